@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/*
+ * The kernel as the collectors see it: only the members that are read, by name. CO-RE finds their
+ * places in the running kernel, so neither order nor what is left out matters here. A collector that
+ * needs a further member adds it here; a type that only one collector reads stays in that collector.
+ */
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+
+#define NSEC_PER_SEC 1000000000ull
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct kernfs_node {
+	u64 id; /* = inode number of the cgroup's directory (64-bit, since 5.5) */
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+	int level;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct super_block;
+struct inode;
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
+
+struct task_struct {
+	unsigned int flags;
+	int pid;  /* of the thread */
+	int tgid; /* of the process */
+	char comm[16];
+	u64 start_boottime; /* ns since boot; 5.5 */
+	struct task_struct *group_leader;
+	struct mm_struct *mm;
+	struct css_set *cgroups;
+};
+
+#pragma clang attribute pop

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/*
+ * Types with a meaning. The name of a key member's typedef tells the agent how the number becomes an
+ * attribute; the name of a value member's typedef tells what the number is. BTF carries the names, so
+ * nothing of this is said again in a descriptor (see CONTRIBUTING.md, "Labels").
+ *
+ * A label of 0 makes no attribute, except where its line says otherwise.
+ */
+
+#include "kernel.h"
+
+/* key members */
+typedef u64 lbl_cgroup;	   /* kernfs id of a cgroup: systemd.unit.name, container.id or process.linux.cgroup */
+typedef u64 lbl_process;   /* process_id() in owner.h: process.pid, process.creation.time, process.executable.name */
+typedef u32 lbl_tgid;	   /* process id alone */
+typedef u32 lbl_syscall;   /* system call number of the machine's own ABI, 0 included: its name */
+typedef u32 lbl_errno;	   /* positive errno: "ENOENT" */
+typedef u32 lbl_dev;	   /* kernel dev_t (major << 20 | minor): the block device's name */
+typedef u32 lbl_ifindex;   /* network interface index of the agent's network namespace: its name */
+typedef u64 lbl_ksym;	   /* address in the kernel: the function's name */
+typedef u32 lbl_ipv4;	   /* network byte order; 0 is 0.0.0.0 */
+typedef struct {
+	u8 byte[16];
+} lbl_ipv6;		   /* network byte order */
+
+/* value members */
+typedef u64 val_ns;	   /* nanoseconds, shown as seconds: the metric's unit is s */
+typedef u64 val_tally;	   /* a gauge that an iterator counts anew at each collection: shown is what one collection added */
+
+/* any char array in a key is text, up to its first NUL; any enum gives the names of its constants */

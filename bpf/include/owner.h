@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/*
+ * Who did it: the cgroup, always; the process too where the user asked with per_process = yes.
+ * The first member of a key that belongs to somebody.
+ */
+
+#include "label.h"
+
+struct owner {
+	lbl_cgroup cgroup;
+	lbl_process process; /* 0: not asked for */
+};
+
+const volatile bool per_process = false;
+
+#define PROCESS_NAME_BYTES 64
+
+struct process_name {
+	u64 image; /* the address space it was read from: another one after an exec */
+	char name[PROCESS_NAME_BYTES];
+};
+
+/* The agent makes it large where per_process is set. Oldest go first: their series have long been made. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 64);
+	__type(key, lbl_process);
+	__type(value, struct process_name);
+} process_names SEC(".maps");
+
+/*
+ * One number for a process that no other has since boot: start time in units of 2^20 ns (about 1 ms)
+ * above 22 bits of process id (the kernel's PID_MAX_LIMIT is 2^22).
+ */
+static __always_inline u64 process_id(struct task_struct *task)
+{
+	return task->group_leader->start_boottime >> 20 << 22 | (u32)task->tgid;
+}
+
+static __noinline int process_remember(struct task_struct *task, u64 id)
+{
+	struct process_name *known, fresh = {};
+	const unsigned char *name;
+	u64 image;
+
+	image = (u64)BPF_CORE_READ(task, mm);
+	known = bpf_map_lookup_elem(&process_names, &id);
+	if (known && (known->image == image || !image))
+		return 0;
+	fresh.image = image;
+	name = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
+	if (!image || !name || bpf_probe_read_kernel_str(fresh.name, sizeof(fresh.name), name) < 2)
+		bpf_probe_read_kernel_str(fresh.name, 16, task->comm);
+	bpf_map_update_elem(&process_names, &id, &fresh, BPF_ANY);
+	return 0;
+}
+
+/* task is a BTF pointer: an argument of a tp_btf program or bpf_get_current_task_btf(). */
+static __always_inline void owner_of_task(struct owner *owner, struct task_struct *task)
+{
+	owner->cgroup = task->cgroups->dfl_cgrp->kn->id;
+	owner->process = 0;
+	if (per_process) {
+		owner->process = process_id(task);
+		process_remember(task, owner->process);
+	}
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The names on a number. Built on the stack while a key is decoded, copied once into its series.
+ *
+ * Bytes from the kernel (process names, cgroup paths) are hostile: text is made valid UTF-8 here (each
+ * bad byte and each control byte becomes U+FFFD), cut at ATTRIBUTE_TEXT_BYTES, and so harmless for every
+ * encoder behind it; an exporter only has to mind what its own format forbids.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ATTRIBUTES_MAX	     16
+#define ATTRIBUTE_TEXT_BYTES 256 /* of one value, at most */
+
+enum attribute_type { ATTRIBUTE_TEXT, ATTRIBUTE_NUMBER, ATTRIBUTE_FLAG };
+
+struct attribute {
+	const char *name;
+	enum attribute_type type;
+	const char *text; /* ATTRIBUTE_TEXT; NUL-terminated UTF-8 */
+	int64_t number;	  /* ATTRIBUTE_NUMBER; ATTRIBUTE_FLAG: 0 or 1 */
+};
+
+struct attributes {
+	struct attribute items[ATTRIBUTES_MAX];
+	unsigned int n;
+	size_t used; /* bytes of storage */
+	char storage[ATTRIBUTES_MAX * 64 + 2048];
+};
+
+void attributes_init(struct attributes *attributes);
+/* name is borrowed until the series is made. What does not fit is left out and makes -ENOSPC. */
+int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size);
+int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
+int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
+/* By name, so that the order in which they were added is no part of a series' identity. */
+void attributes_sort(struct attributes *attributes);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The data model: a metric says what numbers mean, a series is one metric with one set of attributes.
+ *
+ * Numbers are kept as the kernel counted them, in 64-bit integers ("raw"), and become the metric's unit
+ * only in an encoder: value = raw / divisor. Nothing is rounded before.
+ *
+ * A series carries both, its total since start_ns and its delta since the last collection, so that
+ * an exporter needs no state of its own (OTLP data model, "Temporality"):
+ *     cumulative point:  total over (series->start_ns, batch->time_ns]
+ *     delta point:       delta over (batch->previous_ns, batch->time_ns]
+ *     gauge:             total.sum as of batch->time_ns
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "metric/attribute.h"
+#include "util/cleanup.h"
+
+enum metric_kind { METRIC_SUM, METRIC_GAUGE, METRIC_HISTOGRAM };
+
+/*
+ * The buckets of a histogram are those of OpenTelemetry's base-2 exponential histogram at one scale:
+ *     bucket[0]      values of exactly 0
+ *     bucket[i]      values in (base^k, base^(k+1)], k = offset + i - 1, base = 2^(2^-scale), in the metric's unit
+ * The last one holds all that is above its lower bound too.
+ */
+struct histogram_layout {
+	int32_t scale;
+	int32_t offset;
+	uint32_t n_buckets;
+};
+
+struct metric {
+	const char *scope;	 /* the collector's name; a part of the identity */
+	const char *name;	 /* OpenTelemetry name, dotted */
+	const char *unit;	 /* UCUM: "s", "By", "{call}" */
+	const char *description; /* one line, or "" */
+	enum metric_kind kind;
+	uint64_t divisor; /* 1: whole numbers; 1000000000: nanoseconds shown as seconds */
+	struct histogram_layout layout;
+
+	/* The series, kept by series.c; read by encoders through metric_for_each_series(). */
+	struct series **series;
+	size_t n_series;
+	struct series *overflow; /* one of series, or NULL */
+	size_t limit;		 /* of series, the overflow one included */
+	struct series **slots;	 /* hash index */
+	size_t n_slots;
+};
+
+struct numbers {
+	uint64_t sum;	  /* sum and gauge: the number; histogram: of all values */
+	uint64_t count;	  /* histogram: of values, always equal to the sum of bucket[] */
+	uint64_t *bucket; /* histogram: layout.n_buckets of them, else NULL */
+};
+
+/* Encoded forms of what never changes in a series; slot by encoder, made by the encoder that needs it. */
+enum series_cache_slot { SERIES_CACHE_OTLP, SERIES_CACHE_TEXT, SERIES_CACHE_JSON, SERIES_CACHE_SLOTS };
+
+struct series_cache {
+	void *data; /* from malloc(), freed with the series */
+	size_t size;
+};
+
+struct series {
+	struct metric *metric;
+	const struct attribute *attributes; /* sorted by name */
+	unsigned int n_attributes;
+	uint64_t start_ns; /* Unix time, ns: of the collection before the first number was seen */
+	struct numbers total;
+	struct numbers delta;
+	bool is_present; /* has a point in this batch: fed now, or changed since the last collection */
+	unsigned int n_sources;
+	uint64_t hash;
+	struct series_cache cache[SERIES_CACHE_SLOTS];
+};
+
+/* One collection of everything; valid while the exporters are being called, and no longer. */
+struct batch {
+	uint64_t time_ns;     /* Unix time, ns */
+	uint64_t previous_ns; /* of the collection before; at the first one, of the start */
+	struct metric **metrics;
+	size_t n_metrics;
+};
+
+#define metric_for_each_series(series_, metric_)                                                   \
+	for (size_t index_ = 0;                                                                    \
+	     index_ < (metric_)->n_series && ((series_) = (metric_)->series[index_], 1); index_++) \
+		if (!(series_)->is_present) {                                                      \
+		} else
+
+#define batch_for_each_metric(metric_, batch_)                                                     \
+	for (size_t metric_index_ = 0; metric_index_ < (batch_)->n_metrics &&                      \
+				       ((metric_) = (batch_)->metrics[metric_index_], 1);          \
+	     metric_index_++)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The series of a metric: found or made by their attributes, bounded in number, ended when nothing
+ * feeds them any more.
+ *
+ * Several sources may feed one series (two cgroups of one unit, many slots of a table, a counter of the
+ * agent's own): each adds what it has grown by, so a source that goes away takes nothing with it and the
+ * total never falls. Over the limit, numbers go to one series with the single attribute
+ * otel.metric.overflow=true (OpenTelemetry SDK specification, "Cardinality limits"): none is lost.
+ *
+ * The rhythm of one collection:  series_begin(), any number of series_add_*(), series_end().
+ */
+
+#include "metric/metric.h"
+
+#define SERIES_LIMIT_DEFAULT 2000
+
+/* Everything else of *metric is set by the caller before, and outlives the series. */
+void metric_init_series(struct metric *metric, size_t limit);
+void metric_done_series(struct metric *metric);
+
+/*
+ * The series of metric with these attributes (sorted here), made if it is new: its start_ns is then
+ * start_ns, the time of the collection before. The caller becomes one of its sources. -ENOMEM.
+ */
+int series_get(struct metric *metric, struct attributes *attributes, uint64_t start_ns,
+	       struct series **ret_series);
+/* The caller feeds it no longer. Takes NULL. */
+void series_put(struct series *series);
+
+void series_begin(struct metric *metric);		       /* forgets deltas; gauges begin at 0 */
+void series_add(struct series *series, uint64_t grown);	       /* sum: to total and delta; gauge: to the value */
+void series_add_histogram(struct series *series, uint64_t sum, const uint64_t *bucket); /* grown by */
+void series_end(struct metric *metric);			       /* settles is_present; frees what has ended */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint8_t *buf_reserve(struct buf *buf, size_t size)
+{
+	size_t capacity = buf->capacity ? buf->capacity : 256;
+	size_t needed;
+	uint8_t *data;
+
+	if (buf->error)
+		return NULL;
+	if (__builtin_add_overflow(buf->size, size, &needed) ||
+	    __builtin_add_overflow(needed, 1, &needed) ||
+	    (buf->limit_bytes && needed - 1 > buf->limit_bytes)) {
+		buf->error = -EFBIG;
+		return NULL;
+	}
+	if (needed <= buf->capacity)
+		return buf->data + buf->size;
+
+	while (capacity < needed)
+		capacity += capacity / 2 + 256;
+	data = realloc(buf->data, capacity);
+	if (!data) {
+		buf->error = -ENOMEM;
+		return NULL;
+	}
+	buf->data = data;
+	buf->capacity = capacity;
+	return data + buf->size;
+}
+
+void buf_append(struct buf *buf, const void *data, size_t size)
+{
+	uint8_t *end = buf_reserve(buf, size);
+
+	if (!end || !size)
+		return;
+	memcpy(end, data, size);
+	buf->size += size;
+}
+
+void buf_append_text(struct buf *buf, const char *text)
+{
+	buf_append(buf, text, strlen(text));
+}
+
+void buf_append_byte(struct buf *buf, uint8_t byte)
+{
+	buf_append(buf, &byte, 1);
+}
+
+void buf_vprintf(struct buf *buf, const char *format, va_list arguments)
+{
+	va_list copy;
+	uint8_t *end;
+	int length;
+
+	va_copy(copy, arguments);
+	length = vsnprintf(NULL, 0, format, copy);
+	va_end(copy);
+	if (length < 0) {
+		buf->error = -EINVAL;
+		return;
+	}
+	end = buf_reserve(buf, (size_t)length);
+	if (!end)
+		return;
+	/* buf_reserve() always keeps room for the NUL. */
+	vsnprintf((char *)end, (size_t)length + 1, format, arguments);
+	buf->size += (size_t)length;
+}
+
+void buf_printf(struct buf *buf, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	buf_vprintf(buf, format, arguments);
+	va_end(arguments);
+}
+
+const char *buf_text(struct buf *buf)
+{
+	uint8_t *end = buf_reserve(buf, 0);
+
+	if (!end)
+		return "";
+	*end = '\0';
+	return (const char *)buf->data;
+}
+
+int buf_error(const struct buf *buf)
+{
+	return buf->error;
+}
+
+void buf_reset(struct buf *buf)
+{
+	buf->size = 0;
+	buf->error = 0;
+}
+
+void buf_done(struct buf *buf)
+{
+	free(buf->data);
+	*buf = (struct buf){ .limit_bytes = buf->limit_bytes };
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A growing run of bytes. Errors stick: after an allocation failed, or the limit was met, every
+ * append does nothing and buf_error() says why; so a writer appends freely and asks once.
+ */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/cleanup.h"
+
+struct buf {
+	uint8_t *data;
+	size_t size;
+	size_t capacity;
+	size_t limit_bytes; /* 0: none; over it: -EFBIG */
+	int error;	    /* 0 or -errno */
+};
+
+#define BUF_INIT ((struct buf){ 0 })
+
+void buf_append(struct buf *buf, const void *data, size_t size);
+void buf_append_text(struct buf *buf, const char *text);
+void buf_append_byte(struct buf *buf, uint8_t byte);
+void buf_printf(struct buf *buf, const char *format, ...) _printf_(2, 3);
+void buf_vprintf(struct buf *buf, const char *format, va_list arguments) _printf_(2, 0);
+/* Room for size more bytes at data + size, or NULL; the caller adds to .size what it wrote. */
+uint8_t *buf_reserve(struct buf *buf, size_t size);
+/* The content as a C string (a NUL is kept behind it, not counted in size); "" after an error. */
+const char *buf_text(struct buf *buf);
+int buf_error(const struct buf *buf);
+void buf_reset(struct buf *buf); /* empties, clears the error, keeps the memory */
+void buf_done(struct buf *buf);	 /* frees; safe twice */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What is wrong with text that a person wrote: every mistake, not only the first, each as
+ *     path:line: what is wrong, and what to write instead
+ * in the order in which it was found. Line 0 leaves the line out (the file as a whole).
+ */
+
+#include "util/buf.h"
+
+struct diag {
+	struct buf text; /* the lines, each ended by a newline */
+	unsigned int n_errors;
+};
+
+#define DIAG_INIT ((struct diag){ 0 })
+
+void diag_add(struct diag *diag, const char *path, unsigned int line, const char *format, ...)
+	_printf_(4, 5);
+void diag_done(struct diag *diag);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/hash.h"
+
+#include <sys/random.h>
+
+uint64_t hash_seed;
+
+__attribute__((constructor)) static void seed(void)
+{
+	if (getrandom(&hash_seed, sizeof(hash_seed), GRND_NONBLOCK) != sizeof(hash_seed))
+		hash_seed = (uint64_t)(uintptr_t)&hash_seed;
+}

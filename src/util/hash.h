@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A quick hash of some bytes, for tables in memory; not for strangers to attack at leisure: the seed varies by process. */
+extern uint64_t hash_seed;
+
+static inline uint64_t hash_bytes(const void *data, size_t size)
+{
+	const uint8_t *byte = data;
+	uint64_t hash = hash_seed ^ (size * 0x9e3779b97f4a7c15ull), word;
+
+	for (; size >= 8; size -= 8, byte += 8) {
+		memcpy(&word, byte, 8);
+		hash = (hash ^ word) * 0x9fb21c651e98df25ull;
+		hash ^= hash >> 32;
+	}
+	if (size) {
+		word = 0;
+		memcpy(&word, byte, size);
+		hash = (hash ^ word) * 0x9fb21c651e98df25ull;
+		hash ^= hash >> 32;
+	}
+	hash *= 0x9e3779b97f4a7c15ull;
+	return hash ^ (hash >> 29);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Logging for the four narrators (main, agent, collector, exporter); nothing else logs. To the journal
+ * with fields when stderr is the journal's own stream ($JOURNAL_STREAM), else to stderr with "<N>"
+ * prefixes (sd-daemon(3)) when stderr is no terminal, or without them on one. State changes are logged,
+ * repetitions are counted by the caller and exported.
+ */
+
+#include "util/cleanup.h"
+
+enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+
+/* A journal field beside the message: {"BPFPUSH_COLLECTOR", "syscalls"}. Never a secret. */
+struct log_field {
+	const char *name;
+	const char *value;
+};
+
+/* Stable identities of the events that an operator may want to find or alarm on (systemd/bpfpush.catalog). */
+#define LOG_ID_STARTED		"3f2a64e6c3b54d0f9d7b2c1e8a90f411"
+#define LOG_ID_STOPPED		"9c1d0e57aa0b4f6c8f52f8d0b4e9c312"
+#define LOG_ID_CONFIG_REJECTED	"5b7e1f0a2c9d4f3e8a6b0d4c7e1f2a13"
+#define LOG_ID_PARTIAL		"7d3c9a1e5f8b4c2d9e0a1b6c8d7f3e14"
+#define LOG_ID_EXPORT_FAILING	"a4e8c2d06b1f4a7e93d5c0b8f2e6a715"
+#define LOG_ID_EXPORT_RECOVERED "c8f1b5d7e2a94c3f86d0e4a9b3c7f516"
+#define LOG_ID_DATA_DROPPED	"e1a7d3f9b5c84e2a90c6f8d4b2e0a617"
+#define LOG_ID_MAP_FULL		"b6d2f8e4a0c94d7e85f1a3c9e7b5d318"
+
+void log_init(enum log_level level); /* looks at stderr; before it, messages go to stderr plainly */
+void log_set_level(enum log_level level);
+/* id and fields may be NULL; fields end with a NULL name. */
+void log_event(enum log_level level, const char *id, const struct log_field *fields, const char *format, ...)
+	_printf_(4, 5);
+
+#define log_error(...)	 log_event(LOG_LEVEL_ERROR, NULL, NULL, __VA_ARGS__)
+#define log_warning(...) log_event(LOG_LEVEL_WARNING, NULL, NULL, __VA_ARGS__)
+#define log_info(...)	 log_event(LOG_LEVEL_INFO, NULL, NULL, __VA_ARGS__)
+#define log_debug(...)	 log_event(LOG_LEVEL_DEBUG, NULL, NULL, __VA_ARGS__)

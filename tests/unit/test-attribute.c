@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+
+#include "metric/attribute.h"
+#include "util/cleanup.h"
+
+static void hostile_text_becomes_printable_utf8(void **state)
+{
+	static const struct {
+		const char *name, *in;
+		size_t size;
+		const char *want;
+	} cases[] = {
+		{ "plain", "nginx", 5, "nginx" },
+		{ "empty", "", 0, "" },
+		{ "newline", "a\nb", 3, "a\xef\xbf\xbd" "b" },
+		{ "NUL inside", "a\0b", 3, "a\xef\xbf\xbd" "b" },
+		{ "delete", "a\x7f", 2, "a\xef\xbf\xbd" },
+		{ "two, three, four bytes", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
+		{ "overlong slash", "\xc0\xaf", 2, "\xef\xbf\xbd\xef\xbf\xbd" },
+		{ "surrogate", "\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+		{ "cut short", "\xe2\x82", 2, "\xef\xbf\xbd\xef\xbf\xbd" },
+		{ "above U+10FFFF", "\xf4\x90\x80\x80", 4, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+		{ "C1 control", "\xc2\x85", 2, "\xef\xbf\xbd\xef\xbf\xbd" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct attributes attributes;
+
+		attributes_init(&attributes);
+		assert_ok(attributes_add_text(&attributes, "name", cases[i].in, cases[i].size));
+		assert_string_equal(attributes.items[0].text, cases[i].want);
+	}
+}
+
+static void long_text_is_cut_between_characters(void **state)
+{
+	struct attributes attributes;
+	char text[2 * ATTRIBUTE_TEXT_BYTES];
+
+	for (size_t i = 0; i + 2 < sizeof(text); i += 3)
+		memcpy(text + i, "\xe2\x82\xac", 3);
+	attributes_init(&attributes);
+	assert_ok(attributes_add_text(&attributes, "name", text, sizeof(text) - sizeof(text) % 3));
+	assert_int_equal(strlen(attributes.items[0].text), ATTRIBUTE_TEXT_BYTES - ATTRIBUTE_TEXT_BYTES % 3);
+}
+
+static void what_does_not_fit_is_refused_and_the_rest_kept(void **state)
+{
+	struct attributes attributes;
+
+	attributes_init(&attributes);
+	for (int i = 0; i < ATTRIBUTES_MAX; i++)
+		assert_ok(attributes_add_number(&attributes, "n", i));
+	assert_error(attributes_add_number(&attributes, "n", 99), ENOSPC);
+	assert_error(attributes_add_flag(&attributes, "n", true), ENOSPC);
+	assert_error(attributes_add_text(&attributes, "n", "x", 1), ENOSPC);
+	assert_int_equal(attributes.n, ATTRIBUTES_MAX);
+	assert_int_equal(attributes.items[ATTRIBUTES_MAX - 1].number, ATTRIBUTES_MAX - 1);
+}
+
+static void sorting_is_by_name(void **state)
+{
+	struct attributes attributes;
+
+	attributes_init(&attributes);
+	assert_ok(attributes_add_text(&attributes, "c", "3", 1));
+	assert_ok(attributes_add_number(&attributes, "a", 1));
+	assert_ok(attributes_add_flag(&attributes, "b", true));
+	attributes_sort(&attributes);
+	assert_string_equal(attributes.items[0].name, "a");
+	assert_string_equal(attributes.items[1].name, "b");
+	assert_string_equal(attributes.items[2].text, "3");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hostile_text_becomes_printable_utf8),
+		cmocka_unit_test(long_text_is_cut_between_characters),
+		cmocka_unit_test(what_does_not_fit_is_refused_and_the_rest_kept),
+		cmocka_unit_test(sorting_is_by_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
