@@ -177,7 +177,7 @@ static int series_make(struct metric *metric, const struct attributes *attribute
 	return 0;
 }
 
-static int overflow_get(struct metric *metric, uint64_t start_ns, struct series **ret_series)
+static int overflow_find(struct metric *metric, uint64_t start_ns, struct series **ret_series)
 {
 	struct attributes attributes;
 	int err;
@@ -207,7 +207,7 @@ int series_get(struct metric *metric, struct attributes *attributes, uint64_t st
 	if (!series) {
 		/* The last place is kept for the overflow series. */
 		if (metric->n_series + !metric->overflow >= metric->limit)
-			err = overflow_get(metric, start_ns, &series);
+			err = overflow_find(metric, start_ns, &series);
 		else
 			err = series_make(metric, attributes, hash, start_ns, &series);
 		if (err)
@@ -215,6 +215,16 @@ int series_get(struct metric *metric, struct attributes *attributes, uint64_t st
 	}
 	series->n_sources++;
 	*ret_series = series;
+	return 0;
+}
+
+int series_get_overflow(struct metric *metric, uint64_t start_ns, struct series **ret_series)
+{
+	int err = overflow_find(metric, start_ns, ret_series);
+
+	if (err)
+		return err;
+	(*ret_series)->n_sources++;
 	return 0;
 }
 

@@ -27,6 +27,8 @@ void metric_done_series(struct metric *metric);
  */
 int series_get(struct metric *metric, struct attributes *attributes, uint64_t start_ns,
 	       struct series **ret_series);
+/* The overflow series of metric, for what a source itself could not tell apart. */
+int series_get_overflow(struct metric *metric, uint64_t start_ns, struct series **ret_series);
 /* The caller feeds it no longer. Takes NULL. */
 void series_put(struct series *series);
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The snapshot of one map: what each of its keys held at this reading and at the one before. Pure
+ * memory; a source fills it, delta_compute() turns growth into series.
+ *
+ * A row is a key with n_cells numbers ("cells"), each the sum over all CPUs and slots in which the key
+ * was found, kept modulo 2^64 however wide it is in the kernel. Rows keep their index as long as they
+ * live, so that a source may remember it. Row ROWS_OVERFLOW has no key: it is what the kernel side could
+ * find no place for.
+ *
+ * One reading:  rows_begin(), then for each thing found rows_touch() and additions to its cells.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/cleanup.h"
+
+#define ROWS_OVERFLOW 0u
+
+struct series;
+struct rows;
+
+/* n_series: places for pointers that delta.c keeps with a row. -ENOMEM. */
+int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct rows **ret_rows);
+struct rows *rows_free(struct rows *rows);
+
+void rows_begin(struct rows *rows);
+/* The row of key, made if it is new, with cells of 0 if this is its first touch in this reading. -ENOMEM. */
+int rows_touch(struct rows *rows, const void *key, uint32_t *ret_index);
+/* The same by index, which must be of a living row. */
+void rows_touch_index(struct rows *rows, uint32_t index);
+
+uint64_t *rows_cells(struct rows *rows, uint32_t index);    /* of this reading */
+uint64_t *rows_previous(struct rows *rows, uint32_t index); /* of the reading before; 0 at first sight */
+const void *rows_key(const struct rows *rows, uint32_t index);
+struct series **rows_series(struct rows *rows, uint32_t index);
+uint32_t *rows_idle(struct rows *rows, uint32_t index); /* readings in a row without growth; kept by delta.c */
+
+bool rows_is_live(const struct rows *rows, uint32_t index);    /* index < rows_n() */
+bool rows_is_touched(const struct rows *rows, uint32_t index); /* in this reading */
+void rows_remove(struct rows *rows, uint32_t index);
+uint32_t rows_n(const struct rows *rows);      /* indices in use or free again */
+uint32_t rows_n_live(const struct rows *rows); /* without the overflow row */
+
+DEFINE_CLEANUP(struct rows *, rows_free);
