@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A collector: NAME.conf and NAME.bpf.o side by side. Opening and checking needs no privilege; starting
+ * needs CAP_BPF and CAP_PERFMON; reading needs neither once its maps and links are held.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collector/label.h"
+#include "collector/program.h"
+#include "metric/metric.h"
+#include "util/diag.h"
+
+struct collector;
+
+/*
+ * Parses the descriptor, opens the object and checks each against the other; every mistake goes to diag.
+ * With any, *ret_collector is set to NULL. labels is borrowed and outlives the collector. 0, -ENOMEM, -EIO.
+ */
+int collector_open(const char *directory, const char *name, struct labels *labels, size_t series_limit,
+		   struct diag *diag, struct collector **ret_collector);
+struct collector *collector_free(struct collector *collector);
+
+/* Sets a parameter; path:line is where the text stands. Before collector_start(). -ENOMEM. */
+int collector_set(struct collector *collector, const char *key, const char *value, const char *path,
+		  unsigned int line, struct diag *diag);
+/* What the parameters make of the maps (table sizes) is checked here, after the last collector_set(). */
+void collector_check(struct collector *collector, struct diag *diag);
+
+/*
+ * Loads and attaches. 0 even where some hooks could not be attached: collector_programs() tells. -errno,
+ * with the kernel's words in why: nothing of it runs.
+ */
+int collector_start(struct collector *collector, struct buf *why);
+/*
+ * One collection: runs the iterators, reads the maps, gives the growth to the series. previous_ns: Unix
+ * time of the collection before, or of the start. The first -errno, if any; the rest is done all the same.
+ */
+int collector_read(struct collector *collector, uint64_t previous_ns);
+
+const char *collector_name(const struct collector *collector);
+const char *collector_description(const struct collector *collector);
+const char *collector_directory(const struct collector *collector);
+struct metric **collector_metrics(const struct collector *collector, size_t *ret_n);
+struct programs *collector_programs(struct collector *collector);
+
+struct collector_param {
+	const char *name, *description;
+	const char *default_text; /* NULL: what the object holds */
+};
+/* The i-th parameter that the descriptor declares; false beyond the last. */
+bool collector_param(const struct collector *collector, size_t i, struct collector_param *ret_param);
+
+struct collector_map {
+	const char *name;
+	const char *type; /* "table", "hash", … */
+	uint32_t max_entries;
+	uint32_t n_keys;	/* as of the last reading; of maps that are exported */
+	uint64_t kernel_bytes;	/* as the kernel accounts it (memlock of fdinfo); 0 before the start */
+	uint64_t overflowing;	/* tables: slices that had no place for a key */
+};
+/* The i-th map of the object; false beyond the last. */
+bool collector_map(const struct collector *collector, size_t i, struct collector_map *ret_map);
+
+/* Connects this collector's map of cgroup names, if it has one, to labels. After collector_start(). */
+void collector_share(struct collector *collector);
+
+/* Prints a stop of the way of the data, for people: "descriptor", "shape", "snapshot". -EINVAL: no such stop. */
+int collector_dump(const struct collector *collector, const char *stop, FILE *f);
+
+DEFINE_CLEANUP(struct collector *, collector_free);

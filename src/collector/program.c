@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libbpf loads an object whole or not at all, and a loaded object cannot be loaded again. So a program
+ * that the kernel refuses costs a new try: it is marked, the next alternative of its hook takes its
+ * place, the object is opened afresh. Each try marks at least one program, so there are never more tries
+ * than programs. Which one was refused is known from libbpf's own message.
+ */
+#include "collector/program.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/buf.h"
+
+/* Sections in the order in which alternatives are tried: the cheapest and the least demanding first. */
+static const char *const program_ranks[] = {
+	"tp_btf", "raw_tp", "raw_tracepoint", "fexit", "fentry", "kprobe.multi", "kretprobe.multi",
+	"tp", "tracepoint", "kprobe", "kretprobe",
+};
+
+static struct buf *messages; /* where libbpf's warnings go during programs_load() */
+
+static int collect(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	if (messages && level == LIBBPF_WARN && messages->size < 65536)
+		buf_vprintf(messages, format, arguments);
+	return 0;
+}
+
+void programs_quiet(void)
+{
+	libbpf_set_print(collect);
+}
+
+static int rank_of(const char *section)
+{
+	size_t length = strcspn(section, "/");
+
+	if (*section == '?') {
+		section++;
+		length--;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(program_ranks); i++)
+		if (strlen(program_ranks[i]) == length && !strncmp(program_ranks[i], section, length))
+			return (int)i;
+	return ARRAY_SIZE(program_ranks);
+}
+
+static int describe(struct bpf_program *bpf, struct program *program)
+{
+	const char *name = bpf_program__name(bpf), *section = bpf_program__section_name(bpf);
+	const char *end = strstr(name, "__");
+
+	*program = (struct program){ .fd = -1, .rank = rank_of(section) };
+	program->is_iterator = !strncmp(section, "iter/", 5) || !strncmp(section, "?iter/", 6);
+	program->name = strdup(name);
+	program->section = strdup(*section == '?' ? section + 1 : section);
+	program->hook = end ? strndup(name, (size_t)(end - name)) : strdup(name);
+	return program->name && program->section && program->hook ? 0 : -ENOMEM;
+}
+
+int programs_list(struct bpf_object *object, struct programs *ret_programs)
+{
+	struct programs programs = { 0 };
+	struct bpf_program *bpf;
+	int err = 0;
+
+	bpf_object__for_each_program(bpf, object) {
+		struct program *grown = reallocarray(programs.items, programs.n + 1, sizeof(*grown));
+
+		if (!grown) {
+			err = -ENOMEM;
+			break;
+		}
+		programs.items = grown;
+		err = describe(bpf, &grown[programs.n++]);
+		if (err)
+			break;
+	}
+	if (err) {
+		programs_done(&programs);
+		return err;
+	}
+	*ret_programs = programs;
+	return 0;
+}
+
+struct program *programs_find(const struct programs *programs, const char *name)
+{
+	for (uint32_t i = 0; i < programs->n; i++)
+		if (!strcmp(programs->items[i].name, name))
+			return &programs->items[i];
+	return NULL;
+}
+
+bool programs_is_hook_attached(const struct programs *programs, const char *hook)
+{
+	for (uint32_t i = 0; i < programs->n; i++)
+		if (!strcmp(programs->items[i].hook, hook) && programs->items[i].state == PROGRAM_ATTACHED)
+			return true;
+	return false;
+}
+
+/* Is it the alternative to try now: no better one of its hook is still in the running? */
+static bool is_chosen(const struct programs *programs, const struct program *program)
+{
+	if (program->state != PROGRAM_WAITING)
+		return false;
+	for (uint32_t i = 0; i < programs->n; i++) {
+		const struct program *other = &programs->items[i];
+
+		if (other == program || other->state != PROGRAM_WAITING || strcmp(other->hook, program->hook))
+			continue;
+		if (other->rank < program->rank || (other->rank == program->rank && other < program))
+			return false;
+	}
+	return true;
+}
+
+static void refuse(struct program *program, int err, const char *what)
+{
+	program->state = PROGRAM_REFUSED;
+	program->err = err;
+	free(program->error);
+	if (asprintf(&program->error, "%s: %s", what, strerror(-err)) < 0)
+		program->error = NULL;
+}
+
+/* The program that libbpf complained of last: "prog 'NAME': …". */
+static struct program *find_culprit(const struct programs *programs, const char *text)
+{
+	struct program *culprit = NULL;
+
+	for (const char *at = text; (at = strstr(at, "prog '")); at++) {
+		for (uint32_t i = 0; i < programs->n; i++) {
+			size_t length = strlen(programs->items[i].name);
+
+			if (!strncmp(at + 6, programs->items[i].name, length) && at[6 + length] == '\'')
+				culprit = &programs->items[i];
+		}
+	}
+	return culprit;
+}
+
+static int attach(struct bpf_object *object, struct program *program)
+{
+	struct bpf_program *bpf = bpf_object__find_program_by_name(object, program->name);
+
+	if (!bpf)
+		return -ENOENT;
+	program->link = bpf_program__attach(bpf);
+	if (!program->link)
+		return -errno;
+	program->fd = bpf_program__fd(bpf);
+	return 0;
+}
+
+static void detach(struct programs *programs)
+{
+	for (uint32_t i = 0; i < programs->n; i++) {
+		struct program *program = &programs->items[i];
+
+		bpf_link__destroy(program->link);
+		program->link = NULL;
+		program->fd = -1;
+		if (program->state == PROGRAM_ATTACHED)
+			program->state = PROGRAM_WAITING;
+	}
+}
+
+static bool has_alternative(const struct programs *programs, const struct program *program)
+{
+	for (uint32_t i = 0; i < programs->n; i++)
+		if (programs->items[i].state == PROGRAM_WAITING && !strcmp(programs->items[i].hook, program->hook))
+			return true;
+	return false;
+}
+
+/*
+ * Iterators go last: their first run sets the baseline of what the hooks then count on. 1: a program was
+ * refused that has an alternative, so another try is worth while.
+ */
+static int attach_all(struct programs *programs, struct bpf_object *object)
+{
+	bool is_worth = false;
+
+	for (int iterators = 0; iterators < 2; iterators++) {
+		for (uint32_t i = 0; i < programs->n; i++) {
+			struct program *program = &programs->items[i];
+			int err;
+
+			if (program->is_iterator != (iterators == 1) || program->state != PROGRAM_WAITING ||
+			    !bpf_program__autoload(bpf_object__find_program_by_name(object, program->name)))
+				continue;
+			err = attach(object, program);
+			if (!err) {
+				program->state = PROGRAM_ATTACHED;
+				continue;
+			}
+			refuse(program, err, "attach");
+			is_worth |= has_alternative(programs, program);
+		}
+	}
+	return is_worth;
+}
+
+/* One try. 0: done; 1: try again; -errno. */
+static int try_load(struct programs *programs, const struct programs_loader *loader, struct bpf_object **ret_object)
+{
+	struct bpf_object *object;
+	struct program *culprit;
+	int err = loader->open(loader->user, &object);
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < programs->n; i++) {
+		struct bpf_program *bpf = bpf_object__find_program_by_name(object, programs->items[i].name);
+
+		bpf_program__set_autoload(bpf, is_chosen(programs, &programs->items[i]));
+	}
+	err = bpf_object__load(object);
+	if (err) {
+		culprit = find_culprit(programs, buf_text(messages));
+		bpf_object__close(object);
+		if (!culprit || culprit->state != PROGRAM_WAITING)
+			return err;
+		refuse(culprit, err, "load");
+		return 1;
+	}
+	err = attach_all(programs, object);
+	if (err) {
+		detach(programs);
+		bpf_object__close(object);
+		return err;
+	}
+	*ret_object = object;
+	return 0;
+}
+
+int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
+		  struct bpf_object **ret_object)
+{
+	int err;
+
+	messages = why;
+	do
+		err = try_load(programs, loader, ret_object);
+	while (err > 0);
+	messages = NULL;
+	return err;
+}
+
+static int iterate(const struct program *program)
+{
+	_cleanup_(closep) int fd = bpf_iter_create(bpf_link__fd(program->link));
+	char unused[256];
+	ssize_t size;
+
+	if (fd < 0)
+		return fd;
+	/* Our iterators write nothing: each read is the kernel's walk, EAGAIN means that it paused. */
+	do
+		size = read(fd, unused, sizeof(unused));
+	while (size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR)));
+	return size < 0 ? -errno : 0;
+}
+
+int programs_iterate(const struct programs *programs)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < programs->n; i++) {
+		const struct program *program = &programs->items[i];
+		int r = program->is_iterator && program->state == PROGRAM_ATTACHED ? iterate(program) : 0;
+
+		if (r && !err)
+			err = r;
+	}
+	return err;
+}
+
+void programs_stats(struct programs *programs)
+{
+	for (uint32_t i = 0; i < programs->n; i++) {
+		struct program *program = &programs->items[i];
+		struct bpf_prog_info info = { 0 };
+		uint32_t size = sizeof(info);
+
+		if (program->fd < 0 || bpf_obj_get_info_by_fd(program->fd, &info, &size))
+			continue;
+		program->runs = info.run_cnt;
+		program->run_time_ns = info.run_time_ns;
+		program->missed = info.recursion_misses;
+	}
+}
+
+void programs_done(struct programs *programs)
+{
+	detach(programs);
+	for (uint32_t i = 0; i < programs->n; i++) {
+		free(programs->items[i].name);
+		free(programs->items[i].hook);
+		free(programs->items[i].section);
+		free(programs->items[i].error);
+	}
+	free(programs->items);
+	*programs = (struct programs){ 0 };
+}

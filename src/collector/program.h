@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The programs of an object: which of a hook's alternatives is loaded, what came of it, and what the
+ * kernel says about its runs.
+ *
+ * Programs named HOOK__VARIANT are alternatives for one hook: the first in the order of program_ranks[]
+ * (and of the object, within a rank) that the kernel takes is used. A program whose name has no "__" is a
+ * hook of its own.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/cleanup.h"
+
+struct bpf_link;
+struct bpf_object;
+struct buf;
+
+enum program_state {
+	PROGRAM_WAITING,  /* an alternative that was not needed */
+	PROGRAM_OFF,	  /* its parameter is not set */
+	PROGRAM_REFUSED,  /* the kernel did not take it */
+	PROGRAM_ATTACHED,
+};
+
+struct program {
+	char *name;
+	char *hook;
+	char *section; /* "tp_btf/sys_exit" */
+	int rank;
+	bool is_iterator;
+	enum program_state state;
+	char *error; /* PROGRAM_REFUSED: why, one line */
+	int err;     /* the same as -errno */
+	struct bpf_link *link;
+	int fd;
+	/* as of the last programs_stats() */
+	uint64_t runs, run_time_ns; /* while kernel.bpf_stats_enabled is on */
+	uint64_t missed;	    /* events that the kernel did not deliver (recursion_misses) */
+};
+
+struct programs {
+	struct program *items;
+	uint32_t n;
+};
+
+/* What is in an opened object. -ENOMEM. */
+int programs_list(struct bpf_object *object, struct programs *ret_programs);
+struct program *programs_find(const struct programs *programs, const char *name);
+
+struct programs_loader {
+	/* A freshly opened object, tunables set; called again for each try. 0 or -errno. */
+	int (*open)(void *user, struct bpf_object **ret_object);
+	void *user;
+};
+
+/*
+ * Opens, loads and attaches, going from alternative to alternative until all that can be attached is.
+ * 0, even where some hooks could not be attached (states tell), or the errno of the object as a whole:
+ * -EPERM, -ENOMEM … with the kernel's or libbpf's words in why.
+ */
+int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
+		  struct bpf_object **ret_object);
+/* Runs each attached iterator once, to its end. The first -errno, if any. */
+int programs_iterate(const struct programs *programs);
+void programs_stats(struct programs *programs);
+bool programs_is_hook_attached(const struct programs *programs, const char *hook);
+void programs_done(struct programs *programs);
+/* Sends libbpf's words nowhere but where programs_load() collects them; once, at start. */
+void programs_quiet(void);

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/shape.h"
+
+#include <bpf/btf.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_MAX  8
+#define FIELDS_MAX 256
+
+struct walk {
+	const struct btf *btf;
+	struct shape shape;
+	char *culprit;
+};
+
+static const char *type_name(const struct btf *btf, const struct btf_type *type)
+{
+	const char *name = btf__name_by_offset(btf, type->name_off);
+
+	return name ? name : "";
+}
+
+/* Skips modifiers and typedefs; notes the first typedef's name. NULL: broken or endless. */
+static const struct btf_type *resolve(const struct btf *btf, uint32_t *id, const char **ret_typedef)
+{
+	for (int i = 0; i < 32; i++) {
+		const struct btf_type *type = btf__type_by_id(btf, *id);
+
+		if (!type)
+			return NULL;
+		if (btf_is_typedef(type) && ret_typedef && !**ret_typedef)
+			*ret_typedef = type_name(btf, type);
+		if (!btf_is_mod(type) && !btf_is_typedef(type))
+			return type;
+		*id = type->type;
+	}
+	return NULL;
+}
+
+int shape_member(const struct btf *btf, uint32_t type_id, const char *name, uint32_t *ret_type_id,
+		 uint32_t *ret_offset_bytes)
+{
+	const struct btf_type *type = resolve(btf, &type_id, NULL);
+
+	if (!type || !btf_is_struct(type))
+		return -EINVAL;
+	for (uint32_t i = 0; i < btf_vlen(type); i++) {
+		const struct btf_member *member = &btf_members(type)[i];
+		const char *text = btf__name_by_offset(btf, member->name_off);
+		uint32_t bits = btf_member_bit_offset(type, i);
+
+		if (!text || strcmp(text, name) || bits % 8 || btf_member_bitfield_size(type, i))
+			continue;
+		*ret_type_id = member->type;
+		*ret_offset_bytes = bits / 8;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int add(struct walk *walk, const char *name, struct field field)
+{
+	struct field *fields;
+
+	if (walk->shape.n_fields == FIELDS_MAX)
+		return -EINVAL;
+	fields = reallocarray(walk->shape.fields, walk->shape.n_fields + 1, sizeof(*fields));
+	if (!fields)
+		return -ENOMEM;
+	walk->shape.fields = fields;
+	field.name = strdup(name);
+	if (!field.name)
+		return -ENOMEM;
+	fields[walk->shape.n_fields++] = field;
+	return 0;
+}
+
+static bool is_number_size(int64_t size)
+{
+	return size == 1 || size == 2 || size == 4 || size == 8;
+}
+
+/* A structure that counts: "sum", a number, and "bucket", an array of numbers. */
+static bool is_histogram(const struct btf *btf, uint32_t type_id, struct field *field)
+{
+	uint32_t sum_id, bucket_id, element_id, sum_offset, bucket_offset;
+	const struct btf_type *sum, *bucket;
+	const char *sum_typedef = "";
+
+	if (shape_member(btf, type_id, "sum", &sum_id, &sum_offset) ||
+	    shape_member(btf, type_id, "bucket", &bucket_id, &bucket_offset))
+		return false;
+	sum = resolve(btf, &sum_id, &sum_typedef);
+	bucket = resolve(btf, &bucket_id, NULL);
+	if (!sum || !btf_is_int(sum) || !is_number_size(sum->size) || !bucket || !btf_is_array(bucket))
+		return false;
+	element_id = btf_array(bucket)->type;
+	field->n_buckets = btf_array(bucket)->nelems;
+	bucket = resolve(btf, &element_id, NULL);
+	if (!bucket || !btf_is_int(bucket) || !is_number_size(bucket->size) || field->n_buckets < 2 ||
+	    field->n_buckets > 1024)
+		return false;
+	field->class = FIELD_HISTOGRAM;
+	field->type_name = sum_typedef;
+	field->sum_bytes = sum->size;
+	field->bucket_offset_bytes = field->offset_bytes + bucket_offset;
+	field->bucket_bytes = bucket->size;
+	field->offset_bytes += sum_offset;
+	return true;
+}
+
+static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset, unsigned int depth);
+
+static int walk_members(struct walk *walk, const struct btf_type *type, const char *name, uint32_t offset,
+			unsigned int depth)
+{
+	for (uint32_t i = 0; i < btf_vlen(type); i++) {
+		const struct btf_member *member = &btf_members(type)[i];
+		const char *own = btf__name_by_offset(walk->btf, member->name_off);
+		uint32_t bits = btf_member_bit_offset(type, i);
+		_cleanup_(freep) char *path = NULL;
+		int err = 0;
+
+		if (asprintf(&path, "%s%s%s", name, *name && own && *own ? "." : "", own ? own : "") < 0)
+			return -ENOMEM;
+		if (btf_member_bitfield_size(type, i) || bits % 8)
+			err = -EINVAL;
+		else
+			err = walk_type(walk, member->type, path, offset + bits / 8, depth + 1);
+		if (err == -EINVAL && !walk->culprit)
+			walk->culprit = strdup(path);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int walk_array(struct walk *walk, const struct btf_type *type, const char *name, struct field field)
+{
+	uint32_t element_id = btf_array(type)->type;
+	const char *element_typedef = "";
+	const struct btf_type *element = resolve(walk->btf, &element_id, &element_typedef);
+
+	if (!element || !btf_is_int(element) || !is_number_size(element->size) || field.size_bytes > 4096)
+		return -EINVAL;
+	/* clang marks neither char nor u8; a typedef (u8, __u8) says that bytes are meant. */
+	field.class = element->size == 1 && !*element_typedef && !strcmp(type_name(walk->btf, element), "char") ?
+			      FIELD_TEXT :
+			      FIELD_BYTES;
+	return add(walk, name, field);
+}
+
+static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset, unsigned int depth)
+{
+	struct field field = { .type_name = "", .offset_bytes = offset };
+	int64_t size = btf__resolve_size(walk->btf, type_id);
+	const struct btf_type *type = resolve(walk->btf, &type_id, &field.type_name);
+
+	if (!type || size <= 0 || size > 65536 || depth > DEPTH_MAX)
+		return -EINVAL;
+	field.size_bytes = (uint32_t)size;
+	field.type_id = type_id;
+	if (btf_is_int(type)) {
+		field.is_signed = btf_int_encoding(type) & BTF_INT_SIGNED;
+		return is_number_size(size) ? add(walk, name, field) : -EINVAL;
+	}
+	if (btf_is_any_enum(type)) {
+		field.class = FIELD_ENUM;
+		field.is_signed = btf_kflag(type);
+		return is_number_size(size) ? add(walk, name, field) : -EINVAL;
+	}
+	if (btf_is_array(type))
+		return walk_array(walk, type, name, field);
+	if (!btf_is_struct(type))
+		return -EINVAL;
+	if (!strncmp(field.type_name, "lbl_", 4)) {
+		field.class = FIELD_BYTES;
+		return add(walk, name, field);
+	}
+	if (is_histogram(walk->btf, type_id, &field))
+		return add(walk, name, field);
+	return walk_members(walk, type, name, offset, depth);
+}
+
+int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit)
+{
+	struct walk walk = { .btf = btf };
+	int64_t size = btf__resolve_size(btf, type_id);
+	int err = size <= 0 || size > 65536 ? -EINVAL : walk_type(&walk, type_id, "", 0, 0);
+
+	if (!err && !walk.shape.n_fields)
+		err = -EINVAL;
+	if (err) {
+		shape_done(&walk.shape);
+		if (ret_culprit)
+			*ret_culprit = TAKE_PTR(walk.culprit);
+		free(walk.culprit);
+		return err;
+	}
+	free(walk.culprit);
+	walk.shape.size_bytes = (uint32_t)size;
+	*ret_shape = walk.shape;
+	return 0;
+}
+
+const struct field *shape_find(const struct shape *shape, const char *name)
+{
+	for (uint32_t i = 0; i < shape->n_fields; i++)
+		if (!strcmp(shape->fields[i].name, name))
+			return &shape->fields[i];
+	return NULL;
+}
+
+void shape_done(struct shape *shape)
+{
+	for (uint32_t i = 0; i < shape->n_fields; i++)
+		free(shape->fields[i].name);
+	free(shape->fields);
+	*shape = (struct shape){ 0 };
+}
+
+uint64_t shape_load(const void *data, uint32_t size_bytes)
+{
+	uint64_t value = 0;
+	uint32_t value32;
+	uint16_t value16;
+
+	switch (size_bytes) {
+	case 1:
+		return *(const uint8_t *)data;
+	case 2:
+		memcpy(&value16, data, 2);
+		return value16;
+	case 4:
+		memcpy(&value32, data, 4);
+		return value32;
+	default:
+		memcpy(&value, data, 8);
+		return value;
+	}
+}
+
+static bool enum_constant(const struct btf_type *type, uint32_t i, uint32_t *ret_name, int64_t *ret_value)
+{
+	if (btf_is_enum(type)) {
+		*ret_name = btf_enum(type)[i].name_off;
+		*ret_value = btf_kflag(type) ? btf_enum(type)[i].val : (int64_t)(uint32_t)btf_enum(type)[i].val;
+		return true;
+	}
+	if (!btf_is_enum64(type))
+		return false;
+	*ret_name = btf_enum64(type)[i].name_off;
+	*ret_value = (int64_t)btf_enum64_value(&btf_enum64(type)[i]);
+	return true;
+}
+
+/* How many bytes all constants begin with, up to and with an underscore. */
+static size_t common_prefix(const struct btf *btf, const struct btf_type *type)
+{
+	const char *first = NULL;
+	size_t length = 0;
+	int64_t value;
+	uint32_t name;
+
+	for (uint32_t i = 0; i < btf_vlen(type); i++) {
+		const char *text = enum_constant(type, i, &name, &value) ? btf__name_by_offset(btf, name) : NULL;
+		size_t n = 0;
+
+		if (!text)
+			return 0;
+		if (!first) {
+			first = text;
+			length = strlen(text);
+		}
+		while (n < length && text[n] == first[n])
+			n++;
+		length = n;
+	}
+	while (length && first[length - 1] != '_')
+		length--;
+	return btf_vlen(type) > 1 ? length : 0;
+}
+
+const char *shape_enum_name(const struct btf *btf, uint32_t type_id, int64_t value, char *text, size_t size)
+{
+	const struct btf_type *type = btf__type_by_id(btf, type_id);
+	size_t prefix, n = 0;
+	uint32_t name_offset;
+	int64_t constant;
+
+	if (!type || !btf_is_any_enum(type) || !size)
+		return NULL;
+	prefix = common_prefix(btf, type);
+	for (uint32_t i = 0; i < btf_vlen(type); i++) {
+		const char *name;
+
+		if (!enum_constant(type, i, &name_offset, &constant) || constant != value)
+			continue;
+		name = btf__name_by_offset(btf, name_offset);
+		if (!name)
+			return NULL;
+		for (name += prefix; *name && n + 1 < size; name++)
+			text[n++] = (char)tolower((unsigned char)*name);
+		text[n] = '\0';
+		return text;
+	}
+	return NULL;
+}

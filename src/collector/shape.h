@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The shape of a key or a value as the object's BTF tells it: every member with its place, nested
+ * structures flattened ("owner.cgroup"). BTF is the only source of sizes and offsets.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/cleanup.h"
+
+struct btf;
+
+enum field_class {
+	FIELD_INTEGER,
+	FIELD_ENUM,
+	FIELD_TEXT,	 /* array of char */
+	FIELD_BYTES,	 /* any other array, or a structure behind a lbl_ typedef */
+	FIELD_HISTOGRAM, /* a structure with the members "sum" and "bucket" */
+};
+
+struct field {
+	char *name;	       /* dotted; "" for a key or value that is no structure */
+	const char *type_name; /* of the outermost typedef, or "": "lbl_cgroup", "val_ns"; the BTF's own string */
+	enum field_class class;
+	uint32_t offset_bytes;
+	uint32_t size_bytes;
+	bool is_signed;
+	uint32_t type_id; /* FIELD_ENUM: of the enum */
+	/* FIELD_HISTOGRAM; .type_name is that of sum */
+	uint32_t sum_bytes;
+	uint32_t bucket_offset_bytes;
+	uint32_t bucket_bytes; /* of one */
+	uint32_t n_buckets;
+};
+
+struct shape {
+	struct field *fields;
+	uint32_t n_fields;
+	uint32_t size_bytes;
+};
+
+/*
+ * -EINVAL: not a type of known size made of integers, enums, arrays and structures (a pointer, a union, a
+ * bit field, nested deeper than 8 or with more than 256 members). -ENOMEM. On failure *ret_culprit, if
+ * asked for, is the member's name, to be freed by the caller.
+ */
+int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit);
+const struct field *shape_find(const struct shape *shape, const char *name);
+void shape_done(struct shape *shape);
+
+/*
+ * A structure type's member: its type and offset. -ENOENT: no such member, -EINVAL: no structure.
+ */
+int shape_member(const struct btf *btf, uint32_t type_id, const char *name, uint32_t *ret_type_id,
+		 uint32_t *ret_offset_bytes);
+
+/* An integer of 1, 2, 4 or 8 bytes at data, as it stands in memory. */
+uint64_t shape_load(const void *data, uint32_t size_bytes);
+
+/*
+ * The name of an enum's constant without the prefix that all constants share (up to an underscore), in
+ * lower case, into text of size bytes. NULL where the value has no name.
+ */
+const char *shape_enum_name(const struct btf *btf, uint32_t type_id, int64_t value, char *text, size_t size);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/source.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "collector/shape.h"
+
+#define BATCH_ENTRIES 512
+#define BATCH_NONE    UINT32_MAX
+
+/* As in bpf/include/table.h. */
+enum table_state { TABLE_FREE, TABLE_FILLING, TABLE_LIVE, TABLE_REMOVED };
+
+static bool is_percpu(const struct source *source)
+{
+	return source->type == BPF_MAP_TYPE_PERCPU_HASH || source->type == BPF_MAP_TYPE_LRU_PERCPU_HASH ||
+	       source->type == BPF_MAP_TYPE_PERCPU_ARRAY;
+}
+
+static bool is_array(const struct source *source)
+{
+	return source->type == BPF_MAP_TYPE_ARRAY || source->type == BPF_MAP_TYPE_PERCPU_ARRAY;
+}
+
+/* Bytes of one key's values: per-CPU maps give one for each possible CPU, each rounded up to 8. */
+static size_t values_bytes(const struct source *source)
+{
+	if (!is_percpu(source))
+		return source->value_bytes;
+	return (size_t)((source->value_bytes + 7) / 8 * 8) * (size_t)libbpf_num_possible_cpus();
+}
+
+int source_open(struct source *source)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	void *memory;
+
+	if (source->is_table) {
+		/* The kernel rounds each slot up to 8 bytes and the map up to pages. */
+		size_t bytes = (size_t)source->max_entries * ((source->value_bytes + 7) / 8 * 8);
+
+		bytes = (bytes + (size_t)page - 1) / (size_t)page * (size_t)page;
+		source->slot_rows = calloc(source->max_entries, sizeof(*source->slot_rows));
+		if (!source->slot_rows)
+			return -ENOMEM;
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, source->fd, 0);
+		if (memory == MAP_FAILED)
+			return -errno;
+		source->memory = memory;
+		source->memory_bytes = bytes;
+		return 0;
+	}
+	source->memory_bytes = BATCH_ENTRIES * (source->key_bytes + values_bytes(source));
+	source->memory = malloc(source->memory_bytes);
+	return source->memory ? 0 : -ENOMEM;
+}
+
+void source_close(struct source *source)
+{
+	if (source->is_table && source->memory)
+		munmap(source->memory, source->memory_bytes);
+	else
+		free(source->memory);
+	free(source->slot_rows);
+	source->memory = NULL;
+	source->slot_rows = NULL;
+}
+
+static void add_value(const struct source *source, const uint8_t *value, uint64_t *cells)
+{
+	for (uint32_t i = 0; i < source->n_runs; i++) {
+		const struct source_run *run = &source->runs[i];
+		const uint8_t *from = value + run->offset_bytes;
+		uint64_t *to = cells + run->first_cell;
+
+		for (uint32_t j = 0; j < run->count; j++, from += run->size_bytes)
+			to[j] += shape_load(from, run->size_bytes);
+	}
+}
+
+static bool is_zero(const struct source *source, const uint8_t *value, size_t bytes)
+{
+	return !value[0] && !memcmp(value, value + 1, bytes - 1);
+}
+
+/* One key and all its values, which is the whole of it: a key that comes twice in a reading counts once. */
+static int add_entry(struct source *source, const void *key, const uint8_t *values)
+{
+	size_t stride = (source->value_bytes + 7) / 8 * 8, total = values_bytes(source);
+	uint64_t *cells;
+	uint32_t row;
+	int err;
+
+	if (is_array(source) && is_zero(source, values, total))
+		return 0;
+	err = rows_touch(source->rows, key, &row);
+	if (err)
+		return err;
+	cells = rows_cells(source->rows, row);
+	for (uint32_t i = 0; i < source->n_runs; i++)
+		memset(cells + source->runs[i].first_cell, 0, source->runs[i].count * sizeof(*cells));
+	if (!is_percpu(source))
+		add_value(source, values, cells);
+	else
+		for (size_t at = 0; at < total; at += stride)
+			add_value(source, values + at, cells);
+	return 0;
+}
+
+/* A slot's row; 0: the slot is in no state to be read. The key is stable once the state is LIVE. */
+static int slot_row(struct source *source, uint32_t index, const uint8_t *slot, uint32_t *ret_row)
+{
+	uint32_t *row = &source->slot_rows[index];
+	int err;
+
+	if (*row) {
+		rows_touch_index(source->rows, *row);
+	} else {
+		err = rows_touch(source->rows, slot + source->key_offset_bytes, row);
+		if (err)
+			return err;
+	}
+	*ret_row = *row;
+	return 0;
+}
+
+static int table_read(struct source *source)
+{
+	size_t stride = (source->value_bytes + 7) / 8 * 8;
+	const uint8_t *slot = source->memory;
+
+	source->full = 0;
+	for (uint32_t i = 0; i < source->max_entries; i++, slot += stride) {
+		uint64_t state = __atomic_load_n((const uint64_t *)slot, __ATOMIC_ACQUIRE);
+		uint32_t row = ROWS_OVERFLOW;
+		int err = 0;
+
+		if (state != TABLE_LIVE)
+			continue;
+		if (i % source->slots_per_cpu)
+			err = slot_row(source, i, slot, &row);
+		else
+			source->full++;
+		if (err)
+			return err;
+		add_value(source, slot + source->value_offset_bytes, rows_cells(source->rows, row));
+	}
+	return 0;
+}
+
+static int read_by_key(struct source *source)
+{
+	uint8_t *key = source->memory, *next = key + source->key_bytes, *values = next + source->key_bytes;
+	const void *previous = NULL;
+
+	/* A key that is removed meanwhile sends the walk back to the start: never more steps than entries. */
+	for (uint32_t i = 0; i < source->max_entries && !bpf_map_get_next_key(source->fd, previous, next); i++) {
+		int err;
+
+		memcpy(key, next, source->key_bytes);
+		previous = key;
+		if (bpf_map_lookup_elem(source->fd, key, values))
+			continue;
+		err = add_entry(source, key, values);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int grow_batch(struct source *source)
+{
+	uint32_t batch = source->batch ? source->batch * 2 : BATCH_ENTRIES;
+	size_t bytes = batch * (source->key_bytes + values_bytes(source));
+	uint8_t *memory = realloc(source->memory, bytes);
+
+	if (!memory)
+		return -ENOMEM;
+	source->memory = memory;
+	source->memory_bytes = bytes;
+	source->batch = batch;
+	return 0;
+}
+
+static int read_batches(struct source *source)
+{
+	size_t stride = values_bytes(source);
+	uint64_t cursor[64] = { 0 }; /* as large as the largest key that the kernel may put there */
+	bool is_first = true;
+	int err = source->batch ? 0 : grow_batch(source);
+
+	while (!err) {
+		uint8_t *keys = source->memory, *values = keys + source->batch * source->key_bytes;
+		uint32_t count = source->batch;
+		int r = bpf_map_lookup_batch(source->fd, is_first ? NULL : cursor, cursor, keys, values, &count, NULL);
+
+		if (r == -ENOSPC) { /* a bucket larger than a batch */
+			err = grow_batch(source);
+			continue;
+		}
+		if (r && r != -ENOENT)
+			return r;
+		for (uint32_t i = 0; i < count && !err; i++)
+			err = add_entry(source, keys + i * source->key_bytes, values + i * stride);
+		if (r)
+			return err;
+		is_first = false;
+	}
+	return err;
+}
+
+int source_read(struct source *source)
+{
+	int err;
+
+	rows_begin(source->rows);
+	if (source->is_table)
+		return table_read(source);
+	if (source->batch != BATCH_NONE && source->key_bytes <= sizeof(uint64_t[64])) {
+		err = read_batches(source);
+		if (err != -EINVAL && err != -ENOTSUPP && err != -EOPNOTSUPP)
+			return err;
+		source->batch = BATCH_NONE;
+	}
+	return read_by_key(source);
+}
+
+/* The value is zeroed while nobody finds the slot, so that it begins anew with its next key. */
+static void table_remove(struct source *source, uint32_t row)
+{
+	size_t stride = (source->value_bytes + 7) / 8 * 8;
+
+	for (uint32_t i = 0; i < source->max_entries; i++) {
+		uint8_t *slot = source->memory + i * stride;
+
+		if (source->slot_rows[i] != row || !row)
+			continue;
+		__atomic_store_n((uint64_t *)slot, TABLE_FILLING, __ATOMIC_SEQ_CST);
+		memset(slot + source->value_offset_bytes, 0, source->value_bytes - source->value_offset_bytes);
+		__atomic_store_n((uint64_t *)slot, TABLE_REMOVED, __ATOMIC_SEQ_CST);
+		source->slot_rows[i] = 0;
+	}
+}
+
+void source_remove(struct source *source, uint32_t row)
+{
+	if (source->is_table)
+		table_remove(source, row);
+	else if (!is_array(source))
+		(void)bpf_map_delete_elem(source->fd, rows_key(source->rows, row));
+}

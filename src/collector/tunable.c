@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/tunable.h"
+
+#include <bpf/btf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/label.h"
+#include "collector/shape.h"
+#include "util/parse.h"
+
+int tunables_init(const struct btf *btf, const void *data, size_t size_bytes, struct tunables *ret_tunables)
+{
+	struct tunables tunables = { .btf = btf, .size_bytes = size_bytes };
+	int id = size_bytes ? btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC) : -ENOENT;
+	const struct btf_type *section = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	uint32_t n = section ? btf_vlen(section) : 0;
+
+	tunables.data = malloc(size_bytes + 1);
+	tunables.items = calloc(n + 1, sizeof(*tunables.items));
+	if (!tunables.data || !tunables.items) {
+		tunables_done(&tunables);
+		return -ENOMEM;
+	}
+	if (size_bytes)
+		memcpy(tunables.data, data, size_bytes);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct btf_var_secinfo *info = &btf_var_secinfos(section)[i];
+		const struct btf_type *variable = btf__type_by_id(btf, info->type);
+		const char *name = variable ? btf__name_by_offset(btf, variable->name_off) : NULL;
+
+		if (!name || !btf_is_var(variable) || !info->size || info->size > size_bytes ||
+		    info->offset > size_bytes - info->size)
+			continue;
+		tunables.items[tunables.n++] =
+			(struct tunable){ name, variable->type, info->offset, info->size };
+	}
+	*ret_tunables = tunables;
+	return 0;
+}
+
+void tunables_done(struct tunables *tunables)
+{
+	free(tunables->data);
+	free(tunables->items);
+	*tunables = (struct tunables){ 0 };
+}
+
+const struct tunable *tunable_find(const struct tunables *tunables, const char *name)
+{
+	for (size_t i = 0; i < tunables->n; i++)
+		if (!strcmp(tunables->items[i].name, name))
+			return &tunables->items[i];
+	return NULL;
+}
+
+bool tunable_is_zero(const struct tunables *tunables, const struct tunable *tunable)
+{
+	for (uint32_t i = 0; i < tunable->size_bytes; i++)
+		if (tunables->data[tunable->offset_bytes + i])
+			return false;
+	return true;
+}
+
+uint64_t tunable_number(const struct tunables *tunables, const struct tunable *tunable)
+{
+	return shape_load(tunables->data + tunable->offset_bytes, tunable->size_bytes);
+}
+
+/* Below "const", "volatile": the type itself, and the first typedef's name. */
+static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, const char **ret_typedef)
+{
+	const struct btf_type *type = btf__type_by_id(btf, *id);
+
+	*ret_typedef = "";
+	for (int i = 0; i < 32 && type && (btf_is_mod(type) || btf_is_typedef(type)); i++) {
+		if (btf_is_typedef(type) && !**ret_typedef)
+			*ret_typedef = btf__name_by_offset(btf, type->name_off);
+		*id = type->type;
+		type = btf__type_by_id(btf, *id);
+	}
+	return type;
+}
+
+static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char **ret_complaint)
+{
+	_cleanup_(freep) char *copy = strdup(text);
+	_cleanup_(freep) uint8_t *bits = calloc(1, size);
+	static char complaint[128];
+	char *rest = copy, *part;
+
+	if (!copy || !bits)
+		return -ENOMEM;
+	if (!strcmp(text, "all"))
+		memset(bits, 0xff, size);
+	else if (strcmp(text, "none"))
+		while ((part = strsep(&rest, ", \t"))) {
+			int number = *part ? label_syscall_number(part) : 0;
+
+			if (number < 0 || (uint32_t)number / 8 >= size) {
+				snprintf(complaint, sizeof(complaint),
+					 "\"%.40s\" is no system call; write names like read, openat, or all, or none", part);
+				*ret_complaint = complaint;
+				return -EINVAL;
+			}
+			if (*part)
+				bits[number / 8] |= (uint8_t)(1 << number % 8);
+		}
+	memcpy(to, bits, size);
+	return 0;
+}
+
+static int set_enum(const struct tunables *tunables, uint32_t type_id, uint8_t *to, uint32_t size, const char *text,
+		    const char **ret_complaint)
+{
+	char name[128];
+
+	for (int64_t value = 0; value < 1024; value++)
+		if (shape_enum_name(tunables->btf, type_id, value, name, sizeof(name)) && !strcmp(name, text)) {
+			memcpy(to, &value, size);
+			return 0;
+		}
+	*ret_complaint = "is none of the names that the object has for it";
+	return -EINVAL;
+}
+
+static int set_integer(const struct btf_type *type, uint8_t *to, uint32_t size, const char *text,
+		       const char **ret_complaint)
+{
+	bool is_signed = btf_int_encoding(type) & BTF_INT_SIGNED, flag;
+	int64_t number = 0, limit = size < 8 ? 1ll << (8 * size - 1) : INT64_MAX;
+	uint64_t unsigned_number = 0;
+
+	if (btf_int_encoding(type) & BTF_INT_BOOL) {
+		*ret_complaint = "is neither yes nor no";
+		if (parse_bool(text, &flag))
+			return -EINVAL;
+		*to = flag;
+		return 0;
+	}
+	*ret_complaint = "is not a whole number in the variable's range";
+	if (is_signed) {
+		if (parse_s64(text, &number) || (size < 8 && (number < -limit || number >= limit)))
+			return -EINVAL;
+		unsigned_number = (uint64_t)number;
+	} else if (parse_u64(text, &unsigned_number) || (size < 8 && unsigned_number >> (8 * size))) {
+		return -EINVAL;
+	}
+	memcpy(to, &unsigned_number, size); /* little endian, as every machine that is built for */
+	return 0;
+}
+
+int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
+		const char **ret_complaint)
+{
+	uint8_t *to = tunables->data + tunable->offset_bytes;
+	uint32_t id = tunable->type_id;
+	const char *typedef_name;
+	const struct btf_type *type = bare_type(tunables->btf, &id, &typedef_name);
+
+	if (type && !strcmp(typedef_name, "prm_syscalls"))
+		return set_syscalls(to, tunable->size_bytes, text, ret_complaint);
+	if (type && btf_is_int(type))
+		return set_integer(type, to, tunable->size_bytes, text, ret_complaint);
+	if (type && btf_is_any_enum(type))
+		return set_enum(tunables, id, to, tunable->size_bytes, text, ret_complaint);
+	if (type && btf_is_array(type) && strlen(text) < tunable->size_bytes) {
+		memset(to, 0, tunable->size_bytes);
+		memcpy(to, text, strlen(text));
+		return 0;
+	}
+	*ret_complaint = "cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls, or the text is too long";
+	return -EINVAL;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What may be tuned in an object: its "const volatile" variables, set by name before it is loaded. Place
+ * and type come from BTF. A text becomes a value by the type:
+ *     bool               yes, no
+ *     integers           decimal or 0x, within the type's range
+ *     enums              a constant's name without the common prefix, in lower case
+ *     char[N]            text of less than N bytes
+ *     prm_syscalls       system calls by name, separated by commas; "all"; "none" or empty
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct btf;
+
+struct tunable {
+	const char *name; /* the BTF's own string */
+	uint32_t type_id;
+	uint32_t offset_bytes, size_bytes;
+};
+
+struct tunables {
+	const struct btf *btf; /* borrowed */
+	uint8_t *data;	       /* the whole section as it will be loaded */
+	size_t size_bytes;
+	struct tunable *items;
+	size_t n;
+};
+
+/* data: the object's .rodata, copied; NULL with size 0 where it has none. -ENOMEM. */
+int tunables_init(const struct btf *btf, const void *data, size_t size_bytes, struct tunables *ret_tunables);
+void tunables_done(struct tunables *tunables);
+
+const struct tunable *tunable_find(const struct tunables *tunables, const char *name);
+/* -EINVAL: *ret_complaint says what would be right; a static or the tunables' own text, valid until the next call. */
+int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
+		const char **ret_complaint);
+bool tunable_is_zero(const struct tunables *tunables, const struct tunable *tunable);
+uint64_t tunable_number(const struct tunables *tunables, const struct tunable *tunable); /* of 1, 2, 4, 8 bytes */
