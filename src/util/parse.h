@@ -13,8 +13,8 @@
 int parse_bool(const char *text, bool *ret_value);	    /* yes/no, true/false, on/off, 1/0 */
 int parse_u64(const char *text, uint64_t *ret_value);	    /* decimal or 0x, nothing else */
 int parse_s64(const char *text, int64_t *ret_value);	    /* the same with a sign */
-int parse_duration_ns(const char *text, uint64_t *ret_ns);  /* "10s" "500ms" "1m30s" "2h"; a unit is required but for 0 */
-int parse_size_bytes(const char *text, uint64_t *ret_bytes); /* "64KiB" "1MiB" "512B"; KB, MB are 1000s; a unit is required but for 0 */
+int parse_duration_ns(const char *text, uint64_t *ret_ns);  /* "10s" "500ms" "1m30s"; a unit is required but for 0 */
+int parse_size_bytes(const char *text, uint64_t *ret_bytes); /* "64KiB" "512B"; KB, MB are 1000s; so here */
 
 /*
  * The name of a list that a writer most likely meant, for "did you mean": the least edit distance, if
