@@ -9,7 +9,7 @@ import source
 # Written in parts, so that this file does not hold what it looks for.
 WORDS = [
     (r"(?<![\w.])/wo" r"rk/", "a path of one machine"),
-    (r"/ro" r"ot/(?!\.cache)", "a path of one machine"),
+    (r"(?<![\w}])/ro" r"ot/", "a path of one machine"),
     (r"/home/(?!\$|USER)[a-z]+/", "a path of one machine"),
     (r"\b(?:proxy|sum)\.go" r"lang\.org\b", "a registry's host: `go env` knows it"),
     (r"\b(?:deb|security|ftp|snapshot)\.deb" r"ian\.org\b", "a mirror's host: apt's sources know it"),
