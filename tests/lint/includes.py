@@ -15,10 +15,11 @@ MAY_INCLUDE = {
     "metric": ["util"],
     "collector": ["metric", "util"],
     "export": ["metric", "util"],
-    "config": ["collector", "export", "metric", "util"],
-    "agent": ["config", "collector", "export", "metric", "util"],
-    "command": ["agent", "config", "collector", "export", "metric", "util"],
-    "main": ["command", "agent", "config", "collector", "export", "metric", "util"],
+    "resource": ["metric", "util"],
+    "config": ["resource", "collector", "export", "metric", "util"],
+    "agent": ["config", "resource", "collector", "export", "metric", "util"],
+    "command": ["agent", "config", "resource", "collector", "export", "metric", "util"],
+    "main": ["command", "agent", "config", "resource", "collector", "export", "metric", "util"],
 }
 
 # The headers of a foreign library, and the only places that may know them.

@@ -141,5 +141,5 @@ def run_container(script, payload=None, timeout_s=90):
     status = files.pop("status", "").strip()
     output = files.pop("output", "")
     if not status:
-        raise RuntimeError(f"the container's script did not end within {timeout_s} s\n{output}\n{console_text[-3000:]}")
+        raise RuntimeError(f"the container ended without its script's status (limit {timeout_s} s)\n{output}\n{console_text[-3000:]}")
     return Result(int(status), output, files, console_text)
