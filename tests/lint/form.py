@@ -9,7 +9,8 @@ import re
 
 import source
 
-WIDTH = 120  # columns; 100 is the aim (.editorconfig)
+WIDTH = 120  # columns; 100 is the aim (.editorconfig). A message is one string, so that it can be searched for:
+STRING = re.compile(r'"(?:\\.|[^"\\])*"')  # what strings hold is not counted
 
 INDENT = re.compile(r"^ {8} *[^\s\\]|^\t* +\t")
 ELSE_ALONE = re.compile(r"^\s*\}\n\s*else\b", re.MULTILINE)
@@ -24,7 +25,7 @@ C_RULES = [
 
 
 def columns(line):
-    return len(line.expandtabs(8))
+    return len(STRING.sub('""', line.expandtabs(8)))
 
 
 def check_text(findings, path, text):
