@@ -2,10 +2,11 @@
 """The real OpenTelemetry Collector on loopback: start it on free ports, read back what it received.
 
     with Collector() as collector:
-        ... push to collector.otlp_url, or StatsD lines to collector.statsd_port ...
+        ... push to collector.otlp_urls[0], or StatsD lines to collector.statsd_port ...
         points = collector.wait_points(lambda points: len(points) >= 3)
 
-A point is one dict whatever its kind; see points_of(). The Collector's file exporter writes one JSON line
+Collector(channels=4) has four receivers, each with a file of its own, so that the points of several
+senders, or of several ways to send, are told apart. StatsD belongs to channel 0. A point is one dict whatever its kind; see points_of(). The Collector's file exporter writes one JSON line
 a request, so points keep the order in which they came.
 """
 
@@ -23,29 +24,38 @@ TEMPORALITY = {1: "delta", 2: "cumulative"}
 
 CONFIG = """\
 receivers:
-  otlp:
-    protocols:
-      http:
-        endpoint: 127.0.0.1:{otlp_port}
   statsd:
     endpoint: 127.0.0.1:{statsd_port}
     aggregation_interval: 1s
     enable_metric_type: true
     is_monotonic_counter: true
-exporters:
-  file:
-    path: {output}
-    flush_interval: 100ms
-service:
+{receivers}exporters:
+{exporters}service:
   telemetry:
     metrics:
       level: none
     logs:
       level: info
   pipelines:
-    metrics:
-      receivers: [otlp, statsd]
-      exporters: [file]
+{pipelines}"""
+
+RECEIVER = """\
+  otlp/{channel}:
+    protocols:
+      http:
+        endpoint: 127.0.0.1:{port}
+"""
+
+EXPORTER = """\
+  file/{channel}:
+    path: {output}
+    flush_interval: 100ms
+"""
+
+PIPELINE = """\
+    metrics/{channel}:
+      receivers: [{receivers}]
+      exporters: [file/{channel}]
 """
 
 
@@ -60,10 +70,15 @@ def collector_path():
     return found.stdout.strip()
 
 
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_ports(count, kind=socket.SOCK_STREAM):
+    probes = [socket.socket(socket.AF_INET, kind) for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
 
 
 def attribute_value(value):
@@ -138,17 +153,17 @@ def points_of(export):
 
 
 class Collector:
-    def __init__(self):
+    def __init__(self, channels=1):
         self.path = collector_path()
         self.directory = tempfile.mkdtemp(prefix="bpfpush-collector.")
-        self.output = os.path.join(self.directory, "metrics.jsonl")
+        self.outputs = [os.path.join(self.directory, f"metrics-{channel}.jsonl") for channel in range(channels)]
         self.log = os.path.join(self.directory, "log")
-        self.otlp_port = self.statsd_port = None
+        self.otlp_ports, self.statsd_port = [], None
         self.process = None
 
     @property
-    def otlp_url(self):
-        return f"http://127.0.0.1:{self.otlp_port}"
+    def otlp_urls(self):
+        return [f"http://127.0.0.1:{port}" for port in self.otlp_ports]
 
     def __enter__(self):
         for _ in range(5):  # a port that was free may be taken when the Collector comes to it
@@ -162,11 +177,19 @@ class Collector:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
+    def config_text(self):
+        self.otlp_ports, self.statsd_port = free_ports(len(self.outputs)), free_ports(1, socket.SOCK_DGRAM)[0]
+        channels = range(len(self.outputs))
+        return CONFIG.format(
+            statsd_port=self.statsd_port,
+            receivers="".join(RECEIVER.format(channel=i, port=self.otlp_ports[i]) for i in channels),
+            exporters="".join(EXPORTER.format(channel=i, output=self.outputs[i]) for i in channels),
+            pipelines="".join(PIPELINE.format(channel=i, receivers=f"otlp/{i}" + ("" if i else ", statsd")) for i in channels))
+
     def try_start(self):
-        self.otlp_port, self.statsd_port = free_port(), free_port(socket.SOCK_DGRAM)
         config = os.path.join(self.directory, "config.yaml")
         with open(config, "w", encoding="utf-8") as file:
-            file.write(CONFIG.format(otlp_port=self.otlp_port, statsd_port=self.statsd_port, output=self.output))
+            file.write(self.config_text())
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([self.path, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         deadline = time.monotonic() + 30
@@ -194,20 +217,20 @@ class Collector:
         with open(self.log, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def points(self):
+    def points(self, channel=0):
         """What has been received and written so far."""
-        if not os.path.exists(self.output):
+        if not os.path.exists(self.outputs[channel]):
             return []
-        with open(self.output, encoding="utf-8") as lines:
+        with open(self.outputs[channel], encoding="utf-8") as lines:
             whole = [line for line in lines if line.endswith("\n")]
         return [point for line in whole for point in points_of(json.loads(line))]
 
-    def wait_points(self, are_enough, timeout_s=10):
+    def wait_points(self, are_enough, channel=0, timeout_s=10):
         deadline = time.monotonic() + timeout_s
-        points = self.points()
+        points = self.points(channel)
         while not are_enough(points):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{len(points)} points after {timeout_s} s:\n" + "\n".join(map(str, points[:20])))
             time.sleep(0.05)
-            points = self.points()
+            points = self.points(channel)
         return points

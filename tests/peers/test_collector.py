@@ -26,8 +26,8 @@ def point(**members):
             "attributes": [{"key": "id", "value": {"intValue": "9007199254740993"}}], **members}
 
 
-def post(collector, payload):
-    http = urllib.request.Request(collector.otlp_url + "/v1/metrics", json.dumps(payload).encode(),
+def post(collector, payload, channel=0):
+    http = urllib.request.Request(collector.otlp_urls[channel] + "/v1/metrics", json.dumps(payload).encode(),
                                   {"Content-Type": "application/json"})
     with urllib.request.urlopen(http, timeout=5) as answer:
         return answer.status
@@ -36,8 +36,7 @@ def post(collector, payload):
 class TestCollector(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.collector = cls.enterClassContext(Collector()) if hasattr(cls, "enterClassContext") else Collector().__enter__()
-        cls.addClassCleanup(cls.collector.__exit__)
+        cls.collector = cls.enterClassContext(Collector(channels=2))
 
     def push(self, *metrics):
         """Posts the metrics and gives back the points that came of them."""
@@ -78,8 +77,15 @@ class TestCollector(unittest.TestCase):
                         {"name": "two", "sum": {"aggregationTemporality": 1, "dataPoints": [point(asInt="2")]}})
         self.assertEqual([(item["name"], item["value"]) for item in got], [("one", 1), ("two", 2)])
 
+    def test_channels_are_kept_apart(self):
+        before = len(self.collector.points(0))
+        post(self.collector, request({"name": "aside", "gauge": {"dataPoints": [point(asInt="5")]}}), channel=1)
+        aside = self.collector.wait_points(bool, channel=1)
+        self.assertEqual([(p["name"], p["value"]) for p in aside], [("aside", 5)])
+        self.assertEqual(len(self.collector.points(0)), before)
+
     def test_what_is_no_otlp_is_refused(self):
-        http = urllib.request.Request(self.collector.otlp_url + "/v1/metrics", b"{", {"Content-Type": "application/json"})
+        http = urllib.request.Request(self.collector.otlp_urls[0] + "/v1/metrics", b"{", {"Content-Type": "application/json"})
         with self.assertRaises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(http, timeout=5)
         self.assertEqual(refused.exception.code, 400)
