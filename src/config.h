@@ -69,7 +69,7 @@ extern const size_t config_n_agent_options;
 
 struct config_source {
 	const char *path;	       /* --config FILE: this one alone, no drop-ins; NULL: the standard places */
-	const char *const *roots;      /* standard places, the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests. */
+	const char *const *roots;      /* the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests. */
 	const char *const *environment; /* "OTEL_…=…", ended by NULL; NULL: none */
 };
 

@@ -27,6 +27,6 @@ typedef struct {
 
 /* value members */
 typedef u64 val_ns;	   /* nanoseconds, shown as seconds: the metric's unit is s */
-typedef u64 val_tally;	   /* a gauge that an iterator counts anew at each collection: shown is what one collection added */
+typedef u64 val_tally;	   /* a gauge that an iterator counts anew: shown is what one collection added */
 
 /* any char array in a key is text, up to its first NUL; any enum gives the names of its constants */

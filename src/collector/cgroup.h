@@ -30,7 +30,7 @@ struct cgroups *cgroups_free(struct cgroups *cgroups);
 void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t value_bytes, uint32_t path_offset_bytes);
 /* A collection begins: the tree may be walked again, once, for an id that is not known. */
 void cgroups_begin(struct cgroups *cgroups);
-/* Never fails to name: an id that nobody knows becomes process.linux.cgroup="id:N". Valid until cgroups_begin(). -ENOMEM. */
+/* An id that nobody knows is named process.linux.cgroup="id:N". Valid until cgroups_begin(). -ENOMEM. */
 int cgroups_get(struct cgroups *cgroups, uint64_t id, const struct cgroup **ret_cgroup);
 /* True once its directory is no longer there. */
 bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A quick hash of some bytes, for tables in memory; not for strangers to attack at leisure: the seed varies by process. */
+/* A quick hash of some bytes, for tables in memory. The seed varies by process, against chosen collisions. */
 extern uint64_t hash_seed;
 
 static inline uint64_t hash_bytes(const void *data, size_t size)

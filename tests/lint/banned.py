@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that this code base does without, and what it uses instead."""
+
+import re
+
+import source
+
+BANNED = {
+    "strcpy": "memcpy or buf_append: say how much room there is",
+    "strcat": "buf_append",
+    "sprintf": "snprintf or buf_printf",
+    "vsprintf": "vsnprintf",
+    "gets": "fgets",
+    "strtok": "strsep or strcspn",
+    "strtok_r": "strsep or strcspn",
+    "atoi": "parse_u64, which reports errors",
+    "atol": "parse_u64",
+    "atof": "parse_number",
+    "localtime": "gmtime_r: times are UTC",
+    "localtime_r": "gmtime_r: times are UTC",
+    "alloca": "an array with a bound, or malloc",
+    "rand": "getrandom",
+    "signal": "sigaction or sd_event_add_signal",
+    "system": "posix_spawn",
+}
+
+# Where a banned function is right: the room was computed in the lines just above.
+ALLOWED = {
+    ("src/metric/series.c", "strcpy"),
+}
+
+# Only narrators log: main, agent, collector, exporters (and log.c itself). Core modules return errors.
+NARRATORS = re.compile(r"^src/(main|agent|command|collector/|export/|util/log\.[ch])")
+LOGGING = re.compile(r"\b(log_(?:error|warning|info|debug|event)|fprintf\s*\(\s*stderr|perror|sd_journal_\w+)\b")
+
+# Only the agent (and a command that stands in for it) reads clocks.
+CLOCK_READERS = re.compile(r"^src/(agent|command|main)")
+CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time)\s*\(")
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def main():
+    findings, checked = source.Findings(), 0
+    pattern = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED))
+    for path in source.files(".c", ".h"):
+        code = source.code_only(source.read(path))
+        checked += 1
+        for match in pattern.finditer(code):
+            if (path, match.group(1)) not in ALLOWED:
+                findings.add(path, line_of(code, match.start()), f"{match.group(1)}(): use {BANNED[match.group(1)]}")
+        if not path.startswith("src/"):
+            continue
+        if not NARRATORS.match(path):
+            for match in LOGGING.finditer(code):
+                findings.add(path, line_of(code, match.start()), f"{match.group(1)}: core modules do not log, they return errors")
+        if not CLOCK_READERS.match(path):
+            for match in CLOCKS.finditer(code):
+                findings.add(path, line_of(code, match.start()), f"{match.group(1)}(): only the agent reads clocks; take the time as an argument")
+    findings.finish(checked)
+
+
+main()

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who may include whom: util <- metric <- {collector, export} <- agent <- main, and one door a library."""
+
+import os
+import re
+
+import source
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
+
+# A directory of src/ (or a file directly in it) and what it may include beside itself.
+MAY_INCLUDE = {
+    "util": [],
+    "metric": ["util"],
+    "collector": ["metric", "util"],
+    "export": ["metric", "util"],
+    "resource": ["metric", "util"],
+    "config": ["resource", "collector", "export", "metric", "util"],
+    "agent": ["config", "resource", "collector", "export", "metric", "util"],
+    "command": ["agent", "config", "resource", "collector", "export", "metric", "util"],
+    "main": ["command", "agent", "config", "resource", "collector", "export", "metric", "util"],
+}
+
+# The headers of a foreign library, and the only places that may know them.
+DOORS = [
+    (r"^(bpf/|linux/(bpf|btf)\.h)", "libbpf", r"^src/collector/"),
+    (r"^(libelf|gelf)\.h", "libelf", r"^src/collector/"),
+    (r"^curl/", "libcurl", r"^src/export/http\.c$"),
+    (r"^(protobuf-c/|.*\.pb-c\.h)", "protobuf-c", r"^src/export/otlp[^/]*$"),
+    (r"^ini\.h", "inih", r"^src/util/ini\.c$"),
+    (r"^systemd/", "libsystemd", r"^src/(agent\.c|export/http\.c|util/log\.c)$"),
+    (r"^zlib\.h", "zlib", r"^src/export/"),
+]
+
+
+def place(path):
+    """src/metric/series.c -> metric, src/agent.c -> agent, src/command-run.c -> command"""
+    parts = path.split("/")[1:]
+    name = parts[0] if len(parts) > 1 else os.path.splitext(parts[0])[0]
+    return name.split("-")[0]
+
+
+def check_own(findings, path, line, header):
+    mine, theirs = place(path), place("src/" + header)
+    if mine != theirs and theirs in MAY_INCLUDE and theirs not in MAY_INCLUDE.get(mine, []):
+        findings.add(path, line, f'"{header}": {mine} may include only {", ".join([mine] + MAY_INCLUDE.get(mine, []))}')
+
+
+def check_doors(findings, path, line, header):
+    for pattern, library, allowed in DOORS:
+        if re.search(pattern, header) and not re.search(allowed, path):
+            findings.add(path, line, f"<{header}>: {library} has one door, {allowed}")
+
+
+def check_order(findings, path, text):
+    if path.endswith(".h") and "#pragma once" not in text:
+        findings.add(path, 1, "a header begins with #pragma once after its SPDX line")
+
+
+def main():
+    findings, checked = source.Findings(), 0
+    for path in source.files(".c", ".h"):
+        if not path.startswith("src/"):
+            continue
+        text = source.read(path)
+        checked += 1
+        check_order(findings, path, text)
+        for match in INCLUDE.finditer(text):
+            line = text.count("\n", 0, match.start(2)) + 1
+            if match.group(1) == '"':
+                check_own(findings, path, line, match.group(2))
+            check_doors(findings, path, line, match.group(2))
+    findings.finish(checked)
+
+
+main()

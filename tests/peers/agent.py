@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent as a test runs it: `bpfpush run --config FILE`, ready when it says READY=1."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+BPFPUSH = os.environ.get("BPFPUSH") or os.path.realpath(
+    os.path.join(os.path.dirname(__file__), "..", "..", "build", "bpfpush"))
+
+
+class Unavailable(Exception):
+    """The agent cannot be run here; the text says what is lacking."""
+
+
+def require_agent():
+    if os.geteuid() != 0:
+        raise Unavailable("loading BPF programs needs root")
+    if not os.access(BPFPUSH, os.X_OK):
+        raise Unavailable(f"{os.path.basename(BPFPUSH)} is not built")
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        raise Unavailable("the kernel has no BTF (/sys/kernel/btf/vmlinux)")
+
+
+class Agent:
+    """`with Agent(CONFIG_TEXT) as agent:` has it counting; agent.stop() collects and pushes once more."""
+
+    def __init__(self, config):
+        self.directory = tempfile.TemporaryDirectory(prefix="bpfpush-agent.")
+        self.config = os.path.join(self.directory.name, "bpfpush.conf")
+        self.log = os.path.join(self.directory.name, "log")
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(config)
+        self.process = None
+        self.notified = []
+
+    def __enter__(self):
+        path = os.path.join(self.directory.name, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify, open(self.log, "wb") as log:
+            notify.bind(path)
+            self.process = subprocess.Popen([BPFPUSH, "run", "--config", self.config], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env={**os.environ, "NOTIFY_SOCKET": path})
+            try:
+                self.wait_ready(notify)
+            except BaseException:
+                self.__exit__()
+                raise
+        return self
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.directory.cleanup()
+
+    def wait_ready(self, notify, timeout_s=30):
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            if select.select([notify], [], [], 0.05)[0]:
+                self.notified += notify.recv(65536).decode().split("\n")
+                if "READY=1" in self.notified:
+                    return
+            elif self.process.poll() is not None:
+                raise RuntimeError(f"the agent ended with status {self.process.returncode}:\n{self.log_text()}")
+        raise TimeoutError(f"no READY=1 within {timeout_s} s:\n{self.log_text()}")
+
+    def log_text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def stop(self, timeout_s=30):
+        """SIGTERM and wait; its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout_s)

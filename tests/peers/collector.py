@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real OpenTelemetry Collector on loopback: start it on free ports, read back what it received.
+
+    with Collector() as collector:
+        ... push to collector.otlp_urls[0], or StatsD lines to collector.statsd_port ...
+        points = collector.wait_points(lambda points: len(points) >= 3)
+
+Collector(channels=4) has four receivers, each with a file of its own, so that the points of several
+senders, or of several ways to send, are told apart. StatsD belongs to channel 0. A point is one dict whatever its kind; see points_of(). The Collector's file exporter writes one JSON line
+a request, so points keep the order in which they came.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+TEMPORALITY = {1: "delta", 2: "cumulative"}
+
+CONFIG = """\
+receivers:
+  statsd:
+    endpoint: 127.0.0.1:{statsd_port}
+    aggregation_interval: 1s
+    enable_metric_type: true
+    is_monotonic_counter: true
+{receivers}exporters:
+{exporters}service:
+  telemetry:
+    metrics:
+      level: none
+    logs:
+      level: info
+  pipelines:
+{pipelines}"""
+
+RECEIVER = """\
+  otlp/{channel}:
+    protocols:
+      http:
+        endpoint: 127.0.0.1:{port}
+"""
+
+EXPORTER = """\
+  file/{channel}:
+    path: {output}
+    flush_interval: 100ms
+"""
+
+PIPELINE = """\
+    metrics/{channel}:
+      receivers: [{receivers}]
+      exporters: [file/{channel}]
+"""
+
+
+class Unavailable(Exception):
+    """This machine has no Collector; the text says what to do."""
+
+
+def collector_path():
+    found = subprocess.run([os.path.join(HERE, "collector-build"), "--cached"], capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise Unavailable("the OpenTelemetry Collector is not built: run tests/peers/collector-build")
+    return found.stdout.strip()
+
+
+def free_ports(count, kind=socket.SOCK_STREAM):
+    probes = [socket.socket(socket.AF_INET, kind) for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def attribute_value(value):
+    """The value of an OTLP AnyValue; 64-bit integers are strings in OTLP/JSON."""
+    if "intValue" in value:
+        return int(value["intValue"])
+    for key in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
+        if key in value:
+            return value[key]
+    if "arrayValue" in value:
+        return [attribute_value(item) for item in value["arrayValue"].get("values", [])]
+    return None
+
+
+def attributes_of(items):
+    return {item["key"]: attribute_value(item.get("value", {})) for item in items or []}
+
+
+def number_of(point):
+    return int(point["asInt"]) if "asInt" in point else point.get("asDouble")
+
+
+def fill_number(result, point):
+    result["value"] = number_of(point)
+
+
+def fill_histogram(result, point):
+    result.update(count=int(point.get("count", 0)), sum=point.get("sum"), min=point.get("min"), max=point.get("max"),
+                  bounds=[float(bound) for bound in point.get("explicitBounds", [])],
+                  counts=[int(count) for count in point.get("bucketCounts", [])])
+
+
+def fill_exponential(result, point):
+    positive = point.get("positive", {})
+    result.update(count=int(point.get("count", 0)), sum=point.get("sum"), scale=int(point.get("scale", 0)),
+                  zero_count=int(point.get("zeroCount", 0)), zero_threshold=point.get("zeroThreshold", 0),
+                  offset=int(positive.get("offset", 0)),
+                  counts=[int(count) for count in positive.get("bucketCounts", [])])
+
+
+KINDS = [("sum", fill_number), ("gauge", fill_number), ("histogram", fill_histogram),
+         ("exponentialHistogram", fill_exponential)]
+
+
+def points_of(export):
+    """All points of one ExportMetricsServiceRequest in OTLP/JSON, as flat dicts.
+
+    Common members: kind, name, unit, description, scope, scope_version, resource, attributes,
+    start_time_ns, time_ns, flags; for sums and histograms temporality; then by kind
+    value | count sum min max bounds counts | count sum scale zero_count offset counts.
+    """
+    for resource_metrics in export.get("resourceMetrics", []):
+        resource = attributes_of(resource_metrics.get("resource", {}).get("attributes"))
+        for scope_metrics in resource_metrics.get("scopeMetrics", []):
+            scope = scope_metrics.get("scope", {})
+            for metric in scope_metrics.get("metrics", []):
+                for kind, fill in KINDS:
+                    data = metric.get(kind)
+                    for point in (data or {}).get("dataPoints", []):
+                        result = {
+                            "kind": kind, "name": metric["name"], "unit": metric.get("unit", ""),
+                            "description": metric.get("description", ""),
+                            "scope": scope.get("name", ""), "scope_version": scope.get("version", ""), "resource": resource,
+                            "attributes": attributes_of(point.get("attributes")),
+                            "start_time_ns": int(point.get("startTimeUnixNano", 0)),
+                            "time_ns": int(point.get("timeUnixNano", 0)), "flags": point.get("flags", 0),
+                            "temporality": TEMPORALITY.get(data.get("aggregationTemporality")),
+                            "is_monotonic": data.get("isMonotonic", False),
+                        }
+                        fill(result, point)
+                        yield result
+
+
+class Collector:
+    def __init__(self, channels=1):
+        self.path = collector_path()
+        self.directory = tempfile.mkdtemp(prefix="bpfpush-collector.")
+        self.outputs = [os.path.join(self.directory, f"metrics-{channel}.jsonl") for channel in range(channels)]
+        self.log = os.path.join(self.directory, "log")
+        self.otlp_ports, self.statsd_port = [], None
+        self.process = None
+
+    @property
+    def otlp_urls(self):
+        return [f"http://127.0.0.1:{port}" for port in self.otlp_ports]
+
+    def __enter__(self):
+        for _ in range(5):  # a port that was free may be taken when the Collector comes to it
+            if self.try_start():
+                return self
+        text = self.log_text()
+        self.__exit__()
+        raise RuntimeError("the Collector did not start:\n" + text[-3000:])
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def config_text(self):
+        self.otlp_ports, self.statsd_port = free_ports(len(self.outputs)), free_ports(1, socket.SOCK_DGRAM)[0]
+        channels = range(len(self.outputs))
+        return CONFIG.format(
+            statsd_port=self.statsd_port,
+            receivers="".join(RECEIVER.format(channel=i, port=self.otlp_ports[i]) for i in channels),
+            exporters="".join(EXPORTER.format(channel=i, output=self.outputs[i]) for i in channels),
+            pipelines="".join(PIPELINE.format(channel=i, receivers=f"otlp/{i}" + ("" if i else ", statsd")) for i in channels))
+
+    def try_start(self):
+        config = os.path.join(self.directory, "config.yaml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(self.config_text())
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen([self.path, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if "Everything is ready" in self.log_text():
+                return True
+            time.sleep(0.05)
+        self.stop()
+        return False
+
+    def stop(self):
+        """Ends it politely, so that all it received is in the file; by force after 10 seconds."""
+        if not self.process:
+            return
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def log_text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def points(self, channel=0):
+        """What has been received and written so far."""
+        if not os.path.exists(self.outputs[channel]):
+            return []
+        with open(self.outputs[channel], encoding="utf-8") as lines:
+            whole = [line for line in lines if line.endswith("\n")]
+        return [point for line in whole for point in points_of(json.loads(line))]
+
+    def wait_points(self, are_enough, channel=0, timeout_s=10):
+        deadline = time.monotonic() + timeout_s
+        points = self.points(channel)
+        while not are_enough(points):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(points)} points after {timeout_s} s:\n" + "\n".join(map(str, points[:20])))
+            time.sleep(0.05)
+            points = self.points(channel)
+        return points

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent counts arrives at the real Collector unchanged, in every temporality and histogram kind.
+
+Two sources to compare with: the JSON lines of the same agent, point by point, and an independent
+`bpfpush once --format=json` that counts the same workload with maps of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from agent import Agent, BPFPUSH, Unavailable as NoAgent, require_agent
+from collector import Collector, Unavailable as NoCollector, collector_path
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+WAYS = [(temporality, histogram) for temporality in ("cumulative", "delta") for histogram in ("explicit", "exponential")]
+
+
+def config_text(urls, json_path):
+    sections = ["[agent]\ninterval = 1s\n", f"[exporter lines]\ntype = json\npath = {json_path}\n"]
+    for (temporality, histogram), url in zip(WAYS, urls):
+        sections.append(f"[exporter {temporality}-{histogram}]\ntype = otlp\nendpoint = {url}\n"
+                        f"temporality = {temporality}\nhistogram = {histogram}\n")
+    return "\n".join(sections)
+
+
+def cgroup2_mount():
+    with open("/proc/mounts", encoding="ascii") as mounts:
+        return next(fields[1] for fields in map(str.split, mounts) if fields[2] == "cgroup2")
+
+
+def read_lines(path):
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def identity(scope, name, attributes):
+    return scope, name, tuple(sorted(attributes.items()))
+
+
+def key_of_line(line):
+    return identity(line["collector"], line["name"], line["attributes"])
+
+
+def key_of_point(point):
+    return identity(point["scope"], point["name"], point["attributes"])
+
+
+def buckets_of(bounds, counts):
+    """{upper limit: count} of the buckets that hold anything; the one above all limits is infinity."""
+    return {upper: count for upper, count in zip([*map(float, bounds), float("inf")], counts) if count}
+
+
+def buckets_of_exponential(point):
+    buckets = {0.0: point["zero_count"]} if point["zero_count"] else {}
+    for index, count in enumerate(point["counts"]):
+        if count:
+            buckets[2.0 ** ((point["offset"] + index + 1) / 2.0 ** point["scale"])] = count
+    return buckets
+
+
+def numbers_of_point(point):
+    if point["kind"] in ("sum", "gauge"):
+        return point["value"]
+    buckets = buckets_of_exponential(point) if point["kind"] == "exponentialHistogram" else \
+        buckets_of(point["bounds"], point["counts"])
+    return point["count"], point["sum"] or 0, buckets
+
+
+def numbers_of_line(line, member):
+    numbers = line[member]
+    if line["kind"] != "histogram":
+        return numbers
+    return numbers["count"], numbers["sum"], buckets_of(numbers["bounds"], numbers["counts"])
+
+
+def without_last_limit(numbers):
+    """The last bucket of a line has no upper limit; an exponential histogram gives it the next power."""
+    if not isinstance(numbers, tuple):
+        return numbers
+    count, total, buckets = numbers
+    return count, total, {upper: n for upper, n in buckets.items() if upper < 2.0 ** 17}
+
+
+class TestAgent(unittest.TestCase):
+    """One run of everything, looked at from several sides."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-peers."))
+        cls.collector = cls.enterClassContext(Collector(channels=len(WAYS)))
+        cls.cgroup = os.path.join(cgroup2_mount(), f"bpfpush-peers-{os.getpid()}")
+        os.mkdir(cls.cgroup)
+        cls.addClassCleanup(os.rmdir, cls.cgroup)
+        lines_path = os.path.join(cls.directory, "lines.json")
+        with Agent(config_text(cls.collector.otlp_urls, lines_path)) as agent:
+            cls.once = cls.run_once()
+            cls.status = agent.stop()
+            cls.log = agent.log_text()
+        cls.collector.stop()
+        cls.lines = read_lines(lines_path)
+        cls.points = [cls.collector.points(channel) for channel in range(len(WAYS))]
+
+    @classmethod
+    def run_once(cls):
+        workload = [sys.executable, os.path.join(HERE, "workload.py"), cls.cgroup, os.path.join(cls.directory, "file")]
+        done = subprocess.run([BPFPUSH, "once", "--format=json", "--", *workload], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise RuntimeError(f"once ended with status {done.returncode}:\n{done.stderr}")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def is_workload(self, attributes):
+        return os.path.basename(self.cgroup) in str(attributes.get("process.linux.cgroup", ""))
+
+    def points_by_key(self, way):
+        found = {}
+        for point in self.points[WAYS.index(way)]:
+            found.setdefault(key_of_point(point), {})[point["time_ns"]] = point
+        return found
+
+    def assert_same(self, left, right, what):
+        self.assertEqual(without_last_limit(left), without_last_limit(right), what)
+
+    def test_the_agent_ends_well(self):
+        self.assertEqual(self.status, 0, self.log)
+
+    def test_cumulative_points_equal_the_totals_of_the_lines(self):
+        for histogram in ("explicit", "exponential"):
+            points = self.points_by_key(("cumulative", histogram))
+            for line in self.lines:
+                point = points[key_of_line(line)][line["time_ns"]]
+                member = "value" if line["kind"] == "gauge" else "total"
+                self.assert_same(numbers_of_point(point), numbers_of_line(line, member), (line, point))
+                self.assertEqual(point["unit"], line["unit"])
+                if line["kind"] != "gauge":
+                    self.assertEqual((point["start_time_ns"], point["temporality"]), (line["start_time_ns"], "cumulative"))
+
+    def test_delta_points_equal_the_deltas_of_the_lines(self):
+        for histogram in ("explicit", "exponential"):
+            points = self.points_by_key(("delta", histogram))
+            for line in self.lines:
+                if line["kind"] == "gauge":
+                    continue
+                point = points.get(key_of_line(line), {}).get(line["time_ns"])
+                delta = numbers_of_line(line, "delta")
+                if point is None:  # nothing happened: nothing need be said
+                    self.assertIn(delta, (0, (0, 0, {})), line)
+                    continue
+                self.assertEqual(point["temporality"], "delta")
+                self.assert_same(numbers_of_point(point), delta, (line, point))
+
+    def test_deltas_add_up_to_the_last_total(self):
+        for histogram in ("explicit", "exponential"):
+            cumulative = self.points_by_key(("cumulative", histogram))
+            for key, deltas in self.points_by_key(("delta", histogram)).items():
+                last = cumulative[key][max(cumulative[key])]
+                if last["kind"] == "sum":
+                    self.assertAlmostEqual(sum(point["value"] for point in deltas.values()), last["value"], 6, key)
+                elif last["kind"] != "gauge":
+                    self.assertEqual(sum(point["count"] for point in deltas.values()), last["count"], key)
+
+    def test_the_windows_of_deltas_touch_and_do_not_overlap(self):
+        for histogram in ("explicit", "exponential"):
+            for key, by_time in self.points_by_key(("delta", histogram)).items():
+                ends = sorted(by_time)
+                for before, after in zip(ends, ends[1:]):
+                    if by_time[after]["kind"] != "gauge":
+                        self.assertGreaterEqual(by_time[after]["start_time_ns"], before, key)
+
+    def test_every_point_of_the_collector_is_in_the_lines(self):
+        known = {(key_of_line(line), line["time_ns"]) for line in self.lines}
+        for way, points in zip(WAYS, self.points):
+            unknown = [point for point in points if (key_of_point(point), point["time_ns"]) not in known]
+            self.assertEqual(unknown[:3], [], way)
+
+    def test_once_counted_the_same_workload(self):
+        """Numbers that hold no time of their own: two observers stamp the clock at different moments."""
+        mine = {key_of_line(line): line for line in self.once if self.is_workload(line["attributes"])}
+        self.assertGreater(len(mine), 20, "the workload's series")
+        points = self.points_by_key(("cumulative", "explicit"))
+        differences = []
+        for key, line in mine.items():
+            if line["kind"] == "gauge":
+                continue
+            by_time = points.get(key, {})
+            point = by_time[max(by_time)] if by_time else None
+            left = point and (point["count"] if line["kind"] == "histogram" else point["value"])
+            right = line["total"]["count"] if line["kind"] == "histogram" else line["total"]
+            if left != right:
+                differences.append(f"{key}: Collector {left}, once {right}")
+        self.assertEqual(differences, [])
+
+    def test_all_six_collectors_have_points_of_the_workload(self):
+        for way, points in zip(WAYS, self.points):
+            scopes = {point["scope"].split(".")[-1] for point in points if self.is_workload(point["attributes"])}
+            self.assertLessEqual({"syscalls", "network", "fileio", "scheduler", "memory", "tcpstate"}, scopes, way)
+
+
+if __name__ == "__main__":
+    try:
+        require_agent()
+        collector_path()
+    except (NoAgent, NoCollector) as lacking:
+        print(f"skipped: {lacking}")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rig itself: systemd runs, BPF is allowed, exit codes come out and changes do not."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+from container import Unavailable, rootfs, run_container
+
+
+class TestContainer(unittest.TestCase):
+    def test_systemd_is_the_first_process_and_reaches_running(self):
+        result = run_container("cat /proc/1/comm; systemctl is-system-running --wait; systemctl --failed --no-legend --plain")
+        self.assertEqual((result.output.split("\n")[:2], result.status), (["systemd", "running"], 0), result.output)
+
+    def test_the_exit_code_and_files_of_the_script_come_out(self):
+        result = run_container("echo kept >/result/note; echo said; exit 7")
+        self.assertEqual((result.status, result.output, result.file("note")), (7, "said\n", "kept\n"))
+
+    def test_the_kernel_is_this_one_with_its_types(self):
+        result = run_container("uname -r; stat -c %s /sys/kernel/btf/vmlinux; mount -t bpf bpf /sys/fs/bpf 2>&1; ulimit -l")
+        self.assertEqual(result.output.split("\n")[:2],
+                         [os.uname().release, str(os.path.getsize("/sys/kernel/btf/vmlinux"))])
+
+    def test_what_the_script_changes_is_thrown_away(self):
+        before = subprocess.run(["ls", "-lR", "--time-style=full-iso", rootfs() + "/etc"], capture_output=True, check=True).stdout
+        self.assertEqual(run_container("touch /etc/changed && rm /etc/hostname").status, 0)
+        after = subprocess.run(["ls", "-lR", "--time-style=full-iso", rootfs() + "/etc"], capture_output=True, check=True).stdout
+        self.assertEqual(before, after)
+
+    def test_journal_entries_can_be_read_back(self):
+        result = run_container("logger -p user.warning -t rig hello; journalctl --sync; journalctl -t rig -o json --output-fields=MESSAGE,PRIORITY")
+        self.assertIn('"PRIORITY":"4"', result.output.replace(" ", ""))
+
+
+if __name__ == "__main__":
+    try:
+        rootfs()
+    except Unavailable as lacking:
+        print(f"skipped: {lacking}")
+        sys.exit(77)
+    unittest.main()

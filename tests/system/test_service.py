@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `meson install` installs, run by a real systemd: start, READY, status, journal, watchdog, stop."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from container import Unavailable, rootfs, run_container
+
+BUILD = os.environ.get("BUILD_DIR") or os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "build"))
+LOG_H = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "src", "util", "log.h")
+
+INSTALL = """\
+cp -a /payload/. /
+ldconfig
+systemctl daemon-reload
+journalctl --update-catalog
+mkdir -p /etc/bpfpush
+configure() { cat >/etc/bpfpush/bpfpush.conf; }
+show() { systemctl show bpfpush --property="$1" --value; }
+entries() { journalctl --sync; journalctl --unit=bpfpush --output=json --all >/result/journal; }
+"""
+
+# Nobody listens there: the endpoint's absence must not matter to the service.
+NOBODY = """\
+configure <<'X'
+[agent]
+interval = 1s
+[exporter nobody]
+type = otlp
+endpoint = http://127.0.0.1:9
+X
+"""
+
+
+def log_ids():
+    with open(LOG_H, encoding="utf-8") as file:
+        return dict(re.findall(r'#define\s+LOG_ID_(\w+)\s+"([0-9a-f]{32})"', file.read()))
+
+
+class TestService(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stage = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-stage."))
+        subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", cls.stage], check=True,
+                       stdout=subprocess.DEVNULL)
+        cls.ids = log_ids()
+
+    def boot(self, script):
+        result = run_container(INSTALL + script, payload=self.stage)
+        self.assertEqual(result.status, 0, result.output)
+        return result
+
+    def journal(self, result):
+        return [json.loads(line) for line in result.file("journal").splitlines()]
+
+    def find(self, entries, name):
+        found = [entry for entry in entries if entry.get("MESSAGE_ID") == self.ids[name]]
+        self.assertTrue(found, f"no {name} among:\n" + "\n".join(str(entry.get("MESSAGE")) for entry in entries))
+        return found
+
+    def test_the_installed_files_are_where_systemd_looks(self):
+        result = self.boot("systemctl cat bpfpush >/result/unit; systemd-analyze verify bpfpush.service >/result/verify 2>&1; "
+                           "journalctl --list-catalog >/result/catalog; bpfpush --version")
+        self.assertIn("Type=notify", result.file("unit"))
+        self.assertEqual(result.file("verify"), "")
+        for name, identity in self.ids.items():
+            self.assertIn(identity, result.file("catalog"), name)
+
+    def test_start_returns_when_it_counts_and_stop_ends_it_well(self):
+        result = self.boot(NOBODY + """
+systemctl enable --now bpfpush || exit 1
+echo "$(show ActiveState) $(show SubState) $(show NRestarts)" >/result/started
+sleep 2.5
+show StatusText >/result/text
+pid=$(show MainPID)
+systemctl stop bpfpush || exit 1
+echo "$(show ActiveState) $(show Result) $(show ExecMainStatus)" >/result/stopped
+[ ! -e /proc/$pid ] || exit 1
+entries
+""")
+        self.assertEqual(result.file("started"), "active running 0\n", result.output)
+        self.assertNotEqual(result.file("text").strip(), "", "STATUS= says what it does")
+        self.assertEqual(result.file("stopped"), "inactive success 0\n")
+        entries = self.journal(result)
+        for name in ("STARTED", "STOPPED"):
+            for entry in self.find(entries, name):
+                self.assertEqual((entry["PRIORITY"], entry["_SYSTEMD_UNIT"], entry["_TRANSPORT"]),
+                                 ("6", "bpfpush.service", "journal"))
+
+    def test_an_endpoint_that_fails_is_one_warning_with_fields(self):
+        result = self.boot(NOBODY + "systemctl start bpfpush && sleep 4 && systemctl is-active bpfpush; entries")
+        failing = self.find(self.journal(result), "EXPORT_FAILING")
+        self.assertEqual([(entry["PRIORITY"], entry["BPFPUSH_EXPORTER"]) for entry in failing], [("4", "nobody")])
+
+    def test_a_wrong_configuration_fails_for_good_and_says_where(self):
+        result = self.boot("""
+configure <<'X'
+[agent]
+intervall = 1s
+X
+systemctl start bpfpush
+sleep 2.5
+echo "$(show ActiveState) $(show ExecMainStatus) $(show NRestarts)" >/result/state
+entries
+""")
+        self.assertEqual(result.file("state"), "failed 78 0\n")
+        entries = self.journal(result)
+        self.assertTrue([entry for entry in entries if "/etc/bpfpush/bpfpush.conf:2: " in str(entry["MESSAGE"])
+                         and "interval" in entry["MESSAGE"] and entry["PRIORITY"] == "3"],
+                        [entry["MESSAGE"] for entry in entries])
+        self.find(entries, "CONFIG_REJECTED")
+
+    def test_an_agent_that_hangs_is_started_again(self):
+        result = self.boot(NOBODY + """
+mkdir -p /run/systemd/system/bpfpush.service.d
+printf '[Service]\\nWatchdogSec=2s\\nRestartSec=100ms\\n' >/run/systemd/system/bpfpush.service.d/quick.conf
+systemctl daemon-reload
+systemctl start bpfpush
+sleep 5
+echo "before $(show NRestarts)" >/result/restarts
+kill -STOP $(show MainPID)
+for i in $(seq 100); do [ "$(show NRestarts) $(show ActiveState)" = "1 active" ] && break; sleep 0.1; done
+echo "after $(show NRestarts) $(show ActiveState)" >>/result/restarts
+""")
+        self.assertEqual(result.file("restarts"), "before 0\nafter 1 active\n")
+
+    def test_an_agent_that_is_killed_is_started_again(self):
+        result = self.boot(NOBODY + """
+systemctl start bpfpush
+kill -KILL $(show MainPID)
+for i in $(seq 100); do [ "$(show NRestarts) $(show ActiveState)" = "1 active" ] && break; sleep 0.1; done
+echo "$(show NRestarts) $(show ActiveState)" >/result/restarts
+""")
+        self.assertEqual(result.file("restarts"), "1 active\n")
+
+    def test_numbers_carry_the_units_of_this_systemd(self):
+        result = self.boot("""
+configure <<'X'
+[agent]
+interval = 1s
+[exporter lines]
+type = json
+path = /run/bpfpush-test/lines
+X
+mkdir -p /run/bpfpush-test /run/systemd/system/bpfpush.service.d
+printf '[Service]\\nReadWritePaths=/run/bpfpush-test\\n' >/run/systemd/system/bpfpush.service.d/write.conf
+systemctl daemon-reload
+systemctl start bpfpush || exit 1
+systemd-run --quiet --wait --unit=busy.service bash -c 'for i in $(seq 200); do read -r x </proc/self/stat; done'
+sleep 1.5
+systemctl stop bpfpush
+cp /run/bpfpush-test/lines /result/lines
+""")
+        lines = [json.loads(line) for line in result.file("lines").splitlines()]
+        opened = [line["total"] for line in lines if line["name"] == "bpfpush.syscall.count"
+                  and line["attributes"].get("systemd.unit.name") == "busy.service"
+                  and line["attributes"].get("bpfpush.syscall.name") == "openat" and "error.type" not in line["attributes"]]
+        self.assertTrue(opened, sorted({str(line["attributes"].get("systemd.unit.name")) for line in lines}))
+        self.assertGreaterEqual(max(opened), 200)
+
+
+if __name__ == "__main__":
+    try:
+        if not os.access(os.path.join(BUILD, "bpfpush"), os.X_OK):
+            raise Unavailable("bpfpush is not built")
+        rootfs()
+    except Unavailable as lacking:
+        print(f"skipped: {lacking}")
+        sys.exit(77)
+    unittest.main()
