@@ -13,6 +13,7 @@
 
 #define BATCH_ENTRIES 512
 #define BATCH_NONE    UINT32_MAX
+#define KERNEL_ENOTSUPP 524 /* what the kernel says where a map has no such call */
 
 /* As in bpf/include/table.h. */
 enum table_state { TABLE_FREE, TABLE_FILLING, TABLE_LIVE, TABLE_REMOVED };
@@ -224,7 +225,7 @@ int source_read(struct source *source)
 		return table_read(source);
 	if (source->batch != BATCH_NONE && source->key_bytes <= sizeof(uint64_t[64])) {
 		err = read_batches(source);
-		if (err != -EINVAL && err != -ENOTSUPP && err != -EOPNOTSUPP)
+		if (err != -EINVAL && err != -KERNEL_ENOTSUPP && err != -EOPNOTSUPP)
 			return err;
 		source->batch = BATCH_NONE;
 	}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/collector.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/binding.h"
+#include "metric/series.h"
+#include "util/parse.h"
+
+/* Readings without growth before a key's owner is looked for, and how often after. */
+#define IDLE_READINGS 3
+#define IDLE_EVERY    6
+
+/* Entries of owner.h's process_names where processes are asked for. */
+#define PROCESS_NAMES 8192
+
+static struct bpf_map *find_rodata(struct bpf_object *object)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object) {
+		const char *name = bpf_map__name(map), *dot = strrchr(name, '.');
+
+		if (bpf_map__is_internal(map) && dot && !strcmp(dot, ".rodata"))
+			return map;
+	}
+	return NULL;
+}
+
+static int init_tunables(struct collector *collector)
+{
+	struct bpf_map *map = find_rodata(collector->object);
+	size_t size = 0;
+	const void *data = map ? bpf_map__initial_value(map, &size) : NULL;
+
+	return tunables_init(collector->btf, data, data ? size : 0, &collector->tunables);
+}
+
+static int read_descriptor(struct collector *collector, struct diag *diag)
+{
+	_cleanup_(fclosep) FILE *f = fopen(collector->conf_path, "re");
+	int err = f ? descriptor_parse(f, collector->conf_path, diag, &collector->descriptor) : -errno;
+
+	if (!err || err == -ENOMEM)
+		return err;
+	diag_add(diag, collector->conf_path, 0, "cannot be read: %s", strerror(-err));
+	return 0;
+}
+
+static int open_object(struct collector *collector, struct diag *diag)
+{
+	int err;
+
+	collector->object = bpf_object__open_file(collector->object_path, NULL);
+	if (!collector->object) {
+		err = -errno;
+		diag_add(diag, collector->object_path, 0, "%s%s", err == -ENOENT ? "is missing" : "is no BPF object: ",
+			 err == -ENOENT ? "; a collector is a pair of NAME.conf and NAME.bpf.o" : strerror(-err));
+		return 0;
+	}
+	collector->btf = btf__parse(collector->object_path, NULL);
+	if (!collector->btf) {
+		diag_add(diag, collector->object_path, 0, "has no type information (BTF); compile it with clang -g");
+		return 0;
+	}
+	err = init_tunables(collector);
+	return err ? err : programs_list(collector->object, &collector->programs);
+}
+
+static int fill(struct collector *collector, const char *directory, const char *name)
+{
+	collector->name = strdup(name);
+	collector->directory = strdup(directory);
+	if (asprintf(&collector->conf_path, "%s/%s.conf", directory, name) < 0)
+		collector->conf_path = NULL;
+	if (asprintf(&collector->object_path, "%s/%s.bpf.o", directory, name) < 0)
+		collector->object_path = NULL;
+	return collector->name && collector->directory && collector->conf_path && collector->object_path ? 0 : -ENOMEM;
+}
+
+int collector_open(const char *directory, const char *name, struct labels *labels, size_t series_limit,
+		   struct diag *diag, struct collector **ret_collector)
+{
+	_cleanup_(collector_freep) struct collector *collector = calloc(1, sizeof(*collector));
+	unsigned int n_before = diag->n_errors;
+	int err;
+
+	if (!collector)
+		return -ENOMEM;
+	collector->labels = labels;
+	collector->series_limit = series_limit;
+	collector->context = (struct label_context){ .labels = labels, .process_names_fd = -1 };
+	err = fill(collector, directory, name);
+	if (!err)
+		err = read_descriptor(collector, diag);
+	if (!err)
+		err = open_object(collector, diag);
+	if (!err && collector->descriptor && collector->btf)
+		err = bindings_make(collector, diag);
+	if (err)
+		return err;
+	collector->context.btf = collector->btf;
+	*ret_collector = diag->n_errors == n_before ? TAKE_PTR(collector) : NULL;
+	return 0;
+}
+
+struct collector *collector_free(struct collector *collector)
+{
+	if (!collector)
+		return NULL;
+	bindings_done(collector);
+	programs_done(&collector->programs);
+	for (size_t i = 0; i < collector->n_metrics; i++) {
+		metric_done_series(collector->metrics[i]);
+		free(collector->metrics[i]);
+	}
+	free(collector->metrics);
+	tunables_done(&collector->tunables);
+	bpf_object__close(collector->object);
+	btf__free(collector->btf);
+	descriptor_free(collector->descriptor);
+	free(collector->name);
+	free(collector->directory);
+	free(collector->conf_path);
+	free(collector->object_path);
+	free(collector);
+	return NULL;
+}
+
+int collector_set(struct collector *collector, const char *key, const char *value, const char *path,
+		  unsigned int line, struct diag *diag)
+{
+	const struct tunable *tunable = tunable_find(&collector->tunables, key);
+	const char *names[64], *complaint = NULL, *nearest;
+	size_t n = 0;
+	int err;
+
+	for (; !tunable && n < collector->tunables.n && n < ARRAY_SIZE(names); n++)
+		names[n] = collector->tunables.items[n].name;
+	if (!tunable) {
+		nearest = parse_nearest(key, names, n);
+		diag_add(diag, path, line, "collector \"%s\" has no parameter \"%s\"; %s%s%s", collector->name, key,
+			 nearest ? "did you mean \"" : "bpfpush list tells what it has", nearest ? nearest : "",
+			 nearest ? "\"?" : "");
+		return 0;
+	}
+	err = tunable_set(&collector->tunables, tunable, value, &complaint);
+	if (err == -ENOMEM)
+		return err;
+	if (err)
+		diag_add(diag, path, line, "%s = %s: %s", key, value, complaint);
+	return 0;
+}
+
+/* The size of a table a CPU, from its own variable; 0: it has none. */
+static uint64_t table_slots(const struct collector *collector, const char *map)
+{
+	_cleanup_(freep) char *name = NULL;
+	const struct tunable *tunable;
+
+	if (asprintf(&name, "%s_slots", map) < 0)
+		return 0;
+	tunable = tunable_find(&collector->tunables, name);
+	return tunable ? tunable_number(&collector->tunables, tunable) : 0;
+}
+
+void collector_check(struct collector *collector, struct diag *diag)
+{
+	for (size_t i = 0; i < collector->n_bindings; i++) {
+		const struct binding *binding = &collector->bindings[i];
+		uint64_t slots = table_slots(collector, binding->map);
+
+		if (binding->source.is_table && (slots < 16 || slots > 1 << 20 || (slots & (slots - 1))))
+			diag_add(diag, collector->conf_path, 0,
+				 "%s_slots = %" PRIu64 " is no power of two from 16 to 1048576, which a table's size must be",
+				 binding->map, slots);
+	}
+}
+
+/* A freshly opened object with tunables and table sizes set: programs_load() asks for it at each try. */
+static int prepare(void *user, struct bpf_object **ret_object)
+{
+	struct collector *collector = user;
+	LIBBPF_OPTS(bpf_object_open_opts, options);
+	const struct tunable *per_process = tunable_find(&collector->tunables, "per_process");
+	struct bpf_object *object;
+	struct bpf_map *map;
+	int err = 0;
+
+	/*
+	 * libbpf before 1.3 looks for a type that the kernel lacks in the modules' BTF, which needs CAP_SYS_ADMIN;
+	 * being told where the kernel's BTF is, it does not.
+	 */
+	if (libbpf_major_version() == 1 && libbpf_minor_version() < 3 && geteuid() != 0)
+		options.btf_custom_path = "/sys/kernel/btf/vmlinux";
+	object = bpf_object__open_file(collector->object_path, &options);
+	if (!object)
+		return -errno;
+	if (collector->tunables.size_bytes)
+		err = bpf_map__set_initial_value(find_rodata(object), collector->tunables.data, collector->tunables.size_bytes);
+	bpf_object__for_each_map(map, object) {
+		uint64_t slots = table_slots(collector, bpf_map__name(map));
+
+		if (!err && slots && bpf_map__map_flags(map) & BPF_F_MMAPABLE)
+			err = bpf_map__set_max_entries(map, (uint32_t)(slots * (uint64_t)libbpf_num_possible_cpus()));
+	}
+	map = bpf_object__find_map_by_name(object, "process_names");
+	if (!err && map && per_process && !tunable_is_zero(&collector->tunables, per_process))
+		err = bpf_map__set_max_entries(map, PROCESS_NAMES);
+	if (err) {
+		bpf_object__close(object);
+		return err;
+	}
+	*ret_object = object;
+	return 0;
+}
+
+/* Programs that wait for a parameter which is not set are off. */
+static void choose_programs(struct collector *collector)
+{
+	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
+		const struct descriptor_program *described = &collector->descriptor->programs[i];
+		const struct tunable *tunable = tunable_find(&collector->tunables, described->when);
+
+		for (uint32_t j = 0; j < collector->programs.n; j++) {
+			struct program *program = &collector->programs.items[j];
+
+			if (tunable_is_zero(&collector->tunables, tunable) &&
+			    (!strcmp(program->name, described->name) || !strcmp(program->hook, described->name)))
+				program->state = PROGRAM_OFF;
+		}
+	}
+}
+
+/* Where owner.h keeps the names of processes. */
+static void find_process_names(struct collector *collector)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, "process_names");
+	struct label_context *context = &collector->context;
+	const struct field *field;
+	struct shape shape;
+
+	if (!map || shape_from_btf(collector->btf, bpf_map__btf_value_type_id(map), &shape, NULL))
+		return;
+	field = shape_find(&shape, "name");
+	if (field && field->class == FIELD_TEXT) {
+		context->process_names_fd = bpf_map__fd(map);
+		context->process_name_bytes = shape.size_bytes;
+		context->process_name_offset_bytes = field->offset_bytes;
+		context->process_name_text_bytes = field->size_bytes;
+	}
+	shape_done(&shape);
+}
+
+int collector_start(struct collector *collector, struct buf *why)
+{
+	struct programs_loader loader = { prepare, collector };
+	struct bpf_object *object;
+	int err;
+
+	choose_programs(collector);
+	err = programs_load(&collector->programs, &loader, why, &object);
+	if (err)
+		return err;
+	bpf_object__close(collector->object);
+	collector->object = object;
+	collector->is_started = true;
+	find_process_names(collector);
+	err = bindings_open(collector);
+	/* The iterators' first run takes the baseline: what was before is not counted. */
+	return err ? err : programs_iterate(&collector->programs);
+}
+
+void collector_share(struct collector *collector)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, "cgroup_names");
+	const struct field *field;
+	struct shape shape;
+
+	if (!map || shape_from_btf(collector->btf, bpf_map__btf_value_type_id(map), &shape, NULL))
+		return;
+	field = shape_find(&shape, "path");
+	if (field && field->class == FIELD_TEXT && field->offset_bytes + field->size_bytes == shape.size_bytes)
+		labels_set_cgroup_names(collector->labels, bpf_map__fd(map), shape.size_bytes, field->offset_bytes);
+	shape_done(&shape);
+}
+
+static bool is_owner_gone(const struct binding *binding, uint32_t row)
+{
+	const uint8_t *key = rows_key(binding->delta.rows, row);
+
+	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
+		const struct field *field = &binding->key.fields[i];
+
+		if (label_is_gone(&binding->collector->context, field, key + field->offset_bytes))
+			return true;
+	}
+	return false;
+}
+
+/* Keys that have long not grown and whose owner is gone leave the map; the next reading finds them vanished. */
+static void remove_gone(struct binding *binding)
+{
+	struct rows *rows = binding->delta.rows;
+
+	for (uint32_t row = 1; row < rows_n(rows); row++)
+		if (rows_is_live(rows, row) && *rows_idle(rows, row) >= IDLE_READINGS && is_owner_gone(binding, row))
+			source_remove(&binding->source, row);
+}
+
+int collector_read(struct collector *collector, uint64_t previous_ns)
+{
+	int err = programs_iterate(&collector->programs);
+
+	for (size_t i = 0; i < collector->n_metrics; i++)
+		series_begin(collector->metrics[i]);
+	for (size_t i = 0; i < collector->n_bindings; i++) {
+		struct binding *binding = &collector->bindings[i];
+		int r = source_read(&binding->source);
+
+		/* After a reading that broke off, rows that it did not reach are not gone. */
+		if (!r)
+			r = delta_compute(&binding->delta, previous_ns);
+		if (r && !err)
+			err = r;
+	}
+	for (size_t i = 0; i < collector->n_metrics; i++)
+		series_end(collector->metrics[i]);
+	if (++collector->n_readings % IDLE_EVERY == 0)
+		for (size_t i = 0; i < collector->n_bindings; i++)
+			remove_gone(&collector->bindings[i]);
+	programs_stats(&collector->programs);
+	return err;
+}
+
+const char *collector_name(const struct collector *collector)
+{
+	return collector->name;
+}
+
+const char *collector_description(const struct collector *collector)
+{
+	return collector->descriptor->description;
+}
+
+const char *collector_directory(const struct collector *collector)
+{
+	return collector->directory;
+}
+
+struct metric **collector_metrics(const struct collector *collector, size_t *ret_n)
+{
+	*ret_n = collector->n_metrics;
+	return collector->metrics;
+}
+
+struct programs *collector_programs(struct collector *collector)
+{
+	return &collector->programs;
+}
+
+bool collector_param(const struct collector *collector, size_t i, struct collector_param *ret_param)
+{
+	const struct descriptor_param *param;
+
+	if (i >= collector->descriptor->n_params)
+		return false;
+	param = &collector->descriptor->params[i];
+	*ret_param = (struct collector_param){ param->name, param->description, param->default_text };
+	return true;
+}
+
+/* "memlock:" of the map's fdinfo: what the kernel accounts for it, and needs no right to read. */
+static uint64_t kernel_bytes(int fd)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[64], line[128];
+	uint64_t bytes = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %" SCNu64, &bytes) == 1)
+			break;
+	return bytes;
+}
+
+static const struct binding *binding_of(const struct collector *collector, const char *map)
+{
+	for (size_t i = 0; i < collector->n_bindings; i++)
+		if (!strcmp(collector->bindings[i].map, map))
+			return &collector->bindings[i];
+	return NULL;
+}
+
+bool collector_map(const struct collector *collector, size_t i, struct collector_map *ret_map)
+{
+	const struct binding *binding;
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, collector->object) {
+		if (i--)
+			continue;
+		binding = binding_of(collector, bpf_map__name(map));
+		*ret_map = (struct collector_map){
+			.name = bpf_map__name(map),
+			.type = binding && binding->source.is_table ? "table" : libbpf_bpf_map_type_str(bpf_map__type(map)),
+			.max_entries = bpf_map__max_entries(map),
+			.n_keys = binding && binding->delta.rows ? rows_n_live(binding->delta.rows) : 0,
+			.kernel_bytes = collector->is_started ? kernel_bytes(bpf_map__fd(map)) : 0,
+			.overflowing = binding ? binding->source.full : 0,
+		};
+		return true;
+	}
+	return false;
+}

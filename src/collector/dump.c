@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stops of the way of the data that belong to a collector, printed for people and golden files. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "collector/binding.h"
+
+static void dump_descriptor(const struct collector *collector, FILE *f)
+{
+	const struct descriptor *d = collector->descriptor;
+
+	fprintf(f, "collector %s: %s\n", collector->name, d->description);
+	for (size_t i = 0; i < d->n_params; i++)
+		fprintf(f, "param %s default=%s: %s\n", d->params[i].name,
+			d->params[i].default_text ? d->params[i].default_text : "(object)", d->params[i].description);
+	for (size_t i = 0; i < d->n_programs; i++)
+		fprintf(f, "program %s when=%s\n", d->programs[i].name, d->programs[i].when);
+	for (size_t i = 0; i < d->n_metrics; i++) {
+		const struct descriptor_metric *m = &d->metrics[i];
+
+		fprintf(f, "metric %s%s%s -> %s [%s]", m->map, *m->member ? "." : "", m->member, m->name, m->unit);
+		for (unsigned int j = 0; j < m->n_attributes; j++)
+			fprintf(f, " %s=%s", m->attributes[j].name, m->attributes[j].value);
+		fprintf(f, "%s: %s\n", m->is_gauge ? " gauge" : "", m->description);
+	}
+	for (size_t i = 0; i < d->n_labels; i++)
+		fprintf(f, "label %s%s%s -> %s\n", d->labels[i].map, *d->labels[i].member ? "." : "",
+			d->labels[i].member, d->labels[i].name);
+}
+
+static void dump_fields(const struct shape *shape, const char *const *names, FILE *f)
+{
+	static const char *const classes[] = { "integer", "enum", "text", "bytes", "histogram" };
+
+	for (uint32_t i = 0; i < shape->n_fields; i++) {
+		const struct field *field = &shape->fields[i];
+
+		fprintf(f, "  %-24s %-9s %-13s at %" PRIu32 ", %" PRIu32 " bytes", *field->name ? field->name : "(itself)",
+			classes[field->class], *field->type_name ? field->type_name : "-", field->offset_bytes,
+			field->size_bytes);
+		if (field->class == FIELD_HISTOGRAM)
+			fprintf(f, ", %" PRIu32 " buckets at %" PRIu32, field->n_buckets, field->bucket_offset_bytes);
+		if (names)
+			fprintf(f, " -> %s", names[i]);
+		fputc('\n', f);
+	}
+}
+
+static void dump_shape(const struct collector *collector, FILE *f)
+{
+	for (size_t i = 0; i < collector->n_bindings; i++) {
+		const struct binding *binding = &collector->bindings[i];
+
+		fprintf(f, "%s%s key, %" PRIu32 " bytes\n", binding->map, binding->source.is_table ? " (flat table)" : "",
+			binding->key.size_bytes);
+		dump_fields(&binding->key, binding->label_names, f);
+		fprintf(f, "%s value, %" PRIu32 " bytes\n", binding->map, binding->value.size_bytes);
+		dump_fields(&binding->value, NULL, f);
+	}
+}
+
+static void dump_snapshot(const struct collector *collector, FILE *f)
+{
+	for (size_t i = 0; i < collector->n_bindings; i++) {
+		const struct binding *binding = &collector->bindings[i];
+		struct rows *rows = binding->delta.rows;
+
+		for (uint32_t row = 0; rows && row < rows_n(rows); row++) {
+			const uint8_t *key = rows_key(rows, row);
+
+			if (!rows_is_live(rows, row))
+				continue;
+			fprintf(f, "%s ", binding->map);
+			for (uint32_t j = 0; row && j < binding->source.key_bytes; j++)
+				fprintf(f, "%02x", key[j]);
+			fputs(row ? "" : "(overflow)", f);
+			for (uint32_t j = 0; j < binding->source.n_runs; j++)
+				for (uint32_t k = 0; k < binding->runs[j].count; k++)
+					fprintf(f, " %" PRIu64, rows_cells(rows, row)[binding->runs[j].first_cell + k]);
+			fputc('\n', f);
+		}
+	}
+}
+
+int collector_dump(const struct collector *collector, const char *stop, FILE *f)
+{
+	static const struct {
+		const char *stop;
+		void (*dump)(const struct collector *collector, FILE *f);
+	} stops[] = {
+		{ "descriptor", dump_descriptor },
+		{ "shape", dump_shape },
+		{ "snapshot", dump_snapshot },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
+		if (!strcmp(stops[i].stop, stop)) {
+			stops[i].dump(collector, f);
+			return 0;
+		}
+	return -EINVAL;
+}
