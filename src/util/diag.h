@@ -4,7 +4,8 @@
 /*
  * What is wrong with text that a person wrote: every mistake, not only the first, each as
  *     path:line: what is wrong, and what to write instead
- * in the order in which it was found. Line 0 leaves the line out (the file as a whole).
+ * in the order in which it was found. Line 0 leaves the line out (the file as a whole). What memory did
+ * not suffice for shows in buf_error(&diag->text).
  */
 
 #include "util/buf.h"

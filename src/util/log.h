@@ -8,9 +8,14 @@
  * repetitions are counted by the caller and exported.
  */
 
+#include <stdbool.h>
+
 #include "util/cleanup.h"
 
-enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+enum log_level { LOG_LEVEL_ERROR = 3,
+		 LOG_LEVEL_WARNING = 4,
+		 LOG_LEVEL_INFO = 6,
+		 LOG_LEVEL_DEBUG = 7 };
 
 /* A journal field beside the message: {"BPFPUSH_COLLECTOR", "syscalls"}. Never a secret. */
 struct log_field {
@@ -30,7 +35,12 @@ struct log_field {
 
 void log_init(enum log_level level); /* looks at stderr; before it, messages go to stderr plainly */
 void log_set_level(enum log_level level);
-/* id and fields may be NULL; fields end with a NULL name. */
+bool log_is_on(enum log_level level); /* is it worth the making of a long message? */
+/*
+ * One line, whatever the arguments hold: control characters and bad UTF-8 become '?', a newline at the
+ * end goes; cut at 16 KiB. id and fields may be NULL; fields end with a NULL name, more than 8 are left
+ * out. Without a journal, id and fields are not shown. errno stays as it was.
+ */
 void log_event(enum log_level level, const char *id, const struct log_field *fields, const char *format, ...)
 	_printf_(4, 5);
 

@@ -10,14 +10,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-int parse_bool(const char *text, bool *ret_value);	    /* yes/no, true/false, on/off, 1/0 */
-int parse_u64(const char *text, uint64_t *ret_value);	    /* decimal or 0x, nothing else */
-int parse_s64(const char *text, int64_t *ret_value);	    /* the same with a sign */
-int parse_duration_ns(const char *text, uint64_t *ret_ns);  /* "10s" "500ms" "1m30s" "2h"; a unit is required but for 0 */
-int parse_size_bytes(const char *text, uint64_t *ret_bytes); /* "64KiB" "1MiB" "512B"; KB, MB are 1000s; a unit is required but for 0 */
+int parse_bool(const char *text, bool *ret_value);    /* yes/no, true/false, on/off, 1/0, in any case */
+int parse_u64(const char *text, uint64_t *ret_value); /* decimal or 0x, nothing else */
+int parse_s64(const char *text, int64_t *ret_value);  /* the same with a sign */
+/*
+ * "10s" "500ms" "1m30s" "2h" "1d": ns, us, ms, s, m or min, h, d; whole numbers, the greater unit first,
+ * each once; a blank may stand before a unit and between parts. A unit is required but for 0.
+ */
+int parse_duration_ns(const char *text, uint64_t *ret_ns);
+/*
+ * "64KiB" "1MiB" "512B": B, KiB, MiB, GiB, TiB; KB or kB, MB, GB, TB are powers of 1000. One whole
+ * number, perhaps a blank, one unit; a unit is required but for 0.
+ */
+int parse_size_bytes(const char *text, uint64_t *ret_bytes);
 
 /*
- * The name of a list that a writer most likely meant, for "did you mean": the least edit distance, if
- * that is at most a third of the length (and at least one edit is always forgiven). NULL: none.
+ * The name of a list that a writer most likely meant, for "did you mean": the least edit distance
+ * (insert, delete, replace, swap neighbours; letters' case does not count), if that is at most a third of
+ * text's length; one edit is always forgiven, a wholly different text never. NULL: none. Of equals the first.
  */
 const char *parse_nearest(const char *text, const char *const *names, size_t n_names);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#include "util/buf.h"
+#include "util/utf8.h"
+
+#define IDENTIFIER "bpfpush"
+#define FIELDS_MAX 12	 /* of one message, ours included */
+#define TEXT_BYTES 16384 /* of one message */
+
+enum log_target { LOG_TARGET_PLAIN,
+		  LOG_TARGET_PREFIX,
+		  LOG_TARGET_JOURNAL };
+
+static enum log_target log_target = LOG_TARGET_PLAIN;
+static enum log_level log_max_level = LOG_LEVEL_INFO;
+
+/* systemd.exec(5): JOURNAL_STREAM names the file that stdout or stderr was when we were started. */
+static bool is_stderr_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat status;
+	char end;
+
+	return stream && sscanf(stream, "%llu:%llu%c", &device, &inode, &end) == 2 &&
+	       fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+}
+
+void log_init(enum log_level level)
+{
+	log_set_level(level);
+	if (is_stderr_journal())
+		log_target = LOG_TARGET_JOURNAL;
+	else
+		log_target = isatty(STDERR_FILENO) ? LOG_TARGET_PLAIN : LOG_TARGET_PREFIX;
+}
+
+void log_set_level(enum log_level level)
+{
+	log_max_level = level;
+}
+
+bool log_is_on(enum log_level level)
+{
+	return level <= log_max_level;
+}
+
+static int send_to_journal(enum log_level level, const char *id, const struct log_field *fields,
+			   const char *message)
+{
+	struct iovec parts[FIELDS_MAX];
+	char *texts[FIELDS_MAX] = { NULL };
+	int n = 0, r = -ENOMEM;
+	bool is_whole;
+
+	is_whole = asprintf(&texts[n++], "MESSAGE=%s", message) >= 0 &&
+		   asprintf(&texts[n++], "PRIORITY=%d", (int)level) >= 0 &&
+		   asprintf(&texts[n++], "SYSLOG_IDENTIFIER=" IDENTIFIER) >= 0 &&
+		   (!id || asprintf(&texts[n++], "MESSAGE_ID=%s", id) >= 0);
+	for (; is_whole && fields && fields->name && n < FIELDS_MAX; fields++)
+		is_whole = asprintf(&texts[n++], "%s=%s", fields->name, fields->value) >= 0;
+	if (is_whole) {
+		for (int i = 0; i < n; i++)
+			parts[i] = (struct iovec){ texts[i], strlen(texts[i]) };
+		r = sd_journal_sendv(parts, n);
+	}
+	/* asprintf() leaves its output undefined when it fails: that one is the last. */
+	for (int i = 0; i < n - !is_whole; i++)
+		free(texts[i]);
+	return r;
+}
+
+/* In one call, so that lines of several writers do not mix. There is nowhere to tell of a failure. */
+static void write_to_stderr(enum log_level level, const char *message)
+{
+	char prefix[] = "<0>";
+	struct iovec parts[3] = {
+		{ prefix, log_target == LOG_TARGET_PLAIN ? 0 : 3 },
+		{ (char *)message, strlen(message) },
+		{ (char *)"\n", 1 },
+	};
+
+	prefix[1] = (char)('0' + level);
+	while (writev(STDERR_FILENO, parts, ARRAY_SIZE(parts)) < 0 && errno == EINTR)
+		;
+}
+
+void log_event(enum log_level level, const char *id, const struct log_field *fields, const char *format, ...)
+{
+	int errno_kept = errno;
+	char message[TEXT_BYTES];
+	va_list arguments;
+
+	if (!log_is_on(level))
+		return;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	for (size_t length = strlen(message); length && message[length - 1] == '\n'; length--)
+		message[length - 1] = '\0';
+	utf8_clean(message);
+	if (log_target != LOG_TARGET_JOURNAL || send_to_journal(level, id, fields, message) < 0)
+		write_to_stderr(level, message);
+	errno = errno_kept;
+}

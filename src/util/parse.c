@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "util/cleanup.h"
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+int parse_bool(const char *text, bool *ret_value)
+{
+	static const struct {
+		const char *text;
+		bool value;
+	} words[] = {
+		{ "yes", true },
+		{ "true", true },
+		{ "on", true },
+		{ "1", true },
+		{ "no", false },
+		{ "false", false },
+		{ "off", false },
+		{ "0", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcasecmp(text, words[i].text)) {
+			*ret_value = words[i].value;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int digit_value(char character, unsigned int base)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = character ? memchr(digits, tolower((unsigned char)character), base) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* The digits at *text, which is moved behind them. -ERANGE only after all of them have been seen. */
+static int read_digits(const char **text, unsigned int base, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	bool is_over = false;
+	int digit = digit_value(**text, base);
+
+	if (digit < 0)
+		return -EINVAL;
+	for (; digit >= 0; digit = digit_value(*++*text, base))
+		is_over |= __builtin_mul_overflow(value, base, &value) ||
+			   __builtin_add_overflow(value, (uint64_t)digit, &value);
+	if (is_over)
+		return -ERANGE;
+	*ret_value = value;
+	return 0;
+}
+
+int parse_u64(const char *text, uint64_t *ret_value)
+{
+	unsigned int base = 10;
+	uint64_t value = 0;
+	int r;
+
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+		base = 16;
+		text += 2;
+	}
+	r = read_digits(&text, base, &value);
+	if (r == -EINVAL || *text)
+		return -EINVAL;
+	if (r < 0)
+		return r;
+	*ret_value = value;
+	return 0;
+}
+
+int parse_s64(const char *text, int64_t *ret_value)
+{
+	bool is_negative = *text == '-';
+	uint64_t value;
+	int r;
+
+	r = parse_u64(text + (*text == '-' || *text == '+'), &value);
+	if (r < 0)
+		return r;
+	if (value > (uint64_t)INT64_MAX + is_negative)
+		return -ERANGE;
+	*ret_value = is_negative ? (int64_t)(0 - value) : (int64_t)value;
+	return 0;
+}
+
+static void skip_blanks(const char **text)
+{
+	while (**text == ' ' || **text == '\t')
+		++*text;
+}
+
+/* The unit at *text, letters to their end, from units[first] on; its index, or -EINVAL. */
+static int read_unit(const char **text, const struct unit *units, int first, int n_units)
+{
+	size_t length = 0;
+
+	while (isalpha((unsigned char)(*text)[length]))
+		length++;
+	for (int i = first; i < n_units; i++)
+		if (strlen(units[i].name) == length && !memcmp(units[i].name, *text, length)) {
+			*text += length;
+			return i;
+		}
+	return -EINVAL;
+}
+
+/* Numbers with units, at most n_parts of them, each unit less than the one before. */
+static int read_quantity(const char *text, const struct unit *units, int n_units, int n_parts,
+			 uint64_t *ret_value)
+{
+	uint64_t total = 0, number = 0;
+	bool is_over = false;
+	int unit = -1;
+
+	if (!strcmp(text, "0")) {
+		*ret_value = 0;
+		return 0;
+	}
+	do {
+		int r = read_digits(&text, 10, &number);
+
+		if (r == -EINVAL)
+			return r;
+		is_over |= r < 0;
+		skip_blanks(&text);
+		r = read_unit(&text, units, unit + 1, n_units);
+		if (r < 0)
+			return r;
+		/* Two names of one unit are neighbours. */
+		for (unit = r; unit + 1 < n_units && units[unit + 1].factor == units[r].factor;)
+			unit++;
+		is_over |= __builtin_mul_overflow(number, units[r].factor, &number) ||
+			   __builtin_add_overflow(total, number, &total);
+		skip_blanks(&text);
+	} while (*text && --n_parts);
+	if (*text)
+		return -EINVAL;
+	if (is_over)
+		return -ERANGE;
+	*ret_value = total;
+	return 0;
+}
+
+int parse_duration_ns(const char *text, uint64_t *ret_ns)
+{
+	static const struct unit units[] = {
+		{ "d", 86400000000000 },
+		{ "h", 3600000000000 },
+		{ "min", 60000000000 },
+		{ "m", 60000000000 },
+		{ "s", 1000000000 },
+		{ "ms", 1000000 },
+		{ "us", 1000 },
+		{ "ns", 1 },
+	};
+
+	return read_quantity(text, units, ARRAY_SIZE(units), ARRAY_SIZE(units), ret_ns);
+}
+
+int parse_size_bytes(const char *text, uint64_t *ret_bytes)
+{
+	static const struct unit units[] = {
+		{ "TiB", 1ull << 40 },
+		{ "GiB", 1ull << 30 },
+		{ "MiB", 1ull << 20 },
+		{ "KiB", 1ull << 10 },
+		{ "TB", 1000000000000 },
+		{ "GB", 1000000000 },
+		{ "MB", 1000000 },
+		{ "KB", 1000 },
+		{ "kB", 1000 },
+		{ "B", 1 },
+	};
+
+	return read_quantity(text, units, ARRAY_SIZE(units), 1, ret_bytes);
+}
+
+#define NAME_BYTES 64
+
+/* Edits from a to b (optimal string alignment): three rows of the usual matrix. Longer names: SIZE_MAX. */
+static size_t edit_distance(const char *a, const char *b)
+{
+	size_t rows[3][NAME_BYTES + 1], n_a = strlen(a), n_b = strlen(b);
+	size_t *two_above = rows[0], *above = rows[1], *row = rows[2];
+
+	if (n_a > NAME_BYTES || n_b > NAME_BYTES)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= n_b; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= n_a; i++) {
+		size_t *oldest = two_above;
+
+		two_above = above;
+		above = row;
+		row = oldest;
+		row[0] = i;
+		for (size_t j = 1; j <= n_b; j++) {
+			char from = (char)tolower((unsigned char)a[i - 1]);
+			char to = (char)tolower((unsigned char)b[j - 1]);
+			size_t least = above[j - 1] + (from != to);
+
+			if (above[j] + 1 < least)
+				least = above[j] + 1;
+			if (row[j - 1] + 1 < least)
+				least = row[j - 1] + 1;
+			if (i > 1 && j > 1 && from == tolower((unsigned char)b[j - 2]) &&
+			    to == tolower((unsigned char)a[i - 2]) && two_above[j - 2] + 1 < least)
+				least = two_above[j - 2] + 1;
+			row[j] = least;
+		}
+	}
+	return row[n_b];
+}
+
+const char *parse_nearest(const char *text, const char *const *names, size_t n_names)
+{
+	size_t length = strlen(text), forgiven = length / 3 ? length / 3 : 1;
+	const char *nearest = NULL;
+
+	for (size_t i = 0; i < n_names; i++) {
+		size_t distance = edit_distance(text, names[i]);
+
+		if (distance > forgiven || (distance && distance >= strlen(names[i])))
+			continue;
+		nearest = names[i];
+		if (!distance)
+			break;
+		forgiven = distance - 1;
+	}
+	return nearest;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/log.h"
+#include "util/utf8.h"
+
+static char seen[65536];
+
+/* What log_event() writes to a pipe; level as log_init() gets it. */
+static const char *log_through_pipe(enum log_level max, enum log_level level, const char *text)
+{
+	_cleanup_(closep) int kept = dup(STDERR_FILENO);
+	_cleanup_(closep) int from = -1;
+	int ends[2];
+	ssize_t n;
+
+	assert_ok(pipe2(ends, O_CLOEXEC | O_NONBLOCK));
+	from = ends[0];
+	dup2(ends[1], STDERR_FILENO);
+	close(ends[1]);
+	log_init(max);
+	errno = 42;
+	log_event(level, NULL, NULL, "%s", text);
+	assert_int_equal(errno, 42);
+	dup2(kept, STDERR_FILENO);
+	n = read(from, seen, sizeof(seen) - 1);
+	seen[n > 0 ? n : 0] = '\0';
+	return seen;
+}
+
+static void lines_carry_their_level(void **state)
+{
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_ERROR, "a"), "<3>a\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_WARNING, "a"), "<4>a\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a"), "<6>a\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, "a"), "");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_DEBUG, LOG_LEVEL_DEBUG, "a"), "<7>a\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, "a"), "");
+}
+
+static void strangers_text_breaks_no_line(void **state)
+{
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a\n<3>b\r\033[1m\tc\x7f\n\n"),
+			    "<6>a?<3>b??[1m c?\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "\xff\xc3\xa4\xc2\x85\xc3"),
+			    "<6>?\xc3\xa4???\n");
+}
+
+static void a_long_message_is_cut(void **state)
+{
+	static char text[20000];
+	const char *line;
+
+	memset(text, 'x', sizeof(text) - 1);
+	line = log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, text);
+	assert_int_equal(strlen(line), 3 + 16383 + 1);
+}
+
+static void another_stream_is_not_the_journal(void **state)
+{
+	setenv("JOURNAL_STREAM", "1:1", 1);
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a"), "<6>a\n");
+	setenv("JOURNAL_STREAM", "nonsense", 1);
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a"), "<6>a\n");
+	unsetenv("JOURNAL_STREAM");
+}
+
+static void characters_are_measured(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t size, bytes;
+	} cases[] = {
+		{ "a", 1, 1 },
+		{ "", 0, 0 },
+		{ "\0", 1, 1 },
+		{ "\xc3\xa4", 2, 2 },
+		{ "\xc3\xa4", 1, 0 },
+		{ "\xc1\xbf", 2, 0 },
+		{ "\xe2\x82\xac", 3, 3 },
+		{ "\xe2\x82", 2, 0 },
+		{ "\xe0\x9f\xbf", 3, 0 },
+		{ "\xed\x9f\xbf", 3, 3 },
+		{ "\xed\xa0\x80", 3, 0 },
+		{ "\xf0\x9f\x98\x80", 4, 4 },
+		{ "\xf4\x8f\xbf\xbf", 4, 4 },
+		{ "\xf4\x90\x80\x80", 4, 0 },
+		{ "\x80", 1, 0 },
+		{ "\xf0\x9f\x98\x41", 4, 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(utf8_bytes(cases[i].text, cases[i].size), cases[i].bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_carry_their_level),
+		cmocka_unit_test(strangers_text_breaks_no_line),
+		cmocka_unit_test(a_long_message_is_cut),
+		cmocka_unit_test(another_stream_is_not_the_journal),
+		cmocka_unit_test(characters_are_measured),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
