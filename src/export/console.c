@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table for people: a block a metric, a line a series, those that grew most come first.
+ *
+ *     bpfpush.syscall.count {call} by bpfpush.syscall.name, systemd.unit.name
+ *       read    cron.service          1234    12.3/s
+ *     bpfpush.syscall.duration s by bpfpush.syscall.name
+ *       read             12    1.2/s  mean 3.20ms  p50 2.00ms  p90 8.00ms  p99 9.00ms  ▁▃█▂
+ *
+ * On a terminal each collection takes the place of the last and as many lines of each metric are shown as
+ * fit; elsewhere, and for a single batch, everything is written, one collection after the other.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "export/bounds.h"
+#include "export/columns.h"
+#include "export/decimal.h"
+#include "export/stream.h"
+
+#define CELL_WIDTH_MAX	 48
+#define NUMBER_WIDTH	 12
+#define SECONDS(ns)	 ((double)(ns) / 1e9)
+#define SCREEN_CLEAR	 "\033[2J"
+#define SCREEN_HOME	 "\033[H"
+#define SCREEN_LINE_END	 "\033[K"
+#define SCREEN_REST	 "\033[J"
+
+struct page {
+	const struct batch *batch;
+	struct buf *out;
+	bool is_screen;
+	unsigned int columns, lines;
+	size_t rows; /* of one metric, at most */
+};
+
+/* Characters, counted by their first bytes. */
+static unsigned int text_width(const char *text)
+{
+	unsigned int n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* As many characters of text as width holds, the last one an ellipsis where some had to go. */
+static void append_cut(struct buf *out, const char *text, unsigned int width)
+{
+	unsigned int n = 0, kept = text_width(text) > width ? width - 1 : width;
+	const char *end = text;
+
+	if (!width)
+		return;
+	for (; *end; end++) {
+		n += ((unsigned char)*end & 0xc0) != 0x80;
+		if (n > kept)
+			break;
+	}
+	buf_append(out, text, (size_t)(end - text));
+	if (*end)
+		buf_append_text(out, "\xe2\x80\xa6");
+}
+
+static void append_blanks(struct buf *out, unsigned int n)
+{
+	while (n--)
+		buf_append_byte(out, ' ');
+}
+
+static void append_line(struct page *page, struct buf *line)
+{
+	if (page->is_screen) {
+		append_cut(page->out, buf_text(line), page->columns);
+		buf_append_text(page->out, SCREEN_LINE_END);
+	} else {
+		buf_append(page->out, line->data, line->size);
+	}
+	buf_append_byte(page->out, '\n');
+	if (buf_error(line))
+		page->out->error = buf_error(line);
+	buf_reset(line);
+}
+
+static void append_right(struct buf *line, struct buf *number, unsigned int width)
+{
+	unsigned int taken = text_width(buf_text(number));
+
+	append_blanks(line, taken < width ? width - taken : 1);
+	buf_append_text(line, buf_text(number));
+	buf_reset(number);
+}
+
+/* Heights of the buckets that hold something, and of those between them. */
+static void append_bars(struct buf *line, const struct series *series)
+{
+	static const char *const bars[] = { "\xe2\x96\x81", "\xe2\x96\x82", "\xe2\x96\x83", "\xe2\x96\x84",
+					    "\xe2\x96\x85", "\xe2\x96\x86", "\xe2\x96\x87", "\xe2\x96\x88" };
+	const uint64_t *bucket = series->total.bucket;
+	uint32_t first = 0, end = series->metric->layout.n_buckets;
+	uint64_t most = 1;
+
+	while (first < end && !bucket[first])
+		first++;
+	while (first < end && !bucket[end - 1])
+		end--;
+	for (uint32_t i = first; i < end; i++)
+		most = bucket[i] > most ? bucket[i] : most;
+	for (uint32_t i = first; i < end; i++)
+		buf_append_text(line, bucket[i] ? bars[(size_t)(7.0 * (double)bucket[i] / (double)most)] : " ");
+}
+
+static void append_histogram(struct buf *line, const struct series *series)
+{
+	static const struct {
+		const char *name;
+		double fraction;
+	} quantiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 } };
+	const struct metric *metric = series->metric;
+	const struct numbers *total = &series->total;
+	_cleanup_(buf_done) struct buf number = BUF_INIT;
+
+	if (!total->count)
+		return;
+	decimal_human(&number, (double)total->sum / (double)metric->divisor / (double)total->count, metric->unit,
+		      false);
+	buf_printf(line, "  mean %-7s", buf_text(&number));
+	for (size_t i = 0; i < ARRAY_SIZE(quantiles); i++) {
+		buf_reset(&number);
+		decimal_human(&number, bounds_quantile(&metric->layout, total, quantiles[i].fraction),
+			      metric->unit, false);
+		buf_printf(line, "  %s %-7s", quantiles[i].name, buf_text(&number));
+	}
+	buf_append_text(line, "  ");
+	append_bars(line, series);
+}
+
+static void append_numbers(const struct page *page, struct buf *line, const struct series *series)
+{
+	const struct metric *metric = series->metric;
+	bool is_histogram = metric->kind == METRIC_HISTOGRAM;
+	uint64_t elapsed_ns = page->batch->time_ns - page->batch->previous_ns;
+	const char *unit = is_histogram ? "" : metric->unit;
+	_cleanup_(buf_done) struct buf number = BUF_INIT;
+	double delta = is_histogram ? (double)series->delta.count :
+				      (double)series->delta.sum / (double)metric->divisor;
+
+	if (is_histogram)
+		decimal_quotient(&number, series->total.count, 1);
+	else if (!strcmp(unit, "s") || !strcmp(unit, "By"))
+		decimal_human(&number, (double)series->total.sum / (double)metric->divisor, unit, false);
+	else
+		decimal_quotient(&number, series->total.sum, metric->divisor);
+	append_right(line, &number, NUMBER_WIDTH);
+	if (metric->kind == METRIC_GAUGE)
+		return;
+	if (elapsed_ns)
+		decimal_human(&number, delta / SECONDS(elapsed_ns), unit, true);
+	append_right(line, &number, NUMBER_WIDTH);
+	if (is_histogram)
+		append_histogram(line, series);
+}
+
+/* What grew most first; of equals the larger total. */
+static int by_growth(const struct series *left, const struct series *right)
+{
+	bool is_histogram = left->metric->kind == METRIC_HISTOGRAM;
+	uint64_t a = is_histogram ? left->delta.count : left->delta.sum;
+	uint64_t b = is_histogram ? right->delta.count : right->delta.sum;
+
+	if (a == b) {
+		a = is_histogram ? left->total.count : left->total.sum;
+		b = is_histogram ? right->total.count : right->total.sum;
+	}
+	return a > b ? -1 : a < b;
+}
+
+static void cell_text(struct buf *out, const struct attribute *cell)
+{
+	buf_reset(out);
+	if (cell)
+		columns_append_cell(out, cell);
+	else
+		buf_append_byte(out, '-');
+}
+
+static void find_widths(const struct columns *columns, struct series *const *series, size_t n,
+			unsigned int ret_widths[ATTRIBUTES_MAX])
+{
+	const struct attribute *cells[ATTRIBUTES_MAX];
+	_cleanup_(buf_done) struct buf text = BUF_INIT;
+
+	memset(ret_widths, 0, ATTRIBUTES_MAX * sizeof(*ret_widths));
+	for (size_t row = 0; row < n; row++) {
+		columns_match(columns, series[row], cells);
+		for (unsigned int i = 0; i < columns->n; i++) {
+			unsigned int width;
+
+			cell_text(&text, cells[i]);
+			width = text_width(buf_text(&text));
+			width = width > CELL_WIDTH_MAX ? CELL_WIDTH_MAX : width;
+			ret_widths[i] = width > ret_widths[i] ? width : ret_widths[i];
+		}
+	}
+}
+
+static void append_rows(struct page *page, const struct columns *columns, struct series *const *series,
+			size_t n, struct buf *line)
+{
+	const struct attribute *cells[ATTRIBUTES_MAX];
+	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	unsigned int widths[ATTRIBUTES_MAX];
+
+	find_widths(columns, series, n, widths);
+	for (size_t row = 0; row < n; row++) {
+		columns_match(columns, series[row], cells);
+		for (unsigned int i = 0; i < columns->n; i++) {
+			unsigned int width;
+
+			cell_text(&text, cells[i]);
+			width = text_width(buf_text(&text));
+			append_blanks(line, 2);
+			append_cut(line, buf_text(&text), widths[i]);
+			append_blanks(line, width < widths[i] ? widths[i] - width : 0);
+		}
+		append_numbers(page, line, series[row]);
+		append_line(page, line);
+	}
+	if (buf_error(&text))
+		page->out->error = buf_error(&text);
+}
+
+static void append_metric(struct page *page, const struct metric *metric)
+{
+	_cleanup_(buf_done) struct buf line = BUF_INIT;
+	_cleanup_(freep) struct series **sorted = NULL;
+	struct columns columns;
+	size_t n, shown;
+
+	errno = 0;
+	sorted = columns_sort(metric, by_growth, &n);
+	if (!sorted && errno == ENOMEM)
+		page->out->error = -ENOMEM;
+	if (!n)
+		return;
+	columns_find(&columns, metric);
+	buf_printf(&line, "%s %s", metric->name, metric->unit);
+	for (unsigned int i = 0; i < columns.n; i++)
+		buf_printf(&line, "%s%s", i ? ", " : " by ", columns.names[i]);
+	append_line(page, &line);
+	shown = n > page->rows ? page->rows : n;
+	append_rows(page, &columns, sorted, shown, &line);
+	if (shown == n)
+		return;
+	buf_printf(&line, "  \xe2\x80\xa6 %zu more series", n - shown);
+	append_line(page, &line);
+}
+
+static size_t metric_rows(const struct metric *metric)
+{
+	struct series *series;
+	size_t n = 0;
+
+	metric_for_each_series(series, metric)
+		n += series != NULL;
+	return n;
+}
+
+/* How many lines the page takes with so many rows of each metric. */
+static size_t page_lines(const struct batch *batch, size_t rows)
+{
+	struct metric *metric;
+	size_t lines = 1;
+
+	batch_for_each_metric(metric, batch) {
+		size_t n = metric_rows(metric);
+
+		if (n)
+			lines += n > rows ? rows + 2 : n + 1;
+	}
+	return lines;
+}
+
+static void append_title(struct page *page)
+{
+	time_t now = (time_t)(page->batch->time_ns / 1000000000);
+	_cleanup_(buf_done) struct buf line = BUF_INIT;
+	char text[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&now, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	buf_printf(&line, "%s UTC, %.1f s", text, SECONDS(page->batch->time_ns - page->batch->previous_ns));
+	append_line(page, &line);
+}
+
+/* The metrics that fit: with at least one row each, or as many of them as there are lines for. */
+static void append_page(struct page *page)
+{
+	size_t left = page->lines, n_hidden = 0;
+	struct metric *metric;
+
+	batch_for_each_metric(metric, page->batch) {
+		size_t n = metric_rows(metric), lines = n > page->rows ? page->rows + 2 : n + 1;
+
+		if (!n)
+			continue;
+		if (page->is_screen && left < lines + 2) {
+			n_hidden++;
+			continue;
+		}
+		left -= lines;
+		append_metric(page, metric);
+	}
+	if (n_hidden)
+		buf_printf(page->out, "\xe2\x80\xa6 %zu more metrics" SCREEN_LINE_END "\n", n_hidden);
+}
+
+static int console_push(struct exporter *exporter, const struct batch *batch)
+{
+	struct stream *stream = exporter->state;
+	struct page page = {
+		.batch = batch,
+		.out = &stream->out,
+		.is_screen = stream->is_terminal && !exporter->context->is_once,
+		.rows = SIZE_MAX - 2,
+	};
+
+	if (page.is_screen) {
+		stream_window(stream, &page.columns, &page.lines);
+		for (page.rows = 1; page.rows < page.lines && page_lines(batch, page.rows + 1) < page.lines;)
+			page.rows++;
+		buf_append_text(page.out, stream->n_pushed ? SCREEN_HOME : SCREEN_CLEAR SCREEN_HOME);
+	}
+	append_title(&page);
+	append_page(&page);
+	if (page.is_screen)
+		buf_append_text(page.out, SCREEN_REST);
+	else if (!exporter->context->is_once)
+		buf_append_byte(page.out, '\n');
+	return stream_flush(exporter, stream_count_points(batch));
+}
+
+const struct exporter_ops console_exporter = {
+	.type = "console",
+	.help = "a table for people, refreshed in place on a terminal",
+	.options = stream_option_table,
+	.n_options = STREAM_N_OPTIONS,
+	.options_size = sizeof(struct stream_options),
+	.open = stream_open,
+	.push = console_push,
+	.close = stream_close,
+};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/decimal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DECIMALS_MAX 18
+
+void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor)
+{
+	unsigned __int128 rest = raw % divisor;
+
+	buf_printf(out, "%" PRIu64, raw / divisor);
+	if (!rest)
+		return;
+	buf_append_byte(out, '.');
+	for (int i = 0; rest && i < DECIMALS_MAX; i++) {
+		rest *= 10;
+		buf_append_byte(out, (uint8_t)('0' + (int)(rest / divisor)));
+		rest %= divisor;
+	}
+}
+
+void decimal_double(struct buf *out, double value)
+{
+	char text[40];
+
+	for (int digits = 1; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	buf_append_text(out, text);
+}
+
+struct scale {
+	double from; /* used for values from here on */
+	double divisor;
+	const char *suffix;
+};
+
+static const struct scale scale_time[] = {
+	{ 86400, 86400, "d" }, { 3600, 3600, "h" },    { 60, 60, "min" },  { 1, 1, "s" },
+	{ 1e-3, 1e-3, "ms" },  { 1e-6, 1e-6, "\xc2\xb5s" }, { 0, 1e-9, "ns" },
+};
+static const struct scale scale_bytes[] = {
+	{ 0x1p40, 0x1p40, "TiB" }, { 0x1p30, 0x1p30, "GiB" }, { 0x1p20, 0x1p20, "MiB" },
+	{ 0x1p10, 0x1p10, "KiB" }, { 0, 1, "B" },
+};
+static const struct scale scale_count[] = {
+	{ 1e12, 1e12, "T" }, { 1e9, 1e9, "G" }, { 1e6, 1e6, "M" }, { 1e4, 1e3, "k" }, { 0, 1, "" },
+};
+
+void decimal_human(struct buf *out, double value, const char *unit, bool is_rate)
+{
+	const struct scale *scale = scale_count;
+	double shown;
+
+	if (!strcmp(unit, "s"))
+		scale = scale_time;
+	else if (!strcmp(unit, "By"))
+		scale = scale_bytes;
+	while (scale->from > 0 && value < scale->from)
+		scale++;
+	shown = value / scale->divisor;
+	if (shown == floor(shown) && shown < 1e6)
+		buf_printf(out, "%.0f%s", shown, scale->suffix);
+	else
+		buf_printf(out, "%.*f%s", shown < 10 ? 2 : shown < 100 ? 1 : 0, shown, scale->suffix);
+	if (is_rate)
+		buf_append_text(out, "/s");
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Numbers as text: exact for programs, short for people. All append to out. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "util/buf.h"
+
+/*
+ * raw / divisor in decimal, every digit exact: 1500000000 / 1000000000 is "1.5". A quotient without an
+ * end (a divisor that is no product of twos and fives) is cut after 18 decimals.
+ */
+void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor);
+/* The shortest decimal that reads back as the same double; valid JSON. value is finite. */
+void decimal_double(struct buf *out, double value);
+/*
+ * About three digits and a unit: "1.50ms", "64.0KiB", "12.3k". unit is the metric's: "s" and "By" have
+ * their own scales, all others are counted in thousands. rate: per second, with "/s" behind it.
+ */
+void decimal_human(struct buf *out, double value, const char *unit, bool is_rate);

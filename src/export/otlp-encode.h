@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A batch as bodies of OTLP requests (ExportMetricsServiceRequest in protobuf). Pure.
+ *
+ * From the OTLP data model: a gauge has no start; all delta points of a batch begin at its previous_ns,
+ * and those that did not grow are left out; cumulative points begin at their series' start. Whole
+ * numbers (divisor 1) are integers, all others doubles. The bounds of an explicit histogram are the same
+ * for all points of a metric; an exponential one is trimmed of empty buckets at both ends. No envelope
+ * is empty: where there is nothing to say there is no body.
+ */
+
+#include "metric/metric.h"
+
+enum otlp_temporality { OTLP_CUMULATIVE, OTLP_DELTA };
+enum otlp_histogram { OTLP_EXPLICIT, OTLP_EXPONENTIAL };
+
+struct otlp_encoding {
+	enum otlp_temporality temporality;
+	enum otlp_histogram histogram;
+	size_t limit_bytes; /* of one body; what is larger is split between points */
+	const struct attribute *resource;
+	unsigned int n_resource;
+	const char *version; /* of the agent, and so of every scope */
+};
+
+/* One body, valid during the call. What it returns ends otlp_encode() unless it is 0. */
+typedef int otlp_body_fn(void *user, const uint8_t *data, size_t size, size_t n_points);
+
+/*
+ * Calls body for each request, in order. *ret_too_large counts points that no request of limit_bytes can
+ * hold. A series' attributes are encoded once and kept in its cache. 0, -ENOMEM or what body returned.
+ */
+int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch, otlp_body_fn *body,
+		void *user, size_t *ret_too_large);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What can be set about an exporter of type otlp, and the environment variables below it. */
+
+#include <stdbool.h>
+
+#include "util/option.h"
+
+struct otlp_options {
+	char *endpoint;		/* the base of a receiver; /v1/metrics is added */
+	char *metrics_endpoint; /* the whole URL, used as it is; NULL: from endpoint */
+	struct option_list headers; /* "Name: value" or "Name: file:PATH" */
+	int is_uncompressed;
+	char *ca_file, *certificate_file, *key_file;
+	uint64_t timeout_ns;
+	int temporality; /* enum otlp_temporality */
+	int histogram;	 /* enum otlp_histogram */
+	uint64_t max_request_bytes, max_response_bytes;
+	uint64_t queue_bytes, queue_requests;
+	uint64_t retry_initial_ns, retry_max_ns, retry_give_up_ns;
+};
+
+#define OTLP_N_OPTIONS 17
+extern const struct option otlp_option_table[OTLP_N_OPTIONS];
+
+/* The URL that requests go to, for free(). -ENOMEM. */
+int otlp_url(const struct otlp_options *options, char **ret_url);
+/* The two below are those of struct exporter_ops. */
+int otlp_options_check(const void *options, const char *path, unsigned int line, struct diag *diag);
+int otlp_options_environment(void *options, bool (*is_set)(void *user, const char *key), void *user,
+			     struct diag *diag);
+
+/* Is text a header as it may be given? If not, *ret_complaint says why. 0 or -EINVAL. */
+int otlp_header_check(const char *text, const char **ret_complaint);
+/*
+ * The header to send for one that was given: the same, or with the first line of its file, which is read
+ * anew each time, so that a secret may change. For free(). -ENOMEM, or what opening the file gave,
+ * -EBADMSG where its content cannot be a header.
+ */
+int otlp_header_resolve(const char *text, char **ret_header);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens an exporter of type otlp as the agent does, pushes literal batches, turns the loop until all is
+ * settled or time is up, and prints what the exporter counted as one JSON object.
+ *
+ *     push-otlp [--batches=N] [--pause=MS] [--patience=MS] [--series=N] KEY=VALUE…
+ *
+ * KEY=VALUE are options of the exporter. Batch i has N series with i + 1 more than before, at time i + 1 s.
+ * Exit status 2: the options were refused, with the reasons on stderr.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+
+#include "export/exporter.h"
+#include "metric/series.h"
+#include "util/log.h"
+
+struct push {
+	unsigned int n_batches, pause_ms, patience_ms, n_series, n_pushed;
+	struct exporter *exporter;
+	struct metric metric;
+	struct series **series;
+	sd_event *event;
+};
+
+static void add_series(struct push *push)
+{
+	metric_init_series(&push->metric, 1000000);
+	push->series = calloc(push->n_series, sizeof(*push->series));
+	for (unsigned int i = 0; i < push->n_series; i++) {
+		struct attributes attributes;
+
+		attributes_init(&attributes);
+		attributes_add_number(&attributes, "n", i);
+		if (series_get(&push->metric, &attributes, 1000000000, &push->series[i]) < 0)
+			abort();
+	}
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct push *push = user;
+	struct metric *metrics[] = { &push->metric };
+	struct batch batch = { .metrics = metrics, .n_metrics = 1 };
+
+	if (push->n_pushed < push->n_batches) {
+		series_begin(&push->metric);
+		for (unsigned int i = 0; i < push->n_series; i++)
+			series_add(push->series[i], push->n_pushed + 1);
+		series_end(&push->metric);
+		batch.previous_ns = (push->n_pushed + 1) * UINT64_C(1000000000);
+		batch.time_ns = batch.previous_ns + 1000000000;
+		exporter_push(push->exporter, &batch);
+		push->n_pushed++;
+		sd_event_source_set_time_relative(source, push->pause_ms * UINT64_C(1000));
+	} else if (exporter_is_idle(push->exporter)) {
+		return sd_event_exit(push->event, 0);
+	} else {
+		sd_event_source_set_time_relative(source, 5000);
+	}
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_end(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct push *push = user;
+
+	return sd_event_exit(push->event, 0);
+}
+
+static void print(const struct push *push)
+{
+	const struct exporter_stats *stats = &push->exporter->stats;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} rows[] = {
+		{ "exported", stats->points_exported },
+		{ "rejected", stats->points_rejected },
+		{ "dropped_queue", stats->points_dropped_queue },
+		{ "dropped_size", stats->points_dropped_size },
+		{ "dropped_error", stats->points_dropped_error },
+		{ "inflight", stats->points_inflight },
+		{ "requests", stats->requests },
+		{ "retries", stats->retries },
+		{ "bytes_sent", stats->bytes_sent },
+		{ "queue_bytes", stats->queue_bytes },
+		{ "is_failing", stats->is_failing },
+		{ "is_idle", exporter_is_idle(push->exporter) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		printf("%s\"%s\": %" PRIu64, i ? ", " : "{", rows[i].name, rows[i].value);
+	printf("}\n");
+}
+
+static bool is_set(void *user, const char *key)
+{
+	char **words = user;
+	size_t size = strlen(key);
+
+	for (; *words; words++)
+		if (!strncmp(*words, key, size) && (*words)[size] == '=')
+			return true;
+	return false;
+}
+
+/* The options in the way of the configuration: table, environment, check. */
+static void *read_options(const struct exporter_ops *ops, char **words)
+{
+	void *options = calloc(1, ops->options_size);
+	struct diag diag = DIAG_INIT;
+
+	if (!options || options_init(ops->options, ops->n_options, options) < 0)
+		abort();
+	for (char **word = words; *word; word++) {
+		char *equals = strchr(*word, '=');
+
+		*equals = '\0';
+		if (option_set(ops->options, ops->n_options, options, *word, equals + 1, "argument", 0, &diag) < 0)
+			abort();
+		*equals = '=';
+	}
+	ops->environment(options, is_set, words, &diag);
+	ops->check(options, "argument", 0, &diag);
+	if (diag.n_errors) {
+		fputs(buf_text(&diag.text), stderr);
+		exit(2);
+	}
+	diag_done(&diag);
+	return options;
+}
+
+static void read_arguments(struct push *push, int argc, char **argv, char **ret_words)
+{
+	for (int i = 1; i < argc; i++) {
+		if (sscanf(argv[i], "--batches=%u", &push->n_batches) == 1 ||
+		    sscanf(argv[i], "--pause=%u", &push->pause_ms) == 1 ||
+		    sscanf(argv[i], "--patience=%u", &push->patience_ms) == 1 ||
+		    sscanf(argv[i], "--series=%u", &push->n_series) == 1)
+			continue;
+		if (!strchr(argv[i], '=')) {
+			fprintf(stderr, "%s: not KEY=VALUE\n", argv[i]);
+			exit(1);
+		}
+		*ret_words++ = argv[i];
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct attribute resource[] = { { .name = "service.name", .type = ATTRIBUTE_TEXT, .text = "test" } };
+	struct push push = {
+		.n_batches = 1,
+		.pause_ms = 10,
+		.patience_ms = 5000,
+		.n_series = 10,
+		.metric = { .scope = "test", .name = "test.count", .unit = "{thing}", .description = "Things.",
+			    .kind = METRIC_SUM, .divisor = 1 },
+	};
+	const struct exporter_ops *ops = exporter_find("otlp");
+	struct exporter_context context = { .resource = resource, .n_resource = 1, .version = "1.2.3" };
+	char **words = calloc((size_t)argc, sizeof(*words));
+	void *options;
+
+	log_init(LOG_LEVEL_DEBUG);
+	read_arguments(&push, argc, argv, words);
+	options = read_options(ops, words);
+	add_series(&push);
+	if (sd_event_new(&push.event) < 0)
+		abort();
+	context.event = push.event;
+	if (exporter_open("test", ops, options, &context, &push.exporter) < 0)
+		return 1;
+	sd_event_add_time_relative(push.event, NULL, CLOCK_MONOTONIC, 0, 1, on_tick, &push);
+	sd_event_add_time_relative(push.event, NULL, CLOCK_MONOTONIC, push.patience_ms * UINT64_C(1000), 1, on_end,
+				   &push);
+	sd_event_loop(push.event);
+	print(&push);
+	exporter_free(push.exporter);
+	sd_event_unref(push.event);
+	metric_done_series(&push.metric);
+	options_done(ops->options, ops->n_options, options);
+	free(push.series);
+	free(options);
+	free(words);
+	return 0;
+}
