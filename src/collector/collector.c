@@ -415,10 +415,21 @@ bool collector_map(const struct collector *collector, size_t i, struct collector
 			.type = binding && binding->source.is_table ? "table" : libbpf_bpf_map_type_str(bpf_map__type(map)),
 			.max_entries = bpf_map__max_entries(map),
 			.n_keys = binding && binding->delta.rows ? rows_n_live(binding->delta.rows) : 0,
-			.kernel_bytes = collector->is_started ? kernel_bytes(bpf_map__fd(map)) : 0,
 			.overflowing = binding ? binding->source.full : 0,
 		};
 		return true;
 	}
 	return false;
+}
+
+uint64_t collector_map_kernel_bytes(const struct collector *collector, size_t i)
+{
+	struct bpf_map *map;
+
+	if (!collector->is_started)
+		return 0;
+	bpf_object__for_each_map(map, collector->object)
+		if (!i--)
+			return kernel_bytes(bpf_map__fd(map));
+	return 0;
 }

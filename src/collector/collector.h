@@ -59,11 +59,12 @@ struct collector_map {
 	const char *type; /* "table", "hash", … */
 	uint32_t max_entries;
 	uint32_t n_keys;	/* as of the last reading; of maps that are exported */
-	uint64_t kernel_bytes;	/* as the kernel accounts it (memlock of fdinfo); 0 before the start */
 	uint64_t overflowing;	/* tables: slices that had no place for a key */
 };
 /* The i-th map of the object; false beyond the last. */
 bool collector_map(const struct collector *collector, size_t i, struct collector_map *ret_map);
+/* Its memory as the kernel accounts it ("memlock" of fdinfo); 0 before the start. A read of /proc. */
+uint64_t collector_map_kernel_bytes(const struct collector *collector, size_t i);
 
 /* Connects this collector's map of cgroup names, if it has one, to labels. After collector_start(). */
 void collector_share(struct collector *collector);

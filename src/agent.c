@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+
+#include "build-config.h"
+#include "self.h"
+
+#define NANOSECOND_PER_SECOND 1000000000ull
+/* A first look soon after the start, so that a person at a terminal or an operator sees life. */
+#define FIRST_COLLECTION_NS NANOSECOND_PER_SECOND
+/* What still runs when a command has been waited for: the last switch away from it. */
+#define SETTLE_US 20000
+
+struct agent {
+	struct agent_options options;
+	sd_event *event;
+	sd_event_source *timer;
+	struct exporter_context context;
+	struct exporter **exporters;
+	size_t n_exporters;
+	struct self *self;
+	struct metric **metrics; /* of all collectors and the agent itself */
+	struct batch batch;
+	uint64_t next_ns; /* CLOCK_BOOTTIME, of the next collection */
+	uint64_t collection_ns; /* how long the last one took */
+	size_t n_series;
+	bool is_read_failing;
+	bool *was_failing; /* of each exporter */
+	uint64_t n_misses; /* events that programs missed, as of the last warning */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NANOSECOND_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+uint64_t agent_boot_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+}
+
+static int open_exporters(struct agent *agent)
+{
+	const struct agent_options *options = &agent->options;
+
+	agent->context = (struct exporter_context){
+		.event = agent->event,
+		.resource = options->config->resource.items,
+		.n_resource = options->config->resource.n,
+		.version = VERSION,
+		.is_once = options->is_once,
+	};
+	agent->exporters = calloc(options->n_exporters + 1, sizeof(*agent->exporters));
+	agent->was_failing = calloc(options->n_exporters + 1, sizeof(*agent->was_failing));
+	if (!agent->exporters || !agent->was_failing)
+		return -ENOMEM;
+	for (size_t i = 0; i < options->n_exporters; i++) {
+		const struct config_exporter *exporter = &options->exporters[i];
+		int err = exporter_open(exporter->name, exporter->ops, exporter->options, &agent->context,
+					&agent->exporters[agent->n_exporters]);
+
+		if (err)
+			return err;
+		agent->n_exporters++;
+	}
+	return 0;
+}
+
+static int list_metrics(struct agent *agent)
+{
+	size_t n = 0, n_own = 0;
+	struct metric **own = NULL;
+
+	if (agent->options.config->agent.self_metrics && !agent->options.is_once) {
+		int err = self_new(agent->options.set, agent->exporters, agent->n_exporters, agent->batch.time_ns,
+				   &agent->self);
+
+		if (err)
+			return err;
+		own = self_metrics(agent->self, &n_own);
+	}
+	for (size_t i = 0; i < agent->options.set->n; i++) {
+		size_t more;
+
+		(void)collector_metrics(agent->options.set->items[i], &more);
+		n += more;
+	}
+	agent->metrics = calloc(n + n_own + 1, sizeof(*agent->metrics));
+	if (!agent->metrics)
+		return -ENOMEM;
+	for (size_t i = 0; i < agent->options.set->n; i++) {
+		size_t more;
+		struct metric **metrics = collector_metrics(agent->options.set->items[i], &more);
+
+		memcpy(agent->metrics + agent->batch.n_metrics, metrics, more * sizeof(*metrics));
+		agent->batch.n_metrics += more;
+	}
+	if (own)
+		memcpy(agent->metrics + agent->batch.n_metrics, own, n_own * sizeof(*own));
+	agent->batch.n_metrics += n_own;
+	agent->batch.metrics = agent->metrics;
+	return 0;
+}
+
+int agent_new(const struct agent_options *options, struct agent **ret_agent)
+{
+	_cleanup_(agent_freep) struct agent *agent = calloc(1, sizeof(*agent));
+	int err;
+
+	if (!agent)
+		return -ENOMEM;
+	agent->options = *options;
+	err = sd_event_new(&agent->event);
+	if (err >= 0)
+		err = open_exporters(agent);
+	if (!err)
+		err = collector_set_start(options->set);
+	agent->batch.time_ns = clock_ns(CLOCK_REALTIME);
+	if (!err)
+		err = list_metrics(agent);
+	if (err < 0)
+		return err;
+	*ret_agent = TAKE_PTR(agent);
+	return 0;
+}
+
+struct agent *agent_free(struct agent *agent)
+{
+	if (!agent)
+		return NULL;
+	self_free(agent->self);
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		exporter_free(agent->exporters[i]);
+	free(agent->exporters);
+	free(agent->was_failing);
+	free(agent->metrics);
+	sd_event_source_unref(agent->timer);
+	sd_event_unref(agent->event);
+	free(agent);
+	return NULL;
+}
+
+static void report_reading(struct agent *agent, const char *collector, int err)
+{
+	if (err && !agent->is_read_failing)
+		log_error("collector %s: reading its maps failed: %s; what was not read comes with a later collection",
+			  collector, strerror(-err));
+	agent->is_read_failing |= err != 0;
+}
+
+/* Programs that the kernel skips miss events: said once each time that it begins anew, counted always. */
+static void report_misses(struct agent *agent)
+{
+	uint64_t misses = 0;
+
+	for (size_t i = 0; i < agent->options.set->n; i++) {
+		const struct programs *programs = collector_programs(agent->options.set->items[i]);
+
+		for (uint32_t j = 0; j < programs->n; j++)
+			misses += programs->items[j].missed;
+	}
+	if (misses && !agent->n_misses)
+		log_warning("the kernel skipped %" PRIu64 " events, whose program had been preempted on that CPU; "
+			    "bpfpush.bpf.program.missed counts them",
+			    misses);
+	agent->n_misses = misses;
+}
+
+const struct batch *agent_collect(struct agent *agent)
+{
+	struct collector_set *set = agent->options.set;
+	uint64_t now_ns = clock_ns(CLOCK_REALTIME), begin_ns = clock_ns(CLOCK_MONOTONIC);
+	bool was_failing = agent->is_read_failing;
+
+	/* A clock that was set back must not make a point that ends before it begins. */
+	agent->batch.previous_ns = agent->batch.time_ns;
+	agent->batch.time_ns = now_ns > agent->batch.previous_ns ? now_ns : agent->batch.previous_ns + 1;
+	labels_begin(set->labels);
+	agent->is_read_failing = was_failing;
+	for (size_t i = 0; i < set->n; i++)
+		report_reading(agent, collector_name(set->items[i]),
+			       collector_read(set->items[i], agent->batch.previous_ns));
+	report_misses(agent);
+	agent->collection_ns = clock_ns(CLOCK_MONOTONIC) - begin_ns;
+	if (agent->self)
+		self_collect(agent->self, agent->collection_ns);
+	agent->n_series = 0;
+	for (size_t i = 0; i < agent->batch.n_metrics; i++)
+		agent->n_series += agent->batch.metrics[i]->n_series;
+	return &agent->batch;
+}
+
+static void notify_status(struct agent *agent)
+{
+	const struct exporter *failing = NULL;
+
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		if (agent->exporters[i]->stats.is_failing)
+			failing = agent->exporters[i];
+	sd_notifyf(false, "STATUS=%zu collectors, %zu series, read in %.1f ms; %s%s", agent->options.set->n,
+		   agent->n_series, (double)agent->collection_ns / 1e6, failing ? "export is failing: " : "exporting",
+		   failing ? failing->name : "");
+}
+
+static void collect_and_push(struct agent *agent)
+{
+	const struct batch *batch = agent_collect(agent);
+
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		(void)exporter_push(agent->exporters[i], batch); /* has logged and counted what it could not */
+	notify_status(agent);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct agent *agent = user;
+	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+
+	collect_and_push(agent);
+	/* From start to start; after a sleep or a stall the missed ones are not made up for. */
+	agent->next_ns += agent->options.interval_ns;
+	if (agent->next_ns <= now_ns)
+		agent->next_ns = now_ns + agent->options.interval_ns;
+	sd_event_source_set_time(source, agent->next_ns / 1000);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
+{
+	*(bool *)user = true;
+	return 0;
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
+{
+	log_info("the configuration is read at the start only; restart the service to read it again");
+	return 0;
+}
+
+/* SIGTERM and SIGINT set *stop, through the loop. */
+static int catch_signals(struct agent *agent, bool *stop)
+{
+	sigset_t set;
+	int err;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	err = sd_event_add_signal(agent->event, NULL, SIGTERM, on_stop, stop);
+	if (err >= 0)
+		err = sd_event_add_signal(agent->event, NULL, SIGINT, on_stop, stop);
+	return err < 0 ? err : 0;
+}
+
+static int on_deadline(sd_event_source *source, uint64_t usec, void *user)
+{
+	*(bool *)user = true;
+	return 0;
+}
+
+static bool is_idle(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		if (!exporter_is_idle(agent->exporters[i]))
+			return false;
+	return true;
+}
+
+/* Turns the loop until everything is sent or time is up. */
+static void flush(struct agent *agent)
+{
+	sd_event_source *deadline = NULL;
+	bool is_late = false;
+
+	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME,
+				       agent->options.config->agent.shutdown_timeout_ns / 1000, 0, on_deadline, &is_late) < 0)
+		return;
+	while (!is_late && !is_idle(agent) && sd_event_run(agent->event, UINT64_MAX) >= 0)
+		;
+	if (is_late)
+		log_warning("not all could be sent before the end");
+	sd_event_source_unref(deadline);
+}
+
+static int start_service(struct agent *agent)
+{
+	uint64_t first_ns = agent->options.interval_ns < FIRST_COLLECTION_NS ? agent->options.interval_ns : FIRST_COLLECTION_NS;
+	int err;
+
+	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_ns;
+	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000, on_timer, agent);
+	if (err >= 0)
+		err = sd_event_add_signal(agent->event, NULL, SIGHUP, on_hangup, agent);
+	if (err >= 0)
+		err = sd_event_set_watchdog(agent->event, true);
+	return err < 0 ? err : 0;
+}
+
+int agent_run(struct agent *agent)
+{
+	bool is_stopping = false;
+	int err = catch_signals(agent, &is_stopping);
+
+	if (!err)
+		err = start_service(agent);
+	if (err)
+		return err;
+	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collectors, a collection every %g s", agent->options.set->n,
+		  (double)agent->options.interval_ns / 1e9);
+	sd_notifyf(false, "READY=1\nSTATUS=%zu collectors attached", agent->options.set->n);
+	while (!is_stopping && err >= 0)
+		err = sd_event_run(agent->event, UINT64_MAX);
+	sd_notify(false, "STOPPING=1\nSTATUS=sending what was counted last");
+	sd_event_source_set_enabled(agent->timer, SD_EVENT_OFF);
+	collect_and_push(agent);
+	flush(agent);
+	log_event(LOG_LEVEL_INFO, LOG_ID_STOPPED, NULL, "stopped");
+	return err < 0 ? err : 0;
+}
+
+struct command {
+	pid_t pid;
+	int status; /* as waitpid() tells */
+	bool has_ended;
+	bool stop;
+};
+
+static int on_child(sd_event_source *source, const siginfo_t *info, void *user)
+{
+	struct command *command = user;
+
+	command->has_ended = true;
+	command->status = info->si_code == CLD_EXITED ? info->si_status : 128 + info->si_status;
+	return 0;
+}
+
+static int spawn(struct agent *agent, char *const *arguments, struct command *command)
+{
+	sigset_t none;
+	int err;
+
+	command->pid = fork();
+	if (command->pid < 0)
+		return -errno;
+	if (!command->pid) {
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		signal(SIGPIPE, SIG_DFL);
+		execvp(arguments[0], arguments);
+		err = errno;
+		log_error("%s cannot be run: %s", arguments[0], strerror(err));
+		_exit(err == ENOENT ? 127 : 126);
+	}
+	err = sd_event_add_child(agent->event, NULL, command->pid, WEXITED, on_child, command);
+	return err < 0 ? err : 0;
+}
+
+int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments, int *ret_status)
+{
+	struct command command = { 0 };
+	int err = catch_signals(agent, &command.stop);
+
+	if (!err && arguments)
+		err = spawn(agent, arguments, &command);
+	if (!err && duration_ns)
+		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, duration_ns / 1000, 1000, on_deadline,
+						 &command.stop);
+	while (err >= 0 && !command.has_ended && (!command.stop || (arguments && !duration_ns)))
+		err = sd_event_run(agent->event, UINT64_MAX);
+	if (err < 0)
+		return err;
+	if (command.has_ended)
+		usleep(SETTLE_US);
+	else if (command.pid)
+		kill(command.pid, SIGTERM);
+	collect_and_push(agent);
+	flush(agent);
+	*ret_status = command.status;
+	return 0;
+}

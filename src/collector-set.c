@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector-set.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build-config.h"
+#include "util/log.h"
+#include "util/parse.h"
+
+#define OWN_DIRECTORY  "/etc/bpfpush/collectors"
+#define INFRASTRUCTURE "cgroup"
+#define NAMES_MAX      256
+
+static const char *const default_names[] = { "syscalls", "network", "fileio", "scheduler", "memory", "tcpstate" };
+
+struct search {
+	const char *directories[16];
+	size_t n_directories;
+	char *names[NAMES_MAX]; /* owned */
+	const char *from[NAMES_MAX]; /* path and line of the section that asks for it, or NULL */
+	unsigned int lines[NAMES_MAX];
+	size_t n_names;
+	char tree[4096]; /* the build tree's bpf/, or "" */
+};
+
+static void search_done(struct search *search)
+{
+	for (size_t i = 0; i < search->n_names; i++)
+		free(search->names[i]);
+}
+
+/* A binary that lies beside build.ninja has not been installed. */
+static void find_tree(char *tree, size_t size)
+{
+	char exe[2048], *slash;
+	ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	tree[0] = '\0';
+	if (length <= 0)
+		return;
+	exe[length] = '\0';
+	slash = strrchr(exe, '/');
+	if (!slash)
+		return;
+	*slash = '\0';
+	snprintf(tree, size, "%s/build.ninja", exe);
+	if (access(tree, F_OK)) {
+		tree[0] = '\0';
+		return;
+	}
+	snprintf(tree, size, "%s/bpf", exe);
+}
+
+static void find_directories(struct search *search, const struct config *config)
+{
+	const struct option_list *own = &config->agent.collector_directories;
+
+	for (size_t i = 0; i < own->n_items && search->n_directories < ARRAY_SIZE(search->directories) - 2; i++)
+		search->directories[search->n_directories++] = own->items[i];
+	search->directories[search->n_directories++] = OWN_DIRECTORY;
+	find_tree(search->tree, sizeof(search->tree));
+	search->directories[search->n_directories++] = *search->tree ? search->tree : COLLECTOR_DIR;
+}
+
+static int add_name(struct search *search, const char *name, const char *path, unsigned int line)
+{
+	for (size_t i = 0; i < search->n_names; i++)
+		if (!strcmp(search->names[i], name))
+			return 0;
+	if (search->n_names == NAMES_MAX)
+		return 0;
+	search->names[search->n_names] = strdup(name);
+	if (!search->names[search->n_names])
+		return -ENOMEM;
+	search->from[search->n_names] = path;
+	search->lines[search->n_names++] = line;
+	return 0;
+}
+
+static int by_name(const struct dirent **left, const struct dirent **right)
+{
+	return strcmp((*left)->d_name, (*right)->d_name);
+}
+
+/* The names of NAME.conf in a directory, sorted. */
+static int add_directory(struct search *search, const char *directory)
+{
+	struct dirent **entries;
+	int n = scandir(directory, &entries, NULL, by_name), err = 0;
+
+	for (int i = 0; i < n; i++) {
+		char *dot = strrchr(entries[i]->d_name, '.');
+
+		if (dot && dot != entries[i]->d_name && !strcmp(dot, ".conf")) {
+			*dot = '\0';
+			if (!err)
+				err = add_name(search, entries[i]->d_name, NULL, 0);
+		}
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return err;
+}
+
+static bool is_disabled(const struct config *config, const char *name)
+{
+	const struct config_collector *section = config_find_collector(config, name);
+
+	return section && !section->is_enabled;
+}
+
+static int find_names(struct search *search, const struct config *config, const char *const *names)
+{
+	const struct option_list *chosen = &config->agent.collectors;
+	int err = 0;
+
+	for (; names && *names && !err; names++)
+		err = add_name(search, *names, NULL, 0);
+	if (search->n_names || err)
+		return err;
+	for (size_t i = 0; i < chosen->n_items && !err; i++)
+		if (!is_disabled(config, chosen->items[i]))
+			err = add_name(search, chosen->items[i], NULL, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(default_names) && !chosen->n_items && !err; i++)
+		if (!is_disabled(config, default_names[i]))
+			err = add_name(search, default_names[i], NULL, 0);
+	for (size_t i = 0; i < config->n_collectors && !err; i++)
+		if (config->collectors[i].is_enabled)
+			err = add_name(search, config->collectors[i].name, config->collectors[i].path,
+				       config->collectors[i].line);
+	if (!err && !chosen->n_items)
+		err = add_directory(search, OWN_DIRECTORY);
+	return err;
+}
+
+static bool is_in(const char *directory, const char *name, const char *suffix)
+{
+	_cleanup_(freep) char *path = NULL;
+
+	return asprintf(&path, "%s/%s%s", directory, name, suffix) >= 0 && !access(path, F_OK);
+}
+
+/* Half a pair counts as found: opening it then says what is missing. */
+static const char *find_pair(const struct search *search, const char *name)
+{
+	for (size_t i = 0; i < search->n_directories; i++)
+		if (is_in(search->directories[i], name, ".conf") || is_in(search->directories[i], name, ".bpf.o"))
+			return search->directories[i];
+	return NULL;
+}
+
+static void complain_unknown(const struct search *search, size_t at, struct diag *diag)
+{
+	struct search all = { 0 };
+	const char *nearest;
+
+	for (size_t i = 0; i < search->n_directories; i++)
+		(void)add_directory(&all, search->directories[i]);
+	nearest = parse_nearest(search->names[at], (const char *const *)all.names, all.n_names);
+	diag_add(diag, search->from[at] ? search->from[at] : "bpfpush", search->lines[at],
+		 "there is no collector \"%s\" in %s%s%s; %s%s%s", search->names[at], search->directories[0],
+		 search->n_directories > 1 ? ", " : "", search->n_directories > 1 ? search->directories[1] : "",
+		 nearest ? "did you mean \"" : "a collector is NAME.conf and NAME.bpf.o", nearest ? nearest : "",
+		 nearest ? "\"?" : "");
+	search_done(&all);
+}
+
+static bool is_plain_name(const char *name)
+{
+	return *name && *name != '.' && !strpbrk(name, "/ \t") && strlen(name) < 64;
+}
+
+/* One collector with what its section says, or none after complaints. */
+static int open_one(struct collector_set *set, const struct config *config, const struct search *search, size_t at,
+		    struct diag *diag)
+{
+	const struct config_collector *section = config_find_collector(config, search->names[at]);
+	const char *directory = is_plain_name(search->names[at]) ? find_pair(search, search->names[at]) : NULL;
+	_cleanup_(collector_freep) struct collector *collector = NULL;
+	unsigned int n_before = diag->n_errors;
+	struct collector **grown;
+	int err;
+
+	if (!directory) {
+		if (strcmp(search->names[at], INFRASTRUCTURE))
+			complain_unknown(search, at, diag);
+		return 0;
+	}
+	err = collector_open(directory, search->names[at], set->labels, config->agent.series_limit, diag, &collector);
+	if (err || !collector)
+		return err;
+	for (size_t i = 0; section && i < section->n_settings && !err; i++)
+		err = collector_set(collector, section->settings[i].key, section->settings[i].value,
+				    section->settings[i].path, section->settings[i].line, diag);
+	collector_check(collector, diag);
+	if (err || diag->n_errors > n_before)
+		return err;
+	grown = reallocarray(set->items, set->n + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	set->items = grown;
+	grown[set->n++] = TAKE_PTR(collector);
+	return 0;
+}
+
+int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,
+		       struct collector_set *ret_set)
+{
+	_cleanup_(search_done) struct search search = { 0 };
+	struct collector_set set = { 0 };
+	int err;
+
+	programs_quiet();
+	find_directories(&search, config);
+	err = labels_new(boot_ns, &set.labels);
+	if (!err)
+		err = find_names(&search, config, names);
+	if (!err && !is_disabled(config, INFRASTRUCTURE))
+		err = add_name(&search, INFRASTRUCTURE, NULL, 0);
+	for (size_t i = 0; i < search.n_names && !err; i++)
+		err = open_one(&set, config, &search, i, diag);
+	if (err) {
+		collector_set_done(&set);
+		return err;
+	}
+	*ret_set = set;
+	return 0;
+}
+
+/* Hooks without any alternative that could be attached: the collector is partial, and says so. */
+static void report_hooks(struct collector *collector)
+{
+	const struct programs *programs = collector_programs(collector);
+
+	for (uint32_t i = 0; i < programs->n; i++) {
+		const struct program *program = &programs->items[i];
+		const struct log_field fields[] = {
+			{ "BPFPUSH_COLLECTOR", collector_name(collector) },
+			{ "BPFPUSH_PROGRAM", program->name },
+			{ NULL, NULL },
+		};
+
+		if (program->state == PROGRAM_ATTACHED)
+			log_debug("collector %s: %s attached as %s", collector_name(collector), program->hook, program->section);
+		if (program->state != PROGRAM_REFUSED)
+			continue;
+		if (programs_is_hook_attached(programs, program->hook))
+			log_debug("collector %s: %s (%s) cannot be used here (%s); another way is", collector_name(collector),
+				  program->name, program->section, program->error);
+		else
+			log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields,
+				  "collector %s is partial: %s (%s) cannot be used on this kernel: %s", collector_name(collector),
+				  program->name, program->section, program->error ? program->error : "out of memory");
+	}
+}
+
+static const char *remedy(int err)
+{
+	switch (err) {
+	case -EPERM:
+	case -EACCES:
+		return "; run as root, or with CAP_BPF and CAP_PERFMON";
+	case -ENOMEM:
+		return "; give the service more memory (MemoryMax=), or the tables fewer slots";
+	default:
+		return "";
+	}
+}
+
+/* The last line of what libbpf said, which names the cause. */
+static void last_line(struct buf *why, char *line, size_t size)
+{
+	const char *text = buf_text(why), *end = text + strlen(text), *start;
+
+	while (end > text && end[-1] == '\n')
+		end--;
+	for (start = end; start > text && start[-1] != '\n'; start--)
+		;
+	snprintf(line, size, "%.*s", (int)(end - start), start);
+}
+
+int collector_set_start(struct collector_set *set)
+{
+	int first = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		struct collector *collector = set->items[i];
+		_cleanup_(buf_done) struct buf why = BUF_INIT;
+		int err = collector_start(collector, &why);
+		char line[256];
+
+		if (!err) {
+			report_hooks(collector);
+			collector_share(collector);
+			set->items[kept++] = collector;
+			continue;
+		}
+		last_line(&why, line, sizeof(line));
+		log_error("collector %s cannot run: %s%s%s%s%s", collector_name(collector), strerror(-err), *line ? " (" : "",
+			  line, *line ? ")" : "", remedy(err));
+		first = first ? first : err;
+		collector_free(collector);
+	}
+	set->n = kept;
+	return kept ? 0 : first ? first : -ENOENT;
+}
+
+void collector_set_done(struct collector_set *set)
+{
+	for (size_t i = 0; i < set->n; i++)
+		collector_free(set->items[i]);
+	free(set->items);
+	labels_free(set->labels);
+	*set = (struct collector_set){ 0 };
+}
