@@ -2,21 +2,27 @@
 #pragma once
 
 /*
- * The configuration: bpfpush.conf, its drop-ins, the standard OTEL_* variables below them, and what the
- * command line sets above them; one plain structure at the end, every mistake with its path and line.
+ * The configuration: bpfpush.conf, its drop-ins and the standard OTEL_* variables below them; one plain
+ * structure at the end, every mistake with its path and line.
  *
  * The main file is the first of bpfpush/bpfpush.conf in /etc, /run, /usr/lib; drop-ins are
  * bpfpush/bpfpush.conf.d/NAME.conf of all three, sorted by NAME; of equal names the one in /etc masks
- * /run, /run masks /usr/lib; a link to /dev/null disables. A later setting replaces an earlier one.
+ * /run, /run masks /usr/lib; a link to /dev/null disables. A later setting replaces an earlier one; lists
+ * grow, and begin anew behind an empty value. Within one file nothing may be said twice.
+ *
+ * Sections: [agent], [resource], [collector NAME], [exporter NAME]. Sections and keys that begin with
+ * "x-" are left to others.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "export/exporter.h"
-#include "metric/attribute.h"
+#include "resource.h"
 #include "util/diag.h"
 #include "util/log.h"
+
+#define CONFIG_FILES_MAX 64
 
 /* One "key = value" of a section whose keys are not known here (a collector's parameters). */
 struct config_setting {
@@ -28,49 +34,62 @@ struct config_setting {
 
 struct config_collector {
 	const char *name;
-	bool is_enabled; /* "enabled = no" leaves it out */
+	bool is_enabled;  /* "enabled = no" leaves it out */
 	const char *path; /* of its section, for messages */
 	unsigned int line;
-	struct config_setting *settings; /* all but "enabled"; the collector checks them */
+	struct config_setting *settings; /* all but "enabled", each key once; the collector checks them */
 	size_t n_settings;
 };
 
 struct config_exporter {
 	const char *name;
 	const struct exporter_ops *ops;
-	void *options; /* of ops, filled */
-	const char *path;
+	void *options;	  /* of ops, filled */
+	const char *path; /* of its section; of one made from the environment: the variable, line 0 */
 	unsigned int line;
 };
 
 struct config_agent {
-	uint64_t interval_ns;	       /* from collection to collection, start to start */
-	int log_level;		       /* index: error, warning, info, debug */
-	uint64_t series_limit;	       /* a metric, the overflow series included */
-	uint64_t shutdown_timeout_ns;  /* for the last push */
-	struct option_list collector_directories; /* searched in this order; the first pair of a name counts */
+	uint64_t interval_ns;	      /* from collection to collection, start to start */
+	int log_level;		      /* index: error, warning, info, debug */
+	uint64_t series_limit;	      /* a metric, the overflow series included */
+	uint64_t shutdown_timeout_ns; /* for the last push */
+	/* Searched in this order, before the standard places; the first pair of a name counts. */
+	struct option_list collector_directories;
 	struct option_list collectors; /* names to run; empty: the six that are on by default */
 	bool self_metrics;	       /* export bpfpush's own */
 };
 
 struct config {
 	struct config_agent agent;
-	struct attributes resource;
+	struct resource resource;
 	struct config_collector *collectors;
 	size_t n_collectors;
-	struct config_exporter *exporters;
+	struct config_exporter *exporters; /* those that are enabled; none under OTEL_SDK_DISABLED=true */
 	size_t n_exporters;
-	struct ini_file **files; /* what the strings above are borrowed from */
+	/* What was ignored in OTEL_* variables, a line each; no reason to refuse anything. */
+	struct diag warnings;
+	struct ini_file **files; /* in the order of reading; the strings above are borrowed from them */
 	size_t n_files;
+	struct config_collector *exporter_sections; /* as read, disabled ones and "type" too; n_… of them */
+	size_t n_exporter_sections;
 };
 
 extern const struct option config_agent_options[];
 extern const size_t config_n_agent_options;
 
 struct config_source {
-	const char *path;	       /* --config FILE: this one alone, no drop-ins; NULL: the standard places */
-	const char *const *roots;      /* the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests. */
-	const char *const *environment; /* "OTEL_…=…", ended by NULL; NULL: none */
+	const char *path; /* --config FILE: this one alone, no drop-ins; NULL: the standard places */
+	/*
+	 * Standard places, the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests. machine-id
+	 * and os-release are looked for in them too.
+	 */
+	const char *const *roots;
+	/*
+	 * "OTEL_…=…", ended by NULL; NULL: none. It is environ of the process but for tests, since exporters
+	 * read their own variables by themselves (which they do only where this is not NULL).
+	 */
+	const char *const *environment;
 };
 
 /*

@@ -25,6 +25,11 @@ const struct option *option_find(const struct option *table, size_t n_options, c
 	return NULL;
 }
 
+bool option_is_list(const struct option *option)
+{
+	return option && (option->type == OPTION_LIST || option->type == OPTION_WORDS);
+}
+
 void option_add_unknown(struct diag *diag, const char *path, unsigned int line, const char *what,
 			const char *key, const char *const *names, size_t n_names)
 {
@@ -69,8 +74,16 @@ struct number_type {
 
 static const struct number_type number_types[] = {
 	[OPTION_U64] = { parse_u64, "a whole number", "2000", NULL, { "" }, { 1 } },
-	[OPTION_DURATION] = { parse_duration_ns, "a duration", "10s, 500ms or 1m30s", "s", { "d", "h", "m", "s", "ms", "us", "ns" }, { 86400000000000, 3600000000000, 60000000000, 1000000000, 1000000, 1000, 1 } },
-	[OPTION_SIZE] = { parse_size_bytes, "a size", "512B, 64KiB or 8MiB", "KiB", { "TiB", "GiB", "MiB", "KiB", "B" }, { 1ull << 40, 1ull << 30, 1ull << 20, 1ull << 10, 1 } },
+	[OPTION_DURATION] = {
+		parse_duration_ns, "a duration", "10s, 500ms or 1m30s", "s",
+		{ "d", "h", "m", "s", "ms", "us", "ns" },
+		{ 86400000000000, 3600000000000, 60000000000, 1000000000, 1000000, 1000, 1 },
+	},
+	[OPTION_SIZE] = {
+		parse_size_bytes, "a size", "512B, 64KiB or 8MiB", "KiB",
+		{ "TiB", "GiB", "MiB", "KiB", "B" },
+		{ 1ull << 40, 1ull << 30, 1ull << 20, 1ull << 10, 1 },
+	},
 };
 
 /* The limit as one would write it: 1s, 64KiB. */
@@ -143,7 +156,7 @@ static int set_choice(const struct option *option, void *member, const char *tex
 			 buf_text(&list));
 	else
 		complain(place, option, "\"%s\" is not possible: write %s", text, buf_text(&list));
-	return -EINVAL;
+	return buf_error(&list) ?: -EINVAL;
 }
 
 /* What the option's own check says. */
@@ -159,11 +172,13 @@ static int check_text(const struct option *option, const char *text, const struc
 
 static int set_text(const struct option *option, void *member, const char *text, const struct place *place)
 {
-	char **text_member = member, *copy;
+	char **text_member = member, *copy = NULL;
 
-	copy = strdup(text);
-	if (!copy)
-		return -ENOMEM;
+	if (*text || option->default_text) {
+		copy = strdup(text);
+		if (!copy)
+			return -ENOMEM;
+	}
 	free(*text_member);
 	*text_member = copy;
 	return 0;
@@ -230,9 +245,9 @@ static int set_value(const struct option *option, void *structure, const char *t
 		[OPTION_LIST] = set_list,
 		[OPTION_WORDS] = set_list,
 	};
-	bool is_list = option->type == OPTION_LIST || option->type == OPTION_WORDS;
+	bool is_unset = option->type == OPTION_TEXT && !*text && !option->default_text;
 
-	if (!is_list && check_text(option, text, place) < 0)
+	if (!option_is_list(option) && !is_unset && check_text(option, text, place) < 0)
 		return -EINVAL;
 	return setters[option->type](option, (char *)structure + option->offset, text, place);
 }
@@ -270,7 +285,7 @@ void options_done(const struct option *table, size_t n_options, void *structure)
 	for (size_t i = 0; i < n_options; i++) {
 		void *member = (char *)structure + table[i].offset;
 
-		if (table[i].type == OPTION_LIST || table[i].type == OPTION_WORDS)
+		if (option_is_list(&table[i]))
 			list_clear(member);
 		if (table[i].type == OPTION_TEXT) {
 			free(*(char **)member);

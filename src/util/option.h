@@ -54,10 +54,12 @@ struct option {
 /* Sets the defaults in a zeroed structure. -ENOMEM. A default that the table itself refuses: -EINVAL. */
 int options_init(const struct option *table, size_t n_options, void *structure);
 const struct option *option_find(const struct option *table, size_t n_options, const char *key);
+/* May the key be given more than once? NULL: no. */
+bool option_is_list(const struct option *option);
 /*
  * Sets one key from text of path:line; a mistake (unknown key with the nearest valid one, bad value with
- * what is allowed) goes to diag and is no failure: the value stays as it was. Texts replace earlier ones;
- * lists append, behind an empty value they begin anew. -ENOMEM.
+ * what is allowed) goes to diag and is no failure: the value stays as it was. Texts replace earlier ones,
+ * an empty one is NULL where there is no default; lists append, behind an empty value they begin anew. -ENOMEM.
  *
  * Values of OPTION_TEXT and lists are never repeated in a message: they may be secrets.
  */

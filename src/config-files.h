@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The files of the configuration, found and opened (config.h tells the order). */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "util/diag.h"
+
+/* Paths in the order of reading. What is wrong with a directory goes to diag. -ENOMEM. */
+struct config_files {
+	char **paths;
+	size_t n;
+};
+
+int config_files_find(const char *const *roots, struct diag *diag, struct config_files *ret_files);
+void config_files_done(struct config_files *files);
+
+/*
+ * Opens a file without waiting for it. 0 with *ret_f NULL: it is empty by design (/dev/null), or there is
+ * something wrong with it, now in diag. is_named: a person gave its name, so it may be a pipe too.
+ * -ENOENT: there is none (also in diag).
+ */
+int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The resource of OpenTelemetry: attributes that say whose numbers these are, once for all of them
+ * (semantic conventions 1.44, resource/). All are texts. What is set later replaces; the order by name.
+ */
+
+#include "metric/attribute.h"
+
+#define RESOURCE_ATTRIBUTES_MAX 128
+
+struct resource {
+	struct attribute *items; /* names and texts are owned */
+	unsigned int n;
+};
+
+/* What is wrong with a name (of A-Z a-z 0-9 _ . -) that a person gives an attribute, or NULL. */
+const char *resource_name_complaint(const char *name);
+/* An empty text takes the attribute out. -ENOMEM, -ENOSPC. */
+int resource_set(struct resource *resource, const char *name, const char *text);
+/*
+ * What can be known without asking: service.name and .version, service.instance.id, host.name, host.arch,
+ * os.type, os.name, os.version, telemetry.sdk.*. roots are where machine-id and os-release lie, the
+ * strongest first, ended by NULL; what is not found there is left out. The machine id itself is
+ * confidential (machine-id(5)); service.instance.id is a hash of it. -ENOMEM.
+ */
+int resource_set_defaults(struct resource *resource, const char *const *roots);
+/*
+ * The value of OTEL_RESOURCE_ATTRIBUTES: "name=text,name=text", with "%2C" for "," and the like. -EINVAL:
+ * it is malformed, and then nothing of it is set (OpenTelemetry specification, resource/sdk.md). -ENOMEM, -ENOSPC.
+ */
+int resource_set_list(struct resource *resource, const char *list);
+const char *resource_find(const struct resource *resource, const char *name); /* its text, or NULL */
+void resource_done(struct resource *resource);

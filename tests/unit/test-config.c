@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+
+#include "alloc.h"
+#include "config.h"
+#include "tree.h"
+
+/* Two exporters of our own, at the door that exporter.h is. */
+struct post_options {
+	char *url;
+	uint64_t timeout_ns;
+	struct option_list headers;
+	char *key_file, *certificate_file;
+};
+
+static int check_url(const char *text, const char **ret_complaint)
+{
+	*ret_complaint = "a URL begins with http:// or https://";
+	return strncmp(text, "http", 4) ? -EINVAL : 0;
+}
+
+static const struct option post_table[] = {
+	OPTION(struct post_options, url, "url", OPTION_TEXT, "http://localhost", "", .check = check_url),
+	OPTION(struct post_options, timeout_ns, "timeout", OPTION_DURATION, "10s", ""),
+	OPTION(struct post_options, headers, "header", OPTION_LIST, NULL, ""),
+	OPTION(struct post_options, key_file, "key_file", OPTION_TEXT, NULL, ""),
+	OPTION(struct post_options, certificate_file, "certificate_file", OPTION_TEXT, NULL, ""),
+};
+
+static int post_environment(void *options, bool (*is_set)(void *user, const char *key), void *user,
+			    struct diag *diag)
+{
+	if (is_set(user, "timeout") || !getenv("TEST_TIMEOUT"))
+		return 0;
+	return option_set(post_table, ARRAY_SIZE(post_table), options, "timeout", getenv("TEST_TIMEOUT"),
+			  "TEST_TIMEOUT", 0, diag);
+}
+
+static int post_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
+{
+	const struct post_options *options = untyped;
+
+	if (options->key_file && !options->certificate_file)
+		diag_add(diag, path, line, "key_file: a key without a certificate");
+	return 0;
+}
+
+static const struct exporter_ops post_exporter = {
+	.type = "otlp",
+	.options = post_table,
+	.n_options = ARRAY_SIZE(post_table),
+	.options_size = sizeof(struct post_options),
+	.environment = post_environment,
+	.check = post_check,
+};
+static const struct exporter_ops print_exporter = { .type = "console" };
+
+const struct exporter_ops *const exporter_table[] = { &post_exporter, &print_exporter, NULL };
+
+const struct exporter_ops *exporter_find(const char *type)
+{
+	for (size_t i = 0; exporter_table[i]; i++)
+		if (!strcmp(exporter_table[i]->type, type))
+			return exporter_table[i];
+	return NULL;
+}
+
+/* Everything that one test reads. */
+struct fixture {
+	struct tree tree;
+	char roots[3][128];
+	const char *root_list[4];
+	struct diag diag;
+	struct config *config;
+};
+
+static void fixture_init(struct fixture *fixture)
+{
+	static const char *const names[] = { "etc", "run", "lib" };
+
+	memset(fixture, 0, sizeof(*fixture));
+	tree_init(&fixture->tree);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(fixture->roots[i], sizeof(fixture->roots[i]), "%s/%s", fixture->tree.path, names[i]);
+		fixture->root_list[i] = fixture->roots[i];
+	}
+}
+
+static void fixture_done(struct fixture *fixture)
+{
+	fixture->config = config_free(fixture->config);
+	diag_done(&fixture->diag);
+	tree_done(&fixture->tree);
+}
+
+static void fixture_read(struct fixture *fixture, const char *const *environment)
+{
+	const struct config_source source = { .roots = fixture->root_list, .environment = environment };
+
+	fixture->config = config_free(fixture->config);
+	diag_done(&fixture->diag);
+	assert_ok(config_read(&source, &fixture->diag, &fixture->config));
+	assert_non_null(fixture->config);
+}
+
+/* The mistakes, with the tree's path in front taken out. */
+static void assert_mistakes(struct fixture *fixture, const char *want)
+{
+	_cleanup_(buf_done) struct buf seen = BUF_INIT;
+	size_t length = strlen(fixture->tree.path) + 1;
+
+	for (const char *at = buf_text(&fixture->diag.text); *at; at++) {
+		if (!strncmp(at, fixture->tree.path, length - 1))
+			at += length;
+		buf_append_byte(&seen, (uint8_t)*at);
+	}
+	assert_string_equal(buf_text(&seen), want);
+}
+
+#define FIXTURE _cleanup_(fixture_done) struct fixture f; fixture_init(&f)
+#define MAIN	"etc/bpfpush/bpfpush.conf"
+#define DROP_IN(root, name) root "/bpfpush/bpfpush.conf.d/" name
+
+static void without_a_file_there_are_defaults(void **state)
+{
+	FIXTURE;
+	fixture_read(&f, NULL);
+	assert_mistakes(&f, "");
+	assert_int_equal(f.config->agent.interval_ns, 10000000000);
+	assert_int_equal(f.config->agent.log_level, 2);
+	assert_int_equal(f.config->agent.series_limit, 2000);
+	assert_int_equal(f.config->agent.shutdown_timeout_ns, 10000000000);
+	assert_int_equal(f.config->agent.collector_directories.n_items, 0);
+	assert_int_equal(f.config->agent.collectors.n_items, 0);
+	assert_true(f.config->agent.self_metrics);
+	assert_int_equal(f.config->n_collectors, 0);
+	assert_int_equal(f.config->n_exporters, 0);
+	assert_int_equal(f.config->n_files, 0);
+	assert_string_equal(resource_find(&f.config->resource, "service.name"), "bpfpush");
+}
+
+static void agent_and_resource_are_read(void **state)
+{
+	const struct config_agent *agent;
+	FIXTURE;
+
+	tree_write(&f.tree, MAIN,
+		   "[agent]\ninterval = 1m30s\nlog_level = debug\nseries_limit = 50\nshutdown_timeout = 3s\n"
+		   "collector_directory = /a\ncollector_directory = /b, c\ncollectors = x, y\ncollectors = z\n"
+		   "self_metrics = no\nx-note = anything\n"
+		   "[resource]\nservice.name = web\ndeployment.environment.name = production\nhost.name =\n"
+		   "[x-other thing]\nkey = 1\n");
+	fixture_read(&f, NULL);
+	assert_mistakes(&f, "");
+	agent = &f.config->agent;
+	assert_int_equal(agent->interval_ns, 90000000000);
+	assert_int_equal(agent->log_level, 3);
+	assert_int_equal(agent->series_limit, 50);
+	assert_int_equal(agent->shutdown_timeout_ns, 3000000000);
+	assert_int_equal(agent->collector_directories.n_items, 2);
+	assert_string_equal(agent->collector_directories.items[1], "/b, c");
+	assert_int_equal(agent->collectors.n_items, 3);
+	assert_string_equal(agent->collectors.items[2], "z");
+	assert_false(agent->self_metrics);
+	assert_string_equal(resource_find(&f.config->resource, "service.name"), "web");
+	assert_string_equal(resource_find(&f.config->resource, "deployment.environment.name"), "production");
+	assert_null(resource_find(&f.config->resource, "host.name"));
+	assert_null(resource_find(&f.config->resource, "host.id"));
+}
+
+static void collectors_and_exporters_are_read(void **state)
+{
+	const struct config_collector *collector;
+	const struct post_options *options;
+	FIXTURE;
+
+	tree_write(&f.tree, MAIN,
+		   "[collector x]\nmin_ns = 5\nenabled = no\nx-note = 1\n[collector y]\n"
+		   "[exporter one]\ntype = otlp\ntimeout = 2s\nheader = A: b\nheader = C: d\n"
+		   "[exporter two]\ntype = console\n");
+	fixture_read(&f, NULL);
+	assert_mistakes(&f, "");
+	collector = config_find_collector(f.config, "x");
+	assert_non_null(collector);
+	assert_false(collector->is_enabled);
+	assert_int_equal(collector->line, 1);
+	assert_int_equal(collector->n_settings, 1);
+	assert_string_equal(collector->settings[0].key, "min_ns");
+	assert_string_equal(collector->settings[0].value, "5");
+	assert_int_equal(collector->settings[0].line, 2);
+	assert_string_equal(collector->settings[0].path, tree_path(&f.tree, MAIN));
+	assert_true(config_find_collector(f.config, "y")->is_enabled);
+	assert_null(config_find_collector(f.config, "z"));
+
+	assert_int_equal(f.config->n_exporters, 2);
+	assert_string_equal(f.config->exporters[0].name, "one");
+	assert_ptr_equal(f.config->exporters[0].ops, &post_exporter);
+	options = f.config->exporters[0].options;
+	assert_string_equal(options->url, "http://localhost");
+	assert_int_equal(options->timeout_ns, 2000000000);
+	assert_int_equal(options->headers.n_items, 2);
+	assert_ptr_equal(f.config->exporters[1].ops, &print_exporter);
+}
+
+static void drop_ins_are_read_in_order_of_names(void **state)
+{
+	FIXTURE;
+
+	tree_write(&f.tree, MAIN, "[agent]\ninterval = 1s\ncollectors = a\n[collector a]\np = 1\nq = 1\n"
+				  "[exporter o]\ntype = console\n");
+	tree_write(&f.tree, DROP_IN("lib", "10-x.conf"), "[agent]\ninterval = 2s\nseries_limit = 10\n");
+	tree_write(&f.tree, DROP_IN("run", "20-x.conf"), "[agent]\ninterval = 3s\ncollectors = b\n[collector a]\np = 2\n");
+	tree_write(&f.tree, DROP_IN("etc", "15-x.conf"), "[agent]\ninterval = 4s\n[exporter o]\ntype = otlp\nheader = a\n");
+	tree_write(&f.tree, DROP_IN("etc", "30-x.conf"), "[exporter o]\nheader = b\n[collector a]\nenabled = no\n");
+	tree_write(&f.tree, DROP_IN("etc", "ignored.conf~"), "nonsense\n");
+	tree_write(&f.tree, DROP_IN("etc", ".hidden.conf"), "nonsense\n");
+	tree_write(&f.tree, DROP_IN("etc", ".conf"), "nonsense\n");
+	fixture_read(&f, NULL);
+	assert_mistakes(&f, "");
+	assert_int_equal(f.config->n_files, 5);
+	assert_int_equal(f.config->agent.interval_ns, 3000000000);
+	assert_int_equal(f.config->agent.series_limit, 10);
+	assert_int_equal(f.config->agent.collectors.n_items, 2);
+	assert_int_equal(f.config->n_collectors, 1);
+	assert_int_equal(f.config->collectors[0].n_settings, 2);
+	assert_string_equal(f.config->collectors[0].settings[0].value, "2");
+	assert_int_equal(f.config->collectors[0].settings[0].line, 5);
+	assert_false(f.config->collectors[0].is_enabled);
+	assert_int_equal(f.config->n_exporters, 1);
+	assert_ptr_equal(f.config->exporters[0].ops, &post_exporter);
+	assert_int_equal(((struct post_options *)f.config->exporters[0].options)->headers.n_items, 2);
+
+	/* An empty value begins a list anew. */
+	tree_write(&f.tree, DROP_IN("etc", "40.conf"), "[agent]\ncollectors =\ncollectors = c\n");
+	fixture_read(&f, NULL);
+	assert_int_equal(f.config->agent.collectors.n_items, 1);
+	assert_string_equal(f.config->agent.collectors.items[0], "c");
+}
+
+static void stronger_places_mask_weaker_ones(void **state)
+{
+	FIXTURE;
+
+	tree_write(&f.tree, "lib/bpfpush/bpfpush.conf", "[agent]\ninterval = 7s\n");
+	fixture_read(&f, NULL);
+	assert_int_equal(f.config->agent.interval_ns, 7000000000);
+	tree_write(&f.tree, "run/bpfpush/bpfpush.conf", "[agent]\nseries_limit = 7\n");
+	fixture_read(&f, NULL);
+	assert_int_equal(f.config->agent.interval_ns, 10000000000);
+	assert_int_equal(f.config->agent.series_limit, 7);
+	tree_link(&f.tree, MAIN, "/dev/null");
+	fixture_read(&f, NULL);
+	assert_int_equal(f.config->agent.series_limit, 2000);
+
+	tree_write(&f.tree, DROP_IN("lib", "a.conf"), "[agent]\ninterval = 2s\n");
+	tree_write(&f.tree, DROP_IN("run", "a.conf"), "[agent]\ninterval = 3s\n");
+	tree_write(&f.tree, DROP_IN("lib", "b.conf"), "[agent]\ninterval = 4s\n");
+	tree_link(&f.tree, DROP_IN("etc", "b.conf"), "/dev/null");
+	fixture_read(&f, NULL);
+	assert_mistakes(&f, "");
+	assert_int_equal(f.config->agent.interval_ns, 3000000000);
+}
+
+static void mistakes_of_all_files_are_told(void **state)
+{
+	FIXTURE;
+
+	tree_write(&f.tree, MAIN,
+		   "[agnet]\ninterval = 1\n[agent x]\ninterval = 1\n[agent]\nintervall = 5s\ninterval = 5\n"
+		   "collector_directory = x\n[collector]\na = b\n[collector .x]\n");
+	tree_write(&f.tree, DROP_IN("run", "a.conf"),
+		   "[agent]\ninterval = 2s\ninterval = 3s\n[agent]\n[collector a]\nx = 1\nx = 2\n[resource]\nA..b = 1\n"
+		   "service.name =\n[exporter e]\nurl = ftp://x\n[exporter f]\ntype = otpl\n[exporter g]\ntype = otlp\n"
+		   "url = ftp://x\ntimeout = 1s\ntimeout = 2s\nkey_file = x\n[exporter h]\ntype = otlp\ntype = console\n"
+		   "key_file = x\n");
+	fixture_read(&f, NULL);
+	assert_mistakes(&f,
+		"etc/bpfpush/bpfpush.conf:1: unknown section \"agnet\": did you mean \"agent\"?\n"
+		"etc/bpfpush/bpfpush.conf:3: [agent x]: there is only one: write [agent]\n"
+		"etc/bpfpush/bpfpush.conf:6: unknown key \"intervall\": did you mean \"interval\"?\n"
+		"etc/bpfpush/bpfpush.conf:7: interval: \"5\" needs a unit: write 5s (a duration is written like 10s, 500ms or 1m30s)\n"
+		"etc/bpfpush/bpfpush.conf:8: collector_directory: a directory begins with \"/\"\n"
+		"etc/bpfpush/bpfpush.conf:9: [collector] needs a name: write [collector NAME]\n"
+		"etc/bpfpush/bpfpush.conf:11: [collector .x]: a name is of A-Z a-z 0-9 _ . - and begins with none of . and -\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:3: interval: is set in line 2 already\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:4: [agent] begins in line 1 already\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:7: x: is set in line 6 already\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:9: A..b: an attribute's name has words between its dots\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:10: service.name: a service needs a name\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:23: type: is set in line 22 already\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:11: [exporter e] has no \"type =\": write one of otlp, console\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:14: unknown type \"otpl\": did you mean \"otlp\"?\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:17: url: a URL begins with http:// or https://\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:19: timeout: is set in line 18 already\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:21: key_file: a key without a certificate\n");
+	assert_int_equal(f.diag.n_errors, 18);
+	/* What is sound holds: a check can go on to the collectors. */
+	assert_int_equal(f.config->agent.interval_ns, 2000000000);
+	assert_int_equal(f.config->n_collectors, 1);
+	assert_int_equal(f.config->n_exporters, 2);
+}
+
+static void one_named_file_is_all_there_is(void **state)
+{
+	FIXTURE;
+	const struct config_source source = { .path = tree_path(&f.tree, "my.conf"), .roots = f.root_list };
+	struct config *config = NULL;
+
+	tree_write(&f.tree, MAIN, "[agent]\ninterval = 2s\n");
+	tree_write(&f.tree, DROP_IN("etc", "a.conf"), "[agent]\ninterval = 3s\n");
+	assert_error(config_read(&source, &f.diag, &config), ENOENT);
+	assert_null(config);
+	assert_mistakes(&f, "my.conf: cannot be read: No such file or directory\n");
+
+	diag_done(&f.diag);
+	tree_write(&f.tree, "my.conf", "[agent]\nseries_limit = 5\n");
+	assert_ok(config_read(&source, &f.diag, &f.config));
+	assert_mistakes(&f, "");
+	assert_int_equal(f.config->agent.interval_ns, 10000000000);
+	assert_int_equal(f.config->agent.series_limit, 5);
+}
+
+static void what_is_no_file_is_told(void **state)
+{
+	FIXTURE;
+
+	tree_write(&f.tree, DROP_IN("etc", "a.conf/x"), "");
+	tree_link(&f.tree, DROP_IN("etc", "b.conf"), "nowhere");
+	assert_ok(mkfifo(tree_path(&f.tree, DROP_IN("etc", "c.conf")), 0600));
+	tree_link(&f.tree, DROP_IN("etc", "d.conf"), "/dev/zero");
+	tree_write(&f.tree, DROP_IN("etc", "e.conf"), "[agent]\ninterval = 2s\n");
+	tree_write(&f.tree, "run/bpfpush/bpfpush.conf.d", "");
+	fixture_read(&f, NULL);
+	assert_mistakes(&f,
+		"run/bpfpush/bpfpush.conf.d: cannot be read: Not a directory\n"
+		"etc/bpfpush/bpfpush.conf.d/a.conf: is a directory, not a file\n"
+		"etc/bpfpush/bpfpush.conf.d/b.conf: cannot be read: No such file or directory\n"
+		"etc/bpfpush/bpfpush.conf.d/c.conf: is a device or pipe, not a file\n"
+		"etc/bpfpush/bpfpush.conf.d/d.conf: is a device or pipe, not a file\n");
+	assert_int_equal(f.config->agent.interval_ns, 2000000000);
+}
+
+static void what_may_not_be_read_is_told(void **state)
+{
+	/* To root nothing is closed. */
+	if (getuid() == 0)
+		assert_ok(seteuid(65534));
+	FIXTURE;
+	tree_write(&f.tree, MAIN, "[agent]\ninterval = 2s\n");
+	assert_ok(chmod(tree_path(&f.tree, MAIN), 0));
+	fixture_read(&f, NULL);
+	assert_mistakes(&f, "etc/bpfpush/bpfpush.conf: cannot be read: Permission denied\n");
+	assert_ok(chmod(tree_path(&f.tree, "etc/bpfpush"), 0));
+	fixture_read(&f, NULL);
+	assert_mistakes(&f, "etc/bpfpush/bpfpush.conf.d: cannot be read: Permission denied\n"
+			    "etc/bpfpush/bpfpush.conf: cannot be read: Permission denied\n");
+	assert_ok(chmod(tree_path(&f.tree, "etc/bpfpush"), 0755));
+	fixture_done(&f);
+	if (getuid() == 0)
+		assert_ok(seteuid(0));
+}
+
+static void files_are_bounded_in_number_and_size(void **state)
+{
+	_cleanup_(freep) char *text = malloc((1 << 20) + 1);
+	char name[64];
+	FIXTURE;
+
+	for (int i = 0; i < CONFIG_FILES_MAX + 3; i++) {
+		snprintf(name, sizeof(name), DROP_IN("etc", "%03d.conf"), i);
+		tree_write(&f.tree, name, "[agent]\ncollectors = a\n");
+	}
+	memset(text, '\n', (1 << 20) + 1);
+	tree_write_bytes(&f.tree, DROP_IN("etc", "000.conf"), text, (1 << 20) + 1);
+	fixture_read(&f, NULL);
+	assert_mistakes(&f,
+		"etc/bpfpush/bpfpush.conf.d/000.conf: larger than 1 MiB: this is no configuration\n"
+		"etc/bpfpush/bpfpush.conf.d/064.conf: more than 64 files: this one and those behind it are not read\n");
+	assert_int_equal(f.config->agent.collectors.n_items, 63);
+}
+
+static void standard_variables_rank_below_the_files(void **state)
+{
+	static const char *const environment[] = {
+		"OTEL_METRIC_EXPORT_INTERVAL=5000", "OTEL_LOG_LEVEL=WARN",
+		"OTEL_SERVICE_NAME=from-env", "OTEL_RESOURCE_ATTRIBUTES=service.name=x,team=a,host.name=b",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318", NULL,
+	};
+	FIXTURE;
+
+	setenv("TEST_TIMEOUT", "7s", 1);
+	fixture_read(&f, environment);
+	assert_mistakes(&f, "");
+	assert_string_equal(buf_text(&f.config->warnings.text), "");
+	assert_int_equal(f.config->agent.interval_ns, 5000000000);
+	assert_int_equal(f.config->agent.log_level, 1);
+	assert_string_equal(resource_find(&f.config->resource, "service.name"), "from-env");
+	assert_string_equal(resource_find(&f.config->resource, "team"), "a");
+	assert_string_equal(resource_find(&f.config->resource, "host.name"), "b");
+	assert_int_equal(f.config->n_exporters, 1);
+	assert_string_equal(f.config->exporters[0].name, "otlp");
+	assert_string_equal(f.config->exporters[0].path, "OTEL_EXPORTER_OTLP_ENDPOINT");
+	assert_int_equal(((struct post_options *)f.config->exporters[0].options)->timeout_ns, 7000000000);
+
+	tree_write(&f.tree, MAIN, "[agent]\ninterval = 20s\nlog_level = error\n[resource]\nservice.name = file\nteam =\n"
+				  "[exporter p]\ntype = console\n[exporter q]\ntype = otlp\ntimeout = 3s\n");
+	fixture_read(&f, environment);
+	assert_int_equal(f.config->agent.interval_ns, 20000000000);
+	assert_int_equal(f.config->agent.log_level, 0);
+	assert_string_equal(resource_find(&f.config->resource, "service.name"), "file");
+	assert_null(resource_find(&f.config->resource, "team"));
+	assert_int_equal(f.config->n_exporters, 2);
+	assert_int_equal(((struct post_options *)f.config->exporters[1].options)->timeout_ns, 3000000000);
+
+	/* Without an environment exporters do not look at theirs. */
+	tree_write(&f.tree, MAIN, "[exporter q]\ntype = otlp\n");
+	fixture_read(&f, NULL);
+	assert_int_equal(((struct post_options *)f.config->exporters[0].options)->timeout_ns, 10000000000);
+	unsetenv("TEST_TIMEOUT");
+}
+
+static void unknown_values_of_variables_are_ignored_with_a_warning(void **state)
+{
+	static const char *const environment[] = {
+		"OTEL_METRIC_EXPORT_INTERVAL=soon", "OTEL_LOG_LEVEL=loud", "OTEL_RESOURCE_ATTRIBUTES=a=1,b",
+		"OTEL_METRICS_EXPORTER=prometheus,console", "OTEL_CONFIG_FILE=/x", "OTEL_SERVICE_NAME=", NULL,
+	};
+	FIXTURE;
+
+	setenv("TEST_TIMEOUT", "soon", 1);
+	fixture_read(&f, environment);
+	assert_mistakes(&f, "");
+	assert_string_equal(buf_text(&f.config->warnings.text),
+		"OTEL_CONFIG_FILE: is not read: bpfpush is configured by its own files\n"
+		"OTEL_METRIC_EXPORT_INTERVAL: \"soon\" is not a number of milliseconds: ignored\n"
+		"OTEL_LOG_LEVEL: \"loud\" is none of debug, info, warn, error: ignored\n"
+		"OTEL_RESOURCE_ATTRIBUTES: is not name=value,name=value with %2C and %3D for \",\" and \"=\" in values: ignored\n"
+		"OTEL_METRICS_EXPORTER: there is no exporter \"prometheus\": ignored\n");
+	assert_int_equal(f.config->agent.interval_ns, 10000000000);
+	assert_string_equal(resource_find(&f.config->resource, "service.name"), "bpfpush");
+	assert_int_equal(f.config->n_exporters, 1);
+	assert_string_equal(f.config->exporters[0].name, "console");
+
+	static const char *const too_often[] = { "OTEL_METRIC_EXPORT_INTERVAL=10",
+						 "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://x", NULL };
+	fixture_read(&f, too_often);
+	assert_string_equal(buf_text(&f.config->warnings.text),
+		"OTEL_METRIC_EXPORT_INTERVAL: interval: \"10ms\" is less than the least possible, 1s\n"
+		"TEST_TIMEOUT: timeout: \"soon\" is not a duration: write it like 10s, 500ms or 1m30s\n");
+	assert_int_equal(f.config->n_exporters, 1);
+	unsetenv("TEST_TIMEOUT");
+}
+
+static void exporters_can_be_switched_off(void **state)
+{
+	static const char *const disabled[] = { "OTEL_SDK_DISABLED=True", "OTEL_EXPORTER_OTLP_ENDPOINT=http://h", NULL };
+	static const char *const none[] = { "OTEL_METRICS_EXPORTER=none", "OTEL_EXPORTER_OTLP_ENDPOINT=http://h", NULL };
+	static const char *const not_disabled[] = { "OTEL_SDK_DISABLED=1", NULL };
+	FIXTURE;
+
+	fixture_read(&f, none);
+	assert_int_equal(f.config->n_exporters, 0);
+	tree_write(&f.tree, MAIN, "[exporter a]\ntype = console\n[exporter b]\ntype = otlp\nenabled = no\n"
+				  "[exporter c]\ntype = otlp\nenabled = no\ntimeout = x\n");
+	fixture_read(&f, not_disabled);
+	assert_int_equal(f.config->n_exporters, 1);
+	assert_string_equal(f.config->exporters[0].name, "a");
+	assert_mistakes(&f, "etc/bpfpush/bpfpush.conf:9: timeout: \"x\" is not a duration: write it like 10s, 500ms or 1m30s\n");
+	fixture_read(&f, disabled);
+	assert_int_equal(f.config->n_exporters, 0);
+	assert_string_equal(buf_text(&f.config->warnings.text), "OTEL_SDK_DISABLED: is true: nothing is exported\n");
+}
+
+static void no_memory_is_told_and_nothing_leaks(void **state)
+{
+	static const char *const environment[] = { "OTEL_RESOURCE_ATTRIBUTES=a=1,b", "OTEL_LOG_LEVEL=x", NULL };
+	FIXTURE;
+	const struct config_source source = { .roots = f.root_list, .environment = environment };
+
+	tree_write(&f.tree, MAIN, "[agent]\ncollectors = a, b\nintervall = 1\n[resource]\na = b\n"
+				  "[collector a]\nx = 1\n[exporter o]\ntype = otlp\nheader = A: b\nurl = http://x\n"
+				  "[exporter p]\ntype = otlp\n[exporter q]\n");
+	tree_write(&f.tree, DROP_IN("run", "a.conf"), "[exporter p]\nenabled = no\n[collector b]\n");
+	assert_survives_failing_allocations(config_read(&source, &f.diag, &f.config), {
+		f.config = config_free(f.config);
+		diag_done(&f.diag);
+	});
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_file_there_are_defaults),
+		cmocka_unit_test(agent_and_resource_are_read),
+		cmocka_unit_test(collectors_and_exporters_are_read),
+		cmocka_unit_test(drop_ins_are_read_in_order_of_names),
+		cmocka_unit_test(stronger_places_mask_weaker_ones),
+		cmocka_unit_test(mistakes_of_all_files_are_told),
+		cmocka_unit_test(one_named_file_is_all_there_is),
+		cmocka_unit_test(what_is_no_file_is_told),
+		cmocka_unit_test(what_may_not_be_read_is_told),
+		cmocka_unit_test(files_are_bounded_in_number_and_size),
+		cmocka_unit_test(standard_variables_rank_below_the_files),
+		cmocka_unit_test(unknown_values_of_variables_are_ignored_with_a_warning),
+		cmocka_unit_test(exporters_can_be_switched_off),
+		cmocka_unit_test(no_memory_is_told_and_nothing_leaks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+#include <sys/utsname.h>
+
+#include "alloc.h"
+#include "build-config.h"
+#include "resource.h"
+#include "tree.h"
+
+static void attributes_are_kept_in_order_of_names(void **state)
+{
+	_cleanup_(resource_done) struct resource resource = { 0 };
+
+	assert_ok(resource_set(&resource, "m", "1"));
+	assert_ok(resource_set(&resource, "a", "2"));
+	assert_ok(resource_set(&resource, "z", "3"));
+	assert_ok(resource_set(&resource, "m", "4"));
+	assert_int_equal(resource.n, 3);
+	assert_string_equal(resource.items[0].name, "a");
+	assert_string_equal(resource.items[1].name, "m");
+	assert_string_equal(resource.items[1].text, "4");
+	assert_int_equal(resource.items[1].type, ATTRIBUTE_TEXT);
+	assert_string_equal(resource.items[2].name, "z");
+	assert_ok(resource_set(&resource, "a", ""));
+	assert_ok(resource_set(&resource, "absent", ""));
+	assert_int_equal(resource.n, 2);
+	assert_null(resource_find(&resource, "a"));
+	assert_string_equal(resource_find(&resource, "z"), "3");
+}
+
+static void their_number_is_bounded(void **state)
+{
+	_cleanup_(resource_done) struct resource resource = { 0 };
+	char name[16];
+
+	for (int i = 0; i < RESOURCE_ATTRIBUTES_MAX; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		assert_ok(resource_set(&resource, name, "x"));
+	}
+	assert_error(resource_set(&resource, "more", "x"), ENOSPC);
+	assert_int_equal(resource.n, RESOURCE_ATTRIBUTES_MAX);
+}
+
+static void names_are_checked(void **state)
+{
+	assert_null(resource_name_complaint("service.name"));
+	assert_null(resource_name_complaint("k8s.cluster_name-1"));
+	assert_null(resource_name_complaint("Team"));
+	assert_non_null(resource_name_complaint(".name"));
+	assert_non_null(resource_name_complaint("1st"));
+	assert_non_null(resource_name_complaint("a..b"));
+	assert_non_null(resource_name_complaint("a."));
+	assert_non_null(resource_name_complaint("otel.scope"));
+	assert_non_null(resource_name_complaint("telemetry.sdk.name"));
+}
+
+static void defaults_tell_of_this_machine(void **state)
+{
+	_cleanup_(resource_done) struct resource resource = { 0 };
+	_cleanup_(tree_done) struct tree tree;
+	struct utsname system;
+
+	tree_init(&tree);
+	const char *const roots[] = { tree_path(&tree, "etc"), tree_path(&tree, "lib"), NULL };
+
+	tree_write(&tree, "etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+	tree_write(&tree, "lib/os-release", "PRETTY_NAME=\"x\"\nNAME=\"Debian GNU/Linux\"\nID=debian\nVERSION_ID='12'\n");
+	assert_ok(uname(&system));
+	assert_ok(resource_set_defaults(&resource, roots));
+	assert_int_equal(resource.n, 11);
+	assert_string_equal(resource_find(&resource, "service.name"), "bpfpush");
+	assert_string_equal(resource_find(&resource, "service.version"), VERSION);
+	/* Python: uuid.uuid5(uuid.UUID("4d63009a-…"), machine_id + "bpfpush.service") */
+	assert_string_equal(resource_find(&resource, "service.instance.id"),
+			    "cef030da-fc2e-5ebd-8aba-e4d7952dfacf");
+	assert_string_equal(resource_find(&resource, "host.name"), system.nodename);
+	if (!strcmp(system.machine, "x86_64"))
+		assert_string_equal(resource_find(&resource, "host.arch"), "amd64");
+	assert_string_equal(resource_find(&resource, "os.type"), "linux");
+	assert_string_equal(resource_find(&resource, "os.name"), "Debian GNU/Linux");
+	assert_string_equal(resource_find(&resource, "os.version"), "12");
+	assert_string_equal(resource_find(&resource, "telemetry.sdk.name"), "bpfpush");
+	assert_string_equal(resource_find(&resource, "telemetry.sdk.language"), "c");
+	assert_string_equal(resource_find(&resource, "telemetry.sdk.version"), VERSION);
+	for (unsigned int i = 0; i < resource.n; i++)
+		assert_null(strstr(resource.items[i].text, "0123456789abcdef"));
+}
+
+static void what_is_not_known_is_left_out(void **state)
+{
+	static const char *const ids[] = { "", "uninitialized\n", "0123456789ABCDEF0123456789ABCDEF\n",
+					   "0123456789abcdef0123456789abcde\n", "0123456789abcdef0123456789abcdef0\n" };
+	_cleanup_(tree_done) struct tree tree;
+
+	tree_init(&tree);
+	const char *const roots[] = { tree_path(&tree, "etc"), NULL };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		_cleanup_(resource_done) struct resource resource = { 0 };
+
+		tree_write(&tree, "etc/machine-id", ids[i]);
+		assert_ok(resource_set_defaults(&resource, roots));
+		assert_int_equal(resource.n, 8);
+		assert_null(resource_find(&resource, "service.instance.id"));
+		assert_null(resource_find(&resource, "os.name"));
+	}
+}
+
+static void a_release_file_may_quote(void **state)
+{
+	_cleanup_(resource_done) struct resource resource = { 0 };
+	_cleanup_(tree_done) struct tree tree;
+
+	tree_init(&tree);
+	const char *const roots[] = { tree_path(&tree, "etc"), NULL };
+
+	tree_write(&tree, "etc/os-release", "VERSION_ID=3.1\\ beta\nNAME=\"An \\\"OS\\\"\x01\"x\n");
+	assert_ok(resource_set_defaults(&resource, roots));
+	assert_string_equal(resource_find(&resource, "os.name"), "An \"OS\"?");
+	assert_string_equal(resource_find(&resource, "os.version"), "3.1 beta");
+}
+
+static void a_list_is_taken_whole_or_not_at_all(void **state)
+{
+	static const struct {
+		const char *list;
+		int error;
+		const char *a, *b;
+	} cases[] = {
+		{ "a=1,b=2", 0, "1", "2" },
+		{ " a = 1 , b=2, ", 0, "1", "2" },
+		{ "", 0, "old", NULL },
+		{ ",,a=1", 0, "1", NULL },
+		{ "a=", 0, NULL, NULL },
+		{ "a=x%2Cy%3dz%20%25,b=Gr%C3%BCn", 0, "x,y=z %", "Gr\xc3\xbcn" },
+		{ "%61=1", 0, "1", NULL },
+		{ "a=1,b=2,a=3", 0, "3", "2" },
+		{ "a=1,b", EINVAL, "old", NULL },
+		{ "a=1,=2", EINVAL, "old", NULL },
+		{ "a=1=2", EINVAL, "old", NULL },
+		{ "a=%", EINVAL, "old", NULL },
+		{ "a=%4", EINVAL, "old", NULL },
+		{ "a=%4g", EINVAL, "old", NULL },
+		{ "a=%00", EINVAL, "old", NULL },
+		{ "a=1,b=%FF", EINVAL, "old", NULL },
+		{ "a=1,b=%0a", EINVAL, "old", NULL },
+		{ "a=1,b=\xff", EINVAL, "old", NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(resource_done) struct resource resource = { 0 };
+		const char *a, *b;
+		int r;
+
+		assert_ok(resource_set(&resource, "a", "old"));
+		r = resource_set_list(&resource, cases[i].list);
+		a = resource_find(&resource, "a");
+		b = resource_find(&resource, "b");
+		if (r != -cases[i].error || strcmp(a ?: "", cases[i].a ?: "") || strcmp(b ?: "", cases[i].b ?: ""))
+			fail_msg("\"%s\": %d, %s, %s", cases[i].list, r, a, b);
+	}
+}
+
+static int fill(struct resource *resource, const char *const *roots)
+{
+	int r = resource_set_defaults(resource, roots);
+
+	return r < 0 ? r : resource_set_list(resource, "a=1,host.name=x");
+}
+
+static void no_memory_is_told_and_nothing_leaks(void **state)
+{
+	_cleanup_(tree_done) struct tree tree;
+	struct resource resource = { 0 };
+
+	tree_init(&tree);
+	const char *const roots[] = { tree_path(&tree, "etc"), NULL };
+
+	tree_write(&tree, "etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+	assert_survives_failing_allocations(fill(&resource, roots), resource_done(&resource));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(attributes_are_kept_in_order_of_names),
+		cmocka_unit_test(their_number_is_bounded),
+		cmocka_unit_test(names_are_checked),
+		cmocka_unit_test(defaults_tell_of_this_machine),
+		cmocka_unit_test(what_is_not_known_is_left_out),
+		cmocka_unit_test(a_release_file_may_quote),
+		cmocka_unit_test(a_list_is_taken_whole_or_not_at_all),
+		cmocka_unit_test(no_memory_is_told_and_nothing_leaks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
