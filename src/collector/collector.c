@@ -41,7 +41,7 @@ static int init_tunables(struct collector *collector)
 	size_t size = 0;
 	const void *data = map ? bpf_map__initial_value(map, &size) : NULL;
 
-	return tunables_init(collector->btf, data, data ? size : 0, &collector->tunables);
+	return tunables_init(collector->btf, bpf_object__btf(collector->object), data, data ? size : 0, &collector->tunables);
 }
 
 static int read_descriptor(struct collector *collector, struct diag *diag)

@@ -282,6 +282,11 @@ int programs_iterate(const struct programs *programs)
 	return err;
 }
 
+int programs_enable_stats(void)
+{
+	return bpf_enable_stats(BPF_STATS_RUN_TIME);
+}
+
 void programs_stats(struct programs *programs)
 {
 	for (uint32_t i = 0; i < programs->n; i++) {

@@ -69,5 +69,10 @@ int programs_iterate(const struct programs *programs);
 void programs_stats(struct programs *programs);
 bool programs_is_hook_attached(const struct programs *programs, const char *hook);
 void programs_done(struct programs *programs);
+/*
+ * Turns the kernel's counting of program runs and times on, for all programs, as long as the descriptor that
+ * is returned stays open (it costs each run two clock reads). -errno: 5.8, CAP_SYS_ADMIN.
+ */
+int programs_enable_stats(void);
 /* Sends libbpf's words nowhere but where programs_load() collects them; once, at start. */
 void programs_quiet(void);

@@ -11,11 +11,12 @@
 #include "collector/shape.h"
 #include "util/parse.h"
 
-int tunables_init(const struct btf *btf, const void *data, size_t size_bytes, struct tunables *ret_tunables)
+int tunables_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
+		  struct tunables *ret_tunables)
 {
 	struct tunables tunables = { .btf = btf, .size_bytes = size_bytes };
-	int id = size_bytes ? btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC) : -ENOENT;
-	const struct btf_type *section = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	int id = size_bytes ? btf__find_by_name_kind(final, ".rodata", BTF_KIND_DATASEC) : -ENOENT;
+	const struct btf_type *section = id > 0 ? btf__type_by_id(final, (uint32_t)id) : NULL;
 	uint32_t n = section ? btf_vlen(section) : 0;
 
 	tunables.data = malloc(size_bytes + 1);

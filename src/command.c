@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent.h"
+#include "util/log.h"
+
+extern char **environ;
+
+static const int log_levels[] = { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+/* --collector-directory goes before the configuration's. */
+static int prepend_directory(struct config *config, const char *directory)
+{
+	struct option_list *list = &config->agent.collector_directories;
+	char **items = reallocarray(list->items, list->n_items + 1, sizeof(*items));
+	char *copy = strdup(directory);
+
+	if (items)
+		list->items = items;
+	if (!items || !copy) {
+		free(copy);
+		return -ENOMEM;
+	}
+	memmove(items + 1, items, list->n_items * sizeof(*items));
+	items[0] = copy;
+	list->n_items++;
+	return 0;
+}
+
+enum exit_code setup_open(const struct arguments *arguments, const char *const *names, struct setup *ret_setup)
+{
+	struct config_source source = { .path = arguments->config_path, .environment = (const char *const *)environ };
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	struct setup setup = { 0 };
+	int err = config_read(&source, &diag, &setup.config);
+
+	if (!err && arguments->collector_directory)
+		err = prepend_directory(setup.config, arguments->collector_directory);
+	if (!err) {
+		log_set_level(arguments->log_level >= 0 ? (enum log_level)arguments->log_level :
+							  (enum log_level)log_levels[setup.config->agent.log_level]);
+		if (setup.config->warnings.n_errors)
+			log_warning("%s", buf_text(&setup.config->warnings.text));
+		err = collector_set_open(setup.config, names, agent_boot_ns(), &diag, &setup.set);
+	}
+	if (diag.n_errors) {
+		fputs(buf_text(&diag.text), stderr);
+		setup_done(&setup);
+		return EXIT_SETTINGS;
+	}
+	if (err) {
+		log_error("cannot start: %s", strerror(-err));
+		setup_done(&setup);
+		return EXIT_INTERNAL;
+	}
+	*ret_setup = setup;
+	return EXIT_OK;
+}
+
+void setup_done(struct setup *setup)
+{
+	collector_set_done(&setup->set);
+	config_free(setup->config);
+	*setup = (struct setup){ 0 };
+}
+
+enum exit_code setup_exit_code(int err)
+{
+	if (!err)
+		return EXIT_OK;
+	if (access("/sys/kernel/btf/vmlinux", F_OK)) {
+		log_error("this kernel has no type information (/sys/kernel/btf/vmlinux): use one built with CONFIG_DEBUG_INFO_BTF, "
+			  "as those of Debian, Fedora and RHEL are");
+		return EXIT_UNAVAILABLE;
+	}
+	if (err == -EPERM || err == -EACCES)
+		return EXIT_RIGHTS;
+	if (err == -ENOMEM)
+		return EXIT_INTERNAL;
+	log_error("nothing can be counted on this machine: %s", strerror(-err));
+	return EXIT_UNAVAILABLE;
+}
+
+int setup_make_exporter(const char *type, const char *path, struct config_exporter *ret_exporter)
+{
+	struct config_exporter exporter = { .name = type, .ops = exporter_find(type), .path = "command line" };
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	int err;
+
+	if (!exporter.ops)
+		return -ENOENT;
+	exporter.options = calloc(1, exporter.ops->options_size ? exporter.ops->options_size : 1);
+	if (!exporter.options)
+		return -ENOMEM;
+	err = options_init(exporter.ops->options, exporter.ops->n_options, exporter.options);
+	if (!err && path)
+		err = option_set(exporter.ops->options, exporter.ops->n_options, exporter.options, "path", path, "command line", 0,
+				 &diag);
+	if (err) {
+		setup_free_exporter(&exporter);
+		return err;
+	}
+	*ret_exporter = exporter;
+	return 0;
+}
+
+void setup_free_exporter(struct config_exporter *exporter)
+{
+	if (!exporter->options)
+		return;
+	options_done(exporter->ops->options, exporter->ops->n_options, exporter->options);
+	free(exporter->options);
+	exporter->options = NULL;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "build-config.h"
+#include "command.h"
+#include "util/log.h"
+
+static const struct command {
+	const char *name;
+	const char *synopsis;
+	const char *help;
+	unsigned int options;
+	int (*run)(const struct arguments *arguments);
+} command_table[] = {
+	{ "run", "[COLLECTOR…]", "count and push until told to stop (the service)",
+	  OPTIONS_ALL | OPTION_SET(OPT_CONSOLE) | OPTION_SET(OPT_INTERVAL), command_run },
+	{ "once", "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, and print",
+	  OPTIONS_ALL | OPTION_SET(OPT_FORMAT) | OPTION_SET(OPT_OUTPUT) | OPTION_SET(OPT_FOR), command_once },
+	{ "check", "[COLLECTOR…]", "look for mistakes in configuration and collectors; needs no rights", OPTIONS_ALL, command_check },
+	{ "list", "[COLLECTOR…]", "show collectors, hooks, costs, maps, metrics and settings",
+	  OPTIONS_ALL | OPTION_SET(OPT_JSON) | OPTION_SET(OPT_FOR), command_list },
+	{ "dump", "STOP [COLLECTOR…]", "print a stop of the way of the data: descriptor, shape, snapshot, batch",
+	  OPTIONS_ALL | OPTION_SET(OPT_FOR), command_dump },
+};
+
+static void print_help(const struct command *command, FILE *f)
+{
+	if (command) {
+		fprintf(f, "bpfpush %s [OPTION…] %s\n%s\n\n", command->name, command->synopsis, command->help);
+		arguments_print_options(command->options, f);
+		return;
+	}
+	fprintf(f, "bpfpush COMMAND [OPTION…]\nCounts what the kernel does, by service, and pushes it as OpenTelemetry metrics.\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(command_table); i++)
+		fprintf(f, "  %-8s %-28s %s\n", command_table[i].name, command_table[i].synopsis, command_table[i].help);
+	fprintf(f, "\nbpfpush COMMAND --help tells the options. Manual: bpfpush(8), bpfpush.conf(5).\n");
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(command_table); i++)
+		if (!strcmp(command_table[i].name, name))
+			return &command_table[i];
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
+	struct arguments arguments = { .log_level = -1 };
+	int r;
+
+	log_init(LOG_LEVEL_INFO);
+	if (!command) {
+		bool is_help = argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"));
+
+		if (argc > 1 && !strcmp(argv[1], "--version")) {
+			printf("bpfpush %s\n", VERSION);
+			return EXIT_OK;
+		}
+		if (argc > 1 && !is_help)
+			fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", argv[1]);
+		print_help(NULL, is_help ? stdout : stderr);
+		return is_help ? EXIT_OK : EXIT_USE;
+	}
+	r = arguments_parse(command->name, command->options, argc - 1, argv + 1, &arguments);
+	if (r == ARGUMENTS_HELP)
+		print_help(command, stdout);
+	if (r == ARGUMENTS_VERSION)
+		printf("bpfpush %s\n", VERSION);
+	if (r != ARGUMENTS_OK)
+		return r > 0 ? EXIT_OK : EXIT_USE;
+	return command->run(&arguments);
+}
