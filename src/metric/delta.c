@@ -64,14 +64,13 @@ static int add_histogram(struct delta *delta, uint32_t index, uint32_t m, uint64
 	const uint64_t *before = rows_previous(delta->rows, index) + of->first_cell;
 	uint32_t n_buckets = of->metric->layout.n_buckets;
 	struct series *series;
-	uint64_t count = 0;
 	int err;
 
 	*ret_grown = false;
 	if (!memcmp(now, before, (1 + n_buckets) * sizeof(*now)))
 		return 0;
 	for (uint32_t i = 0; i < n_buckets; i++)
-		count += delta->scratch[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);
+		delta->scratch[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);
 	*ret_grown = true;
 	err = row_series(delta, index, m, previous_ns, &series);
 	if (err)
