@@ -55,20 +55,14 @@ def buckets_of(bounds, counts):
     return {upper: count for upper, count in zip([*map(float, bounds), float("inf")], counts) if count}
 
 
-def buckets_of_exponential(point):
+def buckets_of_exponential(point, last_bound):
+    """The same of an exponential histogram, whose last bucket has the next power for a limit."""
     buckets = {0.0: point["zero_count"]} if point["zero_count"] else {}
     for index, count in enumerate(point["counts"]):
+        upper = 2.0 ** ((point["offset"] + index + 1) / 2.0 ** point["scale"])
         if count:
-            buckets[2.0 ** ((point["offset"] + index + 1) / 2.0 ** point["scale"])] = count
+            buckets[upper if upper <= last_bound else float("inf")] = count
     return buckets
-
-
-def numbers_of_point(point):
-    if point["kind"] in ("sum", "gauge"):
-        return point["value"]
-    buckets = buckets_of_exponential(point) if point["kind"] == "exponentialHistogram" else \
-        buckets_of(point["bounds"], point["counts"])
-    return point["count"], point["sum"] or 0, buckets
 
 
 def numbers_of_line(line, member):
@@ -78,12 +72,19 @@ def numbers_of_line(line, member):
     return numbers["count"], numbers["sum"], buckets_of(numbers["bounds"], numbers["counts"])
 
 
-def without_last_limit(numbers):
-    """The last bucket of a line has no upper limit; an exponential histogram gives it the next power."""
-    if not isinstance(numbers, tuple):
-        return numbers
-    count, total, buckets = numbers
-    return count, total, {upper: n for upper, n in buckets.items() if upper < 2.0 ** 17}
+def numbers_of_point(point, line):
+    """The numbers of a point in the shape of numbers_of_line()."""
+    if point["kind"] in ("sum", "gauge"):
+        return point["value"]
+    if point["kind"] == "histogram":
+        return point["count"], point["sum"] or 0, buckets_of(point["bounds"], point["counts"])
+    last_bound = line["total"]["bounds"][-1]
+    return point["count"], point["sum"] or 0, buckets_of_exponential(point, last_bound)
+
+
+KINDS = {("sum", "explicit"): "sum", ("sum", "exponential"): "sum", ("gauge", "explicit"): "gauge",
+         ("gauge", "exponential"): "gauge", ("histogram", "explicit"): "histogram",
+         ("histogram", "exponential"): "exponentialHistogram"}
 
 
 class TestAgent(unittest.TestCase):
@@ -123,8 +124,9 @@ class TestAgent(unittest.TestCase):
             found.setdefault(key_of_point(point), {})[point["time_ns"]] = point
         return found
 
-    def assert_same(self, left, right, what):
-        self.assertEqual(without_last_limit(left), without_last_limit(right), what)
+    def assert_same(self, point, line, member, histogram):
+        self.assertEqual(point["kind"], KINDS[line["kind"], histogram])
+        self.assertEqual(numbers_of_point(point, line), numbers_of_line(line, member), (line, point))
 
     def test_the_agent_ends_well(self):
         self.assertEqual(self.status, 0, self.log)
@@ -135,7 +137,7 @@ class TestAgent(unittest.TestCase):
             for line in self.lines:
                 point = points[key_of_line(line)][line["time_ns"]]
                 member = "value" if line["kind"] == "gauge" else "total"
-                self.assert_same(numbers_of_point(point), numbers_of_line(line, member), (line, point))
+                self.assert_same(point, line, member, histogram)
                 self.assertEqual(point["unit"], line["unit"])
                 if line["kind"] != "gauge":
                     self.assertEqual((point["start_time_ns"], point["temporality"]), (line["start_time_ns"], "cumulative"))
@@ -147,12 +149,11 @@ class TestAgent(unittest.TestCase):
                 if line["kind"] == "gauge":
                     continue
                 point = points.get(key_of_line(line), {}).get(line["time_ns"])
-                delta = numbers_of_line(line, "delta")
                 if point is None:  # nothing happened: nothing need be said
-                    self.assertIn(delta, (0, (0, 0, {})), line)
+                    self.assertIn(numbers_of_line(line, "delta"), (0, (0, 0, {})), line)
                     continue
                 self.assertEqual(point["temporality"], "delta")
-                self.assert_same(numbers_of_point(point), delta, (line, point))
+                self.assert_same(point, line, "delta", histogram)
 
     def test_deltas_add_up_to_the_last_total(self):
         for histogram in ("explicit", "exponential"):
