@@ -23,7 +23,7 @@ static const char *const program_ranks[] = {
 
 static struct buf *messages; /* where libbpf's warnings go during programs_load() */
 
-static int collect(enum libbpf_print_level level, const char *format, va_list arguments)
+static _printf_(2, 0) int collect(enum libbpf_print_level level, const char *format, va_list arguments)
 {
 	if (messages && level == LIBBPF_WARN && messages->size < 65536)
 		buf_vprintf(messages, format, arguments);
