@@ -165,7 +165,9 @@ static int check_text(const struct option *option, const char *text, const struc
 	const char *complaint = "not possible";
 	int r = option->check ? option->check(text, &complaint) : 0;
 
-	if (r < 0)
+	if (r < 0 && option->type == OPTION_WORDS)
+		complain(place, option, "\"%s\": %s", text, complaint);
+	else if (r < 0)
 		complain(place, option, "%s", complaint);
 	return r;
 }

@@ -61,7 +61,7 @@ bool option_is_list(const struct option *option);
  * what is allowed) goes to diag and is no failure: the value stays as it was. Texts replace earlier ones,
  * an empty one is NULL where there is no default; lists append, behind an empty value they begin anew. -ENOMEM.
  *
- * Values of OPTION_TEXT and lists are never repeated in a message: they may be secrets.
+ * Values of OPTION_TEXT and OPTION_LIST are never repeated in a message: they may be secrets.
  */
 int option_set(const struct option *table, size_t n_options, void *structure, const char *key,
 	       const char *value, const char *path, unsigned int line, struct diag *diag);

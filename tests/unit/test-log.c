@@ -11,18 +11,13 @@
 
 static char seen[65536];
 
-/* What log_event() writes to a pipe; level as log_init() gets it. */
-static const char *log_through_pipe(enum log_level max, enum log_level level, const char *text)
+/* What log_event() writes to a stderr that is the end to, read from its other end; both are closed. */
+static const char *log_through(int from, int to, enum log_level max, enum log_level level, const char *text)
 {
 	_cleanup_(closep) int kept = dup(STDERR_FILENO);
-	_cleanup_(closep) int from = -1;
-	int ends[2];
 	ssize_t n;
 
-	assert_ok(pipe2(ends, O_CLOEXEC | O_NONBLOCK));
-	from = ends[0];
-	dup2(ends[1], STDERR_FILENO);
-	close(ends[1]);
+	dup2(to, STDERR_FILENO);
 	log_init(max);
 	errno = 42;
 	log_event(level, NULL, NULL, "%s", text);
@@ -30,7 +25,17 @@ static const char *log_through_pipe(enum log_level max, enum log_level level, co
 	dup2(kept, STDERR_FILENO);
 	n = read(from, seen, sizeof(seen) - 1);
 	seen[n > 0 ? n : 0] = '\0';
+	close(from);
+	close(to);
 	return seen;
+}
+
+static const char *log_through_pipe(enum log_level max, enum log_level level, const char *text)
+{
+	int ends[2];
+
+	assert_ok(pipe2(ends, O_CLOEXEC | O_NONBLOCK));
+	return log_through(ends[0], ends[1], max, level, text);
 }
 
 static void lines_carry_their_level(void **state)
@@ -41,6 +46,21 @@ static void lines_carry_their_level(void **state)
 	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, "a"), "");
 	assert_string_equal(log_through_pipe(LOG_LEVEL_DEBUG, LOG_LEVEL_DEBUG, "a"), "<7>a\n");
 	assert_string_equal(log_through_pipe(LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, "a"), "");
+}
+
+static void a_terminal_shows_them_plainly(void **state)
+{
+	int controller = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK), terminal;
+
+	if (controller < 0) {
+		print_message("no pseudo terminals here\n");
+		skip();
+	}
+	assert_ok(grantpt(controller));
+	assert_ok(unlockpt(controller));
+	terminal = open(ptsname(controller), O_RDWR | O_NOCTTY);
+	assert_true(terminal >= 0);
+	assert_string_equal(log_through(controller, terminal, LOG_LEVEL_INFO, LOG_LEVEL_ERROR, "a"), "a\r\n");
 }
 
 static void strangers_text_breaks_no_line(void **state)
@@ -102,6 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_carry_their_level),
+		cmocka_unit_test(a_terminal_shows_them_plainly),
 		cmocka_unit_test(strangers_text_breaks_no_line),
 		cmocka_unit_test(a_long_message_is_cut),
 		cmocka_unit_test(another_stream_is_not_the_journal),

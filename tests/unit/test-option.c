@@ -140,7 +140,7 @@ static void mistakes_say_what_is_possible(void **state)
 		{ "colour", "gren",
 		  "f:3: colour: \"gren\" is not possible: did you mean \"green\"? (red, green or blue)\n" },
 		{ "colour", "mauve", "f:3: colour: \"mauve\" is not possible: write red, green or blue\n" },
-		{ "words", "!a b !c", "f:3: words: a name has no \"!\"\nf:3: words: a name has no \"!\"\n" },
+		{ "words", "!a b !c", "f:3: words: \"!a\": a name has no \"!\"\nf:3: words: \"!c\": a name has no \"!\"\n" },
 	};
 	struct thing thing = { 0 }, before;
 

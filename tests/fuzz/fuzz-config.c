@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The input: the text of a file; behind a NUL, if there is one, the value of OTEL_RESOURCE_ATTRIBUTES, behind
+ * a second one that of OTEL_METRICS_EXPORTER.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void demand(int is_true)
+{
+	if (!is_true)
+		abort();
+}
+
+static char *make_variable(const char *name, const char *value, size_t size)
+{
+	char *text = malloc(strlen(name) + size + 2);
+
+	demand(text != NULL);
+	snprintf(text, strlen(name) + size + 2, "%s=%.*s", name, (int)size, value);
+	return text;
+}
+
+static void read_config(const char *path, const char *const *environment)
+{
+	static const char *const roots[] = { NULL };
+	const struct config_source source = { .path = path, .roots = roots, .environment = environment };
+	_cleanup_(config_freep) struct config *config = NULL;
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+
+	demand(config_read(&source, &diag, &config) == 0);
+	if (!diag.n_errors)
+		demand(diag.text.size == 0);
+	demand(config->agent.interval_ns >= 1000000000);
+	for (size_t i = 0; i < config->n_exporters; i++)
+		demand(config->exporters[i].ops && config->exporters[i].options);
+	for (unsigned int i = 1; i < config->resource.n; i++)
+		demand(strcmp(config->resource.items[i - 1].name, config->resource.items[i].name) < 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *text = (const char *)data;
+	size_t file_size = strnlen(text, size);
+	size_t first = file_size + (file_size < size), first_size = strnlen(text + first, size - first);
+	size_t second = first + first_size + (first + first_size < size);
+	_cleanup_(freep) char *attributes = make_variable("OTEL_RESOURCE_ATTRIBUTES", text + first, first_size);
+	_cleanup_(freep) char *exporters = make_variable("OTEL_METRICS_EXPORTER", text + second,
+							 strnlen(text + second, size - second));
+	const char *const environment[] = { attributes, exporters, NULL };
+	_cleanup_(closep) int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	char path[64];
+
+	demand(fd >= 0 && write(fd, data, file_size) == (ssize_t)file_size);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	read_config(path, environment);
+	return 0;
+}
