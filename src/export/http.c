@@ -32,6 +32,7 @@ struct http_client {
 	http_wake_fn *wake_fn;
 	void *wake_user;
 	struct file_mark marks[FILES];
+	bool must_connect; /* what is kept was made with files that have changed since */
 
 	/* The request on its way. */
 	bool is_busy;
@@ -221,6 +222,15 @@ static enum http_failure classify(CURLcode code, const struct http_client *clien
 	}
 }
 
+static const char *describe(const struct http_client *client, enum http_failure failure, CURLcode code)
+{
+	if (failure == HTTP_TOO_LARGE)
+		return "the answer is too large";
+	if (code == CURLE_SEND_FAIL_REWIND || code == CURLE_ABORTED_BY_CALLBACK)
+		return "the connection was closed without an answer";
+	return client->problem[0] ? client->problem : curl_easy_strerror(code);
+}
+
 static void deliver(struct http_client *client, CURLcode code)
 {
 	struct http_answer answer = { .retry_after = client->retry_after };
@@ -235,9 +245,7 @@ static void deliver(struct http_client *client, CURLcode code)
 	if (status < 200)
 		status = 0; /* a 100 Continue is no answer */
 	answer.failure = classify(code, client, status);
-	answer.problem = answer.failure == HTTP_TOO_LARGE ? "the answer is too large" :
-			 client->problem[0]		  ? client->problem :
-							    curl_easy_strerror(code);
+	answer.problem = describe(client, answer.failure, code);
 	answer.status = (int)status;
 	answer.content_type = type ? type : "";
 	answer.body = client->response.data;
@@ -245,6 +253,8 @@ static void deliver(struct http_client *client, CURLcode code)
 	answer.now_ns = now_us * NS_PER_US;
 
 	client->is_busy = false;
+	if (status)
+		client->must_connect = false;
 	answered(client->user, &answer);
 }
 
@@ -281,6 +291,8 @@ static bool files_changed(struct http_client *client)
 
 static void set_tls(CURL *easy, const struct http_options *options)
 {
+	/* A session that is resumed would not look at the CA that a file now has. */
+	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	if (options->ca_file)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca_file);
 	if (options->certificate_file)
@@ -410,7 +422,9 @@ int http_client_post(struct http_client *client, const char *const *headers, siz
 	client->retry_after[0] = client->problem[0] = '\0';
 	buf_reset(&client->response);
 	curl_easy_setopt(client->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
-	curl_easy_setopt(client->easy, CURLOPT_FRESH_CONNECT, files_changed(client) ? 1L : 0L);
+	if (files_changed(client))
+		client->must_connect = true;
+	curl_easy_setopt(client->easy, CURLOPT_FRESH_CONNECT, client->must_connect ? 1L : 0L);
 	if (curl_multi_add_handle(client->multi, client->easy) != CURLM_OK)
 		return -ENOMEM;
 	client->is_busy = true;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define START_NS    UINT64_C(1800000000000000000)
+#define INTERVAL_NS UINT64_C(10000000000)
+
+enum { CALLS, DURATION, CPU, SIZES, SOCKETS, NOTHING };
+
+static const struct metric literals[FIXTURE_METRICS] = {
+	[CALLS] = { .scope = "syscalls", .name = "bpfpush.syscall.count", .unit = "{call}",
+		    .description = "System calls.", .kind = METRIC_SUM, .divisor = 1 },
+	[DURATION] = { .scope = "syscalls", .name = "bpfpush.syscall.duration", .unit = "s", .description = "",
+		       .kind = METRIC_HISTOGRAM, .divisor = 1000000000, .layout = { 0, -30, 48 } },
+	[CPU] = { .scope = "scheduler", .name = "bpfpush.scheduler.cpu.time", .unit = "s",
+		  .description = "Time on a CPU.", .kind = METRIC_SUM, .divisor = 1000000000 },
+	[SIZES] = { .scope = "scheduler", .name = "example.size", .unit = "By", .description = "",
+		    .kind = METRIC_HISTOGRAM, .divisor = 1, .layout = { 0, -1, 6 } },
+	[SOCKETS] = { .scope = "scheduler", .name = "example.open", .unit = "{socket}", .description = "",
+		      .kind = METRIC_GAUGE, .divisor = 1 },
+	[NOTHING] = { .scope = "nothing", .name = "example.nothing", .unit = "1", .description = "",
+		      .kind = METRIC_SUM, .divisor = 1 },
+};
+
+/* attributes: "name=text" each, ended by NULL; a text of "#5" is a number. */
+static struct series *add(struct metric *metric, uint64_t start_ns, const char *const *texts)
+{
+	struct attributes attributes;
+	struct series *series;
+	char name[8][64];
+
+	attributes_init(&attributes);
+	for (int i = 0; texts[i]; i++) {
+		const char *equals = strchr(texts[i], '=');
+		size_t size = (size_t)(equals - texts[i]);
+
+		memcpy(name[i], texts[i], size);
+		name[i][size] = '\0';
+		if (equals[1] == '#')
+			attributes_add_number(&attributes, name[i], atoll(equals + 2));
+		else
+			attributes_add_text(&attributes, name[i], equals + 1, strlen(equals + 1));
+	}
+	if (series_get(metric, &attributes, start_ns, &series) < 0)
+		abort();
+	return series;
+}
+
+#define ADD(metric, start_ns, ...) add(metric, start_ns, (const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+static void first_round(struct fixture *fixture, struct series **series)
+{
+	struct metric *metrics = fixture->metrics;
+	uint64_t time[48] = { 0 }, size[6] = { 1, 0, 2, 0, 0, 1 };
+
+	series[0] = ADD(&metrics[CALLS], START_NS, "bpfpush.syscall.name=read", "systemd.unit.name=cron.service");
+	series[1] = ADD(&metrics[CALLS], START_NS, "bpfpush.syscall.name=openat", "error.type=ENOENT",
+			"process.executable.name=evil \"\\\n,x", "process.pid=#-7");
+	series[2] = ADD(&metrics[CALLS], START_NS, "bpfpush.syscall.name=write", "systemd.unit.name=caf\xc3\xa9.service");
+	series[3] = ADD(&metrics[DURATION], START_NS, "bpfpush.syscall.name=read");
+	series[4] = ADD(&metrics[DURATION], START_NS, "bpfpush.syscall.name=write");
+	series[5] = ADD(&metrics[CPU], START_NS, NULL);
+	series[6] = ADD(&metrics[SIZES], START_NS, NULL);
+	series[7] = ADD(&metrics[SOCKETS], START_NS, "network.connection.state=established");
+	series[8] = ADD(&metrics[SOCKETS], START_NS, "network.connection.state=time_wait");
+	series_add(series[0], 1000);
+	series_add(series[1], 3);
+	series_add(series[2], UINT64_C(9007199254740993)); /* 2^53 + 1: no double */
+	time[0] = 1, time[10] = 5, time[11] = 2;
+	series_add_histogram(series[3], 123456789, time);
+	memset(time, 0, sizeof(time));
+	time[47] = 1;
+	series_add_histogram(series[4], UINT64_C(200000000000001), time);
+	series_add(series[5], 1500000001);
+	series_add_histogram(series[6], 40, size);
+}
+
+void fixture_init(struct fixture *fixture)
+{
+	struct series *series[9], *late;
+	uint64_t time[48] = { 0 };
+
+	memcpy(fixture->metrics, literals, sizeof(literals));
+	for (int i = 0; i < FIXTURE_METRICS; i++) {
+		metric_init_series(&fixture->metrics[i], i == CALLS ? 4 : 100);
+		fixture->pointers[i] = &fixture->metrics[i];
+	}
+	fixture->batch = (struct batch){ .time_ns = START_NS + 2 * INTERVAL_NS, .previous_ns = START_NS + INTERVAL_NS,
+					 .metrics = fixture->pointers, .n_metrics = FIXTURE_METRICS };
+	for (int i = 0; i < FIXTURE_METRICS; i++)
+		series_begin(&fixture->metrics[i]);
+	first_round(fixture, series);
+	for (int i = 0; i < FIXTURE_METRICS; i++)
+		series_end(&fixture->metrics[i]);
+
+	for (int i = 0; i < FIXTURE_METRICS; i++)
+		series_begin(&fixture->metrics[i]);
+	late = ADD(&fixture->metrics[CALLS], START_NS + INTERVAL_NS, "bpfpush.syscall.name=late");
+	series_add(late, 9); /* the fourth is the overflow series */
+	series_add(series[0], 234);
+	series_add(series[2], 1);
+	time[11] = 3;
+	series_add_histogram(series[3], 3000000, time);
+	series_add(series[5], 250000000);
+	series_add(series[7], 12);
+	for (int i = 0; i < FIXTURE_METRICS; i++)
+		series_end(&fixture->metrics[i]);
+}
+
+void fixture_done(struct fixture *fixture)
+{
+	for (int i = 0; i < FIXTURE_METRICS; i++)
+		metric_done_series(&fixture->metrics[i]);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A batch with one of everything, for tests of encoders: two scopes, all kinds, numbers with and without a
+ * divisor, hostile text, a series that did not grow, one without attributes, the overflow series, a
+ * metric without series.
+ */
+
+#include "metric/series.h"
+
+#define FIXTURE_METRICS 6
+#define FIXTURE_POINTS	10
+
+struct fixture {
+	struct metric metrics[FIXTURE_METRICS];
+	struct metric *pointers[FIXTURE_METRICS];
+	struct batch batch;
+};
+
+void fixture_init(struct fixture *fixture);
+void fixture_done(struct fixture *fixture);

@@ -1,0 +1,437 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The OTLP exporter against everything a receiver may do: what is sent, again or not, and how it is counted.
+
+    test.py PUSH_OTLP PROTOC PROTO [NAME…]
+"""
+
+import email.utils
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.dont_write_bytecode = True
+
+import server as scripted  # noqa: E402
+from server import answer  # noqa: E402
+
+PUSH, PROTOC, PROTO = sys.argv[1:4]
+ONLY = sys.argv[4:]
+FAST = ["retry_initial=20ms", "retry_max=100ms"]
+N = 10  # points of a batch
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(what, seen, wanted):
+    if callable(wanted) and not wanted(seen) or not callable(wanted) and seen != wanted:
+        raise Failed(f"{what} is {seen}" + ("" if callable(wanted) else f", not {wanted}"))
+
+
+def push(url, *arguments, environment=None):
+    """Runs the exporter; (its counts, its log)."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("OTEL_") and not k.lower().endswith("_proxy")}
+    env.update(environment or {})
+    command = [PUSH, *arguments] + ([f"endpoint={url}"] if url else [])
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=False)
+    if result.returncode:
+        raise Failed(f"exit status {result.returncode}: {result.stderr}")
+    return json.loads(result.stdout), result.stderr
+
+
+def encode(message, text):
+    return subprocess.run([PROTOC, f"--encode=otlp.{message}", f"--proto_path={os.path.dirname(PROTO)}", PROTO],
+                          input=text.encode(), capture_output=True, check=True).stdout
+
+
+def decode(body):
+    return subprocess.run([PROTOC, "--decode=otlp.ExportMetricsServiceRequest",
+                           f"--proto_path={os.path.dirname(PROTO)}", PROTO],
+                          input=body, capture_output=True, check=True).stdout.decode()
+
+
+PARTIAL = encode("ExportMetricsServiceResponse", 'partial_success { rejected_data_points: 3 error_message: "too old" }')
+WARNING = encode("ExportMetricsServiceResponse", 'partial_success { error_message: "be careful" }')
+HUGE_PARTIAL = encode("ExportMetricsServiceResponse", "partial_success { rejected_data_points: 999 }")
+NEGATIVE = encode("ExportMetricsServiceResponse", "partial_success { rejected_data_points: -5 }")
+STATUS = encode("Status", 'code: 3 message: "bad \\033[31m data"')
+
+
+def soon(seconds):
+    return lambda: email.utils.formatdate(time.time() + seconds, usegmt=True)
+
+
+ACCEPTED = {"exported": N, "rejected": 0, "requests": 1, "retries": 0, "inflight": 0, "is_idle": 1, "is_failing": 0}
+REFUSED = {"exported": 0, "rejected": N, "requests": 1, "retries": 0, "inflight": 0, "is_idle": 1, "is_failing": 1}
+RETRIED = {"exported": N, "rejected": 0, "requests": 2, "retries": 1, "inflight": 0, "is_idle": 1, "is_failing": 0}
+
+# name: (steps, what is counted, delay between the first two attempts, what the log says)
+ANSWERS = {
+    "200": ([answer(200)], ACCEPTED, None, ""),
+    "200, JSON body": ([answer(200, b"{}", "application/json")], ACCEPTED, None, ""),
+    "200, partial success": ([answer(200, PARTIAL)], {**ACCEPTED, "exported": 7, "rejected": 3}, None,
+                             "rejected 3 points: too old"),
+    "200, warning": ([answer(200, WARNING)], ACCEPTED, None, "warns: be careful"),
+    "200, more rejected than sent": ([answer(200, HUGE_PARTIAL)], {**ACCEPTED, "exported": 0, "rejected": N}, None, ""),
+    "200, rejected is negative": ([answer(200, NEGATIVE)], ACCEPTED, None, ""),
+    "200, garbage": ([answer(200, b"\xff\x00garbage")], ACCEPTED, None, ""),
+    "200, partial success as text": ([answer(200, PARTIAL, "text/plain")], ACCEPTED, None, ""),
+    "200, body cut off": ([scripted.answer_half(200)], ACCEPTED, None, ""),
+    "202": ([answer(202)], ACCEPTED, None, ""),
+    "301": ([answer(301, Location="http://127.0.0.1:1/")], REFUSED, None, "HTTP 301"),
+    "400, Status": ([answer(400, STATUS)], REFUSED, None, r"HTTP 400: bad \S+\[31m data"),
+    "400, text": ([answer(400, b"out of order", "text/plain")], REFUSED, None, "HTTP 400;"),
+    "401": ([answer(401)], REFUSED, None, "HTTP 401"),
+    "404": ([answer(404)], REFUSED, None, "HTTP 404"),
+    "408": ([answer(408)], REFUSED, None, "HTTP 408"),
+    "413": ([answer(413)], REFUSED, None, "HTTP 413"),
+    "429, seconds": ([answer(429, Retry_After="1"), answer(200)], RETRIED, (0.99, 1.5), "HTTP 429"),
+    "429, date": ([answer(429, Retry_After=soon(2)), answer(200)], RETRIED, (0.9, 2.5), "HTTP 429"),
+    "429, a past date": ([answer(429, Retry_After="Sun, 06 Nov 1994 08:49:37 GMT"), answer(200)], RETRIED, (0, 0.3), ""),
+    "429, negative": ([answer(429, Retry_After="-1000"), answer(200)], RETRIED, (0, 0.3), ""),
+    "429, nonsense": ([answer(429, Retry_After="soon"), answer(200)], RETRIED, (0, 0.3), ""),
+    "500": ([answer(500)], REFUSED, None, "HTTP 500"),
+    "501": ([answer(501)], REFUSED, None, "HTTP 501"),
+    "502": ([answer(502), answer(200)], RETRIED, (0, 0.3), "HTTP 502"),
+    "503": ([answer(503), answer(200)], RETRIED, (0, 0.3), "HTTP 503"),
+    "504": ([answer(504), answer(200)], RETRIED, (0, 0.3), "HTTP 504"),
+    "503, then 400": ([answer(503), answer(400)], {**REFUSED, "requests": 2, "retries": 1}, None, "HTTP 400"),
+    "close after read": ([scripted.close_after_read, answer(200)], RETRIED, (0, 0.3), "kept for another attempt"),
+    "silence": ([scripted.slow(1.0), answer(200)], RETRIED, (0.29, 0.9), "timed? ?out|Timeout"),
+    "drip": ([scripted.drip, answer(200)], RETRIED, (0.29, 0.9), ""),
+    "gzip bomb": ([scripted.bomb()], REFUSED, None, "too large"),
+}
+
+
+def run_answer(name):
+    steps, wanted, delay, log = ANSWERS[name]
+    server = scripted.Server(steps)
+    counts, text = push(f"http://127.0.0.1:{server.port}", *FAST, "timeout=300ms")
+    server.stop()
+    for key, value in wanted.items():
+        expect(key, counts[key], value)
+    expect("requests that arrived", len(server.requests), wanted["requests"])
+    expect("different bodies", len({request[3] for request in server.requests}), 1)
+    if delay:
+        passed = server.requests[1][0] - server.requests[0][0]
+        expect("delay", round(passed, 3), lambda seen: delay[0] <= seen <= delay[1])
+    if not re.search(log, text):
+        raise Failed(f"the log lacks {log!r}: {text}")
+    if "\033" in text:
+        raise Failed("control characters in the log")
+
+
+def the_request_is_what_the_protocol_asks_for():
+    server = scripted.Server([answer(200)])
+    secret = tempfile.NamedTemporaryFile("w", suffix=".token")
+    secret.write("Bearer abc\n")
+    secret.flush()
+    _, text = push(f"http://127.0.0.1:{server.port}/base/", "headers=X-Scope-OrgID: tenant one",
+                   f"headers=Authorization: file:{secret.name}")
+    headers = server.requests[0][2]
+    expect("request line", headers[""], "POST /base/v1/metrics HTTP/1.1")
+    expect("type", headers["content-type"], "application/x-protobuf")
+    expect("encoding", headers["content-encoding"], "gzip")
+    expect("agent", headers["user-agent"], "bpfpush/1.2.3 OTel-OTLP-Exporter-C/1.2.3")
+    expect("tenant", headers["x-scope-orgid"], "tenant one")
+    expect("secret", headers["authorization"], "Bearer abc")
+    expect("Expect", headers.get("expect"), None)
+    if "abc" in text:
+        raise Failed("the secret is in the log")
+    decoded = decode(gzip.decompress(server.requests[0][4]))
+    expect("points", decoded.count("data_points {"), N)
+    expect("scope", 'name: "bpfpush.test"' in decoded, True)
+
+
+def no_compression_and_a_url_as_it_is():
+    server = scripted.Server([answer(200)])
+    push(None, f"metrics_endpoint=http://127.0.0.1:{server.port}/a/../otlp?x=1", "compression=none")
+    expect("request line", server.requests[0][2][""], "POST /a/../otlp?x=1 HTTP/1.1")
+    expect("encoding", server.requests[0][2].get("content-encoding"), None)
+    expect("points", decode(server.requests[0][4]).count("data_points {"), N)
+
+
+def environment_ranks_below_options():
+    server = scripted.Server([answer(200)])
+    base = f"http://127.0.0.1:{server.port}"
+    cases = [
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": base + "/x"}, [], "/x/v1/metrics"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": base + "/x/"}, [], "/x/v1/metrics"),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": base, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, [], "/"),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": base + "/y/"}, [], "/y/"),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://127.0.0.1:1/"}, [f"endpoint={base}"], "/v1/metrics"),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "", "OTEL_EXPORTER_OTLP_ENDPOINT": base}, [], "/v1/metrics"),
+    ]
+    for environment, options, path in cases:
+        push(None, *options, environment=environment)
+        expect(f"path with {environment}", server.requests[-1][2][""].split()[1], path)
+    _, text = push(base, environment={
+        "OTEL_EXPORTER_OTLP_HEADERS": "a=b%20c, x-second = d ,broken,bad=%zz,evil=a%0d%0ab: c",
+        "OTEL_EXPORTER_OTLP_COMPRESSION": "NONE", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT": "junk",
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+        "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "Delta"})
+    headers = server.requests[-1][2]
+    expect("decoded header", headers["a"], "b c")
+    expect("second header", headers["x-second"], "d")
+    expect("encoding", headers.get("content-encoding"), None)
+    expect("temporality", "TEMPORALITY_DELTA" in decode(server.requests[-1][4]), True)
+    expect("headers that were ignored", text.count("KEY=VALUE"), 3)
+    for word in ("METRICS_TIMEOUT", "PROTOCOL"):
+        if word not in text:
+            raise Failed(f"no word of {word} in {text}")
+
+
+def batches_go_one_at_a_time_in_order_over_one_connection():
+    server = scripted.Server([answer(200)])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--batches=20", "--pause=0", "compression=none")
+    expect("exported", counts["exported"], 20 * N)
+    expect("connections", server.n_connections, 1)
+    times = [int(re.search(r"time_unix_nano: (\d+)\n\s+as_int", decode(request[4])).group(1)) for request in server.requests]
+    expect("times", times, sorted(times))
+    expect("requests", len(times), 20)
+
+
+def large_batches_are_split():
+    server = scripted.Server([answer(200)])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--series=1000", "max_request_size=8KiB", "compression=none")
+    expect("exported", counts["exported"], 1000)
+    expect("largest body", max(len(request[4]) for request in server.requests), lambda size: 4096 < size <= 8192)
+    expect("points", sum(decode(request[4]).count("data_points {") for request in server.requests), 1000)
+
+
+def a_full_queue_drops_the_oldest_and_counts_them():
+    server = scripted.Server([scripted.slow(0.5), answer(200)])
+    counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=10", "--pause=5", "queue_requests=3",
+                        "compression=none", *FAST)
+    expect("dropped", counts["dropped_queue"], 7 * N)
+    expect("exported", counts["exported"], 3 * N)
+    expect("said so", text.count("queue is full"), 1)
+    values = [int(re.search(r"as_int: (\d+)", decode(request[4])).group(1)) for request in server.requests]
+    # The first was on its way, then the two newest; a total of i (i + 1) / 2.
+    expect("what arrived", values, [1, 1, 45, 55])
+
+
+def a_request_that_is_tried_too_long_is_dropped():
+    server = scripted.Server([answer(503)])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "retry_give_up=300ms", *FAST)
+    expect("dropped", counts["dropped_error"], N)
+    expect("idle", counts["is_idle"], 1)
+    expect("attempts", counts["requests"], lambda n: n >= 3)
+
+
+def an_absurd_retry_after_is_clamped_and_zero_does_not_spin():
+    server = scripted.Server([answer(429, Retry_After="99999999999999999999")])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--patience=500", *FAST)
+    expect("requests", counts["requests"], 1)
+    server = scripted.Server([answer(429, Retry_After="0")])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--patience=1000", "retry_initial=100ms", "retry_max=100ms")
+    expect("requests in a second at 0 to 100 ms", counts["requests"], lambda n: 5 <= n <= 60)
+    expect("in flight", counts["inflight"], N)
+
+
+def nobody_listens_then_somebody_does():
+    server = scripted.Server([answer(200)])
+    port = server.port
+    server.stop()
+    box = []
+
+    def revive():
+        time.sleep(0.4)
+        box.append(scripted.Server([answer(200)], port=port))
+    threading.Thread(target=revive, daemon=True).start()
+    counts, text = push(f"http://127.0.0.1:{port}", "--batches=3", *FAST)
+    expect("exported", counts["exported"], 3 * N)
+    expect("retries", counts["retries"], lambda n: n >= 2)
+    expect("said once", text.count("kept for another attempt"), 1)
+    expect("recovery", text.count("delivers again"), 1)
+    expect("arrived once each", len(box[0].requests), 3)
+
+
+def no_body_is_sent_twice_behind_our_back():
+    """A kept connection that dies is where libcurl alone would send again; we must know of each request."""
+    for size in (["--series=1"], ["--series=20000", "max_request_size=16MiB"]):
+        for death in (scripted.close_after_read, scripted.close_before_read):
+            for encoding in ("none", "gzip"):
+                server = scripted.Server([answer(200), death, answer(200)])
+                counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=2", "--pause=150",
+                                    "temporality=delta", f"compression={encoding}", *size, *FAST)
+                n_points = int(size[0].split("=")[1])
+                expect("exported", counts["exported"], 2 * n_points)
+                if death is scripted.close_before_read:
+                    # The body never left where its connection was reset behind the headers, and may go again.
+                    expect("bodies seen", len(server.requests), 2)
+                    continue
+                expect("bodies seen", len(server.requests), 3)
+                expect("requests counted", counts["requests"], 3)
+                expect("retries counted", counts["retries"], 1)
+                if "closed without an answer" not in text or "may have counted it" not in text:
+                    raise Failed(f"not logged: {text}")
+
+
+def a_connection_closed_while_idle_is_replaced():
+    def close_later(server, connection):
+        answer(200)(server, connection)
+        return False
+    server = scripted.Server([close_later])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--batches=5", "--pause=50", *FAST)
+    expect("exported", counts["exported"], 5 * N)
+    expect("retries", counts["retries"], 0)
+    expect("connections", server.n_connections, 5)
+
+
+def a_header_whose_file_is_gone_waits_for_it():
+    server = scripted.Server([answer(200)])
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "token")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("one\r\nsecond line\n")
+
+        def rotate():
+            time.sleep(0.15)
+            os.unlink(path)
+            time.sleep(0.3)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("two")
+        threading.Thread(target=rotate, daemon=True).start()
+        counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=2", "--pause=300",
+                            f"headers=Token: file:{path}", *FAST)
+    expect("exported", counts["exported"], 2 * N)
+    expect("tokens", [request[2]["token"] for request in server.requests], ["one", "two"])
+    expect("said once", text.count("cannot be used"), 1)
+
+
+def openssl(directory, *arguments):
+    subprocess.run(["openssl", *arguments], cwd=directory, check=True, capture_output=True)
+
+
+def make_ca(directory, name):
+    openssl(directory, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+            "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem")
+
+
+def make_certificate(directory, ca, name):
+    with open(os.path.join(directory, "ext"), "w", encoding="utf-8") as file:
+        file.write("subjectAltName=IP:127.0.0.1\n")
+    openssl(directory, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+            "-keyout", f"{name}.key", "-out", f"{name}.csr")
+    openssl(directory, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.pem", "-CAkey", f"{ca}.key",
+            "-CAcreateserial", "-days", "2", "-extfile", "ext", "-out", f"{name}.pem")
+
+
+def tls_is_checked_both_ways_and_files_are_read_again():
+    with tempfile.TemporaryDirectory() as directory:
+        for ca in ("right", "wrong"):
+            make_ca(directory, ca)
+        for name in ("server", "client"):
+            make_certificate(directory, "right", name)
+
+        def path(name):
+            return os.path.join(directory, name)
+
+        def serve(is_mutual):
+            context = scripted.ssl.SSLContext(scripted.ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(path("server.pem"), path("server.key"))
+            if is_mutual:
+                context.load_verify_locations(path("right.pem"))
+                context.verify_mode = scripted.ssl.CERT_REQUIRED
+            return scripted.Server([answer(200)], context)
+
+        plain, mutual = serve(False), serve(True)
+        url, mutual_url = (f"https://127.0.0.1:{server.port}" for server in (plain, mutual))
+        client = [f"certificate_file={path('client.pem')}", f"key_file={path('client.key')}"]
+
+        counts, _ = push(url, f"ca_file={path('right.pem')}", *FAST)
+        expect("exported with the right CA", counts["exported"], N)
+        counts, text = push(url, f"ca_file={path('wrong.pem')}", "--patience=400", *FAST)
+        expect("exported with the wrong CA", counts["exported"], 0)
+        expect("kept with the wrong CA", counts["inflight"], N)
+        expect("the log names it", bool(re.search("certificate", text)), True)
+        counts, _ = push(mutual_url, f"ca_file={path('right.pem')}", *client, *FAST)
+        expect("exported with a client certificate", counts["exported"], N)
+        counts, _ = push(mutual_url, f"ca_file={path('right.pem')}", "--patience=400", *FAST)
+        expect("exported without one", counts["exported"], 0)
+
+        shutil.copy(path("wrong.pem"), path("rotated.pem"))
+        timer = threading.Timer(0.5, lambda: shutil.copy(path("right.pem"), path("rotated.pem")))
+        timer.start()
+        counts, _ = push(url, f"ca_file={path('rotated.pem')}", *FAST)
+        expect("exported once the CA file is right", counts["exported"], N)
+
+        shutil.copy(path("right.pem"), path("rotated.pem"))
+        timer = threading.Timer(0.4, lambda: shutil.copy(path("wrong.pem"), path("rotated.pem")))
+        timer.start()
+        counts, _ = push(url, f"ca_file={path('rotated.pem')}", "--batches=2", "--pause=800", "--patience=1500", *FAST)
+        expect("exported before the CA file is wrong", counts["exported"], N)
+
+
+def wrong_options_are_refused_with_reasons():
+    cases = {
+        "endpoint=localhost:4318": "http://",
+        "endpoint=ftp://localhost": "must begin with http",
+        "headers=nonsense": "Name: value",
+        "headers=A B: c": "Name: value",
+        "headers=A: b\nC: d": "control character",
+        "headers=Content-Type: text/plain": "bpfpush's own",
+        "headers=A: file:/nonexistent/token": "/nonexistent/token: No such file",
+        "ca_file=/nonexistent/ca.pem": "/nonexistent/ca.pem: No such file",
+        "compression=zstd": "gzip",
+        "temporality=cumulativ": "cumulative",
+        "retry_max=1ms": "shorter than retry_initial",
+        "max_request_size=10B": "max_request_size",
+        "timeout=10": "timeout",
+    }
+    for option, reason in cases.items():
+        result = subprocess.run([PUSH, option], capture_output=True, text=True, timeout=60, check=False)
+        expect(f"exit status of {option}", result.returncode, 2)
+        if reason not in result.stderr:
+            raise Failed(f"{option}: {result.stderr!r} lacks {reason!r}")
+
+
+TESTS = [
+    the_request_is_what_the_protocol_asks_for,
+    no_compression_and_a_url_as_it_is,
+    environment_ranks_below_options,
+    batches_go_one_at_a_time_in_order_over_one_connection,
+    large_batches_are_split,
+    a_full_queue_drops_the_oldest_and_counts_them,
+    a_request_that_is_tried_too_long_is_dropped,
+    an_absurd_retry_after_is_clamped_and_zero_does_not_spin,
+    nobody_listens_then_somebody_does,
+    no_body_is_sent_twice_behind_our_back,
+    a_connection_closed_while_idle_is_replaced,
+    a_header_whose_file_is_gone_waits_for_it,
+    tls_is_checked_both_ways_and_files_are_read_again,
+    wrong_options_are_refused_with_reasons,
+]
+
+
+def main():
+    if not shutil.which("openssl"):
+        print("skipped: openssl is missing")
+        sys.exit(77)
+    failures = 0
+    cases = [(f"answer: {name}", lambda name=name: run_answer(name)) for name in ANSWERS]
+    cases += [(test.__name__, test) for test in TESTS]
+    for name, run in cases:
+        if ONLY and not any(word in name for word in ONLY):
+            continue
+        try:
+            run()
+            print(f"ok      {name}")
+        except (Failed, subprocess.TimeoutExpired, IndexError, KeyError) as error:
+            failures += 1
+            print(f"FAILED  {name}: {type(error).__name__}: {error}")
+    print(f"{len(cases)} cases, {failures} failed")
+    sys.exit(1 if failures else 0)
+
+
+main()
