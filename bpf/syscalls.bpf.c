@@ -34,17 +34,11 @@ struct k_sigaction {
 struct syscall_key {
 	struct owner owner;
 	lbl_syscall syscall;
-	lbl_errno error;
+	lbl_errno error; /* always 0 in durations */
 };
 
 struct syscall_value {
 	u64 count;
-};
-
-struct duration_key {
-	struct owner owner;
-	lbl_syscall syscall;
-	u32 unused;
 };
 
 struct syscall_start {
@@ -58,7 +52,7 @@ const volatile prm_syscalls duration;
 /* Each is written by one program, but interrupted: rare, by two. */
 TABLE(syscalls, struct syscall_key, struct syscall_value, 2048);
 TABLE(interrupted, struct syscall_key, struct syscall_value, 256);
-TABLE(durations, struct duration_key, struct hist_time, 256);
+TABLE(durations, struct syscall_key, struct hist_time, 256);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -74,7 +68,7 @@ static __always_inline bool is_timed(u32 syscall)
 
 static __noinline int duration_add(struct task_struct *task, u32 syscall, u64 ns)
 {
-	struct duration_key key = { .syscall = syscall };
+	struct syscall_key key = { .syscall = syscall };
 	struct hist_time *value;
 
 	owner_of_task(&key.owner, task);
