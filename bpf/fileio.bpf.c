@@ -115,121 +115,133 @@ struct {
 
 /*
  * What a call does, by number: an operation, which argument is the descriptor, and whether it copies
- * from one descriptor to another. The numbers of 32-bit code lie in the second half.
+ * from one descriptor to another.
  */
 enum {
 	CALL_OPERATION = 7,
 	CALL_RETURNS_FD = 1 << 3, /* open: the descriptor is the result */
-	CALL_IN_0 = 1 << 4,	  /* copies: from argument 0 or 1, to argument 0 or 2 */
-	CALL_IN_1 = 1 << 5,
+	CALL_COPIES = 1 << 4,	  /* from argument 1 to argument 0 ... */
+	CALL_IN_0 = 1 << 5,	  /* ... or from argument 0 to argument 2 */
 };
 
-#define CALLS	    1024
-#define COMPAT(n)   [SYSCALL_NUMBERS + (n)]
-#define OPENS	    (FILE_OPEN | CALL_RETURNS_FD)
-#define COPIES_0_2  CALL_IN_0
-#define COPIES_1_0  CALL_IN_1
+#define OPENS	   (FILE_OPEN | CALL_RETURNS_FD)
+#define COPIES_0_2 (CALL_COPIES | CALL_IN_0)
+#define COPIES_1_0 CALL_COPIES
 
-static const u8 calls[CALLS] = {
+static const u8 calls[SYSCALL_NUMBERS] = {
 #if defined(__TARGET_ARCH_x86)
-	[0] = FILE_READ,	    /* read */
-	[1] = FILE_WRITE,	    /* write */
-	[2] = OPENS,		    /* open */
-	[17] = FILE_READ,	    /* pread64 */
-	[18] = FILE_WRITE,	    /* pwrite64 */
-	[19] = FILE_READ,	    /* readv */
-	[20] = FILE_WRITE,	    /* writev */
-	[40] = COPIES_1_0,	    /* sendfile */
-	[74] = FILE_FSYNC,	    /* fsync */
-	[75] = FILE_FSYNC,	    /* fdatasync */
-	[85] = OPENS,		    /* creat */
-	[257] = OPENS,		    /* openat */
-	[275] = COPIES_0_2,	    /* splice */
-	[277] = FILE_FSYNC,	    /* sync_file_range */
-	[295] = FILE_READ,	    /* preadv */
-	[296] = FILE_WRITE,	    /* pwritev */
-	[304] = OPENS,		    /* open_by_handle_at */
-	[326] = COPIES_0_2,	    /* copy_file_range */
-	[327] = FILE_READ,	    /* preadv2 */
-	[328] = FILE_WRITE,	    /* pwritev2 */
-	[437] = OPENS,		    /* openat2 */
-	COMPAT(3) = FILE_READ,	    /* read */
-	COMPAT(4) = FILE_WRITE,	    /* write */
-	COMPAT(5) = OPENS,	    /* open */
-	COMPAT(8) = OPENS,	    /* creat */
-	COMPAT(118) = FILE_FSYNC,   /* fsync */
-	COMPAT(145) = FILE_READ,    /* readv */
-	COMPAT(146) = FILE_WRITE,   /* writev */
-	COMPAT(148) = FILE_FSYNC,   /* fdatasync */
-	COMPAT(180) = FILE_READ,    /* pread64 */
-	COMPAT(181) = FILE_WRITE,   /* pwrite64 */
-	COMPAT(187) = COPIES_1_0,   /* sendfile */
-	COMPAT(239) = COPIES_1_0,   /* sendfile64 */
-	COMPAT(295) = OPENS,	    /* openat */
-	COMPAT(313) = COPIES_0_2,   /* splice */
-	COMPAT(314) = FILE_FSYNC,   /* sync_file_range */
-	COMPAT(333) = FILE_READ,    /* preadv */
-	COMPAT(334) = FILE_WRITE,   /* pwritev */
-	COMPAT(342) = OPENS,	    /* open_by_handle_at */
-	COMPAT(377) = COPIES_0_2,   /* copy_file_range */
-	COMPAT(378) = FILE_READ,    /* preadv2 */
-	COMPAT(379) = FILE_WRITE,   /* pwritev2 */
-	COMPAT(437) = OPENS,	    /* openat2 */
+	[0] = FILE_READ, /* read */
+	[1] = FILE_WRITE, /* write */
+	[2] = OPENS, /* open */
+	[17] = FILE_READ, /* pread64 */
+	[18] = FILE_WRITE, /* pwrite64 */
+	[19] = FILE_READ, /* readv */
+	[20] = FILE_WRITE, /* writev */
+	[40] = COPIES_1_0, /* sendfile */
+	[74] = FILE_FSYNC, /* fsync */
+	[75] = FILE_FSYNC, /* fdatasync */
+	[85] = OPENS, /* creat */
+	[257] = OPENS, /* openat */
+	[275] = COPIES_0_2, /* splice */
+	[277] = FILE_FSYNC, /* sync_file_range */
+	[295] = FILE_READ, /* preadv */
+	[296] = FILE_WRITE, /* pwritev */
+	[304] = OPENS, /* open_by_handle_at */
+	[326] = COPIES_0_2, /* copy_file_range */
+	[327] = FILE_READ, /* preadv2 */
+	[328] = FILE_WRITE, /* pwritev2 */
+	[437] = OPENS, /* openat2 */
 #elif defined(__TARGET_ARCH_arm64)
-	[56] = OPENS,		    /* openat */
-	[63] = FILE_READ,	    /* read */
-	[64] = FILE_WRITE,	    /* write */
-	[65] = FILE_READ,	    /* readv */
-	[66] = FILE_WRITE,	    /* writev */
-	[67] = FILE_READ,	    /* pread64 */
-	[68] = FILE_WRITE,	    /* pwrite64 */
-	[69] = FILE_READ,	    /* preadv */
-	[70] = FILE_WRITE,	    /* pwritev */
-	[71] = COPIES_1_0,	    /* sendfile */
-	[76] = COPIES_0_2,	    /* splice */
-	[82] = FILE_FSYNC,	    /* fsync */
-	[83] = FILE_FSYNC,	    /* fdatasync */
-	[84] = FILE_FSYNC,	    /* sync_file_range */
-	[265] = OPENS,		    /* open_by_handle_at */
-	[285] = COPIES_0_2,	    /* copy_file_range */
-	[286] = FILE_READ,	    /* preadv2 */
-	[287] = FILE_WRITE,	    /* pwritev2 */
-	[437] = OPENS,		    /* openat2 */
-	COMPAT(3) = FILE_READ,	    /* read */
-	COMPAT(4) = FILE_WRITE,	    /* write */
-	COMPAT(5) = OPENS,	    /* open */
-	COMPAT(8) = OPENS,	    /* creat */
-	COMPAT(118) = FILE_FSYNC,   /* fsync */
-	COMPAT(145) = FILE_READ,    /* readv */
-	COMPAT(146) = FILE_WRITE,   /* writev */
-	COMPAT(148) = FILE_FSYNC,   /* fdatasync */
-	COMPAT(180) = FILE_READ,    /* pread64 */
-	COMPAT(181) = FILE_WRITE,   /* pwrite64 */
-	COMPAT(187) = COPIES_1_0,   /* sendfile */
-	COMPAT(239) = COPIES_1_0,   /* sendfile64 */
-	COMPAT(322) = OPENS,	    /* openat */
-	COMPAT(340) = COPIES_0_2,   /* splice */
-	COMPAT(341) = FILE_FSYNC,   /* sync_file_range2 */
-	COMPAT(361) = FILE_READ,    /* preadv */
-	COMPAT(362) = FILE_WRITE,   /* pwritev */
-	COMPAT(371) = OPENS,	    /* open_by_handle_at */
-	COMPAT(391) = COPIES_0_2,   /* copy_file_range */
-	COMPAT(392) = FILE_READ,    /* preadv2 */
-	COMPAT(393) = FILE_WRITE,   /* pwritev2 */
-	COMPAT(437) = OPENS,	    /* openat2 */
+	[56] = OPENS, /* openat */
+	[63] = FILE_READ, /* read */
+	[64] = FILE_WRITE, /* write */
+	[65] = FILE_READ, /* readv */
+	[66] = FILE_WRITE, /* writev */
+	[67] = FILE_READ, /* pread64 */
+	[68] = FILE_WRITE, /* pwrite64 */
+	[69] = FILE_READ, /* preadv */
+	[70] = FILE_WRITE, /* pwritev */
+	[71] = COPIES_1_0, /* sendfile */
+	[76] = COPIES_0_2, /* splice */
+	[82] = FILE_FSYNC, /* fsync */
+	[83] = FILE_FSYNC, /* fdatasync */
+	[84] = FILE_FSYNC, /* sync_file_range */
+	[265] = OPENS, /* open_by_handle_at */
+	[285] = COPIES_0_2, /* copy_file_range */
+	[286] = FILE_READ, /* preadv2 */
+	[287] = FILE_WRITE, /* pwritev2 */
+	[437] = OPENS, /* openat2 */
 #endif
 };
 
-/* 0: none of ours. Most calls end here. */
-static __always_inline u32 call_of(struct task_struct *task, struct pt_regs *regs)
+static const u8 compat_calls[SYSCALL_NUMBERS] = {
+#if defined(__TARGET_ARCH_x86)
+	[3] = FILE_READ, /* read */
+	[4] = FILE_WRITE, /* write */
+	[5] = OPENS, /* open */
+	[8] = OPENS, /* creat */
+	[118] = FILE_FSYNC, /* fsync */
+	[145] = FILE_READ, /* readv */
+	[146] = FILE_WRITE, /* writev */
+	[148] = FILE_FSYNC, /* fdatasync */
+	[180] = FILE_READ, /* pread64 */
+	[181] = FILE_WRITE, /* pwrite64 */
+	[187] = COPIES_1_0, /* sendfile */
+	[239] = COPIES_1_0, /* sendfile64 */
+	[295] = OPENS, /* openat */
+	[313] = COPIES_0_2, /* splice */
+	[314] = FILE_FSYNC, /* sync_file_range */
+	[333] = FILE_READ, /* preadv */
+	[334] = FILE_WRITE, /* pwritev */
+	[342] = OPENS, /* open_by_handle_at */
+	[377] = COPIES_0_2, /* copy_file_range */
+	[378] = FILE_READ, /* preadv2 */
+	[379] = FILE_WRITE, /* pwritev2 */
+	[437] = OPENS, /* openat2 */
+#elif defined(__TARGET_ARCH_arm64)
+	[3] = FILE_READ, /* read */
+	[4] = FILE_WRITE, /* write */
+	[5] = OPENS, /* open */
+	[8] = OPENS, /* creat */
+	[118] = FILE_FSYNC, /* fsync */
+	[145] = FILE_READ, /* readv */
+	[146] = FILE_WRITE, /* writev */
+	[148] = FILE_FSYNC, /* fdatasync */
+	[180] = FILE_READ, /* pread64 */
+	[181] = FILE_WRITE, /* pwrite64 */
+	[187] = COPIES_1_0, /* sendfile */
+	[239] = COPIES_1_0, /* sendfile64 */
+	[322] = OPENS, /* openat */
+	[340] = COPIES_0_2, /* splice */
+	[341] = FILE_FSYNC, /* sync_file_range2 */
+	[361] = FILE_READ, /* preadv */
+	[362] = FILE_WRITE, /* pwritev */
+	[371] = OPENS, /* open_by_handle_at */
+	[391] = COPIES_0_2, /* copy_file_range */
+	[392] = FILE_READ, /* preadv2 */
+	[393] = FILE_WRITE, /* pwritev2 */
+	[437] = OPENS, /* openat2 */
+#endif
+};
+
+/* 0: none of ours. Most calls end here, before anything is asked about the task. */
+static __always_inline bool is_none(struct pt_regs *regs)
 {
 	u32 number = syscall_raw_number(regs);
 
-	if (number >= SYSCALL_NUMBERS)
-		return 0;
-	if (syscall_is_compat(task))
-		number += SYSCALL_NUMBERS;
-	return calls[number & (CALLS - 1)];
+	return number >= SYSCALL_NUMBERS || !(calls[number] | compat_calls[number]);
+}
+
+static __always_inline u32 call_of(struct pt_regs *regs, bool compat)
+{
+	u32 number = syscall_raw_number(regs) & (SYSCALL_NUMBERS - 1);
+
+	return compat ? compat_calls[number] : calls[number];
+}
+
+static __always_inline bool is_on_one_file(u32 call)
+{
+	return !(call & (CALL_RETURNS_FD | CALL_COPIES));
 }
 
 /* include/uapi/linux/magic.h, and stat.h */
@@ -252,19 +264,49 @@ static __always_inline bool is_made_up(unsigned long magic)
 #define MODE_TYPE    0170000
 #define MODE_REGULAR 0100000
 
-static __always_inline bool is_regular(struct task_struct *task, u32 fd)
+/*
+ * A descriptor's file lies behind an array of pointers, where plain loads end. Since 6.2 a cast, which
+ * the verifier turns into nothing, lets them go on; the alternative is a helper call for each.
+ */
+extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym __weak;
+
+enum special_kfunc_type {
+	KF_bpf_rdonly_cast,
+};
+
+#define cast_to(type, address)                                                                     \
+	((type *)bpf_rdonly_cast((const void *)(address), bpf_core_type_id_kernel(type)))
+
+/* thread_info is only a type that begins with a word. */
+static __always_inline bool is_regular_by_cast(struct file **at)
 {
-	struct fdtable *table = ((struct task_struct___file *)task)->files->fdt;
-	struct file **files = table->fd;
+	unsigned long address = cast_to(struct thread_info, at)->flags;
+	struct inode *inode = cast_to(struct file, address)->f_inode;
+
+	return address && (inode->i_mode & MODE_TYPE) == MODE_REGULAR && !is_made_up(inode->i_sb->s_magic);
+}
+
+static __always_inline bool is_regular_by_helper(struct file **at)
+{
 	struct file *file;
 	struct inode *inode;
 
-	if (fd >= table->max_fds || bpf_probe_read_kernel(&file, sizeof(file), files + fd) || !file)
+	if (bpf_probe_read_kernel(&file, sizeof(file), at) || !file)
 		return false;
 	inode = BPF_CORE_READ(file, f_inode);
-	if ((BPF_CORE_READ(inode, i_mode) & MODE_TYPE) != MODE_REGULAR)
+	return (BPF_CORE_READ(inode, i_mode) & MODE_TYPE) == MODE_REGULAR &&
+	       !is_made_up(BPF_CORE_READ(inode, i_sb, s_magic));
+}
+
+static __always_inline bool is_regular(struct task_struct *task, u32 fd)
+{
+	struct fdtable *table = ((struct task_struct___file *)task)->files->fdt;
+
+	if (fd >= table->max_fds)
 		return false;
-	return !is_made_up(BPF_CORE_READ(inode, i_sb, s_magic));
+	if (bpf_core_enum_value_exists(enum special_kfunc_type, KF_bpf_rdonly_cast))
+		return is_regular_by_cast(table->fd + fd);
+	return is_regular_by_helper(table->fd + fd);
 }
 
 static __always_inline void file_add(const struct file_key *key, u32 operation, u64 bytes)
@@ -308,7 +350,8 @@ static __noinline int duration_add(const struct file_key *file, u32 operation, u
 	return 0;
 }
 
-static __always_inline void operation_add(struct task_struct *task, u32 operation, long ret, u64 start_ns)
+static __always_inline void operation_add(struct task_struct *task, u32 operation, long ret,
+					  u64 start_ns)
 {
 	struct file_key key;
 	u32 error = syscall_error(ret);
@@ -322,8 +365,8 @@ static __always_inline void operation_add(struct task_struct *task, u32 operatio
 		duration_add(&key, operation, start_ns);
 }
 
-/* Takes it back: a call that never began (a filter refused it) must not find another's. */
-static __always_inline u64 start_take(struct task_struct *task)
+/* 0: the call began before the hook was attached, or never (a filter refused it). */
+static __noinline u64 start_take(struct task_struct *task)
 {
 	u64 *start = bpf_task_storage_get(&starts, task, NULL, 0), ns;
 
@@ -337,11 +380,17 @@ static __always_inline u64 start_take(struct task_struct *task)
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 call = call_of(task, regs);
+	struct task_struct *task;
+	bool compat;
+	u32 call;
 	u64 *start;
 
-	if (!call)
+	if (is_none(regs))
+		return 0;
+	task = bpf_get_current_task_btf();
+	compat = syscall_is_compat(task);
+	call = call_of(regs, compat);
+	if (!call || (is_on_one_file(call) && !is_regular(task, syscall_argument_0(regs, compat))))
 		return 0;
 	start = bpf_task_storage_get(&starts, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (start)
@@ -349,38 +398,46 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	return 0;
 }
 
-/* A failed open has no file that could be looked at: counted whatever it was meant for. */
+/* From one descriptor to another, either of which may be a file. */
+static __always_inline void copy_add(struct task_struct *task, struct pt_regs *regs, bool compat, u32 call,
+				     long ret)
+{
+	u32 first = syscall_argument_0(regs, compat);
+	u32 in = call & CALL_IN_0 ? first : syscall_argument_1(regs, compat);
+	u32 out = call & CALL_IN_0 ? syscall_argument_2(regs, compat) : first;
+	u64 start_ns = duration ? start_take(task) : 0;
+
+	if (is_regular(task, in))
+		operation_add(task, FILE_READ, ret, start_ns);
+	if (is_regular(task, out))
+		operation_add(task, FILE_WRITE, ret, start_ns);
+}
+
+/* A failed open has no file that could be looked at: it counts, whatever it was meant for. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 call = call_of(task, regs);
-	bool compat;
-	u64 start_ns;
+	struct task_struct *task;
+	bool compat, is_file;
+	u32 call;
 
-	if (!call)
+	if (is_none(regs))
 		return 0;
+	task = bpf_get_current_task_btf();
 	compat = syscall_is_compat(task);
-	start_ns = duration ? start_take(task) : 0;
-	if (syscall_restarts(ret))
+	call = call_of(regs, compat);
+	if (!call || syscall_restarts(ret))
 		return 0;
-	if (call & CALL_RETURNS_FD) {
-		if (syscall_error(ret) || is_regular(task, ret))
-			operation_add(task, FILE_OPEN, ret, start_ns);
-	} else if (call & CALL_OPERATION) {
-		if (is_regular(task, syscall_argument_0(regs, compat)))
-			operation_add(task, call, ret, start_ns);
-	} else {
-		bool first_is_in = call & CALL_IN_0;
-		u32 first = syscall_argument_0(regs, compat);
-		u32 in = first_is_in ? first : syscall_argument_1(regs, compat);
-		u32 out = first_is_in ? syscall_argument_2(regs, compat) : first;
-
-		if (is_regular(task, in))
-			operation_add(task, FILE_READ, ret, start_ns);
-		if (is_regular(task, out))
-			operation_add(task, FILE_WRITE, ret, start_ns);
+	if (call & CALL_COPIES) {
+		copy_add(task, regs, compat, call, ret);
+		return 0;
 	}
+	if (is_on_one_file(call))
+		is_file = is_regular(task, syscall_argument_0(regs, compat));
+	else
+		is_file = syscall_error(ret) || is_regular(task, ret);
+	if (is_file)
+		operation_add(task, call & CALL_OPERATION, ret, duration ? start_take(task) : 0);
 	return 0;
 }
 

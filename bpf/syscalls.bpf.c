@@ -128,32 +128,35 @@ static __noinline int syscall_time(struct task_struct *task, u32 syscall, bool r
 	return duration_add(task, syscall, ns);
 }
 
+/* What is to be seen of a result that is no plain success. False: nothing yet. */
+static __always_inline bool has_ended(u32 syscall, long ret, u32 *ret_error)
+{
+	if (syscall_is_birth(syscall, ret))
+		return false;
+	if (!syscall_restarts(ret)) {
+		*ret_error = syscall_error(ret);
+		return true;
+	}
+	if (SYSCALL_RESULT_STAYS || ret == -SYSCALL_ERESTARTNOINTR)
+		return false;
+	*ret_error = SYSCALL_EINTR;
+	return true;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct syscall_key key = {};
+	struct syscall_key key;
 	struct syscall_value *value;
-	bool restarts;
 
-	key.syscall = syscall_number(task, regs);
-	/* It forgets its own number on the way; a call that a debugger or a fool numbers -1 is ENOSYS. */
-	if (syscall_raw_number(regs) == -1 && ret != -SYSCALL_ENOSYS) {
-		key.syscall = SYSCALL_SIGRETURN | (key.syscall & SYSCALL_COMPAT);
-		ret = 0;
-	}
-	restarts = syscall_restarts(ret);
+	key.syscall = syscall_number_at_exit(task, regs, &ret);
+	key.error = 0;
 	if (is_timed(key.syscall))
-		syscall_time(task, key.syscall, restarts);
-	if (restarts) {
-		if (SYSCALL_RESULT_STAYS || ret == -SYSCALL_ERESTARTNOINTR)
-			return 0;
-		ret = -SYSCALL_EINTR;
-	}
-	if (syscall_is_birth(key.syscall, ret))
+		syscall_time(task, key.syscall, syscall_restarts(ret));
+	if (ret <= 0 && !has_ended(key.syscall, ret, &key.error))
 		return 0;
 	owner_of_task(&key.owner, task);
-	key.error = syscall_error(ret);
 	if (key.error == SYSCALL_EINTR) {
 		interrupted_add(&key);
 		return 0;

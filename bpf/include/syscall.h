@@ -123,6 +123,27 @@ static __always_inline u32 syscall_number(struct task_struct *task, struct pt_re
 	return number;
 }
 
+/*
+ * The same at sys_exit. rt_sigreturn() forgets its own number on the way, and what it returns is no
+ * result; where a debugger or a fool has put -1, the result is ENOSYS.
+ */
+static __always_inline u32 syscall_number_at_exit(struct task_struct *task, struct pt_regs *regs, long *ret)
+{
+	u32 number = syscall_raw_number(regs);
+
+	if (number >= SYSCALL_NUMBERS) {
+		if (number == -1u && *ret != -SYSCALL_ENOSYS) {
+			number = SYSCALL_SIGRETURN;
+			*ret = 0;
+		} else {
+			number = SYSCALL_UNKNOWN;
+		}
+	}
+	if (syscall_is_compat(task))
+		number |= SYSCALL_COMPAT;
+	return number;
+}
+
 /* A child's first way out of the kernel looks like a second return of its parent's clone(): 0. */
 static __always_inline bool syscall_is_birth(u32 number, long ret)
 {
