@@ -9,8 +9,8 @@
 #include "label.h"
 
 /* What lbl_syscall holds beside the numbers of the machine's own ABI. */
-#define SYSCALL_COMPAT	0x80000000u /* added to the number of a call of 32-bit code: another table of numbers */
-#define SYSCALL_UNKNOWN 0x7fffffffu /* numbers that no kernel knows (and x32), all in one */
+#define SYSCALL_COMPAT	0x80000000u /* added to the number of a call of 32-bit code: "compat_read" */
+#define SYSCALL_UNKNOWN 0x7fffffffu /* numbers that no kernel has (and x32), all in one: "unknown" */
 #define SYSCALL_NUMBERS 512	    /* those of a kernel end below: 470 in 6.18 */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
