@@ -32,20 +32,16 @@ enum table_state { TABLE_FREE, TABLE_FILLING, TABLE_LIVE, TABLE_REMOVED };
 
 #define table_add(where, what) ((void)__sync_fetch_and_add((where), (what)))
 
-/*
- * A word times an odd constant, summed up, the top bits taken: all bits of all words reach them, and the
- * multiplications do not wait for each other. n_words is at most 6.
- */
 static __always_inline u32 table_hash(const u64 *word, u32 n_words)
 {
-	const u64 odd[] = { 0x9e3779b97f4a7c15ull, 0xc2b2ae3d27d4eb4full, 0xff51afd7ed558ccdull,
-			    0x9fb21c651e98df25ull, 0xd6e8feb86659fd93ull, 0xa0761d6478bd642full };
-	u64 hash = 0;
+	u64 hash = 0x9e3779b97f4a7c15ull;
 
 #pragma unroll
-	for (u32 i = 0; i < n_words; i++)
-		hash += word[i] * odd[i];
-	return (hash ^ hash >> 29) >> 32;
+	for (u32 i = 0; i < n_words; i++) {
+		hash = (hash ^ word[i]) * 0x9fb21c651e98df25ull;
+		hash ^= hash >> 29;
+	}
+	return hash >> 32;
 }
 
 static __always_inline bool table_equal(const u64 *left, const u64 *right, u32 n_words)
