@@ -19,7 +19,7 @@ enum { FILE_BYTES = 1 << 20, CHILDREN = 200, THREADS = 4 };
 static struct {
 	long read, read_bytes, read_EBADF, read_EFAULT;
 	long write, write_bytes, write_EBADF, write_EFAULT;
-	long open, open_ENOENT, open_EACCES, open_EEXIST;
+	long open, open_ENOENT, open_EACCES, open_EEXIST, open_EINVAL;
 	long fsync;
 } done;
 
@@ -267,8 +267,11 @@ static void use_device(int fd)
 
 	workload_check(!fsync(fd));
 	done.fsync++;
-	if (direct < 0)
+	if (direct < 0) {
+		workload_check(errno == EINVAL);
+		done.open_EINVAL++;
 		return;
+	}
 	done.open++;
 	for (int i = 0; i < 16; i++)
 		did_read(pread(direct, aligned, sizeof(aligned), (off_t)i << 16), sizeof(aligned));
@@ -321,9 +324,10 @@ int main(int argc, char **argv)
 	printf("{\"read\": %ld, \"read_bytes\": %ld, \"read_EBADF\": %ld, \"read_EFAULT\": %ld, "
 	       "\"write\": %ld, \"write_bytes\": %ld, \"write_EBADF\": %ld, \"write_EFAULT\": %ld, "
 	       "\"open\": %ld, \"open_ENOENT\": %ld, \"open_EACCES\": %ld, \"open_EEXIST\": %ld, "
-	       "\"fsync\": %ld}\n",
+	       "\"open_EINVAL\": %ld, \"fsync\": %ld}\n",
 	       done.read, done.read_bytes, done.read_EBADF, done.read_EFAULT, done.write,
 	       done.write_bytes, done.write_EBADF, done.write_EFAULT, done.open, done.open_ENOENT,
-	       done.open_EACCES, done.open_EEXIST, done.fsync);
+	       done.open_EACCES, done.open_EEXIST,
+	       done.open_EINVAL, done.fsync);
 	return 0;
 }
