@@ -46,11 +46,12 @@ static __always_inline u32 table_hash(const u64 *word, u32 n_words)
 
 static __always_inline bool table_equal(const u64 *left, const u64 *right, u32 n_words)
 {
+	u64 difference = 0;
+
 #pragma unroll
 	for (u32 i = 0; i < n_words; i++)
-		if (left[i] != right[i])
-			return false;
-	return true;
+		difference |= left[i] ^ right[i];
+	return !difference;
 }
 
 /* Keeps the compiler from moving arithmetic on a looked-up pointer above its NULL check. */
@@ -124,8 +125,8 @@ static __always_inline bool table_equal(const u64 *left, const u64 *right, u32 n
                                                                                                    \
 	static __always_inline VALUE *NAME##_at(const KEY *key)                                    \
 	{                                                                                          \
-		u32 base = bpf_get_smp_processor_id() * NAME##_slots;                              \
-		u32 at = table_hash((const u64 *)key, sizeof(KEY) / 8) & (NAME##_slots - 1);       \
+		u32 slots = NAME##_slots, base = bpf_get_smp_processor_id() * slots;               \
+		u32 at = table_hash((const u64 *)key, sizeof(KEY) / 8) & (slots - 1);              \
 		struct NAME##_slot *slot = NAME##_slot_at(base + at);                              \
                                                                                                    \
 		if (!slot)                                                                         \

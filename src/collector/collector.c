@@ -66,7 +66,13 @@ static int open_object(struct collector *collector, struct diag *diag)
 			 err == -ENOENT ? "; a collector is a pair of NAME.conf and NAME.bpf.o" : strerror(-err));
 		return 0;
 	}
-	collector->btf = btf__parse(collector->object_path, NULL);
+	/* libbpf's copy: in the file itself the variables' offsets are still 0. */
+	if (bpf_object__btf(collector->object)) {
+		uint32_t size;
+		const void *raw = btf__raw_data(bpf_object__btf(collector->object), &size);
+
+		collector->btf = raw ? btf__new(raw, size) : NULL;
+	}
 	if (!collector->btf) {
 		diag_add(diag, collector->object_path, 0, "has no type information (BTF); compile it with clang -g");
 		return 0;

@@ -24,6 +24,14 @@ static const char *const syscall_names[] = {
 #include "syscall-names.h" /* made at build time from the C library's list */
 };
 
+static const char *const syscall_names_32[] = {
+#include "syscall-names-32.h"
+};
+
+/* bpf/include/syscall.h */
+#define SYSCALL_COMPAT	0x80000000u
+#define SYSCALL_UNKNOWN 0x7fffffffu
+
 const char *label_syscall_name(uint32_t number)
 {
 	return number < ARRAY_SIZE(syscall_names) ? syscall_names[number] : NULL;
@@ -141,12 +149,19 @@ static int add_syscall(const struct label_context *context, const struct field *
 		       const void *raw, struct attributes *attributes)
 {
 	uint32_t number = (uint32_t)shape_load(raw, field->size_bytes);
+	bool is_compat = number & SYSCALL_COMPAT;
 	const char *known = label_syscall_name(number);
-	char text[32];
+	char text[64];
 
+	number &= ~SYSCALL_COMPAT;
+	if (is_compat)
+		known = number < ARRAY_SIZE(syscall_names_32) ? syscall_names_32[number] : NULL;
+	if (number == SYSCALL_UNKNOWN)
+		known = "unknown";
 	if (known)
-		return add_text(attributes, name, known);
-	snprintf(text, sizeof(text), "%" PRId32, (int32_t)number);
+		snprintf(text, sizeof(text), "%s%s", is_compat ? "compat_" : "", known);
+	else
+		snprintf(text, sizeof(text), "%s%" PRIu32, is_compat ? "compat_" : "", number);
 	return add_text(attributes, name, text);
 }
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/*
+ * A system call as the hooks sys_enter and sys_exit see it, on each machine: its number, its arguments
+ * and what its result means. All that is odd about the two hooks is dealt with here.
+ */
+
+#include "label.h"
+
+/* What lbl_syscall holds beside the numbers of the machine's own ABI. */
+#define SYSCALL_COMPAT	0x80000000u /* added to the number of a call of 32-bit code: "compat_read" */
+#define SYSCALL_UNKNOWN 0x7fffffffu /* numbers that no kernel has (and x32), all in one: "unknown" */
+#define SYSCALL_NUMBERS 512	    /* those of a kernel end below: 470 in 6.18 */
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct thread_info {
+	unsigned long flags;
+	u32 status; /* x86 */
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long bx, cx, dx, si, di, bp, r8, r10, ax, orig_ax;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	u64 regs[31];
+	u64 orig_x0;
+	s32 syscallno;
+};
+#endif
+
+struct task_struct___thread {
+	struct thread_info thread_info;
+};
+
+#pragma clang attribute pop
+
+#define syscall_thread_(task) (((struct task_struct___thread *)(task))->thread_info)
+
+#if defined(__TARGET_ARCH_x86)
+
+#define SYSCALL_CLONE	     56 /* fork and vfork follow */
+#define SYSCALL_VFORK	     58
+#define SYSCALL_CLONE3	     435
+#define SYSCALL_SIGRETURN    15
+#define SYSCALL_COMPAT_FORK  2
+#define SYSCALL_COMPAT_CLONE 120
+#define SYSCALL_COMPAT_VFORK 190
+
+/* arch/x86/include/asm/thread_info.h: TS_COMPAT; set until after sys_exit. */
+#define syscall_is_compat(task) (syscall_thread_(task).status & 2)
+#define syscall_raw_number(regs) ((s32)(regs)->orig_ax)
+
+/* The result at sys_exit is in place until a signal is dealt with: RESTARTS may be judged there. */
+#define SYSCALL_RESULT_STAYS 1
+#define syscall_result(regs) ((long)(regs)->ax)
+
+#define syscall_argument_0(regs, compat) ((compat) ? (regs)->bx : (regs)->di)
+#define syscall_argument_1(regs, compat) ((compat) ? (regs)->cx : (regs)->si)
+#define syscall_argument_2(regs, compat) ((regs)->dx)
+
+#elif defined(__TARGET_ARCH_arm64)
+
+#define SYSCALL_CLONE	     220
+#define SYSCALL_VFORK	     220
+#define SYSCALL_CLONE3	     435
+#define SYSCALL_SIGRETURN    139
+#define SYSCALL_COMPAT_FORK  2
+#define SYSCALL_COMPAT_CLONE 120
+#define SYSCALL_COMPAT_VFORK 190
+
+/* arch/arm64/include/asm/thread_info.h: TIF_32BIT */
+#define syscall_is_compat(task) (syscall_thread_(task).flags >> 22 & 1)
+#define syscall_raw_number(regs) ((regs)->syscallno)
+
+/* do_signal() prepares the restart before it takes a signal, so nothing can be judged later. */
+#define SYSCALL_RESULT_STAYS 0
+#define syscall_result(regs) ((long)(regs)->regs[0])
+
+#define syscall_argument_0(regs, compat) ((regs)->orig_x0)
+#define syscall_argument_1(regs, compat) ((regs)->regs[1])
+#define syscall_argument_2(regs, compat) ((regs)->regs[2])
+
+#else
+#error "the registers of this machine are not known here"
+#endif
+
+/* include/linux/errno.h: results that only the kernel itself sees. */
+enum {
+	SYSCALL_EINTR = 4,
+	SYSCALL_ENOSYS = 38,
+	SYSCALL_ERESTARTSYS = 512,
+	SYSCALL_ERESTARTNOINTR = 513,
+	SYSCALL_ERESTARTNOHAND = 514,
+	SYSCALL_ERESTART_RESTARTBLOCK = 516,
+};
+
+/* The call has not ended: a signal is pending, and then it starts anew or returns EINTR. */
+static __always_inline bool syscall_restarts(long ret)
+{
+	return (u64)(-ret - SYSCALL_ERESTARTSYS) <=
+	       SYSCALL_ERESTART_RESTARTBLOCK - SYSCALL_ERESTARTSYS;
+}
+
+/* errno, 0 for success: only -4095..-1 are errors (mmap returns addresses). */
+static __always_inline u32 syscall_error(long ret)
+{
+	return (u64)ret >= (u64)-4095l ? -ret : 0;
+}
+
+/* The number for lbl_syscall. */
+static __always_inline u32 syscall_number(struct task_struct *task, struct pt_regs *regs)
+{
+	u32 number = syscall_raw_number(regs);
+
+	if (number >= SYSCALL_NUMBERS)
+		number = SYSCALL_UNKNOWN;
+	if (syscall_is_compat(task))
+		number |= SYSCALL_COMPAT;
+	return number;
+}
+
+/*
+ * The same at sys_exit. rt_sigreturn() forgets its own number on the way, and what it returns is no
+ * result; where a debugger or a fool has put -1, the result is ENOSYS.
+ */
+static __always_inline u32 syscall_number_at_exit(struct task_struct *task, struct pt_regs *regs, long *ret)
+{
+	u32 number = syscall_raw_number(regs);
+
+	if (number >= SYSCALL_NUMBERS) {
+		if (number == -1u && *ret != -SYSCALL_ENOSYS) {
+			number = SYSCALL_SIGRETURN;
+			*ret = 0;
+		} else {
+			number = SYSCALL_UNKNOWN;
+		}
+	}
+	if (syscall_is_compat(task))
+		number |= SYSCALL_COMPAT;
+	return number;
+}
+
+/* A child's first way out of the kernel looks like a second return of its parent's clone(): 0. */
+static __always_inline bool syscall_is_birth(u32 number, long ret)
+{
+	if (ret)
+		return false;
+	if (number & SYSCALL_COMPAT)
+		return number == (SYSCALL_COMPAT | SYSCALL_COMPAT_CLONE) ||
+		       number == (SYSCALL_COMPAT | SYSCALL_COMPAT_FORK) ||
+		       number == (SYSCALL_COMPAT | SYSCALL_COMPAT_VFORK) ||
+		       number == (SYSCALL_COMPAT | SYSCALL_CLONE3);
+	return number - SYSCALL_CLONE <= SYSCALL_VFORK - SYSCALL_CLONE || number == SYSCALL_CLONE3;
+}

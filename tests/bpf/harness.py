@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counted workloads against the running kernel.
+
+A test runs a workload that knows what it did, counts it with `bpfpush once`, and compares exact figures:
+
+    class SyscallsTest(unittest.TestCase):
+        def test_calls_are_counted(self):
+            with Cgroup('calls') as cgroup:
+                seen = once(['syscalls'], [workload('syscall'), cgroup.procs, '1000'])
+                mine = seen.of(cgroup)
+                self.assertEqual(mine.total('bpfpush.syscall.count', **{'error.type': 'ENOENT'}),
+                                 seen.expected['enoent'])
+
+    if __name__ == '__main__':
+        harness.main()
+
+Workloads are C programs, workload-NAME.c, listed in meson.build. They print what is to be expected as one
+JSON object on a line of stdout. What starts a program reads files and makes system calls too, so a workload
+that is counted to the last call enters its cgroup itself (workload.h), when all is prepared.
+
+Set by meson: BPFPUSH, the agent; BPFPUSH_WORKLOADS, the directory of the workloads.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+OWNER = 'process.linux.cgroup'
+SKIP_STATUS = 77
+ANY = object()
+
+
+def agent():
+    return os.environ.get('BPFPUSH', 'build/bpfpush')
+
+
+def workload(name):
+    """The path of the program built from workload-NAME.c."""
+    return os.path.join(os.environ.get('BPFPUSH_WORKLOADS', 'build/tests/bpf'), 'workload-' + name)
+
+
+def cgroup_root():
+    """Where cgroup2 is mounted: beside cgroup1 (hybrid), or alone. None: nowhere."""
+    for place in ('/sys/fs/cgroup/unified', '/sys/fs/cgroup'):
+        if os.path.exists(os.path.join(place, 'cgroup.controllers')):
+            return place
+    return None
+
+
+class Cgroup:
+    """A cgroup of the test's own, removed at the end; what still lives in it is killed."""
+
+    def __init__(self, name):
+        self.path = '/bpfpush-test-%s-%d' % (name, os.getpid())  # as in the attribute process.linux.cgroup
+        self.directory = cgroup_root() + self.path
+
+    def __enter__(self):
+        os.mkdir(self.directory)
+        return self
+
+    def __exit__(self, *error):
+        for _ in range(200):
+            for pid in self.pids():
+                os.kill(pid, 9)
+            try:
+                os.rmdir(self.directory)
+                return
+            except OSError:
+                time.sleep(0.01)
+        raise RuntimeError('%s is still busy' % self.directory)
+
+    def path_of(self, file):
+        return os.path.join(self.directory, file)
+
+    @property
+    def procs(self):
+        """The file that a process writes "0" to, to move in."""
+        return self.path_of('cgroup.procs')
+
+    def pids(self):
+        with open(self.procs) as file:
+            return [int(line) for line in file]
+
+    def enter(self):
+        """For preexec_fn: moves the calling process in."""
+        with open(self.procs, 'w') as file:
+            file.write('0')
+
+    def run(self, command, **options):
+        """subprocess.run() inside."""
+        return subprocess.run(command, preexec_fn=self.enter, **options)
+
+    def start(self, command, **options):
+        """subprocess.Popen() inside."""
+        return subprocess.Popen(command, preexec_fn=self.enter, **options)
+
+    def command(self, command):
+        """The command line that runs command inside, for once(): counted are its start and all it does."""
+        return [workload('enter'), self.procs] + [str(word) for word in command]
+
+
+class Points(list):
+    """Points as `--format=json` prints them, in order."""
+
+    expected = {}  # what the workload printed: all its objects in one
+    status = 0     # its exit status
+    stderr = ''    # its and the agent's
+
+    def select(self, name=None, **attributes):
+        """Those with this name and these attributes. None: must not be there; ANY: whatever it is."""
+        chosen = Points(point for point in self if _matches(point, name, attributes))
+        chosen.expected, chosen.status, chosen.stderr = self.expected, self.status, self.stderr
+        return chosen
+
+    def of(self, cgroup):
+        """Those of one Cgroup."""
+        return self.select(**{OWNER: cgroup.path})
+
+    def total(self, name=None, **attributes):
+        """The sum of the totals; of histograms a dict of count, sum and counts by upper bound."""
+        found = self.select(name, **attributes)
+        if any(point['kind'] == 'histogram' for point in found):
+            return _histogram(point['total'] for point in found)
+        return sum(point['value' if point['kind'] == 'gauge' else 'total'] for point in found)
+
+    def by(self, attribute, name=None, **attributes):
+        """{attribute's value: sum of totals}; None for points without it."""
+        values = {point['attributes'].get(attribute) for point in self.select(name, **attributes)}
+        return {value: self.total(name, **dict(attributes, **{attribute: value})) for value in values}
+
+
+def _matches(point, name, attributes):
+    if name is not None and point['name'] != name:
+        return False
+    for key, value in attributes.items():
+        if value is ANY:
+            if key not in point['attributes']:
+                return False
+        elif point['attributes'].get(key) != value:
+            return False
+    return True
+
+
+def _histogram(totals):
+    whole = {'count': 0, 'sum': 0, 'buckets': {}}
+    for total in totals:
+        whole['count'] += total['count']
+        whole['sum'] += total['sum']
+        for bound, count in zip(total['bounds'] + [float('inf')], total['counts']):
+            whole['buckets'][bound] = whole['buckets'].get(bound, 0) + count
+    return whole
+
+
+def points(points_, name=None, **attributes):
+    return Points(points_).select(name, **attributes)
+
+
+def total(points_, name=None, **attributes):
+    return Points(points_).total(name, **attributes)
+
+
+def config_text(params):
+    """{'fileio': {'duration': 'yes'}} as sections of a configuration."""
+    return ''.join('[collector %s]\n%s\n' % (name, ''.join('%s = %s\n' % item for item in keys.items()))
+                   for name, keys in params.items())
+
+
+def once(collectors, command=None, params=None, seconds=None, timeout=60, **options):
+    """Counts while command runs (or for seconds) and returns Points. params: {collector: {key: value}}."""
+    with tempfile.NamedTemporaryFile('w', prefix='bpfpush-test-', suffix='.conf') as config:
+        line = [agent(), 'once', '--format=json']
+        if params:
+            config.write(config_text(params))
+            config.flush()
+            line.append('--config=' + config.name)
+        if seconds is not None:
+            line.append('--for=%gs' % seconds)
+        line += list(collectors)
+        if command:
+            line += ['--'] + [str(word) for word in command]
+        done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=timeout, **options)
+    seen = Points()
+    seen.expected, seen.status, seen.stderr = {}, done.returncode, done.stderr
+    for text in done.stdout.splitlines():
+        if not text.startswith('{'):
+            continue
+        record = json.loads(text)
+        if 'collector' in record:
+            seen.append(record)
+        else:
+            seen.expected.update(record)
+    if done.returncode:
+        raise AssertionError('%s: exit status %d\n%s' % (' '.join(line), done.returncode, done.stderr))
+    return seen
+
+
+def missing():
+    """What this machine lacks for tests of this suite, as text; None when it has all."""
+    if os.geteuid() != 0:
+        return 'root: the tests attach programs to the kernel'
+    if not os.path.exists('/sys/kernel/btf/vmlinux'):
+        return '/sys/kernel/btf/vmlinux: a kernel with CONFIG_DEBUG_INFO_BTF'
+    if cgroup_root() is None:
+        return 'a mounted cgroup2 (at /sys/fs/cgroup or /sys/fs/cgroup/unified)'
+    return None
+
+
+def main():
+    lacks = missing()
+    if lacks:
+        print('skipped: needs %s' % lacks)
+        sys.exit(SKIP_STATUS)
+    unittest.main(verbosity=2)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""System calls: counted exactly, by name and error, whatever way they take through the kernel."""
+import unittest
+
+import harness
+from harness import ANY, Cgroup, once, workload
+
+COUNT = 'bpfpush.syscall.count'
+DURATION = 'bpfpush.syscall.duration'
+NAME = 'bpfpush.syscall.name'
+ERROR = 'error.type'
+
+
+class SyscallsTest(unittest.TestCase):
+    def run_workload(self, params=None):
+        with Cgroup('syscalls') as cgroup:
+            seen = once(['syscalls'], [workload('syscall'), cgroup.procs], {'syscalls': params or {}})
+            return seen.of(cgroup), seen.expected
+
+    def check_counts(self, mine, expected):
+        """Keys of expected are NAME or NAME_ERRNO; both must be there, and nothing beside them."""
+        for key in ('getsid', 'getsid_ESRCH', 'inotify_rm_watch_EBADF', 'unlinkat_ENOENT', 'mincore',
+                    'mremap_EINVAL', 'getpgid_EPERM', 'rt_sigsuspend_EINTR', 'clock_nanosleep_EINTR',
+                    'readv', 'rt_sigreturn', 'setitimer'):
+            name, _, error = key.partition('_E')
+            with self.subTest(key):
+                self.assertEqual(mine.total(COUNT, **{NAME: name, ERROR: 'E' + error if error else None}),
+                                 expected[key])
+
+    def test_calls_are_counted_by_name_and_error(self):
+        mine, expected = self.run_workload()
+        self.check_counts(mine, expected)
+
+    def test_calls_fail_only_with_the_errors_they_had(self):
+        mine, _ = self.run_workload()
+        errors = {(point['attributes'][NAME], point['attributes'][ERROR])
+                  for point in mine.select(COUNT, **{ERROR: ANY}) if point['total']}
+        self.assertEqual({pair for pair in errors if pair[1] != 'ENOSYS'}, {
+            ('getsid', 'ESRCH'), ('inotify_rm_watch', 'EBADF'), ('unlinkat', 'ENOENT'), ('mremap', 'EINVAL'),
+            ('getpgid', 'EPERM'), ('rt_sigsuspend', 'EINTR'), ('clock_nanosleep', 'EINTR')})
+
+    def test_a_birth_is_one_call_and_not_two(self):
+        mine, expected = self.run_workload()
+        # raw clone() of the children, and one fork() each for the two tests that change a process
+        self.assertEqual(mine.total(COUNT, **{NAME: 'clone', ERROR: None}), expected['clone'] + 2)
+
+    def test_unknown_numbers_share_one_series(self):
+        mine, expected = self.run_workload()
+        self.assertEqual(mine.total(COUNT, **{NAME: 'unknown', ERROR: 'ENOSYS'}), expected['unknown_ENOSYS'])
+        self.assertEqual(len(mine.select(COUNT, **{ERROR: 'ENOSYS'})), 1)
+
+    def test_calls_of_32_bit_code_are_not_taken_for_others(self):
+        mine, expected = self.run_workload()
+        if not expected['compat']:
+            self.skipTest('the kernel runs no 32-bit code')
+        # 147 is getsid there and sched_get_priority_min here
+        self.assertEqual(mine.select(COUNT, **{NAME: 'sched_get_priority_min'}), [])
+        self.assertEqual(mine.total(COUNT, **{NAME: 'compat_getsid'}), expected['compat'])
+
+    def test_only_chosen_calls_are_timed(self):
+        mine, expected = self.run_workload({'duration': 'getsid, clock_nanosleep, rt_sigreturn'})
+        self.check_counts(mine, expected)
+        self.assertEqual({point['attributes'][NAME] for point in mine.select(DURATION)},
+                         {'getsid', 'clock_nanosleep', 'rt_sigreturn'})
+        self.assertEqual(mine.total(DURATION, **{NAME: 'getsid'})['count'],
+                         expected['getsid'] + expected['getsid_ESRCH'])
+        self.assertEqual(mine.total(DURATION, **{NAME: 'rt_sigreturn'})['count'], expected['rt_sigreturn'])
+
+    def test_interrupted_calls_have_lasted_until_the_signal(self):
+        mine, expected = self.run_workload({'duration': 'clock_nanosleep, readv'})
+        slept = mine.total(DURATION, **{NAME: 'clock_nanosleep'})
+        # a timer of 3 ms ends each; at the first its start, and at any a busy machine, shift it
+        self.assertEqual(slept['count'], expected['clock_nanosleep_EINTR'])
+        self.assertGreater(slept['sum'], 0.001 * slept['count'])
+        self.assertEqual(mine.total(DURATION, **{NAME: 'readv'})['count'], expected['readv'])
+
+    def test_all_times_every_call(self):
+        mine, _ = self.run_workload({'duration': 'all'})
+        for name in ('getsid', 'getpgid', 'mincore', 'setitimer', 'readv', 'wait4'):
+            with self.subTest(name):
+                refused = mine.total(COUNT, **{NAME: name, ERROR: 'EPERM'})  # never began
+                timed = mine.total(DURATION, **{NAME: name})
+                self.assertEqual(timed and timed['count'], mine.total(COUNT, **{NAME: name}) - refused)
+
+    def test_a_process_has_its_own_numbers_on_request(self):
+        mine, expected = self.run_workload({'per_process': 'yes'})
+        by_process = mine.by('process.pid', COUNT, **{NAME: 'getsid', ERROR: None})
+        self.assertEqual(sum(by_process.values()), expected['getsid'])
+        self.assertEqual(len(by_process), 1 + expected['clone'])
+        self.assertEqual(sorted(by_process.values())[-1],
+                         expected['getsid'] - expected['clone'] * 3)
+        names = {point['attributes']['process.executable.name'] for point in mine.select(COUNT)}
+        self.assertEqual(names, {'workload-syscall'})
+
+    def test_a_parallel_cgroup_does_not_mix_in(self):
+        with Cgroup('other') as other:
+            with Cgroup('syscalls') as cgroup:
+                busy = other.start([workload('syscall'), other.procs], stdout=-3)
+                seen = once(['syscalls'], [workload('syscall'), cgroup.procs])
+                busy.wait()
+                self.check_counts(seen.of(cgroup), seen.expected)
+
+
+if __name__ == '__main__':
+    harness.main()

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What all workloads need. A workload does what it was told, counts it by itself and prints the figures
+ * to be expected as one JSON object. Whatever goes wrong ends it with status 1 and a message: a workload
+ * that did less than it says would make a test fail for the wrong reason.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define workload_check(condition)                                                                  \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition,         \
+				strerror(errno));                                                  \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/*
+ * Moves this process into the cgroup of this descriptor, which workload_open_cgroup() gave. The one call
+ * that is counted there and that the workload did not mean is this write itself: it returns inside.
+ */
+static inline void workload_enter(int procs)
+{
+	workload_check(write(procs, "0", 1) == 1);
+}
+
+static inline int workload_open_cgroup(const char *procs)
+{
+	int fd = open(procs, O_WRONLY | O_CLOEXEC);
+
+	workload_check(fd >= 0);
+	return fd;
+}
