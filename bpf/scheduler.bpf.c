@@ -62,20 +62,40 @@ static __always_inline void usages_begin(struct task_struct *task)
 	bpf_task_storage_get(&usages, task, &seen, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Ends the wait of next, and returns how long it was. */
-static __always_inline u64 wait_end(struct task_struct *next, u64 queued)
+static __always_inline void wait_add(struct task_struct *task, u64 wait_ns)
 {
-	u64 part = next->se.cfs_rq->rq->clock - queued;
-	u64 waited = next->sched_info.run_delay + part;
+	struct hist_time *waits;
+	struct owner owner;
+
+	owner.cgroup = task->cgroups->dfl_cgrp->kn->id;
+	owner.process = per_process ? process_id(task) : 0; /* its name is taken where its usage is */
+	waits = run_queue_at(&owner);
+	if (waits)
+		hist_time_add(waits, wait_ns);
+}
+
+static __always_inline void wait_end(struct task_struct *next, u64 queued)
+{
+	u64 wait = next->se.cfs_rq->rq->clock - queued;
+	u64 waited = next->sched_info.run_delay + wait;
 	struct usages_seen *seen;
-	u64 wait;
 
 	seen = bpf_task_storage_get(&usages, next, NULL, 0);
-	if (!seen)
-		return part;
-	wait = waited - seen->waited_ns;
-	seen->waited_ns = waited;
-	return wait;
+	if (seen) {
+		wait = waited - seen->waited_ns;
+		seen->waited_ns = waited;
+	}
+	wait_add(next, wait);
+}
+
+/* A switch that was not reported has its wait added to the task's next one; a dead task has none. */
+static __noinline int wait_settle(struct task_struct *dead)
+{
+	struct usages_seen *seen = bpf_task_storage_get(&usages, dead, NULL, 0);
+
+	if (seen && seen->waited_ns != dead->sched_info.run_delay)
+		wait_add(dead, dead->sched_info.run_delay - seen->waited_ns);
+	return 0;
 }
 
 SEC("iter/task")
@@ -109,19 +129,13 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	u64 queued = next->sched_info.last_queued, wait;
-	struct hist_time *waits;
-	struct owner owner;
+	u64 queued = next->sched_info.last_queued;
 
-	if (task_is_dead(prev))
+	if (task_is_dead(prev)) {
 		usages_end(prev);
-	if (!queued) /* the idle task */
-		return 0;
-	wait = wait_end(next, queued);
-	owner.cgroup = next->cgroups->dfl_cgrp->kn->id;
-	owner.process = per_process ? process_id(next) : 0; /* its name is taken where its usage is */
-	waits = run_queue_at(&owner);
-	if (waits)
-		hist_time_add(waits, wait);
+		wait_settle(prev);
+	}
+	if (queued) /* not the idle task */
+		wait_end(next, queued);
 	return 0;
 }

@@ -29,8 +29,13 @@ struct kernfs_node {
 	u64 id; /* = inode number of the cgroup's directory (64-bit, since 5.5) */
 };
 
+struct cgroup_root {
+	int hierarchy_id; /* 0: v2 */
+};
+
 struct cgroup {
 	struct kernfs_node *kn;
+	struct cgroup_root *root;
 	int level;
 };
 

@@ -136,7 +136,7 @@ static __always_inline bool task_is_dead(struct task_struct *task)
 			NAME##_take(task, seen);                                                   \
 	}                                                                                          \
                                                                                                    \
-	static __always_inline void NAME##_now(struct task_struct *task)                           \
+	static __always_inline __attribute__((unused)) void NAME##_now(struct task_struct *task)   \
 	{                                                                                          \
 		struct NAME##_seen *seen = bpf_task_storage_get(&NAME, task, NULL, 0);             \
                                                                                                    \
