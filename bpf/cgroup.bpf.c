@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Keeps the path of every cgroup that is made, so that the agent can name one that is gone when it looks:
- * what has counted for a millisecond belongs to somebody too. The tracepoint carries the path; cgroups that
- * are older than this program are found in the file system.
+ * Keeps the path of every cgroup that is made, so that the agent can name one that is gone when it
+ * looks: what has counted for a millisecond belongs to somebody too. The tracepoint carries the
+ * path; cgroups that are older than this program are found in the file system.
  *
- * Only of the v2 hierarchy: each hierarchy of v1 numbers its cgroups anew. In v2 no cgroup is ever renamed.
+ * Only of the v2 hierarchy: each hierarchy of v1 numbers its cgroups anew. In v2 no cgroup is ever
+ * renamed.
  */
 #include "owner.h"
 #include "table.h"

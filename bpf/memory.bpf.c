@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Page faults are the kernel's own sums of each task (task.h): which fault was major is known only when it
- * is over, so no hook at its start can count it. They are final at sched_process_exit.
+ * Page faults are the kernel's own sums of each task (task.h): which fault was major is known only
+ * when it is over, so no hook at its start can count it. They are final at sched_process_exit.
  *
- * A reclaim stall is the time that a task spends freeing memory itself before it gets a page: because the
- * machine is short of it (direct reclaim), or because its cgroup has reached its limit (memcg reclaim).
- * kswapd's work is nobody's stall.
+ * A reclaim stall is the time that a task spends freeing memory itself before it gets a page:
+ * because the machine is short of it (direct reclaim), or because its cgroup has reached its limit
+ * (memcg reclaim). kswapd's work is nobody's stall.
  */
 #include "owner.h"
 #include "hist.h"
@@ -85,7 +85,8 @@ static __always_inline void oom_count(struct task_struct *task)
 		table_add(&value->kills, 1);
 }
 
-/* 6.9 and later: the task itself. Earlier kernels' verifier refuses it, and the next one is taken. */
+/* 6.9 and later: the task itself. Earlier kernels' verifier refuses it, and the next one is taken.
+ */
 SEC("tp_btf/mark_victim")
 int BPF_PROG(mark_victim__task, struct task_struct *task)
 {

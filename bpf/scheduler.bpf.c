@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Switches, CPU time and migrations are the kernel's own sums of each task (task.h). Only the distribution
- * of the waits for a CPU needs a hook, and that hook no clock: at a switch, the wait that ends is the run
- * queue's clock less last_queued, the same two values from which the kernel adds to run_delay just after.
+ * Switches, CPU time and migrations are the kernel's own sums of each task (task.h). Only the
+ * distribution of the waits for a CPU needs a hook, and that hook no clock: at a switch, the wait
+ * that ends is the run queue's clock less last_queued, the same two values from which the kernel
+ * adds to run_delay just after.
  *
- * A task that is moved while it waits has its wait added to run_delay in parts, one a queue. What run_delay
- * was when the task last came to a CPU is therefore kept with the task, so that a wait is one wait, and the
- * histograms' sum and count grow as run_delay and pcount in /proc/PID/schedstat do.
+ * A task that is moved while it waits has its wait added to run_delay in parts, one a queue. What
+ * run_delay was when the task last came to a CPU is therefore kept with the task, so that a wait is
+ * one wait, and the histograms' sum and count grow as run_delay and pcount in /proc/PID/schedstat
+ * do.
  */
 #include "owner.h"
 #include "hist.h"
@@ -68,7 +70,8 @@ static __always_inline void wait_add(struct task_struct *task, u64 wait_ns)
 	struct owner owner;
 
 	owner.cgroup = task->cgroups->dfl_cgrp->kn->id;
-	owner.process = per_process ? process_id(task) : 0; /* its name is taken where its usage is */
+	owner.process =
+		per_process ? process_id(task) : 0; /* its name is taken where its usage is */
 	waits = run_queue_at(&owner);
 	if (waits)
 		hist_time_add(waits, wait_ns);
@@ -88,7 +91,8 @@ static __always_inline void wait_end(struct task_struct *next, u64 queued)
 	wait_add(next, wait);
 }
 
-/* A switch that was not reported has its wait added to the task's next one; a dead task has none. */
+/* A switch that was not reported has its wait added to the task's next one; a dead task has none.
+ */
 static __noinline int wait_settle(struct task_struct *dead)
 {
 	struct usages_seen *seen = bpf_task_storage_get(&usages, dead, NULL, 0);
@@ -118,7 +122,8 @@ int BPF_PROG(task_newtask, struct task_struct *task)
 	return 0;
 }
 
-/* Before the parent is told: who waits for a process and then reads finds it counted but for its last switch. */
+/* Before the parent is told: who waits for a process and then reads finds it counted but for its
+ * last switch. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {

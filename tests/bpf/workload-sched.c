@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs children in a cgroup, and prints what /proc says of them once they are dead and before they are
- * reaped, when no number can change any more:
+ * Runs children in a cgroup, and prints what /proc says of them once they are dead and before they
+ * are reaped, when no number can change any more:
  *
  *     workload-sched CGROUP_DIRECTORY short N       N children that exit at once, one after another
  *     workload-sched CGROUP_DIRECTORY sleep N       one that sleeps N times
  *     workload-sched CGROUP_DIRECTORY contend N     N that compete for one CPU for 200 ms
  *     workload-sched CGROUP_DIRECTORY pingpong N    one that moves itself between two CPUs N times
- *     workload-sched CGROUP_DIRECTORY crowd N       N that compete for all CPUs for 300 ms, so that the
- *                                                   kernel moves them while they wait
+ *     workload-sched CGROUP_DIRECTORY crowd N       N that compete for all CPUs for 300 ms, so that
+ * the kernel moves them while they wait
  */
 #include <err.h>
 #include <fcntl.h>
@@ -146,15 +146,16 @@ static void schedstat(pid_t pid, uint64_t ret_value[3])
 
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
 	stream = fopen(path, "r");
-	if (!stream || fscanf(stream, "%" SCNu64 "%" SCNu64 "%" SCNu64, &ret_value[0], &ret_value[1],
-			      &ret_value[2]) != 3)
+	if (!stream || fscanf(stream, "%" SCNu64 "%" SCNu64 "%" SCNu64, &ret_value[0],
+			      &ret_value[1], &ret_value[2]) != 3)
 		err(1, "%s", path);
 	fclose(stream);
 }
 
 /*
- * A zombie is announced shortly before its last switch, which may be delayed by whoever preempts it: what
- * it has used is final when two looks 2 ms apart see it in no run queue and with the same number.
+ * A zombie is announced shortly before its last switch, which may be delayed by whoever preempts
+ * it: what it has used is final when two looks 2 ms apart see it in no run queue and with the same
+ * number.
  */
 static void settle(pid_t pid, uint64_t ret_value[3])
 {
@@ -221,7 +222,8 @@ int main(int argc, char **argv)
 	struct figures total = {};
 
 	if (argc != 4)
-		errx(1, "usage: workload-sched CGROUP_DIRECTORY short|sleep|contend|pingpong|crowd N");
+		errx(1,
+		     "usage: workload-sched CGROUP_DIRECTORY short|sleep|contend|pingpong|crowd N");
 	cgroup_fd = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (cgroup_fd < 0)
 		err(1, "%s", argv[1]);
