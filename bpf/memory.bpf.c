@@ -85,8 +85,7 @@ static __always_inline void oom_count(struct task_struct *task)
 		table_add(&value->kills, 1);
 }
 
-/* 6.9 and later: the task itself. Earlier kernels' verifier refuses it, and the next one is taken.
- */
+/* 6.9 and later: the task itself. An earlier kernel refuses this program and takes the next. */
 SEC("tp_btf/mark_victim")
 int BPF_PROG(mark_victim__task, struct task_struct *task)
 {

@@ -70,8 +70,7 @@ static __always_inline void wait_add(struct task_struct *task, u64 wait_ns)
 	struct owner owner;
 
 	owner.cgroup = task->cgroups->dfl_cgrp->kn->id;
-	owner.process =
-		per_process ? process_id(task) : 0; /* its name is taken where its usage is */
+	owner.process = per_process ? process_id(task) : 0; /* usages_add() keeps its name */
 	waits = run_queue_at(&owner);
 	if (waits)
 		hist_time_add(waits, wait_ns);
@@ -91,8 +90,7 @@ static __always_inline void wait_end(struct task_struct *next, u64 queued)
 	wait_add(next, wait);
 }
 
-/* A switch that was not reported has its wait added to the task's next one; a dead task has none.
- */
+/* A wait whose end was not reported is part of the task's next one; a dead task has none. */
 static __noinline int wait_settle(struct task_struct *dead)
 {
 	struct usages_seen *seen = bpf_task_storage_get(&usages, dead, NULL, 0);
@@ -122,8 +120,7 @@ int BPF_PROG(task_newtask, struct task_struct *task)
 	return 0;
 }
 
-/* Before the parent is told: who waits for a process and then reads finds it counted but for its
- * last switch. */
+/* Before the parent is told: who waits for it and then reads misses at most its last switch. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {

@@ -11,18 +11,18 @@
  *     TASK_SUMS(faults, struct fault_sums);
  *     faults_read(task, &sums), faults_add(task, &grown)     written by the collector
  *
- *     SEC("iter/task")                       task = task_walk_step(ctx); if (task)
- * faults_walk(task) at the task's end                      faults_end(task), once, after PF_EXITING
- * is set before it, if the end is late          faults_now(task)
+ *     SEC("iter/task")                faults_walk(task_walk_step(ctx)), if that is not NULL
+ *     at the task's end               faults_end(task), once, after PF_EXITING is set
+ *     before it, if the end is late   faults_now(task)
  *
  * - The first walk is the start of counting: a task that is older begins at what it had when it was
- * first seen, a younger one at zero. Nothing is counted before.
+ *   first seen, a younger one at zero. Nothing is counted before.
  * - Walk and end may meet on two CPUs. Whoever comes first counts; a task that ends while a walk is
- * at it leaves its last growth to that walk.
+ *   at it leaves its last growth to that walk.
  * - Growth is given to the owner that the task has when it is read: a task that moves to another
- * cgroup takes with it what it has used since the last collection.
+ *   cgroup takes with it what it has used since the last collection.
  * - Storage is made by walks (and by a collector's hook in process context), never under a run
- * queue's lock: an allocation there may wake kswapd, which takes such a lock.
+ *   queue's lock: an allocation there may wake kswapd, which takes such a lock.
  */
 
 #include "kernel.h"
@@ -48,8 +48,8 @@ struct task_mark {
 };
 
 u64 task_first_walk_ns; /* since boot: when counting began; 0: not yet */
-u64 task_walk_ns; /* when the walk under way began */
-u64 task_walked_ns; /* when the last complete walk began: who is older has storage */
+u64 task_walk_ns;	/* when the walk under way began */
+u64 task_walked_ns;	/* when the last complete walk began: who is older has storage */
 
 /* The task to look at, or NULL where a walk ends. To be called in each call of the iterator. */
 static __always_inline struct task_struct *task_walk_step(struct bpf_iter__task *ctx)
@@ -126,8 +126,7 @@ static __always_inline bool task_is_dead(struct task_struct *task)
 			NAME##_count(task, seen);                                                  \
 	}                                                                                          \
                                                                                                    \
-	/* The flag is read after the storage was made: while it is clear, the end finds storage.  \
-	 */                                                                                        \
+	/* The flag is read after the storage was made: while clear, the end finds storage. */     \
 	static __always_inline void NAME##_walk(struct task_struct *task)                          \
 	{                                                                                          \
 		struct NAME##_seen *seen;                                                          \

@@ -8,7 +8,7 @@
  *     workload-sched CGROUP_DIRECTORY contend N     N that compete for one CPU for 200 ms
  *     workload-sched CGROUP_DIRECTORY pingpong N    one that moves itself between two CPUs N times
  *     workload-sched CGROUP_DIRECTORY crowd N       N that compete for all CPUs for 300 ms, so that
- * the kernel moves them while they wait
+ *                                                   the kernel moves them while they wait
  */
 #include <err.h>
 #include <fcntl.h>
@@ -222,8 +222,7 @@ int main(int argc, char **argv)
 	struct figures total = {};
 
 	if (argc != 4)
-		errx(1,
-		     "usage: workload-sched CGROUP_DIRECTORY short|sleep|contend|pingpong|crowd N");
+		errx(1, "usage: workload-sched CGROUP_DIRECTORY MODE N");
 	cgroup_fd = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (cgroup_fd < 0)
 		err(1, "%s", argv[1]);
