@@ -34,6 +34,7 @@ struct figures {
 	uint64_t forced_minor,
 		forced_major; /* between two getrusage() calls around what forces them */
 	uint64_t killed;
+	uint64_t pid; /* of the last child */
 };
 
 static int cgroup_fd;
@@ -139,6 +140,8 @@ static void do_short(const char *n)
 
 static void do_hold(const char *n)
 {
+	for (int fd = 0; fd < 3; fd++) /* or who reads our output waits for its end */
+		close(fd);
 	touch_fresh(strtol(n, NULL, 10));
 	pause();
 }
@@ -234,6 +237,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < (mode->children == MANY ? strtol(argv[3], NULL, 10) : 1); i++) {
 		pid_t pid = spawn(mode, argv[3]);
 
+		total->pid = pid;
 		if (mode->children == ALIVE)
 			leave_alive(pid);
 		else
@@ -241,8 +245,9 @@ int main(int argc, char **argv)
 	}
 	printf("{\"minor\": %" PRIu64 ", \"major\": %" PRIu64 ", \"rusage_minor\": %" PRIu64
 	       ", \"rusage_major\": %" PRIu64 ", \"forced_minor\": %" PRIu64
-	       ", \"forced_major\": %" PRIu64 ", \"killed\": %" PRIu64 "}\n",
+	       ", \"forced_major\": %" PRIu64 ", \"killed\": %" PRIu64
+	       ", \"pid\": %" PRIu64 "}\n",
 	       total->minor, total->major, total->rusage_minor, total->rusage_major,
-	       total->forced_minor, total->forced_major, total->killed);
+	       total->forced_minor, total->forced_major, total->killed, total->pid);
 	return 0;
 }
