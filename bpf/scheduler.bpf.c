@@ -78,19 +78,17 @@ static __always_inline void wait_add(struct task_struct *task, u64 wait_ns)
 
 static __always_inline void wait_end(struct task_struct *next, u64 queued)
 {
-	u64 wait = next->se.cfs_rq->rq->clock - queued;
-	u64 waited = next->sched_info.run_delay + wait;
+	u64 waited = next->sched_info.run_delay + next->se.cfs_rq->rq->clock - queued;
 	struct usages_seen *seen;
 
 	seen = bpf_task_storage_get(&usages, next, NULL, 0);
-	if (seen) {
-		wait = waited - seen->waited_ns;
-		seen->waited_ns = waited;
-	}
-	wait_add(next, wait);
+	if (!seen)
+		return;
+	wait_add(next, waited - seen->waited_ns);
+	seen->waited_ns = waited;
 }
 
-/* A wait whose end was not reported is part of the task's next one; a dead task has none. */
+/* A wait whose end was not seen is part of the task's next one; a dead task has none. */
 static __noinline int wait_settle(struct task_struct *dead)
 {
 	struct usages_seen *seen = bpf_task_storage_get(&usages, dead, NULL, 0);

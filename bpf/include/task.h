@@ -23,6 +23,8 @@
  *   cgroup takes with it what it has used since the last collection.
  * - Storage is made by walks (and by a collector's hook in process context), never under a run
  *   queue's lock: an allocation there may wake kswapd, which takes such a lock.
+ * - Before 6.2 storage is out of reach while a task on the same CPU is preempted in the midst of its
+ *   own: with preempt=full, which no such kernel has by default, an end may then go uncounted.
  */
 
 #include "kernel.h"

@@ -32,7 +32,7 @@ class SchedulerTest(unittest.TestCase):
         # There are kernels that do not report the switch away from certain tasks, to no tracer. The wait
         # that ends there is added to the task's next one: none of the sum is lost, one of the count is.
         self.assertLessEqual(waits['count'], expected['arrivals'])
-        self.assertGreaterEqual(waits['count'], expected['arrivals'] * 0.98 - 1)
+        self.assertGreaterEqual(waits['count'], expected['arrivals'] * 0.95 - 1)
 
     def test_children_that_exit_at_once_are_counted(self):
         mine, expected = self.run_workload('short', 200)
@@ -64,7 +64,7 @@ class SchedulerTest(unittest.TestCase):
 
     def test_a_wait_on_two_run_queues_is_one_wait(self):
         mine, expected = self.run_workload('crowd', 12)
-        self.assertGreater(expected['migrations'], 0)
+        self.assertGreater(expected['migrations'], 50)
         self.check(mine, expected)
 
     def test_a_process_has_its_own_numbers_on_request(self):

@@ -7,8 +7,8 @@
  *     workload-sched CGROUP_DIRECTORY sleep N       one that sleeps N times
  *     workload-sched CGROUP_DIRECTORY contend N     N that compete for one CPU for 200 ms
  *     workload-sched CGROUP_DIRECTORY pingpong N    one that moves itself between two CPUs N times
- *     workload-sched CGROUP_DIRECTORY crowd N       N that compete for all CPUs for 300 ms, so that
- *                                                   the kernel moves them while they wait
+ *     workload-sched CGROUP_DIRECTORY crowd N       N that compete for two CPUs for 300 ms, and are moved
+ *                                                   from one to the other while they wait
  */
 #include <err.h>
 #include <fcntl.h>
@@ -41,13 +41,13 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void pin(int cpu)
+static void pin(pid_t pid, int cpu)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+	if (sched_setaffinity(pid, sizeof(set), &set) < 0)
 		err(1, "sched_setaffinity %d", cpu);
 }
 
@@ -71,36 +71,29 @@ static void do_sleep(int n)
 
 static void do_contend(int n)
 {
-	pin(0);
+	pin(0, 0);
 	spin(200000000);
 }
 
-/* Works a little and sleeps a little, so that CPUs run idle and fetch those who wait elsewhere. */
 static void do_crowd(int n)
 {
-	uint64_t end = now_ns() + 300000000;
-	unsigned int seed = getpid();
-
-	while (now_ns() < end) {
-		spin(20000 + rand_r(&seed) % 2000000);
-		usleep(rand_r(&seed) % 3000);
-	}
+	spin(300000000);
 }
 
 static void do_pingpong(int n)
 {
 	for (int i = 0; i < n; i++)
-		pin(i & 1);
+		pin(0, i & 1);
 }
 
 static const struct mode {
 	const char *name;
 	void (*child)(int n);
-	enum { ONE, ONE_AFTER_ANOTHER, ALL_AT_ONCE } children;
+	enum { ONE, ONE_AFTER_ANOTHER, ALL_AT_ONCE, ALL_MOVED } children;
 } modes[] = {
 	{ "short", do_short, ONE_AFTER_ANOTHER }, { "sleep", do_sleep, ONE },
 	{ "contend", do_contend, ALL_AT_ONCE },	  { "pingpong", do_pingpong, ONE },
-	{ "crowd", do_crowd, ALL_AT_ONCE },
+	{ "crowd", do_crowd, ALL_MOVED },
 };
 
 /* Born in the cgroup, so that nothing of it belongs elsewhere. */
@@ -152,31 +145,20 @@ static void schedstat(pid_t pid, uint64_t ret_value[3])
 	fclose(stream);
 }
 
-/*
- * A zombie is announced shortly before its last switch, which may be delayed by whoever preempts
- * it: what it has used is final when two looks 2 ms apart see it in no run queue and with the same
- * number.
- */
-static void settle(pid_t pid, uint64_t ret_value[3])
+static void wait_for_death(pid_t pid)
 {
-	uint64_t before[3];
+	siginfo_t info;
 
-	do {
-		schedstat(pid, before);
-		usleep(2000);
-		schedstat(pid, ret_value);
-	} while (memcmp(before, ret_value, sizeof(before)));
+	if (waitid(P_PID, pid, &info, WEXITED | WNOWAIT) < 0)
+		err(1, "waitid");
 }
 
 static void reap(pid_t pid, struct figures *total)
 {
 	struct rusage usage;
-	siginfo_t info;
 	uint64_t value[3];
 
-	if (waitid(P_PID, pid, &info, WEXITED | WNOWAIT) < 0)
-		err(1, "waitid");
-	settle(pid, value);
+	schedstat(pid, value);
 	total->cpu_ns += value[0];
 	total->run_delay_ns += value[1];
 	total->arrivals += value[2];
@@ -191,6 +173,15 @@ static void reap(pid_t pid, struct figures *total)
 	total->rusage_involuntary += usage.ru_nivcsw;
 }
 
+static void move_about(const pid_t *pids, int n)
+{
+	for (int i = 0; i < 200; i++) {
+		pin(pids[i % n], i / n & 1);
+		usleep(1000);
+	}
+}
+
+/* A zombie is announced before its last switch, so all are given time to get there. */
 static void run(const struct mode *mode, int n, struct figures *total)
 {
 	int n_children = mode->children == ONE ? 1 : n;
@@ -201,9 +192,14 @@ static void run(const struct mode *mode, int n, struct figures *total)
 	for (int i = 0; i < n_children; i++) {
 		pids[i] = spawn(mode, n);
 		if (mode->children == ONE_AFTER_ANOTHER)
-			reap(pids[i], total);
+			wait_for_death(pids[i]);
 	}
-	for (int i = 0; i < n_children && mode->children != ONE_AFTER_ANOTHER; i++)
+	if (mode->children == ALL_MOVED)
+		move_about(pids, n_children);
+	for (int i = 0; i < n_children; i++)
+		wait_for_death(pids[i]);
+	usleep(50000);
+	for (int i = 0; i < n_children; i++)
 		reap(pids[i], total);
 }
 
