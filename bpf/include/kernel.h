@@ -29,8 +29,13 @@ struct kernfs_node {
 	u64 id; /* = inode number of the cgroup's directory (64-bit, since 5.5) */
 };
 
+struct cgroup_root {
+	int hierarchy_id; /* 0: v2 */
+};
+
 struct cgroup {
 	struct kernfs_node *kn;
+	struct cgroup_root *root;
 	int level;
 };
 
@@ -62,8 +67,29 @@ struct mm_struct {
 	struct file *exe_file;
 };
 
+struct sched_info {
+	u64 run_delay;	 /* ns waited for a CPU so far */
+	u64 last_queued; /* run queue's clock; 0: not waiting */
+};
+
+struct rq {
+	u64 clock;
+};
+
+struct cfs_rq {
+	struct rq *rq; /* FAIR_GROUP_SCHED */
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+	u64 nr_migrations;
+	struct cfs_rq *cfs_rq; /* of the CPU the task is on, whatever its class; FAIR_GROUP_SCHED */
+};
+
 struct task_struct {
+	unsigned int __state; /* 5.14 */
 	unsigned int flags;
+	int exit_state; /* not 0 once it is a zombie */
 	int pid;  /* of the thread */
 	int tgid; /* of the process */
 	char comm[16];
@@ -71,6 +97,16 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct css_set *cgroups;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	struct sched_entity se;
+	struct sched_info sched_info;
+};
+
+struct task_struct___before_5_14 {
+	long state;
 };
 
 #pragma clang attribute pop

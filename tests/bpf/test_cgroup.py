@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cgroups: one that lived for a millisecond has a name all the same."""
+import os
+import unittest
+
+import harness
+from harness import Cgroup, OWNER, once
+
+CREATED = 'bpfpush.cgroup.created'
+CPU = 'bpfpush.scheduler.cpu.time'
+
+# Makes N cgroups in a directory, runs a child in each, and removes it as soon as the child is dead.
+SHORT_LIVED = '''
+import os, sys, time
+directory, n = sys.argv[1], int(sys.argv[2])
+for i in range(n):
+    path = "%s/short-%d" % (directory, i)
+    os.mkdir(path)
+    pid = os.fork()
+    if not pid:
+        with open(path + "/cgroup.procs", "w") as file:
+            file.write("0")
+        sum(range(20000))
+        os._exit(0)
+    os.waitpid(pid, 0)
+    while os.path.exists(path):
+        try:
+            os.rmdir(path)
+        except OSError:
+            time.sleep(0.0001)
+'''
+
+
+class CgroupTest(unittest.TestCase):
+    def test_what_a_short_lived_cgroup_used_has_its_path(self):
+        with Cgroup('cgroup') as cgroup:
+            seen = once(['cgroup', 'scheduler'], ['python3', '-c', SHORT_LIVED, cgroup.directory, '20'])
+            paths = {'%s/short-%d' % (cgroup.path, i) for i in range(20)}
+            used = {point['attributes'].get(OWNER): point['total'] for point in seen.select(CPU)}
+            self.assertLessEqual(paths, set(used))
+            self.assertGreater(min(used[path] for path in paths), 0)
+
+    def test_each_new_cgroup_is_counted_for_who_made_it(self):
+        with Cgroup('cgroup') as cgroup:
+            seen = once(['cgroup'], cgroup.command(['python3', '-c', SHORT_LIVED, cgroup.directory, '7']))
+            self.assertEqual(seen.of(cgroup).total(CREATED), 7)
+
+    @unittest.skipUnless(os.path.isdir('/sys/fs/cgroup/cpu'), 'needs a hierarchy of cgroup1')
+    def test_other_hierarchies_are_left_out(self):
+        with Cgroup('cgroup') as cgroup:
+            name = '/sys/fs/cgroup/cpu/bpfpush-test-%d' % os.getpid()
+            seen = once(['cgroup'], cgroup.command(['sh', '-c', 'mkdir %s && rmdir %s' % (name, name)]))
+            self.assertEqual(seen.of(cgroup).total(CREATED), 0)
+
+
+if __name__ == '__main__':
+    harness.main()
