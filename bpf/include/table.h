@@ -46,11 +46,12 @@ static __always_inline u32 table_hash(const u64 *word, u32 n_words)
 
 static __always_inline bool table_equal(const u64 *left, const u64 *right, u32 n_words)
 {
+	u64 differ = 0;
+
 #pragma unroll
 	for (u32 i = 0; i < n_words; i++)
-		if (left[i] != right[i])
-			return false;
-	return true;
+		differ |= left[i] ^ right[i];
+	return !differ;
 }
 
 /* Keeps the compiler from moving arithmetic on a looked-up pointer above its NULL check. */
