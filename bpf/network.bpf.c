@@ -463,7 +463,7 @@ int BPF_PROG(udp_receive__btf, struct sock *sk, int bytes, int flags)
 
 /* Kernels before 6.3. The functions of IPv6 call those of IPv4 for an IPv4 peer: each counts its own sockets. */
 SEC("fexit/udp_sendmsg")
-int BPF_PROG(udp_send__fexit_ipv4, struct sock *sk, void *msg, u64 size, int bytes)
+int BPF_PROG(udp_send__fexit__ipv4, struct sock *sk, void *msg, u64 size, int bytes)
 {
 	if (sk->__sk_common.skc_family == AF_INET)
 		udp_count_sent(sk, bytes);
@@ -471,7 +471,7 @@ int BPF_PROG(udp_send__fexit_ipv4, struct sock *sk, void *msg, u64 size, int byt
 }
 
 SEC("fexit/udpv6_sendmsg")
-int BPF_PROG(udp_send__fexit_ipv6, struct sock *sk, void *msg, u64 size, int bytes)
+int BPF_PROG(udp_send__fexit__ipv6, struct sock *sk, void *msg, u64 size, int bytes)
 {
 	if (sk->__sk_common.skc_family == AF_INET6)
 		udp_count_sent(sk, bytes);
@@ -500,14 +500,14 @@ static __always_inline void udp_exit_received(u64 *ctx, u16 family)
 }
 
 SEC("fexit/udp_recvmsg")
-int udp_receive__fexit_ipv4(u64 *ctx)
+int udp_receive__fexit__ipv4(u64 *ctx)
 {
 	udp_exit_received(ctx, AF_INET);
 	return 0;
 }
 
 SEC("fexit/udpv6_recvmsg")
-int udp_receive__fexit_ipv6(u64 *ctx)
+int udp_receive__fexit__ipv6(u64 *ctx)
 {
 	udp_exit_received(ctx, AF_INET6);
 	return 0;
