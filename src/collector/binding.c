@@ -396,6 +396,37 @@ static void check_params(struct binder *binder)
 	}
 }
 
+static const struct descriptor_program *described_program(const struct collector *collector, const char *name)
+{
+	for (size_t i = 0; i < collector->descriptor->n_programs; i++)
+		if (!strcmp(collector->descriptor->programs[i].name, name))
+			return &collector->descriptor->programs[i];
+	return NULL;
+}
+
+/* An iterator over the elements of a map must be told which. */
+static void check_iterators(struct binder *binder)
+{
+	struct collector *collector = binder->collector;
+
+	for (uint32_t i = 0; i < collector->programs.n; i++) {
+		const struct program *program = &collector->programs.items[i];
+		const struct descriptor_program *described = described_program(collector, program->name);
+
+		if (program_is_over_map(program) && (!described || !described->map))
+			complain(binder, described ? described->line : 0,
+				 "program \"%s\" visits the elements of a map; say which in [program %s]: map = …",
+				 program->name, program->name);
+		if (described && described->map && !program_is_over_map(program))
+			complain(binder, described->line,
+				 "\"map\" is for iterators over a map's elements, which program \"%s\" (%s) is not; remove the line",
+				 program->name, program->section);
+		else if (described && described->map &&
+			 !bpf_object__find_map_by_name(collector->object, described->map))
+			complain(binder, described->line, "\"map\" names no map of the object: \"%s\"", described->map);
+	}
+}
+
 static void check_programs(struct binder *binder)
 {
 	struct collector *collector = binder->collector;
@@ -451,6 +482,7 @@ int bindings_make(struct collector *collector, struct diag *diag)
 		err = bind_section(&binder, &collector->descriptor->metrics[i]);
 	check_labels(&binder);
 	check_programs(&binder);
+	check_iterators(&binder);
 	return err;
 }
 

@@ -229,18 +229,21 @@ static int prepare(void *user, struct bpf_object **ret_object)
 	return 0;
 }
 
-/* Programs that wait for a parameter which is not set are off. */
+/* Programs that wait for a parameter which is not set are off; iterators over a map learn which. */
 static void choose_programs(struct collector *collector)
 {
 	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
 		const struct descriptor_program *described = &collector->descriptor->programs[i];
-		const struct tunable *tunable = tunable_find(&collector->tunables, described->when);
+		const struct tunable *tunable =
+			described->when ? tunable_find(&collector->tunables, described->when) : NULL;
 
 		for (uint32_t j = 0; j < collector->programs.n; j++) {
 			struct program *program = &collector->programs.items[j];
 
-			if (tunable_is_zero(&collector->tunables, tunable) &&
-			    (!strcmp(program->name, described->name) || !strcmp(program->hook, described->name)))
+			if (strcmp(program->name, described->name) && strcmp(program->hook, described->name))
+				continue;
+			program->map = described->map;
+			if (tunable && tunable_is_zero(&collector->tunables, tunable))
 				program->state = PROGRAM_OFF;
 		}
 	}

@@ -137,7 +137,8 @@ static const struct key label_keys[] = {
 	{ 0 },
 };
 static const struct key program_keys[] = {
-	TEXT(descriptor_program, when, true),
+	TEXT(descriptor_program, when, false),
+	TEXT(descriptor_program, map, false),
 	{ 0 },
 };
 

@@ -10,6 +10,7 @@
  *     [metric MAP[.MEMBER]]   name, unit, description, kind = gauge, attribute = NAME=VALUE (repeatable)
  *     [label MAP[.MEMBER]]    name                      of the attribute that a key member becomes
  *     [program NAME]          when = PARAM              loaded only where that parameter is not zero
+ *                             map = MAP                 whose elements an iterator over a map visits
  */
 
 #include <stdbool.h>
@@ -54,7 +55,8 @@ struct descriptor_label {
 
 struct descriptor_program {
 	const char *name;
-	const char *when; /* parameter's name */
+	const char *when; /* parameter's name; NULL: always */
+	const char *map;  /* NULL: none */
 	unsigned int line;
 };
 

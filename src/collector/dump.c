@@ -15,7 +15,8 @@ static void dump_descriptor(const struct collector *collector, FILE *f)
 		fprintf(f, "param %s default=%s: %s\n", d->params[i].name,
 			d->params[i].default_text ? d->params[i].default_text : "(object)", d->params[i].description);
 	for (size_t i = 0; i < d->n_programs; i++)
-		fprintf(f, "program %s when=%s\n", d->programs[i].name, d->programs[i].when);
+		fprintf(f, "program %s when=%s map=%s\n", d->programs[i].name, d->programs[i].when ?: "-",
+			d->programs[i].map ?: "-");
 	for (size_t i = 0; i < d->n_metrics; i++) {
 		const struct descriptor_metric *m = &d->metrics[i];
 

@@ -52,14 +52,20 @@ static int rank_of(const char *section)
 static int describe(struct bpf_program *bpf, struct program *program)
 {
 	const char *name = bpf_program__name(bpf), *section = bpf_program__section_name(bpf);
-	const char *end = strstr(name, "__");
+	const char *end = strstr(name, "__"), *part = end ? strstr(end + 2, "__") : NULL;
 
 	*program = (struct program){ .fd = -1, .rank = rank_of(section) };
 	program->is_iterator = !strncmp(section, "iter/", 5) || !strncmp(section, "?iter/", 6);
 	program->name = strdup(name);
 	program->section = strdup(*section == '?' ? section + 1 : section);
 	program->hook = end ? strndup(name, (size_t)(end - name)) : strdup(name);
-	return program->name && program->section && program->hook ? 0 : -ENOMEM;
+	program->variant = part ? strndup(name, (size_t)(part - name)) : strdup(name);
+	return program->name && program->section && program->hook && program->variant ? 0 : -ENOMEM;
+}
+
+bool program_is_over_map(const struct program *program)
+{
+	return !strcmp(program->section, "iter/bpf_map_elem") || !strcmp(program->section, "iter/bpf_sk_storage_map");
 }
 
 int programs_list(struct bpf_object *object, struct programs *ret_programs)
@@ -112,7 +118,8 @@ static bool is_chosen(const struct programs *programs, const struct program *pro
 	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *other = &programs->items[i];
 
-		if (other == program || other->state != PROGRAM_WAITING || strcmp(other->hook, program->hook))
+		if (other->state != PROGRAM_WAITING || strcmp(other->hook, program->hook) ||
+		    !strcmp(other->variant, program->variant))
 			continue;
 		if (other->rank < program->rank || (other->rank == program->rank && other < program))
 			return false;
@@ -151,7 +158,15 @@ static int attach(struct bpf_object *object, struct program *program)
 
 	if (!bpf)
 		return -ENOENT;
-	program->link = bpf_program__attach(bpf);
+	if (program->map) {
+		struct bpf_map *map = bpf_object__find_map_by_name(object, program->map);
+		union bpf_iter_link_info info = { .map.map_fd = map ? (uint32_t)bpf_map__fd(map) : 0 };
+		LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
+
+		program->link = bpf_program__attach_iter(bpf, &options);
+	} else {
+		program->link = bpf_program__attach(bpf);
+	}
 	if (!program->link)
 		return -errno;
 	program->fd = bpf_program__fd(bpf);
@@ -174,7 +189,8 @@ static void detach(struct programs *programs)
 static bool has_alternative(const struct programs *programs, const struct program *program)
 {
 	for (uint32_t i = 0; i < programs->n; i++)
-		if (programs->items[i].state == PROGRAM_WAITING && !strcmp(programs->items[i].hook, program->hook))
+		if (programs->items[i].state == PROGRAM_WAITING && !strcmp(programs->items[i].hook, program->hook) &&
+		    strcmp(programs->items[i].variant, program->variant))
 			return true;
 	return false;
 }
@@ -308,6 +324,7 @@ void programs_done(struct programs *programs)
 	for (uint32_t i = 0; i < programs->n; i++) {
 		free(programs->items[i].name);
 		free(programs->items[i].hook);
+		free(programs->items[i].variant);
 		free(programs->items[i].section);
 		free(programs->items[i].error);
 	}

@@ -7,7 +7,7 @@
  *
  * Programs named HOOK__VARIANT are alternatives for one hook: the first in the order of program_ranks[]
  * (and of the object, within a rank) that the kernel takes is used. A program whose name has no "__" is a
- * hook of its own.
+ * hook of its own. Programs named HOOK__VARIANT__PART are one alternative together: all of them are used.
  */
 
 #include <stdbool.h>
@@ -29,7 +29,9 @@ enum program_state {
 struct program {
 	char *name;
 	char *hook;
+	char *variant; /* HOOK__VARIANT: all of the same belong together */
 	char *section; /* "tp_btf/sys_exit" */
+	const char *map; /* whose elements it visits, NULL: none; borrowed from the descriptor */
 	int rank;
 	bool is_iterator;
 	enum program_state state;
@@ -49,6 +51,8 @@ struct programs {
 
 /* What is in an opened object. -ENOMEM. */
 int programs_list(struct bpf_object *object, struct programs *ret_programs);
+/* An iterator over the elements of a map: it can only be attached to one. */
+bool program_is_over_map(const struct program *program);
 struct program *programs_find(const struct programs *programs, const char *name);
 
 struct programs_loader {

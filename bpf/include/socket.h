@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/*
+ * Sockets: their types, their states by the names of OpenTelemetry, and whose they are.
+ *
+ * The cgroup of a socket is the one that the kernel itself keeps in it: where the socket was made, or the
+ * listener's for an accepted one. It is right in every context, while most of what happens to a socket
+ * happens in softirq context on whatever task is running. The process is remembered in the socket when it
+ * connects or listens, which is in process context, and accepted sockets inherit the listener's.
+ */
+
+#include "owner.h"
+
+#define AF_INET 2
+#define AF_INET6 10
+#define SOCKET_PROTOCOL_TCP 6
+#define SOCKET_PROTOCOL_UDP 17
+#define SOCKET_FLAG_DONE (1ul << 1) /* SOCK_DONE of enum sock_flags: the peer's FIN has been taken */
+#define SOCKET_TASK_KERNEL 0x00200000 /* PF_KTHREAD */
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct in6_addr {
+	union {
+		u32 u6_addr32[4];
+	} in6_u;
+};
+
+struct sock;
+
+struct sock_common {
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	union {
+		unsigned long skc_flags;    /* of a socket */
+		struct sock *skc_listener; /* of a connection request */
+	};
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup; /* 5.15 */
+};
+
+struct sock_cgroup_data___tagged {
+	u64 val; /* up to 5.14: bit 0 says that it is no pointer, bit 1 that it holds no reference */
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+	int sk_err;
+	u8 sk_shutdown;
+	struct sock_cgroup_data sk_cgrp_data;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct bpf_iter_meta;
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
+};
+
+#pragma clang attribute pop
+
+/* The kernel's numbers, the names of network.connection.state. */
+enum connection_state {
+	STATE_ESTABLISHED = 1,
+	STATE_SYN_SENT,
+	STATE_SYN_RECEIVED,
+	STATE_FIN_WAIT_1,
+	STATE_FIN_WAIT_2,
+	STATE_TIME_WAIT,
+	STATE_CLOSED,
+	STATE_CLOSE_WAIT,
+	STATE_LAST_ACK,
+	STATE_LISTEN,
+	STATE_CLOSING,
+};
+
+/* TCP_NEW_SYN_RECV: a connection request, which ss and netstat show as SYN_RECV. */
+#define STATE_REQUEST 12
+
+/* What travels, not what the socket is: an IPv6 socket with an IPv4 peer (::ffff:a.b.c.d) is ipv4. */
+enum network_type { NETWORK_TYPE_IPV4, NETWORK_TYPE_IPV6 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, u64);
+} socket_processes SEC(".maps");
+
+static __always_inline enum network_type socket_type(const struct sock_common *socket)
+{
+	const u32 *word = socket->skc_v6_daddr.in6_u.u6_addr32;
+
+	if (socket->skc_family != AF_INET6)
+		return NETWORK_TYPE_IPV4;
+	if (!word[0] && !word[1] && word[2] == __builtin_bswap32(0xffff))
+		return NETWORK_TYPE_IPV4;
+	return NETWORK_TYPE_IPV6;
+}
+
+/* From a pointer that the verifier does not know as one. */
+static __always_inline u64 socket_cgroup_read(const struct sock *sk)
+{
+	const struct sock_cgroup_data___tagged *tagged = (void *)&sk->sk_cgrp_data;
+	struct cgroup *cgroup = NULL;
+	u64 word = 0;
+
+	if (bpf_core_field_exists(sk->sk_cgrp_data.cgroup)) {
+		bpf_core_read(&cgroup, sizeof(cgroup), &sk->sk_cgrp_data.cgroup);
+	} else {
+		bpf_core_read(&word, sizeof(word), &tagged->val);
+		cgroup = word & 1 ? NULL : (struct cgroup *)(word & ~3ull);
+	}
+	return BPF_CORE_READ(cgroup, kn, id);
+}
+
+static __always_inline u64 socket_cgroup(const struct sock *sk)
+{
+	if (bpf_core_field_exists(sk->sk_cgrp_data.cgroup))
+		return sk->sk_cgrp_data.cgroup->kn->id;
+	return socket_cgroup_read(sk);
+}
+
+static __always_inline void owner_of_socket(struct owner *owner, struct sock *sk)
+{
+	u64 *process;
+
+	owner->cgroup = socket_cgroup(sk);
+	owner->process = 0;
+	if (per_process) {
+		process = bpf_sk_storage_get(&socket_processes, sk, NULL, 0);
+		owner->process = process ? *process : 0;
+	}
+}
+
+/* In the context of the process that the socket is to belong to. */
+static __always_inline void socket_process_set(struct sock *sk, struct task_struct *task)
+{
+	u64 id, *process;
+
+	if (!per_process || task->flags & SOCKET_TASK_KERNEL)
+		return;
+	id = process_id(task);
+	process = bpf_sk_storage_get(&socket_processes, sk, &id, BPF_SK_STORAGE_GET_F_CREATE);
+	if (process)
+		*process = id;
+	process_remember(task, id);
+}
+
+/* A socket that connects or begins to listen does so in its process's context. */
+static __always_inline void socket_process_follow(struct sock *sk, int new)
+{
+	if (new == STATE_SYN_SENT || new == STATE_LISTEN)
+		socket_process_set(sk, bpf_get_current_task_btf());
+}
