@@ -16,9 +16,9 @@
 
 #define NANOSECOND_PER_SECOND 1000000000ull
 /* A first look soon after the start, so that a person at a terminal or an operator sees life. */
-#define FIRST_COLLECTION_NS NANOSECOND_PER_SECOND
+#define FIRST_COLLECTION_NS   NANOSECOND_PER_SECOND
 /* What still runs when a command has been waited for: the last switch away from it. */
-#define SETTLE_US 20000
+#define SETTLE_US	      20000
 
 struct agent {
 	struct agent_options options;
@@ -30,7 +30,7 @@ struct agent {
 	struct self *self;
 	struct metric **metrics; /* of all collectors and the agent itself */
 	struct batch batch;
-	uint64_t next_ns; /* CLOCK_BOOTTIME, of the next collection */
+	uint64_t next_ns;	/* CLOCK_BOOTTIME, of the next collection */
 	uint64_t collection_ns; /* how long the last one took */
 	size_t n_series;
 	bool is_read_failing;

@@ -10,7 +10,17 @@
 
 #define OPTION_SET(option) (1u << (option))
 
-enum option_name { OPT_CONFIG, OPT_DIRECTORY, OPT_LOG_LEVEL, OPT_CONSOLE, OPT_INTERVAL, OPT_FORMAT, OPT_OUTPUT, OPT_FOR, OPT_JSON, OPT_HELP, OPT_VERSION };
+enum option_name { OPT_CONFIG,
+		   OPT_DIRECTORY,
+		   OPT_LOG_LEVEL,
+		   OPT_CONSOLE,
+		   OPT_INTERVAL,
+		   OPT_FORMAT,
+		   OPT_OUTPUT,
+		   OPT_FOR,
+		   OPT_JSON,
+		   OPT_HELP,
+		   OPT_VERSION };
 
 #define OPTIONS_ALL (OPTION_SET(OPT_CONFIG) | OPTION_SET(OPT_DIRECTORY) | OPTION_SET(OPT_LOG_LEVEL) | OPTION_SET(OPT_HELP) | OPTION_SET(OPT_VERSION))
 
@@ -28,7 +38,9 @@ struct arguments {
 	char **command; /* what is behind "--", or NULL */
 };
 
-enum { ARGUMENTS_OK, ARGUMENTS_HELP, ARGUMENTS_VERSION };
+enum { ARGUMENTS_OK,
+       ARGUMENTS_HELP,
+       ARGUMENTS_VERSION };
 
 /*
  * argv[0] is the command's name; options is a set of OPTION_SET() that it knows. -EINVAL after a message to

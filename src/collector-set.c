@@ -19,7 +19,7 @@ static const char *const default_names[] = { "syscalls", "network", "fileio", "s
 struct search {
 	const char *directories[16];
 	size_t n_directories;
-	char *names[NAMES_MAX]; /* owned */
+	char *names[NAMES_MAX];	     /* owned */
 	const char *from[NAMES_MAX]; /* path and line of the section that asks for it, or NULL */
 	unsigned int lines[NAMES_MAX];
 	size_t n_names;
@@ -307,7 +307,11 @@ int collector_set_start(struct collector_set *set)
 		collector_free(collector);
 	}
 	set->n = kept;
-	return kept ? 0 : first ? first : -ENOENT;
+	/* After the hooks: a cgroup made from now on is written down by one of them. */
+	if (kept)
+		first = labels_prime(set->labels);
+	return kept && first != -ENOMEM ? 0 : first ? first :
+						      -ENOENT;
 }
 
 void collector_set_done(struct collector_set *set)

@@ -56,7 +56,7 @@ static size_t map_names(const struct collector *collector, const char **names, s
 	struct bpf_map *map;
 	size_t n = 0;
 
-	bpf_object__for_each_map(map, collector->object)
+	bpf_object__for_each_map (map, collector->object)
 		if (n < max && !bpf_map__is_internal(map))
 			names[n++] = bpf_map__name(map);
 	return n;
@@ -135,7 +135,7 @@ static int bind_labels(struct binder *binder, struct binding *binding, unsigned 
 
 		if (!label_is_known(field))
 			complain(binder, line, "member \"%s\" of the key of map \"%s\" (type %s) cannot become an attribute; use an "
-				 "integer, an enum, a char array or a lbl_ type of <bpfpush/label.h>",
+					       "integer, an enum, a char array or a lbl_ type of <bpfpush/label.h>",
 				 field->name, binding->map, *field->type_name ? field->type_name : "an array");
 		for (size_t j = 0; j < collector->descriptor->n_labels; j++) {
 			const struct descriptor_label *label = &collector->descriptor->labels[j];
@@ -144,7 +144,8 @@ static int bind_labels(struct binder *binder, struct binding *binding, unsigned 
 				name = label->name;
 		}
 		if (asprintf(&made, "%s%s%s", name ? name : collector->name, name ? "" : ".",
-			     name ? "" : *field->name ? field->name : "key") < 0)
+			     name ? "" : *field->name ? field->name :
+							"key") < 0)
 			return -ENOMEM;
 		binding->label_names[i] = made;
 	}

@@ -26,7 +26,7 @@ struct binding {
 	struct source source;
 	struct source_run *runs;
 	struct delta delta;
-	struct delta_metric *metrics; /* delta.metrics */
+	struct delta_metric *metrics;		    /* delta.metrics */
 	const struct descriptor_metric **described; /* the section behind each */
 	const struct collector *collector;
 };

@@ -286,7 +286,7 @@ static int walk(struct cgroups *cgroups, int dir, char *path, size_t length, uns
 	return err;
 }
 
-static int walk_tree(struct cgroups *cgroups)
+int cgroups_walk(struct cgroups *cgroups)
 {
 	char path[4096] = "";
 	int dir;
@@ -317,7 +317,7 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, const struct cgroup **ret_
 	int err = 0;
 
 	if (!cgroup && (err = add_from_map(cgroups, id, &cgroup)) == -ENOENT && !cgroups->is_walked) {
-		err = walk_tree(cgroups);
+		err = cgroups_walk(cgroups);
 		cgroup = find(cgroups, id);
 	}
 	if (!cgroup && err != -ENOMEM) {

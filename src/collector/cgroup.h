@@ -28,6 +28,8 @@ struct cgroups *cgroups_free(struct cgroups *cgroups);
 
 /* Borrowed: map id -> value with a path in it. -1: none. */
 void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t value_bytes, uint32_t path_offset_bytes);
+/* Learns all that exist now. -ENOMEM. */
+int cgroups_walk(struct cgroups *cgroups);
 /* A collection begins: the tree may be walked again, once, for an id that is not known. */
 void cgroups_begin(struct cgroups *cgroups);
 /* An id that nobody knows is named process.linux.cgroup="id:N". Valid until cgroups_begin(). -ENOMEM. */

@@ -26,7 +26,7 @@ static struct bpf_map *find_rodata(struct bpf_object *object)
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, object) {
+	bpf_object__for_each_map (map, object) {
 		const char *name = bpf_map__name(map), *dot = strrchr(name, '.');
 
 		if (bpf_map__is_internal(map) && dot && !strcmp(dot, ".rodata"))
@@ -212,7 +212,7 @@ static int prepare(void *user, struct bpf_object **ret_object)
 		return -errno;
 	if (collector->tunables.size_bytes)
 		err = bpf_map__set_initial_value(find_rodata(object), collector->tunables.data, collector->tunables.size_bytes);
-	bpf_object__for_each_map(map, object) {
+	bpf_object__for_each_map (map, object) {
 		uint64_t slots = table_slots(collector, bpf_map__name(map));
 
 		if (!err && slots && bpf_map__map_flags(map) & BPF_F_MMAPABLE)
@@ -415,7 +415,7 @@ bool collector_map(const struct collector *collector, size_t i, struct collector
 	const struct binding *binding;
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, collector->object) {
+	bpf_object__for_each_map (map, collector->object) {
 		if (i--)
 			continue;
 		binding = binding_of(collector, bpf_map__name(map));
@@ -437,7 +437,7 @@ uint64_t collector_map_kernel_bytes(const struct collector *collector, size_t i)
 
 	if (!collector->is_started)
 		return 0;
-	bpf_object__for_each_map(map, collector->object)
+	bpf_object__for_each_map (map, collector->object)
 		if (!i--)
 			return kernel_bytes(bpf_map__fd(map));
 	return 0;

@@ -58,8 +58,8 @@ struct collector_map {
 	const char *name;
 	const char *type; /* "table", "hash", … */
 	uint32_t max_entries;
-	uint32_t n_keys;	/* as of the last reading; of maps that are exported */
-	uint64_t overflowing;	/* tables: slices that had no place for a key */
+	uint32_t n_keys;      /* as of the last reading; of maps that are exported */
+	uint64_t overflowing; /* tables: slices that had no place for a key */
 };
 /* The i-th map of the object; false beyond the last. */
 bool collector_map(const struct collector *collector, size_t i, struct collector_map *ret_map);

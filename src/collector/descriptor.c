@@ -110,9 +110,9 @@ static void set_attribute(struct reader *reader, const struct ini_entry *entry, 
 	metric->attributes[metric->n_attributes++] = (struct descriptor_attribute){ entry->value, value + 1 };
 }
 
-#define TEXT(structure, member, is_required_)                                                      \
-	{                                                                                          \
-		#member, offsetof(struct structure, member), NULL, is_required_                     \
+#define TEXT(structure, member, is_required_)                                   \
+	{                                                                       \
+#member, offsetof(struct structure, member), NULL, is_required_ \
 	}
 
 static const struct key collector_keys[] = {

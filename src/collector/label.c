@@ -70,6 +70,11 @@ struct labels *labels_free(struct labels *labels)
 	return NULL;
 }
 
+int labels_prime(struct labels *labels)
+{
+	return cgroups_walk(labels->cgroups);
+}
+
 void labels_begin(struct labels *labels)
 {
 	cgroups_begin(labels->cgroups);

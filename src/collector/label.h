@@ -15,8 +15,10 @@
 struct btf;
 struct labels;
 
-/* boot_ns: Unix time of boot, ns. The cgroup tree is read on first need. -ENOMEM. */
+/* boot_ns: Unix time of boot, ns. -ENOMEM. */
 int labels_new(uint64_t boot_ns, struct labels **ret_labels);
+/* Learns the names of what exists now (cgroups), so that what is gone at the first collection has one too. -ENOMEM. */
+int labels_prime(struct labels *labels);
 struct labels *labels_free(struct labels *labels);
 /* Once before each collection: lets stale knowledge (a missing cgroup) be looked up once more. */
 void labels_begin(struct labels *labels);

@@ -17,8 +17,17 @@
 
 /* Sections in the order in which alternatives are tried: the cheapest and the least demanding first. */
 static const char *const program_ranks[] = {
-	"tp_btf", "raw_tp", "raw_tracepoint", "fexit", "fentry", "kprobe.multi", "kretprobe.multi",
-	"tp", "tracepoint", "kprobe", "kretprobe",
+	"tp_btf",
+	"raw_tp",
+	"raw_tracepoint",
+	"fexit",
+	"fentry",
+	"kprobe.multi",
+	"kretprobe.multi",
+	"tp",
+	"tracepoint",
+	"kprobe",
+	"kretprobe",
 };
 
 static struct buf *messages; /* where libbpf's warnings go during programs_load() */
@@ -74,7 +83,7 @@ int programs_list(struct bpf_object *object, struct programs *ret_programs)
 	struct bpf_program *bpf;
 	int err = 0;
 
-	bpf_object__for_each_program(bpf, object) {
+	bpf_object__for_each_program (bpf, object) {
 		struct program *grown = reallocarray(programs.items, programs.n + 1, sizeof(*grown));
 
 		if (!grown) {

@@ -20,17 +20,17 @@ struct bpf_object;
 struct buf;
 
 enum program_state {
-	PROGRAM_WAITING,  /* an alternative that was not needed */
-	PROGRAM_OFF,	  /* its parameter is not set */
-	PROGRAM_REFUSED,  /* the kernel did not take it */
+	PROGRAM_WAITING, /* an alternative that was not needed */
+	PROGRAM_OFF,	 /* its parameter is not set */
+	PROGRAM_REFUSED, /* the kernel did not take it */
 	PROGRAM_ATTACHED,
 };
 
 struct program {
 	char *name;
 	char *hook;
-	char *variant; /* HOOK__VARIANT: all of the same belong together */
-	char *section; /* "tp_btf/sys_exit" */
+	char *variant;	 /* HOOK__VARIANT: all of the same belong together */
+	char *section;	 /* "tp_btf/sys_exit" */
 	const char *map; /* whose elements it visits, NULL: none; borrowed from the descriptor */
 	int rank;
 	bool is_iterator;

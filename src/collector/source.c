@@ -11,12 +11,15 @@
 
 #include "collector/shape.h"
 
-#define BATCH_ENTRIES 512
-#define BATCH_NONE    UINT32_MAX
+#define BATCH_ENTRIES	512
+#define BATCH_NONE	UINT32_MAX
 #define KERNEL_ENOTSUPP 524 /* what the kernel says where a map has no such call */
 
 /* As in bpf/include/table.h. */
-enum table_state { TABLE_FREE, TABLE_FILLING, TABLE_LIVE, TABLE_REMOVED };
+enum table_state { TABLE_FREE,
+		   TABLE_FILLING,
+		   TABLE_LIVE,
+		   TABLE_REMOVED };
 
 static bool is_percpu(const struct source *source)
 {

@@ -24,8 +24,8 @@ struct source_run {
 };
 
 struct source {
-	int fd;	   /* borrowed */
-	int type;  /* enum bpf_map_type */
+	int fd;	  /* borrowed */
+	int type; /* enum bpf_map_type */
 	uint32_t key_bytes, value_bytes, max_entries;
 	struct rows *rows; /* borrowed */
 	const struct source_run *runs;

@@ -16,7 +16,9 @@
 #define ATTRIBUTES_MAX	     16
 #define ATTRIBUTE_TEXT_BYTES 256 /* of one value, at most */
 
-enum attribute_type { ATTRIBUTE_TEXT, ATTRIBUTE_NUMBER, ATTRIBUTE_FLAG };
+enum attribute_type { ATTRIBUTE_TEXT,
+		      ATTRIBUTE_NUMBER,
+		      ATTRIBUTE_FLAG };
 
 struct attribute {
 	const char *name;

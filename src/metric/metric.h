@@ -21,7 +21,9 @@
 #include "metric/attribute.h"
 #include "util/cleanup.h"
 
-enum metric_kind { METRIC_SUM, METRIC_GAUGE, METRIC_HISTOGRAM };
+enum metric_kind { METRIC_SUM,
+		   METRIC_GAUGE,
+		   METRIC_HISTOGRAM };
 
 /*
  * The buckets of a histogram are those of OpenTelemetry's base-2 exponential histogram at one scale:
@@ -60,7 +62,10 @@ struct numbers {
 };
 
 /* Encoded forms of what never changes in a series; slot by encoder, made by the encoder that needs it. */
-enum series_cache_slot { SERIES_CACHE_OTLP, SERIES_CACHE_TEXT, SERIES_CACHE_JSON, SERIES_CACHE_SLOTS };
+enum series_cache_slot { SERIES_CACHE_OTLP,
+			 SERIES_CACHE_TEXT,
+			 SERIES_CACHE_JSON,
+			 SERIES_CACHE_SLOTS };
 
 struct series_cache {
 	void *data; /* from malloc(), freed with the series */
@@ -94,7 +99,7 @@ struct batch {
 		if (!(series_)->is_present) {                                                      \
 		} else
 
-#define batch_for_each_metric(metric_, batch_)                                                     \
-	for (size_t metric_index_ = 0; metric_index_ < (batch_)->n_metrics &&                      \
-				       ((metric_) = (batch_)->metrics[metric_index_], 1);          \
+#define batch_for_each_metric(metric_, batch_)                                            \
+	for (size_t metric_index_ = 0; metric_index_ < (batch_)->n_metrics &&             \
+				       ((metric_) = (batch_)->metrics[metric_index_], 1); \
 	     metric_index_++)

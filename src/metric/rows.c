@@ -12,7 +12,7 @@
 
 #include "util/hash.h"
 
-#define INDEX_FREE    0u	  /* row 0 has no key, so it is never in the index */
+#define INDEX_FREE    0u /* row 0 has no key, so it is never in the index */
 #define INDEX_REMOVED 0xffffffffu
 
 struct row {
