@@ -289,7 +289,8 @@ static void flush(struct agent *agent)
 	bool is_late = false;
 
 	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME,
-				       agent->options.config->agent.shutdown_timeout_ns / 1000, 0, on_deadline, &is_late) < 0)
+				       agent->options.config->agent.shutdown_timeout_ns / 1000, 0,
+				       on_deadline, &is_late) < 0)
 		return;
 	while (!is_late && !is_idle(agent) && sd_event_run(agent->event, UINT64_MAX) >= 0)
 		;
@@ -300,7 +301,8 @@ static void flush(struct agent *agent)
 
 static int start_service(struct agent *agent)
 {
-	uint64_t first_ns = agent->options.interval_ns < FIRST_COLLECTION_NS ? agent->options.interval_ns : FIRST_COLLECTION_NS;
+	uint64_t first_ns = agent->options.interval_ns < FIRST_COLLECTION_NS ? agent->options.interval_ns :
+									       FIRST_COLLECTION_NS;
 	int err;
 
 	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_ns;

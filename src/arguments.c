@@ -45,7 +45,10 @@ static bool parse_level(const char *text, int *ret_level)
 	static const struct {
 		const char *name;
 		enum log_level level;
-	} levels[] = { { "error", LOG_LEVEL_ERROR }, { "warning", LOG_LEVEL_WARNING }, { "info", LOG_LEVEL_INFO }, { "debug", LOG_LEVEL_DEBUG } };
+	} levels[] = { { "error", LOG_LEVEL_ERROR },
+		       { "warning", LOG_LEVEL_WARNING },
+		       { "info", LOG_LEVEL_INFO },
+		       { "debug", LOG_LEVEL_DEBUG } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
 		if (!strcmp(levels[i].name, text)) {

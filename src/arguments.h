@@ -22,7 +22,9 @@ enum option_name { OPT_CONFIG,
 		   OPT_HELP,
 		   OPT_VERSION };
 
-#define OPTIONS_ALL (OPTION_SET(OPT_CONFIG) | OPTION_SET(OPT_DIRECTORY) | OPTION_SET(OPT_LOG_LEVEL) | OPTION_SET(OPT_HELP) | OPTION_SET(OPT_VERSION))
+#define OPTIONS_ALL                                                                                          \
+	(OPTION_SET(OPT_CONFIG) | OPTION_SET(OPT_DIRECTORY) | OPTION_SET(OPT_LOG_LEVEL) |                    \
+	 OPTION_SET(OPT_HELP) | OPTION_SET(OPT_VERSION))
 
 struct arguments {
 	const char *config_path;

@@ -40,7 +40,9 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 {
 	_cleanup_(setup_free_exporter) struct config_exporter exporter = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
-	struct agent_options options = { .config = setup->config, .set = &setup->set, .exporters = &exporter, .is_once = true };
+	struct agent_options options = {
+		.config = setup->config, .set = &setup->set, .exporters = &exporter, .is_once = true
+	};
 	int err, status;
 
 	if (stop->exporter && setup_make_exporter(stop->exporter, NULL, &exporter))
@@ -49,7 +51,8 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 	err = agent_new(&options, &agent);
 	if (err)
 		return setup_exit_code(err);
-	if (agent_once(agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS, arguments->command, &status))
+	if (agent_once(agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
+		       arguments->command, &status))
 		return EXIT_INTERNAL;
 	return stop->exporter ? EXIT_OK : dump_collectors(setup, stop->name);
 }

@@ -141,7 +141,8 @@ static bool start(const struct arguments *arguments, struct setup *setup, struct
 	/* -1 where the kernel has it not (before 5.8): then runs and times stay 0. */
 	_cleanup_(closep) int statistics = programs_enable_stats();
 
-	err = agent_once(*ret_agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS, arguments->command, &status);
+	err = agent_once(*ret_agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
+			 arguments->command, &status);
 	return !err;
 }
 

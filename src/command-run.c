@@ -35,7 +35,8 @@ int command_run(const struct arguments *arguments)
 	const char *const *names = arguments->n_words ? (const char *const *)arguments->words : NULL;
 	enum exit_code code = setup_open(arguments, names, &setup);
 	/* Somebody who starts it by hand, with nothing configured, wants to see numbers. */
-	bool is_console = arguments->is_console || (code == EXIT_OK && !setup.config->n_exporters && isatty(STDOUT_FILENO));
+	bool is_console = arguments->is_console ||
+			  (code == EXIT_OK && !setup.config->n_exporters && isatty(STDOUT_FILENO));
 
 	if (code != EXIT_OK)
 		return code;

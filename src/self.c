@@ -88,7 +88,8 @@ static int watch(struct self *self, enum self_metric metric, const uint64_t *val
 	attributes_init(&attributes);
 	for (size_t i = 0; i < n_labels; i++)
 		if (labels[i].value)
-			(void)attributes_add_text(&attributes, labels[i].name, labels[i].value, strlen(labels[i].value));
+			(void)attributes_add_text(&attributes, labels[i].name, labels[i].value,
+						  strlen(labels[i].value));
 	sources[self->n_sources] = (struct source){ .value = value };
 	return series_get(&self->metrics[metric], &attributes, self->start_ns, &sources[self->n_sources++].series);
 }

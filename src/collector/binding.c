@@ -252,7 +252,8 @@ static int bind_metric(struct binder *binder, const struct descriptor_metric *de
 		       struct metric **ret_metric)
 {
 	struct collector *collector = binder->collector;
-	struct metric meaning = meaning_of(collector, described, field), *metric = metric_find(collector, described->name);
+	struct metric meaning = meaning_of(collector, described, field),
+		      *metric = metric_find(collector, described->name);
 	struct metric **slot;
 
 	if (metric) {
@@ -390,9 +391,11 @@ static void check_params(struct binder *binder)
 		for (; n < collector->tunables.n && n < ARRAY_SIZE(names); n++)
 			names[n] = collector->tunables.items[n].name;
 		if (!tunable)
-			complain(binder, param->line, "the object has no \"const volatile\" variable \"%s\"; %s", param->name,
+			complain(binder, param->line,
+				 "the object has no \"const volatile\" variable \"%s\"; %s", param->name,
 				 instead(param->name, names, n, "it", &text));
-		else if (param->default_text && tunable_set(&collector->tunables, tunable, param->default_text, &complaint))
+		else if (param->default_text &&
+			 tunable_set(&collector->tunables, tunable, param->default_text, &complaint))
 			complain(binder, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name, complaint);
 	}
 }

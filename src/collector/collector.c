@@ -41,7 +41,8 @@ static int init_tunables(struct collector *collector)
 	size_t size = 0;
 	const void *data = map ? bpf_map__initial_value(map, &size) : NULL;
 
-	return tunables_init(collector->btf, bpf_object__btf(collector->object), data, data ? size : 0, &collector->tunables);
+	return tunables_init(collector->btf, bpf_object__btf(collector->object), data, data ? size : 0,
+			     &collector->tunables);
 }
 
 static int read_descriptor(struct collector *collector, struct diag *diag)
@@ -211,7 +212,8 @@ static int prepare(void *user, struct bpf_object **ret_object)
 	if (!object)
 		return -errno;
 	if (collector->tunables.size_bytes)
-		err = bpf_map__set_initial_value(find_rodata(object), collector->tunables.data, collector->tunables.size_bytes);
+		err = bpf_map__set_initial_value(find_rodata(object), collector->tunables.data,
+						 collector->tunables.size_bytes);
 	bpf_object__for_each_map (map, object) {
 		uint64_t slots = table_slots(collector, bpf_map__name(map));
 

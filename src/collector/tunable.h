@@ -35,7 +35,8 @@ struct tunables {
  * data: the object's .rodata, copied; NULL with size 0 where it has none. final: the opened object's own BTF,
  * in which libbpf has put the places of variables (compilers leave them 0); same types as btf. -ENOMEM.
  */
-int tunables_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes, struct tunables *ret_tunables);
+int tunables_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
+		  struct tunables *ret_tunables);
 void tunables_done(struct tunables *tunables);
 
 const struct tunable *tunable_find(const struct tunables *tunables, const char *name);

@@ -32,7 +32,7 @@ int series_get_overflow(struct metric *metric, uint64_t start_ns, struct series 
 /* The caller feeds it no longer. Takes NULL. */
 void series_put(struct series *series);
 
-void series_begin(struct metric *metric);						/* forgets deltas; gauges begin at 0 */
-void series_add(struct series *series, uint64_t grown);					/* sum: to total and delta; gauge: to the value */
+void series_begin(struct metric *metric); /* forgets deltas; gauges begin at 0 */
+void series_add(struct series *series, uint64_t grown); /* sum: to total and delta; gauge: to the value */
 void series_add_histogram(struct series *series, uint64_t sum, const uint64_t *bucket); /* grown by */
-void series_end(struct metric *metric);							/* settles is_present; frees what has ended */
+void series_end(struct metric *metric); /* settles is_present; frees what has ended */
