@@ -124,6 +124,14 @@ static int add_listed_exporters(struct config *config, const struct config_sourc
 	return r;
 }
 
+static bool are_all_disabled(const struct config *config)
+{
+	for (size_t i = 0; i < config->n_exporter_sections; i++)
+		if (config->exporter_sections[i].is_enabled)
+			return false;
+	return true;
+}
+
 int config_environment_set_exporters(struct config *config, const struct config_source *source,
 				     struct diag *diag)
 {
@@ -138,12 +146,17 @@ int config_environment_set_exporters(struct config *config, const struct config_
 		diag_add(&config->warnings, "OTEL_SDK_DISABLED", 0, "is true: nothing is exported");
 		while (config->n_exporters)
 			config_drop_last_exporter(config);
+		config->is_export_off = true;
 		return 0;
 	}
-	if (config->n_exporter_sections)
+	if (config->n_exporter_sections) {
+		config->is_export_off = are_all_disabled(config);
 		return 0;
-	if (listed)
+	}
+	if (listed) {
+		config->is_export_off = !strcasecmp(listed, "none");
 		return add_listed_exporters(config, source, diag, listed);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(endpoints); i++)
 		if (get(source->environment, endpoints[i]))
 			return add_exporter(config, source, diag, "otlp", endpoints[i]);

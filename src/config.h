@@ -65,8 +65,10 @@ struct config {
 	struct resource resource;
 	struct config_collector *collectors;
 	size_t n_collectors;
-	struct config_exporter *exporters; /* those that are enabled; none under OTEL_SDK_DISABLED=true */
+	struct config_exporter *exporters; /* those that are enabled */
 	size_t n_exporters;
+	/* Nothing is to be exported: OTEL_SDK_DISABLED=true, OTEL_METRICS_EXPORTER=none, all are enabled = no. */
+	bool is_export_off;
 	/* What was ignored in OTEL_* variables, a line each; no reason to refuse anything. */
 	struct diag warnings;
 	struct ini_file **files; /* in the order of reading; the strings above are borrowed from them */

@@ -114,3 +114,13 @@ void log_event(enum log_level level, const char *id, const struct log_field *fie
 		write_to_stderr(level, message);
 	errno = errno_kept;
 }
+
+void log_lines(enum log_level level, const char *id, const char *text)
+{
+	while (*text) {
+		size_t length = strcspn(text, "\n");
+
+		log_event(level, id, NULL, "%.*s", (int)length, text);
+		text += length + (text[length] == '\n');
+	}
+}

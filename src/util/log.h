@@ -43,6 +43,8 @@ bool log_is_on(enum log_level level); /* is it worth the making of a long messag
  */
 void log_event(enum log_level level, const char *id, const struct log_field *fields, const char *format, ...)
 	_printf_(4, 5);
+/* Each line of text as a message of its own. */
+void log_lines(enum log_level level, const char *id, const char *text);
 
 #define log_error(...)	 log_event(LOG_LEVEL_ERROR, NULL, NULL, __VA_ARGS__)
 #define log_warning(...) log_event(LOG_LEVEL_WARNING, NULL, NULL, __VA_ARGS__)

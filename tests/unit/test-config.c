@@ -460,17 +460,26 @@ static void exporters_can_be_switched_off(void **state)
 	static const char *const not_disabled[] = { "OTEL_SDK_DISABLED=1", NULL };
 	FIXTURE;
 
+	fixture_read(&f, NULL);
+	assert_false(f.config->is_export_off);
 	fixture_read(&f, none);
 	assert_int_equal(f.config->n_exporters, 0);
+	assert_true(f.config->is_export_off);
 	tree_write(&f.tree, MAIN, "[exporter a]\ntype = console\n[exporter b]\ntype = otlp\nenabled = no\n"
 				  "[exporter c]\ntype = otlp\nenabled = no\ntimeout = x\n");
 	fixture_read(&f, not_disabled);
 	assert_int_equal(f.config->n_exporters, 1);
 	assert_string_equal(f.config->exporters[0].name, "a");
 	assert_mistakes(&f, "etc/bpfpush/bpfpush.conf:9: timeout: \"x\" is not a duration: write it like 10s, 500ms or 1m30s\n");
+	assert_false(f.config->is_export_off);
 	fixture_read(&f, disabled);
 	assert_int_equal(f.config->n_exporters, 0);
+	assert_true(f.config->is_export_off);
 	assert_string_equal(buf_text(&f.config->warnings.text), "OTEL_SDK_DISABLED: is true: nothing is exported\n");
+	tree_write(&f.tree, MAIN, "[exporter a]\ntype = console\nenabled = no\n");
+	fixture_read(&f, NULL);
+	assert_int_equal(f.config->n_exporters, 0);
+	assert_true(f.config->is_export_off);
 }
 
 static void no_memory_is_told_and_nothing_leaks(void **state)

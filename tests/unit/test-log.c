@@ -21,6 +21,7 @@ static const char *log_through(int from, int to, enum log_level max, enum log_le
 	log_init(max);
 	errno = 42;
 	log_event(level, NULL, NULL, "%s", text);
+	log_lines(level, NULL, strncmp(text, "lines", 5) ? "" : text);
 	assert_int_equal(errno, 42);
 	dup2(kept, STDERR_FILENO);
 	n = read(from, seen, sizeof(seen) - 1);
@@ -69,6 +70,12 @@ static void strangers_text_breaks_no_line(void **state)
 			    "<6>a?<3>b??[1m c?\n");
 	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "\xff\xc3\xa4\xc2\x85\xc3"),
 			    "<6>?\xc3\xa4???\n");
+}
+
+static void lines_are_messages_of_their_own(void **state)
+{
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_WARNING, "lines\nof text\n"),
+			    "<4>lines?of text\n<4>lines\n<4>of text\n");
 }
 
 static void a_long_message_is_cut(void **state)
@@ -124,6 +131,7 @@ int main(void)
 		cmocka_unit_test(lines_carry_their_level),
 		cmocka_unit_test(a_terminal_shows_them_plainly),
 		cmocka_unit_test(strangers_text_breaks_no_line),
+		cmocka_unit_test(lines_are_messages_of_their_own),
 		cmocka_unit_test(a_long_message_is_cut),
 		cmocka_unit_test(another_stream_is_not_the_journal),
 		cmocka_unit_test(characters_are_measured),
