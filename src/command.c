@@ -31,6 +31,21 @@ static int prepend_directory(struct config *config, const char *directory)
 	return 0;
 }
 
+/* As they are for a person or a script; each a message of its own, and their sum an event, in the journal. */
+static void report_mistakes(struct diag *diag)
+{
+	const char *line = buf_text(&diag->text);
+
+	if (!log_is_journal()) {
+		fputs(line, stderr);
+		return;
+	}
+	for (int length; (length = strcspn(line, "\n")); line += length + (line[length] == '\n'))
+		log_error("%.*s", length, line);
+	log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL, "not started: %u mistakes in configuration and collectors",
+		  diag->n_errors);
+}
+
 enum exit_code setup_open(const struct arguments *arguments, const char *const *names, struct setup *ret_setup)
 {
 	struct config_source source = { .path = arguments->config_path, .environment = (const char *const *)environ };
@@ -48,7 +63,7 @@ enum exit_code setup_open(const struct arguments *arguments, const char *const *
 		err = collector_set_open(setup.config, names, agent_boot_ns(), &diag, &setup.set);
 	}
 	if (diag.n_errors) {
-		fputs(buf_text(&diag.text), stderr);
+		report_mistakes(&diag);
 		setup_done(&setup);
 		return EXIT_SETTINGS;
 	}

@@ -46,6 +46,11 @@ void log_init(enum log_level level)
 		log_target = isatty(STDERR_FILENO) ? LOG_TARGET_PLAIN : LOG_TARGET_PREFIX;
 }
 
+bool log_is_journal(void)
+{
+	return log_target == LOG_TARGET_JOURNAL;
+}
+
 void log_set_level(enum log_level level)
 {
 	log_max_level = level;

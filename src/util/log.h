@@ -35,6 +35,7 @@ struct log_field {
 
 void log_init(enum log_level level); /* looks at stderr; before it, messages go to stderr plainly */
 void log_set_level(enum log_level level);
+bool log_is_journal(void); /* do messages go there, with their fields? */
 bool log_is_on(enum log_level level); /* is it worth the making of a long message? */
 /*
  * One line, whatever the arguments hold: control characters and bad UTF-8 become '?', a newline at the

@@ -47,7 +47,7 @@ def key_of_line(line):
 
 
 def key_of_point(point):
-    return identity(point["scope"], point["name"], point["attributes"])
+    return identity(point["scope"].removeprefix("bpfpush."), point["name"], point["attributes"])
 
 
 def buckets_of(bounds, counts):
@@ -198,7 +198,7 @@ class TestAgent(unittest.TestCase):
 
     def test_all_six_collectors_have_points_of_the_workload(self):
         for way, points in zip(WAYS, self.points):
-            scopes = {point["scope"].split(".")[-1] for point in points if self.is_workload(point["attributes"])}
+            scopes = {key_of_point(point)[0] for point in points if self.is_workload(point["attributes"])}
             self.assertLessEqual({"syscalls", "network", "fileio", "scheduler", "memory", "tcpstate"}, scopes, way)
 
 

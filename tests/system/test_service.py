@@ -31,6 +31,7 @@ NOBODY = """\
 configure <<'X'
 [agent]
 interval = 1s
+shutdown_timeout = 1s
 [exporter nobody]
 type = otlp
 endpoint = http://127.0.0.1:9
