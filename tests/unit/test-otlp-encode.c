@@ -147,12 +147,14 @@ static void an_exponential_histogram_is_trimmed(void **state)
 	struct otlp_encoding options = encoding();
 	struct bodies bodies = { 0 };
 	const Otlp__ExponentialHistogramDataPoint *point;
+	const Otlp__Metric *metric;
 	struct fixture fixture;
 
 	options.histogram = OTLP_EXPONENTIAL;
 	fixture_init(&fixture);
 	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
-	point = bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[1]->exponential_histogram->data_points[0];
+	metric = bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[1];
+	point = metric->exponential_histogram->data_points[0];
 	assert_int_equal(point->zero_count, 1);
 	assert_int_equal(point->scale, 0);
 	/* bucket[10] is (2^-21, 2^-20] */
@@ -217,6 +219,7 @@ static void a_large_batch_is_split_and_no_point_is_lost(void **state)
 	struct metric second = { .scope = "b", .name = "second", .unit = "1", .description = "", .divisor = 1 };
 	struct metric *metrics[] = { &first, &second };
 	struct batch batch = { .time_ns = 2, .previous_ns = 1, .metrics = metrics, .n_metrics = 2 };
+	const Otlp__Resource *resource;
 	struct bodies bodies = { 0 };
 	size_t n = 0;
 
@@ -228,8 +231,8 @@ static void a_large_batch_is_split_and_no_point_is_lost(void **state)
 	for (size_t i = 0; i < bodies.n; i++) {
 		assert_true(bodies.sizes[i] <= 2000);
 		assert_true(i + 1 == bodies.n || bodies.sizes[i] > 1500);
-		assert_string_equal(bodies.requests[i]->resource_metrics[0]->resource->attributes[0]->value->string_value,
-				    "x");
+		resource = bodies.requests[i]->resource_metrics[0]->resource;
+		assert_string_equal(resource->attributes[0]->value->string_value, "x");
 		n += count_points(bodies.requests[i]);
 	}
 	assert_int_equal(n, 600);
