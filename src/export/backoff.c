@@ -14,10 +14,10 @@ uint64_t backoff_next(struct backoff *backoff, uint32_t random, uint64_t retry_a
 	uint64_t limit = backoff->initial_ns, delay;
 
 	for (unsigned int i = 0; i < backoff->n && limit < backoff->max_ns; i++)
-		limit *= 2;
+		limit = limit > backoff->max_ns / 2 ? backoff->max_ns : limit * 2;
 	if (limit > backoff->max_ns)
 		limit = backoff->max_ns;
-	else
+	if (limit < backoff->max_ns)
 		backoff->n++;
 	delay = (uint64_t)((unsigned __int128)limit * random >> 32);
 	return delay > retry_after_ns ? delay : retry_after_ns;

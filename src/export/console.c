@@ -298,7 +298,9 @@ static void append_title(struct page *page)
 /* The metrics that fit: with at least one row each, or as many of them as there are lines for. */
 static void append_page(struct page *page)
 {
-	size_t left = page->lines, n_hidden = 0;
+	bool is_tight = page->is_screen && page_lines(page->batch, page->rows) >= page->lines;
+	/* The title, the line that the cursor stays on, and one to say that there is more. */
+	size_t left = page->lines > 3 ? page->lines - 3 : 0, n_hidden = 0;
 	struct metric *metric;
 
 	batch_for_each_metric(metric, page->batch) {
@@ -306,11 +308,11 @@ static void append_page(struct page *page)
 
 		if (!n)
 			continue;
-		if (page->is_screen && left < lines + 2) {
+		if (is_tight && left < lines) {
 			n_hidden++;
 			continue;
 		}
-		left -= lines;
+		left -= is_tight ? lines : 0;
 		append_metric(page, metric);
 	}
 	if (n_hidden)

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written is in tests/golden; here is what a terminal and a broken file change about it. */
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+
+#include "export/exporter.h"
+#include "fixture.h"
+#include "util/cleanup.h"
+
+static struct exporter *open_exporter(const char *type, const char *path, void **ret_options)
+{
+	static const struct exporter_context context = { .version = "1" };
+	const struct exporter_ops *ops = exporter_find(type);
+	struct exporter *exporter = NULL;
+	struct diag diag = DIAG_INIT;
+
+	*ret_options = calloc(1, ops->options_size);
+	assert_ok(options_init(ops->options, ops->n_options, *ret_options));
+	assert_ok(option_set(ops->options, ops->n_options, *ret_options, "path", path, "", 0, &diag));
+	if (exporter_open("test", ops, *ret_options, &context, &exporter) < 0)
+		return NULL;
+	return exporter;
+}
+
+static void options_free(const char *type, void *options)
+{
+	const struct exporter_ops *ops = exporter_find(type);
+
+	options_done(ops->options, ops->n_options, options);
+	free(options);
+}
+
+/* Pushes the fixture to a terminal of that size and reads what came. */
+static void push_to_terminal(unsigned short columns, unsigned short lines, unsigned int n_pushes, char *ret_text,
+			     size_t size)
+{
+	struct winsize window = { .ws_col = columns, .ws_row = lines };
+	struct exporter *exporter;
+	struct fixture fixture;
+	char name[64];
+	int master, slave;
+	void *options;
+	ssize_t n;
+
+	assert_int_equal(openpty(&master, &slave, name, NULL, &window), 0);
+	fixture_init(&fixture);
+	exporter = open_exporter("console", name, &options);
+	assert_non_null(exporter);
+	ret_text[0] = '\0';
+	for (unsigned int i = 0; i < n_pushes; i++) {
+		assert_ok(exporter_push(exporter, &fixture.batch));
+		n = read(master, ret_text, size - 1);
+		assert_true(n > 0);
+		ret_text[n] = '\0';
+	}
+	exporter_free(exporter);
+	options_free("console", options);
+	fixture_done(&fixture);
+	close(master);
+	close(slave);
+}
+
+static unsigned int count_lines(const char *text)
+{
+	unsigned int n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static void a_page_fits_its_terminal(void **state)
+{
+	char text[65536];
+
+	for (unsigned short lines = 4; lines < 30; lines++) {
+		push_to_terminal(60, lines, 1, text, sizeof(text));
+		assert_true(count_lines(text) < lines);
+		assert_true(lines < 20 || !strstr(text, "more"));
+		assert_true(lines > 14 || strstr(text, "more"));
+	}
+}
+
+static void a_line_fits_its_terminal(void **state)
+{
+	char text[65536];
+
+	push_to_terminal(40, 40, 1, text, sizeof(text));
+	for (const char *line = text; (line = strchr(line, '\n')) && line[1];) {
+		unsigned int width = 0;
+
+		for (line++; *line && *line != '\033' && *line != '\r'; line++)
+			width += ((unsigned char)*line & 0xc0) != 0x80;
+		assert_true(width <= 40);
+	}
+	assert_non_null(strstr(text, "\xe2\x80\xa6"));
+}
+
+static void the_second_page_takes_the_place_of_the_first(void **state)
+{
+	char text[65536];
+
+	push_to_terminal(100, 40, 1, text, sizeof(text));
+	assert_memory_equal(text, "\033[2J\033[H", 7);
+	push_to_terminal(100, 40, 2, text, sizeof(text));
+	assert_memory_equal(text, "\033[H2027", 7);
+}
+
+static void what_cannot_be_written_is_counted(void **state)
+{
+	static const char *const types[] = { "console", "json", "bpftrace-json" };
+	struct fixture fixture;
+
+	fixture_init(&fixture);
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		void *options;
+		struct exporter *exporter = open_exporter(types[i], "/dev/full", &options);
+
+		assert_error(exporter_push(exporter, &fixture.batch), ENOSPC);
+		assert_int_equal(exporter->stats.points_dropped_error, FIXTURE_POINTS);
+		assert_int_equal(exporter->stats.points_exported, 0);
+		assert_true(exporter->stats.is_failing);
+		assert_true(exporter_is_idle(exporter));
+		exporter_free(exporter);
+		options_free(types[i], options);
+	}
+	fixture_done(&fixture);
+}
+
+static void a_file_is_appended_to(void **state)
+{
+	char path[] = "/tmp/test-console-XXXXXX", text[32];
+	struct fixture fixture;
+	void *options;
+	int fd = mkstemp(path);
+
+	assert_int_equal(write(fd, "before\n", 7), 7);
+	fixture_init(&fixture);
+	for (int i = 0; i < 2; i++) {
+		struct exporter *exporter = open_exporter("json", path, &options);
+
+		assert_ok(exporter_push(exporter, &fixture.batch));
+		assert_int_equal(exporter->stats.points_exported, FIXTURE_POINTS);
+		exporter_free(exporter);
+		options_free("json", options);
+	}
+	assert_int_equal(pread(fd, text, 10, 0), 10);
+	assert_memory_equal(text, "before\n{\"c", 10);
+	fixture_done(&fixture);
+	close(fd);
+	unlink(path);
+	assert_null(open_exporter("json", "/nonexistent/x", &options));
+	options_free("json", options);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_page_fits_its_terminal),
+		cmocka_unit_test(a_line_fits_its_terminal),
+		cmocka_unit_test(the_second_page_takes_the_place_of_the_first),
+		cmocka_unit_test(what_cannot_be_written_is_counted),
+		cmocka_unit_test(a_file_is_appended_to),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

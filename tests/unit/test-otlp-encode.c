@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "alloc.h"
+#include "export/otlp-encode.h"
+#include "fixture.h"
+#include "otlp-metrics.pb-c.h"
+#include "util/cleanup.h"
+
+typedef Otlp__ExportMetricsServiceRequest request_t;
+
+/* What came out of one otlp_encode(). */
+struct bodies {
+	request_t *requests[64];
+	size_t sizes[64];
+	size_t n, n_points, too_large;
+};
+
+static int collect(void *user, const uint8_t *data, size_t size, size_t n_points)
+{
+	struct bodies *bodies = user;
+
+	assert_true(bodies->n < ARRAY_SIZE(bodies->requests));
+	bodies->requests[bodies->n] = otlp__export_metrics_service_request__unpack(NULL, size, data);
+	assert_non_null(bodies->requests[bodies->n]);
+	bodies->sizes[bodies->n++] = size;
+	bodies->n_points += n_points;
+	return 0;
+}
+
+static void bodies_done(struct bodies *bodies)
+{
+	for (size_t i = 0; i < bodies->n; i++)
+		otlp__export_metrics_service_request__free_unpacked(bodies->requests[i], NULL);
+}
+
+static size_t metric_points(const Otlp__Metric *metric)
+{
+	switch (metric->data_case) {
+	case OTLP__METRIC__DATA_GAUGE:
+		return metric->gauge->n_data_points;
+	case OTLP__METRIC__DATA_SUM:
+		return metric->sum->n_data_points;
+	case OTLP__METRIC__DATA_HISTOGRAM:
+		return metric->histogram->n_data_points;
+	case OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM:
+		return metric->exponential_histogram->n_data_points;
+	default:
+		fail_msg("a metric of no kind");
+		return 0;
+	}
+}
+
+/* Counts points, and that no envelope on the way to them is empty. */
+static size_t count_points(const request_t *request)
+{
+	const Otlp__ResourceMetrics *resource;
+	size_t n = 0;
+
+	assert_int_equal(request->n_resource_metrics, 1);
+	resource = request->resource_metrics[0];
+	assert_true(resource->n_scope_metrics > 0);
+	for (size_t i = 0; i < resource->n_scope_metrics; i++) {
+		const Otlp__ScopeMetrics *scope = resource->scope_metrics[i];
+
+		assert_true(scope->n_metrics > 0);
+		for (size_t j = 0; j < scope->n_metrics; j++) {
+			assert_true(metric_points(scope->metrics[j]) > 0);
+			n += metric_points(scope->metrics[j]);
+		}
+	}
+	return n;
+}
+
+static struct otlp_encoding encoding(void)
+{
+	static const struct attribute resource[] = { { .name = "service.name", .text = "x" } };
+
+	return (struct otlp_encoding){ .limit_bytes = 1 << 20, .resource = resource, .n_resource = 1, .version = "1" };
+}
+
+static void a_batch_without_points_gives_no_body(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct metric metric = { .scope = "s", .name = "m", .unit = "1", .description = "", .divisor = 1 };
+	struct metric *metrics[] = { &metric };
+	struct batch batch = { .time_ns = 2, .previous_ns = 1, .metrics = metrics, .n_metrics = 1 };
+	struct attributes attributes;
+	struct bodies bodies = { 0 };
+	struct series *series;
+
+	metric_init_series(&metric, 10);
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_int_equal(bodies.n, 0);
+
+	/* Nor does one in which nothing grew, as deltas. */
+	attributes_init(&attributes);
+	assert_ok(series_get(&metric, &attributes, 1, &series));
+	series_begin(&metric);
+	series_end(&metric);
+	options.temporality = OTLP_DELTA;
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_int_equal(bodies.n, 0);
+	options.temporality = OTLP_CUMULATIVE;
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_int_equal(bodies.n_points, 1);
+	bodies_done(&bodies);
+	metric_done_series(&metric);
+}
+
+static void histograms_add_up(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct bodies bodies = { 0 };
+	const Otlp__Histogram *histogram;
+	struct fixture fixture;
+
+	fixture_init(&fixture);
+	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
+	assert_int_equal(bodies.n_points, FIXTURE_POINTS);
+	assert_int_equal(count_points(bodies.requests[0]), FIXTURE_POINTS);
+	histogram = bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[1]->histogram;
+	assert_int_equal(histogram->n_data_points, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const Otlp__HistogramDataPoint *point = histogram->data_points[i];
+		uint64_t count = 0;
+
+		assert_int_equal(point->n_bucket_counts, point->n_explicit_bounds + 1);
+		for (size_t j = 0; j < point->n_bucket_counts; j++)
+			count += point->bucket_counts[j];
+		assert_int_equal(count, point->count);
+		for (size_t j = 1; j < point->n_explicit_bounds; j++)
+			assert_true(point->explicit_bounds[j] > point->explicit_bounds[j - 1]);
+		assert_int_equal(point->sum_of_values_case, OTLP__HISTOGRAM_DATA_POINT__SUM_OF_VALUES_SUM);
+		assert_int_equal(point->n_attributes, 1);
+	}
+	assert_true(histogram->data_points[0]->sum == 0.126456789);
+	bodies_done(&bodies);
+	fixture_done(&fixture);
+}
+
+static void an_exponential_histogram_is_trimmed(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct bodies bodies = { 0 };
+	const Otlp__ExponentialHistogramDataPoint *point;
+	const Otlp__Metric *metric;
+	struct fixture fixture;
+
+	options.histogram = OTLP_EXPONENTIAL;
+	fixture_init(&fixture);
+	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
+	metric = bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[1];
+	point = metric->exponential_histogram->data_points[0];
+	assert_int_equal(point->zero_count, 1);
+	assert_int_equal(point->scale, 0);
+	/* bucket[10] is (2^-21, 2^-20] */
+	assert_int_equal(point->positive->offset, -21);
+	assert_int_equal(point->positive->n_bucket_counts, 2);
+	assert_int_equal(point->positive->bucket_counts[0], 5);
+	assert_int_equal(point->positive->bucket_counts[1], 5);
+	assert_int_equal(point->count, 11);
+	bodies_done(&bodies);
+	fixture_done(&fixture);
+}
+
+static void attributes_are_encoded_once_and_serve_both_kinds_of_histograms(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct bodies bodies = { 0 };
+	struct fixture fixture;
+	const void *cached[2];
+
+	fixture_init(&fixture);
+	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
+	cached[0] = fixture.metrics[0].series[0]->cache[SERIES_CACHE_OTLP].data;
+	cached[1] = fixture.metrics[1].series[0]->cache[SERIES_CACHE_OTLP].data;
+	assert_non_null(cached[0]);
+	assert_non_null(cached[1]);
+	options.histogram = OTLP_EXPONENTIAL;
+	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
+	assert_ptr_equal(fixture.metrics[0].series[0]->cache[SERIES_CACHE_OTLP].data, cached[0]);
+	assert_ptr_equal(fixture.metrics[1].series[0]->cache[SERIES_CACHE_OTLP].data, cached[1]);
+	for (size_t i = 0; i < 2; i++) {
+		const Otlp__Metric *metric = bodies.requests[i]->resource_metrics[0]->scope_metrics[0]->metrics[1];
+		const Otlp__KeyValue *item = i ? metric->exponential_histogram->data_points[1]->attributes[0] :
+						 metric->histogram->data_points[1]->attributes[0];
+
+		assert_string_equal(item->key, "bpfpush.syscall.name");
+		assert_string_equal(item->value->string_value, "write");
+	}
+	bodies_done(&bodies);
+	fixture_done(&fixture);
+}
+
+static void fill(struct metric *metric, unsigned int n)
+{
+	struct attributes attributes;
+	struct series *series;
+
+	metric_init_series(metric, n + 1);
+	series_begin(metric);
+	for (unsigned int i = 0; i < n; i++) {
+		attributes_init(&attributes);
+		assert_ok(attributes_add_number(&attributes, "n", i));
+		assert_ok(series_get(metric, &attributes, 1, &series));
+		series_add(series, i + 1);
+	}
+	series_end(metric);
+}
+
+static void a_large_batch_is_split_and_no_point_is_lost(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct metric first = { .scope = "a", .name = "first", .unit = "1", .description = "", .divisor = 1 };
+	struct metric second = { .scope = "b", .name = "second", .unit = "1", .description = "", .divisor = 1 };
+	struct metric *metrics[] = { &first, &second };
+	struct batch batch = { .time_ns = 2, .previous_ns = 1, .metrics = metrics, .n_metrics = 2 };
+	const Otlp__Resource *resource;
+	struct bodies bodies = { 0 };
+	size_t n = 0;
+
+	fill(&first, 300);
+	fill(&second, 300);
+	options.limit_bytes = 2000;
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_true(bodies.n > 10);
+	for (size_t i = 0; i < bodies.n; i++) {
+		assert_true(bodies.sizes[i] <= 2000);
+		assert_true(i + 1 == bodies.n || bodies.sizes[i] > 1500);
+		resource = bodies.requests[i]->resource_metrics[0]->resource;
+		assert_string_equal(resource->attributes[0]->value->string_value, "x");
+		n += count_points(bodies.requests[i]);
+	}
+	assert_int_equal(n, 600);
+	assert_int_equal(bodies.n_points, 600);
+	assert_int_equal(bodies.too_large, 0);
+	bodies_done(&bodies);
+	metric_done_series(&first);
+	metric_done_series(&second);
+}
+
+static void a_point_that_fits_no_request_is_counted_and_the_others_go(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct metric metric = { .scope = "a", .name = "m", .unit = "1", .description = "", .divisor = 1 };
+	struct metric *metrics[] = { &metric };
+	struct batch batch = { .time_ns = 2, .previous_ns = 1, .metrics = metrics, .n_metrics = 1 };
+	struct bodies bodies = { 0 };
+	struct attributes attributes;
+	struct series *series;
+	char text[250];
+
+	fill(&metric, 2);
+	metric.limit = 10;
+	memset(text, 'x', sizeof(text));
+	attributes_init(&attributes);
+	assert_ok(attributes_add_text(&attributes, "long", text, sizeof(text)));
+	assert_ok(series_get(&metric, &attributes, 1, &series));
+	series_end(&metric);
+	options.limit_bytes = 400;
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_int_equal(bodies.too_large, 1);
+	assert_int_equal(bodies.n_points, 2);
+	bodies_done(&bodies);
+	options.limit_bytes = 16;
+	bodies = (struct bodies){ 0 };
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_int_equal(bodies.too_large, 3);
+	assert_int_equal(bodies.n, 0);
+	metric_done_series(&metric);
+}
+
+static void numbers_beyond_a_signed_integer_are_doubles(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct metric metric = { .scope = "a", .name = "m", .unit = "1", .description = "", .divisor = 1 };
+	struct metric *metrics[] = { &metric };
+	struct batch batch = { .time_ns = 2, .previous_ns = 1, .metrics = metrics, .n_metrics = 1 };
+	struct bodies bodies = { 0 };
+	Otlp__NumberDataPoint **points;
+
+	fill(&metric, 2);
+	metric.series[0]->total.sum = INT64_MAX;
+	metric.series[1]->total.sum = UINT64_MAX;
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	points = bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[0]->sum->data_points;
+	assert_int_equal(points[0]->value_case, OTLP__NUMBER_DATA_POINT__VALUE_AS_INT);
+	assert_true(points[0]->as_int == INT64_MAX);
+	assert_int_equal(points[1]->value_case, OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE);
+	assert_true(points[1]->as_double == 0x1p64);
+	bodies_done(&bodies);
+	metric_done_series(&metric);
+}
+
+static int ignore(void *user, const uint8_t *data, size_t size, size_t n_points)
+{
+	return 0;
+}
+
+static void failing_allocations_are_reported(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct fixture fixture;
+	size_t too_large;
+
+	fixture_init(&fixture);
+	assert_survives_failing_allocations(otlp_encode(&options, &fixture.batch, ignore, NULL, &too_large), (void)0);
+	fixture_done(&fixture);
+}
+
+static int refuse(void *user, const uint8_t *data, size_t size, size_t n_points)
+{
+	return -E2BIG;
+}
+
+static void what_the_taker_of_bodies_says_ends_it(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct fixture fixture;
+	size_t too_large;
+
+	fixture_init(&fixture);
+	assert_error(otlp_encode(&options, &fixture.batch, refuse, NULL, &too_large), E2BIG);
+	options.limit_bytes = 2000;
+	assert_error(otlp_encode(&options, &fixture.batch, refuse, NULL, &too_large), E2BIG);
+	fixture_done(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_batch_without_points_gives_no_body),
+		cmocka_unit_test(histograms_add_up),
+		cmocka_unit_test(an_exponential_histogram_is_trimmed),
+		cmocka_unit_test(attributes_are_encoded_once_and_serve_both_kinds_of_histograms),
+		cmocka_unit_test(a_large_batch_is_split_and_no_point_is_lost),
+		cmocka_unit_test(a_point_that_fits_no_request_is_counted_and_the_others_go),
+		cmocka_unit_test(numbers_beyond_a_signed_integer_are_doubles),
+		cmocka_unit_test(failing_allocations_are_reported),
+		cmocka_unit_test(what_the_taker_of_bodies_says_ends_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "export/otlp-encode.h"
+#include "export/otlp-options.h"
+#include "util/cleanup.h"
+
+/* Options as a section gives them: "key=value" each, and the environment below. */
+struct given {
+	struct otlp_options options;
+	struct diag diag;
+	const char *const *words;
+};
+
+static bool is_set(void *user, const char *key)
+{
+	const char *const *words = user;
+	size_t size = strlen(key);
+
+	for (; *words; words++)
+		if (!strncmp(*words, key, size) && (*words)[size] == '=')
+			return true;
+	return false;
+}
+
+static void give(struct given *given, const char *const *words)
+{
+	*given = (struct given){ .words = words };
+	assert_ok(options_init(otlp_option_table, OTLP_N_OPTIONS, &given->options));
+	for (size_t i = 0; words[i]; i++) {
+		char key[64];
+		const char *equals = strchr(words[i], '=');
+
+		snprintf(key, sizeof(key), "%.*s", (int)(equals - words[i]), words[i]);
+		assert_ok(option_set(otlp_option_table, OTLP_N_OPTIONS, &given->options, key, equals + 1, "file", 7,
+				     &given->diag));
+	}
+	assert_ok(otlp_options_environment(&given->options, is_set, (void *)words, &given->diag));
+	assert_ok(otlp_options_check(&given->options, "file", 3, &given->diag));
+}
+
+#define GIVE(given, ...) give(given, (const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+static void given_done(struct given *given)
+{
+	options_done(otlp_option_table, OTLP_N_OPTIONS, &given->options);
+	diag_done(&given->diag);
+}
+
+static void assert_url(struct given *given, const char *want)
+{
+	_cleanup_(freep) char *url = NULL;
+
+	assert_ok(otlp_url(&given->options, &url));
+	assert_string_equal(url, want);
+	assert_int_equal(given->diag.n_errors, 0);
+	given_done(given);
+}
+
+static int clear_environment(void **state)
+{
+	static const char *const names[] = { "ENDPOINT", "HEADERS", "COMPRESSION", "TIMEOUT", "CERTIFICATE", "PROTOCOL",
+					     "CLIENT_KEY", "CLIENT_CERTIFICATE" };
+	char name[80];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(name, sizeof(name), "OTEL_EXPORTER_OTLP_%s", names[i]);
+		unsetenv(name);
+		snprintf(name, sizeof(name), "OTEL_EXPORTER_OTLP_METRICS_%s", names[i]);
+		unsetenv(name);
+	}
+	unsetenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE");
+	unsetenv("OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION");
+	return 0;
+}
+
+static void the_path_is_added_to_an_endpoint_once(void **state)
+{
+	struct given given;
+
+	GIVE(&given);
+	assert_url(&given, "http://localhost:4318/v1/metrics");
+	GIVE(&given, "endpoint=https://host/base");
+	assert_url(&given, "https://host/base/v1/metrics");
+	GIVE(&given, "endpoint=https://host/base/");
+	assert_url(&given, "https://host/base/v1/metrics");
+	GIVE(&given, "endpoint=http://host:4318/v1/metrics");
+	assert_url(&given, "http://host:4318/v1/metrics");
+	GIVE(&given, "endpoint=http://host", "metrics_endpoint=http://other/api/v1/otlp/v1/metrics");
+	assert_url(&given, "http://other/api/v1/otlp/v1/metrics");
+	GIVE(&given, "metrics_endpoint=http://other/");
+	assert_url(&given, "http://other/");
+}
+
+static void endpoints_of_the_environment_follow_the_specification(void **state)
+{
+	struct given given;
+
+	setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://env/x", 1);
+	GIVE(&given);
+	assert_url(&given, "http://env/x/v1/metrics");
+	setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://env/x/", 1);
+	GIVE(&given);
+	assert_url(&given, "http://env/x/v1/metrics");
+	GIVE(&given, "endpoint=http://file");
+	assert_url(&given, "http://file/v1/metrics");
+	setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://signal/x", 1);
+	GIVE(&given);
+	assert_url(&given, "http://signal/x");
+	setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "", 1);
+	GIVE(&given);
+	assert_url(&given, "http://env/x/v1/metrics");
+	setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", 1);
+	GIVE(&given);
+	assert_string_equal(buf_text(&given.diag.text),
+			    "OTEL_EXPORTER_OTLP_ENDPOINT: not a URL, write http://HOST:PORT or https://HOST\n");
+	given_done(&given);
+}
+
+static void words_and_times_of_the_environment_are_read_or_ignored(void **state)
+{
+	struct given given;
+
+	setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "None", 1);
+	setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1500", 1);
+	setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "DELTA", 1);
+	setenv("OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", "base2_exponential_bucket_histogram", 1);
+	GIVE(&given);
+	assert_true(given.options.is_uncompressed);
+	assert_int_equal(given.options.timeout_ns, 1500000000);
+	assert_int_equal(given.options.temporality, OTLP_DELTA);
+	assert_int_equal(given.options.histogram, OTLP_EXPONENTIAL);
+	given_done(&given);
+
+	GIVE(&given, "compression=gzip", "timeout=3s", "temporality=cumulative", "histogram=explicit");
+	assert_false(given.options.is_uncompressed);
+	assert_int_equal(given.options.timeout_ns, 3000000000);
+	assert_int_equal(given.options.temporality, OTLP_CUMULATIVE);
+	assert_int_equal(given.options.histogram, OTLP_EXPLICIT);
+	given_done(&given);
+
+	setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", 1);
+	setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", 1);
+	setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "lowmemory", 1);
+	GIVE(&given);
+	assert_false(given.options.is_uncompressed);
+	assert_int_equal(given.options.timeout_ns, 10000000000);
+	assert_int_equal(given.options.temporality, OTLP_CUMULATIVE);
+	assert_int_equal(given.diag.n_errors, 0);
+	given_done(&given);
+}
+
+static void headers_of_the_environment_are_percent_decoded(void **state)
+{
+	struct given given;
+
+	setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Basic%20abc%3D%3D , x-b=2,,=c,d,e=%1,f=%0a,g=%00", 1);
+	GIVE(&given);
+	assert_int_equal(given.options.headers.n_items, 2);
+	assert_string_equal(given.options.headers.items[0], "Authorization: Basic abc==");
+	assert_string_equal(given.options.headers.items[1], "x-b: 2");
+	given_done(&given);
+	GIVE(&given, "headers=A: b");
+	assert_int_equal(given.options.headers.n_items, 1);
+	given_done(&given);
+}
+
+static void tls_files_of_the_environment_are_for_https(void **state)
+{
+	struct given given;
+
+	setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", "/dev/null", 1);
+	GIVE(&given);
+	assert_null(given.options.ca_file);
+	assert_int_equal(given.diag.n_errors, 0);
+	given_done(&given);
+	GIVE(&given, "endpoint=https://host");
+	assert_string_equal(given.options.ca_file, "/dev/null");
+	given_done(&given);
+}
+
+static void what_does_not_go_together_is_refused(void **state)
+{
+	static const struct {
+		const char *word, *complaint;
+	} cases[] = {
+		{ "endpoint=host:4318", "file:7: endpoint: not a URL, write http://HOST:PORT or https://HOST\n" },
+		{ "ca_file=/dev/null", "file:3: ca_file: the endpoint is http://, which uses none; write https://\n" },
+		{ "retry_max=500ms", "file:3: retry_max: shorter than retry_initial\n" },
+		{ "headers=A: file:/nonexistent", "file:3: headers: /nonexistent: No such file or directory\n" },
+		{ "headers=A", "file:7: headers: not a header, write \"Name: value\"\n" },
+		{ "headers=: x", "file:7: headers: not a header, write \"Name: value\"\n" },
+		{ "headers=content-LENGTH: 5", "file:7: headers: this header is bpfpush's own to set\n" },
+		{ "headers=A: b\rc", "file:7: headers: a control character in the header\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct given given;
+
+		GIVE(&given, cases[i].word);
+		assert_string_equal(buf_text(&given.diag.text), cases[i].complaint);
+		given_done(&given);
+	}
+}
+
+static void a_header_may_come_from_a_file(void **state)
+{
+	static const struct {
+		const char *content;
+		int want;
+	} cases[] = { { "secret\nmore", 0 }, { "secret", 0 }, { "", -EBADMSG }, { "\nx", -EBADMSG },
+		      { "a\x01", -EBADMSG } };
+	char path[] = "/tmp/test-otlp-options-XXXXXX", text[64];
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	snprintf(text, sizeof(text), "Api-Key:file:%s", path);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(freep) char *header = NULL;
+		ssize_t size = (ssize_t)strlen(cases[i].content);
+
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(pwrite(fd, cases[i].content, (size_t)size, 0), size);
+		assert_int_equal(otlp_header_resolve(text, &header), cases[i].want);
+		if (!cases[i].want)
+			assert_string_equal(header, "Api-Key: secret");
+		else
+			assert_null(header);
+	}
+	unlink(path);
+	close(fd);
+	assert_error(otlp_header_resolve(text, &(char *){ NULL }), ENOENT);
+}
+
+static void the_table_is_whole(void **state)
+{
+	for (size_t i = 0; i < OTLP_N_OPTIONS; i++) {
+		assert_non_null(otlp_option_table[i].key);
+		assert_non_null(otlp_option_table[i].help);
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(otlp_option_table[i].key, otlp_option_table[j].key);
+	}
+}
+
+#define TEST(function) cmocka_unit_test_setup(function, clear_environment)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_path_is_added_to_an_endpoint_once),
+		TEST(endpoints_of_the_environment_follow_the_specification),
+		TEST(words_and_times_of_the_environment_are_read_or_ignored),
+		TEST(headers_of_the_environment_are_percent_decoded),
+		TEST(tls_files_of_the_environment_are_for_https),
+		TEST(what_does_not_go_together_is_refused),
+		TEST(a_header_may_come_from_a_file),
+		TEST(the_table_is_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

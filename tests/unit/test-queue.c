@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <stdlib.h>
+
+#include "alloc.h"
+#include "export/queue.h"
+
+static size_t put(struct queue *queue, size_t size, size_t n_points)
+{
+	size_t dropped = 12345;
+
+	assert_ok(queue_put(queue, malloc(size), size, n_points, &dropped));
+	return dropped;
+}
+
+static void requests_leave_in_the_order_in_which_they_came(void **state)
+{
+	struct queue queue;
+
+	queue_init(&queue, 10, 1000);
+	assert_null(queue_begin(&queue));
+	for (size_t i = 1; i <= 3; i++)
+		assert_int_equal(put(&queue, 10, i), 0);
+	assert_int_equal(queue.n_points, 6);
+	for (size_t i = 1; i <= 3; i++) {
+		struct queue_item *item = queue_begin(&queue);
+
+		assert_int_equal(item->n_points, i);
+		assert_null(queue_begin(&queue)); /* one at a time */
+		queue_end(&queue, false);
+		assert_ptr_equal(queue_begin(&queue), item); /* the same again */
+		queue_end(&queue, true);
+	}
+	assert_null(queue_begin(&queue));
+	assert_int_equal(queue.n_points, 0);
+	assert_int_equal(queue.size_bytes, 0);
+	put(&queue, 1, 1);
+	queue_done(&queue);
+}
+
+static void over_the_bytes_the_oldest_go_and_their_points_are_counted(void **state)
+{
+	struct queue queue;
+
+	queue_init(&queue, 10, 100);
+	assert_int_equal(put(&queue, 40, 1), 0);
+	assert_int_equal(put(&queue, 40, 2), 0);
+	assert_int_equal(put(&queue, 20, 4), 0);
+	assert_int_equal(put(&queue, 41, 8), 3);
+	assert_int_equal(queue.size_bytes, 61);
+	assert_int_equal(queue.n_points, 12);
+	assert_int_equal(queue_begin(&queue)->n_points, 4);
+	queue_done(&queue);
+}
+
+static void over_the_number_the_oldest_goes(void **state)
+{
+	struct queue queue;
+
+	queue_init(&queue, 2, 1000);
+	put(&queue, 1, 1);
+	put(&queue, 1, 2);
+	assert_int_equal(put(&queue, 1, 4), 1);
+	assert_int_equal(queue.n_items, 2);
+	queue_done(&queue);
+}
+
+static void the_request_that_is_being_sent_is_never_dropped(void **state)
+{
+	struct queue queue;
+	struct queue_item *busy;
+
+	queue_init(&queue, 2, 100);
+	put(&queue, 90, 1);
+	busy = queue_begin(&queue);
+	assert_int_equal(put(&queue, 5, 2), 0);
+	assert_int_equal(put(&queue, 5, 4), 2); /* the second, not the first */
+	assert_int_equal(put(&queue, 50, 8), 12); /* then the third, and itself: there is no room beside the first */
+	assert_int_equal(queue.n_items, 1);
+	assert_ptr_equal(queue.head, busy);
+	assert_ptr_equal(queue.tail, busy);
+	queue_end(&queue, true);
+	assert_int_equal(put(&queue, 50, 16), 0);
+	assert_int_equal(queue_begin(&queue)->n_points, 16);
+	queue_done(&queue);
+}
+
+static void what_alone_is_too_large_is_dropped_itself(void **state)
+{
+	struct queue queue;
+
+	queue_init(&queue, 2, 100);
+	assert_int_equal(put(&queue, 101, 7), 7);
+	assert_null(queue_begin(&queue));
+	queue_done(&queue);
+}
+
+static void without_memory_the_data_is_freed_all_the_same(void **state)
+{
+	struct queue queue;
+	size_t dropped = 5;
+	uint8_t *data = malloc(10);
+
+	queue_init(&queue, 2, 100);
+	alloc_fail_at(0);
+	assert_error(queue_put(&queue, data, 10, 1, &dropped), ENOMEM);
+	assert_true(alloc_end());
+	assert_int_equal(dropped, 5);
+	queue_done(&queue);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(requests_leave_in_the_order_in_which_they_came),
+		cmocka_unit_test(over_the_bytes_the_oldest_go_and_their_points_are_counted),
+		cmocka_unit_test(over_the_number_the_oldest_goes),
+		cmocka_unit_test(the_request_that_is_being_sent_is_never_dropped),
+		cmocka_unit_test(what_alone_is_too_large_is_dropped_itself),
+		cmocka_unit_test(without_memory_the_data_is_freed_all_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
