@@ -62,8 +62,16 @@ static __always_inline u32 hist_time_index(u64 ns)
 }
 
 /* One program writes. */
-#define hist_value_add(hist, v) hist_add_(hist, v, hist_value_index(v))
-#define hist_time_add(hist, ns) hist_add_(hist, ns, hist_time_index(ns))
+#define hist_value_add(hist, v)                                                                    \
+	({                                                                                         \
+		u64 value_ = (v);                                                                  \
+		hist_add_(hist, value_, hist_value_index(value_));                                 \
+	})
+#define hist_time_add(hist, ns)                                                                    \
+	({                                                                                         \
+		u64 value_ = (ns);                                                                 \
+		hist_add_(hist, value_, hist_time_index(value_));                                  \
+	})
 #define hist_add_(hist, v, index)                                                                  \
 	({                                                                                         \
 		u32 index_ = (index);                                                              \
@@ -73,8 +81,16 @@ static __always_inline u32 hist_time_index(u64 ns)
 	})
 
 /* Several programs write. */
-#define hist_value_add_atomic(hist, v) hist_add_atomic_(hist, v, hist_value_index(v))
-#define hist_time_add_atomic(hist, ns) hist_add_atomic_(hist, ns, hist_time_index(ns))
+#define hist_value_add_atomic(hist, v)                                                             \
+	({                                                                                         \
+		u64 value_ = (v);                                                                  \
+		hist_add_atomic_(hist, value_, hist_value_index(value_));                          \
+	})
+#define hist_time_add_atomic(hist, ns)                                                             \
+	({                                                                                         \
+		u64 value_ = (ns);                                                                 \
+		hist_add_atomic_(hist, value_, hist_time_index(value_));                           \
+	})
 #define hist_add_atomic_(hist, v, index)                                                           \
 	({                                                                                         \
 		u32 index_ = (index);                                                              \
