@@ -306,7 +306,8 @@ static int start_service(struct agent *agent)
 	int err;
 
 	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_ns;
-	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000, on_timer, agent);
+	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000,
+				on_timer, agent);
 	if (err >= 0)
 		err = sd_event_add_signal(agent->event, NULL, SIGHUP, on_hangup, agent);
 	if (err >= 0)
@@ -381,7 +382,8 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 	if (!err && arguments)
 		err = spawn(agent, arguments, &command);
 	if (!err && duration_ns)
-		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, duration_ns / 1000, 1000, on_deadline,
+		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, duration_ns / 1000, 1000,
+						 on_deadline,
 						 &command.stop);
 	while (err >= 0 && !command.has_ended && (!command.stop || (arguments && !duration_ns)))
 		err = sd_event_run(agent->event, UINT64_MAX);

@@ -42,6 +42,10 @@ int command_run(const struct arguments *arguments)
 		return code;
 	if (!is_console && setup.config->n_exporters)
 		return run(arguments, &setup, setup.config->exporters, setup.config->n_exporters, false);
+	if (!is_console && setup.config->is_export_off) {
+		log_info("the environment switches exporting off; counting all the same");
+		return run(arguments, &setup, NULL, 0, false);
+	}
 	if (setup_make_exporter(is_console ? "console" : "otlp", NULL, &made))
 		return EXIT_INTERNAL;
 	if (!is_console)

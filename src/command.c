@@ -34,14 +34,13 @@ static int prepend_directory(struct config *config, const char *directory)
 /* As they are for a person or a script; each a message of its own, and their sum an event, in the journal. */
 static void report_mistakes(struct diag *diag)
 {
-	const char *line = buf_text(&diag->text);
+	const char *lines = buf_text(&diag->text);
 
 	if (!log_is_journal()) {
-		fputs(line, stderr);
+		fputs(lines, stderr);
 		return;
 	}
-	for (int length; (length = strcspn(line, "\n")); line += length + (line[length] == '\n'))
-		log_error("%.*s", length, line);
+	log_lines(LOG_LEVEL_ERROR, NULL, lines);
 	log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL, "not started: %u mistakes in configuration and collectors",
 		  diag->n_errors);
 }
@@ -59,7 +58,7 @@ enum exit_code setup_open(const struct arguments *arguments, const char *const *
 		log_set_level(arguments->log_level >= 0 ? (enum log_level)arguments->log_level :
 							  (enum log_level)log_levels[setup.config->agent.log_level]);
 		if (setup.config->warnings.n_errors)
-			log_warning("%s", buf_text(&setup.config->warnings.text));
+			log_lines(LOG_LEVEL_WARNING, NULL, buf_text(&setup.config->warnings.text));
 		err = collector_set_open(setup.config, names, agent_boot_ns(), &diag, &setup.set);
 	}
 	if (diag.n_errors) {

@@ -506,14 +506,16 @@ int bindings_open(struct collector *collector)
 		binding->source.max_entries = bpf_map__max_entries(map);
 		binding->source.runs = binding->runs;
 		if (binding->source.is_table)
-			binding->source.slots_per_cpu = binding->source.max_entries / (uint32_t)libbpf_num_possible_cpus();
+			binding->source.slots_per_cpu =
+				binding->source.max_entries / (uint32_t)libbpf_num_possible_cpus();
 		binding->delta.metrics = binding->metrics;
 		binding->delta.attributes = key_attributes;
 		binding->delta.user = binding;
 		binding->delta.scratch = calloc(buckets, sizeof(uint64_t));
 		if (!binding->delta.scratch)
 			return -ENOMEM;
-		err = rows_new(binding->source.key_bytes, count_cells(binding), binding->delta.n_metrics, &binding->delta.rows);
+		err = rows_new(binding->source.key_bytes, count_cells(binding), binding->delta.n_metrics,
+			       &binding->delta.rows);
 		if (err)
 			return err;
 		binding->source.rows = binding->delta.rows;

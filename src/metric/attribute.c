@@ -4,38 +4,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/utf8.h"
+
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-/* Bytes of the well-formed, printable UTF-8 character at text (RFC 3629, table 3-7 of Unicode), or 0. */
-static size_t character_bytes(const uint8_t *text, size_t size)
+/* Bytes of the printable character at text, or 0: a control character, or no UTF-8. */
+static size_t character_bytes(const char *text, size_t size)
 {
-	static const struct {
-		uint8_t first_low, first_high, second_low, second_high, bytes;
-	} forms[] = {
-		{ 0xc2, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 },
-		{ 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 },
-		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
+	size_t bytes = utf8_bytes(text, size);
 
-	if (text[0] >= 0x20 && text[0] < 0x7f)
-		return 1;
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		if (text[0] < forms[i].first_low || text[0] > forms[i].first_high)
-			continue;
-		if (size < forms[i].bytes || text[1] < forms[i].second_low || text[1] > forms[i].second_high)
-			return 0;
-		for (size_t j = 2; j < forms[i].bytes; j++)
-			if ((text[j] & 0xc0) != 0x80)
-				return 0;
-		/* U+0080 to U+009F are control characters too. */
-		return text[0] == 0xc2 && text[1] < 0xa0 ? 0 : forms[i].bytes;
-	}
-	return 0;
+	return bytes && !utf8_is_control(text) ? bytes : 0;
 }
 
 void attributes_init(struct attributes *attributes)
@@ -59,7 +37,7 @@ int attributes_add_text(struct attributes *attributes, const char *name, const v
 {
 	char *start = attributes->storage + attributes->used, *end = start;
 	size_t room = sizeof(attributes->storage) - attributes->used;
-	const uint8_t *from = text;
+	const char *from = text;
 	struct attribute *item;
 
 	if (room < 2)
@@ -71,7 +49,7 @@ int attributes_add_text(struct attributes *attributes, const char *name, const v
 
 		if ((size_t)(end - start) + kept + 1 > room)
 			break;
-		memcpy(end, bytes ? (const char *)from : replacement, kept);
+		memcpy(end, bytes ? from : replacement, kept);
 		end += kept;
 		from += bytes ? bytes : 1;
 		size -= bytes ? bytes : 1;
