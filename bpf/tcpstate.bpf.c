@@ -114,6 +114,9 @@ static __always_inline void connection_describe(struct connection_key *key, stru
 		owner_of_socket(&key->owner, sk);
 }
 
+/* The walk at the start, which no reading follows, counts nothing. */
+u32 started;
+
 SEC("iter/tcp")
 int connection_count(struct bpf_iter__tcp *ctx)
 {
@@ -122,6 +125,8 @@ int connection_count(struct bpf_iter__tcp *ctx)
 	struct connection_value *value;
 
 	if (!common)
+		started = 1;
+	if (!common || !started)
 		return 0;
 	connection_describe(&key, common);
 	value = connections_at(&key);

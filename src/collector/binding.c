@@ -120,7 +120,15 @@ static struct binding *binding_find(struct collector *collector, const char *map
 	return NULL;
 }
 
-/* Names the key's members: what [label] says, else the type's own default, else COLLECTOR.MEMBER. */
+/* A member that only fills a gap: "unused", "owner.unused_2". */
+static bool is_filler(const struct field *field)
+{
+	const char *dot = strrchr(field->name, '.');
+
+	return !strncmp(dot ? dot + 1 : field->name, "unused", 6);
+}
+
+/* Names the key's members (NULL: no attribute): what [label] says, else the type's own default, else COLLECTOR.MEMBER. */
 static int bind_labels(struct binder *binder, struct binding *binding, unsigned int line)
 {
 	struct collector *collector = binder->collector;
@@ -133,6 +141,8 @@ static int bind_labels(struct binder *binder, struct binding *binding, unsigned 
 		const char *name = label_default_name(field);
 		char *made;
 
+		if (is_filler(field))
+			continue;
 		if (!label_is_known(field))
 			complain(binder, line, "member \"%s\" of the key of map \"%s\" (type %s) cannot become an attribute; use an "
 					       "integer, an enum, a char array or a lbl_ type of <bpfpush/label.h>",
@@ -467,8 +477,9 @@ static int key_attributes(void *user, const void *key, uint32_t metric, struct a
 	for (uint32_t i = 0; i < binding->key.n_fields && !err; i++) {
 		const struct field *field = &binding->key.fields[i];
 
-		err = label_add(&binding->collector->context, field, binding->label_names[i],
-				(const uint8_t *)key + field->offset_bytes, attributes);
+		if (binding->label_names[i])
+			err = label_add(&binding->collector->context, field, binding->label_names[i],
+					(const uint8_t *)key + field->offset_bytes, attributes);
 	}
 	for (unsigned int i = 0; i < described->n_attributes && !err; i++)
 		err = attributes_add_text(attributes, described->attributes[i].name, described->attributes[i].value,

@@ -43,7 +43,7 @@ static void dump_fields(const struct shape *shape, const char *const *names, FIL
 		if (field->class == FIELD_HISTOGRAM)
 			fprintf(f, ", %" PRIu32 " buckets at %" PRIu32, field->n_buckets, field->bucket_offset_bytes);
 		if (names)
-			fprintf(f, " -> %s", names[i]);
+			fprintf(f, " -> %s", names[i] ? names[i] : "(no attribute)");
 		fputc('\n', f);
 	}
 }

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network collector: bytes, datagrams, connections and retransmits on the right owner."""
+import os
+import tempfile
+import unittest
+
+import harness
+from harness import Cgroup, once, workload
+
+TYPES = ('ipv4', 'ipv6')
+FAILURES = ('ECONNREFUSED', 'EADDRNOTAVAIL', 'ECANCELED')
+
+
+def io(points, transport, type_, direction):
+    return points.total('process.network.io', **{'network.transport': transport, 'network.type': type_,
+                                                 'network.io.direction': direction})
+
+
+def connections(points, type_, role, error=None):
+    return points.total('bpfpush.tcp.connections', **{'network.type': type_, 'bpfpush.tcp.role': role,
+                                                      'error.type': error})
+
+
+class TcpTest(unittest.TestCase):
+    def run_both(self, mode, per_process=False):
+        """What the server's cgroup and the client's got, and what the workload says."""
+        params = {'network': {'per_process': 'yes'}} if per_process else None
+        with Cgroup('server') as server, Cgroup('client') as client:
+            seen = once(['network'], [workload('tcp'), mode, server.procs, client.procs], params)
+            return seen.of(server), seen.of(client), seen.expected
+
+    def test_each_byte_is_counted_once_on_each_side(self):
+        server, client, expected = self.run_both('exchange')
+        for type_ in TYPES:
+            with self.subTest(type_):
+                self.assertGreater(expected[type_]['client_sent'], 500000)
+                self.assertEqual(io(client, 'tcp', type_, 'transmit'), expected[type_]['client_sent'])
+                self.assertEqual(io(server, 'tcp', type_, 'receive'), expected[type_]['client_sent'])
+                self.assertEqual(io(server, 'tcp', type_, 'transmit'), expected[type_]['server_sent'])
+                self.assertEqual(io(client, 'tcp', type_, 'receive'), expected[type_]['server_sent'])
+        self.assertEqual(client.select('bpfpush.udp.datagrams'), [])
+
+    def test_connections_are_counted_by_role_and_error(self):
+        server, client, expected = self.run_both('exchange')
+        for type_ in TYPES:
+            with self.subTest(type_):
+                number = expected[type_]['connections']
+                self.assertEqual(connections(client, type_, 'client'), number)
+                self.assertEqual(connections(server, type_, 'server'), number)
+                self.assertEqual(connections(client, type_, 'server') + connections(server, type_, 'client'), 0)
+                self.assertEqual(connections(client, type_, 'client', 'ECONNREFUSED'), expected[type_]['ECONNREFUSED'])
+        number = sum(expected[type_]['connections'] for type_ in TYPES)
+        for points, role in ((server, 'server'), (client, 'client')):
+            for name in ('bpfpush.tcp.connection.duration', 'bpfpush.tcp.rtt'):
+                times = points.total(name, **{'bpfpush.tcp.role': role})
+                self.assertEqual(times['count'], number, name)
+                self.assertGreater(times['sum'], 0)
+                self.assertLess(times['sum'], 60)
+            self.assertEqual(len(points.select('bpfpush.tcp.rtt')), 1)
+
+    def test_connections_fail_for_a_named_reason(self):
+        _, client, expected = self.run_both('odd')
+        for type_ in TYPES:
+            for error in FAILURES:
+                with self.subTest(type_=type_, error=error):
+                    self.assertEqual(connections(client, type_, 'client', error), expected[type_][error])
+            self.assertEqual(connections(client, type_, 'client'), expected[type_]['connections'])
+            self.assertEqual(connections(client, type_, 'server'), expected[type_]['connections'])
+
+    def test_lost_segments_are_retransmits_and_no_bytes(self):
+        _, client, expected = self.run_both('loss')
+        self.assertGreaterEqual(expected['retransmits'], 9)  # SYN, SYN/ACK and data, three times
+        self.assertEqual(client.total('bpfpush.tcp.retransmits'), expected['retransmits'])
+        for type_ in TYPES:
+            with self.subTest(type_):
+                both = expected[type_]['client_sent'] + expected[type_]['server_sent']
+                self.assertEqual(io(client, 'tcp', type_, 'transmit'), both)
+                self.assertEqual(io(client, 'tcp', type_, 'receive'), both)
+                self.assertEqual(connections(client, type_, 'client'), expected[type_]['connections'])
+
+    def test_the_process_is_the_one_that_connected_or_listened(self):
+        server, client, expected = self.run_both('exchange', per_process=True)
+        mine = client.select(**{'process.pid': expected['pid']})
+        self.assertEqual(len(mine), len(client))
+        self.assertEqual({point['attributes']['process.executable.name'] for point in mine}, {'workload-tcp'})
+        pids = {point['attributes'].get('process.pid') for point in server}
+        self.assertEqual(len(pids), 3)  # a server for each family
+        self.assertNotIn(expected['pid'], pids)
+        for type_ in TYPES:
+            self.assertEqual(io(mine, 'tcp', type_, 'transmit'), expected[type_]['client_sent'])
+            self.assertEqual(io(server, 'tcp', type_, 'transmit'), expected[type_]['server_sent'])
+
+    def test_what_was_before_is_not_counted(self):
+        with Cgroup('server') as server, Cgroup('client') as client, tempfile.TemporaryDirectory() as place:
+            done = os.path.join(place, 'done')
+            held = client.start([workload('tcp'), 'hold', server.procs, client.procs, done], stdout=-1, text=True)
+            try:
+                self.assertEqual(held.stdout.readline(), 'ready\n')
+                seen = once(['network'], ['sh', '-c', 'kill -USR1 %d; until [ -e %s ]; do sleep 0.02; done'
+                                          % (held.pid, done)])
+                expected = harness.json.loads(held.stdout.readline())
+            finally:
+                held.terminate()
+                held.communicate()
+            for type_ in TYPES:
+                with self.subTest(type_):
+                    self.assertEqual(io(seen.of(client), 'tcp', type_, 'transmit'), expected[type_]['client_sent'])
+                    self.assertEqual(io(seen.of(client), 'tcp', type_, 'receive'), expected[type_]['server_sent'])
+                    self.assertEqual(io(seen.of(server), 'tcp', type_, 'transmit'), expected[type_]['server_sent'])
+            self.assertEqual(seen.of(client).select('bpfpush.tcp.connections'), [])
+            # Who connected is known of old connections too.
+            for points, role in ((seen.of(server), 'server'), (seen.of(client), 'client')):
+                self.assertEqual(points.total('bpfpush.tcp.rtt', **{'bpfpush.tcp.role': role})['count'], 3)
+
+
+class UdpTest(unittest.TestCase):
+    def test_each_datagram_is_counted_once_on_each_side(self):
+        with Cgroup('server') as server, Cgroup('client') as client:
+            seen = once(['network'], [workload('udp'), server.procs, client.procs])
+            for side, points in (('server', seen.of(server)), ('client', seen.of(client))):
+                for type_ in TYPES:
+                    for direction in ('receive', 'transmit'):
+                        with self.subTest(side=side, type_=type_, direction=direction):
+                            expected = seen.expected['%s_%s' % (side, type_)]
+                            self.assertEqual(io(points, 'udp', type_, direction), expected[direction])
+                            self.assertEqual(points.total('bpfpush.udp.datagrams',
+                                                          **{'network.type': type_, 'network.io.direction': direction}),
+                                             expected[direction + '_datagrams'])
+                self.assertEqual(points.select('bpfpush.tcp.connections'), [])
+
+    def test_the_process_is_the_one_that_called(self):
+        with Cgroup('server') as server, Cgroup('client') as client:
+            seen = once(['network'], [workload('udp'), server.procs, client.procs], {'network': {'per_process': 'yes'}})
+            mine = seen.of(client).select(**{'process.pid': seen.expected['pid']})
+            self.assertEqual(len(mine), len(seen.of(client)))
+            for type_ in TYPES:
+                self.assertEqual(io(mine, 'udp', type_, 'transmit'), seen.expected['client_' + type_]['transmit'])
+
+
+if __name__ == '__main__':
+    harness.main()
