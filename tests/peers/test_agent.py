@@ -87,6 +87,17 @@ KINDS = {("sum", "explicit"): "sum", ("sum", "exponential"): "sum", ("gauge", "e
          ("histogram", "exponential"): "exponentialHistogram"}
 
 
+def comparable(name, kind, number, histogram):
+    """What two observers of the same events must agree on."""
+    if kind == "sum":
+        return number
+    if name == "bpfpush.scheduler.run_queue.duration":
+        # The kernel's own clock, so its sum is one; but an end of a wait that a program misses (it met
+        # another one's task storage in use) joins that wait to the task's next, and is one less to count.
+        return histogram["sum"]
+    return histogram["count"]
+
+
 class TestAgent(unittest.TestCase):
     """One run of everything, looked at from several sides."""
 
@@ -180,9 +191,9 @@ class TestAgent(unittest.TestCase):
             self.assertEqual(unknown[:3], [], way)
 
     def test_once_counted_the_same_workload(self):
-        """Numbers that hold no time of their own: two observers stamp the clock at different moments."""
+        """Numbers that hold no time of the observer: two of them stamp the clock at different moments."""
         mine = {key_of_line(line): line for line in self.once if self.is_workload(line["attributes"])}
-        self.assertGreater(len(mine), 20, "the workload's series")
+        self.assertGreater(len(mine), 60, "the workload's series")
         points = self.points_by_key(("cumulative", "explicit"))
         differences = []
         for key, line in mine.items():
@@ -190,8 +201,8 @@ class TestAgent(unittest.TestCase):
                 continue
             by_time = points.get(key, {})
             point = by_time[max(by_time)] if by_time else None
-            left = point and (point["count"] if line["kind"] == "histogram" else point["value"])
-            right = line["total"]["count"] if line["kind"] == "histogram" else line["total"]
+            left = point and comparable(key[1], line["kind"], point.get("value"), point)
+            right = comparable(key[1], line["kind"], line["total"], line["total"])
             if left != right:
                 differences.append(f"{key}: Collector {left}, once {right}")
         self.assertEqual(differences, [])
