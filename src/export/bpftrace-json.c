@@ -129,7 +129,7 @@ static int bpftrace_json_push(struct exporter *exporter, const struct batch *bat
 		append_map(&stream->out, metric, "hist", "", append_hist);
 		append_map(&stream->out, metric, "stats", ".stats", append_stats);
 	}
-	return stream_flush(exporter, stream_count_points(batch));
+	return stream_flush(exporter, batch_count_points(batch));
 }
 
 const struct exporter_ops bpftrace_json_exporter = {

@@ -58,6 +58,26 @@ void columns_append_cell(struct buf *out, const struct attribute *cell)
 	}
 }
 
+size_t metric_count_points(const struct metric *metric)
+{
+	struct series *series;
+	size_t n = 0;
+
+	metric_for_each_series(series, metric)
+		n += series != NULL;
+	return n;
+}
+
+size_t batch_count_points(const struct batch *batch)
+{
+	struct metric *metric;
+	size_t n = 0;
+
+	batch_for_each_metric(metric, batch)
+		n += metric_count_points(metric);
+	return n;
+}
+
 struct ranked {
 	struct series *series;
 	size_t at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The series of a metric as a table: its columns are the attributes, its rows the series. */
+/* The series of a metric as a table: its columns are the attributes, its rows the present series. */
 
 #include "metric/metric.h"
 #include "util/buf.h"
@@ -17,6 +17,9 @@ void columns_match(const struct columns *columns, const struct series *series,
 		   const struct attribute *ret_cells[ATTRIBUTES_MAX]);
 /* An attribute's value as plain text; nothing for NULL. */
 void columns_append_cell(struct buf *out, const struct attribute *cell);
+
+size_t metric_count_points(const struct metric *metric);
+size_t batch_count_points(const struct batch *batch);
 
 /* Order of two series: like that of qsort()'s function. */
 typedef int columns_order_fn(const struct series *left, const struct series *right);

@@ -257,16 +257,6 @@ static void append_metric(struct page *page, const struct metric *metric)
 	append_line(page, &line);
 }
 
-static size_t metric_rows(const struct metric *metric)
-{
-	struct series *series;
-	size_t n = 0;
-
-	metric_for_each_series(series, metric)
-		n += series != NULL;
-	return n;
-}
-
 /* How many lines the page takes with so many rows of each metric. */
 static size_t page_lines(const struct batch *batch, size_t rows)
 {
@@ -274,7 +264,7 @@ static size_t page_lines(const struct batch *batch, size_t rows)
 	size_t lines = 1;
 
 	batch_for_each_metric(metric, batch) {
-		size_t n = metric_rows(metric);
+		size_t n = metric_count_points(metric);
 
 		if (n)
 			lines += n > rows ? rows + 2 : n + 1;
@@ -304,7 +294,7 @@ static void append_page(struct page *page)
 	struct metric *metric;
 
 	batch_for_each_metric(metric, page->batch) {
-		size_t n = metric_rows(metric), lines = n > page->rows ? page->rows + 2 : n + 1;
+		size_t n = metric_count_points(metric), lines = n > page->rows ? page->rows + 2 : n + 1;
 
 		if (!n)
 			continue;
@@ -341,7 +331,7 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 		buf_append_text(page.out, SCREEN_REST);
 	else if (!exporter->context->is_once)
 		buf_append_byte(page.out, '\n');
-	return stream_flush(exporter, stream_count_points(batch));
+	return stream_flush(exporter, batch_count_points(batch));
 }
 
 const struct exporter_ops console_exporter = {

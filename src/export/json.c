@@ -12,6 +12,7 @@
 #include <inttypes.h>
 
 #include "export/bounds.h"
+#include "export/columns.h"
 #include "export/decimal.h"
 #include "export/json-text.h"
 #include "export/stream.h"
@@ -116,7 +117,7 @@ static int json_push(struct exporter *exporter, const struct batch *batch)
 	if (buf_error(&bounds))
 		stream->out.error = buf_error(&bounds);
 	buf_done(&bounds);
-	return stream_flush(exporter, stream_count_points(batch));
+	return stream_flush(exporter, batch_count_points(batch));
 }
 
 const struct exporter_ops json_exporter = {

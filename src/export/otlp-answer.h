@@ -15,10 +15,11 @@
 #include <stdint.h>
 
 #include "export/http.h"
+#include "metric/attribute.h"
 
 enum otlp_verdict { OTLP_ACCEPTED, OTLP_AGAIN, OTLP_REFUSED };
 
-#define OTLP_MESSAGE_BYTES 256
+#define OTLP_MESSAGE_BYTES (ATTRIBUTE_TEXT_BYTES + 1)
 
 struct otlp_answer {
 	enum otlp_verdict verdict;

@@ -34,8 +34,7 @@ struct writer {
 	void *user;
 	struct otlp_point point;
 
-	uint8_t *data;		   /* limit_bytes of it */
-	uint8_t *at;		   /* the body so far: from here to the end */
+	uint8_t *at;		   /* the body so far: from here to the end of the room */
 	const struct metric *open; /* the metric being written, or NULL */
 	uint8_t *metric_end, *scope_end;
 	size_t n_points;
@@ -158,7 +157,7 @@ static void scope_close(struct writer *writer)
 
 static int body_close(struct writer *writer)
 {
-	uint8_t *end = writer->data + writer->encoding->limit_bytes;
+	uint8_t *end = writer->encoding->room + writer->encoding->limit_bytes;
 	size_t n_points = writer->n_points;
 
 	if (!n_points)
@@ -176,7 +175,7 @@ static bool has_room(const struct writer *writer, size_t size)
 	size_t around = writer->resource.size + writer->scope.size + writer->header.size +
 			writer->trailer.size + FRAMES_BYTES;
 
-	return (size_t)(writer->at - writer->data) >= size + around;
+	return (size_t)(writer->at - writer->encoding->room) >= size + around;
 }
 
 static int put_point(struct writer *writer, const struct metric *metric)
@@ -188,7 +187,7 @@ static int put_point(struct writer *writer, const struct metric *metric)
 		err = body_close(writer);
 		if (err)
 			return err;
-		writer->at = writer->data + writer->encoding->limit_bytes;
+		writer->at = writer->encoding->room + writer->encoding->limit_bytes;
 		if (!has_room(writer, writer->scratch.size)) {
 			writer->too_large++;
 			return 0;
@@ -273,19 +272,14 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 		.body = body,
 		.user = user,
 		.point = { .histogram = encoding->histogram, .time_ns = batch->time_ns },
+		.at = encoding->room + encoding->limit_bytes,
 	};
 	int err;
 
-	/* Only the pages that a body fills are ever touched. */
-	writer.data = malloc(encoding->limit_bytes);
-	if (!writer.data)
-		return -ENOMEM;
-	writer.at = writer.data + encoding->limit_bytes;
 	pack_resource(&writer);
 	err = buf_error(&writer.resource);
 	if (!err)
 		err = put_batch(&writer);
-	free(writer.data);
 	buf_done(&writer.resource);
 	buf_done(&writer.scope);
 	buf_done(&writer.header);

@@ -10,9 +10,11 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include "export/backoff.h"
+#include "export/columns.h"
 #include "export/exporter.h"
 #include "export/gzip.h"
 #include "export/http.h"
@@ -33,7 +35,12 @@ struct otlp {
 	bool is_dropping; /* said so already */
 	int last_outcome; /* of the last request; a change is logged */
 	char *url, *user_agent;
+	uint8_t *room; /* max_request_bytes to encode in: only the pages that bodies fill are ever touched */
+	size_t n_queued; /* points of this push */
 };
+
+/* Pages of the room beyond this are given back after a push. */
+#define ROOM_KEPT_BYTES ((size_t)1 << 20)
 
 static void send_next(struct otlp *otlp);
 
@@ -258,6 +265,7 @@ static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points
 	err = queue_put(&otlp->queue, TAKE_PTR(body.data), size, n_points, &dropped);
 	if (err)
 		return err;
+	otlp->n_queued += n_points;
 	stats->points_dropped_queue += dropped;
 	if (dropped && !otlp->is_dropping) {
 		otlp->is_dropping = true;
@@ -274,18 +282,23 @@ static int otlp_push(struct exporter *exporter, const struct batch *batch)
 		.temporality = (enum otlp_temporality)otlp->options->temporality,
 		.histogram = (enum otlp_histogram)otlp->options->histogram,
 		.limit_bytes = otlp->options->max_request_bytes,
+		.room = otlp->room,
 		.resource = exporter->context->resource,
 		.n_resource = exporter->context->n_resource,
 		.version = exporter->context->version,
 	};
 	size_t too_large = 0;
-	int err = otlp_encode(&encoding, batch, enqueue, otlp, &too_large);
+	int err;
 
+	otlp->n_queued = 0;
+	err = otlp_encode(&encoding, batch, enqueue, otlp, &too_large);
 	exporter->stats.points_dropped_size += too_large;
 	if (err) {
 		log_error("exporter %s: could not encode: %s", exporter->name, strerror(-err));
-		exporter->stats.points_dropped_error++;
+		exporter->stats.points_dropped_error += batch_count_points(batch) - otlp->n_queued;
 	}
+	if (encoding.limit_bytes > ROOM_KEPT_BYTES)
+		(void)madvise(otlp->room, encoding.limit_bytes - ROOM_KEPT_BYTES, MADV_DONTNEED);
 	send_next(otlp);
 	settle_gauges(otlp);
 	return err;
@@ -306,6 +319,8 @@ static void otlp_close(struct exporter *exporter)
 		return;
 	http_client_free(otlp->client);
 	queue_done(&otlp->queue);
+	if (otlp->room)
+		munmap(otlp->room, otlp->options->max_request_bytes);
 	free(otlp->url);
 	free(otlp->user_agent);
 	free(otlp);
@@ -331,6 +346,12 @@ static int open_client(struct otlp *otlp)
 		return err;
 	if (asprintf(&otlp->user_agent, "bpfpush/%s OTel-OTLP-Exporter-C/%s", version, version) < 0) {
 		otlp->user_agent = NULL;
+		return -ENOMEM;
+	}
+	otlp->room = mmap(NULL, options->max_request_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
+	if (otlp->room == MAP_FAILED) {
+		otlp->room = NULL;
 		return -ENOMEM;
 	}
 	http.url = otlp->url;

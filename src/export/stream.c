@@ -95,18 +95,6 @@ int stream_flush(struct exporter *exporter, size_t n_points)
 	return err;
 }
 
-size_t stream_count_points(const struct batch *batch)
-{
-	struct metric *metric;
-	struct series *series;
-	size_t n = 0;
-
-	batch_for_each_metric(metric, batch)
-		metric_for_each_series(series, metric)
-			n += series != NULL;
-	return n;
-}
-
 void stream_window(const struct stream *stream, unsigned int *ret_columns, unsigned int *ret_lines)
 {
 	struct winsize size;

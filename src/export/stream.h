@@ -34,7 +34,5 @@ void stream_close(struct exporter *exporter);
  * 0, or -errno of the buffer or the file. A reader that is gone is an error, not a signal.
  */
 int stream_flush(struct exporter *exporter, size_t n_points);
-/* How many points batch has. */
-size_t stream_count_points(const struct batch *batch);
 /* Columns and lines of the terminal; 80 and 24 where it does not say. */
 void stream_window(const struct stream *stream, unsigned int *ret_columns, unsigned int *ret_lines);

@@ -153,7 +153,7 @@ static void measure_stream(struct bench *bench, const char *type)
 
 int main(int argc, char **argv)
 {
-	struct otlp_encoding encoding = { .limit_bytes = 4 << 20, .version = "0.1.0" };
+	struct otlp_encoding encoding = { .limit_bytes = 4 << 20, .room = malloc(4 << 20), .version = "0.1.0" };
 	struct bench bench = { .n_series = argc > 1 ? strtoul(argv[1], NULL, 10) : 10000,
 			       .n_rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 50 };
 	struct metric *metrics[] = { &bench.metric };
@@ -179,6 +179,7 @@ int main(int argc, char **argv)
 	encoding.histogram = OTLP_EXPONENTIAL;
 	measure_otlp(&bench, "otlp exponential histogram", &encoding);
 	metric_done_series(&bench.metric);
+	free(encoding.room);
 	free(bench.series);
 	return 0;
 }

@@ -23,10 +23,12 @@ static int otlp(const struct batch *batch, const char *temporality, const char *
 		{ .name = "service.name", .type = ATTRIBUTE_TEXT, .text = "bpfpush" },
 		{ .name = "host.cpus", .type = ATTRIBUTE_NUMBER, .number = 2 },
 	};
+	static uint8_t room[1 << 20];
 	const struct otlp_encoding encoding = {
 		.temporality = strcmp(temporality, "delta") ? OTLP_CUMULATIVE : OTLP_DELTA,
 		.histogram = strcmp(histogram, "exponential") ? OTLP_EXPLICIT : OTLP_EXPONENTIAL,
-		.limit_bytes = 1 << 20,
+		.limit_bytes = sizeof(room),
+		.room = room,
 		.resource = resource,
 		.n_resource = 2,
 		.version = "1.2.3",

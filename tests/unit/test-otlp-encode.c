@@ -78,8 +78,10 @@ static size_t count_points(const request_t *request)
 static struct otlp_encoding encoding(void)
 {
 	static const struct attribute resource[] = { { .name = "service.name", .text = "x" } };
+	static uint8_t room[1 << 20];
 
-	return (struct otlp_encoding){ .limit_bytes = 1 << 20, .resource = resource, .n_resource = 1, .version = "1" };
+	return (struct otlp_encoding){ .limit_bytes = sizeof(room), .room = room, .resource = resource, .n_resource = 1,
+				       .version = "1" };
 }
 
 static void a_batch_without_points_gives_no_body(void **state)
