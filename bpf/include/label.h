@@ -15,7 +15,7 @@
 typedef u64 lbl_cgroup;	   /* kernfs id of a cgroup: systemd.unit.name, container.id or process.linux.cgroup */
 typedef u64 lbl_process;   /* process_id() in owner.h: process.pid, process.creation.time, process.executable.name */
 typedef u32 lbl_tgid;	   /* process id alone */
-typedef u32 lbl_syscall;   /* system call number of the machine's own ABI, 0 included: its name */
+typedef u32 lbl_syscall;   /* syscall_number() in syscall.h: the name of the call, 0 included */
 typedef u32 lbl_errno;	   /* positive errno: "ENOENT" */
 typedef u32 lbl_dev;	   /* kernel dev_t (major << 20 | minor): the block device's name */
 typedef u32 lbl_ifindex;   /* network interface index of the agent's network namespace: its name */
