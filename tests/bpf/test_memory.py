@@ -126,7 +126,7 @@ class FaultsTest(unittest.TestCase):
         self.check(mine, expected)
 
     def test_a_process_has_its_own_numbers_on_request(self):
-        mine, expected = self.run_workload('short', 10, {'per_process': 'yes'})
+        mine, expected = self.run_workload('short', 10, {'per_process': 'yes', 'fault_counts_slots': 4096})
         self.check(mine, expected)
         by_process = mine.by('process.pid', FAULTS, **{TYPE: 'minor'})
         self.assertEqual(len(by_process), 10)

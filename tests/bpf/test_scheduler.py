@@ -64,11 +64,13 @@ class SchedulerTest(unittest.TestCase):
 
     def test_a_wait_on_two_run_queues_is_one_wait(self):
         mine, expected = self.run_workload('crowd', 12)
-        self.assertGreater(expected['migrations'], 50)
+        self.assertGreater(expected['migrations'], 8)
         self.check(mine, expected)
 
     def test_a_process_has_its_own_numbers_on_request(self):
-        mine, expected = self.run_workload('contend', 3, {'per_process': 'yes'})
+        # room for all processes of a busy machine, or some are one with the overflow series
+        mine, expected = self.run_workload('contend', 3, {'per_process': 'yes', 'tasks_slots': 4096,
+                                                          'run_queue_slots': 4096})
         self.check(mine, expected)
         by_process = mine.by('process.pid', CPU)
         self.assertEqual(len(by_process), 3)
