@@ -83,7 +83,7 @@ static int list_metrics(struct agent *agent)
 	size_t n = 0, n_own = 0;
 	struct metric **own = NULL;
 
-	if (agent->options.config->agent.self_metrics && !agent->options.is_once) {
+	if (agent->options.has_self) {
 		int err = self_new(agent->options.set, agent->exporters, agent->n_exporters, agent->batch.time_ns,
 				   &agent->self);
 

@@ -20,6 +20,7 @@ struct agent_options {
 	const struct config_exporter *exporters;
 	size_t n_exporters;
 	bool is_once;
+	bool has_self; /* its own metrics too */
 };
 
 /* -EPERM, -EOPNOTSUPP and others of collector_set_start(); what went wrong is logged. */

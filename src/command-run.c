@@ -20,6 +20,7 @@ static int run(const struct arguments *arguments, const struct setup *setup, con
 							setup->config->agent.interval_ns,
 		.exporters = exporters,
 		.n_exporters = n_exporters,
+		.has_self = setup->config->agent.self_metrics && !is_console,
 	};
 	int err = agent_new(&options, &agent);
 
