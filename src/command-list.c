@@ -139,7 +139,7 @@ static bool start(const struct arguments *arguments, struct setup *setup, struct
 	if (err)
 		return false;
 	/* -1 where the kernel has it not (before 5.8): then runs and times stay 0. */
-	_cleanup_(closep) int statistics = programs_enable_stats();
+	_cleanup_(closep) _unused_ int statistics = programs_enable_stats();
 
 	err = agent_once(*ret_agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
 			 arguments->command, &status);
