@@ -128,7 +128,7 @@ static bool is_filler(const struct field *field)
 	return !strncmp(dot ? dot + 1 : field->name, "unused", 6);
 }
 
-/* Names the key's members (NULL: no attribute): what [label] says, else the type's own default, else COLLECTOR.MEMBER. */
+/* Names of the members of a key (NULL: no attribute): from [label], else the type, else COLLECTOR.MEMBER. */
 static int bind_labels(struct binder *binder, struct binding *binding, unsigned int line)
 {
 	struct collector *collector = binder->collector;
