@@ -2,9 +2,9 @@
 /*
  * A table for people: a block a metric, a line a series, those that grew most come first.
  *
- *     bpfpush.syscall.count {call} by bpfpush.syscall.name, systemd.unit.name
+ *     bpfpush.syscall.count (call) by bpfpush.syscall.name, systemd.unit.name
  *       read    cron.service          1234    12.3/s
- *     bpfpush.syscall.duration s by bpfpush.syscall.name
+ *     bpfpush.syscall.duration (s) by bpfpush.syscall.name
  *       read             12    1.2/s  mean 3.20ms  p50 2.00ms  p90 8.00ms  p99 9.00ms  ▁▃█▂
  *
  * On a terminal each collection takes the place of the last and as many lines of each metric are shown as
@@ -231,6 +231,14 @@ static void append_rows(struct page *page, const struct columns *columns, struct
 		page->out->error = buf_error(&text);
 }
 
+/* "{call}" is UCUM's way to write a plain word. */
+static void append_heading(struct buf *line, const struct metric *metric)
+{
+	size_t size = strlen(metric->unit), at = metric->unit[0] == '{' && metric->unit[size - 1] == '}';
+
+	buf_printf(line, "%s (%.*s)", metric->name, (int)(size - 2 * at), metric->unit + at);
+}
+
 static void append_metric(struct page *page, const struct metric *metric)
 {
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
@@ -245,7 +253,7 @@ static void append_metric(struct page *page, const struct metric *metric)
 	if (!n)
 		return;
 	columns_find(&columns, metric);
-	buf_printf(&line, "%s %s", metric->name, metric->unit);
+	append_heading(&line, metric);
 	for (unsigned int i = 0; i < columns.n; i++)
 		buf_printf(&line, "%s%s", i ? ", " : " by ", columns.names[i]);
 	append_line(page, &line);

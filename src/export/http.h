@@ -9,6 +9,7 @@
  * A request is sent at most once: libcurl would silently send it again where a connection that was kept
  * turns out dead, and a receiver might count it twice. Here that is a failure, for the caller to decide.
  * Redirects are not followed (they could carry credentials elsewhere); .netrc is not read.
+ * The process must ignore SIGPIPE: TLS writes to connections that may be closed.
  */
 
 #include <stdbool.h>

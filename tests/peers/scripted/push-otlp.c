@@ -9,6 +9,7 @@
  * Exit status 2: the options were refused, with the reasons on stderr.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,7 @@ int main(int argc, char **argv)
 	char **words = calloc((size_t)argc, sizeof(*words));
 	void *options;
 
+	sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	log_init(LOG_LEVEL_DEBUG);
 	read_arguments(&push, argc, argv, words);
 	options = read_options(ops, words);
