@@ -31,6 +31,15 @@ for i in range(n):
 '''
 
 
+def table_place(words, slots):
+    """Where a key is looked for first in a flat table: table_hash() of bpf/include/table.h."""
+    value = 0x9e3779b97f4a7c15
+    for word in words:
+        value = (value ^ word) * 0x9fb21c651e98df25 % 2**64
+        value ^= value >> 29
+    return (value >> 32) % slots
+
+
 class CgroupTest(unittest.TestCase):
     def test_what_a_short_lived_cgroup_used_has_its_path(self):
         with Cgroup('cgroup') as cgroup:
@@ -44,6 +53,19 @@ class CgroupTest(unittest.TestCase):
         with Cgroup('cgroup') as cgroup:
             seen = once(['cgroup'], cgroup.command(['python3', '-c', SHORT_LIVED, cgroup.directory, '7']))
             self.assertEqual(seen.of(cgroup).total(CREATED), 7)
+
+    def test_a_key_whose_first_place_is_the_overflows_has_a_series_of_its_own(self):
+        slots = 16
+        for i in range(1000):
+            with Cgroup('cgroup-%d' % i) as cgroup:
+                if table_place([os.stat(cgroup.directory).st_ino, 0], slots):
+                    continue
+                seen = once(['cgroup'], cgroup.command(['python3', '-c', SHORT_LIVED, cgroup.directory, '20']),
+                            {'cgroup': {'created_slots': slots}})
+                self.assertEqual(seen.select(CREATED, **{'otel.metric.overflow': True}), [])
+                self.assertEqual(seen.of(cgroup).total(CREATED), 20)
+                return
+        self.fail('no cgroup of 1000 had its first place there')
 
     @unittest.skipUnless(os.path.isdir('/sys/fs/cgroup/cpu'), 'needs a hierarchy of cgroup1')
     def test_other_hierarchies_are_left_out(self):
