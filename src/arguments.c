@@ -13,15 +13,17 @@ static const struct option_row {
 	const char *name;
 	const char *argument; /* NULL: none */
 	const char *help;
+	const char *takes; /* said where the value is none that it takes; NULL: any will do */
 } option_table[] = {
 	[OPT_CONFIG] = { "config", "FILE", "read this configuration alone" },
 	[OPT_DIRECTORY] = { "collector-directory", "DIR", "look for collectors here first" },
-	[OPT_LOG_LEVEL] = { "log-level", "LEVEL", "error, warning, info or debug" },
+	[OPT_LOG_LEVEL] = { "log-level", "LEVEL", "error, warning, info or debug", "error, warning, info or debug" },
 	[OPT_CONSOLE] = { "console", NULL, "print to the terminal instead of pushing" },
-	[OPT_INTERVAL] = { "interval", "TIME", "from one collection to the next, like 10s" },
+	[OPT_INTERVAL] = { "interval", "TIME", "from one collection to the next, like 10s",
+			   "a time of 100ms at least, like 10s" },
 	[OPT_FORMAT] = { "format", "FORMAT", "table (default), json or bpftrace-json" },
 	[OPT_OUTPUT] = { "output", "FILE", "write there instead of to standard output" },
-	[OPT_FOR] = { "for", "TIME", "count for so long, like 10s or 500ms" },
+	[OPT_FOR] = { "for", "TIME", "count for so long, like 10s or 500ms", "a time, like 10s or 500ms" },
 	[OPT_JSON] = { "json", NULL, "one JSON object a collector" },
 	[OPT_HELP] = { "help", NULL, "print this" },
 	[OPT_VERSION] = { "version", NULL, "print the version" },
@@ -89,10 +91,25 @@ static bool set_option(struct arguments *arguments, enum option_name option, con
 	}
 }
 
+/* Only what counts for a while can do so while a command runs. */
+static int check_command(const struct arguments *arguments, const char *command, unsigned int options)
+{
+	if (arguments->command && !(options & OPTION_SET(OPT_FOR))) {
+		fprintf(stderr, "bpfpush %s: it runs no command, so nothing may stand behind \"--\"\n", command);
+		return -EINVAL;
+	}
+	if (arguments->command && !*arguments->command) {
+		fprintf(stderr, "bpfpush %s: behind \"--\" there must be a command\n", command);
+		return -EINVAL;
+	}
+	return ARGUMENTS_OK;
+}
+
 int arguments_parse(const char *command, unsigned int options, int argc, char **argv, struct arguments *arguments)
 {
 	struct option long_options[ARRAY_SIZE(option_table) + 1] = { 0 };
 	int option, which = 0;
+	char name[32];
 
 	for (size_t i = 0; i < ARRAY_SIZE(option_table); i++)
 		long_options[i] = (struct option){ options & OPTION_SET(i) ? option_table[i].name : "\n",
@@ -103,26 +120,24 @@ int arguments_parse(const char *command, unsigned int options, int argc, char **
 			argv[i] = NULL;
 			argc = i;
 		}
-	while ((option = getopt_long(argc, argv, "", long_options, &which)) != -1) {
-		if (option)
-			return -EINVAL;
-		if (which == OPT_HELP) {
+	snprintf(name, sizeof(name), "bpfpush %s", command);
+	argv[0] = name; /* what getopt_long()'s messages begin with */
+	while ((option = getopt_long(argc, argv, "h", long_options, &which)) != -1) {
+		if (option == 'h' || (!option && which == OPT_HELP))
 			return ARGUMENTS_HELP;
+		if (option) {
+			fprintf(stderr, "%s --help tells the options\n", name);
+			return -EINVAL;
 		}
-		if (which == OPT_VERSION) {
+		if (which == OPT_VERSION)
 			return ARGUMENTS_VERSION;
-		}
 		if (!set_option(arguments, (enum option_name)which, optarg)) {
 			fprintf(stderr, "bpfpush %s: --%s=%s: it takes %s\n", command, option_table[which].name, optarg,
-				option_table[which].help);
+				option_table[which].takes);
 			return -EINVAL;
 		}
 	}
 	arguments->words = argv + optind;
 	arguments->n_words = (size_t)(argc - optind);
-	if (arguments->command && !*arguments->command) {
-		fprintf(stderr, "bpfpush %s: behind \"--\" there must be a command\n", command);
-		return -EINVAL;
-	}
-	return ARGUMENTS_OK;
+	return check_command(arguments, command, options);
 }

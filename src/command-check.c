@@ -3,6 +3,20 @@
 
 #include "command.h"
 
+static void print_exporters(const struct config *config)
+{
+	if (config->n_exporters) {
+		printf("%zu exporter%s", config->n_exporters, config->n_exporters > 1 ? "s" : "");
+		for (size_t i = 0; i < config->n_exporters; i++)
+			printf("%s%s", i ? ", " : ": ", config->exporters[i].name);
+	} else if (config->is_export_off) {
+		printf("export switched off");
+	} else {
+		printf("no exporter configured: the service pushes OTLP to http://localhost:4318");
+	}
+	printf("\n");
+}
+
 int command_check(const struct arguments *arguments)
 {
 	const char *const *names = arguments->n_words ? (const char *const *)arguments->words : NULL;
@@ -14,9 +28,7 @@ int command_check(const struct arguments *arguments)
 	printf("OK: %zu collectors (", setup.set.n);
 	for (size_t i = 0; i < setup.set.n; i++)
 		printf("%s%s", i ? ", " : "", collector_name(setup.set.items[i]));
-	printf("), %zu exporters", setup.config->n_exporters);
-	for (size_t i = 0; i < setup.config->n_exporters; i++)
-		printf("%s%s", i ? ", " : ": ", setup.config->exporters[i].name);
-	printf("\n");
+	printf("), ");
+	print_exporters(setup.config);
 	return EXIT_OK;
 }

@@ -4,7 +4,6 @@
 
 #include "agent.h"
 #include "command.h"
-#include "util/log.h"
 
 #define DURATION_NS 1000000000ull
 
@@ -64,7 +63,7 @@ int command_dump(const struct arguments *arguments)
 	enum exit_code code;
 
 	if (!stop) {
-		log_error("say which stop: bpfpush dump descriptor|shape|snapshot|batch [COLLECTOR…]");
+		fprintf(stderr, "bpfpush dump: say which stop: descriptor, shape, snapshot or batch\n");
 		return EXIT_USE;
 	}
 	code = setup_open(arguments, arguments->n_words > 1 ? (const char *const *)arguments->words + 1 : NULL, &setup);

@@ -27,6 +27,17 @@ static const char *state_of(const struct program *program, bool is_started)
 	return is_started || program->state != PROGRAM_WAITING ? states[program->state] : "not loaded";
 }
 
+/* How large a table is, and what it takes, is known when it is loaded. */
+static void list_map(const struct collector *collector, size_t i, const struct collector_map *map, bool is_started)
+{
+	printf("  map      %-28s %s", map->name, map->type);
+	if (is_started && map->max_entries)
+		printf(", %" PRIu32 " entries", map->max_entries);
+	if (is_started && collector_map_kernel_bytes(collector, i))
+		printf(", %" PRIu64 " KiB", collector_map_kernel_bytes(collector, i) / 1024);
+	putchar('\n');
+}
+
 static void list_collector(struct collector *collector, bool is_started)
 {
 	const struct programs *programs = collector_programs(collector);
@@ -46,8 +57,7 @@ static void list_collector(struct collector *collector, bool is_started)
 		printf("%s%s\n", program->error ? ": " : "", program->error ? program->error : "");
 	}
 	for (size_t i = 0; collector_map(collector, i, &map); i++)
-		printf("  map      %-28s %-12s %" PRIu32 " entries, %" PRIu64 " KiB\n", map.name, map.type, map.max_entries,
-		       collector_map_kernel_bytes(collector, i) / 1024);
+		list_map(collector, i, &map, is_started);
 	metrics = collector_metrics(collector, &n);
 	for (size_t i = 0; i < n; i++)
 		printf("  metric   %-40s %-9s [%s] %s\n", metrics[i]->name, kinds[metrics[i]->kind], metrics[i]->unit,
@@ -157,6 +167,13 @@ int command_list(const struct arguments *arguments)
 	if (code != EXIT_OK)
 		return code;
 	is_started = start(arguments, &setup, &agent);
+	if (!is_started && !setup.set.n) {
+		/* None could be started, which has been said; what their files say can be shown all the same. */
+		setup_done(&setup);
+		code = setup_open(arguments, names, &setup);
+		if (code != EXIT_OK)
+			return code;
+	}
 	for (size_t i = 0; i < setup.set.n; i++)
 		(arguments->is_json ? list_json : list_collector)(setup.set.items[i], is_started);
 	return EXIT_OK;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent.h"
@@ -22,6 +25,19 @@ static const char *exporter_type(const char *format)
 	return NULL;
 }
 
+/* Before anything is attached: a file that cannot be written is no fault of the kernel's. */
+static bool can_write(const char *path)
+{
+	_cleanup_(closep) int fd = -1;
+
+	if (!path || !strcmp(path, "-"))
+		return true;
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+	if (fd < 0)
+		fprintf(stderr, "bpfpush once: --output=%s: %s\n", path, strerror(errno));
+	return fd >= 0;
+}
+
 int command_once(const struct arguments *arguments)
 {
 	const char *type = exporter_type(arguments->format ? arguments->format : "table");
@@ -34,9 +50,11 @@ int command_once(const struct arguments *arguments)
 	int err, status = 0;
 
 	if (!type) {
-		log_error("--format=%s: write table, json or bpftrace-json", arguments->format);
+		fprintf(stderr, "bpfpush once: --format=%s: it takes table, json or bpftrace-json\n", arguments->format);
 		return EXIT_USE;
 	}
+	if (!can_write(arguments->output_path))
+		return EXIT_USE;
 	code = setup_open(arguments, arguments->n_words ? (const char *const *)arguments->words : NULL, &setup);
 	if (code != EXIT_OK)
 		return code;

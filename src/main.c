@@ -18,9 +18,9 @@ static const struct command {
 	{ "once", "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, and print",
 	  OPTIONS_ALL | OPTION_SET(OPT_FORMAT) | OPTION_SET(OPT_OUTPUT) | OPTION_SET(OPT_FOR), command_once },
 	{ "check", "[COLLECTOR…]", "look for mistakes in configuration and collectors; needs no rights", OPTIONS_ALL, command_check },
-	{ "list", "[COLLECTOR…]", "show collectors, hooks, costs, maps, metrics and settings",
+	{ "list", "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",
 	  OPTIONS_ALL | OPTION_SET(OPT_JSON) | OPTION_SET(OPT_FOR), command_list },
-	{ "dump", "STOP [COLLECTOR…]", "print a stop of the way of the data: descriptor, shape, snapshot, batch",
+	{ "dump", "STOP [COLLECTOR…] [-- COMMAND…]", "print a stop of the way of the data: descriptor, shape, snapshot, batch",
 	  OPTIONS_ALL | OPTION_SET(OPT_FOR), command_dump },
 };
 
@@ -33,7 +33,7 @@ static void print_help(const struct command *command, FILE *f)
 	}
 	fprintf(f, "bpfpush COMMAND [OPTION…]\nCounts what the kernel does, by service, and pushes it as OpenTelemetry metrics.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(command_table); i++)
-		fprintf(f, "  %-8s %-28s %s\n", command_table[i].name, command_table[i].synopsis, command_table[i].help);
+		fprintf(f, "  %-6s %s\n         %s\n", command_table[i].name, command_table[i].synopsis, command_table[i].help);
 	fprintf(f, "\nbpfpush COMMAND --help tells the options. Manual: bpfpush(8), bpfpush.conf(5).\n");
 }
 
@@ -45,6 +45,11 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+static bool is_help_word(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
@@ -53,7 +58,7 @@ int main(int argc, char **argv)
 
 	log_init(LOG_LEVEL_INFO);
 	if (!command) {
-		bool is_help = argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"));
+		bool is_help = argc > 1 && is_help_word(argv[1]);
 
 		if (argc > 1 && !strcmp(argv[1], "--version")) {
 			printf("bpfpush %s\n", VERSION);
@@ -61,7 +66,7 @@ int main(int argc, char **argv)
 		}
 		if (argc > 1 && !is_help)
 			fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", argv[1]);
-		print_help(NULL, is_help ? stdout : stderr);
+		print_help(is_help && argc > 2 ? find_command(argv[2]) : NULL, is_help ? stdout : stderr);
 		return is_help ? EXIT_OK : EXIT_USE;
 	}
 	r = arguments_parse(command->name, command->options, argc - 1, argv + 1, &arguments);
