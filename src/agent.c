@@ -178,7 +178,7 @@ static void report_misses(struct agent *agent)
 	agent->n_misses = misses;
 }
 
-const struct batch *agent_collect(struct agent *agent)
+static const struct batch *collect(struct agent *agent)
 {
 	struct collector_set *set = agent->options.set;
 	uint64_t now_ns = clock_ns(CLOCK_REALTIME), begin_ns = clock_ns(CLOCK_MONOTONIC);
@@ -202,6 +202,11 @@ const struct batch *agent_collect(struct agent *agent)
 	return &agent->batch;
 }
 
+const struct batch *agent_batch(const struct agent *agent)
+{
+	return &agent->batch;
+}
+
 static void notify_status(struct agent *agent)
 {
 	const struct exporter *failing = NULL;
@@ -216,7 +221,7 @@ static void notify_status(struct agent *agent)
 
 static void collect_and_push(struct agent *agent)
 {
-	const struct batch *batch = agent_collect(agent);
+	const struct batch *batch = collect(agent);
 
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		(void)exporter_push(agent->exporters[i], batch); /* has logged and counted what it could not */

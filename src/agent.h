@@ -34,8 +34,8 @@ int agent_run(struct agent *agent);
  * collects and pushes once. *ret_status is the command's exit status, 128 + signal where one ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);
-/* One collection; the batch is valid until the next. */
-const struct batch *agent_collect(struct agent *agent);
+/* The last collection; valid until the next. */
+const struct batch *agent_batch(const struct agent *agent);
 
 /* Unix time of boot, ns. */
 uint64_t agent_boot_ns(void);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent.h"
+#include "build-config.h"
 #include "command.h"
+#include "export/otlp-encode.h"
 
-#define DURATION_NS 1000000000ull
+#define DURATION_NS    1000000000ull
+#define OTLP_LIMIT_BYTES (64u << 20)
 
 /* The stops of the way of the data, in its order. */
 static const struct stop {
@@ -17,6 +22,7 @@ static const struct stop {
 	{ "shape", false, NULL },
 	{ "snapshot", true, NULL },
 	{ "batch", true, "json" },
+	{ "otlp", true, NULL },
 };
 
 static const struct stop *find_stop(const char *name)
@@ -31,6 +37,29 @@ static int dump_collectors(const struct setup *setup, const char *stop)
 {
 	for (size_t i = 0; i < setup->set.n; i++)
 		(void)collector_dump(setup->set.items[i], stop, stdout);
+	return EXIT_OK;
+}
+
+static int write_body(void *user, const uint8_t *data, size_t size, size_t n_points)
+{
+	return fwrite(data, 1, size, stdout) == size ? 0 : -EIO;
+}
+
+/* The body of an OTLP request as it would be sent, before compression; for protoc --decode. */
+static int dump_otlp(const struct setup *setup, const struct agent *agent)
+{
+	_cleanup_(freep) uint8_t *room = malloc(OTLP_LIMIT_BYTES);
+	const struct otlp_encoding encoding = {
+		.limit_bytes = OTLP_LIMIT_BYTES,
+		.room = room,
+		.resource = setup->config->resource.items,
+		.n_resource = setup->config->resource.n,
+		.version = VERSION,
+	};
+	size_t too_large;
+
+	if (!room || otlp_encode(&encoding, agent_batch(agent), write_body, NULL, &too_large))
+		return EXIT_INTERNAL;
 	return EXIT_OK;
 }
 
@@ -53,6 +82,8 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 	if (agent_once(agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
 		       arguments->command, &status))
 		return EXIT_INTERNAL;
+	if (!strcmp(stop->name, "otlp"))
+		return dump_otlp(setup, agent);
 	return stop->exporter ? EXIT_OK : dump_collectors(setup, stop->name);
 }
 
@@ -63,7 +94,7 @@ int command_dump(const struct arguments *arguments)
 	enum exit_code code;
 
 	if (!stop) {
-		fprintf(stderr, "bpfpush dump: say which stop: descriptor, shape, snapshot or batch\n");
+		fprintf(stderr, "bpfpush dump: say which stop: descriptor, shape, snapshot, batch or otlp\n");
 		return EXIT_USE;
 	}
 	code = setup_open(arguments, arguments->n_words > 1 ? (const char *const *)arguments->words + 1 : NULL, &setup);

@@ -20,7 +20,7 @@ static const struct command {
 	{ "check", "[COLLECTOR…]", "look for mistakes in configuration and collectors; needs no rights", OPTIONS_ALL, command_check },
 	{ "list", "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",
 	  OPTIONS_ALL | OPTION_SET(OPT_JSON) | OPTION_SET(OPT_FOR), command_list },
-	{ "dump", "STOP [COLLECTOR…] [-- COMMAND…]", "print a stop of the way of the data: descriptor, shape, snapshot, batch",
+	{ "dump", "STOP [COLLECTOR…] [-- COMMAND…]", "print a stop of the way of the data: descriptor, shape, snapshot, batch, otlp",
 	  OPTIONS_ALL | OPTION_SET(OPT_FOR), command_dump },
 };
 
