@@ -19,8 +19,9 @@
 #define IDLE_READINGS 3
 #define IDLE_EVERY    6
 
-/* Entries of owner.h's process_names where processes are asked for. */
-#define PROCESS_NAMES 8192
+/* Where processes are asked for: entries of owner.h's process_names, and how much larger tables get. */
+#define PROCESS_NAMES  8192
+#define PROCESS_FACTOR 8
 
 static struct bpf_map *find_rodata(struct bpf_object *object)
 {
@@ -167,16 +168,39 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 	return 0;
 }
 
-/* The size of a table a CPU, from its own variable; 0: it has none. */
-static uint64_t table_slots(const struct collector *collector, const char *map)
+/* The variable that holds a table's size a CPU; NULL: it has none. */
+static const struct tunable *find_slots(const struct collector *collector, const char *map)
 {
 	_cleanup_(freep) char *name = NULL;
-	const struct tunable *tunable;
 
 	if (asprintf(&name, "%s_slots", map) < 0)
-		return 0;
-	tunable = tunable_find(&collector->tunables, name);
+		return NULL;
+	return tunable_find(&collector->tunables, name);
+}
+
+static uint64_t table_slots(const struct collector *collector, const char *map)
+{
+	const struct tunable *tunable = find_slots(collector, map);
+
 	return tunable ? tunable_number(&collector->tunables, tunable) : 0;
+}
+
+static bool is_per_process(const struct collector *collector)
+{
+	const struct tunable *tunable = tunable_find(&collector->tunables, "per_process");
+
+	return tunable && !tunable_is_zero(&collector->tunables, tunable);
+}
+
+/* A key for each process instead of each cgroup wants room; sizes that somebody has set stay. */
+static void scale_tables(struct collector *collector)
+{
+	for (size_t i = 0; i < collector->n_bindings && is_per_process(collector); i++) {
+		const struct tunable *tunable = find_slots(collector, collector->bindings[i].map);
+
+		if (tunable)
+			tunable_scale(&collector->tunables, tunable, PROCESS_FACTOR);
+	}
 }
 
 void collector_check(struct collector *collector, struct diag *diag)
@@ -197,7 +221,6 @@ static int prepare(void *user, struct bpf_object **ret_object)
 {
 	struct collector *collector = user;
 	LIBBPF_OPTS(bpf_object_open_opts, options);
-	const struct tunable *per_process = tunable_find(&collector->tunables, "per_process");
 	struct bpf_object *object;
 	struct bpf_map *map;
 	int err = 0;
@@ -221,7 +244,7 @@ static int prepare(void *user, struct bpf_object **ret_object)
 			err = bpf_map__set_max_entries(map, (uint32_t)(slots * (uint64_t)libbpf_num_possible_cpus()));
 	}
 	map = bpf_object__find_map_by_name(object, "process_names");
-	if (!err && map && per_process && !tunable_is_zero(&collector->tunables, per_process))
+	if (!err && map && is_per_process(collector))
 		err = bpf_map__set_max_entries(map, PROCESS_NAMES);
 	if (err) {
 		bpf_object__close(object);
@@ -278,6 +301,7 @@ int collector_start(struct collector *collector, struct buf *why)
 	int err;
 
 	choose_programs(collector);
+	scale_tables(collector);
 	err = programs_load(&collector->programs, &loader, why, &object);
 	if (err)
 		return err;

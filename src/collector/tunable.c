@@ -36,7 +36,7 @@ int tunables_init(const struct btf *btf, const struct btf *final, const void *da
 		    info->offset > size_bytes - info->size)
 			continue;
 		tunables.items[tunables.n++] =
-			(struct tunable){ name, variable->type, info->offset, info->size };
+			(struct tunable){ name, variable->type, info->offset, info->size, false };
 	}
 	*ret_tunables = tunables;
 	return 0;
@@ -153,7 +153,7 @@ static int set_integer(const struct btf_type *type, uint8_t *to, uint32_t size, 
 	return 0;
 }
 
-int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
+static int set_by_type(struct tunables *tunables, const struct tunable *tunable, const char *text,
 		const char **ret_complaint)
 {
 	uint8_t *to = tunables->data + tunable->offset_bytes;
@@ -174,4 +174,22 @@ int tunable_set(struct tunables *tunables, const struct tunable *tunable, const 
 	}
 	*ret_complaint = "cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls, or the text is too long";
 	return -EINVAL;
+}
+
+int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
+		const char **ret_complaint)
+{
+	int err = set_by_type(tunables, tunable, text, ret_complaint);
+
+	if (!err)
+		tunables->items[tunable - tunables->items].is_set = true;
+	return err;
+}
+
+void tunable_scale(struct tunables *tunables, const struct tunable *tunable, uint64_t factor)
+{
+	uint64_t number = tunable_number(tunables, tunable) * factor;
+
+	if (!tunable->is_set && tunable->size_bytes <= sizeof(number))
+		memcpy(tunables->data + tunable->offset_bytes, &number, tunable->size_bytes);
 }

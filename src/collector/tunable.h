@@ -21,6 +21,7 @@ struct tunable {
 	const char *name; /* the BTF's own string */
 	uint32_t type_id;
 	uint32_t offset_bytes, size_bytes;
+	bool is_set; /* by tunable_set() */
 };
 
 struct tunables {
@@ -44,4 +45,6 @@ const struct tunable *tunable_find(const struct tunables *tunables, const char *
 int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
 		const char **ret_complaint);
 bool tunable_is_zero(const struct tunables *tunables, const struct tunable *tunable);
+/* Multiplies a number that nobody has set. */
+void tunable_scale(struct tunables *tunables, const struct tunable *tunable, uint64_t factor);
 uint64_t tunable_number(const struct tunables *tunables, const struct tunable *tunable); /* of 1, 2, 4, 8 bytes */
