@@ -121,6 +121,8 @@ static int bpftrace_json_push(struct exporter *exporter, const struct batch *bat
 	struct stream *stream = exporter->state;
 	struct metric *metric;
 
+	if (!stream_is_ready(exporter, batch))
+		return 0;
 	batch_for_each_metric(metric, batch) {
 		if (metric->kind != METRIC_HISTOGRAM) {
 			append_map(&stream->out, metric, "map", "", append_number);
@@ -129,7 +131,7 @@ static int bpftrace_json_push(struct exporter *exporter, const struct batch *bat
 		append_map(&stream->out, metric, "hist", "", append_hist);
 		append_map(&stream->out, metric, "stats", ".stats", append_stats);
 	}
-	return stream_flush(exporter, batch_count_points(batch));
+	return stream_flush(exporter, batch);
 }
 
 const struct exporter_ops bpftrace_json_exporter = {

@@ -327,6 +327,8 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 		.rows = SIZE_MAX - 2,
 	};
 
+	if (!stream_is_ready(exporter, batch))
+		return 0;
 	if (page.is_screen) {
 		stream_window(stream, &page.columns, &page.lines);
 		for (page.rows = 1; page.rows < page.lines && page_lines(batch, page.rows + 1) < page.lines;)
@@ -339,7 +341,7 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 		buf_append_text(page.out, SCREEN_REST);
 	else if (!exporter->context->is_once)
 		buf_append_byte(page.out, '\n');
-	return stream_flush(exporter, batch_count_points(batch));
+	return stream_flush(exporter, batch);
 }
 
 const struct exporter_ops console_exporter = {

@@ -20,6 +20,8 @@
 #define NS_PER_US 1000u
 #define NS_PER_MS 1000000u
 
+#define UPLOAD_BUFFER_BYTES 16384L /* its least; requests are small, and it is kept */
+
 #define FILES 3 /* CA, certificate, key */
 
 struct http_client {
@@ -322,6 +324,7 @@ static void set_request(struct http_client *client)
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);
+	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
 	set_tls(easy, options);
 	curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
 	curl_easy_setopt(easy, CURLOPT_READDATA, client);

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 
 #include "export/bounds.h"
-#include "export/columns.h"
 #include "export/decimal.h"
 #include "export/json-text.h"
 #include "export/stream.h"
@@ -107,6 +106,8 @@ static int json_push(struct exporter *exporter, const struct batch *batch)
 	struct metric *metric;
 	struct series *series;
 
+	if (!stream_is_ready(exporter, batch))
+		return 0;
 	batch_for_each_metric(metric, batch) {
 		buf_reset(&bounds);
 		if (metric->kind == METRIC_HISTOGRAM)
@@ -117,7 +118,7 @@ static int json_push(struct exporter *exporter, const struct batch *batch)
 	if (buf_error(&bounds))
 		stream->out.error = buf_error(&bounds);
 	buf_done(&bounds);
-	return stream_flush(exporter, batch_count_points(batch));
+	return stream_flush(exporter, batch);
 }
 
 const struct exporter_ops json_exporter = {

@@ -4,6 +4,10 @@
 /*
  * Where the exporters for people and scripts write: standard output or a file that is appended to.
  * What they have in common as options, opening and counting is here; each brings what it writes.
+ *
+ * A reader that does not read (a pipe into a pager, a stopped terminal) must not hold up the agent: what
+ * it has not taken of a batch after a moment is kept, and further batches are dropped, whole, until it has.
+ * Only a single batch (is_once) is waited for as long as it takes.
  */
 
 #include <stdbool.h>
@@ -22,6 +26,10 @@ struct stream {
 	int fd;
 	bool is_owned;
 	bool is_terminal;
+	bool can_block;	   /* no regular file */
+	int patience_ms;   /* without progress; -1: no end */
+	size_t n_written;  /* of out */
+	size_t n_points;   /* in out */
 	unsigned int n_pushed; /* batches */
 	struct buf out;	       /* what the next write takes */
 };
@@ -29,10 +37,12 @@ struct stream {
 /* The two below are those of struct exporter_ops; the state of the exporter is a struct stream. */
 int stream_open(struct exporter *exporter, const void *options);
 void stream_close(struct exporter *exporter);
+/* May batch be written to out? If not, the reader has not taken the last one, and batch is counted as lost. */
+bool stream_is_ready(struct exporter *exporter, const struct batch *batch);
 /*
- * Writes out, which holds n_points, and empties it. What cannot be written is counted and logged once.
- * 0, or -errno of the buffer or the file. A reader that is gone is an error, not a signal.
+ * Writes out, which holds batch. What cannot be written is counted and logged once. 0 (also where the
+ * reader is slow), or -errno of the buffer or the file. A reader that is gone is an error, not a signal.
  */
-int stream_flush(struct exporter *exporter, size_t n_points);
+int stream_flush(struct exporter *exporter, const struct batch *batch);
 /* Columns and lines of the terminal; 80 and 24 where it does not say. */
 void stream_window(const struct stream *stream, unsigned int *ret_columns, unsigned int *ret_lines);

@@ -132,6 +132,50 @@ static void what_cannot_be_written_is_counted(void **state)
 	fixture_done(&fixture);
 }
 
+static void a_reader_that_does_not_read_holds_up_nobody(void **state)
+{
+	static char text[1 << 20];
+	struct exporter *exporter;
+	struct fixture fixture;
+	unsigned int n_pushes = 0, n_lines = 0;
+	char path[64];
+	void *options;
+	int pipes[2];
+	ssize_t n;
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", pipes[1]);
+	fixture_init(&fixture);
+	exporter = open_exporter("json", path, &options);
+	/* A pipe holds 64 KiB at most, a batch is some 6. */
+	while (!exporter->stats.points_dropped_queue && n_pushes++ < 100)
+		assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_true(n_pushes < 100);
+	assert_int_equal(exporter->stats.points_inflight, FIXTURE_POINTS);
+	assert_int_equal(exporter->stats.points_dropped_queue, FIXTURE_POINTS);
+	assert_int_equal(exporter->stats.points_exported, (n_pushes - 2) * FIXTURE_POINTS);
+	assert_true(exporter->stats.is_failing);
+
+	/* It reads on, and gets every line whole: those that were kept, not those that were dropped. */
+	n = read(pipes[0], text, sizeof(text));
+	assert_true(n > 16384);
+	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_int_equal(exporter->stats.points_exported, n_pushes * FIXTURE_POINTS);
+	assert_int_equal(exporter->stats.points_inflight, 0);
+	assert_false(exporter->stats.is_failing);
+	n += read(pipes[0], text + n, sizeof(text) - (size_t)n - 1);
+	for (char *line = text; line < text + n; line = strchr(line, '\n') + 1) {
+		assert_memory_equal(line, "{\"collector\"", 12);
+		n_lines++;
+	}
+	assert_int_equal(n_lines, n_pushes * FIXTURE_POINTS);
+	exporter_free(exporter);
+	options_free("json", options);
+	fixture_done(&fixture);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 static void a_file_is_appended_to(void **state)
 {
 	char path[] = "/tmp/test-console-XXXXXX", text[32];
@@ -165,6 +209,7 @@ int main(void)
 		cmocka_unit_test(a_line_fits_its_terminal),
 		cmocka_unit_test(the_second_page_takes_the_place_of_the_first),
 		cmocka_unit_test(what_cannot_be_written_is_counted),
+		cmocka_unit_test(a_reader_that_does_not_read_holds_up_nobody),
 		cmocka_unit_test(a_file_is_appended_to),
 	};
 
