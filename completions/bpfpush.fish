@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# Completion of bpfpush for fish. Names of collectors come from the directories that hold them.
+
+function __bpfpush_collectors
+    set -l words (commandline -opc)
+    set -l directories /etc/bpfpush/collectors /usr/lib/bpfpush/collectors /usr/local/lib/bpfpush/collectors
+    string match -q '*/*' -- $words[1]; and set -a directories (dirname $words[1])/bpf
+    set -a directories (string replace -rf -- '^--collector-directory=' '' $words)
+    for file in $directories/*.conf
+        test -e (string replace -r '\.conf$' .bpf.o $file); and basename $file .conf
+    end | sort -u
+end
+
+function __bpfpush_is_in # COMMAND...: is one of them being used, and no "--" before the cursor?
+    set -l words (commandline -opc)
+    set -q words[2]; and contains -- $words[2] $argv; and not contains -- -- $words
+end
+
+function __bpfpush_wants_stop
+    __bpfpush_is_in dump; and not string match -qr '^(descriptor|shape|snapshot|batch)$' -- (commandline -opc)
+end
+
+function __bpfpush_is_first
+    test (count (commandline -opc)) -eq 1
+end
+
+set -l all run once check list dump
+
+complete -c bpfpush -f
+complete -c bpfpush -n __bpfpush_is_first -a run -d 'Count and push until told to stop (the service)'
+complete -c bpfpush -n __bpfpush_is_first -a once -d 'Count for a while, or while a command runs, and print'
+complete -c bpfpush -n __bpfpush_is_first -a check -d 'Look for mistakes in configuration and collectors'
+complete -c bpfpush -n __bpfpush_is_first -a list -d 'Show collectors, hooks, costs, maps, metrics and settings'
+complete -c bpfpush -n __bpfpush_is_first -a dump -d 'Print a stop of the way of the data'
+complete -c bpfpush -n __bpfpush_is_first -a help -d 'Print the options of a command'
+complete -c bpfpush -n __bpfpush_is_first -l version -d 'Print the version'
+complete -c bpfpush -n __bpfpush_is_first -l help -d 'Print the commands'
+
+complete -c bpfpush -n "__bpfpush_is_in help" -a "$all"
+complete -c bpfpush -n "__bpfpush_is_in run once check list" -a '(__bpfpush_collectors)' -d collector
+complete -c bpfpush -n "__bpfpush_is_in dump; and not __bpfpush_wants_stop" -a '(__bpfpush_collectors)' -d collector
+complete -c bpfpush -n __bpfpush_wants_stop -a 'descriptor shape snapshot batch' -d stop
+
+complete -c bpfpush -n "__bpfpush_is_in $all" -l config -rF -d 'Read this configuration alone'
+complete -c bpfpush -n "__bpfpush_is_in $all" -l collector-directory -xa '(__fish_complete_directories)' -d 'Look for collectors here first'
+complete -c bpfpush -n "__bpfpush_is_in $all" -l log-level -xa 'error warning info debug' -d 'How much is logged'
+complete -c bpfpush -n "__bpfpush_is_in $all" -l help -s h -d 'Print the options'
+complete -c bpfpush -n "__bpfpush_is_in $all" -l version -d 'Print the version'
+complete -c bpfpush -n "__bpfpush_is_in run" -l console -d 'Print to the terminal instead of pushing'
+complete -c bpfpush -n "__bpfpush_is_in run" -l interval -xa '1s 10s 1m' -d 'From one collection to the next'
+complete -c bpfpush -n "__bpfpush_is_in once" -l format -xa 'table json bpftrace-json' -d 'What to print'
+complete -c bpfpush -n "__bpfpush_is_in once" -l output -rF -d 'Write there instead of to standard output'
+complete -c bpfpush -n "__bpfpush_is_in once list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for so long'
+complete -c bpfpush -n "__bpfpush_is_in list" -l json -d 'One JSON object a collector'
+
+# Behind "--": a command and its files.
+complete -c bpfpush -n 'contains -- -- (commandline -opc)' -F -a '(__fish_complete_command)'

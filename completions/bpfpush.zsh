@@ -1,0 +1,90 @@
+#compdef bpfpush
+# SPDX-License-Identifier: Apache-2.0
+# Completion of bpfpush for zsh. Names of collectors come from the directories that hold them.
+
+local -a commands all_options
+commands=(
+	'run:count and push until told to stop (the service)'
+	'once:count for a while, or while a command runs, and print'
+	'check:look for mistakes in configuration and collectors'
+	'list:show collectors, hooks, costs, maps, metrics and settings'
+	'dump:print a stop of the way of the data'
+	'help:print the options of a command'
+)
+all_options=(
+	'--config=[read this configuration alone]:file:_files'
+	'--collector-directory=[look for collectors here first]:directory:_files -/'
+	'--log-level=[how much is logged]:level:(error warning info debug)'
+	'(- *)'{-h,--help}'[print the options]'
+	'(- *)--version[print the version]'
+)
+
+_bpfpush_collectors() {
+	local -a directories names
+	directories=(/etc/bpfpush/collectors /usr/lib/bpfpush/collectors /usr/local/lib/bpfpush/collectors)
+	[[ ${words[1]} == */* ]] && directories+=("${words[1]:h}/bpf")
+	[[ -n ${opt_args[--collector-directory]} ]] && directories+=(${~opt_args[--collector-directory]})
+	names=(${^directories}/*.bpf.o(N:t:r:r))
+	compadd -a names
+}
+
+# What stands behind "--" is a command with arguments of its own.
+local behind=${words[(i)--]}
+if ((behind < CURRENT)); then
+	shift behind words
+	((CURRENT -= behind))
+	if ((CURRENT == 1)); then
+		_command_names -e
+	else
+		_normal
+	fi
+	return
+fi
+
+if ((CURRENT == 2)); then
+	if [[ $PREFIX == -* ]]; then
+		_arguments '--help[print the commands]' '--version[print the version]'
+	else
+		_describe command commands
+	fi
+	return
+fi
+
+local command=${words[2]} program=${words[1]}
+shift words
+((CURRENT--))
+words[1]=$program
+
+case $command in
+run)
+	_arguments $all_options \
+		'--console[print to the terminal instead of pushing]' \
+		'--interval=[from one collection to the next]:time:(1s 10s 1m)' \
+		'*:collector:_bpfpush_collectors'
+	;;
+once)
+	_arguments $all_options \
+		'--format=[what to print]:format:(table json bpftrace-json)' \
+		'--output=[write there instead of to standard output]:file:_files' \
+		'--for=[count for so long]:time:(500ms 1s 10s 1m)' \
+		'*:collector:_bpfpush_collectors'
+	;;
+check)
+	_arguments $all_options '*:collector:_bpfpush_collectors'
+	;;
+list)
+	_arguments $all_options \
+		'--for=[count for so long]:time:(500ms 1s 10s 1m)' \
+		'--json[one JSON object a collector]' \
+		'*:collector:_bpfpush_collectors'
+	;;
+dump)
+	_arguments $all_options \
+		'--for=[count for so long]:time:(500ms 1s 10s 1m)' \
+		'1:stop:(descriptor shape snapshot batch)' \
+		'*:collector:_bpfpush_collectors'
+	;;
+help)
+	_arguments '1:command:(run once check list dump)'
+	;;
+esac
