@@ -2,14 +2,19 @@
 /*
  * Network traffic by its owner.
  *
- * TCP: nothing runs when a message is sent or received. The kernel itself counts each socket's bytes,
+ * TCP: nothing is counted when a message is sent or received. The kernel itself counts each socket's bytes,
  * retransmitted segments and round trip; they are read when the socket closes and at each collection from
  * all sockets that are open then. What has been counted of a socket is kept in its storage, so each byte is
- * counted once, whoever reads first. Only a change of state runs a program, a few times in a connection's life.
+ * counted once, whoever reads first. Bytes count where TCP took them over: sent ones once they were first
+ * transmitted, received ones in order, whether or not the program ever reads them.
  *
  * A socket that was open before the programs were attached is counted from then on.
  *
- * UDP: the kernel keeps no such figures in a socket, so each call is counted where it returns.
+ * UDP: the kernel keeps no such figures in a socket, so each call is counted where it returns (the hook sees
+ * calls on other sockets too and leaves at once). Bytes are what the call returned. A datagram is what
+ * UdpInDatagrams and UdpOutDatagrams call one: a segmented send (UDP_SEGMENT) or a coalesced receive
+ * (UDP_GRO) is one. Not seen: one that is sent by taking UDP_CORK off. An unconnected IPv6 socket counts as
+ * ipv6 although it may talk to IPv4 peers: nothing at the hook tells.
  */
 #include "socket.h"
 #include "hist.h"
