@@ -89,14 +89,17 @@ static __always_inline bool table_equal(const u64 *left, const u64 *right, u32 n
 		struct NAME##_slot *slot;                                                          \
 		u64 state;                                                                         \
                                                                                                    \
+		/* Slot 0 is passed by: it is free as long as nothing overflows, and ends no chain. */    \
 		for (u32 i = 0; i < TABLE_PROBES; i++) {                                           \
+			if (!((at + i) & mask))                                                    \
+				continue;                                                          \
 			slot = NAME##_slot_at(base + ((at + i) & mask));                           \
 			if (!slot)                                                                 \
 				return NULL;                                                       \
 			state = *(volatile u64 *)&slot->state;                                     \
 			if (state == TABLE_FREE)                                                   \
 				break;                                                             \
-			if (state == TABLE_LIVE && ((at + i) & mask) &&                            \
+			if (state == TABLE_LIVE &&                                                 \
 			    table_equal((const u64 *)&slot->key, (const u64 *)key, n_words))       \
 				return &slot->value;                                               \
 		}                                                                                  \
