@@ -89,6 +89,7 @@ static __always_inline bool table_equal(const u64 *left, const u64 *right, u32 n
 		struct NAME##_slot *slot;                                                          \
 		u64 state;                                                                         \
                                                                                                    \
+		/* Slot 0 is passed by: it is free as long as nothing overflows, and ends no chain. */    \
 		for (u32 i = 0; i < TABLE_PROBES; i++) {                                           \
 			if (!((at + i) & mask))                                                    \
 				continue;                                                          \
