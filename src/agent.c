@@ -91,7 +91,7 @@ static int list_metrics(struct agent *agent)
 			return err;
 		own = self_metrics(agent->self, &n_own);
 	}
-	for (size_t i = 0; i < agent->options.set->n; i++) {
+	for (size_t i = 0; i < agent->options.set->n_shown; i++) {
 		size_t more;
 
 		(void)collector_metrics(agent->options.set->items[i], &more);
@@ -100,7 +100,7 @@ static int list_metrics(struct agent *agent)
 	agent->metrics = calloc(n + n_own + 1, sizeof(*agent->metrics));
 	if (!agent->metrics)
 		return -ENOMEM;
-	for (size_t i = 0; i < agent->options.set->n; i++) {
+	for (size_t i = 0; i < agent->options.set->n_shown; i++) {
 		size_t more;
 		struct metric **metrics = collector_metrics(agent->options.set->items[i], &more);
 
@@ -214,7 +214,7 @@ static void notify_status(struct agent *agent)
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		if (agent->exporters[i]->stats.is_failing)
 			failing = agent->exporters[i];
-	sd_notifyf(false, "STATUS=%zu collectors, %zu series, read in %.1f ms; %s%s", agent->options.set->n,
+	sd_notifyf(false, "STATUS=%zu collectors, %zu series, read in %.1f ms; %s%s", agent->options.set->n_shown,
 		   agent->n_series, (double)agent->collection_ns / 1e6, failing ? "export is failing: " : "exporting",
 		   failing ? failing->name : "");
 }
@@ -329,7 +329,8 @@ int agent_run(struct agent *agent)
 		err = start_service(agent);
 	if (err)
 		return err;
-	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collectors, a collection every %g s", agent->options.set->n,
+	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collectors, a collection every %g s",
+		  agent->options.set->n_shown,
 		  (double)agent->options.interval_ns / 1e9);
 	sd_notifyf(false, "READY=1\nSTATUS=%zu collectors attached", agent->options.set->n);
 	while (!is_stopping && err >= 0)

@@ -212,6 +212,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 {
 	_cleanup_(search_done) struct search search = { 0 };
 	struct collector_set set = { 0 };
+	size_t n_asked;
 	int err;
 
 	programs_quiet();
@@ -219,10 +220,14 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 	err = labels_new(boot_ns, &set.labels);
 	if (!err)
 		err = find_names(&search, config, names);
+	n_asked = search.n_names;
 	if (!err && !is_disabled(config, INFRASTRUCTURE))
 		err = add_name(&search, INFRASTRUCTURE, NULL, 0);
-	for (size_t i = 0; i < search.n_names && !err; i++)
+	for (size_t i = 0; i < search.n_names && !err; i++) {
 		err = open_one(&set, config, &search, i, diag);
+		if (i < n_asked)
+			set.n_shown = set.n;
+	}
 	if (err) {
 		collector_set_done(&set);
 		return err;
@@ -283,35 +288,61 @@ static void last_line(struct buf *why, char *line, size_t size)
 	snprintf(line, size, "%.*s", (int)(end - start), start);
 }
 
-int collector_set_start(struct collector_set *set)
+static int start_one(struct collector *collector)
 {
-	int first = 0;
-	size_t kept = 0;
+	_cleanup_(buf_done) struct buf why = BUF_INIT;
+	int err = collector_start(collector, &why);
+	char line[256];
+
+	if (!err) {
+		report_hooks(collector);
+		collector_share(collector);
+		return 0;
+	}
+	last_line(&why, line, sizeof(line));
+	log_error("collector %s cannot run: %s%s%s%s%s", collector_name(collector), strerror(-err), *line ? " (" : "",
+		  line, *line ? ")" : "", remedy(err));
+	return err;
+}
+
+/* Takes out what did not start. */
+static void compact(struct collector_set *set, const bool *is_running)
+{
+	size_t kept = 0, n_shown = 0;
 
 	for (size_t i = 0; i < set->n; i++) {
-		struct collector *collector = set->items[i];
-		_cleanup_(buf_done) struct buf why = BUF_INIT;
-		int err = collector_start(collector, &why);
-		char line[256];
-
-		if (!err) {
-			report_hooks(collector);
-			collector_share(collector);
-			set->items[kept++] = collector;
+		if (!is_running[i]) {
+			collector_free(set->items[i]);
 			continue;
 		}
-		last_line(&why, line, sizeof(line));
-		log_error("collector %s cannot run: %s%s%s%s%s", collector_name(collector), strerror(-err), *line ? " (" : "",
-			  line, *line ? ")" : "", remedy(err));
-		first = first ? first : err;
-		collector_free(collector);
+		n_shown += i < set->n_shown;
+		set->items[kept++] = set->items[i];
 	}
 	set->n = kept;
-	/* After the hooks: a cgroup made from now on is written down by one of them. */
-	if (kept)
-		first = labels_prime(set->labels);
-	return kept && first != -ENOMEM ? 0 : first ? first :
-						      -ENOENT;
+	set->n_shown = n_shown;
+}
+
+int collector_set_start(struct collector_set *set)
+{
+	bool is_running[NAMES_MAX] = { false };
+	int first = 0, err;
+
+	/* What names cgroups goes first: one that lives only while the others are being attached has a name then. */
+	for (int others = 0; others < 2; others++)
+		for (size_t i = 0; i < set->n; i++) {
+			if ((strcmp(collector_name(set->items[i]), INFRASTRUCTURE) == 0) == (others == 1))
+				continue;
+			err = start_one(set->items[i]);
+			is_running[i] = !err;
+			/* Behind that hook: from here on each new cgroup is written down. */
+			if (!err && !others)
+				err = labels_prime(set->labels);
+			first = first ? first : err;
+		}
+	compact(set, is_running);
+	if (set->n_shown)
+		return 0;
+	return first ? first : -ENOENT;
 }
 
 void collector_set_done(struct collector_set *set)

@@ -18,6 +18,7 @@
 struct collector_set {
 	struct collector **items;
 	size_t n;
+	size_t n_shown; /* those before the one that goes along only to name cgroups */
 	struct labels *labels;
 };
 

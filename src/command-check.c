@@ -25,8 +25,8 @@ int command_check(const struct arguments *arguments)
 
 	if (code != EXIT_OK)
 		return code;
-	printf("OK: %zu collectors (", setup.set.n);
-	for (size_t i = 0; i < setup.set.n; i++)
+	printf("OK: %zu collectors (", setup.set.n_shown);
+	for (size_t i = 0; i < setup.set.n_shown; i++)
 		printf("%s%s", i ? ", " : "", collector_name(setup.set.items[i]));
 	printf("), ");
 	print_exporters(setup.config);
