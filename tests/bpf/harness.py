@@ -163,13 +163,14 @@ def total(points_, name=None, **attributes):
 
 
 def config_text(params):
-    """{'fileio': {'duration': 'yes'}} as sections of a configuration."""
-    return ''.join('[collector %s]\n%s\n' % (name, ''.join('%s = %s\n' % item for item in keys.items()))
+    """{'agent': {'series_limit': 9}, 'fileio': {'duration': 'yes'}} as sections of a configuration."""
+    return ''.join('[%s]\n%s\n' % (name if name == 'agent' else 'collector ' + name,
+                                   ''.join('%s = %s\n' % item for item in keys.items()))
                    for name, keys in params.items())
 
 
 def once(collectors, command=None, params=None, seconds=None, timeout=60, **options):
-    """Counts while command runs (or for seconds) and returns Points. params: {collector: {key: value}}."""
+    """Counts while command runs (or for seconds) and returns Points. params: as in config_text()."""
     with tempfile.NamedTemporaryFile('w', prefix='bpfpush-test-', suffix='.conf') as config:
         line = [agent(), 'once', '--format=json']
         if params:

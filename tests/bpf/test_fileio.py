@@ -23,10 +23,10 @@ class FileioTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory)
         shutil.os.chmod(self.directory, 0o755)
 
-    def run_workload(self, params=None):
+    def run_workload(self, params=None, agent=None):
         with Cgroup('fileio') as cgroup:
             seen = once(['fileio'], [workload('file'), cgroup.procs, self.directory],
-                        {'fileio': params or {}})
+                        {'agent': agent or {}, 'fileio': params or {}})
             return seen.of(cgroup), seen.expected
 
     def check_counts(self, mine, expected):
@@ -79,7 +79,7 @@ class FileioTest(unittest.TestCase):
     def test_a_process_has_its_own_numbers_on_request(self):
         # room for what all other processes of a busy machine do meanwhile
         mine, expected = self.run_workload({'per_process': 'yes', 'files_slots': '8192', 'failures_slots': '8192',
-                                            'disk_slots': '8192'})
+                                            'disk_slots': '8192'}, {'series_limit': '50000'})
         self.check_counts(mine, expected)
         by_process = mine.by('process.pid', IO, **{DIRECTION: 'write'})
         self.assertEqual(sorted(by_process.values())[-2], 300)  # 200 children wrote that much each

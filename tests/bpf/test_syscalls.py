@@ -12,9 +12,10 @@ ERROR = 'error.type'
 
 
 class SyscallsTest(unittest.TestCase):
-    def run_workload(self, params=None):
+    def run_workload(self, params=None, agent=None):
         with Cgroup('syscalls') as cgroup:
-            seen = once(['syscalls'], [workload('syscall'), cgroup.procs], {'syscalls': params or {}})
+            seen = once(['syscalls'], [workload('syscall'), cgroup.procs],
+                        {'agent': agent or {}, 'syscalls': params or {}})
             return seen.of(cgroup), seen.expected
 
     def check_counts(self, mine, expected):
@@ -84,7 +85,8 @@ class SyscallsTest(unittest.TestCase):
 
     def test_a_process_has_its_own_numbers_on_request(self):
         # room for what all other processes of a busy machine do meanwhile
-        mine, expected = self.run_workload({'per_process': 'yes', 'syscalls_slots': '32768'})
+        mine, expected = self.run_workload({'per_process': 'yes', 'syscalls_slots': '32768'},
+                                           {'series_limit': '50000'})
         by_process = mine.by('process.pid', COUNT, **{NAME: 'getsid', ERROR: None})
         self.assertEqual(sum(by_process.values()), expected['getsid'])
         self.assertEqual(len(by_process), 1 + expected['clone'])
