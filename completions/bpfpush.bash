@@ -76,8 +76,8 @@ _bpfpush()
 	elif [[ $current == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$_bpfpush_options_all ${_bpfpush_options[$command]}" -- "$current")
 		[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
-	elif [[ $command == dump ]] && ! [[ " ${COMP_WORDS[*]:2:COMP_CWORD - 2} " =~ " "(descriptor|shape|snapshot|batch)" " ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "descriptor shape snapshot batch" -- "$current")
+	elif [[ $command == dump ]] && ! [[ " ${COMP_WORDS[*]:2:COMP_CWORD - 2} " =~ " "(descriptor|shape|snapshot|batch|otlp)" " ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "descriptor shape snapshot batch otlp" -- "$current")
 	else
 		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors)" -- "$current")
 	fi

@@ -17,7 +17,7 @@ function __bpfpush_is_in # COMMAND...: is one of them being used, and no "--" be
 end
 
 function __bpfpush_wants_stop
-    __bpfpush_is_in dump; and not string match -qr '^(descriptor|shape|snapshot|batch)$' -- (commandline -opc)
+    __bpfpush_is_in dump; and not string match -qr '^(descriptor|shape|snapshot|batch|otlp)$' -- (commandline -opc)
 end
 
 function __bpfpush_is_first
@@ -39,7 +39,7 @@ complete -c bpfpush -n __bpfpush_is_first -l help -d 'Print the commands'
 complete -c bpfpush -n "__bpfpush_is_in help" -a "$all"
 complete -c bpfpush -n "__bpfpush_is_in run once check list" -a '(__bpfpush_collectors)' -d collector
 complete -c bpfpush -n "__bpfpush_is_in dump; and not __bpfpush_wants_stop" -a '(__bpfpush_collectors)' -d collector
-complete -c bpfpush -n __bpfpush_wants_stop -a 'descriptor shape snapshot batch' -d stop
+complete -c bpfpush -n __bpfpush_wants_stop -a 'descriptor shape snapshot batch otlp' -d stop
 
 complete -c bpfpush -n "__bpfpush_is_in $all" -l config -rF -d 'Read this configuration alone'
 complete -c bpfpush -n "__bpfpush_is_in $all" -l collector-directory -xa '(__fish_complete_directories)' -d 'Look for collectors here first'

@@ -81,7 +81,7 @@ list)
 dump)
 	_arguments $all_options \
 		'--for=[count for so long]:time:(500ms 1s 10s 1m)' \
-		'1:stop:(descriptor shape snapshot batch)' \
+		'1:stop:(descriptor shape snapshot batch otlp)' \
 		'*:collector:_bpfpush_collectors'
 	;;
 help)

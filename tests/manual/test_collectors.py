@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/collectors.md names the metrics of each shipped collector, and nothing else, as `bpfpush list --json` does."""
+
+import json
+import re
+import sys
+import unittest
+
+import program
+
+BPFPUSH = program.arguments()
+DIRECTORY = sys.argv.pop(1)
+NAMES = sys.argv.pop(1).split(",")
+
+
+class CollectorsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        lines = BPFPUSH.run("list", "--json", "--for=1ms", "--config=/dev/null", f"--collector-directory={DIRECTORY}", *NAMES)
+        cls.listed = {item["collector"]: item for item in map(json.loads, lines.splitlines())}
+        parts = re.split(r"^## (.*)\n", program.read("docs/collectors.md"), flags=re.MULTILINE)
+        cls.sections = dict(zip(parts[1::2], parts[2::2]))
+
+    def test_every_collector_has_a_section(self):
+        self.assertEqual(set(self.listed), set(NAMES))
+        self.assertEqual(set(self.sections) - set(NAMES), {"What holds for all"})
+        self.assertEqual(set(NAMES) - set(self.sections), set())
+
+    def test_the_tables_are_what_the_program_lists(self):
+        for name, item in self.listed.items():
+            rows = re.findall(r"^\| `([\w.]+)` \| (\w+) \| `([^`]+)` \|", self.sections[name], re.MULTILINE)
+            metrics = [(metric["name"], metric["kind"], metric["unit"]) for metric in item["metrics"]]
+            self.assertTrue(rows)
+            self.assertEqual(sorted(rows), sorted(metrics), name)
+
+    def test_every_attribute_of_a_descriptor_is_in_its_table(self):
+        for name in NAMES:
+            text = program.read(f"bpf/{name}.conf")
+            labels = re.findall(r"^\[label (\w+).*\]\nname = (\S+)", text, re.MULTILINE)
+            metrics = re.findall(r"^\[metric (\w+).*\]\nname = (\S+)\n((?:\w.*\n)*)", text, re.MULTILINE)
+            self.assertEqual(len(metrics), text.count("[metric "))
+            for table, metric, rest in metrics:
+                row = re.search(rf"^\| `{re.escape(metric)}` .*", self.sections[name], re.MULTILINE).group(0)
+                for attribute in [attribute for its_table, attribute in labels if its_table == table]:
+                    self.assertIn(f"`{attribute}`", row)
+                for attribute, value in re.findall(r"^attribute = ([\w.]+)=(\S+)", rest, re.MULTILINE):
+                    self.assertRegex(row, rf"`{re.escape(attribute)}` = [\w, ]*\b{value}\b")
+
+    def test_every_setting_is_told_with_its_default(self):
+        for name, item in self.listed.items():
+            for setting in item["settings"]:
+                told = re.search(r"^- \*\*Settings:\*\* (.*(?:\n  .*)*)", self.sections[name], re.MULTILINE)
+                self.assertIsNotNone(told, name)
+                self.assertRegex(told.group(1), rf"`{setting['name']}` = .*\b{setting['default']}`? \(default\)", name)
+
+    def test_the_hooks_that_are_named_are_those_of_the_objects(self):
+        for name, item in self.listed.items():
+            hooks = {entry["section"].split("/", 1)[1] for entry in item["programs"]}
+            for hook in re.findall(r"`(?:tp_btf|iter)/(\w+)`", self.sections[name]):
+                self.assertIn(hook, hooks, name)
+
+
+unittest.main()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of the manual name every command, option, key, variable and metric, with the right defaults."""
+
+import re
+import unittest
+
+import program
+
+BPFPUSH = program.arguments()
+
+
+def sections(text, macro):
+    """{title: body} of .Sh or .Ss in a page."""
+    parts = re.split(rf"^\.{macro} (.*)\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def configured():
+    """(section, key, default) of conf/bpfpush.conf, where each stands behind a "#"."""
+    section, entries = None, []
+    for line in program.read("conf/bpfpush.conf").split("\n"):
+        head = re.fullmatch(r"#?\[([\w-]+(?: [\w-]+)?)\]", line)
+        entry = re.fullmatch(r"#([\w.]+) = ?(.*)", line)
+        if head:
+            section = head.group(1)
+        elif entry:
+            entries.append((section, entry.group(1), entry.group(2)))
+    return entries
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        self.page = program.page("bpfpush.8")
+        self.sections = sections(self.page, "Sh")
+
+    def test_every_command_is_explained_and_has_a_synopsis(self):
+        self.assertGreaterEqual(len(BPFPUSH.commands()), 5)
+        for command in BPFPUSH.commands():
+            self.assertIn(f".It Cm {command}\n", self.sections["COMMANDS"])
+            self.assertIn(f".Nm\n.Cm {command}\n", self.sections["SYNOPSIS"])
+
+    def test_every_option_is_explained_with_the_commands_that_know_it(self):
+        commands = BPFPUSH.commands()
+        for option in {option for command in commands for option in BPFPUSH.options(command)}:
+            item = re.search(rf"^\.It Fl -{option[2:]}( Ns = Ns Ar [A-Z]+)?(?: , Fl h)?\n(?:\.Pq Cm ([\w ,]+)\n)?",
+                             self.sections["OPTIONS"], re.MULTILINE)
+            self.assertIsNotNone(item, option)
+            knowing = [command for command in commands if option in BPFPUSH.options(command)]
+            self.assertEqual(bool(item.group(1)), BPFPUSH.options(knowing[0])[option], option)
+            told = item.group(2).split(" , ") if item.group(2) else commands
+            self.assertEqual(sorted(told), sorted(knowing), option)
+
+    def test_no_option_is_explained_that_there_is_not(self):
+        known = {option for command in BPFPUSH.commands() for option in BPFPUSH.options(command)}
+        for name in re.findall(r"^\.It Fl -([\w-]+)", self.sections["OPTIONS"], re.MULTILINE):
+            self.assertIn("--" + name, known)
+
+    def test_every_stop_of_dump_is_explained(self):
+        for stop in BPFPUSH.stops():
+            self.assertIn(f".It Cm {stop}\n", self.sections["COMMANDS"])
+
+    def test_the_exit_codes_are_those_of_the_program(self):
+        codes = re.findall(r"EXIT_\w+ = (\d+),", program.read("src/command.h"))
+        self.assertEqual(codes, re.findall(r"^\.It (\d+)$", self.sections["EXIT STATUS"], re.MULTILINE))
+
+
+class ConfigurationTest(unittest.TestCase):
+    def setUp(self):
+        self.page = program.page("bpfpush.conf.5")
+        self.sections = sections(self.page, "Sh")
+
+    def place(self, section):
+        """The part of the page that a section of the file belongs to."""
+        kind = section.split(" ")[0]
+        if kind == "exporter":
+            parts = sections(self.sections["[exporter NAME]"], "Ss")
+            common = self.sections["[exporter NAME]"].split("\n.Ss ")[0]
+            return common + next(part for title, part in parts.items() if section.split(" ")[1] in title)
+        if kind == "collector":
+            common, *parts = re.split(r"^Of\n\.Cm ", self.sections["[collector NAME]"], flags=re.MULTILINE)
+            return common + "".join(part for part in parts if part.startswith(section.split(" ")[1] + " :"))
+        return self.sections[f"[{section}]"]
+
+    def test_every_key_of_the_file_is_explained_with_its_default(self):
+        entries = configured()
+        self.assertGreater(len(entries), 40)
+        for section, key, default in entries:
+            where = f"[{section}] {key}"
+            items = re.findall(r"^\.It Cm ([\w., ]+?)(?: No .*)?\n((?:(?!\.It |\.El).*\n)*)", self.place(section), re.MULTILINE)
+            told = [text for names, text in items if key in names.split(" , ")]
+            self.assertEqual(len(told), 1, where)
+            if section in ("agent", "exporter otlp") and default and key != "type":
+                self.assertIn(f"Default: {default}.", told[0].replace("\n", " "), where)
+
+    def test_every_variable_of_opentelemetry_is_explained(self):
+        names = set(re.findall(r'"(OTEL_[A-Z_]+[A-Z])"', program.read("src/config-environment.c")))
+        exporter = set(re.findall(r'"([A-Z]{3,}(?:_[A-Z]+)*)"', program.read("src/export/otlp-environment.c")))
+        self.assertGreater(len(names), 6)
+        self.assertGreater(len(exporter), 8)
+        for name in names:
+            self.assertIn(name, self.page)
+        for name in exporter:
+            self.assertRegex(self.page, rf"OTEL_EXPORTER_OTLP_(METRICS_)?{name}\b")
+
+    def test_every_metric_of_bpfpush_itself_is_explained_with_its_unit(self):
+        rows = re.findall(r'\{ "self", "([^"]+)", "([^"]+)"', program.read("src/self.c"))
+        self.assertGreater(len(rows), 10)
+        for name, unit in rows:
+            self.assertRegex(self.page, rf"\.It Cm {re.escape(name)}\n[^\n]*\n\.Ql {re.escape(unit)} \.")
+
+
+class CollectorTest(unittest.TestCase):
+    def setUp(self):
+        self.page = program.page("bpfpush.collector.5")
+
+    def test_every_section_and_key_of_a_descriptor_is_explained(self):
+        text = program.read("src/collector/descriptor.c")
+        kinds = re.findall(r'^\t\{ "(\w+)", (?:NULL|"([\w.]+)"), begin_', text, re.MULTILINE)
+        self.assertEqual(len(kinds), 5)
+        parts = sections(self.page, "Ss")
+        for kind, argument in kinds:
+            title = f"[{kind} {argument}]" if argument else f"[{kind}]"
+            self.assertIn(title, parts)
+            rows = re.search(rf"{kind}_keys\[\] = \{{\n(.*?)\n\}};", text, re.DOTALL).group(1)
+            keys = re.findall(r'TEXT\(\w+, (\w+)|\{ "(\w+)"', rows)
+            self.assertTrue(keys)
+            for key in (one or other for one, other in keys):
+                self.assertIn(f".It Cm {key}\n", parts[title])
+
+    def test_every_type_of_a_label_value_or_parameter_is_explained(self):
+        types = re.findall(r"\b((?:lbl|val|prm)_\w+);", program.read("bpf/include/label.h"))
+        self.assertGreater(len(types), 10)
+        for name in types:
+            self.assertRegex(self.page, rf"(?m)^\.It (?:Vt )?{name}\b")
+
+    def test_the_names_that_labels_have_by_default_are_told(self):
+        rows = re.findall(r'\{ "(lbl_\w+)", FIELD_\w+, \d+, (?:NULL|"([\w.]+)")', program.read("src/collector/label.c"))
+        self.assertGreater(len(rows), 8)
+        for name, default in rows:
+            self.assertIn(f".It {name} Ta {default or 'none'} Ta", self.page)
+
+    def test_alternatives_are_tried_in_the_order_that_is_told(self):
+        ranks = re.search(r"program_ranks\[\] = \{(.*?)\}", program.read("src/collector/program.c"), re.DOTALL).group(1)
+        names = [name for name in re.findall(r'"([\w.]+)"', ranks) if name not in ("raw_tracepoint", "tracepoint")]
+        self.assertIn(".Dl " + ", ".join(names) + "\n", self.page)
+
+
+unittest.main()
