@@ -21,7 +21,10 @@ struct collector_set {
 	struct labels *labels;
 };
 
-/* names: NULL or ended by NULL. Every mistake goes to diag; the set holds those without. boot_ns: Unix time of boot. -ENOMEM. */
+/*
+ * names: NULL or ended by NULL. Every mistake goes to diag; the set holds those without. boot_ns: Unix time of
+ * boot. -ENOMEM.
+ */
 int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,
 		       struct collector_set *ret_set);
 /*

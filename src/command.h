@@ -43,6 +43,9 @@ void setup_done(struct setup *setup);
 /* What -errno of agent_new() or collector_set_start() ends with; a missing right or feature is explained. */
 enum exit_code setup_exit_code(int err);
 
-/* An exporter that is not in the configuration: its defaults, and path where it has one. -ENOMEM, -ENOENT: no such type. */
+/*
+ * An exporter that is not in the configuration: its defaults, and path where it has one. -ENOMEM, -ENOENT: no
+ * such type.
+ */
 int setup_make_exporter(const char *type, const char *path, struct config_exporter *ret_exporter);
 void setup_free_exporter(struct config_exporter *exporter);
