@@ -152,15 +152,15 @@ struct agent *agent_free(struct agent *agent)
 	return NULL;
 }
 
-static void report_reading(struct agent *agent, const char *collector, int err)
+/* What fails at each collection is said once, until a collection succeeds. */
+static void report_reading(const struct agent *agent, const char *collector, int err)
 {
 	if (err && !agent->is_read_failing)
 		log_error("collector %s: reading its maps failed: %s; what was not read comes with a later collection",
 			  collector, strerror(-err));
-	agent->is_read_failing |= err != 0;
 }
 
-/* Programs that the kernel skips miss events: said once each time that it begins anew, counted always. */
+/* Programs that the kernel skips miss events: said once, counted always. */
 static void report_misses(struct agent *agent)
 {
 	uint64_t misses = 0;
@@ -182,16 +182,19 @@ static const struct batch *collect(struct agent *agent)
 {
 	struct collector_set *set = agent->options.set;
 	uint64_t now_ns = clock_ns(CLOCK_REALTIME), begin_ns = clock_ns(CLOCK_MONOTONIC);
-	bool was_failing = agent->is_read_failing;
+	bool is_failing = false;
 
 	/* A clock that was set back must not make a point that ends before it begins. */
 	agent->batch.previous_ns = agent->batch.time_ns;
 	agent->batch.time_ns = now_ns > agent->batch.previous_ns ? now_ns : agent->batch.previous_ns + 1;
 	labels_begin(set->labels);
-	agent->is_read_failing = was_failing;
-	for (size_t i = 0; i < set->n; i++)
-		report_reading(agent, collector_name(set->items[i]),
-			       collector_read(set->items[i], agent->batch.previous_ns));
+	for (size_t i = 0; i < set->n; i++) {
+		int err = collector_read(set->items[i], agent->batch.previous_ns);
+
+		report_reading(agent, collector_name(set->items[i]), err);
+		is_failing |= err != 0;
+	}
+	agent->is_read_failing = is_failing;
 	report_misses(agent);
 	agent->collection_ns = clock_ns(CLOCK_MONOTONIC) - begin_ns;
 	if (agent->self)
@@ -311,8 +314,8 @@ static int start_service(struct agent *agent)
 	int err;
 
 	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_ns;
-	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000,
-				on_timer, agent);
+	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000, on_timer,
+				agent);
 	if (err >= 0)
 		err = sd_event_add_signal(agent->event, NULL, SIGHUP, on_hangup, agent);
 	if (err >= 0)
@@ -389,8 +392,7 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 		err = spawn(agent, arguments, &command);
 	if (!err && duration_ns)
 		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, duration_ns / 1000, 1000,
-						 on_deadline,
-						 &command.stop);
+						 on_deadline, &command.stop);
 	while (err >= 0 && !command.has_ended && (!command.stop || (arguments && !duration_ns)))
 		err = sd_event_run(agent->event, UINT64_MAX);
 	if (err < 0)

@@ -85,8 +85,15 @@ static int by_name(const struct dirent **left, const struct dirent **right)
 	return strcmp((*left)->d_name, (*right)->d_name);
 }
 
-/* The names of NAME.conf in a directory, sorted. */
-static int add_directory(struct search *search, const char *directory)
+static bool is_disabled(const struct config *config, const char *name)
+{
+	const struct config_collector *section = config_find_collector(config, name);
+
+	return section && !section->is_enabled;
+}
+
+/* The names of NAME.conf in a directory, sorted; hidden files are an editor's. config: without what it disables. */
+static int add_directory(struct search *search, const char *directory, const struct config *config)
 {
 	struct dirent **entries;
 	int n = scandir(directory, &entries, NULL, by_name), err = 0;
@@ -94,9 +101,9 @@ static int add_directory(struct search *search, const char *directory)
 	for (int i = 0; i < n; i++) {
 		char *dot = strrchr(entries[i]->d_name, '.');
 
-		if (dot && dot != entries[i]->d_name && !strcmp(dot, ".conf")) {
+		if (dot && entries[i]->d_name[0] != '.' && !strcmp(dot, ".conf")) {
 			*dot = '\0';
-			if (!err)
+			if (!err && !(config && is_disabled(config, entries[i]->d_name)))
 				err = add_name(search, entries[i]->d_name, NULL, 0);
 		}
 		free(entries[i]);
@@ -104,13 +111,6 @@ static int add_directory(struct search *search, const char *directory)
 	if (n >= 0)
 		free(entries);
 	return err;
-}
-
-static bool is_disabled(const struct config *config, const char *name)
-{
-	const struct config_collector *section = config_find_collector(config, name);
-
-	return section && !section->is_enabled;
 }
 
 static int find_names(struct search *search, const struct config *config, const char *const *names)
@@ -133,7 +133,7 @@ static int find_names(struct search *search, const struct config *config, const 
 			err = add_name(search, config->collectors[i].name, config->collectors[i].path,
 				       config->collectors[i].line);
 	if (!err && !chosen->n_items)
-		err = add_directory(search, OWN_DIRECTORY);
+		err = add_directory(search, OWN_DIRECTORY, config);
 	return err;
 }
 
@@ -159,7 +159,7 @@ static void complain_unknown(const struct search *search, size_t at, struct diag
 	const char *nearest;
 
 	for (size_t i = 0; i < search->n_directories; i++)
-		(void)add_directory(&all, search->directories[i]);
+		(void)add_directory(&all, search->directories[i], NULL);
 	nearest = parse_nearest(search->names[at], (const char *const *)all.names, all.n_names);
 	diag_add(diag, search->from[at] ? search->from[at] : "bpfpush", search->lines[at],
 		 "there is no collector \"%s\" in %s%s%s; %s%s%s", search->names[at], search->directories[0],

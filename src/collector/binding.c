@@ -18,13 +18,6 @@
 
 #define NANOSECONDS 1000000000u
 
-struct binder {
-	struct collector *collector;
-	struct diag *diag;
-};
-
-#define complain(binder, line, ...) diag_add((binder)->diag, (binder)->collector->conf_path, line, __VA_ARGS__)
-
 static void *grow(void *list, size_t n, size_t item_bytes)
 {
 	void **items = list, *grown = reallocarray(*items, n + 1, item_bytes);
@@ -33,22 +26,6 @@ static void *grow(void *list, size_t n, size_t item_bytes)
 		return NULL;
 	*items = grown;
 	return memset((char *)grown + n * item_bytes, 0, item_bytes);
-}
-
-/* "; did you mean …?" or "; it has a, b, c" behind a name that the object does not have. */
-static const char *instead(const char *name, const char *const *names, size_t n, const char *whose, struct buf *out)
-{
-	const char *nearest = parse_nearest(name, names, n);
-
-	buf_reset(out);
-	if (nearest) {
-		buf_printf(out, "did you mean \"%s\"?", nearest);
-		return buf_text(out);
-	}
-	buf_printf(out, "%s has %s", whose, n ? "" : "none");
-	for (size_t i = 0; i < n && i < 12; i++)
-		buf_printf(out, "%s%s", i ? ", " : "", names[i]);
-	return buf_text(out);
 }
 
 static size_t map_names(const struct collector *collector, const char **names, size_t max)
@@ -62,31 +39,24 @@ static size_t map_names(const struct collector *collector, const char **names, s
 	return n;
 }
 
-static size_t field_names(const struct shape *shape, const char **names, size_t max)
-{
-	size_t n = 0;
-
-	for (; n < shape->n_fields && n < max; n++)
-		names[n] = shape->fields[n].name;
-	return n;
-}
-
-/* A type of the map's definition as a shape; a complaint names the member that is in the way. */
-static bool bind_shape(struct binder *binder, const char *map, const char *what, uint32_t type_id,
+/* A type of the map's definition as a shape, or none after a complaint, which names the member in the way. -ENOMEM. */
+static int bind_shape(struct binder *binder, const char *map, const char *what, uint32_t type_id,
 		       unsigned int line, struct shape *shape)
 {
 	_cleanup_(freep) char *culprit = NULL;
+	int err;
 
 	if (!type_id) {
 		complain(binder, line, "map \"%s\" has no type for its %s; write __type(%s, …) in its definition", map, what, what);
-		return false;
+		return 0;
 	}
-	if (!shape_from_btf(binder->collector->btf, type_id, shape, &culprit))
-		return true;
+	err = shape_from_btf(binder->collector->btf, type_id, shape, &culprit);
+	if (err != -EINVAL)
+		return err;
 	complain(binder, line,
 		 "the %s of map \"%s\" cannot be read%s%s; use integers, enums, arrays of them and structures of those", what,
 		 map, culprit ? ": member " : "", culprit ? culprit : "");
-	return false;
+	return 0;
 }
 
 /* {state, key, value} in a mmapable array: a flat table. */
@@ -94,10 +64,11 @@ static bool bind_table(struct binder *binder, struct binding *binding, struct bp
 		       uint32_t *value_id)
 {
 	const struct btf *btf = binder->collector->btf;
-	uint32_t id, slot_id = *value_id, offset;
+	uint32_t id, state_id, slot_id = *value_id, offset;
 
 	if (bpf_map__type(map) != BPF_MAP_TYPE_ARRAY || !(bpf_map__map_flags(map) & BPF_F_MMAPABLE) ||
-	    shape_member(btf, slot_id, "state", &id, &offset) || offset ||
+	    shape_member(btf, slot_id, "state", &state_id, &offset) || offset ||
+	    btf__resolve_size(btf, state_id) != sizeof(uint64_t) ||
 	    shape_member(btf, slot_id, "key", &id, &binding->source.key_offset_bytes) ||
 	    shape_member(btf, slot_id, "value", value_id, &binding->source.value_offset_bytes))
 		return false;
@@ -112,7 +83,7 @@ static bool is_readable_type(enum bpf_map_type type)
 	       type == BPF_MAP_TYPE_PERCPU_ARRAY;
 }
 
-static struct binding *binding_find(struct collector *collector, const char *map)
+struct binding *binding_find(const struct collector *collector, const char *map)
 {
 	for (size_t i = 0; i < collector->n_bindings; i++)
 		if (!strcmp(collector->bindings[i].map, map))
@@ -162,17 +133,32 @@ static int bind_labels(struct binder *binder, struct binding *binding, unsigned 
 	return 0;
 }
 
+/* The kernel reads and writes as many bytes as the map says, the shapes look at as many as their types have. */
+static bool is_fit(const struct binding *binding, const struct bpf_map *map)
+{
+	const struct source *source = &binding->source;
+	uint32_t slot = bpf_map__value_size(map);
+
+	if (!source->is_table)
+		return binding->key.size_bytes == bpf_map__key_size(map) && binding->value.size_bytes == slot;
+	return (uint64_t)source->key_offset_bytes + binding->key.size_bytes <= slot &&
+	       (uint64_t)source->value_offset_bytes + binding->value.size_bytes <= slot &&
+	       source->key_offset_bytes >= sizeof(uint64_t) && source->value_offset_bytes >= sizeof(uint64_t);
+}
+
 static int binding_make(struct binder *binder, const char *name, unsigned int line, struct binding **ret_binding)
 {
 	struct collector *collector = binder->collector;
 	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, name);
 	uint32_t key_id, value_id;
 	struct binding *binding;
+	int err;
 
 	binding = grow(&collector->bindings, collector->n_bindings, sizeof(*binding));
 	if (!binding)
 		return -ENOMEM;
 	binding->map = name;
+	binding->line = line;
 	binding->source.fd = -1;
 	collector->n_bindings++;
 	*ret_binding = binding;
@@ -183,9 +169,15 @@ static int binding_make(struct binder *binder, const char *name, unsigned int li
 	key_id = bpf_map__btf_key_type_id(map);
 	value_id = bpf_map__btf_value_type_id(map);
 	bind_table(binder, binding, map, &key_id, &value_id);
-	if (!bind_shape(binder, name, "key", key_id, line, &binding->key) ||
-	    !bind_shape(binder, name, "value", value_id, line, &binding->value))
+	err = bind_shape(binder, name, "key", key_id, line, &binding->key);
+	if (!err && binding->key.n_fields)
+		err = bind_shape(binder, name, "value", value_id, line, &binding->value);
+	if (err || !binding->value.n_fields)
+		return err;
+	if (!is_fit(binding, map)) {
+		complain(binder, line, "map \"%s\" has other sizes than the types of its key and value; compile the object again", name);
 		return 0;
+	}
 	binding->source.type = (int)bpf_map__type(map);
 	binding->source.key_bytes = binding->source.is_table ? binding->key.size_bytes : bpf_map__key_size(map);
 	binding->source.value_bytes = bpf_map__value_size(map);
@@ -199,19 +191,23 @@ static const struct field *find_field(struct binder *binder, const struct bindin
 	const struct field *field = shape_find(&binding->value, described->member);
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
 	const char *names[32];
-	size_t n = field_names(&binding->value, names, ARRAY_SIZE(names));
+	size_t n = binding_field_names(&binding->value, names, ARRAY_SIZE(names));
+	bool is_single = binding->value.n_fields == 1 && !*binding->value.fields[0].name;
 
 	if (!field && !*described->member && binding->value.n_fields == 1)
 		field = &binding->value.fields[0];
-	if (!field && !*described->member)
+	if (!field && is_single)
+		complain(binder, described->line, "the value of map \"%s\" has no members; write [metric %s]", binding->map,
+			 binding->map);
+	else if (!field && !*described->member)
 		complain(binder, described->line, "the value of map \"%s\" has several members; write [metric %s.MEMBER]: %s", binding->map,
-			 binding->map, instead("", names, n, "it", &text));
+			 binding->map, binding_instead("", names, n, "it", &text));
 	else if (!field)
 		complain(binder, described->line, "the value of map \"%s\" has no member \"%s\"; %s", binding->map, described->member,
-			 instead(described->member, names, n, "it", &text));
+			 binding_instead(described->member, names, n, "it", &text));
 	else if (field->class != FIELD_INTEGER && field->class != FIELD_HISTOGRAM)
-		complain(binder, described->line, "member \"%s\" of map \"%s\" is no number; export an integer or a structure with sum and bucket",
-			 field->name, binding->map);
+		complain(binder, described->line, "%s%s%s of map \"%s\" is no number; export an integer or a structure with sum and bucket",
+			 is_single ? "the value" : "member \"", field->name, is_single ? "" : "\"", binding->map);
 	else
 		return field;
 	return NULL;
@@ -343,11 +339,12 @@ static int bind_section(struct binder *binder, const struct descriptor_metric *d
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
 	const struct field *field;
 	const char *names[64];
+	size_t n = map_names(collector, names, ARRAY_SIZE(names));
 	int err = 0;
 
 	if (!map || bpf_map__is_internal(map)) {
 		complain(binder, described->line, "the object has no map \"%s\"; %s", described->map,
-			 instead(described->map, names, map_names(collector, names, ARRAY_SIZE(names)), "it", &text));
+			 binding_instead(described->map, names, n, "it", &text));
 		return 0;
 	}
 	if (!binding)
@@ -359,112 +356,6 @@ static int bind_section(struct binder *binder, const struct descriptor_metric *d
 		return 0;
 	check_kind(binder, described, field);
 	return add_metric(binder, binding, described, field);
-}
-
-static void check_labels(struct binder *binder)
-{
-	const struct descriptor *descriptor = binder->collector->descriptor;
-
-	for (size_t i = 0; i < descriptor->n_labels; i++) {
-		const struct descriptor_label *label = &descriptor->labels[i];
-		const struct binding *binding = binding_find(binder->collector, label->map);
-		_cleanup_(buf_done) struct buf text = BUF_INIT;
-		const char *names[32];
-		size_t n = 0;
-
-		if (!binding) {
-			for (; n < binder->collector->n_bindings && n < ARRAY_SIZE(names); n++)
-				names[n] = binder->collector->bindings[n].map;
-			complain(binder, label->line, "no [metric] exports a map \"%s\"; %s", label->map,
-				 instead(label->map, names, n, "this descriptor", &text));
-			continue;
-		}
-		if (shape_find(&binding->key, label->member) || !binding->key.n_fields)
-			continue;
-		n = field_names(&binding->key, names, ARRAY_SIZE(names));
-		complain(binder, label->line, "the key of map \"%s\" has no member \"%s\"; %s", label->map, label->member,
-			 instead(label->member, names, n, "it", &text));
-	}
-}
-
-static void check_params(struct binder *binder)
-{
-	struct collector *collector = binder->collector;
-	const char *names[64], *complaint;
-
-	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
-		const struct descriptor_param *param = &collector->descriptor->params[i];
-		const struct tunable *tunable = tunable_find(&collector->tunables, param->name);
-		_cleanup_(buf_done) struct buf text = BUF_INIT;
-		size_t n = 0;
-
-		for (; n < collector->tunables.n && n < ARRAY_SIZE(names); n++)
-			names[n] = collector->tunables.items[n].name;
-		if (!tunable)
-			complain(binder, param->line,
-				 "the object has no \"const volatile\" variable \"%s\"; %s", param->name,
-				 instead(param->name, names, n, "it", &text));
-		else if (param->default_text &&
-			 tunable_set(&collector->tunables, tunable, param->default_text, &complaint))
-			complain(binder, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name, complaint);
-	}
-}
-
-static const struct descriptor_program *described_program(const struct collector *collector, const char *name)
-{
-	for (size_t i = 0; i < collector->descriptor->n_programs; i++)
-		if (!strcmp(collector->descriptor->programs[i].name, name))
-			return &collector->descriptor->programs[i];
-	return NULL;
-}
-
-/* An iterator over the elements of a map must be told which. */
-static void check_iterators(struct binder *binder)
-{
-	struct collector *collector = binder->collector;
-
-	for (uint32_t i = 0; i < collector->programs.n; i++) {
-		const struct program *program = &collector->programs.items[i];
-		const struct descriptor_program *described = described_program(collector, program->name);
-
-		if (program_is_over_map(program) && (!described || !described->map))
-			complain(binder, described ? described->line : 0,
-				 "program \"%s\" visits the elements of a map; say which in [program %s]: map = …",
-				 program->name, program->name);
-		if (described && described->map && !program_is_over_map(program))
-			complain(binder, described->line,
-				 "\"map\" is for iterators over a map's elements, which program \"%s\" (%s) is not; remove the line",
-				 program->name, program->section);
-		else if (described && described->map &&
-			 !bpf_object__find_map_by_name(collector->object, described->map))
-			complain(binder, described->line, "\"map\" names no map of the object: \"%s\"", described->map);
-	}
-}
-
-static void check_programs(struct binder *binder)
-{
-	struct collector *collector = binder->collector;
-	const char *names[64];
-
-	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
-		const struct descriptor_program *described = &collector->descriptor->programs[i];
-		_cleanup_(buf_done) struct buf text = BUF_INIT;
-		bool is_found = false;
-		size_t n = 0;
-
-		for (; n < collector->programs.n && n < ARRAY_SIZE(names); n++) {
-			names[n] = collector->programs.items[n].name;
-			is_found |= !strcmp(names[n], described->name) ||
-				    !strcmp(collector->programs.items[n].hook, described->name);
-		}
-		if (!is_found)
-			complain(binder, described->line, "the object has no program or hook \"%s\"; %s", described->name,
-				 instead(described->name, names, n, "it", &text));
-		if (described->when && !tunable_find(&collector->tunables, described->when))
-			complain(binder, described->line, "\"when\" names no parameter of the object: \"%s\"", described->when);
-	}
-	if (!collector->programs.n)
-		complain(binder, 0, "%s holds no program, so nothing would be counted", collector->object_path);
 }
 
 /* What a key becomes for one metric: its own attributes, then those that the section fixes. */
@@ -492,17 +383,15 @@ int bindings_make(struct collector *collector, struct diag *diag)
 	struct binder binder = { collector, diag };
 	int err = 0;
 
-	check_params(&binder);
 	for (size_t i = 0; i < collector->descriptor->n_metrics && !err; i++)
 		err = bind_section(&binder, &collector->descriptor->metrics[i]);
-	check_labels(&binder);
-	check_programs(&binder);
-	check_iterators(&binder);
-	return err;
+	return err ? err : bindings_check(&binder);
 }
 
 int bindings_open(struct collector *collector)
 {
+	uint32_t n_cpus = (uint32_t)libbpf_num_possible_cpus();
+
 	for (size_t i = 0; i < collector->n_bindings; i++) {
 		struct binding *binding = &collector->bindings[i];
 		struct bpf_map *map = bpf_object__find_map_by_name(collector->object, binding->map);
@@ -517,8 +406,7 @@ int bindings_open(struct collector *collector)
 		binding->source.max_entries = bpf_map__max_entries(map);
 		binding->source.runs = binding->runs;
 		if (binding->source.is_table)
-			binding->source.slots_per_cpu =
-				binding->source.max_entries / (uint32_t)libbpf_num_possible_cpus();
+			binding->source.slots_per_cpu = binding->source.max_entries / n_cpus;
 		binding->delta.metrics = binding->metrics;
 		binding->delta.attributes = key_attributes;
 		binding->delta.user = binding;

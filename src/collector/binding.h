@@ -21,6 +21,7 @@ struct bpf_object;
 /* One exported map. */
 struct binding {
 	const char *map; /* its name; the descriptor's string */
+	unsigned int line; /* of the first section that exports it */
 	struct shape key, value;
 	const char **label_names; /* of each field of the key; owned where label_text has it */
 	struct source source;
@@ -50,6 +51,21 @@ struct collector {
 	bool is_started;
 	uint32_t n_readings;
 };
+
+struct binder {
+	struct collector *collector;
+	struct diag *diag;
+};
+
+#define complain(binder, line, ...) diag_add((binder)->diag, (binder)->collector->conf_path, line, __VA_ARGS__)
+
+struct binding *binding_find(const struct collector *collector, const char *map);
+
+/* For complaints: "did you mean …?" or "WHOSE has a, b, c", for a name that is not there. Text of out. */
+const char *binding_instead(const char *name, const char *const *names, size_t n, const char *whose, struct buf *out);
+size_t binding_field_names(const struct shape *shape, const char **names, size_t max);
+/* Parameters, labels, attributes and programs, once the metrics are bound. -ENOMEM. */
+int bindings_check(struct binder *binder);
 
 /* Lays the descriptor over the object; every mismatch goes to diag. -ENOMEM. */
 int bindings_make(struct collector *collector, struct diag *diag);

@@ -226,32 +226,35 @@ static int grow(struct cgroups *cgroups)
 
 static int add(struct cgroups *cgroups, uint64_t id, const char *path, struct cgroup **ret_cgroup)
 {
-	struct cgroup *cgroup = find(cgroups, id);
+	struct cgroup *known = find(cgroups, id), *cgroup;
 	char value[512];
 	int err;
 
-	if (cgroup && !strcmp(cgroup->path, path)) {
-		*ret_cgroup = cgroup;
+	if (known && !strcmp(known->path, path)) {
+		*ret_cgroup = known;
 		return 0;
 	}
 	err = grow(cgroups);
 	if (err)
 		return err;
-	if (!cgroup) {
-		cgroup = calloc(1, sizeof(*cgroup));
-		if (!cgroup)
-			return -ENOMEM;
-		cgroup->id = id;
-		*slot_of(cgroups->slots, cgroups->n_slots, id) = cgroup;
-		cgroups->n++;
-	}
-	free(cgroup->path);
-	free(cgroup->value);
+	cgroup = calloc(1, sizeof(*cgroup));
+	if (!cgroup)
+		return -ENOMEM;
+	cgroup->id = id;
 	cgroup->attribute = cgroup_name(path, value, sizeof(value));
 	cgroup->value = strdup(value);
 	cgroup->path = strdup(path);
+	if (!cgroup->value || !cgroup->path) {
+		cgroup_free(cgroup);
+		return -ENOMEM;
+	}
+	*slot_of(cgroups->slots, cgroups->n_slots, id) = cgroup;
+	if (known)
+		cgroup_free(known);
+	else
+		cgroups->n++;
 	*ret_cgroup = cgroup;
-	return cgroup->value && cgroup->path ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* Directories only, links not followed; dir is consumed. */

@@ -10,6 +10,7 @@
 #include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "collector/binding.h"
 #include "metric/series.h"
@@ -53,8 +54,32 @@ static int read_descriptor(struct collector *collector, struct diag *diag)
 
 	if (!err || err == -ENOMEM)
 		return err;
-	diag_add(diag, collector->conf_path, 0, "cannot be read: %s", strerror(-err));
+	if (err == -ENOENT)
+		diag_add(diag, collector->conf_path, 0, "is missing; a collector is a pair of NAME.conf and NAME.bpf.o");
+	else
+		diag_add(diag, collector->conf_path, 0, "cannot be read: %s", strerror(-err));
 	return 0;
+}
+
+/* libbpf's numbers do not always tell (that of an object without BTF is that of a file which is not there). */
+static void complain_of_object(const char *path, int err, struct diag *diag)
+{
+	struct stat status;
+	char text[128];
+
+	if (stat(path, &status) && errno == ENOENT)
+		diag_add(diag, path, 0, "is missing; a collector is a pair of NAME.conf and NAME.bpf.o");
+	else if (stat(path, &status))
+		diag_add(diag, path, 0, "cannot be read: %s", strerror(errno));
+	else if (!S_ISREG(status.st_mode))
+		diag_add(diag, path, 0, "is no file");
+	else if (err == -ENOENT)
+		diag_add(diag, path, 0, "has no type information (BTF); compile it with clang -target bpf -g");
+	else if (err == -EACCES || err == -EPERM)
+		diag_add(diag, path, 0, "cannot be read: %s", strerror(-err));
+	else
+		diag_add(diag, path, 0, "is no BPF object (%s); compile it with clang -target bpf -g",
+			 libbpf_strerror(err, text, sizeof(text)) ? "damaged" : text);
 }
 
 static int open_object(struct collector *collector, struct diag *diag)
@@ -63,9 +88,9 @@ static int open_object(struct collector *collector, struct diag *diag)
 
 	collector->object = bpf_object__open_file(collector->object_path, NULL);
 	if (!collector->object) {
-		err = -errno;
-		diag_add(diag, collector->object_path, 0, "%s%s", err == -ENOENT ? "is missing" : "is no BPF object: ",
-			 err == -ENOENT ? "; a collector is a pair of NAME.conf and NAME.bpf.o" : strerror(-err));
+		if (errno == ENOMEM)
+			return -ENOMEM;
+		complain_of_object(collector->object_path, -errno, diag);
 		return 0;
 	}
 	/* libbpf's copy: in the file itself the variables' offsets are still 0. */
@@ -76,7 +101,7 @@ static int open_object(struct collector *collector, struct diag *diag)
 		collector->btf = raw ? btf__new(raw, size) : NULL;
 	}
 	if (!collector->btf) {
-		diag_add(diag, collector->object_path, 0, "has no type information (BTF); compile it with clang -g");
+		complain_of_object(collector->object_path, -ENOENT, diag);
 		return 0;
 	}
 	err = init_tunables(collector);
@@ -165,22 +190,23 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 		return err;
 	if (err)
 		diag_add(diag, path, line, "%s = %s: %s", key, value, complaint);
+	else
+		tunable_note(&collector->tunables, tunable, path, line);
 	return 0;
 }
 
-/* The variable that holds a table's size a CPU; NULL: it has none. */
-static const struct tunable *find_slots(const struct collector *collector, const char *map)
+/* The variable for the size of a table a CPU; NULL: there is none. */
+static const struct tunable *table_size(const struct collector *collector, const char *map)
 {
-	_cleanup_(freep) char *name = NULL;
+	char name[256];
 
-	if (asprintf(&name, "%s_slots", map) < 0)
-		return NULL;
+	snprintf(name, sizeof(name), "%s_slots", map);
 	return tunable_find(&collector->tunables, name);
 }
 
 static uint64_t table_slots(const struct collector *collector, const char *map)
 {
-	const struct tunable *tunable = find_slots(collector, map);
+	const struct tunable *tunable = table_size(collector, map);
 
 	return tunable ? tunable_number(&collector->tunables, tunable) : 0;
 }
@@ -196,24 +222,49 @@ static bool is_per_process(const struct collector *collector)
 static void scale_tables(struct collector *collector)
 {
 	for (size_t i = 0; i < collector->n_bindings && is_per_process(collector); i++) {
-		const struct tunable *tunable = find_slots(collector, collector->bindings[i].map);
+		const struct tunable *tunable = table_size(collector, collector->bindings[i].map);
 
 		if (tunable)
 			tunable_scale(&collector->tunables, tunable, PROCESS_FACTOR);
 	}
 }
 
+static bool is_mmapable_array(const struct bpf_map *map)
+{
+	return bpf_map__type(map) == BPF_MAP_TYPE_ARRAY && bpf_map__map_flags(map) & BPF_F_MMAPABLE &&
+	       !bpf_map__is_internal(map);
+}
+
 void collector_check(struct collector *collector, struct diag *diag)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		const struct binding *binding = &collector->bindings[i];
-		uint64_t slots = table_slots(collector, binding->map);
+	struct bpf_map *map;
 
-		if (binding->source.is_table && (slots < 16 || slots > 1 << 20 || (slots & (slots - 1))))
-			diag_add(diag, collector->conf_path, 0,
+	bpf_object__for_each_map (map, collector->object) {
+		const char *name = bpf_map__name(map);
+		const struct binding *binding = binding_find(collector, name);
+		const struct tunable *size = table_size(collector, name);
+		uint64_t slots = table_slots(collector, name);
+
+		if (!size && binding && binding->source.is_table)
+			diag_add(diag, collector->conf_path, binding->line,
+				 "the object has no variable \"%s_slots\" with the size of table \"%s\"; define it with TABLE of "
+				 "<bpfpush/table.h>",
+				 name, name);
+		else if (size && is_mmapable_array(map) && (slots < 16 || slots > 1 << 20 || (slots & (slots - 1))))
+			diag_add(diag, size->path ? size->path : collector->conf_path, size->line,
 				 "%s_slots = %" PRIu64 " is no power of two from 16 to 1048576, which a table's size must be",
-				 binding->map, slots);
+				 name, slots);
 	}
+}
+
+/* The file may have been replaced since it was checked (a package upgrade): what is laid over it must fit. */
+static bool is_same_object(const struct collector *collector, const struct bpf_object *object)
+{
+	uint32_t checked_size, size = 0;
+	const void *checked = btf__raw_data(collector->btf, &checked_size);
+	const void *raw = bpf_object__btf(object) ? btf__raw_data(bpf_object__btf(object), &size) : NULL;
+
+	return checked && raw && size == checked_size && !memcmp(checked, raw, size);
 }
 
 /* A freshly opened object with tunables and table sizes set: programs_load() asks for it at each try. */
@@ -234,13 +285,15 @@ static int prepare(void *user, struct bpf_object **ret_object)
 	object = bpf_object__open_file(collector->object_path, &options);
 	if (!object)
 		return -errno;
-	if (collector->tunables.size_bytes)
+	if (!is_same_object(collector, object))
+		err = -ESTALE;
+	else if (collector->tunables.size_bytes)
 		err = bpf_map__set_initial_value(find_rodata(object), collector->tunables.data,
 						 collector->tunables.size_bytes);
 	bpf_object__for_each_map (map, object) {
 		uint64_t slots = table_slots(collector, bpf_map__name(map));
 
-		if (!err && slots && bpf_map__map_flags(map) & BPF_F_MMAPABLE)
+		if (!err && slots && is_mmapable_array(map))
 			err = bpf_map__set_max_entries(map, (uint32_t)(slots * (uint64_t)libbpf_num_possible_cpus()));
 	}
 	map = bpf_object__find_map_by_name(object, "process_names");
@@ -274,10 +327,20 @@ static void choose_programs(struct collector *collector)
 	}
 }
 
+/* A map number -> text of the agent's own headers, which a user's object may have otherwise: then it is not used. */
+static struct bpf_map *find_names(const struct collector *collector, const char *name)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, name);
+	bool is_fit = map && bpf_map__key_size(map) == sizeof(uint64_t) &&
+		      (bpf_map__type(map) == BPF_MAP_TYPE_HASH || bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH);
+
+	return is_fit ? map : NULL;
+}
+
 /* Where owner.h keeps the names of processes. */
 static void find_process_names(struct collector *collector)
 {
-	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, "process_names");
+	struct bpf_map *map = find_names(collector, "process_names");
 	struct label_context *context = &collector->context;
 	const struct field *field;
 	struct shape shape;
@@ -316,7 +379,7 @@ int collector_start(struct collector *collector, struct buf *why)
 
 void collector_share(struct collector *collector)
 {
-	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, "cgroup_names");
+	struct bpf_map *map = find_names(collector, "cgroup_names");
 	const struct field *field;
 	struct shape shape;
 
@@ -428,14 +491,6 @@ static uint64_t kernel_bytes(int fd)
 	return bytes;
 }
 
-static const struct binding *binding_of(const struct collector *collector, const char *map)
-{
-	for (size_t i = 0; i < collector->n_bindings; i++)
-		if (!strcmp(collector->bindings[i].map, map))
-			return &collector->bindings[i];
-	return NULL;
-}
-
 bool collector_map(const struct collector *collector, size_t i, struct collector_map *ret_map)
 {
 	const struct binding *binding;
@@ -444,7 +499,7 @@ bool collector_map(const struct collector *collector, size_t i, struct collector
 	bpf_object__for_each_map (map, collector->object) {
 		if (i--)
 			continue;
-		binding = binding_of(collector, bpf_map__name(map));
+		binding = binding_find(collector, bpf_map__name(map));
 		*ret_map = (struct collector_map){
 			.name = bpf_map__name(map),
 			.type = binding && binding->source.is_table ? "table" : libbpf_bpf_map_type_str(bpf_map__type(map)),

@@ -107,7 +107,8 @@ static void set_attribute(struct reader *reader, const struct ini_entry *entry, 
 		complain(reader, entry->line,
 			 "attribute name \"%s\" is not a lower-case dotted name; write one like \"disk.io.direction\"",
 			 entry->value);
-	metric->attributes[metric->n_attributes++] = (struct descriptor_attribute){ entry->value, value + 1 };
+	metric->attributes[metric->n_attributes++] =
+		(struct descriptor_attribute){ entry->value, value + 1, entry->line };
 }
 
 #define TEXT(structure, member, is_required_)                                   \

@@ -30,6 +30,7 @@ struct descriptor_param {
 struct descriptor_attribute {
 	const char *name;
 	const char *value;
+	unsigned int line;
 };
 
 #define DESCRIPTOR_ATTRIBUTES_MAX 4

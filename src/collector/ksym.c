@@ -9,7 +9,7 @@
 
 struct ksym {
 	uint64_t address;
-	size_t name_at; /* in names */
+	size_t name_at; /* in names, which are in the file's order */
 };
 
 struct ksyms {
@@ -22,7 +22,9 @@ static int by_address(const void *left, const void *right)
 {
 	const struct ksym *a = left, *b = right;
 
-	return a->address < b->address ? -1 : a->address > b->address;
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->name_at < b->name_at ? -1 : a->name_at > b->name_at;
 }
 
 static int add(struct ksyms *ksyms, uint64_t address, const char *name)

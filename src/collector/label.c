@@ -6,6 +6,7 @@
 #include <bpf/btf.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 struct labels {
 	uint64_t boot_ns;
 	struct cgroups *cgroups;
-	struct ksyms *ksyms; /* read on first need; NULL before */
+	struct ksyms *ksyms; /* read on first need; NULL before, and where they cannot be read */
+	bool has_tried_ksyms;
 };
 
 static const char *const syscall_names[] = {
@@ -188,7 +190,7 @@ static int add_dev(const struct label_context *context, const struct field *fiel
 		   const void *raw, struct attributes *attributes)
 {
 	uint32_t dev = (uint32_t)shape_load(raw, field->size_bytes);
-	char path[64], target[256], *base;
+	char path[64], target[PATH_MAX], *base;
 	ssize_t size;
 
 	if (!dev)
@@ -224,8 +226,10 @@ static int add_ksym(const struct label_context *context, const struct field *fie
 
 	if (!address)
 		return 0;
-	if (!context->labels->ksyms)
+	/* Once: it is megabytes long, and what it does not show now it will not show later. */
+	if (!context->labels->has_tried_ksyms)
 		(void)ksyms_new("/proc/kallsyms", &context->labels->ksyms);
+	context->labels->has_tried_ksyms = true;
 	if (context->labels->ksyms)
 		known = ksyms_find(context->labels->ksyms, address);
 	snprintf(text, sizeof(text), "0x%" PRIx64, address);
@@ -267,7 +271,9 @@ static int add_integer(const struct label_context *context, const struct field *
 
 static bool cgroup_is_gone(const struct label_context *context, const void *raw, uint32_t size)
 {
-	return cgroups_is_gone(context->labels->cgroups, shape_load(raw, size));
+	uint64_t id = shape_load(raw, size);
+
+	return id && cgroups_is_gone(context->labels->cgroups, id); /* 0: nobody, who does not end */
 }
 
 /* No process of that id, or one that started at another time. */
@@ -287,20 +293,21 @@ static const struct label_type {
 	const char *default_name;
 	add_fn *add;
 	bool (*is_gone)(const struct label_context *context, const void *raw, uint32_t size);
+	unsigned int n_own; /* attributes that it names itself; 0: it makes one, called as the descriptor says */
 } label_table[] = {
-	{ "lbl_cgroup", FIELD_INTEGER, 8, "systemd.unit.name", add_cgroup, cgroup_is_gone },
-	{ "lbl_process", FIELD_INTEGER, 8, "process.pid", add_process, process_is_gone },
-	{ "lbl_tgid", FIELD_INTEGER, 4, "process.pid", add_tgid, NULL },
-	{ "lbl_syscall", FIELD_INTEGER, 0, "bpfpush.syscall.name", add_syscall, NULL },
-	{ "lbl_errno", FIELD_INTEGER, 0, "error.type", add_errno, NULL },
-	{ "lbl_dev", FIELD_INTEGER, 4, "system.device", add_dev, NULL },
-	{ "lbl_ifindex", FIELD_INTEGER, 4, "network.interface.name", add_ifindex, NULL },
-	{ "lbl_ksym", FIELD_INTEGER, 8, "code.function.name", add_ksym, NULL },
-	{ "lbl_ipv4", FIELD_INTEGER, 4, NULL, add_ip, NULL },
-	{ "lbl_ipv6", FIELD_BYTES, 16, NULL, add_ip, NULL },
-	{ NULL, FIELD_ENUM, 0, NULL, add_enum, NULL },
-	{ NULL, FIELD_TEXT, 0, NULL, add_string, NULL },
-	{ NULL, FIELD_INTEGER, 0, NULL, add_integer, NULL },
+	{ "lbl_cgroup", FIELD_INTEGER, 8, "systemd.unit.name", add_cgroup, cgroup_is_gone, 1 },
+	{ "lbl_process", FIELD_INTEGER, 8, "process.pid", add_process, process_is_gone, 3 },
+	{ "lbl_tgid", FIELD_INTEGER, 4, "process.pid", add_tgid, NULL, 0 },
+	{ "lbl_syscall", FIELD_INTEGER, 0, "bpfpush.syscall.name", add_syscall, NULL, 0 },
+	{ "lbl_errno", FIELD_INTEGER, 0, "error.type", add_errno, NULL, 0 },
+	{ "lbl_dev", FIELD_INTEGER, 4, "system.device", add_dev, NULL, 0 },
+	{ "lbl_ifindex", FIELD_INTEGER, 4, "network.interface.name", add_ifindex, NULL, 0 },
+	{ "lbl_ksym", FIELD_INTEGER, 8, "code.function.name", add_ksym, NULL, 0 },
+	{ "lbl_ipv4", FIELD_INTEGER, 4, NULL, add_ip, NULL, 0 },
+	{ "lbl_ipv6", FIELD_BYTES, 16, NULL, add_ip, NULL, 0 },
+	{ NULL, FIELD_ENUM, 0, NULL, add_enum, NULL, 0 },
+	{ NULL, FIELD_TEXT, 0, NULL, add_string, NULL, 0 },
+	{ NULL, FIELD_INTEGER, 0, NULL, add_integer, NULL, 0 },
 };
 
 static const struct label_type *find(const struct field *field)
@@ -326,6 +333,20 @@ const char *label_default_name(const struct field *field)
 	const struct label_type *row = find(field);
 
 	return row ? row->default_name : NULL;
+}
+
+unsigned int label_n_attributes(const struct field *field)
+{
+	const struct label_type *row = find(field);
+
+	return row && row->n_own ? row->n_own : 1;
+}
+
+bool label_names_itself(const struct field *field)
+{
+	const struct label_type *row = find(field);
+
+	return row && row->n_own;
 }
 
 int label_add(const struct label_context *context, const struct field *field, const char *name,

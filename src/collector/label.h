@@ -37,6 +37,10 @@ struct label_context {
 bool label_is_known(const struct field *field);
 const char *label_default_name(const struct field *field);
 
+/* How many attributes it makes at most; a [label] cannot name them where it names them itself. */
+unsigned int label_n_attributes(const struct field *field);
+bool label_names_itself(const struct field *field);
+
 /*
  * Adds the attributes of one member whose bytes are at raw: none, one, or several (a process). name is
  * what the descriptor calls it, or the default. 0 or -errno of attributes_add_*().

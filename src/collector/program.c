@@ -237,8 +237,11 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 {
 	struct bpf_object *object;
 	struct program *culprit;
-	int err = loader->open(loader->user, &object);
+	int err;
 
+	/* What an earlier try said is settled; a verifier's log of it would leave no room for the next culprit. */
+	buf_reset(messages);
+	err = loader->open(loader->user, &object);
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < programs->n; i++) {
@@ -265,17 +268,42 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 	return 0;
 }
 
+/* Where the kernel took not one program: the errno and the words of the first refusal. */
+static int nothing_attached(const struct programs *programs, struct buf *why)
+{
+	const struct program *first = NULL;
+
+	for (uint32_t i = 0; i < programs->n; i++) {
+		if (programs->items[i].state == PROGRAM_ATTACHED)
+			return 0;
+		if (programs->items[i].state == PROGRAM_REFUSED && !first)
+			first = &programs->items[i];
+	}
+	if (!first)
+		return 0;
+	buf_printf(why, "%s (%s): %s\n", first->name, first->section, first->error ? first->error : "out of memory");
+	return first->err;
+}
+
 int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
 		  struct bpf_object **ret_object)
 {
+	struct bpf_object *object = NULL;
 	int err;
 
 	messages = why;
 	do
-		err = try_load(programs, loader, ret_object);
+		err = try_load(programs, loader, &object);
 	while (err > 0);
 	messages = NULL;
-	return err;
+	if (!err)
+		err = nothing_attached(programs, why);
+	if (err) {
+		bpf_object__close(object);
+		return err;
+	}
+	*ret_object = object;
+	return 0;
 }
 
 static int iterate(const struct program *program)

@@ -63,8 +63,8 @@ struct programs_loader {
 
 /*
  * Opens, loads and attaches, going from alternative to alternative until all that can be attached is.
- * 0, even where some hooks could not be attached (states tell), or the errno of the object as a whole:
- * -EPERM, -ENOMEM … with the kernel's or libbpf's words in why.
+ * 0, even where some hooks could not be attached (states tell), or the errno of the object as a whole, which is
+ * that of the first program where none could be: -EPERM, -ENOMEM … with the kernel's or libbpf's words in why.
  */
 int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
 		  struct bpf_object **ret_object);

@@ -61,11 +61,23 @@ int shape_member(const struct btf *btf, uint32_t type_id, const char *name, uint
 	return -ENOENT;
 }
 
+/* A member lies in what holds it: libbpf does not see to that, and the kernel may load an object without its BTF. */
+static bool is_inside(const struct walk *walk, const struct field *field)
+{
+	uint64_t end = (uint64_t)field->offset_bytes + field->size_bytes, buckets_end = 0;
+
+	if (field->class == FIELD_HISTOGRAM) {
+		end = (uint64_t)field->offset_bytes + field->sum_bytes;
+		buckets_end = field->bucket_offset_bytes + (uint64_t)field->n_buckets * field->bucket_bytes;
+	}
+	return end <= walk->shape.size_bytes && buckets_end <= walk->shape.size_bytes;
+}
+
 static int add(struct walk *walk, const char *name, struct field field)
 {
 	struct field *fields;
 
-	if (walk->shape.n_fields == FIELDS_MAX)
+	if (walk->shape.n_fields == FIELDS_MAX || !is_inside(walk, &field))
 		return -EINVAL;
 	fields = reallocarray(walk->shape.fields, walk->shape.n_fields + 1, sizeof(*fields));
 	if (!fields)
@@ -117,6 +129,9 @@ static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint
 static int walk_members(struct walk *walk, const struct btf_type *type, const char *name, uint32_t offset,
 			unsigned int depth)
 {
+	/* Each member of a structure is a field or a mistake, so FIELDS_MAX bounds the walk. */
+	if (!btf_vlen(type))
+		return -EINVAL;
 	for (uint32_t i = 0; i < btf_vlen(type); i++) {
 		const struct btf_member *member = &btf_members(type)[i];
 		const char *own = btf__name_by_offset(walk->btf, member->name_off);
@@ -189,10 +204,12 @@ int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_sh
 {
 	struct walk walk = { .btf = btf };
 	int64_t size = btf__resolve_size(btf, type_id);
-	int err = size <= 0 || size > 65536 ? -EINVAL : walk_type(&walk, type_id, "", 0, 0);
+	int err;
 
-	if (!err && !walk.shape.n_fields)
-		err = -EINVAL;
+	if (size <= 0 || size > 65536)
+		return -EINVAL;
+	walk.shape.size_bytes = (uint32_t)size;
+	err = walk_type(&walk, type_id, "", 0, 0);
 	if (err) {
 		shape_done(&walk.shape);
 		if (ret_culprit)
@@ -201,7 +218,6 @@ int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_sh
 		return err;
 	}
 	free(walk.culprit);
-	walk.shape.size_bytes = (uint32_t)size;
 	*ret_shape = walk.shape;
 	return 0;
 }

@@ -163,19 +163,24 @@ static int read_by_key(struct source *source)
 	uint8_t *key = source->memory, *next = key + source->key_bytes, *values = next + source->key_bytes;
 	const void *previous = NULL;
 
-	/* A key that is removed meanwhile sends the walk back to the start: never more steps than entries. */
-	for (uint32_t i = 0; i < source->max_entries && !bpf_map_get_next_key(source->fd, previous, next); i++) {
-		int err;
+	/*
+	 * A key that is removed meanwhile sends the walk back to the start. One that does not come to its end must
+	 * not pass for a whole reading: keys that were not reached would count as gone, and as new the next time.
+	 */
+	for (uint64_t i = 0; i <= 2 * (uint64_t)source->max_entries; i++) {
+		int err = bpf_map_get_next_key(source->fd, previous, next);
 
+		if (err)
+			return err == -ENOENT ? 0 : err;
 		memcpy(key, next, source->key_bytes);
 		previous = key;
-		if (bpf_map_lookup_elem(source->fd, key, values))
-			continue;
-		err = add_entry(source, key, values);
-		if (err)
+		err = bpf_map_lookup_elem(source->fd, key, values);
+		if (!err)
+			err = add_entry(source, key, values);
+		if (err && err != -ENOENT)
 			return err;
 	}
-	return 0;
+	return -EAGAIN;
 }
 
 static int grow_batch(struct source *source)
@@ -256,6 +261,8 @@ void source_remove(struct source *source, uint32_t row)
 {
 	if (source->is_table)
 		table_remove(source, row);
-	else if (!is_array(source))
-		(void)bpf_map_delete_elem(source->fd, rows_key(source->rows, row));
+	else if (is_array(source) || bpf_map_delete_elem(source->fd, rows_key(source->rows, row)))
+		return;
+	/* Should the key come again before the next reading, it counts from 0. */
+	memset(rows_previous(source->rows, row), 0, rows_n_cells(source->rows) * sizeof(uint64_t));
 }

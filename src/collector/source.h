@@ -47,6 +47,6 @@ struct source {
 int source_open(struct source *source);
 /* rows_begin() and all that follows. -errno; what was read by then is in the rows. */
 int source_read(struct source *source);
-/* Takes a key out of the map, for good: the owner is gone and nothing writes to it any more. */
+/* Takes a key out of the map: the owner is gone and nothing writes to it any more. Entries of arrays stay. */
 void source_remove(struct source *source, uint32_t row);
 void source_close(struct source *source);

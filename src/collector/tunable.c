@@ -36,7 +36,7 @@ int tunables_init(const struct btf *btf, const struct btf *final, const void *da
 		    info->offset > size_bytes - info->size)
 			continue;
 		tunables.items[tunables.n++] =
-			(struct tunable){ name, variable->type, info->offset, info->size, false };
+			(struct tunable){ name, variable->type, info->offset, info->size, NULL, 0 };
 	}
 	*ret_tunables = tunables;
 	return 0;
@@ -65,8 +65,15 @@ bool tunable_is_zero(const struct tunables *tunables, const struct tunable *tuna
 	return true;
 }
 
+static bool is_number_size(uint32_t size)
+{
+	return size == 1 || size == 2 || size == 4 || size == 8;
+}
+
 uint64_t tunable_number(const struct tunables *tunables, const struct tunable *tunable)
 {
+	if (!is_number_size(tunable->size_bytes))
+		return 0;
 	return shape_load(tunables->data + tunable->offset_bytes, tunable->size_bytes);
 }
 
@@ -77,13 +84,17 @@ static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, con
 
 	*ret_typedef = "";
 	for (int i = 0; i < 32 && type && (btf_is_mod(type) || btf_is_typedef(type)); i++) {
-		if (btf_is_typedef(type) && !**ret_typedef)
-			*ret_typedef = btf__name_by_offset(btf, type->name_off);
+		const char *name = btf__name_by_offset(btf, type->name_off);
+
+		if (btf_is_typedef(type) && name && !**ret_typedef)
+			*ret_typedef = name;
 		*id = type->type;
 		type = btf__type_by_id(btf, *id);
 	}
 	return type;
 }
+
+static const char not_settable[] = "cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls";
 
 static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char **ret_complaint)
 {
@@ -102,7 +113,8 @@ static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char
 
 			if (number < 0 || (uint32_t)number / 8 >= size) {
 				snprintf(complaint, sizeof(complaint),
-					 "\"%.40s\" is no system call; write names like read, openat, or all, or none", part);
+					 "holds \"%.40s\", which is no system call; write names like read, openat, or all, or none",
+					 part);
 				*ret_complaint = complaint;
 				return -EINVAL;
 			}
@@ -118,6 +130,10 @@ static int set_enum(const struct tunables *tunables, uint32_t type_id, uint8_t *
 {
 	char name[128];
 
+	if (!is_number_size(size)) {
+		*ret_complaint = not_settable;
+		return -EINVAL;
+	}
 	for (int64_t value = 0; value < 1024; value++)
 		if (shape_enum_name(tunables->btf, type_id, value, name, sizeof(name)) && !strcmp(name, text)) {
 			memcpy(to, &value, size);
@@ -134,6 +150,10 @@ static int set_integer(const struct btf_type *type, uint8_t *to, uint32_t size, 
 	int64_t number = 0, limit = size < 8 ? 1ll << (8 * size - 1) : INT64_MAX;
 	uint64_t unsigned_number = 0;
 
+	if (!is_number_size(size)) {
+		*ret_complaint = not_settable;
+		return -EINVAL;
+	}
 	if (btf_int_encoding(type) & BTF_INT_BOOL) {
 		*ret_complaint = "is neither yes nor no";
 		if (parse_bool(text, &flag))
@@ -153,7 +173,32 @@ static int set_integer(const struct btf_type *type, uint8_t *to, uint32_t size, 
 	return 0;
 }
 
-static int set_by_type(struct tunables *tunables, const struct tunable *tunable, const char *text,
+/* An array of char, not of anything else. */
+static bool is_text(const struct btf *btf, const struct btf_type *type)
+{
+	const struct btf_type *element;
+	const char *typedef_name;
+	uint32_t id;
+
+	if (!btf_is_array(type))
+		return false;
+	id = btf_array(type)->type;
+	element = bare_type(btf, &id, &typedef_name);
+	return element && btf_is_int(element) && element->size == 1 && !*typedef_name;
+}
+
+static int set_text(uint8_t *to, uint32_t size, const char *text, const char **ret_complaint)
+{
+	if (strlen(text) >= size) {
+		*ret_complaint = "is too long for the variable";
+		return -EINVAL;
+	}
+	memset(to, 0, size);
+	memcpy(to, text, strlen(text));
+	return 0;
+}
+
+int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
 		const char **ret_complaint)
 {
 	uint8_t *to = tunables->data + tunable->offset_bytes;
@@ -167,29 +212,24 @@ static int set_by_type(struct tunables *tunables, const struct tunable *tunable,
 		return set_integer(type, to, tunable->size_bytes, text, ret_complaint);
 	if (type && btf_is_any_enum(type))
 		return set_enum(tunables, id, to, tunable->size_bytes, text, ret_complaint);
-	if (type && btf_is_array(type) && strlen(text) < tunable->size_bytes) {
-		memset(to, 0, tunable->size_bytes);
-		memcpy(to, text, strlen(text));
-		return 0;
-	}
-	*ret_complaint = "cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls, or the text is too long";
+	if (type && is_text(tunables->btf, type))
+		return set_text(to, tunable->size_bytes, text, ret_complaint);
+	*ret_complaint = not_settable;
 	return -EINVAL;
 }
 
-int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
-		const char **ret_complaint)
+void tunable_note(struct tunables *tunables, const struct tunable *tunable, const char *path, unsigned int line)
 {
-	int err = set_by_type(tunables, tunable, text, ret_complaint);
+	struct tunable *own = &tunables->items[tunable - tunables->items];
 
-	if (!err)
-		tunables->items[tunable - tunables->items].is_set = true;
-	return err;
+	own->path = path;
+	own->line = line;
 }
 
 void tunable_scale(struct tunables *tunables, const struct tunable *tunable, uint64_t factor)
 {
 	uint64_t number = tunable_number(tunables, tunable) * factor;
 
-	if (!tunable->is_set && tunable->size_bytes <= sizeof(number))
+	if (!tunable->path && tunable->size_bytes <= sizeof(number))
 		memcpy(tunables->data + tunable->offset_bytes, &number, tunable->size_bytes);
 }

@@ -21,7 +21,9 @@ struct tunable {
 	const char *name; /* the BTF's own string */
 	uint32_t type_id;
 	uint32_t offset_bytes, size_bytes;
-	bool is_set; /* by tunable_set() */
+	/* Where a text that sets it stands, for complaints; NULL, 0: it is as the object has it. Borrowed. */
+	const char *path;
+	unsigned int line;
 };
 
 struct tunables {
@@ -41,10 +43,11 @@ int tunables_init(const struct btf *btf, const struct btf *final, const void *da
 void tunables_done(struct tunables *tunables);
 
 const struct tunable *tunable_find(const struct tunables *tunables, const char *name);
-/* -EINVAL: *ret_complaint says what would be right; a static or the tunables' own text, valid until the next call. */
+/* -EINVAL: *ret_complaint goes on behind the text with what is wrong with it; valid until the next call. -ENOMEM. */
 int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
 		const char **ret_complaint);
+void tunable_note(struct tunables *tunables, const struct tunable *tunable, const char *path, unsigned int line);
 bool tunable_is_zero(const struct tunables *tunables, const struct tunable *tunable);
-/* Multiplies a number that nobody has set. */
+/* Multiplies a number that no text has set. */
 void tunable_scale(struct tunables *tunables, const struct tunable *tunable, uint64_t factor);
-uint64_t tunable_number(const struct tunables *tunables, const struct tunable *tunable); /* of 1, 2, 4, 8 bytes */
+uint64_t tunable_number(const struct tunables *tunables, const struct tunable *tunable); /* 0 where it is none */

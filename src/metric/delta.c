@@ -89,40 +89,37 @@ static void row_release(struct delta *delta, uint32_t index)
 	}
 }
 
-static int row_compute(struct delta *delta, uint32_t index, uint64_t previous_ns, uint32_t n_cells)
+static uint32_t count_cells(const struct metric *metric)
+{
+	return 1 + (metric->kind == METRIC_HISTOGRAM ? metric->layout.n_buckets : 0);
+}
+
+static int row_compute(struct delta *delta, uint32_t index, uint64_t previous_ns)
 {
 	uint32_t *idle = rows_idle(delta->rows, index);
 	int err = 0;
 
 	++*idle;
 	for (uint32_t m = 0; m < delta->n_metrics; m++) {
-		bool is_histogram = delta->metrics[m].metric->kind == METRIC_HISTOGRAM, is_grown;
+		const struct delta_metric *of = &delta->metrics[m];
+		bool is_histogram = of->metric->kind == METRIC_HISTOGRAM, is_grown;
 		int r = (is_histogram ? add_histogram : add_number)(delta, index, m, previous_ns, &is_grown);
 
 		if (is_grown)
 			*idle = 0;
+		/* What found no series has still to be given: it counts as grown the next time too. */
 		if (r)
 			err = r;
+		else
+			memcpy(rows_previous(delta->rows, index) + of->first_cell,
+			       rows_cells(delta->rows, index) + of->first_cell,
+			       count_cells(of->metric) * sizeof(uint64_t));
 	}
-	memcpy(rows_previous(delta->rows, index), rows_cells(delta->rows, index), n_cells * sizeof(uint64_t));
 	return err;
-}
-
-static uint32_t count_cells(const struct delta *delta)
-{
-	uint32_t n = 0;
-
-	for (uint32_t m = 0; m < delta->n_metrics; m++) {
-		const struct metric *metric = delta->metrics[m].metric;
-
-		n += 1 + (metric->kind == METRIC_HISTOGRAM ? metric->layout.n_buckets : 0);
-	}
-	return n;
 }
 
 int delta_compute(struct delta *delta, uint64_t previous_ns)
 {
-	uint32_t n_cells = count_cells(delta);
 	int err = 0;
 
 	for (uint32_t index = 0; index < rows_n(delta->rows); index++) {
@@ -131,7 +128,7 @@ int delta_compute(struct delta *delta, uint64_t previous_ns)
 		if (!rows_is_live(delta->rows, index))
 			continue;
 		if (rows_is_touched(delta->rows, index)) {
-			r = row_compute(delta, index, previous_ns, n_cells);
+			r = row_compute(delta, index, previous_ns);
 		} else {
 			row_release(delta, index);
 			rows_remove(delta->rows, index);

@@ -74,6 +74,11 @@ bool rows_is_touched(const struct rows *rows, uint32_t index)
 	return row_at(rows, index)->generation == rows->generation;
 }
 
+uint32_t rows_n_cells(const struct rows *rows)
+{
+	return rows->n_cells;
+}
+
 uint32_t rows_n(const struct rows *rows)
 {
 	return rows->n;

@@ -43,6 +43,7 @@ uint32_t *rows_idle(struct rows *rows, uint32_t index); /* readings in a row wit
 bool rows_is_live(const struct rows *rows, uint32_t index);    /* index < rows_n() */
 bool rows_is_touched(const struct rows *rows, uint32_t index); /* in this reading */
 void rows_remove(struct rows *rows, uint32_t index);
+uint32_t rows_n_cells(const struct rows *rows);
 uint32_t rows_n(const struct rows *rows);      /* indices in use or free again */
 uint32_t rows_n_live(const struct rows *rows); /* without the overflow row */
 

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every pair of collector/ is wrong in some way: `bpfpush check` must say how, and exit with 78.
+
+    collector.py DIRECTORY
+
+NAME.conf is a descriptor and NAME.expect all that is said of it, in its order. Its object is compiled from
+NAME.bpf.c, or made by objects[NAME] below, or that of sound.bpf.c; NAME.config, if there is one, is the
+configuration. "sound" itself must pass. GOLDEN_UPDATE=1 writes NAME.expect anew, for a person to read.
+
+Run with a binary under AddressSanitizer this finds what wrong input reads, writes and leaks, too.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+BPFPUSH = os.environ["BPFPUSH"]
+EXIT_SETTINGS = 78
+TRUNCATIONS = 60
+
+directory = sys.argv[1]
+
+
+def compile_object(source, to):
+    subprocess.run([*shlex.split(os.environ["BPF_COMPILE"]), "-c", source, "-o", to], check=True)
+
+
+def write(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def not_elf(to, sound):
+    write(to, b"this is no object\n" * 100)
+
+
+def empty(to, sound):
+    write(to, b"")
+
+
+def other_machine(to, sound):
+    write(to, read("/proc/self/exe")[:4096])
+
+
+def truncated(to, sound):
+    data = read(sound)
+    write(to, data[:len(data) // 2])
+
+
+def without_btf(to, sound):
+    subprocess.run([os.environ["LLVM_STRIP"], "--remove-section=.BTF", "--remove-section=.BTF.ext", "-o", to, sound],
+                   check=True)
+
+
+def broken_btf(to, sound):
+    data = bytearray(read(sound))
+    at = data.find(b"\x9f\xeb\x01\x00\x18\x00\x00\x00")  # struct btf_header: magic, version, flags, hdr_len
+    data[at + 12:at + 16] = b"\xff\xff\xff\x7f"  # type_len
+    write(to, data)
+
+
+def is_directory(to, sound):
+    os.mkdir(to)
+
+
+def absent(to, sound):
+    pass
+
+
+objects = {
+    "object-not-elf": not_elf,
+    "object-empty": empty,
+    "object-other-machine": other_machine,
+    "object-truncated": truncated,
+    "object-without-btf": without_btf,
+    "object-broken-btf": broken_btf,
+    "object-directory": is_directory,
+    "object-missing": absent,
+}
+
+
+def file_of(name, suffix):
+    path = os.path.join(directory, name + suffix)
+    return path if os.path.exists(path) else None
+
+
+def check(name, place, config=None):
+    """-> exit status and what is said, the place taken out of it"""
+    result = subprocess.run([BPFPUSH, "check", f"--config={config or '/dev/null'}", f"--collector-directory={place}",
+                             name], capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+    text = result.stderr.decode(errors="replace").replace(place + "/", "")
+    return result.returncode, text.replace(f"{config}:", "config:") if config else text
+
+
+def make_object(name, to, sound):
+    if name in objects:
+        objects[name](to, sound)
+    elif file_of(name, ".bpf.c"):
+        compile_object(file_of(name, ".bpf.c"), to)
+    else:
+        os.link(sound, to)
+
+
+def run_case(name, sound):
+    """-> what is not as it should be, or None"""
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(sound)) as place:
+        make_object(name, f"{place}/{name}.bpf.o", sound)
+        if name != "descriptor-missing":
+            write(f"{place}/{name}.conf", read(file_of(name, ".conf")))
+        status, text = check(name, place, file_of(name, ".config"))
+    if name == "sound":
+        return None if status == 0 else f"exit {status}\n{text}"
+    expect = os.path.join(directory, name + ".expect")
+    if os.environ.get("GOLDEN_UPDATE"):
+        write(expect, text.encode())
+    expected = read(expect).decode()
+    if status != EXIT_SETTINGS:
+        return f"exit {status} instead of {EXIT_SETTINGS}\n{text}"
+    if not expected or text != expected:
+        return f"expected\n{expected}but it says\n{text}"
+    return None
+
+
+def run_truncations(sound):
+    """Wherever a file was cut off: refused, never a crash."""
+    data, wrong = read(sound), []
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(sound)) as place:
+        write(f"{place}/sound.conf", read(file_of("sound", ".conf")))
+        for i in range(TRUNCATIONS):
+            size = i * len(data) // TRUNCATIONS
+            write(f"{place}/sound.bpf.o", data[:size])
+            status, text = check("sound", place)
+            if status != EXIT_SETTINGS:
+                wrong.append(f"cut to {size} of {len(data)} bytes: exit {status}\n{text}")
+    return wrong
+
+
+def main():
+    names = sorted({name.rsplit(".", 1)[0] for name in os.listdir(directory) if name.endswith(".conf")} |
+                   {"descriptor-missing"})
+    n_wrong = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        sound = f"{scratch}/sound.bpf.o"
+        compile_object(os.path.join(directory, "sound.bpf.c"), sound)
+        for name in names:
+            wrong = run_case(name, sound)
+            if wrong:
+                n_wrong += 1
+                print(f"{name}: {wrong}")
+        for wrong in run_truncations(sound):
+            n_wrong += 1
+            print(wrong)
+    print(f"{len(names)} pairs and {TRUNCATIONS} cut objects, {n_wrong} not as expected")
+    sys.exit(n_wrong != 0)
+
+
+main()

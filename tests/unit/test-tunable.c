@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+
+#include "alloc.h"
+#include "btf-build.h"
+#include "collector/label.h"
+#include "collector/tunable.h"
+
+struct fixture {
+	struct btf_types t;
+	struct tunables tunables;
+	struct {
+		uint64_t syscalls[8];
+		uint64_t wide;
+		uint32_t limit;
+		int32_t offset;
+		uint16_t pair[2];
+		uint32_t only;
+		uint8_t small;
+		uint8_t flag;
+		char text[6];
+	} data;
+};
+
+static void add_variable(struct fixture *f, const char *name, int type)
+{
+	int constant = btf_made(btf__add_const(f->t.btf, btf_made(btf__add_volatile(f->t.btf, type))));
+
+	btf_made(btf__add_var(f->t.btf, name, BTF_VAR_GLOBAL_ALLOCATED, constant));
+}
+
+/* The types, then the variables, then the section with their places: a section's entries must follow it at once. */
+static void setup(struct fixture *f)
+{
+	struct btf_types *t = &f->t;
+	int words, set, only, first;
+	const struct {
+		const char *name;
+		size_t offset, size;
+	} places[] = {
+		{ "syscalls", offsetof(__typeof__(f->data), syscalls), 64 },
+		{ "wide", offsetof(__typeof__(f->data), wide), 8 },
+		{ "limit", offsetof(__typeof__(f->data), limit), 4 },
+		{ "offset", offsetof(__typeof__(f->data), offset), 4 },
+		{ "pair", offsetof(__typeof__(f->data), pair), 4 },
+		{ "only", offsetof(__typeof__(f->data), only), 4 },
+		{ "small", offsetof(__typeof__(f->data), small), 1 },
+		{ "flag", offsetof(__typeof__(f->data), flag), 1 },
+		{ "text", offsetof(__typeof__(f->data), text), 6 },
+		{ "beyond", sizeof(f->data) - 2, 4 },
+		{ "huge", 0, 16 },
+	};
+	int types[ARRAY_SIZE(places)];
+
+	memset(f, 0, sizeof(*f));
+	f->data.limit = 5;
+	btf_types_init(t);
+	words = btf_array_of(t, t->u64, 8);
+	set = btf_struct_of(t, NULL, 64);
+	btf_member(t, "word", words, 0);
+	set = btf_made(btf__add_typedef(t->btf, "prm_syscalls", set));
+	only = btf_made(btf__add_enum(t->btf, "direction", 4));
+	assert_ok(btf__add_enum_value(t->btf, "WAY_NONE", 0));
+	assert_ok(btf__add_enum_value(t->btf, "WAY_WRITE", 2));
+	types[0] = set;
+	types[1] = t->u64;
+	types[2] = t->u32;
+	types[3] = t->s32;
+	types[4] = btf_array_of(t, t->u16, 2);
+	types[5] = only;
+	types[6] = t->u8;
+	types[7] = t->boolean;
+	types[8] = btf_array_of(t, t->character, 6);
+	types[9] = t->u32;
+	types[10] = btf_made(btf__add_int(t->btf, "__int128", 16, 0));
+	first = (int)btf__type_cnt(t->btf);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		add_variable(f, places[i].name, types[i]);
+	btf_made(btf__add_datasec(t->btf, ".rodata", sizeof(f->data)));
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		assert_ok(btf__add_datasec_var_info(t->btf, first + 3 * (int)i + 2, (uint32_t)places[i].offset,
+						    (uint32_t)places[i].size));
+	assert_ok(tunables_init(t->btf, t->btf, &f->data, sizeof(f->data), &f->tunables));
+}
+
+static void teardown(struct fixture *f)
+{
+	tunables_done(&f->tunables);
+	btf_types_done(&f->t);
+}
+
+static int set(struct fixture *f, const char *name, const char *text)
+{
+	const struct tunable *tunable = tunable_find(&f->tunables, name);
+	const char *complaint = NULL;
+	int err;
+
+	assert_non_null(tunable);
+	err = tunable_set(&f->tunables, tunable, text, &complaint);
+	if (err)
+		assert_non_null(complaint);
+	return err;
+}
+
+static uint64_t number(const struct fixture *f, const char *name)
+{
+	return tunable_number(&f->tunables, tunable_find(&f->tunables, name));
+}
+
+static void variables_keep_what_the_object_holds_until_they_are_set(void **state)
+{
+	struct fixture f;
+
+	setup(&f);
+	assert_int_equal(number(&f, "limit"), 5);
+	assert_false(tunable_is_zero(&f.tunables, tunable_find(&f.tunables, "limit")));
+	assert_true(tunable_is_zero(&f.tunables, tunable_find(&f.tunables, "text")));
+	assert_ok(set(&f, "limit", "0x10"));
+	assert_int_equal(number(&f, "limit"), 16);
+	assert_int_equal(f.data.limit, 5);
+	teardown(&f);
+}
+
+static void variables_outside_the_section_are_not_there(void **state)
+{
+	struct fixture f;
+
+	setup(&f);
+	assert_null(tunable_find(&f.tunables, "beyond"));
+	assert_null(tunable_find(&f.tunables, "nothing"));
+	assert_int_equal(f.tunables.n, 10);
+	teardown(&f);
+}
+
+static void numbers_must_fit_their_type(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		int err;
+		uint64_t number;
+	} cases[] = {
+		{ "limit", "4294967295", 0, 4294967295 },
+		{ "limit", "4294967296", EINVAL, 4294967295 },
+		{ "limit", "-1", EINVAL, 4294967295 },
+		{ "limit", "", EINVAL, 4294967295 },
+		{ "limit", "12 ", EINVAL, 4294967295 },
+		{ "small", "255", 0, 255 },
+		{ "small", "256", EINVAL, 255 },
+		{ "wide", "18446744073709551615", 0, UINT64_MAX },
+		{ "wide", "18446744073709551616", EINVAL, UINT64_MAX },
+		{ "offset", "-2147483648", 0, 0x80000000 },
+		{ "offset", "-2147483649", EINVAL, 0x80000000 },
+		{ "offset", "2147483647", 0, 0x7fffffff },
+		{ "offset", "2147483648", EINVAL, 0x7fffffff },
+	};
+	struct fixture f;
+
+	setup(&f);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_error(set(&f, cases[i].name, cases[i].text), cases[i].err);
+		assert_int_equal(number(&f, cases[i].name), cases[i].number);
+	}
+	teardown(&f);
+}
+
+static void a_flag_is_yes_or_no(void **state)
+{
+	struct fixture f;
+
+	setup(&f);
+	assert_ok(set(&f, "flag", "yes"));
+	assert_int_equal(number(&f, "flag"), 1);
+	assert_error(set(&f, "flag", "2"), EINVAL);
+	assert_ok(set(&f, "flag", "off"));
+	assert_int_equal(number(&f, "flag"), 0);
+	teardown(&f);
+}
+
+static void an_enum_is_set_by_its_constants_short_name(void **state)
+{
+	struct fixture f;
+
+	setup(&f);
+	assert_ok(set(&f, "only", "write"));
+	assert_int_equal(number(&f, "only"), 2);
+	assert_error(set(&f, "only", "WAY_WRITE"), EINVAL);
+	assert_error(set(&f, "only", "1"), EINVAL);
+	assert_int_equal(number(&f, "only"), 2);
+	teardown(&f);
+}
+
+static void a_text_leaves_room_for_its_end_and_nothing_of_the_last_one(void **state)
+{
+	const uint8_t *at;
+	struct fixture f;
+
+	setup(&f);
+	at = f.tunables.data + tunable_find(&f.tunables, "text")->offset_bytes;
+	assert_ok(set(&f, "text", "12345"));
+	assert_string_equal((const char *)at, "12345");
+	assert_error(set(&f, "text", "123456"), EINVAL);
+	assert_ok(set(&f, "text", "ab"));
+	assert_memory_equal(at, "ab\0\0\0\0", 6);
+	teardown(&f);
+}
+
+static void what_is_neither_number_nor_text_cannot_be_set(void **state)
+{
+	struct fixture f;
+
+	setup(&f);
+	assert_error(set(&f, "pair", "1"), EINVAL);
+	assert_error(set(&f, "huge", "1"), EINVAL);
+	assert_int_equal(number(&f, "huge"), 0);
+	teardown(&f);
+}
+
+static bool has(const struct fixture *f, const char *name)
+{
+	int n = label_syscall_number(name);
+	const uint8_t *bits = f->tunables.data + tunable_find(&f->tunables, "syscalls")->offset_bytes;
+
+	assert_true(n >= 0);
+	return bits[n / 8] >> n % 8 & 1;
+}
+
+static void system_calls_are_chosen_by_name(void **state)
+{
+	struct fixture f;
+
+	setup(&f);
+	assert_ok(set(&f, "syscalls", "read,  openat,futex"));
+	assert_true(has(&f, "read") && has(&f, "openat") && has(&f, "futex"));
+	assert_false(has(&f, "write"));
+	assert_error(set(&f, "syscalls", "write, opeat"), EINVAL);
+	assert_true(has(&f, "read"));
+	assert_false(has(&f, "write"));
+	assert_ok(set(&f, "syscalls", "all"));
+	assert_true(has(&f, "write"));
+	assert_ok(set(&f, "syscalls", "none"));
+	assert_true(tunable_is_zero(&f.tunables, tunable_find(&f.tunables, "syscalls")));
+	assert_ok(set(&f, "syscalls", "read"));
+	assert_ok(set(&f, "syscalls", ""));
+	assert_true(tunable_is_zero(&f.tunables, tunable_find(&f.tunables, "syscalls")));
+	teardown(&f);
+}
+
+static int set_syscalls_once(struct fixture *f)
+{
+	const char *complaint;
+
+	return tunable_set(&f->tunables, tunable_find(&f->tunables, "syscalls"), "read", &complaint);
+}
+
+static void a_failed_allocation_is_an_error_and_no_leak(void **state)
+{
+	struct fixture f;
+
+	setup(&f);
+	assert_survives_failing_allocations(set_syscalls_once(&f), );
+	tunables_done(&f.tunables);
+	assert_survives_failing_allocations(
+		tunables_init(f.t.btf, f.t.btf, &f.data, sizeof(f.data), &f.tunables), );
+	teardown(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(variables_keep_what_the_object_holds_until_they_are_set),
+		cmocka_unit_test(variables_outside_the_section_are_not_there),
+		cmocka_unit_test(numbers_must_fit_their_type),
+		cmocka_unit_test(a_flag_is_yes_or_no),
+		cmocka_unit_test(an_enum_is_set_by_its_constants_short_name),
+		cmocka_unit_test(a_text_leaves_room_for_its_end_and_nothing_of_the_last_one),
+		cmocka_unit_test(what_is_neither_number_nor_text_cannot_be_set),
+		cmocka_unit_test(system_calls_are_chosen_by_name),
+		cmocka_unit_test(a_failed_allocation_is_an_error_and_no_leak),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
