@@ -44,7 +44,7 @@ int BPF_PROG(cgroup_mkdir, struct cgroup *cgroup, const char *path)
 		return 0;
 	bpf_probe_read_kernel_str(name.path, sizeof(name.path), path);
 	bpf_map_update_elem(&cgroup_names, &id, &name, BPF_ANY);
-	owner_of_task(&owner, bpf_get_current_task_btf());
+	owner_of_task_seldom(&owner, bpf_get_current_task_btf());
 	value = created_at(&owner);
 	if (value)
 		value->count++;

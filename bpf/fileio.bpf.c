@@ -298,9 +298,17 @@ static __always_inline bool is_regular_by_helper(struct file **at)
 	       !is_made_up(BPF_CORE_READ(inode, i_sb, s_magic));
 }
 
+/* Steps from a pointer that is no longer trusted are checked without a search: see owner_of_task_seldom(). */
+static __always_inline struct task_struct *distrust(struct task_struct *task)
+{
+	if (bpf_core_enum_value_exists(enum special_kfunc_type, KF_bpf_rdonly_cast))
+		return cast_to(struct task_struct, task);
+	return task;
+}
+
 static __always_inline bool is_regular(struct task_struct *task, u32 fd)
 {
-	struct fdtable *table = ((struct task_struct___file *)task)->files->fdt;
+	struct fdtable *table = ((struct task_struct___file *)distrust(task))->files->fdt;
 
 	if (fd >= table->max_fds)
 		return false;
@@ -356,7 +364,7 @@ static __always_inline void operation_add(struct task_struct *task, u32 operatio
 	struct file_key key;
 	u32 error = syscall_error(ret);
 
-	owner_of_task(&key.owner, task);
+	owner_of_task(&key.owner, distrust(task));
 	if (error)
 		failure_add(&key, operation, error);
 	else
@@ -465,7 +473,7 @@ static __always_inline void disk_add(struct task_struct *task, u64 read_bytes, u
 
 	if (!read_bytes && !write_bytes)
 		return;
-	owner_of_task(&key.owner, task);
+	owner_of_task_seldom(&key.owner, task);
 	value = disk_at(&key);
 	if (!value)
 		return;

@@ -38,7 +38,7 @@ static __always_inline void faults_add(struct task_struct *task, const struct fa
 	struct fault_sums *total;
 	struct owner owner;
 
-	owner_of_task(&owner, task);
+	owner_of_task_seldom(&owner, task);
 	total = fault_counts_at(&owner);
 	if (!total)
 		return;
@@ -79,7 +79,7 @@ static __always_inline void oom_count(struct task_struct *task)
 	struct oom_value *value;
 	struct owner owner;
 
-	owner_of_task(&owner, task);
+	owner_of_task_seldom(&owner, task);
 	value = oom_at(&owner);
 	if (value)
 		table_add(&value->kills, 1);
@@ -156,7 +156,7 @@ static __always_inline int reclaim_end(void)
 		return 0;
 	stall_ns = bpf_ktime_get_ns() - *began;
 	*began = 0;
-	owner_of_task(&owner, task);
+	owner_of_task_seldom(&owner, task);
 	stalls = reclaim_at(&owner);
 	if (stalls)
 		hist_time_add_atomic(stalls, stall_ns);

@@ -173,7 +173,7 @@ static __always_inline void rtt_sample(struct sock *sk, struct tcp_sock *tp, str
 
 	if (!rtt_ns || !progress_claim(&progress->acked, tp->bytes_acked + 1))
 		return;
-	owner_of_socket(&key.owner, sk);
+	owner_of_socket_seldom(&key.owner, sk);
 	key.role = progress->role;
 	value = times_at(&key);
 	if (value)
@@ -192,7 +192,7 @@ static __noinline int tcp_account(struct sock *sk, struct tcp_sock *tp, struct p
 	if (sk->__sk_common.skc_state != STATE_SYN_RECEIVED)
 		retransmits = progress_claim(&progress->retransmits, tp->total_retrans);
 	if (received | sent | retransmits) {
-		owner_of_socket(&key.owner, sk);
+		owner_of_socket_seldom(&key.owner, sk);
 		key.type = socket_type(&sk->__sk_common);
 		value = tcp_at(&key);
 		if (value) {
@@ -210,7 +210,7 @@ static __always_inline void connection_count(struct sock *sk, enum tcp_role role
 	struct connection_key key = {};
 	struct connection_value *value;
 
-	owner_of_socket(&key.owner, sk);
+	owner_of_socket_seldom(&key.owner, sk);
 	key.type = socket_type(&sk->__sk_common);
 	key.role = role;
 	key.error = error;
@@ -243,7 +243,7 @@ static __always_inline void connection_end(struct sock *sk, struct progress *pro
 		return;
 	duration_ns = bpf_ktime_get_ns() - progress->established_ns;
 	progress->established_ns = 0;
-	owner_of_socket(&key.owner, sk);
+	owner_of_socket_seldom(&key.owner, sk);
 	key.role = progress->role;
 	value = times_at(&key);
 	if (value)
@@ -319,7 +319,7 @@ int BPF_PROG(synack_retransmit, struct sock *sk, struct request_sock *request)
 	struct traffic_key key = {};
 	struct tcp_traffic *value;
 
-	owner_of_socket(&key.owner, sk);
+	owner_of_socket_seldom(&key.owner, sk);
 	key.type = socket_type(&request->__req_common);
 	value = tcp_at(&key);
 	if (value)

@@ -47,7 +47,7 @@ static __always_inline void usages_add(struct task_struct *task, const struct us
 	struct owner owner;
 	struct usage *total;
 
-	owner_of_task(&owner, task);
+	owner_of_task_seldom(&owner, task);
 	total = tasks_at(&owner);
 	if (!total)
 		return;
@@ -64,14 +64,12 @@ static __always_inline void usages_begin(struct task_struct *task)
 	bpf_task_storage_get(&usages, task, &seen, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-static __always_inline void wait_add(struct task_struct *task, u64 wait_ns)
+static __always_inline void wait_add(struct task_struct *task, u64 cgroup, u64 wait_ns)
 {
-	struct hist_time *waits;
-	struct owner owner;
+	/* usages_add() keeps the process's name. */
+	struct owner owner = { cgroup, per_process ? process_id(task) : 0 };
+	struct hist_time *waits = run_queue_at(&owner);
 
-	owner.cgroup = task->cgroups->dfl_cgrp->kn->id;
-	owner.process = per_process ? process_id(task) : 0; /* usages_add() keeps its name */
-	waits = run_queue_at(&owner);
 	if (waits)
 		hist_time_add(waits, wait_ns);
 }
@@ -84,7 +82,7 @@ static __always_inline void wait_end(struct task_struct *next, u64 queued)
 	seen = bpf_task_storage_get(&usages, next, NULL, 0);
 	if (!seen)
 		return;
-	wait_add(next, waited - seen->waited_ns);
+	wait_add(next, next->cgroups->dfl_cgrp->kn->id, waited - seen->waited_ns);
 	seen->waited_ns = waited;
 }
 
@@ -94,7 +92,8 @@ static __noinline int wait_settle(struct task_struct *dead)
 	struct usages_seen *seen = bpf_task_storage_get(&usages, dead, NULL, 0);
 
 	if (seen && seen->waited_ns != dead->sched_info.run_delay)
-		wait_add(dead, dead->sched_info.run_delay - seen->waited_ns);
+		wait_add(dead, BPF_CORE_READ(dead, cgroups, dfl_cgrp, kn, id),
+			 dead->sched_info.run_delay - seen->waited_ns);
 	return 0;
 }
 

@@ -66,12 +66,11 @@ static __always_inline bool is_timed(u32 syscall)
 	return syscall < SYSCALL_NUMBERS && duration.word[syscall / 64] >> syscall % 64 & 1;
 }
 
-static __noinline int duration_add(struct task_struct *task, u32 syscall, u64 ns)
+static __noinline int duration_add(const struct owner *owner, u32 syscall, u64 ns)
 {
-	struct syscall_key key = { .syscall = syscall };
+	struct syscall_key key = { .owner = *owner, .syscall = syscall };
 	struct hist_time *value;
 
-	owner_of_task(&key.owner, task);
 	value = durations_at(&key);
 	if (value)
 		hist_time_add_atomic(value, ns);
@@ -112,7 +111,8 @@ static __always_inline struct syscall_start *start_of(struct task_struct *task, 
 	return start && start->ns && start->syscall == syscall ? start : NULL;
 }
 
-static __noinline int syscall_time(struct task_struct *task, u32 syscall, bool restarts)
+static __noinline int syscall_time(struct task_struct *task, const struct owner *owner, u32 syscall,
+				   bool restarts)
 {
 	struct syscall_start *start = start_of(task, syscall);
 	u64 ns;
@@ -125,7 +125,7 @@ static __noinline int syscall_time(struct task_struct *task, u32 syscall, bool r
 		return 0;
 	}
 	start->ns = 0;
-	return duration_add(task, syscall, ns);
+	return duration_add(owner, syscall, ns);
 }
 
 /* What is to be seen of a result that is no plain success. False: nothing yet. */
@@ -152,11 +152,11 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 
 	key.syscall = syscall_number_at_exit(task, regs, &ret);
 	key.error = 0;
+	owner_of_task(&key.owner, task); /* before any branch: see owner_of_task_seldom() */
 	if (is_timed(key.syscall))
-		syscall_time(task, key.syscall, syscall_restarts(ret));
+		syscall_time(task, &key.owner, key.syscall, syscall_restarts(ret));
 	if (ret <= 0 && !has_ended(key.syscall, ret, &key.error))
 		return 0;
-	owner_of_task(&key.owner, task);
 	if (key.error == SYSCALL_EINTR) {
 		interrupted_add(&key);
 		return 0;
@@ -188,12 +188,12 @@ int BPF_PROG(signal_deliver, int signal, void *info, struct k_sigaction *action)
 	    !is_interrupted(syscall_result(regs), action))
 		return 0;
 	key.syscall = syscall_number(task, regs);
-	owner_of_task(&key.owner, task);
+	owner_of_task_seldom(&key.owner, task);
 	interrupted_add(&key);
 	start = is_timed(key.syscall) ? start_of(task, key.syscall) : NULL;
 	if (start) {
 		start->ns = 0;
-		duration_add(task, key.syscall, start->interrupted_ns);
+		duration_add(&key.owner, key.syscall, start->interrupted_ns);
 	}
 	return 0;
 }

@@ -62,7 +62,7 @@ int BPF_PROG(state_change, struct sock *sk, int from, int to)
 	if (sk->sk_protocol != SOCKET_PROTOCOL_TCP || from == to)
 		return 0;
 	socket_process_follow(sk, to);
-	owner_of_socket(&key.owner, sk);
+	owner_of_socket_seldom(&key.owner, sk);
 	key.from = from;
 	key.to = to;
 	value = transitions_at(&key);
@@ -111,7 +111,7 @@ static __always_inline void connection_describe(struct connection_key *key, stru
 	}
 	sk = (struct sock *)bpf_skc_to_tcp_sock(common);
 	if (sk)
-		owner_of_socket(&key->owner, sk);
+		owner_of_socket_seldom(&key->owner, sk);
 }
 
 /* The walk at the start, which no reading follows, counts nothing. */

@@ -13,6 +13,7 @@
 
 #include "build-config.h"
 #include "self.h"
+#include "util/memory.h"
 
 #define NANOSECOND_PER_SECOND 1000000000ull
 /* A first look soon after the start, so that a person at a terminal or an operator sees life. */
@@ -122,6 +123,7 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	if (!agent)
 		return -ENOMEM;
 	agent->options = *options;
+	memory_begin_start();
 	err = sd_event_new(&agent->event);
 	if (err >= 0)
 		err = open_exporters(agent);
@@ -336,6 +338,7 @@ int agent_run(struct agent *agent)
 		  agent->options.set->n_shown,
 		  (double)agent->options.interval_ns / 1e9);
 	sd_notifyf(false, "READY=1\nSTATUS=%zu collectors attached", agent->options.set->n);
+	memory_end_start();
 	while (!is_stopping && err >= 0)
 		err = sd_event_run(agent->event, UINT64_MAX);
 	sd_notify(false, "STOPPING=1\nSTATUS=sending what was counted last");

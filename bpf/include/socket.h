@@ -132,16 +132,27 @@ static __always_inline u64 socket_cgroup(const struct sock *sk)
 	return socket_cgroup_read(sk);
 }
 
-static __always_inline void owner_of_socket(struct owner *owner, struct sock *sk)
+static __always_inline void owner_set_socket(struct owner *owner, struct sock *sk, u64 cgroup)
 {
 	u64 *process;
 
-	owner->cgroup = socket_cgroup(sk);
+	owner->cgroup = cgroup;
 	owner->process = 0;
 	if (per_process) {
 		process = bpf_sk_storage_get(&socket_processes, sk, NULL, 0);
 		owner->process = process ? *process : 0;
 	}
+}
+
+static __always_inline void owner_of_socket(struct owner *owner, struct sock *sk)
+{
+	owner_set_socket(owner, sk, socket_cgroup(sk));
+}
+
+/* As owner_of_task_seldom(). */
+static __always_inline void owner_of_socket_seldom(struct owner *owner, struct sock *sk)
+{
+	owner_set_socket(owner, sk, socket_cgroup_read(sk));
 }
 
 /* In the context of the process that the socket is to belong to. */
