@@ -345,9 +345,14 @@ static __always_inline enum tcp_role role_guess(struct sock *sk, struct tcp_sock
 }
 
 /*
- * Gives what was there before its starting point, whatever network namespace it lives in: at the first run,
- * and later to what no process held then (not yet accepted, on its way between processes).
+ * Gives what was there before its starting point, whatever network namespace it lives in: at the first walk,
+ * and later to what no process held then (not yet accepted, on its way between processes), which is so rare
+ * that not each walk looks at the sockets.
  */
+#define WALKS_PER_LOOK 16
+
+u32 walks;
+
 SEC("iter/task_file")
 int socket_seed(struct bpf_iter__task_file *ctx)
 {
@@ -358,7 +363,9 @@ int socket_seed(struct bpf_iter__task_file *ctx)
 	struct tcp_sock *tp;
 	struct sock *sk;
 
-	if (!task || !file)
+	if (!file)
+		walks++;
+	if (!task || !file || walks % WALKS_PER_LOOK)
 		return 0;
 	socket = bpf_sock_from_file(file);
 	sk = socket ? socket->sk : NULL;

@@ -114,6 +114,8 @@ static __always_inline void connection_describe(struct connection_key *key, stru
 		owner_of_socket_seldom(&key->owner, sk);
 }
 
+const volatile bool count_connections = true;
+
 /* The walk at the start, which no reading follows, counts nothing. */
 u32 started;
 

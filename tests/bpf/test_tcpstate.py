@@ -104,6 +104,10 @@ class CountTest(unittest.TestCase):
         self.assertEqual(states(seen.of(self.server)), {'listen': 6, 'syn_received': 6, 'established': 9, 'close_wait': 3})
         self.assertEqual(states(seen.of(self.client)), {'syn_sent': 6, 'established': 9, 'fin_wait_2': 3})
 
+    def test_the_count_can_be_left_out(self):
+        seen = once(['tcpstate'], ['true'], {'tcpstate': {'count_connections': 'no'}})
+        self.assertEqual(seen.select(COUNT), [])
+
     def test_the_count_is_what_ss_shows(self):
         """Other programs open connections, and TIME_WAIT ends, between ss and the collection: hence again."""
         file = os.path.join(self.place, 'ss')
