@@ -4,7 +4,7 @@
 
 A test that says how many cases it ran (cmocka, unittest, or such a closing line of its own) counts as
 that many, any other as one. Whatever a test says, one that meson calls failed counts as failed at least
-once. Exits 1 when anything failed or nothing ran.
+once, and so does a log that is not there: a suite without tests hides something. Exits 1 when anything failed or nothing ran.
 
     tests/summary.py [--also-failed N] LOG.json...
 """
@@ -83,7 +83,8 @@ def main():
     for path in arguments.logs:
         name = "/".join(os.path.splitext(path)[0].split("/meson-logs/"))
         if not os.path.exists(path):
-            print(f"{name}: no tests")
+            print(f"{name}: FAILED: no test ran")
+            total.add(Count(failed=1))
             continue
         part = Count()
         for entry in read_log(path):
