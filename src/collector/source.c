@@ -13,6 +13,7 @@
 
 #define BATCH_ENTRIES	512
 #define BATCH_NONE	UINT32_MAX
+#define TABLE_CHUNK	256
 #define KERNEL_ENOTSUPP 524 /* what the kernel says where a map has no such call */
 
 /* As in bpf/include/table.h. */
@@ -40,26 +41,33 @@ static size_t values_bytes(const struct source *source)
 	return (size_t)((source->value_bytes + 7) / 8 * 8) * (size_t)libbpf_num_possible_cpus();
 }
 
-int source_open(struct source *source)
+/*
+ * Mapped for good: the kernel gives a process every page of a map at once, for half a microsecond each,
+ * which is more than it costs to read what is on it.
+ */
+static int table_open(struct source *source)
 {
-	long page = sysconf(_SC_PAGESIZE);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	/* The kernel rounds each slot up to 8 bytes and the map up to pages. */
+	size_t bytes = (size_t)source->max_entries * ((source->value_bytes + 7) / 8 * 8);
 	void *memory;
 
-	if (source->is_table) {
-		/* The kernel rounds each slot up to 8 bytes and the map up to pages. */
-		size_t bytes = (size_t)source->max_entries * ((source->value_bytes + 7) / 8 * 8);
+	bytes = (bytes + page - 1) / page * page;
+	source->slot_rows = calloc(source->max_entries, sizeof(*source->slot_rows));
+	if (!source->slot_rows)
+		return -ENOMEM;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, source->fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	source->memory = memory;
+	source->memory_bytes = bytes;
+	return 0;
+}
 
-		bytes = (bytes + (size_t)page - 1) / (size_t)page * (size_t)page;
-		source->slot_rows = calloc(source->max_entries, sizeof(*source->slot_rows));
-		if (!source->slot_rows)
-			return -ENOMEM;
-		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, source->fd, 0);
-		if (memory == MAP_FAILED)
-			return -errno;
-		source->memory = memory;
-		source->memory_bytes = bytes;
-		return 0;
-	}
+int source_open(struct source *source)
+{
+	if (source->is_table)
+		return table_open(source);
 	source->memory_bytes = BATCH_ENTRIES * (source->key_bytes + values_bytes(source));
 	source->memory = malloc(source->memory_bytes);
 	return source->memory ? 0 : -ENOMEM;
@@ -76,6 +84,14 @@ void source_close(struct source *source)
 	source->slot_rows = NULL;
 }
 
+static uint64_t load_word(const uint8_t *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, sizeof(word));
+	return word;
+}
+
 static void add_value(const struct source *source, const uint8_t *value, uint64_t *cells)
 {
 	for (uint32_t i = 0; i < source->n_runs; i++) {
@@ -83,8 +99,12 @@ static void add_value(const struct source *source, const uint8_t *value, uint64_
 		const uint8_t *from = value + run->offset_bytes;
 		uint64_t *to = cells + run->first_cell;
 
-		for (uint32_t j = 0; j < run->count; j++, from += run->size_bytes)
-			to[j] += shape_load(from, run->size_bytes);
+		if (run->size_bytes == sizeof(uint64_t))
+			for (uint32_t j = 0; j < run->count; j++)
+				to[j] += load_word(from + j * sizeof(uint64_t));
+		else
+			for (uint32_t j = 0; j < run->count; j++, from += run->size_bytes)
+				to[j] += shape_load(from, run->size_bytes);
 	}
 }
 
@@ -117,43 +137,51 @@ static int add_entry(struct source *source, const void *key, const uint8_t *valu
 	return 0;
 }
 
-/* A slot's row; 0: the slot is in no state to be read. The key is stable once the state is LIVE. */
-static int slot_row(struct source *source, uint32_t index, const uint8_t *slot, uint32_t *ret_row)
+/* The numbers of the live ones of n slots. Without a branch: which ones they are is past any guessing. */
+static uint32_t find_live(const uint8_t *slot, size_t stride, uint32_t n, uint16_t *ret_live)
+{
+	uint32_t n_live = 0;
+
+	for (uint32_t i = 0; i < n; i++, slot += stride) {
+		ret_live[n_live] = (uint16_t)i;
+		n_live += __atomic_load_n((const uint64_t *)slot, __ATOMIC_ACQUIRE) == TABLE_LIVE;
+	}
+	return n_live;
+}
+
+/* The key of a slot is stable once its state is LIVE. */
+static int slot_read(struct source *source, uint32_t index, const uint8_t *slot)
 {
 	uint32_t *row = &source->slot_rows[index];
-	int err;
 
-	if (*row) {
-		rows_touch_index(source->rows, *row);
-	} else {
-		err = rows_touch(source->rows, slot + source->key_offset_bytes, row);
+	if (!*row && index % source->slots_per_cpu) {
+		int err = rows_touch(source->rows, slot + source->key_offset_bytes, row);
+
 		if (err)
 			return err;
 	}
-	*ret_row = *row;
+	source->full += !*row;
+	add_value(source, slot + source->value_offset_bytes, rows_touch_index(source->rows, *row));
 	return 0;
 }
 
 static int table_read(struct source *source)
 {
 	size_t stride = (source->value_bytes + 7) / 8 * 8;
-	const uint8_t *slot = source->memory;
+	uint16_t live[TABLE_CHUNK];
 
 	source->full = 0;
-	for (uint32_t i = 0; i < source->max_entries; i++, slot += stride) {
-		uint64_t state = __atomic_load_n((const uint64_t *)slot, __ATOMIC_ACQUIRE);
-		uint32_t row = ROWS_OVERFLOW;
-		int err = 0;
+	for (uint32_t first = 0; first < source->max_entries; first += TABLE_CHUNK) {
+		uint32_t rest = source->max_entries - first;
+		const uint8_t *slots = source->memory + first * stride;
+		uint32_t n = find_live(slots, stride, rest < TABLE_CHUNK ? rest : TABLE_CHUNK, live);
 
-		if (state != TABLE_LIVE)
-			continue;
-		if (i % source->slots_per_cpu)
-			err = slot_row(source, i, slot, &row);
-		else
-			source->full++;
-		if (err)
-			return err;
-		add_value(source, slot + source->value_offset_bytes, rows_cells(source->rows, row));
+		for (uint32_t i = 0; i < n; i++) {
+			int err = slot_read(source, first + live[i], slots + live[i] * stride);
+
+			if (err)
+				return err;
+		}
 	}
 	return 0;
 }
@@ -245,10 +273,12 @@ static void table_remove(struct source *source, uint32_t row)
 {
 	size_t stride = (source->value_bytes + 7) / 8 * 8;
 
+	if (!row)
+		return;
 	for (uint32_t i = 0; i < source->max_entries; i++) {
 		uint8_t *slot = source->memory + i * stride;
 
-		if (source->slot_rows[i] != row || !row)
+		if (source->slot_rows[i] != row)
 			continue;
 		__atomic_store_n((uint64_t *)slot, TABLE_FILLING, __ATOMIC_SEQ_CST);
 		memset(slot + source->value_offset_bytes, 0, source->value_bytes - source->value_offset_bytes);

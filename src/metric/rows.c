@@ -184,14 +184,17 @@ void rows_begin(struct rows *rows)
 	rows_touch_index(rows, ROWS_OVERFLOW);
 }
 
-void rows_touch_index(struct rows *rows, uint32_t index)
+uint64_t *rows_touch_index(struct rows *rows, uint32_t index)
 {
 	struct row *row = row_at(rows, index);
+	uint64_t *cells = (uint64_t *)((uint8_t *)row + rows->cells_at);
 
 	if (row->generation == rows->generation)
-		return;
+		return cells;
 	row->generation = rows->generation;
-	memset(rows_cells(rows, index), 0, rows->n_cells * sizeof(uint64_t));
+	for (uint32_t i = 0; i < rows->n_cells; i++)
+		cells[i] = 0;
+	return cells;
 }
 
 static uint32_t find(const struct rows *rows, const void *key, uint64_t hash)

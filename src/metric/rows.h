@@ -31,8 +31,8 @@ struct rows *rows_free(struct rows *rows);
 void rows_begin(struct rows *rows);
 /* The row of key, made if it is new, with cells of 0 if this is its first touch in this reading. -ENOMEM. */
 int rows_touch(struct rows *rows, const void *key, uint32_t *ret_index);
-/* The same by index, which must be of a living row. */
-void rows_touch_index(struct rows *rows, uint32_t index);
+/* The same by index, which must be of a living row. Its cells of this reading. */
+uint64_t *rows_touch_index(struct rows *rows, uint32_t index);
 
 uint64_t *rows_cells(struct rows *rows, uint32_t index);    /* of this reading */
 uint64_t *rows_previous(struct rows *rows, uint32_t index); /* of the reading before; 0 at first sight */
