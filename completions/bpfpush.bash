@@ -3,8 +3,8 @@
 
 _bpfpush_options_all="--config= --collector-directory= --log-level= --help --version"
 declare -gA _bpfpush_options=(
-	[run]="--console --interval="
-	[once]="--format= --output= --for="
+	[run]="--console --interval= --rows="
+	[once]="--format= --output= --for= --rows="
 	[check]=""
 	[list]="--for= --json"
 	[dump]="--for="
@@ -37,6 +37,7 @@ _bpfpush_value()
 	--log-level) mapfile -t COMPREPLY < <(compgen -W "error warning info debug" -- "$2") ;;
 	--format) mapfile -t COMPREPLY < <(compgen -W "table json bpftrace-json" -- "$2") ;;
 	--for | --interval) mapfile -t COMPREPLY < <(compgen -W "500ms 1s 10s 1m" -- "$2") ;;
+	--rows) mapfile -t COMPREPLY < <(compgen -W "0 5 10 20" -- "$2") ;;
 	*) return 1 ;;
 	esac
 }

@@ -60,11 +60,13 @@ run)
 	_arguments $all_options \
 		'--console[print to the terminal instead of pushing]' \
 		'--interval=[from one collection to the next]:time:(1s 10s 1m)' \
+		'--rows=[lines of each metric in a table]:number (0\: all):(0 5 10 20)' \
 		'*:collector:_bpfpush_collectors'
 	;;
 once)
 	_arguments $all_options \
 		'--format=[what to print]:format:(table json bpftrace-json)' \
+		'--rows=[lines of each metric in a table]:number (0\: all):(0 5 10 20)' \
 		'--output=[write there instead of to standard output]:file:_files' \
 		'--for=[count for so long]:time:(500ms 1s 10s 1m)' \
 		'*:collector:_bpfpush_collectors'

@@ -25,6 +25,7 @@ static const struct option_row {
 	[OPT_OUTPUT] = { "output", "FILE", "write there instead of to standard output" },
 	[OPT_FOR] = { "for", "TIME", "count for so long, like 10s or 500ms", "a time, like 10s or 500ms" },
 	[OPT_JSON] = { "json", NULL, "one JSON object a collector" },
+	[OPT_ROWS] = { "rows", "N", "lines of each metric in a table, 0 for all", "a whole number" },
 	[OPT_HELP] = { "help", NULL, "print this" },
 	[OPT_VERSION] = { "version", NULL, "print the version" },
 };
@@ -63,6 +64,8 @@ static bool parse_level(const char *text, int *ret_level)
 /* False: the value is none that the option takes. */
 static bool set_option(struct arguments *arguments, enum option_name option, const char *value)
 {
+	uint64_t rows;
+
 	switch (option) {
 	case OPT_CONFIG:
 		arguments->config_path = value;
@@ -84,6 +87,9 @@ static bool set_option(struct arguments *arguments, enum option_name option, con
 		return true;
 	case OPT_FOR:
 		return !parse_duration_ns(value, &arguments->duration_ns) && arguments->duration_ns;
+	case OPT_ROWS:
+		arguments->rows = value;
+		return !parse_u64(value, &rows);
 	case OPT_JSON:
 		return arguments->is_json = true;
 	default:

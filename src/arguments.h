@@ -19,6 +19,7 @@ enum option_name { OPT_CONFIG,
 		   OPT_OUTPUT,
 		   OPT_FOR,
 		   OPT_JSON,
+		   OPT_ROWS,
 		   OPT_HELP,
 		   OPT_VERSION };
 
@@ -31,6 +32,7 @@ struct arguments {
 	const char *collector_directory;
 	const char *format;
 	const char *output_path;
+	const char *rows; /* a number, checked; NULL: not given */
 	uint64_t interval_ns; /* 0: the configuration's */
 	uint64_t duration_ns; /* 0: not given */
 	int log_level;	      /* enum log_level, or -1 */

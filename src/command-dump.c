@@ -73,7 +73,7 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 	};
 	int err, status;
 
-	if (stop->exporter && setup_make_exporter(stop->exporter, NULL, &exporter))
+	if (stop->exporter && setup_make_exporter(stop->exporter, NULL, NULL, &exporter))
 		return EXIT_INTERNAL;
 	options.n_exporters = stop->exporter != NULL;
 	err = agent_new(&options, &agent);

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent.h"
 #include "command.h"
 #include "util/log.h"
 
-#define DURATION_NS 10000000000ull
+#define DURATION_NS	 10000000000ull
+#define ROWS_ON_TERMINAL "10"
 
 /* What --format= may be, and the exporter behind each. */
 static const char *const formats[][2] = {
@@ -29,13 +32,22 @@ static const char *exporter_type(const char *format)
 static bool can_write(const char *path)
 {
 	_cleanup_(closep) int fd = -1;
+	struct stat status;
 
-	if (!path || !strcmp(path, "-"))
+	if (!path || !strcmp(path, "-") || (!stat(path, &status) && S_ISFIFO(status.st_mode)))
 		return true;
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
 	if (fd < 0)
 		fprintf(stderr, "bpfpush once: --output=%s: %s\n", path, strerror(errno));
 	return fd >= 0;
+}
+
+/* A person gets what is largest; a file, or another program, gets all. */
+static const char *table_rows(const struct arguments *arguments)
+{
+	if (arguments->rows)
+		return arguments->rows;
+	return !arguments->output_path && isatty(STDOUT_FILENO) ? ROWS_ON_TERMINAL : NULL;
 }
 
 int command_once(const struct arguments *arguments)
@@ -58,7 +70,7 @@ int command_once(const struct arguments *arguments)
 	code = setup_open(arguments, arguments->n_words ? (const char *const *)arguments->words : NULL, &setup);
 	if (code != EXIT_OK)
 		return code;
-	if (setup_make_exporter(type, arguments->output_path, &exporter))
+	if (setup_make_exporter(type, arguments->output_path, table_rows(arguments), &exporter))
 		return EXIT_INTERNAL;
 	options.config = setup.config;
 	err = agent_new(&options, &agent);

@@ -47,7 +47,7 @@ int command_run(const struct arguments *arguments)
 		log_info("the environment switches exporting off; counting all the same");
 		return run(arguments, &setup, NULL, 0, false);
 	}
-	if (setup_make_exporter(is_console ? "console" : "otlp", NULL, &made))
+	if (setup_make_exporter(is_console ? "console" : "otlp", NULL, arguments->rows, &made))
 		return EXIT_INTERNAL;
 	if (!is_console)
 		log_info("no exporter is configured: pushing OTLP to the standard place, http://localhost:4318");

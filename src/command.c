@@ -99,10 +99,20 @@ enum exit_code setup_exit_code(int err)
 	return EXIT_UNAVAILABLE;
 }
 
-int setup_make_exporter(const char *type, const char *path, struct config_exporter *ret_exporter)
+/* An option that the exporter has not is left out: it makes no sense for that type. */
+static int set_option(const struct config_exporter *exporter, const char *key, const char *value)
+{
+	const struct exporter_ops *ops = exporter->ops;
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+
+	if (!value || !option_find(ops->options, ops->n_options, key))
+		return 0;
+	return option_set(ops->options, ops->n_options, exporter->options, key, value, "command line", 0, &diag);
+}
+
+int setup_make_exporter(const char *type, const char *path, const char *rows, struct config_exporter *ret_exporter)
 {
 	struct config_exporter exporter = { .name = type, .ops = exporter_find(type), .path = "command line" };
-	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	int err;
 
 	if (!exporter.ops)
@@ -111,9 +121,10 @@ int setup_make_exporter(const char *type, const char *path, struct config_export
 	if (!exporter.options)
 		return -ENOMEM;
 	err = options_init(exporter.ops->options, exporter.ops->n_options, exporter.options);
-	if (!err && path)
-		err = option_set(exporter.ops->options, exporter.ops->n_options, exporter.options, "path", path, "command line", 0,
-				 &diag);
+	if (!err)
+		err = set_option(&exporter, "path", path);
+	if (!err)
+		err = set_option(&exporter, "rows", rows);
 	if (err) {
 		setup_free_exporter(&exporter);
 		return err;

@@ -47,5 +47,5 @@ enum exit_code setup_exit_code(int err);
  * An exporter that is not in the configuration: its defaults, and path where it has one. -ENOMEM, -ENOENT: no
  * such type.
  */
-int setup_make_exporter(const char *type, const char *path, struct config_exporter *ret_exporter);
+int setup_make_exporter(const char *type, const char *path, const char *rows, struct config_exporter *ret_exporter);
 void setup_free_exporter(struct config_exporter *exporter);

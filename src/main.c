@@ -14,9 +14,10 @@ static const struct command {
 	int (*run)(const struct arguments *arguments);
 } command_table[] = {
 	{ "run", "[COLLECTOR…]", "count and push until told to stop (the service)",
-	  OPTIONS_ALL | OPTION_SET(OPT_CONSOLE) | OPTION_SET(OPT_INTERVAL), command_run },
+	  OPTIONS_ALL | OPTION_SET(OPT_CONSOLE) | OPTION_SET(OPT_INTERVAL) | OPTION_SET(OPT_ROWS), command_run },
 	{ "once", "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, and print",
-	  OPTIONS_ALL | OPTION_SET(OPT_FORMAT) | OPTION_SET(OPT_OUTPUT) | OPTION_SET(OPT_FOR), command_once },
+	  OPTIONS_ALL | OPTION_SET(OPT_FORMAT) | OPTION_SET(OPT_OUTPUT) | OPTION_SET(OPT_FOR) | OPTION_SET(OPT_ROWS),
+	  command_once },
 	{ "check", "[COLLECTOR…]", "look for mistakes in configuration and collectors; needs no rights", OPTIONS_ALL, command_check },
 	{ "list", "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",
 	  OPTIONS_ALL | OPTION_SET(OPT_JSON) | OPTION_SET(OPT_FOR), command_list },

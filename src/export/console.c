@@ -2,13 +2,14 @@
 /*
  * A table for people: a block a metric, a line a series, those that grew most come first.
  *
- *     bpfpush.syscall.count (call) by bpfpush.syscall.name, systemd.unit.name
+ *     bpfpush.syscall.count (call), 1 of 37, by bpfpush.syscall.name, systemd.unit.name
  *       read    cron.service          1234    12.3/s
  *     bpfpush.syscall.duration (s) by bpfpush.syscall.name
  *       read             12    1.2/s  mean 3.20ms  p50 2.00ms  p90 8.00ms  p99 9.00ms  ▁▃█▂
  *
  * On a terminal each collection takes the place of the last and as many lines of each metric are shown as
- * fit; elsewhere, and for a single batch, everything is written, one collection after the other.
+ * fit; elsewhere, and for a single batch, everything is written, one collection after the other, unless
+ * the number of lines is limited.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,7 +33,13 @@ struct page {
 	struct buf *out;
 	bool is_screen;
 	unsigned int columns, lines;
-	size_t rows; /* of one metric, at most */
+	size_t rows;	/* of one metric, at most */
+	size_t n_left; /* series that were not shown */
+};
+
+struct console_options {
+	struct stream_options stream; /* first, as stream_open() expects */
+	uint64_t limit_rows;
 };
 
 /* Characters, counted by their first bytes. */
@@ -254,15 +261,14 @@ static void append_metric(struct page *page, const struct metric *metric)
 		return;
 	columns_find(&columns, metric);
 	append_heading(&line, metric);
+	shown = n > page->rows ? page->rows : n;
+	if (shown < n)
+		buf_printf(&line, ", %zu of %zu,", shown, n);
 	for (unsigned int i = 0; i < columns.n; i++)
 		buf_printf(&line, "%s%s", i ? ", " : " by ", columns.names[i]);
 	append_line(page, &line);
-	shown = n > page->rows ? page->rows : n;
 	append_rows(page, &columns, sorted, shown, &line);
-	if (shown == n)
-		return;
-	buf_printf(&line, "  \xe2\x80\xa6 %zu more series", n - shown);
-	append_line(page, &line);
+	page->n_left += n - shown;
 }
 
 /* How many lines the page takes with so many rows of each metric. */
@@ -275,7 +281,7 @@ static size_t page_lines(const struct batch *batch, size_t rows)
 		size_t n = metric_count_points(metric);
 
 		if (n)
-			lines += n > rows ? rows + 2 : n + 1;
+			lines += 1 + (n > rows ? rows : n);
 	}
 	return lines;
 }
@@ -302,7 +308,7 @@ static void append_page(struct page *page)
 	struct metric *metric;
 
 	batch_for_each_metric(metric, page->batch) {
-		size_t n = metric_count_points(metric), lines = n > page->rows ? page->rows + 2 : n + 1;
+		size_t n = metric_count_points(metric), lines = 1 + (n > page->rows ? page->rows : n);
 
 		if (!n)
 			continue;
@@ -317,6 +323,26 @@ static void append_page(struct page *page)
 		buf_printf(page->out, "\xe2\x80\xa6 %zu more metrics" SCREEN_LINE_END "\n", n_hidden);
 }
 
+static int console_open(struct exporter *exporter, const void *untyped)
+{
+	const struct console_options *options = untyped;
+	int err = stream_open(exporter, &options->stream);
+
+	if (!err)
+		((struct stream *)exporter->state)->limit_rows = options->limit_rows;
+	return err;
+}
+
+/* The most rows of each metric with which all metrics fit. */
+static size_t rows_that_fit(const struct page *page)
+{
+	size_t rows = 1;
+
+	while (rows < page->rows && rows < page->lines && page_lines(page->batch, rows + 1) < page->lines)
+		rows++;
+	return rows;
+}
+
 static int console_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct stream *stream = exporter->state;
@@ -324,19 +350,20 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 		.batch = batch,
 		.out = &stream->out,
 		.is_screen = stream->is_terminal && !exporter->context->is_once,
-		.rows = SIZE_MAX - 2,
+		.rows = stream->limit_rows ? (size_t)stream->limit_rows : SIZE_MAX - 1,
 	};
 
 	if (!stream_is_ready(exporter, batch))
 		return 0;
 	if (page.is_screen) {
 		stream_window(stream, &page.columns, &page.lines);
-		for (page.rows = 1; page.rows < page.lines && page_lines(batch, page.rows + 1) < page.lines;)
-			page.rows++;
+		page.rows = rows_that_fit(&page);
 		buf_append_text(page.out, stream->n_pushed ? SCREEN_HOME : SCREEN_CLEAR SCREEN_HOME);
 	}
 	append_title(&page);
 	append_page(&page);
+	if (page.n_left && exporter->context->is_once)
+		buf_printf(page.out, "\xe2\x80\xa6 %zu more series; --rows=0 shows all\n", page.n_left);
 	if (page.is_screen)
 		buf_append_text(page.out, SCREEN_REST);
 	else if (!exporter->context->is_once)
@@ -344,13 +371,20 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 	return stream_flush(exporter, batch);
 }
 
+static const struct option console_option_table[] = {
+	OPTION(struct console_options, stream.path, "path", OPTION_TEXT, "-",
+	       "file to append to; \"-\" is standard output"),
+	OPTION(struct console_options, limit_rows, "rows", OPTION_U64, "0",
+	       "lines of each metric at most; 0: as many as fit on a terminal, elsewhere all"),
+};
+
 const struct exporter_ops console_exporter = {
 	.type = "console",
 	.help = "a table for people, refreshed in place on a terminal",
-	.options = stream_option_table,
-	.n_options = STREAM_N_OPTIONS,
-	.options_size = sizeof(struct stream_options),
-	.open = stream_open,
+	.options = console_option_table,
+	.n_options = ARRAY_SIZE(console_option_table),
+	.options_size = sizeof(struct console_options),
+	.open = console_open,
 	.push = console_push,
 	.close = stream_close,
 };

@@ -31,6 +31,7 @@ struct stream {
 	size_t n_written;  /* of out */
 	size_t n_points;   /* in out */
 	unsigned int n_pushed; /* batches */
+	uint64_t limit_rows;   /* of the console: lines of a metric; 0: none */
 	struct buf out;	       /* what the next write takes */
 };
 
