@@ -44,8 +44,8 @@ void setup_done(struct setup *setup);
 enum exit_code setup_exit_code(int err);
 
 /*
- * An exporter that is not in the configuration: its defaults, and path where it has one. -ENOMEM, -ENOENT: no
- * such type.
+ * An exporter that is not in the configuration: its defaults, and path and rows where they are not NULL and
+ * it has such options. -ENOENT: no such type, -ENOMEM.
  */
 int setup_make_exporter(const char *type, const char *path, const char *rows, struct config_exporter *ret_exporter);
 void setup_free_exporter(struct config_exporter *exporter);
