@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -79,12 +80,16 @@ class OwnCgroup:
                 procs.write("0")
 
     def __exit__(self, *_):
-        for path in self.paths:
-            for directory, _, _ in os.walk(path, topdown=False):
-                try:
-                    os.rmdir(directory)
-                except OSError:
-                    pass
+        for _ in range(20):  # what has just been killed takes a moment to leave
+            for path in self.paths:
+                for directory, _, _ in os.walk(path, topdown=False):
+                    try:
+                        os.rmdir(directory)
+                    except OSError:
+                        pass
+            if not any(map(os.path.exists, self.paths)):
+                return
+            time.sleep(0.05)
 
 
 def nspawn_command(root, work, payload, name):
