@@ -328,7 +328,8 @@ static void a_single_constant_keeps_its_whole_name(void **state)
 	char text[32];
 
 	btf_types_init(&t);
-	assert_string_equal(shape_enum_name(t.btf, (uint32_t)add_enum(&t, names, values, 1), 1, text, sizeof(text)), "kind_one");
+	assert_string_equal(shape_enum_name(t.btf, (uint32_t)add_enum(&t, names, values, 1), 1, text, sizeof(text)),
+			    "kind_one");
 	btf_types_done(&t);
 }
 
@@ -340,7 +341,8 @@ static void prefixes_end_at_an_underscore(void **state)
 	char text[32];
 
 	btf_types_init(&t);
-	assert_string_equal(shape_enum_name(t.btf, (uint32_t)add_enum(&t, names, values, 3), 1, text, sizeof(text)), "rename");
+	assert_string_equal(shape_enum_name(t.btf, (uint32_t)add_enum(&t, names, values, 3), 1, text, sizeof(text)),
+			    "rename");
 	btf_types_done(&t);
 }
 

@@ -35,7 +35,6 @@ static void add_variable(struct fixture *f, const char *name, int type)
 static void setup(struct fixture *f)
 {
 	struct btf_types *t = &f->t;
-	int words, set, only, first;
 	const struct {
 		const char *name;
 		size_t offset, size;
@@ -52,7 +51,7 @@ static void setup(struct fixture *f)
 		{ "beyond", sizeof(f->data) - 2, 4 },
 		{ "huge", 0, 16 },
 	};
-	int types[ARRAY_SIZE(places)];
+	int types[ARRAY_SIZE(places)], words, set, only, first;
 
 	memset(f, 0, sizeof(*f));
 	f->data.limit = 5;
