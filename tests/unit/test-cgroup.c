@@ -207,20 +207,16 @@ static void a_tree_deeper_than_the_limit_is_left_out_below_it(void **state)
 {
 	_cleanup_(tree_done) struct tree tree;
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
-	char path[256] = "d";
 	uint64_t deepest, below;
-	char text[32];
+	char path[256], text[32];
 
 	tree_init(&tree);
-	for (int i = 1; i < 64; i++)
-		strcat(path, "/d");
-	deepest = make(&tree, path);
-	strcat(path, "/d");
-	below = make(&tree, path);
+	for (int i = 0; i < 65; i++)
+		memcpy(path + 2 * i, "/d", 3);
+	below = make(&tree, path + 1);
+	path[2 * 64] = '\0';
+	deepest = make(&tree, path + 1);
 	assert_ok(cgroups_new(tree.path, &cgroups));
-	path[strlen(path) - 2] = '\0';
-	memmove(path + 1, path, strlen(path) + 1);
-	path[0] = '/';
 	assert_name(cgroups, deepest, "process.linux.cgroup", path);
 	snprintf(text, sizeof(text), "id:%llu", (unsigned long long)below);
 	assert_name(cgroups, below, "process.linux.cgroup", text);
