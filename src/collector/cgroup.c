@@ -57,28 +57,15 @@ static const char *container_id(const char *part, size_t length)
 	return NULL;
 }
 
-static int hex(char digit)
-{
-	return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
-}
-
-/* systemd escapes what cgroupfs would not take: a leading "_", and "\xNN" (systemd.unit(5)). */
+/*
+ * systemd puts a "_" before what cgroupfs would take for a file of its own. "\xNN" is a part of the unit's name
+ * itself, as systemctl shows it.
+ */
 static void unescape(const char *part, size_t length, char *text, size_t size)
 {
-	size_t n = 0, i = 0;
+	size_t skipped = length > 1 && part[0] == '_';
 
-	if (length > 1 && part[0] == '_')
-		i = 1;
-	for (; i < length && n + 1 < size; i++) {
-		if (length - i >= 4 && part[i] == '\\' && part[i + 1] == 'x' && isxdigit((unsigned char)part[i + 2]) &&
-		    isxdigit((unsigned char)part[i + 3])) {
-			text[n++] = (char)(hex(part[i + 2]) << 4 | hex(part[i + 3]));
-			i += 3;
-		} else {
-			text[n++] = part[i];
-		}
-	}
-	text[n] = '\0';
+	snprintf(text, size, "%.*s", (int)(length - skipped), part + skipped);
 }
 
 const char *cgroup_name(const char *path, char *text, size_t size)

@@ -8,20 +8,22 @@
 #include "collector/label.h"
 #include "collector/tunable.h"
 
+struct data {
+	uint64_t syscalls[8];
+	uint64_t wide;
+	uint32_t limit;
+	int32_t offset;
+	uint16_t pair[2];
+	uint32_t only;
+	uint8_t small;
+	uint8_t flag;
+	char text[6];
+};
+
 struct fixture {
 	struct btf_types t;
 	struct tunables tunables;
-	struct {
-		uint64_t syscalls[8];
-		uint64_t wide;
-		uint32_t limit;
-		int32_t offset;
-		uint16_t pair[2];
-		uint32_t only;
-		uint8_t small;
-		uint8_t flag;
-		char text[6];
-	} data;
+	struct data data;
 };
 
 static void add_variable(struct fixture *f, const char *name, int type)
@@ -31,27 +33,30 @@ static void add_variable(struct fixture *f, const char *name, int type)
 	btf_made(btf__add_var(f->t.btf, name, BTF_VAR_GLOBAL_ALLOCATED, constant));
 }
 
+#define PLACE(member) offsetof(struct data, member), sizeof(((struct data *)0)->member)
+
+static const struct {
+	const char *name;
+	size_t offset, size;
+} places[] = {
+	{ "syscalls", PLACE(syscalls) },
+	{ "wide", PLACE(wide) },
+	{ "limit", PLACE(limit) },
+	{ "offset", PLACE(offset) },
+	{ "pair", PLACE(pair) },
+	{ "only", PLACE(only) },
+	{ "small", PLACE(small) },
+	{ "flag", PLACE(flag) },
+	{ "text", PLACE(text) },
+	{ "beyond", sizeof(struct data) - 2, 4 },
+	{ "huge", 0, 16 },
+};
+
 /* The types, then the variables, then the section with their places: a section's entries must follow it at once. */
 static void setup(struct fixture *f)
 {
+	int words, set, only, first, types[ARRAY_SIZE(places)];
 	struct btf_types *t = &f->t;
-	const struct {
-		const char *name;
-		size_t offset, size;
-	} places[] = {
-		{ "syscalls", offsetof(__typeof__(f->data), syscalls), 64 },
-		{ "wide", offsetof(__typeof__(f->data), wide), 8 },
-		{ "limit", offsetof(__typeof__(f->data), limit), 4 },
-		{ "offset", offsetof(__typeof__(f->data), offset), 4 },
-		{ "pair", offsetof(__typeof__(f->data), pair), 4 },
-		{ "only", offsetof(__typeof__(f->data), only), 4 },
-		{ "small", offsetof(__typeof__(f->data), small), 1 },
-		{ "flag", offsetof(__typeof__(f->data), flag), 1 },
-		{ "text", offsetof(__typeof__(f->data), text), 6 },
-		{ "beyond", sizeof(f->data) - 2, 4 },
-		{ "huge", 0, 16 },
-	};
-	int types[ARRAY_SIZE(places)], words, set, only, first;
 
 	memset(f, 0, sizeof(*f));
 	f->data.limit = 5;

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "btf-build.h"
+#include "collector/label.h"
+
+struct fixture {
+	struct labels *labels;
+	struct label_context context;
+	struct attributes attributes;
+};
+
+static void setup(struct fixture *f)
+{
+	*f = (struct fixture){ .context.process_names_fd = -1 };
+	assert_ok(labels_new(1700000000000000000, &f->labels));
+	f->context.labels = f->labels;
+	attributes_init(&f->attributes);
+}
+
+static void teardown(struct fixture *f)
+{
+	labels_free(f->labels);
+}
+
+static struct field integer(const char *type_name, uint32_t size_bytes)
+{
+	return (struct field){ .name = (char *)"member", .type_name = type_name, .size_bytes = size_bytes };
+}
+
+/* The text or number that value becomes; "": no attribute. */
+static const char *label_of(struct fixture *f, struct field field, uint64_t value)
+{
+	static char text[300];
+
+	attributes_init(&f->attributes);
+	assert_true(label_is_known(&field));
+	assert_ok(label_add(&f->context, &field, "given.name", &value, &f->attributes));
+	if (!f->attributes.n)
+		return "";
+	if (f->attributes.items[0].type == ATTRIBUTE_TEXT)
+		return f->attributes.items[0].text;
+	snprintf(text, sizeof(text), "%lld", (long long)f->attributes.items[0].number);
+	return text;
+}
+
+static void integers_are_numbers_of_their_width_and_sign(void **state)
+{
+	struct field signed_byte = integer("", 1), byte = integer("", 1), wide = integer("my_id", 8);
+	struct fixture f;
+
+	setup(&f);
+	signed_byte.is_signed = true;
+	assert_string_equal(label_of(&f, byte, 0xffff), "255");
+	assert_string_equal(label_of(&f, signed_byte, 0xff), "-1");
+	assert_string_equal(label_of(&f, signed_byte, 0x7f), "127");
+	assert_string_equal(label_of(&f, wide, INT64_MAX), "9223372036854775807");
+	assert_string_equal(label_of(&f, byte, 0), "0");
+	assert_string_equal(f.attributes.items[0].name, "given.name");
+	teardown(&f);
+}
+
+static void errors_have_their_names_and_none_has_no_attribute(void **state)
+{
+	struct field field = integer("lbl_errno", 4);
+	struct fixture f;
+
+	setup(&f);
+	assert_string_equal(label_of(&f, field, 2), "ENOENT");
+	assert_string_equal(label_of(&f, field, 11), "EAGAIN");
+	assert_string_equal(label_of(&f, field, 512), "512");
+	assert_string_equal(label_of(&f, field, 0), "");
+	assert_string_equal(label_default_name(&field), "error.type");
+	teardown(&f);
+}
+
+static void system_calls_have_names_in_both_abis(void **state)
+{
+	struct field field = integer("lbl_syscall", 4);
+	struct fixture f;
+
+	setup(&f);
+	for (uint32_t i = 0; i < 400; i++)
+		if (label_syscall_name(i))
+			assert_int_equal(label_syscall_number(label_syscall_name(i)), i);
+	assert_int_equal(label_syscall_number("opeat"), -1);
+	assert_string_equal(label_of(&f, field, (uint32_t)label_syscall_number("openat")), "openat");
+	assert_string_equal(label_of(&f, field, 100000), "100000");
+	assert_string_equal(label_of(&f, field, 0x80000000u + 100000), "compat_100000");
+	assert_string_equal(label_of(&f, field, 0x7fffffff), "unknown");
+	assert_string_equal(label_of(&f, field, 0xffffffff), "compat_unknown");
+#ifdef __x86_64__
+	assert_string_equal(label_of(&f, field, 0), "read");
+	assert_string_equal(label_of(&f, field, 0x80000000u + 1), "compat_exit");
+#endif
+	teardown(&f);
+}
+
+static void addresses_are_in_network_byte_order(void **state)
+{
+	static const uint8_t v6[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 };
+	struct field ipv4 = integer("lbl_ipv4", 4), ipv6 = integer("lbl_ipv6", 16);
+	struct fixture f;
+
+	setup(&f);
+	assert_string_equal(label_of(&f, ipv4, 0x0100007f), "127.0.0.1");
+	assert_string_equal(label_of(&f, ipv4, 0), "0.0.0.0");
+	ipv6.class = FIELD_BYTES;
+	attributes_init(&f.attributes);
+	assert_ok(label_add(&f.context, &ipv6, "given.name", v6, &f.attributes));
+	assert_string_equal(f.attributes.items[0].text, "2001:db8::1");
+	teardown(&f);
+}
+
+static void interfaces_and_devices_have_the_kernels_names_or_their_numbers(void **state)
+{
+	struct field ifindex = integer("lbl_ifindex", 4), dev = integer("lbl_dev", 4);
+	struct fixture f;
+
+	setup(&f);
+	assert_string_equal(label_of(&f, ifindex, 1), "lo");
+	assert_string_equal(label_of(&f, ifindex, 0x7ffffff0), "2147483632");
+	assert_string_equal(label_of(&f, ifindex, 0), "");
+	assert_string_equal(label_of(&f, dev, 4000u << 20 | 77), "4000:77");
+	assert_string_equal(label_of(&f, dev, 0), "");
+	teardown(&f);
+}
+
+static void a_text_ends_at_its_first_nul_or_with_its_room(void **state)
+{
+	struct field field = { .type_name = "", .class = FIELD_TEXT, .size_bytes = 4 };
+	struct fixture f;
+
+	setup(&f);
+	assert_ok(label_add(&f.context, &field, "given.name", "ab\0d", &f.attributes));
+	assert_ok(label_add(&f.context, &field, "given.name", "abcdefg", &f.attributes));
+	assert_string_equal(f.attributes.items[0].text, "ab");
+	assert_string_equal(f.attributes.items[1].text, "abcd");
+	teardown(&f);
+}
+
+static void constants_are_names_and_none_is_no_attribute(void **state)
+{
+	struct field field = { .type_name = "", .class = FIELD_ENUM, .size_bytes = 4 };
+	struct btf_types t;
+	struct fixture f;
+
+	setup(&f);
+	btf_types_init(&t);
+	field.type_id = (uint32_t)btf_made(btf__add_enum(t.btf, "direction", 4));
+	assert_ok(btf__add_enum_value(t.btf, "DIRECTION_NONE", 0));
+	assert_ok(btf__add_enum_value(t.btf, "DIRECTION_READ", 1));
+	f.context.btf = t.btf;
+	assert_string_equal(label_of(&f, field, 1), "read");
+	assert_string_equal(label_of(&f, field, 0), "");
+	assert_string_equal(label_of(&f, field, 9), "9");
+	btf_types_done(&t);
+	teardown(&f);
+}
+
+static void a_process_is_its_number_and_when_it_began(void **state)
+{
+	struct field field = integer("lbl_process", 8);
+	uint64_t begun = 1048576ull * 1000, id = begun >> 20 << 22 | 4242;
+	struct fixture f;
+
+	setup(&f);
+	assert_string_equal(label_of(&f, field, id), "4242");
+	assert_int_equal(f.attributes.n, 2);
+	assert_string_equal(f.attributes.items[0].name, "process.pid");
+	assert_string_equal(f.attributes.items[1].name, "process.creation.time");
+	assert_string_equal(f.attributes.items[1].text, "2023-11-14T22:13:21.048Z");
+	assert_string_equal(label_of(&f, field, 0), "");
+	assert_string_equal(label_of(&f, field, UINT64_MAX), "4194303");
+	assert_true(label_names_itself(&field));
+	assert_int_equal(label_n_attributes(&field), 3);
+	teardown(&f);
+}
+
+static void only_owners_end(void **state)
+{
+	struct field process = integer("lbl_process", 8), cgroup = integer("lbl_cgroup", 8), plain = integer("", 8);
+	uint64_t nobody = 0, self = (uint64_t)getpid(), none = 0x3fffff;
+	struct fixture f;
+
+	setup(&f);
+	assert_false(label_is_gone(&f.context, &process, &nobody));
+	assert_false(label_is_gone(&f.context, &process, &self));
+	assert_true(label_is_gone(&f.context, &process, &none));
+	assert_false(label_is_gone(&f.context, &cgroup, &nobody));
+	assert_true(label_is_gone(&f.context, &cgroup, &none));
+	assert_false(label_is_gone(&f.context, &plain, &none));
+	teardown(&f);
+}
+
+static void a_cgroup_that_nobody_knows_is_its_id_and_no_cgroup_is_none(void **state)
+{
+	struct field field = integer("lbl_cgroup", 8);
+	struct fixture f;
+
+	setup(&f);
+	assert_string_equal(label_of(&f, field, 1ull << 60), "id:1152921504606846976");
+	assert_string_equal(f.attributes.items[0].name, "process.linux.cgroup");
+	assert_string_equal(label_of(&f, field, 0), "");
+	teardown(&f);
+}
+
+static void types_of_a_wrong_size_or_name_are_not_known(void **state)
+{
+	struct field narrow = integer("lbl_cgroup", 4), strange = integer("lbl_strange", 4), bytes = integer("", 16);
+
+	assert_false(label_is_known(&narrow));
+	assert_false(label_is_known(&strange));
+	bytes.class = FIELD_BYTES;
+	assert_false(label_is_known(&bytes));
+	assert_null(label_default_name(&strange));
+	assert_error(label_add(NULL, &strange, "n", "", NULL), EINVAL);
+	assert_int_equal(label_n_attributes(&strange), 1);
+	assert_false(label_names_itself(&strange));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(integers_are_numbers_of_their_width_and_sign),
+		cmocka_unit_test(errors_have_their_names_and_none_has_no_attribute),
+		cmocka_unit_test(system_calls_have_names_in_both_abis),
+		cmocka_unit_test(addresses_are_in_network_byte_order),
+		cmocka_unit_test(interfaces_and_devices_have_the_kernels_names_or_their_numbers),
+		cmocka_unit_test(a_text_ends_at_its_first_nul_or_with_its_room),
+		cmocka_unit_test(constants_are_names_and_none_is_no_attribute),
+		cmocka_unit_test(a_process_is_its_number_and_when_it_began),
+		cmocka_unit_test(only_owners_end),
+		cmocka_unit_test(a_cgroup_that_nobody_knows_is_its_id_and_no_cgroup_is_none),
+		cmocka_unit_test(types_of_a_wrong_size_or_name_are_not_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

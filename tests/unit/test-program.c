@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs as an opened object has them; nothing is loaded, so no right is needed. */
+#include "test.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+
+#include "alloc.h"
+#include "collector/program.h"
+
+static struct bpf_object *open_object(const char *name)
+{
+	char path[4096];
+	struct bpf_object *object;
+
+	snprintf(path, sizeof(path), "%s/%s.bpf.o", OBJECTS, name);
+	object = bpf_object__open_file(path, NULL);
+	assert_non_null(object);
+	return object;
+}
+
+static const struct program *find(const struct programs *programs, const char *name)
+{
+	const struct program *program = programs_find(programs, name);
+
+	assert_non_null(program);
+	return program;
+}
+
+static void a_name_tells_hook_and_variant(void **state)
+{
+	struct bpf_object *object = open_object("alternatives");
+	struct programs programs;
+	const struct program *program;
+
+	assert_ok(programs_list(object, &programs));
+	assert_int_equal(programs.n, 8);
+	program = find(&programs, "plain");
+	assert_string_equal(program->hook, "plain");
+	assert_string_equal(program->variant, "plain");
+	assert_string_equal(program->section, "tp_btf/sys_enter");
+	program = find(&programs, "exit__tp");
+	assert_string_equal(program->hook, "exit");
+	assert_string_equal(program->variant, "exit__tp");
+	program = find(&programs, "send__fexit__ipv4");
+	assert_string_equal(program->hook, "send");
+	assert_string_equal(program->variant, "send__fexit");
+	assert_string_equal(program->section, "fexit/udp_sendmsg");
+	assert_string_equal(find(&programs, "send__fexit__ipv6")->variant, "send__fexit");
+	assert_null(programs_find(&programs, "send"));
+	programs_done(&programs);
+	bpf_object__close(object);
+}
+
+static void sections_have_an_order(void **state)
+{
+	struct bpf_object *object = open_object("alternatives");
+	struct programs programs;
+
+	assert_ok(programs_list(object, &programs));
+	assert_true(find(&programs, "exit__btf")->rank < find(&programs, "exit__raw")->rank);
+	assert_true(find(&programs, "exit__raw")->rank < find(&programs, "send__fexit__ipv4")->rank);
+	assert_true(find(&programs, "send__fexit__ipv4")->rank < find(&programs, "exit__tp")->rank);
+	assert_true(find(&programs, "exit__tp")->rank < find(&programs, "visit")->rank);
+	programs_done(&programs);
+	bpf_object__close(object);
+}
+
+static void iterators_are_known_by_their_section(void **state)
+{
+	struct bpf_object *object = open_object("alternatives");
+	struct programs programs;
+
+	assert_ok(programs_list(object, &programs));
+	for (uint32_t i = 0; i < programs.n; i++) {
+		const struct program *program = &programs.items[i];
+		bool is_visit = !strcmp(program->name, "visit"), is_walk = !strcmp(program->name, "walk");
+
+		assert_int_equal(program->is_iterator, is_visit || is_walk);
+		assert_int_equal(program_is_over_map(program), is_visit);
+		assert_int_equal(program->state, PROGRAM_WAITING);
+		assert_int_equal(program->fd, -1);
+		assert_false(programs_is_hook_attached(&programs, program->hook));
+	}
+	programs_done(&programs);
+	bpf_object__close(object);
+}
+
+static int list_once(struct bpf_object *object)
+{
+	struct programs programs = { 0 };
+	int err = programs_list(object, &programs);
+
+	programs_done(&programs);
+	return err;
+}
+
+static void a_failed_allocation_is_an_error_and_no_leak(void **state)
+{
+	struct bpf_object *object = open_object("alternatives");
+
+	assert_survives_failing_allocations(list_once(object), );
+	bpf_object__close(object);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_name_tells_hook_and_variant),
+		cmocka_unit_test(sections_have_an_order),
+		cmocka_unit_test(iterators_are_known_by_their_section),
+		cmocka_unit_test(a_failed_allocation_is_an_error_and_no_leak),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
