@@ -129,8 +129,10 @@ static void attach_collectors(struct bench *bench, const struct variant *variant
 	for (size_t i = 0; i < NAMES_MAX && variant->names[i]; i++) {
 		struct buf why = BUF_INIT;
 
-		if (collector_open(bench->directory, variant->names[i], bench->labels, 2000, &diag, &bench->collectors[i]) ||
-		    !bench->collectors[i] || collector_start(bench->collectors[i], &why)) {
+		struct collector **collector = &bench->collectors[i];
+
+		if (collector_open(bench->directory, variant->names[i], bench->labels, 2000, &diag, collector) ||
+		    !*collector || collector_start(*collector, &why)) {
 			fprintf(stderr, "%s%s: %s\n", buf_text(&diag.text), variant->names[i], buf_text(&why));
 			exit(1);
 		}
@@ -165,7 +167,8 @@ static void work(struct bench *bench, enum work kind, unsigned int n)
 		else if (kind == WORK_SWITCH)
 			is_done = write(bench->ping[1], &byte, 1) == 1 && read(bench->pong[0], &byte, 1) == 1;
 		else
-			is_done = send(bench->sockets[0], &byte, 1, 0) == 1 && recv(bench->sockets[1], &byte, 1, 0) == 1;
+			is_done = send(bench->sockets[0], &byte, 1, 0) == 1 &&
+				  recv(bench->sockets[1], &byte, 1, 0) == 1;
 		if (!is_done)
 			die(works[kind].name);
 	}

@@ -93,13 +93,14 @@ static uint32_t table_slots(uint32_t n_keys)
 static void grow_table(struct bench *bench)
 {
 	uint32_t n = bench->source.slots_per_cpu;
-	struct slot *slots = mmap(NULL, (size_t)bench->source.max_entries * sizeof(*slots), PROT_READ | PROT_WRITE, MAP_SHARED,
-				  bench->source.fd, 0);
+	size_t bytes = bench->source.max_entries * sizeof(struct slot);
+	struct slot *slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bench->source.fd, 0);
 
 	must(slots != MAP_FAILED, "mmap");
 	for (uint32_t i = 0; i < bench->n_keys; i++) {
 		struct key key = key_of(i);
-		uint32_t at = (uint32_t)((key.cgroup * 0x9e3779b97f4a7c15ull ^ key.call * 0x9fb21c651e98df25ull) >> 33) & (n - 1);
+		uint64_t hash = key.cgroup * 0x9e3779b97f4a7c15ull ^ key.call * 0x9fb21c651e98df25ull;
+		uint32_t at = (uint32_t)(hash >> 33) & (n - 1);
 
 		while (!at || (slots[at].state && memcmp(&slots[at].key, &key, sizeof(key))))
 			at = (at + 1) & (n - 1);
@@ -111,7 +112,7 @@ static void grow_table(struct bench *bench)
 			slot->count++;
 		}
 	}
-	munmap(slots, (size_t)bench->source.max_entries * sizeof(*slots));
+	munmap(slots, bytes);
 }
 
 static void grow_hash(struct bench *bench)
@@ -151,7 +152,8 @@ static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys)
 	*bench = (struct bench){ .kind = kind, .n_keys = n_keys, .n_cpus = n_cpus };
 	bench->run = (struct source_run){ .size_bytes = 8, .count = 1 };
 	bench->source = (struct source){
-		.type = (int)types[kind], .key_bytes = sizeof(struct key), .value_bytes = kind == KIND_TABLE ? sizeof(struct slot) : 8,
+		.type = (int)types[kind], .key_bytes = sizeof(struct key),
+		.value_bytes = kind == KIND_TABLE ? sizeof(struct slot) : 8,
 		.max_entries = kind == KIND_TABLE ? slots * n_cpus : n_keys * 2, .runs = &bench->run, .n_runs = 1,
 		.is_table = kind == KIND_TABLE, .key_offset_bytes = offsetof(struct slot, key),
 		.value_offset_bytes = offsetof(struct slot, count), .slots_per_cpu = slots };
@@ -162,7 +164,8 @@ static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys)
 	metric_init_series(&bench->metric, n_keys + 1);
 	bench->of = (struct delta_metric){ .metric = &bench->metric, .sum_bits = 64 };
 	must(!rows_new(sizeof(struct key), 1, 1, &bench->source.rows), "rows");
-	bench->delta = (struct delta){ .rows = bench->source.rows, .metrics = &bench->of, .n_metrics = 1, .attributes = attributes_of };
+	bench->delta = (struct delta){ .rows = bench->source.rows, .metrics = &bench->of, .n_metrics = 1,
+				       .attributes = attributes_of };
 	must(!source_open(&bench->source), "source_open");
 }
 
