@@ -20,7 +20,8 @@ struct cgroups {
 	char *root;
 	int names_fd;
 	uint32_t value_bytes, path_offset_bytes;
-	bool is_walked; /* since cgroups_begin() */
+	bool is_walked;	  /* since cgroups_begin() */
+	uint32_t n_begun; /* calls of cgroups_begin() */
 	struct cgroup **slots;
 	size_t n, n_slots;
 };
@@ -130,6 +131,7 @@ int cgroups_new(const char *root, struct cgroups **ret_cgroups)
 	if (!cgroups)
 		return -ENOMEM;
 	cgroups->names_fd = -1;
+	cgroups->n_begun = 1;
 	cgroups->root = root ? strdup(root) : find_root();
 	if (root && !cgroups->root)
 		return -ENOMEM;
@@ -174,6 +176,7 @@ void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t value_bytes
 void cgroups_begin(struct cgroups *cgroups)
 {
 	cgroups->is_walked = false;
+	cgroups->n_begun++;
 	if (cgroups->n > CGROUPS_MAX)
 		forget(cgroups);
 }
@@ -320,19 +323,32 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, const struct cgroup **ret_
 	return 0;
 }
 
-bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id)
+static bool is_directory_gone(const struct cgroups *cgroups, const struct cgroup *cgroup)
 {
 	_cleanup_(freep) char *path = NULL;
-	const struct cgroup *cgroup;
 	struct stat status;
 
-	if (cgroups_get(cgroups, id, &cgroup))
-		return false;
 	if (cgroup->path[0] != '/')
 		return true;
 	if (!cgroups->root || asprintf(&path, "%s%s", cgroups->root, cgroup->path) < 0)
 		return false;
 	if (stat(path, &status))
 		return errno == ENOENT;
-	return status.st_ino != id;
+	return status.st_ino != cgroup->id;
+}
+
+/* Many keys of many maps ask for the same few: looked for once a collection. */
+bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id)
+{
+	const struct cgroup *known;
+	struct cgroup *cgroup;
+
+	if (cgroups_get(cgroups, id, &known))
+		return false;
+	cgroup = find(cgroups, id);
+	if (cgroup->looked != cgroups->n_begun) {
+		cgroup->is_gone = is_directory_gone(cgroups, cgroup);
+		cgroup->looked = cgroups->n_begun;
+	}
+	return cgroup->is_gone;
 }

@@ -18,6 +18,8 @@ struct cgroup {
 	char *path;	       /* "/system.slice/nginx.service"; "/" is the root */
 	const char *attribute; /* "systemd.unit.name", "container.id" or "process.linux.cgroup" */
 	char *value;
+	uint32_t looked; /* kept by cgroup.c: when cgroups_is_gone() last looked for its directory */
+	bool is_gone;	 /* … and found none */
 };
 
 struct cgroups;

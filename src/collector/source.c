@@ -84,15 +84,24 @@ void source_close(struct source *source)
 	source->slot_rows = NULL;
 }
 
-static uint64_t load_word(const uint8_t *from)
+/* Nearly all are: sums are u64, the buckets of histograms u32. */
+static inline uint64_t load_u64(const uint8_t *from)
 {
-	uint64_t word;
+	uint64_t value;
 
-	memcpy(&word, from, sizeof(word));
-	return word;
+	memcpy(&value, from, sizeof(value));
+	return value;
 }
 
-static void add_value(const struct source *source, const uint8_t *value, uint64_t *cells)
+static inline uint32_t load_u32(const uint8_t *from)
+{
+	uint32_t value;
+
+	memcpy(&value, from, sizeof(value));
+	return value;
+}
+
+static inline void add_value(const struct source *source, const uint8_t *value, uint64_t *cells)
 {
 	for (uint32_t i = 0; i < source->n_runs; i++) {
 		const struct source_run *run = &source->runs[i];
@@ -101,10 +110,13 @@ static void add_value(const struct source *source, const uint8_t *value, uint64_
 
 		if (run->size_bytes == sizeof(uint64_t))
 			for (uint32_t j = 0; j < run->count; j++)
-				to[j] += load_word(from + j * sizeof(uint64_t));
+				to[j] += load_u64(from + j * sizeof(uint64_t));
+		else if (run->size_bytes == sizeof(uint32_t))
+			for (uint32_t j = 0; j < run->count; j++)
+				to[j] += load_u32(from + j * sizeof(uint32_t));
 		else
-			for (uint32_t j = 0; j < run->count; j++, from += run->size_bytes)
-				to[j] += shape_load(from, run->size_bytes);
+			for (uint32_t j = 0; j < run->count; j++)
+				to[j] += shape_load(from + j * run->size_bytes, run->size_bytes);
 	}
 }
 

@@ -129,9 +129,10 @@ static void attach_collectors(struct bench *bench, const struct variant *variant
 	for (size_t i = 0; i < NAMES_MAX && variant->names[i]; i++) {
 		struct buf why = BUF_INIT;
 
-		if (collector_open(bench->directory, variant->names[i], bench->labels, 2000, &diag,
-				   &bench->collectors[i]) ||
-		    !bench->collectors[i] || collector_start(bench->collectors[i], &why)) {
+		struct collector **collector = &bench->collectors[i];
+
+		if (collector_open(bench->directory, variant->names[i], bench->labels, 2000, &diag, collector) ||
+		    !*collector || collector_start(*collector, &why)) {
 			fprintf(stderr, "%s%s: %s\n", buf_text(&diag.text), variant->names[i], buf_text(&why));
 			exit(1);
 		}

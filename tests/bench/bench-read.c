@@ -93,9 +93,8 @@ static uint32_t table_slots(uint32_t n_keys)
 static void grow_table(struct bench *bench)
 {
 	uint32_t n = bench->source.slots_per_cpu;
-	struct slot *slots = mmap(NULL, (size_t)bench->source.max_entries * sizeof(*slots),
-				  PROT_READ | PROT_WRITE, MAP_SHARED,
-				  bench->source.fd, 0);
+	size_t bytes = bench->source.max_entries * sizeof(struct slot);
+	struct slot *slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bench->source.fd, 0);
 
 	must(slots != MAP_FAILED, "mmap");
 	for (uint32_t i = 0; i < bench->n_keys; i++) {
@@ -113,7 +112,7 @@ static void grow_table(struct bench *bench)
 			slot->count++;
 		}
 	}
-	munmap(slots, (size_t)bench->source.max_entries * sizeof(*slots));
+	munmap(slots, bytes);
 }
 
 static void grow_hash(struct bench *bench)
