@@ -34,7 +34,8 @@ struct page {
 	bool is_screen;
 	unsigned int columns, lines;
 	size_t rows;	/* of one metric, at most */
-	size_t n_left; /* series that were not shown */
+	size_t n_spare; /* lines that the first metrics may take beyond that */
+	size_t n_left;	/* series that were not shown */
 };
 
 struct console_options {
@@ -251,7 +252,7 @@ static void append_metric(struct page *page, const struct metric *metric)
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
 	_cleanup_(freep) struct series **sorted = NULL;
 	struct columns columns;
-	size_t n, shown;
+	size_t n, shown, extra;
 
 	errno = 0;
 	sorted = columns_sort(metric, by_growth, &n);
@@ -262,6 +263,9 @@ static void append_metric(struct page *page, const struct metric *metric)
 	columns_find(&columns, metric);
 	append_heading(&line, metric);
 	shown = n > page->rows ? page->rows : n;
+	extra = n - shown > page->n_spare ? page->n_spare : n - shown;
+	shown += extra;
+	page->n_spare -= extra;
 	if (shown < n)
 		buf_printf(&line, ", %zu of %zu,", shown, n);
 	for (unsigned int i = 0; i < columns.n; i++)
@@ -333,14 +337,17 @@ static int console_open(struct exporter *exporter, const void *untyped)
 	return err;
 }
 
-/* The most rows of each metric with which all metrics fit. */
-static size_t rows_that_fit(const struct page *page)
+/* The most rows of each metric with which all metrics fit; what is left of the screen goes to the first. */
+static void fit_rows(struct page *page, size_t limit)
 {
-	size_t rows = 1;
+	size_t rows = 1, lines;
 
 	while (rows < page->rows && rows < page->lines && page_lines(page->batch, rows + 1) < page->lines)
 		rows++;
-	return rows;
+	page->rows = rows;
+	lines = page_lines(page->batch, rows);
+	if (!limit && lines + 1 < page->lines)
+		page->n_spare = page->lines - 1 - lines;
 }
 
 static int console_push(struct exporter *exporter, const struct batch *batch)
@@ -357,7 +364,7 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 		return 0;
 	if (page.is_screen) {
 		stream_window(stream, &page.columns, &page.lines);
-		page.rows = rows_that_fit(&page);
+		fit_rows(&page, stream->limit_rows);
 		buf_append_text(page.out, stream->n_pushed ? SCREEN_HOME : SCREEN_CLEAR SCREEN_HOME);
 	}
 	append_title(&page);
