@@ -132,8 +132,9 @@ static int find_names(struct search *search, const struct config *config, const 
 		if (config->collectors[i].is_enabled)
 			err = add_name(search, config->collectors[i].name, config->collectors[i].path,
 				       config->collectors[i].line);
-	if (!err && !chosen->n_items)
-		err = add_directory(search, OWN_DIRECTORY, config);
+	/* All but the last directory, which is what was installed, are the user's own. */
+	for (size_t i = 0; i + 1 < search->n_directories && !chosen->n_items && !err; i++)
+		err = add_directory(search, search->directories[i], config);
 	return err;
 }
 
@@ -153,17 +154,18 @@ static const char *find_pair(const struct search *search, const char *name)
 	return NULL;
 }
 
-static void complain_unknown(const struct search *search, size_t at, struct diag *diag)
+static void complain_unknown(const struct search *search, const char *name, const char *path, unsigned int line,
+			     struct diag *diag)
 {
 	struct search all = { 0 };
 	const char *nearest;
 
 	for (size_t i = 0; i < search->n_directories; i++)
 		(void)add_directory(&all, search->directories[i], NULL);
-	nearest = parse_nearest(search->names[at], (const char *const *)all.names, all.n_names);
-	diag_add(diag, search->from[at] ? search->from[at] : "bpfpush", search->lines[at],
-		 "there is no collector \"%s\" in %s%s%s; %s%s%s", search->names[at], search->directories[0],
-		 search->n_directories > 1 ? ", " : "", search->n_directories > 1 ? search->directories[1] : "",
+	nearest = parse_nearest(name, (const char *const *)all.names, all.n_names);
+	diag_add(diag, path ? path : "bpfpush", line, "there is no collector \"%s\" in %s%s%s; %s%s%s", name,
+		 search->directories[0], search->n_directories > 1 ? ", " : "",
+		 search->n_directories > 1 ? search->directories[1] : "",
 		 nearest ? "did you mean \"" : "a collector is NAME.conf and NAME.bpf.o", nearest ? nearest : "",
 		 nearest ? "\"?" : "");
 	search_done(&all);
@@ -185,11 +187,14 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	struct collector **grown;
 	int err;
 
-	if (!directory) {
-		if (strcmp(search->names[at], INFRASTRUCTURE))
-			complain_unknown(search, at, diag);
+	if (!is_plain_name(search->names[at]))
+		diag_add(diag, search->from[at] ? search->from[at] : "bpfpush", search->lines[at],
+			 "\"%s\" cannot be a collector's name; it has up to 63 characters without blanks and slashes",
+			 search->names[at]);
+	else if (!directory && strcmp(search->names[at], INFRASTRUCTURE))
+		complain_unknown(search, search->names[at], search->from[at], search->lines[at], diag);
+	if (!directory)
 		return 0;
-	}
 	err = collector_open(directory, search->names[at], set->labels, config->agent.series_limit, diag, &collector);
 	if (err || !collector)
 		return err;
@@ -205,6 +210,20 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	set->items = grown;
 	grown[set->n++] = TAKE_PTR(collector);
 	return 0;
+}
+
+/* A section for what does not exist is a slip of the pen, whether or not it would run now. */
+static void check_sections(const struct search *search, const struct config *config, struct diag *diag)
+{
+	for (size_t i = 0; i < config->n_collectors; i++) {
+		const struct config_collector *section = &config->collectors[i];
+		bool is_asked = false;
+
+		for (size_t j = 0; j < search->n_names; j++)
+			is_asked |= !strcmp(search->names[j], section->name);
+		if (!is_asked && !find_pair(search, section->name))
+			complain_unknown(search, section->name, section->path, section->line, diag);
+	}
 }
 
 int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,
@@ -232,6 +251,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 		collector_set_done(&set);
 		return err;
 	}
+	check_sections(&search, config, diag);
 	*ret_set = set;
 	return 0;
 }
@@ -258,7 +278,7 @@ static void report_hooks(struct collector *collector)
 				  program->name, program->section, program->error);
 		else
 			log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields,
-				  "collector %s is partial: %s (%s) cannot be used on this kernel: %s", collector_name(collector),
+				  "collector %s is partial: %s (%s) was refused by the kernel: %s", collector_name(collector),
 				  program->name, program->section, program->error ? program->error : "out of memory");
 	}
 }
@@ -268,6 +288,8 @@ static const char *remedy(int err)
 	switch (err) {
 	case -EPERM:
 	case -EACCES:
+		if (!geteuid())
+			return "";
 		return "; run as root, or with CAP_BPF and CAP_PERFMON";
 	case -ENOMEM:
 		return "; give the service more memory (MemoryMax=), or the tables fewer slots";

@@ -63,7 +63,7 @@ static void list_collector(struct collector *collector, bool is_started)
 		printf("  metric   %-40s %-9s [%s] %s\n", metrics[i]->name, kinds[metrics[i]->kind], metrics[i]->unit,
 		       metrics[i]->description);
 	for (size_t i = 0; collector_param(collector, i, &param); i++)
-		printf("  setting  %s = %s  %s\n", param.name, param.default_text ? param.default_text : "(as built)", param.description);
+		printf("  setting  %s = %s  %s\n", param.name, param.text ? param.text : "(as built)", param.description);
 	putchar('\n');
 }
 
@@ -130,6 +130,8 @@ static void list_json(struct collector *collector, bool is_started)
 		print_member(",", "description", param.description);
 		if (param.default_text)
 			print_member(",", "default", param.default_text);
+		if (param.text)
+			print_member(",", "value", param.text);
 		putchar('}');
 	}
 	printf("]}\n");

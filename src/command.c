@@ -91,11 +91,12 @@ enum exit_code setup_exit_code(int err)
 			  "as those of Debian, Fedora and RHEL are");
 		return EXIT_UNAVAILABLE;
 	}
-	if (err == -EPERM || err == -EACCES)
+	/* To root, EACCES is the verifier's word for a program that it does not like. */
+	if (err == -EPERM || (err == -EACCES && geteuid()))
 		return EXIT_RIGHTS;
 	if (err == -ENOMEM)
 		return EXIT_INTERNAL;
-	log_error("nothing can be counted on this machine: %s", strerror(-err));
+	log_error("no collector runs, so nothing can be counted");
 	return EXIT_UNAVAILABLE;
 }
 

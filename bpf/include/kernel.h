@@ -3,8 +3,9 @@
 
 /*
  * The kernel as the collectors see it: only the members that are read, by name. CO-RE finds their
- * places in the running kernel, so neither order nor what is left out matters here. A collector that
- * needs a further member adds it here; a type that only one collector reads stays in that collector.
+ * places in the running kernel, so neither order nor what is left out matters here. A type that only
+ * one collector reads stays in that collector; so does a further member of one that is here: declare
+ * "struct task_struct___mine" with it, and cast; CO-RE cuts the name at the three underscores.
  */
 
 #include <linux/bpf.h>

@@ -4,7 +4,7 @@
 /*
  * Types with a meaning. The name of a key member's typedef tells the agent how the number becomes an
  * attribute; the name of a value member's typedef tells what the number is. BTF carries the names, so
- * nothing of this is said again in a descriptor (see CONTRIBUTING.md, "Labels").
+ * nothing of this is said again in a descriptor (see CONTRIBUTING.md, "Keys, values, maps").
  *
  * A label of 0 makes no attribute, except where its line says otherwise.
  */

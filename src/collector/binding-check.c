@@ -85,7 +85,8 @@ static void check_key_names(struct binder *binder, const struct binding *binding
 		for (uint32_t j = 0; j < i; j++) {
 			const char *one = binding->key.fields[j].name, *other = binding->key.fields[i].name;
 
-			if (strcmp(binding->label_names[i], binding->label_names[j]))
+			if (!binding->label_names[i] || !binding->label_names[j] ||
+			    strcmp(binding->label_names[i], binding->label_names[j]))
 				continue;
 			complain(binder, line_of_labels(binder, binding, one, other),
 				 "members \"%s\" and \"%s\" of the key of map \"%s\" both become attribute \"%s\"; name one otherwise "
@@ -98,7 +99,7 @@ static bool has_attribute(const struct binding *binding, const struct descriptor
 			  const char *name)
 {
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
-		if (!strcmp(binding->label_names[i], name))
+		if (binding->label_names[i] && !strcmp(binding->label_names[i], name))
 			return true;
 	for (unsigned int i = 0; i < before; i++)
 		if (!strcmp(metric->attributes[i].name, name))
@@ -152,7 +153,7 @@ static int check_params(struct binder *binder)
 				 binding_instead(param->name, names, n, "it", &text));
 			continue;
 		}
-		tunable_note(&collector->tunables, tunable, collector->conf_path, param->line);
+		tunable_note(&collector->tunables, tunable, param->default_text, collector->conf_path, param->line);
 		if (!param->default_text)
 			continue;
 		err = tunable_set(&collector->tunables, tunable, param->default_text, &complaint);

@@ -213,8 +213,23 @@ static const struct field *find_field(struct binder *binder, const struct bindin
 	return NULL;
 }
 
+/* A sum only grows, so it is unsigned, and wide enough not to wrap twice between two readings. */
+static void check_sum(struct binder *binder, const struct descriptor_metric *described, const struct field *field)
+{
+	if (described->is_gauge || field->class == FIELD_HISTOGRAM)
+		return;
+	if (field->is_signed)
+		complain(binder, described->line,
+			 "member \"%s\" is signed, and a sum only grows; make it a u64, or write kind = gauge", field->name);
+	else if (field->size_bytes < 4)
+		complain(binder, described->line,
+			 "member \"%s\" has %u bits, too few for a sum that is read every few seconds; make it a u64 or u32",
+			 field->name, 8 * field->size_bytes);
+}
+
 static void check_kind(struct binder *binder, const struct descriptor_metric *described, const struct field *field)
 {
+	check_sum(binder, described, field);
 	if (described->is_gauge && field->class == FIELD_HISTOGRAM)
 		complain(binder, described->line, "\"%s\" is a histogram, which cannot be a gauge; leave kind = gauge out", field->name);
 	if (!described->is_gauge && !strcmp(field->type_name, "val_tally"))
@@ -317,6 +332,7 @@ static int add_metric(struct binder *binder, struct binding *binding, const stru
 	if (!metric || !slot)
 		return -ENOMEM;
 	metric->first_cell = cell;
+	metric->is_signed = field->is_signed;
 	metric->is_tally = !strcmp(field->type_name, "val_tally");
 	metric->sum_bits = (uint8_t)(8 * (field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes));
 	metric->bucket_bits = (uint8_t)(8 * field->bucket_bytes);

@@ -191,7 +191,7 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 	if (err)
 		diag_add(diag, path, line, "%s = %s: %s", key, value, complaint);
 	else
-		tunable_note(&collector->tunables, tunable, path, line);
+		tunable_note(&collector->tunables, tunable, value, path, line);
 	return 0;
 }
 
@@ -468,11 +468,14 @@ struct programs *collector_programs(struct collector *collector)
 bool collector_param(const struct collector *collector, size_t i, struct collector_param *ret_param)
 {
 	const struct descriptor_param *param;
+	const struct tunable *tunable;
 
 	if (i >= collector->descriptor->n_params)
 		return false;
 	param = &collector->descriptor->params[i];
-	*ret_param = (struct collector_param){ param->name, param->description, param->default_text };
+	tunable = tunable_find(&collector->tunables, param->name);
+	*ret_param = (struct collector_param){ param->name, param->description, param->default_text,
+					       tunable ? tunable->text : NULL };
 	return true;
 }
 

@@ -50,6 +50,7 @@ struct programs *collector_programs(struct collector *collector);
 struct collector_param {
 	const char *name, *description;
 	const char *default_text; /* NULL: what the object holds */
+	const char *text;	  /* as it is set now; likewise */
 };
 /* The i-th parameter that the descriptor declares; false beyond the last. */
 bool collector_param(const struct collector *collector, size_t i, struct collector_param *ret_param);

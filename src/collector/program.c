@@ -136,12 +136,30 @@ static bool is_chosen(const struct programs *programs, const struct program *pro
 	return true;
 }
 
-static void refuse(struct program *program, int err, const char *what)
+/*
+ * What the verifier objected to: the last line of its log before "processed N insns". Empty where it said
+ * nothing.
+ */
+static void verifier_words(const char *text, char *words, size_t size)
+{
+	const char *end = NULL, *start;
+
+	for (const char *at = text; (at = strstr(at, "\nprocessed ")); at++)
+		end = at;
+	words[0] = '\0';
+	if (!end)
+		return;
+	for (start = end; start > text && start[-1] != '\n'; start--)
+		;
+	snprintf(words, size, ": %.*s", (int)(end - start), start);
+}
+
+static void refuse(struct program *program, int err, const char *what, const char *words)
 {
 	program->state = PROGRAM_REFUSED;
 	program->err = err;
 	free(program->error);
-	if (asprintf(&program->error, "%s: %s", what, strerror(-err)) < 0)
+	if (asprintf(&program->error, "%s: %s%s", what, strerror(-err), words) < 0)
 		program->error = NULL;
 }
 
@@ -225,7 +243,7 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 				program->state = PROGRAM_ATTACHED;
 				continue;
 			}
-			refuse(program, err, "attach");
+			refuse(program, err, "attach", "");
 			is_worth |= has_alternative(programs, program);
 		}
 	}
@@ -237,6 +255,7 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 {
 	struct bpf_object *object;
 	struct program *culprit;
+	char words[256];
 	int err;
 
 	/* What an earlier try said is settled; a verifier's log of it would leave no room for the next culprit. */
@@ -252,10 +271,11 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 	err = bpf_object__load(object);
 	if (err) {
 		culprit = find_culprit(programs, buf_text(messages));
+		verifier_words(buf_text(messages), words, sizeof(words));
 		bpf_object__close(object);
 		if (!culprit || culprit->state != PROGRAM_WAITING)
 			return err;
-		refuse(culprit, err, "load");
+		refuse(culprit, err, "load", words);
 		return 1;
 	}
 	err = attach_all(programs, object);

@@ -36,7 +36,7 @@ int tunables_init(const struct btf *btf, const struct btf *final, const void *da
 		    info->offset > size_bytes - info->size)
 			continue;
 		tunables.items[tunables.n++] =
-			(struct tunable){ name, variable->type, info->offset, info->size, NULL, 0 };
+			(struct tunable){ name, variable->type, info->offset, info->size, NULL, 0, NULL };
 	}
 	*ret_tunables = tunables;
 	return 0;
@@ -218,10 +218,12 @@ int tunable_set(struct tunables *tunables, const struct tunable *tunable, const 
 	return -EINVAL;
 }
 
-void tunable_note(struct tunables *tunables, const struct tunable *tunable, const char *path, unsigned int line)
+void tunable_note(struct tunables *tunables, const struct tunable *tunable, const char *text,
+		  const char *path, unsigned int line)
 {
 	struct tunable *own = &tunables->items[tunable - tunables->items];
 
+	own->text = text;
 	own->path = path;
 	own->line = line;
 }

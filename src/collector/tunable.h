@@ -24,6 +24,7 @@ struct tunable {
 	/* Where a text that sets it stands, for complaints; NULL, 0: it is as the object has it. Borrowed. */
 	const char *path;
 	unsigned int line;
+	const char *text; /* that text, or NULL */
 };
 
 struct tunables {
@@ -46,7 +47,8 @@ const struct tunable *tunable_find(const struct tunables *tunables, const char *
 /* -EINVAL: *ret_complaint goes on behind the text with what is wrong with it; valid until the next call. -ENOMEM. */
 int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
 		const char **ret_complaint);
-void tunable_note(struct tunables *tunables, const struct tunable *tunable, const char *path, unsigned int line);
+void tunable_note(struct tunables *tunables, const struct tunable *tunable, const char *text,
+		  const char *path, unsigned int line);
 bool tunable_is_zero(const struct tunables *tunables, const struct tunable *tunable);
 /* Multiplies a number that no text has set. */
 void tunable_scale(struct tunables *tunables, const struct tunable *tunable, uint64_t factor);

@@ -25,7 +25,10 @@ typedef void append_fn(struct buf *out, const struct series *series);
 
 static void append_number(struct buf *out, const struct series *series)
 {
-	buf_printf(out, "%" PRIu64, series->total.sum);
+	if (series->metric->kind == METRIC_GAUGE)
+		buf_printf(out, "%" PRId64, (int64_t)series->total.sum);
+	else
+		buf_printf(out, "%" PRIu64, series->total.sum);
 }
 
 static void append_stats(struct buf *out, const struct series *series)

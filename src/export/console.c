@@ -156,6 +156,8 @@ static void append_numbers(const struct page *page, struct buf *line, const stru
 
 	if (is_histogram)
 		decimal_quotient(&number, series->total.count, 1);
+	else if (metric->kind == METRIC_GAUGE)
+		decimal_signed_quotient(&number, (int64_t)series->total.sum, metric->divisor);
 	else if (!strcmp(unit, "s") || !strcmp(unit, "By"))
 		decimal_human(&number, (double)series->total.sum / (double)metric->divisor, unit, false);
 	else

@@ -23,6 +23,13 @@ void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor)
 	}
 }
 
+void decimal_signed_quotient(struct buf *out, int64_t raw, uint64_t divisor)
+{
+	if (raw < 0)
+		buf_append_byte(out, '-');
+	decimal_quotient(out, raw < 0 ? 0 - (uint64_t)raw : (uint64_t)raw, divisor);
+}
+
 void decimal_double(struct buf *out, double value)
 {
 	char text[40];

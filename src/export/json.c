@@ -70,7 +70,11 @@ static void append_bounds(struct buf *out, const struct metric *metric)
 static void append_numbers(struct buf *out, const struct metric *metric, const struct numbers *numbers,
 			   const struct buf *bounds)
 {
-	if (metric->kind != METRIC_HISTOGRAM) {
+	if (metric->kind == METRIC_GAUGE) {
+		decimal_signed_quotient(out, (int64_t)numbers->sum, metric->divisor);
+		return;
+	}
+	if (metric->kind == METRIC_SUM) {
 		decimal_quotient(out, numbers->sum, metric->divisor);
 		return;
 	}

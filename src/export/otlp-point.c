@@ -109,6 +109,7 @@ static size_t pack_number(const struct otlp_point *point, const struct series *s
 			  ProtobufCMessageUnknownField *attributes, uint8_t *out)
 {
 	Otlp__NumberDataPoint message = OTLP__NUMBER_DATA_POINT__INIT;
+	bool is_gauge = series->metric->kind == METRIC_GAUGE;
 	uint64_t raw = point->numbers->sum;
 
 	message.base.n_unknown_fields = series->n_attributes != 0;
@@ -116,12 +117,13 @@ static size_t pack_number(const struct otlp_point *point, const struct series *s
 	if (series->metric->kind != METRIC_GAUGE)
 		message.start_time_unix_nano = point->start_ns;
 	message.time_unix_nano = point->time_ns;
-	if (series->metric->divisor == 1 && raw <= INT64_MAX) {
+	if (series->metric->divisor == 1 && (raw <= INT64_MAX || is_gauge)) {
 		message.value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_INT;
 		message.as_int = (int64_t)raw;
 	} else {
 		message.value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE;
-		message.as_double = in_unit(series->metric, raw);
+		message.as_double = is_gauge ? (double)(int64_t)raw / (double)series->metric->divisor :
+					       in_unit(series->metric, raw);
 	}
 	return protobuf_c_message_pack(&message.base, out);
 }

@@ -13,6 +13,17 @@ uint64_t delta_grown(uint64_t now, uint64_t before, unsigned int bits)
 	return grown <= mask / 2 ? grown : now & mask;
 }
 
+/*
+ * What a gauge of so many bits holds: cells are sums over CPUs modulo 2^64, of which each may have wrapped
+ * (begun on one, ended on another), so only the low bits count.
+ */
+static uint64_t level(uint64_t cell, unsigned int bits, bool is_signed)
+{
+	unsigned int unused = 64 - bits;
+
+	return is_signed ? (uint64_t)((int64_t)(cell << unused) >> unused) : cell << unused >> unused;
+}
+
 /* The series of a row for one metric, found once and then remembered with the row. */
 static int row_series(struct delta *delta, uint32_t index, uint32_t m, uint64_t previous_ns,
 		      struct series **ret_series)
@@ -53,7 +64,7 @@ static int add_number(struct delta *delta, uint32_t index, uint32_t m, uint64_t 
 	err = row_series(delta, index, m, previous_ns, &series);
 	if (err)
 		return err;
-	series_add(series, is_level ? now : grown);
+	series_add(series, is_level ? level(now, of->sum_bits, of->is_signed) : grown);
 	return 0;
 }
 

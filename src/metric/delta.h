@@ -21,6 +21,7 @@ struct delta_metric {
 	uint32_t first_cell; /* sum, gauge: the number; histogram: the sum, the buckets behind it */
 	uint8_t sum_bits;    /* width in the kernel: 8, 16, 32, 64 */
 	uint8_t bucket_bits;
+	bool is_signed; /* a gauge that may be below 0 */
 	bool is_tally; /* a gauge whose value is the growth since the last reading */
 };
 

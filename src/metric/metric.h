@@ -56,7 +56,7 @@ struct metric {
 };
 
 struct numbers {
-	uint64_t sum;	  /* sum and gauge: the number; histogram: of all values */
+	uint64_t sum;	  /* sum: the number; gauge: an int64_t in two's complement; histogram: of all values */
 	uint64_t count;	  /* histogram: of values, always equal to the sum of bucket[] */
 	uint64_t *bucket; /* histogram: layout.n_buckets of them, else NULL */
 };
