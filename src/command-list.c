@@ -84,10 +84,26 @@ static void print_member(const char *before, const char *name, const char *text)
 	print_string(text);
 }
 
+static void list_settings_json(const struct collector *collector)
+{
+	struct collector_param param;
+
+	printf("],\"settings\":[");
+	for (size_t i = 0; collector_param(collector, i, &param); i++) {
+		print_member(i ? ",{" : "{", "name", param.name);
+		print_member(",", "description", param.description);
+		if (param.default_text)
+			print_member(",", "default", param.default_text);
+		if (param.text)
+			print_member(",", "value", param.text);
+		putchar('}');
+	}
+	putchar(']');
+}
+
 static void list_json(struct collector *collector, bool is_started)
 {
 	const struct programs *programs = collector_programs(collector);
-	struct collector_param param;
 	struct collector_map map;
 	struct metric **metrics;
 	size_t n;
@@ -124,17 +140,8 @@ static void list_json(struct collector *collector, bool is_started)
 		print_member(",", "description", metrics[i]->description);
 		putchar('}');
 	}
-	printf("],\"settings\":[");
-	for (size_t i = 0; collector_param(collector, i, &param); i++) {
-		print_member(i ? ",{" : "{", "name", param.name);
-		print_member(",", "description", param.description);
-		if (param.default_text)
-			print_member(",", "default", param.default_text);
-		if (param.text)
-			print_member(",", "value", param.text);
-		putchar('}');
-	}
-	printf("]}\n");
+	list_settings_json(collector);
+	printf("}\n");
 }
 
 /* Attaches everything for a moment. False, with a word about it, where that is not allowed or possible. */

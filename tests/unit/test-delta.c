@@ -195,6 +195,35 @@ static void gauges_show_levels_and_tallies(void **state)
 	teardown(&f);
 }
 
+static void a_level_has_the_width_and_the_sign_of_its_member(void **state)
+{
+	static const struct {
+		uint64_t cell;
+		uint8_t bits;
+		bool is_signed;
+		int64_t want;
+	} cases[] = {
+		{ 0x100000003, 32, false, 3 }, /* begun on one CPU, ended on another */
+		{ 0xfffffffd, 32, true, -3 },
+		{ 0x1fffffffd, 32, true, -3 },
+		{ UINT64_MAX, 64, true, -1 },
+		{ 0xff, 8, false, 255 },
+		{ 7, 64, false, 7 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fixture f;
+
+		setup(&f, METRIC_GAUGE, cases[i].bits);
+		f.of.is_signed = cases[i].is_signed;
+		begin(&f);
+		*touch(&f, 1) += cases[i].cell;
+		end(&f, 1);
+		assert_int_equal((int64_t)f.metric.series[0]->total.sum, cases[i].want);
+		teardown(&f);
+	}
+}
+
 static void histograms_grow_bucket_by_bucket_over_a_wrap(void **state)
 {
 	struct fixture f;
@@ -251,6 +280,7 @@ int main(void)
 		cmocka_unit_test(what_never_grew_has_no_series),
 		cmocka_unit_test(the_overflow_row_is_told_apart),
 		cmocka_unit_test(gauges_show_levels_and_tallies),
+		cmocka_unit_test(a_level_has_the_width_and_the_sign_of_its_member),
 		cmocka_unit_test(histograms_grow_bucket_by_bucket_over_a_wrap),
 		cmocka_unit_test(many_keys_come_and_go_and_indices_stay),
 	};
