@@ -153,7 +153,6 @@ static int check_params(struct binder *binder)
 				 binding_instead(param->name, names, n, "it", &text));
 			continue;
 		}
-		tunable_note(&collector->tunables, tunable, param->default_text, collector->conf_path, param->line);
 		if (!param->default_text)
 			continue;
 		err = tunable_set(&collector->tunables, tunable, param->default_text, &complaint);
@@ -161,6 +160,8 @@ static int check_params(struct binder *binder)
 			return err;
 		if (err)
 			complain(binder, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name, complaint);
+		else
+			tunable_note(&collector->tunables, tunable, param->default_text, collector->conf_path, param->line);
 	}
 	return 0;
 }

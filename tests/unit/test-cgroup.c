@@ -155,6 +155,8 @@ static void what_is_gone_keeps_its_name(void **state)
 	assert_ok(rmdir(tree_path(&tree, "a.slice/short.service")));
 	assert_false(cgroups_is_gone(cgroups, id)); /* looked for once a collection */
 	cgroups_begin(cgroups);
+	assert_true(cgroups_is_gone(cgroups, id));
+	cgroups_begin(cgroups);
 	assert_name(cgroups, id, "systemd.unit.name", "short.service");
 	assert_true(cgroups_is_gone(cgroups, id));
 }
