@@ -285,6 +285,7 @@ static void last_line(struct buf *why, char *line, size_t size)
 
 int collector_set_start(struct collector_set *set)
 {
+	_cleanup_(kernel_types_freep) struct kernel_types *types = collectors_read_types(set->items, set->n);
 	int first = 0;
 	size_t kept = 0;
 
