@@ -94,9 +94,13 @@ class Agent:
         """By id: the same map may be held twice."""
         found = {}
         for fd in os.listdir(self.proc("fd")):
-            if os.readlink(self.proc(f"fd/{fd}")) == f"anon_inode:bpf-{kind}":
+            try:
+                if os.readlink(self.proc(f"fd/{fd}")) != f"anon_inode:bpf-{kind}":
+                    continue
                 info = dict(re.findall(r"^(\w+):\t(\S+)", read(self.proc(f"fdinfo/{fd}")), re.M))
-                found[info[f"{kind}_id"]] = info
+            except FileNotFoundError:  # a socket of the moment
+                continue
+            found[info[f"{kind}_id"]] = info
         return found.values()
 
     def map_bytes(self):
