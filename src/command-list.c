@@ -176,7 +176,7 @@ int command_list(const struct arguments *arguments)
 	if (code != EXIT_OK)
 		return code;
 	is_started = start(arguments, &setup, &agent);
-	if (!is_started && !setup.set.n) {
+	if (!is_started && !setup.set.n_shown) {
 		/* None could be started, which has been said; what their files say can be shown all the same. */
 		setup_done(&setup);
 		code = setup_open(arguments, names, &setup);

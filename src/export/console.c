@@ -18,9 +18,10 @@
 #include "export/bounds.h"
 #include "export/columns.h"
 #include "export/decimal.h"
+#include "export/layout.h"
 #include "export/stream.h"
+#include "export/text.h"
 
-#define CELL_WIDTH_MAX	 48
 #define NUMBER_WIDTH	 12
 #define SECONDS(ns)	 ((double)(ns) / 1e9)
 #define SCREEN_CLEAR	 "\033[2J"
@@ -43,44 +44,10 @@ struct console_options {
 	uint64_t limit_rows;
 };
 
-/* Characters, counted by their first bytes. */
-static unsigned int text_width(const char *text)
-{
-	unsigned int n = 0;
-
-	for (; *text; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
-}
-
-/* As many characters of text as width holds, the last one an ellipsis where some had to go. */
-static void append_cut(struct buf *out, const char *text, unsigned int width)
-{
-	unsigned int n = 0, kept = text_width(text) > width ? width - 1 : width;
-	const char *end = text;
-
-	if (!width)
-		return;
-	for (; *end; end++) {
-		n += ((unsigned char)*end & 0xc0) != 0x80;
-		if (n > kept)
-			break;
-	}
-	buf_append(out, text, (size_t)(end - text));
-	if (*end)
-		buf_append_text(out, "\xe2\x80\xa6");
-}
-
-static void append_blanks(struct buf *out, unsigned int n)
-{
-	while (n--)
-		buf_append_byte(out, ' ');
-}
-
 static void append_line(struct page *page, struct buf *line)
 {
 	if (page->is_screen) {
-		append_cut(page->out, buf_text(line), page->columns);
+		text_append_cut(page->out, buf_text(line), page->columns);
 		buf_append_text(page->out, SCREEN_LINE_END);
 	} else {
 		buf_append(page->out, line->data, line->size);
@@ -95,7 +62,7 @@ static void append_right(struct buf *line, struct buf *number, unsigned int widt
 {
 	unsigned int taken = text_width(buf_text(number));
 
-	append_blanks(line, taken < width ? width - taken : 1);
+	text_append_blanks(line, taken < width ? width - taken : 1);
 	buf_append_text(line, buf_text(number));
 	buf_reset(number);
 }
@@ -186,59 +153,19 @@ static int by_growth(const struct series *left, const struct series *right)
 	return a > b ? -1 : a < b;
 }
 
-static void cell_text(struct buf *out, const struct attribute *cell)
+static void append_rows(struct page *page, struct layout *layout, struct series *const *series, size_t n,
+			struct buf *line)
 {
-	buf_reset(out);
-	if (cell)
-		columns_append_cell(out, cell);
-	else
-		buf_append_byte(out, '-');
-}
+	unsigned int numbers = 2 * NUMBER_WIDTH, limit = page->columns > numbers ? page->columns - numbers : 1;
+	int err = layout_fit(layout, series, n, page->is_screen ? limit : 0);
 
-static void find_widths(const struct columns *columns, struct series *const *series, size_t n,
-			unsigned int ret_widths[ATTRIBUTES_MAX])
-{
-	const struct attribute *cells[ATTRIBUTES_MAX];
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
-
-	memset(ret_widths, 0, ATTRIBUTES_MAX * sizeof(*ret_widths));
-	for (size_t row = 0; row < n; row++) {
-		columns_match(columns, series[row], cells);
-		for (unsigned int i = 0; i < columns->n; i++) {
-			unsigned int width;
-
-			cell_text(&text, cells[i]);
-			width = text_width(buf_text(&text));
-			width = width > CELL_WIDTH_MAX ? CELL_WIDTH_MAX : width;
-			ret_widths[i] = width > ret_widths[i] ? width : ret_widths[i];
-		}
-	}
-}
-
-static void append_rows(struct page *page, const struct columns *columns, struct series *const *series,
-			size_t n, struct buf *line)
-{
-	const struct attribute *cells[ATTRIBUTES_MAX];
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
-	unsigned int widths[ATTRIBUTES_MAX];
-
-	find_widths(columns, series, n, widths);
-	for (size_t row = 0; row < n; row++) {
-		columns_match(columns, series[row], cells);
-		for (unsigned int i = 0; i < columns->n; i++) {
-			unsigned int width;
-
-			cell_text(&text, cells[i]);
-			width = text_width(buf_text(&text));
-			append_blanks(line, 2);
-			append_cut(line, buf_text(&text), widths[i]);
-			append_blanks(line, width < widths[i] ? widths[i] - width : 0);
-		}
+	for (size_t row = 0; row < n && !err; row++) {
+		err = layout_append_cells(layout, series[row], line);
 		append_numbers(page, line, series[row]);
 		append_line(page, line);
 	}
-	if (buf_error(&text))
-		page->out->error = buf_error(&text);
+	if (err)
+		page->out->error = err;
 }
 
 /* "{call}" is UCUM's way to write a plain word. */
@@ -253,7 +180,7 @@ static void append_metric(struct page *page, const struct metric *metric)
 {
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
 	_cleanup_(freep) struct series **sorted = NULL;
-	struct columns columns;
+	struct layout layout;
 	size_t n, shown, extra;
 
 	errno = 0;
@@ -262,7 +189,7 @@ static void append_metric(struct page *page, const struct metric *metric)
 		page->out->error = -ENOMEM;
 	if (!n)
 		return;
-	columns_find(&columns, metric);
+	layout_find(&layout, metric);
 	append_heading(&line, metric);
 	shown = n > page->rows ? page->rows : n;
 	extra = n - shown > page->n_spare ? page->n_spare : n - shown;
@@ -270,10 +197,9 @@ static void append_metric(struct page *page, const struct metric *metric)
 	page->n_spare -= extra;
 	if (shown < n)
 		buf_printf(&line, ", %zu of %zu,", shown, n);
-	for (unsigned int i = 0; i < columns.n; i++)
-		buf_printf(&line, "%s%s", i ? ", " : " by ", columns.names[i]);
+	layout_append_names(&layout, &line);
 	append_line(page, &line);
-	append_rows(page, &columns, sorted, shown, &line);
+	append_rows(page, &layout, sorted, shown, &line);
 	page->n_left += n - shown;
 }
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <string.h>
+
+#include "export/layout.h"
+#include "metric/series.h"
+#include "util/cleanup.h"
+
+#define CONTAINER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+struct table {
+	struct metric metric;
+	struct layout layout;
+};
+
+static void table_add(struct table *table, const char *owner, const char *text, const char *error)
+{
+	struct attributes attributes;
+	struct series *series;
+
+	attributes_init(&attributes);
+	if (owner)
+		assert_ok(attributes_add_text(&attributes, owner, text, strlen(text)));
+	if (error)
+		assert_ok(attributes_add_text(&attributes, "error.type", error, strlen(error)));
+	assert_ok(series_get(&table->metric, &attributes, 1, &series));
+	series_add(series, 1);
+}
+
+static void table_init(struct table *table)
+{
+	*table = (struct table){ .metric = { .name = "example", .unit = "1", .kind = METRIC_SUM, .divisor = 1 } };
+	metric_init_series(&table->metric, 100);
+	series_begin(&table->metric);
+}
+
+static int as_they_are(const struct series *left, const struct series *right)
+{
+	return 0;
+}
+
+/* The names, then a line a series. */
+static void assert_table(struct table *table, unsigned int limit, const char *expected)
+{
+	_cleanup_(buf_done) struct buf out = BUF_INIT;
+	_cleanup_(freep) struct series **series = NULL;
+	size_t n;
+
+	series_end(&table->metric);
+	series = columns_sort(&table->metric, as_they_are, &n);
+	layout_find(&table->layout, &table->metric);
+	layout_append_names(&table->layout, &out);
+	assert_ok(layout_fit(&table->layout, series, n, limit));
+	for (size_t i = 0; i < n; i++) {
+		buf_append_byte(&out, '\n');
+		assert_ok(layout_append_cells(&table->layout, series[i], &out));
+	}
+	assert_string_equal(buf_text(&out), expected);
+	metric_done_series(&table->metric);
+}
+
+static void owners_share_a_column(void **state)
+{
+	struct table table;
+
+	table_init(&table);
+	table_add(&table, "systemd.unit.name", "cron.service", "ENOENT");
+	table_add(&table, "process.linux.cgroup", "/", NULL);
+	table_add(&table, "container.id", CONTAINER, NULL);
+	table_add(&table, NULL, NULL, "EIO");
+	assert_table(&table, 0,
+		     " by error.type, owner\n"
+		     "  ENOENT  cron.service\n"
+		     "  -       /           \n"
+		     "  -       0123456789ab\n"
+		     "  EIO     -           ");
+}
+
+static void owners_of_one_kind_keep_their_name(void **state)
+{
+	struct table table;
+
+	table_init(&table);
+	table_add(&table, "systemd.unit.name", "cron.service", NULL);
+	table_add(&table, NULL, NULL, NULL);
+	assert_table(&table, 0, " by systemd.unit.name\n  cron.service\n  -           ");
+}
+
+static void the_widest_column_gives_way(void **state)
+{
+	struct table table;
+
+	table_init(&table);
+	table_add(&table, "systemd.unit.name", "systemd-networkd-wait-online.service", "EAGAIN");
+	assert_table(&table, 30, " by error.type, systemd.unit.name\n  EAGAIN  systemd-networkd-wa\xe2\x80\xa6");
+	table_init(&table);
+	table_add(&table, "systemd.unit.name", "systemd-networkd-wait-online.service", "EAGAIN");
+	assert_table(&table, 5, " by error.type, systemd.unit.name\n  EAGAIN  systemd\xe2\x80\xa6");
+}
+
+static void a_cell_has_48_characters_at_most(void **state)
+{
+	struct table table;
+
+	table_init(&table);
+	table_add(&table, "process.linux.cgroup", "/" CONTAINER, NULL);
+	assert_table(&table, 0,
+		     " by process.linux.cgroup\n  /0123456789abcdef0123456789abcdef0123456789abcd\xe2\x80\xa6");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(owners_share_a_column),
+		cmocka_unit_test(owners_of_one_kind_keep_their_name),
+		cmocka_unit_test(the_widest_column_gives_way),
+		cmocka_unit_test(a_cell_has_48_characters_at_most),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
