@@ -161,7 +161,8 @@ static int check_params(struct binder *binder)
 		if (err)
 			complain(binder, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name, complaint);
 		else
-			tunable_note(&collector->tunables, tunable, param->default_text, collector->conf_path, param->line);
+			tunable_note(&collector->tunables, tunable, param->default_text, collector->conf_path,
+				     param->line);
 	}
 	return 0;
 }
