@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "collector/binding.h"
+#include "collector/btf-check.h"
 #include "metric/series.h"
 #include "util/parse.h"
 
@@ -82,10 +83,25 @@ static void complain_of_object(const char *path, int err, struct diag *diag)
 			 libbpf_strerror(err, text, sizeof(text)) ? "damaged" : text);
 }
 
+/* What cannot be read as far as its BTF is libbpf's to complain of. */
+static bool is_damaged(const char *path)
+{
+	struct btf *btf = btf__parse_elf(path, NULL);
+	bool is_whole = !btf || btf_is_whole(btf);
+
+	btf__free(btf);
+	return !is_whole;
+}
+
 static int open_object(struct collector *collector, struct diag *diag)
 {
 	int err;
 
+	if (is_damaged(collector->object_path)) {
+		diag_add(diag, collector->object_path, 0, "is damaged: its type information (BTF) refers to what is not there; "
+							  "compile or install it again");
+		return 0;
+	}
 	collector->object = bpf_object__open_file(collector->object_path, NULL);
 	if (!collector->object) {
 		if (errno == ENOMEM)

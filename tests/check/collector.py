@@ -67,6 +67,24 @@ def broken_btf(to, sound):
     write(to, data)
 
 
+def lost_reference(to, sound):
+    """The type of the first member of the first structure is one that is not there."""
+    data = bytearray(read(sound))
+    btf = data.find(b"\x9f\xeb\x01\x00\x18\x00\x00\x00")
+    header_length, type_offset, type_length = (int.from_bytes(data[btf + at:btf + at + 4], "little") for at in (4, 8, 12))
+    at, end = btf + header_length + type_offset, btf + header_length + type_offset + type_length
+    sizes = {1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8), 14: (4, 0), 15: (0, 12), 17: (4, 0)}
+    while at < end:
+        info = int.from_bytes(data[at + 4:at + 8], "little")
+        kind, length = info >> 24 & 31, info & 0xffff
+        if kind == 4:
+            data[at + 16:at + 20] = b"\xff\xff\xff\x00"
+            break
+        fixed, each = sizes.get(kind, (0, 0))
+        at += 12 + fixed + each * length
+    write(to, data)
+
+
 def is_directory(to, sound):
     os.mkdir(to)
 
@@ -82,6 +100,7 @@ objects = {
     "object-truncated": truncated,
     "object-without-btf": without_btf,
     "object-broken-btf": broken_btf,
+    "object-lost-reference": lost_reference,
     "object-directory": is_directory,
     "object-missing": absent,
 }

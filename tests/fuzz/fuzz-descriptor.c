@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/descriptor.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void demand(int is_true)
+{
+	if (!is_true)
+		abort();
+}
+
+static void check_metric(const struct descriptor_metric *metric, bool is_sound)
+{
+	demand(metric->line && metric->map && metric->member && metric->n_attributes <= DESCRIPTOR_ATTRIBUTES_MAX);
+	for (unsigned int i = 0; i < metric->n_attributes; i++)
+		demand(*metric->attributes[i].name && *metric->attributes[i].value && metric->attributes[i].line);
+	if (!is_sound)
+		return;
+	demand(*metric->map && descriptor_is_metric_name(metric->name) && *metric->unit && metric->description);
+	for (unsigned int i = 0; i < metric->n_attributes; i++)
+		demand(descriptor_is_metric_name(metric->attributes[i].name));
+}
+
+/* What collector_open() counts on, whatever the text was. */
+static void check(const struct descriptor *d, bool is_sound)
+{
+	demand(d->description != NULL);
+	demand(!is_sound || d->n_metrics);
+	for (size_t i = 0; i < d->n_params; i++)
+		demand(d->params[i].line && d->params[i].name && d->params[i].description);
+	for (size_t i = 0; i < d->n_metrics; i++)
+		check_metric(&d->metrics[i], is_sound);
+	for (size_t i = 0; i < d->n_labels; i++)
+		demand(d->labels[i].line && d->labels[i].map && d->labels[i].member &&
+		       (!is_sound || d->labels[i].name));
+	for (size_t i = 0; i < d->n_programs; i++)
+		demand(d->programs[i].line && d->programs[i].name);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(fclosep) FILE *f = size ? fmemopen((void *)data, size, "r") : NULL;
+	_cleanup_(descriptor_freep) struct descriptor *descriptor = NULL;
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+
+	if (!f)
+		return 0;
+	demand(descriptor_parse(f, "fuzz", &diag, &descriptor) == 0);
+	demand(!diag.n_errors == !diag.text.size);
+	check(descriptor, !diag.n_errors);
+	return 0;
+}
