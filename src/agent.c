@@ -36,6 +36,7 @@ struct agent {
 	size_t n_series;
 	bool is_read_failing;
 	bool *was_failing; /* of each exporter */
+	bool *is_full_known; /* of each collector: that a table is full has been said */
 	uint64_t n_misses; /* events that programs missed, as of the last warning */
 };
 
@@ -99,7 +100,8 @@ static int list_metrics(struct agent *agent)
 		n += more;
 	}
 	agent->metrics = calloc(n + n_own + 1, sizeof(*agent->metrics));
-	if (!agent->metrics)
+	agent->is_full_known = calloc(agent->options.set->n + 1, sizeof(*agent->is_full_known));
+	if (!agent->metrics || !agent->is_full_known)
 		return -ENOMEM;
 	for (size_t i = 0; i < agent->options.set->n_shown; i++) {
 		size_t more;
@@ -147,6 +149,7 @@ struct agent *agent_free(struct agent *agent)
 		exporter_free(agent->exporters[i]);
 	free(agent->exporters);
 	free(agent->was_failing);
+	free(agent->is_full_known);
 	free(agent->metrics);
 	sd_event_source_unref(agent->timer);
 	sd_event_unref(agent->event);
@@ -160,6 +163,26 @@ static void report_reading(const struct agent *agent, const char *collector, int
 	if (err && !agent->is_read_failing)
 		log_error("collector %s: reading its maps failed: %s; what was not read comes with a later collection",
 			  collector, strerror(-err));
+}
+
+/* Said once for each collector; how full tables are is exported. */
+static void report_full(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->options.set->n; i++) {
+		const struct collector *collector = agent->options.set->items[i];
+		const char *table = agent->is_full_known[i] ? NULL : collector_full_table(collector);
+		const struct log_field fields[] = { { "BPFPUSH_COLLECTOR", collector_name(collector) },
+						    { "BPFPUSH_MAP", table },
+						    { NULL, NULL } };
+
+		if (!table)
+			continue;
+		agent->is_full_known[i] = true;
+		log_event(LOG_LEVEL_WARNING, LOG_ID_MAP_FULL, fields,
+			  "collector %s: table %s has no room for more keys, which are counted together under otel.metric.overflow; "
+			  "set %s_slots in [collector %s] to a larger power of two",
+			  collector_name(collector), table, table, collector_name(collector));
+	}
 }
 
 /* Programs that the kernel skips miss events: said once, counted always. */
@@ -198,6 +221,7 @@ static const struct batch *collect(struct agent *agent)
 	}
 	agent->is_read_failing = is_failing;
 	report_misses(agent);
+	report_full(agent);
 	agent->collection_ns = clock_ns(CLOCK_MONOTONIC) - begin_ns;
 	if (agent->self)
 		self_collect(agent->self, agent->collection_ns);

@@ -560,3 +560,11 @@ uint64_t collector_map_kernel_bytes(const struct collector *collector, size_t i)
 			return kernel_bytes(bpf_map__fd(map));
 	return 0;
 }
+
+const char *collector_full_table(const struct collector *collector)
+{
+	for (size_t i = 0; i < collector->n_bindings; i++)
+		if (collector->bindings[i].source.full)
+			return collector->bindings[i].map;
+	return NULL;
+}

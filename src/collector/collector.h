@@ -70,6 +70,8 @@ struct collector_map {
 };
 /* The i-th map of the object; false beyond the last. */
 bool collector_map(const struct collector *collector, size_t i, struct collector_map *ret_map);
+/* A table that had no place for a key at the last reading, so that numbers went to the overflow series; NULL: none. */
+const char *collector_full_table(const struct collector *collector);
 /* Its memory as the kernel accounts it ("memlock" of fdinfo); 0 before the start. A read of /proc. */
 uint64_t collector_map_kernel_bytes(const struct collector *collector, size_t i);
 
