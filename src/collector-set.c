@@ -346,7 +346,8 @@ static void compact(struct collector_set *set, const bool *is_running)
 
 int collector_set_start(struct collector_set *set)
 {
-	_cleanup_(kernel_types_freep) struct kernel_types *types = collectors_read_types(set->items, set->n);
+	_cleanup_(kernel_types_freep) _unused_ struct kernel_types *types =
+		collectors_read_types(set->items, set->n);
 	bool is_running[NAMES_MAX] = { false };
 	int first = 0, err;
 
