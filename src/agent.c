@@ -283,22 +283,22 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	return 0;
 }
 
-/* SIGTERM and SIGINT set *stop, through the loop. */
-static int catch_signals(struct agent *agent, bool *stop)
+static int catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, sd_event_signal_handler_t on_hup,
+			 void *user)
 {
+	const sd_event_signal_handler_t handlers[] = { on_term, on_stop, on_hup };
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	sigset_t set;
-	int err;
+	int err = 0;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	err = sd_event_add_signal(agent->event, NULL, SIGTERM, on_stop, stop);
-	if (err >= 0)
-		err = sd_event_add_signal(agent->event, NULL, SIGINT, on_stop, stop);
+	for (size_t i = 0; i < ARRAY_SIZE(signals) && err >= 0; i++)
+		err = sd_event_add_signal(agent->event, NULL, signals[i], handlers[i], user);
 	return err < 0 ? err : 0;
 }
 
@@ -343,8 +343,6 @@ static int start_service(struct agent *agent)
 	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000, on_timer,
 				agent);
 	if (err >= 0)
-		err = sd_event_add_signal(agent->event, NULL, SIGHUP, on_hangup, agent);
-	if (err >= 0)
 		err = sd_event_set_watchdog(agent->event, true);
 	return err < 0 ? err : 0;
 }
@@ -352,7 +350,8 @@ static int start_service(struct agent *agent)
 int agent_run(struct agent *agent)
 {
 	bool is_stopping = false;
-	int err = catch_signals(agent, &is_stopping);
+	/* A terminal that has gone has nobody to show anything to. */
+	int err = catch_signals(agent, on_stop, isatty(STDERR_FILENO) ? on_stop : on_hangup, &is_stopping);
 
 	if (!err)
 		err = start_service(agent);
@@ -374,10 +373,10 @@ int agent_run(struct agent *agent)
 }
 
 struct command {
+	bool stop; /* the first member: what on_stop() sets */
+	bool has_ended;
 	pid_t pid;
 	int status; /* as waitpid() tells */
-	bool has_ended;
-	bool stop;
 };
 
 static int on_child(sd_event_source *source, const siginfo_t *info, void *user)
@@ -410,10 +409,21 @@ static int spawn(struct agent *agent, char *const *arguments, struct command *co
 	return err < 0 ? err : 0;
 }
 
+/* A terminal gives SIGINT and SIGHUP to the command too; SIGTERM is for us alone, so the command is told. */
+static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
+{
+	struct command *command = user;
+
+	command->stop = true;
+	if (command->pid > 0 && !command->has_ended)
+		kill(command->pid, SIGTERM);
+	return 0;
+}
+
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments, int *ret_status)
 {
 	struct command command = { 0 };
-	int err = catch_signals(agent, &command.stop);
+	int err = catch_signals(agent, on_terminate, on_stop, &command);
 
 	if (!err && arguments)
 		err = spawn(agent, arguments, &command);

@@ -346,23 +346,25 @@ static void compact(struct collector_set *set, const bool *is_running)
 
 int collector_set_start(struct collector_set *set)
 {
+	/* The collectors look into it while they start. */
 	_cleanup_(kernel_types_freep) _unused_ struct kernel_types *types =
 		collectors_read_types(set->items, set->n);
 	bool is_running[NAMES_MAX] = { false };
 	int first = 0, err;
 
 	/* What names cgroups goes first: one that lives only while the others are being attached has a name then. */
-	for (int others = 0; others < 2; others++)
+	for (int others = 0; others < 2; others++) {
 		for (size_t i = 0; i < set->n; i++) {
 			if ((strcmp(collector_name(set->items[i]), INFRASTRUCTURE) == 0) == (others == 1))
 				continue;
 			err = start_one(set->items[i]);
 			is_running[i] = !err;
-			/* Behind that hook: from here on each new cgroup is written down. */
-			if (!err && !others)
-				err = labels_prime(set->labels);
 			first = first ? first : err;
 		}
+		/* Behind that hook, if it is there: from here on each new cgroup is written down. */
+		err = others ? 0 : labels_prime(set->labels);
+		first = first ? first : err;
+	}
 	compact(set, is_running);
 	if (set->n_shown)
 		return 0;
