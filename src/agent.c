@@ -34,6 +34,7 @@ struct agent {
 	uint64_t next_ns;	/* CLOCK_BOOTTIME, of the next collection */
 	uint64_t collection_ns; /* how long the last one took */
 	size_t n_series;
+	unsigned int n_collections;
 	bool is_read_failing;
 	bool *was_failing; /* of each exporter */
 	bool *is_full_known; /* of each collector: that a table is full has been said */
@@ -262,6 +263,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *user)
 	struct agent *agent = user;
 	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
 
+	/* The second time, what is done once has been done: names looked up, a connection made. */
+	if (agent->n_collections++ == 1)
+		memory_end_start();
 	collect_and_push(agent);
 	/* From start to start; after a sleep or a stall the missed ones are not made up for. */
 	agent->next_ns += agent->options.interval_ns;

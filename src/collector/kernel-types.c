@@ -27,7 +27,21 @@ struct kernel_types {
 	size_t n_objects;
 	int fd;
 	char path[64];
+	struct btf *all; /* what btf__load_vmlinux_btf() gives while these types live */
 };
+
+static struct btf *all_types;
+
+/*
+ * In place of libbpf's own, for libbpf too: it loads the kernel's types once an object, 1 300 reads and
+ * 5 MiB each time, though all it asks is the numbers of a few hooks, and has no way to be given them. An
+ * empty extension of what has been read already is all of it, and is freed alone. Where the linker keeps
+ * libbpf from seeing this one (-Bsymbolic), a start takes longer.
+ */
+struct btf *btf__load_vmlinux_btf(void)
+{
+	return all_types ? btf__new_empty_split(all_types) : btf__parse("/sys/kernel/btf/vmlinux", NULL);
+}
 
 /* The work of kernel_types_read(). */
 struct extract {
@@ -74,6 +88,9 @@ struct kernel_types *kernel_types_free(struct kernel_types *types)
 	free(types->objects);
 	if (types->fd >= 0)
 		close(types->fd);
+	if (types->all == all_types)
+		all_types = NULL;
+	btf__free(types->all);
 	free(types);
 	return NULL;
 }
@@ -306,7 +323,7 @@ static int write_file(struct kernel_types *types, const struct btf *btf)
 
 int kernel_types_read(struct kernel_types *types)
 {
-	struct btf *kernel = btf__load_vmlinux_btf();
+	struct btf *kernel = types->all = btf__load_vmlinux_btf();
 	struct extract extract = { .from = kernel, .to = btf__new_empty(), .n = kernel ? btf__type_cnt(kernel) : 0 };
 	int err = kernel ? 0 : -errno;
 
@@ -322,10 +339,11 @@ int kernel_types_read(struct kernel_types *types)
 		err = write_file(types, extract.to);
 	if (err)
 		*types->path = '\0';
+	else if (!all_types)
+		all_types = kernel;
 	free(extract.ids);
 	free(extract.queue);
 	btf__free(extract.to);
-	btf__free(kernel);
 	return err;
 }
 

@@ -24,7 +24,10 @@ struct kernel_types *kernel_types_free(struct kernel_types *types);
 
 /* Notes what the object at path relocates against. -errno: it has no such information. */
 int kernel_types_want(struct kernel_types *types, const char *path);
-/* After the last kernel_types_want(). -errno: the kernel's types cannot be read; nothing is left of them. */
+/*
+ * After the last kernel_types_want(). While the types live, libbpf is given them too where it would read all
+ * of the kernel's again. -errno: the kernel's types cannot be read; nothing is left of them.
+ */
 int kernel_types_read(struct kernel_types *types);
 /* What to open the object at path with: valid until the types are freed. NULL: the long way. */
 const char *kernel_types_path(const struct kernel_types *types, const char *path);
