@@ -18,6 +18,10 @@
 #define NANOSECOND_PER_SECOND 1000000000ull
 /* A first look soon after the start, so that a person at a terminal or an operator sees life. */
 #define FIRST_COLLECTION_NS   NANOSECOND_PER_SECOND
+/* How long the end waits for a receiver that did not answer before either. */
+#define HOPELESS_NS NANOSECOND_PER_SECOND
+/* How long a command of once has to end after it was told to. */
+#define COMMAND_END_NS (2 * NANOSECOND_PER_SECOND)
 /* What still runs when a command has been waited for: the last switch away from it. */
 #define SETTLE_US	      20000
 
@@ -37,6 +41,7 @@ struct agent {
 	unsigned int n_collections;
 	bool is_read_failing;
 	bool *was_failing; /* of each exporter */
+	bool is_overflow_known;
 	bool *is_full_known; /* of each collector: that a table is full has been said */
 	uint64_t n_misses; /* events that programs missed, as of the last warning */
 };
@@ -74,8 +79,10 @@ static int open_exporters(struct agent *agent)
 		int err = exporter_open(exporter->name, exporter->ops, exporter->options, &agent->context,
 					&agent->exporters[agent->n_exporters]);
 
-		if (err)
+		if (err == -ENOMEM)
 			return err;
+		if (err) /* it has said why */
+			return -ECANCELED;
 		agent->n_exporters++;
 	}
 	return 0;
@@ -166,6 +173,22 @@ static void report_reading(const struct agent *agent, const char *collector, int
 			  collector, strerror(-err));
 }
 
+/* Said once for all; the overflow series itself is exported. */
+static void report_overflow(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->batch.n_metrics && !agent->is_overflow_known; i++) {
+		const struct metric *metric = agent->batch.metrics[i];
+
+		if (metric->n_series < metric->limit)
+			continue;
+		agent->is_overflow_known = true;
+		log_event(LOG_LEVEL_WARNING, LOG_ID_MAP_FULL, NULL,
+			  "metric %s has more series than the limit of %zu; the rest is counted together under "
+			  "otel.metric.overflow; series_limit in [agent] sets it",
+			  metric->name, metric->limit);
+	}
+}
+
 /* Said once for each collector; how full tables are is exported. */
 static void report_full(struct agent *agent)
 {
@@ -223,6 +246,7 @@ static const struct batch *collect(struct agent *agent)
 	agent->is_read_failing = is_failing;
 	report_misses(agent);
 	report_full(agent);
+	report_overflow(agent);
 	agent->collection_ns = clock_ns(CLOCK_MONOTONIC) - begin_ns;
 	if (agent->self)
 		self_collect(agent->self, agent->collection_ns);
@@ -300,7 +324,10 @@ static int catch_signals(struct agent *agent, sd_event_signal_handler_t on_term,
 		sigaddset(&set, signals[i]);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	/* What prints for a person ends when nobody reads on, as any filter does; a service has to go on. */
+	signal(SIGPIPE, agent->options.is_filter ? SIG_DFL : SIG_IGN);
+	/* A file at its limit is an error that is counted, not the end. */
+	signal(SIGXFSZ, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_SIZE(signals) && err >= 0; i++)
 		err = sd_event_add_signal(agent->event, NULL, signals[i], handlers[i], user);
 	return err < 0 ? err : 0;
@@ -320,21 +347,44 @@ static bool is_idle(const struct agent *agent)
 	return true;
 }
 
-/* Turns the loop until everything is sent or time is up. */
-static void flush(struct agent *agent)
+/* Those that have something to send fail, all of them: there is nothing to wait long for. */
+static bool is_hopeless(const struct agent *agent)
 {
-	sd_event_source *deadline = NULL;
-	bool is_late = false;
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		if (!exporter_is_idle(agent->exporters[i]) && !agent->exporters[i]->stats.is_failing)
+			return false;
+	return true;
+}
 
-	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME,
-				       agent->options.config->agent.shutdown_timeout_ns / 1000, 0,
-				       on_deadline, &is_late) < 0)
-		return;
-	while (!is_late && !is_idle(agent) && sd_event_run(agent->event, UINT64_MAX) >= 0)
-		;
-	if (is_late)
-		log_warning("not all could be sent before the end");
+static uint64_t points_left(const struct agent *agent)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		n += agent->exporters[i]->stats.points_inflight;
+	return n;
+}
+
+/* Turns the loop until everything is sent, time is up, or *stop is set once more. */
+static void flush(struct agent *agent, bool *stop)
+{
+	uint64_t timeout_ns = agent->options.config->agent.shutdown_timeout_ns;
+	sd_event_source *deadline = NULL, *short_deadline = NULL;
+	bool is_late = false, is_short = false;
+
+	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME, timeout_ns / 1000, 0, on_deadline,
+				       &is_late) >= 0 &&
+	    sd_event_add_time_relative(agent->event, &short_deadline, CLOCK_BOOTTIME, HOPELESS_NS / 1000, 0,
+				       on_deadline, &is_short) >= 0) {
+		*stop = false;
+		while (!is_late && !*stop && !is_idle(agent) && !(is_short && is_hopeless(agent)) &&
+		       sd_event_run(agent->event, UINT64_MAX) >= 0)
+			;
+	}
+	if (!is_idle(agent))
+		log_warning("%" PRIu64 " points could not be sent before the end", points_left(agent));
 	sd_event_source_unref(deadline);
+	sd_event_source_unref(short_deadline);
 }
 
 static int start_service(struct agent *agent)
@@ -371,7 +421,7 @@ int agent_run(struct agent *agent)
 	sd_notify(false, "STOPPING=1\nSTATUS=sending what was counted last");
 	sd_event_source_set_enabled(agent->timer, SD_EVENT_OFF);
 	collect_and_push(agent);
-	flush(agent);
+	flush(agent, &is_stopping);
 	log_event(LOG_LEVEL_INFO, LOG_ID_STOPPED, NULL, "stopped");
 	return err < 0 ? err : 0;
 }
@@ -424,6 +474,33 @@ static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *
 	return 0;
 }
 
+/* Counting is over before the command is: it is told, woken if it was stopped, and at last killed. */
+static void end_command(struct agent *agent, struct command *command)
+{
+	sd_event_source *deadline = NULL;
+	bool is_late = false;
+
+	kill(command->pid, SIGTERM);
+	kill(command->pid, SIGCONT);
+	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME, COMMAND_END_NS / 1000, 0, on_deadline,
+				       &is_late) >= 0)
+		while (!command->has_ended && !is_late && sd_event_run(agent->event, UINT64_MAX) >= 0)
+			;
+	if (!command->has_ended)
+		kill(command->pid, SIGKILL);
+	sd_event_source_unref(deadline);
+	/* It ended because we said so. */
+	command->status = 0;
+}
+
+static bool is_output_lost(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		if (agent->exporters[i]->stats.points_dropped_error)
+			return true;
+	return false;
+}
+
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments, int *ret_status)
 {
 	struct command command = { 0 };
@@ -440,10 +517,10 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 		return err;
 	if (command.has_ended)
 		usleep(SETTLE_US);
-	else if (command.pid)
-		kill(command.pid, SIGTERM);
 	collect_and_push(agent);
-	flush(agent);
+	flush(agent, &command.stop);
+	if (command.pid && !command.has_ended)
+		end_command(agent, &command);
 	*ret_status = command.status;
-	return 0;
+	return is_output_lost(agent) ? -EIO : 0;
 }

@@ -20,10 +20,14 @@ struct agent_options {
 	const struct config_exporter *exporters;
 	size_t n_exporters;
 	bool is_once;
-	bool has_self; /* its own metrics too */
+	bool has_self;	/* its own metrics too */
+	bool is_filter; /* prints for a person or a script, and ends when nobody reads on */
 };
 
-/* -EPERM, -EOPNOTSUPP and others of collector_set_start(); what went wrong is logged. */
+/*
+ * -EPERM, -EOPNOTSUPP and others of collector_set_start(); -ECANCELED: an exporter could not be opened. What went
+ * wrong is logged.
+ */
 int agent_new(const struct agent_options *options, struct agent **ret_agent);
 struct agent *agent_free(struct agent *agent);
 
@@ -31,7 +35,8 @@ struct agent *agent_free(struct agent *agent);
 int agent_run(struct agent *agent);
 /*
  * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL: none), then
- * collects and pushes once. *ret_status is the command's exit status, 128 + signal where one ended it.
+ * collects and pushes once; a command that is still there is ended then. -EIO: what was counted could not be
+ * written. *ret_status is the command's exit status, 128 + signal where one ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);
 /* The last collection; valid until the next. */

@@ -78,7 +78,8 @@ static bool set_option(struct arguments *arguments, enum option_name option, con
 	case OPT_CONSOLE:
 		return arguments->is_console = true;
 	case OPT_INTERVAL:
-		return !parse_duration_ns(value, &arguments->interval_ns) && arguments->interval_ns >= 100000000;
+		return !parse_duration_ns(value, &arguments->interval_ns) && arguments->interval_ns >= 100000000 &&
+		       arguments->interval_ns <= 86400000000000;
 	case OPT_FORMAT:
 		arguments->format = value;
 		return true;

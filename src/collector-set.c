@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "build-config.h"
 #include "util/log.h"
@@ -212,6 +213,18 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	return 0;
 }
 
+static void check_directories(const struct config *config, struct diag *diag)
+{
+	const struct option_list *own = &config->agent.collector_directories;
+	struct stat status;
+
+	for (size_t i = 0; i < own->n_items; i++)
+		if (stat(own->items[i], &status))
+			diag_add(diag, "bpfpush", 0, "collector directory %s: %s", own->items[i], strerror(errno));
+		else if (!S_ISDIR(status.st_mode))
+			diag_add(diag, "bpfpush", 0, "collector directory %s is no directory", own->items[i]);
+}
+
 /* A section for what does not exist is a slip of the pen, whether or not it would run now. */
 static void check_sections(const struct search *search, const struct config *config, struct diag *diag)
 {
@@ -252,6 +265,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 		return err;
 	}
 	check_sections(&search, config, diag);
+	check_directories(config, diag);
 	*ret_set = set;
 	return 0;
 }

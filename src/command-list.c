@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,14 +145,27 @@ static void list_json(struct collector *collector, bool is_started)
 	printf("}\n");
 }
 
+/* CAP_BPF in the effective set (capabilities(7), proc(5)). */
+static bool may_attach(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/status", "re");
+	unsigned long long effective = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %llx", &effective) == 1)
+			break;
+	return effective >> CAP_BPF & 1;
+}
+
 /* Attaches everything for a moment. False, with a word about it, where that is not allowed or possible. */
 static bool start(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent)
 {
 	struct agent_options options = { .config = setup->config, .set = &setup->set, .is_once = true };
 	int err, status;
 
-	if (geteuid() != 0) {
-		fprintf(stderr, "bpfpush list: not root, so nothing was attached and only what the files say is shown\n");
+	if (!may_attach()) {
+		fprintf(stderr, "bpfpush list: without CAP_BPF nothing was attached, and only what the files say is shown\n");
 		return false;
 	}
 	err = agent_new(&options, ret_agent);

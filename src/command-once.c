@@ -56,7 +56,9 @@ int command_once(const struct arguments *arguments)
 	_cleanup_(setup_free_exporter) struct config_exporter exporter = { 0 };
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
-	struct agent_options options = { .set = &setup.set, .exporters = &exporter, .n_exporters = 1, .is_once = true };
+	struct agent_options options = {
+		.set = &setup.set, .exporters = &exporter, .n_exporters = 1, .is_once = true, .is_filter = true
+	};
 	uint64_t duration_ns = arguments->duration_ns;
 	enum exit_code code;
 	int err, status = 0;
@@ -79,6 +81,8 @@ int command_once(const struct arguments *arguments)
 	if (!duration_ns && !arguments->command)
 		duration_ns = DURATION_NS;
 	err = agent_once(agent, duration_ns, arguments->command, &status);
+	if (err == -EIO)
+		return EXIT_OUTPUT;
 	if (err) {
 		log_error("cannot go on: %s", strerror(-err));
 		return EXIT_INTERNAL;

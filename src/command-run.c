@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -20,13 +21,17 @@ static int run(const struct arguments *arguments, const struct setup *setup, con
 							setup->config->agent.interval_ns,
 		.exporters = exporters,
 		.n_exporters = n_exporters,
+		.is_filter = is_console,
 		.has_self = setup->config->agent.self_metrics && !is_console,
 	};
 	int err = agent_new(&options, &agent);
 
 	if (err)
 		return setup_exit_code(err);
-	return agent_run(agent) ? EXIT_INTERNAL : EXIT_OK;
+	err = agent_run(agent);
+	if (err)
+		log_error("cannot go on: %s", strerror(-err));
+	return err ? EXIT_INTERNAL : EXIT_OK;
 }
 
 int command_run(const struct arguments *arguments)

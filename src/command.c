@@ -61,6 +61,9 @@ enum exit_code setup_open(const struct arguments *arguments, const char *const *
 			log_lines(LOG_LEVEL_WARNING, NULL, buf_text(&setup.config->warnings.text));
 		err = collector_set_open(setup.config, names, agent_boot_ns(), &diag, &setup.set);
 	}
+	if (!err && !diag.n_errors && !setup.set.n_shown)
+		diag_add(&diag, "bpfpush", 0, "no collector is enabled, so nothing would be counted; enable one in [agent] "
+					      "collectors or a [collector NAME] section");
 	if (diag.n_errors) {
 		report_mistakes(&diag);
 		setup_done(&setup);
@@ -86,6 +89,8 @@ enum exit_code setup_exit_code(int err)
 {
 	if (!err)
 		return EXIT_OK;
+	if (err == -ECANCELED)
+		return EXIT_OUTPUT;
 	if (access("/sys/kernel/btf/vmlinux", F_OK)) {
 		log_error("this kernel has no type information (/sys/kernel/btf/vmlinux): use one built with CONFIG_DEBUG_INFO_BTF, "
 			  "as those of Debian, Fedora and RHEL are");
@@ -94,8 +99,11 @@ enum exit_code setup_exit_code(int err)
 	/* To root, EACCES is the verifier's word for a program that it does not like. */
 	if (err == -EPERM || (err == -EACCES && geteuid()))
 		return EXIT_RIGHTS;
-	if (err == -ENOMEM)
+	/* These pass: the service is to be started again. */
+	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE) {
+		log_error("cannot start: %s", strerror(-err));
 		return EXIT_INTERNAL;
+	}
 	log_error("no collector runs, so nothing can be counted");
 	return EXIT_UNAVAILABLE;
 }
@@ -111,9 +119,16 @@ static int set_option(const struct config_exporter *exporter, const char *key, c
 	return option_set(ops->options, ops->n_options, exporter->options, key, value, "command line", 0, &diag);
 }
 
+/* No file says anything of an exporter that no file has. */
+static bool is_never_set(void *user, const char *key)
+{
+	return false;
+}
+
 int setup_make_exporter(const char *type, const char *path, const char *rows, struct config_exporter *ret_exporter)
 {
 	struct config_exporter exporter = { .name = type, .ops = exporter_find(type), .path = "command line" };
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	int err;
 
 	if (!exporter.ops)
@@ -122,6 +137,10 @@ int setup_make_exporter(const char *type, const char *path, const char *rows, st
 	if (!exporter.options)
 		return -ENOMEM;
 	err = options_init(exporter.ops->options, exporter.ops->n_options, exporter.options);
+	if (!err && exporter.ops->environment)
+		err = exporter.ops->environment(exporter.options, is_never_set, NULL, &diag);
+	if (!err && diag.n_errors)
+		log_lines(LOG_LEVEL_WARNING, NULL, buf_text(&diag.text));
 	if (!err)
 		err = set_option(&exporter, "path", path);
 	if (!err)

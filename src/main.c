@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,10 @@ int main(int argc, char **argv)
 		}
 		if (argc > 1 && !is_help)
 			fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", argv[1]);
+		if (is_help && argc > 2 && !find_command(argv[2])) {
+			fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", argv[2]);
+			is_help = false;
+		}
 		print_help(is_help && argc > 2 ? find_command(argv[2]) : NULL, is_help ? stdout : stderr);
 		return is_help ? EXIT_OK : EXIT_USE;
 	}
@@ -77,5 +82,10 @@ int main(int argc, char **argv)
 		printf("bpfpush %s\n", VERSION);
 	if (r != ARGUMENTS_OK)
 		return r > 0 ? EXIT_OK : EXIT_USE;
-	return command->run(&arguments);
+	r = command->run(&arguments);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "bpfpush %s: standard output cannot be written: %s\n", command->name, strerror(errno));
+		return r == EXIT_OK ? EXIT_OUTPUT : r;
+	}
+	return r;
 }
