@@ -20,6 +20,40 @@ const struct option stream_option_table[STREAM_N_OPTIONS] = {
 	       "file to append to; \"-\" is standard output"),
 };
 
+/* What is wrong with the text alone, or NULL. On the command line, a relative path has its meaning. */
+static const char *path_complaint(const char *text)
+{
+	if (!text[0])
+		return "is empty: write the path of a file, or \"-\" for standard output";
+	if (text[0] != '/')
+		return "must begin with \"/\", or be \"-\" for standard output";
+	return NULL;
+}
+
+int stream_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
+{
+	const struct stream_options *options = untyped;
+	const char *file = options->path, *slash = strrchr(file, '/'), *complaint = path_complaint(file);
+	_cleanup_(freep) char *parent = NULL;
+	struct stat st;
+
+	if (!strcmp(file, "-"))
+		return 0;
+	if (complaint) {
+		diag_add(diag, path, line, "path: %s", complaint);
+		return 0;
+	}
+	parent = strndup(file, (size_t)(slash - file) + 1);
+	if (!parent)
+		return -ENOMEM;
+	/* A directory that only the service's user may look into is no mistake of whoever checks. */
+	if (stat(parent, &st) < 0 && errno != EACCES)
+		diag_add(diag, path, line, "path: the directory %s: %m", parent);
+	else if (!slash[1] || (!stat(file, &st) && S_ISDIR(st.st_mode)))
+		diag_add(diag, path, line, "path: %s is a directory, write the path of a file", file);
+	return 0;
+}
+
 /* A pipe without a reader is refused instead of waited for, and what is written may be waited for again. */
 static int open_path(const char *path)
 {

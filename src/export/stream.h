@@ -26,6 +26,9 @@ struct stream_options {
 #define STREAM_N_OPTIONS 1
 extern const struct option stream_option_table[STREAM_N_OPTIONS];
 
+/* That of struct exporter_ops; options begin with a struct stream_options. */
+int stream_options_check(const void *options, const char *path, unsigned int line, struct diag *diag);
+
 struct stream {
 	int fd;
 	bool is_owned;

@@ -242,6 +242,42 @@ static void a_file_is_appended_to(void **state)
 	options_free("json", options);
 }
 
+/* What is said of a path in a section that begins in line 3. */
+static void assert_complaint(const char *type, const char *path, const char *expected)
+{
+	const struct exporter_ops *ops = exporter_find(type);
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	void *options = calloc(1, ops->options_size);
+
+	assert_ok(options_init(ops->options, ops->n_options, options));
+	assert_ok(option_set(ops->options, ops->n_options, options, "path", path, "file", 7, &diag));
+	assert_ok(ops->check(options, "file", 3, &diag));
+	assert_string_equal(buf_text(&diag.text), expected);
+	options_free(type, options);
+}
+
+static void a_path_that_cannot_be_a_file_is_a_mistake(void **state)
+{
+	static const char *const types[] = { "console", "json", "bpftrace-json" };
+	static const struct {
+		const char *path, *complaint;
+	} cases[] = {
+		{ "-", "" },
+		{ "/dev/null", "" },
+		{ "/tmp/test-console-absent", "" },
+		{ "", "file:3: path: is empty: write the path of a file, or \"-\" for standard output\n" },
+		{ "x/y", "file:3: path: must begin with \"/\", or be \"-\" for standard output\n" },
+		{ "/tmp", "file:3: path: /tmp is a directory, write the path of a file\n" },
+		{ "/tmp/", "file:3: path: /tmp/ is a directory, write the path of a file\n" },
+		{ "/nonexistent/x", "file:3: path: the directory /nonexistent/: No such file or directory\n" },
+		{ "/dev/null/x", "file:3: path: the directory /dev/null/: Not a directory\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(cases); j++)
+			assert_complaint(types[i], cases[j].path, cases[j].complaint);
+}
+
 static void limit_files(rlim_t size)
 {
 	struct rlimit limit;
@@ -410,6 +446,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_written_is_counted),
 		cmocka_unit_test(a_reader_that_does_not_read_holds_up_nobody),
 		cmocka_unit_test(a_file_is_appended_to),
+		cmocka_unit_test(a_path_that_cannot_be_a_file_is_a_mistake),
 		cmocka_unit_test(no_half_line_stays_in_a_file_that_is_full),
 		cmocka_unit_test(behind_a_half_line_the_next_begins_anew),
 		cmocka_unit_test(the_next_reader_of_a_pipe_begins_with_a_new_line),
