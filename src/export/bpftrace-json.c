@@ -143,6 +143,7 @@ const struct exporter_ops bpftrace_json_exporter = {
 	.options = stream_option_table,
 	.n_options = STREAM_N_OPTIONS,
 	.options_size = sizeof(struct stream_options),
+	.check = stream_options_check,
 	.open = stream_open,
 	.push = bpftrace_json_push,
 	.close = stream_close,

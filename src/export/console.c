@@ -319,6 +319,7 @@ const struct exporter_ops console_exporter = {
 	.options = console_option_table,
 	.n_options = ARRAY_SIZE(console_option_table),
 	.options_size = sizeof(struct console_options),
+	.check = stream_options_check,
 	.open = console_open,
 	.push = console_push,
 	.close = stream_close,

@@ -131,6 +131,7 @@ const struct exporter_ops json_exporter = {
 	.options = stream_option_table,
 	.n_options = STREAM_N_OPTIONS,
 	.options_size = sizeof(struct stream_options),
+	.check = stream_options_check,
 	.open = stream_open,
 	.push = json_push,
 	.close = stream_close,

@@ -8,6 +8,10 @@
  * A reader that does not read (a pipe into a pager, a stopped terminal) must not hold up the agent: what
  * it has not taken of a batch after a moment is kept, and further batches are dropped, whole, until it has.
  * Only a single batch (is_once) is waited for as long as it takes.
+ *
+ * A batch that cannot be written whole (a full disk) leaves nothing behind in a file: it is cut back to where
+ * the batch began. Where that cannot be, in a pipe or behind what somebody else appended, the next batch
+ * begins with a newline, as it does behind a half line that a file held before.
  */
 
 #include <stdbool.h>
@@ -22,11 +26,15 @@ struct stream_options {
 #define STREAM_N_OPTIONS 1
 extern const struct option stream_option_table[STREAM_N_OPTIONS];
 
+/* That of struct exporter_ops; options begin with a struct stream_options. */
+int stream_options_check(const void *options, const char *path, unsigned int line, struct diag *diag);
+
 struct stream {
 	int fd;
 	bool is_owned;
 	bool is_terminal;
 	bool can_block;	   /* no regular file */
+	bool is_torn;	   /* what was written ends in the midst of a line */
 	int patience_ms;   /* without progress; -1: no end */
 	size_t n_written;  /* of out */
 	size_t n_points;   /* in out */
@@ -38,7 +46,7 @@ struct stream {
 /* The two below are those of struct exporter_ops; the state of the exporter is a struct stream. */
 int stream_open(struct exporter *exporter, const void *options);
 void stream_close(struct exporter *exporter);
-/* May batch be written to out? If not, the reader has not taken the last one, and batch is counted as lost. */
+/* May batch be appended to out, whatever it holds already? If not, the reader has not taken the last one, and batch is counted as lost. */
 bool stream_is_ready(struct exporter *exporter, const struct batch *batch);
 /*
  * Writes out, which holds batch. What cannot be written is counted and logged once. 0 (also where the

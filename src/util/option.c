@@ -99,6 +99,14 @@ static void complain_limit(const struct place *place, const struct option *optio
 		 type->units[unit]);
 }
 
+/* What a number without a unit was meant to have: of a size in thousands, bytes. */
+static const char *likely_unit(const struct option *option, uint64_t value)
+{
+	if (option->type == OPTION_SIZE && value >= 1024 && value >= option->minimum)
+		return "B";
+	return number_types[option->type].example_unit;
+}
+
 static int set_number(const struct option *option, void *member, const char *text,
 		      const struct place *place)
 {
@@ -111,7 +119,7 @@ static int set_number(const struct option *option, void *member, const char *tex
 		complain(place, option, "\"%s\" is too great", text);
 	else if (r < 0 && type->example_unit && !parse_u64(text, &plain))
 		complain(place, option, "\"%s\" needs a unit: write %s%s (%s is written like %s)", text, text,
-			 type->example_unit, type->what, type->example);
+			 likely_unit(option, plain), type->what, type->example);
 	else if (r < 0)
 		complain(place, option, "\"%s\" is not %s: write it like %s", text, type->what, type->example);
 	else if (value < option->minimum)

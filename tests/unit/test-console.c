@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pty.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "export/exporter.h"
 #include "fixture.h"
@@ -239,6 +242,200 @@ static void a_file_is_appended_to(void **state)
 	options_free("json", options);
 }
 
+/* What is said of a path in a section that begins in line 3. */
+static void assert_complaint(const char *type, const char *path, const char *expected)
+{
+	const struct exporter_ops *ops = exporter_find(type);
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	void *options = calloc(1, ops->options_size);
+
+	assert_ok(options_init(ops->options, ops->n_options, options));
+	assert_ok(option_set(ops->options, ops->n_options, options, "path", path, "file", 7, &diag));
+	assert_ok(ops->check(options, "file", 3, &diag));
+	assert_string_equal(buf_text(&diag.text), expected);
+	options_free(type, options);
+}
+
+static void a_path_that_cannot_be_a_file_is_a_mistake(void **state)
+{
+	static const char *const types[] = { "console", "json", "bpftrace-json" };
+	static const struct {
+		const char *path, *complaint;
+	} cases[] = {
+		{ "-", "" },
+		{ "/dev/null", "" },
+		{ "/tmp/test-console-absent", "" },
+		{ "", "file:3: path: is empty: write the path of a file, or \"-\" for standard output\n" },
+		{ "x/y", "file:3: path: must begin with \"/\", or be \"-\" for standard output\n" },
+		{ "/tmp", "file:3: path: /tmp is a directory, write the path of a file\n" },
+		{ "/tmp/", "file:3: path: /tmp/ is a directory, write the path of a file\n" },
+		{ "/nonexistent/x", "file:3: path: the directory /nonexistent/: No such file or directory\n" },
+		{ "/dev/null/x", "file:3: path: the directory /dev/null/: Not a directory\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(cases); j++)
+			assert_complaint(types[i], cases[j].path, cases[j].complaint);
+}
+
+static void limit_files(rlim_t size)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = size;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* What the file holds: whole lines of JSON, as many as that. */
+static void assert_lines(int fd, unsigned int n_lines)
+{
+	static char text[65536];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	assert_true(n >= 0);
+	text[n] = '\0';
+	assert_int_equal(count_lines(text), n_lines);
+	for (char *line = text; *line; line = strchr(line, '\n') + 1) {
+		assert_memory_equal(line, "{\"collector\"", 12);
+		assert_memory_equal(strchr(line, '\n') - 1, "}", 1);
+	}
+}
+
+static void no_half_line_stays_in_a_file_that_is_full(void **state)
+{
+	char path[] = "/tmp/test-console-XXXXXX";
+	struct exporter *exporter;
+	struct fixture fixture;
+	void *options;
+	struct stat st;
+	int fd = mkstemp(path);
+
+	signal(SIGXFSZ, SIG_IGN);
+	fixture_init(&fixture);
+	exporter = open_exporter("json", path, &options);
+	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_int_equal(fstat(fd, &st), 0);
+	for (rlim_t more = 1; more < 1000; more += 333) {
+		limit_files((rlim_t)st.st_size + more);
+		assert_error(exporter_push(exporter, &fixture.batch), EFBIG);
+		assert_lines(fd, FIXTURE_POINTS);
+	}
+	limit_files(RLIM_INFINITY);
+	assert_int_equal(exporter->stats.points_dropped_error, 3 * FIXTURE_POINTS);
+	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_lines(fd, 2 * FIXTURE_POINTS);
+	assert_int_equal(exporter->stats.points_exported, 2 * FIXTURE_POINTS);
+	exporter_free(exporter);
+	options_free("json", options);
+	fixture_done(&fixture);
+	close(fd);
+	unlink(path);
+}
+
+static void behind_a_half_line_the_next_begins_anew(void **state)
+{
+	char path[] = "/tmp/test-console-XXXXXX", text[16];
+	struct exporter *exporter;
+	struct fixture fixture;
+	void *options;
+	int fd = mkstemp(path);
+
+	assert_int_equal(write(fd, "{\"half", 6), 6);
+	fixture_init(&fixture);
+	exporter = open_exporter("json", path, &options);
+	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_int_equal(pread(fd, text, 10, 0), 10);
+	assert_memory_equal(text, "{\"half\n{\"c", 10);
+	exporter_free(exporter);
+	options_free("json", options);
+	fixture_done(&fixture);
+	close(fd);
+	unlink(path);
+}
+
+/* A reader that goes when it has seen a part of a batch, and one that comes after it. */
+static void the_next_reader_of_a_pipe_begins_with_a_new_line(void **state)
+{
+	char path[] = "/tmp/test-console-XXXXXX", fifo[64];
+	static char text[1 << 20];
+	struct exporter *exporter;
+	struct fixture fixture;
+	void *options;
+	int fd, writer;
+	char *half;
+	ssize_t n;
+
+	signal(SIGPIPE, SIG_IGN);
+	assert_non_null(mkdtemp(path));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", path);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	fd = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fixture_init(&fixture);
+	exporter = open_exporter("json", fifo, &options);
+	/* A pipe has sixteen places for 4 KiB and a batch takes two: one is taken, for half a batch to be the last. */
+	writer = open(fifo, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_int_equal(write(writer, text, 4096), 4096);
+	close(writer);
+	while (!exporter->stats.points_dropped_queue)
+		assert_ok(exporter_push(exporter, &fixture.batch));
+	close(fd);
+	assert_error(exporter_push(exporter, &fixture.batch), EPIPE);
+	fd = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	n = read(fd, text, sizeof(text) - 1);
+	assert_true(n > 0);
+	half = text + n;
+	assert_int_not_equal(half[-1], '\n');
+	assert_ok(exporter_push(exporter, &fixture.batch));
+	n = read(fd, half, 4096);
+	assert_true(n > 12);
+	assert_memory_equal(half, "\n{\"collector\"", 13);
+	exporter_free(exporter);
+	options_free("json", options);
+	fixture_done(&fixture);
+	close(fd);
+	unlink(fifo);
+	rmdir(path);
+}
+
+static void a_pipe_that_nobody_reads_is_refused_at_once(void **state)
+{
+	char path[] = "/tmp/test-console-XXXXXX", fifo[64], text[256];
+	int pipes[2], kept = dup(STDERR_FILENO);
+	struct exporter *exporter;
+	void *options;
+	ssize_t n;
+	int fd;
+
+	assert_non_null(mkdtemp(path));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", path);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	alarm(20); /* instead of waiting for ever */
+	dup2(pipes[1], STDERR_FILENO);
+	exporter = open_exporter("json", fifo, &options);
+	dup2(kept, STDERR_FILENO);
+	alarm(0);
+	assert_null(exporter);
+	n = read(pipes[0], text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "/fifo is a pipe that nobody reads\n"));
+	options_free("json", options);
+
+	fd = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	exporter = open_exporter("json", fifo, &options);
+	assert_non_null(exporter);
+	exporter_free(exporter);
+	options_free("json", options);
+	close(fd);
+	close(kept);
+	close(pipes[0]);
+	close(pipes[1]);
+	unlink(fifo);
+	rmdir(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +446,11 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_written_is_counted),
 		cmocka_unit_test(a_reader_that_does_not_read_holds_up_nobody),
 		cmocka_unit_test(a_file_is_appended_to),
+		cmocka_unit_test(a_path_that_cannot_be_a_file_is_a_mistake),
+		cmocka_unit_test(no_half_line_stays_in_a_file_that_is_full),
+		cmocka_unit_test(behind_a_half_line_the_next_begins_anew),
+		cmocka_unit_test(the_next_reader_of_a_pipe_begins_with_a_new_line),
+		cmocka_unit_test(a_pipe_that_nobody_reads_is_refused_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,8 @@ static void mistakes_say_what_is_possible(void **state)
 		{ "timeout", "2h", "f:3: timeout: \"2h\" is more than the most possible, 90m\n" },
 		{ "limit", "64",
 		  "f:3: limit: \"64\" needs a unit: write 64KiB (a size is written like 512B, 64KiB or 8MiB)\n" },
+		{ "limit", "4096",
+		  "f:3: limit: \"4096\" needs a unit: write 4096B (a size is written like 512B, 64KiB or 8MiB)\n" },
 		{ "limit", "64K", "f:3: limit: \"64K\" is not a size: write it like 512B, 64KiB or 8MiB\n" },
 		{ "limit", "1B", "f:3: limit: \"1B\" is less than the least possible, 1KiB\n" },
 		{ "limit", "1GiB", "f:3: limit: \"1GiB\" is more than the most possible, 8MiB\n" },
