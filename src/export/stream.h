@@ -46,7 +46,10 @@ struct stream {
 /* The two below are those of struct exporter_ops; the state of the exporter is a struct stream. */
 int stream_open(struct exporter *exporter, const void *options);
 void stream_close(struct exporter *exporter);
-/* May batch be appended to out, whatever it holds already? If not, the reader has not taken the last one, and batch is counted as lost. */
+/*
+ * May batch be appended to out, whatever it holds already? If not, the reader has not taken the last one, and
+ * batch is counted as lost.
+ */
 bool stream_is_ready(struct exporter *exporter, const struct batch *batch);
 /*
  * Writes out, which holds batch. What cannot be written is counted and logged once. 0 (also where the
