@@ -16,7 +16,7 @@ static const char *const compressions[] = { "gzip", "none", NULL };
 static const char *const temporalities[] = { "cumulative", "delta", NULL };
 static const char *const histograms[] = { "explicit", "exponential", NULL };
 
-#define ROW(member, name, kind, default_value, text, ...)                                          \
+#define ROW(member, name, kind, default_value, text, ...) \
 	OPTION(struct otlp_options, member, name, kind, default_value, text, ##__VA_ARGS__)
 
 const struct option otlp_option_table[OTLP_N_OPTIONS] = {
@@ -170,6 +170,18 @@ int otlp_header_check(const char *text, const char **ret_complaint)
 		return -EINVAL;
 	}
 	return 0;
+}
+
+bool otlp_header_is_secret(const char *text)
+{
+	static const char *const words[] = { "auth", "key", "token", "secret", "password", "cookie", "credential" };
+	char name[128];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, ":"), text);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcasestr(name, words[i]))
+			return true;
+	return header_file(text) != NULL;
 }
 
 int otlp_header_resolve(const char *text, char **ret_header)
