@@ -37,7 +37,8 @@ int otlp_header_check(const char *text, const char **ret_complaint);
 bool otlp_header_is_secret(const char *text);
 /*
  * The header to send for one that was given: the same, or with the first line of its file, which is read
- * anew each time, so that a secret may change. For free(). -ENOMEM, or what opening the file gave,
- * -EBADMSG where its content cannot be a header.
+ * anew each time, so that a secret may change. For free(). -ENOMEM, what opening the file gave, -EBADMSG
+ * where it is no regular file or its content cannot be a header; *ret_complaint then says why, to go behind the
+ * file's name, and never what is in it.
  */
-int otlp_header_resolve(const char *text, char **ret_header);
+int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint);

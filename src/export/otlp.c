@@ -220,13 +220,14 @@ static int resolve_headers(struct otlp *otlp, char **headers)
 	const struct option_list *list = &otlp->options->headers;
 
 	for (size_t i = 0; i < list->n_items; i++) {
-		int err = otlp_header_resolve(list->items[i], &headers[i]);
+		const char *complaint = "";
+		int err = otlp_header_resolve(list->items[i], &headers[i], &complaint);
 
 		if (!err)
 			continue;
 		if (otlp->last_outcome != OUTCOME_NOT_POSTED + err)
 			log_error("exporter %s: headers: %.*s: its file cannot be used: %s", otlp->exporter->name,
-				  (int)strcspn(list->items[i], ":"), list->items[i], strerror(-err));
+				  (int)strcspn(list->items[i], ":"), list->items[i], complaint);
 		return err;
 	}
 	return 0;

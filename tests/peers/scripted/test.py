@@ -415,7 +415,7 @@ def the_port_of_grpc_is_hinted_at():
 
 def a_secret_in_clear_text_is_warned_of_once():
     warning = "goes over the network unencrypted"
-    secrets = ["headers=Authorization: Bearer abc", "headers=X-Api-Key: abc", "headers=A: file:/dev/null"]
+    secrets = ["headers=Authorization: Bearer abc", "headers=X-Api-Key: abc", "headers=A: file:/etc/passwd"]
     for url, headers, wanted in [("http://host.invalid", secrets, 1), ("http://host.invalid", secrets[1:2], 1),
                                  ("http://host.invalid", secrets[2:], 1), ("https://host.invalid", secrets, 0),
                                  ("http://localhost:1", secrets, 0), ("http://[::1]:1", secrets, 0),
