@@ -35,11 +35,11 @@ struct http_options {
 };
 
 enum http_failure {
-	HTTP_OK,	/* there is an answer */
-	HTTP_UNREACHED, /* not sent: no name, no connection, no TLS */
+	HTTP_OK,	 /* there is an answer */
+	HTTP_UNREACHED,	 /* not sent: no name, no connection, no TLS */
 	HTTP_UNANSWERED, /* sent, or perhaps sent, and no answer: it may have been accepted */
-	HTTP_TOO_LARGE, /* the answer is larger than allowed */
-	HTTP_BROKEN,	/* cannot be sent at all: a bad URL, no memory */
+	HTTP_TOO_LARGE,	 /* the answer is larger than allowed */
+	HTTP_BROKEN,	 /* cannot be sent at all: a bad URL, no memory */
 };
 
 /* Valid during the call. */
@@ -74,5 +74,15 @@ struct http_client *http_client_free(struct http_client *client);
 
 /* Is it a URL that can be posted to? If not, *ret_complaint says why. 0 or -EINVAL. */
 int http_url_check(const char *url, const char **ret_complaint);
+
+/* Where a URL leads. Of one that http_url_check() refuses, all is zero. */
+struct http_place {
+	bool is_encrypted;
+	bool is_local; /* this machine: localhost and below, 127.0.0.0/8, ::1 */
+	bool has_password;
+	unsigned int port;
+};
+
+struct http_place http_url_place(const char *url);
 
 DEFINE_CLEANUP(struct http_client *, http_client_free);

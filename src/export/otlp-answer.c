@@ -11,12 +11,23 @@
 /* protobuf-c keeps what it does not know at many times its size; an honest answer is short. */
 #define DECODED_BYTES_MAX (64 * 1024)
 
-static bool is_protobuf(const char *content_type)
+static bool is_type(const char *content_type, const char *type)
 {
-	static const char type[] = "application/x-protobuf";
-	size_t size = sizeof(type) - 1;
+	size_t size = strlen(type);
 
 	return !strncasecmp(content_type, type, size) && strchr("; \t", content_type[size]);
+}
+
+static bool is_protobuf(const char *content_type)
+{
+	return is_type(content_type, "application/x-protobuf");
+}
+
+/* A captive portal, a web server on that port. JSON is what some receivers answer, whatever they were sent. */
+static bool is_foreign(const struct http_answer *http)
+{
+	return http->body_size && !is_protobuf(http->content_type) &&
+	       !is_type(http->content_type, "application/json");
 }
 
 static void set_message(struct otlp_answer *answer, const char *text)
@@ -89,6 +100,7 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points, struct ot
 	case HTTP_OK:
 		if (http->status >= 200 && http->status < 300) {
 			answer.verdict = OTLP_ACCEPTED;
+			answer.is_foreign = is_foreign(http);
 			read_success(http, n_points, &answer);
 			break;
 		}

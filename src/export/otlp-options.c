@@ -6,17 +6,19 @@
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "export/http.h"
 #include "util/cleanup.h"
 
-#define SIGNAL_PATH "/v1/metrics"
+#define HEADER_BYTES 8192 /* a value from a file, with its NUL, is no longer */
+#define SIGNAL_PATH  "/v1/metrics"
 
 static const char *const compressions[] = { "gzip", "none", NULL };
 static const char *const temporalities[] = { "cumulative", "delta", NULL };
 static const char *const histograms[] = { "explicit", "exponential", NULL };
 
-#define ROW(member, name, kind, default_value, text, ...)                                          \
+#define ROW(member, name, kind, default_value, text, ...) \
 	OPTION(struct otlp_options, member, name, kind, default_value, text, ##__VA_ARGS__)
 
 const struct option otlp_option_table[OTLP_N_OPTIONS] = {
@@ -80,14 +82,6 @@ int otlp_url(const struct otlp_options *options, char **ret_url)
 	return 0;
 }
 
-static void check_file(const char *key, const char *file, const char *path, unsigned int line,
-		       struct diag *diag)
-{
-	/* One that only the service's user may read is no mistake of whoever checks. */
-	if (access(file, R_OK) < 0 && errno != EACCES)
-		diag_add(diag, path, line, "%s: %s: %m", key, file);
-}
-
 /* The path of a header given as "Name: file:PATH", or NULL. */
 static const char *header_file(const char *text)
 {
@@ -97,39 +91,6 @@ static const char *header_file(const char *text)
 		return NULL;
 	value += 1 + strspn(value + 1, " \t");
 	return strncmp(value, "file:", 5) ? NULL : value + 5;
-}
-
-int otlp_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
-{
-	const struct otlp_options *options = untyped;
-	const struct {
-		const char *key, *file;
-	} files[] = {
-		{ "ca_file", options->ca_file },
-		{ "certificate_file", options->certificate_file },
-		{ "key_file", options->key_file },
-	};
-	const char *url = options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
-
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		if (!files[i].file)
-			continue;
-		check_file(files[i].key, files[i].file, path, line, diag);
-		if (!strncasecmp(url, "http://", 7))
-			diag_add(diag, path, line, "%s: the endpoint is http://, which uses none; write https://",
-				 files[i].key);
-	}
-	if (options->key_file && !options->certificate_file)
-		diag_add(diag, path, line, "key_file: a key without a certificate; give certificate_file too");
-	if (options->retry_max_ns < options->retry_initial_ns)
-		diag_add(diag, path, line, "retry_max: shorter than retry_initial");
-	for (size_t i = 0; i < options->headers.n_items; i++) {
-		const char *file = header_file(options->headers.items[i]);
-
-		if (file)
-			check_file("headers", file, path, line, diag);
-	}
-	return 0;
 }
 
 static bool is_token(char byte)
@@ -172,34 +133,167 @@ int otlp_header_check(const char *text, const char **ret_complaint)
 	return 0;
 }
 
-int otlp_header_resolve(const char *text, char **ret_header)
+bool otlp_header_is_secret(const char *text)
+{
+	static const char *const words[] = { "auth", "key", "token", "secret", "password", "cookie", "credential" };
+	char name[128];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, ":"), text);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcasestr(name, words[i]))
+			return true;
+	return header_file(text) != NULL;
+}
+
+/* Opens a regular file. 0, or -errno and why not. */
+static int open_file(const char *file, int *ret_fd, const char **ret_complaint)
+{
+	_cleanup_(closep) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		*ret_complaint = strerror(errno);
+		return -errno;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		*ret_complaint = S_ISDIR(st.st_mode)  ? "is a directory" :
+				 S_ISFIFO(st.st_mode) ? "is a pipe, which can be read only once" :
+							"is no regular file";
+		return -EBADMSG;
+	}
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* The first line of a header's file. 0, or -errno and why it cannot be used. */
+static int read_value(const char *path, char value[HEADER_BYTES], const char **ret_complaint)
+{
+	_cleanup_(closep) int fd = -1;
+	int err = open_file(path, &fd, ret_complaint);
+	ssize_t size;
+	size_t length;
+
+	if (err)
+		return err;
+	size = read(fd, value, HEADER_BYTES - 1);
+	if (size < 0) {
+		*ret_complaint = strerror(errno);
+		return -errno;
+	}
+	value[size] = '\0';
+	length = strcspn(value, "\r\n");
+	if (!length && (!size || value[0]))
+		*ret_complaint = size ? "has an empty first line" : "is empty";
+	else if (length == HEADER_BYTES - 1)
+		*ret_complaint = "has a first line that is too long";
+	else if (!value[length] && length < (size_t)size)
+		*ret_complaint = "holds a control character";
+	else {
+		value[length] = '\0';
+		if (is_value(value))
+			return 0;
+		*ret_complaint = "holds a control character";
+	}
+	return -EBADMSG;
+}
+
+int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint)
 {
 	const char *path = header_file(text);
-	char value[8192];
-	_cleanup_(closep) int fd = -1;
-	ssize_t size;
-	char *header;
+	char value[HEADER_BYTES], *header = NULL;
+	int err = 0;
 
 	if (!path) {
 		header = strdup(text);
-		if (!header)
-			return -ENOMEM;
-		*ret_header = header;
-		return 0;
+	} else {
+		err = read_value(path, value, ret_complaint);
+		if (!err && asprintf(&header, "%.*s: %s", (int)strcspn(text, ":"), text, value) < 0)
+			header = NULL;
+		explicit_bzero(value, sizeof(value));
 	}
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	size = read(fd, value, sizeof(value) - 1);
-	if (size < 0)
-		return -errno;
-	value[size] = '\0';
-	value[strcspn(value, "\r\n")] = '\0';
-	if (!value[0] || !is_value(value) || size == sizeof(value) - 1)
-		return -EBADMSG;
-	if (asprintf(&header, "%.*s: %s", (int)strcspn(text, ":"), text, value) < 0)
+	if (!err && !header) {
+		*ret_complaint = strerror(ENOMEM);
+		err = -ENOMEM;
+	}
+	if (!err)
+		*ret_header = header;
+	return err;
+}
+
+static int check_pem(const char *file, const char **ret_complaint)
+{
+	static const char begin[] = "-----BEGIN";
+	_cleanup_(fclosep) FILE *f = NULL;
+	char line[256];
+	int fd, err;
+
+	err = open_file(file, &fd, ret_complaint);
+	if (err)
+		return err;
+	f = fdopen(fd, "r");
+	if (!f) {
+		close(fd);
 		return -ENOMEM;
-	explicit_bzero(value, sizeof(value));
-	*ret_header = header;
+	}
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, begin, sizeof(begin) - 1))
+			return 0;
+	*ret_complaint = "is no PEM file, it has no line that begins with \"-----BEGIN\"";
+	return -EBADMSG;
+}
+
+/* One that only the service's user may read is no mistake of whoever checks. */
+static bool is_mistake(int err)
+{
+	return err && err != -EACCES && err != -ENOMEM;
+}
+
+/* Our words go on behind a path, those of the system stand for themselves. */
+static const char *separator(const char *complaint)
+{
+	return complaint[0] >= 'a' && complaint[0] <= 'z' ? " " : ": ";
+}
+
+static void check_headers(const struct option_list *headers, const char *path, unsigned int line,
+			  struct diag *diag)
+{
+	for (size_t i = 0; i < headers->n_items; i++) {
+		const char *file = header_file(headers->items[i]), *complaint = NULL;
+		char value[HEADER_BYTES];
+
+		if (file && is_mistake(read_value(file, value, &complaint)))
+			diag_add(diag, path, line, "headers: %s%s%s", file, separator(complaint), complaint);
+		explicit_bzero(value, sizeof(value));
+	}
+}
+
+int otlp_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
+{
+	const struct otlp_options *options = untyped;
+	const struct {
+		const char *key, *file;
+	} files[] = {
+		{ "ca_file", options->ca_file },
+		{ "certificate_file", options->certificate_file },
+		{ "key_file", options->key_file },
+	};
+	const char *complaint = NULL;
+	const char *url = options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		if (!files[i].file)
+			continue;
+		if (is_mistake(check_pem(files[i].file, &complaint)))
+			diag_add(diag, path, line, "%s: %s%s%s", files[i].key, files[i].file,
+				 separator(complaint), complaint);
+		if (!strncasecmp(url, "http://", 7))
+			diag_add(diag, path, line, "%s: the endpoint is http://, which uses none; write https://",
+				 files[i].key);
+	}
+	if (options->key_file && !options->certificate_file)
+		diag_add(diag, path, line, "key_file: a key without a certificate; give certificate_file too");
+	if (options->retry_max_ns < options->retry_initial_ns)
+		diag_add(diag, path, line, "retry_max: shorter than retry_initial");
+	check_headers(&options->headers, path, line, diag);
 	return 0;
 }

@@ -8,8 +8,8 @@
 #include "util/option.h"
 
 struct otlp_options {
-	char *endpoint;		/* the base of a receiver; /v1/metrics is added */
-	char *metrics_endpoint; /* the whole URL, used as it is; NULL: from endpoint */
+	char *endpoint;		    /* the base of a receiver; /v1/metrics is added */
+	char *metrics_endpoint;	    /* the whole URL, used as it is; NULL: from endpoint */
 	struct option_list headers; /* "Name: value" or "Name: file:PATH" */
 	int is_uncompressed;
 	char *ca_file, *certificate_file, *key_file;
@@ -33,9 +33,12 @@ int otlp_options_environment(void *options, bool (*is_set)(void *user, const cha
 
 /* Is text a header as it may be given? If not, *ret_complaint says why. 0 or -EINVAL. */
 int otlp_header_check(const char *text, const char **ret_complaint);
+/* Does a header hold what nobody else may see, by its name or because it comes from a file? */
+bool otlp_header_is_secret(const char *text);
 /*
  * The header to send for one that was given: the same, or with the first line of its file, which is read
- * anew each time, so that a secret may change. For free(). -ENOMEM, or what opening the file gave,
- * -EBADMSG where its content cannot be a header.
+ * anew each time, so that a secret may change. For free(). -ENOMEM, what opening the file gave, -EBADMSG
+ * where it is no regular file or its content cannot be a header; *ret_complaint then says why, to go behind the
+ * file's name, and never what is in it.
  */
-int otlp_header_resolve(const char *text, char **ret_header);
+int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint);

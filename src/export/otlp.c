@@ -31,12 +31,13 @@ struct otlp {
 	struct http_client *client;
 	struct queue queue;
 	struct backoff backoff;
-	bool is_waiting; /* for the time of the next attempt */
+	bool is_waiting;  /* for the time of the next attempt */
 	bool is_dropping; /* said so already */
 	int last_outcome; /* of the last request; a change is logged */
 	char *url, *user_agent;
-	uint8_t *room; /* max_request_bytes to encode in: only the pages that bodies fill are ever touched */
-	size_t n_queued; /* points of this push */
+	struct http_place place; /* of url */
+	uint8_t *room;		 /* max_request_bytes to encode in: only the pages that bodies fill are ever touched */
+	size_t n_queued;	 /* points of this push */
 };
 
 /* Pages of the room beyond this are given back after a push. */
@@ -80,12 +81,50 @@ static int outcome(const struct http_answer *http, const struct otlp_answer *ans
 {
 	if (http->failure != HTTP_OK)
 		return -(int)http->failure;
-	return http->status * 2 + (answer->n_rejected || answer->message[0]);
+	return http->status * 4 + answer->is_foreign * 2 + (answer->n_rejected || answer->message[0]);
+}
+
+static void log_accepted(const struct otlp *otlp, const struct http_answer *http,
+			 const struct otlp_answer *answer, const struct log_field *fields)
+{
+	const char *name = otlp->exporter->name;
+
+	if (answer->n_rejected)
+		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, fields,
+			  "exporter %s: the receiver rejected %zu points: %s", name, (size_t)answer->n_rejected,
+			  answer->message);
+	else if (answer->message[0])
+		log_event(LOG_LEVEL_WARNING, NULL, fields, "exporter %s: the receiver warns: %s", name,
+			  answer->message);
+	else if (answer->is_foreign)
+		log_event(LOG_LEVEL_WARNING, NULL, fields,
+			  "exporter %s: answered %d with %.64s, which is no OTLP receiver: is the endpoint right?",
+			  name, http->status,
+			  http->content_type[0] ? http->content_type : "a body of no content type");
+	else if (otlp->exporter->stats.is_failing)
+		log_event(LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, fields, "exporter %s: delivers again", name);
+}
+
+/* What whoever set this up may have overlooked, to be put behind what went wrong. */
+static const char *hint(const struct otlp *otlp, int status)
+{
+	if (otlp->place.port == 4317)
+		return " (4317 is the port of OTLP/gRPC, this is OTLP/HTTP: try port 4318)";
+	switch (status) {
+	case 401:
+	case 403:
+		return " (does the key headers hold what the receiver asks for?)";
+	case 404:
+	case 405:
+		return " (the path of the URL should end in /v1/metrics or be the receiver's own)";
+	default:
+		return "";
+	}
 }
 
 static void log_outcome(struct otlp *otlp, const struct http_answer *http, const struct otlp_answer *answer)
 {
-	const char *name = otlp->exporter->name;
+	const char *name = otlp->exporter->name, *hinted = hint(otlp, http->status);
 	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", name }, { NULL, NULL } };
 	const char *colon = answer->message[0] ? ": " : "";
 	char what[512];
@@ -95,24 +134,17 @@ static void log_outcome(struct otlp *otlp, const struct http_answer *http, const
 	else
 		snprintf(what, sizeof(what), "%s", http->problem);
 
-	if (answer->verdict == OTLP_ACCEPTED && answer->n_rejected)
-		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, fields,
-			  "exporter %s: the receiver rejected %zu points: %s", name, (size_t)answer->n_rejected,
-			  answer->message);
-	else if (answer->verdict == OTLP_ACCEPTED && answer->message[0])
-		log_event(LOG_LEVEL_WARNING, NULL, fields, "exporter %s: the receiver warns: %s", name,
-			  answer->message);
-	else if (answer->verdict == OTLP_ACCEPTED && otlp->exporter->stats.is_failing)
-		log_event(LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, fields, "exporter %s: delivers again", name);
+	if (answer->verdict == OTLP_ACCEPTED)
+		log_accepted(otlp, http, answer, fields);
 	else if (answer->verdict == OTLP_AGAIN)
 		log_event(LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, fields,
-			  "exporter %s: %s; kept for another attempt%s", name, what,
+			  "exporter %s: %s%s; kept for another attempt%s", name, what, hinted,
 			  http->failure == HTTP_UNANSWERED && otlp->options->temporality == OTLP_DELTA ?
 				  ", though the receiver may have counted it" :
 				  "");
-	else if (answer->verdict == OTLP_REFUSED)
+	else
 		log_event(LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED, fields,
-			  "exporter %s: refused for good: %s; its points are dropped", name, what);
+			  "exporter %s: refused for good: %s%s; its points are dropped", name, what, hinted);
 }
 
 static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
@@ -188,13 +220,14 @@ static int resolve_headers(struct otlp *otlp, char **headers)
 	const struct option_list *list = &otlp->options->headers;
 
 	for (size_t i = 0; i < list->n_items; i++) {
-		int err = otlp_header_resolve(list->items[i], &headers[i]);
+		const char *complaint = "";
+		int err = otlp_header_resolve(list->items[i], &headers[i], &complaint);
 
 		if (!err)
 			continue;
 		if (otlp->last_outcome != OUTCOME_NOT_POSTED + err)
 			log_error("exporter %s: headers: %.*s: its file cannot be used: %s", otlp->exporter->name,
-				  (int)strcspn(list->items[i], ":"), list->items[i], strerror(-err));
+				  (int)strcspn(list->items[i], ":"), list->items[i], complaint);
 		return err;
 	}
 	return 0;
@@ -344,6 +377,7 @@ static int open_client(struct otlp *otlp)
 
 	if (err)
 		return err;
+	otlp->place = http_url_place(otlp->url);
 	if (asprintf(&otlp->user_agent, "bpfpush/%s OTel-OTLP-Exporter-C/%s", version, version) < 0) {
 		otlp->user_agent = NULL;
 		return -ENOMEM;
@@ -357,6 +391,25 @@ static int open_client(struct otlp *otlp)
 	http.url = otlp->url;
 	http.user_agent = otlp->user_agent;
 	return http_client_new(otlp->exporter->context->event, &http, &otlp->client);
+}
+
+/* A credential in clear text on a network. */
+static void warn_of_bare_secrets(const struct otlp *otlp)
+{
+	const struct option_list *headers = &otlp->options->headers;
+
+	if (otlp->place.is_encrypted || otlp->place.is_local)
+		return;
+	for (size_t i = 0; i < headers->n_items; i++) {
+		if (!otlp_header_is_secret(headers->items[i]))
+			continue;
+		log_warning("exporter %s: the header %.*s goes over the network unencrypted: use https://",
+			    otlp->exporter->name, (int)strcspn(headers->items[i], ":"), headers->items[i]);
+		return;
+	}
+	if (otlp->place.has_password)
+		log_warning("exporter %s: the password in the URL goes over the network unencrypted: use https://",
+			    otlp->exporter->name);
 }
 
 static int otlp_open(struct exporter *exporter, const void *options)
@@ -376,8 +429,10 @@ static int otlp_open(struct exporter *exporter, const void *options)
 	if (err) {
 		log_error("exporter %s: HTTP will not start: %s", exporter->name, strerror(-err));
 		otlp_close(exporter);
+		return err;
 	}
-	return err;
+	warn_of_bare_secrets(otlp);
+	return 0;
 }
 
 const struct exporter_ops otlp_exporter = {

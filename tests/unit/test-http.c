@@ -27,6 +27,46 @@ static void urls_are_checked(void **state)
 	}
 }
 
+static void a_url_of_grpc_is_told_where_to_go(void **state)
+{
+	static const char *const urls[] = { "grpc://localhost:4317", "grpcs://host" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
+		const char *complaint = NULL;
+
+		assert_error(http_url_check(urls[i], &complaint), EINVAL);
+		assert_string_equal(complaint, "this speaks OTLP/HTTP and no gRPC, write http://HOST:4318 or https://HOST:4318");
+	}
+}
+
+static void it_is_known_where_a_url_leads(void **state)
+{
+	static const struct {
+		const char *url;
+		struct http_place want;
+	} cases[] = {
+		{ "http://localhost:4318", { .is_local = true, .port = 4318 } },
+		{ "http://LocalHost", { .is_local = true, .port = 80 } },
+		{ "http://a.localhost", { .is_local = true, .port = 80 } },
+		{ "http://notlocalhost", { .port = 80 } },
+		{ "http://127.1.2.3:1", { .is_local = true, .port = 1 } },
+		{ "http://127.example.com", { .port = 80 } },
+		{ "http://[::1]:4317/x", { .is_local = true, .port = 4317 } },
+		{ "http://[::2]/", { .port = 80 } },
+		{ "https://user:word@host/127.0.0.1", { .is_encrypted = true, .has_password = true, .port = 443 } },
+		{ "nothing", { 0 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct http_place place = http_url_place(cases[i].url);
+
+		assert_int_equal(place.is_local, cases[i].want.is_local);
+		assert_int_equal(place.is_encrypted, cases[i].want.is_encrypted);
+		assert_int_equal(place.has_password, cases[i].want.has_password);
+		assert_int_equal(place.port, cases[i].want.port);
+	}
+}
+
 struct world {
 	sd_event *event;
 	struct http_client *client;
@@ -158,6 +198,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(urls_are_checked),
+		cmocka_unit_test(a_url_of_grpc_is_told_where_to_go),
+		cmocka_unit_test(it_is_known_where_a_url_leads),
 		cmocka_unit_test(a_refused_connection_is_an_answer_from_the_loop),
 		cmocka_unit_test(a_client_may_be_freed_with_a_request_on_its_way),
 		cmocka_unit_test(a_client_may_be_freed_from_its_answer),

@@ -75,6 +75,32 @@ static void a_partial_success_is_counted(void **state)
 	assert_string_equal(partial(0, "", PROTOBUF).message, "");
 }
 
+static void success_in_the_words_of_something_else_is_noticed(void **state)
+{
+	static const struct {
+		int status;
+		size_t body_size;
+		const char *type;
+		bool want;
+	} cases[] = {
+		{ 200, 0, "text/html", false },	       { 200, 5, "text/html; charset=utf-8", true },
+		{ 200, 5, "", true },		       { 200, 5, "Application/JSON; charset=utf-8", false },
+		{ 200, 5, "application/jsonp", true }, { 200, 5, PROTOBUF, false },
+		{ 404, 5, "text/html", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct otlp_answer answer = read_answer((struct http_answer){ .status = cases[i].status,
+									      .body = (const uint8_t *)"<htm>",
+									      .body_size = cases[i].body_size,
+									      .content_type = cases[i].type });
+
+		assert_int_equal(answer.is_foreign, cases[i].want);
+		assert_int_equal(answer.verdict, cases[i].status == 200 ? OTLP_ACCEPTED : OTLP_REFUSED);
+		assert_int_equal(answer.n_rejected, 0);
+	}
+}
+
 static void a_message_is_made_one_harmless_line(void **state)
 {
 	char text[1000];
@@ -130,6 +156,7 @@ int main(void)
 		cmocka_unit_test(each_status_has_its_verdict),
 		cmocka_unit_test(without_an_answer_it_is_tried_again_unless_it_cannot_be_sent),
 		cmocka_unit_test(a_partial_success_is_counted),
+		cmocka_unit_test(success_in_the_words_of_something_else_is_noticed),
 		cmocka_unit_test(a_message_is_made_one_harmless_line),
 		cmocka_unit_test(a_status_is_read_from_a_refusal),
 		cmocka_unit_test(a_huge_body_is_not_decoded),

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "export/otlp-encode.h"
 #include "export/otlp-options.h"
@@ -182,13 +183,24 @@ static void tls_files_of_the_environment_are_for_https(void **state)
 	given_done(&given);
 }
 
+#define PEM "test.pem" /* main() goes to a directory of this test's own */
+
+static void write_file(const char *path, const char *content, mode_t mode)
+{
+	_cleanup_(fclosep) FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	assert_true(fputs(content, f) >= 0);
+	assert_int_equal(fchmod(fileno(f), mode), 0);
+}
+
 static void what_does_not_go_together_is_refused(void **state)
 {
 	static const struct {
 		const char *word, *complaint;
 	} cases[] = {
 		{ "endpoint=host:4318", "file:7: endpoint: not a URL, write http://HOST:PORT or https://HOST\n" },
-		{ "ca_file=/dev/null", "file:3: ca_file: the endpoint is http://, which uses none; write https://\n" },
+		{ "ca_file=" PEM, "file:3: ca_file: the endpoint is http://, which uses none; write https://\n" },
 		{ "retry_max=500ms", "file:3: retry_max: shorter than retry_initial\n" },
 		{ "headers=A: file:/nonexistent", "file:3: headers: /nonexistent: No such file or directory\n" },
 		{ "headers=A", "file:7: headers: not a header, write \"Name: value\"\n" },
@@ -197,6 +209,7 @@ static void what_does_not_go_together_is_refused(void **state)
 		{ "headers=A: b\rc", "file:7: headers: a control character in the header\n" },
 	};
 
+	write_file(PEM, "-----BEGIN CERTIFICATE-----\n", 0600);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct given given;
 
@@ -204,6 +217,91 @@ static void what_does_not_go_together_is_refused(void **state)
 		assert_string_equal(buf_text(&given.diag.text), cases[i].complaint);
 		given_done(&given);
 	}
+	unlink(PEM);
+}
+
+static void assert_complaint(const char *const *words, const char *key, const char *file, const char *complaint)
+{
+	struct given given;
+	char expected[256] = "";
+
+	if (complaint)
+		snprintf(expected, sizeof(expected), "file:3: %s: %s%s\n", key, file, complaint);
+	give(&given, words);
+	assert_string_equal(buf_text(&given.diag.text), expected);
+	given_done(&given);
+}
+
+/* What check says of a file, as each of the keys that name one of TLS. */
+static void assert_tls_complaint(const char *file, const char *complaint)
+{
+	char own[128];
+
+	for (int i = 0; i < 3; i++) {
+		static const char *const keys[] = { "ca_file", "certificate_file", "key_file" };
+		const char *const words[] = { "endpoint=https://host", own, i == 2 ? "certificate_file=" PEM : NULL,
+					      NULL };
+
+		snprintf(own, sizeof(own), "%s=%s", keys[i], file);
+		assert_complaint(words, keys[i], file, complaint);
+	}
+}
+
+static void files_of_tls_must_be_pem(void **state)
+{
+	static const char path[] = "test.file";
+	static const char no_pem[] = " is no PEM file, it has no line that begins with \"-----BEGIN\"";
+
+	write_file(PEM, "a comment\n-----BEGIN CERTIFICATE-----\n", 0600);
+	assert_tls_complaint(PEM, NULL);
+	write_file(path, "secret -----BEGIN\n", 0600);
+	assert_tls_complaint(path, no_pem);
+	write_file(path, "", 0600);
+	assert_tls_complaint(path, no_pem);
+	unlink(path);
+	assert_tls_complaint(path, ": No such file or directory");
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_tls_complaint(path, " is a pipe, which can be read only once");
+	unlink(path);
+	assert_tls_complaint("/tmp", " is a directory");
+	assert_tls_complaint("/dev/null", " is no regular file");
+	unlink(PEM);
+}
+
+static void a_file_that_holds_no_header_is_a_mistake(void **state)
+{
+	static const char path[] = "test.file", word[] = "headers=A: file:test.file";
+	static const char *const words[] = { word, NULL };
+	static const struct {
+		const char *content, *complaint;
+	} cases[] = {
+		{ "secret\nmore", NULL },
+		{ "", " is empty" },
+		{ "\nsecret", " has an empty first line" },
+		{ "secret\x01", " holds a control character" },
+	};
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		write_file(path, cases[i].content, 0600);
+		assert_complaint(words, "headers", path, cases[i].complaint);
+	}
+	f = fopen(path, "we");
+	assert_int_equal(fwrite("a\0b", 1, 3, f), 3);
+	assert_int_equal(fflush(f), 0);
+	assert_complaint(words, "headers", path, " holds a control character");
+	rewind(f);
+	for (int i = 0; i < 8192; i++)
+		fputc('a', f);
+	assert_int_equal(fflush(f), 0);
+	assert_complaint(words, "headers", path, " has a first line that is too long");
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_complaint(words, "headers", path, " is a pipe, which can be read only once");
+	unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_complaint(words, "headers", path, " is a directory");
+	rmdir(path);
 }
 
 static void a_header_may_come_from_a_file(void **state)
@@ -211,9 +309,9 @@ static void a_header_may_come_from_a_file(void **state)
 	static const struct {
 		const char *content;
 		int want;
-	} cases[] = { { "secret\nmore", 0 }, { "secret", 0 }, { "", -EBADMSG }, { "\nx", -EBADMSG },
-		      { "a\x01", -EBADMSG } };
+	} cases[] = { { "secret\nmore", 0 }, { "secret", 0 }, { "", -EBADMSG }, { "\nx", -EBADMSG }, { "a\x01", -EBADMSG } };
 	char path[] = "/tmp/test-otlp-options-XXXXXX", text[64];
+	const char *complaint;
 	int fd = mkstemp(path);
 
 	assert_true(fd >= 0);
@@ -224,7 +322,7 @@ static void a_header_may_come_from_a_file(void **state)
 
 		assert_int_equal(ftruncate(fd, 0), 0);
 		assert_int_equal(pwrite(fd, cases[i].content, (size_t)size, 0), size);
-		assert_int_equal(otlp_header_resolve(text, &header), cases[i].want);
+		assert_int_equal(otlp_header_resolve(text, &header, &complaint), cases[i].want);
 		if (!cases[i].want)
 			assert_string_equal(header, "Api-Key: secret");
 		else
@@ -232,7 +330,7 @@ static void a_header_may_come_from_a_file(void **state)
 	}
 	unlink(path);
 	close(fd);
-	assert_error(otlp_header_resolve(text, &(char *){ NULL }), ENOENT);
+	assert_error(otlp_header_resolve(text, &(char *){ NULL }, &complaint), ENOENT);
 }
 
 static void the_table_is_whole(void **state)
@@ -256,9 +354,18 @@ int main(void)
 		TEST(headers_of_the_environment_are_percent_decoded),
 		TEST(tls_files_of_the_environment_are_for_https),
 		TEST(what_does_not_go_together_is_refused),
+		TEST(files_of_tls_must_be_pem),
+		TEST(a_file_that_holds_no_header_is_a_mistake),
 		TEST(a_header_may_come_from_a_file),
 		TEST(the_table_is_whole),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	char directory[] = "/tmp/test-otlp-options-XXXXXX";
+	int n_failed;
+
+	if (!mkdtemp(directory) || chdir(directory) < 0)
+		return 1;
+	n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+	(void)rmdir(directory);
+	return n_failed;
 }

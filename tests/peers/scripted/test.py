@@ -86,12 +86,16 @@ ANSWERS = {
     "200, garbage": ([answer(200, b"\xff\x00garbage")], ACCEPTED, None, ""),
     "200, partial success as text": ([answer(200, PARTIAL, "text/plain")], ACCEPTED, None, ""),
     "200, body cut off": ([scripted.answer_half(200)], ACCEPTED, None, ""),
+    "200, a web page": ([answer(200, b"<html>", "text/html")], ACCEPTED, None,
+                        "answered 200 with text/html, which is no OTLP receiver: is the endpoint right"),
     "202": ([answer(202)], ACCEPTED, None, ""),
     "301": ([answer(301, Location="http://127.0.0.1:1/")], REFUSED, None, "HTTP 301"),
     "400, Status": ([answer(400, STATUS)], REFUSED, None, r"HTTP 400: bad \S+\[31m data"),
     "400, text": ([answer(400, b"out of order", "text/plain")], REFUSED, None, "HTTP 400;"),
-    "401": ([answer(401)], REFUSED, None, "HTTP 401"),
-    "404": ([answer(404)], REFUSED, None, "HTTP 404"),
+    "401": ([answer(401)], REFUSED, None, r"HTTP 401 \(does the key headers hold"),
+    "403": ([answer(403)], REFUSED, None, r"HTTP 403 \(does the key headers hold"),
+    "404": ([answer(404)], REFUSED, None, r"HTTP 404 \(the path of the URL should end in /v1/metrics"),
+    "405": ([answer(405)], REFUSED, None, r"HTTP 405 \(the path of the URL should end in /v1/metrics"),
     "408": ([answer(408)], REFUSED, None, "HTTP 408"),
     "413": ([answer(413)], REFUSED, None, "HTTP 413"),
     "429, seconds": ([answer(429, Retry_After="1"), answer(200)], RETRIED, (0.99, 1.5), "HTTP 429"),
@@ -396,6 +400,32 @@ def wrong_options_are_refused_with_reasons():
             raise Failed(f"{option}: {result.stderr!r} lacks {reason!r}")
 
 
+def something_else_on_that_port_is_named_once_a_change():
+    page = answer(200, b"<html>", "text/html")
+    server = scripted.Server([page, page, answer(200), page, answer(200)])
+    counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=5", *FAST)
+    expect("exported", counts["exported"], 5 * N)
+    expect("said", text.count("no OTLP receiver"), 2)
+
+
+def the_port_of_grpc_is_hinted_at():
+    _, text = push("http://127.0.0.2:4317", "--batches=1", "retry_give_up=1ms", "--patience=300", *FAST)
+    expect("hints", text.count("(4317 is the port of OTLP/gRPC, this is OTLP/HTTP: try port 4318)"), 1)
+
+
+def a_secret_in_clear_text_is_warned_of_once():
+    warning = "goes over the network unencrypted"
+    secrets = ["headers=Authorization: Bearer abc", "headers=X-Api-Key: abc", "headers=A: file:/etc/passwd"]
+    for url, headers, wanted in [("http://host.invalid", secrets, 1), ("http://host.invalid", secrets[1:2], 1),
+                                 ("http://host.invalid", secrets[2:], 1), ("https://host.invalid", secrets, 0),
+                                 ("http://localhost:1", secrets, 0), ("http://[::1]:1", secrets, 0),
+                                 ("http://host.invalid", ["headers=X-Scope-OrgID: tenant"], 0),
+                                 ("http://user:abc@host.invalid", [], 1)]:
+        _, text = push(url, "--batches=0", *headers)
+        expect(f"warnings for {url} {headers}", text.count(warning), wanted)
+        expect("secrets in the log", text.count("abc"), 0)
+
+
 TESTS = [
     the_request_is_what_the_protocol_asks_for,
     no_compression_and_a_url_as_it_is,
@@ -409,6 +439,9 @@ TESTS = [
     no_body_is_sent_twice_behind_our_back,
     a_connection_closed_while_idle_is_replaced,
     a_header_whose_file_is_gone_waits_for_it,
+    something_else_on_that_port_is_named_once_a_change,
+    the_port_of_grpc_is_hinted_at,
+    a_secret_in_clear_text_is_warned_of_once,
     tls_is_checked_both_ways_and_files_are_read_again,
     wrong_options_are_refused_with_reasons,
 ]
