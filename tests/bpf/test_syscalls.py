@@ -36,7 +36,8 @@ class SyscallsTest(unittest.TestCase):
         mine, _ = self.run_workload()
         errors = {(point['attributes'][NAME], point['attributes'][ERROR])
                   for point in mine.select(COUNT, **{ERROR: ANY}) if point['total']}
-        self.assertEqual({pair for pair in errors if pair[1] != 'ENOSYS'}, {
+        # futex() is the C library's, when its threads happen to meet.
+        self.assertEqual({pair for pair in errors if pair[1] != 'ENOSYS' and pair[0] != 'futex'}, {
             ('getsid', 'ESRCH'), ('inotify_rm_watch', 'EBADF'), ('unlinkat', 'ENOENT'), ('mremap', 'EINVAL'),
             ('getpgid', 'EPERM'), ('rt_sigsuspend', 'EINTR'), ('clock_nanosleep', 'EINTR')})
 
