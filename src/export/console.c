@@ -139,13 +139,16 @@ static void append_numbers(const struct page *page, struct buf *line, const stru
 		append_histogram(line, series);
 }
 
-/* What grew most first; of equals the larger total. */
+/* What grew most first; of equals the larger total. What is over the limit is no series like them: last. */
 static int by_growth(const struct series *left, const struct series *right)
 {
+	const struct series *overflow = left->metric->overflow;
 	bool is_histogram = left->metric->kind == METRIC_HISTOGRAM;
 	uint64_t a = is_histogram ? left->delta.count : left->delta.sum;
 	uint64_t b = is_histogram ? right->delta.count : right->delta.sum;
 
+	if (left == overflow || right == overflow)
+		return left == overflow ? left != right : -1;
 	if (a == b) {
 		a = is_histogram ? left->total.count : left->total.sum;
 		b = is_histogram ? right->total.count : right->total.sum;

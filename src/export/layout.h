@@ -3,7 +3,8 @@
 
 /*
  * The columns of a metric's table as a person sees them: the attributes that tell whose a series is, of
- * which each series has one, share a column, and columns give way where a line would be too wide.
+ * which each series has one, share a column, and columns give way where a line would be too wide. The series
+ * of what is over the limit has no cells but says so across all columns.
  */
 
 #include "export/columns.h"

@@ -109,6 +109,44 @@ static void a_cell_has_48_characters_at_most(void **state)
 		     " by process.linux.cgroup\n  /0123456789abcdef0123456789abcdef0123456789abcd\xe2\x80\xa6");
 }
 
+static void table_add_overflow(struct table *table)
+{
+	struct series *series;
+
+	assert_ok(series_get_overflow(&table->metric, 1, &series));
+	series_add(series, 1);
+}
+
+static void what_is_over_the_limit_says_so_across_the_columns(void **state)
+{
+	struct table table;
+
+	table_init(&table);
+	table_add(&table, "systemd.unit.name", "systemd-networkd-wait-online.service", "EIO");
+	table_add_overflow(&table);
+	assert_table(&table, 0,
+		     " by error.type, systemd.unit.name\n"
+		     "  EIO  systemd-networkd-wait-online.service\n"
+		     "  (others: over the limit)                 ");
+	table_init(&table);
+	table_add(&table, "systemd.unit.name", "cron.service", "EIO");
+	table_add_overflow(&table);
+	assert_table(&table, 0,
+		     " by error.type, systemd.unit.name\n"
+		     "  EIO         cron.service\n"
+		     "  (others: over the limit)");
+	table_init(&table);
+	table_add(&table, "systemd.unit.name", "cron.service", "EIO");
+	table_add_overflow(&table);
+	assert_table(&table, 20,
+		     " by error.type, systemd.unit.name\n"
+		     "  EIO       cron.se\xe2\x80\xa6\n"
+		     "  (others: over the\xe2\x80\xa6");
+	table_init(&table);
+	table_add_overflow(&table);
+	assert_table(&table, 0, "\n  (others: over the limit)");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +154,7 @@ int main(void)
 		cmocka_unit_test(owners_of_one_kind_keep_their_name),
 		cmocka_unit_test(the_widest_column_gives_way),
 		cmocka_unit_test(a_cell_has_48_characters_at_most),
+		cmocka_unit_test(what_is_over_the_limit_says_so_across_the_columns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
