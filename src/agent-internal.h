@@ -26,7 +26,6 @@ struct agent {
 	size_t n_series;
 	unsigned int n_collections;
 	bool is_read_failing;
-	bool *was_failing; /* of each exporter */
 	bool is_overflow_known;
 	bool *is_full_known; /* of each collector: that a table is full has been said */
 	uint64_t n_misses; /* events that programs missed, as of the last warning */

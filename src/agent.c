@@ -44,8 +44,7 @@ static int open_exporters(struct agent *agent)
 		.is_once = options->is_once,
 	};
 	agent->exporters = calloc(options->n_exporters + 1, sizeof(*agent->exporters));
-	agent->was_failing = calloc(options->n_exporters + 1, sizeof(*agent->was_failing));
-	if (!agent->exporters || !agent->was_failing)
+	if (!agent->exporters)
 		return -ENOMEM;
 	for (size_t i = 0; i < options->n_exporters; i++) {
 		const struct config_exporter *exporter = &options->exporters[i];
@@ -129,7 +128,6 @@ struct agent *agent_free(struct agent *agent)
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		exporter_free(agent->exporters[i]);
 	free(agent->exporters);
-	free(agent->was_failing);
 	free(agent->is_full_known);
 	free(agent->metrics);
 	sd_event_source_unref(agent->timer);
@@ -324,7 +322,7 @@ int agent_run(struct agent *agent)
 	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collectors, a collection every %g s",
 		  agent->options.set->n_shown,
 		  (double)agent->options.interval_ns / 1e9);
-	sd_notifyf(false, "READY=1\nSTATUS=%zu collectors attached", agent->options.set->n);
+	sd_notifyf(false, "READY=1\nSTATUS=%zu collectors attached", agent->options.set->n_shown);
 	memory_end_start();
 	while (!is_stopping && err >= 0)
 		err = sd_event_run(agent->event, UINT64_MAX);

@@ -14,16 +14,18 @@
 #define OWN_DIRECTORY  "/etc/bpfpush/collectors"
 #define INFRASTRUCTURE "cgroup"
 #define NAMES_MAX      256
+#define DIRECTORIES_MAX 16 /* the two standard ones included */
 
 static const char *const default_names[] = { "syscalls", "network", "fileio", "scheduler", "memory", "tcpstate" };
 
 struct search {
-	const char *directories[16];
+	const char *directories[DIRECTORIES_MAX];
 	size_t n_directories;
 	char *names[NAMES_MAX];	     /* owned */
 	const char *from[NAMES_MAX]; /* path and line of the section that asks for it, or NULL */
 	unsigned int lines[NAMES_MAX];
 	size_t n_names;
+	bool is_full; /* there were more than NAMES_MAX */
 	char tree[4096]; /* the build tree's bpf/, or "" */
 };
 
@@ -71,8 +73,10 @@ static int add_name(struct search *search, const char *name, const char *path, u
 	for (size_t i = 0; i < search->n_names; i++)
 		if (!strcmp(search->names[i], name))
 			return 0;
-	if (search->n_names == NAMES_MAX)
+	if (search->n_names == NAMES_MAX) {
+		search->is_full = true;
 		return 0;
+	}
 	search->names[search->n_names] = strdup(name);
 	if (!search->names[search->n_names])
 		return -ENOMEM;
@@ -213,16 +217,23 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	return 0;
 }
 
-static void check_directories(const struct config *config, struct diag *diag)
+static void check_directories(const struct search *search, const struct config *config, struct diag *diag)
 {
 	const struct option_list *own = &config->agent.collector_directories;
 	struct stat status;
 
+	if (search->is_full)
+		diag_add(diag, "bpfpush", 0, "more than %d collectors are asked for; name fewer in [agent] collectors",
+			 NAMES_MAX);
+	if (own->n_items > DIRECTORIES_MAX - 2)
+		diag_add(diag, "bpfpush", 0, "%zu collector directories are given, and %d are the most; put their pairs together",
+			 own->n_items, DIRECTORIES_MAX - 2);
 	for (size_t i = 0; i < own->n_items; i++)
 		if (stat(own->items[i], &status))
 			diag_add(diag, "bpfpush", 0, "collector directory %s: %s", own->items[i], strerror(errno));
 		else if (!S_ISDIR(status.st_mode))
-			diag_add(diag, "bpfpush", 0, "collector directory %s is no directory", own->items[i]);
+			diag_add(diag, "bpfpush", 0, "collector directory %s is no directory; give the one that holds the pairs",
+				 own->items[i]);
 }
 
 /* A section for what does not exist is a slip of the pen, whether or not it would run now. */
@@ -265,7 +276,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 		return err;
 	}
 	check_sections(&search, config, diag);
-	check_directories(config, diag);
+	check_directories(&search, config, diag);
 	*ret_set = set;
 	return 0;
 }

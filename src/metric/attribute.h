@@ -31,7 +31,7 @@ struct attributes {
 	struct attribute items[ATTRIBUTES_MAX];
 	unsigned int n;
 	size_t used; /* bytes of storage */
-	char storage[ATTRIBUTES_MAX * 64 + 2048];
+	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1)]; /* all texts fit, however long */
 };
 
 void attributes_init(struct attributes *attributes);
