@@ -279,6 +279,8 @@ void agent_flush(struct agent *agent, bool *stop)
 	sd_event_source *deadline = NULL, *short_deadline = NULL;
 	bool is_late = false, is_short = false;
 
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		exporter_finish(agent->exporters[i]);
 	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME, timeout_ns / 1000, 0, agent_on_deadline,
 				       &is_late) >= 0 &&
 	    sd_event_add_time_relative(agent->event, &short_deadline, CLOCK_BOOTTIME, HOPELESS_NS / 1000, 0,

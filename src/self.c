@@ -26,6 +26,7 @@ enum self_metric {
 	SELF_RETRIES,
 	SELF_SENT_BYTES,
 	SELF_QUEUE_BYTES,
+	SELF_COLLISIONS,
 	SELF_METRICS,
 };
 
@@ -45,6 +46,7 @@ static const struct metric self_table[SELF_METRICS] = {
 	[SELF_RETRIES] = { "self", "bpfpush.exporter.retries", "{request}", "Requests sent again", METRIC_SUM, 1 },
 	[SELF_SENT_BYTES] = { "self", "bpfpush.exporter.sent", "By", "Bytes of request bodies sent", METRIC_SUM, 1 },
 	[SELF_QUEUE_BYTES] = { "self", "bpfpush.exporter.queue.usage", "By", "Bytes that wait to be sent", METRIC_GAUGE, 1 },
+	[SELF_COLLISIONS] = { "self", "bpfpush.exporter.name.collisions", "{series}", "Series whose name in the exporter's format was taken, and was added to", METRIC_SUM, 1 },
 };
 
 struct source {
@@ -169,11 +171,14 @@ static int watch_exporter(struct self *self, const struct exporter *exporter)
 		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_dropped_queue), "queue_full" },
 		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_dropped_size), "too_large" },
 		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_dropped_error), "not_sent" },
+		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_dropped_refused), "connection_refused" },
+		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_unsupported), "unsupported" },
 		{ SELF_INFLIGHT, offsetof(struct exporter_stats, points_inflight), NULL },
 		{ SELF_REQUESTS, offsetof(struct exporter_stats, requests), NULL },
 		{ SELF_RETRIES, offsetof(struct exporter_stats, retries), NULL },
 		{ SELF_SENT_BYTES, offsetof(struct exporter_stats, bytes_sent), NULL },
 		{ SELF_QUEUE_BYTES, offsetof(struct exporter_stats, queue_bytes), NULL },
+		{ SELF_COLLISIONS, offsetof(struct exporter_stats, name_collisions), NULL },
 	};
 	const struct label labels[] = { { "otel.component.name", exporter->name },
 					{ "otel.component.type", exporter->ops->type } };

@@ -25,6 +25,9 @@ struct exporter_stats {
 	uint64_t points_dropped_queue;	   /* pushed out of a full queue */
 	uint64_t points_dropped_size;	   /* a single point larger than a request may be */
 	uint64_t points_dropped_error;	   /* could not be encoded or written */
+	uint64_t points_dropped_refused;   /* sent, and the kernel reports that nobody takes datagrams there */
+	uint64_t points_unsupported;	   /* of a kind or size that the format has no words for */
+	uint64_t name_collisions;	   /* series whose name was taken by another, and was added to */
 	uint64_t points_inflight;	   /* gauge: encoded, not yet acknowledged */
 	uint64_t requests;		   /* sent, retries included */
 	uint64_t retries;
@@ -61,6 +64,11 @@ struct exporter_ops {
 	/* options is borrowed and outlives the exporter. 0 or -errno, having logged why. */
 	int (*open)(struct exporter *exporter, const void *options);
 	int (*push)(struct exporter *exporter, const struct batch *batch);
+	/*
+	 * No push will follow: what waits for company or for its turn goes out now. NULL: nothing waits but for
+	 * the receiver.
+	 */
+	void (*finish)(struct exporter *exporter);
 	/* Is there anything on its way? For the end: the agent turns the loop until none is, or time is up. */
 	bool (*is_idle)(const struct exporter *exporter);
 	void (*close)(struct exporter *exporter);
@@ -80,6 +88,7 @@ const struct exporter_ops *exporter_find(const char *type);
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter);
 int exporter_push(struct exporter *exporter, const struct batch *batch);
+void exporter_finish(struct exporter *exporter);
 bool exporter_is_idle(const struct exporter *exporter);
 struct exporter *exporter_free(struct exporter *exporter);
 

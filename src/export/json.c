@@ -9,6 +9,7 @@
  * {"count":3,"sum":0.5,"bounds":[0,1,2],"counts":[0,1,1,1]}, counts[i] for values up to bounds[i], the last
  * one for all above. Numbers are exact: no digit is lost to a double.
  */
+#include <errno.h>
 #include <inttypes.h>
 
 #include "export/bounds.h"
@@ -25,11 +26,13 @@ static const char *const kinds[] = {
 /* What never changes in a line: all before the times. Kept with the series. */
 static void append_head(struct buf *out, struct series *series)
 {
-	struct series_cache *cache = &series->cache[SERIES_CACHE_JSON];
+	static const char owner;
+	struct series_cache *cache = series_cache(series, &owner);
 	const struct metric *metric = series->metric;
-	struct buf head = BUF_INIT;
 
-	if (!cache->data) {
+	if (!cache) {
+		_cleanup_(buf_done) struct buf head = BUF_INIT;
+
 		buf_append_text(&head, "{\"collector\":");
 		json_append_text(&head, metric->scope);
 		buf_append_text(&head, ",\"name\":");
@@ -45,13 +48,12 @@ static void append_head(struct buf *out, struct series *series)
 			json_append_value(&head, &series->attributes[i]);
 		}
 		buf_append_byte(&head, '}');
-		if (buf_error(&head)) {
-			out->error = buf_error(&head);
-			buf_done(&head);
+		if (!buf_error(&head))
+			cache = series_cache_new(series, &owner, head.data, head.size);
+		if (!cache) {
+			out->error = -ENOMEM;
 			return;
 		}
-		cache->data = head.data;
-		cache->size = head.size;
 	}
 	buf_append(out, cache->data, cache->size);
 }

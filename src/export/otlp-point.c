@@ -63,6 +63,8 @@ void otlp_pack_attributes(struct buf *out, unsigned int field, const struct attr
 	}
 }
 
+const char otlp_cache_owner;
+
 /*
  * The run of a series' attributes, for use as an unknown field. Two kinds of histograms number the field
  * differently and share the cache, so a histogram's cache holds both runs, of one size.
@@ -73,21 +75,19 @@ static int attributes_run(struct series *series, bool is_second, ProtobufCMessag
 		[METRIC_SUM] = { 7, 0 }, [METRIC_GAUGE] = { 7, 0 }, [METRIC_HISTOGRAM] = { 9, 1 }
 	};
 	const unsigned int *field = fields[series->metric->kind];
-	struct series_cache *cache = &series->cache[SERIES_CACHE_OTLP];
+	struct series_cache *cache = series_cache(series, &otlp_cache_owner);
 	size_t size;
 
-	if (!cache->data) {
-		struct buf run = BUF_INIT;
+	if (!cache) {
+		_cleanup_(buf_done) struct buf run = BUF_INIT;
 
 		otlp_pack_attributes(&run, field[0], series->attributes, series->n_attributes);
 		if (field[1])
 			otlp_pack_attributes(&run, field[1], series->attributes, series->n_attributes);
-		if (buf_error(&run)) {
-			buf_done(&run);
+		if (!buf_error(&run))
+			cache = series_cache_new(series, &otlp_cache_owner, run.data, run.size);
+		if (!cache)
 			return -ENOMEM;
-		}
-		cache->data = run.data;
-		cache->size = run.size;
 	}
 	size = field[1] ? cache->size / 2 : cache->size;
 	/* The first tag is protobuf-c's to write. */
@@ -95,7 +95,7 @@ static int attributes_run(struct series *series, bool is_second, ProtobufCMessag
 		.tag = field[is_second],
 		.wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
 		.len = size - 1,
-		.data = (uint8_t *)cache->data + (is_second ? size : 0) + 1,
+		.data = cache->data + (is_second ? size : 0) + 1,
 	};
 	return 0;
 }

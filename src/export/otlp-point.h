@@ -8,6 +8,8 @@
 
 struct ProtobufCMessage;
 
+extern const char otlp_cache_owner; /* of what series_cache() holds for every OTLP exporter */
+
 #define OTLP_FRAME_BYTES 11 /* a tag below 16 and a length, at most */
 
 /* The tag and length of a message of size bytes in field; its length. Room for OTLP_FRAME_BYTES. */

@@ -61,15 +61,16 @@ struct numbers {
 	uint64_t *bucket; /* histogram: layout.n_buckets of them, else NULL */
 };
 
-/* Encoded forms of what never changes in a series; slot by encoder, made by the encoder that needs it. */
-enum series_cache_slot { SERIES_CACHE_OTLP,
-			 SERIES_CACHE_TEXT,
-			 SERIES_CACHE_JSON,
-			 SERIES_CACHE_SLOTS };
-
+/*
+ * What an encoder keeps with a series, such as the form of what never changes in it. One for each owner: an
+ * address of the encoder's own (it serves all exporters alike) or of the exporter (its options are in it).
+ * Made by series_cache_new(), freed with the series.
+ */
 struct series_cache {
-	void *data; /* from malloc(), freed with the series */
+	struct series_cache *next;
+	const void *owner;
 	size_t size;
+	uint8_t data[];
 };
 
 struct series {
@@ -82,8 +83,21 @@ struct series {
 	bool is_present; /* has a point in this batch: fed now, or changed since the last collection */
 	unsigned int n_sources;
 	uint64_t hash;
-	struct series_cache cache[SERIES_CACHE_SLOTS];
+	struct series_cache *caches;
 };
+
+/* NULL where owner has none yet. */
+static inline struct series_cache *series_cache(const struct series *series, const void *owner)
+{
+	struct series_cache *cache = series->caches;
+
+	while (cache && cache->owner != owner)
+		cache = cache->next;
+	return cache;
+}
+
+/* With a copy of data, or zeroed where data is NULL; owner must have none yet. NULL: no memory. */
+struct series_cache *series_cache_new(struct series *series, const void *owner, const void *data, size_t size);
 
 /* One collection of everything; valid while the exporters are being called, and no longer. */
 struct batch {

@@ -25,9 +25,28 @@ void metric_init_series(struct metric *metric, size_t limit)
 
 static void series_free(struct series *series)
 {
-	for (size_t i = 0; i < SERIES_CACHE_SLOTS; i++)
-		free(series->cache[i].data);
+	while (series->caches) {
+		struct series_cache *cache = series->caches;
+
+		series->caches = cache->next;
+		free(cache);
+	}
 	free(series);
+}
+
+struct series_cache *series_cache_new(struct series *series, const void *owner, const void *data, size_t size)
+{
+	struct series_cache *cache = calloc(1, sizeof(*cache) + size);
+
+	if (!cache)
+		return NULL;
+	cache->owner = owner;
+	cache->size = size;
+	if (data)
+		memcpy(cache->data, data, size);
+	cache->next = series->caches;
+	series->caches = cache;
+	return cache;
 }
 
 void metric_done_series(struct metric *metric)

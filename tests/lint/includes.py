@@ -31,7 +31,7 @@ DOORS = [
     (r"^curl/", "libcurl", r"^src/export/http\.c$"),
     (r"^(protobuf-c/|.*\.pb-c\.h)", "protobuf-c", r"^src/export/otlp[^/]*$"),
     (r"^ini\.h", "inih", r"^src/util/ini\.c$"),
-    (r"^systemd/", "libsystemd", r"^src/(agent[^/]*|export/http\.c|util/log\.c)$"),
+    (r"^systemd/", "libsystemd", r"^src/(agent[^/]*|export/(http|resolve|link|datagram|delivery)\.c|util/log\.c)$"),
     (r"^zlib\.h", "zlib", r"^src/export/"),
 ]
 

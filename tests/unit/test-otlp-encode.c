@@ -6,6 +6,7 @@
 
 #include "alloc.h"
 #include "export/otlp-encode.h"
+#include "export/otlp-point.h"
 #include "fixture.h"
 #include "otlp-metrics.pb-c.h"
 #include "util/cleanup.h"
@@ -178,14 +179,14 @@ static void attributes_are_encoded_once_and_serve_both_kinds_of_histograms(void 
 
 	fixture_init(&fixture);
 	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
-	cached[0] = fixture.metrics[0].series[0]->cache[SERIES_CACHE_OTLP].data;
-	cached[1] = fixture.metrics[1].series[0]->cache[SERIES_CACHE_OTLP].data;
+	cached[0] = series_cache(fixture.metrics[0].series[0], &otlp_cache_owner);
+	cached[1] = series_cache(fixture.metrics[1].series[0], &otlp_cache_owner);
 	assert_non_null(cached[0]);
 	assert_non_null(cached[1]);
 	options.histogram = OTLP_EXPONENTIAL;
 	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
-	assert_ptr_equal(fixture.metrics[0].series[0]->cache[SERIES_CACHE_OTLP].data, cached[0]);
-	assert_ptr_equal(fixture.metrics[1].series[0]->cache[SERIES_CACHE_OTLP].data, cached[1]);
+	assert_ptr_equal(series_cache(fixture.metrics[0].series[0], &otlp_cache_owner), cached[0]);
+	assert_ptr_equal(series_cache(fixture.metrics[1].series[0], &otlp_cache_owner), cached[1]);
 	for (size_t i = 0; i < 2; i++) {
 		const Otlp__Metric *metric = bodies.requests[i]->resource_metrics[0]->scope_metrics[0]->metrics[1];
 		const Otlp__KeyValue *item = i ? metric->exponential_histogram->data_points[1]->attributes[0] :
