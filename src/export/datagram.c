@@ -34,6 +34,7 @@ struct datagram_client {
 	unsigned int n_losses;
 
 	uint64_t window_ns, deadline_ns; /* of what waits */
+	uint64_t step;			 /* datagrams a tick, as planned */
 	bool is_full;			 /* EPOLLOUT is awaited */
 	sd_event_source *tick;
 };
@@ -164,21 +165,35 @@ static enum send_outcome send_some(struct datagram_client *client, uint64_t n)
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *user);
 
-/* How many may leave now for all to be through at the deadline. */
-static uint64_t allowance(struct datagram_client *client)
+/* Plans to be through with what waits in window_ns. */
+static void plan(struct datagram_client *client)
 {
-	uint64_t now_ns = link_now(client->link), n_ticks, n;
+	uint64_t n_ticks = client->window_ns / TICK_NS;
 
-	if (!client->burst)
-		return UINT64_MAX;
-	/* Held up over its time, by a receiver or by a link: from the beginning. */
-	if (now_ns >= client->deadline_ns)
-		client->deadline_ns = now_ns + client->window_ns;
-	n_ticks = (client->deadline_ns - now_ns) / TICK_NS;
-	if (!n_ticks)
-		return UINT64_MAX;
-	n = (client->queue.n_items + n_ticks - 1) / n_ticks;
-	return n > client->burst ? n : client->burst;
+	client->deadline_ns = link_now(client->link) + client->window_ns;
+	client->step = UINT64_MAX / 2;
+	if (!client->burst || !n_ticks)
+		return;
+	client->step = (client->queue.n_items + n_ticks - 1) / n_ticks;
+	if (client->step < client->burst)
+		client->step = client->burst;
+}
+
+/*
+ * How many may leave now for all to be through at the deadline. Ticks that come late are made up for, but not so that
+ * a loop that was held up overruns the receiver.
+ */
+static uint64_t allowance(const struct datagram_client *client)
+{
+	uint64_t now_ns = link_now(client->link), n_ticks = 0, n = client->queue.n_items;
+
+	if (now_ns < client->deadline_ns)
+		n_ticks = (client->deadline_ns - now_ns) / TICK_NS;
+	if (n_ticks)
+		n = (n + n_ticks - 1) / n_ticks;
+	if (n < client->burst)
+		n = client->burst;
+	return n < 2 * client->step ? n : 2 * client->step;
 }
 
 static void pump(struct datagram_client *client, uint64_t n)
@@ -237,6 +252,7 @@ static void on_opened(void *user)
 {
 	struct datagram_client *client = user;
 
+	plan(client);
 	pump(client, allowance(client));
 }
 
@@ -302,8 +318,6 @@ static void look_for_refusal(struct datagram_client *client)
 
 void datagram_client_flush(struct datagram_client *client, uint64_t window_ns)
 {
-	uint64_t n = client->burst ? client->burst : UINT64_MAX;
-
 	look_for_refusal(client);
 	settle_doubt(client);
 	if (client->has_sent && !client->was_refused && link_fd(client->link) >= 0)
@@ -313,13 +327,11 @@ void datagram_client_flush(struct datagram_client *client, uint64_t window_ns)
 	client->has_sent = client->was_refused = false;
 
 	client->window_ns = window_ns;
-	client->deadline_ns = link_now(client->link) + window_ns;
-	if (window_ns < TICK_NS)
-		n = UINT64_MAX;
+	plan(client);
 	if (client->is_full)
 		settle_gauges(client);
 	else
-		pump(client, n);
+		pump(client, client->burst && window_ns >= TICK_NS ? client->burst : UINT64_MAX);
 }
 
 unsigned int datagram_client_losses(const struct datagram_client *client)

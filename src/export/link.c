@@ -133,16 +133,7 @@ void link_close(struct link *link)
 	close_socket(link);
 }
 
-static int on_waited(sd_event_source *source, uint64_t usec, void *user)
-{
-	struct link *link = user;
-
-	link->state = STATE_CLOSED;
-	begin(link);
-	if (link->state == STATE_OPEN)
-		link->events->opened(link->user);
-	return 0;
-}
+static int on_time(sd_event_source *source, uint64_t usec, void *user);
 
 void link_fail(struct link *link, int trouble, const char *problem)
 {
@@ -157,7 +148,7 @@ void link_fail(struct link *link, int trouble, const char *problem)
 	link->n_tried = 0;
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	/* Without memory for the timer, the next link_open() tries again. */
-	if (link_arm(link, &link->timer, backoff_next(&link->backoff, random, 0), on_waited, link) >= 0)
+	if (link_arm(link, &link->timer, backoff_next(&link->backoff, random, 0), on_time, link) >= 0)
 		link->state = STATE_WAITING;
 }
 
@@ -213,8 +204,6 @@ static int use_socket(struct link *link, int fd, bool is_pending)
 	return 0;
 }
 
-static int on_connect_timeout(sd_event_source *source, uint64_t usec, void *user);
-
 /* Opens the next address that can be; complains and waits when none can. */
 static void try_addresses(struct link *link)
 {
@@ -229,7 +218,7 @@ static void try_addresses(struct link *link)
 
 			r = use_socket(link, fd, is_pending);
 			if (r >= 0 && is_pending)
-				r = link_arm(link, &link->timer, link->options.timeout_ns, on_connect_timeout, link);
+				r = link_arm(link, &link->timer, link->options.timeout_ns, on_time, link);
 			if (r >= 0) {
 				link->n_tried++;
 				return;
@@ -251,9 +240,18 @@ static void connect_failed(struct link *link, int err)
 		link->events->opened(link->user);
 }
 
-static int on_connect_timeout(sd_event_source *source, uint64_t usec, void *user)
+static int on_time(sd_event_source *source, uint64_t usec, void *user)
 {
-	connect_failed(user, ETIMEDOUT);
+	struct link *link = user;
+
+	if (link->state == STATE_CONNECTING) {
+		connect_failed(link, ETIMEDOUT);
+	} else if (link->state == STATE_WAITING) {
+		link->state = STATE_CLOSED;
+		begin(link);
+		if (link->state == STATE_OPEN)
+			link->events->opened(link->user);
+	}
 	return 0;
 }
 

@@ -38,7 +38,6 @@ struct link_events {
 /* What is wrong, beside errno and -EAI_*: a number for each kind of trouble, which is logged when it changes. */
 enum link_trouble { LINK_REFUSED = 1000,
 		    LINK_STALLED,
-		    LINK_NOT_READ,
 		    LINK_NOT_CLOSED,
 		    LINK_CLOSED };
 
@@ -75,7 +74,7 @@ struct link *link_free(struct link *link);
 /* The time of the loop, ns. */
 uint64_t link_now(const struct link *link);
 typedef int link_timer_fn(struct sd_event_source *source, uint64_t usec, void *user);
-/* Calls handler once after delay_ns. *source is made when it is NULL; it belongs to the caller. */
+/* Calls handler once after delay_ns. *source, the caller's, is made when it is NULL, and keeps its handler. */
 int link_arm(struct link *link, struct sd_event_source **source, uint64_t delay_ns, link_timer_fn *handler, void *user);
 
 DEFINE_CLEANUP(struct link *, link_free);

@@ -379,7 +379,6 @@ static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **s
 	assert_int_equal(n, PACED);
 	assert_int_equal(world.exporter.stats.requests, PACED);
 	assert_true(end_ns - start_ns > 800 * MS);
-	assert_true(end_ns - start_ns < 1500 * MS);
 	assert_true(most < PACED / 10);
 	datagram_client_free(client);
 	world_done(&world);
