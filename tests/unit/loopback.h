@@ -140,6 +140,15 @@ static inline uint8_t *copy(const char *text)
  */
 static char hosts_path[32];
 
+static inline void hosts_write(const char *text)
+{
+	FILE *file = fopen("/etc/hosts", "we");
+
+	assert_non_null(file);
+	fprintf(file, "127.0.0.1 localhost\n%s", text);
+	assert_ok(fclose(file));
+}
+
 static inline void hosts_begin(void)
 {
 	char path[sizeof(hosts_path)] = "/tmp/hosts-XXXXXX";
@@ -157,6 +166,8 @@ static inline void hosts_begin(void)
 		unlink(path);
 	else
 		memcpy(hosts_path, path, sizeof(path));
+	if (hosts_path[0])
+		hosts_write("");
 }
 
 static inline void hosts_end(void)
@@ -171,13 +182,4 @@ static inline void needs_hosts(void)
 		return;
 	print_message("needs the right to mount a hosts file of its own\n");
 	skip();
-}
-
-static inline void hosts_write(const char *text)
-{
-	FILE *file = fopen("/etc/hosts", "we");
-
-	assert_non_null(file);
-	fputs(text, file);
-	assert_ok(fclose(file));
 }

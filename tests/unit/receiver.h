@@ -59,14 +59,14 @@ static inline size_t receiver_read(struct receiver *receiver)
 
 	while (receiver_accept(receiver)) {
 		n = recv(receiver->fd, room, sizeof(room), 0);
-		if (n < 0)
+		if (n < 0 && errno == EAGAIN)
 			break;
-		if (n) {
+		if (n > 0) {
 			buf_append(&receiver->text, room, (size_t)n);
 			buf_append(&receiver->last, room, (size_t)n);
 			continue;
 		}
-		receiver->n_ended++;
+		receiver->n_ended += !n;
 		if (receiver->stays_open)
 			break;
 		receiver_hang_up(receiver);

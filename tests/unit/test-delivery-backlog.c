@@ -183,12 +183,61 @@ static void of_a_line_that_is_sent_in_part_no_end_is_made(void **state)
 	receiver_done(&receiver);
 }
 
+/* It ends its side while our bytes are on their way: they count when they have arrived, a part of a chunk never. */
+static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **state)
+{
+	struct exporter_stats *stats;
+	struct delivery_client *client;
+	struct receiver receiver;
+	struct world world;
+	size_t n_first;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	client = client_to(&world, &receiver);
+	stats = &world.exporter.stats;
+	assert_ok(delivery_client_put(client, chunk(0), CHUNK, CHUNK / LINE));
+	{
+		/* One that fits in no buffer: it is sent in part. */
+		uint8_t *data = malloc(200 * CHUNK);
+
+		assert_non_null(data);
+		for (unsigned int i = 0; i < 200; i++) {
+			_cleanup_(freep) uint8_t *part = chunk(1 + i);
+
+			memcpy(data + (size_t)i * CHUNK, part, CHUNK);
+		}
+		assert_ok(delivery_client_put(client, data, 200 * CHUNK, 200 * CHUNK / LINE));
+	}
+	delivery_client_flush(client);
+	RUN_UNTIL(&world, receiver_accept(&receiver) && stats->bytes_sent > CHUNK);
+	run_for(&world, 20);
+	assert_int_equal(stats->requests, 1);
+	assert_ok(shutdown(receiver.fd, SHUT_WR));
+	run_for(&world, 50);
+	assert_int_equal(stats->points_exported, 0); /* not all is acknowledged */
+	RUN_UNTIL(&world, (receiver_read(&receiver), stats->points_exported));
+	assert_int_equal(stats->points_exported, CHUNK / LINE);
+	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	assert_chunks(&receiver.last, 0, 1, 200);
+	n_first = receiver.text.size - receiver.last.size;
+	assert_true(n_first > CHUNK && n_first < 201 * CHUNK);
+	assert_int_equal(receiver.n_accepted, 2);
+	assert_int_equal(receiver.n_ended, 1); /* the first was reset, for it ended in a part */
+	assert_int_equal(stats->points_exported, 201 * CHUNK / LINE);
+	assert_int_equal(stats->requests, 2);
+	assert_false(stats->is_failing);
+	delivery_client_free(client);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_backlog_goes_over_several_connections_each_line_once),
 		cmocka_unit_test(an_interrupted_backlog_repeats_one_connection),
 		cmocka_unit_test(a_receiver_that_does_not_read_is_waited_for_within_the_queue),
+		cmocka_unit_test(an_end_amid_what_is_sent_confirms_what_has_arrived_whole),
 		cmocka_unit_test(of_a_line_that_is_sent_in_part_no_end_is_made),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

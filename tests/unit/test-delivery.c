@@ -360,6 +360,41 @@ static void a_receiver_that_moves_is_found_at_its_new_address(void **state)
 	receiver_done(&new);
 }
 
+/* Its queue of connections is full: the kernel does not answer. */
+static void a_connection_that_is_not_answered_is_given_up_in_time(void **state)
+{
+	struct delivery_options options;
+	struct delivery_client *client;
+	struct receiver receiver;
+	struct world world;
+	struct sockaddr_in address;
+	socklen_t size = sizeof(address);
+	int others[8];
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	assert_ok(listen(receiver.listener, 0));
+	assert_ok(getsockname(receiver.listener, (struct sockaddr *)&address, &size));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		others[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		(void)connect(others[i], (struct sockaddr *)&address, size);
+	}
+	options = options_for("127.0.0.1", port_of(receiver.listener));
+	options.timeout_ns = 50 * MS;
+	client = client_new(&world, &options);
+	put(client, "a 1 1\n", 1);
+	delivery_client_finish(client);
+	RUN_UNTIL(&world, world.exporter.stats.is_failing);
+	assert_int_equal(world.exporter.stats.requests, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		close(others[i]);
+	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	assert_int_equal(world.exporter.stats.points_exported, 1);
+	assert_false(world.exporter.stats.is_failing);
+	delivery_client_free(client);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
 static void without_memory_lines_are_refused_to_their_giver(void **state)
 {
 	const struct delivery_options options = options_for("127.0.0.1", 1);
@@ -395,6 +430,7 @@ int main(void)
 		cmocka_unit_test(a_receiver_that_hangs_up_on_all_is_not_hammered),
 		cmocka_unit_test(the_second_address_of_a_name_is_used_when_the_first_refuses),
 		cmocka_unit_test(a_receiver_that_moves_is_found_at_its_new_address),
+		cmocka_unit_test(a_connection_that_is_not_answered_is_given_up_in_time),
 		cmocka_unit_test(without_memory_lines_are_refused_to_their_giver),
 	};
 	int failed;
