@@ -223,7 +223,7 @@ static void note_progress(struct delivery_client *client)
 
 static void on_stalled(struct delivery_client *client)
 {
-	if (client->acked_bytes < client->sent_bytes || client->queue.waiting)
+	if (client->state == STATE_SENDING || client->acked_bytes < client->sent_bytes)
 		lose(client, LINK_STALLED, "the receiver does not take what is sent");
 	else
 		lose(client, LINK_NOT_CLOSED,

@@ -1,58 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loopback.h"
+#include "datagram-receiver.h"
 
 #include "alloc.h"
-#include "export/datagram.h"
-
-static struct datagram_options options_for(struct endpoint endpoint)
-{
-	return (struct datagram_options){ .endpoint = endpoint,
-					  .burst = 8,
-					  .queue_bytes = 1 << 20,
-					  .retry_initial_ns = 10 * MS,
-					  .retry_max_ns = 50 * MS };
-}
-
-static struct datagram_client *client_new(struct world *world, const struct datagram_options *options)
-{
-	struct datagram_client *client = NULL;
-
-	assert_ok(datagram_client_new(world->event, options, &world->exporter, &client));
-	return client;
-}
-
-static struct datagram_client *client_to(struct world *world, struct endpoint endpoint)
-{
-	const struct datagram_options options = options_for(endpoint);
-
-	return client_new(world, &options);
-}
-
-static void put(struct datagram_client *client, const char *text, size_t n_points)
-{
-	assert_ok(datagram_client_put(client, copy(text), strlen(text), n_points));
-}
-
-/* Datagrams that are there; the text of the last one. */
-static unsigned int drain(int fd, char last[64])
-{
-	unsigned int n = 0;
-	ssize_t size;
-
-	while ((size = recv(fd, last, 63, MSG_DONTWAIT)) >= 0) {
-		last[size] = '\0';
-		n++;
-	}
-	return n;
-}
-
-static void receives(struct world *world, int fd, const char *expected)
-{
-	char last[64] = "";
-
-	RUN_UNTIL(world, drain(fd, last));
-	assert_string_equal(last, expected);
-}
 
 static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 {
@@ -410,120 +359,6 @@ static void pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer(void *
 	close(fd);
 }
 
-static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **state)
-{
-	int fd;
-	struct exporter_stats *stats;
-	struct datagram_client *client;
-	struct world world;
-
-	needs_hosts();
-	hosts_write("127.0.0.1 two.example\n::1 two.example\n");
-	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint_at("two.example", port_of(fd)));
-	put(client, "a:1|c", 1);
-	put(client, "b:1|c", 2);
-	put(client, "c:1|c", 4);
-	datagram_client_flush(client, 0);
-	receives(&world, fd, "c:1|c");
-	assert_int_equal(stats->points_dropped_refused, 1); /* that went to [::1] */
-	assert_int_equal(stats->requests, 3);
-	assert_int_equal(stats->retries, 1);
-	datagram_client_flush(client, 0);
-	put(client, "d:1|c", 8);
-	datagram_client_flush(client, 0);
-	receives(&world, fd, "d:1|c");
-	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_exported, 14);
-	assert_int_equal(stats->points_dropped_refused, 1);
-	assert_int_equal(datagram_client_losses(client), 2); /* the refusal and the other socket */
-	assert_false(stats->is_failing);
-	datagram_client_free(client);
-	world_done(&world);
-	close(fd);
-}
-
-static void a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket(void **state)
-{
-	int old, new;
-	unsigned int port;
-	struct datagram_options options;
-	struct datagram_client *client;
-	struct world world;
-
-	needs_hosts();
-	hosts_write("127.0.0.1 moves.example\n");
-	old = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	port = port_of(old);
-	new = bound_socket(SOCK_DGRAM, "127.0.0.2", port);
-	options = options_for(endpoint_at("moves.example", port));
-	options.resolve_every_ns = 20 * MS;
-	world_init(&world);
-	client = client_new(&world, &options);
-	put(client, "a:1|c", 1);
-	datagram_client_flush(client, 0);
-	receives(&world, old, "a:1|c");
-
-	hosts_write("127.0.0.2 moves.example\n127.0.0.1 moves.example\n");
-	run_for(&world, 100);
-	assert_int_equal(datagram_client_losses(client), 0);
-	put(client, "b:1|c", 1);
-	datagram_client_flush(client, 0);
-	receives(&world, old, "b:1|c");
-
-	hosts_write("127.0.0.2 moves.example\n");
-	RUN_UNTIL(&world, datagram_client_losses(client) == 1);
-	put(client, "c:1|c", 1);
-	datagram_client_flush(client, 0);
-	receives(&world, new, "c:1|c");
-
-	/* A name that is gone leaves things as they are. */
-	hosts_write("");
-	run_for(&world, 100);
-	put(client, "d:1|c", 1);
-	datagram_client_flush(client, 0);
-	receives(&world, new, "d:1|c");
-	datagram_client_flush(client, 0);
-	assert_int_equal(world.exporter.stats.points_exported, 4);
-	assert_int_equal(datagram_client_losses(client), 1);
-	assert_false(world.exporter.stats.is_failing);
-	datagram_client_free(client);
-	world_done(&world);
-	close(old);
-	close(new);
-}
-
-static void a_name_that_nobody_knows_yet_is_asked_for_again(void **state)
-{
-	int fd;
-	struct exporter_stats *stats;
-	struct datagram_client *client;
-	struct world world;
-
-	needs_hosts();
-	hosts_write("");
-	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint_at("comes..example", port_of(fd)));
-	put(client, "a:1|c", 1);
-	datagram_client_flush(client, 0);
-	assert_int_equal(stats->requests, 0);
-	RUN_UNTIL(&world, stats->is_failing);
-	assert_int_equal(stats->points_inflight, 1);
-	hosts_write("127.0.0.1 comes..example\n");
-	receives(&world, fd, "a:1|c");
-	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_exported, 1);
-	assert_int_equal(datagram_client_losses(client), 0);
-	assert_false(stats->is_failing);
-	datagram_client_free(client);
-	world_done(&world);
-	close(fd);
-}
-
 static void an_unreachable_network_keeps_what_waits(void **state)
 {
 	struct exporter_stats *stats;
@@ -579,16 +414,9 @@ int main(void)
 		cmocka_unit_test(over_the_bytes_of_the_queue_the_oldest_go),
 		cmocka_unit_test(what_is_paced_arrives_at_a_receiver_with_the_default_buffer),
 		cmocka_unit_test(pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer),
-		cmocka_unit_test(the_second_address_of_a_name_is_used_when_the_first_refuses),
-		cmocka_unit_test(a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket),
-		cmocka_unit_test(a_name_that_nobody_knows_yet_is_asked_for_again),
 		cmocka_unit_test(an_unreachable_network_keeps_what_waits),
 		cmocka_unit_test(without_memory_a_datagram_is_refused_to_its_giver),
 	};
-	int failed;
 
-	hosts_begin();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	hosts_end();
-	return failed;
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
