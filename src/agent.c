@@ -41,6 +41,7 @@ static int open_exporters(struct agent *agent)
 		.resource = options->config->resource.items,
 		.n_resource = options->config->resource.n,
 		.version = VERSION,
+		.interval_ns = options->interval_ns,
 		.is_once = options->is_once,
 	};
 	agent->exporters = calloc(options->n_exporters + 1, sizeof(*agent->exporters));

@@ -1,26 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/decimal.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DECIMALS_MAX 18
 
+static char *put_whole(char *at, uint64_t number)
+{
+	char digits[20];
+	size_t n = 0;
+
+	do
+		digits[sizeof(digits) - ++n] = (char)('0' + number % 10);
+	while (number /= 10);
+	memcpy(at, digits + sizeof(digits) - n, n);
+	return at + n;
+}
+
+char *decimal_put(char *at, uint64_t raw, uint64_t divisor)
+{
+	uint64_t rest, digit;
+
+	if (divisor == 1)
+		return put_whole(at, raw);
+	at = put_whole(at, raw / divisor);
+	rest = raw % divisor;
+	if (!rest)
+		return at;
+	*at++ = '.';
+	for (int i = 0; rest && i < DECIMALS_MAX; i++) {
+		/* The wide division is some ten times slower. */
+		digit = divisor <= UINT64_MAX / 10 ? rest * 10 / divisor :
+						     (uint64_t)((unsigned __int128)rest * 10 / divisor);
+		*at++ = (char)('0' + digit);
+		rest = rest * 10 - digit * divisor; /* what overflows is gone again: it is below divisor */
+	}
+	return at;
+}
+
 void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor)
 {
-	unsigned __int128 rest = raw % divisor;
+	char *at = (char *)buf_reserve(out, DECIMAL_BYTES);
 
-	buf_printf(out, "%" PRIu64, raw / divisor);
-	if (!rest)
-		return;
-	buf_append_byte(out, '.');
-	for (int i = 0; rest && i < DECIMALS_MAX; i++) {
-		rest *= 10;
-		buf_append_byte(out, (uint8_t)('0' + (int)(rest / divisor)));
-		rest %= divisor;
-	}
+	if (at)
+		out->size += (size_t)(decimal_put(at, raw, divisor) - at);
 }
 
 void decimal_signed_quotient(struct buf *out, int64_t raw, uint64_t divisor)

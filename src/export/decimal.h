@@ -13,6 +13,9 @@
  * end (a divisor that is no product of twos and fives) is cut after 18 decimals.
  */
 void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor);
+/* The same at a place with room for DECIMAL_BYTES; behind its last digit. No NUL is written. */
+#define DECIMAL_BYTES 39
+char *decimal_put(char *at, uint64_t raw, uint64_t divisor);
 /* The same of a number that may be below 0. */
 void decimal_signed_quotient(struct buf *out, int64_t raw, uint64_t divisor);
 /* The shortest decimal that reads back as the same double; valid JSON. value is finite. */

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
-extern const struct exporter_ops otlp_exporter, console_exporter, json_exporter, bpftrace_json_exporter;
+extern const struct exporter_ops otlp_exporter, statsd_exporter, graphite_exporter, console_exporter, json_exporter,
+	bpftrace_json_exporter;
 
 const struct exporter_ops *const exporter_table[] = {
 	&otlp_exporter,
+	&statsd_exporter,
+	&graphite_exporter,
 	&console_exporter,
 	&json_exporter,
 	&bpftrace_json_exporter,

@@ -44,6 +44,7 @@ struct exporter_context {
 	const struct attribute *resource;
 	unsigned int n_resource;
 	const char *version; /* of the agent */
+	uint64_t interval_ns; /* from one batch to the next; the last one comes earlier */
 	bool is_once;	     /* a single batch for a person: no refresh in place, no queue */
 };
 

@@ -25,6 +25,8 @@ static struct queue_item *take(struct queue *queue, struct queue_item *previous)
 		queue->head = item->next;
 	if (queue->tail == item)
 		queue->tail = previous;
+	if (queue->waiting == item)
+		queue->waiting = item->next;
 	queue->n_items--;
 	queue->size_bytes -= item->size;
 	queue->n_points -= item->n_points;
@@ -36,10 +38,31 @@ static bool is_over(const struct queue *queue)
 	return queue->size_bytes > queue->limit_bytes || queue->n_items > queue->limit_items;
 }
 
+static bool is_held(const struct queue *queue, const struct queue_item *item)
+{
+	return (queue->is_busy && item == queue->head) || (queue->is_begun && item == queue->waiting);
+}
+
+/* Drops the oldest that may be until the bounds are kept; the number of points that went. */
+static size_t drop(struct queue *queue)
+{
+	struct queue_item *previous, *item;
+	size_t n_points = 0;
+
+	while (is_over(queue)) {
+		previous = is_held(queue, queue->head) ? queue->head : NULL;
+		if (previous && !previous->next)
+			break;
+		item = take(queue, previous);
+		n_points += item->n_points;
+		item_free(item);
+	}
+	return n_points;
+}
+
 int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points, size_t *ret_dropped_points)
 {
-	struct queue_item *item = calloc(1, sizeof(*item)), *first;
-	size_t dropped = 0;
+	struct queue_item *item = calloc(1, sizeof(*item));
 
 	if (!item) {
 		free(data);
@@ -51,19 +74,13 @@ int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points, 
 	else
 		queue->head = item;
 	queue->tail = item;
+	if (!queue->waiting)
+		queue->waiting = item;
 	queue->n_items++;
 	queue->size_bytes += size;
 	queue->n_points += n_points;
 
-	while (is_over(queue)) {
-		first = queue->is_busy ? queue->head : NULL;
-		if (first && !first->next)
-			break;
-		first = take(queue, first);
-		dropped += first->n_points;
-		item_free(first);
-	}
-	*ret_dropped_points = dropped;
+	*ret_dropped_points = drop(queue);
 	return 0;
 }
 
@@ -82,9 +99,34 @@ void queue_end(struct queue *queue, bool is_done)
 		item_free(take(queue, NULL));
 }
 
+void queue_step(struct queue *queue)
+{
+	queue->waiting = queue->waiting->next;
+	queue->is_begun = false;
+}
+
+void queue_rewind(struct queue *queue)
+{
+	queue->waiting = queue->head;
+	queue->is_begun = false;
+}
+
+size_t queue_confirm(struct queue *queue)
+{
+	size_t n_points = 0;
+
+	while (queue->head != queue->waiting) {
+		struct queue_item *item = take(queue, NULL);
+
+		n_points += item->n_points;
+		item_free(item);
+	}
+	return n_points;
+}
+
 void queue_done(struct queue *queue)
 {
 	while (queue->head)
 		item_free(take(queue, NULL));
-	queue->is_busy = false;
+	queue->is_busy = queue->is_begun = false;
 }

@@ -25,6 +25,12 @@ struct queue_item {
 struct queue {
 	struct queue_item *head, *tail;
 	bool is_busy; /* the head is being sent */
+	/*
+	 * For a sender that keeps what it sent until that is confirmed: the first that was not sent, NULL: none. It
+	 * goes on by queue_step() and back by queue_rewind(); what is before it ends by queue_confirm().
+	 */
+	struct queue_item *waiting;
+	bool is_begun; /* a part of the waiting one was sent: it is not dropped either */
 	size_t n_items, size_bytes;
 	size_t n_points; /* in all items */
 	size_t limit_items, limit_bytes;
@@ -41,4 +47,10 @@ int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points,
 struct queue_item *queue_begin(struct queue *queue);
 /* Ends that: the request is done with and freed, or stays where it is for another attempt. */
 void queue_end(struct queue *queue, bool is_done);
+/* The waiting one was sent as a whole. */
+void queue_step(struct queue *queue);
+/* All is to be sent again, from the oldest on. */
+void queue_rewind(struct queue *queue);
+/* What was sent is done with and freed; the number of its points. */
+size_t queue_confirm(struct queue *queue);
 void queue_done(struct queue *queue);

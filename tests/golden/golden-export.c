@@ -2,13 +2,14 @@
 /*
  * Writes the fixture to standard output as an exporter of TYPE would:
  *
- *     golden-export json | bpftrace-json | console | otlp {cumulative|delta} {explicit|exponential}
+ *     golden-export json | bpftrace-json | console | otlp {cumulative|delta} {explicit|exponential} | lines VARIANT
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/exporter.h"
+#include "export/lines.h"
 #include "export/otlp-encode.h"
 #include "fixture.h"
 
@@ -58,6 +59,70 @@ static int stream(const struct batch *batch, const char *type)
 	return err != 0;
 }
 
+/* A piece, under a line that tells its size and how many points end in it. */
+static int write_piece(void *user, uint8_t *data, size_t size, size_t n_points)
+{
+	*(size_t *)user += n_points;
+	printf("-- %zu bytes, %zu points\n%.*s%s", size, n_points, (int)size, (const char *)data,
+	       data[size - 1] == '\n' ? "" : "\n");
+	free(data);
+	return 0;
+}
+
+static const struct variant {
+	const char *name;
+	enum dialect_id dialect;
+	enum lines_histogram histogram;
+	enum lines_unit unit;
+	bool is_cumulative, sends_unchanged;
+	size_t n_points; /* that have lines */
+} variants[] = {
+	{ "plain", DIALECT_PLAIN, LINES_COUNTERS, LINES_MICROSECONDS, false, false, 7 },
+	{ "plain-timer", DIALECT_PLAIN, LINES_TIMER, LINES_SECONDS, false, true, 8 },
+	{ "graphite", DIALECT_GRAPHITE, LINES_COUNTERS, LINES_NANOSECONDS, false, false, 7 },
+	{ "dogstatsd", DIALECT_DOGSTATSD, LINES_COUNTERS, LINES_MILLISECONDS, false, true, 10 },
+	{ "dogstatsd-distribution", DIALECT_DOGSTATSD, LINES_DISTRIBUTION, LINES_SECONDS, false, false, 6 },
+	{ "influx", DIALECT_INFLUX, LINES_COUNTERS, LINES_SECONDS, false, false, 6 },
+	{ "dotted", DIALECT_DOTTED, LINES_COUNTERS, LINES_SECONDS, false, false, 7 },
+	{ "tagged", DIALECT_TAGGED, LINES_COUNTERS, LINES_SECONDS, true, false, 7 },
+};
+
+static int lines(const struct batch *batch, const struct variant *variant)
+{
+	const struct attribute resource[] = {
+		{ .name = "host.name", .type = ATTRIBUTE_TEXT, .text = "vm1.example.com" },
+	};
+	char *tag = (char[]){ "host.name" };
+	const struct option_list tags = { .items = &tag, .n_items = 1 };
+	bool is_stream = dialect_table[variant->dialect].is_graphite;
+	struct exporter_stats stats = { 0 };
+	size_t n_points = 0;
+	struct lines_options options = {
+		.histogram = variant->histogram,
+		.time_unit = variant->unit,
+		.is_cumulative = variant->is_cumulative,
+		.sends_unchanged = variant->sends_unchanged,
+		.pack = { .limit_bytes = 1432, .is_stream = is_stream, .put = write_piece, .user = &n_points },
+	};
+	struct lines *writer;
+	int err;
+
+	if (naming_init(&options.naming, &dialect_table[variant->dialect], NULL, resource, 1, &tags) < 0 ||
+	    lines_new(&options, &stats, &writer) < 0)
+		return 1;
+	err = lines_push(writer, batch, batch->time_ns / UINT64_C(1000000000), 0);
+	lines_free(writer);
+	return err || n_points != variant->n_points || stats.name_collisions || stats.points_unsupported;
+}
+
+static int lines_variant(const struct batch *batch, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(variants); i++)
+		if (!strcmp(variants[i].name, name))
+			return lines(batch, &variants[i]);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	struct fixture fixture;
@@ -68,6 +133,8 @@ int main(int argc, char **argv)
 	fixture_init(&fixture);
 	if (!strcmp(argv[1], "otlp") && argc == 4)
 		status = otlp(&fixture.batch, argv[2], argv[3]);
+	else if (!strcmp(argv[1], "lines") && argc == 3)
+		status = lines_variant(&fixture.batch, argv[2]);
 	else
 		status = stream(&fixture.batch, argv[1]);
 	fixture_done(&fixture);

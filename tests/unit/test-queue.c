@@ -110,6 +110,58 @@ static void without_memory_the_data_is_freed_all_the_same(void **state)
 	queue_done(&queue);
 }
 
+static void what_was_sent_is_kept_until_it_is_confirmed(void **state)
+{
+	struct queue queue;
+
+	queue_init(&queue, 10, 1000);
+	assert_null(queue.waiting);
+	put(&queue, 10, 1);
+	put(&queue, 10, 2);
+	put(&queue, 10, 4);
+	assert_ptr_equal(queue.waiting, queue.head);
+	queue_step(&queue);
+	queue_step(&queue);
+	assert_int_equal(queue.waiting->n_points, 4);
+	assert_int_equal(queue.n_points, 7);
+	assert_int_equal(queue_confirm(&queue), 3);
+	assert_int_equal(queue.n_points, 4);
+	assert_ptr_equal(queue.waiting, queue.head);
+	queue_step(&queue);
+	assert_null(queue.waiting);
+	put(&queue, 10, 8); /* what comes then waits */
+	assert_int_equal(queue.waiting->n_points, 8);
+	queue_rewind(&queue);
+	assert_int_equal(queue.waiting->n_points, 4);
+	assert_int_equal(queue_confirm(&queue), 0);
+	assert_int_equal(queue.n_points, 12);
+	queue_done(&queue);
+	assert_null(queue.waiting);
+}
+
+static void what_was_sent_goes_first_and_what_is_sent_in_part_stays(void **state)
+{
+	struct queue queue;
+
+	queue_init(&queue, 3, 1000);
+	put(&queue, 10, 1);
+	put(&queue, 10, 2);
+	put(&queue, 10, 4);
+	queue_step(&queue);
+	queue.is_begun = true; /* of the second */
+	assert_int_equal(put(&queue, 10, 8), 1);
+	assert_int_equal(queue.waiting->n_points, 2);
+	assert_int_equal(put(&queue, 10, 16), 4); /* the third: the second is held */
+	assert_ptr_equal(queue.waiting, queue.head);
+	queue_step(&queue);
+	assert_int_equal(queue.waiting->n_points, 8);
+	assert_int_equal(put(&queue, 10, 32), 2);
+	assert_int_equal(put(&queue, 10, 64), 8); /* the waiting one itself, of which nothing was sent */
+	assert_int_equal(queue.waiting->n_points, 16);
+	assert_ptr_equal(queue.waiting, queue.head);
+	queue_done(&queue);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +171,8 @@ int main(void)
 		cmocka_unit_test(the_request_that_is_being_sent_is_never_dropped),
 		cmocka_unit_test(what_alone_is_too_large_is_dropped_itself),
 		cmocka_unit_test(without_memory_the_data_is_freed_all_the_same),
+		cmocka_unit_test(what_was_sent_is_kept_until_it_is_confirmed),
+		cmocka_unit_test(what_was_sent_goes_first_and_what_is_sent_in_part_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What the line formats of StatsD and Graphite differ in, as a table:
+ *
+ *     plain      path:5|c                               every StatsD server
+ *     graphite   path;tag=value;tag=value:5|c           etsy's statsd, Graphite's tags
+ *     dogstatsd  path:5|c|#tag:value,tag:value          Datadog, statsd_exporter, the Collector
+ *     influx     path,tag=value,tag=value:5|c           telegraf, statsd_exporter
+ *     dotted     path 5 1700000000                      carbon and whatever reads its plaintext protocol
+ *     tagged     path;tag=value;tag=value 5 1700000000  the same, with Graphite's tags
+ *
+ * A value that is not a tag's keeps letters, digits, "_" and "-"; a path has dots besides. Of a tag's value
+ * every byte is kept that no receiver reads as anything else and that is no part of a file's path where the
+ * receiver makes files of names. Everything else becomes "_", one for each character of UTF-8. What
+ * receivers do to names is in docs/statsd.md.
+ */
+
+#include <stdbool.h>
+
+struct dialect {
+	const char *name;
+	const char *default_template;
+	const char *value_keeps; /* of a tag's value, beside letters, digits, "_", "-" and "."; NULL: no tags */
+	char tag_equals, tag_next;
+	const char *tag_first;
+	bool is_tags_last; /* behind the value, not behind the path */
+	bool is_graphite;  /* "value time", not ":value|type" */
+};
+
+enum dialect_id { DIALECT_PLAIN,
+		  DIALECT_GRAPHITE,
+		  DIALECT_DOGSTATSD,
+		  DIALECT_INFLUX,
+		  DIALECT_DOTTED,
+		  DIALECT_TAGGED,
+		  DIALECTS };
+
+extern const struct dialect dialect_table[DIALECTS];
+/* The choices of dialect = for either exporter, ended by NULL, in the order of the table. */
+extern const char *const dialect_statsd_names[], *const dialect_graphite_names[];

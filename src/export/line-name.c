@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/line-name.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define ATTEMPTS 100  /* of names that differ in eight digits: never needed */
+#define SWEEP_AT 4096 /* claims that are kept however few series there are */
+
+static bool ends_in(const struct buf *path, const char *suffix)
+{
+	size_t size = strlen(suffix);
+
+	return path->size > size && !memcmp(path->data + path->size - size, suffix, size);
+}
+
+/* A name as claims know it: what it is, its path up to size, and its tags. */
+static uint64_t key(struct buf *room, char what, const void *path, size_t size, const char *suffix,
+		    const struct buf *tags)
+{
+	buf_reset(room);
+	buf_append_byte(room, (uint8_t)what);
+	buf_append(room, path, size);
+	buf_append_text(room, suffix);
+	buf_append_byte(room, '\0');
+	buf_append(room, tags->data, tags->size);
+	return claims_hash(room->data, room->size);
+}
+
+#define LINE	  'l' /* the name of one line */
+#define HISTOGRAM 'h' /* that of which the names of a histogram's lines are made */
+
+static const char *const stem_suffixes[] = { ".count", ".sum" };
+
+struct candidate {
+	struct buf path, tags, room;
+	uint64_t identity;
+};
+
+/* Where the path ends in what may be a bucket of a histogram, the size of the histogram's own; else 0. */
+static size_t stem_of_bucket(const struct buf *path)
+{
+	static const char middle[] = ".bucket.";
+	const uint8_t *found = memmem(path->data, path->size, middle, strlen(middle)), *end = path->data + path->size;
+
+	for (const uint8_t *at = found; at; at = memmem(at + 1, (size_t)(end - at - 1), middle, strlen(middle)))
+		found = at;
+	if (!found || found == path->data)
+		return 0;
+	for (const uint8_t *at = found + strlen(middle); at < end; at++)
+		if (!memchr("0123456789_e-inf", *at, 16))
+			return 0;
+	return (size_t)(found - path->data);
+}
+
+/* Is it the name of a line that some histogram has? */
+static bool is_line_of_histogram(const struct line_names *names, struct candidate *new)
+{
+	const struct buf *path = &new->path;
+	size_t stem = names->naming->dialect->tag_first ? 0 : stem_of_bucket(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(stem_suffixes); i++)
+		if (ends_in(path, stem_suffixes[i]) &&
+		    claims_is_taken(&names->claims,
+				    key(&new->room, HISTOGRAM, path->data, path->size - strlen(stem_suffixes[i]), "",
+					&new->tags),
+				    new->identity))
+			return true;
+	return stem && claims_is_taken(&names->claims, key(&new->room, HISTOGRAM, path->data, stem, "", &new->tags),
+				       new->identity);
+}
+
+static bool is_taken(const struct line_names *names, struct candidate *new, const char *suffix)
+{
+	uint64_t name = key(&new->room, LINE, new->path.data, new->path.size, suffix, &new->tags);
+
+	return claims_is_taken(&names->claims, name, new->identity);
+}
+
+/* Has some line a name that one of this histogram's lines would have? */
+static bool has_line_taken(const struct line_names *names, struct candidate *new, const struct line_bounds *bounds)
+{
+	char suffix[48];
+
+	for (size_t i = 0; i < ARRAY_SIZE(stem_suffixes); i++)
+		if (is_taken(names, new, stem_suffixes[i]))
+			return true;
+	for (uint32_t i = 0; i < bounds->n && !names->naming->dialect->tag_first; i++) {
+		snprintf(suffix, sizeof(suffix), ".bucket.%s", bounds->level[i]);
+		if (is_taken(names, new, suffix))
+			return true;
+	}
+	return false;
+}
+
+/* The claim of a name that nobody else has; 0 where somebody has. */
+static uint64_t try_claim(const struct line_names *names, struct candidate *new, const struct line_bounds *bounds)
+{
+	uint64_t claim = key(&new->room, bounds ? HISTOGRAM : LINE, new->path.data, new->path.size, "", &new->tags);
+
+	if (claims_is_taken(&names->claims, claim, new->identity) ||
+	    (bounds ? has_line_taken(names, new, bounds) : is_line_of_histogram(names, new)))
+		return 0;
+	return claim;
+}
+
+/* Adds what tells it from the series that has the name; a suffix of the path stays behind it. */
+static void tell_apart(const struct line_names *names, struct candidate *new, const char *path_suffix, uint32_t digits)
+{
+	char text[16];
+
+	if (names->naming->dialect->tag_first) {
+		snprintf(text, sizeof(text), "%08" PRIx32, digits);
+		name_append_tag(names->naming, 0, NAME_TAG_SERIES, text, &new->tags);
+		return;
+	}
+	if (ends_in(&new->path, path_suffix))
+		new->path.size -= strlen(path_suffix);
+	/* The "x" is in no bound: it cannot be taken for a bucket's again. */
+	buf_printf(&new->path, "_x%08" PRIx32 "%s", digits, path_suffix);
+}
+
+static struct line_name *make(struct line_names *names, struct series *series, struct candidate *new, uint64_t claim)
+{
+	struct series_cache *cache;
+	struct line_name *name;
+
+	if (buf_error(&new->path) || buf_error(&new->tags) || buf_error(&new->room) ||
+	    claims_add(&names->claims, claim, new->identity) < 0)
+		return NULL;
+	cache = series_cache_new(series, names, NULL, sizeof(*name) + new->path.size + new->tags.size);
+	if (!cache)
+		return NULL;
+	name = (struct line_name *)cache->data;
+	name->claim = claim;
+	name->identity = new->identity;
+	name->path_size = (uint16_t)new->path.size;
+	name->tags_size = (uint16_t)new->tags.size;
+	memcpy(name->text, new->path.data, new->path.size);
+	if (new->tags.size)
+		memcpy(name->text + new->path.size, new->tags.data, new->tags.size);
+	return name;
+}
+
+struct line_name *line_name_get(struct line_names *names, struct series *series, const char *metric_suffix,
+				const char *path_suffix, const struct line_bounds *bounds)
+{
+	struct series_cache *cache = series_cache(series, names);
+	struct candidate new = { 0 };
+	struct line_name *name;
+	size_t path_size, tags_size;
+	uint64_t claim;
+
+	if (cache)
+		return (struct line_name *)cache->data;
+	new.identity = name_identity(series);
+	name_append_path(names->naming, series, metric_suffix, &new.path);
+	if (!ends_in(&new.path, path_suffix))
+		buf_append_text(&new.path, path_suffix);
+	name_append_tags(names->naming, series, &new.tags);
+	path_size = new.path.size;
+	tags_size = new.tags.size;
+	claim = buf_error(&new.path) ? 1 : try_claim(names, &new, bounds);
+	if (!claim)
+		names->n_collisions++;
+	for (uint32_t i = 0; !claim && i < ATTEMPTS; i++) {
+		new.path.size = path_size;
+		new.tags.size = tags_size;
+		tell_apart(names, &new, path_suffix, (uint32_t)(new.identity >> 32) + i);
+		claim = buf_error(&new.path) || buf_error(&new.tags) ? 1 : try_claim(names, &new, bounds);
+	}
+	name = claim ? make(names, series, &new, claim) : NULL;
+	buf_done(&new.path);
+	buf_done(&new.tags);
+	buf_done(&new.room);
+	return name;
+}
+
+void line_names_sweep(struct line_names *names, const struct batch *batch)
+{
+	struct metric *metric;
+	size_t n_series = 0;
+
+	batch_for_each_metric(metric, batch)
+		n_series += metric->n_series;
+	if (names->claims.n < SWEEP_AT || names->claims.n < 2 * n_series)
+		return;
+	claims_reset(&names->claims);
+	batch_for_each_metric(metric, batch) {
+		for (size_t i = 0; i < metric->n_series; i++) {
+			const struct series_cache *cache = series_cache(metric->series[i], names);
+			const struct line_name *name = cache ? (const struct line_name *)cache->data : NULL;
+
+			if (name) /* there is room: there were more */
+				(void)claims_add(&names->claims, name->claim, name->identity);
+		}
+	}
+}
+
+void line_names_done(struct line_names *names)
+{
+	claims_done(&names->claims);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What every line of a series begins with, made once and kept with the series; each name belongs to one series.
+ * A histogram has many lines, whose names follow from its own: they are claimed with it, by rule and not one
+ * by one.
+ *
+ * The name that is taken already gets eight digits of its series' identity, as a part of its path or, where the
+ * dialect has them, as the tag "series". Which of two comes first has the name as it is.
+ */
+
+#include "export/claims.h"
+#include "export/line-bounds.h"
+#include "export/name.h"
+
+struct line_names {
+	const struct naming *naming;
+	struct claims claims;
+	uint64_t n_collisions; /* series whose name was taken */
+};
+
+struct line_name {
+	uint64_t claim, identity;
+	int64_t last_gauge; /* the renderer's */
+	unsigned int losses;
+	bool is_sent;
+	uint16_t path_size, tags_size;
+	char text[]; /* the path, then the tags with their separator */
+};
+
+/* metric_suffix goes behind the metric's name, path_suffix behind the path; bounds are those of a histogram that
+ * becomes counters, or NULL. NULL: no memory. */
+struct line_name *line_name_get(struct line_names *names, struct series *series, const char *metric_suffix,
+				const char *path_suffix, const struct line_bounds *bounds);
+/* Forgets the claims of series that are no more, when there are many; batch has all series that are. */
+void line_names_sweep(struct line_names *names, const struct batch *batch);
+void line_names_done(struct line_names *names);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Lines into datagrams, or into pieces of a stream: as many whole lines as limit_bytes hold, none split. Written
+ * in place: a line is built where it will lie.
+ *
+ *     at = pack_line_begin(pack, most);  …write up to most bytes…;  pack_line_end(pack, end);
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/buf.h"
+
+struct pack {
+	size_t limit_bytes;
+	bool is_stream; /* a newline ends every line; in a datagram it only stands between two */
+	int (*put)(void *user, uint8_t *data, size_t size, size_t n_points); /* takes data over, also on failure */
+	void *user;
+
+	struct buf buf; /* the rest is pack.c's */
+	size_t line_at;
+	size_t n_points; /* that end in buf */
+	int error;	 /* 0 or -errno, of put(); it sticks until the next flush */
+};
+
+/* Room for a line of at most most bytes; NULL: no memory. */
+char *pack_line_begin(struct pack *pack, size_t most);
+/* end: behind its last byte. -EMSGSIZE: it is longer than limit_bytes and was left out; so it was at -ENOMEM. */
+int pack_line_end(struct pack *pack, char *end);
+/* A point ends with the line before. */
+void pack_point_end(struct pack *pack);
+/* Puts what there is. What was the first error since the last flush, or 0. */
+int pack_flush(struct pack *pack);
+void pack_done(struct pack *pack);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "datagram-receiver.h"
+
+static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **state)
+{
+	int fd;
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+
+	needs_hosts();
+	hosts_write("127.0.0.1 two.example\n::1 two.example\n");
+	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_to(&world, endpoint_at("two.example", port_of(fd)));
+	put(client, "a:1|c", 1);
+	put(client, "b:1|c", 2);
+	put(client, "c:1|c", 4);
+	datagram_client_flush(client, 0);
+	receives(&world, fd, "c:1|c");
+	assert_int_equal(stats->points_dropped_refused, 1); /* that went to [::1] */
+	assert_int_equal(stats->requests, 3);
+	assert_int_equal(stats->retries, 1);
+	datagram_client_flush(client, 0);
+	put(client, "d:1|c", 8);
+	datagram_client_flush(client, 0);
+	receives(&world, fd, "d:1|c");
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->points_exported, 14);
+	assert_int_equal(stats->points_dropped_refused, 1);
+	assert_int_equal(datagram_client_losses(client), 2); /* the refusal and the other socket */
+	assert_false(stats->is_failing);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+static void a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket(void **state)
+{
+	int old, new;
+	unsigned int port;
+	struct datagram_options options;
+	struct datagram_client *client;
+	struct world world;
+
+	needs_hosts();
+	hosts_write("127.0.0.1 moves.example\n");
+	old = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	port = port_of(old);
+	new = bound_socket(SOCK_DGRAM, "127.0.0.2", port);
+	options = options_for(endpoint_at("moves.example", port));
+	options.resolve_every_ns = 20 * MS;
+	world_init(&world);
+	client = client_new(&world, &options);
+	put(client, "a:1|c", 1);
+	datagram_client_flush(client, 0);
+	receives(&world, old, "a:1|c");
+
+	hosts_write("127.0.0.2 moves.example\n127.0.0.1 moves.example\n");
+	run_for(&world, 100);
+	assert_int_equal(datagram_client_losses(client), 0);
+	put(client, "b:1|c", 1);
+	datagram_client_flush(client, 0);
+	receives(&world, old, "b:1|c");
+
+	hosts_write("127.0.0.2 moves.example\n");
+	RUN_UNTIL(&world, datagram_client_losses(client) == 1);
+	put(client, "c:1|c", 1);
+	datagram_client_flush(client, 0);
+	receives(&world, new, "c:1|c");
+
+	/* A name that is gone leaves things as they are. */
+	hosts_write("");
+	run_for(&world, 100);
+	put(client, "d:1|c", 1);
+	datagram_client_flush(client, 0);
+	receives(&world, new, "d:1|c");
+	datagram_client_flush(client, 0);
+	assert_int_equal(world.exporter.stats.points_exported, 4);
+	assert_int_equal(datagram_client_losses(client), 1);
+	assert_false(world.exporter.stats.is_failing);
+	datagram_client_free(client);
+	world_done(&world);
+	close(old);
+	close(new);
+}
+
+static void a_name_whose_receiver_refuses_is_looked_up_again(void **state)
+{
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+	int fd;
+
+	needs_hosts();
+	hosts_write("127.0.0.1 leaves.example\n");
+	fd = bound_socket(SOCK_DGRAM, "127.0.0.2", 0);
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_to(&world, endpoint_at("leaves.example", port_of(fd)));
+	run_for(&world, 100); /* retry_max_ns lies between two lookups */
+	hosts_write("127.0.0.2 leaves.example\n");
+	put(client, "a:1|c", 1);
+	datagram_client_flush(client, 0);
+	RUN_UNTIL(&world, datagram_client_losses(client) == 2); /* the refusal and the other socket */
+	put(client, "b:1|c", 2);
+	datagram_client_flush(client, 0);
+	receives(&world, fd, "b:1|c");
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->points_dropped_refused, 1);
+	assert_int_equal(stats->points_exported, 2);
+	assert_false(stats->is_failing);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+static void a_name_that_nobody_knows_yet_is_asked_for_again(void **state)
+{
+	int fd;
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+
+	needs_hosts();
+	hosts_write("");
+	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_to(&world, endpoint_at("comes..example", port_of(fd)));
+	put(client, "a:1|c", 1);
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->requests, 0);
+	RUN_UNTIL(&world, stats->is_failing);
+	assert_int_equal(stats->points_inflight, 1);
+	hosts_write("127.0.0.1 comes..example\n");
+	receives(&world, fd, "a:1|c");
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->points_exported, 1);
+	assert_int_equal(datagram_client_losses(client), 0);
+	assert_false(stats->is_failing);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_second_address_of_a_name_is_used_when_the_first_refuses),
+		cmocka_unit_test(a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket),
+		cmocka_unit_test(a_name_whose_receiver_refuses_is_looked_up_again),
+		cmocka_unit_test(a_name_that_nobody_knows_yet_is_asked_for_again),
+	};
+	int failed;
+
+	hosts_begin();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	hosts_end();
+	return failed;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "datagram-receiver.h"
+
+#include "alloc.h"
+
+static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
+{
+	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_to(&world, endpoint_at("127.0.0.1", port_of(fd)));
+	assert_true(datagram_client_is_idle(client));
+	put(client, "a:1|c", 3);
+	assert_false(datagram_client_is_idle(client));
+	assert_int_equal(stats->points_inflight, 3);
+	assert_int_equal(stats->queue_bytes, 5);
+	datagram_client_flush(client, 0);
+	receives(&world, fd, "a:1|c");
+	assert_true(datagram_client_is_idle(client));
+	assert_int_equal(stats->requests, 1);
+	assert_int_equal(stats->bytes_sent, 5);
+	assert_int_equal(stats->queue_bytes, 0);
+	assert_int_equal(stats->points_exported, 0);
+	assert_int_equal(stats->points_inflight, 3);
+
+	put(client, "b:1|c", 4); /* the next one settles the one before, a flush the last */
+	put(client, "c:1|c", 5);
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->points_exported, 7);
+	assert_int_equal(stats->points_inflight, 5);
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->points_exported, 12);
+	assert_int_equal(stats->points_inflight, 0);
+	assert_true(stats->last_ok_ns > 0);
+	assert_int_equal(stats->requests, 3);
+	assert_int_equal(stats->retries, 0);
+	assert_int_equal(datagram_client_losses(client), 0);
+	assert_false(stats->is_failing);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+static void what_is_refused_is_counted_and_what_comes_after_is_received(void **state)
+{
+	unsigned int port = free_port(SOCK_DGRAM, "127.0.0.1");
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+	int fd;
+
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_to(&world, endpoint_at("127.0.0.1", port));
+	put(client, "a:1|c", 1);
+	put(client, "b:1|c", 2);
+	put(client, "c:1|c", 4);
+	/* On this interface the report is back before the next one is sent. */
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->requests, 3);
+	assert_int_equal(stats->retries, 2);
+	assert_int_equal(stats->points_dropped_refused, 3);
+	assert_int_equal(stats->points_inflight, 4);
+	assert_true(stats->is_failing);
+	RUN_UNTIL(&world, stats->points_dropped_refused == 7); /* without another call */
+	assert_int_equal(stats->points_inflight, 0);
+	assert_int_equal(stats->points_exported, 0);
+	assert_int_equal(datagram_client_losses(client), 3);
+
+	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
+	put(client, "d:1|c", 8);
+	datagram_client_flush(client, 0);
+	receives(&world, fd, "d:1|c");
+	assert_true(stats->is_failing);
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->points_exported, 8);
+	assert_int_equal(stats->points_dropped_refused, 7);
+	assert_int_equal(datagram_client_losses(client), 3);
+	assert_false(stats->is_failing);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+/* A receiver tells senders apart by their port. */
+static void a_receiver_that_restarts_sees_the_same_sender(void **state)
+{
+	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	unsigned int port = port_of(fd);
+	struct sockaddr_in first = { 0 }, second = { 0 };
+	socklen_t size = sizeof(first);
+	struct datagram_client *client;
+	struct world world;
+	char text[8];
+
+	world_init(&world);
+	client = client_to(&world, endpoint_at("127.0.0.1", port));
+	put(client, "a:1|c", 1);
+	datagram_client_flush(client, 0);
+	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&first, &size), 5);
+	close(fd);
+	put(client, "b:1|c", 1);
+	datagram_client_flush(client, 0);
+	run_for(&world, 5);
+	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
+	put(client, "c:1|c", 1);
+	datagram_client_flush(client, 0);
+	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
+	assert_int_equal(first.sin_port, second.sin_port);
+	datagram_client_flush(client, 0);
+	assert_int_equal(world.exporter.stats.points_exported, 2);
+	assert_int_equal(world.exporter.stats.points_dropped_refused, 1);
+	assert_int_equal(datagram_client_losses(client), 1);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+/* The socket of a receiver at a path of its own. */
+static int unix_receiver(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	unlink(path);
+	assert_ok(bind(fd, (struct sockaddr *)&address, sizeof(address)));
+	return fd;
+}
+
+static struct endpoint unix_endpoint(void)
+{
+	struct endpoint endpoint = { 0 };
+
+	snprintf(endpoint.path, sizeof(endpoint.path), "/tmp/test-datagram.%d.sock", (int)getpid());
+	unlink(endpoint.path);
+	return endpoint;
+}
+
+static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
+{
+	struct endpoint endpoint = unix_endpoint();
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+	int fd;
+
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_to(&world, endpoint);
+	assert_true(stats->is_failing);
+	put(client, "a:1|c", 1);
+	datagram_client_flush(client, 0);
+	run_for(&world, 60);
+	assert_int_equal(stats->points_inflight, 1);
+	assert_int_equal(stats->requests, 0);
+	fd = unix_receiver(endpoint.path);
+	receives(&world, fd, "a:1|c");
+	assert_int_equal(stats->points_exported, 1);
+	assert_int_equal(stats->points_inflight, 0);
+	assert_int_equal(stats->retries, 0);
+	assert_int_equal(datagram_client_losses(client), 0);
+	assert_false(stats->is_failing);
+
+	/* It goes and comes again: what was refused meanwhile was kept. */
+	close(fd);
+	put(client, "b:1|c", 2);
+	put(client, "c:1|c", 4);
+	datagram_client_flush(client, 0);
+	assert_true(stats->is_failing);
+	run_for(&world, 60);
+	assert_int_equal(stats->points_inflight, 6);
+	fd = unix_receiver(endpoint.path);
+	receives(&world, fd, "c:1|c");
+	assert_int_equal(stats->points_exported, 7);
+	assert_int_equal(stats->points_dropped_refused, 0);
+	assert_int_equal(stats->requests, 3);
+	assert_int_equal(stats->retries, 1);
+	assert_int_equal(datagram_client_losses(client), 1); /* it was opened again */
+	assert_false(stats->is_failing);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+	unlink(endpoint.path);
+}
+
+static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(void **state)
+{
+	struct endpoint endpoint = unix_endpoint();
+	struct datagram_options options = options_for(endpoint);
+	int fd = unix_receiver(endpoint.path);
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+	uint64_t n_taken;
+	char last[64] = "";
+
+	options.burst = 0;
+	options.queue_bytes = 100 * 4;
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_new(&world, &options);
+	for (int i = 0; i < 1000; i++) {
+		char text[8];
+
+		snprintf(text, sizeof(text), "%04d", i);
+		put(client, text, 1);
+		datagram_client_flush(client, 0);
+	}
+	run_for(&world, 20);
+	n_taken = stats->points_exported; /* what the kernel keeps for it: net.unix.max_dgram_qlen and one */
+	assert_true(n_taken > 0 && n_taken < 900);
+	assert_int_equal(stats->queue_bytes, 400);
+	assert_int_equal(stats->points_inflight, 100);
+	assert_int_equal(stats->points_dropped_queue, 1000 - 100 - n_taken);
+	assert_false(stats->is_failing);
+
+	n_taken = 0;
+	RUN_UNTIL(&world, (n_taken += drain(fd, last), datagram_client_is_idle(client)));
+	n_taken += drain(fd, last);
+	assert_string_equal(last, "0999");
+	assert_int_equal(n_taken, stats->points_exported);
+	assert_int_equal(stats->points_exported + stats->points_dropped_queue, 1000);
+	assert_int_equal(stats->requests, stats->points_exported);
+	assert_true(datagram_client_losses(client) > 0);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+	unlink(endpoint.path);
+}
+
+static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
+{
+	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	uint8_t *data = calloc(1, 70000);
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+
+	assert_non_null(data);
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_to(&world, endpoint_at("127.0.0.1", port_of(fd)));
+	assert_ok(datagram_client_put(client, data, 70000, 9));
+	put(client, "b:1|c", 1);
+	datagram_client_flush(client, 0);
+	receives(&world, fd, "b:1|c");
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->points_dropped_size, 9);
+	assert_int_equal(stats->points_exported, 1);
+	assert_int_equal(stats->requests, 1);
+	assert_int_equal(datagram_client_losses(client), 1);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
+{
+	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	struct datagram_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+	char last[64];
+
+	options.queue_bytes = 10;
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_new(&world, &options);
+	put(client, "aaaa", 1);
+	put(client, "bbbb", 2);
+	put(client, "cccc", 4);
+	put(client, "dddddddddddddd", 8); /* alone over it, it takes all along */
+	assert_int_equal(stats->points_dropped_queue, 15);
+	put(client, "eeee", 16);
+	datagram_client_flush(client, 0);
+	assert_int_equal(drain(fd, last), 1);
+	assert_string_equal(last, "eeee");
+	assert_int_equal(stats->points_inflight, 16);
+	assert_int_equal(datagram_client_losses(client), 2);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+#define PACED 4000
+#define PACED_BYTES 1432
+
+/* Larger than the default buffer of the receiver by far: it arrives because it is spread. */
+static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **state)
+{
+	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	struct datagram_client *client;
+	struct datagram_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	unsigned int n = 0, most = 0, got;
+	uint64_t start_ns, end_ns;
+	struct world world;
+	char last[64];
+
+	options.queue_bytes = PACED * PACED_BYTES;
+	world_init(&world);
+	client = client_new(&world, &options);
+	for (int i = 0; i < PACED; i++) {
+		uint8_t *data = calloc(1, PACED_BYTES);
+
+		assert_non_null(data);
+		assert_ok(datagram_client_put(client, data, PACED_BYTES, 1));
+	}
+	start_ns = now_ns();
+	datagram_client_flush(client, 1000 * MS);
+	assert_int_equal(drain(fd, last), 8);
+	for (n = 8; n < PACED && now_ns() < start_ns + 5000 * MS;) {
+		uint64_t next_ns = now_ns() + 5 * MS;
+
+		while (now_ns() < next_ns)
+			turn(&world);
+		got = drain(fd, last);
+		n += got;
+		most = got > most ? got : most;
+	}
+	end_ns = now_ns();
+	assert_int_equal(n, PACED);
+	assert_int_equal(world.exporter.stats.requests, PACED);
+	assert_true(end_ns - start_ns > 800 * MS);
+	assert_true(most < PACED / 10);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+static void pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer(void **state)
+{
+	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	struct datagram_client *client;
+	struct world world;
+	uint64_t start_ns;
+	char last[64];
+
+	world_init(&world);
+	client = client_to(&world, endpoint_at("127.0.0.1", port_of(fd)));
+	for (int i = 0; i < 20; i++)
+		put(client, "a:1|c", 1);
+	start_ns = now_ns();
+	datagram_client_flush(client, 3600000 * MS);
+	assert_int_equal(drain(fd, last), 8);
+	RUN_UNTIL(&world, datagram_client_is_idle(client));
+	assert_true(now_ns() - start_ns >= 9 * MS);
+	assert_true(now_ns() - start_ns < 500 * MS);
+	assert_int_equal(drain(fd, last), 12);
+	assert_int_equal(sd_event_run(world.event, 50000), 0); /* nothing to do */
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+static void an_unreachable_network_keeps_what_waits(void **state)
+{
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+
+	world_init(&world);
+	stats = &world.exporter.stats;
+	/* Nothing leads to a broadcast address without asking for it: EACCES at connect(). */
+	client = client_to(&world, endpoint_at("255.255.255.255", 8125));
+	put(client, "a:1|c", 3);
+	datagram_client_flush(client, 0);
+	run_for(&world, 60);
+	assert_true(stats->is_failing);
+	assert_int_equal(stats->points_inflight, 3);
+	assert_int_equal(stats->requests, 0);
+	assert_int_equal(stats->points_dropped_error, 0);
+	datagram_client_free(client);
+	world_done(&world);
+}
+
+static void without_memory_a_datagram_is_refused_to_its_giver(void **state)
+{
+	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	const struct datagram_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct datagram_client *client = NULL;
+	struct world world;
+	uint8_t *data;
+
+	world_init(&world);
+	assert_survives_failing_allocations(datagram_client_new(world.event, &options, &world.exporter, &client),
+					    client = datagram_client_free(client));
+	client = client_new(&world, &options);
+	data = copy("a:1|c");
+	alloc_fail_at(0);
+	assert_error(datagram_client_put(client, data, 5, 1), ENOMEM);
+	assert_true(alloc_end());
+	assert_true(datagram_client_is_idle(client));
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_datagram_is_exported_when_no_refusal_came_back),
+		cmocka_unit_test(what_is_refused_is_counted_and_what_comes_after_is_received),
+		cmocka_unit_test(a_receiver_that_restarts_sees_the_same_sender),
+		cmocka_unit_test(a_unix_socket_that_is_not_there_is_waited_for),
+		cmocka_unit_test(a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue),
+		cmocka_unit_test(a_datagram_that_is_too_large_is_dropped_alone),
+		cmocka_unit_test(over_the_bytes_of_the_queue_the_oldest_go),
+		cmocka_unit_test(what_is_paced_arrives_at_a_receiver_with_the_default_buffer),
+		cmocka_unit_test(pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer),
+		cmocka_unit_test(an_unreachable_network_keeps_what_waits),
+		cmocka_unit_test(without_memory_a_datagram_is_refused_to_its_giver),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "receiver.h"
+
+#define CHUNK 65536
+#define LINE 64
+
+/* A chunk of lines that say which one of it they are. */
+static uint8_t *chunk(unsigned int n)
+{
+	char *data = malloc(CHUNK + 1);
+
+	assert_non_null(data);
+	for (unsigned int i = 0; i < CHUNK / LINE; i++)
+		snprintf(data + i * LINE, LINE + 1, "chunk.%06u.line.%06u %036u 1\n", n, i, i);
+	return (uint8_t *)data;
+}
+
+static void put_chunks(struct delivery_client *client, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		assert_ok(delivery_client_put(client, chunk(i), CHUNK, CHUNK / LINE));
+}
+
+static unsigned int chunk_number(const struct buf *buf, size_t offset)
+{
+	assert_true(offset + LINE <= buf->size);
+	assert_memory_equal(buf->data + offset, "chunk.", 6);
+	return (unsigned int)strtoul((const char *)buf->data + offset + 6, NULL, 10);
+}
+
+/* Are the chunks first, first + 1 … in text from offset on, whole and alone? */
+static void assert_chunks(const struct buf *text, size_t offset, unsigned int first, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++, offset += CHUNK) {
+		_cleanup_(freep) uint8_t *expected = chunk(first + i);
+
+		assert_true(offset + CHUNK <= text->size);
+		assert_memory_equal(text->data + offset, expected, CHUNK);
+	}
+	assert_int_equal(text->size, offset);
+}
+
+static void a_backlog_goes_over_several_connections_each_line_once(void **state)
+{
+	struct exporter_stats *stats;
+	struct delivery_client *client;
+	struct receiver receiver;
+	struct world world;
+	size_t most = 0;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	client = client_to(&world, &receiver);
+	stats = &world.exporter.stats;
+	put_chunks(client, 56);
+	delivery_client_flush(client);
+	/* The last one is confirmed at once too: it is larger than what may stay in doubt. */
+	while (!delivery_client_is_idle(client)) {
+		receiver_read(&receiver);
+		most = receiver.last.size > most ? receiver.last.size : most;
+		turn(&world);
+	}
+	assert_int_equal(receiver.n_accepted, 4);
+	assert_int_equal(receiver.n_ended, 4);
+	assert_true(most <= 1 << 20);
+	assert_chunks(&receiver.text, 0, 0, 56);
+	assert_int_equal(stats->points_exported, 56 * CHUNK / LINE);
+	assert_int_equal(stats->requests, 56);
+	assert_int_equal(stats->retries, 0);
+	assert_int_equal(stats->bytes_sent, 56 * CHUNK);
+	delivery_client_free(client);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
+static void an_interrupted_backlog_repeats_one_connection(void **state)
+{
+	struct exporter_stats *stats;
+	struct delivery_client *client;
+	struct receiver receiver;
+	struct world world;
+	size_t n_cut;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	client = client_to(&world, &receiver);
+	stats = &world.exporter.stats;
+	put_chunks(client, 40);
+	delivery_client_flush(client);
+	RUN_UNTIL(&world, (receiver_read(&receiver), receiver.n_ended == 1));
+	/* Of the second one a part is read, then it breaks. */
+	RUN_UNTIL(&world, receiver_accept(&receiver));
+	run_for(&world, 20);
+	{
+		static char room[100000];
+		ssize_t n = recv(receiver.fd, room, sizeof(room), 0);
+
+		assert_true(n > 0);
+		buf_append(&receiver.text, room, (size_t)n);
+	}
+	receiver_hang_up(&receiver);
+	n_cut = receiver.text.size;
+	buf_reset(&receiver.text);
+	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	assert_true(n_cut > 16 * CHUNK);
+	assert_chunks(&receiver.text, 0, 16, 24);
+	assert_int_equal(receiver.n_accepted, 4);
+	assert_int_equal(stats->points_exported, 40 * CHUNK / LINE);
+	assert_int_equal(stats->requests, 40 + stats->retries);
+	assert_true(stats->retries <= 16);
+	assert_false(stats->is_failing);
+	delivery_client_free(client);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
+static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **state)
+{
+	struct exporter_stats *stats;
+	struct delivery_client *client;
+	struct receiver receiver;
+	struct delivery_options options;
+	struct world world;
+	unsigned int first;
+	size_t n_chunks;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	options = options_for("127.0.0.1", port_of(receiver.listener));
+	options.queue_bytes = 80 * CHUNK;
+	options.timeout_ns = 500 * MS;
+	client = client_new(&world, &options);
+	stats = &world.exporter.stats;
+	for (unsigned int i = 0; i < 200; i++) {
+		assert_ok(delivery_client_put(client, chunk(i), CHUNK, CHUNK / LINE));
+		delivery_client_flush(client);
+		turn(&world);
+	}
+	assert_int_equal(stats->queue_bytes, 80 * CHUNK);
+	assert_int_equal(stats->points_inflight, 80 * CHUNK / LINE);
+	assert_int_equal(stats->points_dropped_queue, 120 * CHUNK / LINE);
+	assert_int_equal(stats->points_exported, 0);
+	RUN_UNTIL(&world, stats->is_failing); /* it takes no more, or does not close */
+	assert_int_equal(stats->points_inflight, 80 * CHUNK / LINE);
+
+	/* It begins to read: the connections of before first, then what is kept. */
+	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	assert_int_equal(stats->points_exported, 80 * CHUNK / LINE);
+	assert_int_equal(stats->points_dropped_queue, 120 * CHUNK / LINE);
+	n_chunks = receiver.last.size / CHUNK;
+	assert_int_equal(receiver.last.size, n_chunks * CHUNK);
+	first = chunk_number(&receiver.last, 0);
+	assert_int_equal(first + n_chunks, 200);
+	assert_chunks(&receiver.last, 0, first, (unsigned int)n_chunks);
+	assert_false(stats->is_failing);
+	delivery_client_free(client);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
+static void of_a_line_that_is_sent_in_part_no_end_is_made(void **state)
+{
+	struct delivery_client *client;
+	struct receiver receiver;
+	struct world world;
+	uint8_t *data = malloc(8 << 20);
+	static char room[65536];
+	ssize_t n;
+
+	assert_non_null(data);
+	memset(data, 'x', 8 << 20);
+	data[(8 << 20) - 1] = '\n';
+	receiver_init(&receiver, "127.0.0.1", 0);
+	client = client_to(&world, &receiver);
+	assert_ok(delivery_client_put(client, data, 8 << 20, 1));
+	delivery_client_flush(client);
+	RUN_UNTIL(&world, receiver_accept(&receiver) && world.exporter.stats.bytes_sent > 0);
+	run_for(&world, 20);
+	assert_int_equal(world.exporter.stats.requests, 0);
+	delivery_client_free(client);
+	while ((n = recv(receiver.fd, room, sizeof(room), 0)) > 0)
+		;
+	assert_int_equal(n, -1);
+	assert_int_equal(errno, ECONNRESET);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
+/* It ends its side while our bytes are on their way: they count when they have arrived, a part of a chunk never. */
+static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **state)
+{
+	struct exporter_stats *stats;
+	struct delivery_client *client;
+	struct receiver receiver;
+	struct world world;
+	size_t n_first;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	client = client_to(&world, &receiver);
+	stats = &world.exporter.stats;
+	assert_ok(delivery_client_put(client, chunk(0), CHUNK, CHUNK / LINE));
+	{
+		/* One that fits in no buffer: it is sent in part. */
+		uint8_t *data = malloc(200 * CHUNK);
+
+		assert_non_null(data);
+		for (unsigned int i = 0; i < 200; i++) {
+			_cleanup_(freep) uint8_t *part = chunk(1 + i);
+
+			memcpy(data + (size_t)i * CHUNK, part, CHUNK);
+		}
+		assert_ok(delivery_client_put(client, data, 200 * CHUNK, 200 * CHUNK / LINE));
+	}
+	delivery_client_flush(client);
+	RUN_UNTIL(&world, receiver_accept(&receiver) && stats->bytes_sent > CHUNK);
+	run_for(&world, 20);
+	assert_int_equal(stats->requests, 1);
+	assert_ok(shutdown(receiver.fd, SHUT_WR));
+	run_for(&world, 50);
+	assert_int_equal(stats->points_exported, 0); /* not all is acknowledged */
+	RUN_UNTIL(&world, (receiver_read(&receiver), stats->points_exported));
+	assert_int_equal(stats->points_exported, CHUNK / LINE);
+	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	assert_chunks(&receiver.last, 0, 1, 200);
+	n_first = receiver.text.size - receiver.last.size;
+	assert_true(n_first > CHUNK && n_first < 201 * CHUNK);
+	assert_int_equal(receiver.n_accepted, 2);
+	assert_int_equal(receiver.n_ended, 1); /* the first was reset, for it ended in a part */
+	assert_int_equal(stats->points_exported, 201 * CHUNK / LINE);
+	assert_int_equal(stats->requests, 2);
+	assert_false(stats->is_failing);
+	delivery_client_free(client);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_backlog_goes_over_several_connections_each_line_once),
+		cmocka_unit_test(an_interrupted_backlog_repeats_one_connection),
+		cmocka_unit_test(a_receiver_that_does_not_read_is_waited_for_within_the_queue),
+		cmocka_unit_test(an_end_amid_what_is_sent_confirms_what_has_arrived_whole),
+		cmocka_unit_test(of_a_line_that_is_sent_in_part_no_end_is_made),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

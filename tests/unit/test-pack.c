@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "alloc.h"
+#include "export/pack.h"
+
+struct pieces {
+	char text[16][64];
+	size_t n_points[16], n;
+	int error; /* what put() gives back */
+};
+
+static int put(void *user, uint8_t *data, size_t size, size_t n_points)
+{
+	struct pieces *pieces = user;
+
+	assert_true(pieces->n < 16 && size < 64);
+	memcpy(pieces->text[pieces->n], data, size);
+	pieces->text[pieces->n][size] = '\0';
+	pieces->n_points[pieces->n++] = n_points;
+	free(data);
+	return pieces->error;
+}
+
+static int add(struct pack *pack, const char *line)
+{
+	size_t size = strlen(line);
+	char *at = pack_line_begin(pack, size);
+
+	if (!at)
+		return -ENOMEM;
+	memcpy(at, line, size);
+	return pack_line_end(pack, at + size);
+}
+
+static int add_point(struct pack *pack, const char *line)
+{
+	int err = add(pack, line);
+
+	if (!err)
+		pack_point_end(pack);
+	return err;
+}
+
+static void datagrams_hold_whole_lines_up_to_their_limit_and_no_newline_at_the_end(void **state)
+{
+	struct pieces pieces = { 0 };
+	struct pack pack = { .limit_bytes = 7, .put = put, .user = &pieces };
+
+	assert_ok(add_point(&pack, "abc"));
+	assert_ok(add_point(&pack, "def")); /* 7 with the newline between them */
+	assert_ok(add_point(&pack, "g"));
+	assert_ok(add_point(&pack, "1234567"));
+	assert_ok(add_point(&pack, "h"));
+	assert_ok(pack_flush(&pack));
+	assert_ok(pack_flush(&pack));
+	assert_int_equal(pieces.n, 4);
+	assert_string_equal(pieces.text[0], "abc\ndef");
+	assert_string_equal(pieces.text[1], "g");
+	assert_string_equal(pieces.text[2], "1234567");
+	assert_string_equal(pieces.text[3], "h");
+	assert_int_equal(pieces.n_points[0], 2);
+	assert_int_equal(pieces.n_points[1], 1);
+	assert_int_equal(pieces.n_points[2], 1);
+	assert_int_equal(pieces.n_points[3], 1);
+	pack_done(&pack);
+}
+
+static void every_line_of_a_stream_ends(void **state)
+{
+	struct pieces pieces = { 0 };
+	struct pack pack = { .limit_bytes = 8, .is_stream = true, .put = put, .user = &pieces };
+
+	assert_ok(add_point(&pack, "abc"));
+	assert_ok(add_point(&pack, "def"));
+	assert_ok(add_point(&pack, "g"));
+	assert_ok(pack_flush(&pack));
+	assert_int_equal(pieces.n, 2);
+	assert_string_equal(pieces.text[0], "abc\ndef\n");
+	assert_string_equal(pieces.text[1], "g\n");
+	pack_done(&pack);
+}
+
+static void a_point_counts_where_its_last_line_is(void **state)
+{
+	struct pieces pieces = { 0 };
+	struct pack pack = { .limit_bytes = 5, .put = put, .user = &pieces };
+
+	assert_ok(add(&pack, "aa"));
+	assert_ok(add(&pack, "bb"));
+	assert_ok(add_point(&pack, "cc"));
+	assert_ok(pack_flush(&pack));
+	assert_int_equal(pieces.n, 2);
+	assert_string_equal(pieces.text[0], "aa\nbb");
+	assert_int_equal(pieces.n_points[0], 0);
+	assert_string_equal(pieces.text[1], "cc");
+	assert_int_equal(pieces.n_points[1], 1);
+	pack_done(&pack);
+}
+
+static void a_line_over_the_limit_is_left_out_and_nothing_else(void **state)
+{
+	struct pieces pieces = { 0 };
+	struct pack pack = { .limit_bytes = 4, .put = put, .user = &pieces };
+
+	assert_ok(add_point(&pack, "a"));
+	assert_error(add_point(&pack, "12345"), EMSGSIZE);
+	assert_ok(add_point(&pack, "b"));
+	assert_ok(pack_flush(&pack));
+	assert_int_equal(pieces.n, 1);
+	assert_string_equal(pieces.text[0], "a\nb");
+	assert_int_equal(pieces.n_points[0], 2);
+	pack_done(&pack);
+}
+
+static void an_error_of_the_taker_is_told_once_at_the_flush(void **state)
+{
+	struct pieces pieces = { .error = -EIO };
+	struct pack pack = { .limit_bytes = 4, .put = put, .user = &pieces };
+
+	assert_ok(add_point(&pack, "1234"));
+	assert_ok(add_point(&pack, "abcd"));
+	assert_error(pack_flush(&pack), EIO);
+	pieces.error = 0;
+	assert_ok(pack_flush(&pack));
+	assert_int_equal(pieces.n, 2);
+	pack_done(&pack);
+}
+
+static int add_three(struct pack *pack, size_t *n_added)
+{
+	static const char *const lines[] = { "1234", "abcd", "efgh" };
+	int err = 0;
+
+	*n_added = 0;
+	for (size_t i = 0; i < 3; i++) {
+		int r = add_point(pack, lines[i]);
+
+		*n_added += !r;
+		if (r)
+			err = r;
+	}
+	return err;
+}
+
+static void without_memory_a_line_is_lost_and_those_before_it_are_not(void **state)
+{
+	struct pieces pieces = { 0 };
+	struct pack pack = { .limit_bytes = 4, .put = put, .user = &pieces };
+	size_t n_added, n_points;
+
+	assert_survives_failing_allocations(add_three(&pack, &n_added), {
+		assert_ok(pack_flush(&pack));
+		n_points = 0;
+		for (size_t i = 0; i < pieces.n; i++)
+			n_points += pieces.n_points[i];
+		assert_int_equal(n_points, n_added);
+		pieces.n = 0;
+		pack_done(&pack);
+	});
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(datagrams_hold_whole_lines_up_to_their_limit_and_no_newline_at_the_end),
+		cmocka_unit_test(every_line_of_a_stream_ends),
+		cmocka_unit_test(a_point_counts_where_its_last_line_is),
+		cmocka_unit_test(a_line_over_the_limit_is_left_out_and_nothing_else),
+		cmocka_unit_test(an_error_of_the_taker_is_told_once_at_the_flush),
+		cmocka_unit_test(without_memory_a_line_is_lost_and_those_before_it_are_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

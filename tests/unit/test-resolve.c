@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loopback.h"
+
+#include <netdb.h>
+#include <signal.h>
+
+#include "alloc.h"
+#include "export/resolve.h"
+
+struct answer {
+	unsigned int n;
+	struct addresses addresses;
+	int error;
+	char problem[128];
+};
+
+static void on_answer(void *user, const struct addresses *addresses, int error, const char *problem)
+{
+	struct answer *answer = user;
+
+	answer->n++;
+	answer->addresses = *addresses;
+	answer->error = error;
+	snprintf(answer->problem, sizeof(answer->problem), "%s", problem);
+}
+
+static void assert_address(const struct addresses *addresses, unsigned int i, const char *expected)
+{
+	char text[ADDRESS_TEXT_BYTES];
+
+	assert_true(i < addresses->n);
+	address_print(&addresses->items[i], text);
+	assert_string_equal(text, expected);
+}
+
+static void a_numeric_host_is_known_at_once(void **state)
+{
+	struct endpoint v4 = endpoint_at("192.0.2.1", 8125), v6 = endpoint_at("2001:db8::1", 2003);
+	struct addresses addresses = { 0 };
+
+	assert_ok(addresses_of(&v4, SOCK_DGRAM, &addresses));
+	assert_int_equal(addresses.n, 1);
+	assert_address(&addresses, 0, "192.0.2.1:8125");
+	assert_ok(addresses_of(&v6, SOCK_STREAM, &addresses));
+	assert_int_equal(addresses.n, 1);
+	assert_address(&addresses, 0, "[2001:db8::1]:2003");
+}
+
+static void a_unix_socket_is_known_at_once(void **state)
+{
+	struct endpoint file = { .path = "/run/statsd.sock" }, name = { .path = "@statsd" };
+	struct addresses addresses = { 0 };
+	const struct sockaddr_un *local = (const struct sockaddr_un *)&addresses.items[0].socket;
+
+	assert_ok(addresses_of(&file, SOCK_DGRAM, &addresses));
+	assert_int_equal(addresses.n, 1);
+	assert_int_equal(addresses.items[0].size, offsetof(struct sockaddr_un, sun_path) + 17);
+	assert_string_equal(local->sun_path, "/run/statsd.sock");
+	assert_address(&addresses, 0, "unix:/run/statsd.sock");
+
+	assert_ok(addresses_of(&name, SOCK_DGRAM, &addresses));
+	assert_int_equal(addresses.items[0].size, offsetof(struct sockaddr_un, sun_path) + 7);
+	assert_memory_equal(local->sun_path, "\0statsd", 7);
+	assert_address(&addresses, 0, "unix:@statsd");
+}
+
+static void a_name_is_for_the_resolver(void **state)
+{
+	struct endpoint endpoint = endpoint_at("localhost", 8125);
+	struct addresses addresses = { .n = 7 };
+
+	assert_error(addresses_of(&endpoint, SOCK_DGRAM, &addresses), EAGAIN);
+	assert_int_equal(addresses.n, 7);
+}
+
+static void a_name_is_looked_up_beside_the_loop(void **state)
+{
+	struct endpoint endpoint = endpoint_at("two.example", 2003);
+	struct answer answer = { 0 };
+	struct resolver *resolver;
+	struct world world;
+
+	needs_hosts();
+	hosts_write("127.0.0.1 two.example\n::1 two.example\n");
+	world_init(&world);
+	assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
+	assert_ok(resolver_start(resolver));
+	assert_ok(resolver_start(resolver)); /* it runs already */
+	assert_int_equal(answer.n, 0);
+	RUN_UNTIL(&world, answer.n);
+	assert_int_equal(answer.error, 0);
+	assert_int_equal(answer.addresses.n, 2);
+	assert_address(&answer.addresses, 0, "[::1]:2003");
+	assert_address(&answer.addresses, 1, "127.0.0.1:2003");
+	run_for(&world, 20);
+	assert_int_equal(answer.n, 1);
+
+	/* And again: the file is read anew. */
+	hosts_write("127.0.0.9 two.example\n");
+	assert_ok(resolver_start(resolver));
+	RUN_UNTIL(&world, answer.n == 2);
+	assert_int_equal(answer.addresses.n, 1);
+	assert_address(&answer.addresses, 0, "127.0.0.9:2003");
+	resolver_free(resolver);
+	world_done(&world);
+}
+
+static void no_more_addresses_are_kept_than_there_is_room_for(void **state)
+{
+	struct endpoint endpoint = endpoint_at("many.example", 2003);
+	struct answer answer = { 0 };
+	struct resolver *resolver;
+	struct world world;
+	char text[2048] = "";
+
+	needs_hosts();
+	for (int i = 1; i <= 40; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "127.0.1.%d many.example\n", i);
+	hosts_write(text);
+	world_init(&world);
+	assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
+	assert_ok(resolver_start(resolver));
+	RUN_UNTIL(&world, answer.n);
+	assert_int_equal(answer.addresses.n, ADDRESSES_MAX);
+	resolver_free(resolver);
+	world_done(&world);
+}
+
+static void a_name_that_is_none_is_an_error_in_words(void **state)
+{
+	struct endpoint endpoint = endpoint_at("a..b", 2003);
+	struct answer answer = { 0 };
+	struct resolver *resolver;
+	struct world world;
+
+	world_init(&world);
+	assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
+	assert_ok(resolver_start(resolver));
+	RUN_UNTIL(&world, answer.n);
+	assert_int_equal(answer.error, EAI_NONAME);
+	assert_int_equal(answer.addresses.n, 0);
+	assert_string_equal(answer.problem, gai_strerror(EAI_NONAME));
+	resolver_free(resolver);
+	world_done(&world);
+}
+
+/* The memory of each is freed by its thread: a leak is an error of the run under ASan. */
+static void a_lookup_may_be_given_up(void **state)
+{
+	struct endpoint endpoint = endpoint_at("localhost", 2003);
+	struct answer answer = { 0 };
+	struct world world;
+
+	world_init(&world);
+	for (int i = 0; i < 50; i++) {
+		struct resolver *resolver;
+
+		assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
+		assert_ok(resolver_start(resolver));
+		if (i % 2)
+			usleep(1000);
+		resolver_free(resolver);
+	}
+	run_for(&world, 50);
+	assert_int_equal(answer.n, 0);
+	world_done(&world);
+}
+
+/* The loop takes it by signalfd; a thread in which it is not blocked would die of it. */
+static void a_signal_does_not_find_the_thread(void **state)
+{
+	struct endpoint endpoint = endpoint_at("localhost", 2003);
+	struct answer answer = { 0 };
+	struct resolver *resolver;
+	struct world world;
+	sigset_t set, before;
+
+	world_init(&world);
+	assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
+	assert_ok(resolver_start(resolver));
+	RUN_UNTIL(&world, answer.n);
+	/* The mask of the one who asks is as it was. */
+	sigemptyset(&set);
+	assert_ok(sigprocmask(SIG_SETMASK, NULL, &before));
+	assert_int_equal(sigismember(&before, SIGTERM), 0);
+	sigaddset(&set, SIGTERM);
+	assert_ok(sigprocmask(SIG_BLOCK, &set, NULL));
+	for (unsigned int i = 1; i <= 20; i++) {
+		assert_ok(resolver_start(resolver));
+		assert_ok(kill(getpid(), SIGTERM));
+		RUN_UNTIL(&world, answer.n == i + 1);
+	}
+	assert_int_equal(sigwaitinfo(&set, NULL), SIGTERM);
+	assert_ok(sigprocmask(SIG_SETMASK, &before, NULL));
+	resolver_free(resolver);
+	world_done(&world);
+}
+
+static void without_memory_there_is_no_lookup(void **state)
+{
+	struct endpoint endpoint = endpoint_at("localhost", 2003);
+	struct answer answer = { 0 };
+	struct resolver *resolver;
+	struct world world;
+
+	world_init(&world);
+	alloc_fail_at(0);
+	assert_error(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver), ENOMEM);
+	assert_true(alloc_end());
+	assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
+	alloc_fail_at(0);
+	assert_error(resolver_start(resolver), ENOMEM);
+	assert_true(alloc_end());
+	assert_ok(resolver_start(resolver));
+	RUN_UNTIL(&world, answer.n);
+	resolver_free(resolver);
+	world_done(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_numeric_host_is_known_at_once),
+		cmocka_unit_test(a_unix_socket_is_known_at_once),
+		cmocka_unit_test(a_name_is_for_the_resolver),
+		cmocka_unit_test(a_name_is_looked_up_beside_the_loop),
+		cmocka_unit_test(no_more_addresses_are_kept_than_there_is_room_for),
+		cmocka_unit_test(a_name_that_is_none_is_an_error_in_words),
+		cmocka_unit_test(a_lookup_may_be_given_up),
+		cmocka_unit_test(a_signal_does_not_find_the_thread),
+		cmocka_unit_test(without_memory_there_is_no_lookup),
+	};
+	int failed;
+
+	hosts_begin();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	hosts_end();
+	return failed;
+}
