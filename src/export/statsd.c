@@ -91,8 +91,11 @@ static int statsd_check(const void *data, const char *path, unsigned int line, s
 static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
 	struct statsd *statsd = user;
+	int err = datagram_client_put(statsd->client, data, size, n_points);
 
-	return datagram_client_put(statsd->client, data, size, n_points);
+	if (err)
+		statsd->exporter->stats.points_dropped_error += n_points;
+	return err;
 }
 
 static void statsd_close(struct exporter *exporter)
