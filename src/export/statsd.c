@@ -27,7 +27,8 @@ struct statsd_options {
 	struct option_list resource_attributes;
 	int dialect, time_unit, histogram;
 	bool sends_unchanged;
-	uint64_t max_datagram_bytes, burst, resolve_every_ns, queue_bytes, retry_initial_ns, retry_max_ns;
+	uint64_t max_name_bytes, max_datagram_bytes, burst, queue_bytes;
+	uint64_t resolve_every_ns, retry_initial_ns, retry_max_ns;
 };
 
 struct statsd {
@@ -64,6 +65,9 @@ static const struct option option_table[] = {
 	ROW(histogram, "histogram", OPTION_CHOICE, "counters",
 	    "counters are exact; a distribution or a timer is what receivers make quantiles of", .choices = histograms),
 	ROW(sends_unchanged, "send_unchanged", OPTION_BOOL, "no", "send counters of 0 and gauges that are as they were"),
+	ROW(max_name_bytes, "max_name_size", OPTION_SIZE, "1000B",
+	    "longer paths are cut and end in a hash; 127B for collectd, which would make one of two", .minimum = NAME_PATH_LEAST,
+	    .maximum = NAME_PATH_BYTES),
 	ROW(max_datagram_bytes, "max_datagram_size", OPTION_SIZE, "0", "payload; 0: 1432 over UDP, 8KiB over a unix socket",
 	    .maximum = 65507),
 	ROW(burst, "burst", OPTION_U64, "8", "datagrams that leave at once, before the others are spread in time; 0: all",
@@ -141,6 +145,7 @@ static int open_lines(struct statsd *statsd, const struct statsd_options *option
 	int err = naming_init(&lines.naming, &dialect_table[options->dialect], options->template, context->resource,
 			      context->n_resource, &options->resource_attributes);
 
+	lines.naming.limit_bytes = options->max_name_bytes;
 	return err ? err : lines_new(&lines, &statsd->exporter->stats, &statsd->lines);
 }
 
