@@ -73,7 +73,7 @@ static const struct option option_table[] = {
 	ROW(burst, "burst", OPTION_U64, "8", "datagrams that leave at once, before the others are spread in time; 0: all",
 	    .maximum = 100000),
 	ROW(resolve_every_ns, "resolve_every", OPTION_DURATION, "5m", "look the name up again; 0: only after errors"),
-	ROW(queue_bytes, "queue_size", OPTION_SIZE, "4MiB", "memory for datagrams that wait; then the oldest go",
+	ROW(queue_bytes, "queue_size", OPTION_SIZE, "16MiB", "memory for datagrams that wait; then the oldest go",
 	    .minimum = 65536),
 	ROW(retry_initial_ns, "retry_initial", OPTION_DURATION, "100ms",
 	    "the first wait before the socket is opened again is up to this long", .minimum = 1000000),
