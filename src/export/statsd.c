@@ -35,7 +35,6 @@ struct statsd {
 	struct exporter *exporter;
 	struct lines *lines;
 	struct datagram_client *client;
-	bool has_complained; /* about a batch of which something could not be sent */
 };
 
 static const char *const time_units[] = { "s", "ms", "us", "ns", NULL };
@@ -173,18 +172,9 @@ static int statsd_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct statsd *statsd = exporter->state;
 	uint64_t window_ns = exporter->context->interval_ns / WINDOW_PART;
-	uint64_t refused = exporter->stats.points_unsupported + exporter->stats.points_dropped_size;
 	int err = lines_push(statsd->lines, batch, 0, datagram_client_losses(statsd->client));
 
-	if (err)
-		log_error("exporter %s: could not write all lines: %s", exporter->name, strerror(-err));
-	refused = exporter->stats.points_unsupported + exporter->stats.points_dropped_size - refused;
-	if (refused && !statsd->has_complained) {
-		statsd->has_complained = true;
-		log_warning("exporter %s: points that StatsD cannot carry are left out and counted: a gauge below 0, "
-			    "or a line longer than a datagram (max_datagram_size)",
-			    exporter->name);
-	}
+	lines_complain(statsd->lines, exporter->name, err);
 	datagram_client_flush(statsd->client, window_ns < WINDOW_MAX_NS ? window_ns : WINDOW_MAX_NS);
 	return err;
 }
