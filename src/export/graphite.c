@@ -76,8 +76,11 @@ static int graphite_check(const void *data, const char *path, unsigned int line,
 static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
 	struct graphite *graphite = user;
+	int err = delivery_client_put(graphite->client, data, size, n_points);
 
-	return delivery_client_put(graphite->client, data, size, n_points);
+	if (err)
+		graphite->exporter->stats.points_dropped_error += n_points;
+	return err;
 }
 
 static void graphite_close(struct exporter *exporter)
@@ -166,8 +169,7 @@ static int graphite_push(struct exporter *exporter, const struct batch *batch)
 	struct graphite *graphite = exporter->state;
 	int err = lines_push(graphite->lines, batch, next_slot(graphite, batch->time_ns), 0);
 
-	if (err)
-		log_error("exporter %s: could not write all lines: %s", exporter->name, strerror(-err));
+	lines_complain(graphite->lines, exporter->name, err);
 	delivery_client_flush(graphite->client);
 	return err;
 }
