@@ -136,6 +136,23 @@ static void a_count_that_receivers_take_for_a_negative_one_is_refused(void **sta
 	rig_done(&rig);
 }
 
+static void growth_that_does_not_fit_is_refused_and_what_follows_is_right(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_PLAIN, "{metric}");
+	rig.metrics[0].unit = "s"; /* whole ones, shown as nanoseconds */
+	rig.options.time_unit = LINES_NANOSECONDS;
+	begin(&rig);
+	series_add(SERIES(&rig, 0), UINT64_C(1) << 60); /* a multiple of 2^64 ns */
+	assert_lines(&rig, 0, "");
+	assert_int_equal(rig.stats.points_unsupported, 1);
+	begin(&rig);
+	series_add(SERIES(&rig, 0), 2);
+	assert_lines(&rig, 0, "a.sum_ns:2000000000|c");
+	rig_done(&rig);
+}
+
 static void bounds_above_all_numbers_are_sound(void **state)
 {
 	static uint64_t bucket[1024] = { [130] = 2, [1022] = 1 };
@@ -283,6 +300,7 @@ int main(void)
 		cmocka_unit_test(a_gauge_is_sent_when_it_changes_or_may_have_been_lost),
 		cmocka_unit_test(no_gauge_has_a_sign),
 		cmocka_unit_test(a_count_that_receivers_take_for_a_negative_one_is_refused),
+		cmocka_unit_test(growth_that_does_not_fit_is_refused_and_what_follows_is_right),
 		cmocka_unit_test(bounds_above_all_numbers_are_sound),
 		cmocka_unit_test(a_histogram_is_counters),
 		cmocka_unit_test(a_histogram_without_tags_has_its_bounds_in_the_path),
