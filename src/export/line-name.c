@@ -15,28 +15,43 @@ static bool ends_in(const struct buf *path, const char *suffix)
 	return path->size > size && !memcmp(path->data + path->size - size, suffix, size);
 }
 
-/* A name as claims know it: what it is, its path up to size, and its tags. */
-static uint64_t key(struct buf *room, char what, const void *path, size_t size, const char *suffix,
-		    const struct buf *tags)
+struct candidate {
+	struct buf path, tags, room;
+	uint64_t identity;
+};
+
+/* The same for the same tags in another order, which receivers take for the same name. */
+static uint64_t hash_tags(const struct dialect *dialect, const struct buf *tags)
 {
-	buf_reset(room);
-	buf_append_byte(room, (uint8_t)what);
-	buf_append(room, path, size);
-	buf_append_text(room, suffix);
-	buf_append_byte(room, '\0');
-	buf_append(room, tags->data, tags->size);
-	return claims_hash(room->data, room->size);
+	uint64_t hash = 0;
+
+	for (size_t at = tags->size ? strlen(dialect->tag_first) : 0, size; at < tags->size; at += size + 1) {
+		const uint8_t *tag = tags->data + at, *next = memchr(tag, dialect->tag_next, tags->size - at);
+
+		size = next ? (size_t)(next - tag) : tags->size - at;
+		hash += claims_hash(tag, size);
+	}
+	return hash;
 }
 
 #define LINE	  'l' /* the name of one line */
 #define HISTOGRAM 'h' /* that of which the names of a histogram's lines are made */
 
-static const char *const stem_suffixes[] = { ".count", ".sum" };
+/* A name as claims know it: what it is, its path up to size with a suffix, and its tags. */
+static uint64_t key(const struct line_names *names, struct candidate *new, char what, size_t size, const char *suffix)
+{
+	uint64_t tags = hash_tags(names->naming->dialect, &new->tags);
 
-struct candidate {
-	struct buf path, tags, room;
-	uint64_t identity;
-};
+	buf_reset(&new->room);
+	buf_append_byte(&new->room, (uint8_t)what);
+	buf_append(&new->room, new->path.data, size);
+	buf_append_text(&new->room, suffix);
+	buf_append_byte(&new->room, '\0');
+	buf_append(&new->room, &tags, sizeof(tags));
+	return claims_hash(new->room.data, new->room.size);
+}
+
+static const char *const stem_suffixes[] = { ".count", ".sum" };
 
 /* Where the path ends in what may be a bucket of a histogram, the size of the histogram's own; else 0. */
 static size_t stem_of_bucket(const struct buf *path)
@@ -54,6 +69,13 @@ static size_t stem_of_bucket(const struct buf *path)
 	return (size_t)(found - path->data);
 }
 
+/* By somebody else? */
+static bool is_claimed(const struct line_names *names, struct candidate *new, char what, size_t size,
+		       const char *suffix)
+{
+	return claims_is_taken(&names->claims, key(names, new, what, size, suffix), new->identity);
+}
+
 /* Is it the name of a line that some histogram has? */
 static bool is_line_of_histogram(const struct line_names *names, struct candidate *new)
 {
@@ -62,20 +84,9 @@ static bool is_line_of_histogram(const struct line_names *names, struct candidat
 
 	for (size_t i = 0; i < ARRAY_SIZE(stem_suffixes); i++)
 		if (ends_in(path, stem_suffixes[i]) &&
-		    claims_is_taken(&names->claims,
-				    key(&new->room, HISTOGRAM, path->data, path->size - strlen(stem_suffixes[i]), "",
-					&new->tags),
-				    new->identity))
+		    is_claimed(names, new, HISTOGRAM, path->size - strlen(stem_suffixes[i]), ""))
 			return true;
-	return stem && claims_is_taken(&names->claims, key(&new->room, HISTOGRAM, path->data, stem, "", &new->tags),
-				       new->identity);
-}
-
-static bool is_taken(const struct line_names *names, struct candidate *new, const char *suffix)
-{
-	uint64_t name = key(&new->room, LINE, new->path.data, new->path.size, suffix, &new->tags);
-
-	return claims_is_taken(&names->claims, name, new->identity);
+	return stem && is_claimed(names, new, HISTOGRAM, stem, "");
 }
 
 /* Has some line a name that one of this histogram's lines would have? */
@@ -84,11 +95,11 @@ static bool has_line_taken(const struct line_names *names, struct candidate *new
 	char suffix[48];
 
 	for (size_t i = 0; i < ARRAY_SIZE(stem_suffixes); i++)
-		if (is_taken(names, new, stem_suffixes[i]))
+		if (is_claimed(names, new, LINE, new->path.size, stem_suffixes[i]))
 			return true;
 	for (uint32_t i = 0; i < bounds->n && !names->naming->dialect->tag_first; i++) {
 		snprintf(suffix, sizeof(suffix), ".bucket.%s", bounds->level[i]);
-		if (is_taken(names, new, suffix))
+		if (is_claimed(names, new, LINE, new->path.size, suffix))
 			return true;
 	}
 	return false;
@@ -97,7 +108,7 @@ static bool has_line_taken(const struct line_names *names, struct candidate *new
 /* The claim of a name that nobody else has; 0 where somebody has. */
 static uint64_t try_claim(const struct line_names *names, struct candidate *new, const struct line_bounds *bounds)
 {
-	uint64_t claim = key(&new->room, bounds ? HISTOGRAM : LINE, new->path.data, new->path.size, "", &new->tags);
+	uint64_t claim = key(names, new, bounds ? HISTOGRAM : LINE, new->path.size, "");
 
 	if (claims_is_taken(&names->claims, claim, new->identity) ||
 	    (bounds ? has_line_taken(names, new, bounds) : is_line_of_histogram(names, new)))

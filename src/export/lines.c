@@ -188,18 +188,19 @@ static void line_quotient(struct lines *lines, const struct line *line, uint64_t
 
 /* --- what the kinds become --------------------------------------------------------------------------- */
 
-static uint64_t scaled(const struct scale *scale, uint64_t raw)
+/* Nanoseconds of what is counted in seconds may take more than 64 bits. */
+static unsigned __int128 scaled(const struct scale *scale, uint64_t raw)
 {
 	if (scale->multiplier == 1)
 		return scale->divisor == 1 ? raw : raw / scale->divisor;
-	return (uint64_t)((unsigned __int128)raw * scale->multiplier / scale->divisor);
+	return (unsigned __int128)raw * scale->multiplier / scale->divisor;
 }
 
 /* Grown from (total - delta) to total: a line of it, unless there is nothing to say. False: no line can say it. */
 static bool line_sum(struct lines *lines, const struct line *line, const struct scale *scale, uint64_t total,
 		     uint64_t delta)
 {
-	uint64_t whole;
+	unsigned __int128 whole;
 
 	if (lines->options.naming.dialect->is_graphite) {
 		line_quotient(lines, line, lines->options.is_cumulative ? total : delta, scale->divisor, NULL);
@@ -209,7 +210,7 @@ static bool line_sum(struct lines *lines, const struct line *line, const struct 
 	if (whole > INT64_MAX)
 		return false;
 	if (whole || lines->options.sends_unchanged)
-		line_quotient(lines, line, whole, 1, "|c");
+		line_quotient(lines, line, (uint64_t)whole, 1, "|c");
 	return true;
 }
 

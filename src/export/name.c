@@ -28,6 +28,7 @@ uint64_t name_identity(const struct series *series)
 		const struct attribute *attribute = &series->attributes[i];
 
 		hash = hash_more(hash, attribute->name, strlen(attribute->name) + 1);
+		hash = hash_more(hash, &attribute->type, sizeof(attribute->type));
 		if (attribute->type == ATTRIBUTE_TEXT)
 			hash = hash_more(hash, attribute->text, strlen(attribute->text) + 1);
 		else

@@ -136,6 +136,46 @@ static void a_count_that_receivers_take_for_a_negative_one_is_refused(void **sta
 	rig_done(&rig);
 }
 
+static void growth_that_does_not_fit_is_refused_and_what_follows_is_right(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_PLAIN, "{metric}");
+	rig.metrics[0].unit = "s"; /* whole ones, shown as nanoseconds */
+	rig.options.time_unit = LINES_NANOSECONDS;
+	begin(&rig);
+	series_add(SERIES(&rig, 0), UINT64_C(1) << 60); /* a multiple of 2^64 ns */
+	assert_lines(&rig, 0, "");
+	assert_int_equal(rig.stats.points_unsupported, 1);
+	begin(&rig);
+	series_add(SERIES(&rig, 0), 2);
+	assert_lines(&rig, 0, "a.sum_ns:2000000000|c");
+	rig_done(&rig);
+}
+
+static void bounds_above_all_numbers_are_sound(void **state)
+{
+	static uint64_t bucket[1024] = { [130] = 2, [1022] = 1 };
+	struct rig rig;
+
+	for (int i = 0; i < 2; i++) {
+		rig_init(&rig, i ? DIALECT_PLAIN : DIALECT_GRAPHITE, "{metric}");
+		rig.tags.n_items = 0;
+		rig.metrics[2].unit = "By";
+		rig.metrics[2].divisor = 1;
+		rig.metrics[2].layout = (struct histogram_layout){ 0, -1, 1024 };
+		rig.options.histogram = i ? LINES_TIMER : LINES_COUNTERS;
+		begin(&rig);
+		series_add_histogram(SERIES(&rig, 2), 0, bucket);
+		assert_lines(&rig, 0,
+			     i ? "a.time:1000000000000000019884624838656|ms|@0.5\n"
+				 "a.time:1000000000000000019884624838656|ms" :
+				 "a.time.count:3|c\na.time.bucket;upper=6.80564733841877e38:2|c\n"
+				 "a.time.bucket;upper=2.247116418577895e307:1|c");
+		rig_done(&rig);
+	}
+}
+
 static void a_histogram_is_counters(void **state)
 {
 	struct rig rig;
@@ -260,6 +300,8 @@ int main(void)
 		cmocka_unit_test(a_gauge_is_sent_when_it_changes_or_may_have_been_lost),
 		cmocka_unit_test(no_gauge_has_a_sign),
 		cmocka_unit_test(a_count_that_receivers_take_for_a_negative_one_is_refused),
+		cmocka_unit_test(growth_that_does_not_fit_is_refused_and_what_follows_is_right),
+		cmocka_unit_test(bounds_above_all_numbers_are_sound),
 		cmocka_unit_test(a_histogram_is_counters),
 		cmocka_unit_test(a_histogram_without_tags_has_its_bounds_in_the_path),
 		cmocka_unit_test(a_distribution_stands_for_as_many_values_as_there_were),
