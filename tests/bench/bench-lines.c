@@ -72,7 +72,8 @@ static struct lines *open_lines(enum dialect_id dialect, enum lines_histogram hi
 	struct lines_options options = {
 		.histogram = histogram,
 		.time_unit = is_graphite ? LINES_SECONDS : LINES_MICROSECONDS,
-		.pack = { .limit_bytes = is_graphite ? PIECE_SIZE : DATAGRAM_SIZE, .is_stream = is_graphite, .put = put, .user = &sink },
+		.pack = { .limit_bytes = is_graphite ? PIECE_SIZE : DATAGRAM_SIZE, .is_stream = is_graphite,
+			  .put = put, .user = &sink },
 	};
 	struct lines *lines;
 

@@ -54,7 +54,8 @@ void bench_metrics_init(struct bench_metrics *bench, enum metric_kind kind, cons
 	bench->series = calloc(n_metrics * n_series, sizeof(*bench->series));
 	if (!bench->metrics || !bench->all || !bench->names || !bench->series)
 		abort();
-	bench->batch = (struct batch){ .time_ns = UINT64_C(1800000000000000000), .metrics = bench->all, .n_metrics = n_metrics };
+	bench->batch = (struct batch){ .time_ns = UINT64_C(1800000000000000000), .metrics = bench->all,
+				       .n_metrics = n_metrics };
 	for (size_t m = 0; m < n_metrics; m++) {
 		struct metric *metric = bench->all[m] = &bench->metrics[m];
 

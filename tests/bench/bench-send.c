@@ -153,7 +153,8 @@ static pid_t start_receiver(enum transport transport, char endpoint[128])
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct sockaddr_un local = { .sun_family = AF_UNIX };
 	bool is_datagram = transport == UDP || transport == UNIX;
-	int fd = socket(transport == UNIX ? AF_UNIX : AF_INET, (is_datagram ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0);
+	int type = is_datagram ? SOCK_DGRAM : SOCK_STREAM;
+	int fd = socket(transport == UNIX ? AF_UNIX : AF_INET, type | SOCK_CLOEXEC, 0);
 	socklen_t size = sizeof(address);
 	pid_t pid;
 
@@ -248,18 +249,20 @@ static void run_cycle(sd_event *event, struct exporter *exporter, struct bench_m
 
 static void print(const struct way *way, const char *which, const struct cycle *cycle, uint64_t n_exported)
 {
-	double n = METRICS * SERIES, n_arrived = (double)(way->transport == HTTP ? n_exported : cycle->n_lines);
+	uint64_t n_arrived = way->transport == HTTP ? n_exported : cycle->n_lines;
+	double n = METRICS * SERIES;
 
 	printf("%-28s %s: ", way->name, which);
 	if (way->transport == HTTP)
 		printf("%" PRIu64 " points exported in %" PRIu64 " requests", n_exported, cycle->n_pieces);
 	else
-		printf("%d lines, %" PRIu64 " arrived, %" PRId64 " lost, sum %s, %" PRIu64 " %s", METRICS * SERIES, cycle->n_lines,
-		       METRICS * SERIES - (int64_t)cycle->n_lines, cycle->sum == cycle->wanted_sum ? "exact" : "differs", cycle->n_pieces,
+		printf("%d lines, %" PRIu64 " arrived, %" PRId64 " lost, sum %s, %" PRIu64 " %s", METRICS * SERIES,
+		       cycle->n_lines, METRICS * SERIES - (int64_t)cycle->n_lines,
+		       cycle->sum == cycle->wanted_sum ? "exact" : "differs", cycle->n_pieces,
 		       way->transport == TCP ? "connections" : "datagrams");
 	printf("; push %.1f ms, last after %.1f ms, idle after %.1f: %.0f a second; CPU %.0f ns each (%.0f in the kernel)\n",
 	       (double)cycle->push_ns / 1e6, (double)cycle->last_ns / 1e6, (double)cycle->idle_ns / 1e6,
-	       n_arrived * 1e9 / (double)cycle->last_ns, (double)cycle->cpu_ns / n, (double)cycle->system_ns / n);
+	       (double)n_arrived * 1e9 / (double)cycle->last_ns, (double)cycle->cpu_ns / n, (double)cycle->system_ns / n);
 }
 
 static struct exporter *open_exporter(const struct way *way, const char *endpoint, const struct exporter_context *context,
@@ -293,7 +296,8 @@ static int compare_cpu(const void *left, const void *right)
 static void measure(const struct way *way, size_t n_cycles)
 {
 	static const struct attribute resource = { .name = "host.name", .text = "web-1" };
-	struct exporter_context context = { .resource = &resource, .n_resource = 1, .version = "0.1.0", .interval_ns = INTERVAL_NS };
+	struct exporter_context context = { .resource = &resource, .n_resource = 1, .version = "0.1.0",
+					    .interval_ns = INTERVAL_NS };
 	const struct exporter_ops *ops = exporter_find(way->type);
 	struct cycle first, cycles[CYCLES_MAX];
 	struct bench_metrics bench;
