@@ -169,8 +169,7 @@ static int graphite_push(struct exporter *exporter, const struct batch *batch)
 	struct graphite *graphite = exporter->state;
 	int err = lines_push(graphite->lines, batch, next_slot(graphite, batch->time_ns), 0);
 
-	if (err)
-		log_error("exporter %s: could not write all lines: %s", exporter->name, strerror(-err));
+	lines_complain(graphite->lines, exporter->name, err);
 	delivery_client_flush(graphite->client);
 	return err;
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define DIGITS_BYTES 10 /* "_x" and eight of them */
 #define ATTEMPTS 100  /* of names that differ in eight digits: never needed */
 #define SWEEP_AT 4096 /* claims that are kept however few series there are */
 
@@ -154,7 +155,9 @@ struct line_name *line_name_get(struct line_names *names, struct series *series,
 	if (cache)
 		return (struct line_name *)cache->data;
 	new.identity = name_identity(series);
-	name_append_path(names->naming, series, metric_suffix, &new.path);
+	/* What tells apart, and the suffix, must fit behind it as well. */
+	name_append_path(names->naming, series, metric_suffix,
+			 DIGITS_BYTES + (bounds ? NAME_SUFFIX_BYTES : strlen(path_suffix)), &new.path);
 	if (!ends_in(&new.path, path_suffix))
 		buf_append_text(&new.path, path_suffix);
 	name_append_tags(names->naming, series, &new.tags);

@@ -9,6 +9,7 @@
 
 #include "export/decimal.h"
 #include "export/line-name.h"
+#include "util/log.h"
 
 static const struct {
 	uint64_t per_second;
@@ -36,6 +37,7 @@ struct lines {
 	unsigned int losses;
 	char time[24]; /* of Graphite's lines: " 1700000000" */
 	size_t time_size;
+	bool has_told_refused, has_told_taken;
 	int err;	      /* of the push: 0 or -ENOMEM */
 	int failure;	      /* of a line of the point at hand: 0 or -errno */
 	unsigned int n_lines; /* of the point at hand */
@@ -429,4 +431,24 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, 
 	line_names_sweep(&lines->names, batch);
 	lines->stats->name_collisions = lines->names.n_collisions;
 	return pack_flush(&lines->pack) ?: lines->err;
+}
+
+void lines_complain(struct lines *lines, const char *exporter_name, int err)
+{
+	const struct exporter_stats *stats = lines->stats;
+
+	if (err)
+		log_error("exporter %s: could not write all lines: %s", exporter_name, strerror(-err));
+	if (stats->points_unsupported + stats->points_dropped_size && !lines->has_told_refused) {
+		lines->has_told_refused = true;
+		log_warning("exporter %s: points that cannot be said in a line are left out and counted: a gauge below 0 in "
+			    "StatsD, or a line longer than max_datagram_size",
+			    exporter_name);
+	}
+	if (stats->name_collisions && !lines->has_told_taken) {
+		lines->has_told_taken = true;
+		log_warning("exporter %s: series whose names were taken already have eight digits added to them: a template "
+			    "with {attributes}, or a dialect with tags, tells them apart better",
+			    exporter_name);
+	}
 }

@@ -50,6 +50,8 @@ int lines_new(const struct lines_options *options, struct exporter_stats *stats,
  * did not is counted.
  */
 int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, unsigned int losses);
+/* Logs, once each, that points could not be sent as lines, that names were taken, and the error err of a push. */
+void lines_complain(struct lines *lines, const char *exporter_name, int err);
 struct lines *lines_free(struct lines *lines);
 
 DEFINE_CLEANUP(struct lines *, lines_free);

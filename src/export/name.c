@@ -42,7 +42,7 @@ int naming_init(struct naming *naming, const struct dialect *dialect, const char
 	const char *complaint;
 
 	*naming = (struct naming){ .dialect = dialect, .resource = resource, .n_resource = n_resource,
-				   .resource_tags = resource_tags };
+				   .resource_tags = resource_tags, .limit_bytes = NAME_PATH_BYTES };
 	for (int byte = 0; byte < 128; byte++)
 		naming->is_kept[byte] = byte && (isalnum(byte) || strchr("_-.", byte) ||
 						 (dialect->value_keeps && strchr(dialect->value_keeps, byte)));
@@ -241,7 +241,8 @@ static void append_piece(const struct naming *naming, const struct template_piec
 	}
 }
 
-void name_append_path(const struct naming *naming, const struct series *series, const char *suffix, struct buf *out)
+void name_append_path(const struct naming *naming, const struct series *series, const char *suffix, size_t spare_bytes,
+		      struct buf *out)
 {
 	size_t at = out->size;
 	uint64_t identity;
@@ -251,7 +252,7 @@ void name_append_path(const struct naming *naming, const struct series *series, 
 	if (out->size - at <= NAME_PATH_BYTES)
 		return;
 	identity = name_identity(series);
-	cut(out, at, NAME_PATH_BYTES, &identity, sizeof(identity));
+	cut(out, at, naming->limit_bytes - spare_bytes, &identity, sizeof(identity));
 }
 
 /* Names that mean something else to a receiver, or that we give. */

@@ -20,6 +20,8 @@
 #define NAME_LEVEL_BYTES 200
 #define NAME_TAG_BYTES	 64 /* of a tag's name */
 #define NAME_PATH_BYTES	 1000
+#define NAME_PATH_LEAST	 80 /* that limit_bytes may be */
+#define NAME_SUFFIX_BYTES 40 /* of what goes behind the path of a histogram that becomes counters */
 #define NAME_RESOURCE_TAGS_MAX 16
 
 /* Tags that are ours to give; an attribute of that name gets a "_" behind it. */
@@ -32,6 +34,7 @@ struct naming {
 	const struct attribute *resource;
 	unsigned int n_resource;
 	const struct option_list *resource_tags; /* names of those in resource that become tags */
+	size_t limit_bytes; /* of a path with all its suffixes; NAME_PATH_BYTES if nobody sets less */
 	bool is_kept[256];			 /* in tags' values */
 };
 
@@ -40,8 +43,9 @@ int naming_init(struct naming *naming, const struct dialect *dialect, const char
 		const struct attribute *resource, unsigned int n_resource, const struct option_list *resource_tags);
 /* Of resource_attributes =: as the check of struct exporter_ops; 0. */
 int naming_check(const struct option_list *resource_tags, const char *path, unsigned int line, struct diag *diag);
-/* suffix goes behind the metric's own name ("_us"). */
-void name_append_path(const struct naming *naming, const struct series *series, const char *suffix, struct buf *out);
+/* suffix goes behind the metric's own name ("_us"). At most limit_bytes less spare_bytes, which are for what follows. */
+void name_append_path(const struct naming *naming, const struct series *series, const char *suffix, size_t spare_bytes,
+		      struct buf *out);
 /* With the separator before the first; nothing where the dialect has no tags or the series none left. */
 void name_append_tags(const struct naming *naming, const struct series *series, struct buf *out);
 /* One more tag behind tags, which begin at tags_at of out. Nothing is replaced in name and value. */

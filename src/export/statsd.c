@@ -27,14 +27,14 @@ struct statsd_options {
 	struct option_list resource_attributes;
 	int dialect, time_unit, histogram;
 	bool sends_unchanged;
-	uint64_t max_datagram_bytes, burst, resolve_every_ns, queue_bytes, retry_initial_ns, retry_max_ns;
+	uint64_t max_name_bytes, max_datagram_bytes, burst, queue_bytes;
+	uint64_t resolve_every_ns, retry_initial_ns, retry_max_ns;
 };
 
 struct statsd {
 	struct exporter *exporter;
 	struct lines *lines;
 	struct datagram_client *client;
-	bool has_complained; /* about a batch of which something could not be sent */
 };
 
 static const char *const time_units[] = { "s", "ms", "us", "ns", NULL };
@@ -64,12 +64,15 @@ static const struct option option_table[] = {
 	ROW(histogram, "histogram", OPTION_CHOICE, "counters",
 	    "counters are exact; a distribution or a timer is what receivers make quantiles of", .choices = histograms),
 	ROW(sends_unchanged, "send_unchanged", OPTION_BOOL, "no", "send counters of 0 and gauges that are as they were"),
+	ROW(max_name_bytes, "max_name_size", OPTION_SIZE, "1000B",
+	    "longer paths are cut and end in a hash; 127B for collectd, which would make one of two", .minimum = NAME_PATH_LEAST,
+	    .maximum = NAME_PATH_BYTES),
 	ROW(max_datagram_bytes, "max_datagram_size", OPTION_SIZE, "0", "payload; 0: 1432 over UDP, 8KiB over a unix socket",
 	    .maximum = 65507),
 	ROW(burst, "burst", OPTION_U64, "8", "datagrams that leave at once, before the others are spread in time; 0: all",
 	    .maximum = 100000),
 	ROW(resolve_every_ns, "resolve_every", OPTION_DURATION, "5m", "look the name up again; 0: only after errors"),
-	ROW(queue_bytes, "queue_size", OPTION_SIZE, "4MiB", "memory for datagrams that wait; then the oldest go",
+	ROW(queue_bytes, "queue_size", OPTION_SIZE, "16MiB", "memory for datagrams that wait; then the oldest go",
 	    .minimum = 65536),
 	ROW(retry_initial_ns, "retry_initial", OPTION_DURATION, "100ms",
 	    "the first wait before the socket is opened again is up to this long", .minimum = 1000000),
@@ -141,6 +144,7 @@ static int open_lines(struct statsd *statsd, const struct statsd_options *option
 	int err = naming_init(&lines.naming, &dialect_table[options->dialect], options->template, context->resource,
 			      context->n_resource, &options->resource_attributes);
 
+	lines.naming.limit_bytes = options->max_name_bytes;
 	return err ? err : lines_new(&lines, &statsd->exporter->stats, &statsd->lines);
 }
 
@@ -168,18 +172,9 @@ static int statsd_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct statsd *statsd = exporter->state;
 	uint64_t window_ns = exporter->context->interval_ns / WINDOW_PART;
-	uint64_t refused = exporter->stats.points_unsupported + exporter->stats.points_dropped_size;
 	int err = lines_push(statsd->lines, batch, 0, datagram_client_losses(statsd->client));
 
-	if (err)
-		log_error("exporter %s: could not write all lines: %s", exporter->name, strerror(-err));
-	refused = exporter->stats.points_unsupported + exporter->stats.points_dropped_size - refused;
-	if (refused && !statsd->has_complained) {
-		statsd->has_complained = true;
-		log_warning("exporter %s: points that StatsD cannot carry are left out and counted: a gauge below 0, "
-			    "or a line longer than a datagram (max_datagram_size)",
-			    exporter->name);
-	}
+	lines_complain(statsd->lines, exporter->name, err);
 	datagram_client_flush(statsd->client, window_ns < WINDOW_MAX_NS ? window_ns : WINDOW_MAX_NS);
 	return err;
 }

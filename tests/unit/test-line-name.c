@@ -123,7 +123,27 @@ static void a_path_is_bounded(void **state)
 	begin(&rig);
 	series_add(series(&rig, 0, texts), 1);
 	assert_ok(push(&rig, 0));
-	assert_int_equal(strcspn(buf_text(&rig.out), " "), NAME_PATH_BYTES + strlen(".count"));
+	assert_int_equal(strcspn(buf_text(&rig.out), " "), NAME_PATH_BYTES - strlen("_x01234567"));
+	rig_done(&rig);
+}
+
+static void a_shorter_bound_holds_for_every_line(void **state)
+{
+	const uint64_t bucket[6] = { 1, 1, 1, 1, 1, 1 };
+	static const char text[] = "0123456789012345678901234567890123456789012345678901234567890123456789";
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_PLAIN, "{metric}.{attributes}");
+	rig.options.naming.limit_bytes = NAME_PATH_LEAST;
+	begin(&rig);
+	series_add(SERIES(&rig, 0, "key", text, "other", "a/b"), 1);
+	series_add(SERIES(&rig, 0, "key", text, "other", "a b"), 1);
+	series_add_histogram(SERIES(&rig, 2, "key", text), 1000, bucket);
+	assert_ok(push(&rig, 0));
+	assert_int_equal(rig.n_points, 3);
+	for (const char *line = buf_text(&rig.out); line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+		assert_true(strcspn(line, ":") <= NAME_PATH_LEAST);
+	assert_int_equal(rig.stats.name_collisions, 0);
 	rig_done(&rig);
 }
 
@@ -256,6 +276,7 @@ int main(void)
 		cmocka_unit_test(tags_of_one_name_and_names_that_are_taken_get_an_underscore),
 		cmocka_unit_test(long_values_are_cut_and_stay_apart),
 		cmocka_unit_test(a_path_is_bounded),
+		cmocka_unit_test(a_shorter_bound_holds_for_every_line),
 		cmocka_unit_test(two_series_never_have_one_name),
 		cmocka_unit_test(a_line_of_a_histogram_is_told_from_a_counter_of_that_name),
 		cmocka_unit_test(a_series_that_comes_back_has_its_name_again),
