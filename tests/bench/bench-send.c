@@ -26,6 +26,7 @@
 #include "bench-metrics.h"
 #include "export/exporter.h"
 #include "util/cleanup.h"
+#include "util/memory.h"
 
 #define METRICS	    50
 #define SERIES	    2000
@@ -201,12 +202,12 @@ static const struct way {
 	enum transport transport;
 	const char *keys[8]; /* and values, ended by NULL */
 } ways[] = {
-	{ "statsd plain, UDP", "statsd", UDP, { "queue_size", "64MiB" } },
-	{ "statsd dogstatsd, UDP", "statsd", UDP, { "queue_size", "64MiB", "dialect", "dogstatsd" } },
-	{ "statsd plain, UDP, unpaced", "statsd", UDP, { "queue_size", "64MiB", "burst", "0" } },
-	{ "statsd plain, unix, unpaced", "statsd", UNIX, { "queue_size", "64MiB", "burst", "0" } },
-	{ "graphite dotted, TCP", "graphite", TCP, { "queue_size", "64MiB" } },
-	{ "graphite tagged, TCP", "graphite", TCP, { "queue_size", "64MiB", "dialect", "tagged" } },
+	{ "statsd plain, UDP", "statsd", UDP, { NULL } },
+	{ "statsd dogstatsd, UDP", "statsd", UDP, { "dialect", "dogstatsd" } },
+	{ "statsd plain, UDP, unpaced", "statsd", UDP, { "burst", "0" } },
+	{ "statsd plain, unix, unpaced", "statsd", UNIX, { "burst", "0" } },
+	{ "graphite dotted, TCP", "graphite", TCP, { NULL } },
+	{ "graphite tagged, TCP", "graphite", TCP, { "dialect", "tagged" } },
 	{ "otlp, gzip", "otlp", HTTP, { NULL } },
 	{ "otlp, uncompressed", "otlp", HTTP, { "compression", "none" } },
 };
@@ -250,19 +251,19 @@ static void run_cycle(sd_event *event, struct exporter *exporter, struct bench_m
 static void print(const struct way *way, const char *which, const struct cycle *cycle, uint64_t n_exported)
 {
 	uint64_t n_arrived = way->transport == HTTP ? n_exported : cycle->n_lines;
+	const char *sum = cycle->sum == cycle->wanted_sum ? "exact" : "differs";
 	double n = METRICS * SERIES;
 
-	printf("%-28s %s: ", way->name, which);
+	printf("%-28s %-5s %d: %" PRIu64 " arrived, ", way->name, which, METRICS * SERIES, n_arrived);
 	if (way->transport == HTTP)
-		printf("%" PRIu64 " points exported in %" PRIu64 " requests", n_exported, cycle->n_pieces);
+		printf("%" PRIu64 " requests", cycle->n_pieces);
 	else
-		printf("%d lines, %" PRIu64 " arrived, %" PRId64 " lost, sum %s, %" PRIu64 " %s", METRICS * SERIES,
-		       cycle->n_lines, METRICS * SERIES - (int64_t)cycle->n_lines,
-		       cycle->sum == cycle->wanted_sum ? "exact" : "differs", cycle->n_pieces,
+		printf("sum %s, %" PRIu64 " %s", sum, cycle->n_pieces,
 		       way->transport == TCP ? "connections" : "datagrams");
-	printf("; push %.1f ms, last after %.1f ms, idle after %.1f: %.0f a second; CPU %.0f ns each (%.0f in the kernel)\n",
+	printf("; push %.1f ms, the last after %.1f ms, idle after %.1f: %.0f a second; CPU %.0f ns each, %.0f in the kernel\n",
 	       (double)cycle->push_ns / 1e6, (double)cycle->last_ns / 1e6, (double)cycle->idle_ns / 1e6,
-	       (double)n_arrived * 1e9 / (double)cycle->last_ns, (double)cycle->cpu_ns / n, (double)cycle->system_ns / n);
+	       (double)n_arrived * 1e9 / (double)cycle->last_ns, (double)cycle->cpu_ns / n,
+	       (double)cycle->system_ns / n);
 }
 
 static struct exporter *open_exporter(const struct way *way, const char *endpoint, const struct exporter_context *context,
@@ -322,7 +323,8 @@ static void measure(const struct way *way, size_t n_cycles)
 	qsort(cycles, n_cycles, sizeof(cycles[0]), compare_cpu);
 	print(way, "known", &cycles[n_cycles / 2], (exporter->stats.points_exported - n_exported) / n_cycles);
 	if (way->transport != HTTP)
-		printf("%-28s in all of %zu cycles: %" PRIu64 " lost, %" PRIu64 " of the sums differ\n", "", n_cycles, n_lost, n_inexact);
+		printf("%-28s known cycles: %zu, lines lost in all of them: %" PRIu64 ", sums that differ: %" PRIu64 "\n", way->name,
+		       n_cycles, n_lost, n_inexact);
 	exporter_free(exporter);
 	options_done(ops->options, ops->n_options, options);
 	free(options);
@@ -340,6 +342,7 @@ static void measure_apart(const struct way *way, size_t n_cycles)
 	if (pid < 0)
 		abort();
 	if (!pid) {
+		memory_end_start(); /* free memory goes back as it does in the agent */
 		measure(way, n_cycles);
 		exit(0);
 	}
