@@ -187,6 +187,8 @@ static uint64_t allowance(const struct datagram_client *client)
 {
 	uint64_t now_ns = link_now(client->link), n_ticks = 0, n = client->queue.n_items;
 
+	if (!client->burst)
+		return UINT64_MAX;
 	if (now_ns < client->deadline_ns)
 		n_ticks = (client->deadline_ns - now_ns) / TICK_NS;
 	if (n_ticks)

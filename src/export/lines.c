@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +108,8 @@ static struct scale scale_of(const struct lines *lines, const struct metric *met
 
 /* --- one line ---------------------------------------------------------------------------------------- */
 
-#define UPPER_BYTES 64 /* of a tag with a bound, a suffix with a level, a value and a type, each at most */
+#define RATE_DIGITS_MAX 40
+#define UPPER_BYTES	64 /* of a tag with a bound, a suffix with a level, a value and a type, each at most */
 
 static char *put(char *at, const char *text)
 {
@@ -276,20 +278,31 @@ static bool render_counters(struct lines *lines, const struct series *series, co
 	return is_sound;
 }
 
-/* A rate whose inverse gives n back to whoever rounds it, and to whoever cuts it off. */
+/*
+ * A rate whose inverse gives n back to whoever rounds it, and to whoever cuts it off: 1 / n by long division, up to
+ * where the inverse of what stands there, which is n + rest / whole, is near enough.
+ */
 static char *put_rate(char *at, uint64_t n)
 {
-	int size = 0;
+	uint64_t rest = 1, whole = 0;
+	double power = 1;
+	char *start = at;
 
-	for (int digits = 1; digits <= 40; digits++) {
-		double inverse;
-
-		size = snprintf(at, UPPER_BYTES, "%.*f", digits, 1 / (double)n);
-		inverse = 1 / strtod(at, NULL);
-		if (inverse >= (double)n && inverse < (double)n + 1e-5)
-			break;
+	at = put(at, "0.");
+	for (int digits = 1; digits <= RATE_DIGITS_MAX; digits++) {
+		rest *= 10;
+		power *= 10;
+		whole = whole * 10 + rest / n;
+		*at++ = (char)('0' + rest / n);
+		rest %= n;
+		if (rest * 100000 >= whole)
+			continue;
+		/* As a double it may be above 1 / n nevertheless: then the next one below. */
+		if (1 / ((double)whole / power) >= (double)n)
+			return at;
+		break;
 	}
-	return at + size;
+	return start + snprintf(start, UPPER_BYTES, "%.*f", RATE_DIGITS_MAX, nextafter(1 / (double)n, 0));
 }
 
 /* A value for each bucket, as often as the bucket counted. */

@@ -70,17 +70,21 @@ static void cut(struct buf *out, size_t at, size_t limit, const void *whole, siz
 /* text with all replaced that kept does not keep; "_" for none. */
 static void append_kept(struct buf *out, const bool kept[256], const char *text, size_t limit)
 {
-	size_t at = out->size;
+	size_t at = out->size, size = strlen(text);
+	uint8_t *to = buf_reserve(out, size + 1);
 
+	if (!to)
+		return;
 	for (const char *byte = text; *byte; byte++) {
 		if (kept[(uint8_t)*byte])
-			buf_append_byte(out, (uint8_t)*byte);
+			*to++ = (uint8_t)*byte;
 		else if (((uint8_t)*byte & 0xc0) != 0x80) /* the first one of a character */
-			buf_append_byte(out, '_');
+			*to++ = '_';
 	}
-	if (out->size == at)
-		buf_append_byte(out, '_');
-	cut(out, at, limit, text, strlen(text));
+	if (to == out->data + at)
+		*to++ = '_';
+	out->size = (size_t)(to - out->data);
+	cut(out, at, limit, text, size);
 }
 
 /* One level of a path. */
@@ -246,6 +250,8 @@ void name_append_path(const struct naming *naming, const struct series *series, 
 
 	for (unsigned int i = 0; i < naming->template.n; i++)
 		append_piece(naming, &naming->template.pieces[i], series, suffix, at, out);
+	if (out->size - at <= NAME_PATH_BYTES)
+		return;
 	identity = name_identity(series);
 	cut(out, at, naming->limit_bytes - spare_bytes, &identity, sizeof(identity));
 }
@@ -281,7 +287,7 @@ static void append_attribute(const struct naming *naming, size_t at, const struc
 {
 	static const bool kept[256] = { ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true,
 					['_'] = true, ['-'] = true, ['.'] = true };
-	_cleanup_(buf_done) struct buf name = BUF_INIT, value = BUF_INIT;
+	_cleanup_(buf_done) struct buf name = BUF_INIT;
 	char number[24];
 
 	append_kept(&name, kept, attribute->name, NAME_TAG_BYTES);
@@ -289,9 +295,9 @@ static void append_attribute(const struct naming *naming, size_t at, const struc
 		buf_append_byte(&name, '_');
 	if (tags->n < ARRAY_SIZE(tags->names))
 		snprintf(tags->names[tags->n++], sizeof(tags->names[0]), "%s", buf_text(&name));
-	append_kept(&value, naming->is_kept, value_text(attribute, number), NAME_LEVEL_BYTES);
-	name_append_tag(naming, at, buf_text(&name), buf_text(&value), out);
-	if (buf_error(&name) || buf_error(&value))
+	name_append_tag(naming, at, buf_text(&name), "", out);
+	append_kept(out, naming->is_kept, value_text(attribute, number), NAME_LEVEL_BYTES);
+	if (buf_error(&name))
 		out->error = -ENOMEM;
 }
 
