@@ -250,7 +250,7 @@ void name_append_path(const struct naming *naming, const struct series *series, 
 
 	for (unsigned int i = 0; i < naming->template.n; i++)
 		append_piece(naming, &naming->template.pieces[i], series, suffix, at, out);
-	if (out->size - at <= NAME_PATH_BYTES)
+	if (out->size - at <= naming->limit_bytes - spare_bytes)
 		return;
 	identity = name_identity(series);
 	cut(out, at, naming->limit_bytes - spare_bytes, &identity, sizeof(identity));
