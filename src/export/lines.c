@@ -64,7 +64,7 @@ int lines_new(const struct lines_options *options, struct exporter_stats *stats,
 	lines->options = *options;
 	lines->stats = stats;
 	lines->names.naming = &lines->options.naming;
-	lines->names.histogram_ending = options->is_cumulative ? TOTAL : "";
+	lines->names.histogram_ending = options->naming.dialect->is_graphite && options->is_cumulative ? TOTAL : "";
 	lines->pack = options->pack;
 	*ret_lines = lines;
 	return 0;

@@ -262,6 +262,8 @@ static struct grammar_text stem_of(const struct model *model, const struct metri
 
 	if (expected->is_sample)
 		return path;
+	if (metric->kind == METRIC_HISTOGRAM && is_graphite(model) && model->options->is_cumulative)
+		path = cut_suffix(path, ".total");
 	switch (expected->role) {
 	case ROLE_ONLY:
 		if (metric->kind == METRIC_GAUGE || !is_graphite(model))
