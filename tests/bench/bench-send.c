@@ -323,8 +323,8 @@ static void measure(const struct way *way, size_t n_cycles)
 	qsort(cycles, n_cycles, sizeof(cycles[0]), compare_cpu);
 	print(way, "known", &cycles[n_cycles / 2], (exporter->stats.points_exported - n_exported) / n_cycles);
 	if (way->transport != HTTP)
-		printf("%-28s known cycles: %zu, lines lost in all of them: %" PRIu64 ", sums that differ: %" PRIu64 "\n", way->name,
-		       n_cycles, n_lost, n_inexact);
+		printf("%-28s known cycles: %zu, lines lost in all of them: %" PRIu64 ", sums that differ: %" PRIu64 "\n",
+		       way->name, n_cycles, n_lost, n_inexact);
 	exporter_free(exporter);
 	options_done(ops->options, ops->n_options, options);
 	free(options);
