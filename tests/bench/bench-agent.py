@@ -3,15 +3,18 @@
 """What the agent costs by itself: its start, memory and CPU, the kernel memory and time of its programs.
 
     bench-agent.py BPFPUSH [STARTS [SECONDS]]
+    bench-agent.py BPFPUSH exporters [SECONDS]
 
 It runs as the service does (NOTIFY_SOCKET, OTLP to a sink on this machine, a collection every 10 s, the
-six collectors and the one that names cgroups).
+six collectors and the one that names cgroups). With "exporters" it runs with each exporter alone and with
+OTLP beside each other one, in turn, and collects every second.
 """
 
 import http.server
 import os
 import re
 import socket
+import socketserver
 import statistics
 import subprocess
 import sys
@@ -36,9 +39,19 @@ class Sink(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def start_sink():
+class StreamSink(socketserver.BaseRequestHandler):
+    def handle(self):
+        while self.request.recv(65536):
+            pass
+
+
+class DatagramSink(socketserver.BaseRequestHandler):
+    def handle(self):
+        pass
+
+
+def start_sink(server):
     """A process of its own, so that its work is nobody's here."""
-    server = http.server.HTTPServer(("127.0.0.1", 0), Sink)
     pid = os.fork()
     if not pid:
         try:
@@ -46,7 +59,7 @@ def start_sink():
         finally:
             os._exit(0)
     server.server_close()
-    return pid, server.server_port
+    return pid, server.server_address[1]
 
 
 def read(path):
@@ -167,11 +180,58 @@ def measure_programs(command, directory, seconds):
     )
 
 
+LOCAL = ("127.0.0.1", 0)
+EXPORTERS = {
+    "otlp": (lambda: http.server.HTTPServer(LOCAL, Sink), "http://127.0.0.1:{}"),
+    "statsd": (lambda: socketserver.UDPServer(LOCAL, DatagramSink), "127.0.0.1:{}"),
+    "graphite": (lambda: socketserver.ThreadingTCPServer(LOCAL, StreamSink), "127.0.0.1:{}"),
+}
+SETS = [["otlp"], ["statsd"], ["graphite"], ["otlp", "statsd"], ["otlp", "graphite"], ["otlp", "statsd", "graphite"]]
+ROUNDS = 2  # the same sets again: what else this machine does changes
+
+
+def measure_set(bpfpush, directory, names, ports, seconds):
+    """CPU in ms a minute and the median PSS in MiB, from 5 s after the start on."""
+    config = os.path.join(directory, "bpfpush.conf")
+    with open(config, "w") as file:
+        for name in names:
+            file.write(f"[exporter {name}]\ntype = {name}\nendpoint = {EXPORTERS[name][1].format(ports[name])}\n")
+    with Agent([bpfpush, "run", f"--config={config}", "--interval=1s"], directory) as agent:
+        time.sleep(5)
+        pss, began, before = [], time.monotonic(), agent.cpu_ms()
+        while time.monotonic() - began < seconds:
+            time.sleep(1)
+            pss.append(agent.memory_kib()["Pss"] / 1024)
+        return (agent.cpu_ms() - before) * 60 / (time.monotonic() - began), statistics.median(pss)
+
+
+def measure_exporters(bpfpush, seconds):
+    sinks, ports, found = [], {}, {}
+    try:
+        for name, (server, _) in EXPORTERS.items():
+            pid, ports[name] = start_sink(server())
+            sinks.append(pid)
+        with tempfile.TemporaryDirectory() as directory:
+            for _ in range(ROUNDS):
+                for names in SETS:
+                    found.setdefault("+".join(names), []).append(measure_set(bpfpush, directory, names, ports, seconds))
+    finally:
+        for pid in sinks:
+            os.kill(pid, 15)
+            os.waitpid(pid, 0)
+    for names, values in found.items():
+        cpu, pss = zip(*values)
+        print(f"{names:22} CPU {', '.join(f'{ms / 1e3:.3f}' for ms in cpu)} s a minute; PSS {', '.join(f'{mib:.2f}' for mib in pss)} MiB")
+
+
 def main():
     bpfpush = os.path.abspath(sys.argv[1])
+    if sys.argv[2:3] == ["exporters"]:
+        measure_exporters(bpfpush, int(sys.argv[3]) if len(sys.argv) > 3 else 30)
+        return
     starts = int(sys.argv[2]) if len(sys.argv) > 2 else 11
     seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 120
-    sink, port = start_sink()
+    sink, port = start_sink(http.server.HTTPServer(LOCAL, Sink))
     try:
         with tempfile.TemporaryDirectory() as directory:
             config = os.path.join(directory, "bpfpush.conf")

@@ -260,14 +260,14 @@ static void print(const struct way *way, const char *which, const struct cycle *
 	else
 		printf("sum %s, %" PRIu64 " %s", sum, cycle->n_pieces,
 		       way->transport == TCP ? "connections" : "datagrams");
-	printf("; push %.1f ms, the last after %.1f ms, idle after %.1f: %.0f a second; CPU %.0f ns each, %.0f in the kernel\n",
+	printf("; push %.1f ms, last after %.1f ms, idle after %.1f: %.0f a second; CPU %.0f ns each, kernel %.0f\n",
 	       (double)cycle->push_ns / 1e6, (double)cycle->last_ns / 1e6, (double)cycle->idle_ns / 1e6,
 	       (double)n_arrived * 1e9 / (double)cycle->last_ns, (double)cycle->cpu_ns / n,
 	       (double)cycle->system_ns / n);
 }
 
-static struct exporter *open_exporter(const struct way *way, const char *endpoint, const struct exporter_context *context,
-				      void **ret_options)
+static struct exporter *open_exporter(const struct way *way, const char *endpoint,
+				      const struct exporter_context *context, void **ret_options)
 {
 	const struct exporter_ops *ops = exporter_find(way->type);
 	void *options = calloc(1, ops->options_size);
@@ -323,8 +323,8 @@ static void measure(const struct way *way, size_t n_cycles)
 	qsort(cycles, n_cycles, sizeof(cycles[0]), compare_cpu);
 	print(way, "known", &cycles[n_cycles / 2], (exporter->stats.points_exported - n_exported) / n_cycles);
 	if (way->transport != HTTP)
-		printf("%-28s known cycles: %zu, lines lost in all of them: %" PRIu64 ", sums that differ: %" PRIu64 "\n", way->name,
-		       n_cycles, n_lost, n_inexact);
+		printf("%-28s known cycles: %zu, lines lost in all of them: %" PRIu64 ", sums that differ: %" PRIu64 "\n",
+		       way->name, n_cycles, n_lost, n_inexact);
 	exporter_free(exporter);
 	options_done(ops->options, ops->n_options, options);
 	free(options);
