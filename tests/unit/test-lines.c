@@ -206,6 +206,65 @@ static void a_histogram_without_tags_has_its_bounds_in_the_path(void **state)
 	rig_done(&rig);
 }
 
+#define SECOND UINT64_C(1000000000)
+
+static void pushes_of_one_time_have_what_happened_in_all_of_them(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_DOTTED, "{metric}");
+	add_times(&rig, 1500000000, 0, 2, 1);
+	series_add(SERIES(&rig, 0), 5);
+	assert_lines(&rig, 0,
+		     "a.sum.count 5 1700000010\na.time.count 3 1700000010\na.time.sum 1.5 1700000010\n"
+		     "a.time.bucket.0_5 2 1700000010\na.time.bucket.inf 1 1700000010\n");
+	add_times(&rig, 500000000, 0, 1, 0);
+	series_add(SERIES(&rig, 0), 2);
+	assert_lines(&rig, 0,
+		     "a.sum.count 7 1700000010\na.time.count 4 1700000010\na.time.sum 2 1700000010\n"
+		     "a.time.bucket.0_5 3 1700000010\na.time.bucket.inf 1 1700000010\n");
+	rig.batch.time_ns += SECOND;
+	add_times(&rig, 1000000000, 1, 0, 0);
+	series_add(SERIES(&rig, 0), 1);
+	assert_lines(&rig, 0,
+		     "a.sum.count 1 1700000011\na.time.count 1 1700000011\na.time.sum 1 1700000011\n"
+		     "a.time.bucket.0 1 1700000011\n");
+	rig_done(&rig);
+}
+
+static void what_had_no_push_counts_for_the_first_one(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_DOTTED, "{metric}");
+	begin(&rig);
+	series_add(SERIES(&rig, 0), 5);
+	series_end(&rig.metrics[0]);
+	begin(&rig);
+	series_add(SERIES(&rig, 0), 2);
+	assert_lines(&rig, 0, "a.sum.count 7 1700000010\n");
+	rig_done(&rig);
+}
+
+static void totals_say_so(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_TAGGED, "{metric}");
+	rig.tags.n_items = 0;
+	rig.options.is_cumulative = true;
+	for (uint64_t i = 1; i <= 2; i++) {
+		add_times(&rig, 1500000000, 0, 0, 1);
+		series_add(SERIES(&rig, 0), 5);
+		series_add(SERIES(&rig, 1), 6);
+		assert_ok(push(&rig, 0));
+	}
+	assert_string_equal(buf_text(&rig.out),
+			    "a.sum.total 10 1700000010\na.gauge 6 1700000010\na.time.count.total 2 1700000010\n"
+			    "a.time.sum.total 3 1700000010\na.time.bucket.total;upper=inf 2 1700000010\n");
+	rig_done(&rig);
+}
+
 static void a_distribution_stands_for_as_many_values_as_there_were(void **state)
 {
 	static const uint64_t counts[] = { 2, 3, 6, 7, 10, 49, 1000, 3125, 4097, 100000, 999983, 1000000, 123456789 };
@@ -304,6 +363,9 @@ int main(void)
 		cmocka_unit_test(bounds_above_all_numbers_are_sound),
 		cmocka_unit_test(a_histogram_is_counters),
 		cmocka_unit_test(a_histogram_without_tags_has_its_bounds_in_the_path),
+		cmocka_unit_test(pushes_of_one_time_have_what_happened_in_all_of_them),
+		cmocka_unit_test(what_had_no_push_counts_for_the_first_one),
+		cmocka_unit_test(totals_say_so),
 		cmocka_unit_test(a_distribution_stands_for_as_many_values_as_there_were),
 		cmocka_unit_test(a_timer_is_in_milliseconds_whatever_the_unit_of_counters),
 		cmocka_unit_test(a_line_longer_than_a_datagram_is_counted),
