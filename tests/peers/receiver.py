@@ -58,7 +58,7 @@ class Receiver:
     flush_s = 1.0  # the time after which what arrived is certainly in the totals
 
     def __init__(self, host="127.0.0.1", port=None):
-        self.home = installed(self.name)
+        self.home = self.find_home()
         self.host, self.fixed_port = host, port
         self.directory = tempfile.mkdtemp(prefix=f"bpfpush-{self.name}.")
         self.log = os.path.join(self.directory, "log")
@@ -66,6 +66,9 @@ class Receiver:
         self.socket = None
 
     # What a child class answers.
+
+    def find_home(self):
+        return installed(self.name)
 
     def write_config(self):
         """Writes what the command needs; self.port is set."""
@@ -78,6 +81,13 @@ class Receiver:
 
     def totals(self):
         raise NotImplementedError
+
+    def bad_lines(self):
+        """How many lines it says that it did not understand."""
+        raise NotImplementedError
+
+    def keep_totals(self):
+        """Called before it ends: to wait for a flush, to write down what it has in memory alone."""
 
     def is_ready(self):
         return is_bound(self.port, self.protocol, LISTEN if self.protocol == "tcp" else BOUND)
@@ -101,7 +111,7 @@ class Receiver:
 
     def __exit__(self, *_):
         self.disconnect()
-        self.stop()
+        self.stop(keep=False)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def try_start(self, timeout_s=30):
@@ -121,11 +131,13 @@ class Receiver:
         if not self.try_start():
             raise RuntimeError(f"{self.name} did not start again:\n{self.log_text()[-3000:]}")
 
-    def stop(self):
+    def stop(self, keep=True):
         """Ends it politely, so that all it received is stored; by force after 10 seconds."""
         if not self.process:
             return
         self.resume()
+        if keep:
+            self.keep_totals()
         self.process.terminate()
         try:
             self.process.wait(10)
@@ -166,8 +178,9 @@ class Receiver:
         payload = b"\n".join(line.encode() if isinstance(line, str) else line for line in lines)
         if not self.socket:
             kind = socket.SOCK_STREAM if self.protocol == "tcp" else socket.SOCK_DGRAM
-            self.socket = socket.socket(socket.AF_INET, kind)
-            self.socket.connect((self.host, self.port))
+            path = self.endpoint.removeprefix("unix:") if self.endpoint.startswith("unix:") else None
+            self.socket = socket.socket(socket.AF_UNIX if path else socket.AF_INET, kind)
+            self.socket.connect(path or (self.host, self.port))
         self.socket.sendall(payload + (b"\n" if self.protocol == "tcp" else b""))
 
     def disconnect(self):
