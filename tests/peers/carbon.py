@@ -124,3 +124,6 @@ class Carbon(Receiver):
     def totals(self):
         """{series: sum of all its points}."""
         return {key: sum(value for _, value in points) for key, points in self.points().items()}
+
+    def bad_lines(self):
+        return self.log_text().count("invalid line received")

@@ -9,6 +9,7 @@ A receiver runs on free loopback ports in a temporary directory with a configura
 made of all that it received, over stops and starts, by series; a series is its name and its sorted tags: series("a", k="v").
 """
 
+import concurrent.futures
 import os
 import shutil
 import signal
@@ -38,6 +39,12 @@ def installed(name):
     if found.returncode:
         raise Unavailable(f"{name} is not here: run tests/peers/receivers-build {name}")
     return found.stdout.strip()
+
+
+def each(receivers, act):
+    """{name of the receiver: act(receiver)}, all at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(len(receivers)) as pool:
+        return dict(zip([receiver.name for receiver in receivers], pool.map(act, receivers)))
 
 
 def is_bound(port, protocol, state):
