@@ -98,10 +98,11 @@ class Carbon(Receiver):
 
     def series_of_files(self):
         """{file: its series}"""
+        files = self.files()  # before the log, which names each file before it is made
         created = re.findall(r"\[creates\] creating database metric (.+) \(archive=", self.log_text())
         by_hash = {hashlib.sha256(path.encode()).hexdigest(): path for path in created}
         found = {}
-        for file in self.files():
+        for file in files:
             path = file.removesuffix(".wsp")
             if path.startswith("_tagged/"):
                 path = by_hash[os.path.basename(path)]

@@ -136,7 +136,8 @@ class StatsdExporter(Receiver):
     """What /metrics says, but for quantiles: counters are added up over restarts, of all else the last value holds."""
 
     name = "statsd_exporter"
-    OWN = re.compile(r"(statsd_exporter|statsd_metric_mapper|go|process|promhttp)_")
+    OWN = re.compile(r"(statsd_exporter|statsd_metric_mapper|go|promhttp)_|"
+                     r"process_(cpu_seconds_total|\w+_fds|\w+_memory(_max)?_bytes|start_time_seconds|network_\w+_bytes_total)$")
     SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
     LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
     web_port = None

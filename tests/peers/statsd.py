@@ -8,12 +8,13 @@ import os
 import re
 import shutil
 
+from collector import free_ports
 from receiver import Receiver, Unavailable
 
 CONFIG = """\
 {{
   servers: [ {{ server: "./servers/udp", address: "{host}", port: {port} }} ],
-  mgmt_address: "127.0.0.1", mgmt_port: 0,
+  mgmt_address: "127.0.0.1", mgmt_port: {management_port},
   flushInterval: {flush_ms},
   deleteCounters: true, deleteTimers: true, deleteSets: true,
   automaticConfigReload: false,
@@ -88,8 +89,8 @@ class Statsd(Receiver):
     def write_config(self):
         graphite = GRAPHITE.format(host=self.carbon.host, port=self.carbon.port) if self.carbon else ""
         backends = ['"./backends/console"'] + (['"./backends/graphite"'] if self.carbon else [])
-        self.write("config.js", CONFIG.format(host=self.host, port=self.port, flush_ms=int(self.flush_s * 1000),
-                                              graphite=graphite, backends=", ".join(backends)))
+        self.write("config.js", CONFIG.format(host=self.host, port=self.port, management_port=free_ports(1)[0],
+                                              flush_ms=int(self.flush_s * 1000), graphite=graphite, backends=", ".join(backends)))
 
     def command(self):
         return ["node", os.path.join(self.home, "node_modules/statsd/stats.js"), self.path("config.js")]
