@@ -21,7 +21,14 @@ def read_lines(path):
 
 
 def clean(text, also=""):
-    return re.sub(rf"[^A-Za-z0-9_\-{re.escape(also)}]", "_", text) or "_"
+    """Of a level or a tag's value; what is longer than 200 bytes ends in the 64-bit FNV-1a of the whole, its lower half."""
+    cleaned = re.sub(rf"[^A-Za-z0-9_\-{re.escape(also)}]", "_", text) or "_"
+    if len(cleaned) <= 200:
+        return cleaned
+    digest = 0xcbf29ce484222325
+    for byte in text.encode():
+        digest = (digest ^ byte) * 0x100000001b3 % 2**64
+    return f"{cleaned[:191]}_{digest % 2**32:08x}"
 
 
 def text_of(value):

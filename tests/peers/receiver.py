@@ -195,14 +195,14 @@ class Receiver:
             self.socket.close()
         self.socket = None
 
-    def settle(self, timeout_s=20):
+    def settle(self, timeout_s=60):
         """The totals when they have not changed for a flush and a half."""
         deadline = time.monotonic() + timeout_s
         totals, since = self.totals(), time.monotonic()
         while time.monotonic() - since < 1.5 * self.flush_s + 0.3:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.name} does not come to rest within {timeout_s} s")
-            time.sleep(0.1)
+            time.sleep(0.3)
             now = self.totals()
             if now != totals:
                 totals, since = now, time.monotonic()
