@@ -47,12 +47,13 @@ def each(receivers, act):
         return dict(zip([receiver.name for receiver in receivers], pool.map(act, receivers)))
 
 
-def is_bound(port, protocol, state):
+def is_bound(host, port, protocol, state):
+    address = socket.inet_aton(host)[::-1].hex().upper()
     for version in ("", "6"):
         with open(f"/proc/self/net/{protocol}{version}", encoding="ascii") as sockets:
             for line in sockets:
-                fields = line.split()
-                if fields[1].endswith(f":{port:04X}") and fields[3] == state:
+                local, own_state = line.split()[1], line.split()[3]
+                if local.endswith(f":{port:04X}") and own_state == state and local[:-5].endswith((address, "00000000")):
                     return True
     return False
 
@@ -97,12 +98,13 @@ class Receiver:
         """Called before it ends: to wait for a flush, to write down what it has in memory alone."""
 
     def is_ready(self):
-        return is_bound(self.port, self.protocol, LISTEN if self.protocol == "tcp" else BOUND)
+        return is_bound(self.host, self.port, self.protocol, LISTEN if self.protocol == "tcp" else BOUND)
 
     # Its life.
 
     @property
     def endpoint(self):
+        """What an exporter is told."""
         return f"{self.host}:{self.port}"
 
     def __enter__(self):

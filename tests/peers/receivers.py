@@ -109,7 +109,7 @@ class VictoriaMetrics(Receiver):
                 "-memory.allowedBytes=256MB", "-loggerLevel=INFO"]
 
     def is_ready(self):
-        return super().is_ready() and is_bound(self.web_port, "tcp", LISTEN)
+        return super().is_ready() and is_bound("127.0.0.1", self.web_port, "tcp", LISTEN)
 
     def points(self):
         """{series: [(time in s, value)...]}"""
@@ -142,8 +142,8 @@ class StatsdExporter(Receiver):
     LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
     web_port = None
 
-    def __init__(self, *args, unix=False, flags=()):
-        super().__init__(*args)
+    def __init__(self, host="127.0.0.1", port=None, unix=False, flags=()):
+        super().__init__(host, port)
         self.unix, self.flags, self.kept = unix, flags, {}
 
     def write_config(self):
@@ -161,7 +161,7 @@ class StatsdExporter(Receiver):
                 f"--web.listen-address=127.0.0.1:{self.web_port}", *self.flags]
 
     def is_ready(self):
-        return super().is_ready() and is_bound(self.web_port, "tcp", LISTEN)
+        return super().is_ready() and is_bound("127.0.0.1", self.web_port, "tcp", LISTEN)
 
     def samples(self):
         """(name, labels, value, whether it belongs to a counter) of all, its own included."""
@@ -227,8 +227,8 @@ service:
       exporters: [file]
 """
 
-    def __init__(self, *args, unix=False):
-        super().__init__(*args)
+    def __init__(self, host="127.0.0.1", port=None, unix=False):
+        super().__init__(host, port)
         self.unix = unix
 
     def find_home(self):
