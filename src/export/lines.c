@@ -270,8 +270,10 @@ static bool render_gauge(struct lines *lines, const struct series *series, struc
 
 	if (raw < 0 && !is_graphite)
 		return false;
-	if (!is_graphite && name->is_sent && name->last_gauge == raw && name->losses == lines->losses &&
-	    !lines->options.sends_unchanged)
+	/* In Graphite, one a time. */
+	if (name->is_sent && (is_graphite ? name->time_s == lines->time_s :
+					    name->last_gauge == raw && name->losses == lines->losses &&
+						    !lines->options.sends_unchanged))
 		return true;
 	at = line_begin(lines, &line);
 	if (!at)
@@ -284,6 +286,7 @@ static bool render_gauge(struct lines *lines, const struct series *series, struc
 	name->is_sent = !lines->failure;
 	name->last_gauge = raw;
 	name->losses = lines->losses;
+	name->time_s = lines->time_s;
 	return true;
 }
 

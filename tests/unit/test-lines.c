@@ -232,6 +232,24 @@ static void pushes_of_one_time_have_what_happened_in_all_of_them(void **state)
 	rig_done(&rig);
 }
 
+static void a_gauge_has_one_point_a_time(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_DOTTED, "{metric}");
+	begin(&rig);
+	series_add(SERIES(&rig, 1), 6);
+	assert_lines(&rig, 0, "a.gauge 6 1700000010\n");
+	begin(&rig);
+	series_add(SERIES(&rig, 1), 7);
+	assert_lines(&rig, 0, "");
+	rig.batch.time_ns += SECOND;
+	begin(&rig);
+	series_add(SERIES(&rig, 1), 7);
+	assert_lines(&rig, 0, "a.gauge 7 1700000011\n");
+	rig_done(&rig);
+}
+
 static void what_had_no_push_counts_for_the_first_one(void **state)
 {
 	struct rig rig;
@@ -364,6 +382,7 @@ int main(void)
 		cmocka_unit_test(a_histogram_is_counters),
 		cmocka_unit_test(a_histogram_without_tags_has_its_bounds_in_the_path),
 		cmocka_unit_test(pushes_of_one_time_have_what_happened_in_all_of_them),
+		cmocka_unit_test(a_gauge_has_one_point_a_time),
 		cmocka_unit_test(what_had_no_push_counts_for_the_first_one),
 		cmocka_unit_test(totals_say_so),
 		cmocka_unit_test(a_distribution_stands_for_as_many_values_as_there_were),
