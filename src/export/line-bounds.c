@@ -9,9 +9,10 @@
 
 #include "export/bounds.h"
 
-#define LONGEST 1e30 /* has 31 digits; no number of 64 bits comes near it, in whatever unit */
+#define VALUE_MAX 1e30 /* no number of 64 bits comes near it, in whatever unit */
+#define WHOLE_MAX 1e23 /* has 24 digits: LINE_BOUND_BYTES */
 
-/* In decimal; what is very small or larger than LONGEST has an exponent, but no "+", which is not kept in names. */
+/* In decimal; what is very small or above WHOLE_MAX has an exponent, but no "+", which is not kept in names. */
 static void print_number(double value, char text[32])
 {
 	char *plus;
@@ -20,7 +21,7 @@ static void print_number(double value, char text[32])
 		snprintf(text, 32, "inf");
 		return;
 	}
-	if (value >= 1 && value == floor(value) && value <= LONGEST) {
+	if (value >= 1 && value == floor(value) && value <= WHOLE_MAX) {
 		snprintf(text, 32, "%.0f", value);
 		return;
 	}
@@ -37,7 +38,7 @@ static void print_number(double value, char text[32])
 /* With a handful of digits and without any exponent: a value for receivers that know no other. */
 static void print_value(double value, char text[32])
 {
-	double shown = fmin(value, LONGEST);
+	double shown = fmin(value, VALUE_MAX);
 	int decimals = shown > 0 ? 5 - (int)floor(log10(shown)) : 0;
 
 	snprintf(text, 32, "%.*f", decimals < 0 ? 0 : decimals > 25 ? 25 : decimals, shown);

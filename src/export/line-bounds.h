@@ -5,6 +5,8 @@
 
 #include "metric/metric.h"
 
+#define LINE_BOUND_BYTES 24 /* of a bound's text, at most */
+
 struct line_bounds {
 	const struct metric *metric;
 	uint32_t n;

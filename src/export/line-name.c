@@ -42,7 +42,7 @@ static uint64_t key(const struct line_names *names, struct candidate *new, char 
 {
 	uint64_t tags = hash_tags(names->naming->dialect, &new->tags);
 
-	buf_reset(&new->room);
+	new->room.size = 0; /* an error stays, for make() to see */
 	buf_append_byte(&new->room, (uint8_t)what);
 	buf_append(&new->room, new->path.data, size);
 	buf_append_text(&new->room, suffix);
@@ -104,7 +104,7 @@ static bool has_line_taken(const struct line_names *names, struct candidate *new
 			return true;
 	}
 	for (uint32_t i = 0; i < bounds->n && !names->naming->dialect->tag_first; i++) {
-		snprintf(suffix, sizeof(suffix), ".bucket.%.24s%s", bounds->level[i], names->histogram_ending);
+		snprintf(suffix, sizeof(suffix), ".bucket.%.*s%s", LINE_BOUND_BYTES, bounds->level[i], names->histogram_ending);
 		if (is_claimed(names, new, LINE, new->path.size, suffix))
 			return true;
 	}

@@ -20,7 +20,6 @@
 #define SERIES_MAX  16
 #define TEXTS_MAX   1024
 #define LONGEST	    16384 /* of a line, and more */
-#define BUCKETS_MAX 512
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -268,6 +267,7 @@ static bool take_writers(struct scene *scene)
 	if (naming_init(&options.naming, &dialect_table[dialect], scene->template, scene->resource,
 			ARRAY_SIZE(scene->resource), &scene->tags) < 0)
 		return false;
+	options.naming.limit_bytes -= take(scene) * 3;
 	scene->wide.options = scene->narrow.options = options;
 	scene->wide.options.pack.user = &scene->wide;
 	scene->narrow.options.pack.user = &scene->narrow;
@@ -438,12 +438,12 @@ static void push(struct scene *scene, uint8_t now)
 {
 	struct metric *metric;
 	struct series *series;
+	uint8_t what;
 
 	for (size_t i = 0; i < scene->batch.n_metrics; i++)
 		series_begin(&scene->metrics[i]);
 	for (unsigned int i = 0; i < scene->n_series; i++) {
-		uint8_t what = take(scene) % 8;
-
+		what = take(scene) % 8;
 		if (what == 1)
 			end(scene, i, now);
 		else if (what > 2)
@@ -451,8 +451,9 @@ static void push(struct scene *scene, uint8_t now)
 	}
 	for (size_t i = 0; i < scene->batch.n_metrics; i++)
 		series_end(&scene->metrics[i]);
-	scene->losses += take(scene) % 4 == 1;
-	scene->model.time_s += now;
+	what = take(scene);
+	scene->losses += what % 4 == 1;
+	scene->model.time_s += what % 8 < 4 ? now : 0;
 	writer_push(scene, &scene->wide, now); /* other losses than before: every gauge is sent */
 	writer_push(scene, &scene->narrow, scene->losses);
 	batch_for_each_metric(metric, &scene->batch)

@@ -67,28 +67,29 @@ static void add_counter(const struct model *model, struct list *list, unsigned i
 }
 
 /* A number of Graphite's, of which it takes every one. */
-static void add_number(const struct model *model, struct list *list, unsigned int role, uint64_t total, uint64_t delta,
+static void add_number(const struct model *model, struct list *list, unsigned int role, uint64_t total, uint64_t before,
 		       uint64_t divisor)
 {
 	list->lines[list->n++] = (struct expected){ .role = role, .divisor = divisor,
-						    .raw = model->options->is_cumulative ? total : delta };
+						    .raw = model->options->is_cumulative ? total : total - before };
 }
 
+/* A sum, whose growth in this batch is delta and in that of all batches of this time total - before. */
 static void expect_sum(const struct model *model, struct model_series *series, unsigned int role, struct list *list)
 {
 	const struct series *now = series->series;
 
 	if (is_graphite(model))
-		add_number(model, list, role, now->total.sum, now->delta.sum, now->metric->divisor);
+		add_number(model, list, role, now->total.sum, series->before.sum, now->metric->divisor);
 	else
 		add_counter(model, list, role, grown(model, series));
 }
 
-static void expect_count(const struct model *model, unsigned int role, uint64_t total, uint64_t delta,
+static void expect_count(const struct model *model, unsigned int role, uint64_t total, uint64_t before, uint64_t delta,
 			 struct list *list)
 {
 	if (is_graphite(model))
-		add_number(model, list, role, total, delta, 1);
+		add_number(model, list, role, total, before, 1);
 	else
 		add_counter(model, list, role, delta);
 }
@@ -117,24 +118,46 @@ static void expect_samples(const struct series *series, struct list *list)
 static void expect_histogram(const struct model *model, struct model_series *series, struct list *list)
 {
 	const struct numbers *total = &series->series->total, *delta = &series->series->delta;
+	const struct model_totals *before = &series->before;
 
-	expect_count(model, ROLE_COUNT, total->count, delta->count, list);
+	expect_count(model, ROLE_COUNT, total->count, before->count, delta->count, list);
 	expect_sum(model, series, ROLE_SUM, list);
 	for (uint32_t i = 0; i < series->series->metric->layout.n_buckets; i++)
-		if (delta->bucket[i] || (model->options->sends_unchanged && total->bucket[i]))
-			expect_count(model, ROLE_BUCKET + i, total->bucket[i], delta->bucket[i], list);
+		if (total->bucket[i] != before->bucket[i] || (model->options->sends_unchanged && total->bucket[i]))
+			expect_count(model, ROLE_BUCKET + i, total->bucket[i], before->bucket[i], delta->bucket[i],
+				     list);
+}
+
+/* StatsD and totals know no time: each batch is after the one before. */
+static void begin_time(const struct model *model, struct model_series *series)
+{
+	if (!is_graphite(model) || model->options->is_cumulative || series->time_s != model->time_s)
+		series->before = series->last;
+	series->time_s = model->time_s;
+}
+
+static void end_time(struct model_series *series)
+{
+	const struct numbers *total = &series->series->total;
+
+	series->last.sum = total->sum;
+	series->last.count = total->count;
+	if (total->bucket)
+		memcpy(series->last.bucket, total->bucket,
+		       series->series->metric->layout.n_buckets * sizeof(*total->bucket));
 }
 
 size_t model_expect(const struct model *model, struct model_series *series, struct expected lines[EXPECTED_MAX],
 		    bool *ret_is_refused)
 {
+	const struct numbers *total = &series->series->total;
 	struct list list = { .lines = lines };
-	const struct numbers *delta = &series->series->delta;
 	bool sends_all = model->options->sends_unchanged;
 
+	begin_time(model, series);
 	switch (series->series->metric->kind) {
 	case METRIC_SUM:
-		if (delta->sum || sends_all)
+		if (total->sum != series->before.sum || sends_all)
 			expect_sum(model, series, ROLE_ONLY, &list);
 		break;
 	case METRIC_GAUGE:
@@ -143,10 +166,11 @@ size_t model_expect(const struct model *model, struct model_series *series, stru
 	case METRIC_HISTOGRAM:
 		if (model->options->histogram != LINES_COUNTERS)
 			expect_samples(series->series, &list);
-		else if (delta->count || sends_all)
+		else if (total->count != series->before.count || sends_all)
 			expect_histogram(model, series, &list);
 		break;
 	}
+	end_time(series);
 	*ret_is_refused = list.is_refused;
 	return list.n;
 }
@@ -214,6 +238,8 @@ static void check_sample(const struct model *model, const struct metric *metric,
 		model_assert(value > fmin(lower, LARGEST) * 0.9999 && value < upper * 1.0001, "a value outside its bucket", text);
 	model_assert(is_about(n, (double)expected->n, 1e-12) || fabs(n - (double)expected->n) < 1e-4,
 		     "a rate that stands for another number", text);
+	model_assert(expected->n > 1000000000 || (uint64_t)n == expected->n, "a rate that is cut off to another number",
+		     text);
 }
 
 static bool is_bound(const struct model *model, const struct metric *metric, uint32_t i, struct grammar_text text)
@@ -292,13 +318,14 @@ static void check_path(const struct model *model, const struct metric *metric, c
 						[LINES_NANOSECONDS] = "_ns" };
 	const char *unit = suffixes[model->options->time_unit];
 	struct grammar_text stem = stem_of(model, metric, expected, line), rest = stem;
-	size_t more = is_tagged(model) ? 0 : strlen("_x01234567");
+	size_t limit = model->options->naming.limit_bytes, more = is_tagged(model) ? 0 : strlen("_x01234567");
 
-	model_assert(stem.size <= NAME_PATH_BYTES + more, "a path that is too long", stem);
+	model_assert(line->path.size <= limit, "a path that is too long", line->path);
 	while (model->is_default_template && rest.size)
 		model_assert(grammar_cut(&rest, '.').size <= NAME_LEVEL_BYTES + strlen("_us") + more,
 			     "a level that is too long", stem);
-	if (unit && per_second(model, metric) != 1 && !expected->is_sample && stem.size < NAME_PATH_BYTES)
+	if (unit && per_second(model, metric) != 1 && !expected->is_sample &&
+	    stem.size < limit - NAME_SUFFIX_BYTES - 10)
 		model_assert(memmem(stem.at, stem.size, unit, 3), "a path without its unit", stem);
 }
 

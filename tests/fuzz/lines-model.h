@@ -23,9 +23,18 @@ struct expected {
 	uint64_t raw, divisor, n;
 };
 
+#define BUCKETS_MAX 512
+
+struct model_totals {
+	uint64_t sum, count, bucket[BUCKETS_MAX];
+};
+
 struct model_series {
 	const struct series *series; /* NULL: has ended */
 	unsigned __int128 said;	     /* of a sum in whole units, also what no line could say */
+	uint64_t time_s;	     /* of the batch before */
+	struct model_totals last;    /* in that batch */
+	struct model_totals before;  /* in the last one of another time, from which Graphite's lines count */
 	int64_t last_gauge;	     /* the rest is about the writer with the small limit */
 	bool is_gauge_sent;
 	unsigned int losses;

@@ -155,7 +155,7 @@ static void growth_that_does_not_fit_is_refused_and_what_follows_is_right(void *
 
 static void bounds_above_all_numbers_are_sound(void **state)
 {
-	static uint64_t bucket[1024] = { [130] = 2, [1022] = 1 };
+	static uint64_t bucket[1024] = { [99] = 1, [130] = 2, [1022] = 1 };
 	struct rig rig;
 
 	for (int i = 0; i < 2; i++) {
@@ -168,9 +168,11 @@ static void bounds_above_all_numbers_are_sound(void **state)
 		begin(&rig);
 		series_add_histogram(SERIES(&rig, 2), 0, bucket);
 		assert_lines(&rig, 0,
-			     i ? "a.time:1000000000000000019884624838656|ms|@0.5\n"
+			     i ? "a.time:211275100038038221854659837952|ms\n"
+				 "a.time:1000000000000000019884624838656|ms|@0.5\n"
 				 "a.time:1000000000000000019884624838656|ms" :
-				 "a.time.count:3|c\na.time.bucket;upper=6.80564733841877e38:2|c\n"
+				 "a.time.count:4|c\na.time.bucket;upper=3.1691265005705735e29:1|c\n"
+				 "a.time.bucket;upper=6.80564733841877e38:2|c\n"
 				 "a.time.bucket;upper=2.247116418577895e307:1|c");
 		rig_done(&rig);
 	}
