@@ -27,8 +27,8 @@ struct graphite_options {
 
 struct graphite {
 	struct exporter *exporter;
-	uint64_t slot_s;  /* of the last batch, or that in which we began; 0: no batch yet */
-	uint64_t time_ns; /* of the last batch that had a slot; 0: none had */
+	uint64_t slot_s, time_ns; /* of the last batch; 0: none yet */
+	bool is_ahead;		  /* that slot has not begun */
 	struct lines *lines;
 	struct delivery_client *client;
 };
@@ -149,44 +149,38 @@ static int graphite_open(struct exporter *exporter, const void *data)
  * The time of a batch as Graphite keeps it: a slot of its storage, as long as the interval. A second point in a slot
  * replaces the first, and what that counted would be gone. So
  *  - each batch has a slot of its own, also one that is a moment late or early over the end of a slot;
- *  - the last one, which comes early, may share that of the one before: its lines have what happened in both (lines.h);
- *  - the slot in which we began belongs to whoever ran before: what happened in it counts for the next one.
- * False: this batch has none.
+ *  - the slot in which we began belongs to whoever ran before: what happens in it counts for the one after, which the
+ *    batch that comes there in its turn shares;
+ *  - the last batch, which comes early, may share that of the one before.
+ * Lines of batches that share a slot have what happened in both (lines.h).
  */
-static bool next_slot(struct graphite *graphite, const struct batch *batch, uint64_t *ret_slot_s)
+static uint64_t next_slot(struct graphite *graphite, const struct batch *batch)
 {
 	uint64_t step_s = graphite->exporter->context->interval_ns / SECOND_NS ?: 1;
-	uint64_t slot_s = batch->time_ns / SECOND_NS / step_s * step_s, next_s;
+	uint64_t own_s = batch->time_ns / SECOND_NS / step_s * step_s, slot_s = own_s, next_s;
+	bool is_next = batch->time_ns - graphite->time_ns < step_s * SECOND_NS * 3 / 2;
 
-	if (!graphite->slot_s)
-		graphite->slot_s = batch->previous_ns / SECOND_NS / step_s * step_s;
-	next_s = graphite->slot_s + step_s;
-	if (!graphite->time_ns) {
-		if (slot_s < next_s && !batch->is_last)
-			return false;
-		slot_s = slot_s < next_s ? next_s : slot_s;
-	} else if (batch->is_last) {
-		slot_s = slot_s < graphite->slot_s ? graphite->slot_s : slot_s;
+	if (!graphite->slot_s) {
+		next_s = (batch->previous_ns / SECOND_NS / step_s + 1) * step_s;
+		slot_s = own_s < next_s ? next_s : own_s;
+	} else if (batch->is_last || graphite->is_ahead) {
+		slot_s = own_s < graphite->slot_s ? graphite->slot_s : own_s;
 	} else {
-		bool is_next = batch->time_ns - graphite->time_ns < step_s * SECOND_NS * 3 / 2;
-
-		if (slot_s < next_s || (is_next && slot_s == next_s + step_s))
+		next_s = graphite->slot_s + step_s;
+		if (own_s < next_s || (is_next && own_s == next_s + step_s))
 			slot_s = next_s;
 	}
+	graphite->is_ahead = own_s < slot_s && (!graphite->slot_s || graphite->is_ahead);
 	graphite->slot_s = slot_s;
 	graphite->time_ns = batch->time_ns;
-	*ret_slot_s = slot_s;
-	return true;
+	return slot_s;
 }
 
 static int graphite_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct graphite *graphite = exporter->state;
-	uint64_t slot_s;
-	int err = 0;
+	int err = lines_push(graphite->lines, batch, next_slot(graphite, batch), 0);
 
-	if (next_slot(graphite, batch, &slot_s))
-		err = lines_push(graphite->lines, batch, slot_s, 0);
 	lines_complain(graphite->lines, exporter->name, err);
 	if (batch->is_last)
 		delivery_client_finish(graphite->client);

@@ -88,7 +88,7 @@ static void append_kept(struct buf *out, const bool kept[256], const char *text,
 }
 
 /* One level of a path. */
-static void append_level(const struct naming *naming, struct buf *out, const char *text)
+static void append_level(struct buf *out, const char *text)
 {
 	static const bool kept[256] = { ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true,
 					['_'] = true, ['-'] = true };
@@ -97,7 +97,7 @@ static void append_level(const struct naming *naming, struct buf *out, const cha
 }
 
 /* A metric's name: its dots make levels, none of which is empty. */
-static void append_levels(const struct naming *naming, struct buf *out, const char *name)
+static void append_levels(struct buf *out, const char *name)
 {
 	_cleanup_(freep) char *copy = strdup(name);
 	char *rest = copy, *level;
@@ -109,7 +109,7 @@ static void append_levels(const struct naming *naming, struct buf *out, const ch
 	while ((level = strsep(&rest, "."))) {
 		if (level != copy)
 			buf_append_byte(out, '.');
-		append_level(naming, out, level);
+		append_level(out, level);
 	}
 }
 
@@ -178,11 +178,11 @@ static bool has_attributes_in_path(const struct naming *naming)
 	return false;
 }
 
-static void append_value(const struct naming *naming, const struct attribute *attribute, struct buf *out)
+static void append_value(const struct attribute *attribute, struct buf *out)
 {
 	char number[24];
 
-	append_level(naming, out, attribute ? value_text(attribute, number) : "");
+	append_level(out, attribute ? value_text(attribute, number) : "");
 }
 
 /* The values of all that no other placeholder takes; without any, one of the dots around them goes too. */
@@ -200,9 +200,9 @@ static void append_attributes(const struct naming *naming, const struct series *
 		is_first = false;
 		/* That something is so says its name; "true" alone would not. */
 		if (attribute->type == ATTRIBUTE_FLAG)
-			append_level(naming, out, attribute->name);
+			append_level(out, attribute->name);
 		else
-			append_value(naming, attribute, out);
+			append_value(attribute, out);
 	}
 	if (is_first && out->size > at && out->data[out->size - 1] == '.')
 		out->size--;
@@ -221,14 +221,14 @@ static void append_piece(const struct naming *naming, const struct template_piec
 		buf_append(out, piece->text + skipped, piece->size - skipped);
 		break;
 	case TEMPLATE_METRIC:
-		append_levels(naming, out, series->metric->name);
+		append_levels(out, series->metric->name);
 		buf_append_text(out, suffix);
 		break;
 	case TEMPLATE_HOST:
-		append_value(naming, find(naming->resource, naming->n_resource, "host.name", 9), out);
+		append_value(find(naming->resource, naming->n_resource, "host.name", 9), out);
 		break;
 	case TEMPLATE_UNIT:
-		append_value(naming, find_owner(series), out);
+		append_value(find_owner(series), out);
 		break;
 	case TEMPLATE_ATTRIBUTES:
 		append_attributes(naming, series, at, out);
@@ -237,7 +237,7 @@ static void append_piece(const struct naming *naming, const struct template_piec
 		attribute = find(series->attributes, series->n_attributes, piece->text, piece->size);
 		if (!attribute)
 			attribute = find(naming->resource, naming->n_resource, piece->text, piece->size);
-		append_value(naming, attribute, out);
+		append_value(attribute, out);
 		break;
 	}
 }

@@ -113,40 +113,41 @@ def statsd_totals(lines, dialect):
 
 
 def slots(lines, interval_s):
-    """{time_ns of a collection: the Unix second that stands for it}: the multiple of the interval, each once, but that the
-    last one may share the one before. None for what happens in the slot in which the agent began: it counts for the next."""
+    """{time_ns of a collection: the Unix second that stands for it}: the multiple of the interval, each once; but what happens
+    in the slot in which the agent began counts for the next, and the last collection may share the slot of the one before."""
+    def own_slot(time_ns):
+        return time_ns // 10**9 // interval_s * interval_s
+
     found, slot, before_ns = {}, None, 0
     times = sorted({line["time_ns"] for line in lines})
-    first = min(line["start_time_ns"] for line in lines) // 10**9 // interval_s * interval_s
     for time_ns in times:
-        own = time_ns // 10**9 // interval_s * interval_s
-        if slot is None and own <= first:
-            found[time_ns] = None
-            continue
-        if slot is not None:
-            following = slot + interval_s
+        own = own_slot(time_ns)
+        if slot is None:
+            use = max(own, own_slot(min(line["start_time_ns"] for line in lines)) + interval_s)
+            is_ahead = own < use
+        elif time_ns == times[-1] or is_ahead:
+            use = max(own, slot)
+            is_ahead = is_ahead and own < use
+        else:
+            use, following = own, slot + interval_s
             is_next = time_ns - before_ns < interval_s * 10**9 * 3 // 2
-            if time_ns == times[-1]:
-                own = max(own, slot)
-            elif own < following or (is_next and own == following + interval_s):
-                own = following
-        found[time_ns], slot, before_ns = own, own, time_ns
+            if own < following or (is_next and own == following + interval_s):
+                use = following
+        found[time_ns], slot, before_ns = use, use, time_ns
     return found
 
 
 def graphite_points(lines, dialect, interval_s):
     """{series: {Unix second: value}} for temporality = delta; collections that share a second add up."""
     naming, seconds, found = Naming(dialect), slots(lines, interval_s), {}
-    first = min(second for second in seconds.values() if second)
 
     def add(line, key, value):
-        points, second = found.setdefault(key, {}), seconds[line["time_ns"]] or first
+        points, second = found.setdefault(key, {}), seconds[line["time_ns"]]
         points[second] = points.get(second, 0) + value
 
     for line in lines:
         if line["kind"] == "gauge":
-            if seconds[line["time_ns"]]:
-                found.setdefault(naming.series(line), {}).setdefault(seconds[line["time_ns"]], line["value"])
+            found.setdefault(naming.series(line), {}).setdefault(seconds[line["time_ns"]], line["value"])
         elif line["kind"] == "sum" and line["delta"]:
             add(line, naming.sum_series(line), line["delta"])
         elif line["kind"] == "histogram" and line["delta"]["count"]:

@@ -88,7 +88,11 @@ static void after_a_pause_time_goes_on_where_it_is(void **state)
 
 static void the_slot_in_which_we_began_is_left_to_whoever_ran_before(void **state)
 {
-	ASSERT_SENT(2, "a.count 3 1700000010\na.count 3 1700000020\n", { 3, 1 }, { 13, 2 }, { 23, 3 });
+	ASSERT_SENT(2, "a.count 1 1700000010\na.count 3 1700000010\na.count 3 1700000020\n", { 3, 1 }, { 13, 2 }, { 23, 3 });
+	ASSERT_SENT(8.9999, "a.count 1 1700000010\na.count 3 1700000010\na.count 3 1700000020\n", { 9.9999, 1 },
+		    { 19.9999, 2 }, { 29.9999, 3 });
+	ASSERT_SENT(8.9999, "a.count 1 1700000010\na.count 2 1700000020\na.count 3 1700000030\n", { 9.9999, 1 },
+		    { 20.0001, 2 }, { 30.0001, 3 });
 	ASSERT_SENT(9.5, "a.count 1 1700000010\na.count 2 1700000020\n", { 10.5, 1 }, { 20.5, 2 });
 }
 
@@ -102,7 +106,7 @@ static void the_last_batch_shares_a_slot_with_what_happened_in_both(void **state
 
 static void a_run_that_ends_in_the_slot_in_which_it_began_has_the_next(void **state)
 {
-	ASSERT_SENT(2, "a.count 5 1700000010\n", { 3, 1 }, { 4, 4, true });
+	ASSERT_SENT(2, "a.count 1 1700000010\na.count 5 1700000010\n", { 3, 1 }, { 4, 4, true });
 }
 
 int main(void)

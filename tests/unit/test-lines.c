@@ -277,11 +277,12 @@ static void totals_say_so(void **state)
 		add_times(&rig, 1500000000, 0, 0, 1);
 		series_add(SERIES(&rig, 0), 5);
 		series_add(SERIES(&rig, 1), 6);
+		rig.batch.time_ns += SECOND;
 		assert_ok(push(&rig, 0));
 	}
 	assert_string_equal(buf_text(&rig.out),
-			    "a.sum.total 10 1700000010\na.gauge 6 1700000010\na.time.count.total 2 1700000010\n"
-			    "a.time.sum.total 3 1700000010\na.time.bucket.total;upper=inf 2 1700000010\n");
+			    "a.sum.total 10 1700000012\na.gauge 6 1700000012\na.time.count.total 2 1700000012\n"
+			    "a.time.sum.total 3 1700000012\na.time.bucket.total;upper=inf 2 1700000012\n");
 	rig_done(&rig);
 }
 
