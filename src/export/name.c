@@ -244,15 +244,15 @@ static void append_piece(const struct naming *naming, const struct template_piec
 void name_append_path(const struct naming *naming, const struct series *series, const char *suffix, size_t spare_bytes,
 		      struct buf *out)
 {
-	size_t at = out->size;
+	size_t at = out->size, limit = naming->limit_bytes - spare_bytes;
 	uint64_t identity;
 
 	for (unsigned int i = 0; i < naming->template.n; i++)
 		append_piece(naming, &naming->template.pieces[i], series, suffix, at, out);
-	if (out->size - at <= NAME_PATH_BYTES)
+	if (out->size - at <= limit)
 		return;
 	identity = name_identity(series);
-	cut(out, at, naming->limit_bytes - spare_bytes, &identity, sizeof(identity));
+	cut(out, at, limit, &identity, sizeof(identity));
 }
 
 /* Names that mean something else to a receiver, or that we give. */
