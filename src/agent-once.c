@@ -103,6 +103,7 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 		return err;
 	if (command.has_ended)
 		usleep(SETTLE_US);
+	agent->batch.is_last = true;
 	agent_collect_and_push(agent);
 	agent_flush(agent, &command.stop);
 	if (command.pid && !command.has_ended)

@@ -280,8 +280,6 @@ void agent_flush(struct agent *agent, bool *stop)
 	sd_event_source *deadline = NULL, *short_deadline = NULL;
 	bool is_late = false, is_short = false;
 
-	for (size_t i = 0; i < agent->n_exporters; i++)
-		exporter_finish(agent->exporters[i]);
 	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME, timeout_ns / 1000, 0, agent_on_deadline,
 				       &is_late) >= 0 &&
 	    sd_event_add_time_relative(agent->event, &short_deadline, CLOCK_BOOTTIME, HOPELESS_NS / 1000, 0,
@@ -331,6 +329,7 @@ int agent_run(struct agent *agent)
 		err = sd_event_run(agent->event, UINT64_MAX);
 	sd_notify(false, "STOPPING=1\nSTATUS=sending what was counted last");
 	sd_event_source_set_enabled(agent->timer, SD_EVENT_OFF);
+	agent->batch.is_last = true;
 	agent_collect_and_push(agent);
 	agent_flush(agent, &is_stopping);
 	log_event(LOG_LEVEL_INFO, LOG_ID_STOPPED, NULL, "stopped");

@@ -40,6 +40,34 @@ char *decimal_put(char *at, uint64_t raw, uint64_t divisor)
 	return at;
 }
 
+#define RATE_DIGITS_MAX 40
+#define RATE_EXACT_MAX	(UINT64_C(1) << 46) /* beyond, the long division would overflow */
+
+/* By long division, up to where the inverse of what stands there, which is n + rest / whole, is near enough. */
+char *decimal_put_rate(char *at, uint64_t n)
+{
+	uint64_t rest = 1, whole = 0;
+	double power = 1;
+	char *start = at;
+
+	*at++ = '0';
+	*at++ = '.';
+	for (int digits = 1; digits <= RATE_DIGITS_MAX && n < RATE_EXACT_MAX; digits++) {
+		rest *= 10;
+		power *= 10;
+		whole = whole * 10 + rest / n;
+		*at++ = (char)('0' + rest / n);
+		rest %= n;
+		if (rest * 100000 >= whole)
+			continue;
+		/* As a double it may be above 1 / n nevertheless: then the next one below. */
+		if (1 / ((double)whole / power) >= (double)n)
+			return at;
+		break;
+	}
+	return start + snprintf(start, DECIMAL_RATE_BYTES, "%.*f", RATE_DIGITS_MAX, nextafter(1 / (double)n, 0));
+}
+
 void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor)
 {
 	char *at = (char *)buf_reserve(out, DECIMAL_BYTES);

@@ -16,6 +16,12 @@ void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor);
 /* The same at a place with room for DECIMAL_BYTES; behind its last digit. No NUL is written. */
 #define DECIMAL_BYTES 39
 char *decimal_put(char *at, uint64_t raw, uint64_t divisor);
+/*
+ * A sample rate, in (0, 1), that gives n, from 2 on, back to whoever rounds its inverse and to whoever cuts that off.
+ * Written as decimal_put() does, with room for DECIMAL_RATE_BYTES.
+ */
+#define DECIMAL_RATE_BYTES 64
+char *decimal_put_rate(char *at, uint64_t n);
 /* The same of a number that may be below 0. */
 void decimal_signed_quotient(struct buf *out, int64_t raw, uint64_t divisor);
 /* The shortest decimal that reads back as the same double; valid JSON. value is finite. */

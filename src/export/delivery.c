@@ -28,6 +28,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 
 #define CONFIRM_BYTES	 ((size_t)256 << 10) /* on a connection: it is renewed when nothing waits */
+#define CONFIRM_PART	 4		     /* of the queue's room, where that is less: what comes next needs some */
 #define CONNECTION_BYTES ((size_t)1 << 20)   /* it is renewed though something waits: so little is sent twice */
 #define SENDS		 64		     /* in one turn of the loop */
 #define READS		 16
@@ -291,7 +292,9 @@ static bool is_time_to_confirm(struct delivery_client *client)
 
 	if (!client->confirm_every_ns || !has_unconfirmed(client))
 		return false;
-	if (client->is_finishing || client->sent_bytes >= CONFIRM_BYTES || age_ns >= client->confirm_every_ns)
+	/* After a failure somebody waits for the news. */
+	if (client->is_finishing || client->exporter->stats.is_failing || age_ns >= client->confirm_every_ns ||
+	    client->sent_bytes >= CONFIRM_BYTES || client->sent_bytes >= client->queue.limit_bytes / CONFIRM_PART)
 		return true;
 	(void)link_arm(client->link, &client->confirm, client->confirm_every_ns - age_ns, on_confirm_time, client);
 	return false;

@@ -50,12 +50,6 @@ int exporter_push(struct exporter *exporter, const struct batch *batch)
 	return exporter->ops->push(exporter, batch);
 }
 
-void exporter_finish(struct exporter *exporter)
-{
-	if (exporter->ops->finish)
-		exporter->ops->finish(exporter);
-}
-
 bool exporter_is_idle(const struct exporter *exporter)
 {
 	return !exporter->ops->is_idle || exporter->ops->is_idle(exporter);

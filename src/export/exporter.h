@@ -65,11 +65,6 @@ struct exporter_ops {
 	/* options is borrowed and outlives the exporter. 0 or -errno, having logged why. */
 	int (*open)(struct exporter *exporter, const void *options);
 	int (*push)(struct exporter *exporter, const struct batch *batch);
-	/*
-	 * No push will follow: what waits for company or for its turn goes out now. NULL: nothing waits but for
-	 * the receiver.
-	 */
-	void (*finish)(struct exporter *exporter);
 	/* Is there anything on its way? For the end: the agent turns the loop until none is, or time is up. */
 	bool (*is_idle)(const struct exporter *exporter);
 	void (*close)(struct exporter *exporter);
@@ -89,7 +84,6 @@ const struct exporter_ops *exporter_find(const char *type);
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter);
 int exporter_push(struct exporter *exporter, const struct batch *batch);
-void exporter_finish(struct exporter *exporter);
 bool exporter_is_idle(const struct exporter *exporter);
 struct exporter *exporter_free(struct exporter *exporter);
 

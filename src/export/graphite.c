@@ -15,6 +15,8 @@
 /* Lines are queued, sent and dropped by pieces of this size. */
 #define PIECE_BYTES 16384
 
+#define SECOND_NS UINT64_C(1000000000)
+
 struct graphite_options {
 	char *endpoint, *template;
 	struct option_list resource_attributes;
@@ -25,7 +27,8 @@ struct graphite_options {
 
 struct graphite {
 	struct exporter *exporter;
-	uint64_t slot_s, time_ns; /* of the last batch; 0: none yet */
+	uint64_t slot_s;  /* of the last batch, or that in which we began; 0: no batch yet */
+	uint64_t time_ns; /* of the last batch that had a slot; 0: none had */
 	struct lines *lines;
 	struct delivery_client *client;
 };
@@ -143,42 +146,53 @@ static int graphite_open(struct exporter *exporter, const void *data)
 }
 
 /*
- * The time of a batch as Graphite keeps it. A second point in one slot of its storage would replace the first, and
- * what that counted would be gone; so each batch has a slot of its own, of the length of the interval: also the
- * last one before the end, which comes early, and one that is a moment late or early over the end of a slot.
+ * The time of a batch as Graphite keeps it: a slot of its storage, as long as the interval. A second point in a slot
+ * replaces the first, and what that counted would be gone. So
+ *  - each batch has a slot of its own, also one that is a moment late or early over the end of a slot;
+ *  - the last one, which comes early, may share that of the one before: its lines have what happened in both (lines.h);
+ *  - the slot in which we began belongs to whoever ran before: what happened in it counts for the next one.
+ * False: this batch has none.
  */
-static uint64_t next_slot(struct graphite *graphite, uint64_t time_ns)
+static bool next_slot(struct graphite *graphite, const struct batch *batch, uint64_t *ret_slot_s)
 {
-	uint64_t interval_ns = graphite->exporter->context->interval_ns, second_ns = UINT64_C(1000000000);
-	uint64_t step_s = interval_ns < 2 * second_ns ? 1 : interval_ns / second_ns;
-	uint64_t slot_s = time_ns / second_ns / step_s * step_s, next_s = graphite->slot_s + step_s;
+	uint64_t step_s = graphite->exporter->context->interval_ns / SECOND_NS ?: 1;
+	uint64_t slot_s = batch->time_ns / SECOND_NS / step_s * step_s, next_s;
 
-	if (graphite->slot_s) {
-		bool is_next = time_ns - graphite->time_ns < step_s * second_ns * 3 / 2;
+	if (!graphite->slot_s)
+		graphite->slot_s = batch->previous_ns / SECOND_NS / step_s * step_s;
+	next_s = graphite->slot_s + step_s;
+	if (!graphite->time_ns) {
+		if (slot_s < next_s && !batch->is_last)
+			return false;
+		slot_s = slot_s < next_s ? next_s : slot_s;
+	} else if (batch->is_last) {
+		slot_s = slot_s < graphite->slot_s ? graphite->slot_s : slot_s;
+	} else {
+		bool is_next = batch->time_ns - graphite->time_ns < step_s * SECOND_NS * 3 / 2;
 
 		if (slot_s < next_s || (is_next && slot_s == next_s + step_s))
 			slot_s = next_s;
 	}
 	graphite->slot_s = slot_s;
-	graphite->time_ns = time_ns;
-	return slot_s;
+	graphite->time_ns = batch->time_ns;
+	*ret_slot_s = slot_s;
+	return true;
 }
 
 static int graphite_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct graphite *graphite = exporter->state;
-	int err = lines_push(graphite->lines, batch, next_slot(graphite, batch->time_ns), 0);
+	uint64_t slot_s;
+	int err = 0;
 
+	if (next_slot(graphite, batch, &slot_s))
+		err = lines_push(graphite->lines, batch, slot_s, 0);
 	lines_complain(graphite->lines, exporter->name, err);
-	delivery_client_flush(graphite->client);
+	if (batch->is_last)
+		delivery_client_finish(graphite->client);
+	else
+		delivery_client_flush(graphite->client);
 	return err;
-}
-
-static void graphite_finish(struct exporter *exporter)
-{
-	struct graphite *graphite = exporter->state;
-
-	delivery_client_finish(graphite->client);
 }
 
 static bool graphite_is_idle(const struct exporter *exporter)
@@ -197,7 +211,6 @@ const struct exporter_ops graphite_exporter = {
 	.check = graphite_check,
 	.open = graphite_open,
 	.push = graphite_push,
-	.finish = graphite_finish,
 	.is_idle = graphite_is_idle,
 	.close = graphite_close,
 };

@@ -9,30 +9,38 @@
 
 #include "export/bounds.h"
 
-/* In decimal, without an exponent that has a sign of its own. */
+#define LONGEST 1e30 /* has 31 digits; no number of 64 bits comes near it, in whatever unit */
+
+/* In decimal; what is very small or larger than LONGEST has an exponent, but no "+", which is not kept in names. */
 static void print_number(double value, char text[32])
 {
+	char *plus;
+
 	if (isinf(value)) {
 		snprintf(text, 32, "inf");
 		return;
 	}
-	if (value >= 1 && value == floor(value)) {
+	if (value >= 1 && value == floor(value) && value <= LONGEST) {
 		snprintf(text, 32, "%.0f", value);
 		return;
 	}
 	for (int digits = 1; digits <= 17; digits++) {
 		snprintf(text, 32, "%.*g", digits, value);
 		if (strtod(text, NULL) == value)
-			return;
+			break;
 	}
+	plus = strchr(text, '+');
+	if (plus)
+		memmove(plus, plus + 1, strlen(plus));
 }
 
 /* With a handful of digits and without any exponent: a value for receivers that know no other. */
 static void print_value(double value, char text[32])
 {
-	int decimals = value > 0 ? 5 - (int)floor(log10(value)) : 0;
+	double shown = fmin(value, LONGEST);
+	int decimals = shown > 0 ? 5 - (int)floor(log10(shown)) : 0;
 
-	snprintf(text, 32, "%.*f", decimals < 0 ? 0 : decimals > 25 ? 25 : decimals, value);
+	snprintf(text, 32, "%.*f", decimals < 0 ? 0 : decimals > 25 ? 25 : decimals, shown);
 }
 
 /*
@@ -42,14 +50,13 @@ static void print_value(double value, char text[32])
 static double middle(const struct histogram_layout *layout, uint32_t i)
 {
 	double base = layout->scale <= 0 ? ldexp(1, 1 << -layout->scale) : exp2(ldexp(1, -layout->scale));
-	double lower, upper = bounds_upper(layout, i);
+	double upper = bounds_upper(layout, i);
 
 	if (!i)
 		return 0;
 	if (isinf(upper)) /* as if it were a bucket like the others */
 		upper = i == 1 ? 1 : bounds_upper(layout, i - 1) * base;
-	lower = upper / base;
-	return 2 * lower * upper / (lower + upper);
+	return 2 * upper / (1 + base); /* of lower = upper / base: 2 * lower * upper / (lower + upper) */
 }
 
 void line_bounds_done(struct line_bounds *bounds)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +20,9 @@ static const struct {
 	[LINES_NANOSECONDS] = { 1000000000, "_ns" },
 };
 
+/* Behind the path of what is a total. */
+#define TOTAL ".total"
+
 /* How the numbers of one metric are shown: raw * multiplier / divisor. */
 struct scale {
 	uint64_t multiplier, divisor;
@@ -35,6 +37,7 @@ struct lines {
 	size_t n_bounds;
 	struct pack pack;
 	unsigned int losses;
+	uint64_t time_s;
 	char time[24]; /* of Graphite's lines: " 1700000000" */
 	size_t time_size;
 	bool has_told_refused, has_told_taken;
@@ -48,6 +51,7 @@ struct line {
 	const struct line_name *name;
 	const char *suffix; /* of the path */
 	const char *level;  /* behind the suffix, with a dot before it; NULL: none */
+	const char *ending; /* behind that */
 	const char *upper;  /* one more tag; NULL: none */
 };
 
@@ -60,6 +64,7 @@ int lines_new(const struct lines_options *options, struct exporter_stats *stats,
 	lines->options = *options;
 	lines->stats = stats;
 	lines->names.naming = &lines->options.naming;
+	lines->names.histogram_ending = options->naming.dialect->is_graphite && options->is_cumulative ? TOTAL : "";
 	lines->pack = options->pack;
 	*ret_lines = lines;
 	return 0;
@@ -108,7 +113,6 @@ static struct scale scale_of(const struct lines *lines, const struct metric *met
 
 /* --- one line ---------------------------------------------------------------------------------------- */
 
-#define RATE_DIGITS_MAX 40
 #define UPPER_BYTES	64 /* of a tag with a bound, a suffix with a level, a value and a type, each at most */
 
 static char *put(char *at, const char *text)
@@ -154,6 +158,7 @@ static char *line_begin(struct lines *lines, const struct line *line)
 		*at++ = '.';
 		at = put(at, line->level);
 	}
+	at = put(at, line->ending);
 	if (!dialect->is_tags_last)
 		at = put_tags(lines, at, line);
 	*at++ = dialect->is_graphite ? ' ' : ':';
@@ -190,18 +195,19 @@ static void line_quotient(struct lines *lines, const struct line *line, uint64_t
 
 /* --- what the kinds become --------------------------------------------------------------------------- */
 
-static uint64_t scaled(const struct scale *scale, uint64_t raw)
+/* Nanoseconds of what is counted in seconds may take more than 64 bits. */
+static unsigned __int128 scaled(const struct scale *scale, uint64_t raw)
 {
 	if (scale->multiplier == 1)
 		return scale->divisor == 1 ? raw : raw / scale->divisor;
-	return (uint64_t)((unsigned __int128)raw * scale->multiplier / scale->divisor);
+	return (unsigned __int128)raw * scale->multiplier / scale->divisor;
 }
 
 /* Grown from (total - delta) to total: a line of it, unless there is nothing to say. False: no line can say it. */
 static bool line_sum(struct lines *lines, const struct line *line, const struct scale *scale, uint64_t total,
 		     uint64_t delta)
 {
-	uint64_t whole;
+	unsigned __int128 whole;
 
 	if (lines->options.naming.dialect->is_graphite) {
 		line_quotient(lines, line, lines->options.is_cumulative ? total : delta, scale->divisor, NULL);
@@ -211,24 +217,53 @@ static bool line_sum(struct lines *lines, const struct line *line, const struct 
 	if (whole > INT64_MAX)
 		return false;
 	if (whole || lines->options.sends_unchanged)
-		line_quotient(lines, line, whole, 1, "|c");
+		line_quotient(lines, line, (uint64_t)whole, 1, "|c");
 	return true;
+}
+
+/* Where a name's base has what. */
+enum { BASE_SUM,
+       BASE_COUNT,
+       BASE_BUCKETS };
+
+/*
+ * Growth since the last push; of Graphite's lines, since the time before this one: pushes of one time have the
+ * same lines, each with all that has grown so far, and what had no push of its own counts for the next.
+ */
+static uint64_t grown(const struct line_name *name, uint32_t i, uint64_t total, uint64_t delta)
+{
+	return i < name->n_base ? total - name->base[i] : delta;
+}
+
+static void begin_time(struct line_name *name, const struct series *series, uint64_t time_s)
+{
+	if (!name->n_base || name->time_s == time_s)
+		return;
+	if (name->time_s) {
+		name->base[BASE_SUM] = series->total.sum - series->delta.sum;
+		if (name->n_base > BASE_COUNT)
+			name->base[BASE_COUNT] = series->total.count - series->delta.count;
+		for (uint32_t i = BASE_BUCKETS; i < name->n_base; i++)
+			name->base[i] = series->total.bucket[i - BASE_BUCKETS] - series->delta.bucket[i - BASE_BUCKETS];
+	}
+	name->time_s = time_s;
 }
 
 static bool render_sum(struct lines *lines, const struct series *series, struct line_name *name,
 		       const struct scale *scale)
 {
-	const struct line line = { .name = name, .suffix = "" };
+	const struct line line = { .name = name, .suffix = "", .ending = "" };
+	uint64_t delta = grown(name, BASE_SUM, series->total.sum, series->delta.sum);
 
-	if (!series->delta.sum && !lines->options.sends_unchanged)
+	if (!delta && !lines->options.sends_unchanged)
 		return true;
-	return line_sum(lines, &line, scale, series->total.sum, series->delta.sum);
+	return line_sum(lines, &line, scale, series->total.sum, delta);
 }
 
 static bool render_gauge(struct lines *lines, const struct series *series, struct line_name *name,
 			 const struct scale *scale)
 {
-	const struct line line = { .name = name, .suffix = "" };
+	const struct line line = { .name = name, .suffix = "", .ending = "" };
 	bool is_graphite = lines->options.naming.dialect->is_graphite;
 	int64_t raw = (int64_t)series->total.sum;
 	char *at;
@@ -258,50 +293,25 @@ static bool render_counters(struct lines *lines, const struct series *series, co
 	const struct scale plain = { 1, 1, "" };
 	const struct numbers *total = &series->total, *delta = &series->delta;
 	bool sends_unchanged = lines->options.sends_unchanged, is_tagged = lines->options.naming.dialect->tag_first;
-	struct line line = { .name = name, .suffix = ".count" };
+	struct line line = { .name = name, .suffix = ".count", .ending = lines->names.histogram_ending };
+	uint64_t n = grown(name, BASE_COUNT, total->count, delta->count);
 	bool is_sound;
 
-	if (!delta->count && !sends_unchanged)
+	if (!n && !sends_unchanged)
 		return true;
-	is_sound = line_sum(lines, &line, &plain, total->count, delta->count);
+	is_sound = line_sum(lines, &line, &plain, total->count, n);
 	line.suffix = ".sum";
-	is_sound &= line_sum(lines, &line, scale, total->sum, delta->sum);
+	is_sound &= line_sum(lines, &line, scale, total->sum, grown(name, BASE_SUM, total->sum, delta->sum));
 	line.suffix = ".bucket";
 	for (uint32_t i = 0; i < bounds->n; i++) {
-		if (!delta->bucket[i] && !(sends_unchanged && total->bucket[i]))
+		n = grown(name, BASE_BUCKETS + i, total->bucket[i], delta->bucket[i]);
+		if (!n && !(sends_unchanged && total->bucket[i]))
 			continue;
 		line.upper = is_tagged ? bounds->text[i] : NULL;
 		line.level = is_tagged ? NULL : bounds->level[i];
-		is_sound &= line_sum(lines, &line, &plain, total->bucket[i], delta->bucket[i]);
+		is_sound &= line_sum(lines, &line, &plain, total->bucket[i], n);
 	}
 	return is_sound;
-}
-
-/*
- * A rate whose inverse gives n back to whoever rounds it, and to whoever cuts it off: 1 / n by long division, up to
- * where the inverse of what stands there, which is n + rest / whole, is near enough.
- */
-static char *put_rate(char *at, uint64_t n)
-{
-	uint64_t rest = 1, whole = 0;
-	double power = 1;
-	char *start = at;
-
-	at = put(at, "0.");
-	for (int digits = 1; digits <= RATE_DIGITS_MAX; digits++) {
-		rest *= 10;
-		power *= 10;
-		whole = whole * 10 + rest / n;
-		*at++ = (char)('0' + rest / n);
-		rest %= n;
-		if (rest * 100000 >= whole)
-			continue;
-		/* As a double it may be above 1 / n nevertheless: then the next one below. */
-		if (1 / ((double)whole / power) >= (double)n)
-			return at;
-		break;
-	}
-	return start + snprintf(start, UPPER_BYTES, "%.*f", RATE_DIGITS_MAX, nextafter(1 / (double)n, 0));
 }
 
 /* A value for each bucket, as often as the bucket counted. */
@@ -309,18 +319,18 @@ static bool render_values(struct lines *lines, const struct series *series, cons
 			  const struct line_bounds *bounds)
 {
 	const char *type = lines->options.histogram == LINES_TIMER ? "|ms" : "|d";
-	const struct line line = { .name = name, .suffix = "" };
+	const struct line line = { .name = name, .suffix = "", .ending = "" };
 
 	for (uint32_t i = 0; i < bounds->n; i++) {
 		uint64_t n = series->delta.bucket[i];
-		char ending[UPPER_BYTES + 8], *end;
+		char ending[DECIMAL_RATE_BYTES + 8], *end;
 		char *at;
 
 		if (!n)
 			continue;
 		end = put(ending, type);
 		if (n > 1)
-			end = put_rate(put(end, "|@"), n);
+			end = decimal_put_rate(put(end, "|@"), n);
 		*end = '\0';
 		at = line_begin(lines, &line);
 		if (at)
@@ -348,27 +358,38 @@ static const struct line_bounds *bounds_get(struct lines *lines, const struct me
 	return &bounds[lines->n_bounds++];
 }
 
-/* What the metrics of a batch share, found once for all their series. */
+/* What is the same for all series of a metric. */
 struct metric_lines {
 	struct scale scale;
-	const char *path_suffix;
 	const struct line_bounds *bounds;
+	struct line_kind kind;
 };
 
 static int metric_begin(struct lines *lines, const struct metric *metric, struct metric_lines *ret_metric)
 {
 	const struct lines_options *options = &lines->options;
-	struct metric_lines result = { .scale = scale_of(lines, metric), .path_suffix = "" };
+	struct metric_lines result = { .scale = scale_of(lines, metric), .kind.path_suffix = "" };
+	bool has_base = options->naming.dialect->is_graphite && !options->is_cumulative;
 
-	if (metric->kind == METRIC_SUM && options->naming.dialect->is_graphite)
-		result.path_suffix = options->is_cumulative ? ".total" : ".count";
-	if (metric->kind == METRIC_GAUGE)
+	switch (metric->kind) {
+	case METRIC_SUM:
+		if (options->naming.dialect->is_graphite)
+			result.kind.path_suffix = options->is_cumulative ? TOTAL : ".count";
+		result.kind.n_base = has_base ? BASE_SUM + 1 : 0;
+		break;
+	case METRIC_GAUGE:
 		result.scale = (struct scale){ 1, metric->divisor, "" };
-	if (metric->kind == METRIC_HISTOGRAM) {
+		break;
+	case METRIC_HISTOGRAM:
 		result.bounds = bounds_get(lines, metric);
 		if (!result.bounds)
 			return -ENOMEM;
+		if (options->histogram == LINES_COUNTERS)
+			result.kind.bounds = result.bounds;
+		result.kind.n_base = has_base ? BASE_BUCKETS + metric->layout.n_buckets : 0;
+		break;
 	}
+	result.kind.metric_suffix = result.scale.suffix;
 	*ret_metric = result;
 	return 0;
 }
@@ -391,10 +412,10 @@ static bool render(struct lines *lines, const struct metric_lines *metric, const
 
 static void push_series(struct lines *lines, const struct metric_lines *metric, struct series *series)
 {
-	bool is_counters = metric->bounds && lines->options.histogram == LINES_COUNTERS;
-	struct line_name *name = line_name_get(&lines->names, series, metric->scale.suffix, metric->path_suffix,
-					       is_counters ? metric->bounds : NULL);
+	struct line_name *name = line_name_get(&lines->names, series, &metric->kind);
 
+	if (name)
+		begin_time(name, series, lines->time_s);
 	lines->failure = name ? 0 : -ENOMEM;
 	lines->n_lines = 0;
 	if (name && !render(lines, metric, series, name))
@@ -417,6 +438,7 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, 
 
 	lines->err = 0;
 	lines->losses = losses;
+	lines->time_s = time_s;
 	lines->time_size = (size_t)snprintf(lines->time, sizeof(lines->time), " %" PRIu64, time_s);
 	batch_for_each_metric(metric, batch) {
 		if (metric->n_series && metric_begin(lines, metric, &here) < 0) {

@@ -7,10 +7,11 @@
  *
  *     sum        StatsD: NAME:n|c, n whole; of seconds, in the time unit, whose rest is carried on (n is the
  *                difference of two rounded totals, so that nothing is ever lost to rounding)
- *                Graphite: NAME.count d t, the delta; or NAME.total d t; d with all its decimals
+ *                Graphite: NAME.count d t, what has grown since the time before t (a later push of the same time
+ *                has the same lines, with more); or NAME.total d t; d with all its decimals
  *     gauge      NAME:d|g; one below 0 is refused, since a sign there means "change by"; Graphite: NAME d t
  *     histogram  NAME.count, NAME.sum as of sums, and NAME.bucket, with a tag upper=BOUND or a level BOUND, each
- *                counting only what lies in its own bucket
+ *                counting only what lies in its own bucket; Graphite's totals with a .total behind each
  *                or one value a bucket, NAME:d|ms|@r or NAME:d|d|@r, off by at most a third (at scale 0), with a
  *                sample rate r that gives the count of values back
  *

@@ -28,6 +28,7 @@ uint64_t name_identity(const struct series *series)
 		const struct attribute *attribute = &series->attributes[i];
 
 		hash = hash_more(hash, attribute->name, strlen(attribute->name) + 1);
+		hash = hash_more(hash, &attribute->type, sizeof(attribute->type));
 		if (attribute->type == ATTRIBUTE_TEXT)
 			hash = hash_more(hash, attribute->text, strlen(attribute->text) + 1);
 		else
@@ -244,15 +245,15 @@ static void append_piece(const struct naming *naming, const struct template_piec
 void name_append_path(const struct naming *naming, const struct series *series, const char *suffix, size_t spare_bytes,
 		      struct buf *out)
 {
-	size_t at = out->size, limit = naming->limit_bytes - spare_bytes;
+	size_t at = out->size;
 	uint64_t identity;
 
 	for (unsigned int i = 0; i < naming->template.n; i++)
 		append_piece(naming, &naming->template.pieces[i], series, suffix, at, out);
-	if (out->size - at <= limit)
+	if (out->size - at <= naming->limit_bytes - spare_bytes)
 		return;
 	identity = name_identity(series);
-	cut(out, at, limit, &identity, sizeof(identity));
+	cut(out, at, naming->limit_bytes - spare_bytes, &identity, sizeof(identity));
 }
 
 /* Names that mean something else to a receiver, or that we give. */

@@ -175,15 +175,10 @@ static int statsd_push(struct exporter *exporter, const struct batch *batch)
 	int err = lines_push(statsd->lines, batch, 0, datagram_client_losses(statsd->client));
 
 	lines_complain(statsd->lines, exporter->name, err);
-	datagram_client_flush(statsd->client, window_ns < WINDOW_MAX_NS ? window_ns : WINDOW_MAX_NS);
+	if (window_ns > WINDOW_MAX_NS)
+		window_ns = WINDOW_MAX_NS;
+	datagram_client_flush(statsd->client, batch->is_last ? WINDOW_AT_END_NS : window_ns);
 	return err;
-}
-
-static void statsd_finish(struct exporter *exporter)
-{
-	struct statsd *statsd = exporter->state;
-
-	datagram_client_flush(statsd->client, WINDOW_AT_END_NS);
 }
 
 static bool statsd_is_idle(const struct exporter *exporter)
@@ -202,7 +197,6 @@ const struct exporter_ops statsd_exporter = {
 	.check = statsd_check,
 	.open = statsd_open,
 	.push = statsd_push,
-	.finish = statsd_finish,
 	.is_idle = statsd_is_idle,
 	.close = statsd_close,
 };

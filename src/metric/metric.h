@@ -105,6 +105,7 @@ struct batch {
 	uint64_t previous_ns; /* of the collection before; at the first one, of the start */
 	struct metric **metrics;
 	size_t n_metrics;
+	bool is_last; /* none will follow: what waits for company or for its turn goes out now */
 };
 
 #define metric_for_each_series(series_, metric_)                                                   \

@@ -83,7 +83,7 @@ static const struct variant {
 	{ "dogstatsd", DIALECT_DOGSTATSD, LINES_COUNTERS, LINES_MILLISECONDS, false, true, 10 },
 	{ "dogstatsd-distribution", DIALECT_DOGSTATSD, LINES_DISTRIBUTION, LINES_SECONDS, false, false, 6 },
 	{ "influx", DIALECT_INFLUX, LINES_COUNTERS, LINES_SECONDS, false, false, 6 },
-	{ "dotted", DIALECT_DOTTED, LINES_COUNTERS, LINES_SECONDS, false, false, 7 },
+	{ "dotted", DIALECT_DOTTED, LINES_COUNTERS, LINES_SECONDS, false, false, 10 },
 	{ "tagged", DIALECT_TAGGED, LINES_COUNTERS, LINES_SECONDS, true, false, 7 },
 };
 

@@ -5,7 +5,7 @@
     result.status, result.output, result.file("name")
 
 SCRIPT runs under bash as a service once the system is up, with DIRECTORY read-only at /payload and a
-place for files that outlive the container at /result. A boot takes half a second.
+place for files that outlive the container at /result; options=[...] go to systemd-nspawn. A boot takes half a second.
 """
 
 import os
@@ -92,7 +92,7 @@ class OwnCgroup:
             time.sleep(0.05)
 
 
-def nspawn_command(root, work, payload, name):
+def nspawn_command(root, work, payload, name, options):
     arguments = ["systemd-nspawn", "--quiet", "--boot", "--register=no", f"--directory={root}", f"--machine={name}",
                  "--volatile=overlay", "--console=pipe", *RIGHTS,
                  f"--bind={work}/result:/result",
@@ -102,7 +102,7 @@ def nspawn_command(root, work, payload, name):
         arguments.append("--keep-unit")
     if payload:
         arguments.append(f"--bind-ro={payload}:/payload")
-    return arguments + ["--", "systemd.wants=test-script.service"]
+    return arguments + [*options, "--", "systemd.wants=test-script.service"]
 
 
 def wait_process(process, timeout_s):
@@ -127,7 +127,7 @@ def read_files(directory):
     return files
 
 
-def run_container(script, payload=None, timeout_s=90):
+def run_container(script, payload=None, timeout_s=90, options=()):
     root = rootfs()
     with tempfile.TemporaryDirectory(prefix="bpfpush-system.") as work:
         os.mkdir(os.path.join(work, "result"))
@@ -137,8 +137,8 @@ def run_container(script, payload=None, timeout_s=90):
         name = f"bpfpush-test-{os.getpid()}"
         console = os.path.join(work, "console")
         with OwnCgroup(name) as cgroup, open(console, "wb") as output:
-            process = subprocess.Popen(nspawn_command(root, work, payload, name), stdin=subprocess.DEVNULL, stdout=output,
-                                       stderr=output, preexec_fn=cgroup.enter_child)
+            process = subprocess.Popen(nspawn_command(root, work, payload, name, options), stdin=subprocess.DEVNULL,
+                                       stdout=output, stderr=output, preexec_fn=cgroup.enter_child)
             wait_process(process, timeout_s)
         files = read_files(os.path.join(work, "result"))
         with open(console, encoding="utf-8", errors="replace") as file:

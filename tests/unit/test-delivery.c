@@ -75,8 +75,7 @@ static void a_receiver_that_is_not_there_is_waited_for(void **state)
 
 	receiver_init(&receiver, "127.0.0.1", port);
 	RUN_UNTIL(&world, receiver_read(&receiver) == 12);
-	assert_true(stats->is_failing); /* until it is known to have arrived */
-	delivery_client_finish(client);
+	assert_true(stats->is_failing); /* until it is known to have arrived, which is asked for at once */
 	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
 	assert_true(is_text(&receiver.text, "a 1 1\nb 2 2\n"));
 	assert_int_equal(stats->points_exported, 2);
@@ -108,6 +107,30 @@ static void at_the_end_all_is_confirmed_at_once(void **state)
 	assert_int_equal(receiver.n_accepted, 1);
 	assert_int_equal(receiver.n_ended, 1);
 	assert_int_equal(world.exporter.stats.points_exported, 3);
+	delivery_client_free(client);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
+static void a_small_queue_is_confirmed_before_it_is_full(void **state)
+{
+	struct delivery_options options;
+	struct delivery_client *client;
+	struct receiver receiver;
+	struct world world;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	options = options_for("127.0.0.1", port_of(receiver.listener));
+	options.queue_bytes = 32;
+	client = client_new(&world, &options);
+	for (unsigned int i = 1; i <= 10; i++) {
+		put(client, "abcdef 1 1\n", 1);
+		delivery_client_flush(client);
+		RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+		assert_int_equal(receiver.n_ended, i);
+	}
+	assert_int_equal(world.exporter.stats.points_exported, 10);
+	assert_int_equal(world.exporter.stats.points_dropped_queue, 0);
 	delivery_client_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
@@ -422,6 +445,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_connection_confirms_what_was_on_it),
 		cmocka_unit_test(a_receiver_that_is_not_there_is_waited_for),
 		cmocka_unit_test(at_the_end_all_is_confirmed_at_once),
+		cmocka_unit_test(a_small_queue_is_confirmed_before_it_is_full),
 		cmocka_unit_test(what_a_connection_took_along_unread_comes_again),
 		cmocka_unit_test(a_receiver_that_has_read_all_and_closes_confirms_it),
 		cmocka_unit_test(a_receiver_that_takes_all_and_never_closes_gets_it_again),

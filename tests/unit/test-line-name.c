@@ -183,6 +183,46 @@ static void two_series_never_have_one_name(void **state)
 	rig_done(&rig);
 }
 
+static void tags_in_another_order_are_the_same_name(void **state)
+{
+	struct rig rig;
+	const char *second;
+
+	rig_init(&rig, DIALECT_GRAPHITE, NULL);
+	rig.tags.n_items = 0;
+	begin(&rig);
+	series_add(SERIES(&rig, 0, "b!", "x", "b-", "y"), 1);
+	series_add(SERIES(&rig, 0, "b-", "y", "b_", "x"), 2);
+	assert_ok(push(&rig, 0));
+	second = strchr(buf_text(&rig.out), '\n') + 1;
+	assert_memory_equal(buf_text(&rig.out), "a.sum;b_=x;b-=y:1|c\n", 20);
+	assert_memory_equal(second, "a.sum;b-=y;b_=x;series=", 23);
+	assert_int_equal(rig.stats.name_collisions, 1);
+	rig_done(&rig);
+}
+
+static void values_of_two_types_are_two_series(void **state)
+{
+	struct attributes flag, number;
+	struct series *first, *second;
+	struct rig rig;
+
+	attributes_init(&flag);
+	assert_ok(attributes_add_flag(&flag, "1", true));
+	attributes_init(&number);
+	assert_ok(attributes_add_number(&number, "1", 1));
+	rig_init(&rig, DIALECT_PLAIN, "{metric}.{attributes}");
+	begin(&rig);
+	assert_ok(series_get(&rig.metrics[0], &flag, 1, &first));
+	assert_ok(series_get(&rig.metrics[0], &number, 1, &second));
+	series_add(first, 1);
+	series_add(second, 2);
+	assert_ok(push(&rig, 0));
+	assert_memory_equal(buf_text(&rig.out), "a.sum.1:1|c\na.sum.1_x", 21);
+	assert_int_equal(rig.stats.name_collisions, 1);
+	rig_done(&rig);
+}
+
 static void a_line_of_a_histogram_is_told_from_a_counter_of_that_name(void **state)
 {
 	static const struct {
@@ -278,6 +318,8 @@ int main(void)
 		cmocka_unit_test(a_path_is_bounded),
 		cmocka_unit_test(a_shorter_bound_holds_for_every_line),
 		cmocka_unit_test(two_series_never_have_one_name),
+		cmocka_unit_test(tags_in_another_order_are_the_same_name),
+		cmocka_unit_test(values_of_two_types_are_two_series),
 		cmocka_unit_test(a_line_of_a_histogram_is_told_from_a_counter_of_that_name),
 		cmocka_unit_test(a_series_that_comes_back_has_its_name_again),
 		cmocka_unit_test(names_of_what_has_ended_are_free_again_after_some_thousands),

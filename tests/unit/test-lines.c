@@ -136,6 +136,46 @@ static void a_count_that_receivers_take_for_a_negative_one_is_refused(void **sta
 	rig_done(&rig);
 }
 
+static void growth_that_does_not_fit_is_refused_and_what_follows_is_right(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_PLAIN, "{metric}");
+	rig.metrics[0].unit = "s"; /* whole ones, shown as nanoseconds */
+	rig.options.time_unit = LINES_NANOSECONDS;
+	begin(&rig);
+	series_add(SERIES(&rig, 0), UINT64_C(1) << 60); /* a multiple of 2^64 ns */
+	assert_lines(&rig, 0, "");
+	assert_int_equal(rig.stats.points_unsupported, 1);
+	begin(&rig);
+	series_add(SERIES(&rig, 0), 2);
+	assert_lines(&rig, 0, "a.sum_ns:2000000000|c");
+	rig_done(&rig);
+}
+
+static void bounds_above_all_numbers_are_sound(void **state)
+{
+	static uint64_t bucket[1024] = { [130] = 2, [1022] = 1 };
+	struct rig rig;
+
+	for (int i = 0; i < 2; i++) {
+		rig_init(&rig, i ? DIALECT_PLAIN : DIALECT_GRAPHITE, "{metric}");
+		rig.tags.n_items = 0;
+		rig.metrics[2].unit = "By";
+		rig.metrics[2].divisor = 1;
+		rig.metrics[2].layout = (struct histogram_layout){ 0, -1, 1024 };
+		rig.options.histogram = i ? LINES_TIMER : LINES_COUNTERS;
+		begin(&rig);
+		series_add_histogram(SERIES(&rig, 2), 0, bucket);
+		assert_lines(&rig, 0,
+			     i ? "a.time:1000000000000000019884624838656|ms|@0.5\n"
+				 "a.time:1000000000000000019884624838656|ms" :
+				 "a.time.count:3|c\na.time.bucket;upper=6.80564733841877e38:2|c\n"
+				 "a.time.bucket;upper=2.247116418577895e307:1|c");
+		rig_done(&rig);
+	}
+}
+
 static void a_histogram_is_counters(void **state)
 {
 	struct rig rig;
@@ -163,6 +203,65 @@ static void a_histogram_without_tags_has_its_bounds_in_the_path(void **state)
 	assert_lines(&rig, 0,
 		     "a.time.count 3 1700000010\na.time.sum 1.5 1700000010\na.time.bucket.0_5 2 1700000010\n"
 		     "a.time.bucket.inf 1 1700000010\n");
+	rig_done(&rig);
+}
+
+#define SECOND UINT64_C(1000000000)
+
+static void pushes_of_one_time_have_what_happened_in_all_of_them(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_DOTTED, "{metric}");
+	add_times(&rig, 1500000000, 0, 2, 1);
+	series_add(SERIES(&rig, 0), 5);
+	assert_lines(&rig, 0,
+		     "a.sum.count 5 1700000010\na.time.count 3 1700000010\na.time.sum 1.5 1700000010\n"
+		     "a.time.bucket.0_5 2 1700000010\na.time.bucket.inf 1 1700000010\n");
+	add_times(&rig, 500000000, 0, 1, 0);
+	series_add(SERIES(&rig, 0), 2);
+	assert_lines(&rig, 0,
+		     "a.sum.count 7 1700000010\na.time.count 4 1700000010\na.time.sum 2 1700000010\n"
+		     "a.time.bucket.0_5 3 1700000010\na.time.bucket.inf 1 1700000010\n");
+	rig.batch.time_ns += SECOND;
+	add_times(&rig, 1000000000, 1, 0, 0);
+	series_add(SERIES(&rig, 0), 1);
+	assert_lines(&rig, 0,
+		     "a.sum.count 1 1700000011\na.time.count 1 1700000011\na.time.sum 1 1700000011\n"
+		     "a.time.bucket.0 1 1700000011\n");
+	rig_done(&rig);
+}
+
+static void what_had_no_push_counts_for_the_first_one(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_DOTTED, "{metric}");
+	begin(&rig);
+	series_add(SERIES(&rig, 0), 5);
+	series_end(&rig.metrics[0]);
+	begin(&rig);
+	series_add(SERIES(&rig, 0), 2);
+	assert_lines(&rig, 0, "a.sum.count 7 1700000010\n");
+	rig_done(&rig);
+}
+
+static void totals_say_so(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_TAGGED, "{metric}");
+	rig.tags.n_items = 0;
+	rig.options.is_cumulative = true;
+	for (uint64_t i = 1; i <= 2; i++) {
+		add_times(&rig, 1500000000, 0, 0, 1);
+		series_add(SERIES(&rig, 0), 5);
+		series_add(SERIES(&rig, 1), 6);
+		assert_ok(push(&rig, 0));
+	}
+	assert_string_equal(buf_text(&rig.out),
+			    "a.sum.total 10 1700000010\na.gauge 6 1700000010\na.time.count.total 2 1700000010\n"
+			    "a.time.sum.total 3 1700000010\na.time.bucket.total;upper=inf 2 1700000010\n");
 	rig_done(&rig);
 }
 
@@ -260,8 +359,13 @@ int main(void)
 		cmocka_unit_test(a_gauge_is_sent_when_it_changes_or_may_have_been_lost),
 		cmocka_unit_test(no_gauge_has_a_sign),
 		cmocka_unit_test(a_count_that_receivers_take_for_a_negative_one_is_refused),
+		cmocka_unit_test(growth_that_does_not_fit_is_refused_and_what_follows_is_right),
+		cmocka_unit_test(bounds_above_all_numbers_are_sound),
 		cmocka_unit_test(a_histogram_is_counters),
 		cmocka_unit_test(a_histogram_without_tags_has_its_bounds_in_the_path),
+		cmocka_unit_test(pushes_of_one_time_have_what_happened_in_all_of_them),
+		cmocka_unit_test(what_had_no_push_counts_for_the_first_one),
+		cmocka_unit_test(totals_say_so),
 		cmocka_unit_test(a_distribution_stands_for_as_many_values_as_there_were),
 		cmocka_unit_test(a_timer_is_in_milliseconds_whatever_the_unit_of_counters),
 		cmocka_unit_test(a_line_longer_than_a_datagram_is_counted),

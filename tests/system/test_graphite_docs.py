@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""docs/graphite.md, followed to the letter on an empty Debian with a real carbon and graphite-web.
+
+All its ```sh blocks are run as they are, in order: in a container without network, whose apt has an archive
+with the packages that the page installs, and nothing else. Only the block that builds bpfpush is run outside, with
+DESTDIR=, since the container has no compiler. What is rendered is then compared, value by value, with what a
+json exporter beside the page's own was given.
+"""
+
+import base64
+import json
+import os
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from container import Unavailable, rootfs, run_container
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+SLOT_S = 10  # the first archive of the page's storage-schemas.conf, and the interval of bpfpush
+
+# What the reader's machine has before he begins: an apt that finds packages, the name localhost. Then what
+# `meson install` installed, and two exporters beside the first of the page: one to compare with, and that with tags.
+MACHINE = """\
+rm -f /etc/apt/sources.list.d/*
+echo 'deb [trusted=yes] file:/packages ./' >/etc/apt/sources.list
+apt-get -q update >/dev/null
+echo '127.0.0.1 localhost' >/etc/hosts
+cp -a /payload/. /
+mkdir -p /etc/bpfpush/bpfpush.conf.d /var/log/bpfpush
+cat >/etc/bpfpush/bpfpush.conf.d/60-beside.conf <<'END'
+[exporter beside]
+type = json
+path = /var/log/bpfpush/points
+END
+cat >/etc/bpfpush/bpfpush.conf.d/70-tagged.conf <<'END'
+@TAGGED@END
+"""
+
+# Carbon is away for a collection; then all that was ever collected is rendered.
+OUTAGE = """\
+collections() { grep -o '"time_ns":[0-9]*' /var/log/bpfpush/points | sort -u | wc -l; }
+wait_collections() { # N more
+	local i goal=$(($(collections) + $1))
+	for i in $(seq 300); do
+		[ $(collections) -lt $goal ] || return 0
+		sleep 0.1
+	done
+	exit 100
+}
+systemctl stop carbon-cache
+wait_collections 1
+systemctl start carbon-cache
+wait_collections 1
+sleep 4
+cp /var/log/bpfpush/points /result/points
+render() { # NAME TARGET
+	curl -sS --get -d from=-5min -d format=json --data-urlencode "target=$2" http://localhost:8080/render >/result/$1
+}
+render dotted 'servers.**'
+render tagged "seriesByTag('name=~^(bpfpush|process|system|otel)[.]')"
+base64 /tmp/writes.png >/result/png
+hostname >/result/host
+journalctl --unit=bpfpush --output=cat >/result/journal
+"""
+
+
+def page():
+    with open(os.path.join(ROOT, "docs", "graphite.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+def blocks(language="sh"):
+    """The commands of the page, block by block, or what is in its other blocks."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page(), re.MULTILINE | re.DOTALL)
+
+
+def targets():
+    """What the page's table asks graphite-web: {question: target}."""
+    table = page().split("\n| question | target |\n")[1].split("\n\n")[0]
+    return dict(re.findall(r"^\| (.*) \| `(.*)` \|$", table, re.MULTILINE))
+
+
+def is_building(block):
+    return block.startswith("./dev build\n")
+
+
+def script():
+    """Each block is run by a bash of its own and must succeed; what block N says is in /result/block-N."""
+    (tagged,) = blocks("ini")
+    parts = [MACHINE.replace("@TAGGED@", tagged)]
+    for number, block in enumerate(blocks(), 1):
+        if not is_building(block):
+            parts.append(f"cat >/tmp/block <<'END OF BLOCK'\n{block}END OF BLOCK\n"
+                         f"bash -e /tmp/block >/result/block-{number} 2>&1 || {{ cat /result/block-{number}; exit {number}; }}\n")
+    asked = [f"render question-{number} {shlex.quote(target)}\n" for number, target in enumerate(targets().values(), 1)]
+    return "".join([*parts, OUTAGE, *asked])
+
+
+def packages():
+    found = subprocess.run([os.path.join(HERE, "packages-build"), "--cached"], capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise Unavailable("the packages of the page are not fetched: run tests/system/packages-build")
+    return found.stdout.strip()
+
+
+# --- names, as the page explains them ---------------------------------------------------------------
+
+OWNERS = ("systemd.unit.name", "container.id", "process.linux.cgroup")
+
+
+class Number(float):
+    """One that is shown as it was written: 1.5e-05."""
+
+    def __new__(cls, text):
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __str__(self):
+        return self.text
+
+
+def level(text):
+    return re.sub(r"[^A-Za-z0-9_-]", "_", str(text)) or "_"
+
+
+def tag(text):
+    return re.sub(r"[^A-Za-z0-9_.:@+-]", "_", str(text))
+
+
+def ended(path, suffix):
+    return path if path.endswith(suffix) else path + suffix
+
+
+def dotted(host, point, suffix, upper):
+    rest = {name: name if value is True else value for name, value in point["attributes"].items() if name not in OWNERS}
+    owner = [value for name, value in point["attributes"].items() if name in OWNERS]
+    levels = [level(host), level(owner[0] if owner else ""), point["name"], *(level(rest[name]) for name in sorted(rest))]
+    return ended("servers." + ".".join(levels), suffix) + (f".{level(upper)}" if upper else "")
+
+
+def tagged(host, point, suffix, upper):
+    tags = {"host.name": host, **point["attributes"], **({"upper": upper} if upper else {})}
+    texts = {name: "true" if value is True else tag(value) for name, value in tags.items()}
+    return ";".join([ended(point["name"], suffix), *(f"{name}={texts[name]}" for name in sorted(texts))])
+
+
+def values(point):
+    """(suffix, upper bound, value) of each line that one collected point becomes."""
+    if point["kind"] == "gauge":
+        return [("", None, point["value"])]
+    if point["kind"] == "sum":
+        return [(".count", None, point["delta"])] if point["delta"] else []
+    delta = point["delta"]
+    if not delta["count"]:
+        return []
+    buckets = zip([str(bound) for bound in delta["bounds"]] + ["inf"], delta["counts"])
+    return [(".count", None, delta["count"]), (".sum", None, delta["sum"]),
+            *((".bucket", bound, count) for bound, count in buckets if count)]
+
+
+class TestGraphiteDocs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        stage = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-stage."))
+        os.chmod(stage, 0o755)  # it becomes the container's root
+        for block in filter(is_building, blocks()):
+            subprocess.run(["bash", "-e", "-c", block], cwd=ROOT, env={**os.environ, "DESTDIR": stage}, check=True,
+                           stdout=subprocess.DEVNULL)
+        cls.result = run_container(script(), payload=stage, timeout_s=200, options=[
+            "--private-network", "--suppress-sync=yes", f"--bind-ro={packages()}:/packages"])
+        if cls.result.status:
+            raise AssertionError(f"block {cls.result.status} of the page failed:\n{cls.result.output}")
+        cls.host = cls.result.file("host").strip()
+        cls.points = [json.loads(line, parse_float=Number) for line in cls.result.file("points").split("\n")[:-1]]
+
+    def rendered(self, name):
+        """{series: {time: value}} without the empty slots."""
+        return {series["target"]: {time: value for value, time in series["datapoints"] if value is not None}
+                for series in json.loads(self.result.file(name))}
+
+    def block(self, text):
+        """What the block with that text said."""
+        return [self.result.file(f"block-{number}") for number, block in enumerate(blocks(), 1) if text in block][0]
+
+    def slots(self):
+        """{time of a collection: its slot}: each has one of its own, of the length of the interval."""
+        times = sorted({point["time_ns"] for point in self.points})
+        self.assertLess(max(after - before for before, after in zip(times, times[1:])), SLOT_S * 15 * 10**8)
+        first = times[0] // 10**9 // SLOT_S * SLOT_S
+        return {time: first + SLOT_S * number for number, time in enumerate(times)}
+
+    def collected(self, name_of):
+        """The same of what was collected."""
+        expected, slots = {}, self.slots()
+        for point in self.points:
+            for suffix, upper, value in values(point):
+                expected.setdefault(name_of(self.host, point, suffix, upper), {})[slots[point["time_ns"]]] = value
+        return expected
+
+    def compare(self, name, name_of):
+        expected, rendered = self.collected(name_of), self.rendered(name)
+        end = max(time for points in expected.values() for time in points)
+        got = {series: {time: value for time, value in points.items() if time <= end} for series, points in rendered.items()}
+        self.assertGreater(len(expected), 100)
+        self.assertEqual({series: points for series, points in got.items() if points}, expected)
+
+    def test_what_the_service_wrote_is_one_point(self):
+        series = json.loads(self.block("hello_service.bpfpush.file.io.write.count&"))
+        self.assertEqual([(one["target"], [value for value, _ in one["datapoints"] if value is not None]) for one in series],
+                         [(f"servers.{self.host}.hello_service.bpfpush.file.io.write.count", [100 << 20])])
+
+    def test_every_point_is_rendered_as_collected_the_outage_included(self):
+        self.compare("dotted", dotted)
+
+    def test_every_tagged_point_is_rendered_as_collected_the_outage_included(self):
+        self.compare("tagged", tagged)
+
+    def test_what_the_page_asks_has_answers(self):
+        self.assertGreater(len(targets()), 5)
+        for number, question in enumerate(targets(), 1):
+            with self.subTest(question):
+                self.assertTrue([points for points in self.rendered(f"question-{number}").values() if points])
+
+    def test_the_graph_is_a_picture_of_the_size_asked_for(self):
+        png = base64.b64decode(self.result.file("png"))
+        self.assertEqual((png[:8], struct.unpack(">II", png[16:24])), (b"\x89PNG\r\n\x1a\n", (800, 400)))
+
+
+if __name__ == "__main__":
+    try:
+        rootfs()
+        packages()
+    except Unavailable as lacking:
+        print(f"skipped: {lacking}")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which slot of Graphite's storage a batch gets. */
+#include "receiver.h"
+
+#include "metric/series.h"
+
+#define SECOND	 UINT64_C(1000000000)
+#define START_NS (UINT64_C(1700000000) * SECOND) /* the beginning of a slot */
+
+struct push {
+	double at_s; /* since START_NS */
+	uint64_t grown;
+	bool is_last;
+};
+
+/* A sum is pushed at these times by an exporter whose interval is 10 s and that began at began_s; what it sends. */
+static void assert_sent(double began_s, const struct push *pushes, size_t n, const char *expected)
+{
+	const struct exporter_ops *ops = exporter_find("graphite");
+	void *options = calloc(1, ops->options_size);
+	struct metric metric = { .scope = "t", .name = "a", .unit = "1", .kind = METRIC_SUM, .divisor = 1 };
+	struct metric *list[] = { &metric };
+	struct batch batch = { .time_ns = START_NS + (uint64_t)(began_s * 1e9), .metrics = list, .n_metrics = 1 };
+	struct exporter_context context = { .interval_ns = 10 * SECOND };
+	struct diag diag = { 0 };
+	struct attributes none;
+	struct exporter *exporter;
+	struct receiver receiver;
+	struct series *series;
+	struct world world;
+	char endpoint[32];
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	world_init(&world);
+	context.event = world.event;
+	snprintf(endpoint, sizeof(endpoint), "127.0.0.1:%u", port_of(receiver.listener));
+	assert_ok(options_init(ops->options, ops->n_options, options));
+	assert_ok(option_set(ops->options, ops->n_options, options, "endpoint", endpoint, "test", 1, &diag));
+	assert_ok(option_set(ops->options, ops->n_options, options, "template", "{metric}", "test", 2, &diag));
+	assert_int_equal(diag.n_errors, 0);
+	assert_ok(exporter_open("test", ops, options, &context, &exporter));
+	metric_init_series(&metric, 0);
+	attributes_init(&none);
+	assert_ok(series_get(&metric, &none, 1, &series));
+	for (size_t i = 0; i < n; i++) {
+		batch.previous_ns = batch.time_ns;
+		batch.time_ns = START_NS + (uint64_t)(pushes[i].at_s * 1e9);
+		batch.is_last = pushes[i].is_last;
+		series_begin(&metric);
+		series_add(series, pushes[i].grown);
+		series_end(&metric);
+		assert_ok(exporter_push(exporter, &batch));
+	}
+	if (pushes[n - 1].is_last)
+		RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(exporter)));
+	else
+		RUN_UNTIL(&world, receiver_read(&receiver) == strlen(expected));
+	assert_true(is_text(&receiver.text, expected));
+	exporter_free(exporter);
+	metric_done_series(&metric);
+	options_done(ops->options, ops->n_options, options);
+	free(options);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
+#define ASSERT_SENT(began_s, expected, ...)                                                    \
+	do {                                                                                   \
+		static const struct push pushes[] = { __VA_ARGS__ };                           \
+		assert_sent((began_s), pushes, sizeof(pushes) / sizeof(pushes[0]), (expected)); \
+	} while (0)
+
+static void each_batch_has_a_slot_of_its_own(void **state)
+{
+	ASSERT_SENT(-5, "a.count 1 1700000000\na.count 2 1700000010\na.count 3 1700000020\n", { 3, 1 }, { 13, 2 }, { 23, 3 });
+}
+
+static void a_moment_late_or_early_over_the_end_of_a_slot_changes_nothing(void **state)
+{
+	ASSERT_SENT(-5, "a.count 1 1700000000\na.count 2 1700000010\na.count 3 1700000020\na.count 4 1700000030\n",
+		    { 9.9999, 1 }, { 20.0001, 2 }, { 29.9999, 3 }, { 40.0001, 4 });
+}
+
+static void after_a_pause_time_goes_on_where_it_is(void **state)
+{
+	ASSERT_SENT(-5, "a.count 1 1700000000\na.count 2 1700000060\na.count 3 1700000070\n", { 3, 1 }, { 63, 2 }, { 73, 3 });
+}
+
+static void the_slot_in_which_we_began_is_left_to_whoever_ran_before(void **state)
+{
+	ASSERT_SENT(2, "a.count 3 1700000010\na.count 3 1700000020\n", { 3, 1 }, { 13, 2 }, { 23, 3 });
+	ASSERT_SENT(9.5, "a.count 1 1700000010\na.count 2 1700000020\n", { 10.5, 1 }, { 20.5, 2 });
+}
+
+static void the_last_batch_shares_a_slot_with_what_happened_in_both(void **state)
+{
+	ASSERT_SENT(-5, "a.count 1 1700000000\na.count 2 1700000010\na.count 6 1700000010\n", { 3, 1 }, { 13, 2 },
+		    { 17, 4, true });
+	ASSERT_SENT(-5, "a.count 1 1700000000\na.count 2 1700000010\na.count 4 1700000020\n", { 3, 1 }, { 13, 2 },
+		    { 21, 4, true });
+}
+
+static void a_run_that_ends_in_the_slot_in_which_it_began_has_the_next(void **state)
+{
+	ASSERT_SENT(2, "a.count 5 1700000010\n", { 3, 1 }, { 4, 4, true });
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_batch_has_a_slot_of_its_own),
+		cmocka_unit_test(a_moment_late_or_early_over_the_end_of_a_slot_changes_nothing),
+		cmocka_unit_test(after_a_pause_time_goes_on_where_it_is),
+		cmocka_unit_test(the_slot_in_which_we_began_is_left_to_whoever_ran_before),
+		cmocka_unit_test(the_last_batch_shares_a_slot_with_what_happened_in_both),
+		cmocka_unit_test(a_run_that_ends_in_the_slot_in_which_it_began_has_the_next),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
