@@ -13,6 +13,9 @@ BPFPUSH = os.environ.get("BPFPUSH") or os.path.realpath(
     os.path.join(os.path.dirname(__file__), "..", "..", "build", "bpfpush"))
 
 
+HOST = "vm1.example.com"  # what it calls the machine
+
+
 class Unavailable(Exception):
     """The agent cannot be run here; the text says what is lacking."""
 
@@ -26,15 +29,32 @@ def require_agent():
         raise Unavailable("the kernel has no BTF (/sys/kernel/btf/vmlinux)")
 
 
-class Agent:
-    """`with Agent(CONFIG_TEXT) as agent:` has it counting; agent.stop() collects and pushes once more."""
+def cgroup2_mount():
+    with open("/proc/mounts", encoding="ascii") as mounts:
+        return next(fields[1] for fields in map(str.split, mounts) if fields[2] == "cgroup2")
 
-    def __init__(self, config):
+
+def config_of(interval, lines_path, exporters, more=""):
+    """A configuration with a json exporter called "lines" and {name: {key: value}} beside it."""
+    sections = {"lines": {"type": "json", "path": lines_path}, **exporters}
+    text = f"{more}[agent]\ninterval = {interval}\n\n[resource]\nhost.name = {HOST}\n"
+    return text + "".join(f"\n[exporter {name}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
+                          for name, keys in sections.items())
+
+
+class Agent:
+    """`with Agent(CONFIG_TEXT) as agent:` has it counting; agent.stop() collects and pushes once more.
+
+    prefix: a command that runs it, and becomes it by exec.
+    """
+
+    def __init__(self, config, prefix=()):
         self.directory = tempfile.TemporaryDirectory(prefix="bpfpush-agent.")
         self.config = os.path.join(self.directory.name, "bpfpush.conf")
         self.log = os.path.join(self.directory.name, "log")
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(config)
+        self.prefix = list(prefix)
         self.process = None
         self.notified = []
 
@@ -42,7 +62,7 @@ class Agent:
         path = os.path.join(self.directory.name, "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify, open(self.log, "wb") as log:
             notify.bind(path)
-            self.process = subprocess.Popen([BPFPUSH, "run", "--config", self.config], stdin=subprocess.DEVNULL, stdout=log,
+            self.process = subprocess.Popen([*self.prefix, BPFPUSH, "run", "--config", self.config], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, env={**os.environ, "NOTIFY_SOCKET": path})
             try:
                 self.wait_ready(notify)
@@ -76,3 +96,9 @@ class Agent:
         """SIGTERM and wait; its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout_s)
+
+    def memory_bytes(self):
+        """What it has resident now, and had at most."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        return tuple(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-from agent import Agent, BPFPUSH, Unavailable as NoAgent, require_agent
+from agent import Agent, BPFPUSH, Unavailable as NoAgent, cgroup2_mount, require_agent
 from collector import Collector, Unavailable as NoCollector, collector_path
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -26,11 +26,6 @@ def config_text(urls, json_path):
         sections.append(f"[exporter {temporality}-{histogram}]\ntype = otlp\nendpoint = {url}\n"
                         f"temporality = {temporality}\nhistogram = {histogram}\n")
     return "\n".join(sections)
-
-
-def cgroup2_mount():
-    with open("/proc/mounts", encoding="ascii") as mounts:
-        return next(fields[1] for fields in map(str.split, mounts) if fields[2] == "cgroup2")
 
 
 def read_lines(path):

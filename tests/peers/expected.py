@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must arrive at a receiver of StatsD or Graphite, from the lines of the json exporter of the same agent.
+
+An own implementation of what conf/bpfpush.conf and docs/statsd.md promise: names, tags, units, what becomes of a histogram.
+Numbers are exact: the lines are read as decimals.
+"""
+
+import json
+import re
+from decimal import Decimal
+
+from agent import HOST
+
+OWNERS = ("systemd.unit.name", "container.id", "process.linux.cgroup")
+TAGGED_KEEP = {"graphite": "", "dogstatsd": "/:", "influx": "/", "tagged": ":@+"}
+
+
+def read_lines(path):
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line, parse_float=Decimal) for line in lines if line.endswith("\n")]
+
+
+def clean(text, also=""):
+    """Of a level or a tag's value; what is longer than 200 bytes ends in the 64-bit FNV-1a of the whole, its lower half."""
+    cleaned = re.sub(rf"[^A-Za-z0-9_\-{re.escape(also)}]", "_", text) or "_"
+    if len(cleaned) <= 200:
+        return cleaned
+    digest = 0xcbf29ce484222325
+    for byte in text.encode():
+        digest = (digest ^ byte) * 0x100000001b3 % 2**64
+    return f"{cleaned[:191]}_{digest % 2**32:08x}"
+
+
+def text_of(value):
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+def bound_text(bound):
+    """The fewest digits that are the number."""
+    if bound == float("inf"):
+        return "inf"
+    if bound >= 1 and bound == int(bound):
+        return str(int(bound))
+    return next(text for text in (f"{bound:.{digits}g}" for digits in range(1, 18)) if float(text) == bound)
+
+
+class Naming:
+    """Of one dialect: (name, tags) of a line of json; unit_suffix goes behind what is in seconds otherwise."""
+
+    def __init__(self, dialect, unit_suffix=""):
+        self.dialect, self.unit_suffix = dialect, unit_suffix
+        self.keeps = TAGGED_KEEP.get(dialect)
+
+    def series(self, line, path_suffix="", upper=None):
+        metric = ".".join(map(clean, line["name"].split(".")))
+        if line["unit"] == "s" and line["kind"] != "gauge":
+            metric += self.unit_suffix
+        attributes = sorted(line["attributes"].items())
+        if self.keeps is None:
+            return self.untagged(metric, attributes, path_suffix, upper), ()
+        tags = {"host.name": HOST, **{name: clean(text_of(value), "." + self.keeps) for name, value in attributes}}
+        if upper:
+            tags["upper"] = upper
+        return metric + path_suffix, tuple(sorted(tags.items()))
+
+    def sum_series(self, line):
+        """Of Graphite: with ".count" at its end, once."""
+        bare = self.series(line)
+        return bare if bare[0].endswith(".count") else self.series(line, ".count")
+
+    @staticmethod
+    def untagged(metric, attributes, path_suffix, upper):
+        owner = next((value for name, value in attributes if name in OWNERS), "_")
+        others = [name if isinstance(value, bool) else text_of(value) for name, value in attributes if name not in OWNERS]
+        path = ".".join([clean(HOST), clean(owner), metric, *map(clean, others)])
+        return path + path_suffix + ("." + upper.replace(".", "_") if upper else "")
+
+
+def bucket_counts(line, member, per_second):
+    """(upper bound as text, count) of each bucket."""
+    numbers = line[member]
+    factor = per_second if line["unit"] == "s" else 1
+    bounds = [float(bound) * factor for bound in numbers["bounds"]] + [float("inf")]
+    return [(bound_text(bound), count) for bound, count in zip(bounds, numbers["counts"])]
+
+
+def grown(line, total, delta):
+    """What a counter of StatsD is sent: whole numbers, the rest of which is carried on."""
+    factor = 10**6 if line["unit"] == "s" else 1
+    return int(total * factor) - int((total - delta) * factor)
+
+
+def statsd_totals(lines, dialect):
+    """{series: what its counter adds up to, or its last gauge}, for histogram = counters and time_unit = us."""
+    naming, found = Naming(dialect, "_us"), {}
+
+    def add(key, value):
+        if value:
+            found[key] = found.get(key, 0) + value
+
+    for line in lines:
+        if line["kind"] == "gauge":
+            if line["value"] >= 0:
+                found[naming.series(line)] = line["value"]
+        elif line["kind"] == "sum":
+            add(naming.series(line), grown(line, line["total"], line["delta"]))
+        else:
+            add(naming.series(line, ".count"), line["delta"]["count"])
+            add(naming.series(line, ".sum"), grown(line, line["total"]["sum"], line["delta"]["sum"]))
+            for upper, count in bucket_counts(line, "delta", 10**6):
+                add(naming.series(line, ".bucket", upper), count)
+    return {key: float(value) for key, value in found.items()}
+
+
+def slots(lines, interval_s):
+    """{time_ns of a collection: the Unix second that stands for it}: the multiple of the interval, each once."""
+    found, slot = {}, 0
+    before_ns = 0
+    for time_ns in sorted({line["time_ns"] for line in lines}):
+        own, following = time_ns // 10**9 // interval_s * interval_s, slot + interval_s
+        is_next = time_ns - before_ns < interval_s * 10**9 * 3 // 2
+        if slot and (own < following or (is_next and own == following + interval_s)):
+            own = following
+        found[time_ns], slot, before_ns = own, own, time_ns
+    return found
+
+
+def graphite_points(lines, dialect, interval_s):
+    """{series: {Unix second: value}} for temporality = delta."""
+    naming, seconds, found = Naming(dialect), slots(lines, interval_s), {}
+
+    def add(line, key, value):
+        found.setdefault(key, {})[seconds[line["time_ns"]]] = float(value)
+
+    for line in lines:
+        if line["kind"] == "gauge":
+            add(line, naming.series(line), line["value"])
+        elif line["kind"] == "sum" and line["delta"]:
+            add(line, naming.sum_series(line), line["delta"])
+        elif line["kind"] == "histogram" and line["delta"]["count"]:
+            add(line, naming.series(line, ".count"), line["delta"]["count"])
+            add(line, naming.series(line, ".sum"), line["delta"]["sum"])
+            for upper, count in bucket_counts(line, "delta", 1):
+                if count:
+                    add(line, naming.series(line, ".bucket", upper), count)
+    return found

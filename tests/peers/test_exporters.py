@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent counts arrives at seven real receivers of StatsD and Graphite unchanged, all at once from one collection.
+
+Two sources to compare with: the JSON lines of the same agent, series by series (and point by point where there are points),
+and an independent `bpfpush once --format=json` that counts the same workload with maps of its own.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from contextlib import ExitStack
+
+import expected
+from agent import Agent, BPFPUSH, cgroup2_mount
+from receiver import Receiver, each
+from rig import INTERVAL_S, Rig, assert_held_to_127_bytes, carbon_series_of_statsd, lacking, statsd_exporter_series
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+
+class TestExporters(unittest.TestCase):
+    """One run of everything, looked at from several sides."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-peers."))
+        cls.cgroup = os.path.join(cgroup2_mount(), f"bpfpush-peers-{os.getpid()}")
+        os.mkdir(cls.cgroup)
+        cls.addClassCleanup(os.rmdir, cls.cgroup)
+        with ExitStack() as stack:
+            rig = Rig(stack)
+            cls.run_agent(rig)
+            cls.read(rig)
+
+    @classmethod
+    def run_agent(cls, rig):
+        lines_path = os.path.join(cls.directory, "lines.json")
+        with Agent(rig.config(lines_path)) as agent:
+            cls.once = cls.run_once()
+            time.sleep(2 * INTERVAL_S)
+            cls.status = agent.stop()
+            cls.log = agent.log_text()
+        cls.lines = expected.read_lines(lines_path)
+
+    @classmethod
+    def run_once(cls):
+        workload = [sys.executable, os.path.join(HERE, "workload.py"), cls.cgroup, os.path.join(cls.directory, "file")]
+        done = subprocess.run([BPFPUSH, "once", "--format=json", "--", *workload], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise RuntimeError(f"once ended with status {done.returncode}:\n{done.stderr}")
+        return [json.loads(line, parse_float=expected.Decimal) for line in done.stdout.splitlines()]
+
+    @classmethod
+    def read(cls, rig):
+        receivers = rig.receivers()
+        each(receivers, Receiver.settle)
+        cls.totals = {name: receiver.totals() for name, (receiver, _) in rig.ways.items()}
+        cls.points = {name: {key: dict(points) for key, points in receiver.points().items()}
+                      for name, (receiver, keys) in rig.ways.items() if keys["type"] == "graphite"}
+        time.sleep(2.5)  # a flush of statsd, and Carbon's writing; statsd sends gauges for ever
+        cls.behind = rig.behind.totals()
+        cls.bad = {name: receiver.bad_lines() for name, (receiver, _) in rig.ways.items()}
+
+    def assert_same(self, have, want):
+        self.assertGreater(len(want), 200)
+        differences = [f"{key}: arrived {have.get(key)}, expected {want.get(key)}"
+                       for key in sorted({*have, *want}) if have.get(key) != want.get(key)]
+        self.assertEqual(differences[:5], [], f"{len(differences)} of {len(want)}")
+
+    def test_the_agent_ends_well_and_has_lost_nothing(self):
+        self.assertEqual(self.status, 0, self.log)
+        self.assertEqual(re.findall(r"<[0-4]>.*", self.log), [])
+        losses = [line for line in self.lines if line["name"] == "otel.sdk.exporter.metric_data_point.exported" and
+                  "error.type" in line["attributes"] and line["total"]]
+        self.assertEqual(losses, [])
+        self.assertEqual([line for line in self.lines if line["name"] == "bpfpush.exporter.name.collisions" and line["total"]], [])
+
+    def test_no_receiver_finds_a_line_bad(self):
+        self.assertEqual(self.bad, dict.fromkeys(self.bad, 0))
+
+    def test_statsd_has_the_same_totals_with_tags_and_without(self):
+        self.assert_same(self.totals["statsd-graphite"], expected.statsd_totals(self.lines, "graphite"))
+        self.assert_same(self.totals["statsd-plain"], expected.statsd_totals(self.lines, "plain"))
+
+    def test_carbon_behind_statsd_has_the_same_totals(self):
+        counters = [line for line in self.lines if line["kind"] != "gauge"]
+        have = {key: value for key, value in self.behind.items() if key[0].startswith("stats.counters.") and
+                key[0].endswith(".count") and not key[0].startswith("stats.counters.statsd.")}
+        self.assert_same(have, {carbon_series_of_statsd(key): value
+                                for key, value in expected.statsd_totals(counters, "graphite").items()})
+
+    def test_statsd_exporter_has_the_same_totals_over_udp_and_a_unix_socket(self):
+        for dialect in ("dogstatsd", "influx"):
+            totals = expected.statsd_totals(self.lines, dialect)
+            self.assert_same(self.totals[f"exporter-{dialect}"], {statsd_exporter_series(key): value for key, value in totals.items()})
+
+    def test_the_collector_has_the_same_totals(self):
+        self.assert_same(self.totals["collector-dogstatsd"], expected.statsd_totals(self.lines, "dogstatsd"))
+
+    def test_collectd_has_the_same_totals(self):
+        assert_held_to_127_bytes(self, self.totals["collectd"], expected.statsd_totals(self.lines, "plain"))
+
+    def test_carbon_and_victoriametrics_have_the_same_points_at_the_same_times(self):
+        want = {**expected.graphite_points(self.lines, "dotted", INTERVAL_S), **expected.graphite_points(self.lines, "tagged", INTERVAL_S)}
+        self.assertGreaterEqual(len({second for points in want.values() for second in points}), 3)
+        for way in self.points:
+            self.assert_same(self.points[way], want)
+
+    def histograms(self):
+        """(series, count, sum in s or the metric's own unit, largest value that may be in it) of the whole run."""
+        found = {}
+        for line in self.lines:
+            if line["kind"] == "histogram":
+                found[json.dumps([line["name"], line["attributes"]])] = line
+        return [line for line in found.values() if line["total"]["count"] and not line["total"]["counts"][-1]]
+
+    def assert_values(self, totals, count_of, sum_of, per_second, suffix):
+        naming = expected.Naming("dogstatsd", suffix)
+        for line in self.histograms():
+            key = naming.series(line)
+            self.assertEqual(totals[count_of(key)], line["total"]["count"], key)
+            exact = float(line["total"]["sum"]) * (per_second if line["unit"] == "s" else 1)
+            self.assertLessEqual(abs(totals[sum_of(key)] - exact), exact * 0.33334, key)
+
+    def test_distributions_have_the_same_counts_and_sums_that_are_off_by_a_third_at_most(self):
+        def member(added):
+            return lambda key: (lambda name, tags: (name + added, tags))(*statsd_exporter_series(key))
+        self.assertGreater(len(self.histograms()), 5)
+        self.assert_values(self.totals["exporter-distribution"], member("_count"), member("_sum"), 10**6, "_us")
+
+    def test_timers_have_the_same_counts_and_sums_that_are_off_by_a_third_at_most(self):
+        def member(added):
+            return lambda key: (key[0] + added, key[1])
+        self.assert_values(self.totals["collector-timer"], member(":count"), member(":sum"), 10**3, "")
+
+    def test_once_counted_the_same_workload(self):
+        """Numbers that hold no time of the observer, as in test_agent.py."""
+        mine = [line for line in self.once if line["kind"] == "sum" and line["unit"] != "s" and
+                os.path.basename(self.cgroup) in str(line["attributes"].get("process.linux.cgroup", ""))]
+        self.assertGreater(len(mine), 40)
+        for way, dialect in (("statsd-graphite", "graphite"), ("statsd-plain", "plain"), ("collector-dogstatsd", "dogstatsd")):
+            want = expected.statsd_totals(mine, dialect)
+            self.assertEqual({key: self.totals[way].get(key) for key in want}, want, way)
+        for way, dialect in (("carbon-dotted", "dotted"), ("victoria-tagged", "tagged")):
+            want = {expected.Naming(dialect).sum_series(line): float(line["total"]) for line in mine if line["total"]}
+            self.assertEqual({key: sum(self.points[way].get(key, {}).values()) for key in want}, want, way)
+
+
+if __name__ == "__main__":
+    if missing := lacking():
+        print(f"skipped: {missing}")
+        sys.exit(77)
+    unittest.main()

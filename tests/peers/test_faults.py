@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Receivers that stop, come back, do not read or move to another address: what arrives, what is counted as lost, what it costs.
+
+Beside each exporter runs a json exporter that must not notice.
+"""
+
+import os
+import sys
+import tempfile
+import time
+import unittest
+from contextlib import ExitStack
+
+import expected
+from agent import Agent, config_of
+from carbon import Carbon
+from receiver import Receiver, each
+from receivers import StatsdExporter, VictoriaMetrics
+from rig import lacking, statsd_exporter_series
+
+MIB = 2**20
+RESIDENT_BYTES, PEAK_BYTES = 24 * MIB, 40 * MIB  # of the agent, whatever its receivers do; 11 and 24 were seen where all is well
+GRAPHITE = {"type": "graphite", "dialect": "tagged", "retry_initial": "100ms", "retry_max": "500ms", "confirm_every": "1m"}
+STATSD = {"type": "statsd", "dialect": "dogstatsd", "retry_max": "500ms"}
+
+
+def cached_s(stopped_ns):
+    """The seconds whose points Carbon may not have written when it is ended: it writes once a second."""
+    return range(stopped_ns // 10**9 - 2, stopped_ns // 10**9 + 1)
+
+
+class Outage:
+    """An agent with an interval of 1 s and what it is to push to; at_phase() waits for the quiet part of an interval."""
+
+    def __init__(self, agent, lines_path):
+        self.agent, self.lines_path = agent, lines_path
+        self.peak = self.resident = 0
+
+    def lines(self):
+        return expected.read_lines(self.lines_path) if os.path.exists(self.lines_path) else []
+
+    def times(self):
+        return sorted({line["time_ns"] for line in self.lines()})
+
+    def at_phase(self, intervals):
+        """So many collections from now, and 0.65 s after the last of them: datagrams are sent in the first half second."""
+        seen = len(self.times())
+        deadline = time.monotonic() + intervals + 10
+        while len(self.times()) < seen + intervals:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no {intervals} collections: {self.agent.log_text()}")
+            time.sleep(0.02)
+        time.sleep(max(0, self.times()[-1] / 1e9 + 0.65 - time.time()))
+        self.resident, self.peak = (max(pair) for pair in zip(self.agent.memory_bytes(), (self.resident, self.peak)))
+        return time.time_ns()
+
+
+def lost_points(lines, exporter):
+    """{error.type: points} at the end."""
+    return {line["attributes"].get("error.type"): line["total"] for line in lines
+            if line["name"] == "otel.sdk.exporter.metric_data_point.exported" and
+            line["attributes"]["otel.component.name"] == exporter}
+
+
+class FaultTest(unittest.TestCase):
+    """Asserts what holds for each of the faults; its children set outage, lines, log and status."""
+
+    outage = lines = log = status = None
+
+    def assert_undisturbed(self):
+        times = sorted({line["time_ns"] for line in self.lines})
+        late = [(after - before) / 1e9 for before, after in zip(times[:-1], times[1:-1]) if abs(after - before - 10**9) > 300 * 10**6]
+        self.assertEqual(late, [], "collections that were not 1 s after the one before")
+        print(f"{type(self).__name__}: {self.outage.resident >> 10} KiB resident, {self.outage.peak >> 10} KiB at most", file=sys.stderr)
+        self.assertLess(self.outage.resident, RESIDENT_BYTES)
+        self.assertLess(self.outage.peak, PEAK_BYTES)
+        self.assertEqual(self.status, 0, self.log)
+
+    def assert_same(self, have, want):
+        differences = [f"{key}: arrived {have.get(key)}, expected {want.get(key)}"
+                       for key in sorted({*have, *want}) if have.get(key) != want.get(key)]
+        self.assertEqual(differences[:5], [], f"{len(differences)} of {len(want)}")
+
+    def assert_points(self, points, want, in_cache_s=()):
+        """Carbon that ends loses what it has read and not yet written: those seconds say nothing."""
+        def known(series):
+            cut = {key: {at: value for at, value in points.items() if at not in in_cache_s} for key, points in series.items()}
+            return {key: points for key, points in cut.items() if points}
+        self.assert_same(known(points), known(want))
+
+    def assert_statsd(self, name, lines):
+        """Counters of those lines; gauges as they are at the end, since all are sent again to a receiver that was away."""
+        gauges = [line for line in self.lines if line["kind"] == "gauge"]
+        want = {**expected.statsd_totals(gauges, "dogstatsd"),
+                **expected.statsd_totals([line for line in lines if line["kind"] != "gauge"], "dogstatsd")}
+        self.assert_same(self.totals[name], {statsd_exporter_series(key): value for key, value in want.items()})
+
+    @classmethod
+    def run_faults(cls, receivers, act, prefix=()):
+        """act(outage) with an agent that pushes to {name: (receiver, keys)}; then they are read."""
+        directory = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-peers."))
+        lines_path = os.path.join(directory, "lines.json")
+        config = config_of("1s", lines_path, {name: {"endpoint": receiver.endpoint, **keys}
+                                              for name, (receiver, keys) in receivers.items()})
+        with Agent(config, prefix) as agent:
+            cls.outage = Outage(agent, lines_path)
+            act(cls.outage)
+            cls.status, cls.log = agent.stop(), agent.log_text()
+        cls.lines = expected.read_lines(lines_path)
+        each([receiver for receiver, _ in receivers.values()], Receiver.settle)
+        cls.totals = {name: receiver.totals() for name, (receiver, _) in receivers.items()}
+        cls.points = {name: {key: dict(points) for key, points in receiver.points().items()}
+                      for name, (receiver, keys) in receivers.items() if keys["type"] == "graphite"}
+
+
+class TestStopAndRestart(FaultTest):
+    """All receivers are away for four collections."""
+
+    @classmethod
+    def setUpClass(cls):
+        with ExitStack() as stack:
+            start = stack.enter_context
+            receivers = {"udp": (start(StatsdExporter()), STATSD), "unix": (start(StatsdExporter(unix=True)), STATSD),
+                         "carbon": (start(Carbon()), GRAPHITE), "victoria": (start(VictoriaMetrics()), GRAPHITE)}
+
+            def act(outage):
+                outage.at_phase(3)
+                cls.stopped_ns = time.time_ns()
+                each([receiver for receiver, _ in receivers.values()], lambda receiver: receiver.stop(keep=False))
+                outage.at_phase(4)
+                for receiver, _ in receivers.values():
+                    receiver.start()
+                    if receiver is receivers["unix"][0]:
+                        cls.started_ns = time.time_ns()
+                outage.at_phase(4)
+
+            for name in ("udp", "unix"):
+                receivers[name][0].kept = {}
+            cls.run_faults(receivers, act)
+
+    def test_nothing_else_is_disturbed(self):
+        self.assert_undisturbed()
+
+    def test_graphite_has_lost_no_point(self):
+        want = expected.graphite_points(self.lines, "tagged", 1)
+        for name, points in self.points.items():
+            self.assert_points(points, want, cached_s(self.stopped_ns) if name == "carbon" else ())
+            self.assertEqual({kind: count for kind, count in lost_points(self.lines, name).items() if kind and count}, {})
+
+    def test_udp_goes_on_when_the_receiver_is_back(self):
+        after = [line for line in self.lines if line["time_ns"] > self.started_ns]
+        self.assertGreaterEqual(len({line["time_ns"] for line in after}), 4)
+        self.assert_statsd("udp", after)
+
+    def test_what_udp_lost_is_counted(self):
+        away = [line for line in self.lines if self.stopped_ns < line["time_ns"] < self.started_ns]
+        self.assertGreaterEqual(len({line["time_ns"] for line in away}), 4)
+        lost = lost_points(self.lines, "udp")
+        self.assertGreater(lost["connection_refused"], 4 * 100, lost)
+        self.assertEqual(sum(count for kind, count in lost.items() if kind), lost["connection_refused"], lost)
+
+    def test_a_unix_socket_has_lost_nothing_while_it_was_not_there(self):
+        self.assert_statsd("unix", [line for line in self.lines if line["time_ns"] > self.stopped_ns])
+        lost = lost_points(self.lines, "unix")
+        self.assertEqual(sum(count for kind, count in lost.items() if kind), 0, lost)
+
+
+class TestPause(FaultTest):
+    """All receivers are there and do not read for four collections."""
+
+    @classmethod
+    def setUpClass(cls):
+        with ExitStack() as stack:
+            start = stack.enter_context
+            receivers = {"udp": (start(StatsdExporter()), STATSD), "unix": (start(StatsdExporter(unix=True)), STATSD),
+                         "carbon": (start(Carbon()), GRAPHITE), "victoria": (start(VictoriaMetrics()), GRAPHITE)}
+
+            def act(outage):
+                outage.at_phase(3)
+                for receiver, _ in receivers.values():
+                    receiver.pause()
+                outage.at_phase(4)
+                for receiver, _ in receivers.values():
+                    receiver.resume()
+                outage.at_phase(2)
+
+            cls.run_faults(receivers, act)
+
+    def test_nothing_else_is_disturbed(self):
+        self.assert_undisturbed()
+
+    def test_graphite_has_lost_no_point(self):
+        want = expected.graphite_points(self.lines, "tagged", 1)
+        for points in self.points.values():
+            self.assert_same(points, want)
+
+    def test_a_unix_socket_has_lost_nothing(self):
+        self.assert_statsd("unix", self.lines)
+
+    def test_udp_goes_on(self):
+        """What does not fit into the receiver's buffer is gone, and no kernel tells the sender."""
+        want = {statsd_exporter_series(key): value for key, value in expected.statsd_totals(self.lines, "dogstatsd").items()}
+        time_us, = [key for key in want if key[0] == "bpfpush_collection_time_us"]
+        times = [expected.grown(line, line["total"], line["delta"]) for line in self.lines if line["name"] == "bpfpush.collection.time"]
+        self.assertLessEqual(self.totals["udp"][time_us], want[time_us])
+        self.assertGreaterEqual(self.totals["udp"][time_us], sum(times[:3] + times[-2:]))
+
+
+class TestMove(FaultTest):
+    """A name leads elsewhere. Of two receivers of each kind the first stays where it was ("moved") or is gone ("gone")."""
+
+    @classmethod
+    def setUpClass(cls):
+        with ExitStack() as stack:
+            start = stack.enter_context
+            first = {"udp-moved": StatsdExporter, "udp-gone": StatsdExporter, "victoria-moved": VictoriaMetrics, "carbon-gone": Carbon}
+            first = {name: start(make("127.0.0.2")) for name, make in first.items()}
+            second = {name: start(type(receiver)("127.0.0.3", receiver.port)) for name, receiver in first.items()}
+            keys = {"udp-moved": {**STATSD, "resolve_every": "1s"}, "udp-gone": STATSD,
+                    "victoria-moved": {**GRAPHITE, "confirm_every": "2s"}, "carbon-gone": GRAPHITE}
+            hosts = os.path.join(start(tempfile.TemporaryDirectory(prefix="bpfpush-peers.")), "hosts")
+
+            def lead_to(address):
+                with open(hosts, "w", encoding="ascii") as file:
+                    file.write(f"127.0.0.1 localhost\n{address} receiver.test\n")
+
+            def act(outage):
+                cls.stopped_ns = outage.at_phase(3)
+                for name in ("udp-gone", "carbon-gone"):
+                    first[name].stop(keep=False)
+                lead_to("127.0.0.3")
+                cls.moved_ns = time.time_ns()
+                outage.at_phase(6)
+
+            lead_to("127.0.0.2")
+            cls.run_faults({name: (second[name], {**keys[name], "endpoint": f"receiver.test:{first[name].port}"}) for name in first},
+                           act, ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts])
+            cls.before = {"udp-moved": first["udp-moved"].settle(), "victoria-moved": first["victoria-moved"].points(),
+                          "carbon-gone": first["carbon-gone"].points()}
+
+    def test_nothing_else_is_disturbed(self):
+        self.assert_undisturbed()
+
+    def test_graphite_has_lost_no_point(self):
+        want = expected.graphite_points(self.lines, "tagged", 1)
+        for name in ("victoria-moved", "carbon-gone"):
+            have = {key: dict(points) for key, points in self.before[name].items()}
+            for key, points in self.points[name].items():
+                have.setdefault(key, {}).update(points)
+            self.assert_points(have, want, cached_s(self.stopped_ns) if name == "carbon-gone" else ())
+        # A connection that works is not left, wherever the name leads meanwhile.
+        self.assertGreaterEqual(max(map(len, self.points["carbon-gone"].values())), 3)
+
+    def test_udp_finds_the_new_address_and_loses_nothing_where_the_old_one_still_listens(self):
+        want = expected.statsd_totals(self.lines, "dogstatsd")
+        gauges = {statsd_exporter_series(expected.Naming("dogstatsd").series(line)) for line in self.lines if line["kind"] == "gauge"}
+        have = {key: self.before["udp-moved"].get(key, 0) + value for key, value in self.totals["udp-moved"].items() if key not in gauges}
+        have = {**self.before["udp-moved"], **have}
+        counters = {statsd_exporter_series(key): value for key, value in want.items()}
+        self.assert_same({key: value for key, value in have.items() if key not in gauges},
+                         {key: value for key, value in counters.items() if key not in gauges})
+
+    def test_udp_sends_all_gauges_to_the_new_address(self):
+        last = max(line["time_ns"] for line in self.lines)
+        want = expected.statsd_totals([line for line in self.lines if line["kind"] == "gauge" and line["time_ns"] == last], "dogstatsd")
+        want = {statsd_exporter_series(key): value for key, value in want.items()}
+        for name in ("udp-moved", "udp-gone"):
+            self.assertEqual({key: self.totals[name].get(key) for key in want}, want, name)
+
+    def test_udp_finds_the_new_address_within_three_collections_where_nobody_listens_at_the_old_one(self):
+        time_us = next(key for key in self.totals["udp-gone"] if key[0] == "bpfpush_collection_time_us")
+        after = [line for line in self.lines if line["name"] == "bpfpush.collection.time" and line["time_ns"] > self.moved_ns]
+        grown = [expected.grown(line, line["total"], line["delta"]) for line in after]
+        self.assertIn(self.totals["udp-gone"][time_us], [sum(grown[lost:]) for lost in range(4)])
+        self.assertGreater(lost_points(self.lines, "udp-gone")["connection_refused"], 0)
+
+
+class TestFullQueue(FaultTest):
+    """A receiver that is away for longer than its queue lasts."""
+
+    @classmethod
+    def setUpClass(cls):
+        with VictoriaMetrics() as victoria:
+            def act(outage):
+                outage.at_phase(2)
+                victoria.stop()
+                outage.at_phase(6)
+                victoria.start()
+                outage.at_phase(3)
+            cls.run_faults({"victoria": (victoria, {**GRAPHITE, "send_unchanged": "yes", "queue_size": "64KiB"})}, act)
+
+    def test_nothing_else_is_disturbed(self):
+        self.assert_undisturbed()
+
+    def test_the_oldest_points_go_and_are_counted(self):
+        lost = lost_points(self.lines, "victoria")
+        self.assertGreater(lost["queue_full"], 100)
+        seconds = sorted(expected.slots(self.lines, 1).values())
+        arrived = {second for points in self.points["victoria"].values() for second in points}
+        self.assertEqual(sorted(arrived - set(seconds)), [])
+        self.assertLessEqual({*seconds[:2], *seconds[-3:]}, arrived)
+
+
+if __name__ == "__main__":
+    if missing := lacking():
+        print(f"skipped: {missing}")
+        sys.exit(77)
+    unittest.main()
