@@ -191,18 +191,19 @@ ROUNDS = 2  # the same sets again: what else this machine does changes
 
 
 def measure_set(bpfpush, directory, names, ports, seconds):
-    """CPU in ms a minute and the median PSS in MiB, from 5 s after the start on."""
+    """CPU in ms a minute, and of memory the medians of PSS and of what no file holds in MiB, from 5 s after the start on."""
     config = os.path.join(directory, "bpfpush.conf")
     with open(config, "w") as file:
         for name in names:
             file.write(f"[exporter {name}]\ntype = {name}\nendpoint = {EXPORTERS[name][1].format(ports[name])}\n")
     with Agent([bpfpush, "run", f"--config={config}", "--interval=1s"], directory) as agent:
         time.sleep(5)
-        pss, began, before = [], time.monotonic(), agent.cpu_ms()
+        memory, began, before = [], time.monotonic(), agent.cpu_ms()
         while time.monotonic() - began < seconds:
             time.sleep(1)
-            pss.append(agent.memory_kib()["Pss"] / 1024)
-        return (agent.cpu_ms() - before) * 60 / (time.monotonic() - began), statistics.median(pss)
+            memory.append(agent.memory_kib())
+        cpu = (agent.cpu_ms() - before) * 60 / (time.monotonic() - began)
+        return cpu, *(statistics.median(kib[name] / 1024 for kib in memory) for name in ("Pss", "Pss_Anon"))
 
 
 def measure_exporters(bpfpush, seconds):
@@ -220,8 +221,8 @@ def measure_exporters(bpfpush, seconds):
             os.kill(pid, 15)
             os.waitpid(pid, 0)
     for names, values in found.items():
-        cpu, pss = zip(*values)
-        print(f"{names:22} CPU {', '.join(f'{ms / 1e3:.3f}' for ms in cpu)} s a minute; PSS {', '.join(f'{mib:.2f}' for mib in pss)} MiB")
+        cpu, pss, anonymous = ([f"{value:.2f}" for value in column] for column in zip(*values))
+        print(f"{names:22} CPU {', '.join(cpu)} ms a minute; PSS {', '.join(pss)} MiB, anonymous {', '.join(anonymous)}")
 
 
 def main():
