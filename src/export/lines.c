@@ -271,9 +271,9 @@ static bool render_gauge(struct lines *lines, const struct series *series, struc
 	if (raw < 0 && !is_graphite)
 		return false;
 	/* In Graphite, one a time. */
-	if (name->is_sent && (is_graphite ? name->time_s == lines->time_s :
-					    name->last_gauge == raw && name->losses == lines->losses &&
-						    !lines->options.sends_unchanged))
+	if (is_graphite ? name->time_s == lines->time_s :
+			  name->is_sent && name->last_gauge == raw && name->losses == lines->losses &&
+				  !lines->options.sends_unchanged)
 		return true;
 	at = line_begin(lines, &line);
 	if (!at)

@@ -152,7 +152,7 @@ size_t model_expect(const struct model *model, struct model_series *series, stru
 {
 	const struct numbers *total = &series->series->total;
 	struct list list = { .lines = lines };
-	bool sends_all = model->options->sends_unchanged;
+	bool sends_all = model->options->sends_unchanged, is_same_time = series->time_s == model->time_s;
 
 	begin_time(model, series);
 	switch (series->series->metric->kind) {
@@ -160,8 +160,9 @@ size_t model_expect(const struct model *model, struct model_series *series, stru
 		if (total->sum != series->before.sum || sends_all)
 			expect_sum(model, series, ROLE_ONLY, &list);
 		break;
-	case METRIC_GAUGE:
-		expect_gauge(model, series, &list);
+	case METRIC_GAUGE: /* one a time in Graphite */
+		if (!is_graphite(model) || !is_same_time)
+			expect_gauge(model, series, &list);
 		break;
 	case METRIC_HISTOGRAM:
 		if (model->options->histogram != LINES_COUNTERS)
