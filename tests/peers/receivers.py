@@ -100,13 +100,17 @@ class VictoriaMetrics(Receiver):
     protocol = "tcp"
     web_port = None
 
+    def __init__(self, host="127.0.0.1", port=None, flags=()):
+        super().__init__(host, port)
+        self.flags = flags
+
     def write_config(self):
         self.web_port = free_ports(1)[0]
 
     def command(self):
         return [os.path.join(self.home, "usr/bin/victoria-metrics"), f"-graphiteListenAddr={self.endpoint}",
                 f"-httpListenAddr=127.0.0.1:{self.web_port}", f"-storageDataPath={self.path('data')}", "-retentionPeriod=100y",
-                "-memory.allowedBytes=256MB", "-loggerLevel=INFO"]
+                "-memory.allowedBytes=256MB", "-loggerLevel=INFO", *self.flags]
 
     def is_ready(self):
         return super().is_ready() and is_bound("127.0.0.1", self.web_port, "tcp", LISTEN)

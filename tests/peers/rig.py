@@ -18,6 +18,21 @@ def statsd_exporter_series(key):
     return re.sub(r"[^\w:]", "_", name), tuple(sorted((re.sub(r"\W", "_", tag), value) for tag, value in tags))
 
 
+def by_second(points, want):
+    """{series: {second: value}} of {series: [(second, value)...]}.
+
+    The last push may share its second with the one before. Carbon keeps the later value; VictoriaMetrics keeps both, in no
+    order: then that which is wanted counts, if it is among them.
+    """
+    found = {}
+    for key, pairs in points.items():
+        found[key] = dict(pairs)
+        for at, value in pairs:
+            if want.get(key, {}).get(at) == value:
+                found[key][at] = value
+    return found
+
+
 def assert_held_to_127_bytes(test, have, want):
     """Of max_name_size = 127B: a longer name is cut and ends in a hash; so does that of a histogram, one of whose lines would be."""
     cut = {key: value for key, value in have.items() if key not in want}
