@@ -217,7 +217,7 @@ static int grow(struct cgroups *cgroups)
 static int add(struct cgroups *cgroups, uint64_t id, const char *path, struct cgroup **ret_cgroup)
 {
 	struct cgroup *known = find(cgroups, id), *cgroup;
-	char value[512];
+	char value[4096];
 	int err;
 
 	if (known && !strcmp(known->path, path)) {

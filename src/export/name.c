@@ -6,33 +6,25 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "util/hash.h"
+
 #define HASH_BYTES 9 /* "_" and eight digits */
-
-/* FNV-1a: unlike hash_bytes() it has no seed, so that a name is the same after a restart. */
-static uint64_t hash_more(uint64_t hash, const void *data, size_t size)
-{
-	for (const uint8_t *byte = data; size--; byte++)
-		hash = (hash ^ *byte) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
-#define HASH_START UINT64_C(0xcbf29ce484222325)
 
 uint64_t name_identity(const struct series *series)
 {
 	const struct metric *metric = series->metric;
-	uint64_t hash = hash_more(HASH_START, metric->scope, strlen(metric->scope) + 1);
+	uint64_t hash = hash_stable(HASH_STABLE_START, metric->scope, strlen(metric->scope) + 1);
 
-	hash = hash_more(hash, metric->name, strlen(metric->name) + 1);
+	hash = hash_stable(hash, metric->name, strlen(metric->name) + 1);
 	for (unsigned int i = 0; i < series->n_attributes; i++) {
 		const struct attribute *attribute = &series->attributes[i];
 
-		hash = hash_more(hash, attribute->name, strlen(attribute->name) + 1);
-		hash = hash_more(hash, &attribute->type, sizeof(attribute->type));
+		hash = hash_stable(hash, attribute->name, strlen(attribute->name) + 1);
+		hash = hash_stable(hash, &attribute->type, sizeof(attribute->type));
 		if (attribute->type == ATTRIBUTE_TEXT)
-			hash = hash_more(hash, attribute->text, strlen(attribute->text) + 1);
+			hash = hash_stable(hash, attribute->text, strlen(attribute->text) + 1);
 		else
-			hash = hash_more(hash, &attribute->number, sizeof(attribute->number));
+			hash = hash_stable(hash, &attribute->number, sizeof(attribute->number));
 	}
 	return hash;
 }
@@ -64,7 +56,7 @@ static void cut(struct buf *out, size_t at, size_t limit, const void *whole, siz
 	if (buf_error(out) || out->size - at <= limit)
 		return;
 	out->size = at + limit - HASH_BYTES;
-	buf_printf(out, "_%08" PRIx32, (uint32_t)hash_more(HASH_START, whole, size));
+	buf_printf(out, "_%08" PRIx32, (uint32_t)hash_stable(HASH_STABLE_START, whole, size));
 }
 
 /* text with all replaced that kept does not keep; "_" for none. */

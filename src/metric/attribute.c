@@ -2,8 +2,11 @@
 #include "metric/attribute.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "util/hash.h"
 #include "util/utf8.h"
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
@@ -33,11 +36,29 @@ static struct attribute *add(struct attributes *attributes, const char *name, en
 	return item;
 }
 
+#define HASH_TEXT_BYTES 9 /* "~" and eight digits */
+
+/* In place of the last characters of what was cut: two texts that begin alike stay two. */
+static char *put_hash(char *start, char *end, size_t room, uint64_t hash)
+{
+	char text[HASH_TEXT_BYTES + 1];
+
+	if (end > start + room - 1 - HASH_TEXT_BYTES) {
+		end = start + room - 1 - HASH_TEXT_BYTES;
+		while (end > start && ((uint8_t)*end & 0xc0) == 0x80)
+			end--;
+	}
+	snprintf(text, sizeof(text), "~%08" PRIx32, (uint32_t)hash);
+	memcpy(end, text, HASH_TEXT_BYTES);
+	return end + HASH_TEXT_BYTES;
+}
+
 int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size)
 {
 	char *start = attributes->storage + attributes->used, *end = start;
 	size_t room = sizeof(attributes->storage) - attributes->used;
 	const char *from = text;
+	size_t whole = size;
 	struct attribute *item;
 
 	if (room < 2)
@@ -54,6 +75,8 @@ int attributes_add_text(struct attributes *attributes, const char *name, const v
 		from += bytes ? bytes : 1;
 		size -= bytes ? bytes : 1;
 	}
+	if (size && room > HASH_TEXT_BYTES)
+		end = put_hash(start, end, room, hash_stable(HASH_STABLE_START, text, whole));
 	item = add(attributes, name, ATTRIBUTE_TEXT);
 	if (!item)
 		return -ENOSPC;

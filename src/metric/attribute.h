@@ -5,7 +5,8 @@
  * The names on a number. Built on the stack while a key is decoded, copied once into its series.
  *
  * Bytes from the kernel (process names, cgroup paths) are hostile: text is made valid UTF-8 here (each
- * bad byte and each control byte becomes U+FFFD), cut at ATTRIBUTE_TEXT_BYTES, and so harmless for every
+ * bad byte and each control byte becomes U+FFFD), cut at ATTRIBUTE_TEXT_BYTES with a hash of the whole at the
+ * end ("…~0123abcd"), so that what begins alike stays apart, and so harmless for every
  * encoder behind it; an exporter only has to mind what its own format forbids.
  */
 

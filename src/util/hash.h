@@ -27,3 +27,16 @@ static inline uint64_t hash_bytes(const void *data, size_t size)
 	hash *= 0x9e3779b97f4a7c15ull;
 	return hash ^ (hash >> 29);
 }
+
+/*
+ * FNV-1a, which has no seed: for what goes into a name, and has to be the same after a restart. Continues hash, at
+ * first HASH_STABLE_START.
+ */
+#define HASH_STABLE_START UINT64_C(0xcbf29ce484222325)
+
+static inline uint64_t hash_stable(uint64_t hash, const void *data, size_t size)
+{
+	for (const uint8_t *byte = data; size--; byte++)
+		hash = (hash ^ *byte) * UINT64_C(0x100000001b3);
+	return hash;
+}

@@ -45,7 +45,28 @@ static void long_text_is_cut_between_characters(void **state)
 		memcpy(text + i, "\xe2\x82\xac", 3);
 	attributes_init(&attributes);
 	assert_ok(attributes_add_text(&attributes, "name", text, sizeof(text) - sizeof(text) % 3));
-	assert_int_equal(strlen(attributes.items[0].text), ATTRIBUTE_TEXT_BYTES - ATTRIBUTE_TEXT_BYTES % 3);
+	/* 246 bytes of characters, a hash. */
+	assert_int_equal(strlen(attributes.items[0].text), 246 + 9);
+	assert_memory_equal(attributes.items[0].text, text, 246);
+	assert_int_equal(attributes.items[0].text[246], '~');
+	assert_int_equal(strspn(attributes.items[0].text + 247, "0123456789abcdef"), 8);
+}
+
+static void long_texts_that_begin_alike_stay_two(void **state)
+{
+	struct attributes attributes;
+	char text[ATTRIBUTE_TEXT_BYTES + 1];
+
+	memset(text, 'x', sizeof(text));
+	attributes_init(&attributes);
+	assert_ok(attributes_add_text(&attributes, "whole", text, ATTRIBUTE_TEXT_BYTES));
+	assert_ok(attributes_add_text(&attributes, "one", text, sizeof(text)));
+	text[ATTRIBUTE_TEXT_BYTES] = 'y';
+	assert_ok(attributes_add_text(&attributes, "other", text, sizeof(text)));
+	assert_int_equal(strspn(attributes.items[0].text, "x"), ATTRIBUTE_TEXT_BYTES);
+	assert_int_equal(strlen(attributes.items[1].text), ATTRIBUTE_TEXT_BYTES);
+	assert_int_equal(strspn(attributes.items[1].text, "x"), ATTRIBUTE_TEXT_BYTES - 9);
+	assert_string_not_equal(attributes.items[1].text, attributes.items[2].text);
 }
 
 static void what_does_not_fit_is_refused_and_the_rest_kept(void **state)
@@ -81,6 +102,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hostile_text_becomes_printable_utf8),
 		cmocka_unit_test(long_text_is_cut_between_characters),
+		cmocka_unit_test(long_texts_that_begin_alike_stay_two),
 		cmocka_unit_test(what_does_not_fit_is_refused_and_the_rest_kept),
 		cmocka_unit_test(sorting_is_by_name),
 	};
