@@ -28,7 +28,7 @@
 #define ACCURACY_US 500u
 
 /* A name that was looked up so short a time ago is not for the next orderly opening. */
-#define FRESH_NS (60 * UINT64_C(1000000000))
+#define FRESH_NS UINT64_C(1000000000)
 
 enum link_state { STATE_CLOSED,
 		  STATE_LOOKING_UP,

@@ -384,6 +384,41 @@ static void a_receiver_that_moves_is_found_at_its_new_address(void **state)
 }
 
 /* Its queue of connections is full: the kernel does not answer. */
+static void a_name_that_means_another_address_is_followed_when_the_connection_is_renewed(void **state)
+{
+	struct delivery_options options;
+	struct delivery_client *client;
+	struct receiver old, new;
+	struct world world;
+	unsigned int port;
+
+	needs_hosts();
+	hosts_write("127.0.0.1 moves.example\n");
+	receiver_init(&old, "127.0.0.1", 0);
+	port = port_of(old.listener);
+	receiver_init(&new, "127.0.0.2", port);
+	options = options_for("moves.example", port);
+	options.confirm_every_ns = 50 * MS;
+	client = client_new(&world, &options);
+	put(client, "a 1 1\n", 1);
+	delivery_client_flush(client);
+	RUN_UNTIL(&world, (receiver_read(&old), delivery_client_is_idle(client)));
+	assert_int_equal(old.n_ended, 1);
+	hosts_write("127.0.0.2 moves.example\n");
+	run_for(&world, 1050); /* what was looked up is taken for true for a second */
+	put(client, "b 2 2\n", 1);
+	delivery_client_flush(client);
+	RUN_UNTIL(&world, (receiver_read(&old), receiver_read(&new), delivery_client_is_idle(client)));
+	assert_true(is_text(&old.text, "a 1 1\n"));
+	assert_true(is_text(&new.text, "b 2 2\n"));
+	assert_int_equal(world.exporter.stats.points_exported, 2);
+	assert_int_equal(world.exporter.stats.retries, 0);
+	delivery_client_free(client);
+	world_done(&world);
+	receiver_done(&old);
+	receiver_done(&new);
+}
+
 static void a_connection_that_is_not_answered_is_given_up_in_time(void **state)
 {
 	struct delivery_options options;
@@ -454,6 +489,7 @@ int main(void)
 		cmocka_unit_test(a_receiver_that_hangs_up_on_all_is_not_hammered),
 		cmocka_unit_test(the_second_address_of_a_name_is_used_when_the_first_refuses),
 		cmocka_unit_test(a_receiver_that_moves_is_found_at_its_new_address),
+		cmocka_unit_test(a_name_that_means_another_address_is_followed_when_the_connection_is_renewed),
 		cmocka_unit_test(a_connection_that_is_not_answered_is_given_up_in_time),
 		cmocka_unit_test(without_memory_lines_are_refused_to_their_giver),
 	};
