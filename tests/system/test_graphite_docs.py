@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from decimal import Decimal
 
 from container import Unavailable, rootfs, run_container
 
@@ -191,19 +192,24 @@ class TestGraphiteDocs(unittest.TestCase):
         return [self.result.file(f"block-{number}") for number, block in enumerate(blocks(), 1) if text in block][0]
 
     def slots(self):
-        """{time of a collection: its slot}: each has one of its own, of the length of the interval."""
+        """{time of a collection: its slot}: each has one of its own, of the length of the interval, but that what happens in
+        the slot in which the agent began counts for the next."""
         times = sorted({point["time_ns"] for point in self.points})
         self.assertLess(max(after - before for before, after in zip(times, times[1:])), SLOT_S * 15 * 10**8)
-        first = times[0] // 10**9 // SLOT_S * SLOT_S
-        return {time: first + SLOT_S * number for number, time in enumerate(times)}
+        first, began = (time // 10**9 // SLOT_S * SLOT_S for time in (times[0], min(point["start_time_ns"] for point in self.points)))
+        return {time: first + SLOT_S * (number or first == began) for number, time in enumerate(times)}
 
     def collected(self, name_of):
         """The same of what was collected."""
         expected, slots = {}, self.slots()
         for point in self.points:
             for suffix, upper, value in values(point):
-                expected.setdefault(name_of(self.host, point, suffix, upper), {})[slots[point["time_ns"]]] = value
-        return expected
+                points, slot = expected.setdefault(name_of(self.host, point, suffix, upper), {}), slots[point["time_ns"]]
+                if point["kind"] == "gauge":
+                    points.setdefault(slot, value)
+                else:
+                    points[slot] = points.get(slot, 0) + Decimal(str(value))
+        return {series: {slot: float(value) for slot, value in points.items()} for series, points in expected.items()}
 
     def compare(self, name, name_of):
         expected, rendered = self.collected(name_of), self.rendered(name)

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What Carbon keeps adds up over restarts of the agent: amounts of each slot of its storage, though a later point of a slot
+replaces an earlier one."""
+
+import os
+import sys
+import tempfile
+import time
+import unittest
+from decimal import Decimal
+
+import expected
+from agent import Agent, config_of
+from carbon import Carbon
+from receiver import Receiver
+from rig import lacking
+
+INTERVAL_S = 3  # longer than Carbon's step
+RUNS = 4
+
+
+class TestRestart(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        directory = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-peers."))
+        carbon = cls.enterClassContext(Carbon())
+        paths = [os.path.join(directory, f"lines-{run}.json") for run in range(RUNS)]
+        for run, path in enumerate(paths):
+            keys = {"type": "graphite", "dialect": "tagged", "endpoint": carbon.endpoint}
+            with Agent(config_of(f"{INTERVAL_S}s", path, {"carbon": keys})) as agent:
+                time.sleep(2 * INTERVAL_S + 0.7 * run)  # ended and begun at all places of a slot
+                assert agent.stop() == 0, agent.log_text()
+        Receiver.settle(carbon)
+        cls.points = carbon.points()
+        cls.lines = [line for path in paths for line in expected.read_lines(path)]
+
+    def test_each_amount_is_what_all_runs_together_counted(self):
+        naming, want = expected.Naming("tagged"), {}
+        for line in self.lines:
+            if line["kind"] == "sum" and line["delta"]:
+                key = naming.sum_series(line)
+                want[key] = want.get(key, 0) + Decimal(line["delta"])
+            elif line["kind"] == "histogram" and line["delta"]["count"]:
+                key = naming.series(line, ".count")
+                want[key] = want.get(key, 0) + Decimal(line["delta"]["count"])
+        have = {key: sum(Decimal(str(value)) for _, value in points) for key, points in self.points.items() if key in want}
+        self.assertGreater(len(want), 100)
+        differences = [f"{key}: Carbon has {have.get(key)}, counted were {value}" for key, value in want.items() if have.get(key) != value]
+        self.assertEqual(differences[:5], [], f"{len(differences)} of {len(want)}")
+
+
+if __name__ == "__main__":
+    if missing := lacking():
+        print(f"skipped: {missing}")
+        sys.exit(77)
+    unittest.main()
