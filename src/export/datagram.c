@@ -123,9 +123,9 @@ static enum send_outcome classify(struct datagram_client *client, struct queue_i
 	case EMSGSIZE:
 		on_too_large(client, item);
 		return SEND_DONE;
-	case ECONNREFUSED:
-		if (link_is_unix(client->link))
-			break;
+	}
+	/* Of the datagram before, as far as one can know: what hinders this one is said again. */
+	if (!link_is_unix(client->link) && (err == ECONNREFUSED || client->doubtful_points)) {
 		on_refused(client);
 		if (link_fd(client->link) < 0)
 			return SEND_BROKEN;
@@ -229,10 +229,10 @@ static void on_error(struct datagram_client *client)
 	socklen_t size = sizeof(err);
 
 	(void)getsockopt(link_fd(client->link), SOL_SOCKET, SO_ERROR, &err, &size);
-	if (err && !link_is_unix(client->link))
-		on_refused(client);
-	else
+	if (link_is_unix(client->link))
 		link_fail(client->link, err ? err : ECONNRESET, strerror(err ? err : ECONNRESET));
+	else if (err) /* if not, a call of ours has met it since */
+		on_refused(client);
 	settle_gauges(client);
 }
 

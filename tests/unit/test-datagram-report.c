@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes back of datagrams, and when. */
+#include "datagram-receiver.h"
+
+#include <netinet/ip.h>
+#include <netinet/ip_icmp.h>
+#include <netinet/udp.h>
+
+static int on_flush_time(sd_event_source *source, uint64_t usec, void *user)
+{
+	datagram_client_flush(user, 0);
+	return 0;
+}
+
+/* The loop has seen it together with a timer, whose call came first. */
+static void a_report_that_a_call_has_met_is_no_other_error(void **state)
+{
+	sd_event_source *timer = NULL;
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	struct world world;
+
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_to(&world, endpoint_at("127.0.0.1", free_port(SOCK_DGRAM, "127.0.0.1")));
+	put(client, "a:1|c", 1);
+	datagram_client_flush(client, 0);
+	assert_true(sd_event_add_time_relative(world.event, &timer, CLOCK_MONOTONIC, 0, 0, on_flush_time, client) >= 0);
+	assert_true(sd_event_source_set_priority(timer, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
+	run_for(&world, 60);
+	assert_int_equal(stats->points_dropped_refused, 1);
+	assert_int_equal(datagram_client_losses(client), 1); /* it was not opened again */
+	sd_event_source_unref(timer);
+	datagram_client_free(client);
+	world_done(&world);
+}
+
+/* What a router or a firewall says of a datagram from 127.0.0.1 to 127.0.0.1. */
+struct icmp_report {
+	int fd;
+	struct {
+		struct icmphdr icmp;
+		struct iphdr ip;
+		struct udphdr udp;
+	} packet;
+};
+
+static void icmp_report_init(struct icmp_report *report, uint8_t code, in_port_t from, in_port_t to)
+{
+	const in_addr_t here = htonl(INADDR_LOOPBACK);
+	uint16_t words[sizeof(report->packet) / 2];
+	uint32_t sum = 0;
+
+	*report = (struct icmp_report){ .fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP),
+					.packet = { { .type = ICMP_DEST_UNREACH, .code = code },
+						    { .version = 4, .ihl = 5, .tot_len = htons(33), .ttl = 64,
+						      .protocol = IPPROTO_UDP, .saddr = here, .daddr = here },
+						    { .source = from, .dest = to, .len = htons(13) } } };
+	memcpy(words, &report->packet, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / 2; i++)
+		sum += words[i];
+	report->packet.icmp.checksum = (uint16_t)~(sum + (sum >> 16));
+}
+
+static int on_report_time(sd_event_source *source, uint64_t usec, void *user)
+{
+	const struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct icmp_report *report = user;
+
+	assert_int_equal(sendto(report->fd, &report->packet, sizeof(report->packet), 0, (const struct sockaddr *)&here,
+				sizeof(here)), sizeof(report->packet));
+	return 0;
+}
+
+/* "Host prohibited": what firewalld, among others, answers where a port is not open. */
+static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
+{
+	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
+	struct datagram_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct sockaddr_in first = { 0 }, second = { 0 };
+	socklen_t size = sizeof(first);
+	struct exporter_stats *stats;
+	struct datagram_client *client;
+	sd_event_source *timer = NULL;
+	struct icmp_report report;
+	struct world world;
+	char text[8];
+
+	options.burst = 1;
+	world_init(&world);
+	stats = &world.exporter.stats;
+	client = client_new(&world, &options);
+	put(client, "a:1|c", 1);
+	put(client, "b:1|c", 2);
+	datagram_client_flush(client, 1000 * MS);
+	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&first, &size), 5);
+	icmp_report_init(&report, ICMP_HOST_ANO, first.sin_port, htons((uint16_t)port_of(fd)));
+	if (report.fd < 0) {
+		print_message("needs the right to open a raw socket\n");
+		datagram_client_free(client);
+		world_done(&world);
+		close(fd);
+		skip();
+	}
+	/* The report comes when the next datagram's turn has, before the loop looks at the socket again. */
+	assert_true(sd_event_add_time_relative(world.event, &timer, CLOCK_MONOTONIC, 0, 0, on_report_time, &report) >=
+		    0);
+	assert_true(sd_event_source_set_priority(timer, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
+	usleep(20000);
+	RUN_UNTIL(&world, datagram_client_is_idle(client));
+	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
+	assert_int_equal(first.sin_port, second.sin_port);
+	run_for(&world, 20);
+	datagram_client_flush(client, 0);
+	assert_int_equal(stats->points_dropped_refused, 1);
+	assert_int_equal(stats->points_exported, 2);
+	assert_int_equal(datagram_client_losses(client), 1);
+	assert_true(stats->is_failing);
+	sd_event_source_unref(timer);
+	close(report.fd);
+	datagram_client_free(client);
+	world_done(&world);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_report_that_a_call_has_met_is_no_other_error),
+		cmocka_unit_test(a_firewall_that_refuses_is_a_receiver_that_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
