@@ -151,19 +151,19 @@ static int graphite_open(struct exporter *exporter, const void *data)
  *  - each batch has a slot of its own, also one that is a moment late or early over the end of a slot;
  *  - the slot in which we began belongs to whoever ran before: what happens in it counts for the one after, which the
  *    batch that comes there in its turn shares;
- *  - the last batch, which comes early, may share that of the one before.
+ *  - the last batch, which comes early, may share that of the one before, and those within a second share it.
  * Lines of batches that share a slot have what happened in both (lines.h).
  */
 static uint64_t next_slot(struct graphite *graphite, const struct batch *batch)
 {
-	uint64_t step_s = graphite->exporter->context->interval_ns / SECOND_NS ?: 1;
+	uint64_t interval_ns = graphite->exporter->context->interval_ns, step_s = interval_ns / SECOND_NS ?: 1;
 	uint64_t own_s = batch->time_ns / SECOND_NS / step_s * step_s, slot_s = own_s, next_s;
 	bool is_next = batch->time_ns - graphite->time_ns < step_s * SECOND_NS * 3 / 2;
 
 	if (!graphite->slot_s) {
 		next_s = (batch->previous_ns / SECOND_NS / step_s + 1) * step_s;
 		slot_s = own_s < next_s ? next_s : own_s;
-	} else if (batch->is_last || graphite->is_ahead) {
+	} else if (batch->is_last || graphite->is_ahead || interval_ns < SECOND_NS) {
 		slot_s = own_s < graphite->slot_s ? graphite->slot_s : own_s;
 	} else {
 		next_s = graphite->slot_s + step_s;

@@ -13,15 +13,15 @@ struct push {
 	bool is_last;
 };
 
-/* A sum is pushed at these times by an exporter whose interval is 10 s and that began at began_s; what it sends. */
-static void assert_sent(double began_s, const struct push *pushes, size_t n, const char *expected)
+/* A sum is pushed at these times by an exporter that began at began_s; what it sends. */
+static void assert_sent(uint64_t interval_ns, double began_s, const struct push *pushes, size_t n, const char *expected)
 {
 	const struct exporter_ops *ops = exporter_find("graphite");
 	void *options = calloc(1, ops->options_size);
 	struct metric metric = { .scope = "t", .name = "a", .unit = "1", .kind = METRIC_SUM, .divisor = 1 };
 	struct metric *list[] = { &metric };
 	struct batch batch = { .time_ns = START_NS + (uint64_t)(began_s * 1e9), .metrics = list, .n_metrics = 1 };
-	struct exporter_context context = { .interval_ns = 10 * SECOND };
+	struct exporter_context context = { .interval_ns = interval_ns };
 	struct diag diag = { 0 };
 	struct attributes none;
 	struct exporter *exporter;
@@ -64,11 +64,12 @@ static void assert_sent(double began_s, const struct push *pushes, size_t n, con
 	receiver_done(&receiver);
 }
 
-#define ASSERT_SENT(began_s, expected, ...)                                                    \
-	do {                                                                                   \
-		static const struct push pushes[] = { __VA_ARGS__ };                           \
-		assert_sent((began_s), pushes, sizeof(pushes) / sizeof(pushes[0]), (expected)); \
+#define ASSERT_SENT_EVERY(interval_ns, began_s, expected, ...)                                                 \
+	do {                                                                                                   \
+		static const struct push pushes[] = { __VA_ARGS__ };                                           \
+		assert_sent((interval_ns), (began_s), pushes, sizeof(pushes) / sizeof(pushes[0]), (expected)); \
 	} while (0)
+#define ASSERT_SENT(began_s, expected, ...) ASSERT_SENT_EVERY(10 * SECOND, began_s, expected, __VA_ARGS__)
 
 static void each_batch_has_a_slot_of_its_own(void **state)
 {
@@ -109,6 +110,26 @@ static void a_run_that_ends_in_the_slot_in_which_it_began_has_the_next(void **st
 	ASSERT_SENT(2, "a.count 1 1700000010\na.count 5 1700000010\n", { 3, 1 }, { 4, 4, true });
 }
 
+static void a_clock_that_is_set_back_is_waited_for_one_slot_after_the_other(void **state)
+{
+	ASSERT_SENT(-5, "a.count 1 1700000000\na.count 2 1700000010\na.count 3 1700000020\na.count 4 1700000030\n", { 3, 1 },
+		    { 3.000000001, 2 }, { 3.000000002, 3 }, { 33, 4 });
+}
+
+static void an_interval_that_is_no_whole_number_of_seconds_has_their_slots(void **state)
+{
+	ASSERT_SENT_EVERY(SECOND * 3 / 2, -0.5,
+			  "a.count 1 1700000000\na.count 2 1700000002\na.count 3 1700000003\na.count 4 1700000005\n",
+			  { 0.7, 1 }, { 2.2, 2 }, { 3.7, 3 }, { 5.2, 4 });
+}
+
+static void batches_within_a_second_share_it(void **state)
+{
+	ASSERT_SENT_EVERY(SECOND / 5, -0.1,
+			  "a.count 1 1700000000\na.count 3 1700000000\na.count 6 1700000000\na.count 4 1700000001\n",
+			  { 0.1, 1 }, { 0.3, 2 }, { 0.9, 3 }, { 1.1, 4 });
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +139,9 @@ int main(void)
 		cmocka_unit_test(the_slot_in_which_we_began_is_left_to_whoever_ran_before),
 		cmocka_unit_test(the_last_batch_shares_a_slot_with_what_happened_in_both),
 		cmocka_unit_test(a_run_that_ends_in_the_slot_in_which_it_began_has_the_next),
+		cmocka_unit_test(a_clock_that_is_set_back_is_waited_for_one_slot_after_the_other),
+		cmocka_unit_test(an_interval_that_is_no_whole_number_of_seconds_has_their_slots),
+		cmocka_unit_test(batches_within_a_second_share_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
