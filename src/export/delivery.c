@@ -7,7 +7,8 @@
  * sending ──nothing waits, or enough is on this connection──▶ confirming: our side is shut down
  *    └────────────end from the receiver───────────┐              │ end from the receiver
  *                                                 ▼              ▼
- *                                              ended: until all is acknowledged, or an error says it never will be
+ *                                              ended: a moment, and until all is acknowledged, or an error says
+ *                                                       that it never will be or was not read
  */
 #include "export/delivery.h"
 
@@ -197,15 +198,18 @@ static void on_ended(struct delivery_client *client)
 {
 	int err = ended(client);
 
-	if (!err) {
-		end(client);
-	} else if (err != -EAGAIN) {
+	if (err && err != -EAGAIN) {
 		lose_by_errno(client, -err);
 	} else if (client->state != STATE_ENDED) {
-		/* The end stays readable: look from time to time instead. */
+		/*
+		 * The end stays readable: look from time to time instead. Not at once, since who shuts down before he
+		 * closes, as Twisted does, says by a reset behind the end that something was not read.
+		 */
 		client->state = STATE_ENDED;
 		link_ignore(client->link);
 		(void)link_arm(client->link, &client->check, END_POLL_NS, on_check, client);
+	} else if (!err) {
+		end(client);
 	}
 }
 

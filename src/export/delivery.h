@@ -9,8 +9,9 @@
  * TCP's acknowledgement says that the receiver's kernel has the bytes, not that the receiver read them. What
  * says so is the end of a connection: we shut down our side, the receiver reads to the end and closes its own;
  * with anything unread the kernel would answer by a reset. So the connection is renewed now and then, when
- * confirm_bytes were sent or confirm_every_ns have passed, and at the end. An orderly close by the receiver
- * when all is acknowledged says the same.
+ * much was sent or confirm_every_ns have passed, and at the end. An orderly close by the receiver
+ * when all is acknowledged says the same. (Who ends only his side and then does not read on, as a proxy may whose
+ * own receiver has gone, cannot be told from that.)
  */
 
 #include <stdbool.h>

@@ -231,6 +231,34 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 	receiver_done(&receiver);
 }
 
+/* As programs on Twisted close, Carbon among them: an end of the stream first, then what says that bytes were left. */
+static void a_reset_right_behind_an_end_says_that_something_was_not_read(void **state)
+{
+	struct exporter_stats *stats;
+	struct delivery_client *client;
+	struct receiver receiver;
+	struct world world;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	client = client_to(&world, &receiver);
+	stats = &world.exporter.stats;
+	assert_ok(delivery_client_put(client, chunk(0), CHUNK, CHUNK / LINE));
+	delivery_client_flush(client);
+	RUN_UNTIL(&world, receiver_accept(&receiver) && stats->requests == 1);
+	run_for(&world, 20);
+	assert_ok(shutdown(receiver.fd, SHUT_RDWR));
+	turn(&world);
+	receiver_hang_up(&receiver);
+	delivery_client_finish(client);
+	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	assert_chunks(&receiver.text, 0, 0, 1);
+	assert_int_equal(stats->points_exported, CHUNK / LINE);
+	assert_int_equal(stats->retries, 1);
+	delivery_client_free(client);
+	world_done(&world);
+	receiver_done(&receiver);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +267,7 @@ int main(void)
 		cmocka_unit_test(a_receiver_that_does_not_read_is_waited_for_within_the_queue),
 		cmocka_unit_test(an_end_amid_what_is_sent_confirms_what_has_arrived_whole),
 		cmocka_unit_test(of_a_line_that_is_sent_in_part_no_end_is_made),
+		cmocka_unit_test(a_reset_right_behind_an_end_says_that_something_was_not_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
