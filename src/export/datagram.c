@@ -330,7 +330,7 @@ void datagram_client_flush(struct datagram_client *client, uint64_t window_ns)
 
 	client->window_ns = window_ns;
 	plan(client);
-	if (client->is_full)
+	if (client->is_full && link_fd(client->link) >= 0)
 		settle_gauges(client);
 	else
 		pump(client, client->burst && window_ns >= TICK_NS ? client->burst : UINT64_MAX);
