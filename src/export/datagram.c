@@ -291,8 +291,10 @@ int datagram_client_put(struct datagram_client *client, uint8_t *data, size_t si
 	size_t n_dropped = 0;
 	int err = queue_put(&client->queue, data, size, n_points, &n_dropped);
 
-	if (err)
+	if (err) {
+		client->n_losses++;
 		return err;
+	}
 	if (n_dropped) {
 		client->exporter->stats.points_dropped_queue += n_dropped;
 		client->n_losses++;

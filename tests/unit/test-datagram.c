@@ -396,6 +396,7 @@ static void without_memory_a_datagram_is_refused_to_its_giver(void **state)
 	alloc_fail_at(0);
 	assert_error(datagram_client_put(client, data, 5, 1), ENOMEM);
 	assert_true(alloc_end());
+	assert_int_equal(datagram_client_losses(client), 1);
 	assert_true(datagram_client_is_idle(client));
 	datagram_client_free(client);
 	world_done(&world);
