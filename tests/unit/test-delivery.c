@@ -383,7 +383,6 @@ static void a_receiver_that_moves_is_found_at_its_new_address(void **state)
 	receiver_done(&new);
 }
 
-/* Its queue of connections is full: the kernel does not answer. */
 static void a_name_that_means_another_address_is_followed_when_the_connection_is_renewed(void **state)
 {
 	struct delivery_options options;
@@ -419,6 +418,7 @@ static void a_name_that_means_another_address_is_followed_when_the_connection_is
 	receiver_done(&new);
 }
 
+/* Its queue of connections is full: the kernel does not answer. */
 static void a_connection_that_is_not_answered_is_given_up_in_time(void **state)
 {
 	struct delivery_options options;
