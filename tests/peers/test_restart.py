@@ -45,7 +45,7 @@ class TestRestart(unittest.TestCase):
                 key = naming.series(line, ".count")
                 want[key] = want.get(key, 0) + Decimal(line["delta"]["count"])
         have = {key: sum(Decimal(str(value)) for _, value in points) for key, points in self.points.items() if key in want}
-        self.assertGreater(len(want), 100)
+        self.assertGreater(len(want), 50)  # 99 were seen on a machine that does nothing else
         differences = [f"{key}: Carbon has {have.get(key)}, counted were {value}" for key, value in want.items() if have.get(key) != value]
         self.assertEqual(differences[:5], [], f"{len(differences)} of {len(want)}")
 
