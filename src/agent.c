@@ -264,13 +264,12 @@ static bool is_hopeless(const struct agent *agent)
 	return true;
 }
 
-static uint64_t points_left(const struct agent *agent)
+static void report_points_left(const struct agent *agent)
 {
-	uint64_t n = 0;
-
 	for (size_t i = 0; i < agent->n_exporters; i++)
-		n += agent->exporters[i]->stats.points_inflight;
-	return n;
+		if (!exporter_is_idle(agent->exporters[i]))
+			log_warning("exporter %s: %" PRIu64 " points could not be sent before the end",
+				    agent->exporters[i]->name, agent->exporters[i]->stats.points_inflight);
 }
 
 /* Turns the loop until everything is sent, time is up, or *stop is set once more. */
@@ -289,8 +288,7 @@ void agent_flush(struct agent *agent, bool *stop)
 		       sd_event_run(agent->event, UINT64_MAX) >= 0)
 			;
 	}
-	if (!is_idle(agent))
-		log_warning("%" PRIu64 " points could not be sent before the end", points_left(agent));
+	report_points_left(agent);
 	sd_event_source_unref(deadline);
 	sd_event_source_unref(short_deadline);
 }

@@ -300,7 +300,7 @@ int datagram_client_put(struct datagram_client *client, uint8_t *data, size_t si
 		client->n_losses++;
 		if (!client->is_dropping)
 			log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, NULL,
-				  "exporter %s: its queue is full, the oldest points are dropped", client->exporter->name);
+				  "exporter %s: its queue is full, the oldest points are dropped; queue_size gives it more room", client->exporter->name);
 		client->is_dropping = true;
 	}
 	settle_gauges(client);

@@ -442,7 +442,7 @@ int delivery_client_put(struct delivery_client *client, uint8_t *data, size_t si
 	if (n_dropped && !client->is_dropping) {
 		client->is_dropping = true;
 		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, NULL,
-			  "exporter %s: its queue is full, the oldest points are dropped", client->exporter->name);
+			  "exporter %s: its queue is full, the oldest points are dropped; queue_size gives it more room", client->exporter->name);
 	}
 	settle_gauges(client);
 	return 0;

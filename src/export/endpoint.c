@@ -76,21 +76,12 @@ static const char *split(const char *text, const char **ret_host, size_t *ret_si
 		*ret_port = end[1] ? end + 2 : NULL;
 		return NULL;
 	}
-	if (colon && strchr(colon + 1, ':')) {
-		if (!is_ipv6(text, strlen(text)))
-			return "takes HOST:PORT, or [ADDRESS]:PORT for IPv6";
-		colon = NULL;
-		*ret_size = strlen(text);
-	} else {
-		const char *complaint;
-
-		*ret_size = colon ? (size_t)(colon - text) : strlen(text);
-		complaint = check_name(text, *ret_size);
-		if (complaint)
-			return complaint;
-	}
+	/* Whether the last group of "::1:2003" is a port, nobody could say. */
+	if (colon && strchr(colon + 1, ':'))
+		return "takes HOST:PORT; an IPv6 address in brackets: [ADDRESS]:PORT";
+	*ret_size = colon ? (size_t)(colon - text) : strlen(text);
 	*ret_port = colon ? colon + 1 : NULL;
-	return NULL;
+	return check_name(text, *ret_size);
 }
 
 static const char *parse_host(const char *text, const char *default_port, struct endpoint *endpoint)

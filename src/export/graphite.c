@@ -15,7 +15,8 @@
 /* Lines are queued, sent and dropped by pieces of this size. */
 #define PIECE_BYTES 16384
 
-#define SECOND_NS UINT64_C(1000000000)
+#define SECOND_NS   UINT64_C(1000000000)
+#define STANDING_NS UINT64_C(1000) /* no two collections are so near */
 
 struct graphite_options {
 	char *endpoint, *template;
@@ -28,7 +29,6 @@ struct graphite_options {
 struct graphite {
 	struct exporter *exporter;
 	uint64_t slot_s, time_ns; /* of the last batch; 0: none yet */
-	bool is_ahead;		  /* that slot has not begun */
 	struct lines *lines;
 	struct delivery_client *client;
 };
@@ -73,6 +73,8 @@ static int graphite_check(const void *data, const char *path, unsigned int line,
 {
 	const struct graphite_options *options = data;
 
+	if (options->confirm_every_ns && options->confirm_every_ns < SECOND_NS)
+		diag_add(diag, path, line, "confirm_every: at least 1s, or 0");
 	return naming_check(&options->resource_attributes, path, line, diag);
 }
 
@@ -147,33 +149,29 @@ static int graphite_open(struct exporter *exporter, const void *data)
 
 /*
  * The time of a batch as Graphite keeps it: a slot of its storage, as long as the interval. A second point in a slot
- * replaces the first, and what that counted would be gone. So
- *  - each batch has a slot of its own, also one that is a moment late or early over the end of a slot;
- *  - the slot in which we began belongs to whoever ran before: what happens in it counts for the one after, which the
- *    batch that comes there in its turn shares;
- *  - the last batch, which comes early, may share that of the one before, and those within a second share it.
- * Lines of batches that share a slot have what happened in both (lines.h).
+ * replaces the first, and what that counted would be gone. So batches in one slot have lines of what happened in both
+ * (lines.h), and no batch but the first has a slot that has not begun: it might be that of the next run. The slot
+ * in which we began belongs to the run before: what happens in it counts for the one after.
+ *
+ * A batch that comes a moment late, over the end of its slot, keeps it: else one would be empty and another had two.
+ * While the agent waits for a clock that was set back its times stand still, and slots go on with the intervals.
  */
 static uint64_t next_slot(struct graphite *graphite, const struct batch *batch)
 {
-	uint64_t interval_ns = graphite->exporter->context->interval_ns, step_s = interval_ns / SECOND_NS ?: 1;
-	uint64_t own_s = batch->time_ns / SECOND_NS / step_s * step_s, slot_s = own_s, next_s;
-	bool is_next = batch->time_ns - graphite->time_ns < step_s * SECOND_NS * 3 / 2;
+	uint64_t step_s = graphite->exporter->context->interval_ns / SECOND_NS ?: 1;
+	uint64_t slot_s = batch->time_ns / SECOND_NS / step_s * step_s, least_s = graphite->slot_s;
+	uint64_t passed_ns = batch->time_ns - graphite->time_ns;
+	bool is_in_turn = !batch->is_last && passed_ns < step_s * SECOND_NS * 3 / 2;
 
-	if (!graphite->slot_s) {
-		next_s = (batch->previous_ns / SECOND_NS / step_s + 1) * step_s;
-		slot_s = own_s < next_s ? next_s : own_s;
-	} else if (batch->is_last || graphite->is_ahead || interval_ns < SECOND_NS) {
-		slot_s = own_s < graphite->slot_s ? graphite->slot_s : own_s;
-	} else {
-		next_s = graphite->slot_s + step_s;
-		if (own_s < next_s || (is_next && own_s == next_s + step_s))
-			slot_s = next_s;
-	}
-	graphite->is_ahead = own_s < slot_s && (!graphite->slot_s || graphite->is_ahead);
-	graphite->slot_s = slot_s;
+	if (!graphite->slot_s)
+		least_s = (batch->previous_ns / SECOND_NS / step_s + 1) * step_s;
+	else if (passed_ns < STANDING_NS)
+		least_s += step_s;
+	else if (is_in_turn && slot_s == graphite->slot_s + 2 * step_s)
+		slot_s -= step_s;
+	graphite->slot_s = slot_s < least_s ? least_s : slot_s;
 	graphite->time_ns = batch->time_ns;
-	return slot_s;
+	return graphite->slot_s;
 }
 
 static int graphite_push(struct exporter *exporter, const struct batch *batch)

@@ -99,10 +99,12 @@ static void complain_limit(const struct place *place, const struct option *optio
 		 type->units[unit]);
 }
 
-/* What a number without a unit was meant to have: of a size in thousands, bytes. */
+/* What a number without a unit was meant to have: of a size in thousands, or one that may not be larger, bytes. */
 static const char *likely_unit(const struct option *option, uint64_t value)
 {
-	if (option->type == OPTION_SIZE && value >= 1024 && value >= option->minimum)
+	bool is_too_many = option->maximum && value > option->maximum / 1024;
+
+	if (option->type == OPTION_SIZE && ((value >= 1024 && value >= option->minimum) || is_too_many))
 		return "B";
 	return number_types[option->type].example_unit;
 }

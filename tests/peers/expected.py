@@ -113,8 +113,8 @@ def statsd_totals(lines, dialect):
 
 
 def slots(lines, interval_s):
-    """{time_ns of a collection: the Unix second that stands for it}: the multiple of the interval, each once; but what happens
-    in the slot in which the agent began counts for the next, and the last collection may share the slot of the one before."""
+    """{time_ns of a collection: the Unix second that stands for it}: the multiple of the interval in which it is. What happens
+    in the one in which the agent began counts for the next; a collection a moment late keeps the one before; two may share one."""
     def own_slot(time_ns):
         return time_ns // 10**9 // interval_s * interval_s
 
@@ -123,17 +123,13 @@ def slots(lines, interval_s):
     for time_ns in times:
         own = own_slot(time_ns)
         if slot is None:
-            use = max(own, own_slot(min(line["start_time_ns"] for line in lines)) + interval_s)
-            is_ahead = own < use
-        elif time_ns == times[-1] or is_ahead:
-            use = max(own, slot)
-            is_ahead = is_ahead and own < use
+            least = own_slot(min(line["start_time_ns"] for line in lines)) + interval_s
         else:
-            use, following = own, slot + interval_s
-            is_next = time_ns - before_ns < interval_s * 10**9 * 3 // 2
-            if own < following or (is_next and own == following + interval_s):
-                use = following
-        found[time_ns], slot, before_ns = use, use, time_ns
+            least = slot
+            if time_ns != times[-1] and time_ns - before_ns < interval_s * 10**9 * 3 // 2 and own == slot + 2 * interval_s:
+                own -= interval_s
+        slot, before_ns = max(own, least), time_ns
+        found[time_ns] = slot
     return found
 
 

@@ -82,6 +82,14 @@ static void a_moment_late_or_early_over_the_end_of_a_slot_changes_nothing(void *
 		    { 9.9999, 1 }, { 20.0001, 2 }, { 29.9999, 3 }, { 40.0001, 4 });
 }
 
+static void two_batches_in_one_slot_have_lines_of_what_happened_in_both(void **state)
+{
+	ASSERT_SENT(-5, "a.count 1 1700000010\na.count 3 1700000010\na.count 3 1700000020\n", { 10.0001, 1 }, { 19.9999, 2 },
+		    { 30.0001, 3 });
+	/* A collection that was held up, and the next in its turn: no slot is taken that has not begun. */
+	ASSERT_SENT(-5, "a.count 1 1700000000\na.count 2 1700000010\na.count 5 1700000010\n", { 3, 1 }, { 17.5, 2 }, { 17.7, 3 });
+}
+
 static void after_a_pause_time_goes_on_where_it_is(void **state)
 {
 	ASSERT_SENT(-5, "a.count 1 1700000000\na.count 2 1700000060\na.count 3 1700000070\n", { 3, 1 }, { 63, 2 }, { 73, 3 });
@@ -135,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_batch_has_a_slot_of_its_own),
 		cmocka_unit_test(a_moment_late_or_early_over_the_end_of_a_slot_changes_nothing),
+		cmocka_unit_test(two_batches_in_one_slot_have_lines_of_what_happened_in_both),
 		cmocka_unit_test(after_a_pause_time_goes_on_where_it_is),
 		cmocka_unit_test(the_slot_in_which_we_began_is_left_to_whoever_ran_before),
 		cmocka_unit_test(the_last_batch_shares_a_slot_with_what_happened_in_both),
