@@ -295,14 +295,8 @@ int datagram_client_put(struct datagram_client *client, uint8_t *data, size_t si
 		client->n_losses++;
 		return err;
 	}
-	if (n_dropped) {
-		client->exporter->stats.points_dropped_queue += n_dropped;
-		client->n_losses++;
-		if (!client->is_dropping)
-			log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, NULL,
-				  "exporter %s: its queue is full, the oldest points are dropped; queue_size gives it more room", client->exporter->name);
-		client->is_dropping = true;
-	}
+	client->n_losses += n_dropped != 0;
+	exporter_drop_queued(client->exporter, n_dropped, &client->is_dropping);
 	settle_gauges(client);
 	return 0;
 }

@@ -23,7 +23,6 @@
 #include "export/exporter.h"
 #include "export/link.h"
 #include "export/queue.h"
-#include "util/log.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -438,12 +437,7 @@ int delivery_client_put(struct delivery_client *client, uint8_t *data, size_t si
 
 	if (err)
 		return err;
-	client->exporter->stats.points_dropped_queue += n_dropped;
-	if (n_dropped && !client->is_dropping) {
-		client->is_dropping = true;
-		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, NULL,
-			  "exporter %s: its queue is full, the oldest points are dropped; queue_size gives it more room", client->exporter->name);
-	}
+	exporter_drop_queued(client->exporter, n_dropped, &client->is_dropping);
 	settle_gauges(client);
 	return 0;
 }

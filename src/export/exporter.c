@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/log.h"
+
 extern const struct exporter_ops otlp_exporter, statsd_exporter, graphite_exporter, console_exporter, json_exporter,
 	bpftrace_json_exporter;
 
@@ -48,6 +50,17 @@ int exporter_open(const char *name, const struct exporter_ops *ops, const void *
 int exporter_push(struct exporter *exporter, const struct batch *batch)
 {
 	return exporter->ops->push(exporter, batch);
+}
+
+void exporter_drop_queued(struct exporter *exporter, size_t n_points, bool *is_told)
+{
+	exporter->stats.points_dropped_queue += n_points;
+	if (!n_points || *is_told)
+		return;
+	*is_told = true;
+	log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, NULL,
+		  "exporter %s: its queue is full, the oldest points are dropped; queue_size gives it more room",
+		  exporter->name);
 }
 
 bool exporter_is_idle(const struct exporter *exporter)

@@ -84,6 +84,8 @@ const struct exporter_ops *exporter_find(const char *type);
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter);
 int exporter_push(struct exporter *exporter, const struct batch *batch);
+/* Counts points that a full queue pushed out, and says so unless *is_told already; nothing where n_points is 0. */
+void exporter_drop_queued(struct exporter *exporter, size_t n_points, bool *is_told);
 bool exporter_is_idle(const struct exporter *exporter);
 struct exporter *exporter_free(struct exporter *exporter);
 

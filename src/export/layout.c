@@ -11,15 +11,9 @@
 #define OVERFLOW_TEXT	"(others: over the limit)"
 #define CONTAINER_WIDTH 12 /* of an id's 64 digits, as everybody shows them */
 
-static bool is_owner(const char *name)
-{
-	return !strcmp(name, "container.id") || !strcmp(name, "process.linux.cgroup") ||
-	       !strcmp(name, "systemd.unit.name");
-}
-
 static bool is_hidden(const struct layout *layout, unsigned int column)
 {
-	return layout->owner >= 0 && (int)column != layout->owner && is_owner(layout->columns.names[column]);
+	return layout->owner >= 0 && (int)column != layout->owner && attribute_is_owner(layout->columns.names[column]);
 }
 
 static bool is_overflow(const struct series *series)
@@ -49,7 +43,7 @@ void layout_find(struct layout *layout, const struct metric *metric)
 		drop_overflow_column(&layout->columns);
 	layout->owner = -1;
 	for (unsigned int i = 0; i < layout->columns.n; i++)
-		if (is_owner(layout->columns.names[i])) {
+		if (attribute_is_owner(layout->columns.names[i])) {
 			layout->owner = (int)i;
 			n_owners++;
 		}

@@ -128,20 +128,10 @@ static const struct attribute *find(const struct attribute *attributes, unsigned
 	return NULL;
 }
 
-static bool is_owner(const struct attribute *attribute)
-{
-	static const char *const names[] = { "systemd.unit.name", "container.id", "process.linux.cgroup" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(attribute->name, names[i]))
-			return true;
-	return false;
-}
-
 static const struct attribute *find_owner(const struct series *series)
 {
 	for (unsigned int i = 0; i < series->n_attributes; i++)
-		if (is_owner(&series->attributes[i]))
+		if (attribute_is_owner(series->attributes[i].name))
 			return &series->attributes[i];
 	return NULL;
 }
@@ -152,7 +142,7 @@ static bool is_in_path(const struct naming *naming, const struct attribute *attr
 	for (unsigned int i = 0; i < naming->template.n; i++) {
 		const struct template_piece *piece = &naming->template.pieces[i];
 
-		if (piece->kind == TEMPLATE_UNIT && is_owner(attribute))
+		if (piece->kind == TEMPLATE_UNIT && attribute_is_owner(attribute->name))
 			return true;
 		if (piece->kind == TEMPLATE_HOST && is_named(attribute, "host.name", 9))
 			return true;

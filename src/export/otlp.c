@@ -276,7 +276,6 @@ static void send_next(struct otlp *otlp)
 static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points)
 {
 	struct otlp *otlp = user;
-	struct exporter_stats *stats = &otlp->exporter->stats;
 	_cleanup_(buf_done) struct buf body = BUF_INIT;
 	size_t dropped = 0;
 	uint8_t *kept;
@@ -299,12 +298,7 @@ static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points
 	if (err)
 		return err;
 	otlp->n_queued += n_points;
-	stats->points_dropped_queue += dropped;
-	if (dropped && !otlp->is_dropping) {
-		otlp->is_dropping = true;
-		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, NULL,
-			  "exporter %s: its queue is full, the oldest points are dropped", otlp->exporter->name);
-	}
+	exporter_drop_queued(otlp->exporter, dropped, &otlp->is_dropping);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/cleanup.h"
 #include "util/hash.h"
 #include "util/utf8.h"
 
@@ -17,6 +18,16 @@ static size_t character_bytes(const char *text, size_t size)
 	size_t bytes = utf8_bytes(text, size);
 
 	return bytes && !utf8_is_control(text) ? bytes : 0;
+}
+
+bool attribute_is_owner(const char *name)
+{
+	static const char *const names[] = { "systemd.unit.name", "container.id", "process.linux.cgroup" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
 }
 
 void attributes_init(struct attributes *attributes)

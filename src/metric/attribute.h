@@ -35,6 +35,9 @@ struct attributes {
 	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1)]; /* all texts fit, however long */
 };
 
+/* Does an attribute of this name say whose a number is? A series has one of them at most. */
+bool attribute_is_owner(const char *name);
+
 void attributes_init(struct attributes *attributes);
 /* name is borrowed until the series is made. What does not fit is left out and makes -ENOSPC. */
 int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size);
