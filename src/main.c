@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "build-config.h"
-#include "command.h"
+#include "command/command.h"
 #include "util/log.h"
 
 static const struct command {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "collector/kernel-types.h"
-#include "collector/label.h"
+#include "collector/label/label.h"
 #include "collector/program.h"
 #include "metric/metric.h"
 #include "util/diag.h"

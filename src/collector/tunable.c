@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/label.h"
+#include "collector/label/label.h"
 #include "collector/shape.h"
 #include "util/parse.h"
 

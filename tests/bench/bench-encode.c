@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "export/exporter.h"
-#include "export/gzip.h"
-#include "export/otlp-encode.h"
+#include "export/otlp/encode.h"
+#include "export/otlp/gzip.h"
 #include "metric/series.h"
 #include "util/cleanup.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bench-metrics.h"
-#include "export/lines.h"
+#include "export/lines/lines.h"
 #include "util/cleanup.h"
 #include "util/memory.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config.h"
+#include "config/config.h"
 #include "util/diag.h"
 
 static int read_config(const char *path, struct diag *diag)

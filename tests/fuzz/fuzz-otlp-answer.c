@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/backoff.h"
-#include "export/otlp-answer.h"
+#include "export/otlp/answer.h"
+#include "export/transport/backoff.h"
 #include "util/cleanup.h"
 #include "util/utf8.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/label.h"
+#include "collector/label/label.h"
 #include "collector/program.h"
 #include "collector/shape.h"
 #include "collector/tunable.h"

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "export/dialect.h"
+#include "export/lines/dialect.h"
 
 #define GRAMMAR_TAGS_MAX 64
 

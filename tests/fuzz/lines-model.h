@@ -6,7 +6,7 @@
  * say it. What they are called is not foretold: a name must be well formed and belong to one line of one series.
  */
 
-#include "export/lines.h"
+#include "export/lines/lines.h"
 #include "lines-grammar.h"
 #include "util/buf.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "export/exporter.h"
-#include "export/lines.h"
-#include "export/otlp-encode.h"
+#include "export/lines/lines.h"
+#include "export/otlp/encode.h"
 #include "fixture.h"
 
 static int write_body(void *user, const uint8_t *data, size_t size, size_t n_points)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom: util <- metric <- {collector, export} <- agent <- main, and one door a library."""
+"""Who may include whom: util <- metric <- {collector, export} <- config <- agent <- command <- main,
+and one door for each library."""
 
 import os
 import re
@@ -9,8 +10,7 @@ import source
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 
-# A directory of src/, or one of the four layers that its own files make up, and what it may include
-# beside itself.
+# A directory of src/, and what it may include beside itself.
 MAY_INCLUDE = {
     "util": [],
     "metric": ["util"],
@@ -18,32 +18,28 @@ MAY_INCLUDE = {
     "export": ["metric", "util"],
     "config": ["collector", "export", "metric", "util"],
     "agent": ["config", "collector", "export", "metric", "util"],
-    "main": ["agent", "config", "collector", "export", "metric", "util"],
+    "command": ["agent", "config", "collector", "export", "metric", "util"],
+    "main": ["command", "util"],
 }
-
-# The files directly in src/, by the beginnings of their names; all others are the agent's.
-LAYERS = [("config", "config"), ("resource", "config"), ("main", "main"), ("command", "main")]
 
 # The headers of a foreign library, and the only places that may know them.
 DOORS = [
     (r"^(bpf/|linux/(bpf|btf)\.h)", "libbpf", r"^src/collector/"),
     (r"^(libelf|gelf)\.h", "libelf", r"^src/collector/"),
-    (r"^curl/", "libcurl", r"^src/export/http\.c$"),
-    (r"^(protobuf-c/|.*\.pb-c\.h)", "protobuf-c", r"^src/export/otlp[^/]*$"),
+    (r"^curl/", "libcurl", r"^src/export/transport/http\.c$"),
+    (r"^(protobuf-c/|.*\.pb-c\.h)", "protobuf-c", r"^src/export/otlp/"),
     (r"^ini\.h", "inih", r"^src/util/ini\.c$"),
-    (r"^systemd/", "libsystemd", r"^src/(agent[^/]*|export/(http|resolve|link|datagram|delivery)\.c|util/log\.c)$"),
+    (r"^systemd/", "libsystemd", r"^src/(agent/|export/transport/|util/log\.c$)"),
     (r"^zlib\.h", "zlib", r"^src/export/"),
 ]
 
 
 def place(path):
-    """src/metric/series.c -> metric, src/config-files.c -> config, src/self.c -> agent; None: generated"""
+    """src/metric/series.c -> metric, src/main.c -> main; None: generated"""
     parts = path.split("/")[1:]
     if len(parts) > 1:
         return parts[0] if parts[0] in MAY_INCLUDE else None
-    if not os.path.exists(os.path.join(source.ROOT, path)):
-        return None
-    return next((layer for start, layer in LAYERS if parts[0].startswith(start)), "agent")
+    return "main" if os.path.exists(os.path.join(source.ROOT, path)) else None
 
 
 def check_own(findings, path, line, header):

@@ -60,7 +60,7 @@ class CommandTest(unittest.TestCase):
             self.assertIn(f".It Cm {stop}\n", self.sections["COMMANDS"])
 
     def test_the_exit_codes_are_those_of_the_program(self):
-        codes = re.findall(r"EXIT_\w+ = (\d+),", program.read("src/command.h"))
+        codes = re.findall(r"EXIT_\w+ = (\d+),", program.read("src/command/command.h"))
         self.assertEqual(codes, re.findall(r"^\.It (\d+)$", self.sections["EXIT STATUS"], re.MULTILINE))
 
 
@@ -93,8 +93,8 @@ class ConfigurationTest(unittest.TestCase):
                 self.assertIn(f"Default: {default}.", told[0].replace("\n", " "), where)
 
     def test_every_variable_of_opentelemetry_is_explained(self):
-        names = set(re.findall(r'"(OTEL_[A-Z_]+[A-Z])"', program.read("src/config-environment.c")))
-        exporter = set(re.findall(r'"([A-Z]{3,}(?:_[A-Z]+)*)"', program.read("src/export/otlp-environment.c")))
+        names = set(re.findall(r'"(OTEL_[A-Z_]+[A-Z])"', program.read("src/config/environment.c")))
+        exporter = set(re.findall(r'"([A-Z]{3,}(?:_[A-Z]+)*)"', program.read("src/export/otlp/environment.c")))
         self.assertGreater(len(names), 6)
         self.assertGreater(len(exporter), 8)
         for name in names:
@@ -103,7 +103,7 @@ class ConfigurationTest(unittest.TestCase):
             self.assertRegex(self.page, rf"OTEL_EXPORTER_OTLP_(METRICS_)?{name}\b")
 
     def test_every_metric_of_bpfpush_itself_is_explained_with_its_unit(self):
-        rows = re.findall(r'\{ "self", "([^"]+)", "([^"]+)"', program.read("src/self.c"))
+        rows = re.findall(r'\{ "self", "([^"]+)", "([^"]+)"', program.read("src/agent/self.c"))
         self.assertGreater(len(rows), 10)
         for name, unit in rows:
             self.assertRegex(self.page, rf"\.It Cm {re.escape(name)}\n[^\n]*\n\.Ql {re.escape(unit)} \.")
@@ -134,7 +134,7 @@ class CollectorTest(unittest.TestCase):
             self.assertRegex(self.page, rf"(?m)^\.It (?:Vt )?{name}\b")
 
     def test_the_names_that_labels_have_by_default_are_told(self):
-        rows = re.findall(r'\{ "(lbl_\w+)", FIELD_\w+, \d+, (?:NULL|"([\w.]+)")', program.read("src/collector/label.c"))
+        rows = re.findall(r'\{ "(lbl_\w+)", FIELD_\w+, \d+, (?:NULL|"([\w.]+)")', program.read("src/collector/label/label.c"))
         self.assertGreater(len(rows), 8)
         for name, default in rows:
             self.assertIn(f".It {name} Ta {default or 'none'} Ta", self.page)

@@ -5,7 +5,7 @@
 
 #include "loopback.h"
 
-#include "export/datagram.h"
+#include "export/transport/datagram.h"
 
 static inline struct datagram_options options_for(struct endpoint endpoint)
 {

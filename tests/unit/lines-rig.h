@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "export/lines.h"
+#include "export/lines/lines.h"
 #include "metric/series.h"
 
 /* Some metrics, and what a writer makes of them: all pieces behind one another, a newline between them. */

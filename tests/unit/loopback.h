@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "export/endpoint.h"
 #include "export/exporter.h"
+#include "export/transport/endpoint.h"
 
 #define MS UINT64_C(1000000) /* in ns */
 

@@ -5,7 +5,7 @@
 
 #include "loopback.h"
 
-#include "export/delivery.h"
+#include "export/transport/delivery.h"
 #include "util/buf.h"
 
 #define NEVER (UINT64_C(3600000) * MS)

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "export/backoff.h"
+#include "export/transport/backoff.h"
 #include "util/cleanup.h"
 
 #define S UINT64_C(1000000000)

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "alloc.h"
-#include "collector/cgroup.h"
+#include "collector/label/cgroup.h"
 #include "tree.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "alloc.h"
-#include "export/claims.h"
+#include "export/lines/claims.h"
 
 static void a_name_is_of_whom_it_was_first(void **state)
 {

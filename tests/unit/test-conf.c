@@ -5,7 +5,7 @@
 #include <ctype.h>
 
 #include "build-config.h"
-#include "config.h"
+#include "config/config.h"
 #include "tree.h"
 #include "util/ini.h"
 

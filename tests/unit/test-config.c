@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "alloc.h"
-#include "config.h"
+#include "config/config.h"
 #include "tree.h"
 
 /* Two exporters of our own, at the door that exporter.h is. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "export/decimal.h"
-#include "export/json-text.h"
+#include "export/text/json-text.h"
 
 static void quotients_lose_no_digit(void **state)
 {

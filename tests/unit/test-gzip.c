@@ -5,7 +5,7 @@
 #include <zlib.h>
 
 #include "alloc.h"
-#include "export/gzip.h"
+#include "export/otlp/gzip.h"
 
 static void what_is_compressed_inflates_to_the_same(void **state)
 {

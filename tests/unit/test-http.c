@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <systemd/sd-event.h>
 
-#include "export/file-mark.h"
-#include "export/http.h"
+#include "export/transport/file-mark.h"
+#include "export/transport/http.h"
 #include "util/cleanup.h"
 
 static void urls_are_checked(void **state)

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "alloc.h"
-#include "collector/ksym.h"
+#include "collector/label/ksym.h"
 #include "tree.h"
 
 static const char listing[] = "0000000000000000 A fixed_percpu_data\n"

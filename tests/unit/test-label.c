@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "btf-build.h"
-#include "collector/label.h"
+#include "collector/label/label.h"
 
 struct fixture {
 	struct labels *labels;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "export/layout.h"
+#include "export/text/layout.h"
 #include "metric/series.h"
 #include "util/cleanup.h"
 

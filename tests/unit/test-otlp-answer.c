@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "export/otlp-answer.h"
+#include "export/otlp/answer.h"
 #include "otlp-metrics.pb-c.h"
 #include "util/cleanup.h"
 

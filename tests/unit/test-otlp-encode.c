@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "alloc.h"
-#include "export/otlp-encode.h"
-#include "export/otlp-point.h"
+#include "export/otlp/encode.h"
+#include "export/otlp/point.h"
 #include "fixture.h"
 #include "otlp-metrics.pb-c.h"
 #include "util/cleanup.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "export/otlp-encode.h"
-#include "export/otlp-options.h"
+#include "export/otlp/encode.h"
+#include "export/otlp/options.h"
 #include "util/cleanup.h"
 
 /* Options as a section gives them: "key=value" each, and the environment below. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "alloc.h"
-#include "export/pack.h"
+#include "export/lines/pack.h"
 
 struct pieces {
 	char text[16][64];

@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "alloc.h"
-#include "export/resolve.h"
+#include "export/transport/resolve.h"
 
 struct answer {
 	unsigned int n;

@@ -6,7 +6,7 @@
 
 #include "alloc.h"
 #include "build-config.h"
-#include "resource.h"
+#include "config/resource.h"
 #include "tree.h"
 
 static void attributes_are_kept_in_order_of_names(void **state)

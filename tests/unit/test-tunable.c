@@ -5,7 +5,7 @@
 
 #include "alloc.h"
 #include "btf-build.h"
-#include "collector/label.h"
+#include "collector/label/label.h"
 #include "collector/tunable.h"
 
 struct data {

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+
+#include "agent/self.h"
+#include "build-config.h"
+#include "util/memory.h"
+
+/* A first look soon after the start, so that a person at a terminal or an operator sees life. */
+#define FIRST_COLLECTION_NS   NANOSECOND_PER_SECOND
+/* How long the end waits for a receiver that did not answer before either. */
+#define HOPELESS_NS NANOSECOND_PER_SECOND
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NANOSECOND_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+uint64_t agent_boot_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+}
+
+static int open_exporters(struct agent *agent)
+{
+	const struct agent_options *options = &agent->options;
+
+	agent->context = (struct exporter_context){
+		.event = agent->event,
+		.resource = options->config->resource.items,
+		.n_resource = options->config->resource.n,
+		.version = VERSION,
+		.interval_ns = options->interval_ns,
+		.is_once = options->is_once,
+	};
+	agent->exporters = calloc(options->n_exporters + 1, sizeof(*agent->exporters));
+	if (!agent->exporters)
+		return -ENOMEM;
+	for (size_t i = 0; i < options->n_exporters; i++) {
+		const struct config_exporter *exporter = &options->exporters[i];
+		int err = exporter_open(exporter->name, exporter->ops, exporter->options, &agent->context,
+					&agent->exporters[agent->n_exporters]);
+
+		if (err == -ENOMEM)
+			return err;
+		if (err) /* it has said why */
+			return -ECANCELED;
+		agent->n_exporters++;
+	}
+	return 0;
+}
+
+static int list_metrics(struct agent *agent)
+{
+	size_t n = 0, n_own = 0;
+	struct metric **own = NULL;
+
+	if (agent->options.has_self) {
+		int err = self_new(agent->options.set, agent->exporters, agent->n_exporters, agent->batch.time_ns,
+				   &agent->self);
+
+		if (err)
+			return err;
+		own = self_metrics(agent->self, &n_own);
+	}
+	for (size_t i = 0; i < agent->options.set->n_shown; i++) {
+		size_t more;
+
+		(void)collector_metrics(agent->options.set->items[i], &more);
+		n += more;
+	}
+	agent->metrics = calloc(n + n_own + 1, sizeof(*agent->metrics));
+	agent->is_full_known = calloc(agent->options.set->n + 1, sizeof(*agent->is_full_known));
+	if (!agent->metrics || !agent->is_full_known)
+		return -ENOMEM;
+	for (size_t i = 0; i < agent->options.set->n_shown; i++) {
+		size_t more;
+		struct metric **metrics = collector_metrics(agent->options.set->items[i], &more);
+
+		memcpy(agent->metrics + agent->batch.n_metrics, metrics, more * sizeof(*metrics));
+		agent->batch.n_metrics += more;
+	}
+	if (own)
+		memcpy(agent->metrics + agent->batch.n_metrics, own, n_own * sizeof(*own));
+	agent->batch.n_metrics += n_own;
+	agent->batch.metrics = agent->metrics;
+	return 0;
+}
+
+int agent_new(const struct agent_options *options, struct agent **ret_agent)
+{
+	_cleanup_(agent_freep) struct agent *agent = calloc(1, sizeof(*agent));
+	int err;
+
+	if (!agent)
+		return -ENOMEM;
+	agent->options = *options;
+	memory_begin_start();
+	err = sd_event_new(&agent->event);
+	if (err >= 0)
+		err = open_exporters(agent);
+	if (!err)
+		err = collector_set_start(options->set);
+	agent->batch.time_ns = clock_ns(CLOCK_REALTIME);
+	if (!err)
+		err = list_metrics(agent);
+	if (err < 0)
+		return err;
+	*ret_agent = TAKE_PTR(agent);
+	return 0;
+}
+
+struct agent *agent_free(struct agent *agent)
+{
+	if (!agent)
+		return NULL;
+	self_free(agent->self);
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		exporter_free(agent->exporters[i]);
+	free(agent->exporters);
+	free(agent->is_full_known);
+	free(agent->metrics);
+	sd_event_source_unref(agent->timer);
+	sd_event_unref(agent->event);
+	free(agent);
+	return NULL;
+}
+
+static const struct batch *collect(struct agent *agent)
+{
+	struct collector_set *set = agent->options.set;
+	uint64_t now_ns = clock_ns(CLOCK_REALTIME), begin_ns = clock_ns(CLOCK_MONOTONIC);
+	bool is_failing = false;
+
+	/* A clock that was set back must not make a point that ends before it begins. */
+	agent->batch.previous_ns = agent->batch.time_ns;
+	agent->batch.time_ns = now_ns > agent->batch.previous_ns ? now_ns : agent->batch.previous_ns + 1;
+	labels_begin(set->labels);
+	for (size_t i = 0; i < set->n; i++) {
+		int err = collector_read(set->items[i], agent->batch.previous_ns);
+
+		agent_report_reading(agent, collector_name(set->items[i]), err);
+		is_failing |= err != 0;
+	}
+	agent->is_read_failing = is_failing;
+	agent_report(agent);
+	agent->collection_ns = clock_ns(CLOCK_MONOTONIC) - begin_ns;
+	if (agent->self)
+		self_collect(agent->self, agent->collection_ns);
+	agent->n_series = 0;
+	for (size_t i = 0; i < agent->batch.n_metrics; i++)
+		agent->n_series += agent->batch.metrics[i]->n_series;
+	return &agent->batch;
+}
+
+const struct batch *agent_batch(const struct agent *agent)
+{
+	return &agent->batch;
+}
+
+static void notify_status(struct agent *agent)
+{
+	const struct exporter *failing = NULL;
+
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		if (agent->exporters[i]->stats.is_failing)
+			failing = agent->exporters[i];
+	sd_notifyf(false, "STATUS=%zu collectors, %zu series, read in %.1f ms; %s%s", agent->options.set->n_shown,
+		   agent->n_series, (double)agent->collection_ns / 1e6, failing ? "export is failing: " : "exporting",
+		   failing ? failing->name : "");
+}
+
+void agent_collect_and_push(struct agent *agent)
+{
+	const struct batch *batch = collect(agent);
+
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		(void)exporter_push(agent->exporters[i], batch); /* has logged and counted what it could not */
+	notify_status(agent);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct agent *agent = user;
+	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+
+	/* The second time, what is done once has been done: names looked up, a connection made. */
+	if (agent->n_collections++ == 1)
+		memory_end_start();
+	agent_collect_and_push(agent);
+	/* From start to start; after a sleep or a stall the missed ones are not made up for. */
+	agent->next_ns += agent->options.interval_ns;
+	if (agent->next_ns <= now_ns)
+		agent->next_ns = now_ns + agent->options.interval_ns;
+	sd_event_source_set_time(source, agent->next_ns / 1000);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
+{
+	*(bool *)user = true;
+	return 0;
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
+{
+	log_info("the configuration is read at the start only; restart the service to read it again");
+	return 0;
+}
+
+int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, sd_event_signal_handler_t on_hup,
+			 void *user)
+{
+	const sd_event_signal_handler_t handlers[] = { on_term, agent_on_stop, on_hup };
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	sigset_t set;
+	int err = 0;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* What prints for a person ends when nobody reads on, as any filter does; a service has to go on. */
+	signal(SIGPIPE, agent->options.is_filter ? SIG_DFL : SIG_IGN);
+	/* A file at its limit is an error that is counted, not the end. */
+	signal(SIGXFSZ, SIG_IGN);
+	for (size_t i = 0; i < ARRAY_SIZE(signals) && err >= 0; i++)
+		err = sd_event_add_signal(agent->event, NULL, signals[i], handlers[i], user);
+	return err < 0 ? err : 0;
+}
+
+int agent_on_deadline(sd_event_source *source, uint64_t usec, void *user)
+{
+	*(bool *)user = true;
+	return 0;
+}
+
+static bool is_idle(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		if (!exporter_is_idle(agent->exporters[i]))
+			return false;
+	return true;
+}
+
+/* Those that have something to send fail, all of them: there is nothing to wait long for. */
+static bool is_hopeless(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		if (!exporter_is_idle(agent->exporters[i]) && !agent->exporters[i]->stats.is_failing)
+			return false;
+	return true;
+}
+
+static void report_points_left(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		if (!exporter_is_idle(agent->exporters[i]))
+			log_warning("exporter %s: %" PRIu64 " points could not be sent before the end",
+				    agent->exporters[i]->name, agent->exporters[i]->stats.points_inflight);
+}
+
+/* Turns the loop until everything is sent, time is up, or *stop is set once more. */
+void agent_flush(struct agent *agent, bool *stop)
+{
+	uint64_t timeout_ns = agent->options.config->agent.shutdown_timeout_ns;
+	sd_event_source *deadline = NULL, *short_deadline = NULL;
+	bool is_late = false, is_short = false;
+
+	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME, timeout_ns / 1000, 0, agent_on_deadline,
+				       &is_late) >= 0 &&
+	    sd_event_add_time_relative(agent->event, &short_deadline, CLOCK_BOOTTIME, HOPELESS_NS / 1000, 0,
+				       agent_on_deadline, &is_short) >= 0) {
+		*stop = false;
+		while (!is_late && !*stop && !is_idle(agent) && !(is_short && is_hopeless(agent)) &&
+		       sd_event_run(agent->event, UINT64_MAX) >= 0)
+			;
+	}
+	report_points_left(agent);
+	sd_event_source_unref(deadline);
+	sd_event_source_unref(short_deadline);
+}
+
+static int start_service(struct agent *agent)
+{
+	uint64_t first_ns = agent->options.interval_ns < FIRST_COLLECTION_NS ? agent->options.interval_ns :
+									       FIRST_COLLECTION_NS;
+	int err;
+
+	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_ns;
+	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000, on_timer,
+				agent);
+	if (err >= 0)
+		err = sd_event_set_watchdog(agent->event, true);
+	return err < 0 ? err : 0;
+}
+
+int agent_run(struct agent *agent)
+{
+	bool is_stopping = false;
+	/* A terminal that has gone has nobody to show anything to. */
+	int err = agent_catch_signals(agent, agent_on_stop, isatty(STDERR_FILENO) ? agent_on_stop : on_hangup,
+				      &is_stopping);
+
+	if (!err)
+		err = start_service(agent);
+	if (err)
+		return err;
+	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collectors, a collection every %g s",
+		  agent->options.set->n_shown,
+		  (double)agent->options.interval_ns / 1e9);
+	sd_notifyf(false, "READY=1\nSTATUS=%zu collectors attached", agent->options.set->n_shown);
+	memory_end_start();
+	while (!is_stopping && err >= 0)
+		err = sd_event_run(agent->event, UINT64_MAX);
+	sd_notify(false, "STOPPING=1\nSTATUS=sending what was counted last");
+	sd_event_source_set_enabled(agent->timer, SD_EVENT_OFF);
+	agent->batch.is_last = true;
+	agent_collect_and_push(agent);
+	agent_flush(agent, &is_stopping);
+	log_event(LOG_LEVEL_INFO, LOG_ID_STOPPED, NULL, "stopped");
+	return err < 0 ? err : 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The agent from inside: what agent.c, agent-once.c and agent-report.c share, and nobody else includes. */
+
+#include <systemd/sd-event.h>
+
+#include "agent/agent.h"
+
+#define NANOSECOND_PER_SECOND 1000000000ull
+
+struct self;
+
+struct agent {
+	struct agent_options options;
+	sd_event *event;
+	sd_event_source *timer;
+	struct exporter_context context;
+	struct exporter **exporters;
+	size_t n_exporters;
+	struct self *self;
+	struct metric **metrics; /* of all collectors and the agent itself */
+	struct batch batch;
+	uint64_t next_ns;	/* CLOCK_BOOTTIME, of the next collection */
+	uint64_t collection_ns; /* how long the last one took */
+	size_t n_series;
+	unsigned int n_collections;
+	bool is_read_failing;
+	bool is_overflow_known;
+	bool *is_full_known; /* of each collector: that a table is full has been said */
+	uint64_t n_misses; /* events that programs missed, as of the last warning */
+};
+
+/* A collection, and a push to every exporter. */
+void agent_collect_and_push(struct agent *agent);
+/* Turns the loop until everything is sent, time is up, or *stop is set once more. */
+void agent_flush(struct agent *agent, bool *stop);
+/* SIGINT and SIGTERM to on_term, SIGHUP to on_hup, through the loop; user is theirs. */
+int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, sd_event_signal_handler_t on_hup,
+			 void *user);
+/* Handlers that set the bool that user points to. */
+int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user);
+int agent_on_deadline(sd_event_source *source, uint64_t usec, void *user);
+
+/* Says that reading a collector failed (err: -errno), once until a reading of all succeeds. */
+void agent_report_reading(const struct agent *agent, const char *collector, int err);
+/* Says what is new: missed events, full tables, a full series limit. */
+void agent_report(struct agent *agent);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "command/command.h"
+
+static void print_exporters(const struct config *config)
+{
+	if (config->n_exporters) {
+		printf("%zu exporter%s", config->n_exporters, config->n_exporters > 1 ? "s" : "");
+		for (size_t i = 0; i < config->n_exporters; i++)
+			printf("%s%s", i ? ", " : ": ", config->exporters[i].name);
+	} else if (config->is_export_off) {
+		printf("export switched off");
+	} else {
+		printf("no exporter configured: the service pushes OTLP to http://localhost:4318");
+	}
+	printf("\n");
+}
+
+int command_check(const struct arguments *arguments)
+{
+	const char *const *names = arguments->n_words ? (const char *const *)arguments->words : NULL;
+	_cleanup_(setup_done) struct setup setup = { 0 };
+	enum exit_code code = setup_open(arguments, names, &setup);
+
+	if (code != EXIT_OK)
+		return code;
+	printf("OK: %zu collectors (", setup.set.n_shown);
+	for (size_t i = 0; i < setup.set.n_shown; i++)
+		printf("%s%s", i ? ", " : "", collector_name(setup.set.items[i]));
+	printf("), ");
+	print_exporters(setup.config);
+	return EXIT_OK;
+}

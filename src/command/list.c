@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each collector is and, where the rights are there, what comes of it on this machine: everything is
+ * attached for a moment with the kernel's program statistics on, and let go again.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "command/command.h"
+#include "util/log.h"
+
+#define DURATION_NS 1000000000ull
+
+static const char *const states[] = {
+	[PROGRAM_WAITING] = "alternative",
+	[PROGRAM_OFF] = "off",
+	[PROGRAM_REFUSED] = "refused",
+	[PROGRAM_ATTACHED] = "attached",
+};
+static const char *const kinds[] = { "sum", "gauge", "histogram" };
+
+static const char *state_of(const struct program *program, bool is_started)
+{
+	return is_started || program->state != PROGRAM_WAITING ? states[program->state] : "not loaded";
+}
+
+/* How large a table is, and what it takes, is known when it is loaded. */
+static void list_map(const struct collector *collector, size_t i, const struct collector_map *map, bool is_started)
+{
+	printf("  map      %-28s %s", map->name, map->type);
+	if (is_started && map->max_entries)
+		printf(", %" PRIu32 " entries", map->max_entries);
+	if (is_started && collector_map_kernel_bytes(collector, i))
+		printf(", %" PRIu64 " KiB", collector_map_kernel_bytes(collector, i) / 1024);
+	putchar('\n');
+}
+
+static void list_collector(struct collector *collector, bool is_started)
+{
+	const struct programs *programs = collector_programs(collector);
+	struct collector_param param;
+	struct collector_map map;
+	struct metric **metrics;
+	size_t n;
+
+	printf("%s: %s\n  from %s\n", collector_name(collector), collector_description(collector), collector_directory(collector));
+	for (uint32_t i = 0; i < programs->n; i++) {
+		const struct program *program = &programs->items[i];
+
+		printf("  program  %-28s %-32s %s", program->name, program->section, state_of(program, is_started));
+		if (program->state == PROGRAM_ATTACHED)
+			printf(", %" PRIu64 " runs, %" PRIu64 " ns a run, %" PRIu64 " missed", program->runs,
+			       program->runs ? program->run_time_ns / program->runs : 0, program->missed);
+		printf("%s%s\n", program->error ? ": " : "", program->error ? program->error : "");
+	}
+	for (size_t i = 0; collector_map(collector, i, &map); i++)
+		list_map(collector, i, &map, is_started);
+	metrics = collector_metrics(collector, &n);
+	for (size_t i = 0; i < n; i++)
+		printf("  metric   %-40s %-9s [%s] %s\n", metrics[i]->name, kinds[metrics[i]->kind], metrics[i]->unit,
+		       metrics[i]->description);
+	for (size_t i = 0; collector_param(collector, i, &param); i++)
+		printf("  setting  %s = %s  %s\n", param.name, param.text ? param.text : "(as built)", param.description);
+	putchar('\n');
+}
+
+static void print_string(const char *text)
+{
+	putchar('"');
+	for (; text && *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == '"' || *text == '\\')
+			printf("\\u%04x", *text);
+		else
+			putchar(*text);
+	putchar('"');
+}
+
+static void print_member(const char *before, const char *name, const char *text)
+{
+	printf("%s\"%s\":", before, name);
+	print_string(text);
+}
+
+static void list_settings_json(const struct collector *collector)
+{
+	struct collector_param param;
+
+	printf("],\"settings\":[");
+	for (size_t i = 0; collector_param(collector, i, &param); i++) {
+		print_member(i ? ",{" : "{", "name", param.name);
+		print_member(",", "description", param.description);
+		if (param.default_text)
+			print_member(",", "default", param.default_text);
+		if (param.text)
+			print_member(",", "value", param.text);
+		putchar('}');
+	}
+	putchar(']');
+}
+
+static void list_json(struct collector *collector, bool is_started)
+{
+	const struct programs *programs = collector_programs(collector);
+	struct collector_map map;
+	struct metric **metrics;
+	size_t n;
+
+	print_member("{", "collector", collector_name(collector));
+	print_member(",", "description", collector_description(collector));
+	print_member(",", "directory", collector_directory(collector));
+	printf(",\"programs\":[");
+	for (uint32_t i = 0; i < programs->n; i++) {
+		const struct program *program = &programs->items[i];
+
+		print_member(i ? ",{" : "{", "name", program->name);
+		print_member(",", "hook", program->hook);
+		print_member(",", "section", program->section);
+		print_member(",", "state", state_of(program, is_started));
+		if (program->error)
+			print_member(",", "error", program->error);
+		printf(",\"runs\":%" PRIu64 ",\"run_time_ns\":%" PRIu64 ",\"missed\":%" PRIu64 "}", program->runs,
+		       program->run_time_ns, program->missed);
+	}
+	printf("],\"maps\":[");
+	for (size_t i = 0; collector_map(collector, i, &map); i++) {
+		print_member(i ? ",{" : "{", "name", map.name);
+		print_member(",", "type", map.type);
+		printf(",\"max_entries\":%" PRIu32 ",\"keys\":%" PRIu32 ",\"memory_bytes\":%" PRIu64 "}", map.max_entries, map.n_keys,
+		       collector_map_kernel_bytes(collector, i));
+	}
+	printf("],\"metrics\":[");
+	metrics = collector_metrics(collector, &n);
+	for (size_t i = 0; i < n; i++) {
+		print_member(i ? ",{" : "{", "name", metrics[i]->name);
+		print_member(",", "kind", kinds[metrics[i]->kind]);
+		print_member(",", "unit", metrics[i]->unit);
+		print_member(",", "description", metrics[i]->description);
+		putchar('}');
+	}
+	list_settings_json(collector);
+	printf("}\n");
+}
+
+/* CAP_BPF in the effective set (capabilities(7), proc(5)). */
+static bool may_attach(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/status", "re");
+	unsigned long long effective = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %llx", &effective) == 1)
+			break;
+	return effective >> CAP_BPF & 1;
+}
+
+/* Attaches everything for a moment. False, with a word about it, where that is not allowed or possible. */
+static bool start(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent)
+{
+	struct agent_options options = { .config = setup->config, .set = &setup->set, .is_once = true };
+	int err, status;
+
+	if (!may_attach()) {
+		fprintf(stderr, "bpfpush list: without CAP_BPF nothing was attached, and only what the files say is shown\n");
+		return false;
+	}
+	err = agent_new(&options, ret_agent);
+	if (err)
+		return false;
+	/* -1 where the kernel has it not (before 5.8): then runs and times stay 0. */
+	_cleanup_(closep) _unused_ int statistics = programs_enable_stats();
+
+	err = agent_once(*ret_agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
+			 arguments->command, &status);
+	return !err;
+}
+
+int command_list(const struct arguments *arguments)
+{
+	const char *const *names = arguments->n_words ? (const char *const *)arguments->words : NULL;
+	_cleanup_(setup_done) struct setup setup = { 0 };
+	_cleanup_(agent_freep) struct agent *agent = NULL;
+	enum exit_code code = setup_open(arguments, names, &setup);
+	bool is_started;
+
+	if (code != EXIT_OK)
+		return code;
+	is_started = start(arguments, &setup, &agent);
+	if (!is_started && !setup.set.n_shown) {
+		/* None could be started, which has been said; what their files say can be shown all the same. */
+		setup_done(&setup);
+		code = setup_open(arguments, names, &setup);
+		if (code != EXIT_OK)
+			return code;
+	}
+	for (size_t i = 0; i < setup.set.n; i++)
+		(arguments->is_json ? list_json : list_collector)(setup.set.items[i], is_started);
+	return EXIT_OK;
+}

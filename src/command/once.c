@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "command/command.h"
+#include "util/log.h"
+
+#define DURATION_NS	 10000000000ull
+#define ROWS_ON_TERMINAL "10"
+
+/* What --format= may be, and the exporter behind each. */
+static const char *const formats[][2] = {
+	{ "table", "console" },
+	{ "json", "json" },
+	{ "bpftrace-json", "bpftrace-json" },
+};
+
+static const char *exporter_type(const char *format)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (!strcmp(formats[i][0], format))
+			return formats[i][1];
+	return NULL;
+}
+
+/* Before anything is attached: a file that cannot be written is no fault of the kernel's. */
+static bool can_write(const char *path)
+{
+	_cleanup_(closep) int fd = -1;
+	struct stat status;
+
+	if (!path || !strcmp(path, "-") || (!stat(path, &status) && S_ISFIFO(status.st_mode)))
+		return true;
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+	if (fd < 0)
+		fprintf(stderr, "bpfpush once: --output=%s: %s\n", path, strerror(errno));
+	return fd >= 0;
+}
+
+/* A person gets what is largest; a file, or another program, gets all. */
+static const char *table_rows(const struct arguments *arguments)
+{
+	if (arguments->rows)
+		return arguments->rows;
+	return !arguments->output_path && isatty(STDOUT_FILENO) ? ROWS_ON_TERMINAL : NULL;
+}
+
+int command_once(const struct arguments *arguments)
+{
+	const char *type = exporter_type(arguments->format ? arguments->format : "table");
+	_cleanup_(setup_free_exporter) struct config_exporter exporter = { 0 };
+	_cleanup_(setup_done) struct setup setup = { 0 };
+	_cleanup_(agent_freep) struct agent *agent = NULL;
+	struct agent_options options = {
+		.set = &setup.set, .exporters = &exporter, .n_exporters = 1, .is_once = true, .is_filter = true
+	};
+	uint64_t duration_ns = arguments->duration_ns;
+	enum exit_code code;
+	int err, status = 0;
+
+	if (!type) {
+		fprintf(stderr, "bpfpush once: --format=%s: it takes table, json or bpftrace-json\n", arguments->format);
+		return EXIT_USE;
+	}
+	if (!can_write(arguments->output_path))
+		return EXIT_USE;
+	code = setup_open(arguments, arguments->n_words ? (const char *const *)arguments->words : NULL, &setup);
+	if (code != EXIT_OK)
+		return code;
+	if (setup_make_exporter(type, arguments->output_path, table_rows(arguments), &exporter))
+		return EXIT_INTERNAL;
+	options.config = setup.config;
+	err = agent_new(&options, &agent);
+	if (err)
+		return setup_exit_code(err);
+	if (!duration_ns && !arguments->command)
+		duration_ns = DURATION_NS;
+	err = agent_once(agent, duration_ns, arguments->command, &status);
+	if (err == -EIO)
+		return EXIT_OUTPUT;
+	if (err) {
+		log_error("cannot go on: %s", strerror(-err));
+		return EXIT_INTERNAL;
+	}
+	return status;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The configuration: bpfpush.conf, its drop-ins and the standard OTEL_* variables below them; one plain
+ * structure at the end, every mistake with its path and line.
+ *
+ * The main file is the first of bpfpush/bpfpush.conf in /etc, /run, /usr/lib; drop-ins are
+ * bpfpush/bpfpush.conf.d/NAME.conf of all three, sorted by NAME; of equal names the one in /etc masks
+ * /run, /run masks /usr/lib; a link to /dev/null disables. A later setting replaces an earlier one; lists
+ * grow, and begin anew behind an empty value. Within one file nothing may be said twice.
+ *
+ * Sections: [agent], [resource], [collector NAME], [exporter NAME]. Sections and keys that begin with
+ * "x-" are left to others.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/resource.h"
+#include "export/exporter.h"
+#include "util/diag.h"
+#include "util/log.h"
+
+#define CONFIG_FILES_MAX 64
+
+/* One "key = value" of a section whose keys are not known here (a collector's parameters). */
+struct config_setting {
+	const char *key;
+	const char *value;
+	const char *path;
+	unsigned int line;
+};
+
+struct config_collector {
+	const char *name;
+	bool is_enabled;  /* "enabled = no" leaves it out */
+	const char *path; /* of its section, for messages */
+	unsigned int line;
+	struct config_setting *settings; /* all but "enabled", each key once; the collector checks them */
+	size_t n_settings;
+};
+
+struct config_exporter {
+	const char *name;
+	const struct exporter_ops *ops;
+	void *options;	  /* of ops, filled */
+	const char *path; /* of its section; of one made from the environment: the variable, line 0 */
+	unsigned int line;
+};
+
+struct config_agent {
+	uint64_t interval_ns;	      /* from collection to collection, start to start */
+	int log_level;		      /* index: error, warning, info, debug */
+	uint64_t series_limit;	      /* a metric, the overflow series included */
+	uint64_t shutdown_timeout_ns; /* for the last push */
+	/* Searched in this order, before the standard places; the first pair of a name counts. */
+	struct option_list collector_directories;
+	struct option_list collectors; /* names to run; empty: the six that are on by default */
+	bool self_metrics;	       /* export bpfpush's own */
+};
+
+struct config {
+	struct config_agent agent;
+	struct resource resource;
+	struct config_collector *collectors;
+	size_t n_collectors;
+	struct config_exporter *exporters; /* those that are enabled */
+	size_t n_exporters;
+	/* Nothing is to be exported: OTEL_SDK_DISABLED=true, OTEL_METRICS_EXPORTER=none, all are enabled = no. */
+	bool is_export_off;
+	/* What was ignored in OTEL_* variables, a line each; no reason to refuse anything. */
+	struct diag warnings;
+	struct ini_file **files; /* in the order of reading; the strings above are borrowed from them */
+	size_t n_files;
+	struct config_collector *exporter_sections; /* as read, disabled ones and "type" too; n_… of them */
+	size_t n_exporter_sections;
+};
+
+extern const struct option config_agent_options[];
+extern const size_t config_n_agent_options;
+
+struct config_source {
+	const char *path; /* --config FILE: this one alone, no drop-ins; NULL: the standard places */
+	/*
+	 * Standard places, the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests. machine-id
+	 * and os-release are looked for in them too.
+	 */
+	const char *const *roots;
+	/*
+	 * "OTEL_…=…", ended by NULL; NULL: none. It is environ of the process but for tests, since exporters
+	 * read their own variables by themselves (which they do only where this is not NULL).
+	 */
+	const char *const *environment;
+};
+
+/*
+ * Reads all of it. Mistakes go to diag; *ret_config is set all the same when memory allows, so that a
+ * check can go on to the collectors. -ENOMEM, or -ENOENT where --config FILE is absent (in diag too).
+ */
+int config_read(const struct config_source *source, struct diag *diag, struct config **ret_config);
+const struct config_collector *config_find_collector(const struct config *config, const char *name);
+struct config *config_free(struct config *config);
+
+DEFINE_CLEANUP(struct config *, config_free);

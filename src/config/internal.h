@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The parts of config_read(), in the order of their calls. All: -ENOMEM. */
+
+#include "config/config.h"
+
+/* Is key given in any file, in a section of that kind? */
+bool config_is_set(const struct config *config, const char *section, const char *key);
+
+/* [agent] keys that no file has set, from OTEL_METRIC_EXPORT_INTERVAL and OTEL_LOG_LEVEL. */
+int config_environment_set_agent(struct config *config, const char *const *environment);
+/* OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME. */
+int config_environment_set_resource(struct config *config, const char *const *environment);
+/* Exporters of the sections. */
+int config_set_exporters(struct config *config, const struct config_source *source, struct diag *diag);
+/*
+ * Where the files have no [exporter]: those of OTEL_METRICS_EXPORTER, or one otlp where an endpoint of it is
+ * set. None at all under OTEL_SDK_DISABLED=true.
+ */
+int config_environment_set_exporters(struct config *config, const struct config_source *source,
+				     struct diag *diag);
+
+/* One exporter of a type; of section, name and path are borrowed, settings are not kept. */
+int config_add_exporter(struct config *config, const struct config_source *source, struct diag *diag,
+			const struct config_collector *section, const struct exporter_ops *ops);
+void config_drop_last_exporter(struct config *config);

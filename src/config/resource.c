@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/resource.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "build-config.h"
+#include "util/cleanup.h"
+#include "util/utf8.h"
+#include "util/uuid.h"
+
+/* For service.instance.id, of the semantic conventions (resource/service.md). */
+static const char instance_namespace[] = "4d63009a-8d0f-11ee-aad7-4c796ed8e320";
+
+const char *resource_name_complaint(const char *name)
+{
+	if (!isalpha((unsigned char)name[0]))
+		return "an attribute's name begins with a letter";
+	if (strstr(name, "..") || name[strlen(name) - 1] == '.')
+		return "an attribute's name has words between its dots";
+	if (!strncmp(name, "otel.", 5) || !strncmp(name, "telemetry.sdk.", 14))
+		return "otel.* and telemetry.sdk.* are set by the sender itself";
+	return NULL;
+}
+
+static struct attribute *find(const struct resource *resource, const char *name)
+{
+	for (unsigned int i = 0; i < resource->n; i++)
+		if (!strcmp(resource->items[i].name, name))
+			return &resource->items[i];
+	return NULL;
+}
+
+const char *resource_find(const struct resource *resource, const char *name)
+{
+	const struct attribute *item = find(resource, name);
+
+	return item ? item->text : NULL;
+}
+
+static void take_out(struct resource *resource, struct attribute *item)
+{
+	free((char *)item->name);
+	free((char *)item->text);
+	resource->n--;
+	memmove(item, item + 1, (size_t)(resource->items + resource->n - item) * sizeof(*item));
+}
+
+static int put_in(struct resource *resource, char *name, char *text)
+{
+	struct attribute *items;
+	unsigned int at = 0;
+
+	if (resource->n == RESOURCE_ATTRIBUTES_MAX)
+		return -ENOSPC;
+	items = reallocarray(resource->items, resource->n + 1, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	while (at < resource->n && strcmp(items[at].name, name) < 0)
+		at++;
+	memmove(items + at + 1, items + at, (resource->n - at) * sizeof(*items));
+	items[at] = (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = text };
+	resource->items = items;
+	resource->n++;
+	return 0;
+}
+
+int resource_set(struct resource *resource, const char *name, const char *text)
+{
+	_cleanup_(freep) char *own_name = strdup(name), *own_text = strdup(text);
+	struct attribute *item = find(resource, name);
+	int r;
+
+	if (!own_name || !own_text)
+		return -ENOMEM;
+	if (item)
+		take_out(resource, item);
+	if (!*text)
+		return 0;
+	utf8_clean(own_text);
+	r = put_in(resource, own_name, own_text);
+	if (r < 0)
+		return r;
+	TAKE_PTR(own_name);
+	TAKE_PTR(own_text);
+	return 0;
+}
+
+static FILE *open_first(const char *const *roots, const char *name)
+{
+	for (; *roots; roots++) {
+		_cleanup_(freep) char *path = NULL;
+		FILE *f;
+
+		if (asprintf(&path, "%s/%s", *roots, name) < 0)
+			return TAKE_PTR(path), NULL;
+		f = fopen(path, "re");
+		if (f)
+			return f;
+	}
+	return NULL;
+}
+
+static int set_instance(struct resource *resource, const char *const *roots)
+{
+	_cleanup_(fclosep) FILE *f = open_first(roots, "machine-id");
+	char line[64] = "", name[64], uuid[UUID_TEXT_BYTES];
+
+	if (!f || !fgets(line, sizeof(line), f))
+		return 0;
+	line[strcspn(line, "\n")] = '\0';
+	/* "uninitialized" on a first boot: no identity yet. */
+	if (strlen(line) != 32 || strspn(line, "0123456789abcdef") != 32)
+		return 0;
+	snprintf(name, sizeof(name), "%sbpfpush.service", line);
+	uuid_from_name(instance_namespace, name, uuid);
+	return resource_set(resource, "service.instance.id", uuid);
+}
+
+/* os-release(5): KEY=value, perhaps in quotes with backslashes; at text, in place. */
+static void unquote(char *text)
+{
+	char quote = *text == '"' || *text == '\'' ? *text : '\0', *to = text;
+
+	for (char *from = text + !!quote; *from && *from != '\n' && (!quote || *from != quote); from++) {
+		if (*from == '\\' && quote != '\'' && from[1])
+			from++;
+		*to++ = *from;
+	}
+	*to = '\0';
+}
+
+static int set_os(struct resource *resource, const char *const *roots)
+{
+	static const struct {
+		const char *key, *name;
+	} wanted[] = { { "NAME=", "os.name" }, { "VERSION_ID=", "os.version" } };
+	_cleanup_(fclosep) FILE *f = open_first(roots, "os-release");
+	char line[1024];
+	int r = 0;
+
+	while (f && r >= 0 && fgets(line, sizeof(line), f))
+		for (size_t i = 0; i < ARRAY_SIZE(wanted) && r >= 0; i++) {
+			size_t length = strlen(wanted[i].key);
+
+			if (strncmp(line, wanted[i].key, length))
+				continue;
+			unquote(line + length);
+			r = resource_set(resource, wanted[i].name, line + length);
+		}
+	return r;
+}
+
+/* The conventions' words for uname(2)'s; others stay as they are. */
+static const char *arch_name(const char *machine)
+{
+	static const struct {
+		const char *machine, *name;
+	} names[] = {
+		{ "x86_64", "amd64" },	{ "aarch64", "arm64" }, { "armv7l", "arm32" },
+		{ "i686", "x86" },	{ "ppc64le", "ppc64" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(machine, names[i].machine))
+			return names[i].name;
+	return machine;
+}
+
+int resource_set_defaults(struct resource *resource, const char *const *roots)
+{
+	struct utsname system = { 0 };
+	int r = 0;
+
+	uname(&system);
+	const char *const defaults[][2] = {
+		{ "service.name", "bpfpush" },
+		{ "service.version", VERSION },
+		{ "host.name", system.nodename },
+		{ "host.arch", arch_name(system.machine) },
+		{ "os.type", "linux" },
+		/* "opentelemetry" is reserved for its own SDKs; the list of languages is open, and has no C. */
+		{ "telemetry.sdk.name", "bpfpush" },
+		{ "telemetry.sdk.language", "c" },
+		{ "telemetry.sdk.version", VERSION },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(defaults) && r >= 0; i++)
+		r = resource_set(resource, defaults[i][0], defaults[i][1]);
+	if (r >= 0)
+		r = set_instance(resource, roots);
+	return r < 0 ? r : set_os(resource, roots);
+}
+
+static int hex_value(char character)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = character ? strchr(digits, tolower((unsigned char)character)) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* "%41" to "A", in place; only valid UTF-8 without control characters comes through. */
+static int decode(char *text)
+{
+	char *to = text, *start = text;
+
+	for (; *text; text++) {
+		int high, low;
+
+		if (*text != '%') {
+			*to++ = *text;
+			continue;
+		}
+		high = hex_value(text[1]);
+		low = high < 0 ? -1 : hex_value(text[2]);
+		if (low < 0 || !(high | low))
+			return -EINVAL;
+		*to++ = (char)(high << 4 | low);
+		text += 2;
+	}
+	*to = '\0';
+	for (size_t size = (size_t)(to - start), bytes; size; start += bytes, size -= bytes) {
+		bytes = utf8_bytes(start, size);
+		if (!bytes || utf8_is_control(start))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static char *strip(char *text)
+{
+	size_t length;
+
+	text += strspn(text, " \t");
+	for (length = strlen(text); length && strchr(" \t", text[length - 1]); length--)
+		;
+	text[length] = '\0';
+	return text;
+}
+
+/* One pass checks, the other sets. */
+static int walk_list(struct resource *resource, char *list)
+{
+	char *rest = list, *item;
+
+	while ((item = strsep(&rest, ","))) {
+		char *name = strsep(&item, "="), *text = item;
+		int r = 0;
+
+		/* A comma at the end, or nothing at all. */
+		if (!text && !*strip(name))
+			continue;
+		if (!text || strchr(text, '='))
+			return -EINVAL;
+		name = strip(name);
+		text = strip(text);
+		if (decode(name) < 0 || decode(text) < 0 || !*name)
+			return -EINVAL;
+		if (resource)
+			r = resource_set(resource, name, text);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int resource_set_list(struct resource *resource, const char *list)
+{
+	_cleanup_(freep) char *trial = strdup(list), *text = strdup(list);
+	int r;
+
+	if (!trial || !text)
+		return -ENOMEM;
+	r = walk_list(NULL, trial);
+	return r < 0 ? r : walk_list(resource, text);
+}
+
+void resource_done(struct resource *resource)
+{
+	while (resource->n)
+		take_out(resource, resource->items + resource->n - 1);
+	free(resource->items);
+	*resource = (struct resource){ 0 };
+}

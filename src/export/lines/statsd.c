@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * StatsD, in any of its dialects, over UDP or a unix datagram socket. A batch becomes lines and datagrams when it
+ * is pushed; the datagrams leave in turn. StatsD's lines have no time: what arrives late counts for the time of
+ * its arrival, and nothing is sent twice.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/columns.h"
+#include "export/lines/lines.h"
+#include "export/transport/datagram.h"
+#include "util/log.h"
+
+/* Of payload, which no network within a site fragments; a unix socket carries more at once. */
+#define UDP_BYTES  1432
+#define UNIX_BYTES 8192
+
+/* Datagrams are spread over this part of the interval, and this long at most. */
+#define WINDOW_PART	  2
+#define WINDOW_MAX_NS	  UINT64_C(5000000000)
+#define WINDOW_AT_END_NS  UINT64_C(1000000000)
+
+struct statsd_options {
+	char *endpoint, *template;
+	struct option_list resource_attributes;
+	int dialect, time_unit, histogram;
+	bool sends_unchanged;
+	uint64_t max_name_bytes, max_datagram_bytes, burst, queue_bytes;
+	uint64_t resolve_every_ns, retry_initial_ns, retry_max_ns;
+};
+
+struct statsd {
+	struct exporter *exporter;
+	struct lines *lines;
+	struct datagram_client *client;
+};
+
+static const char *const time_units[] = { "s", "ms", "us", "ns", NULL };
+static const char *const histograms[] = { "counters", "distribution", "timer", NULL };
+
+static int check_endpoint(const char *text, const char **ret_complaint)
+{
+	struct endpoint endpoint;
+
+	return endpoint_parse(text, "8125", true, &endpoint, ret_complaint);
+}
+
+#define ROW(member, name, kind, default_value, text, ...) \
+	OPTION(struct statsd_options, member, name, kind, default_value, text, ##__VA_ARGS__)
+
+static const struct option option_table[] = {
+	ROW(endpoint, "endpoint", OPTION_TEXT, "localhost:8125", "HOST:PORT for UDP, or unix:PATH for a datagram socket",
+	    .check = check_endpoint),
+	ROW(dialect, "dialect", OPTION_CHOICE, "plain",
+	    "how attributes are sent: plain puts them into the path, the others have tags", .choices = dialect_statsd_names),
+	ROW(template, "template", OPTION_TEXT, NULL,
+	    "the path, of text and {host}, {unit}, {metric}, {attributes}, {an.attribute}", .check = template_check),
+	ROW(resource_attributes, "resource_attributes", OPTION_WORDS, "host.name",
+	    "which attributes of the resource become tags"),
+	ROW(time_unit, "time_unit", OPTION_CHOICE, "us", "whole numbers of this unit stand for seconds",
+	    .choices = time_units),
+	ROW(histogram, "histogram", OPTION_CHOICE, "counters",
+	    "counters are exact; a distribution or a timer is what receivers make quantiles of", .choices = histograms),
+	ROW(sends_unchanged, "send_unchanged", OPTION_BOOL, "no", "send counters of 0 and gauges that are as they were"),
+	ROW(max_name_bytes, "max_name_size", OPTION_SIZE, "1000B",
+	    "longer paths are cut and end in a hash; 127B for collectd, which would make one of two", .minimum = NAME_PATH_LEAST,
+	    .maximum = NAME_PATH_BYTES),
+	ROW(max_datagram_bytes, "max_datagram_size", OPTION_SIZE, "0", "payload; 0: 1432 over UDP, 8KiB over a unix socket",
+	    .maximum = 65507),
+	ROW(burst, "burst", OPTION_U64, "8", "datagrams that leave at once, before the others are spread in time; 0: all",
+	    .maximum = 100000),
+	ROW(resolve_every_ns, "resolve_every", OPTION_DURATION, "5m", "look the name up again; 0: only after errors"),
+	ROW(queue_bytes, "queue_size", OPTION_SIZE, "16MiB", "memory for datagrams that wait; then the oldest go",
+	    .minimum = 65536),
+	ROW(retry_initial_ns, "retry_initial", OPTION_DURATION, "100ms",
+	    "the first wait before the socket is opened again is up to this long", .minimum = 1000000),
+	ROW(retry_max_ns, "retry_max", OPTION_DURATION, "30s", "no wait is longer", .minimum = 1000000),
+};
+
+static int statsd_check(const void *data, const char *path, unsigned int line, struct diag *diag)
+{
+	const struct statsd_options *options = data;
+
+	if (options->histogram == LINES_DISTRIBUTION && options->dialect != DIALECT_DOGSTATSD)
+		diag_add(diag, path, line, "histogram = distribution is known to dialect = dogstatsd alone: others "
+					   "would count its values as something else");
+	if (options->max_datagram_bytes && options->max_datagram_bytes < 256)
+		diag_add(diag, path, line, "max_datagram_size: write 256B at least, or 0 for the default");
+	if (options->resolve_every_ns && options->resolve_every_ns < UINT64_C(1000000000))
+		diag_add(diag, path, line, "resolve_every: at least 1s, or 0");
+	return naming_check(&options->resource_attributes, path, line, diag);
+}
+
+static int put(void *user, uint8_t *data, size_t size, size_t n_points)
+{
+	struct statsd *statsd = user;
+	int err = datagram_client_put(statsd->client, data, size, n_points);
+
+	if (err)
+		statsd->exporter->stats.points_dropped_error += n_points;
+	return err;
+}
+
+static void statsd_close(struct exporter *exporter)
+{
+	struct statsd *statsd = exporter->state;
+
+	if (!statsd)
+		return;
+	lines_free(statsd->lines);
+	datagram_client_free(statsd->client);
+	free(statsd);
+	exporter->state = NULL;
+}
+
+static int open_client(struct statsd *statsd, const struct statsd_options *options, bool *ret_is_unix)
+{
+	struct datagram_options datagram = {
+		.burst = options->burst,
+		.resolve_every_ns = options->resolve_every_ns,
+		.queue_bytes = options->queue_bytes,
+		.retry_initial_ns = options->retry_initial_ns,
+		.retry_max_ns = options->retry_max_ns,
+	};
+	const char *complaint;
+	int err = endpoint_parse(options->endpoint, "8125", true, &datagram.endpoint, &complaint);
+
+	if (err)
+		return err;
+	*ret_is_unix = datagram.endpoint.path[0];
+	return datagram_client_new(statsd->exporter->context->event, &datagram, statsd->exporter, &statsd->client);
+}
+
+static int open_lines(struct statsd *statsd, const struct statsd_options *options, bool is_unix)
+{
+	const struct exporter_context *context = statsd->exporter->context;
+	struct lines_options lines = {
+		.histogram = (enum lines_histogram)options->histogram,
+		.time_unit = (enum lines_unit)options->time_unit,
+		.sends_unchanged = options->sends_unchanged,
+		.pack = { .limit_bytes = options->max_datagram_bytes ?: is_unix ? UNIX_BYTES : UDP_BYTES,
+			  .put = put, .user = statsd },
+	};
+	int err = naming_init(&lines.naming, &dialect_table[options->dialect], options->template, context->resource,
+			      context->n_resource, &options->resource_attributes);
+
+	lines.naming.limit_bytes = options->max_name_bytes;
+	return err ? err : lines_new(&lines, &statsd->exporter->stats, &statsd->lines);
+}
+
+static int statsd_open(struct exporter *exporter, const void *options)
+{
+	struct statsd *statsd = calloc(1, sizeof(*statsd));
+	bool is_unix;
+	int err;
+
+	if (!statsd)
+		return -ENOMEM;
+	exporter->state = statsd;
+	statsd->exporter = exporter;
+	err = open_client(statsd, options, &is_unix);
+	if (!err)
+		err = open_lines(statsd, options, is_unix);
+	if (err) {
+		log_error("exporter %s: could not be set up: %s", exporter->name, strerror(-err));
+		statsd_close(exporter);
+	}
+	return err;
+}
+
+static int statsd_push(struct exporter *exporter, const struct batch *batch)
+{
+	struct statsd *statsd = exporter->state;
+	uint64_t window_ns = exporter->context->interval_ns / WINDOW_PART;
+	int err = lines_push(statsd->lines, batch, 0, datagram_client_losses(statsd->client));
+
+	lines_complain(statsd->lines, exporter->name, err);
+	if (window_ns > WINDOW_MAX_NS)
+		window_ns = WINDOW_MAX_NS;
+	datagram_client_flush(statsd->client, batch->is_last ? WINDOW_AT_END_NS : window_ns);
+	return err;
+}
+
+static bool statsd_is_idle(const struct exporter *exporter)
+{
+	const struct statsd *statsd = exporter->state;
+
+	return datagram_client_is_idle(statsd->client);
+}
+
+const struct exporter_ops statsd_exporter = {
+	.type = "statsd",
+	.help = "StatsD lines over UDP or a unix socket, with or without tags",
+	.options = option_table,
+	.n_options = ARRAY_SIZE(option_table),
+	.options_size = sizeof(struct statsd_options),
+	.check = statsd_check,
+	.open = statsd_open,
+	.push = statsd_push,
+	.is_idle = statsd_is_idle,
+	.close = statsd_close,
+};

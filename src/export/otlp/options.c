@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/otlp/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "export/transport/http.h"
+#include "util/cleanup.h"
+
+#define HEADER_BYTES 8192 /* a value from a file, with its NUL, is no longer */
+#define SIGNAL_PATH  "/v1/metrics"
+
+static const char *const compressions[] = { "gzip", "none", NULL };
+static const char *const temporalities[] = { "cumulative", "delta", NULL };
+static const char *const histograms[] = { "explicit", "exponential", NULL };
+
+#define ROW(member, name, kind, default_value, text, ...) \
+	OPTION(struct otlp_options, member, name, kind, default_value, text, ##__VA_ARGS__)
+
+const struct option otlp_option_table[OTLP_N_OPTIONS] = {
+	ROW(endpoint, "endpoint", OPTION_TEXT, "http://localhost:4318",
+	    "base URL of the receiver; " SIGNAL_PATH " is added where it does not end in it",
+	    .check = http_url_check),
+	ROW(metrics_endpoint, "metrics_endpoint", OPTION_TEXT, NULL,
+	    "whole URL, used as it is, for a receiver with a path of its own", .check = http_url_check),
+	ROW(headers, "headers", OPTION_LIST, NULL,
+	    "\"Name: value\", or \"Name: file:PATH\" to keep a secret in a file of its own; one a line",
+	    .check = otlp_header_check),
+	ROW(is_uncompressed, "compression", OPTION_CHOICE, "gzip",
+	    "gzip makes requests some thirty times smaller", .choices = compressions),
+	ROW(ca_file, "ca_file", OPTION_TEXT, NULL,
+	    "PEM file with the certificates to trust instead of the system's; read again when it changes"),
+	ROW(certificate_file, "certificate_file", OPTION_TEXT, NULL,
+	    "PEM file with the certificate to show to a receiver that asks for one"),
+	ROW(key_file, "key_file", OPTION_TEXT, NULL, "PEM file with the key of that certificate"),
+	ROW(timeout_ns, "timeout", OPTION_DURATION, "10s", "deadline of one request; 0: none"),
+	ROW(temporality, "temporality", OPTION_CHOICE, "cumulative",
+	    "delta for a receiver that wants what happened since the last push", .choices = temporalities),
+	ROW(histogram, "histogram", OPTION_CHOICE, "explicit",
+	    "exponential is smaller, for a receiver that knows it", .choices = histograms),
+	ROW(max_request_bytes, "max_request_size", OPTION_SIZE, "4MiB",
+	    "larger requests are split; before compression", .minimum = 4096, .maximum = 64 << 20),
+	ROW(max_response_bytes, "max_response_size", OPTION_SIZE, "4MiB",
+	    "larger answers are given up; after decompression", .minimum = 1024, .maximum = 64 << 20),
+	ROW(queue_bytes, "queue_size", OPTION_SIZE, "16MiB",
+	    "memory for requests that wait for a receiver, as they are sent; then the oldest go",
+	    .minimum = 4096),
+	ROW(queue_requests, "queue_requests", OPTION_U64, "1000", "how many requests may wait",
+	    .minimum = 1),
+	ROW(retry_initial_ns, "retry_initial", OPTION_DURATION, "1s",
+	    "the first wait before another attempt is up to this long", .minimum = 1000000),
+	ROW(retry_max_ns, "retry_max", OPTION_DURATION, "30s",
+	    "no wait is longer, unless the receiver asks for it", .minimum = 1000000),
+	ROW(retry_give_up_ns, "retry_give_up", OPTION_DURATION, "0",
+	    "drop a request that was tried for this long; 0: only a full queue drops one"),
+};
+
+int otlp_url(const struct otlp_options *options, char **ret_url)
+{
+	const char *base = options->endpoint, *suffix = SIGNAL_PATH;
+	size_t size, suffix_size = strlen(suffix);
+	char *url;
+
+	if (options->metrics_endpoint) {
+		base = options->metrics_endpoint;
+		suffix = "";
+	}
+	size = strlen(base);
+	if (suffix[0]) {
+		while (size && base[size - 1] == '/')
+			size--;
+		if (size >= suffix_size && !strncmp(base + size - suffix_size, suffix, suffix_size))
+			suffix = "";
+	}
+	if (asprintf(&url, "%.*s%s", (int)size, base, suffix) < 0)
+		return -ENOMEM;
+	*ret_url = url;
+	return 0;
+}
+
+/* The path of a header given as "Name: file:PATH", or NULL. */
+static const char *header_file(const char *text)
+{
+	const char *value = strchr(text, ':');
+
+	if (!value)
+		return NULL;
+	value += 1 + strspn(value + 1, " \t");
+	return strncmp(value, "file:", 5) ? NULL : value + 5;
+}
+
+static bool is_token(char byte)
+{
+	return byte && (isalnum((unsigned char)byte) || strchr("!#$%&'*+-.^_`|~", byte));
+}
+
+/* A value that ends neither its line nor the text. */
+static bool is_value(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 ? *text != '\t' : *text == 0x7f)
+			return false;
+	return true;
+}
+
+int otlp_header_check(const char *text, const char **ret_complaint)
+{
+	/* These say what is sent, which is not for a configuration to say. */
+	static const char *const ours[] = { "content-type", "content-encoding", "content-length",
+					    "transfer-encoding", "expect" };
+	size_t size = 0;
+
+	while (is_token(text[size]))
+		size++;
+	if (!size || text[size] != ':') {
+		*ret_complaint = "not a header, write \"Name: value\"";
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
+		if (strlen(ours[i]) != size || strncasecmp(text, ours[i], size))
+			continue;
+		*ret_complaint = "this header is bpfpush's own to set";
+		return -EINVAL;
+	}
+	if (!is_value(text + size)) {
+		*ret_complaint = "a control character in the header";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+bool otlp_header_is_secret(const char *text)
+{
+	static const char *const words[] = { "auth", "key", "token", "secret", "password", "cookie", "credential" };
+	char name[128];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, ":"), text);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcasestr(name, words[i]))
+			return true;
+	return header_file(text) != NULL;
+}
+
+/* Opens a regular file. 0, or -errno and why not. */
+static int open_file(const char *file, int *ret_fd, const char **ret_complaint)
+{
+	_cleanup_(closep) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		*ret_complaint = strerror(errno);
+		return -errno;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		*ret_complaint = S_ISDIR(st.st_mode)  ? "is a directory" :
+				 S_ISFIFO(st.st_mode) ? "is a pipe, which can be read only once" :
+							"is no regular file";
+		return -EBADMSG;
+	}
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* The first line of a header's file. 0, or -errno and why it cannot be used. */
+static int read_value(const char *path, char value[HEADER_BYTES], const char **ret_complaint)
+{
+	_cleanup_(closep) int fd = -1;
+	int err = open_file(path, &fd, ret_complaint);
+	ssize_t size;
+	size_t length;
+
+	if (err)
+		return err;
+	size = read(fd, value, HEADER_BYTES - 1);
+	if (size < 0) {
+		*ret_complaint = strerror(errno);
+		return -errno;
+	}
+	value[size] = '\0';
+	length = strcspn(value, "\r\n");
+	if (!length && (!size || value[0]))
+		*ret_complaint = size ? "has an empty first line" : "is empty";
+	else if (length == HEADER_BYTES - 1)
+		*ret_complaint = "has a first line that is too long";
+	else if (!value[length] && length < (size_t)size)
+		*ret_complaint = "holds a control character";
+	else {
+		value[length] = '\0';
+		if (is_value(value))
+			return 0;
+		*ret_complaint = "holds a control character";
+	}
+	return -EBADMSG;
+}
+
+int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint)
+{
+	const char *path = header_file(text);
+	char value[HEADER_BYTES], *header = NULL;
+	int err = 0;
+
+	if (!path) {
+		header = strdup(text);
+	} else {
+		err = read_value(path, value, ret_complaint);
+		if (!err && asprintf(&header, "%.*s: %s", (int)strcspn(text, ":"), text, value) < 0)
+			header = NULL;
+		explicit_bzero(value, sizeof(value));
+	}
+	if (!err && !header) {
+		*ret_complaint = strerror(ENOMEM);
+		err = -ENOMEM;
+	}
+	if (!err)
+		*ret_header = header;
+	return err;
+}
+
+static int check_pem(const char *file, const char **ret_complaint)
+{
+	static const char begin[] = "-----BEGIN";
+	_cleanup_(fclosep) FILE *f = NULL;
+	char line[256];
+	int fd, err;
+
+	err = open_file(file, &fd, ret_complaint);
+	if (err)
+		return err;
+	f = fdopen(fd, "r");
+	if (!f) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, begin, sizeof(begin) - 1))
+			return 0;
+	*ret_complaint = "is no PEM file, it has no line that begins with \"-----BEGIN\"";
+	return -EBADMSG;
+}
+
+/* One that only the service's user may read is no mistake of whoever checks. */
+static bool is_mistake(int err)
+{
+	return err && err != -EACCES && err != -ENOMEM;
+}
+
+/* Our words go on behind a path, those of the system stand for themselves. */
+static const char *separator(const char *complaint)
+{
+	return complaint[0] >= 'a' && complaint[0] <= 'z' ? " " : ": ";
+}
+
+static void check_headers(const struct option_list *headers, const char *path, unsigned int line,
+			  struct diag *diag)
+{
+	for (size_t i = 0; i < headers->n_items; i++) {
+		const char *file = header_file(headers->items[i]), *complaint = NULL;
+		char value[HEADER_BYTES];
+
+		if (file && is_mistake(read_value(file, value, &complaint)))
+			diag_add(diag, path, line, "headers: %s%s%s", file, separator(complaint), complaint);
+		explicit_bzero(value, sizeof(value));
+	}
+}
+
+int otlp_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
+{
+	const struct otlp_options *options = untyped;
+	const struct {
+		const char *key, *file;
+	} files[] = {
+		{ "ca_file", options->ca_file },
+		{ "certificate_file", options->certificate_file },
+		{ "key_file", options->key_file },
+	};
+	const char *complaint = NULL;
+	const char *url = options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		if (!files[i].file)
+			continue;
+		if (is_mistake(check_pem(files[i].file, &complaint)))
+			diag_add(diag, path, line, "%s: %s%s%s", files[i].key, files[i].file,
+				 separator(complaint), complaint);
+		if (!strncasecmp(url, "http://", 7))
+			diag_add(diag, path, line, "%s: the endpoint is http://, which uses none; write https://",
+				 files[i].key);
+	}
+	if (options->key_file && !options->certificate_file)
+		diag_add(diag, path, line, "key_file: a key without a certificate; give certificate_file too");
+	if (options->retry_max_ns < options->retry_initial_ns)
+		diag_add(diag, path, line, "retry_max: shorter than retry_initial");
+	check_headers(&options->headers, path, line, diag);
+	return 0;
+}

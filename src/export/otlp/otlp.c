@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OTLP over HTTP. A batch is encoded, compressed and queued when it is pushed; requests leave one at a
+ * time and in order, each tried until the receiver takes or refuses it, or the queue is full. Cumulative
+ * numbers heal by themselves, so what a full queue drops costs them resolution; delta numbers are lost
+ * with it, and counted.
+ *
+ * A request without an answer is sent again, as the protocol asks: it may have been accepted, and delta
+ * numbers counted twice. This is the only way in which that happens, and it is logged and counted.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "export/columns.h"
+#include "export/exporter.h"
+#include "export/otlp/answer.h"
+#include "export/otlp/encode.h"
+#include "export/otlp/gzip.h"
+#include "export/otlp/options.h"
+#include "export/queue.h"
+#include "export/transport/backoff.h"
+#include "export/transport/http.h"
+#include "util/buf.h"
+#include "util/log.h"
+
+struct otlp {
+	struct exporter *exporter;
+	const struct otlp_options *options;
+	struct http_client *client;
+	struct queue queue;
+	struct backoff backoff;
+	bool is_waiting;  /* for the time of the next attempt */
+	bool is_dropping; /* said so already */
+	int last_outcome; /* of the last request; a change is logged */
+	char *url, *user_agent;
+	struct http_place place; /* of url */
+	uint8_t *room;		 /* max_request_bytes to encode in: only the pages that bodies fill are ever touched */
+	size_t n_queued;	 /* points of this push */
+};
+
+/* Pages of the room beyond this are given back after a push. */
+#define ROOM_KEPT_BYTES ((size_t)1 << 20)
+
+static void send_next(struct otlp *otlp);
+
+static void settle_gauges(struct otlp *otlp)
+{
+	otlp->exporter->stats.points_inflight = otlp->queue.n_points;
+	otlp->exporter->stats.queue_bytes = otlp->queue.size_bytes;
+}
+
+static void on_wake(void *user)
+{
+	struct otlp *otlp = user;
+
+	otlp->is_waiting = false;
+	send_next(otlp);
+}
+
+static void wait_and_retry(struct otlp *otlp, uint64_t retry_after_ns)
+{
+	uint32_t random = UINT32_MAX;
+	uint64_t delay_ns;
+
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	delay_ns = backoff_next(&otlp->backoff, random, retry_after_ns);
+	otlp->is_waiting = true;
+	if (http_client_wake(otlp->client, delay_ns, on_wake, otlp) < 0) {
+		/* The next push tries again. */
+		otlp->is_waiting = false;
+		log_error("exporter %s: no memory for a timer", otlp->exporter->name);
+	}
+}
+
+#define OUTCOME_NOT_POSTED (-1000) /* and the error added */
+
+/* What came back, in one number: a change of it is news, a repetition is counted only. */
+static int outcome(const struct http_answer *http, const struct otlp_answer *answer)
+{
+	if (http->failure != HTTP_OK)
+		return -(int)http->failure;
+	return http->status * 4 + answer->is_foreign * 2 + (answer->n_rejected || answer->message[0]);
+}
+
+static void log_accepted(const struct otlp *otlp, const struct http_answer *http,
+			 const struct otlp_answer *answer, const struct log_field *fields)
+{
+	const char *name = otlp->exporter->name;
+
+	if (answer->n_rejected)
+		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, fields,
+			  "exporter %s: the receiver rejected %zu points: %s", name, (size_t)answer->n_rejected,
+			  answer->message);
+	else if (answer->message[0])
+		log_event(LOG_LEVEL_WARNING, NULL, fields, "exporter %s: the receiver warns: %s", name,
+			  answer->message);
+	else if (answer->is_foreign)
+		log_event(LOG_LEVEL_WARNING, NULL, fields,
+			  "exporter %s: answered %d with %.64s, which is no OTLP receiver: is the endpoint right?",
+			  name, http->status,
+			  http->content_type[0] ? http->content_type : "a body of no content type");
+	else if (otlp->exporter->stats.is_failing)
+		log_event(LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, fields, "exporter %s: delivers again", name);
+}
+
+/* What whoever set this up may have overlooked, to be put behind what went wrong. */
+static const char *hint(const struct otlp *otlp, int status)
+{
+	if (otlp->place.port == 4317)
+		return " (4317 is the port of OTLP/gRPC, this is OTLP/HTTP: try port 4318)";
+	switch (status) {
+	case 401:
+	case 403:
+		return " (does the key headers hold what the receiver asks for?)";
+	case 404:
+	case 405:
+		return " (the path of the URL should end in /v1/metrics or be the receiver's own)";
+	default:
+		return "";
+	}
+}
+
+static void log_outcome(struct otlp *otlp, const struct http_answer *http, const struct otlp_answer *answer)
+{
+	const char *name = otlp->exporter->name, *hinted = hint(otlp, http->status);
+	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", name }, { NULL, NULL } };
+	const char *colon = answer->message[0] ? ": " : "";
+	char what[512];
+
+	if (http->failure == HTTP_OK)
+		snprintf(what, sizeof(what), "HTTP %d%s%s", http->status, colon, answer->message);
+	else
+		snprintf(what, sizeof(what), "%s", http->problem);
+
+	if (answer->verdict == OTLP_ACCEPTED)
+		log_accepted(otlp, http, answer, fields);
+	else if (answer->verdict == OTLP_AGAIN)
+		log_event(LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, fields,
+			  "exporter %s: %s%s; kept for another attempt%s", name, what, hinted,
+			  http->failure == HTTP_UNANSWERED && otlp->options->temporality == OTLP_DELTA ?
+				  ", though the receiver may have counted it" :
+				  "");
+	else
+		log_event(LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED, fields,
+			  "exporter %s: refused for good: %s%s; its points are dropped", name, what, hinted);
+}
+
+static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
+{
+	uint64_t limit_ns = otlp->options->retry_give_up_ns;
+
+	return limit_ns && http_client_now(otlp->client) - item->first_sent_ns >= limit_ns;
+}
+
+/* Counts the head of the queue as what became of it; true if it is done with. */
+static bool settle(struct otlp *otlp, const struct http_answer *http, const struct otlp_answer *answer)
+{
+	struct exporter_stats *stats = &otlp->exporter->stats;
+	const struct queue_item *item = otlp->queue.head;
+
+	switch (answer->verdict) {
+	case OTLP_ACCEPTED:
+		stats->points_exported += item->n_points - answer->n_rejected;
+		stats->points_rejected += answer->n_rejected;
+		stats->last_ok_ns = http->now_ns;
+		stats->is_failing = false;
+		return true;
+	case OTLP_REFUSED:
+		stats->points_rejected += item->n_points;
+		stats->is_failing = true;
+		return true;
+	case OTLP_AGAIN:
+		stats->is_failing = true;
+		if (!has_given_up(otlp, item))
+			return false;
+		stats->points_dropped_error += item->n_points;
+		return true;
+	}
+	return true;
+}
+
+static void on_answer(void *user, const struct http_answer *http)
+{
+	struct otlp *otlp = user;
+	struct otlp_answer answer;
+	bool is_done;
+
+	otlp_answer_read(http, otlp->queue.head->n_points, &answer);
+	if (outcome(http, &answer) != otlp->last_outcome)
+		log_outcome(otlp, http, &answer);
+	otlp->last_outcome = outcome(http, &answer);
+
+	is_done = settle(otlp, http, &answer);
+	queue_end(&otlp->queue, is_done);
+	settle_gauges(otlp);
+	if (answer.verdict == OTLP_AGAIN) {
+		wait_and_retry(otlp, answer.retry_after_ns);
+		return;
+	}
+	backoff_reset(&otlp->backoff);
+	if (answer.verdict == OTLP_ACCEPTED)
+		otlp->is_dropping = false;
+	send_next(otlp);
+}
+
+static void headers_free(char **headers, size_t n)
+{
+	for (size_t i = 0; headers && i < n; i++) {
+		if (headers[i])
+			explicit_bzero(headers[i], strlen(headers[i]));
+		free(headers[i]);
+	}
+	free(headers);
+}
+
+static int resolve_headers(struct otlp *otlp, char **headers)
+{
+	const struct option_list *list = &otlp->options->headers;
+
+	for (size_t i = 0; i < list->n_items; i++) {
+		const char *complaint = "";
+		int err = otlp_header_resolve(list->items[i], &headers[i], &complaint);
+
+		if (!err)
+			continue;
+		if (otlp->last_outcome != OUTCOME_NOT_POSTED + err)
+			log_error("exporter %s: headers: %.*s: its file cannot be used: %s", otlp->exporter->name,
+				  (int)strcspn(list->items[i], ":"), list->items[i], complaint);
+		return err;
+	}
+	return 0;
+}
+
+static int post(struct otlp *otlp, const struct queue_item *item)
+{
+	size_t n_headers = otlp->options->headers.n_items;
+	char **headers = calloc(n_headers + 1, sizeof(*headers));
+	int err = headers ? resolve_headers(otlp, headers) : -ENOMEM;
+
+	if (!err)
+		err = http_client_post(otlp->client, (const char *const *)headers, n_headers, item->data,
+				       item->size, on_answer, otlp);
+	headers_free(headers, n_headers);
+	return err;
+}
+
+static void send_next(struct otlp *otlp)
+{
+	struct exporter_stats *stats = &otlp->exporter->stats;
+	struct queue_item *item;
+	int err;
+
+	if (otlp->is_waiting)
+		return;
+	item = queue_begin(&otlp->queue);
+	if (!item)
+		return;
+	err = post(otlp, item);
+	if (err) {
+		otlp->last_outcome = OUTCOME_NOT_POSTED + err;
+		stats->is_failing = true;
+		queue_end(&otlp->queue, false);
+		wait_and_retry(otlp, 0);
+		return;
+	}
+	if (!item->n_sent)
+		item->first_sent_ns = http_client_now(otlp->client);
+	stats->requests++;
+	stats->retries += item->n_sent++ != 0;
+	stats->bytes_sent += item->size;
+}
+
+/* One encoded body into the queue. */
+static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points)
+{
+	struct otlp *otlp = user;
+	_cleanup_(buf_done) struct buf body = BUF_INIT;
+	size_t dropped = 0;
+	uint8_t *kept;
+	int err = 0;
+
+	if (otlp->options->is_uncompressed)
+		buf_append(&body, data, size);
+	else
+		err = gzip_append(&body, data, size);
+	if (!err)
+		err = buf_error(&body);
+	if (err)
+		return err;
+	/* deflate asks for more room than it takes. */
+	size = body.size;
+	kept = realloc(body.data, size);
+	if (kept)
+		body.data = kept;
+	err = queue_put(&otlp->queue, TAKE_PTR(body.data), size, n_points, &dropped);
+	if (err)
+		return err;
+	otlp->n_queued += n_points;
+	exporter_drop_queued(otlp->exporter, dropped, &otlp->is_dropping);
+	return 0;
+}
+
+static int otlp_push(struct exporter *exporter, const struct batch *batch)
+{
+	struct otlp *otlp = exporter->state;
+	const struct otlp_encoding encoding = {
+		.temporality = (enum otlp_temporality)otlp->options->temporality,
+		.histogram = (enum otlp_histogram)otlp->options->histogram,
+		.limit_bytes = otlp->options->max_request_bytes,
+		.room = otlp->room,
+		.resource = exporter->context->resource,
+		.n_resource = exporter->context->n_resource,
+		.version = exporter->context->version,
+	};
+	size_t too_large = 0;
+	int err;
+
+	otlp->n_queued = 0;
+	err = otlp_encode(&encoding, batch, enqueue, otlp, &too_large);
+	exporter->stats.points_dropped_size += too_large;
+	if (err) {
+		log_error("exporter %s: could not encode: %s", exporter->name, strerror(-err));
+		exporter->stats.points_dropped_error += batch_count_points(batch) - otlp->n_queued;
+	}
+	if (encoding.limit_bytes > ROOM_KEPT_BYTES)
+		(void)madvise(otlp->room, encoding.limit_bytes - ROOM_KEPT_BYTES, MADV_DONTNEED);
+	send_next(otlp);
+	settle_gauges(otlp);
+	return err;
+}
+
+static bool otlp_is_idle(const struct exporter *exporter)
+{
+	const struct otlp *otlp = exporter->state;
+
+	return !otlp->queue.n_items;
+}
+
+static void otlp_close(struct exporter *exporter)
+{
+	struct otlp *otlp = exporter->state;
+
+	if (!otlp)
+		return;
+	http_client_free(otlp->client);
+	queue_done(&otlp->queue);
+	if (otlp->room)
+		munmap(otlp->room, otlp->options->max_request_bytes);
+	free(otlp->url);
+	free(otlp->user_agent);
+	free(otlp);
+	exporter->state = NULL;
+}
+
+static int open_client(struct otlp *otlp)
+{
+	const struct otlp_options *options = otlp->options;
+	const char *version = otlp->exporter->context->version;
+	struct http_options http = {
+		.content_type = "application/x-protobuf",
+		.content_encoding = options->is_uncompressed ? NULL : "gzip",
+		.ca_file = options->ca_file,
+		.certificate_file = options->certificate_file,
+		.key_file = options->key_file,
+		.timeout_ns = options->timeout_ns,
+		.limit_response_bytes = options->max_response_bytes,
+	};
+	int err = otlp_url(options, &otlp->url);
+
+	if (err)
+		return err;
+	otlp->place = http_url_place(otlp->url);
+	if (asprintf(&otlp->user_agent, "bpfpush/%s OTel-OTLP-Exporter-C/%s", version, version) < 0) {
+		otlp->user_agent = NULL;
+		return -ENOMEM;
+	}
+	otlp->room = mmap(NULL, options->max_request_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
+	if (otlp->room == MAP_FAILED) {
+		otlp->room = NULL;
+		return -ENOMEM;
+	}
+	http.url = otlp->url;
+	http.user_agent = otlp->user_agent;
+	return http_client_new(otlp->exporter->context->event, &http, &otlp->client);
+}
+
+/* A credential in clear text on a network. */
+static void warn_of_bare_secrets(const struct otlp *otlp)
+{
+	const struct option_list *headers = &otlp->options->headers;
+
+	if (otlp->place.is_encrypted || otlp->place.is_local)
+		return;
+	for (size_t i = 0; i < headers->n_items; i++) {
+		if (!otlp_header_is_secret(headers->items[i]))
+			continue;
+		log_warning("exporter %s: the header %.*s goes over the network unencrypted: use https://",
+			    otlp->exporter->name, (int)strcspn(headers->items[i], ":"), headers->items[i]);
+		return;
+	}
+	if (otlp->place.has_password)
+		log_warning("exporter %s: the password in the URL goes over the network unencrypted: use https://",
+			    otlp->exporter->name);
+}
+
+static int otlp_open(struct exporter *exporter, const void *options)
+{
+	struct otlp *otlp = calloc(1, sizeof(*otlp));
+	int err;
+
+	if (!otlp)
+		return -ENOMEM;
+	exporter->state = otlp;
+	otlp->exporter = exporter;
+	otlp->options = options;
+	queue_init(&otlp->queue, otlp->options->queue_requests, otlp->options->queue_bytes);
+	otlp->backoff = (struct backoff){ .initial_ns = otlp->options->retry_initial_ns,
+					  .max_ns = otlp->options->retry_max_ns };
+	err = open_client(otlp);
+	if (err) {
+		log_error("exporter %s: HTTP will not start: %s", exporter->name, strerror(-err));
+		otlp_close(exporter);
+		return err;
+	}
+	warn_of_bare_secrets(otlp);
+	return 0;
+}
+
+const struct exporter_ops otlp_exporter = {
+	.type = "otlp",
+	.help = "OpenTelemetry protocol over HTTP, to a collector or a backend",
+	.options = otlp_option_table,
+	.n_options = OTLP_N_OPTIONS,
+	.options_size = sizeof(struct otlp_options),
+	.environment = otlp_options_environment,
+	.check = otlp_options_check,
+	.open = otlp_open,
+	.push = otlp_push,
+	.is_idle = otlp_is_idle,
+	.close = otlp_close,
+};

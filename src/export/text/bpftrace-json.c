@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lines that bpftrace -f json prints, so that what reads those reads ours: one object a map,
+ *
+ *     {"type": "map", "data": {"@bpfpush.syscall.count": {"read,cron.service": 5}}}
+ *     {"type": "hist", "data": {"@NAME": {"KEY": [{"min": 2, "max": 3, "count": 1}, …]}}}
+ *     {"type": "stats", "data": {"@NAME.stats": {"KEY": {"count": 1, "average": 3, "total": 3}}}}
+ *
+ * A metric is a map, the values of a series' attributes, joined by commas in the order of their names, its
+ * key; an attribute that other series of the metric have and this one has not is empty. A map without
+ * keys holds its number at once. As with bpftrace numbers are totals and whole, as the kernel counted
+ * them (nanoseconds where the metric's unit is s); min and max are both inside a bucket, the last
+ * bucket has no max; entries are sorted by value, empty buckets at both ends left out.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "export/bounds.h"
+#include "export/columns.h"
+#include "export/text/json-text.h"
+#include "export/text/stream.h"
+
+/* One value of a map: what stands behind its key. */
+typedef void append_fn(struct buf *out, const struct series *series);
+
+static void append_number(struct buf *out, const struct series *series)
+{
+	if (series->metric->kind == METRIC_GAUGE)
+		buf_printf(out, "%" PRId64, (int64_t)series->total.sum);
+	else
+		buf_printf(out, "%" PRIu64, series->total.sum);
+}
+
+static void append_stats(struct buf *out, const struct series *series)
+{
+	const struct numbers *total = &series->total;
+
+	buf_printf(out, "{\"count\": %" PRIu64 ", \"average\": %" PRIu64 ", \"total\": %" PRIu64 "}", total->count,
+		   total->count ? total->sum / total->count : 0, total->sum);
+}
+
+static void append_hist(struct buf *out, const struct series *series)
+{
+	const struct metric *metric = series->metric;
+	const uint64_t *bucket = series->total.bucket;
+	uint32_t first = 0, end = metric->layout.n_buckets;
+
+	while (first < end && !bucket[first])
+		first++;
+	while (first < end && !bucket[end - 1])
+		end--;
+	buf_append_byte(out, '[');
+	for (uint32_t i = first; i < end; i++) {
+		uint64_t below = i ? bounds_upper_raw(&metric->layout, metric->divisor, i - 1) : 0;
+		uint64_t upper = bounds_upper_raw(&metric->layout, metric->divisor, i);
+
+		buf_printf(out, "%s{\"min\": %" PRIu64, i > first ? ", " : "", i ? below + 1 : 0);
+		if (i + 1 < metric->layout.n_buckets)
+			buf_printf(out, ", \"max\": %" PRIu64, upper);
+		buf_printf(out, ", \"count\": %" PRIu64 "}", bucket[i]);
+	}
+	buf_append_byte(out, ']');
+}
+
+static void append_key(struct buf *out, const struct columns *columns, const struct series *series)
+{
+	const struct attribute *cells[ATTRIBUTES_MAX];
+	struct buf key = BUF_INIT;
+
+	columns_match(columns, series, cells);
+	for (unsigned int i = 0; i < columns->n; i++) {
+		if (i)
+			buf_append_byte(&key, ',');
+		columns_append_cell(&key, cells[i]);
+	}
+	json_append_text(out, buf_text(&key));
+	if (buf_error(&key))
+		out->error = buf_error(&key);
+	buf_done(&key);
+}
+
+static int by_value(const struct series *left, const struct series *right)
+{
+	const struct numbers *a = &left->total, *b = &right->total;
+
+	if (a->count != b->count)
+		return a->count < b->count ? -1 : 1;
+	return a->sum < b->sum ? -1 : a->sum > b->sum;
+}
+
+static void append_map(struct buf *out, const struct metric *metric, const char *type, const char *suffix,
+		       append_fn *append)
+{
+	_cleanup_(freep) struct series **sorted = NULL;
+	_cleanup_(buf_done) struct buf name = BUF_INIT;
+	struct columns columns;
+	size_t n;
+
+	errno = 0;
+	sorted = columns_sort(metric, by_value, &n);
+	if (!sorted && errno == ENOMEM)
+		out->error = -ENOMEM;
+	if (!n)
+		return;
+	columns_find(&columns, metric);
+	buf_printf(&name, "@%s%s", metric->name, suffix);
+	buf_printf(out, "{\"type\": \"%s\", \"data\": {", type);
+	json_append_text(out, buf_text(&name));
+	buf_append_text(out, columns.n ? ": {" : ": ");
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			buf_append_text(out, ", ");
+		if (columns.n) {
+			append_key(out, &columns, sorted[i]);
+			buf_append_text(out, ": ");
+		}
+		append(out, sorted[i]);
+	}
+	buf_append_text(out, columns.n ? "}}}\n" : "}}\n");
+}
+
+static int bpftrace_json_push(struct exporter *exporter, const struct batch *batch)
+{
+	struct stream *stream = exporter->state;
+	struct metric *metric;
+
+	if (!stream_is_ready(exporter, batch))
+		return 0;
+	batch_for_each_metric(metric, batch) {
+		if (metric->kind != METRIC_HISTOGRAM) {
+			append_map(&stream->out, metric, "map", "", append_number);
+			continue;
+		}
+		append_map(&stream->out, metric, "hist", "", append_hist);
+		append_map(&stream->out, metric, "stats", ".stats", append_stats);
+	}
+	return stream_flush(exporter, batch);
+}
+
+const struct exporter_ops bpftrace_json_exporter = {
+	.type = "bpftrace-json",
+	.help = "JSON lines in the shapes of bpftrace -f json: map, hist, stats",
+	.options = stream_option_table,
+	.n_options = STREAM_N_OPTIONS,
+	.options_size = sizeof(struct stream_options),
+	.check = stream_options_check,
+	.open = stream_open,
+	.push = bpftrace_json_push,
+	.close = stream_close,
+};

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table for people: a block a metric, a line a series, those that grew most come first.
+ *
+ *     bpfpush.syscall.count (call), 1 of 37, by bpfpush.syscall.name, systemd.unit.name
+ *       read    cron.service          1234    12.3/s
+ *     bpfpush.syscall.duration (s) by bpfpush.syscall.name
+ *       read             12    1.2/s  mean 3.20ms  p50 2.00ms  p90 8.00ms  p99 9.00ms  ▁▃█▂
+ *
+ * On a terminal each collection takes the place of the last and as many lines of each metric are shown as
+ * fit; elsewhere, and for a single batch, everything is written, one collection after the other, unless
+ * the number of lines is limited.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "export/bounds.h"
+#include "export/columns.h"
+#include "export/decimal.h"
+#include "export/text/layout.h"
+#include "export/text/stream.h"
+#include "export/text/text.h"
+
+#define NUMBER_WIDTH	 12
+#define SECONDS(ns)	 ((double)(ns) / 1e9)
+#define SCREEN_CLEAR	 "\033[2J"
+#define SCREEN_HOME	 "\033[H"
+#define SCREEN_LINE_END	 "\033[K"
+#define SCREEN_REST	 "\033[J"
+
+struct page {
+	const struct batch *batch;
+	struct buf *out;
+	bool is_screen;
+	unsigned int columns, lines;
+	size_t rows;	/* of one metric, at most */
+	size_t n_spare; /* lines that the first metrics may take beyond that */
+	size_t n_left;	/* series that were not shown */
+};
+
+struct console_options {
+	struct stream_options stream; /* first, as stream_open() expects */
+	uint64_t limit_rows;
+};
+
+static void append_line(struct page *page, struct buf *line)
+{
+	if (page->is_screen) {
+		text_append_cut(page->out, buf_text(line), page->columns);
+		buf_append_text(page->out, SCREEN_LINE_END);
+	} else {
+		buf_append(page->out, line->data, line->size);
+	}
+	buf_append_byte(page->out, '\n');
+	if (buf_error(line))
+		page->out->error = buf_error(line);
+	buf_reset(line);
+}
+
+static void append_right(struct buf *line, struct buf *number, unsigned int width)
+{
+	unsigned int taken = text_width(buf_text(number));
+
+	text_append_blanks(line, taken < width ? width - taken : 1);
+	buf_append_text(line, buf_text(number));
+	buf_reset(number);
+}
+
+/* Heights of the buckets that hold something, and of those between them. */
+static void append_bars(struct buf *line, const struct series *series)
+{
+	static const char *const bars[] = { "\xe2\x96\x81", "\xe2\x96\x82", "\xe2\x96\x83", "\xe2\x96\x84",
+					    "\xe2\x96\x85", "\xe2\x96\x86", "\xe2\x96\x87", "\xe2\x96\x88" };
+	const uint64_t *bucket = series->total.bucket;
+	uint32_t first = 0, end = series->metric->layout.n_buckets;
+	uint64_t most = 1;
+
+	while (first < end && !bucket[first])
+		first++;
+	while (first < end && !bucket[end - 1])
+		end--;
+	for (uint32_t i = first; i < end; i++)
+		most = bucket[i] > most ? bucket[i] : most;
+	for (uint32_t i = first; i < end; i++)
+		buf_append_text(line, bucket[i] ? bars[(size_t)(7.0 * (double)bucket[i] / (double)most)] : " ");
+}
+
+static void append_histogram(struct buf *line, const struct series *series)
+{
+	static const struct {
+		const char *name;
+		double fraction;
+	} quantiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 } };
+	const struct metric *metric = series->metric;
+	const struct numbers *total = &series->total;
+	_cleanup_(buf_done) struct buf number = BUF_INIT;
+
+	if (!total->count)
+		return;
+	decimal_human(&number, (double)total->sum / (double)metric->divisor / (double)total->count, metric->unit,
+		      false);
+	buf_printf(line, "  mean %-7s", buf_text(&number));
+	for (size_t i = 0; i < ARRAY_SIZE(quantiles); i++) {
+		buf_reset(&number);
+		decimal_human(&number, bounds_quantile(&metric->layout, total, quantiles[i].fraction),
+			      metric->unit, false);
+		buf_printf(line, "  %s %-7s", quantiles[i].name, buf_text(&number));
+	}
+	buf_append_text(line, "  ");
+	append_bars(line, series);
+}
+
+static void append_numbers(const struct page *page, struct buf *line, const struct series *series)
+{
+	const struct metric *metric = series->metric;
+	bool is_histogram = metric->kind == METRIC_HISTOGRAM;
+	uint64_t elapsed_ns = page->batch->time_ns - page->batch->previous_ns;
+	const char *unit = is_histogram ? "" : metric->unit;
+	_cleanup_(buf_done) struct buf number = BUF_INIT;
+	double delta = is_histogram ? (double)series->delta.count :
+				      (double)series->delta.sum / (double)metric->divisor;
+
+	if (is_histogram)
+		decimal_quotient(&number, series->total.count, 1);
+	else if (metric->kind == METRIC_GAUGE)
+		decimal_signed_quotient(&number, (int64_t)series->total.sum, metric->divisor);
+	else if (!strcmp(unit, "s") || !strcmp(unit, "By"))
+		decimal_human(&number, (double)series->total.sum / (double)metric->divisor, unit, false);
+	else
+		decimal_quotient(&number, series->total.sum, metric->divisor);
+	append_right(line, &number, NUMBER_WIDTH);
+	if (metric->kind == METRIC_GAUGE)
+		return;
+	if (elapsed_ns)
+		decimal_human(&number, delta / SECONDS(elapsed_ns), unit, true);
+	append_right(line, &number, NUMBER_WIDTH);
+	if (is_histogram)
+		append_histogram(line, series);
+}
+
+/* What grew most first; of equals the larger total. What is over the limit is no series like them: last. */
+static int by_growth(const struct series *left, const struct series *right)
+{
+	const struct series *overflow = left->metric->overflow;
+	bool is_histogram = left->metric->kind == METRIC_HISTOGRAM;
+	uint64_t a = is_histogram ? left->delta.count : left->delta.sum;
+	uint64_t b = is_histogram ? right->delta.count : right->delta.sum;
+
+	if (left == overflow || right == overflow)
+		return left == overflow ? left != right : -1;
+	if (a == b) {
+		a = is_histogram ? left->total.count : left->total.sum;
+		b = is_histogram ? right->total.count : right->total.sum;
+	}
+	return a > b ? -1 : a < b;
+}
+
+static void append_rows(struct page *page, struct layout *layout, struct series *const *series, size_t n,
+			struct buf *line)
+{
+	unsigned int numbers = 2 * NUMBER_WIDTH, limit = page->columns > numbers ? page->columns - numbers : 1;
+	int err = layout_fit(layout, series, n, page->is_screen ? limit : 0);
+
+	for (size_t row = 0; row < n && !err; row++) {
+		err = layout_append_cells(layout, series[row], line);
+		append_numbers(page, line, series[row]);
+		append_line(page, line);
+	}
+	if (err)
+		page->out->error = err;
+}
+
+/* "{call}" is UCUM's way to write a plain word. */
+static void append_heading(struct buf *line, const struct metric *metric)
+{
+	size_t size = strlen(metric->unit), at = metric->unit[0] == '{' && metric->unit[size - 1] == '}';
+
+	buf_printf(line, "%s (%.*s)", metric->name, (int)(size - 2 * at), metric->unit + at);
+}
+
+static void append_metric(struct page *page, const struct metric *metric)
+{
+	_cleanup_(buf_done) struct buf line = BUF_INIT;
+	_cleanup_(freep) struct series **sorted = NULL;
+	struct layout layout;
+	size_t n, shown, extra;
+
+	errno = 0;
+	sorted = columns_sort(metric, by_growth, &n);
+	if (!sorted && errno == ENOMEM)
+		page->out->error = -ENOMEM;
+	if (!n)
+		return;
+	layout_find(&layout, metric);
+	append_heading(&line, metric);
+	shown = n > page->rows ? page->rows : n;
+	extra = n - shown > page->n_spare ? page->n_spare : n - shown;
+	shown += extra;
+	page->n_spare -= extra;
+	if (shown < n)
+		buf_printf(&line, ", %zu of %zu,", shown, n);
+	layout_append_names(&layout, &line);
+	append_line(page, &line);
+	append_rows(page, &layout, sorted, shown, &line);
+	page->n_left += n - shown;
+}
+
+/* How many lines the page takes with so many rows of each metric. */
+static size_t page_lines(const struct batch *batch, size_t rows)
+{
+	struct metric *metric;
+	size_t lines = 1;
+
+	batch_for_each_metric(metric, batch) {
+		size_t n = metric_count_points(metric);
+
+		if (n)
+			lines += 1 + (n > rows ? rows : n);
+	}
+	return lines;
+}
+
+static void append_title(struct page *page)
+{
+	time_t now = (time_t)(page->batch->time_ns / 1000000000);
+	_cleanup_(buf_done) struct buf line = BUF_INIT;
+	char text[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&now, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	buf_printf(&line, "%s UTC, %.1f s", text, SECONDS(page->batch->time_ns - page->batch->previous_ns));
+	append_line(page, &line);
+}
+
+/* The metrics that fit: with at least one row each, or as many of them as there are lines for. */
+static void append_page(struct page *page)
+{
+	bool is_tight = page->is_screen && page_lines(page->batch, page->rows) >= page->lines;
+	/* The title, the line that the cursor stays on, and one to say that there is more. */
+	size_t left = page->lines > 3 ? page->lines - 3 : 0, n_hidden = 0;
+	struct metric *metric;
+
+	batch_for_each_metric(metric, page->batch) {
+		size_t n = metric_count_points(metric), lines = 1 + (n > page->rows ? page->rows : n);
+
+		if (!n)
+			continue;
+		if (is_tight && left < lines) {
+			n_hidden++;
+			continue;
+		}
+		left -= is_tight ? lines : 0;
+		append_metric(page, metric);
+	}
+	if (n_hidden)
+		buf_printf(page->out, "\xe2\x80\xa6 %zu more metrics" SCREEN_LINE_END "\n", n_hidden);
+}
+
+static int console_open(struct exporter *exporter, const void *untyped)
+{
+	const struct console_options *options = untyped;
+	int err = stream_open(exporter, &options->stream);
+
+	if (!err)
+		((struct stream *)exporter->state)->limit_rows = options->limit_rows;
+	return err;
+}
+
+/* The most rows of each metric with which all metrics fit; what is left of the screen goes to the first. */
+static void fit_rows(struct page *page, size_t limit)
+{
+	size_t rows = 1, lines;
+
+	while (rows < page->rows && rows < page->lines && page_lines(page->batch, rows + 1) < page->lines)
+		rows++;
+	page->rows = rows;
+	lines = page_lines(page->batch, rows);
+	if (!limit && lines + 1 < page->lines)
+		page->n_spare = page->lines - 1 - lines;
+}
+
+static int console_push(struct exporter *exporter, const struct batch *batch)
+{
+	struct stream *stream = exporter->state;
+	struct page page = {
+		.batch = batch,
+		.out = &stream->out,
+		.is_screen = stream->is_terminal && !exporter->context->is_once,
+		.rows = stream->limit_rows ? (size_t)stream->limit_rows : SIZE_MAX - 1,
+	};
+
+	if (!stream_is_ready(exporter, batch))
+		return 0;
+	if (page.is_screen) {
+		stream_window(stream, &page.columns, &page.lines);
+		fit_rows(&page, stream->limit_rows);
+		buf_append_text(page.out, stream->n_pushed ? SCREEN_HOME : SCREEN_CLEAR SCREEN_HOME);
+	}
+	append_title(&page);
+	append_page(&page);
+	if (page.n_left && exporter->context->is_once)
+		buf_printf(page.out, "\xe2\x80\xa6 %zu more series; --rows=0 shows all\n", page.n_left);
+	if (page.is_screen)
+		buf_append_text(page.out, SCREEN_REST);
+	else if (!exporter->context->is_once)
+		buf_append_byte(page.out, '\n');
+	return stream_flush(exporter, batch);
+}
+
+static const struct option console_option_table[] = {
+	OPTION(struct console_options, stream.path, "path", OPTION_TEXT, "-",
+	       "file to append to; \"-\" is standard output"),
+	OPTION(struct console_options, limit_rows, "rows", OPTION_U64, "0",
+	       "lines of each metric at most; 0: as many as fit on a terminal, elsewhere all"),
+};
+
+const struct exporter_ops console_exporter = {
+	.type = "console",
+	.help = "a table for people, refreshed in place on a terminal",
+	.options = console_option_table,
+	.n_options = ARRAY_SIZE(console_option_table),
+	.options_size = sizeof(struct console_options),
+	.check = stream_options_check,
+	.open = console_open,
+	.push = console_push,
+	.close = stream_close,
+};

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One JSON object a line, one line a point: the contract that scripts rely on.
+ *
+ *     {"collector":"syscalls","name":"bpfpush.syscall.count","kind":"sum","unit":"{call}",
+ *      "attributes":{"bpfpush.syscall.name":"read"},"start_time_ns":1,"time_ns":2,"total":5,"delta":2}
+ *
+ * A gauge has "value" in place of "total" and "delta"; of a histogram both are
+ * {"count":3,"sum":0.5,"bounds":[0,1,2],"counts":[0,1,1,1]}, counts[i] for values up to bounds[i], the last
+ * one for all above. Numbers are exact: no digit is lost to a double.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "export/bounds.h"
+#include "export/decimal.h"
+#include "export/text/json-text.h"
+#include "export/text/stream.h"
+
+static const char *const kinds[] = {
+	[METRIC_SUM] = "sum",
+	[METRIC_GAUGE] = "gauge",
+	[METRIC_HISTOGRAM] = "histogram",
+};
+
+/* What never changes in a line: all before the times. Kept with the series. */
+static void append_head(struct buf *out, struct series *series)
+{
+	static const char owner;
+	struct series_cache *cache = series_cache(series, &owner);
+	const struct metric *metric = series->metric;
+
+	if (!cache) {
+		_cleanup_(buf_done) struct buf head = BUF_INIT;
+
+		buf_append_text(&head, "{\"collector\":");
+		json_append_text(&head, metric->scope);
+		buf_append_text(&head, ",\"name\":");
+		json_append_text(&head, metric->name);
+		buf_printf(&head, ",\"kind\":\"%s\",\"unit\":", kinds[metric->kind]);
+		json_append_text(&head, metric->unit);
+		buf_append_text(&head, ",\"attributes\":{");
+		for (unsigned int i = 0; i < series->n_attributes; i++) {
+			if (i)
+				buf_append_byte(&head, ',');
+			json_append_text(&head, series->attributes[i].name);
+			buf_append_byte(&head, ':');
+			json_append_value(&head, &series->attributes[i]);
+		}
+		buf_append_byte(&head, '}');
+		if (!buf_error(&head))
+			cache = series_cache_new(series, &owner, head.data, head.size);
+		if (!cache) {
+			out->error = -ENOMEM;
+			return;
+		}
+	}
+	buf_append(out, cache->data, cache->size);
+}
+
+static void append_bounds(struct buf *out, const struct metric *metric)
+{
+	buf_append_text(out, ",\"bounds\":[");
+	for (uint32_t i = 0; i + 1 < metric->layout.n_buckets; i++) {
+		if (i)
+			buf_append_byte(out, ',');
+		decimal_double(out, bounds_upper(&metric->layout, i));
+	}
+	buf_append_byte(out, ']');
+}
+
+static void append_numbers(struct buf *out, const struct metric *metric, const struct numbers *numbers,
+			   const struct buf *bounds)
+{
+	if (metric->kind == METRIC_GAUGE) {
+		decimal_signed_quotient(out, (int64_t)numbers->sum, metric->divisor);
+		return;
+	}
+	if (metric->kind == METRIC_SUM) {
+		decimal_quotient(out, numbers->sum, metric->divisor);
+		return;
+	}
+	buf_printf(out, "{\"count\":%" PRIu64 ",\"sum\":", numbers->count);
+	decimal_quotient(out, numbers->sum, metric->divisor);
+	buf_append(out, bounds->data, bounds->size);
+	buf_append_text(out, ",\"counts\":[");
+	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
+		buf_printf(out, "%s%" PRIu64, i ? "," : "", numbers->bucket[i]);
+	buf_append_text(out, "]}");
+}
+
+static void append_point(struct buf *out, const struct batch *batch, struct series *series,
+			 const struct buf *bounds)
+{
+	const struct metric *metric = series->metric;
+
+	append_head(out, series);
+	buf_printf(out, ",\"start_time_ns\":%" PRIu64 ",\"time_ns\":%" PRIu64, series->start_ns, batch->time_ns);
+	buf_append_text(out, metric->kind == METRIC_GAUGE ? ",\"value\":" : ",\"total\":");
+	append_numbers(out, metric, &series->total, bounds);
+	if (metric->kind != METRIC_GAUGE) {
+		buf_append_text(out, ",\"delta\":");
+		append_numbers(out, metric, &series->delta, bounds);
+	}
+	buf_append_text(out, "}\n");
+}
+
+static int json_push(struct exporter *exporter, const struct batch *batch)
+{
+	struct stream *stream = exporter->state;
+	struct buf bounds = BUF_INIT;
+	struct metric *metric;
+	struct series *series;
+
+	if (!stream_is_ready(exporter, batch))
+		return 0;
+	batch_for_each_metric(metric, batch) {
+		buf_reset(&bounds);
+		if (metric->kind == METRIC_HISTOGRAM)
+			append_bounds(&bounds, metric);
+		metric_for_each_series(series, metric)
+			append_point(&stream->out, batch, series, &bounds);
+	}
+	if (buf_error(&bounds))
+		stream->out.error = buf_error(&bounds);
+	buf_done(&bounds);
+	return stream_flush(exporter, batch);
+}
+
+const struct exporter_ops json_exporter = {
+	.type = "json",
+	.help = "one JSON object a line, one line a point, for scripts",
+	.options = stream_option_table,
+	.n_options = STREAM_N_OPTIONS,
+	.options_size = sizeof(struct stream_options),
+	.check = stream_options_check,
+	.open = stream_open,
+	.push = json_push,
+	.close = stream_close,
+};

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libcurl's multi interface tells what it waits for through two callbacks: sockets become I/O sources of
+ * sd-event, its one timeout a time source. Whatever fires goes back into curl_multi_socket_action(), and
+ * after it finished transfers are asked for. libcurl may not be called from its own callbacks, so the
+ * answer is delivered after it has returned, and the easy handle is in no multi by then: a callback is
+ * free to post again.
+ */
+#include "export/transport/http.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <systemd/sd-event.h>
+
+#include "export/transport/file-mark.h"
+#include "util/buf.h"
+
+#define NS_PER_US 1000u
+#define NS_PER_MS 1000000u
+
+#define UPLOAD_BUFFER_BYTES 16384L /* its least; requests are small, and it is kept */
+
+#define FILES 3 /* CA, certificate, key */
+
+struct http_client {
+	sd_event *event;
+	struct http_options options;
+	CURLM *multi;
+	CURL *easy;
+	sd_event_source *timeout; /* libcurl's */
+	sd_event_source *wake;
+	http_wake_fn *wake_fn;
+	void *wake_user;
+	struct file_mark marks[FILES];
+	bool must_connect; /* what is kept was made with files that have changed since */
+
+	/* The request on its way. */
+	bool is_busy;
+	struct curl_slist *headers;
+	const uint8_t *body;
+	size_t size, sent;
+	struct buf response;
+	char retry_after[64];
+	char problem[CURL_ERROR_SIZE];
+	http_answer_fn *answered;
+	void *user;
+};
+
+static void finish(struct http_client *client);
+
+/* libcurl's sockets and timeout on the loop */
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
+{
+	struct http_client *client = user;
+	int running, action = 0;
+
+	if (revents & EPOLLIN)
+		action |= CURL_CSELECT_IN;
+	if (revents & EPOLLOUT)
+		action |= CURL_CSELECT_OUT;
+	if (revents & (EPOLLERR | EPOLLHUP))
+		action |= CURL_CSELECT_ERR;
+	curl_multi_socket_action(client->multi, fd, action, &running);
+	finish(client);
+	return 0;
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct http_client *client = user;
+	int running;
+
+	curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	finish(client);
+	return 0;
+}
+
+static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *user, void *socket_user)
+{
+	static const uint32_t events[] = {
+		[CURL_POLL_IN] = EPOLLIN, [CURL_POLL_OUT] = EPOLLOUT, [CURL_POLL_INOUT] = EPOLLIN | EPOLLOUT
+	};
+	struct http_client *client = user;
+	sd_event_source *source = socket_user;
+
+	if (what == CURL_POLL_REMOVE) {
+		sd_event_source_disable_unref(source);
+		curl_multi_assign(client->multi, fd, NULL);
+		return 0;
+	}
+	if (what < 0 || what >= (int)ARRAY_SIZE(events))
+		return 0;
+	if (source)
+		return sd_event_source_set_io_events(source, events[what]) < 0 ? -1 : 0;
+	if (sd_event_add_io(client->event, &source, fd, events[what], on_io, client) < 0)
+		return -1;
+	(void)sd_event_source_set_description(source, "http");
+	curl_multi_assign(client->multi, fd, source);
+	return 0;
+}
+
+/* One time source, made when it is first needed. */
+static int arm(sd_event *event, sd_event_source **source, uint64_t delay_us, sd_event_time_handler_t handler,
+	       void *user)
+{
+	int r;
+
+	if (!*source)
+		return sd_event_add_time_relative(event, source, CLOCK_MONOTONIC, delay_us, NS_PER_US,
+						  handler, user);
+	r = sd_event_source_set_time_relative(*source, delay_us);
+	return r < 0 ? r : sd_event_source_set_enabled(*source, SD_EVENT_ONESHOT);
+}
+
+static int timeout_changed(CURLM *multi, long timeout_ms, void *user)
+{
+	struct http_client *client = user;
+
+	if (timeout_ms < 0) {
+		if (client->timeout)
+			(void)sd_event_source_set_enabled(client->timeout, SD_EVENT_OFF);
+		return 0;
+	}
+	return arm(client->event, &client->timeout, (uint64_t)timeout_ms * 1000, on_timeout, client) < 0 ? -1 : 0;
+}
+
+static int on_wake(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct http_client *client = user;
+
+	client->wake_fn(client->wake_user);
+	return 0;
+}
+
+int http_client_wake(struct http_client *client, uint64_t delay_ns, http_wake_fn *wake, void *user)
+{
+	int r;
+
+	client->wake_fn = wake;
+	client->wake_user = user;
+	r = arm(client->event, &client->wake, delay_ns / NS_PER_US, on_wake, client);
+	return r < 0 ? r : 0;
+}
+
+uint64_t http_client_now(const struct http_client *client)
+{
+	uint64_t now_us = 0;
+
+	(void)sd_event_now(client->event, CLOCK_MONOTONIC, &now_us);
+	return now_us * NS_PER_US;
+}
+
+/* What libcurl asks for during a transfer */
+
+static size_t on_read(char *out, size_t size, size_t n, void *user)
+{
+	struct http_client *client = user;
+	size_t left = client->size - client->sent;
+
+	/* Asked for more than there is: a body that began to be sent anew without on_seek(). */
+	if (!left)
+		return client->size ? CURL_READFUNC_ABORT : 0;
+	if (left > size * n)
+		left = size * n;
+	memcpy(out, client->body + client->sent, left);
+	client->sent += left;
+	return left;
+}
+
+/* libcurl rewinds a body only to send it again; see the header. */
+static int on_seek(void *user, curl_off_t offset, int origin)
+{
+	return CURL_SEEKFUNC_FAIL;
+}
+
+static size_t on_write(char *data, size_t size, size_t n, void *user)
+{
+	struct http_client *client = user;
+
+	buf_append(&client->response, data, size * n);
+	return buf_error(&client->response) ? 0 : size * n;
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *user)
+{
+	static const char name[] = "retry-after:";
+	const size_t name_size = sizeof(name) - 1;
+	struct http_client *client = user;
+	size_t length = size * n;
+
+	/* Each response of a transfer (a proxy's, a 100) begins with its status line. */
+	if (length >= 5 && !memcmp(data, "HTTP/", 5))
+		client->retry_after[0] = '\0';
+	if (length > name_size && !strncasecmp(data, name, name_size)) {
+		size_t kept = length - name_size;
+
+		if (kept >= sizeof(client->retry_after))
+			kept = sizeof(client->retry_after) - 1;
+		memcpy(client->retry_after, data + name_size, kept);
+		client->retry_after[kept] = '\0';
+		client->retry_after[strcspn(client->retry_after, "\r\n")] = '\0';
+	}
+	return length;
+}
+
+static enum http_failure classify(CURLcode code, const struct http_client *client, long status)
+{
+	if (client->response.error == -EFBIG)
+		return HTTP_TOO_LARGE;
+	if (code == CURLE_OK || status)
+		return HTTP_OK; /* what follows the headers cannot change what they say */
+	switch (code) {
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+	case CURLE_NOT_BUILT_IN:
+	case CURLE_OUT_OF_MEMORY:
+	case CURLE_BAD_FUNCTION_ARGUMENT:
+		return HTTP_BROKEN;
+	default:
+		return client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
+	}
+}
+
+static const char *describe(const struct http_client *client, enum http_failure failure, CURLcode code)
+{
+	if (failure == HTTP_TOO_LARGE)
+		return "the answer is too large";
+	if (code == CURLE_SEND_FAIL_REWIND || code == CURLE_ABORTED_BY_CALLBACK)
+		return "the connection was closed without an answer";
+	return client->problem[0] ? client->problem : curl_easy_strerror(code);
+}
+
+static void deliver(struct http_client *client, CURLcode code)
+{
+	struct http_answer answer = { .retry_after = client->retry_after };
+	http_answer_fn *answered = client->answered;
+	uint64_t now_us = 0;
+	char *type = NULL;
+	long status = 0;
+
+	(void)sd_event_now(client->event, CLOCK_REALTIME, &now_us);
+	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(client->easy, CURLINFO_CONTENT_TYPE, &type);
+	if (status < 200)
+		status = 0; /* a 100 Continue is no answer */
+	answer.failure = classify(code, client, status);
+	answer.problem = describe(client, answer.failure, code);
+	answer.status = (int)status;
+	answer.content_type = type ? type : "";
+	answer.body = client->response.data;
+	answer.body_size = code == CURLE_OK ? client->response.size : 0;
+	answer.now_ns = now_us * NS_PER_US;
+
+	client->is_busy = false;
+	if (status)
+		client->must_connect = false;
+	answered(client->user, &answer);
+}
+
+static void finish(struct http_client *client)
+{
+	CURLMsg *message;
+	CURLcode code;
+	int left;
+
+	while ((message = curl_multi_info_read(client->multi, &left))) {
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		code = message->data.result;
+		curl_multi_remove_handle(client->multi, client->easy);
+		deliver(client, code);
+		return; /* there is one transfer, and client may have been freed */
+	}
+}
+
+/* Setting up */
+
+/* Has a file of TLS been written since the last look? Then a connection that is kept knows the old one. */
+static bool files_changed(struct http_client *client)
+{
+	const struct http_options *options = &client->options;
+	const char *const paths[FILES] = { options->ca_file, options->certificate_file, options->key_file };
+	bool has_changed = false;
+
+	for (int i = 0; i < FILES; i++)
+		if (paths[i] && file_mark_look(&client->marks[i], paths[i]))
+			has_changed = true;
+	return has_changed;
+}
+
+static void set_tls(CURL *easy, const struct http_options *options)
+{
+	/* A session that is resumed would not look at the CA that a file now has. */
+	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+	if (options->ca_file)
+		curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca_file);
+	if (options->certificate_file)
+		curl_easy_setopt(easy, CURLOPT_SSLCERT, options->certificate_file);
+	if (options->key_file)
+		curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key_file);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* It would keep the CA of a path for a day, whatever the file says by then. */
+	curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
+}
+
+static void set_request(struct http_client *client)
+{
+	const struct http_options *options = &client->options;
+	CURL *easy = client->easy;
+
+	curl_easy_setopt(easy, CURLOPT_URL, options->url);
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent);
+	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
+	curl_easy_setopt(easy, CURLOPT_POST, 1L);
+	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
+	set_tls(easy, options);
+	curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+	curl_easy_setopt(easy, CURLOPT_READDATA, client);
+	curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, client);
+	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->problem);
+}
+
+static void set_multi(struct http_client *client)
+{
+	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
+	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, timeout_changed);
+	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, 1L);
+}
+
+int http_client_new(struct sd_event *event, const struct http_options *options,
+		    struct http_client **ret_client)
+{
+	_cleanup_(http_client_freep) struct http_client *client = NULL;
+	static bool is_ready;
+
+	if (!is_ready && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return -EIO;
+	is_ready = true;
+	client = calloc(1, sizeof(*client));
+	if (!client)
+		return -ENOMEM;
+	client->event = sd_event_ref(event);
+	client->options = *options;
+	client->response.limit_bytes = options->limit_response_bytes;
+	client->multi = curl_multi_init();
+	client->easy = curl_easy_init();
+	if (!client->multi || !client->easy)
+		return -ENOMEM;
+	set_multi(client);
+	set_request(client);
+	(void)files_changed(client);
+	*ret_client = TAKE_PTR(client);
+	return 0;
+}
+
+static int add_header(struct curl_slist **headers, const char *name, const char *value)
+{
+	_cleanup_(freep) char *line = NULL;
+	struct curl_slist *longer;
+
+	if (asprintf(&line, "%s%s", name, value) < 0)
+		return -ENOMEM;
+	longer = curl_slist_append(*headers, line);
+	if (!longer)
+		return -ENOMEM;
+	*headers = longer;
+	return 0;
+}
+
+static int set_headers(struct http_client *client, const char *const *headers, size_t n_headers)
+{
+	struct curl_slist *list = NULL;
+	int err;
+
+	err = add_header(&list, "Content-Type: ", client->options.content_type);
+	if (!err && client->options.content_encoding)
+		err = add_header(&list, "Content-Encoding: ", client->options.content_encoding);
+	if (!err)
+		err = add_header(&list, "Expect:", "");
+	for (size_t i = 0; i < n_headers && !err; i++)
+		err = add_header(&list, headers[i], "");
+	if (err) {
+		curl_slist_free_all(list);
+		return err;
+	}
+	curl_easy_setopt(client->easy, CURLOPT_HTTPHEADER, list);
+	curl_slist_free_all(client->headers);
+	client->headers = list;
+	return 0;
+}
+
+int http_client_post(struct http_client *client, const char *const *headers, size_t n_headers,
+		     const uint8_t *body, size_t size, http_answer_fn *answered, void *user)
+{
+	int err;
+
+	if (client->is_busy)
+		return -EBUSY;
+	err = set_headers(client, headers, n_headers);
+	if (err)
+		return err;
+	client->body = body;
+	client->size = size;
+	client->sent = 0;
+	client->answered = answered;
+	client->user = user;
+	client->retry_after[0] = client->problem[0] = '\0';
+	buf_reset(&client->response);
+	curl_easy_setopt(client->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
+	if (files_changed(client))
+		client->must_connect = true;
+	curl_easy_setopt(client->easy, CURLOPT_FRESH_CONNECT, client->must_connect ? 1L : 0L);
+	if (curl_multi_add_handle(client->multi, client->easy) != CURLM_OK)
+		return -ENOMEM;
+	client->is_busy = true;
+	return 0;
+}
+
+struct http_client *http_client_free(struct http_client *client)
+{
+	if (!client)
+		return NULL;
+	if (client->multi && client->is_busy)
+		curl_multi_remove_handle(client->multi, client->easy);
+	curl_easy_cleanup(client->easy);
+	curl_multi_cleanup(client->multi); /* closes what it keeps, which takes the I/O sources away */
+	curl_slist_free_all(client->headers);
+	sd_event_source_disable_unref(client->timeout);
+	sd_event_source_disable_unref(client->wake);
+	sd_event_unref(client->event);
+	buf_done(&client->response);
+	free(client);
+	return NULL;
+}
+
+int http_url_check(const char *url, const char **ret_complaint)
+{
+	CURLU *parts = curl_url();
+	char *scheme = NULL;
+	int err = -EINVAL;
+
+	if (!parts)
+		return -ENOMEM;
+	if (curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
+	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+		*ret_complaint = "not a URL, write http://HOST:PORT or https://HOST";
+	else if (!strcmp(scheme, "grpc") || !strcmp(scheme, "grpcs"))
+		*ret_complaint = "this speaks OTLP/HTTP and no gRPC, write http://HOST:4318 or https://HOST:4318";
+	else if (strcmp(scheme, "http") && strcmp(scheme, "https"))
+		*ret_complaint = "must begin with http:// or https://";
+	else
+		err = 0;
+	curl_free(scheme);
+	curl_url_cleanup(parts);
+	return err;
+}
+
+static bool is_local(const char *host)
+{
+	static const char name[] = "localhost";
+	size_t size = strlen(host), name_size = sizeof(name) - 1;
+
+	if (!strncmp(host, "127.", 4) && !host[strspn(host, "0123456789.")])
+		return true;
+	if (!strcmp(host, "[::1]"))
+		return true;
+	return size >= name_size && !strcasecmp(host + size - name_size, name) &&
+	       (size == name_size || host[size - name_size - 1] == '.');
+}
+
+struct http_place http_url_place(const char *url)
+{
+	char *scheme = NULL, *host = NULL, *port = NULL, *password = NULL;
+	struct http_place place = { 0 };
+	CURLU *parts = curl_url();
+
+	if (parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+	    curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+	    curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
+		place.is_encrypted = !strcmp(scheme, "https");
+		place.is_local = is_local(host);
+		place.has_password = curl_url_get(parts, CURLUPART_PASSWORD, &password, 0) == CURLUE_OK;
+		place.port = (unsigned int)strtoul(port, NULL, 10);
+	}
+	curl_free(scheme);
+	curl_free(host);
+	curl_free(port);
+	curl_free(password);
+	curl_url_cleanup(parts);
+	return place;
+}
