@@ -371,9 +371,6 @@ static void compact(struct collector_set *set, const bool *is_running)
 
 int collector_set_start(struct collector_set *set)
 {
-	/* The collectors look into it while they start. */
-	_cleanup_(kernel_types_freep) _unused_ struct kernel_types *types =
-		collectors_read_types(set->items, set->n);
 	bool is_running[NAMES_MAX] = { false };
 	int first = 0, err;
 

@@ -41,7 +41,6 @@ struct collector {
 	struct descriptor *descriptor;
 	struct btf *btf;
 	struct bpf_object *object; /* opened for checks; then the loaded one */
-	const char *types_path;	   /* of kernel types to open it with; borrowed, until it has been started */
 	struct tunables tunables;
 	struct programs programs;
 	struct binding *bindings;

@@ -298,8 +298,6 @@ static int prepare(void *user, struct bpf_object **ret_object)
 	 */
 	if (libbpf_major_version() == 1 && libbpf_minor_version() < 3 && geteuid() != 0)
 		options.btf_custom_path = "/sys/kernel/btf/vmlinux";
-	if (collector->types_path)
-		options.btf_custom_path = collector->types_path;
 	object = bpf_object__open_file(collector->object_path, &options);
 	if (!object)
 		return -errno;
@@ -375,21 +373,6 @@ static void find_process_names(struct collector *collector)
 	shape_done(&shape);
 }
 
-struct kernel_types *collectors_read_types(struct collector *const *collectors, size_t n)
-{
-	_cleanup_(kernel_types_freep) struct kernel_types *types = NULL;
-
-	if (kernel_types_new(&types))
-		return NULL;
-	for (size_t i = 0; i < n; i++)
-		(void)kernel_types_want(types, collectors[i]->object_path); /* else it goes the long way */
-	if (kernel_types_read(types))
-		return NULL;
-	for (size_t i = 0; i < n; i++)
-		collectors[i]->types_path = kernel_types_path(types, collectors[i]->object_path);
-	return TAKE_PTR(types);
-}
-
 int collector_start(struct collector *collector, struct buf *why)
 {
 	struct programs_loader loader = { prepare, collector };
@@ -399,7 +382,6 @@ int collector_start(struct collector *collector, struct buf *why)
 	choose_programs(collector);
 	scale_tables(collector);
 	err = programs_load(&collector->programs, &loader, why, &object);
-	collector->types_path = NULL;
 	if (err)
 		return err;
 	bpf_object__close(collector->object);

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collector/kernel-types.h"
 #include "collector/label/label.h"
 #include "collector/program.h"
 #include "metric/metric.h"
@@ -31,11 +30,6 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 /* What the parameters make of the maps (table sizes) is checked here, after the last collector_set(). */
 void collector_check(struct collector *collector, struct diag *diag);
 
-/*
- * Reads the kernel's types once for all of these, before the first collector_start(); free them after the
- * last. NULL: that could not be done, and each will read them for itself.
- */
-struct kernel_types *collectors_read_types(struct collector *const *collectors, size_t n);
 /*
  * Loads and attaches. 0 even where some hooks could not be attached: collector_programs() tells. -errno,
  * with the kernel's words in why: nothing of it runs.
