@@ -141,27 +141,27 @@ static int check_params(struct binder *binder)
 
 	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
 		const struct descriptor_param *param = &collector->descriptor->params[i];
-		const struct tunable *tunable = tunable_find(&collector->tunables, param->name);
+		const struct setting *setting = setting_find(&collector->settings, param->name);
 		_cleanup_(buf_done) struct buf text = BUF_INIT;
 		size_t n = 0;
 		int err;
 
-		for (; n < collector->tunables.n && n < ARRAY_SIZE(names); n++)
-			names[n] = collector->tunables.items[n].name;
-		if (!tunable) {
+		for (; n < collector->settings.n && n < ARRAY_SIZE(names); n++)
+			names[n] = collector->settings.items[n].name;
+		if (!setting) {
 			complain(binder, param->line, "the object has no \"const volatile\" variable \"%s\"; %s", param->name,
 				 binding_instead(param->name, names, n, "it", &text));
 			continue;
 		}
 		if (!param->default_text)
 			continue;
-		err = tunable_set(&collector->tunables, tunable, param->default_text, &complaint);
+		err = setting_set(&collector->settings, setting, param->default_text, &complaint);
 		if (err == -ENOMEM)
 			return err;
 		if (err)
 			complain(binder, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name, complaint);
 		else
-			tunable_note(&collector->tunables, tunable, param->default_text, collector->conf_path,
+			setting_note(&collector->settings, setting, param->default_text, collector->conf_path,
 				     param->line);
 	}
 	return 0;
@@ -224,8 +224,8 @@ static void check_programs(struct binder *binder)
 		if (!is_found)
 			complain(binder, described->line, "the object has no program or hook \"%s\"; %s", described->name,
 				 binding_instead(described->name, names, n, "it", &text));
-		if (described->when && !tunable_find(&collector->tunables, described->when))
-			complain(binder, described->line, "\"when\" names no parameter of the object: \"%s\"", described->when);
+		if (described->when && !setting_find(&collector->settings, described->when))
+			complain(binder, described->line, "\"when\" names a setting that the object does not have: \"%s\"", described->when);
 	}
 	if (!collector->programs.n)
 		complain(binder, 0, "%s holds no program, so nothing would be counted", collector->object_path);

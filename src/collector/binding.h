@@ -12,7 +12,7 @@
 #include "collector/program.h"
 #include "collector/shape.h"
 #include "collector/source.h"
-#include "collector/tunable.h"
+#include "collector/setting.h"
 #include "metric/delta.h"
 
 struct bpf_map;
@@ -41,7 +41,7 @@ struct collector {
 	struct descriptor *descriptor;
 	struct btf *btf;
 	struct bpf_object *object; /* opened for checks; then the loaded one */
-	struct tunables tunables;
+	struct settings settings;
 	struct programs programs;
 	struct binding *bindings;
 	size_t n_bindings;

@@ -33,17 +33,17 @@ struct programs *collector_programs(struct collector *collector)
 	return &collector->programs;
 }
 
-bool collector_param(const struct collector *collector, size_t i, struct collector_param *ret_param)
+bool collector_setting(const struct collector *collector, size_t i, struct collector_setting *ret_setting)
 {
 	const struct descriptor_param *param;
-	const struct tunable *tunable;
+	const struct setting *setting;
 
 	if (i >= collector->descriptor->n_params)
 		return false;
 	param = &collector->descriptor->params[i];
-	tunable = tunable_find(&collector->tunables, param->name);
-	*ret_param = (struct collector_param){ param->name, param->description, param->default_text,
-					       tunable ? tunable->text : NULL };
+	setting = setting_find(&collector->settings, param->name);
+	*ret_setting = (struct collector_setting){ param->name, param->description, param->default_text,
+					       setting ? setting->text : NULL };
 	return true;
 }
 

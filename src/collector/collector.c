@@ -38,14 +38,14 @@ static struct bpf_map *find_rodata(struct bpf_object *object)
 	return NULL;
 }
 
-static int init_tunables(struct collector *collector)
+static int init_settings(struct collector *collector)
 {
 	struct bpf_map *map = find_rodata(collector->object);
 	size_t size = 0;
 	const void *data = map ? bpf_map__initial_value(map, &size) : NULL;
 
-	return tunables_init(collector->btf, bpf_object__btf(collector->object), data, data ? size : 0,
-			     &collector->tunables);
+	return settings_init(collector->btf, bpf_object__btf(collector->object), data, data ? size : 0,
+			     &collector->settings);
 }
 
 static int read_descriptor(struct collector *collector, struct diag *diag)
@@ -120,7 +120,7 @@ static int open_object(struct collector *collector, struct diag *diag)
 		complain_of_object(collector->object_path, -ENOENT, diag);
 		return 0;
 	}
-	err = init_tunables(collector);
+	err = init_settings(collector);
 	return err ? err : programs_list(collector->object, &collector->programs);
 }
 
@@ -172,7 +172,7 @@ struct collector *collector_free(struct collector *collector)
 		free(collector->metrics[i]);
 	}
 	free(collector->metrics);
-	tunables_done(&collector->tunables);
+	settings_done(&collector->settings);
 	bpf_object__close(collector->object);
 	btf__free(collector->btf);
 	descriptor_free(collector->descriptor);
@@ -187,61 +187,61 @@ struct collector *collector_free(struct collector *collector)
 int collector_set(struct collector *collector, const char *key, const char *value, const char *path,
 		  unsigned int line, struct diag *diag)
 {
-	const struct tunable *tunable = tunable_find(&collector->tunables, key);
+	const struct setting *setting = setting_find(&collector->settings, key);
 	const char *names[64], *complaint = NULL, *nearest;
 	size_t n = 0;
 	int err;
 
-	for (; !tunable && n < collector->tunables.n && n < ARRAY_SIZE(names); n++)
-		names[n] = collector->tunables.items[n].name;
-	if (!tunable) {
+	for (; !setting && n < collector->settings.n && n < ARRAY_SIZE(names); n++)
+		names[n] = collector->settings.items[n].name;
+	if (!setting) {
 		nearest = parse_nearest(key, names, n);
-		diag_add(diag, path, line, "collector \"%s\" has no parameter \"%s\"; %s%s%s", collector->name, key,
+		diag_add(diag, path, line, "collector \"%s\" has no setting \"%s\"; %s%s%s", collector->name, key,
 			 nearest ? "did you mean \"" : "bpfpush list tells what it has", nearest ? nearest : "",
 			 nearest ? "\"?" : "");
 		return 0;
 	}
-	err = tunable_set(&collector->tunables, tunable, value, &complaint);
+	err = setting_set(&collector->settings, setting, value, &complaint);
 	if (err == -ENOMEM)
 		return err;
 	if (err)
 		diag_add(diag, path, line, "%s = %s: %s", key, value, complaint);
 	else
-		tunable_note(&collector->tunables, tunable, value, path, line);
+		setting_note(&collector->settings, setting, value, path, line);
 	return 0;
 }
 
 /* The variable for the size of a table a CPU; NULL: there is none. */
-static const struct tunable *table_size(const struct collector *collector, const char *map)
+static const struct setting *table_size(const struct collector *collector, const char *map)
 {
 	char name[256];
 
 	snprintf(name, sizeof(name), "%s_slots", map);
-	return tunable_find(&collector->tunables, name);
+	return setting_find(&collector->settings, name);
 }
 
 static uint64_t table_slots(const struct collector *collector, const char *map)
 {
-	const struct tunable *tunable = table_size(collector, map);
+	const struct setting *setting = table_size(collector, map);
 
-	return tunable ? tunable_number(&collector->tunables, tunable) : 0;
+	return setting ? setting_number(&collector->settings, setting) : 0;
 }
 
 static bool is_per_process(const struct collector *collector)
 {
-	const struct tunable *tunable = tunable_find(&collector->tunables, "per_process");
+	const struct setting *setting = setting_find(&collector->settings, "per_process");
 
-	return tunable && !tunable_is_zero(&collector->tunables, tunable);
+	return setting && !setting_is_zero(&collector->settings, setting);
 }
 
 /* A key for each process instead of each cgroup wants room; sizes that somebody has set stay. */
 static void scale_tables(struct collector *collector)
 {
 	for (size_t i = 0; i < collector->n_bindings && is_per_process(collector); i++) {
-		const struct tunable *tunable = table_size(collector, collector->bindings[i].map);
+		const struct setting *setting = table_size(collector, collector->bindings[i].map);
 
-		if (tunable)
-			tunable_scale(&collector->tunables, tunable, PROCESS_FACTOR);
+		if (setting)
+			setting_scale(&collector->settings, setting, PROCESS_FACTOR);
 	}
 }
 
@@ -258,7 +258,7 @@ void collector_check(struct collector *collector, struct diag *diag)
 	bpf_object__for_each_map (map, collector->object) {
 		const char *name = bpf_map__name(map);
 		const struct binding *binding = binding_find(collector, name);
-		const struct tunable *size = table_size(collector, name);
+		const struct setting *size = table_size(collector, name);
 		uint64_t slots = table_slots(collector, name);
 
 		if (!size && binding && binding->source.is_table)
@@ -283,7 +283,7 @@ static bool is_same_object(const struct collector *collector, const struct bpf_o
 	return checked && raw && size == checked_size && !memcmp(checked, raw, size);
 }
 
-/* A freshly opened object with tunables and table sizes set: programs_load() asks for it at each try. */
+/* A freshly opened object with settings and table sizes set: programs_load() asks for it at each try. */
 static int prepare(void *user, struct bpf_object **ret_object)
 {
 	struct collector *collector = user;
@@ -303,9 +303,9 @@ static int prepare(void *user, struct bpf_object **ret_object)
 		return -errno;
 	if (!is_same_object(collector, object))
 		err = -ESTALE;
-	else if (collector->tunables.size_bytes)
-		err = bpf_map__set_initial_value(find_rodata(object), collector->tunables.data,
-						 collector->tunables.size_bytes);
+	else if (collector->settings.size_bytes)
+		err = bpf_map__set_initial_value(find_rodata(object), collector->settings.data,
+						 collector->settings.size_bytes);
 	bpf_object__for_each_map (map, object) {
 		uint64_t slots = table_slots(collector, bpf_map__name(map));
 
@@ -323,13 +323,13 @@ static int prepare(void *user, struct bpf_object **ret_object)
 	return 0;
 }
 
-/* Programs that wait for a parameter which is not set are off; iterators over a map learn which. */
+/* Programs that wait for a setting that is off are off; iterators over a map learn which. */
 static void choose_programs(struct collector *collector)
 {
 	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
 		const struct descriptor_program *described = &collector->descriptor->programs[i];
-		const struct tunable *tunable =
-			described->when ? tunable_find(&collector->tunables, described->when) : NULL;
+		const struct setting *setting =
+			described->when ? setting_find(&collector->settings, described->when) : NULL;
 
 		for (uint32_t j = 0; j < collector->programs.n; j++) {
 			struct program *program = &collector->programs.items[j];
@@ -337,7 +337,7 @@ static void choose_programs(struct collector *collector)
 			if (strcmp(program->name, described->name) && strcmp(program->hook, described->name))
 				continue;
 			program->map = described->map;
-			if (tunable && tunable_is_zero(&collector->tunables, tunable))
+			if (setting && setting_is_zero(&collector->settings, setting))
 				program->state = PROGRAM_OFF;
 		}
 	}

@@ -24,10 +24,10 @@ int collector_open(const char *directory, const char *name, struct labels *label
 		   struct diag *diag, struct collector **ret_collector);
 struct collector *collector_free(struct collector *collector);
 
-/* Sets a parameter; path:line is where the text stands. Before collector_start(). -ENOMEM. */
+/* Changes a setting; path:line is where the text stands. Before collector_start(). -ENOMEM. */
 int collector_set(struct collector *collector, const char *key, const char *value, const char *path,
 		  unsigned int line, struct diag *diag);
-/* What the parameters make of the maps (table sizes) is checked here, after the last collector_set(). */
+/* Checks what the settings make of the maps (table sizes), after the last collector_set(). */
 void collector_check(struct collector *collector, struct diag *diag);
 
 /*
@@ -47,13 +47,13 @@ const char *collector_directory(const struct collector *collector);
 struct metric **collector_metrics(const struct collector *collector, size_t *ret_n);
 struct programs *collector_programs(struct collector *collector);
 
-struct collector_param {
+struct collector_setting {
 	const char *name, *description;
 	const char *default_text; /* NULL: what the object holds */
 	const char *text;	  /* as it is set now; likewise */
 };
-/* The i-th parameter that the descriptor declares; false beyond the last. */
-bool collector_param(const struct collector *collector, size_t i, struct collector_param *ret_param);
+/* The i-th setting that the descriptor declares; false beyond the last. */
+bool collector_setting(const struct collector *collector, size_t i, struct collector_setting *ret_setting);
 
 struct collector_map {
 	const char *name;

@@ -3,13 +3,13 @@
 
 /*
  * NAME.conf: what the numbers of an object mean. Text in, plain structure out; knows nothing of BPF, so
- * names of maps, members, programs and parameters are checked against the object by collector_open().
+ * names of maps, members, programs and settings are checked against the object by collector_open().
  *
  *     [collector]             description
  *     [param NAME]            default, description      a "const volatile" variable of the object
  *     [metric MAP[.MEMBER]]   name, unit, description, kind = gauge, attribute = NAME=VALUE (repeatable)
  *     [label MAP[.MEMBER]]    name                      of the attribute that a key member becomes
- *     [program NAME]          when = PARAM              loaded only where that parameter is not zero
+ *     [program NAME]          when = SETTING              loaded only where that setting is not zero
  *                             map = MAP                 whose elements an iterator over a map visits
  */
 
@@ -56,7 +56,7 @@ struct descriptor_label {
 
 struct descriptor_program {
 	const char *name;
-	const char *when; /* parameter's name; NULL: always */
+	const char *when; /* a setting; NULL: always */
 	const char *map;  /* NULL: none */
 	unsigned int line;
 };

@@ -21,7 +21,7 @@ struct buf;
 
 enum program_state {
 	PROGRAM_WAITING, /* an alternative that was not needed */
-	PROGRAM_OFF,	 /* its parameter is not set */
+	PROGRAM_OFF,	 /* its setting is off */
 	PROGRAM_REFUSED, /* the kernel did not take it */
 	PROGRAM_ATTACHED,
 };
@@ -56,7 +56,7 @@ bool program_is_over_map(const struct program *program);
 struct program *programs_find(const struct programs *programs, const char *name);
 
 struct programs_loader {
-	/* A freshly opened object, tunables set; called again for each try. 0 or -errno. */
+	/* A freshly opened object, settings set; called again for each try. 0 or -errno. */
 	int (*open)(void *user, struct bpf_object **ret_object);
 	void *user;
 };

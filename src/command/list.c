@@ -42,7 +42,7 @@ static void list_map(const struct collector *collector, size_t i, const struct c
 static void list_collector(struct collector *collector, bool is_started)
 {
 	const struct programs *programs = collector_programs(collector);
-	struct collector_param param;
+	struct collector_setting setting;
 	struct collector_map map;
 	struct metric **metrics;
 	size_t n;
@@ -63,8 +63,8 @@ static void list_collector(struct collector *collector, bool is_started)
 	for (size_t i = 0; i < n; i++)
 		printf("  metric   %-40s %-9s [%s] %s\n", metrics[i]->name, kinds[metrics[i]->kind], metrics[i]->unit,
 		       metrics[i]->description);
-	for (size_t i = 0; collector_param(collector, i, &param); i++)
-		printf("  setting  %s = %s  %s\n", param.name, param.text ? param.text : "(as built)", param.description);
+	for (size_t i = 0; collector_setting(collector, i, &setting); i++)
+		printf("  setting  %s = %s  %s\n", setting.name, setting.text ? setting.text : "(as built)", setting.description);
 	putchar('\n');
 }
 
@@ -87,16 +87,16 @@ static void print_member(const char *before, const char *name, const char *text)
 
 static void list_settings_json(const struct collector *collector)
 {
-	struct collector_param param;
+	struct collector_setting setting;
 
 	printf("],\"settings\":[");
-	for (size_t i = 0; collector_param(collector, i, &param); i++) {
-		print_member(i ? ",{" : "{", "name", param.name);
-		print_member(",", "description", param.description);
-		if (param.default_text)
-			print_member(",", "default", param.default_text);
-		if (param.text)
-			print_member(",", "value", param.text);
+	for (size_t i = 0; collector_setting(collector, i, &setting); i++) {
+		print_member(i ? ",{" : "{", "name", setting.name);
+		print_member(",", "description", setting.description);
+		if (setting.default_text)
+			print_member(",", "default", setting.default_text);
+		if (setting.text)
+			print_member(",", "value", setting.text);
 		putchar('}');
 	}
 	putchar(']');

@@ -24,7 +24,7 @@
 
 #define CONFIG_FILES_MAX 64
 
-/* One "key = value" of a section whose keys are not known here (a collector's parameters). */
+/* One "key = value" of a section whose keys are not known here (a collector's settings). */
 struct config_setting {
 	const char *key;
 	const char *value;

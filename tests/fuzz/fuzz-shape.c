@@ -8,7 +8,7 @@
 #include "collector/label/label.h"
 #include "collector/program.h"
 #include "collector/shape.h"
-#include "collector/tunable.h"
+#include "collector/setting.h"
 
 #define TYPES 200
 
@@ -58,26 +58,26 @@ static void check_type(const struct btf *btf, uint32_t id)
 	shape_done(&shape);
 }
 
-static void check_tunables(const struct btf *btf)
+static void check_settings(const struct btf *btf)
 {
 	static const char *const texts[] = { "", "0", "-1", "18446744073709551615", "yes", "read, openat", "all", "none" };
 	static const uint8_t section[100] = { 1, 2, 3 };
 	const char *complaint = NULL;
-	struct tunables tunables;
+	struct settings settings;
 
-	demand(tunables_init(btf, btf, section, sizeof(section), &tunables) == 0);
-	for (size_t i = 0; i < tunables.n; i++) {
-		const struct tunable *tunable = &tunables.items[i];
+	demand(settings_init(btf, btf, section, sizeof(section), &settings) == 0);
+	for (size_t i = 0; i < settings.n; i++) {
+		const struct setting *setting = &settings.items[i];
 
-		demand(tunable->offset_bytes + (uint64_t)tunable->size_bytes <= sizeof(section));
-		(void)tunable_number(&tunables, tunable);
-		(void)tunable_is_zero(&tunables, tunable);
-		tunable_scale(&tunables, tunable, 8);
+		demand(setting->offset_bytes + (uint64_t)setting->size_bytes <= sizeof(section));
+		(void)setting_number(&settings, setting);
+		(void)setting_is_zero(&settings, setting);
+		setting_scale(&settings, setting, 8);
 		for (size_t j = 0; j < ARRAY_SIZE(texts); j++)
-			if (tunable_set(&tunables, tunable, texts[j], &complaint))
+			if (setting_set(&settings, setting, texts[j], &complaint))
 				demand(*complaint != '\0');
 	}
-	tunables_done(&tunables);
+	settings_done(&settings);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (uint32_t id = 0; id < btf__type_cnt(btf) && id < TYPES; id++)
 		check_type(btf, id);
-	check_tunables(btf);
+	check_settings(btf);
 	btf__free(btf);
 	return 0;
 }

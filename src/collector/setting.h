@@ -17,7 +17,7 @@
 
 struct btf;
 
-struct tunable {
+struct setting {
 	const char *name; /* the BTF's own string */
 	uint32_t type_id;
 	uint32_t offset_bytes, size_bytes;
@@ -27,11 +27,11 @@ struct tunable {
 	const char *text; /* that text, or NULL */
 };
 
-struct tunables {
+struct settings {
 	const struct btf *btf; /* borrowed */
 	uint8_t *data;	       /* the whole section as it will be loaded */
 	size_t size_bytes;
-	struct tunable *items;
+	struct setting *items;
 	size_t n;
 };
 
@@ -39,17 +39,17 @@ struct tunables {
  * data: the object's .rodata, copied; NULL with size 0 where it has none. final: the opened object's own BTF,
  * in which libbpf has put the places of variables (compilers leave them 0); same types as btf. -ENOMEM.
  */
-int tunables_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
-		  struct tunables *ret_tunables);
-void tunables_done(struct tunables *tunables);
+int settings_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
+		  struct settings *ret_settings);
+void settings_done(struct settings *settings);
 
-const struct tunable *tunable_find(const struct tunables *tunables, const char *name);
+const struct setting *setting_find(const struct settings *settings, const char *name);
 /* -EINVAL: *ret_complaint goes on behind the text with what is wrong with it; valid until the next call. -ENOMEM. */
-int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
+int setting_set(struct settings *settings, const struct setting *setting, const char *text,
 		const char **ret_complaint);
-void tunable_note(struct tunables *tunables, const struct tunable *tunable, const char *text,
+void setting_note(struct settings *settings, const struct setting *setting, const char *text,
 		  const char *path, unsigned int line);
-bool tunable_is_zero(const struct tunables *tunables, const struct tunable *tunable);
+bool setting_is_zero(const struct settings *settings, const struct setting *setting);
 /* Multiplies a number that no text has set. */
-void tunable_scale(struct tunables *tunables, const struct tunable *tunable, uint64_t factor);
-uint64_t tunable_number(const struct tunables *tunables, const struct tunable *tunable); /* 0 where it is none */
+void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor);
+uint64_t setting_number(const struct settings *settings, const struct setting *setting); /* 0 where it is none */

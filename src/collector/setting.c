@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/tunable.h"
+#include "collector/setting.h"
 
 #include <bpf/btf.h>
 #include <errno.h>
@@ -11,22 +11,22 @@
 #include "collector/shape.h"
 #include "util/parse.h"
 
-int tunables_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
-		  struct tunables *ret_tunables)
+int settings_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
+		  struct settings *ret_settings)
 {
-	struct tunables tunables = { .btf = btf, .size_bytes = size_bytes };
+	struct settings settings = { .btf = btf, .size_bytes = size_bytes };
 	int id = size_bytes ? btf__find_by_name_kind(final, ".rodata", BTF_KIND_DATASEC) : -ENOENT;
 	const struct btf_type *section = id > 0 ? btf__type_by_id(final, (uint32_t)id) : NULL;
 	uint32_t n = section ? btf_vlen(section) : 0;
 
-	tunables.data = malloc(size_bytes + 1);
-	tunables.items = calloc(n + 1, sizeof(*tunables.items));
-	if (!tunables.data || !tunables.items) {
-		tunables_done(&tunables);
+	settings.data = malloc(size_bytes + 1);
+	settings.items = calloc(n + 1, sizeof(*settings.items));
+	if (!settings.data || !settings.items) {
+		settings_done(&settings);
 		return -ENOMEM;
 	}
 	if (size_bytes)
-		memcpy(tunables.data, data, size_bytes);
+		memcpy(settings.data, data, size_bytes);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct btf_var_secinfo *info = &btf_var_secinfos(section)[i];
 		const struct btf_type *variable = btf__type_by_id(btf, info->type);
@@ -35,32 +35,32 @@ int tunables_init(const struct btf *btf, const struct btf *final, const void *da
 		if (!name || !btf_is_var(variable) || !info->size || info->size > size_bytes ||
 		    info->offset > size_bytes - info->size)
 			continue;
-		tunables.items[tunables.n++] =
-			(struct tunable){ name, variable->type, info->offset, info->size, NULL, 0, NULL };
+		settings.items[settings.n++] =
+			(struct setting){ name, variable->type, info->offset, info->size, NULL, 0, NULL };
 	}
-	*ret_tunables = tunables;
+	*ret_settings = settings;
 	return 0;
 }
 
-void tunables_done(struct tunables *tunables)
+void settings_done(struct settings *settings)
 {
-	free(tunables->data);
-	free(tunables->items);
-	*tunables = (struct tunables){ 0 };
+	free(settings->data);
+	free(settings->items);
+	*settings = (struct settings){ 0 };
 }
 
-const struct tunable *tunable_find(const struct tunables *tunables, const char *name)
+const struct setting *setting_find(const struct settings *settings, const char *name)
 {
-	for (size_t i = 0; i < tunables->n; i++)
-		if (!strcmp(tunables->items[i].name, name))
-			return &tunables->items[i];
+	for (size_t i = 0; i < settings->n; i++)
+		if (!strcmp(settings->items[i].name, name))
+			return &settings->items[i];
 	return NULL;
 }
 
-bool tunable_is_zero(const struct tunables *tunables, const struct tunable *tunable)
+bool setting_is_zero(const struct settings *settings, const struct setting *setting)
 {
-	for (uint32_t i = 0; i < tunable->size_bytes; i++)
-		if (tunables->data[tunable->offset_bytes + i])
+	for (uint32_t i = 0; i < setting->size_bytes; i++)
+		if (settings->data[setting->offset_bytes + i])
 			return false;
 	return true;
 }
@@ -70,11 +70,11 @@ static bool is_number_size(uint32_t size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-uint64_t tunable_number(const struct tunables *tunables, const struct tunable *tunable)
+uint64_t setting_number(const struct settings *settings, const struct setting *setting)
 {
-	if (!is_number_size(tunable->size_bytes))
+	if (!is_number_size(setting->size_bytes))
 		return 0;
-	return shape_load(tunables->data + tunable->offset_bytes, tunable->size_bytes);
+	return shape_load(settings->data + setting->offset_bytes, setting->size_bytes);
 }
 
 /* Below "const", "volatile": the type itself, and the first typedef's name. */
@@ -125,7 +125,7 @@ static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char
 	return 0;
 }
 
-static int set_enum(const struct tunables *tunables, uint32_t type_id, uint8_t *to, uint32_t size, const char *text,
+static int set_enum(const struct settings *settings, uint32_t type_id, uint8_t *to, uint32_t size, const char *text,
 		    const char **ret_complaint)
 {
 	char name[128];
@@ -135,7 +135,7 @@ static int set_enum(const struct tunables *tunables, uint32_t type_id, uint8_t *
 		return -EINVAL;
 	}
 	for (int64_t value = 0; value < 1024; value++)
-		if (shape_enum_name(tunables->btf, type_id, value, name, sizeof(name)) && !strcmp(name, text)) {
+		if (shape_enum_name(settings->btf, type_id, value, name, sizeof(name)) && !strcmp(name, text)) {
 			memcpy(to, &value, size);
 			return 0;
 		}
@@ -198,40 +198,40 @@ static int set_text(uint8_t *to, uint32_t size, const char *text, const char **r
 	return 0;
 }
 
-int tunable_set(struct tunables *tunables, const struct tunable *tunable, const char *text,
+int setting_set(struct settings *settings, const struct setting *setting, const char *text,
 		const char **ret_complaint)
 {
-	uint8_t *to = tunables->data + tunable->offset_bytes;
-	uint32_t id = tunable->type_id;
+	uint8_t *to = settings->data + setting->offset_bytes;
+	uint32_t id = setting->type_id;
 	const char *typedef_name;
-	const struct btf_type *type = bare_type(tunables->btf, &id, &typedef_name);
+	const struct btf_type *type = bare_type(settings->btf, &id, &typedef_name);
 
 	if (type && !strcmp(typedef_name, "prm_syscalls"))
-		return set_syscalls(to, tunable->size_bytes, text, ret_complaint);
+		return set_syscalls(to, setting->size_bytes, text, ret_complaint);
 	if (type && btf_is_int(type))
-		return set_integer(type, to, tunable->size_bytes, text, ret_complaint);
+		return set_integer(type, to, setting->size_bytes, text, ret_complaint);
 	if (type && btf_is_any_enum(type))
-		return set_enum(tunables, id, to, tunable->size_bytes, text, ret_complaint);
-	if (type && is_text(tunables->btf, type))
-		return set_text(to, tunable->size_bytes, text, ret_complaint);
+		return set_enum(settings, id, to, setting->size_bytes, text, ret_complaint);
+	if (type && is_text(settings->btf, type))
+		return set_text(to, setting->size_bytes, text, ret_complaint);
 	*ret_complaint = not_settable;
 	return -EINVAL;
 }
 
-void tunable_note(struct tunables *tunables, const struct tunable *tunable, const char *text,
+void setting_note(struct settings *settings, const struct setting *setting, const char *text,
 		  const char *path, unsigned int line)
 {
-	struct tunable *own = &tunables->items[tunable - tunables->items];
+	struct setting *own = &settings->items[setting - settings->items];
 
 	own->text = text;
 	own->path = path;
 	own->line = line;
 }
 
-void tunable_scale(struct tunables *tunables, const struct tunable *tunable, uint64_t factor)
+void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor)
 {
-	uint64_t number = tunable_number(tunables, tunable) * factor;
+	uint64_t number = setting_number(settings, setting) * factor;
 
-	if (!tunable->path && tunable->size_bytes <= sizeof(number))
-		memcpy(tunables->data + tunable->offset_bytes, &number, tunable->size_bytes);
+	if (!setting->path && setting->size_bytes <= sizeof(number))
+		memcpy(settings->data + setting->offset_bytes, &number, setting->size_bytes);
 }

@@ -6,7 +6,7 @@
 #include "alloc.h"
 #include "btf-build.h"
 #include "collector/label/label.h"
-#include "collector/tunable.h"
+#include "collector/setting.h"
 
 struct data {
 	uint64_t syscalls[8];
@@ -22,7 +22,7 @@ struct data {
 
 struct fixture {
 	struct btf_types t;
-	struct tunables tunables;
+	struct settings settings;
 	struct data data;
 };
 
@@ -86,23 +86,23 @@ static void setup(struct fixture *f)
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		assert_ok(btf__add_datasec_var_info(t->btf, first + 3 * (int)i + 2, (uint32_t)places[i].offset,
 						    (uint32_t)places[i].size));
-	assert_ok(tunables_init(t->btf, t->btf, &f->data, sizeof(f->data), &f->tunables));
+	assert_ok(settings_init(t->btf, t->btf, &f->data, sizeof(f->data), &f->settings));
 }
 
 static void teardown(struct fixture *f)
 {
-	tunables_done(&f->tunables);
+	settings_done(&f->settings);
 	btf_types_done(&f->t);
 }
 
 static int set(struct fixture *f, const char *name, const char *text)
 {
-	const struct tunable *tunable = tunable_find(&f->tunables, name);
+	const struct setting *setting = setting_find(&f->settings, name);
 	const char *complaint = NULL;
 	int err;
 
-	assert_non_null(tunable);
-	err = tunable_set(&f->tunables, tunable, text, &complaint);
+	assert_non_null(setting);
+	err = setting_set(&f->settings, setting, text, &complaint);
 	if (err)
 		assert_non_null(complaint);
 	return err;
@@ -110,7 +110,7 @@ static int set(struct fixture *f, const char *name, const char *text)
 
 static uint64_t number(const struct fixture *f, const char *name)
 {
-	return tunable_number(&f->tunables, tunable_find(&f->tunables, name));
+	return setting_number(&f->settings, setting_find(&f->settings, name));
 }
 
 static void variables_keep_what_the_object_holds_until_they_are_set(void **state)
@@ -119,8 +119,8 @@ static void variables_keep_what_the_object_holds_until_they_are_set(void **state
 
 	setup(&f);
 	assert_int_equal(number(&f, "limit"), 5);
-	assert_false(tunable_is_zero(&f.tunables, tunable_find(&f.tunables, "limit")));
-	assert_true(tunable_is_zero(&f.tunables, tunable_find(&f.tunables, "text")));
+	assert_false(setting_is_zero(&f.settings, setting_find(&f.settings, "limit")));
+	assert_true(setting_is_zero(&f.settings, setting_find(&f.settings, "text")));
 	assert_ok(set(&f, "limit", "0x10"));
 	assert_int_equal(number(&f, "limit"), 16);
 	assert_int_equal(f.data.limit, 5);
@@ -132,9 +132,9 @@ static void variables_outside_the_section_are_not_there(void **state)
 	struct fixture f;
 
 	setup(&f);
-	assert_null(tunable_find(&f.tunables, "beyond"));
-	assert_null(tunable_find(&f.tunables, "nothing"));
-	assert_int_equal(f.tunables.n, 10);
+	assert_null(setting_find(&f.settings, "beyond"));
+	assert_null(setting_find(&f.settings, "nothing"));
+	assert_int_equal(f.settings.n, 10);
 	teardown(&f);
 }
 
@@ -201,7 +201,7 @@ static void a_text_leaves_room_for_its_end_and_nothing_of_the_last_one(void **st
 	struct fixture f;
 
 	setup(&f);
-	at = f.tunables.data + tunable_find(&f.tunables, "text")->offset_bytes;
+	at = f.settings.data + setting_find(&f.settings, "text")->offset_bytes;
 	assert_ok(set(&f, "text", "12345"));
 	assert_string_equal((const char *)at, "12345");
 	assert_error(set(&f, "text", "123456"), EINVAL);
@@ -224,7 +224,7 @@ static void what_is_neither_number_nor_text_cannot_be_set(void **state)
 static bool has(const struct fixture *f, const char *name)
 {
 	int n = label_syscall_number(name);
-	const uint8_t *bits = f->tunables.data + tunable_find(&f->tunables, "syscalls")->offset_bytes;
+	const uint8_t *bits = f->settings.data + setting_find(&f->settings, "syscalls")->offset_bytes;
 
 	assert_true(n >= 0);
 	return bits[n / 8] >> n % 8 & 1;
@@ -244,10 +244,10 @@ static void system_calls_are_chosen_by_name(void **state)
 	assert_ok(set(&f, "syscalls", "all"));
 	assert_true(has(&f, "write"));
 	assert_ok(set(&f, "syscalls", "none"));
-	assert_true(tunable_is_zero(&f.tunables, tunable_find(&f.tunables, "syscalls")));
+	assert_true(setting_is_zero(&f.settings, setting_find(&f.settings, "syscalls")));
 	assert_ok(set(&f, "syscalls", "read"));
 	assert_ok(set(&f, "syscalls", ""));
-	assert_true(tunable_is_zero(&f.tunables, tunable_find(&f.tunables, "syscalls")));
+	assert_true(setting_is_zero(&f.settings, setting_find(&f.settings, "syscalls")));
 	teardown(&f);
 }
 
@@ -255,7 +255,7 @@ static int set_syscalls_once(struct fixture *f)
 {
 	const char *complaint;
 
-	return tunable_set(&f->tunables, tunable_find(&f->tunables, "syscalls"), "read", &complaint);
+	return setting_set(&f->settings, setting_find(&f->settings, "syscalls"), "read", &complaint);
 }
 
 static void a_failed_allocation_is_an_error_and_no_leak(void **state)
@@ -264,9 +264,9 @@ static void a_failed_allocation_is_an_error_and_no_leak(void **state)
 
 	setup(&f);
 	assert_survives_failing_allocations(set_syscalls_once(&f), );
-	tunables_done(&f.tunables);
+	settings_done(&f.settings);
 	assert_survives_failing_allocations(
-		tunables_init(f.t.btf, f.t.btf, &f.data, sizeof(f.data), &f.tunables), );
+		settings_init(f.t.btf, f.t.btf, &f.data, sizeof(f.data), &f.settings), );
 	teardown(&f);
 }
 
