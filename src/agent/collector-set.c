@@ -59,7 +59,7 @@ static void find_tree(char *tree, size_t size)
 
 static void find_directories(struct search *search, const struct config *config)
 {
-	const struct option_list *own = &config->agent.collector_directories;
+	const struct setting_list *own = &config->agent.collector_directories;
 
 	for (size_t i = 0; i < own->n_items && search->n_directories < ARRAY_SIZE(search->directories) - 2; i++)
 		search->directories[search->n_directories++] = own->items[i];
@@ -120,7 +120,7 @@ static int add_directory(struct search *search, const char *directory, const str
 
 static int find_names(struct search *search, const struct config *config, const char *const *names)
 {
-	const struct option_list *chosen = &config->agent.collectors;
+	const struct setting_list *chosen = &config->agent.collectors;
 	int err = 0;
 
 	for (; names && *names && !err; names++)
@@ -219,7 +219,7 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 
 static void check_directories(const struct search *search, const struct config *config, struct diag *diag)
 {
-	const struct option_list *own = &config->agent.collector_directories;
+	const struct setting_list *own = &config->agent.collector_directories;
 	struct stat status;
 
 	if (search->is_full)

@@ -15,7 +15,7 @@ static const int log_levels[] = { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_
 /* --collector-directory goes before the configuration's. */
 static int prepend_directory(struct config *config, const char *directory)
 {
-	struct option_list *list = &config->agent.collector_directories;
+	struct setting_list *list = &config->agent.collector_directories;
 	char **items = reallocarray(list->items, list->n_items + 1, sizeof(*items));
 	char *copy = strdup(directory);
 
@@ -112,11 +112,12 @@ enum exit_code setup_exit_code(int err)
 static int set_option(const struct config_exporter *exporter, const char *key, const char *value)
 {
 	const struct exporter_ops *ops = exporter->ops;
+	const struct assignment setting = { key, value, "command line", 0 };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
-	if (!value || !option_find(ops->options, ops->n_options, key))
+	if (!value || !setting_table_find(ops->settings, key))
 		return 0;
-	return option_set(ops->options, ops->n_options, exporter->options, key, value, "command line", 0, &diag);
+	return setting_table_set(ops->settings, exporter->options, &setting, &diag);
 }
 
 /* No file says anything of an exporter that no file has. */
@@ -133,11 +134,10 @@ int setup_make_exporter(const char *type, const char *path, const char *rows, st
 
 	if (!exporter.ops)
 		return -ENOENT;
-	exporter.options = calloc(1, exporter.ops->options_size ? exporter.ops->options_size : 1);
-	if (!exporter.options)
-		return -ENOMEM;
-	err = options_init(exporter.ops->options, exporter.ops->n_options, exporter.options);
-	if (!err && exporter.ops->environment)
+	err = setting_table_new(exporter.ops->settings, &exporter.options);
+	if (err)
+		return err;
+	if ( exporter.ops->environment)
 		err = exporter.ops->environment(exporter.options, is_never_set, NULL, &diag);
 	if (!err && diag.n_errors)
 		log_lines(LOG_LEVEL_WARNING, NULL, buf_text(&diag.text));
@@ -155,9 +155,7 @@ int setup_make_exporter(const char *type, const char *path, const char *rows, st
 
 void setup_free_exporter(struct config_exporter *exporter)
 {
-	if (!exporter->options)
-		return;
-	options_done(exporter->ops->options, exporter->ops->n_options, exporter->options);
-	free(exporter->options);
+	if (exporter->ops)
+		setting_table_free(exporter->ops->settings, exporter->options);
 	exporter->options = NULL;
 }

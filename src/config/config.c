@@ -21,30 +21,21 @@ static int check_directory(const char *text, const char **ret_complaint);
 
 static const char *const log_levels[] = { "error", "warning", "info", "debug", NULL };
 
-#define AGENT_OPTION(member, ...) OPTION(struct config_agent, member, __VA_ARGS__)
+#define ROW(...) SETTING(struct config_agent, __VA_ARGS__)
 
-const struct option config_agent_options[] = {
-	AGENT_OPTION(interval_ns, "interval", OPTION_DURATION, "10s",
-		     "from one collection and push to the next; at least 1s",
-		     .minimum = 1000000000, .maximum = 86400000000000),
-	AGENT_OPTION(log_level, "log_level", OPTION_CHOICE, "info",
-		     "how much is logged: error, warning, info or debug", .choices = log_levels),
-	AGENT_OPTION(series_limit, "series_limit", OPTION_U64, "2000",
-		     "series a metric may have; what goes beyond is summed up in one with otel.metric.overflow=true",
-		     .minimum = 2, .maximum = 1000000),
-	AGENT_OPTION(shutdown_timeout_ns, "shutdown_timeout", OPTION_DURATION, "10s",
-		     "how long the last push may take at the end; less than the unit's TimeoutStopSec=",
-		     .maximum = 300000000000),
-	AGENT_OPTION(collector_directories, "collector_directory", OPTION_LIST, NULL,
-		     "where pairs of object and descriptor lie, searched before the standard directories; may be repeated",
-		     .check = check_directory),
-	AGENT_OPTION(collectors, "collectors", OPTION_WORDS, NULL,
-		     "the collectors to run, separated by commas; empty: the six that are on by default",
-		     .check = check_name),
-	AGENT_OPTION(self_metrics, "self_metrics", OPTION_BOOL, "yes",
-		     "export what bpfpush knows of itself: losses, hooks, fill of maps, run time"),
+static const struct setting_row agent_rows[] = {
+	ROW(interval_ns, "interval", SETTING_DURATION, "10s", .minimum = 1000000000,
+	    .maximum = 86400000000000),
+	ROW(log_level, "log_level", SETTING_CHOICE, "info", .choices = log_levels),
+	ROW(series_limit, "series_limit", SETTING_U64, "2000", .minimum = 2, .maximum = 1000000),
+	ROW(shutdown_timeout_ns, "shutdown_timeout", SETTING_DURATION, "10s",
+	    .maximum = 300000000000),
+	ROW(collector_directories, "collector_directory", SETTING_LIST, NULL,
+	    .check = check_directory),
+	ROW(collectors, "collectors", SETTING_WORDS, NULL, .check = check_name),
+	ROW(self_metrics, "self_metrics", SETTING_BOOL, "yes"),
 };
-const size_t config_n_agent_options = ARRAY_SIZE(config_agent_options);
+const struct setting_table config_agent_settings = SETTING_TABLE(agent_rows, struct config_agent);
 
 struct reading {
 	struct config *config;
@@ -90,9 +81,9 @@ static struct config_collector *get_section(struct config_collector **list, size
 	return &sections[(*n)++];
 }
 
-static int add_setting(struct config_collector *section, const struct config_setting *setting)
+static int add_setting(struct config_collector *section, const struct assignment *setting)
 {
-	struct config_setting *settings =
+	struct assignment *settings =
 		reallocarray(section->settings, section->n_settings + 1, sizeof(*settings));
 
 	if (!settings)
@@ -115,13 +106,12 @@ static bool is_new(struct reading *reading, const struct ini_entry *entry)
 
 static int take_agent(struct reading *reading, const struct ini_entry *entry)
 {
-	const struct option *option =
-		option_find(config_agent_options, config_n_agent_options, entry->key);
+	const struct setting_row *row = setting_table_find(&config_agent_settings, entry->key);
+	const struct assignment setting = { entry->key, entry->value, reading->file->path, entry->line };
 
-	if (!option_is_list(option) && !is_new(reading, entry))
+	if (!setting_row_is_list(row) && !is_new(reading, entry))
 		return 0;
-	return option_set(config_agent_options, config_n_agent_options, &reading->config->agent, entry->key,
-			  entry->value, reading->file->path, entry->line, reading->diag);
+	return setting_table_set(&config_agent_settings, &reading->config->agent, &setting, reading->diag);
 }
 
 /* Only checked: what is set when all ranks below the files are known (set_resource()). */
@@ -141,11 +131,13 @@ static int take_resource(struct reading *reading, const struct ini_entry *entry)
 static int take_enabled(struct reading *reading, const struct ini_entry *entry,
 			struct config_collector *section)
 {
-	static const struct option option =
-		OPTION(struct config_collector, is_enabled, "enabled", OPTION_BOOL, "yes", "");
+	static const struct setting_row rows[] = {
+		SETTING(struct config_collector, is_enabled, "enabled", SETTING_BOOL, "yes"),
+	};
+	static const struct setting_table table = SETTING_TABLE(rows, struct config_collector);
+	const struct assignment setting = { entry->key, entry->value, reading->file->path, entry->line };
 
-	return option_set(&option, 1, section, entry->key, entry->value, reading->file->path, entry->line,
-			  reading->diag);
+	return setting_table_set(&table, section, &setting, reading->diag);
 }
 
 /* A later file's setting takes the place of an earlier one's. */
@@ -153,7 +145,7 @@ static int take_collector(struct reading *reading, const struct ini_entry *entry
 {
 	struct config_collector *section = get_section(&reading->config->collectors,
 						       &reading->config->n_collectors, entry->argument);
-	struct config_setting setting = { entry->key, entry->value, reading->file->path, entry->line };
+	struct assignment setting = { entry->key, entry->value, reading->file->path, entry->line };
 
 	if (!section)
 		return -ENOMEM;
@@ -179,7 +171,7 @@ static int take_exporter(struct reading *reading, const struct ini_entry *entry)
 {
 	struct config_collector *section = get_section(
 		&reading->config->exporter_sections, &reading->config->n_exporter_sections, entry->argument);
-	struct config_setting setting = { entry->key, entry->value, reading->file->path, entry->line };
+	struct assignment setting = { entry->key, entry->value, reading->file->path, entry->line };
 
 	if (!section)
 		return -ENOMEM;
@@ -221,7 +213,7 @@ static void report_unknown_section(struct reading *reading, const struct ini_ent
 
 	for (size_t i = 0; i < ARRAY_SIZE(section_kinds); i++)
 		names[i] = section_kinds[i].name;
-	option_add_unknown(reading->diag, reading->file->path, entry->line, "section", entry->section, names,
+	diag_add_unknown(reading->diag, reading->file->path, entry->line, "section", entry->section, names,
 			   ARRAY_SIZE(names));
 }
 
@@ -366,7 +358,7 @@ int config_read(const struct config_source *source, struct diag *diag, struct co
 
 	if (!config)
 		return -ENOMEM;
-	r = options_init(config_agent_options, config_n_agent_options, &config->agent);
+	r = setting_table_init(&config_agent_settings, &config->agent);
 	if (r >= 0)
 		r = source->path ? read_file(&reading, source->path) : read_standard_files(&reading);
 	if (r >= 0)
@@ -409,7 +401,7 @@ struct config *config_free(struct config *config)
 	free(config->exporters);
 	free_sections(config->exporter_sections, config->n_exporter_sections);
 	free_sections(config->collectors, config->n_collectors);
-	options_done(config_agent_options, config_n_agent_options, &config->agent);
+	setting_table_done(&config_agent_settings, &config->agent);
 	resource_done(&config->resource);
 	diag_done(&config->warnings);
 	for (size_t i = 0; i < config->n_files; i++)

@@ -24,20 +24,12 @@
 
 #define CONFIG_FILES_MAX 64
 
-/* One "key = value" of a section whose keys are not known here (a collector's settings). */
-struct config_setting {
-	const char *key;
-	const char *value;
-	const char *path;
-	unsigned int line;
-};
-
 struct config_collector {
 	const char *name;
 	bool is_enabled;  /* "enabled = no" leaves it out */
 	const char *path; /* of its section, for messages */
 	unsigned int line;
-	struct config_setting *settings; /* all but "enabled", each key once; the collector checks them */
+	struct assignment *settings; /* all but "enabled", each key once; the collector checks them */
 	size_t n_settings;
 };
 
@@ -55,8 +47,8 @@ struct config_agent {
 	uint64_t series_limit;	      /* a metric, the overflow series included */
 	uint64_t shutdown_timeout_ns; /* for the last push */
 	/* Searched in this order, before the standard places; the first pair of a name counts. */
-	struct option_list collector_directories;
-	struct option_list collectors; /* names to run; empty: the six that are on by default */
+	struct setting_list collector_directories;
+	struct setting_list collectors; /* names to run; empty: the six that are on by default */
 	bool self_metrics;	       /* export bpfpush's own */
 };
 
@@ -77,8 +69,7 @@ struct config {
 	size_t n_exporter_sections;
 };
 
-extern const struct option config_agent_options[];
-extern const size_t config_n_agent_options;
+extern const struct setting_table config_agent_settings;
 
 struct config_source {
 	const char *path; /* --config FILE: this one alone, no drop-ins; NULL: the standard places */

@@ -27,8 +27,9 @@ static const char *get(const char *const *environment, const char *name)
 
 static int set_agent(struct config *config, const char *variable, const char *key, const char *value)
 {
-	return option_set(config_agent_options, config_n_agent_options, &config->agent, key, value, variable,
-			  0, &config->warnings);
+	const struct assignment setting = { key, value, variable, 0 };
+
+	return setting_table_set(&config_agent_settings, &config->agent, &setting, &config->warnings);
 }
 
 static int set_interval(struct config *config, const char *text)

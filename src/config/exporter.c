@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct config_setting *find_setting(const struct config_collector *section, const char *key)
+static const struct assignment *find_setting(const struct config_collector *section, const char *key)
 {
 	for (size_t i = section->n_settings; i--;)
 		if (!strcmp(section->settings[i].key, key))
@@ -22,7 +22,7 @@ static bool is_set_in_section(void *user, const char *key)
 /* Was the key given before in the same file? (One path, one string.) */
 static bool report_repeated(const struct config_collector *section, size_t at, struct diag *diag)
 {
-	const struct config_setting *setting = &section->settings[at];
+	const struct assignment *setting = &section->settings[at];
 
 	for (size_t i = 0; i < at; i++)
 		if (section->settings[i].path == setting->path &&
@@ -43,14 +43,13 @@ static int set_options(struct config *config, const struct config_source *source
 	int r = 0;
 
 	for (size_t i = 0; i < section->n_settings && r >= 0; i++) {
-		const struct config_setting *setting = &section->settings[i];
-		const struct option *option = option_find(ops->options, ops->n_options, setting->key);
+		const struct assignment *setting = &section->settings[i];
+		const struct setting_row *row = setting_table_find(ops->settings, setting->key);
 
 		if (!strcmp(setting->key, "type") ||
-		    (!option_is_list(option) && report_repeated(section, i, diag)))
+		    (!setting_row_is_list(row) && report_repeated(section, i, diag)))
 			continue;
-		r = option_set(ops->options, ops->n_options, exporter->options, setting->key, setting->value,
-			       setting->path, setting->line, diag);
+		r = setting_table_set(ops->settings, exporter->options, setting, diag);
 	}
 	if (r >= 0 && ops->environment && source->environment)
 		r = ops->environment(exporter->options, is_set_in_section, (void *)section, &config->warnings);
@@ -71,9 +70,9 @@ int config_add_exporter(struct config *config, const struct config_source *sourc
 	if (!exporters)
 		return -ENOMEM;
 	config->exporters = exporters;
-	options = calloc(1, ops->options_size + 1);
-	if (!options)
-		return -ENOMEM;
+	r = setting_table_new(ops->settings, &options);
+	if (r < 0)
+		return r;
 	exporters[config->n_exporters++] = (struct config_exporter){
 		.name = section->name,
 		.ops = ops,
@@ -81,16 +80,14 @@ int config_add_exporter(struct config *config, const struct config_source *sourc
 		.path = section->path,
 		.line = section->line,
 	};
-	r = options_init(ops->options, ops->n_options, options);
-	return r < 0 ? r : set_options(config, source, diag, section, &exporters[config->n_exporters - 1]);
+	return set_options(config, source, diag, section, &exporters[config->n_exporters - 1]);
 }
 
 void config_drop_last_exporter(struct config *config)
 {
 	struct config_exporter *exporter = &config->exporters[--config->n_exporters];
 
-	options_done(exporter->ops->options, exporter->ops->n_options, exporter->options);
-	free(exporter->options);
+	setting_table_free(exporter->ops->settings, exporter->options);
 }
 
 static void report_no_type(const struct config_collector *section, struct diag *diag)
@@ -108,7 +105,7 @@ static void report_no_type(const struct config_collector *section, struct diag *
 /* The type that a section names, or NULL with a mistake. */
 static const struct exporter_ops *find_type(const struct config_collector *section, struct diag *diag)
 {
-	const struct config_setting *type = find_setting(section, "type");
+	const struct assignment *type = find_setting(section, "type");
 	const struct exporter_ops *ops = type ? exporter_find(type->value) : NULL;
 	const char *names[32];
 	size_t n = 0;
@@ -118,7 +115,7 @@ static const struct exporter_ops *find_type(const struct config_collector *secti
 	if (!type)
 		report_no_type(section, diag);
 	else if (!ops)
-		option_add_unknown(diag, type->path, type->line, "type", type->value, names, n);
+		diag_add_unknown(diag, type->path, type->line, "type", type->value, names, n);
 	return ops;
 }
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "metric/metric.h"
-#include "util/option.h"
+#include "util/setting-table.h"
 
 struct sd_event;
 struct exporter;
@@ -50,10 +50,7 @@ struct exporter_context {
 
 struct exporter_ops {
 	const char *type; /* "otlp" */
-	const char *help; /* one line */
-	const struct option *options;
-	size_t n_options;
-	size_t options_size; /* of the structure that the options fill */
+	const struct setting_table *settings; /* of the structure that open() gets; may have no rows */
 	/*
 	 * Environment variables that rank below the file: sets what the section left at its default.
 	 * is_set(key) tells whether the file gave key. NULL: none.

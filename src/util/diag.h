@@ -19,4 +19,7 @@ struct diag {
 
 void diag_add(struct diag *diag, const char *path, unsigned int line, const char *format, ...)
 	_printf_(4, 5);
+/* Reports word, which is not in names: with the nearest name or, if none is near, with all. what: "key". */
+void diag_add_unknown(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
+		      const char *const *names, size_t n_names);
 void diag_done(struct diag *diag);

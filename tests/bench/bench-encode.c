@@ -127,13 +127,14 @@ static void measure_stream(struct bench *bench, const char *type)
 {
 	const struct exporter_ops *ops = exporter_find(type);
 	struct exporter_context context = { .version = "0", .is_once = true };
-	struct option_list *options = calloc(1, ops->options_size);
+	struct setting_list *options = calloc(1, ops->settings->size_bytes);
 	uint64_t times[ROUNDS_MAX];
 	struct exporter *exporter;
 	struct diag diag = DIAG_INIT;
 
-	if (options_init(ops->options, ops->n_options, options) < 0 ||
-	    option_set(ops->options, ops->n_options, options, "path", "/dev/null", "", 0, &diag) < 0 ||
+	if (setting_table_init(ops->settings, options) < 0 ||
+	    setting_table_set(ops->settings, options,
+			      &(struct assignment){ "path", "/dev/null", "", 0 }, &diag) < 0 ||
 	    exporter_open("bench", ops, options, &context, &exporter) < 0)
 		abort();
 	for (size_t round = 0; round <= bench->n_rounds; round++) {
@@ -147,7 +148,7 @@ static void measure_stream(struct bench *bench, const char *type)
 	qsort(times, bench->n_rounds, sizeof(times[0]), compare);
 	printf("%-34s %8.1f ns/point\n", type, (double)times[bench->n_rounds / 2] / (double)bench->n_series);
 	exporter_free(exporter);
-	options_done(ops->options, ops->n_options, options);
+	setting_table_done(ops->settings, options);
 	free(options);
 }
 

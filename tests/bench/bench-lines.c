@@ -68,7 +68,7 @@ static size_t count_lines(struct sink *from, bool is_stream, size_t *ret_bytes)
 static struct lines *open_lines(enum dialect_id dialect, enum lines_histogram histogram, struct exporter_stats *stats)
 {
 	static char *tags[] = { "host.name" };
-	static const struct option_list resource_tags = { .items = tags, .n_items = 1 };
+	static const struct setting_list resource_tags = { .items = tags, .n_items = 1 };
 	static const struct attribute resource = { .name = "host.name", .text = "web-1" };
 	bool is_graphite = dialect_table[dialect].is_graphite;
 	struct lines_options options = {

@@ -270,15 +270,17 @@ static struct exporter *open_exporter(const struct way *way, const char *endpoin
 				      const struct exporter_context *context, void **ret_options)
 {
 	const struct exporter_ops *ops = exporter_find(way->type);
-	void *options = calloc(1, ops->options_size);
+	void *options = calloc(1, ops->settings->size_bytes);
 	struct exporter *exporter;
 	struct diag diag = DIAG_INIT;
 
-	if (!options || options_init(ops->options, ops->n_options, options) < 0 ||
-	    option_set(ops->options, ops->n_options, options, "endpoint", endpoint, "", 0, &diag) < 0)
+	if (!options || setting_table_init(ops->settings, options) < 0 ||
+	    setting_table_set(ops->settings, options,
+			      &(struct assignment){ "endpoint", endpoint, "", 0 }, &diag) < 0)
 		abort();
 	for (size_t i = 0; way->keys[i]; i += 2)
-		if (option_set(ops->options, ops->n_options, options, way->keys[i], way->keys[i + 1], "", 0, &diag) < 0)
+		if (setting_table_set(ops->settings, options,
+				      &(struct assignment){ way->keys[i], way->keys[i + 1], "", 0 }, &diag) < 0)
 			abort();
 	if (exporter_open("bench", ops, options, context, &exporter) < 0)
 		abort();
@@ -326,7 +328,7 @@ static void measure(const struct way *way, size_t n_cycles)
 		printf("%-28s known cycles: %zu, lines lost in all of them: %" PRIu64 ", sums that differ: %" PRIu64 "\n",
 		       way->name, n_cycles, n_lost, n_inexact);
 	exporter_free(exporter);
-	options_done(ops->options, ops->n_options, options);
+	setting_table_done(ops->settings, options);
 	free(options);
 	sd_event_unref(context.event);
 	bench_metrics_done(&bench);

@@ -42,7 +42,7 @@ struct scene {
 	const char *template;
 	struct attribute resource[4];
 	char *tag_names[4];
-	struct option_list tags;
+	struct setting_list tags;
 	struct metric metrics[METRICS_MAX], *list[METRICS_MAX];
 	struct batch batch;
 	struct attributes attributes[SERIES_MAX];
@@ -139,7 +139,7 @@ static void take_resource(struct scene *scene)
 		scene->resource[i].text = TAKE_TEXT(scene, values);
 		scene->tag_names[i] = (char *)TAKE_TEXT(scene, attribute_names);
 	}
-	scene->tags = (struct option_list){ .items = scene->tag_names, .n_items = take(scene) % 5 };
+	scene->tags = (struct setting_list){ .items = scene->tag_names, .n_items = take(scene) % 5 };
 }
 
 static unsigned int count_resource_tags(const struct scene *scene)

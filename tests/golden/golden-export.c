@@ -44,17 +44,17 @@ static int stream(const struct batch *batch, const char *type)
 	const struct exporter_ops *ops = exporter_find(type);
 	struct exporter_context context = { .version = "1.2.3" };
 	struct exporter *exporter;
-	void *options = calloc(1, ops->options_size);
+	void *options = calloc(1, ops->settings->size_bytes);
 	int err;
 
-	if (!options || options_init(ops->options, ops->n_options, options) < 0 ||
+	if (!options || setting_table_init(ops->settings, options) < 0 ||
 	    exporter_open("golden", ops, options, &context, &exporter) < 0)
 		return 1;
 	err = exporter_push(exporter, batch);
 	if (exporter->stats.points_exported != FIXTURE_POINTS)
 		err = 1;
 	exporter_free(exporter);
-	options_done(ops->options, ops->n_options, options);
+	setting_table_done(ops->settings, options);
 	free(options);
 	return err != 0;
 }
@@ -93,7 +93,7 @@ static int lines(const struct batch *batch, const struct variant *variant)
 		{ .name = "host.name", .type = ATTRIBUTE_TEXT, .text = "vm1.example.com" },
 	};
 	char *tag = (char[]){ "host.name" };
-	const struct option_list tags = { .items = &tag, .n_items = 1 };
+	const struct setting_list tags = { .items = &tag, .n_items = 1 };
 	bool is_stream = dialect_table[variant->dialect].is_graphite;
 	struct exporter_stats stats = { 0 };
 	size_t n_points = 0;

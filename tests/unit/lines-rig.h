@@ -14,7 +14,7 @@ struct rig {
 	struct batch batch;
 	struct exporter_stats stats;
 	struct lines_options options;
-	struct option_list tags;
+	struct setting_list tags;
 	struct lines *lines;
 	struct buf out;
 	size_t n_points;
@@ -54,7 +54,7 @@ static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char
 		rig->list[i] = &rig->metrics[i];
 	}
 	rig->batch.metrics = rig->list;
-	rig->tags = (struct option_list){ .items = names, .n_items = 2 };
+	rig->tags = (struct setting_list){ .items = names, .n_items = 2 };
 	rig->options = (struct lines_options){
 		.time_unit = dialect_table[dialect].is_graphite ? LINES_SECONDS : LINES_MICROSECONDS,
 		.pack = { .limit_bytes = 8192, .put = put, .user = rig },

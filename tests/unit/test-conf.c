@@ -63,16 +63,17 @@ static size_t count(const struct ini_file *file, const char *section, const char
 }
 
 static void check_table(const struct ini_file *file, const char *section, const char *argument,
-			const struct option *table, size_t n)
+			const struct setting_table *table)
 {
-	for (size_t i = 0; i < n; i++) {
-		const struct ini_entry *entry = find(file, section, argument, table[i].key);
+	for (size_t i = 0; i < table->n_rows; i++) {
+		const struct setting_row *row = &table->rows[i];
+		const struct ini_entry *entry = find(file, section, argument, row->key);
 
 		if (!entry)
-			fail_msg("[%s %s] lacks %s", section, argument, table[i].key);
-		if (strcmp(entry->value, table[i].default_text ?: ""))
+			fail_msg("[%s %s] lacks %s", section, argument, row->key);
+		if (strcmp(entry->value, row->default_text ?: ""))
 			fail_msg("[%s %s] %s = %s: its default is \"%s\"", section, argument, entry->key,
-				 entry->value, table[i].default_text ?: "");
+				 entry->value, row->default_text ?: "");
 	}
 }
 
@@ -84,8 +85,8 @@ static void every_key_of_every_table_is_there_with_its_default(void **state)
 	tree_init(&tree);
 	uncomment(&tree, "a.conf");
 	file = read_ini(tree_path(&tree, "a.conf"));
-	check_table(file, "agent", "", config_agent_options, config_n_agent_options);
-	assert_int_equal(count(file, "agent", ""), config_n_agent_options);
+	check_table(file, "agent", "", &config_agent_settings);
+	assert_int_equal(count(file, "agent", ""), config_agent_settings.n_rows);
 	for (size_t i = 0; exporter_table[i]; i++) {
 		const char *type = exporter_table[i]->type;
 		const struct ini_entry *entry = find(file, "exporter", type, "type");
@@ -93,8 +94,8 @@ static void every_key_of_every_table_is_there_with_its_default(void **state)
 		if (!entry || strcmp(entry->value, type))
 			fail_msg("no [exporter %s] with type = %s", type, type);
 		assert_non_null(find(file, "exporter", type, "enabled"));
-		check_table(file, "exporter", type, exporter_table[i]->options, exporter_table[i]->n_options);
-		assert_int_equal(count(file, "exporter", type), exporter_table[i]->n_options + 2);
+		check_table(file, "exporter", type, exporter_table[i]->settings);
+		assert_int_equal(count(file, "exporter", type), exporter_table[i]->settings->n_rows + 2);
 	}
 }
 

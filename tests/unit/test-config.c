@@ -11,7 +11,7 @@
 struct post_options {
 	char *url;
 	uint64_t timeout_ns;
-	struct option_list headers;
+	struct setting_list headers;
 	char *key_file, *certificate_file;
 };
 
@@ -21,21 +21,23 @@ static int check_url(const char *text, const char **ret_complaint)
 	return strncmp(text, "http", 4) ? -EINVAL : 0;
 }
 
-static const struct option post_table[] = {
-	OPTION(struct post_options, url, "url", OPTION_TEXT, "http://localhost", "", .check = check_url),
-	OPTION(struct post_options, timeout_ns, "timeout", OPTION_DURATION, "10s", ""),
-	OPTION(struct post_options, headers, "header", OPTION_LIST, NULL, ""),
-	OPTION(struct post_options, key_file, "key_file", OPTION_TEXT, NULL, ""),
-	OPTION(struct post_options, certificate_file, "certificate_file", OPTION_TEXT, NULL, ""),
+static const struct setting_row post_table[] = {
+	SETTING(struct post_options, url, "url", SETTING_TEXT, "http://localhost",
+		.check = check_url),
+	SETTING(struct post_options, timeout_ns, "timeout", SETTING_DURATION, "10s"),
+	SETTING(struct post_options, headers, "header", SETTING_LIST, NULL),
+	SETTING(struct post_options, key_file, "key_file", SETTING_TEXT, NULL),
+	SETTING(struct post_options, certificate_file, "certificate_file", SETTING_TEXT, NULL),
 };
+static const struct setting_table post_settings = SETTING_TABLE(post_table, struct post_options);
 
 static int post_environment(void *options, bool (*is_set)(void *user, const char *key), void *user,
 			    struct diag *diag)
 {
 	if (is_set(user, "timeout") || !getenv("TEST_TIMEOUT"))
 		return 0;
-	return option_set(post_table, ARRAY_SIZE(post_table), options, "timeout", getenv("TEST_TIMEOUT"),
-			  "TEST_TIMEOUT", 0, diag);
+	return setting_table_set(&post_settings, options,
+				 &(struct assignment){ "timeout", getenv("TEST_TIMEOUT"), "TEST_TIMEOUT", 0 }, diag);
 }
 
 static int post_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
@@ -49,13 +51,12 @@ static int post_check(const void *untyped, const char *path, unsigned int line, 
 
 static const struct exporter_ops post_exporter = {
 	.type = "otlp",
-	.options = post_table,
-	.n_options = ARRAY_SIZE(post_table),
-	.options_size = sizeof(struct post_options),
+	.settings = &post_settings,
 	.environment = post_environment,
 	.check = post_check,
 };
-static const struct exporter_ops print_exporter = { .type = "console" };
+static const struct setting_table no_settings = { 0 };
+static const struct exporter_ops print_exporter = { .type = "console", .settings = &no_settings };
 
 const struct exporter_ops *const exporter_table[] = { &post_exporter, &print_exporter, NULL };
 

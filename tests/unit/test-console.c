@@ -22,9 +22,10 @@ static struct exporter *open_exporter(const char *type, const char *path, void *
 	struct exporter *exporter = NULL;
 	struct diag diag = DIAG_INIT;
 
-	*ret_options = calloc(1, ops->options_size);
-	assert_ok(options_init(ops->options, ops->n_options, *ret_options));
-	assert_ok(option_set(ops->options, ops->n_options, *ret_options, "path", path, "", 0, &diag));
+	*ret_options = calloc(1, ops->settings->size_bytes);
+	assert_ok(setting_table_init(ops->settings, *ret_options));
+	assert_ok(setting_table_set(ops->settings, *ret_options,
+				    &(struct assignment){ "path", path, "", 0 }, &diag));
 	if (exporter_open("test", ops, *ret_options, &context, &exporter) < 0)
 		return NULL;
 	return exporter;
@@ -34,7 +35,7 @@ static void options_free(const char *type, void *options)
 {
 	const struct exporter_ops *ops = exporter_find(type);
 
-	options_done(ops->options, ops->n_options, options);
+	setting_table_done(ops->settings, options);
 	free(options);
 }
 
@@ -133,7 +134,8 @@ static void no_more_rows_of_a_metric_are_shown_than_asked_for(void **state)
 	snprintf(text, sizeof(text), "/proc/self/fd/%d", pipes[1]);
 	fixture_init(&fixture);
 	exporter_free(open_exporter("console", text, &options));
-	assert_ok(option_set(ops->options, ops->n_options, options, "rows", "2", "", 0, &diag));
+	assert_ok(setting_table_set(ops->settings, options,
+				    &(struct assignment){ "rows", "2", "", 0 }, &diag));
 	assert_ok(exporter_open("test", ops, options, &once, &exporter));
 	assert_ok(exporter_push(exporter, &fixture.batch));
 	n = read(pipes[0], text, sizeof(text) - 1);
@@ -247,10 +249,11 @@ static void assert_complaint(const char *type, const char *path, const char *exp
 {
 	const struct exporter_ops *ops = exporter_find(type);
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
-	void *options = calloc(1, ops->options_size);
+	void *options = calloc(1, ops->settings->size_bytes);
 
-	assert_ok(options_init(ops->options, ops->n_options, options));
-	assert_ok(option_set(ops->options, ops->n_options, options, "path", path, "file", 7, &diag));
+	assert_ok(setting_table_init(ops->settings, options));
+	assert_ok(setting_table_set(ops->settings, options,
+				    &(struct assignment){ "path", path, "file", 7 }, &diag));
 	assert_ok(ops->check(options, "file", 3, &diag));
 	assert_string_equal(buf_text(&diag.text), expected);
 	options_free(type, options);

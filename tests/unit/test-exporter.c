@@ -22,20 +22,19 @@ static void every_row_is_whole_and_its_defaults_are_valid(void **state)
 {
 	for (size_t i = 0; exporter_table[i]; i++) {
 		const struct exporter_ops *ops = exporter_table[i];
-		void *options = calloc(1, ops->options_size);
+		void *options = calloc(1, ops->settings->size_bytes);
 
-		assert_non_null(ops->help);
 		assert_non_null(ops->open);
 		assert_non_null(ops->push);
 		assert_non_null(ops->close);
-		assert_ok(options_init(ops->options, ops->n_options, options));
+		assert_ok(setting_table_init(ops->settings, options));
 		if (ops->check) {
 			struct diag diag = DIAG_INIT;
 
 			assert_ok(ops->check(options, "file", 1, &diag));
 			assert_int_equal(diag.n_errors, 0);
 		}
-		options_done(ops->options, ops->n_options, options);
+		setting_table_done(ops->settings, options);
 		free(options);
 	}
 }

@@ -17,7 +17,7 @@ struct push {
 static void assert_sent(uint64_t interval_ns, double began_s, const struct push *pushes, size_t n, const char *expected)
 {
 	const struct exporter_ops *ops = exporter_find("graphite");
-	void *options = calloc(1, ops->options_size);
+	void *options = calloc(1, ops->settings->size_bytes);
 	struct metric metric = { .scope = "t", .name = "a", .unit = "1", .kind = METRIC_SUM, .divisor = 1 };
 	struct metric *list[] = { &metric };
 	struct batch batch = { .time_ns = START_NS + (uint64_t)(began_s * 1e9), .metrics = list, .n_metrics = 1 };
@@ -34,9 +34,11 @@ static void assert_sent(uint64_t interval_ns, double began_s, const struct push 
 	world_init(&world);
 	context.event = world.event;
 	snprintf(endpoint, sizeof(endpoint), "127.0.0.1:%u", port_of(receiver.listener));
-	assert_ok(options_init(ops->options, ops->n_options, options));
-	assert_ok(option_set(ops->options, ops->n_options, options, "endpoint", endpoint, "test", 1, &diag));
-	assert_ok(option_set(ops->options, ops->n_options, options, "template", "{metric}", "test", 2, &diag));
+	assert_ok(setting_table_init(ops->settings, options));
+	assert_ok(setting_table_set(ops->settings, options,
+				    &(struct assignment){ "endpoint", endpoint, "test", 1 }, &diag));
+	assert_ok(setting_table_set(ops->settings, options,
+				    &(struct assignment){ "template", "{metric}", "test", 2 }, &diag));
 	assert_int_equal(diag.n_errors, 0);
 	assert_ok(exporter_open("test", ops, options, &context, &exporter));
 	metric_init_series(&metric, 0);
@@ -58,7 +60,7 @@ static void assert_sent(uint64_t interval_ns, double began_s, const struct push 
 	assert_true(is_text(&receiver.text, expected));
 	exporter_free(exporter);
 	metric_done_series(&metric);
-	options_done(ops->options, ops->n_options, options);
+	setting_table_done(ops->settings, options);
 	free(options);
 	world_done(&world);
 	receiver_done(&receiver);

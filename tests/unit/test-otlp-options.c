@@ -30,14 +30,14 @@ static bool is_set(void *user, const char *key)
 static void give(struct given *given, const char *const *words)
 {
 	*given = (struct given){ .words = words };
-	assert_ok(options_init(otlp_option_table, OTLP_N_OPTIONS, &given->options));
+	assert_ok(setting_table_init(&otlp_settings, &given->options));
 	for (size_t i = 0; words[i]; i++) {
 		char key[64];
 		const char *equals = strchr(words[i], '=');
 
 		snprintf(key, sizeof(key), "%.*s", (int)(equals - words[i]), words[i]);
-		assert_ok(option_set(otlp_option_table, OTLP_N_OPTIONS, &given->options, key, equals + 1, "file", 7,
-				     &given->diag));
+		assert_ok(setting_table_set(&otlp_settings, &given->options,
+					    &(struct assignment){ key, equals + 1, "file", 7 }, &given->diag));
 	}
 	assert_ok(otlp_options_environment(&given->options, is_set, (void *)words, &given->diag));
 	assert_ok(otlp_options_check(&given->options, "file", 3, &given->diag));
@@ -47,7 +47,7 @@ static void give(struct given *given, const char *const *words)
 
 static void given_done(struct given *given)
 {
-	options_done(otlp_option_table, OTLP_N_OPTIONS, &given->options);
+	setting_table_done(&otlp_settings, &given->options);
 	diag_done(&given->diag);
 }
 
@@ -335,12 +335,11 @@ static void a_header_may_come_from_a_file(void **state)
 
 static void the_table_is_whole(void **state)
 {
-	for (size_t i = 0; i < OTLP_N_OPTIONS; i++) {
-		assert_non_null(otlp_option_table[i].key);
-		assert_non_null(otlp_option_table[i].help);
+	const struct setting_row *rows = otlp_settings.rows;
+
+	for (size_t i = 0; i < otlp_settings.n_rows; i++)
 		for (size_t j = 0; j < i; j++)
-			assert_string_not_equal(otlp_option_table[i].key, otlp_option_table[j].key);
-	}
+			assert_string_not_equal(rows[i].key, rows[j].key);
 }
 
 #define TEST(function) cmocka_unit_test_setup(function, clear_environment)

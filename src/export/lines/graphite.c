@@ -20,7 +20,7 @@
 
 struct graphite_options {
 	char *endpoint, *template;
-	struct option_list resource_attributes;
+	struct setting_list resource_attributes;
 	int dialect, is_cumulative;
 	bool sends_unchanged;
 	uint64_t queue_bytes, confirm_every_ns, timeout_ns, retry_initial_ns, retry_max_ns;
@@ -42,31 +42,20 @@ static int check_endpoint(const char *text, const char **ret_complaint)
 	return endpoint_parse(text, "2003", false, &endpoint, ret_complaint);
 }
 
-#define ROW(member, name, kind, default_value, text, ...) \
-	OPTION(struct graphite_options, member, name, kind, default_value, text, ##__VA_ARGS__)
+#define ROW(...) SETTING(struct graphite_options, __VA_ARGS__)
 
-static const struct option option_table[] = {
-	ROW(endpoint, "endpoint", OPTION_TEXT, "localhost:2003", "HOST:PORT of the plaintext protocol, over TCP",
-	    .check = check_endpoint),
-	ROW(dialect, "dialect", OPTION_CHOICE, "dotted", "dotted puts attributes into the path, tagged makes them tags",
-	    .choices = dialect_graphite_names),
-	ROW(template, "template", OPTION_TEXT, NULL,
-	    "the path, of text and {host}, {unit}, {metric}, {attributes}, {an.attribute}", .check = template_check),
-	ROW(resource_attributes, "resource_attributes", OPTION_WORDS, "host.name",
-	    "which attributes of the resource become tags"),
-	ROW(is_cumulative, "temporality", OPTION_CHOICE, "delta",
-	    "delta is what happened in an interval (NAME.count), cumulative the total since the start (NAME.total)",
-	    .choices = temporalities),
-	ROW(sends_unchanged, "send_unchanged", OPTION_BOOL, "no", "send a point for what did not happen, too"),
-	ROW(queue_bytes, "queue_size", OPTION_SIZE, "16MiB",
-	    "memory for lines that wait or are not confirmed; then the oldest go", .minimum = 65536),
-	ROW(confirm_every_ns, "confirm_every", OPTION_DURATION, "5m",
-	    "renew the connection, so that the receiver's close says that it has read all; 0: keep it, trust TCP"),
-	ROW(timeout_ns, "timeout", OPTION_DURATION, "10s", "without progress before a connection is given up",
-	    .minimum = 100000000),
-	ROW(retry_initial_ns, "retry_initial", OPTION_DURATION, "1s",
-	    "the first wait before another connection is up to this long", .minimum = 1000000),
-	ROW(retry_max_ns, "retry_max", OPTION_DURATION, "30s", "no wait is longer", .minimum = 1000000),
+static const struct setting_row rows[] = {
+	ROW(endpoint, "endpoint", SETTING_TEXT, "localhost:2003", .check = check_endpoint),
+	ROW(dialect, "dialect", SETTING_CHOICE, "dotted", .choices = dialect_graphite_names),
+	ROW(template, "template", SETTING_TEXT, NULL, .check = template_check),
+	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
+	ROW(is_cumulative, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
+	ROW(sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
+	ROW(queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
+	ROW(confirm_every_ns, "confirm_every", SETTING_DURATION, "5m"),
+	ROW(timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = 100000000),
+	ROW(retry_initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = 1000000),
+	ROW(retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
 };
 
 static int graphite_check(const void *data, const char *path, unsigned int line, struct diag *diag)
@@ -194,12 +183,11 @@ static bool graphite_is_idle(const struct exporter *exporter)
 	return delivery_client_is_idle(graphite->client);
 }
 
+static const struct setting_table graphite_settings = SETTING_TABLE(rows, struct graphite_options);
+
 const struct exporter_ops graphite_exporter = {
 	.type = "graphite",
-	.help = "Graphite's plaintext protocol over TCP, to carbon and what reads the same",
-	.options = option_table,
-	.n_options = ARRAY_SIZE(option_table),
-	.options_size = sizeof(struct graphite_options),
+	.settings = &graphite_settings,
 	.check = graphite_check,
 	.open = graphite_open,
 	.push = graphite_push,

@@ -30,7 +30,7 @@ uint64_t name_identity(const struct series *series)
 }
 
 int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
-		const struct attribute *resource, unsigned int n_resource, const struct option_list *resource_tags)
+		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags)
 {
 	const char *complaint;
 
@@ -42,7 +42,7 @@ int naming_init(struct naming *naming, const struct dialect *dialect, const char
 	return template_parse(template ? template : dialect->default_template, &naming->template, &complaint);
 }
 
-int naming_check(const struct option_list *resource_tags, const char *path, unsigned int line, struct diag *diag)
+int naming_check(const struct setting_list *resource_tags, const char *path, unsigned int line, struct diag *diag)
 {
 	if (resource_tags->n_items > NAME_RESOURCE_TAGS_MAX)
 		diag_add(diag, path, line, "resource_attributes: %zu of them; %d are the limit", resource_tags->n_items,

@@ -15,7 +15,7 @@
 #include "export/lines/template.h"
 #include "metric/metric.h"
 #include "util/buf.h"
-#include "util/option.h"
+#include "util/setting-table.h"
 
 #define NAME_LEVEL_BYTES 200
 #define NAME_TAG_BYTES	 64 /* of a tag's name */
@@ -33,16 +33,16 @@ struct naming {
 	struct template template;
 	const struct attribute *resource;
 	unsigned int n_resource;
-	const struct option_list *resource_tags; /* names of those in resource that become tags */
+	const struct setting_list *resource_tags; /* names of those in resource that become tags */
 	size_t limit_bytes; /* of a path with all its suffixes; NAME_PATH_BYTES if nobody sets less */
 	bool is_kept[256];			 /* in tags' values */
 };
 
 /* template: NULL for the dialect's own. All is borrowed. -EINVAL for a template that template_check() refuses. */
 int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
-		const struct attribute *resource, unsigned int n_resource, const struct option_list *resource_tags);
+		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags);
 /* Of resource_attributes =: as the check of struct exporter_ops; 0. */
-int naming_check(const struct option_list *resource_tags, const char *path, unsigned int line, struct diag *diag);
+int naming_check(const struct setting_list *resource_tags, const char *path, unsigned int line, struct diag *diag);
 /* suffix goes behind the metric's own name ("_us"). At most limit_bytes less spare_bytes, which are for what follows. */
 void name_append_path(const struct naming *naming, const struct series *series, const char *suffix, size_t spare_bytes,
 		      struct buf *out);

@@ -24,7 +24,7 @@
 
 struct statsd_options {
 	char *endpoint, *template;
-	struct option_list resource_attributes;
+	struct setting_list resource_attributes;
 	int dialect, time_unit, histogram;
 	bool sends_unchanged;
 	uint64_t max_name_bytes, max_datagram_bytes, burst, queue_bytes;
@@ -47,36 +47,24 @@ static int check_endpoint(const char *text, const char **ret_complaint)
 	return endpoint_parse(text, "8125", true, &endpoint, ret_complaint);
 }
 
-#define ROW(member, name, kind, default_value, text, ...) \
-	OPTION(struct statsd_options, member, name, kind, default_value, text, ##__VA_ARGS__)
+#define ROW(...) SETTING(struct statsd_options, __VA_ARGS__)
 
-static const struct option option_table[] = {
-	ROW(endpoint, "endpoint", OPTION_TEXT, "localhost:8125", "HOST:PORT for UDP, or unix:PATH for a datagram socket",
-	    .check = check_endpoint),
-	ROW(dialect, "dialect", OPTION_CHOICE, "plain",
-	    "how attributes are sent: plain puts them into the path, the others have tags", .choices = dialect_statsd_names),
-	ROW(template, "template", OPTION_TEXT, NULL,
-	    "the path, of text and {host}, {unit}, {metric}, {attributes}, {an.attribute}", .check = template_check),
-	ROW(resource_attributes, "resource_attributes", OPTION_WORDS, "host.name",
-	    "which attributes of the resource become tags"),
-	ROW(time_unit, "time_unit", OPTION_CHOICE, "us", "whole numbers of this unit stand for seconds",
-	    .choices = time_units),
-	ROW(histogram, "histogram", OPTION_CHOICE, "counters",
-	    "counters are exact; a distribution or a timer is what receivers make quantiles of", .choices = histograms),
-	ROW(sends_unchanged, "send_unchanged", OPTION_BOOL, "no", "send counters of 0 and gauges that are as they were"),
-	ROW(max_name_bytes, "max_name_size", OPTION_SIZE, "1000B",
-	    "longer paths are cut and end in a hash; 127B for collectd, which would make one of two", .minimum = NAME_PATH_LEAST,
+static const struct setting_row rows[] = {
+	ROW(endpoint, "endpoint", SETTING_TEXT, "localhost:8125", .check = check_endpoint),
+	ROW(dialect, "dialect", SETTING_CHOICE, "plain", .choices = dialect_statsd_names),
+	ROW(template, "template", SETTING_TEXT, NULL, .check = template_check),
+	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
+	ROW(time_unit, "time_unit", SETTING_CHOICE, "us", .choices = time_units),
+	ROW(histogram, "histogram", SETTING_CHOICE, "counters", .choices = histograms),
+	ROW(sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
+	ROW(max_name_bytes, "max_name_size", SETTING_SIZE, "1000B", .minimum = NAME_PATH_LEAST,
 	    .maximum = NAME_PATH_BYTES),
-	ROW(max_datagram_bytes, "max_datagram_size", OPTION_SIZE, "0", "payload; 0: 1432 over UDP, 8KiB over a unix socket",
-	    .maximum = 65507),
-	ROW(burst, "burst", OPTION_U64, "8", "datagrams that leave at once, before the others are spread in time; 0: all",
-	    .maximum = 100000),
-	ROW(resolve_every_ns, "resolve_every", OPTION_DURATION, "5m", "look the name up again; 0: only after errors"),
-	ROW(queue_bytes, "queue_size", OPTION_SIZE, "16MiB", "memory for datagrams that wait; then the oldest go",
-	    .minimum = 65536),
-	ROW(retry_initial_ns, "retry_initial", OPTION_DURATION, "100ms",
-	    "the first wait before the socket is opened again is up to this long", .minimum = 1000000),
-	ROW(retry_max_ns, "retry_max", OPTION_DURATION, "30s", "no wait is longer", .minimum = 1000000),
+	ROW(max_datagram_bytes, "max_datagram_size", SETTING_SIZE, "0", .maximum = 65507),
+	ROW(burst, "burst", SETTING_U64, "8", .maximum = 100000),
+	ROW(resolve_every_ns, "resolve_every", SETTING_DURATION, "5m"),
+	ROW(queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
+	ROW(retry_initial_ns, "retry_initial", SETTING_DURATION, "100ms", .minimum = 1000000),
+	ROW(retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
 };
 
 static int statsd_check(const void *data, const char *path, unsigned int line, struct diag *diag)
@@ -190,12 +178,11 @@ static bool statsd_is_idle(const struct exporter *exporter)
 	return datagram_client_is_idle(statsd->client);
 }
 
+static const struct setting_table statsd_settings = SETTING_TABLE(rows, struct statsd_options);
+
 const struct exporter_ops statsd_exporter = {
 	.type = "statsd",
-	.help = "StatsD lines over UDP or a unix socket, with or without tags",
-	.options = option_table,
-	.n_options = ARRAY_SIZE(option_table),
-	.options_size = sizeof(struct statsd_options),
+	.settings = &statsd_settings,
 	.check = statsd_check,
 	.open = statsd_open,
 	.push = statsd_push,

@@ -196,7 +196,7 @@ static int append_decoded(struct buf *out, const char *text, size_t size)
 }
 
 /* "key=value" of a list as a header. -EINVAL, -ENOMEM. */
-static int add_header(struct option_list *list, const char *item, size_t size)
+static int add_header(struct setting_list *list, const char *item, size_t size)
 {
 	const char *equals = memchr(item, '=', size), *complaint;
 	_cleanup_(buf_done) struct buf header = BUF_INIT;

@@ -18,46 +18,30 @@ static const char *const compressions[] = { "gzip", "none", NULL };
 static const char *const temporalities[] = { "cumulative", "delta", NULL };
 static const char *const histograms[] = { "explicit", "exponential", NULL };
 
-#define ROW(member, name, kind, default_value, text, ...) \
-	OPTION(struct otlp_options, member, name, kind, default_value, text, ##__VA_ARGS__)
+#define ROW(...) SETTING(struct otlp_options, __VA_ARGS__)
 
-const struct option otlp_option_table[OTLP_N_OPTIONS] = {
-	ROW(endpoint, "endpoint", OPTION_TEXT, "http://localhost:4318",
-	    "base URL of the receiver; " SIGNAL_PATH " is added where it does not end in it",
-	    .check = http_url_check),
-	ROW(metrics_endpoint, "metrics_endpoint", OPTION_TEXT, NULL,
-	    "whole URL, used as it is, for a receiver with a path of its own", .check = http_url_check),
-	ROW(headers, "headers", OPTION_LIST, NULL,
-	    "\"Name: value\", or \"Name: file:PATH\" to keep a secret in a file of its own; one a line",
-	    .check = otlp_header_check),
-	ROW(is_uncompressed, "compression", OPTION_CHOICE, "gzip",
-	    "gzip makes requests some thirty times smaller", .choices = compressions),
-	ROW(ca_file, "ca_file", OPTION_TEXT, NULL,
-	    "PEM file with the certificates to trust instead of the system's; read again when it changes"),
-	ROW(certificate_file, "certificate_file", OPTION_TEXT, NULL,
-	    "PEM file with the certificate to show to a receiver that asks for one"),
-	ROW(key_file, "key_file", OPTION_TEXT, NULL, "PEM file with the key of that certificate"),
-	ROW(timeout_ns, "timeout", OPTION_DURATION, "10s", "deadline of one request; 0: none"),
-	ROW(temporality, "temporality", OPTION_CHOICE, "cumulative",
-	    "delta for a receiver that wants what happened since the last push", .choices = temporalities),
-	ROW(histogram, "histogram", OPTION_CHOICE, "explicit",
-	    "exponential is smaller, for a receiver that knows it", .choices = histograms),
-	ROW(max_request_bytes, "max_request_size", OPTION_SIZE, "4MiB",
-	    "larger requests are split; before compression", .minimum = 4096, .maximum = 64 << 20),
-	ROW(max_response_bytes, "max_response_size", OPTION_SIZE, "4MiB",
-	    "larger answers are given up; after decompression", .minimum = 1024, .maximum = 64 << 20),
-	ROW(queue_bytes, "queue_size", OPTION_SIZE, "16MiB",
-	    "memory for requests that wait for a receiver, as they are sent; then the oldest go",
-	    .minimum = 4096),
-	ROW(queue_requests, "queue_requests", OPTION_U64, "1000", "how many requests may wait",
-	    .minimum = 1),
-	ROW(retry_initial_ns, "retry_initial", OPTION_DURATION, "1s",
-	    "the first wait before another attempt is up to this long", .minimum = 1000000),
-	ROW(retry_max_ns, "retry_max", OPTION_DURATION, "30s",
-	    "no wait is longer, unless the receiver asks for it", .minimum = 1000000),
-	ROW(retry_give_up_ns, "retry_give_up", OPTION_DURATION, "0",
-	    "drop a request that was tried for this long; 0: only a full queue drops one"),
+static const struct setting_row rows[] = {
+	ROW(endpoint, "endpoint", SETTING_TEXT, "http://localhost:4318", .check = http_url_check),
+	ROW(metrics_endpoint, "metrics_endpoint", SETTING_TEXT, NULL, .check = http_url_check),
+	ROW(headers, "headers", SETTING_LIST, NULL, .check = otlp_header_check),
+	ROW(is_uncompressed, "compression", SETTING_CHOICE, "gzip", .choices = compressions),
+	ROW(ca_file, "ca_file", SETTING_TEXT, NULL),
+	ROW(certificate_file, "certificate_file", SETTING_TEXT, NULL),
+	ROW(key_file, "key_file", SETTING_TEXT, NULL),
+	ROW(timeout_ns, "timeout", SETTING_DURATION, "10s"),
+	ROW(temporality, "temporality", SETTING_CHOICE, "cumulative", .choices = temporalities),
+	ROW(histogram, "histogram", SETTING_CHOICE, "explicit", .choices = histograms),
+	ROW(max_request_bytes, "max_request_size", SETTING_SIZE, "4MiB", .minimum = 4096,
+	    .maximum = 64 << 20),
+	ROW(max_response_bytes, "max_response_size", SETTING_SIZE, "4MiB", .minimum = 1024,
+	    .maximum = 64 << 20),
+	ROW(queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 4096),
+	ROW(queue_requests, "queue_requests", SETTING_U64, "1000", .minimum = 1),
+	ROW(retry_initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = 1000000),
+	ROW(retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
+	ROW(retry_give_up_ns, "retry_give_up", SETTING_DURATION, "0"),
 };
+const struct setting_table otlp_settings = SETTING_TABLE(rows, struct otlp_options);
 
 int otlp_url(const struct otlp_options *options, char **ret_url)
 {
@@ -254,7 +238,7 @@ static const char *separator(const char *complaint)
 	return complaint[0] >= 'a' && complaint[0] <= 'z' ? " " : ": ";
 }
 
-static void check_headers(const struct option_list *headers, const char *path, unsigned int line,
+static void check_headers(const struct setting_list *headers, const char *path, unsigned int line,
 			  struct diag *diag)
 {
 	for (size_t i = 0; i < headers->n_items; i++) {

@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 
-#include "util/option.h"
+#include "util/setting-table.h"
 
 struct otlp_options {
 	char *endpoint;		    /* the base of a receiver; /v1/metrics is added */
 	char *metrics_endpoint;	    /* the whole URL, used as it is; NULL: from endpoint */
-	struct option_list headers; /* "Name: value" or "Name: file:PATH" */
+	struct setting_list headers; /* "Name: value" or "Name: file:PATH" */
 	int is_uncompressed;
 	char *ca_file, *certificate_file, *key_file;
 	uint64_t timeout_ns;
@@ -21,8 +21,7 @@ struct otlp_options {
 	uint64_t retry_initial_ns, retry_max_ns, retry_give_up_ns;
 };
 
-#define OTLP_N_OPTIONS 17
-extern const struct option otlp_option_table[OTLP_N_OPTIONS];
+extern const struct setting_table otlp_settings;
 
 /* The URL that requests go to, for free(). -ENOMEM. */
 int otlp_url(const struct otlp_options *options, char **ret_url);

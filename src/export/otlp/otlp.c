@@ -217,7 +217,7 @@ static void headers_free(char **headers, size_t n)
 
 static int resolve_headers(struct otlp *otlp, char **headers)
 {
-	const struct option_list *list = &otlp->options->headers;
+	const struct setting_list *list = &otlp->options->headers;
 
 	for (size_t i = 0; i < list->n_items; i++) {
 		const char *complaint = "";
@@ -390,7 +390,7 @@ static int open_client(struct otlp *otlp)
 /* A credential in clear text on a network. */
 static void warn_of_bare_secrets(const struct otlp *otlp)
 {
-	const struct option_list *headers = &otlp->options->headers;
+	const struct setting_list *headers = &otlp->options->headers;
 
 	if (otlp->place.is_encrypted || otlp->place.is_local)
 		return;
@@ -431,10 +431,7 @@ static int otlp_open(struct exporter *exporter, const void *options)
 
 const struct exporter_ops otlp_exporter = {
 	.type = "otlp",
-	.help = "OpenTelemetry protocol over HTTP, to a collector or a backend",
-	.options = otlp_option_table,
-	.n_options = OTLP_N_OPTIONS,
-	.options_size = sizeof(struct otlp_options),
+	.settings = &otlp_settings,
 	.environment = otlp_options_environment,
 	.check = otlp_options_check,
 	.open = otlp_open,

@@ -139,10 +139,7 @@ static int bpftrace_json_push(struct exporter *exporter, const struct batch *bat
 
 const struct exporter_ops bpftrace_json_exporter = {
 	.type = "bpftrace-json",
-	.help = "JSON lines in the shapes of bpftrace -f json: map, hist, stats",
-	.options = stream_option_table,
-	.n_options = STREAM_N_OPTIONS,
-	.options_size = sizeof(struct stream_options),
+	.settings = &stream_settings,
 	.check = stream_options_check,
 	.open = stream_open,
 	.push = bpftrace_json_push,

@@ -309,19 +309,15 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 	return stream_flush(exporter, batch);
 }
 
-static const struct option console_option_table[] = {
-	OPTION(struct console_options, stream.path, "path", OPTION_TEXT, "-",
-	       "file to append to; \"-\" is standard output"),
-	OPTION(struct console_options, limit_rows, "rows", OPTION_U64, "0",
-	       "lines of each metric at most; 0: as many as fit on a terminal, elsewhere all"),
+static const struct setting_row rows[] = {
+	SETTING(struct console_options, stream.path, "path", SETTING_TEXT, "-"),
+	SETTING(struct console_options, limit_rows, "rows", SETTING_U64, "0"),
 };
+static const struct setting_table console_settings = SETTING_TABLE(rows, struct console_options);
 
 const struct exporter_ops console_exporter = {
 	.type = "console",
-	.help = "a table for people, refreshed in place on a terminal",
-	.options = console_option_table,
-	.n_options = ARRAY_SIZE(console_option_table),
-	.options_size = sizeof(struct console_options),
+	.settings = &console_settings,
 	.check = stream_options_check,
 	.open = console_open,
 	.push = console_push,

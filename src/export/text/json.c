@@ -129,10 +129,7 @@ static int json_push(struct exporter *exporter, const struct batch *batch)
 
 const struct exporter_ops json_exporter = {
 	.type = "json",
-	.help = "one JSON object a line, one line a point, for scripts",
-	.options = stream_option_table,
-	.n_options = STREAM_N_OPTIONS,
-	.options_size = sizeof(struct stream_options),
+	.settings = &stream_settings,
 	.check = stream_options_check,
 	.open = stream_open,
 	.push = json_push,

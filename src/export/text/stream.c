@@ -15,10 +15,10 @@
 #define PATIENCE_MS	50   /* with a reader that takes nothing */
 #define PATIENCE_END_MS 1000 /* the same when this is the end */
 
-const struct option stream_option_table[STREAM_N_OPTIONS] = {
-	OPTION(struct stream_options, path, "path", OPTION_TEXT, "-",
-	       "file to append to; \"-\" is standard output"),
+static const struct setting_row rows[] = {
+	SETTING(struct stream_options, path, "path", SETTING_TEXT, "-"),
 };
+const struct setting_table stream_settings = SETTING_TABLE(rows, struct stream_options);
 
 /* What is wrong with the text alone, or NULL. On the command line, a relative path has its meaning. */
 static const char *path_complaint(const char *text)

@@ -23,8 +23,7 @@ struct stream_options {
 	char *path; /* "-": standard output */
 };
 
-#define STREAM_N_OPTIONS 1
-extern const struct option stream_option_table[STREAM_N_OPTIONS];
+extern const struct setting_table stream_settings;
 
 /* That of struct exporter_ops; options begin with a struct stream_options. */
 int stream_options_check(const void *options, const char *path, unsigned int line, struct diag *diag);

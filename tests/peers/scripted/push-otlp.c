@@ -112,16 +112,17 @@ static bool is_set(void *user, const char *key)
 /* The options in the way of the configuration: table, environment, check. */
 static void *read_options(const struct exporter_ops *ops, char **words)
 {
-	void *options = calloc(1, ops->options_size);
+	void *options = calloc(1, ops->settings->size_bytes);
 	struct diag diag = DIAG_INIT;
 
-	if (!options || options_init(ops->options, ops->n_options, options) < 0)
+	if (!options || setting_table_init(ops->settings, options) < 0)
 		abort();
 	for (char **word = words; *word; word++) {
 		char *equals = strchr(*word, '=');
 
 		*equals = '\0';
-		if (option_set(ops->options, ops->n_options, options, *word, equals + 1, "argument", 0, &diag) < 0)
+		if (setting_table_set(ops->settings, options,
+				      &(struct assignment){ *word, equals + 1, "argument", 0 }, &diag) < 0)
 			abort();
 		*equals = '=';
 	}
@@ -185,7 +186,7 @@ int main(int argc, char **argv)
 	exporter_free(push.exporter);
 	sd_event_unref(push.event);
 	metric_done_series(&push.metric);
-	options_done(ops->options, ops->n_options, options);
+	setting_table_done(ops->settings, options);
 	free(push.series);
 	free(options);
 	free(words);

@@ -4,14 +4,14 @@
 #include <stdio.h>
 
 #include "alloc.h"
-#include "util/option.h"
+#include "util/setting-table.h"
 
 struct thing {
 	bool is_on;
 	uint64_t number, timeout_ns, limit_bytes;
 	char *name, *path;
 	int colour;
-	struct option_list headers, words;
+	struct setting_list headers, words;
 };
 
 static int check_path(const char *text, const char **ret_complaint)
@@ -32,25 +32,27 @@ static int check_word(const char *text, const char **ret_complaint)
 
 static const char *const colours[] = { "red", "green", "blue", NULL };
 
-static const struct option table[] = {
-	OPTION(struct thing, is_on, "on", OPTION_BOOL, "yes", "whether"),
-	OPTION(struct thing, number, "number", OPTION_U64, "5", "how many", .minimum = 2, .maximum = 1000),
-	OPTION(struct thing, timeout_ns, "timeout", OPTION_DURATION, "10s", "how long", .minimum = 1000000000,
-	       .maximum = 5400000000000),
-	OPTION(struct thing, limit_bytes, "limit", OPTION_SIZE, "64KiB", "how large", .minimum = 1024,
-	       .maximum = 8 << 20),
-	OPTION(struct thing, name, "name", OPTION_TEXT, "me", "who"),
-	OPTION(struct thing, path, "path", OPTION_TEXT, NULL, "where", .check = check_path),
-	OPTION(struct thing, colour, "colour", OPTION_CHOICE, "green", "which", .choices = colours),
-	OPTION(struct thing, headers, "header", OPTION_LIST, NULL, "what else"),
-	OPTION(struct thing, words, "words", OPTION_WORDS, "one two", "names", .check = check_word),
+static const struct setting_row rows[] = {
+	SETTING(struct thing, is_on, "on", SETTING_BOOL, "yes"),
+	SETTING(struct thing, number, "number", SETTING_U64, "5", .minimum = 2, .maximum = 1000),
+	SETTING(struct thing, timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = 1000000000,
+		.maximum = 5400000000000),
+	SETTING(struct thing, limit_bytes, "limit", SETTING_SIZE, "64KiB", .minimum = 1024,
+		.maximum = 8 << 20),
+	SETTING(struct thing, name, "name", SETTING_TEXT, "me"),
+	SETTING(struct thing, path, "path", SETTING_TEXT, NULL, .check = check_path),
+	SETTING(struct thing, colour, "colour", SETTING_CHOICE, "green", .choices = colours),
+	SETTING(struct thing, headers, "header", SETTING_LIST, NULL),
+	SETTING(struct thing, words, "words", SETTING_WORDS, "one two", .check = check_word),
 };
+static const struct setting_table table = SETTING_TABLE(rows, struct thing);
 
 static void set(struct thing *thing, const char *key, const char *value, const char *mistake)
 {
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
-	assert_ok(option_set(table, ARRAY_SIZE(table), thing, key, value, "f", 3, &diag));
+	assert_ok(setting_table_set(&table, thing,
+				    &(struct assignment){ key, value, "f", 3 }, &diag));
 	assert_string_equal(buf_text(&diag.text), mistake);
 }
 
@@ -58,7 +60,7 @@ static void defaults_are_set(void **state)
 {
 	struct thing thing = { 0 };
 
-	assert_ok(options_init(table, ARRAY_SIZE(table), &thing));
+	assert_ok(setting_table_init(&table, &thing));
 	assert_true(thing.is_on);
 	assert_int_equal(thing.number, 5);
 	assert_int_equal(thing.timeout_ns, 10000000000);
@@ -69,7 +71,7 @@ static void defaults_are_set(void **state)
 	assert_int_equal(thing.headers.n_items, 0);
 	assert_int_equal(thing.words.n_items, 2);
 	assert_string_equal(thing.words.items[1], "two");
-	options_done(table, ARRAY_SIZE(table), &thing);
+	setting_table_done(&table, &thing);
 	assert_null(thing.name);
 	assert_int_equal(thing.words.n_items, 0);
 }
@@ -78,7 +80,7 @@ static void values_replace_and_lists_grow(void **state)
 {
 	struct thing thing = { 0 };
 
-	assert_ok(options_init(table, ARRAY_SIZE(table), &thing));
+	assert_ok(setting_table_init(&table, &thing));
 	set(&thing, "on", "off", "");
 	assert_false(thing.is_on);
 	set(&thing, "number", "0x10", "");
@@ -107,7 +109,7 @@ static void values_replace_and_lists_grow(void **state)
 	assert_string_equal(thing.words.items[0], "a");
 	assert_string_equal(thing.words.items[2], "c");
 	assert_string_equal(thing.words.items[4], "e");
-	options_done(table, ARRAY_SIZE(table), &thing);
+	setting_table_done(&table, &thing);
 }
 
 static void mistakes_say_what_is_possible(void **state)
@@ -146,7 +148,7 @@ static void mistakes_say_what_is_possible(void **state)
 	};
 	struct thing thing = { 0 }, before;
 
-	assert_ok(options_init(table, ARRAY_SIZE(table), &thing));
+	assert_ok(setting_table_init(&table, &thing));
 	before = thing;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		set(&thing, cases[i].key, cases[i].value, cases[i].mistake);
@@ -155,18 +157,19 @@ static void mistakes_say_what_is_possible(void **state)
 	assert_int_equal(thing.limit_bytes, before.limit_bytes);
 	assert_int_equal(thing.colour, before.colour);
 	assert_null(thing.path);
-	options_done(table, ARRAY_SIZE(table), &thing);
+	setting_table_done(&table, &thing);
 }
 
 static void a_wrong_default_is_found(void **state)
 {
-	static const struct option wrong[] = {
-		OPTION(struct thing, name, "name", OPTION_TEXT, "x", ""),
-		OPTION(struct thing, timeout_ns, "timeout", OPTION_DURATION, "10", ""),
+	static const struct setting_row wrong_rows[] = {
+		SETTING(struct thing, name, "name", SETTING_TEXT, "x"),
+		SETTING(struct thing, timeout_ns, "timeout", SETTING_DURATION, "10"),
 	};
+	static const struct setting_table wrong = SETTING_TABLE(wrong_rows, struct thing);
 	struct thing thing = { 0 };
 
-	assert_error(options_init(wrong, ARRAY_SIZE(wrong), &thing), EINVAL);
+	assert_error(setting_table_init(&wrong, &thing), EINVAL);
 	assert_null(thing.name);
 }
 
@@ -179,10 +182,11 @@ static int fill(struct thing *thing, struct diag *diag)
 		{ "colour", "blue" },
 		{ "timeout", "2s" },
 	};
-	int r = options_init(table, ARRAY_SIZE(table), thing);
+	int r = setting_table_init(&table, thing);
 
 	for (size_t i = 0; i < ARRAY_SIZE(settings) && r >= 0; i++)
-		r = option_set(table, ARRAY_SIZE(table), thing, settings[i][0], settings[i][1], "f", 1, diag);
+		r = setting_table_set(&table, thing,
+				      &(struct assignment){ settings[i][0], settings[i][1], "f", 1 }, diag);
 	/* What only goes to a message is no failure. */
 	if (r >= 0 && thing->colour != 2)
 		r = -ENOMEM;
@@ -195,7 +199,7 @@ static void no_memory_is_told_and_nothing_leaks(void **state)
 	struct diag diag = DIAG_INIT;
 
 	assert_survives_failing_allocations(fill(&thing, &diag), {
-		options_done(table, ARRAY_SIZE(table), &thing);
+		setting_table_done(&table, &thing);
 		diag_done(&diag);
 		memset(&thing, 0, sizeof(thing));
 	});

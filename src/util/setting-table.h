@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A section of the configuration as a table: a row for each key. The same rows give parsing,
+ * defaults, limits, the "did you mean" of an unknown key, and the check that conf/bpfpush.conf and
+ * the manual name every key.
+ *
+ *     static const struct setting_row rows[] = {
+ *             SETTING(struct otlp_options, timeout_ns, "timeout", SETTING_DURATION, "10s"),
+ *     };
+ *     static const struct setting_table table = SETTING_TABLE(rows, struct otlp_options);
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/diag.h"
+
+enum setting_type {
+	SETTING_BOOL,	  /* bool */
+	SETTING_U64,	  /* uint64_t */
+	SETTING_DURATION, /* uint64_t, ns */
+	SETTING_SIZE,	  /* uint64_t, bytes */
+	SETTING_TEXT,	  /* char *, owned by the structure; NULL where absent and without a default */
+	SETTING_CHOICE,	  /* int: index in choices, which are matched in any case */
+	SETTING_LIST,	  /* struct setting_list: the key may be repeated, one item each time */
+	SETTING_WORDS,	  /* struct setting_list: the same, but commas and blanks separate items too */
+};
+
+struct setting_list {
+	char **items;
+	size_t n_items;
+	bool is_default; /* the next item replaces them all */
+};
+
+struct setting_row {
+	const char *key;
+	enum setting_type type;
+	size_t offset;
+	const char *default_text;   /* written as in a file; NULL: zero, NULL or empty */
+	const char *const *choices; /* SETTING_CHOICE: ended by NULL */
+	/*
+	 * Checks the text (for lists: an item) further, or NULL. *ret_complaint follows "path:line: key: " in the
+	 * message. 0, -EINVAL with *ret_complaint set, -ENOMEM.
+	 */
+	int (*check)(const char *text, const char **ret_complaint);
+	uint64_t minimum, maximum; /* for numbers; maximum 0: none */
+};
+
+struct setting_table {
+	const struct setting_row *rows;
+	size_t n_rows;
+	size_t size_bytes; /* of the structure that the rows describe */
+};
+
+#define SETTING(structure, member, name, kind, default_value, ...)                               \
+	{                                                                                        \
+		.key = (name), .type = (kind), .offset = offsetof(structure, member),            \
+		.default_text = (default_value), ##__VA_ARGS__                                   \
+	}
+#define SETTING_TABLE(rows, structure) { (rows), ARRAY_SIZE(rows), sizeof(structure) }
+
+/* One "key = value" as somebody wrote it. */
+struct assignment {
+	const char *key;
+	const char *value;
+	const char *path; /* of the file, or what else the value comes from, with line 0 */
+	unsigned int line;
+};
+
+/* Sets the defaults in a zeroed structure. -ENOMEM; -EINVAL where a row refuses its own default. */
+int setting_table_init(const struct setting_table *table, void *structure);
+void setting_table_done(const struct setting_table *table, void *structure);
+/* The same for a structure on the heap; free takes NULL. */
+int setting_table_new(const struct setting_table *table, void **ret_structure);
+void setting_table_free(const struct setting_table *table, void *structure);
+
+const struct setting_row *setting_table_find(const struct setting_table *table, const char *key);
+/* May the key be given more than once? NULL: no. */
+bool setting_row_is_list(const struct setting_row *row);
+/*
+ * Sets one key. A mistake (an unknown key with the nearest valid one, a bad value with the values that are
+ * allowed) goes to diag and is not a failure: the value stays as it was. A later text replaces an earlier one;
+ * an empty text is NULL where there is no default. Lists grow; an empty value empties them. -ENOMEM.
+ *
+ * Values of SETTING_TEXT and SETTING_LIST are never repeated in a message: they may be secrets.
+ */
+int setting_table_set(const struct setting_table *table, void *structure, const struct assignment *assignment,
+		      struct diag *diag);
