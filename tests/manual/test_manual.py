@@ -75,10 +75,11 @@ class ConfigurationTest(unittest.TestCase):
         if kind == "exporter":
             parts = sections(self.sections["[exporter NAME]"], "Ss")
             common = self.sections["[exporter NAME]"].split("\n.Ss ")[0]
-            return common + next(part for title, part in parts.items() if section.split(" ")[1] in title)
+            return common + "".join(part for title, part in parts.items()
+                                    if section.split(" ")[1] in re.split(r"[ ,]+", title))
         if kind == "collector":
-            common, *parts = re.split(r"^Of\n\.Cm ", self.sections["[collector NAME]"], flags=re.MULTILINE)
-            return common + "".join(part for part in parts if part.startswith(section.split(" ")[1] + " :"))
+            common, *parts = re.split(r"^\.Cm (?=.*\nalso has:)", self.sections["[collector NAME]"], flags=re.MULTILINE)
+            return common + "".join(part for part in parts if part.startswith(section.split(" ")[1] + "\n"))
         return self.sections[f"[{section}]"]
 
     def test_every_key_of_the_file_is_explained_with_its_default(self):
@@ -106,7 +107,7 @@ class ConfigurationTest(unittest.TestCase):
         rows = re.findall(r'\{ "self", "([^"]+)", "([^"]+)"', program.read("src/agent/self.c"))
         self.assertGreater(len(rows), 10)
         for name, unit in rows:
-            self.assertRegex(self.page, rf"\.It Cm {re.escape(name)}\n[^\n]*\n\.Ql {re.escape(unit)} \.")
+            self.assertRegex(self.page, rf"\.It Cm {re.escape(name)} Pq (sum|gauge), Ql {re.escape(unit)}\n")
 
 
 class CollectorTest(unittest.TestCase):
