@@ -92,4 +92,4 @@ class ZshTest(unittest.TestCase):
         self.assertEqual(subprocess.run(["zsh", "-n", path], check=False).returncode, 0)
 
 
-unittest.main()
+unittest.main(verbosity=2)  # names what it skips
