@@ -3,22 +3,45 @@
 
 import os
 import re
+import subprocess
 import sys
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
-NOT_OURS = re.compile(r"^(\.git|\.cache|build.*|__pycache__|subprojects)$")
+BUILD_DIRECTORY = ("build.ninja", "meson-info")  # what tells one, whatever its name is
+
+
+def in_git():
+    """Paths that git knows or would add; None if the tree is not a git tree or git cannot read it."""
+    if not os.path.exists(os.path.join(ROOT, ".git")):
+        return None
+    command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return set(done.stdout.split("\0")) - {""} if done.returncode == 0 else None
+
+
+def is_foreign(directory):
+    """Whether a directory holds nothing of the tree: a build, another tool's notes."""
+    name = os.path.basename(directory)
+    return (name.startswith(".") and name != ".ci") or name == "__pycache__" \
+        or any(os.path.exists(os.path.join(directory, mark)) for mark in BUILD_DIRECTORY)
+
+
+def in_directories():
+    """The same for a tree without git."""
+    for directory, directories, names in os.walk(ROOT):
+        directories[:] = [name for name in directories if not is_foreign(os.path.join(directory, name))]
+        yield from (os.path.relpath(os.path.join(directory, name), ROOT) for name in names if name != ".git")
 
 
 def files(*endings):
-    """Paths below the root that end so (all text files where none is given), sorted."""
-    found = []
-    for directory, directories, names in os.walk(ROOT):
-        directories[:] = [name for name in directories if not NOT_OURS.match(name)]
-        for name in names:
-            path = os.path.relpath(os.path.join(directory, name), ROOT)
-            if (not endings or name.endswith(endings)) and not os.path.islink(os.path.join(ROOT, path)) and name != ".git":
-                found.append(path)
-    return sorted(found)
+    """The paths of the tree's own files that end so (all files if none is given), sorted."""
+    known = in_git()
+    return sorted(path for path in (in_directories() if known is None else known)
+                  if (not endings or path.endswith(endings)) and os.path.isfile(os.path.join(ROOT, path))
+                  and not os.path.islink(os.path.join(ROOT, path)))
 
 
 def read(path):
