@@ -269,7 +269,7 @@ static void report_points_left(const struct agent *agent)
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		if (!exporter_is_idle(agent->exporters[i]))
 			log_warning("exporter %s: %" PRIu64 " points could not be sent before the end",
-				    agent->exporters[i]->name, agent->exporters[i]->stats.points_inflight);
+				    agent->exporters[i]->name, exporter_waiting(agent->exporters[i]).n_points);
 }
 
 /* Turns the loop until everything is sent, time is up, or *stop is set once more. */

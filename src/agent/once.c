@@ -82,7 +82,7 @@ static void end_command(struct agent *agent, struct command *command)
 static bool is_output_lost(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->n_exporters; i++)
-		if (agent->exporters[i]->stats.points_dropped_error)
+		if (agent->exporters[i]->stats.points[POINTS_NOT_SENT])
 			return true;
 	return false;
 }

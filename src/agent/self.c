@@ -61,6 +61,11 @@ struct map_numbers {
 	uint64_t entries, limit, memory, overflowing;
 };
 
+struct exporter_numbers {
+	const struct exporter *exporter;
+	struct exporter_waiting waiting;
+};
+
 struct self {
 	struct metric metrics[SELF_METRICS];
 	struct metric *list[SELF_METRICS];
@@ -68,6 +73,8 @@ struct self {
 	size_t n_sources;
 	struct map_numbers *maps;
 	size_t n_maps;
+	struct exporter_numbers *exporters;
+	size_t n_exporters;
 	uint64_t *attached; /* one for each program, 0 or 1 */
 	uint64_t collection_ns;
 	uint64_t start_ns;
@@ -163,27 +170,46 @@ static int watch_maps(struct self *self)
 	return err;
 }
 
-static int watch_exporter(struct self *self, const struct exporter *exporter)
+static int watch_exporter(struct self *self, const struct exporter_numbers *numbers)
 {
-	static const struct watched table[] = {
-		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_exported), NULL },
-		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_rejected), "rejected" },
-		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_dropped_queue), "queue_full" },
-		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_dropped_size), "too_large" },
-		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_dropped_error), "not_sent" },
-		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_dropped_refused), "connection_refused" },
-		{ SELF_EXPORTED, offsetof(struct exporter_stats, points_unsupported), "unsupported" },
-		{ SELF_INFLIGHT, offsetof(struct exporter_stats, points_inflight), NULL },
+	static const struct watched counted[] = {
 		{ SELF_REQUESTS, offsetof(struct exporter_stats, requests), NULL },
 		{ SELF_RETRIES, offsetof(struct exporter_stats, retries), NULL },
 		{ SELF_SENT_BYTES, offsetof(struct exporter_stats, bytes_sent), NULL },
-		{ SELF_QUEUE_BYTES, offsetof(struct exporter_stats, queue_bytes), NULL },
 		{ SELF_COLLISIONS, offsetof(struct exporter_stats, name_collisions), NULL },
 	};
+	static const struct watched waiting[] = {
+		{ SELF_INFLIGHT, offsetof(struct exporter_waiting, n_points), NULL },
+		{ SELF_QUEUE_BYTES, offsetof(struct exporter_waiting, n_bytes), NULL },
+	};
+	const struct exporter *exporter = numbers->exporter;
 	const struct label labels[] = { { "otel.component.name", exporter->name },
 					{ "otel.component.type", exporter->ops->type } };
+	int err = 0;
 
-	return watch_all(self, table, ARRAY_SIZE(table), &exporter->stats, labels);
+	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS && !err; fate++) {
+		const struct watched points = { SELF_EXPORTED, fate * sizeof(uint64_t), points_error_type[fate] };
+
+		err = watch_all(self, &points, 1, exporter->stats.points, labels);
+	}
+	if (!err)
+		err = watch_all(self, counted, ARRAY_SIZE(counted), &exporter->stats, labels);
+	return err ? err : watch_all(self, waiting, ARRAY_SIZE(waiting), &numbers->waiting, labels);
+}
+
+static int watch_exporters(struct self *self, struct exporter *const *exporters, size_t n)
+{
+	int err = 0;
+
+	self->exporters = calloc(n + 1, sizeof(*self->exporters));
+	if (!self->exporters)
+		return -ENOMEM;
+	self->n_exporters = n;
+	for (size_t i = 0; i < n && !err; i++) {
+		self->exporters[i].exporter = exporters[i];
+		err = watch_exporter(self, &self->exporters[i]);
+	}
+	return err;
 }
 
 static int find_maps(struct self *self, struct collector_set *set)
@@ -221,9 +247,7 @@ static int watch_everything(struct self *self, struct collector_set *set, struct
 		err = watch_programs(self, set->items[i], &attached);
 	if (!err)
 		err = watch_maps(self);
-	for (size_t i = 0; i < n_exporters && !err; i++)
-		err = watch_exporter(self, exporters[i]);
-	return err;
+	return err ? err : watch_exporters(self, exporters, n_exporters);
 }
 
 int self_new(struct collector_set *set, struct exporter *const *exporters, size_t n_exporters, uint64_t now_ns,
@@ -255,6 +279,7 @@ struct self *self_free(struct self *self)
 		metric_done_series(&self->metrics[i]);
 	free(self->sources);
 	free(self->maps);
+	free(self->exporters);
 	free(self->attached);
 	free(self);
 	return NULL;
@@ -282,6 +307,8 @@ void self_collect(struct self *self, uint64_t collection_ns)
 {
 	self->collection_ns += collection_ns;
 	read_maps(self);
+	for (size_t i = 0; i < self->n_exporters; i++)
+		self->exporters[i].waiting = exporter_waiting(self->exporters[i].exporter);
 	for (size_t i = 0; i < SELF_METRICS; i++)
 		series_begin(&self->metrics[i]);
 	for (size_t i = 0; i < self->n_sources; i++) {

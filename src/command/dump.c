@@ -56,9 +56,9 @@ static int dump_otlp(const struct setup *setup, const struct agent *agent)
 		.n_resource = setup->config->resource.n,
 		.version = VERSION,
 	};
-	size_t too_large;
+	struct otlp_encoded encoded;
 
-	if (!room || otlp_encode(&encoding, agent_batch(agent), write_body, NULL, &too_large))
+	if (!room || otlp_encode(&encoding, agent_batch(agent), write_body, NULL, &encoded))
 		return EXIT_INTERNAL;
 	return EXIT_OK;
 }

@@ -99,7 +99,7 @@ static int on_body(void *user, const uint8_t *data, size_t size, size_t n_points
 static void measure_otlp(struct bench *bench, const char *name, const struct otlp_encoding *encoding)
 {
 	uint64_t first_ns = 0, times[ROUNDS_MAX];
-	size_t too_large;
+	struct otlp_encoded encoded;
 
 	bench->body_bytes = bench->gzip_bytes = 0;
 	for (size_t round = 0; round <= bench->n_rounds; round++) {
@@ -107,7 +107,7 @@ static void measure_otlp(struct bench *bench, const char *name, const struct otl
 
 		grow(bench);
 		start_ns = now_ns();
-		if (otlp_encode(encoding, &bench->batch, on_body, bench, &too_large) < 0)
+		if (otlp_encode(encoding, &bench->batch, on_body, bench, &encoded) < 0)
 			abort();
 		if (round)
 			times[round - 1] = now_ns() - start_ns;

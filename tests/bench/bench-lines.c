@@ -65,7 +65,7 @@ static size_t count_lines(struct sink *from, bool is_stream, size_t *ret_bytes)
 	return n;
 }
 
-static struct lines *open_lines(enum dialect_id dialect, enum lines_histogram histogram, struct exporter_stats *stats)
+static struct lines *open_lines(enum dialect_id dialect, enum lines_histogram histogram, struct exporter *exporter)
 {
 	static char *tags[] = { "host.name" };
 	static const struct setting_list resource_tags = { .items = tags, .n_items = 1 };
@@ -80,7 +80,7 @@ static struct lines *open_lines(enum dialect_id dialect, enum lines_histogram hi
 	struct lines *lines;
 
 	if (naming_init(&options.naming, &dialect_table[dialect], NULL, &resource, 1, &resource_tags) < 0 ||
-	    lines_new(&options, stats, &lines) < 0)
+	    lines_new(&options, exporter, &lines) < 0)
 		abort();
 	return lines;
 }
@@ -114,13 +114,13 @@ static void measure(const struct kind *kind, enum dialect_id dialect, size_t n_r
 {
 	bool is_stream = dialect_table[dialect].is_graphite;
 	uint64_t times[ROUNDS_MAX], first_ns;
-	struct exporter_stats stats = { 0 };
+	struct exporter exporter = { .name = "bench" };
 	struct bench_metrics bench;
 	struct lines *lines;
 	size_t n, bytes;
 
 	bench_metrics_init(&bench, kind->kind, kind->unit, kind->divisor, METRICS, SERIES);
-	lines = open_lines(dialect, kind->histogram, &stats);
+	lines = open_lines(dialect, kind->histogram, &exporter);
 	bench_metrics_grow(&bench);
 	first_ns = push(lines, &bench);
 	n = count_lines(&sink, is_stream, &bytes);
@@ -159,7 +159,7 @@ static void cycle(struct bench_metrics *bench, struct lines *lines)
 
 static void measure_memory(enum dialect_id dialect)
 {
-	struct exporter_stats stats = { 0 };
+	struct exporter exporter = { .name = "bench" };
 	struct bench_metrics bench;
 	struct lines *lines;
 	size_t before, kept, resident;
@@ -167,7 +167,7 @@ static void measure_memory(enum dialect_id dialect)
 
 	bench_metrics_init(&bench, METRIC_SUM, "{call}", 1, SERIES_MANY / SERIES, SERIES);
 	before = mallinfo2().uordblks + mallinfo2().hblkhd;
-	lines = open_lines(dialect, LINES_COUNTERS, &stats);
+	lines = open_lines(dialect, LINES_COUNTERS, &exporter);
 	cycle(&bench, lines);
 	kept = mallinfo2().uordblks + mallinfo2().hblkhd - before;
 	for (int i = 0; i < WARM_CYCLES; i++)

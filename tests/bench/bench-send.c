@@ -315,7 +315,7 @@ static void measure(const struct way *way, size_t n_cycles)
 	bench_metrics_init(&bench, METRIC_SUM, "{call}", 1, METRICS, SERIES);
 	exporter = open_exporter(way, endpoint, &context, &options);
 	run_cycle(context.event, exporter, &bench, &first);
-	n_exported = exporter->stats.points_exported;
+	n_exported = exporter->stats.points[POINTS_DELIVERED];
 	print(way, "new", &first, n_exported);
 	for (size_t i = 0; i < n_cycles; i++) {
 		run_cycle(context.event, exporter, &bench, &cycles[i]);
@@ -323,7 +323,7 @@ static void measure(const struct way *way, size_t n_cycles)
 		n_inexact += cycles[i].sum != cycles[i].wanted_sum;
 	}
 	qsort(cycles, n_cycles, sizeof(cycles[0]), compare_cpu);
-	print(way, "known", &cycles[n_cycles / 2], (exporter->stats.points_exported - n_exported) / n_cycles);
+	print(way, "known", &cycles[n_cycles / 2], (exporter->stats.points[POINTS_DELIVERED] - n_exported) / n_cycles);
 	if (way->transport != HTTP)
 		printf("%-28s known cycles: %zu, lines lost in all of them: %" PRIu64 ", sums that differ: %" PRIu64 "\n",
 		       way->name, n_cycles, n_lost, n_inexact);

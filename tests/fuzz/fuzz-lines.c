@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct writer {
 	struct lines_options options;
-	struct exporter_stats stats, due; /* as they are, and as they must be */
+	struct exporter exporter;  /* its stats as they are */
+	struct exporter_stats due; /* and as they must be */
 	struct lines *lines;
 	struct buf out;		    /* of one push: lines, each with a newline */
 	uint64_t n_points, n_due;   /* put; that should have been */
@@ -385,9 +386,9 @@ static bool is_repeated(const struct scene *scene, const struct model_series *se
 static void account(struct writer *writer, size_t n, bool is_refused, bool is_too_long)
 {
 	if (is_refused)
-		writer->due.points_unsupported++;
+		writer->due.points[POINTS_UNSUPPORTED]++;
 	else if (is_too_long)
-		writer->due.points_dropped_size++;
+		writer->due.points[POINTS_TOO_LARGE]++;
 	else if (n)
 		writer->n_due++;
 }
@@ -426,11 +427,13 @@ static void check_series(struct scene *scene, unsigned int index)
 
 static void check_stats(const struct writer *writer)
 {
-	const struct exporter_stats *stats = &writer->stats, *due = &writer->due;
+	const struct exporter_stats *stats = &writer->exporter.stats, *due = &writer->due;
+	uint64_t n = writer->n_points + due->points[POINTS_UNSUPPORTED] + due->points[POINTS_TOO_LARGE];
 
 	model_assert(!writer->rest.size, "lines of nothing", writer->rest);
-	if (writer->n_points != writer->n_due || stats->points_unsupported != due->points_unsupported ||
-	    stats->points_dropped_size != due->points_dropped_size || stats->points_dropped_error)
+	if (writer->n_points != writer->n_due || stats->points[POINTS_PUSHED] != n ||
+	    stats->points[POINTS_UNSUPPORTED] != due->points[POINTS_UNSUPPORTED] ||
+	    stats->points[POINTS_TOO_LARGE] != due->points[POINTS_TOO_LARGE] || stats->points[POINTS_NOT_SENT])
 		abort();
 }
 
@@ -461,7 +464,7 @@ static void push(struct scene *scene, uint8_t now)
 			check_series(scene, index_of(scene, series));
 	check_stats(&scene->wide);
 	check_stats(&scene->narrow);
-	if (scene->wide.stats.name_collisions != scene->narrow.stats.name_collisions)
+	if (scene->wide.exporter.stats.name_collisions != scene->narrow.exporter.stats.name_collisions)
 		abort();
 }
 
@@ -469,8 +472,8 @@ static void run(struct scene *scene)
 {
 	if (!take_writers(scene))
 		return;
-	if (lines_new(&scene->wide.options, &scene->wide.stats, &scene->wide.lines) < 0 ||
-	    lines_new(&scene->narrow.options, &scene->narrow.stats, &scene->narrow.lines) < 0)
+	if (lines_new(&scene->wide.options, &scene->wide.exporter, &scene->wide.lines) < 0 ||
+	    lines_new(&scene->narrow.options, &scene->narrow.exporter, &scene->narrow.lines) < 0)
 		abort();
 	scene->batch.metrics = scene->list;
 	for (unsigned int n = 1 + take(scene) % METRICS_MAX; n; n--)

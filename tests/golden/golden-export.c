@@ -34,9 +34,9 @@ static int otlp(const struct batch *batch, const char *temporality, const char *
 		.n_resource = 2,
 		.version = "1.2.3",
 	};
-	size_t too_large;
+	struct otlp_encoded encoded;
 
-	return otlp_encode(&encoding, batch, write_body, NULL, &too_large) || too_large;
+	return otlp_encode(&encoding, batch, write_body, NULL, &encoded) || encoded.n_too_large;
 }
 
 static int stream(const struct batch *batch, const char *type)
@@ -51,7 +51,7 @@ static int stream(const struct batch *batch, const char *type)
 	    exporter_open("golden", ops, options, &context, &exporter) < 0)
 		return 1;
 	err = exporter_push(exporter, batch);
-	if (exporter->stats.points_exported != FIXTURE_POINTS)
+	if (exporter->stats.points[POINTS_DELIVERED] != FIXTURE_POINTS)
 		err = 1;
 	exporter_free(exporter);
 	setting_table_done(ops->settings, options);
@@ -95,7 +95,7 @@ static int lines(const struct batch *batch, const struct variant *variant)
 	char *tag = (char[]){ "host.name" };
 	const struct setting_list tags = { .items = &tag, .n_items = 1 };
 	bool is_stream = dialect_table[variant->dialect].is_graphite;
-	struct exporter_stats stats = { 0 };
+	struct exporter exporter = { .name = "golden" };
 	size_t n_points = 0;
 	struct lines_options options = {
 		.histogram = variant->histogram,
@@ -108,11 +108,12 @@ static int lines(const struct batch *batch, const struct variant *variant)
 	int err;
 
 	if (naming_init(&options.naming, &dialect_table[variant->dialect], NULL, resource, 1, &tags) < 0 ||
-	    lines_new(&options, &stats, &writer) < 0)
+	    lines_new(&options, &exporter, &writer) < 0)
 		return 1;
 	err = lines_push(writer, batch, batch->time_ns / UINT64_C(1000000000), 0);
 	lines_free(writer);
-	return err || n_points != variant->n_points || stats.name_collisions || stats.points_unsupported;
+	return err || n_points != variant->n_points || exporter.stats.points[POINTS_PUSHED] != n_points ||
+	       exporter.stats.name_collisions;
 }
 
 static int lines_variant(const struct batch *batch, const char *name)

@@ -16,11 +16,22 @@ static inline struct datagram_options options_for(struct endpoint endpoint)
 					  .retry_max_ns = 50 * MS };
 }
 
+static inline struct exporter_waiting client_waiting(const struct exporter *exporter)
+{
+	return datagram_client_waiting(exporter->state);
+}
+
+static struct exporter *sender; /* of the last client */
+
 static inline struct datagram_client *client_new(struct world *world, const struct datagram_options *options)
 {
+	static const struct exporter_ops ops = { .type = "test", .waiting = client_waiting };
 	struct datagram_client *client = NULL;
 
 	assert_ok(datagram_client_new(world->event, options, &world->exporter, &client));
+	world->exporter.ops = &ops;
+	world->exporter.state = client;
+	sender = &world->exporter;
 	return client;
 }
 
@@ -31,9 +42,16 @@ static inline struct datagram_client *client_to(struct world *world, struct endp
 	return client_new(world, &options);
 }
 
+static inline void put_data(struct datagram_client *client, uint8_t *data, size_t size, size_t n_points)
+{
+	exporter_account(sender, POINTS_PUSHED, n_points);
+	assert_ok(datagram_client_put(client, data, size, n_points));
+	assert_accounted(sender);
+}
+
 static inline void put(struct datagram_client *client, const char *text, size_t n_points)
 {
-	assert_ok(datagram_client_put(client, copy(text), strlen(text), n_points));
+	put_data(client, copy(text), strlen(text), n_points);
 }
 
 /* Datagrams that are there; the text of the last one. */

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "accounted.h"
 #include "export/lines/lines.h"
 #include "metric/series.h"
 
@@ -12,7 +13,7 @@
 struct rig {
 	struct metric metrics[3], *list[3];
 	struct batch batch;
-	struct exporter_stats stats;
+	struct exporter exporter;
 	struct lines_options options;
 	struct setting_list tags;
 	struct lines *lines;
@@ -33,12 +34,20 @@ static inline int put(void *user, uint8_t *data, size_t size, size_t n_points)
 		buf_append_byte(&rig->out, '\n');
 	buf_append(&rig->out, data, size);
 	rig->n_points += n_points;
+	exporter_account(&rig->exporter, POINTS_DELIVERED, n_points);
 	free(data);
 	return 0;
 }
 
+/* What is put has arrived. */
+static inline struct exporter_waiting nothing_waits(const struct exporter *exporter)
+{
+	return (struct exporter_waiting){ 0 };
+}
+
 static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char *template)
 {
+	static const struct exporter_ops ops = { .type = "test", .waiting = nothing_waits };
 	static char *names[] = { "host.name", "deployment.environment.name" };
 	static const struct metric kinds[] = {
 		{ .scope = "test", .name = "a.sum", .unit = "{call}", .kind = METRIC_SUM, .divisor = 1 },
@@ -47,7 +56,8 @@ static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char
 		  .layout = { 0, -3, 6 } },
 	};
 
-	*rig = (struct rig){ .batch = { .time_ns = UINT64_C(1700000010999999999), .previous_ns = 1, .n_metrics = 3 } };
+	*rig = (struct rig){ .exporter.ops = &ops,
+			     .batch = { .time_ns = UINT64_C(1700000010999999999), .previous_ns = 1, .n_metrics = 3 } };
 	for (size_t i = 0; i < 3; i++) {
 		rig->metrics[i] = kinds[i];
 		metric_init_series(&rig->metrics[i], 100000);
@@ -84,9 +94,12 @@ static inline int push(struct rig *rig, unsigned int losses)
 	for (size_t i = 0; i < 3; i++)
 		series_end(&rig->metrics[i]);
 	if (!rig->lines)
-		err = lines_new(&rig->options, &rig->stats, &rig->lines);
+		err = lines_new(&rig->options, &rig->exporter, &rig->lines);
 	buf_reset(&rig->out);
-	return err ? err : lines_push(rig->lines, &rig->batch, rig->batch.time_ns / UINT64_C(1000000000), losses);
+	if (!err)
+		err = lines_push(rig->lines, &rig->batch, rig->batch.time_ns / UINT64_C(1000000000), losses);
+	assert_accounted(&rig->exporter);
+	return err;
 }
 
 /* With attributes "name", "text", …, ended by NULL. */

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "export/exporter.h"
+#include "accounted.h"
 #include "export/transport/endpoint.h"
 
 #define MS UINT64_C(1000000) /* in ns */
@@ -54,6 +54,8 @@ static inline void world_done(struct world *world)
 static inline void turn(struct world *world)
 {
 	assert_true(sd_event_run(world->event, 1000) >= 0);
+	if (world->exporter.ops)
+		assert_accounted(&world->exporter);
 }
 
 static inline void run_for(struct world *world, uint64_t ms)

@@ -89,12 +89,23 @@ static inline struct delivery_options options_for(const char *host, unsigned int
 					  .retry_max_ns = 50 * MS };
 }
 
+static inline struct exporter_waiting client_waiting(const struct exporter *exporter)
+{
+	return delivery_client_waiting(exporter->state);
+}
+
+static struct exporter *sender; /* of the last client */
+
 static inline struct delivery_client *client_new(struct world *world, const struct delivery_options *options)
 {
+	static const struct exporter_ops ops = { .type = "test", .waiting = client_waiting };
 	struct delivery_client *client = NULL;
 
 	world_init(world);
 	assert_ok(delivery_client_new(world->event, options, &world->exporter, &client));
+	world->exporter.ops = &ops;
+	world->exporter.state = client;
+	sender = &world->exporter;
 	return client;
 }
 
@@ -105,7 +116,14 @@ static inline struct delivery_client *client_to(struct world *world, const struc
 	return client_new(world, &options);
 }
 
+static inline void put_data(struct delivery_client *client, uint8_t *data, size_t size, size_t n_points)
+{
+	exporter_account(sender, POINTS_PUSHED, n_points);
+	assert_ok(delivery_client_put(client, data, size, n_points));
+	assert_accounted(sender);
+}
+
 static inline void put(struct delivery_client *client, const char *text, size_t n_points)
 {
-	assert_ok(delivery_client_put(client, copy(text), strlen(text), n_points));
+	put_data(client, copy(text), strlen(text), n_points);
 }

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "export/exporter.h"
+#include "accounted.h"
 #include "fixture.h"
 #include "util/cleanup.h"
 
@@ -39,6 +39,12 @@ static void options_free(const char *type, void *options)
 	free(options);
 }
 
+static void assert_push(struct exporter *exporter, const struct fixture *fixture, int expected)
+{
+	assert_int_equal(exporter_push(exporter, &fixture->batch), expected);
+	assert_accounted(exporter);
+}
+
 /* Pushes the fixture to a terminal of that size and reads what came. */
 static void push_to_terminal(unsigned short columns, unsigned short lines, unsigned int n_pushes, char *ret_text,
 			     size_t size)
@@ -57,7 +63,7 @@ static void push_to_terminal(unsigned short columns, unsigned short lines, unsig
 	assert_non_null(exporter);
 	ret_text[0] = '\0';
 	for (unsigned int i = 0; i < n_pushes; i++) {
-		assert_ok(exporter_push(exporter, &fixture.batch));
+		assert_push(exporter, &fixture, 0);
 		/* A terminal hands over what was written piece by piece; a page ends so. */
 		for (size_t at = 0; at < 3 || strcmp(ret_text + at - 3, "\033[J"); at += (size_t)n) {
 			n = read(master, ret_text + at, size - at - 1);
@@ -137,7 +143,7 @@ static void no_more_rows_of_a_metric_are_shown_than_asked_for(void **state)
 	assert_ok(setting_table_set(ops->settings, options,
 				    &(struct assignment){ "rows", "2", "", 0 }, &diag));
 	assert_ok(exporter_open("test", ops, options, &once, &exporter));
-	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_push(exporter, &fixture, 0);
 	n = read(pipes[0], text, sizeof(text) - 1);
 	assert_true(n > 0);
 	text[n] = '\0';
@@ -163,9 +169,9 @@ static void what_cannot_be_written_is_counted(void **state)
 		void *options;
 		struct exporter *exporter = open_exporter(types[i], "/dev/full", &options);
 
-		assert_error(exporter_push(exporter, &fixture.batch), ENOSPC);
-		assert_int_equal(exporter->stats.points_dropped_error, FIXTURE_POINTS);
-		assert_int_equal(exporter->stats.points_exported, 0);
+		assert_push(exporter, &fixture, -ENOSPC);
+		assert_int_equal(exporter->stats.points[POINTS_NOT_SENT], FIXTURE_POINTS);
+		assert_int_equal(exporter->stats.points[POINTS_DELIVERED], 0);
 		assert_true(exporter->stats.is_failing);
 		assert_true(exporter_is_idle(exporter));
 		exporter_free(exporter);
@@ -190,20 +196,20 @@ static void a_reader_that_does_not_read_holds_up_nobody(void **state)
 	fixture_init(&fixture);
 	exporter = open_exporter("json", path, &options);
 	/* A pipe holds 64 KiB at most, a batch is some 6. */
-	while (!exporter->stats.points_dropped_queue && n_pushes++ < 100)
-		assert_ok(exporter_push(exporter, &fixture.batch));
+	while (!exporter->stats.points[POINTS_QUEUE_FULL] && n_pushes++ < 100)
+		assert_push(exporter, &fixture, 0);
 	assert_true(n_pushes < 100);
-	assert_int_equal(exporter->stats.points_inflight, FIXTURE_POINTS);
-	assert_int_equal(exporter->stats.points_dropped_queue, FIXTURE_POINTS);
-	assert_int_equal(exporter->stats.points_exported, (n_pushes - 2) * FIXTURE_POINTS);
+	assert_int_equal(exporter_waiting(exporter).n_points, FIXTURE_POINTS);
+	assert_int_equal(exporter->stats.points[POINTS_QUEUE_FULL], FIXTURE_POINTS);
+	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], (n_pushes - 2) * FIXTURE_POINTS);
 	assert_true(exporter->stats.is_failing);
 
 	/* It reads on, and gets every line whole: those that were kept, not those that were dropped. */
 	n = read(pipes[0], text, sizeof(text));
 	assert_true(n > 16384);
-	assert_ok(exporter_push(exporter, &fixture.batch));
-	assert_int_equal(exporter->stats.points_exported, n_pushes * FIXTURE_POINTS);
-	assert_int_equal(exporter->stats.points_inflight, 0);
+	assert_push(exporter, &fixture, 0);
+	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], n_pushes * FIXTURE_POINTS);
+	assert_int_equal(exporter_waiting(exporter).n_points, 0);
 	assert_false(exporter->stats.is_failing);
 	n += read(pipes[0], text + n, sizeof(text) - (size_t)n - 1);
 	for (char *line = text; line < text + n; line = strchr(line, '\n') + 1) {
@@ -230,8 +236,8 @@ static void a_file_is_appended_to(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct exporter *exporter = open_exporter("json", path, &options);
 
-		assert_ok(exporter_push(exporter, &fixture.batch));
-		assert_int_equal(exporter->stats.points_exported, FIXTURE_POINTS);
+		assert_push(exporter, &fixture, 0);
+		assert_int_equal(exporter->stats.points[POINTS_DELIVERED], FIXTURE_POINTS);
 		exporter_free(exporter);
 		options_free("json", options);
 	}
@@ -317,18 +323,18 @@ static void no_half_line_stays_in_a_file_that_is_full(void **state)
 	signal(SIGXFSZ, SIG_IGN);
 	fixture_init(&fixture);
 	exporter = open_exporter("json", path, &options);
-	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_push(exporter, &fixture, 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	for (rlim_t more = 1; more < 1000; more += 333) {
 		limit_files((rlim_t)st.st_size + more);
-		assert_error(exporter_push(exporter, &fixture.batch), EFBIG);
+		assert_push(exporter, &fixture, -EFBIG);
 		assert_lines(fd, FIXTURE_POINTS);
 	}
 	limit_files(RLIM_INFINITY);
-	assert_int_equal(exporter->stats.points_dropped_error, 3 * FIXTURE_POINTS);
-	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_int_equal(exporter->stats.points[POINTS_NOT_SENT], 3 * FIXTURE_POINTS);
+	assert_push(exporter, &fixture, 0);
 	assert_lines(fd, 2 * FIXTURE_POINTS);
-	assert_int_equal(exporter->stats.points_exported, 2 * FIXTURE_POINTS);
+	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], 2 * FIXTURE_POINTS);
 	exporter_free(exporter);
 	options_free("json", options);
 	fixture_done(&fixture);
@@ -347,7 +353,7 @@ static void behind_a_half_line_the_next_begins_anew(void **state)
 	assert_int_equal(write(fd, "{\"half", 6), 6);
 	fixture_init(&fixture);
 	exporter = open_exporter("json", path, &options);
-	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_push(exporter, &fixture, 0);
 	assert_int_equal(pread(fd, text, 10, 0), 10);
 	assert_memory_equal(text, "{\"half\n{\"c", 10);
 	exporter_free(exporter);
@@ -380,16 +386,16 @@ static void the_next_reader_of_a_pipe_begins_with_a_new_line(void **state)
 	writer = open(fifo, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	assert_int_equal(write(writer, text, 4096), 4096);
 	close(writer);
-	while (!exporter->stats.points_dropped_queue)
-		assert_ok(exporter_push(exporter, &fixture.batch));
+	while (!exporter->stats.points[POINTS_QUEUE_FULL])
+		assert_push(exporter, &fixture, 0);
 	close(fd);
-	assert_error(exporter_push(exporter, &fixture.batch), EPIPE);
+	assert_push(exporter, &fixture, -EPIPE);
 	fd = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	n = read(fd, text, sizeof(text) - 1);
 	assert_true(n > 0);
 	half = text + n;
 	assert_int_not_equal(half[-1], '\n');
-	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_push(exporter, &fixture, 0);
 	n = read(fd, half, 4096);
 	assert_true(n > 12);
 	assert_memory_equal(half, "\n{\"collector\"", 13);

@@ -19,7 +19,7 @@ static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **s
 	put(client, "c:1|c", 4);
 	datagram_client_flush(client, 0);
 	receives(&world, fd, "c:1|c");
-	assert_int_equal(stats->points_dropped_refused, 1); /* that went to [::1] */
+	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1); /* that went to [::1] */
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 1);
 	datagram_client_flush(client, 0);
@@ -27,8 +27,8 @@ static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **s
 	datagram_client_flush(client, 0);
 	receives(&world, fd, "d:1|c");
 	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_exported, 14);
-	assert_int_equal(stats->points_dropped_refused, 1);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 14);
+	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(datagram_client_losses(client), 2); /* the refusal and the other socket */
 	assert_false(stats->is_failing);
 	datagram_client_free(client);
@@ -77,7 +77,7 @@ static void a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket(vo
 	datagram_client_flush(client, 0);
 	receives(&world, new, "d:1|c");
 	datagram_client_flush(client, 0);
-	assert_int_equal(world.exporter.stats.points_exported, 4);
+	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 4);
 	assert_int_equal(datagram_client_losses(client), 1);
 	assert_false(world.exporter.stats.is_failing);
 	datagram_client_free(client);
@@ -108,8 +108,8 @@ static void a_name_whose_receiver_refuses_is_looked_up_again(void **state)
 	datagram_client_flush(client, 0);
 	receives(&world, fd, "b:1|c");
 	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_dropped_refused, 1);
-	assert_int_equal(stats->points_exported, 2);
+	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_false(stats->is_failing);
 	datagram_client_free(client);
 	world_done(&world);
@@ -133,11 +133,11 @@ static void a_name_that_nobody_knows_yet_is_asked_for_again(void **state)
 	datagram_client_flush(client, 0);
 	assert_int_equal(stats->requests, 0);
 	RUN_UNTIL(&world, stats->is_failing);
-	assert_int_equal(stats->points_inflight, 1);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	hosts_write("127.0.0.1 comes..example\n");
 	receives(&world, fd, "a:1|c");
 	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_exported, 1);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(datagram_client_losses(client), 0);
 	assert_false(stats->is_failing);
 	datagram_client_free(client);

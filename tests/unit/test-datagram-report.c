@@ -28,7 +28,7 @@ static void a_report_that_a_call_has_met_is_no_other_error(void **state)
 	assert_true(sd_event_add_time_relative(world.event, &timer, CLOCK_MONOTONIC, 0, 0, on_flush_time, client) >= 0);
 	assert_true(sd_event_source_set_priority(timer, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
 	run_for(&world, 60);
-	assert_int_equal(stats->points_dropped_refused, 1);
+	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(datagram_client_losses(client), 1); /* it was not opened again */
 	sd_event_source_unref(timer);
 	datagram_client_free(client);
@@ -107,13 +107,13 @@ static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
 		    0);
 	assert_true(sd_event_source_set_priority(timer, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
 	usleep(20000);
-	RUN_UNTIL(&world, datagram_client_is_idle(client));
+	RUN_UNTIL(&world, exporter_is_idle(&world.exporter));
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
 	assert_int_equal(first.sin_port, second.sin_port);
 	run_for(&world, 20);
 	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_dropped_refused, 1);
-	assert_int_equal(stats->points_exported, 2);
+	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_int_equal(datagram_client_losses(client), 1);
 	assert_true(stats->is_failing);
 	sd_event_source_unref(timer);

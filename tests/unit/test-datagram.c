@@ -13,29 +13,28 @@ static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 	world_init(&world);
 	stats = &world.exporter.stats;
 	client = client_to(&world, endpoint_at("127.0.0.1", port_of(fd)));
-	assert_true(datagram_client_is_idle(client));
+	assert_true(exporter_is_idle(&world.exporter));
 	put(client, "a:1|c", 3);
-	assert_false(datagram_client_is_idle(client));
-	assert_int_equal(stats->points_inflight, 3);
-	assert_int_equal(stats->queue_bytes, 5);
+	assert_false(exporter_is_idle(&world.exporter));
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
+	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 5);
 	datagram_client_flush(client, 0);
 	receives(&world, fd, "a:1|c");
-	assert_true(datagram_client_is_idle(client));
+	assert_true(exporter_is_idle(&world.exporter));
 	assert_int_equal(stats->requests, 1);
 	assert_int_equal(stats->bytes_sent, 5);
-	assert_int_equal(stats->queue_bytes, 0);
-	assert_int_equal(stats->points_exported, 0);
-	assert_int_equal(stats->points_inflight, 3);
+	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
 
 	put(client, "b:1|c", 4); /* the next one settles the one before, a flush the last */
 	put(client, "c:1|c", 5);
 	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_exported, 7);
-	assert_int_equal(stats->points_inflight, 5);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 7);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 5);
 	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_exported, 12);
-	assert_int_equal(stats->points_inflight, 0);
-	assert_true(stats->last_ok_ns > 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 12);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 0);
 	assert_int_equal(datagram_client_losses(client), 0);
@@ -63,12 +62,12 @@ static void what_is_refused_is_counted_and_what_comes_after_is_received(void **s
 	datagram_client_flush(client, 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 2);
-	assert_int_equal(stats->points_dropped_refused, 3);
-	assert_int_equal(stats->points_inflight, 4);
+	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 3);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 4);
 	assert_true(stats->is_failing);
-	RUN_UNTIL(&world, stats->points_dropped_refused == 7); /* without another call */
-	assert_int_equal(stats->points_inflight, 0);
-	assert_int_equal(stats->points_exported, 0);
+	RUN_UNTIL(&world, stats->points[POINTS_CONNECTION_REFUSED] == 7); /* without another call */
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
 	assert_int_equal(datagram_client_losses(client), 3);
 
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
@@ -77,8 +76,8 @@ static void what_is_refused_is_counted_and_what_comes_after_is_received(void **s
 	receives(&world, fd, "d:1|c");
 	assert_true(stats->is_failing);
 	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_exported, 8);
-	assert_int_equal(stats->points_dropped_refused, 7);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 8);
+	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 7);
 	assert_int_equal(datagram_client_losses(client), 3);
 	assert_false(stats->is_failing);
 	datagram_client_free(client);
@@ -112,8 +111,8 @@ static void a_receiver_that_restarts_sees_the_same_sender(void **state)
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
 	assert_int_equal(first.sin_port, second.sin_port);
 	datagram_client_flush(client, 0);
-	assert_int_equal(world.exporter.stats.points_exported, 2);
-	assert_int_equal(world.exporter.stats.points_dropped_refused, 1);
+	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 2);
+	assert_int_equal(world.exporter.stats.points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(datagram_client_losses(client), 1);
 	datagram_client_free(client);
 	world_done(&world);
@@ -157,12 +156,12 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	put(client, "a:1|c", 1);
 	datagram_client_flush(client, 0);
 	run_for(&world, 60);
-	assert_int_equal(stats->points_inflight, 1);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	assert_int_equal(stats->requests, 0);
 	fd = unix_receiver(endpoint.path);
 	receives(&world, fd, "a:1|c");
-	assert_int_equal(stats->points_exported, 1);
-	assert_int_equal(stats->points_inflight, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->retries, 0);
 	assert_int_equal(datagram_client_losses(client), 0);
 	assert_false(stats->is_failing);
@@ -174,11 +173,11 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	datagram_client_flush(client, 0);
 	assert_true(stats->is_failing);
 	run_for(&world, 60);
-	assert_int_equal(stats->points_inflight, 6);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 6);
 	fd = unix_receiver(endpoint.path);
 	receives(&world, fd, "c:1|c");
-	assert_int_equal(stats->points_exported, 7);
-	assert_int_equal(stats->points_dropped_refused, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 7);
+	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 1);
 	assert_int_equal(datagram_client_losses(client), 1); /* it was opened again */
@@ -213,20 +212,20 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 		datagram_client_flush(client, 0);
 	}
 	run_for(&world, 20);
-	n_taken = stats->points_exported; /* what the kernel keeps for it: net.unix.max_dgram_qlen and one */
+	n_taken = stats->points[POINTS_DELIVERED]; /* what the kernel keeps for it: net.unix.max_dgram_qlen and one */
 	assert_true(n_taken > 0 && n_taken < 900);
-	assert_int_equal(stats->queue_bytes, 400);
-	assert_int_equal(stats->points_inflight, 100);
-	assert_int_equal(stats->points_dropped_queue, 1000 - 100 - n_taken);
+	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 400);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 100);
+	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 1000 - 100 - n_taken);
 	assert_false(stats->is_failing);
 
 	n_taken = 0;
-	RUN_UNTIL(&world, (n_taken += drain(fd, last), datagram_client_is_idle(client)));
+	RUN_UNTIL(&world, (n_taken += drain(fd, last), exporter_is_idle(&world.exporter)));
 	n_taken += drain(fd, last);
 	assert_string_equal(last, "0999");
-	assert_int_equal(n_taken, stats->points_exported);
-	assert_int_equal(stats->points_exported + stats->points_dropped_queue, 1000);
-	assert_int_equal(stats->requests, stats->points_exported);
+	assert_int_equal(n_taken, stats->points[POINTS_DELIVERED]);
+	assert_int_equal(stats->points[POINTS_DELIVERED] + stats->points[POINTS_QUEUE_FULL], 1000);
+	assert_int_equal(stats->requests, stats->points[POINTS_DELIVERED]);
 	assert_true(datagram_client_losses(client) > 0);
 	datagram_client_free(client);
 	world_done(&world);
@@ -246,13 +245,13 @@ static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
 	world_init(&world);
 	stats = &world.exporter.stats;
 	client = client_to(&world, endpoint_at("127.0.0.1", port_of(fd)));
-	assert_ok(datagram_client_put(client, data, 70000, 9));
+	put_data(client, data, 70000, 9);
 	put(client, "b:1|c", 1);
 	datagram_client_flush(client, 0);
 	receives(&world, fd, "b:1|c");
 	datagram_client_flush(client, 0);
-	assert_int_equal(stats->points_dropped_size, 9);
-	assert_int_equal(stats->points_exported, 1);
+	assert_int_equal(stats->points[POINTS_TOO_LARGE], 9);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(stats->requests, 1);
 	assert_int_equal(datagram_client_losses(client), 1);
 	datagram_client_free(client);
@@ -277,12 +276,12 @@ static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 	put(client, "bbbb", 2);
 	put(client, "cccc", 4);
 	put(client, "dddddddddddddd", 8); /* alone over it, it takes all along */
-	assert_int_equal(stats->points_dropped_queue, 15);
+	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 15);
 	put(client, "eeee", 16);
 	datagram_client_flush(client, 0);
 	assert_int_equal(drain(fd, last), 1);
 	assert_string_equal(last, "eeee");
-	assert_int_equal(stats->points_inflight, 16);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 16);
 	assert_int_equal(datagram_client_losses(client), 2);
 	datagram_client_free(client);
 	world_done(&world);
@@ -310,7 +309,7 @@ static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **s
 		uint8_t *data = calloc(1, PACED_BYTES);
 
 		assert_non_null(data);
-		assert_ok(datagram_client_put(client, data, PACED_BYTES, 1));
+		put_data(client, data, PACED_BYTES, 1);
 	}
 	start_ns = now_ns();
 	datagram_client_flush(client, 1000 * MS);
@@ -349,7 +348,7 @@ static void pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer(void *
 	start_ns = now_ns();
 	datagram_client_flush(client, 3600000 * MS);
 	assert_int_equal(drain(fd, last), 8);
-	RUN_UNTIL(&world, datagram_client_is_idle(client));
+	RUN_UNTIL(&world, exporter_is_idle(&world.exporter));
 	assert_true(now_ns() - start_ns >= 9 * MS);
 	assert_true(now_ns() - start_ns < 500 * MS);
 	assert_int_equal(drain(fd, last), 12);
@@ -373,9 +372,9 @@ static void an_unreachable_network_keeps_what_waits(void **state)
 	datagram_client_flush(client, 0);
 	run_for(&world, 60);
 	assert_true(stats->is_failing);
-	assert_int_equal(stats->points_inflight, 3);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
 	assert_int_equal(stats->requests, 0);
-	assert_int_equal(stats->points_dropped_error, 0);
+	assert_int_equal(stats->points[POINTS_NOT_SENT], 0);
 	datagram_client_free(client);
 	world_done(&world);
 }
@@ -393,11 +392,14 @@ static void without_memory_a_datagram_is_refused_to_its_giver(void **state)
 					    client = datagram_client_free(client));
 	client = client_new(&world, &options);
 	data = copy("a:1|c");
+	exporter_account(&world.exporter, POINTS_PUSHED, 1);
 	alloc_fail_at(0);
 	assert_error(datagram_client_put(client, data, 5, 1), ENOMEM);
 	assert_true(alloc_end());
 	assert_int_equal(datagram_client_losses(client), 1);
-	assert_true(datagram_client_is_idle(client));
+	assert_int_equal(world.exporter.stats.points[POINTS_NOT_SENT], 1);
+	assert_accounted(&world.exporter);
+	assert_true(exporter_is_idle(&world.exporter));
 	datagram_client_free(client);
 	world_done(&world);
 	close(fd);

@@ -18,7 +18,7 @@ static uint8_t *chunk(unsigned int n)
 static void put_chunks(struct delivery_client *client, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		assert_ok(delivery_client_put(client, chunk(i), CHUNK, CHUNK / LINE));
+		put_data(client, chunk(i), CHUNK, CHUNK / LINE);
 }
 
 static unsigned int chunk_number(const struct buf *buf, size_t offset)
@@ -54,7 +54,7 @@ static void a_backlog_goes_over_several_connections_each_line_once(void **state)
 	put_chunks(client, 56);
 	delivery_client_flush(client);
 	/* The last one is confirmed at once too: it is larger than what may stay in doubt. */
-	while (!delivery_client_is_idle(client)) {
+	while (!exporter_is_idle(&world.exporter)) {
 		receiver_read(&receiver);
 		most = receiver.last.size > most ? receiver.last.size : most;
 		turn(&world);
@@ -63,7 +63,7 @@ static void a_backlog_goes_over_several_connections_each_line_once(void **state)
 	assert_int_equal(receiver.n_ended, 4);
 	assert_true(most <= 1 << 20);
 	assert_chunks(&receiver.text, 0, 0, 56);
-	assert_int_equal(stats->points_exported, 56 * CHUNK / LINE);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 56 * CHUNK / LINE);
 	assert_int_equal(stats->requests, 56);
 	assert_int_equal(stats->retries, 0);
 	assert_int_equal(stats->bytes_sent, 56 * CHUNK);
@@ -99,11 +99,11 @@ static void an_interrupted_backlog_repeats_one_connection(void **state)
 	receiver_hang_up(&receiver);
 	n_cut = receiver.text.size;
 	buf_reset(&receiver.text);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_true(n_cut > 16 * CHUNK);
 	assert_chunks(&receiver.text, 0, 16, 24);
 	assert_int_equal(receiver.n_accepted, 4);
-	assert_int_equal(stats->points_exported, 40 * CHUNK / LINE);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 40 * CHUNK / LINE);
 	assert_int_equal(stats->requests, 40 + stats->retries);
 	assert_true(stats->retries <= 16);
 	assert_false(stats->is_failing);
@@ -129,21 +129,21 @@ static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **
 	client = client_new(&world, &options);
 	stats = &world.exporter.stats;
 	for (unsigned int i = 0; i < 200; i++) {
-		assert_ok(delivery_client_put(client, chunk(i), CHUNK, CHUNK / LINE));
+		put_data(client, chunk(i), CHUNK, CHUNK / LINE);
 		delivery_client_flush(client);
 		turn(&world);
 	}
-	assert_int_equal(stats->queue_bytes, 80 * CHUNK);
-	assert_int_equal(stats->points_inflight, 80 * CHUNK / LINE);
-	assert_int_equal(stats->points_dropped_queue, 120 * CHUNK / LINE);
-	assert_int_equal(stats->points_exported, 0);
+	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 80 * CHUNK);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 80 * CHUNK / LINE);
+	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 120 * CHUNK / LINE);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
 	RUN_UNTIL(&world, stats->is_failing); /* it takes no more, or does not close */
-	assert_int_equal(stats->points_inflight, 80 * CHUNK / LINE);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 80 * CHUNK / LINE);
 
 	/* It begins to read: the connections of before first, then what is kept. */
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
-	assert_int_equal(stats->points_exported, 80 * CHUNK / LINE);
-	assert_int_equal(stats->points_dropped_queue, 120 * CHUNK / LINE);
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_int_equal(stats->points[POINTS_DELIVERED], 80 * CHUNK / LINE);
+	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 120 * CHUNK / LINE);
 	n_chunks = receiver.last.size / CHUNK;
 	assert_int_equal(receiver.last.size, n_chunks * CHUNK);
 	first = chunk_number(&receiver.last, 0);
@@ -169,7 +169,7 @@ static void of_a_line_that_is_sent_in_part_no_end_is_made(void **state)
 	data[(8 << 20) - 1] = '\n';
 	receiver_init(&receiver, "127.0.0.1", 0);
 	client = client_to(&world, &receiver);
-	assert_ok(delivery_client_put(client, data, 8 << 20, 1));
+	put_data(client, data, 8 << 20, 1);
 	delivery_client_flush(client);
 	RUN_UNTIL(&world, receiver_accept(&receiver) && world.exporter.stats.bytes_sent > 0);
 	run_for(&world, 20);
@@ -195,7 +195,7 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 	receiver_init(&receiver, "127.0.0.1", 0);
 	client = client_to(&world, &receiver);
 	stats = &world.exporter.stats;
-	assert_ok(delivery_client_put(client, chunk(0), CHUNK, CHUNK / LINE));
+	put_data(client, chunk(0), CHUNK, CHUNK / LINE);
 	{
 		/* One that fits in no buffer: it is sent in part. */
 		uint8_t *data = malloc(200 * CHUNK);
@@ -206,7 +206,7 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 
 			memcpy(data + (size_t)i * CHUNK, part, CHUNK);
 		}
-		assert_ok(delivery_client_put(client, data, 200 * CHUNK, 200 * CHUNK / LINE));
+		put_data(client, data, 200 * CHUNK, 200 * CHUNK / LINE);
 	}
 	delivery_client_flush(client);
 	RUN_UNTIL(&world, receiver_accept(&receiver) && stats->bytes_sent > CHUNK);
@@ -214,16 +214,16 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 	assert_int_equal(stats->requests, 1);
 	assert_ok(shutdown(receiver.fd, SHUT_WR));
 	run_for(&world, 50);
-	assert_int_equal(stats->points_exported, 0); /* not all is acknowledged */
-	RUN_UNTIL(&world, (receiver_read(&receiver), stats->points_exported));
-	assert_int_equal(stats->points_exported, CHUNK / LINE);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0); /* not all is acknowledged */
+	RUN_UNTIL(&world, (receiver_read(&receiver), stats->points[POINTS_DELIVERED]));
+	assert_int_equal(stats->points[POINTS_DELIVERED], CHUNK / LINE);
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_chunks(&receiver.last, 0, 1, 200);
 	n_first = receiver.text.size - receiver.last.size;
 	assert_true(n_first > CHUNK && n_first < 201 * CHUNK);
 	assert_int_equal(receiver.n_accepted, 2);
 	assert_int_equal(receiver.n_ended, 1); /* the first was reset, for it ended in a part */
-	assert_int_equal(stats->points_exported, 201 * CHUNK / LINE);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 201 * CHUNK / LINE);
 	assert_int_equal(stats->requests, 2);
 	assert_false(stats->is_failing);
 	delivery_client_free(client);
@@ -242,7 +242,7 @@ static void a_reset_right_behind_an_end_says_that_something_was_not_read(void **
 	receiver_init(&receiver, "127.0.0.1", 0);
 	client = client_to(&world, &receiver);
 	stats = &world.exporter.stats;
-	assert_ok(delivery_client_put(client, chunk(0), CHUNK, CHUNK / LINE));
+	put_data(client, chunk(0), CHUNK, CHUNK / LINE);
 	delivery_client_flush(client);
 	RUN_UNTIL(&world, receiver_accept(&receiver) && stats->requests == 1);
 	run_for(&world, 20);
@@ -250,9 +250,9 @@ static void a_reset_right_behind_an_end_says_that_something_was_not_read(void **
 	turn(&world);
 	receiver_hang_up(&receiver);
 	delivery_client_finish(client);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_chunks(&receiver.text, 0, 0, 1);
-	assert_int_equal(stats->points_exported, CHUNK / LINE);
+	assert_int_equal(stats->points[POINTS_DELIVERED], CHUNK / LINE);
 	assert_int_equal(stats->retries, 1);
 	delivery_client_free(client);
 	world_done(&world);

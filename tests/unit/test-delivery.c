@@ -18,21 +18,20 @@ static void the_end_of_a_connection_confirms_what_was_on_it(void **state)
 	stats = &world.exporter.stats;
 	put(client, "a 1 1\n", 1);
 	put(client, "b 2 1\nc 3 1\n", 2);
-	assert_false(delivery_client_is_idle(client));
+	assert_false(exporter_is_idle(&world.exporter));
 	delivery_client_flush(client);
 	RUN_UNTIL(&world, receiver_read(&receiver) == 18);
-	assert_int_equal(stats->points_exported, 0);
-	assert_int_equal(stats->points_inflight, 3);
-	assert_int_equal(stats->queue_bytes, 18);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
+	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 18);
 	assert_int_equal(stats->requests, 2);
 	assert_int_equal(stats->bytes_sent, 18);
 	assert_int_equal(receiver.n_ended, 0);
 
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
-	assert_int_equal(stats->points_exported, 3);
-	assert_int_equal(stats->points_inflight, 0);
-	assert_int_equal(stats->queue_bytes, 0);
-	assert_true(stats->last_ok_ns > 0);
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_int_equal(stats->points[POINTS_DELIVERED], 3);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
+	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 0);
 	assert_int_equal(receiver.n_ended, 1);
 
 	/* Nothing more is asked of a receiver to whom there is nothing to say. */
@@ -41,10 +40,10 @@ static void the_end_of_a_connection_confirms_what_was_on_it(void **state)
 	assert_int_equal(receiver.n_accepted, 1);
 	put(client, "d 4 2\n", 4);
 	delivery_client_flush(client);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_int_equal(receiver.n_accepted, 2);
 	assert_true(is_text(&receiver.text, "a 1 1\nb 2 1\nc 3 1\nd 4 2\n"));
-	assert_int_equal(stats->points_exported, 7);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 7);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 0);
 	assert_false(stats->is_failing);
@@ -70,17 +69,17 @@ static void a_receiver_that_is_not_there_is_waited_for(void **state)
 	run_for(&world, 100);
 	put(client, "b 2 2\n", 1);
 	delivery_client_flush(client);
-	assert_int_equal(stats->points_inflight, 2);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 2);
 	assert_int_equal(stats->requests, 0);
 
 	receiver_init(&receiver, "127.0.0.1", port);
 	RUN_UNTIL(&world, receiver_read(&receiver) == 12);
 	assert_true(stats->is_failing); /* until it is known to have arrived, which is asked for at once */
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_true(is_text(&receiver.text, "a 1 1\nb 2 2\n"));
-	assert_int_equal(stats->points_exported, 2);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_int_equal(stats->retries, 0);
-	assert_int_equal(stats->points_dropped_queue, 0);
+	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 0);
 	assert_false(stats->is_failing);
 	delivery_client_free(client);
 	world_done(&world);
@@ -103,10 +102,10 @@ static void at_the_end_all_is_confirmed_at_once(void **state)
 	assert_int_equal(receiver.n_ended, 0);
 	put(client, "b 2 2\n", 2);
 	delivery_client_finish(client);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_int_equal(receiver.n_accepted, 1);
 	assert_int_equal(receiver.n_ended, 1);
-	assert_int_equal(world.exporter.stats.points_exported, 3);
+	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 3);
 	delivery_client_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
@@ -126,11 +125,11 @@ static void a_small_queue_is_confirmed_before_it_is_full(void **state)
 	for (unsigned int i = 1; i <= 10; i++) {
 		put(client, "abcdef 1 1\n", 1);
 		delivery_client_flush(client);
-		RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+		RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 		assert_int_equal(receiver.n_ended, i);
 	}
-	assert_int_equal(world.exporter.stats.points_exported, 10);
-	assert_int_equal(world.exporter.stats.points_dropped_queue, 0);
+	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 10);
+	assert_int_equal(world.exporter.stats.points[POINTS_QUEUE_FULL], 0);
 	delivery_client_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
@@ -155,15 +154,15 @@ static void what_a_connection_took_along_unread_comes_again(void **state)
 	RUN_UNTIL(&world, receiver_read(&receiver) == 12);
 	assert_int_equal(receiver.n_accepted, 2);
 	assert_true(is_text(&receiver.text, "a 1 1\nb 2 1\n"));
-	assert_int_equal(stats->points_exported, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
 	assert_int_equal(stats->requests, 4);
 	assert_int_equal(stats->retries, 2);
 	assert_int_equal(stats->bytes_sent, 24);
 	assert_true(stats->is_failing);
 
 	delivery_client_finish(client);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
-	assert_int_equal(stats->points_exported, 2);
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_int_equal(stats->requests, 4);
 	assert_false(stats->is_failing);
 	delivery_client_free(client);
@@ -185,8 +184,8 @@ static void a_receiver_that_has_read_all_and_closes_confirms_it(void **state)
 	delivery_client_flush(client);
 	RUN_UNTIL(&world, receiver_read(&receiver) == 6);
 	receiver_hang_up(&receiver);
-	RUN_UNTIL(&world, delivery_client_is_idle(client));
-	assert_int_equal(stats->points_exported, 5);
+	RUN_UNTIL(&world, exporter_is_idle(&world.exporter));
+	assert_int_equal(stats->points[POINTS_DELIVERED], 5);
 	assert_false(stats->is_failing);
 
 	/* It restarts at the same port, and the next line goes there. */
@@ -218,13 +217,13 @@ static void a_receiver_that_takes_all_and_never_closes_gets_it_again(void **stat
 	delivery_client_finish(client);
 	RUN_UNTIL(&world, (receiver_read(&receiver), stats->is_failing));
 	assert_int_equal(receiver.n_ended > 0, true);
-	assert_int_equal(stats->points_exported, 0);
-	assert_int_equal(stats->points_inflight, 1);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	receiver_hang_up(&receiver);
 	receiver.stays_open = false;
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_true(is_text(&receiver.text, "a 1 1\na 1 1\n"));
-	assert_int_equal(stats->points_exported, 1);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(stats->retries, 1);
 	assert_false(stats->is_failing);
 	delivery_client_free(client);
@@ -250,17 +249,17 @@ static void without_confirming_the_acknowledgement_counts_and_the_connection_sta
 	for (size_t i = 1; i <= 3; i++) {
 		put(client, "a 1 1\n", 1);
 		delivery_client_flush(client);
-		RUN_UNTIL(&world, delivery_client_is_idle(client));
-		assert_int_equal(stats->points_exported, i);
+		RUN_UNTIL(&world, exporter_is_idle(&world.exporter));
+		assert_int_equal(stats->points[POINTS_DELIVERED], i);
 	}
 	put(client, "a 1 1\n", 1);
 	delivery_client_finish(client);
-	RUN_UNTIL(&world, delivery_client_is_idle(client));
+	RUN_UNTIL(&world, exporter_is_idle(&world.exporter));
 	run_for(&world, 250);
 	assert_int_equal(receiver_read(&receiver), 24);
 	assert_int_equal(receiver.n_accepted, 1);
 	assert_int_equal(receiver.n_ended, 0);
-	assert_int_equal(stats->points_exported, 4);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 4);
 	assert_false(stats->is_failing);
 	delivery_client_free(client);
 	world_done(&world);
@@ -288,10 +287,10 @@ static void what_the_receiver_says_is_thrown_away(void **state)
 	}
 	put(client, "b 1 1\n", 1);
 	delivery_client_finish(client);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_true(is_text(&receiver.text, "a 1 1\nb 1 1\n"));
 	assert_int_equal(receiver.n_accepted, 1);
-	assert_int_equal(world.exporter.stats.points_exported, 2);
+	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 2);
 	delivery_client_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
@@ -316,12 +315,12 @@ static void a_receiver_that_hangs_up_on_all_is_not_hammered(void **state)
 	}
 	/* Some 25 ms lie between two attempts. */
 	assert_true(receiver.n_accepted > 1 && receiver.n_accepted < 100);
-	assert_int_equal(stats->points_exported, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
 	assert_true(stats->is_failing);
 	RUN_UNTIL(&world, receiver_read(&receiver) == 6);
 	delivery_client_finish(client);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
-	assert_int_equal(stats->points_exported, 1);
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	delivery_client_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
@@ -341,8 +340,8 @@ static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **s
 	client = client_new(&world, &options);
 	put(client, "a 1 1\n", 1);
 	delivery_client_finish(client);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
-	assert_int_equal(world.exporter.stats.points_exported, 1);
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 1);
 	assert_false(world.exporter.stats.is_failing); /* that was no trouble at all */
 	delivery_client_free(client);
 	world_done(&world);
@@ -374,8 +373,8 @@ static void a_receiver_that_moves_is_found_at_its_new_address(void **state)
 	receiver_init(&new, "127.0.0.2", port);
 	RUN_UNTIL(&world, receiver_read(&new) == 6);
 	delivery_client_finish(client);
-	RUN_UNTIL(&world, (receiver_read(&new), delivery_client_is_idle(client)));
-	assert_int_equal(world.exporter.stats.points_exported, 1);
+	RUN_UNTIL(&world, (receiver_read(&new), exporter_is_idle(&world.exporter)));
+	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 1);
 	assert_int_equal(world.exporter.stats.retries, 1);
 	delivery_client_free(client);
 	world_done(&world);
@@ -401,16 +400,16 @@ static void a_name_that_means_another_address_is_followed_when_the_connection_is
 	client = client_new(&world, &options);
 	put(client, "a 1 1\n", 1);
 	delivery_client_flush(client);
-	RUN_UNTIL(&world, (receiver_read(&old), delivery_client_is_idle(client)));
+	RUN_UNTIL(&world, (receiver_read(&old), exporter_is_idle(&world.exporter)));
 	assert_int_equal(old.n_ended, 1);
 	hosts_write("127.0.0.2 moves.example\n");
 	run_for(&world, 1050); /* what was looked up is taken for true for a second */
 	put(client, "b 2 2\n", 1);
 	delivery_client_flush(client);
-	RUN_UNTIL(&world, (receiver_read(&old), receiver_read(&new), delivery_client_is_idle(client)));
+	RUN_UNTIL(&world, (receiver_read(&old), receiver_read(&new), exporter_is_idle(&world.exporter)));
 	assert_true(is_text(&old.text, "a 1 1\n"));
 	assert_true(is_text(&new.text, "b 2 2\n"));
-	assert_int_equal(world.exporter.stats.points_exported, 2);
+	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 2);
 	assert_int_equal(world.exporter.stats.retries, 0);
 	delivery_client_free(client);
 	world_done(&world);
@@ -445,8 +444,8 @@ static void a_connection_that_is_not_answered_is_given_up_in_time(void **state)
 	assert_int_equal(world.exporter.stats.requests, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		close(others[i]);
-	RUN_UNTIL(&world, (receiver_read(&receiver), delivery_client_is_idle(client)));
-	assert_int_equal(world.exporter.stats.points_exported, 1);
+	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 1);
 	assert_false(world.exporter.stats.is_failing);
 	delivery_client_free(client);
 	world_done(&world);
@@ -469,7 +468,7 @@ static void without_memory_lines_are_refused_to_their_giver(void **state)
 	alloc_fail_at(0);
 	assert_error(delivery_client_put(client, data, 6, 1), ENOMEM);
 	assert_true(alloc_end());
-	assert_true(delivery_client_is_idle(client));
+	assert_true(exporter_is_idle(&world.exporter));
 	delivery_client_free(client);
 	world_done(&world);
 }

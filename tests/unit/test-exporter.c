@@ -2,8 +2,11 @@
 #include "test.h"
 
 #include <stdlib.h>
+#include <systemd/sd-event.h>
 
-#include "export/exporter.h"
+#include "accounted.h"
+#include "alloc.h"
+#include "fixture.h"
 #include "util/cleanup.h"
 
 static void every_type_is_found_by_its_name(void **state)
@@ -26,6 +29,7 @@ static void every_row_is_whole_and_its_defaults_are_valid(void **state)
 
 		assert_non_null(ops->open);
 		assert_non_null(ops->push);
+		assert_non_null(ops->waiting);
 		assert_non_null(ops->close);
 		assert_ok(setting_table_init(ops->settings, options));
 		if (ops->check) {
@@ -39,6 +43,92 @@ static void every_row_is_whole_and_its_defaults_are_valid(void **state)
 	}
 }
 
+#define DELTA_POINTS 7 /* of the fixture: the others are sums and histograms that did not grow */
+
+static struct exporter *open_otlp(const struct exporter_context *context, const char *queue_size, void **ret_options)
+{
+	const char *const settings[] = { "endpoint", "http://127.0.0.1:9", "temporality", "delta",
+					 "queue_size", queue_size, "max_request_size", "4KiB" };
+	const struct exporter_ops *ops = exporter_find("otlp");
+	struct diag diag = DIAG_INIT;
+	struct exporter *exporter;
+	void *options;
+
+	assert_ok(setting_table_new(ops->settings, &options));
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i += 2)
+		assert_ok(setting_table_set(ops->settings, options,
+					    &(struct assignment){ settings[i], settings[i + 1], "", 0 }, &diag));
+	assert_int_equal(diag.n_errors, 0);
+	assert_ok(exporter_open("test", ops, options, context, &exporter));
+	*ret_options = options;
+	return exporter;
+}
+
+static void close_otlp(struct exporter *exporter, void *options)
+{
+	const struct exporter_ops *ops = exporter->ops;
+
+	exporter_free(exporter);
+	setting_table_free(ops->settings, options);
+}
+
+/* With allocations failing from the first, the second … on, until none fails. */
+static void points_that_delta_leaves_out_are_not_lost_without_memory(void **state)
+{
+	struct exporter_context context = { .version = "1" };
+	uint64_t n_lost = 0, n_pushed = 0;
+	struct exporter *exporter;
+	struct fixture fixture;
+	bool has_failed = true;
+	void *options;
+
+	assert_true(sd_event_new(&context.event) >= 0);
+	fixture_init(&fixture);
+	exporter = open_otlp(&context, "1MiB", &options);
+	for (unsigned int n = 0; has_failed; n++) {
+		const uint64_t *points = exporter->stats.points;
+		int err;
+
+		alloc_fail_at(n);
+		err = exporter_push(exporter, &fixture.batch);
+		has_failed = alloc_end();
+		n_pushed += DELTA_POINTS;
+		assert_int_equal(points[POINTS_PUSHED], n_pushed);
+		assert_accounted(exporter);
+		assert_int_equal(err, points[POINTS_NOT_SENT] > n_lost ? -ENOMEM : 0);
+		assert_true(points[POINTS_NOT_SENT] <= n_lost + DELTA_POINTS);
+		n_lost = points[POINTS_NOT_SENT];
+	}
+	assert_true(n_lost > DELTA_POINTS);
+	assert_int_equal(exporter_waiting(exporter).n_points, n_pushed - n_lost);
+	close_otlp(exporter, options);
+	fixture_done(&fixture);
+	sd_event_unref(context.event);
+}
+
+static void a_full_queue_is_accounted_for(void **state)
+{
+	struct exporter_context context = { .version = "1" };
+	struct exporter *exporter;
+	struct fixture fixture;
+	void *options;
+
+	assert_true(sd_event_new(&context.event) >= 0);
+	fixture_init(&fixture);
+	exporter = open_otlp(&context, "4KiB", &options);
+	for (unsigned int i = 0; i < 20; i++) {
+		assert_ok(exporter_push(exporter, &fixture.batch));
+		assert_accounted(exporter);
+		assert_true(exporter_waiting(exporter).n_bytes <= 4096);
+	}
+	assert_int_equal(exporter->stats.points[POINTS_PUSHED], 20 * DELTA_POINTS);
+	assert_true(exporter->stats.points[POINTS_QUEUE_FULL] > 0);
+	assert_true(exporter_waiting(exporter).n_points > 0);
+	close_otlp(exporter, options);
+	fixture_done(&fixture);
+	sd_event_unref(context.event);
+}
+
 static void freeing_nothing_is_fine(void **state)
 {
 	assert_null(exporter_free(NULL));
@@ -49,6 +139,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_type_is_found_by_its_name),
 		cmocka_unit_test(every_row_is_whole_and_its_defaults_are_valid),
+		cmocka_unit_test(points_that_delta_leaves_out_are_not_lost_without_memory),
+		cmocka_unit_test(a_full_queue_is_accounted_for),
 		cmocka_unit_test(freeing_nothing_is_fine),
 	};
 

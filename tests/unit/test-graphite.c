@@ -13,6 +13,12 @@ struct push {
 	bool is_last;
 };
 
+static void assert_push(struct exporter *exporter, const struct batch *batch)
+{
+	assert_ok(exporter_push(exporter, batch));
+	assert_accounted(exporter);
+}
+
 /* A sum is pushed at these times by an exporter that began at began_s; what it sends. */
 static void assert_sent(uint64_t interval_ns, double began_s, const struct push *pushes, size_t n, const char *expected)
 {
@@ -51,7 +57,7 @@ static void assert_sent(uint64_t interval_ns, double began_s, const struct push 
 		series_begin(&metric);
 		series_add(series, pushes[i].grown);
 		series_end(&metric);
-		assert_ok(exporter_push(exporter, &batch));
+		assert_push(exporter, &batch);
 	}
 	if (pushes[n - 1].is_last)
 		RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(exporter)));

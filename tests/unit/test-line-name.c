@@ -100,7 +100,7 @@ static void long_values_are_cut_and_stay_apart(void **state)
 	assert_int_equal(strlen(second), 6 + NAME_LEVEL_BYTES + 4);
 	assert_memory_equal(first, second, 6 + NAME_LEVEL_BYTES - 8);
 	assert_memory_not_equal(first, second, 6 + NAME_LEVEL_BYTES);
-	assert_int_equal(rig.stats.name_collisions, 0);
+	assert_int_equal(rig.exporter.stats.name_collisions, 0);
 	rig_done(&rig);
 }
 
@@ -143,7 +143,7 @@ static void a_shorter_bound_holds_for_every_line(void **state)
 	assert_int_equal(rig.n_points, 3);
 	for (const char *line = buf_text(&rig.out); line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
 		assert_true(strcspn(line, ":") <= NAME_PATH_LEAST);
-	assert_int_equal(rig.stats.name_collisions, 0);
+	assert_int_equal(rig.exporter.stats.name_collisions, 0);
 	rig_done(&rig);
 }
 
@@ -163,13 +163,13 @@ static void two_series_never_have_one_name(void **state)
 	assert_memory_equal(second, "a.sum.a_b_x", 11);
 	assert_int_equal(strspn(second + 11, "0123456789abcdef"), 8);
 	assert_string_equal(second + 19, ":2|c");
-	assert_int_equal(rig.stats.name_collisions, 1);
+	assert_int_equal(rig.exporter.stats.name_collisions, 1);
 	/* The names stay, and nothing is counted again. */
 	begin(&rig);
 	series_add(SERIES(&rig, 0, "key", "a b"), 3);
 	assert_ok(push(&rig, 0));
 	assert_memory_equal(buf_text(&rig.out), "a.sum.a_b_x", 11);
-	assert_int_equal(rig.stats.name_collisions, 1);
+	assert_int_equal(rig.exporter.stats.name_collisions, 1);
 	rig_done(&rig);
 
 	rig_init(&rig, DIALECT_TAGGED, NULL);
@@ -197,7 +197,7 @@ static void tags_in_another_order_are_the_same_name(void **state)
 	second = strchr(buf_text(&rig.out), '\n') + 1;
 	assert_memory_equal(buf_text(&rig.out), "a.sum;b_=x;b-=y:1|c\n", 20);
 	assert_memory_equal(second, "a.sum;b-=y;b_=x;series=", 23);
-	assert_int_equal(rig.stats.name_collisions, 1);
+	assert_int_equal(rig.exporter.stats.name_collisions, 1);
 	rig_done(&rig);
 }
 
@@ -219,7 +219,7 @@ static void values_of_two_types_are_two_series(void **state)
 	series_add(second, 2);
 	assert_ok(push(&rig, 0));
 	assert_memory_equal(buf_text(&rig.out), "a.sum.1:1|c\na.sum.1_x", 21);
-	assert_int_equal(rig.stats.name_collisions, 1);
+	assert_int_equal(rig.exporter.stats.name_collisions, 1);
 	rig_done(&rig);
 }
 
@@ -249,7 +249,7 @@ static void a_line_of_a_histogram_is_told_from_a_counter_of_that_name(void **sta
 		add_times(&rig, 0, 0, 1, 0);
 		series_add(SERIES(&rig, 0), 77);
 		assert_ok(push(&rig, 0));
-		assert_int_equal(rig.stats.name_collisions, 1);
+		assert_int_equal(rig.exporter.stats.name_collisions, 1);
 		snprintf(expected, sizeof(expected), "%s%s", cases[i / 2].line, i % 2 ? "_" : ":77|c");
 		found = strstr(buf_text(&rig.out), expected);
 		assert_non_null(found);
@@ -278,7 +278,7 @@ static void a_series_that_comes_back_has_its_name_again(void **state)
 	begin(&rig);
 	series_add(SERIES(&rig, 0, "key", "a/b"), 5);
 	assert_lines(&rig, 0, "a.sum.a_b:5|c");
-	assert_int_equal(rig.stats.name_collisions, 0);
+	assert_int_equal(rig.exporter.stats.name_collisions, 0);
 	rig_done(&rig);
 }
 
@@ -302,7 +302,7 @@ static void names_of_what_has_ended_are_free_again_after_some_thousands(void **s
 	begin(&rig);
 	series_add(SERIES(&rig, 0, "key", "a:0"), 5); /* once another's */
 	assert_lines(&rig, 0, "a.sum.a_0:5|c");
-	assert_int_equal(rig.stats.name_collisions, 0);
+	assert_int_equal(rig.exporter.stats.name_collisions, 0);
 	rig_done(&rig);
 }
 

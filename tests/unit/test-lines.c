@@ -109,7 +109,7 @@ static void no_gauge_has_a_sign(void **state)
 	begin(&rig);
 	series_add(SERIES(&rig, 1), (uint64_t)-3);
 	assert_lines(&rig, 0, "");
-	assert_int_equal(rig.stats.points_unsupported, 1);
+	assert_int_equal(rig.exporter.stats.points[POINTS_UNSUPPORTED], 1);
 	rig_done(&rig);
 
 	rig_init(&rig, DIALECT_DOTTED, "{metric}");
@@ -117,7 +117,7 @@ static void no_gauge_has_a_sign(void **state)
 	begin(&rig);
 	series_add(SERIES(&rig, 1), (uint64_t)-3);
 	assert_lines(&rig, 0, "a.gauge -0.75 1700000010\n");
-	assert_int_equal(rig.stats.points_unsupported, 0);
+	assert_int_equal(rig.exporter.stats.points[POINTS_UNSUPPORTED], 0);
 	rig_done(&rig);
 }
 
@@ -129,7 +129,7 @@ static void a_count_that_receivers_take_for_a_negative_one_is_refused(void **sta
 	begin(&rig);
 	series_add(SERIES(&rig, 0), UINT64_C(1) << 63);
 	assert_lines(&rig, 0, "");
-	assert_int_equal(rig.stats.points_unsupported, 1);
+	assert_int_equal(rig.exporter.stats.points[POINTS_UNSUPPORTED], 1);
 	begin(&rig);
 	series_add(SERIES(&rig, 0), INT64_MAX);
 	assert_lines(&rig, 0, "a.sum:9223372036854775807|c");
@@ -146,7 +146,7 @@ static void growth_that_does_not_fit_is_refused_and_what_follows_is_right(void *
 	begin(&rig);
 	series_add(SERIES(&rig, 0), UINT64_C(1) << 60); /* a multiple of 2^64 ns */
 	assert_lines(&rig, 0, "");
-	assert_int_equal(rig.stats.points_unsupported, 1);
+	assert_int_equal(rig.exporter.stats.points[POINTS_UNSUPPORTED], 1);
 	begin(&rig);
 	series_add(SERIES(&rig, 0), 2);
 	assert_lines(&rig, 0, "a.sum_ns:2000000000|c");
@@ -336,7 +336,7 @@ static void a_line_longer_than_a_datagram_is_counted(void **state)
 	series_add(SERIES(&rig, 0, "key", "long-enough-not-to-fit"), 1);
 	series_add(SERIES(&rig, 0, "key", "short"), 2);
 	assert_lines(&rig, 0, "a.sum.short:2|c");
-	assert_int_equal(rig.stats.points_dropped_size, 1);
+	assert_int_equal(rig.exporter.stats.points[POINTS_TOO_LARGE], 1);
 	assert_int_equal(rig.n_points, 1);
 	rig_done(&rig);
 }
@@ -353,13 +353,14 @@ static void every_point_is_sent_or_counted_where_memory_ends(void **state)
 		add_times(&rig, 5, 1, 1, 1);
 		series_add(SERIES(&rig, 0, "key", "a/b"), 1);
 		series_add(SERIES(&rig, 0, "key", "a b"), 1);
+		series_add(SERIES(&rig, 0, "key", "as it was"), 0); /* has no line */
 		series_add(SERIES(&rig, 1), 1);
 		buf_reserve(&rig.out, 8192);
 		alloc_fail_at(n);
 		err = push(&rig, 0);
 		has_failed = alloc_end();
 		if (rig.lines)
-			assert_int_equal(rig.n_points + rig.stats.points_dropped_error, 4);
+			assert_int_equal(rig.exporter.stats.points[POINTS_PUSHED], 4);
 		/* A piece that could not be made smaller goes as it is. */
 		if (err || !has_failed)
 			assert_int_equal(err, has_failed ? -ENOMEM : 0);

@@ -17,7 +17,8 @@ typedef Otlp__ExportMetricsServiceRequest request_t;
 struct bodies {
 	request_t *requests[64];
 	size_t sizes[64];
-	size_t n, n_points, too_large;
+	size_t n, n_points;
+	struct otlp_encoded encoded;
 };
 
 static int collect(void *user, const uint8_t *data, size_t size, size_t n_points)
@@ -96,7 +97,7 @@ static void a_batch_without_points_gives_no_body(void **state)
 	struct series *series;
 
 	metric_init_series(&metric, 10);
-	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.encoded));
 	assert_int_equal(bodies.n, 0);
 
 	/* Nor does one in which nothing grew, as deltas. */
@@ -105,10 +106,10 @@ static void a_batch_without_points_gives_no_body(void **state)
 	series_begin(&metric);
 	series_end(&metric);
 	options.temporality = OTLP_DELTA;
-	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.encoded));
 	assert_int_equal(bodies.n, 0);
 	options.temporality = OTLP_CUMULATIVE;
-	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.encoded));
 	assert_int_equal(bodies.n_points, 1);
 	bodies_done(&bodies);
 	metric_done_series(&metric);
@@ -122,7 +123,7 @@ static void histograms_add_up(void **state)
 	struct fixture fixture;
 
 	fixture_init(&fixture);
-	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
+	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.encoded));
 	assert_int_equal(bodies.n_points, FIXTURE_POINTS);
 	assert_int_equal(count_points(bodies.requests[0]), FIXTURE_POINTS);
 	histogram = bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[1]->histogram;
@@ -155,7 +156,7 @@ static void an_exponential_histogram_is_trimmed(void **state)
 
 	options.histogram = OTLP_EXPONENTIAL;
 	fixture_init(&fixture);
-	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
+	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.encoded));
 	metric = bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[1];
 	point = metric->exponential_histogram->data_points[0];
 	assert_int_equal(point->zero_count, 1);
@@ -178,13 +179,13 @@ static void attributes_are_encoded_once_and_serve_both_kinds_of_histograms(void 
 	const void *cached[2];
 
 	fixture_init(&fixture);
-	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
+	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.encoded));
 	cached[0] = series_cache(fixture.metrics[0].series[0], &otlp_cache_owner);
 	cached[1] = series_cache(fixture.metrics[1].series[0], &otlp_cache_owner);
 	assert_non_null(cached[0]);
 	assert_non_null(cached[1]);
 	options.histogram = OTLP_EXPONENTIAL;
-	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.too_large));
+	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.encoded));
 	assert_ptr_equal(series_cache(fixture.metrics[0].series[0], &otlp_cache_owner), cached[0]);
 	assert_ptr_equal(series_cache(fixture.metrics[1].series[0], &otlp_cache_owner), cached[1]);
 	for (size_t i = 0; i < 2; i++) {
@@ -229,7 +230,7 @@ static void a_large_batch_is_split_and_no_point_is_lost(void **state)
 	fill(&first, 300);
 	fill(&second, 300);
 	options.limit_bytes = 2000;
-	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.encoded));
 	assert_true(bodies.n > 10);
 	for (size_t i = 0; i < bodies.n; i++) {
 		assert_true(bodies.sizes[i] <= 2000);
@@ -240,7 +241,7 @@ static void a_large_batch_is_split_and_no_point_is_lost(void **state)
 	}
 	assert_int_equal(n, 600);
 	assert_int_equal(bodies.n_points, 600);
-	assert_int_equal(bodies.too_large, 0);
+	assert_int_equal(bodies.encoded.n_too_large, 0);
 	bodies_done(&bodies);
 	metric_done_series(&first);
 	metric_done_series(&second);
@@ -265,14 +266,14 @@ static void a_point_that_fits_no_request_is_counted_and_the_others_go(void **sta
 	assert_ok(series_get(&metric, &attributes, 1, &series));
 	series_end(&metric);
 	options.limit_bytes = 400;
-	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
-	assert_int_equal(bodies.too_large, 1);
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.encoded));
+	assert_int_equal(bodies.encoded.n_too_large, 1);
 	assert_int_equal(bodies.n_points, 2);
 	bodies_done(&bodies);
 	options.limit_bytes = 16;
 	bodies = (struct bodies){ 0 };
-	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
-	assert_int_equal(bodies.too_large, 3);
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.encoded));
+	assert_int_equal(bodies.encoded.n_too_large, 3);
 	assert_int_equal(bodies.n, 0);
 	metric_done_series(&metric);
 }
@@ -289,7 +290,7 @@ static void numbers_beyond_a_signed_integer_are_doubles(void **state)
 	fill(&metric, 2);
 	metric.series[0]->total.sum = INT64_MAX;
 	metric.series[1]->total.sum = UINT64_MAX;
-	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.too_large));
+	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.encoded));
 	points = bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[0]->sum->data_points;
 	assert_int_equal(points[0]->value_case, OTLP__NUMBER_DATA_POINT__VALUE_AS_INT);
 	assert_true(points[0]->as_int == INT64_MAX);
@@ -308,28 +309,33 @@ static void failing_allocations_are_reported(void **state)
 {
 	struct otlp_encoding options = encoding();
 	struct fixture fixture;
-	size_t too_large;
+	struct otlp_encoded encoded;
 
 	fixture_init(&fixture);
-	assert_survives_failing_allocations(otlp_encode(&options, &fixture.batch, ignore, NULL, &too_large), (void)0);
+	assert_survives_failing_allocations(otlp_encode(&options, &fixture.batch, ignore, NULL, &encoded), (void)0);
 	fixture_done(&fixture);
 }
 
 static int refuse(void *user, const uint8_t *data, size_t size, size_t n_points)
 {
+	*(size_t *)user += n_points;
 	return -E2BIG;
 }
 
-static void what_the_taker_of_bodies_says_ends_it(void **state)
+static void a_body_that_is_refused_does_not_keep_the_others_back(void **state)
 {
 	struct otlp_encoding options = encoding();
 	struct fixture fixture;
-	size_t too_large;
+	struct otlp_encoded encoded;
+	size_t n_refused = 0;
 
 	fixture_init(&fixture);
-	assert_error(otlp_encode(&options, &fixture.batch, refuse, NULL, &too_large), E2BIG);
+	assert_error(otlp_encode(&options, &fixture.batch, refuse, &n_refused, &encoded), E2BIG);
+	assert_int_equal(n_refused, FIXTURE_POINTS);
+	n_refused = 0;
 	options.limit_bytes = 2000;
-	assert_error(otlp_encode(&options, &fixture.batch, refuse, NULL, &too_large), E2BIG);
+	assert_error(otlp_encode(&options, &fixture.batch, refuse, &n_refused, &encoded), E2BIG);
+	assert_int_equal(n_refused, FIXTURE_POINTS);
 	fixture_done(&fixture);
 }
 
@@ -344,7 +350,7 @@ int main(void)
 		cmocka_unit_test(a_point_that_fits_no_request_is_counted_and_the_others_go),
 		cmocka_unit_test(numbers_beyond_a_signed_integer_are_doubles),
 		cmocka_unit_test(failing_allocations_are_reported),
-		cmocka_unit_test(what_the_taker_of_bodies_says_ends_it),
+		cmocka_unit_test(a_body_that_is_refused_does_not_keep_the_others_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

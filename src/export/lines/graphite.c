@@ -70,11 +70,8 @@ static int graphite_check(const void *data, const char *path, unsigned int line,
 static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
 	struct graphite *graphite = user;
-	int err = delivery_client_put(graphite->client, data, size, n_points);
 
-	if (err)
-		graphite->exporter->stats.points_dropped_error += n_points;
-	return err;
+	return delivery_client_put(graphite->client, data, size, n_points);
 }
 
 static void graphite_close(struct exporter *exporter)
@@ -128,7 +125,7 @@ static int graphite_open(struct exporter *exporter, const void *data)
 				  exporter->context->resource, exporter->context->n_resource,
 				  &options->resource_attributes);
 	if (!err)
-		err = lines_new(&lines, &exporter->stats, &graphite->lines);
+		err = lines_new(&lines, exporter, &graphite->lines);
 	if (err) {
 		log_error("exporter %s: could not be set up: %s", exporter->name, strerror(-err));
 		graphite_close(exporter);
@@ -176,11 +173,11 @@ static int graphite_push(struct exporter *exporter, const struct batch *batch)
 	return err;
 }
 
-static bool graphite_is_idle(const struct exporter *exporter)
+static struct exporter_waiting graphite_waiting(const struct exporter *exporter)
 {
 	const struct graphite *graphite = exporter->state;
 
-	return delivery_client_is_idle(graphite->client);
+	return delivery_client_waiting(graphite->client);
 }
 
 static const struct setting_table graphite_settings = SETTING_TABLE(rows, struct graphite_options);
@@ -191,6 +188,6 @@ const struct exporter_ops graphite_exporter = {
 	.check = graphite_check,
 	.open = graphite_open,
 	.push = graphite_push,
-	.is_idle = graphite_is_idle,
+	.waiting = graphite_waiting,
 	.close = graphite_close,
 };

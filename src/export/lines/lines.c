@@ -24,7 +24,7 @@ static const struct {
 
 struct lines {
 	struct lines_options options;
-	struct exporter_stats *stats;
+	struct exporter *exporter;
 	struct line_names names;
 	struct line_bounds *bounds; /* of the histograms seen so far */
 	size_t n_bounds;
@@ -34,14 +34,14 @@ struct lines {
 	int err; /* of the push: 0 or -ENOMEM */
 };
 
-int lines_new(const struct lines_options *options, struct exporter_stats *stats, struct lines **ret_lines)
+int lines_new(const struct lines_options *options, struct exporter *exporter, struct lines **ret_lines)
 {
 	struct lines *lines = calloc(1, sizeof(*lines));
 
 	if (!lines)
 		return -ENOMEM;
 	lines->options = *options;
-	lines->stats = stats;
+	lines->exporter = exporter;
 	lines->names.naming = &lines->options.naming;
 	lines->names.histogram_ending = options->naming.dialect->is_graphite && options->is_cumulative ? TOTAL : "";
 	lines->pack = options->pack;
@@ -139,20 +139,40 @@ static int metric_begin(struct lines *lines, const struct metric *metric, struct
 	return 0;
 }
 
+static void lose_point(struct lines *lines, enum points fate)
+{
+	exporter_account(lines->exporter, POINTS_PUSHED, 1);
+	exporter_account(lines->exporter, fate, 1);
+}
+
+/* Without memory: has it something new to say? */
+static void lose_series(struct lines *lines, const struct series *series)
+{
+	bool has_changed = series->metric->kind == METRIC_GAUGE || series->delta.sum || series->delta.count;
+
+	if (has_changed || lines->options.sends_unchanged)
+		lose_point(lines, POINTS_NOT_SENT);
+	lines->err = -ENOMEM;
+}
+
 static void push_series(struct lines *lines, const struct line_metric *metric, struct series *series)
 {
 	struct line_name *name = line_name_get(&lines->names, series, &metric->kind);
 
-	lines->writer.failure = name ? 0 : -ENOMEM;
+	if (!name) {
+		lose_series(lines, series);
+		return;
+	}
+	lines->writer.failure = 0;
 	lines->writer.n_lines = 0;
-	if (name && !line_render(&lines->writer, metric, series, name))
-		lines->stats->points_unsupported++;
-	else if (lines->writer.failure == -EMSGSIZE)
-		lines->stats->points_dropped_size++;
-	else if (lines->writer.failure)
-		lines->stats->points_dropped_error++;
-	else if (lines->writer.n_lines)
+	if (!line_render(&lines->writer, metric, series, name)) {
+		lose_point(lines, POINTS_UNSUPPORTED);
+	} else if (lines->writer.failure) {
+		lose_point(lines, lines->writer.failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
+	} else if (lines->writer.n_lines) {
+		exporter_account(lines->exporter, POINTS_PUSHED, 1);
 		pack_point_end(&lines->pack);
+	}
 	if (lines->writer.failure == -ENOMEM)
 		lines->err = -ENOMEM;
 }
@@ -169,26 +189,25 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, 
 	lines->writer.time_size = (size_t)snprintf(lines->writer.time, sizeof(lines->writer.time), " %" PRIu64, time_s);
 	batch_for_each_metric(metric, batch) {
 		if (metric->n_series && metric_begin(lines, metric, &here) < 0) {
-			lines->err = -ENOMEM;
 			metric_for_each_series(series, metric)
-				lines->stats->points_dropped_error++;
+				lose_series(lines, series);
 			continue;
 		}
 		metric_for_each_series(series, metric)
 			push_series(lines, &here, series);
 	}
 	line_names_sweep(&lines->names, batch);
-	lines->stats->name_collisions = lines->names.n_collisions;
+	lines->exporter->stats.name_collisions = lines->names.n_collisions;
 	return pack_flush(&lines->pack) ?: lines->err;
 }
 
 void lines_complain(struct lines *lines, const char *exporter_name, int err)
 {
-	const struct exporter_stats *stats = lines->stats;
+	const struct exporter_stats *stats = &lines->exporter->stats;
 
 	if (err)
 		log_error("exporter %s: could not write all lines: %s", exporter_name, strerror(-err));
-	if (stats->points_unsupported + stats->points_dropped_size && !lines->has_told_refused) {
+	if (stats->points[POINTS_UNSUPPORTED] + stats->points[POINTS_TOO_LARGE] && !lines->has_told_refused) {
 		lines->has_told_refused = true;
 		log_warning("exporter %s: points that cannot be said in a line are left out and counted: a gauge below 0 in "
 			    "StatsD, or a line longer than max_datagram_size",

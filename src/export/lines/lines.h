@@ -43,8 +43,8 @@ struct lines_options {
 
 struct lines;
 
-/* options are copied, what they point to is borrowed; stats are where losses go. -ENOMEM. */
-int lines_new(const struct lines_options *options, struct exporter_stats *stats, struct lines **ret_lines);
+/* options are copied, what they point to is borrowed, as is exporter, which counts the points. -ENOMEM. */
+int lines_new(const struct lines_options *options, struct exporter *exporter, struct lines **ret_lines);
 /*
  * time_s: Unix time, for Graphite. losses: a number that changes when what was sent before may not have arrived;
  * gauges are then sent again. The first error of memory or of put(): the rest went through all the same, and what

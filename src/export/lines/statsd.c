@@ -84,11 +84,8 @@ static int statsd_check(const void *data, const char *path, unsigned int line, s
 static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
 	struct statsd *statsd = user;
-	int err = datagram_client_put(statsd->client, data, size, n_points);
 
-	if (err)
-		statsd->exporter->stats.points_dropped_error += n_points;
-	return err;
+	return datagram_client_put(statsd->client, data, size, n_points);
 }
 
 static void statsd_close(struct exporter *exporter)
@@ -135,7 +132,7 @@ static int open_lines(struct statsd *statsd, const struct statsd_options *option
 			      context->n_resource, &options->resource_attributes);
 
 	lines.naming.limit_bytes = options->max_name_bytes;
-	return err ? err : lines_new(&lines, &statsd->exporter->stats, &statsd->lines);
+	return err ? err : lines_new(&lines, statsd->exporter, &statsd->lines);
 }
 
 static int statsd_open(struct exporter *exporter, const void *options)
@@ -171,11 +168,11 @@ static int statsd_push(struct exporter *exporter, const struct batch *batch)
 	return err;
 }
 
-static bool statsd_is_idle(const struct exporter *exporter)
+static struct exporter_waiting statsd_waiting(const struct exporter *exporter)
 {
 	const struct statsd *statsd = exporter->state;
 
-	return datagram_client_is_idle(statsd->client);
+	return datagram_client_waiting(statsd->client);
 }
 
 static const struct setting_table statsd_settings = SETTING_TABLE(rows, struct statsd_options);
@@ -186,6 +183,6 @@ const struct exporter_ops statsd_exporter = {
 	.check = statsd_check,
 	.open = statsd_open,
 	.push = statsd_push,
-	.is_idle = statsd_is_idle,
+	.waiting = statsd_waiting,
 	.close = statsd_close,
 };

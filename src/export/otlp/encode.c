@@ -38,7 +38,8 @@ struct writer {
 	const struct metric *open; /* the metric being written, or NULL */
 	uint8_t *metric_end, *scope_end;
 	size_t n_points;
-	size_t too_large;
+	int err; /* the first one */
+	struct otlp_encoded encoded;
 
 	struct buf resource, scope, header, trailer; /* encoded, around what is open */
 	struct buf scratch;
@@ -155,18 +156,25 @@ static void scope_close(struct writer *writer)
 	writer->scope_end = NULL;
 }
 
-static int body_close(struct writer *writer)
+static void note(struct writer *writer, int err)
+{
+	if (!writer->err)
+		writer->err = err;
+}
+
+static void body_close(struct writer *writer)
 {
 	uint8_t *end = writer->encoding->room + writer->encoding->limit_bytes;
 	size_t n_points = writer->n_points;
 
 	if (!n_points)
-		return 0;
+		return;
 	scope_close(writer);
 	prepend(writer, writer->resource.data, writer->resource.size);
 	prepend_frame(writer, FIELD_RESOURCE_METRICS, end);
 	writer->n_points = 0;
-	return writer->body(writer->user, writer->at, (size_t)(end - writer->at), n_points);
+	note(writer, writer->body(writer->user, writer->at, (size_t)(end - writer->at), n_points));
+	writer->at = end;
 }
 
 /* Is there room for size bytes of a point and everything that will stand around it? */
@@ -178,20 +186,15 @@ static bool has_room(const struct writer *writer, size_t size)
 	return (size_t)(writer->at - writer->encoding->room) >= size + around;
 }
 
-static int put_point(struct writer *writer, const struct metric *metric)
+static void put_point(struct writer *writer, const struct metric *metric)
 {
 	uint8_t *end;
-	int err;
 
+	if (!has_room(writer, writer->scratch.size))
+		body_close(writer);
 	if (!has_room(writer, writer->scratch.size)) {
-		err = body_close(writer);
-		if (err)
-			return err;
-		writer->at = writer->encoding->room + writer->encoding->limit_bytes;
-		if (!has_room(writer, writer->scratch.size)) {
-			writer->too_large++;
-			return 0;
-		}
+		writer->encoded.n_too_large++;
+		return;
 	}
 	if (!writer->scope_end)
 		writer->scope_end = writer->at;
@@ -204,67 +207,91 @@ static int put_point(struct writer *writer, const struct metric *metric)
 	prepend(writer, writer->scratch.data, writer->scratch.size);
 	prepend_frame(writer, FIELD_DATA_POINT, end);
 	writer->n_points++;
+}
+
+static bool is_delta(const struct writer *writer, const struct metric *metric)
+{
+	return writer->encoding->temporality == OTLP_DELTA && metric->kind != METRIC_GAUGE;
+}
+
+static bool has_point(const struct writer *writer, const struct series *series)
+{
+	return series->is_present &&
+	       (!is_delta(writer, series->metric) || series->delta.sum || series->delta.count);
+}
+
+static void put_series(struct writer *writer, struct series *series)
+{
+	const struct metric *metric = series->metric;
+	bool has_deltas = is_delta(writer, metric);
+	int err;
+
+	writer->point.numbers = has_deltas ? &series->delta : &series->total;
+	writer->point.start_ns = has_deltas ? writer->batch->previous_ns : series->start_ns;
+	err = otlp_pack_point(&writer->scratch, &writer->point, series);
+	if (err)
+		writer->encoded.n_failed++;
+	else
+		put_point(writer, metric);
+	note(writer, err);
+}
+
+/* What all points of a metric share; *ret_bounds, of an explicit histogram, is for free(). */
+static int begin_metric(struct writer *writer, const struct metric *metric, double **ret_bounds)
+{
+	int err = pack_metric(writer, metric);
+
+	if (err || metric->kind != METRIC_HISTOGRAM || writer->encoding->histogram != OTLP_EXPLICIT)
+		return err;
+	*ret_bounds = malloc(metric->layout.n_buckets * sizeof(**ret_bounds));
+	if (!*ret_bounds)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
+		(*ret_bounds)[i] = bounds_upper(&metric->layout, i);
 	return 0;
 }
 
-static int put_series(struct writer *writer, struct series *series)
-{
-	const struct metric *metric = series->metric;
-	bool is_delta = writer->encoding->temporality == OTLP_DELTA && metric->kind != METRIC_GAUGE;
-	int err;
-
-	if (!series->is_present)
-		return 0;
-	if (is_delta && !series->delta.sum && !series->delta.count)
-		return 0;
-	writer->point.numbers = is_delta ? &series->delta : &series->total;
-	writer->point.start_ns = is_delta ? writer->batch->previous_ns : series->start_ns;
-	err = otlp_pack_point(&writer->scratch, &writer->point, series);
-	return err ? err : put_point(writer, metric);
-}
-
-static int put_metric(struct writer *writer, const struct metric *metric)
+static void put_metric(struct writer *writer, const struct metric *metric, int err)
 {
 	_cleanup_(freep) double *bounds = NULL;
-	int err = pack_metric(writer, metric);
 
-	if (err)
-		return err;
-	if (metric->kind == METRIC_HISTOGRAM && writer->encoding->histogram == OTLP_EXPLICIT) {
-		bounds = malloc(metric->layout.n_buckets * sizeof(*bounds));
-		if (!bounds)
-			return -ENOMEM;
-		for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
-			bounds[i] = bounds_upper(&metric->layout, i);
-	}
+	if (!err)
+		err = begin_metric(writer, metric, &bounds);
+	note(writer, err);
 	writer->point.bounds = bounds;
-	for (size_t i = metric->n_series; i-- && !err;)
-		err = put_series(writer, metric->series[i]);
+	for (size_t i = metric->n_series; i--;) {
+		if (!has_point(writer, metric->series[i]))
+			continue;
+		writer->encoded.n_points++;
+		if (err)
+			writer->encoded.n_failed++;
+		else
+			put_series(writer, metric->series[i]);
+	}
 	metric_close(writer);
-	return err;
 }
 
-static int put_batch(struct writer *writer)
+static void put_batch(struct writer *writer)
 {
 	const struct metric *last = NULL;
-	int err = 0;
+	int err = buf_error(&writer->resource);
 
-	for (size_t i = writer->batch->n_metrics; i-- && !err;) {
+	for (size_t i = writer->batch->n_metrics; i--;) {
 		const struct metric *metric = writer->batch->metrics[i];
 
 		if (!last || strcmp(last->scope, metric->scope)) {
 			scope_close(writer);
-			err = pack_scope(writer, metric);
+			if (!err)
+				err = pack_scope(writer, metric);
 		}
 		last = metric;
-		if (!err)
-			err = put_metric(writer, metric);
+		put_metric(writer, metric, err);
 	}
-	return err ? err : body_close(writer);
+	body_close(writer);
 }
 
 int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch, otlp_body_fn *body,
-		void *user, size_t *ret_too_large)
+		void *user, struct otlp_encoded *ret_encoded)
 {
 	struct writer writer = {
 		.encoding = encoding,
@@ -274,18 +301,14 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 		.point = { .histogram = encoding->histogram, .time_ns = batch->time_ns },
 		.at = encoding->room + encoding->limit_bytes,
 	};
-	int err;
 
 	pack_resource(&writer);
-	err = buf_error(&writer.resource);
-	if (!err)
-		err = put_batch(&writer);
+	put_batch(&writer);
 	buf_done(&writer.resource);
 	buf_done(&writer.scope);
 	buf_done(&writer.header);
 	buf_done(&writer.trailer);
 	buf_done(&writer.scratch);
-	if (!err)
-		*ret_too_large = writer.too_large;
-	return err;
+	*ret_encoded = writer.encoded;
+	return writer.err;
 }

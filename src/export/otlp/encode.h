@@ -26,12 +26,19 @@ struct otlp_encoding {
 	const char *version; /* of the agent, and so of every scope */
 };
 
-/* One body, valid during the call. What it returns ends otlp_encode() unless it is 0. */
+/* One body, valid during the call. 0 or -errno. */
 typedef int otlp_body_fn(void *user, const uint8_t *data, size_t size, size_t n_points);
 
+/* What became of the points of a batch; the rest of n_points went to body. */
+struct otlp_encoded {
+	size_t n_points;    /* that this encoding has; delta leaves out those that did not grow */
+	size_t n_too_large; /* no request of limit_bytes can hold them */
+	size_t n_failed;    /* for want of memory */
+};
+
 /*
- * Calls body for each request, in order. *ret_too_large counts points that no request of limit_bytes can
- * hold. A series' attributes are encoded once and kept in its cache. 0, -ENOMEM or what body returned.
+ * Calls body for each request, in order. A series' attributes are encoded once and kept in its cache. The first
+ * error, -ENOMEM or what body returned; the rest is encoded all the same.
  */
 int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch, otlp_body_fn *body,
-		void *user, size_t *ret_too_large);
+		void *user, struct otlp_encoded *ret_encoded);

@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "export/columns.h"
 #include "export/exporter.h"
 #include "export/otlp/answer.h"
 #include "export/otlp/encode.h"
@@ -32,24 +31,16 @@ struct otlp {
 	struct queue queue;
 	struct backoff backoff;
 	bool is_waiting;  /* for the time of the next attempt */
-	bool is_dropping; /* said so already */
 	int last_outcome; /* of the last request; a change is logged */
 	char *url, *user_agent;
 	struct http_place place; /* of url */
 	uint8_t *room;		 /* max_request_bytes to encode in: only the pages that bodies fill are ever touched */
-	size_t n_queued;	 /* points of this push */
 };
 
 /* Pages of the room beyond this are given back after a push. */
 #define ROOM_KEPT_BYTES ((size_t)1 << 20)
 
 static void send_next(struct otlp *otlp);
-
-static void settle_gauges(struct otlp *otlp)
-{
-	otlp->exporter->stats.points_inflight = otlp->queue.n_points;
-	otlp->exporter->stats.queue_bytes = otlp->queue.size_bytes;
-}
 
 static void on_wake(void *user)
 {
@@ -155,27 +146,24 @@ static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
 }
 
 /* Counts the head of the queue as what became of it; true if it is done with. */
-static bool settle(struct otlp *otlp, const struct http_answer *http, const struct otlp_answer *answer)
+static bool settle(struct otlp *otlp, const struct otlp_answer *answer)
 {
-	struct exporter_stats *stats = &otlp->exporter->stats;
 	const struct queue_item *item = otlp->queue.head;
+	struct exporter *exporter = otlp->exporter;
 
+	exporter->stats.is_failing = answer->verdict != OTLP_ACCEPTED;
 	switch (answer->verdict) {
 	case OTLP_ACCEPTED:
-		stats->points_exported += item->n_points - answer->n_rejected;
-		stats->points_rejected += answer->n_rejected;
-		stats->last_ok_ns = http->now_ns;
-		stats->is_failing = false;
+		exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
+		exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
 		return true;
 	case OTLP_REFUSED:
-		stats->points_rejected += item->n_points;
-		stats->is_failing = true;
+		exporter_account(exporter, POINTS_REJECTED, item->n_points);
 		return true;
 	case OTLP_AGAIN:
-		stats->is_failing = true;
 		if (!has_given_up(otlp, item))
 			return false;
-		stats->points_dropped_error += item->n_points;
+		exporter_account(exporter, POINTS_NOT_SENT, item->n_points);
 		return true;
 	}
 	return true;
@@ -192,16 +180,13 @@ static void on_answer(void *user, const struct http_answer *http)
 		log_outcome(otlp, http, &answer);
 	otlp->last_outcome = outcome(http, &answer);
 
-	is_done = settle(otlp, http, &answer);
+	is_done = settle(otlp, &answer);
 	queue_end(&otlp->queue, is_done);
-	settle_gauges(otlp);
 	if (answer.verdict == OTLP_AGAIN) {
 		wait_and_retry(otlp, answer.retry_after_ns);
 		return;
 	}
 	backoff_reset(&otlp->backoff);
-	if (answer.verdict == OTLP_ACCEPTED)
-		otlp->is_dropping = false;
 	send_next(otlp);
 }
 
@@ -277,7 +262,6 @@ static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points
 {
 	struct otlp *otlp = user;
 	_cleanup_(buf_done) struct buf body = BUF_INIT;
-	size_t dropped = 0;
 	uint8_t *kept;
 	int err = 0;
 
@@ -287,19 +271,17 @@ static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points
 		err = gzip_append(&body, data, size);
 	if (!err)
 		err = buf_error(&body);
-	if (err)
+	if (err) {
+		exporter_account(otlp->exporter, POINTS_NOT_SENT, n_points);
 		return err;
+	}
 	/* deflate asks for more room than it takes. */
 	size = body.size;
 	kept = realloc(body.data, size);
 	if (kept)
 		body.data = kept;
-	err = queue_put(&otlp->queue, TAKE_PTR(body.data), size, n_points, &dropped);
-	if (err)
-		return err;
-	otlp->n_queued += n_points;
-	exporter_drop_queued(otlp->exporter, dropped, &otlp->is_dropping);
-	return 0;
+	err = exporter_enqueue(otlp->exporter, &otlp->queue, TAKE_PTR(body.data), size, n_points);
+	return err < 0 ? err : 0;
 }
 
 static int otlp_push(struct exporter *exporter, const struct batch *batch)
@@ -314,28 +296,25 @@ static int otlp_push(struct exporter *exporter, const struct batch *batch)
 		.n_resource = exporter->context->n_resource,
 		.version = exporter->context->version,
 	};
-	size_t too_large = 0;
-	int err;
+	struct otlp_encoded encoded;
+	int err = otlp_encode(&encoding, batch, enqueue, otlp, &encoded);
 
-	otlp->n_queued = 0;
-	err = otlp_encode(&encoding, batch, enqueue, otlp, &too_large);
-	exporter->stats.points_dropped_size += too_large;
-	if (err) {
-		log_error("exporter %s: could not encode: %s", exporter->name, strerror(-err));
-		exporter->stats.points_dropped_error += batch_count_points(batch) - otlp->n_queued;
-	}
+	exporter_account(exporter, POINTS_PUSHED, encoded.n_points);
+	exporter_account(exporter, POINTS_TOO_LARGE, encoded.n_too_large);
+	exporter_account(exporter, POINTS_NOT_SENT, encoded.n_failed);
+	if (err)
+		log_error("exporter %s: could not encode all points: %s", exporter->name, strerror(-err));
 	if (encoding.limit_bytes > ROOM_KEPT_BYTES)
 		(void)madvise(otlp->room, encoding.limit_bytes - ROOM_KEPT_BYTES, MADV_DONTNEED);
 	send_next(otlp);
-	settle_gauges(otlp);
 	return err;
 }
 
-static bool otlp_is_idle(const struct exporter *exporter)
+static struct exporter_waiting otlp_waiting(const struct exporter *exporter)
 {
-	const struct otlp *otlp = exporter->state;
+	const struct queue *queue = &((const struct otlp *)exporter->state)->queue;
 
-	return !otlp->queue.n_items;
+	return (struct exporter_waiting){ queue->n_points, queue->size_bytes, queue->n_items != 0 };
 }
 
 static void otlp_close(struct exporter *exporter)
@@ -436,6 +415,6 @@ const struct exporter_ops otlp_exporter = {
 	.check = otlp_options_check,
 	.open = otlp_open,
 	.push = otlp_push,
-	.is_idle = otlp_is_idle,
+	.waiting = otlp_waiting,
 	.close = otlp_close,
 };

@@ -143,5 +143,6 @@ const struct exporter_ops bpftrace_json_exporter = {
 	.check = stream_options_check,
 	.open = stream_open,
 	.push = bpftrace_json_push,
+	.waiting = stream_waiting,
 	.close = stream_close,
 };

@@ -321,5 +321,6 @@ const struct exporter_ops console_exporter = {
 	.check = stream_options_check,
 	.open = console_open,
 	.push = console_push,
+	.waiting = stream_waiting,
 	.close = stream_close,
 };

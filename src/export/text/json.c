@@ -133,5 +133,6 @@ const struct exporter_ops json_exporter = {
 	.check = stream_options_check,
 	.open = stream_open,
 	.push = json_push,
+	.waiting = stream_waiting,
 	.close = stream_close,
 };

@@ -183,18 +183,16 @@ static int settle(struct exporter *exporter)
 
 	if (!err)
 		err = write_rest(stream, stream->patience_ms);
-	stats->points_inflight = err == -EAGAIN ? stream->n_points : 0;
-	stats->queue_bytes = err == -EAGAIN ? stream->out.size - stream->n_written : 0;
 	if (err == -EAGAIN)
 		return 0;
 	if (err) {
 		mend(stream);
-		stats->points_dropped_error += stream->n_points;
+		exporter_account(exporter, POINTS_NOT_SENT, stream->n_points);
 		if (!stats->is_failing)
 			log_error("exporter %s: cannot write: %s", exporter->name, strerror(-err));
 	} else {
 		stream->is_torn = false;
-		stats->points_exported += stream->n_points;
+		exporter_account(exporter, POINTS_DELIVERED, stream->n_points);
 		stats->bytes_sent += stream->out.size;
 	}
 	stats->is_failing = err != 0;
@@ -217,7 +215,8 @@ bool stream_is_ready(struct exporter *exporter, const struct batch *batch)
 	if (!exporter->stats.is_failing)
 		log_warning("exporter %s: its reader does not read, points are dropped", exporter->name);
 	exporter->stats.is_failing = true;
-	exporter->stats.points_dropped_queue += batch_count_points(batch);
+	exporter_account(exporter, POINTS_PUSHED, batch_count_points(batch));
+	exporter_account(exporter, POINTS_QUEUE_FULL, batch_count_points(batch));
 	return false;
 }
 
@@ -226,9 +225,17 @@ int stream_flush(struct exporter *exporter, const struct batch *batch)
 	struct stream *stream = exporter->state;
 
 	stream->n_points = batch_count_points(batch);
+	exporter_account(exporter, POINTS_PUSHED, stream->n_points);
 	stream->n_pushed++;
 	exporter->stats.requests++;
 	return settle(exporter);
+}
+
+struct exporter_waiting stream_waiting(const struct exporter *exporter)
+{
+	const struct stream *stream = exporter->state;
+
+	return (struct exporter_waiting){ stream->n_points, stream->out.size - stream->n_written, false };
 }
 
 void stream_window(const struct stream *stream, unsigned int *ret_columns, unsigned int *ret_lines)

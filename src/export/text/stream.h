@@ -42,9 +42,10 @@ struct stream {
 	struct buf out;	       /* what the next write takes */
 };
 
-/* The two below are those of struct exporter_ops; the state of the exporter is a struct stream. */
+/* The three below are those of struct exporter_ops; the state of the exporter is a struct stream. */
 int stream_open(struct exporter *exporter, const void *options);
 void stream_close(struct exporter *exporter);
+struct exporter_waiting stream_waiting(const struct exporter *exporter);
 /*
  * May batch be appended to out, whatever it holds already? If not, the reader has not taken the last one, and
  * batch is counted as lost.

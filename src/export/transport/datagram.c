@@ -30,7 +30,7 @@ struct datagram_client {
 	size_t doubtful_points; /* of the last datagram; 0 also where there is none */
 	bool was_refused;	/* since the last flush */
 	bool has_sent;		/* likewise */
-	bool is_dropping, is_too_large; /* said so already */
+	bool is_too_large;	/* said so already */
 	unsigned int n_losses;
 
 	uint64_t window_ns, deadline_ns; /* of what waits */
@@ -39,34 +39,16 @@ struct datagram_client {
 	sd_event_source *tick;
 };
 
-static void settle_gauges(struct datagram_client *client)
-{
-	client->exporter->stats.points_inflight = client->queue.n_points + client->doubtful_points;
-	client->exporter->stats.queue_bytes = client->queue.size_bytes;
-}
-
-static void count_exported(struct datagram_client *client, size_t n_points)
-{
-	struct exporter_stats *stats = &client->exporter->stats;
-	uint64_t now_us = 0;
-
-	if (!n_points)
-		return;
-	(void)sd_event_now(client->event, CLOCK_REALTIME, &now_us);
-	stats->last_ok_ns = now_us * NS_PER_US;
-	stats->points_exported += n_points;
-}
-
 /* Nothing more was heard of the last datagram. */
 static void settle_doubt(struct datagram_client *client)
 {
-	count_exported(client, client->doubtful_points);
+	exporter_account(client->exporter, POINTS_DELIVERED, client->doubtful_points);
 	client->doubtful_points = 0;
 }
 
 static void on_refused(struct datagram_client *client)
 {
-	client->exporter->stats.points_dropped_refused += client->doubtful_points;
+	exporter_account(client->exporter, POINTS_CONNECTION_REFUSED, client->doubtful_points);
 	client->doubtful_points = 0;
 	client->was_refused = true;
 	client->n_losses++;
@@ -77,7 +59,7 @@ static void on_refused(struct datagram_client *client)
 
 static void on_too_large(struct datagram_client *client, const struct queue_item *item)
 {
-	client->exporter->stats.points_dropped_size += item->n_points;
+	exporter_account(client->exporter, POINTS_TOO_LARGE, item->n_points);
 	client->n_losses++;
 	if (client->is_too_large)
 		return;
@@ -97,7 +79,7 @@ static void on_sent(struct datagram_client *client, const struct queue_item *ite
 	client->has_sent = true;
 	settle_doubt(client);
 	if (link_is_unix(client->link)) {
-		count_exported(client, item->n_points);
+		exporter_account(client->exporter, POINTS_DELIVERED, item->n_points);
 		link_prove(client->link);
 	} else {
 		client->doubtful_points = item->n_points;
@@ -211,7 +193,6 @@ static void pump(struct datagram_client *client, uint64_t n)
 	/* Without memory for a timer, the next flush goes on. */
 	if (client->queue.n_items && (outcome == SEND_PAUSE || outcome == SEND_DONE))
 		(void)link_arm(client->link, &client->tick, TICK_NS, on_tick, client);
-	settle_gauges(client);
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *user)
@@ -233,7 +214,6 @@ static void on_error(struct datagram_client *client)
 		link_fail(client->link, err ? err : ECONNRESET, strerror(err ? err : ECONNRESET));
 	else if (err) /* if not, a call of ours has met it since */
 		on_refused(client);
-	settle_gauges(client);
 }
 
 static void on_ready(void *user, uint32_t events)
@@ -288,17 +268,10 @@ int datagram_client_new(struct sd_event *event, const struct datagram_options *o
 
 int datagram_client_put(struct datagram_client *client, uint8_t *data, size_t size, size_t n_points)
 {
-	size_t n_dropped = 0;
-	int err = queue_put(&client->queue, data, size, n_points, &n_dropped);
+	int r = exporter_enqueue(client->exporter, &client->queue, data, size, n_points);
 
-	if (err) {
-		client->n_losses++;
-		return err;
-	}
-	client->n_losses += n_dropped != 0;
-	exporter_drop_queued(client->exporter, n_dropped, &client->is_dropping);
-	settle_gauges(client);
-	return 0;
+	client->n_losses += r != 0;
+	return r < 0 ? r : 0;
 }
 
 /* What the kernel knows by now of the last datagram. */
@@ -320,15 +293,11 @@ void datagram_client_flush(struct datagram_client *client, uint64_t window_ns)
 	settle_doubt(client);
 	if (client->has_sent && !client->was_refused && link_fd(client->link) >= 0)
 		link_prove(client->link);
-	if (!client->queue.n_items)
-		client->is_dropping = false;
 	client->has_sent = client->was_refused = false;
 
 	client->window_ns = window_ns;
 	plan(client);
-	if (client->is_full && link_fd(client->link) >= 0)
-		settle_gauges(client);
-	else
+	if (!client->is_full || link_fd(client->link) < 0)
 		pump(client, client->burst && window_ns >= TICK_NS ? client->burst : UINT64_MAX);
 }
 
@@ -339,9 +308,12 @@ unsigned int datagram_client_losses(const struct datagram_client *client)
 	return client->n_losses + (n_opened ? n_opened - 1 : 0);
 }
 
-bool datagram_client_is_idle(const struct datagram_client *client)
+struct exporter_waiting datagram_client_waiting(const struct datagram_client *client)
 {
-	return !client->queue.n_items;
+	const struct queue *queue = &client->queue;
+
+	return (struct exporter_waiting){ queue->n_points + client->doubtful_points, queue->size_bytes,
+					  queue->n_items != 0 };
 }
 
 struct datagram_client *datagram_client_free(struct datagram_client *client)

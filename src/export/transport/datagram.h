@@ -9,7 +9,7 @@
  * Paced: burst datagrams leave at once, further ones in steps spread over a part of the interval, so that a
  * receiver with the kernel's default buffer keeps up. Where the socket is full the loop waits for room.
  *
- * What becomes of points is counted in stats: exported when the kernel took the datagram and the next
+ * What becomes of points is counted in stats: delivered when the kernel took the datagram and the next
  * one met no report that it was refused; the others by reason. For UDP that is all that can be known.
  */
 
@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "export/exporter.h"
 #include "export/transport/endpoint.h"
 #include "util/cleanup.h"
 
@@ -38,13 +39,13 @@ struct datagram_options {
  */
 int datagram_client_new(struct sd_event *event, const struct datagram_options *options, struct exporter *exporter,
 			struct datagram_client **ret_client);
-/* Takes data over, also on failure: one datagram, in which n_points points end. -ENOMEM. */
+/* One datagram, in which n_points points end: as exporter_enqueue(), but 0 where older ones had to go. */
 int datagram_client_put(struct datagram_client *client, uint8_t *data, size_t size, size_t n_points);
 /* Sends what was put: burst at once, the rest within window_ns, which may be 0. */
 void datagram_client_flush(struct datagram_client *client, uint64_t window_ns);
 /* Grows when something sent before may not have arrived: what is not repeated by itself should be. */
 unsigned int datagram_client_losses(const struct datagram_client *client);
-bool datagram_client_is_idle(const struct datagram_client *client);
+struct exporter_waiting datagram_client_waiting(const struct datagram_client *client);
 struct datagram_client *datagram_client_free(struct datagram_client *client);
 
 DEFINE_CLEANUP(struct datagram_client *, datagram_client_free);

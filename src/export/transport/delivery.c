@@ -48,7 +48,6 @@ struct delivery_client {
 	struct link *link;
 	struct queue queue;
 	bool is_finishing;
-	bool is_dropping; /* said so already */
 
 	/* The connection. */
 	enum delivery_state state;
@@ -70,12 +69,6 @@ static bool has_unconfirmed(const struct delivery_client *client)
 	return client->queue.head != client->queue.waiting;
 }
 
-static void settle_gauges(struct delivery_client *client)
-{
-	client->exporter->stats.points_inflight = client->queue.n_points;
-	client->exporter->stats.queue_bytes = client->queue.size_bytes;
-}
-
 /* Bytes that the receiver's kernel has not acknowledged, our end of the stream being one. */
 static size_t unacknowledged(const struct delivery_client *client)
 {
@@ -87,18 +80,11 @@ static size_t unacknowledged(const struct delivery_client *client)
 /* What was sent is confirmed. */
 static void confirm(struct delivery_client *client)
 {
-	struct exporter_stats *stats = &client->exporter->stats;
-	uint64_t now_us = 0;
-
 	if (!has_unconfirmed(client))
 		return;
-	(void)sd_event_now(client->event, CLOCK_REALTIME, &now_us);
-	stats->points_exported += queue_confirm(&client->queue);
-	stats->last_ok_ns = now_us * NS_PER_US;
+	exporter_account(client->exporter, POINTS_DELIVERED, queue_confirm(&client->queue));
 	client->is_useful = true;
-	client->is_dropping = false;
 	link_prove(client->link);
-	settle_gauges(client);
 }
 
 /* Timers */
@@ -156,7 +142,6 @@ static void lose(struct delivery_client *client, int trouble, const char *proble
 		link_fail(client->link, trouble, problem);
 	else
 		link_close(client->link);
-	settle_gauges(client);
 }
 
 static void lose_by_errno(struct delivery_client *client, int err)
@@ -362,7 +347,6 @@ static void pump(struct delivery_client *client)
 		link_watch(client->link, r ? EPOLLIN | EPOLLOUT : EPOLLIN);
 		check(client);
 	}
-	settle_gauges(client);
 }
 
 /* What a receiver says is of no meaning, but its end is. */
@@ -432,14 +416,9 @@ int delivery_client_new(struct sd_event *event, const struct delivery_options *o
 
 int delivery_client_put(struct delivery_client *client, uint8_t *data, size_t size, size_t n_points)
 {
-	size_t n_dropped = 0;
-	int err = queue_put(&client->queue, data, size, n_points, &n_dropped);
+	int r = exporter_enqueue(client->exporter, &client->queue, data, size, n_points);
 
-	if (err)
-		return err;
-	exporter_drop_queued(client->exporter, n_dropped, &client->is_dropping);
-	settle_gauges(client);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 void delivery_client_flush(struct delivery_client *client)
@@ -453,9 +432,11 @@ void delivery_client_finish(struct delivery_client *client)
 	pump(client);
 }
 
-bool delivery_client_is_idle(const struct delivery_client *client)
+struct exporter_waiting delivery_client_waiting(const struct delivery_client *client)
 {
-	return !client->queue.n_items;
+	const struct queue *queue = &client->queue;
+
+	return (struct exporter_waiting){ queue->n_points, queue->size_bytes, queue->n_items != 0 };
 }
 
 struct delivery_client *delivery_client_free(struct delivery_client *client)

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "export/exporter.h"
 #include "export/transport/endpoint.h"
 #include "util/cleanup.h"
 
@@ -39,14 +40,13 @@ struct delivery_options {
  */
 int delivery_client_new(struct sd_event *event, const struct delivery_options *options, struct exporter *exporter,
 			struct delivery_client **ret_client);
-/* Takes data over, also on failure: whole lines, of n_points points. -ENOMEM. */
+/* Whole lines, of n_points points: as exporter_enqueue(), but 0 where older ones had to go. */
 int delivery_client_put(struct delivery_client *client, uint8_t *data, size_t size, size_t n_points);
 /* Sends what was put. */
 void delivery_client_flush(struct delivery_client *client);
 /* Nothing will be put any more: all is to be confirmed now. */
 void delivery_client_finish(struct delivery_client *client);
-/* Is all confirmed? */
-bool delivery_client_is_idle(const struct delivery_client *client);
+struct exporter_waiting delivery_client_waiting(const struct delivery_client *client); /* unconfirmed */
 struct delivery_client *delivery_client_free(struct delivery_client *client);
 
 DEFINE_CLEANUP(struct delivery_client *, delivery_client_free);

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <systemd/sd-event.h>
 
-#include "export/exporter.h"
+#include "accounted.h"
 #include "metric/series.h"
 #include "util/log.h"
 
@@ -54,7 +54,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *user)
 		series_end(&push->metric);
 		batch.previous_ns = (push->n_pushed + 1) * UINT64_C(1000000000);
 		batch.time_ns = batch.previous_ns + 1000000000;
-		exporter_push(push->exporter, &batch);
+		(void)exporter_push(push->exporter, &batch);
 		push->n_pushed++;
 		sd_event_source_set_time_relative(source, push->pause_ms * UINT64_C(1000));
 	} else if (exporter_is_idle(push->exporter)) {
@@ -79,16 +79,17 @@ static void print(const struct push *push)
 		const char *name;
 		uint64_t value;
 	} rows[] = {
-		{ "exported", stats->points_exported },
-		{ "rejected", stats->points_rejected },
-		{ "dropped_queue", stats->points_dropped_queue },
-		{ "dropped_size", stats->points_dropped_size },
-		{ "dropped_error", stats->points_dropped_error },
-		{ "inflight", stats->points_inflight },
+		{ "pushed", stats->points[POINTS_PUSHED] },
+		{ "exported", stats->points[POINTS_DELIVERED] },
+		{ "rejected", stats->points[POINTS_REJECTED] },
+		{ "dropped_queue", stats->points[POINTS_QUEUE_FULL] },
+		{ "dropped_size", stats->points[POINTS_TOO_LARGE] },
+		{ "dropped_error", stats->points[POINTS_NOT_SENT] },
+		{ "inflight", exporter_waiting(push->exporter).n_points },
 		{ "requests", stats->requests },
 		{ "retries", stats->retries },
 		{ "bytes_sent", stats->bytes_sent },
-		{ "queue_bytes", stats->queue_bytes },
+		{ "queue_bytes", exporter_waiting(push->exporter).n_bytes },
 		{ "is_failing", stats->is_failing },
 		{ "is_idle", exporter_is_idle(push->exporter) },
 	};
@@ -181,7 +182,9 @@ int main(int argc, char **argv)
 	sd_event_add_time_relative(push.event, NULL, CLOCK_MONOTONIC, 0, 1, on_tick, &push);
 	sd_event_add_time_relative(push.event, NULL, CLOCK_MONOTONIC, push.patience_ms * UINT64_C(1000), 1, on_end,
 				   &push);
-	sd_event_loop(push.event);
+	while (sd_event_get_state(push.event) != SD_EVENT_FINISHED && sd_event_run(push.event, UINT64_MAX) >= 0)
+		if (!is_accounted(push.exporter))
+			abort();
 	print(&push);
 	exporter_free(push.exporter);
 	sd_event_unref(push.event);
