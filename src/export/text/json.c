@@ -5,7 +5,7 @@
  *     {"collector":"syscalls","name":"bpfpush.syscall.count","kind":"sum","unit":"{call}",
  *      "attributes":{"bpfpush.syscall.name":"read"},"start_time_ns":1,"time_ns":2,"total":5,"delta":2}
  *
- * A gauge has "value" in place of "total" and "delta"; of a histogram both are
+ * A gauge has "value" in place of "total" and "delta", and no start. For a histogram both are
  * {"count":3,"sum":0.5,"bounds":[0,1,2],"counts":[0,1,1,1]}, counts[i] for values up to bounds[i], the last
  * one for all above. Numbers are exact: no digit is lost to a double.
  */
@@ -95,7 +95,9 @@ static void append_point(struct buf *out, const struct batch *batch, struct seri
 	const struct metric *metric = series->metric;
 
 	append_head(out, series);
-	buf_printf(out, ",\"start_time_ns\":%" PRIu64 ",\"time_ns\":%" PRIu64, series->start_ns, batch->time_ns);
+	if (metric->kind != METRIC_GAUGE)
+		buf_printf(out, ",\"start_time_ns\":%" PRIu64, series->start_ns);
+	buf_printf(out, ",\"time_ns\":%" PRIu64, batch->time_ns);
 	buf_append_text(out, metric->kind == METRIC_GAUGE ? ",\"value\":" : ",\"total\":");
 	append_numbers(out, metric, &series->total, bounds);
 	if (metric->kind != METRIC_GAUGE) {
