@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 
 #include "agent/self.h"
 #include "build-config.h"
-#include "util/memory.h"
 
 /* A first look soon after the start, so that a person at a terminal or an operator sees life. */
 #define FIRST_COLLECTION_NS   NANOSECOND_PER_SECOND
@@ -106,7 +106,6 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	if (!agent)
 		return -ENOMEM;
 	agent->options = *options;
-	memory_begin_start();
 	err = sd_event_new(&agent->event);
 	if (err >= 0)
 		err = open_exporters(agent);
@@ -195,9 +194,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *user)
 	struct agent *agent = user;
 	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
 
-	/* The second time, what is done once has been done: names looked up, a connection made. */
+	/* The start needs much memory, most of it once: free it when names are known and a connection is made. */
 	if (agent->n_collections++ == 1)
-		memory_end_start();
+		malloc_trim(0);
 	agent_collect_and_push(agent);
 	/* From start to start; after a sleep or a stall the missed ones are not made up for. */
 	agent->next_ns += agent->options.interval_ns;
@@ -322,7 +321,7 @@ int agent_run(struct agent *agent)
 		  agent->options.set->n_shown,
 		  (double)agent->options.interval_ns / 1e9);
 	sd_notifyf(false, "READY=1\nSTATUS=%zu collectors attached", agent->options.set->n_shown);
-	memory_end_start();
+	malloc_trim(0);
 	while (!is_stopping && err >= 0)
 		err = sd_event_run(agent->event, UINT64_MAX);
 	sd_notify(false, "STOPPING=1\nSTATUS=sending what was counted last");

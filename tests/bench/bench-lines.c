@@ -14,7 +14,6 @@
 #include "bench-metrics.h"
 #include "export/lines/lines.h"
 #include "util/cleanup.h"
-#include "util/memory.h"
 
 #define ROUNDS_MAX    1000
 #define METRICS	      5
@@ -188,12 +187,16 @@ int main(int argc, char **argv)
 
 	if (!n_rounds || n_rounds > ROUNDS_MAX)
 		return 1;
-	memory_begin_start(); /* rendering alone: no pages that are given back and taken again for each batch */
+	/* Rendering alone: no pages that are given back and taken again for each batch. */
+	mallopt(M_MMAP_THRESHOLD, 256 << 20);
+	mallopt(M_TRIM_THRESHOLD, 256 << 20);
 	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
 		for (enum dialect_id dialect = 0; dialect < DIALECTS; dialect++)
 			if (kinds[k].only == DIALECTS || kinds[k].only == dialect)
 				measure(&kinds[k], dialect, n_rounds);
-	memory_end_start(); /* as the agent runs */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10); /* as the agent runs */
+	mallopt(M_TRIM_THRESHOLD, 128 << 10);
+	malloc_trim(0);
 	measure_memory(DIALECT_PLAIN);
 	measure_memory(DIALECT_DOGSTATSD);
 	return 0;

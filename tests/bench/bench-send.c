@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,6 @@
 #include "bench-metrics.h"
 #include "export/exporter.h"
 #include "util/cleanup.h"
-#include "util/memory.h"
 
 #define METRICS	    50
 #define SERIES	    2000
@@ -344,7 +344,7 @@ static void measure_apart(const struct way *way, size_t n_cycles)
 	if (pid < 0)
 		abort();
 	if (!pid) {
-		memory_end_start(); /* free memory goes back as it does in the agent */
+		malloc_trim(0); /* free memory goes back as it does in the agent */
 		measure(way, n_cycles);
 		exit(0);
 	}
