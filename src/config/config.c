@@ -318,7 +318,8 @@ static int set_resource(struct reading *reading)
 	struct config *config = reading->config;
 	int r;
 
-	r = resource_set_defaults(&config->resource, reading->source->roots ?: standard_roots);
+	r = resource_set_defaults(&config->resource, reading->source->roots ?: standard_roots,
+				  reading->source->path);
 	if (r >= 0)
 		r = config_environment_set_resource(config, reading->source->environment);
 	for (size_t i = 0; i < config->n_files && r >= 0; i++)

@@ -74,8 +74,8 @@ extern const struct setting_table config_agent_settings;
 struct config_source {
 	const char *path; /* --config FILE: this one alone, no drop-ins; NULL: the standard places */
 	/*
-	 * Standard places, the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests. machine-id
-	 * and os-release are looked for in them too.
+	 * Standard places, the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests. os-release
+	 * is looked for in them too.
 	 */
 	const char *const *roots;
 	/*

@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <systemd/sd-id128.h>
 
 #include "build-config.h"
 #include "util/cleanup.h"
+#include "util/hash.h"
 #include "util/utf8.h"
-#include "util/uuid.h"
 
-/* For service.instance.id, of the semantic conventions (resource/service.md). */
-static const char instance_namespace[] = "4d63009a-8d0f-11ee-aad7-4c796ed8e320";
+/* bpfpush, to the machine: what service.instance.id is made of besides the machine's id. */
+#define APPLICATION_ID SD_ID128_MAKE(1b, ad, 52, 9b, 55, d9, 4c, 9a, 8f, 48, da, df, b2, 11, 8d, 9b)
 
 const char *resource_name_complaint(const char *name)
 {
@@ -105,20 +106,18 @@ static FILE *open_first(const char *const *roots, const char *name)
 	return NULL;
 }
 
-static int set_instance(struct resource *resource, const char *const *roots)
+/* No id: a first boot, or a container without one. */
+static int set_instance(struct resource *resource, const char *config_path)
 {
-	_cleanup_(fclosep) FILE *f = open_first(roots, "machine-id");
-	char line[64] = "", name[64], uuid[UUID_TEXT_BYTES];
+	_cleanup_(freep) char *path = config_path ? realpath(config_path, NULL) : NULL;
+	sd_id128_t application = APPLICATION_ID, id;
+	char text[SD_ID128_UUID_STRING_MAX];
 
-	if (!f || !fgets(line, sizeof(line), f))
+	if (path)
+		application.qwords[1] ^= hash_stable(HASH_STABLE_START, path, strlen(path));
+	if (sd_id128_get_machine_app_specific(application, &id) < 0)
 		return 0;
-	line[strcspn(line, "\n")] = '\0';
-	/* "uninitialized" on a first boot: no identity yet. */
-	if (strlen(line) != 32 || strspn(line, "0123456789abcdef") != 32)
-		return 0;
-	snprintf(name, sizeof(name), "%sbpfpush.service", line);
-	uuid_from_name(instance_namespace, name, uuid);
-	return resource_set(resource, "service.instance.id", uuid);
+	return resource_set(resource, "service.instance.id", sd_id128_to_uuid_string(id, text));
 }
 
 /* os-release(5): KEY=value, perhaps in quotes with backslashes; at text, in place. */
@@ -171,7 +170,7 @@ static const char *arch_name(const char *machine)
 	return machine;
 }
 
-int resource_set_defaults(struct resource *resource, const char *const *roots)
+int resource_set_defaults(struct resource *resource, const char *const *roots, const char *config_path)
 {
 	struct utsname system = { 0 };
 	int r = 0;
@@ -192,7 +191,7 @@ int resource_set_defaults(struct resource *resource, const char *const *roots)
 	for (size_t i = 0; i < ARRAY_SIZE(defaults) && r >= 0; i++)
 		r = resource_set(resource, defaults[i][0], defaults[i][1]);
 	if (r >= 0)
-		r = set_instance(resource, roots);
+		r = set_instance(resource, config_path);
 	return r < 0 ? r : set_os(resource, roots);
 }
 

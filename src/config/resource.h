@@ -21,11 +21,14 @@ const char *resource_name_complaint(const char *name);
 int resource_set(struct resource *resource, const char *name, const char *text);
 /*
  * What can be known without asking: service.name and .version, service.instance.id, host.name, host.arch,
- * os.type, os.name, os.version, telemetry.sdk.*. roots are where machine-id and os-release lie, the
- * strongest first, ended by NULL; what is not found there is left out. The machine id itself is
- * confidential (machine-id(5)); service.instance.id is a hash of it. -ENOMEM.
+ * os.type, os.name, os.version, telemetry.sdk.*. os-release lies in the first of roots that has it
+ * (ended by NULL); what is not found is left out.
+ *
+ * service.instance.id is a hash of the machine's id (which is confidential: machine-id(5)) and, where
+ * one configuration file was named, of its path: so agents with different files are different instances.
+ * config_path: that file; NULL for the standard places. -ENOMEM.
  */
-int resource_set_defaults(struct resource *resource, const char *const *roots);
+int resource_set_defaults(struct resource *resource, const char *const *roots, const char *config_path);
 /*
  * The value of OTEL_RESOURCE_ATTRIBUTES: "name=text,name=text", with "%2C" for "," and the like. -EINVAL:
  * it is malformed, and then nothing of it is set (OpenTelemetry specification, resource/sdk.md). -ENOMEM, -ENOSPC.

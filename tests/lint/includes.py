@@ -29,7 +29,10 @@ DOORS = [
     (r"^curl/", "libcurl", r"^src/export/transport/http\.c$"),
     (r"^(protobuf-c/|.*\.pb-c\.h)", "protobuf-c", r"^src/export/otlp/"),
     (r"^ini\.h", "inih", r"^src/util/ini\.c$"),
-    (r"^systemd/", "libsystemd", r"^src/(agent/|export/transport/|util/log\.c$)"),
+    (r"^systemd/sd-event", "sd-event", r"^src/(agent|export/transport)/"),
+    (r"^systemd/sd-daemon", "sd-daemon", r"^src/agent/"),
+    (r"^systemd/sd-journal", "sd-journal", r"^src/util/log\.c$"),
+    (r"^systemd/sd-id128", "sd-id128", r"^src/config/resource\.c$"),
     (r"^zlib\.h", "zlib", r"^src/export/"),
 ]
 

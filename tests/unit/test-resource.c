@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/utsname.h>
+#include <systemd/sd-id128.h>
 
 #include "alloc.h"
 #include "build-config.h"
@@ -65,16 +66,12 @@ static void defaults_tell_of_this_machine(void **state)
 	tree_init(&tree);
 	const char *const roots[] = { tree_path(&tree, "etc"), tree_path(&tree, "lib"), NULL };
 
-	tree_write(&tree, "etc/machine-id", "0123456789abcdef0123456789abcdef\n");
 	tree_write(&tree, "lib/os-release", "PRETTY_NAME=\"x\"\nNAME=\"Debian GNU/Linux\"\nID=debian\nVERSION_ID='12'\n");
 	assert_ok(uname(&system));
-	assert_ok(resource_set_defaults(&resource, roots));
-	assert_int_equal(resource.n, 11);
+	assert_ok(resource_set_defaults(&resource, roots, NULL));
+	assert_int_equal(resource.n, 10 + (resource_find(&resource, "service.instance.id") != NULL));
 	assert_string_equal(resource_find(&resource, "service.name"), "bpfpush");
 	assert_string_equal(resource_find(&resource, "service.version"), VERSION);
-	/* Python: uuid.uuid5(uuid.UUID("4d63009a-…"), machine_id + "bpfpush.service") */
-	assert_string_equal(resource_find(&resource, "service.instance.id"),
-			    "cef030da-fc2e-5ebd-8aba-e4d7952dfacf");
 	assert_string_equal(resource_find(&resource, "host.name"), system.nodename);
 	if (!strcmp(system.machine, "x86_64"))
 		assert_string_equal(resource_find(&resource, "host.arch"), "amd64");
@@ -84,28 +81,46 @@ static void defaults_tell_of_this_machine(void **state)
 	assert_string_equal(resource_find(&resource, "telemetry.sdk.name"), "bpfpush");
 	assert_string_equal(resource_find(&resource, "telemetry.sdk.language"), "c");
 	assert_string_equal(resource_find(&resource, "telemetry.sdk.version"), VERSION);
-	for (unsigned int i = 0; i < resource.n; i++)
-		assert_null(strstr(resource.items[i].text, "0123456789abcdef"));
+}
+
+static const char *instance(struct resource *resource, const char *config_path)
+{
+	assert_ok(resource_set_defaults(resource, (const char *const[]){ NULL }, config_path));
+	return resource_find(resource, "service.instance.id");
+}
+
+static void an_instance_is_a_machine_with_a_configuration(void **state)
+{
+	_cleanup_(resource_done) struct resource service = { 0 }, first = { 0 }, second = { 0 }, same = { 0 };
+	_cleanup_(tree_done) struct tree tree;
+	char machine[SD_ID128_STRING_MAX];
+	char expected[SD_ID128_UUID_STRING_MAX];
+	sd_id128_t id;
+
+	if (sd_id128_get_machine(&id) < 0)
+		skip(); /* this machine has no /etc/machine-id */
+	sd_id128_to_string(id, machine);
+	assert_ok(sd_id128_get_machine_app_specific(
+		SD_ID128_MAKE(1b, ad, 52, 9b, 55, d9, 4c, 9a, 8f, 48, da, df, b2, 11, 8d, 9b), &id));
+	tree_init(&tree);
+	tree_write(&tree, "one.conf", "");
+	tree_write(&tree, "two.conf", "");
+	assert_string_equal(instance(&service, NULL), sd_id128_to_uuid_string(id, expected));
+	assert_string_not_equal(instance(&first, tree_path(&tree, "one.conf")), expected);
+	assert_string_not_equal(instance(&second, tree_path(&tree, "two.conf")),
+				resource_find(&first, "service.instance.id"));
+	assert_string_equal(instance(&same, tree_path(&tree, "./one.conf")),
+			    resource_find(&first, "service.instance.id"));
+	for (unsigned int i = 0; i < service.n; i++)
+		assert_null(strstr(service.items[i].text, machine));
 }
 
 static void what_is_not_known_is_left_out(void **state)
 {
-	static const char *const ids[] = { "", "uninitialized\n", "0123456789ABCDEF0123456789ABCDEF\n",
-					   "0123456789abcdef0123456789abcde\n", "0123456789abcdef0123456789abcdef0\n" };
-	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(resource_done) struct resource resource = { 0 };
 
-	tree_init(&tree);
-	const char *const roots[] = { tree_path(&tree, "etc"), NULL };
-
-	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
-		_cleanup_(resource_done) struct resource resource = { 0 };
-
-		tree_write(&tree, "etc/machine-id", ids[i]);
-		assert_ok(resource_set_defaults(&resource, roots));
-		assert_int_equal(resource.n, 8);
-		assert_null(resource_find(&resource, "service.instance.id"));
-		assert_null(resource_find(&resource, "os.name"));
-	}
+	assert_ok(resource_set_defaults(&resource, (const char *const[]){ NULL }, NULL));
+	assert_null(resource_find(&resource, "os.name"));
 }
 
 static void a_release_file_may_quote(void **state)
@@ -117,7 +132,7 @@ static void a_release_file_may_quote(void **state)
 	const char *const roots[] = { tree_path(&tree, "etc"), NULL };
 
 	tree_write(&tree, "etc/os-release", "VERSION_ID=3.1\\ beta\nNAME=\"An \\\"OS\\\"\x01\"x\n");
-	assert_ok(resource_set_defaults(&resource, roots));
+	assert_ok(resource_set_defaults(&resource, roots, NULL));
 	assert_string_equal(resource_find(&resource, "os.name"), "An \"OS\"?");
 	assert_string_equal(resource_find(&resource, "os.version"), "3.1 beta");
 }
@@ -165,7 +180,7 @@ static void a_list_is_taken_whole_or_not_at_all(void **state)
 
 static int fill(struct resource *resource, const char *const *roots)
 {
-	int r = resource_set_defaults(resource, roots);
+	int r = resource_set_defaults(resource, roots, NULL);
 
 	return r < 0 ? r : resource_set_list(resource, "a=1,host.name=x");
 }
@@ -178,7 +193,7 @@ static void no_memory_is_told_and_nothing_leaks(void **state)
 	tree_init(&tree);
 	const char *const roots[] = { tree_path(&tree, "etc"), NULL };
 
-	tree_write(&tree, "etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+	tree_write(&tree, "etc/os-release", "NAME=x\n");
 	assert_survives_failing_allocations(fill(&resource, roots), resource_done(&resource));
 }
 
@@ -189,6 +204,7 @@ int main(void)
 		cmocka_unit_test(their_number_is_bounded),
 		cmocka_unit_test(names_are_checked),
 		cmocka_unit_test(defaults_tell_of_this_machine),
+		cmocka_unit_test(an_instance_is_a_machine_with_a_configuration),
 		cmocka_unit_test(what_is_not_known_is_left_out),
 		cmocka_unit_test(a_release_file_may_quote),
 		cmocka_unit_test(a_list_is_taken_whole_or_not_at_all),
