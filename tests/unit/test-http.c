@@ -70,7 +70,7 @@ static void it_is_known_where_a_url_leads(void **state)
 struct world {
 	sd_event *event;
 	struct http_client *client;
-	unsigned int n_answers, n_wakes;
+	unsigned int n_answers;
 	enum http_failure failure;
 };
 
@@ -147,33 +147,6 @@ static void a_client_may_be_freed_from_its_answer(void **state)
 	world_done(&world);
 }
 
-static void on_wake(void *user)
-{
-	struct world *world = user;
-
-	if (++world->n_wakes == 2)
-		sd_event_exit(world->event, 0);
-	else
-		assert_ok(http_client_wake(world->client, 20000000, on_wake, world));
-}
-
-static void it_wakes_once_when_it_was_told(void **state)
-{
-	struct world world;
-	uint64_t start_ns, now_ns;
-
-	world_init(&world);
-	start_ns = http_client_now(world.client);
-	assert_ok(http_client_wake(world.client, UINT64_C(3600000000000), on_wake, &world));
-	assert_ok(http_client_wake(world.client, 20000000, on_wake, &world)); /* replaces it */
-	assert_int_equal(sd_event_loop(world.event), 0);
-	now_ns = http_client_now(world.client);
-	assert_int_equal(world.n_wakes, 2);
-	assert_true(now_ns - start_ns >= 40000000);
-	assert_true(now_ns - start_ns < 10000000000);
-	world_done(&world);
-}
-
 static void a_file_that_is_written_or_replaced_is_noticed(void **state)
 {
 	char path[] = "/tmp/test-http-XXXXXX", other[sizeof(path) + 2];
@@ -203,7 +176,6 @@ int main(void)
 		cmocka_unit_test(a_refused_connection_is_an_answer_from_the_loop),
 		cmocka_unit_test(a_client_may_be_freed_with_a_request_on_its_way),
 		cmocka_unit_test(a_client_may_be_freed_from_its_answer),
-		cmocka_unit_test(it_wakes_once_when_it_was_told),
 		cmocka_unit_test(a_file_that_is_written_or_replaced_is_noticed),
 	};
 

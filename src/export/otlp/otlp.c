@@ -21,6 +21,7 @@
 #include "export/queue.h"
 #include "export/transport/backoff.h"
 #include "export/transport/http.h"
+#include "export/transport/timer.h"
 #include "util/buf.h"
 #include "util/log.h"
 
@@ -30,6 +31,7 @@ struct otlp {
 	struct http_client *client;
 	struct queue queue;
 	struct backoff backoff;
+	struct timer retry;
 	bool is_waiting;  /* for the time of the next attempt */
 	int last_outcome; /* of the last request; a change is logged */
 	char *url, *user_agent;
@@ -57,12 +59,8 @@ static void wait_and_retry(struct otlp *otlp, uint64_t retry_after_ns)
 
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	delay_ns = backoff_next(&otlp->backoff, random, retry_after_ns);
-	otlp->is_waiting = true;
-	if (http_client_wake(otlp->client, delay_ns, on_wake, otlp) < 0) {
-		/* The next push tries again. */
-		otlp->is_waiting = false;
-		log_error("exporter %s: no memory for a timer", otlp->exporter->name);
-	}
+	/* Without memory for the timer, the next push tries again. */
+	otlp->is_waiting = timer_arm(&otlp->retry, delay_ns) >= 0;
 }
 
 #define OUTCOME_NOT_POSTED (-1000) /* and the error added */
@@ -142,7 +140,7 @@ static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
 {
 	uint64_t limit_ns = otlp->options->retry_give_up_ns;
 
-	return limit_ns && http_client_now(otlp->client) - item->first_sent_ns >= limit_ns;
+	return limit_ns && timer_now_ns(otlp->retry.event) - item->first_sent_ns >= limit_ns;
 }
 
 /* Counts the head of the queue as what became of it; true if it is done with. */
@@ -251,7 +249,7 @@ static void send_next(struct otlp *otlp)
 		return;
 	}
 	if (!item->n_sent)
-		item->first_sent_ns = http_client_now(otlp->client);
+		item->first_sent_ns = timer_now_ns(otlp->retry.event);
 	stats->requests++;
 	stats->retries += item->n_sent++ != 0;
 	stats->bytes_sent += item->size;
@@ -323,6 +321,7 @@ static void otlp_close(struct exporter *exporter)
 
 	if (!otlp)
 		return;
+	timer_done(&otlp->retry);
 	http_client_free(otlp->client);
 	queue_done(&otlp->queue);
 	if (otlp->room)
@@ -395,6 +394,7 @@ static int otlp_open(struct exporter *exporter, const void *options)
 	exporter->state = otlp;
 	otlp->exporter = exporter;
 	otlp->options = options;
+	timer_init(&otlp->retry, exporter->context->event, on_wake, otlp);
 	queue_init(&otlp->queue, otlp->options->queue_requests, otlp->options->queue_bytes);
 	otlp->backoff = (struct backoff){ .initial_ns = otlp->options->retry_initial_ns,
 					  .max_ns = otlp->options->retry_max_ns };

@@ -15,10 +15,9 @@
 #include <systemd/sd-event.h>
 
 #include "export/transport/file-mark.h"
+#include "export/transport/timer.h"
 #include "util/buf.h"
-
-#define NS_PER_US 1000u
-#define NS_PER_MS 1000000u
+#include "util/duration.h"
 
 #define UPLOAD_BUFFER_BYTES 16384L /* its least; requests are small, and it is kept */
 
@@ -29,10 +28,7 @@ struct http_client {
 	struct http_options options;
 	CURLM *multi;
 	CURL *easy;
-	sd_event_source *timeout; /* libcurl's */
-	sd_event_source *wake;
-	http_wake_fn *wake_fn;
-	void *wake_user;
+	struct timer timeout; /* libcurl's */
 	struct file_mark marks[FILES];
 	bool must_connect; /* what is kept was made with files that have changed since */
 
@@ -68,14 +64,13 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
 	return 0;
 }
 
-static int on_timeout(sd_event_source *source, uint64_t usec, void *user)
+static void on_timeout(void *user)
 {
 	struct http_client *client = user;
 	int running;
 
 	curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	finish(client);
-	return 0;
 }
 
 static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *user, void *socket_user)
@@ -102,55 +97,14 @@ static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *user, vo
 	return 0;
 }
 
-/* One time source, made when it is first needed. */
-static int arm(sd_event *event, sd_event_source **source, uint64_t delay_us, sd_event_time_handler_t handler,
-	       void *user)
-{
-	int r;
-
-	if (!*source)
-		return sd_event_add_time_relative(event, source, CLOCK_MONOTONIC, delay_us, NS_PER_US,
-						  handler, user);
-	r = sd_event_source_set_time_relative(*source, delay_us);
-	return r < 0 ? r : sd_event_source_set_enabled(*source, SD_EVENT_ONESHOT);
-}
-
 static int timeout_changed(CURLM *multi, long timeout_ms, void *user)
 {
 	struct http_client *client = user;
 
-	if (timeout_ms < 0) {
-		if (client->timeout)
-			(void)sd_event_source_set_enabled(client->timeout, SD_EVENT_OFF);
-		return 0;
-	}
-	return arm(client->event, &client->timeout, (uint64_t)timeout_ms * 1000, on_timeout, client) < 0 ? -1 : 0;
-}
-
-static int on_wake(sd_event_source *source, uint64_t usec, void *user)
-{
-	struct http_client *client = user;
-
-	client->wake_fn(client->wake_user);
+	if (timeout_ms >= 0)
+		return timer_arm(&client->timeout, (uint64_t)timeout_ms * NS_PER_MS) < 0 ? -1 : 0;
+	timer_disarm(&client->timeout);
 	return 0;
-}
-
-int http_client_wake(struct http_client *client, uint64_t delay_ns, http_wake_fn *wake, void *user)
-{
-	int r;
-
-	client->wake_fn = wake;
-	client->wake_user = user;
-	r = arm(client->event, &client->wake, delay_ns / NS_PER_US, on_wake, client);
-	return r < 0 ? r : 0;
-}
-
-uint64_t http_client_now(const struct http_client *client)
-{
-	uint64_t now_us = 0;
-
-	(void)sd_event_now(client->event, CLOCK_MONOTONIC, &now_us);
-	return now_us * NS_PER_US;
 }
 
 /* What libcurl asks for during a transfer */
@@ -358,6 +312,7 @@ int http_client_new(struct sd_event *event, const struct http_options *options,
 	if (!client)
 		return -ENOMEM;
 	client->event = sd_event_ref(event);
+	timer_init(&client->timeout, event, on_timeout, client);
 	client->options = *options;
 	client->response.limit_bytes = options->limit_response_bytes;
 	client->multi = curl_multi_init();
@@ -443,8 +398,7 @@ struct http_client *http_client_free(struct http_client *client)
 	curl_easy_cleanup(client->easy);
 	curl_multi_cleanup(client->multi); /* closes what it keeps, which takes the I/O sources away */
 	curl_slist_free_all(client->headers);
-	sd_event_source_disable_unref(client->timeout);
-	sd_event_source_disable_unref(client->wake);
+	timer_done(&client->timeout);
 	sd_event_unref(client->event);
 	buf_done(&client->response);
 	free(client);

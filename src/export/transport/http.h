@@ -55,7 +55,6 @@ struct http_answer {
 };
 
 typedef void http_answer_fn(void *user, const struct http_answer *answer);
-typedef void http_wake_fn(void *user);
 
 /* -ENOMEM, -EIO (libcurl will not start). */
 int http_client_new(struct sd_event *event, const struct http_options *options, struct http_client **ret_client);
@@ -65,10 +64,6 @@ int http_client_new(struct sd_event *event, const struct http_options *options, 
  */
 int http_client_post(struct http_client *client, const char *const *headers, size_t n_headers,
 		     const uint8_t *body, size_t size, http_answer_fn *answered, void *user);
-/* Calls wake once from the loop after delay_ns; replaces an earlier one. */
-int http_client_wake(struct http_client *client, uint64_t delay_ns, http_wake_fn *wake, void *user);
-/* Monotonic time of the loop, ns. */
-uint64_t http_client_now(const struct http_client *client);
 /* A request that is on its way is given up without a call. */
 struct http_client *http_client_free(struct http_client *client);
 

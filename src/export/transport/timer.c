@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/transport/timer.h"
+
+#include <systemd/sd-event.h>
+#include <time.h>
+
+#include "util/duration.h"
+
+#define ACCURACY_US 500
+
+void timer_init(struct timer *timer, struct sd_event *event, timer_fn *expired, void *user)
+{
+	*timer = (struct timer){ .event = event, .expired = expired, .user = user };
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct timer *timer = user;
+
+	timer->expired(timer->user);
+	return 0;
+}
+
+int timer_arm(struct timer *timer, uint64_t delay_ns)
+{
+	uint64_t delay_us = delay_ns / NS_PER_US;
+	int r;
+
+	if (!timer->source) {
+		r = sd_event_add_time_relative(timer->event, &timer->source, CLOCK_MONOTONIC, delay_us, ACCURACY_US,
+					       on_time, timer);
+		return r < 0 ? r : 0;
+	}
+	r = sd_event_source_set_time_relative(timer->source, delay_us);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(timer->source, SD_EVENT_ONESHOT);
+	return r < 0 ? r : 0;
+}
+
+void timer_disarm(struct timer *timer)
+{
+	if (timer->source)
+		(void)sd_event_source_set_enabled(timer->source, SD_EVENT_OFF);
+}
+
+void timer_done(struct timer *timer)
+{
+	timer->source = sd_event_source_disable_unref(timer->source);
+}
+
+uint64_t timer_now_ns(struct sd_event *event)
+{
+	uint64_t now_us = 0;
+
+	(void)sd_event_now(event, CLOCK_MONOTONIC, &now_us);
+	return now_us * NS_PER_US;
+}
