@@ -28,6 +28,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..'))
+import rights
+
 OWNER = 'process.linux.cgroup'
 SKIP_STATUS = 77
 ANY = object()
@@ -201,13 +204,11 @@ def once(collectors, command=None, params=None, seconds=None, timeout=60, **opti
 
 def missing():
     """What this machine lacks for tests of this suite, as text; None when it has all."""
-    if os.geteuid() != 0:
-        return 'root: the tests attach programs to the kernel'
     if not os.path.exists('/sys/kernel/btf/vmlinux'):
         return '/sys/kernel/btf/vmlinux: a kernel with CONFIG_DEBUG_INFO_BTF'
     if cgroup_root() is None:
         return 'a mounted cgroup2 (at /sys/fs/cgroup or /sys/fs/cgroup/unified)'
-    return None
+    return rights.bpf_refusal() or rights.cgroup_refusal(cgroup_root())
 
 
 def main():

@@ -11,9 +11,11 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+import rights
+
 BUILD = os.environ.get("BUILD_DIR") or os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "build"))
 SOURCES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "bpf")
-NOBODY = 65534
 
 # What the six collectors report: a name that goes is missed by somebody's dashboard.
 METRICS = {
@@ -30,13 +32,6 @@ METRICS = {
 
 def names(pattern, ending):
     return sorted(os.path.basename(path)[:-len(ending)] for path in glob.glob(os.path.join(pattern, "*" + ending)))
-
-
-def become_nobody():
-    if os.geteuid() == 0:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
 
 
 class TestCollectors(unittest.TestCase):
@@ -62,7 +57,7 @@ class TestCollectors(unittest.TestCase):
     def check(self, directory, name):
         done = subprocess.run([self.bpfpush, "check", f"--config={self.config}", f"--collector-directory={directory}", name],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-                              preexec_fn=become_nobody)
+                              preexec_fn=rights.become_nobody)
         return done.returncode, done.stdout + done.stderr
 
     def test_every_program_of_the_tree_has_its_pair_in_the_build(self):
@@ -83,7 +78,7 @@ class TestCollectors(unittest.TestCase):
         for name, promised in METRICS.items():
             done = subprocess.run([self.bpfpush, "dump", f"--config={self.config}", f"--collector-directory={self.place()}",
                                    "descriptor", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-                                  check=False, preexec_fn=become_nobody)
+                                  check=False, preexec_fn=rights.become_nobody)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertLessEqual(promised, set(re.findall(r"^metric \S+ -> (\S+)", done.stdout, re.MULTILINE)), name)
 
@@ -111,5 +106,8 @@ class TestCollectors(unittest.TestCase):
 if __name__ == "__main__":
     if not os.access(os.path.join(BUILD, "bpfpush"), os.X_OK):
         print("skipped: bpfpush is not built")
+        sys.exit(77)
+    if rights.nobody_refusal():
+        print(f"skipped: needs {rights.nobody_refusal()}")
         sys.exit(77)
     unittest.main()

@@ -6,8 +6,12 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+import rights
 
 BPFPUSH = os.environ.get("BPFPUSH") or os.path.realpath(
     os.path.join(os.path.dirname(__file__), "..", "..", "build", "bpfpush"))
@@ -21,12 +25,13 @@ class Unavailable(Exception):
 
 
 def require_agent():
-    if os.geteuid() != 0:
-        raise Unavailable("loading BPF programs needs root")
     if not os.access(BPFPUSH, os.X_OK):
         raise Unavailable(f"{os.path.basename(BPFPUSH)} is not built")
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
         raise Unavailable("the kernel has no BTF (/sys/kernel/btf/vmlinux)")
+    lacking = rights.bpf_refusal() or rights.cgroup_refusal(cgroup2_mount())
+    if lacking:
+        raise Unavailable(f"needs {lacking}")
 
 
 def cgroup2_mount():

@@ -12,8 +12,12 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+import rights
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -36,8 +40,9 @@ class Unavailable(Exception):
 
 
 def rootfs():
-    if os.geteuid() != 0:
-        raise Unavailable("containers need root")
+    lacking = rights.container_refusal() or rights.bpf_refusal()
+    if lacking:
+        raise Unavailable(f"needs {lacking}")
     if not shutil.which("systemd-nspawn"):
         raise Unavailable("systemd-nspawn is missing: apt-get install systemd-container")
     found = subprocess.run([os.path.join(HERE, "rootfs-build"), "--cached"], capture_output=True, text=True, check=False)

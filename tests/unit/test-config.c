@@ -345,9 +345,11 @@ static void what_is_no_file_is_told(void **state)
 
 static void what_may_not_be_read_is_told(void **state)
 {
-	/* To root nothing is closed. */
-	if (getuid() == 0)
-		assert_ok(seteuid(65534));
+	/* Root may read everything. */
+	if (getuid() == 0 && seteuid(65534)) {
+		print_message("needs the right to become another user (CAP_SETUID)\n");
+		skip();
+	}
 	FIXTURE;
 	tree_write(&f.tree, MAIN, "[agent]\ninterval = 2s\n");
 	assert_ok(chmod(tree_path(&f.tree, MAIN), 0));

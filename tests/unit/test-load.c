@@ -173,10 +173,11 @@ int main(void)
 		cmocka_unit_test(programs_that_are_all_off_are_no_failure),
 		cmocka_unit_test(runs_are_counted_while_somebody_asks_for_it),
 	};
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "probe", 4, 8, 1, NULL);
+	const struct bpf_insn insns[] = { { .code = 0xb7 }, { .code = 0x95 } }; /* return 0 */
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "probe", "GPL", insns, 2, NULL);
 
-	if (fd < 0 || geteuid() != 0) {
-		printf("skipped: BPF programs cannot be loaded here; run as root\n");
+	if (fd < 0) {
+		printf("skipped: needs the right to load BPF programs (root): %s\n", strerror(-fd));
 		return 77;
 	}
 	close(fd);

@@ -437,7 +437,7 @@ int main(void)
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "probe", 4, 8, 1, NULL);
 
 	if (fd < 0) {
-		printf("skipped: BPF maps cannot be made here (%s); run as root\n", strerror(-fd));
+		printf("skipped: needs the right to make BPF maps (root): %s\n", strerror(-fd));
 		return 77;
 	}
 	close(fd);
