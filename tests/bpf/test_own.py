@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own pairs, dropped into a directory with nothing rebuilt: the one that CONTRIBUTING.md shows, to the
+"""A user's own pairs, dropped into a directory with nothing rebuilt: those that CONTRIBUTING.md shows, to the
 letter, and own/timers, which has a kernel function, an enum, a histogram, a signed gauge and a setting."""
 import os
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
+import time
 import unittest
 
 import harness
@@ -14,6 +16,34 @@ from harness import Cgroup, once
 HERE = os.path.dirname(os.path.realpath(__file__))
 CONTRIBUTING = os.path.join(HERE, '..', '..', 'CONTRIBUTING.md')
 EXECS = 7
+# A program around the lines of a recipe, with a metric, without which there is no collector.
+AROUND = """
+struct no_key { u32 unused; };
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, struct no_key);
+	__type(value, u64);
+} seen SEC(".maps");
+u64 counts[20];
+%s
+SEC("tp_btf/task_newtask")
+int BPF_PROG(task_new, struct task_struct *task, u64 clone_flags)
+{
+	struct no_key key = {};
+	u64 *value = bpf_map_lookup_elem(&seen, &key);
+%s
+	return 0;
+}
+"""
+DESCRIPTOR = """[collector]
+description = test
+[metric seen]
+name = test.seen
+unit = 1
+description = test
+kind = gauge
+"""
 
 
 def compile_object(source, to):
@@ -38,6 +68,23 @@ class OwnTest(unittest.TestCase):
         self.file('exec.conf', descriptor)
         compile_object(self.file('exec.bpf.c', source), os.path.join(self.directory, 'exec.bpf.o'))
 
+    def recipe(self, title):
+        """The blocks of code below that heading: {language: text}."""
+        with open(CONTRIBUTING, encoding='utf-8') as file:
+            part = re.split(r'^###+ ', file.read(), flags=re.M)
+        text = next(each for each in part if each.startswith(title + '\n'))
+        return dict(re.findall(r'```(\w+)\n(.*?)```', text, re.S))
+
+    def install(self, name, source, descriptor):
+        source = self.recipe('Recipes')['c'] + source
+        self.file(name + '.conf', descriptor)
+        compile_object(self.file(name + '.bpf.c', source), os.path.join(self.directory, name + '.bpf.o'))
+
+    def once_with_recipe(self, name, title, command):
+        blocks = self.recipe(title)
+        self.install(name, blocks['c'], blocks['ini'])
+        return once([name], command, params=self.params())
+
     def install_timers(self):
         with open(os.path.join(HERE, 'own', 'timers.conf'), encoding='utf-8') as file:
             self.file('timers.conf', file.read())
@@ -58,6 +105,47 @@ class OwnTest(unittest.TestCase):
         # /bin/true each time, and the shell itself
         self.assertEqual(mine.total('process.execs', **{'process.exec.kind': 'binary'}), EXECS + 1)
         self.assertNotIn('exec.unused', str(list(seen)))
+
+    def test_recipe_of_an_enum_as_the_key_of_an_array(self):
+        forks = 'import os\nfor _ in range(50):\n    if not os.fork(): os._exit(0)\n    os.wait()\n'
+        threads = 'import threading\nfor _ in range(70):\n    t = threading.Thread(); t.start(); t.join()\n'
+        seen = self.once_with_recipe('tasks', 'An enum as the key of an array', [sys.executable, '-c', forks + threads])
+        # The whole machine is counted.
+        self.assertEqual({point['attributes']['system.task.kind'] for point in seen}, {'process', 'thread'})
+        self.assertGreaterEqual(seen.total('system.tasks.created', **{'system.task.kind': 'process'}), 50)
+        self.assertGreaterEqual(seen.total('system.tasks.created', **{'system.task.kind': 'thread'}), 70)
+
+    def test_recipe_of_a_number_set_once_per_collection(self):
+        before = time.clock_gettime(time.CLOCK_BOOTTIME)
+        seen = self.once_with_recipe('uptime', 'A number without attributes, set once per collection', ['/bin/true'])
+        [point] = seen
+        self.assertEqual(point['attributes'], {})
+        self.assertTrue(before <= point['value'] <= time.clock_gettime(time.CLOCK_BOOTTIME), point)
+
+    def test_recipe_of_the_arguments_of_a_function(self):
+        size = 54321 << 10
+        calls = f'import ctypes\nc = ctypes.CDLL(None)\nc.malloc.argtypes = [ctypes.c_size_t]\n' \
+            f'for _ in range(30): c.malloc({size})\n'
+        seen = self.once_with_recipe('malloc', 'Arguments of functions: kprobes, uprobes and USDT',
+                                     [sys.executable, '-c', calls])
+        [point] = seen
+        bucket = next(i for i, bound in enumerate(point['total']['bounds']) if bound >= size)
+        self.assertGreaterEqual(point['total']['counts'][bucket], 30)
+        self.assertGreaterEqual(point['total']['sum'], 30 * size)
+
+    def test_recipe_of_a_check_that_the_compiler_removes(self):
+        lines = self.recipe('A check that the compiler removes')['c']
+        self.install('check', AROUND % ('', lines + '\tif (value)\n\t\t++*value;'), DESCRIPTOR)
+        self.assertGreater(once(['check'], ['/bin/sh', '-c', '/bin/true; :'], params=self.params()).total('test.seen'), 0)
+
+    def test_recipe_of_symbols_and_settings_of_the_kernel(self):
+        lines = self.recipe('Symbols and settings of the kernel')['c']
+        body = '\tif (value)\n\t\t*value = ((u64)&schedule & 0x7fffffff) + (CONFIG_HZ ? 0 : 1ull << 32);'
+        with open('/proc/kallsyms', encoding='ascii') as file:
+            address = next(int(line.split()[0], 16) for line in file if line.split()[2] == 'schedule')
+        self.install('symbols', AROUND % (lines, body), DESCRIPTOR)
+        seen = once(['symbols'], ['/bin/sh', '-c', '/bin/true; :'], params=self.params())
+        self.assertEqual(seen.total('test.seen'), address & 0x7fffffff)
 
     def test_timers_have_names_kinds_delays_and_a_level(self):
         self.install_timers()
