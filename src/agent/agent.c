@@ -67,8 +67,7 @@ static int list_metrics(struct agent *agent)
 	struct metric **own = NULL;
 
 	if (agent->options.has_self) {
-		int err = self_new(agent->options.set, agent->exporters, agent->n_exporters, agent->batch.time_ns,
-				   &agent->self);
+		int err = self_new(agent->options.set, agent->exporters, agent->n_exporters, &agent->self);
 
 		if (err)
 			return err;
@@ -156,7 +155,7 @@ static const struct batch *collect(struct agent *agent)
 	agent_report(agent);
 	agent->collection_ns = clock_ns(CLOCK_MONOTONIC) - begin_ns;
 	if (agent->self)
-		self_collect(agent->self, agent->collection_ns);
+		self_collect(agent->self, agent->collection_ns, agent->batch.previous_ns);
 	agent->n_series = 0;
 	for (size_t i = 0; i < agent->batch.n_metrics; i++)
 		agent->n_series += agent->batch.metrics[i]->n_series;

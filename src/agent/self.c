@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each collection walks all programs, maps and exporters, always in the same order, and reports each number it
+ * meets. The n-th number of a walk belongs to the n-th item of self->numbers, which keeps its series and how far
+ * it had counted. So nothing here points into the structures of others, and a number that is unknown for
+ * a while (runs of programs, while the kernel does not count them) has no point and goes on later without a jump.
+ */
 #include "agent/self.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,225 +56,201 @@ static const struct metric self_table[SELF_METRICS] = {
 	[SELF_COLLISIONS] = { "self", "bpfpush.exporter.name.collisions", "{series}", "Series whose name in the exporter's format was taken, and was added to", METRIC_SUM, 1 },
 };
 
-struct source {
-	const uint64_t *value;
-	uint64_t last;
-	struct series *series;
-};
-
-struct map_numbers {
-	struct collector *collector;
-	size_t index;
-	uint64_t entries, limit, memory, overflowing;
-};
-
-struct exporter_numbers {
-	const struct exporter *exporter;
-	struct exporter_waiting waiting;
+struct number {
+	struct series *series; /* NULL: it has none now */
+	uint64_t last;	       /* what it was at the last collection */
 };
 
 struct self {
+	struct collector_set *set;
+	struct exporter *const *exporters;
+	size_t n_exporters;
 	struct metric metrics[SELF_METRICS];
 	struct metric *list[SELF_METRICS];
-	struct source *sources;
-	size_t n_sources;
-	struct map_numbers *maps;
-	size_t n_maps;
-	struct exporter_numbers *exporters;
-	size_t n_exporters;
-	uint64_t *attached; /* one for each program, 0 or 1 */
+	struct number *numbers;
+	size_t n_numbers;
+	size_t at; /* in numbers, during a walk */
 	uint64_t collection_ns;
-	uint64_t start_ns;
+	uint64_t previous_ns; /* of this collection: the start of series that are new */
 	unsigned int n_collections;
 };
 
 struct label {
-	const char *name, *value;
+	const char *name, *value; /* value NULL: left out */
 };
+#define LABELS 3
 
-static int watch(struct self *self, enum self_metric metric, const uint64_t *value, const struct label *labels,
-		 size_t n_labels)
+/* The next number of the walk. NULL: no memory. */
+static struct number *next_number(struct self *self)
 {
-	struct source *sources = reallocarray(self->sources, self->n_sources + 1, sizeof(*sources));
+	struct number *numbers;
+
+	if (self->at++ < self->n_numbers)
+		return &self->numbers[self->at - 1];
+	numbers = reallocarray(self->numbers, self->at, sizeof(*numbers));
+	if (!numbers)
+		return NULL;
+	memset(numbers + self->n_numbers, 0, (self->at - self->n_numbers) * sizeof(*numbers));
+	self->numbers = numbers;
+	self->n_numbers = self->at;
+	return &numbers[self->at - 1];
+}
+
+static int find_series(struct self *self, enum self_metric metric, const struct label labels[LABELS],
+		       struct series **series)
+{
 	struct attributes attributes;
 
-	if (!sources)
-		return -ENOMEM;
-	self->sources = sources;
+	if (*series)
+		return 0;
 	attributes_init(&attributes);
-	for (size_t i = 0; i < n_labels; i++)
+	for (size_t i = 0; i < LABELS; i++)
 		if (labels[i].value)
 			(void)attributes_add_text(&attributes, labels[i].name, labels[i].value,
 						  strlen(labels[i].value));
-	sources[self->n_sources] = (struct source){ .value = value };
-	return series_get(&self->metrics[metric], &attributes, self->start_ns, &sources[self->n_sources++].series);
+	return series_get(&self->metrics[metric], &attributes, self->previous_ns, series);
 }
 
-struct watched {
-	enum self_metric metric;
-	size_t offset;
-	const char *error_type;
-};
-
-static int watch_all(struct self *self, const struct watched *table, size_t n, const void *base,
-		     const struct label *labels)
+/* Without memory the growth waits for the next collection. */
+static void report(struct self *self, enum self_metric metric, const struct label labels[LABELS], uint64_t value)
 {
-	int err = 0;
+	struct number *number = next_number(self);
 
-	for (size_t i = 0; i < n && !err; i++) {
-		const struct label all[] = { labels[0], labels[1], { "error.type", table[i].error_type } };
+	if (!number || find_series(self, metric, labels, &number->series))
+		return;
+	series_add(number->series, self_table[metric].kind == METRIC_GAUGE ? value : value - number->last);
+	number->last = value;
+}
 
-		err = watch(self, table[i].metric, (const uint64_t *)((const char *)base + table[i].offset), all, 3);
+/* A number that moves only while the kernel keeps it: what it grew by before it stopped still counts. */
+static void report_if(struct self *self, bool is_kept, enum self_metric metric, const struct label labels[LABELS],
+		      uint64_t value)
+{
+	struct number *number = self->at < self->n_numbers ? &self->numbers[self->at] : NULL;
+
+	if (is_kept || (number && number->series && number->last != value)) {
+		report(self, metric, labels, value);
+		return;
 	}
-	return err;
+	number = next_number(self);
+	if (!number)
+		return;
+	series_put(number->series);
+	*number = (struct number){ .last = value };
 }
 
-static int watch_programs(struct self *self, struct collector *collector, uint64_t **attached)
+/* The sysctl kernel.bpf_stats_enabled. */
+static bool does_kernel_keep_runs(void)
 {
-	static const struct watched table[] = {
-		{ SELF_PROGRAM_RUNS, offsetof(struct program, runs), NULL },
-		{ SELF_PROGRAM_TIME, offsetof(struct program, run_time_ns), NULL },
-		{ SELF_PROGRAM_MISSED, offsetof(struct program, missed), NULL },
-	};
+	_cleanup_(closep) int fd = open("/proc/sys/kernel/bpf_stats_enabled", O_RDONLY | O_CLOEXEC);
+	char digit = '0';
+
+	return fd >= 0 && read(fd, &digit, 1) == 1 && digit != '0';
+}
+
+static void report_programs(struct self *self, struct collector *collector)
+{
 	const struct programs *programs = collector_programs(collector);
-	int err = 0;
+	bool has_runs = does_kernel_keep_runs();
 
-	for (uint32_t i = 0; i < programs->n && !err; i++) {
+	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
-		const struct label labels[] = { { "bpfpush.collector.name", collector_name(collector) },
-						{ "bpfpush.program.name", program->name } };
+		const struct label labels[LABELS] = { { "bpfpush.collector.name", collector_name(collector) },
+						      { "bpfpush.program.name", program->name } };
+		bool is_attached = program->state == PROGRAM_ATTACHED;
 
-		if (program->state != PROGRAM_ATTACHED && program->state != PROGRAM_REFUSED)
+		if (!is_attached && program->state != PROGRAM_REFUSED)
 			continue;
-		**attached = program->state == PROGRAM_ATTACHED;
-		err = watch(self, SELF_PROGRAM_ATTACHED, (*attached)++, labels, 2);
-		if (!err && program->state == PROGRAM_ATTACHED)
-			err = watch_all(self, table, ARRAY_SIZE(table), program, labels);
-	}
-	return err;
-}
-
-static int watch_maps(struct self *self)
-{
-	static const struct watched table[] = {
-		{ SELF_MAP_ENTRIES, offsetof(struct map_numbers, entries), NULL },
-		{ SELF_MAP_LIMIT, offsetof(struct map_numbers, limit), NULL },
-		{ SELF_MAP_MEMORY, offsetof(struct map_numbers, memory), NULL },
-		{ SELF_MAP_OVERFLOWING, offsetof(struct map_numbers, overflowing), NULL },
-	};
-	int err = 0;
-
-	for (size_t i = 0; i < self->n_maps && !err; i++) {
-		struct collector_map map;
-		struct label labels[2];
-
-		if (!collector_map(self->maps[i].collector, self->maps[i].index, &map))
+		report(self, SELF_PROGRAM_ATTACHED, labels, is_attached);
+		if (!is_attached)
 			continue;
-		labels[0] = (struct label){ "bpfpush.collector.name", collector_name(self->maps[i].collector) };
-		labels[1] = (struct label){ "bpfpush.map.name", map.name };
-		err = watch_all(self, table, ARRAY_SIZE(table), &self->maps[i], labels);
+		report_if(self, has_runs, SELF_PROGRAM_RUNS, labels, program->runs);
+		report_if(self, has_runs, SELF_PROGRAM_TIME, labels, program->run_time_ns);
+		report(self, SELF_PROGRAM_MISSED, labels, program->missed);
 	}
-	return err;
 }
 
-static int watch_exporter(struct self *self, const struct exporter_numbers *numbers)
+static void report_maps(struct self *self, struct collector *collector)
 {
-	static const struct watched counted[] = {
-		{ SELF_REQUESTS, offsetof(struct exporter_stats, requests), NULL },
-		{ SELF_RETRIES, offsetof(struct exporter_stats, retries), NULL },
-		{ SELF_SENT_BYTES, offsetof(struct exporter_stats, bytes_sent), NULL },
-		{ SELF_COLLISIONS, offsetof(struct exporter_stats, name_collisions), NULL },
-	};
-	static const struct watched waiting[] = {
-		{ SELF_INFLIGHT, offsetof(struct exporter_waiting, n_points), NULL },
-		{ SELF_QUEUE_BYTES, offsetof(struct exporter_waiting, n_bytes), NULL },
-	};
-	const struct exporter *exporter = numbers->exporter;
-	const struct label labels[] = { { "otel.component.name", exporter->name },
-					{ "otel.component.type", exporter->ops->type } };
-	int err = 0;
-
-	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS && !err; fate++) {
-		const struct watched points = { SELF_EXPORTED, fate * sizeof(uint64_t), points_error_type[fate] };
-
-		err = watch_all(self, &points, 1, exporter->stats.points, labels);
-	}
-	if (!err)
-		err = watch_all(self, counted, ARRAY_SIZE(counted), &exporter->stats, labels);
-	return err ? err : watch_all(self, waiting, ARRAY_SIZE(waiting), &numbers->waiting, labels);
-}
-
-static int watch_exporters(struct self *self, struct exporter *const *exporters, size_t n)
-{
-	int err = 0;
-
-	self->exporters = calloc(n + 1, sizeof(*self->exporters));
-	if (!self->exporters)
-		return -ENOMEM;
-	self->n_exporters = n;
-	for (size_t i = 0; i < n && !err; i++) {
-		self->exporters[i].exporter = exporters[i];
-		err = watch_exporter(self, &self->exporters[i]);
-	}
-	return err;
-}
-
-static int find_maps(struct self *self, struct collector_set *set)
-{
+	bool is_memory_read = self->n_collections % MEMORY_EVERY == 0;
 	struct collector_map map;
 
-	for (size_t i = 0; i < set->n; i++)
-		for (size_t j = 0; collector_map(set->items[i], j, &map); j++) {
-			struct map_numbers *maps = reallocarray(self->maps, self->n_maps + 1, sizeof(*maps));
+	for (size_t i = 0; collector_map(collector, i, &map); i++) {
+		const struct label labels[LABELS] = { { "bpfpush.collector.name", collector_name(collector) },
+						      { "bpfpush.map.name", map.name } };
 
-			if (!maps)
-				return -ENOMEM;
-			self->maps = maps;
-			maps[self->n_maps++] = (struct map_numbers){ .collector = set->items[i], .index = j };
-		}
-	return 0;
+		report(self, SELF_MAP_ENTRIES, labels, map.n_keys);
+		report(self, SELF_MAP_LIMIT, labels, map.max_entries);
+		report(self, SELF_MAP_OVERFLOWING, labels, map.overflowing);
+		report(self, SELF_MAP_MEMORY, labels,
+		       is_memory_read || self->at >= self->n_numbers ? collector_map_kernel_bytes(collector, i) :
+								       self->numbers[self->at].last);
+	}
 }
 
-static int watch_everything(struct self *self, struct collector_set *set, struct exporter *const *exporters,
-			    size_t n_exporters)
+static void report_exporter(struct self *self, const struct exporter *exporter)
 {
-	uint64_t *attached;
-	size_t n_programs = 0;
-	int err;
+	const struct exporter_stats *stats = &exporter->stats;
+	const struct exporter_waiting waiting = exporter_waiting(exporter);
+	struct label labels[LABELS] = { { "otel.component.name", exporter->name },
+					{ "otel.component.type", exporter->ops->type } };
 
-	for (size_t i = 0; i < set->n; i++)
-		n_programs += collector_programs(set->items[i])->n;
-	self->attached = attached = calloc(n_programs + 1, sizeof(*attached));
-	if (!attached)
-		return -ENOMEM;
-	err = find_maps(self, set);
-	if (!err)
-		err = watch(self, SELF_COLLECTION, &self->collection_ns, NULL, 0);
-	for (size_t i = 0; i < set->n && !err; i++)
-		err = watch_programs(self, set->items[i], &attached);
-	if (!err)
-		err = watch_maps(self);
-	return err ? err : watch_exporters(self, exporters, n_exporters);
+	report(self, SELF_INFLIGHT, labels, waiting.n_points);
+	report(self, SELF_QUEUE_BYTES, labels, waiting.n_bytes);
+	report(self, SELF_REQUESTS, labels, stats->requests);
+	report(self, SELF_RETRIES, labels, stats->retries);
+	report(self, SELF_SENT_BYTES, labels, stats->bytes_sent);
+	report(self, SELF_COLLISIONS, labels, stats->name_collisions);
+	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++) {
+		labels[2] = (struct label){ "error.type", points_error_type[fate] };
+		report(self, SELF_EXPORTED, labels, stats->points[fate]);
+	}
 }
 
-int self_new(struct collector_set *set, struct exporter *const *exporters, size_t n_exporters, uint64_t now_ns,
-	     struct self **ret_self)
+void self_collect(struct self *self, uint64_t collection_ns, uint64_t previous_ns)
 {
-	_cleanup_(self_freep) struct self *self = calloc(1, sizeof(*self));
-	int err;
+	const struct label none[LABELS] = { 0 };
+
+	self->collection_ns += collection_ns;
+	self->previous_ns = previous_ns;
+	self->at = 0;
+	for (size_t i = 0; i < SELF_METRICS; i++)
+		series_begin(&self->metrics[i]);
+	report(self, SELF_COLLECTION, none, self->collection_ns);
+	for (size_t i = 0; i < self->set->n; i++) {
+		report_programs(self, self->set->items[i]);
+		report_maps(self, self->set->items[i]);
+	}
+	for (size_t i = 0; i < self->n_exporters; i++)
+		report_exporter(self, self->exporters[i]);
+	for (size_t i = 0; i < SELF_METRICS; i++)
+		series_end(&self->metrics[i]);
+	self->n_collections++;
+}
+
+void self_restart(struct self *self)
+{
+	for (size_t i = 0; i < self->n_numbers; i++)
+		self->numbers[i].series = NULL;
+	for (size_t i = 0; i < SELF_METRICS; i++)
+		metric_done_series(&self->metrics[i]);
+}
+
+int self_new(struct collector_set *set, struct exporter *const *exporters, size_t n_exporters, struct self **ret_self)
+{
+	struct self *self = calloc(1, sizeof(*self));
 
 	if (!self)
 		return -ENOMEM;
-	self->start_ns = now_ns;
+	self->set = set;
+	self->exporters = exporters;
+	self->n_exporters = n_exporters;
 	for (size_t i = 0; i < SELF_METRICS; i++) {
 		self->metrics[i] = self_table[i];
 		metric_init_series(&self->metrics[i], 0);
 		self->list[i] = &self->metrics[i];
 	}
-	err = watch_everything(self, set, exporters, n_exporters);
-	if (err)
-		return err;
-	*ret_self = TAKE_PTR(self);
+	*ret_self = self;
 	return 0;
 }
 
@@ -277,49 +260,9 @@ struct self *self_free(struct self *self)
 		return NULL;
 	for (size_t i = 0; i < SELF_METRICS; i++)
 		metric_done_series(&self->metrics[i]);
-	free(self->sources);
-	free(self->maps);
-	free(self->exporters);
-	free(self->attached);
+	free(self->numbers);
 	free(self);
 	return NULL;
-}
-
-static void read_maps(struct self *self)
-{
-	bool is_memory = self->n_collections++ % MEMORY_EVERY == 0;
-
-	for (size_t i = 0; i < self->n_maps; i++) {
-		struct map_numbers *numbers = &self->maps[i];
-		struct collector_map map;
-
-		if (!collector_map(numbers->collector, numbers->index, &map))
-			continue;
-		numbers->entries = map.n_keys;
-		numbers->limit = map.max_entries;
-		numbers->overflowing = map.overflowing;
-		if (is_memory)
-			numbers->memory = collector_map_kernel_bytes(numbers->collector, numbers->index);
-	}
-}
-
-void self_collect(struct self *self, uint64_t collection_ns)
-{
-	self->collection_ns += collection_ns;
-	read_maps(self);
-	for (size_t i = 0; i < self->n_exporters; i++)
-		self->exporters[i].waiting = exporter_waiting(self->exporters[i].exporter);
-	for (size_t i = 0; i < SELF_METRICS; i++)
-		series_begin(&self->metrics[i]);
-	for (size_t i = 0; i < self->n_sources; i++) {
-		struct source *source = &self->sources[i];
-		bool is_gauge = source->series->metric->kind == METRIC_GAUGE;
-
-		series_add(source->series, is_gauge ? *source->value : *source->value - source->last);
-		source->last = *source->value;
-	}
-	for (size_t i = 0; i < SELF_METRICS; i++)
-		series_end(&self->metrics[i]);
 }
 
 struct metric **self_metrics(struct self *self, size_t *ret_n)

@@ -18,14 +18,14 @@ PATIENCE_S = 90
 class Agent:
     """`bpfpush run` with one collector and a collection each second, exporting to a file of its own."""
 
-    def __init__(self, environment=None, name='agent'):
+    def __init__(self, environment=None, name='agent', collector=''):
         self.directory = tempfile.TemporaryDirectory(prefix='bpfpush-test-')
         self.output = os.path.join(self.directory.name, 'points.json')
         self.log = os.path.join(self.directory.name, 'log')
         config = os.path.join(self.directory.name, name + '.conf')
         with open(config, 'w') as file:
             file.write('[agent]\ninterval = 1s\ncollectors = memory\n'
-                       '[exporter file]\ntype = json\npath = %s\n' % self.output)
+                       '%s[exporter file]\ntype = json\npath = %s\n' % (collector, self.output))
         with open(self.log, 'w') as log:
             self.process = subprocess.Popen([harness.agent(), 'run', '--config=' + config], stderr=log,
                                             env=dict(os.environ, **(environment or {})))
@@ -88,6 +88,52 @@ class MemoryTest(unittest.TestCase):
                 agent.wait_for_more(4)
                 memory.seek(start + 12)
                 self.assertEqual(memory.read(4), b'mark')
+
+
+RUNS, RUN_TIME = 'bpfpush.bpf.program.runs', 'bpfpush.bpf.program.run_time'
+
+
+class RunsTest(unittest.TestCase):
+    """Runs of programs are known only while the kernel counts them."""
+
+    def setUp(self):
+        self.path = '/proc/sys/kernel/bpf_stats_enabled'
+        with open(self.path) as file:
+            self.addCleanup(self.set_kept, file.read())
+        self.set_kept('0')
+
+    def set_kept(self, digit):
+        with open(self.path, 'w') as file:
+            file.write(digit)
+
+    @staticmethod
+    def kernel_runs(agent):
+        """What the kernel says of all programs of the agent."""
+        runs, directory = {}, '/proc/%d/fdinfo' % agent.process.pid
+        for name in os.listdir(directory):
+            with open(os.path.join(directory, name)) as file:
+                info = dict(line.split(':', 1) for line in file if ':' in line)
+            if 'run_cnt' in info:
+                runs[int(info['prog_id'])] = int(info['run_cnt'])
+        return sum(runs.values())
+
+    def test_runs_are_absent_while_the_kernel_does_not_count_them(self):
+        def has_runs(collections):
+            return bool(collections[-1].select(RUNS))
+
+        with Agent() as agent:
+            for collection in agent.wait(lambda collections: len(collections) >= 3):
+                self.assertEqual(collection.select(RUNS) + collection.select(RUN_TIME), [])
+            for _ in range(2):
+                self.set_kept('1')
+                agent.wait(has_runs)
+                self.assertTrue(agent.wait_for_more(2)[-1].select(RUN_TIME))
+                self.set_kept('0')
+                seen = agent.wait(lambda collections: not has_runs(collections))
+            reported = sum(point['delta'] for collection in seen for point in collection.select(RUNS))
+            self.assertGreater(reported, 0)
+            # Somebody else's statistics may make it count in between; a jump would count the first runs twice.
+            self.assertLessEqual(reported, self.kernel_runs(agent))
 
 
 if __name__ == '__main__':
