@@ -111,6 +111,7 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	if (!err)
 		err = collector_set_start(options->set);
 	agent->batch.time_ns = clock_ns(CLOCK_REALTIME);
+	agent->boottime_ns = clock_ns(CLOCK_BOOTTIME);
 	if (!err)
 		err = list_metrics(agent);
 	if (err < 0)
@@ -135,15 +136,45 @@ struct agent *agent_free(struct agent *agent)
 	return NULL;
 }
 
+/* Points that lie in the clock's future would hide all later ones: what is counted from here on is new. */
+static void restart_series(struct agent *agent, uint64_t back_ns)
+{
+	struct collector_set *set = agent->options.set;
+
+	log_warning("the clock was set back by %.1f s: all series start again at the new time", (double)back_ns / 1e9);
+	labels_set_boot(set->labels, agent_boot_ns());
+	for (size_t i = 0; i < set->n; i++)
+		collector_restart(set->items[i]);
+	if (agent->self)
+		self_restart(agent->self);
+}
+
+/*
+ * The time of a collection, from the clock, and of the one before. A point must not end before it begins: after a
+ * step back of about an interval one may last a nanosecond; after a larger step all series start again.
+ */
+static void advance_time(struct agent *agent)
+{
+	uint64_t now_ns = clock_ns(CLOCK_REALTIME), boottime_ns = clock_ns(CLOCK_BOOTTIME);
+	uint64_t elapsed_ns = boottime_ns - agent->boottime_ns, expected_ns = agent->batch.time_ns + elapsed_ns;
+	uint64_t interval_ns = agent->options.interval_ns ? agent->options.interval_ns : NANOSECOND_PER_SECOND;
+
+	agent->boottime_ns = boottime_ns;
+	agent->batch.previous_ns = agent->batch.time_ns;
+	if (now_ns + interval_ns + interval_ns / 2 < expected_ns) {
+		restart_series(agent, expected_ns - now_ns);
+		agent->batch.previous_ns = now_ns - elapsed_ns;
+	}
+	agent->batch.time_ns = now_ns > agent->batch.previous_ns ? now_ns : agent->batch.previous_ns + 1;
+}
+
 static const struct batch *collect(struct agent *agent)
 {
 	struct collector_set *set = agent->options.set;
-	uint64_t now_ns = clock_ns(CLOCK_REALTIME), begin_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
 	bool is_failing = false;
 
-	/* A clock that was set back must not make a point that ends before it begins. */
-	agent->batch.previous_ns = agent->batch.time_ns;
-	agent->batch.time_ns = now_ns > agent->batch.previous_ns ? now_ns : agent->batch.previous_ns + 1;
+	advance_time(agent);
 	labels_begin(set->labels);
 	for (size_t i = 0; i < set->n; i++) {
 		int err = collector_read(set->items[i], agent->batch.previous_ns);

@@ -21,7 +21,8 @@ struct agent {
 	struct self *self;
 	struct metric **metrics; /* of all collectors and the agent itself */
 	struct batch batch;
-	uint64_t next_ns;	/* CLOCK_BOOTTIME, of the next collection */
+	uint64_t boottime_ns;	/* CLOCK_BOOTTIME, of the last collection or the start */
+	uint64_t next_ns;	/* likewise, of the next collection */
 	uint64_t collection_ns; /* how long the last one took */
 	size_t n_series;
 	unsigned int n_collections;

@@ -454,3 +454,11 @@ int collector_read(struct collector *collector, uint64_t previous_ns)
 	programs_stats(&collector->programs);
 	return err;
 }
+
+void collector_restart(struct collector *collector)
+{
+	for (size_t i = 0; i < collector->n_bindings; i++)
+		delta_release(&collector->bindings[i].delta);
+	for (size_t i = 0; i < collector->n_metrics; i++)
+		metric_done_series(collector->metrics[i]);
+}

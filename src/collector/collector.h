@@ -41,6 +41,9 @@ int collector_start(struct collector *collector, struct buf *why);
  */
 int collector_read(struct collector *collector, uint64_t previous_ns);
 
+/* Ends all series. The next reading begins new ones, which hold what has grown since the last reading. */
+void collector_restart(struct collector *collector);
+
 const char *collector_name(const struct collector *collector);
 const char *collector_description(const struct collector *collector);
 const char *collector_directory(const struct collector *collector);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent itself while it runs: what it leaves alone, and what it says about itself."""
+import datetime
 import json
 import os
 import re
@@ -90,6 +91,80 @@ class MemoryTest(unittest.TestCase):
                 self.assertEqual(memory.read(4), b'mark')
 
 
+HOUR_NS = 3600 * 10**9
+
+
+class ClockTest(unittest.TestCase):
+    def setUp(self):
+        self.module = os.environ.get('BPFPUSH_CLOCK', 'build/tests/bpf/clock.so')
+        with open(harness.agent(), 'rb') as file:
+            if b'__asan_init' in file.read():
+                self.skipTest('a library cannot be preloaded into an agent with a sanitizer')
+        ahead = tempfile.NamedTemporaryFile('w', prefix='bpfpush-test-')
+        self.addCleanup(ahead.close)
+        self.file = ahead.name
+
+    def set_ahead(self, seconds):
+        """In one step: the agent never reads half a number."""
+        with open(self.file + '.new', 'w') as file:
+            file.write('%d' % seconds)
+        os.rename(self.file + '.new', self.file)
+
+    def start(self):
+        return Agent({'LD_PRELOAD': self.module, 'CLOCK_AHEAD': self.file}, collector='[collector memory]\nper_process = yes\n')
+
+    def step(self, first, then):
+        """The collections before and after the clock is set, and what the agent said."""
+        self.set_ahead(first)
+        with self.start() as agent:
+            before = agent.wait(lambda collections: len(collections) >= 3)
+            self.set_ahead(then)
+            return before, agent.wait_for_more(3), agent.messages()
+
+    def check_order(self, collections):
+        times = [collection[0]['time_ns'] for collection in collections]
+        self.assertEqual(times, sorted(set(times)))
+        for point in [point for collection in collections for point in collection if point['kind'] != 'gauge']:
+            self.assertLess(point['start_time_ns'], point['time_ns'])
+
+    def test_a_clock_that_is_set_back_starts_every_series_once(self):
+        before, after, messages = self.step(3600, 0)
+        now_ns = time.time_ns()
+        new = [collection for collection in after if collection[0]['time_ns'] < now_ns]
+        self.assertGreaterEqual(len(new), 2)
+        self.check_order(new)
+        first_ns = min(point['start_time_ns'] for point in new[0] if 'start_time_ns' in point)
+        self.assertLess(abs(new[0][0]['time_ns'] - first_ns), HOUR_NS // 2)
+        for point in [point for collection in new for point in collection if point['kind'] != 'gauge']:
+            self.assertGreaterEqual(point['start_time_ns'], first_ns)
+        for point in new[0]:
+            if point['kind'] == 'sum':
+                self.assertEqual(point['total'], point['delta'])
+        self.assertEqual(messages.count('the clock was set back by 3'), 1, messages)
+        self.check_creation_times(before[-1], new[-1])
+
+    def check_creation_times(self, before, after):
+        created = [{point['attributes']['process.pid']: point['attributes']['process.creation.time']
+                    for point in collection if 'process.creation.time' in point['attributes']}
+                   for collection in (before, after)]
+        both = set(created[0]) & set(created[1])
+        self.assertTrue(both)
+        for pid in both:
+            moved = parse_time(created[0][pid]) - parse_time(created[1][pid])
+            self.assertAlmostEqual(moved, 3600, delta=2)
+
+    def test_small_steps_back_and_any_step_forward_leave_the_series_alone(self):
+        for first, then in ((1, 0), (0, 3600)):
+            before, after, messages = self.step(first, then)
+            self.check_order(before + after)
+            self.assertNotIn('set back', messages)
+            starts = {json.dumps([point['name'], point['attributes']]): point['start_time_ns']
+                      for point in before[-1] if 'start_time_ns' in point}
+            for point in after[0]:
+                key = json.dumps([point['name'], point['attributes']])
+                self.assertEqual(starts.get(key, point.get('start_time_ns')), point.get('start_time_ns'))
+
+
 RUNS, RUN_TIME = 'bpfpush.bpf.program.runs', 'bpfpush.bpf.program.run_time'
 
 
@@ -134,6 +209,10 @@ class RunsTest(unittest.TestCase):
             self.assertGreater(reported, 0)
             # Somebody else's statistics may make it count in between; a jump would count the first runs twice.
             self.assertLessEqual(reported, self.kernel_runs(agent))
+
+
+def parse_time(text):
+    return datetime.datetime.fromisoformat(text.replace('Z', '+00:00')).timestamp()
 
 
 if __name__ == '__main__':

@@ -62,6 +62,11 @@ int labels_new(uint64_t boot_ns, struct labels **ret_labels)
 	return 0;
 }
 
+void labels_set_boot(struct labels *labels, uint64_t boot_ns)
+{
+	labels->boot_ns = boot_ns;
+}
+
 struct labels *labels_free(struct labels *labels)
 {
 	if (!labels)

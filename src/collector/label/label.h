@@ -17,6 +17,8 @@ struct labels;
 
 /* boot_ns: Unix time of boot, ns. -ENOMEM. */
 int labels_new(uint64_t boot_ns, struct labels **ret_labels);
+/* After the clock was set: process.creation.time follows from it. */
+void labels_set_boot(struct labels *labels, uint64_t boot_ns);
 /* Learns the names of what exists now (cgroups), so that what is gone at the first collection has one too. -ENOMEM. */
 int labels_prime(struct labels *labels);
 struct labels *labels_free(struct labels *labels);
