@@ -15,8 +15,6 @@ static struct otlp_answer read_answer(struct http_answer http)
 
 	if (!http.content_type)
 		http.content_type = "";
-	if (!http.retry_after)
-		http.retry_after = "";
 	otlp_answer_read(&http, 10, &answer);
 	return answer;
 }
@@ -118,7 +116,8 @@ static void a_status_is_read_from_a_refusal(void **state)
 {
 	Otlp__Status status = OTLP__STATUS__INIT;
 	uint8_t body[64];
-	struct http_answer http = { .status = 503, .body = body, .content_type = PROTOBUF, .retry_after = "2" };
+	struct http_answer http = { .status = 503, .body = body, .content_type = PROTOBUF,
+				    .retry_after_ns = 2000000000 };
 	struct otlp_answer answer;
 
 	status.code = 3; /* must not matter */
@@ -126,7 +125,7 @@ static void a_status_is_read_from_a_refusal(void **state)
 	http.body_size = otlp__status__pack(&status, body);
 	answer = read_answer(http);
 	assert_int_equal(answer.verdict, OTLP_AGAIN);
-	assert_int_equal(answer.retry_after_ns, UINT64_C(2000000000));
+	assert_int_equal(answer.retry_after_ns, 2000000000);
 	assert_string_equal(answer.message, "overloaded");
 	http.status = 400;
 	answer = read_answer(http);

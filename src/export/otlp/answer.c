@@ -4,7 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "export/transport/backoff.h"
 #include "metric/attribute.h"
 #include "otlp-metrics.pb-c.h"
 
@@ -108,7 +107,7 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points, struct ot
 		if (!is_retryable(http->status))
 			break;
 		answer.verdict = OTLP_AGAIN;
-		(void)retry_after_parse(http->retry_after, http->now_ns, &answer.retry_after_ns);
+		answer.retry_after_ns = http->retry_after_ns;
 	}
 	*ret_answer = answer;
 }

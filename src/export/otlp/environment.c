@@ -11,7 +11,7 @@
 
 #include "export/otlp/encode.h"
 #include "export/otlp/options.h"
-#include "export/transport/http.h"
+#include "export/transport/url.h"
 #include "util/buf.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -72,7 +72,7 @@ static int read_endpoint(struct environment *environment)
 
 	if (!value || is_given(environment, "endpoint") || is_given(environment, "metrics_endpoint"))
 		return 0;
-	if (http_url_check(value, &complaint) < 0) {
+	if (url_check(value, &complaint) < 0) {
 		diag_add(environment->diag, environment->name, 0, "%s", complaint);
 		return 0;
 	}

@@ -8,8 +8,9 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "export/transport/http.h"
+#include "export/transport/url.h"
 #include "util/cleanup.h"
+#include "util/duration.h"
 
 #define HEADER_BYTES 8192 /* a value from a file, with its NUL, is no longer */
 #define SIGNAL_PATH  "/v1/metrics"
@@ -21,8 +22,8 @@ static const char *const histograms[] = { "explicit", "exponential", NULL };
 #define ROW(...) SETTING(struct otlp_options, __VA_ARGS__)
 
 static const struct setting_row rows[] = {
-	ROW(endpoint, "endpoint", SETTING_TEXT, "http://localhost:4318", .check = http_url_check),
-	ROW(metrics_endpoint, "metrics_endpoint", SETTING_TEXT, NULL, .check = http_url_check),
+	ROW(endpoint, "endpoint", SETTING_TEXT, "http://localhost:4318", .check = url_check),
+	ROW(metrics_endpoint, "metrics_endpoint", SETTING_TEXT, NULL, .check = url_check),
 	ROW(headers, "headers", SETTING_LIST, NULL, .check = otlp_header_check),
 	ROW(is_uncompressed, "compression", SETTING_CHOICE, "gzip", .choices = compressions),
 	ROW(ca_file, "ca_file", SETTING_TEXT, NULL),
@@ -66,8 +67,7 @@ int otlp_url(const struct otlp_options *options, char **ret_url)
 	return 0;
 }
 
-/* The path of a header given as "Name: file:PATH", or NULL. */
-static const char *header_file(const char *text)
+const char *otlp_header_file(const char *text)
 {
 	const char *value = strchr(text, ':');
 
@@ -126,7 +126,7 @@ bool otlp_header_is_secret(const char *text)
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (strcasestr(name, words[i]))
 			return true;
-	return header_file(text) != NULL;
+	return otlp_header_file(text) != NULL;
 }
 
 /* Opens a regular file. 0, or -errno and why not. */
@@ -183,7 +183,7 @@ static int read_value(const char *path, char value[HEADER_BYTES], const char **r
 
 int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint)
 {
-	const char *path = header_file(text);
+	const char *path = otlp_header_file(text);
 	char value[HEADER_BYTES], *header = NULL;
 	int err = 0;
 
@@ -242,7 +242,7 @@ static void check_headers(const struct setting_list *headers, const char *path, 
 			  struct diag *diag)
 {
 	for (size_t i = 0; i < headers->n_items; i++) {
-		const char *file = header_file(headers->items[i]), *complaint = NULL;
+		const char *file = otlp_header_file(headers->items[i]), *complaint = NULL;
 		char value[HEADER_BYTES];
 
 		if (file && is_mistake(read_value(file, value, &complaint)))
@@ -276,6 +276,8 @@ int otlp_options_check(const void *untyped, const char *path, unsigned int line,
 	}
 	if (options->key_file && !options->certificate_file)
 		diag_add(diag, path, line, "key_file: a key without a certificate; give certificate_file too");
+	if (options->timeout_ns && options->timeout_ns < NS_PER_MS)
+		diag_add(diag, path, line, "timeout: at least 1ms, or 0 for no limit");
 	if (options->retry_max_ns < options->retry_initial_ns)
 		diag_add(diag, path, line, "retry_max: shorter than retry_initial");
 	check_headers(&options->headers, path, line, diag);

@@ -32,6 +32,8 @@ int otlp_options_environment(void *options, bool (*is_set)(void *user, const cha
 
 /* Is text a header as it may be given? If not, *ret_complaint says why. 0 or -EINVAL. */
 int otlp_header_check(const char *text, const char **ret_complaint);
+/* The path of a header that was given as "Name: file:PATH", or NULL. */
+const char *otlp_header_file(const char *text);
 /* Does a header hold what nobody else may see, by its name or because it comes from a file? */
 bool otlp_header_is_secret(const char *text);
 /*

@@ -18,10 +18,12 @@
 #include "export/otlp/encode.h"
 #include "export/otlp/gzip.h"
 #include "export/otlp/options.h"
+#include "export/otlp/report.h"
 #include "export/queue.h"
 #include "export/transport/backoff.h"
 #include "export/transport/http.h"
 #include "export/transport/timer.h"
+#include "export/transport/url.h"
 #include "util/buf.h"
 #include "util/log.h"
 
@@ -33,11 +35,13 @@ struct otlp {
 	struct backoff backoff;
 	struct timer retry;
 	bool is_waiting;  /* for the time of the next attempt */
-	int last_outcome; /* of the last request; a change is logged */
+	struct otlp_report report;
+	bool has_headers; /* those that the client has are still right */
 	char *url, *user_agent;
-	struct http_place place; /* of url */
 	uint8_t *room;		 /* max_request_bytes to encode in: only the pages that bodies fill are ever touched */
 };
+
+#define CONNECTION_LIFETIME_S 600
 
 /* Pages of the room beyond this are given back after a push. */
 #define ROOM_KEPT_BYTES ((size_t)1 << 20)
@@ -61,79 +65,6 @@ static void wait_and_retry(struct otlp *otlp, uint64_t retry_after_ns)
 	delay_ns = backoff_next(&otlp->backoff, random, retry_after_ns);
 	/* Without memory for the timer, the next push tries again. */
 	otlp->is_waiting = timer_arm(&otlp->retry, delay_ns) >= 0;
-}
-
-#define OUTCOME_NOT_POSTED (-1000) /* and the error added */
-
-/* What came back, in one number: a change of it is news, a repetition is counted only. */
-static int outcome(const struct http_answer *http, const struct otlp_answer *answer)
-{
-	if (http->failure != HTTP_OK)
-		return -(int)http->failure;
-	return http->status * 4 + answer->is_foreign * 2 + (answer->n_rejected || answer->message[0]);
-}
-
-static void log_accepted(const struct otlp *otlp, const struct http_answer *http,
-			 const struct otlp_answer *answer, const struct log_field *fields)
-{
-	const char *name = otlp->exporter->name;
-
-	if (answer->n_rejected)
-		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, fields,
-			  "exporter %s: the receiver rejected %zu points: %s", name, (size_t)answer->n_rejected,
-			  answer->message);
-	else if (answer->message[0])
-		log_event(LOG_LEVEL_WARNING, NULL, fields, "exporter %s: the receiver warns: %s", name,
-			  answer->message);
-	else if (answer->is_foreign)
-		log_event(LOG_LEVEL_WARNING, NULL, fields,
-			  "exporter %s: answered %d with %.64s, which is no OTLP receiver: is the endpoint right?",
-			  name, http->status,
-			  http->content_type[0] ? http->content_type : "a body of no content type");
-	else if (otlp->exporter->stats.is_failing)
-		log_event(LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, fields, "exporter %s: delivers again", name);
-}
-
-/* What whoever set this up may have overlooked, to be put behind what went wrong. */
-static const char *hint(const struct otlp *otlp, int status)
-{
-	if (otlp->place.port == 4317)
-		return " (4317 is the port of OTLP/gRPC, this is OTLP/HTTP: try port 4318)";
-	switch (status) {
-	case 401:
-	case 403:
-		return " (does the key headers hold what the receiver asks for?)";
-	case 404:
-	case 405:
-		return " (the path of the URL should end in /v1/metrics or be the receiver's own)";
-	default:
-		return "";
-	}
-}
-
-static void log_outcome(struct otlp *otlp, const struct http_answer *http, const struct otlp_answer *answer)
-{
-	const char *name = otlp->exporter->name, *hinted = hint(otlp, http->status);
-	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", name }, { NULL, NULL } };
-	const char *colon = answer->message[0] ? ": " : "";
-	char what[512];
-
-	if (http->failure == HTTP_OK)
-		snprintf(what, sizeof(what), "HTTP %d%s%s", http->status, colon, answer->message);
-	else
-		snprintf(what, sizeof(what), "%s", http->problem);
-
-	if (answer->verdict == OTLP_ACCEPTED)
-		log_accepted(otlp, http, answer, fields);
-	else if (answer->verdict == OTLP_AGAIN)
-		log_event(LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, fields,
-			  "exporter %s: %s%s; kept for another attempt%s", name, what, hinted,
-			  http->failure == HTTP_UNANSWERED && otlp->options->temporality == OTLP_DELTA ?
-				  ", though the receiver may have counted it" :
-				  "");
-	else
-		log_event(LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED, fields,
-			  "exporter %s: refused for good: %s%s; its points are dropped", name, what, hinted);
 }
 
 static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
@@ -174,10 +105,7 @@ static void on_answer(void *user, const struct http_answer *http)
 	bool is_done;
 
 	otlp_answer_read(http, otlp->queue.head->n_points, &answer);
-	if (outcome(http, &answer) != otlp->last_outcome)
-		log_outcome(otlp, http, &answer);
-	otlp->last_outcome = outcome(http, &answer);
-
+	otlp_report_answer(&otlp->report, http, &answer);
 	is_done = settle(otlp, &answer);
 	queue_end(&otlp->queue, is_done);
 	if (answer.verdict == OTLP_AGAIN) {
@@ -188,44 +116,37 @@ static void on_answer(void *user, const struct http_answer *http)
 	send_next(otlp);
 }
 
-static void headers_free(char **headers, size_t n)
+static int add_header(struct otlp *otlp, const char *text)
 {
-	for (size_t i = 0; headers && i < n; i++) {
-		if (headers[i])
-			explicit_bzero(headers[i], strlen(headers[i]));
-		free(headers[i]);
-	}
-	free(headers);
-}
-
-static int resolve_headers(struct otlp *otlp, char **headers)
-{
-	const struct setting_list *list = &otlp->options->headers;
-
-	for (size_t i = 0; i < list->n_items; i++) {
-		const char *complaint = "";
-		int err = otlp_header_resolve(list->items[i], &headers[i], &complaint);
-
-		if (!err)
-			continue;
-		if (otlp->last_outcome != OUTCOME_NOT_POSTED + err)
-			log_error("exporter %s: headers: %.*s: its file cannot be used: %s", otlp->exporter->name,
-				  (int)strcspn(list->items[i], ":"), list->items[i], complaint);
-		return err;
-	}
-	return 0;
-}
-
-static int post(struct otlp *otlp, const struct queue_item *item)
-{
-	size_t n_headers = otlp->options->headers.n_items;
-	char **headers = calloc(n_headers + 1, sizeof(*headers));
-	int err = headers ? resolve_headers(otlp, headers) : -ENOMEM;
+	_cleanup_(freep) char *header = NULL;
+	const char *complaint = "";
+	int err = otlp_header_resolve(text, &header, &complaint);
 
 	if (!err)
-		err = http_client_post(otlp->client, (const char *const *)headers, n_headers, item->data,
-				       item->size, on_answer, otlp);
-	headers_free(headers, n_headers);
+		return http_client_add_header(otlp->client, header);
+	otlp_report_header(&otlp->report, text, err, complaint);
+	return err;
+}
+
+/* Once; and again for each request where the value of one is in a file, since that may change. */
+static int set_headers(struct otlp *otlp)
+{
+	const struct setting_list *list = &otlp->options->headers;
+	bool may_change = false;
+	int err;
+
+	if (otlp->has_headers)
+		return 0;
+	err = http_client_reset_headers(otlp->client);
+	if (!err)
+		err = http_client_add_header(otlp->client, "Content-Type: application/x-protobuf");
+	if (!err && !otlp->options->is_uncompressed)
+		err = http_client_add_header(otlp->client, "Content-Encoding: gzip");
+	for (size_t i = 0; i < list->n_items && !err; i++) {
+		err = add_header(otlp, list->items[i]);
+		may_change |= otlp_header_file(list->items[i]) != NULL;
+	}
+	otlp->has_headers = !err && !may_change;
 	return err;
 }
 
@@ -240,9 +161,10 @@ static void send_next(struct otlp *otlp)
 	item = queue_begin(&otlp->queue);
 	if (!item)
 		return;
-	err = post(otlp, item);
+	err = set_headers(otlp);
+	if (!err)
+		err = http_client_post(otlp->client, item->data, item->size, on_answer, otlp);
 	if (err) {
-		otlp->last_outcome = OUTCOME_NOT_POSTED + err;
 		stats->is_failing = true;
 		queue_end(&otlp->queue, false);
 		wait_and_retry(otlp, 0);
@@ -337,19 +259,19 @@ static int open_client(struct otlp *otlp)
 	const struct otlp_options *options = otlp->options;
 	const char *version = otlp->exporter->context->version;
 	struct http_options http = {
-		.content_type = "application/x-protobuf",
-		.content_encoding = options->is_uncompressed ? NULL : "gzip",
 		.ca_file = options->ca_file,
 		.certificate_file = options->certificate_file,
 		.key_file = options->key_file,
 		.timeout_ns = options->timeout_ns,
+		.lifetime_s = CONNECTION_LIFETIME_S,
 		.limit_response_bytes = options->max_response_bytes,
 	};
 	int err = otlp_url(options, &otlp->url);
 
 	if (err)
 		return err;
-	otlp->place = http_url_place(otlp->url);
+	otlp->report.port = url_place(otlp->url).port;
+	otlp->report.is_delta = options->temporality == OTLP_DELTA;
 	if (asprintf(&otlp->user_agent, "bpfpush/%s OTel-OTLP-Exporter-C/%s", version, version) < 0) {
 		otlp->user_agent = NULL;
 		return -ENOMEM;
@@ -369,8 +291,9 @@ static int open_client(struct otlp *otlp)
 static void warn_of_bare_secrets(const struct otlp *otlp)
 {
 	const struct setting_list *headers = &otlp->options->headers;
+	struct url_place place = url_place(otlp->url);
 
-	if (otlp->place.is_encrypted || otlp->place.is_local)
+	if (place.is_encrypted || place.is_local)
 		return;
 	for (size_t i = 0; i < headers->n_items; i++) {
 		if (!otlp_header_is_secret(headers->items[i]))
@@ -379,7 +302,7 @@ static void warn_of_bare_secrets(const struct otlp *otlp)
 			    otlp->exporter->name, (int)strcspn(headers->items[i], ":"), headers->items[i]);
 		return;
 	}
-	if (otlp->place.has_password)
+	if (place.has_password)
 		log_warning("exporter %s: the password in the URL goes over the network unencrypted: use https://",
 			    otlp->exporter->name);
 }
@@ -393,6 +316,7 @@ static int otlp_open(struct exporter *exporter, const void *options)
 		return -ENOMEM;
 	exporter->state = otlp;
 	otlp->exporter = exporter;
+	otlp->report = (struct otlp_report){ .exporter = exporter };
 	otlp->options = options;
 	timer_init(&otlp->retry, exporter->context->event, on_wake, otlp);
 	queue_init(&otlp->queue, otlp->options->queue_requests, otlp->options->queue_bytes);

@@ -14,14 +14,11 @@
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
 
-#include "export/transport/file-mark.h"
 #include "export/transport/timer.h"
 #include "util/buf.h"
 #include "util/duration.h"
 
 #define UPLOAD_BUFFER_BYTES 16384L /* its least; requests are small, and it is kept */
-
-#define FILES 3 /* CA, certificate, key */
 
 struct http_client {
 	sd_event *event;
@@ -29,16 +26,13 @@ struct http_client {
 	CURLM *multi;
 	CURL *easy;
 	struct timer timeout; /* libcurl's */
-	struct file_mark marks[FILES];
-	bool must_connect; /* what is kept was made with files that have changed since */
+	struct curl_slist *headers;
 
 	/* The request on its way. */
 	bool is_busy;
-	struct curl_slist *headers;
 	const uint8_t *body;
 	size_t size, sent;
 	struct buf response;
-	char retry_after[64];
 	char problem[CURL_ERROR_SIZE];
 	http_answer_fn *answered;
 	void *user;
@@ -138,28 +132,6 @@ static size_t on_write(char *data, size_t size, size_t n, void *user)
 	return buf_error(&client->response) ? 0 : size * n;
 }
 
-static size_t on_header(char *data, size_t size, size_t n, void *user)
-{
-	static const char name[] = "retry-after:";
-	const size_t name_size = sizeof(name) - 1;
-	struct http_client *client = user;
-	size_t length = size * n;
-
-	/* Each response of a transfer (a proxy's, a 100) begins with its status line. */
-	if (length >= 5 && !memcmp(data, "HTTP/", 5))
-		client->retry_after[0] = '\0';
-	if (length > name_size && !strncasecmp(data, name, name_size)) {
-		size_t kept = length - name_size;
-
-		if (kept >= sizeof(client->retry_after))
-			kept = sizeof(client->retry_after) - 1;
-		memcpy(client->retry_after, data + name_size, kept);
-		client->retry_after[kept] = '\0';
-		client->retry_after[strcspn(client->retry_after, "\r\n")] = '\0';
-	}
-	return length;
-}
-
 static enum http_failure classify(CURLcode code, const struct http_client *client, long status)
 {
 	if (client->response.error == -EFBIG)
@@ -187,15 +159,25 @@ static const char *describe(const struct http_client *client, enum http_failure 
 	return client->problem[0] ? client->problem : curl_easy_strerror(code);
 }
 
+/* libcurl reads seconds and dates, and says 0 for anything else. */
+static uint64_t retry_after_ns(const struct http_client *client)
+{
+	const curl_off_t max_s = HTTP_RETRY_AFTER_MAX_NS / NS_PER_S;
+	curl_off_t delay_s = 0;
+
+	curl_easy_getinfo(client->easy, CURLINFO_RETRY_AFTER, &delay_s);
+	if (delay_s <= 0) /* before 8.12, a date in the past */
+		return 0;
+	return (uint64_t)(delay_s < max_s ? delay_s : max_s) * NS_PER_S;
+}
+
 static void deliver(struct http_client *client, CURLcode code)
 {
-	struct http_answer answer = { .retry_after = client->retry_after };
+	struct http_answer answer = { .retry_after_ns = retry_after_ns(client) };
 	http_answer_fn *answered = client->answered;
-	uint64_t now_us = 0;
 	char *type = NULL;
 	long status = 0;
 
-	(void)sd_event_now(client->event, CLOCK_REALTIME, &now_us);
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(client->easy, CURLINFO_CONTENT_TYPE, &type);
 	if (status < 200)
@@ -206,11 +188,8 @@ static void deliver(struct http_client *client, CURLcode code)
 	answer.content_type = type ? type : "";
 	answer.body = client->response.data;
 	answer.body_size = code == CURLE_OK ? client->response.size : 0;
-	answer.now_ns = now_us * NS_PER_US;
 
 	client->is_busy = false;
-	if (status)
-		client->must_connect = false;
 	answered(client->user, &answer);
 }
 
@@ -232,22 +211,9 @@ static void finish(struct http_client *client)
 
 /* Setting up */
 
-/* Has a file of TLS been written since the last look? Then a connection that is kept knows the old one. */
-static bool files_changed(struct http_client *client)
-{
-	const struct http_options *options = &client->options;
-	const char *const paths[FILES] = { options->ca_file, options->certificate_file, options->key_file };
-	bool has_changed = false;
-
-	for (int i = 0; i < FILES; i++)
-		if (paths[i] && file_mark_look(&client->marks[i], paths[i]))
-			has_changed = true;
-	return has_changed;
-}
-
 static void set_tls(CURL *easy, const struct http_options *options)
 {
-	/* A session that is resumed would not look at the CA that a file now has. */
+	/* A connection that resumes an earlier one's session would not look at the CA that a file has by now. */
 	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	if (options->ca_file)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca_file);
@@ -256,8 +222,9 @@ static void set_tls(CURL *easy, const struct http_options *options)
 	if (options->key_file)
 		curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key_file);
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* It would keep the CA of a path for a day, whatever the file says by then. */
-	curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+	/* It would keep what it read from a file for a day. The system's CAs change rarely, and are much to read. */
+	if (options->ca_file)
+		curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 #endif
 }
 
@@ -268,7 +235,14 @@ static void set_request(struct http_client *client)
 
 	curl_easy_setopt(easy, CURLOPT_URL, options->url);
 	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075500
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075000
+	curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, options->lifetime_s);
+#endif
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -285,8 +259,6 @@ static void set_request(struct http_client *client)
 	curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
-	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(easy, CURLOPT_HEADERDATA, client);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->problem);
 }
 
@@ -321,68 +293,43 @@ int http_client_new(struct sd_event *event, const struct http_options *options,
 		return -ENOMEM;
 	set_multi(client);
 	set_request(client);
-	(void)files_changed(client);
 	*ret_client = TAKE_PTR(client);
 	return 0;
 }
 
-static int add_header(struct curl_slist **headers, const char *name, const char *value)
+int http_client_reset_headers(struct http_client *client)
 {
-	_cleanup_(freep) char *line = NULL;
-	struct curl_slist *longer;
+	curl_easy_setopt(client->easy, CURLOPT_HTTPHEADER, NULL);
+	curl_slist_free_all(client->headers);
+	client->headers = NULL;
+	/* Large bodies would else wait for a 100 Continue, which few receivers send. */
+	return http_client_add_header(client, "Expect:");
+}
 
-	if (asprintf(&line, "%s%s", name, value) < 0)
-		return -ENOMEM;
-	longer = curl_slist_append(*headers, line);
+int http_client_add_header(struct http_client *client, const char *header)
+{
+	struct curl_slist *longer = curl_slist_append(client->headers, header);
+
 	if (!longer)
 		return -ENOMEM;
-	*headers = longer;
+	client->headers = longer;
+	curl_easy_setopt(client->easy, CURLOPT_HTTPHEADER, longer);
 	return 0;
 }
 
-static int set_headers(struct http_client *client, const char *const *headers, size_t n_headers)
+int http_client_post(struct http_client *client, const uint8_t *body, size_t size, http_answer_fn *answered,
+		     void *user)
 {
-	struct curl_slist *list = NULL;
-	int err;
-
-	err = add_header(&list, "Content-Type: ", client->options.content_type);
-	if (!err && client->options.content_encoding)
-		err = add_header(&list, "Content-Encoding: ", client->options.content_encoding);
-	if (!err)
-		err = add_header(&list, "Expect:", "");
-	for (size_t i = 0; i < n_headers && !err; i++)
-		err = add_header(&list, headers[i], "");
-	if (err) {
-		curl_slist_free_all(list);
-		return err;
-	}
-	curl_easy_setopt(client->easy, CURLOPT_HTTPHEADER, list);
-	curl_slist_free_all(client->headers);
-	client->headers = list;
-	return 0;
-}
-
-int http_client_post(struct http_client *client, const char *const *headers, size_t n_headers,
-		     const uint8_t *body, size_t size, http_answer_fn *answered, void *user)
-{
-	int err;
-
 	if (client->is_busy)
 		return -EBUSY;
-	err = set_headers(client, headers, n_headers);
-	if (err)
-		return err;
 	client->body = body;
 	client->size = size;
 	client->sent = 0;
 	client->answered = answered;
 	client->user = user;
-	client->retry_after[0] = client->problem[0] = '\0';
+	client->problem[0] = '\0';
 	buf_reset(&client->response);
 	curl_easy_setopt(client->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
-	if (files_changed(client))
-		client->must_connect = true;
-	curl_easy_setopt(client->easy, CURLOPT_FRESH_CONNECT, client->must_connect ? 1L : 0L);
 	if (curl_multi_add_handle(client->multi, client->easy) != CURLM_OK)
 		return -ENOMEM;
 	client->is_busy = true;
@@ -403,62 +350,4 @@ struct http_client *http_client_free(struct http_client *client)
 	buf_done(&client->response);
 	free(client);
 	return NULL;
-}
-
-int http_url_check(const char *url, const char **ret_complaint)
-{
-	CURLU *parts = curl_url();
-	char *scheme = NULL;
-	int err = -EINVAL;
-
-	if (!parts)
-		return -ENOMEM;
-	if (curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
-	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
-		*ret_complaint = "not a URL, write http://HOST:PORT or https://HOST";
-	else if (!strcmp(scheme, "grpc") || !strcmp(scheme, "grpcs"))
-		*ret_complaint = "this speaks OTLP/HTTP and no gRPC, write http://HOST:4318 or https://HOST:4318";
-	else if (strcmp(scheme, "http") && strcmp(scheme, "https"))
-		*ret_complaint = "must begin with http:// or https://";
-	else
-		err = 0;
-	curl_free(scheme);
-	curl_url_cleanup(parts);
-	return err;
-}
-
-static bool is_local(const char *host)
-{
-	static const char name[] = "localhost";
-	size_t size = strlen(host), name_size = sizeof(name) - 1;
-
-	if (!strncmp(host, "127.", 4) && !host[strspn(host, "0123456789.")])
-		return true;
-	if (!strcmp(host, "[::1]"))
-		return true;
-	return size >= name_size && !strcasecmp(host + size - name_size, name) &&
-	       (size == name_size || host[size - name_size - 1] == '.');
-}
-
-struct http_place http_url_place(const char *url)
-{
-	char *scheme = NULL, *host = NULL, *port = NULL, *password = NULL;
-	struct http_place place = { 0 };
-	CURLU *parts = curl_url();
-
-	if (parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
-	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-	    curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-	    curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
-		place.is_encrypted = !strcmp(scheme, "https");
-		place.is_local = is_local(host);
-		place.has_password = curl_url_get(parts, CURLUPART_PASSWORD, &password, 0) == CURLUE_OK;
-		place.port = (unsigned int)strtoul(port, NULL, 10);
-	}
-	curl_free(scheme);
-	curl_free(host);
-	curl_free(port);
-	curl_free(password);
-	curl_url_cleanup(parts);
-	return place;
 }

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * POST over HTTP on the event loop, one request at a time over a connection that is kept. The only door to
- * libcurl; knows nothing of what it carries. HTTP/1.1, or 2 where TLS negotiates it; the proxies of
- * the environment (http_proxy, HTTPS_PROXY, NO_PROXY) are used as libcurl does.
+ * POST over HTTP on the event loop, one request at a time over a connection that is kept. With
+ * url.c, the only door to libcurl; knows nothing of what it carries. HTTP/1.1, or 2 where TLS
+ * negotiates it; the proxies of the environment (http_proxy, HTTPS_PROXY, NO_PROXY) are used as
+ * libcurl does.
  *
  * A request is sent at most once: libcurl would silently send it again where a connection that was kept
  * turns out dead, and a receiver might count it twice. Here that is a failure, for the caller to decide.
@@ -25,13 +26,17 @@ struct http_client;
 struct http_options {
 	const char *url;
 	const char *user_agent;
-	const char *content_type;
-	const char *content_encoding; /* NULL: none */
 	const char *ca_file;	      /* PEM; NULL: the system's */
 	const char *certificate_file; /* PEM, of the client */
 	const char *key_file;	      /* PEM */
-	uint64_t timeout_ns;	      /* of one request; 0: none */
-	size_t limit_response_bytes;  /* of the decompressed body */
+	uint64_t timeout_ns;	      /* of one request, in whole milliseconds; 0: none */
+	/*
+	 * A connection is not used for longer, so that changes of the three files and of the name's
+	 * addresses are taken up. libcurl before 7.80 keeps a connection until the receiver closes
+	 * it, or until two minutes have passed without a request.
+	 */
+	long lifetime_s;
+	size_t limit_response_bytes; /* of the decompressed body */
 };
 
 enum http_failure {
@@ -42,16 +47,17 @@ enum http_failure {
 	HTTP_BROKEN,	 /* cannot be sent at all: a bad URL, no memory */
 };
 
+#define HTTP_RETRY_AFTER_MAX_NS (300 * UINT64_C(1000000000))
+
 /* Valid during the call. */
 struct http_answer {
 	enum http_failure failure;
 	const char *problem;	  /* in words, where failure is not HTTP_OK */
 	int status;		  /* 0 without an answer */
-	const char *content_type; /* "" where absent; so is the next */
-	const char *retry_after;
+	const char *content_type; /* "" where absent */
+	uint64_t retry_after_ns;  /* Retry-After, at most HTTP_RETRY_AFTER_MAX_NS; 0 where absent, past or nonsense */
 	const uint8_t *body;
 	size_t body_size;
-	uint64_t now_ns; /* Unix time of the loop */
 };
 
 typedef void http_answer_fn(void *user, const struct http_answer *answer);
@@ -59,25 +65,18 @@ typedef void http_answer_fn(void *user, const struct http_answer *answer);
 /* -ENOMEM, -EIO (libcurl will not start). */
 int http_client_new(struct sd_event *event, const struct http_options *options, struct http_client **ret_client);
 /*
- * Sends body, borrowed until answered. headers: "Name: value" each, copied. answered is called once from the
- * loop, never from here; it may post again. -EBUSY while a request is on its way.
+ * The headers of all further requests, beside those that HTTP itself needs: none, and one more ("Name: value",
+ * copied). To be reset once before the first; not while a request is on its way. -ENOMEM.
  */
-int http_client_post(struct http_client *client, const char *const *headers, size_t n_headers,
-		     const uint8_t *body, size_t size, http_answer_fn *answered, void *user);
+int http_client_reset_headers(struct http_client *client);
+int http_client_add_header(struct http_client *client, const char *header);
+/*
+ * Sends body, borrowed until answered. answered is called once from the loop, never from here; it may post
+ * again, or free the client. -EBUSY while a request is on its way.
+ */
+int http_client_post(struct http_client *client, const uint8_t *body, size_t size, http_answer_fn *answered,
+		     void *user);
 /* A request that is on its way is given up without a call. */
 struct http_client *http_client_free(struct http_client *client);
-
-/* Is it a URL that can be posted to? If not, *ret_complaint says why. 0 or -EINVAL. */
-int http_url_check(const char *url, const char **ret_complaint);
-
-/* Where a URL leads. Of one that http_url_check() refuses, all is zero. */
-struct http_place {
-	bool is_encrypted;
-	bool is_local; /* this machine: localhost and below, 127.0.0.0/8, ::1 */
-	bool has_password;
-	unsigned int port;
-};
-
-struct http_place http_url_place(const char *url);
 
 DEFINE_CLEANUP(struct http_client *, http_client_free);

@@ -87,15 +87,15 @@ ANSWERS = {
     "200, partial success as text": ([answer(200, PARTIAL, "text/plain")], ACCEPTED, None, ""),
     "200, body cut off": ([scripted.answer_half(200)], ACCEPTED, None, ""),
     "200, a web page": ([answer(200, b"<html>", "text/html")], ACCEPTED, None,
-                        "answered 200 with text/html, which is no OTLP receiver: is the endpoint right"),
+                        "text/html answered with status 200. This is not an OTLP receiver: check the endpoint"),
     "202": ([answer(202)], ACCEPTED, None, ""),
     "301": ([answer(301, Location="http://127.0.0.1:1/")], REFUSED, None, "HTTP 301"),
     "400, Status": ([answer(400, STATUS)], REFUSED, None, r"HTTP 400: bad \S+\[31m data"),
     "400, text": ([answer(400, b"out of order", "text/plain")], REFUSED, None, "HTTP 400;"),
-    "401": ([answer(401)], REFUSED, None, r"HTTP 401 \(does the key headers hold"),
-    "403": ([answer(403)], REFUSED, None, r"HTTP 403 \(does the key headers hold"),
-    "404": ([answer(404)], REFUSED, None, r"HTTP 404 \(the path of the URL should end in /v1/metrics"),
-    "405": ([answer(405)], REFUSED, None, r"HTTP 405 \(the path of the URL should end in /v1/metrics"),
+    "401": ([answer(401)], REFUSED, None, r"HTTP 401 \(does the setting headers hold"),
+    "403": ([answer(403)], REFUSED, None, r"HTTP 403 \(does the setting headers hold"),
+    "404": ([answer(404)], REFUSED, None, r"HTTP 404 \(is the path of the URL right\? Most receivers take /v1/metrics"),
+    "405": ([answer(405)], REFUSED, None, r"HTTP 405 \(is the path of the URL right\? Most receivers take /v1/metrics"),
     "408": ([answer(408)], REFUSED, None, "HTTP 408"),
     "413": ([answer(413)], REFUSED, None, "HTTP 413"),
     "429, seconds": ([answer(429, Retry_After="1"), answer(200)], RETRIED, (0.99, 1.5), "HTTP 429"),
@@ -233,7 +233,7 @@ def a_request_that_is_tried_too_long_is_dropped():
 
 
 def an_absurd_retry_after_is_clamped_and_zero_does_not_spin():
-    server = scripted.Server([answer(429, Retry_After="99999999999999999999")])
+    server = scripted.Server([answer(429, Retry_After="100000")])
     counts, _ = push(f"http://127.0.0.1:{server.port}", "--patience=500", *FAST)
     expect("requests", counts["requests"], 1)
     server = scripted.Server([answer(429, Retry_After="0")])
@@ -370,10 +370,16 @@ def tls_is_checked_both_ways_and_files_are_read_again():
         counts, _ = push(url, f"ca_file={path('rotated.pem')}", *FAST)
         expect("exported once the CA file is right", counts["exported"], N)
 
+        def answer_and_spoil(server, connection):
+            answer(200)(server, connection)
+            shutil.copy(path("wrong.pem"), path("rotated.pem"))
+            return False
+
         shutil.copy(path("right.pem"), path("rotated.pem"))
-        timer = threading.Timer(0.4, lambda: shutil.copy(path("wrong.pem"), path("rotated.pem")))
-        timer.start()
-        counts, _ = push(url, f"ca_file={path('rotated.pem')}", "--batches=2", "--pause=800", "--patience=1500", *FAST)
+        server = serve(False)
+        server.steps = [answer_and_spoil]
+        counts, _ = push(f"https://127.0.0.1:{server.port}", f"ca_file={path('rotated.pem')}", "--batches=2", "--pause=800",
+                         "--patience=1500", *FAST)
         expect("exported before the CA file is wrong", counts["exported"], N)
 
 
@@ -392,6 +398,7 @@ def wrong_options_are_refused_with_reasons():
         "retry_max=1ms": "shorter than retry_initial",
         "max_request_size=10B": "max_request_size",
         "timeout=10": "timeout",
+        "timeout=500us": "timeout: at least 1ms, or 0 for no limit",
     }
     for option, reason in cases.items():
         result = subprocess.run([PUSH, option], capture_output=True, text=True, timeout=60, check=False)
@@ -405,12 +412,12 @@ def something_else_on_that_port_is_named_once_a_change():
     server = scripted.Server([page, page, answer(200), page, answer(200)])
     counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=5", *FAST)
     expect("exported", counts["exported"], 5 * N)
-    expect("said", text.count("no OTLP receiver"), 2)
+    expect("said", text.count("not an OTLP receiver"), 2)
 
 
 def the_port_of_grpc_is_hinted_at():
     _, text = push("http://127.0.0.2:4317", "--batches=1", "retry_give_up=1ms", "--patience=300", *FAST)
-    expect("hints", text.count("(4317 is the port of OTLP/gRPC, this is OTLP/HTTP: try port 4318)"), 1)
+    expect("hints", text.count("(port 4317 is for OTLP/gRPC, bpfpush sends OTLP/HTTP: try port 4318)"), 1)
 
 
 def a_secret_in_clear_text_is_warned_of_once():

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/transport/url.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+int url_check(const char *url, const char **ret_complaint)
+{
+	CURLU *parts = curl_url();
+	char *scheme = NULL;
+	int err = -EINVAL;
+
+	if (!parts)
+		return -ENOMEM;
+	if (curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
+	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+		*ret_complaint = "not a URL, write http://HOST:PORT or https://HOST";
+	else if (!strcmp(scheme, "grpc") || !strcmp(scheme, "grpcs"))
+		*ret_complaint = "this speaks OTLP/HTTP and no gRPC, write http://HOST:4318 or https://HOST:4318";
+	else if (strcmp(scheme, "http") && strcmp(scheme, "https"))
+		*ret_complaint = "must begin with http:// or https://";
+	else
+		err = 0;
+	curl_free(scheme);
+	curl_url_cleanup(parts);
+	return err;
+}
+
+static bool is_local(const char *host)
+{
+	static const char name[] = "localhost";
+	size_t size = strlen(host), name_size = sizeof(name) - 1;
+
+	if (!strncmp(host, "127.", 4) && !host[strspn(host, "0123456789.")])
+		return true;
+	if (!strcmp(host, "[::1]"))
+		return true;
+	return size >= name_size && !strcasecmp(host + size - name_size, name) &&
+	       (size == name_size || host[size - name_size - 1] == '.');
+}
+
+struct url_place url_place(const char *url)
+{
+	char *scheme = NULL, *host = NULL, *port = NULL, *password = NULL;
+	struct url_place place = { 0 };
+	CURLU *parts = curl_url();
+
+	if (parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+	    curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+	    curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
+		place.is_encrypted = !strcmp(scheme, "https");
+		place.is_local = is_local(host);
+		place.has_password = curl_url_get(parts, CURLUPART_PASSWORD, &password, 0) == CURLUE_OK;
+		place.port = (unsigned int)strtoul(port, NULL, 10);
+	}
+	curl_free(scheme);
+	curl_free(host);
+	curl_free(port);
+	curl_free(password);
+	curl_url_cleanup(parts);
+	return place;
+}
