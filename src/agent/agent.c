@@ -105,6 +105,7 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	if (!agent)
 		return -ENOMEM;
 	agent->options = *options;
+	agent->instance_fd = -1;
 	err = sd_event_new(&agent->event);
 	if (err >= 0)
 		err = open_exporters(agent);
@@ -129,6 +130,7 @@ struct agent *agent_free(struct agent *agent)
 		exporter_free(agent->exporters[i]);
 	free(agent->exporters);
 	free(agent->is_full_known);
+	closep(&agent->instance_fd);
 	free(agent->metrics);
 	sd_event_source_unref(agent->timer);
 	sd_event_unref(agent->event);
@@ -347,6 +349,8 @@ int agent_run(struct agent *agent)
 		err = start_service(agent);
 	if (err)
 		return err;
+	if (agent->n_exporters && !agent->options.is_filter)
+		agent->instance_fd = agent_claim_instance(agent);
 	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collectors, a collection every %g s",
 		  agent->options.set->n_shown,
 		  (double)agent->options.interval_ns / 1e9);

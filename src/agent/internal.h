@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The agent from inside: what agent.c, agent-once.c and agent-report.c share, and nobody else includes. */
+/* The agent from inside: shared by agent.c, instance.c, once.c and report.c; nobody else includes it. */
 
 #include <systemd/sd-event.h>
 
@@ -26,6 +26,7 @@ struct agent {
 	uint64_t collection_ns; /* how long the last one took */
 	size_t n_series;
 	unsigned int n_collections;
+	int instance_fd; /* of agent_claim_instance() */
 	bool is_read_failing;
 	bool is_overflow_known;
 	bool *is_full_known; /* of each collector: that a table is full has been said */
@@ -43,6 +44,8 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, 
 int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user);
 int agent_on_deadline(sd_event_source *source, uint64_t usec, void *user);
 
+/* Logs a warning where another agent of this identity runs. The descriptor that holds the claim, or -1. */
+int agent_claim_instance(const struct agent *agent);
 /* Says that reading a collector failed (err: -errno), once until a reading of all succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err);
 /* Says what is new: missed events, full tables, a full series limit. */

@@ -6,13 +6,13 @@
  */
 #include "config/config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "config/files.h"
 #include "config/internal.h"
 #include "util/ini.h"
+#include "util/parse.h"
 
 static const char *const standard_roots[] = { "/etc", "/run", "/usr/lib", NULL };
 
@@ -44,19 +44,10 @@ struct reading {
 	const struct ini_file *file; /* now */
 };
 
-static bool is_name(const char *text)
-{
-	size_t length = 0;
-
-	while (isalnum((unsigned char)text[length]) || (text[length] && strchr("_.-", text[length])))
-		length++;
-	return length && !text[length] && text[0] != '.' && text[0] != '-';
-}
-
 static int check_name(const char *text, const char **ret_complaint)
 {
 	*ret_complaint = "a name is of A-Z a-z 0-9 _ . - and begins with none of . and -";
-	return is_name(text) ? 0 : -EINVAL;
+	return parse_is_name(text) ? 0 : -EINVAL;
 }
 
 static int check_directory(const char *text, const char **ret_complaint)
@@ -219,7 +210,7 @@ static void report_unknown_section(struct reading *reading, const struct ini_ent
 
 static bool has_right_argument(const struct section_kind *kind, const struct ini_entry *entry)
 {
-	return kind->is_named ? is_name(entry->argument) : !*entry->argument;
+	return kind->is_named ? parse_is_name(entry->argument) : !*entry->argument;
 }
 
 static void check_section(struct reading *reading, const struct section_kind *kind,
@@ -370,6 +361,8 @@ int config_read(const struct config_source *source, struct diag *diag, struct co
 		r = config_set_exporters(config, source, diag);
 	if (r >= 0)
 		r = config_environment_set_exporters(config, source, diag);
+	if (r >= 0)
+		config_warn_of_twins(config);
 	if (r >= 0)
 		r = buf_error(&diag->text) ?: buf_error(&config->warnings.text);
 	if (r < 0)

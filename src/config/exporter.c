@@ -119,6 +119,49 @@ static const struct exporter_ops *find_type(const struct config_collector *secti
 	return ops;
 }
 
+static bool are_lists_equal(const struct setting_list *left, const struct setting_list *right)
+{
+	if (left->n_items != right->n_items)
+		return false;
+	for (size_t i = 0; i < left->n_items; i++)
+		if (strcmp(left->items[i], right->items[i]))
+			return false;
+	return true;
+}
+
+/* Do both push to the same place, with nothing (headers, templates, files) to tell them apart? */
+static bool are_twins(const struct config_exporter *left, const struct config_exporter *right)
+{
+	const struct setting_table *table = left->ops->settings;
+
+	if (left->ops != right->ops || !setting_table_find(table, "endpoint"))
+		return false;
+	for (size_t i = 0; i < table->n_rows; i++) {
+		const void *one = (const char *)left->options + table->rows[i].offset;
+		const void *other = (const char *)right->options + table->rows[i].offset;
+
+		if (setting_row_is_list(&table->rows[i]) && !are_lists_equal(one, other))
+			return false;
+		if (table->rows[i].type == SETTING_TEXT &&
+		    strcmp(*(char *const *)one ?: "", *(char *const *)other ?: ""))
+			return false;
+	}
+	return true;
+}
+
+void config_warn_of_twins(struct config *config)
+{
+	for (size_t i = 0; i < config->n_exporters; i++)
+		for (size_t j = 0; j < i; j++) {
+			const struct config_exporter *exporter = &config->exporters[i], *twin = &config->exporters[j];
+
+			if (are_twins(exporter, twin))
+				diag_add(&config->warnings, exporter->path, exporter->line,
+					 "exporters %s and %s push to the same endpoint: it gets every number twice",
+					 twin->name, exporter->name);
+		}
+}
+
 int config_set_exporters(struct config *config, const struct config_source *source, struct diag *diag)
 {
 	int r = 0;

@@ -21,6 +21,9 @@ int config_set_exporters(struct config *config, const struct config_source *sour
 int config_environment_set_exporters(struct config *config, const struct config_source *source,
 				     struct diag *diag);
 
+/* Exporters that push the same numbers to the same place are no mistake, but hardly meant. */
+void config_warn_of_twins(struct config *config);
+
 /* One exporter of a type; of section, name and path are borrowed, settings are not kept. */
 int config_add_exporter(struct config *config, const struct config_source *source, struct diag *diag,
 			const struct config_collector *section, const struct exporter_ops *ops);

@@ -10,7 +10,6 @@
  */
 #include "util/ini.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +17,7 @@
 
 #include <ini.h>
 
+#include "util/parse.h"
 #include "util/utf8.h"
 
 struct reader {
@@ -85,15 +85,6 @@ static int on_entry(void *user, const char *section, const char *key, const char
 	return 1;
 }
 
-static bool is_name(const char *text)
-{
-	size_t length = 0;
-
-	while (isalnum((unsigned char)text[length]) || (text[length] && strchr("_.-", text[length])))
-		length++;
-	return length && !text[length];
-}
-
 static char *strip(char *text)
 {
 	size_t length;
@@ -128,7 +119,7 @@ static void read_section(struct reader *reader, char *text)
 		*argument++ = '\0';
 		argument = strip(argument);
 	}
-	if (!is_name(kind) || strpbrk(argument, " \t[")) {
+	if (!parse_is_name(kind) || strpbrk(argument, " \t[")) {
 		mistake(reader, "bad section: write [kind] or [kind name], each one word, the kind of "
 				"A-Z a-z 0-9 _ . -");
 		return;
@@ -168,7 +159,7 @@ static bool check_key_value(struct reader *reader, char *text)
 		mistake(reader, "no key before \"=\": write key = value");
 		return false;
 	}
-	if (!is_name(key)) {
+	if (!parse_is_name(key)) {
 		mistake(reader, "bad key \"%s\": a key is of A-Z a-z 0-9 _ . -", key);
 		return false;
 	}

@@ -13,6 +13,13 @@ struct unit {
 	uint64_t factor;
 };
 
+bool parse_is_name(const char *text)
+{
+	size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+
+	return length && !text[length] && text[0] != '.' && text[0] != '-';
+}
+
 int parse_bool(const char *text, bool *ret_value)
 {
 	static const struct {

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A word of A-Z a-z 0-9 _ . - that begins with none of . and -: a key, a section, a collector, an exporter. */
+bool parse_is_name(const char *text);
+
 int parse_bool(const char *text, bool *ret_value);    /* yes/no, true/false, on/off, 1/0, in any case */
 int parse_u64(const char *text, uint64_t *ret_value); /* decimal or 0x, nothing else */
 int parse_s64(const char *text, int64_t *ret_value);  /* the same with a sign */

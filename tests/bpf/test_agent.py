@@ -19,14 +19,14 @@ PATIENCE_S = 90
 class Agent:
     """`bpfpush run` with one collector and a collection each second, exporting to a file of its own."""
 
-    def __init__(self, environment=None, name='agent', collector=''):
+    def __init__(self, environment=None, more=''):
         self.directory = tempfile.TemporaryDirectory(prefix='bpfpush-test-')
         self.output = os.path.join(self.directory.name, 'points.json')
         self.log = os.path.join(self.directory.name, 'log')
-        config = os.path.join(self.directory.name, name + '.conf')
+        config = os.path.join(self.directory.name, 'agent.conf')
         with open(config, 'w') as file:
             file.write('[agent]\ninterval = 1s\ncollectors = memory\n'
-                       '%s[exporter file]\ntype = json\npath = %s\n' % (collector, self.output))
+                       '%s[exporter file]\ntype = json\npath = %s\n' % (more, self.output))
         with open(self.log, 'w') as log:
             self.process = subprocess.Popen([harness.agent(), 'run', '--config=' + config], stderr=log,
                                             env=dict(os.environ, **(environment or {})))
@@ -111,7 +111,7 @@ class ClockTest(unittest.TestCase):
         os.rename(self.file + '.new', self.file)
 
     def start(self):
-        return Agent({'LD_PRELOAD': self.module, 'CLOCK_AHEAD': self.file}, collector='[collector memory]\nper_process = yes\n')
+        return Agent({'LD_PRELOAD': self.module, 'CLOCK_AHEAD': self.file}, more='[collector memory]\nper_process = yes\n')
 
     def step(self, first, then):
         """The collections before and after the clock is set, and what the agent said."""
@@ -209,6 +209,19 @@ class RunsTest(unittest.TestCase):
             self.assertGreater(reported, 0)
             # Somebody else's statistics may make it count in between; a jump would count the first runs twice.
             self.assertLessEqual(reported, self.kernel_runs(agent))
+
+
+class InstanceTest(unittest.TestCase):
+    def test_a_second_agent_of_the_same_instance_is_warned_of(self):
+        warning = 'another bpfpush with service.instance.id twin-%d' % os.getpid()
+        same = '[resource]\nservice.instance.id = twin-%d\n' % os.getpid()
+        with Agent(more=same) as first, Agent() as other:
+            first.wait(lambda collections: collections)
+            other.wait(lambda collections: collections)
+            with Agent(more=same) as second:
+                second.wait(lambda collections: collections)
+                self.assertIn(warning, second.messages())
+            self.assertNotIn('another bpfpush', first.messages() + other.messages())
 
 
 def parse_time(text):

@@ -103,6 +103,23 @@ class TestCollectors(unittest.TestCase):
                 self.assertIn(f"{name}.conf:", output)
 
 
+    def test_a_pair_with_a_strange_file_name_is_refused(self):
+        for strange in (b"x\xffy", b"x y", b"x:y", b"-x", b"x" * 64):
+            directory = self.place("memory")
+            for ending in (b".bpf.o", b".conf"):
+                shutil.copy(os.path.join(directory.encode(), b"memory" + ending),
+                            os.path.join(directory.encode(), strange + ending))
+            config = os.path.join(self.directory, "strange.conf")
+            with open(config, "w", encoding="ascii") as file:
+                file.write(f"[agent]\ncollector_directory = {directory}\n")
+            with self.subTest(strange):
+                done = subprocess.run([self.bpfpush, "check", f"--config={config}"], stdin=subprocess.DEVNULL,
+                                      capture_output=True, timeout=60, check=False, preexec_fn=rights.become_nobody)
+                self.assertEqual(done.returncode, 78)
+                self.assertIn(f'{directory}: "', done.stderr.decode())
+                self.assertIn("cannot be a collector's name", done.stderr.decode())
+
+
 if __name__ == "__main__":
     if not os.access(os.path.join(BUILD, "bpfpush"), os.X_OK):
         print("skipped: bpfpush is not built")

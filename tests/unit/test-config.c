@@ -11,6 +11,7 @@
 struct post_options {
 	char *url;
 	uint64_t timeout_ns;
+	char *endpoint;
 	struct setting_list headers;
 	char *key_file, *certificate_file;
 };
@@ -22,6 +23,7 @@ static int check_url(const char *text, const char **ret_complaint)
 }
 
 static const struct setting_row post_table[] = {
+	SETTING(struct post_options, endpoint, "endpoint", SETTING_TEXT, NULL),
 	SETTING(struct post_options, url, "url", SETTING_TEXT, "http://localhost",
 		.check = check_url),
 	SETTING(struct post_options, timeout_ns, "timeout", SETTING_DURATION, "10s"),
@@ -485,6 +487,25 @@ static void exporters_can_be_switched_off(void **state)
 	assert_true(f.config->is_export_off);
 }
 
+static void exporters_that_send_the_same_twice_are_warned_of(void **state)
+{
+	FIXTURE;
+	_cleanup_(buf_done) struct buf want = BUF_INIT;
+
+	tree_write(&f.tree, MAIN, "[exporter a]\ntype = otlp\nendpoint = x\n[exporter b]\ntype = otlp\nendpoint = y\n"
+				  "[exporter c]\ntype = otlp\nendpoint = x\nheader = Tenant: c\n"
+				  "[exporter d]\ntype = otlp\nendpoint = x\nenabled = no\n"
+				  "[exporter e]\ntype = console\n[exporter f]\ntype = console\n");
+	fixture_read(&f, NULL);
+	assert_mistakes(&f, "");
+	assert_string_equal(buf_text(&f.config->warnings.text), "");
+	tree_write(&f.tree, DROP_IN("run", "a.conf"), "[exporter b]\nendpoint = x\n");
+	fixture_read(&f, NULL);
+	buf_printf(&want, "%s:1: exporters a and b push to the same endpoint: it gets every number twice\n",
+		   tree_path(&f.tree, DROP_IN("run", "a.conf")));
+	assert_string_equal(buf_text(&f.config->warnings.text), buf_text(&want));
+}
+
 static void no_memory_is_told_and_nothing_leaks(void **state)
 {
 	static const char *const environment[] = { "OTEL_RESOURCE_ATTRIBUTES=a=1,b", "OTEL_LOG_LEVEL=x", NULL };
@@ -517,6 +538,7 @@ int main(void)
 		cmocka_unit_test(standard_variables_rank_below_the_files),
 		cmocka_unit_test(unknown_values_of_variables_are_ignored_with_a_warning),
 		cmocka_unit_test(exporters_can_be_switched_off),
+		cmocka_unit_test(exporters_that_send_the_same_twice_are_warned_of),
 		cmocka_unit_test(no_memory_is_told_and_nothing_leaks),
 	};
 

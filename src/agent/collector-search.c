@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/collector-search.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "build-config.h"
+#include "util/parse.h"
+
+#define OWN_DIRECTORY "/etc/bpfpush/collectors"
+
+static const char *const default_names[] = { "syscalls", "network", "fileio", "scheduler", "memory", "tcpstate" };
+
+/* A binary next to build.ninja has not been installed: its collectors are those of the same build. */
+static char *find_tree(void)
+{
+	_cleanup_(freep) char *ninja = NULL;
+	char exe[2048], *tree;
+	ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	exe[length > 0 ? length : 0] = '\0';
+	slash = strrchr(exe, '/');
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	if (asprintf(&ninja, "%s/build.ninja", exe) < 0 || access(ninja, F_OK) || asprintf(&tree, "%s/bpf", exe) < 0)
+		return NULL;
+	return tree;
+}
+
+static int find_directories(struct collector_search *search, const struct config *config)
+{
+	const struct setting_list *own = &config->agent.collector_directories;
+
+	search->directories = calloc(own->n_items + 2, sizeof(*search->directories));
+	if (!search->directories)
+		return -ENOMEM;
+	for (size_t i = 0; i < own->n_items; i++)
+		search->directories[search->n_directories++] = own->items[i];
+	search->directories[search->n_directories++] = OWN_DIRECTORY;
+	search->tree = find_tree();
+	search->directories[search->n_directories++] = search->tree ? search->tree : COLLECTOR_DIR;
+	return 0;
+}
+
+static bool is_wanted(const struct collector_search *search, const char *name)
+{
+	for (size_t i = 0; i < search->n_wanted; i++)
+		if (!strcmp(search->wanted[i].name, name))
+			return true;
+	return false;
+}
+
+int collector_search_add(struct collector_search *search, const char *name, const char *path, unsigned int line)
+{
+	struct wanted_collector *wanted;
+	char *copy;
+
+	if (is_wanted(search, name))
+		return 0;
+	wanted = reallocarray(search->wanted, search->n_wanted + 1, sizeof(*wanted));
+	if (!wanted)
+		return -ENOMEM;
+	search->wanted = wanted;
+	copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	wanted[search->n_wanted++] = (struct wanted_collector){ copy, path, line };
+	return 0;
+}
+
+bool collector_is_disabled(const struct config *config, const char *name)
+{
+	const struct config_collector *section = config_find_collector(config, name);
+
+	return section && !section->is_enabled;
+}
+
+static int by_name(const struct dirent **left, const struct dirent **right)
+{
+	return strcmp((*left)->d_name, (*right)->d_name);
+}
+
+static int is_descriptor(const struct dirent *entry)
+{
+	const char *dot = strrchr(entry->d_name, '.');
+
+	return dot && entry->d_name[0] != '.' && !strcmp(dot, ".conf"); /* hidden files are an editor's */
+}
+
+/* The names of all NAME.conf in a directory, sorted, but those that config (NULL: none) disables. */
+static int add_directory(struct collector_search *search, const char *directory, const struct config *config)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(directory, &entries, is_descriptor, by_name), err = 0;
+
+	for (int i = 0; i < n; i++) {
+		*strrchr(entries[i]->d_name, '.') = '\0';
+		if (!err && !(config && collector_is_disabled(config, entries[i]->d_name)))
+			err = collector_search_add(search, entries[i]->d_name, directory, 0);
+		free(entries[i]);
+	}
+	free(entries);
+	return err;
+}
+
+static int add_names(struct collector_search *search, const struct config *config, const char *const *names, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++)
+		if (!collector_is_disabled(config, names[i]))
+			err = collector_search_add(search, names[i], NULL, 0);
+	return err;
+}
+
+static int find_names(struct collector_search *search, const struct config *config, const char *const *names)
+{
+	const struct setting_list *chosen = &config->agent.collectors;
+	int err = 0;
+
+	for (; names && *names && !err; names++)
+		err = collector_search_add(search, *names, NULL, 0);
+	if (search->n_wanted || err)
+		return err;
+	if (chosen->n_items)
+		err = add_names(search, config, (const char *const *)chosen->items, chosen->n_items);
+	else
+		err = add_names(search, config, default_names, ARRAY_SIZE(default_names));
+	for (size_t i = 0; i < config->n_collectors && !err; i++)
+		if (config->collectors[i].is_enabled)
+			err = collector_search_add(search, config->collectors[i].name, config->collectors[i].path,
+						   config->collectors[i].line);
+	/* All directories but the last, the installed one, are the user's own. */
+	for (size_t i = 0; i + 1 < search->n_directories && !chosen->n_items && !err; i++)
+		err = add_directory(search, search->directories[i], config);
+	return err;
+}
+
+static bool is_in(const char *directory, const char *name, const char *suffix)
+{
+	_cleanup_(freep) char *path = NULL;
+
+	return asprintf(&path, "%s/%s%s", directory, name, suffix) >= 0 && !access(path, F_OK);
+}
+
+const char *collector_search_find(const struct collector_search *search, const char *name)
+{
+	for (size_t i = 0; i < search->n_directories; i++)
+		if (is_in(search->directories[i], name, ".conf") || is_in(search->directories[i], name, ".bpf.o"))
+			return search->directories[i];
+	return NULL;
+}
+
+void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
+			     struct diag *diag)
+{
+	const char *path = wanted->path ? wanted->path : "bpfpush", *nearest;
+	_cleanup_(collector_search_done) struct collector_search all = { 0 };
+	_cleanup_(freep) const char **names = NULL;
+	_cleanup_(buf_done) struct buf directories = BUF_INIT;
+
+	for (size_t i = 0; i < search->n_directories; i++) {
+		(void)add_directory(&all, search->directories[i], NULL);
+		buf_printf(&directories, "%s%s", i ? ", " : "", search->directories[i]);
+	}
+	names = calloc(all.n_wanted + 1, sizeof(*names));
+	for (size_t i = 0; names && i < all.n_wanted; i++)
+		names[i] = all.wanted[i].name;
+	nearest = names ? parse_nearest(wanted->name, names, all.n_wanted) : NULL;
+	if (nearest)
+		diag_add(diag, path, wanted->line, "there is no collector \"%s\" in %s; did you mean \"%s\"?",
+			 wanted->name, buf_text(&directories), nearest);
+	else
+		diag_add(diag, path, wanted->line,
+			 "there is no collector \"%s\" in %s; a collector is a pair of files, NAME.conf and NAME.bpf.o",
+			 wanted->name, buf_text(&directories));
+}
+
+static void check_directories(const struct config *config, struct diag *diag)
+{
+	const struct setting_list *own = &config->agent.collector_directories;
+	struct stat status;
+
+	for (size_t i = 0; i < own->n_items; i++)
+		if (stat(own->items[i], &status))
+			diag_add(diag, "bpfpush", 0, "collector directory %s: %s", own->items[i], strerror(errno));
+		else if (!S_ISDIR(status.st_mode))
+			diag_add(diag, "bpfpush", 0,
+				 "collector directory %s is not a directory; give the one that holds the pairs",
+				 own->items[i]);
+}
+
+/* A section for a collector that does not exist is a slip of the pen, whether or not it would run now. */
+static void check_sections(const struct collector_search *search, const struct config *config, struct diag *diag)
+{
+	for (size_t i = 0; i < config->n_collectors; i++) {
+		const struct config_collector *section = &config->collectors[i];
+		const struct wanted_collector wanted = { (char *)section->name, section->path, section->line };
+
+		if (!is_wanted(search, section->name) && !collector_search_find(search, section->name))
+			collector_search_report(search, &wanted, diag);
+	}
+}
+
+int collector_search(const struct config *config, const char *const *names, struct diag *diag,
+		     struct collector_search *ret_search)
+{
+	_cleanup_(collector_search_done) struct collector_search search = { 0 };
+	int err = find_directories(&search, config);
+
+	if (!err)
+		err = find_names(&search, config, names);
+	if (err)
+		return err;
+	check_sections(&search, config, diag);
+	check_directories(config, diag);
+	*ret_search = search;
+	search = (struct collector_search){ 0 };
+	return 0;
+}
+
+void collector_search_done(struct collector_search *search)
+{
+	for (size_t i = 0; i < search->n_wanted; i++)
+		free(search->wanted[i].name);
+	free(search->wanted);
+	free(search->directories);
+	free(search->tree);
+	*search = (struct collector_search){ 0 };
+}

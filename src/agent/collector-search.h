@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Which collectors are asked for, and where their pairs lie (the rules: collector-set.h).
+ */
+
+#include "config/config.h"
+
+#define COLLECTOR_NAME_BYTES 63
+
+struct collector_search {
+	const char **directories; /* in the order of the search; the last one is the installed one */
+	size_t n_directories;
+	struct wanted_collector {
+		char *name;
+		const char *path; /* what asks for it: a section's file, or a directory; NULL: nothing in a file */
+		unsigned int line;
+	} *wanted; /* each name once */
+	size_t n_wanted;
+	char *tree; /* the build tree's bpf/, or NULL */
+};
+
+/* names: of the command line, ended by NULL, or NULL. Wrong directories and sections go to diag. -ENOMEM. */
+int collector_search(const struct config *config, const char *const *names, struct diag *diag,
+		     struct collector_search *ret_search);
+void collector_search_done(struct collector_search *search);
+int collector_search_add(struct collector_search *search, const char *name, const char *path, unsigned int line);
+/* The directory of a pair; half a pair counts, since opening it says what is missing. NULL: there is none. */
+const char *collector_search_find(const struct collector_search *search, const char *name);
+/* Reports that there is no pair of this name, with the nearest name that there is. */
+void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
+			     struct diag *diag);
+/* Does the configuration say "enabled = no"? */
+bool collector_is_disabled(const struct config *config, const char *name);
