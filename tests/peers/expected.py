@@ -123,7 +123,7 @@ def slots(lines, interval_s):
     for time_ns in times:
         own = own_slot(time_ns)
         if slot is None:
-            least = own_slot(min(line["start_time_ns"] for line in lines)) + interval_s
+            least = own_slot(min(line["start_time_ns"] for line in lines if "start_time_ns" in line)) + interval_s
         else:
             least = slot
             if time_ns != times[-1] and time_ns - before_ns < interval_s * 10**9 * 3 // 2 and own == slot + 2 * interval_s:

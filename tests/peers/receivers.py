@@ -108,7 +108,7 @@ class VictoriaMetrics(Receiver):
         self.web_port = free_ports(1)[0]
 
     def command(self):
-        return [os.path.join(self.home, "usr/bin/victoria-metrics"), f"-graphiteListenAddr={self.endpoint}",
+        return [os.path.join(self.home, "victoria-metrics"), f"-graphiteListenAddr={self.endpoint}",
                 f"-httpListenAddr=127.0.0.1:{self.web_port}", f"-storageDataPath={self.path('data')}", "-retentionPeriod=100y",
                 "-memory.allowedBytes=256MB", "-loggerLevel=INFO", *self.flags]
 

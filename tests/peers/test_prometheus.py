@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""docs/prometheus.md, fragment by fragment and query by query, with Prometheus and VictoriaMetrics themselves.
+
+Both are started and pushed to as the page says, by one agent whose json exporter says what must arrive. All samples are
+compared value by value. The queries of the page are then compared with what its formulas make of the same lines.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from contextlib import ExitStack
+
+from agent import Agent, HOST, Unavailable as NoAgent, cgroup2_mount, config_of, require_agent
+from expected import OWNERS, read_lines
+from promql import Prometheus, VictoriaMetricsOtlp, blocks, page, quantile_bucket, refuses_otlp
+from receiver import Unavailable, each
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+RANGE_MS = 60_000  # of the page's queries
+ROUNDS = 3
+UNITS = {"s": "_seconds", "By": "_bytes"}
+RUN_QUEUE = "bpfpush.scheduler.run_queue.duration"
+
+
+def label(name):
+    return re.sub(r"\W", "_", name)
+
+
+def series_name(line):
+    """What the page's section "Names" makes of it."""
+    return label(line["name"]) + UNITS.get(line["unit"], "") + ("_total" if line["kind"] == "sum" else "")
+
+
+def owner(attributes):
+    return next((attributes[name] for name in OWNERS if name in attributes), "")
+
+
+class Lines:
+    """The json exporter's lines as series: {(name, attributes): [(ms, number)...]}, a histogram's number being its dict."""
+
+    def __init__(self, path):
+        self.series, self.kinds, self.names = {}, {}, {}
+        for line in read_lines(path):
+            key = line["name"], tuple(sorted(line["attributes"].items()))
+            self.kinds[key], self.names[key] = line["kind"], series_name(line)
+            number = line["value"] if line["kind"] == "gauge" else line["total"]
+            self.series.setdefault(key, []).append((line["time_ns"] // 10**6, number))
+        self.end_ms = max(samples[-1][0] for samples in self.series.values())
+
+    def of(self, name):
+        """(attributes, samples) of each series of a metric."""
+        return [(dict(attributes), samples) for (metric, attributes), samples in self.series.items() if metric == name]
+
+    def buckets(self, samples, upper):
+        """The samples of one bucket, not cumulated."""
+        return [(ms, number["counts"][upper]) for ms, number in samples]
+
+
+def counters_of(samples):
+    """{suffix: samples} of a histogram's count and sum."""
+    return {"_count": [(ms, number["count"]) for ms, number in samples], "_sum": [(ms, number["sum"]) for ms, number in samples]}
+
+
+class TestPage(unittest.TestCase):
+    """One run of everything, looked at from several sides."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.top = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-peers."))
+        cls.busy, cls.brief = cls.make_cgroup("busy"), cls.make_cgroup("brief")
+        cls.prometheus = cls.enterClassContext(Prometheus())
+        cls.victoria = cls.enterClassContext(VictoriaMetricsOtlp())
+        cls.plain = cls.enterClassContext(VictoriaMetricsOtlp(flags=[]))
+        cls.path = os.path.join(cls.top, "lines.json")
+        exporters = {
+            "prometheus": cls.prometheus.exporter_keys(),
+            "victoriametrics": cls.victoria.exporter_keys(),
+            "delta-prometheus": cls.prometheus.exporter_keys(temporality="delta"),
+            "delta-victoria": cls.plain.exporter_keys(temporality="delta"),
+        }
+        with Agent(config_of("1s", cls.path, exporters)) as agent:
+            cls.work(cls.brief)
+            for _ in range(ROUNDS):
+                cls.work(cls.busy)
+                cls.wait_collection()
+            cls.status = agent.stop()
+            cls.log = agent.log_text()
+        cls.lines = Lines(cls.path)
+        each([cls.victoria, cls.plain], lambda receiver: receiver.settle())
+
+    @classmethod
+    def make_cgroup(cls, name):
+        """Its path as the attribute has it."""
+        path = f"/bpfpush-prometheus-{name}-{os.getpid()}"
+        os.mkdir(cgroup2_mount() + path)
+        cls.addClassCleanup(os.rmdir, cgroup2_mount() + path)
+        return path
+
+    @classmethod
+    def work(cls, cgroup):
+        command = [sys.executable, os.path.join(HERE, "workload.py"), cgroup2_mount() + cgroup, os.path.join(cls.top, "file")]
+        subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=True)
+
+    @classmethod
+    def wait_collection(cls, timeout_s=60):
+        """Until a collection that began after this call has been written."""
+        def collections():
+            return len({line["time_ns"] for line in read_lines(cls.path)}) if os.path.exists(cls.path) else 0
+        goal, deadline = collections() + 2, time.monotonic() + timeout_s
+        while collections() < goal:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{collections()} collections after {timeout_s} s")
+            time.sleep(0.1)
+
+    # What arrives.
+
+    def stored(self, receiver, line_labels):
+        """{(name, labels that are not the resource's): last value} in the receiver."""
+        found = {}
+        for labels, value in receiver.query('{__name__=~"bpfpush.*|process.*|system.*|otel.*"}', self.lines.end_ms):
+            name = labels.pop("__name__")
+            found[name, tuple(sorted((key, text) for key, text in labels.items() if key in line_labels))] = value
+        return found
+
+    def expected_samples(self):
+        """{(name, labels): last number} by the page's table."""
+        return {(self.lines.names[key], tuple(sorted((label(name), self.text(value)) for name, value in key[1]))): samples[-1][1]
+                for key, samples in self.lines.series.items() if samples[-1][0] == self.lines.end_ms}
+
+    @staticmethod
+    def text(value):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def attribute_labels(self):
+        return {label(name) for _, attributes in self.lines.series for name, _ in attributes}
+
+    def assert_same(self, have, want):
+        self.assertGreater(len(want), 200)
+        differences = [f"{key}: arrived {have.get(key)}, expected {value}" for key, value in sorted(want.items()) if have.get(key) != value]
+        self.assertEqual(differences[:5], [], f"{len(differences)} of {len(want)}")
+
+    def test_every_number_is_in_prometheus_under_its_name(self):
+        have = self.stored(self.prometheus, self.attribute_labels())
+        want = {}
+        for (name, labels), number in self.expected_samples().items():
+            if isinstance(number, dict):
+                native = have.get((name, labels)) or {}
+                want[name, labels] = number["count"], float(number["sum"]), [count for count in number["counts"] if count]
+                have[name, labels] = (int(native.get("count", -1)), float(native.get("sum", -1)),
+                                      [int(bucket[3]) for bucket in native.get("buckets", [])])
+            else:
+                want[name, labels] = float(number)
+        self.assert_same(have, want)
+
+    def test_every_number_is_in_victoriametrics_under_its_name(self):
+        have = self.stored(self.victoria, self.attribute_labels() | {"le"})
+        want = {}
+        for (name, labels), number in self.expected_samples().items():
+            if not isinstance(number, dict):
+                want[name, labels] = float(number)
+                continue
+            want[name + "_count", labels], want[name + "_sum", labels] = float(number["count"]), float(number["sum"])
+            want[name + "_bucket", tuple(sorted([*labels, ("le", "+Inf")]))] = float(number["count"])
+        self.assert_same(have, want)
+
+    def test_the_names_in_its_table_are_those_that_arrive(self):
+        rows = re.findall(r"^\| `([\w.]+)`.* \| `(\w+)` \|$", page(), re.MULTILINE)
+        self.assertEqual(len(rows), 5)
+        for receiver in (self.prometheus, self.victoria):
+            names = {re.sub(r"_(bucket|count|sum)$", "", name) if "duration" in name else name for name in receiver.names()}
+            self.assertLessEqual({prometheus for _, prometheus in rows}, names, receiver.name)
+
+    def test_the_machine_is_in_the_labels_that_it_names(self):
+        (labels, _), *_ = self.prometheus.query("system_network_connection_count", self.lines.end_ms)
+        self.assertEqual((labels["job"], labels["host_name"]), ("bpfpush", HOST))
+        (target, _), = self.prometheus.query("target_info", self.lines.end_ms)
+        self.assertEqual((target["job"], target["instance"], target["os_type"]), ("bpfpush", labels["instance"], "linux"))
+        (labels, _), *_ = self.victoria.query("system_network_connection_count", self.lines.end_ms)
+        self.assertEqual((labels["service_name"], labels["service_instance_id"], labels["host_name"], labels["os_type"]),
+                         ("bpfpush", target["instance"], HOST, "linux"))
+
+    def test_without_its_flags(self):
+        with Prometheus(flags=["--config.file=prometheus.yml"]) as closed:
+            self.assertEqual(refuses_otlp(closed, "/api/v1/otlp/v1/metrics"), 404)
+        self.assertEqual([name for name in self.plain.names() if "_total" in name], [])
+        self.assertIn("bpfpush.bpf.map.entries", self.plain.names())
+
+    def test_delta_is_refused_or_dropped(self):
+        self.assertIn("invalid temporality and type combination", self.prometheus.log_text())
+        gauges = {name for (name, _), kind in self.lines.kinds.items() if kind == "gauge"}
+        self.assertEqual(self.plain.names() - gauges, set())
+
+    def test_a_series_that_does_not_grow_shows_no_increase(self):
+        """Such as that of fsync, of which the brief cgroup made one."""
+        constant = [attributes for attributes, samples in self.lines.of("bpfpush.syscall.count")
+                    if owner(attributes) == self.brief and samples[0][1] == samples[-1][1] and len(samples) > 1]
+        self.assertGreater(len(constant), 0)
+        for attributes in constant:
+            selector = ",".join(f'{label(name)}="{value}"' for name, value in attributes.items()) + \
+                ("" if "error.type" in attributes else ',error_type=""')
+            increase = self.prometheus.query(f"increase(bpfpush_syscall_count_total{{{selector}}}[1m])", self.lines.end_ms)
+            self.assertEqual([value for _, value in increase], [0], attributes)
+
+    # The queries.
+
+    def rates(self, receiver, metric, by):
+        """{group: rate}; by() makes a group of attributes, None for none."""
+        groups = {}
+        for attributes, samples in self.lines.of(metric):
+            group = by(attributes)
+            if group is not None:
+                rate = receiver.rate([(ms, float(number)) for ms, number in samples], self.lines.end_ms, RANGE_MS)
+                groups[group] = groups.get(group, 0) + rate
+        return groups
+
+    def gauges(self, metric, by):
+        groups = {}
+        for attributes, samples in self.lines.of(metric):
+            if samples[-1][0] == self.lines.end_ms:
+                groups[by(attributes)] = groups.get(by(attributes), 0) + float(samples[-1][1])
+        return groups
+
+    def assert_query(self, receiver, beginning, names, want, top=None):
+        """That the page's query that begins so gives these groups, which have those labels."""
+        text, = [block for block in blocks("promql") if re.sub(r"\s+", "", block).startswith(re.sub(r"\s+", "", beginning))]
+        have = {tuple(labels.get(name, "") for name in names): value for labels, value in receiver.query(text, self.lines.end_ms) if value}
+        want = {group: value for group, value in want.items() if value}
+        self.assertGreater(len(want), 0, text)
+        if top:
+            self.assertEqual(len(have), min(top, len(want)), text)
+            self.assertAlmostEqual(sum(have.values()), sum(sorted(want.values())[-top:]), delta=1e-6 * sum(want.values()))
+        else:
+            self.assertEqual(have.keys(), want.keys(), text)
+        for group, value in have.items():
+            self.assertAlmostEqual(value, want[group], delta=1e-6 * want[group] + 1e-9, msg=f"{receiver.name}: {group}: {text}")
+
+    def assert_queries(self, receiver):
+        def owners(attributes):
+            return (owner(attributes),)
+        self.assert_query(receiver, "sum by (owner) (label_join(rate(bpfpush_syscall_count_total", ["owner"],
+                          self.rates(receiver, "bpfpush.syscall.count", owners))
+        self.assert_query(receiver, "topk(10, sum by (bpfpush_syscall_name, error_type)", ["bpfpush_syscall_name", "error_type"],
+                          self.rates(receiver, "bpfpush.syscall.count",
+                                     lambda at: (at.get("bpfpush.syscall.name", ""), at["error.type"]) if "error.type" in at else None), top=10)
+        self.assert_query(receiver, "sum by (owner) (label_join(rate(bpfpush_scheduler_cpu_time", ["owner"],
+                          self.rates(receiver, "bpfpush.scheduler.cpu.time", owners))
+        self.assert_query(receiver, "sum by (network_io_direction)", ["network_io_direction"],
+                          self.rates(receiver, "process.network.io", lambda at: (at.get("network.io.direction", ""),)))
+        self.assert_query(receiver, "sum by (owner, disk_io_direction)", ["owner", "disk_io_direction"],
+                          self.rates(receiver, "process.disk.io", lambda at: (owner(at), at.get("disk.io.direction", ""))))
+        self.assert_query(receiver, "sum by (network_connection_state)", ["network_connection_state"],
+                          self.gauges("system.network.connection.count", lambda at: (at.get("network.connection.state", ""),)))
+
+    def test_the_queries_in_prometheus(self):
+        self.assert_queries(self.prometheus)
+        (version, _), *_ = [(labels["os_version"], value) for labels, value in self.prometheus.query("target_info", self.lines.end_ms)]
+        self.assert_query(self.prometheus, "sum by (os_version)", ["os_version"],
+                          self.rates(self.prometheus, "process.context_switches", lambda at: (version,)))
+
+    def test_the_queries_in_victoriametrics(self):
+        self.assert_queries(self.victoria)
+
+    def assert_quantile(self, receiver, beginning, rate_of_bucket):
+        text, = [block for block in blocks("promql") if block.startswith("histogram_quantile") and beginning in block]
+        (labels, value), = receiver.query(text, self.lines.end_ms)
+        self.assertEqual(labels, {"host_name": HOST})
+        series = [samples for _, samples in self.lines.of(RUN_QUEUE)]
+        bounds = [*map(float, series[0][0][1]["bounds"]), float("inf")]
+        rates = [(upper, sum(rate_of_bucket(samples, index) for samples in series)) for index, upper in enumerate(bounds)]
+        lower, upper = quantile_bucket(0.99, rates)
+        self.assertTrue(lower <= value <= upper, f"{lower} <= {value} <= {upper}")
+
+    def test_the_quantile_of_native_histograms(self):
+        def rate(samples, index):  # all buckets of a native histogram are extrapolated as its count is
+            samples = [(ms, number) for ms, number in samples if ms > self.lines.end_ms - RANGE_MS]
+            counts = [(ms, number["count"]) for ms, number in samples]
+            grown = counts[-1][1] - counts[0][1]
+            factor = self.prometheus.rate(counts, self.lines.end_ms, RANGE_MS) / grown if grown else 0
+            return factor * (samples[-1][1]["counts"][index] - samples[0][1]["counts"][index])
+        self.assert_quantile(self.prometheus, "duration_seconds[1m]", rate)
+
+    def test_the_quantile_of_explicit_histograms(self):
+        self.assert_quantile(self.victoria, "_bucket[1m]", lambda samples, index: self.victoria.rate(
+            self.lines.buckets(samples, index), self.lines.end_ms, RANGE_MS))
+
+    def test_there_are_eight(self):
+        self.assertEqual(len(blocks("promql")), 8 + 1)  # the quantile in two forms
+
+    def test_the_agent_reports_that_delta_was_refused_and_nothing_else(self):
+        self.assertEqual(self.status, 0, self.log)
+        complaints = re.findall(r"<[0-4]>exporter ([\w-]+): .*", self.log)
+        self.assertEqual(set(complaints), {"delta-prometheus"}, self.log)
+
+
+def lacking():
+    try:
+        require_agent()
+        with ExitStack() as stack:
+            for make in (Prometheus, VictoriaMetricsOtlp):
+                stack.callback(make().__exit__)
+    except (NoAgent, Unavailable) as missing:
+        return missing
+    return None
+
+
+if __name__ == "__main__":
+    os.environ.pop("NOTIFY_SOCKET", None)
+    missing = lacking()
+    if missing:
+        print(f"skipped: {missing}")
+        sys.exit(77)
+    unittest.main(verbosity=2)
