@@ -14,7 +14,7 @@ _bpfpush_collectors()
 {
 	local i directory directories=(/etc/bpfpush/collectors /usr/lib/bpfpush/collectors /usr/local/lib/bpfpush/collectors)
 
-	# A program in its build tree, and --collector-directory=DIR (bash splits words at "=").
+	# Also the build tree of the program, and --collector-directory=DIR (bash splits words at "=").
 	[[ ${COMP_WORDS[0]} == */* ]] && directories+=("${COMP_WORDS[0]%/*}/bpf")
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		[[ ${COMP_WORDS[i]} == --collector-directory ]] || continue
@@ -28,7 +28,7 @@ _bpfpush_collectors()
 	done | sort -u
 }
 
-# $1: option, $2: what there is of its value. False: the option takes none.
+# $1: an option; $2: its value as far as it is typed. False: the option takes no value.
 _bpfpush_value()
 {
 	case $1 in
@@ -42,7 +42,7 @@ _bpfpush_value()
 	esac
 }
 
-# Behind "--" stands a command, with its own completion where bash-completion is there.
+# After "--" comes a command; bash-completion, if installed, completes it.
 _bpfpush_command()
 {
 	if declare -F _command_offset >/dev/null; then

@@ -54,5 +54,5 @@ complete -c bpfpush -n "__bpfpush_is_in once" -l output -rF -d 'Write there inst
 complete -c bpfpush -n "__bpfpush_is_in once list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for so long'
 complete -c bpfpush -n "__bpfpush_is_in list" -l json -d 'One JSON object a collector'
 
-# Behind "--": a command and its files.
+# After "--": a command and its files.
 complete -c bpfpush -n 'contains -- -- (commandline -opc)' -F -a '(__fish_complete_command)'

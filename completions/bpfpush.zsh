@@ -28,11 +28,11 @@ _bpfpush_collectors() {
 	compadd -a names
 }
 
-# What stands behind "--" is a command with arguments of its own.
-local behind=${words[(i)--]}
-if ((behind < CURRENT)); then
-	shift behind words
-	((CURRENT -= behind))
+# After "--" comes a command with its own arguments.
+local separator=${words[(i)--]}
+if ((separator < CURRENT)); then
+	shift separator words
+	((CURRENT -= separator))
 	if ((CURRENT == 1)); then
 		_command_names -e
 	else

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the scripts share that fetch and build the receivers: the cache, progress, locks and a Go that is new enough.
-# A script that sources this sets `self`, the word its messages begin with, and sources tests/versions before.
+# Shared by the scripts that fetch and build the receivers: cache, progress, locks, and a Go that is new
+# enough. Before sourcing this file, a script sources tests/versions and sets `self`, the first word of
+# its messages.
 
 cache=${BPFPUSH_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/bpfpush}
 started=$SECONDS
@@ -25,8 +26,8 @@ find_go() { # the first Go that is new enough
 	return 1
 }
 
-# Any Go, however old, can fetch a toolchain: the module golang.org/toolchain is one zip a version. An
-# old Go leaves its files read-only and not executable, so they are copied and given their bits.
+# Any Go, however old, can fetch a toolchain: the module golang.org/toolchain has one zip per version.
+# An old Go leaves the files read-only and not executable, so this copies them and sets their modes.
 fetch_go() {
 	local old module dir target=$cache/go-$GO_TOOLCHAIN arch
 	old=$(command -v go || ls -d /usr/lib/go-*/bin/go 2>/dev/null | tail -1)
@@ -44,7 +45,7 @@ fetch_go() {
 	echo "$target/bin/go"
 }
 
-# Says every 20 seconds that PID is still at work, then gives its exit status.
+# Prints every 20 seconds that PID is still running, then returns its exit status.
 watch_pid() { # PID WHAT
 	local next=$((SECONDS + 20))
 	while kill -0 "$1" 2>/dev/null; do
@@ -67,7 +68,7 @@ step() { # WHAT COMMAND...: thrice, since a proxy may be slow to answer
 	exit 1
 }
 
-# Keeps all others that build away until the script ends, and makes $work, which goes with it.
+# Locks out all other builds until the script ends, and makes $work, which is removed then.
 begin_work() {
 	mkdir -p "$cache"
 	exec 9>"$cache/peers.lock"
