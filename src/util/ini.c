@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inih splits a line in key and value; everything around that is done here, in the reader which inih
- * calls for each line. The reader sees the raw text, so it can refuse what inih would pass over in
- * silence, and it hands on only lines that every revision of inih, however it was compiled, splits
- * alike: no blanks in front, no comment, no byte order mark, short, a sound key and '='. Sections stay
- * here altogether, since inih cuts their names at 49 bytes and does not tell of empty ones.
+ * inih splits key and value. The reader that it calls for each line is ours: it counts lines, takes
+ * sections (inih cuts them at 49 bytes and does not report empty ones), and refuses what inih would
+ * join, cut or pass over. inih reads at most 196 bytes at a time. The rest of a longer line follows as
+ * continuation lines, which it reports as further values of the same key; on_entry() joins them. A
+ * piece never begins or ends with a blank or a comment sign, which inih would drop.
  *
- * Measured on inih 55; the revisions that Fedora and RHEL ship are compiled with other choices.
+ * Measured with inih 55. An inih compiled without continuation lines refuses long lines with a message.
  */
 #include "util/ini.h"
 
@@ -26,10 +26,12 @@ struct reader {
 	char *text; /* what is still to be read, NUL-terminated */
 	size_t size;
 	char *strings_end;
-	const char *section;  /* NULL: behind a bad section line, or before the first */
+	const char *section;  /* NULL: after a bad section line, or before the first */
 	const char *argument; /* of section */
 	bool is_skipping;     /* what follows a bad section line */
-	bool is_pending;      /* a line is with inih */
+	bool is_pending;      /* inih has been given something and has not called back */
+	char *rest;	      /* of a long line, for inih to continue with; NULL: none */
+	bool is_continued;    /* what inih has is not the beginning of its line */
 	unsigned int line;
 	unsigned int n_mistakes;
 	size_t n_allocated; /* entries */
@@ -76,12 +78,37 @@ static int add_entry(struct reader *reader, const char *key, const char *value)
 	return 0;
 }
 
+/* A further piece of the last value, which ends where the next string will begin. */
+static void continue_entry(struct reader *reader, const char *key, const char *value)
+{
+	const struct ini_entry *entry = &reader->file->entries[reader->file->n_entries - 1];
+
+	/* inih repeats at least the beginning of the key. */
+	if (!*key || strncmp(entry->key, key, strlen(key))) {
+		mistake(reader, "this line is too long for this machine's libinih");
+		reader->rest = NULL;
+		return;
+	}
+	reader->strings_end--;
+	keep_string(reader, value);
+}
+
 static int on_entry(void *user, const char *section, const char *key, const char *value)
 {
 	struct reader *reader = user;
 
 	reader->is_pending = false;
-	add_entry(reader, key, value);
+	if (reader->is_continued)
+		continue_entry(reader, key, value);
+	else if (!*key)
+		mistake(reader, "no key before \"=\": write key = value");
+	else if (!parse_is_name(key))
+		mistake(reader, "bad key \"%s\": a key consists of A-Z a-z 0-9 _ . -", key);
+	else if (!add_entry(reader, key, value))
+		return 1;
+	/* A long line whose beginning was refused. */
+	if (!reader->is_continued)
+		reader->rest = NULL;
 	return 1;
 }
 
@@ -105,11 +132,11 @@ static void read_section(struct reader *reader, char *text)
 	reader->section = NULL;
 	reader->is_skipping = true;
 	if (!end) {
-		mistake(reader, "section without its \"]\": write [kind] or [kind name]");
+		mistake(reader, "this section has no \"]\": write [kind] or [kind name]");
 		return;
 	}
 	if (end[1]) {
-		mistake(reader, "text behind \"]\": a section has its line to itself");
+		mistake(reader, "text after \"]\": a section stands alone on its line");
 		return;
 	}
 	*end = '\0';
@@ -120,8 +147,8 @@ static void read_section(struct reader *reader, char *text)
 		argument = strip(argument);
 	}
 	if (!parse_is_name(kind) || strpbrk(argument, " \t[")) {
-		mistake(reader, "bad section: write [kind] or [kind name], each one word, the kind of "
-				"A-Z a-z 0-9 _ . -");
+		mistake(reader, "bad section: write [kind] or [kind name], each a single word; "
+				"the kind consists of A-Z a-z 0-9 _ . -");
 		return;
 	}
 	reader->section = keep_string(reader, kind);
@@ -130,64 +157,49 @@ static void read_section(struct reader *reader, char *text)
 	add_entry(reader, NULL, NULL);
 }
 
-static bool has_comment(const char *value)
+/* text has a "=" and does not begin with a comment. */
+static bool has_comment(const char *text)
 {
-	for (const char *at = value; (at = strpbrk(at, "#;")); at++)
+	const char *value = strchr(text, '=') + 1;
+
+	for (const char *at = text; (at = strpbrk(at, "#;")); at++)
 		if (at == value || at[-1] == ' ' || at[-1] == '\t')
 			return true;
 	return false;
 }
 
-/* Is it a line for inih? */
-static bool check_key_value(struct reader *reader, char *text)
+/* Would inih read it as it is meant? What it finds before "=" is checked in on_entry(). */
+static bool check_line(struct reader *reader, const char *text)
 {
-	char *equals = strchr(text, '='), *key = text, *value;
+	size_t key_size = strcspn(text, "=:");
 
-	if (!equals) {
+	if (!strchr(text, '='))
 		mistake(reader, "no \"=\": write key = value");
-		return false;
-	}
-	if (!reader->section) {
+	else if (!reader->section) {
 		if (!reader->is_skipping)
 			mistake(reader, "key before the first [section]");
-		return false;
-	}
-	*equals = '\0';
-	key = strip(key);
-	value = strip(equals + 1);
-	if (!*key) {
-		mistake(reader, "no key before \"=\": write key = value");
-		return false;
-	}
-	if (!parse_is_name(key)) {
-		mistake(reader, "bad key \"%s\": a key is of A-Z a-z 0-9 _ . -", key);
-		return false;
-	}
-	if (has_comment(value)) {
-		mistake(reader, "%s: \"#\" or \";\" behind a blank: a comment needs a line of its own, "
-				"and a value cannot hold this",
-			key);
-		return false;
-	}
-	/* "key=value" is never longer than what it came from. */
-	text += strlen(key);
-	*text++ = '=';
-	memmove(text, value, strlen(value) + 1);
-	return true;
+	} else if (text[key_size] == ':')
+		mistake(reader, "bad key \"%.*s\": a key consists of A-Z a-z 0-9 _ . -",
+			(int)strcspn(text, " \t="), text);
+	else if (has_comment(text))
+		mistake(reader, "%.*s: \"#\" or \";\" after a blank: put a comment on a line of its own; "
+				"a value cannot contain this",
+			(int)strcspn(text, " \t="), text);
+	else
+		return true;
+	return false;
 }
 
 static bool check_bytes(struct reader *reader, const char *text, size_t size)
 {
 	if (size > INI_LINE_BYTES) {
-		mistake(reader, "line of %zu bytes: at most %d are possible; give a list as several lines, "
-				"a long secret as a file",
-			size, INI_LINE_BYTES);
+		mistake(reader, "this line has %zu bytes, and %d are the limit", size, INI_LINE_BYTES);
 		return false;
 	}
 	for (size_t i = 0, bytes; i < size; i += bytes) {
 		bytes = utf8_bytes(text + i, size - i);
 		if (!bytes) {
-			mistake(reader, "byte 0x%02x at column %zu is no UTF-8", (uint8_t)text[i], i + 1);
+			mistake(reader, "byte 0x%02x at column %zu is not UTF-8", (uint8_t)text[i], i + 1);
 			return false;
 		}
 		if (utf8_is_control(text + i) && text[i] != '\t') {
@@ -219,59 +231,89 @@ static char *next_line(struct reader *reader, size_t *ret_size)
 	return start;
 }
 
-/* inih did not call back for the line that it was given last. No revision is known that does this. */
+/* inih did not call back for what it was given last: no "=" in the part that it saw, or continuation is off. */
 static void check_pending(struct reader *reader)
 {
-	if (reader->is_pending)
-		mistake(reader, "cannot be read as key = value");
+	if (reader->is_pending) {
+		mistake(reader, "this line is too long for this machine's libinih");
+		reader->rest = NULL;
+	}
 	reader->is_pending = false;
 }
 
-/* The ini_reader of inih: the next line that is for inih, in buffer, or NULL. */
-static char *give_line(char *buffer, int capacity, void *stream)
+/* How much of text inih is given, so that neither piece begins or ends with what inih would drop. 0: impossible. */
+static size_t piece_bytes(const char *text, size_t room)
 {
-	struct reader *reader = stream;
+	size_t size = strlen(text);
+
+	if (size <= room)
+		return size;
+	for (size = room; size && (strchr(" \t#;", text[size]) || strchr(" \t", text[size - 1])); size--)
+		;
+	return size;
+}
+
+/* The next piece of a line for inih: as much of text as there is room for. False: it cannot be given. */
+static bool give_piece(struct reader *reader, char *text, bool is_continued, char *buffer, int capacity)
+{
+	/* Room for a blank, which marks a continuation, and for CR, LF, NUL. */
+	size_t room = capacity > 4 ? (size_t)capacity - 4 : 0, size = piece_bytes(text, room);
+
+	if (!size) {
+		mistake(reader, "this line is too long for this machine's libinih");
+		reader->rest = NULL;
+		return false;
+	}
+	snprintf(buffer, (size_t)capacity, "%s%.*s\n", is_continued ? " " : "", (int)size, text);
+	reader->rest = text[size] ? text + size : NULL;
+	reader->is_continued = is_continued;
+	reader->is_pending = true;
+	return true;
+}
+
+/* The next line that is for inih; NULL at the end. Sections and mistakes are dealt with on the way. */
+static char *find_line(struct reader *reader)
+{
 	char *text;
 	size_t size;
 
-	check_pending(reader);
 	while (!reader->error && (text = next_line(reader, &size))) {
+		bool is_sound;
+
 		if (reader->n_mistakes >= INI_MISTAKES) {
 			mistake(reader, "%d mistakes, the rest of the file is not read", INI_MISTAKES);
 			return NULL;
 		}
-		if (!check_bytes(reader, text, size)) {
-			/* What the keys behind it belong to is not known. */
-			if (text[strspn(text, " \t")] == '[') {
-				reader->section = NULL;
-				reader->is_skipping = true;
-			}
-			continue;
-		}
+		is_sound = check_bytes(reader, text, size);
 		text = strip(text);
-		if (!*text || *text == '#' || *text == ';')
-			continue;
-		if (*text == '[') {
+		if (*text == '[' && is_sound)
 			read_section(reader, text);
-			continue;
-		}
-		if (!check_key_value(reader, text))
-			continue;
-		size = strlen(text);
-		/* Room for what inih wants behind: CR, LF, NUL. */
-		if (capacity < 4 || size > (size_t)capacity - 3) {
-			mistake(reader, "line too long for this machine's libinih");
-			continue;
-		}
-		memcpy(buffer, text, size);
-		memcpy(buffer + size, "\n", 2);
-		reader->is_pending = true;
-		return buffer;
+		else if (*text == '[') {
+			/* Which section the keys after it belong to is not known. */
+			reader->section = NULL;
+			reader->is_skipping = true;
+		} else if (is_sound && *text && *text != '#' && *text != ';' && check_line(reader, text))
+			return text;
 	}
 	return NULL;
 }
 
-/* All of f with a NUL behind; -EFBIG over the limit. */
+/* The ini_reader of inih. */
+static char *give_line(char *buffer, int capacity, void *stream)
+{
+	struct reader *reader = stream;
+	char *text;
+
+	check_pending(reader);
+	if (reader->rest && give_piece(reader, reader->rest, true, buffer, capacity))
+		return buffer;
+	while ((text = find_line(reader)))
+		if (give_piece(reader, text, false, buffer, capacity))
+			return buffer;
+	return NULL;
+}
+
+/* All of f and a NUL; -EFBIG over the limit. */
 static int read_text(FILE *f, struct buf *text)
 {
 	char block[4096];
@@ -301,7 +343,7 @@ static int read_entries(struct ini_file *file, struct buf *text, struct diag *di
 		reader.text += 3;
 		reader.size -= 3;
 	}
-	/* Beside what the lines hold: two NULs of a last line "k=" that has no end. */
+	/* In addition to what the lines hold: the two NULs of a last line "k=" without a newline. */
 	reader.strings_end = file->strings = malloc(text->size + 2);
 	if (!file->strings)
 		return -ENOMEM;
@@ -324,7 +366,7 @@ int ini_read(FILE *f, const char *path, struct diag *diag, struct ini_file **ret
 		return -ENOMEM;
 	r = read_text(f, &text);
 	if (r == -EFBIG)
-		diag_add(diag, path, 0, "larger than 1 MiB: this is no configuration");
+		diag_add(diag, path, 0, "is larger than 1 MiB: this is not a configuration");
 	else if (r < 0)
 		return r;
 	else

@@ -2,30 +2,28 @@
 #pragma once
 
 /*
- * An INI file as a flat list of entries with their places. The only door to inih, and strict where
- * inih is lenient or silent: what it would cut, join or guess is a mistake with a line.
+ * An INI file as a flat list of entries with their places. The only door to inih, and strict where inih is lenient
+ * or silent: a line that inih would cut, join or guess at is a mistake.
  *
  *     # comment: a whole line that begins with '#' or ';', after any blanks
  *     [kind argument]      a section; the argument is one word and may be absent
  *     key = value          the value goes to the end of the line and may be empty
  *
- * - kind and key are of A-Z a-z 0-9 _ . - ; '=' alone separates (inih takes ':' too, so would cut a URL).
- * - There are no comments behind a value. A value that begins with '#' or ';', or holds one of them
- *   behind a blank, is a mistake: it cannot be told from a comment (inih cuts at " ;", keeps " #").
- *   "a;b" and "a#b" are values like any other. There are no quotes and no escapes.
- * - Blanks before a line mean nothing; no line continues another (in inih an indented line does).
- * - A line of more than INI_LINE_BYTES is a mistake (inih reads its first 197 bytes and drops the rest);
- *   long lists are several lines with the same key, where the key allows it.
- * - Text must be UTF-8 without control characters but tab; lines end in LF or CR LF; a byte order mark
- *   before the first is skipped.
- * - Behind a bad section line, keys are skipped up to the next section, never taken for the one before.
+ * - Kinds and keys are names (parse_is_name()). Only '=' separates (inih takes ':' too, and would cut a URL).
+ * - There are no comments after a value. A value that begins with '#' or ';', or contains one of them after a
+ *   blank, is a mistake, because it looks like a comment (inih cuts at " ;" and keeps " #"). "a;b" and "a#b" are
+ *   ordinary values. There are no quotes and no escapes.
+ * - Blanks at the beginning of a line mean nothing; no line continues another (in inih an indented line does).
+ * - Text must be UTF-8 without control characters other than tab; lines end in LF or CR LF; a byte order mark
+ *   at the beginning is skipped.
+ * - After a bad section line, keys are skipped up to the next section and never taken for the one before.
  */
 
 #include <stdio.h>
 
 #include "util/diag.h"
 
-#define INI_LINE_BYTES 197	 /* of one line without its end */
+#define INI_LINE_BYTES 16384	 /* of one line without its end */
 #define INI_FILE_BYTES (1 << 20) /* of one file */
 #define INI_MISTAKES   100	 /* after so many the rest of a file is not read */
 #define INI_ENTRIES    10000	 /* of one file, sections included */

@@ -381,7 +381,7 @@ static void files_are_bounded_in_number_and_size(void **state)
 	tree_write_bytes(&f.tree, DROP_IN("etc", "000.conf"), text, (1 << 20) + 1);
 	fixture_read(&f, NULL);
 	assert_mistakes(&f,
-		"etc/bpfpush/bpfpush.conf.d/000.conf: larger than 1 MiB: this is no configuration\n"
+		"etc/bpfpush/bpfpush.conf.d/000.conf: is larger than 1 MiB: this is not a configuration\n"
 		"etc/bpfpush/bpfpush.conf.d/064.conf: more than 64 files: this one and those behind it are not read\n");
 	assert_int_equal(f.config->agent.collectors.n_items, 63);
 }
