@@ -6,7 +6,6 @@
 
 #include "alloc.h"
 #include "export/otlp/encode.h"
-#include "export/otlp/point.h"
 #include "fixture.h"
 #include "otlp-metrics.pb-c.h"
 #include "util/cleanup.h"
@@ -171,23 +170,36 @@ static void an_exponential_histogram_is_trimmed(void **state)
 	fixture_done(&fixture);
 }
 
-static void attributes_are_encoded_once_and_serve_both_kinds_of_histograms(void **state)
+static unsigned int count_caches(const struct series *series)
+{
+	unsigned int n = 0;
+
+	for (const struct series_cache *cache = series->caches; cache; cache = cache->next)
+		n++;
+	return n;
+}
+
+static void attributes_are_encoded_once_for_each_number_of_their_field(void **state)
 {
 	struct otlp_encoding options = encoding();
+	const struct series *sum, *histogram;
+	const struct series_cache *cache;
 	struct bodies bodies = { 0 };
 	struct fixture fixture;
-	const void *cached[2];
 
 	fixture_init(&fixture);
+	sum = fixture.metrics[0].series[0];
+	histogram = fixture.metrics[1].series[0];
 	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.encoded));
-	cached[0] = series_cache(fixture.metrics[0].series[0], &otlp_cache_owner);
-	cached[1] = series_cache(fixture.metrics[1].series[0], &otlp_cache_owner);
-	assert_non_null(cached[0]);
-	assert_non_null(cached[1]);
+	cache = sum->caches;
+	assert_int_equal(count_caches(sum), 1);
+	assert_int_equal(count_caches(histogram), 1);
 	options.histogram = OTLP_EXPONENTIAL;
-	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.encoded));
-	assert_ptr_equal(series_cache(fixture.metrics[0].series[0], &otlp_cache_owner), cached[0]);
-	assert_ptr_equal(series_cache(fixture.metrics[1].series[0], &otlp_cache_owner), cached[1]);
+	for (int i = 0; i < 2; i++)
+		assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.encoded));
+	assert_ptr_equal(sum->caches, cache);
+	assert_int_equal(count_caches(sum), 1);
+	assert_int_equal(count_caches(histogram), 2);
 	for (size_t i = 0; i < 2; i++) {
 		const Otlp__Metric *metric = bodies.requests[i]->resource_metrics[0]->scope_metrics[0]->metrics[1];
 		const Otlp__KeyValue *item = i ? metric->exponential_histogram->data_points[1]->attributes[0] :
@@ -345,7 +357,7 @@ int main(void)
 		cmocka_unit_test(a_batch_without_points_gives_no_body),
 		cmocka_unit_test(histograms_add_up),
 		cmocka_unit_test(an_exponential_histogram_is_trimmed),
-		cmocka_unit_test(attributes_are_encoded_once_and_serve_both_kinds_of_histograms),
+		cmocka_unit_test(attributes_are_encoded_once_for_each_number_of_their_field),
 		cmocka_unit_test(a_large_batch_is_split_and_no_point_is_lost),
 		cmocka_unit_test(a_point_that_fits_no_request_is_counted_and_the_others_go),
 		cmocka_unit_test(numbers_beyond_a_signed_integer_are_doubles),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message of protobuf is framed by its length, and OTLP nests four levels of them around a point. So a
- * body is written from its end to its beginning: what is inside is there already when its length is put
- * before it, and nothing is measured or moved twice. Metrics and series are walked backwards, which puts
- * them in the body in their own order.
+ * A message of protobuf is framed by its length, and OTLP nests four levels of messages around a point. So a
+ * body is written from its end to its beginning: when the length of a message is put before it, all that is
+ * inside is there already. Each point is packed where it stays; no byte is moved. Metrics and series are
+ * walked backwards too, which puts them in the body in their own order.
  */
 #include "export/otlp/encode.h"
 
@@ -13,148 +13,44 @@
 
 #include "export/bounds.h"
 #include "export/otlp/point.h"
-#include "otlp-metrics.pb-c.h"
+#include "util/cleanup.h"
 
 /* What is repeated or nested, by its number in what holds it: proto/otlp-metrics.proto. */
 enum {
 	FIELD_RESOURCE_METRICS = 1,
 	FIELD_RESOURCE = 1,
+	FIELD_ATTRIBUTES = 1,
 	FIELD_SCOPE_METRICS = 2,
 	FIELD_SCOPE = 1,
 	FIELD_METRIC = 2,
 	FIELD_DATA_POINT = 1,
 };
 
+#define SCOPE_BYTES 300 /* of "bpfpush." and the name of a collector, which is that of a file */
+
 #define FRAMES_BYTES (8 * OTLP_FRAME_BYTES) /* of all levels around a point, with room to spare */
 
 struct writer {
 	const struct otlp_encoding *encoding;
-	const struct batch *batch;
 	otlp_body_fn *body;
 	void *user;
-	struct otlp_point point;
-
-	uint8_t *at;		   /* the body so far: from here to the end of the room */
-	const struct metric *open; /* the metric being written, or NULL */
-	uint8_t *metric_end, *scope_end;
-	size_t n_points;
-	int err; /* the first one */
 	struct otlp_encoded encoded;
+	int err; /* the first one */
 
-	struct buf resource, scope, header, trailer; /* encoded, around what is open */
-	struct buf scratch;
+	uint8_t *at;			 /* the body so far: from here to the end of the room */
+	uint8_t *scope_end, *metric_end; /* of those that are open; NULL: none is */
+	size_t n_points;		 /* in the body */
+
+	/* What the points at hand are in. */
+	size_t resource_bytes; /* of its attributes */
+	char scope_name[SCOPE_BYTES];
+	Otlp__InstrumentationScope scope;
+	Otlp__Metric header;		   /* without data */
+	Otlp__Metric__DataCase data_field; /* of Gauge, Sum … in the metric */
+	Otlp__Sum tail;			   /* what follows the points in it; the same numbers in all four */
+	size_t around_bytes;		   /* all of this */
+	struct otlp_points points;
 };
-
-static void prepend(struct writer *writer, const void *data, size_t size)
-{
-	if (!size)
-		return;
-	writer->at -= size;
-	memcpy(writer->at, data, size);
-}
-
-/* Makes a message in field of all that was written before end was where at is now. */
-static void prepend_frame(struct writer *writer, unsigned int field, const uint8_t *end)
-{
-	uint8_t frame[OTLP_FRAME_BYTES];
-
-	prepend(writer, frame, otlp_put_frame(frame, field, (size_t)(end - writer->at)));
-}
-
-static void pack(struct buf *out, const ProtobufCMessage *message)
-{
-	uint8_t *end;
-
-	buf_reset(out);
-	end = buf_reserve(out, protobuf_c_message_get_packed_size(message));
-	if (end)
-		out->size = protobuf_c_message_pack(message, end);
-}
-
-static void pack_resource(struct writer *writer)
-{
-	struct buf attributes = BUF_INIT;
-	uint8_t frame[OTLP_FRAME_BYTES];
-
-	otlp_pack_attributes(&attributes, 1, writer->encoding->resource, writer->encoding->n_resource);
-	buf_append(&writer->resource, frame, otlp_put_frame(frame, FIELD_RESOURCE, attributes.size));
-	buf_append(&writer->resource, attributes.data, attributes.size);
-	if (buf_error(&attributes))
-		writer->resource.error = -ENOMEM;
-	buf_done(&attributes);
-}
-
-static int pack_scope(struct writer *writer, const struct metric *metric)
-{
-	Otlp__InstrumentationScope scope = OTLP__INSTRUMENTATION_SCOPE__INIT;
-	_cleanup_(freep) char *name = NULL;
-
-	if (asprintf(&name, "bpfpush.%s", metric->scope) < 0)
-		return -ENOMEM;
-	scope.name = name;
-	scope.version = (char *)writer->encoding->version;
-	buf_reset(&writer->scope);
-	otlp_pack_framed(&writer->scope, FIELD_SCOPE, &scope.base);
-	return buf_error(&writer->scope);
-}
-
-/* What stands before the points of a metric and what stands behind them. */
-static int pack_metric(struct writer *writer, const struct metric *metric)
-{
-	Otlp__AggregationTemporality temporality =
-		writer->encoding->temporality == OTLP_DELTA ?
-			OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_DELTA :
-			OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE;
-	Otlp__Metric header = OTLP__METRIC__INIT;
-	Otlp__Sum sum = OTLP__SUM__INIT;
-	Otlp__Histogram histogram = OTLP__HISTOGRAM__INIT; /* an exponential one ends in the same way */
-
-	header.name = (char *)metric->name;
-	header.description = (char *)metric->description;
-	header.unit = (char *)metric->unit;
-	pack(&writer->header, &header.base);
-	sum.aggregation_temporality = histogram.aggregation_temporality = temporality;
-	sum.is_monotonic = true;
-	buf_reset(&writer->trailer);
-	if (metric->kind == METRIC_SUM)
-		pack(&writer->trailer, &sum.base);
-	else if (metric->kind == METRIC_HISTOGRAM)
-		pack(&writer->trailer, &histogram.base);
-	return buf_error(&writer->header) ? buf_error(&writer->header) : buf_error(&writer->trailer);
-}
-
-static unsigned int metric_field(const struct writer *writer, const struct metric *metric)
-{
-	switch (metric->kind) {
-	case METRIC_GAUGE:
-		return 5;
-	case METRIC_SUM:
-		return 7;
-	case METRIC_HISTOGRAM:
-		return writer->encoding->histogram == OTLP_EXPONENTIAL ? 10 : 9;
-	}
-	return 0;
-}
-
-static void metric_close(struct writer *writer)
-{
-	if (!writer->open)
-		return;
-	prepend_frame(writer, metric_field(writer, writer->open), writer->metric_end);
-	prepend(writer, writer->header.data, writer->header.size);
-	prepend_frame(writer, FIELD_METRIC, writer->metric_end);
-	writer->open = NULL;
-}
-
-static void scope_close(struct writer *writer)
-{
-	metric_close(writer);
-	if (!writer->scope_end)
-		return;
-	prepend(writer, writer->scope.data, writer->scope.size);
-	prepend_frame(writer, FIELD_SCOPE_METRICS, writer->scope_end);
-	writer->scope_end = NULL;
-}
 
 static void note(struct writer *writer, int err)
 {
@@ -162,132 +58,179 @@ static void note(struct writer *writer, int err)
 		writer->err = err;
 }
 
-static void body_close(struct writer *writer)
+static uint8_t *room_end(const struct writer *writer)
 {
-	uint8_t *end = writer->encoding->room + writer->encoding->limit_bytes;
-	size_t n_points = writer->n_points;
+	return writer->encoding->room + writer->encoding->limit_bytes;
+}
 
-	if (!n_points)
+static void prepend(struct writer *writer, const ProtobufCMessage *message, size_t size)
+{
+	writer->at -= size;
+	protobuf_c_message_pack(message, writer->at);
+}
+
+/* Makes a message in field of what lies before end. */
+static void prepend_frame(struct writer *writer, unsigned int field, const uint8_t *end)
+{
+	size_t size = (size_t)(end - writer->at);
+
+	writer->at -= otlp_frame_size(size);
+	otlp_put_frame(writer->at, field, size);
+}
+
+/* Ending what is open */
+
+static void metric_close(struct writer *writer)
+{
+	if (!writer->metric_end)
 		return;
-	scope_close(writer);
-	prepend(writer, writer->resource.data, writer->resource.size);
-	prepend_frame(writer, FIELD_RESOURCE_METRICS, end);
-	writer->n_points = 0;
-	note(writer, writer->body(writer->user, writer->at, (size_t)(end - writer->at), n_points));
-	writer->at = end;
+	prepend_frame(writer, writer->data_field, writer->metric_end);
+	prepend(writer, &writer->header.base, protobuf_c_message_get_packed_size(&writer->header.base));
+	prepend_frame(writer, FIELD_METRIC, writer->metric_end);
+	writer->metric_end = NULL;
 }
 
-/* Is there room for size bytes of a point and everything that will stand around it? */
-static bool has_room(const struct writer *writer, size_t size)
-{
-	size_t around = writer->resource.size + writer->scope.size + writer->header.size +
-			writer->trailer.size + FRAMES_BYTES;
-
-	return (size_t)(writer->at - writer->encoding->room) >= size + around;
-}
-
-static void put_point(struct writer *writer, const struct metric *metric)
+static void scope_close(struct writer *writer)
 {
 	uint8_t *end;
 
-	if (!has_room(writer, writer->scratch.size))
+	metric_close(writer);
+	if (!writer->scope_end)
+		return;
+	end = writer->at;
+	prepend(writer, &writer->scope.base, protobuf_c_message_get_packed_size(&writer->scope.base));
+	prepend_frame(writer, FIELD_SCOPE, end);
+	prepend_frame(writer, FIELD_SCOPE_METRICS, writer->scope_end);
+	writer->scope_end = NULL;
+}
+
+static void body_close(struct writer *writer)
+{
+	const struct otlp_encoding *encoding = writer->encoding;
+	uint8_t *end;
+
+	if (!writer->n_points)
+		return;
+	scope_close(writer);
+	end = writer->at;
+	writer->at -= writer->resource_bytes;
+	otlp_put_attributes(writer->at, FIELD_ATTRIBUTES, encoding->resource, encoding->n_resource);
+	prepend_frame(writer, FIELD_RESOURCE, end);
+	prepend_frame(writer, FIELD_RESOURCE_METRICS, room_end(writer));
+	note(writer, writer->body(writer->user, writer->at, (size_t)(room_end(writer) - writer->at), writer->n_points));
+	writer->n_points = 0;
+	writer->at = room_end(writer);
+}
+
+/* Points */
+
+static bool has_room(const struct writer *writer, size_t point_bytes)
+{
+	return (size_t)(writer->at - writer->encoding->room) >= point_bytes + writer->around_bytes;
+}
+
+static void put_point(struct writer *writer, const struct otlp_point *point)
+{
+	size_t size = protobuf_c_message_get_packed_size(&point->base);
+	uint8_t *end;
+
+	if (!has_room(writer, size))
 		body_close(writer);
-	if (!has_room(writer, writer->scratch.size)) {
+	if (!has_room(writer, size)) {
 		writer->encoded.n_too_large++;
 		return;
 	}
 	if (!writer->scope_end)
 		writer->scope_end = writer->at;
-	if (!writer->open) {
-		writer->open = metric;
+	if (!writer->metric_end) {
 		writer->metric_end = writer->at;
-		prepend(writer, writer->trailer.data, writer->trailer.size);
+		prepend(writer, &writer->tail.base, protobuf_c_message_get_packed_size(&writer->tail.base));
 	}
 	end = writer->at;
-	prepend(writer, writer->scratch.data, writer->scratch.size);
+	prepend(writer, &point->base, size);
 	prepend_frame(writer, FIELD_DATA_POINT, end);
 	writer->n_points++;
 }
 
-static bool is_delta(const struct writer *writer, const struct metric *metric)
-{
-	return writer->encoding->temporality == OTLP_DELTA && metric->kind != METRIC_GAUGE;
-}
-
-static bool has_point(const struct writer *writer, const struct series *series)
-{
-	return series->is_present &&
-	       (!is_delta(writer, series->metric) || series->delta.sum || series->delta.count);
-}
-
 static void put_series(struct writer *writer, struct series *series)
 {
-	const struct metric *metric = series->metric;
-	bool has_deltas = is_delta(writer, metric);
+	struct otlp_point point;
 	int err;
 
-	writer->point.numbers = has_deltas ? &series->delta : &series->total;
-	writer->point.start_ns = has_deltas ? writer->batch->previous_ns : series->start_ns;
-	err = otlp_pack_point(&writer->scratch, &writer->point, series);
+	if (!series->is_present || (writer->points.is_delta && !series->delta.sum && !series->delta.count))
+		return;
+	writer->encoded.n_points++;
+	err = otlp_point_make(&writer->points, series, &point);
 	if (err)
 		writer->encoded.n_failed++;
 	else
-		put_point(writer, metric);
+		put_point(writer, &point);
 	note(writer, err);
 }
 
-/* What all points of a metric share; *ret_bounds, of an explicit histogram, is for free(). */
-static int begin_metric(struct writer *writer, const struct metric *metric, double **ret_bounds)
-{
-	int err = pack_metric(writer, metric);
+/* The walk */
 
-	if (err || metric->kind != METRIC_HISTOGRAM || writer->encoding->histogram != OTLP_EXPLICIT)
-		return err;
-	*ret_bounds = malloc(metric->layout.n_buckets * sizeof(**ret_bounds));
-	if (!*ret_bounds)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
-		(*ret_bounds)[i] = bounds_upper(&metric->layout, i);
-	return 0;
+static void metric_begin(struct writer *writer, const struct metric *metric)
+{
+	static const Otlp__Metric__DataCase fields[][2] = {
+		[METRIC_GAUGE] = { OTLP__METRIC__DATA_GAUGE, OTLP__METRIC__DATA_GAUGE },
+		[METRIC_SUM] = { OTLP__METRIC__DATA_SUM, OTLP__METRIC__DATA_SUM },
+		[METRIC_HISTOGRAM] = { [OTLP_EXPLICIT] = OTLP__METRIC__DATA_HISTOGRAM,
+				       [OTLP_EXPONENTIAL] = OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM },
+	};
+	static const Otlp__AggregationTemporality temporalities[] = {
+		[OTLP_CUMULATIVE] = OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE,
+		[OTLP_DELTA] = OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_DELTA,
+	};
+	const struct otlp_encoding *encoding = writer->encoding;
+
+	otlp__metric__init(&writer->header);
+	writer->header.name = (char *)metric->name;
+	writer->header.description = (char *)metric->description;
+	writer->header.unit = (char *)metric->unit;
+	writer->data_field = fields[metric->kind][encoding->histogram];
+	otlp__sum__init(&writer->tail);
+	if (metric->kind != METRIC_GAUGE)
+		writer->tail.aggregation_temporality = temporalities[encoding->temporality];
+	writer->tail.is_monotonic = metric->kind == METRIC_SUM;
+	writer->points.is_delta = encoding->temporality == OTLP_DELTA && metric->kind != METRIC_GAUGE;
+	writer->around_bytes = FRAMES_BYTES + writer->resource_bytes +
+			       protobuf_c_message_get_packed_size(&writer->scope.base) +
+			       protobuf_c_message_get_packed_size(&writer->header.base) +
+			       protobuf_c_message_get_packed_size(&writer->tail.base);
 }
 
-static void put_metric(struct writer *writer, const struct metric *metric, int err)
+/* NULL where metric needs none, or without memory. */
+static double *make_bounds(const struct writer *writer, const struct metric *metric)
 {
-	_cleanup_(freep) double *bounds = NULL;
+	double *bounds;
 
-	if (!err)
-		err = begin_metric(writer, metric, &bounds);
-	note(writer, err);
-	writer->point.bounds = bounds;
-	for (size_t i = metric->n_series; i--;) {
-		if (!has_point(writer, metric->series[i]))
-			continue;
-		writer->encoded.n_points++;
-		if (err)
-			writer->encoded.n_failed++;
-		else
-			put_series(writer, metric->series[i]);
-	}
+	if (metric->kind != METRIC_HISTOGRAM || writer->encoding->histogram != OTLP_EXPLICIT)
+		return NULL;
+	bounds = malloc(metric->layout.n_buckets * sizeof(*bounds));
+	for (uint32_t i = 0; bounds && i < metric->layout.n_buckets; i++)
+		bounds[i] = bounds_upper(&metric->layout, i);
+	return bounds;
+}
+
+static void put_metric(struct writer *writer, const struct metric *metric)
+{
+	_cleanup_(freep) double *bounds = make_bounds(writer, metric);
+
+	metric_begin(writer, metric);
+	writer->points.bounds = bounds;
+	for (size_t i = metric->n_series; i--;)
+		put_series(writer, metric->series[i]);
 	metric_close(writer);
 }
 
-static void put_batch(struct writer *writer)
+static void scope_begin(struct writer *writer, const struct metric *metric)
 {
-	const struct metric *last = NULL;
-	int err = buf_error(&writer->resource);
-
-	for (size_t i = writer->batch->n_metrics; i--;) {
-		const struct metric *metric = writer->batch->metrics[i];
-
-		if (!last || strcmp(last->scope, metric->scope)) {
-			scope_close(writer);
-			if (!err)
-				err = pack_scope(writer, metric);
-		}
-		last = metric;
-		put_metric(writer, metric, err);
-	}
-	body_close(writer);
+	scope_close(writer);
+	snprintf(writer->scope_name, sizeof(writer->scope_name), "bpfpush.%s", metric->scope);
+	otlp__instrumentation_scope__init(&writer->scope);
+	writer->scope.name = writer->scope_name;
+	writer->scope.version = (char *)writer->encoding->version;
 }
 
 int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch, otlp_body_fn *body,
@@ -295,20 +238,25 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 {
 	struct writer writer = {
 		.encoding = encoding,
-		.batch = batch,
 		.body = body,
 		.user = user,
-		.point = { .histogram = encoding->histogram, .time_ns = batch->time_ns },
-		.at = encoding->room + encoding->limit_bytes,
+		.resource_bytes = otlp_attributes_size(encoding->resource, encoding->n_resource),
+		.points = { .histogram = encoding->histogram,
+			    .previous_ns = batch->previous_ns,
+			    .time_ns = batch->time_ns },
 	};
+	const char *scope = NULL;
 
-	pack_resource(&writer);
-	put_batch(&writer);
-	buf_done(&writer.resource);
-	buf_done(&writer.scope);
-	buf_done(&writer.header);
-	buf_done(&writer.trailer);
-	buf_done(&writer.scratch);
+	writer.at = room_end(&writer);
+	for (size_t i = batch->n_metrics; i--;) {
+		const struct metric *metric = batch->metrics[i];
+
+		if (!scope || strcmp(scope, metric->scope))
+			scope_begin(&writer, metric);
+		scope = metric->scope;
+		put_metric(&writer, metric);
+	}
+	body_close(&writer);
 	*ret_encoded = writer.encoded;
 	return writer.err;
 }

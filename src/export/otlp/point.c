@@ -1,102 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The attributes of a series never change: they are encoded once, as a run of "tag length KeyValue", and
+ * The attributes of a series never change. They are encoded once, as a run of "tag length KeyValue", and
  * ride in each point as an unknown field, which protobuf-c copies verbatim.
  */
 #include "export/otlp/point.h"
 
 #include <errno.h>
-#include <string.h>
 
-#include "otlp-metrics.pb-c.h"
-
-#define POINT_BYTES  96	      /* a point without attributes and buckets, at most */
-#define BUCKET_BYTES (8 + 10) /* a bound and a count, at most */
-
-size_t otlp_put_frame(uint8_t *out, unsigned int field, size_t size)
+size_t otlp_frame_size(size_t size)
 {
-	size_t n = 0;
+	size_t n = 2;
 
-	out[n++] = (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED);
-	for (; size >= 0x80; size >>= 7)
-		out[n++] = (uint8_t)(size | 0x80);
-	out[n++] = (uint8_t)size;
+	while (size >>= 7)
+		n++;
 	return n;
 }
 
-void otlp_pack_framed(struct buf *out, unsigned int field, const ProtobufCMessage *message)
+uint8_t *otlp_put_frame(uint8_t *out, unsigned int field, size_t size)
 {
-	size_t size = protobuf_c_message_get_packed_size(message);
-	uint8_t *end = buf_reserve(out, OTLP_FRAME_BYTES + size);
-
-	if (!end)
-		return;
-	out->size += otlp_put_frame(end, field, size);
-	out->size += protobuf_c_message_pack(message, out->data + out->size);
+	*out++ = (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED);
+	for (; size >= 0x80; size >>= 7)
+		*out++ = (uint8_t)(size | 0x80);
+	*out++ = (uint8_t)size;
+	return out;
 }
 
-void otlp_pack_attributes(struct buf *out, unsigned int field, const struct attribute *attributes,
-			  unsigned int n)
+static void fill_key_value(const struct attribute *attribute, Otlp__KeyValue *item, Otlp__AnyValue *value)
 {
-	for (unsigned int i = 0; i < n; i++) {
-		const struct attribute *attribute = &attributes[i];
-		Otlp__KeyValue item = OTLP__KEY_VALUE__INIT;
-		Otlp__AnyValue value = OTLP__ANY_VALUE__INIT;
-
-		item.key = (char *)attribute->name;
-		item.value = &value;
-		switch (attribute->type) {
-		case ATTRIBUTE_TEXT:
-			value.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-			value.string_value = (char *)attribute->text;
-			break;
-		case ATTRIBUTE_NUMBER:
-			value.value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
-			value.int_value = attribute->number;
-			break;
-		case ATTRIBUTE_FLAG:
-			value.value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
-			value.bool_value = attribute->number != 0;
-			break;
-		}
-		otlp_pack_framed(out, field, &item.base);
+	otlp__key_value__init(item);
+	otlp__any_value__init(value);
+	item->key = (char *)attribute->name;
+	item->value = value;
+	switch (attribute->type) {
+	case ATTRIBUTE_TEXT:
+		value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+		value->string_value = (char *)attribute->text;
+		break;
+	case ATTRIBUTE_NUMBER:
+		value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+		value->int_value = attribute->number;
+		break;
+	case ATTRIBUTE_FLAG:
+		value->value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
+		value->bool_value = attribute->number != 0;
+		break;
 	}
 }
 
-const char otlp_cache_owner;
-
-/*
- * The run of a series' attributes, for use as an unknown field. Two kinds of histograms number the field
- * differently and share the cache, so a histogram's cache holds both runs, of one size.
- */
-static int attributes_run(struct series *series, bool is_second, ProtobufCMessageUnknownField *ret_field)
+size_t otlp_attributes_size(const struct attribute *attributes, unsigned int n)
 {
-	static const unsigned int fields[][2] = {
-		[METRIC_SUM] = { 7, 0 }, [METRIC_GAUGE] = { 7, 0 }, [METRIC_HISTOGRAM] = { 9, 1 }
-	};
-	const unsigned int *field = fields[series->metric->kind];
-	struct series_cache *cache = series_cache(series, &otlp_cache_owner);
-	size_t size;
+	size_t total = 0, size;
+	Otlp__KeyValue item;
+	Otlp__AnyValue value;
 
+	for (unsigned int i = 0; i < n; i++) {
+		fill_key_value(&attributes[i], &item, &value);
+		size = protobuf_c_message_get_packed_size(&item.base);
+		total += otlp_frame_size(size) + size;
+	}
+	return total;
+}
+
+void otlp_put_attributes(uint8_t *out, unsigned int field, const struct attribute *attributes, unsigned int n)
+{
+	Otlp__KeyValue item;
+	Otlp__AnyValue value;
+
+	for (unsigned int i = 0; i < n; i++) {
+		fill_key_value(&attributes[i], &item, &value);
+		out = otlp_put_frame(out, field, protobuf_c_message_get_packed_size(&item.base));
+		out += protobuf_c_message_pack(&item.base, out);
+	}
+}
+
+/* Adds the attributes to the message; field: their number in it. */
+static int add_attributes(struct otlp_point *point, unsigned int field, struct series *series)
+{
+	static const char owners[16]; /* of the caches: one for each number */
+	struct series_cache *cache;
+
+	if (!series->n_attributes)
+		return 0;
+	cache = series_cache(series, &owners[field]);
 	if (!cache) {
-		_cleanup_(buf_done) struct buf run = BUF_INIT;
-
-		otlp_pack_attributes(&run, field[0], series->attributes, series->n_attributes);
-		if (field[1])
-			otlp_pack_attributes(&run, field[1], series->attributes, series->n_attributes);
-		if (!buf_error(&run))
-			cache = series_cache_new(series, &otlp_cache_owner, run.data, run.size);
+		cache = series_cache_new(series, &owners[field], NULL,
+					 otlp_attributes_size(series->attributes, series->n_attributes));
 		if (!cache)
 			return -ENOMEM;
+		otlp_put_attributes(cache->data, field, series->attributes, series->n_attributes);
 	}
-	size = field[1] ? cache->size / 2 : cache->size;
 	/* The first tag is protobuf-c's to write. */
-	*ret_field = (ProtobufCMessageUnknownField){
-		.tag = field[is_second],
-		.wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
-		.len = size - 1,
-		.data = cache->data + (is_second ? size : 0) + 1,
-	};
+	point->attributes = (ProtobufCMessageUnknownField){ field, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+							    cache->size - 1, cache->data + 1 };
+	point->base.n_unknown_fields = 1;
+	point->base.unknown_fields = &point->attributes;
 	return 0;
 }
 
@@ -105,104 +102,81 @@ static double in_unit(const struct metric *metric, uint64_t raw)
 	return metric->divisor == 1 ? (double)raw : (double)raw / (double)metric->divisor;
 }
 
-static size_t pack_number(const struct otlp_point *point, const struct series *series,
-			  ProtobufCMessageUnknownField *attributes, uint8_t *out)
+static void fill_number(Otlp__NumberDataPoint *point, const struct metric *metric, uint64_t raw)
 {
-	Otlp__NumberDataPoint message = OTLP__NUMBER_DATA_POINT__INIT;
-	bool is_gauge = series->metric->kind == METRIC_GAUGE;
-	uint64_t raw = point->numbers->sum;
+	bool is_gauge = metric->kind == METRIC_GAUGE;
 
-	message.base.n_unknown_fields = series->n_attributes != 0;
-	message.base.unknown_fields = attributes;
-	if (series->metric->kind != METRIC_GAUGE)
-		message.start_time_unix_nano = point->start_ns;
-	message.time_unix_nano = point->time_ns;
-	if (series->metric->divisor == 1 && (raw <= INT64_MAX || is_gauge)) {
-		message.value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_INT;
-		message.as_int = (int64_t)raw;
+	otlp__number_data_point__init(point);
+	if (metric->divisor == 1 && (raw <= INT64_MAX || is_gauge)) {
+		point->value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_INT;
+		point->as_int = (int64_t)raw;
 	} else {
-		message.value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE;
-		message.as_double = is_gauge ? (double)(int64_t)raw / (double)series->metric->divisor :
-					       in_unit(series->metric, raw);
+		point->value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE;
+		point->as_double = is_gauge ? (double)(int64_t)raw / (double)metric->divisor : in_unit(metric, raw);
 	}
-	return protobuf_c_message_pack(&message.base, out);
 }
 
-static size_t pack_explicit(const struct otlp_point *point, const struct series *series,
-			    ProtobufCMessageUnknownField *attributes, uint8_t *out)
+static void fill_explicit(Otlp__HistogramDataPoint *point, const struct metric *metric, const struct numbers *numbers,
+			  double *bounds)
 {
-	Otlp__HistogramDataPoint message = OTLP__HISTOGRAM_DATA_POINT__INIT;
-	const struct histogram_layout *layout = &series->metric->layout;
-
-	message.base.n_unknown_fields = series->n_attributes != 0;
-	message.base.unknown_fields = attributes;
-	message.start_time_unix_nano = point->start_ns;
-	message.time_unix_nano = point->time_ns;
-	message.count = point->numbers->count;
-	message.sum_of_values_case = OTLP__HISTOGRAM_DATA_POINT__SUM_OF_VALUES_SUM;
-	message.sum = in_unit(series->metric, point->numbers->sum);
-	message.n_bucket_counts = layout->n_buckets;
-	message.bucket_counts = point->numbers->bucket;
-	message.n_explicit_bounds = layout->n_buckets - 1;
-	message.explicit_bounds = point->bounds;
-	return protobuf_c_message_pack(&message.base, out);
+	otlp__histogram_data_point__init(point);
+	point->count = numbers->count;
+	point->sum_of_values_case = OTLP__HISTOGRAM_DATA_POINT__SUM_OF_VALUES_SUM;
+	point->sum = in_unit(metric, numbers->sum);
+	point->n_bucket_counts = metric->layout.n_buckets;
+	point->bucket_counts = numbers->bucket;
+	point->n_explicit_bounds = metric->layout.n_buckets - 1;
+	point->explicit_bounds = bounds;
 }
 
-static size_t pack_exponential(const struct otlp_point *point, const struct series *series,
-			       ProtobufCMessageUnknownField *attributes, uint8_t *out)
+static void fill_exponential(Otlp__ExponentialHistogramDataPoint *point,
+			     Otlp__ExponentialHistogramDataPoint__Buckets *positive, const struct metric *metric,
+			     const struct numbers *numbers)
 {
-	Otlp__ExponentialHistogramDataPoint message = OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__INIT;
-	Otlp__ExponentialHistogramDataPoint__Buckets positive =
-		OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__BUCKETS__INIT;
-	const struct histogram_layout *layout = &series->metric->layout;
-	uint64_t *bucket = point->numbers->bucket;
+	const struct histogram_layout *layout = &metric->layout;
 	uint32_t first = 1, end = layout->n_buckets;
 
-	message.base.n_unknown_fields = series->n_attributes != 0;
-	message.base.unknown_fields = attributes;
-	message.start_time_unix_nano = point->start_ns;
-	message.time_unix_nano = point->time_ns;
-	message.count = point->numbers->count;
-	message.sum_of_values_case = OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__SUM_OF_VALUES_SUM;
-	message.sum = in_unit(series->metric, point->numbers->sum);
-	message.scale = layout->scale;
-	message.zero_count = bucket[0];
-	while (first < end && !bucket[first])
+	otlp__exponential_histogram_data_point__init(point);
+	point->count = numbers->count;
+	point->sum_of_values_case = OTLP__EXPONENTIAL_HISTOGRAM_DATA_POINT__SUM_OF_VALUES_SUM;
+	point->sum = in_unit(metric, numbers->sum);
+	point->scale = layout->scale;
+	point->zero_count = numbers->bucket[0];
+	while (first < end && !numbers->bucket[first])
 		first++;
-	while (first < end && !bucket[end - 1])
+	while (first < end && !numbers->bucket[end - 1])
 		end--;
-	if (first < end) {
-		positive.offset = layout->offset + (int32_t)first - 1;
-		positive.n_bucket_counts = end - first;
-		positive.bucket_counts = bucket + first;
-		message.positive = &positive;
-	}
-	return protobuf_c_message_pack(&message.base, out);
+	if (first == end)
+		return;
+	otlp__exponential_histogram_data_point__buckets__init(positive);
+	positive->offset = layout->offset + (int32_t)first - 1;
+	positive->n_bucket_counts = end - first;
+	positive->bucket_counts = numbers->bucket + first;
+	point->positive = positive;
 }
 
-int otlp_pack_point(struct buf *out, const struct otlp_point *point, struct series *series)
+int otlp_point_make(const struct otlp_points *points, struct series *series, struct otlp_point *ret_point)
 {
 	const struct metric *metric = series->metric;
-	bool is_histogram = metric->kind == METRIC_HISTOGRAM;
-	bool is_exponential = is_histogram && point->histogram == OTLP_EXPONENTIAL;
-	size_t n_buckets = is_histogram ? metric->layout.n_buckets : 0;
-	ProtobufCMessageUnknownField attributes = { 0 };
-	uint8_t *end;
-	int err = 0;
+	const struct numbers *numbers = points->is_delta ? &series->delta : &series->total;
+	uint64_t start_ns = points->is_delta ? points->previous_ns : series->start_ns;
 
-	if (series->n_attributes)
-		err = attributes_run(series, is_exponential, &attributes);
-	if (err)
-		return err;
-	buf_reset(out);
-	end = buf_reserve(out, POINT_BYTES + n_buckets * BUCKET_BYTES + attributes.len + 1);
-	if (!end)
-		return -ENOMEM;
-	if (is_exponential)
-		out->size = pack_exponential(point, series, &attributes, end);
-	else if (is_histogram)
-		out->size = pack_explicit(point, series, &attributes, end);
-	else
-		out->size = pack_number(point, series, &attributes, end);
-	return 0;
+	if (metric->kind != METRIC_HISTOGRAM) {
+		fill_number(&ret_point->number, metric, numbers->sum);
+		ret_point->number.start_time_unix_nano = metric->kind == METRIC_GAUGE ? 0 : start_ns;
+		ret_point->number.time_unix_nano = points->time_ns;
+		return add_attributes(ret_point, 7, series);
+	}
+	if (points->histogram == OTLP_EXPLICIT) {
+		if (!points->bounds)
+			return -ENOMEM;
+		fill_explicit(&ret_point->histogram, metric, numbers, points->bounds);
+		ret_point->histogram.start_time_unix_nano = start_ns;
+		ret_point->histogram.time_unix_nano = points->time_ns;
+		return add_attributes(ret_point, 9, series);
+	}
+	fill_exponential(&ret_point->exponential, &ret_point->positive, metric, numbers);
+	ret_point->exponential.start_time_unix_nano = start_ns;
+	ret_point->exponential.time_unix_nano = points->time_ns;
+	return add_attributes(ret_point, 1, series);
 }
