@@ -33,7 +33,6 @@ enum self_metric {
 	SELF_RETRIES,
 	SELF_SENT_BYTES,
 	SELF_QUEUE_BYTES,
-	SELF_COLLISIONS,
 	SELF_METRICS,
 };
 
@@ -53,7 +52,6 @@ static const struct metric self_table[SELF_METRICS] = {
 	[SELF_RETRIES] = { "self", "bpfpush.exporter.retries", "{request}", "Requests sent again", METRIC_SUM, 1 },
 	[SELF_SENT_BYTES] = { "self", "bpfpush.exporter.sent", "By", "Bytes of request bodies sent", METRIC_SUM, 1 },
 	[SELF_QUEUE_BYTES] = { "self", "bpfpush.exporter.queue.usage", "By", "Bytes that wait to be sent", METRIC_GAUGE, 1 },
-	[SELF_COLLISIONS] = { "self", "bpfpush.exporter.name.collisions", "{series}", "Series whose name in the exporter's format was taken, and was added to", METRIC_SUM, 1 },
 };
 
 struct number {
@@ -200,7 +198,6 @@ static void report_exporter(struct self *self, const struct exporter *exporter)
 	report(self, SELF_REQUESTS, labels, stats->requests);
 	report(self, SELF_RETRIES, labels, stats->retries);
 	report(self, SELF_SENT_BYTES, labels, stats->bytes_sent);
-	report(self, SELF_COLLISIONS, labels, stats->name_collisions);
 	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++) {
 		labels[2] = (struct label){ "error.type", points_error_type[fate] };
 		report(self, SELF_EXPORTED, labels, stats->points[fate]);

@@ -41,7 +41,6 @@ extern const char *const points_error_type[N_POINTS]; /* the attribute error.typ
 /* What an exporter tells about itself; the agent makes metrics of it (otel.sdk.exporter.*). */
 struct exporter_stats {
 	uint64_t points[N_POINTS]; /* only exporter_account() changes them */
-	uint64_t name_collisions;  /* series whose name was taken by another, and was added to */
 	uint64_t requests;	   /* sent, retries included */
 	uint64_t retries;
 	uint64_t bytes_sent; /* of bodies, as sent */

@@ -1,160 +1,141 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile names and numbers through the renderer of StatsD's and Graphite's lines, whose lines are read again.
- * Each batch goes to two writers: one whose pieces hold any line, of which every line must be the next that
- * lines-model.c expects; and one with a small limit, pieces that cannot be put and gauges that are not repeated,
- * of which every line must be the next of the first one's that it may have. All points must be accounted for.
+ * Hostile names and numbers through the writer of StatsD's and Graphite's lines, whose lines are read again.
  *
- * The input is read by take_…(), in the order of the code; zeros where it ends. Bytes below PALETTE choose a text
- * that is in the code.
+ * Each batch goes to three writers. One gets the whole batch. One gets each series alone, the last one first: what
+ * it writes for a series must be what the first wrote at its place, so neither order nor company has any influence.
+ * One has a small limit, and pieces that cannot be put: its lines must be some of the first one's, in their order.
+ *
+ * Of the lines themselves: all follow the grammar, no two series share a name, the buckets of a histogram add
+ * up to its count, and what was written of a count adds up to its total. All points are accounted for.
+ *
+ * The input is read by take_…(), in the order of the code (input.h).
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lines-model.h"
+#include "export/lines/lines.h"
+#include "input.h"
+#include "lines-grammar.h"
 #include "metric/series.h"
+#include "util/hash.h"
 
 #define METRICS_MAX 4
 #define SERIES_MAX  16
-#define TEXTS_MAX   1024
+#define BUCKETS_MAX 512
 #define LONGEST	    16384 /* of a line, and more */
+#define NAMES_MAX   (1 << 17)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct writer {
 	struct lines_options options;
-	struct exporter exporter;  /* its stats as they are */
-	struct exporter_stats due; /* and as they must be */
+	struct exporter exporter;
 	struct lines *lines;
-	struct buf out;		    /* of one push: lines, each with a newline */
-	uint64_t n_points, n_due;   /* put; that should have been */
-	uint8_t failing, n_pieces;  /* a bit for each piece, in turn */
+	struct buf out;		   /* of one push: lines, each with a newline */
+	uint8_t failing, n_pieces; /* a bit for each piece, in turn */
 	bool has_failed;
-	struct grammar_text rest; /* of out */
+};
+
+/* The attributes that all series of a metric have, but for those that name.h lets be missing. */
+struct schema {
+	const char *names[ATTRIBUTES_MAX];
+	uint8_t types[ATTRIBUTES_MAX];
+	unsigned int n;
+	const char *owner; /* NULL: any */
+};
+
+/* What was written of the count of a histogram, by the time of its lines. */
+struct written {
+	uint64_t before, now, time_s;
 };
 
 struct scene {
-	const uint8_t *data;
-	size_t size;
-	char *texts[TEXTS_MAX]; /* that live as long */
-	size_t n_texts;
+	struct input input;
+	enum dialect_id dialect;
 	const char *template;
 	struct attribute resource[4];
 	char *tag_names[4];
 	struct setting_list tags;
 	struct metric metrics[METRICS_MAX], *list[METRICS_MAX];
+	struct schema schemas[METRICS_MAX];
 	struct batch batch;
-	struct attributes attributes[SERIES_MAX];
-	unsigned int n_series, metric_of[SERIES_MAX], first_with[SERIES_MAX]; /* the same attributes */
-	/* Of the first with these attributes: */
-	struct model_series series[SERIES_MAX];
-	struct series *fed[SERIES_MAX];
-	unsigned int n_sources[SERIES_MAX];
-	uint8_t ended_in[SERIES_MAX];
-	struct writer wide, narrow;
-	struct model model;
+	struct series *series[SERIES_MAX]; /* each is there once */
+	unsigned int n_series;
+	struct written written[SERIES_MAX];
+	bool is_refused[SERIES_MAX]; /* a part could not be written, so nothing adds up */
+	struct buf alone[SERIES_MAX];
+	struct writer whole, single, narrow;
+	uint64_t time_s;
 	unsigned int losses;
 };
 
-/* --- the input --------------------------------------------------------------------------------------- */
+/* Whose each name is, by its hash. */
+static struct {
+	uint64_t hash;
+	const struct series *series;
+} known[NAMES_MAX];
 
-static uint8_t take(struct scene *scene)
+static void check(bool is_right, const char *what, struct grammar_text text)
 {
-	if (!scene->size)
-		return 0;
-	scene->size--;
-	return *scene->data++;
+	if (is_right)
+		return;
+	fprintf(stderr, "%s: %.*s\n", what, (int)text.size, text.at);
+	abort();
 }
 
-static uint64_t take_bytes(struct scene *scene, unsigned int n)
+static struct grammar_text text_of(struct buf *buf)
 {
-	uint64_t number = 0;
-
-	while (n--)
-		number = number << 8 | take(scene);
-	return number;
+	return (struct grammar_text){ buf_text(buf), buf->size };
 }
 
-static uint64_t take_number(struct scene *scene)
-{
-	uint8_t kind = take(scene);
-
-	switch (kind & 7) {
-	case 0:
-		return kind >> 3;
-	case 1:
-		return take_bytes(scene, 1);
-	case 2:
-		return take_bytes(scene, 2);
-	case 3:
-		return take_bytes(scene, 4);
-	case 4:
-		return take_bytes(scene, 8);
-	case 5:
-		return UINT64_C(1) << (take(scene) & 63);
-	case 6:
-		return 0 - take_bytes(scene, 1);
-	}
-	return INT64_MAX - (kind >> 3);
-}
-
-/* Of any bytes but NUL; a size from LONG on stands for many times one byte, with another behind them. */
-#define PALETTE 64
-#define LONG	240
-
-static const char *take_text(struct scene *scene, const char *const *palette, size_t n_palette)
-{
-	uint8_t n = take(scene);
-	size_t size = n < LONG ? (size_t)(n - PALETTE) : (size_t)(n - LONG + 1) * 40;
-	char *text;
-
-	if (n < PALETTE || scene->n_texts == TEXTS_MAX)
-		return palette[n % n_palette];
-	text = calloc(1, size + 2);
-	if (!text)
-		abort();
-	if (n >= LONG)
-		memset(text, take(scene), size++);
-	for (size_t i = n < LONG ? 0 : size - 1; i < size; i++)
-		text[i] = (char)take(scene);
-	for (size_t i = 0; i < size; i++)
-		text[i] = text[i] ? text[i] : 1;
-	return scene->texts[scene->n_texts++] = text;
-}
-
-#define TAKE_TEXT(scene, palette) take_text((scene), (palette), ARRAY_SIZE(palette))
+/* The input */
 
 static const char *const attribute_names[] = {
 	"a", "b", "host.name", "systemd.unit.name", "container.id", "process.linux.cgroup", "a b", "a_b", "a.b", "a-b",
 	"a/b", "name", "__name__", "upper", "upper_", "series", "series_", "error.type", "",
 };
+static const char *const owners[] = { "systemd.unit.name", "container.id", "process.linux.cgroup" };
 static const char *const values[] = { "x", "y", "", "a.b", "a b", "a_b", "a/b", "..", ".", "1", "true", "inf",
-				      "\xc3\xa9", "\xff", "a:1|c\nb:2|c", "|#t:v", ";t=v", ",t=v", "count", "bucket" };
+				      "\xc3\xa9", "\xff", "a:1|c\nb:2|c", "|#t:v", ";t=v", ",t=v", "count", "bucket", "a.service", "a_service",
+				      "a b.service", "a_b.service", "x_01234567", "_", "otel_metric_overflow" };
 
 static void take_resource(struct scene *scene)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(scene->resource); i++) {
-		scene->resource[i].name = i ? TAKE_TEXT(scene, attribute_names) : "host.name";
-		scene->resource[i].text = TAKE_TEXT(scene, values);
-		scene->tag_names[i] = (char *)TAKE_TEXT(scene, attribute_names);
+		scene->resource[i].name = i ? TAKE_TEXT(&scene->input, attribute_names) : "host.name";
+		scene->resource[i].text = TAKE_TEXT(&scene->input, values);
+		scene->tag_names[i] = (char *)TAKE_TEXT(&scene->input, attribute_names);
 	}
-	scene->tags = (struct setting_list){ .items = scene->tag_names, .n_items = take(scene) % 5 };
+	scene->tags = (struct setting_list){ .items = scene->tag_names, .n_items = take(&scene->input) % 5 };
 }
 
-static unsigned int count_resource_tags(const struct scene *scene)
+/* Whether series may have no owner, or owners of several kinds: name.h says where. */
+static bool shows_owner(const struct scene *scene)
 {
-	unsigned int n = 0;
+	return dialect_table[scene->dialect].tag_first || !scene->template || strstr(scene->template, "{unit}");
+}
 
-	for (size_t i = 0; i < scene->tags.n_items; i++) {
-		bool is_there = false;
+static void take_schema(struct scene *scene, struct schema *schema)
+{
+	unsigned int n = take(&scene->input) % ATTRIBUTES_MAX;
 
-		for (size_t j = 0; j < ARRAY_SIZE(scene->resource); j++)
-			is_there |= !strcmp(scene->resource[j].name, scene->tag_names[i]);
-		n += is_there;
+	schema->owner = shows_owner(scene) ? NULL : owners[take(&scene->input) % ARRAY_SIZE(owners)];
+	schema->n = 0;
+	while (n--) {
+		const char *name = TAKE_TEXT(&scene->input, attribute_names);
+		bool is_there = attribute_is_owner(name) || !strcmp(name, "otel.metric.overflow"); /* series.c's alone */
+
+		for (unsigned int i = 0; i < schema->n; i++)
+			is_there |= !strcmp(schema->names[i], name);
+		if (is_there)
+			continue;
+		schema->names[schema->n] = name;
+		schema->types[schema->n++] = take(&scene->input) % 8;
 	}
-	return n;
 }
 
 static void take_metric(struct scene *scene)
@@ -172,50 +153,66 @@ static void take_metric(struct scene *scene)
 	struct metric *metric = &scene->metrics[scene->batch.n_metrics];
 	static const uint8_t limits[] = { 0, 0, 0, 3 };
 
-	metric->scope = take(scene) & 1 ? "one" : "two";
-	metric->name = TAKE_TEXT(scene, names);
-	metric->unit = units[take(scene) % ARRAY_SIZE(units)];
-	metric->kind = (enum metric_kind)(take(scene) % 3);
-	metric->divisor = divisors[take(scene) % ARRAY_SIZE(divisors)];
-	metric->layout = layouts[take(scene) % ARRAY_SIZE(layouts)];
-	metric_init_series(metric, limits[take(scene) % ARRAY_SIZE(limits)]);
+	metric->scope = take(&scene->input) & 1 ? "one" : "two";
+	metric->name = TAKE_TEXT(&scene->input, names);
+	metric->unit = units[take(&scene->input) % ARRAY_SIZE(units)];
+	metric->kind = (enum metric_kind)(take(&scene->input) % 3);
+	metric->divisor = divisors[take(&scene->input) % ARRAY_SIZE(divisors)];
+	metric->layout = layouts[take(&scene->input) % ARRAY_SIZE(layouts)];
+	metric_init_series(metric, limits[take(&scene->input) % ARRAY_SIZE(limits)]);
 	for (size_t i = 0; i < scene->batch.n_metrics; i++)
 		if (!strcmp(metric->name, scene->metrics[i].name) && !strcmp(metric->scope, scene->metrics[i].scope))
 			return; /* a collector has one metric of a name */
+	take_schema(scene, &scene->schemas[scene->batch.n_metrics]);
 	scene->list[scene->batch.n_metrics++] = metric;
 }
 
-static bool has_attribute(const struct attributes *attributes, const char *name)
+static void take_attribute(struct scene *scene, struct attributes *attributes, const char *name, uint8_t type)
 {
-	for (unsigned int i = 0; i < attributes->n; i++)
-		if (!strcmp(attributes->items[i].name, name))
-			return true;
-	return false;
+	const char *text;
+
+	if (type == 1) {
+		(void)attributes_add_number(attributes, name, (int64_t)take_number(&scene->input));
+		return;
+	}
+	if (type == 2) {
+		(void)attributes_add_flag(attributes, name, take(&scene->input) & 1);
+		return;
+	}
+	text = TAKE_TEXT(&scene->input, values);
+	(void)attributes_add_text(attributes, name, text, strlen(text));
 }
 
-static void take_attributes(struct scene *scene, struct attributes *attributes)
+static void take_attributes(struct scene *scene, const struct schema *schema, struct attributes *attributes)
 {
-	unsigned int n = take(scene) % (ATTRIBUTES_MAX + 1);
+	uint8_t owner = take(&scene->input) % 4;
 
 	attributes_init(attributes);
-	while (n--) {
-		const char *name = TAKE_TEXT(scene, attribute_names), *text;
-		uint8_t type = take(scene) % 8;
-
-		if (has_attribute(attributes, name) || !strcmp(name, "otel.metric.overflow")) /* series.c's alone */
-			continue;
-		if (type == 1) {
-			(void)attributes_add_number(attributes, name, (int64_t)take_number(scene));
-		} else if (type == 2) {
-			(void)attributes_add_flag(attributes, name, take(scene) & 1);
-		} else {
-			text = TAKE_TEXT(scene, values);
-			(void)attributes_add_text(attributes, name, text, strlen(text));
-		}
-	}
+	if (schema->owner)
+		take_attribute(scene, attributes, schema->owner, 0);
+	else if (owner < 3)
+		take_attribute(scene, attributes, owners[owner], 0);
+	for (unsigned int i = 0; i < schema->n; i++)
+		if (strcmp(schema->names[i], "error.type") || take(&scene->input) & 1)
+			take_attribute(scene, attributes, schema->names[i], schema->types[i]);
 }
 
-/* --- writers ----------------------------------------------------------------------------------------- */
+static void take_series(struct scene *scene)
+{
+	unsigned int metric = take(&scene->input) % (unsigned int)scene->batch.n_metrics;
+	struct attributes attributes;
+	struct series *series;
+
+	take_attributes(scene, &scene->schemas[metric], &attributes);
+	if (series_get(&scene->metrics[metric], &attributes, 1, &series) < 0)
+		abort();
+	for (unsigned int i = 0; i < scene->n_series; i++)
+		if (scene->series[i] == series)
+			return;
+	scene->series[scene->n_series++] = series;
+}
+
+/* Writers */
 
 static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
@@ -223,16 +220,16 @@ static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 	struct grammar_text piece = { (const char *)data, size }, lines = piece;
 	bool is_stream = writer->options.pack.is_stream, fails = writer->failing >> (writer->n_pieces++ & 7) & 1;
 
-	model_assert(size && size <= writer->options.pack.limit_bytes, "a piece that is empty or too long", piece);
-	model_assert((data[size - 1] == '\n') == is_stream, "a piece that ends otherwise", piece);
+	check(size && size <= writer->options.pack.limit_bytes, "a piece that is empty or too long", piece);
+	check((data[size - 1] == '\n') == is_stream, "a piece that ends otherwise", piece);
 	while (lines.size) {
 		struct grammar_text line = grammar_cut(&lines, '\n');
 
-		model_assert(line.size, "an empty line", piece);
+		check(line.size, "an empty line", piece);
 		buf_append(&writer->out, line.at, line.size);
 		buf_append_byte(&writer->out, '\n');
 	}
-	writer->n_points += n_points;
+	exporter_account(&writer->exporter, fails ? POINTS_NOT_SENT : POINTS_DELIVERED, n_points);
 	writer->has_failed |= fails;
 	free(data);
 	return fails ? -EIO : 0;
@@ -240,74 +237,201 @@ static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 
 static void writer_push(struct scene *scene, struct writer *writer, unsigned int losses)
 {
+	const uint64_t *points = writer->exporter.stats.points;
+	uint64_t n = 0;
 	int err;
 
 	buf_reset(&writer->out);
 	writer->has_failed = false;
-	err = lines_push(writer->lines, &scene->batch, scene->model.time_s, losses);
-	writer->rest = (struct grammar_text){ buf_text(&writer->out), writer->out.size };
-	model_assert(err == (writer->has_failed ? -EIO : 0), "another result", writer->rest);
+	err = lines_push(writer->lines, &scene->batch, scene->time_s, losses);
+	check(err == (writer->has_failed ? -EIO : 0), "another result", text_of(&writer->out));
+	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++)
+		n += points[fate];
+	check(n == points[POINTS_PUSHED], "points that are not accounted for", text_of(&writer->out));
+}
+
+static void writer_init(struct writer *writer, const struct lines_options *options)
+{
+	writer->options = *options;
+	writer->options.pack.user = writer;
+	writer->exporter.name = "fuzz";
+	if (lines_new(&writer->options, &writer->exporter, &writer->lines) < 0)
+		abort();
 }
 
 static bool take_writers(struct scene *scene)
 {
-	enum dialect_id dialect = (enum dialect_id)(take(scene) % DIALECTS);
-	bool is_graphite = dialect == DIALECT_DOTTED || dialect == DIALECT_TAGGED;
 	static const char *const templates[] = { NULL, "{metric}", "{metric}.{attributes}", "{attributes}.{metric}",
-						 "{host}.{unit}.{metric}", "x.{a}.{attributes}.{metric}.y" };
-	struct lines_options options = { .pack = { .limit_bytes = LONGEST, .is_stream = is_graphite, .put = put } };
+						 "{host}.{unit}.{metric}", "x.{a}.{attributes}.{metric}.y",
+						 "{unit}_{metric}", "{unit}.{a}.{metric}.{attributes}.{b}" };
+	struct lines_options options = { .pack = { .limit_bytes = LONGEST, .put = put } };
+	bool is_graphite;
 
-	options.histogram = is_graphite ? LINES_COUNTERS : (enum lines_histogram)(take(scene) % 3);
-	if (options.histogram == LINES_DISTRIBUTION && dialect != DIALECT_DOGSTATSD)
+	scene->dialect = (enum dialect_id)(take(&scene->input) % DIALECTS);
+	is_graphite = dialect_table[scene->dialect].is_graphite;
+	options.pack.is_stream = is_graphite;
+	options.histogram = is_graphite ? LINES_COUNTERS : (enum lines_histogram)(take(&scene->input) % 3);
+	if (options.histogram == LINES_DISTRIBUTION && scene->dialect != DIALECT_DOGSTATSD)
 		options.histogram = LINES_COUNTERS;
-	options.time_unit = is_graphite ? LINES_SECONDS : (enum lines_unit)(take(scene) % 4);
-	options.is_cumulative = is_graphite && take(scene) & 1;
-	options.sends_unchanged = take(scene) & 1;
-	scene->template = TAKE_TEXT(scene, templates);
+	options.time_unit = is_graphite ? LINES_SECONDS : (enum lines_unit)(take(&scene->input) % 4);
+	options.is_cumulative = is_graphite && take(&scene->input) & 1;
+	options.sends_unchanged = take(&scene->input) & 1;
+	scene->template = TAKE_TEXT(&scene->input, templates);
 	take_resource(scene);
-	if (naming_init(&options.naming, &dialect_table[dialect], scene->template, scene->resource,
+	if (naming_init(&options.naming, &dialect_table[scene->dialect], scene->template, scene->resource,
 			ARRAY_SIZE(scene->resource), &scene->tags) < 0)
 		return false;
-	options.naming.limit_bytes -= take(scene) * 3;
-	scene->wide.options = scene->narrow.options = options;
-	scene->wide.options.pack.user = &scene->wide;
-	scene->narrow.options.pack.user = &scene->narrow;
-	scene->narrow.options.pack.limit_bytes = 1 + take_bytes(scene, 2) % 4096;
-	scene->narrow.failing = take(scene);
-	scene->model = (struct model){ .dialect = dialect, .options = &scene->wide.options, .time_s = 1700000000,
-				       .is_default_template = !scene->template,
-				       .n_resource_tags = count_resource_tags(scene) };
+	options.naming.limit_bytes -= take(&scene->input) * 3;
+	writer_init(&scene->whole, &options);
+	writer_init(&scene->single, &options);
+	options.pack.limit_bytes = 1 + take_bytes(&scene->input, 2) % 4096;
+	writer_init(&scene->narrow, &options);
+	scene->narrow.failing = take(&scene->input);
+	scene->time_s = 1700000000;
 	return true;
 }
 
-/* --- batches ----------------------------------------------------------------------------------------- */
+/* Lines */
 
-static void take_series(struct scene *scene)
+/* Tags in another order are the same name. */
+static uint64_t hash_name(const struct grammar_line *line)
 {
-	unsigned int i = scene->n_series++, first = 0;
-	struct metric *metric;
-	struct series *series;
+	uint64_t hash = 0;
 
-	scene->metric_of[i] = take(scene) % (unsigned int)scene->batch.n_metrics;
-	metric = &scene->metrics[scene->metric_of[i]];
-	take_attributes(scene, &scene->attributes[i]);
-	if (series_get(metric, &scene->attributes[i], 1, &series) < 0)
-		abort();
-	while (first < i && (scene->first_with[first] != first || scene->fed[first] != series))
-		first++;
-	scene->first_with[i] = first;
-	scene->fed[first] = series;
-	scene->series[first].series = series;
-	scene->n_sources[first]++;
+	for (unsigned int i = 0; i < line->n_tags; i++) {
+		const struct grammar_tag *tag = &line->tags[i];
+		uint64_t pair[] = { hash_bytes(tag->name.at, tag->name.size),
+				    hash_bytes(tag->value.at, tag->value.size) };
+
+		hash += hash_bytes(pair, sizeof(pair));
+	}
+	return hash + hash_bytes(line->path.at, line->path.size);
 }
+
+static void check_name(const struct series *series, const struct grammar_line *line, struct grammar_text text)
+{
+	uint64_t hash = hash_name(line) ?: 1;
+	size_t at = hash % NAMES_MAX;
+
+	while (known[at].hash && known[at].hash != hash)
+		at = (at + 1) % NAMES_MAX;
+	check(!known[at].hash || known[at].series == series, "a name that two series have", text);
+	known[at].hash = hash;
+	known[at].series = series;
+}
+
+static double to_double(struct grammar_text text)
+{
+	char copy[512];
+
+	check(text.size < sizeof(copy), "a number longer than any", text);
+	memcpy(copy, text.at, text.size);
+	copy[text.size] = '\0';
+	return strtod(copy, NULL);
+}
+
+static uint64_t to_u64(struct grammar_text text)
+{
+	uint64_t number = 0;
+
+	for (size_t i = 0; i < text.size; i++)
+		number = number * 10 + (uint64_t)(text.at[i] - '0');
+	return number;
+}
+
+/* n: what a line says now of the histogram's count. */
+static void add_count(const struct scene *scene, struct written *written, uint64_t n)
+{
+	bool replaces = dialect_table[scene->dialect].is_graphite && written->time_s == scene->time_s;
+
+	if (!scene->whole.options.is_cumulative && !replaces)
+		written->before += written->now;
+	written->now = n;
+	written->time_s = scene->time_s;
+}
+
+static bool ends_in(struct grammar_text text, const char *suffix)
+{
+	size_t size = strlen(suffix);
+
+	return text.size > size && !memcmp(text.at + text.size - size, suffix, size);
+}
+
+/* A line of a histogram: *in_buckets is what the lines of buckets add up to so far, *in_count the line of the count. */
+static void check_histogram(struct scene *scene, unsigned int i, const struct grammar_line *line, uint64_t *in_buckets,
+			    uint64_t *in_count)
+{
+	struct grammar_text path = line->path;
+
+	if (scene->whole.options.histogram != LINES_COUNTERS) {
+		*in_buckets += line->rate.size ? (uint64_t)fmin(1 / to_double(line->rate) + 0.5, 0x1p50) : 1;
+		return;
+	}
+	if (scene->whole.options.is_cumulative) {
+		check(ends_in(path, ".total"), "not a total", path);
+		path.size -= strlen(".total");
+	}
+	if (ends_in(path, ".sum"))
+		return;
+	if (!ends_in(path, ".count")) {
+		*in_buckets += to_u64(line->value);
+		return;
+	}
+	*in_count = to_u64(line->value);
+	add_count(scene, &scene->written[i], *in_count);
+}
+
+static void check_series(struct scene *scene, unsigned int i)
+{
+	const struct series *series = scene->series[i];
+	bool is_histogram = series->metric->kind == METRIC_HISTOGRAM;
+	bool is_values = scene->whole.options.histogram != LINES_COUNTERS;
+	struct grammar_text rest = text_of(&scene->alone[i]), text = rest;
+	uint64_t in_buckets = 0, in_count = 0;
+	unsigned int n_lines = 0;
+
+	for (; rest.size; n_lines++) {
+		struct grammar_line line;
+		const char *wrong;
+
+		text = grammar_cut(&rest, '\n');
+		wrong = grammar_parse(scene->dialect, text, &line);
+		check(!wrong, wrong, text);
+		check_name(series, &line, text);
+		check(line.path.size <= scene->whole.options.naming.limit_bytes, "a path that is too long", text);
+		check(is_histogram || !n_lines, "a second line", text);
+		if (is_histogram)
+			check_histogram(scene, i, &line, &in_buckets, &in_count);
+	}
+	if (!is_histogram || scene->is_refused[i])
+		return;
+	if (is_values)
+		check(in_buckets == series->delta.count || series->delta.count >> 40, "values too many or too few", text);
+	else if (!scene->whole.options.is_cumulative)
+		check(in_buckets == in_count, "buckets that do not add up to the count", text);
+}
+
+/* Is each line of some one of all, in its order? */
+static void check_some(struct grammar_text some, struct grammar_text all)
+{
+	while (some.size) {
+		struct grammar_text line = grammar_cut(&some, '\n'), other = { 0 };
+
+		while (all.size && (other.size != line.size || memcmp(other.at, line.at, line.size)))
+			other = grammar_cut(&all, '\n');
+		check(other.size == line.size && !memcmp(other.at, line.at, line.size), "a line of its own", line);
+	}
+}
+
+/* Batches */
 
 static void feed_histogram(struct scene *scene, struct series *series)
 {
 	uint32_t n_buckets = series->metric->layout.n_buckets;
 	uint64_t bucket[BUCKETS_MAX] = { 0 }, sum = 0, count = 0, all;
 
-	for (unsigned int n = 1 + take(scene) % 4; n; n--) {
-		uint64_t at = take_bytes(scene, 1), n_values = take_number(scene);
+	for (unsigned int n = 1 + take(&scene->input) % 4; n; n--) {
+		uint64_t at = take_bytes(&scene->input, 1), n_values = take_number(&scene->input);
 
 		at = (at == 255 ? n_buckets - 1 : at * (n_buckets > 256 ? 2 : 1)) % n_buckets;
 		if (__builtin_add_overflow(count, n_values, &all) ||
@@ -316,172 +440,124 @@ static void feed_histogram(struct scene *scene, struct series *series)
 		bucket[at] += n_values;
 		count += n_values;
 	}
-	sum = take_number(scene);
+	sum = take_number(&scene->input);
 	if (!count || __builtin_add_overflow(series->total.sum, sum, &all))
 		sum = 0;
 	series_add_histogram(series, sum, bucket);
 }
 
-static void feed(struct scene *scene, unsigned int i, uint8_t now)
+static void feed(struct scene *scene, struct series *series)
 {
-	unsigned int first = scene->first_with[i];
-	struct metric *metric = &scene->metrics[scene->metric_of[i]];
-	struct series *series = scene->fed[first];
 	uint64_t grown, all;
 
-	if (!series && scene->ended_in[first] != now) { /* it is back */
-		if (series_get(metric, &scene->attributes[i], 1, &series) < 0)
-			abort();
-		scene->series[first] = (struct model_series){ .series = series };
-		scene->fed[first] = series;
-		scene->n_sources[first] = 1;
-	}
-	if (!series)
-		return;
-	if (metric->kind == METRIC_HISTOGRAM) {
+	if (series->metric->kind == METRIC_HISTOGRAM) {
 		feed_histogram(scene, series);
 		return;
 	}
-	grown = take_number(scene);
-	if (metric->kind == METRIC_GAUGE || !__builtin_add_overflow(series->total.sum, grown, &all))
+	grown = take_number(&scene->input);
+	if (series->metric->kind == METRIC_GAUGE || !__builtin_add_overflow(series->total.sum, grown, &all))
 		series_add(series, grown);
 }
 
-static void end(struct scene *scene, unsigned int i, uint8_t now)
+static void push_alone(struct scene *scene, unsigned int i, unsigned int losses)
 {
-	unsigned int first = scene->first_with[i];
-	struct series *series = scene->fed[first];
+	const uint64_t *n_refused = &scene->single.exporter.stats.points[POINTS_UNSUPPORTED];
+	bool is_present[SERIES_MAX];
+	uint64_t before = *n_refused;
 
-	/* Under a limit, who has which attributes may change. */
-	if (!series || series->delta.sum || series->delta.count || series->metric->limit < SERIES_MAX)
-		return;
-	for (; scene->n_sources[first]; scene->n_sources[first]--)
-		series_put(series);
-	scene->fed[first] = NULL;
-	scene->series[first].series = NULL;
-	scene->ended_in[first] = now;
-}
-
-static unsigned int index_of(const struct scene *scene, const struct series *series)
-{
-	unsigned int i = 0;
-
-	while (i < scene->n_series && scene->series[i].series != series)
-		i++;
-	if (i == scene->n_series)
-		abort();
-	return i;
-}
-
-/* Whether the writer that repeats nothing has lines of it now. */
-static bool is_repeated(const struct scene *scene, const struct model_series *series, bool is_refused)
-{
-	const struct lines_options *options = &scene->narrow.options;
-
-	return series->series->metric->kind != METRIC_GAUGE || is_refused || options->sends_unchanged ||
-	       options->naming.dialect->is_graphite || !series->is_gauge_sent ||
-	       series->last_gauge != (int64_t)series->series->total.sum || series->losses != scene->losses;
-}
-
-static void account(struct writer *writer, size_t n, bool is_refused, bool is_too_long)
-{
-	if (is_refused)
-		writer->due.points[POINTS_UNSUPPORTED]++;
-	else if (is_too_long)
-		writer->due.points[POINTS_TOO_LARGE]++;
-	else if (n)
-		writer->n_due++;
-}
-
-static void check_series(struct scene *scene, unsigned int index)
-{
-	static struct expected expected[EXPECTED_MAX];
-	struct model_series *series = &scene->series[index];
-	bool is_refused, is_too_long = false, is_again;
-	size_t n = model_expect(&scene->model, series, expected, &is_refused);
-
-	is_again = is_repeated(scene, series, is_refused);
-	for (size_t i = 0; i < n; i++) {
-		struct grammar_text line = grammar_cut(&scene->wide.rest, '\n'), other;
-
-		model_check(&scene->model, index, series->series, &expected[i], line);
-		if (!is_again)
-			continue;
-		if (line.size + scene->narrow.options.pack.is_stream > scene->narrow.options.pack.limit_bytes) {
-			is_too_long = true;
-			continue;
-		}
-		other = grammar_cut(&scene->narrow.rest, '\n');
-		model_assert(other.size == line.size && !memcmp(other.at, line.at, line.size), "not the line", other);
+	for (unsigned int j = 0; j < scene->n_series; j++) {
+		is_present[j] = scene->series[j]->is_present;
+		scene->series[j]->is_present &= i == j;
 	}
-	account(&scene->wide, n, is_refused, false);
-	if (!is_again)
-		return;
-	account(&scene->narrow, n, is_refused, is_too_long);
-	if (is_refused)
-		return;
-	series->is_gauge_sent = !is_too_long;
-	series->last_gauge = (int64_t)series->series->total.sum;
-	series->losses = scene->losses;
+	writer_push(scene, &scene->single, losses);
+	scene->is_refused[i] |= *n_refused != before;
+	buf_reset(&scene->alone[i]);
+	buf_append(&scene->alone[i], scene->single.out.data, scene->single.out.size);
+	for (unsigned int j = 0; j < scene->n_series; j++)
+		scene->series[j]->is_present = is_present[j];
 }
 
-static void check_stats(const struct writer *writer)
+/* What was written of each series alone is what was written of all. */
+static void check_whole(struct scene *scene)
 {
-	const struct exporter_stats *stats = &writer->exporter.stats, *due = &writer->due;
-	uint64_t n = writer->n_points + due->points[POINTS_UNSUPPORTED] + due->points[POINTS_TOO_LARGE];
-
-	model_assert(!writer->rest.size, "lines of nothing", writer->rest);
-	if (writer->n_points != writer->n_due || stats->points[POINTS_PUSHED] != n ||
-	    stats->points[POINTS_UNSUPPORTED] != due->points[POINTS_UNSUPPORTED] ||
-	    stats->points[POINTS_TOO_LARGE] != due->points[POINTS_TOO_LARGE] || stats->points[POINTS_NOT_SENT])
-		abort();
-}
-
-static void push(struct scene *scene, uint8_t now)
-{
+	struct grammar_text rest = text_of(&scene->whole.out);
 	struct metric *metric;
 	struct series *series;
+
+	batch_for_each_metric(metric, &scene->batch) {
+		metric_for_each_series(series, metric) {
+			unsigned int i = 0;
+
+			while (scene->series[i] != series)
+				i++;
+			check(scene->alone[i].size <= rest.size &&
+				      !memcmp(rest.at, buf_text(&scene->alone[i]), scene->alone[i].size),
+			      "other lines than alone", rest);
+			rest.at += scene->alone[i].size;
+			rest.size -= scene->alone[i].size;
+		}
+	}
+	check(!rest.size, "lines of nothing", rest);
+}
+
+static void push(struct scene *scene)
+{
 	uint8_t what;
 
 	for (size_t i = 0; i < scene->batch.n_metrics; i++)
 		series_begin(&scene->metrics[i]);
-	for (unsigned int i = 0; i < scene->n_series; i++) {
-		what = take(scene) % 8;
-		if (what == 1)
-			end(scene, i, now);
-		else if (what > 2)
-			feed(scene, i, now);
-	}
+	for (unsigned int i = 0; i < scene->n_series; i++)
+		if (take(&scene->input) % 8 > 2)
+			feed(scene, scene->series[i]);
 	for (size_t i = 0; i < scene->batch.n_metrics; i++)
 		series_end(&scene->metrics[i]);
-	what = take(scene);
+	what = take(&scene->input);
 	scene->losses += what % 4 == 1;
-	scene->model.time_s += what % 8 < 4 ? now : 0;
-	writer_push(scene, &scene->wide, now); /* other losses than before: every gauge is sent */
+	scene->time_s += what % 8 < 4;
+	for (unsigned int i = scene->n_series; i--;)
+		push_alone(scene, i, scene->losses);
+	writer_push(scene, &scene->whole, scene->losses);
+	check_whole(scene);
 	writer_push(scene, &scene->narrow, scene->losses);
-	batch_for_each_metric(metric, &scene->batch)
-		metric_for_each_series(series, metric)
-			check_series(scene, index_of(scene, series));
-	check_stats(&scene->wide);
-	check_stats(&scene->narrow);
-	if (scene->wide.exporter.stats.name_collisions != scene->narrow.exporter.stats.name_collisions)
-		abort();
+	/* It repeats gauges that it could not send. */
+	if (dialect_table[scene->dialect].is_graphite || scene->whole.options.sends_unchanged)
+		check_some(text_of(&scene->narrow.out), text_of(&scene->whole.out));
+	for (unsigned int i = 0; i < scene->n_series; i++)
+		check_series(scene, i);
+}
+
+static void check_totals(struct scene *scene)
+{
+	for (unsigned int i = 0; i < scene->n_series; i++) {
+		const struct written *written = &scene->written[i];
+		const struct series *series = scene->series[i];
+
+		if (series->metric->kind != METRIC_HISTOGRAM || scene->is_refused[i] ||
+		    scene->whole.options.histogram != LINES_COUNTERS)
+			continue;
+		check(written->before + written->now == series->total.count, "counts that do not add up",
+		      text_of(&scene->alone[i]));
+	}
 }
 
 static void run(struct scene *scene)
 {
 	if (!take_writers(scene))
 		return;
-	if (lines_new(&scene->wide.options, &scene->wide.exporter, &scene->wide.lines) < 0 ||
-	    lines_new(&scene->narrow.options, &scene->narrow.exporter, &scene->narrow.lines) < 0)
-		abort();
 	scene->batch.metrics = scene->list;
-	for (unsigned int n = 1 + take(scene) % METRICS_MAX; n; n--)
+	for (unsigned int n = 1 + take(&scene->input) % METRICS_MAX; n; n--)
 		take_metric(scene);
-	for (unsigned int n = 1 + take(scene) % SERIES_MAX; n; n--)
+	for (unsigned int n = 1 + take(&scene->input) % SERIES_MAX; n; n--)
 		take_series(scene);
-	for (uint8_t n = 2 + take(scene) % 3; n; n--)
-		push(scene, n);
+	for (uint8_t n = 2 + take(&scene->input) % 3; n; n--)
+		push(scene);
+	check_totals(scene);
+}
+
+static void writer_done(struct writer *writer)
+{
+	lines_free(writer->lines);
+	buf_done(&writer->out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -490,18 +566,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!scene)
 		return 0;
-	scene->data = data;
-	scene->size = size;
+	memset(known, 0, sizeof(known));
+	scene->input = (struct input){ .data = data, .size = size };
 	run(scene);
-	lines_free(scene->wide.lines);
-	lines_free(scene->narrow.lines);
-	buf_done(&scene->wide.out);
-	buf_done(&scene->narrow.out);
+	writer_done(&scene->whole);
+	writer_done(&scene->single);
+	writer_done(&scene->narrow);
 	for (size_t i = 0; i < scene->batch.n_metrics; i++)
 		metric_done_series(&scene->metrics[i]);
-	model_done(&scene->model);
-	for (size_t i = 0; i < scene->n_texts; i++)
-		free(scene->texts[i]);
+	for (size_t i = 0; i < SERIES_MAX; i++)
+		buf_done(&scene->alone[i]);
+	input_done(&scene->input);
 	free(scene);
 	return 0;
 }

@@ -20,15 +20,29 @@ def read_lines(path):
         return [json.loads(line, parse_float=Decimal) for line in lines if line.endswith("\n")]
 
 
-def clean(text, also=""):
-    """Of a level or a tag's value; what is longer than 200 bytes ends in the 64-bit FNV-1a of the whole, its lower half."""
-    cleaned = re.sub(rf"[^A-Za-z0-9_\-{re.escape(also)}]", "_", text) or "_"
-    if len(cleaned) <= 200:
-        return cleaned
+def digits(data):
+    """The lower half of a 64-bit FNV-1a."""
     digest = 0xcbf29ce484222325
-    for byte in text.encode():
+    for byte in data:
         digest = (digest ^ byte) * 0x100000001b3 % 2**64
-    return f"{cleaned[:191]}_{digest % 2**32:08x}"
+    return f"_{digest % 2**32:08x}"
+
+
+def replaced(text, also=""):
+    return re.sub(rf"[^A-Za-z0-9_\-{re.escape(also)}]", "_", text) or "_"
+
+
+def clean(text, also="", owner=None):
+    """A level or a tag's value. Text that cannot be read back from it is followed by digits: something was replaced or cut, it
+    ends in such digits itself, or it is one of three words. In a path, owner is the attribute that says whose the number is."""
+    shown = text
+    if owner == "systemd.unit.name" and re.search(r"\.[a-z]+$", text):
+        shown = "_".join(text.rsplit(".", 1))
+    is_known = owner is None or (re.fullmatch("[0-9a-f]*", text) if owner == "container.id" else shown != text)
+    is_plain = replaced(shown, also) == shown and len(shown) <= 200 and not re.search("_[0-9a-f]{8}$", shown)
+    if is_known and is_plain and shown not in ("", "_", "otel_metric_overflow"):
+        return shown
+    return replaced(text, also)[:191] + digits((owner + "\0" + text if owner else text).encode())
 
 
 def text_of(value):
@@ -64,15 +78,16 @@ class Naming:
         return metric + path_suffix, tuple(sorted(tags.items()))
 
     def sum_series(self, line):
-        """Of Graphite: with ".count" at its end, once."""
-        bare = self.series(line)
-        return bare if bare[0].endswith(".count") else self.series(line, ".count")
+        """Of Graphite: with ".count" at its end, unless that is where the metric's name ends."""
+        is_last = self.keeps is not None or {*line["attributes"]} <= {*OWNERS}
+        return self.series(line, "" if is_last and line["name"].endswith(".count") else ".count")
 
     @staticmethod
     def untagged(metric, attributes, path_suffix, upper):
-        owner = next((value for name, value in attributes if name in OWNERS), "_")
-        others = [name if isinstance(value, bool) else text_of(value) for name, value in attributes if name not in OWNERS]
-        path = ".".join([clean(HOST), clean(owner), metric, *map(clean, others)])
+        owner = next((clean(value, owner=name) for name, value in attributes if name in OWNERS), "_")
+        others = [replaced(name) if isinstance(value, bool) else clean(text_of(value)) for name, value in attributes
+                  if name not in OWNERS]
+        path = ".".join([replaced(HOST), owner, metric, *others])
         return path + path_suffix + ("." + upper.replace(".", "_") if upper else "")
 
 

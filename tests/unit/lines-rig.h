@@ -56,7 +56,7 @@ static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char
 		  .layout = { 0, -3, 6 } },
 	};
 
-	*rig = (struct rig){ .exporter.ops = &ops,
+	*rig = (struct rig){ .exporter = { .name = "test", .ops = &ops },
 			     .batch = { .time_ns = UINT64_C(1700000010999999999), .previous_ns = 1, .n_metrics = 3 } };
 	for (size_t i = 0; i < 3; i++) {
 		rig->metrics[i] = kinds[i];

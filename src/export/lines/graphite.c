@@ -165,7 +165,6 @@ static int graphite_push(struct exporter *exporter, const struct batch *batch)
 	struct graphite *graphite = exporter->state;
 	int err = lines_push(graphite->lines, batch, next_slot(graphite, batch), 0);
 
-	lines_complain(graphite->lines, exporter->name, err);
 	if (batch->is_last)
 		delivery_client_finish(graphite->client);
 	else

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all series of a metric share (the unit, the texts of buckets) is worked out with the first batch. What all
+ * points of a series share (its name) is worked out with its first point, kept with the series and freed with it.
+ * After that, a line is two copies and a number.
+ */
 #include "export/lines/lines.h"
 
 #include <errno.h>
@@ -6,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/lines/line-render.h"
 #include "util/log.h"
 
 static const struct {
@@ -19,18 +23,20 @@ static const struct {
 	[LINES_NANOSECONDS] = { 1000000000, "_ns" },
 };
 
-/* Behind the path of what is a total. */
-#define TOTAL ".total"
+struct line_metric {
+	struct point_kind point;
+	struct name_kind name;
+	uint32_t n_base;
+};
 
 struct lines {
 	struct lines_options options;
 	struct exporter *exporter;
-	struct line_names names;
-	struct line_bounds *bounds; /* of the histograms seen so far */
-	size_t n_bounds;
+	struct line_metric *metrics; /* one for each metric of a batch */
+	size_t n_metrics;
 	struct pack pack;
-	struct line_writer writer;
-	bool has_told_refused, has_told_taken;
+	struct point_writer writer;
+	bool has_told_refused;
 	int err; /* of the push: 0 or -ENOMEM */
 };
 
@@ -42,101 +48,139 @@ int lines_new(const struct lines_options *options, struct exporter *exporter, st
 		return -ENOMEM;
 	lines->options = *options;
 	lines->exporter = exporter;
-	lines->names.naming = &lines->options.naming;
-	lines->names.histogram_ending = options->naming.dialect->is_graphite && options->is_cumulative ? TOTAL : "";
 	lines->pack = options->pack;
-	lines->writer = (struct line_writer){ .options = &lines->options,
-					      .histogram_ending = lines->names.histogram_ending,
-					      .pack = &lines->pack };
+	lines->writer = (struct point_writer){ .line = { .dialect = options->naming.dialect, .pack = &lines->pack },
+					       .histogram = options->histogram,
+					       .is_cumulative = options->is_cumulative,
+					       .sends_unchanged = options->sends_unchanged };
 	*ret_lines = lines;
 	return 0;
+}
+
+static void forget_metrics(struct lines *lines)
+{
+	for (size_t i = 0; i < lines->n_metrics; i++)
+		free(lines->metrics[i].point.buckets);
+	free(lines->metrics);
+	lines->metrics = NULL;
+	lines->n_metrics = 0;
 }
 
 struct lines *lines_free(struct lines *lines)
 {
 	if (!lines)
 		return NULL;
-	for (size_t i = 0; i < lines->n_bounds; i++)
-		line_bounds_done(&lines->bounds[i]);
-	free(lines->bounds);
-	line_names_done(&lines->names);
+	forget_metrics(lines);
 	pack_done(&lines->pack);
 	free(lines);
 	return NULL;
 }
 
-static bool is_time(const struct metric *metric)
+/* Metrics */
+
+static bool is_timer(const struct lines *lines, const struct metric *metric)
 {
-	return !strcmp(metric->unit, "s");
+	return metric->kind == METRIC_HISTOGRAM && lines->options.histogram == LINES_TIMER;
 }
 
 static enum lines_unit unit_of(const struct lines *lines, const struct metric *metric)
 {
-	if (!is_time(metric))
+	if (strcmp(metric->unit, "s") || metric->kind == METRIC_GAUGE)
 		return LINES_SECONDS;
-	/* The type says the unit. */
-	if (metric->kind == METRIC_HISTOGRAM && lines->options.histogram == LINES_TIMER)
-		return LINES_MILLISECONDS;
-	return lines->options.time_unit;
+	return is_timer(lines, metric) ? LINES_MILLISECONDS : lines->options.time_unit;
 }
 
-static struct line_scale scale_of(const struct lines *lines, const struct metric *metric)
+/* A timer's type says its unit. */
+static const char *unit_suffix(const struct lines *lines, const struct metric *metric)
 {
-	enum lines_unit unit = unit_of(lines, metric);
-	bool is_timer = metric->kind == METRIC_HISTOGRAM && lines->options.histogram == LINES_TIMER;
-	struct line_scale scale = { units[unit].per_second, metric->divisor, is_timer ? "" : units[unit].suffix };
-
-	if (scale.divisor % scale.multiplier == 0) {
-		scale.divisor /= scale.multiplier;
-		scale.multiplier = 1;
-	}
-	return scale;
+	return is_timer(lines, metric) ? "" : units[unit_of(lines, metric)].suffix;
 }
+
+static const char *path_suffix(const struct lines *lines, const struct metric *metric)
+{
+	if (metric->kind != METRIC_SUM || !lines->options.naming.dialect->is_graphite)
+		return "";
+	return lines->options.is_cumulative ? ".total" : ".count";
+}
+
+static bool is_shadowed(const struct lines *lines, const struct batch *batch, const struct metric *metric)
+{
+	const char *suffix = unit_suffix(lines, metric);
+
+	for (size_t i = 0; i < batch->n_metrics; i++) {
+		const struct metric *other = batch->metrics[i];
+
+		if (!name_is_shadowed(&lines->options.naming, metric, suffix, other, unit_suffix(lines, other)))
+			continue;
+		log_warning("exporter %s: the lines of metric %s could be taken for those of metric %s, so eight digits "
+			    "are added to the names of its series; rename one of the two metrics",
+			    lines->exporter->name, metric->name, other->name);
+		return true;
+	}
+	return false;
+}
+
+static void line_metric_init(const struct lines *lines, const struct batch *batch, const struct metric *metric,
+			     struct line_metric *result)
+{
+	const uint64_t per_second = units[unit_of(lines, metric)].per_second;
+	bool is_whole = metric->divisor % per_second == 0, has_buckets = metric->kind == METRIC_HISTOGRAM;
+	bool is_counters = has_buckets && lines->options.histogram == LINES_COUNTERS;
+
+	*result = (struct line_metric){
+		.point = { .multiplier = is_whole ? 1 : per_second,
+			   .divisor = is_whole ? metric->divisor / per_second : metric->divisor,
+			   .buckets = has_buckets ? bucket_texts_new(metric, (double)per_second) : NULL },
+		.name = { .unit_suffix = unit_suffix(lines, metric),
+			  .path_suffix = path_suffix(lines, metric),
+			  .spare_bytes = is_counters ? NAME_SUFFIX_BYTES : 0,
+			  .is_shadowed = is_shadowed(lines, batch, metric) },
+		.n_base = point_base_size(&lines->writer, metric),
+	};
+}
+
+/* All batches have the same metrics. -ENOMEM. */
+static int learn_metrics(struct lines *lines, const struct batch *batch)
+{
+	if (lines->metrics)
+		return 0;
+	lines->metrics = calloc(batch->n_metrics + 1, sizeof(*lines->metrics));
+	if (!lines->metrics)
+		return -ENOMEM;
+	for (size_t i = 0; i < batch->n_metrics; i++) {
+		line_metric_init(lines, batch, batch->metrics[i], &lines->metrics[lines->n_metrics++]);
+		if (batch->metrics[i]->kind == METRIC_HISTOGRAM && !lines->metrics[i].point.buckets) {
+			forget_metrics(lines);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Series */
 
 /* NULL: no memory. */
-static const struct line_bounds *bounds_get(struct lines *lines, const struct metric *metric)
+static struct point_state *state_new(struct lines *lines, struct series *series, const struct line_metric *metric)
 {
-	struct line_bounds *bounds;
+	const size_t text_at = sizeof(struct point_state) + metric->n_base * sizeof(uint64_t);
+	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	struct series_cache *cache;
+	struct point_state *state;
+	size_t path_size;
 
-	for (size_t i = 0; i < lines->n_bounds; i++)
-		if (lines->bounds[i].metric == metric)
-			return &lines->bounds[i];
-	bounds = reallocarray(lines->bounds, lines->n_bounds + 1, sizeof(*bounds));
-	if (!bounds)
+	name_append_path(&lines->options.naming, series, &metric->name, &text);
+	path_size = text.size;
+	name_append_tags(&lines->options.naming, series, &text);
+	cache = buf_error(&text) ? NULL : series_cache_new(series, lines, NULL, text_at + text.size);
+	if (!cache)
 		return NULL;
-	lines->bounds = bounds;
-	if (line_bounds_init(&bounds[lines->n_bounds], metric, (double)units[unit_of(lines, metric)].per_second) < 0)
-		return NULL;
-	return &bounds[lines->n_bounds++];
-}
-
-static int metric_begin(struct lines *lines, const struct metric *metric, struct line_metric *ret_metric)
-{
-	const struct lines_options *options = &lines->options;
-	struct line_metric result = { .scale = scale_of(lines, metric), .kind.path_suffix = "" };
-	bool has_base = options->naming.dialect->is_graphite && !options->is_cumulative;
-
-	switch (metric->kind) {
-	case METRIC_SUM:
-		if (options->naming.dialect->is_graphite)
-			result.kind.path_suffix = options->is_cumulative ? TOTAL : ".count";
-		result.kind.n_base = has_base ? BASE_SUM + 1 : 0;
-		break;
-	case METRIC_GAUGE:
-		result.scale = (struct line_scale){ 1, metric->divisor, "" };
-		break;
-	case METRIC_HISTOGRAM:
-		result.bounds = bounds_get(lines, metric);
-		if (!result.bounds)
-			return -ENOMEM;
-		if (options->histogram == LINES_COUNTERS)
-			result.kind.bounds = result.bounds;
-		result.kind.n_base = has_base ? BASE_BUCKETS + metric->layout.n_buckets : 0;
-		break;
-	}
-	result.kind.metric_suffix = result.scale.suffix;
-	*ret_metric = result;
-	return 0;
+	memcpy(cache->data + text_at, text.data, text.size);
+	state = (struct point_state *)cache->data;
+	state->name = (struct line_name){ .text = (const char *)cache->data + text_at,
+					  .path_size = (uint16_t)path_size,
+					  .tags_size = (uint16_t)(text.size - path_size) };
+	state->n_base = metric->n_base;
+	return state;
 }
 
 static void lose_point(struct lines *lines, enum points fate)
@@ -145,7 +189,7 @@ static void lose_point(struct lines *lines, enum points fate)
 	exporter_account(lines->exporter, fate, 1);
 }
 
-/* Without memory: has it something new to say? */
+/* Without memory, a point is lost if it has something new. */
 static void lose_series(struct lines *lines, const struct series *series)
 {
 	bool has_changed = series->metric->kind == METRIC_GAUGE || series->delta.sum || series->delta.count;
@@ -157,66 +201,62 @@ static void lose_series(struct lines *lines, const struct series *series)
 
 static void push_series(struct lines *lines, const struct line_metric *metric, struct series *series)
 {
-	struct line_name *name = line_name_get(&lines->names, series, &metric->kind);
+	struct series_cache *cache = series_cache(series, lines);
+	struct point_state *state = cache ? (struct point_state *)cache->data : state_new(lines, series, metric);
+	struct line_writer *writer = &lines->writer.line;
 
-	if (!name) {
+	if (!state) {
 		lose_series(lines, series);
 		return;
 	}
-	lines->writer.failure = 0;
-	lines->writer.n_lines = 0;
-	if (!line_render(&lines->writer, metric, series, name)) {
+	writer->failure = 0;
+	writer->n_lines = 0;
+	if (!point_write(&lines->writer, &metric->point, series, state)) {
 		lose_point(lines, POINTS_UNSUPPORTED);
-	} else if (lines->writer.failure) {
-		lose_point(lines, lines->writer.failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
-	} else if (lines->writer.n_lines) {
+	} else if (writer->failure) {
+		lose_point(lines, writer->failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
+	} else if (writer->n_lines) {
 		exporter_account(lines->exporter, POINTS_PUSHED, 1);
 		pack_point_end(&lines->pack);
 	}
-	if (lines->writer.failure == -ENOMEM)
+	if (writer->failure == -ENOMEM)
 		lines->err = -ENOMEM;
+}
+
+/* Logs once that points cannot be sent as lines, and each time what failed. */
+static void report(struct lines *lines, int err)
+{
+	const uint64_t *points = lines->exporter->stats.points;
+
+	if (err)
+		log_error("exporter %s: could not write all lines: %s", lines->exporter->name, strerror(-err));
+	if (points[POINTS_UNSUPPORTED] + points[POINTS_TOO_LARGE] && !lines->has_told_refused) {
+		lines->has_told_refused = true;
+		log_warning("exporter %s: some points do not fit in a line and are dropped: a gauge below 0 in StatsD, or "
+			    "a line longer than max_datagram_size",
+			    lines->exporter->name);
+	}
 }
 
 int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, unsigned int losses)
 {
-	struct line_metric here;
-	struct metric *metric;
+	struct line_writer *writer = &lines->writer.line;
+	int err = learn_metrics(lines, batch);
 	struct series *series;
 
-	lines->err = 0;
+	lines->err = err;
 	lines->writer.losses = losses;
 	lines->writer.time_s = time_s;
-	lines->writer.time_size = (size_t)snprintf(lines->writer.time, sizeof(lines->writer.time), " %" PRIu64, time_s);
-	batch_for_each_metric(metric, batch) {
-		if (metric->n_series && metric_begin(lines, metric, &here) < 0) {
-			metric_for_each_series(series, metric)
+	writer->time_size = (size_t)snprintf(writer->time, sizeof(writer->time), " %" PRIu64, time_s);
+	for (size_t i = 0; i < batch->n_metrics; i++) {
+		metric_for_each_series(series, batch->metrics[i]) {
+			if (err)
 				lose_series(lines, series);
-			continue;
+			else
+				push_series(lines, &lines->metrics[i], series);
 		}
-		metric_for_each_series(series, metric)
-			push_series(lines, &here, series);
 	}
-	line_names_sweep(&lines->names, batch);
-	lines->exporter->stats.name_collisions = lines->names.n_collisions;
-	return pack_flush(&lines->pack) ?: lines->err;
-}
-
-void lines_complain(struct lines *lines, const char *exporter_name, int err)
-{
-	const struct exporter_stats *stats = &lines->exporter->stats;
-
-	if (err)
-		log_error("exporter %s: could not write all lines: %s", exporter_name, strerror(-err));
-	if (stats->points[POINTS_UNSUPPORTED] + stats->points[POINTS_TOO_LARGE] && !lines->has_told_refused) {
-		lines->has_told_refused = true;
-		log_warning("exporter %s: points that cannot be said in a line are left out and counted: a gauge below 0 in "
-			    "StatsD, or a line longer than max_datagram_size",
-			    exporter_name);
-	}
-	if (stats->name_collisions && !lines->has_told_taken) {
-		lines->has_told_taken = true;
-		log_warning("exporter %s: series whose names were taken already have eight digits added to them: a template "
-			    "with {attributes}, or a dialect with tags, tells them apart better",
-			    exporter_name);
-	}
+	err = pack_flush(&lines->pack) ?: lines->err;
+	report(lines, err);
+	return err;
 }

@@ -1,16 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/lines/name.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "export/lines/name-text.h"
 #include "util/hash.h"
 
-#define HASH_BYTES 9 /* "_" and eight digits */
+static const struct text_rule level_rule = { "_-", NAME_LEVEL_BYTES }, tag_rule = { "_-.", NAME_TAG_BYTES };
 
-uint64_t name_identity(const struct series *series)
+int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
+		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags)
+{
+	const char *complaint;
+
+	*naming = (struct naming){ .dialect = dialect, .resource = resource, .n_resource = n_resource,
+				   .resource_tags = resource_tags, .limit_bytes = NAME_PATH_BYTES };
+	return template_parse(template ? template : dialect->default_template, &naming->template, &complaint);
+}
+
+int naming_check(const struct setting_list *resource_tags, const char *path, unsigned int line, struct diag *diag)
+{
+	if (resource_tags->n_items > NAME_RESOURCE_TAGS_MAX)
+		diag_add(diag, path, line, "resource_attributes: %zu names; at most %d are allowed", resource_tags->n_items,
+			 NAME_RESOURCE_TAGS_MAX);
+	return 0;
+}
+
+/* Metrics */
+
+/* The same in every process and on every machine. */
+static uint64_t identity(const struct series *series)
 {
 	const struct metric *metric = series->metric;
 	uint64_t hash = hash_stable(HASH_STABLE_START, metric->scope, strlen(metric->scope) + 1);
@@ -29,66 +51,37 @@ uint64_t name_identity(const struct series *series)
 	return hash;
 }
 
-int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
-		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags)
+/* A level that the lines of sums and histograms add. */
+static bool is_line_level(const char *level)
 {
-	const char *complaint;
+	static const char *const levels[] = { "count", "sum", "bucket", "total" };
+	size_t size = strcspn(level, ".");
 
-	*naming = (struct naming){ .dialect = dialect, .resource = resource, .n_resource = n_resource,
-				   .resource_tags = resource_tags, .limit_bytes = NAME_PATH_BYTES };
-	for (int byte = 0; byte < 128; byte++)
-		naming->is_kept[byte] = byte && (isalnum(byte) || strchr("_-.", byte) ||
-						 (dialect->value_keeps && strchr(dialect->value_keeps, byte)));
-	return template_parse(template ? template : dialect->default_template, &naming->template, &complaint);
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+		if (strlen(levels[i]) == size && !memcmp(level, levels[i], size))
+			return true;
+	return false;
 }
 
-int naming_check(const struct setting_list *resource_tags, const char *path, unsigned int line, struct diag *diag)
+bool name_is_shadowed(const struct naming *naming, const struct metric *metric, const char *unit_suffix,
+		      const struct metric *other, const char *other_unit_suffix)
 {
-	if (resource_tags->n_items > NAME_RESOURCE_TAGS_MAX)
-		diag_add(diag, path, line, "resource_attributes: %zu of them; %d are the limit", resource_tags->n_items,
-			 NAME_RESOURCE_TAGS_MAX);
-	return 0;
+	char name[256], beginning[256];
+	size_t size;
+
+	snprintf(name, sizeof(name), "%s%s", metric->name, unit_suffix);
+	snprintf(beginning, sizeof(beginning), "%s%s", other->name, other_unit_suffix);
+	size = strlen(beginning);
+	if (strncmp(name, beginning, size))
+		return false;
+	if (!name[size])
+		return (strcmp(metric->scope, other->scope) ?: strcmp(metric->name, other->name)) > 0;
+	return name[size] == '.' && (naming->template.has_values_after_metric || is_line_level(name + size + 1));
 }
 
-/* Cuts what out holds from at to limit bytes, the last of which tell it from all others that begin alike. */
-static void cut(struct buf *out, size_t at, size_t limit, const void *whole, size_t size)
-{
-	if (buf_error(out) || out->size - at <= limit)
-		return;
-	out->size = at + limit - HASH_BYTES;
-	buf_printf(out, "_%08" PRIx32, (uint32_t)hash_stable(HASH_STABLE_START, whole, size));
-}
+/* Values */
 
-/* text with all replaced that kept does not keep; "_" for none. */
-static void append_kept(struct buf *out, const bool kept[256], const char *text, size_t limit)
-{
-	size_t at = out->size, size = strlen(text);
-	uint8_t *to = buf_reserve(out, size + 1);
-
-	if (!to)
-		return;
-	for (const char *byte = text; *byte; byte++) {
-		if (kept[(uint8_t)*byte])
-			*to++ = (uint8_t)*byte;
-		else if (((uint8_t)*byte & 0xc0) != 0x80) /* the first one of a character */
-			*to++ = '_';
-	}
-	if (to == out->data + at)
-		*to++ = '_';
-	out->size = (size_t)(to - out->data);
-	cut(out, at, limit, text, size);
-}
-
-/* One level of a path. */
-static void append_level(struct buf *out, const char *text)
-{
-	static const bool kept[256] = { ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true,
-					['_'] = true, ['-'] = true };
-
-	append_kept(out, kept, text, NAME_LEVEL_BYTES);
-}
-
-/* A metric's name: its dots make levels, none of which is empty. */
+/* The metric's name: its dots separate levels. */
 static void append_levels(struct buf *out, const char *name)
 {
 	_cleanup_(freep) char *copy = strdup(name);
@@ -101,8 +94,35 @@ static void append_levels(struct buf *out, const char *name)
 	while ((level = strsep(&rest, "."))) {
 		if (level != copy)
 			buf_append_byte(out, '.');
-		append_level(out, level);
+		text_append(out, &level_rule, level);
 	}
+}
+
+/*
+ * A unit, a container and a cgroup never have the same level: a unit that is plain has a "_", an id has none, and the
+ * digits of all others are also those of the attribute's name.
+ */
+static void append_owner(struct buf *out, const struct attribute *owner)
+{
+	char level[ATTRIBUTE_TEXT_BYTES + 1];
+	bool is_known = false;
+	uint64_t hash;
+	char *dot;
+
+	snprintf(level, sizeof(level), "%s", owner->text);
+	dot = strrchr(level, '.');
+	if (!strcmp(owner->name, "container.id")) {
+		is_known = !level[strspn(level, TEXT_HEX)];
+	} else if (!strcmp(owner->name, "systemd.unit.name") && dot) {
+		is_known = dot[1] && !dot[1 + strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz")];
+		*dot = '_';
+	}
+	if (is_known && text_is_plain(&level_rule, level)) {
+		buf_append_text(out, level);
+		return;
+	}
+	hash = hash_stable(HASH_STABLE_START, owner->name, strlen(owner->name) + 1);
+	text_append_marked(out, &level_rule, owner->text, hash_stable(hash, owner->text, strlen(owner->text)));
 }
 
 static const char *value_text(const struct attribute *attribute, char number[24])
@@ -114,6 +134,26 @@ static const char *value_text(const struct attribute *attribute, char number[24]
 	snprintf(number, 24, "%" PRId64, attribute->number);
 	return number;
 }
+
+/* It is the same in all series, so nothing has to be found again. NULL: there is none. */
+static void append_resource(struct buf *out, const struct text_rule *rule, const struct attribute *attribute)
+{
+	char number[24];
+
+	text_append_replaced(out, rule, attribute ? value_text(attribute, number) : "", rule->limit_bytes);
+}
+
+static void append_value(struct buf *out, const struct attribute *attribute)
+{
+	char number[24];
+
+	if (attribute->type == ATTRIBUTE_TEXT && attribute_is_owner(attribute->name))
+		append_owner(out, attribute);
+	else
+		text_append(out, &level_rule, value_text(attribute, number));
+}
+
+/* Paths */
 
 static bool is_named(const struct attribute *attribute, const char *name, size_t size)
 {
@@ -136,38 +176,21 @@ static const struct attribute *find_owner(const struct series *series)
 	return NULL;
 }
 
-/* Whether a placeholder other than {attributes} has it in the path. */
+/* Whether a placeholder other than {attributes} shows an attribute of the series. */
 static bool is_in_path(const struct naming *naming, const struct attribute *attribute)
 {
+	if (attribute_is_owner(attribute->name) && template_has(&naming->template, TEMPLATE_UNIT))
+		return true;
 	for (unsigned int i = 0; i < naming->template.n; i++) {
 		const struct template_piece *piece = &naming->template.pieces[i];
 
-		if (piece->kind == TEMPLATE_UNIT && attribute_is_owner(attribute->name))
-			return true;
-		if (piece->kind == TEMPLATE_HOST && is_named(attribute, "host.name", 9))
-			return true;
 		if (piece->kind == TEMPLATE_NAMED && is_named(attribute, piece->text, piece->size))
 			return true;
 	}
 	return false;
 }
 
-static bool has_attributes_in_path(const struct naming *naming)
-{
-	for (unsigned int i = 0; i < naming->template.n; i++)
-		if (naming->template.pieces[i].kind == TEMPLATE_ATTRIBUTES)
-			return true;
-	return false;
-}
-
-static void append_value(const struct attribute *attribute, struct buf *out)
-{
-	char number[24];
-
-	append_level(out, attribute ? value_text(attribute, number) : "");
-}
-
-/* The values of all that no other placeholder takes; without any, one of the dots around them goes too. */
+/* Without any, one of the dots around them goes too. */
 static void append_attributes(const struct naming *naming, const struct series *series, size_t at, struct buf *out)
 {
 	bool is_first = true;
@@ -180,137 +203,178 @@ static void append_attributes(const struct naming *naming, const struct series *
 		if (!is_first)
 			buf_append_byte(out, '.');
 		is_first = false;
-		/* That something is so says its name; "true" alone would not. */
-		if (attribute->type == ATTRIBUTE_FLAG)
-			append_level(out, attribute->name);
+		if (series == series->metric->overflow) /* its name says it; "true" would not */
+			buf_append_text(out, TEXT_OVERFLOW);
 		else
-			append_value(attribute, out);
+			append_value(out, attribute);
 	}
 	if (is_first && out->size > at && out->data[out->size - 1] == '.')
 		out->size--;
 }
 
 static void append_piece(const struct naming *naming, const struct template_piece *piece, const struct series *series,
-			 const char *suffix, size_t at, struct buf *out)
+			 const char *unit_suffix, size_t at, struct buf *out)
 {
 	const struct attribute *attribute;
 	size_t skipped;
 
 	switch (piece->kind) {
 	case TEMPLATE_TEXT:
-		/* It begins with a dot behind {attributes} of which there were none. */
+		/* It may begin with a dot after {attributes} that were empty. */
 		skipped = out->size == at && *piece->text == '.';
 		buf_append(out, piece->text + skipped, piece->size - skipped);
 		break;
 	case TEMPLATE_METRIC:
 		append_levels(out, series->metric->name);
-		buf_append_text(out, suffix);
+		buf_append_text(out, unit_suffix);
 		break;
 	case TEMPLATE_HOST:
-		append_value(find(naming->resource, naming->n_resource, "host.name", 9), out);
+		append_resource(out, &level_rule, find(naming->resource, naming->n_resource, "host.name", 9));
 		break;
 	case TEMPLATE_UNIT:
-		append_value(find_owner(series), out);
+		attribute = find_owner(series);
+		if (attribute)
+			append_value(out, attribute);
+		else
+			buf_append_byte(out, '_');
 		break;
 	case TEMPLATE_ATTRIBUTES:
 		append_attributes(naming, series, at, out);
 		break;
 	case TEMPLATE_NAMED:
 		attribute = find(series->attributes, series->n_attributes, piece->text, piece->size);
-		if (!attribute)
-			attribute = find(naming->resource, naming->n_resource, piece->text, piece->size);
-		append_value(attribute, out);
+		if (attribute)
+			append_value(out, attribute);
+		else
+			append_resource(out, &level_rule,
+					find(naming->resource, naming->n_resource, piece->text, piece->size));
 		break;
 	}
 }
 
-void name_append_path(const struct naming *naming, const struct series *series, const char *suffix, size_t spare_bytes,
+/* Rules 3 and 4. */
+static bool needs_digits(const struct naming *naming, const struct series *series, const struct name_kind *kind)
+{
+	bool has_place = naming->dialect->tag_first || template_has(&naming->template, TEMPLATE_ATTRIBUTES);
+
+	if (kind->is_shadowed || (series->n_attributes && !naming->template.is_readable))
+		return true;
+	for (unsigned int i = 0; !has_place && i < series->n_attributes; i++)
+		if (!is_in_path(naming, &series->attributes[i]))
+			return true;
+	return false;
+}
+
+static bool ends_in(const struct buf *out, size_t at, const char *suffix)
+{
+	size_t size = strlen(suffix);
+
+	return out->size - at > size && !memcmp(out->data + out->size - size, suffix, size);
+}
+
+void name_append_path(const struct naming *naming, const struct series *series, const struct name_kind *kind,
 		      struct buf *out)
 {
-	size_t at = out->size;
-	uint64_t identity;
+	size_t limit = naming->limit_bytes - kind->spare_bytes - strlen(kind->path_suffix);
+	bool has_digits = needs_digits(naming, series, kind);
+	size_t at = out->size, value_end = at;
 
-	for (unsigned int i = 0; i < naming->template.n; i++)
-		append_piece(naming, &naming->template.pieces[i], series, suffix, at, out);
-	if (out->size - at <= naming->limit_bytes - spare_bytes)
+	for (unsigned int i = 0; i < naming->template.n; i++) {
+		const struct template_piece *piece = &naming->template.pieces[i];
+		size_t before = out->size;
+
+		append_piece(naming, piece, series, kind->unit_suffix, at, out);
+		if (piece->kind != TEMPLATE_TEXT && piece->kind != TEMPLATE_METRIC && out->size > before)
+			value_end = out->size;
+	}
+	if (buf_error(out))
 		return;
-	identity = name_identity(series);
-	cut(out, at, naming->limit_bytes - spare_bytes, &identity, sizeof(identity));
+	/* A value that happens to be "count" is not the suffix. */
+	if (ends_in(out, value_end, kind->path_suffix))
+		out->size -= strlen(kind->path_suffix);
+	if (out->size - at > limit - (has_digits ? TEXT_DIGITS_BYTES : 0)) {
+		out->size = at + limit - TEXT_DIGITS_BYTES;
+		has_digits = true;
+	}
+	if (has_digits)
+		text_append_digits(out, identity(series));
+	buf_append_text(out, kind->path_suffix);
 }
 
-/* Names that mean something else to a receiver, or that we give. */
+/* Tags */
+
+/*
+ * Up to where the value goes. taken_as: NULL; or if somebody else has the tag's name, who wants it here: so the digits
+ * are neither those that the text itself may need, nor the same for a resource and its series.
+ */
+static void begin_tag(const struct naming *naming, size_t at, const char *name, const char *taken_as, struct buf *out)
+{
+	uint64_t hash = HASH_STABLE_START;
+
+	if (out->size == at)
+		buf_append_text(out, naming->dialect->tag_first);
+	else
+		buf_append_byte(out, (uint8_t)naming->dialect->tag_next);
+	if (taken_as) {
+		hash = hash_stable(hash, taken_as, strlen(taken_as) + 1);
+		text_append_marked(out, &tag_rule, name, hash_stable(hash, name, strlen(name)));
+	} else {
+		text_append(out, &tag_rule, name);
+	}
+	buf_append_byte(out, (uint8_t)naming->dialect->tag_equals);
+}
+
+/* Names that mean something else to a receiver, or are ours. */
 static bool is_reserved(const char *name)
 {
-	static const char *const names[] = { "name", "__name__", NAME_TAG_UPPER, NAME_TAG_SERIES };
+	return !strcmp(name, "name") || !strcmp(name, "__name__") || !strcmp(name, NAME_TAG_UPPER);
+}
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(name, names[i]))
+static bool is_listed(const struct setting_list *list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(list->items[i], name))
 			return true;
 	return false;
 }
 
-#define TAGS_MAX (ATTRIBUTES_MAX + NAME_RESOURCE_TAGS_MAX)
-
-struct tag_names {
-	char names[TAGS_MAX][NAME_TAG_BYTES + TAGS_MAX + 1];
-	unsigned int n;
-};
-
-static bool has_tag(const struct tag_names *tags, const char *name)
+static void append_resource_tags(const struct naming *naming, const struct text_rule *rule, size_t at,
+				 struct buf *out)
 {
-	for (unsigned int i = 0; i < tags->n; i++)
-		if (!strcmp(tags->names[i], name))
-			return true;
-	return false;
-}
+	const struct setting_list *tags = naming->resource_tags;
 
-static void append_attribute(const struct naming *naming, size_t at, const struct attribute *attribute,
-			     struct tag_names *tags, struct buf *out)
-{
-	static const bool kept[256] = { ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true,
-					['_'] = true, ['-'] = true, ['.'] = true };
-	_cleanup_(buf_done) struct buf name = BUF_INIT;
-	char number[24];
+	for (size_t i = 0; i < tags->n_items; i++) {
+		const char *name = tags->items[i];
+		const struct attribute *attribute = find(naming->resource, naming->n_resource, name, strlen(name));
+		bool is_host = !strcmp(name, "host.name") && template_has(&naming->template, TEMPLATE_HOST);
 
-	append_kept(&name, kept, attribute->name, NAME_TAG_BYTES);
-	while (!buf_error(&name) && (is_reserved(buf_text(&name)) || has_tag(tags, buf_text(&name))))
-		buf_append_byte(&name, '_');
-	if (tags->n < ARRAY_SIZE(tags->names))
-		snprintf(tags->names[tags->n++], sizeof(tags->names[0]), "%s", buf_text(&name));
-	name_append_tag(naming, at, buf_text(&name), "", out);
-	append_kept(out, naming->is_kept, value_text(attribute, number), NAME_LEVEL_BYTES);
-	if (buf_error(&name))
-		out->error = -ENOMEM;
+		if (!attribute || is_host || is_in_path(naming, attribute) || is_listed(tags, i, name))
+			continue;
+		begin_tag(naming, at, name, is_reserved(name) ? "resource" : NULL, out);
+		append_resource(out, rule, attribute);
+	}
 }
 
 void name_append_tags(const struct naming *naming, const struct series *series, struct buf *out)
 {
-	struct tag_names tags = { .n = 0 };
+	const struct setting_list *resource_tags = naming->resource_tags;
+	const struct text_rule rule = { naming->dialect->value_keeps, NAME_LEVEL_BYTES };
 	size_t at = out->size;
+	char number[24];
 
 	if (!naming->dialect->tag_first)
 		return;
-	for (size_t i = 0; i < naming->resource_tags->n_items; i++) {
-		const char *name = naming->resource_tags->items[i];
-		const struct attribute *attribute = find(naming->resource, naming->n_resource, name, strlen(name));
+	append_resource_tags(naming, &rule, at, out);
+	if (template_has(&naming->template, TEMPLATE_ATTRIBUTES))
+		return;
+	for (unsigned int i = 0; i < series->n_attributes; i++) {
+		const struct attribute *attribute = &series->attributes[i];
+		bool is_taken = is_reserved(attribute->name) ||
+				is_listed(resource_tags, resource_tags->n_items, attribute->name);
 
-		if (attribute && !is_in_path(naming, attribute))
-			append_attribute(naming, at, attribute, &tags, out);
+		if (is_in_path(naming, attribute))
+			continue;
+		begin_tag(naming, at, attribute->name, is_taken ? "series" : NULL, out);
+		text_append(out, &rule, value_text(attribute, number));
 	}
-	for (unsigned int i = 0; !has_attributes_in_path(naming) && i < series->n_attributes; i++)
-		if (!is_in_path(naming, &series->attributes[i]))
-			append_attribute(naming, at, &series->attributes[i], &tags, out);
-}
-
-void name_append_tag(const struct naming *naming, size_t tags_at, const char *name, const char *value, struct buf *out)
-{
-	const struct dialect *dialect = naming->dialect;
-
-	if (out->size == tags_at)
-		buf_append_text(out, dialect->tag_first);
-	else
-		buf_append_byte(out, (uint8_t)dialect->tag_next);
-	buf_append_text(out, name);
-	buf_append_byte(out, (uint8_t)dialect->tag_equals);
-	buf_append_text(out, value);
 }

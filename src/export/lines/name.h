@@ -2,14 +2,27 @@
 #pragma once
 
 /*
- * A series' name in a line format, from its metric, its attributes, the resource and a template. All of these
- * may hold anything: what comes out has only bytes that the dialect keeps (dialect.h), no empty level and no
- * empty value, each level and value at most NAME_LEVEL_BYTES long, a path at most NAME_PATH_BYTES. What is cut
- * ends in a hash of the whole, so that two long names that begin alike stay two.
+ * The name of a series in a line format: a path made from a template, then tags where the dialect
+ * has them. It has only bytes that the dialect keeps, no empty level and no empty value. A level or a
+ * value has at most NAME_LEVEL_BYTES, a tag's name NAME_TAG_BYTES, a path NAME_PATH_BYTES.
+ *
+ * Each series has a name of its own, by a rule that needs nothing but the series and the metrics that
+ * are exported. So a series has the same name after any restart, in any order. "Digits" are "_" and
+ * eight hexadecimal digits of a stable hash.
+ *
+ *  1. Letters, digits, "_" and "-" stay, in tags also what dialect.h lists. The last dot of a unit's
+ *     name becomes "_".
+ *  2. Any other character becomes "_", and digits of the original text follow. They also follow text
+ *     that was cut, and text that could be taken for something else: one that ends in digits, "",
+ *     "_" and "otel_metric_overflow". Values of the resource, which all series share, have none.
+ *  3. A path ends in digits of the whole series if the series has attributes that neither path nor
+ *     tags show, or that cannot be found again in a path of this template (template.h).
+ *  4. So do the paths of all series of a metric whose lines could be taken for those of another
+ *     metric (name_is_shadowed()).
+ *
+ * In a path the rule relies on series of one metric having the same attributes. Only error.type may be
+ * missing, the owner where {unit} shows it, and all of them in the overflow series.
  */
-
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "export/lines/dialect.h"
 #include "export/lines/template.h"
@@ -17,16 +30,14 @@
 #include "util/buf.h"
 #include "util/setting-table.h"
 
-#define NAME_LEVEL_BYTES 200
-#define NAME_TAG_BYTES	 64 /* of a tag's name */
-#define NAME_PATH_BYTES	 1000
-#define NAME_PATH_LEAST	 80 /* that limit_bytes may be */
-#define NAME_SUFFIX_BYTES 40 /* of what goes behind the path of a histogram that becomes counters */
+#define NAME_LEVEL_BYTES  200
+#define NAME_TAG_BYTES	  64
+#define NAME_PATH_BYTES	  1000
+#define NAME_PATH_LEAST	  80 /* limit_bytes is not smaller */
+#define NAME_SUFFIX_BYTES 40 /* what the lines of a histogram add to its path, at most */
 #define NAME_RESOURCE_TAGS_MAX 16
 
-/* Tags that are ours to give; an attribute of that name gets a "_" behind it. */
-#define NAME_TAG_UPPER	"upper"	 /* of a bucket's counter: the largest value that it counts */
-#define NAME_TAG_SERIES "series" /* tells apart what would have one name */
+#define NAME_TAG_UPPER "upper" /* our own tag on a bucket: the largest value that it counts */
 
 struct naming {
 	const struct dialect *dialect;
@@ -34,21 +45,30 @@ struct naming {
 	const struct attribute *resource;
 	unsigned int n_resource;
 	const struct setting_list *resource_tags; /* names of those in resource that become tags */
-	size_t limit_bytes; /* of a path with all its suffixes; NAME_PATH_BYTES if nobody sets less */
-	bool is_kept[256];			 /* in tags' values */
+	size_t limit_bytes;			 /* of a path with all its suffixes */
+};
+
+/* What the names of all series of a metric share. */
+struct name_kind {
+	const char *unit_suffix; /* after the metric's name: "_us" */
+	const char *path_suffix; /* ends the path, unless the metric's name or the template ends it like that already */
+	size_t spare_bytes;	 /* of limit_bytes, for what lines add to the path */
+	bool is_shadowed;
 };
 
 /* template: NULL for the dialect's own. All is borrowed. -EINVAL for a template that template_check() refuses. */
 int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
 		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags);
-/* Of resource_attributes =: as the check of struct exporter_ops; 0. */
+/* Checks resource_attributes for struct exporter_ops. 0. */
 int naming_check(const struct setting_list *resource_tags, const char *path, unsigned int line, struct diag *diag);
-/* suffix goes behind the metric's own name ("_us"). At most limit_bytes less spare_bytes, which are for what follows. */
-void name_append_path(const struct naming *naming, const struct series *series, const char *suffix, size_t spare_bytes,
+/*
+ * Could lines of the metric be taken for those of the other one, and is it the metric that has to give
+ * way? It is if its name is the other's and a dot and more, or if both names are the same and its
+ * collector's name comes later.
+ */
+bool name_is_shadowed(const struct naming *naming, const struct metric *metric, const char *unit_suffix,
+		      const struct metric *other, const char *other_unit_suffix);
+void name_append_path(const struct naming *naming, const struct series *series, const struct name_kind *kind,
 		      struct buf *out);
-/* With the separator before the first; nothing where the dialect has no tags or the series none left. */
+/* Begins with the dialect's separator; nothing where the dialect has no tags or none are left. */
 void name_append_tags(const struct naming *naming, const struct series *series, struct buf *out);
-/* One more tag behind tags, which begin at tags_at of out. Nothing is replaced in name and value. */
-void name_append_tag(const struct naming *naming, size_t tags_at, const char *name, const char *value, struct buf *out);
-/* Of what makes a series itself; the same in every process and on every machine. */
-uint64_t name_identity(const struct series *series);

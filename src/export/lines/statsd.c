@@ -161,7 +161,6 @@ static int statsd_push(struct exporter *exporter, const struct batch *batch)
 	uint64_t window_ns = exporter->context->interval_ns / WINDOW_PART;
 	int err = lines_push(statsd->lines, batch, 0, datagram_client_losses(statsd->client));
 
-	lines_complain(statsd->lines, exporter->name, err);
 	if (window_ns > WINDOW_MAX_NS)
 		window_ns = WINDOW_MAX_NS;
 	datagram_client_flush(statsd->client, batch->is_last ? WINDOW_AT_END_NS : window_ns);

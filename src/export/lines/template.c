@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "util/cleanup.h"
@@ -26,30 +25,20 @@ static enum template_kind placeholder_kind(const char *name, size_t size)
 	return TEMPLATE_NAMED;
 }
 
-static bool is_path_byte(char byte)
-{
-	return isalnum((unsigned char)byte) || byte == '_' || byte == '-' || byte == '.';
-}
-
 /* One piece at text into *piece; what is wrong with it, or NULL. */
 static const char *parse_piece(const char *text, struct template_piece *piece)
 {
+	bool is_placeholder = *text == '{';
 	size_t size = 0;
 
-	if (*text == '{') {
-		text++;
-		while (is_path_byte(text[size]))
-			size++;
-		if (!size || text[size] != '}')
-			return "a placeholder is written {metric}, {host}, {unit}, {attributes} or {an.attribute}";
-		*piece = (struct template_piece){ placeholder_kind(text, size), text, size };
-		return NULL;
-	}
-	while (is_path_byte(text[size]))
+	text += is_placeholder;
+	while (isalnum((unsigned char)text[size]) || (text[size] && strchr("_-.", text[size])))
 		size++;
+	if (is_placeholder && (!size || text[size] != '}'))
+		return "a placeholder is {metric}, {host}, {unit}, {attributes} or {an.attribute}";
 	if (!size)
-		return "beside {placeholders} it may hold letters, digits, \"_\", \"-\" and \".\" only";
-	*piece = (struct template_piece){ TEMPLATE_TEXT, text, size };
+		return "outside {placeholders}, only letters, digits, \"_\", \"-\" and \".\" are allowed";
+	*piece = (struct template_piece){ is_placeholder ? placeholder_kind(text, size) : TEMPLATE_TEXT, text, size };
 	return NULL;
 }
 
@@ -60,12 +49,40 @@ static const char *find_fault(const char *text, const struct template *template)
 	for (unsigned int i = 0; i < template->n; i++)
 		n[template->pieces[i].kind]++;
 	if (!n[TEMPLATE_METRIC])
-		return "{metric} is missing: all metrics would have one name";
+		return "{metric} is missing: all metrics would have the same name";
 	if (n[TEMPLATE_METRIC] > 1 || n[TEMPLATE_ATTRIBUTES] > 1)
-		return "{metric} and {attributes} may stand there once only";
+		return "{metric} and {attributes} may be used only once";
 	if (text[0] == '.' || text[strlen(text) - 1] == '.' || strstr(text, ".."))
-		return "a level without a name: a dot at the beginning, at the end or behind another dot";
+		return "empty level: a dot at the start, at the end or after another dot";
 	return NULL;
+}
+
+/* Is the piece that begins at text alone in its levels? Text before a value is a fixed part of it. */
+static bool is_alone(const struct template *template, unsigned int i)
+{
+	const struct template_piece *piece = &template->pieces[i], *before = piece - 1, *after = piece + 1;
+	bool is_first = !i || (before->kind == TEMPLATE_TEXT && before->text[before->size - 1] == '.');
+
+	if (i + 1 < template->n && (after->kind != TEMPLATE_TEXT || after->text[0] != '.'))
+		return false;
+	return is_first || (piece->kind != TEMPLATE_ATTRIBUTES && before->kind == TEMPLATE_TEXT);
+}
+
+static void describe(struct template *template)
+{
+	bool is_after_metric = false;
+
+	template->is_readable = true;
+	for (unsigned int i = 0; i < template->n; i++) {
+		enum template_kind kind = template->pieces[i].kind;
+
+		if (kind == TEMPLATE_TEXT || kind == TEMPLATE_HOST)
+			continue;
+		if (!is_alone(template, i) || (kind == TEMPLATE_ATTRIBUTES && !is_after_metric))
+			template->is_readable = false;
+		template->has_values_after_metric |= is_after_metric;
+		is_after_metric |= kind == TEMPLATE_METRIC;
+	}
 }
 
 int template_parse(const char *text, struct template *ret_template, const char **ret_complaint)
@@ -73,13 +90,10 @@ int template_parse(const char *text, struct template *ret_template, const char *
 	struct template template = { .n = 0 };
 	const char *at = text, *fault = NULL;
 
-	while (*at && !fault) {
+	while (*at) {
 		struct template_piece *piece = &template.pieces[template.n];
 
-		if (template.n == TEMPLATE_PIECES_MAX)
-			fault = "too many pieces";
-		else
-			fault = parse_piece(at, piece);
+		fault = template.n == TEMPLATE_PIECES_MAX ? "too many pieces" : parse_piece(at, piece);
 		if (fault)
 			break;
 		at = piece->text + piece->size + (piece->kind != TEMPLATE_TEXT);
@@ -91,6 +105,7 @@ int template_parse(const char *text, struct template *ret_template, const char *
 		*ret_complaint = fault;
 		return -EINVAL;
 	}
+	describe(&template);
 	*ret_template = template;
 	return 0;
 }
@@ -100,4 +115,12 @@ int template_check(const char *text, const char **ret_complaint)
 	struct template template;
 
 	return template_parse(text, &template, ret_complaint);
+}
+
+bool template_has(const struct template *template, enum template_kind kind)
+{
+	for (unsigned int i = 0; i < template->n; i++)
+		if (template->pieces[i].kind == kind)
+			return true;
+	return false;
 }

@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * The path of a name, as template = of the configuration says it: text and placeholders.
+ * The path of a name as `template =` in the configuration gives it: text and placeholders.
  *
- *     {metric}      the metric's name, dots and all; every template has it
- *     {host}        the resource's host.name
- *     {unit}        whose the number is: systemd.unit.name, container.id or process.linux.cgroup
- *     {attributes}  the values of all attributes that no other placeholder takes, with dots between them
- *     {NAME}        the value of the series' attribute NAME, else of the resource's
+ *     {metric}      the metric's name with its dots; every template has it
+ *     {host}        host.name of the resource
+ *     {unit}        the owner: systemd.unit.name, container.id or process.linux.cgroup
+ *     {attributes}  the values of all attributes that no other placeholder takes, joined by dots
+ *     {NAME}        the value of the attribute NAME, of the series or else of the resource
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum template_kind { TEMPLATE_TEXT,
@@ -25,13 +26,20 @@ enum template_kind { TEMPLATE_TEXT,
 struct template {
 	struct template_piece {
 		enum template_kind kind;
-		const char *text; /* of TEMPLATE_TEXT and TEMPLATE_NAMED; a part of what was parsed */
+		const char *text; /* of TEMPLATE_TEXT and TEMPLATE_NAMED; points into the parsed text */
 		size_t size;
 	} pieces[TEMPLATE_PIECES_MAX];
 	unsigned int n;
+	/*
+	 * Each value can be found again in a path: it fills levels of its own, and {attributes} comes after {metric}.
+	 * "{unit}_{metric}" is not like that: the path a_b_c says nothing about where the unit ends.
+	 */
+	bool is_readable;
+	bool has_values_after_metric;
 };
 
-/* text is borrowed. -EINVAL with *ret_complaint, which goes behind "path:line: template: ". */
+/* text is borrowed. -EINVAL with *ret_complaint, which follows "path:line: template: ". */
 int template_parse(const char *text, struct template *ret_template, const char **ret_complaint);
 /* The same as a check of a table of options. */
 int template_check(const char *text, const char **ret_complaint);
+bool template_has(const struct template *template, enum template_kind kind);

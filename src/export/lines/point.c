@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/lines/point.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "export/decimal.h"
+
+/* Where base has what. */
+enum { BASE_SUM,
+       BASE_COUNT,
+       BASE_BUCKETS };
+
+uint32_t point_base_size(const struct point_writer *writer, const struct metric *metric)
+{
+	if (!writer->line.dialect->is_graphite || writer->is_cumulative || metric->kind == METRIC_GAUGE)
+		return 0;
+	return metric->kind == METRIC_SUM ? BASE_SUM + 1 : BASE_BUCKETS + metric->layout.n_buckets;
+}
+
+static void begin_time(const struct point_writer *writer, const struct series *series, struct point_state *state)
+{
+	const struct numbers *total = &series->total, *delta = &series->delta;
+
+	if (!state->n_base || state->time_s == writer->time_s)
+		return;
+	if (state->time_s) {
+		state->base[BASE_SUM] = total->sum - delta->sum;
+		if (state->n_base > BASE_COUNT)
+			state->base[BASE_COUNT] = total->count - delta->count;
+		for (uint32_t i = BASE_BUCKETS; i < state->n_base; i++)
+			state->base[i] = total->bucket[i - BASE_BUCKETS] - delta->bucket[i - BASE_BUCKETS];
+	}
+	state->time_s = writer->time_s;
+}
+
+/* Since the last push, or where there is a base, since the time before this one. */
+static uint64_t grown(const struct point_state *state, uint32_t i, uint64_t total, uint64_t delta)
+{
+	return i < state->n_base ? total - state->base[i] : delta;
+}
+
+/* Numbers */
+
+static void put_number(struct point_writer *writer, const struct line *line, uint64_t raw, uint64_t divisor,
+		       const char *type)
+{
+	char *at = line_begin(&writer->line, line);
+
+	if (at)
+		line_end(&writer->line, line, decimal_put(at, raw, divisor), type);
+}
+
+/* Seconds in nanoseconds may take more than 64 bits. */
+static unsigned __int128 scaled(uint64_t raw, uint64_t multiplier, uint64_t divisor)
+{
+	if (multiplier == 1)
+		return divisor == 1 ? raw : raw / divisor;
+	return (unsigned __int128)raw * multiplier / divisor;
+}
+
+/* A line for growth from (total - delta) to total, unless there is nothing to send. False: no line can hold it. */
+static bool put_sum(struct point_writer *writer, const struct line *line, uint64_t multiplier, uint64_t divisor,
+		    uint64_t total, uint64_t delta)
+{
+	unsigned __int128 whole;
+
+	if (writer->line.dialect->is_graphite) {
+		put_number(writer, line, writer->is_cumulative ? total : delta, divisor, NULL);
+		return true;
+	}
+	whole = scaled(total, multiplier, divisor) - scaled(total - delta, multiplier, divisor);
+	if (whole > INT64_MAX)
+		return false;
+	if (whole || writer->sends_unchanged)
+		put_number(writer, line, (uint64_t)whole, 1, "|c");
+	return true;
+}
+
+static bool write_sum(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+		     const struct point_state *state)
+{
+	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
+	uint64_t delta = grown(state, BASE_SUM, series->total.sum, series->delta.sum);
+
+	if (!delta && !writer->sends_unchanged)
+		return true;
+	return put_sum(writer, &line, kind->multiplier, kind->divisor, series->total.sum, delta);
+}
+
+static bool is_gauge_known(const struct point_writer *writer, const struct point_state *state, int64_t raw)
+{
+	if (writer->line.dialect->is_graphite) /* which has one for each time */
+		return state->time_s == writer->time_s;
+	return state->is_sent && state->last_gauge == raw && state->losses == writer->losses &&
+	       !writer->sends_unchanged;
+}
+
+static bool write_gauge(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+		       struct point_state *state)
+{
+	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
+	int64_t raw = (int64_t)series->total.sum;
+	char *at;
+
+	if (raw < 0 && !writer->line.dialect->is_graphite)
+		return false;
+	if (is_gauge_known(writer, state, raw))
+		return true;
+	at = line_begin(&writer->line, &line);
+	if (!at)
+		return true;
+	if (raw < 0)
+		*at++ = '-';
+	at = decimal_put(at, raw < 0 ? 0 - (uint64_t)raw : (uint64_t)raw, kind->divisor);
+	line_end(&writer->line, &line, at, "|g");
+	state->is_sent = !writer->line.failure;
+	state->last_gauge = raw;
+	state->losses = writer->losses;
+	state->time_s = writer->time_s;
+	return true;
+}
+
+static bool write_counters(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+			  const struct point_state *state)
+{
+	const struct numbers *total = &series->total, *delta = &series->delta;
+	bool is_tagged = writer->line.dialect->tag_first, is_complete;
+	struct line line = { .name = &state->name, .suffix = ".count", .ending = writer->is_cumulative ? ".total" : "" };
+	uint64_t n = grown(state, BASE_COUNT, total->count, delta->count);
+
+	if (!n && !writer->sends_unchanged)
+		return true;
+	is_complete = put_sum(writer, &line, 1, 1, total->count, n);
+	line.suffix = ".sum";
+	n = grown(state, BASE_SUM, total->sum, delta->sum);
+	is_complete &= put_sum(writer, &line, kind->multiplier, kind->divisor, total->sum, n);
+	line.suffix = ".bucket";
+	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
+		n = grown(state, BASE_BUCKETS + i, total->bucket[i], delta->bucket[i]);
+		if (!n && !(writer->sends_unchanged && total->bucket[i]))
+			continue;
+		line.upper = is_tagged ? kind->buckets[i].upper : NULL;
+		line.level = is_tagged ? NULL : kind->buckets[i].level;
+		is_complete &= put_sum(writer, &line, 1, 1, total->bucket[i], n);
+	}
+	return is_complete;
+}
+
+/* For each bucket one value, with a sample rate that says how often. */
+static void write_values(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+			const struct point_state *state)
+{
+	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
+
+	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
+		uint64_t n = series->delta.bucket[i];
+		char type[DECIMAL_RATE_BYTES + 8], *end, *at;
+
+		if (!n)
+			continue;
+		end = stpcpy(type, writer->histogram == LINES_TIMER ? "|ms" : "|d");
+		if (n > 1)
+			*decimal_put_rate(stpcpy(end, "|@"), n) = '\0';
+		at = line_begin(&writer->line, &line);
+		if (at)
+			line_end(&writer->line, &line, stpcpy(at, kind->buckets[i].middle), type);
+	}
+}
+
+bool point_write(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+		       struct point_state *state)
+{
+	begin_time(writer, series, state);
+	switch (series->metric->kind) {
+	case METRIC_SUM:
+		return write_sum(writer, kind, series, state);
+	case METRIC_GAUGE:
+		return write_gauge(writer, kind, series, state);
+	case METRIC_HISTOGRAM:
+		if (writer->histogram == LINES_COUNTERS)
+			return write_counters(writer, kind, series, state);
+		write_values(writer, kind, series, state);
+	}
+	return true;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * One point of a series as lines; lines.h says which.
+ *
+ * Graphite replaces a point by a later one of the same time. So the lines of one time count from the totals before
+ * that time ("base"), which are kept with the series: later lines have all that happened in that time.
+ */
+
+#include "export/lines/bucket.h"
+#include "export/lines/line.h"
+
+enum lines_histogram { LINES_COUNTERS,
+		       LINES_DISTRIBUTION,
+		       LINES_TIMER };
+
+struct point_writer {
+	struct line_writer line;
+	enum lines_histogram histogram;
+	bool is_cumulative;
+	bool sends_unchanged;
+	uint64_t time_s;     /* of the batch */
+	unsigned int losses; /* gauges are sent again when it changes */
+};
+
+/* What all series of a metric share. */
+struct point_kind {
+	uint64_t multiplier, divisor; /* a number is shown as raw * multiplier / divisor */
+	struct bucket_text *buckets;  /* of a histogram */
+};
+
+/* What is kept with a series, at first 0 but for name and n_base. */
+struct point_state {
+	struct line_name name;
+	int64_t last_gauge;
+	unsigned int losses;
+	bool is_sent;
+	uint64_t time_s; /* of the lines sent last */
+	uint32_t n_base;
+	uint64_t base[]; /* totals before that time */
+};
+
+/* Numbers that base must have room for. */
+uint32_t point_base_size(const struct point_writer *writer, const struct metric *metric);
+/* False: the format cannot express a part of the point. What happened to the rest is in writer->line. */
+bool point_write(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+		 struct point_state *state);
