@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Keeps the path of every cgroup that is made, so that the agent can name one that is gone when it
- * looks: what has counted for a millisecond belongs to somebody too. The tracepoint carries the
- * path; cgroups that are older than this program are found in the file system.
+ * Keeps the path of every cgroup that is made, so that the agent can name a cgroup that is gone by the
+ * time it looks. Even what a cgroup counted in a millisecond then has an owner. The tracepoint carries
+ * the path. The agent finds cgroups that are older than this program in the file system.
  *
- * Only of the v2 hierarchy: each hierarchy of v1 numbers its cgroups anew. In v2 no cgroup is ever
- * renamed.
+ * Only for the v2 hierarchy: in v1 each hierarchy numbers its cgroups separately. In v2 a cgroup is
+ * never renamed.
  */
 #include "owner.h"
 #include "table.h"
@@ -15,10 +15,10 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define CGROUP_PATH_BYTES 256
 
 struct cgroup_name {
-	char path[CGROUP_PATH_BYTES]; /* from the root, "/" first; cut where it is longer */
+	char path[CGROUP_PATH_BYTES]; /* from the root, with a leading "/"; cut if it is longer */
 };
 
-/* The agent looks here for an id that it does not find in the file system. Oldest go first. */
+/* The agent looks here for ids that are not in the file system. The oldest entries are evicted first. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 512);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Files as programs use them: the system calls that read, write, open and flush regular files, counted
- * where they return. The call's descriptor leads to the file, and the file's inode says whether it is
- * a regular one; pipes, sockets, devices and directories are none, nor is what the kernel makes up as
- * it is read (/proc, /sys, cgroup files: is_made_up()). Read and write are told by what happens to the
- * file, so sendfile() from a file to a socket is a read of it, and copy_file_range() is both.
+ * Files as programs use them: counts the system calls that read, write, open and flush regular files when
+ * they return. The call's descriptor leads to the file, and the file's inode says whether it is a regular
+ * one. Pipes, sockets, devices and directories are not, and the kernel's virtual files (/proc, /sys,
+ * cgroup files) do not count either: see is_made_up(). What happens to the file decides whether a call is
+ * a read or a write: sendfile() from a file to a socket is a read, and copy_file_range() is both.
  *
- * Not seen here, because no system call does it: mmap, io_uring, AIO, and what the kernel reads on its
- * own. Bytes that really went to and from devices are the kernel's own account of each task.
+ * mmap, io_uring, AIO and the kernel's own reads are not seen here, because they are not system calls on
+ * a file. The bytes that really went to and from devices are the kernel's own sums in each task.
  */
 #include "owner.h"
 #include "hist.h"
@@ -59,7 +59,7 @@ enum file_operation { FILE_NONE, FILE_READ, FILE_WRITE, FILE_OPEN, FILE_FSYNC };
 
 const volatile bool duration = false;
 
-/* Success, which is nearly all, in one slot an owner; each map but disk is written by one program. */
+/* Successful calls, which are nearly all, take one slot per owner. Each map except disk has one writer. */
 struct file_key {
 	struct owner owner;
 };
@@ -224,7 +224,7 @@ static const u8 compat_calls[SYSCALL_NUMBERS] = {
 #endif
 };
 
-/* 0: none of ours. Most calls end here, before anything is asked about the task. */
+/* 0: not one of ours. Most calls end here, before anything is read from the task. */
 static __always_inline bool is_none(struct pt_regs *regs)
 {
 	u32 number = syscall_raw_number(regs);
@@ -265,8 +265,8 @@ static __always_inline bool is_made_up(unsigned long magic)
 #define MODE_REGULAR 0100000
 
 /*
- * A descriptor's file lies behind an array of pointers, where plain loads end. Since 6.2 a cast, which
- * the verifier turns into nothing, lets them go on; the alternative is a helper call for each.
+ * A descriptor's file is reached through an array of pointers, where plain loads are not allowed to go on.
+ * Since 6.2 a cast allows it at no cost; without it, each load would need a helper call.
  */
 extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym __weak;
 
@@ -277,7 +277,7 @@ enum special_kfunc_type {
 #define cast_to(type, address)                                                                     \
 	((type *)bpf_rdonly_cast((const void *)(address), bpf_core_type_id_kernel(type)))
 
-/* thread_info is only a type that begins with a word. */
+/* thread_info stands for any type that begins with a word. */
 static __always_inline bool is_regular_by_cast(struct file **at)
 {
 	unsigned long address = cast_to(struct thread_info, at)->flags;
@@ -298,7 +298,7 @@ static __always_inline bool is_regular_by_helper(struct file **at)
 	       !is_made_up(BPF_CORE_READ(inode, i_sb, s_magic));
 }
 
-/* Steps from a pointer that is no longer trusted are checked without a search: see owner_of_task_seldom(). */
+/* The verifier checks loads from an untrusted pointer without a search: see owner_of_task_seldom(). */
 static __always_inline struct task_struct *distrust(struct task_struct *task)
 {
 	if (bpf_core_enum_value_exists(enum special_kfunc_type, KF_bpf_rdonly_cast))
@@ -373,7 +373,7 @@ static __always_inline void operation_add(struct task_struct *task, u32 operatio
 		duration_add(&key, operation, start_ns);
 }
 
-/* 0: the call began before the hook was attached, or never (a filter refused it). */
+/* 0: the call began before the hook was attached, or a filter refused it. */
 static __noinline u64 start_take(struct task_struct *task)
 {
 	u64 *start = bpf_task_storage_get(&starts, task, NULL, 0), ns;
@@ -406,7 +406,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	return 0;
 }
 
-/* From one descriptor to another, either of which may be a file. */
+/* Copies from one descriptor to another; either may be a file. */
 static __always_inline void copy_add(struct task_struct *task, struct pt_regs *regs, bool compat, u32 call,
 				     long ret)
 {
@@ -421,7 +421,7 @@ static __always_inline void copy_add(struct task_struct *task, struct pt_regs *r
 		operation_add(task, FILE_WRITE, ret, start_ns);
 }
 
-/* A failed open has no file that could be looked at: it counts, whatever it was meant for. */
+/* A failed open has no file to look at, so it counts in any case. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
@@ -450,13 +450,13 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 }
 
 /*
- * Disk bytes are sums that the kernel keeps in each task, from zero at its fork on. Most tasks have none
- * and are passed by; the others remember how much was counted. What they had before the first walk is
- * not counted at all.
+ * The kernel keeps disk bytes as sums in each task, from zero at its fork. Most tasks have none and are
+ * skipped. For the others this program remembers how much it has counted. What a task had before the
+ * first walk is never counted.
  */
 bool seeded;
 
-/* What a sum has grown by since last time; the walk and the task's end may meet here on two CPUs. */
+/* The growth of a sum since last time. The walk and the end of the task may run this on two CPUs at once. */
 static __always_inline u64 grown_since(u64 *last, u64 now)
 {
 	u64 before = *(volatile u64 *)last;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Page faults are the kernel's own sums of each task (task.h): which fault was major is known only
- * when it is over, so no hook at its start can count it. They are final at sched_process_exit.
+ * Page faults are the kernel's own sums in each task (task.h). Whether a fault was major is known only
+ * after it, so a hook at its start could not count it. The sums are final at sched_process_exit.
  *
- * A reclaim stall is the time that a task spends freeing memory itself before it gets a page:
- * because the machine is short of it (direct reclaim), or because its cgroup has reached its limit
- * (memcg reclaim). kswapd's work is nobody's stall.
+ * A reclaim stall is the time that a task itself spends freeing memory before it gets a page, because the
+ * machine is short of memory (direct reclaim) or because its cgroup has reached a limit (memcg reclaim).
+ * The work of kswapd does not stall anybody.
  */
 #include "owner.h"
 #include "hist.h"
@@ -64,7 +64,7 @@ struct oom_value {
 
 TABLE(oom, struct owner, struct oom_value, 64);
 
-/* Threads that were chosen on kernels that tell only their id, until their exit tells the owner. */
+/* On kernels that report only the victim's id: the victims, until their exit shows the owner. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 64);
@@ -85,7 +85,7 @@ static __always_inline void oom_count(struct task_struct *task)
 		table_add(&value->kills, 1);
 }
 
-/* 6.9 and later: the task itself. An earlier kernel refuses this program and takes the next. */
+/* Since 6.9 the argument is the task. Earlier kernels refuse this program, and the next one is used. */
 SEC("tp_btf/mark_victim")
 int BPF_PROG(mark_victim__task, struct task_struct *task)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Network traffic by its owner.
+ * Network traffic by owner.
  *
- * TCP: nothing is counted when a message is sent or received. The kernel itself counts each socket's bytes,
- * retransmitted segments and round trip; they are read when the socket closes and at each collection from
- * all sockets that are open then. What has been counted of a socket is kept in its storage, so each byte is
- * counted once, whoever reads first. Bytes count where TCP took them over: sent ones once they were first
- * transmitted, received ones in order, whether or not the program ever reads them.
+ * TCP: nothing is counted when a message is sent or received. The kernel itself counts each socket's
+ * bytes, retransmitted segments and round trip. This program reads them when the socket closes, and at
+ * each collection from all open sockets. The socket's storage holds what has been counted, so each byte
+ * counts once, whoever reads first. A sent byte counts when it is first transmitted, a received byte when
+ * it has arrived in order, whether or not the program ever reads it.
  *
- * A socket that was open before the programs were attached is counted from then on.
+ * A socket that was open before the programs attached is counted from then on.
  *
- * UDP: the kernel keeps no such figures in a socket, so each call is counted where it returns (the hook sees
- * calls on other sockets too and leaves at once). Bytes are what the call returned. A datagram is what
- * UdpInDatagrams and UdpOutDatagrams call one: a segmented send (UDP_SEGMENT) or a coalesced receive
- * (UDP_GRO) is one. Not seen: one that is sent by taking UDP_CORK off. An unconnected IPv6 socket counts as
- * ipv6 although it may talk to IPv4 peers: nothing at the hook tells.
+ * UDP: the kernel keeps no such sums in a socket, so each call is counted when it returns. The hook also
+ * sees calls on other sockets, and returns at once. Bytes are what the call returned. A datagram is what
+ * UdpInDatagrams and UdpOutDatagrams count: a segmented send (UDP_SEGMENT) or a coalesced receive
+ * (UDP_GRO) is one. A datagram that is sent by clearing UDP_CORK is not seen. An unconnected IPv6 socket
+ * counts as ipv6 even if its peer has an IPv4 address, because the hook cannot see the peer.
  */
 #include "socket.h"
 #include "hist.h"
@@ -38,7 +38,7 @@ struct tcp_sock {
 	u32 snd_nxt;
 	u32 snd_una;
 	u32 segs_out;
-	u32 srtt_us; /* eight times the smoothed round trip */
+	u32 srtt_us; /* eight times the smoothed round-trip time */
 	u32 total_retrans;
 };
 
@@ -105,12 +105,12 @@ TABLE(udp, struct traffic_key, struct udp_traffic, 512);
 TABLE(connections, struct connection_key, struct connection_value, 512);
 TABLE(times, struct time_key, struct time_value, 256);
 
-/* How much of a socket has been counted. */
+/* What has been counted for a socket. */
 struct progress {
 	u64 received;
 	u64 sent;
 	u64 retransmits;
-	u64 acked; /* bytes acknowledged at the last look at the round trip, plus 1 */
+	u64 acked; /* bytes acknowledged when the round trip was last read, plus 1 */
 	u64 established_ns; /* 0: before the programs were attached, or never */
 	enum tcp_role role;
 } __attribute__((aligned(8)));
@@ -122,7 +122,7 @@ struct {
 	__type(value, struct progress);
 } progresses SEC(".maps");
 
-/* A FIN takes one byte of the sequence in what the kernel counts as received. */
+/* In what the kernel counts as received, a FIN is one byte. */
 static __always_inline u64 tcp_received(struct sock *sk, struct tcp_sock *tp)
 {
 	u64 bytes = tp->bytes_received;
@@ -130,7 +130,7 @@ static __always_inline u64 tcp_received(struct sock *sk, struct tcp_sock *tp)
 	return bytes && sk->__sk_common.skc_flags & SOCKET_FLAG_DONE ? bytes - 1 : bytes;
 }
 
-/* Retransmitted is read first: what is sent again in between looks sent, and is made good next time. */
+/* Retransmitted is read first: bytes retransmitted in between look sent now, and are subtracted next time. */
 static __always_inline u64 tcp_sent(struct tcp_sock *tp)
 {
 	u64 again = *(volatile u64 *)&tp->bytes_retrans;
@@ -139,8 +139,8 @@ static __always_inline u64 tcp_sent(struct tcp_sock *tp)
 }
 
 /*
- * How far `now` is ahead of what has been counted, which it becomes. A close and a collection may look at
- * the same socket at the same time on two CPUs, so who counts is settled by compare-and-exchange.
+ * The growth from what has been counted to `now`, which becomes the new mark. A close and a collection may
+ * look at the same socket on two CPUs at once, so a compare-and-exchange decides which of them counts.
  */
 static __always_inline u64 progress_claim(u64 *counted, u64 now)
 {
@@ -188,7 +188,7 @@ static __noinline int tcp_account(struct sock *sk, struct tcp_sock *tp, struct p
 
 	received = progress_claim(&progress->received, tcp_received(sk, tp));
 	sent = progress_claim(&progress->sent, tcp_sent(tp));
-	/* Until then it is the count of the SYN/ACK's, which are counted as they are sent. */
+	/* Until then it counts the SYN/ACKs, which are counted when they are sent. */
 	if (sk->__sk_common.skc_state != STATE_SYN_RECEIVED)
 		retransmits = progress_claim(&progress->retransmits, tp->total_retrans);
 	if (received | sent | retransmits) {
@@ -220,8 +220,8 @@ static __always_inline void connection_count(struct sock *sk, enum tcp_role role
 }
 
 /*
- * A connection that never was. Where the kernel names no error, either no port was free, so that nothing
- * was sent, or the program gave up first.
+ * A connection that was never established. If the kernel has no error, either no port was free, so
+ * nothing was sent, or the program gave up first.
  */
 static __always_inline void connection_fail(struct sock *sk, struct tcp_sock *tp, enum tcp_role role)
 {
@@ -257,7 +257,7 @@ static __always_inline void connection_open(struct sock *sk, struct tcp_sock *tp
 	progress = bpf_sk_storage_get(&progresses, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!progress)
 		return;
-	/* An accepted socket is still a copy of its listener here, which has carried nothing. */
+	/* Here an accepted socket is still a copy of its listener, which has not carried any data. */
 	*progress = fresh;
 	if (role == TCP_ROLE_CLIENT)
 		progress_start(progress, sk, tp);
@@ -312,7 +312,7 @@ int BPF_PROG(state_change, struct sock *sk, int from, int to)
 	return 0;
 }
 
-/* A SYN/ACK belongs to no connection yet, perhaps never: to the listener. */
+/* There may never be a connection for a SYN/ACK, so it counts for the listener. */
 SEC("tp_btf/tcp_retransmit_synack")
 int BPF_PROG(synack_retransmit, struct sock *sk, struct request_sock *request)
 {
@@ -328,8 +328,8 @@ int BPF_PROG(synack_retransmit, struct sock *sk, struct request_sock *request)
 }
 
 /*
- * Who connected, of a connection that was there before: the SYN counts as an acknowledged byte on the side
- * that sent it first, and not on the other (tcp_create_openreq_child starts behind it).
+ * Which side connected, for a connection that existed before: the SYN counts as an acknowledged byte on
+ * the side that sent it first, and not on the other (tcp_create_openreq_child() starts after it).
  */
 static __always_inline enum tcp_role role_guess(struct sock *sk, struct tcp_sock *tp)
 {
@@ -345,9 +345,9 @@ static __always_inline enum tcp_role role_guess(struct sock *sk, struct tcp_sock
 }
 
 /*
- * Gives what was there before its starting point, whatever network namespace it lives in: at the first walk,
- * and later to what no process held then (not yet accepted, on its way between processes), which is so rare
- * that not each walk looks at the sockets.
+ * Gives a starting point to sockets that existed before, in any network namespace. The first walk does
+ * this for all of them. Later walks find sockets that no process held at that time, because they were not
+ * yet accepted or were being passed between processes. That is so rare that not every walk looks.
  */
 #define WALKS_PER_LOOK 16
 
@@ -386,7 +386,7 @@ int socket_seed(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-/* Every socket that has a starting point, in every network namespace, held by a process or not. */
+/* Visits every socket that has a starting point, in every network namespace, held by a process or not. */
 SEC("iter/bpf_sk_storage_map")
 int socket_account(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
@@ -420,7 +420,7 @@ static __always_inline struct udp_traffic *udp_find(struct sock *sk)
 	return udp_at(&key);
 }
 
-/* While a datagram is being put together (UDP_CORK, MSG_MORE), none has been sent. */
+/* While a datagram is being assembled (UDP_CORK, MSG_MORE), it has not been sent. */
 static __always_inline void udp_count_sent(struct sock *sk, int bytes)
 {
 	struct udp_traffic *value;
@@ -435,7 +435,7 @@ static __always_inline void udp_count_sent(struct sock *sk, int bytes)
 		table_add(&value->sent_datagrams, 1);
 }
 
-/* A datagram may be empty; a socket shut down for receiving gives 0 too, without one. */
+/* A datagram may be empty, but 0 can also mean that the socket was shut down for receiving. */
 static __always_inline void udp_count_received(struct sock *sk, int bytes, int flags)
 {
 	struct udp_traffic *value;
@@ -473,7 +473,7 @@ int BPF_PROG(udp_receive__btf, struct sock *sk, int bytes, int flags)
 	return 0;
 }
 
-/* Kernels before 6.3. The functions of IPv6 call those of IPv4 for an IPv4 peer: each counts its own sockets. */
+/* For kernels before 6.3. For an IPv4 peer, the IPv6 functions call the IPv4 ones: each counts its own sockets. */
 SEC("fexit/udp_sendmsg")
 int BPF_PROG(udp_send__fexit__ipv4, struct sock *sk, void *msg, u64 size, int bytes)
 {
@@ -491,8 +491,8 @@ int BPF_PROG(udp_send__fexit__ipv6, struct sock *sk, void *msg, u64 size, int by
 }
 
 /*
- * The arguments of *_recvmsg changed: (sk, msg, size, noblock, flags, address length) until 5.18, then no
- * `noblock`, then no address length. 5.17 and later say how many there are.
+ * The arguments of *_recvmsg changed. Until 5.18 they are (sk, msg, size, noblock, flags, address length);
+ * then `noblock` was removed, and later the address length. Since 5.17 a program can ask how many there are.
  */
 static __always_inline void udp_exit_received(u64 *ctx, u16 family)
 {

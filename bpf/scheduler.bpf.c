@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Switches, CPU time and migrations are the kernel's own sums of each task (task.h). Only the
- * distribution of the waits for a CPU needs a hook, and that hook no clock: at a switch, the wait
- * that ends is the run queue's clock less last_queued, the same two values from which the kernel
- * adds to run_delay just after.
+ * Switches, CPU time and migrations are the kernel's own sums in each task (task.h). Only the distribution
+ * of the waits for a CPU needs a hook, and that hook reads no clock: at a switch, the wait that ends is
+ * the run queue's clock minus last_queued. The kernel adds the same difference to run_delay just after.
  *
- * A task that is moved while it waits has its wait added to run_delay in parts, one a queue. What
- * run_delay was when the task last came to a CPU is therefore kept with the task, so that a wait is
- * one wait, and the histograms' sum and count grow as run_delay and pcount in /proc/PID/schedstat
- * do.
+ * If a waiting task is moved to another CPU, the kernel adds its wait to run_delay in parts, one per
+ * queue. So this program keeps the run_delay that the task had when it last came to a CPU. That makes it
+ * one wait, and the histogram's sum and count grow as run_delay and pcount in /proc/PID/schedstat do.
  */
 #include "owner.h"
 #include "hist.h"
@@ -86,7 +84,7 @@ static __always_inline void wait_end(struct task_struct *next, u64 queued)
 	seen->waited_ns = waited;
 }
 
-/* A wait whose end was not seen is part of the task's next one; a dead task has none. */
+/* A wait whose end was not seen becomes part of the task's next wait; a dead task has no next wait. */
 static __noinline int wait_settle(struct task_struct *dead)
 {
 	struct usages_seen *seen = bpf_task_storage_get(&usages, dead, NULL, 0);
@@ -109,7 +107,7 @@ int task_walk(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Every kind of task, the workers of io_uring too, which sched_process_fork leaves out. */
+/* This hook sees every new task; sched_process_fork leaves out the workers of io_uring. */
 SEC("tp_btf/task_newtask")
 int BPF_PROG(task_newtask, struct task_struct *task)
 {
@@ -117,7 +115,7 @@ int BPF_PROG(task_newtask, struct task_struct *task)
 	return 0;
 }
 
-/* Before the parent is told: who waits for it and then reads misses at most its last switch. */
+/* This runs before the parent is notified, so a parent that then reads misses at most the last switch. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * System calls by name and error, counted where they return: one hook, no clock, no helper call.
- * Durations cost a second hook and two clock reads, so they are taken only for the calls that the user
- * names, and the hook is not even attached otherwise.
+ * System calls by name and error, counted when they return: one hook, no clock, no helper call. Durations
+ * cost a second hook and two clock readings, so they are measured only for the calls that the user names.
+ * Without such calls the second hook is not attached.
  *
- * A call that a signal interrupts leaves the kernel with a result that only the kernel understands. It
- * either starts anew, and counts when it returns in the end, or ends with EINTR; which of both is decided
- * when the signal is delivered, so EINTR is counted there.
+ * A call that a signal interrupts returns a result that only the kernel understands. Either the call
+ * starts again, and counts when it finally returns, or the program gets EINTR. The kernel decides this
+ * when it delivers the signal, so EINTR is counted there.
  */
 #include "owner.h"
 #include "hist.h"
@@ -15,7 +15,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define SIGNAL_IGNORED	 1	     /* SIG_DFL is 0, SIG_IGN 1: no handler */
+#define SIGNAL_IGNORED	 1	     /* SIG_DFL (0) and SIG_IGN (1) are not handlers */
 #define SIGNAL_RESTARTS	 0x10000000u /* SA_RESTART */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -43,13 +43,13 @@ struct syscall_value {
 
 struct syscall_start {
 	u64 ns;
-	u64 interrupted_ns; /* it lasted so long until a signal came */
+	u64 interrupted_ns; /* time until the signal came */
 	u32 syscall;
 };
 
 const volatile prm_syscalls duration;
 
-/* Each is written by one program, but interrupted: rare, by two. */
+/* Each has one writer, except interrupted, which is rare and has two. */
 TABLE(syscalls, struct syscall_key, struct syscall_value, 2048);
 TABLE(interrupted, struct syscall_key, struct syscall_value, 256);
 TABLE(durations, struct syscall_key, struct hist_time, 256);
@@ -103,7 +103,7 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long number)
 	return 0;
 }
 
-/* NULL as well for a call that began before the hook was attached. */
+/* Also NULL for a call that began before the hook was attached. */
 static __always_inline struct syscall_start *start_of(struct task_struct *task, u32 syscall)
 {
 	struct syscall_start *start = bpf_task_storage_get(&starts, task, NULL, 0);
@@ -128,7 +128,7 @@ static __noinline int syscall_time(struct task_struct *task, const struct owner 
 	return duration_add(owner, syscall, ns);
 }
 
-/* What is to be seen of a result that is no plain success. False: nothing yet. */
+/* Sorts out a result that is not a plain success. False: the call has not ended. */
 static __always_inline bool has_ended(u32 syscall, long ret, u32 *ret_error)
 {
 	if (syscall_is_birth(syscall, ret))
@@ -167,7 +167,7 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	return 0;
 }
 
-/* The kernel decides likewise, just after: arch/x86/kernel/signal.c, handle_signal(). */
+/* The kernel decides the same way just after: handle_signal() in arch/x86/kernel/signal.c. */
 static __always_inline bool is_interrupted(long ret, struct k_sigaction *action)
 {
 	if (ret == -SYSCALL_ERESTARTSYS)

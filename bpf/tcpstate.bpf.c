@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * TCP states: what changes is counted where it changes, what there is is counted at each collection.
+ * TCP states: transitions are counted when they happen, connections at each collection.
  *
- * A transition is one of the kernel's: TIME_WAIT and the half-open connections of a listener are small
- * objects of their own, so a socket whose remains go to TIME_WAIT is seen to change to closed.
+ * Transitions are the kernel's. TIME_WAIT and the half-open connections of a listener are separate small
+ * objects there, so a socket that goes to TIME_WAIT is seen to change to closed.
  *
  * The gauge counts what ss shows: sockets, half-open connections and TIME_WAIT, in the agent's network
- * namespace (the kernel lists no other). TIME_WAIT belongs to nobody: nothing in it says whose it was.
+ * namespace, because the kernel lists no other. TIME_WAIT has no owner: nothing in it says whose it was.
  */
 #include "socket.h"
 #include "table.h"
@@ -58,7 +58,7 @@ int BPF_PROG(state_change, struct sock *sk, int from, int to)
 	struct transition_key key = {};
 	struct transition_value *value;
 
-	/* A socket that never did anything is closed from closed. */
+	/* A socket that was never used changes from closed to closed. */
 	if (sk->sk_protocol != SOCKET_PROTOCOL_TCP || from == to)
 		return 0;
 	socket_process_follow(sk, to);
@@ -71,7 +71,7 @@ int BPF_PROG(state_change, struct sock *sk, int from, int to)
 	return 0;
 }
 
-/* Sockets that were there before: the process that holds them. */
+/* For sockets that existed before: the process that holds them. */
 SEC("iter/task_file")
 int holder_note(struct bpf_iter__task_file *ctx)
 {
@@ -91,7 +91,7 @@ int holder_note(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-/* Full sockets, connection requests and TIME_WAIT lie in the same kernel table, told apart by their state. */
+/* Sockets, connection requests and TIME_WAIT are in the same kernel table; the state tells them apart. */
 static __always_inline void connection_describe(struct connection_key *key, struct sock_common *common)
 {
 	struct tcp_timewait_sock *waiting;

@@ -3,7 +3,7 @@
 
 /*
  * Exact histograms: the bucket of a value is that of OpenTelemetry's base-2 exponential histogram at
- * scale 0, computed in integers, so nothing is sorted again later (data model, "Exponential Buckets":
+ * scale 0, computed in integers, so nothing is re-bucketed later (data model, "Exponential Buckets":
  * upper bounds inclusive).
  *
  * The agent knows a histogram by its members "sum" and "bucket"; the count is what the buckets add up to.
@@ -47,7 +47,7 @@ static __always_inline u32 hist_value_index(u64 v)
 	return index < HIST_BUCKETS ? index : HIST_BUCKETS - 1;
 }
 
-/* Powers of two of nanoseconds are none of seconds: one compare with 2^(e-29) s settles which side. */
+/* A power of two of nanoseconds is not one of seconds; a comparison with 2^(e-29) s decides the bucket. */
 static __always_inline u32 hist_time_index(u64 ns)
 {
 	u32 log, index;
@@ -61,7 +61,7 @@ static __always_inline u32 hist_time_index(u64 ns)
 	return index < HIST_BUCKETS ? index : HIST_BUCKETS - 1;
 }
 
-/* One program writes. */
+/* If one program writes. */
 #define hist_value_add(hist, v)                                                                    \
 	({                                                                                         \
 		u64 value_ = (v);                                                                  \
@@ -80,7 +80,7 @@ static __always_inline u32 hist_time_index(u64 ns)
 			(hist)->bucket[index_]++;                                                  \
 	})
 
-/* Several programs write. */
+/* If several programs write. */
 #define hist_value_add_atomic(hist, v)                                                             \
 	({                                                                                         \
 		u64 value_ = (v);                                                                  \

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The kernel as the collectors see it: only the members that are read, by name. CO-RE finds their
- * places in the running kernel, so neither order nor what is left out matters here. A type that only
- * one collector reads stays in that collector; so does a further member of one that is here: declare
- * "struct task_struct___mine" with it, and cast; CO-RE cuts the name at the three underscores.
+ * The kernel's structures, with only the members that the collectors read. CO-RE finds the members by name
+ * in the running kernel, so neither their order nor missing members matter. A type that only one collector
+ * reads stays in that collector. So does a further member of a structure in this header: declare
+ * "struct task_struct___mine" with it, and cast; CO-RE ignores everything from the three underscores on.
  */
 
 #include <linux/bpf.h>

@@ -29,7 +29,7 @@ typedef struct {
 typedef u64 val_ns;	   /* nanoseconds, shown as seconds: the metric's unit is s */
 typedef u64 val_tally;	   /* a gauge that an iterator counts anew: shown is what one collection added */
 
-/* parameters */
+/* settings */
 typedef struct {
 	u64 word[8];
 } prm_syscalls; /* a set of system calls by number, word n / 64 bit n % 64: "read, openat", or "all" */

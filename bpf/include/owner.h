@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Who did it: the cgroup, always; the process too where the user asked with per_process = yes.
- * The first member of a key that belongs to somebody.
+ * Who did it: always the cgroup, and with per_process = yes also the process. Make this the first member
+ * of a key that belongs to somebody.
  */
 
 #include "label.h"
@@ -18,11 +18,11 @@ const volatile bool per_process = false;
 #define PROCESS_NAME_BYTES 64
 
 struct process_name {
-	u64 image; /* the address space it was read from: another one after an exec */
+	u64 image; /* the address space that the name was read from; exec makes a new one */
 	char name[PROCESS_NAME_BYTES];
 };
 
-/* The agent makes it large where per_process is set. Oldest go first: their series have long been made. */
+/* With per_process the agent makes it large. The oldest are evicted first: their series exist already. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 64);
@@ -31,7 +31,7 @@ struct {
 } process_names SEC(".maps");
 
 /*
- * One number for a process that no other has since boot: start time in units of 2^20 ns (about 1 ms)
+ * A number that no other process has had since boot: the start time in units of 2^20 ns (about 1 ms),
  * above 22 bits of process id (the kernel's PID_MAX_LIMIT is 2^22).
  */
 static __always_inline u64 process_id(struct task_struct *task)
@@ -74,9 +74,9 @@ static __always_inline void owner_of_task(struct owner *owner, struct task_struc
 }
 
 /*
- * The same for programs that seldom run: some 50 ns more a run for milliseconds less at the start. Checking
- * a plain step from one trusted pointer to the next, the verifier (6.2 and later) searches all types of the
- * kernel up to four times, on each path that leads there.
+ * The same for programs that seldom run: each run takes some 50 ns more, but the start takes milliseconds
+ * less. For each plain load from one trusted pointer to the next, the verifier (6.2 and later) searches all
+ * types of the kernel up to four times, on every path that leads there.
  */
 static __always_inline void owner_of_task_seldom(struct owner *owner, struct task_struct *task)
 {

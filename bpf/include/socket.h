@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Sockets: their types, their states by the names of OpenTelemetry, and whose they are.
+ * Sockets: their types, their states by the names of OpenTelemetry, and their owners.
  *
- * The cgroup of a socket is the one that the kernel itself keeps in it: where the socket was made, or the
- * listener's for an accepted one. It is right in every context, while most of what happens to a socket
- * happens in softirq context on whatever task is running. The process is remembered in the socket when it
- * connects or listens, which is in process context, and accepted sockets inherit the listener's.
+ * The cgroup of a socket is the one that the kernel keeps in it: the cgroup that made the socket, or the
+ * listener's for an accepted one. It is right in every context. Most events of a socket happen in softirq
+ * context, on whatever task is running. The process is stored in the socket when it connects or listens,
+ * which happens in the process's context; accepted sockets inherit the listener's process.
  */
 
 #include "owner.h"
@@ -44,7 +44,7 @@ struct sock_cgroup_data {
 };
 
 struct sock_cgroup_data___tagged {
-	u64 val; /* up to 5.14: bit 0 says that it is no pointer, bit 1 that it holds no reference */
+	u64 val; /* until 5.14: bit 0 means that it is not a pointer, bit 1 that it holds no reference */
 };
 
 struct sock {
@@ -88,7 +88,7 @@ enum connection_state {
 /* TCP_NEW_SYN_RECV: a connection request, which ss and netstat show as SYN_RECV. */
 #define STATE_REQUEST 12
 
-/* What travels, not what the socket is: an IPv6 socket with an IPv4 peer (::ffff:a.b.c.d) is ipv4. */
+/* The protocol on the wire, not the socket's: an IPv6 socket with an IPv4 peer (::ffff:a.b.c.d) is ipv4. */
 enum network_type { NETWORK_TYPE_IPV4, NETWORK_TYPE_IPV6 };
 
 struct {
@@ -109,7 +109,7 @@ static __always_inline enum network_type socket_type(const struct sock_common *s
 	return NETWORK_TYPE_IPV6;
 }
 
-/* From a pointer that the verifier does not know as one. */
+/* For a pointer that the verifier does not trust. */
 static __always_inline u64 socket_cgroup_read(const struct sock *sk)
 {
 	const struct sock_cgroup_data___tagged *tagged = (void *)&sk->sk_cgrp_data;
@@ -155,7 +155,7 @@ static __always_inline void owner_of_socket_seldom(struct owner *owner, struct s
 	owner_set_socket(owner, sk, socket_cgroup_read(sk));
 }
 
-/* In the context of the process that the socket is to belong to. */
+/* Call this in the context of the process that the socket will belong to. */
 static __always_inline void socket_process_set(struct sock *sk, struct task_struct *task)
 {
 	u64 id, *process;
@@ -169,7 +169,7 @@ static __always_inline void socket_process_set(struct sock *sk, struct task_stru
 	process_remember(task, id);
 }
 
-/* A socket that connects or begins to listen does so in its process's context. */
+/* A socket connects, or begins to listen, in the context of its process. */
 static __always_inline void socket_process_follow(struct sock *sk, int new)
 {
 	if (new == STATE_SYN_SENT || new == STATE_LISTEN)

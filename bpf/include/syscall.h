@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * A system call as the hooks sys_enter and sys_exit see it, on each machine: its number, its arguments
- * and what its result means. All that is odd about the two hooks is dealt with here.
+ * A system call as the hooks sys_enter and sys_exit see it, on each architecture: its number, its
+ * arguments, and what its result means. This header deals with everything that is odd about the two hooks.
  */
 
 #include "label.h"
 
-/* What lbl_syscall holds beside the numbers of the machine's own ABI. */
+/* What lbl_syscall holds besides the numbers of the machine's own ABI. */
 #define SYSCALL_COMPAT	0x80000000u /* added to the number of a call of 32-bit code: "compat_read" */
 #define SYSCALL_UNKNOWN 0x7fffffffu /* numbers that no kernel has (and x32), all in one: "unknown" */
 #define SYSCALL_NUMBERS 512	    /* those of a kernel end below: 470 in 6.18 */
@@ -54,7 +54,7 @@ struct task_struct___thread {
 #define syscall_is_compat(task) (syscall_thread_(task).status & 2)
 #define syscall_raw_number(regs) ((s32)(regs)->orig_ax)
 
-/* The result at sys_exit is in place until a signal is dealt with: RESTARTS may be judged there. */
+/* The result at sys_exit stays in place until a signal is handled, so restarts can be judged then. */
 #define SYSCALL_RESULT_STAYS 1
 #define syscall_result(regs) ((long)(regs)->ax)
 
@@ -76,7 +76,7 @@ struct task_struct___thread {
 #define syscall_is_compat(task) (syscall_thread_(task).flags >> 22 & 1)
 #define syscall_raw_number(regs) ((regs)->syscallno)
 
-/* do_signal() prepares the restart before it takes a signal, so nothing can be judged later. */
+/* do_signal() prepares the restart before it takes a signal, so later it is too late to judge. */
 #define SYSCALL_RESULT_STAYS 0
 #define syscall_result(regs) ((long)(regs)->regs[0])
 
@@ -88,7 +88,7 @@ struct task_struct___thread {
 #error "the registers of this machine are not known here"
 #endif
 
-/* include/linux/errno.h: results that only the kernel itself sees. */
+/* include/linux/errno.h: results that only the kernel sees. */
 enum {
 	SYSCALL_EINTR = 4,
 	SYSCALL_ENOSYS = 38,
@@ -98,7 +98,7 @@ enum {
 	SYSCALL_ERESTART_RESTARTBLOCK = 516,
 };
 
-/* The call has not ended: a signal is pending, and then it starts anew or returns EINTR. */
+/* The call has not ended: a signal is pending. After it, the call starts again or returns EINTR. */
 static __always_inline bool syscall_restarts(long ret)
 {
 	return (u64)(-ret - SYSCALL_ERESTARTSYS) <=
@@ -124,8 +124,8 @@ static __always_inline u32 syscall_number(struct task_struct *task, struct pt_re
 }
 
 /*
- * The same at sys_exit. rt_sigreturn() forgets its own number on the way, and what it returns is no
- * result; where a debugger or a fool has put -1, the result is ENOSYS.
+ * The same at sys_exit. rt_sigreturn() overwrites its own number, and what it returns is not a result. If
+ * a debugger or a program has set the number to -1, the result is ENOSYS.
  */
 static __always_inline u32 syscall_number_at_exit(struct task_struct *task, struct pt_regs *regs, long *ret)
 {
@@ -144,7 +144,7 @@ static __always_inline u32 syscall_number_at_exit(struct task_struct *task, stru
 	return number;
 }
 
-/* A child's first way out of the kernel looks like a second return of its parent's clone(): 0. */
+/* When a forked child first returns to user space, it looks like a second return of clone(), with 0. */
 static __always_inline bool syscall_is_birth(u32 number, long ret)
 {
 	if (ret)

@@ -7,7 +7,7 @@
  * An mmapable ARRAY map of {state, key, value} slots, one slice of NAME_slots for each possible CPU,
  * probed by the program itself (array lookups are inlined by the verifier on every kernel of our range).
  * The agent sees from the value's shape that a map is a flat table, gives it slots x CPUs entries when it
- * loads it, maps it into its memory and walks it. NAME_slots is a parameter like any other.
+ * loads it, maps it into its memory and walks it. NAME_slots is a setting like any other.
  *
  *     TABLE(calls, struct call_key, struct call_value, 1024);
  *     struct call_value *value = calls_at(&key);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What tasks have used, without a hook on the way: the kernel keeps exact sums in every task, from
- * zero at its fork on, so they are read at each collection and at the task's end, and what has
- * grown since they were last read is added up.
+ * What tasks have used, without a hook per event. The kernel keeps exact sums in every task, from zero at
+ * its fork. They are read at each collection and at the end of the task, and the growth since the last
+ * reading is added up.
  *
  *     struct fault_sums { u64 minor, major; };               any number of u64, nothing else
  *     struct faults_seen { struct task_mark mark; struct fault_sums sums; };     more may follow
@@ -12,19 +12,20 @@
  *     faults_read(task, &sums), faults_add(task, &grown)     written by the collector
  *
  *     SEC("iter/task")                faults_walk(task_walk_step(ctx)), if that is not NULL
- *     at the task's end               faults_end(task), once, after PF_EXITING is set
- *     before it, if the end is late   faults_now(task)
+ *     at the end of the task          faults_end(task), once, after PF_EXITING is set
+ *     before that, if the end is late faults_now(task)
  *
- * - The first walk is the start of counting: a task that is older begins at what it had when it was
- *   first seen, a younger one at zero. Nothing is counted before.
- * - Walk and end may meet on two CPUs. Whoever comes first counts; a task that ends while a walk is
- *   at it leaves its last growth to that walk.
- * - Growth is given to the owner that the task has when it is read: a task that moves to another
- *   cgroup takes with it what it has used since the last collection.
- * - Storage is made by walks (and by a collector's hook in process context), never under a run
- *   queue's lock: an allocation there may wake kswapd, which takes such a lock.
- * - Before 6.2 storage is out of reach while a task on the same CPU is preempted in the midst of its
- *   own: with preempt=full, which no such kernel has by default, an end may then go uncounted.
+ * - Counting starts with the first walk. A task that is older starts at what it had when it was first
+ *   seen, a younger one at zero.
+ * - A walk and the end of a task may run on two CPUs at once. The first of them counts. If a task ends
+ *   while a walk is looking at it, that walk also counts its last growth.
+ * - Growth counts for the owner that the task has when it is read. If a task moves to another cgroup,
+ *   everything that it used since the last collection counts for the new one.
+ * - Storage is made by walks, and by a collector's hook in process context, but never under the lock of a
+ *   run queue: an allocation there may wake kswapd, which takes such a lock.
+ * - Before 6.2 a program cannot reach a task's storage while another task on the same CPU is preempted
+ *   while using its own. With preempt=full, which no such kernel has by default, the end of a task may
+ *   then not be counted.
  */
 
 #include "kernel.h"
@@ -36,11 +37,11 @@ struct bpf_iter_meta {
 
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
-	struct task_struct *task; /* NULL in the call that ends a walk */
+	struct task_struct *task; /* NULL in the last call of a walk */
 };
 #pragma clang attribute pop
 
-#define TASK_EXITING 0x4 /* PF_EXITING: never cleared, set before the end is told to anybody */
+#define TASK_EXITING 0x4 /* PF_EXITING: set before anybody is notified of the end, and never cleared */
 
 enum task_turn { TASK_IDLE, TASK_TAKEN, TASK_ENDED };
 
@@ -49,11 +50,11 @@ struct task_mark {
 	u32 known;
 };
 
-u64 task_first_walk_ns; /* since boot: when counting began; 0: not yet */
-u64 task_walk_ns;	/* when the walk under way began */
-u64 task_walked_ns;	/* when the last complete walk began: who is older has storage */
+u64 task_first_walk_ns; /* since boot: when counting started; 0: not yet */
+u64 task_walk_ns;	/* start of the current walk */
+u64 task_walked_ns;	/* start of the last complete walk; older tasks have storage */
 
-/* The task to look at, or NULL where a walk ends. To be called in each call of the iterator. */
+/* The task to look at, or NULL at the end of a walk. Call this in each call of the iterator. */
 static __always_inline struct task_struct *task_walk_step(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -70,7 +71,7 @@ static __always_inline struct task_struct *task_walk_step(struct bpf_iter__task 
 	return task;
 }
 
-/* True in the switch away from a task that will never run again: all its sums are final there. */
+/* True in the switch away from a task that will never run again; then all its sums are final. */
 static __always_inline bool task_is_dead(struct task_struct *task)
 {
 	const u32 task_dead = 0x80; /* TASK_DEAD */
@@ -128,7 +129,7 @@ static __always_inline bool task_is_dead(struct task_struct *task)
 			NAME##_count(task, seen);                                                  \
 	}                                                                                          \
                                                                                                    \
-	/* The flag is read after the storage was made: while clear, the end finds storage. */     \
+	/* The flag is read after the storage is made: if it is clear, the end finds storage. */   \
 	static __always_inline void NAME##_walk(struct task_struct *task)                          \
 	{                                                                                          \
 		struct NAME##_seen *seen;                                                          \
@@ -146,7 +147,7 @@ static __always_inline bool task_is_dead(struct task_struct *task)
 			NAME##_take(task, seen);                                                   \
 	}                                                                                          \
                                                                                                    \
-	/* Without storage: counted never, unless a complete walk must have met it. */             \
+	/* Without storage it was never counted, unless a complete walk must have seen it. */      \
 	static __noinline int NAME##_end(struct task_struct *task)                                 \
 	{                                                                                          \
 		struct NAME##_seen fresh = {}, *seen;                                              \
