@@ -75,7 +75,7 @@ int collector_search_add(struct collector_search *search, const char *name, cons
 
 bool collector_is_disabled(const struct config *config, const char *name)
 {
-	const struct config_collector *section = config_find_collector(config, name);
+	const struct config_section *section = config_find_collector(config, name);
 
 	return section && !section->is_enabled;
 }
@@ -199,7 +199,7 @@ static void check_directories(const struct config *config, struct diag *diag)
 static void check_sections(const struct collector_search *search, const struct config *config, struct diag *diag)
 {
 	for (size_t i = 0; i < config->n_collectors; i++) {
-		const struct config_collector *section = &config->collectors[i];
+		const struct config_section *section = &config->collectors[i];
 		const struct wanted_collector wanted = { (char *)section->name, section->path, section->line };
 
 		if (!is_wanted(search, section->name) && !collector_search_find(search, section->name))

@@ -44,7 +44,7 @@ static void report_bad_name(const struct wanted_collector *wanted, struct diag *
 static int open_one(struct collector_set *set, const struct config *config, const struct collector_search *search,
 		    const struct wanted_collector *wanted, struct diag *diag)
 {
-	const struct config_collector *section = config_find_collector(config, wanted->name);
+	const struct config_section *section = config_find_collector(config, wanted->name);
 	const char *directory = collector_search_find(search, wanted->name);
 	_cleanup_(collector_freep) struct collector *collector = NULL;
 	unsigned int n_before = diag->n_errors;

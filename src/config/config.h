@@ -24,12 +24,13 @@
 
 #define CONFIG_FILES_MAX 64
 
-struct config_collector {
+/* [collector NAME], [exporter NAME] or [resource], of all files together. */
+struct config_section {
 	const char *name;
 	bool is_enabled;  /* "enabled = no" leaves it out */
-	const char *path; /* of its section, for messages */
+	const char *path; /* where it stands last, for messages */
 	unsigned int line;
-	struct assignment *settings; /* all but "enabled", each key once; the collector checks them */
+	struct assignment *settings; /* all but "enabled"; a collector's have each key once */
 	size_t n_settings;
 };
 
@@ -55,7 +56,7 @@ struct config_agent {
 struct config {
 	struct config_agent agent;
 	struct resource resource;
-	struct config_collector *collectors;
+	struct config_section *collectors;
 	size_t n_collectors;
 	struct config_exporter *exporters; /* those that are enabled */
 	size_t n_exporters;
@@ -65,8 +66,9 @@ struct config {
 	struct diag warnings;
 	struct ini_file **files; /* in the order of reading; the strings above are borrowed from them */
 	size_t n_files;
-	struct config_collector *exporter_sections; /* as read, disabled ones and "type" too; n_… of them */
+	struct config_section *exporter_sections; /* as read, disabled ones and "type" too */
 	size_t n_exporter_sections;
+	struct config_section resource_section; /* sound settings only */
 };
 
 extern const struct setting_table config_agent_settings;
@@ -90,7 +92,7 @@ struct config_source {
  * check can go on to the collectors. -ENOMEM, or -ENOENT where --config FILE is absent (in diag too).
  */
 int config_read(const struct config_source *source, struct diag *diag, struct config **ret_config);
-const struct config_collector *config_find_collector(const struct config *config, const char *name);
+const struct config_section *config_find_collector(const struct config *config, const char *name);
 struct config *config_free(struct config *config);
 
 DEFINE_CLEANUP(struct config *, config_free);

@@ -38,7 +38,7 @@ static int set_interval(struct config *config, const char *text)
 	char duration[32];
 	uint64_t interval_ms;
 
-	if (!text || config_is_set(config, "agent", "interval"))
+	if (!text || config_is_agent_set(config, "interval"))
 		return 0;
 	if (parse_u64(text, &interval_ms) < 0) {
 		diag_add(&config->warnings, variable, 0, "\"%s\" is not a number of milliseconds: ignored", text);
@@ -59,7 +59,7 @@ static int set_log_level(struct config *config, const char *text)
 		{ "none", "error" },
 	};
 
-	if (!text || config_is_set(config, "agent", "log_level"))
+	if (!text || config_is_agent_set(config, "log_level"))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
 		if (!strcasecmp(text, levels[i].text))
@@ -100,7 +100,7 @@ static int add_exporter(struct config *config, const struct config_source *sourc
 			const char *type, const char *variable)
 {
 	const struct exporter_ops *ops = exporter_find(type);
-	struct config_collector section = { .is_enabled = true, .path = variable };
+	struct config_section section = { .is_enabled = true, .path = variable };
 
 	if (!ops) {
 		diag_add(&config->warnings, variable, 0, "there is no exporter \"%s\": ignored", type);

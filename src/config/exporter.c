@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct assignment *find_setting(const struct config_collector *section, const char *key)
+static const struct assignment *find_setting(const struct config_section *section, const char *key)
 {
 	for (size_t i = section->n_settings; i--;)
 		if (!strcmp(section->settings[i].key, key))
@@ -20,14 +20,14 @@ static bool is_set_in_section(void *user, const char *key)
 }
 
 /* Was the key given before in the same file? (One path, one string.) */
-static bool report_repeated(const struct config_collector *section, size_t at, struct diag *diag)
+static bool report_repeated(const struct config_section *section, size_t at, struct diag *diag)
 {
 	const struct assignment *setting = &section->settings[at];
 
 	for (size_t i = 0; i < at; i++)
 		if (section->settings[i].path == setting->path &&
 		    !strcmp(section->settings[i].key, setting->key)) {
-			diag_add(diag, setting->path, setting->line, "%s: is set in line %u already",
+			diag_add(diag, setting->path, setting->line, "%s: already set on line %u",
 				 setting->key, section->settings[i].line);
 			return true;
 		}
@@ -36,7 +36,7 @@ static bool report_repeated(const struct config_collector *section, size_t at, s
 
 /* The options of an exporter from its section, then from the environment; with all that is wrong with them. */
 static int set_options(struct config *config, const struct config_source *source, struct diag *diag,
-		       const struct config_collector *section, const struct config_exporter *exporter)
+		       const struct config_section *section, const struct config_exporter *exporter)
 {
 	const struct exporter_ops *ops = exporter->ops;
 	unsigned int n_errors = diag->n_errors;
@@ -60,7 +60,7 @@ static int set_options(struct config *config, const struct config_source *source
 }
 
 int config_add_exporter(struct config *config, const struct config_source *source, struct diag *diag,
-			const struct config_collector *section, const struct exporter_ops *ops)
+			const struct config_section *section, const struct exporter_ops *ops)
 {
 	struct config_exporter *exporters;
 	void *options;
@@ -90,7 +90,7 @@ void config_drop_last_exporter(struct config *config)
 	setting_table_free(exporter->ops->settings, exporter->options);
 }
 
-static void report_no_type(const struct config_collector *section, struct diag *diag)
+static void report_no_type(const struct config_section *section, struct diag *diag)
 {
 	_cleanup_(buf_done) struct buf list = BUF_INIT;
 
@@ -103,7 +103,7 @@ static void report_no_type(const struct config_collector *section, struct diag *
 }
 
 /* The type that a section names, or NULL with a mistake. */
-static const struct exporter_ops *find_type(const struct config_collector *section, struct diag *diag)
+static const struct exporter_ops *find_type(const struct config_section *section, struct diag *diag)
 {
 	const struct assignment *type = find_setting(section, "type");
 	const struct exporter_ops *ops = type ? exporter_find(type->value) : NULL;
@@ -167,7 +167,7 @@ int config_set_exporters(struct config *config, const struct config_source *sour
 	int r = 0;
 
 	for (size_t i = 0; i < config->n_exporter_sections && r >= 0; i++) {
-		const struct config_collector *section = &config->exporter_sections[i];
+		const struct config_section *section = &config->exporter_sections[i];
 		const struct exporter_ops *ops = find_type(section, diag);
 
 		if (!ops)

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -14,59 +16,20 @@ static const char *base_name(const char *path)
 	return strrchr(path, '/') + 1;
 }
 
-static bool has_name(const struct config_files *files, const char *name)
-{
-	for (size_t i = 0; i < files->n; i++)
-		if (!strcmp(base_name(files->paths[i]), name))
-			return true;
-	return false;
-}
-
 static int add_path(struct config_files *files, const char *directory, const char *name)
 {
 	char **paths = reallocarray(files->paths, files->n + 1, sizeof(*paths));
-	size_t size = strlen(directory) + strlen(name) + 2;
 
 	if (!paths)
 		return -ENOMEM;
 	files->paths = paths;
-	paths[files->n] = malloc(size);
-	if (!paths[files->n])
+	if (asprintf(&paths[files->n], "%s/%s", directory, name) < 0)
 		return -ENOMEM;
-	snprintf(paths[files->n++], size, "%s/%s", directory, name);
+	files->n++;
 	return 0;
 }
 
-static bool is_drop_in(const char *name)
-{
-	size_t length = strlen(name);
-
-	return name[0] != '.' && length > 5 && !strcmp(name + length - 5, ".conf");
-}
-
-static int add_drop_ins(struct config_files *files, const char *root, struct diag *diag)
-{
-	_cleanup_(buf_done) struct buf path = BUF_INIT;
-	const struct dirent *entry;
-	DIR *directory;
-	int r = 0;
-
-	buf_printf(&path, "%s/bpfpush/bpfpush.conf.d", root);
-	if (buf_error(&path))
-		return buf_error(&path);
-	directory = opendir(buf_text(&path));
-	if (!directory) {
-		if (errno != ENOENT)
-			diag_add(diag, buf_text(&path), 0, "cannot be read: %s", strerror(errno));
-		return errno == ENOMEM ? -ENOMEM : 0;
-	}
-	while (r >= 0 && (entry = readdir(directory)))
-		if (is_drop_in(entry->d_name) && !has_name(files, entry->d_name))
-			r = add_path(files, buf_text(&path), entry->d_name);
-	closedir(directory);
-	return r;
-}
-
+/* The strongest one that exists; one that cannot be read exists, and is reported when it is opened. */
 static int add_main(struct config_files *files, const char *const *roots)
 {
 	struct stat status;
@@ -74,11 +37,49 @@ static int add_main(struct config_files *files, const char *const *roots)
 
 	for (; *roots && r >= 0; roots++) {
 		r = add_path(files, *roots, "bpfpush/bpfpush.conf");
-		/* One that cannot be read counts: its mistake is told when it is opened. */
 		if (r < 0 || lstat(files->paths[files->n - 1], &status) == 0 || errno != ENOENT)
 			break;
 		free(files->paths[--files->n]);
 	}
+	return r;
+}
+
+static int is_drop_in(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && length > 5 && !strcmp(entry->d_name + length - 5, ".conf");
+}
+
+/* Is there a drop-in of this name already, from a stronger root? */
+static bool is_masked(const struct config_files *files, size_t first, const char *name)
+{
+	for (size_t i = first; i < files->n; i++)
+		if (!strcmp(base_name(files->paths[i]), name))
+			return true;
+	return false;
+}
+
+/* Those before first in files are not drop-ins. */
+static int add_drop_ins(struct config_files *files, size_t first, const char *root, struct diag *diag)
+{
+	_cleanup_(freep) char *directory = NULL;
+	struct dirent **entries = NULL;
+	int n, r = 0;
+
+	if (asprintf(&directory, "%s/bpfpush/bpfpush.conf.d", root) < 0)
+		return TAKE_PTR(directory), -ENOMEM;
+	n = scandir(directory, &entries, is_drop_in, NULL);
+	if (n < 0 && errno != ENOENT)
+		diag_add(diag, directory, 0, "cannot be read: %s", strerror(errno));
+	if (n < 0)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	for (int i = 0; i < n; i++) {
+		if (r >= 0 && !is_masked(files, first, entries[i]->d_name))
+			r = add_path(files, directory, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
 	return r;
 }
 
@@ -89,30 +90,18 @@ static int compare_names(const void *one, const void *other)
 
 int config_files_find(const char *const *roots, struct diag *diag, struct config_files *ret_files)
 {
-	_cleanup_(config_files_done) struct config_files main_file = { 0 }, files = { 0 };
-	char **paths;
-	int r;
+	_cleanup_(config_files_done) struct config_files files = { 0 };
+	int r = add_main(&files, roots);
+	size_t first = files.n;
 
-	r = add_main(&main_file, roots);
 	for (; *roots && r >= 0; roots++)
-		r = add_drop_ins(&files, *roots, diag);
+		r = add_drop_ins(&files, first, *roots, diag);
 	if (r < 0)
 		return r;
-	if (!files.n) {
-		*ret_files = main_file;
-		main_file = (struct config_files){ 0 };
-		return 0;
-	}
-	qsort(files.paths, files.n, sizeof(*files.paths), compare_names);
-	paths = reallocarray(main_file.paths, main_file.n + files.n, sizeof(*paths));
-	if (!paths)
-		return -ENOMEM;
-	main_file.paths = paths;
-	memcpy(paths + main_file.n, files.paths, files.n * sizeof(*paths));
-	main_file.n += files.n;
-	files.n = 0;
-	*ret_files = main_file;
-	main_file = (struct config_files){ 0 };
+	if (files.n)
+		qsort(files.paths + first, files.n - first, sizeof(*files.paths), compare_names);
+	*ret_files = files;
+	files = (struct config_files){ 0 };
 	return 0;
 }
 

@@ -5,8 +5,12 @@
 
 #include "config/config.h"
 
-/* Is key given in any file, in a section of that kind? */
-bool config_is_set(const struct config *config, const char *section, const char *key);
+/*
+ * Adds what a file says. is_named: a person gave its path. -ENOENT: there is none, which is in diag too.
+ */
+int config_read_file(struct config *config, const char *path, bool is_named, struct diag *diag);
+/* Does any file have this key in [agent]? */
+bool config_is_agent_set(const struct config *config, const char *key);
 
 /* [agent] keys that no file has set, from OTEL_METRIC_EXPORT_INTERVAL and OTEL_LOG_LEVEL. */
 int config_environment_set_agent(struct config *config, const char *const *environment);
@@ -26,5 +30,5 @@ void config_warn_of_twins(struct config *config);
 
 /* One exporter of a type; of section, name and path are borrowed, settings are not kept. */
 int config_add_exporter(struct config *config, const struct config_source *source, struct diag *diag,
-			const struct config_collector *section, const struct exporter_ops *ops);
+			const struct config_section *section, const struct exporter_ops *ops);
 void config_drop_last_exporter(struct config *config);

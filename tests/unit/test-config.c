@@ -175,7 +175,7 @@ static void agent_and_resource_are_read(void **state)
 
 static void collectors_and_exporters_are_read(void **state)
 {
-	const struct config_collector *collector;
+	const struct config_section *collector;
 	const struct post_options *options;
 	FIXTURE;
 
@@ -286,17 +286,17 @@ static void mistakes_of_all_files_are_told(void **state)
 		"etc/bpfpush/bpfpush.conf:7: interval: \"5\" needs a unit: write 5s (a duration is written like 10s, 500ms or 1m30s)\n"
 		"etc/bpfpush/bpfpush.conf:8: collector_directory: a directory begins with \"/\"\n"
 		"etc/bpfpush/bpfpush.conf:9: [collector] needs a name: write [collector NAME]\n"
-		"etc/bpfpush/bpfpush.conf:11: [collector .x]: a name is of A-Z a-z 0-9 _ . - and begins with none of . and -\n"
-		"run/bpfpush/bpfpush.conf.d/a.conf:3: interval: is set in line 2 already\n"
-		"run/bpfpush/bpfpush.conf.d/a.conf:4: [agent] begins in line 1 already\n"
-		"run/bpfpush/bpfpush.conf.d/a.conf:7: x: is set in line 6 already\n"
+		"etc/bpfpush/bpfpush.conf:11: [collector .x]: a name consists of A-Z a-z 0-9 _ . - and does not begin with . or -\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:3: interval: already set on line 2\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:4: [agent] already begins on line 1\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:7: x: already set on line 6\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:9: A..b: an attribute's name has words between its dots\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:10: service.name: a service needs a name\n"
-		"run/bpfpush/bpfpush.conf.d/a.conf:23: type: is set in line 22 already\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:23: type: already set on line 22\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:11: [exporter e] has no \"type =\": write one of otlp, console\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:14: unknown type \"otpl\": did you mean \"otlp\"?\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:17: url: a URL begins with http:// or https://\n"
-		"run/bpfpush/bpfpush.conf.d/a.conf:19: timeout: is set in line 18 already\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:19: timeout: already set on line 18\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:21: key_file: a key without a certificate\n");
 	assert_int_equal(f.diag.n_errors, 18);
 	/* What is sound holds: a check can go on to the collectors. */
@@ -382,7 +382,7 @@ static void files_are_bounded_in_number_and_size(void **state)
 	fixture_read(&f, NULL);
 	assert_mistakes(&f,
 		"etc/bpfpush/bpfpush.conf.d/000.conf: is larger than 1 MiB: this is not a configuration\n"
-		"etc/bpfpush/bpfpush.conf.d/064.conf: more than 64 files: this one and those behind it are not read\n");
+		"etc/bpfpush/bpfpush.conf.d/064.conf: more than 64 files: this one and those after it are not read\n");
 	assert_int_equal(f.config->agent.collectors.n_items, 63);
 }
 
