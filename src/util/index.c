@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Open addressing: a pair lies at the first free place from its hash on. A search ends at a free place, so
+ * a removal moves later pairs of the same run up into the gap, unless they lie before their own place then.
+ */
+#include "util/index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put(struct index *index, struct index_entry entry)
+{
+	size_t at = entry.hash & (index->n_entries - 1);
+
+	while (index->entries[at].number_plus_1)
+		at = (at + 1) & (index->n_entries - 1);
+	index->entries[at] = entry;
+}
+
+static int grow(struct index *index)
+{
+	struct index larger = { .n_entries = index->n_entries ? index->n_entries * 2 : 16, .n = index->n };
+
+	if (2 * (index->n + 1) <= index->n_entries)
+		return 0;
+	larger.entries = calloc(larger.n_entries, sizeof(*larger.entries));
+	if (!larger.entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < index->n_entries; i++)
+		if (index->entries[i].number_plus_1)
+			put(&larger, index->entries[i]);
+	free(index->entries);
+	*index = larger;
+	return 0;
+}
+
+int index_add(struct index *index, uint64_t hash, uint32_t number)
+{
+	int err = grow(index);
+
+	if (err)
+		return err;
+	put(index, (struct index_entry){ (uint32_t)hash, number + 1 });
+	index->n++;
+	return 0;
+}
+
+void index_remove(struct index *index, uint64_t hash, uint32_t number)
+{
+	size_t mask = index->n_entries - 1, gap = (uint32_t)hash & mask;
+
+	while (index->entries[gap].number_plus_1 != number + 1)
+		gap = (gap + 1) & mask;
+	for (size_t at = (gap + 1) & mask; index->entries[at].number_plus_1; at = (at + 1) & mask) {
+		size_t distance = (at - index->entries[at].hash) & mask;
+
+		if (distance < ((at - gap) & mask))
+			continue;
+		index->entries[gap] = index->entries[at];
+		gap = at;
+	}
+	index->entries[gap].number_plus_1 = 0;
+	index->n--;
+}
+
+void index_clear(struct index *index)
+{
+	if (index->n_entries)
+		memset(index->entries, 0, index->n_entries * sizeof(*index->entries));
+	index->n = 0;
+}
+
+void index_done(struct index *index)
+{
+	free(index->entries);
+	*index = (struct index){ 0 };
+}
