@@ -28,6 +28,7 @@ typedef struct {
 /* value members */
 typedef u64 val_ns;	   /* nanoseconds, shown as seconds: the metric's unit is s */
 typedef u64 val_tally;	   /* a gauge that an iterator counts anew: shown is what one collection added */
+typedef u64 val_level;	   /* a gauge that programs set: of several CPUs' values the largest is shown, not their sum */
 
 /* settings */
 typedef struct {

@@ -1,66 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a descriptor can be checked once its metrics are bound to the object's maps. */
+/* Checks of a descriptor that need its metrics bound to the object's maps. */
 #include "collector/binding.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
 
-#include "util/parse.h"
-
-const char *binding_instead(const char *name, const char *const *names, size_t n, const char *whose, struct buf *out)
+static void check_label(struct binder *binder, const struct descriptor_label *label, const struct binding *binding)
 {
-	const char *nearest = parse_nearest(name, names, n);
+	const struct field *field = shape_find(&binding->key, label->member);
+	const struct label_type *type = field ? label_type_find(field) : NULL;
+	const char *names[64];
+	size_t n = shape_names(&binding->key, names, ARRAY_SIZE(names));
 
-	buf_reset(out);
-	if (nearest) {
-		buf_printf(out, "did you mean \"%s\"?", nearest);
-		return buf_text(out);
-	}
-	buf_printf(out, "%s has %s", whose, n ? "" : "none");
-	for (size_t i = 0; i < n && i < 12; i++)
-		buf_printf(out, "%s%s", i ? ", " : "", names[i]);
-	return buf_text(out);
-}
-
-size_t binding_field_names(const struct shape *shape, const char **names, size_t max)
-{
-	size_t n = 0;
-
-	for (; n < shape->n_fields && n < max; n++)
-		names[n] = shape->fields[n].name;
-	return n;
+	if (type && label_type_names_itself(type))
+		complain(binder, label->line,
+			 "member \"%s\" of the key of map \"%s\" is a %s, which names its attributes itself; remove this section",
+			 label->member, label->map, field->type_name);
+	else if (!field && n == 1 && !*names[0])
+		complain(binder, label->line, "the key of map \"%s\" has no members; write [label %s]", label->map, label->map);
+	else if (!field && n)
+		complain_of_unknown(binder, label->line, "member", label->member, names, n);
 }
 
 /* [label]s whose map is exported and whose member is there, and can be named. */
 static void check_labels(struct binder *binder)
 {
-	const struct descriptor *descriptor = binder->collector->descriptor;
+	const struct collector *collector = binder->collector;
+	const char *names[64];
+	size_t n = 0;
 
-	for (size_t i = 0; i < descriptor->n_labels; i++) {
-		const struct descriptor_label *label = &descriptor->labels[i];
-		const struct binding *binding = binding_find(binder->collector, label->map);
-		const struct field *field = binding ? shape_find(&binding->key, label->member) : NULL;
-		_cleanup_(buf_done) struct buf text = BUF_INIT;
-		const char *names[32];
-		size_t n = 0;
+	for (; n < collector->n_bindings && n < ARRAY_SIZE(names); n++)
+		names[n] = collector->bindings[n].map;
+	for (size_t i = 0; i < collector->descriptor->n_labels; i++) {
+		const struct descriptor_label *label = &collector->descriptor->labels[i];
+		const struct binding *binding = binding_find(collector, label->map);
 
-		if (!binding) {
-			for (; n < binder->collector->n_bindings && n < ARRAY_SIZE(names); n++)
-				names[n] = binder->collector->bindings[n].map;
-			complain(binder, label->line, "no [metric] exports a map \"%s\"; %s", label->map,
-				 binding_instead(label->map, names, n, "this descriptor", &text));
-		} else if (field && label_names_itself(field)) {
-			complain(binder, label->line,
-				 "member \"%s\" of the key of map \"%s\" is a %s, which names its attributes itself; remove this section",
-				 label->member, label->map, field->type_name);
-		} else if (!field && binding->key.n_fields == 1 && !*binding->key.fields[0].name) {
-			complain(binder, label->line, "the key of map \"%s\" has no members; write [label %s]", label->map, label->map);
-		} else if (!field && binding->key.n_fields) {
-			n = binding_field_names(&binding->key, names, ARRAY_SIZE(names));
-			complain(binder, label->line, "the key of map \"%s\" has no member \"%s\"; %s", label->map,
-				 label->member, binding_instead(label->member, names, n, "it", &text));
-		}
+		if (binding)
+			check_label(binder, label, binding);
+		else
+			complain_of_unknown(binder, label->line, "exported map", label->map, names, n);
 	}
 }
 
@@ -85,13 +64,13 @@ static void check_key_names(struct binder *binder, const struct binding *binding
 		for (uint32_t j = 0; j < i; j++) {
 			const char *one = binding->key.fields[j].name, *other = binding->key.fields[i].name;
 
-			if (!binding->label_names[i] || !binding->label_names[j] ||
-			    strcmp(binding->label_names[i], binding->label_names[j]))
+			if (!binding->labels[i].attribute || !binding->labels[j].attribute ||
+			    strcmp(binding->labels[i].attribute, binding->labels[j].attribute))
 				continue;
 			complain(binder, line_of_labels(binder, binding, one, other),
-				 "members \"%s\" and \"%s\" of the key of map \"%s\" both become attribute \"%s\"; name one otherwise "
-				 "in a [label] section",
-				 one, other, binding->map, binding->label_names[i]);
+				 "members \"%s\" and \"%s\" of the key of map \"%s\" both become attribute \"%s\"; give one another "
+				 "name in a [label] section",
+				 one, other, binding->map, binding->labels[i].attribute);
 		}
 }
 
@@ -99,7 +78,7 @@ static bool has_attribute(const struct binding *binding, const struct descriptor
 			  const char *name)
 {
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
-		if (binding->label_names[i] && !strcmp(binding->label_names[i], name))
+		if (binding->labels[i].attribute && !strcmp(binding->labels[i].attribute, name))
 			return true;
 	for (unsigned int i = 0; i < before; i++)
 		if (!strcmp(metric->attributes[i].name, name))
@@ -107,53 +86,49 @@ static bool has_attribute(const struct binding *binding, const struct descriptor
 	return false;
 }
 
+static void check_metric(struct binder *binder, const struct binding *binding, const struct descriptor_metric *metric)
+{
+	unsigned int n = metric->n_attributes;
+
+	for (uint32_t i = 0; i < binding->key.n_fields; i++)
+		n += binding->labels[i].type ? label_type_n_attributes(binding->labels[i].type) : 0;
+	if (n > ATTRIBUTES_MAX)
+		complain(binder, metric->line, "metric \"%s\" would have %u attributes; at most %d are possible, so remove members from the key",
+			 metric->name, n, ATTRIBUTES_MAX);
+	for (unsigned int i = 0; i < metric->n_attributes; i++)
+		if (has_attribute(binding, metric, i, metric->attributes[i].name))
+			complain(binder, metric->attributes[i].line,
+				 "metric \"%s\" has an attribute \"%s\" already; remove this line, or use another name",
+				 metric->name, metric->attributes[i].name);
+}
+
 static void check_attributes(struct binder *binder)
 {
 	for (size_t i = 0; i < binder->collector->n_bindings; i++) {
 		const struct binding *binding = &binder->collector->bindings[i];
-		unsigned int n_key = 0;
 
-		if (!binding->label_names)
+		if (!binding->labels)
 			continue;
 		check_key_names(binder, binding);
-		for (uint32_t j = 0; j < binding->key.n_fields; j++)
-			n_key += label_n_attributes(&binding->key.fields[j]);
-		for (uint32_t j = 0; j < binding->delta.n_metrics; j++) {
-			const struct descriptor_metric *metric = binding->described[j];
-
-			if (n_key + metric->n_attributes > ATTRIBUTES_MAX)
-				complain(binder, metric->line, "metric \"%s\" would have %u attributes; %d is the most, so take "
-							       "some out of the key",
-					 metric->name, n_key + metric->n_attributes, ATTRIBUTES_MAX);
-			for (unsigned int k = 0; k < metric->n_attributes; k++)
-				if (has_attribute(binding, metric, k, metric->attributes[k].name))
-					complain(binder, metric->attributes[k].line,
-						 "metric \"%s\" has an attribute \"%s\" already; remove this line, or name it otherwise",
-						 metric->name, metric->attributes[k].name);
-		}
+		for (uint32_t j = 0; j < binding->delta.n_metrics; j++)
+			check_metric(binder, binding, binding->described[j]);
 	}
 }
 
-static int check_params(struct binder *binder)
+static int check_settings(struct binder *binder)
 {
 	struct collector *collector = binder->collector;
 	const char *names[64], *complaint;
+	size_t n = settings_names(&collector->settings, names, ARRAY_SIZE(names));
 
 	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
 		const struct descriptor_param *param = &collector->descriptor->params[i];
 		const struct setting *setting = setting_find(&collector->settings, param->name);
-		_cleanup_(buf_done) struct buf text = BUF_INIT;
-		size_t n = 0;
 		int err;
 
-		for (; n < collector->settings.n && n < ARRAY_SIZE(names); n++)
-			names[n] = collector->settings.items[n].name;
-		if (!setting) {
-			complain(binder, param->line, "the object has no \"const volatile\" variable \"%s\"; %s", param->name,
-				 binding_instead(param->name, names, n, "it", &text));
-			continue;
-		}
-		if (!param->default_text)
+		if (!setting)
+			complain_of_unknown(binder, param->line, "\"const volatile\" variable", param->name, names, n);
+		if (!setting || !param->default_text)
 			continue;
 		err = setting_set(&collector->settings, setting, param->default_text, &complaint);
 		if (err == -ENOMEM)
@@ -167,7 +142,7 @@ static int check_params(struct binder *binder)
 	return 0;
 }
 
-/* What a [program] section says is said of a program, or of all alternatives of a hook. */
+/* A [program] section speaks of a program, or of all alternatives of a hook. */
 static bool is_meant(const struct descriptor_program *described, const struct program *program)
 {
 	return !strcmp(described->name, program->name) || !strcmp(described->name, program->hook);
@@ -183,63 +158,70 @@ static const struct descriptor_program *described_program(const struct collector
 }
 
 /* An iterator over the elements of a map must be told which. */
-static void check_iterators(struct binder *binder)
+static void check_iterator(struct binder *binder, const struct program *program)
 {
-	struct collector *collector = binder->collector;
+	const struct descriptor_program *described = described_program(binder->collector, program);
+	const char *map = described ? described->map : NULL;
 
-	for (uint32_t i = 0; i < collector->programs.n; i++) {
-		const struct program *program = &collector->programs.items[i];
-		const struct descriptor_program *described = described_program(collector, program);
+	if (program_is_over_map(program) && !map)
+		complain(binder, described ? described->line : 0,
+			 "program \"%s\" visits the elements of a map; name the map in [program %s]: map = …", program->name,
+			 program->name);
+	if (map && !program_is_over_map(program))
+		complain(binder, described->line,
+			 "\"map\" is for iterators over a map's elements, and program \"%s\" (%s) is not one; remove the line",
+			 program->name, program->section);
+	else if (map && !bpf_object__find_map_by_name(binder->collector->object, map))
+		complain(binder, described->line, "\"map\" names a map that the object does not have: \"%s\"", map);
+}
 
-		if (program_is_over_map(program) && (!described || !described->map))
-			complain(binder, described ? described->line : 0,
-				 "program \"%s\" visits the elements of a map; say which in [program %s]: map = …",
-				 program->name, program->name);
-		if (described && described->map && !program_is_over_map(program))
-			complain(binder, described->line,
-				 "\"map\" is for iterators over a map's elements, which program \"%s\" (%s) is not; remove the line",
-				 program->name, program->section);
-		else if (described && described->map &&
-			 !bpf_object__find_map_by_name(collector->object, described->map))
-			complain(binder, described->line, "\"map\" names no map of the object: \"%s\"", described->map);
-	}
+/* Only one of a hook's alternatives counts, so it must be sure that they are some. */
+static void check_alternative(struct binder *binder, const struct program *program)
+{
+	if (program->is_doubtful)
+		complain(binder, 0,
+			 "program \"%s\" (%s) looks like an alternative for hook \"%s\", of which only one would count; end its "
+			 "name in the type of its section (%s__btf, %s__fexit …), or use a name without \"__\"",
+			 program->name, program->section, program->hook, program->hook, program->hook);
 }
 
 static void check_programs(struct binder *binder)
 {
-	struct collector *collector = binder->collector;
+	const struct collector *collector = binder->collector;
+	const struct programs *programs = &collector->programs;
 	const char *names[64];
+	size_t n = 0;
 
+	for (; n < programs->n && n < ARRAY_SIZE(names); n++)
+		names[n] = programs->items[n].name;
 	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
 		const struct descriptor_program *described = &collector->descriptor->programs[i];
-		_cleanup_(buf_done) struct buf text = BUF_INIT;
 		bool is_found = false;
-		size_t n = 0;
 
-		for (uint32_t j = 0; j < collector->programs.n; j++) {
-			if (n < ARRAY_SIZE(names))
-				names[n++] = collector->programs.items[j].name;
-			is_found |= is_meant(described, &collector->programs.items[j]);
-		}
+		for (uint32_t j = 0; j < programs->n; j++)
+			is_found |= is_meant(described, &programs->items[j]);
 		if (!is_found)
-			complain(binder, described->line, "the object has no program or hook \"%s\"; %s", described->name,
-				 binding_instead(described->name, names, n, "it", &text));
+			complain_of_unknown(binder, described->line, "program or hook", described->name, names, n);
 		if (described->when && !setting_find(&collector->settings, described->when))
 			complain(binder, described->line, "\"when\" names a setting that the object does not have: \"%s\"", described->when);
 	}
-	if (!collector->programs.n)
-		complain(binder, 0, "%s holds no program, so nothing would be counted", collector->object_path);
+	for (uint32_t i = 0; i < programs->n; i++) {
+		check_alternative(binder, &programs->items[i]);
+		check_iterator(binder, &programs->items[i]);
+	}
+	if (!programs->n)
+		complain(binder, 0, "%s has no program, so nothing would be counted", collector->object_path);
 }
 
-int bindings_check(struct binder *binder)
+int bindings_check(struct collector *collector, struct diag *diag)
 {
-	int err = check_params(binder);
+	struct binder binder = { collector, diag };
+	int err = check_settings(&binder);
 
 	if (err)
 		return err;
-	check_labels(binder);
-	check_attributes(binder);
-	check_programs(binder);
-	check_iterators(binder);
+	check_labels(&binder);
+	check_attributes(&binder);
+	check_programs(&binder);
 	return 0;
 }

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mistake names the descriptor's line and what the object has instead. Nothing here stops at the first
- * one: what is wrong is left out, and the rest goes on being checked.
+ * A binding joins a map of the object with the sections of the descriptor that speak of it. BTF gives the
+ * members with their places (shape); [metric] sections choose members of the value, [label] sections name
+ * those of the key. The result is a list of runs (bytes of a value to cells of a row) and of metrics (cells
+ * of a row to series), so that a reading never looks at a name again.
+ *
+ * After loading, a binding also holds the map's rows. Growth is counted from the attaching on. A map that
+ * outlives the agent (pinned), or that iterators alone write, holds something before: its first reading is
+ * the baseline.
  */
 #include "collector/binding.h"
 
@@ -59,8 +65,8 @@ static int bind_shape(struct binder *binder, const char *map, const char *what, 
 	return 0;
 }
 
-/* {state, key, value} in a mmapable array: a flat table. */
-static bool bind_table(struct binder *binder, struct binding *binding, struct bpf_map *map, uint32_t *key_id,
+/* {state, key, value} in an mmapable array: a flat table. */
+static void bind_table(struct binder *binder, struct binding *binding, const struct bpf_map *map, uint32_t *key_id,
 		       uint32_t *value_id)
 {
 	const struct btf *btf = binder->collector->btf;
@@ -71,9 +77,9 @@ static bool bind_table(struct binder *binder, struct binding *binding, struct bp
 	    btf__resolve_size(btf, state_id) != sizeof(uint64_t) ||
 	    shape_member(btf, slot_id, "key", &id, &binding->source.key_offset_bytes) ||
 	    shape_member(btf, slot_id, "value", value_id, &binding->source.value_offset_bytes))
-		return false;
+		return;
 	*key_id = id;
-	return binding->source.is_table = true;
+	binding->source.is_table = true;
 }
 
 static bool is_readable_type(enum bpf_map_type type)
@@ -99,36 +105,42 @@ static bool is_filler(const struct field *field)
 	return !strncmp(dot ? dot + 1 : field->name, "unused", 6);
 }
 
-/* Names of the members of a key (NULL: no attribute): from [label], else the type, else COLLECTOR.MEMBER. */
+/* From [label], else the type's, else COLLECTOR.MEMBER. NULL: no memory. */
+static char *attribute_name(const struct binding *binding, const struct collector *collector, const struct field *field,
+			    const struct label_type *type)
+{
+	const struct descriptor *descriptor = collector->descriptor;
+	const char *name = type ? label_type_default_name(type) : NULL;
+	char *made;
+
+	for (size_t i = 0; i < descriptor->n_labels; i++)
+		if (!strcmp(descriptor->labels[i].map, binding->map) &&
+		    !strcmp(descriptor->labels[i].member, field->name) && descriptor->labels[i].name)
+			name = descriptor->labels[i].name;
+	if (name)
+		return strdup(name);
+	return asprintf(&made, "%s.%s", collector->name, *field->name ? field->name : "key") < 0 ? NULL : made;
+}
+
 static int bind_labels(struct binder *binder, struct binding *binding, unsigned int line)
 {
-	struct collector *collector = binder->collector;
-
-	binding->label_names = calloc(binding->key.n_fields + 1, sizeof(*binding->label_names));
-	if (!binding->label_names)
+	binding->labels = calloc(binding->key.n_fields + 1, sizeof(*binding->labels));
+	if (!binding->labels)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
 		const struct field *field = &binding->key.fields[i];
-		const char *name = label_default_name(field);
-		char *made;
+		struct binding_label *label = &binding->labels[i];
 
 		if (is_filler(field))
 			continue;
-		if (!label_is_known(field))
+		label->type = label_type_find(field);
+		if (!label->type)
 			complain(binder, line, "member \"%s\" of the key of map \"%s\" (type %s) cannot become an attribute; use an "
 					       "integer, an enum, a char array or a lbl_ type of <bpfpush/label.h>",
 				 field->name, binding->map, *field->type_name ? field->type_name : "an array");
-		for (size_t j = 0; j < collector->descriptor->n_labels; j++) {
-			const struct descriptor_label *label = &collector->descriptor->labels[j];
-
-			if (!strcmp(label->map, binding->map) && !strcmp(label->member, field->name) && label->name)
-				name = label->name;
-		}
-		if (asprintf(&made, "%s%s%s", name ? name : collector->name, name ? "" : ".",
-			     name ? "" : *field->name ? field->name :
-							"key") < 0)
+		label->attribute = attribute_name(binding, binder->collector, field, label->type);
+		if (!label->attribute)
 			return -ENOMEM;
-		binding->label_names[i] = made;
 	}
 	return 0;
 }
@@ -146,42 +158,82 @@ static bool is_fit(const struct binding *binding, const struct bpf_map *map)
 	       source->key_offset_bytes >= sizeof(uint64_t) && source->value_offset_bytes >= sizeof(uint64_t);
 }
 
-static int binding_make(struct binder *binder, const char *name, unsigned int line, struct binding **ret_binding)
+static int binding_make(struct binder *binder, const struct bpf_map *map, const struct descriptor_metric *first,
+			struct binding **ret_binding)
 {
 	struct collector *collector = binder->collector;
-	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, name);
-	uint32_t key_id, value_id;
-	struct binding *binding;
+	struct binding *binding = grow(&collector->bindings, collector->n_bindings, sizeof(*binding));
+	uint32_t key_id = bpf_map__btf_key_type_id(map), value_id = bpf_map__btf_value_type_id(map);
 	int err;
 
-	binding = grow(&collector->bindings, collector->n_bindings, sizeof(*binding));
 	if (!binding)
 		return -ENOMEM;
-	binding->map = name;
-	binding->line = line;
-	binding->source.fd = -1;
+	*binding = (struct binding){ .map = first->map, .line = first->line, .source.fd = -1 };
 	collector->n_bindings++;
 	*ret_binding = binding;
 	if (!is_readable_type(bpf_map__type(map))) {
-		complain(binder, line, "map \"%s\" is of a type that cannot be exported; use a flat table (TABLE), a hash or an array", name);
+		complain(binder, first->line, "map \"%s\" has a type that cannot be exported; use a flat table (TABLE), a hash or an array", first->map);
 		return 0;
 	}
-	key_id = bpf_map__btf_key_type_id(map);
-	value_id = bpf_map__btf_value_type_id(map);
 	bind_table(binder, binding, map, &key_id, &value_id);
-	err = bind_shape(binder, name, "key", key_id, line, &binding->key);
+	err = bind_shape(binder, first->map, "key", key_id, first->line, &binding->key);
 	if (!err && binding->key.n_fields)
-		err = bind_shape(binder, name, "value", value_id, line, &binding->value);
+		err = bind_shape(binder, first->map, "value", value_id, first->line, &binding->value);
 	if (err || !binding->value.n_fields)
 		return err;
 	if (!is_fit(binding, map)) {
-		complain(binder, line, "map \"%s\" has other sizes than the types of its key and value; compile the object again", name);
+		complain(binder, first->line, "map \"%s\" has other sizes than the types of its key and value; compile the object again", first->map);
 		return 0;
 	}
 	binding->source.type = (int)bpf_map__type(map);
 	binding->source.key_bytes = binding->source.is_table ? binding->key.size_bytes : bpf_map__key_size(map);
 	binding->source.value_bytes = bpf_map__value_size(map);
-	return bind_labels(binder, binding, line);
+	return bind_labels(binder, binding, first->line);
+}
+
+/* "member \"x\"", or "the value" where it has no members. */
+struct member_text {
+	char text[300];
+};
+
+static struct member_text say_member(const char *name)
+{
+	struct member_text member = { "the value" };
+
+	if (*name)
+		snprintf(member.text, sizeof(member.text), "member \"%s\"", name);
+	return member;
+}
+
+/* A structure with "sum" and "bucket" that is not one of hist.h: nothing says what its buckets hold. */
+static bool is_strange_histogram(const struct shape *value, const char *member)
+{
+	char sum[256], bucket[256];
+
+	snprintf(sum, sizeof(sum), "%s%ssum", member, *member ? "." : "");
+	snprintf(bucket, sizeof(bucket), "%s%sbucket", member, *member ? "." : "");
+	return shape_find(value, sum) && shape_find(value, bucket);
+}
+
+static void complain_of_member(struct binder *binder, const struct binding *binding,
+			       const struct descriptor_metric *described)
+{
+	const char *names[64];
+	size_t n = shape_names(&binding->value, names, ARRAY_SIZE(names));
+
+	if (is_strange_histogram(&binding->value, described->member))
+		complain(binder, described->line,
+			 "%s of map \"%s\" has \"sum\" and \"bucket\", but its type does not say what the buckets hold; "
+			 "make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
+			 say_member(described->member).text, binding->map);
+	else if (n == 1 && !*names[0])
+		complain(binder, described->line, "the value of map \"%s\" has no members; write [metric %s]", binding->map,
+			 binding->map);
+	else if (!*described->member)
+		complain(binder, described->line, "the value of map \"%s\" has several members; write [metric %s.MEMBER]",
+			 binding->map, binding->map);
+	else
+		complain_of_unknown(binder, described->line, "member", described->member, names, n);
 }
 
 /* The field that [metric MAP.MEMBER] means; NULL after a complaint. */
@@ -189,54 +241,52 @@ static const struct field *find_field(struct binder *binder, const struct bindin
 				      const struct descriptor_metric *described)
 {
 	const struct field *field = shape_find(&binding->value, described->member);
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
-	const char *names[32];
-	size_t n = binding_field_names(&binding->value, names, ARRAY_SIZE(names));
-	bool is_single = binding->value.n_fields == 1 && !*binding->value.fields[0].name;
 
 	if (!field && !*described->member && binding->value.n_fields == 1)
 		field = &binding->value.fields[0];
-	if (!field && is_single)
-		complain(binder, described->line, "the value of map \"%s\" has no members; write [metric %s]", binding->map,
-			 binding->map);
-	else if (!field && !*described->member)
-		complain(binder, described->line, "the value of map \"%s\" has several members; write [metric %s.MEMBER]: %s", binding->map,
-			 binding->map, binding_instead("", names, n, "it", &text));
-	else if (!field)
-		complain(binder, described->line, "the value of map \"%s\" has no member \"%s\"; %s", binding->map, described->member,
-			 binding_instead(described->member, names, n, "it", &text));
-	else if (field->class != FIELD_INTEGER && field->class != FIELD_HISTOGRAM)
-		complain(binder, described->line, "%s%s%s of map \"%s\" is no number; export an integer or a structure with sum and bucket",
-			 is_single ? "the value" : "member \"", field->name, is_single ? "" : "\"", binding->map);
-	else
+	if (!field) {
+		complain_of_member(binder, binding, described);
+		return NULL;
+	}
+	if (field->class == FIELD_INTEGER || field->class == FIELD_HISTOGRAM)
 		return field;
+	complain(binder, described->line, "%s of map \"%s\" is not a number; export an integer or a histogram of <bpfpush/hist.h>",
+		 say_member(field->name).text, binding->map);
 	return NULL;
 }
 
-/* A sum only grows, so it is unsigned, and wide enough not to wrap twice between two readings. */
-static void check_sum(struct binder *binder, const struct descriptor_metric *described, const struct field *field)
+static bool is_type(const struct field *field, const char *name)
 {
-	if (described->is_gauge || field->class == FIELD_HISTOGRAM)
-		return;
+	return !strcmp(field->type_name, name);
+}
+
+/* A sum only grows, so it is unsigned, and wide enough not to wrap twice between two readings. */
+static void check_sum(struct binder *binder, unsigned int line, const struct field *field)
+{
+	struct member_text member = say_member(field->name);
+
 	if (field->is_signed)
-		complain(binder, described->line,
-			 "member \"%s\" is signed, and a sum only grows; make it a u64, or write kind = gauge", field->name);
+		complain(binder, line, "%s is signed, but a sum only grows; make it a u64, or write kind = gauge", member.text);
 	else if (field->size_bytes < 4)
-		complain(binder, described->line,
-			 "member \"%s\" has %u bits, too few for a sum that is read every few seconds; make it a u64 or u32",
-			 field->name, 8 * field->size_bytes);
+		complain(binder, line, "%s has %u bits, too few for a sum that is read every few seconds; make it a u64 or u32",
+			 member.text, 8 * field->size_bytes);
+	if (is_type(field, "val_tally") || is_type(field, "val_level"))
+		complain(binder, line, "%s is a %s, which is always a gauge; write kind = gauge", member.text, field->type_name);
 }
 
 static void check_kind(struct binder *binder, const struct descriptor_metric *described, const struct field *field)
 {
-	check_sum(binder, described, field);
+	struct member_text member = say_member(field->name);
+
 	if (described->is_gauge && field->class == FIELD_HISTOGRAM)
-		complain(binder, described->line, "\"%s\" is a histogram, which cannot be a gauge; leave kind = gauge out", field->name);
-	if (!described->is_gauge && !strcmp(field->type_name, "val_tally"))
-		complain(binder, described->line, "member \"%s\" is a val_tally, which only makes sense as a gauge; write kind = gauge", field->name);
-	if (described->unit && !strcmp(field->type_name, "val_ns") && strcmp(described->unit, "s"))
-		complain(binder, described->line, "member \"%s\" holds nanoseconds (val_ns), which are shown as seconds; write unit = s, not %s",
-			 field->name, described->unit);
+		complain(binder, described->line, "%s is a histogram, which cannot be a gauge; remove kind = gauge", member.text);
+	else if (described->is_gauge && is_type(field, "val_level") && field->is_signed)
+		complain(binder, described->line, "%s is signed, but a val_level is at least 0; make it a u64", member.text);
+	else if (!described->is_gauge && field->class != FIELD_HISTOGRAM)
+		check_sum(binder, described->line, field);
+	if (described->unit && is_type(field, "val_ns") && strcmp(described->unit, "s"))
+		complain(binder, described->line, "%s holds nanoseconds (val_ns), which are shown as seconds; write unit = s, not %s",
+			 member.text, described->unit);
 }
 
 static struct metric *metric_find(const struct collector *collector, const char *name)
@@ -250,7 +300,7 @@ static struct metric *metric_find(const struct collector *collector, const char 
 static struct metric meaning_of(const struct collector *collector, const struct descriptor_metric *described,
 				const struct field *field)
 {
-	bool is_time = !strcmp(field->type_name, "val_ns");
+	bool is_time = is_type(field, "val_ns");
 	struct metric metric = {
 		.scope = collector->name,
 		.name = described->name,
@@ -300,32 +350,31 @@ static int bind_metric(struct binder *binder, const struct descriptor_metric *de
 	return 0;
 }
 
-static int add_run(struct binding *binding, uint32_t offset, uint32_t size, uint32_t count, uint32_t *cell)
+static int add_run(struct source *source, uint32_t offset_bytes, uint32_t size_bytes, uint32_t count, uint32_t *cell)
 {
-	struct source_run *run = grow(&binding->runs, binding->source.n_runs, sizeof(*run));
+	struct source_run *run = grow(&source->runs, source->n_runs, sizeof(*run));
 
 	if (!run)
 		return -ENOMEM;
-	*run = (struct source_run){ offset, size, count, *cell };
-	binding->source.n_runs++;
+	*run = (struct source_run){ offset_bytes, size_bytes, count, *cell, false };
+	source->n_runs++;
 	*cell += count;
 	return 0;
 }
 
-static uint32_t count_cells(const struct binding *binding)
+static uint32_t count_cells(const struct source *source)
 {
-	uint32_t n = 0;
+	const struct source_run *last = source->n_runs ? &source->runs[source->n_runs - 1] : NULL;
 
-	for (uint32_t i = 0; i < binding->source.n_runs; i++)
-		n += binding->runs[i].count;
-	return n;
+	return last ? last->first_cell + last->count : 0;
 }
 
 static int add_metric(struct binder *binder, struct binding *binding, const struct descriptor_metric *described,
 		      const struct field *field)
 {
-	uint32_t n = binding->delta.n_metrics, cell = count_cells(binding);
-	struct delta_metric *metric = grow(&binding->metrics, n, sizeof(*metric));
+	struct source *source = &binding->source;
+	uint32_t n = binding->delta.n_metrics, cell = count_cells(source);
+	struct delta_metric *metric = grow(&binding->delta.metrics, n, sizeof(*metric));
 	const struct descriptor_metric **slot = grow(&binding->described, n, sizeof(*slot));
 	int err;
 
@@ -333,15 +382,17 @@ static int add_metric(struct binder *binder, struct binding *binding, const stru
 		return -ENOMEM;
 	metric->first_cell = cell;
 	metric->is_signed = field->is_signed;
-	metric->is_tally = !strcmp(field->type_name, "val_tally");
+	metric->is_tally = is_type(field, "val_tally");
 	metric->sum_bits = (uint8_t)(8 * (field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes));
 	metric->bucket_bits = (uint8_t)(8 * field->bucket_bytes);
 	*slot = described;
 	err = bind_metric(binder, described, field, &metric->metric);
 	if (!err)
-		err = add_run(binding, field->offset_bytes, metric->sum_bits / 8, 1, &cell);
+		err = add_run(source, field->offset_bytes, metric->sum_bits / 8, 1, &cell);
+	if (!err)
+		source->runs[source->n_runs - 1].is_maximum = is_type(field, "val_level");
 	if (!err && field->class == FIELD_HISTOGRAM)
-		err = add_run(binding, field->bucket_offset_bytes, field->bucket_bytes, field->n_buckets, &cell);
+		err = add_run(source, field->bucket_offset_bytes, field->bucket_bytes, field->n_buckets, &cell);
 	if (!err)
 		binding->delta.n_metrics++;
 	return err;
@@ -352,20 +403,18 @@ static int bind_section(struct binder *binder, const struct descriptor_metric *d
 	struct collector *collector = binder->collector;
 	struct binding *binding = binding_find(collector, described->map);
 	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, described->map);
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
 	const struct field *field;
 	const char *names[64];
-	size_t n = map_names(collector, names, ARRAY_SIZE(names));
 	int err = 0;
 
 	if (!map || bpf_map__is_internal(map)) {
-		complain(binder, described->line, "the object has no map \"%s\"; %s", described->map,
-			 binding_instead(described->map, names, n, "it", &text));
+		complain_of_unknown(binder, described->line, "map", described->map, names,
+				    map_names(collector, names, ARRAY_SIZE(names)));
 		return 0;
 	}
 	if (!binding)
-		err = binding_make(binder, described->map, described->line, &binding);
-	if (err || !binding->label_names || !described->name || !described->unit)
+		err = binding_make(binder, map, described, &binding);
+	if (err || !binding->labels || !described->name || !described->unit)
 		return err;
 	field = find_field(binder, binding, described);
 	if (!field)
@@ -379,19 +428,27 @@ static int key_attributes(void *user, const void *key, uint32_t metric, struct a
 {
 	const struct binding *binding = user;
 	const struct descriptor_metric *described = binding->described[metric];
-	int err = 0;
+	int is_unknown = 0, r;
 
-	for (uint32_t i = 0; i < binding->key.n_fields && !err; i++) {
+	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
+		const struct binding_label *label = &binding->labels[i];
 		const struct field *field = &binding->key.fields[i];
 
-		if (binding->label_names[i])
-			err = label_add(&binding->collector->context, field, binding->label_names[i],
-					(const uint8_t *)key + field->offset_bytes, attributes);
+		if (!label->attribute)
+			continue;
+		r = label_add(label->type, &binding->collector->context, field, label->attribute,
+			      (const uint8_t *)key + field->offset_bytes, attributes);
+		if (r < 0)
+			return r;
+		is_unknown |= r;
 	}
-	for (unsigned int i = 0; i < described->n_attributes && !err; i++)
-		err = attributes_add_text(attributes, described->attributes[i].name, described->attributes[i].value,
-					  strlen(described->attributes[i].value));
-	return err;
+	for (unsigned int i = 0; i < described->n_attributes; i++) {
+		r = attributes_add_text(attributes, described->attributes[i].name, described->attributes[i].value,
+					strlen(described->attributes[i].value));
+		if (r)
+			return r;
+	}
+	return is_unknown;
 }
 
 int bindings_make(struct collector *collector, struct diag *diag)
@@ -401,44 +458,78 @@ int bindings_make(struct collector *collector, struct diag *diag)
 
 	for (size_t i = 0; i < collector->descriptor->n_metrics && !err; i++)
 		err = bind_section(&binder, &collector->descriptor->metrics[i]);
-	return err ? err : bindings_check(&binder);
+	return err;
 }
 
-int bindings_open(struct collector *collector)
+static void binding_close(struct binding *binding)
 {
-	uint32_t n_cpus = (uint32_t)libbpf_num_possible_cpus();
+	source_close(&binding->source);
+	binding->rows = rows_free(binding->rows);
+}
 
-	for (size_t i = 0; i < collector->n_bindings; i++) {
+static int read_baseline(struct binding *binding, bool is_whole)
+{
+	int err = source_read(&binding->source, binding->rows);
+
+	if (!err)
+		delta_baseline(&binding->delta, binding->rows, is_whole);
+	return err;
+}
+
+static int binding_open(struct binding *binding, const struct bpf_map *map)
+{
+	struct source *source = &binding->source;
+	int err;
+
+	binding_close(binding);
+	source->fd = bpf_map__fd(map);
+	source->max_entries = bpf_map__max_entries(map);
+	if (source->is_table)
+		source->slots_per_cpu = source->max_entries / (uint32_t)libbpf_num_possible_cpus();
+	binding->delta.attributes = key_attributes;
+	binding->delta.user = binding;
+	err = rows_new(source->key_bytes, count_cells(source), binding->delta.n_metrics, &binding->rows);
+	if (!err)
+		err = source_open(source);
+	/* Earlier runs, or others, have left numbers in a pinned map. */
+	if (!err && bpf_map__pin_path(map))
+		err = read_baseline(binding, true);
+	return err;
+}
+
+int bindings_open(struct collector *collector, const struct bpf_object *object)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < collector->n_bindings && !err; i++) {
 		struct binding *binding = &collector->bindings[i];
-		struct bpf_map *map = bpf_object__find_map_by_name(collector->object, binding->map);
-		uint32_t buckets = 1;
-		int err;
 
-		for (uint32_t j = 0; j < binding->delta.n_metrics; j++)
-			if (binding->metrics[j].metric->layout.n_buckets > buckets)
-				buckets = binding->metrics[j].metric->layout.n_buckets;
 		binding->collector = collector;
-		binding->source.fd = bpf_map__fd(map);
-		binding->source.max_entries = bpf_map__max_entries(map);
-		binding->source.runs = binding->runs;
-		if (binding->source.is_table)
-			binding->source.slots_per_cpu = binding->source.max_entries / n_cpus;
-		binding->delta.metrics = binding->metrics;
-		binding->delta.attributes = key_attributes;
-		binding->delta.user = binding;
-		binding->delta.scratch = calloc(buckets, sizeof(uint64_t));
-		if (!binding->delta.scratch)
-			return -ENOMEM;
-		err = rows_new(binding->source.key_bytes, count_cells(binding), binding->delta.n_metrics,
-			       &binding->delta.rows);
-		if (err)
-			return err;
-		binding->source.rows = binding->delta.rows;
-		err = source_open(&binding->source);
-		if (err)
-			return err;
+		err = binding_open(binding, bpf_object__find_map_by_name(object, binding->map));
 	}
-	return 0;
+	return err;
+}
+
+static bool has_tally(const struct binding *binding)
+{
+	for (uint32_t i = 0; i < binding->delta.n_metrics; i++)
+		if (binding->delta.metrics[i].is_tally)
+			return true;
+	return false;
+}
+
+int bindings_take_baseline(struct collector *collector)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < collector->n_bindings && !err; i++) {
+		struct binding *binding = &collector->bindings[i];
+		bool is_iterators = programs_is_map_of_iterators(&collector->programs, binding->source.fd);
+
+		if (is_iterators || has_tally(binding))
+			err = read_baseline(binding, is_iterators);
+	}
+	return err;
 }
 
 void bindings_done(struct collector *collector)
@@ -446,19 +537,15 @@ void bindings_done(struct collector *collector)
 	for (size_t i = 0; i < collector->n_bindings; i++) {
 		struct binding *binding = &collector->bindings[i];
 
-		if (binding->delta.rows)
-			delta_release(&binding->delta);
-		source_close(&binding->source);
-		rows_free(binding->delta.rows);
-		for (uint32_t j = 0; binding->label_names && j < binding->key.n_fields; j++)
-			free((void *)binding->label_names[j]);
-		free(binding->label_names);
+		binding_close(binding);
+		for (uint32_t j = 0; binding->labels && j < binding->key.n_fields; j++)
+			free(binding->labels[j].attribute);
+		free(binding->labels);
 		shape_done(&binding->key);
 		shape_done(&binding->value);
-		free(binding->runs);
-		free(binding->metrics);
+		free(binding->source.runs);
+		free(binding->delta.metrics);
 		free(binding->described);
-		free(binding->delta.scratch);
 	}
 	free(collector->bindings);
 	collector->bindings = NULL;

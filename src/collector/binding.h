@@ -18,17 +18,23 @@
 struct bpf_map;
 struct bpf_object;
 
-/* One exported map. */
+/* A member of a map's key, and the attribute that it becomes. */
+struct binding_label {
+	const struct label_type *type;
+	char *attribute; /* its name; NULL: the member only fills a gap */
+};
+
+/* One exported map. Owns what is known of it: shapes, runs, rows and metrics. */
 struct binding {
 	const char *map; /* its name; the descriptor's string */
 	unsigned int line; /* of the first section that exports it */
 	struct shape key, value;
-	const char **label_names; /* of each field of the key; owned where label_text has it */
-	struct source source;
-	struct source_run *runs;
-	struct delta delta;
-	struct delta_metric *metrics;		    /* delta.metrics */
-	const struct descriptor_metric **described; /* the section behind each */
+	struct binding_label *labels; /* of each field of the key; NULL: the map does not fit */
+	struct source source;	      /* its runs are the binding's */
+	struct delta delta;	      /* its metrics are the binding's */
+	const struct descriptor_metric **described; /* the section of each metric */
+	struct rows *rows;			    /* from the start on */
+	bool is_broken;				    /* the last reading failed */
 	const struct collector *collector;
 };
 
@@ -52,24 +58,30 @@ struct collector {
 	uint32_t n_readings;
 };
 
+/* For binding*.c: what they work on, and where complaints go. */
 struct binder {
 	struct collector *collector;
 	struct diag *diag;
 };
 
 #define complain(binder, line, ...) diag_add((binder)->diag, (binder)->collector->conf_path, line, __VA_ARGS__)
+#define complain_of_unknown(binder, line, what, name, names, n) \
+	diag_add_unknown((binder)->diag, (binder)->collector->conf_path, line, what, name, names, n)
 
+/* NULL: there is none. */
 struct binding *binding_find(const struct collector *collector, const char *map);
 
-/* For complaints: "did you mean …?" or "WHOSE has a, b, c", for a name that is not there. Text of out. */
-const char *binding_instead(const char *name, const char *const *names, size_t n, const char *whose, struct buf *out);
-size_t binding_field_names(const struct shape *shape, const char **names, size_t max);
-/* Parameters, labels, attributes and programs, once the metrics are bound. -ENOMEM. */
-int bindings_check(struct binder *binder);
-
-/* Lays the descriptor over the object; every mismatch goes to diag. -ENOMEM. */
+/*
+ * Lays the descriptor over the object. A mismatch goes to diag with the descriptor's line; it is left out, and
+ * the rest goes on being checked. -ENOMEM.
+ */
 int bindings_make(struct collector *collector, struct diag *diag);
+/* Settings, labels, attributes and programs, once the bindings are made. -ENOMEM. */
+int bindings_check(struct collector *collector, struct diag *diag);
 /* Before a collector's maps are let go. */
 void bindings_done(struct collector *collector);
-/* After loading: the maps' descriptors, and room for their rows. */
-int bindings_open(struct collector *collector);
+
+/* After loading, before attaching: the maps' file descriptors, and new rows for them. -errno. */
+int bindings_open(struct collector *collector, const struct bpf_object *object);
+/* After the iterators' first run: takes the baseline of what they alone count. -errno. */
+int bindings_take_baseline(struct collector *collector);

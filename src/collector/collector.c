@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A collector is data: an object says what the kernel counts, a descriptor what the numbers mean. This file
+ * joins the parts that understand them. Opening checks everything that can be checked without a right, so
+ * that each mistake is reported with its line. Starting loads the object and attaches its programs. From then
+ * on a reading is always the same: run the iterators, read the maps, give the growth to the series.
+ *
+ * The kernel's maps only grow. Keys are removed here, when nothing has counted on them for some readings and
+ * their owner has ended.
+ */
 #include "collector/collector.h"
 
 #include <bpf/bpf.h>
@@ -24,6 +33,10 @@
 /* Where processes are asked for: entries of owner.h's process_names, and how much larger tables get. */
 #define PROCESS_NAMES  8192
 #define PROCESS_FACTOR 8
+
+/* Of a table, a CPU. */
+#define SLOTS_MIN 16
+#define SLOTS_MAX 1048576
 
 static struct bpf_map *find_rodata(struct bpf_object *object)
 {
@@ -73,13 +86,13 @@ static void complain_of_object(const char *path, int err, struct diag *diag)
 	else if (stat(path, &status))
 		diag_add(diag, path, 0, "cannot be read: %s", strerror(errno));
 	else if (!S_ISREG(status.st_mode))
-		diag_add(diag, path, 0, "is no file");
+		diag_add(diag, path, 0, "is not a file");
 	else if (err == -ENOENT)
 		diag_add(diag, path, 0, "has no type information (BTF); compile it with clang -target bpf -g");
 	else if (err == -EACCES || err == -EPERM)
 		diag_add(diag, path, 0, "cannot be read: %s", strerror(-err));
 	else
-		diag_add(diag, path, 0, "is no BPF object (%s); compile it with clang -target bpf -g",
+		diag_add(diag, path, 0, "is not a BPF object (%s); compile it with clang -target bpf -g",
 			 libbpf_strerror(err, text, sizeof(text)) ? "damaged" : text);
 }
 
@@ -98,7 +111,7 @@ static int open_object(struct collector *collector, struct diag *diag)
 	int err;
 
 	if (is_damaged(collector->object_path)) {
-		diag_add(diag, collector->object_path, 0, "is damaged: its type information (BTF) refers to what is not there; "
+		diag_add(diag, collector->object_path, 0, "is damaged: its type information (BTF) refers to types that are not there; "
 							  "compile or install it again");
 		return 0;
 	}
@@ -146,7 +159,7 @@ int collector_open(const char *directory, const char *name, struct labels *label
 		return -ENOMEM;
 	collector->labels = labels;
 	collector->series_limit = series_limit;
-	collector->context = (struct label_context){ .labels = labels, .process_names_fd = -1 };
+	collector->context = (struct label_context){ .labels = labels, .process_names.fd = -1 };
 	err = fill(collector, directory, name);
 	if (!err)
 		err = read_descriptor(collector, diag);
@@ -154,6 +167,8 @@ int collector_open(const char *directory, const char *name, struct labels *label
 		err = open_object(collector, diag);
 	if (!err && collector->descriptor && collector->btf)
 		err = bindings_make(collector, diag);
+	if (!err && collector->descriptor && collector->btf)
+		err = bindings_check(collector, diag);
 	if (err)
 		return err;
 	collector->context.btf = collector->btf;
@@ -188,17 +203,12 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 		  unsigned int line, struct diag *diag)
 {
 	const struct setting *setting = setting_find(&collector->settings, key);
-	const char *names[64], *complaint = NULL, *nearest;
-	size_t n = 0;
+	const char *names[64], *complaint = NULL;
 	int err;
 
-	for (; !setting && n < collector->settings.n && n < ARRAY_SIZE(names); n++)
-		names[n] = collector->settings.items[n].name;
 	if (!setting) {
-		nearest = parse_nearest(key, names, n);
-		diag_add(diag, path, line, "collector \"%s\" has no setting \"%s\"; %s%s%s", collector->name, key,
-			 nearest ? "did you mean \"" : "bpfpush list tells what it has", nearest ? nearest : "",
-			 nearest ? "\"?" : "");
+		diag_add_unknown(diag, path, line, "setting", key, names,
+				 settings_names(&collector->settings, names, ARRAY_SIZE(names)));
 		return 0;
 	}
 	err = setting_set(&collector->settings, setting, value, &complaint);
@@ -234,14 +244,14 @@ static bool is_per_process(const struct collector *collector)
 	return setting && !setting_is_zero(&collector->settings, setting);
 }
 
-/* A key for each process instead of each cgroup wants room; sizes that somebody has set stay. */
+/* A key for each process instead of each cgroup needs room; sizes that somebody has set stay. */
 static void scale_tables(struct collector *collector)
 {
 	for (size_t i = 0; i < collector->n_bindings && is_per_process(collector); i++) {
 		const struct setting *setting = table_size(collector, collector->bindings[i].map);
 
 		if (setting)
-			setting_scale(&collector->settings, setting, PROCESS_FACTOR);
+			setting_scale(&collector->settings, setting, PROCESS_FACTOR, SLOTS_MAX);
 	}
 }
 
@@ -249,6 +259,11 @@ static bool is_mmapable_array(const struct bpf_map *map)
 {
 	return bpf_map__type(map) == BPF_MAP_TYPE_ARRAY && bpf_map__map_flags(map) & BPF_F_MMAPABLE &&
 	       !bpf_map__is_internal(map);
+}
+
+static bool is_table_size(uint64_t slots)
+{
+	return slots >= SLOTS_MIN && slots <= SLOTS_MAX && !(slots & (slots - 1));
 }
 
 void collector_check(struct collector *collector, struct diag *diag)
@@ -266,10 +281,10 @@ void collector_check(struct collector *collector, struct diag *diag)
 				 "the object has no variable \"%s_slots\" with the size of table \"%s\"; define it with TABLE of "
 				 "<bpfpush/table.h>",
 				 name, name);
-		else if (size && is_mmapable_array(map) && (slots < 16 || slots > 1 << 20 || (slots & (slots - 1))))
+		else if (size && is_mmapable_array(map) && !is_table_size(slots))
 			diag_add(diag, size->path ? size->path : collector->conf_path, size->line,
-				 "%s_slots = %" PRIu64 " is no power of two from 16 to 1048576, which a table's size must be",
-				 name, slots);
+				 "%s_slots = %" PRIu64 " must be a power of two between %d and %d", name, slots, SLOTS_MIN,
+				 SLOTS_MAX);
 	}
 }
 
@@ -307,10 +322,10 @@ static int prepare(void *user, struct bpf_object **ret_object)
 		err = bpf_map__set_initial_value(find_rodata(object), collector->settings.data,
 						 collector->settings.size_bytes);
 	bpf_object__for_each_map (map, object) {
-		uint64_t slots = table_slots(collector, bpf_map__name(map));
+		uint64_t entries = table_slots(collector, bpf_map__name(map)) * (uint64_t)libbpf_num_possible_cpus();
 
-		if (!err && slots && is_mmapable_array(map))
-			err = bpf_map__set_max_entries(map, (uint32_t)(slots * (uint64_t)libbpf_num_possible_cpus()));
+		if (!err && entries && is_mmapable_array(map))
+			err = entries > UINT32_MAX ? -E2BIG : bpf_map__set_max_entries(map, (uint32_t)entries);
 	}
 	map = bpf_object__find_map_by_name(object, "process_names");
 	if (!err && map && is_per_process(collector))
@@ -343,39 +358,39 @@ static void choose_programs(struct collector *collector)
 	}
 }
 
-/* A map number -> text of the agent's own headers, which a user's object may have otherwise: then it is not used. */
-static struct bpf_map *find_names(const struct collector *collector, const char *name)
+/*
+ * The place of a text in the values of a map from numbers to names: one of the agent's own headers has it. A
+ * user's object may have another map of that name, which is not used.
+ */
+static bool find_names(const struct collector *collector, const char *name, const char *member,
+		       struct label_names *ret_names)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, name);
-	bool is_fit = map && bpf_map__key_size(map) == sizeof(uint64_t) &&
-		      (bpf_map__type(map) == BPF_MAP_TYPE_HASH || bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH);
-
-	return is_fit ? map : NULL;
-}
-
-/* Where owner.h keeps the names of processes. */
-static void find_process_names(struct collector *collector)
-{
-	struct bpf_map *map = find_names(collector, "process_names");
-	struct label_context *context = &collector->context;
 	const struct field *field;
 	struct shape shape;
 
-	if (!map || shape_from_btf(collector->btf, bpf_map__btf_value_type_id(map), &shape, NULL))
-		return;
-	field = shape_find(&shape, "name");
-	if (field && field->class == FIELD_TEXT) {
-		context->process_names_fd = bpf_map__fd(map);
-		context->process_name_bytes = shape.size_bytes;
-		context->process_name_offset_bytes = field->offset_bytes;
-		context->process_name_text_bytes = field->size_bytes;
-	}
+	if (!map || bpf_map__key_size(map) != sizeof(uint64_t) ||
+	    (bpf_map__type(map) != BPF_MAP_TYPE_HASH && bpf_map__type(map) != BPF_MAP_TYPE_LRU_HASH) ||
+	    shape_from_btf(collector->btf, bpf_map__btf_value_type_id(map), &shape, NULL))
+		return false;
+	field = shape_find(&shape, member);
+	if (field && field->class == FIELD_TEXT && shape.size_bytes <= LABEL_NAMES_VALUE_BYTES_MAX)
+		*ret_names = (struct label_names){ bpf_map__fd(map), shape.size_bytes, field->offset_bytes,
+						   field->size_bytes };
+	else
+		field = NULL;
 	shape_done(&shape);
+	return field != NULL;
+}
+
+static int loaded(void *user, const struct bpf_object *object)
+{
+	return bindings_open(user, object);
 }
 
 int collector_start(struct collector *collector, struct buf *why)
 {
-	struct programs_loader loader = { prepare, collector };
+	const struct programs_loader loader = { prepare, loaded, collector };
 	struct bpf_object *object;
 	int err;
 
@@ -387,34 +402,29 @@ int collector_start(struct collector *collector, struct buf *why)
 	bpf_object__close(collector->object);
 	collector->object = object;
 	collector->is_started = true;
-	find_process_names(collector);
-	err = bindings_open(collector);
-	/* The iterators' first run takes the baseline: what was before is not counted. */
-	return err ? err : programs_iterate(&collector->programs);
+	(void)find_names(collector, "process_names", "name", &collector->context.process_names);
+	/* The iterators' first run sets the baseline: what was before is not counted. */
+	err = programs_iterate(&collector->programs);
+	return err ? err : bindings_take_baseline(collector);
 }
 
 void collector_share(struct collector *collector)
 {
-	struct bpf_map *map = find_names(collector, "cgroup_names");
-	const struct field *field;
-	struct shape shape;
+	struct label_names names;
 
-	if (!map || shape_from_btf(collector->btf, bpf_map__btf_value_type_id(map), &shape, NULL))
-		return;
-	field = shape_find(&shape, "path");
-	if (field && field->class == FIELD_TEXT && field->offset_bytes + field->size_bytes == shape.size_bytes)
-		labels_set_cgroup_names(collector->labels, bpf_map__fd(map), shape.size_bytes, field->offset_bytes);
-	shape_done(&shape);
+	if (find_names(collector, "cgroup_names", "path", &names))
+		labels_set_cgroup_names(collector->labels, &names);
 }
 
 static bool is_owner_gone(const struct binding *binding, uint32_t row)
 {
-	const uint8_t *key = rows_key(binding->delta.rows, row);
+	const uint8_t *key = rows_key(binding->rows, row);
 
 	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
+		const struct label_type *type = binding->labels[i].type;
 		const struct field *field = &binding->key.fields[i];
 
-		if (label_is_gone(&binding->collector->context, field, key + field->offset_bytes))
+		if (type && label_is_gone(type, &binding->collector->context, field, key + field->offset_bytes))
 			return true;
 	}
 	return false;
@@ -423,28 +433,48 @@ static bool is_owner_gone(const struct binding *binding, uint32_t row)
 /* Keys that have long not grown and whose owner is gone leave the map; the next reading finds them vanished. */
 static void remove_gone(struct binding *binding)
 {
-	struct rows *rows = binding->delta.rows;
+	struct rows *rows = binding->rows;
 
 	for (uint32_t row = 1; row < rows_n(rows); row++)
 		if (rows_is_live(rows, row) && *rows_idle(rows, row) >= IDLE_READINGS && is_owner_gone(binding, row))
-			source_remove(&binding->source, row);
+			source_remove(&binding->source, rows, row);
+}
+
+/*
+ * Reads a map. Where that fails, its gauges stay as they were. A tally cannot be told from two readings at
+ * once, so it stays as it was in the reading after too.
+ */
+static int binding_read(struct binding *binding)
+{
+	bool was_broken = binding->is_broken;
+	int err = source_read(&binding->source, binding->rows);
+
+	binding->is_broken = err != 0;
+	for (uint32_t i = 0; i < binding->delta.n_metrics; i++) {
+		const struct delta_metric *of = &binding->delta.metrics[i];
+
+		if (of->metric->kind == METRIC_GAUGE && (err || (was_broken && of->is_tally)))
+			of->metric->is_held = true;
+	}
+	return err;
 }
 
 int collector_read(struct collector *collector, uint64_t previous_ns)
 {
-	int err = programs_iterate(&collector->programs);
+	int err = programs_iterate(&collector->programs), r;
 
+	for (size_t i = 0; i < collector->n_bindings; i++) {
+		r = binding_read(&collector->bindings[i]);
+		err = err ? err : r;
+	}
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		series_begin(collector->metrics[i]);
 	for (size_t i = 0; i < collector->n_bindings; i++) {
 		struct binding *binding = &collector->bindings[i];
-		int r = source_read(&binding->source);
 
-		/* After a reading that broke off, rows that it did not reach are not gone. */
-		if (!r)
-			r = delta_compute(&binding->delta, previous_ns);
-		if (r && !err)
-			err = r;
+		/* Rows that a broken reading did not reach are not gone. */
+		r = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns);
+		err = err ? err : r;
 	}
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		series_end(collector->metrics[i]);
@@ -458,7 +488,7 @@ int collector_read(struct collector *collector, uint64_t previous_ns)
 void collector_restart(struct collector *collector)
 {
 	for (size_t i = 0; i < collector->n_bindings; i++)
-		delta_release(&collector->bindings[i].delta);
+		delta_release(&collector->bindings[i].delta, collector->bindings[i].rows);
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		metric_done_series(collector->metrics[i]);
 }

@@ -30,7 +30,7 @@ static void dump_descriptor(const struct collector *collector, FILE *f)
 			d->labels[i].member, d->labels[i].name);
 }
 
-static void dump_fields(const struct shape *shape, const char *const *names, FILE *f)
+static void dump_fields(const struct shape *shape, const struct binding_label *labels, FILE *f)
 {
 	static const char *const classes[] = { "integer", "enum", "text", "bytes", "histogram" };
 
@@ -42,8 +42,8 @@ static void dump_fields(const struct shape *shape, const char *const *names, FIL
 			field->size_bytes);
 		if (field->class == FIELD_HISTOGRAM)
 			fprintf(f, ", %" PRIu32 " buckets at %" PRIu32, field->n_buckets, field->bucket_offset_bytes);
-		if (names)
-			fprintf(f, " -> %s", names[i] ? names[i] : "(no attribute)");
+		if (labels)
+			fprintf(f, " -> %s", labels[i].attribute ? labels[i].attribute : "(no attribute)");
 		fputc('\n', f);
 	}
 }
@@ -55,7 +55,7 @@ static void dump_shape(const struct collector *collector, FILE *f)
 
 		fprintf(f, "%s%s key, %" PRIu32 " bytes\n", binding->map, binding->source.is_table ? " (flat table)" : "",
 			binding->key.size_bytes);
-		dump_fields(&binding->key, binding->label_names, f);
+		dump_fields(&binding->key, binding->labels, f);
 		fprintf(f, "%s value, %" PRIu32 " bytes\n", binding->map, binding->value.size_bytes);
 		dump_fields(&binding->value, NULL, f);
 	}
@@ -65,7 +65,7 @@ static void dump_snapshot(const struct collector *collector, FILE *f)
 {
 	for (size_t i = 0; i < collector->n_bindings; i++) {
 		const struct binding *binding = &collector->bindings[i];
-		struct rows *rows = binding->delta.rows;
+		struct rows *rows = binding->rows;
 
 		for (uint32_t row = 0; rows && row < rows_n(rows); row++) {
 			const uint8_t *key = rows_key(rows, row);
@@ -76,9 +76,8 @@ static void dump_snapshot(const struct collector *collector, FILE *f)
 			for (uint32_t j = 0; row && j < binding->source.key_bytes; j++)
 				fprintf(f, "%02x", key[j]);
 			fputs(row ? "" : "(overflow)", f);
-			for (uint32_t j = 0; j < binding->source.n_runs; j++)
-				for (uint32_t k = 0; k < binding->runs[j].count; k++)
-					fprintf(f, " %" PRIu64, rows_cells(rows, row)[binding->runs[j].first_cell + k]);
+			for (uint32_t j = 0; j < rows_n_cells(rows); j++)
+				fprintf(f, " %" PRIu64, rows_cells(rows, row)[j]);
 			fputc('\n', f);
 		}
 	}

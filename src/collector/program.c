@@ -3,7 +3,7 @@
  * libbpf loads an object whole or not at all, and a loaded object cannot be loaded again. So a program
  * that the kernel refuses costs a new try: it is marked, the next alternative of its hook takes its
  * place, the object is opened afresh. Each try marks at least one program, so there are never more tries
- * than programs. Which one was refused is known from libbpf's own message.
+ * than programs. libbpf's own message tells which one was refused.
  */
 #include "collector/program.h"
 
@@ -13,22 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/alternative.h"
 #include "util/buf.h"
-
-/* Sections in the order in which alternatives are tried: the cheapest and the least demanding first. */
-static const char *const program_ranks[] = {
-	"tp_btf",
-	"raw_tp",
-	"raw_tracepoint",
-	"fexit",
-	"fentry",
-	"kprobe.multi",
-	"kretprobe.multi",
-	"tp",
-	"tracepoint",
-	"kprobe",
-	"kretprobe",
-};
 
 static struct buf *messages; /* where libbpf's warnings go during programs_load() */
 
@@ -44,32 +30,15 @@ void programs_quiet(void)
 	libbpf_set_print(collect);
 }
 
-static int rank_of(const char *section)
-{
-	size_t length = strcspn(section, "/");
-
-	if (*section == '?') {
-		section++;
-		length--;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(program_ranks); i++)
-		if (strlen(program_ranks[i]) == length && !strncmp(program_ranks[i], section, length))
-			return (int)i;
-	return ARRAY_SIZE(program_ranks);
-}
-
 static int describe(struct bpf_program *bpf, struct program *program)
 {
-	const char *name = bpf_program__name(bpf), *section = bpf_program__section_name(bpf);
-	const char *end = strstr(name, "__"), *part = end ? strstr(end + 2, "__") : NULL;
+	const char *section = bpf_program__section_name(bpf);
 
-	*program = (struct program){ .fd = -1, .rank = rank_of(section) };
-	program->is_iterator = !strncmp(section, "iter/", 5) || !strncmp(section, "?iter/", 6);
-	program->name = strdup(name);
-	program->section = strdup(*section == '?' ? section + 1 : section);
-	program->hook = end ? strndup(name, (size_t)(end - name)) : strdup(name);
-	program->variant = part ? strndup(name, (size_t)(part - name)) : strdup(name);
-	return program->name && program->section && program->hook && program->variant ? 0 : -ENOMEM;
+	section += *section == '?'; /* libbpf would not load it by itself */
+	*program = (struct program){ .fd = -1, .is_iterator = !strncmp(section, "iter/", 5) };
+	program->name = strdup(bpf_program__name(bpf));
+	program->section = strdup(section);
+	return program->name && program->section ? 0 : -ENOMEM;
 }
 
 bool program_is_over_map(const struct program *program)
@@ -95,6 +64,8 @@ int programs_list(struct bpf_object *object, struct programs *ret_programs)
 		if (err)
 			break;
 	}
+	if (!err)
+		err = alternatives_find(&programs);
 	if (err) {
 		programs_done(&programs);
 		return err;
@@ -278,7 +249,9 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 		refuse(culprit, err, "load", words);
 		return 1;
 	}
-	err = attach_all(programs, object);
+	err = loader->loaded ? loader->loaded(loader->user, object) : 0;
+	if (!err)
+		err = attach_all(programs, object);
 	if (err) {
 		detach(programs);
 		bpf_object__close(object);
@@ -353,6 +326,39 @@ int programs_iterate(const struct programs *programs)
 			err = r;
 	}
 	return err;
+}
+
+/* -errno, or 1: the program uses the map. */
+static int uses_map(const struct program *program, uint32_t map_id)
+{
+	uint32_t ids[64] = { 0 }, size = sizeof(struct bpf_prog_info); /* the kernel's limit is 64 maps */
+	struct bpf_prog_info info = { .nr_map_ids = ARRAY_SIZE(ids), .map_ids = (uintptr_t)ids };
+	int err = bpf_obj_get_info_by_fd(program->fd, &info, &size);
+
+	for (uint32_t i = 0; !err && i < ARRAY_SIZE(ids); i++)
+		if (ids[i] == map_id)
+			return 1;
+	return err;
+}
+
+bool programs_is_map_of_iterators(const struct programs *programs, int map_fd)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+	bool is_used = false;
+
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &size))
+		return false;
+	for (uint32_t i = 0; i < programs->n; i++) {
+		const struct program *program = &programs->items[i];
+
+		if (program->state != PROGRAM_ATTACHED || !uses_map(program, info.id))
+			continue;
+		if (!program->is_iterator)
+			return false;
+		is_used = true;
+	}
+	return is_used;
 }
 
 int programs_enable_stats(void)

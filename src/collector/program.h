@@ -3,11 +3,7 @@
 
 /*
  * The programs of an object: which of a hook's alternatives is loaded, what came of it, and what the
- * kernel says about its runs.
- *
- * Programs named HOOK__VARIANT are alternatives for one hook: the first in the order of program_ranks[]
- * (and of the object, within a rank) that the kernel takes is used. A program whose name has no "__" is a
- * hook of its own. Programs named HOOK__VARIANT__PART are one alternative together: all of them are used.
+ * kernel says about its runs. alternative.h has the rules.
  */
 
 #include <stdbool.h>
@@ -28,11 +24,12 @@ enum program_state {
 
 struct program {
 	char *name;
-	char *hook;
-	char *variant;	 /* HOOK__VARIANT: all of the same belong together */
+	char *hook;	 /* programs of one hook are alternatives … */
+	char *variant;	 /* … but those of one variant belong together */
 	char *section;	 /* "tp_btf/sys_exit" */
 	const char *map; /* whose elements it visits, NULL: none; borrowed from the descriptor */
-	int rank;
+	int rank; /* of its section among alternatives: the least is tried first */
+	bool is_doubtful; /* its name makes it an alternative, its section not surely */
 	bool is_iterator;
 	enum program_state state;
 	char *error; /* PROGRAM_REFUSED: why, one line */
@@ -58,6 +55,8 @@ struct program *programs_find(const struct programs *programs, const char *name)
 struct programs_loader {
 	/* A freshly opened object, settings set; called again for each try. 0 or -errno. */
 	int (*open)(void *user, struct bpf_object **ret_object);
+	/* The object is loaded, and nothing of it attached yet; it may be closed again. NULL: nothing to do. */
+	int (*loaded)(void *user, const struct bpf_object *object);
 	void *user;
 };
 
@@ -70,6 +69,8 @@ int programs_load(struct programs *programs, const struct programs_loader *loade
 		  struct bpf_object **ret_object);
 /* Runs each attached iterator once, to its end. The first -errno, if any. */
 int programs_iterate(const struct programs *programs);
+/* Do attached iterators use the map, and no other attached program? */
+bool programs_is_map_of_iterators(const struct programs *programs, int map_fd);
 void programs_stats(struct programs *programs);
 bool programs_is_hook_attached(const struct programs *programs, const char *hook);
 void programs_done(struct programs *programs);

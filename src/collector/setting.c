@@ -57,6 +57,15 @@ const struct setting *setting_find(const struct settings *settings, const char *
 	return NULL;
 }
 
+size_t settings_names(const struct settings *settings, const char **names, size_t max)
+{
+	size_t n = 0;
+
+	for (; n < settings->n && n < max; n++)
+		names[n] = settings->items[n].name;
+	return n;
+}
+
 bool setting_is_zero(const struct settings *settings, const struct setting *setting)
 {
 	for (uint32_t i = 0; i < setting->size_bytes; i++)
@@ -65,33 +74,11 @@ bool setting_is_zero(const struct settings *settings, const struct setting *sett
 	return true;
 }
 
-static bool is_number_size(uint32_t size)
-{
-	return size == 1 || size == 2 || size == 4 || size == 8;
-}
-
 uint64_t setting_number(const struct settings *settings, const struct setting *setting)
 {
-	if (!is_number_size(setting->size_bytes))
+	if (!shape_is_number_size(setting->size_bytes))
 		return 0;
 	return shape_load(settings->data + setting->offset_bytes, setting->size_bytes);
-}
-
-/* Below "const", "volatile": the type itself, and the first typedef's name. */
-static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, const char **ret_typedef)
-{
-	const struct btf_type *type = btf__type_by_id(btf, *id);
-
-	*ret_typedef = "";
-	for (int i = 0; i < 32 && type && (btf_is_mod(type) || btf_is_typedef(type)); i++) {
-		const char *name = btf__name_by_offset(btf, type->name_off);
-
-		if (btf_is_typedef(type) && name && !**ret_typedef)
-			*ret_typedef = name;
-		*id = type->type;
-		type = btf__type_by_id(btf, *id);
-	}
-	return type;
 }
 
 static const char not_settable[] = "cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls";
@@ -113,7 +100,7 @@ static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char
 
 			if (number < 0 || (uint32_t)number / 8 >= size) {
 				snprintf(complaint, sizeof(complaint),
-					 "holds \"%.40s\", which is no system call; write names like read, openat, or all, or none",
+					 "holds \"%.40s\", which is not a system call; write names like read, openat, or all, or none",
 					 part);
 				*ret_complaint = complaint;
 				return -EINVAL;
@@ -130,7 +117,7 @@ static int set_enum(const struct settings *settings, uint32_t type_id, uint8_t *
 {
 	char name[128];
 
-	if (!is_number_size(size)) {
+	if (!shape_is_number_size(size)) {
 		*ret_complaint = not_settable;
 		return -EINVAL;
 	}
@@ -150,7 +137,7 @@ static int set_integer(const struct btf_type *type, uint8_t *to, uint32_t size, 
 	int64_t number = 0, limit = size < 8 ? 1ll << (8 * size - 1) : INT64_MAX;
 	uint64_t unsigned_number = 0;
 
-	if (!is_number_size(size)) {
+	if (!shape_is_number_size(size)) {
 		*ret_complaint = not_settable;
 		return -EINVAL;
 	}
@@ -173,20 +160,6 @@ static int set_integer(const struct btf_type *type, uint8_t *to, uint32_t size, 
 	return 0;
 }
 
-/* An array of char, not of anything else. */
-static bool is_text(const struct btf *btf, const struct btf_type *type)
-{
-	const struct btf_type *element;
-	const char *typedef_name;
-	uint32_t id;
-
-	if (!btf_is_array(type))
-		return false;
-	id = btf_array(type)->type;
-	element = bare_type(btf, &id, &typedef_name);
-	return element && btf_is_int(element) && element->size == 1 && !*typedef_name;
-}
-
 static int set_text(uint8_t *to, uint32_t size, const char *text, const char **ret_complaint)
 {
 	if (strlen(text) >= size) {
@@ -203,8 +176,8 @@ int setting_set(struct settings *settings, const struct setting *setting, const 
 {
 	uint8_t *to = settings->data + setting->offset_bytes;
 	uint32_t id = setting->type_id;
-	const char *typedef_name;
-	const struct btf_type *type = bare_type(settings->btf, &id, &typedef_name);
+	const char *typedef_name = "";
+	const struct btf_type *type = shape_bare_type(settings->btf, &id, &typedef_name);
 
 	if (type && !strcmp(typedef_name, "prm_syscalls"))
 		return set_syscalls(to, setting->size_bytes, text, ret_complaint);
@@ -212,7 +185,7 @@ int setting_set(struct settings *settings, const struct setting *setting, const 
 		return set_integer(type, to, setting->size_bytes, text, ret_complaint);
 	if (type && btf_is_any_enum(type))
 		return set_enum(settings, id, to, setting->size_bytes, text, ret_complaint);
-	if (type && is_text(settings->btf, type))
+	if (type && shape_is_text(settings->btf, type))
 		return set_text(to, setting->size_bytes, text, ret_complaint);
 	*ret_complaint = not_settable;
 	return -EINVAL;
@@ -228,10 +201,14 @@ void setting_note(struct settings *settings, const struct setting *setting, cons
 	own->line = line;
 }
 
-void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor)
+void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor, uint64_t most)
 {
-	uint64_t number = setting_number(settings, setting) * factor;
+	uint64_t number = setting_number(settings, setting), scaled = number * factor;
 
-	if (!setting->path && setting->size_bytes <= sizeof(number))
-		memcpy(settings->data + setting->offset_bytes, &number, setting->size_bytes);
+	if (setting->path || number >= most)
+		return;
+	if (scaled > most)
+		scaled = most;
+	if (shape_is_number_size(setting->size_bytes))
+		memcpy(settings->data + setting->offset_bytes, &scaled, setting->size_bytes);
 }

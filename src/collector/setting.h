@@ -43,6 +43,8 @@ int settings_init(const struct btf *btf, const struct btf *final, const void *da
 		  struct settings *ret_settings);
 void settings_done(struct settings *settings);
 
+/* At most max of their names, borrowed. Returns how many. */
+size_t settings_names(const struct settings *settings, const char **names, size_t max);
 const struct setting *setting_find(const struct settings *settings, const char *name);
 /* -EINVAL: *ret_complaint goes on behind the text with what is wrong with it; valid until the next call. -ENOMEM. */
 int setting_set(struct settings *settings, const struct setting *setting, const char *text,
@@ -50,6 +52,6 @@ int setting_set(struct settings *settings, const struct setting *setting, const 
 void setting_note(struct settings *settings, const struct setting *setting, const char *text,
 		  const char *path, unsigned int line);
 bool setting_is_zero(const struct settings *settings, const struct setting *setting);
-/* Multiplies a number that no text has set. */
-void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor);
+/* Multiplies a number that no text has set, up to most. */
+void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor, uint64_t most);
 uint64_t setting_number(const struct settings *settings, const struct setting *setting); /* 0 where it is none */

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * BTF describes types as the compiler knows them: a graph in which a member refers to its type, through
+ * typedefs and const. What the agent needs is flat: a list of the numbers and texts in some bytes. So a type
+ * is walked once, depth first; each structure gives its name to what is below it.
+ *
+ * An object may come from anywhere, so a walk has bounds and every place is checked against the whole.
+ */
 #include "collector/shape.h"
 
 #include <bpf/btf.h>
@@ -23,16 +30,15 @@ static const char *type_name(const struct btf *btf, const struct btf_type *type)
 	return name ? name : "";
 }
 
-/* Skips modifiers and typedefs; notes the first typedef's name. NULL: broken or endless. */
-static const struct btf_type *resolve(const struct btf *btf, uint32_t *id, const char **ret_typedef)
+const struct btf_type *shape_bare_type(const struct btf *btf, uint32_t *id, const char **typedef_name)
 {
 	for (int i = 0; i < 32; i++) {
 		const struct btf_type *type = btf__type_by_id(btf, *id);
 
 		if (!type)
 			return NULL;
-		if (btf_is_typedef(type) && ret_typedef && !**ret_typedef)
-			*ret_typedef = type_name(btf, type);
+		if (btf_is_typedef(type) && typedef_name && !**typedef_name)
+			*typedef_name = type_name(btf, type);
 		if (!btf_is_mod(type) && !btf_is_typedef(type))
 			return type;
 		*id = type->type;
@@ -43,7 +49,7 @@ static const struct btf_type *resolve(const struct btf *btf, uint32_t *id, const
 int shape_member(const struct btf *btf, uint32_t type_id, const char *name, uint32_t *ret_type_id,
 		 uint32_t *ret_offset_bytes)
 {
-	const struct btf_type *type = resolve(btf, &type_id, NULL);
+	const struct btf_type *type = shape_bare_type(btf, &type_id, NULL);
 
 	if (!type || !btf_is_struct(type))
 		return -EINVAL;
@@ -90,29 +96,45 @@ static int add(struct walk *walk, const char *name, struct field field)
 	return 0;
 }
 
-static bool is_number_size(int64_t size)
+bool shape_is_number_size(int64_t size_bytes)
 {
-	return size == 1 || size == 2 || size == 4 || size == 8;
+	return size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8;
 }
 
-/* A structure that counts: "sum", a number, and "bucket", an array of numbers. */
+bool shape_is_text(const struct btf *btf, const struct btf_type *type)
+{
+	const struct btf_type *element;
+	const char *typedef_name = "";
+	uint32_t id;
+
+	if (!btf_is_array(type))
+		return false;
+	id = btf_array(type)->type;
+	element = shape_bare_type(btf, &id, &typedef_name);
+	return element && btf_is_int(element) && element->size == 1 && !*typedef_name &&
+	       !strcmp(type_name(btf, element), "char");
+}
+
+/* By its name, for only that says what the buckets hold: "sum", a number, and "bucket", an array of numbers. */
 static bool is_histogram(const struct btf *btf, uint32_t type_id, struct field *field)
 {
 	uint32_t sum_id, bucket_id, element_id, sum_offset, bucket_offset;
 	const struct btf_type *sum, *bucket;
-	const char *sum_typedef = "";
+	const char *sum_typedef = "", *name = type_name(btf, btf__type_by_id(btf, type_id));
 
+	if (strcmp(name, "hist_time") && strcmp(name, "hist_value"))
+		return false;
 	if (shape_member(btf, type_id, "sum", &sum_id, &sum_offset) ||
 	    shape_member(btf, type_id, "bucket", &bucket_id, &bucket_offset))
 		return false;
-	sum = resolve(btf, &sum_id, &sum_typedef);
-	bucket = resolve(btf, &bucket_id, NULL);
-	if (!sum || !btf_is_int(sum) || !is_number_size(sum->size) || !bucket || !btf_is_array(bucket))
+	sum = shape_bare_type(btf, &sum_id, &sum_typedef);
+	bucket = shape_bare_type(btf, &bucket_id, NULL);
+	if (!sum || !btf_is_int(sum) || !shape_is_number_size(sum->size) || !bucket || !btf_is_array(bucket))
 		return false;
 	element_id = btf_array(bucket)->type;
 	field->n_buckets = btf_array(bucket)->nelems;
-	bucket = resolve(btf, &element_id, NULL);
-	if (!bucket || !btf_is_int(bucket) || !is_number_size(bucket->size) || field->n_buckets < 2 ||
+	bucket = shape_bare_type(btf, &element_id, NULL);
+	if (!bucket || !btf_is_int(bucket) || !shape_is_number_size(bucket->size) || field->n_buckets < 2 ||
 	    field->n_buckets > 1024)
 		return false;
 	field->class = FIELD_HISTOGRAM;
@@ -156,15 +178,11 @@ static int walk_members(struct walk *walk, const struct btf_type *type, const ch
 static int walk_array(struct walk *walk, const struct btf_type *type, const char *name, struct field field)
 {
 	uint32_t element_id = btf_array(type)->type;
-	const char *element_typedef = "";
-	const struct btf_type *element = resolve(walk->btf, &element_id, &element_typedef);
+	const struct btf_type *element = shape_bare_type(walk->btf, &element_id, NULL);
 
-	if (!element || !btf_is_int(element) || !is_number_size(element->size) || field.size_bytes > 4096)
+	if (!element || !btf_is_int(element) || !shape_is_number_size(element->size) || field.size_bytes > 4096)
 		return -EINVAL;
-	/* clang marks neither char nor u8; a typedef (u8, __u8) says that bytes are meant. */
-	field.class = element->size == 1 && !*element_typedef && !strcmp(type_name(walk->btf, element), "char") ?
-			      FIELD_TEXT :
-			      FIELD_BYTES;
+	field.class = shape_is_text(walk->btf, type) ? FIELD_TEXT : FIELD_BYTES;
 	return add(walk, name, field);
 }
 
@@ -172,7 +190,7 @@ static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint
 {
 	struct field field = { .type_name = "", .offset_bytes = offset };
 	int64_t size = btf__resolve_size(walk->btf, type_id);
-	const struct btf_type *type = resolve(walk->btf, &type_id, &field.type_name);
+	const struct btf_type *type = shape_bare_type(walk->btf, &type_id, &field.type_name);
 
 	if (!type || size <= 0 || size > 65536 || depth > DEPTH_MAX)
 		return -EINVAL;
@@ -180,12 +198,12 @@ static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint
 	field.type_id = type_id;
 	if (btf_is_int(type)) {
 		field.is_signed = btf_int_encoding(type) & BTF_INT_SIGNED;
-		return is_number_size(size) ? add(walk, name, field) : -EINVAL;
+		return shape_is_number_size(size) ? add(walk, name, field) : -EINVAL;
 	}
 	if (btf_is_any_enum(type)) {
 		field.class = FIELD_ENUM;
 		field.is_signed = btf_kflag(type);
-		return is_number_size(size) ? add(walk, name, field) : -EINVAL;
+		return shape_is_number_size(size) ? add(walk, name, field) : -EINVAL;
 	}
 	if (btf_is_array(type))
 		return walk_array(walk, type, name, field);
@@ -228,6 +246,15 @@ const struct field *shape_find(const struct shape *shape, const char *name)
 		if (!strcmp(shape->fields[i].name, name))
 			return &shape->fields[i];
 	return NULL;
+}
+
+size_t shape_names(const struct shape *shape, const char **names, size_t max)
+{
+	size_t n = 0;
+
+	for (; n < shape->n_fields && n < max; n++)
+		names[n] = shape->fields[n].name;
+	return n;
 }
 
 void shape_done(struct shape *shape)

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A reading never changes a map: programs go on counting meanwhile, and what they add after a key has been
+ * read is seen in the next reading. So a number is never lost or counted twice, but two numbers of one
+ * reading may be some microseconds apart.
+ *
+ * Flat tables are the fast path: mapped once, then read like an array. All other types take one system call
+ * for hundreds of keys. A reading that breaks off must not pass for a whole one, because keys that it did
+ * not reach would count as gone, and as new the next time.
+ */
 #include "collector/source.h"
 
 #include <bpf/bpf.h>
@@ -33,23 +42,14 @@ static bool is_array(const struct source *source)
 	return source->type == BPF_MAP_TYPE_ARRAY || source->type == BPF_MAP_TYPE_PERCPU_ARRAY;
 }
 
-/* Bytes of one key's values: per-CPU maps give one for each possible CPU, each rounded up to 8. */
-static size_t values_bytes(const struct source *source)
-{
-	if (!is_percpu(source))
-		return source->value_bytes;
-	return (size_t)((source->value_bytes + 7) / 8 * 8) * (size_t)libbpf_num_possible_cpus();
-}
-
 /*
- * Mapped for good: the kernel gives a process every page of a map at once, for half a microsecond each,
- * which is more than it costs to read what is on it.
+ * The mapping stays: the kernel gives a process every page of a map at once, for half a microsecond each,
+ * which is more than reading the page costs.
  */
 static int table_open(struct source *source)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	/* The kernel rounds each slot up to 8 bytes and the map up to pages. */
-	size_t bytes = (size_t)source->max_entries * ((source->value_bytes + 7) / 8 * 8);
+	size_t bytes = source->max_entries * source->stride_bytes; /* the kernel rounds them up to pages */
 	void *memory;
 
 	bytes = (bytes + page - 1) / page * page;
@@ -66,9 +66,13 @@ static int table_open(struct source *source)
 
 int source_open(struct source *source)
 {
+	source->stride_bytes = ((size_t)source->value_bytes + 7) / 8 * 8;
+	source->values_bytes = source->value_bytes;
+	if (is_percpu(source))
+		source->values_bytes = source->stride_bytes * (size_t)libbpf_num_possible_cpus();
 	if (source->is_table)
 		return table_open(source);
-	source->memory_bytes = BATCH_ENTRIES * (source->key_bytes + values_bytes(source));
+	source->memory_bytes = BATCH_ENTRIES * (source->key_bytes + source->values_bytes);
 	source->memory = malloc(source->memory_bytes);
 	return source->memory ? 0 : -ENOMEM;
 }
@@ -101,6 +105,13 @@ static inline uint32_t load_u32(const uint8_t *from)
 	return value;
 }
 
+static uint64_t run_maximum(const struct source_run *run, const uint8_t *from, uint64_t other)
+{
+	uint64_t value = shape_load(from, run->size_bytes);
+
+	return value > other ? value : other;
+}
+
 static inline void add_value(const struct source *source, const uint8_t *value, uint64_t *cells)
 {
 	for (uint32_t i = 0; i < source->n_runs; i++) {
@@ -108,7 +119,9 @@ static inline void add_value(const struct source *source, const uint8_t *value, 
 		const uint8_t *from = value + run->offset_bytes;
 		uint64_t *to = cells + run->first_cell;
 
-		if (run->size_bytes == sizeof(uint64_t))
+		if (run->is_maximum)
+			*to = run_maximum(run, from, *to);
+		else if (run->size_bytes == sizeof(uint64_t))
 			for (uint32_t j = 0; j < run->count; j++)
 				to[j] += load_u64(from + j * sizeof(uint64_t));
 		else if (run->size_bytes == sizeof(uint32_t))
@@ -120,36 +133,34 @@ static inline void add_value(const struct source *source, const uint8_t *value, 
 	}
 }
 
-static bool is_zero(const struct source *source, const uint8_t *value, size_t bytes)
+/* An array has all its entries from the start, so one that holds nothing and never did is nobody's. */
+static bool is_unused(const struct source *source, const struct rows *rows, const void *key, const uint8_t *values)
 {
-	return !value[0] && !memcmp(value, value + 1, bytes - 1);
+	if (!is_array(source) || values[0] || memcmp(values, values + 1, source->values_bytes - 1) != 0)
+		return false;
+	return !rows_n_live(rows) || rows_find(rows, key) == ROWS_OVERFLOW;
 }
 
 /* One key and all its values, which is the whole of it: a key that comes twice in a reading counts once. */
-static int add_entry(struct source *source, const void *key, const uint8_t *values)
+static int add_entry(const struct source *source, struct rows *rows, const void *key, const uint8_t *values)
 {
-	size_t stride = (source->value_bytes + 7) / 8 * 8, total = values_bytes(source);
 	uint64_t *cells;
 	uint32_t row;
 	int err;
 
-	if (is_array(source) && is_zero(source, values, total))
+	if (is_unused(source, rows, key, values))
 		return 0;
-	err = rows_touch(source->rows, key, &row);
+	err = rows_touch(rows, key, &row);
 	if (err)
 		return err;
-	cells = rows_cells(source->rows, row);
-	for (uint32_t i = 0; i < source->n_runs; i++)
-		memset(cells + source->runs[i].first_cell, 0, source->runs[i].count * sizeof(*cells));
-	if (!is_percpu(source))
-		add_value(source, values, cells);
-	else
-		for (size_t at = 0; at < total; at += stride)
-			add_value(source, values + at, cells);
+	cells = rows_cells(rows, row);
+	memset(cells, 0, rows_n_cells(rows) * sizeof(*cells));
+	for (size_t at = 0; at < source->values_bytes; at += source->stride_bytes)
+		add_value(source, values + at, cells);
 	return 0;
 }
 
-/* The numbers of the live ones of n slots. Without a branch: which ones they are is past any guessing. */
+/* Which of n slots are live. Without a branch, because no processor could predict it. */
 static uint32_t find_live(const uint8_t *slot, size_t stride, uint32_t n, uint16_t *ret_live)
 {
 	uint32_t n_live = 0;
@@ -162,24 +173,24 @@ static uint32_t find_live(const uint8_t *slot, size_t stride, uint32_t n, uint16
 }
 
 /* The key of a slot is stable once its state is LIVE. */
-static int slot_read(struct source *source, uint32_t index, const uint8_t *slot)
+static int slot_read(struct source *source, struct rows *rows, uint32_t index, const uint8_t *slot)
 {
 	uint32_t *row = &source->slot_rows[index];
 
 	if (!*row && index % source->slots_per_cpu) {
-		int err = rows_touch(source->rows, slot + source->key_offset_bytes, row);
+		int err = rows_touch(rows, slot + source->key_offset_bytes, row);
 
 		if (err)
 			return err;
 	}
 	source->full += !*row;
-	add_value(source, slot + source->value_offset_bytes, rows_touch_index(source->rows, *row));
+	add_value(source, slot + source->value_offset_bytes, rows_touch_row(rows, *row));
 	return 0;
 }
 
-static int table_read(struct source *source)
+static int table_read(struct source *source, struct rows *rows)
 {
-	size_t stride = (source->value_bytes + 7) / 8 * 8;
+	size_t stride = source->stride_bytes;
 	uint16_t live[TABLE_CHUNK];
 
 	source->full = 0;
@@ -189,7 +200,7 @@ static int table_read(struct source *source)
 		uint32_t n = find_live(slots, stride, rest < TABLE_CHUNK ? rest : TABLE_CHUNK, live);
 
 		for (uint32_t i = 0; i < n; i++) {
-			int err = slot_read(source, first + live[i], slots + live[i] * stride);
+			int err = slot_read(source, rows, first + live[i], slots + live[i] * stride);
 
 			if (err)
 				return err;
@@ -198,15 +209,12 @@ static int table_read(struct source *source)
 	return 0;
 }
 
-static int read_by_key(struct source *source)
+static int read_by_key(const struct source *source, struct rows *rows)
 {
 	uint8_t *key = source->memory, *next = key + source->key_bytes, *values = next + source->key_bytes;
 	const void *previous = NULL;
 
-	/*
-	 * A key that is removed meanwhile sends the walk back to the start. One that does not come to its end must
-	 * not pass for a whole reading: keys that were not reached would count as gone, and as new the next time.
-	 */
+	/* A key that is removed meanwhile sends the walk back to the start, which may happen again and again. */
 	for (uint64_t i = 0; i <= 2 * (uint64_t)source->max_entries; i++) {
 		int err = bpf_map_get_next_key(source->fd, previous, next);
 
@@ -216,7 +224,7 @@ static int read_by_key(struct source *source)
 		previous = key;
 		err = bpf_map_lookup_elem(source->fd, key, values);
 		if (!err)
-			err = add_entry(source, key, values);
+			err = add_entry(source, rows, key, values);
 		if (err && err != -ENOENT)
 			return err;
 	}
@@ -226,7 +234,7 @@ static int read_by_key(struct source *source)
 static int grow_batch(struct source *source)
 {
 	uint32_t batch = source->batch ? source->batch * 2 : BATCH_ENTRIES;
-	size_t bytes = batch * (source->key_bytes + values_bytes(source));
+	size_t bytes = batch * (source->key_bytes + source->values_bytes);
 	uint8_t *memory = realloc(source->memory, bytes);
 
 	if (!memory)
@@ -237,9 +245,8 @@ static int grow_batch(struct source *source)
 	return 0;
 }
 
-static int read_batches(struct source *source)
+static int read_batches(struct source *source, struct rows *rows)
 {
-	size_t stride = values_bytes(source);
 	uint64_t cursor[64] = { 0 }; /* as large as the largest key that the kernel may put there */
 	bool is_first = true;
 	int err = source->batch ? 0 : grow_batch(source);
@@ -256,7 +263,7 @@ static int read_batches(struct source *source)
 		if (r && r != -ENOENT)
 			return r;
 		for (uint32_t i = 0; i < count && !err; i++)
-			err = add_entry(source, keys + i * source->key_bytes, values + i * stride);
+			err = add_entry(source, rows, keys + i * source->key_bytes, values + i * source->values_bytes);
 		if (r)
 			return err;
 		is_first = false;
@@ -264,31 +271,27 @@ static int read_batches(struct source *source)
 	return err;
 }
 
-int source_read(struct source *source)
+int source_read(struct source *source, struct rows *rows)
 {
 	int err;
 
-	rows_begin(source->rows);
+	rows_begin(rows);
 	if (source->is_table)
-		return table_read(source);
+		return table_read(source, rows);
 	if (source->batch != BATCH_NONE && source->key_bytes <= sizeof(uint64_t[64])) {
-		err = read_batches(source);
+		err = read_batches(source, rows);
 		if (err != -EINVAL && err != -KERNEL_ENOTSUPP && err != -EOPNOTSUPP)
 			return err;
 		source->batch = BATCH_NONE;
 	}
-	return read_by_key(source);
+	return read_by_key(source, rows);
 }
 
 /* The value is zeroed while nobody finds the slot, so that it begins anew with its next key. */
 static void table_remove(struct source *source, uint32_t row)
 {
-	size_t stride = (source->value_bytes + 7) / 8 * 8;
-
-	if (!row)
-		return;
 	for (uint32_t i = 0; i < source->max_entries; i++) {
-		uint8_t *slot = source->memory + i * stride;
+		uint8_t *slot = source->memory + i * source->stride_bytes;
 
 		if (source->slot_rows[i] != row)
 			continue;
@@ -299,12 +302,14 @@ static void table_remove(struct source *source, uint32_t row)
 	}
 }
 
-void source_remove(struct source *source, uint32_t row)
+void source_remove(struct source *source, struct rows *rows, uint32_t row)
 {
+	if (row == ROWS_OVERFLOW)
+		return;
 	if (source->is_table)
 		table_remove(source, row);
-	else if (is_array(source) || bpf_map_delete_elem(source->fd, rows_key(source->rows, row)))
+	else if (is_array(source) || bpf_map_delete_elem(source->fd, rows_key(rows, row)))
 		return;
 	/* Should the key come again before the next reading, it counts from 0. */
-	memset(rows_previous(source->rows, row), 0, rows_n_cells(source->rows) * sizeof(uint64_t));
+	memset(rows_previous(rows, row), 0, rows_n_cells(rows) * sizeof(uint64_t));
 }

@@ -5,9 +5,9 @@
  * Reading a map into rows: whatever its type, one row a key, each cell the sum over CPUs and slots.
  *
  * - A flat table (bpf/include/table.h: an mmapable ARRAY whose value is {state, key, value}) is read in
- *   place, without a system call; which row a slot feeds is remembered, for a key never moves.
- * - Hash maps of all kinds are read in batches (5.6), key by key where the kernel lacks that.
- * - Arrays are read in batches too (per-CPU ones: 5.13); entries that are all zero are no rows.
+ *   place, without a system call. The row that a slot feeds is remembered, because a key never moves.
+ * - Hash maps of all kinds are read in batches (5.6), or key by key where the kernel lacks batches.
+ * - Arrays are read in batches too (per-CPU arrays: 5.13). An entry that has always been zero is not a row.
  */
 
 #include <stdbool.h>
@@ -21,14 +21,14 @@ struct source_run {
 	uint32_t size_bytes;
 	uint32_t count;
 	uint32_t first_cell;
+	bool is_maximum; /* of several CPUs' numbers, unsigned, the largest counts, not their sum */
 };
 
 struct source {
 	int fd;	  /* borrowed */
 	int type; /* enum bpf_map_type */
 	uint32_t key_bytes, value_bytes, max_entries;
-	struct rows *rows; /* borrowed */
-	const struct source_run *runs;
+	struct source_run *runs; /* borrowed */
 	uint32_t n_runs;
 
 	bool is_table;
@@ -36,17 +36,22 @@ struct source {
 	uint32_t slots_per_cpu;
 
 	/* kept by source.c */
-	uint8_t *memory; /* the mapped table, or room for a batch */
+	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
+	size_t values_bytes; /* of one key: as many values as there are possible CPUs, or one */
+	uint8_t *memory;     /* the mapped table, or room for a batch */
 	size_t memory_bytes;
 	uint32_t *slot_rows; /* table: row of each slot, 0: not known */
 	uint32_t batch;	     /* entries a batch; 0: not yet tried, UINT32_MAX: the kernel has none */
 	uint64_t full;	     /* table: slices whose overflow slot is in use */
 };
 
-/* The rest is set by the caller. -errno of mmap(), -ENOMEM. */
+/* The caller sets the rest before. -errno of mmap(), -ENOMEM. */
 int source_open(struct source *source);
-/* rows_begin() and all that follows. -errno; what was read by then is in the rows. */
-int source_read(struct source *source);
-/* Takes a key out of the map: the owner is gone and nothing writes to it any more. Entries of arrays stay. */
-void source_remove(struct source *source, uint32_t row);
+/*
+ * rows_begin() and all that follows. The same rows each time, made for keys of key_bytes. -errno: the rows
+ * hold what was read by then, so it is not known which keys are gone.
+ */
+int source_read(struct source *source, struct rows *rows);
+/* Takes a key out of the map: its owner is gone, so nothing writes to it. Entries of arrays stay. */
+void source_remove(struct source *source, struct rows *rows, uint32_t row);
 void source_close(struct source *source);

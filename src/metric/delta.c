@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Maps are never reset, so each reading shows totals, and what goes to a series is the difference to the
+ * reading before. Sums and histograms add it to the series' total and delta. A gauge begins each
+ * collection at 0 and is given what its cells hold now (or, for a tally, what they have grown by).
+ *
+ * Decoding a key into attributes and finding the series is expensive, so a row does it once and keeps the
+ * series. Two kinds of answers are not for life: the overflow series, given up as soon as there is room,
+ * and a series whose names were not all known.
+ */
 #include "metric/delta.h"
 
 #include <string.h>
@@ -24,125 +33,149 @@ static uint64_t level(uint64_t cell, unsigned int bits, bool is_signed)
 	return is_signed ? (uint64_t)((int64_t)(cell << unused) >> unused) : cell << unused >> unused;
 }
 
-/* The series of a row for one metric, found once and then remembered with the row. */
-static int row_series(struct delta *delta, uint32_t index, uint32_t m, uint64_t previous_ns,
-		      struct series **ret_series)
+/* Is there a chance that the row finds a better series than the one it has? */
+static bool is_makeshift(const struct series *series)
+{
+	return series->is_provisional || (series == series->metric->overflow && series_has_room(series->metric));
+}
+
+static int row_find_series(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m,
+			   uint64_t previous_ns, struct series **ret_series)
 {
 	struct metric *metric = delta->metrics[m].metric;
-	struct series **series = &rows_series(delta->rows, index)[m];
 	struct attributes attributes;
-	int err = 0;
+	int r, err;
 
-	if (!*series && index == ROWS_OVERFLOW)
-		err = series_get_overflow(metric, previous_ns, series);
-	else if (!*series) {
-		attributes_init(&attributes);
-		err = delta->attributes(delta->user, rows_key(delta->rows, index), m, &attributes);
-		if (!err)
-			err = series_get(metric, &attributes, previous_ns, series);
-	}
+	attributes_init(&attributes);
+	r = delta->attributes(delta->user, rows_key(rows, row), m, &attributes);
+	if (r < 0)
+		return r;
+	err = series_get(metric, &attributes, previous_ns, ret_series);
 	if (err)
 		return err;
-	*ret_series = *series;
+	(*ret_series)->is_provisional = r > 0 && *ret_series != metric->overflow;
 	return 0;
 }
 
-static int add_number(struct delta *delta, uint32_t index, uint32_t m, uint64_t previous_ns, bool *ret_grown)
+/* The series of a row for one metric, kept with the row. */
+static int row_series(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, uint64_t previous_ns,
+		      struct series **ret_series)
+{
+	struct series **kept = &rows_series(rows, row)[m], *found;
+	int err;
+
+	if (*kept && (row == ROWS_OVERFLOW || !is_makeshift(*kept))) {
+		*ret_series = *kept;
+		return 0;
+	}
+	if (row == ROWS_OVERFLOW)
+		err = series_get_overflow(delta->metrics[m].metric, previous_ns, &found);
+	else
+		err = row_find_series(delta, rows, row, m, previous_ns, &found);
+	if (err)
+		return err;
+	series_put(*kept);
+	*ret_series = *kept = found;
+	return 0;
+}
+
+static int add_number(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, uint64_t previous_ns,
+		      bool *ret_grown)
 {
 	const struct delta_metric *of = &delta->metrics[m];
-	uint64_t now = rows_cells(delta->rows, index)[of->first_cell];
-	uint64_t grown = delta_grown(now, rows_previous(delta->rows, index)[of->first_cell], of->sum_bits);
+	uint64_t now = rows_cells(rows, row)[of->first_cell];
+	uint64_t grown = delta_grown(now, rows_previous(rows, row)[of->first_cell], of->sum_bits);
 	bool is_level = of->metric->kind == METRIC_GAUGE && !of->is_tally;
 	struct series *series;
 	int err;
 
 	*ret_grown = grown != 0;
-	if (!grown && !is_level)
+	if (of->metric->is_held || (!grown && !is_level))
 		return 0;
-	if (index == ROWS_OVERFLOW && !now)
+	if (row == ROWS_OVERFLOW && !now)
 		return 0;
-	err = row_series(delta, index, m, previous_ns, &series);
+	err = row_series(delta, rows, row, m, previous_ns, &series);
 	if (err)
 		return err;
 	series_add(series, is_level ? level(now, of->sum_bits, of->is_signed) : grown);
 	return 0;
 }
 
-static int add_histogram(struct delta *delta, uint32_t index, uint32_t m, uint64_t previous_ns, bool *ret_grown)
+static int add_histogram(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m,
+			 uint64_t previous_ns, bool *ret_grown)
 {
 	const struct delta_metric *of = &delta->metrics[m];
-	const uint64_t *now = rows_cells(delta->rows, index) + of->first_cell;
-	const uint64_t *before = rows_previous(delta->rows, index) + of->first_cell;
+	const uint64_t *now = rows_cells(rows, row) + of->first_cell;
+	const uint64_t *before = rows_previous(rows, row) + of->first_cell;
 	uint32_t n_buckets = of->metric->layout.n_buckets;
+	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
 	struct series *series;
 	int err;
 
-	*ret_grown = false;
-	if (!memcmp(now, before, (1 + n_buckets) * sizeof(*now)))
+	*ret_grown = memcmp(now, before, (1 + n_buckets) * sizeof(*now)) != 0;
+	if (!*ret_grown)
 		return 0;
 	for (uint32_t i = 0; i < n_buckets; i++)
-		delta->scratch[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);
-	*ret_grown = true;
-	err = row_series(delta, index, m, previous_ns, &series);
+		bucket[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);
+	err = row_series(delta, rows, row, m, previous_ns, &series);
 	if (err)
 		return err;
-	series_add_histogram(series, delta_grown(now[0], before[0], of->sum_bits), delta->scratch);
+	series_add_histogram(series, delta_grown(now[0], before[0], of->sum_bits), bucket);
 	return 0;
 }
 
-static void row_release(struct delta *delta, uint32_t index)
+static void row_release(const struct delta *delta, struct rows *rows, uint32_t row)
 {
-	struct series **series = rows_series(delta->rows, index);
-
 	for (uint32_t m = 0; m < delta->n_metrics; m++) {
-		series_put(series[m]);
-		series[m] = NULL;
+		series_put(rows_series(rows, row)[m]);
+		rows_series(rows, row)[m] = NULL;
 	}
 }
 
-static uint32_t count_cells(const struct metric *metric)
+/* What the metric's cells hold now has been accounted for. */
+static void settle(const struct delta_metric *of, struct rows *rows, uint32_t row)
 {
-	return 1 + (metric->kind == METRIC_HISTOGRAM ? metric->layout.n_buckets : 0);
+	uint32_t n = 1 + (of->metric->kind == METRIC_HISTOGRAM ? of->metric->layout.n_buckets : 0);
+
+	memcpy(rows_previous(rows, row) + of->first_cell, rows_cells(rows, row) + of->first_cell, n * sizeof(uint64_t));
 }
 
-static int row_compute(struct delta *delta, uint32_t index, uint64_t previous_ns)
+static int row_compute(const struct delta *delta, struct rows *rows, uint32_t row, uint64_t previous_ns)
 {
-	uint32_t *idle = rows_idle(delta->rows, index);
+	uint32_t *idle = rows_idle(rows, row);
 	int err = 0;
 
 	++*idle;
 	for (uint32_t m = 0; m < delta->n_metrics; m++) {
 		const struct delta_metric *of = &delta->metrics[m];
 		bool is_histogram = of->metric->kind == METRIC_HISTOGRAM, is_grown;
-		int r = (is_histogram ? add_histogram : add_number)(delta, index, m, previous_ns, &is_grown);
+		int r = (is_histogram ? add_histogram : add_number)(delta, rows, row, m, previous_ns, &is_grown);
 
 		if (is_grown)
 			*idle = 0;
-		/* What found no series has still to be given: it counts as grown the next time too. */
+		/* Growth that found no series is still to be given: it counts as growth the next time too. */
 		if (r)
 			err = r;
 		else
-			memcpy(rows_previous(delta->rows, index) + of->first_cell,
-			       rows_cells(delta->rows, index) + of->first_cell,
-			       count_cells(of->metric) * sizeof(uint64_t));
+			settle(of, rows, row);
 	}
 	return err;
 }
 
-int delta_compute(struct delta *delta, uint64_t previous_ns)
+int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previous_ns)
 {
 	int err = 0;
 
-	for (uint32_t index = 0; index < rows_n(delta->rows); index++) {
+	for (uint32_t row = 0; row < rows_n(rows); row++) {
 		int r = 0;
 
-		if (!rows_is_live(delta->rows, index))
+		if (!rows_is_live(rows, row))
 			continue;
-		if (rows_is_touched(delta->rows, index)) {
-			r = row_compute(delta, index, previous_ns);
+		if (rows_is_touched(rows, row)) {
+			r = row_compute(delta, rows, row, previous_ns);
 		} else {
-			row_release(delta, index);
-			rows_remove(delta->rows, index);
+			row_release(delta, rows, row);
+			rows_remove(rows, row);
 		}
 		if (r)
 			err = r;
@@ -150,9 +183,17 @@ int delta_compute(struct delta *delta, uint64_t previous_ns)
 	return err;
 }
 
-void delta_release(struct delta *delta)
+void delta_release(const struct delta *delta, struct rows *rows)
 {
-	for (uint32_t index = 0; index < rows_n(delta->rows); index++)
-		if (rows_is_live(delta->rows, index))
-			row_release(delta, index);
+	for (uint32_t row = 0; row < rows_n(rows); row++)
+		if (rows_is_live(rows, row))
+			row_release(delta, rows, row);
+}
+
+void delta_baseline(const struct delta *delta, struct rows *rows, bool is_whole)
+{
+	for (uint32_t row = 0; row < rows_n(rows); row++)
+		for (uint32_t m = 0; rows_is_live(rows, row) && m < delta->n_metrics; m++)
+			if (is_whole || delta->metrics[m].is_tally)
+				settle(&delta->metrics[m], rows, row);
 }

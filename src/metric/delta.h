@@ -6,8 +6,8 @@
  *
  * A cell of b bits counts modulo 2^b, so growth is (now - before) mod 2^b. More than half of that range
  * cannot be growth within one interval: the kernel side began anew, and all that is there now is growth.
- * A key seen for the first time has grown by what it holds; one that is no longer there has ended: its
- * series lose a source, and no number.
+ * A key seen for the first time has grown by what it holds. A key that is no longer there has ended: its
+ * series lose a source, and keep their numbers.
  */
 
 #include <stdint.h>
@@ -18,19 +18,21 @@
 /* How the cells of a row become numbers of one metric. */
 struct delta_metric {
 	struct metric *metric;
-	uint32_t first_cell; /* sum, gauge: the number; histogram: the sum, the buckets behind it */
+	uint32_t first_cell; /* sum, gauge: the number; histogram: the sum, followed by the buckets */
 	uint8_t sum_bits;    /* width in the kernel: 8, 16, 32, 64 */
 	uint8_t bucket_bits;
 	bool is_signed; /* a gauge that may be below 0 */
 	bool is_tally; /* a gauge whose value is the growth since the last reading */
 };
 
+/* The metrics of the rows of one map, and how their keys become attributes. */
 struct delta {
-	struct rows *rows;
-	const struct delta_metric *metrics;
+	struct delta_metric *metrics;
 	uint32_t n_metrics;
-	uint64_t *scratch; /* room for the buckets of the largest histogram */
-	/* Decodes a key into the attributes of metrics[metric]; called once a row and metric. 0 or -errno. */
+	/*
+	 * Decodes a key into the attributes of metrics[metric]. 0 or -errno. 1: a name was not known yet; the
+	 * row is decoded again when it next grows.
+	 */
 	int (*attributes)(void *user, const void *key, uint32_t metric, struct attributes *attributes);
 	void *user;
 };
@@ -38,9 +40,12 @@ struct delta {
 /*
  * Between series_begin() and series_end() of the metrics. previous_ns: Unix time of the reading before,
  * the start of series that are new. -ENOMEM or what attributes() returned; the rest is done all the same.
+ * A row that found no room for its series feeds the overflow series until there is room.
  */
-int delta_compute(struct delta *delta, uint64_t previous_ns);
-/* Takes the rows' series back, when the rows end before the metrics do. */
-void delta_release(struct delta *delta);
+int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previous_ns);
+/* Growth starts from what the rows hold now: that of all metrics, or of tallies alone. */
+void delta_baseline(const struct delta *delta, struct rows *rows, bool is_whole);
+/* Takes the rows' series back, before the metrics forget them. */
+void delta_release(const struct delta *delta, struct rows *rows);
 
 uint64_t delta_grown(uint64_t now, uint64_t before, unsigned int bits);

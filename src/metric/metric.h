@@ -19,11 +19,13 @@
 #include <stdint.h>
 
 #include "metric/attribute.h"
-#include "util/cleanup.h"
+#include "util/index.h"
 
 enum metric_kind { METRIC_SUM,
 		   METRIC_GAUGE,
 		   METRIC_HISTOGRAM };
+
+#define HISTOGRAM_BUCKETS_MAX 1024
 
 /*
  * The buckets of a histogram are those of OpenTelemetry's base-2 exponential histogram at one scale:
@@ -51,8 +53,9 @@ struct metric {
 	size_t n_series;
 	struct series *overflow; /* one of series, or NULL */
 	size_t limit;		 /* of series, the overflow one included */
-	struct series **slots;	 /* hash index */
-	size_t n_slots;
+	struct index index;	 /* of series, by the hash of their attributes */
+	/* Set for one collection: a map that feeds this gauge could not be read, so it stays as it was. */
+	bool is_held;
 };
 
 struct numbers {
@@ -81,6 +84,7 @@ struct series {
 	struct numbers total;
 	struct numbers delta;
 	bool is_present; /* has a point in this batch: fed now, or changed since the last collection */
+	bool is_provisional; /* its attributes may be known better later; kept by delta.c */
 	unsigned int n_sources;
 	uint64_t hash;
 	struct series_cache *caches;

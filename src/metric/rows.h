@@ -6,11 +6,13 @@
  * memory; a source fills it, delta_compute() turns growth into series.
  *
  * A row is a key with n_cells numbers ("cells"), each the sum over all CPUs and slots in which the key
- * was found, kept modulo 2^64 however wide it is in the kernel. Rows keep their index as long as they
- * live, so that a source may remember it. Row ROWS_OVERFLOW has no key: it is what the kernel side could
- * find no place for.
+ * was found, kept modulo 2^64 however wide it is in the kernel. A row keeps its number as long as it
+ * lives, so a source may remember it. Row ROWS_OVERFLOW has no key: the kernel side found no place for
+ * what it counts.
  *
  * One reading:  rows_begin(), then for each thing found rows_touch() and additions to its cells.
+ *
+ * rows_touch() may move all rows: pointers to keys, cells and series are valid until its next call.
  */
 
 #include <stdbool.h>
@@ -30,21 +32,23 @@ struct rows *rows_free(struct rows *rows);
 
 void rows_begin(struct rows *rows);
 /* The row of key, made if it is new, with cells of 0 if this is its first touch in this reading. -ENOMEM. */
-int rows_touch(struct rows *rows, const void *key, uint32_t *ret_index);
-/* The same by index, which must be of a living row. Its cells of this reading. */
-uint64_t *rows_touch_index(struct rows *rows, uint32_t index);
+int rows_touch(struct rows *rows, const void *key, uint32_t *ret_row);
+/* The same by number, which must be that of a living row. Its cells of this reading. */
+uint64_t *rows_touch_row(struct rows *rows, uint32_t row);
+/* The row of a key that has been touched in any reading; ROWS_OVERFLOW: there is none. */
+uint32_t rows_find(const struct rows *rows, const void *key);
 
-uint64_t *rows_cells(struct rows *rows, uint32_t index);    /* of this reading */
-uint64_t *rows_previous(struct rows *rows, uint32_t index); /* of the reading before; 0 at first sight */
-const void *rows_key(const struct rows *rows, uint32_t index);
-struct series **rows_series(struct rows *rows, uint32_t index);
-uint32_t *rows_idle(struct rows *rows, uint32_t index); /* readings in a row without growth; kept by delta.c */
+uint64_t *rows_cells(struct rows *rows, uint32_t row);	  /* of this reading */
+uint64_t *rows_previous(struct rows *rows, uint32_t row); /* of the reading before; 0 in the first one */
+const void *rows_key(const struct rows *rows, uint32_t row);
+struct series **rows_series(struct rows *rows, uint32_t row);
+uint32_t *rows_idle(struct rows *rows, uint32_t row); /* readings in a row without growth; kept by delta.c */
 
-bool rows_is_live(const struct rows *rows, uint32_t index);    /* index < rows_n() */
-bool rows_is_touched(const struct rows *rows, uint32_t index); /* in this reading */
-void rows_remove(struct rows *rows, uint32_t index);
+bool rows_is_live(const struct rows *rows, uint32_t row);    /* row < rows_n() */
+bool rows_is_touched(const struct rows *rows, uint32_t row); /* in this reading */
+void rows_remove(struct rows *rows, uint32_t row);
 uint32_t rows_n_cells(const struct rows *rows);
-uint32_t rows_n(const struct rows *rows);      /* indices in use or free again */
+uint32_t rows_n(const struct rows *rows);      /* numbers in use or free again */
 uint32_t rows_n_live(const struct rows *rows); /* without the overflow row */
 
 DEFINE_CLEANUP(struct rows *, rows_free);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A series lives as long as something feeds it (n_sources) or its last growth has not been exported yet.
- * The array of a metric is dense, so that encoders walk it; an open-addressed index beside it finds a
- * series by the hash of its attributes. The index is rebuilt when it fills and when series end, which is
- * rare; so it needs no tombstones.
+ * So one that is over the limit ends too, and makes room: who was told to use the overflow series asks
+ * series_has_room() and tries again. Encoders walk the array, which is dense; the index beside it is filled
+ * anew when series end.
  */
 #include "metric/series.h"
 
@@ -19,8 +19,8 @@ void metric_init_series(struct metric *metric, size_t limit)
 	metric->n_series = 0;
 	metric->overflow = NULL;
 	metric->limit = limit ? limit : SERIES_LIMIT_DEFAULT;
-	metric->slots = NULL;
-	metric->n_slots = 0;
+	metric->index = (struct index){ 0 };
+	metric->is_held = false;
 }
 
 static void series_free(struct series *series)
@@ -54,7 +54,7 @@ void metric_done_series(struct metric *metric)
 	for (size_t i = 0; i < metric->n_series; i++)
 		series_free(metric->series[i]);
 	free(metric->series);
-	free(metric->slots);
+	index_done(&metric->index);
 	metric_init_series(metric, metric->limit);
 }
 
@@ -89,54 +89,13 @@ static bool attributes_equal(const struct series *series, const struct attribute
 	return true;
 }
 
-static void index_put(struct metric *metric, struct series *series)
-{
-	size_t at = series->hash & (metric->n_slots - 1);
-
-	while (metric->slots[at])
-		at = (at + 1) & (metric->n_slots - 1);
-	metric->slots[at] = series;
-}
-
-static void index_rebuild(struct metric *metric)
-{
-	memset(metric->slots, 0, metric->n_slots * sizeof(*metric->slots));
-	for (size_t i = 0; i < metric->n_series; i++)
-		index_put(metric, metric->series[i]);
-}
-
-/* Room for one more in the array and, at most half full, in the index. */
-static int grow(struct metric *metric)
-{
-	size_t n = metric->n_series ? metric->n_series * 2 : 8;
-	struct series **slots, **series;
-
-	if (metric->n_slots > 2 * metric->n_series)
-		return 0;
-	series = realloc(metric->series, n * sizeof(*series));
-	if (!series)
-		return -ENOMEM;
-	metric->series = series;
-	slots = calloc(2 * n, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(metric->slots);
-	metric->slots = slots;
-	metric->n_slots = 2 * n;
-	index_rebuild(metric);
-	return 0;
-}
-
 static struct series *find(const struct metric *metric, const struct attributes *attributes, uint64_t hash)
 {
-	struct series *series;
+	uint32_t i;
 
-	if (!metric->n_slots)
-		return NULL;
-	for (size_t at = hash & (metric->n_slots - 1); (series = metric->slots[at]);
-	     at = (at + 1) & (metric->n_slots - 1))
-		if (series->hash == hash && attributes_equal(series, attributes))
-			return series;
+	index_for_each(i, &metric->index, hash)
+		if (metric->series[i]->hash == hash && attributes_equal(metric->series[i], attributes))
+			return metric->series[i];
 	return NULL;
 }
 
@@ -177,21 +136,40 @@ static struct series *series_new(struct metric *metric, const struct attributes 
 	return series;
 }
 
+/* The array grows by doubling: it has room for the least power of two from 8 on that holds n_series. */
+static int array_grow(struct metric *metric)
+{
+	size_t n = metric->n_series;
+	struct series **series;
+
+	if (n && (n < 8 || (n & (n - 1))))
+		return 0;
+	series = reallocarray(metric->series, n ? 2 * n : 8, sizeof(*series));
+	if (!series)
+		return -ENOMEM;
+	metric->series = series;
+	return 0;
+}
+
 static int series_make(struct metric *metric, const struct attributes *attributes, uint64_t hash,
 		       uint64_t start_ns, struct series **ret_series)
 {
 	struct series *series;
-	int err = grow(metric);
+	int err = array_grow(metric);
 
 	if (err)
 		return err;
 	series = series_new(metric, attributes);
 	if (!series)
 		return -ENOMEM;
+	err = index_add(&metric->index, hash, (uint32_t)metric->n_series);
+	if (err) {
+		free(series);
+		return err;
+	}
 	series->hash = hash;
 	series->start_ns = start_ns;
 	metric->series[metric->n_series++] = series;
-	index_put(metric, series);
 	*ret_series = series;
 	return 0;
 }
@@ -213,6 +191,12 @@ static int overflow_find(struct metric *metric, uint64_t start_ns, struct series
 	return 0;
 }
 
+bool series_has_room(const struct metric *metric)
+{
+	/* The last place is kept for the overflow series. */
+	return metric->n_series + !metric->overflow < metric->limit;
+}
+
 int series_get(struct metric *metric, struct attributes *attributes, uint64_t start_ns,
 	       struct series **ret_series)
 {
@@ -224,11 +208,10 @@ int series_get(struct metric *metric, struct attributes *attributes, uint64_t st
 	hash = attributes_hash(attributes);
 	series = find(metric, attributes, hash);
 	if (!series) {
-		/* The last place is kept for the overflow series. */
-		if (metric->n_series + !metric->overflow >= metric->limit)
-			err = overflow_find(metric, start_ns, &series);
-		else
+		if (series_has_room(metric))
 			err = series_make(metric, attributes, hash, start_ns, &series);
+		else
+			err = overflow_find(metric, start_ns, &series);
 		if (err)
 			return err;
 	}
@@ -259,7 +242,7 @@ void series_begin(struct metric *metric)
 		struct series *series = metric->series[i];
 
 		series->delta.sum = 0;
-		if (metric->kind == METRIC_GAUGE)
+		if (metric->kind == METRIC_GAUGE && !metric->is_held)
 			series->total.sum = 0;
 		if (metric->kind != METRIC_HISTOGRAM || !series->delta.count)
 			continue;
@@ -289,6 +272,7 @@ void series_end(struct metric *metric)
 {
 	size_t kept = 0;
 
+	metric->is_held = false;
 	for (size_t i = 0; i < metric->n_series; i++) {
 		struct series *series = metric->series[i];
 
@@ -304,5 +288,7 @@ void series_end(struct metric *metric)
 	if (kept == metric->n_series)
 		return;
 	metric->n_series = kept;
-	index_rebuild(metric);
+	index_clear(&metric->index);
+	for (size_t i = 0; i < kept; i++)
+		(void)index_add(&metric->index, metric->series[i]->hash, (uint32_t)i);
 }

@@ -27,12 +27,14 @@ void metric_done_series(struct metric *metric);
  */
 int series_get(struct metric *metric, struct attributes *attributes, uint64_t start_ns,
 	       struct series **ret_series);
+/* Is there room for one more series beside the overflow series? */
+bool series_has_room(const struct metric *metric);
 /* The overflow series of metric, for what a source itself could not tell apart. */
 int series_get_overflow(struct metric *metric, uint64_t start_ns, struct series **ret_series);
 /* The caller feeds it no longer. Takes NULL. */
 void series_put(struct series *series);
 
-void series_begin(struct metric *metric); /* forgets deltas; gauges begin at 0 */
+void series_begin(struct metric *metric); /* forgets deltas; gauges that are not held begin at 0 */
 void series_add(struct series *series, uint64_t grown); /* sum: to total and delta; gauge: to the value */
 void series_add_histogram(struct series *series, uint64_t sum, const uint64_t *bucket); /* grown by */
-void series_end(struct metric *metric); /* settles is_present; frees what has ended */
+void series_end(struct metric *metric); /* settles is_present; frees series that have ended; ends is_held */

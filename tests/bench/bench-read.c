@@ -48,6 +48,7 @@ struct bench {
 	struct metric metric;
 	struct delta_metric of;
 	struct delta delta;
+	struct rows *rows;
 	double read_ns[ROUNDS_MAX], delta_ns[ROUNDS_MAX], idle_ns[ROUNDS_MAX];
 };
 
@@ -163,17 +164,15 @@ static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys)
 	bench->metric = (struct metric){ .scope = "bench", .name = "bench", .unit = "1", .description = "", .divisor = 1 };
 	metric_init_series(&bench->metric, n_keys + 1);
 	bench->of = (struct delta_metric){ .metric = &bench->metric, .sum_bits = 64 };
-	must(!rows_new(sizeof(struct key), 1, 1, &bench->source.rows), "rows");
-	bench->delta = (struct delta){ .rows = bench->source.rows, .metrics = &bench->of, .n_metrics = 1,
-				       .attributes = attributes_of };
+	must(!rows_new(sizeof(struct key), 1, 1, &bench->rows), "rows");
+	bench->delta = (struct delta){ .metrics = &bench->of, .n_metrics = 1, .attributes = attributes_of };
 	must(!source_open(&bench->source), "source_open");
 }
 
 static void close_bench(struct bench *bench)
 {
 	source_close(&bench->source);
-	delta_release(&bench->delta);
-	rows_free(bench->source.rows);
+	rows_free(bench->rows);
 	metric_done_series(&bench->metric);
 	close(bench->source.fd);
 }
@@ -182,10 +181,10 @@ static void turn(struct bench *bench, double *read_ns, double *delta_ns)
 {
 	double start_ns = now_ns(), middle_ns;
 
-	must(!source_read(&bench->source), "source_read");
+	must(!source_read(&bench->source, bench->rows), "source_read");
 	middle_ns = now_ns();
 	series_begin(&bench->metric);
-	must(!delta_compute(&bench->delta, 1), "delta_compute");
+	must(!delta_compute(&bench->delta, bench->rows, 1), "delta_compute");
 	series_end(&bench->metric);
 	*read_ns = middle_ns - start_ns;
 	*delta_ns = now_ns() - middle_ns;
@@ -218,7 +217,7 @@ static void measure(enum kind kind, uint32_t n_keys, size_t rounds)
 		turn(bench, &bench->read_ns[at], &bench->delta_ns[at]);
 		turn(bench, &ignored, &bench->idle_ns[at]);
 	}
-	must(rows_n_live(bench->source.rows) == n_keys && bench->metric.n_series == n_keys, "count of keys");
+	must(rows_n_live(bench->rows) == n_keys && bench->metric.n_series == n_keys, "count of keys");
 	printf("%s, %" PRIu32 " keys, %" PRIu32 " entries\n", kinds[kind], n_keys, bench->source.max_entries);
 	print("reading", bench->read_ns, rounds, n_keys);
 	print("deltas, all have grown", bench->delta_ns, rounds, n_keys);

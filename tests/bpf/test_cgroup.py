@@ -67,6 +67,23 @@ class CgroupTest(unittest.TestCase):
                 return
         self.fail('no cgroup of 1000 had its first place there')
 
+    def test_a_unit_deep_down_has_its_name(self):
+        """The kernel side keeps 255 bytes of a path; this unit's name comes after them."""
+        with Cgroup('cgroup') as cgroup:
+            path = cgroup.directory
+            made = []
+            for name in ('a' * 120, 'b' * 120, 'c' * 60, 'deep.service'):
+                path = os.path.join(path, name)
+                made.append(path)
+            script = 'mkdir -p "$1"; /bin/sh -c "echo 0 >\'$1\'/cgroup.procs; /bin/true; /bin/true"'
+            try:
+                seen = once(['cgroup', 'scheduler'], ['/bin/sh', '-c', script, 'sh', path])
+            finally:
+                for directory in reversed(made):
+                    os.rmdir(directory)
+            self.assertGreater(seen.select(CPU, **{'systemd.unit.name': 'deep.service'}).total(), 0)
+            self.assertFalse([point for point in seen.select(CPU) if 'a' * 120 in point['attributes'].get(OWNER, '')])
+
     @unittest.skipUnless(os.path.isdir('/sys/fs/cgroup/cpu'), 'needs a hierarchy of cgroup1')
     def test_other_hierarchies_are_left_out(self):
         with Cgroup('cgroup') as cgroup:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's own pairs, dropped into a directory with nothing rebuilt: those that CONTRIBUTING.md shows, to the
-letter, and own/timers, which has a kernel function, an enum, a histogram, a signed gauge and a setting."""
+letter; own/timers, which has a kernel function, an enum, a histogram, a signed gauge and a setting; own/baseline
+and own/pinned, whose maps hold something at the start."""
+import ctypes
 import os
 import re
 import shlex
@@ -16,6 +18,7 @@ from harness import Cgroup, once
 HERE = os.path.dirname(os.path.realpath(__file__))
 CONTRIBUTING = os.path.join(HERE, '..', '..', 'CONTRIBUTING.md')
 EXECS = 7
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000  # sched.h, sys/mount.h
 # A program around the lines of a recipe, with a metric, without which there is no collector.
 AROUND = """
 struct no_key { u32 unused; };
@@ -50,7 +53,7 @@ def compile_object(source, to):
     subprocess.run([*shlex.split(os.environ['BPF_COMPILE']), '-c', source, '-o', to], check=True)
 
 
-class OwnTest(unittest.TestCase):
+class Pair(unittest.TestCase):
     def setUp(self):
         self.directory = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-own.'))
 
@@ -85,14 +88,16 @@ class OwnTest(unittest.TestCase):
         self.install(name, blocks['c'], blocks['ini'])
         return once([name], command, params=self.params())
 
-    def install_timers(self):
-        with open(os.path.join(HERE, 'own', 'timers.conf'), encoding='utf-8') as file:
-            self.file('timers.conf', file.read())
-        compile_object(os.path.join(HERE, 'own', 'timers.bpf.c'), os.path.join(self.directory, 'timers.bpf.o'))
+    def install_own(self, name):
+        with open(os.path.join(HERE, 'own', name + '.conf'), encoding='utf-8') as file:
+            self.file(name + '.conf', file.read())
+        compile_object(os.path.join(HERE, 'own', name + '.bpf.c'), os.path.join(self.directory, name + '.bpf.o'))
 
     def params(self, **settings):
         return dict(settings, agent={'collector_directory': self.directory})
 
+
+class OwnTest(Pair):
     def test_the_example_of_the_manual_counts_every_exec(self):
         self.install_example()
         script = self.file('script', '#!/bin/sh\ntrue\n')
@@ -148,7 +153,7 @@ class OwnTest(unittest.TestCase):
         self.assertEqual(seen.total('test.seen'), address & 0x7fffffff)
 
     def test_timers_have_names_kinds_delays_and_a_level(self):
-        self.install_timers()
+        self.install_own('timers')
         seen = once(['timers'], ['/bin/sleep', '1'], params=self.params())
         starts = seen.select('bpfpush.timer.starts')
         delays = seen.select('bpfpush.timer.delay')
@@ -166,10 +171,45 @@ class OwnTest(unittest.TestCase):
             self.assertLessEqual(point['value'], starts.total(), point)
 
     def test_a_setting_of_its_own_takes_programs_out(self):
-        self.install_timers()
+        self.install_own('timers')
         seen = once(['timers'], ['/bin/sleep', '0.3'], params=self.params(timers={'pending': 'no'}))
         self.assertGreater(seen.total('bpfpush.timer.starts'), 0)
         self.assertFalse(seen.select('bpfpush.timer.pending'))
+
+    def test_what_was_there_before_the_start_is_not_counted(self):
+        self.install_own('baseline')
+        with Cgroup('own') as cgroup:
+            loop = 'for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done'
+            seen = once(['baseline'], cgroup.command(['/bin/sh', '-c', loop]), params=self.params())
+            mine = seen.of(cgroup)
+        # One run of the iterator after the first: it copied 1 000 000, then 5 more, and tallied 1 each time.
+        self.assertEqual(seen.total('test.copied'), 5)
+        self.assertEqual(seen.total('test.tally'), 1)
+        # Set to 100, perhaps on several CPUs.
+        self.assertEqual(seen.total('test.level'), 100)
+        # task__fork and task__exit are not alternatives. The shell itself ends too; it was forked outside.
+        self.assertEqual(mine.total('test.forks'), 10)
+        self.assertEqual(mine.total('test.exits'), 11)
+
+
+class PinnedTest(Pair):
+    """A second run does not start with the total of the first."""
+
+    def setUp(self):
+        super().setUp()
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.unshare(CLONE_NEWNS) or libc.mount(None, b'/', None, MS_REC | MS_PRIVATE, None) or \
+                libc.mount(b'bpf', b'/sys/fs/bpf', b'bpf', 0, None):
+            self.skipTest('no file system for pinned maps: %s' % os.strerror(ctypes.get_errno()))
+        self.addCleanup(libc.umount, b'/sys/fs/bpf')
+
+    def test_a_pinned_map_is_counted_from_the_start(self):
+        self.install_own('pinned')
+        with Cgroup('own') as cgroup:
+            for n in (10, 3):
+                command = cgroup.command(['/bin/sh', '-c', '/bin/true; ' * n + ':'])
+                seen = once(['pinned'], command, params=self.params())
+                self.assertEqual(seen.of(cgroup).total('test.forks'), n)
 
 
 if __name__ == '__main__':

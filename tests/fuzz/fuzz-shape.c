@@ -38,8 +38,8 @@ static void check_field(const struct btf *btf, const struct shape *shape, const 
 		for (int64_t value = -1; value < 3; value++)
 			if (shape_enum_name(btf, field->type_id, value, text, sizeof(text)))
 				demand(strlen(text) < sizeof(text));
-	if (label_is_known(field))
-		demand(label_n_attributes(field) >= 1);
+	if (label_type_find(field))
+		demand(label_type_n_attributes(label_type_find(field)) >= 1);
 }
 
 static void check_type(const struct btf *btf, uint32_t id)
@@ -72,7 +72,7 @@ static void check_settings(const struct btf *btf)
 		demand(setting->offset_bytes + (uint64_t)setting->size_bytes <= sizeof(section));
 		(void)setting_number(&settings, setting);
 		(void)setting_is_zero(&settings, setting);
-		setting_scale(&settings, setting, 8);
+		setting_scale(&settings, setting, 8, 1 << 20);
 		for (size_t j = 0; j < ARRAY_SIZE(texts); j++)
 			if (setting_set(&settings, setting, texts[j], &complaint))
 				demand(*complaint != '\0');

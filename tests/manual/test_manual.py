@@ -141,8 +141,9 @@ class CollectorTest(unittest.TestCase):
             self.assertIn(f".It {name} Ta {default or 'none'} Ta", self.page)
 
     def test_alternatives_are_tried_in_the_order_that_is_told(self):
-        ranks = re.search(r"program_ranks\[\] = \{(.*?)\}", program.read("src/collector/program.c"), re.DOTALL).group(1)
-        names = [name for name in re.findall(r'"([\w.]+)"', ranks) if name not in ("raw_tracepoint", "tracepoint")]
+        table = re.search(r"sections\[\] = \{(.*?)\n\}", program.read("src/collector/alternative.c"), re.DOTALL).group(1)
+        names = [name for name in re.findall(r'"([\w.]+)"', table)
+                 if name not in ("raw_tracepoint", "tracepoint", "uprobe", "uretprobe")]
         self.assertIn(".Dl " + ", ".join(names) + "\n", self.page)
 
 

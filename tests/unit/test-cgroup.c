@@ -33,9 +33,15 @@ static const struct {
 	{ "/user.slice/user-1000.slice/user@1000.service", "systemd.unit.name", "user@1000.service" },
 	{ "/user.slice/user-1000.slice/user@1000.service/init.scope", "systemd.unit.name", "user@1000.service" },
 	{ "/user.slice/user-1000.slice/user@1000.service/app.slice", "systemd.unit.name", "user@1000.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/firefox.service", "systemd.unit.name", "firefox.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/app-a.slice/b@1.service/x", "systemd.unit.name", "b@1.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope/container", "container.id", ID },
+	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/firefox.service", "systemd.unit.name", "user@1000.service/firefox.service" },
+	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/app-a.slice/b@1.service/x", "systemd.unit.name", "user@1000.service/b@1.service" },
+	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/_cpu.service", "systemd.unit.name", "user@1000.service/cpu.service" },
+	/* there a user makes what he likes, so it is neither a unit of the system nor a container */
+	{ "/user.slice/user-1000.slice/user@1000.service/nginx.service", "systemd.unit.name", "user@1000.service/nginx.service" },
+	{ "/user.slice/user-1000.slice/user@1000.service/user@0.service/a.service", "systemd.unit.name", "user@1000.service/user@0.service" },
+	{ "/user.slice/user-1000.slice/user@1000.service/" ID, "systemd.unit.name", "user@1000.service" },
+	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope/container", "systemd.unit.name",
+	  "user@1000.service/libpod-" ID ".scope" },
 	/* escapes: the underscore is cgroupfs's, the rest is the unit's own name */
 	{ "/system.slice/_cpu.service", "systemd.unit.name", "cpu.service" },
 	{ "/system.slice/__a.service", "systemd.unit.name", "_a.service" },
@@ -98,7 +104,7 @@ static void assert_name(struct cgroups *cgroups, uint64_t id, const char *attrib
 {
 	const struct cgroup *cgroup = NULL;
 
-	assert_ok(cgroups_get(cgroups, id, &cgroup));
+	assert_int_equal(cgroups_get(cgroups, id, &cgroup), !strncmp(value, "id:", 3));
 	assert_int_equal(cgroup->id, id);
 	assert_string_equal(cgroup->attribute, attribute);
 	assert_string_equal(cgroup->value, value);
@@ -135,9 +141,8 @@ static void the_tree_is_walked_once_a_collection(void **state)
 	assert_name(cgroups, early, "systemd.unit.name", "early.service");
 	snprintf(text, sizeof(text), "id:%llu", (unsigned long long)late);
 	assert_name(cgroups, late, "process.linux.cgroup", text);
-	/* What it is called by then stays until a walk finds it: one for another id does. */
+	/* The next collection looks for it again. */
 	cgroups_begin(cgroups);
-	assert_name(cgroups, make(&tree, "later.service"), "systemd.unit.name", "later.service");
 	assert_name(cgroups, late, "systemd.unit.name", "late.service");
 }
 
@@ -179,16 +184,51 @@ static void another_of_the_same_path_is_another(void **state)
 	assert_name(cgroups, second, "systemd.unit.name", "again.service");
 }
 
-static void an_id_that_nobody_knows_is_gone(void **state)
+/* The tree may be that of a namespace, which does not show all. */
+static void an_id_that_nobody_knows_is_not_gone(void **state)
 {
 	_cleanup_(tree_done) struct tree tree;
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	uint64_t late;
 
 	tree_init(&tree);
 	assert_ok(cgroups_new(tree.path, &cgroups));
 	assert_name(cgroups, 1, "process.linux.cgroup", "id:1");
-	assert_true(cgroups_is_gone(cgroups, 1));
+	assert_false(cgroups_is_gone(cgroups, 1));
+	/* It was made after the walk of this collection. */
+	late = make(&tree, "late.service");
+	assert_false(cgroups_is_gone(cgroups, late));
+	cgroups_begin(cgroups);
+	assert_false(cgroups_is_gone(cgroups, late));
+	assert_ok(rmdir(tree_path(&tree, "late.service")));
+	cgroups_begin(cgroups);
+	assert_true(cgroups_is_gone(cgroups, late));
+}
+
+static void the_whole_tree_shows_what_is_gone(void **state)
+{
+	_cleanup_(fclosep) FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	_cleanup_(freep) char *root = cgroups_find_root(mounts);
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	struct stat status;
+
+	if (!root || stat(root, &status) || status.st_ino != 1)
+		skip();
+	assert_ok(cgroups_new(root, &cgroups));
+	assert_name(cgroups, 1, "process.linux.cgroup", "/");
+	assert_false(cgroups_is_gone(cgroups, 1));
 	assert_true(cgroups_is_gone(cgroups, UINT64_MAX));
+}
+
+static void a_mount_point_may_have_blanks(void **state)
+{
+	static const char text[] = "36 35 98:0 / /mnt rw - ext4 /dev/sda rw\n"
+				   "37 35 0:30 / /mnt/a\\040b\\134c\\0111\\8 rw,noatime shared:1 - cgroup2 cgroup2 rw\n";
+	_cleanup_(fclosep) FILE *f = fmemopen((void *)text, sizeof(text) - 1, "r");
+	_cleanup_(freep) char *root = cgroups_find_root(f);
+
+	assert_string_equal(root, "/mnt/a b\\c\t1\\8");
+	assert_null(cgroups_find_root(f));
 }
 
 static void links_are_not_followed(void **state)
@@ -224,19 +264,22 @@ static void a_tree_deeper_than_the_limit_is_left_out_below_it(void **state)
 	assert_name(cgroups, below, "process.linux.cgroup", text);
 }
 
-static void many_are_known_at_a_time_and_all_are_forgotten_beyond(void **state)
+static void what_is_not_known_takes_no_room(void **state)
 {
 	_cleanup_(tree_done) struct tree tree;
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	uint64_t known;
 	char text[32];
 
 	tree_init(&tree);
+	known = make(&tree, "a.service");
 	assert_ok(cgroups_new(tree.path, &cgroups));
 	for (int round = 0; round < 3; round++) {
 		for (uint64_t id = 1ull << 50; id < (1ull << 50) + 9000; id++) {
 			snprintf(text, sizeof(text), "id:%llu", (unsigned long long)id);
 			assert_name(cgroups, id, "process.linux.cgroup", text);
 		}
+		assert_name(cgroups, known, "systemd.unit.name", "a.service");
 		cgroups_begin(cgroups);
 	}
 }
@@ -252,7 +295,7 @@ static int name_once(const char *root, uint64_t id)
 	err = cgroups_get(cgroups, id, &cgroup);
 	/* A failure leaves nothing half done that the next use would fall over. */
 	again = cgroups_get(cgroups, id, &cgroup);
-	return err ? err : again;
+	return err < 0 ? err : again < 0 ? again : 0;
 }
 
 static void a_failed_allocation_is_an_error_and_no_leak(void **state)
@@ -275,10 +318,12 @@ int main(void)
 		cmocka_unit_test(the_tree_is_walked_once_a_collection),
 		cmocka_unit_test(what_is_gone_keeps_its_name),
 		cmocka_unit_test(another_of_the_same_path_is_another),
-		cmocka_unit_test(an_id_that_nobody_knows_is_gone),
+		cmocka_unit_test(an_id_that_nobody_knows_is_not_gone),
+		cmocka_unit_test(the_whole_tree_shows_what_is_gone),
+		cmocka_unit_test(a_mount_point_may_have_blanks),
 		cmocka_unit_test(links_are_not_followed),
 		cmocka_unit_test(a_tree_deeper_than_the_limit_is_left_out_below_it),
-		cmocka_unit_test(many_are_known_at_a_time_and_all_are_forgotten_beyond),
+		cmocka_unit_test(what_is_not_known_takes_no_room),
 		cmocka_unit_test(a_failed_allocation_is_an_error_and_no_leak),
 	};
 

@@ -47,8 +47,7 @@ static void parameters_are_set_by_name_or_refused_with_their_place(void **state)
 	assert_int_equal(diag.n_errors, 0);
 	assert_ok(collector_set(collector, "per_proces", "yes", "c", 3, &diag));
 	assert_ok(collector_set(collector, "per_process", "perhaps", "c", 4, &diag));
-	assert_string_equal(buf_text(&diag.text), "c:3: collector \"syscalls\" has no setting \"per_proces\"; did you mean "
-						  "\"per_process\"?\n"
+	assert_string_equal(buf_text(&diag.text), "c:3: unknown setting \"per_proces\": did you mean \"per_process\"?\n"
 						  "c:4: per_process = perhaps: is neither yes nor no\n");
 	collector_free(collector);
 	collector = NULL;

@@ -18,8 +18,8 @@ static int by_number(void *user, const void *key, uint32_t metric, struct attrib
 struct fixture {
 	struct metric metric;
 	struct delta_metric of;
-	uint64_t scratch[8];
 	struct delta delta;
+	struct rows *rows;
 };
 
 static void setup(struct fixture *f, enum metric_kind kind, uint8_t bits)
@@ -29,17 +29,17 @@ static void setup(struct fixture *f, enum metric_kind kind, uint8_t bits)
 	*f = (struct fixture){ .metric = { .kind = kind, .divisor = 1, .layout.n_buckets = n_buckets } };
 	metric_init_series(&f->metric, 0);
 	f->of = (struct delta_metric){ .metric = &f->metric, .sum_bits = bits, .bucket_bits = 32 };
-	f->delta = (struct delta){ .metrics = &f->of, .n_metrics = 1, .scratch = f->scratch, .attributes = by_number };
-	assert_ok(rows_new(8, 1 + n_buckets, 1, &f->delta.rows));
+	f->delta = (struct delta){ .metrics = &f->of, .n_metrics = 1, .attributes = by_number };
+	assert_ok(rows_new(8, 1 + n_buckets, 1, &f->rows));
 }
 
 static void teardown(struct fixture *f)
 {
-	delta_release(&f->delta);
+	delta_release(&f->delta, f->rows);
 	series_begin(&f->metric);
 	series_end(&f->metric);
 	assert_int_equal(f->metric.n_series, 0);
-	rows_free(f->delta.rows);
+	rows_free(f->rows);
 	metric_done_series(&f->metric);
 }
 
@@ -47,19 +47,19 @@ static uint64_t *touch(struct fixture *f, uint64_t key)
 {
 	uint32_t index;
 
-	assert_ok(rows_touch(f->delta.rows, &key, &index));
-	return rows_cells(f->delta.rows, index);
+	assert_ok(rows_touch(f->rows, &key, &index));
+	return rows_cells(f->rows, index);
 }
 
 static void begin(struct fixture *f)
 {
-	rows_begin(f->delta.rows);
+	rows_begin(f->rows);
 	series_begin(&f->metric);
 }
 
 static void end(struct fixture *f, uint64_t previous_ns)
 {
-	assert_ok(delta_compute(&f->delta, previous_ns));
+	assert_ok(delta_compute(&f->delta, f->rows, previous_ns));
 	series_end(&f->metric);
 }
 
@@ -118,7 +118,7 @@ static void a_reset_keeps_the_total_and_a_vanished_key_ends(void **state)
 	begin(&f);
 	end(&f, 3);
 	assert_int_equal(f.metric.n_series, 0);
-	assert_int_equal(rows_n_live(f.delta.rows), 0);
+	assert_int_equal(rows_n_live(f.rows), 0);
 	begin(&f);
 	*touch(&f, 1) += 2;
 	end(&f, 4);
@@ -164,7 +164,7 @@ static void the_overflow_row_is_told_apart(void **state)
 	setup(&f, METRIC_SUM, 64);
 	begin(&f);
 	*touch(&f, 1) += 1;
-	*rows_cells(f.delta.rows, ROWS_OVERFLOW) += 6;
+	*rows_cells(f.rows, ROWS_OVERFLOW) += 6;
 	end(&f, 1);
 	assert_non_null(f.metric.overflow);
 	assert_int_equal(f.metric.overflow->total.sum, 6);
@@ -224,6 +224,134 @@ static void a_level_has_the_width_and_the_sign_of_its_member(void **state)
 	}
 }
 
+static const struct series *find_series(const struct fixture *f, int64_t number)
+{
+	for (size_t i = 0; i < f->metric.n_series; i++)
+		if (f->metric.series[i] != f->metric.overflow && f->metric.series[i]->attributes[0].number == number)
+			return f->metric.series[i];
+	return NULL;
+}
+
+static void a_row_in_overflow_gets_its_name_when_there_is_room(void **state)
+{
+	struct fixture f;
+
+	setup(&f, METRIC_SUM, 64);
+	f.metric.limit = 2; /* the overflow series and one more */
+	begin(&f);
+	*touch(&f, 1) += 10;
+	*touch(&f, 2) += 20;
+	end(&f, 1);
+	assert_int_equal(f.metric.overflow->total.sum, 20);
+	/* Key 1 ends; its series does at the end of the collection, so there is room from the next one on. */
+	begin(&f);
+	*touch(&f, 2) += 21;
+	end(&f, 2);
+	begin(&f);
+	*touch(&f, 2) += 25;
+	end(&f, 3);
+	assert_non_null(find_series(&f, 2));
+	assert_int_equal(find_series(&f, 2)->total.sum, 4);
+	assert_int_equal(find_series(&f, 2)->start_ns, 3);
+	begin(&f);
+	*touch(&f, 2) += 26;
+	end(&f, 4);
+	assert_int_equal(f.metric.n_series, 1);
+	assert_int_equal(find_series(&f, 2)->total.sum, 5);
+	teardown(&f);
+}
+
+static int64_t known_number = -1;
+
+static int by_later_name(void *user, const void *key, uint32_t metric, struct attributes *attributes)
+{
+	int err = attributes_add_number(attributes, "n", known_number);
+
+	return err ? err : known_number < 0;
+}
+
+static void a_row_gets_its_name_as_soon_as_it_is_known(void **state)
+{
+	struct fixture f;
+
+	setup(&f, METRIC_SUM, 64);
+	f.delta.attributes = by_later_name;
+	for (uint64_t i = 1; i <= 2; i++) {
+		begin(&f);
+		*touch(&f, 1) += 10 * i;
+		end(&f, i);
+		assert_int_equal(find_series(&f, -1)->total.sum, 10 * i);
+	}
+	known_number = 7;
+	begin(&f);
+	*touch(&f, 1) += 20;
+	end(&f, 3); /* not grown: it stays where it is */
+	assert_non_null(find_series(&f, -1));
+	begin(&f);
+	*touch(&f, 1) += 23;
+	end(&f, 4);
+	assert_int_equal(find_series(&f, 7)->total.sum, 3);
+	assert_null(find_series(&f, -1));
+	known_number = -1;
+	teardown(&f);
+}
+
+static void a_held_gauge_stays_as_it_was(void **state)
+{
+	struct fixture f;
+
+	setup(&f, METRIC_GAUGE, 64);
+	for (int i = 0; i < 4; i++) {
+		f.metric.is_held = i == 1;
+		rows_begin(f.rows);
+		*touch(&f, 1) += 5 + i;
+		series_begin(&f.metric);
+		if (i == 1)
+			*touch(&f, 2) += 1; /* another map that feeds the gauge, read all the same */
+		end(&f, 1);
+		assert_true(f.metric.series[0]->is_present);
+		assert_int_equal(f.metric.series[0]->total.sum, i == 1 ? 5 : 5 + i);
+		assert_false(f.metric.is_held);
+	}
+	teardown(&f);
+}
+
+static void growth_starts_from_the_baseline(void **state)
+{
+	for (int is_tally = 0; is_tally < 2; is_tally++) {
+		struct fixture f;
+
+		setup(&f, is_tally ? METRIC_GAUGE : METRIC_SUM, 64);
+		f.of.is_tally = is_tally;
+		rows_begin(f.rows);
+		*touch(&f, 1) += 1000;
+		*rows_cells(f.rows, ROWS_OVERFLOW) += 7;
+		delta_baseline(&f.delta, f.rows, !is_tally);
+		begin(&f);
+		*touch(&f, 1) += 1005;
+		*rows_cells(f.rows, ROWS_OVERFLOW) += 7;
+		end(&f, 8);
+		assert_int_equal(f.metric.n_series, 1);
+		assert_int_equal(f.metric.series[0]->total.sum, 5);
+		teardown(&f);
+	}
+}
+
+static void a_baseline_of_tallies_leaves_sums_alone(void **state)
+{
+	struct fixture f;
+
+	setup(&f, METRIC_SUM, 64);
+	rows_begin(f.rows);
+	*touch(&f, 1) += 1000;
+	delta_baseline(&f.delta, f.rows, false);
+	begin(&f);
+	*touch(&f, 1) += 1005;
+	end(&f, 8);
+	assert_int_equal(f.metric.series[0]->total.sum, 1005);
+	teardown(&f);
+}
+
 static void histograms_grow_bucket_by_bucket_over_a_wrap(void **state)
 {
 	struct fixture f;
@@ -257,16 +385,16 @@ static void many_keys_come_and_go_and_indices_stay(void **state)
 		uint64_t key = 999;
 
 		begin(&f);
-		assert_ok(rows_touch(f.delta.rows, &key, &kept));
-		rows_cells(f.delta.rows, kept)[0] = round + 1;
+		assert_ok(rows_touch(f.rows, &key, &kept));
+		rows_cells(f.rows, kept)[0] = round + 1;
 		for (uint64_t i = 0; i < 700; i++)
 			*touch(&f, round * 100000 + i) += 1;
 		end(&f, 1);
-		assert_int_equal(rows_n_live(f.delta.rows), 701);
-		assert_ok(rows_touch(f.delta.rows, &key, &index));
+		assert_int_equal(rows_n_live(f.rows), 701);
+		assert_ok(rows_touch(f.rows, &key, &index));
 		assert_int_equal(index, kept);
 	}
-	assert_true(rows_n(f.delta.rows) < 2 * 701 + 2);
+	assert_true(rows_n(f.rows) < 2 * 701 + 2);
 	teardown(&f);
 }
 
@@ -281,6 +409,11 @@ int main(void)
 		cmocka_unit_test(the_overflow_row_is_told_apart),
 		cmocka_unit_test(gauges_show_levels_and_tallies),
 		cmocka_unit_test(a_level_has_the_width_and_the_sign_of_its_member),
+		cmocka_unit_test(a_row_in_overflow_gets_its_name_when_there_is_room),
+		cmocka_unit_test(a_row_gets_its_name_as_soon_as_it_is_known),
+		cmocka_unit_test(a_held_gauge_stays_as_it_was),
+		cmocka_unit_test(growth_starts_from_the_baseline),
+		cmocka_unit_test(a_baseline_of_tallies_leaves_sums_alone),
 		cmocka_unit_test(histograms_grow_bucket_by_bucket_over_a_wrap),
 		cmocka_unit_test(many_keys_come_and_go_and_indices_stay),
 	};

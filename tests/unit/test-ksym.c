@@ -35,11 +35,24 @@ static void an_address_lies_in_the_function_that_begins_last_before_it(void **st
 	assert_null(ksyms_find(ksyms, 0));
 	assert_null(ksyms_find(ksyms, 0xffffffff80ffffff));
 	assert_string_equal(ksyms_find(ksyms, 0xffffffff81000000), "_text");
-	assert_string_equal(ksyms_find(ksyms, 0xffffffff810001ff), "_text");
+	assert_string_equal(ksyms_find(ksyms, 0xffffffff810000ff), "_text");
 	assert_string_equal(ksyms_find(ksyms, 0xffffffff81000300), "last_without_end");
 	assert_string_equal(ksyms_find(ksyms, 0xffffffff81000401), "late_local");
 	assert_string_equal(ksyms_find(ksyms, 0xffffffffc0000000), "in_module");
-	assert_string_equal(ksyms_find(ksyms, UINT64_MAX), "in_module");
+	assert_string_equal(ksyms_find(ksyms, 0xffffffffc0000fff), "in_module");
+}
+
+static void an_address_after_the_end_of_a_symbol_has_no_name(void **state)
+{
+	_cleanup_(ksyms_freep) struct ksyms *ksyms = read_listing(listing);
+
+	/* data begins; the kernel's last symbol is done with its page; so is the last one of all */
+	assert_null(ksyms_find(ksyms, 0xffffffff81000100));
+	assert_null(ksyms_find(ksyms, 0xffffffff810001ff));
+	assert_string_equal(ksyms_find(ksyms, 0xffffffff81000fff), "late_local");
+	assert_null(ksyms_find(ksyms, 0xffffffff81001000));
+	assert_null(ksyms_find(ksyms, 0xffffffffc0001000));
+	assert_null(ksyms_find(ksyms, UINT64_MAX));
 }
 
 static void of_two_at_one_address_the_later_line_counts(void **state)
@@ -100,6 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_address_lies_in_the_function_that_begins_last_before_it),
+		cmocka_unit_test(an_address_after_the_end_of_a_symbol_has_no_name),
 		cmocka_unit_test(of_two_at_one_address_the_later_line_counts),
 		cmocka_unit_test(addresses_that_are_hidden_are_no_data),
 		cmocka_unit_test(thousands_of_symbols_are_found),

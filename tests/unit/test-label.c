@@ -2,7 +2,11 @@
 #include "test.h"
 
 #include <errno.h>
+#include <grp.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "btf-build.h"
@@ -16,7 +20,7 @@ struct fixture {
 
 static void setup(struct fixture *f)
 {
-	*f = (struct fixture){ .context.process_names_fd = -1 };
+	*f = (struct fixture){ .context.process_names.fd = -1 };
 	assert_ok(labels_new(1700000000000000000, &f->labels));
 	f->context.labels = f->labels;
 	attributes_init(&f->attributes);
@@ -32,14 +36,26 @@ static struct field integer(const char *type_name, uint32_t size_bytes)
 	return (struct field){ .name = (char *)"member", .type_name = type_name, .size_bytes = size_bytes };
 }
 
+static int add(struct fixture *f, const struct field *field, const void *raw)
+{
+	const struct label_type *type = label_type_find(field);
+
+	assert_non_null(type);
+	return label_add(type, &f->context, field, "given.name", raw, &f->attributes);
+}
+
+static bool is_gone(const struct fixture *f, const struct field *field, uint64_t value)
+{
+	return label_is_gone(label_type_find(field), &f->context, field, &value);
+}
+
 /* The text or number that value becomes; "": no attribute. */
 static const char *label_of(struct fixture *f, struct field field, uint64_t value)
 {
 	static char text[300];
 
 	attributes_init(&f->attributes);
-	assert_true(label_is_known(&field));
-	assert_ok(label_add(&f->context, &field, "given.name", &value, &f->attributes));
+	assert_in_range(add(f, &field, &value), 0, 1);
 	if (!f->attributes.n)
 		return "";
 	if (f->attributes.items[0].type == ATTRIBUTE_TEXT)
@@ -59,6 +75,10 @@ static void integers_are_numbers_of_their_width_and_sign(void **state)
 	assert_string_equal(label_of(&f, signed_byte, 0xff), "-1");
 	assert_string_equal(label_of(&f, signed_byte, 0x7f), "127");
 	assert_string_equal(label_of(&f, wide, INT64_MAX), "9223372036854775807");
+	assert_string_equal(label_of(&f, wide, 1ull << 63), "9223372036854775808");
+	assert_string_equal(label_of(&f, wide, UINT64_MAX), "18446744073709551615");
+	wide.is_signed = true;
+	assert_string_equal(label_of(&f, wide, UINT64_MAX), "-1");
 	assert_string_equal(label_of(&f, byte, 0), "0");
 	assert_string_equal(f.attributes.items[0].name, "given.name");
 	teardown(&f);
@@ -74,7 +94,7 @@ static void errors_have_their_names_and_none_has_no_attribute(void **state)
 	assert_string_equal(label_of(&f, field, 11), "EAGAIN");
 	assert_string_equal(label_of(&f, field, 512), "512");
 	assert_string_equal(label_of(&f, field, 0), "");
-	assert_string_equal(label_default_name(&field), "error.type");
+	assert_string_equal(label_type_default_name(label_type_find(&field)), "error.type");
 	teardown(&f);
 }
 
@@ -111,7 +131,7 @@ static void addresses_are_in_network_byte_order(void **state)
 	assert_string_equal(label_of(&f, ipv4, 0), "0.0.0.0");
 	ipv6.class = FIELD_BYTES;
 	attributes_init(&f.attributes);
-	assert_ok(label_add(&f.context, &ipv6, "given.name", v6, &f.attributes));
+	assert_ok(add(&f, &ipv6, v6));
 	assert_string_equal(f.attributes.items[0].text, "2001:db8::1");
 	teardown(&f);
 }
@@ -136,8 +156,8 @@ static void a_text_ends_at_its_first_nul_or_with_its_room(void **state)
 	struct fixture f;
 
 	setup(&f);
-	assert_ok(label_add(&f.context, &field, "given.name", "ab\0d", &f.attributes));
-	assert_ok(label_add(&f.context, &field, "given.name", "abcdefg", &f.attributes));
+	assert_ok(add(&f, &field, "ab\0d"));
+	assert_ok(add(&f, &field, "abcdefg"));
 	assert_string_equal(f.attributes.items[0].text, "ab");
 	assert_string_equal(f.attributes.items[1].text, "abcd");
 	teardown(&f);
@@ -176,24 +196,93 @@ static void a_process_is_its_number_and_when_it_began(void **state)
 	assert_string_equal(f.attributes.items[1].text, "2023-11-14T22:13:21.048Z");
 	assert_string_equal(label_of(&f, field, 0), "");
 	assert_string_equal(label_of(&f, field, UINT64_MAX), "4194303");
-	assert_true(label_names_itself(&field));
-	assert_int_equal(label_n_attributes(&field), 3);
+	assert_true(label_type_names_itself(label_type_find(&field)));
+	assert_int_equal(label_type_n_attributes(label_type_find(&field)), 3);
 	teardown(&f);
+}
+
+/* When this process began, as the kernel side notes it: in units of 2^20 ns. */
+static uint64_t own_start(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/stat", "re");
+	unsigned long long ticks;
+	char line[1024], *at;
+
+	assert_non_null(fgets(line, sizeof(line), f));
+	at = strrchr(line, ')');
+	for (int field = 2; field < 22; field++)
+		at = strchr(at + 1, ' ');
+	assert_int_equal(sscanf(at, "%llu", &ticks), 1);
+	return (ticks * (1000000000 / (unsigned long long)sysconf(_SC_CLK_TCK)) >> 20) + 1;
 }
 
 static void only_owners_end(void **state)
 {
 	struct field process = integer("lbl_process", 8), cgroup = integer("lbl_cgroup", 8), plain = integer("", 8);
-	uint64_t nobody = 0, self = (uint64_t)getpid(), none = 0x3fffff;
+	uint64_t self = own_start() << 22 | (uint64_t)getpid(), none = 0x3fffff;
 	struct fixture f;
 
 	setup(&f);
-	assert_false(label_is_gone(&f.context, &process, &nobody));
-	assert_false(label_is_gone(&f.context, &process, &self));
-	assert_true(label_is_gone(&f.context, &process, &none));
-	assert_false(label_is_gone(&f.context, &cgroup, &nobody));
-	assert_true(label_is_gone(&f.context, &cgroup, &none));
-	assert_false(label_is_gone(&f.context, &plain, &none));
+	assert_false(is_gone(&f, &process, 0));
+	assert_false(is_gone(&f, &process, self));
+	assert_true(is_gone(&f, &process, none));
+	assert_false(is_gone(&f, &cgroup, 0));
+	assert_false(is_gone(&f, &plain, none));
+	teardown(&f);
+}
+
+static void a_process_whose_id_is_in_use_again_is_gone(void **state)
+{
+	struct field process = integer("lbl_process", 8);
+	uint64_t start = own_start(), self = (uint64_t)getpid();
+	struct fixture f;
+
+	setup(&f);
+	assert_false(is_gone(&f, &process, start << 22 | self));
+	assert_true(is_gone(&f, &process, (start - 30) << 22 | self)); /* three ticks before */
+	assert_true(is_gone(&f, &process, (start + 30) << 22 | self));
+	teardown(&f);
+}
+
+/* hidepid=2: /proc shows no process of another user. */
+static void a_hidden_process_is_not_gone(void **state)
+{
+	struct field process = integer("lbl_process", 8);
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	pid = fork();
+	if (!pid) {
+		struct fixture f;
+
+		setup(&f);
+		if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("proc", "/proc", "proc", 0, "hidepid=2") || setgroups(0, NULL) ||
+		    setgid(65534) || setuid(65534))
+			_exit(77);
+		_exit(access("/proc/1", F_OK) == 0 || is_gone(&f, &process, 1) ||
+		      !is_gone(&f, &process, 0x3fffff));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void a_kernel_address_without_a_name_may_have_one_later(void **state)
+{
+	struct field field = integer("lbl_ksym", 8);
+	uint64_t address = UINT64_MAX - 255, nobody = 0;
+	struct fixture f;
+
+	setup(&f);
+	assert_int_equal(add(&f, &field, &address), 1);
+	assert_string_equal(f.attributes.items[0].text, "0xffffffffffffff00");
+	assert_int_equal(add(&f, &field, &nobody), 0);
+	assert_int_equal(f.attributes.n, 1);
 	teardown(&f);
 }
 
@@ -213,14 +302,10 @@ static void types_of_a_wrong_size_or_name_are_not_known(void **state)
 {
 	struct field narrow = integer("lbl_cgroup", 4), strange = integer("lbl_strange", 4), bytes = integer("", 16);
 
-	assert_false(label_is_known(&narrow));
-	assert_false(label_is_known(&strange));
+	assert_null(label_type_find(&narrow));
+	assert_null(label_type_find(&strange));
 	bytes.class = FIELD_BYTES;
-	assert_false(label_is_known(&bytes));
-	assert_null(label_default_name(&strange));
-	assert_error(label_add(NULL, &strange, "n", "", NULL), EINVAL);
-	assert_int_equal(label_n_attributes(&strange), 1);
-	assert_false(label_names_itself(&strange));
+	assert_null(label_type_find(&bytes));
 }
 
 int main(void)
@@ -235,6 +320,9 @@ int main(void)
 		cmocka_unit_test(constants_are_names_and_none_is_no_attribute),
 		cmocka_unit_test(a_process_is_its_number_and_when_it_began),
 		cmocka_unit_test(only_owners_end),
+		cmocka_unit_test(a_process_whose_id_is_in_use_again_is_gone),
+		cmocka_unit_test(a_hidden_process_is_not_gone),
+		cmocka_unit_test(a_kernel_address_without_a_name_may_have_one_later),
 		cmocka_unit_test(a_cgroup_that_nobody_knows_is_its_id_and_no_cgroup_is_none),
 		cmocka_unit_test(types_of_a_wrong_size_or_name_are_not_known),
 	};

@@ -43,7 +43,7 @@ static void setup(struct loaded *loaded, const char *name)
 
 static int load(struct loaded *loaded)
 {
-	const struct programs_loader loader = { open_again, loaded };
+	const struct programs_loader loader = { open_again, NULL, loaded };
 
 	return programs_load(&loaded->programs, &loader, &loaded->why, &loaded->object);
 }

@@ -52,6 +52,46 @@ static void a_name_tells_hook_and_variant(void **state)
 	bpf_object__close(object);
 }
 
+static void names_mean_alternatives_only_where_programs_see_the_same_event(void **state)
+{
+	static const struct {
+		const char *name, *hook, *variant;
+		bool is_doubtful;
+	} expected[] = {
+		{ "task__fork", "task__fork", "task__fork", false },
+		{ "task__exit", "task__exit", "task__exit", false },
+		{ "raw_tp__first", "raw_tp__first", "raw_tp__first", false },
+		{ "raw_tp__second", "raw_tp__second", "raw_tp__second", false },
+		{ "read__begin", "read__begin", "read__begin", false },
+		{ "read__end", "read__end", "read__end", false },
+		{ "__x64_sys_write", "__x64_sys_write", "__x64_sys_write", false },
+		{ "__x64_sys_open", "__x64_sys_open", "__x64_sys_open", false },
+		{ "victim__task", "victim", "victim__task", false },
+		{ "victim__pid", "victim", "victim__pid", false },
+		{ "send__btf", "send", "send__btf", false },
+		{ "send__fexit__ipv4", "send", "send__fexit", false },
+		{ "send__fexit__ipv6", "send", "send__fexit", false },
+		{ "send__kprobe__ipv4", "send", "send__kprobe", false },
+		{ "send__kprobe__ipv6", "send", "send__kprobe", false },
+		{ "wake__up", "wake", "wake__up", false },
+		{ "wake__process", "wake", "wake__process", true },
+	};
+	struct bpf_object *object = open_object("names");
+	struct programs programs;
+
+	assert_ok(programs_list(object, &programs));
+	assert_int_equal(programs.n, ARRAY_SIZE(expected));
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+		const struct program *program = find(&programs, expected[i].name);
+
+		assert_string_equal(program->hook, expected[i].hook);
+		assert_string_equal(program->variant, expected[i].variant);
+		assert_int_equal(program->is_doubtful, expected[i].is_doubtful);
+	}
+	programs_done(&programs);
+	bpf_object__close(object);
+}
+
 static void sections_have_an_order(void **state)
 {
 	struct bpf_object *object = open_object("alternatives");
@@ -107,6 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_tells_hook_and_variant),
+		cmocka_unit_test(names_mean_alternatives_only_where_programs_see_the_same_event),
 		cmocka_unit_test(sections_have_an_order),
 		cmocka_unit_test(iterators_are_known_by_their_section),
 		cmocka_unit_test(a_failed_allocation_is_an_error_and_no_leak),

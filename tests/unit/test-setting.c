@@ -270,10 +270,30 @@ static void a_failed_allocation_is_an_error_and_no_leak(void **state)
 	teardown(&f);
 }
 
+static void a_number_that_nobody_has_set_is_scaled_up_to_a_limit(void **state)
+{
+	struct fixture f;
+
+	setup(&f);
+	setting_scale(&f.settings, setting_find(&f.settings, "limit"), 8, 100);
+	assert_int_equal(number(&f, "limit"), 40);
+	setting_scale(&f.settings, setting_find(&f.settings, "limit"), 8, 100);
+	assert_int_equal(number(&f, "limit"), 100);
+	assert_ok(set(&f, "limit", "200"));
+	setting_scale(&f.settings, setting_find(&f.settings, "limit"), 8, 100);
+	assert_int_equal(number(&f, "limit"), 200);
+	assert_ok(set(&f, "limit", "2"));
+	setting_note(&f.settings, setting_find(&f.settings, "limit"), "2", "path", 1);
+	setting_scale(&f.settings, setting_find(&f.settings, "limit"), 8, 100);
+	assert_int_equal(number(&f, "limit"), 2);
+	teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_keep_what_the_object_holds_until_they_are_set),
+		cmocka_unit_test(a_number_that_nobody_has_set_is_scaled_up_to_a_limit),
 		cmocka_unit_test(variables_outside_the_section_are_not_there),
 		cmocka_unit_test(numbers_must_fit_their_type),
 		cmocka_unit_test(a_flag_is_yes_or_no),

@@ -206,7 +206,7 @@ static void members_beyond_the_end_of_what_holds_them_are_refused(void **state)
 	btf_member(&t, "farther", t.u64, 0x10000000);
 	assert_refused(&t, type, "farther");
 	buckets = btf_array_of(&t, t.u32, 1000);
-	hist = btf_struct_of(&t, "hist", 16);
+	hist = btf_struct_of(&t, "hist_value", 16);
 	btf_member(&t, "sum", t.u64, 0);
 	btf_member(&t, "bucket", buckets, 8);
 	assert_refused(&t, hist, NULL);

@@ -21,7 +21,7 @@ struct value {
 	uint32_t bucket[3];
 } __attribute__((packed));
 
-static const struct source_run runs[] = {
+static struct source_run runs[] = {
 	{ .offset_bytes = 8, .size_bytes = 4, .count = 3, .first_cell = 1 },
 	{ .offset_bytes = 0, .size_bytes = 8, .count = 1, .first_cell = 0 },
 };
@@ -38,7 +38,6 @@ static int setup_map(struct fixture *f, enum bpf_map_type type, uint32_t max_ent
 	f->source.fd = bpf_map_create(type, "test", 4, sizeof(struct value), max_entries, NULL);
 	assert_true(f->source.fd >= 0);
 	assert_ok(rows_new(4, 4, 1, &f->rows));
-	f->source.rows = f->rows;
 	assert_ok(source_open(&f->source));
 	f->source.batch = batch;
 	return f->source.fd;
@@ -121,7 +120,7 @@ static void read_hash(enum bpf_map_type type, uint32_t n, uint32_t batch)
 	for (uint32_t i = 0; i < n; i++)
 		put(&f, i * 1000003);
 	for (int reading = 0; reading < 2; reading++) {
-		assert_ok(source_read(&f.source));
+		assert_ok(source_read(&f.source, f.rows));
 		assert_rows(&f, n);
 	}
 	if (batch == NO_BATCHES)
@@ -146,7 +145,7 @@ static void a_batch_grows_until_a_bucket_fits(void **state)
 	setup_map(&f, BPF_MAP_TYPE_HASH, 4096, 1);
 	for (uint32_t i = 0; i < 3000; i++)
 		put(&f, i);
-	assert_ok(source_read(&f.source));
+	assert_ok(source_read(&f.source, f.rows));
 	assert_rows(&f, 3000);
 	assert_true(f.source.batch >= 4 && f.source.batch <= 64);
 	teardown(&f);
@@ -167,7 +166,7 @@ static void read_array(enum bpf_map_type type, uint32_t batch)
 	setup_map(&f, type, 2000, batch);
 	for (uint32_t i = 1999; i < 2000; i -= 7) /* the last one too */
 		put(&f, i);
-	assert_ok(source_read(&f.source));
+	assert_ok(source_read(&f.source, f.rows));
 	assert_rows(&f, 2000 / 7 + 1);
 	teardown(&f);
 }
@@ -180,6 +179,49 @@ static void entries_of_arrays_that_are_zero_are_no_rows(void **state)
 	}
 }
 
+/* What falls to 0, as a gauge may, has been something: it is 0 now, and not gone. */
+static void an_entry_of_an_array_that_falls_to_zero_stays_a_row(void **state)
+{
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(arrays); i++) {
+		_cleanup_(freep) uint8_t *zero = calloc((size_t)libbpf_num_possible_cpus(), 24);
+		uint32_t key = 5, row;
+		struct fixture f;
+
+		setup_map(&f, arrays[i / 2], 16, i % 2 ? NO_BATCHES : 0);
+		put(&f, key);
+		assert_ok(source_read(&f.source, f.rows));
+		row = rows_find(f.rows, &key);
+		assert_row(&f, row);
+		assert_ok(bpf_map_update_elem(f.source.fd, &key, zero, BPF_ANY));
+		assert_ok(source_read(&f.source, f.rows));
+		assert_int_equal(rows_n_live(f.rows), 1);
+		assert_true(rows_is_touched(f.rows, row));
+		for (int cell = 0; cell < 4; cell++)
+			assert_int_equal(rows_cells(f.rows, row)[cell], 0);
+		teardown(&f);
+	}
+}
+
+/* A level that was set on several CPUs: the largest, not the sum. */
+static void a_maximum_is_not_summed_over_cpus(void **state)
+{
+	uint32_t key = 5, n = (uint32_t)libbpf_num_possible_cpus();
+	struct fixture f;
+
+	for (int is_maximum = 0; is_maximum < 2; is_maximum++) {
+		runs[1].is_maximum = is_maximum;
+		setup_map(&f, BPF_MAP_TYPE_PERCPU_HASH, 16, 0);
+		put(&f, key);
+		assert_ok(source_read(&f.source, f.rows));
+		if (is_maximum)
+			assert_int_equal(rows_cells(f.rows, rows_find(f.rows, &key))[0], (1ull << 40) * n + key);
+		else
+			assert_row(&f, rows_find(f.rows, &key));
+		teardown(&f);
+	}
+	runs[1].is_maximum = false;
+}
+
 static void a_full_map_is_read_whole(void **state)
 {
 	for (uint32_t batch = 0; batch < 2; batch++) {
@@ -188,7 +230,7 @@ static void a_full_map_is_read_whole(void **state)
 		setup_map(&f, BPF_MAP_TYPE_HASH, 100, batch ? NO_BATCHES : 0);
 		for (uint32_t i = 0; i < 100; i++)
 			put(&f, i);
-		assert_ok(source_read(&f.source));
+		assert_ok(source_read(&f.source, f.rows));
 		assert_rows(&f, 100);
 		teardown(&f);
 	}
@@ -202,9 +244,9 @@ static void a_reading_that_fails_is_no_empty_reading(void **state)
 
 		put(&f, 1);
 		f.source.fd = -1;
-		assert_error(source_read(&f.source), EBADF);
+		assert_error(source_read(&f.source, f.rows), EBADF);
 		f.source.fd = fd;
-		assert_ok(source_read(&f.source));
+		assert_ok(source_read(&f.source, f.rows));
 		assert_rows(&f, 1);
 		teardown(&f);
 	}
@@ -218,12 +260,12 @@ static void a_removed_key_leaves_a_hash_and_counts_from_0(void **state)
 	setup_map(&f, BPF_MAP_TYPE_HASH, 16, 0);
 	put(&f, key);
 	put(&f, 8);
-	assert_ok(source_read(&f.source));
+	assert_ok(source_read(&f.source, f.rows));
 	assert_ok(rows_touch(f.rows, &key, &row));
 	memcpy(rows_previous(f.rows, row), rows_cells(f.rows, row), 4 * sizeof(uint64_t));
-	source_remove(&f.source, row);
+	source_remove(&f.source, f.rows, row);
 	assert_int_equal(rows_previous(f.rows, row)[0], 0);
-	assert_ok(source_read(&f.source));
+	assert_ok(source_read(&f.source, f.rows));
 	assert_false(rows_is_touched(f.rows, row));
 	key = 8;
 	assert_ok(rows_touch(f.rows, &key, &row));
@@ -238,12 +280,12 @@ static void what_cannot_be_removed_keeps_what_it_had(void **state)
 
 	setup_map(&f, BPF_MAP_TYPE_ARRAY, 16, 0);
 	put(&f, key);
-	assert_ok(source_read(&f.source));
+	assert_ok(source_read(&f.source, f.rows));
 	assert_ok(rows_touch(f.rows, &key, &row));
 	rows_previous(f.rows, row)[0] = 42;
-	source_remove(&f.source, row);
+	source_remove(&f.source, f.rows, row);
 	assert_int_equal(rows_previous(f.rows, row)[0], 42);
-	assert_ok(source_read(&f.source));
+	assert_ok(source_read(&f.source, f.rows));
 	assert_true(rows_is_touched(f.rows, row));
 	teardown(&f);
 }
@@ -282,7 +324,6 @@ static void table_setup(struct table *t)
 	source->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "test", 4, 36, SLOTS * n, &options);
 	assert_true(source->fd >= 0);
 	assert_ok(rows_new(8, 4, 1, &t->f.rows));
-	source->rows = t->f.rows;
 	assert_ok(source_open(source));
 	t->memory = mmap(NULL, t->stride * SLOTS * n, PROT_READ | PROT_WRITE, MAP_SHARED, source->fd, 0);
 	assert_ptr_not_equal(t->memory, MAP_FAILED);
@@ -333,7 +374,7 @@ static void a_key_of_a_table_is_the_sum_of_its_slots(void **state)
 	for (int reading = 0; reading < 2; reading++) {
 		bool is_one_cpu = t.f.source.max_entries == SLOTS; /* then the last slot is the last of the first CPU */
 
-		assert_ok(source_read(&t.f.source));
+		assert_ok(source_read(&t.f.source, t.f.rows));
 		assert_int_equal(rows_n_live(t.f.rows), 2);
 		assert_cells(&t, 7, is_one_cpu ? 105 : 111, is_one_cpu ? 2 : 3);
 		assert_cells(&t, 8, 1, 1);
@@ -350,7 +391,7 @@ static void the_first_slot_of_a_slice_is_the_overflow(void **state)
 	table_setup(&t);
 	for (uint32_t cpu = 0; cpu < n; cpu++)
 		slot_put(&t, cpu * SLOTS, LIVE, 12345, 10);
-	assert_ok(source_read(&t.f.source));
+	assert_ok(source_read(&t.f.source, t.f.rows));
 	assert_int_equal(rows_n_live(t.f.rows), 0);
 	assert_int_equal(rows_cells(t.f.rows, ROWS_OVERFLOW)[0], 10 * n);
 	assert_int_equal(t.f.source.full, n);
@@ -367,9 +408,9 @@ static void a_removed_key_leaves_its_slots_to_the_next(void **state)
 	slot_put(&t, 3, LIVE, key, 5);
 	slot_put(&t, 9, LIVE, key, 6);
 	slot_put(&t, 10, LIVE, 8, 1);
-	assert_ok(source_read(&t.f.source));
+	assert_ok(source_read(&t.f.source, t.f.rows));
 	assert_ok(rows_touch(t.f.rows, &key, &row));
-	source_remove(&t.f.source, row);
+	source_remove(&t.f.source, t.f.rows, row);
 	assert_int_equal(slot_state(&t, 3), REMOVED);
 	assert_int_equal(slot_state(&t, 9), REMOVED);
 	assert_int_equal(slot_state(&t, 10), LIVE);
@@ -377,7 +418,7 @@ static void a_removed_key_leaves_its_slots_to_the_next(void **state)
 
 	/* The kernel side gives one of them to another key before anything is read. */
 	slot_put(&t, 3, LIVE, 99, 1000);
-	assert_ok(source_read(&t.f.source));
+	assert_ok(source_read(&t.f.source, t.f.rows));
 	assert_false(rows_is_touched(t.f.rows, row));
 	assert_cells(&t, 99, 1000, 1);
 	assert_cells(&t, 8, 1, 1);
@@ -385,11 +426,26 @@ static void a_removed_key_leaves_its_slots_to_the_next(void **state)
 
 	/* The key comes back, elsewhere. */
 	slot_put(&t, 20, LIVE, key, 2);
-	assert_ok(source_read(&t.f.source));
+	assert_ok(source_read(&t.f.source, t.f.rows));
 	assert_cells(&t, key, 2, 1);
 	assert_ok(rows_touch(t.f.rows, &key, &again));
 	assert_int_equal(rows_n_live(t.f.rows), 3);
 	table_teardown(&t);
+}
+
+static void a_maximum_of_a_table_is_not_summed_over_slots(void **state)
+{
+	uint64_t key = 7;
+	struct table t;
+
+	runs[1].is_maximum = true;
+	table_setup(&t);
+	slot_put(&t, 3, LIVE, key, 100);
+	slot_put(&t, t.f.source.max_entries - 1, LIVE, key, 90);
+	assert_ok(source_read(&t.f.source, t.f.rows));
+	assert_int_equal(rows_cells(t.f.rows, rows_find(t.f.rows, &key))[0], 100);
+	table_teardown(&t);
+	runs[1].is_maximum = false;
 }
 
 static void a_full_table_is_read_whole_each_time(void **state)
@@ -401,7 +457,7 @@ static void a_full_table_is_read_whole_each_time(void **state)
 		if (i % SLOTS)
 			slot_put(&t, i, LIVE, i, i);
 	for (int reading = 0; reading < 3; reading++) {
-		assert_ok(source_read(&t.f.source));
+		assert_ok(source_read(&t.f.source, t.f.rows));
 		assert_int_equal(rows_n_live(t.f.rows), t.f.source.max_entries / SLOTS * (SLOTS - 1));
 		for (uint32_t i = 1; i < SLOTS; i++)
 			assert_cells(&t, i, i, 1);
@@ -424,6 +480,8 @@ int main(void)
 		cmocka_unit_test(a_batch_grows_until_a_bucket_fits),
 		cmocka_unit_test(without_batches_hash_maps_are_read_key_by_key),
 		cmocka_unit_test(entries_of_arrays_that_are_zero_are_no_rows),
+		cmocka_unit_test(an_entry_of_an_array_that_falls_to_zero_stays_a_row),
+		cmocka_unit_test(a_maximum_is_not_summed_over_cpus),
 		cmocka_unit_test(a_full_map_is_read_whole),
 		cmocka_unit_test(a_reading_that_fails_is_no_empty_reading),
 		cmocka_unit_test(a_removed_key_leaves_a_hash_and_counts_from_0),
@@ -431,6 +489,7 @@ int main(void)
 		cmocka_unit_test(a_key_of_a_table_is_the_sum_of_its_slots),
 		cmocka_unit_test(the_first_slot_of_a_slice_is_the_overflow),
 		cmocka_unit_test(a_removed_key_leaves_its_slots_to_the_next),
+		cmocka_unit_test(a_maximum_of_a_table_is_not_summed_over_slots),
 		cmocka_unit_test(a_full_table_is_read_whole_each_time),
 		cmocka_unit_test(what_cannot_be_mapped_is_an_error_and_no_leak),
 	};

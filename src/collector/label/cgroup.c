@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "util/hash.h"
+#include "util/index.h"
 
 #define DEPTH_MAX   64
 #define CGROUPS_MAX 8192 /* known at a time; beyond, all is forgotten and learnt again */
@@ -19,12 +20,18 @@
 struct cgroups {
 	char *root;
 	int names_fd;
-	uint32_t value_bytes, path_offset_bytes;
+	uint32_t path_offset_bytes, path_bytes; /* in the values of names_fd */
 	bool is_walked;	  /* since cgroups_begin() */
+	bool is_whole;	  /* the walk began at the root of all, not at that of a namespace */
 	uint32_t n_begun; /* calls of cgroups_begin() */
-	struct cgroup **slots;
-	size_t n, n_slots;
+	struct cgroup **items;
+	uint32_t n;
+	struct index index; /* of items, by id */
+	struct cgroup unknown;
+	char unknown_path[32];
 };
+
+#define ROOT_INODE 1 /* of the cgroup2 root (kernfs) */
 
 static bool ends_with(const char *text, size_t length, const char *suffix)
 {
@@ -58,70 +65,102 @@ static const char *container_id(const char *part, size_t length)
 	return NULL;
 }
 
+/* A component of a path. */
+struct part {
+	const char *text;
+	size_t length;
+};
+
 /*
  * systemd puts a "_" before what cgroupfs would take for a file of its own. "\xNN" is a part of the unit's name
  * itself, as systemctl shows it.
  */
-static void unescape(const char *part, size_t length, char *text, size_t size)
+static struct part unescape(struct part part)
 {
-	size_t skipped = length > 1 && part[0] == '_';
+	size_t skipped = part.length > 1 && part.text[0] == '_';
 
-	snprintf(text, size, "%.*s", (int)(length - skipped), part + skipped);
+	return (struct part){ part.text + skipped, part.length - skipped };
+}
+
+static const char *print_unit(struct part unit, struct part inner, char *text, size_t size)
+{
+	bool has_inner = inner.length && (inner.length != 10 || memcmp(inner.text, "init.scope", 10) != 0);
+
+	unit = unescape(unit);
+	inner = unescape(inner);
+	snprintf(text, size, "%.*s%s%.*s", (int)unit.length, unit.text, has_inner ? "/" : "",
+		 has_inner ? (int)inner.length : 0, has_inner ? inner.text : "");
+	return "systemd.unit.name";
 }
 
 const char *cgroup_name(const char *path, char *text, size_t size)
 {
-	const char *unit = NULL, *id;
-	size_t unit_length = 0;
+	struct part unit = { 0 }, inner = { "", 0 };
+	bool is_user = false;
 
-	for (const char *part = path, *end; *part; part = end) {
-		while (*part == '/')
-			part++;
-		end = strchrnul(part, '/');
-		id = container_id(part, (size_t)(end - part));
+	for (const char *at = path, *end; *at && !inner.length; at = end) {
+		struct part part = { at + strspn(at, "/"), 0 };
+		const char *id;
+
+		end = strchrnul(part.text, '/');
+		part.length = (size_t)(end - part.text);
+		id = is_user ? NULL : container_id(part.text, part.length);
 		if (id) {
 			snprintf(text, size, "%.64s", id);
 			return "container.id";
 		}
-		if (unit || !is_unit(part, (size_t)(end - part)))
+		if (!is_unit(part.text, part.length))
 			continue;
-		unit = part;
-		unit_length = (size_t)(end - part);
-		/* The user's manager runs units of its own: the innermost one is meant. */
-		if (!strncmp(part, "user@", 5) && ends_with(part, unit_length, ".service") && *end &&
-		    strncmp(end, "/init.scope", 11)) {
-			const char *inner = cgroup_name(end, text, size);
-
-			if (strcmp(inner, "process.linux.cgroup"))
-				return inner;
+		if (is_user) {
+			inner = part;
+		} else if (!unit.text) {
+			unit = part;
+			is_user = !strncmp(part.text, "user@", 5) && ends_with(part.text, part.length, ".service");
 		}
 	}
-	if (unit) {
-		unescape(unit, unit_length, text, size);
-		return "systemd.unit.name";
-	}
+	if (unit.text)
+		return print_unit(unit, inner, text, size);
 	snprintf(text, size, "%s", path);
 	return "process.linux.cgroup";
 }
 
-/* mountinfo: "36 35 98:0 /mnt1 /mnt2 rw,noatime - cgroup2 cgroup2 rw" (proc(5)). */
+/* "\040" is a blank: mountinfo writes blanks, newlines and backslashes in octal digits. */
+static void unescape_octal(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; to++) {
+		if (from[0] == '\\' && strspn(from + 1, "01234567") >= 3) {
+			*to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+char *cgroups_find_root(FILE *mountinfo)
+{
+	_cleanup_(freep) char *line = NULL;
+	size_t size = 0;
+
+	while (mountinfo && getline(&line, &size, mountinfo) > 0) {
+		_cleanup_(freep) char *point = NULL;
+
+		if (!strstr(line, " - cgroup2 ") || sscanf(line, "%*s %*s %*s %*s %ms", &point) != 1)
+			continue;
+		unescape_octal(point);
+		return TAKE_PTR(point);
+	}
+	return NULL;
+}
+
 static char *find_root(void)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mountinfo", "re");
-	_cleanup_(freep) char *line = NULL;
-	size_t size = 0;
-	char *point;
 
-	while (f && getline(&line, &size, f) > 0) {
-		const char *type = strstr(line, " - ");
-		char mount[512];
-
-		if (type && !strncmp(type, " - cgroup2 ", 11) && sscanf(line, "%*s %*s %*s %*s %511s", mount) == 1) {
-			point = strdup(mount);
-			return point;
-		}
-	}
-	return NULL;
+	return cgroups_find_root(f);
 }
 
 int cgroups_new(const char *root, struct cgroups **ret_cgroups)
@@ -148,12 +187,12 @@ static void cgroup_free(struct cgroup *cgroup)
 
 static void forget(struct cgroups *cgroups)
 {
-	for (size_t i = 0; i < cgroups->n_slots; i++)
-		if (cgroups->slots[i])
-			cgroup_free(cgroups->slots[i]);
-	free(cgroups->slots);
-	cgroups->slots = NULL;
-	cgroups->n = cgroups->n_slots = 0;
+	for (uint32_t i = 0; i < cgroups->n; i++)
+		cgroup_free(cgroups->items[i]);
+	free(cgroups->items);
+	index_done(&cgroups->index);
+	cgroups->items = NULL;
+	cgroups->n = 0;
 }
 
 struct cgroups *cgroups_free(struct cgroups *cgroups)
@@ -166,10 +205,10 @@ struct cgroups *cgroups_free(struct cgroups *cgroups)
 	return NULL;
 }
 
-void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t value_bytes, uint32_t path_offset_bytes)
+void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t path_offset_bytes, uint32_t path_bytes)
 {
 	cgroups->names_fd = map_fd;
-	cgroups->value_bytes = value_bytes;
+	cgroups->path_bytes = path_bytes;
 	cgroups->path_offset_bytes = path_offset_bytes;
 }
 
@@ -181,68 +220,69 @@ void cgroups_begin(struct cgroups *cgroups)
 		forget(cgroups);
 }
 
-static struct cgroup **slot_of(struct cgroup **slots, size_t n_slots, uint64_t id)
+static struct cgroup *find(const struct cgroups *cgroups, uint64_t id)
 {
-	size_t at = hash_bytes(&id, sizeof(id)) & (n_slots - 1);
+	uint32_t i;
 
-	while (slots[at] && slots[at]->id != id)
-		at = (at + 1) & (n_slots - 1);
-	return &slots[at];
+	index_for_each(i, &cgroups->index, hash_bytes(&id, sizeof(id)))
+		if (cgroups->items[i]->id == id)
+			return cgroups->items[i];
+	return NULL;
 }
 
-static struct cgroup *find(struct cgroups *cgroups, uint64_t id)
+static int set_path(struct cgroup *cgroup, const char *path)
 {
-	return cgroups->n_slots ? *slot_of(cgroups->slots, cgroups->n_slots, id) : NULL;
-}
+	char value[4096];
+	const char *attribute = cgroup_name(path, value, sizeof(value));
+	char *own_value = strdup(value), *own_path = strdup(path);
 
-static int grow(struct cgroups *cgroups)
-{
-	size_t n = cgroups->n_slots ? cgroups->n_slots * 2 : 128;
-	struct cgroup **slots;
-
-	if (2 * (cgroups->n + 1) <= cgroups->n_slots)
-		return 0;
-	slots = calloc(n, sizeof(*slots));
-	if (!slots)
+	if (!own_value || !own_path) {
+		free(own_value);
+		free(own_path);
 		return -ENOMEM;
-	for (size_t i = 0; i < cgroups->n_slots; i++)
-		if (cgroups->slots[i])
-			*slot_of(slots, n, cgroups->slots[i]->id) = cgroups->slots[i];
-	free(cgroups->slots);
-	cgroups->slots = slots;
-	cgroups->n_slots = n;
+	}
+	free(cgroup->value);
+	free(cgroup->path);
+	cgroup->attribute = attribute;
+	cgroup->value = own_value;
+	cgroup->path = own_path;
+	cgroup->looked = 0;
 	return 0;
+}
+
+static int append(struct cgroups *cgroups, struct cgroup *cgroup)
+{
+	struct cgroup **items = reallocarray(cgroups->items, cgroups->n + 1, sizeof(*items));
+	int err = -ENOMEM;
+
+	if (items) {
+		cgroups->items = items;
+		err = index_add(&cgroups->index, hash_bytes(&cgroup->id, sizeof(cgroup->id)), cgroups->n);
+	}
+	if (!err)
+		items[cgroups->n++] = cgroup;
+	return err;
 }
 
 static int add(struct cgroups *cgroups, uint64_t id, const char *path, struct cgroup **ret_cgroup)
 {
-	struct cgroup *known = find(cgroups, id), *cgroup;
-	char value[4096];
+	struct cgroup *cgroup = find(cgroups, id);
 	int err;
 
-	if (known && !strcmp(known->path, path)) {
-		*ret_cgroup = known;
-		return 0;
-	}
-	err = grow(cgroups);
-	if (err)
-		return err;
+	*ret_cgroup = cgroup;
+	if (cgroup)
+		return strcmp(cgroup->path, path) ? set_path(cgroup, path) : 0;
 	cgroup = calloc(1, sizeof(*cgroup));
 	if (!cgroup)
 		return -ENOMEM;
 	cgroup->id = id;
-	cgroup->attribute = cgroup_name(path, value, sizeof(value));
-	cgroup->value = strdup(value);
-	cgroup->path = strdup(path);
-	if (!cgroup->value || !cgroup->path) {
+	err = set_path(cgroup, path);
+	if (!err)
+		err = append(cgroups, cgroup);
+	if (err) {
 		cgroup_free(cgroup);
-		return -ENOMEM;
+		return err;
 	}
-	*slot_of(cgroups->slots, cgroups->n_slots, id) = cgroup;
-	if (known)
-		cgroup_free(known);
-	else
-		cgroups->n++;
 	*ret_cgroup = cgroup;
 	return 0;
 }
@@ -262,6 +302,8 @@ static int walk(struct cgroups *cgroups, int dir, char *path, size_t length, uns
 	}
 	if (!fstat(dir, &status))
 		err = add(cgroups, status.st_ino, length ? path : "/", &cgroup);
+	if (!length)
+		cgroups->is_whole = status.st_ino == ROOT_INODE;
 	while (!err && depth < DEPTH_MAX && (entry = readdir(open_dir))) {
 		size_t n = strlen(entry->d_name);
 		int child;
@@ -289,38 +331,51 @@ int cgroups_walk(struct cgroups *cgroups)
 	return dir < 0 ? 0 : walk(cgroups, dir, path, 0, 0);
 }
 
-/* What the kernel side wrote down when the cgroup was made. */
+/*
+ * What the kernel side wrote down when the cgroup was made. A text that fills its room was cut there, and may
+ * lack the very unit that it belongs to.
+ */
 static int add_from_map(struct cgroups *cgroups, uint64_t id, struct cgroup **ret_cgroup)
 {
 	char value[4096];
-	uint32_t room;
+	const char *path = value + cgroups->path_offset_bytes;
 
-	if (cgroups->names_fd < 0 || cgroups->value_bytes > sizeof(value) ||
-	    bpf_map_lookup_elem(cgroups->names_fd, &id, value))
+	if (cgroups->names_fd < 0 || bpf_map_lookup_elem(cgroups->names_fd, &id, value) ||
+	    strnlen(path, cgroups->path_bytes) >= cgroups->path_bytes - 1)
 		return -ENOENT;
-	room = cgroups->value_bytes - cgroups->path_offset_bytes;
-	value[cgroups->path_offset_bytes + room - 1] = '\0';
-	return add(cgroups, id, value + cgroups->path_offset_bytes, ret_cgroup);
+	return add(cgroups, id, path, ret_cgroup);
+}
+
+/* NULL: nobody knows it. */
+static int look_up(struct cgroups *cgroups, uint64_t id, struct cgroup **ret_cgroup)
+{
+	int err = 0;
+
+	*ret_cgroup = find(cgroups, id);
+	if (!*ret_cgroup)
+		err = add_from_map(cgroups, id, ret_cgroup);
+	if (err == -ENOENT) {
+		err = cgroups->is_walked ? 0 : cgroups_walk(cgroups);
+		*ret_cgroup = find(cgroups, id);
+	}
+	return *ret_cgroup ? 0 : err;
 }
 
 int cgroups_get(struct cgroups *cgroups, uint64_t id, const struct cgroup **ret_cgroup)
 {
-	struct cgroup *cgroup = find(cgroups, id);
-	char text[32];
-	int err = 0;
+	struct cgroup *cgroup;
+	int err = look_up(cgroups, id, &cgroup);
 
-	if (!cgroup && (err = add_from_map(cgroups, id, &cgroup)) == -ENOENT && !cgroups->is_walked) {
-		err = cgroups_walk(cgroups);
-		cgroup = find(cgroups, id);
-	}
-	if (!cgroup && err != -ENOMEM) {
-		snprintf(text, sizeof(text), "id:%llu", (unsigned long long)id);
-		err = add(cgroups, id, text, &cgroup);
-	}
-	if (!cgroup)
+	if (err)
 		return err;
-	*ret_cgroup = cgroup;
-	return 0;
+	if (!cgroup) {
+		snprintf(cgroups->unknown_path, sizeof(cgroups->unknown_path), "id:%llu", (unsigned long long)id);
+		cgroups->unknown = (struct cgroup){ .id = id, .path = cgroups->unknown_path,
+						    .value = cgroups->unknown_path,
+						    .attribute = "process.linux.cgroup" };
+	}
+	*ret_cgroup = cgroup ? cgroup : &cgroups->unknown;
+	return !cgroup;
 }
 
 static bool is_directory_gone(const struct cgroups *cgroups, const struct cgroup *cgroup)
@@ -328,8 +383,6 @@ static bool is_directory_gone(const struct cgroups *cgroups, const struct cgroup
 	_cleanup_(freep) char *path = NULL;
 	struct stat status;
 
-	if (cgroup->path[0] != '/')
-		return true;
 	if (!cgroups->root || asprintf(&path, "%s%s", cgroups->root, cgroup->path) < 0)
 		return false;
 	if (stat(path, &status))
@@ -340,12 +393,12 @@ static bool is_directory_gone(const struct cgroups *cgroups, const struct cgroup
 /* Many keys of many maps ask for the same few: looked for once a collection. */
 bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id)
 {
-	const struct cgroup *known;
 	struct cgroup *cgroup;
 
-	if (cgroups_get(cgroups, id, &known))
+	if (look_up(cgroups, id, &cgroup))
 		return false;
-	cgroup = find(cgroups, id);
+	if (!cgroup)
+		return cgroups->is_walked && cgroups->is_whole;
 	if (cgroup->looked != cgroups->n_begun) {
 		cgroup->is_gone = is_directory_gone(cgroups, cgroup);
 		cgroup->looked = cgroups->n_begun;

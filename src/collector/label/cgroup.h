@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "util/cleanup.h"
 
@@ -19,31 +20,37 @@ struct cgroup {
 	const char *attribute; /* "systemd.unit.name", "container.id" or "process.linux.cgroup" */
 	char *value;
 	uint32_t looked; /* kept by cgroup.c: when cgroups_is_gone() last looked for its directory */
-	bool is_gone;	 /* … and found none */
+	bool is_gone;	 /* … and did not find it */
 };
 
 struct cgroups;
 
+/* The mount point of cgroup2 in a file like /proc/self/mountinfo (proc(5)), or NULL. To be freed. */
+char *cgroups_find_root(FILE *mountinfo);
 /* root: the mount point of cgroup2; NULL: found in /proc/self/mountinfo. -ENOMEM. */
 int cgroups_new(const char *root, struct cgroups **ret_cgroups);
 struct cgroups *cgroups_free(struct cgroups *cgroups);
 
-/* Borrowed: map id -> value with a path in it. -1: none. */
-void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t value_bytes, uint32_t path_offset_bytes);
+/* Borrowed: a map from ids to values of at most 4096 bytes with a path in them. -1: none. */
+void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t path_offset_bytes, uint32_t path_bytes);
 /* Learns all that exist now. -ENOMEM. */
 int cgroups_walk(struct cgroups *cgroups);
 /* A collection begins: the tree may be walked again, once, for an id that is not known. */
 void cgroups_begin(struct cgroups *cgroups);
-/* An id that nobody knows is named process.linux.cgroup="id:N". Valid until cgroups_begin(). -ENOMEM. */
+/*
+ * 1: nobody knows the id now, so it is named process.linux.cgroup="id:N"; a later collection may know it.
+ * Valid until the next call. -ENOMEM.
+ */
 int cgroups_get(struct cgroups *cgroups, uint64_t id, const struct cgroup **ret_cgroup);
-/* True once its directory is no longer there. */
+/* True once its directory is no longer there. Not knowing an id proves that only where the whole tree is seen. */
 bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id);
 
 /*
  * What a path means, as systemd's cg_path_get_unit() reads it: slices are passed over, the first component
- * that is a unit is the name; inside user@UID.service the user's own unit is; a container's 64-digit id
- * goes before the scope that it runs in. Returns the attribute's name and sets *ret_value into text (size
- * bytes; a longer path is cut).
+ * that is a unit is the name. A container's 64-digit id takes precedence over the unit that it runs in.
+ * Below user@UID.service a user makes cgroups, under any name. There an inner unit is named together with
+ * its manager, "user@1000.service/nginx.service", and no id is a container's. Returns the attribute's name
+ * and puts its value into text (size bytes; a longer one is cut).
  */
 const char *cgroup_name(const char *path, char *text, size_t size);
 

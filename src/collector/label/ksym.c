@@ -2,14 +2,19 @@
 #include "collector/label/ksym.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/buf.h"
+#include "util/hash.h"
+
+#define PAGE_BYTES 4096 /* the least that an architecture has */
 
 struct ksym {
 	uint64_t address;
-	size_t name_at; /* in names, which are in the file's order */
+	size_t name_at;	     /* in names, which are in the file's order; 0: not a function, only an end of one */
+	uint32_t module;     /* a hash of its name; symbols of the kernel itself have one too */
 };
 
 struct ksyms {
@@ -27,8 +32,10 @@ static int by_address(const void *left, const void *right)
 	return a->name_at < b->name_at ? -1 : a->name_at > b->name_at;
 }
 
-static int add(struct ksyms *ksyms, uint64_t address, const char *name)
+static int add(struct ksyms *ksyms, uint64_t address, const char *name, const char *module)
 {
+	struct ksym symbol = { address, name ? ksyms->names.size : 0, (uint32_t)hash_bytes(module, strlen(module)) };
+
 	if (!(ksyms->n & (ksyms->n + 1)) || !ksyms->symbols) {
 		struct ksym *grown = reallocarray(ksyms->symbols, 2 * (ksyms->n + 1), sizeof(*grown));
 
@@ -36,33 +43,43 @@ static int add(struct ksyms *ksyms, uint64_t address, const char *name)
 			return -ENOMEM;
 		ksyms->symbols = grown;
 	}
-	ksyms->symbols[ksyms->n++] = (struct ksym){ address, ksyms->names.size };
-	buf_append(&ksyms->names, name, strlen(name) + 1);
+	ksyms->symbols[ksyms->n++] = symbol;
+	if (name)
+		buf_append(&ksyms->names, name, strlen(name) + 1);
 	return buf_error(&ksyms->names);
+}
+
+static int read_lines(struct ksyms *ksyms, FILE *f)
+{
+	char line[1024];
+	int err = 0;
+
+	buf_append(&ksyms->names, "", 1); /* no name lies at 0 */
+	while (!err && fgets(line, sizeof(line), f)) {
+		char type, name[512], module[64] = "";
+		unsigned long long address;
+
+		if (sscanf(line, "%llx %c %511s %63s", &address, &type, name, module) < 3 || !address)
+			continue;
+		/* Functions are text, weak text. */
+		err = add(ksyms, address, strchr("tTwW", type) ? name : NULL, module);
+	}
+	return err;
 }
 
 int ksyms_new(const char *path, struct ksyms **ret_ksyms)
 {
 	_cleanup_(ksyms_freep) struct ksyms *ksyms = calloc(1, sizeof(*ksyms));
 	_cleanup_(fclosep) FILE *f = fopen(path, "re");
-	char line[1024];
+	int err;
 
 	if (!ksyms)
 		return -ENOMEM;
 	if (!f)
 		return -errno;
-	while (fgets(line, sizeof(line), f)) {
-		unsigned long long address;
-		char type, name[512];
-		int err;
-
-		/* Functions only: text, weak text. */
-		if (sscanf(line, "%llx %c %511s", &address, &type, name) != 3 || !address || !strchr("tTwW", type))
-			continue;
-		err = add(ksyms, address, name);
-		if (err)
-			return err;
-	}
+	err = read_lines(ksyms, f);
+	if (err)
+		return err;
 	if (!ksyms->n)
 		return -ENODATA;
 	qsort(ksyms->symbols, ksyms->n, sizeof(*ksyms->symbols), by_address);
@@ -83,6 +100,8 @@ struct ksyms *ksyms_free(struct ksyms *ksyms)
 const char *ksyms_find(const struct ksyms *ksyms, uint64_t address)
 {
 	size_t low = 0, high = ksyms->n;
+	const struct ksym *found;
+	bool is_last;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -92,5 +111,11 @@ const char *ksyms_find(const struct ksyms *ksyms, uint64_t address)
 		else
 			high = middle;
 	}
-	return low ? (const char *)ksyms->names.data + ksyms->symbols[low - 1].name_at : NULL;
+	if (!low || !ksyms->symbols[low - 1].name_at)
+		return NULL;
+	found = &ksyms->symbols[low - 1];
+	is_last = low == ksyms->n || found[1].module != found->module;
+	if (is_last && address / PAGE_BYTES != found->address / PAGE_BYTES)
+		return NULL;
+	return (const char *)ksyms->names.data + found->name_at;
 }

@@ -12,7 +12,11 @@ struct ksyms;
 /* -ENOENT and its like where path cannot be read, -ENODATA where it shows no addresses, -ENOMEM. */
 int ksyms_new(const char *path, struct ksyms **ret_ksyms);
 struct ksyms *ksyms_free(struct ksyms *ksyms);
-/* The symbol that begins last at or before the address (of several the file's last), or NULL. Owned by ksyms. */
+/*
+ * The function that address lies in (of several that begin there, the file's last one), or NULL. A function
+ * ends where the next symbol begins; the last one of the kernel or of a module ends with its page. Owned by
+ * ksyms.
+ */
 const char *ksyms_find(const struct ksyms *ksyms, uint64_t address);
 
 DEFINE_CLEANUP(struct ksyms *, ksyms_free);

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel side keeps numbers: ids, addresses, errnos. Here they become names, as late as possible: once a
+ * row, when its series is made. So a look-up may cost a system call. What a number means now may not be
+ * known yet (a function of a module that has just been loaded), and what it names may end. Keys of owners
+ * that have ended are removed from the maps, so a type that can tell has is_gone().
+ */
 #include "collector/label/label.h"
 
 #include <arpa/inet.h>
@@ -8,6 +14,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <net/if.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,8 +26,12 @@ struct labels {
 	uint64_t boot_ns;
 	struct cgroups *cgroups;
 	struct ksyms *ksyms; /* read on first need; NULL before, and where they cannot be read */
-	bool has_tried_ksyms;
+	bool has_read_ksyms; /* since labels_begin() */
 };
+
+/* owner.h: start time in units of 2^20 ns after boot, above 22 bits of process id. */
+#define PROCESS_ID_BITS	   22
+#define PROCESS_START_BITS 20
 
 static const char *const syscall_names[] = {
 #include "syscall-names.h" /* made at build time from the C library's list */
@@ -85,11 +96,12 @@ int labels_prime(struct labels *labels)
 void labels_begin(struct labels *labels)
 {
 	cgroups_begin(labels->cgroups);
+	labels->has_read_ksyms = false;
 }
 
-void labels_set_cgroup_names(struct labels *labels, int map_fd, uint32_t value_bytes, uint32_t path_offset_bytes)
+void labels_set_cgroup_names(struct labels *labels, const struct label_names *names)
 {
-	cgroups_set_names(labels->cgroups, map_fd, value_bytes, path_offset_bytes);
+	cgroups_set_names(labels->cgroups, names->fd, names->text_offset_bytes, names->text_bytes);
 }
 
 typedef int add_fn(const struct label_context *context, const struct field *field, const char *name,
@@ -113,20 +125,26 @@ static int add_cgroup(const struct label_context *context, const struct field *f
 {
 	uint64_t id = shape_load(raw, field->size_bytes);
 	const struct cgroup *cgroup;
-	int err;
+	int r, err;
 
 	if (!id)
 		return 0;
-	err = cgroups_get(context->labels->cgroups, id, &cgroup);
-	return err ? err : add_text(attributes, cgroup->attribute, cgroup->value);
+	r = cgroups_get(context->labels->cgroups, id, &cgroup);
+	err = r < 0 ? r : add_text(attributes, cgroup->attribute, cgroup->value);
+	return err ? err : r;
 }
 
-/* owner.h: start time in units of 2^20 ns above 22 bits of process id. */
+static pid_t process_number(uint64_t id)
+{
+	return (pid_t)(id & ((1u << PROCESS_ID_BITS) - 1));
+}
+
 static int add_process(const struct label_context *context, const struct field *field, const char *name,
 		       const void *raw, struct attributes *attributes)
 {
 	uint64_t id = shape_load(raw, field->size_bytes), created_ns;
-	uint8_t value[512] = { 0 };
+	const struct label_names *names = &context->process_names;
+	uint8_t value[LABEL_NAMES_VALUE_BYTES_MAX];
 	char text[40], *at = text;
 	struct tm parts;
 	time_t seconds;
@@ -134,19 +152,17 @@ static int add_process(const struct label_context *context, const struct field *
 
 	if (!id)
 		return 0;
-	created_ns = context->labels->boot_ns + ((id >> 22) << 20);
+	created_ns = context->labels->boot_ns + (id >> PROCESS_ID_BITS << PROCESS_START_BITS);
 	seconds = (time_t)(created_ns / 1000000000);
 	at += strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &parts));
 	snprintf(at, sizeof(text) - (size_t)(at - text), ".%03" PRIu64 "Z", created_ns / 1000000 % 1000);
-	err = attributes_add_number(attributes, "process.pid", (int64_t)(id & 0x3fffff));
+	err = attributes_add_number(attributes, "process.pid", (int64_t)process_number(id));
 	if (!err)
 		err = add_text(attributes, "process.creation.time", text);
-	if (err || context->process_names_fd < 0 || context->process_name_bytes > sizeof(value) ||
-	    bpf_map_lookup_elem(context->process_names_fd, &id, value))
+	if (err || names->fd < 0 || bpf_map_lookup_elem(names->fd, &id, value))
 		return err;
-	return attributes_add_text(attributes, "process.executable.name", value + context->process_name_offset_bytes,
-				   strnlen((const char *)value + context->process_name_offset_bytes,
-					   context->process_name_text_bytes));
+	return attributes_add_text(attributes, "process.executable.name", value + names->text_offset_bytes,
+				   strnlen((const char *)value + names->text_offset_bytes, names->text_bytes));
 }
 
 static int add_tgid(const struct label_context *context, const struct field *field, const char *name,
@@ -222,23 +238,35 @@ static int add_ifindex(const struct label_context *context, const struct field *
 	return add_text(attributes, name, text);
 }
 
+/* The list is megabytes long, so it is read only for an address that is not known, and once a collection. */
+static const char *find_function(struct labels *labels, uint64_t address)
+{
+	const char *known = labels->ksyms ? ksyms_find(labels->ksyms, address) : NULL;
+	struct ksyms *fresh;
+
+	if (known || !address || labels->has_read_ksyms)
+		return known;
+	labels->has_read_ksyms = true;
+	if (ksyms_new("/proc/kallsyms", &fresh))
+		return NULL;
+	ksyms_free(labels->ksyms);
+	labels->ksyms = fresh;
+	return ksyms_find(fresh, address);
+}
+
 static int add_ksym(const struct label_context *context, const struct field *field, const char *name,
 		    const void *raw, struct attributes *attributes)
 {
 	uint64_t address = shape_load(raw, field->size_bytes);
-	const char *known = NULL;
+	const char *known = find_function(context->labels, address);
 	char text[32];
+	int err;
 
 	if (!address)
 		return 0;
-	/* Once: it is megabytes long, and what it does not show now it will not show later. */
-	if (!context->labels->has_tried_ksyms)
-		(void)ksyms_new("/proc/kallsyms", &context->labels->ksyms);
-	context->labels->has_tried_ksyms = true;
-	if (context->labels->ksyms)
-		known = ksyms_find(context->labels->ksyms, address);
 	snprintf(text, sizeof(text), "0x%" PRIx64, address);
-	return add_text(attributes, name, known ? known : text);
+	err = add_text(attributes, name, known ? known : text);
+	return err ? err : !known;
 }
 
 static int add_ip(const struct label_context *context, const struct field *field, const char *name,
@@ -271,7 +299,14 @@ static int add_string(const struct label_context *context, const struct field *f
 static int add_integer(const struct label_context *context, const struct field *field, const char *name,
 		       const void *raw, struct attributes *attributes)
 {
-	return attributes_add_number(attributes, name, number_of(field, raw));
+	int64_t number = number_of(field, raw);
+	char text[32];
+
+	/* An attribute's number is an int64_t (OTLP): larger ones are text. */
+	if (field->is_signed || number >= 0)
+		return attributes_add_number(attributes, name, number);
+	snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)number);
+	return add_text(attributes, name, text);
 }
 
 static bool cgroup_is_gone(const struct label_context *context, const void *raw, uint32_t size)
@@ -281,18 +316,39 @@ static bool cgroup_is_gone(const struct label_context *context, const void *raw,
 	return id && cgroups_is_gone(context->labels->cgroups, id); /* 0: nobody, who does not end */
 }
 
-/* No process of that id, or one that started at another time. */
+/* When the process that has this id now began, in clock ticks after boot (proc(5), stat, field 22). */
+static int process_start_ticks(pid_t pid, uint64_t *ret_ticks)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[32], line[1024], *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	at = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL; /* field 2 may hold blanks */
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at && sscanf(at, " %" SCNu64, ret_ticks) == 1 ? 0 : -ENOENT;
+}
+
+/*
+ * No process of that id, or one that started at another time. /proc may hide others' processes (hidepid=), but
+ * not from kill(), which sends nothing here.
+ */
 static bool process_is_gone(const struct label_context *context, const void *raw, uint32_t size)
 {
-	uint64_t id = shape_load(raw, size);
-	char path[32];
+	uint64_t id = shape_load(raw, size), ticks, tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t first_ns = id >> PROCESS_ID_BITS << PROCESS_START_BITS;
+	uint64_t last_ns = first_ns + (1u << PROCESS_START_BITS) - 1;
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu64, id & 0x3fffff);
-	return id && access(path, F_OK) && errno == ENOENT;
+	if (!id)
+		return false;
+	if (process_start_ticks(process_number(id), &ticks))
+		return kill(process_number(id), 0) && errno == ESRCH;
+	return ticks < first_ns / tick_ns || ticks > last_ns / tick_ns;
 }
 
 static const struct label_type {
-	const char *type; /* NULL: any, by class */
+	const char *name; /* of the typedef; NULL: any, by class */
 	enum field_class class;
 	uint32_t size_bytes; /* 0: any of the class */
 	const char *default_name;
@@ -315,56 +371,42 @@ static const struct label_type {
 	{ NULL, FIELD_INTEGER, 0, NULL, add_integer, NULL, 0 },
 };
 
-static const struct label_type *find(const struct field *field)
+const struct label_type *label_type_find(const struct field *field)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(label_table); i++) {
 		const struct label_type *row = &label_table[i];
 
 		if (row->class != field->class || (row->size_bytes && row->size_bytes != field->size_bytes))
 			continue;
-		if (row->type ? !strcmp(row->type, field->type_name) : strncmp(field->type_name, "lbl_", 4) != 0)
+		if (row->name ? !strcmp(row->name, field->type_name) : strncmp(field->type_name, "lbl_", 4) != 0)
 			return row;
 	}
 	return NULL;
 }
 
-bool label_is_known(const struct field *field)
+const char *label_type_default_name(const struct label_type *type)
 {
-	return find(field) != NULL;
+	return type->default_name;
 }
 
-const char *label_default_name(const struct field *field)
+unsigned int label_type_n_attributes(const struct label_type *type)
 {
-	const struct label_type *row = find(field);
-
-	return row ? row->default_name : NULL;
+	return type->n_own ? type->n_own : 1;
 }
 
-unsigned int label_n_attributes(const struct field *field)
+bool label_type_names_itself(const struct label_type *type)
 {
-	const struct label_type *row = find(field);
-
-	return row && row->n_own ? row->n_own : 1;
+	return type->n_own != 0;
 }
 
-bool label_names_itself(const struct field *field)
+int label_add(const struct label_type *type, const struct label_context *context, const struct field *field,
+	      const char *name, const void *raw, struct attributes *attributes)
 {
-	const struct label_type *row = find(field);
-
-	return row && row->n_own;
+	return type->add(context, field, name, raw, attributes);
 }
 
-int label_add(const struct label_context *context, const struct field *field, const char *name,
-	      const void *raw, struct attributes *attributes)
+bool label_is_gone(const struct label_type *type, const struct label_context *context, const struct field *field,
+		   const void *raw)
 {
-	const struct label_type *row = find(field);
-
-	return row ? row->add(context, field, name, raw, attributes) : -EINVAL;
-}
-
-bool label_is_gone(const struct label_context *context, const struct field *field, const void *raw)
-{
-	const struct label_type *row = find(field);
-
-	return row && row->is_gone && row->is_gone(context, raw, field->size_bytes);
+	return type->is_gone && type->is_gone(context, raw, field->size_bytes);
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Key members to attributes. A label type is a row in label_table[] (label.c), found by the name of the
- * member's typedef; enums, texts and plain integers need none. Types with state (cgroups, kernel
- * symbols, processes) keep it in struct labels, one for the whole agent.
+ * A label is a member of a key; attributes are what it becomes. A label type is a row in label_table[]
+ * (label.c), found once by the name of the member's typedef. Enums, texts and plain integers need none.
+ * Types with state (cgroups, kernel symbols) keep it in struct labels, one for the whole agent.
  */
 
 #include <stdint.h>
@@ -22,36 +22,51 @@ void labels_set_boot(struct labels *labels, uint64_t boot_ns);
 /* Learns the names of what exists now (cgroups), so that what is gone at the first collection has one too. -ENOMEM. */
 int labels_prime(struct labels *labels);
 struct labels *labels_free(struct labels *labels);
-/* Once before each collection: lets stale knowledge (a missing cgroup) be looked up once more. */
+/* Once before each collection: cgroups and kernel functions that were unknown may be looked up again. */
 void labels_begin(struct labels *labels);
-/* A hash map id -> path of cgroups made since, kept in the kernel; borrowed. -1: none. */
-void labels_set_cgroup_names(struct labels *labels, int map_fd, uint32_t value_bytes, uint32_t path_offset_bytes);
+#define LABEL_NAMES_VALUE_BYTES_MAX 4096
+
+/* A hash map of the kernel side from a number (u64) to a text in its value. */
+struct label_names {
+	int fd; /* borrowed; -1: none */
+	uint32_t value_bytes;
+	uint32_t text_offset_bytes, text_bytes; /* within the value */
+};
+
+/* Paths of cgroups by id, written down when they were made. Borrowed. */
+void labels_set_cgroup_names(struct labels *labels, const struct label_names *names);
 
 struct label_context {
 	struct labels *labels;
-	const struct btf *btf;	     /* of the object */
-	int process_names_fd;	     /* map lbl_process -> struct process_name of the same object, or -1 */
-	uint32_t process_name_bytes; /* its value's size */
-	uint32_t process_name_offset_bytes, process_name_text_bytes;
+	const struct btf *btf;		  /* of the object */
+	struct label_names process_names; /* of the same object: lbl_process -> name of the executable */
 };
 
-/* Is there a decoder for this member, and what does its attribute's name default to? NULL: it needs a [label]. */
-bool label_is_known(const struct field *field);
-const char *label_default_name(const struct field *field);
+struct label_type;
 
-/* How many attributes it makes at most; a [label] cannot name them where it names them itself. */
-unsigned int label_n_attributes(const struct field *field);
-bool label_names_itself(const struct field *field);
+/* NULL: such a member cannot become an attribute. */
+const struct label_type *label_type_find(const struct field *field);
+/* What its attribute is called by default; NULL: it has no name of its own. */
+const char *label_type_default_name(const struct label_type *type);
+/* How many attributes it makes at most. */
+unsigned int label_type_n_attributes(const struct label_type *type);
+/* Does it name its attributes itself, so that a [label] section cannot? */
+bool label_type_names_itself(const struct label_type *type);
 
 /*
  * Adds the attributes of one member whose bytes are at raw: none, one, or several (a process). name is
- * what the descriptor calls it, or the default. 0 or -errno of attributes_add_*().
+ * what the descriptor calls it, or the default. 1: the name was not known yet, and a later collection may
+ * know it. -errno of attributes_add_*().
  */
-int label_add(const struct label_context *context, const struct field *field, const char *name,
-	      const void *raw, struct attributes *attributes);
+int label_add(const struct label_type *type, const struct label_context *context, const struct field *field,
+	      const char *name, const void *raw, struct attributes *attributes);
 
-/* Is what the member names gone for good, so that its key may be removed? False for what does not end. */
-bool label_is_gone(const struct label_context *context, const struct field *field, const void *raw);
+/*
+ * Is what the member names gone for good, so that its key may be removed? False for what does not end, and
+ * while that cannot be known.
+ */
+bool label_is_gone(const struct label_type *type, const struct label_context *context, const struct field *field,
+		   const void *raw);
 
 /* System calls of the ABI that this was built for. NULL, -1: unknown. */
 const char *label_syscall_name(uint32_t number);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readings of a collector that is attached to the running kernel. */
+#include "test.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "collector/binding.h"
+#include "tree.h"
+
+static const char descriptor[] = "[collector]\ndescription = D\n"
+				 "[metric gauges.level]\nname = test.level\nunit = 1\ndescription = D\nkind = gauge\n"
+				 "[metric gauges.tally]\nname = test.tally\nunit = 1\ndescription = D\nkind = gauge\n";
+
+static struct collector *start(struct labels *labels, struct tree *tree)
+{
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	_cleanup_(buf_done) struct buf why = BUF_INIT;
+	struct collector *collector = NULL;
+
+	tree_init(tree);
+	tree_write(tree, "gauges.conf", descriptor);
+	tree_link(tree, "gauges.bpf.o", OBJECTS "/gauges.bpf.o");
+	assert_ok(collector_open(tree->path, "gauges", labels, 0, &diag, &collector));
+	assert_string_equal(buf_text(&diag.text), "");
+	assert_ok(collector_start(collector, &why));
+	return collector;
+}
+
+static void a_map_that_cannot_be_read_is_not_zero(void **state)
+{
+	_cleanup_(labels_freep) struct labels *labels = NULL;
+	_cleanup_(tree_done) struct tree tree;
+	struct collector *collector;
+	int *fd, kept;
+
+	assert_ok(labels_new(0, &labels));
+	collector = start(labels, &tree);
+	fd = &collector->bindings[0].source.fd;
+	kept = *fd;
+	for (int i = 0; i < 6; i++) {
+		size_t n;
+		struct metric **metrics = collector_metrics(collector, &n);
+
+		*fd = i == 2 ? -1 : kept;
+		assert_error(collector_read(collector, 1), i == 2 ? EBADF : 0);
+		assert_int_equal(n, 2);
+		for (size_t j = 0; j < n; j++) {
+			assert_int_equal(metrics[j]->n_series, 1);
+			assert_true(metrics[j]->series[0]->is_present);
+			assert_int_equal(metrics[j]->series[0]->total.sum, 5);
+		}
+	}
+	collector_free(collector);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_map_that_cannot_be_read_is_not_zero),
+	};
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "probe", 4, 8, 1, NULL);
+
+	if (fd < 0) {
+		printf("skipped: BPF maps cannot be made here (%s); run as root\n", strerror(-fd));
+		return 77;
+	}
+	close(fd);
+	programs_quiet();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
