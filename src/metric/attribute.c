@@ -8,6 +8,7 @@
 
 #include "util/cleanup.h"
 #include "util/hash.h"
+#include "util/buf.h"
 #include "util/utf8.h"
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
@@ -129,4 +130,14 @@ void attributes_sort(struct attributes *attributes)
 		}
 		attributes->items[at] = moved;
 	}
+}
+
+void attribute_append(struct buf *out, const struct attribute *attribute)
+{
+	if (attribute->type == ATTRIBUTE_TEXT)
+		buf_append_text(out, attribute->text);
+	else if (attribute->type == ATTRIBUTE_NUMBER)
+		buf_printf(out, "%" PRId64, attribute->number);
+	else
+		buf_append_text(out, attribute->number ? "true" : "false");
 }

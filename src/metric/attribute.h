@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct buf;
+
 #define ATTRIBUTES_MAX	     16
 #define ATTRIBUTE_TEXT_BYTES 256 /* of one value, at most */
 
@@ -45,3 +47,5 @@ int attributes_add_number(struct attributes *attributes, const char *name, int64
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
 /* By name, so that the order in which they were added is no part of a series' identity. */
 void attributes_sort(struct attributes *attributes);
+/* Appends its value as plain text: a number in decimal, a flag as true or false. */
+void attribute_append(struct buf *out, const struct attribute *attribute);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/columns.h"
 #include "export/lines/lines.h"
 #include "export/transport/delivery.h"
 #include "util/log.h"

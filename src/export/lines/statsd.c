@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/columns.h"
 #include "export/lines/lines.h"
 #include "export/transport/datagram.h"
 #include "util/log.h"

@@ -16,9 +16,9 @@
 #include <inttypes.h>
 
 #include "export/bounds.h"
-#include "export/columns.h"
+#include "export/text/columns.h"
 #include "export/text/json-text.h"
-#include "export/text/stream.h"
+#include "export/text/output.h"
 
 /* One value of a map: what stands behind its key. */
 typedef void append_fn(struct buf *out, const struct series *series);
@@ -71,7 +71,8 @@ static void append_key(struct buf *out, const struct columns *columns, const str
 	for (unsigned int i = 0; i < columns->n; i++) {
 		if (i)
 			buf_append_byte(&key, ',');
-		columns_append_cell(&key, cells[i]);
+		if (cells[i])
+			attribute_append(&key, cells[i]);
 	}
 	json_append_text(out, buf_text(&key));
 	if (buf_error(&key))
@@ -121,28 +122,28 @@ static void append_map(struct buf *out, const struct metric *metric, const char 
 
 static int bpftrace_json_push(struct exporter *exporter, const struct batch *batch)
 {
-	struct stream *stream = exporter->state;
+	struct output *output = exporter->state;
 	struct metric *metric;
 
-	if (!stream_is_ready(exporter, batch))
+	if (!output_is_ready(exporter, batch))
 		return 0;
 	batch_for_each_metric(metric, batch) {
 		if (metric->kind != METRIC_HISTOGRAM) {
-			append_map(&stream->out, metric, "map", "", append_number);
+			append_map(&output->out, metric, "map", "", append_number);
 			continue;
 		}
-		append_map(&stream->out, metric, "hist", "", append_hist);
-		append_map(&stream->out, metric, "stats", ".stats", append_stats);
+		append_map(&output->out, metric, "hist", "", append_hist);
+		append_map(&output->out, metric, "stats", ".stats", append_stats);
 	}
-	return stream_flush(exporter, batch);
+	return output_flush(exporter, batch);
 }
 
 const struct exporter_ops bpftrace_json_exporter = {
 	.type = "bpftrace-json",
-	.settings = &stream_settings,
-	.check = stream_options_check,
-	.open = stream_open,
+	.settings = &output_settings,
+	.check = output_options_check,
+	.open = output_open,
 	.push = bpftrace_json_push,
-	.waiting = stream_waiting,
-	.close = stream_close,
+	.waiting = output_waiting,
+	.close = output_close,
 };

@@ -16,11 +16,10 @@
 #include <time.h>
 
 #include "export/bounds.h"
-#include "export/columns.h"
+#include "export/text/columns.h"
 #include "export/decimal.h"
-#include "export/text/layout.h"
-#include "export/text/stream.h"
-#include "export/text/text.h"
+#include "export/text/table.h"
+#include "export/text/output.h"
 
 #define NUMBER_WIDTH	 12
 #define SECONDS(ns)	 ((double)(ns) / 1e9)
@@ -40,7 +39,7 @@ struct page {
 };
 
 struct console_options {
-	struct stream_options stream; /* first, as stream_open() expects */
+	struct output_options output; /* first, as output_open() expects */
 	uint64_t limit_rows;
 };
 
@@ -62,8 +61,7 @@ static void append_right(struct buf *line, struct buf *number, unsigned int widt
 {
 	unsigned int taken = text_width(buf_text(number));
 
-	text_append_blanks(line, taken < width ? width - taken : 1);
-	buf_append_text(line, buf_text(number));
+	buf_printf(line, "%*s%s", taken < width ? (int)(width - taken) : 1, "", buf_text(number));
 	buf_reset(number);
 }
 
@@ -156,14 +154,14 @@ static int by_growth(const struct series *left, const struct series *right)
 	return a > b ? -1 : a < b;
 }
 
-static void append_rows(struct page *page, struct layout *layout, struct series *const *series, size_t n,
+static void append_rows(struct page *page, struct table *table, struct series *const *series, size_t n,
 			struct buf *line)
 {
 	unsigned int numbers = 2 * NUMBER_WIDTH, limit = page->columns > numbers ? page->columns - numbers : 1;
-	int err = layout_fit(layout, series, n, page->is_screen ? limit : 0);
+	int err = table_fit(table, series, n, page->is_screen ? limit : 0);
 
 	for (size_t row = 0; row < n && !err; row++) {
-		err = layout_append_cells(layout, series[row], line);
+		err = table_append_cells(table, series[row], line);
 		append_numbers(page, line, series[row]);
 		append_line(page, line);
 	}
@@ -183,7 +181,7 @@ static void append_metric(struct page *page, const struct metric *metric)
 {
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
 	_cleanup_(freep) struct series **sorted = NULL;
-	struct layout layout;
+	struct table table;
 	size_t n, shown, extra;
 
 	errno = 0;
@@ -192,7 +190,7 @@ static void append_metric(struct page *page, const struct metric *metric)
 		page->out->error = -ENOMEM;
 	if (!n)
 		return;
-	layout_find(&layout, metric);
+	table_find(&table, metric);
 	append_heading(&line, metric);
 	shown = n > page->rows ? page->rows : n;
 	extra = n - shown > page->n_spare ? page->n_spare : n - shown;
@@ -200,10 +198,20 @@ static void append_metric(struct page *page, const struct metric *metric)
 	page->n_spare -= extra;
 	if (shown < n)
 		buf_printf(&line, ", %zu of %zu,", shown, n);
-	layout_append_names(&layout, &line);
+	table_append_names(&table, &line);
 	append_line(page, &line);
-	append_rows(page, &layout, sorted, shown, &line);
+	append_rows(page, &table, sorted, shown, &line);
 	page->n_left += n - shown;
+}
+
+static size_t count_series(const struct metric *metric)
+{
+	struct series *series;
+	size_t n = 0;
+
+	metric_for_each_series(series, metric)
+		n++;
+	return n;
 }
 
 /* How many lines the page takes with so many rows of each metric. */
@@ -213,7 +221,7 @@ static size_t page_lines(const struct batch *batch, size_t rows)
 	size_t lines = 1;
 
 	batch_for_each_metric(metric, batch) {
-		size_t n = metric_count_points(metric);
+		size_t n = count_series(metric);
 
 		if (n)
 			lines += 1 + (n > rows ? rows : n);
@@ -243,7 +251,7 @@ static void append_page(struct page *page)
 	struct metric *metric;
 
 	batch_for_each_metric(metric, page->batch) {
-		size_t n = metric_count_points(metric), lines = 1 + (n > page->rows ? page->rows : n);
+		size_t n = count_series(metric), lines = 1 + (n > page->rows ? page->rows : n);
 
 		if (!n)
 			continue;
@@ -261,10 +269,10 @@ static void append_page(struct page *page)
 static int console_open(struct exporter *exporter, const void *untyped)
 {
 	const struct console_options *options = untyped;
-	int err = stream_open(exporter, &options->stream);
+	int err = output_open(exporter, &options->output);
 
 	if (!err)
-		((struct stream *)exporter->state)->limit_rows = options->limit_rows;
+		((struct output *)exporter->state)->limit_rows = options->limit_rows;
 	return err;
 }
 
@@ -283,20 +291,20 @@ static void fit_rows(struct page *page, size_t limit)
 
 static int console_push(struct exporter *exporter, const struct batch *batch)
 {
-	struct stream *stream = exporter->state;
+	struct output *output = exporter->state;
 	struct page page = {
 		.batch = batch,
-		.out = &stream->out,
-		.is_screen = stream->is_terminal && !exporter->context->is_once,
-		.rows = stream->limit_rows ? (size_t)stream->limit_rows : SIZE_MAX - 1,
+		.out = &output->out,
+		.is_screen = output->is_terminal && !exporter->context->is_once,
+		.rows = output->limit_rows ? (size_t)output->limit_rows : SIZE_MAX - 1,
 	};
 
-	if (!stream_is_ready(exporter, batch))
+	if (!output_is_ready(exporter, batch))
 		return 0;
 	if (page.is_screen) {
-		stream_window(stream, &page.columns, &page.lines);
-		fit_rows(&page, stream->limit_rows);
-		buf_append_text(page.out, stream->n_pushed ? SCREEN_HOME : SCREEN_CLEAR SCREEN_HOME);
+		output_window(output, &page.columns, &page.lines);
+		fit_rows(&page, output->limit_rows);
+		buf_append_text(page.out, output->n_pushed ? SCREEN_HOME : SCREEN_CLEAR SCREEN_HOME);
 	}
 	append_title(&page);
 	append_page(&page);
@@ -306,11 +314,11 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 		buf_append_text(page.out, SCREEN_REST);
 	else if (!exporter->context->is_once)
 		buf_append_byte(page.out, '\n');
-	return stream_flush(exporter, batch);
+	return output_flush(exporter, batch);
 }
 
 static const struct setting_row rows[] = {
-	SETTING(struct console_options, stream.path, "path", SETTING_TEXT, "-"),
+	SETTING(struct console_options, output.path, "path", SETTING_TEXT, "-"),
 	SETTING(struct console_options, limit_rows, "rows", SETTING_U64, "0"),
 };
 static const struct setting_table console_settings = SETTING_TABLE(rows, struct console_options);
@@ -318,9 +326,9 @@ static const struct setting_table console_settings = SETTING_TABLE(rows, struct 
 const struct exporter_ops console_exporter = {
 	.type = "console",
 	.settings = &console_settings,
-	.check = stream_options_check,
+	.check = output_options_check,
 	.open = console_open,
 	.push = console_push,
-	.waiting = stream_waiting,
-	.close = stream_close,
+	.waiting = output_waiting,
+	.close = output_close,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/text/json-text.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 void json_append_text(struct buf *out, const char *text)
@@ -27,15 +26,8 @@ void json_append_text(struct buf *out, const char *text)
 
 void json_append_value(struct buf *out, const struct attribute *attribute)
 {
-	switch (attribute->type) {
-	case ATTRIBUTE_TEXT:
+	if (attribute->type == ATTRIBUTE_TEXT)
 		json_append_text(out, attribute->text);
-		break;
-	case ATTRIBUTE_NUMBER:
-		buf_printf(out, "%" PRId64, attribute->number);
-		break;
-	case ATTRIBUTE_FLAG:
-		buf_append_text(out, attribute->number ? "true" : "false");
-		break;
-	}
+	else
+		attribute_append(out, attribute);
 }

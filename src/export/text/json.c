@@ -15,7 +15,7 @@
 #include "export/bounds.h"
 #include "export/decimal.h"
 #include "export/text/json-text.h"
-#include "export/text/stream.h"
+#include "export/text/output.h"
 
 static const char *const kinds[] = {
 	[METRIC_SUM] = "sum",
@@ -109,32 +109,32 @@ static void append_point(struct buf *out, const struct batch *batch, struct seri
 
 static int json_push(struct exporter *exporter, const struct batch *batch)
 {
-	struct stream *stream = exporter->state;
+	struct output *output = exporter->state;
 	struct buf bounds = BUF_INIT;
 	struct metric *metric;
 	struct series *series;
 
-	if (!stream_is_ready(exporter, batch))
+	if (!output_is_ready(exporter, batch))
 		return 0;
 	batch_for_each_metric(metric, batch) {
 		buf_reset(&bounds);
 		if (metric->kind == METRIC_HISTOGRAM)
 			append_bounds(&bounds, metric);
 		metric_for_each_series(series, metric)
-			append_point(&stream->out, batch, series, &bounds);
+			append_point(&output->out, batch, series, &bounds);
 	}
 	if (buf_error(&bounds))
-		stream->out.error = buf_error(&bounds);
+		output->out.error = buf_error(&bounds);
 	buf_done(&bounds);
-	return stream_flush(exporter, batch);
+	return output_flush(exporter, batch);
 }
 
 const struct exporter_ops json_exporter = {
 	.type = "json",
-	.settings = &stream_settings,
-	.check = stream_options_check,
-	.open = stream_open,
+	.settings = &output_settings,
+	.check = output_options_check,
+	.open = output_open,
 	.push = json_push,
-	.waiting = stream_waiting,
-	.close = stream_close,
+	.waiting = output_waiting,
+	.close = output_close,
 };

@@ -4,7 +4,6 @@
 /* The series of a metric as a table: its columns are the attributes, its rows the present series. */
 
 #include "metric/metric.h"
-#include "util/buf.h"
 
 struct columns {
 	const char *names[ATTRIBUTES_MAX]; /* sorted; of any present series; borrowed from them */
@@ -15,12 +14,6 @@ void columns_find(struct columns *columns, const struct metric *metric);
 /* What series has in each column, NULL where nothing. */
 void columns_match(const struct columns *columns, const struct series *series,
 		   const struct attribute *ret_cells[ATTRIBUTES_MAX]);
-/* An attribute's value as plain text; nothing for NULL. */
-void columns_append_cell(struct buf *out, const struct attribute *cell);
-
-size_t metric_count_points(const struct metric *metric);
-size_t batch_count_points(const struct batch *batch);
-
 /* Order of two series: like that of qsort()'s function. */
 typedef int columns_order_fn(const struct series *left, const struct series *right);
 /*

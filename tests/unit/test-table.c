@@ -3,18 +3,18 @@
 
 #include <string.h>
 
-#include "export/text/layout.h"
+#include "export/text/table.h"
 #include "metric/series.h"
 #include "util/cleanup.h"
 
 #define CONTAINER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-struct table {
+struct example {
 	struct metric metric;
-	struct layout layout;
+	struct table layout;
 };
 
-static void table_add(struct table *table, const char *owner, const char *text, const char *error)
+static void table_add(struct example *table, const char *owner, const char *text, const char *error)
 {
 	struct attributes attributes;
 	struct series *series;
@@ -28,9 +28,9 @@ static void table_add(struct table *table, const char *owner, const char *text, 
 	series_add(series, 1);
 }
 
-static void table_init(struct table *table)
+static void table_init(struct example *table)
 {
-	*table = (struct table){ .metric = { .name = "example", .unit = "1", .kind = METRIC_SUM, .divisor = 1 } };
+	*table = (struct example){ .metric = { .name = "example", .unit = "1", .kind = METRIC_SUM, .divisor = 1 } };
 	metric_init_series(&table->metric, 100);
 	series_begin(&table->metric);
 }
@@ -41,7 +41,7 @@ static int as_they_are(const struct series *left, const struct series *right)
 }
 
 /* The names, then a line a series. */
-static void assert_table(struct table *table, unsigned int limit, const char *expected)
+static void assert_table(struct example *table, unsigned int limit, const char *expected)
 {
 	_cleanup_(buf_done) struct buf out = BUF_INIT;
 	_cleanup_(freep) struct series **series = NULL;
@@ -49,12 +49,12 @@ static void assert_table(struct table *table, unsigned int limit, const char *ex
 
 	series_end(&table->metric);
 	series = columns_sort(&table->metric, as_they_are, &n);
-	layout_find(&table->layout, &table->metric);
-	layout_append_names(&table->layout, &out);
-	assert_ok(layout_fit(&table->layout, series, n, limit));
+	table_find(&table->layout, &table->metric);
+	table_append_names(&table->layout, &out);
+	assert_ok(table_fit(&table->layout, series, n, limit));
 	for (size_t i = 0; i < n; i++) {
 		buf_append_byte(&out, '\n');
-		assert_ok(layout_append_cells(&table->layout, series[i], &out));
+		assert_ok(table_append_cells(&table->layout, series[i], &out));
 	}
 	assert_string_equal(buf_text(&out), expected);
 	metric_done_series(&table->metric);
@@ -62,7 +62,7 @@ static void assert_table(struct table *table, unsigned int limit, const char *ex
 
 static void owners_share_a_column(void **state)
 {
-	struct table table;
+	struct example table;
 
 	table_init(&table);
 	table_add(&table, "systemd.unit.name", "cron.service", "ENOENT");
@@ -79,7 +79,7 @@ static void owners_share_a_column(void **state)
 
 static void owners_of_one_kind_keep_their_name(void **state)
 {
-	struct table table;
+	struct example table;
 
 	table_init(&table);
 	table_add(&table, "systemd.unit.name", "cron.service", NULL);
@@ -89,7 +89,7 @@ static void owners_of_one_kind_keep_their_name(void **state)
 
 static void the_widest_column_gives_way(void **state)
 {
-	struct table table;
+	struct example table;
 
 	table_init(&table);
 	table_add(&table, "systemd.unit.name", "systemd-networkd-wait-online.service", "EAGAIN");
@@ -101,7 +101,7 @@ static void the_widest_column_gives_way(void **state)
 
 static void a_cell_has_48_characters_at_most(void **state)
 {
-	struct table table;
+	struct example table;
 
 	table_init(&table);
 	table_add(&table, "process.linux.cgroup", "/" CONTAINER, NULL);
@@ -109,7 +109,7 @@ static void a_cell_has_48_characters_at_most(void **state)
 		     " by process.linux.cgroup\n  /0123456789abcdef0123456789abcdef0123456789abcd\xe2\x80\xa6");
 }
 
-static void table_add_overflow(struct table *table)
+static void table_add_overflow(struct example *table)
 {
 	struct series *series;
 
@@ -119,7 +119,7 @@ static void table_add_overflow(struct table *table)
 
 static void what_is_over_the_limit_says_so_across_the_columns(void **state)
 {
-	struct table table;
+	struct example table;
 
 	table_init(&table);
 	table_add(&table, "systemd.unit.name", "systemd-networkd-wait-online.service", "EIO");

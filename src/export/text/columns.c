@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/columns.h"
+#include "export/text/columns.h"
 
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add_name(struct columns *columns, const char *name)
@@ -39,43 +39,6 @@ void columns_match(const struct columns *columns, const struct series *series,
 		if (at < series->n_attributes && !strcmp(series->attributes[at].name, columns->names[i]))
 			ret_cells[i] = &series->attributes[at];
 	}
-}
-
-void columns_append_cell(struct buf *out, const struct attribute *cell)
-{
-	if (!cell)
-		return;
-	switch (cell->type) {
-	case ATTRIBUTE_TEXT:
-		buf_append_text(out, cell->text);
-		break;
-	case ATTRIBUTE_NUMBER:
-		buf_printf(out, "%" PRId64, cell->number);
-		break;
-	case ATTRIBUTE_FLAG:
-		buf_append_text(out, cell->number ? "true" : "false");
-		break;
-	}
-}
-
-size_t metric_count_points(const struct metric *metric)
-{
-	struct series *series;
-	size_t n = 0;
-
-	metric_for_each_series(series, metric)
-		n += series != NULL;
-	return n;
-}
-
-size_t batch_count_points(const struct batch *batch)
-{
-	struct metric *metric;
-	size_t n = 0;
-
-	batch_for_each_metric(metric, batch)
-		n += metric_count_points(metric);
-	return n;
 }
 
 struct ranked {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/text/stream.h"
+#include "export/text/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,16 +9,15 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include "export/columns.h"
 #include "util/log.h"
 
 #define PATIENCE_MS	50   /* with a reader that takes nothing */
 #define PATIENCE_END_MS 1000 /* the same when this is the end */
 
 static const struct setting_row rows[] = {
-	SETTING(struct stream_options, path, "path", SETTING_TEXT, "-"),
+	SETTING(struct output_options, path, "path", SETTING_TEXT, "-"),
 };
-const struct setting_table stream_settings = SETTING_TABLE(rows, struct stream_options);
+const struct setting_table output_settings = SETTING_TABLE(rows, struct output_options);
 
 /* What is wrong with the text alone, or NULL. On the command line, a relative path has its meaning. */
 static const char *path_complaint(const char *text)
@@ -30,9 +29,9 @@ static const char *path_complaint(const char *text)
 	return NULL;
 }
 
-int stream_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
+int output_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
 {
-	const struct stream_options *options = untyped;
+	const struct output_options *options = untyped;
 	const char *file = options->path, *slash = strrchr(file, '/'), *complaint = path_complaint(file);
 	_cleanup_(freep) char *parent = NULL;
 	struct stat st;
@@ -88,11 +87,11 @@ static bool ends_torn(const char *path)
 	       last != '\n';
 }
 
-int stream_open(struct exporter *exporter, const void *untyped)
+int output_open(struct exporter *exporter, const void *untyped)
 {
-	const struct stream_options *options = untyped;
+	const struct output_options *options = untyped;
 	int fd = STDOUT_FILENO;
-	struct stream *stream;
+	struct output *output;
 	struct stat st;
 
 	if (strcmp(options->path, "-")) {
@@ -100,41 +99,53 @@ int stream_open(struct exporter *exporter, const void *untyped)
 		if (fd < 0)
 			return open_failed(exporter, options->path, fd);
 	}
-	stream = calloc(1, sizeof(*stream));
-	if (!stream) {
+	output = calloc(1, sizeof(*output));
+	if (!output) {
 		if (fd != STDOUT_FILENO)
 			close(fd);
 		return -ENOMEM;
 	}
-	stream->fd = fd;
-	stream->is_owned = fd != STDOUT_FILENO;
-	stream->is_terminal = isatty(fd);
-	stream->can_block = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
-	stream->is_torn = stream->is_owned && !stream->can_block && ends_torn(options->path);
-	stream->patience_ms = exporter->context->is_once ? -1 : PATIENCE_MS;
-	exporter->state = stream;
+	output->fd = fd;
+	output->is_owned = fd != STDOUT_FILENO;
+	output->is_terminal = isatty(fd);
+	output->can_block = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
+	output->is_torn = output->is_owned && !output->can_block && ends_torn(options->path);
+	output->patience_ms = exporter->context->is_once ? -1 : PATIENCE_MS;
+	exporter->state = output;
 	return 0;
 }
 
-/* 0, -EAGAIN where the reader takes nothing for longer than patience, or -errno. */
-static int write_rest(struct stream *stream, int patience_ms)
+static size_t count_points(const struct batch *batch)
 {
-	struct pollfd wait = { .fd = stream->fd, .events = POLLOUT };
+	struct metric *metric;
+	struct series *series;
+	size_t n = 0;
 
-	while (stream->n_written < stream->out.size) {
-		size_t size = stream->out.size - stream->n_written;
+	batch_for_each_metric(metric, batch)
+		metric_for_each_series(series, metric)
+			n++;
+	return n;
+}
+
+/* 0, -EAGAIN where the reader takes nothing for longer than patience, or -errno. */
+static int write_rest(struct output *output, int patience_ms)
+{
+	struct pollfd wait = { .fd = output->fd, .events = POLLOUT };
+
+	while (output->n_written < output->out.size) {
+		size_t size = output->out.size - output->n_written;
 		ssize_t n;
 
-		if (stream->can_block) {
+		if (output->can_block) {
 			n = poll(&wait, 1, patience_ms);
 			if (!n)
 				return -EAGAIN;
 			/* pipe(7): as much as this never blocks once poll() has said so. */
 			size = size > PIPE_BUF ? PIPE_BUF : size;
 		}
-		n = write(stream->fd, stream->out.data + stream->n_written, size);
+		n = write(output->fd, output->out.data + output->n_written, size);
 		if (n >= 0)
-			stream->n_written += (size_t)n;
+			output->n_written += (size_t)n;
 		else if (errno != EINTR && errno != EAGAIN)
 			return -errno;
 	}
@@ -142,106 +153,106 @@ static int write_rest(struct stream *stream, int patience_ms)
 }
 
 /* Takes what was written of out from the end of the file again, unless somebody else has appended since. */
-static bool cut_back(const struct stream *stream)
+static bool cut_back(const struct output *output)
 {
-	off_t end = lseek(stream->fd, 0, SEEK_CUR), start = end - (off_t)stream->n_written;
+	off_t end = lseek(output->fd, 0, SEEK_CUR), start = end - (off_t)output->n_written;
 	struct stat st;
 
-	if (stream->can_block || end < 0 || start < 0 || fstat(stream->fd, &st) < 0 || st.st_size != end)
+	if (output->can_block || end < 0 || start < 0 || fstat(output->fd, &st) < 0 || st.st_size != end)
 		return false;
-	return !ftruncate(stream->fd, start) && lseek(stream->fd, start, SEEK_SET) == start;
+	return !ftruncate(output->fd, start) && lseek(output->fd, start, SEEK_SET) == start;
 }
 
 /* The rest of out will never be written: no half line may stay that the next one would be glued to. */
-static void mend(struct stream *stream)
+static void mend(struct output *output)
 {
-	if (stream->n_written && !cut_back(stream))
-		stream->is_torn = stream->out.data[stream->n_written - 1] != '\n';
+	if (output->n_written && !cut_back(output))
+		output->is_torn = output->out.data[output->n_written - 1] != '\n';
 }
 
-void stream_close(struct exporter *exporter)
+void output_close(struct exporter *exporter)
 {
-	struct stream *stream = exporter->state;
+	struct output *output = exporter->state;
 
-	if (!stream)
+	if (!output)
 		return;
-	if (write_rest(stream, PATIENCE_END_MS) < 0)
-		mend(stream);
-	if (stream->is_owned)
-		close(stream->fd);
-	buf_done(&stream->out);
-	free(stream);
+	if (write_rest(output, PATIENCE_END_MS) < 0)
+		mend(output);
+	if (output->is_owned)
+		close(output->fd);
+	buf_done(&output->out);
+	free(output);
 	exporter->state = NULL;
 }
 
 /* Writes what there is and counts it as what became of it. */
 static int settle(struct exporter *exporter)
 {
-	struct stream *stream = exporter->state;
+	struct output *output = exporter->state;
 	struct exporter_stats *stats = &exporter->stats;
-	int err = buf_error(&stream->out);
+	int err = buf_error(&output->out);
 
 	if (!err)
-		err = write_rest(stream, stream->patience_ms);
+		err = write_rest(output, output->patience_ms);
 	if (err == -EAGAIN)
 		return 0;
 	if (err) {
-		mend(stream);
-		exporter_account(exporter, POINTS_NOT_SENT, stream->n_points);
+		mend(output);
+		exporter_account(exporter, POINTS_NOT_SENT, output->n_points);
 		if (!stats->is_failing)
 			log_error("exporter %s: cannot write: %s", exporter->name, strerror(-err));
 	} else {
-		stream->is_torn = false;
-		exporter_account(exporter, POINTS_DELIVERED, stream->n_points);
-		stats->bytes_sent += stream->out.size;
+		output->is_torn = false;
+		exporter_account(exporter, POINTS_DELIVERED, output->n_points);
+		stats->bytes_sent += output->out.size;
 	}
 	stats->is_failing = err != 0;
-	stream->n_points = stream->n_written = 0;
-	buf_reset(&stream->out);
+	output->n_points = output->n_written = 0;
+	buf_reset(&output->out);
 	return err;
 }
 
-bool stream_is_ready(struct exporter *exporter, const struct batch *batch)
+bool output_is_ready(struct exporter *exporter, const struct batch *batch)
 {
-	struct stream *stream = exporter->state;
+	struct output *output = exporter->state;
 
-	if (stream->n_points)
+	if (output->n_points)
 		(void)settle(exporter);
-	if (!stream->n_points) {
-		if (stream->is_torn)
-			buf_append_byte(&stream->out, '\n');
+	if (!output->n_points) {
+		if (output->is_torn)
+			buf_append_byte(&output->out, '\n');
 		return true;
 	}
 	if (!exporter->stats.is_failing)
 		log_warning("exporter %s: its reader does not read, points are dropped", exporter->name);
 	exporter->stats.is_failing = true;
-	exporter_account(exporter, POINTS_PUSHED, batch_count_points(batch));
-	exporter_account(exporter, POINTS_QUEUE_FULL, batch_count_points(batch));
+	exporter_account(exporter, POINTS_PUSHED, count_points(batch));
+	exporter_account(exporter, POINTS_QUEUE_FULL, count_points(batch));
 	return false;
 }
 
-int stream_flush(struct exporter *exporter, const struct batch *batch)
+int output_flush(struct exporter *exporter, const struct batch *batch)
 {
-	struct stream *stream = exporter->state;
+	struct output *output = exporter->state;
 
-	stream->n_points = batch_count_points(batch);
-	exporter_account(exporter, POINTS_PUSHED, stream->n_points);
-	stream->n_pushed++;
+	output->n_points = count_points(batch);
+	exporter_account(exporter, POINTS_PUSHED, output->n_points);
+	output->n_pushed++;
 	exporter->stats.requests++;
 	return settle(exporter);
 }
 
-struct exporter_waiting stream_waiting(const struct exporter *exporter)
+struct exporter_waiting output_waiting(const struct exporter *exporter)
 {
-	const struct stream *stream = exporter->state;
+	const struct output *output = exporter->state;
 
-	return (struct exporter_waiting){ stream->n_points, stream->out.size - stream->n_written, false };
+	return (struct exporter_waiting){ output->n_points, output->out.size - output->n_written, false };
 }
 
-void stream_window(const struct stream *stream, unsigned int *ret_columns, unsigned int *ret_lines)
+void output_window(const struct output *output, unsigned int *ret_columns, unsigned int *ret_lines)
 {
 	struct winsize size;
-	bool is_known = !ioctl(stream->fd, TIOCGWINSZ, &size) && size.ws_col && size.ws_row;
+	bool is_known = !ioctl(output->fd, TIOCGWINSZ, &size) && size.ws_col && size.ws_row;
 
 	*ret_columns = is_known ? size.ws_col : 80;
 	*ret_lines = is_known ? size.ws_row : 24;

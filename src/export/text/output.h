@@ -19,16 +19,16 @@
 #include "export/exporter.h"
 #include "util/buf.h"
 
-struct stream_options {
+struct output_options {
 	char *path; /* "-": standard output */
 };
 
-extern const struct setting_table stream_settings;
+extern const struct setting_table output_settings;
 
-/* That of struct exporter_ops; options begin with a struct stream_options. */
-int stream_options_check(const void *options, const char *path, unsigned int line, struct diag *diag);
+/* That of struct exporter_ops; options begin with a struct output_options. */
+int output_options_check(const void *options, const char *path, unsigned int line, struct diag *diag);
 
-struct stream {
+struct output {
 	int fd;
 	bool is_owned;
 	bool is_terminal;
@@ -42,19 +42,19 @@ struct stream {
 	struct buf out;	       /* what the next write takes */
 };
 
-/* The three below are those of struct exporter_ops; the state of the exporter is a struct stream. */
-int stream_open(struct exporter *exporter, const void *options);
-void stream_close(struct exporter *exporter);
-struct exporter_waiting stream_waiting(const struct exporter *exporter);
+/* The three below are those of struct exporter_ops; the state of the exporter is a struct output. */
+int output_open(struct exporter *exporter, const void *options);
+void output_close(struct exporter *exporter);
+struct exporter_waiting output_waiting(const struct exporter *exporter);
 /*
  * May batch be appended to out, whatever it holds already? If not, the reader has not taken the last one, and
  * batch is counted as lost.
  */
-bool stream_is_ready(struct exporter *exporter, const struct batch *batch);
+bool output_is_ready(struct exporter *exporter, const struct batch *batch);
 /*
  * Writes out, which holds batch. What cannot be written is counted and logged once. 0 (also where the
  * reader is slow), or -errno of the buffer or the file. A reader that is gone is an error, not a signal.
  */
-int stream_flush(struct exporter *exporter, const struct batch *batch);
+int output_flush(struct exporter *exporter, const struct batch *batch);
 /* Columns and lines of the terminal; 80 and 24 where it does not say. */
-void stream_window(const struct stream *stream, unsigned int *ret_columns, unsigned int *ret_lines);
+void output_window(const struct output *output, unsigned int *ret_columns, unsigned int *ret_lines);
