@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "export/bounds.h"
+#include "export/decimal.h"
 
 #define VALUE_MAX 1e30 /* above any number of 64 bits, in any unit */
 #define WHOLE_MAX 1e23 /* has 24 digits: BUCKET_BOUND_BYTES */
@@ -20,11 +21,7 @@ static void print_bound(double value, char text[32])
 		snprintf(text, 32, "%.0f", value);
 		return;
 	}
-	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(text, 32, "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
+	decimal_print_double(text, value);
 	plus = strchr(text, '+');
 	if (plus)
 		memmove(plus, plus + 1, strlen(plus));

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/cleanup.h"
+
 static void add_name(struct columns *columns, const char *name)
 {
 	unsigned int at = 0;
