@@ -277,7 +277,7 @@ static void a_point_that_fits_no_request_is_counted_and_the_others_go(void **sta
 	assert_ok(attributes_add_text(&attributes, "long", text, sizeof(text)));
 	assert_ok(series_get(&metric, &attributes, 1, &series));
 	series_end(&metric);
-	options.limit_bytes = 400;
+	options.limit_bytes = 350;
 	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.encoded));
 	assert_int_equal(bodies.encoded.n_too_large, 1);
 	assert_int_equal(bodies.n_points, 2);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message of protobuf is framed by its length, and OTLP nests four levels of messages around a point. So a
- * body is written from its end to its beginning: when the length of a message is put before it, all that is
- * inside is there already. Each point is packed where it stays; no byte is moved. Metrics and series are
- * walked backwards too, which puts them in the body in their own order.
+ * A body is written once, from its beginning to its end. protobuf puts a message's length before it,
+ * and OTLP nests four levels of messages around a point. So each level is begun with room for a
+ * length of four bytes, which is filled in when the level ends. (A length may have more bytes than it
+ * needs: those that lead are 0x80. The protocol allows that, and all parsers read it.) What never
+ * changes of a series, its attributes, is encoded once and copied after the numbers.
  */
 #include "export/otlp/encode.h"
 
@@ -12,10 +13,11 @@
 #include <string.h>
 
 #include "export/bounds.h"
+#include "export/otlp/attributes.h"
 #include "export/otlp/point.h"
 #include "util/cleanup.h"
 
-/* What is repeated or nested, by its number in what holds it: proto/otlp-metrics.proto. */
+/* The numbers of fields in the messages around points: proto/otlp-metrics.proto. */
 enum {
 	FIELD_RESOURCE_METRICS = 1,
 	FIELD_RESOURCE = 1,
@@ -26,9 +28,9 @@ enum {
 	FIELD_DATA_POINT = 1,
 };
 
-#define SCOPE_BYTES 300 /* of "bpfpush." and the name of a collector, which is that of a file */
-
-#define FRAMES_BYTES (8 * OTLP_FRAME_BYTES) /* of all levels around a point, with room to spare */
+#define LENGTH_BYTES 4	 /* of seven bits each: more than a body may have */
+#define LEVELS	     7	 /* resource metrics, resource, scope metrics, scope, metric, its data, point */
+#define SCOPE_BYTES  300 /* "bpfpush." and the name of a collector, which is that of a file */
 
 struct writer {
 	const struct otlp_encoding *encoding;
@@ -37,18 +39,18 @@ struct writer {
 	struct otlp_encoded encoded;
 	int err; /* the first one */
 
-	uint8_t *at;			 /* the body so far: from here to the end of the room */
-	uint8_t *scope_end, *metric_end; /* of those that are open; NULL: none is */
-	size_t n_points;		 /* in the body */
+	uint8_t *at;					   /* the end of the body so far */
+	uint8_t *resource_metrics, *scope_metrics, *metric, *data; /* begun; NULL: not */
+	size_t n_points;				   /* in the body */
 
-	/* What the points at hand are in. */
-	size_t resource_bytes; /* of its attributes */
+	/* What the points at hand are in, written when the first of them comes. */
 	char scope_name[SCOPE_BYTES];
 	Otlp__InstrumentationScope scope;
 	Otlp__Metric header;		   /* without data */
-	Otlp__Metric__DataCase data_field; /* of Gauge, Sum … in the metric */
-	Otlp__Sum tail;			   /* what follows the points in it; the same numbers in all four */
-	size_t around_bytes;		   /* all of this */
+	Otlp__Metric__DataCase data_field; /* Gauge, Sum … in the metric */
+	Otlp__Sum tail;			   /* what follows the points in any of these */
+	size_t around_bytes;		   /* of all this */
+	size_t most_bytes;		   /* of a point without attributes */
 	struct otlp_points points;
 };
 
@@ -58,119 +60,130 @@ static void note(struct writer *writer, int err)
 		writer->err = err;
 }
 
-static uint8_t *room_end(const struct writer *writer)
+/* Writing; there is room */
+
+static uint8_t *begin(struct writer *writer, unsigned int field)
 {
-	return writer->encoding->room + writer->encoding->limit_bytes;
+	*writer->at = (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED);
+	writer->at += 1 + LENGTH_BYTES;
+	return writer->at;
 }
 
-static void prepend(struct writer *writer, const ProtobufCMessage *message, size_t size)
+/* Returns NULL, which is what a level that is not begun has. */
+static uint8_t *end(struct writer *writer, uint8_t *begun)
 {
-	writer->at -= size;
-	protobuf_c_message_pack(message, writer->at);
+	size_t size = (size_t)(writer->at - begun);
+
+	for (int i = 0; i < LENGTH_BYTES; i++)
+		begun[i - LENGTH_BYTES] = (uint8_t)(size >> 7 * i & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0);
+	return NULL;
 }
 
-/* Makes a message in field of what lies before end. */
-static void prepend_frame(struct writer *writer, unsigned int field, const uint8_t *end)
+static void put(struct writer *writer, const ProtobufCMessage *message)
 {
-	size_t size = (size_t)(end - writer->at);
-
-	writer->at -= otlp_frame_size(size);
-	otlp_put_frame(writer->at, field, size);
+	writer->at += protobuf_c_message_pack(message, writer->at);
 }
 
-/* Ending what is open */
+/* Levels */
 
-static void metric_close(struct writer *writer)
-{
-	if (!writer->metric_end)
-		return;
-	prepend_frame(writer, writer->data_field, writer->metric_end);
-	prepend(writer, &writer->header.base, protobuf_c_message_get_packed_size(&writer->header.base));
-	prepend_frame(writer, FIELD_METRIC, writer->metric_end);
-	writer->metric_end = NULL;
-}
-
-static void scope_close(struct writer *writer)
-{
-	uint8_t *end;
-
-	metric_close(writer);
-	if (!writer->scope_end)
-		return;
-	end = writer->at;
-	prepend(writer, &writer->scope.base, protobuf_c_message_get_packed_size(&writer->scope.base));
-	prepend_frame(writer, FIELD_SCOPE, end);
-	prepend_frame(writer, FIELD_SCOPE_METRICS, writer->scope_end);
-	writer->scope_end = NULL;
-}
-
-static void body_close(struct writer *writer)
+static void begin_levels(struct writer *writer)
 {
 	const struct otlp_encoding *encoding = writer->encoding;
-	uint8_t *end;
+	uint8_t *begun;
 
-	if (!writer->n_points)
+	if (!writer->resource_metrics) {
+		writer->resource_metrics = begin(writer, FIELD_RESOURCE_METRICS);
+		begun = begin(writer, FIELD_RESOURCE);
+		otlp_attributes_put(writer->at, FIELD_ATTRIBUTES, encoding->resource, encoding->n_resource);
+		writer->at += otlp_attributes_size(encoding->resource, encoding->n_resource);
+		end(writer, begun);
+	}
+	if (!writer->scope_metrics) {
+		writer->scope_metrics = begin(writer, FIELD_SCOPE_METRICS);
+		begun = begin(writer, FIELD_SCOPE);
+		put(writer, &writer->scope.base);
+		end(writer, begun);
+	}
+	if (!writer->metric) {
+		writer->metric = begin(writer, FIELD_METRIC);
+		put(writer, &writer->header.base);
+		writer->data = begin(writer, writer->data_field);
+	}
+}
+
+static void end_metric(struct writer *writer)
+{
+	if (!writer->metric)
 		return;
-	scope_close(writer);
-	end = writer->at;
-	writer->at -= writer->resource_bytes;
-	otlp_put_attributes(writer->at, FIELD_ATTRIBUTES, encoding->resource, encoding->n_resource);
-	prepend_frame(writer, FIELD_RESOURCE, end);
-	prepend_frame(writer, FIELD_RESOURCE_METRICS, room_end(writer));
-	note(writer, writer->body(writer->user, writer->at, (size_t)(room_end(writer) - writer->at), writer->n_points));
+	put(writer, &writer->tail.base);
+	writer->data = end(writer, writer->data);
+	writer->metric = end(writer, writer->metric);
+}
+
+static void end_scope(struct writer *writer)
+{
+	end_metric(writer);
+	if (writer->scope_metrics)
+		writer->scope_metrics = end(writer, writer->scope_metrics);
+}
+
+static void end_body(struct writer *writer)
+{
+	uint8_t *room = writer->encoding->room;
+
+	if (!writer->resource_metrics)
+		return;
+	end_scope(writer);
+	writer->resource_metrics = end(writer, writer->resource_metrics);
+	note(writer, writer->body(writer->user, room, (size_t)(writer->at - room), writer->n_points));
 	writer->n_points = 0;
-	writer->at = room_end(writer);
+	writer->at = room;
 }
 
 /* Points */
 
-static bool has_room(const struct writer *writer, size_t point_bytes)
+static bool has_room(const struct writer *writer, const struct otlp_point *point, size_t attribute_bytes)
 {
-	return (size_t)(writer->at - writer->encoding->room) >= point_bytes + writer->around_bytes;
+	size_t left = writer->encoding->limit_bytes - (size_t)(writer->at - writer->encoding->room);
+	size_t around = writer->around_bytes + attribute_bytes;
+
+	/* The exact size takes longer to find, and decides only at the end of a body. */
+	return around + writer->most_bytes <= left ||
+	       around + protobuf_c_message_get_packed_size(&point->base) <= left;
 }
 
-static void put_point(struct writer *writer, const struct otlp_point *point)
-{
-	size_t size = protobuf_c_message_get_packed_size(&point->base);
-	uint8_t *end;
-
-	if (!has_room(writer, size))
-		body_close(writer);
-	if (!has_room(writer, size)) {
-		writer->encoded.n_too_large++;
-		return;
-	}
-	if (!writer->scope_end)
-		writer->scope_end = writer->at;
-	if (!writer->metric_end) {
-		writer->metric_end = writer->at;
-		prepend(writer, &writer->tail.base, protobuf_c_message_get_packed_size(&writer->tail.base));
-	}
-	end = writer->at;
-	prepend(writer, &point->base, size);
-	prepend_frame(writer, FIELD_DATA_POINT, end);
-	writer->n_points++;
-}
-
-static void put_series(struct writer *writer, struct series *series)
+static int put_point(struct writer *writer, struct series *series)
 {
 	struct otlp_point point;
-	int err;
+	unsigned int field = otlp_point_make(&writer->points, series, &point);
+	const struct series_cache *attributes = otlp_attributes_of(series, field);
+	uint8_t *begun;
 
-	if (!series->is_present || (writer->points.is_delta && !series->delta.sum && !series->delta.count))
-		return;
-	writer->encoded.n_points++;
-	err = otlp_point_make(&writer->points, series, &point);
-	if (err)
-		writer->encoded.n_failed++;
-	else
-		put_point(writer, &point);
-	note(writer, err);
+	if (!attributes)
+		return -ENOMEM;
+	if (!has_room(writer, &point, attributes->size))
+		end_body(writer);
+	if (!has_room(writer, &point, attributes->size)) {
+		writer->encoded.n_too_large++;
+		return 0;
+	}
+	begin_levels(writer);
+	begun = begin(writer, FIELD_DATA_POINT);
+	put(writer, &point.base);
+	writer->at = mempcpy(writer->at, attributes->data, attributes->size);
+	end(writer, begun);
+	writer->n_points++;
+	return 0;
+}
+
+static bool has_point(const struct writer *writer, const struct series *series)
+{
+	return !writer->points.is_delta || series->delta.sum || series->delta.count;
 }
 
 /* The walk */
 
-static void metric_begin(struct writer *writer, const struct metric *metric)
+static void set_metric(struct writer *writer, const struct metric *metric)
 {
 	static const Otlp__Metric__DataCase fields[][2] = {
 		[METRIC_GAUGE] = { OTLP__METRIC__DATA_GAUGE, OTLP__METRIC__DATA_GAUGE },
@@ -194,40 +207,55 @@ static void metric_begin(struct writer *writer, const struct metric *metric)
 		writer->tail.aggregation_temporality = temporalities[encoding->temporality];
 	writer->tail.is_monotonic = metric->kind == METRIC_SUM;
 	writer->points.is_delta = encoding->temporality == OTLP_DELTA && metric->kind != METRIC_GAUGE;
-	writer->around_bytes = FRAMES_BYTES + writer->resource_bytes +
+	writer->most_bytes = otlp_point_most_bytes(metric);
+	writer->around_bytes = LEVELS * (1 + LENGTH_BYTES) +
+			       otlp_attributes_size(encoding->resource, encoding->n_resource) +
 			       protobuf_c_message_get_packed_size(&writer->scope.base) +
 			       protobuf_c_message_get_packed_size(&writer->header.base) +
 			       protobuf_c_message_get_packed_size(&writer->tail.base);
 }
 
-/* NULL where metric needs none, or without memory. */
-static double *make_bounds(const struct writer *writer, const struct metric *metric)
+/* *ret_bounds, for free(), is NULL where metric needs none. -ENOMEM. */
+static int make_bounds(const struct writer *writer, const struct metric *metric, double **ret_bounds)
 {
 	double *bounds;
 
 	if (metric->kind != METRIC_HISTOGRAM || writer->encoding->histogram != OTLP_EXPLICIT)
-		return NULL;
+		return 0;
 	bounds = malloc(metric->layout.n_buckets * sizeof(*bounds));
-	for (uint32_t i = 0; bounds && i < metric->layout.n_buckets; i++)
+	if (!bounds)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
 		bounds[i] = bounds_upper(&metric->layout, i);
-	return bounds;
+	*ret_bounds = bounds;
+	return 0;
 }
 
 static void put_metric(struct writer *writer, const struct metric *metric)
 {
-	_cleanup_(freep) double *bounds = make_bounds(writer, metric);
+	_cleanup_(freep) double *bounds = NULL;
+	int no_bounds = make_bounds(writer, metric, &bounds);
+	struct series *series;
 
-	metric_begin(writer, metric);
+	set_metric(writer, metric);
 	writer->points.bounds = bounds;
-	for (size_t i = metric->n_series; i--;)
-		put_series(writer, metric->series[i]);
-	metric_close(writer);
+	metric_for_each_series(series, metric) {
+		int err;
+
+		if (!has_point(writer, series))
+			continue;
+		err = no_bounds ? no_bounds : put_point(writer, series);
+		writer->encoded.n_points++;
+		writer->encoded.n_failed += err != 0;
+		note(writer, err);
+	}
+	end_metric(writer);
 }
 
-static void scope_begin(struct writer *writer, const struct metric *metric)
+static void set_scope(struct writer *writer, const char *name)
 {
-	scope_close(writer);
-	snprintf(writer->scope_name, sizeof(writer->scope_name), "bpfpush.%s", metric->scope);
+	end_scope(writer);
+	snprintf(writer->scope_name, sizeof(writer->scope_name), "bpfpush.%s", name);
 	otlp__instrumentation_scope__init(&writer->scope);
 	writer->scope.name = writer->scope_name;
 	writer->scope.version = (char *)writer->encoding->version;
@@ -240,23 +268,21 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 		.encoding = encoding,
 		.body = body,
 		.user = user,
-		.resource_bytes = otlp_attributes_size(encoding->resource, encoding->n_resource),
+		.at = encoding->room,
 		.points = { .histogram = encoding->histogram,
 			    .previous_ns = batch->previous_ns,
 			    .time_ns = batch->time_ns },
 	};
 	const char *scope = NULL;
+	struct metric *metric;
 
-	writer.at = room_end(&writer);
-	for (size_t i = batch->n_metrics; i--;) {
-		const struct metric *metric = batch->metrics[i];
-
+	batch_for_each_metric(metric, batch) {
 		if (!scope || strcmp(scope, metric->scope))
-			scope_begin(&writer, metric);
+			set_scope(&writer, metric->scope);
 		scope = metric->scope;
 		put_metric(&writer, metric);
 	}
-	body_close(&writer);
+	end_body(&writer);
 	*ret_encoded = writer.encoded;
 	return writer.err;
 }

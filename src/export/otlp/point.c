@@ -1,101 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The attributes of a series never change. They are encoded once, as a run of "tag length KeyValue", and
- * ride in each point as an unknown field, which protobuf-c copies verbatim.
- */
 #include "export/otlp/point.h"
 
-#include <errno.h>
-
-size_t otlp_frame_size(size_t size)
-{
-	size_t n = 2;
-
-	while (size >>= 7)
-		n++;
-	return n;
-}
-
-uint8_t *otlp_put_frame(uint8_t *out, unsigned int field, size_t size)
-{
-	*out++ = (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED);
-	for (; size >= 0x80; size >>= 7)
-		*out++ = (uint8_t)(size | 0x80);
-	*out++ = (uint8_t)size;
-	return out;
-}
-
-static void fill_key_value(const struct attribute *attribute, Otlp__KeyValue *item, Otlp__AnyValue *value)
-{
-	otlp__key_value__init(item);
-	otlp__any_value__init(value);
-	item->key = (char *)attribute->name;
-	item->value = value;
-	switch (attribute->type) {
-	case ATTRIBUTE_TEXT:
-		value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-		value->string_value = (char *)attribute->text;
-		break;
-	case ATTRIBUTE_NUMBER:
-		value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
-		value->int_value = attribute->number;
-		break;
-	case ATTRIBUTE_FLAG:
-		value->value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
-		value->bool_value = attribute->number != 0;
-		break;
-	}
-}
-
-size_t otlp_attributes_size(const struct attribute *attributes, unsigned int n)
-{
-	size_t total = 0, size;
-	Otlp__KeyValue item;
-	Otlp__AnyValue value;
-
-	for (unsigned int i = 0; i < n; i++) {
-		fill_key_value(&attributes[i], &item, &value);
-		size = protobuf_c_message_get_packed_size(&item.base);
-		total += otlp_frame_size(size) + size;
-	}
-	return total;
-}
-
-void otlp_put_attributes(uint8_t *out, unsigned int field, const struct attribute *attributes, unsigned int n)
-{
-	Otlp__KeyValue item;
-	Otlp__AnyValue value;
-
-	for (unsigned int i = 0; i < n; i++) {
-		fill_key_value(&attributes[i], &item, &value);
-		out = otlp_put_frame(out, field, protobuf_c_message_get_packed_size(&item.base));
-		out += protobuf_c_message_pack(&item.base, out);
-	}
-}
-
-/* Adds the attributes to the message; field: their number in it. */
-static int add_attributes(struct otlp_point *point, unsigned int field, struct series *series)
-{
-	static const char owners[16]; /* of the caches: one for each number */
-	struct series_cache *cache;
-
-	if (!series->n_attributes)
-		return 0;
-	cache = series_cache(series, &owners[field]);
-	if (!cache) {
-		cache = series_cache_new(series, &owners[field], NULL,
-					 otlp_attributes_size(series->attributes, series->n_attributes));
-		if (!cache)
-			return -ENOMEM;
-		otlp_put_attributes(cache->data, field, series->attributes, series->n_attributes);
-	}
-	/* The first tag is protobuf-c's to write. */
-	point->attributes = (ProtobufCMessageUnknownField){ field, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
-							    cache->size - 1, cache->data + 1 };
-	point->base.n_unknown_fields = 1;
-	point->base.unknown_fields = &point->attributes;
-	return 0;
-}
+#define POINT_BYTES  96	      /* without buckets, at most */
+#define BUCKET_BYTES (8 + 10) /* a bound and a count, at most */
 
 static double in_unit(const struct metric *metric, uint64_t raw)
 {
@@ -155,7 +62,8 @@ static void fill_exponential(Otlp__ExponentialHistogramDataPoint *point,
 	point->positive = positive;
 }
 
-int otlp_point_make(const struct otlp_points *points, struct series *series, struct otlp_point *ret_point)
+unsigned int otlp_point_make(const struct otlp_points *points, const struct series *series,
+			     struct otlp_point *ret_point)
 {
 	const struct metric *metric = series->metric;
 	const struct numbers *numbers = points->is_delta ? &series->delta : &series->total;
@@ -165,18 +73,21 @@ int otlp_point_make(const struct otlp_points *points, struct series *series, str
 		fill_number(&ret_point->number, metric, numbers->sum);
 		ret_point->number.start_time_unix_nano = metric->kind == METRIC_GAUGE ? 0 : start_ns;
 		ret_point->number.time_unix_nano = points->time_ns;
-		return add_attributes(ret_point, 7, series);
+		return 7;
 	}
 	if (points->histogram == OTLP_EXPLICIT) {
-		if (!points->bounds)
-			return -ENOMEM;
 		fill_explicit(&ret_point->histogram, metric, numbers, points->bounds);
 		ret_point->histogram.start_time_unix_nano = start_ns;
 		ret_point->histogram.time_unix_nano = points->time_ns;
-		return add_attributes(ret_point, 9, series);
+		return 9;
 	}
 	fill_exponential(&ret_point->exponential, &ret_point->positive, metric, numbers);
 	ret_point->exponential.start_time_unix_nano = start_ns;
 	ret_point->exponential.time_unix_nano = points->time_ns;
-	return add_attributes(ret_point, 1, series);
+	return 1;
+}
+
+size_t otlp_point_most_bytes(const struct metric *metric)
+{
+	return POINT_BYTES + (metric->kind == METRIC_HISTOGRAM ? metric->layout.n_buckets * BUCKET_BYTES : 0);
 }
