@@ -12,6 +12,7 @@
 #include "build-config.h"
 #include "util/cleanup.h"
 #include "util/hash.h"
+#include "util/parse.h"
 #include "util/utf8.h"
 
 /* bpfpush, to the machine: what service.instance.id is made of besides the machine's id. */
@@ -195,51 +196,19 @@ int resource_set_defaults(struct resource *resource, const char *const *roots, c
 	return r < 0 ? r : set_os(resource, roots);
 }
 
-static int hex_value(char character)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *at = character ? strchr(digits, tolower((unsigned char)character)) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
-/* "%41" to "A", in place; only valid UTF-8 without control characters comes through. */
+/* Only valid UTF-8 without control characters comes through. */
 static int decode(char *text)
 {
-	char *to = text, *start = text;
+	size_t size, bytes;
 
-	for (; *text; text++) {
-		int high, low;
-
-		if (*text != '%') {
-			*to++ = *text;
-			continue;
-		}
-		high = hex_value(text[1]);
-		low = high < 0 ? -1 : hex_value(text[2]);
-		if (low < 0 || !(high | low))
-			return -EINVAL;
-		*to++ = (char)(high << 4 | low);
-		text += 2;
-	}
-	*to = '\0';
-	for (size_t size = (size_t)(to - start), bytes; size; start += bytes, size -= bytes) {
-		bytes = utf8_bytes(start, size);
-		if (!bytes || utf8_is_control(start))
+	if (parse_percent(text) < 0)
+		return -EINVAL;
+	for (size = strlen(text); size; text += bytes, size -= bytes) {
+		bytes = utf8_bytes(text, size);
+		if (!bytes || utf8_is_control(text))
 			return -EINVAL;
 	}
 	return 0;
-}
-
-static char *strip(char *text)
-{
-	size_t length;
-
-	text += strspn(text, " \t");
-	for (length = strlen(text); length && strchr(" \t", text[length - 1]); length--)
-		;
-	text[length] = '\0';
-	return text;
 }
 
 /* One pass checks, the other sets. */
@@ -252,12 +221,12 @@ static int walk_list(struct resource *resource, char *list)
 		int r = 0;
 
 		/* A comma at the end, or nothing at all. */
-		if (!text && !*strip(name))
+		if (!text && !*parse_strip(name))
 			continue;
 		if (!text || strchr(text, '='))
 			return -EINVAL;
-		name = strip(name);
-		text = strip(text);
+		name = parse_strip(name);
+		text = parse_strip(text);
 		if (decode(name) < 0 || decode(text) < 0 || !*name)
 			return -EINVAL;
 		if (resource)

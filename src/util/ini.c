@@ -112,18 +112,6 @@ static int on_entry(void *user, const char *section, const char *key, const char
 	return 1;
 }
 
-static char *strip(char *text)
-{
-	size_t length;
-
-	text += strspn(text, " \t");
-	length = strlen(text);
-	while (length && (text[length - 1] == ' ' || text[length - 1] == '\t'))
-		length--;
-	text[length] = '\0';
-	return text;
-}
-
 /* "[kind argument]", stripped. */
 static void read_section(struct reader *reader, char *text)
 {
@@ -140,11 +128,11 @@ static void read_section(struct reader *reader, char *text)
 		return;
 	}
 	*end = '\0';
-	kind = strip(text + 1);
+	kind = parse_strip(text + 1);
 	argument = kind + strcspn(kind, " \t");
 	if (*argument) {
 		*argument++ = '\0';
-		argument = strip(argument);
+		argument = parse_strip(argument);
 	}
 	if (!parse_is_name(kind) || strpbrk(argument, " \t[")) {
 		mistake(reader, "bad section: write [kind] or [kind name], each a single word; "
@@ -285,7 +273,7 @@ static char *find_line(struct reader *reader)
 			return NULL;
 		}
 		is_sound = check_bytes(reader, text, size);
-		text = strip(text);
+		text = parse_strip(text);
 		if (*text == '[' && is_sound)
 			read_section(reader, text);
 		else if (*text == '[') {

@@ -196,6 +196,39 @@ int parse_size_bytes(const char *text, uint64_t *ret_bytes)
 	return read_quantity(text, units, ARRAY_SIZE(units), 1, ret_bytes);
 }
 
+char *parse_strip(char *text)
+{
+	size_t size;
+
+	text += strspn(text, " \t");
+	for (size = strlen(text); size && strchr(" \t", text[size - 1]); size--)
+		;
+	text[size] = '\0';
+	return text;
+}
+
+int parse_percent(char *text)
+{
+	char *to = text, digits[3] = { 0 };
+
+	for (; *text; text++) {
+		char byte = *text;
+
+		if (byte == '%') {
+			if (!isxdigit((unsigned char)text[1]) || !isxdigit((unsigned char)text[2]))
+				return -EINVAL;
+			memcpy(digits, text + 1, 2);
+			byte = (char)strtoul(digits, NULL, 16);
+			text += 2;
+		}
+		if (!byte)
+			return -EINVAL;
+		*to++ = byte;
+	}
+	*to = '\0';
+	return 0;
+}
+
 #define NAME_BYTES 64
 
 /* Edits from a to b (optimal string alignment): three rows of the usual matrix. Longer names: SIZE_MAX. */

@@ -27,6 +27,11 @@ int parse_duration_ns(const char *text, uint64_t *ret_ns);
  */
 int parse_size_bytes(const char *text, uint64_t *ret_bytes);
 
+/* Cuts blanks and tabs at both ends off, in place: the text's new beginning. */
+char *parse_strip(char *text);
+/* "%41" to "A", in place. -EINVAL where '%' is not followed by two hexadecimal digits, or by 00; text is then spoilt. */
+int parse_percent(char *text);
+
 /*
  * The name of a list that a writer most likely meant, for "did you mean": the least edit distance
  * (insert, delete, replace, swap neighbours; letters' case does not count), if that is at most a third of

@@ -186,6 +186,38 @@ static void the_nearest_name_is_what_was_meant(void **state)
 	assert_null(parse_nearest("a", names, 0));
 }
 
+static void percent_codes_are_decoded_in_place(void **state)
+{
+	static const struct {
+		const char *text, *want; /* NULL: refused */
+	} cases[] = {
+		{ "", "" },	      { "plain", "plain" },   { "%41", "A" }, { "a%20b%3D%3d", "a b==" },
+		{ "%c3%bc", "\xc3\xbc" }, { "%2525", "%25" }, { "%", NULL },  { "%4", NULL },
+		{ "%4g", NULL },      { "%g4", NULL },	      { "%00", NULL }, { "a%%41", NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%s", cases[i].text);
+		assert_int_equal(parse_percent(text), cases[i].want ? 0 : -EINVAL);
+		if (cases[i].want)
+			assert_string_equal(text, cases[i].want);
+	}
+}
+
+static void blanks_at_both_ends_are_cut_off(void **state)
+{
+	static const char *const cases[][2] = { { "", "" }, { " \t ", "" }, { "a", "a" }, { " \ta b\t ", "a b" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%s", cases[i][0]);
+		assert_string_equal(parse_strip(text), cases[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +227,8 @@ int main(void)
 		cmocka_unit_test(durations_carry_their_units),
 		cmocka_unit_test(sizes_carry_their_units),
 		cmocka_unit_test(the_nearest_name_is_what_was_meant),
+		cmocka_unit_test(percent_codes_are_decoded_in_place),
+		cmocka_unit_test(blanks_at_both_ends_are_cut_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,16 +4,14 @@
  * OTEL_EXPORTER_OTLP_METRICS_*, which is stronger; empty is as good as unset; what has no known value
  * is warned of and ignored. The file is stronger than all of them.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
 
-#include "export/otlp/encode.h"
 #include "export/otlp/options.h"
 #include "export/transport/url.h"
-#include "util/buf.h"
 #include "util/cleanup.h"
+#include "util/duration.h"
 #include "util/log.h"
 #include "util/parse.h"
 
@@ -22,28 +20,55 @@ struct environment {
 	bool (*is_set)(void *user, const char *key);
 	void *user;
 	struct diag *diag;
-	const char *name; /* of the variable that gave the last value */
-	char name_storage[64];
+	char name[64]; /* of the variable that gave the last value */
 };
 
-static const char *get(struct environment *environment, const char *what)
+/* A variable, the setting that it gives, and what its words mean there; without any, its text is taken. */
+struct variable {
+	const char *what, *key;
+	struct {
+		const char *word, *value;
+	} words[3];
+};
+
+static const struct variable words_table[] = {
+	{ "COMPRESSION", "compression", { { "gzip", "gzip" }, { "none", "none" } } },
+	{ "TEMPORALITY_PREFERENCE", "temporality",
+	  { { "cumulative", "cumulative" },
+	    { "delta", "delta" },
+	    /* It means delta for synchronous counters only; all of ours are read when they are collected. */
+	    { "lowmemory", "cumulative" } } },
+	{ "DEFAULT_HISTOGRAM_AGGREGATION", "histogram",
+	  { { "explicit_bucket_histogram", "explicit" },
+	    { "base2_exponential_bucket_histogram", "exponential" } } },
+};
+
+static const struct variable tls_table[] = {
+	{ "CERTIFICATE", "ca_file" },
+	{ "CLIENT_CERTIFICATE", "certificate_file" },
+	{ "CLIENT_KEY", "key_file" },
+};
+
+/* The value of a variable, or NULL where it is not set or the file has given key. */
+static const char *get(struct environment *environment, const char *what, const char *key)
 {
 	static const char *const prefixes[] = { "OTEL_EXPORTER_OTLP_METRICS_", "OTEL_EXPORTER_OTLP_" };
 	const char *value;
 
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
-		snprintf(environment->name_storage, sizeof(environment->name_storage), "%s%s", prefixes[i], what);
-		environment->name = environment->name_storage;
+		snprintf(environment->name, sizeof(environment->name), "%s%s", prefixes[i], what);
 		value = getenv(environment->name);
 		if (value && value[0])
-			return value;
+			return environment->is_set(environment->user, key) ? NULL : value;
 	}
 	return NULL;
 }
 
-static bool is_given(const struct environment *environment, const char *key)
+static int set(const struct environment *environment, const char *key, const char *value)
 {
-	return environment->is_set(environment->user, key);
+	const struct assignment assignment = { key, value, environment->name, 0 };
+
+	return setting_table_set(&otlp_settings, environment->options, &assignment, environment->diag);
 }
 
 static void ignored(const struct environment *environment, const char *why)
@@ -52,204 +77,123 @@ static void ignored(const struct environment *environment, const char *why)
 	log_warning("%s: %s; ignored", environment->name, why);
 }
 
-static int set_text(char **text, const char *value)
+static int read_variable(struct environment *environment, const struct variable *variable)
 {
-	char *copy = strdup(value);
+	const char *text = get(environment, variable->what, variable->key);
 
-	if (!copy)
-		return -ENOMEM;
-	free(*text);
-	*text = copy;
+	if (!text)
+		return 0;
+	if (!variable->words[0].word)
+		return set(environment, variable->key, text);
+	for (size_t i = 0; i < ARRAY_SIZE(variable->words) && variable->words[i].word; i++)
+		if (!strcasecmp(text, variable->words[i].word))
+			return set(environment, variable->key, variable->words[i].value);
+	ignored(environment, "unknown value");
 	return 0;
+}
+
+static int read_variables(struct environment *environment, const struct variable *table, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = read_variable(environment, &table[i]);
+	return err;
 }
 
 static int read_endpoint(struct environment *environment)
 {
-	struct otlp_options *options = environment->options;
-	const char *value = get(environment, "ENDPOINT"), *complaint;
-	size_t size;
-	char *url;
+	const char *value = get(environment, "ENDPOINT", "endpoint"), *complaint;
+	_cleanup_(freep) char *url = NULL;
+	bool is_whole;
 
-	if (!value || is_given(environment, "endpoint") || is_given(environment, "metrics_endpoint"))
+	if (!value || environment->is_set(environment->user, "metrics_endpoint"))
 		return 0;
 	if (url_check(value, &complaint) < 0) {
 		diag_add(environment->diag, environment->name, 0, "%s", complaint);
 		return 0;
 	}
-	if (strstr(environment->name, "_METRICS_"))
-		return set_text(&options->metrics_endpoint, value);
-	size = strlen(value);
-	if (asprintf(&url, "%s%sv1/metrics", value, value[size - 1] == '/' ? "" : "/") < 0)
+	is_whole = strstr(environment->name, "_METRICS_") != NULL;
+	if (asprintf(&url, "%s%s%s", value, is_whole || value[strlen(value) - 1] == '/' ? "" : "/",
+		     is_whole ? "" : "v1/metrics") < 0)
 		return -ENOMEM;
-	free(options->metrics_endpoint);
-	options->metrics_endpoint = url;
-	return 0;
-}
-
-struct word {
-	const char *text;
-	int value;
-};
-
-static void read_word(struct environment *environment, const char *what, const char *key, int *ret_value,
-		      const struct word *words, size_t n_words)
-{
-	const char *value = get(environment, what);
-
-	if (!value || is_given(environment, key))
-		return;
-	for (size_t i = 0; i < n_words; i++) {
-		if (strcasecmp(value, words[i].text))
-			continue;
-		*ret_value = words[i].value;
-		return;
-	}
-	ignored(environment, "unknown value");
-}
-
-static void read_words(struct environment *environment)
-{
-	static const struct word compressions[] = { { "gzip", 0 }, { "none", 1 } };
-	static const struct word temporalities[] = {
-		{ "cumulative", OTLP_CUMULATIVE },
-		{ "delta", OTLP_DELTA },
-		/* It means delta for synchronous counters only; all of ours are read when they are collected. */
-		{ "lowmemory", OTLP_CUMULATIVE },
-	};
-	static const struct word histograms[] = {
-		{ "explicit_bucket_histogram", OTLP_EXPLICIT },
-		{ "base2_exponential_bucket_histogram", OTLP_EXPONENTIAL },
-	};
-	struct otlp_options *options = environment->options;
-	const char *protocol;
-
-	read_word(environment, "COMPRESSION", "compression", &options->is_uncompressed, compressions,
-		  ARRAY_SIZE(compressions));
-	read_word(environment, "TEMPORALITY_PREFERENCE", "temporality", &options->temporality, temporalities,
-		  ARRAY_SIZE(temporalities));
-	read_word(environment, "DEFAULT_HISTOGRAM_AGGREGATION", "histogram", &options->histogram, histograms,
-		  ARRAY_SIZE(histograms));
-	protocol = get(environment, "PROTOCOL");
-	if (protocol && strcasecmp(protocol, "http/protobuf"))
-		ignored(environment, "only http/protobuf is spoken");
+	return set(environment, "metrics_endpoint", url);
 }
 
 static void read_timeout(struct environment *environment)
 {
-	const char *value = get(environment, "TIMEOUT");
+	const char *value = get(environment, "TIMEOUT", "timeout");
 	uint64_t timeout_ms;
 
-	if (!value || is_given(environment, "timeout"))
+	if (!value)
 		return;
 	if (parse_u64(value, &timeout_ms) < 0 || timeout_ms > UINT32_MAX)
 		ignored(environment, "not a number of milliseconds");
 	else
-		environment->options->timeout_ns = timeout_ms * 1000000;
-}
-
-/* Files of TLS, where there is TLS: set for all programs of a machine, they do no harm to a plain endpoint. */
-static int read_files(struct environment *environment)
-{
-	struct otlp_options *options = environment->options;
-	const char *url = options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
-	const struct {
-		const char *what, *key;
-		char **text;
-	} files[] = {
-		{ "CERTIFICATE", "ca_file", &options->ca_file },
-		{ "CLIENT_CERTIFICATE", "certificate_file", &options->certificate_file },
-		{ "CLIENT_KEY", "key_file", &options->key_file },
-	};
-
-	if (!url || strncasecmp(url, "https://", 8))
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		const char *value = get(environment, files[i].what);
-
-		if (value && !is_given(environment, files[i].key) && set_text(files[i].text, value) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* Appends text, percent-decoded and without white space at its ends. -EINVAL. */
-static int append_decoded(struct buf *out, const char *text, size_t size)
-{
-	while (size && isspace((unsigned char)text[0]))
-		text++, size--;
-	while (size && isspace((unsigned char)text[size - 1]))
-		size--;
-	for (size_t i = 0; i < size; i++) {
-		char digits[3] = { 0 };
-
-		if (text[i] != '%') {
-			buf_append_byte(out, (uint8_t)text[i]);
-			continue;
-		}
-		if (size - i < 3 || !isxdigit((unsigned char)text[i + 1]) || !isxdigit((unsigned char)text[i + 2]))
-			return -EINVAL;
-		memcpy(digits, text + i + 1, 2);
-		buf_append_byte(out, (uint8_t)strtoul(digits, NULL, 16));
-		i += 2;
-	}
-	return 0;
+		environment->options->timeout_ns = timeout_ms * NS_PER_MS;
 }
 
 /* "key=value" of a list as a header. -EINVAL, -ENOMEM. */
-static int add_header(struct setting_list *list, const char *item, size_t size)
+static int add_header(struct environment *environment, char *item)
 {
-	const char *equals = memchr(item, '=', size), *complaint;
-	_cleanup_(buf_done) struct buf header = BUF_INIT;
-	char **items;
+	char *name = strsep(&item, "=");
+	_cleanup_(freep) char *header = NULL;
+	const char *complaint;
 
-	if (!equals || append_decoded(&header, item, (size_t)(equals - item)) < 0)
+	if (!item)
 		return -EINVAL;
-	buf_append_text(&header, ": ");
-	if (append_decoded(&header, equals + 1, size - (size_t)(equals + 1 - item)) < 0)
+	name = parse_strip(name);
+	item = parse_strip(item);
+	if (parse_percent(name) < 0 || parse_percent(item) < 0)
 		return -EINVAL;
-	if (strlen(buf_text(&header)) != header.size || otlp_header_check(buf_text(&header), &complaint) < 0)
-		return -EINVAL;
-	items = reallocarray(list->items, list->n_items + 1, sizeof(*items));
-	if (!items)
+	if (asprintf(&header, "%s: %s", name, item) < 0)
 		return -ENOMEM;
-	list->items = items;
-	items[list->n_items] = strdup(buf_text(&header));
-	if (!items[list->n_items])
-		return -ENOMEM;
-	list->n_items++;
-	return 0;
+	if (otlp_header_check(header, &complaint) < 0)
+		return -EINVAL;
+	return set(environment, "headers", header);
 }
 
 static int read_headers(struct environment *environment)
 {
-	const char *value = get(environment, "HEADERS");
+	const char *value = get(environment, "HEADERS", "headers");
+	_cleanup_(freep) char *list = value ? strdup(value) : NULL;
+	char *rest = list, *item;
 
-	if (!value || is_given(environment, "headers"))
-		return 0;
-	while (*value) {
-		size_t size = strcspn(value, ",");
-		int err = strspn(value, " \t") < size ? add_header(&environment->options->headers, value, size) : 0;
+	if (value && !list)
+		return -ENOMEM;
+	while ((item = strsep(&rest, ","))) {
+		int err = item[strspn(item, " \t")] ? add_header(environment, item) : 0;
 
 		if (err == -ENOMEM)
 			return err;
 		if (err < 0)
 			ignored(environment, "an item is not KEY=VALUE, percent-encoded");
-		value += size + (value[size] == ',');
 	}
 	return 0;
+}
+
+/* Set for all programs of a machine, the files of TLS do no harm to a plain endpoint. */
+static bool has_tls(const struct otlp_options *options)
+{
+	const char *url = options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
+
+	return url && !strncasecmp(url, "https://", 8);
 }
 
 int otlp_options_environment(void *options, bool (*is_set)(void *user, const char *key), void *user,
 			     struct diag *diag)
 {
 	struct environment environment = { .options = options, .is_set = is_set, .user = user, .diag = diag };
-	int err = read_endpoint(&environment);
+	const char *protocol = get(&environment, "PROTOCOL", "");
+	int err;
 
-	read_words(&environment);
+	if (protocol && strcasecmp(protocol, "http/protobuf"))
+		ignored(&environment, "only http/protobuf is spoken");
 	read_timeout(&environment);
+	err = read_endpoint(&environment);
 	if (!err)
-		err = read_files(&environment);
-	if (!err)
-		err = read_headers(&environment);
-	return err;
+		err = read_variables(&environment, words_table, ARRAY_SIZE(words_table));
+	if (!err && has_tls(options))
+		err = read_variables(&environment, tls_table, ARRAY_SIZE(tls_table));
+	return err ? err : read_headers(&environment);
 }
