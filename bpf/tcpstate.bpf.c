@@ -116,9 +116,6 @@ static __always_inline void connection_describe(struct connection_key *key, stru
 
 const volatile bool count_connections = true;
 
-/* The walk at the start, which no reading follows, counts nothing. */
-u32 started;
-
 SEC("iter/tcp")
 int connection_count(struct bpf_iter__tcp *ctx)
 {
@@ -127,8 +124,6 @@ int connection_count(struct bpf_iter__tcp *ctx)
 	struct connection_value *value;
 
 	if (!common)
-		started = 1;
-	if (!common || !started)
 		return 0;
 	connection_describe(&key, common);
 	value = connections_at(&key);
