@@ -356,7 +356,7 @@ static int add_run(struct source *source, uint32_t offset_bytes, uint32_t size_b
 
 	if (!run)
 		return -ENOMEM;
-	*run = (struct source_run){ offset_bytes, size_bytes, count, *cell, false };
+	*run = (struct source_run){ offset_bytes, size_bytes, count, *cell, false, 0 };
 	source->n_runs++;
 	*cell += count;
 	return 0;

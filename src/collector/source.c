@@ -64,8 +64,22 @@ static int table_open(struct source *source)
 	return 0;
 }
 
+/* Nearly all are simple: sums are u64, the buckets of histograms u32. */
+enum run_kind { RUN_OTHER,
+		RUN_U64,
+		RUN_U32 };
+
+static enum run_kind run_kind(const struct source_run *run)
+{
+	if (run->is_maximum || run->size_bytes < sizeof(uint32_t))
+		return RUN_OTHER;
+	return run->size_bytes == sizeof(uint64_t) ? RUN_U64 : RUN_U32;
+}
+
 int source_open(struct source *source)
 {
+	for (uint32_t i = 0; i < source->n_runs; i++)
+		source->runs[i].kind = run_kind(&source->runs[i]);
 	source->stride_bytes = ((size_t)source->value_bytes + 7) / 8 * 8;
 	source->values_bytes = source->value_bytes;
 	if (is_percpu(source))
@@ -88,7 +102,6 @@ void source_close(struct source *source)
 	source->slot_rows = NULL;
 }
 
-/* Nearly all are: sums are u64, the buckets of histograms u32. */
 static inline uint64_t load_u64(const uint8_t *from)
 {
 	uint64_t value;
@@ -105,11 +118,17 @@ static inline uint32_t load_u32(const uint8_t *from)
 	return value;
 }
 
-static uint64_t run_maximum(const struct source_run *run, const uint8_t *from, uint64_t other)
+/* The rest: narrow numbers, and levels of several CPUs. */
+__attribute__((noinline)) static void add_other(const struct source_run *run, const uint8_t *from, uint64_t *to)
 {
-	uint64_t value = shape_load(from, run->size_bytes);
+	for (uint32_t i = 0; i < run->count; i++, from += run->size_bytes) {
+		uint64_t value = shape_load(from, run->size_bytes);
 
-	return value > other ? value : other;
+		if (!run->is_maximum)
+			to[i] += value;
+		else if (value > to[i])
+			to[i] = value;
+	}
 }
 
 static inline void add_value(const struct source *source, const uint8_t *value, uint64_t *cells)
@@ -119,17 +138,14 @@ static inline void add_value(const struct source *source, const uint8_t *value, 
 		const uint8_t *from = value + run->offset_bytes;
 		uint64_t *to = cells + run->first_cell;
 
-		if (run->is_maximum)
-			*to = run_maximum(run, from, *to);
-		else if (run->size_bytes == sizeof(uint64_t))
+		if (run->kind == RUN_U64)
 			for (uint32_t j = 0; j < run->count; j++)
 				to[j] += load_u64(from + j * sizeof(uint64_t));
-		else if (run->size_bytes == sizeof(uint32_t))
+		else if (run->kind == RUN_U32)
 			for (uint32_t j = 0; j < run->count; j++)
 				to[j] += load_u32(from + j * sizeof(uint32_t));
 		else
-			for (uint32_t j = 0; j < run->count; j++)
-				to[j] += shape_load(from + j * run->size_bytes, run->size_bytes);
+			add_other(run, from, to);
 	}
 }
 

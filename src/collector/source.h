@@ -22,6 +22,7 @@ struct source_run {
 	uint32_t count;
 	uint32_t first_cell;
 	bool is_maximum; /* of several CPUs' numbers, unsigned, the largest counts, not their sum */
+	uint8_t kind;	 /* kept by source.c */
 };
 
 struct source {

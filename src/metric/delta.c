@@ -33,58 +33,66 @@ static uint64_t level(uint64_t cell, unsigned int bits, bool is_signed)
 	return is_signed ? (uint64_t)((int64_t)(cell << unused) >> unused) : cell << unused >> unused;
 }
 
+/* One row while it is being computed. */
+struct visit {
+	const struct delta *delta;
+	const void *key; /* NULL: the overflow row */
+	const uint64_t *now;
+	uint64_t *before;
+	struct series **series;
+	uint64_t previous_ns;
+};
+
 /* Is there a chance that the row finds a better series than the one it has? */
-static bool is_makeshift(const struct series *series)
+static bool is_makeshift(const struct metric *metric, const struct series *series)
 {
-	return series->is_provisional || (series == series->metric->overflow && series_has_room(series->metric));
+	return series->is_provisional || (series == metric->overflow && series_has_room(metric));
 }
 
-static int row_find_series(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m,
-			   uint64_t previous_ns, struct series **ret_series)
+static int find_series(const struct visit *visit, uint32_t m, struct series **ret_series)
 {
+	const struct delta *delta = visit->delta;
 	struct metric *metric = delta->metrics[m].metric;
 	struct attributes attributes;
 	int r, err;
 
+	if (!visit->key)
+		return series_get_overflow(metric, visit->previous_ns, ret_series);
 	attributes_init(&attributes);
-	r = delta->attributes(delta->user, rows_key(rows, row), m, &attributes);
+	r = delta->attributes(delta->user, visit->key, m, &attributes);
 	if (r < 0)
 		return r;
-	err = series_get(metric, &attributes, previous_ns, ret_series);
+	err = series_get(metric, &attributes, visit->previous_ns, ret_series);
 	if (err)
 		return err;
 	(*ret_series)->is_provisional = r > 0 && *ret_series != metric->overflow;
 	return 0;
 }
 
-/* The series of a row for one metric, kept with the row. */
-static int row_series(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, uint64_t previous_ns,
-		      struct series **ret_series)
+/* The series of the row for one metric, kept with the row. */
+static int row_series(const struct visit *visit, uint32_t m, struct series **ret_series)
 {
-	struct series **kept = &rows_series(rows, row)[m], *found;
+	struct series **kept = &visit->series[m];
 	int err;
 
-	if (*kept && (row == ROWS_OVERFLOW || !is_makeshift(*kept))) {
-		*ret_series = *kept;
-		return 0;
+	if (!*kept || (visit->key && is_makeshift(visit->delta->metrics[m].metric, *kept))) {
+		struct series *found;
+
+		err = find_series(visit, m, &found);
+		if (err)
+			return err;
+		series_put(*kept);
+		*kept = found;
 	}
-	if (row == ROWS_OVERFLOW)
-		err = series_get_overflow(delta->metrics[m].metric, previous_ns, &found);
-	else
-		err = row_find_series(delta, rows, row, m, previous_ns, &found);
-	if (err)
-		return err;
-	series_put(*kept);
-	*ret_series = *kept = found;
+	*ret_series = *kept;
 	return 0;
 }
 
-static int add_number(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, uint64_t previous_ns,
-		      bool *ret_grown)
+static int add_number(const struct visit *visit, uint32_t m, bool *ret_grown)
 {
-	const struct delta_metric *of = &delta->metrics[m];
-	uint64_t now = rows_cells(rows, row)[of->first_cell];
-	uint64_t grown = delta_grown(now, rows_previous(rows, row)[of->first_cell], of->sum_bits);
+	const struct delta_metric *of = &visit->delta->metrics[m];
+	uint64_t now = visit->now[of->first_cell];
+	uint64_t grown = delta_grown(now, visit->before[of->first_cell], of->sum_bits);
 	bool is_level = of->metric->kind == METRIC_GAUGE && !of->is_tally;
 	struct series *series;
 	int err;
@@ -92,21 +100,19 @@ static int add_number(const struct delta *delta, struct rows *rows, uint32_t row
 	*ret_grown = grown != 0;
 	if (of->metric->is_held || (!grown && !is_level))
 		return 0;
-	if (row == ROWS_OVERFLOW && !now)
+	if (!visit->key && !now)
 		return 0;
-	err = row_series(delta, rows, row, m, previous_ns, &series);
+	err = row_series(visit, m, &series);
 	if (err)
 		return err;
 	series_add(series, is_level ? level(now, of->sum_bits, of->is_signed) : grown);
 	return 0;
 }
 
-static int add_histogram(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m,
-			 uint64_t previous_ns, bool *ret_grown)
+static int add_histogram(const struct visit *visit, uint32_t m, bool *ret_grown)
 {
-	const struct delta_metric *of = &delta->metrics[m];
-	const uint64_t *now = rows_cells(rows, row) + of->first_cell;
-	const uint64_t *before = rows_previous(rows, row) + of->first_cell;
+	const struct delta_metric *of = &visit->delta->metrics[m];
+	const uint64_t *now = visit->now + of->first_cell, *before = visit->before + of->first_cell;
 	uint32_t n_buckets = of->metric->layout.n_buckets;
 	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
 	struct series *series;
@@ -117,11 +123,43 @@ static int add_histogram(const struct delta *delta, struct rows *rows, uint32_t 
 		return 0;
 	for (uint32_t i = 0; i < n_buckets; i++)
 		bucket[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);
-	err = row_series(delta, rows, row, m, previous_ns, &series);
+	err = row_series(visit, m, &series);
 	if (err)
 		return err;
 	series_add_histogram(series, delta_grown(now[0], before[0], of->sum_bits), bucket);
 	return 0;
+}
+
+/* What the metric's cells hold now has been accounted for. */
+static void settle(const struct delta_metric *of, const uint64_t *now, uint64_t *before)
+{
+	uint32_t n = 1 + (of->metric->kind == METRIC_HISTOGRAM ? of->metric->layout.n_buckets : 0);
+
+	memcpy(before + of->first_cell, now + of->first_cell, n * sizeof(uint64_t));
+}
+
+static int row_compute(const struct delta *delta, struct rows *rows, uint32_t row, uint64_t previous_ns)
+{
+	const struct visit visit = { delta, row == ROWS_OVERFLOW ? NULL : rows_key(rows, row), rows_cells(rows, row),
+				     rows_previous(rows, row), rows_series(rows, row), previous_ns };
+	uint32_t *idle = rows_idle(rows, row);
+	int err = 0;
+
+	++*idle;
+	for (uint32_t m = 0; m < delta->n_metrics; m++) {
+		const struct delta_metric *of = &delta->metrics[m];
+		bool is_grown;
+		int r = (of->metric->kind == METRIC_HISTOGRAM ? add_histogram : add_number)(&visit, m, &is_grown);
+
+		if (is_grown)
+			*idle = 0;
+		/* Growth that found no series is still to be given: it counts as growth the next time too. */
+		if (r)
+			err = r;
+		else
+			settle(of, visit.now, visit.before);
+	}
+	return err;
 }
 
 static void row_release(const struct delta *delta, struct rows *rows, uint32_t row)
@@ -130,36 +168,6 @@ static void row_release(const struct delta *delta, struct rows *rows, uint32_t r
 		series_put(rows_series(rows, row)[m]);
 		rows_series(rows, row)[m] = NULL;
 	}
-}
-
-/* What the metric's cells hold now has been accounted for. */
-static void settle(const struct delta_metric *of, struct rows *rows, uint32_t row)
-{
-	uint32_t n = 1 + (of->metric->kind == METRIC_HISTOGRAM ? of->metric->layout.n_buckets : 0);
-
-	memcpy(rows_previous(rows, row) + of->first_cell, rows_cells(rows, row) + of->first_cell, n * sizeof(uint64_t));
-}
-
-static int row_compute(const struct delta *delta, struct rows *rows, uint32_t row, uint64_t previous_ns)
-{
-	uint32_t *idle = rows_idle(rows, row);
-	int err = 0;
-
-	++*idle;
-	for (uint32_t m = 0; m < delta->n_metrics; m++) {
-		const struct delta_metric *of = &delta->metrics[m];
-		bool is_histogram = of->metric->kind == METRIC_HISTOGRAM, is_grown;
-		int r = (is_histogram ? add_histogram : add_number)(delta, rows, row, m, previous_ns, &is_grown);
-
-		if (is_grown)
-			*idle = 0;
-		/* Growth that found no series is still to be given: it counts as growth the next time too. */
-		if (r)
-			err = r;
-		else
-			settle(of, rows, row);
-	}
-	return err;
 }
 
 int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previous_ns)
@@ -195,5 +203,5 @@ void delta_baseline(const struct delta *delta, struct rows *rows, bool is_whole)
 	for (uint32_t row = 0; row < rows_n(rows); row++)
 		for (uint32_t m = 0; rows_is_live(rows, row) && m < delta->n_metrics; m++)
 			if (is_whole || delta->metrics[m].is_tally)
-				settle(&delta->metrics[m], rows, row);
+				settle(&delta->metrics[m], rows_cells(rows, row), rows_previous(rows, row));
 }

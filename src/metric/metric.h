@@ -80,11 +80,11 @@ struct series {
 	struct metric *metric;
 	const struct attribute *attributes; /* sorted by name */
 	unsigned int n_attributes;
+	bool is_provisional; /* its attributes may be known better later; kept by delta.c */
 	uint64_t start_ns; /* Unix time, ns: of the collection before the first number was seen */
 	struct numbers total;
 	struct numbers delta;
 	bool is_present; /* has a point in this batch: fed now, or changed since the last collection */
-	bool is_provisional; /* its attributes may be known better later; kept by delta.c */
 	unsigned int n_sources;
 	uint64_t hash;
 	struct series_cache *caches;
