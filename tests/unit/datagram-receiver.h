@@ -5,11 +5,11 @@
 
 #include "loopback.h"
 
-#include "export/transport/datagram.h"
+#include "export/transport/udp.h"
 
-static inline struct datagram_options options_for(struct endpoint endpoint)
+static inline struct udp_options options_for(struct endpoint endpoint)
 {
-	return (struct datagram_options){ .endpoint = endpoint,
+	return (struct udp_options){ .endpoint = endpoint,
 					  .burst = 8,
 					  .queue_bytes = 1 << 20,
 					  .retry_initial_ns = 10 * MS,
@@ -18,38 +18,38 @@ static inline struct datagram_options options_for(struct endpoint endpoint)
 
 static inline struct exporter_waiting client_waiting(const struct exporter *exporter)
 {
-	return datagram_client_waiting(exporter->state);
+	return udp_sender_waiting(exporter->state);
 }
 
 static struct exporter *sender; /* of the last client */
 
-static inline struct datagram_client *client_new(struct world *world, const struct datagram_options *options)
+static inline struct udp_sender *client_new(struct world *world, const struct udp_options *options)
 {
 	static const struct exporter_ops ops = { .type = "test", .waiting = client_waiting };
-	struct datagram_client *client = NULL;
+	struct udp_sender *client = NULL;
 
-	assert_ok(datagram_client_new(world->event, options, &world->exporter, &client));
+	assert_ok(udp_sender_new(world->event, options, &world->exporter, &client));
 	world->exporter.ops = &ops;
 	world->exporter.state = client;
 	sender = &world->exporter;
 	return client;
 }
 
-static inline struct datagram_client *client_to(struct world *world, struct endpoint endpoint)
+static inline struct udp_sender *client_to(struct world *world, struct endpoint endpoint)
 {
-	const struct datagram_options options = options_for(endpoint);
+	const struct udp_options options = options_for(endpoint);
 
 	return client_new(world, &options);
 }
 
-static inline void put_data(struct datagram_client *client, uint8_t *data, size_t size, size_t n_points)
+static inline void put_data(struct udp_sender *client, uint8_t *data, size_t size, size_t n_points)
 {
 	exporter_account(sender, POINTS_PUSHED, n_points);
-	assert_ok(datagram_client_put(client, data, size, n_points));
+	assert_ok(udp_sender_put(client, data, size, n_points));
 	assert_accounted(sender);
 }
 
-static inline void put(struct datagram_client *client, const char *text, size_t n_points)
+static inline void put(struct udp_sender *client, const char *text, size_t n_points)
 {
 	put_data(client, copy(text), strlen(text), n_points);
 }

@@ -5,7 +5,7 @@
 
 #include "loopback.h"
 
-#include "export/transport/delivery.h"
+#include "export/transport/tcp.h"
 #include "util/buf.h"
 
 #define NEVER (UINT64_C(3600000) * MS)
@@ -79,9 +79,9 @@ static inline bool is_text(const struct buf *buf, const char *expected)
 	return buf->size == strlen(expected) && !memcmp(buf->data, expected, buf->size);
 }
 
-static inline struct delivery_options options_for(const char *host, unsigned int port)
+static inline struct tcp_options options_for(const char *host, unsigned int port)
 {
-	return (struct delivery_options){ .endpoint = endpoint_at(host, port),
+	return (struct tcp_options){ .endpoint = endpoint_at(host, port),
 					  .queue_bytes = 16 << 20,
 					  .confirm_every_ns = NEVER,
 					  .timeout_ns = 5000 * MS,
@@ -91,39 +91,39 @@ static inline struct delivery_options options_for(const char *host, unsigned int
 
 static inline struct exporter_waiting client_waiting(const struct exporter *exporter)
 {
-	return delivery_client_waiting(exporter->state);
+	return tcp_sender_waiting(exporter->state);
 }
 
 static struct exporter *sender; /* of the last client */
 
-static inline struct delivery_client *client_new(struct world *world, const struct delivery_options *options)
+static inline struct tcp_sender *client_new(struct world *world, const struct tcp_options *options)
 {
 	static const struct exporter_ops ops = { .type = "test", .waiting = client_waiting };
-	struct delivery_client *client = NULL;
+	struct tcp_sender *client = NULL;
 
 	world_init(world);
-	assert_ok(delivery_client_new(world->event, options, &world->exporter, &client));
+	assert_ok(tcp_sender_new(world->event, options, &world->exporter, &client));
 	world->exporter.ops = &ops;
 	world->exporter.state = client;
 	sender = &world->exporter;
 	return client;
 }
 
-static inline struct delivery_client *client_to(struct world *world, const struct receiver *receiver)
+static inline struct tcp_sender *client_to(struct world *world, const struct receiver *receiver)
 {
-	const struct delivery_options options = options_for("127.0.0.1", port_of(receiver->listener));
+	const struct tcp_options options = options_for("127.0.0.1", port_of(receiver->listener));
 
 	return client_new(world, &options);
 }
 
-static inline void put_data(struct delivery_client *client, uint8_t *data, size_t size, size_t n_points)
+static inline void put_data(struct tcp_sender *client, uint8_t *data, size_t size, size_t n_points)
 {
 	exporter_account(sender, POINTS_PUSHED, n_points);
-	assert_ok(delivery_client_put(client, data, size, n_points));
+	assert_ok(tcp_sender_put(client, data, size, n_points));
 	assert_accounted(sender);
 }
 
-static inline void put(struct delivery_client *client, const char *text, size_t n_points)
+static inline void put(struct tcp_sender *client, const char *text, size_t n_points)
 {
 	put_data(client, copy(text), strlen(text), n_points);
 }

@@ -8,14 +8,12 @@
 #include <string.h>
 
 #include "export/lines/lines.h"
-#include "export/transport/delivery.h"
+#include "export/transport/tcp.h"
+#include "util/duration.h"
 #include "util/log.h"
 
 /* Lines are queued, sent and dropped by pieces of this size. */
 #define PIECE_BYTES 16384
-
-#define SECOND_NS   UINT64_C(1000000000)
-#define STANDING_NS UINT64_C(1000) /* no two collections are so near */
 
 struct graphite_options {
 	char *endpoint, *template;
@@ -26,10 +24,9 @@ struct graphite_options {
 };
 
 struct graphite {
-	struct exporter *exporter;
 	uint64_t slot_s, time_ns; /* of the last batch; 0: none yet */
 	struct lines *lines;
-	struct delivery_client *client;
+	struct tcp_sender *sender;
 };
 
 static const char *const temporalities[] = { "delta", "cumulative", NULL };
@@ -61,97 +58,88 @@ static int graphite_check(const void *data, const char *path, unsigned int line,
 {
 	const struct graphite_options *options = data;
 
-	if (options->confirm_every_ns && options->confirm_every_ns < SECOND_NS)
+	if (options->confirm_every_ns && options->confirm_every_ns < NS_PER_S)
 		diag_add(diag, path, line, "confirm_every: at least 1s, or 0");
 	return naming_check(&options->resource_attributes, path, line, diag);
 }
 
 static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
-	struct graphite *graphite = user;
-
-	return delivery_client_put(graphite->client, data, size, n_points);
+	return tcp_sender_put(user, data, size, n_points);
 }
 
 static void graphite_close(struct exporter *exporter)
 {
 	struct graphite *graphite = exporter->state;
 
-	if (!graphite)
-		return;
 	lines_free(graphite->lines);
-	delivery_client_free(graphite->client);
+	tcp_sender_free(graphite->sender);
 	free(graphite);
-	exporter->state = NULL;
 }
 
-static int open_client(struct graphite *graphite, const struct graphite_options *options)
+static int open_sender(struct exporter *exporter, const struct graphite_options *options, struct graphite *graphite)
 {
-	struct delivery_options delivery = {
+	struct tcp_options tcp = {
 		.queue_bytes = options->queue_bytes,
 		.confirm_every_ns = options->confirm_every_ns,
 		.timeout_ns = options->timeout_ns,
 		.retry_initial_ns = options->retry_initial_ns,
 		.retry_max_ns = options->retry_max_ns,
 	};
-	struct exporter *exporter = graphite->exporter;
 	const char *complaint;
-	int err = endpoint_parse(options->endpoint, "2003", false, &delivery.endpoint, &complaint);
+	int err = endpoint_parse(options->endpoint, "2003", false, &tcp.endpoint, &complaint);
 
-	if (err)
-		return err;
-	return delivery_client_new(exporter->context->event, &delivery, exporter, &graphite->client);
+	return err ? err : tcp_sender_new(exporter->context->event, &tcp, exporter, &graphite->sender);
 }
 
-static int graphite_open(struct exporter *exporter, const void *data)
+static int open_lines(struct exporter *exporter, const struct graphite_options *options, struct graphite *graphite)
 {
-	const struct graphite_options *options = data;
-	struct graphite *graphite = calloc(1, sizeof(*graphite));
 	struct lines_options lines = {
 		.is_cumulative = options->is_cumulative,
 		.sends_unchanged = options->sends_unchanged,
-		.pack = { .limit_bytes = PIECE_BYTES, .is_stream = true, .put = put, .user = graphite },
+		.pack = { .limit_bytes = PIECE_BYTES, .is_stream = true, .put = put, .user = graphite->sender },
 	};
+	const struct exporter_context *context = exporter->context;
+	int err = naming_init(&lines.naming, &dialect_table[DIALECT_DOTTED + options->dialect], options->template,
+			      context->resource, context->n_resource, &options->resource_attributes);
+
+	return err ? err : lines_new(&lines, exporter, &graphite->lines);
+}
+
+static int graphite_open(struct exporter *exporter, const void *options)
+{
+	struct graphite *graphite = calloc(1, sizeof(*graphite));
 	int err;
 
 	if (!graphite)
 		return -ENOMEM;
 	exporter->state = graphite;
-	graphite->exporter = exporter;
-	err = open_client(graphite, options);
-	if (!err)
-		err = naming_init(&lines.naming, &dialect_table[DIALECT_DOTTED + options->dialect], options->template,
-				  exporter->context->resource, exporter->context->n_resource,
-				  &options->resource_attributes);
-	if (!err)
-		err = lines_new(&lines, exporter, &graphite->lines);
+	err = open_sender(exporter, options, graphite) ?: open_lines(exporter, options, graphite);
 	if (err) {
-		log_error("exporter %s: could not be set up: %s", exporter->name, strerror(-err));
+		log_error("exporter %s: cannot be set up: %s", exporter->name, strerror(-err));
 		graphite_close(exporter);
 	}
 	return err;
 }
 
 /*
- * The time of a batch as Graphite keeps it: a slot of its storage, as long as the interval. A second point in a slot
- * replaces the first, and what that counted would be gone. So batches in one slot have lines of what happened in both
- * (lines.h), and no batch but the first has a slot that has not begun: it might be that of the next run. The slot
- * in which we began belongs to the run before: what happens in it counts for the one after.
+ * The time of a batch as Graphite keeps it: a slot of its storage, which is as long as the interval. A later point in a
+ * slot replaces the earlier one and its counts. So the lines of batches in one slot have what happened in all
+ * of them (point.h), and only the first batch may have a slot that has not begun, since that could be the next run's.
+ * The slot in which we began belongs to the run before; what happens in it counts for the slot after.
  *
- * A batch that comes a moment late, over the end of its slot, keeps it: else one would be empty and another had two.
- * While the agent waits for a clock that was set back its times stand still, and slots go on with the intervals.
+ * A batch that comes a moment late, after the end of its slot, keeps that slot. Otherwise one slot would be empty and
+ * another one would have two. A clock that was set back is a new beginning.
  */
-static uint64_t next_slot(struct graphite *graphite, const struct batch *batch)
+static uint64_t next_slot(struct graphite *graphite, const struct batch *batch, uint64_t interval_ns)
 {
-	uint64_t step_s = graphite->exporter->context->interval_ns / SECOND_NS ?: 1;
-	uint64_t slot_s = batch->time_ns / SECOND_NS / step_s * step_s, least_s = graphite->slot_s;
+	uint64_t step_s = interval_ns / NS_PER_S ?: 1;
+	uint64_t slot_s = batch->time_ns / NS_PER_S / step_s * step_s, least_s = graphite->slot_s;
 	uint64_t passed_ns = batch->time_ns - graphite->time_ns;
-	bool is_in_turn = !batch->is_last && passed_ns < step_s * SECOND_NS * 3 / 2;
+	bool is_in_turn = !batch->is_last && passed_ns < step_s * NS_PER_S * 3 / 2;
 
-	if (!graphite->slot_s)
-		least_s = (batch->previous_ns / SECOND_NS / step_s + 1) * step_s;
-	else if (passed_ns < STANDING_NS)
-		least_s += step_s;
+	if (!graphite->slot_s || batch->time_ns < graphite->time_ns)
+		least_s = (batch->previous_ns / NS_PER_S / step_s + 1) * step_s;
 	else if (is_in_turn && slot_s == graphite->slot_s + 2 * step_s)
 		slot_s -= step_s;
 	graphite->slot_s = slot_s < least_s ? least_s : slot_s;
@@ -162,12 +150,10 @@ static uint64_t next_slot(struct graphite *graphite, const struct batch *batch)
 static int graphite_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct graphite *graphite = exporter->state;
-	int err = lines_push(graphite->lines, batch, next_slot(graphite, batch), 0);
+	uint64_t slot_s = next_slot(graphite, batch, exporter->context->interval_ns);
+	int err = lines_push(graphite->lines, batch, slot_s, 0);
 
-	if (batch->is_last)
-		delivery_client_finish(graphite->client);
-	else
-		delivery_client_flush(graphite->client);
+	tcp_sender_flush(graphite->sender, batch->is_last);
 	return err;
 }
 
@@ -175,7 +161,7 @@ static struct exporter_waiting graphite_waiting(const struct exporter *exporter)
 {
 	const struct graphite *graphite = exporter->state;
 
-	return delivery_client_waiting(graphite->client);
+	return tcp_sender_waiting(graphite->sender);
 }
 
 static const struct setting_table graphite_settings = SETTING_TABLE(rows, struct graphite_options);

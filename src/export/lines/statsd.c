@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "export/lines/lines.h"
-#include "export/transport/datagram.h"
+#include "export/transport/udp.h"
 #include "util/log.h"
 
 /* Of payload, which no network within a site fragments; a unix socket carries more at once. */
@@ -31,9 +31,9 @@ struct statsd_options {
 };
 
 struct statsd {
-	struct exporter *exporter;
 	struct lines *lines;
-	struct datagram_client *client;
+	struct udp_sender *sender;
+	uint64_t datagram_bytes;
 };
 
 static const char *const time_units[] = { "s", "ms", "us", "ns", NULL };
@@ -82,26 +82,21 @@ static int statsd_check(const void *data, const char *path, unsigned int line, s
 
 static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
-	struct statsd *statsd = user;
-
-	return datagram_client_put(statsd->client, data, size, n_points);
+	return udp_sender_put(user, data, size, n_points);
 }
 
 static void statsd_close(struct exporter *exporter)
 {
 	struct statsd *statsd = exporter->state;
 
-	if (!statsd)
-		return;
 	lines_free(statsd->lines);
-	datagram_client_free(statsd->client);
+	udp_sender_free(statsd->sender);
 	free(statsd);
-	exporter->state = NULL;
 }
 
-static int open_client(struct statsd *statsd, const struct statsd_options *options, bool *ret_is_unix)
+static int open_sender(struct exporter *exporter, const struct statsd_options *options, struct statsd *statsd)
 {
-	struct datagram_options datagram = {
+	struct udp_options udp = {
 		.burst = options->burst,
 		.resolve_every_ns = options->resolve_every_ns,
 		.queue_bytes = options->queue_bytes,
@@ -109,46 +104,39 @@ static int open_client(struct statsd *statsd, const struct statsd_options *optio
 		.retry_max_ns = options->retry_max_ns,
 	};
 	const char *complaint;
-	int err = endpoint_parse(options->endpoint, "8125", true, &datagram.endpoint, &complaint);
+	int err = endpoint_parse(options->endpoint, "8125", true, &udp.endpoint, &complaint);
 
-	if (err)
-		return err;
-	*ret_is_unix = datagram.endpoint.path[0];
-	return datagram_client_new(statsd->exporter->context->event, &datagram, statsd->exporter, &statsd->client);
+	statsd->datagram_bytes = options->max_datagram_bytes ?: udp.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
+	return err ? err : udp_sender_new(exporter->context->event, &udp, exporter, &statsd->sender);
 }
 
-static int open_lines(struct statsd *statsd, const struct statsd_options *options, bool is_unix)
+static int open_lines(struct exporter *exporter, const struct statsd_options *options, struct statsd *statsd)
 {
-	const struct exporter_context *context = statsd->exporter->context;
 	struct lines_options lines = {
 		.histogram = (enum lines_histogram)options->histogram,
 		.time_unit = (enum lines_unit)options->time_unit,
 		.sends_unchanged = options->sends_unchanged,
-		.pack = { .limit_bytes = options->max_datagram_bytes ?: is_unix ? UNIX_BYTES : UDP_BYTES,
-			  .put = put, .user = statsd },
+		.pack = { .limit_bytes = statsd->datagram_bytes, .put = put, .user = statsd->sender },
 	};
+	const struct exporter_context *context = exporter->context;
 	int err = naming_init(&lines.naming, &dialect_table[options->dialect], options->template, context->resource,
 			      context->n_resource, &options->resource_attributes);
 
 	lines.naming.limit_bytes = options->max_name_bytes;
-	return err ? err : lines_new(&lines, statsd->exporter, &statsd->lines);
+	return err ? err : lines_new(&lines, exporter, &statsd->lines);
 }
 
 static int statsd_open(struct exporter *exporter, const void *options)
 {
 	struct statsd *statsd = calloc(1, sizeof(*statsd));
-	bool is_unix;
 	int err;
 
 	if (!statsd)
 		return -ENOMEM;
 	exporter->state = statsd;
-	statsd->exporter = exporter;
-	err = open_client(statsd, options, &is_unix);
-	if (!err)
-		err = open_lines(statsd, options, is_unix);
+	err = open_sender(exporter, options, statsd) ?: open_lines(exporter, options, statsd);
 	if (err) {
-		log_error("exporter %s: could not be set up: %s", exporter->name, strerror(-err));
+		log_error("exporter %s: cannot be set up: %s", exporter->name, strerror(-err));
 		statsd_close(exporter);
 	}
 	return err;
@@ -158,11 +146,11 @@ static int statsd_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct statsd *statsd = exporter->state;
 	uint64_t window_ns = exporter->context->interval_ns / WINDOW_PART;
-	int err = lines_push(statsd->lines, batch, 0, datagram_client_losses(statsd->client));
+	int err = lines_push(statsd->lines, batch, 0, udp_sender_losses(statsd->sender));
 
 	if (window_ns > WINDOW_MAX_NS)
 		window_ns = WINDOW_MAX_NS;
-	datagram_client_flush(statsd->client, batch->is_last ? WINDOW_AT_END_NS : window_ns);
+	udp_sender_flush(statsd->sender, batch->is_last ? WINDOW_AT_END_NS : window_ns);
 	return err;
 }
 
@@ -170,7 +158,7 @@ static struct exporter_waiting statsd_waiting(const struct exporter *exporter)
 {
 	const struct statsd *statsd = exporter->state;
 
-	return datagram_client_waiting(statsd->client);
+	return udp_sender_waiting(statsd->sender);
 }
 
 static const struct setting_table statsd_settings = SETTING_TABLE(rows, struct statsd_options);

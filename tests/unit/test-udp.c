@@ -7,7 +7,7 @@ static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 
 	world_init(&world);
@@ -18,7 +18,7 @@ static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 	assert_false(exporter_is_idle(&world.exporter));
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
 	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 5);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, fd, "a:1|c");
 	assert_true(exporter_is_idle(&world.exporter));
 	assert_int_equal(stats->requests, 1);
@@ -29,17 +29,17 @@ static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 
 	put(client, "b:1|c", 4); /* the next one settles the one before, a flush the last */
 	put(client, "c:1|c", 5);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 7);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 5);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 12);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 0);
-	assert_int_equal(datagram_client_losses(client), 0);
+	assert_int_equal(udp_sender_losses(client), 0);
 	assert_false(stats->is_failing);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }
@@ -48,7 +48,7 @@ static void what_is_refused_is_counted_and_what_comes_after_is_received(void **s
 {
 	unsigned int port = free_port(SOCK_DGRAM, "127.0.0.1");
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 	int fd;
 
@@ -59,7 +59,7 @@ static void what_is_refused_is_counted_and_what_comes_after_is_received(void **s
 	put(client, "b:1|c", 2);
 	put(client, "c:1|c", 4);
 	/* On this interface the report is back before the next one is sent. */
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 2);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 3);
@@ -68,19 +68,19 @@ static void what_is_refused_is_counted_and_what_comes_after_is_received(void **s
 	RUN_UNTIL(&world, stats->points[POINTS_CONNECTION_REFUSED] == 7); /* without another call */
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
-	assert_int_equal(datagram_client_losses(client), 3);
+	assert_int_equal(udp_sender_losses(client), 3);
 
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
 	put(client, "d:1|c", 8);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, fd, "d:1|c");
 	assert_true(stats->is_failing);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 8);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 7);
-	assert_int_equal(datagram_client_losses(client), 3);
+	assert_int_equal(udp_sender_losses(client), 3);
 	assert_false(stats->is_failing);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }
@@ -92,29 +92,29 @@ static void a_receiver_that_restarts_sees_the_same_sender(void **state)
 	unsigned int port = port_of(fd);
 	struct sockaddr_in first = { 0 }, second = { 0 };
 	socklen_t size = sizeof(first);
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 	char text[8];
 
 	world_init(&world);
 	client = client_to(&world, endpoint_at("127.0.0.1", port));
 	put(client, "a:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&first, &size), 5);
 	close(fd);
 	put(client, "b:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	run_for(&world, 5);
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
 	put(client, "c:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
 	assert_int_equal(first.sin_port, second.sin_port);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 2);
 	assert_int_equal(world.exporter.stats.points[POINTS_CONNECTION_REFUSED], 1);
-	assert_int_equal(datagram_client_losses(client), 1);
-	datagram_client_free(client);
+	assert_int_equal(udp_sender_losses(client), 1);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }
@@ -145,7 +145,7 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 {
 	struct endpoint endpoint = unix_endpoint();
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 	int fd;
 
@@ -154,7 +154,7 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	client = client_to(&world, endpoint);
 	assert_true(stats->is_failing);
 	put(client, "a:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	run_for(&world, 60);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	assert_int_equal(stats->requests, 0);
@@ -163,14 +163,14 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->retries, 0);
-	assert_int_equal(datagram_client_losses(client), 0);
+	assert_int_equal(udp_sender_losses(client), 0);
 	assert_false(stats->is_failing);
 
 	/* It goes and comes again: what was refused meanwhile was kept. */
 	close(fd);
 	put(client, "b:1|c", 2);
 	put(client, "c:1|c", 4);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_true(stats->is_failing);
 	run_for(&world, 60);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 6);
@@ -180,9 +180,9 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 1);
-	assert_int_equal(datagram_client_losses(client), 1); /* it was opened again */
+	assert_int_equal(udp_sender_losses(client), 1); /* it was opened again */
 	assert_false(stats->is_failing);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 	unlink(endpoint.path);
@@ -191,10 +191,10 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(void **state)
 {
 	struct endpoint endpoint = unix_endpoint();
-	struct datagram_options options = options_for(endpoint);
+	struct udp_options options = options_for(endpoint);
 	int fd = unix_receiver(endpoint.path);
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 	uint64_t n_taken;
 	char last[64] = "";
@@ -209,7 +209,7 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 
 		snprintf(text, sizeof(text), "%04d", i);
 		put(client, text, 1);
-		datagram_client_flush(client, 0);
+		udp_sender_flush(client, 0);
 	}
 	run_for(&world, 20);
 	n_taken = stats->points[POINTS_DELIVERED]; /* what the kernel keeps for it: net.unix.max_dgram_qlen and one */
@@ -226,8 +226,8 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 	assert_int_equal(n_taken, stats->points[POINTS_DELIVERED]);
 	assert_int_equal(stats->points[POINTS_DELIVERED] + stats->points[POINTS_QUEUE_FULL], 1000);
 	assert_int_equal(stats->requests, stats->points[POINTS_DELIVERED]);
-	assert_true(datagram_client_losses(client) > 0);
-	datagram_client_free(client);
+	assert_true(udp_sender_losses(client) > 0);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 	unlink(endpoint.path);
@@ -238,7 +238,7 @@ static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
 	uint8_t *data = calloc(1, 70000);
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 
 	assert_non_null(data);
@@ -247,14 +247,14 @@ static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
 	client = client_to(&world, endpoint_at("127.0.0.1", port_of(fd)));
 	put_data(client, data, 70000, 9);
 	put(client, "b:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, fd, "b:1|c");
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->points[POINTS_TOO_LARGE], 9);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(stats->requests, 1);
-	assert_int_equal(datagram_client_losses(client), 1);
-	datagram_client_free(client);
+	assert_int_equal(udp_sender_losses(client), 1);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }
@@ -262,9 +262,9 @@ static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
 static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct datagram_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct udp_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 	char last[64];
 
@@ -278,12 +278,12 @@ static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 	put(client, "dddddddddddddd", 8); /* alone over it, it takes all along */
 	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 15);
 	put(client, "eeee", 16);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(drain(fd, last), 1);
 	assert_string_equal(last, "eeee");
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 16);
-	assert_int_equal(datagram_client_losses(client), 2);
-	datagram_client_free(client);
+	assert_int_equal(udp_sender_losses(client), 2);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }
@@ -295,8 +295,8 @@ static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct datagram_client *client;
-	struct datagram_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct udp_sender *client;
+	struct udp_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	unsigned int n = 0, most = 0, got;
 	uint64_t start_ns, end_ns;
 	struct world world;
@@ -312,7 +312,7 @@ static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **s
 		put_data(client, data, PACED_BYTES, 1);
 	}
 	start_ns = now_ns();
-	datagram_client_flush(client, 1000 * MS);
+	udp_sender_flush(client, 1000 * MS);
 	assert_int_equal(drain(fd, last), 8);
 	for (n = 8; n < PACED && now_ns() < start_ns + 5000 * MS;) {
 		uint64_t next_ns = now_ns() + 5 * MS;
@@ -328,7 +328,7 @@ static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **s
 	assert_int_equal(world.exporter.stats.requests, PACED);
 	assert_true(end_ns - start_ns > 800 * MS);
 	assert_true(most < PACED / 10);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }
@@ -336,7 +336,7 @@ static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **s
 static void pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 	uint64_t start_ns;
 	char last[64];
@@ -346,14 +346,14 @@ static void pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer(void *
 	for (int i = 0; i < 20; i++)
 		put(client, "a:1|c", 1);
 	start_ns = now_ns();
-	datagram_client_flush(client, 3600000 * MS);
+	udp_sender_flush(client, 3600000 * MS);
 	assert_int_equal(drain(fd, last), 8);
 	RUN_UNTIL(&world, exporter_is_idle(&world.exporter));
 	assert_true(now_ns() - start_ns >= 9 * MS);
 	assert_true(now_ns() - start_ns < 500 * MS);
 	assert_int_equal(drain(fd, last), 12);
 	assert_int_equal(sd_event_run(world.event, 50000), 0); /* nothing to do */
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }
@@ -361,7 +361,7 @@ static void pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer(void *
 static void an_unreachable_network_keeps_what_waits(void **state)
 {
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 
 	world_init(&world);
@@ -369,38 +369,38 @@ static void an_unreachable_network_keeps_what_waits(void **state)
 	/* Nothing leads to a broadcast address without asking for it: EACCES at connect(). */
 	client = client_to(&world, endpoint_at("255.255.255.255", 8125));
 	put(client, "a:1|c", 3);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	run_for(&world, 60);
 	assert_true(stats->is_failing);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
 	assert_int_equal(stats->requests, 0);
 	assert_int_equal(stats->points[POINTS_NOT_SENT], 0);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 }
 
 static void without_memory_a_datagram_is_refused_to_its_giver(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	const struct datagram_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
-	struct datagram_client *client = NULL;
+	const struct udp_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct udp_sender *client = NULL;
 	struct world world;
 	uint8_t *data;
 
 	world_init(&world);
-	assert_survives_failing_allocations(datagram_client_new(world.event, &options, &world.exporter, &client),
-					    client = datagram_client_free(client));
+	assert_survives_failing_allocations(udp_sender_new(world.event, &options, &world.exporter, &client),
+					    client = udp_sender_free(client));
 	client = client_new(&world, &options);
 	data = copy("a:1|c");
 	exporter_account(&world.exporter, POINTS_PUSHED, 1);
 	alloc_fail_at(0);
-	assert_error(datagram_client_put(client, data, 5, 1), ENOMEM);
+	assert_error(udp_sender_put(client, data, 5, 1), ENOMEM);
 	assert_true(alloc_end());
-	assert_int_equal(datagram_client_losses(client), 1);
+	assert_int_equal(udp_sender_losses(client), 1);
 	assert_int_equal(world.exporter.stats.points[POINTS_NOT_SENT], 1);
 	assert_accounted(&world.exporter);
 	assert_true(exporter_is_idle(&world.exporter));
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }

@@ -15,7 +15,7 @@ static uint8_t *chunk(unsigned int n)
 	return (uint8_t *)data;
 }
 
-static void put_chunks(struct delivery_client *client, unsigned int n)
+static void put_chunks(struct tcp_sender *client, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		put_data(client, chunk(i), CHUNK, CHUNK / LINE);
@@ -43,7 +43,7 @@ static void assert_chunks(const struct buf *text, size_t offset, unsigned int fi
 static void a_backlog_goes_over_several_connections_each_line_once(void **state)
 {
 	struct exporter_stats *stats;
-	struct delivery_client *client;
+	struct tcp_sender *client;
 	struct receiver receiver;
 	struct world world;
 	size_t most = 0;
@@ -52,7 +52,7 @@ static void a_backlog_goes_over_several_connections_each_line_once(void **state)
 	client = client_to(&world, &receiver);
 	stats = &world.exporter.stats;
 	put_chunks(client, 56);
-	delivery_client_flush(client);
+	tcp_sender_flush(client, false);
 	/* The last one is confirmed at once too: it is larger than what may stay in doubt. */
 	while (!exporter_is_idle(&world.exporter)) {
 		receiver_read(&receiver);
@@ -67,7 +67,7 @@ static void a_backlog_goes_over_several_connections_each_line_once(void **state)
 	assert_int_equal(stats->requests, 56);
 	assert_int_equal(stats->retries, 0);
 	assert_int_equal(stats->bytes_sent, 56 * CHUNK);
-	delivery_client_free(client);
+	tcp_sender_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
 }
@@ -75,7 +75,7 @@ static void a_backlog_goes_over_several_connections_each_line_once(void **state)
 static void an_interrupted_backlog_repeats_one_connection(void **state)
 {
 	struct exporter_stats *stats;
-	struct delivery_client *client;
+	struct tcp_sender *client;
 	struct receiver receiver;
 	struct world world;
 	size_t n_cut;
@@ -84,7 +84,7 @@ static void an_interrupted_backlog_repeats_one_connection(void **state)
 	client = client_to(&world, &receiver);
 	stats = &world.exporter.stats;
 	put_chunks(client, 40);
-	delivery_client_flush(client);
+	tcp_sender_flush(client, false);
 	RUN_UNTIL(&world, (receiver_read(&receiver), receiver.n_ended == 1));
 	/* Of the second one a part is read, then it breaks. */
 	RUN_UNTIL(&world, receiver_accept(&receiver));
@@ -107,7 +107,7 @@ static void an_interrupted_backlog_repeats_one_connection(void **state)
 	assert_int_equal(stats->requests, 40 + stats->retries);
 	assert_true(stats->retries <= 16);
 	assert_false(stats->is_failing);
-	delivery_client_free(client);
+	tcp_sender_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
 }
@@ -115,9 +115,9 @@ static void an_interrupted_backlog_repeats_one_connection(void **state)
 static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **state)
 {
 	struct exporter_stats *stats;
-	struct delivery_client *client;
+	struct tcp_sender *client;
 	struct receiver receiver;
-	struct delivery_options options;
+	struct tcp_options options;
 	struct world world;
 	unsigned int first;
 	size_t n_chunks;
@@ -130,7 +130,7 @@ static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **
 	stats = &world.exporter.stats;
 	for (unsigned int i = 0; i < 200; i++) {
 		put_data(client, chunk(i), CHUNK, CHUNK / LINE);
-		delivery_client_flush(client);
+		tcp_sender_flush(client, false);
 		turn(&world);
 	}
 	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 80 * CHUNK);
@@ -150,14 +150,14 @@ static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **
 	assert_int_equal(first + n_chunks, 200);
 	assert_chunks(&receiver.last, 0, first, (unsigned int)n_chunks);
 	assert_false(stats->is_failing);
-	delivery_client_free(client);
+	tcp_sender_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
 }
 
 static void of_a_line_that_is_sent_in_part_no_end_is_made(void **state)
 {
-	struct delivery_client *client;
+	struct tcp_sender *client;
 	struct receiver receiver;
 	struct world world;
 	uint8_t *data = malloc(8 << 20);
@@ -170,11 +170,11 @@ static void of_a_line_that_is_sent_in_part_no_end_is_made(void **state)
 	receiver_init(&receiver, "127.0.0.1", 0);
 	client = client_to(&world, &receiver);
 	put_data(client, data, 8 << 20, 1);
-	delivery_client_flush(client);
+	tcp_sender_flush(client, false);
 	RUN_UNTIL(&world, receiver_accept(&receiver) && world.exporter.stats.bytes_sent > 0);
 	run_for(&world, 20);
 	assert_int_equal(world.exporter.stats.requests, 0);
-	delivery_client_free(client);
+	tcp_sender_free(client);
 	while ((n = recv(receiver.fd, room, sizeof(room), 0)) > 0)
 		;
 	assert_int_equal(n, -1);
@@ -187,7 +187,7 @@ static void of_a_line_that_is_sent_in_part_no_end_is_made(void **state)
 static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **state)
 {
 	struct exporter_stats *stats;
-	struct delivery_client *client;
+	struct tcp_sender *client;
 	struct receiver receiver;
 	struct world world;
 	size_t n_first;
@@ -208,7 +208,7 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 		}
 		put_data(client, data, 200 * CHUNK, 200 * CHUNK / LINE);
 	}
-	delivery_client_flush(client);
+	tcp_sender_flush(client, false);
 	RUN_UNTIL(&world, receiver_accept(&receiver) && stats->bytes_sent > CHUNK);
 	run_for(&world, 20);
 	assert_int_equal(stats->requests, 1);
@@ -226,7 +226,7 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 	assert_int_equal(stats->points[POINTS_DELIVERED], 201 * CHUNK / LINE);
 	assert_int_equal(stats->requests, 2);
 	assert_false(stats->is_failing);
-	delivery_client_free(client);
+	tcp_sender_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
 }
@@ -235,7 +235,7 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 static void a_reset_right_behind_an_end_says_that_something_was_not_read(void **state)
 {
 	struct exporter_stats *stats;
-	struct delivery_client *client;
+	struct tcp_sender *client;
 	struct receiver receiver;
 	struct world world;
 
@@ -243,18 +243,18 @@ static void a_reset_right_behind_an_end_says_that_something_was_not_read(void **
 	client = client_to(&world, &receiver);
 	stats = &world.exporter.stats;
 	put_data(client, chunk(0), CHUNK, CHUNK / LINE);
-	delivery_client_flush(client);
+	tcp_sender_flush(client, false);
 	RUN_UNTIL(&world, receiver_accept(&receiver) && stats->requests == 1);
 	run_for(&world, 20);
 	assert_ok(shutdown(receiver.fd, SHUT_RDWR));
 	turn(&world);
 	receiver_hang_up(&receiver);
-	delivery_client_finish(client);
+	tcp_sender_flush(client, true);
 	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_chunks(&receiver.text, 0, 0, 1);
 	assert_int_equal(stats->points[POINTS_DELIVERED], CHUNK / LINE);
 	assert_int_equal(stats->retries, 1);
-	delivery_client_free(client);
+	tcp_sender_free(client);
 	world_done(&world);
 	receiver_done(&receiver);
 }

@@ -5,7 +5,7 @@ static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **s
 {
 	int fd;
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 
 	needs_hosts();
@@ -17,21 +17,21 @@ static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **s
 	put(client, "a:1|c", 1);
 	put(client, "b:1|c", 2);
 	put(client, "c:1|c", 4);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, fd, "c:1|c");
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1); /* that went to [::1] */
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	put(client, "d:1|c", 8);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, fd, "d:1|c");
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 14);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
-	assert_int_equal(datagram_client_losses(client), 2); /* the refusal and the other socket */
+	assert_int_equal(udp_sender_losses(client), 2); /* the refusal and the other socket */
 	assert_false(stats->is_failing);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }
@@ -40,8 +40,8 @@ static void a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket(vo
 {
 	int old, new;
 	unsigned int port;
-	struct datagram_options options;
-	struct datagram_client *client;
+	struct udp_options options;
+	struct udp_sender *client;
 	struct world world;
 
 	needs_hosts();
@@ -54,33 +54,33 @@ static void a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket(vo
 	world_init(&world);
 	client = client_new(&world, &options);
 	put(client, "a:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, old, "a:1|c");
 
 	hosts_write("127.0.0.2 moves.example\n127.0.0.1 moves.example\n");
 	run_for(&world, 100);
-	assert_int_equal(datagram_client_losses(client), 0);
+	assert_int_equal(udp_sender_losses(client), 0);
 	put(client, "b:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, old, "b:1|c");
 
 	hosts_write("127.0.0.2 moves.example\n");
-	RUN_UNTIL(&world, datagram_client_losses(client) == 1);
+	RUN_UNTIL(&world, udp_sender_losses(client) == 1);
 	put(client, "c:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, new, "c:1|c");
 
 	/* A name that is gone leaves things as they are. */
 	hosts_write("");
 	run_for(&world, 100);
 	put(client, "d:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, new, "d:1|c");
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 4);
-	assert_int_equal(datagram_client_losses(client), 1);
+	assert_int_equal(udp_sender_losses(client), 1);
 	assert_false(world.exporter.stats.is_failing);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(old);
 	close(new);
@@ -89,7 +89,7 @@ static void a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket(vo
 static void a_name_whose_receiver_refuses_is_looked_up_again(void **state)
 {
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 	int fd;
 
@@ -102,16 +102,16 @@ static void a_name_whose_receiver_refuses_is_looked_up_again(void **state)
 	run_for(&world, 100); /* retry_max_ns lies between two lookups */
 	hosts_write("127.0.0.2 leaves.example\n");
 	put(client, "a:1|c", 1);
-	datagram_client_flush(client, 0);
-	RUN_UNTIL(&world, datagram_client_losses(client) == 2); /* the refusal and the other socket */
+	udp_sender_flush(client, 0);
+	RUN_UNTIL(&world, udp_sender_losses(client) == 2); /* the refusal and the other socket */
 	put(client, "b:1|c", 2);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	receives(&world, fd, "b:1|c");
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_false(stats->is_failing);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }
@@ -120,7 +120,7 @@ static void a_name_that_nobody_knows_yet_is_asked_for_again(void **state)
 {
 	int fd;
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 
 	needs_hosts();
@@ -130,17 +130,17 @@ static void a_name_that_nobody_knows_yet_is_asked_for_again(void **state)
 	stats = &world.exporter.stats;
 	client = client_to(&world, endpoint_at("comes..example", port_of(fd)));
 	put(client, "a:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->requests, 0);
 	RUN_UNTIL(&world, stats->is_failing);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	hosts_write("127.0.0.1 comes..example\n");
 	receives(&world, fd, "a:1|c");
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
-	assert_int_equal(datagram_client_losses(client), 0);
+	assert_int_equal(udp_sender_losses(client), 0);
 	assert_false(stats->is_failing);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }

@@ -8,7 +8,7 @@
 
 static int on_flush_time(sd_event_source *source, uint64_t usec, void *user)
 {
-	datagram_client_flush(user, 0);
+	udp_sender_flush(user, 0);
 	return 0;
 }
 
@@ -17,21 +17,21 @@ static void a_report_that_a_call_has_met_is_no_other_error(void **state)
 {
 	sd_event_source *timer = NULL;
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	struct world world;
 
 	world_init(&world);
 	stats = &world.exporter.stats;
 	client = client_to(&world, endpoint_at("127.0.0.1", free_port(SOCK_DGRAM, "127.0.0.1")));
 	put(client, "a:1|c", 1);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_true(sd_event_add_time_relative(world.event, &timer, CLOCK_MONOTONIC, 0, 0, on_flush_time, client) >= 0);
 	assert_true(sd_event_source_set_priority(timer, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
 	run_for(&world, 60);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
-	assert_int_equal(datagram_client_losses(client), 1); /* it was not opened again */
+	assert_int_equal(udp_sender_losses(client), 1); /* it was not opened again */
 	sd_event_source_unref(timer);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 }
 
@@ -76,11 +76,11 @@ static int on_report_time(sd_event_source *source, uint64_t usec, void *user)
 static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct datagram_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct udp_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	struct sockaddr_in first = { 0 }, second = { 0 };
 	socklen_t size = sizeof(first);
 	struct exporter_stats *stats;
-	struct datagram_client *client;
+	struct udp_sender *client;
 	sd_event_source *timer = NULL;
 	struct icmp_report report;
 	struct world world;
@@ -92,12 +92,12 @@ static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
 	client = client_new(&world, &options);
 	put(client, "a:1|c", 1);
 	put(client, "b:1|c", 2);
-	datagram_client_flush(client, 1000 * MS);
+	udp_sender_flush(client, 1000 * MS);
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&first, &size), 5);
 	icmp_report_init(&report, ICMP_HOST_ANO, first.sin_port, htons((uint16_t)port_of(fd)));
 	if (report.fd < 0) {
 		print_message("needs the right to open a raw socket\n");
-		datagram_client_free(client);
+		udp_sender_free(client);
 		world_done(&world);
 		close(fd);
 		skip();
@@ -111,14 +111,14 @@ static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
 	assert_int_equal(first.sin_port, second.sin_port);
 	run_for(&world, 20);
-	datagram_client_flush(client, 0);
+	udp_sender_flush(client, 0);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
-	assert_int_equal(datagram_client_losses(client), 1);
+	assert_int_equal(udp_sender_losses(client), 1);
 	assert_true(stats->is_failing);
 	sd_event_source_unref(timer);
 	close(report.fd);
-	datagram_client_free(client);
+	udp_sender_free(client);
 	world_done(&world);
 	close(fd);
 }

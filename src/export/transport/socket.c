@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CLOSED ──socket_open()──▶ LOOKING_UP ──▶ CONNECTING ──▶ OPEN
+ *    ▲                          ▲               │           │
+ *    └──socket_close()          └────WAITING◀───┴───────────┘ socket_fail()
+ *
+ * A numeric address and a path are not looked up, and a datagram socket is open at once.
+ */
+#include "export/transport/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+
+#include "export/exporter.h"
+#include "export/transport/backoff.h"
+#include "export/transport/resolve.h"
+#include "export/transport/timer.h"
+#include "util/duration.h"
+#include "util/log.h"
+
+/* The answer of a lookup is used for this long by a socket that was closed in an orderly way. */
+#define FRESH_NS NS_PER_S
+
+enum socket_state { STATE_CLOSED,
+		    STATE_LOOKING_UP,
+		    STATE_CONNECTING,
+		    STATE_OPEN,
+		    STATE_WAITING };
+
+struct socket {
+	sd_event *event;
+	struct socket_options options;
+	const struct socket_events *events;
+	void *user;
+	struct exporter *exporter;
+
+	struct resolver *resolver; /* NULL: nothing to look up */
+	struct addresses addresses;
+	unsigned int current; /* of them, in use or to be tried */
+	unsigned int n_tried; /* since the socket was open or waiting */
+	bool must_look_up;
+	uint64_t looked_up_ns;
+
+	enum socket_state state;
+	int fd;
+	unsigned int n_opened;
+	uint32_t watched;
+	sd_event_source *io;
+	struct timer timer;   /* for connecting and waiting */
+	struct timer resolve; /* the next lookup while open */
+	struct backoff backoff;
+	int trouble; /* as last logged; 0: none */
+};
+
+/* Messages */
+
+void socket_report(struct socket *sock, int trouble, const char *problem)
+{
+	const char *name = sock->exporter->name;
+	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", name }, { NULL, NULL } };
+	char where[ADDRESS_TEXT_BYTES];
+
+	sock->exporter->stats.is_failing = true;
+	if (sock->trouble == trouble)
+		return;
+	sock->trouble = trouble;
+	if (sock->addresses.n)
+		address_print(&sock->addresses.items[sock->current], where);
+	else
+		snprintf(where, sizeof(where), "%.100s", sock->options.endpoint.host);
+	log_event(LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, fields, "exporter %s: %s: %s", name, where, problem);
+}
+
+void socket_report_working(struct socket *sock)
+{
+	struct exporter_stats *stats = &sock->exporter->stats;
+	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", sock->exporter->name }, { NULL, NULL } };
+
+	backoff_reset(&sock->backoff);
+	if (!stats->is_failing)
+		return;
+	stats->is_failing = false;
+	sock->trouble = 0;
+	log_event(LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, fields, "exporter %s: delivers again", sock->exporter->name);
+}
+
+/* Closing and opening */
+
+void socket_close(struct socket *sock)
+{
+	sock->io = sd_event_source_disable_unref(sock->io);
+	timer_disarm(&sock->timer);
+	if (sock->fd >= 0)
+		close(sock->fd);
+	sock->fd = -1;
+	sock->state = STATE_CLOSED;
+}
+
+void socket_fail(struct socket *sock, int trouble, const char *problem)
+{
+	uint32_t random = UINT32_MAX;
+
+	socket_report(sock, trouble, problem);
+	/* After a break, another address may be better. */
+	if (sock->state == STATE_OPEN && sock->addresses.n)
+		sock->current = (sock->current + 1) % sock->addresses.n;
+	socket_close(sock);
+	sock->must_look_up = true;
+	sock->n_tried = 0;
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	/* Without memory for the timer, the next socket_open() tries again. */
+	if (!timer_arm(&sock->timer, backoff_next(&sock->backoff, random, 0)))
+		sock->state = STATE_WAITING;
+}
+
+static void set_stream_options(const struct socket *sock, int fd)
+{
+	const uint64_t timeout_ms = sock->options.timeout_ns / NS_PER_MS;
+	const unsigned int timeout = timeout_ms > INT32_MAX ? INT32_MAX : (unsigned int)timeout_ms;
+	const int on = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user);
+
+/* Connects to an address, or begins to. The socket of before is closed if that succeeds. -errno. */
+static int open_address(struct socket *sock, unsigned int index)
+{
+	const struct address *address = &sock->addresses.items[index];
+	_cleanup_(closep) int fd =
+		socket(address->socket.ss_family, sock->options.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	sd_event_source *io = NULL;
+	bool is_pending = false;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (sock->options.type == SOCK_STREAM)
+		set_stream_options(sock, fd);
+	if (connect(fd, (const struct sockaddr *)&address->socket, address->size) < 0) {
+		if (errno != EINPROGRESS)
+			return -errno;
+		is_pending = true;
+	}
+	r = sd_event_add_io(sock->event, &io, fd, is_pending ? EPOLLOUT : 0, on_io, sock);
+	if (r < 0)
+		return r;
+	socket_close(sock);
+	sock->io = io;
+	sock->fd = TAKE_FD(fd);
+	sock->current = index;
+	sock->watched = is_pending ? EPOLLOUT : 0;
+	sock->state = is_pending ? STATE_CONNECTING : STATE_OPEN;
+	sock->n_opened += !is_pending;
+	return is_pending ? timer_arm(&sock->timer, sock->options.timeout_ns) : 0;
+}
+
+/* Opens the next address that can be opened; if there is none, reports that and waits. */
+static void try_addresses(struct socket *sock)
+{
+	int err = -ENOENT;
+
+	while (sock->n_tried < sock->addresses.n) {
+		err = open_address(sock, (sock->current + !!sock->n_tried) % sock->addresses.n);
+		sock->n_tried++;
+		if (!err)
+			return;
+		if (sock->n_tried > 1)
+			sock->current = (sock->current + 1) % sock->addresses.n;
+	}
+	socket_fail(sock, -err, strerror(-err));
+}
+
+static void begin(struct socket *sock)
+{
+	uint64_t age_ns = timer_now_ns(sock->event) - sock->looked_up_ns;
+	int err;
+
+	sock->n_tried = 0;
+	if (!sock->resolver || (!sock->must_look_up && sock->addresses.n && age_ns < FRESH_NS)) {
+		try_addresses(sock);
+		return;
+	}
+	err = resolver_start(sock->resolver);
+	if (err)
+		socket_fail(sock, -err, strerror(-err));
+	else
+		sock->state = STATE_LOOKING_UP;
+}
+
+bool socket_open(struct socket *sock)
+{
+	if (sock->state == STATE_CLOSED)
+		begin(sock);
+	return sock->state == STATE_OPEN;
+}
+
+static void tell_if_open(struct socket *sock)
+{
+	if (sock->state == STATE_OPEN)
+		sock->events->opened(sock->user);
+}
+
+static void connect_failed(struct socket *sock, int err)
+{
+	socket_close(sock);
+	if (sock->n_tried >= sock->addresses.n)
+		socket_fail(sock, err, strerror(err));
+	else
+		try_addresses(sock);
+	tell_if_open(sock);
+}
+
+static void on_time(void *user)
+{
+	struct socket *sock = user;
+
+	if (sock->state == STATE_CONNECTING) {
+		connect_failed(sock, ETIMEDOUT);
+	} else if (sock->state == STATE_WAITING) {
+		sock->state = STATE_CLOSED;
+		begin(sock);
+		tell_if_open(sock);
+	}
+}
+
+static void on_connected(struct socket *sock)
+{
+	int err = 0;
+	socklen_t size = sizeof(err);
+
+	(void)getsockopt(sock->fd, SOL_SOCKET, SO_ERROR, &err, &size);
+	if (err) {
+		connect_failed(sock, err);
+		return;
+	}
+	timer_disarm(&sock->timer);
+	sock->state = STATE_OPEN;
+	sock->n_opened++;
+	socket_watch(sock, 0);
+	sock->events->opened(sock->user);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
+{
+	struct socket *sock = user;
+
+	if (sock->state == STATE_CONNECTING)
+		on_connected(sock);
+	else
+		sock->events->ready(sock->user, revents);
+	return 0;
+}
+
+void socket_try_next_address(struct socket *sock)
+{
+	unsigned int old = sock->current;
+
+	for (unsigned int i = 1; i < sock->addresses.n; i++)
+		if (!open_address(sock, (old + i) % sock->addresses.n))
+			return;
+}
+
+/* Names */
+
+static void on_resolve_time(void *user)
+{
+	struct socket *sock = user;
+
+	/* If there is no thread now, the next error asks again. */
+	(void)resolver_start(sock->resolver);
+}
+
+/* The name has other addresses now: an open socket stays if its own is among them. */
+static void use_addresses(struct socket *sock, const struct addresses *addresses)
+{
+	const struct address old = sock->addresses.items[sock->current];
+	bool is_open = sock->state == STATE_OPEN;
+
+	sock->addresses = *addresses;
+	sock->current = 0;
+	for (unsigned int i = 0; i < addresses->n; i++) {
+		if (address_is_equal(&addresses->items[i], &old)) {
+			sock->current = i;
+			return;
+		}
+	}
+	if (!is_open)
+		return;
+	sock->n_tried = 0;
+	socket_close(sock);
+	try_addresses(sock);
+	tell_if_open(sock);
+}
+
+static void on_answer(void *user, const struct addresses *addresses, int error, const char *problem)
+{
+	struct socket *sock = user;
+
+	sock->looked_up_ns = timer_now_ns(sock->event);
+	if (sock->options.resolve_every_ns)
+		(void)timer_arm(&sock->resolve, sock->options.resolve_every_ns);
+	if (sock->state != STATE_LOOKING_UP) {
+		if (!error)
+			use_addresses(sock, addresses);
+		return;
+	}
+	if (!error) {
+		sock->addresses = *addresses;
+		sock->current %= addresses->n;
+		sock->must_look_up = false;
+	}
+	sock->state = STATE_CLOSED;
+	sock->n_tried = 0;
+	/* Old addresses are better than none. */
+	if (sock->addresses.n)
+		try_addresses(sock);
+	else
+		socket_fail(sock, error < 0 ? error : -error, problem);
+	tell_if_open(sock);
+}
+
+void socket_look_up_again(struct socket *sock)
+{
+	uint64_t now_ns = timer_now_ns(sock->event);
+
+	if (!sock->resolver || now_ns - sock->looked_up_ns < sock->options.retry_max_ns)
+		return;
+	sock->looked_up_ns = now_ns;
+	(void)resolver_start(sock->resolver);
+}
+
+/* The rest */
+
+int socket_fd(const struct socket *sock)
+{
+	return sock->state == STATE_OPEN ? sock->fd : -1;
+}
+
+unsigned int socket_n_opened(const struct socket *sock)
+{
+	return sock->n_opened;
+}
+
+bool socket_is_unix(const struct socket *sock)
+{
+	return sock->options.endpoint.path[0];
+}
+
+void socket_watch(struct socket *sock, uint32_t events)
+{
+	if (!sock->io)
+		return;
+	(void)sd_event_source_set_enabled(sock->io, SD_EVENT_ON);
+	if (sock->watched != events && sd_event_source_set_io_events(sock->io, events) >= 0)
+		sock->watched = events;
+}
+
+void socket_ignore(struct socket *sock)
+{
+	if (sock->io)
+		(void)sd_event_source_set_enabled(sock->io, SD_EVENT_OFF);
+}
+
+int socket_new(struct sd_event *event, const struct socket_options *options, const struct socket_events *events,
+	       void *user, struct exporter *exporter, struct socket **ret_sock)
+{
+	_cleanup_(socket_freep) struct socket *sock = calloc(1, sizeof(*sock));
+	int err;
+
+	if (!sock)
+		return -ENOMEM;
+	*sock = (struct socket){ .event = sd_event_ref(event), .options = *options, .events = events, .user = user,
+				 .exporter = exporter, .fd = -1 };
+	sock->backoff = (struct backoff){ .initial_ns = options->retry_initial_ns, .max_ns = options->retry_max_ns };
+	timer_init(&sock->timer, event, on_time, sock);
+	timer_init(&sock->resolve, event, on_resolve_time, sock);
+	if (addresses_of(&options->endpoint, options->type, &sock->addresses)) {
+		err = resolver_new(event, &options->endpoint, options->type, on_answer, sock, &sock->resolver);
+		if (err)
+			return err;
+	}
+	*ret_sock = TAKE_PTR(sock);
+	return 0;
+}
+
+struct socket *socket_free(struct socket *sock)
+{
+	if (!sock)
+		return NULL;
+	socket_close(sock);
+	resolver_free(sock->resolver);
+	timer_done(&sock->timer);
+	timer_done(&sock->resolve);
+	sd_event_unref(sock->event);
+	free(sock);
+	return NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What UDP and TCP share: one connected, non-blocking socket to an endpoint. It is looked up, opened, and
+ * opened again after errors, each time later (backoff.h). A name may have several addresses: if one refuses,
+ * the next is tried, and only after the last one does the socket wait and look the name up again.
+ *
+ * The socket logs what is wrong with it and sets stats->is_failing, once for each change.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "export/transport/endpoint.h"
+#include "util/cleanup.h"
+
+struct sd_event;
+struct exporter;
+struct socket;
+
+struct socket_options {
+	struct endpoint endpoint;
+	int type;		   /* SOCK_STREAM, SOCK_DGRAM */
+	uint64_t resolve_every_ns; /* an open socket stays only if its address still belongs to the name; 0: no check */
+	uint64_t timeout_ns;	   /* SOCK_STREAM: for connecting, and until what was sent is acknowledged */
+	uint64_t retry_initial_ns, retry_max_ns;
+};
+
+/* Called from the loop, never from within a function below. They may call all functions but socket_free(). */
+struct socket_events {
+	void (*opened)(void *user); /* also when it was opened again, perhaps to another address */
+	void (*ready)(void *user, uint32_t events);
+};
+
+/* The kind of trouble that a socket has: an errno, -EAI_*, or one of these. It is logged when it changes. */
+enum socket_trouble { SOCKET_REFUSED = 1000,
+		      SOCKET_STALLED,
+		      SOCKET_NOT_CLOSED,
+		      SOCKET_CLOSED };
+
+/* options are copied; events and exporter outlive the socket. Nothing is opened yet. -ENOMEM. */
+int socket_new(struct sd_event *event, const struct socket_options *options, const struct socket_events *events,
+	       void *user, struct exporter *exporter, struct socket **ret_sock);
+/*
+ * true: it is open. If not, opening has begun or is waited for, and opened() will be called when it succeeds. A
+ * socket that waits after an error goes on waiting.
+ */
+bool socket_open(struct socket *sock);
+int socket_fd(const struct socket *sock); /* -1: not open */
+/* How many times it was opened. */
+unsigned int socket_n_opened(const struct socket *sock);
+bool socket_is_unix(const struct socket *sock);
+/* EPOLLIN, EPOLLOUT for ready(); 0: only errors. */
+void socket_watch(struct socket *sock, uint32_t events);
+/* ready() is not called, not even for errors, until the next socket_watch(). */
+void socket_ignore(struct socket *sock);
+/* Closes without a message. The next socket_open() goes to the same address. */
+void socket_close(struct socket *sock);
+/* Closes, reports, and opens again by itself after a while. */
+void socket_fail(struct socket *sock, int trouble, const char *problem);
+/* Logs the problem if the trouble is new. */
+void socket_report(struct socket *sock, int trouble, const char *problem);
+/* Something was delivered: logs that if it failed before, and forgets the trouble. */
+void socket_report_working(struct socket *sock);
+/* Goes on to the next address that can be opened at once; if there is none, all stays as it is. */
+void socket_try_next_address(struct socket *sock);
+/* The name may have another address by now: looks it up, but not more often than every retry_max_ns. */
+void socket_look_up_again(struct socket *sock);
+struct socket *socket_free(struct socket *sock);
+
+DEFINE_CLEANUP(struct socket *, socket_free);

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue has two parts: what was sent on this connection and is unconfirmed, and what waits. The first item that
+ * waits may be sent in part. A connection that ends in an orderly way, with everything acknowledged, confirms
+ * what was sent; after any other end all of it is sent again.
+ *
+ * SENDING ──nothing waits, or enough was sent──▶ CONFIRMING: our side is shut down
+ *    └───────────end from the receiver────────────┐     │ end from the receiver
+ *                                                 ▼     ▼
+ *                                                ENDED: until everything is acknowledged, or there is an error
+ */
+#include "export/transport/tcp.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+
+#include "export/queue.h"
+#include "export/transport/socket.h"
+#include "export/transport/timer.h"
+#include "util/duration.h"
+
+#define CONFIRM_BYTES	 ((size_t)256 << 10) /* on a connection; it is then renewed when nothing waits */
+#define CONFIRM_PART	 4		     /* of the queue's room, where that is less: later lines need some */
+#define CONNECTION_BYTES ((size_t)1 << 20)   /* it is renewed although something waits: little is sent twice */
+#define SENDS		 64		     /* in one turn of the loop */
+#define READS		 16
+
+#define END_POLL_NS   (5 * NS_PER_MS)
+#define CHECK_MAX_NS  (250 * NS_PER_MS) /* between looks at the progress */
+#define CHECK_FAST_NS (20 * NS_PER_MS)	/* where TCP's acknowledgement confirms */
+
+enum tcp_state { STATE_SENDING,
+		 STATE_CONFIRMING,
+		 STATE_ENDED };
+
+struct tcp_sender {
+	sd_event *event;
+	struct exporter *exporter;
+	uint64_t confirm_every_ns, timeout_ns;
+	struct socket *sock;
+	struct queue queue;
+	bool is_last;
+
+	/* The connection. */
+	enum tcp_state state;
+	bool is_useful;	   /* something was confirmed on it */
+	size_t offset;	   /* sent of queue.waiting */
+	size_t sent_bytes; /* on it */
+	size_t acked_bytes;
+	uint64_t opened_ns;
+	uint64_t progress_ns; /* when sent_bytes or acked_bytes last grew */
+
+	struct timer check;   /* the progress */
+	struct timer confirm; /* confirm_every_ns have passed */
+};
+
+static void send_more(struct tcp_sender *sender);
+
+static bool has_unconfirmed(const struct tcp_sender *sender)
+{
+	return sender->queue.head != sender->queue.waiting;
+}
+
+/* Bytes that the receiver's kernel has not acknowledged; the end of our stream counts as one. */
+static size_t unacknowledged(const struct tcp_sender *sender)
+{
+	int n = 0;
+
+	return ioctl(socket_fd(sender->sock), SIOCOUTQ, &n) < 0 || n < 0 ? SIZE_MAX : (size_t)n;
+}
+
+static void confirm_sent(struct tcp_sender *sender)
+{
+	if (!has_unconfirmed(sender))
+		return;
+	exporter_account(sender->exporter, POINTS_DELIVERED, queue_confirm(&sender->queue));
+	sender->is_useful = true;
+	socket_report_working(sender->sock);
+}
+
+/* The end of a connection */
+
+/* A part of a line must not look like a whole one. So a reset follows it, which no reader takes for an end. */
+static void reset_if_partial(struct tcp_sender *sender)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+
+	if (sender->queue.is_begun && socket_fd(sender->sock) >= 0)
+		(void)setsockopt(socket_fd(sender->sock), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	sender->queue.is_begun = false;
+}
+
+static void forget_connection(struct tcp_sender *sender)
+{
+	timer_disarm(&sender->check);
+	timer_disarm(&sender->confirm);
+	sender->state = STATE_SENDING;
+	sender->is_useful = false;
+	sender->offset = sender->sent_bytes = sender->acked_bytes = 0;
+}
+
+/* What was sent may not have arrived, so it is sent again. */
+static void break_off(struct tcp_sender *sender, int trouble, const char *problem)
+{
+	reset_if_partial(sender);
+	forget_connection(sender);
+	queue_rewind(&sender->queue);
+	if (sender->queue.n_items)
+		socket_fail(sender->sock, trouble, problem);
+	else
+		socket_close(sender->sock);
+}
+
+static void break_off_by_errno(struct tcp_sender *sender, int err)
+{
+	break_off(sender, err, strerror(err));
+}
+
+/* The receiver has read what was sent, and closed. An item that was sent in part is sent again. */
+static void end_orderly(struct tcp_sender *sender)
+{
+	bool is_useful;
+
+	confirm_sent(sender);
+	is_useful = sender->is_useful;
+	reset_if_partial(sender);
+	forget_connection(sender);
+	if (!is_useful && sender->queue.n_items) {
+		socket_fail(sender->sock, SOCKET_CLOSED, "the receiver closes the connection before it has read anything");
+		return;
+	}
+	socket_close(sender->sock);
+	send_more(sender);
+}
+
+/* The receiver has ended its side. */
+static void on_end(struct tcp_sender *sender)
+{
+	int err = 0;
+	socklen_t size = sizeof(err);
+
+	(void)getsockopt(socket_fd(sender->sock), SOL_SOCKET, SO_ERROR, &err, &size);
+	if (err) {
+		break_off_by_errno(sender, err);
+	} else if (sender->state != STATE_ENDED) {
+		/*
+		 * The end stays readable, so a timer looks instead. It does not look at once: a receiver that shuts
+		 * down before it closes, as Twisted does, sends a reset after the end if it left something unread.
+		 */
+		sender->state = STATE_ENDED;
+		socket_ignore(sender->sock);
+		(void)timer_arm(&sender->check, END_POLL_NS);
+	} else if (!unacknowledged(sender)) {
+		end_orderly(sender);
+	}
+}
+
+/* Progress */
+
+static void note_progress(struct tcp_sender *sender)
+{
+	size_t n = unacknowledged(sender);
+	size_t acked_bytes = n > sender->sent_bytes ? 0 : sender->sent_bytes - n;
+
+	if (acked_bytes <= sender->acked_bytes)
+		return;
+	sender->acked_bytes = acked_bytes;
+	sender->progress_ns = timer_now_ns(sender->event);
+}
+
+static void on_stalled(struct tcp_sender *sender)
+{
+	if (sender->state == STATE_SENDING || sender->acked_bytes < sender->sent_bytes)
+		break_off(sender, SOCKET_STALLED, "the receiver does not take what is sent");
+	else
+		break_off(sender, SOCKET_NOT_CLOSED,
+			  "the receiver took everything but did not close the connection, so it may not have read it. "
+			  "Does it read at all? If it keeps connections open on purpose, set confirm_every = 0");
+}
+
+static uint64_t check_delay_ns(const struct tcp_sender *sender)
+{
+	uint64_t most_ns = sender->confirm_every_ns ? CHECK_MAX_NS : CHECK_FAST_NS;
+
+	if (sender->state == STATE_ENDED)
+		return END_POLL_NS;
+	return sender->timeout_ns / 4 < most_ns ? sender->timeout_ns / 4 : most_ns;
+}
+
+/* Does something still have to happen on the connection? */
+static bool is_busy(const struct tcp_sender *sender)
+{
+	if (sender->state != STATE_SENDING || sender->queue.waiting || sender->acked_bytes < sender->sent_bytes)
+		return true;
+	return !sender->confirm_every_ns && has_unconfirmed(sender);
+}
+
+static void check_progress(struct tcp_sender *sender)
+{
+	note_progress(sender);
+	if (!sender->confirm_every_ns && sender->acked_bytes >= sender->sent_bytes && !sender->offset)
+		confirm_sent(sender);
+	if (!is_busy(sender))
+		return;
+	if (timer_now_ns(sender->event) - sender->progress_ns >= sender->timeout_ns)
+		on_stalled(sender);
+	else
+		(void)timer_arm(&sender->check, check_delay_ns(sender));
+}
+
+static void on_check_time(void *user)
+{
+	struct tcp_sender *sender = user;
+
+	if (socket_fd(sender->sock) < 0)
+		return;
+	if (sender->state == STATE_ENDED)
+		on_end(sender);
+	if (socket_fd(sender->sock) >= 0)
+		check_progress(sender);
+}
+
+/* Confirming */
+
+static void begin_to_confirm(struct tcp_sender *sender)
+{
+	sender->state = STATE_CONFIRMING;
+	sender->progress_ns = timer_now_ns(sender->event);
+	socket_watch(sender->sock, EPOLLIN);
+	if (shutdown(socket_fd(sender->sock), SHUT_WR) < 0)
+		break_off_by_errno(sender, errno);
+	else
+		check_progress(sender);
+}
+
+/* Nothing waits. Is it time to confirm? If not, a timer is set. */
+static bool is_time_to_confirm(struct tcp_sender *sender)
+{
+	uint64_t age_ns = timer_now_ns(sender->event) - sender->opened_ns;
+	size_t most_bytes = sender->queue.limit_bytes / CONFIRM_PART;
+
+	if (!sender->confirm_every_ns || !has_unconfirmed(sender))
+		return false;
+	/* After a failure, somebody waits to hear that it works again. */
+	if (sender->is_last || sender->exporter->stats.is_failing || age_ns >= sender->confirm_every_ns ||
+	    sender->sent_bytes >= (most_bytes < CONFIRM_BYTES ? most_bytes : CONFIRM_BYTES))
+		return true;
+	(void)timer_arm(&sender->confirm, sender->confirm_every_ns - age_ns);
+	return false;
+}
+
+/* Sending */
+
+static int send_part(struct tcp_sender *sender)
+{
+	struct exporter_stats *stats = &sender->exporter->stats;
+	struct queue_item *item = sender->queue.waiting;
+	ssize_t n = send(socket_fd(sender->sock), item->data + sender->offset, item->size - sender->offset,
+			 MSG_DONTWAIT | MSG_NOSIGNAL | (item->next ? MSG_MORE : 0));
+
+	if (n < 0)
+		return -errno;
+	sender->queue.is_begun = true;
+	sender->offset += (size_t)n;
+	sender->sent_bytes += (size_t)n;
+	sender->progress_ns = timer_now_ns(sender->event);
+	stats->bytes_sent += (size_t)n;
+	if (sender->offset < item->size)
+		return 0;
+	sender->offset = 0;
+	stats->requests++;
+	stats->retries += item->n_sent++ != 0;
+	queue_step(&sender->queue);
+	return 0;
+}
+
+/* 0: nothing waits; 1: enough was sent on this connection; -EAGAIN: it takes no more now; or another error. */
+static int send_waiting(struct tcp_sender *sender)
+{
+	int err = 0;
+
+	for (int i = 0; i < SENDS && !err; i++) {
+		if (!sender->queue.waiting)
+			return 0;
+		if (sender->confirm_every_ns && !sender->offset && sender->sent_bytes >= CONNECTION_BYTES)
+			return 1;
+		err = send_part(sender);
+	}
+	return err ? err : -EAGAIN;
+}
+
+static void send_more(struct tcp_sender *sender)
+{
+	int r;
+
+	if (!sender->queue.n_items || !socket_open(sender->sock) || sender->state != STATE_SENDING)
+		return;
+	r = send_waiting(sender);
+	if (r < 0 && r != -EAGAIN) {
+		break_off_by_errno(sender, -r);
+	} else if (r == 1 || (!r && is_time_to_confirm(sender))) {
+		begin_to_confirm(sender);
+	} else {
+		socket_watch(sender->sock, r ? EPOLLIN | EPOLLOUT : EPOLLIN);
+		check_progress(sender);
+	}
+}
+
+static void on_confirm_time(void *user)
+{
+	send_more(user);
+}
+
+/* What a receiver says is ignored, but not that it ends. */
+static void read_until_end(struct tcp_sender *sender)
+{
+	char room[4096];
+
+	for (int i = 0; i < READS; i++) {
+		ssize_t n = recv(socket_fd(sender->sock), room, sizeof(room), MSG_DONTWAIT);
+
+		if (n > 0)
+			continue;
+		if (!n)
+			on_end(sender);
+		else if (errno != EAGAIN && errno != EINTR)
+			break_off_by_errno(sender, errno);
+		return;
+	}
+}
+
+static void on_ready(void *user, uint32_t events)
+{
+	struct tcp_sender *sender = user;
+
+	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+		read_until_end(sender);
+	if (socket_fd(sender->sock) >= 0 && events & EPOLLOUT)
+		send_more(sender);
+}
+
+static void on_opened(void *user)
+{
+	struct tcp_sender *sender = user;
+
+	forget_connection(sender);
+	sender->opened_ns = sender->progress_ns = timer_now_ns(sender->event);
+	socket_watch(sender->sock, EPOLLIN);
+	send_more(sender);
+}
+
+static const struct socket_events socket_events = { .opened = on_opened, .ready = on_ready };
+
+/* The sender */
+
+int tcp_sender_new(struct sd_event *event, const struct tcp_options *options, struct exporter *exporter,
+		   struct tcp_sender **ret_sender)
+{
+	const struct socket_options socket_options = { .endpoint = options->endpoint,
+						       .type = SOCK_STREAM,
+						       .timeout_ns = options->timeout_ns,
+						       .retry_initial_ns = options->retry_initial_ns,
+						       .retry_max_ns = options->retry_max_ns };
+	_cleanup_(tcp_sender_freep) struct tcp_sender *sender = calloc(1, sizeof(*sender));
+	int err;
+
+	if (!sender)
+		return -ENOMEM;
+	sender->event = sd_event_ref(event);
+	sender->exporter = exporter;
+	sender->confirm_every_ns = options->confirm_every_ns;
+	sender->timeout_ns = options->timeout_ns;
+	timer_init(&sender->check, event, on_check_time, sender);
+	timer_init(&sender->confirm, event, on_confirm_time, sender);
+	queue_init(&sender->queue, SIZE_MAX, options->queue_bytes);
+	err = socket_new(event, &socket_options, &socket_events, sender, exporter, &sender->sock);
+	if (err)
+		return err;
+	*ret_sender = TAKE_PTR(sender);
+	return 0;
+}
+
+int tcp_sender_put(struct tcp_sender *sender, uint8_t *data, size_t size, size_t n_points)
+{
+	int r = exporter_enqueue(sender->exporter, &sender->queue, data, size, n_points);
+
+	return r < 0 ? r : 0;
+}
+
+void tcp_sender_flush(struct tcp_sender *sender, bool is_last)
+{
+	sender->is_last |= is_last;
+	send_more(sender);
+}
+
+struct exporter_waiting tcp_sender_waiting(const struct tcp_sender *sender)
+{
+	const struct queue *queue = &sender->queue;
+
+	return (struct exporter_waiting){ queue->n_points, queue->size_bytes, queue->n_items != 0 };
+}
+
+struct tcp_sender *tcp_sender_free(struct tcp_sender *sender)
+{
+	if (!sender)
+		return NULL;
+	if (sender->sock)
+		reset_if_partial(sender);
+	timer_done(&sender->check);
+	timer_done(&sender->confirm);
+	socket_free(sender->sock);
+	queue_done(&sender->queue);
+	sd_event_unref(sender->event);
+	free(sender);
+	return NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Lines over TCP to a receiver that never answers (Graphite's plaintext protocol), without losing any. What was
+ * sent is kept until the receiver is known to have read it, and sent again if the connection breaks before. A
+ * line carries its own time, so a line that arrives twice does no harm.
+ *
+ * TCP's acknowledgement says that the receiver's kernel has the bytes, not that the receiver read them. The end of a
+ * connection says so: we shut down our side, the receiver reads to the end and closes its own; if it closes with
+ * anything unread, the kernel answers with a reset. So the connection is renewed from time to time, when much was
+ * sent or confirm_every_ns have passed, and at the end. If the receiver closes by itself when everything is
+ * acknowledged, that says the same. (A proxy may end its own side and then not read on, because its receiver is
+ * gone. That looks the same.)
+ */
+
+#include "export/exporter.h"
+#include "export/transport/endpoint.h"
+
+struct tcp_sender;
+
+struct tcp_options {
+	struct endpoint endpoint;  /* not a unix socket */
+	uint64_t queue_bytes;	   /* for lines that wait or are unconfirmed; over it the oldest are dropped */
+	uint64_t confirm_every_ns; /* 0: TCP's acknowledgement is enough, the connection stays */
+	uint64_t timeout_ns;	   /* without progress, before the connection is given up */
+	uint64_t retry_initial_ns, retry_max_ns;
+};
+
+/*
+ * exporter gives the name for the log, counts the points and outlives the sender; options are copied. -ENOMEM. It is
+ * not an error if the receiver is not there.
+ */
+int tcp_sender_new(struct sd_event *event, const struct tcp_options *options, struct exporter *exporter,
+		   struct tcp_sender **ret_sender);
+/* Takes data over, also on failure: whole lines with n_points points, counted as pushed already. -ENOMEM. */
+int tcp_sender_put(struct tcp_sender *sender, uint8_t *data, size_t size, size_t n_points);
+/* Sends what was put. is_last: nothing more will be put, so everything is to be confirmed now. */
+void tcp_sender_flush(struct tcp_sender *sender, bool is_last);
+/* Everything waits until it is confirmed. */
+struct exporter_waiting tcp_sender_waiting(const struct tcp_sender *sender);
+struct tcp_sender *tcp_sender_free(struct tcp_sender *sender);
+
+DEFINE_CLEANUP(struct tcp_sender *, tcp_sender_free);

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * UDP reports a datagram that nobody takes by an error of a later call, or by an error of the socket. So the last
+ * datagram is in doubt until the next datagram or flush met no error. A unix socket reports at once, so a
+ * datagram that it refuses has not left.
+ */
+#include "export/transport/udp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+
+#include "export/queue.h"
+#include "export/transport/socket.h"
+#include "export/transport/timer.h"
+#include "util/duration.h"
+#include "util/log.h"
+
+#define TICK_NS (5 * NS_PER_MS)
+
+struct udp_sender {
+	sd_event *event;
+	uint64_t burst;
+	struct exporter *exporter;
+	struct socket *sock;
+	struct queue queue;
+
+	size_t doubtful_points;	 /* of the last datagram */
+	bool was_refused;	 /* since the last flush */
+	bool has_sent;		 /* likewise */
+	bool has_told_too_large;
+	unsigned int n_losses;
+
+	uint64_t window_ns, deadline_ns; /* for what waits */
+	uint64_t step;			 /* datagrams a tick, as planned */
+	bool is_full;			 /* EPOLLOUT is awaited */
+	struct timer tick;
+};
+
+/* Takes the socket's error. */
+static int socket_error(const struct udp_sender *sender)
+{
+	int err = 0;
+	socklen_t size = sizeof(err);
+
+	(void)getsockopt(socket_fd(sender->sock), SOL_SOCKET, SO_ERROR, &err, &size);
+	return err;
+}
+
+static void count_doubtful(struct udp_sender *sender, enum points fate)
+{
+	exporter_account(sender->exporter, fate, sender->doubtful_points);
+	sender->doubtful_points = 0;
+}
+
+static void on_refused(struct udp_sender *sender)
+{
+	count_doubtful(sender, POINTS_CONNECTION_REFUSED);
+	sender->was_refused = true;
+	sender->n_losses++;
+	socket_report(sender->sock, SOCKET_REFUSED, "nobody takes datagrams there");
+	socket_look_up_again(sender->sock);
+	socket_try_next_address(sender->sock);
+}
+
+static void on_too_large(struct udp_sender *sender, const struct queue_item *item)
+{
+	exporter_account(sender->exporter, POINTS_TOO_LARGE, item->n_points);
+	sender->n_losses++;
+	if (!sender->has_told_too_large)
+		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, NULL,
+			  "exporter %s: a datagram of %zu bytes is too large to be sent; lower max_datagram_size",
+			  sender->exporter->name, item->size);
+	sender->has_told_too_large = true;
+}
+
+static void on_sent(struct udp_sender *sender, const struct queue_item *item)
+{
+	struct exporter_stats *stats = &sender->exporter->stats;
+
+	stats->requests++;
+	stats->retries += item->n_sent != 0;
+	stats->bytes_sent += item->size;
+	sender->has_sent = true;
+	count_doubtful(sender, POINTS_DELIVERED);
+	sender->doubtful_points = item->n_points;
+	if (socket_is_unix(sender->sock)) {
+		count_doubtful(sender, POINTS_DELIVERED);
+		socket_report_working(sender->sock);
+	}
+}
+
+enum send_outcome { SEND_DONE,	 /* sent or given up: the next one */
+		    SEND_AGAIN,	 /* this one, at once */
+		    SEND_LATER,	 /* when there is room */
+		    SEND_PAUSE,	 /* at the next tick */
+		    SEND_BROKEN, /* the socket is closed */
+};
+
+static enum send_outcome on_send_error(struct udp_sender *sender, struct queue_item *item, int err)
+{
+	switch (err) {
+	case EAGAIN:
+	case EINTR:
+		return SEND_LATER;
+	case ENOBUFS:
+	case ENOMEM:
+		return SEND_PAUSE;
+	case EMSGSIZE:
+		on_too_large(sender, item);
+		return SEND_DONE;
+	}
+	/* It is about the datagram before, as far as one can know: an error of this one will come again. */
+	if (!socket_is_unix(sender->sock) && (err == ECONNREFUSED || sender->doubtful_points)) {
+		on_refused(sender);
+		if (socket_fd(sender->sock) < 0)
+			return SEND_BROKEN;
+		return item->n_sent++ % 2 ? SEND_PAUSE : SEND_AGAIN;
+	}
+	item->n_sent++;
+	socket_fail(sender->sock, err, strerror(err));
+	return SEND_BROKEN;
+}
+
+/* Sends up to n datagrams. SEND_DONE: that went well, though some may be left. */
+static enum send_outcome send_some(struct udp_sender *sender, uint64_t n)
+{
+	enum send_outcome outcome = SEND_DONE;
+	struct queue_item *item;
+
+	while (n && outcome <= SEND_AGAIN && (item = queue_begin(&sender->queue))) {
+		outcome = SEND_DONE;
+		if (send(socket_fd(sender->sock), item->data, item->size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+			outcome = on_send_error(sender, item, errno);
+		else
+			on_sent(sender, item);
+		queue_end(&sender->queue, outcome == SEND_DONE);
+		n -= outcome == SEND_DONE;
+	}
+	return outcome;
+}
+
+/* Datagrams a tick for all that wait to be sent in window_ns. */
+static uint64_t step_for(const struct udp_sender *sender, uint64_t window_ns)
+{
+	uint64_t n_ticks = window_ns / TICK_NS, n = sender->queue.n_items;
+
+	if (n_ticks)
+		n = (n + n_ticks - 1) / n_ticks;
+	return n < sender->burst ? sender->burst : n;
+}
+
+static void plan(struct udp_sender *sender)
+{
+	sender->deadline_ns = timer_now_ns(sender->event) + sender->window_ns;
+	sender->step = sender->window_ns < TICK_NS ? UINT64_MAX / 2 : step_for(sender, sender->window_ns);
+}
+
+/*
+ * How many may leave now. Ticks that come late are made up for, but not so that a loop that was held up overruns
+ * the receiver.
+ */
+static uint64_t allowance(const struct udp_sender *sender)
+{
+	uint64_t now_ns = timer_now_ns(sender->event), n;
+
+	if (!sender->burst)
+		return UINT64_MAX;
+	n = step_for(sender, now_ns < sender->deadline_ns ? sender->deadline_ns - now_ns : 0);
+	return n < 2 * sender->step ? n : 2 * sender->step;
+}
+
+static void send_up_to(struct udp_sender *sender, uint64_t n)
+{
+	enum send_outcome outcome = SEND_BROKEN;
+
+	timer_disarm(&sender->tick);
+	if (sender->queue.n_items && socket_open(sender->sock))
+		outcome = send_some(sender, n);
+	sender->is_full = outcome == SEND_LATER;
+	socket_watch(sender->sock, sender->is_full ? EPOLLOUT : 0);
+	/* Without memory for a timer, the next flush goes on. */
+	if (sender->queue.n_items && (outcome == SEND_PAUSE || outcome == SEND_DONE))
+		(void)timer_arm(&sender->tick, TICK_NS);
+}
+
+static void on_tick(void *user)
+{
+	struct udp_sender *sender = user;
+
+	send_up_to(sender, allowance(sender));
+}
+
+/* An error of the socket that no call has met yet. */
+static void on_error(struct udp_sender *sender)
+{
+	int err = socket_error(sender);
+
+	if (socket_is_unix(sender->sock))
+		socket_fail(sender->sock, err ? err : ECONNRESET, strerror(err ? err : ECONNRESET));
+	else if (err) /* if not, a call has met it since */
+		on_refused(sender);
+	/* What waited for room in the old socket does not in the new one. */
+	if (sender->is_full && socket_fd(sender->sock) >= 0)
+		socket_watch(sender->sock, EPOLLOUT);
+}
+
+static void on_ready(void *user, uint32_t events)
+{
+	struct udp_sender *sender = user;
+
+	if (events & (EPOLLERR | EPOLLHUP))
+		on_error(sender);
+	else if (events & EPOLLOUT)
+		send_up_to(sender, allowance(sender));
+}
+
+static void on_opened(void *user)
+{
+	struct udp_sender *sender = user;
+
+	plan(sender);
+	send_up_to(sender, allowance(sender));
+}
+
+static const struct socket_events socket_events = { .opened = on_opened, .ready = on_ready };
+
+int udp_sender_new(struct sd_event *event, const struct udp_options *options, struct exporter *exporter,
+		   struct udp_sender **ret_sender)
+{
+	const struct socket_options socket_options = { .endpoint = options->endpoint,
+						       .type = SOCK_DGRAM,
+						       .resolve_every_ns = options->resolve_every_ns,
+						       .retry_initial_ns = options->retry_initial_ns,
+						       .retry_max_ns = options->retry_max_ns };
+	_cleanup_(udp_sender_freep) struct udp_sender *sender = calloc(1, sizeof(*sender));
+	int err;
+
+	if (!sender)
+		return -ENOMEM;
+	sender->event = sd_event_ref(event);
+	sender->burst = options->burst;
+	sender->exporter = exporter;
+	timer_init(&sender->tick, event, on_tick, sender);
+	queue_init(&sender->queue, SIZE_MAX, options->queue_bytes);
+	err = socket_new(event, &socket_options, &socket_events, sender, exporter, &sender->sock);
+	if (err)
+		return err;
+	/* So that the first datagrams need not wait for the name. */
+	(void)socket_open(sender->sock);
+	*ret_sender = TAKE_PTR(sender);
+	return 0;
+}
+
+int udp_sender_put(struct udp_sender *sender, uint8_t *data, size_t size, size_t n_points)
+{
+	int r = exporter_enqueue(sender->exporter, &sender->queue, data, size, n_points);
+
+	sender->n_losses += r != 0;
+	return r < 0 ? r : 0;
+}
+
+void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns)
+{
+	bool is_open = socket_fd(sender->sock) >= 0;
+
+	/* What the kernel knows by now about the last datagram. */
+	if (is_open && !socket_is_unix(sender->sock) && socket_error(sender))
+		on_refused(sender);
+	count_doubtful(sender, POINTS_DELIVERED);
+	is_open = socket_fd(sender->sock) >= 0;
+	if (sender->has_sent && !sender->was_refused && is_open)
+		socket_report_working(sender->sock);
+	sender->has_sent = sender->was_refused = false;
+
+	sender->window_ns = window_ns;
+	plan(sender);
+	if (!sender->is_full || !is_open)
+		send_up_to(sender, sender->burst && window_ns >= TICK_NS ? sender->burst : UINT64_MAX);
+}
+
+unsigned int udp_sender_losses(const struct udp_sender *sender)
+{
+	unsigned int n_opened = socket_n_opened(sender->sock);
+
+	return sender->n_losses + (n_opened ? n_opened - 1 : 0);
+}
+
+struct exporter_waiting udp_sender_waiting(const struct udp_sender *sender)
+{
+	const struct queue *queue = &sender->queue;
+
+	return (struct exporter_waiting){ queue->n_points + sender->doubtful_points, queue->size_bytes,
+					  queue->n_items != 0 };
+}
+
+struct udp_sender *udp_sender_free(struct udp_sender *sender)
+{
+	if (!sender)
+		return NULL;
+	timer_done(&sender->tick);
+	socket_free(sender->sock);
+	queue_done(&sender->queue);
+	sd_event_unref(sender->event);
+	free(sender);
+	return NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Datagrams to one receiver, over UDP or a unix datagram socket. There is one long-lived connected socket, so a
+ * receiver that tells senders apart by their port sees one sender. Nothing here blocks: names are looked up beside
+ * the loop, and datagrams that cannot leave at once wait in a bounded queue.
+ *
+ * They are paced: burst datagrams leave at once, the others in steps over a part of the interval, so that a
+ * receiver with the kernel's default buffer keeps up. If the socket is full, the loop waits for room.
+ *
+ * A point counts as delivered when the kernel took the datagram and did not report by the next one that it was
+ * refused. Nothing more can be known with UDP.
+ */
+
+#include "export/exporter.h"
+#include "export/transport/endpoint.h"
+
+struct udp_sender;
+
+struct udp_options {
+	struct endpoint endpoint;
+	uint64_t burst;		   /* datagrams that leave at once; 0: all of them */
+	uint64_t resolve_every_ns; /* how often a name is looked up again; 0: only after errors */
+	uint64_t queue_bytes;
+	uint64_t retry_initial_ns, retry_max_ns; /* before the socket is opened again */
+};
+
+/*
+ * exporter gives the name for the log, counts the points and outlives the sender; options are copied. -ENOMEM. It is
+ * not an error if the receiver is not there.
+ */
+int udp_sender_new(struct sd_event *event, const struct udp_options *options, struct exporter *exporter,
+		   struct udp_sender **ret_sender);
+/* Takes data over, also on failure: one datagram, in which n_points points end, counted as pushed already. -ENOMEM. */
+int udp_sender_put(struct udp_sender *sender, uint8_t *data, size_t size, size_t n_points);
+/* Sends what was put: burst at once, the rest within window_ns, which may be 0. */
+void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns);
+/* Grows when something sent before may not have arrived, so that it has to be sent again if it does not change. */
+unsigned int udp_sender_losses(const struct udp_sender *sender);
+struct exporter_waiting udp_sender_waiting(const struct udp_sender *sender);
+struct udp_sender *udp_sender_free(struct udp_sender *sender);
+
+DEFINE_CLEANUP(struct udp_sender *, udp_sender_free);
