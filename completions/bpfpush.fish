@@ -16,7 +16,7 @@ function __bpfpush_is_in # COMMAND...: is one of them being used, and no "--" be
     set -q words[2]; and contains -- $words[2] $argv; and not contains -- -- $words
 end
 
-function __bpfpush_wants_stop
+function __bpfpush_wants_stage
     __bpfpush_is_in dump; and not string match -qr '^(descriptor|shape|snapshot|batch|otlp)$' -- (commandline -opc)
 end
 
@@ -27,32 +27,32 @@ end
 set -l all run once check list dump
 
 complete -c bpfpush -f
-complete -c bpfpush -n __bpfpush_is_first -a run -d 'Count and push until told to stop (the service)'
-complete -c bpfpush -n __bpfpush_is_first -a once -d 'Count for a while, or while a command runs, and print'
-complete -c bpfpush -n __bpfpush_is_first -a check -d 'Look for mistakes in configuration and collectors'
+complete -c bpfpush -n __bpfpush_is_first -a run -d 'Count and push until stopped; this is what the service runs'
+complete -c bpfpush -n __bpfpush_is_first -a once -d 'Count for a while, or while a command runs, then print'
+complete -c bpfpush -n __bpfpush_is_first -a check -d 'Look for mistakes in the configuration and the collectors'
 complete -c bpfpush -n __bpfpush_is_first -a list -d 'Show collectors, hooks, costs, maps, metrics and settings'
-complete -c bpfpush -n __bpfpush_is_first -a dump -d 'Print a stop of the way of the data'
+complete -c bpfpush -n __bpfpush_is_first -a dump -d 'Print the data at one stage'
 complete -c bpfpush -n __bpfpush_is_first -a help -d 'Print the options of a command'
 complete -c bpfpush -n __bpfpush_is_first -l version -d 'Print the version'
 complete -c bpfpush -n __bpfpush_is_first -l help -d 'Print the commands'
 
 complete -c bpfpush -n "__bpfpush_is_in help" -a "$all"
 complete -c bpfpush -n "__bpfpush_is_in run once check list" -a '(__bpfpush_collectors)' -d collector
-complete -c bpfpush -n "__bpfpush_is_in dump; and not __bpfpush_wants_stop" -a '(__bpfpush_collectors)' -d collector
-complete -c bpfpush -n __bpfpush_wants_stop -a 'descriptor shape snapshot batch otlp' -d stop
+complete -c bpfpush -n "__bpfpush_is_in dump; and not __bpfpush_wants_stage" -a '(__bpfpush_collectors)' -d collector
+complete -c bpfpush -n __bpfpush_wants_stage -a 'descriptor shape snapshot batch otlp' -d stage
 
-complete -c bpfpush -n "__bpfpush_is_in $all" -l config -rF -d 'Read this configuration alone'
+complete -c bpfpush -n "__bpfpush_is_in $all" -l config -rF -d 'Read only this configuration file'
 complete -c bpfpush -n "__bpfpush_is_in $all" -l collector-directory -xa '(__fish_complete_directories)' -d 'Look for collectors here first'
 complete -c bpfpush -n "__bpfpush_is_in $all" -l log-level -xa 'error warning info debug' -d 'How much is logged'
 complete -c bpfpush -n "__bpfpush_is_in $all" -l help -s h -d 'Print the options'
 complete -c bpfpush -n "__bpfpush_is_in $all" -l version -d 'Print the version'
 complete -c bpfpush -n "__bpfpush_is_in run" -l console -d 'Print to the terminal instead of pushing'
-complete -c bpfpush -n "__bpfpush_is_in run" -l interval -xa '1s 10s 1m' -d 'From one collection to the next'
+complete -c bpfpush -n "__bpfpush_is_in run" -l interval -xa '1s 10s 1m' -d 'Time between collections'
 complete -c bpfpush -n "__bpfpush_is_in once" -l format -xa 'table json bpftrace-json' -d 'What to print'
-complete -c bpfpush -n "__bpfpush_is_in run once" -l rows -xa '0 5 10 20' -d 'Lines of each metric in a table'
-complete -c bpfpush -n "__bpfpush_is_in once" -l output -rF -d 'Write there instead of to standard output'
-complete -c bpfpush -n "__bpfpush_is_in once list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for so long'
-complete -c bpfpush -n "__bpfpush_is_in list" -l json -d 'One JSON object a collector'
+complete -c bpfpush -n "__bpfpush_is_in run once" -l rows -xa '0 5 10 20' -d 'Lines shown of each metric'
+complete -c bpfpush -n "__bpfpush_is_in once" -l output -rF -d 'Write to this file instead of standard output'
+complete -c bpfpush -n "__bpfpush_is_in once list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for this long'
+complete -c bpfpush -n "__bpfpush_is_in list" -l json -d 'One JSON object for each collector'
 
 # After "--": a command and its files.
 complete -c bpfpush -n 'contains -- -- (commandline -opc)' -F -a '(__fish_complete_command)'

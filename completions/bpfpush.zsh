@@ -4,15 +4,15 @@
 
 local -a commands all_options
 commands=(
-	'run:count and push until told to stop (the service)'
-	'once:count for a while, or while a command runs, and print'
-	'check:look for mistakes in configuration and collectors'
+	'run:count and push until stopped; this is what the service runs'
+	'once:count for a while, or while a command runs, then print'
+	'check:look for mistakes in the configuration and the collectors'
 	'list:show collectors, hooks, costs, maps, metrics and settings'
-	'dump:print a stop of the way of the data'
+	'dump:print the data at one stage'
 	'help:print the options of a command'
 )
 all_options=(
-	'--config=[read this configuration alone]:file:_files'
+	'--config=[read only this configuration file]:file:_files'
 	'--collector-directory=[look for collectors here first]:directory:_files -/'
 	'--log-level=[how much is logged]:level:(error warning info debug)'
 	'(- *)'{-h,--help}'[print the options]'
@@ -59,16 +59,16 @@ case $command in
 run)
 	_arguments $all_options \
 		'--console[print to the terminal instead of pushing]' \
-		'--interval=[from one collection to the next]:time:(1s 10s 1m)' \
-		'--rows=[lines of each metric in a table]:number (0\: all):(0 5 10 20)' \
+		'--interval=[time between collections]:time:(1s 10s 1m)' \
+		'--rows=[lines shown of each metric]:number (0\: all):(0 5 10 20)' \
 		'*:collector:_bpfpush_collectors'
 	;;
 once)
 	_arguments $all_options \
 		'--format=[what to print]:format:(table json bpftrace-json)' \
-		'--rows=[lines of each metric in a table]:number (0\: all):(0 5 10 20)' \
-		'--output=[write there instead of to standard output]:file:_files' \
-		'--for=[count for so long]:time:(500ms 1s 10s 1m)' \
+		'--rows=[lines shown of each metric]:number (0\: all):(0 5 10 20)' \
+		'--output=[write to this file instead of standard output]:file:_files' \
+		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
 		'*:collector:_bpfpush_collectors'
 	;;
 check)
@@ -76,13 +76,13 @@ check)
 	;;
 list)
 	_arguments $all_options \
-		'--for=[count for so long]:time:(500ms 1s 10s 1m)' \
-		'--json[one JSON object a collector]' \
+		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
+		'--json[one JSON object for each collector]' \
 		'*:collector:_bpfpush_collectors'
 	;;
 dump)
 	_arguments $all_options \
-		'--for=[count for so long]:time:(500ms 1s 10s 1m)' \
+		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
 		'1:stop:(descriptor shape snapshot batch otlp)' \
 		'*:collector:_bpfpush_collectors'
 	;;

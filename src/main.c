@@ -14,15 +14,16 @@ static const struct command {
 	unsigned int options;
 	int (*run)(const struct arguments *arguments);
 } command_table[] = {
-	{ "run", "[COLLECTOR…]", "count and push until told to stop (the service)",
+	{ "run", "[COLLECTOR…]", "count and push until stopped; this is what the service runs",
 	  OPTIONS_ALL | OPTION_SET(OPT_CONSOLE) | OPTION_SET(OPT_INTERVAL) | OPTION_SET(OPT_ROWS), command_run },
-	{ "once", "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, and print",
+	{ "once", "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, then print",
 	  OPTIONS_ALL | OPTION_SET(OPT_FORMAT) | OPTION_SET(OPT_OUTPUT) | OPTION_SET(OPT_FOR) | OPTION_SET(OPT_ROWS),
 	  command_once },
-	{ "check", "[COLLECTOR…]", "look for mistakes in configuration and collectors; needs no rights", OPTIONS_ALL, command_check },
+	{ "check", "[COLLECTOR…]", "look for mistakes in the configuration and the collectors; needs no privilege", OPTIONS_ALL, command_check },
 	{ "list", "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",
 	  OPTIONS_ALL | OPTION_SET(OPT_JSON) | OPTION_SET(OPT_FOR), command_list },
-	{ "dump", "STOP [COLLECTOR…] [-- COMMAND…]", "print a stop of the way of the data: descriptor, shape, snapshot, batch, otlp",
+	{ "dump", "STAGE [COLLECTOR…] [-- COMMAND…]",
+	  "print the data at one stage: descriptor, shape, snapshot, batch or otlp",
 	  OPTIONS_ALL | OPTION_SET(OPT_FOR), command_dump },
 };
 
@@ -36,7 +37,7 @@ static void print_help(const struct command *command, FILE *f)
 	fprintf(f, "bpfpush COMMAND [OPTION…]\nCounts what the kernel does, by service, and pushes it as OpenTelemetry metrics.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(command_table); i++)
 		fprintf(f, "  %-6s %s\n         %s\n", command_table[i].name, command_table[i].synopsis, command_table[i].help);
-	fprintf(f, "\nbpfpush COMMAND --help tells the options. Manual: bpfpush(8), bpfpush.conf(5).\n");
+	fprintf(f, "\nRun bpfpush COMMAND --help for its options. Manual: bpfpush(8), bpfpush.conf(5).\n");
 }
 
 static const struct command *find_command(const char *name)

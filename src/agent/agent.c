@@ -13,18 +13,19 @@
 
 #include "agent/self.h"
 #include "build-config.h"
+#include "util/plural.h"
 
-/* A first look soon after the start, so that a person at a terminal or an operator sees life. */
-#define FIRST_COLLECTION_NS   NANOSECOND_PER_SECOND
-/* How long the end waits for a receiver that did not answer before either. */
-#define HOPELESS_NS NANOSECOND_PER_SECOND
+/* A first collection soon after the start, so that somebody who watches sees life. */
+#define FIRST_COLLECTION_NS   NS_PER_S
+/* How long the end waits if no receiver answered before. */
+#define HOPELESS_NS NS_PER_S
 
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
 	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * NANOSECOND_PER_SECOND + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 uint64_t agent_boot_ns(void)
@@ -159,7 +160,7 @@ static void advance_time(struct agent *agent)
 {
 	uint64_t now_ns = clock_ns(CLOCK_REALTIME), boottime_ns = clock_ns(CLOCK_BOOTTIME);
 	uint64_t elapsed_ns = boottime_ns - agent->boottime_ns, expected_ns = agent->batch.time_ns + elapsed_ns;
-	uint64_t interval_ns = agent->options.interval_ns ? agent->options.interval_ns : NANOSECOND_PER_SECOND;
+	uint64_t interval_ns = agent->options.interval_ns ? agent->options.interval_ns : NS_PER_S;
 
 	agent->boottime_ns = boottime_ns;
 	agent->batch.previous_ns = agent->batch.time_ns;
@@ -207,8 +208,9 @@ static void notify_status(struct agent *agent)
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		if (agent->exporters[i]->stats.is_failing)
 			failing = agent->exporters[i];
-	sd_notifyf(false, "STATUS=%zu collectors, %zu series, read in %.1f ms; %s%s", agent->options.set->n_shown,
-		   agent->n_series, (double)agent->collection_ns / 1e6, failing ? "export is failing: " : "exporting",
+	sd_notifyf(false, "STATUS=%zu collector%s, %zu series, read in %.1f ms; %s%s", agent->options.set->n_shown,
+		   plural(agent->options.set->n_shown), agent->n_series, (double)agent->collection_ns / 1e6,
+		   failing ? "export is failing: " : "exporting",
 		   failing ? failing->name : "");
 }
 
@@ -230,7 +232,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *user)
 	if (agent->n_collections++ == 1)
 		malloc_trim(0);
 	agent_collect_and_push(agent);
-	/* From start to start; after a sleep or a stall the missed ones are not made up for. */
+	/* From start to start; collections missed in a sleep or a stall are not made up for. */
 	agent->next_ns += agent->options.interval_ns;
 	if (agent->next_ns <= now_ns)
 		agent->next_ns = now_ns + agent->options.interval_ns;
@@ -246,7 +248,7 @@ int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, 
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
 {
-	log_info("the configuration is read at the start only; restart the service to read it again");
+	log_info("SIGHUP changes nothing: restart the service to read the configuration again");
 	return 0;
 }
 
@@ -263,7 +265,7 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, 
 		sigaddset(&set, signals[i]);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	/* What prints for a person ends when nobody reads on, as any filter does; a service has to go on. */
+	/* Output for a person ends when nobody reads on, as a filter does; a service goes on. */
 	signal(SIGPIPE, agent->options.is_filter ? SIG_DFL : SIG_IGN);
 	/* A file at its limit is an error that is counted, not the end. */
 	signal(SIGXFSZ, SIG_IGN);
@@ -286,7 +288,7 @@ static bool is_idle(const struct agent *agent)
 	return true;
 }
 
-/* Those that have something to send fail, all of them: there is nothing to wait long for. */
+/* All exporters with unsent data are failing: waiting long would not help. */
 static bool is_hopeless(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->n_exporters; i++)
@@ -297,10 +299,13 @@ static bool is_hopeless(const struct agent *agent)
 
 static void report_points_left(const struct agent *agent)
 {
-	for (size_t i = 0; i < agent->n_exporters; i++)
-		if (!exporter_is_idle(agent->exporters[i]))
-			log_warning("exporter %s: %" PRIu64 " points could not be sent before the end",
-				    agent->exporters[i]->name, exporter_waiting(agent->exporters[i]).n_points);
+	for (size_t i = 0; i < agent->n_exporters; i++) {
+		uint64_t n = exporter_waiting(agent->exporters[i]).n_points;
+
+		if (n && !exporter_is_idle(agent->exporters[i]))
+			log_warning("exporter %s: stopped with %" PRIu64 " point%s unsent; %s lost",
+				    agent->exporters[i]->name, n, plural(n), n == 1 ? "it is" : "they are");
+	}
 }
 
 /* Turns the loop until everything is sent, time is up, or *stop is set once more. */
@@ -341,7 +346,7 @@ static int start_service(struct agent *agent)
 int agent_run(struct agent *agent)
 {
 	bool is_stopping = false;
-	/* A terminal that has gone has nobody to show anything to. */
+	/* SIGHUP ends a run in a terminal: the terminal has gone. */
 	int err = agent_catch_signals(agent, agent_on_stop, isatty(STDERR_FILENO) ? agent_on_stop : on_hangup,
 				      &is_stopping);
 
@@ -351,14 +356,15 @@ int agent_run(struct agent *agent)
 		return err;
 	if (agent->n_exporters && !agent->options.is_filter)
 		agent->instance_fd = agent_claim_instance(agent);
-	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collectors, a collection every %g s",
-		  agent->options.set->n_shown,
+	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collector%s, a collection every %g s",
+		  agent->options.set->n_shown, plural(agent->options.set->n_shown),
 		  (double)agent->options.interval_ns / 1e9);
-	sd_notifyf(false, "READY=1\nSTATUS=%zu collectors attached", agent->options.set->n_shown);
+	sd_notifyf(false, "READY=1\nSTATUS=%zu collector%s attached", agent->options.set->n_shown,
+		   plural(agent->options.set->n_shown));
 	malloc_trim(0);
 	while (!is_stopping && err >= 0)
 		err = sd_event_run(agent->event, UINT64_MAX);
-	sd_notify(false, "STOPPING=1\nSTATUS=sending what was counted last");
+	sd_notify(false, "STOPPING=1\nSTATUS=sending the last collection");
 	sd_event_source_set_enabled(agent->timer, SD_EVENT_OFF);
 	agent->batch.is_last = true;
 	agent_collect_and_push(agent);

@@ -6,8 +6,7 @@
 #include <systemd/sd-event.h>
 
 #include "agent/agent.h"
-
-#define NANOSECOND_PER_SECOND 1000000000ull
+#include "util/duration.h"
 
 struct self;
 

@@ -8,15 +8,15 @@
 #include <sys/wait.h>
 
 /* How long a command of once has to end after it was told to. */
-#define COMMAND_END_NS (2 * NANOSECOND_PER_SECOND)
-/* What still runs when a command has been waited for: the last switch away from it. */
+#define COMMAND_END_NS (2 * NS_PER_S)
+/* A command that has been waited for may still be switched away from. */
 #define SETTLE_US	      20000
 
 struct command {
 	bool stop; /* the first member: what agent_on_stop() sets */
 	bool has_ended;
 	pid_t pid;
-	int status; /* as waitpid() tells */
+	int status; /* as a shell shows it */
 };
 
 static int on_child(sd_event_source *source, const siginfo_t *info, void *user)
@@ -42,14 +42,14 @@ static int spawn(struct agent *agent, char *const *arguments, struct command *co
 		signal(SIGPIPE, SIG_DFL);
 		execvp(arguments[0], arguments);
 		err = errno;
-		log_error("%s cannot be run: %s", arguments[0], strerror(err));
+		log_error("cannot run %s: %s", arguments[0], strerror(err));
 		_exit(err == ENOENT ? 127 : 126);
 	}
 	err = sd_event_add_child(agent->event, NULL, command->pid, WEXITED, on_child, command);
 	return err < 0 ? err : 0;
 }
 
-/* A terminal gives SIGINT and SIGHUP to the command too; SIGTERM is for us alone, so the command is told. */
+/* A terminal gives SIGINT and SIGHUP to the command too; SIGTERM comes to us alone, so we pass it on. */
 static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
 {
 	struct command *command = user;
@@ -60,7 +60,7 @@ static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *
 	return 0;
 }
 
-/* Counting is over before the command is: it is told, woken if it was stopped, and at last killed. */
+/* Counting ends before the command does: it is asked to end, woken if it was stopped, and at last killed. */
 static void end_command(struct agent *agent, struct command *command)
 {
 	sd_event_source *deadline = NULL;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator is told of collections: each state once, when it begins. */
+/* What is logged about collections: each state once, when it begins. */
 #include "agent/internal.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "util/plural.h"
+
 /* What fails at each collection is said once, until a collection succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err)
 {
 	if (err && !agent->is_read_failing)
-		log_error("collector %s: reading its maps failed: %s; what was not read comes with a later collection",
+		log_error("collector %s: its maps could not be read: %s; a later collection catches up",
 			  collector, strerror(-err));
 }
 
@@ -23,8 +25,8 @@ static void report_overflow(struct agent *agent)
 			continue;
 		agent->is_overflow_known = true;
 		log_event(LOG_LEVEL_WARNING, LOG_ID_MAP_FULL, NULL,
-			  "metric %s has more series than the limit of %zu; the rest is counted together under "
-			  "otel.metric.overflow; series_limit in [agent] sets it",
+			  "metric %s has reached the limit of %zu series: the rest is counted together under "
+			  "otel.metric.overflow; to raise the limit, set series_limit in [agent]",
 			  metric->name, metric->limit);
 	}
 }
@@ -43,7 +45,7 @@ static void report_full(struct agent *agent)
 			continue;
 		agent->is_full_known[i] = true;
 		log_event(LOG_LEVEL_WARNING, LOG_ID_MAP_FULL, fields,
-			  "collector %s: table %s has no room for more keys, which are counted together under otel.metric.overflow; "
+			  "collector %s: table %s is full: further keys are counted together under otel.metric.overflow; "
 			  "set %s_slots in [collector %s] to a larger power of two",
 			  collector_name(collector), table, table, collector_name(collector));
 	}
@@ -61,9 +63,9 @@ static void report_misses(struct agent *agent)
 			misses += programs->items[j].missed;
 	}
 	if (misses && !agent->n_misses)
-		log_warning("the kernel skipped %" PRIu64 " events, whose program had been preempted on that CPU; "
+		log_warning("the kernel skipped %" PRIu64 " event%s because their program had been preempted on that CPU; "
 			    "bpfpush.bpf.program.missed counts them",
-			    misses);
+			    misses, plural(misses));
 	agent->n_misses = misses;
 }
 

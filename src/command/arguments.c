@@ -13,19 +13,19 @@ static const struct option_row {
 	const char *name;
 	const char *argument; /* NULL: none */
 	const char *help;
-	const char *takes; /* said where the value is none that it takes; NULL: any will do */
+	const char *takes; /* what the value must be, for messages; NULL: anything */
 } option_table[] = {
-	[OPT_CONFIG] = { "config", "FILE", "read this configuration alone" },
+	[OPT_CONFIG] = { "config", "FILE", "read only this configuration file" },
 	[OPT_DIRECTORY] = { "collector-directory", "DIR", "look for collectors here first" },
 	[OPT_LOG_LEVEL] = { "log-level", "LEVEL", "error, warning, info or debug", "error, warning, info or debug" },
 	[OPT_CONSOLE] = { "console", NULL, "print to the terminal instead of pushing" },
-	[OPT_INTERVAL] = { "interval", "TIME", "from one collection to the next, like 10s",
-			   "a time of 100ms at least, like 10s" },
+	[OPT_INTERVAL] = { "interval", "TIME", "time between collections, like 10s",
+			   "a time of at least 100ms, like 10s" },
 	[OPT_FORMAT] = { "format", "FORMAT", "table (default), json or bpftrace-json" },
-	[OPT_OUTPUT] = { "output", "FILE", "write there instead of to standard output" },
-	[OPT_FOR] = { "for", "TIME", "count for so long, like 10s or 500ms", "a time, like 10s or 500ms" },
-	[OPT_JSON] = { "json", NULL, "one JSON object a collector" },
-	[OPT_ROWS] = { "rows", "N", "lines of each metric in a table, 0 for all", "a whole number" },
+	[OPT_OUTPUT] = { "output", "FILE", "write to this file instead of standard output" },
+	[OPT_FOR] = { "for", "TIME", "count for this long, like 10s or 500ms", "a time, like 10s or 500ms" },
+	[OPT_JSON] = { "json", NULL, "one JSON object for each collector" },
+	[OPT_ROWS] = { "rows", "N", "lines shown of each metric; 0: all", "a whole number" },
 	[OPT_HELP] = { "help", NULL, "print this" },
 	[OPT_VERSION] = { "version", NULL, "print the version" },
 };
@@ -61,7 +61,7 @@ static bool parse_level(const char *text, int *ret_level)
 	return false;
 }
 
-/* False: the value is none that the option takes. */
+/* False: the option does not take this value. */
 static bool set_option(struct arguments *arguments, enum option_name option, const char *value)
 {
 	uint64_t rows;
@@ -102,11 +102,11 @@ static bool set_option(struct arguments *arguments, enum option_name option, con
 static int check_command(const struct arguments *arguments, const char *command, unsigned int options)
 {
 	if (arguments->command && !(options & OPTION_SET(OPT_FOR))) {
-		fprintf(stderr, "bpfpush %s: it runs no command, so nothing may stand behind \"--\"\n", command);
+		fprintf(stderr, "bpfpush %s: it does not run a command: remove \"--\" and what follows\n", command);
 		return -EINVAL;
 	}
 	if (arguments->command && !*arguments->command) {
-		fprintf(stderr, "bpfpush %s: behind \"--\" there must be a command\n", command);
+		fprintf(stderr, "bpfpush %s: there is no command after \"--\"\n", command);
 		return -EINVAL;
 	}
 	return ARGUMENTS_OK;
@@ -133,13 +133,13 @@ int arguments_parse(const char *command, unsigned int options, int argc, char **
 		if (option == 'h' || (!option && which == OPT_HELP))
 			return ARGUMENTS_HELP;
 		if (option) {
-			fprintf(stderr, "%s --help tells the options\n", name);
+			fprintf(stderr, "see %s --help\n", name);
 			return -EINVAL;
 		}
 		if (which == OPT_VERSION)
 			return ARGUMENTS_VERSION;
 		if (!set_option(arguments, (enum option_name)which, optarg)) {
-			fprintf(stderr, "bpfpush %s: --%s=%s: it takes %s\n", command, option_table[which].name, optarg,
+			fprintf(stderr, "bpfpush %s: --%s=%s: must be %s\n", command, option_table[which].name, optarg,
 				option_table[which].takes);
 			return -EINVAL;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The command line behind the command's name. */
+/* The command line after the command's name. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ struct arguments {
 	bool is_console, is_json;
 	char **words; /* what is left before "--", ended by NULL */
 	size_t n_words;
-	char **command; /* what is behind "--", or NULL */
+	char **command; /* what follows "--", or NULL */
 };
 
 enum { ARGUMENTS_OK,

@@ -2,15 +2,16 @@
 #include <stdio.h>
 
 #include "command/command.h"
+#include "util/plural.h"
 
 static void print_exporters(const struct config *config)
 {
 	if (config->n_exporters) {
-		printf("%zu exporter%s", config->n_exporters, config->n_exporters > 1 ? "s" : "");
+		printf("%zu exporter%s", config->n_exporters, plural(config->n_exporters));
 		for (size_t i = 0; i < config->n_exporters; i++)
 			printf("%s%s", i ? ", " : ": ", config->exporters[i].name);
 	} else if (config->is_export_off) {
-		printf("export switched off");
+		printf("exporting is switched off");
 	} else {
 		printf("no exporter configured: the service pushes OTLP to http://localhost:4318");
 	}
@@ -25,7 +26,7 @@ int command_check(const struct arguments *arguments)
 
 	if (code != EXIT_OK)
 		return code;
-	printf("OK: %zu collectors (", setup.set.n_shown);
+	printf("OK: %zu collector%s (", setup.set.n_shown, plural(setup.set.n_shown));
 	for (size_t i = 0; i < setup.set.n_shown; i++)
 		printf("%s%s", i ? ", " : "", collector_name(setup.set.items[i]));
 	printf("), ");

@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "util/log.h"
+#include "util/plural.h"
 
 extern char **environ;
 
@@ -31,7 +32,7 @@ static int prepend_directory(struct config *config, const char *directory)
 	return 0;
 }
 
-/* As they are for a person or a script; each a message of its own, and their sum an event, in the journal. */
+/* Plain lines for a person or a script; in the journal a message each, and an event that counts them. */
 static void report_mistakes(struct diag *diag)
 {
 	const char *lines = buf_text(&diag->text);
@@ -41,8 +42,8 @@ static void report_mistakes(struct diag *diag)
 		return;
 	}
 	log_lines(LOG_LEVEL_ERROR, NULL, lines);
-	log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL, "not started: %u mistakes in configuration and collectors",
-		  diag->n_errors);
+	log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL, "not started: %u mistake%s in the configuration and the collectors",
+		  diag->n_errors, plural(diag->n_errors));
 }
 
 enum exit_code setup_open(const struct arguments *arguments, const char *const *names, struct setup *ret_setup)
@@ -92,14 +93,14 @@ enum exit_code setup_exit_code(int err)
 	if (err == -ECANCELED)
 		return EXIT_OUTPUT;
 	if (access("/sys/kernel/btf/vmlinux", F_OK)) {
-		log_error("this kernel has no type information (/sys/kernel/btf/vmlinux): use one built with CONFIG_DEBUG_INFO_BTF, "
-			  "as those of Debian, Fedora and RHEL are");
+		log_error("this kernel has no type information (/sys/kernel/btf/vmlinux): use one built with "
+			  "CONFIG_DEBUG_INFO_BTF, like the kernels of Debian, Fedora and RHEL");
 		return EXIT_UNAVAILABLE;
 	}
-	/* To root, EACCES is the verifier's word for a program that it does not like. */
+	/* For root, EACCES means that the verifier refused a program. */
 	if (err == -EPERM || (err == -EACCES && geteuid()))
 		return EXIT_RIGHTS;
-	/* These pass: the service is to be started again. */
+	/* These pass, so the service is started again. */
 	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE) {
 		log_error("cannot start: %s", strerror(-err));
 		return EXIT_INTERNAL;
@@ -108,7 +109,7 @@ enum exit_code setup_exit_code(int err)
 	return EXIT_UNAVAILABLE;
 }
 
-/* An option that the exporter has not is left out: it makes no sense for that type. */
+/* A setting that this type of exporter does not have is left out. */
 static int set_option(const struct config_exporter *exporter, const char *key, const char *value)
 {
 	const struct exporter_ops *ops = exporter->ops;
@@ -120,7 +121,7 @@ static int set_option(const struct config_exporter *exporter, const char *key, c
 	return setting_table_set(ops->settings, exporter->options, &setting, &diag);
 }
 
-/* No file says anything of an exporter that no file has. */
+/* No file mentions an exporter that the command line makes. */
 static bool is_never_set(void *user, const char *key)
 {
 	return false;

@@ -18,7 +18,7 @@ enum exit_code {
 	EXIT_USE = 64,	       /* the command line is wrong */
 	EXIT_UNAVAILABLE = 69, /* this kernel cannot do it */
 	EXIT_INTERNAL = 70,    /* out of memory and the like */
-	EXIT_OUTPUT = 74,      /* what was to be written could not be */
+	EXIT_OUTPUT = 74,      /* the output could not be written */
 	EXIT_RIGHTS = 77,
 	EXIT_SETTINGS = 78, /* configuration, descriptors, objects */
 };

@@ -8,16 +8,17 @@
 #include "build-config.h"
 #include "command/command.h"
 #include "export/otlp/encode.h"
+#include "util/duration.h"
 
-#define DURATION_NS    1000000000ull
+#define DURATION_NS    NS_PER_S
 #define OTLP_LIMIT_BYTES (64u << 20)
 
-/* The stops of the way of the data, in its order. */
-static const struct stop {
+/* The stages of the data, in order. */
+static const struct stage {
 	const char *name;
 	bool needs_start;
 	const char *exporter; /* prints the batch; NULL: the collector prints itself */
-} stops[] = {
+} stages[] = {
 	{ "descriptor", false, NULL },
 	{ "shape", false, NULL },
 	{ "snapshot", true, NULL },
@@ -25,18 +26,18 @@ static const struct stop {
 	{ "otlp", true, NULL },
 };
 
-static const struct stop *find_stop(const char *name)
+static const struct stage *find_stage(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
-		if (!strcmp(stops[i].name, name))
-			return &stops[i];
+	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
+		if (!strcmp(stages[i].name, name))
+			return &stages[i];
 	return NULL;
 }
 
-static int dump_collectors(const struct setup *setup, const char *stop)
+static int dump_collectors(const struct setup *setup, const char *stage)
 {
 	for (size_t i = 0; i < setup->set.n; i++)
-		(void)collector_dump(setup->set.items[i], stop, stdout);
+		(void)collector_dump(setup->set.items[i], stage, stdout);
 	return EXIT_OK;
 }
 
@@ -64,7 +65,7 @@ static int dump_otlp(const struct setup *setup, const struct agent *agent)
 }
 
 /* Counts for a while, then prints what is there. */
-static int dump_started(const struct arguments *arguments, struct setup *setup, const struct stop *stop)
+static int dump_started(const struct arguments *arguments, struct setup *setup, const struct stage *stage)
 {
 	_cleanup_(setup_free_exporter) struct config_exporter exporter = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
@@ -73,32 +74,32 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 	};
 	int err, status;
 
-	if (stop->exporter && setup_make_exporter(stop->exporter, NULL, NULL, &exporter))
+	if (stage->exporter && setup_make_exporter(stage->exporter, NULL, NULL, &exporter))
 		return EXIT_INTERNAL;
-	options.n_exporters = stop->exporter != NULL;
+	options.n_exporters = stage->exporter != NULL;
 	err = agent_new(&options, &agent);
 	if (err)
 		return setup_exit_code(err);
 	if (agent_once(agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
 		       arguments->command, &status))
 		return EXIT_INTERNAL;
-	if (!strcmp(stop->name, "otlp"))
+	if (!strcmp(stage->name, "otlp"))
 		return dump_otlp(setup, agent);
-	return stop->exporter ? EXIT_OK : dump_collectors(setup, stop->name);
+	return stage->exporter ? EXIT_OK : dump_collectors(setup, stage->name);
 }
 
 int command_dump(const struct arguments *arguments)
 {
-	const struct stop *stop = arguments->n_words ? find_stop(arguments->words[0]) : NULL;
+	const struct stage *stage = arguments->n_words ? find_stage(arguments->words[0]) : NULL;
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	enum exit_code code;
 
-	if (!stop) {
-		fprintf(stderr, "bpfpush dump: say which stop: descriptor, shape, snapshot, batch or otlp\n");
+	if (!stage) {
+		fprintf(stderr, "bpfpush dump: name a stage: descriptor, shape, snapshot, batch or otlp\n");
 		return EXIT_USE;
 	}
 	code = setup_open(arguments, arguments->n_words > 1 ? (const char *const *)arguments->words + 1 : NULL, &setup);
 	if (code != EXIT_OK)
 		return code;
-	return stop->needs_start ? dump_started(arguments, &setup, stop) : dump_collectors(&setup, stop->name);
+	return stage->needs_start ? dump_started(arguments, &setup, stage) : dump_collectors(&setup, stage->name);
 }

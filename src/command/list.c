@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each collector is and, where the rights are there, what comes of it on this machine: everything is
- * attached for a moment with the kernel's program statistics on, and let go again.
+ * What each collector is and, given the privilege, how it works on this machine: everything is attached
+ * for a moment with the kernel's program statistics on, and released again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +11,10 @@
 
 #include "agent/agent.h"
 #include "command/command.h"
+#include "util/duration.h"
 #include "util/log.h"
 
-#define DURATION_NS 1000000000ull
+#define DURATION_NS NS_PER_S
 
 static const char *const states[] = {
 	[PROGRAM_WAITING] = "alternative",
@@ -28,7 +29,7 @@ static const char *state_of(const struct program *program, bool is_started)
 	return is_started || program->state != PROGRAM_WAITING ? states[program->state] : "not loaded";
 }
 
-/* How large a table is, and what it takes, is known when it is loaded. */
+/* The size and the memory of a table are known once it is loaded. */
 static void list_map(const struct collector *collector, size_t i, const struct collector_map *map, bool is_started)
 {
 	printf("  map      %-28s %s", map->name, map->type);
@@ -158,20 +159,20 @@ static bool may_attach(void)
 	return effective >> CAP_BPF & 1;
 }
 
-/* Attaches everything for a moment. False, with a word about it, where that is not allowed or possible. */
+/* Attaches everything for a moment. False, with a message, where that is not allowed or not possible. */
 static bool start(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent)
 {
 	struct agent_options options = { .config = setup->config, .set = &setup->set, .is_once = true };
 	int err, status;
 
 	if (!may_attach()) {
-		fprintf(stderr, "bpfpush list: without CAP_BPF nothing was attached, and only what the files say is shown\n");
+		fprintf(stderr, "bpfpush list: CAP_BPF is missing, so nothing was attached: only what the files say is shown\n");
 		return false;
 	}
 	err = agent_new(&options, ret_agent);
 	if (err)
 		return false;
-	/* -1 where the kernel has it not (before 5.8): then runs and times stay 0. */
+	/* A kernel before 5.8 does not have it: then runs and times stay 0. */
 	_cleanup_(closep) _unused_ int statistics = programs_enable_stats();
 
 	err = agent_once(*ret_agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
@@ -191,7 +192,7 @@ int command_list(const struct arguments *arguments)
 		return code;
 	is_started = start(arguments, &setup, &agent);
 	if (!is_started && !setup.set.n_shown) {
-		/* None could be started, which has been said; what their files say can be shown all the same. */
+		/* None could be started, which is logged; what their files say can be shown all the same. */
 		setup_done(&setup);
 		code = setup_open(arguments, names, &setup);
 		if (code != EXIT_OK)

@@ -8,12 +8,13 @@
 
 #include "agent/agent.h"
 #include "command/command.h"
+#include "util/duration.h"
 #include "util/log.h"
 
-#define DURATION_NS	 10000000000ull
+#define DURATION_NS	 (10 * NS_PER_S)
 #define ROWS_ON_TERMINAL "10"
 
-/* What --format= may be, and the exporter behind each. */
+/* The values of --format=, and the exporter for each. */
 static const char *const formats[][2] = {
 	{ "table", "console" },
 	{ "json", "json" },
@@ -28,7 +29,7 @@ static const char *exporter_type(const char *format)
 	return NULL;
 }
 
-/* Before anything is attached: a file that cannot be written is no fault of the kernel's. */
+/* Checked before anything is attached. */
 static bool can_write(const char *path)
 {
 	_cleanup_(closep) int fd = -1;
@@ -42,7 +43,7 @@ static bool can_write(const char *path)
 	return fd >= 0;
 }
 
-/* A person gets what is largest; a file, or another program, gets all. */
+/* A person gets the largest ones; a file or another program gets all. */
 static const char *table_rows(const struct arguments *arguments)
 {
 	if (arguments->rows)
@@ -64,7 +65,7 @@ int command_once(const struct arguments *arguments)
 	int err, status = 0;
 
 	if (!type) {
-		fprintf(stderr, "bpfpush once: --format=%s: it takes table, json or bpftrace-json\n", arguments->format);
+		fprintf(stderr, "bpfpush once: --format=%s: must be table, json or bpftrace-json\n", arguments->format);
 		return EXIT_USE;
 	}
 	if (!can_write(arguments->output_path))
@@ -84,7 +85,7 @@ int command_once(const struct arguments *arguments)
 	if (err == -EIO)
 		return EXIT_OUTPUT;
 	if (err) {
-		log_error("cannot go on: %s", strerror(-err));
+		log_error("stopped by an error: %s", strerror(-err));
 		return EXIT_INTERNAL;
 	}
 	return status;

@@ -4,10 +4,11 @@
 
 #include "agent/agent.h"
 #include "command/command.h"
+#include "util/duration.h"
 #include "util/log.h"
 
-/* Between refreshes for a person who looks on. */
-#define CONSOLE_INTERVAL_NS 2000000000ull
+/* Between refreshes for a person who watches. */
+#define CONSOLE_INTERVAL_NS (2 * NS_PER_S)
 
 static int run(const struct arguments *arguments, const struct setup *setup, const struct config_exporter *exporters,
 	       size_t n_exporters, bool is_console)
@@ -30,7 +31,7 @@ static int run(const struct arguments *arguments, const struct setup *setup, con
 		return setup_exit_code(err);
 	err = agent_run(agent);
 	if (err)
-		log_error("cannot go on: %s", strerror(-err));
+		log_error("stopped by an error: %s", strerror(-err));
 	return err ? EXIT_INTERNAL : EXIT_OK;
 }
 
@@ -40,7 +41,7 @@ int command_run(const struct arguments *arguments)
 	_cleanup_(setup_free_exporter) struct config_exporter made = { 0 };
 	const char *const *names = arguments->n_words ? (const char *const *)arguments->words : NULL;
 	enum exit_code code = setup_open(arguments, names, &setup);
-	/* Somebody who starts it by hand, with nothing configured, wants to see numbers. */
+	/* Started by hand with nothing configured: somebody wants to see numbers. */
 	bool is_console = arguments->is_console ||
 			  (code == EXIT_OK && !setup.config->n_exporters && isatty(STDOUT_FILENO));
 
@@ -49,12 +50,12 @@ int command_run(const struct arguments *arguments)
 	if (!is_console && setup.config->n_exporters)
 		return run(arguments, &setup, setup.config->exporters, setup.config->n_exporters, false);
 	if (!is_console && setup.config->is_export_off) {
-		log_info("the environment switches exporting off; counting all the same");
+		log_info("exporting is switched off: counting, but pushing nothing");
 		return run(arguments, &setup, NULL, 0, false);
 	}
 	if (setup_make_exporter(is_console ? "console" : "otlp", NULL, arguments->rows, &made))
 		return EXIT_INTERNAL;
 	if (!is_console)
-		log_info("no exporter is configured: pushing OTLP to the standard place, http://localhost:4318");
+		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
 	return run(arguments, &setup, &made, 1, is_console);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The standard variables (OpenTelemetry specification, configuration/sdk-environment-variables.md): an
- * empty one is unset, enums are matched in any case, what is unknown or malformed is told and ignored.
+ * empty one is unset, enums are matched in any case, unknown or malformed values are ignored with a warning.
  * They rank below the files.
  */
 #include "config/internal.h"
@@ -64,7 +64,7 @@ static int set_log_level(struct config *config, const char *text)
 	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
 		if (!strcasecmp(text, levels[i].text))
 			return set_agent(config, variable, "log_level", levels[i].level);
-	diag_add(&config->warnings, variable, 0, "\"%s\" is none of debug, info, warn, error: ignored", text);
+	diag_add(&config->warnings, variable, 0, "\"%s\" is not debug, info, warn or error: ignored", text);
 	return 0;
 }
 
@@ -74,7 +74,7 @@ int config_environment_set_agent(struct config *config, const char *const *envir
 
 	if (get(environment, "OTEL_CONFIG_FILE"))
 		diag_add(&config->warnings, "OTEL_CONFIG_FILE", 0,
-			 "is not read: bpfpush is configured by its own files");
+			 "is ignored: bpfpush has configuration files of its own");
 	r = set_interval(config, get(environment, "OTEL_METRIC_EXPORT_INTERVAL"));
 	return r < 0 ? r : set_log_level(config, get(environment, "OTEL_LOG_LEVEL"));
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The files of the configuration, found and opened (config.h tells the order). */
+/* The files of the configuration, found and opened (the order: config.h). */
 
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "util/diag.h"
 
-/* Paths in the order of reading. What is wrong with a directory goes to diag. -ENOMEM. */
+/* Paths in the order of reading. A directory that cannot be read goes to diag. -ENOMEM. */
 struct config_files {
 	char **paths;
 	size_t n;

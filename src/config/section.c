@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "config/files.h"
+#include "util/duration.h"
 #include "util/ini.h"
 #include "util/parse.h"
 
@@ -30,12 +31,12 @@ static const char *const log_levels[] = { "error", "warning", "info", "debug", N
 #define ROW(...) SETTING(struct config_agent, __VA_ARGS__)
 
 static const struct setting_row agent_rows[] = {
-	ROW(interval_ns, "interval", SETTING_DURATION, "10s", .minimum = 1000000000,
-	    .maximum = 86400000000000),
+	ROW(interval_ns, "interval", SETTING_DURATION, "10s", .minimum = NS_PER_S,
+	    .maximum = 86400 * NS_PER_S),
 	ROW(log_level, "log_level", SETTING_CHOICE, "info", .choices = log_levels),
 	ROW(series_limit, "series_limit", SETTING_U64, "2000", .minimum = 2, .maximum = 1000000),
 	ROW(shutdown_timeout_ns, "shutdown_timeout", SETTING_DURATION, "10s",
-	    .maximum = 300000000000),
+	    .maximum = 300 * NS_PER_S),
 	ROW(collector_directories, "collector_directory", SETTING_LIST, NULL,
 	    .check = check_directory),
 	ROW(collectors, "collectors", SETTING_WORDS, NULL, .check = check_name),

@@ -29,7 +29,7 @@ void buf_printf(struct buf *buf, const char *format, ...) _printf_(2, 3);
 void buf_vprintf(struct buf *buf, const char *format, va_list arguments) _printf_(2, 0);
 /* Room for size more bytes at data + size, or NULL; the caller adds to .size what it wrote. */
 uint8_t *buf_reserve(struct buf *buf, size_t size);
-/* The content as a C string (a NUL is kept behind it, not counted in size); "" after an error. */
+/* The content as a C string (followed by a NUL that size does not count); "" after an error. */
 const char *buf_text(struct buf *buf);
 int buf_error(const struct buf *buf);
 void buf_reset(struct buf *buf); /* empties, clears the error, keeps the memory */

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What is wrong with text that a person wrote: every mistake, not only the first, each as
+ * The mistakes in text that a person wrote: every one, not only the first, each as
  *     path:line: what is wrong, and what to write instead
- * in the order in which it was found. Line 0 leaves the line out (the file as a whole). What memory did
- * not suffice for shows in buf_error(&diag->text).
+ * in the order in which they were found. Line 0 leaves the line out (the file as a whole). If memory runs out,
+ * buf_error(&diag->text) says so.
  */
 
 #include "util/buf.h"

@@ -86,7 +86,7 @@ static int send_to_journal(enum log_level level, const char *id, const struct lo
 	return r;
 }
 
-/* In one call, so that lines of several writers do not mix. There is nowhere to tell of a failure. */
+/* In one call, so that lines of several writers do not mix. There is nowhere to report a failure. */
 static void write_to_stderr(enum log_level level, const char *message)
 {
 	char prefix[] = "<0>";

@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * Logging for the four narrators (main, agent, collector, exporter); nothing else logs. To the journal
- * with fields when stderr is the journal's own stream ($JOURNAL_STREAM), else to stderr with "<N>"
- * prefixes (sd-daemon(3)) when stderr is no terminal, or without them on one. State changes are logged,
- * repetitions are counted by the caller and exported.
+ * Logging, for commands, the agent and exporters; everything else returns errors. Messages go to the journal with
+ * fields if stderr is the journal's own stream ($JOURNAL_STREAM), else to stderr: plainly on a terminal, with
+ * "<N>" prefixes (sd-daemon(3)) elsewhere. State changes are logged; the caller counts repetitions.
  */
 
 #include <stdbool.h>
@@ -17,7 +16,7 @@ enum log_level { LOG_LEVEL_ERROR = 3,
 		 LOG_LEVEL_INFO = 6,
 		 LOG_LEVEL_DEBUG = 7 };
 
-/* A journal field beside the message: {"BPFPUSH_COLLECTOR", "syscalls"}. Never a secret. */
+/* A journal field next to the message: {"BPFPUSH_COLLECTOR", "syscalls"}. Never a secret. */
 struct log_field {
 	const char *name;
 	const char *value;
@@ -36,7 +35,7 @@ struct log_field {
 void log_init(enum log_level level); /* looks at stderr; before it, messages go to stderr plainly */
 void log_set_level(enum log_level level);
 bool log_is_journal(void); /* do messages go there, with their fields? */
-bool log_is_on(enum log_level level); /* is it worth the making of a long message? */
+bool log_is_on(enum log_level level); /* is it worth composing a long message? */
 /*
  * One line, whatever the arguments hold: control characters and bad UTF-8 become '?', a newline at the
  * end goes; cut at 16 KiB. id and fields may be NULL; fields end with a NULL name, more than 8 are left

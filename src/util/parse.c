@@ -7,10 +7,32 @@
 #include <strings.h>
 
 #include "util/cleanup.h"
+#include "util/duration.h"
 
-struct unit {
-	const char *name;
-	uint64_t factor;
+const struct parse_unit parse_duration_units[] = {
+	{ "d", 86400 * NS_PER_S },
+	{ "h", 3600 * NS_PER_S },
+	{ "m", 60 * NS_PER_S },
+	{ "min", 60 * NS_PER_S },
+	{ "s", NS_PER_S },
+	{ "ms", NS_PER_MS },
+	{ "us", NS_PER_US },
+	{ "ns", 1 },
+	{ 0 },
+};
+
+const struct parse_unit parse_size_units[] = {
+	{ "TiB", 1ull << 40 },
+	{ "GiB", 1ull << 30 },
+	{ "MiB", 1ull << 20 },
+	{ "KiB", 1ull << 10 },
+	{ "TB", 1000000000000 },
+	{ "GB", 1000000000 },
+	{ "MB", 1000000 },
+	{ "KB", 1000 },
+	{ "kB", 1000 },
+	{ "B", 1 },
+	{ 0 },
 };
 
 bool parse_is_name(const char *text)
@@ -110,48 +132,46 @@ static void skip_blanks(const char **text)
 		++*text;
 }
 
-/* The unit at *text, letters to their end, from units[first] on; its index, or -EINVAL. */
-static int read_unit(const char **text, const struct unit *units, int first, int n_units)
+/* The unit at *text, letters to their end, from units on. NULL: there is none. */
+static const struct parse_unit *read_unit(const char **text, const struct parse_unit *units)
 {
 	size_t length = 0;
 
 	while (isalpha((unsigned char)(*text)[length]))
 		length++;
-	for (int i = first; i < n_units; i++)
-		if (strlen(units[i].name) == length && !memcmp(units[i].name, *text, length)) {
+	for (; units->name; units++)
+		if (strlen(units->name) == length && !memcmp(units->name, *text, length)) {
 			*text += length;
-			return i;
+			return units;
 		}
-	return -EINVAL;
+	return NULL;
 }
 
 /* Numbers with units, at most n_parts of them, each unit less than the one before. */
-static int read_quantity(const char *text, const struct unit *units, int n_units, int n_parts,
-			 uint64_t *ret_value)
+static int read_quantity(const char *text, const struct parse_unit *units, int n_parts, uint64_t *ret_value)
 {
 	uint64_t total = 0, number = 0;
 	bool is_over = false;
-	int unit = -1;
 
 	if (!strcmp(text, "0")) {
 		*ret_value = 0;
 		return 0;
 	}
 	do {
+		const struct parse_unit *unit;
 		int r = read_digits(&text, 10, &number);
 
 		if (r == -EINVAL)
 			return r;
 		is_over |= r < 0;
 		skip_blanks(&text);
-		r = read_unit(&text, units, unit + 1, n_units);
-		if (r < 0)
-			return r;
-		/* Two names of one unit are neighbours. */
-		for (unit = r; unit + 1 < n_units && units[unit + 1].factor == units[r].factor;)
-			unit++;
-		is_over |= __builtin_mul_overflow(number, units[r].factor, &number) ||
+		unit = read_unit(&text, units);
+		if (!unit)
+			return -EINVAL;
+		is_over |= __builtin_mul_overflow(number, unit->factor, &number) ||
 			   __builtin_add_overflow(total, number, &total);
+		while (units->name && units->factor >= unit->factor)
+			units++;
 		skip_blanks(&text);
 	} while (*text && --n_parts);
 	if (*text)
@@ -164,36 +184,12 @@ static int read_quantity(const char *text, const struct unit *units, int n_units
 
 int parse_duration_ns(const char *text, uint64_t *ret_ns)
 {
-	static const struct unit units[] = {
-		{ "d", 86400000000000 },
-		{ "h", 3600000000000 },
-		{ "min", 60000000000 },
-		{ "m", 60000000000 },
-		{ "s", 1000000000 },
-		{ "ms", 1000000 },
-		{ "us", 1000 },
-		{ "ns", 1 },
-	};
-
-	return read_quantity(text, units, ARRAY_SIZE(units), ARRAY_SIZE(units), ret_ns);
+	return read_quantity(text, parse_duration_units, 7, ret_ns);
 }
 
 int parse_size_bytes(const char *text, uint64_t *ret_bytes)
 {
-	static const struct unit units[] = {
-		{ "TiB", 1ull << 40 },
-		{ "GiB", 1ull << 30 },
-		{ "MiB", 1ull << 20 },
-		{ "KiB", 1ull << 10 },
-		{ "TB", 1000000000000 },
-		{ "GB", 1000000000 },
-		{ "MB", 1000000 },
-		{ "KB", 1000 },
-		{ "kB", 1000 },
-		{ "B", 1 },
-	};
-
-	return read_quantity(text, units, ARRAY_SIZE(units), 1, ret_bytes);
+	return read_quantity(text, parse_size_units, 1, ret_bytes);
 }
 
 char *parse_strip(char *text)

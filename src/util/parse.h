@@ -10,6 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct parse_unit {
+	const char *name;
+	uint64_t factor;
+};
+/* Greatest first, ended by a NULL name. The first name of a factor is the one to print. */
+extern const struct parse_unit parse_duration_units[], parse_size_units[];
+
 /* A word of A-Z a-z 0-9 _ . - that begins with none of . and -: a key, a section, a collector, an exporter. */
 bool parse_is_name(const char *text);
 

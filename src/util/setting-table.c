@@ -38,38 +38,28 @@ struct number_type {
 	int (*parse)(const char *text, uint64_t *ret_value);
 	const char *what, *example; /* "a duration", "10s or 500ms" */
 	const char *example_unit;   /* for the number without one; NULL: none is needed */
-	const char *units[8];	    /* for limits: greatest first, with factors */
-	uint64_t factors[8];
+	const struct parse_unit *units; /* NULL: none */
 };
 
 static const struct number_type number_types[] = {
-	[SETTING_U64] = { parse_u64, "a whole number", "2000", NULL, { "" }, { 1 } },
-	[SETTING_DURATION] = {
-		parse_duration_ns, "a duration", "10s, 500ms or 1m30s", "s",
-		{ "d", "h", "m", "s", "ms", "us", "ns" },
-		{ 86400000000000, 3600000000000, 60000000000, 1000000000, 1000000, 1000, 1 },
-	},
-	[SETTING_SIZE] = {
-		parse_size_bytes, "a size", "512B, 64KiB or 8MiB", "KiB",
-		{ "TiB", "GiB", "MiB", "KiB", "B" },
-		{ 1ull << 40, 1ull << 30, 1ull << 20, 1ull << 10, 1 },
-	},
+	[SETTING_U64] = { parse_u64, "a whole number", "2000", NULL, NULL },
+	[SETTING_DURATION] = { parse_duration_ns, "a duration", "10s, 500ms or 1m30s", "s", parse_duration_units },
+	[SETTING_SIZE] = { parse_size_bytes, "a size", "512B, 64KiB or 8MiB", "KiB", parse_size_units },
 };
 
 /* The limit as one would write it: 1s, 64KiB. */
 static void complain_limit(const struct place *place, const struct setting_row *row, const char *text,
 			   const char *side, uint64_t limit)
 {
-	const struct number_type *type = &number_types[row->type];
-	size_t unit = 0;
+	const struct parse_unit *unit = number_types[row->type].units;
 
-	while (type->units[unit + 1] && (!limit || limit % type->factors[unit]))
+	while (unit && (!limit || limit % unit->factor) && unit[1].name)
 		unit++;
-	complain(place, row, "\"%s\" is %s %" PRIu64 "%s", text, side, limit / type->factors[unit],
-		 type->units[unit]);
+	complain(place, row, "\"%s\" is %s %" PRIu64 "%s", text, side, unit ? limit / unit->factor : limit,
+		 unit ? unit->name : "");
 }
 
-/* What a number without a unit was meant to have: of a size in thousands, or one that may not be larger, bytes. */
+/* The unit that was probably meant: bytes, for a size in thousands or one that may not be larger. */
 static const char *likely_unit(const struct setting_row *row, uint64_t value)
 {
 	bool is_too_many = row->maximum && value > row->maximum / 1024;
@@ -88,16 +78,16 @@ static int set_number(const struct setting_row *row, void *member, const char *t
 
 	r = type->parse(text, &value);
 	if (r == -ERANGE)
-		complain(place, row, "\"%s\" is too great", text);
+		complain(place, row, "\"%s\" is too large", text);
 	else if (r < 0 && type->example_unit && !parse_u64(text, &plain))
 		complain(place, row, "\"%s\" needs a unit: write %s%s (%s is written like %s)", text, text,
 			 likely_unit(row, plain), type->what, type->example);
 	else if (r < 0)
 		complain(place, row, "\"%s\" is not %s: write it like %s", text, type->what, type->example);
 	else if (value < row->minimum)
-		complain_limit(place, row, text, "less than the least possible,", row->minimum);
+		complain_limit(place, row, text, "too small: the minimum is", row->minimum);
 	else if (row->maximum && value > row->maximum)
-		complain_limit(place, row, text, "more than the most possible,", row->maximum);
+		complain_limit(place, row, text, "too large: the maximum is", row->maximum);
 	else {
 		memcpy(member, &value, sizeof(value));
 		return 0;
@@ -132,17 +122,17 @@ static int set_choice(const struct setting_row *row, void *member, const char *t
 								" or ",
 			   row->choices[i]);
 	if (nearest)
-		complain(place, row, "\"%s\" is not possible: did you mean \"%s\"? (%s)", text, nearest,
+		complain(place, row, "\"%s\" is not allowed: did you mean \"%s\"? (%s)", text, nearest,
 			 buf_text(&list));
 	else
-		complain(place, row, "\"%s\" is not possible: write %s", text, buf_text(&list));
+		complain(place, row, "\"%s\" is not allowed: write %s", text, buf_text(&list));
 	return buf_error(&list) ?: -EINVAL;
 }
 
 /* What the row's own check says. */
 static int check_text(const struct setting_row *row, const char *text, const struct place *place)
 {
-	const char *complaint = "not possible";
+	const char *complaint = "not allowed";
 	int r = row->check ? row->check(text, &complaint) : 0;
 
 	if (r < 0 && row->type == SETTING_WORDS)

@@ -41,7 +41,7 @@ class Program:
 
     def stops(self):
         """Those of dump, by its own words."""
-        return re.search(r"way of the data: ([\w, ]+)$", self.run("dump", "--help"), re.MULTILINE).group(1).split(", ")
+        return re.search(r"at one stage: ([\w, ]+)$", self.run("dump", "--help"), re.MULTILINE).group(1).replace(" or ", ", ").split(", ")
 
 
 def arguments():

@@ -438,9 +438,9 @@ static void unknown_values_of_variables_are_ignored_with_a_warning(void **state)
 	fixture_read(&f, environment);
 	assert_mistakes(&f, "");
 	assert_string_equal(buf_text(&f.config->warnings.text),
-		"OTEL_CONFIG_FILE: is not read: bpfpush is configured by its own files\n"
+		"OTEL_CONFIG_FILE: is ignored: bpfpush has configuration files of its own\n"
 		"OTEL_METRIC_EXPORT_INTERVAL: \"soon\" is not a number of milliseconds: ignored\n"
-		"OTEL_LOG_LEVEL: \"loud\" is none of debug, info, warn, error: ignored\n"
+		"OTEL_LOG_LEVEL: \"loud\" is not debug, info, warn or error: ignored\n"
 		"OTEL_RESOURCE_ATTRIBUTES: is not name=value,name=value with %2C and %3D for \",\" and \"=\" in values: ignored\n"
 		"OTEL_METRICS_EXPORTER: there is no exporter \"prometheus\": ignored\n");
 	assert_int_equal(f.config->agent.interval_ns, 10000000000);
@@ -452,7 +452,7 @@ static void unknown_values_of_variables_are_ignored_with_a_warning(void **state)
 						 "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://x", NULL };
 	fixture_read(&f, too_often);
 	assert_string_equal(buf_text(&f.config->warnings.text),
-		"OTEL_METRIC_EXPORT_INTERVAL: interval: \"10ms\" is less than the least possible, 1s\n"
+		"OTEL_METRIC_EXPORT_INTERVAL: interval: \"10ms\" is too small: the minimum is 1s\n"
 		"TEST_TIMEOUT: timeout: \"soon\" is not a duration: write it like 10s, 500ms or 1m30s\n");
 	assert_int_equal(f.config->n_exporters, 1);
 	unsetenv("TEST_TIMEOUT");

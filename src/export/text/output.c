@@ -224,7 +224,7 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch)
 		return true;
 	}
 	if (!exporter->stats.is_failing)
-		log_warning("exporter %s: its reader does not read, points are dropped", exporter->name);
+		log_warning("exporter %s: nobody reads its output: points are dropped", exporter->name);
 	exporter->stats.is_failing = true;
 	exporter_account(exporter, POINTS_PUSHED, count_points(batch));
 	exporter_account(exporter, POINTS_QUEUE_FULL, count_points(batch));
