@@ -250,7 +250,7 @@ static void assert_tls_complaint(const char *file, const char *complaint)
 static void files_of_tls_must_be_pem(void **state)
 {
 	static const char path[] = "test.file";
-	static const char no_pem[] = " is no PEM file, it has no line that begins with \"-----BEGIN\"";
+	static const char no_pem[] = ": is not a PEM file: it has no line that begins with \"-----BEGIN\"";
 
 	write_file(PEM, "a comment\n-----BEGIN CERTIFICATE-----\n", 0600);
 	assert_tls_complaint(PEM, NULL);
@@ -261,10 +261,10 @@ static void files_of_tls_must_be_pem(void **state)
 	unlink(path);
 	assert_tls_complaint(path, ": No such file or directory");
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_tls_complaint(path, " is a pipe, which can be read only once");
+	assert_tls_complaint(path, ": is a pipe, which can be read only once");
 	unlink(path);
-	assert_tls_complaint("/tmp", " is a directory");
-	assert_tls_complaint("/dev/null", " is no regular file");
+	assert_tls_complaint("/tmp", ": is a directory");
+	assert_tls_complaint("/dev/null", ": is not a regular file");
 	unlink(PEM);
 }
 
@@ -276,9 +276,9 @@ static void a_file_that_holds_no_header_is_a_mistake(void **state)
 		const char *content, *complaint;
 	} cases[] = {
 		{ "secret\nmore", NULL },
-		{ "", " is empty" },
-		{ "\nsecret", " has an empty first line" },
-		{ "secret\x01", " holds a control character" },
+		{ "", ": is empty" },
+		{ "\nsecret", ": has an empty first line" },
+		{ "secret\x01", ": holds a control character" },
 	};
 	_cleanup_(fclosep) FILE *f = NULL;
 
@@ -289,18 +289,18 @@ static void a_file_that_holds_no_header_is_a_mistake(void **state)
 	f = fopen(path, "we");
 	assert_int_equal(fwrite("a\0b", 1, 3, f), 3);
 	assert_int_equal(fflush(f), 0);
-	assert_complaint(words, "headers", path, " holds a control character");
+	assert_complaint(words, "headers", path, ": holds a control character");
 	rewind(f);
 	for (int i = 0; i < 8192; i++)
 		fputc('a', f);
 	assert_int_equal(fflush(f), 0);
-	assert_complaint(words, "headers", path, " has a first line that is too long");
+	assert_complaint(words, "headers", path, ": has a first line that is too long");
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_complaint(words, "headers", path, " is a pipe, which can be read only once");
+	assert_complaint(words, "headers", path, ": is a pipe, which can be read only once");
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_complaint(words, "headers", path, " is a directory");
+	assert_complaint(words, "headers", path, ": is a directory");
 	rmdir(path);
 }
 

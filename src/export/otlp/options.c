@@ -129,55 +129,66 @@ bool otlp_header_is_secret(const char *text)
 	return otlp_header_file(text) != NULL;
 }
 
-/* Opens a regular file. 0, or -errno and why not. */
-static int open_file(const char *file, int *ret_fd, const char **ret_complaint)
+/* Opens a regular file. -errno and why not. */
+static int open_file(const char *path, FILE **ret_file, const char **ret_complaint)
 {
-	_cleanup_(closep) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	FILE *file = NULL;
 	struct stat st;
+	int err;
 
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		*ret_complaint = strerror(errno);
-		return -errno;
+	if (fd >= 0 && !fstat(fd, &st)) {
+		if (!S_ISREG(st.st_mode)) {
+			*ret_complaint = S_ISDIR(st.st_mode)  ? "is a directory" :
+					 S_ISFIFO(st.st_mode) ? "is a pipe, which can be read only once" :
+								"is not a regular file";
+			return -EBADMSG;
+		}
+		file = fdopen(fd, "r");
 	}
-	if (!S_ISREG(st.st_mode)) {
-		*ret_complaint = S_ISDIR(st.st_mode)  ? "is a directory" :
-				 S_ISFIFO(st.st_mode) ? "is a pipe, which can be read only once" :
-							"is no regular file";
-		return -EBADMSG;
+	if (!file) {
+		err = -errno;
+		*ret_complaint = strerror(-err);
+		return err;
 	}
-	*ret_fd = TAKE_FD(fd);
+	(void)TAKE_FD(fd);
+	*ret_file = file;
 	return 0;
 }
 
-/* The first line of a header's file. 0, or -errno and why it cannot be used. */
+/* Cuts value, of size bytes and a NUL, after its first line; why it cannot be that of a header, or NULL. */
+static const char *cut_value(char *value, size_t size)
+{
+	size_t length = strcspn(value, "\r\n");
+	bool has_nul = length < size && !value[length];
+
+	value[length] = '\0';
+	if (!size)
+		return "is empty";
+	if (length == HEADER_BYTES - 1)
+		return "has a first line that is too long";
+	if (has_nul || !is_value(value))
+		return "holds a control character";
+	return length ? NULL : "has an empty first line";
+}
+
+/* The first line of a header's file. -errno and why it cannot be used. */
 static int read_value(const char *path, char value[HEADER_BYTES], const char **ret_complaint)
 {
-	_cleanup_(closep) int fd = -1;
-	int err = open_file(path, &fd, ret_complaint);
-	ssize_t size;
-	size_t length;
+	_cleanup_(fclosep) FILE *file = NULL;
+	int err = open_file(path, &file, ret_complaint);
+	const char *complaint;
+	size_t size;
 
 	if (err)
 		return err;
-	size = read(fd, value, HEADER_BYTES - 1);
-	if (size < 0) {
-		*ret_complaint = strerror(errno);
-		return -errno;
-	}
+	setbuf(file, NULL); /* the secret is in no other place */
+	size = fread(value, 1, HEADER_BYTES - 1, file);
 	value[size] = '\0';
-	length = strcspn(value, "\r\n");
-	if (!length && (!size || value[0]))
-		*ret_complaint = size ? "has an empty first line" : "is empty";
-	else if (length == HEADER_BYTES - 1)
-		*ret_complaint = "has a first line that is too long";
-	else if (!value[length] && length < (size_t)size)
-		*ret_complaint = "holds a control character";
-	else {
-		value[length] = '\0';
-		if (is_value(value))
-			return 0;
-		*ret_complaint = "holds a control character";
-	}
+	complaint = ferror(file) ? "cannot be read" : cut_value(value, size);
+	if (!complaint)
+		return 0;
+	*ret_complaint = complaint;
 	return -EBADMSG;
 }
 
@@ -185,57 +196,43 @@ int otlp_header_resolve(const char *text, char **ret_header, const char **ret_co
 {
 	const char *path = otlp_header_file(text);
 	char value[HEADER_BYTES], *header = NULL;
-	int err = 0;
+	int err = path ? read_value(path, value, ret_complaint) : 0;
 
-	if (!path) {
+	if (!path)
 		header = strdup(text);
-	} else {
-		err = read_value(path, value, ret_complaint);
-		if (!err && asprintf(&header, "%.*s: %s", (int)strcspn(text, ":"), text, value) < 0)
-			header = NULL;
-		explicit_bzero(value, sizeof(value));
-	}
-	if (!err && !header) {
-		*ret_complaint = strerror(ENOMEM);
-		err = -ENOMEM;
-	}
-	if (!err)
+	else if (!err && asprintf(&header, "%.*s: %s", (int)strcspn(text, ":"), text, value) < 0)
+		header = NULL;
+	explicit_bzero(value, sizeof(value));
+	if (header) {
 		*ret_header = header;
-	return err;
-}
-
-static int check_pem(const char *file, const char **ret_complaint)
-{
-	static const char begin[] = "-----BEGIN";
-	_cleanup_(fclosep) FILE *f = NULL;
-	char line[256];
-	int fd, err;
-
-	err = open_file(file, &fd, ret_complaint);
+		return 0;
+	}
 	if (err)
 		return err;
-	f = fdopen(fd, "r");
-	if (!f) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (fgets(line, sizeof(line), f))
+	*ret_complaint = strerror(ENOMEM);
+	return -ENOMEM;
+}
+
+static int check_pem(const char *path, const char **ret_complaint)
+{
+	static const char begin[] = "-----BEGIN";
+	_cleanup_(fclosep) FILE *file = NULL;
+	int err = open_file(path, &file, ret_complaint);
+	char line[256];
+
+	if (err)
+		return err;
+	while (fgets(line, sizeof(line), file))
 		if (!strncmp(line, begin, sizeof(begin) - 1))
 			return 0;
-	*ret_complaint = "is no PEM file, it has no line that begins with \"-----BEGIN\"";
+	*ret_complaint = "is not a PEM file: it has no line that begins with \"-----BEGIN\"";
 	return -EBADMSG;
 }
 
-/* One that only the service's user may read is no mistake of whoever checks. */
+/* A file that only the service's user may read is not a mistake of whoever checks. */
 static bool is_mistake(int err)
 {
 	return err && err != -EACCES && err != -ENOMEM;
-}
-
-/* Our words go on behind a path, those of the system stand for themselves. */
-static const char *separator(const char *complaint)
-{
-	return complaint[0] >= 'a' && complaint[0] <= 'z' ? " " : ": ";
 }
 
 static void check_headers(const struct setting_list *headers, const char *path, unsigned int line,
@@ -246,7 +243,7 @@ static void check_headers(const struct setting_list *headers, const char *path, 
 		char value[HEADER_BYTES];
 
 		if (file && is_mistake(read_value(file, value, &complaint)))
-			diag_add(diag, path, line, "headers: %s%s%s", file, separator(complaint), complaint);
+			diag_add(diag, path, line, "headers: %s: %s", file, complaint);
 		explicit_bzero(value, sizeof(value));
 	}
 }
@@ -268,8 +265,7 @@ int otlp_options_check(const void *untyped, const char *path, unsigned int line,
 		if (!files[i].file)
 			continue;
 		if (is_mistake(check_pem(files[i].file, &complaint)))
-			diag_add(diag, path, line, "%s: %s%s%s", files[i].key, files[i].file,
-				 separator(complaint), complaint);
+			diag_add(diag, path, line, "%s: %s: %s", files[i].key, files[i].file, complaint);
 		if (!strncasecmp(url, "http://", 7))
 			diag_add(diag, path, line, "%s: the endpoint is http://, which uses none; write https://",
 				 files[i].key);
