@@ -14,6 +14,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <ctype.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdlib.h>
@@ -119,7 +120,12 @@ static char *attribute_name(const struct binding *binding, const struct collecto
 			name = descriptor->labels[i].name;
 	if (name)
 		return strdup(name);
-	return asprintf(&made, "%s.%s", collector->name, *field->name ? field->name : "key") < 0 ? NULL : made;
+	if (asprintf(&made, "%s.%s", collector->name, *field->name ? field->name : "key") < 0)
+		return NULL;
+	/* A file may be called "My-pair"; attributes have lower-case names without "-". */
+	for (char *at = made; *at; at++)
+		*at = *at == '-' ? '_' : (char)tolower((unsigned char)*at);
+	return made;
 }
 
 static int bind_labels(struct binder *binder, struct binding *binding, unsigned int line)

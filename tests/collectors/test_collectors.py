@@ -120,6 +120,20 @@ class TestCollectors(unittest.TestCase):
                 self.assertIn("cannot be a collector's name", done.stderr.decode())
 
 
+    def test_a_file_name_makes_a_sound_attribute(self):
+        directory = self.place("tcpstate")
+        with open(os.path.join(directory, "tcpstate.conf"), encoding="utf-8") as file:
+            text = file.read()
+        with open(os.path.join(directory, "My-pair.conf"), "w", encoding="utf-8") as file:
+            file.write(re.sub(r"(?m)^\[label transitions\.from\]\n(.+\n)+", "", text))
+        shutil.copy(os.path.join(directory, "tcpstate.bpf.o"), os.path.join(directory, "My-pair.bpf.o"))
+        done = subprocess.run([self.bpfpush, "dump", f"--config={self.config}", f"--collector-directory={directory}", "shape",
+                               "My-pair"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+                              preexec_fn=rights.become_nobody)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\bfrom .* -> my_pair\.from\n")
+
+
 if __name__ == "__main__":
     if not os.access(os.path.join(BUILD, "bpfpush"), os.X_OK):
         print("skipped: bpfpush is not built")
