@@ -284,11 +284,11 @@ static void check_kind(struct binder *binder, const struct descriptor_metric *de
 {
 	struct member_text member = say_member(field->name);
 
-	if (described->is_gauge && field->class == FIELD_HISTOGRAM)
+	if (described->kind && field->class == FIELD_HISTOGRAM)
 		complain(binder, described->line, "%s is a histogram, which cannot be a gauge; remove kind = gauge", member.text);
-	else if (described->is_gauge && is_type(field, "val_level") && field->is_signed)
+	else if (described->kind && is_type(field, "val_level") && field->is_signed)
 		complain(binder, described->line, "%s is signed, but a val_level is at least 0; make it a u64", member.text);
-	else if (!described->is_gauge && field->class != FIELD_HISTOGRAM)
+	else if (!described->kind && field->class != FIELD_HISTOGRAM)
 		check_sum(binder, described->line, field);
 	if (described->unit && is_type(field, "val_ns") && strcmp(described->unit, "s"))
 		complain(binder, described->line, "%s holds nanoseconds (val_ns), which are shown as seconds; write unit = s, not %s",
@@ -312,7 +312,7 @@ static struct metric meaning_of(const struct collector *collector, const struct 
 		.name = described->name,
 		.unit = described->unit,
 		.description = described->description ? described->description : "",
-		.kind = described->is_gauge ? METRIC_GAUGE : METRIC_SUM,
+		.kind = described->kind ? METRIC_GAUGE : METRIC_SUM,
 		.divisor = is_time ? NANOSECONDS : 1,
 	};
 

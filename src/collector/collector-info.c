@@ -42,7 +42,7 @@ bool collector_setting(const struct collector *collector, size_t i, struct colle
 		return false;
 	param = &collector->descriptor->params[i];
 	setting = setting_find(&collector->settings, param->name);
-	*ret_setting = (struct collector_setting){ param->name, param->description, param->default_text,
+	*ret_setting = (struct collector_setting){ param->name, param->description ?: "", param->default_text,
 					       setting ? setting->text : NULL };
 	return true;
 }

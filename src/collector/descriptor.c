@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A section of each kind is a row in kinds[], a key of each section a row in its keys: the target is a
- * string at an offset in the item that the section made. What is not a plain string has a function.
+ * A kind of section is a row in sections[], a key a row in keys[]. Each section makes one item of a list in the
+ * descriptor, and each key sets one string in that item. The strings are those of the file.
  */
 #include "collector/descriptor.h"
 
@@ -10,329 +10,232 @@
 #include <string.h>
 
 #include "util/ini.h"
-#include "util/parse.h"
 
 struct reader {
 	struct descriptor *descriptor;
 	struct diag *diag;
-	const char *path;
+	const struct ini_file *file;
+	bool has_collector;
 };
 
-struct key {
-	const char *name;
-	size_t offset; /* of a const char * in the item; with set(): unused */
-	/* Complains itself. */
-	void (*set)(struct reader *reader, const struct ini_entry *entry, void *item);
-	bool is_required;
-};
+#define complain(reader, line, ...) diag_add((reader)->diag, (reader)->file->path, line, __VA_ARGS__)
 
-#define complain(reader, line, ...) diag_add((reader)->diag, (reader)->path, line, __VA_ARGS__)
-
-static bool is_name(const char *text, const char *extra)
+bool descriptor_is_metric_name(const char *text)
 {
 	bool is_start = true;
 
 	for (; *text; text++) {
 		bool is_letter = *text >= 'a' && *text <= 'z';
-		bool is_later = (*text >= '0' && *text <= '9') || (*text == '_' && !is_start);
+		bool is_later = (*text >= '0' && *text <= '9') || *text == '_' || *text == '.';
 
-		if (!is_letter && (is_start || !is_later) && !(strchr(extra, *text) && !is_start))
+		if (!is_letter && (is_start || !is_later))
 			return false;
 		is_start = *text == '.';
 	}
 	return !is_start;
 }
 
-bool descriptor_is_metric_name(const char *text)
+static const char *check_name(const char *value)
 {
-	return is_name(text, ".");
+	return descriptor_is_metric_name(value) ? NULL :
+		"is not a lower-case dotted name; write one like \"disk.io.direction\"";
 }
 
-static void set_name(struct reader *reader, const struct ini_entry *entry, void *item)
+static const char *check_unit(const char *value)
 {
-	/* The name is the first string of both items that have one by this function. */
-	if (!descriptor_is_metric_name(entry->value))
-		complain(reader, entry->line,
-			 "name \"%s\" is not a lower-case dotted name; write one like \"system.timer.starts\"",
-			 entry->value);
-	*(const char **)item = entry->value;
+	return *value && strlen(value) <= 63 && !strpbrk(value, " \t") ? NULL :
+		"is not a UCUM unit; write s, By, 1 or an annotation like {call}";
 }
 
-static void set_metric_name(struct reader *reader, const struct ini_entry *entry, void *item)
+static const char *check_kind(const char *value)
 {
-	set_name(reader, entry, &((struct descriptor_metric *)item)->name);
+	return !strcmp(value, "gauge") ? NULL :
+		"cannot be set here: only gauge can (a sum or a histogram follows from the member's type); write "
+		"kind = gauge or remove the line";
 }
 
-static void set_label_name(struct reader *reader, const struct ini_entry *entry, void *item)
+static const char *check_attribute(const char *value)
 {
-	set_name(reader, entry, &((struct descriptor_label *)item)->name);
+	const char *equals = strchr(value, '=');
+
+	return equals && equals != value && equals[1] ? NULL : "has no name and value; write attribute = name=value";
 }
 
-static void set_unit(struct reader *reader, const struct ini_entry *entry, void *item)
+#define LIST(list) offsetof(struct descriptor, list), offsetof(struct descriptor, n_##list), \
+		   sizeof(*((struct descriptor *)NULL)->list)
+#define PLACE(structure, subject) offsetof(struct structure, subject), offsetof(struct structure, line)
+
+static const struct section {
+	const char *name;
+	const char *argument;			     /* what messages call it; NULL: the section has none */
+	size_t list_offset, n_offset, item_bytes;    /* of its list in the descriptor */
+	size_t argument_offset, line_offset;	     /* in an item */
+	size_t member_offset;			     /* of what follows the dot in the argument; 0: it is one name */
+} sections[] = {
+	{ "collector" },
+	{ "param", "NAME", LIST(params), PLACE(descriptor_param, name) },
+	{ "metric", "MAP.MEMBER", LIST(metrics), PLACE(descriptor_metric, map), offsetof(struct descriptor_metric, member) },
+	{ "label", "MAP.MEMBER", LIST(labels), PLACE(descriptor_label, map), offsetof(struct descriptor_label, member) },
+	{ "program", "NAME", LIST(programs), PLACE(descriptor_program, name) },
+};
+
+static const struct key {
+	const char *section, *name;
+	size_t offset; /* of a const char * in the item */
+	const char *(*check)(const char *value); /* NULL, or the end of the message "KEY "VALUE" …" */
+	bool is_required;
+} keys[] = {
+	{ "collector", "description", offsetof(struct descriptor, description), NULL, true },
+	{ "param", "default", offsetof(struct descriptor_param, default_text) },
+	{ "param", "description", offsetof(struct descriptor_param, description) },
+	{ "metric", "name", offsetof(struct descriptor_metric, name), check_name, true },
+	{ "metric", "unit", offsetof(struct descriptor_metric, unit), check_unit, true },
+	{ "metric", "description", offsetof(struct descriptor_metric, description), NULL, true },
+	{ "metric", "kind", offsetof(struct descriptor_metric, kind), check_kind },
+	{ "metric", "attribute", 0, check_attribute },
+	{ "label", "name", offsetof(struct descriptor_label, name), check_name, true },
+	{ "program", "when", offsetof(struct descriptor_program, when) },
+	{ "program", "map", offsetof(struct descriptor_program, map) },
+};
+
+static const char **text_at(void *item, size_t offset)
 {
-	if (!*entry->value || strlen(entry->value) > 63 || strpbrk(entry->value, " \t"))
-		complain(reader, entry->line,
-			 "unit \"%s\" is not a UCUM unit; write s, By, 1 or an annotation like {call}", entry->value);
-	((struct descriptor_metric *)item)->unit = entry->value;
+	return (const char **)((char *)item + offset);
 }
 
-static void set_kind(struct reader *reader, const struct ini_entry *entry, void *item)
+static const struct section *find_section(struct reader *reader, const struct ini_entry *head)
 {
-	if (strcmp(entry->value, "gauge"))
-		complain(reader, entry->line,
-			 "kind \"%s\" cannot be said here: only gauge can (a sum or a histogram is seen from the "
-			 "member's type); write kind = gauge or leave the line out",
-			 entry->value);
-	else
-		((struct descriptor_metric *)item)->is_gauge = true;
-}
+	const char *names[ARRAY_SIZE(sections)];
 
-static void set_attribute(struct reader *reader, const struct ini_entry *entry, void *item)
-{
-	struct descriptor_metric *metric = item;
-	char *value = strchr(entry->value, '=');
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		const struct section *section = &sections[i];
 
-	if (!value || value == entry->value || !value[1]) {
-		complain(reader, entry->line, "attribute \"%s\" has no name and value; write attribute = name=value",
-			 entry->value);
-		return;
+		names[i] = section->name;
+		if (strcmp(section->name, head->section))
+			continue;
+		if (!section->argument == !*head->argument)
+			return section;
+		complain(reader, head->line, "write [%s%s%s]", section->name, section->argument ? " " : "",
+			 section->argument ?: "");
+		return NULL;
 	}
+	diag_add_unknown(reader->diag, reader->file->path, head->line, "section", head->section, names, ARRAY_SIZE(names));
+	return NULL;
+}
+
+/* The item that a section makes; the entry's text is ours to cut. NULL: no memory. */
+static void *add_item(struct descriptor *descriptor, const struct section *section, const struct ini_entry *head)
+{
+	void **list = (void **)((char *)descriptor + section->list_offset);
+	size_t *n = (size_t *)((char *)descriptor + section->n_offset);
+	char *grown, *item, *dot;
+
+	if (!section->argument)
+		return descriptor;
+	grown = reallocarray(*list, *n + 1, section->item_bytes);
+	if (!grown)
+		return NULL;
+	*list = grown;
+	item = memset(grown + (*n)++ * section->item_bytes, 0, section->item_bytes);
+	*text_at(item, section->argument_offset) = head->argument;
+	*(unsigned int *)(item + section->line_offset) = head->line;
+	if (section->member_offset) {
+		dot = strchr(head->argument, '.');
+		*text_at(item, section->member_offset) = dot ? dot + 1 : "";
+		if (dot)
+			*dot = '\0';
+	}
+	return item;
+}
+
+static void add_attribute(struct reader *reader, struct descriptor_metric *metric, const struct ini_entry *entry)
+{
+	char *equals = strchr(entry->value, '=');
+
 	if (metric->n_attributes == DESCRIPTOR_ATTRIBUTES_MAX) {
 		complain(reader, entry->line, "more than %d fixed attributes on one metric; move the rest into the map's key",
 			 DESCRIPTOR_ATTRIBUTES_MAX);
 		return;
 	}
-	*value = '\0'; /* the entry is ours, and read once */
-	if (!descriptor_is_metric_name(entry->value))
-		complain(reader, entry->line,
-			 "attribute name \"%s\" is not a lower-case dotted name; write one like \"disk.io.direction\"",
-			 entry->value);
+	*equals = '\0'; /* the entry is ours, and read once */
+	if (check_name(entry->value))
+		complain(reader, entry->line, "attribute name \"%s\" %s", entry->value, check_name(entry->value));
 	metric->attributes[metric->n_attributes++] =
-		(struct descriptor_attribute){ entry->value, value + 1, entry->line };
+		(struct descriptor_attribute){ entry->value, equals + 1, entry->line };
 }
 
-#define TEXT(structure, member, is_required_)                                   \
-	{                                                                       \
-#member, offsetof(struct structure, member), NULL, is_required_ \
-	}
-
-static const struct key collector_keys[] = {
-	TEXT(descriptor, description, true),
-	{ 0 },
-};
-static const struct key param_keys[] = {
-	TEXT(descriptor_param, description, false),
-	{ "default", offsetof(struct descriptor_param, default_text), NULL, false },
-	{ 0 },
-};
-static const struct key metric_keys[] = {
-	{ "name", offsetof(struct descriptor_metric, name), set_metric_name, true },
-	{ "unit", offsetof(struct descriptor_metric, unit), set_unit, true },
-	TEXT(descriptor_metric, description, true),
-	{ "kind", 0, set_kind, false },
-	{ "attribute", 0, set_attribute, false },
-	{ 0 },
-};
-static const struct key label_keys[] = {
-	{ "name", offsetof(struct descriptor_label, name), set_label_name, true },
-	{ 0 },
-};
-static const struct key program_keys[] = {
-	TEXT(descriptor_program, when, false),
-	TEXT(descriptor_program, map, false),
-	{ 0 },
-};
-
-/* Makes room for one more item of a list in the descriptor. */
-static void *append(void *list, size_t *n, size_t item_bytes)
+static void set(struct reader *reader, const struct section *section, const struct ini_entry *entry, void *item)
 {
-	void **items = list, *grown = reallocarray(*items, *n + 1, item_bytes);
-
-	if (!grown)
-		return NULL;
-	*items = grown;
-	return memset((char *)grown + (*n)++ * item_bytes, 0, item_bytes);
-}
-
-/* "map.member" into its two halves; the entry's text is ours. */
-static void split(const struct ini_entry *entry, const char **ret_map, const char **ret_member)
-{
-	char *dot = strchr(entry->argument, '.');
-
-	*ret_map = entry->argument;
-	*ret_member = dot ? dot + 1 : "";
-	if (dot)
-		*dot = '\0';
-}
-
-static void *begin_collector(struct descriptor *d, const struct ini_entry *entry)
-{
-	return d;
-}
-
-static void *begin_param(struct descriptor *d, const struct ini_entry *entry)
-{
-	struct descriptor_param *item = append(&d->params, &d->n_params, sizeof(*item));
-
-	if (item)
-		*item = (struct descriptor_param){ .name = entry->argument, .description = "", .line = entry->line };
-	return item;
-}
-
-static void *begin_metric(struct descriptor *d, const struct ini_entry *entry)
-{
-	struct descriptor_metric *item = append(&d->metrics, &d->n_metrics, sizeof(*item));
-
-	if (item) {
-		split(entry, &item->map, &item->member);
-		item->line = entry->line;
-	}
-	return item;
-}
-
-static void *begin_label(struct descriptor *d, const struct ini_entry *entry)
-{
-	struct descriptor_label *item = append(&d->labels, &d->n_labels, sizeof(*item));
-
-	if (item) {
-		split(entry, &item->map, &item->member);
-		item->line = entry->line;
-	}
-	return item;
-}
-
-static void *begin_program(struct descriptor *d, const struct ini_entry *entry)
-{
-	struct descriptor_program *item = append(&d->programs, &d->n_programs, sizeof(*item));
-
-	if (item)
-		*item = (struct descriptor_program){ .name = entry->argument, .line = entry->line };
-	return item;
-}
-
-static const struct kind {
-	const char *name;
-	const char *argument; /* what it is called in messages; NULL: the section has none */
-	void *(*begin)(struct descriptor *descriptor, const struct ini_entry *entry);
-	const struct key *keys;
-} kinds[] = {
-	{ "collector", NULL, begin_collector, collector_keys },
-	{ "param", "NAME", begin_param, param_keys },
-	{ "metric", "MAP.MEMBER", begin_metric, metric_keys },
-	{ "label", "MAP.MEMBER", begin_label, label_keys },
-	{ "program", "NAME", begin_program, program_keys },
-};
-
-static const struct kind *find_kind(struct reader *reader, const struct ini_entry *entry)
-{
-	const char *names[ARRAY_SIZE(kinds)], *nearest;
-
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		names[i] = kinds[i].name;
-		if (strcmp(kinds[i].name, entry->section))
-			continue;
-		if (!kinds[i].argument != !*entry->argument) {
-			complain(reader, entry->line, "write [%s%s%s]", kinds[i].name, kinds[i].argument ? " " : "",
-				 kinds[i].argument ? kinds[i].argument : "");
-			return NULL;
-		}
-		return &kinds[i];
-	}
-	nearest = parse_nearest(entry->section, names, ARRAY_SIZE(names));
-	complain(reader, entry->line, "unknown section [%s]; %s%s%s", entry->section,
-		 nearest ? "did you mean [" : "a descriptor has collector, param, metric, label and program sections",
-		 nearest ? nearest : "", nearest ? "]?" : "");
-	return NULL;
-}
-
-static void set(struct reader *reader, const struct kind *kind, const struct ini_entry *entry, void *item)
-{
-	const char *names[8], *nearest;
-	const struct key *key;
+	const char *names[ARRAY_SIZE(keys)], *complaint;
 	size_t n = 0;
 
-	for (key = kind->keys; key->name; key++) {
-		if (strcmp(key->name, entry->key)) {
-			names[n++] = key->name;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct key *key = &keys[i];
+
+		if (strcmp(key->section, section->name))
 			continue;
-		}
-		if (key->set)
-			key->set(reader, entry, item);
-		else
-			*(const char **)((char *)item + key->offset) = entry->value;
+		names[n++] = key->name;
+		if (strcmp(key->name, entry->key))
+			continue;
+		if (key->offset && *text_at(item, key->offset))
+			complain(reader, entry->line, "\"%s\" is set twice in this section; keep one", entry->key);
+		complaint = key->check ? key->check(entry->value) : NULL;
+		if (complaint)
+			complain(reader, entry->line, "%s \"%s\" %s", key->name, entry->value, complaint);
+		else if (!key->offset)
+			add_attribute(reader, item, entry);
+		/* A required text is kept all the same: it is not missing. */
+		if (key->offset && (!complaint || key->is_required))
+			*text_at(item, key->offset) = entry->value;
 		return;
 	}
-	nearest = parse_nearest(entry->key, names, n);
-	if (nearest)
-		complain(reader, entry->line, "unknown key \"%s\" in [%s]; did you mean \"%s\"?", entry->key,
-			 kind->name, nearest);
-	else
-		complain(reader, entry->line, "unknown key \"%s\" in [%s]", entry->key, kind->name);
+	diag_add_unknown(reader->diag, reader->file->path, entry->line, "key", entry->key, names, n);
 }
 
-static void check_required(struct reader *reader, const struct kind *kind, unsigned int line, const void *item)
+static void check_required(struct reader *reader, const struct section *section, unsigned int line, void *item)
 {
-	for (const struct key *key = kind->keys; key->name; key++)
-		if (key->is_required && !*(const char *const *)((const char *)item + key->offset))
-			complain(reader, line, "[%s] lacks \"%s\"; add a line %s = …", kind->name, key->name, key->name);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i].is_required && !strcmp(keys[i].section, section->name) && !*text_at(item, keys[i].offset))
+			complain(reader, line, "[%s] lacks \"%s\"; add a line %s = …", section->name, keys[i].name,
+				 keys[i].name);
 }
 
-/* The keys of one section; returns the index of the entry behind them. */
-static size_t read_section(struct reader *reader, const struct ini_file *file, size_t at, int *ret_error)
+/* One section with its keys; *at becomes the index of the entry after them. */
+static int read_section(struct reader *reader, size_t *at)
 {
-	const struct ini_entry *head = &file->entries[at];
-	const struct kind *kind = find_kind(reader, head);
-	void *item = kind ? kind->begin(reader->descriptor, head) : NULL;
+	const struct ini_file *file = reader->file;
+	const struct ini_entry *head = &file->entries[*at], *entry = head + 1;
+	const struct section *section = find_section(reader, head);
+	void *item = section ? add_item(reader->descriptor, section, head) : NULL;
 
-	if (kind && !item)
-		*ret_error = -ENOMEM;
-	for (at++; at < file->n_entries && file->entries[at].key; at++) {
-		bool is_again = false;
-
-		if (!item)
-			continue;
-		for (const struct ini_entry *e = head + 1; e < &file->entries[at]; e++)
-			is_again |= !strcmp(e->key, file->entries[at].key);
-		if (is_again && strcmp(file->entries[at].key, "attribute"))
-			complain(reader, file->entries[at].line, "\"%s\" is set twice in this section; keep one",
-				 file->entries[at].key);
-		set(reader, kind, &file->entries[at], item);
-	}
+	if (section && !item)
+		return -ENOMEM;
+	reader->has_collector |= item == reader->descriptor;
+	for (; entry < file->entries + file->n_entries && entry->key; entry++)
+		if (item)
+			set(reader, section, entry, item);
 	if (item)
-		check_required(reader, kind, head->line, item);
-	return at;
+		check_required(reader, section, head->line, item);
+	*at = (size_t)(entry - file->entries);
+	return 0;
 }
 
-static bool has_collector_section(const struct ini_file *file)
+static void check_sections_differ(struct reader *reader)
 {
-	for (size_t i = 0; i < file->n_entries; i++)
-		if (!file->entries[i].key && !strcmp(file->entries[i].section, "collector"))
-			return true;
-	return false;
-}
+	for (size_t i = 0; i < reader->file->n_entries; i++) {
+		const struct ini_entry *entry = &reader->file->entries[i];
+		const struct ini_entry *earlier = entry->key ? NULL : ini_find_earlier(reader->file, entry);
 
-/* The same section twice, by what begins it. */
-static void check_again(struct reader *reader, const struct ini_file *file)
-{
-	for (size_t i = 0; i < file->n_entries; i++) {
-		const struct ini_entry *entry = &file->entries[i];
-
-		for (size_t j = 0; j < i && !entry->key; j++)
-			if (!file->entries[j].key && !strcmp(file->entries[j].section, entry->section) &&
-			    !strcmp(file->entries[j].argument, entry->argument)) {
-				complain(reader, entry->line,
-					 "[%s%s%s] is there a second time (first in line %u); keep one",
-					 entry->section, *entry->argument ? " " : "", entry->argument,
-					 file->entries[j].line);
-				break;
-			}
+		if (earlier)
+			complain(reader, entry->line, "[%s%s%s] already begins on line %u; keep one", entry->section,
+				 *entry->argument ? " " : "", entry->argument, earlier->line);
 	}
 }
 
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor)
 {
 	_cleanup_(descriptor_freep) struct descriptor *descriptor = calloc(1, sizeof(*descriptor));
-	struct reader reader = { .descriptor = descriptor, .diag = diag, .path = path };
+	struct reader reader = { .descriptor = descriptor, .diag = diag };
 	int err;
 
 	if (!descriptor)
@@ -340,16 +243,13 @@ int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descri
 	err = ini_read(f, path, diag, &descriptor->file);
 	if (err)
 		return err;
-	check_again(&reader, descriptor->file);
-	for (size_t at = 0; at < descriptor->file->n_entries && !err;) {
-		if (descriptor->file->entries[at].key)
-			at++; /* a key before any section: ini_read() has complained */
-		else
-			at = read_section(&reader, descriptor->file, at, &err);
-	}
+	reader.file = descriptor->file;
+	check_sections_differ(&reader);
+	for (size_t at = 0; !err && at < reader.file->n_entries;)
+		err = read_section(&reader, &at);
 	if (err)
 		return err;
-	if (!has_collector_section(descriptor->file))
+	if (!reader.has_collector)
 		diag_add(diag, path, 0, "no [collector] section; begin with one that has a description = …");
 	if (!descriptor->description)
 		descriptor->description = "";

@@ -23,7 +23,7 @@ struct ini_file;
 struct descriptor_param {
 	const char *name;
 	const char *default_text; /* NULL: what the object holds */
-	const char *description;  /* "" where absent; so in the others */
+	const char *description;  /* NULL where absent */
 	unsigned int line;
 };
 
@@ -41,7 +41,7 @@ struct descriptor_metric {
 	const char *name;
 	const char *unit;
 	const char *description;
-	bool is_gauge;
+	const char *kind; /* "gauge"; NULL: the member's type tells */
 	struct descriptor_attribute attributes[DESCRIPTOR_ATTRIBUTES_MAX];
 	unsigned int n_attributes;
 	unsigned int line;
@@ -62,13 +62,13 @@ struct descriptor_program {
 };
 
 struct descriptor {
+	struct ini_file *file; /* owns the strings */
 	const char *description;
 	struct descriptor_param *params;
 	struct descriptor_metric *metrics;
 	struct descriptor_label *labels;
 	struct descriptor_program *programs;
 	size_t n_params, n_metrics, n_labels, n_programs;
-	struct ini_file *file; /* owns the strings */
 };
 
 /* Every mistake goes to diag; what could be understood is returned all the same. -ENOMEM, -EIO. */

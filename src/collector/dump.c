@@ -13,7 +13,7 @@ static void dump_descriptor(const struct collector *collector, FILE *f)
 	fprintf(f, "collector %s: %s\n", collector->name, d->description);
 	for (size_t i = 0; i < d->n_params; i++)
 		fprintf(f, "param %s default=%s: %s\n", d->params[i].name,
-			d->params[i].default_text ? d->params[i].default_text : "(object)", d->params[i].description);
+			d->params[i].default_text ? d->params[i].default_text : "(object)", d->params[i].description ?: "");
 	for (size_t i = 0; i < d->n_programs; i++)
 		fprintf(f, "program %s when=%s map=%s\n", d->programs[i].name, d->programs[i].when ?: "-",
 			d->programs[i].map ?: "-");
@@ -23,7 +23,7 @@ static void dump_descriptor(const struct collector *collector, FILE *f)
 		fprintf(f, "metric %s%s%s -> %s [%s]", m->map, *m->member ? "." : "", m->member, m->name, m->unit);
 		for (unsigned int j = 0; j < m->n_attributes; j++)
 			fprintf(f, " %s=%s", m->attributes[j].name, m->attributes[j].value);
-		fprintf(f, "%s: %s\n", m->is_gauge ? " gauge" : "", m->description);
+		fprintf(f, "%s: %s\n", m->kind ? " gauge" : "", m->description);
 	}
 	for (size_t i = 0; i < d->n_labels; i++)
 		fprintf(f, "label %s%s%s -> %s\n", d->labels[i].map, *d->labels[i].member ? "." : "",

@@ -32,7 +32,7 @@ static void check(const struct descriptor *d, bool is_sound)
 	demand(d->description != NULL);
 	demand(!is_sound || d->n_metrics);
 	for (size_t i = 0; i < d->n_params; i++)
-		demand(d->params[i].line && d->params[i].name && d->params[i].description);
+		demand(d->params[i].line && d->params[i].name);
 	for (size_t i = 0; i < d->n_metrics; i++)
 		check_metric(&d->metrics[i], is_sound);
 	for (size_t i = 0; i < d->n_labels; i++)

@@ -51,7 +51,7 @@ static void a_descriptor_is_read_as_it_is_written(void **state)
 	assert_string_equal(d->params[0].description, "A limit");
 	assert_int_equal(d->params[0].line, 3);
 	assert_null(d->params[1].default_text);
-	assert_string_equal(d->params[1].description, "");
+	assert_null(d->params[1].description);
 	assert_int_equal(d->n_metrics, 2);
 	assert_string_equal(d->metrics[0].map, "calls");
 	assert_string_equal(d->metrics[0].member, "hist.nested");
@@ -59,10 +59,10 @@ static void a_descriptor_is_read_as_it_is_written(void **state)
 	assert_string_equal(d->metrics[0].unit, "{call}");
 	assert_string_equal(d->metrics[0].description, "Calls");
 	assert_int_equal(d->metrics[0].line, 7);
-	assert_false(d->metrics[0].is_gauge);
+	assert_null(d->metrics[0].kind);
 	assert_string_equal(d->metrics[1].map, "level");
 	assert_string_equal(d->metrics[1].member, "");
-	assert_true(d->metrics[1].is_gauge);
+	assert_string_equal(d->metrics[1].kind, "gauge");
 	assert_int_equal(d->n_labels, 1);
 	assert_string_equal(d->labels[0].map, "calls");
 	assert_string_equal(d->labels[0].member, "owner.error");
@@ -96,19 +96,18 @@ static void what_is_sound_is_returned_beside_the_mistakes(void **state)
 
 	assert_ok(parse("[metric a.b]\nname = Bad\nunit = s\nkind = sum\n[nonsense]\nkey = value\n[label a.c]\n", &diag, &d));
 	assert_string_equal(buf_text(&diag.text),
-			    "x.conf:2: name \"Bad\" is not a lower-case dotted name; write one like \"system.timer.starts\"\n"
-			    "x.conf:4: kind \"sum\" cannot be said here: only gauge can (a sum or a histogram is seen from the "
-			    "member's type); write kind = gauge or leave the line out\n"
+			    "x.conf:2: name \"Bad\" is not a lower-case dotted name; write one like \"disk.io.direction\"\n"
+			    "x.conf:4: kind \"sum\" cannot be set here: only gauge can (a sum or a histogram follows from the "
+			    "member's type); write kind = gauge or remove the line\n"
 			    "x.conf:1: [metric] lacks \"description\"; add a line description = …\n"
-			    "x.conf:5: unknown section [nonsense]; a descriptor has collector, param, metric, label and program "
-			    "sections\n"
+			    "x.conf:5: unknown section \"nonsense\": there are collector, param, metric, label, program\n"
 			    "x.conf:7: [label] lacks \"name\"; add a line name = …\n"
 			    "x.conf: no [collector] section; begin with one that has a description = …\n");
 	assert_int_equal(diag.n_errors, 6);
 	assert_int_equal(d->n_metrics, 1);
 	assert_string_equal(d->metrics[0].unit, "s");
 	assert_null(d->metrics[0].description);
-	assert_false(d->metrics[0].is_gauge);
+	assert_null(d->metrics[0].kind);
 	assert_int_equal(d->n_labels, 1);
 	assert_null(d->labels[0].name);
 	assert_string_equal(d->description, "");
