@@ -20,7 +20,7 @@ struct otlp_encoding {
 	enum otlp_temporality temporality;
 	enum otlp_histogram histogram;
 	size_t limit_bytes; /* of one body; what is larger is split between points */
-	uint8_t *room;	    /* limit_bytes to build bodies in; touched from its end, as far as a body needs */
+	uint8_t *room;	    /* limit_bytes to build bodies in; touched as far as a body needs */
 	const struct attribute *resource;
 	unsigned int n_resource;
 	const char *version; /* of the agent, and so of every scope */

@@ -225,7 +225,7 @@ static int otlp_push(struct exporter *exporter, const struct batch *batch)
 	if (err)
 		log_error("exporter %s: could not encode all points: %s", exporter->name, strerror(-err));
 	if (encoding.limit_bytes > ROOM_KEPT_BYTES)
-		(void)madvise(otlp->room, encoding.limit_bytes - ROOM_KEPT_BYTES, MADV_DONTNEED);
+		(void)madvise(otlp->room + ROOM_KEPT_BYTES, encoding.limit_bytes - ROOM_KEPT_BYTES, MADV_DONTNEED);
 	send_next(otlp);
 	return err;
 }
