@@ -7,6 +7,7 @@
 #include "agent/collector-set.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,15 +203,28 @@ static void close_gaps(struct collector_set *set)
 	set->n_shown = n_shown;
 }
 
+/*
+ * libbpf reads the kernel's types, 5 MiB, again for each object. Memory that stays with the process meanwhile
+ * need not be cleared and mapped again by the kernel each time.
+ */
+static void keep_freed_memory(bool is_kept)
+{
+	mallopt(M_MMAP_THRESHOLD, is_kept ? 32 << 20 : 128 << 10);
+	mallopt(M_TRIM_THRESHOLD, is_kept ? 64 << 20 : 128 << 10);
+}
+
 int collector_set_start(struct collector_set *set)
 {
-	/* A cgroup that lives only while the others are being attached has a name: it is learned from here on. */
-	int first = start_some(set, true);
-	int err = labels_prime(set->labels);
+	int first, err;
 
+	keep_freed_memory(true);
+	/* A cgroup that lives only while the others are being attached has a name: it is learned from here on. */
+	first = start_some(set, true);
+	err = labels_prime(set->labels);
 	first = first ? first : err;
 	err = start_some(set, false);
 	first = first ? first : err;
+	keep_freed_memory(false);
 	close_gaps(set);
 	if (set->n_shown)
 		return 0;
