@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A collection reads all collectors, one after the other, and gives the batch of all series to each
+ * exporter, which encodes it at once. In between the loop serves the exporters' sockets. This is
+ * the only file that reads clocks: collections come at an interval of CLOCK_BOOTTIME, so that they
+ * go on after a suspend; points carry CLOCK_REALTIME, kept in order by advance_time(). At the end
+ * there is one more collection, and the loop turns until it is sent.
+ */
 #include "agent/internal.h"
 
 #include <errno.h>
@@ -62,40 +69,40 @@ static int open_exporters(struct agent *agent)
 	return 0;
 }
 
+static int add_metrics(struct agent *agent, struct metric *const *metrics, size_t n)
+{
+	struct batch *batch = &agent->batch;
+	struct metric **grown = reallocarray(agent->metrics, batch->n_metrics + n + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	agent->metrics = batch->metrics = grown;
+	memcpy(grown + batch->n_metrics, metrics, n * sizeof(*metrics));
+	batch->n_metrics += n;
+	return 0;
+}
+
 static int list_metrics(struct agent *agent)
 {
-	size_t n = 0, n_own = 0;
-	struct metric **own = NULL;
+	const struct collector_set *set = agent->options.set;
+	struct metric **metrics;
+	size_t n;
+	int err = 0;
 
-	if (agent->options.has_self) {
-		int err = self_new(agent->options.set, agent->exporters, agent->n_exporters, &agent->self);
-
-		if (err)
-			return err;
-		own = self_metrics(agent->self, &n_own);
-	}
-	for (size_t i = 0; i < agent->options.set->n_shown; i++) {
-		size_t more;
-
-		(void)collector_metrics(agent->options.set->items[i], &more);
-		n += more;
-	}
-	agent->metrics = calloc(n + n_own + 1, sizeof(*agent->metrics));
-	agent->is_full_known = calloc(agent->options.set->n + 1, sizeof(*agent->is_full_known));
-	if (!agent->metrics || !agent->is_full_known)
+	agent->is_full_known = calloc(set->n + 1, sizeof(*agent->is_full_known));
+	if (!agent->is_full_known)
 		return -ENOMEM;
-	for (size_t i = 0; i < agent->options.set->n_shown; i++) {
-		size_t more;
-		struct metric **metrics = collector_metrics(agent->options.set->items[i], &more);
-
-		memcpy(agent->metrics + agent->batch.n_metrics, metrics, more * sizeof(*metrics));
-		agent->batch.n_metrics += more;
+	for (size_t i = 0; i < set->n_shown && !err; i++) {
+		metrics = collector_metrics(set->items[i], &n);
+		err = add_metrics(agent, metrics, n);
 	}
-	if (own)
-		memcpy(agent->metrics + agent->batch.n_metrics, own, n_own * sizeof(*own));
-	agent->batch.n_metrics += n_own;
-	agent->batch.metrics = agent->metrics;
-	return 0;
+	if (err || !agent->options.has_self)
+		return err;
+	err = self_new(agent->options.set, agent->exporters, agent->n_exporters, &agent->self);
+	if (err)
+		return err;
+	metrics = self_metrics(agent->self, &n);
+	return add_metrics(agent, metrics, n);
 }
 
 int agent_new(const struct agent_options *options, struct agent **ret_agent)
@@ -139,7 +146,10 @@ struct agent *agent_free(struct agent *agent)
 	return NULL;
 }
 
-/* Points that lie in the clock's future would hide all later ones: what is counted from here on is new. */
+/*
+ * Points that lie in the clock's future would hide all later ones: what is counted from here on is
+ * new.
+ */
 static void restart_series(struct agent *agent, uint64_t back_ns)
 {
 	struct collector_set *set = agent->options.set;
@@ -153,8 +163,9 @@ static void restart_series(struct agent *agent, uint64_t back_ns)
 }
 
 /*
- * The time of a collection, from the clock, and of the one before. A point must not end before it begins: after a
- * step back of about an interval one may last a nanosecond; after a larger step all series start again.
+ * The time of a collection, from the clock, and of the one before. A point must not end before it
+ * begins: after a step back of about an interval one may last a nanosecond; after a larger step all
+ * series start again.
  */
 static void advance_time(struct agent *agent)
 {
@@ -228,7 +239,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *user)
 	struct agent *agent = user;
 	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
 
-	/* The start needs much memory, most of it once: free it when names are known and a connection is made. */
+	/*
+	 * The start needs much memory, most of it once: free it when names are known and a
+	 * connection is made.
+	 */
 	if (agent->n_collections++ == 1)
 		malloc_trim(0);
 	agent_collect_and_push(agent);

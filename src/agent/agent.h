@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * The agent: the one place that knows collectors and exporters, owns the event loop and reads the clocks.
+ * The agent: the one place that knows collectors and exporters, owns the event loop and reads the
+ * clocks.
  *
- * agent_new() checks nothing: configuration and collectors have been read and opened before. It attaches,
- * opens the exporters and is then either run (the service) or used once.
+ * agent_new() checks nothing: configuration and collectors have been read and opened before. It
+ * attaches, opens the exporters and is then either run (the service) or used once.
  */
 
 #include "agent/collector-set.h"
@@ -25,18 +26,22 @@ struct agent_options {
 };
 
 /*
- * -EPERM, -EOPNOTSUPP and others of collector_set_start(); -ECANCELED: an exporter could not be opened. What went
- * wrong is logged.
+ * -EPERM, -EOPNOTSUPP and others of collector_set_start(); -ECANCELED: an exporter could not be
+ * opened. What went wrong is logged.
  */
 int agent_new(const struct agent_options *options, struct agent **ret_agent);
 struct agent *agent_free(struct agent *agent);
 
-/* Runs as a service until SIGTERM or SIGINT: a collection each interval, a last one at the end. 0 or -errno. */
+/*
+ * Runs as a service until SIGTERM or SIGINT: a collection each interval, a last one at the end. 0
+ * or -errno.
+ */
 int agent_run(struct agent *agent);
 /*
- * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL: none), then
- * collects and pushes once; a command that is still there is ended then. -EIO: what was counted could not be
- * written. *ret_status is the command's exit status, 128 + signal where one ended it.
+ * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL:
+ * none), then collects and pushes once; a command that is still there is ended then. -EIO: what was
+ * counted could not be written. *ret_status is the command's exit status, 128 + signal where one
+ * ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);
 /* The last collection; valid until the next. */

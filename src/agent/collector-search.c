@@ -14,7 +14,9 @@
 
 static const char *const default_names[] = { "syscalls", "network", "fileio", "scheduler", "memory", "tcpstate" };
 
-/* A binary next to build.ninja has not been installed: its collectors are those of the same build. */
+/*
+ * A binary next to build.ninja has not been installed: its collectors are those of the same build.
+ */
 static char *find_tree(void)
 {
 	_cleanup_(freep) char *ninja = NULL;
@@ -92,7 +94,9 @@ static int is_descriptor(const struct dirent *entry)
 	return dot && entry->d_name[0] != '.' && !strcmp(dot, ".conf"); /* hidden files are an editor's */
 }
 
-/* The names of all NAME.conf in a directory, sorted, but those that config (NULL: none) disables. */
+/*
+ * The names of all NAME.conf in a directory, sorted, but those that config (NULL: none) disables.
+ */
 static int add_directory(struct collector_search *search, const char *directory, const struct config *config)
 {
 	struct dirent **entries = NULL;
@@ -195,7 +199,10 @@ static void check_directories(const struct config *config, struct diag *diag)
 				 own->items[i]);
 }
 
-/* A section for a collector that does not exist is a slip of the pen, whether or not it would run now. */
+/*
+ * A section for a collector that does not exist is a slip of the pen, whether or not it would run
+ * now.
+ */
 static void check_sections(const struct collector_search *search, const struct config *config, struct diag *diag)
 {
 	for (size_t i = 0; i < config->n_collectors; i++) {

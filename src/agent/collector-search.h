@@ -21,12 +21,18 @@ struct collector_search {
 	char *tree; /* the build tree's bpf/, or NULL */
 };
 
-/* names: of the command line, ended by NULL, or NULL. Wrong directories and sections go to diag. -ENOMEM. */
+/*
+ * names: of the command line, ended by NULL, or NULL. Wrong directories and sections go to diag.
+ * -ENOMEM.
+ */
 int collector_search(const struct config *config, const char *const *names, struct diag *diag,
 		     struct collector_search *ret_search);
 void collector_search_done(struct collector_search *search);
 int collector_search_add(struct collector_search *search, const char *name, const char *path, unsigned int line);
-/* The directory of a pair; half a pair counts, since opening it says what is missing. NULL: there is none. */
+/*
+ * The directory of a pair; half a pair counts, since opening it says what is missing. NULL: there
+ * is none.
+ */
 const char *collector_search_find(const struct collector_search *search, const char *name);
 /* Reports that there is no pair of this name, with the nearest name that there is. */
 void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,

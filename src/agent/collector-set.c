@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A collector is opened and checked with everything the configuration says about it before any is started, so that
- * all mistakes are reported at once and nothing is attached after one. "cgroup", the pair that names short-lived
- * cgroups, is added to whatever is asked for, started first and shown last.
+ * A collector is opened and checked with everything the configuration says about it before any is
+ * started, so that all mistakes are reported at once and nothing is attached after one. "cgroup",
+ * the pair that names short-lived cgroups, is added to whatever is asked for, started first and
+ * shown last.
  */
 #include "agent/collector-set.h"
 
@@ -171,7 +172,10 @@ static int start_one(struct collector *collector)
 	return err;
 }
 
-/* Starts the pair that names cgroups, or all others; those that fail leave a gap. The first error, if any. */
+/*
+ * Starts the pair that names cgroups, or all others; those that fail leave a gap. The first error,
+ * if any.
+ */
 static int start_some(struct collector_set *set, bool is_infrastructure)
 {
 	int first = 0;
@@ -218,7 +222,7 @@ int collector_set_start(struct collector_set *set)
 	int first, err;
 
 	keep_freed_memory(true);
-	/* A cgroup that lives only while the others are being attached has a name: it is learned from here on. */
+	/* From here on, even a cgroup that lives only while the others are attached gets its name. */
 	first = start_some(set, true);
 	err = labels_prime(set->labels);
 	first = first ? first : err;

@@ -2,14 +2,16 @@
 #pragma once
 
 /*
- * The collectors that the configuration and the command line ask for: found, opened, tuned, started.
+ * The collectors that the configuration and the command line ask for: found, opened, tuned,
+ * started.
  *
- * Which: those named on the command line; else [agent] collectors; else the six that are on by default and
- * every pair in the directories of one's own (those below but the last). A section [collector NAME] adds NAME,
- * "enabled = no" takes it out. The pair "cgroup", which names short-lived cgroups, goes with whatever runs.
+ * Which: those named on the command line; else [agent] collectors; else the six that are on by
+ * default and every pair in the directories of one's own (those below but the last). A section
+ * [collector NAME] adds NAME, "enabled = no" takes it out. The pair "cgroup", which names
+ * short-lived cgroups, goes with whatever runs.
  *
- * Where: [agent] collector_directory, /etc/bpfpush/collectors, then what was installed, or, for a binary in
- * its build tree, that tree's bpf/. The first pair of a name counts.
+ * Where: [agent] collector_directory, /etc/bpfpush/collectors, then what was installed, or, for a
+ * binary in its build tree, that tree's bpf/. The first pair of a name counts.
  */
 
 #include "collector/collector.h"
@@ -23,14 +25,14 @@ struct collector_set {
 };
 
 /*
- * names: NULL or ended by NULL. boot_ns: Unix time of boot. Every mistake goes to diag; the set holds the
- * collectors without any. -ENOMEM.
+ * names: NULL or ended by NULL. boot_ns: Unix time of boot. Every mistake goes to diag; the set
+ * holds the collectors without any. -ENOMEM.
  */
 int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,
 		       struct collector_set *ret_set);
 /*
- * Starts all; each that cannot run is logged with why and taken out. 0 when at least one runs, else the
- * errno of the first: -EPERM, -EOPNOTSUPP (no BPF, no BTF) …
+ * Starts all; each that cannot run is logged with why and taken out. 0 when at least one runs, else
+ * the errno of the first: -EPERM, -EOPNOTSUPP (no BPF, no BTF) …
  */
 int collector_set_start(struct collector_set *set);
 void collector_set_done(struct collector_set *set);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receivers tell agents apart by service.instance.id. Two that run with the same one on one machine mix up their
- * series, so each holds an abstract socket with this name, which the kernel frees when the process ends. It
- * is never used to send anything.
+ * Receivers tell agents apart by service.instance.id. Two that run with the same one on one machine
+ * mix up their series, so each holds an abstract socket with this name, which the kernel frees when
+ * the process ends. It is never used to send anything.
  */
 #include "agent/internal.h"
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The agent from inside: shared by agent.c, instance.c, once.c and report.c; nobody else includes it. */
+/*
+ * The agent from inside: shared by agent.c, instance.c, once.c and report.c; nobody else includes
+ * it.
+ */
 
 #include <systemd/sd-event.h>
 
@@ -43,7 +46,10 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, 
 int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user);
 int agent_on_deadline(sd_event_source *source, uint64_t usec, void *user);
 
-/* Logs a warning where another agent of this identity runs. The descriptor that holds the claim, or -1. */
+/*
+ * Logs a warning where another agent of this identity runs. The descriptor that holds the claim, or
+ * -1.
+ */
 int agent_claim_instance(const struct agent *agent);
 /* Says that reading a collector failed (err: -errno), once until a reading of all succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err);

@@ -49,7 +49,10 @@ static int spawn(struct agent *agent, char *const *arguments, struct command *co
 	return err < 0 ? err : 0;
 }
 
-/* A terminal gives SIGINT and SIGHUP to the command too; SIGTERM comes to us alone, so we pass it on. */
+/*
+ * A terminal gives SIGINT and SIGHUP to the command too; SIGTERM comes to us alone, so we pass it
+ * on.
+ */
 static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
 {
 	struct command *command = user;
@@ -60,7 +63,10 @@ static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *
 	return 0;
 }
 
-/* Counting ends before the command does: it is asked to end, woken if it was stopped, and at last killed. */
+/*
+ * Counting ends before the command does: it is asked to end, woken if it was stopped, and at last
+ * killed.
+ */
 static void end_command(struct agent *agent, struct command *command)
 {
 	sd_event_source *deadline = NULL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each collection walks all programs, maps and exporters, always in the same order, and reports each number it
- * meets. The n-th number of a walk belongs to the n-th item of self->numbers, which keeps its series and how far
- * it had counted. So nothing here points into the structures of others, and a number that is unknown for
- * a while (runs of programs, while the kernel does not count them) has no point and goes on later without a jump.
+ * Each collection walks all programs, maps and exporters, always in the same order, and reports
+ * each number it meets. The n-th number of a walk belongs to the n-th item of self->numbers, which
+ * keeps its series and how far it had counted. So nothing here points into the structures of
+ * others, and a number that is unknown for a while (runs of programs, while the kernel does not
+ * count them) has no point and goes on later without a jump.
  */
 #include "agent/self.h"
 
@@ -14,7 +15,10 @@
 
 #include "metric/series.h"
 
-/* Collections between two looks at the kernel's accounting of map memory, which hardly ever changes. */
+/*
+ * Collections between two looks at the kernel's accounting of map memory, which hardly ever
+ * changes.
+ */
 #define MEMORY_EVERY 30
 
 enum self_metric {
@@ -120,7 +124,10 @@ static void report(struct self *self, enum self_metric metric, const struct labe
 	number->last = value;
 }
 
-/* A number that moves only while the kernel keeps it: what it grew by before it stopped still counts. */
+/*
+ * A number that moves only while the kernel keeps it: what it grew by before it stopped still
+ * counts.
+ */
 static void report_if(struct self *self, bool is_kept, enum self_metric metric, const struct label labels[LABELS],
 		      uint64_t value)
 {

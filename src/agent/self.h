@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The agent's numbers about itself, exported like all others: what its programs cost and miss, how full
- * its maps are, what became of the points.
+ * The agent's numbers about itself, exported like all others: what its programs cost and miss, how
+ * full its maps are, what became of the points.
  */
 
 #include "agent/collector-set.h"
@@ -16,11 +16,13 @@ int self_new(struct collector_set *set, struct exporter *const *exporters, size_
 struct self *self_free(struct self *self);
 
 /*
- * collection_ns: how long the collectors' part of this collection took. previous_ns: Unix time of the
- * collection before, or of the start.
+ * collection_ns: how long the collectors' part of this collection took. previous_ns: Unix time of
+ * the collection before, or of the start.
  */
 void self_collect(struct self *self, uint64_t collection_ns, uint64_t previous_ns);
-/* Ends all series; the next collection begins new ones, which hold what has grown since the last. */
+/*
+ * Ends all series; the next collection begins new ones, which hold what has grown since the last.
+ */
 void self_restart(struct self *self);
 struct metric **self_metrics(struct self *self, size_t *ret_n);
 

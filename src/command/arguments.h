@@ -47,8 +47,9 @@ enum { ARGUMENTS_OK,
        ARGUMENTS_VERSION };
 
 /*
- * argv[0] is the command's name; options is a set of OPTION_SET() that it knows. -EINVAL after a message to
- * stderr, or ARGUMENTS_HELP, ARGUMENTS_VERSION where that was asked for. argv is borrowed and reordered.
+ * argv[0] is the command's name; options is a set of OPTION_SET() that it knows. -EINVAL after a
+ * message to stderr, or ARGUMENTS_HELP, ARGUMENTS_VERSION where that was asked for. argv is
+ * borrowed and reordered.
  */
 int arguments_parse(const char *command, unsigned int options, int argc, char **argv, struct arguments *arguments);
 void arguments_print_options(unsigned int options, FILE *f);

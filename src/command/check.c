@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "command/command.h"
+#include "command/setup.h"
 #include "util/plural.h"
 
 static void print_exporters(const struct config *config)
@@ -20,9 +20,8 @@ static void print_exporters(const struct config *config)
 
 int command_check(const struct arguments *arguments)
 {
-	const char *const *names = arguments->n_words ? (const char *const *)arguments->words : NULL;
 	_cleanup_(setup_done) struct setup setup = { 0 };
-	enum exit_code code = setup_open(arguments, names, &setup);
+	enum exit_code code = setup_open(arguments, arguments->words, &setup);
 
 	if (code != EXIT_OK)
 		return code;

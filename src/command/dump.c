@@ -6,7 +6,7 @@
 
 #include "agent/agent.h"
 #include "build-config.h"
-#include "command/command.h"
+#include "command/setup.h"
 #include "export/otlp/encode.h"
 #include "util/duration.h"
 
@@ -98,7 +98,7 @@ int command_dump(const struct arguments *arguments)
 		fprintf(stderr, "bpfpush dump: name a stage: descriptor, shape, snapshot, batch or otlp\n");
 		return EXIT_USE;
 	}
-	code = setup_open(arguments, arguments->n_words > 1 ? (const char *const *)arguments->words + 1 : NULL, &setup);
+	code = setup_open(arguments, arguments->words + 1, &setup);
 	if (code != EXIT_OK)
 		return code;
 	return stage->needs_start ? dump_started(arguments, &setup, stage) : dump_collectors(&setup, stage->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each collector is and, given the privilege, how it works on this machine: everything is attached
- * for a moment with the kernel's program statistics on, and released again.
+ * What each collector is and, given the privilege, how it works on this machine: everything is
+ * attached for a moment with the kernel's program statistics on, and released again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "command/command.h"
+#include "command/setup.h"
+#include "export/text/json-text.h"
 #include "util/duration.h"
 #include "util/log.h"
 
@@ -71,13 +72,10 @@ static void list_collector(struct collector *collector, bool is_started)
 
 static void print_string(const char *text)
 {
-	putchar('"');
-	for (; text && *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == '"' || *text == '\\')
-			printf("\\u%04x", *text);
-		else
-			putchar(*text);
-	putchar('"');
+	_cleanup_(buf_done) struct buf out = BUF_INIT;
+
+	json_append_text(&out, text ? text : "");
+	fputs(buf_text(&out), stdout);
 }
 
 static void print_member(const char *before, const char *name, const char *text)
@@ -159,7 +157,10 @@ static bool may_attach(void)
 	return effective >> CAP_BPF & 1;
 }
 
-/* Attaches everything for a moment. False, with a message, where that is not allowed or not possible. */
+/*
+ * Attaches everything for a moment. False, with a message, where that is not allowed or not
+ * possible.
+ */
 static bool start(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent)
 {
 	struct agent_options options = { .config = setup->config, .set = &setup->set, .is_once = true };
@@ -182,19 +183,21 @@ static bool start(const struct arguments *arguments, struct setup *setup, struct
 
 int command_list(const struct arguments *arguments)
 {
-	const char *const *names = arguments->n_words ? (const char *const *)arguments->words : NULL;
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
-	enum exit_code code = setup_open(arguments, names, &setup);
+	enum exit_code code = setup_open(arguments, arguments->words, &setup);
 	bool is_started;
 
 	if (code != EXIT_OK)
 		return code;
 	is_started = start(arguments, &setup, &agent);
 	if (!is_started && !setup.set.n_shown) {
-		/* None could be started, which is logged; what their files say can be shown all the same. */
+		/*
+		 * None could be started, which is logged; what their files say can be shown all the
+		 * same.
+		 */
 		setup_done(&setup);
-		code = setup_open(arguments, names, &setup);
+		code = setup_open(arguments, arguments->words, &setup);
 		if (code != EXIT_OK)
 			return code;
 	}

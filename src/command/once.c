@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "command/command.h"
+#include "command/setup.h"
 #include "util/duration.h"
 #include "util/log.h"
 
@@ -70,7 +70,7 @@ int command_once(const struct arguments *arguments)
 	}
 	if (!can_write(arguments->output_path))
 		return EXIT_USE;
-	code = setup_open(arguments, arguments->n_words ? (const char *const *)arguments->words : NULL, &setup);
+	code = setup_open(arguments, arguments->words, &setup);
 	if (code != EXIT_OK)
 		return code;
 	if (setup_make_exporter(type, arguments->output_path, table_rows(arguments), &exporter))

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "command/command.h"
+#include "command/setup.h"
 #include "util/duration.h"
 #include "util/log.h"
 
@@ -39,8 +39,7 @@ int command_run(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(setup_free_exporter) struct config_exporter made = { 0 };
-	const char *const *names = arguments->n_words ? (const char *const *)arguments->words : NULL;
-	enum exit_code code = setup_open(arguments, names, &setup);
+	enum exit_code code = setup_open(arguments, arguments->words, &setup);
 	/* Started by hand with nothing configured: somebody wants to see numbers. */
 	bool is_console = arguments->is_console ||
 			  (code == EXIT_OK && !setup.config->n_exporters && isatty(STDOUT_FILENO));

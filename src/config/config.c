@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files are read first, the strongest last. Then the environment fills in what no file has set, and exporters
- * get their types and settings. Every mistake on the way is gathered, and reading goes on after it.
+ * Files are read first, the strongest last. Then the environment fills in what no file has set, and
+ * exporters get their types and settings. Every mistake on the way is gathered, and reading goes on
+ * after it.
  */
 #include "config/config.h"
 

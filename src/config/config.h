@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * The configuration: bpfpush.conf, its drop-ins and the standard OTEL_* variables below them; one plain
- * structure at the end, every mistake with its path and line.
+ * The configuration: bpfpush.conf, its drop-ins and the standard OTEL_* variables below them; one
+ * plain structure at the end, every mistake with its path and line.
  *
  * The main file is the first of bpfpush/bpfpush.conf in /etc, /run, /usr/lib; drop-ins are
- * bpfpush/bpfpush.conf.d/NAME.conf of all three, sorted by NAME; of equal names the one in /etc masks
- * /run, /run masks /usr/lib; a link to /dev/null disables. A later setting replaces an earlier one; lists
- * grow, and begin anew behind an empty value. Within one file nothing may be said twice.
+ * bpfpush/bpfpush.conf.d/NAME.conf of all three, sorted by NAME; of equal names the one in /etc
+ * masks /run, /run masks /usr/lib; a link to /dev/null disables. A later setting replaces an
+ * earlier one; lists grow, and begin anew behind an empty value. Within one file nothing may be
+ * said twice.
  *
- * Sections: [agent], [resource], [collector NAME], [exporter NAME]. Sections and keys that begin with
- * "x-" are left to others.
+ * Sections: [agent], [resource], [collector NAME], [exporter NAME]. Sections and keys that begin
+ * with "x-" are left to others.
  */
 
 #include <stdbool.h>
@@ -60,7 +61,10 @@ struct config {
 	size_t n_collectors;
 	struct config_exporter *exporters; /* those that are enabled */
 	size_t n_exporters;
-	/* Nothing is to be exported: OTEL_SDK_DISABLED=true, OTEL_METRICS_EXPORTER=none, all are enabled = no. */
+	/*
+	 * Nothing is to be exported: OTEL_SDK_DISABLED=true, OTEL_METRICS_EXPORTER=none, all are
+	 * enabled = no.
+	 */
 	bool is_export_off;
 	/* What was ignored in OTEL_* variables, a line each; no reason to refuse anything. */
 	struct diag warnings;
@@ -76,20 +80,22 @@ extern const struct setting_table config_agent_settings;
 struct config_source {
 	const char *path; /* --config FILE: this one alone, no drop-ins; NULL: the standard places */
 	/*
-	 * Standard places, the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests. os-release
-	 * is looked for in them too.
+	 * Standard places, the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests.
+	 * os-release is looked for in them too.
 	 */
 	const char *const *roots;
 	/*
-	 * "OTEL_…=…", ended by NULL; NULL: none. It is environ of the process but for tests, since exporters
-	 * read their own variables by themselves (which they do only where this is not NULL).
+	 * "OTEL_…=…", ended by NULL; NULL: none. It is environ of the process but for tests, since
+	 * exporters read their own variables by themselves (which they do only where this is not
+	 * NULL).
 	 */
 	const char *const *environment;
 };
 
 /*
- * Reads all of it. Mistakes go to diag; *ret_config is set all the same when memory allows, so that a
- * check can go on to the collectors. -ENOMEM, or -ENOENT where --config FILE is absent (in diag too).
+ * Reads all of it. Mistakes go to diag; *ret_config is set all the same when memory allows, so that
+ * a check can go on to the collectors. -ENOMEM, or -ENOENT where --config FILE is absent (in diag
+ * too).
  */
 int config_read(const struct config_source *source, struct diag *diag, struct config **ret_config);
 const struct config_section *config_find_collector(const struct config *config, const char *name);

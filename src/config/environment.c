@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The standard variables (OpenTelemetry specification, configuration/sdk-environment-variables.md): an
- * empty one is unset, enums are matched in any case, unknown or malformed values are ignored with a warning.
- * They rank below the files.
+ * The standard variables (OpenTelemetry specification, configuration/sdk-environment-variables.md):
+ * an empty one is unset, enums are matched in any case, unknown or malformed values are ignored
+ * with a warning. They rank below the files.
  */
 #include "config/internal.h"
 

@@ -34,7 +34,10 @@ static bool report_repeated(const struct config_section *section, size_t at, str
 	return false;
 }
 
-/* The options of an exporter from its section, then from the environment; with all that is wrong with them. */
+/*
+ * The options of an exporter from its section, then from the environment; with all that is wrong
+ * with them.
+ */
 static int set_options(struct config *config, const struct config_source *source, struct diag *diag,
 		       const struct config_section *section, const struct config_exporter *exporter)
 {

@@ -29,7 +29,9 @@ static int add_path(struct config_files *files, const char *directory, const cha
 	return 0;
 }
 
-/* The strongest one that exists; one that cannot be read exists, and is reported when it is opened. */
+/*
+ * The strongest one that exists; one that cannot be read exists, and is reported when it is opened.
+ */
 static int add_main(struct config_files *files, const char *const *roots)
 {
 	struct stat status;

@@ -6,7 +6,8 @@
 #include "config/config.h"
 
 /*
- * Adds what a file says. is_named: a person gave its path. -ENOENT: there is none, which is in diag too.
+ * Adds what a file says. is_named: a person gave its path. -ENOENT: there is none, which is in diag
+ * too.
  */
 int config_read_file(struct config *config, const char *path, bool is_named, struct diag *diag);
 /* Does any file have this key in [agent]? */
@@ -19,8 +20,8 @@ int config_environment_set_resource(struct config *config, const char *const *en
 /* Exporters of the sections. */
 int config_set_exporters(struct config *config, const struct config_source *source, struct diag *diag);
 /*
- * Where the files have no [exporter]: those of OTEL_METRICS_EXPORTER, or one otlp where an endpoint of it is
- * set. None at all under OTEL_SDK_DISABLED=true.
+ * Where the files have no [exporter]: those of OTEL_METRICS_EXPORTER, or one otlp where an endpoint
+ * of it is set. None at all under OTEL_SDK_DISABLED=true.
  */
 int config_environment_set_exporters(struct config *config, const struct config_source *source,
 				     struct diag *diag);

@@ -183,7 +183,10 @@ int resource_set_defaults(struct resource *resource, const char *const *roots, c
 		{ "host.name", system.nodename },
 		{ "host.arch", arch_name(system.machine) },
 		{ "os.type", "linux" },
-		/* "opentelemetry" is reserved for its own SDKs; the list of languages is open, and has no C. */
+		/*
+		 * "opentelemetry" is reserved for its own SDKs; the list of languages is open, and
+		 * has no C.
+		 */
 		{ "telemetry.sdk.name", "bpfpush" },
 		{ "telemetry.sdk.language", "c" },
 		{ "telemetry.sdk.version", VERSION },

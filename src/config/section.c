@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files become sections, entry by entry and in order. [agent] is set at once. The other sections are
- * gathered, because who knows their keys is not known here: collectors check theirs when they are opened,
- * an exporter's keys follow from its type, and the resource has attributes of a lower rank below it.
+ * Files become sections, entry by entry and in order. [agent] is set at once. The other sections
+ * are gathered, because who knows their keys is not known here: collectors check theirs when they
+ * are opened, an exporter's keys follow from its type, and the resource has attributes of a lower
+ * rank below it.
  */
 #include "config/internal.h"
 
@@ -145,7 +146,10 @@ static int take_collector(struct reading *reading, const struct assignment *sett
 	return add_setting(section, setting);
 }
 
-/* Which keys may be repeated is known when the type is: config_set_exporters() looks for duplicates. */
+/*
+ * Which keys may be repeated is known when the type is: config_set_exporters() looks for
+ * duplicates.
+ */
 static int take_exporter(struct reading *reading, const struct assignment *setting)
 {
 	struct config *config = reading->config;

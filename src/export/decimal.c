@@ -43,7 +43,10 @@ char *decimal_put(char *at, uint64_t raw, uint64_t divisor)
 #define RATE_DIGITS_MAX 40
 #define RATE_EXACT_MAX	(UINT64_C(1) << 46) /* beyond, the long division would overflow */
 
-/* By long division, up to where the inverse of what stands there, which is n + rest / whole, is near enough. */
+/*
+ * By long division, up to where the inverse of what stands there, which is n + rest / whole, is
+ * near enough.
+ */
 char *decimal_put_rate(char *at, uint64_t n)
 {
 	uint64_t rest = 1, whole = 0;

@@ -9,16 +9,19 @@
 #include "util/buf.h"
 
 /*
- * raw / divisor in decimal, every digit exact: 1500000000 / 1000000000 is "1.5". A quotient that does not
- * end (its divisor has other factors than 2 and 5) is cut after 18 decimals.
+ * raw / divisor in decimal, every digit exact: 1500000000 / 1000000000 is "1.5". A quotient that
+ * does not end (its divisor has other factors than 2 and 5) is cut after 18 decimals.
  */
 void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor);
-/* The same at a place with room for DECIMAL_BYTES. Returns the place after its last digit; writes no NUL. */
+/*
+ * The same at a place with room for DECIMAL_BYTES. Returns the place after its last digit; writes
+ * no NUL.
+ */
 #define DECIMAL_BYTES 39
 char *decimal_put(char *at, uint64_t raw, uint64_t divisor);
 /*
- * A sample rate, in (0, 1), that gives n, from 2 on, back to whoever rounds its inverse and to whoever cuts that off.
- * Written as decimal_put() does, with room for DECIMAL_RATE_BYTES.
+ * A sample rate, in (0, 1), that gives n, from 2 on, back to whoever rounds its inverse and to
+ * whoever cuts that off. Written as decimal_put() does, with room for DECIMAL_RATE_BYTES.
  */
 #define DECIMAL_RATE_BYTES 64
 char *decimal_put_rate(char *at, uint64_t n);
@@ -29,7 +32,8 @@ void decimal_double(struct buf *out, double value);
 #define DECIMAL_DOUBLE_BYTES 32
 void decimal_print_double(char text[DECIMAL_DOUBLE_BYTES], double value);
 /*
- * About three digits and a unit: "1.50ms", "64.0KiB", "12.3k". unit is the metric's: "s" and "By" have
- * their own scales; all others are counted in thousands. is_rate: per second, followed by "/s".
+ * About three digits and a unit: "1.50ms", "64.0KiB", "12.3k". unit is the metric's: "s" and "By"
+ * have their own scales; all others are counted in thousands. is_rate: per second, followed by
+ * "/s".
  */
 void decimal_human(struct buf *out, double value, const char *unit, bool is_rate);

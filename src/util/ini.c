@@ -2,11 +2,12 @@
 /*
  * inih splits key and value. The reader that it calls for each line is ours: it counts lines, takes
  * sections (inih cuts them at 49 bytes and does not report empty ones), and refuses what inih would
- * join, cut or pass over. inih reads at most 196 bytes at a time. The rest of a longer line follows as
- * continuation lines, which it reports as further values of the same key; on_entry() joins them. A
- * piece never begins or ends with a blank or a comment sign, which inih would drop.
+ * join, cut or pass over. inih reads at most 196 bytes at a time. The rest of a longer line follows
+ * as continuation lines, which it reports as further values of the same key; on_entry() joins them.
+ * A piece never begins or ends with a blank or a comment sign, which inih would drop.
  *
- * Measured with inih 55. An inih compiled without continuation lines refuses long lines with a message.
+ * Measured with inih 55. An inih compiled without continuation lines refuses long lines with a
+ * message.
  */
 #include "util/ini.h"
 
@@ -42,7 +43,9 @@ struct reader {
 	((reader)->n_mistakes++, \
 	 diag_add((reader)->diag, (reader)->file->path, (reader)->line, __VA_ARGS__))
 
-/* Every string of a line, with its NUL, takes no more than the line and its end did: there is room. */
+/*
+ * Every string of a line, with its NUL, takes no more than the line and its end did: there is room.
+ */
 static const char *keep_string(struct reader *reader, const char *text)
 {
 	char *start = reader->strings_end;
@@ -219,7 +222,10 @@ static char *next_line(struct reader *reader, size_t *ret_size)
 	return start;
 }
 
-/* inih did not call back for what it was given last: no "=" in the part that it saw, or continuation is off. */
+/*
+ * inih did not call back for what it was given last: no "=" in the part that it saw, or
+ * continuation is off.
+ */
 static void check_pending(struct reader *reader)
 {
 	if (reader->is_pending) {
@@ -229,7 +235,10 @@ static void check_pending(struct reader *reader)
 	reader->is_pending = false;
 }
 
-/* How much of text inih is given, so that neither piece begins or ends with what inih would drop. 0: impossible. */
+/*
+ * How much of text inih is given, so that neither piece begins or ends with what inih would drop.
+ * 0: impossible.
+ */
 static size_t piece_bytes(const char *text, size_t room)
 {
 	size_t size = strlen(text);
@@ -241,7 +250,10 @@ static size_t piece_bytes(const char *text, size_t room)
 	return size;
 }
 
-/* The next piece of a line for inih: as much of text as there is room for. False: it cannot be given. */
+/*
+ * The next piece of a line for inih: as much of text as there is room for. False: it cannot be
+ * given.
+ */
 static bool give_piece(struct reader *reader, char *text, bool is_continued, char *buffer, int capacity)
 {
 	/* Room for a blank, which marks a continuation, and for CR, LF, NUL. */
@@ -259,7 +271,9 @@ static bool give_piece(struct reader *reader, char *text, bool is_continued, cha
 	return true;
 }
 
-/* The next line that is for inih; NULL at the end. Sections and mistakes are dealt with on the way. */
+/*
+ * The next line that is for inih; NULL at the end. Sections and mistakes are dealt with on the way.
+ */
 static char *find_line(struct reader *reader)
 {
 	char *text;
@@ -331,7 +345,9 @@ static int read_entries(struct ini_file *file, struct buf *text, struct diag *di
 		reader.text += 3;
 		reader.size -= 3;
 	}
-	/* In addition to what the lines hold: the two NULs of a last line "k=" without a newline. */
+	/*
+	 * In addition to what the lines hold: the two NULs of a last line "k=" without a newline.
+	 */
 	reader.strings_end = file->strings = malloc(text->size + 2);
 	if (!file->strings)
 		return -ENOMEM;

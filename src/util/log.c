@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where messages go is decided once, from what stderr is. Names and errors in a message may come
+ * from hostile places, so each message is made one clean line before it goes anywhere. Only the
+ * journal gets the fields and the MESSAGE_ID.
+ */
 #include "util/log.h"
 
 #include <errno.h>
@@ -86,7 +91,9 @@ static int send_to_journal(enum log_level level, const char *id, const struct lo
 	return r;
 }
 
-/* In one call, so that lines of several writers do not mix. There is nowhere to report a failure. */
+/*
+ * In one call, so that lines of several writers do not mix. There is nowhere to report a failure.
+ */
 static void write_to_stderr(enum log_level level, const char *message)
 {
 	char prefix[] = "<0>";

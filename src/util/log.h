@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Logging, for commands, the agent and exporters; everything else returns errors. Messages go to the journal with
- * fields if stderr is the journal's own stream ($JOURNAL_STREAM), else to stderr: plainly on a terminal, with
- * "<N>" prefixes (sd-daemon(3)) elsewhere. State changes are logged; the caller counts repetitions.
+ * Logging, for commands, the agent and exporters; everything else returns errors. Messages go to
+ * the journal with fields if stderr is the journal's own stream ($JOURNAL_STREAM), else to stderr:
+ * plainly on a terminal, with "<N>" prefixes (sd-daemon(3)) elsewhere. State changes are logged;
+ * the caller counts repetitions.
  */
 
 #include <stdbool.h>
@@ -22,7 +23,10 @@ struct log_field {
 	const char *value;
 };
 
-/* Stable identities of the events that an operator may want to find or alarm on (systemd/bpfpush.catalog). */
+/*
+ * Stable identities of the events that an operator may want to find or alarm on
+ * (systemd/bpfpush.catalog).
+ */
 #define LOG_ID_STARTED		"3f2a64e6c3b54d0f9d7b2c1e8a90f411"
 #define LOG_ID_STOPPED		"9c1d0e57aa0b4f6c8f52f8d0b4e9c312"
 #define LOG_ID_CONFIG_REJECTED	"5b7e1f0a2c9d4f3e8a6b0d4c7e1f2a13"
@@ -37,9 +41,9 @@ void log_set_level(enum log_level level);
 bool log_is_journal(void); /* do messages go there, with their fields? */
 bool log_is_on(enum log_level level); /* is it worth composing a long message? */
 /*
- * One line, whatever the arguments hold: control characters and bad UTF-8 become '?', a newline at the
- * end goes; cut at 16 KiB. id and fields may be NULL; fields end with a NULL name, more than 8 are left
- * out. Without a journal, id and fields are not shown. errno stays as it was.
+ * One line, whatever the arguments hold: control characters and bad UTF-8 become '?', a newline at
+ * the end goes; cut at 16 KiB. id and fields may be NULL; fields end with a NULL name, more than 8
+ * are left out. Without a journal, id and fields are not shown. errno stays as it was.
  */
 void log_event(enum log_level level, const char *id, const struct log_field *fields, const char *format, ...)
 	_printf_(4, 5);

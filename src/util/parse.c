@@ -74,7 +74,9 @@ static int digit_value(char character, unsigned int base)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* The digits at *text, which is moved behind them. -ERANGE only after all of them have been seen. */
+/*
+ * The digits at *text, which is moved behind them. -ERANGE only after all of them have been seen.
+ */
 static int read_digits(const char **text, unsigned int base, uint64_t *ret_value)
 {
 	uint64_t value = 0;
@@ -227,7 +229,10 @@ int parse_percent(char *text)
 
 #define NAME_BYTES 64
 
-/* Edits from a to b (optimal string alignment): three rows of the usual matrix. Longer names: SIZE_MAX. */
+/*
+ * Edits from a to b (optimal string alignment): three rows of the usual matrix. Longer names:
+ * SIZE_MAX.
+ */
 static size_t edit_distance(const char *a, const char *b)
 {
 	size_t rows[3][NAME_BYTES + 1], n_a = strlen(a), n_b = strlen(b);

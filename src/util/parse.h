@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Text to values. All return 0 or -EINVAL (-ERANGE where the text is well formed but the number does
- * not fit) and leave their output untouched on failure. White space around the text is the caller's.
+ * Text to values. All return 0 or -EINVAL (-ERANGE where the text is well formed but the number
+ * does not fit) and leave their output untouched on failure. White space around the text is the
+ * caller's.
  */
 
 #include <stdbool.h>
@@ -17,15 +18,19 @@ struct parse_unit {
 /* Greatest first, ended by a NULL name. The first name of a factor is the one to print. */
 extern const struct parse_unit parse_duration_units[], parse_size_units[];
 
-/* A word of A-Z a-z 0-9 _ . - that begins with none of . and -: a key, a section, a collector, an exporter. */
+/*
+ * A word of A-Z a-z 0-9 _ . - that begins with none of . and -: a key, a section, a collector, an
+ * exporter.
+ */
 bool parse_is_name(const char *text);
 
 int parse_bool(const char *text, bool *ret_value);    /* yes/no, true/false, on/off, 1/0, in any case */
 int parse_u64(const char *text, uint64_t *ret_value); /* decimal or 0x, nothing else */
 int parse_s64(const char *text, int64_t *ret_value);  /* the same with a sign */
 /*
- * "10s" "500ms" "1m30s" "2h" "1d": ns, us, ms, s, m or min, h, d; whole numbers, the greater unit first,
- * each once; a blank may stand before a unit and between parts. A unit is required but for 0.
+ * "10s" "500ms" "1m30s" "2h" "1d": ns, us, ms, s, m or min, h, d; whole numbers, the greater unit
+ * first, each once; a blank may stand before a unit and between parts. A unit is required but for
+ * 0.
  */
 int parse_duration_ns(const char *text, uint64_t *ret_ns);
 /*
@@ -36,12 +41,16 @@ int parse_size_bytes(const char *text, uint64_t *ret_bytes);
 
 /* Cuts blanks and tabs at both ends off, in place: the text's new beginning. */
 char *parse_strip(char *text);
-/* "%41" to "A", in place. -EINVAL where '%' is not followed by two hexadecimal digits, or by 00; text is then spoilt. */
+/*
+ * "%41" to "A", in place. -EINVAL where '%' is not followed by two hexadecimal digits, or by 00;
+ * text is then spoilt.
+ */
 int parse_percent(char *text);
 
 /*
  * The name of a list that a writer most likely meant, for "did you mean": the least edit distance
- * (insert, delete, replace, swap neighbours; letters' case does not count), if that is at most a third of
- * text's length; one edit is always forgiven, a wholly different text never. NULL: none. Of equals the first.
+ * (insert, delete, replace, swap neighbours; letters' case does not count), if that is at most a
+ * third of text's length; one edit is always forgiven, a wholly different text never. NULL: none.
+ * Of equals the first.
  */
 const char *parse_nearest(const char *text, const char *const *names, size_t n_names);

@@ -59,7 +59,9 @@ static void complain_limit(const struct place *place, const struct setting_row *
 		 unit ? unit->name : "");
 }
 
-/* The unit that was probably meant: bytes, for a size in thousands or one that may not be larger. */
+/*
+ * The unit that was probably meant: bytes, for a size in thousands or one that may not be larger.
+ */
 static const char *likely_unit(const struct setting_row *row, uint64_t value)
 {
 	bool is_too_many = row->maximum && value > row->maximum / 1024;

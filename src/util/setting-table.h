@@ -42,8 +42,8 @@ struct setting_row {
 	const char *default_text;   /* written as in a file; NULL: zero, NULL or empty */
 	const char *const *choices; /* SETTING_CHOICE: ended by NULL */
 	/*
-	 * Checks the text (for lists: an item) further, or NULL. *ret_complaint follows "path:line: key: " in the
-	 * message. 0, -EINVAL with *ret_complaint set, -ENOMEM.
+	 * Checks the text (for lists: an item) further, or NULL. *ret_complaint follows "path:line:
+	 * key: " in the message. 0, -EINVAL with *ret_complaint set, -ENOMEM.
 	 */
 	int (*check)(const char *text, const char **ret_complaint);
 	uint64_t minimum, maximum; /* for numbers; maximum 0: none */
@@ -81,9 +81,10 @@ const struct setting_row *setting_table_find(const struct setting_table *table, 
 /* May the key be given more than once? NULL: no. */
 bool setting_row_is_list(const struct setting_row *row);
 /*
- * Sets one key. A mistake (an unknown key with the nearest valid one, a bad value with the values that are
- * allowed) goes to diag and is not a failure: the value stays as it was. A later text replaces an earlier one;
- * an empty text is NULL where there is no default. Lists grow; an empty value empties them. -ENOMEM.
+ * Sets one key. A mistake (an unknown key with the nearest valid one, a bad value with the values
+ * that are allowed) goes to diag and is not a failure: the value stays as it was. A later text
+ * replaces an earlier one; an empty text is NULL where there is no default. Lists grow; an empty
+ * value empties them. -ENOMEM.
  *
  * Values of SETTING_TEXT and SETTING_LIST are never repeated in a message: they may be secrets.
  */

@@ -5,11 +5,15 @@
 #include <stddef.h>
 
 /*
- * Bytes (1 to 4) of the well-formed UTF-8 character at text, of which size bytes are there, or 0 where
- * there is none: Unicode, table 3-7; so no overlong forms, no surrogates, nothing over U+10FFFF.
+ * Bytes (1 to 4) of the well-formed UTF-8 character at text, of which size bytes are there, or 0
+ * where there is none: Unicode, table 3-7; so no overlong forms, no surrogates, nothing over
+ * U+10FFFF.
  */
 size_t utf8_bytes(const char *text, size_t size);
 /* Is it a control character (C0, DEL, C1)? text begins with a well-formed character. */
 bool utf8_is_control(const char *text);
-/* Makes one harmless line of text: each control character and each bad byte becomes '?', tab a space. */
+/*
+ * Makes one harmless line of text: each control character and each bad byte becomes '?', tab a
+ * space.
+ */
 void utf8_clean(char *text);

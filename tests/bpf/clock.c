@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: CLOCK_REALTIME is ahead by as many seconds as the file that $CLOCK_AHEAD names says; as soon as
- * somebody writes another number there, the clock has been set.
+ * For LD_PRELOAD: CLOCK_REALTIME is ahead by as many seconds as the file that $CLOCK_AHEAD names
+ * says; as soon as somebody writes another number there, the clock has been set.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,11 +6,12 @@
  *     {"type": "hist", "data": {"@NAME": {"KEY": [{"min": 2, "max": 3, "count": 1}, …]}}}
  *     {"type": "stats", "data": {"@NAME.stats": {"KEY": {"count": 1, "average": 3, "total": 3}}}}
  *
- * A metric is a map, the values of a series' attributes, joined by commas in the order of their names, its
- * key; an attribute that other series of the metric have and this one has not is empty. A map without
- * keys holds its number at once. As with bpftrace numbers are totals and whole, as the kernel counted
- * them (nanoseconds where the metric's unit is s); min and max are both inside a bucket, the last
- * bucket has no max; entries are sorted by value, empty buckets at both ends left out.
+ * A metric is a map, the values of a series' attributes, joined by commas in the order of their
+ * names, its key; an attribute that other series of the metric have and this one has not is empty.
+ * A map without keys holds its number at once. As with bpftrace numbers are totals and whole, as
+ * the kernel counted them (nanoseconds where the metric's unit is s); min and max are both inside a
+ * bucket, the last bucket has no max; entries are sorted by value, empty buckets at both ends left
+ * out.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -7,9 +7,9 @@
  *     bpfpush.syscall.duration (s) by bpfpush.syscall.name
  *       read             12    1.2/s  mean 3.20ms  p50 2.00ms  p90 8.00ms  p99 9.00ms  ▁▃█▂
  *
- * On a terminal each collection takes the place of the last and as many lines of each metric are shown as
- * fit; elsewhere, and for a single batch, everything is written, one collection after the other, unless
- * the number of lines is limited.
+ * On a terminal each collection takes the place of the last and as many lines of each metric are
+ * shown as fit; elsewhere, and for a single batch, everything is written, one collection after the
+ * other, unless the number of lines is limited.
  */
 #include <errno.h>
 #include <string.h>
@@ -137,7 +137,10 @@ static void append_numbers(const struct page *page, struct buf *line, const stru
 		append_histogram(line, series);
 }
 
-/* What grew most first; of equals the larger total. What is over the limit is no series like them: last. */
+/*
+ * What grew most first; of equals the larger total. What is over the limit is no series like them:
+ * last.
+ */
 static int by_growth(const struct series *left, const struct series *right)
 {
 	const struct series *overflow = left->metric->overflow;
@@ -276,7 +279,10 @@ static int console_open(struct exporter *exporter, const void *untyped)
 	return err;
 }
 
-/* The most rows of each metric with which all metrics fit; what is left of the screen goes to the first. */
+/*
+ * The most rows of each metric with which all metrics fit; what is left of the screen goes to the
+ * first.
+ */
 static void fit_rows(struct page *page, size_t limit)
 {
 	size_t rows = 1, lines;

@@ -6,8 +6,8 @@
  *      "attributes":{"bpfpush.syscall.name":"read"},"start_time_ns":1,"time_ns":2,"total":5,"delta":2}
  *
  * A gauge has "value" in place of "total" and "delta", and no start. For a histogram both are
- * {"count":3,"sum":0.5,"bounds":[0,1,2],"counts":[0,1,1,1]}, counts[i] for values up to bounds[i], the last
- * one for all above. Numbers are exact: no digit is lost to a double.
+ * {"count":3,"sum":0.5,"bounds":[0,1,2],"counts":[0,1,1,1]}, counts[i] for values up to bounds[i],
+ * the last one for all above. Numbers are exact: no digit is lost to a double.
  */
 #include <errno.h>
 #include <inttypes.h>

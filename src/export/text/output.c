@@ -19,7 +19,9 @@ static const struct setting_row rows[] = {
 };
 const struct setting_table output_settings = SETTING_TABLE(rows, struct output_options);
 
-/* What is wrong with the text alone, or NULL. On the command line, a relative path has its meaning. */
+/*
+ * What is wrong with the text alone, or NULL. On the command line, a relative path has its meaning.
+ */
 static const char *path_complaint(const char *text)
 {
 	if (!text[0])
@@ -45,7 +47,9 @@ int output_options_check(const void *untyped, const char *path, unsigned int lin
 	parent = strndup(file, (size_t)(slash - file) + 1);
 	if (!parent)
 		return -ENOMEM;
-	/* A directory that only the service's user may look into is no mistake of whoever checks. */
+	/*
+	 * A directory that only the service's user may look into is no mistake of whoever checks.
+	 */
 	if (stat(parent, &st) < 0 && errno != EACCES)
 		diag_add(diag, path, line, "path: the directory %s: %m", parent);
 	else if (!slash[1] || (!stat(file, &st) && S_ISDIR(st.st_mode)))
@@ -53,7 +57,10 @@ int output_options_check(const void *untyped, const char *path, unsigned int lin
 	return 0;
 }
 
-/* A pipe without a reader is refused instead of waited for, and what is written may be waited for again. */
+/*
+ * A pipe without a reader is refused instead of waited for, and what is written may be waited for
+ * again.
+ */
 static int open_path(const char *path)
 {
 	_cleanup_(closep) int fd =
@@ -76,7 +83,10 @@ static int open_failed(const struct exporter *exporter, const char *path, int er
 	return err;
 }
 
-/* Did whoever wrote the file last (a process that was killed, a disk that was full) end in the midst of a line? */
+/*
+ * Did whoever wrote the file last (a process that was killed, a disk that was full) end in the
+ * midst of a line?
+ */
 static bool ends_torn(const char *path)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -152,7 +162,10 @@ static int write_rest(struct output *output, int patience_ms)
 	return 0;
 }
 
-/* Takes what was written of out from the end of the file again, unless somebody else has appended since. */
+/*
+ * Takes what was written of out from the end of the file again, unless somebody else has appended
+ * since.
+ */
 static bool cut_back(const struct output *output)
 {
 	off_t end = lseek(output->fd, 0, SEEK_CUR), start = end - (off_t)output->n_written;
@@ -163,7 +176,9 @@ static bool cut_back(const struct output *output)
 	return !ftruncate(output->fd, start) && lseek(output->fd, start, SEEK_SET) == start;
 }
 
-/* The rest of out will never be written: no half line may stay that the next one would be glued to. */
+/*
+ * The rest of out will never be written: no half line may stay that the next one would be glued to.
+ */
 static void mend(struct output *output)
 {
 	if (output->n_written && !cut_back(output))

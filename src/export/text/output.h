@@ -5,13 +5,14 @@
  * Where the exporters for people and scripts write: standard output or a file that is appended to.
  * What they have in common as options, opening and counting is here; each brings what it writes.
  *
- * A reader that does not read (a pipe into a pager, a stopped terminal) must not hold up the agent: what
- * it has not taken of a batch after a moment is kept, and further batches are dropped, whole, until it has.
- * Only a single batch (is_once) is waited for as long as it takes.
+ * A reader that does not read (a pipe into a pager, a stopped terminal) must not hold up the agent:
+ * what it has not taken of a batch after a moment is kept, and further batches are dropped, whole,
+ * until it has. Only a single batch (is_once) is waited for as long as it takes.
  *
- * A batch that cannot be written whole (a full disk) leaves nothing behind in a file: it is cut back to where
- * the batch began. Where that cannot be, in a pipe or behind what somebody else appended, the next batch
- * begins with a newline, as it does behind a half line that a file held before.
+ * A batch that cannot be written whole (a full disk) leaves nothing behind in a file: it is cut
+ * back to where the batch began. Where that cannot be, in a pipe or behind what somebody else
+ * appended, the next batch begins with a newline, as it does behind a half line that a file held
+ * before.
  */
 
 #include <stdbool.h>
@@ -42,18 +43,21 @@ struct output {
 	struct buf out;	       /* what the next write takes */
 };
 
-/* The three below are those of struct exporter_ops; the state of the exporter is a struct output. */
+/*
+ * The three below are those of struct exporter_ops; the state of the exporter is a struct output.
+ */
 int output_open(struct exporter *exporter, const void *options);
 void output_close(struct exporter *exporter);
 struct exporter_waiting output_waiting(const struct exporter *exporter);
 /*
- * May batch be appended to out, whatever it holds already? If not, the reader has not taken the last one, and
- * batch is counted as lost.
+ * May batch be appended to out, whatever it holds already? If not, the reader has not taken the
+ * last one, and batch is counted as lost.
  */
 bool output_is_ready(struct exporter *exporter, const struct batch *batch);
 /*
- * Writes out, which holds batch. What cannot be written is counted and logged once. 0 (also where the
- * reader is slow), or -errno of the buffer or the file. A reader that is gone is an error, not a signal.
+ * Writes out, which holds batch. What cannot be written is counted and logged once. 0 (also where
+ * the reader is slow), or -errno of the buffer or the file. A reader that is gone is an error, not
+ * a signal.
  */
 int output_flush(struct exporter *exporter, const struct batch *batch);
 /* Columns and lines of the terminal; 80 and 24 where it does not say. */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A metric's series as a table for people. The attributes that say whose a series is share one column,
- * since each series has one of them; columns give way where a line would be too wide. The series of
- * what is over the limit has no cells: it says so across all columns.
+ * A metric's series as a table for people. The attributes that say whose a series is share one
+ * column, since each series has one of them; columns give way where a line would be too wide. The
+ * series of what is over the limit has no cells: it says so across all columns.
  */
 
 #include "export/text/columns.h"

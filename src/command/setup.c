@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "command/command.h"
+#include "command/setup.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,10 @@ static int prepend_directory(struct config *config, const char *directory)
 	return 0;
 }
 
-/* Plain lines for a person or a script; in the journal a message each, and an event that counts them. */
+/*
+ * Plain lines for a person or a script; in the journal a message each, and an event that counts
+ * them.
+ */
 static void report_mistakes(struct diag *diag)
 {
 	const char *lines = buf_text(&diag->text);
@@ -46,7 +49,7 @@ static void report_mistakes(struct diag *diag)
 		  diag->n_errors, plural(diag->n_errors));
 }
 
-enum exit_code setup_open(const struct arguments *arguments, const char *const *names, struct setup *ret_setup)
+enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup)
 {
 	struct config_source source = { .path = arguments->config_path, .environment = (const char *const *)environ };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
@@ -60,7 +63,7 @@ enum exit_code setup_open(const struct arguments *arguments, const char *const *
 							  (enum log_level)log_levels[setup.config->agent.log_level]);
 		if (setup.config->warnings.n_errors)
 			log_lines(LOG_LEVEL_WARNING, NULL, buf_text(&setup.config->warnings.text));
-		err = collector_set_open(setup.config, names, agent_boot_ns(), &diag, &setup.set);
+		err = collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set);
 	}
 	if (!err && !diag.n_errors && !setup.set.n_shown)
 		diag_add(&diag, "bpfpush", 0, "no collector is enabled, so nothing would be counted; enable one in [agent] "
