@@ -75,7 +75,7 @@ uint64_t collector_map_kernel_bytes(const struct collector *collector, size_t i)
 /* Connects this collector's map of cgroup names, if it has one, to labels. After collector_start(). */
 void collector_share(struct collector *collector);
 
-/* Prints a stop of the way of the data, for people: "descriptor", "shape", "snapshot". -EINVAL: no such stop. */
+/* Prints the data at one stage, for people: "descriptor", "shape" or "snapshot". -EINVAL: no such stage. */
 int collector_dump(const struct collector *collector, const char *stop, FILE *f);
 
 DEFINE_CLEANUP(struct collector *, collector_free);

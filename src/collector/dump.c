@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stops of the way of the data that belong to a collector, printed for people and golden files. */
+/* Prints the stages of the data pipeline that belong to a collector, for people and golden files. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

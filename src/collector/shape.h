@@ -19,12 +19,12 @@ enum field_class {
 	FIELD_INTEGER,
 	FIELD_ENUM,
 	FIELD_TEXT,	 /* array of char */
-	FIELD_BYTES,	 /* any other array, or a structure behind a lbl_ typedef */
+	FIELD_BYTES,	 /* any other array, or a structure with a lbl_ typedef */
 	FIELD_HISTOGRAM, /* struct hist_time or struct hist_value of bpf/include/hist.h */
 };
 
 struct field {
-	char *name;	       /* dotted; "" for a key or value that is no structure */
+	char *name;	       /* dotted; "" for a key or value that is not a structure */
 	const char *type_name; /* of the outermost typedef, or "": "lbl_cgroup", "val_ns"; the BTF's own string */
 	enum field_class class;
 	uint32_t offset_bytes;

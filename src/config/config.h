@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * The configuration: bpfpush.conf, its drop-ins and the standard OTEL_* variables below them; one
- * plain structure at the end, every mistake with its path and line.
+ * The configuration: bpfpush.conf, its drop-ins, and below them the standard OTEL_* variables. The
+ * result is one plain structure, and a message with path and line for each mistake.
  *
- * The main file is the first of bpfpush/bpfpush.conf in /etc, /run, /usr/lib; drop-ins are
- * bpfpush/bpfpush.conf.d/NAME.conf of all three, sorted by NAME; of equal names the one in /etc
- * masks /run, /run masks /usr/lib; a link to /dev/null disables. A later setting replaces an
- * earlier one; lists grow, and begin anew behind an empty value. Within one file nothing may be
- * said twice.
+ * The main file is the first bpfpush/bpfpush.conf in /etc, /run and /usr/lib. The drop-ins are
+ * bpfpush/bpfpush.conf.d/NAME.conf in all three, sorted by NAME. If two have the same name, /etc
+ * masks /run, and /run masks /usr/lib. A link to /dev/null disables a drop-in. A later setting
+ * replaces an earlier one. Lists grow, and an empty value clears them. Except for list items, a key
+ * may appear only once per file.
  *
  * Sections: [agent], [resource], [collector NAME], [exporter NAME]. Sections and keys that begin
- * with "x-" are left to others.
+ * with "x-" are ignored, so that other programs can use them.
  */
 
 #include <stdbool.h>

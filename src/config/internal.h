@@ -26,7 +26,7 @@ int config_set_exporters(struct config *config, const struct config_source *sour
 int config_environment_set_exporters(struct config *config, const struct config_source *source,
 				     struct diag *diag);
 
-/* Exporters that push the same numbers to the same place are no mistake, but hardly meant. */
+/* Exporters that push the same numbers to the same place are not a mistake, but probably not intended. */
 void config_warn_of_twins(struct config *config);
 
 /* One exporter of a type; of section, name and path are borrowed, settings are not kept. */

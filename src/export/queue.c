@@ -14,7 +14,7 @@ static void item_free(struct queue_item *item)
 	free(item);
 }
 
-/* Takes out the item behind previous, or the head where previous is NULL. */
+/* Takes out the item after previous, or the head if previous is NULL. */
 static struct queue_item *take(struct queue *queue, struct queue_item *previous)
 {
 	struct queue_item *item = previous ? previous->next : queue->head;

@@ -4,10 +4,10 @@
 /*
  * The names on a number. Built on the stack while a key is decoded, copied once into its series.
  *
- * Bytes from the kernel (process names, cgroup paths) are hostile: text is made valid UTF-8 here (each
- * bad byte and each control byte becomes U+FFFD), cut at ATTRIBUTE_TEXT_BYTES with a hash of the whole at the
- * end ("…~0123abcd"), so that what begins alike stays apart, and so harmless for every
- * encoder behind it; an exporter only has to mind what its own format forbids.
+ * Bytes from the kernel (process names, cgroup paths) are hostile. This module makes text valid UTF-8: each
+ * bad byte and each control byte becomes U+FFFD. It cuts text at ATTRIBUTE_TEXT_BYTES and ends it in a hash of
+ * the whole ("…~0123abcd"), so that texts with the same beginning stay apart. Encoders can rely on this;
+ * they only have to deal with what their own formats forbid.
  */
 
 #include <stdbool.h>
@@ -45,7 +45,7 @@ void attributes_init(struct attributes *attributes);
 int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size);
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
-/* By name, so that the order in which they were added is no part of a series' identity. */
+/* By name, so that the order in which they were added is not part of a series' identity. */
 void attributes_sort(struct attributes *attributes);
 /* Appends its value as plain text: a number in decimal, a flag as true or false. */
 void attribute_append(struct buf *out, const struct attribute *attribute);

@@ -75,7 +75,7 @@ static int digit_value(char character, unsigned int base)
 }
 
 /*
- * The digits at *text, which is moved behind them. -ERANGE only after all of them have been seen.
+ * The digits at *text, which is moved past them. -ERANGE only after all of them have been seen.
  */
 static int read_digits(const char **text, unsigned int base, uint64_t *ret_value)
 {

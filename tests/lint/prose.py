@@ -52,6 +52,16 @@ def comments(text):
         yield line[2:] if line.startswith("# ") else ""
 
 
+def words_of_c(text):
+    """What is within comments and strings."""
+    end, kept = 0, []
+    for token in source.TOKEN.finditer(text):
+        kept.append(re.sub(r"[^\n]", " ", text[end:token.start()]))
+        kept.append(re.sub(r"^(\s*) \*", r"\1  ", token.group(0), flags=re.MULTILINE))
+        end = token.end()
+    yield from "".join(kept).split("\n")
+
+
 def whole(text):
     yield from text.split("\n")
 
@@ -80,7 +90,13 @@ def check_paths(findings, path, text):
                 findings.add(path, number, f"{name} is not in the tree")
 
 
-KINDS = [(r".*\.md", markdown), (r"man/.*\.[1-9]", roff), (r"conf/.*\.conf|(?:.*/)?meson\.build", comments), (r"systemd/.*\.catalog", whole)]
+KINDS = [
+    (r".*\.md", markdown),
+    (r"man/.*\.[1-9]", roff),
+    (r"conf/.*\.conf|(?:.*/)?meson\.build", comments),
+    (r"systemd/.*\.catalog", whole),
+    (r"(?:src|bpf)/.*\.[ch]", words_of_c),
+]
 
 
 def main():
@@ -93,7 +109,8 @@ def main():
         text = source.read(path)
         lines = list(lines_of(text))
         check_phrases(findings, path, lines)
-        check_width(findings, path, text, lines)
+        if not path.endswith((".c", ".h")):  # tests/lint/form.py does
+            check_width(findings, path, text, lines)
         if path.endswith(".md"):
             check_paths(findings, path, text)
     findings.finish(checked)

@@ -11,10 +11,10 @@
  *     dotted     path 5 1700000000                      carbon and whatever reads its plaintext protocol
  *     tagged     path;tag=value;tag=value 5 1700000000  the same, with Graphite's tags
  *
- * A value that is not a tag's keeps letters, digits, "_" and "-"; a path has dots besides. Of a tag's value
- * every byte is kept that no receiver reads as anything else and that is no part of a file's path where the
- * receiver makes files of names. Everything else becomes "_", one for each character of UTF-8. What
- * receivers do to names is in docs/statsd.md.
+ * In a path, letters, digits, "_" and "-" stay, and the dots between levels. In a tag's value, every byte
+ * stays that no receiver gives another meaning, and that has none in the path of a file if the receiver
+ * names files after series. Each other character of UTF-8 becomes "_". docs/statsd.md says what receivers
+ * do to names.
  */
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ struct dialect {
 	const char *value_keeps; /* of a tag's value, beside letters, digits, "_", "-" and "."; NULL: no tags */
 	char tag_equals, tag_next;
 	const char *tag_first;
-	bool is_tags_last; /* behind the value, not behind the path */
+	bool is_tags_last; /* after the value, not after the path */
 	bool is_graphite;  /* "value time", not ":value|type" */
 };
 

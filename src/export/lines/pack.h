@@ -28,7 +28,7 @@ struct pack {
 
 /* Room for a line of at most most bytes; NULL: no memory. */
 char *pack_line_begin(struct pack *pack, size_t most);
-/* end: behind its last byte. -EMSGSIZE: it is longer than limit_bytes and was left out; so it was at -ENOMEM. */
+/* end: after its last byte. -EMSGSIZE: it is longer than limit_bytes. On this and -ENOMEM it is left out. */
 int pack_line_end(struct pack *pack, char *end);
 /* A point ends with the line before. */
 void pack_point_end(struct pack *pack);

@@ -37,9 +37,9 @@ const char *otlp_header_file(const char *text);
 /* Does a header hold what nobody else may see, by its name or because it comes from a file? */
 bool otlp_header_is_secret(const char *text);
 /*
- * The header to send for one that was given: the same, or with the first line of its file, which is read
- * anew each time, so that a secret may change. For free(). -ENOMEM, what opening the file gave, -EBADMSG
- * where it is no regular file or its content cannot be a header; *ret_complaint then says why, to go behind the
- * file's name, and never what is in it.
+ * The header to send for a configured one: the same, or with the first line of its file as value. The file is
+ * read again each time, so that a secret may change. For free(). -ENOMEM; the error of opening the file;
+ * -EBADMSG if it is not a regular file or its content cannot be a header. *ret_complaint then follows the
+ * file's name in a message; it says why, but never what is in the file.
  */
 int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint);

@@ -21,7 +21,7 @@
 #include "export/text/json-text.h"
 #include "export/text/output.h"
 
-/* One value of a map: what stands behind its key. */
+/* One value of a map: the text after its key. */
 typedef void append_fn(struct buf *out, const struct series *series);
 
 static void append_number(struct buf *out, const struct series *series)

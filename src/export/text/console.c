@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table for people: a block a metric, a line a series, those that grew most come first.
+ * A table for people: one block per metric, one line per series. Series that grew most come first.
  *
  *     bpfpush.syscall.count (call), 1 of 37, by bpfpush.syscall.name, systemd.unit.name
  *       read    cron.service          1234    12.3/s
  *     bpfpush.syscall.duration (s) by bpfpush.syscall.name
  *       read             12    1.2/s  mean 3.20ms  p50 2.00ms  p90 8.00ms  p99 9.00ms  ▁▃█▂
  *
- * On a terminal each collection takes the place of the last and as many lines of each metric are
- * shown as fit; elsewhere, and for a single batch, everything is written, one collection after the
- * other, unless the number of lines is limited.
+ * On a terminal, each collection replaces the last one, and shows as many lines of each metric as
+ * fit. Elsewhere, and for a single batch, all lines are written, one collection after the other,
+ * unless their number is limited.
  */
 #include <errno.h>
 #include <string.h>
@@ -137,10 +137,7 @@ static void append_numbers(const struct page *page, struct buf *line, const stru
 		append_histogram(line, series);
 }
 
-/*
- * What grew most first; of equals the larger total. What is over the limit is no series like them:
- * last.
- */
+/* What grew most comes first; among equals, the larger total. The overflow series comes last. */
 static int by_growth(const struct series *left, const struct series *right)
 {
 	const struct series *overflow = left->metric->overflow;

@@ -48,7 +48,8 @@ int output_options_check(const void *untyped, const char *path, unsigned int lin
 	if (!parent)
 		return -ENOMEM;
 	/*
-	 * A directory that only the service's user may look into is no mistake of whoever checks.
+	 * If only the service's user may look into the directory, whoever runs the check made no
+	 * mistake.
 	 */
 	if (stat(parent, &st) < 0 && errno != EACCES)
 		diag_add(diag, path, line, "path: the directory %s: %m", parent);

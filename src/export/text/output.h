@@ -3,16 +3,17 @@
 
 /*
  * Where the exporters for people and scripts write: standard output or a file that is appended to.
- * What they have in common as options, opening and counting is here; each brings what it writes.
+ * This module has the settings, the opening and the counting that they share; each exporter brings
+ * the text.
  *
- * A reader that does not read (a pipe into a pager, a stopped terminal) must not hold up the agent:
- * what it has not taken of a batch after a moment is kept, and further batches are dropped, whole,
- * until it has. Only a single batch (is_once) is waited for as long as it takes.
+ * A reader that does not read (a pipe into a pager, a stopped terminal) must not delay the agent.
+ * If it has not taken all of a batch after a moment, the rest is kept, and further batches are
+ * dropped as a whole until it has. Only for a single batch (is_once), the exporter waits as long as
+ * it takes.
  *
- * A batch that cannot be written whole (a full disk) leaves nothing behind in a file: it is cut
- * back to where the batch began. Where that cannot be, in a pipe or behind what somebody else
- * appended, the next batch begins with a newline, as it does behind a half line that a file held
- * before.
+ * If a batch cannot be written as a whole (a full disk), the file is cut back to where the batch
+ * began. If that is impossible, in a pipe or because somebody else has appended, the next batch
+ * begins with a newline. So it does if the file ended in an incomplete line before.
  */
 
 #include <stdbool.h>

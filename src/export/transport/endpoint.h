@@ -14,7 +14,7 @@ struct endpoint {
 
 /*
  * HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT for IPv6, and where allows_unix is set, unix:PATH or unix:@NAME.
- * -EINVAL with *ret_complaint, which goes behind "path:line: endpoint: ".
+ * -EINVAL with *ret_complaint, which follows "path:line: endpoint: ".
  */
 int endpoint_parse(const char *text, const char *default_port, bool allows_unix, struct endpoint *ret_endpoint,
 		   const char **ret_complaint);

@@ -181,7 +181,7 @@ static void deliver(struct http_client *client, CURLcode code)
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(client->easy, CURLINFO_CONTENT_TYPE, &type);
 	if (status < 200)
-		status = 0; /* a 100 Continue is no answer */
+		status = 0; /* a 100 Continue is not an answer */
 	answer.failure = classify(code, client, status);
 	answer.problem = describe(client, answer.failure, code);
 	answer.status = (int)status;
