@@ -16,7 +16,7 @@ BANNED = {
     "strtok_r": "strsep or strcspn",
     "atoi": "parse_u64, which reports errors",
     "atol": "parse_u64",
-    "atof": "parse_number",
+    "atof": "strtod with a check of its end",
     "localtime": "gmtime_r: times are UTC",
     "localtime_r": "gmtime_r: times are UTC",
     "alloca": "an array with a bound, or malloc",
@@ -38,12 +38,26 @@ CLOCK_READERS = re.compile(r"^src/(agent|command)/")
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time)\s*\(")
 
 
+ADVISED = re.compile(r"\b[a-z]+_[a-z0-9_]+\b")  # our functions that the advice names
+LIBC = {"gmtime_r", "posix_spawn"}
+
+
+def check_advice(findings):
+    """That the functions which the advice names are there."""
+    declared = " ".join(source.read(path) for path in source.files(".h") if path.startswith("src/"))
+    for name, advice in BANNED.items():
+        for advised in set(ADVISED.findall(advice)) - LIBC:
+            if not re.search(rf"\b{advised}\(", declared):
+                findings.add("tests/lint/banned.py", 0, f"{name}: {advised}() is not declared in src/")
+
+
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 
 
 def main():
     findings, checked = source.Findings(), 0
+    check_advice(findings)
     pattern = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED))
     for path in source.files(".c", ".h"):
         code = source.code_only(source.read(path))
