@@ -189,7 +189,7 @@ def once(collectors, command=None, params=None, seconds=None, timeout=60, **opti
                               timeout=timeout, **options)
     seen = Points()
     seen.expected, seen.status, seen.stderr = {}, done.returncode, done.stderr
-    for text in done.stdout.splitlines():
+    for text in done.stdout.split('\n'):  # names may hold what splitlines() takes for an end
         if not text.startswith('{'):
             continue
         record = json.loads(text)

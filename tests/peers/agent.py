@@ -19,6 +19,10 @@ BPFPUSH = os.environ.get("BPFPUSH") or os.path.realpath(
 
 HOST = "vm1.example.com"  # what it calls the machine
 
+# For agents that are compared with each other: the end of [agent], and room for the keys of all that runs meanwhile.
+# A key without room is counted without its name, and each agent finds no room for another one.
+ROOMY = "series_limit = 50000\n\n[collector syscalls]\nsyscalls_slots = 32768\n"
+
 
 class Unavailable(Exception):
     """The agent cannot be run here; the text says what is lacking."""
@@ -45,6 +49,18 @@ def config_of(interval, lines_path, exporters, more=""):
     text = f"{more}[agent]\ninterval = {interval}\n\n[resource]\nhost.name = {HOST}\n"
     return text + "".join(f"\n[exporter {name}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
                           for name, keys in sections.items())
+
+
+def count_once(directory, *command):
+    """The lines of `bpfpush once --format=json` while that command runs, as text."""
+    path = os.path.join(directory, "once.conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("[agent]\n" + ROOMY)
+    done = subprocess.run([BPFPUSH, "once", f"--config={path}", "--format=json", "--", *command], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise RuntimeError(f"once ended with status {done.returncode}:\n{done.stderr}")
+    return [line for line in done.stdout.split("\n") if line]  # names may hold what splitlines() takes for an end
 
 
 class Agent:

@@ -8,12 +8,11 @@ Two sources to compare with: the JSON lines of the same agent, point by point, a
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
 
-from agent import Agent, BPFPUSH, Unavailable as NoAgent, cgroup2_mount, require_agent
+from agent import Agent, ROOMY, Unavailable as NoAgent, cgroup2_mount, count_once, require_agent
 from collector import Collector, Unavailable as NoCollector, collector_path
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -21,7 +20,7 @@ WAYS = [(temporality, histogram) for temporality in ("cumulative", "delta") for 
 
 
 def config_text(urls, json_path):
-    sections = ["[agent]\ninterval = 1s\n", f"[exporter lines]\ntype = json\npath = {json_path}\n"]
+    sections = [f"[agent]\ninterval = 1s\n{ROOMY}", f"[exporter lines]\ntype = json\npath = {json_path}\n"]
     for (temporality, histogram), url in zip(WAYS, urls):
         sections.append(f"[exporter {temporality}-{histogram}]\ntype = otlp\nendpoint = {url}\n"
                         f"temporality = {temporality}\nhistogram = {histogram}\n")
@@ -114,12 +113,9 @@ class TestAgent(unittest.TestCase):
 
     @classmethod
     def run_once(cls):
-        workload = [sys.executable, os.path.join(HERE, "workload.py"), cls.cgroup, os.path.join(cls.directory, "file")]
-        done = subprocess.run([BPFPUSH, "once", "--format=json", "--", *workload], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode:
-            raise RuntimeError(f"once ended with status {done.returncode}:\n{done.stderr}")
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        workload = os.path.join(HERE, "workload.py")
+        lines = count_once(cls.directory, sys.executable, workload, cls.cgroup, os.path.join(cls.directory, "file"))
+        return [json.loads(line) for line in lines]
 
     def is_workload(self, attributes):
         return os.path.basename(self.cgroup) in str(attributes.get("process.linux.cgroup", ""))

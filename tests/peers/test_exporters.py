@@ -9,7 +9,6 @@ and an independent `bpfpush once --format=json` that counts the same workload wi
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +16,7 @@ import unittest
 from contextlib import ExitStack
 
 import expected
-from agent import Agent, BPFPUSH, cgroup2_mount
+from agent import Agent, cgroup2_mount, count_once
 from receiver import Receiver, each
 from rig import INTERVAL_S, Rig, assert_held_to_127_bytes, by_second, carbon_series_of_statsd, lacking, statsd_exporter_series
 
@@ -50,12 +49,9 @@ class TestExporters(unittest.TestCase):
 
     @classmethod
     def run_once(cls):
-        workload = [sys.executable, os.path.join(HERE, "workload.py"), cls.cgroup, os.path.join(cls.directory, "file")]
-        done = subprocess.run([BPFPUSH, "once", "--format=json", "--", *workload], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode:
-            raise RuntimeError(f"once ended with status {done.returncode}:\n{done.stderr}")
-        return [json.loads(line, parse_float=expected.Decimal) for line in done.stdout.splitlines()]
+        workload = os.path.join(HERE, "workload.py")
+        lines = count_once(cls.directory, sys.executable, workload, cls.cgroup, os.path.join(cls.directory, "file"))
+        return [json.loads(line, parse_float=expected.Decimal) for line in lines]
 
     @classmethod
     def read(cls, rig):

@@ -22,6 +22,9 @@ from decimal import Decimal
 
 from container import Unavailable, rootfs, run_container
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "peers"))
+from expected import clean, replaced, text_of
+
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 SLOT_S = 10  # the first archive of the page's storage-schemas.conf, and the interval of bpfpush
@@ -128,10 +131,6 @@ class Number(float):
         return self.text
 
 
-def level(text):
-    return re.sub(r"[^A-Za-z0-9_-]", "_", str(text)) or "_"
-
-
 def tag(text):
     return re.sub(r"[^A-Za-z0-9_.:@+-]", "_", str(text))
 
@@ -141,10 +140,11 @@ def ended(path, suffix):
 
 
 def dotted(host, point, suffix, upper):
-    rest = {name: name if value is True else value for name, value in point["attributes"].items() if name not in OWNERS}
-    owner = [value for name, value in point["attributes"].items() if name in OWNERS]
-    levels = [level(host), level(owner[0] if owner else ""), point["name"], *(level(rest[name]) for name in sorted(rest))]
-    return ended("servers." + ".".join(levels), suffix) + (f".{level(upper)}" if upper else "")
+    attributes = sorted(point["attributes"].items())
+    owner = next((clean(value, owner=name) for name, value in attributes if name in OWNERS), "_")
+    others = [replaced(name) if value is True else clean(text_of(value)) for name, value in attributes if name not in OWNERS]
+    path = ".".join(["servers", replaced(host), owner, point["name"], *others])
+    return (path + suffix if others else ended(path, suffix)) + (f".{upper.replace('.', '_')}" if upper else "")
 
 
 def tagged(host, point, suffix, upper):
@@ -196,7 +196,7 @@ class TestGraphiteDocs(unittest.TestCase):
         the slot in which the agent began counts for the next."""
         times = sorted({point["time_ns"] for point in self.points})
         self.assertLess(max(after - before for before, after in zip(times, times[1:])), SLOT_S * 15 * 10**8)
-        first, began = (time // 10**9 // SLOT_S * SLOT_S for time in (times[0], min(point["start_time_ns"] for point in self.points)))
+        first, began = (time // 10**9 // SLOT_S * SLOT_S for time in (times[0], min(point["start_time_ns"] for point in self.points if "start_time_ns" in point)))
         return {time: first + SLOT_S * (number or first == began) for number, time in enumerate(times)}
 
     def collected(self, name_of):
