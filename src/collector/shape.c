@@ -268,22 +268,9 @@ void shape_done(struct shape *shape)
 uint64_t shape_load(const void *data, uint32_t size_bytes)
 {
 	uint64_t value = 0;
-	uint32_t value32;
-	uint16_t value16;
 
-	switch (size_bytes) {
-	case 1:
-		return *(const uint8_t *)data;
-	case 2:
-		memcpy(&value16, data, 2);
-		return value16;
-	case 4:
-		memcpy(&value32, data, 4);
-		return value32;
-	default:
-		memcpy(&value, data, 8);
-		return value;
-	}
+	memcpy(&value, data, size_bytes); /* little endian, as every machine that is built for */
+	return value;
 }
 
 static bool enum_constant(const struct btf_type *type, uint32_t i, uint32_t *ret_name, int64_t *ret_value)

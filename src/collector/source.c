@@ -102,21 +102,14 @@ void source_close(struct source *source)
 	source->slot_rows = NULL;
 }
 
-static inline uint64_t load_u64(const uint8_t *from)
-{
+/* The members of a value lie at any place. */
+struct unaligned_u64 {
 	uint64_t value;
+} __attribute__((packed));
 
-	memcpy(&value, from, sizeof(value));
-	return value;
-}
-
-static inline uint32_t load_u32(const uint8_t *from)
-{
+struct unaligned_u32 {
 	uint32_t value;
-
-	memcpy(&value, from, sizeof(value));
-	return value;
-}
+} __attribute__((packed));
 
 /* The rest: narrow numbers, and levels of several CPUs. */
 __attribute__((noinline)) static void add_other(const struct source_run *run, const uint8_t *from, uint64_t *to)
@@ -140,10 +133,10 @@ static inline void add_value(const struct source *source, const uint8_t *value, 
 
 		if (run->kind == RUN_U64)
 			for (uint32_t j = 0; j < run->count; j++)
-				to[j] += load_u64(from + j * sizeof(uint64_t));
+				to[j] += ((const struct unaligned_u64 *)from)[j].value;
 		else if (run->kind == RUN_U32)
 			for (uint32_t j = 0; j < run->count; j++)
-				to[j] += load_u32(from + j * sizeof(uint32_t));
+				to[j] += ((const struct unaligned_u32 *)from)[j].value;
 		else
 			add_other(run, from, to);
 	}

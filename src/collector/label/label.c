@@ -27,6 +27,7 @@ struct labels {
 	struct cgroups *cgroups;
 	struct ksyms *ksyms; /* read on first need; NULL before, and where they cannot be read */
 	bool has_read_ksyms; /* since labels_begin() */
+	uint8_t value[LABEL_NAMES_VALUE_BYTES_MAX]; /* room for one look-up */
 };
 
 /* owner.h: start time in units of 2^20 ns after boot, above 22 bits of process id. */
@@ -104,33 +105,38 @@ void labels_set_cgroup_names(struct labels *labels, const struct label_names *na
 	cgroups_set_names(labels->cgroups, names->fd, names->text_offset_bytes, names->text_bytes);
 }
 
-typedef int add_fn(const struct label_context *context, const struct field *field, const char *name,
-		   const void *raw, struct attributes *attributes);
+/* A member of one key, while it becomes attributes. */
+struct label {
+	const struct label_context *context;
+	const struct field *field;
+	const char *name; /* of the attribute */
+	const void *raw;
+	uint64_t value; /* FIELD_INTEGER, FIELD_ENUM: as it lies at raw; else 0 */
+	struct attributes *attributes;
+};
 
-static int add_text(struct attributes *attributes, const char *name, const char *text)
+typedef int add_fn(const struct label *label);
+
+static int add_text(const struct label *label, const char *text)
 {
-	return attributes_add_text(attributes, name, text, strlen(text));
+	return attributes_add_text(label->attributes, label->name, text, strlen(text));
 }
 
-static int64_t number_of(const struct field *field, const void *raw)
+static int64_t number_of(const struct label *label)
 {
-	uint64_t value = shape_load(raw, field->size_bytes);
-	unsigned int unused = 64 - 8 * field->size_bytes;
+	unsigned int unused = 64 - 8 * label->field->size_bytes;
 
-	return field->is_signed ? (int64_t)(value << unused) >> unused : (int64_t)value;
+	return label->field->is_signed ? (int64_t)(label->value << unused) >> unused : (int64_t)label->value;
 }
 
-static int add_cgroup(const struct label_context *context, const struct field *field, const char *name,
-		      const void *raw, struct attributes *attributes)
+static int add_cgroup(const struct label *label)
 {
-	uint64_t id = shape_load(raw, field->size_bytes);
 	const struct cgroup *cgroup;
-	int r, err;
+	int r = cgroups_get(label->context->labels->cgroups, label->value, &cgroup), err;
 
-	if (!id)
-		return 0;
-	r = cgroups_get(context->labels->cgroups, id, &cgroup);
-	err = r < 0 ? r : add_text(attributes, cgroup->attribute, cgroup->value);
+	if (r < 0)
+		return r;
+	err = attributes_add_text(label->attributes, cgroup->attribute, cgroup->value, strlen(cgroup->value));
 	return err ? err : r;
 }
 
@@ -139,44 +145,34 @@ static pid_t process_number(uint64_t id)
 	return (pid_t)(id & ((1u << PROCESS_ID_BITS) - 1));
 }
 
-static int add_process(const struct label_context *context, const struct field *field, const char *name,
-		       const void *raw, struct attributes *attributes)
+static int add_process(const struct label *label)
 {
-	uint64_t id = shape_load(raw, field->size_bytes), created_ns;
-	const struct label_names *names = &context->process_names;
-	uint8_t value[LABEL_NAMES_VALUE_BYTES_MAX];
+	const struct label_names *names = &label->context->process_names;
+	uint64_t created_ns = label->context->labels->boot_ns + (label->value >> PROCESS_ID_BITS << PROCESS_START_BITS);
+	const char *name = (const char *)label->context->labels->value + names->text_offset_bytes;
+	time_t seconds = (time_t)(created_ns / 1000000000);
 	char text[40], *at = text;
 	struct tm parts;
-	time_t seconds;
 	int err;
 
-	if (!id)
-		return 0;
-	created_ns = context->labels->boot_ns + (id >> PROCESS_ID_BITS << PROCESS_START_BITS);
-	seconds = (time_t)(created_ns / 1000000000);
 	at += strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &parts));
 	snprintf(at, sizeof(text) - (size_t)(at - text), ".%03" PRIu64 "Z", created_ns / 1000000 % 1000);
-	err = attributes_add_number(attributes, "process.pid", (int64_t)process_number(id));
+	err = attributes_add_number(label->attributes, "process.pid", (int64_t)process_number(label->value));
 	if (!err)
-		err = add_text(attributes, "process.creation.time", text);
-	if (err || names->fd < 0 || bpf_map_lookup_elem(names->fd, &id, value))
+		err = attributes_add_text(label->attributes, "process.creation.time", text, strlen(text));
+	if (err || names->fd < 0 || bpf_map_lookup_elem(names->fd, &label->value, label->context->labels->value))
 		return err;
-	return attributes_add_text(attributes, "process.executable.name", value + names->text_offset_bytes,
-				   strnlen((const char *)value + names->text_offset_bytes, names->text_bytes));
+	return attributes_add_text(label->attributes, "process.executable.name", name, strnlen(name, names->text_bytes));
 }
 
-static int add_tgid(const struct label_context *context, const struct field *field, const char *name,
-		    const void *raw, struct attributes *attributes)
+static int add_tgid(const struct label *label)
 {
-	int64_t id = number_of(field, raw);
-
-	return id ? attributes_add_number(attributes, name, id) : 0;
+	return attributes_add_number(label->attributes, label->name, number_of(label));
 }
 
-static int add_syscall(const struct label_context *context, const struct field *field, const char *name,
-		       const void *raw, struct attributes *attributes)
+static int add_syscall(const struct label *label)
 {
-	uint32_t number = (uint32_t)shape_load(raw, field->size_bytes);
+	uint32_t number = (uint32_t)label->value;
 	bool is_compat = number & SYSCALL_COMPAT;
 	const char *known = label_syscall_name(number);
 	char text[64];
@@ -190,52 +186,43 @@ static int add_syscall(const struct label_context *context, const struct field *
 		snprintf(text, sizeof(text), "%s%s", is_compat ? "compat_" : "", known);
 	else
 		snprintf(text, sizeof(text), "%s%" PRIu32, is_compat ? "compat_" : "", number);
-	return add_text(attributes, name, text);
+	return add_text(label, text);
 }
 
-static int add_errno(const struct label_context *context, const struct field *field, const char *name,
-		     const void *raw, struct attributes *attributes)
+static int add_errno(const struct label *label)
 {
-	int number = (int)shape_load(raw, field->size_bytes);
+	int number = (int)label->value;
 	const char *known = strerrorname_np(number);
 	char text[32];
 
-	if (!number)
-		return 0;
 	snprintf(text, sizeof(text), "%d", number);
-	return add_text(attributes, name, known ? known : text);
+	return add_text(label, known ? known : text);
 }
 
 /* The name that the kernel gives block device major:minor: last part of /sys/dev/block/M:N's target. */
-static int add_dev(const struct label_context *context, const struct field *field, const char *name,
-		   const void *raw, struct attributes *attributes)
+static int add_dev(const struct label *label)
 {
-	uint32_t dev = (uint32_t)shape_load(raw, field->size_bytes);
+	uint32_t dev = (uint32_t)label->value;
 	char path[64], target[PATH_MAX], *base;
 	ssize_t size;
 
-	if (!dev)
-		return 0;
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", dev >> 20, dev & 0xfffff);
 	size = readlink(path, target, sizeof(target) - 1);
 	if (size <= 0)
-		return add_text(attributes, name, strrchr(path, '/') + 1);
+		return add_text(label, strrchr(path, '/') + 1);
 	target[size] = '\0';
 	base = strrchr(target, '/');
-	return add_text(attributes, name, base ? base + 1 : target);
+	return add_text(label, base ? base + 1 : target);
 }
 
-static int add_ifindex(const struct label_context *context, const struct field *field, const char *name,
-		       const void *raw, struct attributes *attributes)
+static int add_ifindex(const struct label *label)
 {
-	uint32_t index = (uint32_t)shape_load(raw, field->size_bytes);
+	uint32_t index = (uint32_t)label->value;
 	char text[IF_NAMESIZE];
 
-	if (!index)
-		return 0;
 	if (!if_indextoname(index, text))
 		snprintf(text, sizeof(text), "%" PRIu32, index);
-	return add_text(attributes, name, text);
+	return add_text(label, text);
 }
 
 /* The list is megabytes long, so it is read only for an address that is not known, and once a collection. */
@@ -244,7 +231,7 @@ static const char *find_function(struct labels *labels, uint64_t address)
 	const char *known = labels->ksyms ? ksyms_find(labels->ksyms, address) : NULL;
 	struct ksyms *fresh;
 
-	if (known || !address || labels->has_read_ksyms)
+	if (known || labels->has_read_ksyms)
 		return known;
 	labels->has_read_ksyms = true;
 	if (ksyms_new("/proc/kallsyms", &fresh))
@@ -254,66 +241,57 @@ static const char *find_function(struct labels *labels, uint64_t address)
 	return ksyms_find(fresh, address);
 }
 
-static int add_ksym(const struct label_context *context, const struct field *field, const char *name,
-		    const void *raw, struct attributes *attributes)
+static int add_ksym(const struct label *label)
 {
-	uint64_t address = shape_load(raw, field->size_bytes);
-	const char *known = find_function(context->labels, address);
+	const char *known = find_function(label->context->labels, label->value);
 	char text[32];
 	int err;
 
-	if (!address)
-		return 0;
-	snprintf(text, sizeof(text), "0x%" PRIx64, address);
-	err = add_text(attributes, name, known ? known : text);
+	snprintf(text, sizeof(text), "0x%" PRIx64, label->value);
+	err = add_text(label, known ? known : text);
 	return err ? err : !known;
 }
 
-static int add_ip(const struct label_context *context, const struct field *field, const char *name,
-		  const void *raw, struct attributes *attributes)
+static int add_ip(const struct label *label)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	if (!inet_ntop(field->size_bytes == 16 ? AF_INET6 : AF_INET, raw, text, sizeof(text)))
+	if (!inet_ntop(label->field->size_bytes == 16 ? AF_INET6 : AF_INET, label->raw, text, sizeof(text)))
 		return -EINVAL;
-	return add_text(attributes, name, text);
+	return add_text(label, text);
 }
 
-static int add_enum(const struct label_context *context, const struct field *field, const char *name,
-		    const void *raw, struct attributes *attributes)
+static int add_enum(const struct label *label)
 {
-	int64_t value = number_of(field, raw);
+	int64_t value = number_of(label);
 	char text[128];
 
-	if (!shape_enum_name(context->btf, field->type_id, value, text, sizeof(text)))
+	if (!shape_enum_name(label->context->btf, label->field->type_id, value, text, sizeof(text)))
 		snprintf(text, sizeof(text), "%" PRId64, value);
-	return strcmp(text, "none") ? add_text(attributes, name, text) : 0;
+	return strcmp(text, "none") ? add_text(label, text) : 0;
 }
 
-static int add_string(const struct label_context *context, const struct field *field, const char *name,
-		      const void *raw, struct attributes *attributes)
+static int add_string(const struct label *label)
 {
-	return attributes_add_text(attributes, name, raw, strnlen(raw, field->size_bytes));
+	return attributes_add_text(label->attributes, label->name, label->raw,
+				   strnlen(label->raw, label->field->size_bytes));
 }
 
-static int add_integer(const struct label_context *context, const struct field *field, const char *name,
-		       const void *raw, struct attributes *attributes)
+static int add_integer(const struct label *label)
 {
-	int64_t number = number_of(field, raw);
+	int64_t number = number_of(label);
 	char text[32];
 
 	/* An attribute's number is an int64_t (OTLP): larger ones are text. */
-	if (field->is_signed || number >= 0)
-		return attributes_add_number(attributes, name, number);
+	if (label->field->is_signed || number >= 0)
+		return attributes_add_number(label->attributes, label->name, number);
 	snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)number);
-	return add_text(attributes, name, text);
+	return add_text(label, text);
 }
 
-static bool cgroup_is_gone(const struct label_context *context, const void *raw, uint32_t size)
+static bool cgroup_is_gone(const struct labels *labels, uint64_t id)
 {
-	uint64_t id = shape_load(raw, size);
-
-	return id && cgroups_is_gone(context->labels->cgroups, id); /* 0: nobody, who does not end */
+	return cgroups_is_gone(labels->cgroups, id);
 }
 
 /* When the process that has this id now began, in clock ticks after boot (proc(5), stat, field 22). */
@@ -334,14 +312,12 @@ static int process_start_ticks(pid_t pid, uint64_t *ret_ticks)
  * No process of that id, or one that started at another time. /proc may hide others' processes (hidepid=), but
  * not from kill(), which sends nothing here.
  */
-static bool process_is_gone(const struct label_context *context, const void *raw, uint32_t size)
+static bool process_is_gone(const struct labels *labels, uint64_t id)
 {
-	uint64_t id = shape_load(raw, size), ticks, tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t ticks, tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	uint64_t first_ns = id >> PROCESS_ID_BITS << PROCESS_START_BITS;
 	uint64_t last_ns = first_ns + (1u << PROCESS_START_BITS) - 1;
 
-	if (!id)
-		return false;
 	if (process_start_ticks(process_number(id), &ticks))
 		return kill(process_number(id), 0) && errno == ESRCH;
 	return ticks < first_ns / tick_ns || ticks > last_ns / tick_ns;
@@ -353,22 +329,23 @@ static const struct label_type {
 	uint32_t size_bytes; /* 0: any of the class */
 	const char *default_name;
 	add_fn *add;
-	bool (*is_gone)(const struct label_context *context, const void *raw, uint32_t size);
+	bool is_optional; /* 0 makes no attribute, and never ends */
+	bool (*is_gone)(const struct labels *labels, uint64_t value);
 	unsigned int n_own; /* attributes that it names itself; 0: it makes one, called as the descriptor says */
 } label_table[] = {
-	{ "lbl_cgroup", FIELD_INTEGER, 8, "systemd.unit.name", add_cgroup, cgroup_is_gone, 1 },
-	{ "lbl_process", FIELD_INTEGER, 8, "process.pid", add_process, process_is_gone, 3 },
-	{ "lbl_tgid", FIELD_INTEGER, 4, "process.pid", add_tgid, NULL, 0 },
-	{ "lbl_syscall", FIELD_INTEGER, 0, "bpfpush.syscall.name", add_syscall, NULL, 0 },
-	{ "lbl_errno", FIELD_INTEGER, 0, "error.type", add_errno, NULL, 0 },
-	{ "lbl_dev", FIELD_INTEGER, 4, "system.device", add_dev, NULL, 0 },
-	{ "lbl_ifindex", FIELD_INTEGER, 4, "network.interface.name", add_ifindex, NULL, 0 },
-	{ "lbl_ksym", FIELD_INTEGER, 8, "code.function.name", add_ksym, NULL, 0 },
-	{ "lbl_ipv4", FIELD_INTEGER, 4, NULL, add_ip, NULL, 0 },
-	{ "lbl_ipv6", FIELD_BYTES, 16, NULL, add_ip, NULL, 0 },
-	{ NULL, FIELD_ENUM, 0, NULL, add_enum, NULL, 0 },
-	{ NULL, FIELD_TEXT, 0, NULL, add_string, NULL, 0 },
-	{ NULL, FIELD_INTEGER, 0, NULL, add_integer, NULL, 0 },
+	{ "lbl_cgroup", FIELD_INTEGER, 8, "systemd.unit.name", add_cgroup, true, cgroup_is_gone, 1 },
+	{ "lbl_process", FIELD_INTEGER, 8, "process.pid", add_process, true, process_is_gone, 3 },
+	{ "lbl_tgid", FIELD_INTEGER, 4, "process.pid", add_tgid, true, NULL, 0 },
+	{ "lbl_syscall", FIELD_INTEGER, 0, "bpfpush.syscall.name", add_syscall, false, NULL, 0 },
+	{ "lbl_errno", FIELD_INTEGER, 0, "error.type", add_errno, true, NULL, 0 },
+	{ "lbl_dev", FIELD_INTEGER, 4, "system.device", add_dev, true, NULL, 0 },
+	{ "lbl_ifindex", FIELD_INTEGER, 4, "network.interface.name", add_ifindex, true, NULL, 0 },
+	{ "lbl_ksym", FIELD_INTEGER, 8, "code.function.name", add_ksym, true, NULL, 0 },
+	{ "lbl_ipv4", FIELD_INTEGER, 4, NULL, add_ip, false, NULL, 0 },
+	{ "lbl_ipv6", FIELD_BYTES, 16, NULL, add_ip, false, NULL, 0 },
+	{ NULL, FIELD_ENUM, 0, NULL, add_enum, false, NULL, 0 },
+	{ NULL, FIELD_TEXT, 0, NULL, add_string, false, NULL, 0 },
+	{ NULL, FIELD_INTEGER, 0, NULL, add_integer, false, NULL, 0 },
 };
 
 const struct label_type *label_type_find(const struct field *field)
@@ -399,14 +376,23 @@ bool label_type_names_itself(const struct label_type *type)
 	return type->n_own != 0;
 }
 
+static uint64_t load(const struct field *field, const void *raw)
+{
+	return field->class == FIELD_INTEGER || field->class == FIELD_ENUM ? shape_load(raw, field->size_bytes) : 0;
+}
+
 int label_add(const struct label_type *type, const struct label_context *context, const struct field *field,
 	      const char *name, const void *raw, struct attributes *attributes)
 {
-	return type->add(context, field, name, raw, attributes);
+	struct label label = { context, field, name, raw, load(field, raw), attributes };
+
+	return type->is_optional && !label.value ? 0 : type->add(&label);
 }
 
 bool label_is_gone(const struct label_type *type, const struct label_context *context, const struct field *field,
 		   const void *raw)
 {
-	return type->is_gone && type->is_gone(context, raw, field->size_bytes);
+	uint64_t value = load(field, raw);
+
+	return type->is_gone && value && type->is_gone(context->labels, value);
 }
