@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of exporters, and the accounts that all of them keep in the same way. What an exporter
+ * holds is never computed from its counts: it is asked of the queue or buffer itself, so that a point
+ * that was forgotten or counted twice shows as a difference.
+ */
 #include "export/exporter.h"
 
 #include <errno.h>
@@ -69,7 +74,8 @@ void exporter_account(struct exporter *exporter, enum points fate, uint64_t n)
 	exporter->stats.points[fate] += n;
 }
 
-int exporter_enqueue(struct exporter *exporter, struct queue *queue, uint8_t *data, size_t size, size_t n_points)
+int exporter_enqueue(struct exporter *exporter, struct queue *queue, uint8_t *data, size_t size,
+		     size_t n_points)
 {
 	size_t n_dropped = 0;
 	int err = queue_put(queue, data, size, n_points, &n_dropped);

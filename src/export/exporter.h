@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * A way out. The agent knows only this; each exporter is one file with its ops and its table of options
- * at the bottom, one row in exporter_table[] and one section [exporter NAME] in the configuration.
+ * What the agent knows of exporters. Each exporter is a file with its struct exporter_ops at the
+ * bottom, a row in exporter_table[] and a section [exporter NAME] in the configuration.
  *
- * push() encodes at once (the batch is gone when it returns) and sends when it can: nothing here blocks
- * or delays the caller. Points that cannot be kept are counted, never lost silently.
+ * An exporter encodes a batch at once, since the batch is gone when push() returns, and sends when it
+ * can: nothing here blocks or delays the caller. Points that cannot be kept are counted.
  */
 
 #include <stdbool.h>
@@ -20,63 +20,63 @@ struct queue;
 struct exporter;
 
 /*
- * What becomes of points. Each point that an exporter takes on from a batch is counted as pushed, and once more when
- * its fate is known. Until then it waits. So at all times between calls
+ * The fates of points. An exporter counts each point that it takes on from a batch as pushed, and
+ * counts it again when its fate is known. Until then the point waits. So between any two calls
  *     pushed = delivered + rejected + all that were dropped + waiting
  */
 enum points {
 	POINTS_PUSHED,
 	POINTS_DELIVERED,	   /* taken by the receiver */
-	POINTS_REJECTED,	   /* refused by the receiver, for good (partial success included) */
+	POINTS_REJECTED,	   /* refused by the receiver for good, also as a part of a request */
 	POINTS_QUEUE_FULL,	   /* dropped: others needed the room */
-	POINTS_TOO_LARGE,	   /* dropped: a single point larger than a request or datagram may be */
-	POINTS_NOT_SENT,	   /* dropped: could not be encoded or written, or were tried for too long */
-	POINTS_CONNECTION_REFUSED, /* dropped: sent, and the kernel reports that nobody takes datagrams there */
-	POINTS_UNSUPPORTED,	   /* dropped: of a kind or size that the format has no words for */
+	POINTS_TOO_LARGE,	   /* dropped: one point alone is larger than a request or datagram */
+	POINTS_NOT_SENT,	   /* dropped: not encoded, not written, or tried for too long */
+	POINTS_CONNECTION_REFUSED, /* dropped: the kernel reports that nobody takes datagrams there */
+	POINTS_UNSUPPORTED,	   /* dropped: the format cannot express them */
 	N_POINTS
 };
 
-extern const char *const points_error_type[N_POINTS]; /* the attribute error.type; NULL: none */
+/* The attribute error.type of each fate; NULL: none. */
+extern const char *const points_error_type[N_POINTS];
 
-/* What an exporter tells about itself; the agent makes metrics of it (otel.sdk.exporter.*). */
+/* What an exporter counts; the agent exports it (otel.sdk.exporter.*, bpfpush.exporter.*). */
 struct exporter_stats {
 	uint64_t points[N_POINTS]; /* only exporter_account() changes them */
 	uint64_t requests;	   /* sent, retries included */
 	uint64_t retries;
-	uint64_t bytes_sent; /* of bodies, as sent */
-	bool is_failing;     /* since the last answer */
+	uint64_t bytes_sent; /* of payload, as sent */
+	bool is_failing;     /* the last attempt did */
 };
 
 /* What an exporter holds. */
 struct exporter_waiting {
-	uint64_t n_points; /* encoded, fate unknown */
-	uint64_t n_bytes;  /* encoded, not sent */
-	bool is_sending;   /* turning the loop takes them further; without it, only the next push does */
+	uint64_t n_points; /* encoded, with their fate unknown */
+	uint64_t n_bytes;  /* encoded, and kept to be sent */
+	bool is_sending;   /* the event loop goes on with it; if not, the next push does */
 };
 
 /* Borrowed from the agent; outlives every exporter. */
 struct exporter_context {
 	struct sd_event *event;
-	/* the resource: service.name, host.name, … */
-	const struct attribute *resource;
+	const struct attribute *resource; /* service.name, host.name, … */
 	unsigned int n_resource;
 	const char *version; /* of the agent */
-	uint64_t interval_ns; /* from one batch to the next; the last one comes earlier */
-	bool is_once;	     /* a single batch for a person: no refresh in place, no queue */
+	uint64_t interval_ns; /* from one batch to the next; the last batch comes earlier */
+	bool is_once;	      /* there is one batch, for a person: no refresh, no queue */
 };
 
 struct exporter_ops {
 	const char *type; /* "otlp" */
 	const struct setting_table *settings; /* of the structure that open() gets; may have no rows */
 	/*
-	 * Environment variables that rank below the file: sets what the section left at its default.
-	 * is_set(key) tells whether the file gave key. NULL: none.
+	 * Reads environment variables into settings that the file does not give: is_set(user, key)
+	 * says whether it gives one. NULL: there are no such variables.
 	 */
 	int (*environment)(void *options, bool (*is_set)(void *user, const char *key), void *user,
 			   struct diag *diag);
-	/* What the table cannot check: combinations, files that must be readable. NULL: nothing. */
+	/* Checks what the table cannot: combinations, files that must be readable. May be NULL. */
 	int (*check)(const void *options, const char *path, unsigned int line, struct diag *diag);
-	/* options is borrowed and outlives the exporter. 0 or -errno, having logged why. */
+	/* options is borrowed and outlives the exporter. Logs an error. 0 or -errno. */
 	int (*open)(struct exporter *exporter, const void *options);
 	/* As exporter_push(). */
 	int (*push)(struct exporter *exporter, const struct batch *batch);
@@ -99,21 +99,23 @@ const struct exporter_ops *exporter_find(const char *type);
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter);
 /*
- * Encodes batch, which the exporter may not keep, and begins to send. 0: all points that the exporter took on are sent,
- * wait or were counted as what they met. -errno: for want of memory, or because the output refuses them, some were
- * dropped; they are counted and the error is logged, so that the caller has nothing to do. The next push goes on.
+ * Encodes batch and begins to send it. 0: each point that the exporter took on was sent, waits, or met
+ * a fate that the format or a limit explains (too large, unsupported, queue full). -errno: some were
+ * dropped because memory ran out or the output failed. They are counted and the error is logged, so
+ * the caller need not do anything; the next push goes on.
  */
 int exporter_push(struct exporter *exporter, const struct batch *batch);
-/* The only way to change stats.points. */
+/* Only this changes stats.points. */
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n);
 /*
- * Puts one request with n_points points, counted as pushed already, into the exporter's queue. Takes data over, also on
- * failure. Points for which there was no room or no memory are counted; a queue that is full is logged once, until
- * it has been empty. 0; 1: older requests had to go; -ENOMEM.
+ * Puts a request with n_points points into the exporter's queue. Takes data over, also on failure.
+ * Counts the points that are lost to a full queue or to a lack of memory. Logs a full queue once,
+ * and again only after the queue has been empty. 0; 1: older requests had to go; -ENOMEM.
  */
-int exporter_enqueue(struct exporter *exporter, struct queue *queue, uint8_t *data, size_t size, size_t n_points);
+int exporter_enqueue(struct exporter *exporter, struct queue *queue, uint8_t *data, size_t size,
+		     size_t n_points);
 struct exporter_waiting exporter_waiting(const struct exporter *exporter);
-/* Is nothing on its way? For the end: the agent turns the loop until this is so, or time is up. */
+/* Does the event loop have nothing left to send? At the end, the agent waits for this. */
 bool exporter_is_idle(const struct exporter *exporter);
 struct exporter *exporter_free(struct exporter *exporter);
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list, with two ways to use it. OTLP sends one request at a time and gets an answer to each:
+ * queue_begin() and queue_end(). Lines over TCP have no answers. There the list has two parts: requests
+ * that were sent and are unconfirmed, and from `waiting` on those that were not sent.
+ */
 #include "export/queue.h"
 
 #include <errno.h>
@@ -43,7 +48,7 @@ static bool is_held(const struct queue *queue, const struct queue_item *item)
 	return (queue->is_busy && item == queue->head) || (queue->is_begun && item == queue->waiting);
 }
 
-/* Drops the oldest that may be until the bounds are kept; the number of points that went. */
+/* Drops the oldest requests that may be dropped until both bounds are kept; how many points went. */
 static size_t drop(struct queue *queue)
 {
 	struct queue_item *previous, *item;

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * What a receiver's answer means for the points of a request (OTLP/HTTP Response). Pure. The answer
- * comes from outside: nothing in it is believed further than its own length.
+ * What a receiver's answer means for the points of a request (OTLP specification, "OTLP/HTTP
+ * Response"). Pure. The answer comes from outside, so every length and number in it is checked.
  *
- *     2xx                   accepted, but for rejected_data_points of a partial success
- *                           (whatever its body is: one that is neither protobuf nor JSON is foreign)
- *     429 502 503 504       again later, not before what Retry-After asks for
+ *     2xx                   accepted, except the rejected_data_points of a partial success
+ *                           (a body that is neither protobuf nor JSON is foreign)
+ *     429 502 503 504       again later, and not before Retry-After
  *     no answer             again later
- *     anything else         refused, for good
+ *     anything else         refused for good
  */
 
 #include <stdbool.h>
@@ -27,10 +27,11 @@ enum otlp_verdict { OTLP_ACCEPTED,
 
 struct otlp_answer {
 	enum otlp_verdict verdict;
-	uint64_t n_rejected;		  /* points, of an accepted request; never more than it had */
-	uint64_t retry_after_ns;	  /* 0 where nothing was asked for */
-	bool is_foreign;		  /* accepted in words that no receiver of OTLP uses */
-	char message[OTLP_MESSAGE_BYTES]; /* the receiver's own words, printable, cut; "" if none */
+	uint64_t n_rejected;		  /* points of an accepted request; at most all */
+	uint64_t retry_after_ns;	  /* 0: the receiver did not ask for a delay */
+	bool is_foreign;		  /* accepted by something that is not an OTLP receiver */
+	char message[OTLP_MESSAGE_BYTES]; /* from the receiver: printable, cut; "" if none */
 };
 
-void otlp_answer_read(const struct http_answer *http, size_t n_points, struct otlp_answer *ret_answer);
+void otlp_answer_read(const struct http_answer *http, size_t n_points,
+		      struct otlp_answer *ret_answer);

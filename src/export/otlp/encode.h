@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * A batch as bodies of OTLP requests (ExportMetricsServiceRequest in protobuf). Pure.
+ * A batch as the bodies of OTLP requests (ExportMetricsServiceRequest in protobuf). Pure.
  *
- * From the OTLP data model: a gauge has no start; all delta points of a batch begin at its previous_ns,
- * and those that did not grow are left out; cumulative points begin at their series' start. Whole
- * numbers (divisor 1) are integers, all others doubles. The bounds of an explicit histogram are the same
- * for all points of a metric; an exponential one is trimmed of empty buckets at both ends. No envelope
- * is empty: where there is nothing to say there is no body.
+ * From the OTLP data model: a gauge has no start. All delta points of a batch begin at its
+ * previous_ns, and series that did not grow have none. Cumulative points begin at their series' start.
+ * Whole numbers (divisor 1) are integers, all others are doubles. All points of an explicit histogram
+ * have the same bounds; an exponential one has no empty buckets at its ends. No message around points
+ * is ever empty: a batch without points has no body.
  */
 
 #include "metric/metric.h"
@@ -19,7 +19,7 @@ enum otlp_histogram { OTLP_EXPLICIT, OTLP_EXPONENTIAL };
 struct otlp_encoding {
 	enum otlp_temporality temporality;
 	enum otlp_histogram histogram;
-	size_t limit_bytes; /* of one body; what is larger is split between points */
+	size_t limit_bytes; /* of one body; a larger batch is split between points */
 	uint8_t *room;	    /* limit_bytes to build bodies in; touched as far as a body needs */
 	const struct attribute *resource;
 	unsigned int n_resource;
@@ -29,16 +29,16 @@ struct otlp_encoding {
 /* One body, valid during the call. 0 or -errno. */
 typedef int otlp_body_fn(void *user, const uint8_t *data, size_t size, size_t n_points);
 
-/* What became of the points of a batch; the rest of n_points went to body. */
+/* What became of the points of a batch. Those that are not too large or failed were in a body. */
 struct otlp_encoded {
-	size_t n_points;    /* that this encoding has; delta leaves out those that did not grow */
-	size_t n_too_large; /* no request of limit_bytes can hold them */
-	size_t n_failed;    /* for want of memory */
+	size_t n_points;    /* in all; a series that did not grow has none with OTLP_DELTA */
+	size_t n_too_large; /* that do not fit a request of limit_bytes even alone */
+	size_t n_failed;    /* for which there was no memory */
 };
 
 /*
- * Calls body for each request, in order. A series' attributes are encoded once and kept in its cache. The first
- * error, -ENOMEM or what body returned; the rest is encoded all the same.
+ * Calls body for each request, in order. Keeps the encoded attributes of a series in its cache. After an
+ * error it goes on with the next point; the result is the first error: -ENOMEM or what body returned.
  */
 int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch, otlp_body_fn *body,
 		void *user, struct otlp_encoded *ret_encoded);

@@ -6,10 +6,10 @@
 #include <zlib.h>
 
 /*
- * A window of 8 KiB and little memory beside it: points repeat what stood some hundred bytes before, so
- * requests grow by 3 % where the 256 KiB of the defaults shrink to 80.
+ * A window of 8 KiB and little other memory. Points repeat what was some hundred bytes before, so
+ * requests are only 3 % larger, and compressing takes 80 KiB instead of the default's 256.
  */
-#define GZIP_WINDOW (13 + 16) /* zlib's way to say: framed as gzip */
+#define GZIP_WINDOW (13 + 16) /* 16 stands for the gzip format */
 #define GZIP_MEMORY 6
 
 int gzip_append(struct buf *out, const void *data, size_t size)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What can be set about an exporter of type otlp, and the environment variables below it. */
+/* The settings of an exporter of type otlp, and the environment variables that may give them. */
 
 #include <stdbool.h>
 
 #include "util/setting-table.h"
 
 struct otlp_options {
-	char *endpoint;		    /* the base of a receiver; /v1/metrics is added */
-	char *metrics_endpoint;	    /* the whole URL, used as it is; NULL: from endpoint */
+	char *endpoint;		     /* the base of a receiver; /v1/metrics is added */
+	char *metrics_endpoint;	     /* the whole URL, used as it is; NULL: from endpoint */
 	struct setting_list headers; /* "Name: value" or "Name: file:PATH" */
 	int is_uncompressed;
 	char *ca_file, *certificate_file, *key_file;
@@ -30,16 +30,16 @@ int otlp_options_check(const void *options, const char *path, unsigned int line,
 int otlp_options_environment(void *options, bool (*is_set)(void *user, const char *key), void *user,
 			     struct diag *diag);
 
-/* Is text a header as it may be given? If not, *ret_complaint says why. 0 or -EINVAL. */
+/* May text be given as a header? If not, *ret_complaint says why. 0 or -EINVAL. */
 int otlp_header_check(const char *text, const char **ret_complaint);
 /* The path of a header that was given as "Name: file:PATH", or NULL. */
 const char *otlp_header_file(const char *text);
-/* Does a header hold what nobody else may see, by its name or because it comes from a file? */
+/* Does a header look secret, because of its name or because its value is in a file? */
 bool otlp_header_is_secret(const char *text);
 /*
- * The header to send for a configured one: the same, or with the first line of its file as value. The file is
- * read again each time, so that a secret may change. For free(). -ENOMEM; the error of opening the file;
- * -EBADMSG if it is not a regular file or its content cannot be a header. *ret_complaint then follows the
- * file's name in a message; it says why, but never what is in the file.
+ * The header to send for one that was given: the same text, or with the first line of its file as the
+ * value. The file is read each time, so that a secret may change. For free(). -ENOMEM; the error of
+ * opening the file; -EBADMSG if it is not a regular file or its content cannot be a header. Then
+ * *ret_complaint says why, for a message that names the file; it never holds the content.
  */
 int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint);

@@ -8,12 +8,14 @@
 
 struct otlp_report {
 	const struct exporter *exporter;
-	unsigned int port; /* of the URL; one that is known for something else is hinted at */
+	unsigned int port; /* of the URL; the log hints at a port of another protocol */
 	bool is_delta;	   /* a request that is sent twice may count twice */
-	int outcome;	   /* report.c's: of the last request */
+	int outcome;	   /* of the last request; for report.c only */
 };
 
 /* To be called before the answer changes the exporter's is_failing. */
-void otlp_report_answer(struct otlp_report *report, const struct http_answer *http, const struct otlp_answer *answer);
-/* A request was not posted because its header ("Name: file:PATH") cannot be made: err and why, as otlp_header_resolve(). */
-void otlp_report_header(struct otlp_report *report, const char *header, int err, const char *complaint);
+void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
+			const struct otlp_answer *answer);
+/* A request was not posted because of a header. err, complaint: from otlp_header_resolve(). */
+void otlp_report_header(struct otlp_report *report, const char *header, int err,
+			const char *complaint);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A timer on the event loop that expires once each time it is armed, by the monotonic clock. It may expire up to
- * half a millisecond late, so that the loop can join wake-ups.
+ * A timer on the event loop that expires once each time it is armed, by the monotonic clock. It may
+ * expire up to half a millisecond late, so that the loop can join wake-ups.
  */
 
 #include <stdint.h>
@@ -17,13 +17,13 @@ struct timer {
 	struct sd_event *event; /* borrowed; outlives the timer */
 	timer_fn *expired;	/* called from the loop; may arm the timer again, or end it */
 	void *user;
-	struct sd_event_source *source; /* timer.c's */
+	struct sd_event_source *source; /* for timer.c only */
 };
 
 void timer_init(struct timer *timer, struct sd_event *event, timer_fn *expired, void *user);
 /* Replaces an earlier time. -ENOMEM: the timer is not armed. */
 int timer_arm(struct timer *timer, uint64_t delay_ns);
-/* Also a timer that is not armed, or all zero. */
+/* Both also take a timer that is not armed or all zero. */
 void timer_disarm(struct timer *timer);
 void timer_done(struct timer *timer);
 
