@@ -5,8 +5,8 @@
  * What the agent knows of exporters. Each exporter is a file with its struct exporter_ops at the
  * bottom, a row in exporter_table[] and a section [exporter NAME] in the configuration.
  *
- * An exporter encodes a batch at once, since the batch is gone when push() returns, and sends when it
- * can: nothing here blocks or delays the caller. Points that cannot be kept are counted.
+ * An exporter encodes a batch at once, since the batch is gone when push() returns, and sends when
+ * it can: nothing here blocks or delays the caller. Points that cannot be kept are counted.
  */
 
 #include <stdbool.h>
@@ -99,10 +99,10 @@ const struct exporter_ops *exporter_find(const char *type);
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter);
 /*
- * Encodes batch and begins to send it. 0: each point that the exporter took on was sent, waits, or met
- * a fate that the format or a limit explains (too large, unsupported, queue full). -errno: some were
- * dropped because memory ran out or the output failed. They are counted and the error is logged, so
- * the caller need not do anything; the next push goes on.
+ * Encodes batch and begins to send it. 0: each point that the exporter took on was sent, waits, or
+ * met a fate that the format or a limit explains (too large, unsupported, queue full). -errno: some
+ * were dropped because memory ran out or the output failed. They are counted and the error is
+ * logged, so the caller need not do anything; the next push goes on.
  */
 int exporter_push(struct exporter *exporter, const struct batch *batch);
 /* Only this changes stats.points. */

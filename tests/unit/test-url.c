@@ -31,7 +31,7 @@ static void a_url_of_grpc_is_told_where_to_go(void **state)
 		const char *complaint = NULL;
 
 		assert_error(url_check(urls[i], &complaint), EINVAL);
-		assert_string_equal(complaint, "this speaks OTLP/HTTP and no gRPC, write http://HOST:4318 or https://HOST:4318");
+		assert_string_equal(complaint, "bpfpush sends OTLP/HTTP, not gRPC; write http://HOST:4318 or https://HOST:4318");
 	}
 }
 

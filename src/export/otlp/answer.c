@@ -7,7 +7,7 @@
 #include "metric/attribute.h"
 #include "otlp-metrics.pb-c.h"
 
-/* protobuf-c keeps what it does not know at many times its size; an honest answer is short. */
+/* Unknown fields take many times their size when decoded; a true answer is short. */
 #define DECODED_BYTES_MAX (64 * 1024)
 
 static bool is_type(const char *content_type, const char *type)
@@ -22,7 +22,7 @@ static bool is_protobuf(const char *content_type)
 	return is_type(content_type, "application/x-protobuf");
 }
 
-/* A captive portal, a web server on that port. JSON is what some receivers answer, whatever they were sent. */
+/* A captive portal, or a web server on that port. Some receivers always answer in JSON. */
 static bool is_foreign(const struct http_answer *http)
 {
 	return http->body_size && !is_protobuf(http->content_type) &&
@@ -33,7 +33,7 @@ static void set_message(struct otlp_answer *answer, const char *text)
 {
 	struct attributes attributes;
 
-	/* Words from outside may end in a log: the same cleaning as for names. */
+	/* Text from outside may end up in a log: it is cleaned as attributes are. */
 	attributes_init(&attributes);
 	if (!text || attributes_add_text(&attributes, "", text, strlen(text)) < 0)
 		return;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A body is written once, from its beginning to its end. protobuf puts a message's length before it,
- * and OTLP nests four levels of messages around a point. So each level is begun with room for a
- * length of four bytes, which is filled in when the level ends. (A length may have more bytes than it
- * needs: those that lead are 0x80. The protocol allows that, and all parsers read it.) What never
- * changes of a series, its attributes, is encoded once and copied after the numbers.
+ * A body is written once, from its beginning to its end. In protobuf the length of a message comes
+ * before its content, and OTLP nests four levels of messages around a point. So each level begins with
+ * four bytes for its length, which are filled in when the level ends. A short length then has more
+ * bytes than it needs (5 is 85 80 80 00); the encoding allows this and parsers read it. The attributes
+ * of a series never change: they are encoded once and copied after the numbers.
  */
 #include "export/otlp/encode.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OTEL_EXPORTER_OTLP_* (OpenTelemetry specification, "OTLP Exporter Configuration"): each also as
- * OTEL_EXPORTER_OTLP_METRICS_*, which is stronger; empty is as good as unset; what has no known value
- * is warned of and ignored. The file is stronger than all of them.
+ * OTEL_EXPORTER_OTLP_* (OpenTelemetry specification, "OTLP Exporter Configuration"). Each variable also
+ * exists as OTEL_EXPORTER_OTLP_METRICS_*, which takes precedence. An empty variable counts as unset. An
+ * unknown value is ignored with a warning. The file takes precedence over all of them.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static const struct variable words_table[] = {
 	{ "TEMPORALITY_PREFERENCE", "temporality",
 	  { { "cumulative", "cumulative" },
 	    { "delta", "delta" },
-	    /* It means delta for synchronous counters only; all of ours are read when they are collected. */
+	    /* Delta, but only for synchronous counters, and bpfpush has none. */
 	    { "lowmemory", "cumulative" } } },
 	{ "DEFAULT_HISTOGRAM_AGGREGATION", "histogram",
 	  { { "explicit_bucket_histogram", "explicit" },
@@ -167,12 +167,12 @@ static int read_headers(struct environment *environment)
 		if (err == -ENOMEM)
 			return err;
 		if (err < 0)
-			ignored(environment, "an item is not KEY=VALUE, percent-encoded");
+			ignored(environment, "an item is not a percent-encoded KEY=VALUE");
 	}
 	return 0;
 }
 
-/* Set for all programs of a machine, the files of TLS do no harm to a plain endpoint. */
+/* The variables may be set for all programs of a machine: without TLS their files are not used. */
 static bool has_tls(const struct otlp_options *options)
 {
 	const char *url = options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
@@ -188,7 +188,7 @@ int otlp_options_environment(void *options, bool (*is_set)(void *user, const cha
 	int err;
 
 	if (protocol && strcasecmp(protocol, "http/protobuf"))
-		ignored(&environment, "only http/protobuf is spoken");
+		ignored(&environment, "bpfpush sends only http/protobuf");
 	read_timeout(&environment);
 	err = read_endpoint(&environment);
 	if (!err)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OTLP over HTTP. A batch is encoded, compressed and queued when it is pushed; requests leave one at a
- * time and in order, each tried until the receiver takes or refuses it, or the queue is full. Cumulative
- * numbers heal by themselves, so what a full queue drops costs them resolution; delta numbers are lost
- * with it, and counted.
+ * OTLP over HTTP. A batch is encoded, compressed and queued when it is pushed. Requests are sent one
+ * at a time and in order. Each is tried until the receiver takes or refuses it, or a full queue drops
+ * it. Then cumulative totals lose only resolution, but the increases of delta are lost, and counted.
  *
- * A request without an answer is sent again, as the protocol asks: it may have been accepted, and delta
- * numbers counted twice. This is the only way in which that happens, and it is logged and counted.
+ * A request without an answer is sent again, as the protocol asks. The receiver may have accepted it;
+ * then delta counts twice. That is logged, and this is the only way in which it can happen.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,14 +33,14 @@ struct otlp {
 	struct queue queue;
 	struct backoff backoff;
 	struct timer retry;
-	bool is_waiting;  /* for the time of the next attempt */
+	bool is_waiting; /* for retry */
 	struct otlp_report report;
-	bool has_headers; /* those that the client has are still right */
+	bool has_headers; /* the client has the right headers */
 	char *url, *user_agent;
-	uint8_t *room;		 /* max_request_bytes to encode in: only the pages that bodies fill are ever touched */
+	uint8_t *room; /* max_request_bytes to encode in; only pages that bodies fill are touched */
 };
 
-#define CONNECTION_LIFETIME_S 600
+#define CONNECTION_LIFETIME_S 600 /* in the manual */
 
 /* Pages of the room beyond this are given back after a push. */
 #define ROOM_KEPT_BYTES ((size_t)1 << 20)
@@ -74,7 +73,7 @@ static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
 	return limit_ns && timer_now_ns(otlp->retry.event) - item->first_sent_ns >= limit_ns;
 }
 
-/* Counts the head of the queue as what became of it; true if it is done with. */
+/* Counts the points of the oldest request if their fate is known, which ends the request. */
 static bool settle(struct otlp *otlp, const struct otlp_answer *answer)
 {
 	const struct queue_item *item = otlp->queue.head;
@@ -128,7 +127,7 @@ static int add_header(struct otlp *otlp, const char *text)
 	return err;
 }
 
-/* Once; and again for each request where the value of one is in a file, since that may change. */
+/* Sets the headers once, or for each request if the value of one is in a file and may change. */
 static int set_headers(struct otlp *otlp)
 {
 	const struct setting_list *list = &otlp->options->headers;
@@ -195,7 +194,7 @@ static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points
 		exporter_account(otlp->exporter, POINTS_NOT_SENT, n_points);
 		return err;
 	}
-	/* deflate asks for more room than it takes. */
+	/* deflate asks for more room than it needs. */
 	size = body.size;
 	kept = realloc(body.data, size);
 	if (kept)
@@ -287,7 +286,7 @@ static int open_client(struct otlp *otlp)
 	return http_client_new(otlp->exporter->context->event, &http, &otlp->client);
 }
 
-/* A credential in clear text on a network. */
+/* Secrets that would go over a network in clear text. */
 static void warn_of_bare_secrets(const struct otlp *otlp)
 {
 	const struct setting_list *headers = &otlp->options->headers;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl's multi interface tells what it waits for through two callbacks: sockets become I/O sources of
- * sd-event, its one timeout a time source. Whatever fires goes back into curl_multi_socket_action(), and
- * after it finished transfers are asked for. libcurl may not be called from its own callbacks, so the
- * answer is delivered after it has returned, and the easy handle is in no multi by then: a callback is
- * free to post again.
+ * libcurl's multi interface says what it waits for through two callbacks: its sockets become I/O
+ * sources of sd-event, its one timeout becomes a timer. When one of them fires,
+ * curl_multi_socket_action() goes on, and then we ask for finished transfers. Nobody may call libcurl
+ * from libcurl's own callbacks. So the answer is delivered after libcurl has returned, when the easy
+ * handle is not in the multi handle any more, and the caller is free to post again.
  */
 #include "export/transport/http.h"
 
@@ -18,14 +18,14 @@
 #include "util/buf.h"
 #include "util/duration.h"
 
-#define UPLOAD_BUFFER_BYTES 16384L /* its least; requests are small, and it is kept */
+#define UPLOAD_BUFFER_BYTES 16384L /* the least that libcurl takes; it is kept all the time */
 
 struct http_client {
 	sd_event *event;
 	struct http_options options;
 	CURLM *multi;
 	CURL *easy;
-	struct timer timeout; /* libcurl's */
+	struct timer timeout; /* for libcurl */
 	struct curl_slist *headers;
 
 	/* The request on its way. */
@@ -101,14 +101,14 @@ static int timeout_changed(CURLM *multi, long timeout_ms, void *user)
 	return 0;
 }
 
-/* What libcurl asks for during a transfer */
+/* Callbacks during a transfer */
 
 static size_t on_read(char *out, size_t size, size_t n, void *user)
 {
 	struct http_client *client = user;
 	size_t left = client->size - client->sent;
 
-	/* Asked for more than there is: a body that began to be sent anew without on_seek(). */
+	/* libcurl asks for more than there is: it began to send the body again without on_seek(). */
 	if (!left)
 		return client->size ? CURL_READFUNC_ABORT : 0;
 	if (left > size * n)
@@ -118,7 +118,7 @@ static size_t on_read(char *out, size_t size, size_t n, void *user)
 	return left;
 }
 
-/* libcurl rewinds a body only to send it again; see the header. */
+/* libcurl rewinds a body only to send it again, which the header excludes. */
 static int on_seek(void *user, curl_off_t offset, int origin)
 {
 	return CURL_SEEKFUNC_FAIL;
@@ -137,7 +137,7 @@ static enum http_failure classify(CURLcode code, const struct http_client *clien
 	if (client->response.error == -EFBIG)
 		return HTTP_TOO_LARGE;
 	if (code == CURLE_OK || status)
-		return HTTP_OK; /* what follows the headers cannot change what they say */
+		return HTTP_OK; /* the body cannot change what the status says */
 	switch (code) {
 	case CURLE_URL_MALFORMAT:
 	case CURLE_UNSUPPORTED_PROTOCOL:
@@ -159,7 +159,7 @@ static const char *describe(const struct http_client *client, enum http_failure 
 	return client->problem[0] ? client->problem : curl_easy_strerror(code);
 }
 
-/* libcurl reads seconds and dates, and says 0 for anything else. */
+/* libcurl reads seconds and dates, and returns 0 for anything else. */
 static uint64_t retry_after_ns(const struct http_client *client)
 {
 	const curl_off_t max_s = HTTP_RETRY_AFTER_MAX_NS / NS_PER_S;
@@ -181,7 +181,7 @@ static void deliver(struct http_client *client, CURLcode code)
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(client->easy, CURLINFO_CONTENT_TYPE, &type);
 	if (status < 200)
-		status = 0; /* a 100 Continue is not an answer */
+		status = 0; /* 100 Continue is not an answer */
 	answer.failure = classify(code, client, status);
 	answer.problem = describe(client, answer.failure, code);
 	answer.status = (int)status;
@@ -205,7 +205,7 @@ static void finish(struct http_client *client)
 		code = message->data.result;
 		curl_multi_remove_handle(client->multi, client->easy);
 		deliver(client, code);
-		return; /* there is one transfer, and client may have been freed */
+		return; /* there is only one transfer, and client may have been freed */
 	}
 }
 
@@ -213,7 +213,7 @@ static void finish(struct http_client *client)
 
 static void set_tls(CURL *easy, const struct http_options *options)
 {
-	/* A connection that resumes an earlier one's session would not look at the CA that a file has by now. */
+	/* A connection that resumes an old TLS session would not check the CA that the file has now. */
 	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	if (options->ca_file)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca_file);
@@ -222,7 +222,7 @@ static void set_tls(CURL *easy, const struct http_options *options)
 	if (options->key_file)
 		curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key_file);
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* It would keep what it read from a file for a day. The system's CAs change rarely, and are much to read. */
+	/* By default CAs are cached for a day. For the system's that is right: they are many. */
 	if (options->ca_file)
 		curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 #endif
@@ -302,7 +302,7 @@ int http_client_reset_headers(struct http_client *client)
 	curl_easy_setopt(client->easy, CURLOPT_HTTPHEADER, NULL);
 	curl_slist_free_all(client->headers);
 	client->headers = NULL;
-	/* Large bodies would else wait for a 100 Continue, which few receivers send. */
+	/* Without this, large bodies wait for a 100 Continue, which few receivers send. */
 	return http_client_add_header(client, "Expect:");
 }
 

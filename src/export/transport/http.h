@@ -2,15 +2,14 @@
 #pragma once
 
 /*
- * POST over HTTP on the event loop, one request at a time over a connection that is kept. With
- * url.c, the only door to libcurl; knows nothing of what it carries. HTTP/1.1, or 2 where TLS
- * negotiates it; the proxies of the environment (http_proxy, HTTPS_PROXY, NO_PROXY) are used as
- * libcurl does.
+ * POST over HTTP on the event loop, one request at a time over a connection that is kept. Only this
+ * and url.c use libcurl. HTTP/1.1, or HTTP/2 if TLS negotiates it. libcurl uses the proxies of the
+ * environment (http_proxy, HTTPS_PROXY, NO_PROXY).
  *
- * A request is sent at most once: libcurl would silently send it again where a connection that was kept
- * turns out dead, and a receiver might count it twice. Here that is a failure, for the caller to decide.
- * Redirects are not followed (they could carry credentials elsewhere); .netrc is not read.
- * The process must ignore SIGPIPE: TLS writes to connections that may be closed.
+ * Each request is sent at most once. When a connection that was kept turns out to be dead, libcurl
+ * would silently send the request again, and a receiver might count it twice. Here this is a failure,
+ * and the caller decides. Redirects are not followed, because they could carry credentials elsewhere;
+ * .netrc is not read. The process must ignore SIGPIPE: TLS writes to connections that may be closed.
  */
 
 #include <stdbool.h>
@@ -22,7 +21,7 @@
 struct sd_event;
 struct http_client;
 
-/* Borrowed; outlives the client. NULL where not given. */
+/* Borrowed; outlives the client. NULL: not given. */
 struct http_options {
 	const char *url;
 	const char *user_agent;
@@ -41,8 +40,8 @@ struct http_options {
 
 enum http_failure {
 	HTTP_OK,	 /* there is an answer */
-	HTTP_UNREACHED,	 /* not sent: no name, no connection, no TLS */
-	HTTP_UNANSWERED, /* sent, or perhaps sent, and no answer: it may have been accepted */
+	HTTP_UNREACHED,	 /* not sent: no address, no connection, no TLS */
+	HTTP_UNANSWERED, /* sent, or perhaps sent, without an answer: it may have been accepted */
 	HTTP_TOO_LARGE,	 /* the answer is larger than allowed */
 	HTTP_BROKEN,	 /* cannot be sent at all: a bad URL, no memory */
 };
@@ -52,10 +51,11 @@ enum http_failure {
 /* Valid during the call. */
 struct http_answer {
 	enum http_failure failure;
-	const char *problem;	  /* in words, where failure is not HTTP_OK */
-	int status;		  /* 0 without an answer */
-	const char *content_type; /* "" where absent */
-	uint64_t retry_after_ns;  /* Retry-After, at most HTTP_RETRY_AFTER_MAX_NS; 0 where absent, past or nonsense */
+	const char *problem;	  /* in words, unless failure is HTTP_OK */
+	int status;		  /* 0: no answer */
+	const char *content_type; /* "": none */
+	/* Retry-After, at most HTTP_RETRY_AFTER_MAX_NS; 0: absent, in the past, or nonsense. */
+	uint64_t retry_after_ns;
 	const uint8_t *body;
 	size_t body_size;
 };

@@ -19,7 +19,7 @@ int url_check(const char *url, const char **ret_complaint)
 	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
 		*ret_complaint = "not a URL, write http://HOST:PORT or https://HOST";
 	else if (!strcmp(scheme, "grpc") || !strcmp(scheme, "grpcs"))
-		*ret_complaint = "this speaks OTLP/HTTP and no gRPC, write http://HOST:4318 or https://HOST:4318";
+		*ret_complaint = "bpfpush sends OTLP/HTTP, not gRPC; write http://HOST:4318 or https://HOST:4318";
 	else if (strcmp(scheme, "http") && strcmp(scheme, "https"))
 		*ret_complaint = "must begin with http:// or https://";
 	else

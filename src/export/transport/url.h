@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What can be known about a URL without using it. */
+/* What a URL says about the receiver, without connecting to it. */
 
 #include <stdbool.h>
 
-/* Is it a URL that can be posted to? If not, *ret_complaint says why. 0 or -EINVAL; -ENOMEM. */
+/* Can one post to this URL? If not, *ret_complaint says why. 0, -EINVAL, -ENOMEM. */
 int url_check(const char *url, const char **ret_complaint);
 
 /* Where a URL leads. All zero for one that url_check() refuses. */
 struct url_place {
 	bool is_encrypted;
-	bool is_local; /* this machine: localhost and below, 127.0.0.0/8, ::1 */
+	bool is_local; /* this machine: localhost, NAME.localhost, 127.0.0.0/8, ::1 */
 	bool has_password;
 	unsigned int port;
 };
