@@ -147,8 +147,7 @@ struct agent *agent_free(struct agent *agent)
 }
 
 /*
- * Points that lie in the clock's future would hide all later ones: what is counted from here on is
- * new.
+ * Points that lie in the clock's future would hide all later ones: so all series start again.
  */
 static void restart_series(struct agent *agent, uint64_t back_ns)
 {

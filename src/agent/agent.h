@@ -27,7 +27,7 @@ struct agent_options {
 
 /*
  * -EPERM, -EOPNOTSUPP and others of collector_set_start(); -ECANCELED: an exporter could not be
- * opened. What went wrong is logged.
+ * opened. The reason is logged.
  */
 int agent_new(const struct agent_options *options, struct agent **ret_agent);
 struct agent *agent_free(struct agent *agent);
@@ -39,8 +39,8 @@ struct agent *agent_free(struct agent *agent);
 int agent_run(struct agent *agent);
 /*
  * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL:
- * none), then collects and pushes once; a command that is still there is ended then. -EIO: what was
- * counted could not be written. *ret_status is the command's exit status, 128 + signal where one
+ * none), then collects and pushes once; a command that is still there is ended then. -EIO: the
+ * output could not be written. *ret_status is the command's exit status, 128 + signal where one
  * ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);

@@ -208,8 +208,8 @@ static void close_gaps(struct collector_set *set)
 }
 
 /*
- * libbpf reads the kernel's types, 5 MiB, again for each object. Memory that stays with the process meanwhile
- * need not be cleared and mapped again by the kernel each time.
+ * libbpf reads the kernel's types, 5 MiB, again for each object. Memory that stays with the process
+ * meanwhile need not be cleared and mapped again by the kernel each time.
  */
 static void keep_freed_memory(bool is_kept)
 {
@@ -222,7 +222,9 @@ int collector_set_start(struct collector_set *set)
 	int first, err;
 
 	keep_freed_memory(true);
-	/* From here on, even a cgroup that lives only while the others are attached gets its name. */
+	/*
+	 * From here on, even a cgroup that lives only while the others are attached gets its name.
+	 */
 	first = start_some(set, true);
 	err = labels_prime(set->labels);
 	first = first ? first : err;

@@ -8,7 +8,7 @@
  * Which: those named on the command line; else [agent] collectors; else the six that are on by
  * default and every pair in the directories of one's own (those below but the last). A section
  * [collector NAME] adds NAME, "enabled = no" takes it out. The pair "cgroup", which names
- * short-lived cgroups, goes with whatever runs.
+ * short-lived cgroups, is added to whatever runs.
  *
  * Where: [agent] collector_directory, /etc/bpfpush/collectors, then what was installed, or, for a
  * binary in its build tree, that tree's bpf/. The first pair of a name counts.

@@ -51,7 +51,7 @@ int agent_on_deadline(sd_event_source *source, uint64_t usec, void *user);
  * -1.
  */
 int agent_claim_instance(const struct agent *agent);
-/* Says that reading a collector failed (err: -errno), once until a reading of all succeeds. */
+/* Logs that reading a collector failed (err: -errno), once until a reading of all succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err);
-/* Says what is new: missed events, full tables, a full series limit. */
+/* Logs what is new: missed events, full tables, a full series limit. */
 void agent_report(struct agent *agent);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* How long a command of once has to end after it was told to. */
+/* How long the command may take to end after SIGTERM. */
 #define COMMAND_END_NS (2 * NS_PER_S)
 /* A command that has been waited for may still be switched away from. */
 #define SETTLE_US	      20000

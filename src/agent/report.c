@@ -7,7 +7,7 @@
 
 #include "util/plural.h"
 
-/* What fails at each collection is said once, until a collection succeeds. */
+/* A failure is logged once, until a collection succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err)
 {
 	if (err && !agent->is_read_failing)

@@ -66,7 +66,10 @@ struct config {
 	 * enabled = no.
 	 */
 	bool is_export_off;
-	/* What was ignored in OTEL_* variables, a line each; no reason to refuse anything. */
+	/*
+	 * Ignored OTEL_* variables and doubtful exporters, a line each; nothing is refused for
+	 * them.
+	 */
 	struct diag warnings;
 	struct ini_file **files; /* in the order of reading; the strings above are borrowed from them */
 	size_t n_files;

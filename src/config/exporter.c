@@ -56,7 +56,7 @@ static int set_options(struct config *config, const struct config_source *source
 	}
 	if (r >= 0 && ops->environment && source->environment)
 		r = ops->environment(exporter->options, is_set_in_section, (void *)section, &config->warnings);
-	/* What goes together is judged when each is sound. */
+	/* Combinations are checked when each setting is sound. */
 	if (r >= 0 && ops->check && diag->n_errors == n_errors)
 		r = ops->check(exporter->options, section->path, section->line, diag);
 	return r == -ENOMEM ? r : 0;

@@ -121,7 +121,7 @@ int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **
 	struct stat status;
 
 	*ret_f = NULL;
-	/* Not to wait for the writer of a FIFO that somebody put there. */
+	/* O_NONBLOCK: do not wait for the writer of a FIFO that somebody put there. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_named ? 0 : O_NONBLOCK));
 	if (fd < 0 || fstat(fd, &status) < 0) {
 		int r = -errno;

@@ -19,7 +19,7 @@ void config_files_done(struct config_files *files);
 
 /*
  * Opens a file without waiting for it. 0 with *ret_f NULL: it is empty by design (/dev/null), or
- * there is something wrong with it, now in diag. is_named: a person gave its name, so it may be a
+ * there is a mistake, which is in diag now. is_named: a person gave its name, so it may be a
  * pipe too. -ENOENT: there is none (also in diag).
  */
 int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f);

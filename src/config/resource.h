@@ -16,14 +16,14 @@ struct resource {
 	unsigned int n;
 };
 
-/* What is wrong with a name (of A-Z a-z 0-9 _ . -) that a person gives an attribute, or NULL. */
+/* The complaint about an attribute name that a person wrote (parse_is_name() holds), or NULL. */
 const char *resource_name_complaint(const char *name);
 /* An empty text takes the attribute out. -ENOMEM, -ENOSPC. */
 int resource_set(struct resource *resource, const char *name, const char *text);
 /*
- * What can be known without asking: service.name and .version, service.instance.id, host.name,
- * host.arch, os.type, os.name, os.version, telemetry.sdk.*. os-release lies in the first of roots
- * that has it (ended by NULL); what is not found is left out.
+ * Sets the attributes that need no configuration: service.name and .version, service.instance.id,
+ * host.name, host.arch, os.type, os.name, os.version, telemetry.sdk.*. os-release lies in the first
+ * of roots that has it (ended by NULL); what is not found is left out.
  *
  * service.instance.id is a hash of the machine's id (which is confidential: machine-id(5)) and,
  * where one configuration file was named, of its path: so agents with different files are different

@@ -51,6 +51,6 @@ int parse_percent(char *text);
  * The name of a list that a writer most likely meant, for "did you mean": the least edit distance
  * (insert, delete, replace, swap neighbours; letters' case does not count), if that is at most a
  * third of text's length; one edit is always forgiven, a wholly different text never. NULL: none.
- * Of equals the first.
+ * Of several at the same distance, the first.
  */
 const char *parse_nearest(const char *text, const char *const *names, size_t n_names);

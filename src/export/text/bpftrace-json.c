@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines that bpftrace -f json prints, so that what reads those reads ours: one object a map,
+ * The lines that bpftrace -f json prints, so that their readers can read ours: one object a map,
  *
  *     {"type": "map", "data": {"@bpfpush.syscall.count": {"read,cron.service": 5}}}
  *     {"type": "hist", "data": {"@NAME": {"KEY": [{"min": 2, "max": 3, "count": 1}, …]}}}

@@ -13,7 +13,7 @@ struct columns {
 };
 
 void columns_find(struct columns *columns, const struct metric *metric);
-/* What series has in each column, NULL where nothing. */
+/* The attribute of series in each column, NULL where it has none. */
 void columns_match(const struct columns *columns, const struct series *series,
 		   const struct attribute *ret_cells[ATTRIBUTES_MAX]);
 /* Order of two series: like that of qsort()'s function. */

@@ -277,8 +277,8 @@ static int console_open(struct exporter *exporter, const void *untyped)
 }
 
 /*
- * The most rows of each metric with which all metrics fit; what is left of the screen goes to the
- * first.
+ * As many rows of each metric as let all metrics fit; the rest of the screen goes to the first
+ * metrics.
  */
 static void fit_rows(struct page *page, size_t limit)
 {

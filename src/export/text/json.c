@@ -23,7 +23,7 @@ static const char *const kinds[] = {
 	[METRIC_HISTOGRAM] = "histogram",
 };
 
-/* What never changes in a line: all before the times. Kept with the series. */
+/* The part of a line that never changes, up to the times. It is kept with the series. */
 static void append_head(struct buf *out, struct series *series)
 {
 	static const char owner;

@@ -20,7 +20,8 @@ static const struct setting_row rows[] = {
 const struct setting_table output_settings = SETTING_TABLE(rows, struct output_options);
 
 /*
- * What is wrong with the text alone, or NULL. On the command line, a relative path has its meaning.
+ * The complaint about the text alone, or NULL. (The command line may give a relative path; it is
+ * not checked here.)
  */
 static const char *path_complaint(const char *text)
 {
@@ -85,7 +86,7 @@ static int open_failed(const struct exporter *exporter, const char *path, int er
 }
 
 /*
- * Did whoever wrote the file last (a process that was killed, a disk that was full) end in the
+ * Did the last writer of the file (a process that was killed, a disk that was full) end in the
  * midst of a line?
  */
 static bool ends_torn(const char *path)
@@ -201,7 +202,7 @@ void output_close(struct exporter *exporter)
 	exporter->state = NULL;
 }
 
-/* Writes what there is and counts it as what became of it. */
+/* Writes the buffer and accounts for its points. */
 static int settle(struct exporter *exporter)
 {
 	struct output *output = exporter->state;
