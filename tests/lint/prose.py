@@ -20,7 +20,7 @@ PHRASES = [
     (r"\btakes?\s+the\s+place\s+of\b", 'write "replaces"'),
     (r"\b1\s+(?:mistakes|collectors|points|files)\b", "one thing is singular"),
 ]
-PENDING = {"ARCHITECTURE.md", "docs/statsd.md", "docs/graphite.md"}
+PENDING = {"ARCHITECTURE.md"}
 # Places of the tree that a page may name; what is between backquotes or in a link.
 PATH = re.compile(r"(?:`|\]\()((?:bpf|conf|docs|man|packaging|proto|src|systemd|tests)/[\w./-]*\w)/?[`)]")
 NOT_THERE = {"src/export/text/sums.c"}  # the example of CONTRIBUTING.md
