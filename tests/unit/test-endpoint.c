@@ -58,7 +58,7 @@ static void a_unix_socket_is_a_path_or_a_name(void **state)
 	text[sizeof(text) - 1] = '\0';
 	memcpy(text, "unix:/", 6);
 	parses_to(text, "", "", text + 5);
-	is_refused("unix:/a", false, "takes HOST:PORT; a unix socket is not possible here");
+	is_refused("unix:/a", false, "write HOST:PORT; a unix socket cannot be used here");
 }
 
 static void the_path_of_a_unix_socket_has_a_bound(void **state)
@@ -68,11 +68,11 @@ static void the_path_of_a_unix_socket_has_a_bound(void **state)
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	memcpy(text, "unix:/", 6);
-	is_refused(text, true, "the path of a unix socket has at most 107 bytes");
-	is_refused("unix:", true, "unix: takes an absolute path, or @ and a name");
-	is_refused("unix:/", true, "unix: takes an absolute path, or @ and a name");
-	is_refused("unix:@", true, "unix: takes an absolute path, or @ and a name");
-	is_refused("unix:run/statsd", true, "unix: takes an absolute path, or @ and a name");
+	is_refused(text, true, "the path of a unix socket is longer than 107 bytes");
+	is_refused("unix:", true, "after unix:, write an absolute path, or @ and a name");
+	is_refused("unix:/", true, "after unix:, write an absolute path, or @ and a name");
+	is_refused("unix:@", true, "after unix:, write an absolute path, or @ and a name");
+	is_refused("unix:run/statsd", true, "after unix:, write an absolute path, or @ and a name");
 }
 
 static void a_bad_port_is_refused(void **state)
@@ -93,17 +93,17 @@ static void a_bad_host_is_refused(void **state)
 	char text[300];
 
 	for (size_t i = 0; i < ARRAY_SIZE(brackets); i++)
-		is_refused(brackets[i], true, "an IPv6 address in brackets is written [ADDRESS] or [ADDRESS]:PORT");
+		is_refused(brackets[i], true, "write an IPv6 address as [ADDRESS] or [ADDRESS]:PORT");
 	for (size_t i = 0; i < ARRAY_SIZE(colons); i++)
-		is_refused(colons[i], true, "takes HOST:PORT; an IPv6 address in brackets: [ADDRESS]:PORT");
+		is_refused(colons[i], true, "write HOST:PORT, or [ADDRESS]:PORT for an IPv6 address");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		is_refused(names[i], true, "a host's name has letters, digits, - and . only");
-	is_refused("", true, "wants a host before the port");
-	is_refused(":8125", true, "wants a host before the port");
-	is_refused("udp://localhost:8125", true, "takes HOST:PORT, not a URL");
+		is_refused(names[i], true, "a host name has only letters, digits, \"-\", \"_\" and \".\"");
+	is_refused("", true, "the host before the port is missing");
+	is_refused(":8125", true, "the host before the port is missing");
+	is_refused("udp://localhost:8125", true, "write HOST:PORT, not a URL");
 	memset(text, 'a', sizeof(text) - 1);
 	text[256] = '\0';
-	is_refused(text, true, "the host's name is longer than any is");
+	is_refused(text, true, "the host name is too long");
 	text[255] = '\0';
 	parses_to(text, text, "8125", "");
 }

@@ -59,7 +59,7 @@ static int graphite_check(const void *data, const char *path, unsigned int line,
 	const struct graphite_options *options = data;
 
 	if (options->confirm_every_ns && options->confirm_every_ns < NS_PER_S)
-		diag_add(diag, path, line, "confirm_every: at least 1s, or 0");
+		diag_add(diag, path, line, "confirm_every: write at least 1s, or 0");
 	return naming_check(&options->resource_attributes, path, line, diag);
 }
 

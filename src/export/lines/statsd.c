@@ -71,12 +71,12 @@ static int statsd_check(const void *data, const char *path, unsigned int line, s
 	const struct statsd_options *options = data;
 
 	if (options->histogram == LINES_DISTRIBUTION && options->dialect != DIALECT_DOGSTATSD)
-		diag_add(diag, path, line, "histogram = distribution is known to dialect = dogstatsd alone: others "
-					   "would count its values as something else");
+		diag_add(diag, path, line, "histogram = distribution works only with dialect = dogstatsd; with "
+					   "others, receivers would count its values as something else");
 	if (options->max_datagram_bytes && options->max_datagram_bytes < 256)
-		diag_add(diag, path, line, "max_datagram_size: write 256B at least, or 0 for the default");
+		diag_add(diag, path, line, "max_datagram_size: write at least 256B, or 0 for the default");
 	if (options->resolve_every_ns && options->resolve_every_ns < UINT64_C(1000000000))
-		diag_add(diag, path, line, "resolve_every: at least 1s, or 0");
+		diag_add(diag, path, line, "resolve_every: write at least 1s, or 0");
 	return naming_check(&options->resource_attributes, path, line, diag);
 }
 

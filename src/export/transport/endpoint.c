@@ -32,12 +32,12 @@ static bool is_ipv6(const char *text, size_t size)
 static const char *check_name(const char *text, size_t size)
 {
 	if (!size)
-		return "wants a host before the port";
+		return "the host before the port is missing";
 	if (size >= sizeof(((struct endpoint *)NULL)->host))
-		return "the host's name is longer than any is";
+		return "the host name is too long";
 	for (size_t i = 0; i < size; i++)
 		if (!isalnum((unsigned char)text[i]) && !strchr(".-_", text[i]))
-			return "a host's name has letters, digits, - and . only";
+			return "a host name has only letters, digits, \"-\", \"_\" and \".\"";
 	return NULL;
 }
 
@@ -55,9 +55,9 @@ static const char *parse_unix(const char *text, struct endpoint *endpoint)
 	size_t size = strlen(text);
 
 	if ((text[0] != '/' && text[0] != '@') || size < 2)
-		return "unix: takes an absolute path, or @ and a name";
+		return "after unix:, write an absolute path, or @ and a name";
 	if (size >= sizeof(endpoint->path))
-		return "the path of a unix socket has at most 107 bytes";
+		return "the path of a unix socket is longer than 107 bytes";
 	memcpy(endpoint->path, text, size + 1);
 	return NULL;
 }
@@ -70,7 +70,7 @@ static const char *split(const char *text, const char **ret_host, size_t *ret_si
 	*ret_host = text;
 	if (text[0] == '[') {
 		if (!end || (end[1] && end[1] != ':') || !is_ipv6(text + 1, (size_t)(end - text - 1)))
-			return "an IPv6 address in brackets is written [ADDRESS] or [ADDRESS]:PORT";
+			return "write an IPv6 address as [ADDRESS] or [ADDRESS]:PORT";
 		*ret_host = text + 1;
 		*ret_size = (size_t)(end - text - 1);
 		*ret_port = end[1] ? end + 2 : NULL;
@@ -78,7 +78,7 @@ static const char *split(const char *text, const char **ret_host, size_t *ret_si
 	}
 	/* Whether the last group of "::1:2003" is a port, nobody could say. */
 	if (colon && strchr(colon + 1, ':'))
-		return "takes HOST:PORT; an IPv6 address in brackets: [ADDRESS]:PORT";
+		return "write HOST:PORT, or [ADDRESS]:PORT for an IPv6 address";
 	*ret_size = colon ? (size_t)(colon - text) : strlen(text);
 	*ret_port = colon ? colon + 1 : NULL;
 	return check_name(text, *ret_size);
@@ -90,7 +90,7 @@ static const char *parse_host(const char *text, const char *default_port, struct
 	size_t size;
 
 	if (strstr(text, "://"))
-		return "takes HOST:PORT, not a URL";
+		return "write HOST:PORT, not a URL";
 	complaint = split(text, &host, &size, &port);
 	if (complaint)
 		return complaint;
@@ -100,7 +100,7 @@ static const char *parse_host(const char *text, const char *default_port, struct
 	if (complaint)
 		return complaint;
 	if (size >= sizeof(endpoint->host))
-		return "the host's name is longer than any is";
+		return "the host name is too long";
 	memcpy(endpoint->host, host, size);
 	while (port[0] == '0')
 		port++;
@@ -119,7 +119,7 @@ int endpoint_parse(const char *text, const char *default_port, bool allows_unix,
 	else if (allows_unix)
 		complaint = parse_unix(text + 5, &endpoint);
 	else
-		complaint = "takes HOST:PORT; a unix socket is not possible here";
+		complaint = "write HOST:PORT; a unix socket cannot be used here";
 	if (complaint) {
 		*ret_complaint = complaint;
 		return -EINVAL;
