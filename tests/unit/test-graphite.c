@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which slot of Graphite's storage a batch gets. */
-#include "receiver.h"
+#include "rig.h"
 
 #include "metric/series.h"
 
@@ -39,13 +39,10 @@ static void assert_sent(uint64_t interval_ns, double began_s, const struct push 
 	struct diag diag = { 0 };
 	struct attributes none;
 	struct exporter *exporter;
-	struct receiver receiver;
 	struct series *series;
-	struct world world;
 	char endpoint[32];
 
 	receiver_init(&receiver, "127.0.0.1", 0);
-	world_init(&world);
 	context.event = world.event;
 	snprintf(endpoint, sizeof(endpoint), "127.0.0.1:%u", port_of(receiver.listener));
 	assert_ok(setting_table_init(ops->settings, options));
@@ -62,15 +59,14 @@ static void assert_sent(uint64_t interval_ns, double began_s, const struct push 
 	for (size_t i = 0; i < n; i++)
 		assert_push(exporter, &batch, series, &pushes[i]);
 	if (pushes[n - 1].is_last)
-		RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(exporter)));
+		RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(exporter)));
 	else
-		RUN_UNTIL(&world, receiver_read(&receiver) == strlen(expected));
+		RUN_UNTIL(receiver_read(&receiver) == strlen(expected));
 	assert_true(is_text(&receiver.text, expected));
 	exporter_free(exporter);
 	metric_done_series(&metric);
 	setting_table_done(ops->settings, options);
 	free(options);
-	world_done(&world);
 	receiver_done(&receiver);
 }
 
@@ -157,17 +153,17 @@ static void batches_within_a_second_share_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_batch_has_a_slot_of_its_own),
-		cmocka_unit_test(a_moment_late_or_early_over_the_end_of_a_slot_changes_nothing),
-		cmocka_unit_test(two_batches_in_one_slot_have_lines_of_what_happened_in_both),
-		cmocka_unit_test(after_a_pause_time_goes_on_where_it_is),
-		cmocka_unit_test(the_slot_in_which_we_began_is_left_to_whoever_ran_before),
-		cmocka_unit_test(the_last_batch_shares_a_slot_with_what_happened_in_both),
-		cmocka_unit_test(a_run_that_ends_in_the_slot_in_which_it_began_has_the_next),
-		cmocka_unit_test(after_a_clock_was_set_back_slots_begin_anew),
-		cmocka_unit_test(a_time_that_stands_still_shares_its_slot),
-		cmocka_unit_test(an_interval_that_is_no_whole_number_of_seconds_has_their_slots),
-		cmocka_unit_test(batches_within_a_second_share_it),
+		RIG_TEST(each_batch_has_a_slot_of_its_own),
+		RIG_TEST(a_moment_late_or_early_over_the_end_of_a_slot_changes_nothing),
+		RIG_TEST(two_batches_in_one_slot_have_lines_of_what_happened_in_both),
+		RIG_TEST(after_a_pause_time_goes_on_where_it_is),
+		RIG_TEST(the_slot_in_which_we_began_is_left_to_whoever_ran_before),
+		RIG_TEST(the_last_batch_shares_a_slot_with_what_happened_in_both),
+		RIG_TEST(a_run_that_ends_in_the_slot_in_which_it_began_has_the_next),
+		RIG_TEST(after_a_clock_was_set_back_slots_begin_anew),
+		RIG_TEST(a_time_that_stands_still_shares_its_slot),
+		RIG_TEST(an_interval_that_is_no_whole_number_of_seconds_has_their_slots),
+		RIG_TEST(batches_within_a_second_share_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "loopback.h"
+#include "rig.h"
 
 #include <netdb.h>
 #include <signal.h>
@@ -78,31 +78,28 @@ static void a_name_is_looked_up_beside_the_loop(void **state)
 	struct endpoint endpoint = endpoint_at("two.example", 2003);
 	struct answer answer = { 0 };
 	struct resolver *resolver;
-	struct world world;
 
 	needs_hosts();
 	hosts_write("127.0.0.1 two.example\n::1 two.example\n");
-	world_init(&world);
 	assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
 	assert_ok(resolver_start(resolver));
 	assert_ok(resolver_start(resolver)); /* it runs already */
 	assert_int_equal(answer.n, 0);
-	RUN_UNTIL(&world, answer.n);
+	RUN_UNTIL(answer.n);
 	assert_int_equal(answer.error, 0);
 	assert_int_equal(answer.addresses.n, 2);
 	assert_address(&answer.addresses, 0, "[::1]:2003");
 	assert_address(&answer.addresses, 1, "127.0.0.1:2003");
-	run_for(&world, 20);
+	run_for(20);
 	assert_int_equal(answer.n, 1);
 
 	/* And again: the file is read anew. */
 	hosts_write("127.0.0.9 two.example\n");
 	assert_ok(resolver_start(resolver));
-	RUN_UNTIL(&world, answer.n == 2);
+	RUN_UNTIL(answer.n == 2);
 	assert_int_equal(answer.addresses.n, 1);
 	assert_address(&answer.addresses, 0, "127.0.0.9:2003");
 	resolver_free(resolver);
-	world_done(&world);
 }
 
 static void no_more_addresses_are_kept_than_there_is_room_for(void **state)
@@ -110,20 +107,17 @@ static void no_more_addresses_are_kept_than_there_is_room_for(void **state)
 	struct endpoint endpoint = endpoint_at("many.example", 2003);
 	struct answer answer = { 0 };
 	struct resolver *resolver;
-	struct world world;
 	char text[2048] = "";
 
 	needs_hosts();
 	for (int i = 1; i <= 40; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "127.0.1.%d many.example\n", i);
 	hosts_write(text);
-	world_init(&world);
 	assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
 	assert_ok(resolver_start(resolver));
-	RUN_UNTIL(&world, answer.n);
+	RUN_UNTIL(answer.n);
 	assert_int_equal(answer.addresses.n, ADDRESSES_MAX);
 	resolver_free(resolver);
-	world_done(&world);
 }
 
 static void a_name_that_is_none_is_an_error_in_words(void **state)
@@ -131,17 +125,14 @@ static void a_name_that_is_none_is_an_error_in_words(void **state)
 	struct endpoint endpoint = endpoint_at("a..b", 2003);
 	struct answer answer = { 0 };
 	struct resolver *resolver;
-	struct world world;
 
-	world_init(&world);
 	assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
 	assert_ok(resolver_start(resolver));
-	RUN_UNTIL(&world, answer.n);
+	RUN_UNTIL(answer.n);
 	assert_int_equal(answer.error, EAI_NONAME);
 	assert_int_equal(answer.addresses.n, 0);
 	assert_string_equal(answer.problem, gai_strerror(EAI_NONAME));
 	resolver_free(resolver);
-	world_done(&world);
 }
 
 /* The memory of each is freed by its thread: a leak is an error of the run under ASan. */
@@ -149,9 +140,7 @@ static void a_lookup_may_be_given_up(void **state)
 {
 	struct endpoint endpoint = endpoint_at("localhost", 2003);
 	struct answer answer = { 0 };
-	struct world world;
 
-	world_init(&world);
 	for (int i = 0; i < 50; i++) {
 		struct resolver *resolver;
 
@@ -161,9 +150,8 @@ static void a_lookup_may_be_given_up(void **state)
 			usleep(1000);
 		resolver_free(resolver);
 	}
-	run_for(&world, 50);
+	run_for(50);
 	assert_int_equal(answer.n, 0);
-	world_done(&world);
 }
 
 /* The loop takes it by signalfd; a thread in which it is not blocked would die of it. */
@@ -172,13 +160,11 @@ static void a_signal_does_not_find_the_thread(void **state)
 	struct endpoint endpoint = endpoint_at("localhost", 2003);
 	struct answer answer = { 0 };
 	struct resolver *resolver;
-	struct world world;
 	sigset_t set, before;
 
-	world_init(&world);
 	assert_ok(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver));
 	assert_ok(resolver_start(resolver));
-	RUN_UNTIL(&world, answer.n);
+	RUN_UNTIL(answer.n);
 	/* The mask of the one who asks is as it was. */
 	sigemptyset(&set);
 	assert_ok(sigprocmask(SIG_SETMASK, NULL, &before));
@@ -188,12 +174,11 @@ static void a_signal_does_not_find_the_thread(void **state)
 	for (unsigned int i = 1; i <= 20; i++) {
 		assert_ok(resolver_start(resolver));
 		assert_ok(kill(getpid(), SIGTERM));
-		RUN_UNTIL(&world, answer.n == i + 1);
+		RUN_UNTIL(answer.n == i + 1);
 	}
 	assert_int_equal(sigwaitinfo(&set, NULL), SIGTERM);
 	assert_ok(sigprocmask(SIG_SETMASK, &before, NULL));
 	resolver_free(resolver);
-	world_done(&world);
 }
 
 static void without_memory_there_is_no_lookup(void **state)
@@ -201,9 +186,7 @@ static void without_memory_there_is_no_lookup(void **state)
 	struct endpoint endpoint = endpoint_at("localhost", 2003);
 	struct answer answer = { 0 };
 	struct resolver *resolver;
-	struct world world;
 
-	world_init(&world);
 	alloc_fail_at(0);
 	assert_error(resolver_new(world.event, &endpoint, SOCK_STREAM, on_answer, &answer, &resolver), ENOMEM);
 	assert_true(alloc_end());
@@ -212,23 +195,22 @@ static void without_memory_there_is_no_lookup(void **state)
 	assert_error(resolver_start(resolver), ENOMEM);
 	assert_true(alloc_end());
 	assert_ok(resolver_start(resolver));
-	RUN_UNTIL(&world, answer.n);
+	RUN_UNTIL(answer.n);
 	resolver_free(resolver);
-	world_done(&world);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_numeric_host_is_known_at_once),
-		cmocka_unit_test(a_unix_socket_is_known_at_once),
-		cmocka_unit_test(a_name_is_for_the_resolver),
-		cmocka_unit_test(a_name_is_looked_up_beside_the_loop),
-		cmocka_unit_test(no_more_addresses_are_kept_than_there_is_room_for),
-		cmocka_unit_test(a_name_that_is_none_is_an_error_in_words),
-		cmocka_unit_test(a_lookup_may_be_given_up),
-		cmocka_unit_test(a_signal_does_not_find_the_thread),
-		cmocka_unit_test(without_memory_there_is_no_lookup),
+		RIG_TEST(a_numeric_host_is_known_at_once),
+		RIG_TEST(a_unix_socket_is_known_at_once),
+		RIG_TEST(a_name_is_for_the_resolver),
+		RIG_TEST(a_name_is_looked_up_beside_the_loop),
+		RIG_TEST(no_more_addresses_are_kept_than_there_is_room_for),
+		RIG_TEST(a_name_that_is_none_is_an_error_in_words),
+		RIG_TEST(a_lookup_may_be_given_up),
+		RIG_TEST(a_signal_does_not_find_the_thread),
+		RIG_TEST(without_memory_there_is_no_lookup),
 	};
 	int failed;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "receiver.h"
+#include "rig.h"
 
 #define CHUNK 65536
 #define LINE 64
@@ -15,10 +15,10 @@ static uint8_t *chunk(unsigned int n)
 	return (uint8_t *)data;
 }
 
-static void put_chunks(struct tcp_sender *client, unsigned int n)
+static void put_chunks(unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		put_data(client, chunk(i), CHUNK, CHUNK / LINE);
+		put_data(chunk(i), CHUNK, CHUNK / LINE);
 }
 
 static unsigned int chunk_number(const struct buf *buf, size_t offset)
@@ -42,22 +42,17 @@ static void assert_chunks(const struct buf *text, size_t offset, unsigned int fi
 
 static void a_backlog_goes_over_several_connections_each_line_once(void **state)
 {
-	struct exporter_stats *stats;
-	struct tcp_sender *client;
-	struct receiver receiver;
-	struct world world;
 	size_t most = 0;
 
 	receiver_init(&receiver, "127.0.0.1", 0);
-	client = client_to(&world, &receiver);
-	stats = &world.exporter.stats;
-	put_chunks(client, 56);
-	tcp_sender_flush(client, false);
+	tcp_new_to(&receiver);
+	put_chunks(56);
+	tcp_sender_flush(tcp, false);
 	/* The last one is confirmed at once too: it is larger than what may stay in doubt. */
 	while (!exporter_is_idle(&world.exporter)) {
 		receiver_read(&receiver);
 		most = receiver.last.size > most ? receiver.last.size : most;
-		turn(&world);
+		turn();
 	}
 	assert_int_equal(receiver.n_accepted, 4);
 	assert_int_equal(receiver.n_ended, 4);
@@ -67,28 +62,20 @@ static void a_backlog_goes_over_several_connections_each_line_once(void **state)
 	assert_int_equal(stats->requests, 56);
 	assert_int_equal(stats->retries, 0);
 	assert_int_equal(stats->bytes_sent, 56 * CHUNK);
-	tcp_sender_free(client);
-	world_done(&world);
-	receiver_done(&receiver);
 }
 
 static void an_interrupted_backlog_repeats_one_connection(void **state)
 {
-	struct exporter_stats *stats;
-	struct tcp_sender *client;
-	struct receiver receiver;
-	struct world world;
 	size_t n_cut;
 
 	receiver_init(&receiver, "127.0.0.1", 0);
-	client = client_to(&world, &receiver);
-	stats = &world.exporter.stats;
-	put_chunks(client, 40);
-	tcp_sender_flush(client, false);
-	RUN_UNTIL(&world, (receiver_read(&receiver), receiver.n_ended == 1));
+	tcp_new_to(&receiver);
+	put_chunks(40);
+	tcp_sender_flush(tcp, false);
+	RUN_UNTIL((receiver_read(&receiver), receiver.n_ended == 1));
 	/* Of the second one a part is read, then it breaks. */
-	RUN_UNTIL(&world, receiver_accept(&receiver));
-	run_for(&world, 20);
+	RUN_UNTIL(receiver_accept(&receiver));
+	run_for(20);
 	{
 		static char room[100000];
 		ssize_t n = recv(receiver.fd, room, sizeof(room), 0);
@@ -99,7 +86,7 @@ static void an_interrupted_backlog_repeats_one_connection(void **state)
 	receiver_hang_up(&receiver);
 	n_cut = receiver.text.size;
 	buf_reset(&receiver.text);
-	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_true(n_cut > 16 * CHUNK);
 	assert_chunks(&receiver.text, 0, 16, 24);
 	assert_int_equal(receiver.n_accepted, 4);
@@ -107,41 +94,33 @@ static void an_interrupted_backlog_repeats_one_connection(void **state)
 	assert_int_equal(stats->requests, 40 + stats->retries);
 	assert_true(stats->retries <= 16);
 	assert_false(stats->is_failing);
-	tcp_sender_free(client);
-	world_done(&world);
-	receiver_done(&receiver);
 }
 
 static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **state)
 {
-	struct exporter_stats *stats;
-	struct tcp_sender *client;
-	struct receiver receiver;
 	struct tcp_options options;
-	struct world world;
 	unsigned int first;
 	size_t n_chunks;
 
 	receiver_init(&receiver, "127.0.0.1", 0);
-	options = options_for("127.0.0.1", port_of(receiver.listener));
+	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
 	options.queue_bytes = 80 * CHUNK;
 	options.timeout_ns = 500 * MS;
-	client = client_new(&world, &options);
-	stats = &world.exporter.stats;
+	tcp_new(&options);
 	for (unsigned int i = 0; i < 200; i++) {
-		put_data(client, chunk(i), CHUNK, CHUNK / LINE);
-		tcp_sender_flush(client, false);
-		turn(&world);
+		put_data(chunk(i), CHUNK, CHUNK / LINE);
+		tcp_sender_flush(tcp, false);
+		turn();
 	}
 	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 80 * CHUNK);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 80 * CHUNK / LINE);
 	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 120 * CHUNK / LINE);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
-	RUN_UNTIL(&world, stats->is_failing); /* it takes no more, or does not close */
+	RUN_UNTIL(stats->is_failing); /* it takes no more, or does not close */
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 80 * CHUNK / LINE);
 
 	/* It begins to read: the connections of before first, then what is kept. */
-	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_int_equal(stats->points[POINTS_DELIVERED], 80 * CHUNK / LINE);
 	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 120 * CHUNK / LINE);
 	n_chunks = receiver.last.size / CHUNK;
@@ -150,16 +129,10 @@ static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **
 	assert_int_equal(first + n_chunks, 200);
 	assert_chunks(&receiver.last, 0, first, (unsigned int)n_chunks);
 	assert_false(stats->is_failing);
-	tcp_sender_free(client);
-	world_done(&world);
-	receiver_done(&receiver);
 }
 
 static void of_a_line_that_is_sent_in_part_no_end_is_made(void **state)
 {
-	struct tcp_sender *client;
-	struct receiver receiver;
-	struct world world;
 	uint8_t *data = malloc(8 << 20);
 	static char room[65536];
 	ssize_t n;
@@ -168,34 +141,27 @@ static void of_a_line_that_is_sent_in_part_no_end_is_made(void **state)
 	memset(data, 'x', 8 << 20);
 	data[(8 << 20) - 1] = '\n';
 	receiver_init(&receiver, "127.0.0.1", 0);
-	client = client_to(&world, &receiver);
-	put_data(client, data, 8 << 20, 1);
-	tcp_sender_flush(client, false);
-	RUN_UNTIL(&world, receiver_accept(&receiver) && world.exporter.stats.bytes_sent > 0);
-	run_for(&world, 20);
-	assert_int_equal(world.exporter.stats.requests, 0);
-	tcp_sender_free(client);
+	tcp_new_to(&receiver);
+	put_data(data, 8 << 20, 1);
+	tcp_sender_flush(tcp, false);
+	RUN_UNTIL(receiver_accept(&receiver) && stats->bytes_sent > 0);
+	run_for(20);
+	assert_int_equal(stats->requests, 0);
+	tcp = tcp_sender_free(tcp);
 	while ((n = recv(receiver.fd, room, sizeof(room), 0)) > 0)
 		;
 	assert_int_equal(n, -1);
 	assert_int_equal(errno, ECONNRESET);
-	world_done(&world);
-	receiver_done(&receiver);
 }
 
 /* It ends its side while our bytes are on their way: they count when they have arrived, a part of a chunk never. */
 static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **state)
 {
-	struct exporter_stats *stats;
-	struct tcp_sender *client;
-	struct receiver receiver;
-	struct world world;
 	size_t n_first;
 
 	receiver_init(&receiver, "127.0.0.1", 0);
-	client = client_to(&world, &receiver);
-	stats = &world.exporter.stats;
-	put_data(client, chunk(0), CHUNK, CHUNK / LINE);
+	tcp_new_to(&receiver);
+	put_data(chunk(0), CHUNK, CHUNK / LINE);
 	{
 		/* One that fits in no buffer: it is sent in part. */
 		uint8_t *data = malloc(200 * CHUNK);
@@ -206,18 +172,18 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 
 			memcpy(data + (size_t)i * CHUNK, part, CHUNK);
 		}
-		put_data(client, data, 200 * CHUNK, 200 * CHUNK / LINE);
+		put_data(data, 200 * CHUNK, 200 * CHUNK / LINE);
 	}
-	tcp_sender_flush(client, false);
-	RUN_UNTIL(&world, receiver_accept(&receiver) && stats->bytes_sent > CHUNK);
-	run_for(&world, 20);
+	tcp_sender_flush(tcp, false);
+	RUN_UNTIL(receiver_accept(&receiver) && stats->bytes_sent > CHUNK);
+	run_for(20);
 	assert_int_equal(stats->requests, 1);
 	assert_ok(shutdown(receiver.fd, SHUT_WR));
-	run_for(&world, 50);
+	run_for(50);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0); /* not all is acknowledged */
-	RUN_UNTIL(&world, (receiver_read(&receiver), stats->points[POINTS_DELIVERED]));
+	RUN_UNTIL((receiver_read(&receiver), stats->points[POINTS_DELIVERED]));
 	assert_int_equal(stats->points[POINTS_DELIVERED], CHUNK / LINE);
-	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_chunks(&receiver.last, 0, 1, 200);
 	n_first = receiver.text.size - receiver.last.size;
 	assert_true(n_first > CHUNK && n_first < 201 * CHUNK);
@@ -226,48 +192,36 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 	assert_int_equal(stats->points[POINTS_DELIVERED], 201 * CHUNK / LINE);
 	assert_int_equal(stats->requests, 2);
 	assert_false(stats->is_failing);
-	tcp_sender_free(client);
-	world_done(&world);
-	receiver_done(&receiver);
 }
 
 /* As programs on Twisted close, Carbon among them: an end of the stream first, then what says that bytes were left. */
 static void a_reset_right_behind_an_end_says_that_something_was_not_read(void **state)
 {
-	struct exporter_stats *stats;
-	struct tcp_sender *client;
-	struct receiver receiver;
-	struct world world;
-
 	receiver_init(&receiver, "127.0.0.1", 0);
-	client = client_to(&world, &receiver);
-	stats = &world.exporter.stats;
-	put_data(client, chunk(0), CHUNK, CHUNK / LINE);
-	tcp_sender_flush(client, false);
-	RUN_UNTIL(&world, receiver_accept(&receiver) && stats->requests == 1);
-	run_for(&world, 20);
+	tcp_new_to(&receiver);
+	put_data(chunk(0), CHUNK, CHUNK / LINE);
+	tcp_sender_flush(tcp, false);
+	RUN_UNTIL(receiver_accept(&receiver) && stats->requests == 1);
+	run_for(20);
 	assert_ok(shutdown(receiver.fd, SHUT_RDWR));
-	turn(&world);
+	turn();
 	receiver_hang_up(&receiver);
-	tcp_sender_flush(client, true);
-	RUN_UNTIL(&world, (receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	tcp_sender_flush(tcp, true);
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_chunks(&receiver.text, 0, 0, 1);
 	assert_int_equal(stats->points[POINTS_DELIVERED], CHUNK / LINE);
 	assert_int_equal(stats->retries, 1);
-	tcp_sender_free(client);
-	world_done(&world);
-	receiver_done(&receiver);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_backlog_goes_over_several_connections_each_line_once),
-		cmocka_unit_test(an_interrupted_backlog_repeats_one_connection),
-		cmocka_unit_test(a_receiver_that_does_not_read_is_waited_for_within_the_queue),
-		cmocka_unit_test(an_end_amid_what_is_sent_confirms_what_has_arrived_whole),
-		cmocka_unit_test(of_a_line_that_is_sent_in_part_no_end_is_made),
-		cmocka_unit_test(a_reset_right_behind_an_end_says_that_something_was_not_read),
+		RIG_TEST(a_backlog_goes_over_several_connections_each_line_once),
+		RIG_TEST(an_interrupted_backlog_repeats_one_connection),
+		RIG_TEST(a_receiver_that_does_not_read_is_waited_for_within_the_queue),
+		RIG_TEST(an_end_amid_what_is_sent_confirms_what_has_arrived_whole),
+		RIG_TEST(of_a_line_that_is_sent_in_part_no_end_is_made),
+		RIG_TEST(a_reset_right_behind_an_end_says_that_something_was_not_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,38 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "datagram-receiver.h"
+#include "rig.h"
 
 static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **state)
 {
 	int fd;
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
 
 	needs_hosts();
 	hosts_write("127.0.0.1 two.example\n::1 two.example\n");
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint_at("two.example", port_of(fd)));
-	put(client, "a:1|c", 1);
-	put(client, "b:1|c", 2);
-	put(client, "c:1|c", 4);
-	udp_sender_flush(client, 0);
-	receives(&world, fd, "c:1|c");
+	udp_new_to(endpoint_at("two.example", port_of(fd)));
+	put("a:1|c", 1);
+	put("b:1|c", 2);
+	put("c:1|c", 4);
+	udp_sender_flush(udp, 0);
+	receives(fd, "c:1|c");
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1); /* that went to [::1] */
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 1);
-	udp_sender_flush(client, 0);
-	put(client, "d:1|c", 8);
-	udp_sender_flush(client, 0);
-	receives(&world, fd, "d:1|c");
-	udp_sender_flush(client, 0);
+	udp_sender_flush(udp, 0);
+	put("d:1|c", 8);
+	udp_sender_flush(udp, 0);
+	receives(fd, "d:1|c");
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 14);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
-	assert_int_equal(udp_sender_losses(client), 2); /* the refusal and the other socket */
+	assert_int_equal(udp_sender_losses(udp), 2); /* the refusal and the other socket */
 	assert_false(stats->is_failing);
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 }
 
@@ -41,117 +34,98 @@ static void a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket(vo
 	int old, new;
 	unsigned int port;
 	struct udp_options options;
-	struct udp_sender *client;
-	struct world world;
 
 	needs_hosts();
 	hosts_write("127.0.0.1 moves.example\n");
 	old = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
 	port = port_of(old);
 	new = bound_socket(SOCK_DGRAM, "127.0.0.2", port);
-	options = options_for(endpoint_at("moves.example", port));
+	options = udp_options_for(endpoint_at("moves.example", port));
 	options.resolve_every_ns = 20 * MS;
-	world_init(&world);
-	client = client_new(&world, &options);
-	put(client, "a:1|c", 1);
-	udp_sender_flush(client, 0);
-	receives(&world, old, "a:1|c");
+	udp_new(&options);
+	put("a:1|c", 1);
+	udp_sender_flush(udp, 0);
+	receives(old, "a:1|c");
 
 	hosts_write("127.0.0.2 moves.example\n127.0.0.1 moves.example\n");
-	run_for(&world, 100);
-	assert_int_equal(udp_sender_losses(client), 0);
-	put(client, "b:1|c", 1);
-	udp_sender_flush(client, 0);
-	receives(&world, old, "b:1|c");
+	run_for(100);
+	assert_int_equal(udp_sender_losses(udp), 0);
+	put("b:1|c", 1);
+	udp_sender_flush(udp, 0);
+	receives(old, "b:1|c");
 
 	hosts_write("127.0.0.2 moves.example\n");
-	RUN_UNTIL(&world, udp_sender_losses(client) == 1);
-	put(client, "c:1|c", 1);
-	udp_sender_flush(client, 0);
-	receives(&world, new, "c:1|c");
+	RUN_UNTIL(udp_sender_losses(udp) == 1);
+	put("c:1|c", 1);
+	udp_sender_flush(udp, 0);
+	receives(new, "c:1|c");
 
 	/* A name that is gone leaves things as they are. */
 	hosts_write("");
-	run_for(&world, 100);
-	put(client, "d:1|c", 1);
-	udp_sender_flush(client, 0);
-	receives(&world, new, "d:1|c");
-	udp_sender_flush(client, 0);
-	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 4);
-	assert_int_equal(udp_sender_losses(client), 1);
-	assert_false(world.exporter.stats.is_failing);
-	udp_sender_free(client);
-	world_done(&world);
+	run_for(100);
+	put("d:1|c", 1);
+	udp_sender_flush(udp, 0);
+	receives(new, "d:1|c");
+	udp_sender_flush(udp, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 4);
+	assert_int_equal(udp_sender_losses(udp), 1);
+	assert_false(stats->is_failing);
 	close(old);
 	close(new);
 }
 
 static void a_name_whose_receiver_refuses_is_looked_up_again(void **state)
 {
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
 	int fd;
 
 	needs_hosts();
 	hosts_write("127.0.0.1 leaves.example\n");
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.2", 0);
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint_at("leaves.example", port_of(fd)));
-	run_for(&world, 100); /* retry_max_ns lies between two lookups */
+	udp_new_to(endpoint_at("leaves.example", port_of(fd)));
+	run_for(100); /* retry_max_ns lies between two lookups */
 	hosts_write("127.0.0.2 leaves.example\n");
-	put(client, "a:1|c", 1);
-	udp_sender_flush(client, 0);
-	RUN_UNTIL(&world, udp_sender_losses(client) == 2); /* the refusal and the other socket */
-	put(client, "b:1|c", 2);
-	udp_sender_flush(client, 0);
-	receives(&world, fd, "b:1|c");
-	udp_sender_flush(client, 0);
+	put("a:1|c", 1);
+	udp_sender_flush(udp, 0);
+	RUN_UNTIL(udp_sender_losses(udp) == 2); /* the refusal and the other socket */
+	put("b:1|c", 2);
+	udp_sender_flush(udp, 0);
+	receives(fd, "b:1|c");
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_false(stats->is_failing);
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 }
 
 static void a_name_that_nobody_knows_yet_is_asked_for_again(void **state)
 {
 	int fd;
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
 
 	needs_hosts();
 	hosts_write("");
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint_at("comes..example", port_of(fd)));
-	put(client, "a:1|c", 1);
-	udp_sender_flush(client, 0);
+	udp_new_to(endpoint_at("comes..example", port_of(fd)));
+	put("a:1|c", 1);
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->requests, 0);
-	RUN_UNTIL(&world, stats->is_failing);
+	RUN_UNTIL(stats->is_failing);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	hosts_write("127.0.0.1 comes..example\n");
-	receives(&world, fd, "a:1|c");
-	udp_sender_flush(client, 0);
+	receives(fd, "a:1|c");
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
-	assert_int_equal(udp_sender_losses(client), 0);
+	assert_int_equal(udp_sender_losses(udp), 0);
 	assert_false(stats->is_failing);
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_second_address_of_a_name_is_used_when_the_first_refuses),
-		cmocka_unit_test(a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket),
-		cmocka_unit_test(a_name_whose_receiver_refuses_is_looked_up_again),
-		cmocka_unit_test(a_name_that_nobody_knows_yet_is_asked_for_again),
+		RIG_TEST(the_second_address_of_a_name_is_used_when_the_first_refuses),
+		RIG_TEST(a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket),
+		RIG_TEST(a_name_whose_receiver_refuses_is_looked_up_again),
+		RIG_TEST(a_name_that_nobody_knows_yet_is_asked_for_again),
 	};
 	int failed;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes back of datagrams, and when. */
-#include "datagram-receiver.h"
+#include "rig.h"
 
 #include <netinet/ip.h>
 #include <netinet/ip_icmp.h>
@@ -16,23 +16,16 @@ static int on_flush_time(sd_event_source *source, uint64_t usec, void *user)
 static void a_report_that_a_call_has_met_is_no_other_error(void **state)
 {
 	sd_event_source *timer = NULL;
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
 
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint_at("127.0.0.1", free_port(SOCK_DGRAM, "127.0.0.1")));
-	put(client, "a:1|c", 1);
-	udp_sender_flush(client, 0);
-	assert_true(sd_event_add_time_relative(world.event, &timer, CLOCK_MONOTONIC, 0, 0, on_flush_time, client) >= 0);
+	udp_new_to(endpoint_at("127.0.0.1", free_port(SOCK_DGRAM, "127.0.0.1")));
+	put("a:1|c", 1);
+	udp_sender_flush(udp, 0);
+	assert_true(sd_event_add_time_relative(world.event, &timer, CLOCK_MONOTONIC, 0, 0, on_flush_time, udp) >= 0);
 	assert_true(sd_event_source_set_priority(timer, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
-	run_for(&world, 60);
+	run_for(60);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
-	assert_int_equal(udp_sender_losses(client), 1); /* it was not opened again */
+	assert_int_equal(udp_sender_losses(udp), 1); /* it was not opened again */
 	sd_event_source_unref(timer);
-	udp_sender_free(client);
-	world_done(&world);
 }
 
 /* What a router or a firewall says of a datagram from 127.0.0.1 to 127.0.0.1. */
@@ -76,29 +69,22 @@ static int on_report_time(sd_event_source *source, uint64_t usec, void *user)
 static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct udp_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct udp_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	struct sockaddr_in first = { 0 }, second = { 0 };
 	socklen_t size = sizeof(first);
-	struct exporter_stats *stats;
-	struct udp_sender *client;
 	sd_event_source *timer = NULL;
 	struct icmp_report report;
-	struct world world;
 	char text[8];
 
 	options.burst = 1;
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_new(&world, &options);
-	put(client, "a:1|c", 1);
-	put(client, "b:1|c", 2);
-	udp_sender_flush(client, 1000 * MS);
+	udp_new(&options);
+	put("a:1|c", 1);
+	put("b:1|c", 2);
+	udp_sender_flush(udp, 1000 * MS);
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&first, &size), 5);
 	icmp_report_init(&report, ICMP_HOST_ANO, first.sin_port, htons((uint16_t)port_of(fd)));
 	if (report.fd < 0) {
 		print_message("needs the right to open a raw socket\n");
-		udp_sender_free(client);
-		world_done(&world);
 		close(fd);
 		skip();
 	}
@@ -107,27 +93,25 @@ static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
 		    0);
 	assert_true(sd_event_source_set_priority(timer, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
 	usleep(20000);
-	RUN_UNTIL(&world, exporter_is_idle(&world.exporter));
+	RUN_UNTIL(exporter_is_idle(&world.exporter));
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
 	assert_int_equal(first.sin_port, second.sin_port);
-	run_for(&world, 20);
-	udp_sender_flush(client, 0);
+	run_for(20);
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
-	assert_int_equal(udp_sender_losses(client), 1);
+	assert_int_equal(udp_sender_losses(udp), 1);
 	assert_true(stats->is_failing);
 	sd_event_source_unref(timer);
 	close(report.fd);
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_report_that_a_call_has_met_is_no_other_error),
-		cmocka_unit_test(a_firewall_that_refuses_is_a_receiver_that_does),
+		RIG_TEST(a_report_that_a_call_has_met_is_no_other_error),
+		RIG_TEST(a_firewall_that_refuses_is_a_receiver_that_does),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

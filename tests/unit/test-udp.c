@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "datagram-receiver.h"
+#include "rig.h"
 
 #include "alloc.h"
 
 static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
 
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint_at("127.0.0.1", port_of(fd)));
+	udp_new_to(endpoint_at("127.0.0.1", port_of(fd)));
 	assert_true(exporter_is_idle(&world.exporter));
-	put(client, "a:1|c", 3);
+	put("a:1|c", 3);
 	assert_false(exporter_is_idle(&world.exporter));
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
 	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 5);
-	udp_sender_flush(client, 0);
-	receives(&world, fd, "a:1|c");
+	udp_sender_flush(udp, 0);
+	receives(fd, "a:1|c");
 	assert_true(exporter_is_idle(&world.exporter));
 	assert_int_equal(stats->requests, 1);
 	assert_int_equal(stats->bytes_sent, 5);
@@ -27,61 +22,52 @@ static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
 
-	put(client, "b:1|c", 4); /* the next one settles the one before, a flush the last */
-	put(client, "c:1|c", 5);
-	udp_sender_flush(client, 0);
+	put("b:1|c", 4); /* the next one settles the one before, a flush the last */
+	put("c:1|c", 5);
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 7);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 5);
-	udp_sender_flush(client, 0);
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 12);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 0);
-	assert_int_equal(udp_sender_losses(client), 0);
+	assert_int_equal(udp_sender_losses(udp), 0);
 	assert_false(stats->is_failing);
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 }
 
 static void what_is_refused_is_counted_and_what_comes_after_is_received(void **state)
 {
 	unsigned int port = free_port(SOCK_DGRAM, "127.0.0.1");
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
 	int fd;
 
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint_at("127.0.0.1", port));
-	put(client, "a:1|c", 1);
-	put(client, "b:1|c", 2);
-	put(client, "c:1|c", 4);
+	udp_new_to(endpoint_at("127.0.0.1", port));
+	put("a:1|c", 1);
+	put("b:1|c", 2);
+	put("c:1|c", 4);
 	/* On this interface the report is back before the next one is sent. */
-	udp_sender_flush(client, 0);
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 2);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 3);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 4);
 	assert_true(stats->is_failing);
-	RUN_UNTIL(&world, stats->points[POINTS_CONNECTION_REFUSED] == 7); /* without another call */
+	RUN_UNTIL(stats->points[POINTS_CONNECTION_REFUSED] == 7); /* without another call */
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
-	assert_int_equal(udp_sender_losses(client), 3);
+	assert_int_equal(udp_sender_losses(udp), 3);
 
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
-	put(client, "d:1|c", 8);
-	udp_sender_flush(client, 0);
-	receives(&world, fd, "d:1|c");
+	put("d:1|c", 8);
+	udp_sender_flush(udp, 0);
+	receives(fd, "d:1|c");
 	assert_true(stats->is_failing);
-	udp_sender_flush(client, 0);
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 8);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 7);
-	assert_int_equal(udp_sender_losses(client), 3);
+	assert_int_equal(udp_sender_losses(udp), 3);
 	assert_false(stats->is_failing);
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 }
 
@@ -92,30 +78,25 @@ static void a_receiver_that_restarts_sees_the_same_sender(void **state)
 	unsigned int port = port_of(fd);
 	struct sockaddr_in first = { 0 }, second = { 0 };
 	socklen_t size = sizeof(first);
-	struct udp_sender *client;
-	struct world world;
 	char text[8];
 
-	world_init(&world);
-	client = client_to(&world, endpoint_at("127.0.0.1", port));
-	put(client, "a:1|c", 1);
-	udp_sender_flush(client, 0);
+	udp_new_to(endpoint_at("127.0.0.1", port));
+	put("a:1|c", 1);
+	udp_sender_flush(udp, 0);
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&first, &size), 5);
 	close(fd);
-	put(client, "b:1|c", 1);
-	udp_sender_flush(client, 0);
-	run_for(&world, 5);
+	put("b:1|c", 1);
+	udp_sender_flush(udp, 0);
+	run_for(5);
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
-	put(client, "c:1|c", 1);
-	udp_sender_flush(client, 0);
+	put("c:1|c", 1);
+	udp_sender_flush(udp, 0);
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
 	assert_int_equal(first.sin_port, second.sin_port);
-	udp_sender_flush(client, 0);
-	assert_int_equal(world.exporter.stats.points[POINTS_DELIVERED], 2);
-	assert_int_equal(world.exporter.stats.points[POINTS_CONNECTION_REFUSED], 1);
-	assert_int_equal(udp_sender_losses(client), 1);
-	udp_sender_free(client);
-	world_done(&world);
+	udp_sender_flush(udp, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
+	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
+	assert_int_equal(udp_sender_losses(udp), 1);
 	close(fd);
 }
 
@@ -144,46 +125,39 @@ static struct endpoint unix_endpoint(void)
 static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 {
 	struct endpoint endpoint = unix_endpoint();
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
 	int fd;
 
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint);
+	udp_new_to(endpoint);
 	assert_true(stats->is_failing);
-	put(client, "a:1|c", 1);
-	udp_sender_flush(client, 0);
-	run_for(&world, 60);
+	put("a:1|c", 1);
+	udp_sender_flush(udp, 0);
+	run_for(60);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	assert_int_equal(stats->requests, 0);
 	fd = unix_receiver(endpoint.path);
-	receives(&world, fd, "a:1|c");
+	receives(fd, "a:1|c");
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->retries, 0);
-	assert_int_equal(udp_sender_losses(client), 0);
+	assert_int_equal(udp_sender_losses(udp), 0);
 	assert_false(stats->is_failing);
 
 	/* It goes and comes again: what was refused meanwhile was kept. */
 	close(fd);
-	put(client, "b:1|c", 2);
-	put(client, "c:1|c", 4);
-	udp_sender_flush(client, 0);
+	put("b:1|c", 2);
+	put("c:1|c", 4);
+	udp_sender_flush(udp, 0);
 	assert_true(stats->is_failing);
-	run_for(&world, 60);
+	run_for(60);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 6);
 	fd = unix_receiver(endpoint.path);
-	receives(&world, fd, "c:1|c");
+	receives(fd, "c:1|c");
 	assert_int_equal(stats->points[POINTS_DELIVERED], 7);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 1);
-	assert_int_equal(udp_sender_losses(client), 1); /* it was opened again */
+	assert_int_equal(udp_sender_losses(udp), 1); /* it was opened again */
 	assert_false(stats->is_failing);
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 	unlink(endpoint.path);
 }
@@ -191,27 +165,22 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(void **state)
 {
 	struct endpoint endpoint = unix_endpoint();
-	struct udp_options options = options_for(endpoint);
+	struct udp_options options = udp_options_for(endpoint);
 	int fd = unix_receiver(endpoint.path);
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
 	uint64_t n_taken;
 	char last[64] = "";
 
 	options.burst = 0;
 	options.queue_bytes = 100 * 4;
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_new(&world, &options);
+	udp_new(&options);
 	for (int i = 0; i < 1000; i++) {
 		char text[8];
 
 		snprintf(text, sizeof(text), "%04d", i);
-		put(client, text, 1);
-		udp_sender_flush(client, 0);
+		put(text, 1);
+		udp_sender_flush(udp, 0);
 	}
-	run_for(&world, 20);
+	run_for(20);
 	n_taken = stats->points[POINTS_DELIVERED]; /* what the kernel keeps for it: net.unix.max_dgram_qlen and one */
 	assert_true(n_taken > 0 && n_taken < 900);
 	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 400);
@@ -220,15 +189,13 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 	assert_false(stats->is_failing);
 
 	n_taken = 0;
-	RUN_UNTIL(&world, (n_taken += drain(fd, last), exporter_is_idle(&world.exporter)));
+	RUN_UNTIL((n_taken += drain(fd, last), exporter_is_idle(&world.exporter)));
 	n_taken += drain(fd, last);
 	assert_string_equal(last, "0999");
 	assert_int_equal(n_taken, stats->points[POINTS_DELIVERED]);
 	assert_int_equal(stats->points[POINTS_DELIVERED] + stats->points[POINTS_QUEUE_FULL], 1000);
 	assert_int_equal(stats->requests, stats->points[POINTS_DELIVERED]);
-	assert_true(udp_sender_losses(client) > 0);
-	udp_sender_free(client);
-	world_done(&world);
+	assert_true(udp_sender_losses(udp) > 0);
 	close(fd);
 	unlink(endpoint.path);
 }
@@ -237,54 +204,40 @@ static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
 	uint8_t *data = calloc(1, 70000);
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
 
 	assert_non_null(data);
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_to(&world, endpoint_at("127.0.0.1", port_of(fd)));
-	put_data(client, data, 70000, 9);
-	put(client, "b:1|c", 1);
-	udp_sender_flush(client, 0);
-	receives(&world, fd, "b:1|c");
-	udp_sender_flush(client, 0);
+	udp_new_to(endpoint_at("127.0.0.1", port_of(fd)));
+	put_data(data, 70000, 9);
+	put("b:1|c", 1);
+	udp_sender_flush(udp, 0);
+	receives(fd, "b:1|c");
+	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_TOO_LARGE], 9);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(stats->requests, 1);
-	assert_int_equal(udp_sender_losses(client), 1);
-	udp_sender_free(client);
-	world_done(&world);
+	assert_int_equal(udp_sender_losses(udp), 1);
 	close(fd);
 }
 
 static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct udp_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
+	struct udp_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	char last[64];
 
 	options.queue_bytes = 10;
-	world_init(&world);
-	stats = &world.exporter.stats;
-	client = client_new(&world, &options);
-	put(client, "aaaa", 1);
-	put(client, "bbbb", 2);
-	put(client, "cccc", 4);
-	put(client, "dddddddddddddd", 8); /* alone over it, it takes all along */
+	udp_new(&options);
+	put("aaaa", 1);
+	put("bbbb", 2);
+	put("cccc", 4);
+	put("dddddddddddddd", 8); /* alone over it, it takes all along */
 	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 15);
-	put(client, "eeee", 16);
-	udp_sender_flush(client, 0);
+	put("eeee", 16);
+	udp_sender_flush(udp, 0);
 	assert_int_equal(drain(fd, last), 1);
 	assert_string_equal(last, "eeee");
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 16);
-	assert_int_equal(udp_sender_losses(client), 2);
-	udp_sender_free(client);
-	world_done(&world);
+	assert_int_equal(udp_sender_losses(udp), 2);
 	close(fd);
 }
 
@@ -295,130 +248,107 @@ static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct udp_sender *client;
-	struct udp_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct udp_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	unsigned int n = 0, most = 0, got;
 	uint64_t start_ns, end_ns;
-	struct world world;
 	char last[64];
 
 	options.queue_bytes = PACED * PACED_BYTES;
-	world_init(&world);
-	client = client_new(&world, &options);
+	udp_new(&options);
 	for (int i = 0; i < PACED; i++) {
 		uint8_t *data = calloc(1, PACED_BYTES);
 
 		assert_non_null(data);
-		put_data(client, data, PACED_BYTES, 1);
+		put_data(data, PACED_BYTES, 1);
 	}
 	start_ns = now_ns();
-	udp_sender_flush(client, 1000 * MS);
+	udp_sender_flush(udp, 1000 * MS);
 	assert_int_equal(drain(fd, last), 8);
 	for (n = 8; n < PACED && now_ns() < start_ns + 5000 * MS;) {
 		uint64_t next_ns = now_ns() + 5 * MS;
 
 		while (now_ns() < next_ns)
-			turn(&world);
+			turn();
 		got = drain(fd, last);
 		n += got;
 		most = got > most ? got : most;
 	}
 	end_ns = now_ns();
 	assert_int_equal(n, PACED);
-	assert_int_equal(world.exporter.stats.requests, PACED);
+	assert_int_equal(stats->requests, PACED);
 	assert_true(end_ns - start_ns > 800 * MS);
 	assert_true(most < PACED / 10);
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 }
 
 static void pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct udp_sender *client;
-	struct world world;
 	uint64_t start_ns;
 	char last[64];
 
-	world_init(&world);
-	client = client_to(&world, endpoint_at("127.0.0.1", port_of(fd)));
+	udp_new_to(endpoint_at("127.0.0.1", port_of(fd)));
 	for (int i = 0; i < 20; i++)
-		put(client, "a:1|c", 1);
+		put("a:1|c", 1);
 	start_ns = now_ns();
-	udp_sender_flush(client, 3600000 * MS);
+	udp_sender_flush(udp, 3600000 * MS);
 	assert_int_equal(drain(fd, last), 8);
-	RUN_UNTIL(&world, exporter_is_idle(&world.exporter));
+	RUN_UNTIL(exporter_is_idle(&world.exporter));
 	assert_true(now_ns() - start_ns >= 9 * MS);
 	assert_true(now_ns() - start_ns < 500 * MS);
 	assert_int_equal(drain(fd, last), 12);
 	assert_int_equal(sd_event_run(world.event, 50000), 0); /* nothing to do */
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 }
 
 static void an_unreachable_network_keeps_what_waits(void **state)
 {
-	struct exporter_stats *stats;
-	struct udp_sender *client;
-	struct world world;
-
-	world_init(&world);
-	stats = &world.exporter.stats;
 	/* Nothing leads to a broadcast address without asking for it: EACCES at connect(). */
-	client = client_to(&world, endpoint_at("255.255.255.255", 8125));
-	put(client, "a:1|c", 3);
-	udp_sender_flush(client, 0);
-	run_for(&world, 60);
+	udp_new_to(endpoint_at("255.255.255.255", 8125));
+	put("a:1|c", 3);
+	udp_sender_flush(udp, 0);
+	run_for(60);
 	assert_true(stats->is_failing);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
 	assert_int_equal(stats->requests, 0);
 	assert_int_equal(stats->points[POINTS_NOT_SENT], 0);
-	udp_sender_free(client);
-	world_done(&world);
 }
 
 static void without_memory_a_datagram_is_refused_to_its_giver(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	const struct udp_options options = options_for(endpoint_at("127.0.0.1", port_of(fd)));
-	struct udp_sender *client = NULL;
-	struct world world;
+	const struct udp_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	uint8_t *data;
 
-	world_init(&world);
-	assert_survives_failing_allocations(udp_sender_new(world.event, &options, &world.exporter, &client),
-					    client = udp_sender_free(client));
-	client = client_new(&world, &options);
+	assert_survives_failing_allocations(udp_sender_new(world.event, &options, &world.exporter, &udp),
+					    udp = udp_sender_free(udp));
+	udp_new(&options);
 	data = copy("a:1|c");
 	exporter_account(&world.exporter, POINTS_PUSHED, 1);
 	alloc_fail_at(0);
-	assert_error(udp_sender_put(client, data, 5, 1), ENOMEM);
+	assert_error(udp_sender_put(udp, data, 5, 1), ENOMEM);
 	assert_true(alloc_end());
-	assert_int_equal(udp_sender_losses(client), 1);
-	assert_int_equal(world.exporter.stats.points[POINTS_NOT_SENT], 1);
+	assert_int_equal(udp_sender_losses(udp), 1);
+	assert_int_equal(stats->points[POINTS_NOT_SENT], 1);
 	assert_accounted(&world.exporter);
 	assert_true(exporter_is_idle(&world.exporter));
-	udp_sender_free(client);
-	world_done(&world);
 	close(fd);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_datagram_is_exported_when_no_refusal_came_back),
-		cmocka_unit_test(what_is_refused_is_counted_and_what_comes_after_is_received),
-		cmocka_unit_test(a_receiver_that_restarts_sees_the_same_sender),
-		cmocka_unit_test(a_unix_socket_that_is_not_there_is_waited_for),
-		cmocka_unit_test(a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue),
-		cmocka_unit_test(a_datagram_that_is_too_large_is_dropped_alone),
-		cmocka_unit_test(over_the_bytes_of_the_queue_the_oldest_go),
-		cmocka_unit_test(what_is_paced_arrives_at_a_receiver_with_the_default_buffer),
-		cmocka_unit_test(pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer),
-		cmocka_unit_test(an_unreachable_network_keeps_what_waits),
-		cmocka_unit_test(without_memory_a_datagram_is_refused_to_its_giver),
+		RIG_TEST(a_datagram_is_exported_when_no_refusal_came_back),
+		RIG_TEST(what_is_refused_is_counted_and_what_comes_after_is_received),
+		RIG_TEST(a_receiver_that_restarts_sees_the_same_sender),
+		RIG_TEST(a_unix_socket_that_is_not_there_is_waited_for),
+		RIG_TEST(a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue),
+		RIG_TEST(a_datagram_that_is_too_large_is_dropped_alone),
+		RIG_TEST(over_the_bytes_of_the_queue_the_oldest_go),
+		RIG_TEST(what_is_paced_arrives_at_a_receiver_with_the_default_buffer),
+		RIG_TEST(pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer),
+		RIG_TEST(an_unreachable_network_keeps_what_waits),
+		RIG_TEST(without_memory_a_datagram_is_refused_to_its_giver),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
