@@ -4,10 +4,6 @@
  * members with their places (shape); [metric] sections choose members of the value, [label] sections name
  * those of the key. The result is a list of runs (bytes of a value to cells of a row) and of metrics (cells
  * of a row to series), so that a reading never looks at a name again.
- *
- * After loading, a binding also holds the map's rows. Growth is counted from the attaching on. A map that
- * outlives the agent (pinned), or that iterators alone write, holds something before: its first reading is
- * the baseline.
  */
 #include "collector/binding.h"
 
@@ -368,18 +364,11 @@ static int add_run(struct source *source, uint32_t offset_bytes, uint32_t size_b
 	return 0;
 }
 
-static uint32_t count_cells(const struct source *source)
-{
-	const struct source_run *last = source->n_runs ? &source->runs[source->n_runs - 1] : NULL;
-
-	return last ? last->first_cell + last->count : 0;
-}
-
 static int add_metric(struct binder *binder, struct binding *binding, const struct descriptor_metric *described,
 		      const struct field *field)
 {
 	struct source *source = &binding->source;
-	uint32_t n = binding->delta.n_metrics, cell = count_cells(source);
+	uint32_t n = binding->delta.n_metrics, cell = source_n_cells(source);
 	struct delta_metric *metric = grow(&binding->delta.metrics, n, sizeof(*metric));
 	const struct descriptor_metric **slot = grow(&binding->described, n, sizeof(*slot));
 	int err;
@@ -429,34 +418,6 @@ static int bind_section(struct binder *binder, const struct descriptor_metric *d
 	return add_metric(binder, binding, described, field);
 }
 
-/* What a key becomes for one metric: its own attributes, then those that the section fixes. */
-static int key_attributes(void *user, const void *key, uint32_t metric, struct attributes *attributes)
-{
-	const struct binding *binding = user;
-	const struct descriptor_metric *described = binding->described[metric];
-	int is_unknown = 0, r;
-
-	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
-		const struct binding_label *label = &binding->labels[i];
-		const struct field *field = &binding->key.fields[i];
-
-		if (!label->attribute)
-			continue;
-		r = label_add(label->type, &binding->collector->context, field, label->attribute,
-			      (const uint8_t *)key + field->offset_bytes, attributes);
-		if (r < 0)
-			return r;
-		is_unknown |= r;
-	}
-	for (unsigned int i = 0; i < described->n_attributes; i++) {
-		r = attributes_add_text(attributes, described->attributes[i].name, described->attributes[i].value,
-					strlen(described->attributes[i].value));
-		if (r)
-			return r;
-	}
-	return is_unknown;
-}
-
 int bindings_make(struct collector *collector, struct diag *diag)
 {
 	struct binder binder = { collector, diag };
@@ -464,77 +425,6 @@ int bindings_make(struct collector *collector, struct diag *diag)
 
 	for (size_t i = 0; i < collector->descriptor->n_metrics && !err; i++)
 		err = bind_section(&binder, &collector->descriptor->metrics[i]);
-	return err;
-}
-
-static void binding_close(struct binding *binding)
-{
-	source_close(&binding->source);
-	binding->rows = rows_free(binding->rows);
-}
-
-static int read_baseline(struct binding *binding, bool is_whole)
-{
-	int err = source_read(&binding->source, binding->rows);
-
-	if (!err)
-		delta_baseline(&binding->delta, binding->rows, is_whole);
-	return err;
-}
-
-static int binding_open(struct binding *binding, const struct bpf_map *map)
-{
-	struct source *source = &binding->source;
-	int err;
-
-	binding_close(binding);
-	source->fd = bpf_map__fd(map);
-	source->max_entries = bpf_map__max_entries(map);
-	if (source->is_table)
-		source->slots_per_cpu = source->max_entries / (uint32_t)libbpf_num_possible_cpus();
-	binding->delta.attributes = key_attributes;
-	binding->delta.user = binding;
-	err = rows_new(source->key_bytes, count_cells(source), binding->delta.n_metrics, &binding->rows);
-	if (!err)
-		err = source_open(source);
-	/* Earlier runs, or others, have left numbers in a pinned map. */
-	if (!err && bpf_map__pin_path(map))
-		err = read_baseline(binding, true);
-	return err;
-}
-
-int bindings_open(struct collector *collector, const struct bpf_object *object)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < collector->n_bindings && !err; i++) {
-		struct binding *binding = &collector->bindings[i];
-
-		binding->collector = collector;
-		err = binding_open(binding, bpf_object__find_map_by_name(object, binding->map));
-	}
-	return err;
-}
-
-static bool has_tally(const struct binding *binding)
-{
-	for (uint32_t i = 0; i < binding->delta.n_metrics; i++)
-		if (binding->delta.metrics[i].is_tally)
-			return true;
-	return false;
-}
-
-int bindings_take_baseline(struct collector *collector)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < collector->n_bindings && !err; i++) {
-		struct binding *binding = &collector->bindings[i];
-		bool is_iterators = programs_is_map_of_iterators(&collector->programs, binding->source.fd);
-
-		if (is_iterators || has_tally(binding))
-			err = read_baseline(binding, is_iterators);
-	}
 	return err;
 }
 

@@ -81,7 +81,17 @@ int bindings_check(struct collector *collector, struct diag *diag);
 /* Before a collector's maps are let go. */
 void bindings_done(struct collector *collector);
 
+/*
+ * binding-rows.c: the rows, from the start on.
+ */
+
 /* After loading, before attaching: the maps' file descriptors, and new rows for them. -errno. */
 int bindings_open(struct collector *collector, const struct bpf_object *object);
 /* After the iterators' first run: takes the baseline of what they alone count. -errno. */
 int bindings_take_baseline(struct collector *collector);
+/* Reads the map. On failure (-errno) its gauges are held, and the rows are not to be computed (is_broken). */
+int binding_read(struct binding *binding);
+/* Removes keys that have long not grown and whose owner is gone from the map. */
+void binding_remove_gone(struct binding *binding);
+/* Lets the rows and the map's memory go. */
+void binding_close(struct binding *binding);

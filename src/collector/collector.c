@@ -26,9 +26,8 @@
 #include "metric/series.h"
 #include "util/parse.h"
 
-/* Readings without growth before a key's owner is looked for, and how often after. */
-#define IDLE_READINGS 3
-#define IDLE_EVERY    6
+/* After how many readings keys are removed whose owner is gone. */
+#define REMOVE_EVERY 6
 
 /* Where processes are asked for: entries of owner.h's process_names, and how much larger tables get. */
 #define PROCESS_NAMES  8192
@@ -416,49 +415,6 @@ void collector_share(struct collector *collector)
 		labels_set_cgroup_names(collector->labels, &names);
 }
 
-static bool is_owner_gone(const struct binding *binding, uint32_t row)
-{
-	const uint8_t *key = rows_key(binding->rows, row);
-
-	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
-		const struct label_type *type = binding->labels[i].type;
-		const struct field *field = &binding->key.fields[i];
-
-		if (type && label_is_gone(type, &binding->collector->context, field, key + field->offset_bytes))
-			return true;
-	}
-	return false;
-}
-
-/* Keys that have long not grown and whose owner is gone leave the map; the next reading finds them vanished. */
-static void remove_gone(struct binding *binding)
-{
-	struct rows *rows = binding->rows;
-
-	for (uint32_t row = 1; row < rows_n(rows); row++)
-		if (rows_is_live(rows, row) && *rows_idle(rows, row) >= IDLE_READINGS && is_owner_gone(binding, row))
-			source_remove(&binding->source, rows, row);
-}
-
-/*
- * Reads a map. Where that fails, its gauges stay as they were. A tally cannot be told from two readings at
- * once, so it stays as it was in the reading after too.
- */
-static int binding_read(struct binding *binding)
-{
-	bool was_broken = binding->is_broken;
-	int err = source_read(&binding->source, binding->rows);
-
-	binding->is_broken = err != 0;
-	for (uint32_t i = 0; i < binding->delta.n_metrics; i++) {
-		const struct delta_metric *of = &binding->delta.metrics[i];
-
-		if (of->metric->kind == METRIC_GAUGE && (err || (was_broken && of->is_tally)))
-			of->metric->is_held = true;
-	}
-	return err;
-}
-
 int collector_read(struct collector *collector, uint64_t previous_ns)
 {
 	int err = programs_iterate(&collector->programs), r;
@@ -478,9 +434,9 @@ int collector_read(struct collector *collector, uint64_t previous_ns)
 	}
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		series_end(collector->metrics[i]);
-	if (++collector->n_readings % IDLE_EVERY == 0)
+	if (++collector->n_readings % REMOVE_EVERY == 0)
 		for (size_t i = 0; i < collector->n_bindings; i++)
-			remove_gone(&collector->bindings[i]);
+			binding_remove_gone(&collector->bindings[i]);
 	programs_stats(&collector->programs);
 	return err;
 }

@@ -64,6 +64,13 @@ static int table_open(struct source *source)
 	return 0;
 }
 
+uint32_t source_n_cells(const struct source *source)
+{
+	const struct source_run *last = source->n_runs ? &source->runs[source->n_runs - 1] : NULL;
+
+	return last ? last->first_cell + last->count : 0;
+}
+
 /* Nearly all are simple: sums are u64, the buckets of histograms u32. */
 enum run_kind { RUN_OTHER,
 		RUN_U64,

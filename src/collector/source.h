@@ -46,6 +46,8 @@ struct source {
 	uint64_t full;	     /* table: slices whose overflow slot is in use */
 };
 
+/* How many cells the runs fill. */
+uint32_t source_n_cells(const struct source *source);
 /* The caller sets the rest before. -errno of mmap(), -ENOMEM. */
 int source_open(struct source *source);
 /*
