@@ -38,30 +38,29 @@ static const struct setting_row rows[] = {
 	    .maximum = 64 << 20),
 	ROW(queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 4096),
 	ROW(queue_requests, "queue_requests", SETTING_U64, "1000", .minimum = 1),
-	ROW(retry_initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = 1000000),
-	ROW(retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
+	ROW(retry_initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = NS_PER_MS),
+	ROW(retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = NS_PER_MS),
 	ROW(retry_give_up_ns, "retry_give_up", SETTING_DURATION, "0"),
 };
 const struct setting_table otlp_settings = SETTING_TABLE(rows, struct otlp_options);
 
 int otlp_url(const struct otlp_options *options, char **ret_url)
 {
-	const char *base = options->endpoint, *suffix = SIGNAL_PATH;
-	size_t size, suffix_size = strlen(suffix);
+	size_t size = strlen(options->endpoint), path_size = strlen(SIGNAL_PATH);
+	const char *base = options->endpoint;
 	char *url;
 
 	if (options->metrics_endpoint) {
-		base = options->metrics_endpoint;
-		suffix = "";
-	}
-	size = strlen(base);
-	if (suffix[0]) {
+		url = strdup(options->metrics_endpoint);
+	} else {
 		while (size && base[size - 1] == '/')
 			size--;
-		if (size >= suffix_size && !strncmp(base + size - suffix_size, suffix, suffix_size))
-			suffix = "";
+		if (size >= path_size && !strncmp(base + size - path_size, SIGNAL_PATH, path_size))
+			size -= path_size;
+		if (asprintf(&url, "%.*s" SIGNAL_PATH, (int)size, base) < 0)
+			url = NULL;
 	}
-	if (asprintf(&url, "%.*s%s", (int)size, base, suffix) < 0)
+	if (!url)
 		return -ENOMEM;
 	*ret_url = url;
 	return 0;

@@ -75,7 +75,8 @@ static void report_failure(const struct otlp_report *report, const struct http_a
 			  "exporter %s: refused for good: %s%s; its points are dropped", name, what, hinted);
 }
 
-void otlp_report_answer(struct otlp_report *report, const struct http_answer *http, const struct otlp_answer *answer)
+void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
+			const struct otlp_answer *answer)
 {
 	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", report->exporter->name }, { NULL, NULL } };
 	int last = report->outcome;

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "util/cleanup.h"
+#include "util/duration.h"
 
 struct sd_event;
 struct http_client;
@@ -46,7 +47,7 @@ enum http_failure {
 	HTTP_BROKEN,	 /* cannot be sent at all: a bad URL, no memory */
 };
 
-#define HTTP_RETRY_AFTER_MAX_NS (300 * UINT64_C(1000000000))
+#define HTTP_RETRY_AFTER_MAX_NS (300 * NS_PER_S)
 
 /* Valid during the call. */
 struct http_answer {
@@ -65,8 +66,8 @@ typedef void http_answer_fn(void *user, const struct http_answer *answer);
 /* -ENOMEM, -EIO (libcurl will not start). */
 int http_client_new(struct sd_event *event, const struct http_options *options, struct http_client **ret_client);
 /*
- * The headers of all further requests, beside those that HTTP itself needs: none, and one more ("Name: value",
- * copied). To be reset once before the first; not while a request is on its way. -ENOMEM.
+ * The headers of all further requests, except those that HTTP itself needs. reset removes all, and
+ * must come first; add copies one ("Name: value"). Not while a request is on its way. -ENOMEM.
  */
 int http_client_reset_headers(struct http_client *client);
 int http_client_add_header(struct http_client *client, const char *header);
