@@ -19,6 +19,7 @@
 #include "export/text/columns.h"
 #include "export/decimal.h"
 #include "export/text/table.h"
+#include "util/plural.h"
 #include "export/text/output.h"
 
 #define NUMBER_WIDTH	 12
@@ -34,7 +35,6 @@ struct page {
 	bool is_screen;
 	unsigned int columns, lines;
 	size_t rows;	/* of one metric, at most */
-	size_t n_spare; /* lines that the first metrics may take beyond that */
 	size_t n_left;	/* series that were not shown */
 };
 
@@ -177,12 +177,12 @@ static void append_heading(struct buf *line, const struct metric *metric)
 	buf_printf(line, "%s (%.*s)", metric->name, (int)(size - 2 * at), metric->unit + at);
 }
 
-static void append_metric(struct page *page, const struct metric *metric)
+static void append_metric(struct page *page, const struct metric *metric, size_t shown)
 {
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
 	_cleanup_(freep) struct series **sorted = NULL;
 	struct table table;
-	size_t n, shown, extra;
+	size_t n;
 
 	errno = 0;
 	sorted = columns_sort(metric, by_growth, &n);
@@ -192,10 +192,6 @@ static void append_metric(struct page *page, const struct metric *metric)
 		return;
 	table_find(&table, metric);
 	append_heading(&line, metric);
-	shown = n > page->rows ? page->rows : n;
-	extra = n - shown > page->n_spare ? page->n_spare : n - shown;
-	shown += extra;
-	page->n_spare -= extra;
 	if (shown < n)
 		buf_printf(&line, ", %zu of %zu,", shown, n);
 	table_append_names(&table, &line);
@@ -214,21 +210,6 @@ static size_t count_series(const struct metric *metric)
 	return n;
 }
 
-/* How many lines the page takes with so many rows of each metric. */
-static size_t page_lines(const struct batch *batch, size_t rows)
-{
-	struct metric *metric;
-	size_t lines = 1;
-
-	batch_for_each_metric(metric, batch) {
-		size_t n = count_series(metric);
-
-		if (n)
-			lines += 1 + (n > rows ? rows : n);
-	}
-	return lines;
-}
-
 static void append_title(struct page *page)
 {
 	time_t now = (time_t)(page->batch->time_ns / 1000000000);
@@ -242,28 +223,45 @@ static void append_title(struct page *page)
 	append_line(page, &line);
 }
 
-/* The metrics that fit: with at least one row each, or as many of them as there are lines for. */
+/*
+ * On a screen that is too small, each metric gets an equal share of the lines that are left, and
+ * leaves to the others what it does not need. If there are too many metrics, the last ones are only
+ * counted.
+ */
 static void append_page(struct page *page)
 {
-	bool is_tight = page->is_screen && page_lines(page->batch, page->rows) >= page->lines;
-	/* The title, the line that the cursor stays on, and one to say that there is more. */
-	size_t left = page->lines > 3 ? page->lines - 3 : 0, n_hidden = 0;
+	/* Without the title, the line that the cursor stays on, and one to say that there is more. */
+	size_t left = page->lines > 3 ? page->lines - 3 : 0;
+	size_t n_metrics = 0, n_lines = 2, n_hidden = 0;
 	struct metric *metric;
+	bool is_tight;
 
 	batch_for_each_metric(metric, page->batch) {
-		size_t n = count_series(metric), lines = 1 + (n > page->rows ? page->rows : n);
+		size_t n = count_series(metric);
+
+		n_metrics += n > 0;
+		n_lines += n ? 1 + (n > page->rows ? page->rows : n) : 0;
+	}
+	is_tight = page->is_screen && n_lines > page->lines;
+	batch_for_each_metric(metric, page->batch) {
+		size_t n = count_series(metric), rows = page->rows;
 
 		if (!n)
 			continue;
-		if (is_tight && left < lines) {
+		if (is_tight && left < 2) {
 			n_hidden++;
 			continue;
 		}
-		left -= is_tight ? lines : 0;
-		append_metric(page, metric);
+		if (is_tight && left / n_metrics < rows + 1)
+			rows = left / n_metrics > 2 ? left / n_metrics - 1 : 1;
+		n = n > rows ? rows : n;
+		append_metric(page, metric, n);
+		left -= is_tight ? 1 + n : 0;
+		n_metrics--;
 	}
 	if (n_hidden)
-		buf_printf(page->out, "\xe2\x80\xa6 %zu more metrics" SCREEN_LINE_END "\n", n_hidden);
+		buf_printf(page->out, "\xe2\x80\xa6 %zu more metric%s" SCREEN_LINE_END "\n", n_hidden,
+			   plural(n_hidden));
 }
 
 static int console_open(struct exporter *exporter, const void *untyped)
@@ -274,22 +272,6 @@ static int console_open(struct exporter *exporter, const void *untyped)
 	if (!err)
 		((struct output *)exporter->state)->limit_rows = options->limit_rows;
 	return err;
-}
-
-/*
- * As many rows of each metric as let all metrics fit; the rest of the screen goes to the first
- * metrics.
- */
-static void fit_rows(struct page *page, size_t limit)
-{
-	size_t rows = 1, lines;
-
-	while (rows < page->rows && rows < page->lines && page_lines(page->batch, rows + 1) < page->lines)
-		rows++;
-	page->rows = rows;
-	lines = page_lines(page->batch, rows);
-	if (!limit && lines + 1 < page->lines)
-		page->n_spare = page->lines - 1 - lines;
 }
 
 static int console_push(struct exporter *exporter, const struct batch *batch)
@@ -306,7 +288,6 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 		return 0;
 	if (page.is_screen) {
 		output_window(output, &page.columns, &page.lines);
-		fit_rows(&page, output->limit_rows);
 		buf_append_text(page.out, output->n_pushed ? SCREEN_HOME : SCREEN_CLEAR SCREEN_HOME);
 	}
 	append_title(&page);
