@@ -21,6 +21,7 @@
 
 #include "collector/label/cgroup.h"
 #include "collector/label/ksym.h"
+#include "util/hash.h"
 
 struct labels {
 	uint64_t boot_ns;
@@ -28,6 +29,11 @@ struct labels {
 	struct ksyms *ksyms; /* read on first need; NULL before, and where they cannot be read */
 	bool has_read_ksyms; /* since labels_begin() */
 	uint8_t value[LABEL_NAMES_VALUE_BYTES_MAX]; /* room for one look-up */
+	/* What was found since labels_begin(): many keys of many maps ask for the same processes. */
+	struct {
+		uint64_t id;
+		bool is_gone;
+	} processes[1024];
 };
 
 /* owner.h: start time in units of 2^20 ns after boot, above 22 bits of process id. */
@@ -98,6 +104,7 @@ void labels_begin(struct labels *labels)
 {
 	cgroups_begin(labels->cgroups);
 	labels->has_read_ksyms = false;
+	memset(labels->processes, 0, sizeof(labels->processes));
 }
 
 void labels_set_cgroup_names(struct labels *labels, const struct label_names *names)
@@ -289,7 +296,7 @@ static int add_integer(const struct label *label)
 	return add_text(label, text);
 }
 
-static bool cgroup_is_gone(const struct labels *labels, uint64_t id)
+static bool cgroup_is_gone(struct labels *labels, uint64_t id)
 {
 	return cgroups_is_gone(labels->cgroups, id);
 }
@@ -312,7 +319,7 @@ static int process_start_ticks(pid_t pid, uint64_t *ret_ticks)
  * No process of that id, or one that started at another time. /proc may hide others' processes (hidepid=), but
  * not from kill(), which sends nothing here.
  */
-static bool process_is_gone(const struct labels *labels, uint64_t id)
+static bool is_process_gone(uint64_t id)
 {
 	uint64_t ticks, tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	uint64_t first_ns = id >> PROCESS_ID_BITS << PROCESS_START_BITS;
@@ -323,6 +330,17 @@ static bool process_is_gone(const struct labels *labels, uint64_t id)
 	return ticks < first_ns / tick_ns || ticks > last_ns / tick_ns;
 }
 
+static bool process_is_gone(struct labels *labels, uint64_t id)
+{
+	size_t at = hash_bytes(&id, sizeof(id)) % ARRAY_SIZE(labels->processes);
+
+	if (labels->processes[at].id != id) {
+		labels->processes[at].id = id;
+		labels->processes[at].is_gone = is_process_gone(id);
+	}
+	return labels->processes[at].is_gone;
+}
+
 static const struct label_type {
 	const char *name; /* of the typedef; NULL: any, by class */
 	enum field_class class;
@@ -330,7 +348,7 @@ static const struct label_type {
 	const char *default_name;
 	add_fn *add;
 	bool is_optional; /* 0 makes no attribute, and never ends */
-	bool (*is_gone)(const struct labels *labels, uint64_t value);
+	bool (*is_gone)(struct labels *labels, uint64_t value);
 	unsigned int n_own; /* attributes that it names itself; 0: it makes one, called as the descriptor says */
 } label_table[] = {
 	{ "lbl_cgroup", FIELD_INTEGER, 8, "systemd.unit.name", add_cgroup, true, cgroup_is_gone, 1 },
