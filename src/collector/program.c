@@ -74,14 +74,6 @@ int programs_list(struct bpf_object *object, struct programs *ret_programs)
 	return 0;
 }
 
-struct program *programs_find(const struct programs *programs, const char *name)
-{
-	for (uint32_t i = 0; i < programs->n; i++)
-		if (!strcmp(programs->items[i].name, name))
-			return &programs->items[i];
-	return NULL;
-}
-
 bool programs_is_hook_attached(const struct programs *programs, const char *hook)
 {
 	for (uint32_t i = 0; i < programs->n; i++)

@@ -50,7 +50,6 @@ struct programs {
 int programs_list(struct bpf_object *object, struct programs *ret_programs);
 /* An iterator over the elements of a map: it can only be attached to one. */
 bool program_is_over_map(const struct program *program);
-struct program *programs_find(const struct programs *programs, const char *name);
 
 struct programs_loader {
 	/* A freshly opened object, settings set; called again for each try. 0 or -errno. */

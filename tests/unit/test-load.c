@@ -55,12 +55,13 @@ static void teardown(struct loaded *loaded)
 	buf_done(&loaded->why);
 }
 
-static const struct program *program(const struct loaded *loaded, const char *name)
+static struct program *program(const struct loaded *loaded, const char *name)
 {
-	const struct program *found = programs_find(&loaded->programs, name);
-
-	assert_non_null(found);
-	return found;
+	for (uint32_t i = 0; i < loaded->programs.n; i++)
+		if (!strcmp(loaded->programs.items[i].name, name))
+			return &loaded->programs.items[i];
+	fail_msg("no program %s", name);
+	return NULL;
 }
 
 static void refused_alternatives_give_way_until_one_is_taken(void **state)
@@ -94,7 +95,7 @@ static void an_alternative_that_is_not_needed_waits(void **state)
 	struct loaded l;
 
 	setup(&l, "alternatives");
-	programs_find(&l.programs, "visit")->map = "counts";
+	program(&l, "visit")->map = "counts";
 	assert_ok(load(&l));
 	assert_int_equal(program(&l, "exit__btf")->state, PROGRAM_ATTACHED);
 	assert_int_equal(program(&l, "exit__raw")->state, PROGRAM_WAITING);
@@ -110,8 +111,8 @@ static void what_is_off_stays_off(void **state)
 	struct loaded l;
 
 	setup(&l, "alternatives");
-	programs_find(&l.programs, "exit__btf")->state = PROGRAM_OFF;
-	programs_find(&l.programs, "visit")->state = PROGRAM_OFF;
+	program(&l, "exit__btf")->state = PROGRAM_OFF;
+	program(&l, "visit")->state = PROGRAM_OFF;
 	assert_ok(load(&l));
 	assert_int_equal(program(&l, "exit__btf")->state, PROGRAM_OFF);
 	assert_int_equal(program(&l, "exit__raw")->state, PROGRAM_ATTACHED);
@@ -124,8 +125,8 @@ static void a_kernel_that_takes_nothing_is_a_failure_with_its_number(void **stat
 	struct loaded l;
 
 	setup(&l, "refused");
-	programs_find(&l.programs, "enter__fourth")->state = PROGRAM_OFF;
-	programs_find(&l.programs, "sound")->state = PROGRAM_OFF;
+	program(&l, "enter__fourth")->state = PROGRAM_OFF;
+	program(&l, "sound")->state = PROGRAM_OFF;
 	assert_error(load(&l), EACCES);
 	assert_null(l.object);
 	assert_non_null(strstr(buf_text(&l.why), "enter__first (tp_btf/sys_enter): load: Permission denied"));
@@ -151,7 +152,7 @@ static void runs_are_counted_while_somebody_asks_for_it(void **state)
 
 	assert_true(statistics >= 0);
 	setup(&l, "alternatives");
-	programs_find(&l.programs, "visit")->state = PROGRAM_OFF;
+	program(&l, "visit")->state = PROGRAM_OFF;
 	assert_ok(load(&l));
 	for (int i = 0; i < 1000; i++)
 		(void)getppid();

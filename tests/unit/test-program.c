@@ -21,10 +21,11 @@ static struct bpf_object *open_object(const char *name)
 
 static const struct program *find(const struct programs *programs, const char *name)
 {
-	const struct program *program = programs_find(programs, name);
-
-	assert_non_null(program);
-	return program;
+	for (uint32_t i = 0; i < programs->n; i++)
+		if (!strcmp(programs->items[i].name, name))
+			return &programs->items[i];
+	fail_msg("no program %s", name);
+	return NULL;
 }
 
 static void a_name_tells_hook_and_variant(void **state)
@@ -47,7 +48,6 @@ static void a_name_tells_hook_and_variant(void **state)
 	assert_string_equal(program->variant, "send__fexit");
 	assert_string_equal(program->section, "fexit/udp_sendmsg");
 	assert_string_equal(find(&programs, "send__fexit__ipv6")->variant, "send__fexit");
-	assert_null(programs_find(&programs, "send"));
 	programs_done(&programs);
 	bpf_object__close(object);
 }
