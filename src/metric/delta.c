@@ -133,9 +133,10 @@ static int add_histogram(const struct visit *visit, uint32_t m, bool *ret_grown)
 /* What the metric's cells hold now has been accounted for. */
 static void settle(const struct delta_metric *of, const uint64_t *now, uint64_t *before)
 {
-	uint32_t n = 1 + (of->metric->kind == METRIC_HISTOGRAM ? of->metric->layout.n_buckets : 0);
-
-	memcpy(before + of->first_cell, now + of->first_cell, n * sizeof(uint64_t));
+	before[of->first_cell] = now[of->first_cell];
+	if (of->metric->kind == METRIC_HISTOGRAM)
+		memcpy(before + of->first_cell + 1, now + of->first_cell + 1,
+		       of->metric->layout.n_buckets * sizeof(uint64_t));
 }
 
 static int row_compute(const struct delta *delta, struct rows *rows, uint32_t row, uint64_t previous_ns)
