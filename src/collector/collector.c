@@ -74,7 +74,7 @@ static int read_descriptor(struct collector *collector, struct diag *diag)
 	return 0;
 }
 
-/* libbpf's numbers do not always tell (that of an object without BTF is that of a file which is not there). */
+/* libbpf's errno is not always enough: an object without BTF has that of a file that does not exist. */
 static void complain_of_object(const char *path, int err, struct diag *diag)
 {
 	struct stat status;
@@ -95,7 +95,7 @@ static void complain_of_object(const char *path, int err, struct diag *diag)
 			 libbpf_strerror(err, text, sizeof(text)) ? "damaged" : text);
 }
 
-/* What cannot be read as far as its BTF is libbpf's to complain of. */
+/* An object without readable BTF is not damaged: opening it finds out what is wrong. */
 static bool is_damaged(const char *path)
 {
 	struct btf *btf = btf__parse_elf(path, NULL);
@@ -220,7 +220,7 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 	return 0;
 }
 
-/* The variable for the size of a table a CPU; NULL: there is none. */
+/* The setting for a table's slots per CPU; NULL: there is none. */
 static const struct setting *table_size(const struct collector *collector, const char *map)
 {
 	char name[256];

@@ -221,7 +221,7 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 	char words[256];
 	int err;
 
-	/* What an earlier try said is settled; a verifier's log of it would leave no room for the next culprit. */
+	/* Messages of an earlier try are dealt with, and a verifier's log would leave no room for the next one. */
 	buf_reset(messages);
 	err = loader->open(loader->user, &object);
 	if (err)

@@ -46,7 +46,7 @@ struct programs {
 	uint32_t n;
 };
 
-/* What is in an opened object. -ENOMEM. */
+/* The programs of an opened object. -ENOMEM. */
 int programs_list(struct bpf_object *object, struct programs *ret_programs);
 /* An iterator over the elements of a map: it can only be attached to one. */
 bool program_is_over_map(const struct program *program);

@@ -126,7 +126,7 @@ static int set_enum(const struct settings *settings, uint32_t type_id, uint8_t *
 			memcpy(to, &value, size);
 			return 0;
 		}
-	*ret_complaint = "is none of the names that the object has for it";
+	*ret_complaint = "is not one of the names that the object has for it";
 	return -EINVAL;
 }
 

@@ -21,7 +21,7 @@ struct setting {
 	const char *name; /* the BTF's own string */
 	uint32_t type_id;
 	uint32_t offset_bytes, size_bytes;
-	/* Where a text that sets it stands, for complaints; NULL, 0: it is as the object has it. Borrowed. */
+	/* The place of the text that sets it, for complaints; NULL, 0: the object's own value holds. Borrowed. */
 	const char *path;
 	unsigned int line;
 	const char *text; /* that text, or NULL */
@@ -54,4 +54,4 @@ void setting_note(struct settings *settings, const struct setting *setting, cons
 bool setting_is_zero(const struct settings *settings, const struct setting *setting);
 /* Multiplies a number that no text has set, up to most. */
 void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor, uint64_t most);
-uint64_t setting_number(const struct settings *settings, const struct setting *setting); /* 0 where it is none */
+uint64_t setting_number(const struct settings *settings, const struct setting *setting); /* 0 if it is not a number */

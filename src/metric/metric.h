@@ -65,9 +65,10 @@ struct numbers {
 };
 
 /*
- * What an encoder keeps with a series, such as the form of what never changes in it. One for each owner: an
+ * What an encoder keeps with a series, such as the encoded form of its attributes. One for each owner: an
  * address of the encoder's own (it serves all exporters alike) or of the exporter (its options are in it).
- * Made by series_cache_new(), freed with the series.
+ * Made by series_cache_new(), freed with the series. The owner must outlive the series, because an address that is
+ * used again would find the cache.
  */
 struct series_cache {
 	struct series_cache *next;

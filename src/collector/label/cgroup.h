@@ -42,7 +42,7 @@ void cgroups_begin(struct cgroups *cgroups);
  * Valid until the next call. -ENOMEM.
  */
 int cgroups_get(struct cgroups *cgroups, uint64_t id, const struct cgroup **ret_cgroup);
-/* True once its directory is no longer there. Not knowing an id proves that only where the whole tree is seen. */
+/* True once its directory no longer exists. An unknown id is gone only if the whole tree could be walked. */
 bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id);
 
 /*
