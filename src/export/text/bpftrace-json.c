@@ -81,13 +81,17 @@ static void append_key(struct buf *out, const struct columns *columns, const str
 	buf_done(&key);
 }
 
-static int by_value(const struct series *left, const struct series *right)
+/* Equal values in any order, but always in the same one. */
+static int by_value(const void *left_, const void *right_)
 {
+	const struct series *left = *(struct series *const *)left_, *right = *(struct series *const *)right_;
 	const struct numbers *a = &left->total, *b = &right->total;
 
 	if (a->count != b->count)
 		return a->count < b->count ? -1 : 1;
-	return a->sum < b->sum ? -1 : a->sum > b->sum;
+	if (a->sum != b->sum)
+		return a->sum < b->sum ? -1 : 1;
+	return left->hash < right->hash ? -1 : left->hash > right->hash;
 }
 
 static void append_map(struct buf *out, const struct metric *metric, const char *type, const char *suffix,
@@ -96,11 +100,9 @@ static void append_map(struct buf *out, const struct metric *metric, const char 
 	_cleanup_(freep) struct series **sorted = NULL;
 	_cleanup_(buf_done) struct buf name = BUF_INIT;
 	struct columns columns;
-	size_t n;
+	size_t n = 0;
 
-	errno = 0;
-	sorted = columns_sort(metric, by_value, &n);
-	if (!sorted && errno == ENOMEM)
+	if (columns_sort(metric, by_value, &sorted, &n) < 0)
 		out->error = -ENOMEM;
 	if (!n)
 		return;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/text/columns.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "util/cleanup.h"
 
 static void add_name(struct columns *columns, const char *name)
 {
@@ -43,44 +42,18 @@ void columns_match(const struct columns *columns, const struct series *series,
 	}
 }
 
-struct ranked {
-	struct series *series;
-	size_t at;
-	columns_order_fn *order;
-};
-
-static int compare(const void *left_, const void *right_)
+int columns_sort(const struct metric *metric, columns_order_fn *order, struct series ***ret_sorted, size_t *ret_n)
 {
-	const struct ranked *left = left_, *right = right_;
-	int order = left->order(left->series, right->series);
-
-	if (order)
-		return order;
-	return left->at < right->at ? -1 : left->at > right->at;
-}
-
-struct series **columns_sort(const struct metric *metric, columns_order_fn *order, size_t *ret_n)
-{
-	_cleanup_(freep) struct ranked *ranked = NULL;
 	struct series *series, **sorted;
 	size_t n = 0;
 
-	*ret_n = 0;
-	if (!metric->n_series)
-		return NULL;
-	ranked = calloc(metric->n_series, sizeof(*ranked));
-	sorted = calloc(metric->n_series, sizeof(*sorted));
-	if (!ranked || !sorted) {
-		free(sorted);
-		return NULL;
-	}
-	metric_for_each_series(series, metric) {
-		ranked[n] = (struct ranked){ series, n, order };
-		n++;
-	}
-	qsort(ranked, n, sizeof(*ranked), compare);
-	for (size_t i = 0; i < n; i++)
-		sorted[i] = ranked[i].series;
+	sorted = calloc(metric->n_series + 1, sizeof(struct series *));
+	if (!sorted)
+		return -ENOMEM;
+	metric_for_each_series(series, metric)
+		sorted[n++] = series;
+	qsort(sorted, n, sizeof(struct series *), order);
+	*ret_sorted = sorted;
 	*ret_n = n;
-	return sorted;
+	return 0;
 }

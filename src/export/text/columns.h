@@ -16,10 +16,8 @@ void columns_find(struct columns *columns, const struct metric *metric);
 /* The attribute of series in each column, NULL where it has none. */
 void columns_match(const struct columns *columns, const struct series *series,
 		   const struct attribute *ret_cells[ATTRIBUTES_MAX]);
-/* Order of two series: like that of qsort()'s function. */
-typedef int columns_order_fn(const struct series *left, const struct series *right);
-/*
- * The present series of metric in that order, equal ones as they were; for free(). NULL where there
- * are none, or no memory (*ret_n is then 0 as well and errno is ENOMEM).
- */
-struct series **columns_sort(const struct metric *metric, columns_order_fn *order, size_t *ret_n);
+/* Order of two series, for qsort(): left and right are struct series *const *. */
+typedef int columns_order_fn(const void *left, const void *right);
+/* The present series of metric in that order; *ret_sorted is for free(). -ENOMEM. */
+int columns_sort(const struct metric *metric, columns_order_fn *order, struct series ***ret_sorted,
+		 size_t *ret_n);

@@ -3,7 +3,7 @@
  * A table for people: one block per metric, one line per series. Series that grew most come first.
  *
  *     bpfpush.syscall.count (call), 1 of 37, by bpfpush.syscall.name, systemd.unit.name
- *       read    cron.service          1234    12.3/s
+ *       read  cron.service          1234    12.3/s
  *     bpfpush.syscall.duration (s) by bpfpush.syscall.name
  *       read             12    1.2/s  mean 3.20ms  p50 2.00ms  p90 8.00ms  p99 9.00ms  ▁▃█▂
  *
@@ -137,36 +137,50 @@ static void append_numbers(const struct page *page, struct buf *line, const stru
 		append_histogram(line, series);
 }
 
-/* What grew most comes first; among equals, the larger total. The overflow series comes last. */
-static int by_growth(const struct series *left, const struct series *right)
+/* For qsort(): the overflow series last, then the growth, the total, and for an order that stays, the hash. */
+static int by_growth(const void *left_, const void *right_)
 {
-	const struct series *overflow = left->metric->overflow;
+	const struct series *left = *(struct series *const *)left_, *right = *(struct series *const *)right_;
+	const struct numbers *a = &left->delta, *b = &right->delta;
 	bool is_histogram = left->metric->kind == METRIC_HISTOGRAM;
-	uint64_t a = is_histogram ? left->delta.count : left->delta.sum;
-	uint64_t b = is_histogram ? right->delta.count : right->delta.sum;
+	const uint64_t keys[][2] = {
+		{ left != left->metric->overflow, right != right->metric->overflow },
+		{ is_histogram ? a->count : a->sum, is_histogram ? b->count : b->sum },
+		{ is_histogram ? left->total.count : left->total.sum,
+		  is_histogram ? right->total.count : right->total.sum },
+		{ left->hash, right->hash },
+	};
 
-	if (left == overflow || right == overflow)
-		return left == overflow ? left != right : -1;
-	if (a == b) {
-		a = is_histogram ? left->total.count : left->total.sum;
-		b = is_histogram ? right->total.count : right->total.sum;
-	}
-	return a > b ? -1 : a < b;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i][0] != keys[i][1])
+			return keys[i][0] > keys[i][1] ? -1 : 1;
+	return 0;
 }
 
-static void append_rows(struct page *page, struct table *table, struct series *const *series, size_t n,
-			struct buf *line)
+/* The values of the attributes, as wide as the widest of the metric or the screen allows, then the numbers. */
+static void append_rows(struct page *page, const struct table *table, struct series *const *series, size_t n)
 {
-	unsigned int numbers = 2 * NUMBER_WIDTH, limit = page->columns > numbers ? page->columns - numbers : 1;
-	int err = table_fit(table, series, n, page->is_screen ? limit : 0);
+	unsigned int width = 0, limit = page->columns > 2 * NUMBER_WIDTH ? page->columns - 2 * NUMBER_WIDTH : 1;
+	_cleanup_(buf_done) struct buf values = BUF_INIT, line = BUF_INIT;
 
-	for (size_t row = 0; row < n && !err; row++) {
-		err = table_append_cells(table, series[row], line);
-		append_numbers(page, line, series[row]);
-		append_line(page, line);
+	for (size_t row = 0; row < n; row++) {
+		unsigned int wanted;
+
+		buf_reset(&values);
+		table_append_values(table, series[row], &values);
+		wanted = text_width(buf_text(&values));
+		width = wanted > width ? wanted : width;
 	}
-	if (err)
-		page->out->error = err;
+	if (page->is_screen && width > limit)
+		width = limit;
+	for (size_t row = 0; row < n; row++) {
+		buf_reset(&values);
+		table_append_values(table, series[row], &values);
+		text_append_cut(&line, buf_text(&values), width);
+		buf_printf(&line, "%*s", (int)(width - text_width(buf_text(&line))), "");
+		append_numbers(page, &line, series[row]);
+		append_line(page, &line);
+	}
 }
 
 /* "{call}" is UCUM's way to write a plain word. */
@@ -182,11 +196,9 @@ static void append_metric(struct page *page, const struct metric *metric, size_t
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
 	_cleanup_(freep) struct series **sorted = NULL;
 	struct table table;
-	size_t n;
+	size_t n = 0;
 
-	errno = 0;
-	sorted = columns_sort(metric, by_growth, &n);
-	if (!sorted && errno == ENOMEM)
+	if (columns_sort(metric, by_growth, &sorted, &n) < 0)
 		page->out->error = -ENOMEM;
 	if (!n)
 		return;
@@ -196,7 +208,7 @@ static void append_metric(struct page *page, const struct metric *metric, size_t
 		buf_printf(&line, ", %zu of %zu,", shown, n);
 	table_append_names(&table, &line);
 	append_line(page, &line);
-	append_rows(page, &table, sorted, shown, &line);
+	append_rows(page, &table, sorted, shown);
 	page->n_left += n - shown;
 }
 

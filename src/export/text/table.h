@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A metric's series as a table for people. The attributes that say whose a series is share one
- * column, since each series has one of them; columns give way where a line would be too wide. The
- * series of what is over the limit has no cells: it says so across all columns.
+ * The attributes of a metric's series for people. The attributes that say whose a series is share one
+ * place, since each series has one of them. The series of what is over the limit shows no attributes
+ * and says what it is.
  */
 
 #include "export/text/columns.h"
@@ -12,17 +12,14 @@
 
 struct table {
 	struct columns columns;
-	int owner; /* index of the column that owners share; -1: there is one kind of them at most */
-	unsigned int widths[ATTRIBUTES_MAX];
+	unsigned int owner, n_owners; /* the column that owners share, and how many kinds there are */
 };
 
 void table_find(struct table *table, const struct metric *metric);
 /* " by NAME, NAME"; "owner" for the column that is shared. */
 void table_append_names(const struct table *table, struct buf *out);
-/* Sets the widths for n series; limit: of all columns together, 0 for none. -ENOMEM. */
-int table_fit(struct table *table, struct series *const *series, size_t n, unsigned int limit);
-/* The cells of one series, each after two blanks and as wide as its column. -ENOMEM. */
-int table_append_cells(const struct table *table, const struct series *series, struct buf *out);
+/* The values of one series, each after two blanks; "-" where it has none. */
+void table_append_values(const struct table *table, const struct series *series, struct buf *out);
 
 /* One column for each character of UTF-8. */
 unsigned int text_width(const char *text);
