@@ -19,7 +19,7 @@
 
 #include "export/exporter.h"
 #include "export/transport/backoff.h"
-#include "export/transport/resolve.h"
+#include "export/transport/lookup.h"
 #include "export/transport/timer.h"
 #include "util/duration.h"
 #include "util/log.h"
@@ -40,7 +40,8 @@ struct socket {
 	void *user;
 	struct exporter *exporter;
 
-	struct resolver *resolver; /* NULL: nothing to look up */
+	bool has_name;	       /* to be looked up */
+	struct lookup *lookup; /* that runs */
 	struct addresses addresses;
 	unsigned int current; /* of them, in use or to be tried */
 	unsigned int n_tried; /* since the socket was open or waiting */
@@ -70,7 +71,9 @@ void socket_report(struct socket *sock, int trouble, const char *problem)
 	if (sock->trouble == trouble)
 		return;
 	sock->trouble = trouble;
-	if (sock->addresses.n)
+	if (socket_is_unix(sock))
+		snprintf(where, sizeof(where), "unix:%s", sock->options.endpoint.path);
+	else if (sock->addresses.n)
 		address_print(&sock->addresses.items[sock->current], where);
 	else
 		snprintf(where, sizeof(where), "%.100s", sock->options.endpoint.host);
@@ -180,17 +183,25 @@ static void try_addresses(struct socket *sock)
 	socket_fail(sock, -err, strerror(-err));
 }
 
+static void on_answer(void *user, const struct addresses *addresses, int error, const char *problem);
+
+static int look_up(struct socket *sock)
+{
+	return sock->lookup ? 0 : lookup_start(sock->event, &sock->options.endpoint, sock->options.type, on_answer,
+					       sock, &sock->lookup);
+}
+
 static void begin(struct socket *sock)
 {
 	uint64_t age_ns = timer_now_ns(sock->event) - sock->looked_up_ns;
 	int err;
 
 	sock->n_tried = 0;
-	if (!sock->resolver || (!sock->must_look_up && sock->addresses.n && age_ns < FRESH_NS)) {
+	if (!sock->has_name || (!sock->must_look_up && sock->addresses.n && age_ns < FRESH_NS)) {
 		try_addresses(sock);
 		return;
 	}
-	err = resolver_start(sock->resolver);
+	err = look_up(sock);
 	if (err)
 		socket_fail(sock, -err, strerror(-err));
 	else
@@ -277,7 +288,7 @@ static void on_resolve_time(void *user)
 	struct socket *sock = user;
 
 	/* If there is no thread now, the next error asks again. */
-	(void)resolver_start(sock->resolver);
+	(void)look_up(sock);
 }
 
 /* The name has other addresses now: an open socket stays if its own is among them. */
@@ -306,6 +317,7 @@ static void on_answer(void *user, const struct addresses *addresses, int error, 
 {
 	struct socket *sock = user;
 
+	sock->lookup = NULL;
 	sock->looked_up_ns = timer_now_ns(sock->event);
 	if (sock->options.resolve_every_ns)
 		(void)timer_arm(&sock->resolve, sock->options.resolve_every_ns);
@@ -333,10 +345,10 @@ void socket_look_up_again(struct socket *sock)
 {
 	uint64_t now_ns = timer_now_ns(sock->event);
 
-	if (!sock->resolver || now_ns - sock->looked_up_ns < sock->options.retry_max_ns)
+	if (!sock->has_name || now_ns - sock->looked_up_ns < sock->options.retry_max_ns)
 		return;
 	sock->looked_up_ns = now_ns;
-	(void)resolver_start(sock->resolver);
+	(void)look_up(sock);
 }
 
 /* The rest */
@@ -374,8 +386,7 @@ void socket_ignore(struct socket *sock)
 int socket_new(struct sd_event *event, const struct socket_options *options, const struct socket_events *events,
 	       void *user, struct exporter *exporter, struct socket **ret_sock)
 {
-	_cleanup_(socket_freep) struct socket *sock = calloc(1, sizeof(*sock));
-	int err;
+	struct socket *sock = calloc(1, sizeof(*sock));
 
 	if (!sock)
 		return -ENOMEM;
@@ -384,12 +395,8 @@ int socket_new(struct sd_event *event, const struct socket_options *options, con
 	sock->backoff = (struct backoff){ .initial_ns = options->retry_initial_ns, .max_ns = options->retry_max_ns };
 	timer_init(&sock->timer, event, on_time, sock);
 	timer_init(&sock->resolve, event, on_resolve_time, sock);
-	if (addresses_of(&options->endpoint, options->type, &sock->addresses)) {
-		err = resolver_new(event, &options->endpoint, options->type, on_answer, sock, &sock->resolver);
-		if (err)
-			return err;
-	}
-	*ret_sock = TAKE_PTR(sock);
+	sock->has_name = addresses_of(&options->endpoint, options->type, &sock->addresses) < 0;
+	*ret_sock = sock;
 	return 0;
 }
 
@@ -398,7 +405,7 @@ struct socket *socket_free(struct socket *sock)
 	if (!sock)
 		return NULL;
 	socket_close(sock);
-	resolver_free(sock->resolver);
+	lookup_cancel(sock->lookup);
 	timer_done(&sock->timer);
 	timer_done(&sock->resolve);
 	sd_event_unref(sock->event);

@@ -15,7 +15,7 @@
 #include "util/cleanup.h"
 
 struct sd_event;
-struct resolver;
+struct lookup;
 
 #define ADDRESSES_MAX 16
 
@@ -31,21 +31,20 @@ struct addresses {
 
 #define ADDRESS_TEXT_BYTES 128
 
-/* "192.0.2.1:8125", "[2001:db8::1]:8125", "unix:/run/statsd.sock". */
+/* Of IP: "192.0.2.1:8125", "[2001:db8::1]:8125". */
 void address_print(const struct address *address, char text[ADDRESS_TEXT_BYTES]);
 bool address_is_equal(const struct address *a, const struct address *b);
-/* Of a unix socket and of a numeric host. -EAGAIN: it is a name, for a resolver. type: SOCK_STREAM or SOCK_DGRAM. */
+/* Of a unix socket and of a numeric host. -EAGAIN: it is a name, to be looked up. type: SOCK_STREAM or SOCK_DGRAM. */
 int addresses_of(const struct endpoint *endpoint, int type, struct addresses *ret_addresses);
 
 /* error: 0, or one of getaddrinfo()'s with its words in problem; addresses has at least one if it is 0. */
-typedef void resolver_answer_fn(void *user, const struct addresses *addresses, int error, const char *problem);
+typedef void lookup_answer_fn(void *user, const struct addresses *addresses, int error, const char *problem);
 
-/* endpoint is copied. answered is called from the loop, once for each resolver_start(). -ENOMEM. */
-int resolver_new(struct sd_event *event, const struct endpoint *endpoint, int type, resolver_answer_fn *answered,
-		 void *user, struct resolver **ret_resolver);
-/* 0, also where a lookup is running already, which then is the one; -ENOMEM, -EAGAIN: no thread. */
-int resolver_start(struct resolver *resolver);
+/*
+ * endpoint is copied. answered is called once, from the loop; the lookup is freed after that. 0, or -ENOMEM and the
+ * like: no thread.
+ */
+int lookup_start(struct sd_event *event, const struct endpoint *endpoint, int type, lookup_answer_fn *answered,
+		 void *user, struct lookup **ret_lookup);
 /* answered is not called any more. */
-struct resolver *resolver_free(struct resolver *resolver);
-
-DEFINE_CLEANUP(struct resolver *, resolver_free);
+void lookup_cancel(struct lookup *lookup);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lookup is owned by its caller and by its thread; who lets go last frees it. The thread writes its answer into
+ * the lookup, then to an eventfd that the loop watches, and touches nothing else. All signals are blocked
+ * in it: those that the loop takes by signalfd must not find a thread that would die of them.
+ */
+#include "export/transport/lookup.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/un.h>
+#include <systemd/sd-event.h>
+
+#define STACK_BYTES ((size_t)512 << 10) /* the C library and what nsswitch.conf loads into it */
+
+struct lookup {
+	unsigned int n_owners;
+	struct endpoint endpoint;
+	int type;
+	int done_fd;
+	sd_event_source *done;
+	lookup_answer_fn *answered;
+	void *user;
+
+	struct addresses addresses;
+	int error;
+	char problem[128];
+};
+
+void address_print(const struct address *address, char text[ADDRESS_TEXT_BYTES])
+{
+	char host[INET6_ADDRSTRLEN + 32] = "?", service[8] = "?";
+	bool is_ipv6 = address->socket.ss_family == AF_INET6;
+
+	(void)getnameinfo((const struct sockaddr *)&address->socket, address->size, host, sizeof(host), service,
+			  sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV);
+	snprintf(text, ADDRESS_TEXT_BYTES, "%s%s%s:%s", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", service);
+}
+
+bool address_is_equal(const struct address *a, const struct address *b)
+{
+	return a->size == b->size && !memcmp(&a->socket, &b->socket, a->size);
+}
+
+static void unix_address(const char *path, struct addresses *ret_addresses)
+{
+	struct address address = { .socket.ss_family = AF_UNIX };
+	struct sockaddr_un *local = (struct sockaddr_un *)&address.socket;
+	size_t size = strlen(path);
+
+	memcpy(local->sun_path, path, size);
+	if (path[0] == '@')
+		local->sun_path[0] = '\0';
+	address.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] != '@'));
+	*ret_addresses = (struct addresses){ .n = 1, .items[0] = address };
+}
+
+static int find(const struct endpoint *endpoint, int type, int flags, struct addresses *ret_addresses)
+{
+	const struct addrinfo hints = { .ai_socktype = type, .ai_flags = flags | AI_NUMERICSERV };
+	struct addrinfo *found = NULL;
+	struct addresses addresses = { 0 };
+	int error = getaddrinfo(endpoint->host, endpoint->service, &hints, &found);
+
+	if (error)
+		return error;
+	for (struct addrinfo *info = found; info && addresses.n < ADDRESSES_MAX; info = info->ai_next) {
+		struct address *address = &addresses.items[addresses.n];
+
+		if (info->ai_family != AF_INET && info->ai_family != AF_INET6)
+			continue;
+		memcpy(&address->socket, info->ai_addr, info->ai_addrlen);
+		address->size = info->ai_addrlen;
+		addresses.n++;
+	}
+	freeaddrinfo(found);
+	if (!addresses.n)
+		return EAI_NONAME;
+	*ret_addresses = addresses;
+	return 0;
+}
+
+int addresses_of(const struct endpoint *endpoint, int type, struct addresses *ret_addresses)
+{
+	if (endpoint->path[0]) {
+		unix_address(endpoint->path, ret_addresses);
+		return 0;
+	}
+	return find(endpoint, type, AI_NUMERICHOST, ret_addresses) ? -EAGAIN : 0;
+}
+
+static void lookup_unref(struct lookup *lookup)
+{
+	if (__atomic_sub_fetch(&lookup->n_owners, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (lookup->done_fd >= 0)
+		close(lookup->done_fd);
+	free(lookup);
+}
+
+void lookup_cancel(struct lookup *lookup)
+{
+	if (!lookup)
+		return;
+	lookup->done = sd_event_source_disable_unref(lookup->done);
+	lookup_unref(lookup);
+}
+
+static void *run(void *user)
+{
+	struct lookup *lookup = user;
+	char room[96];
+	int error = find(&lookup->endpoint, lookup->type, 0, &lookup->addresses);
+
+	lookup->error = error;
+	if (error == EAI_SYSTEM)
+		snprintf(lookup->problem, sizeof(lookup->problem), "%s", strerror_r(errno, room, sizeof(room)));
+	else if (error)
+		snprintf(lookup->problem, sizeof(lookup->problem), "%s", gai_strerror(error));
+	(void)eventfd_write(lookup->done_fd, 1); /* cannot fail: the counter is 0 */
+	lookup_unref(lookup);
+	return NULL;
+}
+
+static int spawn(struct lookup *lookup)
+{
+	sigset_t all, before;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int err;
+
+	if (pthread_attr_init(&attributes))
+		return -ENOMEM;
+	(void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	(void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&thread, &attributes, run, lookup);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	(void)pthread_attr_destroy(&attributes);
+	return -err;
+}
+
+static int on_done(sd_event_source *source, int fd, uint32_t revents, void *user)
+{
+	struct lookup *lookup = user;
+
+	lookup->answered(lookup->user, &lookup->addresses, lookup->error, lookup->problem);
+	lookup_cancel(lookup);
+	return 0;
+}
+
+int lookup_start(struct sd_event *event, const struct endpoint *endpoint, int type, lookup_answer_fn *answered,
+		 void *user, struct lookup **ret_lookup)
+{
+	struct lookup *lookup = calloc(1, sizeof(*lookup));
+	int err;
+
+	if (!lookup)
+		return -ENOMEM;
+	*lookup = (struct lookup){ .n_owners = 2, .endpoint = *endpoint, .type = type, .answered = answered,
+				   .user = user, .done_fd = eventfd(0, EFD_CLOEXEC) };
+	err = lookup->done_fd < 0 ? -errno :
+				    sd_event_add_io(event, &lookup->done, lookup->done_fd, EPOLLIN, on_done, lookup);
+	if (err >= 0)
+		err = spawn(lookup);
+	if (err < 0) {
+		lookup->n_owners = 1;
+		lookup_cancel(lookup);
+		return err;
+	}
+	*ret_lookup = lookup;
+	return 0;
+}
