@@ -23,6 +23,14 @@ uint64_t bounds_upper_raw(const struct histogram_layout *layout, uint64_t diviso
 	return raw >= 0x1p64 ? UINT64_MAX : (uint64_t)raw;
 }
 
+void bounds_trim(const uint64_t *bucket, uint32_t *first, uint32_t *end)
+{
+	while (*first < *end && !bucket[*first])
+		++*first;
+	while (*first < *end && !bucket[*end - 1])
+		--*end;
+}
+
 double bounds_quantile(const struct histogram_layout *layout, const struct numbers *numbers, double fraction)
 {
 	double rank = fraction * (double)numbers->count, below = 0;

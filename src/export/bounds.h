@@ -14,6 +14,8 @@
 double bounds_upper(const struct histogram_layout *layout, uint32_t i);
 /* The largest raw number that bucket i counts; UINT64_MAX for the last one. */
 uint64_t bounds_upper_raw(const struct histogram_layout *layout, uint64_t divisor, uint32_t i);
+/* Narrows the range [*first, *end) of buckets, so that neither of its ends is empty. */
+void bounds_trim(const uint64_t *bucket, uint32_t *first, uint32_t *end);
 /*
  * The value below which that fraction (0 to 1) of all values lies, estimated from the counts: exact at
  * the bounds of buckets, evenly spread between them. 0 if there are no values.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/otlp/point.h"
 
+#include "export/bounds.h"
+
 #define POINT_BYTES  96	      /* without buckets, at most */
 #define BUCKET_BYTES (8 + 10) /* a bound and a count, at most */
 
@@ -49,10 +51,7 @@ static void fill_exponential(Otlp__ExponentialHistogramDataPoint *point,
 	point->sum = in_unit(metric, numbers->sum);
 	point->scale = layout->scale;
 	point->zero_count = numbers->bucket[0];
-	while (first < end && !numbers->bucket[first])
-		first++;
-	while (first < end && !numbers->bucket[end - 1])
-		end--;
+	bounds_trim(numbers->bucket, &first, &end);
 	if (first == end)
 		return;
 	otlp__exponential_histogram_data_point__buckets__init(positive);

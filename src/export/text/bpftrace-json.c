@@ -46,10 +46,7 @@ static void append_hist(struct buf *out, const struct series *series)
 	const uint64_t *bucket = series->total.bucket;
 	uint32_t first = 0, end = metric->layout.n_buckets;
 
-	while (first < end && !bucket[first])
-		first++;
-	while (first < end && !bucket[end - 1])
-		end--;
+	bounds_trim(bucket, &first, &end);
 	buf_append_byte(out, '[');
 	for (uint32_t i = first; i < end; i++) {
 		uint64_t below = i ? bounds_upper_raw(&metric->layout, metric->divisor, i - 1) : 0;

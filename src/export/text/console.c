@@ -74,10 +74,7 @@ static void append_bars(struct buf *line, const struct series *series)
 	uint32_t first = 0, end = series->metric->layout.n_buckets;
 	uint64_t most = 1;
 
-	while (first < end && !bucket[first])
-		first++;
-	while (first < end && !bucket[end - 1])
-		end--;
+	bounds_trim(bucket, &first, &end);
 	for (uint32_t i = first; i < end; i++)
 		most = bucket[i] > most ? bucket[i] : most;
 	for (uint32_t i = first; i < end; i++)
@@ -235,65 +232,61 @@ static void append_title(struct page *page)
 	append_line(page, &line);
 }
 
+/* The lines of all metrics, each with a heading and with no more rows than that. */
+static size_t count_lines(const struct batch *batch, size_t rows)
+{
+	struct metric *metric;
+	size_t n_lines = 0;
+
+	batch_for_each_metric(metric, batch) {
+		size_t n = count_series(metric);
+
+		n_lines += n ? 1 + (n < rows ? n : rows) : 0;
+	}
+	return n_lines;
+}
+
 /*
- * On a screen that is too small, each metric gets an equal share of the lines that are left, and
- * leaves to the others what it does not need. If there are too many metrics, the last ones are only
- * counted.
+ * On a screen that is too small, no metric gets more rows than all others can have. If one row for each
+ * is too much, the last metrics are only counted.
  */
 static void append_page(struct page *page)
 {
-	/* Without the title, the line that the cursor stays on, and one to say that there is more. */
-	size_t left = page->lines > 3 ? page->lines - 3 : 0;
-	size_t n_metrics = 0, n_lines = 2, n_hidden = 0;
+	/* Besides the title and the line that the cursor stays on. */
+	size_t left = page->lines > 3 ? page->lines - 2 : 1, rows = page->rows, n_hidden = 0;
 	struct metric *metric;
-	bool is_tight;
+	bool is_cut;
 
+	if (page->is_screen && rows > left)
+		rows = left;
+	while (page->is_screen && rows > 1 && count_lines(page->batch, rows) > left)
+		rows--;
+	is_cut = page->is_screen && count_lines(page->batch, rows) > left;
 	batch_for_each_metric(metric, page->batch) {
 		size_t n = count_series(metric);
 
-		n_metrics += n > 0;
-		n_lines += n ? 1 + (n > page->rows ? page->rows : n) : 0;
-	}
-	is_tight = page->is_screen && n_lines > page->lines;
-	batch_for_each_metric(metric, page->batch) {
-		size_t n = count_series(metric), rows = page->rows;
-
-		if (!n)
-			continue;
-		if (is_tight && left < 2) {
+		n = n < rows ? n : rows;
+		if (is_cut && n && left < 3) { /* with the line that says how many are hidden */
 			n_hidden++;
 			continue;
 		}
-		if (is_tight && left / n_metrics < rows + 1)
-			rows = left / n_metrics > 2 ? left / n_metrics - 1 : 1;
-		n = n > rows ? rows : n;
 		append_metric(page, metric, n);
-		left -= is_tight ? 1 + n : 0;
-		n_metrics--;
+		left -= is_cut && n ? 1 + n : 0;
 	}
 	if (n_hidden)
 		buf_printf(page->out, "\xe2\x80\xa6 %zu more metric%s" SCREEN_LINE_END "\n", n_hidden,
 			   plural(n_hidden));
 }
 
-static int console_open(struct exporter *exporter, const void *untyped)
-{
-	const struct console_options *options = untyped;
-	int err = output_open(exporter, &options->output);
-
-	if (!err)
-		((struct output *)exporter->state)->limit_rows = options->limit_rows;
-	return err;
-}
-
 static int console_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct output *output = exporter->state;
+	const struct console_options *options = (const struct console_options *)output->options;
 	struct page page = {
 		.batch = batch,
 		.out = &output->out,
 		.is_screen = output->is_terminal && !exporter->context->is_once,
-		.rows = output->limit_rows ? (size_t)output->limit_rows : SIZE_MAX - 1,
+		.rows = options->limit_rows ? options->limit_rows : SIZE_MAX,
 	};
 
 	if (!output_is_ready(exporter, batch))
@@ -323,7 +316,7 @@ const struct exporter_ops console_exporter = {
 	.type = "console",
 	.settings = &console_settings,
 	.check = output_options_check,
-	.open = console_open,
+	.open = output_open,
 	.push = console_push,
 	.waiting = output_waiting,
 	.close = output_close,

@@ -19,70 +19,38 @@ static const struct setting_row rows[] = {
 };
 const struct setting_table output_settings = SETTING_TABLE(rows, struct output_options);
 
-/*
- * The complaint about the text alone, or NULL. (The command line may give a relative path; it is
- * not checked here.)
- */
-static const char *path_complaint(const char *text)
-{
-	if (!text[0])
-		return "is empty: write the path of a file, or \"-\" for standard output";
-	if (text[0] != '/')
-		return "must begin with \"/\", or be \"-\" for standard output";
-	return NULL;
-}
-
+/* The command line may give a relative path; it is not checked here. */
 int output_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
 {
 	const struct output_options *options = untyped;
-	const char *file = options->path, *slash = strrchr(file, '/'), *complaint = path_complaint(file);
-	_cleanup_(freep) char *parent = NULL;
+	const char *file = options->path, *slash = strrchr(file, '/');
+	char parent[PATH_MAX];
 	struct stat st;
 
 	if (!strcmp(file, "-"))
 		return 0;
-	if (complaint) {
-		diag_add(diag, path, line, "path: %s", complaint);
-		return 0;
-	}
-	parent = strndup(file, (size_t)(slash - file) + 1);
-	if (!parent)
-		return -ENOMEM;
-	/*
-	 * If only the service's user may look into the directory, whoever runs the check made no
-	 * mistake.
-	 */
-	if (stat(parent, &st) < 0 && errno != EACCES)
+	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - file) + 1 : 0, file);
+	if (!file[0])
+		diag_add(diag, path, line,
+			 "path: is empty: write the path of a file, or \"-\" for standard output");
+	else if (file[0] != '/')
+		diag_add(diag, path, line, "path: must begin with \"/\", or be \"-\" for standard output");
+	else if (stat(parent, &st) < 0 && errno != EACCES) /* only the service's user may look into it */
 		diag_add(diag, path, line, "path: the directory %s: %m", parent);
 	else if (!slash[1] || (!stat(file, &st) && S_ISDIR(st.st_mode)))
 		diag_add(diag, path, line, "path: %s is a directory, write the path of a file", file);
 	return 0;
 }
 
-/*
- * A pipe without a reader is refused instead of waited for, and what is written may be waited for
- * again.
- */
-static int open_path(const char *path)
-{
-	_cleanup_(closep) int fd =
-		open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
-	int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
-
-	if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
-		return -errno;
-	return TAKE_FD(fd);
-}
-
 static int open_failed(const struct exporter *exporter, const char *path, int err)
 {
 	struct stat st;
 
-	if (err == -ENXIO && !stat(path, &st) && S_ISFIFO(st.st_mode))
+	if (err == ENXIO && !stat(path, &st) && S_ISFIFO(st.st_mode))
 		log_error("exporter %s: path: %s is a pipe that nobody reads", exporter->name, path);
 	else
-		log_error("exporter %s: path: %s: %s", exporter->name, path, strerror(-err));
-	return err;
+		log_error("exporter %s: path: %s: %s", exporter->name, path, strerror(err));
+	return -err;
 }
 
 /*
@@ -99,30 +67,28 @@ static bool ends_torn(const char *path)
 	       last != '\n';
 }
 
-int output_open(struct exporter *exporter, const void *untyped)
+int output_open(struct exporter *exporter, const void *options)
 {
-	const struct output_options *options = untyped;
-	int fd = STDOUT_FILENO;
+	const char *path = ((const struct output_options *)options)->path;
+	bool is_stdout = !strcmp(path, "-");
+	_cleanup_(closep) int fd = -1;
 	struct output *output;
 	struct stat st;
 
-	if (strcmp(options->path, "-")) {
-		fd = open_path(options->path);
-		if (fd < 0)
-			return open_failed(exporter, options->path, fd);
-	}
+	/* O_NONBLOCK: a pipe without a reader is refused instead of waited for. */
+	fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) :
+			 open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+	if (fd < 0)
+		return open_failed(exporter, path, errno);
 	output = calloc(1, sizeof(*output));
-	if (!output) {
-		if (fd != STDOUT_FILENO)
-			close(fd);
+	if (!output)
 		return -ENOMEM;
-	}
-	output->fd = fd;
-	output->is_owned = fd != STDOUT_FILENO;
+	output->options = options;
 	output->is_terminal = isatty(fd);
 	output->can_block = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
-	output->is_torn = output->is_owned && !output->can_block && ends_torn(options->path);
+	output->is_torn = !is_stdout && !output->can_block && ends_torn(path);
 	output->patience_ms = exporter->context->is_once ? -1 : PATIENCE_MS;
+	output->fd = TAKE_FD(fd);
 	exporter->state = output;
 	return 0;
 }
@@ -195,8 +161,7 @@ void output_close(struct exporter *exporter)
 		return;
 	if (write_rest(output, PATIENCE_END_MS) < 0)
 		mend(output);
-	if (output->is_owned)
-		close(output->fd);
+	close(output->fd);
 	buf_done(&output->out);
 	free(output);
 	exporter->state = NULL;

@@ -31,8 +31,8 @@ extern const struct setting_table output_settings;
 int output_options_check(const void *options, const char *path, unsigned int line, struct diag *diag);
 
 struct output {
+	const struct output_options *options;
 	int fd;
-	bool is_owned;
 	bool is_terminal;
 	bool can_block;	   /* no regular file */
 	bool is_torn;	   /* what was written ends in the midst of a line */
@@ -40,7 +40,6 @@ struct output {
 	size_t n_written;  /* of out */
 	size_t n_points;   /* in out */
 	unsigned int n_pushed; /* batches */
-	uint64_t limit_rows;   /* of the console: lines of a metric; 0: none */
 	struct buf out;	       /* what the next write takes */
 };
 
