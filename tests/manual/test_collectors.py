@@ -23,7 +23,7 @@ class CollectorsTest(unittest.TestCase):
 
     def test_every_collector_has_a_section(self):
         self.assertEqual(set(self.listed), set(NAMES))
-        self.assertEqual(set(self.sections) - set(NAMES), {"What holds for all"})
+        self.assertEqual(set(self.sections) - set(NAMES), {"What applies to all"})
         self.assertEqual(set(NAMES) - set(self.sections), set())
 
     def test_the_tables_are_what_the_program_lists(self):
