@@ -226,9 +226,9 @@ bool is_text(const struct buf *buf, const char *expected)
 
 /* Senders */
 
-struct tcp_options tcp_options_for(const char *host, unsigned int port)
+struct sender_options tcp_options_for(const char *host, unsigned int port)
 {
-	return (struct tcp_options){ .endpoint = endpoint_at(host, port),
+	return (struct sender_options){ .endpoint = endpoint_at(host, port),
 				     .queue_bytes = 16 << 20,
 				     .confirm_every_ns = NEVER,
 				     .timeout_ns = 5000 * MS,
@@ -236,9 +236,9 @@ struct tcp_options tcp_options_for(const char *host, unsigned int port)
 				     .retry_max_ns = 50 * MS };
 }
 
-struct udp_options udp_options_for(struct endpoint endpoint)
+struct sender_options udp_options_for(struct endpoint endpoint)
 {
-	return (struct udp_options){ .endpoint = endpoint,
+	return (struct sender_options){ .endpoint = endpoint,
 				     .burst = 8,
 				     .queue_bytes = 1 << 20,
 				     .retry_initial_ns = 10 * MS,
@@ -254,28 +254,28 @@ static struct exporter_waiting waiting(const struct exporter *exporter)
 
 static const struct exporter_ops ops = { .type = "test", .waiting = waiting };
 
-void tcp_new(const struct tcp_options *options)
+void tcp_new(const struct sender_options *options)
 {
-	assert_ok(tcp_sender_new(world.event, options, &world.exporter, &tcp));
+	assert_ok(tcp_sender_new(&world.exporter, options, &tcp));
 	world.exporter.ops = &ops;
 }
 
 void tcp_new_to(const struct receiver *to)
 {
-	const struct tcp_options options = tcp_options_for("127.0.0.1", port_of(to->listener));
+	const struct sender_options options = tcp_options_for("127.0.0.1", port_of(to->listener));
 
 	tcp_new(&options);
 }
 
-void udp_new(const struct udp_options *options)
+void udp_new(const struct sender_options *options)
 {
-	assert_ok(udp_sender_new(world.event, options, &world.exporter, &udp));
+	assert_ok(udp_sender_new(&world.exporter, options, &udp));
 	world.exporter.ops = &ops;
 }
 
 void udp_new_to(struct endpoint endpoint)
 {
-	const struct udp_options options = udp_options_for(endpoint);
+	const struct sender_options options = udp_options_for(endpoint);
 
 	udp_new(&options);
 }

@@ -91,11 +91,11 @@ bool receiver_accept(struct receiver *to);
 size_t receiver_read(struct receiver *to);
 bool is_text(const struct buf *buf, const char *expected);
 
-struct tcp_options tcp_options_for(const char *host, unsigned int port);
-struct udp_options udp_options_for(struct endpoint endpoint);
-void tcp_new(const struct tcp_options *options);
+struct sender_options tcp_options_for(const char *host, unsigned int port);
+struct sender_options udp_options_for(struct endpoint endpoint);
+void tcp_new(const struct sender_options *options);
 void tcp_new_to(const struct receiver *to);
-void udp_new(const struct udp_options *options);
+void udp_new(const struct sender_options *options);
 void udp_new_to(struct endpoint endpoint);
 void put_data(uint8_t *data, size_t size, size_t n_points);
 void put(const char *text, size_t n_points);

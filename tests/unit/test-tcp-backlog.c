@@ -98,7 +98,7 @@ static void an_interrupted_backlog_repeats_one_connection(void **state)
 
 static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **state)
 {
-	struct tcp_options options;
+	struct sender_options options;
 	unsigned int first;
 	size_t n_chunks;
 

@@ -5,7 +5,7 @@
 
 static void the_end_of_a_connection_confirms_what_was_on_it(void **state)
 {
-	struct tcp_options options;
+	struct sender_options options;
 
 	receiver_init(&receiver, "127.0.0.1", 0);
 	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
@@ -47,7 +47,7 @@ static void the_end_of_a_connection_confirms_what_was_on_it(void **state)
 static void a_receiver_that_is_not_there_is_waited_for(void **state)
 {
 	unsigned int port = free_port(SOCK_STREAM, "127.0.0.1");
-	const struct tcp_options options = tcp_options_for("127.0.0.1", port);
+	const struct sender_options options = tcp_options_for("127.0.0.1", port);
 
 	tcp_new(&options);
 	put("a 1 1\n", 1);
@@ -90,7 +90,7 @@ static void at_the_end_all_is_confirmed_at_once(void **state)
 
 static void a_small_queue_is_confirmed_before_it_is_full(void **state)
 {
-	struct tcp_options options;
+	struct sender_options options;
 
 	receiver_init(&receiver, "127.0.0.1", 0);
 	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
@@ -154,7 +154,7 @@ static void a_receiver_that_has_read_all_and_closes_confirms_it(void **state)
 
 static void a_receiver_that_takes_all_and_never_closes_gets_it_again(void **state)
 {
-	struct tcp_options options;
+	struct sender_options options;
 
 	receiver_init(&receiver, "127.0.0.1", 0);
 	receiver.stays_open = true;
@@ -178,7 +178,7 @@ static void a_receiver_that_takes_all_and_never_closes_gets_it_again(void **stat
 
 static void without_confirming_the_acknowledgement_counts_and_the_connection_stays(void **state)
 {
-	struct tcp_options options;
+	struct sender_options options;
 
 	receiver_init(&receiver, "127.0.0.1", 0);
 	receiver.stays_open = true;
@@ -251,7 +251,7 @@ static void a_receiver_that_hangs_up_on_all_is_not_hammered(void **state)
 
 static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **state)
 {
-	struct tcp_options options;
+	struct sender_options options;
 
 	needs_hosts();
 	hosts_write("::1 two.example\n127.0.0.1 two.example\n");
@@ -267,7 +267,7 @@ static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **s
 
 static void a_receiver_that_moves_is_found_at_its_new_address(void **state)
 {
-	struct tcp_options options;
+	struct sender_options options;
 	struct receiver old, new;
 	unsigned int port;
 
@@ -297,7 +297,7 @@ static void a_receiver_that_moves_is_found_at_its_new_address(void **state)
 
 static void a_name_that_means_another_address_is_followed_when_the_connection_is_renewed(void **state)
 {
-	struct tcp_options options;
+	struct sender_options options;
 	struct receiver old, new;
 	unsigned int port;
 
@@ -329,7 +329,7 @@ static void a_name_that_means_another_address_is_followed_when_the_connection_is
 /* Its queue of connections is full: the kernel does not answer. */
 static void a_connection_that_is_not_answered_is_given_up_in_time(void **state)
 {
-	struct tcp_options options;
+	struct sender_options options;
 	struct sockaddr_in address;
 	socklen_t size = sizeof(address);
 	int others[8];
@@ -357,10 +357,10 @@ static void a_connection_that_is_not_answered_is_given_up_in_time(void **state)
 
 static void without_memory_lines_are_refused_to_their_giver(void **state)
 {
-	const struct tcp_options options = tcp_options_for("127.0.0.1", 1);
+	const struct sender_options options = tcp_options_for("127.0.0.1", 1);
 	uint8_t *data;
 
-	assert_survives_failing_allocations(tcp_sender_new(world.event, &options, &world.exporter, &tcp),
+	assert_survives_failing_allocations(tcp_sender_new(&world.exporter, &options, &tcp),
 					    tcp = tcp_sender_free(tcp));
 	tcp_new(&options);
 	data = copy("a 1 1\n");

@@ -33,7 +33,7 @@ static void a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket(vo
 {
 	int old, new;
 	unsigned int port;
-	struct udp_options options;
+	struct sender_options options;
 
 	needs_hosts();
 	hosts_write("127.0.0.1 moves.example\n");

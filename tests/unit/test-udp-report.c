@@ -69,7 +69,7 @@ static int on_report_time(sd_event_source *source, uint64_t usec, void *user)
 static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct udp_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct sender_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	struct sockaddr_in first = { 0 }, second = { 0 };
 	socklen_t size = sizeof(first);
 	sd_event_source *timer = NULL;

@@ -165,7 +165,7 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(void **state)
 {
 	struct endpoint endpoint = unix_endpoint();
-	struct udp_options options = udp_options_for(endpoint);
+	struct sender_options options = udp_options_for(endpoint);
 	int fd = unix_receiver(endpoint.path);
 	uint64_t n_taken;
 	char last[64] = "";
@@ -222,7 +222,7 @@ static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
 static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct udp_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct sender_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	char last[64];
 
 	options.queue_bytes = 10;
@@ -248,7 +248,7 @@ static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	struct udp_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	struct sender_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	unsigned int n = 0, most = 0, got;
 	uint64_t start_ns, end_ns;
 	char last[64];
@@ -317,10 +317,10 @@ static void an_unreachable_network_keeps_what_waits(void **state)
 static void without_memory_a_datagram_is_refused_to_its_giver(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	const struct udp_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
+	const struct sender_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	uint8_t *data;
 
-	assert_survives_failing_allocations(udp_sender_new(world.event, &options, &world.exporter, &udp),
+	assert_survives_failing_allocations(udp_sender_new(&world.exporter, &options, &udp),
 					    udp = udp_sender_free(udp));
 	udp_new(&options);
 	data = copy("a:1|c");

@@ -15,14 +15,6 @@
 /* Lines are queued, sent and dropped by pieces of this size. */
 #define PIECE_BYTES 16384
 
-struct graphite_options {
-	char *endpoint, *template;
-	struct setting_list resource_attributes;
-	int dialect, is_cumulative;
-	bool sends_unchanged;
-	uint64_t queue_bytes, confirm_every_ns, timeout_ns, retry_initial_ns, retry_max_ns;
-};
-
 struct graphite {
 	uint64_t slot_s, time_ns; /* of the last batch; 0: none yet */
 	struct lines *lines;
@@ -38,34 +30,29 @@ static int check_endpoint(const char *text, const char **ret_complaint)
 	return endpoint_parse(text, "2003", false, &endpoint, ret_complaint);
 }
 
-#define ROW(...) SETTING(struct graphite_options, __VA_ARGS__)
+#define ROW(...) SETTING(struct lines_settings, __VA_ARGS__)
 
 static const struct setting_row rows[] = {
 	ROW(endpoint, "endpoint", SETTING_TEXT, "localhost:2003", .check = check_endpoint),
 	ROW(dialect, "dialect", SETTING_CHOICE, "dotted", .choices = dialect_graphite_names),
 	ROW(template, "template", SETTING_TEXT, NULL, .check = template_check),
 	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
-	ROW(is_cumulative, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
-	ROW(sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
-	ROW(queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
-	ROW(confirm_every_ns, "confirm_every", SETTING_DURATION, "5m"),
-	ROW(timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = 100000000),
-	ROW(retry_initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = 1000000),
-	ROW(retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
+	ROW(temporality, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
+	ROW(lines.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
+	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
+	ROW(sender.confirm_every_ns, "confirm_every", SETTING_DURATION, "5m"),
+	ROW(sender.timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = 100000000),
+	ROW(sender.retry_initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = 1000000),
+	ROW(sender.retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
 };
 
 static int graphite_check(const void *data, const char *path, unsigned int line, struct diag *diag)
 {
-	const struct graphite_options *options = data;
+	const struct lines_settings *settings = data;
 
-	if (options->confirm_every_ns && options->confirm_every_ns < NS_PER_S)
+	if (settings->sender.confirm_every_ns && settings->sender.confirm_every_ns < NS_PER_S)
 		diag_add(diag, path, line, "confirm_every: write at least 1s, or 0");
-	return naming_check(&options->resource_attributes, path, line, diag);
-}
-
-static int put(void *user, uint8_t *data, size_t size, size_t n_points)
-{
-	return tcp_sender_put(user, data, size, n_points);
+	return naming_check(&settings->resource_attributes, path, line, diag);
 }
 
 static void graphite_close(struct exporter *exporter)
@@ -77,36 +64,26 @@ static void graphite_close(struct exporter *exporter)
 	free(graphite);
 }
 
-static int open_sender(struct exporter *exporter, const struct graphite_options *options, struct graphite *graphite)
+static int open_all(struct exporter *exporter, const struct lines_settings *settings, struct graphite *graphite)
 {
-	struct tcp_options tcp = {
-		.queue_bytes = options->queue_bytes,
-		.confirm_every_ns = options->confirm_every_ns,
-		.timeout_ns = options->timeout_ns,
-		.retry_initial_ns = options->retry_initial_ns,
-		.retry_max_ns = options->retry_max_ns,
-	};
-	const char *complaint;
-	int err = endpoint_parse(options->endpoint, "2003", false, &tcp.endpoint, &complaint);
-
-	return err ? err : tcp_sender_new(exporter->context->event, &tcp, exporter, &graphite->sender);
-}
-
-static int open_lines(struct exporter *exporter, const struct graphite_options *options, struct graphite *graphite)
-{
-	struct lines_options lines = {
-		.is_cumulative = options->is_cumulative,
-		.sends_unchanged = options->sends_unchanged,
-		.pack = { .limit_bytes = PIECE_BYTES, .is_stream = true, .put = put, .user = graphite->sender },
-	};
 	const struct exporter_context *context = exporter->context;
-	int err = naming_init(&lines.naming, &dialect_table[DIALECT_DOTTED + options->dialect], options->template,
-			      context->resource, context->n_resource, &options->resource_attributes);
+	struct sender_options sender = settings->sender;
+	struct lines_options lines = settings->lines;
+	const char *complaint;
+	int err = endpoint_parse(settings->endpoint, "2003", false, &sender.endpoint, &complaint) ?:
+		  naming_init(&lines.naming, &dialect_table[DIALECT_DOTTED + settings->dialect], settings->template,
+			      context->resource, context->n_resource, &settings->resource_attributes) ?:
+		  tcp_sender_new(exporter, &sender, &graphite->sender);
 
-	return err ? err : lines_new(&lines, exporter, &graphite->lines);
+	if (err)
+		return err;
+	lines.is_cumulative = settings->temporality;
+	lines.pack = (struct pack){ .limit_bytes = PIECE_BYTES, .is_stream = true, .put = tcp_sender_put,
+				    .user = graphite->sender };
+	return lines_new(&lines, exporter, &graphite->lines);
 }
 
-static int graphite_open(struct exporter *exporter, const void *options)
+static int graphite_open(struct exporter *exporter, const void *settings)
 {
 	struct graphite *graphite = calloc(1, sizeof(*graphite));
 	int err;
@@ -114,7 +91,7 @@ static int graphite_open(struct exporter *exporter, const void *options)
 	if (!graphite)
 		return -ENOMEM;
 	exporter->state = graphite;
-	err = open_sender(exporter, options, graphite) ?: open_lines(exporter, options, graphite);
+	err = open_all(exporter, settings, graphite);
 	if (err) {
 		log_error("exporter %s: cannot be set up: %s", exporter->name, strerror(-err));
 		graphite_close(exporter);
@@ -164,7 +141,7 @@ static struct exporter_waiting graphite_waiting(const struct exporter *exporter)
 	return tcp_sender_waiting(graphite->sender);
 }
 
-static const struct setting_table graphite_settings = SETTING_TABLE(rows, struct graphite_options);
+static const struct setting_table graphite_settings = SETTING_TABLE(rows, struct lines_settings);
 
 const struct exporter_ops graphite_exporter = {
 	.type = "graphite",

@@ -23,6 +23,7 @@
 #include "export/lines/name.h"
 #include "export/lines/pack.h"
 #include "export/lines/point.h"
+#include "export/transport/socket.h"
 
 enum lines_unit { LINES_SECONDS,
 		  LINES_MILLISECONDS,
@@ -36,6 +37,16 @@ struct lines_options {
 	bool is_cumulative;	   /* Graphite only */
 	bool sends_unchanged;
 	struct pack pack; /* limit_bytes, is_stream, put and user */
+};
+
+/* What the rows of an exporter of lines fill in. */
+struct lines_settings {
+	char *endpoint, *template;
+	struct setting_list resource_attributes;
+	int dialect, temporality;
+	uint64_t max_name_bytes, max_datagram_bytes;
+	struct lines_options lines;
+	struct sender_options sender;
 };
 
 struct lines;

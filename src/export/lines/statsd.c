@@ -21,19 +21,9 @@
 #define WINDOW_MAX_NS	  UINT64_C(5000000000)
 #define WINDOW_AT_END_NS  UINT64_C(1000000000)
 
-struct statsd_options {
-	char *endpoint, *template;
-	struct setting_list resource_attributes;
-	int dialect, time_unit, histogram;
-	bool sends_unchanged;
-	uint64_t max_name_bytes, max_datagram_bytes, burst, queue_bytes;
-	uint64_t resolve_every_ns, retry_initial_ns, retry_max_ns;
-};
-
 struct statsd {
 	struct lines *lines;
 	struct udp_sender *sender;
-	uint64_t datagram_bytes;
 };
 
 static const char *const time_units[] = { "s", "ms", "us", "ns", NULL };
@@ -46,43 +36,38 @@ static int check_endpoint(const char *text, const char **ret_complaint)
 	return endpoint_parse(text, "8125", true, &endpoint, ret_complaint);
 }
 
-#define ROW(...) SETTING(struct statsd_options, __VA_ARGS__)
+#define ROW(...) SETTING(struct lines_settings, __VA_ARGS__)
 
 static const struct setting_row rows[] = {
 	ROW(endpoint, "endpoint", SETTING_TEXT, "localhost:8125", .check = check_endpoint),
 	ROW(dialect, "dialect", SETTING_CHOICE, "plain", .choices = dialect_statsd_names),
 	ROW(template, "template", SETTING_TEXT, NULL, .check = template_check),
 	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
-	ROW(time_unit, "time_unit", SETTING_CHOICE, "us", .choices = time_units),
-	ROW(histogram, "histogram", SETTING_CHOICE, "counters", .choices = histograms),
-	ROW(sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
+	ROW(lines.time_unit, "time_unit", SETTING_CHOICE, "us", .choices = time_units),
+	ROW(lines.histogram, "histogram", SETTING_CHOICE, "counters", .choices = histograms),
+	ROW(lines.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
 	ROW(max_name_bytes, "max_name_size", SETTING_SIZE, "1000B", .minimum = NAME_PATH_LEAST,
 	    .maximum = NAME_PATH_BYTES),
 	ROW(max_datagram_bytes, "max_datagram_size", SETTING_SIZE, "0", .maximum = 65507),
-	ROW(burst, "burst", SETTING_U64, "8", .maximum = 100000),
-	ROW(resolve_every_ns, "resolve_every", SETTING_DURATION, "5m"),
-	ROW(queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
-	ROW(retry_initial_ns, "retry_initial", SETTING_DURATION, "100ms", .minimum = 1000000),
-	ROW(retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
+	ROW(sender.burst, "burst", SETTING_U64, "8", .maximum = 100000),
+	ROW(sender.resolve_every_ns, "resolve_every", SETTING_DURATION, "5m"),
+	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
+	ROW(sender.retry_initial_ns, "retry_initial", SETTING_DURATION, "100ms", .minimum = 1000000),
+	ROW(sender.retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
 };
 
 static int statsd_check(const void *data, const char *path, unsigned int line, struct diag *diag)
 {
-	const struct statsd_options *options = data;
+	const struct lines_settings *settings = data;
 
-	if (options->histogram == LINES_DISTRIBUTION && options->dialect != DIALECT_DOGSTATSD)
+	if (settings->lines.histogram == LINES_DISTRIBUTION && settings->dialect != DIALECT_DOGSTATSD)
 		diag_add(diag, path, line, "histogram = distribution works only with dialect = dogstatsd; with "
 					   "others, receivers would count its values as something else");
-	if (options->max_datagram_bytes && options->max_datagram_bytes < 256)
+	if (settings->max_datagram_bytes && settings->max_datagram_bytes < 256)
 		diag_add(diag, path, line, "max_datagram_size: write at least 256B, or 0 for the default");
-	if (options->resolve_every_ns && options->resolve_every_ns < UINT64_C(1000000000))
+	if (settings->sender.resolve_every_ns && settings->sender.resolve_every_ns < UINT64_C(1000000000))
 		diag_add(diag, path, line, "resolve_every: write at least 1s, or 0");
-	return naming_check(&options->resource_attributes, path, line, diag);
-}
-
-static int put(void *user, uint8_t *data, size_t size, size_t n_points)
-{
-	return udp_sender_put(user, data, size, n_points);
+	return naming_check(&settings->resource_attributes, path, line, diag);
 }
 
 static void statsd_close(struct exporter *exporter)
@@ -94,39 +79,26 @@ static void statsd_close(struct exporter *exporter)
 	free(statsd);
 }
 
-static int open_sender(struct exporter *exporter, const struct statsd_options *options, struct statsd *statsd)
+static int open_all(struct exporter *exporter, const struct lines_settings *settings, struct statsd *statsd)
 {
-	struct udp_options udp = {
-		.burst = options->burst,
-		.resolve_every_ns = options->resolve_every_ns,
-		.queue_bytes = options->queue_bytes,
-		.retry_initial_ns = options->retry_initial_ns,
-		.retry_max_ns = options->retry_max_ns,
-	};
-	const char *complaint;
-	int err = endpoint_parse(options->endpoint, "8125", true, &udp.endpoint, &complaint);
-
-	statsd->datagram_bytes = options->max_datagram_bytes ?: udp.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
-	return err ? err : udp_sender_new(exporter->context->event, &udp, exporter, &statsd->sender);
-}
-
-static int open_lines(struct exporter *exporter, const struct statsd_options *options, struct statsd *statsd)
-{
-	struct lines_options lines = {
-		.histogram = (enum lines_histogram)options->histogram,
-		.time_unit = (enum lines_unit)options->time_unit,
-		.sends_unchanged = options->sends_unchanged,
-		.pack = { .limit_bytes = statsd->datagram_bytes, .put = put, .user = statsd->sender },
-	};
 	const struct exporter_context *context = exporter->context;
-	int err = naming_init(&lines.naming, &dialect_table[options->dialect], options->template, context->resource,
-			      context->n_resource, &options->resource_attributes);
+	struct sender_options sender = settings->sender;
+	struct lines_options lines = settings->lines;
+	const char *complaint;
+	int err = endpoint_parse(settings->endpoint, "8125", true, &sender.endpoint, &complaint) ?:
+		  naming_init(&lines.naming, &dialect_table[settings->dialect], settings->template, context->resource,
+			      context->n_resource, &settings->resource_attributes) ?:
+		  udp_sender_new(exporter, &sender, &statsd->sender);
 
-	lines.naming.limit_bytes = options->max_name_bytes;
-	return err ? err : lines_new(&lines, exporter, &statsd->lines);
+	if (err)
+		return err;
+	lines.naming.limit_bytes = settings->max_name_bytes;
+	lines.pack = (struct pack){ .put = udp_sender_put, .user = statsd->sender };
+	lines.pack.limit_bytes = settings->max_datagram_bytes ?: sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
+	return lines_new(&lines, exporter, &statsd->lines);
 }
 
-static int statsd_open(struct exporter *exporter, const void *options)
+static int statsd_open(struct exporter *exporter, const void *settings)
 {
 	struct statsd *statsd = calloc(1, sizeof(*statsd));
 	int err;
@@ -134,7 +106,7 @@ static int statsd_open(struct exporter *exporter, const void *options)
 	if (!statsd)
 		return -ENOMEM;
 	exporter->state = statsd;
-	err = open_sender(exporter, options, statsd) ?: open_lines(exporter, options, statsd);
+	err = open_all(exporter, settings, statsd);
 	if (err) {
 		log_error("exporter %s: cannot be set up: %s", exporter->name, strerror(-err));
 		statsd_close(exporter);
@@ -161,7 +133,7 @@ static struct exporter_waiting statsd_waiting(const struct exporter *exporter)
 	return udp_sender_waiting(statsd->sender);
 }
 
-static const struct setting_table statsd_settings = SETTING_TABLE(rows, struct statsd_options);
+static const struct setting_table statsd_settings = SETTING_TABLE(rows, struct lines_settings);
 
 const struct exporter_ops statsd_exporter = {
 	.type = "statsd",

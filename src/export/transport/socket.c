@@ -35,7 +35,8 @@ enum socket_state { STATE_CLOSED,
 
 struct socket {
 	sd_event *event;
-	struct socket_options options;
+	int type;
+	struct sender_options options;
 	const struct socket_events *events;
 	void *user;
 	struct exporter *exporter;
@@ -140,14 +141,14 @@ static int open_address(struct socket *sock, unsigned int index)
 {
 	const struct address *address = &sock->addresses.items[index];
 	_cleanup_(closep) int fd =
-		socket(address->socket.ss_family, sock->options.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		socket(address->socket.ss_family, sock->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	sd_event_source *io = NULL;
 	bool is_pending = false;
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	if (sock->options.type == SOCK_STREAM)
+	if (sock->type == SOCK_STREAM)
 		set_stream_options(sock, fd);
 	if (connect(fd, (const struct sockaddr *)&address->socket, address->size) < 0) {
 		if (errno != EINPROGRESS)
@@ -187,7 +188,7 @@ static void on_answer(void *user, const struct addresses *addresses, int error, 
 
 static int look_up(struct socket *sock)
 {
-	return sock->lookup ? 0 : lookup_start(sock->event, &sock->options.endpoint, sock->options.type, on_answer,
+	return sock->lookup ? 0 : lookup_start(sock->event, &sock->options.endpoint, sock->type, on_answer,
 					       sock, &sock->lookup);
 }
 
@@ -383,19 +384,19 @@ void socket_ignore(struct socket *sock)
 		(void)sd_event_source_set_enabled(sock->io, SD_EVENT_OFF);
 }
 
-int socket_new(struct sd_event *event, const struct socket_options *options, const struct socket_events *events,
-	       void *user, struct exporter *exporter, struct socket **ret_sock)
+int socket_new(struct exporter *exporter, int type, const struct sender_options *options,
+	       const struct socket_events *events, void *user, struct socket **ret_sock)
 {
 	struct socket *sock = calloc(1, sizeof(*sock));
 
 	if (!sock)
 		return -ENOMEM;
-	*sock = (struct socket){ .event = sd_event_ref(event), .options = *options, .events = events, .user = user,
-				 .exporter = exporter, .fd = -1 };
+	*sock = (struct socket){ .event = exporter->context->event, .type = type, .options = *options,
+				 .events = events, .user = user, .exporter = exporter, .fd = -1 };
 	sock->backoff = (struct backoff){ .initial_ns = options->retry_initial_ns, .max_ns = options->retry_max_ns };
-	timer_init(&sock->timer, event, on_time, sock);
-	timer_init(&sock->resolve, event, on_resolve_time, sock);
-	sock->has_name = addresses_of(&options->endpoint, options->type, &sock->addresses) < 0;
+	timer_init(&sock->timer, sock->event, on_time, sock);
+	timer_init(&sock->resolve, sock->event, on_resolve_time, sock);
+	sock->has_name = addresses_of(&options->endpoint, type, &sock->addresses) < 0;
 	*ret_sock = sock;
 	return 0;
 }
@@ -408,7 +409,6 @@ struct socket *socket_free(struct socket *sock)
 	lookup_cancel(sock->lookup);
 	timer_done(&sock->timer);
 	timer_done(&sock->resolve);
-	sd_event_unref(sock->event);
 	free(sock);
 	return NULL;
 }

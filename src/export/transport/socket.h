@@ -15,16 +15,20 @@
 #include "export/transport/endpoint.h"
 #include "util/cleanup.h"
 
-struct sd_event;
 struct exporter;
 struct socket;
 
-struct socket_options {
+/* What a socket and the sender that has it are told. */
+struct sender_options {
 	struct endpoint endpoint;
-	int type;		   /* SOCK_STREAM, SOCK_DGRAM */
+	uint64_t queue_bytes;			 /* for what waits; over it the oldest is dropped */
+	uint64_t retry_initial_ns, retry_max_ns; /* before the socket is opened again */
+	/* UDP: */
+	uint64_t burst;		   /* datagrams that leave at once; 0: all of them */
 	uint64_t resolve_every_ns; /* an open socket stays only if its address still belongs to the name; 0: no check */
-	uint64_t timeout_ns;	   /* SOCK_STREAM: for connecting, and until what was sent is acknowledged */
-	uint64_t retry_initial_ns, retry_max_ns;
+	/* TCP: */
+	uint64_t timeout_ns;	   /* for connecting, and without progress before the connection is given up */
+	uint64_t confirm_every_ns; /* 0: TCP's acknowledgement is enough, the connection stays */
 };
 
 /* Called from the loop, never from within a function below. They may call all functions but socket_free(). */
@@ -39,9 +43,12 @@ enum socket_trouble { SOCKET_REFUSED = 1000,
 		      SOCKET_NOT_CLOSED,
 		      SOCKET_CLOSED };
 
-/* options are copied; events and exporter outlive the socket. Nothing is opened yet. -ENOMEM. */
-int socket_new(struct sd_event *event, const struct socket_options *options, const struct socket_events *events,
-	       void *user, struct exporter *exporter, struct socket **ret_sock);
+/*
+ * type: SOCK_STREAM, SOCK_DGRAM. options are copied; events, exporter and its loop outlive the socket. Nothing is
+ * opened yet. -ENOMEM.
+ */
+int socket_new(struct exporter *exporter, int type, const struct sender_options *options,
+	       const struct socket_events *events, void *user, struct socket **ret_sock);
 /*
  * true: it is open. If not, opening has begun or is waited for, and opened() will be called when it succeeds. A
  * socket that waits after an error goes on waiting.

@@ -20,7 +20,6 @@
 #include <systemd/sd-event.h>
 
 #include "export/queue.h"
-#include "export/transport/socket.h"
 #include "export/transport/timer.h"
 #include "util/duration.h"
 
@@ -358,35 +357,30 @@ static const struct socket_events socket_events = { .opened = on_opened, .ready 
 
 /* The sender */
 
-int tcp_sender_new(struct sd_event *event, const struct tcp_options *options, struct exporter *exporter,
-		   struct tcp_sender **ret_sender)
+int tcp_sender_new(struct exporter *exporter, const struct sender_options *options, struct tcp_sender **ret_sender)
 {
-	const struct socket_options socket_options = { .endpoint = options->endpoint,
-						       .type = SOCK_STREAM,
-						       .timeout_ns = options->timeout_ns,
-						       .retry_initial_ns = options->retry_initial_ns,
-						       .retry_max_ns = options->retry_max_ns };
 	_cleanup_(tcp_sender_freep) struct tcp_sender *sender = calloc(1, sizeof(*sender));
 	int err;
 
 	if (!sender)
 		return -ENOMEM;
-	sender->event = sd_event_ref(event);
+	sender->event = exporter->context->event;
 	sender->exporter = exporter;
 	sender->confirm_every_ns = options->confirm_every_ns;
 	sender->timeout_ns = options->timeout_ns;
-	timer_init(&sender->check, event, on_check_time, sender);
-	timer_init(&sender->confirm, event, on_confirm_time, sender);
+	timer_init(&sender->check, sender->event, on_check_time, sender);
+	timer_init(&sender->confirm, sender->event, on_confirm_time, sender);
 	queue_init(&sender->queue, SIZE_MAX, options->queue_bytes);
-	err = socket_new(event, &socket_options, &socket_events, sender, exporter, &sender->sock);
+	err = socket_new(exporter, SOCK_STREAM, options, &socket_events, sender, &sender->sock);
 	if (err)
 		return err;
 	*ret_sender = TAKE_PTR(sender);
 	return 0;
 }
 
-int tcp_sender_put(struct tcp_sender *sender, uint8_t *data, size_t size, size_t n_points)
+int tcp_sender_put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
+	struct tcp_sender *sender = user;
 	int r = exporter_enqueue(sender->exporter, &sender->queue, data, size, n_points);
 
 	return r < 0 ? r : 0;
@@ -415,7 +409,6 @@ struct tcp_sender *tcp_sender_free(struct tcp_sender *sender)
 	timer_done(&sender->confirm);
 	socket_free(sender->sock);
 	queue_done(&sender->queue);
-	sd_event_unref(sender->event);
 	free(sender);
 	return NULL;
 }

@@ -15,26 +15,20 @@
  */
 
 #include "export/exporter.h"
-#include "export/transport/endpoint.h"
+#include "export/transport/socket.h"
 
 struct tcp_sender;
 
-struct tcp_options {
-	struct endpoint endpoint;  /* not a unix socket */
-	uint64_t queue_bytes;	   /* for lines that wait or are unconfirmed; over it the oldest are dropped */
-	uint64_t confirm_every_ns; /* 0: TCP's acknowledgement is enough, the connection stays */
-	uint64_t timeout_ns;	   /* without progress, before the connection is given up */
-	uint64_t retry_initial_ns, retry_max_ns;
-};
-
 /*
- * exporter gives the name for the log, counts the points and outlives the sender; options are copied. -ENOMEM. It is
- * not an error if the receiver is not there.
+ * exporter gives the name for the log, counts the points and outlives the sender; options are copied, and their
+ * endpoint is not a unix socket. -ENOMEM. It is not an error if the receiver is not there.
  */
-int tcp_sender_new(struct sd_event *event, const struct tcp_options *options, struct exporter *exporter,
-		   struct tcp_sender **ret_sender);
-/* Takes data over, also on failure: whole lines with n_points points, counted as pushed already. -ENOMEM. */
-int tcp_sender_put(struct tcp_sender *sender, uint8_t *data, size_t size, size_t n_points);
+int tcp_sender_new(struct exporter *exporter, const struct sender_options *options, struct tcp_sender **ret_sender);
+/*
+ * Takes data over, also on failure: whole lines with n_points points, counted as pushed already. -ENOMEM.
+ * sender: a tcp_sender; the function is a put() of pack.h.
+ */
+int tcp_sender_put(void *sender, uint8_t *data, size_t size, size_t n_points);
 /* Sends what was put. is_last: nothing more will be put, so everything is to be confirmed now. */
 void tcp_sender_flush(struct tcp_sender *sender, bool is_last);
 /* Everything waits until it is confirmed. */

@@ -10,10 +10,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <systemd/sd-event.h>
 
 #include "export/queue.h"
-#include "export/transport/socket.h"
 #include "export/transport/timer.h"
 #include "util/duration.h"
 #include "util/log.h"
@@ -21,7 +19,6 @@
 #define TICK_NS (5 * NS_PER_MS)
 
 struct udp_sender {
-	sd_event *event;
 	uint64_t burst;
 	struct exporter *exporter;
 	struct socket *sock;
@@ -154,7 +151,7 @@ static uint64_t step_for(const struct udp_sender *sender, uint64_t window_ns)
 
 static void plan(struct udp_sender *sender)
 {
-	sender->deadline_ns = timer_now_ns(sender->event) + sender->window_ns;
+	sender->deadline_ns = timer_now_ns(sender->tick.event) + sender->window_ns;
 	sender->step = sender->window_ns < TICK_NS ? UINT64_MAX / 2 : step_for(sender, sender->window_ns);
 }
 
@@ -164,7 +161,7 @@ static void plan(struct udp_sender *sender)
  */
 static uint64_t allowance(const struct udp_sender *sender)
 {
-	uint64_t now_ns = timer_now_ns(sender->event), n;
+	uint64_t now_ns = timer_now_ns(sender->tick.event), n;
 
 	if (!sender->burst)
 		return UINT64_MAX;
@@ -227,25 +224,18 @@ static void on_opened(void *user)
 
 static const struct socket_events socket_events = { .opened = on_opened, .ready = on_ready };
 
-int udp_sender_new(struct sd_event *event, const struct udp_options *options, struct exporter *exporter,
-		   struct udp_sender **ret_sender)
+int udp_sender_new(struct exporter *exporter, const struct sender_options *options, struct udp_sender **ret_sender)
 {
-	const struct socket_options socket_options = { .endpoint = options->endpoint,
-						       .type = SOCK_DGRAM,
-						       .resolve_every_ns = options->resolve_every_ns,
-						       .retry_initial_ns = options->retry_initial_ns,
-						       .retry_max_ns = options->retry_max_ns };
 	_cleanup_(udp_sender_freep) struct udp_sender *sender = calloc(1, sizeof(*sender));
 	int err;
 
 	if (!sender)
 		return -ENOMEM;
-	sender->event = sd_event_ref(event);
 	sender->burst = options->burst;
 	sender->exporter = exporter;
-	timer_init(&sender->tick, event, on_tick, sender);
+	timer_init(&sender->tick, exporter->context->event, on_tick, sender);
 	queue_init(&sender->queue, SIZE_MAX, options->queue_bytes);
-	err = socket_new(event, &socket_options, &socket_events, sender, exporter, &sender->sock);
+	err = socket_new(exporter, SOCK_DGRAM, options, &socket_events, sender, &sender->sock);
 	if (err)
 		return err;
 	/* So that the first datagrams need not wait for the name. */
@@ -254,8 +244,9 @@ int udp_sender_new(struct sd_event *event, const struct udp_options *options, st
 	return 0;
 }
 
-int udp_sender_put(struct udp_sender *sender, uint8_t *data, size_t size, size_t n_points)
+int udp_sender_put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
+	struct udp_sender *sender = user;
 	int r = exporter_enqueue(sender->exporter, &sender->queue, data, size, n_points);
 
 	sender->n_losses += r != 0;
@@ -303,7 +294,6 @@ struct udp_sender *udp_sender_free(struct udp_sender *sender)
 	timer_done(&sender->tick);
 	socket_free(sender->sock);
 	queue_done(&sender->queue);
-	sd_event_unref(sender->event);
 	free(sender);
 	return NULL;
 }

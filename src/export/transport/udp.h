@@ -14,26 +14,20 @@
  */
 
 #include "export/exporter.h"
-#include "export/transport/endpoint.h"
+#include "export/transport/socket.h"
 
 struct udp_sender;
-
-struct udp_options {
-	struct endpoint endpoint;
-	uint64_t burst;		   /* datagrams that leave at once; 0: all of them */
-	uint64_t resolve_every_ns; /* how often a name is looked up again; 0: only after errors */
-	uint64_t queue_bytes;
-	uint64_t retry_initial_ns, retry_max_ns; /* before the socket is opened again */
-};
 
 /*
  * exporter gives the name for the log, counts the points and outlives the sender; options are copied. -ENOMEM. It is
  * not an error if the receiver is not there.
  */
-int udp_sender_new(struct sd_event *event, const struct udp_options *options, struct exporter *exporter,
-		   struct udp_sender **ret_sender);
-/* Takes data over, also on failure: one datagram, in which n_points points end, counted as pushed already. -ENOMEM. */
-int udp_sender_put(struct udp_sender *sender, uint8_t *data, size_t size, size_t n_points);
+int udp_sender_new(struct exporter *exporter, const struct sender_options *options, struct udp_sender **ret_sender);
+/*
+ * Takes data over, also on failure: one datagram, in which n_points points end, counted as pushed already. -ENOMEM.
+ * sender: a udp_sender; the function is a put() of pack.h.
+ */
+int udp_sender_put(void *sender, uint8_t *data, size_t size, size_t n_points);
 /* Sends what was put: burst at once, the rest within window_ns, which may be 0. */
 void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns);
 /* Grows when something sent before may not have arrived, so that it has to be sent again if it does not change. */
