@@ -13,7 +13,7 @@ static void check_label(struct binder *binder, const struct descriptor_label *la
 	const char *names[64];
 	size_t n = shape_names(&binding->key, names, ARRAY_SIZE(names));
 
-	if (type && label_type_names_itself(type))
+	if (type && type->n_own)
 		complain(binder, label->line,
 			 "member \"%s\" of the key of map \"%s\" is a %s, which names its attributes itself; remove this section",
 			 label->member, label->map, field->type_name);
@@ -91,7 +91,7 @@ static void check_metric(struct binder *binder, const struct binding *binding, c
 	unsigned int n = metric->n_attributes;
 
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
-		n += binding->labels[i].type ? label_type_n_attributes(binding->labels[i].type) : 0;
+		n += binding->labels[i].type ? binding->labels[i].type->n_own ?: 1 : 0;
 	if (n > ATTRIBUTES_MAX)
 		complain(binder, metric->line, "metric \"%s\" would have %u attributes; at most %d are possible, so remove members from the key",
 			 metric->name, n, ATTRIBUTES_MAX);

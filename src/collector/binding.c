@@ -107,7 +107,7 @@ static char *attribute_name(const struct binding *binding, const struct collecto
 			    const struct label_type *type)
 {
 	const struct descriptor *descriptor = collector->descriptor;
-	const char *name = type ? label_type_default_name(type) : NULL;
+	const char *name = type ? type->default_name : NULL;
 	char *made;
 
 	for (size_t i = 0; i < descriptor->n_labels; i++)

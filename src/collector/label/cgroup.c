@@ -6,16 +6,25 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "util/array.h"
 #include "util/hash.h"
 #include "util/index.h"
 
 #define DEPTH_MAX   64
 #define CGROUPS_MAX 8192 /* known at a time; beyond, all is forgotten and learnt again */
+
+struct cgroup {
+	uint64_t id;
+	char *path;	 /* "/system.slice/nginx.service"; "/" is the root */
+	uint32_t looked; /* cgroups->n_begun when its directory was last looked for … */
+	bool is_gone;	 /* … and not found */
+};
 
 struct cgroups {
 	char *root;
@@ -24,11 +33,9 @@ struct cgroups {
 	bool is_walked;	  /* since cgroups_begin() */
 	bool is_whole;	  /* the walk began at the root of all, not at that of a namespace */
 	uint32_t n_begun; /* calls of cgroups_begin() */
-	struct cgroup **items;
-	uint32_t n;
+	struct cgroup *items;
+	size_t n;
 	struct index index; /* of items, by id */
-	struct cgroup unknown;
-	char unknown_path[32];
 };
 
 #define ROOT_INODE 1 /* of the cgroup2 root (kernfs) */
@@ -124,41 +131,19 @@ const char *cgroup_name(const char *path, char *text, size_t size)
 	return "process.linux.cgroup";
 }
 
-/* "\040" is a blank: mountinfo writes blanks, newlines and backslashes in octal digits. */
-static void unescape_octal(char *text)
+char *cgroups_find_root(FILE *mounts)
 {
-	char *to = text;
+	const struct mntent *mount;
 
-	for (const char *from = text; *from; to++) {
-		if (from[0] == '\\' && strspn(from + 1, "01234567") >= 3) {
-			*to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
-			from += 4;
-		} else {
-			*to = *from++;
-		}
-	}
-	*to = '\0';
-}
-
-char *cgroups_find_root(FILE *mountinfo)
-{
-	_cleanup_(freep) char *line = NULL;
-	size_t size = 0;
-
-	while (mountinfo && getline(&line, &size, mountinfo) > 0) {
-		_cleanup_(freep) char *point = NULL;
-
-		if (!strstr(line, " - cgroup2 ") || sscanf(line, "%*s %*s %*s %*s %ms", &point) != 1)
-			continue;
-		unescape_octal(point);
-		return TAKE_PTR(point);
-	}
+	while (mounts && (mount = getmntent(mounts)))
+		if (!strcmp(mount->mnt_type, "cgroup2"))
+			return strdup(mount->mnt_dir);
 	return NULL;
 }
 
 static char *find_root(void)
 {
-	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mountinfo", "re");
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mounts", "re");
 
 	return cgroups_find_root(f);
 }
@@ -178,17 +163,10 @@ int cgroups_new(const char *root, struct cgroups **ret_cgroups)
 	return 0;
 }
 
-static void cgroup_free(struct cgroup *cgroup)
-{
-	free(cgroup->path);
-	free(cgroup->value);
-	free(cgroup);
-}
-
 static void forget(struct cgroups *cgroups)
 {
-	for (uint32_t i = 0; i < cgroups->n; i++)
-		cgroup_free(cgroups->items[i]);
+	for (size_t i = 0; i < cgroups->n; i++)
+		free(cgroups->items[i].path);
 	free(cgroups->items);
 	index_done(&cgroups->index);
 	cgroups->items = NULL;
@@ -225,74 +203,40 @@ static struct cgroup *find(const struct cgroups *cgroups, uint64_t id)
 	uint32_t i;
 
 	index_for_each(i, &cgroups->index, hash_bytes(&id, sizeof(id)))
-		if (cgroups->items[i]->id == id)
-			return cgroups->items[i];
+		if (cgroups->items[i].id == id)
+			return &cgroups->items[i];
 	return NULL;
 }
 
-static int set_path(struct cgroup *cgroup, const char *path)
-{
-	char value[4096];
-	const char *attribute = cgroup_name(path, value, sizeof(value));
-	char *own_value = strdup(value), *own_path = strdup(path);
-
-	if (!own_value || !own_path) {
-		free(own_value);
-		free(own_path);
-		return -ENOMEM;
-	}
-	free(cgroup->value);
-	free(cgroup->path);
-	cgroup->attribute = attribute;
-	cgroup->value = own_value;
-	cgroup->path = own_path;
-	cgroup->looked = 0;
-	return 0;
-}
-
-static int append(struct cgroups *cgroups, struct cgroup *cgroup)
-{
-	struct cgroup **items = reallocarray(cgroups->items, cgroups->n + 1, sizeof(*items));
-	int err = -ENOMEM;
-
-	if (items) {
-		cgroups->items = items;
-		err = index_add(&cgroups->index, hash_bytes(&cgroup->id, sizeof(cgroup->id)), cgroups->n);
-	}
-	if (!err)
-		items[cgroups->n++] = cgroup;
-	return err;
-}
-
-static int add(struct cgroups *cgroups, uint64_t id, const char *path, struct cgroup **ret_cgroup)
+static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 {
 	struct cgroup *cgroup = find(cgroups, id);
-	int err;
+	char *own;
 
-	*ret_cgroup = cgroup;
-	if (cgroup)
-		return strcmp(cgroup->path, path) ? set_path(cgroup, path) : 0;
-	cgroup = calloc(1, sizeof(*cgroup));
-	if (!cgroup)
+	if (cgroup && !strcmp(cgroup->path, path))
+		return 0;
+	own = strdup(path);
+	if (!own)
 		return -ENOMEM;
-	cgroup->id = id;
-	err = set_path(cgroup, path);
-	if (!err)
-		err = append(cgroups, cgroup);
-	if (err) {
-		cgroup_free(cgroup);
-		return err;
+	if (cgroup) {
+		free(cgroup->path);
+		*cgroup = (struct cgroup){ .id = id, .path = own };
+		return 0;
 	}
-	*ret_cgroup = cgroup;
-	return 0;
+	cgroup = array_add(&cgroups->items, &cgroups->n, sizeof(*cgroup));
+	if (!cgroup) {
+		free(own);
+		return -ENOMEM;
+	}
+	*cgroup = (struct cgroup){ .id = id, .path = own };
+	return index_add(&cgroups->index, hash_bytes(&id, sizeof(id)), (uint32_t)cgroups->n - 1);
 }
 
-/* Directories only, links not followed; dir is consumed. */
+/* Directories only, links not followed; dir is consumed. path has CGROUP_TEXT_BYTES. */
 static int walk(struct cgroups *cgroups, int dir, char *path, size_t length, unsigned int depth)
 {
 	struct dirent *entry;
 	struct stat status;
-	struct cgroup *cgroup;
 	DIR *open_dir = fdopendir(dir);
 	int err = 0;
 
@@ -301,19 +245,19 @@ static int walk(struct cgroups *cgroups, int dir, char *path, size_t length, uns
 		return 0;
 	}
 	if (!fstat(dir, &status))
-		err = add(cgroups, status.st_ino, length ? path : "/", &cgroup);
+		err = add(cgroups, status.st_ino, length ? path : "/");
 	if (!length)
 		cgroups->is_whole = status.st_ino == ROOT_INODE;
 	while (!err && depth < DEPTH_MAX && (entry = readdir(open_dir))) {
 		size_t n = strlen(entry->d_name);
 		int child;
 
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || length + n + 2 > 4096)
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || length + n + 2 > CGROUP_TEXT_BYTES)
 			continue;
 		child = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (child < 0)
 			continue;
-		snprintf(path + length, 4096 - length, "/%s", entry->d_name);
+		snprintf(path + length, CGROUP_TEXT_BYTES - length, "/%s", entry->d_name);
 		err = walk(cgroups, child, path, length + n + 1, depth + 1);
 		path[length] = '\0';
 	}
@@ -323,7 +267,7 @@ static int walk(struct cgroups *cgroups, int dir, char *path, size_t length, uns
 
 int cgroups_walk(struct cgroups *cgroups)
 {
-	char path[4096] = "";
+	char path[CGROUP_TEXT_BYTES] = "";
 	int dir;
 
 	cgroups->is_walked = true;
@@ -335,46 +279,36 @@ int cgroups_walk(struct cgroups *cgroups)
  * What the kernel side wrote down when the cgroup was made. A text that fills its room was cut there, and may
  * lack the very unit that it belongs to.
  */
-static int add_from_map(struct cgroups *cgroups, uint64_t id, struct cgroup **ret_cgroup)
+static int add_from_map(struct cgroups *cgroups, uint64_t id)
 {
-	char value[4096];
+	char value[CGROUP_TEXT_BYTES];
 	const char *path = value + cgroups->path_offset_bytes;
 
 	if (cgroups->names_fd < 0 || bpf_map_lookup_elem(cgroups->names_fd, &id, value) ||
 	    strnlen(path, cgroups->path_bytes) >= cgroups->path_bytes - 1)
 		return -ENOENT;
-	return add(cgroups, id, path, ret_cgroup);
+	return add(cgroups, id, path);
 }
 
 /* NULL: nobody knows it. */
 static int look_up(struct cgroups *cgroups, uint64_t id, struct cgroup **ret_cgroup)
 {
-	int err = 0;
+	int err = find(cgroups, id) ? 0 : add_from_map(cgroups, id);
 
-	*ret_cgroup = find(cgroups, id);
-	if (!*ret_cgroup)
-		err = add_from_map(cgroups, id, ret_cgroup);
-	if (err == -ENOENT) {
+	if (err == -ENOENT)
 		err = cgroups->is_walked ? 0 : cgroups_walk(cgroups);
-		*ret_cgroup = find(cgroups, id);
-	}
+	*ret_cgroup = find(cgroups, id);
 	return *ret_cgroup ? 0 : err;
 }
 
-int cgroups_get(struct cgroups *cgroups, uint64_t id, const struct cgroup **ret_cgroup)
+int cgroups_get(struct cgroups *cgroups, uint64_t id, const char **ret_path)
 {
 	struct cgroup *cgroup;
 	int err = look_up(cgroups, id, &cgroup);
 
 	if (err)
 		return err;
-	if (!cgroup) {
-		snprintf(cgroups->unknown_path, sizeof(cgroups->unknown_path), "id:%llu", (unsigned long long)id);
-		cgroups->unknown = (struct cgroup){ .id = id, .path = cgroups->unknown_path,
-						    .value = cgroups->unknown_path,
-						    .attribute = "process.linux.cgroup" };
-	}
-	*ret_cgroup = cgroup ? cgroup : &cgroups->unknown;
+	*ret_path = cgroup ? cgroup->path : NULL;
 	return !cgroup;
 }
 

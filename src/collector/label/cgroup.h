@@ -14,34 +14,27 @@
 
 #include "util/cleanup.h"
 
-struct cgroup {
-	uint64_t id;
-	char *path;	       /* "/system.slice/nginx.service"; "/" is the root */
-	const char *attribute; /* "systemd.unit.name", "container.id" or "process.linux.cgroup" */
-	char *value;
-	uint32_t looked; /* kept by cgroup.c: when cgroups_is_gone() last looked for its directory */
-	bool is_gone;	 /* … and did not find it */
-};
+#define CGROUP_TEXT_BYTES 4096 /* room for any path, and for what it means */
 
 struct cgroups;
 
-/* The mount point of cgroup2 in a file like /proc/self/mountinfo (proc(5)), or NULL. To be freed. */
+/* The mount point of cgroup2 in a file like /proc/self/mounts (fstab(5)), or NULL. To be freed. */
 char *cgroups_find_root(FILE *mountinfo);
-/* root: the mount point of cgroup2; NULL: found in /proc/self/mountinfo. -ENOMEM. */
+/* root: the mount point of cgroup2; NULL: found in /proc/self/mounts. -ENOMEM. */
 int cgroups_new(const char *root, struct cgroups **ret_cgroups);
 struct cgroups *cgroups_free(struct cgroups *cgroups);
 
-/* Borrowed: a map from ids to values of at most 4096 bytes with a path in them. -1: none. */
+/* Borrowed: a map from ids to values of at most CGROUP_TEXT_BYTES with a path in them. -1: none. */
 void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t path_offset_bytes, uint32_t path_bytes);
 /* Learns all that exist now. -ENOMEM. */
 int cgroups_walk(struct cgroups *cgroups);
 /* A collection begins: the tree may be walked again, once, for an id that is not known. */
 void cgroups_begin(struct cgroups *cgroups);
 /*
- * 1: nobody knows the id now, so it is named process.linux.cgroup="id:N"; a later collection may know it.
- * Valid until the next call. -ENOMEM.
+ * The path below the mount point, "/" for the root; valid until the next call. 1: nobody knows the id now, and
+ * the path is NULL; a later collection may know it. -ENOMEM.
  */
-int cgroups_get(struct cgroups *cgroups, uint64_t id, const struct cgroup **ret_cgroup);
+int cgroups_get(struct cgroups *cgroups, uint64_t id, const char **ret_path);
 /* True once its directory no longer exists. An unknown id is gone only if the whole tree could be walked. */
 bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id);
 

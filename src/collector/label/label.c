@@ -122,11 +122,20 @@ struct label {
 	struct attributes *attributes;
 };
 
-typedef int add_fn(const struct label *label);
-
 static int add_text(const struct label *label, const char *text)
 {
 	return attributes_add_text(label->attributes, label->name, text, strlen(text));
+}
+
+static _printf_(2, 3) int add_format(const struct label *label, const char *format, ...)
+{
+	char text[64];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return add_text(label, text);
 }
 
 static int64_t number_of(const struct label *label)
@@ -138,12 +147,17 @@ static int64_t number_of(const struct label *label)
 
 static int add_cgroup(const struct label *label)
 {
-	const struct cgroup *cgroup;
-	int r = cgroups_get(label->context->labels->cgroups, label->value, &cgroup), err;
+	const char *path, *name = "process.linux.cgroup";
+	char text[CGROUP_TEXT_BYTES];
+	int r = cgroups_get(label->context->labels->cgroups, label->value, &path), err;
 
 	if (r < 0)
 		return r;
-	err = attributes_add_text(label->attributes, cgroup->attribute, cgroup->value, strlen(cgroup->value));
+	if (path)
+		name = cgroup_name(path, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "id:%" PRIu64, label->value);
+	err = attributes_add_text(label->attributes, name, text, strlen(text));
 	return err ? err : r;
 }
 
@@ -172,64 +186,47 @@ static int add_process(const struct label *label)
 	return attributes_add_text(label->attributes, "process.executable.name", name, strnlen(name, names->text_bytes));
 }
 
-static int add_tgid(const struct label *label)
-{
-	return attributes_add_number(label->attributes, label->name, number_of(label));
-}
-
 static int add_syscall(const struct label *label)
 {
-	uint32_t number = (uint32_t)label->value;
-	bool is_compat = number & SYSCALL_COMPAT;
-	const char *known = label_syscall_name(number);
-	char text[64];
+	uint32_t number = (uint32_t)label->value & ~SYSCALL_COMPAT;
+	bool is_compat = label->value & SYSCALL_COMPAT;
+	const char *known = label_syscall_name(number), *prefix = is_compat ? "compat_" : "";
 
-	number &= ~SYSCALL_COMPAT;
 	if (is_compat)
 		known = number < ARRAY_SIZE(syscall_names_32) ? syscall_names_32[number] : NULL;
 	if (number == SYSCALL_UNKNOWN)
 		known = "unknown";
-	if (known)
-		snprintf(text, sizeof(text), "%s%s", is_compat ? "compat_" : "", known);
-	else
-		snprintf(text, sizeof(text), "%s%" PRIu32, is_compat ? "compat_" : "", number);
-	return add_text(label, text);
+	return known ? add_format(label, "%s%s", prefix, known) : add_format(label, "%s%" PRIu32, prefix, number);
 }
 
 static int add_errno(const struct label *label)
 {
-	int number = (int)label->value;
-	const char *known = strerrorname_np(number);
-	char text[32];
+	const char *known = strerrorname_np((int)label->value);
 
-	snprintf(text, sizeof(text), "%d", number);
-	return add_text(label, known ? known : text);
+	return known ? add_text(label, known) : add_format(label, "%d", (int)label->value);
 }
 
 /* The name that the kernel gives block device major:minor: last part of /sys/dev/block/M:N's target. */
 static int add_dev(const struct label *label)
 {
 	uint32_t dev = (uint32_t)label->value;
-	char path[64], target[PATH_MAX], *base;
+	char path[64], target[PATH_MAX];
 	ssize_t size;
 
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", dev >> 20, dev & 0xfffff);
 	size = readlink(path, target, sizeof(target) - 1);
 	if (size <= 0)
-		return add_text(label, strrchr(path, '/') + 1);
+		return add_text(label, basename(path));
 	target[size] = '\0';
-	base = strrchr(target, '/');
-	return add_text(label, base ? base + 1 : target);
+	return add_text(label, basename(target));
 }
 
 static int add_ifindex(const struct label *label)
 {
 	uint32_t index = (uint32_t)label->value;
-	char text[IF_NAMESIZE];
+	char name[IF_NAMESIZE];
 
-	if (!if_indextoname(index, text))
-		snprintf(text, sizeof(text), "%" PRIu32, index);
-	return add_text(label, text);
+	return if_indextoname(index, name) ? add_text(label, name) : add_format(label, "%" PRIu32, index);
 }
 
 /* The list is megabytes long, so it is read only for an address that is not known, and once a collection. */
@@ -251,11 +248,8 @@ static const char *find_function(struct labels *labels, uint64_t address)
 static int add_ksym(const struct label *label)
 {
 	const char *known = find_function(label->context->labels, label->value);
-	char text[32];
-	int err;
+	int err = known ? add_text(label, known) : add_format(label, "0x%" PRIx64, label->value);
 
-	snprintf(text, sizeof(text), "0x%" PRIx64, label->value);
-	err = add_text(label, known ? known : text);
 	return err ? err : !known;
 }
 
@@ -274,7 +268,7 @@ static int add_enum(const struct label *label)
 	char text[128];
 
 	if (!shape_enum_name(label->context->btf, label->field->type_id, value, text, sizeof(text)))
-		snprintf(text, sizeof(text), "%" PRId64, value);
+		return add_format(label, "%" PRId64, value);
 	return strcmp(text, "none") ? add_text(label, text) : 0;
 }
 
@@ -287,18 +281,11 @@ static int add_string(const struct label *label)
 static int add_integer(const struct label *label)
 {
 	int64_t number = number_of(label);
-	char text[32];
 
 	/* An attribute's number is an int64_t (OTLP): larger ones are text. */
 	if (label->field->is_signed || number >= 0)
 		return attributes_add_number(label->attributes, label->name, number);
-	snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)number);
-	return add_text(label, text);
-}
-
-static bool cgroup_is_gone(struct labels *labels, uint64_t id)
-{
-	return cgroups_is_gone(labels->cgroups, id);
+	return add_format(label, "%" PRIu64, (uint64_t)number);
 }
 
 /* When the process that has this id now began, in clock ticks after boot (proc(5), stat, field 22). */
@@ -330,6 +317,11 @@ static bool is_process_gone(uint64_t id)
 	return ticks < first_ns / tick_ns || ticks > last_ns / tick_ns;
 }
 
+static bool cgroup_is_gone(struct labels *labels, uint64_t id)
+{
+	return cgroups_is_gone(labels->cgroups, id);
+}
+
 static bool process_is_gone(struct labels *labels, uint64_t id)
 {
 	size_t at = hash_bytes(&id, sizeof(id)) % ARRAY_SIZE(labels->processes);
@@ -341,19 +333,10 @@ static bool process_is_gone(struct labels *labels, uint64_t id)
 	return labels->processes[at].is_gone;
 }
 
-static const struct label_type {
-	const char *name; /* of the typedef; NULL: any, by class */
-	enum field_class class;
-	uint32_t size_bytes; /* 0: any of the class */
-	const char *default_name;
-	add_fn *add;
-	bool is_optional; /* 0 makes no attribute, and never ends */
-	bool (*is_gone)(struct labels *labels, uint64_t value);
-	unsigned int n_own; /* attributes that it names itself; 0: it makes one, called as the descriptor says */
-} label_table[] = {
+static const struct label_type label_table[] = {
 	{ "lbl_cgroup", FIELD_INTEGER, 8, "systemd.unit.name", add_cgroup, true, cgroup_is_gone, 1 },
 	{ "lbl_process", FIELD_INTEGER, 8, "process.pid", add_process, true, process_is_gone, 3 },
-	{ "lbl_tgid", FIELD_INTEGER, 4, "process.pid", add_tgid, true, NULL, 0 },
+	{ "lbl_tgid", FIELD_INTEGER, 4, "process.pid", add_integer, true, NULL, 0 },
 	{ "lbl_syscall", FIELD_INTEGER, 0, "bpfpush.syscall.name", add_syscall, false, NULL, 0 },
 	{ "lbl_errno", FIELD_INTEGER, 0, "error.type", add_errno, true, NULL, 0 },
 	{ "lbl_dev", FIELD_INTEGER, 4, "system.device", add_dev, true, NULL, 0 },
@@ -377,21 +360,6 @@ const struct label_type *label_type_find(const struct field *field)
 			return row;
 	}
 	return NULL;
-}
-
-const char *label_type_default_name(const struct label_type *type)
-{
-	return type->default_name;
-}
-
-unsigned int label_type_n_attributes(const struct label_type *type)
-{
-	return type->n_own ? type->n_own : 1;
-}
-
-bool label_type_names_itself(const struct label_type *type)
-{
-	return type->n_own != 0;
 }
 
 static uint64_t load(const struct field *field, const void *raw)

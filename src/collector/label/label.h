@@ -42,16 +42,21 @@ struct label_context {
 	struct label_names process_names; /* of the same object: lbl_process -> name of the executable */
 };
 
-struct label_type;
+struct label;
+
+struct label_type {
+	const char *name; /* of the typedef; NULL: any, by class */
+	enum field_class class;
+	uint32_t size_bytes;	  /* 0: any of the class */
+	const char *default_name; /* of the attribute; NULL: it has none of its own */
+	int (*add)(const struct label *label);
+	bool is_optional; /* 0 makes no attribute, and never ends */
+	bool (*is_gone)(struct labels *labels, uint64_t value);
+	unsigned int n_own; /* attributes that it names itself, so that no [label] can; 0: it makes one */
+};
 
 /* NULL: such a member cannot become an attribute. */
 const struct label_type *label_type_find(const struct field *field);
-/* What its attribute is called by default; NULL: it has no name of its own. */
-const char *label_type_default_name(const struct label_type *type);
-/* How many attributes it makes at most. */
-unsigned int label_type_n_attributes(const struct label_type *type);
-/* Does it name its attributes itself, so that a [label] section cannot? */
-bool label_type_names_itself(const struct label_type *type);
 
 /*
  * Adds the attributes of one member whose bytes are at raw: none, one, or several (a process). name is
