@@ -2,12 +2,9 @@
 /*
  * inih splits key and value. The reader that it calls for each line is ours: it counts lines, takes
  * sections (inih cuts them at 49 bytes and does not report empty ones), and refuses what inih would
- * join, cut or pass over. inih reads at most 196 bytes at a time. The rest of a longer line follows
- * as continuation lines, which it reports as further values of the same key; on_entry() joins them.
- * A piece never begins or ends with a blank or a comment sign, which inih would drop.
- *
- * Measured with inih 55. An inih compiled without continuation lines refuses long lines with a
- * message.
+ * join, cut or pass over. inih reads at most 196 bytes at a time, so it is given the beginning of a
+ * longer line, and on_entry() adds the rest. The beginning does not end with a blank, which inih
+ * would drop.
  */
 #include "util/ini.h"
 
@@ -18,6 +15,7 @@
 
 #include <ini.h>
 
+#include "util/array.h"
 #include "util/parse.h"
 #include "util/utf8.h"
 
@@ -31,11 +29,9 @@ struct reader {
 	const char *argument; /* of section */
 	bool is_skipping;     /* what follows a bad section line */
 	bool is_pending;      /* inih has been given something and has not called back */
-	char *rest;	      /* of a long line, for inih to continue with; NULL: none */
-	bool is_continued;    /* what inih has is not the beginning of its line */
+	const char *rest;     /* of the line, after what inih was given */
 	unsigned int line;
 	unsigned int n_mistakes;
-	size_t n_allocated; /* entries */
 	int error;	    /* -errno that ends the reading */
 };
 
@@ -54,64 +50,49 @@ static const char *keep_string(struct reader *reader, const char *text)
 	return start;
 }
 
-static int add_entry(struct reader *reader, const char *key, const char *value)
+/* NULL: no memory, or too many, which ends the reading. */
+static struct ini_entry *add_entry(struct reader *reader)
 {
 	struct ini_file *file = reader->file;
+	struct ini_entry *entry;
 
 	if (file->n_entries == INI_ENTRIES) {
 		mistake(reader, "more than %u keys and sections, the rest is not read", INI_ENTRIES);
-		return reader->error = -EFBIG;
+		reader->error = -EFBIG;
+		return NULL;
 	}
-	if (file->n_entries == reader->n_allocated) {
-		size_t n = reader->n_allocated ? reader->n_allocated * 2 : 16;
-		struct ini_entry *entries = reallocarray(file->entries, n, sizeof(*entries));
-
-		if (!entries)
-			return reader->error = -ENOMEM;
-		file->entries = entries;
-		reader->n_allocated = n;
+	entry = array_add(&file->entries, &file->n_entries, sizeof(*entry));
+	if (!entry) {
+		reader->error = -ENOMEM;
+		return NULL;
 	}
-	file->entries[file->n_entries++] = (struct ini_entry){
-		.section = reader->section,
-		.argument = reader->argument,
-		.key = key ? keep_string(reader, key) : NULL,
-		.value = key ? keep_string(reader, value) : NULL,
-		.line = reader->line,
-	};
-	return 0;
-}
-
-/* A further piece of the last value, which ends where the next string will begin. */
-static void continue_entry(struct reader *reader, const char *key, const char *value)
-{
-	const struct ini_entry *entry = &reader->file->entries[reader->file->n_entries - 1];
-
-	/* inih repeats at least the beginning of the key. */
-	if (!*key || strncmp(entry->key, key, strlen(key))) {
-		mistake(reader, "this line is too long for this machine's libinih");
-		reader->rest = NULL;
-		return;
-	}
-	reader->strings_end--;
-	keep_string(reader, value);
+	entry->section = reader->section;
+	entry->argument = reader->argument;
+	entry->line = reader->line;
+	return entry;
 }
 
 static int on_entry(void *user, const char *section, const char *key, const char *value)
 {
 	struct reader *reader = user;
+	struct ini_entry *entry;
 
 	reader->is_pending = false;
-	if (reader->is_continued)
-		continue_entry(reader, key, value);
-	else if (!*key)
+	if (!*key) {
 		mistake(reader, "no key before \"=\": write key = value");
-	else if (!parse_is_name(key))
-		mistake(reader, "bad key \"%s\": a key consists of A-Z a-z 0-9 _ . -", key);
-	else if (!add_entry(reader, key, value))
 		return 1;
-	/* A long line whose beginning was refused. */
-	if (!reader->is_continued)
-		reader->rest = NULL;
+	}
+	if (!parse_is_name(key)) {
+		mistake(reader, "bad key \"%s\": a key consists of A-Z a-z 0-9 _ . -", key);
+		return 1;
+	}
+	entry = add_entry(reader);
+	if (!entry)
+		return 1;
+	entry->key = keep_string(reader, key);
+	entry->value = keep_string(reader, value);
+	reader->strings_end--;
+	keep_string(reader, *value ? reader->rest : reader->rest + strspn(reader->rest, " \t"));
 	return 1;
 }
 
@@ -145,7 +126,7 @@ static void read_section(struct reader *reader, char *text)
 	reader->section = keep_string(reader, kind);
 	reader->argument = *argument ? keep_string(reader, argument) : "";
 	reader->is_skipping = false;
-	add_entry(reader, NULL, NULL);
+	add_entry(reader);
 }
 
 /* text has a "=" and does not begin with a comment. */
@@ -222,53 +203,12 @@ static char *next_line(struct reader *reader, size_t *ret_size)
 	return start;
 }
 
-/*
- * inih did not call back for what it was given last: no "=" in the part that it saw, or
- * continuation is off.
- */
+/* inih did not call back for the last line, because the part that it was given has no "=". */
 static void check_pending(struct reader *reader)
 {
-	if (reader->is_pending) {
+	if (reader->is_pending)
 		mistake(reader, "this line is too long for this machine's libinih");
-		reader->rest = NULL;
-	}
 	reader->is_pending = false;
-}
-
-/*
- * How much of text inih is given, so that neither piece begins or ends with what inih would drop.
- * 0: impossible.
- */
-static size_t piece_bytes(const char *text, size_t room)
-{
-	size_t size = strlen(text);
-
-	if (size <= room)
-		return size;
-	for (size = room; size && (strchr(" \t#;", text[size]) || strchr(" \t", text[size - 1])); size--)
-		;
-	return size;
-}
-
-/*
- * The next piece of a line for inih: as much of text as there is room for. False: it cannot be
- * given.
- */
-static bool give_piece(struct reader *reader, char *text, bool is_continued, char *buffer, int capacity)
-{
-	/* Room for a blank, which marks a continuation, and for CR, LF, NUL. */
-	size_t room = capacity > 4 ? (size_t)capacity - 4 : 0, size = piece_bytes(text, room);
-
-	if (!size) {
-		mistake(reader, "this line is too long for this machine's libinih");
-		reader->rest = NULL;
-		return false;
-	}
-	snprintf(buffer, (size_t)capacity, "%s%.*s\n", is_continued ? " " : "", (int)size, text);
-	reader->rest = text[size] ? text + size : NULL;
-	reader->is_continued = is_continued;
-	reader->is_pending = true;
-	return true;
 }
 
 /*
@@ -304,51 +244,57 @@ static char *find_line(struct reader *reader)
 static char *give_line(char *buffer, int capacity, void *stream)
 {
 	struct reader *reader = stream;
+	size_t size, room = (size_t)capacity - 3; /* for CR, LF and NUL */
 	char *text;
 
 	check_pending(reader);
-	if (reader->rest && give_piece(reader, reader->rest, true, buffer, capacity))
-		return buffer;
-	while ((text = find_line(reader)))
-		if (give_piece(reader, text, false, buffer, capacity))
-			return buffer;
-	return NULL;
+	text = find_line(reader);
+	if (!text)
+		return NULL;
+	size = strlen(text);
+	if (size > room)
+		for (size = room; strchr(" \t", text[size - 1]);)
+			size--;
+	snprintf(buffer, (size_t)capacity, "%.*s\n", (int)size, text);
+	reader->rest = text + size;
+	reader->is_pending = true;
+	return buffer;
 }
 
 /* All of f and a NUL; -EFBIG over the limit. */
-static int read_text(FILE *f, struct buf *text)
+static int read_text(FILE *f, char *text, size_t *ret_size)
 {
-	char block[4096];
-	size_t n;
+	size_t size;
 
-	text->limit_bytes = INI_FILE_BYTES;
 	errno = 0;
-	while (!buf_error(text) && (n = fread(block, 1, sizeof(block), f)))
-		buf_append(text, block, n);
+	size = fread(text, 1, INI_FILE_BYTES + 1, f);
 	if (ferror(f))
 		return errno ? -errno : -EIO;
-	buf_text(text);
-	return buf_error(text);
+	if (size > INI_FILE_BYTES)
+		return -EFBIG;
+	text[size] = '\0';
+	*ret_size = size;
+	return 0;
 }
 
-static int read_entries(struct ini_file *file, struct buf *text, struct diag *diag)
+static int read_entries(struct ini_file *file, char *text, size_t size, struct diag *diag)
 {
 	static const char mark[] = "\xef\xbb\xbf";
 	struct reader reader = {
 		.file = file,
 		.diag = diag,
-		.text = (char *)text->data,
-		.size = text->size,
+		.text = text,
+		.size = size,
 	};
 
-	if (text->size >= 3 && !memcmp(text->data, mark, 3)) {
+	if (size >= 3 && !memcmp(text, mark, 3)) {
 		reader.text += 3;
 		reader.size -= 3;
 	}
 	/*
 	 * In addition to what the lines hold: the two NULs of a last line "k=" without a newline.
 	 */
-	reader.strings_end = file->strings = malloc(text->size + 2);
+	reader.strings_end = file->strings = malloc(size + 2);
 	if (!file->strings)
 		return -ENOMEM;
 	if (ini_parse_stream(give_line, &reader, on_entry, &reader) == -2)
@@ -360,21 +306,22 @@ static int read_entries(struct ini_file *file, struct buf *text, struct diag *di
 int ini_read(FILE *f, const char *path, struct diag *diag, struct ini_file **ret_file)
 {
 	_cleanup_(ini_file_freep) struct ini_file *file = calloc(1, sizeof(*file));
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	_cleanup_(freep) char *text = malloc(INI_FILE_BYTES + 1);
+	size_t size = 0;
 	int r;
 
-	if (!file)
+	if (!file || !text)
 		return -ENOMEM;
 	file->path = strdup(path);
 	if (!file->path)
 		return -ENOMEM;
-	r = read_text(f, &text);
+	r = read_text(f, text, &size);
 	if (r == -EFBIG)
 		diag_add(diag, path, 0, "is larger than 1 MiB: this is not a configuration");
 	else if (r < 0)
 		return r;
 	else
-		r = read_entries(file, &text, diag);
+		r = read_entries(file, text, size, diag);
 	if (r >= 0 || r == -EFBIG)
 		r = buf_error(&diag->text);
 	if (r < 0)

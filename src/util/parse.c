@@ -44,51 +44,31 @@ bool parse_is_name(const char *text)
 
 int parse_bool(const char *text, bool *ret_value)
 {
-	static const struct {
-		const char *text;
-		bool value;
-	} words[] = {
-		{ "yes", true },
-		{ "true", true },
-		{ "on", true },
-		{ "1", true },
-		{ "no", false },
-		{ "false", false },
-		{ "off", false },
-		{ "0", false },
+	static const char *const words[][2] = {
+		{ "no", "yes" }, { "false", "true" }, { "off", "on" }, { "0", "1" }
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (!strcasecmp(text, words[i].text)) {
-			*ret_value = words[i].value;
-			return 0;
-		}
+		for (size_t j = 0; j < 2; j++)
+			if (!strcasecmp(text, words[i][j])) {
+				*ret_value = j;
+				return 0;
+			}
 	return -EINVAL;
 }
 
-static int digit_value(char character, unsigned int base)
+/* The digits at *text, which is moved past them. -ERANGE only after the last. */
+static int read_digits(const char **text, bool is_hex, uint64_t *ret_value)
 {
-	static const char digits[] = "0123456789abcdef";
-	const char *at = character ? memchr(digits, tolower((unsigned char)character), base) : NULL;
+	uint64_t value;
+	char *end;
 
-	return at ? (int)(at - digits) : -1;
-}
-
-/*
- * The digits at *text, which is moved past them. -ERANGE only after all of them have been seen.
- */
-static int read_digits(const char **text, unsigned int base, uint64_t *ret_value)
-{
-	uint64_t value = 0;
-	bool is_over = false;
-	int digit = digit_value(**text, base);
-
-	if (digit < 0)
+	if (!isdigit((unsigned char)**text))
 		return -EINVAL;
-	for (; digit >= 0; digit = digit_value(*++*text, base))
-		is_over |= __builtin_mul_overflow(value, base, &value) ||
-			   __builtin_add_overflow(value, (uint64_t)digit, &value);
-	if (is_over)
+	errno = 0;
+	value = strtoull(*text, &end, is_hex ? 16 : 10);
+	*text = end;
+	if (errno)
 		return -ERANGE;
 	*ret_value = value;
 	return 0;
@@ -96,15 +76,10 @@ static int read_digits(const char **text, unsigned int base, uint64_t *ret_value
 
 int parse_u64(const char *text, uint64_t *ret_value)
 {
-	unsigned int base = 10;
-	uint64_t value = 0;
-	int r;
+	bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	uint64_t value;
+	int r = read_digits(&text, is_hex, &value);
 
-	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
-		base = 16;
-		text += 2;
-	}
-	r = read_digits(&text, base, &value);
 	if (r == -EINVAL || *text)
 		return -EINVAL;
 	if (r < 0)
@@ -126,12 +101,6 @@ int parse_s64(const char *text, int64_t *ret_value)
 		return -ERANGE;
 	*ret_value = is_negative ? (int64_t)(0 - value) : (int64_t)value;
 	return 0;
-}
-
-static void skip_blanks(const char **text)
-{
-	while (**text == ' ' || **text == '\t')
-		++*text;
 }
 
 /* The unit at *text, letters to their end, from units on. NULL: there is none. */
@@ -161,12 +130,12 @@ static int read_quantity(const char *text, const struct parse_unit *units, int n
 	}
 	do {
 		const struct parse_unit *unit;
-		int r = read_digits(&text, 10, &number);
+		int r = read_digits(&text, false, &number);
 
 		if (r == -EINVAL)
 			return r;
 		is_over |= r < 0;
-		skip_blanks(&text);
+		text += strspn(text, " \t");
 		unit = read_unit(&text, units);
 		if (!unit)
 			return -EINVAL;
@@ -174,7 +143,7 @@ static int read_quantity(const char *text, const struct parse_unit *units, int n
 			   __builtin_add_overflow(total, number, &total);
 		while (units->name && units->factor >= unit->factor)
 			units++;
-		skip_blanks(&text);
+		text += strspn(text, " \t");
 	} while (*text && --n_parts);
 	if (*text)
 		return -EINVAL;
