@@ -53,36 +53,39 @@ static bool is_help_word(const char *word)
 	return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
 }
 
+/* "bpfpush help COMMAND", or nothing that is a command. */
+static int run_no_command(int argc, char **argv)
+{
+	bool is_help = argc > 1 && is_help_word(argv[1]);
+	int at = is_help ? 2 : 1;
+	const struct command *command = at < argc ? find_command(argv[at]) : NULL;
+
+	if (at < argc && !command) {
+		fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", argv[at]);
+		is_help = false;
+	}
+	print_help(command, is_help ? stdout : stderr);
+	return is_help ? EXIT_OK : EXIT_USE;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
-	struct arguments arguments = { .log_level = -1 };
+	_cleanup_(arguments_done) struct arguments arguments = { .log_level = -1 };
 	int r;
 
 	log_init(LOG_LEVEL_INFO);
-	if (!command) {
-		bool is_help = argc > 1 && is_help_word(argv[1]);
-
-		if (argc > 1 && !strcmp(argv[1], "--version")) {
-			printf("bpfpush %s\n", VERSION);
-			return EXIT_OK;
-		}
-		if (argc > 1 && !is_help)
-			fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", argv[1]);
-		if (is_help && argc > 2 && !find_command(argv[2])) {
-			fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", argv[2]);
-			is_help = false;
-		}
-		print_help(is_help && argc > 2 ? find_command(argv[2]) : NULL, is_help ? stdout : stderr);
-		return is_help ? EXIT_OK : EXIT_USE;
-	}
-	r = arguments_parse(command->name, command->options, argc - 1, argv + 1, &arguments);
-	if (r == ARGUMENTS_HELP)
+	arguments.is_version = argc > 1 && !strcmp(argv[1], "--version");
+	if (!command && !arguments.is_version)
+		return run_no_command(argc, argv);
+	if (command && arguments_parse(command->name, command->options, argc - 1, argv + 1, &arguments))
+		return EXIT_USE;
+	if (arguments.is_help)
 		print_help(command, stdout);
-	if (r == ARGUMENTS_VERSION)
+	if (arguments.is_version)
 		printf("bpfpush %s\n", VERSION);
-	if (r != ARGUMENTS_OK)
-		return r > 0 ? EXIT_OK : EXIT_USE;
+	if (arguments.is_help || arguments.is_version)
+		return EXIT_OK;
 	r = command->run(&arguments);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "bpfpush %s: standard output cannot be written: %s\n", command->name, strerror(errno));

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "build-config.h"
+#include "util/array.h"
 #include "util/parse.h"
 
 #define OWN_DIRECTORY "/etc/bpfpush/collectors"
@@ -64,22 +65,33 @@ int collector_search_add(struct collector_search *search, const char *name, cons
 
 	if (is_wanted(search, name))
 		return 0;
-	wanted = reallocarray(search->wanted, search->n_wanted + 1, sizeof(*wanted));
-	if (!wanted)
-		return -ENOMEM;
-	search->wanted = wanted;
 	copy = strdup(name);
-	if (!copy)
+	wanted = copy ? array_add(&search->wanted, &search->n_wanted, sizeof(*wanted)) : NULL;
+	if (!wanted) {
+		free(copy);
 		return -ENOMEM;
-	wanted[search->n_wanted++] = (struct wanted_collector){ copy, path, line };
+	}
+	*wanted = (struct wanted_collector){ copy, path, line };
 	return 0;
+}
+
+static bool is_collector(const struct config_section *section)
+{
+	return !strcmp(section->kind, "collector");
 }
 
 bool collector_is_disabled(const struct config *config, const char *name)
 {
-	const struct config_section *section = config_find_collector(config, name);
+	const struct config_section *section = config_find_section(config, "collector", name);
 
 	return section && !section->is_enabled;
+}
+
+/* The same, unless its section in config (NULL: none) says "enabled = no". */
+static int add_enabled(struct collector_search *search, const struct config *config, const char *name, const char *path,
+		       unsigned int line)
+{
+	return config && collector_is_disabled(config, name) ? 0 : collector_search_add(search, name, path, line);
 }
 
 static int by_name(const struct dirent **left, const struct dirent **right)
@@ -104,43 +116,33 @@ static int add_directory(struct collector_search *search, const char *directory,
 
 	for (int i = 0; i < n; i++) {
 		*strrchr(entries[i]->d_name, '.') = '\0';
-		if (!err && !(config && collector_is_disabled(config, entries[i]->d_name)))
-			err = collector_search_add(search, entries[i]->d_name, directory, 0);
+		if (!err)
+			err = add_enabled(search, config, entries[i]->d_name, directory, 0);
 		free(entries[i]);
 	}
 	free(entries);
 	return err;
 }
 
-static int add_names(struct collector_search *search, const struct config *config, const char *const *names, size_t n)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < n && !err; i++)
-		if (!collector_is_disabled(config, names[i]))
-			err = collector_search_add(search, names[i], NULL, 0);
-	return err;
-}
-
 static int find_names(struct collector_search *search, const struct config *config, const char *const *names)
 {
-	const struct setting_list *chosen = &config->agent.collectors;
+	const struct setting_list *list = &config->agent.collectors;
+	const char *const *chosen = list->n_items ? (const char *const *)list->items : default_names;
+	size_t n_chosen = list->n_items ? list->n_items : ARRAY_SIZE(default_names);
 	int err = 0;
 
 	for (; names && *names && !err; names++)
 		err = collector_search_add(search, *names, NULL, 0);
 	if (search->n_wanted || err)
 		return err;
-	if (chosen->n_items)
-		err = add_names(search, config, (const char *const *)chosen->items, chosen->n_items);
-	else
-		err = add_names(search, config, default_names, ARRAY_SIZE(default_names));
-	for (size_t i = 0; i < config->n_collectors && !err; i++)
-		if (config->collectors[i].is_enabled)
-			err = collector_search_add(search, config->collectors[i].name, config->collectors[i].path,
-						   config->collectors[i].line);
+	for (size_t i = 0; i < n_chosen && !err; i++)
+		err = add_enabled(search, config, chosen[i], NULL, 0);
+	for (size_t i = 0; i < config->n_sections && !err; i++)
+		if (is_collector(&config->sections[i]))
+			err = add_enabled(search, config, config->sections[i].name, config->sections[i].path,
+					  config->sections[i].line);
 	/* All directories but the last, the installed one, are the user's own. */
-	for (size_t i = 0; i + 1 < search->n_directories && !chosen->n_items && !err; i++)
+	for (size_t i = 0; i + 1 < search->n_directories && !list->n_items && !err; i++)
 		err = add_directory(search, search->directories[i], config);
 	return err;
 }
@@ -205,12 +207,13 @@ static void check_directories(const struct config *config, struct diag *diag)
  */
 static void check_sections(const struct collector_search *search, const struct config *config, struct diag *diag)
 {
-	for (size_t i = 0; i < config->n_collectors; i++) {
-		const struct config_section *section = &config->collectors[i];
-		const struct wanted_collector wanted = { (char *)section->name, section->path, section->line };
+	for (size_t i = 0; i < config->n_sections; i++) {
+		const struct config_section *section = &config->sections[i];
+		const struct wanted_collector asked = { (char *)section->name, section->path, section->line };
 
-		if (!is_wanted(search, section->name) && !collector_search_find(search, section->name))
-			collector_search_report(search, &wanted, diag);
+		if (is_collector(section) && !is_wanted(search, section->name) &&
+		    !collector_search_find(search, section->name))
+			collector_search_report(search, &asked, diag);
 	}
 }
 

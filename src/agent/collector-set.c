@@ -13,22 +13,12 @@
 #include <string.h>
 
 #include "agent/collector-search.h"
+#include "util/array.h"
 #include "util/log.h"
 #include "util/parse.h"
 #include "util/utf8.h"
 
 #define INFRASTRUCTURE "cgroup"
-
-static int append(struct collector_set *set, struct collector **collector)
-{
-	struct collector **items = reallocarray(set->items, set->n + 1, sizeof(*items));
-
-	if (!items)
-		return -ENOMEM;
-	set->items = items;
-	items[set->n++] = TAKE_PTR(*collector);
-	return 0;
-}
 
 static void report_bad_name(const struct wanted_collector *wanted, struct diag *diag)
 {
@@ -46,10 +36,11 @@ static void report_bad_name(const struct wanted_collector *wanted, struct diag *
 static int open_one(struct collector_set *set, const struct config *config, const struct collector_search *search,
 		    const struct wanted_collector *wanted, struct diag *diag)
 {
-	const struct config_section *section = config_find_collector(config, wanted->name);
+	const struct config_section *section = config_find_section(config, "collector", wanted->name);
 	const char *directory = collector_search_find(search, wanted->name);
 	_cleanup_(collector_freep) struct collector *collector = NULL;
 	unsigned int n_before = diag->n_errors;
+	struct collector **item;
 	int err;
 
 	if (!parse_is_name(wanted->name) || strlen(wanted->name) > COLLECTOR_NAME_BYTES) {
@@ -70,7 +61,11 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	collector_check(collector, diag);
 	if (err || diag->n_errors > n_before)
 		return err;
-	return append(set, &collector);
+	item = array_add(&set->items, &set->n, sizeof(*item));
+	if (!item)
+		return -ENOMEM;
+	*item = TAKE_PTR(collector);
+	return 0;
 }
 
 int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,

@@ -5,146 +5,136 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/duration.h"
 #include "util/log.h"
 #include "util/parse.h"
+#include "util/setting-table.h"
 
-static const struct option_row {
-	const char *name;
+static int check_rows(const char *text, const char **ret_complaint)
+{
+	uint64_t rows;
+
+	*ret_complaint = "must be a whole number, like 10";
+	return parse_u64(text, &rows);
+}
+
+#define ROW(...) SETTING(struct arguments, __VA_ARGS__)
+
+static const struct setting_row rows[] = {
+	[OPT_CONFIG] = ROW(config_path, "--config", SETTING_TEXT, NULL),
+	[OPT_DIRECTORY] = ROW(collector_directory, "--collector-directory", SETTING_TEXT, NULL),
+	[OPT_LOG_LEVEL] = ROW(log_level, "--log-level", SETTING_CHOICE, NULL, .choices = log_level_names),
+	[OPT_CONSOLE] = ROW(is_console, "--console", SETTING_BOOL, NULL),
+	[OPT_INTERVAL] = ROW(interval_ns, "--interval", SETTING_DURATION, NULL, .minimum = 100 * NS_PER_MS,
+			     .maximum = 86400 * NS_PER_S),
+	[OPT_FORMAT] = ROW(format, "--format", SETTING_TEXT, NULL),
+	[OPT_OUTPUT] = ROW(output_path, "--output", SETTING_TEXT, NULL),
+	[OPT_FOR] = ROW(duration_ns, "--for", SETTING_DURATION, NULL, .minimum = 1),
+	[OPT_JSON] = ROW(is_json, "--json", SETTING_BOOL, NULL),
+	[OPT_ROWS] = ROW(rows, "--rows", SETTING_TEXT, NULL, .check = check_rows),
+	[OPT_HELP] = ROW(is_help, "--help", SETTING_BOOL, NULL),
+	[OPT_VERSION] = ROW(is_version, "--version", SETTING_BOOL, NULL),
+};
+static const struct setting_table table = SETTING_TABLE(rows, struct arguments);
+
+static const struct {
 	const char *argument; /* NULL: none */
 	const char *help;
-	const char *takes; /* what the value must be, for messages; NULL: anything */
-} option_table[] = {
-	[OPT_CONFIG] = { "config", "FILE", "read only this configuration file" },
-	[OPT_DIRECTORY] = { "collector-directory", "DIR", "look for collectors here first" },
-	[OPT_LOG_LEVEL] = { "log-level", "LEVEL", "error, warning, info or debug", "error, warning, info or debug" },
-	[OPT_CONSOLE] = { "console", NULL, "print to the terminal instead of pushing" },
-	[OPT_INTERVAL] = { "interval", "TIME", "time between collections, like 10s",
-			   "a time of at least 100ms, like 10s" },
-	[OPT_FORMAT] = { "format", "FORMAT", "table (default), json or bpftrace-json" },
-	[OPT_OUTPUT] = { "output", "FILE", "write to this file instead of standard output" },
-	[OPT_FOR] = { "for", "TIME", "count for this long, like 10s or 500ms", "a time, like 10s or 500ms" },
-	[OPT_JSON] = { "json", NULL, "one JSON object for each collector" },
-	[OPT_ROWS] = { "rows", "N", "lines shown of each metric; 0: all", "a whole number" },
-	[OPT_HELP] = { "help", NULL, "print this" },
-	[OPT_VERSION] = { "version", NULL, "print the version" },
+} option_table[ARRAY_SIZE(rows)] = {
+	[OPT_CONFIG] = { "FILE", "read only this configuration file" },
+	[OPT_DIRECTORY] = { "DIR", "look for collectors here first" },
+	[OPT_LOG_LEVEL] = { "LEVEL", "error, warning, info or debug" },
+	[OPT_CONSOLE] = { NULL, "print to the terminal instead of pushing" },
+	[OPT_INTERVAL] = { "TIME", "time between collections, like 10s" },
+	[OPT_FORMAT] = { "FORMAT", "table (default), json or bpftrace-json" },
+	[OPT_OUTPUT] = { "FILE", "write to this file instead of standard output" },
+	[OPT_FOR] = { "TIME", "count for this long, like 10s or 500ms" },
+	[OPT_JSON] = { NULL, "one JSON object for each collector" },
+	[OPT_ROWS] = { "N", "lines shown of each metric; 0: all" },
+	[OPT_HELP] = { NULL, "print this" },
+	[OPT_VERSION] = { NULL, "print the version" },
 };
 
 void arguments_print_options(unsigned int options, FILE *f)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(option_table); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const char *argument = option_table[i].argument;
 		char text[64];
 
 		if (!(options & OPTION_SET(i)))
 			continue;
-		snprintf(text, sizeof(text), "--%s%s%s", option_table[i].name, option_table[i].argument ? "=" : "",
-			 option_table[i].argument ? option_table[i].argument : "");
+		snprintf(text, sizeof(text), "%s%s%s", rows[i].key, argument ? "=" : "", argument ? argument : "");
 		fprintf(f, "  %-28s %s\n", text, option_table[i].help);
 	}
 }
 
-static bool parse_level(const char *text, int *ret_level)
+/* value: NULL for an option that takes none. */
+static int set_option(struct arguments *arguments, const char *program, const struct setting_row *row,
+		      const char *value)
 {
-	static const struct {
-		const char *name;
-		enum log_level level;
-	} levels[] = { { "error", LOG_LEVEL_ERROR },
-		       { "warning", LOG_LEVEL_WARNING },
-		       { "info", LOG_LEVEL_INFO },
-		       { "debug", LOG_LEVEL_DEBUG } };
+	const struct assignment assignment = { row->key, value ? value : "yes", program, 0 };
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
-	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
-		if (!strcmp(levels[i].name, text)) {
-			*ret_level = levels[i].level;
-			return true;
-		}
-	return false;
-}
-
-/* False: the option does not take this value. */
-static bool set_option(struct arguments *arguments, enum option_name option, const char *value)
-{
-	uint64_t rows;
-
-	switch (option) {
-	case OPT_CONFIG:
-		arguments->config_path = value;
-		return true;
-	case OPT_DIRECTORY:
-		arguments->collector_directory = value;
-		return true;
-	case OPT_LOG_LEVEL:
-		return parse_level(value, &arguments->log_level);
-	case OPT_CONSOLE:
-		return arguments->is_console = true;
-	case OPT_INTERVAL:
-		return !parse_duration_ns(value, &arguments->interval_ns) && arguments->interval_ns >= 100000000 &&
-		       arguments->interval_ns <= 86400000000000;
-	case OPT_FORMAT:
-		arguments->format = value;
-		return true;
-	case OPT_OUTPUT:
-		arguments->output_path = value;
-		return true;
-	case OPT_FOR:
-		return !parse_duration_ns(value, &arguments->duration_ns) && arguments->duration_ns;
-	case OPT_ROWS:
-		arguments->rows = value;
-		return !parse_u64(value, &rows);
-	case OPT_JSON:
-		return arguments->is_json = true;
-	default:
-		return true;
-	}
+	if (value && !*value)
+		diag_add(&diag, program, 0, "%s= needs a value", row->key);
+	else if (setting_table_set(&table, arguments, &assignment, &diag))
+		return -ENOMEM;
+	fputs(buf_text(&diag.text), stderr);
+	return diag.n_errors ? -EINVAL : 0;
 }
 
 /* Only what counts for a while can do so while a command runs. */
-static int check_command(const struct arguments *arguments, const char *command, unsigned int options)
+static int check_command(const struct arguments *arguments, const char *program, unsigned int options)
 {
 	if (arguments->command && !(options & OPTION_SET(OPT_FOR))) {
-		fprintf(stderr, "bpfpush %s: it does not run a command: remove \"--\" and what follows\n", command);
+		fprintf(stderr, "%s: it does not run a command: remove \"--\" and what follows\n", program);
 		return -EINVAL;
 	}
 	if (arguments->command && !*arguments->command) {
-		fprintf(stderr, "bpfpush %s: there is no command after \"--\"\n", command);
+		fprintf(stderr, "%s: there is no command after \"--\"\n", program);
 		return -EINVAL;
 	}
-	return ARGUMENTS_OK;
+	return 0;
+}
+
+/* Takes "--" and the command after it from argv. */
+static void take_command(int *argc, char **argv, struct arguments *arguments)
+{
+	for (int i = 1; i < *argc; i++)
+		if (!strcmp(argv[i], "--")) {
+			arguments->command = argv + i + 1;
+			argv[i] = NULL;
+			*argc = i;
+		}
 }
 
 int arguments_parse(const char *command, unsigned int options, int argc, char **argv, struct arguments *arguments)
 {
-	struct option long_options[ARRAY_SIZE(option_table) + 1] = { 0 };
-	int option, which = 0;
-	char name[32];
+	struct option long_options[ARRAY_SIZE(rows) + 1] = { 0 };
+	int option, which = 0, err;
+	char program[32];
 
-	for (size_t i = 0; i < ARRAY_SIZE(option_table); i++)
-		long_options[i] = (struct option){ options & OPTION_SET(i) ? option_table[i].name : "\n",
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		long_options[i] = (struct option){ options & OPTION_SET(i) ? rows[i].key + 2 : "\n",
 						   option_table[i].argument != NULL, NULL, 0 };
-	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], "--")) {
-			arguments->command = argv + i + 1;
-			argv[i] = NULL;
-			argc = i;
-		}
-	snprintf(name, sizeof(name), "bpfpush %s", command);
-	argv[0] = name; /* what getopt_long()'s messages begin with */
+	take_command(&argc, argv, arguments);
+	snprintf(program, sizeof(program), "bpfpush %s", command);
+	argv[0] = program; /* what getopt_long()'s messages begin with */
 	while ((option = getopt_long(argc, argv, "h", long_options, &which)) != -1) {
-		if (option == 'h' || (!option && which == OPT_HELP))
-			return ARGUMENTS_HELP;
-		if (option) {
-			fprintf(stderr, "see %s --help\n", name);
+		if (option == '?') {
+			fprintf(stderr, "see %s --help\n", program);
 			return -EINVAL;
 		}
-		if (which == OPT_VERSION)
-			return ARGUMENTS_VERSION;
-		if (!set_option(arguments, (enum option_name)which, optarg)) {
-			fprintf(stderr, "bpfpush %s: --%s=%s: must be %s\n", command, option_table[which].name, optarg,
-				option_table[which].takes);
-			return -EINVAL;
-		}
+		err = set_option(arguments, program, &rows[option == 'h' ? OPT_HELP : which], optarg);
+		if (err || arguments->is_help || arguments->is_version)
+			return err;
 	}
 	arguments->words = argv + optind;
 	arguments->n_words = (size_t)(argc - optind);
-	return check_command(arguments, command, options);
+	return check_command(arguments, program, options);
+}
+
+void arguments_done(struct arguments *arguments)
+{
+	setting_table_done(&table, arguments);
 }

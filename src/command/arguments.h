@@ -28,28 +28,26 @@ enum option_name { OPT_CONFIG,
 	 OPTION_SET(OPT_HELP) | OPTION_SET(OPT_VERSION))
 
 struct arguments {
-	const char *config_path;
-	const char *collector_directory;
-	const char *format;
-	const char *output_path;
-	const char *rows; /* a number, checked; NULL: not given */
+	/* NULL: not given. */
+	char *config_path;
+	char *collector_directory;
+	char *format;
+	char *output_path;
+	char *rows; /* a whole number */
 	uint64_t interval_ns; /* 0: the configuration's */
 	uint64_t duration_ns; /* 0: not given */
 	int log_level;	      /* enum log_level, or -1 */
-	bool is_console, is_json;
+	bool is_console, is_json, is_help, is_version;
 	char **words; /* what is left before "--", ended by NULL */
 	size_t n_words;
 	char **command; /* what follows "--", or NULL */
 };
 
-enum { ARGUMENTS_OK,
-       ARGUMENTS_HELP,
-       ARGUMENTS_VERSION };
-
 /*
  * argv[0] is the command's name; options is a set of OPTION_SET() that it knows. -EINVAL after a
- * message to stderr, or ARGUMENTS_HELP, ARGUMENTS_VERSION where that was asked for. argv is
- * borrowed and reordered.
+ * message to stderr. Nothing else is checked after is_help or is_version. argv is borrowed and
+ * reordered.
  */
 int arguments_parse(const char *command, unsigned int options, int argc, char **argv, struct arguments *arguments);
+void arguments_done(struct arguments *arguments);
 void arguments_print_options(unsigned int options, FILE *f);

@@ -67,16 +67,16 @@ static int dump_otlp(const struct setup *setup, const struct agent *agent)
 /* Counts for a while, then prints what is there. */
 static int dump_started(const struct arguments *arguments, struct setup *setup, const struct stage *stage)
 {
-	_cleanup_(setup_free_exporter) struct config_exporter exporter = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
-	struct agent_options options = {
-		.config = setup->config, .set = &setup->set, .exporters = &exporter, .is_once = true
-	};
+	struct agent_options options = { .config = setup->config, .set = &setup->set, .is_once = true };
 	int err, status;
 
-	if (stage->exporter && setup_make_exporter(stage->exporter, NULL, NULL, &exporter))
-		return EXIT_INTERNAL;
-	options.n_exporters = stage->exporter != NULL;
+	if (stage->exporter) {
+		options.exporters = setup_add_exporter(setup, stage->exporter, NULL, NULL);
+		if (!options.exporters)
+			return EXIT_INTERNAL;
+		options.n_exporters = 1;
+	}
 	err = agent_new(&options, &agent);
 	if (err)
 		return setup_exit_code(err);

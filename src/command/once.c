@@ -54,12 +54,9 @@ static const char *table_rows(const struct arguments *arguments)
 int command_once(const struct arguments *arguments)
 {
 	const char *type = exporter_type(arguments->format ? arguments->format : "table");
-	_cleanup_(setup_free_exporter) struct config_exporter exporter = { 0 };
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
-	struct agent_options options = {
-		.set = &setup.set, .exporters = &exporter, .n_exporters = 1, .is_once = true, .is_filter = true
-	};
+	struct agent_options options = { .set = &setup.set, .n_exporters = 1, .is_once = true, .is_filter = true };
 	uint64_t duration_ns = arguments->duration_ns;
 	enum exit_code code;
 	int err, status = 0;
@@ -73,7 +70,8 @@ int command_once(const struct arguments *arguments)
 	code = setup_open(arguments, arguments->words, &setup);
 	if (code != EXIT_OK)
 		return code;
-	if (setup_make_exporter(type, arguments->output_path, table_rows(arguments), &exporter))
+	options.exporters = setup_add_exporter(&setup, type, arguments->output_path, table_rows(arguments));
+	if (!options.exporters)
 		return EXIT_INTERNAL;
 	options.config = setup.config;
 	err = agent_new(&options, &agent);

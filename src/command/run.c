@@ -38,7 +38,7 @@ static int run(const struct arguments *arguments, const struct setup *setup, con
 int command_run(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
-	_cleanup_(setup_free_exporter) struct config_exporter made = { 0 };
+	const struct config_exporter *exporter;
 	enum exit_code code = setup_open(arguments, arguments->words, &setup);
 	/* Started by hand with nothing configured: somebody wants to see numbers. */
 	bool is_console = arguments->is_console ||
@@ -52,9 +52,10 @@ int command_run(const struct arguments *arguments)
 		log_info("exporting is switched off: counting, but pushing nothing");
 		return run(arguments, &setup, NULL, 0, false);
 	}
-	if (setup_make_exporter(is_console ? "console" : "otlp", NULL, arguments->rows, &made))
+	exporter = setup_add_exporter(&setup, is_console ? "console" : "otlp", NULL, arguments->rows);
+	if (!exporter)
 		return EXIT_INTERNAL;
 	if (!is_console)
 		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
-	return run(arguments, &setup, &made, 1, is_console);
+	return run(arguments, &setup, exporter, 1, is_console);
 }

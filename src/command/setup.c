@@ -6,30 +6,29 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "util/array.h"
 #include "util/log.h"
 #include "util/plural.h"
 
 extern char **environ;
 
-static const int log_levels[] = { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
-
 /* --collector-directory goes before the configuration's. */
 static int prepend_directory(struct config *config, const char *directory)
 {
 	struct setting_list *list = &config->agent.collector_directories;
-	char **items = reallocarray(list->items, list->n_items + 1, sizeof(*items));
-	char *copy = strdup(directory);
+	_cleanup_(freep) char *copy = strdup(directory);
 
-	if (items)
-		list->items = items;
-	if (!items || !copy) {
-		free(copy);
+	if (!copy || !array_add(&list->items, &list->n_items, sizeof(*list->items)))
 		return -ENOMEM;
-	}
-	memmove(items + 1, items, list->n_items * sizeof(*items));
-	items[0] = copy;
-	list->n_items++;
+	memmove(list->items + 1, list->items, (list->n_items - 1) * sizeof(*list->items));
+	list->items[0] = TAKE_PTR(copy);
 	return 0;
+}
+
+static void log_warnings(struct config *config)
+{
+	log_lines(LOG_LEVEL_WARNING, buf_text(&config->warnings.text));
+	diag_done(&config->warnings);
 }
 
 /*
@@ -44,7 +43,7 @@ static void report_mistakes(struct diag *diag)
 		fputs(lines, stderr);
 		return;
 	}
-	log_lines(LOG_LEVEL_ERROR, NULL, lines);
+	log_lines(LOG_LEVEL_ERROR, lines);
 	log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL, "not started: %u mistake%s in the configuration and the collectors",
 		  diag->n_errors, plural(diag->n_errors));
 }
@@ -59,10 +58,9 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 	if (!err && arguments->collector_directory)
 		err = prepend_directory(setup.config, arguments->collector_directory);
 	if (!err) {
-		log_set_level(arguments->log_level >= 0 ? (enum log_level)arguments->log_level :
-							  (enum log_level)log_levels[setup.config->agent.log_level]);
-		if (setup.config->warnings.n_errors)
-			log_lines(LOG_LEVEL_WARNING, NULL, buf_text(&setup.config->warnings.text));
+		log_set_level((enum log_level)(arguments->log_level >= 0 ? arguments->log_level :
+									   setup.config->agent.log_level));
+		log_warnings(setup.config);
 		err = collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set);
 	}
 	if (!err && !diag.n_errors && !setup.set.n_shown)
@@ -112,54 +110,21 @@ enum exit_code setup_exit_code(int err)
 	return EXIT_UNAVAILABLE;
 }
 
-/* A setting that this type of exporter does not have is left out. */
-static int set_option(const struct config_exporter *exporter, const char *key, const char *value)
+const struct config_exporter *setup_add_exporter(struct setup *setup, const char *type, const char *path,
+						 const char *rows)
 {
-	const struct exporter_ops *ops = exporter->ops;
-	const struct assignment setting = { key, value, "command line", 0 };
+	const struct exporter_ops *ops = exporter_find(type);
+	const struct assignment wanted[] = { { "path", path }, { "rows", rows } };
+	struct assignment settings[ARRAY_SIZE(wanted)];
+	struct config_section section = { .name = ops->type, .is_enabled = true, .settings = settings };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	struct config *config = setup->config;
 
-	if (!value || !setting_table_find(ops->settings, key))
-		return 0;
-	return setting_table_set(ops->settings, exporter->options, &setting, &diag);
-}
-
-/* No file mentions an exporter that the command line makes. */
-static bool is_never_set(void *user, const char *key)
-{
-	return false;
-}
-
-int setup_make_exporter(const char *type, const char *path, const char *rows, struct config_exporter *ret_exporter)
-{
-	struct config_exporter exporter = { .name = type, .ops = exporter_find(type), .path = "command line" };
-	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
-	int err;
-
-	if (!exporter.ops)
-		return -ENOENT;
-	err = setting_table_new(exporter.ops->settings, &exporter.options);
-	if (err)
-		return err;
-	if ( exporter.ops->environment)
-		err = exporter.ops->environment(exporter.options, is_never_set, NULL, &diag);
-	if (!err && diag.n_errors)
-		log_lines(LOG_LEVEL_WARNING, NULL, buf_text(&diag.text));
-	if (!err)
-		err = set_option(&exporter, "path", path);
-	if (!err)
-		err = set_option(&exporter, "rows", rows);
-	if (err) {
-		setup_free_exporter(&exporter);
-		return err;
-	}
-	*ret_exporter = exporter;
-	return 0;
-}
-
-void setup_free_exporter(struct config_exporter *exporter)
-{
-	if (exporter->ops)
-		setting_table_free(exporter->ops->settings, exporter->options);
-	exporter->options = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		if (wanted[i].value && setting_table_find(ops->settings, wanted[i].key))
+			settings[section.n_settings++] = wanted[i];
+	if (config_add_exporter(config, &section, ops, &diag))
+		return NULL;
+	log_warnings(config);
+	return &config->exporters[config->n_exporters - 1];
 }

@@ -28,8 +28,8 @@ void setup_done(struct setup *setup);
 enum exit_code setup_exit_code(int err);
 
 /*
- * An exporter that the configuration does not have: its defaults, with path and rows where they are
- * not NULL and it has such settings. -ENOENT: no such type. -ENOMEM.
+ * Adds an exporter that the configuration does not have: its defaults and the environment, with
+ * path and rows where they are not NULL and it has such settings. NULL: no memory.
  */
-int setup_make_exporter(const char *type, const char *path, const char *rows, struct config_exporter *ret_exporter);
-void setup_free_exporter(struct config_exporter *exporter);
+const struct config_exporter *setup_add_exporter(struct setup *setup, const char *type, const char *path,
+						 const char *rows);

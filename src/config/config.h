@@ -25,11 +25,12 @@
 
 #define CONFIG_FILES_MAX 64
 
-/* [collector NAME], [exporter NAME] or [resource], of all files together. */
+/* [collector NAME] or [exporter NAME], of all files together. */
 struct config_section {
+	const char *kind; /* "collector", "exporter" */
 	const char *name;
 	bool is_enabled;  /* "enabled = no" leaves it out */
-	const char *path; /* where it stands last, for messages */
+	const char *path; /* where it stands last, for messages; NULL: on the command line */
 	unsigned int line;
 	struct assignment *settings; /* all but "enabled"; a collector's have each key once */
 	size_t n_settings;
@@ -39,13 +40,13 @@ struct config_exporter {
 	const char *name;
 	const struct exporter_ops *ops;
 	void *options;	  /* of ops, filled */
-	const char *path; /* of its section; of one made from the environment: the variable, line 0 */
+	const char *path; /* of its section, or the variable of the environment with line 0, or NULL */
 	unsigned int line;
 };
 
 struct config_agent {
 	uint64_t interval_ns;	      /* from collection to collection, start to start */
-	int log_level;		      /* index: error, warning, info, debug */
+	int log_level;		      /* enum log_level */
 	uint64_t series_limit;	      /* a metric, the overflow series included */
 	uint64_t shutdown_timeout_ns; /* for the last push */
 	/* Searched in this order, before the standard places; the first pair of a name counts. */
@@ -57,8 +58,8 @@ struct config_agent {
 struct config {
 	struct config_agent agent;
 	struct resource resource;
-	struct config_section *collectors;
-	size_t n_collectors;
+	struct config_section *sections; /* as read, disabled ones too */
+	size_t n_sections;
 	struct config_exporter *exporters; /* those that are enabled */
 	size_t n_exporters;
 	/*
@@ -73,9 +74,7 @@ struct config {
 	struct diag warnings;
 	struct ini_file **files; /* in the order of reading; the strings above are borrowed from them */
 	size_t n_files;
-	struct config_section *exporter_sections; /* as read, disabled ones and "type" too */
-	size_t n_exporter_sections;
-	struct config_section resource_section; /* sound settings only */
+	const char *const *environment; /* borrowed from the source */
 };
 
 extern const struct setting_table config_agent_settings;
@@ -101,7 +100,14 @@ struct config_source {
  * too).
  */
 int config_read(const struct config_source *source, struct diag *diag, struct config **ret_config);
-const struct config_section *config_find_collector(const struct config *config, const char *name);
+/* The section of this kind and name, or NULL. */
+const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name);
+/*
+ * Adds an exporter, unless its section is not enabled, and checks it. The section's name and path
+ * are borrowed, its settings are not kept. Mistakes go to diag. -ENOMEM.
+ */
+int config_add_exporter(struct config *config, const struct config_section *section,
+			const struct exporter_ops *ops, struct diag *diag);
 struct config *config_free(struct config *config);
 
 DEFINE_CLEANUP(struct config *, config_free);

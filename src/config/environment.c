@@ -14,8 +14,9 @@
 
 #include "util/parse.h"
 
-static const char *get(const char *const *environment, const char *name)
+static const char *get(const struct config *config, const char *name)
 {
+	const char *const *environment = config->environment;
 	size_t length = strlen(name);
 
 	for (; environment && *environment; environment++)
@@ -32,13 +33,14 @@ static int set_agent(struct config *config, const char *variable, const char *ke
 	return setting_table_set(&config_agent_settings, &config->agent, &setting, &config->warnings);
 }
 
-static int set_interval(struct config *config, const char *text)
+static int set_interval(struct config *config)
 {
 	static const char variable[] = "OTEL_METRIC_EXPORT_INTERVAL";
+	const char *text = get(config, variable);
 	char duration[32];
 	uint64_t interval_ms;
 
-	if (!text || config_is_agent_set(config, "interval"))
+	if (!text)
 		return 0;
 	if (parse_u64(text, &interval_ms) < 0) {
 		diag_add(&config->warnings, variable, 0, "\"%s\" is not a number of milliseconds: ignored", text);
@@ -48,7 +50,7 @@ static int set_interval(struct config *config, const char *text)
 	return set_agent(config, variable, "interval", duration);
 }
 
-static int set_log_level(struct config *config, const char *text)
+static int set_log_level(struct config *config)
 {
 	static const char variable[] = "OTEL_LOG_LEVEL";
 	static const struct {
@@ -58,31 +60,31 @@ static int set_log_level(struct config *config, const char *text)
 		{ "warn", "warning" }, { "warning", "warning" }, { "error", "error" },	 { "fatal", "error" },
 		{ "none", "error" },
 	};
+	const char *text = get(config, variable);
 
-	if (!text || config_is_agent_set(config, "log_level"))
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(levels) && text; i++)
 		if (!strcasecmp(text, levels[i].text))
 			return set_agent(config, variable, "log_level", levels[i].level);
-	diag_add(&config->warnings, variable, 0, "\"%s\" is not debug, info, warn or error: ignored", text);
+	if (text)
+		diag_add(&config->warnings, variable, 0, "\"%s\" is not debug, info, warn or error: ignored", text);
 	return 0;
 }
 
-int config_environment_set_agent(struct config *config, const char *const *environment)
+int config_environment_set_agent(struct config *config)
 {
 	int r;
 
-	if (get(environment, "OTEL_CONFIG_FILE"))
+	if (get(config, "OTEL_CONFIG_FILE"))
 		diag_add(&config->warnings, "OTEL_CONFIG_FILE", 0,
 			 "is ignored: bpfpush has configuration files of its own");
-	r = set_interval(config, get(environment, "OTEL_METRIC_EXPORT_INTERVAL"));
-	return r < 0 ? r : set_log_level(config, get(environment, "OTEL_LOG_LEVEL"));
+	r = set_interval(config);
+	return r < 0 ? r : set_log_level(config);
 }
 
-int config_environment_set_resource(struct config *config, const char *const *environment)
+int config_environment_set_resource(struct config *config)
 {
-	const char *list = get(environment, "OTEL_RESOURCE_ATTRIBUTES");
-	const char *name = get(environment, "OTEL_SERVICE_NAME");
+	const char *list = get(config, "OTEL_RESOURCE_ATTRIBUTES");
+	const char *name = get(config, "OTEL_SERVICE_NAME");
 	int r = list ? resource_set_list(&config->resource, list) : 0;
 
 	if (r == -EINVAL)
@@ -96,22 +98,19 @@ int config_environment_set_resource(struct config *config, const char *const *en
 	return name ? resource_set(&config->resource, "service.name", name) : 0;
 }
 
-static int add_exporter(struct config *config, const struct config_source *source, struct diag *diag,
-			const char *type, const char *variable)
+static int add_exporter(struct config *config, struct diag *diag, const char *type, const char *variable)
 {
 	const struct exporter_ops *ops = exporter_find(type);
-	struct config_section section = { .is_enabled = true, .path = variable };
 
 	if (!ops) {
 		diag_add(&config->warnings, variable, 0, "there is no exporter \"%s\": ignored", type);
 		return 0;
 	}
-	section.name = ops->type;
-	return config_add_exporter(config, source, diag, &section, ops);
+	return config_add_exporter(
+		config, &(struct config_section){ .name = ops->type, .is_enabled = true, .path = variable }, ops, diag);
 }
 
-static int add_listed_exporters(struct config *config, const struct config_source *source,
-				struct diag *diag, const char *list)
+static int add_listed_exporters(struct config *config, struct diag *diag, const char *list)
 {
 	_cleanup_(freep) char *copy = strdup(list);
 	char *rest = copy, *type;
@@ -121,45 +120,51 @@ static int add_listed_exporters(struct config *config, const struct config_sourc
 		return -ENOMEM;
 	while (r >= 0 && (type = strsep(&rest, ", ")))
 		if (*type && strcasecmp(type, "none"))
-			r = add_exporter(config, source, diag, type, "OTEL_METRICS_EXPORTER");
+			r = add_exporter(config, diag, type, "OTEL_METRICS_EXPORTER");
 	return r;
 }
 
-static bool are_all_disabled(const struct config *config)
+/* Do the files have an exporter? *ret_is_enabled: and one that is enabled? */
+static bool has_exporter(const struct config *config, bool *ret_is_enabled)
 {
-	for (size_t i = 0; i < config->n_exporter_sections; i++)
-		if (config->exporter_sections[i].is_enabled)
-			return false;
-	return true;
+	bool has_one = false, is_enabled = false;
+
+	for (size_t i = 0; i < config->n_sections; i++) {
+		bool is_exporter = !strcmp(config->sections[i].kind, "exporter");
+
+		has_one |= is_exporter;
+		is_enabled |= is_exporter && config->sections[i].is_enabled;
+	}
+	*ret_is_enabled = is_enabled;
+	return has_one;
 }
 
-int config_environment_set_exporters(struct config *config, const struct config_source *source,
-				     struct diag *diag)
+int config_environment_set_exporters(struct config *config, struct diag *diag)
 {
 	static const char *const endpoints[] = {
 		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 		"OTEL_EXPORTER_OTLP_ENDPOINT",
 	};
-	const char *disabled = get(source->environment, "OTEL_SDK_DISABLED");
-	const char *listed = get(source->environment, "OTEL_METRICS_EXPORTER");
+	const char *disabled = get(config, "OTEL_SDK_DISABLED");
+	const char *listed = get(config, "OTEL_METRICS_EXPORTER");
+	bool is_enabled;
 
 	if (disabled && !strcasecmp(disabled, "true")) {
 		diag_add(&config->warnings, "OTEL_SDK_DISABLED", 0, "is true: nothing is exported");
-		while (config->n_exporters)
-			config_drop_last_exporter(config);
+		config_free_exporters(config);
 		config->is_export_off = true;
 		return 0;
 	}
-	if (config->n_exporter_sections) {
-		config->is_export_off = are_all_disabled(config);
+	if (has_exporter(config, &is_enabled)) {
+		config->is_export_off = !is_enabled;
 		return 0;
 	}
 	if (listed) {
 		config->is_export_off = !strcasecmp(listed, "none");
-		return add_listed_exporters(config, source, diag, listed);
+		return add_listed_exporters(config, diag, listed);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(endpoints); i++)
-		if (get(source->environment, endpoints[i]))
-			return add_exporter(config, source, diag, "otlp", endpoints[i]);
+		if (get(config, endpoints[i]))
+			return add_exporter(config, diag, "otlp", endpoints[i]);
 	return 0;
 }

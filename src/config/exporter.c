@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/array.h"
+
 static const struct assignment *find_setting(const struct config_section *section, const char *key)
 {
 	for (size_t i = section->n_settings; i--;)
@@ -19,78 +21,53 @@ static bool is_set_in_section(void *user, const char *key)
 	return find_setting(user, key);
 }
 
-/* Was the key given before in the same file? (One path, one string.) */
-static bool report_repeated(const struct config_section *section, size_t at, struct diag *diag)
+/* From the section, then from the environment; with all that is wrong with them. */
+static int set_options(struct config *config, const struct config_section *section,
+		       const struct exporter_ops *ops, void *options, struct diag *diag)
 {
-	const struct assignment *setting = &section->settings[at];
-
-	for (size_t i = 0; i < at; i++)
-		if (section->settings[i].path == setting->path &&
-		    !strcmp(section->settings[i].key, setting->key)) {
-			diag_add(diag, setting->path, setting->line, "%s: already set on line %u",
-				 setting->key, section->settings[i].line);
-			return true;
-		}
-	return false;
-}
-
-/*
- * The options of an exporter from its section, then from the environment; with all that is wrong
- * with them.
- */
-static int set_options(struct config *config, const struct config_source *source, struct diag *diag,
-		       const struct config_section *section, const struct config_exporter *exporter)
-{
-	const struct exporter_ops *ops = exporter->ops;
 	unsigned int n_errors = diag->n_errors;
 	int r = 0;
 
-	for (size_t i = 0; i < section->n_settings && r >= 0; i++) {
-		const struct assignment *setting = &section->settings[i];
-		const struct setting_row *row = setting_table_find(ops->settings, setting->key);
-
-		if (!strcmp(setting->key, "type") ||
-		    (!setting_row_is_list(row) && report_repeated(section, i, diag)))
-			continue;
-		r = setting_table_set(ops->settings, exporter->options, setting, diag);
-	}
-	if (r >= 0 && ops->environment && source->environment)
-		r = ops->environment(exporter->options, is_set_in_section, (void *)section, &config->warnings);
+	for (size_t i = 0; i < section->n_settings && r >= 0; i++)
+		if (strcmp(section->settings[i].key, "type"))
+			r = setting_table_set(ops->settings, options, &section->settings[i], diag);
+	if (r >= 0 && ops->environment && config->environment)
+		r = ops->environment(options, is_set_in_section, (void *)section, &config->warnings);
 	/* Combinations are checked when each setting is sound. */
-	if (r >= 0 && ops->check && diag->n_errors == n_errors)
-		r = ops->check(exporter->options, section->path, section->line, diag);
+	if (r >= 0 && ops->check && section->path && diag->n_errors == n_errors)
+		r = ops->check(options, section->path, section->line, diag);
 	return r == -ENOMEM ? r : 0;
 }
 
-int config_add_exporter(struct config *config, const struct config_source *source, struct diag *diag,
-			const struct config_section *section, const struct exporter_ops *ops)
+int config_add_exporter(struct config *config, const struct config_section *section,
+			const struct exporter_ops *ops, struct diag *diag)
 {
-	struct config_exporter *exporters;
+	struct config_exporter *exporter = NULL;
 	void *options;
-	int r;
+	int r = setting_table_new(ops->settings, &options);
 
-	exporters = reallocarray(config->exporters, config->n_exporters + 1, sizeof(*exporters));
-	if (!exporters)
-		return -ENOMEM;
-	config->exporters = exporters;
-	r = setting_table_new(ops->settings, &options);
 	if (r < 0)
 		return r;
-	exporters[config->n_exporters++] = (struct config_exporter){
-		.name = section->name,
-		.ops = ops,
-		.options = options,
-		.path = section->path,
-		.line = section->line,
-	};
-	return set_options(config, source, diag, section, &exporters[config->n_exporters - 1]);
+	r = set_options(config, section, ops, options, diag);
+	if (r >= 0 && section->is_enabled) {
+		exporter = array_add(&config->exporters, &config->n_exporters, sizeof(*exporter));
+		r = exporter ? 0 : -ENOMEM;
+	}
+	if (!exporter) {
+		setting_table_free(ops->settings, options);
+		return r;
+	}
+	*exporter = (struct config_exporter){ section->name, ops, options, section->path, section->line };
+	return 0;
 }
 
-void config_drop_last_exporter(struct config *config)
+void config_free_exporters(struct config *config)
 {
-	struct config_exporter *exporter = &config->exporters[--config->n_exporters];
-
-	setting_table_free(exporter->ops->settings, exporter->options);
+	for (size_t i = 0; i < config->n_exporters; i++)
+		setting_table_free(config->exporters[i].ops->settings, config->exporters[i].options);
+	free(config->exporters);
+	config->exporters = NULL;
+	config->n_exporters = 0;
 }
 
 static void report_no_type(const struct config_section *section, struct diag *diag)
@@ -165,19 +142,18 @@ void config_warn_of_twins(struct config *config)
 		}
 }
 
-int config_set_exporters(struct config *config, const struct config_source *source, struct diag *diag)
+int config_set_exporters(struct config *config, struct diag *diag)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < config->n_exporter_sections && r >= 0; i++) {
-		const struct config_section *section = &config->exporter_sections[i];
-		const struct exporter_ops *ops = find_type(section, diag);
+	for (size_t i = 0; i < config->n_sections && r >= 0; i++) {
+		const struct config_section *section = &config->sections[i];
+		const struct exporter_ops *ops = NULL;
 
-		if (!ops)
-			continue;
-		r = config_add_exporter(config, source, diag, section, ops);
-		if (r >= 0 && !section->is_enabled)
-			config_drop_last_exporter(config);
+		if (!strcmp(section->kind, "exporter"))
+			ops = find_type(section, diag);
+		if (ops)
+			r = config_add_exporter(config, section, ops, diag);
 	}
 	return r;
 }

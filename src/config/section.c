@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files become sections, entry by entry and in order. [agent] is set at once. The other sections
- * are gathered, because who knows their keys is not known here: collectors check theirs when they
- * are opened, an exporter's keys follow from its type, and the resource has attributes of a lower
- * rank below it.
+ * Files become sections, entry by entry and in order. [agent] and [resource] are set at once. The
+ * other sections are gathered, because who knows their keys is not known here: collectors check
+ * theirs when they are opened, and an exporter's keys follow from its type.
  */
 #include "config/internal.h"
 
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "config/files.h"
+#include "util/array.h"
 #include "util/duration.h"
 #include "util/ini.h"
 #include "util/parse.h"
@@ -27,14 +27,12 @@ static int check_directory(const char *text, const char **ret_complaint)
 	return text[0] == '/' ? 0 : -EINVAL;
 }
 
-static const char *const log_levels[] = { "error", "warning", "info", "debug", NULL };
-
 #define ROW(...) SETTING(struct config_agent, __VA_ARGS__)
 
 static const struct setting_row agent_rows[] = {
 	ROW(interval_ns, "interval", SETTING_DURATION, "10s", .minimum = NS_PER_S,
 	    .maximum = 86400 * NS_PER_S),
-	ROW(log_level, "log_level", SETTING_CHOICE, "info", .choices = log_levels),
+	ROW(log_level, "log_level", SETTING_CHOICE, "info", .choices = log_level_names),
 	ROW(series_limit, "series_limit", SETTING_U64, "2000", .minimum = 2, .maximum = 1000000),
 	ROW(shutdown_timeout_ns, "shutdown_timeout", SETTING_DURATION, "10s",
 	    .maximum = 300 * NS_PER_S),
@@ -56,88 +54,79 @@ struct reading {
 #define mistake(reading, ...) \
 	diag_add((reading)->diag, (reading)->file->path, (reading)->entry->line, __VA_ARGS__)
 
-/* The section of a list with this name, made if it is new. NULL: no memory. */
-static struct config_section *get_section(struct config_section **list, size_t *n, const char *name)
+const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name)
 {
-	struct config_section *sections;
-
-	for (size_t i = 0; i < *n; i++)
-		if (!strcmp((*list)[i].name, name))
-			return &(*list)[i];
-	sections = reallocarray(*list, *n + 1, sizeof(*sections));
-	if (!sections)
-		return NULL;
-	*list = sections;
-	sections[*n] = (struct config_section){ .name = name, .is_enabled = true };
-	return &sections[(*n)++];
+	for (size_t i = 0; i < config->n_sections; i++)
+		if (!strcmp(config->sections[i].kind, kind) && !strcmp(config->sections[i].name, name))
+			return &config->sections[i];
+	return NULL;
 }
 
-static int add_setting(struct config_section *section, const struct assignment *setting)
+static struct config_section *find_section(const struct reading *reading)
 {
-	struct assignment *settings =
-		reallocarray(section->settings, section->n_settings + 1, sizeof(*settings));
-
-	if (!settings)
-		return -ENOMEM;
-	section->settings = settings;
-	settings[section->n_settings++] = *setting;
-	return 0;
-}
-
-/* Is the key given for the first time in this file? If not, that is reported. */
-static bool is_first(struct reading *reading)
-{
-	const struct ini_entry *earlier = ini_find_earlier(reading->file, reading->entry);
-
-	if (earlier)
-		mistake(reading, "%s: already set on line %u", reading->entry->key, earlier->line);
-	return !earlier;
+	return (struct config_section *)config_find_section(reading->config, reading->entry->section,
+							    reading->entry->argument);
 }
 
 static int take_agent(struct reading *reading, const struct assignment *setting)
 {
-	const struct setting_row *row = setting_table_find(&config_agent_settings, setting->key);
-
-	if (!setting_row_is_list(row) && !is_first(reading))
-		return 0;
 	return setting_table_set(&config_agent_settings, &reading->config->agent, setting, reading->diag);
+}
+
+static void report_repeated(struct reading *reading, const struct assignment *setting)
+{
+	mistake(reading, "%s: already set on line %u", setting->key, setting->earlier_line);
 }
 
 static int take_resource(struct reading *reading, const struct assignment *setting)
 {
 	const char *complaint = resource_name_complaint(setting->key);
+	int r = 0;
 
 	if (!strcmp(setting->key, "service.name") && !*setting->value)
 		complaint = "a service needs a name";
-	if (!is_first(reading))
-		return 0;
-	if (!complaint)
-		return add_setting(&reading->config->resource_section, setting);
-	mistake(reading, "%s: %s", setting->key, complaint);
-	return 0;
+	if (setting->earlier_line)
+		report_repeated(reading, setting);
+	else if (complaint)
+		mistake(reading, "%s: %s", setting->key, complaint);
+	else
+		r = resource_set(&reading->config->resource, setting->key, setting->value);
+	if (r == -ENOSPC)
+		mistake(reading, "%s: more than %d attributes", setting->key, RESOURCE_ATTRIBUTES_MAX);
+	return r == -ENOMEM ? r : 0;
 }
 
-static int set_enabled(struct reading *reading, struct config_section *section, const struct assignment *setting)
+static int set_enabled(struct reading *reading, const struct assignment *setting)
 {
 	static const struct setting_row rows[] = {
 		SETTING(struct config_section, is_enabled, "enabled", SETTING_BOOL, "yes"),
 	};
 	static const struct setting_table table = SETTING_TABLE(rows, struct config_section);
 
-	return is_first(reading) ? setting_table_set(&table, section, setting, reading->diag) : 0;
+	return setting_table_set(&table, find_section(reading), setting, reading->diag);
+}
+
+static int add_setting(struct config_section *section, const struct assignment *setting)
+{
+	struct assignment *settings = array_add(&section->settings, &section->n_settings, sizeof(*settings));
+
+	if (!settings)
+		return -ENOMEM;
+	*settings = *setting;
+	return 0;
 }
 
 /* A setting of a later file replaces one of an earlier file. */
 static int take_collector(struct reading *reading, const struct assignment *setting)
 {
-	struct config *config = reading->config;
-	struct config_section *section =
-		get_section(&config->collectors, &config->n_collectors, reading->entry->argument);
+	struct config_section *section = find_section(reading);
 
 	if (!strcmp(setting->key, "enabled"))
-		return set_enabled(reading, section, setting);
-	if (!is_first(reading))
+		return set_enabled(reading, setting);
+	if (setting->earlier_line) {
+		report_repeated(reading, setting);
 		return 0;
+	}
 	for (size_t i = 0; i < section->n_settings; i++)
 		if (!strcmp(section->settings[i].key, setting->key)) {
 			section->settings[i] = *setting;
@@ -146,34 +135,26 @@ static int take_collector(struct reading *reading, const struct assignment *sett
 	return add_setting(section, setting);
 }
 
-/*
- * Which keys may be repeated is known when the type is: config_set_exporters() looks for
- * duplicates.
- */
+/* Which other keys may be repeated is known when the type is. */
 static int take_exporter(struct reading *reading, const struct assignment *setting)
 {
-	struct config *config = reading->config;
-	struct config_section *section =
-		get_section(&config->exporter_sections, &config->n_exporter_sections, reading->entry->argument);
-
 	if (!strcmp(setting->key, "enabled"))
-		return set_enabled(reading, section, setting);
-	if (!strcmp(setting->key, "type") && !is_first(reading))
-		return 0;
-	return add_setting(section, setting);
+		return set_enabled(reading, setting);
+	if (strcmp(setting->key, "type") || !setting->earlier_line)
+		return add_setting(find_section(reading), setting);
+	report_repeated(reading, setting);
+	return 0;
 }
 
 static const struct section_kind {
 	const char *name;
 	int (*take)(struct reading *reading, const struct assignment *setting);
-	/* [name argument]: where its sections are listed; 0: [name] alone */
-	size_t list_offset, n_offset; /* in struct config */
+	bool has_argument;
 } section_kinds[] = {
 	{ "agent", take_agent },
 	{ "resource", take_resource },
-	{ "collector", take_collector, offsetof(struct config, collectors), offsetof(struct config, n_collectors) },
-	{ "exporter", take_exporter, offsetof(struct config, exporter_sections),
-	  offsetof(struct config, n_exporter_sections) },
+	{ "collector", take_collector, .has_argument = true },
+	{ "exporter", take_exporter, .has_argument = true },
 };
 
 static const struct section_kind *find_kind(const char *name)
@@ -196,7 +177,7 @@ static void report_unknown_section(struct reading *reading)
 
 static bool has_right_argument(const struct section_kind *kind, const struct ini_entry *entry)
 {
-	return kind->list_offset ? parse_is_name(entry->argument) : !*entry->argument;
+	return kind->has_argument ? parse_is_name(entry->argument) : !*entry->argument;
 }
 
 static void check_section(struct reading *reading, const struct section_kind *kind)
@@ -204,9 +185,9 @@ static void check_section(struct reading *reading, const struct section_kind *ki
 	const struct ini_entry *entry = reading->entry, *earlier = ini_find_earlier(reading->file, entry);
 	const char *complaint;
 
-	if (kind->list_offset && !*entry->argument)
+	if (kind->has_argument && !*entry->argument)
 		mistake(reading, "[%s] needs a name: write [%s NAME]", kind->name, kind->name);
-	else if (kind->list_offset && check_name(entry->argument, &complaint) < 0)
+	else if (kind->has_argument && check_name(entry->argument, &complaint) < 0)
 		mistake(reading, "[%s %s]: %s", kind->name, entry->argument, complaint);
 	else if (!has_right_argument(kind, entry))
 		mistake(reading, "[%s %s]: there is only one: write [%s]", kind->name, entry->argument, kind->name);
@@ -218,16 +199,19 @@ static void check_section(struct reading *reading, const struct section_kind *ki
 /* The section's own line: even an empty section asks for its collector or exporter. */
 static int begin_section(struct reading *reading, const struct section_kind *kind)
 {
-	char *config = (char *)reading->config;
+	struct config *config = reading->config;
 	struct config_section *section;
 
 	check_section(reading, kind);
-	if (!kind->list_offset || !has_right_argument(kind, reading->entry))
+	if (!kind->has_argument || !has_right_argument(kind, reading->entry))
 		return 0;
-	section = get_section((struct config_section **)(config + kind->list_offset),
-			      (size_t *)(config + kind->n_offset), reading->entry->argument);
-	if (!section)
-		return -ENOMEM;
+	section = find_section(reading);
+	if (!section) {
+		section = array_add(&config->sections, &config->n_sections, sizeof(*section));
+		if (!section)
+			return -ENOMEM;
+		*section = (struct config_section){ kind->name, reading->entry->argument, .is_enabled = true };
+	}
 	section->path = reading->file->path;
 	section->line = reading->entry->line;
 	return 0;
@@ -242,7 +226,9 @@ static int take_entry(struct reading *reading)
 {
 	const struct ini_entry *entry = reading->entry;
 	const struct section_kind *kind = find_kind(entry->section);
-	const struct assignment setting = { entry->key, entry->value, reading->file->path, entry->line };
+	const struct ini_entry *earlier = ini_find_earlier(reading->file, entry);
+	const struct assignment setting = { entry->key, entry->value, reading->file->path, entry->line,
+					    earlier ? earlier->line : 0 };
 
 	if (is_foreign(entry->section) || is_foreign(entry->key))
 		return 0;
@@ -272,26 +258,13 @@ int config_read_file(struct config *config, const char *path, bool is_named, str
 			diag_add(diag, path, 0, "cannot be read: %s", strerror(-r));
 		return r == -ENOMEM ? r : 0;
 	}
-	files = reallocarray(config->files, config->n_files + 1, sizeof(*files));
+	files = array_add(&config->files, &config->n_files, sizeof(*files));
 	if (!files)
 		return -ENOMEM;
-	config->files = files;
-	reading.file = files[config->n_files++] = TAKE_PTR(file);
+	reading.file = *files = TAKE_PTR(file);
 	for (size_t i = 0; i < reading.file->n_entries && r >= 0; i++) {
 		reading.entry = &reading.file->entries[i];
 		r = take_entry(&reading);
 	}
 	return r;
-}
-
-bool config_is_agent_set(const struct config *config, const char *key)
-{
-	for (size_t i = 0; i < config->n_files; i++)
-		for (size_t j = 0; j < config->files[i]->n_entries; j++) {
-			const struct ini_entry *entry = &config->files[i]->entries[j];
-
-			if (entry->key && !strcmp(entry->section, "agent") && !strcmp(entry->key, key))
-				return true;
-		}
-	return false;
 }

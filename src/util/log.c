@@ -30,6 +30,9 @@ enum log_target { LOG_TARGET_PLAIN,
 static enum log_target log_target = LOG_TARGET_PLAIN;
 static enum log_level log_max_level = LOG_LEVEL_INFO;
 
+const char *const log_level_names[] = { "error", "warning", "info", "debug", NULL };
+static const char *const priorities[] = { "3", "4", "6", "7" }; /* of syslog(3) */
+
 /* systemd.exec(5): JOURNAL_STREAM names the file that stdout or stderr was when we were started. */
 static bool is_stderr_journal(void)
 {
@@ -66,28 +69,34 @@ bool log_is_on(enum log_level level)
 	return level <= log_max_level;
 }
 
+/* False: no memory. */
+static bool add_field(struct iovec *parts, int *n, const char *name, const char *value)
+{
+	char *text;
+	int length = asprintf(&text, "%s=%s", name, value);
+
+	if (length < 0)
+		return false;
+	parts[(*n)++] = (struct iovec){ text, (size_t)length };
+	return true;
+}
+
 static int send_to_journal(enum log_level level, const char *id, const struct log_field *fields,
 			   const char *message)
 {
 	struct iovec parts[FIELDS_MAX];
-	char *texts[FIELDS_MAX] = { NULL };
 	int n = 0, r = -ENOMEM;
 	bool is_whole;
 
-	is_whole = asprintf(&texts[n++], "MESSAGE=%s", message) >= 0 &&
-		   asprintf(&texts[n++], "PRIORITY=%d", (int)level) >= 0 &&
-		   asprintf(&texts[n++], "SYSLOG_IDENTIFIER=" IDENTIFIER) >= 0 &&
-		   (!id || asprintf(&texts[n++], "MESSAGE_ID=%s", id) >= 0);
+	is_whole = add_field(parts, &n, "MESSAGE", message) && add_field(parts, &n, "PRIORITY", priorities[level]) &&
+		   add_field(parts, &n, "SYSLOG_IDENTIFIER", IDENTIFIER) &&
+		   (!id || add_field(parts, &n, "MESSAGE_ID", id));
 	for (; is_whole && fields && fields->name && n < FIELDS_MAX; fields++)
-		is_whole = asprintf(&texts[n++], "%s=%s", fields->name, fields->value) >= 0;
-	if (is_whole) {
-		for (int i = 0; i < n; i++)
-			parts[i] = (struct iovec){ texts[i], strlen(texts[i]) };
+		is_whole = add_field(parts, &n, fields->name, fields->value);
+	if (is_whole)
 		r = sd_journal_sendv(parts, n);
-	}
-	/* asprintf() leaves its output undefined when it fails: that one is the last. */
-	for (int i = 0; i < n - !is_whole; i++)
-		free(texts[i]);
+	while (n)
+		free(parts[--n].iov_base);
 	return r;
 }
 
@@ -103,7 +112,7 @@ static void write_to_stderr(enum log_level level, const char *message)
 		{ (char *)"\n", 1 },
 	};
 
-	prefix[1] = (char)('0' + level);
+	prefix[1] = *priorities[level];
 	while (writev(STDERR_FILENO, parts, ARRAY_SIZE(parts)) < 0 && errno == EINTR)
 		;
 }
@@ -127,12 +136,12 @@ void log_event(enum log_level level, const char *id, const struct log_field *fie
 	errno = errno_kept;
 }
 
-void log_lines(enum log_level level, const char *id, const char *text)
+void log_lines(enum log_level level, const char *text)
 {
 	while (*text) {
 		size_t length = strcspn(text, "\n");
 
-		log_event(level, id, NULL, "%.*s", (int)length, text);
+		log_event(level, NULL, NULL, "%.*s", (int)length, text);
 		text += length + (text[length] == '\n');
 	}
 }

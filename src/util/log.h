@@ -12,10 +12,12 @@
 
 #include "util/cleanup.h"
 
-enum log_level { LOG_LEVEL_ERROR = 3,
-		 LOG_LEVEL_WARNING = 4,
-		 LOG_LEVEL_INFO = 6,
-		 LOG_LEVEL_DEBUG = 7 };
+enum log_level { LOG_LEVEL_ERROR,
+		 LOG_LEVEL_WARNING,
+		 LOG_LEVEL_INFO,
+		 LOG_LEVEL_DEBUG };
+/* Their names, as a user writes them, ended by NULL. */
+extern const char *const log_level_names[];
 
 /* A journal field next to the message: {"BPFPUSH_COLLECTOR", "syscalls"}. Never a secret. */
 struct log_field {
@@ -48,7 +50,7 @@ bool log_is_on(enum log_level level); /* is it worth composing a long message? *
 void log_event(enum log_level level, const char *id, const struct log_field *fields, const char *format, ...)
 	_printf_(4, 5);
 /* Each line of text as a message of its own. */
-void log_lines(enum log_level level, const char *id, const char *text);
+void log_lines(enum log_level level, const char *text);
 
 #define log_error(...)	 log_event(LOG_LEVEL_ERROR, NULL, NULL, __VA_ARGS__)
 #define log_warning(...) log_event(LOG_LEVEL_WARNING, NULL, NULL, __VA_ARGS__)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "util/array.h"
 #include "util/parse.h"
 
 #define KEYS_MAX 64 /* of one table */
@@ -166,44 +167,31 @@ static void list_clear(struct setting_list *list)
 	*list = (struct setting_list){ 0 };
 }
 
-static int list_add(struct setting_list *list, const char *text, size_t length)
-{
-	char **items, *copy;
-
-	items = reallocarray(list->items, list->n_items + 1, sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	list->items = items;
-	copy = strndup(text, length);
-	if (!copy)
-		return -ENOMEM;
-	items[list->n_items++] = copy;
-	return 0;
-}
-
 static int set_list(const struct setting_row *row, void *member, const char *text, const struct place *place)
 {
 	const char *separators = row->type == SETTING_WORDS ? ", \t" : "";
-	_cleanup_(freep) char *item = NULL;
 	struct setting_list *list = member;
-	int r = 0;
 
 	if (list->is_default || !*text)
 		list_clear(list);
-	while (*text && r >= 0) {
+	while (*text) {
 		size_t length = strcspn(text, separators);
+		_cleanup_(freep) char *item = strndup(text, length);
+		char **new;
 
-		free(item);
-		item = strndup(text, length);
 		if (!item)
 			return -ENOMEM;
-		/* One bad word does not hide what is wrong with the next. */
-		if (length && !check_text(row, item, place))
-			r = list_add(list, item, length);
 		text += length + strspn(text + length, separators);
+		/* One bad word does not hide what is wrong with the next. */
+		if (!length || check_text(row, item, place))
+			continue;
+		new = array_add(&list->items, &list->n_items, sizeof(*new));
+		if (!new)
+			return -ENOMEM;
+		*new = TAKE_PTR(item);
 	}
 	list->is_default = !place->diag && list->n_items;
-	return r;
+	return 0;
 }
 
 static int set_value(const struct setting_row *row, void *structure, const char *text,
@@ -273,6 +261,10 @@ int setting_table_set(const struct setting_table *table, void *structure, const 
 
 	if (!row) {
 		add_unknown_key(table, &place);
+		return 0;
+	}
+	if (assignment->earlier_line && !setting_row_is_list(row)) {
+		complain(&place, row, "already set on line %u", assignment->earlier_line);
 		return 0;
 	}
 	return set_value(row, structure, assignment->value, &place) == -ENOMEM ? -ENOMEM : 0;

@@ -68,6 +68,7 @@ struct assignment {
 	const char *value;
 	const char *path; /* of the file, or what else the value comes from, with line 0 */
 	unsigned int line;
+	unsigned int earlier_line; /* where the same file has given the key already; 0: nowhere */
 };
 
 /* Sets the defaults in a zeroed structure. -ENOMEM; -EINVAL where a row refuses its own default. */
@@ -83,8 +84,8 @@ bool setting_row_is_list(const struct setting_row *row);
 /*
  * Sets one key. A mistake (an unknown key with the nearest valid one, a bad value with the values
  * that are allowed) goes to diag and is not a failure: the value stays as it was. A later text
- * replaces an earlier one; an empty text is NULL where there is no default. Lists grow; an empty
- * value empties them. -ENOMEM.
+ * replaces an earlier one, but two in one file are a mistake; an empty text is NULL where there is
+ * no default. Lists grow; an empty value empties them. -ENOMEM.
  *
  * Values of SETTING_TEXT and SETTING_LIST are never repeated in a message: they may be secrets.
  */

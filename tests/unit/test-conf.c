@@ -115,7 +115,7 @@ static void uncommented_it_is_without_a_mistake(void **state)
 	while (exporter_table[n])
 		n++;
 	assert_int_equal(config->n_exporters, n);
-	assert_int_equal(config->n_collectors, 6);
+	assert_int_equal(config->n_sections, n + 6);
 }
 
 static void as_it_is_it_changes_nothing(void **state)
@@ -128,7 +128,7 @@ static void as_it_is_it_changes_nothing(void **state)
 	assert_ok(config_read(&source, &diag, &config));
 	assert_string_equal(buf_text(&diag.text), "");
 	assert_int_equal(config->n_exporters, 0);
-	assert_int_equal(config->n_collectors, 0);
+	assert_int_equal(config->n_sections, 0);
 	for (size_t i = 0; i < file->n_entries; i++)
 		assert_null(file->entries[i].key);
 }

@@ -138,7 +138,7 @@ static void without_a_file_there_are_defaults(void **state)
 	assert_int_equal(f.config->agent.collector_directories.n_items, 0);
 	assert_int_equal(f.config->agent.collectors.n_items, 0);
 	assert_true(f.config->agent.self_metrics);
-	assert_int_equal(f.config->n_collectors, 0);
+	assert_int_equal(f.config->n_sections, 0);
 	assert_int_equal(f.config->n_exporters, 0);
 	assert_int_equal(f.config->n_files, 0);
 	assert_string_equal(resource_find(&f.config->resource, "service.name"), "bpfpush");
@@ -185,7 +185,7 @@ static void collectors_and_exporters_are_read(void **state)
 		   "[exporter two]\ntype = console\n");
 	fixture_read(&f, NULL);
 	assert_mistakes(&f, "");
-	collector = config_find_collector(f.config, "x");
+	collector = config_find_section(f.config, "collector", "x");
 	assert_non_null(collector);
 	assert_false(collector->is_enabled);
 	assert_int_equal(collector->line, 1);
@@ -194,8 +194,8 @@ static void collectors_and_exporters_are_read(void **state)
 	assert_string_equal(collector->settings[0].value, "5");
 	assert_int_equal(collector->settings[0].line, 2);
 	assert_string_equal(collector->settings[0].path, tree_path(&f.tree, MAIN));
-	assert_true(config_find_collector(f.config, "y")->is_enabled);
-	assert_null(config_find_collector(f.config, "z"));
+	assert_true(config_find_section(f.config, "collector", "y")->is_enabled);
+	assert_null(config_find_section(f.config, "collector", "z"));
 
 	assert_int_equal(f.config->n_exporters, 2);
 	assert_string_equal(f.config->exporters[0].name, "one");
@@ -226,11 +226,11 @@ static void drop_ins_are_read_in_order_of_names(void **state)
 	assert_int_equal(f.config->agent.interval_ns, 3000000000);
 	assert_int_equal(f.config->agent.series_limit, 10);
 	assert_int_equal(f.config->agent.collectors.n_items, 2);
-	assert_int_equal(f.config->n_collectors, 1);
-	assert_int_equal(f.config->collectors[0].n_settings, 2);
-	assert_string_equal(f.config->collectors[0].settings[0].value, "2");
-	assert_int_equal(f.config->collectors[0].settings[0].line, 5);
-	assert_false(f.config->collectors[0].is_enabled);
+	assert_int_equal(f.config->n_sections, 2);
+	assert_int_equal(f.config->sections[0].n_settings, 2);
+	assert_string_equal(f.config->sections[0].settings[0].value, "2");
+	assert_int_equal(f.config->sections[0].settings[0].line, 5);
+	assert_false(f.config->sections[0].is_enabled);
 	assert_int_equal(f.config->n_exporters, 1);
 	assert_ptr_equal(f.config->exporters[0].ops, &post_exporter);
 	assert_int_equal(((struct post_options *)f.config->exporters[0].options)->headers.n_items, 2);
@@ -301,7 +301,7 @@ static void mistakes_of_all_files_are_told(void **state)
 	assert_int_equal(f.diag.n_errors, 18);
 	/* What is sound holds: a check can go on to the collectors. */
 	assert_int_equal(f.config->agent.interval_ns, 2000000000);
-	assert_int_equal(f.config->n_collectors, 1);
+	assert_int_equal(f.config->n_sections, 5);
 	assert_int_equal(f.config->n_exporters, 2);
 }
 
