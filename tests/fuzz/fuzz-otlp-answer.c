@@ -48,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	otlp_answer_read(&http, N_POINTS, &answer);
 	check(answer.n_rejected <= N_POINTS);
-	check(!answer.n_rejected || answer.verdict == OTLP_ACCEPTED);
+	check(!answer.n_rejected || answer.verdict != OTLP_AGAIN);
+	check(answer.n_rejected == N_POINTS || answer.verdict != OTLP_REFUSED);
 	check(answer.retry_after_ns <= http.retry_after_ns);
 	check(!answer.retry_after_ns || answer.verdict == OTLP_AGAIN);
 	check((answer.verdict == OTLP_ACCEPTED) == (http.status >= 200 && http.status < 300));

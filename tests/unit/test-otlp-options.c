@@ -117,7 +117,7 @@ static void endpoints_of_the_environment_follow_the_specification(void **state)
 	setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", 1);
 	GIVE(&given);
 	assert_string_equal(buf_text(&given.diag.text),
-			    "OTEL_EXPORTER_OTLP_ENDPOINT: not a URL, write http://HOST:PORT or https://HOST\n");
+			    "OTEL_EXPORTER_OTLP_ENDPOINT: endpoint: not a URL, write http://HOST:PORT or https://HOST\n");
 	given_done(&given);
 }
 

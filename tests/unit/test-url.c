@@ -40,6 +40,7 @@ static void it_is_known_where_a_url_leads(void **state)
 	static const struct {
 		const char *url;
 		struct url_place want;
+		bool is_encrypted;
 	} cases[] = {
 		{ "http://localhost:4318", { .is_local = true, .port = 4318 } },
 		{ "http://LocalHost", { .is_local = true, .port = 80 } },
@@ -49,7 +50,8 @@ static void it_is_known_where_a_url_leads(void **state)
 		{ "http://127.example.com", { .port = 80 } },
 		{ "http://[::1]:4317/x", { .is_local = true, .port = 4317 } },
 		{ "http://[::2]/", { .port = 80 } },
-		{ "https://user:word@host/127.0.0.1", { .is_encrypted = true, .has_password = true, .port = 443 } },
+		{ "https://user:word@host/127.0.0.1", { .has_password = true, .port = 443 }, true },
+		{ "HTTPS://host", { .port = 443 }, true },
 		{ "nothing", { 0 } },
 	};
 
@@ -57,7 +59,7 @@ static void it_is_known_where_a_url_leads(void **state)
 		struct url_place place = url_place(cases[i].url);
 
 		assert_int_equal(place.is_local, cases[i].want.is_local);
-		assert_int_equal(place.is_encrypted, cases[i].want.is_encrypted);
+		assert_int_equal(url_is_encrypted(cases[i].url), cases[i].is_encrypted);
 		assert_int_equal(place.has_password, cases[i].want.has_password);
 		assert_int_equal(place.port, cases[i].want.port);
 	}

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "metric/attribute.h"
 #include "otlp-metrics.pb-c.h"
+#include "util/utf8.h"
 
 /* Unknown fields take many times their size when decoded; a true answer is short. */
 #define DECODED_BYTES_MAX (64 * 1024)
@@ -17,32 +17,24 @@ static bool is_type(const char *content_type, const char *type)
 	return !strncasecmp(content_type, type, size) && strchr("; \t", content_type[size]);
 }
 
-static bool is_protobuf(const char *content_type)
-{
-	return is_type(content_type, "application/x-protobuf");
-}
-
 /* A captive portal, or a web server on that port. Some receivers always answer in JSON. */
 static bool is_foreign(const struct http_answer *http)
 {
-	return http->body_size && !is_protobuf(http->content_type) &&
+	return http->body_size && !is_type(http->content_type, "application/x-protobuf") &&
 	       !is_type(http->content_type, "application/json");
 }
 
+/* Text from outside may end up in a log. */
 static void set_message(struct otlp_answer *answer, const char *text)
 {
-	struct attributes attributes;
-
-	/* Text from outside may end up in a log: it is cleaned as attributes are. */
-	attributes_init(&attributes);
-	if (!text || attributes_add_text(&attributes, "", text, strlen(text)) < 0)
-		return;
-	snprintf(answer->message, sizeof(answer->message), "%s", attributes.items[0].text);
+	snprintf(answer->message, sizeof(answer->message), "%s", text);
+	utf8_clean(answer->message);
 }
 
 static bool is_decodable(const struct http_answer *http)
 {
-	return http->body_size && http->body_size <= DECODED_BYTES_MAX && is_protobuf(http->content_type);
+	return http->body_size && http->body_size <= DECODED_BYTES_MAX &&
+	       is_type(http->content_type, "application/x-protobuf");
 }
 
 static void read_success(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
@@ -88,26 +80,20 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points, struct ot
 {
 	struct otlp_answer answer = { .verdict = OTLP_REFUSED };
 
-	switch (http->failure) {
-	case HTTP_UNREACHED:
-	case HTTP_UNANSWERED:
+	if (http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED) {
 		answer.verdict = OTLP_AGAIN;
-		break;
-	case HTTP_TOO_LARGE:
-	case HTTP_BROKEN:
-		break;
-	case HTTP_OK:
-		if (http->status >= 200 && http->status < 300) {
-			answer.verdict = OTLP_ACCEPTED;
-			answer.is_foreign = is_foreign(http);
-			read_success(http, n_points, &answer);
-			break;
-		}
+	} else if (http->failure == HTTP_OK && http->status >= 200 && http->status < 300) {
+		answer.verdict = OTLP_ACCEPTED;
+		answer.is_foreign = is_foreign(http);
+		read_success(http, n_points, &answer);
+	} else if (http->failure == HTTP_OK) {
 		read_failure(http, &answer);
-		if (!is_retryable(http->status))
-			break;
-		answer.verdict = OTLP_AGAIN;
-		answer.retry_after_ns = http->retry_after_ns;
+		if (is_retryable(http->status)) {
+			answer.verdict = OTLP_AGAIN;
+			answer.retry_after_ns = http->retry_after_ns;
+		}
 	}
+	if (answer.verdict == OTLP_REFUSED)
+		answer.n_rejected = n_points;
 	*ret_answer = answer;
 }

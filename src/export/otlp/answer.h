@@ -17,17 +17,16 @@
 #include <stdint.h>
 
 #include "export/transport/http.h"
-#include "metric/attribute.h"
 
 enum otlp_verdict { OTLP_ACCEPTED,
 		    OTLP_AGAIN,
 		    OTLP_REFUSED };
 
-#define OTLP_MESSAGE_BYTES (ATTRIBUTE_TEXT_BYTES + 1)
+#define OTLP_MESSAGE_BYTES 257
 
 struct otlp_answer {
 	enum otlp_verdict verdict;
-	uint64_t n_rejected;		  /* points of an accepted request; at most all */
+	uint64_t n_rejected;		  /* points; at most all, and all of a refused request */
 	uint64_t retry_after_ns;	  /* 0: the receiver did not ask for a delay */
 	bool is_foreign;		  /* accepted by something that is not an OTLP receiver */
 	char message[OTLP_MESSAGE_BYTES]; /* from the receiver: printable, cut; "" if none */

@@ -26,27 +26,25 @@ struct environment {
 /* A variable, the setting that it gives, and what its words mean there; without any, its text is taken. */
 struct variable {
 	const char *what, *key;
+	bool is_tls;
 	struct {
 		const char *word, *value;
 	} words[3];
 };
 
-static const struct variable words_table[] = {
-	{ "COMPRESSION", "compression", { { "gzip", "gzip" }, { "none", "none" } } },
-	{ "TEMPORALITY_PREFERENCE", "temporality",
+static const struct variable variables[] = {
+	{ "COMPRESSION", "compression", false, { { "gzip", "gzip" }, { "none", "none" } } },
+	{ "TEMPORALITY_PREFERENCE", "temporality", false,
 	  { { "cumulative", "cumulative" },
 	    { "delta", "delta" },
 	    /* Delta, but only for synchronous counters, and bpfpush has none. */
 	    { "lowmemory", "cumulative" } } },
-	{ "DEFAULT_HISTOGRAM_AGGREGATION", "histogram",
+	{ "DEFAULT_HISTOGRAM_AGGREGATION", "histogram", false,
 	  { { "explicit_bucket_histogram", "explicit" },
 	    { "base2_exponential_bucket_histogram", "exponential" } } },
-};
-
-static const struct variable tls_table[] = {
-	{ "CERTIFICATE", "ca_file" },
-	{ "CLIENT_CERTIFICATE", "certificate_file" },
-	{ "CLIENT_KEY", "key_file" },
+	{ "CERTIFICATE", "ca_file", true },
+	{ "CLIENT_CERTIFICATE", "certificate_file", true },
+	{ "CLIENT_KEY", "key_file", true },
 };
 
 /* The value of a variable, or NULL where it is not set or the file has given key. */
@@ -92,32 +90,14 @@ static int read_variable(struct environment *environment, const struct variable 
 	return 0;
 }
 
-static int read_variables(struct environment *environment, const struct variable *table, size_t n)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < n && !err; i++)
-		err = read_variable(environment, &table[i]);
-	return err;
-}
-
+/* The endpoint of all signals or, as it is, that of metrics. */
 static int read_endpoint(struct environment *environment)
 {
-	const char *value = get(environment, "ENDPOINT", "endpoint"), *complaint;
-	_cleanup_(freep) char *url = NULL;
-	bool is_whole;
+	const char *url = get(environment, "ENDPOINT", "endpoint");
 
-	if (!value || environment->is_set(environment->user, "metrics_endpoint"))
+	if (!url || environment->is_set(environment->user, "metrics_endpoint"))
 		return 0;
-	if (url_check(value, &complaint) < 0) {
-		diag_add(environment->diag, environment->name, 0, "%s", complaint);
-		return 0;
-	}
-	is_whole = strstr(environment->name, "_METRICS_") != NULL;
-	if (asprintf(&url, "%s%s%s", value, is_whole || value[strlen(value) - 1] == '/' ? "" : "/",
-		     is_whole ? "" : "v1/metrics") < 0)
-		return -ENOMEM;
-	return set(environment, "metrics_endpoint", url);
+	return set(environment, strstr(environment->name, "_METRICS_") ? "metrics_endpoint" : "endpoint", url);
 }
 
 static void read_timeout(struct environment *environment)
@@ -172,14 +152,6 @@ static int read_headers(struct environment *environment)
 	return 0;
 }
 
-/* The variables may be set for all programs of a machine: without TLS their files are not used. */
-static bool has_tls(const struct otlp_options *options)
-{
-	const char *url = options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
-
-	return url && !strncasecmp(url, "https://", 8);
-}
-
 int otlp_options_environment(void *options, bool (*is_set)(void *user, const char *key), void *user,
 			     struct diag *diag)
 {
@@ -189,11 +161,11 @@ int otlp_options_environment(void *options, bool (*is_set)(void *user, const cha
 
 	if (protocol && strcasecmp(protocol, "http/protobuf"))
 		ignored(&environment, "bpfpush sends only http/protobuf");
-	read_timeout(&environment);
 	err = read_endpoint(&environment);
-	if (!err)
-		err = read_variables(&environment, words_table, ARRAY_SIZE(words_table));
-	if (!err && has_tls(options))
-		err = read_variables(&environment, tls_table, ARRAY_SIZE(tls_table));
+	read_timeout(&environment);
+	for (size_t i = 0; i < ARRAY_SIZE(variables) && !err; i++)
+		/* Files may be set for all programs of a machine: without TLS they are not used. */
+		if (!variables[i].is_tls || url_is_encrypted(otlp_base(options)))
+			err = read_variable(&environment, &variables[i]);
 	return err ? err : read_headers(&environment);
 }

@@ -44,23 +44,24 @@ static const struct setting_row rows[] = {
 };
 const struct setting_table otlp_settings = SETTING_TABLE(rows, struct otlp_options);
 
+const char *otlp_base(const struct otlp_options *options)
+{
+	return options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
+}
+
 int otlp_url(const struct otlp_options *options, char **ret_url)
 {
-	size_t size = strlen(options->endpoint), path_size = strlen(SIGNAL_PATH);
-	const char *base = options->endpoint;
+	const char *base = otlp_base(options);
+	size_t size = strlen(base), path_size = strlen(SIGNAL_PATH);
 	char *url;
 
-	if (options->metrics_endpoint) {
-		url = strdup(options->metrics_endpoint);
-	} else {
+	if (!options->metrics_endpoint) {
 		while (size && base[size - 1] == '/')
 			size--;
 		if (size >= path_size && !strncmp(base + size - path_size, SIGNAL_PATH, path_size))
 			size -= path_size;
-		if (asprintf(&url, "%.*s" SIGNAL_PATH, (int)size, base) < 0)
-			url = NULL;
 	}
-	if (!url)
+	if (asprintf(&url, "%.*s%s", (int)size, base, options->metrics_endpoint ? "" : SIGNAL_PATH) < 0)
 		return -ENOMEM;
 	*ret_url = url;
 	return 0;
@@ -193,23 +194,17 @@ static int read_value(const char *path, char value[HEADER_BYTES], const char **r
 
 int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint)
 {
-	const char *path = otlp_header_file(text);
-	char value[HEADER_BYTES], *header = NULL;
-	int err = path ? read_value(path, value, ret_complaint) : 0;
+	char value[HEADER_BYTES], *header;
+	int err = read_value(otlp_header_file(text), value, ret_complaint);
 
-	if (!path)
-		header = strdup(text);
-	else if (!err && asprintf(&header, "%.*s: %s", (int)strcspn(text, ":"), text, value) < 0)
-		header = NULL;
-	explicit_bzero(value, sizeof(value));
-	if (header) {
-		*ret_header = header;
-		return 0;
+	if (!err && asprintf(&header, "%.*s: %s", (int)strcspn(text, ":"), text, value) < 0) {
+		*ret_complaint = strerror(ENOMEM);
+		err = -ENOMEM;
 	}
-	if (err)
-		return err;
-	*ret_complaint = strerror(ENOMEM);
-	return -ENOMEM;
+	explicit_bzero(value, sizeof(value));
+	if (!err)
+		*ret_header = header;
+	return err;
 }
 
 static int check_pem(const char *path, const char **ret_complaint)
@@ -258,14 +253,13 @@ int otlp_options_check(const void *untyped, const char *path, unsigned int line,
 		{ "key_file", options->key_file },
 	};
 	const char *complaint = NULL;
-	const char *url = options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		if (!files[i].file)
 			continue;
 		if (is_mistake(check_pem(files[i].file, &complaint)))
 			diag_add(diag, path, line, "%s: %s: %s", files[i].key, files[i].file, complaint);
-		if (!strncasecmp(url, "http://", 7))
+		if (!url_is_encrypted(otlp_base(options)))
 			diag_add(diag, path, line, "%s: the endpoint is http://, which uses none; write https://",
 				 files[i].key);
 	}

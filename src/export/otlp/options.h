@@ -23,6 +23,8 @@ struct otlp_options {
 
 extern const struct setting_table otlp_settings;
 
+/* What the URL is made from. */
+const char *otlp_base(const struct otlp_options *options);
 /* The URL that requests go to, for free(). -ENOMEM. */
 int otlp_url(const struct otlp_options *options, char **ret_url);
 /* The two below are those of struct exporter_ops. */
@@ -37,8 +39,8 @@ const char *otlp_header_file(const char *text);
 /* Does a header look secret, because of its name or because its value is in a file? */
 bool otlp_header_is_secret(const char *text);
 /*
- * The header to send for one that was given: the same text, or with the first line of its file as the
- * value. The file is read each time, so that a secret may change. For free(). -ENOMEM; the error of
+ * The header to send for one that was given with a file: its value is the file's first line. The file
+ * is read each time, so that a secret may change. For free(). -ENOMEM; the error of
  * opening the file; -EBADMSG if it is not a regular file or its content cannot be a header. Then
  * *ret_complaint says why, for a message that names the file; it never holds the content.
  */

@@ -36,7 +36,6 @@ struct otlp {
 	bool is_waiting; /* for retry */
 	struct otlp_report report;
 	bool has_headers; /* the client has the right headers */
-	char *url, *user_agent;
 	uint8_t *room; /* max_request_bytes to encode in; only pages that bodies fill are touched */
 };
 
@@ -80,20 +79,14 @@ static bool settle(struct otlp *otlp, const struct otlp_answer *answer)
 	struct exporter *exporter = otlp->exporter;
 
 	exporter->stats.is_failing = answer->verdict != OTLP_ACCEPTED;
-	switch (answer->verdict) {
-	case OTLP_ACCEPTED:
-		exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
-		exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
-		return true;
-	case OTLP_REFUSED:
-		exporter_account(exporter, POINTS_REJECTED, item->n_points);
-		return true;
-	case OTLP_AGAIN:
-		if (!has_given_up(otlp, item))
-			return false;
+	if (answer->verdict == OTLP_AGAIN && !has_given_up(otlp, item))
+		return false;
+	if (answer->verdict == OTLP_AGAIN) {
 		exporter_account(exporter, POINTS_NOT_SENT, item->n_points);
 		return true;
 	}
+	exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
+	exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
 	return true;
 }
 
@@ -101,12 +94,10 @@ static void on_answer(void *user, const struct http_answer *http)
 {
 	struct otlp *otlp = user;
 	struct otlp_answer answer;
-	bool is_done;
 
 	otlp_answer_read(http, otlp->queue.head->n_points, &answer);
 	otlp_report_answer(&otlp->report, http, &answer);
-	is_done = settle(otlp, &answer);
-	queue_end(&otlp->queue, is_done);
+	queue_end(&otlp->queue, settle(otlp, &answer));
 	if (answer.verdict == OTLP_AGAIN) {
 		wait_and_retry(otlp, answer.retry_after_ns);
 		return;
@@ -118,9 +109,12 @@ static void on_answer(void *user, const struct http_answer *http)
 static int add_header(struct otlp *otlp, const char *text)
 {
 	_cleanup_(freep) char *header = NULL;
-	const char *complaint = "";
-	int err = otlp_header_resolve(text, &header, &complaint);
+	const char *complaint;
+	int err;
 
+	if (!otlp_header_file(text))
+		return http_client_add_header(otlp->client, text);
+	err = otlp_header_resolve(text, &header, &complaint);
 	if (!err)
 		return http_client_add_header(otlp->client, header);
 	otlp_report_header(&otlp->report, text, err, complaint);
@@ -240,59 +234,21 @@ static void otlp_close(struct exporter *exporter)
 {
 	struct otlp *otlp = exporter->state;
 
-	if (!otlp)
-		return;
 	timer_done(&otlp->retry);
 	http_client_free(otlp->client);
 	queue_done(&otlp->queue);
-	if (otlp->room)
+	if (otlp->room != MAP_FAILED)
 		munmap(otlp->room, otlp->options->max_request_bytes);
-	free(otlp->url);
-	free(otlp->user_agent);
 	free(otlp);
-	exporter->state = NULL;
-}
-
-static int open_client(struct otlp *otlp)
-{
-	const struct otlp_options *options = otlp->options;
-	const char *version = otlp->exporter->context->version;
-	struct http_options http = {
-		.ca_file = options->ca_file,
-		.certificate_file = options->certificate_file,
-		.key_file = options->key_file,
-		.timeout_ns = options->timeout_ns,
-		.lifetime_s = CONNECTION_LIFETIME_S,
-		.limit_response_bytes = options->max_response_bytes,
-	};
-	int err = otlp_url(options, &otlp->url);
-
-	if (err)
-		return err;
-	otlp->report.port = url_place(otlp->url).port;
-	otlp->report.is_delta = options->temporality == OTLP_DELTA;
-	if (asprintf(&otlp->user_agent, "bpfpush/%s OTel-OTLP-Exporter-C/%s", version, version) < 0) {
-		otlp->user_agent = NULL;
-		return -ENOMEM;
-	}
-	otlp->room = mmap(NULL, options->max_request_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			  0);
-	if (otlp->room == MAP_FAILED) {
-		otlp->room = NULL;
-		return -ENOMEM;
-	}
-	http.url = otlp->url;
-	http.user_agent = otlp->user_agent;
-	return http_client_new(otlp->exporter->context->event, &http, &otlp->client);
 }
 
 /* Secrets that would go over a network in clear text. */
-static void warn_of_bare_secrets(const struct otlp *otlp)
+static void warn_of_bare_secrets(const struct otlp *otlp, const char *url)
 {
 	const struct setting_list *headers = &otlp->options->headers;
-	struct url_place place = url_place(otlp->url);
+	struct url_place place = url_place(url);
 
-	if (place.is_encrypted || place.is_local)
+	if (url_is_encrypted(url) || place.is_local)
 		return;
 	for (size_t i = 0; i < headers->n_items; i++) {
 		if (!otlp_header_is_secret(headers->items[i]))
@@ -306,8 +262,35 @@ static void warn_of_bare_secrets(const struct otlp *otlp)
 			    otlp->exporter->name);
 }
 
-static int otlp_open(struct exporter *exporter, const void *options)
+static int open_client(struct otlp *otlp)
 {
+	const struct otlp_options *options = otlp->options;
+	const char *version = otlp->exporter->context->version;
+	_cleanup_(freep) char *url = NULL;
+	char user_agent[128];
+	struct http_options http = {
+		.user_agent = user_agent,
+		.ca_file = options->ca_file,
+		.certificate_file = options->certificate_file,
+		.key_file = options->key_file,
+		.timeout_ns = options->timeout_ns,
+		.lifetime_s = CONNECTION_LIFETIME_S,
+		.limit_response_bytes = options->max_response_bytes,
+	};
+	int err = otlp_url(options, &url);
+
+	if (err)
+		return err;
+	warn_of_bare_secrets(otlp, url);
+	otlp->report.port = url_place(url).port;
+	http.url = url;
+	snprintf(user_agent, sizeof(user_agent), "bpfpush/%s OTel-OTLP-Exporter-C/%s", version, version);
+	return http_client_new(otlp->exporter->context->event, &http, &otlp->client);
+}
+
+static int otlp_open(struct exporter *exporter, const void *untyped)
+{
+	const struct otlp_options *options = untyped;
 	struct otlp *otlp = calloc(1, sizeof(*otlp));
 	int err;
 
@@ -315,20 +298,19 @@ static int otlp_open(struct exporter *exporter, const void *options)
 		return -ENOMEM;
 	exporter->state = otlp;
 	otlp->exporter = exporter;
-	otlp->report = (struct otlp_report){ .exporter = exporter };
 	otlp->options = options;
+	otlp->report = (struct otlp_report){ .exporter = exporter, .is_delta = options->temporality == OTLP_DELTA };
+	otlp->backoff = (struct backoff){ .initial_ns = options->retry_initial_ns, .max_ns = options->retry_max_ns };
 	timer_init(&otlp->retry, exporter->context->event, on_wake, otlp);
-	queue_init(&otlp->queue, otlp->options->queue_requests, otlp->options->queue_bytes);
-	otlp->backoff = (struct backoff){ .initial_ns = otlp->options->retry_initial_ns,
-					  .max_ns = otlp->options->retry_max_ns };
-	err = open_client(otlp);
-	if (err) {
-		log_error("exporter %s: HTTP will not start: %s", exporter->name, strerror(-err));
-		otlp_close(exporter);
-		return err;
-	}
-	warn_of_bare_secrets(otlp);
-	return 0;
+	queue_init(&otlp->queue, options->queue_requests, options->queue_bytes);
+	otlp->room = mmap(NULL, options->max_request_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	err = otlp->room == MAP_FAILED ? -ENOMEM : open_client(otlp);
+	if (!err)
+		return 0;
+	log_error("exporter %s: HTTP will not start: %s", exporter->name, strerror(-err));
+	otlp_close(exporter);
+	return err;
 }
 
 const struct exporter_ops otlp_exporter = {

@@ -22,7 +22,6 @@
 
 struct http_client {
 	sd_event *event;
-	struct http_options options;
 	CURLM *multi;
 	CURL *easy;
 	struct timer timeout; /* for libcurl */
@@ -45,14 +44,10 @@ static void finish(struct http_client *client);
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
 {
 	struct http_client *client = user;
-	int running, action = 0;
+	int action = (revents & EPOLLIN ? CURL_CSELECT_IN : 0) | (revents & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+		     (revents & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+	int running;
 
-	if (revents & EPOLLIN)
-		action |= CURL_CSELECT_IN;
-	if (revents & EPOLLOUT)
-		action |= CURL_CSELECT_OUT;
-	if (revents & (EPOLLERR | EPOLLHUP))
-		action |= CURL_CSELECT_ERR;
 	curl_multi_socket_action(client->multi, fd, action, &running);
 	finish(client);
 	return 0;
@@ -138,16 +133,7 @@ static enum http_failure classify(CURLcode code, const struct http_client *clien
 		return HTTP_TOO_LARGE;
 	if (code == CURLE_OK || status)
 		return HTTP_OK; /* the body cannot change what the status says */
-	switch (code) {
-	case CURLE_URL_MALFORMAT:
-	case CURLE_UNSUPPORTED_PROTOCOL:
-	case CURLE_NOT_BUILT_IN:
-	case CURLE_OUT_OF_MEMORY:
-	case CURLE_BAD_FUNCTION_ARGUMENT:
-		return HTTP_BROKEN;
-	default:
-		return client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
-	}
+	return client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
 }
 
 static const char *describe(const struct http_client *client, enum http_failure failure, CURLcode code)
@@ -215,22 +201,19 @@ static void set_tls(CURL *easy, const struct http_options *options)
 {
 	/* A connection that resumes an old TLS session would not check the CA that the file has now. */
 	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
-	if (options->ca_file)
-		curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca_file);
-	if (options->certificate_file)
-		curl_easy_setopt(easy, CURLOPT_SSLCERT, options->certificate_file);
-	if (options->key_file)
-		curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key_file);
+	curl_easy_setopt(easy, CURLOPT_SSLCERT, options->certificate_file);
+	curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key_file);
+	if (!options->ca_file)
+		return;
+	curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca_file);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	/* By default CAs are cached for a day. For the system's that is right: they are many. */
-	if (options->ca_file)
-		curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+	curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 #endif
 }
 
-static void set_request(struct http_client *client)
+static void set_request(struct http_client *client, const struct http_options *options)
 {
-	const struct http_options *options = &client->options;
 	CURL *easy = client->easy;
 
 	curl_easy_setopt(easy, CURLOPT_URL, options->url);
@@ -275,24 +258,21 @@ int http_client_new(struct sd_event *event, const struct http_options *options,
 		    struct http_client **ret_client)
 {
 	_cleanup_(http_client_freep) struct http_client *client = NULL;
-	static bool is_ready;
 
-	if (!is_ready && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return -EIO;
-	is_ready = true;
 	client = calloc(1, sizeof(*client));
 	if (!client)
 		return -ENOMEM;
 	client->event = sd_event_ref(event);
 	timer_init(&client->timeout, event, on_timeout, client);
-	client->options = *options;
 	client->response.limit_bytes = options->limit_response_bytes;
 	client->multi = curl_multi_init();
 	client->easy = curl_easy_init();
 	if (!client->multi || !client->easy)
 		return -ENOMEM;
 	set_multi(client);
-	set_request(client);
+	set_request(client, options);
 	*ret_client = TAKE_PTR(client);
 	return 0;
 }

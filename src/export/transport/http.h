@@ -22,7 +22,7 @@
 struct sd_event;
 struct http_client;
 
-/* Borrowed; outlives the client. NULL: not given. */
+/* Borrowed during the call. NULL: not given. */
 struct http_options {
 	const char *url;
 	const char *user_agent;
@@ -44,7 +44,6 @@ enum http_failure {
 	HTTP_UNREACHED,	 /* not sent: no address, no connection, no TLS */
 	HTTP_UNANSWERED, /* sent, or perhaps sent, without an answer: it may have been accepted */
 	HTTP_TOO_LARGE,	 /* the answer is larger than allowed */
-	HTTP_BROKEN,	 /* cannot be sent at all: a bad URL, no memory */
 };
 
 #define HTTP_RETRY_AFTER_MAX_NS (300 * NS_PER_S)

@@ -7,26 +7,28 @@
 #include <string.h>
 #include <strings.h>
 
+bool url_is_encrypted(const char *url)
+{
+	return !strncasecmp(url, "https://", 8);
+}
+
 int url_check(const char *url, const char **ret_complaint)
 {
 	CURLU *parts = curl_url();
-	char *scheme = NULL;
-	int err = -EINVAL;
+	CURLUcode code = parts ? curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) : CURLUE_OK;
 
+	curl_url_cleanup(parts);
 	if (!parts)
 		return -ENOMEM;
-	if (curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
-	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+	if (code != CURLUE_OK)
 		*ret_complaint = "not a URL, write http://HOST:PORT or https://HOST";
-	else if (!strcmp(scheme, "grpc") || !strcmp(scheme, "grpcs"))
+	else if (!strncasecmp(url, "grpc://", 7) || !strncasecmp(url, "grpcs://", 8))
 		*ret_complaint = "bpfpush sends OTLP/HTTP, not gRPC; write http://HOST:4318 or https://HOST:4318";
-	else if (strcmp(scheme, "http") && strcmp(scheme, "https"))
+	else if (!url_is_encrypted(url) && strncasecmp(url, "http://", 7))
 		*ret_complaint = "must begin with http:// or https://";
 	else
-		err = 0;
-	curl_free(scheme);
-	curl_url_cleanup(parts);
-	return err;
+		return 0;
+	return -EINVAL;
 }
 
 static bool is_local(const char *host)
@@ -44,20 +46,17 @@ static bool is_local(const char *host)
 
 struct url_place url_place(const char *url)
 {
-	char *scheme = NULL, *host = NULL, *port = NULL, *password = NULL;
+	char *host = NULL, *port = NULL, *password = NULL;
 	struct url_place place = { 0 };
 	CURLU *parts = curl_url();
 
 	if (parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
-	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
 	    curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
 	    curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
-		place.is_encrypted = !strcmp(scheme, "https");
 		place.is_local = is_local(host);
 		place.has_password = curl_url_get(parts, CURLUPART_PASSWORD, &password, 0) == CURLUE_OK;
 		place.port = (unsigned int)strtoul(port, NULL, 10);
 	}
-	curl_free(scheme);
 	curl_free(host);
 	curl_free(port);
 	curl_free(password);

@@ -8,9 +8,11 @@
 /* Can one post to this URL? If not, *ret_complaint says why. 0, -EINVAL, -ENOMEM. */
 int url_check(const char *url, const char **ret_complaint);
 
+/* Of a URL that url_check() takes. */
+bool url_is_encrypted(const char *url);
+
 /* Where a URL leads. All zero for one that url_check() refuses. */
 struct url_place {
-	bool is_encrypted;
 	bool is_local; /* this machine: localhost, NAME.localhost, 127.0.0.0/8, ::1 */
 	bool has_password;
 	unsigned int port;
