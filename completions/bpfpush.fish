@@ -32,7 +32,7 @@ complete -c bpfpush -n __bpfpush_is_first -a once -d 'Count for a while, or whil
 complete -c bpfpush -n __bpfpush_is_first -a check -d 'Look for mistakes in the configuration and the collectors'
 complete -c bpfpush -n __bpfpush_is_first -a list -d 'Show collectors, hooks, costs, maps, metrics and settings'
 complete -c bpfpush -n __bpfpush_is_first -a dump -d 'Print the data at one stage'
-complete -c bpfpush -n __bpfpush_is_first -a help -d 'Print the options of a command'
+complete -c bpfpush -n __bpfpush_is_first -a help -d 'Print the commands, or the options of one command'
 complete -c bpfpush -n __bpfpush_is_first -l version -d 'Print the version'
 complete -c bpfpush -n __bpfpush_is_first -l help -d 'Print the commands'
 
@@ -41,18 +41,18 @@ complete -c bpfpush -n "__bpfpush_is_in run once check list" -a '(__bpfpush_coll
 complete -c bpfpush -n "__bpfpush_is_in dump; and not __bpfpush_wants_stage" -a '(__bpfpush_collectors)' -d collector
 complete -c bpfpush -n __bpfpush_wants_stage -a 'descriptor shape snapshot batch otlp' -d stage
 
-complete -c bpfpush -n "__bpfpush_is_in $all" -l config -rF -d 'Read only this configuration file'
-complete -c bpfpush -n "__bpfpush_is_in $all" -l collector-directory -xa '(__fish_complete_directories)' -d 'Look for collectors here first'
+complete -c bpfpush -n "__bpfpush_is_in $all" -l config -rF -d 'Read this configuration file and no other'
+complete -c bpfpush -n "__bpfpush_is_in $all" -l collector-directory -xa '(__fish_complete_directories)' -d 'Look for collectors in this directory first'
 complete -c bpfpush -n "__bpfpush_is_in $all" -l log-level -xa 'error warning info debug' -d 'How much is logged'
 complete -c bpfpush -n "__bpfpush_is_in $all" -l help -s h -d 'Print the options'
 complete -c bpfpush -n "__bpfpush_is_in $all" -l version -d 'Print the version'
-complete -c bpfpush -n "__bpfpush_is_in run" -l console -d 'Print to the terminal instead of pushing'
+complete -c bpfpush -n "__bpfpush_is_in run" -l console -d 'Show a table instead of pushing'
 complete -c bpfpush -n "__bpfpush_is_in run" -l interval -xa '1s 10s 1m' -d 'Time between collections'
 complete -c bpfpush -n "__bpfpush_is_in once" -l format -xa 'table json bpftrace-json' -d 'What to print'
-complete -c bpfpush -n "__bpfpush_is_in run once" -l rows -xa '0 5 10 20' -d 'Lines shown of each metric'
-complete -c bpfpush -n "__bpfpush_is_in once" -l output -rF -d 'Write to this file instead of standard output'
+complete -c bpfpush -n "__bpfpush_is_in run once" -l rows -xa '0 5 10 20' -d 'Lines to show for each metric'
+complete -c bpfpush -n "__bpfpush_is_in once" -l output -rF -d 'Append to this file instead of writing to standard output'
 complete -c bpfpush -n "__bpfpush_is_in once list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for this long'
-complete -c bpfpush -n "__bpfpush_is_in list" -l json -d 'One JSON object for each collector'
+complete -c bpfpush -n "__bpfpush_is_in list" -l json -d 'Print one JSON object for each collector'
 
 # After "--": a command and its files.
 complete -c bpfpush -n 'contains -- -- (commandline -opc)' -F -a '(__fish_complete_command)'

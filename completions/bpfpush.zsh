@@ -9,11 +9,11 @@ commands=(
 	'check:look for mistakes in the configuration and the collectors'
 	'list:show collectors, hooks, costs, maps, metrics and settings'
 	'dump:print the data at one stage'
-	'help:print the options of a command'
+	'help:print the commands, or the options of one command'
 )
 all_options=(
-	'--config=[read only this configuration file]:file:_files'
-	'--collector-directory=[look for collectors here first]:directory:_files -/'
+	'--config=[read this configuration file and no other]:file:_files'
+	'--collector-directory=[look for collectors in this directory first]:directory:_files -/'
 	'--log-level=[how much is logged]:level:(error warning info debug)'
 	'(- *)'{-h,--help}'[print the options]'
 	'(- *)--version[print the version]'
@@ -58,16 +58,16 @@ words[1]=$program
 case $command in
 run)
 	_arguments $all_options \
-		'--console[print to the terminal instead of pushing]' \
+		'--console[show a table instead of pushing]' \
 		'--interval=[time between collections]:time:(1s 10s 1m)' \
-		'--rows=[lines shown of each metric]:number (0\: all):(0 5 10 20)' \
+		'--rows=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
 		'*:collector:_bpfpush_collectors'
 	;;
 once)
 	_arguments $all_options \
 		'--format=[what to print]:format:(table json bpftrace-json)' \
-		'--rows=[lines shown of each metric]:number (0\: all):(0 5 10 20)' \
-		'--output=[write to this file instead of standard output]:file:_files' \
+		'--rows=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
+		'--output=[append to this file instead of writing to standard output]:file:_files' \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
 		'*:collector:_bpfpush_collectors'
 	;;
@@ -77,7 +77,7 @@ check)
 list)
 	_arguments $all_options \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
-		'--json[one JSON object for each collector]' \
+		'--json[print one JSON object for each collector]' \
 		'*:collector:_bpfpush_collectors'
 	;;
 dump)

@@ -19,7 +19,7 @@ static const struct command {
 	{ "once", "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, then print",
 	  OPTIONS_ALL | OPTION_SET(OPT_FORMAT) | OPTION_SET(OPT_OUTPUT) | OPTION_SET(OPT_FOR) | OPTION_SET(OPT_ROWS),
 	  command_once },
-	{ "check", "[COLLECTOR…]", "look for mistakes in the configuration and the collectors; needs no privilege", OPTIONS_ALL, command_check },
+	{ "check", "[COLLECTOR…]", "look for mistakes in the configuration and the collectors; needs no privileges", OPTIONS_ALL, command_check },
 	{ "list", "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",
 	  OPTIONS_ALL | OPTION_SET(OPT_JSON) | OPTION_SET(OPT_FOR), command_list },
 	{ "dump", "STAGE [COLLECTOR…] [-- COMMAND…]",

@@ -197,7 +197,7 @@ static void check_directories(const struct config *config, struct diag *diag)
 			diag_add(diag, "bpfpush", 0, "collector directory %s: %s", own->items[i], strerror(errno));
 		else if (!S_ISDIR(status.st_mode))
 			diag_add(diag, "bpfpush", 0,
-				 "collector directory %s is not a directory; give the one that holds the pairs",
+				 "collector directory %s is not a directory; name the one that holds the .conf and .bpf.o files",
 				 own->items[i]);
 }
 

@@ -11,7 +11,7 @@
 void agent_report_reading(const struct agent *agent, const char *collector, int err)
 {
 	if (err && !agent->is_read_failing)
-		log_error("collector %s: its maps could not be read: %s; a later collection catches up",
+		log_error("collector %s: its maps could not be read: %s; a later collection will catch up",
 			  collector, strerror(-err));
 }
 

@@ -42,7 +42,7 @@ enum self_metric {
 
 static const struct metric self_table[SELF_METRICS] = {
 	[SELF_COLLECTION] = { "self", "bpfpush.collection.time", "s", "Time spent reading the kernel's numbers", METRIC_SUM, 1000000000 },
-	[SELF_PROGRAM_ATTACHED] = { "self", "bpfpush.bpf.program.attached", "{program}", "1: the hook is attached; 0: the kernel refused it", METRIC_GAUGE, 1 },
+	[SELF_PROGRAM_ATTACHED] = { "self", "bpfpush.bpf.program.attached", "{program}", "1 if the program is attached, 0 if the kernel refused it", METRIC_GAUGE, 1 },
 	[SELF_PROGRAM_RUNS] = { "self", "bpfpush.bpf.program.runs", "{run}", "Runs of a program, while kernel.bpf_stats_enabled is on", METRIC_SUM, 1 },
 	[SELF_PROGRAM_TIME] = { "self", "bpfpush.bpf.program.run_time", "s", "Time in a program, while kernel.bpf_stats_enabled is on", METRIC_SUM, 1000000000 },
 	[SELF_PROGRAM_MISSED] = { "self", "bpfpush.bpf.program.missed", "{event}", "Events that the kernel did not deliver to a program", METRIC_SUM, 1 },
@@ -50,7 +50,7 @@ static const struct metric self_table[SELF_METRICS] = {
 	[SELF_MAP_LIMIT] = { "self", "bpfpush.bpf.map.limit", "{entry}", "Entries that a map has room for", METRIC_GAUGE, 1 },
 	[SELF_MAP_MEMORY] = { "self", "bpfpush.bpf.map.memory", "By", "Kernel memory of a map", METRIC_GAUGE, 1 },
 	[SELF_MAP_OVERFLOWING] = { "self", "bpfpush.bpf.map.overflowing", "{cpu}", "CPUs on which a table had no place for a key", METRIC_GAUGE, 1 },
-	[SELF_EXPORTED] = { "self", "otel.sdk.exporter.metric_data_point.exported", "{data_point}", "Points by what became of them", METRIC_SUM, 1 },
+	[SELF_EXPORTED] = { "self", "otel.sdk.exporter.metric_data_point.exported", "{data_point}", "Points by their fate", METRIC_SUM, 1 },
 	[SELF_INFLIGHT] = { "self", "otel.sdk.exporter.metric_data_point.inflight", "{data_point}", "Points encoded and not yet acknowledged", METRIC_GAUGE, 1 },
 	[SELF_REQUESTS] = { "self", "bpfpush.exporter.requests", "{request}", "Requests sent, retries included", METRIC_SUM, 1 },
 	[SELF_RETRIES] = { "self", "bpfpush.exporter.retries", "{request}", "Requests sent again", METRIC_SUM, 1 },

@@ -184,7 +184,7 @@ static int binding_make(struct binder *binder, const struct bpf_map *map, const 
 	if (err || !binding->value.n_fields)
 		return err;
 	if (!is_fit(binding, map)) {
-		complain(binder, first->line, "map \"%s\" has other sizes than the types of its key and value; compile the object again", first->map);
+		complain(binder, first->line, "map \"%s\" does not have the sizes of its key's and value's types; compile the object again", first->map);
 		return 0;
 	}
 	binding->source.type = (int)bpf_map__type(map);

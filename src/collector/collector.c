@@ -110,8 +110,7 @@ static int open_object(struct collector *collector, struct diag *diag)
 	int err;
 
 	if (is_damaged(collector->object_path)) {
-		diag_add(diag, collector->object_path, 0, "is damaged: its type information (BTF) refers to types that are not there; "
-							  "compile or install it again");
+		diag_add(diag, collector->object_path, 0, "is damaged: its type information (BTF) refers to types that do not exist; compile or install it again");
 		return 0;
 	}
 	collector->object = bpf_object__open_file(collector->object_path, NULL);

@@ -41,16 +41,16 @@ static const struct {
 	const char *argument; /* NULL: none */
 	const char *help;
 } option_table[ARRAY_SIZE(rows)] = {
-	[OPT_CONFIG] = { "FILE", "read only this configuration file" },
-	[OPT_DIRECTORY] = { "DIR", "look for collectors here first" },
+	[OPT_CONFIG] = { "FILE", "read this configuration file and no other" },
+	[OPT_DIRECTORY] = { "DIR", "look for collectors in this directory first" },
 	[OPT_LOG_LEVEL] = { "LEVEL", "error, warning, info or debug" },
-	[OPT_CONSOLE] = { NULL, "print to the terminal instead of pushing" },
+	[OPT_CONSOLE] = { NULL, "show a table instead of pushing" },
 	[OPT_INTERVAL] = { "TIME", "time between collections, like 10s" },
 	[OPT_FORMAT] = { "FORMAT", "table (default), json or bpftrace-json" },
-	[OPT_OUTPUT] = { "FILE", "write to this file instead of standard output" },
+	[OPT_OUTPUT] = { "FILE", "append to this file instead of writing to standard output" },
 	[OPT_FOR] = { "TIME", "count for this long, like 10s or 500ms" },
-	[OPT_JSON] = { NULL, "one JSON object for each collector" },
-	[OPT_ROWS] = { "N", "lines shown of each metric; 0: all" },
+	[OPT_JSON] = { NULL, "print one JSON object for each collector" },
+	[OPT_ROWS] = { "N", "lines to show for each metric; 0 shows all" },
 	[OPT_HELP] = { NULL, "print this" },
 	[OPT_VERSION] = { NULL, "print the version" },
 };
@@ -87,11 +87,11 @@ static int set_option(struct arguments *arguments, const char *program, const st
 static int check_command(const struct arguments *arguments, const char *program, unsigned int options)
 {
 	if (arguments->command && !(options & OPTION_SET(OPT_FOR))) {
-		fprintf(stderr, "%s: it does not run a command: remove \"--\" and what follows\n", program);
+		fprintf(stderr, "%s does not run a command: remove \"--\" and everything after it\n", program);
 		return -EINVAL;
 	}
 	if (arguments->command && !*arguments->command) {
-		fprintf(stderr, "%s: there is no command after \"--\"\n", program);
+		fprintf(stderr, "%s: write a command after \"--\"\n", program);
 		return -EINVAL;
 	}
 	return 0;

@@ -76,7 +76,7 @@ int config_environment_set_agent(struct config *config)
 
 	if (get(config, "OTEL_CONFIG_FILE"))
 		diag_add(&config->warnings, "OTEL_CONFIG_FILE", 0,
-			 "is ignored: bpfpush has configuration files of its own");
+			 "is ignored: bpfpush has its own configuration files");
 	r = set_interval(config);
 	return r < 0 ? r : set_log_level(config);
 }

@@ -23,9 +23,9 @@ const char *resource_name_complaint(const char *name)
 	if (!isalpha((unsigned char)name[0]))
 		return "an attribute's name begins with a letter";
 	if (strstr(name, "..") || name[strlen(name) - 1] == '.')
-		return "an attribute's name has words between its dots";
+		return "write a word before and after each dot of an attribute's name";
 	if (!strncmp(name, "otel.", 5) || !strncmp(name, "telemetry.sdk.", 14))
-		return "otel.* and telemetry.sdk.* are set by the sender itself";
+		return "bpfpush sets otel.* and telemetry.sdk.* itself";
 	return NULL;
 }
 

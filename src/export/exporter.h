@@ -31,7 +31,7 @@ enum points {
 	POINTS_QUEUE_FULL,	   /* dropped: others needed the room */
 	POINTS_TOO_LARGE,	   /* dropped: one point alone is larger than a request or datagram */
 	POINTS_NOT_SENT,	   /* dropped: not encoded, not written, or tried for too long */
-	POINTS_CONNECTION_REFUSED, /* dropped: the kernel reports that nobody takes datagrams there */
+	POINTS_CONNECTION_REFUSED, /* dropped: the kernel reports that nothing receives datagrams there */
 	POINTS_UNSUPPORTED,	   /* dropped: the format cannot express them */
 	N_POINTS
 };

@@ -317,7 +317,7 @@ int ini_read(FILE *f, const char *path, struct diag *diag, struct ini_file **ret
 		return -ENOMEM;
 	r = read_text(f, text, &size);
 	if (r == -EFBIG)
-		diag_add(diag, path, 0, "is larger than 1 MiB: this is not a configuration");
+		diag_add(diag, path, 0, "is larger than 1 MiB, which is too large for a configuration file");
 	else if (r < 0)
 		return r;
 	else

@@ -290,7 +290,7 @@ static void mistakes_of_all_files_are_told(void **state)
 		"run/bpfpush/bpfpush.conf.d/a.conf:3: interval: already set on line 2\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:4: [agent] already begins on line 1\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:7: x: already set on line 6\n"
-		"run/bpfpush/bpfpush.conf.d/a.conf:9: A..b: an attribute's name has words between its dots\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:9: A..b: write a word before and after each dot of an attribute's name\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:10: service.name: a service needs a name\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:23: type: already set on line 22\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:11: [exporter e] has no \"type =\": write one of otlp, console\n"
@@ -381,7 +381,7 @@ static void files_are_bounded_in_number_and_size(void **state)
 	tree_write_bytes(&f.tree, DROP_IN("etc", "000.conf"), text, (1 << 20) + 1);
 	fixture_read(&f, NULL);
 	assert_mistakes(&f,
-		"etc/bpfpush/bpfpush.conf.d/000.conf: is larger than 1 MiB: this is not a configuration\n"
+		"etc/bpfpush/bpfpush.conf.d/000.conf: is larger than 1 MiB, which is too large for a configuration file\n"
 		"etc/bpfpush/bpfpush.conf.d/064.conf: more than 64 files: this one and those after it are not read\n");
 	assert_int_equal(f.config->agent.collectors.n_items, 63);
 }
@@ -438,7 +438,7 @@ static void unknown_values_of_variables_are_ignored_with_a_warning(void **state)
 	fixture_read(&f, environment);
 	assert_mistakes(&f, "");
 	assert_string_equal(buf_text(&f.config->warnings.text),
-		"OTEL_CONFIG_FILE: is ignored: bpfpush has configuration files of its own\n"
+		"OTEL_CONFIG_FILE: is ignored: bpfpush has its own configuration files\n"
 		"OTEL_METRIC_EXPORT_INTERVAL: \"soon\" is not a number of milliseconds: ignored\n"
 		"OTEL_LOG_LEVEL: \"loud\" is not debug, info, warn or error: ignored\n"
 		"OTEL_RESOURCE_ATTRIBUTES: is not name=value,name=value with %2C and %3D for \",\" and \"=\" in values: ignored\n"

@@ -172,7 +172,7 @@ static void a_huge_file_is_refused(void **state)
 
 	memset(text, '\n', size + 1);
 	check(text, size, "", "");
-	check(text, size + 1, "", "a.conf: is larger than 1 MiB: this is not a configuration\n");
+	check(text, size + 1, "", "a.conf: is larger than 1 MiB, which is too large for a configuration file\n");
 }
 
 static void mistakes_and_entries_are_bounded(void **state)

@@ -200,12 +200,12 @@ static void what_does_not_go_together_is_refused(void **state)
 		const char *word, *complaint;
 	} cases[] = {
 		{ "endpoint=host:4318", "file:7: endpoint: not a URL, write http://HOST:PORT or https://HOST\n" },
-		{ "ca_file=" PEM, "file:3: ca_file: the endpoint is http://, which uses none; write https://\n" },
+		{ "ca_file=" PEM, "file:3: ca_file: the endpoint is http://, which does not use it; write https://\n" },
 		{ "retry_max=500ms", "file:3: retry_max: shorter than retry_initial\n" },
 		{ "headers=A: file:/nonexistent", "file:3: headers: /nonexistent: No such file or directory\n" },
 		{ "headers=A", "file:7: headers: not a header, write \"Name: value\"\n" },
 		{ "headers=: x", "file:7: headers: not a header, write \"Name: value\"\n" },
-		{ "headers=content-LENGTH: 5", "file:7: headers: this header is bpfpush's own to set\n" },
+		{ "headers=content-LENGTH: 5", "file:7: headers: bpfpush sets this header itself\n" },
 		{ "headers=A: b\rc", "file:7: headers: a control character in the header\n" },
 	};
 

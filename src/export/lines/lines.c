@@ -232,8 +232,7 @@ static void report(struct lines *lines, int err)
 		log_error("exporter %s: could not write all lines: %s", lines->exporter->name, strerror(-err));
 	if (points[POINTS_UNSUPPORTED] + points[POINTS_TOO_LARGE] && !lines->has_told_refused) {
 		lines->has_told_refused = true;
-		log_warning("exporter %s: some points do not fit in a line and are dropped: a gauge below 0 in StatsD, or "
-			    "a line longer than max_datagram_size",
+		log_warning("exporter %s: some points cannot be sent as lines and are dropped: StatsD has no gauges below 0, and no line may be longer than max_datagram_size",
 			    lines->exporter->name);
 	}
 }

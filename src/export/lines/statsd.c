@@ -61,8 +61,7 @@ static int statsd_check(const void *data, const char *path, unsigned int line, s
 	const struct lines_settings *settings = data;
 
 	if (settings->lines.histogram == LINES_DISTRIBUTION && settings->dialect != DIALECT_DOGSTATSD)
-		diag_add(diag, path, line, "histogram = distribution works only with dialect = dogstatsd; with "
-					   "others, receivers would count its values as something else");
+		diag_add(diag, path, line, "histogram = distribution works only with dialect = dogstatsd; with other dialects, receivers would misread the values");
 	if (settings->max_datagram_bytes && settings->max_datagram_bytes < 256)
 		diag_add(diag, path, line, "max_datagram_size: write at least 256B, or 0 for the default");
 	if (settings->sender.resolve_every_ns && settings->sender.resolve_every_ns < UINT64_C(1000000000))

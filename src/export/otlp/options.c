@@ -107,7 +107,7 @@ int otlp_header_check(const char *text, const char **ret_complaint)
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
 		if (strlen(ours[i]) != size || strncasecmp(text, ours[i], size))
 			continue;
-		*ret_complaint = "this header is bpfpush's own to set";
+		*ret_complaint = "bpfpush sets this header itself";
 		return -EINVAL;
 	}
 	if (!is_value(text + size)) {
@@ -260,7 +260,7 @@ int otlp_options_check(const void *untyped, const char *path, unsigned int line,
 		if (is_mistake(check_pem(files[i].file, &complaint)))
 			diag_add(diag, path, line, "%s: %s: %s", files[i].key, files[i].file, complaint);
 		if (!url_is_encrypted(otlp_base(options)))
-			diag_add(diag, path, line, "%s: the endpoint is http://, which uses none; write https://",
+			diag_add(diag, path, line, "%s: the endpoint is http://, which does not use it; write https://",
 				 files[i].key);
 	}
 	if (options->key_file && !options->certificate_file)

@@ -253,12 +253,12 @@ static void warn_of_bare_secrets(const struct otlp *otlp, const char *url)
 	for (size_t i = 0; i < headers->n_items; i++) {
 		if (!otlp_header_is_secret(headers->items[i]))
 			continue;
-		log_warning("exporter %s: the header %.*s goes over the network unencrypted: use https://",
+		log_warning("exporter %s: the header %.*s is sent unencrypted over the network: use https://",
 			    otlp->exporter->name, (int)strcspn(headers->items[i], ":"), headers->items[i]);
 		return;
 	}
 	if (place.has_password)
-		log_warning("exporter %s: the password in the URL goes over the network unencrypted: use https://",
+		log_warning("exporter %s: the password in the URL is sent unencrypted over the network: use https://",
 			    otlp->exporter->name);
 }
 
@@ -308,7 +308,7 @@ static int otlp_open(struct exporter *exporter, const void *untyped)
 	err = otlp->room == MAP_FAILED ? -ENOMEM : open_client(otlp);
 	if (!err)
 		return 0;
-	log_error("exporter %s: HTTP will not start: %s", exporter->name, strerror(-err));
+	log_error("exporter %s: HTTP cannot be set up: %s", exporter->name, strerror(-err));
 	otlp_close(exporter);
 	return err;
 }

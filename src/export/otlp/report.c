@@ -44,7 +44,7 @@ static const char *hint(const struct otlp_report *report, int status)
 	switch (status) {
 	case 401:
 	case 403:
-		return " (does the setting headers hold what the receiver asks for?)";
+		return " (check the setting headers)";
 	case 404:
 	case 405:
 		return " (is the path of the URL right? Most receivers take /v1/metrics)";

@@ -175,7 +175,7 @@ static void note_progress(struct tcp_sender *sender)
 static void on_stalled(struct tcp_sender *sender)
 {
 	if (sender->state == STATE_SENDING || sender->acked_bytes < sender->sent_bytes)
-		break_off(sender, SOCKET_STALLED, "the receiver does not take what is sent");
+		break_off(sender, SOCKET_STALLED, "the receiver does not accept what is sent");
 	else
 		break_off(sender, SOCKET_NOT_CLOSED,
 			  "the receiver took everything but did not close the connection, so it may not have read it. "

@@ -57,7 +57,7 @@ static void on_refused(struct udp_sender *sender)
 	count_doubtful(sender, POINTS_CONNECTION_REFUSED);
 	sender->was_refused = true;
 	sender->n_losses++;
-	socket_report(sender->sock, SOCKET_REFUSED, "nobody takes datagrams there");
+	socket_report(sender->sock, SOCKET_REFUSED, "nothing receives datagrams there");
 	socket_look_up_again(sender->sock);
 	socket_try_next_address(sender->sock);
 }

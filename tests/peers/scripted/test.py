@@ -92,8 +92,8 @@ ANSWERS = {
     "301": ([answer(301, Location="http://127.0.0.1:1/")], REFUSED, None, "HTTP 301"),
     "400, Status": ([answer(400, STATUS)], REFUSED, None, r"HTTP 400: bad \S+\[31m data"),
     "400, text": ([answer(400, b"out of order", "text/plain")], REFUSED, None, "HTTP 400;"),
-    "401": ([answer(401)], REFUSED, None, r"HTTP 401 \(does the setting headers hold"),
-    "403": ([answer(403)], REFUSED, None, r"HTTP 403 \(does the setting headers hold"),
+    "401": ([answer(401)], REFUSED, None, r"HTTP 401 \(check the setting headers"),
+    "403": ([answer(403)], REFUSED, None, r"HTTP 403 \(check the setting headers"),
     "404": ([answer(404)], REFUSED, None, r"HTTP 404 \(is the path of the URL right\? Most receivers take /v1/metrics"),
     "405": ([answer(405)], REFUSED, None, r"HTTP 405 \(is the path of the URL right\? Most receivers take /v1/metrics"),
     "408": ([answer(408)], REFUSED, None, "HTTP 408"),
@@ -421,7 +421,7 @@ def the_port_of_grpc_is_hinted_at():
 
 
 def a_secret_in_clear_text_is_warned_of_once():
-    warning = "goes over the network unencrypted"
+    warning = "is sent unencrypted over the network"
     secrets = ["headers=Authorization: Bearer abc", "headers=X-Api-Key: abc", "headers=A: file:/etc/passwd"]
     for url, headers, wanted in [("http://host.invalid", secrets, 1), ("http://host.invalid", secrets[1:2], 1),
                                  ("http://host.invalid", secrets[2:], 1), ("https://host.invalid", secrets, 0),
