@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list, with two ways to use it. OTLP sends one request at a time and gets an answer to each:
- * queue_begin() and queue_end(). Lines over TCP have no answers. There the list has two parts: requests
- * that were sent and are unconfirmed, and from `waiting` on those that were not sent.
+ * A list, with two ways to use it. OTLP and datagrams send one item at a time and know what became of
+ * it: queue_begin() and queue_end(); the head is always the one that waits. Lines over TCP have no
+ * answers. There the list has two parts: requests that were sent and are unconfirmed, and from
+ * `waiting` on those that were not sent.
  */
 #include "export/queue.h"
 
@@ -45,7 +46,7 @@ static bool is_over(const struct queue *queue)
 
 static bool is_held(const struct queue *queue, const struct queue_item *item)
 {
-	return (queue->is_busy && item == queue->head) || (queue->is_begun && item == queue->waiting);
+	return queue->is_begun && item == queue->waiting;
 }
 
 /* Drops the oldest requests that may be dropped until both bounds are kept; how many points went. */
@@ -91,15 +92,15 @@ int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points, 
 
 struct queue_item *queue_begin(struct queue *queue)
 {
-	if (queue->is_busy || !queue->head)
+	if (queue->is_begun || !queue->waiting)
 		return NULL;
-	queue->is_busy = true;
-	return queue->head;
+	queue->is_begun = true;
+	return queue->waiting;
 }
 
 void queue_end(struct queue *queue, bool is_done)
 {
-	queue->is_busy = false;
+	queue->is_begun = false;
 	if (is_done)
 		item_free(take(queue, NULL));
 }
@@ -133,5 +134,5 @@ void queue_done(struct queue *queue)
 {
 	while (queue->head)
 		item_free(take(queue, NULL));
-	queue->is_busy = queue->is_begun = false;
+	queue->is_begun = false;
 }

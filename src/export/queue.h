@@ -24,14 +24,13 @@ struct queue_item {
 
 struct queue {
 	struct queue_item *head, *tail;
-	bool is_busy; /* the head is being sent */
 	/*
 	 * For a sender that keeps requests until they are confirmed: the first request that was not
 	 * sent; NULL: none. queue_step() moves it on and queue_rewind() back; queue_confirm() ends
 	 * the requests before it.
 	 */
 	struct queue_item *waiting;
-	bool is_begun; /* a part of waiting was sent: it is not dropped either */
+	bool is_begun; /* waiting is being sent, or a part of it was: it is not dropped */
 	size_t n_items, size_bytes;
 	size_t n_points; /* in all items */
 	size_t limit_items, limit_bytes;

@@ -27,54 +27,36 @@ static void fill(Otlp__KeyValue *item, Otlp__AnyValue *value, const struct attri
 	}
 }
 
-size_t otlp_attributes_size(const struct attribute *attributes, unsigned int n)
+void otlp_attributes_append(struct buf *out, unsigned int field, const struct attribute *attributes, unsigned int n)
 {
-	size_t total = 0;
-	Otlp__KeyValue item;
-	Otlp__AnyValue value;
-
 	for (unsigned int i = 0; i < n; i++) {
-		size_t size;
+		Otlp__KeyValue item;
+		Otlp__AnyValue value;
+		size_t size, length;
+		uint8_t *at;
 
 		fill(&item, &value, &attributes[i]);
 		size = protobuf_c_message_get_packed_size(&item.base);
-		total += 1 + size;
-		do
-			total++;
-		while (size >>= 7);
-	}
-	return total;
-}
-
-void otlp_attributes_put(uint8_t *out, unsigned int field, const struct attribute *attributes,
-			 unsigned int n)
-{
-	Otlp__KeyValue item;
-	Otlp__AnyValue value;
-
-	for (unsigned int i = 0; i < n; i++) {
-		size_t size;
-
-		fill(&item, &value, &attributes[i]);
-		size = protobuf_c_message_get_packed_size(&item.base);
-		*out++ = (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED);
-		for (; size >= 0x80; size >>= 7)
-			*out++ = (uint8_t)(size | 0x80);
-		*out++ = (uint8_t)size;
-		out += protobuf_c_message_pack(&item.base, out);
+		buf_append_byte(out, (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED));
+		for (length = size; length >= 0x80; length >>= 7)
+			buf_append_byte(out, (uint8_t)(length | 0x80));
+		buf_append_byte(out, (uint8_t)length);
+		at = buf_reserve(out, size);
+		if (at)
+			out->size += protobuf_c_message_pack(&item.base, at);
 	}
 }
 
 const struct series_cache *otlp_attributes_of(struct series *series, unsigned int field)
 {
 	static const char owners[FIELDS];
-	struct series_cache *cache = series_cache(series, &owners[field]);
+	const struct series_cache *cache = series_cache(series, &owners[field]);
+	_cleanup_(buf_done) struct buf encoded = BUF_INIT;
 
 	if (cache)
 		return cache;
-	cache = series_cache_new(series, &owners[field], NULL,
-				 otlp_attributes_size(series->attributes, series->n_attributes));
-	if (cache)
-		otlp_attributes_put(cache->data, field, series->attributes, series->n_attributes);
-	return cache;
+	otlp_attributes_append(&encoded, field, series->attributes, series->n_attributes);
+	if (buf_error(&encoded))
+		return NULL;
+	return series_cache_new(series, &owners[field], encoded.data, encoded.size);
 }

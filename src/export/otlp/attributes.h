@@ -6,15 +6,12 @@
  * its length.
  */
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "metric/metric.h"
+#include "util/buf.h"
 
-size_t otlp_attributes_size(const struct attribute *attributes, unsigned int n);
-/* Writes that many bytes; field is below 16. */
-void otlp_attributes_put(uint8_t *out, unsigned int field, const struct attribute *attributes,
-			 unsigned int n);
+/* field is below 16. */
+void otlp_attributes_append(struct buf *out, unsigned int field, const struct attribute *attributes,
+			    unsigned int n);
 /*
  * Those of a series, which never change: encoded once for each number of the field that is in use,
  * and kept with the series. NULL: no memory.

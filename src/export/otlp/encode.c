@@ -9,13 +9,12 @@
 #include "export/otlp/encode.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/bounds.h"
 #include "export/otlp/attributes.h"
 #include "export/otlp/point.h"
-#include "util/cleanup.h"
+#include "util/buf.h"
 
 /* The numbers of fields in the messages around points: proto/otlp-metrics.proto. */
 enum {
@@ -44,6 +43,7 @@ struct writer {
 	size_t n_points;				   /* in the body */
 
 	/* What the points at hand are in, written when the first of them comes. */
+	struct buf resource; /* its attributes */
 	char scope_name[SCOPE_BYTES];
 	Otlp__InstrumentationScope scope;
 	Otlp__Metric header;		   /* without data */
@@ -52,6 +52,7 @@ struct writer {
 	size_t around_bytes;		   /* of all this */
 	size_t most_bytes;		   /* of a point without attributes */
 	struct otlp_points points;
+	double bounds[HISTOGRAM_BUCKETS_MAX]; /* of points */
 };
 
 static void note(struct writer *writer, int err)
@@ -88,14 +89,12 @@ static void put(struct writer *writer, const ProtobufCMessage *message)
 
 static void begin_levels(struct writer *writer)
 {
-	const struct otlp_encoding *encoding = writer->encoding;
 	uint8_t *begun;
 
 	if (!writer->resource_metrics) {
 		writer->resource_metrics = begin(writer, FIELD_RESOURCE_METRICS);
 		begun = begin(writer, FIELD_RESOURCE);
-		otlp_attributes_put(writer->at, FIELD_ATTRIBUTES, encoding->resource, encoding->n_resource);
-		writer->at += otlp_attributes_size(encoding->resource, encoding->n_resource);
+		writer->at = mempcpy(writer->at, writer->resource.data, writer->resource.size);
 		end(writer, begun);
 	}
 	if (!writer->scope_metrics) {
@@ -159,7 +158,7 @@ static int put_point(struct writer *writer, struct series *series)
 	const struct series_cache *attributes = otlp_attributes_of(series, field);
 	uint8_t *begun;
 
-	if (!attributes)
+	if (!attributes || buf_error(&writer->resource))
 		return -ENOMEM;
 	if (!has_room(writer, &point, attributes->size))
 		end_body(writer);
@@ -207,44 +206,26 @@ static void set_metric(struct writer *writer, const struct metric *metric)
 		writer->tail.aggregation_temporality = temporalities[encoding->temporality];
 	writer->tail.is_monotonic = metric->kind == METRIC_SUM;
 	writer->points.is_delta = encoding->temporality == OTLP_DELTA && metric->kind != METRIC_GAUGE;
+	for (uint32_t i = 0; writer->data_field == OTLP__METRIC__DATA_HISTOGRAM && i < metric->layout.n_buckets; i++)
+		writer->bounds[i] = bounds_upper(&metric->layout, i);
 	writer->most_bytes = otlp_point_most_bytes(metric);
-	writer->around_bytes = LEVELS * (1 + LENGTH_BYTES) +
-			       otlp_attributes_size(encoding->resource, encoding->n_resource) +
+	writer->around_bytes = LEVELS * (1 + LENGTH_BYTES) + writer->resource.size +
 			       protobuf_c_message_get_packed_size(&writer->scope.base) +
 			       protobuf_c_message_get_packed_size(&writer->header.base) +
 			       protobuf_c_message_get_packed_size(&writer->tail.base);
 }
 
-/* *ret_bounds, for free(), is NULL where metric needs none. -ENOMEM. */
-static int make_bounds(const struct writer *writer, const struct metric *metric, double **ret_bounds)
-{
-	double *bounds;
-
-	if (metric->kind != METRIC_HISTOGRAM || writer->encoding->histogram != OTLP_EXPLICIT)
-		return 0;
-	bounds = malloc(metric->layout.n_buckets * sizeof(*bounds));
-	if (!bounds)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
-		bounds[i] = bounds_upper(&metric->layout, i);
-	*ret_bounds = bounds;
-	return 0;
-}
-
 static void put_metric(struct writer *writer, const struct metric *metric)
 {
-	_cleanup_(freep) double *bounds = NULL;
-	int no_bounds = make_bounds(writer, metric, &bounds);
 	struct series *series;
 
 	set_metric(writer, metric);
-	writer->points.bounds = bounds;
 	metric_for_each_series(series, metric) {
 		int err;
 
 		if (!has_point(writer, series))
 			continue;
-		err = no_bounds ? no_bounds : put_point(writer, series);
+		err = put_point(writer, series);
 		writer->encoded.n_points++;
 		writer->encoded.n_failed += err != 0;
 		note(writer, err);
@@ -276,6 +257,8 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 	const char *scope = NULL;
 	struct metric *metric;
 
+	writer.points.bounds = writer.bounds;
+	otlp_attributes_append(&writer.resource, FIELD_ATTRIBUTES, encoding->resource, encoding->n_resource);
 	batch_for_each_metric(metric, batch) {
 		if (!scope || strcmp(scope, metric->scope))
 			set_scope(&writer, metric->scope);
@@ -283,6 +266,7 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 		put_metric(&writer, metric);
 	}
 	end_body(&writer);
+	buf_done(&writer.resource);
 	*ret_encoded = writer.encoded;
 	return writer.err;
 }

@@ -75,13 +75,10 @@ static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *user, vo
 		curl_multi_assign(client->multi, fd, NULL);
 		return 0;
 	}
-	if (what < 0 || what >= (int)ARRAY_SIZE(events))
-		return 0;
 	if (source)
 		return sd_event_source_set_io_events(source, events[what]) < 0 ? -1 : 0;
 	if (sd_event_add_io(client->event, &source, fd, events[what], on_io, client) < 0)
 		return -1;
-	(void)sd_event_source_set_description(source, "http");
 	curl_multi_assign(client->multi, fd, source);
 	return 0;
 }
@@ -103,7 +100,7 @@ static size_t on_read(char *out, size_t size, size_t n, void *user)
 	struct http_client *client = user;
 	size_t left = client->size - client->sent;
 
-	/* libcurl asks for more than there is: it began to send the body again without on_seek(). */
+	/* libcurl asks for more than there is: it began to send the body again, without a function to rewind it. */
 	if (!left)
 		return client->size ? CURL_READFUNC_ABORT : 0;
 	if (left > size * n)
@@ -111,12 +108,6 @@ static size_t on_read(char *out, size_t size, size_t n, void *user)
 	memcpy(out, client->body + client->sent, left);
 	client->sent += left;
 	return left;
-}
-
-/* libcurl rewinds a body only to send it again, which the header excludes. */
-static int on_seek(void *user, curl_off_t offset, int origin)
-{
-	return CURL_SEEKFUNC_FAIL;
 }
 
 static size_t on_write(char *data, size_t size, size_t n, void *user)
@@ -233,13 +224,11 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
-	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
 	set_tls(easy, options);
 	curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
 	curl_easy_setopt(easy, CURLOPT_READDATA, client);
-	curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->problem);
