@@ -10,28 +10,23 @@ static void check_label(struct binder *binder, const struct descriptor_label *la
 {
 	const struct field *field = shape_find(&binding->key, label->member);
 	const struct label_type *type = field ? label_type_find(field) : NULL;
-	const char *names[64];
-	size_t n = shape_names(&binding->key, names, ARRAY_SIZE(names));
+	const struct shape *key = &binding->key;
 
 	if (type && type->n_own)
 		complain(binder, label->line,
 			 "member \"%s\" of the key of map \"%s\" is a %s, which names its attributes itself; remove this section",
 			 label->member, label->map, field->type_name);
-	else if (!field && n == 1 && !*names[0])
+	else if (!field && key->n_fields == 1 && !*key->fields[0].name)
 		complain(binder, label->line, "the key of map \"%s\" has no members; write [label %s]", label->map, label->map);
-	else if (!field && n)
-		complain_of_unknown(binder, label->line, "member", label->member, names, n);
+	else if (!field && key->n_fields)
+		complain_of_unknown(binder, label->line, "member", label->member, key->fields, key->n_fields);
 }
 
 /* [label]s whose map is exported and whose member is there, and can be named. */
 static void check_labels(struct binder *binder)
 {
 	const struct collector *collector = binder->collector;
-	const char *names[64];
-	size_t n = 0;
 
-	for (; n < collector->n_bindings && n < ARRAY_SIZE(names); n++)
-		names[n] = collector->bindings[n].map;
 	for (size_t i = 0; i < collector->descriptor->n_labels; i++) {
 		const struct descriptor_label *label = &collector->descriptor->labels[i];
 		const struct binding *binding = binding_find(collector, label->map);
@@ -39,7 +34,8 @@ static void check_labels(struct binder *binder)
 		if (binding)
 			check_label(binder, label, binding);
 		else
-			complain_of_unknown(binder, label->line, "exported map", label->map, names, n);
+			complain_of_unknown(binder, label->line, "exported map", label->map, collector->bindings,
+					    collector->n_bindings);
 	}
 }
 
@@ -118,8 +114,8 @@ static void check_attributes(struct binder *binder)
 static int check_settings(struct binder *binder)
 {
 	struct collector *collector = binder->collector;
-	const char *names[64], *complaint;
-	size_t n = settings_names(&collector->settings, names, ARRAY_SIZE(names));
+	const struct settings *settings = &collector->settings;
+	const char *complaint;
 
 	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
 		const struct descriptor_param *param = &collector->descriptor->params[i];
@@ -127,7 +123,7 @@ static int check_settings(struct binder *binder)
 		int err;
 
 		if (!setting)
-			complain_of_unknown(binder, param->line, "\"const volatile\" variable", param->name, names, n);
+			complain_of_unknown(binder, param->line, "\"const volatile\" variable", param->name, settings->items, settings->n);
 		if (!setting || !param->default_text)
 			continue;
 		err = setting_set(&collector->settings, setting, param->default_text, &complaint);
@@ -189,11 +185,7 @@ static void check_programs(struct binder *binder)
 {
 	const struct collector *collector = binder->collector;
 	const struct programs *programs = &collector->programs;
-	const char *names[64];
-	size_t n = 0;
 
-	for (; n < programs->n && n < ARRAY_SIZE(names); n++)
-		names[n] = programs->items[n].name;
 	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
 		const struct descriptor_program *described = &collector->descriptor->programs[i];
 		bool is_found = false;
@@ -201,7 +193,7 @@ static void check_programs(struct binder *binder)
 		for (uint32_t j = 0; j < programs->n; j++)
 			is_found |= is_meant(described, &programs->items[j]);
 		if (!is_found)
-			complain_of_unknown(binder, described->line, "program or hook", described->name, names, n);
+			complain_of_unknown(binder, described->line, "program or hook", described->name, programs->items, programs->n);
 		if (described->when && !setting_find(&collector->settings, described->when))
 			complain(binder, described->line, "\"when\" names a setting that the object does not have: \"%s\"", described->when);
 	}

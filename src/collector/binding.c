@@ -31,6 +31,17 @@ static void *grow(void *list, size_t n, size_t item_bytes)
 	return memset((char *)grown + n * item_bytes, 0, item_bytes);
 }
 
+void complain_of_none(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
+		      const void *items, size_t n, size_t item_bytes)
+{
+	const char *names[64];
+	size_t n_names = n < ARRAY_SIZE(names) ? n : ARRAY_SIZE(names);
+
+	for (size_t i = 0; i < n_names; i++)
+		memcpy(&names[i], (const char *)items + i * item_bytes, sizeof(names[i]));
+	diag_add_unknown(diag, path, line, what, word, names, n_names);
+}
+
 static size_t map_names(const struct collector *collector, const char **names, size_t max)
 {
 	struct bpf_map *map;
@@ -220,22 +231,21 @@ static bool is_strange_histogram(const struct shape *value, const char *member)
 static void complain_of_member(struct binder *binder, const struct binding *binding,
 			       const struct descriptor_metric *described)
 {
-	const char *names[64];
-	size_t n = shape_names(&binding->value, names, ARRAY_SIZE(names));
+	const struct shape *value = &binding->value;
 
 	if (is_strange_histogram(&binding->value, described->member))
 		complain(binder, described->line,
 			 "%s of map \"%s\" has \"sum\" and \"bucket\", but its type does not say what the buckets hold; "
 			 "make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
 			 say_member(described->member).text, binding->map);
-	else if (n == 1 && !*names[0])
+	else if (value->n_fields == 1 && !*value->fields[0].name)
 		complain(binder, described->line, "the value of map \"%s\" has no members; write [metric %s]", binding->map,
 			 binding->map);
 	else if (!*described->member)
 		complain(binder, described->line, "the value of map \"%s\" has several members; write [metric %s.MEMBER]",
 			 binding->map, binding->map);
 	else
-		complain_of_unknown(binder, described->line, "member", described->member, names, n);
+		complain_of_unknown(binder, described->line, "member", described->member, value->fields, value->n_fields);
 }
 
 /* The field that [metric MAP.MEMBER] means; NULL after a complaint. */

@@ -65,8 +65,11 @@ struct binder {
 };
 
 #define complain(binder, line, ...) diag_add((binder)->diag, (binder)->collector->conf_path, line, __VA_ARGS__)
-#define complain_of_unknown(binder, line, what, name, names, n) \
-	diag_add_unknown((binder)->diag, (binder)->collector->conf_path, line, what, name, names, n)
+#define complain_of_unknown(binder, line, what, word, items, n)                                                      \
+	complain_of_none((binder)->diag, (binder)->collector->conf_path, line, what, word, items, n, sizeof(*(items)))
+/* word is the name of none of the n items; each of them, item_bytes long, begins with a pointer to its name. */
+void complain_of_none(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
+		      const void *items, size_t n, size_t item_bytes);
 
 /* NULL: there is none. */
 struct binding *binding_find(const struct collector *collector, const char *map);

@@ -201,12 +201,12 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 		  unsigned int line, struct diag *diag)
 {
 	const struct setting *setting = setting_find(&collector->settings, key);
-	const char *names[64], *complaint = NULL;
+	const char *complaint = NULL;
 	int err;
 
 	if (!setting) {
-		diag_add_unknown(diag, path, line, "setting", key, names,
-				 settings_names(&collector->settings, names, ARRAY_SIZE(names)));
+		complain_of_none(diag, path, line, "setting", key, collector->settings.items, collector->settings.n,
+				 sizeof(*collector->settings.items));
 		return 0;
 	}
 	err = setting_set(&collector->settings, setting, value, &complaint);

@@ -57,15 +57,6 @@ const struct setting *setting_find(const struct settings *settings, const char *
 	return NULL;
 }
 
-size_t settings_names(const struct settings *settings, const char **names, size_t max)
-{
-	size_t n = 0;
-
-	for (; n < settings->n && n < max; n++)
-		names[n] = settings->items[n].name;
-	return n;
-}
-
 bool setting_is_zero(const struct settings *settings, const struct setting *setting)
 {
 	for (uint32_t i = 0; i < setting->size_bytes; i++)
@@ -80,8 +71,6 @@ uint64_t setting_number(const struct settings *settings, const struct setting *s
 		return 0;
 	return shape_load(settings->data + setting->offset_bytes, setting->size_bytes);
 }
-
-static const char not_settable[] = "cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls";
 
 static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char **ret_complaint)
 {
@@ -112,51 +101,44 @@ static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char
 	return 0;
 }
 
-static int set_enum(const struct settings *settings, uint32_t type_id, uint8_t *to, uint32_t size, const char *text,
+static int set_enum(const struct settings *settings, const struct field *field, uint8_t *to, const char *text,
 		    const char **ret_complaint)
 {
 	char name[128];
 
-	if (!shape_is_number_size(size)) {
-		*ret_complaint = not_settable;
-		return -EINVAL;
-	}
 	for (int64_t value = 0; value < 1024; value++)
-		if (shape_enum_name(settings->btf, type_id, value, name, sizeof(name)) && !strcmp(name, text)) {
-			memcpy(to, &value, size);
+		if (shape_enum_name(settings->btf, field->type_id, value, name, sizeof(name)) && !strcmp(name, text)) {
+			memcpy(to, &value, field->size_bytes);
 			return 0;
 		}
 	*ret_complaint = "is not one of the names that the object has for it";
 	return -EINVAL;
 }
 
-static int set_integer(const struct btf_type *type, uint8_t *to, uint32_t size, const char *text,
+static int set_integer(const struct settings *settings, const struct field *field, uint8_t *to, const char *text,
 		       const char **ret_complaint)
 {
-	bool is_signed = btf_int_encoding(type) & BTF_INT_SIGNED, flag;
-	int64_t number = 0, limit = size < 8 ? 1ll << (8 * size - 1) : INT64_MAX;
-	uint64_t unsigned_number = 0;
+	bool is_flag = btf_int_encoding(btf__type_by_id(settings->btf, field->type_id)) & BTF_INT_BOOL, flag = false;
+	unsigned int unused = 64 - 8 * field->size_bytes;
+	int64_t signed_number = 0;
+	uint64_t number = 0;
+	int err;
 
-	if (!shape_is_number_size(size)) {
-		*ret_complaint = not_settable;
+	if (is_flag) {
+		err = parse_bool(text, &flag);
+		number = flag;
+	} else if (field->is_signed) {
+		err = parse_s64(text, &signed_number);
+		err = err || signed_number > INT64_MAX >> unused || signed_number < INT64_MIN >> unused;
+		number = (uint64_t)signed_number;
+	} else {
+		err = parse_u64(text, &number) || number > UINT64_MAX >> unused;
+	}
+	if (err) {
+		*ret_complaint = is_flag ? "is neither yes nor no" : "is not a whole number in the variable's range";
 		return -EINVAL;
 	}
-	if (btf_int_encoding(type) & BTF_INT_BOOL) {
-		*ret_complaint = "is neither yes nor no";
-		if (parse_bool(text, &flag))
-			return -EINVAL;
-		*to = flag;
-		return 0;
-	}
-	*ret_complaint = "is not a whole number in the variable's range";
-	if (is_signed) {
-		if (parse_s64(text, &number) || (size < 8 && (number < -limit || number >= limit)))
-			return -EINVAL;
-		unsigned_number = (uint64_t)number;
-	} else if (parse_u64(text, &unsigned_number) || (size < 8 && unsigned_number >> (8 * size))) {
-		return -EINVAL;
-	}
-	memcpy(to, &unsigned_number, size); /* little endian, as every machine that is built for */
+	memcpy(to, &number, field->size_bytes); /* little endian, as every machine that is built for */
 	return 0;
 }
 
@@ -175,19 +157,23 @@ int setting_set(struct settings *settings, const struct setting *setting, const 
 		const char **ret_complaint)
 {
 	uint8_t *to = settings->data + setting->offset_bytes;
-	uint32_t id = setting->type_id;
-	const char *typedef_name = "";
-	const struct btf_type *type = shape_bare_type(settings->btf, &id, &typedef_name);
+	_cleanup_(shape_done) struct shape shape = { 0 };
+	int err = shape_from_btf(settings->btf, setting->type_id, &shape, NULL);
+	const struct field *field = shape.fields;
 
-	if (type && !strcmp(typedef_name, "prm_syscalls"))
-		return set_syscalls(to, setting->size_bytes, text, ret_complaint);
-	if (type && btf_is_int(type))
-		return set_integer(type, to, setting->size_bytes, text, ret_complaint);
-	if (type && btf_is_any_enum(type))
-		return set_enum(settings, id, to, setting->size_bytes, text, ret_complaint);
-	if (type && shape_is_text(settings->btf, type))
-		return set_text(to, setting->size_bytes, text, ret_complaint);
-	*ret_complaint = not_settable;
+	if (err == -ENOMEM)
+		return err;
+	if (!err && !*field->name && shape.size_bytes == setting->size_bytes) {
+		if (!strcmp(field->type_name, "prm_syscalls"))
+			return set_syscalls(to, setting->size_bytes, text, ret_complaint);
+		if (field->class == FIELD_INTEGER)
+			return set_integer(settings, field, to, text, ret_complaint);
+		if (field->class == FIELD_ENUM)
+			return set_enum(settings, field, to, text, ret_complaint);
+		if (field->class == FIELD_TEXT)
+			return set_text(to, setting->size_bytes, text, ret_complaint);
+	}
+	*ret_complaint = "cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls";
 	return -EINVAL;
 }
 

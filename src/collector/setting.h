@@ -43,8 +43,6 @@ int settings_init(const struct btf *btf, const struct btf *final, const void *da
 		  struct settings *ret_settings);
 void settings_done(struct settings *settings);
 
-/* At most max of their names, borrowed. Returns how many. */
-size_t settings_names(const struct settings *settings, const char **names, size_t max);
 const struct setting *setting_find(const struct settings *settings, const char *name);
 /* -EINVAL: *ret_complaint continues the text and says what is wrong; valid until the next call. -ENOMEM. */
 int setting_set(struct settings *settings, const struct setting *setting, const char *text,

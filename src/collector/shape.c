@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/array.h"
+
 #define DEPTH_MAX  8
 #define FIELDS_MAX 256
 
@@ -30,7 +32,11 @@ static const char *type_name(const struct btf *btf, const struct btf_type *type)
 	return name ? name : "";
 }
 
-const struct btf_type *shape_bare_type(const struct btf *btf, uint32_t *id, const char **typedef_name)
+/*
+ * The type without const, volatile and typedefs, and its id. *typedef_name becomes the outermost typedef's
+ * name; set it to "" before; NULL: not asked for. NULL: broken or endless.
+ */
+static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, const char **typedef_name)
 {
 	for (int i = 0; i < 32; i++) {
 		const struct btf_type *type = btf__type_by_id(btf, *id);
@@ -49,7 +55,7 @@ const struct btf_type *shape_bare_type(const struct btf *btf, uint32_t *id, cons
 int shape_member(const struct btf *btf, uint32_t type_id, const char *name, uint32_t *ret_type_id,
 		 uint32_t *ret_offset_bytes)
 {
-	const struct btf_type *type = shape_bare_type(btf, &type_id, NULL);
+	const struct btf_type *type = bare_type(btf, &type_id, NULL);
 
 	if (!type || !btf_is_struct(type))
 		return -EINVAL;
@@ -68,32 +74,20 @@ int shape_member(const struct btf *btf, uint32_t type_id, const char *name, uint
 }
 
 /* A member lies in what holds it: libbpf does not see to that, and the kernel may load an object without its BTF. */
-static bool is_inside(const struct walk *walk, const struct field *field)
+static int add(struct walk *walk, const char *name, const struct field *field)
 {
-	uint64_t end = (uint64_t)field->offset_bytes + field->size_bytes, buckets_end = 0;
+	size_t n = walk->shape.n_fields;
+	struct field *added;
 
-	if (field->class == FIELD_HISTOGRAM) {
-		end = (uint64_t)field->offset_bytes + field->sum_bytes;
-		buckets_end = field->bucket_offset_bytes + (uint64_t)field->n_buckets * field->bucket_bytes;
-	}
-	return end <= walk->shape.size_bytes && buckets_end <= walk->shape.size_bytes;
-}
-
-static int add(struct walk *walk, const char *name, struct field field)
-{
-	struct field *fields;
-
-	if (walk->shape.n_fields == FIELDS_MAX || !is_inside(walk, &field))
+	if (n == FIELDS_MAX || (uint64_t)field->offset_bytes + field->size_bytes > walk->shape.size_bytes)
 		return -EINVAL;
-	fields = reallocarray(walk->shape.fields, walk->shape.n_fields + 1, sizeof(*fields));
-	if (!fields)
+	added = array_add(&walk->shape.fields, &n, sizeof(*added));
+	if (!added)
 		return -ENOMEM;
-	walk->shape.fields = fields;
-	field.name = strdup(name);
-	if (!field.name)
-		return -ENOMEM;
-	fields[walk->shape.n_fields++] = field;
-	return 0;
+	*added = *field;
+	added->name = strdup(name);
+	walk->shape.n_fields = (uint32_t)n;
+	return added->name ? 0 : -ENOMEM;
 }
 
 bool shape_is_number_size(int64_t size_bytes)
@@ -101,7 +95,8 @@ bool shape_is_number_size(int64_t size_bytes)
 	return size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8;
 }
 
-bool shape_is_text(const struct btf *btf, const struct btf_type *type)
+/* An array of char. clang marks neither char nor u8 as text; any typedef (u8, __u8) says that bytes are meant. */
+static bool is_text(const struct btf *btf, const struct btf_type *type)
 {
 	const struct btf_type *element;
 	const char *typedef_name = "";
@@ -110,40 +105,9 @@ bool shape_is_text(const struct btf *btf, const struct btf_type *type)
 	if (!btf_is_array(type))
 		return false;
 	id = btf_array(type)->type;
-	element = shape_bare_type(btf, &id, &typedef_name);
+	element = bare_type(btf, &id, &typedef_name);
 	return element && btf_is_int(element) && element->size == 1 && !*typedef_name &&
 	       !strcmp(type_name(btf, element), "char");
-}
-
-/* By its name, for only that says what the buckets hold: "sum", a number, and "bucket", an array of numbers. */
-static bool is_histogram(const struct btf *btf, uint32_t type_id, struct field *field)
-{
-	uint32_t sum_id, bucket_id, element_id, sum_offset, bucket_offset;
-	const struct btf_type *sum, *bucket;
-	const char *sum_typedef = "", *name = type_name(btf, btf__type_by_id(btf, type_id));
-
-	if (strcmp(name, "hist_time") && strcmp(name, "hist_value"))
-		return false;
-	if (shape_member(btf, type_id, "sum", &sum_id, &sum_offset) ||
-	    shape_member(btf, type_id, "bucket", &bucket_id, &bucket_offset))
-		return false;
-	sum = shape_bare_type(btf, &sum_id, &sum_typedef);
-	bucket = shape_bare_type(btf, &bucket_id, NULL);
-	if (!sum || !btf_is_int(sum) || !shape_is_number_size(sum->size) || !bucket || !btf_is_array(bucket))
-		return false;
-	element_id = btf_array(bucket)->type;
-	field->n_buckets = btf_array(bucket)->nelems;
-	bucket = shape_bare_type(btf, &element_id, NULL);
-	if (!bucket || !btf_is_int(bucket) || !shape_is_number_size(bucket->size) || field->n_buckets < 2 ||
-	    field->n_buckets > 1024)
-		return false;
-	field->class = FIELD_HISTOGRAM;
-	field->type_name = sum_typedef;
-	field->sum_bytes = sum->size;
-	field->bucket_offset_bytes = field->offset_bytes + bucket_offset;
-	field->bucket_bytes = bucket->size;
-	field->offset_bytes += sum_offset;
-	return true;
 }
 
 static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset, unsigned int depth);
@@ -175,69 +139,97 @@ static int walk_members(struct walk *walk, const struct btf_type *type, const ch
 	return 0;
 }
 
-static int walk_array(struct walk *walk, const struct btf_type *type, const char *name, struct field field)
+static int walk_array(struct walk *walk, const struct btf_type *type, const char *name, struct field *field)
 {
 	uint32_t element_id = btf_array(type)->type;
-	const struct btf_type *element = shape_bare_type(walk->btf, &element_id, NULL);
+	const struct btf_type *element = bare_type(walk->btf, &element_id, NULL);
 
-	if (!element || !btf_is_int(element) || !shape_is_number_size(element->size) || field.size_bytes > 4096)
+	if (!element || !btf_is_int(element) || !shape_is_number_size(element->size) || field->size_bytes > 4096)
 		return -EINVAL;
-	field.class = shape_is_text(walk->btf, type) ? FIELD_TEXT : FIELD_BYTES;
+	field->class = is_text(walk->btf, type) ? FIELD_TEXT : FIELD_BYTES;
+	field->bucket_bytes = element->size;
 	return add(walk, name, field);
+}
+
+/*
+ * The fields "sum" and "bucket" of a structure of hist.h become one, which has the structure's name. Only the
+ * name of its type says what the buckets hold.
+ */
+static void join_histogram(struct walk *walk, uint32_t first, const char *name, uint32_t size_bytes)
+{
+	struct field *sum = &walk->shape.fields[first], *bucket = sum + 1;
+	size_t length = strlen(name), member_at = length + (length != 0);
+	uint32_t n_buckets;
+
+	if (walk->shape.n_fields != first + 2 || strcmp(sum->name + member_at, "sum") || sum->class != FIELD_INTEGER ||
+	    strcmp(bucket->name + member_at, "bucket") || bucket->class != FIELD_BYTES)
+		return;
+	n_buckets = bucket->size_bytes / bucket->bucket_bytes;
+	if (n_buckets < 2 || n_buckets > 1024)
+		return;
+	sum->name[length] = '\0';
+	sum->class = FIELD_HISTOGRAM;
+	sum->sum_bytes = sum->size_bytes;
+	sum->size_bytes = size_bytes;
+	sum->bucket_offset_bytes = bucket->offset_bytes;
+	sum->bucket_bytes = bucket->bucket_bytes;
+	sum->n_buckets = n_buckets;
+	free(bucket->name);
+	walk->shape.n_fields--;
+}
+
+static int walk_struct(struct walk *walk, const struct btf_type *type, const char *name, struct field *field,
+		       unsigned int depth)
+{
+	const char *tag = type_name(walk->btf, type);
+	uint32_t first = walk->shape.n_fields;
+	int err;
+
+	if (!strncmp(field->type_name, "lbl_", 4) || !strncmp(field->type_name, "prm_", 4)) {
+		field->class = FIELD_BYTES;
+		return add(walk, name, field);
+	}
+	err = walk_members(walk, type, name, field->offset_bytes, depth);
+	if (!err && (!strcmp(tag, "hist_time") || !strcmp(tag, "hist_value")))
+		join_histogram(walk, first, name, field->size_bytes);
+	return err;
 }
 
 static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset, unsigned int depth)
 {
 	struct field field = { .type_name = "", .offset_bytes = offset };
 	int64_t size = btf__resolve_size(walk->btf, type_id);
-	const struct btf_type *type = shape_bare_type(walk->btf, &type_id, &field.type_name);
+	const struct btf_type *type = bare_type(walk->btf, &type_id, &field.type_name);
 
 	if (!type || size <= 0 || size > 65536 || depth > DEPTH_MAX)
 		return -EINVAL;
 	field.size_bytes = (uint32_t)size;
 	field.type_id = type_id;
-	if (btf_is_int(type)) {
-		field.is_signed = btf_int_encoding(type) & BTF_INT_SIGNED;
-		return shape_is_number_size(size) ? add(walk, name, field) : -EINVAL;
-	}
-	if (btf_is_any_enum(type)) {
-		field.class = FIELD_ENUM;
-		field.is_signed = btf_kflag(type);
-		return shape_is_number_size(size) ? add(walk, name, field) : -EINVAL;
-	}
 	if (btf_is_array(type))
-		return walk_array(walk, type, name, field);
-	if (!btf_is_struct(type))
+		return walk_array(walk, type, name, &field);
+	if (btf_is_struct(type))
+		return walk_struct(walk, type, name, &field, depth);
+	if ((!btf_is_int(type) && !btf_is_any_enum(type)) || !shape_is_number_size(size))
 		return -EINVAL;
-	if (!strncmp(field.type_name, "lbl_", 4)) {
-		field.class = FIELD_BYTES;
-		return add(walk, name, field);
-	}
-	if (is_histogram(walk->btf, type_id, &field))
-		return add(walk, name, field);
-	return walk_members(walk, type, name, offset, depth);
+	field.class = btf_is_int(type) ? FIELD_INTEGER : FIELD_ENUM;
+	field.is_signed = btf_is_int(type) ? btf_int_encoding(type) & BTF_INT_SIGNED : btf_kflag(type);
+	return add(walk, name, &field);
 }
 
 int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit)
 {
-	struct walk walk = { .btf = btf };
 	int64_t size = btf__resolve_size(btf, type_id);
-	int err;
+	struct walk walk = { .btf = btf, .shape.size_bytes = size > 0 && size <= 65536 ? (uint32_t)size : 0 };
+	int err = walk_type(&walk, type_id, "", 0, 0);
 
-	if (size <= 0 || size > 65536)
-		return -EINVAL;
-	walk.shape.size_bytes = (uint32_t)size;
-	err = walk_type(&walk, type_id, "", 0, 0);
-	if (err) {
+	if (!err)
+		*ret_shape = walk.shape;
+	else
 		shape_done(&walk.shape);
-		if (ret_culprit)
-			*ret_culprit = TAKE_PTR(walk.culprit);
-		free(walk.culprit);
-		return err;
-	}
+	if (err && ret_culprit)
+		*ret_culprit = TAKE_PTR(walk.culprit);
 	free(walk.culprit);
-	*ret_shape = walk.shape;
-	return 0;
+	return err;
 }
 
 const struct field *shape_find(const struct shape *shape, const char *name)
@@ -246,15 +238,6 @@ const struct field *shape_find(const struct shape *shape, const char *name)
 		if (!strcmp(shape->fields[i].name, name))
 			return &shape->fields[i];
 	return NULL;
-}
-
-size_t shape_names(const struct shape *shape, const char **names, size_t max)
-{
-	size_t n = 0;
-
-	for (; n < shape->n_fields && n < max; n++)
-		names[n] = shape->fields[n].name;
-	return n;
 }
 
 void shape_done(struct shape *shape)

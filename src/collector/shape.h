@@ -13,13 +13,12 @@
 #include "util/cleanup.h"
 
 struct btf;
-struct btf_type;
 
 enum field_class {
 	FIELD_INTEGER,
 	FIELD_ENUM,
 	FIELD_TEXT,	 /* array of char */
-	FIELD_BYTES,	 /* any other array, or a structure with a lbl_ typedef */
+	FIELD_BYTES,	 /* any other array, or a structure with a lbl_ or prm_ typedef */
 	FIELD_HISTOGRAM, /* struct hist_time or struct hist_value of bpf/include/hist.h */
 };
 
@@ -30,11 +29,11 @@ struct field {
 	uint32_t offset_bytes;
 	uint32_t size_bytes;
 	bool is_signed;
-	uint32_t type_id; /* FIELD_ENUM: of the enum */
+	uint32_t type_id; /* without typedefs: of the enum */
 	/* FIELD_HISTOGRAM; .type_name is that of sum */
 	uint32_t sum_bytes;
 	uint32_t bucket_offset_bytes;
-	uint32_t bucket_bytes; /* of one */
+	uint32_t bucket_bytes; /* of one; FIELD_BYTES, FIELD_TEXT: of an element */
 	uint32_t n_buckets;
 };
 
@@ -50,19 +49,10 @@ struct shape {
  * asked for, is the member's name, to be freed by the caller.
  */
 int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit);
-/* At most max names of the fields, borrowed. Returns how many. */
-size_t shape_names(const struct shape *shape, const char **names, size_t max);
 const struct field *shape_find(const struct shape *shape, const char *name);
 void shape_done(struct shape *shape);
 
-/*
- * The type without const, volatile and typedefs, and its id. *typedef_name becomes the outermost typedef's
- * name; set it to "" before; NULL: not asked for. NULL: broken or endless.
- */
-const struct btf_type *shape_bare_type(const struct btf *btf, uint32_t *id, const char **typedef_name);
 bool shape_is_number_size(int64_t size_bytes); /* 1, 2, 4 or 8 */
-/* An array of char. clang marks neither char nor u8 as text; any typedef (u8, __u8) says that bytes are meant. */
-bool shape_is_text(const struct btf *btf, const struct btf_type *type);
 
 /*
  * A structure type's member: its type and offset. -ENOENT: no such member, -EINVAL: no structure.

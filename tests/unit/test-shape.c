@@ -209,7 +209,7 @@ static void members_beyond_the_end_of_what_holds_them_are_refused(void **state)
 	hist = btf_struct_of(&t, "hist_value", 16);
 	btf_member(&t, "sum", t.u64, 0);
 	btf_member(&t, "bucket", buckets, 8);
-	assert_refused(&t, hist, NULL);
+	assert_refused(&t, hist, "bucket");
 	btf_types_done(&t);
 }
 
