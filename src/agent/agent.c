@@ -92,10 +92,8 @@ static int list_metrics(struct agent *agent)
 	agent->is_full_known = calloc(set->n + 1, sizeof(*agent->is_full_known));
 	if (!agent->is_full_known)
 		return -ENOMEM;
-	for (size_t i = 0; i < set->n_shown && !err; i++) {
-		metrics = collector_metrics(set->items[i], &n);
-		err = add_metrics(agent, metrics, n);
-	}
+	for (size_t i = 0; i < set->n_shown && !err; i++)
+		err = add_metrics(agent, set->items[i]->metrics, set->items[i]->n_metrics);
 	if (err || !agent->options.has_self)
 		return err;
 	err = self_new(agent->options.set, agent->exporters, agent->n_exporters, &agent->self);
@@ -192,7 +190,7 @@ static const struct batch *collect(struct agent *agent)
 	for (size_t i = 0; i < set->n; i++) {
 		int err = collector_read(set->items[i], agent->batch.previous_ns);
 
-		agent_report_reading(agent, collector_name(set->items[i]), err);
+		agent_report_reading(agent, set->items[i]->name, err);
 		is_failing |= err != 0;
 	}
 	agent->is_read_failing = is_failing;

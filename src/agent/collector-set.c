@@ -99,26 +99,26 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 /* A collector is partial where no alternative of a hook could be attached. */
 static void report_hooks(struct collector *collector)
 {
-	const struct programs *programs = collector_programs(collector);
+	const struct programs *programs = &collector->programs;
 
 	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
 		const struct log_field fields[] = {
-			{ "BPFPUSH_COLLECTOR", collector_name(collector) },
+			{ "BPFPUSH_COLLECTOR", collector->name },
 			{ "BPFPUSH_PROGRAM", program->name },
 			{ NULL, NULL },
 		};
 
 		if (program->state == PROGRAM_ATTACHED)
-			log_debug("collector %s: %s attached as %s", collector_name(collector), program->hook, program->section);
+			log_debug("collector %s: %s attached as %s", collector->name, program->hook, program->section);
 		if (program->state != PROGRAM_REFUSED)
 			continue;
 		if (programs_is_hook_attached(programs, program->hook))
 			log_debug("collector %s: the kernel refused %s (%s): %s; an alternative is used",
-				  collector_name(collector), program->name, program->section, program->error);
+				  collector->name, program->name, program->section, program->error);
 		else
 			log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields,
-				  "collector %s is partial: the kernel refused %s (%s): %s", collector_name(collector),
+				  "collector %s is partial: the kernel refused %s (%s): %s", collector->name,
 				  program->name, program->section, program->error ? program->error : "out of memory");
 	}
 }
@@ -162,7 +162,7 @@ static int start_one(struct collector *collector)
 		return 0;
 	}
 	last_line(&why, line, sizeof(line));
-	log_error("collector %s cannot run: %s%s%s%s%s", collector_name(collector), strerror(-err), *line ? " (" : "",
+	log_error("collector %s cannot run: %s%s%s%s%s", collector->name, strerror(-err), *line ? " (" : "",
 		  line, *line ? ")" : "", remedy(err));
 	return err;
 }
@@ -178,7 +178,7 @@ static int start_some(struct collector_set *set, bool is_infrastructure)
 	for (size_t i = 0; i < set->n; i++) {
 		int err;
 
-		if (!set->items[i] || !strcmp(collector_name(set->items[i]), INFRASTRUCTURE) != is_infrastructure)
+		if (!set->items[i] || !strcmp(set->items[i]->name, INFRASTRUCTURE) != is_infrastructure)
 			continue;
 		err = start_one(set->items[i]);
 		if (err)

@@ -37,7 +37,7 @@ static void report_full(struct agent *agent)
 	for (size_t i = 0; i < agent->options.set->n; i++) {
 		const struct collector *collector = agent->options.set->items[i];
 		const char *table = agent->is_full_known[i] ? NULL : collector_full_table(collector);
-		const struct log_field fields[] = { { "BPFPUSH_COLLECTOR", collector_name(collector) },
+		const struct log_field fields[] = { { "BPFPUSH_COLLECTOR", collector->name },
 						    { "BPFPUSH_MAP", table },
 						    { NULL, NULL } };
 
@@ -47,7 +47,7 @@ static void report_full(struct agent *agent)
 		log_event(LOG_LEVEL_WARNING, LOG_ID_MAP_FULL, fields,
 			  "collector %s: table %s is full: further keys are counted together under otel.metric.overflow; "
 			  "set %s_slots in [collector %s] to a larger power of two",
-			  collector_name(collector), table, table, collector_name(collector));
+			  collector->name, table, table, collector->name);
 	}
 }
 
@@ -57,7 +57,7 @@ static void report_misses(struct agent *agent)
 	uint64_t misses = 0;
 
 	for (size_t i = 0; i < agent->options.set->n; i++) {
-		const struct programs *programs = collector_programs(agent->options.set->items[i]);
+		const struct programs *programs = &agent->options.set->items[i]->programs;
 
 		for (uint32_t j = 0; j < programs->n; j++)
 			misses += programs->items[j].missed;

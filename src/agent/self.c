@@ -155,12 +155,12 @@ static bool does_kernel_keep_runs(void)
 
 static void report_programs(struct self *self, struct collector *collector)
 {
-	const struct programs *programs = collector_programs(collector);
+	const struct programs *programs = &collector->programs;
 	bool has_runs = does_kernel_keep_runs();
 
 	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
-		const struct label labels[LABELS] = { { "bpfpush.collector.name", collector_name(collector) },
+		const struct label labels[LABELS] = { { "bpfpush.collector.name", collector->name },
 						      { "bpfpush.program.name", program->name } };
 		bool is_attached = program->state == PROGRAM_ATTACHED;
 
@@ -181,14 +181,14 @@ static void report_maps(struct self *self, struct collector *collector)
 	struct collector_map map;
 
 	for (size_t i = 0; collector_map(collector, i, &map); i++) {
-		const struct label labels[LABELS] = { { "bpfpush.collector.name", collector_name(collector) },
+		const struct label labels[LABELS] = { { "bpfpush.collector.name", collector->name },
 						      { "bpfpush.map.name", map.name } };
 
 		report(self, SELF_MAP_ENTRIES, labels, map.n_keys);
 		report(self, SELF_MAP_LIMIT, labels, map.max_entries);
 		report(self, SELF_MAP_OVERFLOWING, labels, map.overflowing);
 		report(self, SELF_MAP_MEMORY, labels,
-		       is_memory_read || self->at >= self->n_numbers ? collector_map_kernel_bytes(collector, i) :
+		       is_memory_read || self->at >= self->n_numbers ? collector_map_kernel_bytes(&map) :
 								       self->numbers[self->at].last);
 	}
 }

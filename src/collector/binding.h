@@ -38,26 +38,6 @@ struct binding {
 	const struct collector *collector;
 };
 
-struct collector {
-	char *name;
-	char *directory;
-	char *conf_path, *object_path;
-	struct labels *labels;
-	size_t series_limit;
-	struct descriptor *descriptor;
-	struct btf *btf;
-	struct bpf_object *object; /* opened for checks; then the loaded one */
-	struct settings settings;
-	struct programs programs;
-	struct binding *bindings;
-	size_t n_bindings;
-	struct metric **metrics; /* one for each name, each in one piece of memory */
-	size_t n_metrics;
-	struct label_context context;
-	bool is_started;
-	uint32_t n_readings;
-};
-
 /* For binding*.c: what they work on, and where complaints go. */
 struct binder {
 	struct collector *collector;

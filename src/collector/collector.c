@@ -60,18 +60,22 @@ static int init_settings(struct collector *collector)
 			     &collector->settings);
 }
 
+static void complain_of_file(const char *path, int err, struct diag *diag)
+{
+	if (err == -ENOENT)
+		diag_add(diag, path, 0, "is missing; a collector is a pair of NAME.conf and NAME.bpf.o");
+	else
+		diag_add(diag, path, 0, "cannot be read: %s", strerror(-err));
+}
+
 static int read_descriptor(struct collector *collector, struct diag *diag)
 {
 	_cleanup_(fclosep) FILE *f = fopen(collector->conf_path, "re");
 	int err = f ? descriptor_parse(f, collector->conf_path, diag, &collector->descriptor) : -errno;
 
-	if (!err || err == -ENOMEM)
-		return err;
-	if (err == -ENOENT)
-		diag_add(diag, collector->conf_path, 0, "is missing; a collector is a pair of NAME.conf and NAME.bpf.o");
-	else
-		diag_add(diag, collector->conf_path, 0, "cannot be read: %s", strerror(-err));
-	return 0;
+	if (err && err != -ENOMEM)
+		complain_of_file(collector->conf_path, err, diag);
+	return err == -ENOMEM ? err : 0;
 }
 
 /* libbpf's errno is not always enough: an object without BTF has that of a file that does not exist. */
@@ -80,16 +84,14 @@ static void complain_of_object(const char *path, int err, struct diag *diag)
 	struct stat status;
 	char text[128];
 
-	if (stat(path, &status) && errno == ENOENT)
-		diag_add(diag, path, 0, "is missing; a collector is a pair of NAME.conf and NAME.bpf.o");
-	else if (stat(path, &status))
-		diag_add(diag, path, 0, "cannot be read: %s", strerror(errno));
+	if (stat(path, &status))
+		complain_of_file(path, -errno, diag);
 	else if (!S_ISREG(status.st_mode))
 		diag_add(diag, path, 0, "is not a file");
 	else if (err == -ENOENT)
 		diag_add(diag, path, 0, "has no type information (BTF); compile it with clang -target bpf -g");
 	else if (err == -EACCES || err == -EPERM)
-		diag_add(diag, path, 0, "cannot be read: %s", strerror(-err));
+		complain_of_file(path, err, diag);
 	else
 		diag_add(diag, path, 0, "is not a BPF object (%s); compile it with clang -target bpf -g",
 			 libbpf_strerror(err, text, sizeof(text)) ? "damaged" : text);

@@ -9,12 +9,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collector/descriptor.h"
 #include "collector/label/label.h"
 #include "collector/program.h"
+#include "collector/setting.h"
 #include "metric/metric.h"
 #include "util/diag.h"
 
-struct collector;
+struct binding;
+struct bpf_object;
+struct btf;
+
+/* To be read by all, and changed through the functions below. */
+struct collector {
+	char *name;
+	char *directory;
+	char *conf_path, *object_path;
+	struct labels *labels;
+	size_t series_limit;
+	struct descriptor *descriptor;
+	struct btf *btf;
+	struct bpf_object *object; /* opened for checks; then the loaded one */
+	struct settings settings;  /* among them each [param] of the descriptor */
+	struct programs programs;
+	struct binding *bindings;
+	size_t n_bindings;
+	struct metric **metrics; /* one for each name, each in one piece of memory */
+	size_t n_metrics;
+	struct label_context context;
+	bool is_started;
+	uint32_t n_readings;
+};
 
 /*
  * Parses the descriptor, opens the object and checks each against the other; every mistake goes to diag.
@@ -31,7 +56,7 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 void collector_check(struct collector *collector, struct diag *diag);
 
 /*
- * Loads and attaches. 0 even where some hooks could not be attached: collector_programs() tells. -errno,
+ * Loads and attaches. 0 even where some hooks could not be attached: .programs tells. -errno,
  * with the kernel's words in why: nothing of it runs.
  */
 int collector_start(struct collector *collector, struct buf *why);
@@ -44,21 +69,8 @@ int collector_read(struct collector *collector, uint64_t previous_ns);
 /* Ends all series. The next reading begins new ones, which hold what has grown since the last reading. */
 void collector_restart(struct collector *collector);
 
-const char *collector_name(const struct collector *collector);
-const char *collector_description(const struct collector *collector);
-const char *collector_directory(const struct collector *collector);
-struct metric **collector_metrics(const struct collector *collector, size_t *ret_n);
-struct programs *collector_programs(struct collector *collector);
-
-struct collector_setting {
-	const char *name, *description;
-	const char *default_text; /* NULL: what the object holds */
-	const char *text;	  /* as it is set now; likewise */
-};
-/* The i-th setting that the descriptor declares; false beyond the last. */
-bool collector_setting(const struct collector *collector, size_t i, struct collector_setting *ret_setting);
-
 struct collector_map {
+	int fd; /* -1 before the start */
 	const char *name;
 	const char *type; /* "table", "hash", … */
 	uint32_t max_entries;
@@ -70,7 +82,7 @@ bool collector_map(const struct collector *collector, size_t i, struct collector
 /* A table that had no place for a key at the last reading, so that numbers went to the overflow series; NULL: none. */
 const char *collector_full_table(const struct collector *collector);
 /* Its memory as the kernel accounts it ("memlock" of fdinfo); 0 before the start. A read of /proc. */
-uint64_t collector_map_kernel_bytes(const struct collector *collector, size_t i);
+uint64_t collector_map_kernel_bytes(const struct collector_map *map);
 
 /* Connects this collector's map of cgroup names, if it has one, to labels. After collector_start(). */
 void collector_share(struct collector *collector);

@@ -27,7 +27,7 @@ int command_check(const struct arguments *arguments)
 		return code;
 	printf("OK: %zu collector%s (", setup.set.n_shown, plural(setup.set.n_shown));
 	for (size_t i = 0; i < setup.set.n_shown; i++)
-		printf("%s%s", i ? ", " : "", collector_name(setup.set.items[i]));
+		printf("%s%s", i ? ", " : "", setup.set.items[i]->name);
 	printf("), ");
 	print_exporters(setup.config);
 	return EXIT_OK;

@@ -31,25 +31,24 @@ static const char *state_of(const struct program *program, bool is_started)
 }
 
 /* The size and the memory of a table are known once it is loaded. */
-static void list_map(const struct collector *collector, size_t i, const struct collector_map *map, bool is_started)
+static void list_map(const struct collector_map *map, bool is_started)
 {
+	uint64_t bytes = collector_map_kernel_bytes(map);
+
 	printf("  map      %-28s %s", map->name, map->type);
 	if (is_started && map->max_entries)
 		printf(", %" PRIu32 " entries", map->max_entries);
-	if (is_started && collector_map_kernel_bytes(collector, i))
-		printf(", %" PRIu64 " KiB", collector_map_kernel_bytes(collector, i) / 1024);
+	if (bytes)
+		printf(", %" PRIu64 " KiB", bytes / 1024);
 	putchar('\n');
 }
 
 static void list_collector(struct collector *collector, bool is_started)
 {
-	const struct programs *programs = collector_programs(collector);
-	struct collector_setting setting;
+	const struct programs *programs = &collector->programs;
 	struct collector_map map;
-	struct metric **metrics;
-	size_t n;
 
-	printf("%s: %s\n  from %s\n", collector_name(collector), collector_description(collector), collector_directory(collector));
+	printf("%s: %s\n  from %s\n", collector->name, collector->descriptor->description, collector->directory);
 	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
 
@@ -60,13 +59,18 @@ static void list_collector(struct collector *collector, bool is_started)
 		printf("%s%s\n", program->error ? ": " : "", program->error ? program->error : "");
 	}
 	for (size_t i = 0; collector_map(collector, i, &map); i++)
-		list_map(collector, i, &map, is_started);
-	metrics = collector_metrics(collector, &n);
-	for (size_t i = 0; i < n; i++)
-		printf("  metric   %-40s %-9s [%s] %s\n", metrics[i]->name, kinds[metrics[i]->kind], metrics[i]->unit,
-		       metrics[i]->description);
-	for (size_t i = 0; collector_setting(collector, i, &setting); i++)
-		printf("  setting  %s = %s  %s\n", setting.name, setting.text ? setting.text : "(as built)", setting.description);
+		list_map(&map, is_started);
+	for (size_t i = 0; i < collector->n_metrics; i++) {
+		const struct metric *metric = collector->metrics[i];
+
+		printf("  metric   %-40s %-9s [%s] %s\n", metric->name, kinds[metric->kind], metric->unit, metric->description);
+	}
+	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
+		const struct descriptor_param *param = &collector->descriptor->params[i];
+
+		printf("  setting  %s = %s  %s\n", param->name,
+		       setting_find(&collector->settings, param->name)->text ?: "(as built)", param->description ?: "");
+	}
 	putchar('\n');
 }
 
@@ -86,16 +90,17 @@ static void print_member(const char *before, const char *name, const char *text)
 
 static void list_settings_json(const struct collector *collector)
 {
-	struct collector_setting setting;
-
 	printf("],\"settings\":[");
-	for (size_t i = 0; collector_setting(collector, i, &setting); i++) {
-		print_member(i ? ",{" : "{", "name", setting.name);
-		print_member(",", "description", setting.description);
-		if (setting.default_text)
-			print_member(",", "default", setting.default_text);
-		if (setting.text)
-			print_member(",", "value", setting.text);
+	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
+		const struct descriptor_param *param = &collector->descriptor->params[i];
+		const char *text = setting_find(&collector->settings, param->name)->text;
+
+		print_member(i ? ",{" : "{", "name", param->name);
+		print_member(",", "description", param->description ?: "");
+		if (param->default_text)
+			print_member(",", "default", param->default_text);
+		if (text)
+			print_member(",", "value", text);
 		putchar('}');
 	}
 	putchar(']');
@@ -103,14 +108,12 @@ static void list_settings_json(const struct collector *collector)
 
 static void list_json(struct collector *collector, bool is_started)
 {
-	const struct programs *programs = collector_programs(collector);
+	const struct programs *programs = &collector->programs;
 	struct collector_map map;
-	struct metric **metrics;
-	size_t n;
 
-	print_member("{", "collector", collector_name(collector));
-	print_member(",", "description", collector_description(collector));
-	print_member(",", "directory", collector_directory(collector));
+	print_member("{", "collector", collector->name);
+	print_member(",", "description", collector->descriptor->description);
+	print_member(",", "directory", collector->directory);
 	printf(",\"programs\":[");
 	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
@@ -129,15 +132,14 @@ static void list_json(struct collector *collector, bool is_started)
 		print_member(i ? ",{" : "{", "name", map.name);
 		print_member(",", "type", map.type);
 		printf(",\"max_entries\":%" PRIu32 ",\"keys\":%" PRIu32 ",\"memory_bytes\":%" PRIu64 "}", map.max_entries, map.n_keys,
-		       collector_map_kernel_bytes(collector, i));
+		       collector_map_kernel_bytes(&map));
 	}
 	printf("],\"metrics\":[");
-	metrics = collector_metrics(collector, &n);
-	for (size_t i = 0; i < n; i++) {
-		print_member(i ? ",{" : "{", "name", metrics[i]->name);
-		print_member(",", "kind", kinds[metrics[i]->kind]);
-		print_member(",", "unit", metrics[i]->unit);
-		print_member(",", "description", metrics[i]->description);
+	for (size_t i = 0; i < collector->n_metrics; i++) {
+		print_member(i ? ",{" : "{", "name", collector->metrics[i]->name);
+		print_member(",", "kind", kinds[collector->metrics[i]->kind]);
+		print_member(",", "unit", collector->metrics[i]->unit);
+		print_member(",", "description", collector->metrics[i]->description);
 		putchar('}');
 	}
 	list_settings_json(collector);
