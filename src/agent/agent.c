@@ -319,25 +319,21 @@ static void report_points_left(const struct agent *agent)
 	}
 }
 
-/* Turns the loop until everything is sent, time is up, or *stop is set once more. */
 void agent_flush(struct agent *agent, bool *stop)
 {
 	uint64_t timeout_ns = agent->options.config->agent.shutdown_timeout_ns;
-	sd_event_source *deadline = NULL, *short_deadline = NULL;
-	bool is_late = false, is_short = false;
+	uint64_t short_ns = timeout_ns < HOPELESS_NS ? timeout_ns : HOPELESS_NS;
+	uint64_t begin_ns = clock_ns(CLOCK_BOOTTIME);
 
-	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME, timeout_ns / 1000, 0, agent_on_deadline,
-				       &is_late) >= 0 &&
-	    sd_event_add_time_relative(agent->event, &short_deadline, CLOCK_BOOTTIME, HOPELESS_NS / 1000, 0,
-				       agent_on_deadline, &is_short) >= 0) {
-		*stop = false;
-		while (!is_late && !*stop && !is_idle(agent) && !(is_short && is_hopeless(agent)) &&
-		       sd_event_run(agent->event, UINT64_MAX) >= 0)
-			;
+	*stop = false;
+	while (!*stop && !is_idle(agent)) {
+		uint64_t end_ns = begin_ns + (is_hopeless(agent) ? short_ns : timeout_ns);
+		uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+
+		if (now_ns >= end_ns || sd_event_run(agent->event, (end_ns - now_ns) / 1000 + 1) < 0)
+			break;
 	}
 	report_points_left(agent);
-	sd_event_source_unref(deadline);
-	sd_event_source_unref(short_deadline);
 }
 
 static int start_service(struct agent *agent)

@@ -32,7 +32,7 @@ struct config_section {
 	bool is_enabled;  /* "enabled = no" leaves it out */
 	const char *path; /* where it stands last, for messages; NULL: on the command line */
 	unsigned int line;
-	struct assignment *settings; /* all but "enabled"; a collector's have each key once */
+	struct assignment *settings; /* all but "enabled"; later ones replace earlier ones */
 	size_t n_settings;
 };
 

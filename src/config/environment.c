@@ -124,21 +124,6 @@ static int add_listed_exporters(struct config *config, struct diag *diag, const 
 	return r;
 }
 
-/* Do the files have an exporter? *ret_is_enabled: and one that is enabled? */
-static bool has_exporter(const struct config *config, bool *ret_is_enabled)
-{
-	bool has_one = false, is_enabled = false;
-
-	for (size_t i = 0; i < config->n_sections; i++) {
-		bool is_exporter = !strcmp(config->sections[i].kind, "exporter");
-
-		has_one |= is_exporter;
-		is_enabled |= is_exporter && config->sections[i].is_enabled;
-	}
-	*ret_is_enabled = is_enabled;
-	return has_one;
-}
-
 int config_environment_set_exporters(struct config *config, struct diag *diag)
 {
 	static const char *const endpoints[] = {
@@ -147,7 +132,6 @@ int config_environment_set_exporters(struct config *config, struct diag *diag)
 	};
 	const char *disabled = get(config, "OTEL_SDK_DISABLED");
 	const char *listed = get(config, "OTEL_METRICS_EXPORTER");
-	bool is_enabled;
 
 	if (disabled && !strcasecmp(disabled, "true")) {
 		diag_add(&config->warnings, "OTEL_SDK_DISABLED", 0, "is true: nothing is exported");
@@ -155,10 +139,11 @@ int config_environment_set_exporters(struct config *config, struct diag *diag)
 		config->is_export_off = true;
 		return 0;
 	}
-	if (has_exporter(config, &is_enabled)) {
-		config->is_export_off = !is_enabled;
-		return 0;
-	}
+	for (size_t i = 0; i < config->n_sections; i++)
+		if (!strcmp(config->sections[i].kind, "exporter")) {
+			config->is_export_off = !config->n_exporters;
+			return 0;
+		}
 	if (listed) {
 		config->is_export_off = !strcasecmp(listed, "none");
 		return add_listed_exporters(config, diag, listed);

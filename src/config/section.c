@@ -49,33 +49,17 @@ struct reading {
 	struct diag *diag;
 	const struct ini_file *file;
 	const struct ini_entry *entry;
+	/* Of the keys that follow; NULL: they are skipped. */
+	const struct section_kind *kind;
+	struct config_section *section; /* NULL: of a kind that has only one */
 };
 
 #define mistake(reading, ...) \
 	diag_add((reading)->diag, (reading)->file->path, (reading)->entry->line, __VA_ARGS__)
 
-const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name)
-{
-	for (size_t i = 0; i < config->n_sections; i++)
-		if (!strcmp(config->sections[i].kind, kind) && !strcmp(config->sections[i].name, name))
-			return &config->sections[i];
-	return NULL;
-}
-
-static struct config_section *find_section(const struct reading *reading)
-{
-	return (struct config_section *)config_find_section(reading->config, reading->entry->section,
-							    reading->entry->argument);
-}
-
 static int take_agent(struct reading *reading, const struct assignment *setting)
 {
 	return setting_table_set(&config_agent_settings, &reading->config->agent, setting, reading->diag);
-}
-
-static void report_repeated(struct reading *reading, const struct assignment *setting)
-{
-	mistake(reading, "%s: already set on line %u", setting->key, setting->earlier_line);
 }
 
 static int take_resource(struct reading *reading, const struct assignment *setting)
@@ -86,7 +70,7 @@ static int take_resource(struct reading *reading, const struct assignment *setti
 	if (!strcmp(setting->key, "service.name") && !*setting->value)
 		complaint = "a service needs a name";
 	if (setting->earlier_line)
-		report_repeated(reading, setting);
+		mistake(reading, "%s: already set on line %u", setting->key, setting->earlier_line);
 	else if (complaint)
 		mistake(reading, "%s: %s", setting->key, complaint);
 	else
@@ -96,53 +80,26 @@ static int take_resource(struct reading *reading, const struct assignment *setti
 	return r == -ENOMEM ? r : 0;
 }
 
-static int set_enabled(struct reading *reading, const struct assignment *setting)
+static int take_setting(struct reading *reading, const struct assignment *setting)
 {
 	static const struct setting_row rows[] = {
 		SETTING(struct config_section, is_enabled, "enabled", SETTING_BOOL, "yes"),
 	};
 	static const struct setting_table table = SETTING_TABLE(rows, struct config_section);
+	struct config_section *section = reading->section;
+	struct assignment *settings;
 
-	return setting_table_set(&table, find_section(reading), setting, reading->diag);
-}
-
-static int add_setting(struct config_section *section, const struct assignment *setting)
-{
-	struct assignment *settings = array_add(&section->settings, &section->n_settings, sizeof(*settings));
-
+	if (!strcmp(setting->key, "enabled"))
+		return setting_table_set(&table, section, setting, reading->diag);
+	/* Which other keys of an exporter may be repeated is known when its type is. */
+	if (setting->earlier_line && (!strcmp(section->kind, "collector") || !strcmp(setting->key, "type"))) {
+		mistake(reading, "%s: already set on line %u", setting->key, setting->earlier_line);
+		return 0;
+	}
+	settings = array_add(&section->settings, &section->n_settings, sizeof(*settings));
 	if (!settings)
 		return -ENOMEM;
 	*settings = *setting;
-	return 0;
-}
-
-/* A setting of a later file replaces one of an earlier file. */
-static int take_collector(struct reading *reading, const struct assignment *setting)
-{
-	struct config_section *section = find_section(reading);
-
-	if (!strcmp(setting->key, "enabled"))
-		return set_enabled(reading, setting);
-	if (setting->earlier_line) {
-		report_repeated(reading, setting);
-		return 0;
-	}
-	for (size_t i = 0; i < section->n_settings; i++)
-		if (!strcmp(section->settings[i].key, setting->key)) {
-			section->settings[i] = *setting;
-			return 0;
-		}
-	return add_setting(section, setting);
-}
-
-/* Which other keys may be repeated is known when the type is. */
-static int take_exporter(struct reading *reading, const struct assignment *setting)
-{
-	if (!strcmp(setting->key, "enabled"))
-		return set_enabled(reading, setting);
-	if (strcmp(setting->key, "type") || !setting->earlier_line)
-		return add_setting(find_section(reading), setting);
-	report_repeated(reading, setting);
 	return 0;
 }
 
@@ -153,67 +110,75 @@ static const struct section_kind {
 } section_kinds[] = {
 	{ "agent", take_agent },
 	{ "resource", take_resource },
-	{ "collector", take_collector, .has_argument = true },
-	{ "exporter", take_exporter, .has_argument = true },
+	{ "collector", take_setting, .has_argument = true },
+	{ "exporter", take_setting, .has_argument = true },
 };
 
-static const struct section_kind *find_kind(const char *name)
+/* The kind of the section that begins, or NULL with a mistake. */
+static const struct section_kind *find_kind(struct reading *reading)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(section_kinds); i++)
-		if (!strcmp(section_kinds[i].name, name))
+	const struct ini_entry *entry = reading->entry;
+	const char *names[ARRAY_SIZE(section_kinds)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(section_kinds); i++) {
+		if (!strcmp(section_kinds[i].name, entry->section))
 			return &section_kinds[i];
+		names[i] = section_kinds[i].name;
+	}
+	diag_add_unknown(reading->diag, reading->file->path, entry->line, "section", entry->section, names,
+			 ARRAY_SIZE(names));
 	return NULL;
 }
 
-static void report_unknown_section(struct reading *reading)
+/* Is the argument as the kind needs it? If not, that is reported. */
+static bool check_argument(struct reading *reading, const struct section_kind *kind)
 {
-	const char *names[ARRAY_SIZE(section_kinds)];
+	const char *argument = reading->entry->argument, *complaint;
 
-	for (size_t i = 0; i < ARRAY_SIZE(section_kinds); i++)
-		names[i] = section_kinds[i].name;
-	diag_add_unknown(reading->diag, reading->file->path, reading->entry->line, "section", reading->entry->section,
-			 names, ARRAY_SIZE(names));
-}
-
-static bool has_right_argument(const struct section_kind *kind, const struct ini_entry *entry)
-{
-	return kind->has_argument ? parse_is_name(entry->argument) : !*entry->argument;
-}
-
-static void check_section(struct reading *reading, const struct section_kind *kind)
-{
-	const struct ini_entry *entry = reading->entry, *earlier = ini_find_earlier(reading->file, entry);
-	const char *complaint;
-
-	if (kind->has_argument && !*entry->argument)
+	if (!kind->has_argument && *argument)
+		mistake(reading, "[%s %s]: there is only one: write [%s]", kind->name, argument, kind->name);
+	else if (kind->has_argument && !*argument)
 		mistake(reading, "[%s] needs a name: write [%s NAME]", kind->name, kind->name);
-	else if (kind->has_argument && check_name(entry->argument, &complaint) < 0)
-		mistake(reading, "[%s %s]: %s", kind->name, entry->argument, complaint);
-	else if (!has_right_argument(kind, entry))
-		mistake(reading, "[%s %s]: there is only one: write [%s]", kind->name, entry->argument, kind->name);
-	else if (earlier)
-		mistake(reading, "[%s%s%s] already begins on line %u", kind->name, *entry->argument ? " " : "",
-			entry->argument, earlier->line);
+	else if (kind->has_argument && check_name(argument, &complaint) < 0)
+		mistake(reading, "[%s %s]: %s", kind->name, argument, complaint);
+	else
+		return true;
+	return false;
+}
+
+const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name)
+{
+	for (size_t i = 0; i < config->n_sections; i++)
+		if (!strcmp(config->sections[i].kind, kind) && !strcmp(config->sections[i].name, name))
+			return &config->sections[i];
+	return NULL;
 }
 
 /* The section's own line: even an empty section asks for its collector or exporter. */
-static int begin_section(struct reading *reading, const struct section_kind *kind)
+static int begin_section(struct reading *reading, const struct ini_entry *earlier)
 {
+	const struct section_kind *kind = find_kind(reading);
+	const char *argument = reading->entry->argument;
 	struct config *config = reading->config;
-	struct config_section *section;
 
-	check_section(reading, kind);
-	if (!kind->has_argument || !has_right_argument(kind, reading->entry))
+	reading->kind = NULL;
+	if (!kind || !check_argument(reading, kind))
 		return 0;
-	section = find_section(reading);
-	if (!section) {
-		section = array_add(&config->sections, &config->n_sections, sizeof(*section));
-		if (!section)
+	if (earlier)
+		mistake(reading, "[%s%s%s] already begins on line %u", kind->name, *argument ? " " : "", argument,
+			earlier->line);
+	reading->kind = kind;
+	if (!kind->has_argument)
+		return 0;
+	reading->section = (struct config_section *)config_find_section(config, kind->name, argument);
+	if (!reading->section) {
+		reading->section = array_add(&config->sections, &config->n_sections, sizeof(*reading->section));
+		if (!reading->section)
 			return -ENOMEM;
-		*section = (struct config_section){ kind->name, reading->entry->argument, .is_enabled = true };
+		*reading->section = (struct config_section){ kind->name, argument, .is_enabled = true };
 	}
-	section->path = reading->file->path;
-	section->line = reading->entry->line;
+	reading->section->path = reading->file->path;
+	reading->section->line = reading->entry->line;
 	return 0;
 }
 
@@ -224,21 +189,15 @@ static bool is_foreign(const char *name)
 
 static int take_entry(struct reading *reading)
 {
-	const struct ini_entry *entry = reading->entry;
-	const struct section_kind *kind = find_kind(entry->section);
-	const struct ini_entry *earlier = ini_find_earlier(reading->file, entry);
+	const struct ini_entry *entry = reading->entry, *earlier = ini_find_earlier(reading->file, entry);
 	const struct assignment setting = { entry->key, entry->value, reading->file->path, entry->line,
 					    earlier ? earlier->line : 0 };
 
 	if (is_foreign(entry->section) || is_foreign(entry->key))
 		return 0;
-	if (!kind && !entry->key)
-		report_unknown_section(reading);
-	if (!kind)
-		return 0;
 	if (!entry->key)
-		return begin_section(reading, kind);
-	return has_right_argument(kind, entry) ? kind->take(reading, &setting) : 0;
+		return begin_section(reading, earlier);
+	return reading->kind ? reading->kind->take(reading, &setting) : 0;
 }
 
 int config_read_file(struct config *config, const char *path, bool is_named, struct diag *diag)

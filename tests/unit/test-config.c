@@ -227,9 +227,9 @@ static void drop_ins_are_read_in_order_of_names(void **state)
 	assert_int_equal(f.config->agent.series_limit, 10);
 	assert_int_equal(f.config->agent.collectors.n_items, 2);
 	assert_int_equal(f.config->n_sections, 2);
-	assert_int_equal(f.config->sections[0].n_settings, 2);
-	assert_string_equal(f.config->sections[0].settings[0].value, "2");
-	assert_int_equal(f.config->sections[0].settings[0].line, 5);
+	assert_int_equal(f.config->sections[0].n_settings, 3);
+	assert_string_equal(f.config->sections[0].settings[2].value, "2");
+	assert_int_equal(f.config->sections[0].settings[2].line, 5);
 	assert_false(f.config->sections[0].is_enabled);
 	assert_int_equal(f.config->n_exporters, 1);
 	assert_ptr_equal(f.config->exporters[0].ops, &post_exporter);
