@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "metric/series.h"
+#include "util/array.h"
 
 /*
  * Collections between two looks at the kernel's accounting of map memory, which hardly ever
@@ -85,17 +86,12 @@ struct label {
 /* The next number of the walk. NULL: no memory. */
 static struct number *next_number(struct self *self)
 {
-	struct number *numbers;
-
 	if (self->at++ < self->n_numbers)
 		return &self->numbers[self->at - 1];
-	numbers = reallocarray(self->numbers, self->at, sizeof(*numbers));
-	if (!numbers)
+	/* After one that found no memory, the rest of the walk has no numbers either. */
+	if (self->at > self->n_numbers + 1)
 		return NULL;
-	memset(numbers + self->n_numbers, 0, (self->at - self->n_numbers) * sizeof(*numbers));
-	self->numbers = numbers;
-	self->n_numbers = self->at;
-	return &numbers[self->at - 1];
+	return array_add(&self->numbers, &self->n_numbers, sizeof(*self->numbers));
 }
 
 static int find_series(struct self *self, enum self_metric metric, const struct label labels[LABELS],
@@ -113,35 +109,31 @@ static int find_series(struct self *self, enum self_metric metric, const struct 
 	return series_get(&self->metrics[metric], &attributes, self->previous_ns, series);
 }
 
-/* Without memory the growth waits for the next collection. */
-static void report(struct self *self, enum self_metric metric, const struct label labels[LABELS], uint64_t value)
+/*
+ * A number that moves only while the kernel keeps it: what it grew by before it stopped still
+ * counts. Without memory the growth waits for the next collection.
+ */
+static void report_if(struct self *self, bool is_kept, enum self_metric metric, const struct label labels[LABELS],
+		      uint64_t value)
 {
 	struct number *number = next_number(self);
 
-	if (!number || find_series(self, metric, labels, &number->series))
+	if (!number)
+		return;
+	if (!is_kept && (!number->series || number->last == value)) {
+		series_put(number->series);
+		*number = (struct number){ .last = value };
+		return;
+	}
+	if (find_series(self, metric, labels, &number->series))
 		return;
 	series_add(number->series, self_table[metric].kind == METRIC_GAUGE ? value : value - number->last);
 	number->last = value;
 }
 
-/*
- * A number that moves only while the kernel keeps it: what it grew by before it stopped still
- * counts.
- */
-static void report_if(struct self *self, bool is_kept, enum self_metric metric, const struct label labels[LABELS],
-		      uint64_t value)
+static void report(struct self *self, enum self_metric metric, const struct label labels[LABELS], uint64_t value)
 {
-	struct number *number = self->at < self->n_numbers ? &self->numbers[self->at] : NULL;
-
-	if (is_kept || (number && number->series && number->last != value)) {
-		report(self, metric, labels, value);
-		return;
-	}
-	number = next_number(self);
-	if (!number)
-		return;
-	series_put(number->series);
-	*number = (struct number){ .last = value };
+	report_if(self, true, metric, labels, value);
 }
 
 /* The sysctl kernel.bpf_stats_enabled. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,18 +75,24 @@ static void list_collector(struct collector *collector, bool is_started)
 	putchar('\n');
 }
 
-static void print_string(const char *text)
+/* Pairs of a name and a text, ended by NULL, after before; those without a text are left out. */
+static void print_members(const char *before, ...)
 {
 	_cleanup_(buf_done) struct buf out = BUF_INIT;
+	const char *name, *text;
+	va_list pairs;
 
-	json_append_text(&out, text ? text : "");
+	va_start(pairs, before);
+	while ((name = va_arg(pairs, const char *))) {
+		text = va_arg(pairs, const char *);
+		if (!text)
+			continue;
+		buf_printf(&out, "%s\"%s\":", before, name);
+		json_append_text(&out, text);
+		before = ",";
+	}
+	va_end(pairs);
 	fputs(buf_text(&out), stdout);
-}
-
-static void print_member(const char *before, const char *name, const char *text)
-{
-	printf("%s\"%s\":", before, name);
-	print_string(text);
 }
 
 static void list_settings_json(const struct collector *collector)
@@ -93,14 +100,9 @@ static void list_settings_json(const struct collector *collector)
 	printf("],\"settings\":[");
 	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
 		const struct descriptor_param *param = &collector->descriptor->params[i];
-		const char *text = setting_find(&collector->settings, param->name)->text;
 
-		print_member(i ? ",{" : "{", "name", param->name);
-		print_member(",", "description", param->description ?: "");
-		if (param->default_text)
-			print_member(",", "default", param->default_text);
-		if (text)
-			print_member(",", "value", text);
+		print_members(i ? ",{" : "{", "name", param->name, "description", param->description ?: "", "default",
+			      param->default_text, "value", setting_find(&collector->settings, param->name)->text, NULL);
 		putchar('}');
 	}
 	putchar(']');
@@ -111,35 +113,29 @@ static void list_json(struct collector *collector, bool is_started)
 	const struct programs *programs = &collector->programs;
 	struct collector_map map;
 
-	print_member("{", "collector", collector->name);
-	print_member(",", "description", collector->descriptor->description);
-	print_member(",", "directory", collector->directory);
+	print_members("{", "collector", collector->name, "description", collector->descriptor->description ?: "",
+		      "directory", collector->directory, NULL);
 	printf(",\"programs\":[");
 	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
 
-		print_member(i ? ",{" : "{", "name", program->name);
-		print_member(",", "hook", program->hook);
-		print_member(",", "section", program->section);
-		print_member(",", "state", state_of(program, is_started));
-		if (program->error)
-			print_member(",", "error", program->error);
+		print_members(i ? ",{" : "{", "name", program->name, "hook", program->hook, "section",
+			      program->section, "state", state_of(program, is_started), "error", program->error, NULL);
 		printf(",\"runs\":%" PRIu64 ",\"run_time_ns\":%" PRIu64 ",\"missed\":%" PRIu64 "}", program->runs,
 		       program->run_time_ns, program->missed);
 	}
 	printf("],\"maps\":[");
 	for (size_t i = 0; collector_map(collector, i, &map); i++) {
-		print_member(i ? ",{" : "{", "name", map.name);
-		print_member(",", "type", map.type);
+		print_members(i ? ",{" : "{", "name", map.name, "type", map.type, NULL);
 		printf(",\"max_entries\":%" PRIu32 ",\"keys\":%" PRIu32 ",\"memory_bytes\":%" PRIu64 "}", map.max_entries, map.n_keys,
 		       collector_map_kernel_bytes(&map));
 	}
 	printf("],\"metrics\":[");
 	for (size_t i = 0; i < collector->n_metrics; i++) {
-		print_member(i ? ",{" : "{", "name", collector->metrics[i]->name);
-		print_member(",", "kind", kinds[collector->metrics[i]->kind]);
-		print_member(",", "unit", collector->metrics[i]->unit);
-		print_member(",", "description", collector->metrics[i]->description);
+		const struct metric *metric = collector->metrics[i];
+
+		print_members(i ? ",{" : "{", "name", metric->name, "kind", kinds[metric->kind], "unit", metric->unit,
+			      "description", metric->description, NULL);
 		putchar('}');
 	}
 	list_settings_json(collector);

@@ -33,7 +33,7 @@ static struct attribute *find(const struct resource *resource, const char *name)
 {
 	for (unsigned int i = 0; i < resource->n; i++)
 		if (!strcmp(resource->items[i].name, name))
-			return &resource->items[i];
+			return (struct attribute *)&resource->items[i];
 	return NULL;
 }
 
@@ -52,30 +52,10 @@ static void take_out(struct resource *resource, struct attribute *item)
 	memmove(item, item + 1, (size_t)(resource->items + resource->n - item) * sizeof(*item));
 }
 
-static int put_in(struct resource *resource, char *name, char *text)
-{
-	struct attribute *items;
-	unsigned int at = 0;
-
-	if (resource->n == RESOURCE_ATTRIBUTES_MAX)
-		return -ENOSPC;
-	items = reallocarray(resource->items, resource->n + 1, sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	while (at < resource->n && strcmp(items[at].name, name) < 0)
-		at++;
-	memmove(items + at + 1, items + at, (resource->n - at) * sizeof(*items));
-	items[at] = (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = text };
-	resource->items = items;
-	resource->n++;
-	return 0;
-}
-
 int resource_set(struct resource *resource, const char *name, const char *text)
 {
 	_cleanup_(freep) char *own_name = strdup(name), *own_text = strdup(text);
-	struct attribute *item = find(resource, name);
-	int r;
+	struct attribute *item = find(resource, name), *end;
 
 	if (!own_name || !own_text)
 		return -ENOMEM;
@@ -83,12 +63,14 @@ int resource_set(struct resource *resource, const char *name, const char *text)
 		take_out(resource, item);
 	if (!*text)
 		return 0;
+	if (resource->n == RESOURCE_ATTRIBUTES_MAX)
+		return -ENOSPC;
 	utf8_clean(own_text);
-	r = put_in(resource, own_name, own_text);
-	if (r < 0)
-		return r;
-	TAKE_PTR(own_name);
-	TAKE_PTR(own_text);
+	end = resource->items + resource->n++;
+	for (item = resource->items; item < end && strcmp(item->name, name) < 0; item++)
+		;
+	memmove(item + 1, item, (size_t)(end - item) * sizeof(*item));
+	*item = (struct attribute){ .name = TAKE_PTR(own_name), .type = ATTRIBUTE_TEXT, .text = TAKE_PTR(own_text) };
 	return 0;
 }
 
@@ -255,6 +237,4 @@ void resource_done(struct resource *resource)
 {
 	while (resource->n)
 		take_out(resource, resource->items + resource->n - 1);
-	free(resource->items);
-	*resource = (struct resource){ 0 };
 }

@@ -12,7 +12,7 @@
 #define RESOURCE_ATTRIBUTES_MAX 128
 
 struct resource {
-	struct attribute *items; /* names and texts are owned */
+	struct attribute items[RESOURCE_ATTRIBUTES_MAX]; /* names and texts are owned */
 	unsigned int n;
 };
 
