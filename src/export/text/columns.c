@@ -18,6 +18,16 @@ static void add_name(struct columns *columns, const char *name)
 	columns->n++;
 }
 
+size_t columns_count(const struct metric *metric)
+{
+	struct series *series;
+	size_t n = 0;
+
+	metric_for_each_series(series, metric)
+		n++;
+	return n;
+}
+
 void columns_find(struct columns *columns, const struct metric *metric)
 {
 	struct series *series;

@@ -12,6 +12,8 @@ struct columns {
 	unsigned int n;
 };
 
+/* How many series are present. */
+size_t columns_count(const struct metric *metric);
 void columns_find(struct columns *columns, const struct metric *metric);
 /* The attribute of series in each column, NULL where it has none. */
 void columns_match(const struct columns *columns, const struct series *series,

@@ -16,11 +16,11 @@
 #include <time.h>
 
 #include "export/bounds.h"
-#include "export/text/columns.h"
 #include "export/decimal.h"
+#include "export/text/columns.h"
+#include "export/text/output.h"
 #include "export/text/table.h"
 #include "util/plural.h"
-#include "export/text/output.h"
 
 #define NUMBER_WIDTH	 12
 #define SECONDS(ns)	 ((double)(ns) / 1e9)
@@ -209,16 +209,6 @@ static void append_metric(struct page *page, const struct metric *metric, size_t
 	page->n_left += n - shown;
 }
 
-static size_t count_series(const struct metric *metric)
-{
-	struct series *series;
-	size_t n = 0;
-
-	metric_for_each_series(series, metric)
-		n++;
-	return n;
-}
-
 static void append_title(struct page *page)
 {
 	time_t now = (time_t)(page->batch->time_ns / 1000000000);
@@ -239,7 +229,7 @@ static size_t count_lines(const struct batch *batch, size_t rows)
 	size_t n_lines = 0;
 
 	batch_for_each_metric(metric, batch) {
-		size_t n = count_series(metric);
+		size_t n = columns_count(metric);
 
 		n_lines += n ? 1 + (n < rows ? n : rows) : 0;
 	}
@@ -263,7 +253,7 @@ static void append_page(struct page *page)
 		rows--;
 	is_cut = page->is_screen && count_lines(page->batch, rows) > left;
 	batch_for_each_metric(metric, page->batch) {
-		size_t n = count_series(metric);
+		size_t n = columns_count(metric);
 
 		n = n < rows ? n : rows;
 		if (is_cut && n && left < 3) { /* with the line that says how many are hidden */

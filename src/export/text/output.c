@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
+#include "export/text/columns.h"
 #include "util/log.h"
 
 #define PATIENCE_MS	50   /* with a reader that takes nothing */
@@ -96,12 +97,10 @@ int output_open(struct exporter *exporter, const void *options)
 static size_t count_points(const struct batch *batch)
 {
 	struct metric *metric;
-	struct series *series;
 	size_t n = 0;
 
 	batch_for_each_metric(metric, batch)
-		metric_for_each_series(series, metric)
-			n++;
+		n += columns_count(metric);
 	return n;
 }
 

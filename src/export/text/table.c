@@ -42,21 +42,16 @@ void text_append_cut(struct buf *out, const char *text, unsigned int width)
 void table_find(struct table *table, const struct metric *metric)
 {
 	columns_find(&table->columns, metric);
-	table->owner = ATTRIBUTES_MAX;
-	table->n_owners = 0;
+	table->owner = NULL;
 	for (unsigned int i = 0; i < table->columns.n; i++)
-		if (attribute_is_owner(table->columns.names[i])) {
-			table->owner = i;
-			table->n_owners++;
-		}
+		if (attribute_is_owner(table->columns.names[i]))
+			table->owner = table->owner ? "owner" : table->columns.names[i];
 }
 
-static bool is_hidden(const struct table *table, unsigned int column)
+/* Has this attribute no place of its own? */
+static bool is_hidden(const char *name)
 {
-	const char *name = table->columns.names[column];
-
-	return !strcmp(name, "otel.metric.overflow") ||
-	       (column != table->owner && attribute_is_owner(name));
+	return attribute_is_owner(name) || !strcmp(name, "otel.metric.overflow");
 }
 
 void table_append_names(const struct table *table, struct buf *out)
@@ -64,12 +59,13 @@ void table_append_names(const struct table *table, struct buf *out)
 	const char *before = " by ";
 
 	for (unsigned int i = 0; i < table->columns.n; i++) {
-		if (is_hidden(table, i))
+		if (is_hidden(table->columns.names[i]))
 			continue;
-		buf_printf(out, "%s%s", before,
-			   i == table->owner && table->n_owners > 1 ? "owner" : table->columns.names[i]);
+		buf_printf(out, "%s%s", before, table->columns.names[i]);
 		before = ", ";
 	}
+	if (table->owner)
+		buf_printf(out, "%s%s", before, table->owner);
 }
 
 static const struct attribute *find_owner(const struct series *series)
@@ -106,6 +102,8 @@ void table_append_values(const struct table *table, const struct series *series,
 	}
 	columns_match(&table->columns, series, cells);
 	for (unsigned int i = 0; i < table->columns.n; i++)
-		if (!is_hidden(table, i))
-			append_value(out, i == table->owner ? find_owner(series) : cells[i]);
+		if (!is_hidden(table->columns.names[i]))
+			append_value(out, cells[i]);
+	if (table->owner)
+		append_value(out, find_owner(series));
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The attributes of a metric's series for people. The attributes that say whose a series is share one
- * place, since each series has one of them. The series of what is over the limit shows no attributes
- * and says what it is.
+ * The attributes of a metric's series for people. The attributes that say whose a series is share the
+ * last place, since each series has one of them at most. The series of what is over the limit shows
+ * no attributes and says what it is.
  */
 
 #include "export/text/columns.h"
@@ -12,11 +12,11 @@
 
 struct table {
 	struct columns columns;
-	unsigned int owner, n_owners; /* the column that owners share, and how many kinds there are */
+	const char *owner; /* what the place of owners is called: as their one kind, or "owner"; NULL: none */
 };
 
 void table_find(struct table *table, const struct metric *metric);
-/* " by NAME, NAME"; "owner" for the column that is shared. */
+/* " by NAME, NAME, OWNER" */
 void table_append_names(const struct table *table, struct buf *out);
 /* The values of one series, each after two blanks; "-" where it has none. */
 void table_append_values(const struct table *table, const struct series *series, struct buf *out);

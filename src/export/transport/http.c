@@ -172,18 +172,15 @@ static void deliver(struct http_client *client, CURLcode code)
 
 static void finish(struct http_client *client)
 {
-	CURLMsg *message;
-	CURLcode code;
 	int left;
+	const CURLMsg *message = curl_multi_info_read(client->multi, &left);
+	CURLcode code;
 
-	while ((message = curl_multi_info_read(client->multi, &left))) {
-		if (message->msg != CURLMSG_DONE)
-			continue;
-		code = message->data.result;
-		curl_multi_remove_handle(client->multi, client->easy);
-		deliver(client, code);
-		return; /* there is only one transfer, and client may have been freed */
-	}
+	if (!message)
+		return;
+	code = message->data.result; /* there is only one transfer, and only its end is a message */
+	curl_multi_remove_handle(client->multi, client->easy);
+	deliver(client, code);
 }
 
 /* Setting up */
