@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * Exact histograms: the bucket of a value is that of OpenTelemetry's base-2 exponential histogram at
- * scale 0, computed in integers, so nothing is re-bucketed later (data model, "Exponential Buckets":
- * upper bounds inclusive).
+ * Exact histograms: the bucket of a value is that of OpenTelemetry's base-2 exponential histogram
+ * at scale 0, computed in integers. So nothing is moved between buckets later (data model,
+ * "Exponential Buckets": upper bounds inclusive).
  *
- * The agent knows a histogram by the name of its structure; the count is what the buckets add up to.
+ * The agent knows a histogram by the name of its structure; its count is the sum of the buckets.
  * bucket[0] counts zeros. bucket[i], i >= 1, counts
  *     hist_value   values in (2^(i-2), 2^(i-1)]              1 -> [1], 2 -> [2], 3 and 4 -> [3]
  *     hist_time    times in (2^(i-31), 2^(i-30)] seconds     exactly 1 s -> [30], 1 s + 1 ns -> [31]
- * The last bucket takes all that is larger (2^46, or 36 hours).
+ * The last bucket also counts all larger values (above 2^46, or 36 hours).
  */
 
 #include "label.h"

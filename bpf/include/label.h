@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Types with a meaning. The name of a key member's typedef tells the agent how the number becomes an
- * attribute; the name of a value member's typedef tells what the number is. BTF carries the names, so
- * nothing of this is said again in a descriptor (see CONTRIBUTING.md, "Keys, values, maps").
+ * Types with a meaning. The typedef of a key's member tells the agent how the number becomes an
+ * attribute; the typedef of a value's member tells it what the number is. BTF has the names of
+ * typedefs, so a descriptor does not repeat any of this (see CONTRIBUTING.md, "Keys, values,
+ * maps").
  *
  * A label of 0 makes no attribute, except where its line says otherwise.
  */
@@ -27,8 +28,8 @@ typedef struct {
 
 /* value members */
 typedef u64 val_ns;	   /* nanoseconds, shown as seconds: the metric's unit is s */
-typedef u64 val_tally;	   /* a gauge that an iterator counts anew: shown is what one collection added */
-typedef u64 val_level;	   /* a gauge that programs set: of several CPUs' values the largest is shown, not their sum */
+typedef u64 val_tally;	   /* a gauge that an iterator counts again at each collection */
+typedef u64 val_level;	   /* a gauge that programs set: the largest of the CPUs' values is shown, not their sum */
 
 /* settings */
 typedef struct {

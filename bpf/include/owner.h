@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Who did it: always the cgroup, and with per_process = yes also the process. Make this the first member
- * of a key that belongs to somebody.
+ * The owner of a number: always the cgroup, and with per_process = yes also the process. Make this
+ * the first member of each key whose numbers have an owner.
  */
 
 #include "label.h"
@@ -22,7 +22,10 @@ struct process_name {
 	char name[PROCESS_NAME_BYTES];
 };
 
-/* With per_process the agent makes it large. The oldest are evicted first: their series exist already. */
+/*
+ * With per_process, the agent makes this map large. The oldest entries are evicted first: their
+ * series exist already.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 64);

@@ -14,13 +14,16 @@
  *     if (value)
  *             value->count++;
  *
- * - The key's size is a multiple of 8 and it has no padding: zero it whole before filling it.
- * - Slot 0 of a slice is never given to a key: it takes what found no place within TABLE_PROBES slots and
- *   is reported with otel.metric.overflow. So _at() returns NULL only to please the verifier.
- * - Values: "++" where one program alone writes the table (a program does not interrupt itself on a CPU);
- *   table_add() where several do. A slice is per CPU, so an atomic add meets no contention.
- * - A slot is claimed by compare-and-exchange of its state, so any number of programs may insert (5.12).
- *   Who meets a slot that is being filled probes on: a key that so gets two slots is added up by the reader.
+ * - The key's size is a multiple of 8, and the key has no padding: zero all of it before filling
+ *   it.
+ * - Slot 0 of a slice never belongs to a key. It counts for all keys that found no place within
+ *   TABLE_PROBES slots, and is reported with otel.metric.overflow. So _at() returns NULL only to
+ *   please the verifier.
+ * - Values: use "++" if only one program writes the table (a program does not interrupt itself on a
+ *   CPU), and table_add() if several do. A slice is per CPU, so an atomic add meets no contention.
+ * - A slot is claimed by compare-and-exchange of its state, so any number of programs may insert
+ *   (5.12). A program that meets a slot that is being filled goes on to the next. A key may get two
+ *   slots in this way; the reader adds them up.
  * - Only the agent removes: it zeroes a value and sets the state to TABLE_REMOVED once the owner is gone.
  */
 

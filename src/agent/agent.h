@@ -22,7 +22,7 @@ struct agent_options {
 	size_t n_exporters;
 	bool is_once;
 	bool has_self;	/* its own metrics too */
-	bool is_filter; /* prints for a person or a script, and ends when nobody reads on */
+	bool is_filter; /* prints for a person or a script, and ends when its reader is gone */
 };
 
 /*
@@ -39,9 +39,9 @@ struct agent *agent_free(struct agent *agent);
 int agent_run(struct agent *agent);
 /*
  * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL:
- * none), then collects and pushes once; a command that is still there is ended then. -EIO: the
- * output could not be written. *ret_status is the command's exit status, 128 + signal where one
- * ended it.
+ * none), then collects and pushes once. A command that is still running is then ended. -EIO: the
+ * output could not be written. *ret_status is the command's exit status, or 128 + signal if a
+ * signal ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);
 /* The last collection; valid until the next. */

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Which collectors are asked for, and where their pairs lie (the rules: collector-set.h).
+ * Finds out which collectors are wanted, and where their pairs are. collector-set.h has the rules.
  */
 
 #include "config/config.h"
@@ -30,11 +30,11 @@ int collector_search(const struct config *config, const char *const *names, stru
 void collector_search_done(struct collector_search *search);
 int collector_search_add(struct collector_search *search, const char *name, const char *path, unsigned int line);
 /*
- * The directory of a pair; half a pair counts, since opening it says what is missing. NULL: there
- * is none.
+ * The directory of a pair. Half a pair counts, because opening it reports what is missing. NULL:
+ * there is none.
  */
 const char *collector_search_find(const struct collector_search *search, const char *name);
-/* Reports that there is no pair of this name, with the nearest name that there is. */
+/* Reports that there is no pair of this name, and suggests the nearest name. */
 void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
 			     struct diag *diag);
 /* Does the configuration say "enabled = no"? */

@@ -6,8 +6,8 @@
  * started.
  *
  * Which: those named on the command line; else [agent] collectors; else the six that are on by
- * default and every pair in the directories of one's own (those below but the last). A section
- * [collector NAME] adds NAME, "enabled = no" takes it out. The pair "cgroup", which names
+ * default and every pair in the user's own directories (all below except the last). A section
+ * [collector NAME] adds NAME, and "enabled = no" removes it. The pair "cgroup", which names
  * short-lived cgroups, is added to whatever runs.
  *
  * Where: [agent] collector_directory, /etc/bpfpush/collectors, then what was installed, or, for a
@@ -20,7 +20,7 @@
 struct collector_set {
 	struct collector **items;
 	size_t n;
-	size_t n_shown; /* those before the one that goes along only to name cgroups */
+	size_t n_shown; /* all except a "cgroup" that was added only for names */
 	struct labels *labels;
 };
 
@@ -31,8 +31,8 @@ struct collector_set {
 int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,
 		       struct collector_set *ret_set);
 /*
- * Starts all; each that cannot run is logged with why and taken out. 0 when at least one runs, else
- * the errno of the first: -EPERM, -EOPNOTSUPP (no BPF, no BTF) …
+ * Starts all of them. A collector that cannot run is logged with the reason and removed. 0 if at
+ * least one runs, else the -errno of the first: -EPERM, -EOPNOTSUPP (no BPF, no BTF) …
  */
 int collector_set_start(struct collector_set *set);
 void collector_set_done(struct collector_set *set);

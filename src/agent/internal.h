@@ -31,13 +31,13 @@ struct agent {
 	int instance_fd; /* of agent_claim_instance() */
 	bool is_read_failing;
 	bool is_overflow_known;
-	bool *is_full_known; /* of each collector: that a table is full has been said */
+	bool *is_full_known; /* of each collector: a full table has been logged */
 	uint64_t n_misses; /* events that programs missed, as of the last warning */
 };
 
 /* A collection, and a push to every exporter. */
 void agent_collect_and_push(struct agent *agent);
-/* Turns the loop until everything is sent, time is up, or *stop is set once more. */
+/* Runs the loop until everything is sent, the time is up, or *stop is set again. */
 void agent_flush(struct agent *agent, bool *stop);
 /* SIGINT and SIGTERM to on_term, SIGHUP to on_hup, through the loop; user is theirs. */
 int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, sd_event_signal_handler_t on_hup,
@@ -47,8 +47,8 @@ int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, 
 int agent_on_deadline(sd_event_source *source, uint64_t usec, void *user);
 
 /*
- * Logs a warning where another agent of this identity runs. The descriptor that holds the claim, or
- * -1.
+ * Logs a warning if another agent with this identity runs. Returns the descriptor that holds the
+ * claim, or -1.
  */
 int agent_claim_instance(const struct agent *agent);
 /* Logs that reading a collector failed (err: -errno), once until a reading of all succeeds. */

@@ -3,7 +3,7 @@
 
 /*
  * The agent's numbers about itself, exported like all others: what its programs cost and miss, how
- * full its maps are, what became of the points.
+ * full its maps are, and the fate of its points.
  */
 
 #include "agent/collector-set.h"

@@ -4,13 +4,15 @@
 /*
  * Which programs of an object are alternatives for one hook.
  *
- * Programs named HOOK__VARIANT are alternatives: the first in the order of sections (and of the object, in
- * the same section) that the kernel takes is used. Programs named HOOK__VARIANT__PART are one alternative
- * together: all of them are used. A program without "__" in its name is a hook of its own.
+ * Programs named HOOK__VARIANT are alternatives: the first that the kernel accepts is used, in the
+ * order of sections, and within a section in the order of the object. Programs named
+ * HOOK__VARIANT__PART form one alternative together: all of them are used. A program without "__"
+ * in its name is a hook of its own.
  *
- * Names alone do not decide. Two programs can only stand for each other if they see the same event: the same
- * tracepoint, or the same function at the same end of it. Where two variants of a HOOK see different ones,
- * or HOOK is a type of section (kprobe__vfs_read), each program is a hook of its own.
+ * Names alone do not decide. Two programs are alternatives only if they see the same event: the
+ * same tracepoint, or the same end (entry or return) of the same function. If two variants of a
+ * HOOK see different events, or if HOOK is a type of section (kprobe__vfs_read), each program is a
+ * hook of its own.
  */
 
 #include <stdbool.h>

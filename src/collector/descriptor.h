@@ -23,7 +23,7 @@ struct ini_file;
 struct descriptor_param {
 	const char *name;
 	const char *default_text; /* NULL: what the object holds */
-	const char *description;  /* NULL where absent */
+	const char *description;  /* NULL: absent */
 	unsigned int line;
 };
 
@@ -37,11 +37,11 @@ struct descriptor_attribute {
 
 struct descriptor_metric {
 	const char *map;
-	const char *member; /* "" where the value as a whole is meant */
+	const char *member; /* "": the value as a whole */
 	const char *name;
 	const char *unit;
 	const char *description;
-	const char *kind; /* "gauge"; NULL: the member's type tells */
+	const char *kind; /* "gauge"; NULL: it follows from the member's type */
 	struct descriptor_attribute attributes[DESCRIPTOR_ATTRIBUTES_MAX];
 	unsigned int n_attributes;
 	unsigned int line;
@@ -71,7 +71,7 @@ struct descriptor {
 	size_t n_params, n_metrics, n_labels, n_programs;
 };
 
-/* Every mistake goes to diag; what could be understood is returned all the same. -ENOMEM, -EIO. */
+/* Every mistake goes to diag; the rest of the file is returned nevertheless. -ENOMEM, -EIO. */
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor);
 struct descriptor *descriptor_free(struct descriptor *descriptor);
 

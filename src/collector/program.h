@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The programs of an object: which of a hook's alternatives is loaded, what came of it, and what the
- * kernel says about its runs. alternative.h has the rules.
+ * The programs of an object: which of a hook's alternatives is loaded, with which result, and the
+ * kernel's statistics about its runs. alternative.h has the rules.
  */
 
 #include <stdbool.h>
@@ -29,14 +29,14 @@ struct program {
 	char *section;	 /* "tp_btf/sys_exit" */
 	const char *map; /* whose elements it visits, NULL: none; borrowed from the descriptor */
 	int rank; /* of its section among alternatives: the least is tried first */
-	bool is_doubtful; /* its name makes it an alternative, its section not surely */
+	bool is_doubtful; /* an alternative by its name, but perhaps not by its section */
 	bool is_iterator;
 	enum program_state state;
 	char *error; /* PROGRAM_REFUSED: why, one line */
 	int err;     /* the same as -errno */
 	struct bpf_link *link;
 	int fd;
-	/* as of the last programs_stats() */
+	/* from the last programs_stats() */
 	uint64_t runs, run_time_ns; /* while kernel.bpf_stats_enabled is on */
 	uint64_t missed;	    /* events that the kernel did not deliver (recursion_misses) */
 };
@@ -48,7 +48,7 @@ struct programs {
 
 /* The programs of an opened object. -ENOMEM. */
 int programs_list(struct bpf_object *object, struct programs *ret_programs);
-/* An iterator over the elements of a map: it can only be attached to one. */
+/* Is it an iterator over the elements of a map? It is attached to that map. */
 bool program_is_over_map(const struct program *program);
 
 struct programs_loader {
@@ -60,9 +60,10 @@ struct programs_loader {
 };
 
 /*
- * Opens, loads and attaches, going from alternative to alternative until all that can be attached is.
- * 0, even where some hooks could not be attached (states tell), or the errno of the object as a whole, which is
- * that of the first program where none could be: -EPERM, -ENOMEM … with the kernel's or libbpf's words in why.
+ * Opens, loads and attaches, and tries further alternatives until every hook is attached for which
+ * that is possible. 0, even if some hooks could not be attached: their states say so. Or -errno if
+ * none could, from the object as a whole or from its first program: -EPERM, -ENOMEM … with the
+ * kernel's or libbpf's words in why.
  */
 int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
 		  struct bpf_object **ret_object);
@@ -74,9 +75,9 @@ void programs_stats(struct programs *programs);
 bool programs_is_hook_attached(const struct programs *programs, const char *hook);
 void programs_done(struct programs *programs);
 /*
- * Turns the kernel's counting of program runs and times on, for all programs, as long as the descriptor that
- * is returned stays open (it costs each run two clock reads). -errno: 5.8, CAP_SYS_ADMIN.
+ * Turns on the kernel's statistics about all programs' runs and times, until the returned
+ * descriptor is closed. This costs each run two clock readings. -errno: 5.8, CAP_SYS_ADMIN.
  */
 int programs_enable_stats(void);
-/* Sends libbpf's words nowhere but where programs_load() collects them; once, at start. */
+/* Keeps libbpf's messages off stderr; programs_load() collects them. Call it once, at the start. */
 void programs_quiet(void);

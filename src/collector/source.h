@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Reading a map into rows: whatever its type, one row a key, each cell the sum over CPUs and slots.
+ * Reading a map of any type into rows: one row for each key, and each cell the sum over CPUs and
+ * slots.
  *
  * - A flat table (bpf/include/table.h: an mmapable ARRAY whose value is {state, key, value}) is read in
  *   place, without a system call. The row that a slot feeds is remembered, because a key never moves.
@@ -21,7 +22,7 @@ struct source_run {
 	uint32_t size_bytes;
 	uint32_t count;
 	uint32_t first_cell;
-	bool is_maximum; /* of several CPUs' numbers, unsigned, the largest counts, not their sum */
+	bool is_maximum; /* the largest of several CPUs' unsigned numbers counts, not their sum */
 	uint8_t kind;	 /* kept by source.c */
 };
 
@@ -51,10 +52,13 @@ uint32_t source_n_cells(const struct source *source);
 /* The caller sets the rest before. -errno of mmap(), -ENOMEM. */
 int source_open(struct source *source);
 /*
- * rows_begin() and all that follows. The same rows each time, made for keys of key_bytes. -errno: the rows
- * hold what was read by then, so it is not known which keys are gone.
+ * rows_begin() and all that follows. rows must be the same in each call, made for keys of
+ * key_bytes. -errno: the rows hold only what was read by then, so nobody knows which keys are gone.
  */
 int source_read(struct source *source, struct rows *rows);
-/* Takes a key out of the map: its owner is gone, so nothing writes to it. Entries of arrays stay. */
+/*
+ * Removes a key, whose owner is gone so that nothing writes to it, from the map. Entries of arrays
+ * stay.
+ */
 void source_remove(struct source *source, struct rows *rows, uint32_t row);
 void source_close(struct source *source);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The files of the configuration, found and opened (the order: config.h). */
+/* Finds and opens the files of the configuration, in the order that config.h describes. */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ void config_files_done(struct config_files *files);
 
 /*
  * Opens a file without waiting for it. 0 with *ret_f NULL: it is empty by design (/dev/null), or
- * there is a mistake, which is in diag now. is_named: a person gave its name, so it may be a
- * pipe too. -ENOENT: there is none (also in diag).
+ * there is a mistake, which is in diag now. is_named: a person gave its name, so it may also be a
+ * pipe. -ENOENT: the file does not exist (also in diag).
  */
 int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f);

@@ -20,12 +20,13 @@ void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor);
 #define DECIMAL_BYTES 39
 char *decimal_put(char *at, uint64_t raw, uint64_t divisor);
 /*
- * A sample rate, in (0, 1), that gives n, from 2 on, back to whoever rounds its inverse and to
- * whoever cuts that off. Written as decimal_put() does, with room for DECIMAL_RATE_BYTES.
+ * A sample rate, in (0, 1), for a count n of at least 2. Its inverse gives n again, whether a
+ * receiver rounds it or cuts it off. Written as decimal_put() does, with room for
+ * DECIMAL_RATE_BYTES.
  */
 #define DECIMAL_RATE_BYTES 64
 char *decimal_put_rate(char *at, uint64_t n);
-/* The same of a number that may be below 0. */
+/* The same for a number that may be below 0. */
 void decimal_signed_quotient(struct buf *out, int64_t raw, uint64_t divisor);
 /* The shortest decimal that reads back as the same double; valid JSON. value is finite. */
 void decimal_double(struct buf *out, double value);

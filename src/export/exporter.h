@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What the agent knows of exporters. Each exporter is a file with its struct exporter_ops at the
+ * What the agent knows about exporters. Each exporter is a file with its struct exporter_ops at the
  * bottom, a row in exporter_table[] and a section [exporter NAME] in the configuration.
  *
  * An exporter encodes a batch at once, since the batch is gone when push() returns, and sends when
- * it can: nothing here blocks or delays the caller. Points that cannot be kept are counted.
+ * it can: nothing here blocks or delays the caller. Points that are lost are counted.
  */
 
 #include <stdbool.h>
@@ -45,14 +45,14 @@ struct exporter_stats {
 	uint64_t requests;	   /* sent, retries included */
 	uint64_t retries;
 	uint64_t bytes_sent; /* of payload, as sent */
-	bool is_failing;     /* the last attempt did */
+	bool is_failing;     /* the last attempt failed */
 };
 
-/* What an exporter holds. */
+/* The data that an exporter holds. */
 struct exporter_waiting {
 	uint64_t n_points; /* encoded, with their fate unknown */
 	uint64_t n_bytes;  /* encoded, and kept to be sent */
-	bool is_sending;   /* the event loop goes on with it; if not, the next push does */
+	bool is_sending;   /* the event loop continues to send; if false, the next push does */
 };
 
 /* Borrowed from the agent; outlives every exporter. */

@@ -37,15 +37,17 @@ struct attributes {
 	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1)]; /* all texts fit, however long */
 };
 
-/* Does an attribute of this name say whose a number is? A series has one of them at most. */
+/* Does an attribute of this name say what owner a number has? A series has at most one of them. */
 bool attribute_is_owner(const char *name);
 
 void attributes_init(struct attributes *attributes);
-/* name is borrowed until the series is made. What does not fit is left out and makes -ENOSPC. */
+/*
+ * name is borrowed until the series is made. -ENOSPC: the attribute does not fit and is left out.
+ */
 int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size);
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
-/* By name, so that the order in which they were added is not part of a series' identity. */
+/* Sorts by name, so that a series is the same in whatever order its attributes were added. */
 void attributes_sort(struct attributes *attributes);
 /* Appends its value as plain text: a number in decimal, a flag as true or false. */
 void attribute_append(struct buf *out, const struct attribute *attribute);

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Growth: what rows hold now less what they held at the reading before, given to the series.
+ * Growth: the numbers in rows now, minus those at the reading before. It is given to the series.
  *
- * A cell of b bits counts modulo 2^b, so growth is (now - before) mod 2^b. More than half of that range
- * cannot be growth within one interval: the kernel side began anew, and all that is there now is growth.
- * A key seen for the first time has grown by what it holds. A key that is no longer there has ended: its
- * series lose a source, and keep their numbers.
+ * A cell of b bits counts modulo 2^b, so growth is (now - before) mod 2^b. No number grows by more
+ * than half of that range within one interval. If it seems to, the kernel side began again at 0,
+ * and the whole number is growth. A key seen for the first time has grown by its whole number. A
+ * key that has disappeared has ended: its series lose a source, and keep their numbers.
  */
 
 #include <stdint.h>
@@ -30,20 +30,24 @@ struct delta {
 	struct delta_metric *metrics;
 	uint32_t n_metrics;
 	/*
-	 * Decodes a key into the attributes of metrics[metric]. 0 or -errno. 1: a name was not known yet; the
-	 * row is decoded again when it next grows.
+	 * Decodes a key into the attributes of metrics[metric]. 0 or -errno. 1: a name is not known
+	 * yet; the row is decoded again when it grows next.
 	 */
 	int (*attributes)(void *user, const void *key, uint32_t metric, struct attributes *attributes);
 	void *user;
 };
 
 /*
- * Between series_begin() and series_end() of the metrics. previous_ns: Unix time of the reading before,
- * the start of series that are new. -ENOMEM or what attributes() returned; the rest is done all the same.
- * A row that found no room for its series feeds the overflow series until there is room.
+ * Between series_begin() and series_end() of the metrics. previous_ns: Unix time of the reading
+ * before, the start of series that are new. -ENOMEM or the error of attributes(); the other rows
+ * are computed nevertheless. If there is no room for the series of a row, the row feeds the
+ * overflow series until there is.
  */
 int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previous_ns);
-/* Growth starts from what the rows hold now: that of all metrics, or of tallies alone. */
+/*
+ * Sets the baseline: from now on growth counts from the present numbers, of all metrics or of
+ * tallies alone.
+ */
 void delta_baseline(const struct delta *delta, struct rows *rows, bool is_whole);
 /* Takes the rows' series back, before the metrics forget them. */
 void delta_release(const struct delta *delta, struct rows *rows);

@@ -4,8 +4,8 @@
 /*
  * The data model: a metric says what numbers mean, a series is one metric with one set of attributes.
  *
- * Numbers are kept as the kernel counted them, in 64-bit integers ("raw"), and become the metric's unit
- * only in an encoder: value = raw / divisor. Nothing is rounded before.
+ * Numbers stay as the kernel counted them, in 64-bit integers ("raw"). Only an encoder converts
+ * them to the metric's unit: value = raw / divisor. Nothing is rounded before that.
  *
  * A series carries both, its total since start_ns and its delta since the last collection, so that
  * an exporter needs no state of its own (OTLP data model, "Temporality"):
@@ -31,7 +31,7 @@ enum metric_kind { METRIC_SUM,
  * The buckets of a histogram are those of OpenTelemetry's base-2 exponential histogram at one scale:
  *     bucket[0]      values of exactly 0
  *     bucket[i]      values in (base^k, base^(k+1)], k = offset + i - 1, base = 2^(2^-scale), in the metric's unit
- * The last one holds all that is above its lower bound too.
+ * The last one also holds all larger values.
  */
 struct histogram_layout {
 	int32_t scale;
@@ -65,10 +65,11 @@ struct numbers {
 };
 
 /*
- * What an encoder keeps with a series, such as the encoded form of its attributes. One for each owner: an
- * address of the encoder's own (it serves all exporters alike) or of the exporter (its options are in it).
- * Made by series_cache_new(), freed with the series. The owner must outlive the series, because an address that is
- * used again would find the cache.
+ * Data that an encoder keeps with a series, such as the encoded form of its attributes. There is
+ * one for each owner. The owner is an address: one of the encoder's if the data serves all
+ * exporters, or the exporter's if its settings matter. Made by series_cache_new(), freed with the
+ * series. The owner must outlive the series, because an address that is used again would find the
+ * cache.
  */
 struct series_cache {
 	struct series_cache *next;
@@ -91,7 +92,7 @@ struct series {
 	struct series_cache *caches;
 };
 
-/* NULL where owner has none yet. */
+/* NULL: owner has none yet. */
 static inline struct series_cache *series_cache(const struct series *series, const void *owner)
 {
 	struct series_cache *cache = series->caches;
@@ -101,16 +102,16 @@ static inline struct series_cache *series_cache(const struct series *series, con
 	return cache;
 }
 
-/* With a copy of data, or zeroed where data is NULL; owner must have none yet. NULL: no memory. */
+/* Holds a copy of data, or zeros if data is NULL. owner must have none yet. NULL: no memory. */
 struct series_cache *series_cache_new(struct series *series, const void *owner, const void *data, size_t size);
 
-/* One collection of everything; valid while the exporters are being called, and no longer. */
+/* One collection of everything; valid only while the exporters are called. */
 struct batch {
 	uint64_t time_ns;     /* Unix time, ns */
 	uint64_t previous_ns; /* of the collection before; at the first one, of the start */
 	struct metric **metrics;
 	size_t n_metrics;
-	bool is_last; /* none will follow: what waits for company or for its turn goes out now */
+	bool is_last; /* the last batch: data that waits to be joined or paced is sent now */
 };
 
 #define metric_for_each_series(series_, metric_)                                                   \

@@ -5,10 +5,10 @@
  * The snapshot of one map: what each of its keys held at this reading and at the one before. Pure
  * memory; a source fills it, delta_compute() turns growth into series.
  *
- * A row is a key with n_cells numbers ("cells"), each the sum over all CPUs and slots in which the key
- * was found, kept modulo 2^64 however wide it is in the kernel. A row keeps its number as long as it
- * lives, so a source may remember it. Row ROWS_OVERFLOW has no key: the kernel side found no place for
- * what it counts.
+ * A row is a key with n_cells numbers ("cells"). Each cell is the sum over all CPUs and slots in
+ * which the key was found, modulo 2^64, however wide it is in the kernel. A row keeps its number as
+ * long as it lives, so a source may remember the number. Row ROWS_OVERFLOW has no key: it counts
+ * everything whose key had no place in the kernel's table.
  *
  * One reading:  rows_begin(), then for each thing found rows_touch() and additions to its cells.
  *

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The series of a metric: found or made by their attributes, bounded in number, ended when nothing
- * feeds them any more.
+ * The series of a metric: found or made by their attributes, limited in number, and ended when
+ * nothing feeds them any more.
  *
- * Several sources may feed one series (two cgroups of one unit, many slots of a table, a counter of the
- * agent's own): each adds what it has grown by, so a source that goes away takes nothing with it and the
- * total never falls. Over the limit, numbers go to one series with the single attribute
- * otel.metric.overflow=true (OpenTelemetry SDK specification, "Cardinality limits"): none is lost.
+ * Several sources may feed one series (two cgroups of one unit, many slots of a table, a counter of
+ * the agent's own): each adds its growth, so the total never falls when a source ends. Over the
+ * limit, numbers go to one series with the single attribute otel.metric.overflow=true
+ * (OpenTelemetry SDK specification, "Cardinality limits"), so none is lost.
  *
  * The rhythm of one collection:  series_begin(), any number of series_add_*(), series_end().
  */
@@ -17,7 +17,7 @@
 
 #define SERIES_LIMIT_DEFAULT 2000
 
-/* Everything else of *metric is set by the caller before, and outlives the series. */
+/* The caller sets all other members of *metric before; what they point to outlives the series. */
 void metric_init_series(struct metric *metric, size_t limit);
 void metric_done_series(struct metric *metric);
 
@@ -27,9 +27,9 @@ void metric_done_series(struct metric *metric);
  */
 int series_get(struct metric *metric, struct attributes *attributes, uint64_t start_ns,
 	       struct series **ret_series);
-/* Is there room for one more series beside the overflow series? */
+/* Is there room for one more series besides the overflow series? */
 bool series_has_room(const struct metric *metric);
-/* The overflow series of metric, for what a source itself could not tell apart. */
+/* The overflow series of metric, for numbers that a source counted without a key. */
 int series_get_overflow(struct metric *metric, uint64_t start_ns, struct series **ret_series);
 /* The caller feeds it no longer. Takes NULL. */
 void series_put(struct series *series);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A growing run of bytes. Errors stick: after an allocation failed, or the limit was met, every
- * append does nothing and buf_error() says why; so a writer appends freely and asks once.
+ * A growing run of bytes. Errors stick: after a failed allocation, or at the limit, every append
+ * does nothing and buf_error() says why. So a writer appends freely and checks once.
  */
 
 #include <stdarg.h>

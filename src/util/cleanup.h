@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Ownership in a function that one can check by reading that function alone: every owner is
- * declared with _cleanup_(), everything that escapes leaves through TAKE_PTR() or TAKE_FD().
+ * You can check ownership by reading one function: every owning variable is declared with
+ * _cleanup_(), and everything that leaves the function goes through TAKE_PTR() or TAKE_FD().
  */
 
 #include <stdio.h>

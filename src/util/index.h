@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A hash index for things that are kept in an array: from the hash of a thing's key to its number. The
- * index knows no keys, so the caller compares. Removing leaves no trace, so an index never fills with
- * what has been in it.
+ * A hash index for things in an array: it maps the hash of a thing's key to the thing's number. The
+ * index does not know keys, so the caller compares. Removing leaves no trace, so removed entries
+ * never fill the index.
  *
  *     uint32_t number;
  *

@@ -19,7 +19,7 @@ struct parse_unit {
 extern const struct parse_unit parse_duration_units[], parse_size_units[];
 
 /*
- * A word of A-Z a-z 0-9 _ . - that begins with none of . and -: a key, a section, a collector, an
+ * A word of A-Z a-z 0-9 _ . - that does not begin with . or -: a key, a section, a collector, an
  * exporter.
  */
 bool parse_is_name(const char *text);
@@ -29,17 +29,17 @@ int parse_u64(const char *text, uint64_t *ret_value); /* decimal or 0x, nothing 
 int parse_s64(const char *text, int64_t *ret_value);  /* the same with a sign */
 /*
  * "10s" "500ms" "1m30s" "2h" "1d": ns, us, ms, s, m or min, h, d; whole numbers, the greater unit
- * first, each once; a blank may stand before a unit and between parts. A unit is required but for
- * 0.
+ * first, each once; a blank may stand before a unit and between parts. A unit is required, except
+ * for 0.
  */
 int parse_duration_ns(const char *text, uint64_t *ret_ns);
 /*
  * "64KiB" "1MiB" "512B": B, KiB, MiB, GiB, TiB; KB or kB, MB, GB, TB are powers of 1000. One whole
- * number, perhaps a blank, one unit; a unit is required but for 0.
+ * number, perhaps a blank, one unit, which is required except for 0.
  */
 int parse_size_bytes(const char *text, uint64_t *ret_bytes);
 
-/* Cuts blanks and tabs at both ends off, in place: the text's new beginning. */
+/* Cuts off blanks and tabs at both ends, in place. Returns the text's new beginning. */
 char *parse_strip(char *text);
 /*
  * "%41" to "A", in place. -EINVAL where '%' is not followed by two hexadecimal digits, or by 00;

@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 /*
- * Bytes (1 to 4) of the well-formed UTF-8 character at text, of which size bytes are there, or 0
- * where there is none: Unicode, table 3-7; which excludes overlong forms, surrogates and anything
- * over U+10FFFF.
+ * The number of bytes (1 to 4) of the well-formed UTF-8 character at text, which has size bytes, or
+ * 0 if there is none. Well-formed as in Unicode, table 3-7, so not overlong, not a surrogate, and
+ * not above U+10FFFF.
  */
 size_t utf8_bytes(const char *text, size_t size);
 /* Is it a control character (C0, DEL, C1)? text begins with a well-formed character. */

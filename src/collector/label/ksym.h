@@ -9,13 +9,13 @@
 
 struct ksyms;
 
-/* -ENOENT and its like where path cannot be read, -ENODATA where it shows no addresses, -ENOMEM. */
+/* -ENOENT or a similar error if path cannot be read, -ENODATA if it shows no addresses, -ENOMEM. */
 int ksyms_new(const char *path, struct ksyms **ret_ksyms);
 struct ksyms *ksyms_free(struct ksyms *ksyms);
 /*
- * The function that address lies in (of several that begin there, the file's last one), or NULL. A function
- * ends where the next symbol begins; the last one of the kernel or of a module ends with its page. Owned by
- * ksyms.
+ * The function that contains address, or NULL. If several begin at the same address, it is the last
+ * one in the file. A function ends where the next symbol begins; the last one of the kernel or of a
+ * module ends with its page. Owned by ksyms.
  */
 const char *ksyms_find(const struct ksyms *ksyms, uint64_t address);
 

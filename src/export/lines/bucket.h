@@ -13,5 +13,8 @@ struct bucket_text {
 	char middle[32]; /* the value that stands for all values in the bucket */
 };
 
-/* One for each bucket, for the caller to free. per_second: of that unit; 1 for anything but time. NULL: no memory. */
+/*
+ * One for each bucket, for the caller to free. per_second: units in a second; 1 for everything
+ * except times. NULL: no memory.
+ */
 struct bucket_text *bucket_texts_new(const struct metric *metric, double per_second);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What the line formats of StatsD and Graphite differ in, as a table:
+ * The differences between the line formats of StatsD and Graphite, as a table:
  *
  *     plain      path:5|c                               every StatsD server
  *     graphite   path;tag=value;tag=value:5|c           etsy's statsd, Graphite's tags
@@ -11,10 +11,10 @@
  *     dotted     path 5 1700000000                      carbon and whatever reads its plaintext protocol
  *     tagged     path;tag=value;tag=value 5 1700000000  the same, with Graphite's tags
  *
- * In a path, letters, digits, "_" and "-" stay, and the dots between levels. In a tag's value, every byte
- * stays that no receiver gives another meaning, and that has none in the path of a file if the receiver
- * names files after series. Each other character of UTF-8 becomes "_". docs/statsd.md says what receivers
- * do to names.
+ * In a path, letters, digits, "_" and "-" stay, and the dots between levels. In a tag's value, a
+ * byte stays unless it has a meaning of its own for some receiver, or in the path of a file for
+ * receivers that name files after series. Every other UTF-8 character becomes "_". docs/statsd.md
+ * says what receivers do to names.
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 struct dialect {
 	const char *name;
 	const char *default_template;
-	const char *value_keeps; /* of a tag's value, beside letters, digits, "_", "-" and "."; NULL: no tags */
+	const char *value_keeps; /* of a tag's value, besides letters, digits, "_", "-" and "."; NULL: no tags */
 	char tag_equals, tag_next;
 	const char *tag_first;
 	bool is_tags_last; /* after the value, not after the path */

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * One line, written where it will lie in its datagram or piece of a stream:
+ * One line, written directly into its datagram or piece of a stream:
  *
  *     at = line_begin(writer, &line);  …the value at *at…;  line_end(writer, &line, at, "|c");
  *
@@ -35,7 +35,10 @@ struct line_writer {
 	unsigned int n_lines;
 };
 
-/* Where the value goes, with room for 64 bytes and the type; NULL: no memory, which is a failure. */
+/*
+ * The place for the value, with room for 64 bytes and the type; NULL: no memory, which is a
+ * failure.
+ */
 char *line_begin(struct line_writer *writer, const struct line *line);
 /* at: after the value. type: for StatsD, "|c" or the like, at most 64 bytes. */
 void line_end(struct line_writer *writer, const struct line *line, char *at, const char *type);

@@ -17,9 +17,9 @@ struct text_rule {
 	size_t limit_bytes;
 };
 
-/* Does it stay as it is? */
+/* Can it stay as it is? */
 bool text_is_plain(const struct text_rule *rule, const char *text);
-/* text as it is or, where that is not possible, marked with its own hash. */
+/* text as it is if possible; if not, marked with its own hash. */
 void text_append(struct buf *out, const struct text_rule *rule, const char *text);
 /* With "_" for each character that is not kept, then digits of hash. */
 void text_append_marked(struct buf *out, const struct text_rule *rule, const char *text, uint64_t hash);

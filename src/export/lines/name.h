@@ -6,9 +6,9 @@
  * has them. It has only bytes that the dialect keeps, no empty level and no empty value. A level or a
  * value has at most NAME_LEVEL_BYTES, a tag's name NAME_TAG_BYTES, a path NAME_PATH_BYTES.
  *
- * Each series has a name of its own, by a rule that needs nothing but the series and the metrics that
- * are exported. So a series has the same name after any restart, in any order. "Digits" are "_" and
- * eight hexadecimal digits of a stable hash.
+ * Each series has a name of its own. The rule needs only the series and the exported metrics, so a
+ * series has the same name after every restart, in whatever order series appear. "Digits" are "_"
+ * and eight hexadecimal digits of a stable hash.
  *
  *  1. Letters, digits, "_" and "-" stay, in tags also what dialect.h lists. The last dot of a unit's
  *     name becomes "_".
@@ -62,9 +62,9 @@ int naming_init(struct naming *naming, const struct dialect *dialect, const char
 /* Checks resource_attributes for struct exporter_ops. 0. */
 int naming_check(const struct setting_list *resource_tags, const char *path, unsigned int line, struct diag *diag);
 /*
- * Could lines of the metric be taken for those of the other one, and is it the metric that has to give
- * way? It is if its name is the other's and a dot and more, or if both names are the same and its
- * collector's name comes later.
+ * Could lines of the metric be taken for those of the other one, and does this metric get digits?
+ * It does if its name is the other's followed by a dot and more ("app.requests.failed" next to
+ * "app.requests"), or if both names are the same and its collector's name comes later.
  */
 bool name_is_shadowed(const struct naming *naming, const struct metric *metric, const char *unit_suffix,
 		      const struct metric *other, const char *other_unit_suffix);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Lines into datagrams, or into pieces of a stream: as many whole lines as limit_bytes hold, none split. Written
- * in place: a line is built where it will lie.
+ * Packs lines into datagrams, or into pieces of a stream: as many whole lines as fit into
+ * limit_bytes. Each line is built in place.
  *
  *     at = pack_line_begin(pack, most);  …write up to most bytes…;  pack_line_end(pack, end);
  */
@@ -32,6 +32,6 @@ char *pack_line_begin(struct pack *pack, size_t most);
 int pack_line_end(struct pack *pack, char *end);
 /* A point ends with the line before. */
 void pack_point_end(struct pack *pack);
-/* Puts what there is. What was the first error since the last flush, or 0. */
+/* Puts the rest. Returns the first error since the last flush, or 0. */
 int pack_flush(struct pack *pack);
 void pack_done(struct pack *pack);

@@ -4,8 +4,9 @@
 /*
  * One point of a series as lines; lines.h says which.
  *
- * Graphite replaces a point by a later one of the same time. So the lines of one time count from the totals before
- * that time ("base"), which are kept with the series: later lines have all that happened in that time.
+ * Graphite replaces a point by a later one with the same time. So lines with the same time all
+ * count from the totals before that time ("base"), which are kept with the series: the later lines
+ * hold everything that was counted for that time.
  */
 
 #include "export/lines/bucket.h"
@@ -30,7 +31,7 @@ struct point_kind {
 	struct bucket_text *buckets;  /* of a histogram */
 };
 
-/* What is kept with a series, at first 0 but for name and n_base. */
+/* The state kept with a series; at first all 0 except name and n_base. */
 struct point_state {
 	struct line_name name;
 	int64_t last_gauge;

@@ -29,7 +29,7 @@ struct otlp_encoding {
 /* One body, valid during the call. 0 or -errno. */
 typedef int otlp_body_fn(void *user, const uint8_t *data, size_t size, size_t n_points);
 
-/* What became of the points of a batch. Those that are not too large or failed were in a body. */
+/* The fate of a batch's points. Every point that is neither too large nor failed was in a body. */
 struct otlp_encoded {
 	size_t n_points;    /* in all; a series that did not grow has none with OTLP_DELTA */
 	size_t n_too_large; /* that do not fit a request of limit_bytes even alone */

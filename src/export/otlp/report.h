@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the log says about requests. A change of the outcome is news; a repetition is not logged. */
+/* Log messages about requests. A change of the outcome is logged; a repetition is not. */
 
 #include "export/exporter.h"
 #include "export/otlp/answer.h"

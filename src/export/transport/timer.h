@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A timer on the event loop that expires once each time it is armed, by the monotonic clock. It may
- * expire up to half a millisecond late, so that the loop can join wake-ups.
+ * A timer on the event loop, by the monotonic clock, that expires once each time it is armed. It
+ * may expire up to half a millisecond late, so that the loop can join wake-ups.
  */
 
 #include <stdint.h>
