@@ -70,33 +70,29 @@ void config_free_exporters(struct config *config)
 	config->n_exporters = 0;
 }
 
-static void report_no_type(const struct config_section *section, struct diag *diag)
-{
-	_cleanup_(buf_done) struct buf list = BUF_INIT;
-
-	for (size_t i = 0; exporter_table[i]; i++)
-		buf_printf(&list, "%s%s", i ? ", " : "", exporter_table[i]->type);
-	diag_add(diag, section->path, section->line, "[exporter %s] has no \"type =\": write one of %s",
-		 section->name, buf_text(&list));
-	if (buf_error(&list))
-		diag->text.error = buf_error(&list);
-}
-
 /* The type that a section names, or NULL with a mistake. */
 static const struct exporter_ops *find_type(const struct config_section *section, struct diag *diag)
 {
 	const struct assignment *type = find_setting(section, "type");
 	const struct exporter_ops *ops = type ? exporter_find(type->value) : NULL;
+	_cleanup_(buf_done) struct buf list = BUF_INIT;
 	const char *names[32];
 	size_t n = 0;
 
-	for (; n < ARRAY_SIZE(names) && exporter_table[n]; n++)
+	if (ops)
+		return ops;
+	for (; n < ARRAY_SIZE(names) && exporter_table[n]; n++) {
 		names[n] = exporter_table[n]->type;
-	if (!type)
-		report_no_type(section, diag);
-	else if (!ops)
+		buf_printf(&list, "%s%s", n ? ", " : "", names[n]);
+	}
+	if (type)
 		diag_add_unknown(diag, type->path, type->line, "type", type->value, names, n);
-	return ops;
+	else
+		diag_add(diag, section->path, section->line, "[exporter %s] has no \"type =\": write one of %s",
+			 section->name, buf_text(&list));
+	if (buf_error(&list))
+		diag->text.error = buf_error(&list);
+	return NULL;
 }
 
 static bool are_lists_equal(const struct setting_list *left, const struct setting_list *right)

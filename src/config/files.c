@@ -11,21 +11,26 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "util/array.h"
+
 static const char *base_name(const char *path)
 {
 	return strrchr(path, '/') + 1;
 }
 
-static int add_path(struct config_files *files, const char *directory, const char *name)
+/* Inserts a path before the one at place at. */
+static int add_path(struct config_files *files, size_t at, const char *directory, const char *name)
 {
-	char **paths = reallocarray(files->paths, files->n + 1, sizeof(*paths));
+	char *path;
 
-	if (!paths)
+	if (asprintf(&path, "%s/%s", directory, name) < 0)
 		return -ENOMEM;
-	files->paths = paths;
-	if (asprintf(&paths[files->n], "%s/%s", directory, name) < 0)
+	if (!array_add(&files->paths, &files->n, sizeof(path))) {
+		free(path);
 		return -ENOMEM;
-	files->n++;
+	}
+	memmove(files->paths + at + 1, files->paths + at, (files->n - 1 - at) * sizeof(path));
+	files->paths[at] = path;
 	return 0;
 }
 
@@ -38,7 +43,7 @@ static int add_main(struct config_files *files, const char *const *roots)
 	int r = 0;
 
 	for (; *roots && r >= 0; roots++) {
-		r = add_path(files, *roots, "bpfpush/bpfpush.conf");
+		r = add_path(files, 0, *roots, "bpfpush/bpfpush.conf");
 		if (r < 0 || lstat(files->paths[files->n - 1], &status) == 0 || errno != ENOENT)
 			break;
 		free(files->paths[--files->n]);
@@ -53,13 +58,16 @@ static int is_drop_in(const struct dirent *entry)
 	return entry->d_name[0] != '.' && length > 5 && !strcmp(entry->d_name + length - 5, ".conf");
 }
 
-/* Is there a drop-in of this name already, from a stronger root? */
-static bool is_masked(const struct config_files *files, size_t first, const char *name)
+/* Adds a drop-in at its place by name, unless one of a stronger root has that name and masks it. */
+static int add_drop_in(struct config_files *files, size_t first, const char *directory, const char *name)
 {
-	for (size_t i = first; i < files->n; i++)
-		if (!strcmp(base_name(files->paths[i]), name))
-			return true;
-	return false;
+	size_t at = first;
+
+	while (at < files->n && strcmp(base_name(files->paths[at]), name) < 0)
+		at++;
+	if (at < files->n && !strcmp(base_name(files->paths[at]), name))
+		return 0;
+	return add_path(files, at, directory, name);
 }
 
 /* Those before first in files are not drop-ins. */
@@ -77,17 +85,12 @@ static int add_drop_ins(struct config_files *files, size_t first, const char *ro
 	if (n < 0)
 		return errno == ENOMEM ? -ENOMEM : 0;
 	for (int i = 0; i < n; i++) {
-		if (r >= 0 && !is_masked(files, first, entries[i]->d_name))
-			r = add_path(files, directory, entries[i]->d_name);
+		if (r >= 0)
+			r = add_drop_in(files, first, directory, entries[i]->d_name);
 		free(entries[i]);
 	}
 	free(entries);
 	return r;
-}
-
-static int compare_names(const void *one, const void *other)
-{
-	return strcmp(base_name(*(char *const *)one), base_name(*(char *const *)other));
 }
 
 int config_files_find(const char *const *roots, struct diag *diag, struct config_files *ret_files)
@@ -100,8 +103,6 @@ int config_files_find(const char *const *roots, struct diag *diag, struct config
 		r = add_drop_ins(&files, first, *roots, diag);
 	if (r < 0)
 		return r;
-	if (files.n)
-		qsort(files.paths + first, files.n - first, sizeof(*files.paths), compare_names);
 	*ret_files = files;
 	files = (struct config_files){ 0 };
 	return 0;

@@ -101,8 +101,6 @@ static void read_section(struct reader *reader, char *text)
 {
 	char *end = strchr(text, ']'), *kind, *argument;
 
-	reader->section = NULL;
-	reader->is_skipping = true;
 	if (!end) {
 		mistake(reader, "this section has no \"]\": write [kind] or [kind name]");
 		return;
@@ -228,12 +226,12 @@ static char *find_line(struct reader *reader)
 		}
 		is_sound = check_bytes(reader, text, size);
 		text = parse_strip(text);
-		if (*text == '[' && is_sound)
-			read_section(reader, text);
-		else if (*text == '[') {
-			/* Which section the keys after it belong to is not known. */
+		if (*text == '[') {
+			/* After a bad line it is not known which section the keys belong to. */
 			reader->section = NULL;
 			reader->is_skipping = true;
+			if (is_sound)
+				read_section(reader, text);
 		} else if (is_sound && *text && *text != '#' && *text != ';' && check_line(reader, text))
 			return text;
 	}
@@ -261,68 +259,47 @@ static char *give_line(char *buffer, int capacity, void *stream)
 	return buffer;
 }
 
-/* All of f and a NUL; -EFBIG over the limit. */
-static int read_text(FILE *f, char *text, size_t *ret_size)
-{
-	size_t size;
-
-	errno = 0;
-	size = fread(text, 1, INI_FILE_BYTES + 1, f);
-	if (ferror(f))
-		return errno ? -errno : -EIO;
-	if (size > INI_FILE_BYTES)
-		return -EFBIG;
-	text[size] = '\0';
-	*ret_size = size;
-	return 0;
-}
-
-static int read_entries(struct ini_file *file, char *text, size_t size, struct diag *diag)
+static int read_entries(struct reader *reader)
 {
 	static const char mark[] = "\xef\xbb\xbf";
-	struct reader reader = {
-		.file = file,
-		.diag = diag,
-		.text = text,
-		.size = size,
-	};
 
-	if (size >= 3 && !memcmp(text, mark, 3)) {
-		reader.text += 3;
-		reader.size -= 3;
+	/* In addition to what the lines hold: the two NULs of a last line "k=" without a newline. */
+	reader->strings_end = reader->file->strings = malloc(reader->size + 2);
+	if (!reader->file->strings)
+		return -ENOMEM;
+	if (reader->size >= 3 && !memcmp(reader->text, mark, 3)) {
+		reader->text += 3;
+		reader->size -= 3;
 	}
-	/*
-	 * In addition to what the lines hold: the two NULs of a last line "k=" without a newline.
-	 */
-	reader.strings_end = file->strings = malloc(size + 2);
-	if (!file->strings)
+	if (ini_parse_stream(give_line, reader, on_entry, reader) == -2)
 		return -ENOMEM;
-	if (ini_parse_stream(give_line, &reader, on_entry, &reader) == -2)
-		return -ENOMEM;
-	check_pending(&reader);
-	return reader.error == -EFBIG ? 0 : reader.error;
+	check_pending(reader);
+	return reader->error == -ENOMEM ? -ENOMEM : 0;
 }
 
 int ini_read(FILE *f, const char *path, struct diag *diag, struct ini_file **ret_file)
 {
 	_cleanup_(ini_file_freep) struct ini_file *file = calloc(1, sizeof(*file));
 	_cleanup_(freep) char *text = malloc(INI_FILE_BYTES + 1);
-	size_t size = 0;
-	int r;
+	struct reader reader = { .file = file, .diag = diag, .text = text };
+	int r = 0;
 
 	if (!file || !text)
 		return -ENOMEM;
 	file->path = strdup(path);
 	if (!file->path)
 		return -ENOMEM;
-	r = read_text(f, text, &size);
-	if (r == -EFBIG)
+	errno = 0;
+	reader.size = fread(text, 1, INI_FILE_BYTES + 1, f);
+	if (ferror(f))
+		return errno ? -errno : -EIO;
+	if (reader.size > INI_FILE_BYTES) {
 		diag_add(diag, path, 0, "is larger than 1 MiB, which is too large for a configuration file");
-	else if (r < 0)
-		return r;
-	else
-		r = read_entries(file, text, size, diag);
-	if (r >= 0 || r == -EFBIG)
+	} else {
+		text[reader.size] = '\0';
+		r = read_entries(&reader);
+	}
+	if (r >= 0)
 		r = buf_error(&diag->text);
 	if (r < 0)
 		return r;

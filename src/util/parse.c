@@ -198,42 +198,35 @@ int parse_percent(char *text)
 
 #define NAME_BYTES 64
 
-/*
- * Edits from a to b (optimal string alignment): three rows of the usual matrix. Longer names:
- * SIZE_MAX.
- */
+/* The letters at a and at b, whatever their case. */
+static bool is_same_letter(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Edits from a to b (optimal string alignment). Longer names: SIZE_MAX. */
 static size_t edit_distance(const char *a, const char *b)
 {
-	size_t rows[3][NAME_BYTES + 1], n_a = strlen(a), n_b = strlen(b);
-	size_t *two_above = rows[0], *above = rows[1], *row = rows[2];
+	size_t edits[NAME_BYTES + 1][NAME_BYTES + 1], n_a = strlen(a), n_b = strlen(b);
 
 	if (n_a > NAME_BYTES || n_b > NAME_BYTES)
 		return SIZE_MAX;
-	for (size_t j = 0; j <= n_b; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= n_a; i++) {
-		size_t *oldest = two_above;
+	for (size_t i = 0; i <= n_a; i++)
+		for (size_t j = 0; j <= n_b; j++) {
+			size_t least = i + j;
 
-		two_above = above;
-		above = row;
-		row = oldest;
-		row[0] = i;
-		for (size_t j = 1; j <= n_b; j++) {
-			char from = (char)tolower((unsigned char)a[i - 1]);
-			char to = (char)tolower((unsigned char)b[j - 1]);
-			size_t least = above[j - 1] + (from != to);
-
-			if (above[j] + 1 < least)
-				least = above[j] + 1;
-			if (row[j - 1] + 1 < least)
-				least = row[j - 1] + 1;
-			if (i > 1 && j > 1 && from == tolower((unsigned char)b[j - 2]) &&
-			    to == tolower((unsigned char)a[i - 2]) && two_above[j - 2] + 1 < least)
-				least = two_above[j - 2] + 1;
-			row[j] = least;
+			if (i && j && edits[i - 1][j - 1] + !is_same_letter(a[i - 1], b[j - 1]) < least)
+				least = edits[i - 1][j - 1] + !is_same_letter(a[i - 1], b[j - 1]);
+			if (i && edits[i - 1][j] + 1 < least)
+				least = edits[i - 1][j] + 1;
+			if (j && edits[i][j - 1] + 1 < least)
+				least = edits[i][j - 1] + 1;
+			if (i > 1 && j > 1 && edits[i - 2][j - 2] + 1 < least && is_same_letter(a[i - 1], b[j - 2]) &&
+			    is_same_letter(a[i - 2], b[j - 1]))
+				least = edits[i - 2][j - 2] + 1;
+			edits[i][j] = least;
 		}
-	}
-	return row[n_b];
+	return edits[n_a][n_b];
 }
 
 const char *parse_nearest(const char *text, const char *const *names, size_t n_names)
