@@ -107,7 +107,7 @@ static void check_attributes(struct binder *binder)
 			continue;
 		check_key_names(binder, binding);
 		for (uint32_t j = 0; j < binding->delta.n_metrics; j++)
-			check_metric(binder, binding, binding->described[j]);
+			check_metric(binder, binding, binding->delta.metrics[j].user);
 	}
 }
 

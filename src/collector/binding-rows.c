@@ -14,10 +14,10 @@
 #define IDLE_READINGS 3
 
 /* What a key becomes for one metric: its own attributes, then those that the section fixes. */
-static int key_attributes(void *user, const void *key, uint32_t metric, struct attributes *attributes)
+static int key_attributes(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes)
 {
 	const struct binding *binding = user;
-	const struct descriptor_metric *described = binding->described[metric];
+	const struct descriptor_metric *described = of->user;
 	int is_unknown = 0, r;
 
 	for (uint32_t i = 0; i < binding->key.n_fields; i++) {

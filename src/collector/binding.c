@@ -17,19 +17,9 @@
 #include <string.h>
 
 #include "metric/series.h"
-#include "util/parse.h"
+#include "util/array.h"
 
 #define NANOSECONDS 1000000000u
-
-static void *grow(void *list, size_t n, size_t item_bytes)
-{
-	void **items = list, *grown = reallocarray(*items, n + 1, item_bytes);
-
-	if (!grown)
-		return NULL;
-	*items = grown;
-	return memset((char *)grown + n * item_bytes, 0, item_bytes);
-}
 
 void complain_of_none(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
 		      const void *items, size_t n, size_t item_bytes)
@@ -175,14 +165,13 @@ static int binding_make(struct binder *binder, const struct bpf_map *map, const 
 			struct binding **ret_binding)
 {
 	struct collector *collector = binder->collector;
-	struct binding *binding = grow(&collector->bindings, collector->n_bindings, sizeof(*binding));
+	struct binding *binding = array_add(&collector->bindings, &collector->n_bindings, sizeof(*binding));
 	uint32_t key_id = bpf_map__btf_key_type_id(map), value_id = bpf_map__btf_value_type_id(map);
 	int err;
 
 	if (!binding)
 		return -ENOMEM;
 	*binding = (struct binding){ .map = first->map, .line = first->line, .source.fd = -1 };
-	collector->n_bindings++;
 	*ret_binding = binding;
 	if (!is_readable_type(bpf_map__type(map))) {
 		complain(binder, first->line, "map \"%s\" has a type that cannot be exported; use a flat table (TABLE), a hash or an array", first->map);
@@ -350,7 +339,7 @@ static int bind_metric(struct binder *binder, const struct descriptor_metric *de
 		return 0;
 	}
 	metric = malloc(sizeof(*metric));
-	slot = metric ? grow(&collector->metrics, collector->n_metrics, sizeof(*slot)) : NULL;
+	slot = metric ? array_add(&collector->metrics, &collector->n_metrics, sizeof(*slot)) : NULL;
 	if (!slot) {
 		free(metric);
 		return -ENOMEM;
@@ -358,18 +347,16 @@ static int bind_metric(struct binder *binder, const struct descriptor_metric *de
 	*metric = meaning;
 	metric_init_series(metric, collector->series_limit);
 	*slot = *ret_metric = metric;
-	collector->n_metrics++;
 	return 0;
 }
 
 static int add_run(struct source *source, uint32_t offset_bytes, uint32_t size_bytes, uint32_t count, uint32_t *cell)
 {
-	struct source_run *run = grow(&source->runs, source->n_runs, sizeof(*run));
+	struct source_run *run = array_add(&source->runs, &source->n_runs, sizeof(*run));
 
 	if (!run)
 		return -ENOMEM;
 	*run = (struct source_run){ offset_bytes, size_bytes, count, *cell, false, 0 };
-	source->n_runs++;
 	*cell += count;
 	return 0;
 }
@@ -378,19 +365,18 @@ static int add_metric(struct binder *binder, struct binding *binding, const stru
 		      const struct field *field)
 {
 	struct source *source = &binding->source;
-	uint32_t n = binding->delta.n_metrics, cell = source_n_cells(source);
-	struct delta_metric *metric = grow(&binding->delta.metrics, n, sizeof(*metric));
-	const struct descriptor_metric **slot = grow(&binding->described, n, sizeof(*slot));
+	uint32_t cell = source_n_cells(source);
+	struct delta_metric *metric = array_add(&binding->delta.metrics, &binding->delta.n_metrics, sizeof(*metric));
 	int err;
 
-	if (!metric || !slot)
+	if (!metric)
 		return -ENOMEM;
 	metric->first_cell = cell;
 	metric->is_signed = field->is_signed;
 	metric->is_tally = is_type(field, "val_tally");
 	metric->sum_bits = (uint8_t)(8 * (field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes));
 	metric->bucket_bits = (uint8_t)(8 * field->bucket_bytes);
-	*slot = described;
+	metric->user = described;
 	err = bind_metric(binder, described, field, &metric->metric);
 	if (!err)
 		err = add_run(source, field->offset_bytes, metric->sum_bits / 8, 1, &cell);
@@ -398,8 +384,6 @@ static int add_metric(struct binder *binder, struct binding *binding, const stru
 		source->runs[source->n_runs - 1].is_maximum = is_type(field, "val_level");
 	if (!err && field->class == FIELD_HISTOGRAM)
 		err = add_run(source, field->bucket_offset_bytes, field->bucket_bytes, field->n_buckets, &cell);
-	if (!err)
-		binding->delta.n_metrics++;
 	return err;
 }
 
@@ -451,7 +435,6 @@ void bindings_done(struct collector *collector)
 		shape_done(&binding->value);
 		free(binding->source.runs);
 		free(binding->delta.metrics);
-		free(binding->described);
 	}
 	free(collector->bindings);
 	collector->bindings = NULL;

@@ -31,8 +31,7 @@ struct binding {
 	struct shape key, value;
 	struct binding_label *labels; /* of each field of the key; NULL: the map does not fit */
 	struct source source;	      /* its runs are the binding's */
-	struct delta delta;	      /* its metrics are the binding's */
-	const struct descriptor_metric **described; /* the section of each metric */
+	struct delta delta;	      /* its metrics are the binding's; their user is a descriptor_metric */
 	struct rows *rows;			    /* from the start on */
 	bool is_broken;				    /* the last reading failed */
 	const struct collector *collector;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/array.h"
 #include "util/ini.h"
 
 struct reader {
@@ -126,17 +127,14 @@ static const struct section *find_section(struct reader *reader, const struct in
 /* The item that a section makes; the entry's text is ours to cut. NULL: no memory. */
 static void *add_item(struct descriptor *descriptor, const struct section *section, const struct ini_entry *head)
 {
-	void **list = (void **)((char *)descriptor + section->list_offset);
 	size_t *n = (size_t *)((char *)descriptor + section->n_offset);
-	char *grown, *item, *dot;
+	char *item, *dot;
 
 	if (!section->argument)
 		return descriptor;
-	grown = reallocarray(*list, *n + 1, section->item_bytes);
-	if (!grown)
+	item = array_add((char *)descriptor + section->list_offset, n, section->item_bytes);
+	if (!item)
 		return NULL;
-	*list = grown;
-	item = memset(grown + (*n)++ * section->item_bytes, 0, section->item_bytes);
 	*text_at(item, section->argument_offset) = head->argument;
 	*(unsigned int *)(item + section->line_offset) = head->line;
 	if (section->member_offset) {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "collector/alternative.h"
+#include "util/array.h"
 #include "util/buf.h"
 
 static struct buf *messages; /* where libbpf's warnings go during programs_load() */
@@ -30,10 +31,13 @@ void programs_quiet(void)
 	libbpf_set_print(collect);
 }
 
-static int describe(struct bpf_program *bpf, struct program *program)
+static int add(struct programs *programs, const struct bpf_program *bpf)
 {
+	struct program *program = array_add(&programs->items, &programs->n, sizeof(*program));
 	const char *section = bpf_program__section_name(bpf);
 
+	if (!program)
+		return -ENOMEM;
 	section += *section == '?'; /* libbpf would not load it by itself */
 	*program = (struct program){ .fd = -1, .is_iterator = !strncmp(section, "iter/", 5) };
 	program->name = strdup(bpf_program__name(bpf));
@@ -53,14 +57,7 @@ int programs_list(struct bpf_object *object, struct programs *ret_programs)
 	int err = 0;
 
 	bpf_object__for_each_program (bpf, object) {
-		struct program *grown = reallocarray(programs.items, programs.n + 1, sizeof(*grown));
-
-		if (!grown) {
-			err = -ENOMEM;
-			break;
-		}
-		programs.items = grown;
-		err = describe(bpf, &grown[programs.n++]);
+		err = add(&programs, bpf);
 		if (err)
 			break;
 	}

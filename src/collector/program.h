@@ -43,7 +43,7 @@ struct program {
 
 struct programs {
 	struct program *items;
-	uint32_t n;
+	size_t n;
 };
 
 /* The programs of an opened object. -ENOMEM. */

@@ -76,17 +76,16 @@ int shape_member(const struct btf *btf, uint32_t type_id, const char *name, uint
 /* A member lies in what holds it: libbpf does not see to that, and the kernel may load an object without its BTF. */
 static int add(struct walk *walk, const char *name, const struct field *field)
 {
-	size_t n = walk->shape.n_fields;
+	uint64_t end = (uint64_t)field->offset_bytes + field->size_bytes;
 	struct field *added;
 
-	if (n == FIELDS_MAX || (uint64_t)field->offset_bytes + field->size_bytes > walk->shape.size_bytes)
+	if (walk->shape.n_fields == FIELDS_MAX || end > walk->shape.size_bytes)
 		return -EINVAL;
-	added = array_add(&walk->shape.fields, &n, sizeof(*added));
+	added = array_add(&walk->shape.fields, &walk->shape.n_fields, sizeof(*added));
 	if (!added)
 		return -ENOMEM;
 	*added = *field;
 	added->name = strdup(name);
-	walk->shape.n_fields = (uint32_t)n;
 	return added->name ? 0 : -ENOMEM;
 }
 
@@ -155,7 +154,7 @@ static int walk_array(struct walk *walk, const struct btf_type *type, const char
  * The fields "sum" and "bucket" of a structure of hist.h become one, which has the structure's name. Only the
  * name of its type says what the buckets hold.
  */
-static void join_histogram(struct walk *walk, uint32_t first, const char *name, uint32_t size_bytes)
+static void join_histogram(struct walk *walk, size_t first, const char *name, uint32_t size_bytes)
 {
 	struct field *sum = &walk->shape.fields[first], *bucket = sum + 1;
 	size_t length = strlen(name), member_at = length + (length != 0);
@@ -182,7 +181,7 @@ static int walk_struct(struct walk *walk, const struct btf_type *type, const cha
 		       unsigned int depth)
 {
 	const char *tag = type_name(walk->btf, type);
-	uint32_t first = walk->shape.n_fields;
+	size_t first = walk->shape.n_fields;
 	int err;
 
 	if (!strncmp(field->type_name, "lbl_", 4) || !strncmp(field->type_name, "prm_", 4)) {

@@ -39,7 +39,7 @@ struct field {
 
 struct shape {
 	struct field *fields;
-	uint32_t n_fields;
+	size_t n_fields;
 	uint32_t size_bytes;
 };
 

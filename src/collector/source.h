@@ -31,7 +31,7 @@ struct source {
 	int type; /* enum bpf_map_type */
 	uint32_t key_bytes, value_bytes, max_entries;
 	struct source_run *runs; /* borrowed */
-	uint32_t n_runs;
+	size_t n_runs;
 
 	bool is_table;
 	uint32_t key_offset_bytes, value_offset_bytes; /* in a slot */

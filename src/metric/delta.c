@@ -59,7 +59,7 @@ static int find_series(const struct visit *visit, uint32_t m, struct series **re
 	if (!visit->key)
 		return series_get_overflow(metric, visit->previous_ns, ret_series);
 	attributes_init(&attributes);
-	r = delta->attributes(delta->user, visit->key, m, &attributes);
+	r = delta->attributes(delta->user, visit->key, &delta->metrics[m], &attributes);
 	if (r < 0)
 		return r;
 	err = series_get(metric, &attributes, visit->previous_ns, ret_series);

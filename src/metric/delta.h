@@ -23,17 +23,18 @@ struct delta_metric {
 	uint8_t bucket_bits;
 	bool is_signed; /* a gauge that may be below 0 */
 	bool is_tally; /* a gauge whose value is the growth since the last reading */
+	const void *user; /* for attributes() */
 };
 
 /* The metrics of the rows of one map, and how their keys become attributes. */
 struct delta {
 	struct delta_metric *metrics;
-	uint32_t n_metrics;
+	size_t n_metrics;
 	/*
-	 * Decodes a key into the attributes of metrics[metric]. 0 or -errno. 1: a name is not known
+	 * Decodes a key into the attributes of one of metrics. 0 or -errno. 1: a name is not known
 	 * yet; the row is decoded again when it grows next.
 	 */
-	int (*attributes)(void *user, const void *key, uint32_t metric, struct attributes *attributes);
+	int (*attributes)(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes);
 	void *user;
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/array.h"
 #include "util/hash.h"
 #include "util/index.h"
 
@@ -23,7 +24,8 @@ struct rows {
 	uint32_t key_bytes, n_cells;
 	size_t stride, cells_at, previous_at, series_at;
 	uint8_t *records;
-	uint32_t n, n_live, capacity;
+	size_t n;
+	uint32_t n_live;
 	uint32_t first_free; /* 0: none */
 	uint32_t generation;
 	struct index index;
@@ -76,7 +78,7 @@ uint32_t rows_n_cells(const struct rows *rows)
 
 uint32_t rows_n(const struct rows *rows)
 {
-	return rows->n;
+	return (uint32_t)rows->n;
 }
 
 uint32_t rows_n_live(const struct rows *rows)
@@ -84,30 +86,10 @@ uint32_t rows_n_live(const struct rows *rows)
 	return rows->n_live;
 }
 
-static int records_grow(struct rows *rows)
-{
-	uint32_t capacity = rows->capacity ? rows->capacity * 2 : 8;
-	uint8_t *records;
-
-	if (rows->n < rows->capacity)
-		return 0;
-	records = reallocarray(rows->records, capacity, rows->stride);
-	if (!records)
-		return -ENOMEM;
-	rows->records = records;
-	rows->capacity = capacity;
-	return 0;
-}
-
-static void record_clear(struct rows *rows, uint32_t row)
-{
-	memset(rows->records + row * rows->stride, 0, rows->stride);
-}
-
 int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct rows **ret_rows)
 {
 	_cleanup_(rows_freep) struct rows *rows = calloc(1, sizeof(*rows));
-	int err;
+	struct record *overflow;
 
 	if (!rows)
 		return -ENOMEM;
@@ -118,12 +100,10 @@ int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct row
 	rows->series_at = rows->previous_at + n_cells * sizeof(uint64_t);
 	rows->stride = rows->series_at + n_series * sizeof(struct series *);
 	rows->generation = 1;
-	err = records_grow(rows);
-	if (err)
-		return err;
-	record_clear(rows, ROWS_OVERFLOW);
-	record_at(rows, ROWS_OVERFLOW)->generation = 1;
-	rows->n = 1;
+	overflow = array_add(&rows->records, &rows->n, rows->stride);
+	if (!overflow)
+		return -ENOMEM;
+	overflow->generation = 1;
 	*ret_rows = TAKE_PTR(rows);
 	return 0;
 }
@@ -175,18 +155,18 @@ uint32_t rows_find(const struct rows *rows, const void *key)
 
 static int add(struct rows *rows, const void *key, uint64_t hash, uint32_t *ret_row)
 {
-	uint32_t row = rows->first_free ? rows->first_free : rows->n;
-	int err = rows->first_free ? 0 : records_grow(rows);
+	uint32_t row = rows->first_free ? rows->first_free : (uint32_t)rows->n;
+	int err = index_add(&rows->index, hash, row);
 
-	if (!err)
-		err = index_add(&rows->index, hash, row);
 	if (err)
 		return err;
-	if (rows->first_free)
+	if (rows->first_free) {
 		rows->first_free = record_at(rows, row)->next_free;
-	else
-		rows->n++;
-	record_clear(rows, row);
+		memset(record_at(rows, row), 0, rows->stride);
+	} else if (!array_add(&rows->records, &rows->n, rows->stride)) {
+		index_remove(&rows->index, hash, row);
+		return -ENOMEM;
+	}
 	memcpy(record_at(rows, row) + 1, key, rows->key_bytes);
 	record_at(rows, row)->hash = hash;
 	rows->n_live++;

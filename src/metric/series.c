@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/array.h"
 #include "util/hash.h"
 
 void metric_init_series(struct metric *metric, size_t limit)
@@ -136,41 +137,23 @@ static struct series *series_new(struct metric *metric, const struct attributes 
 	return series;
 }
 
-/* The array grows by doubling: it has room for the least power of two from 8 on that holds n_series. */
-static int array_grow(struct metric *metric)
-{
-	size_t n = metric->n_series;
-	struct series **series;
-
-	if (n && (n < 8 || (n & (n - 1))))
-		return 0;
-	series = reallocarray(metric->series, n ? 2 * n : 8, sizeof(*series));
-	if (!series)
-		return -ENOMEM;
-	metric->series = series;
-	return 0;
-}
-
 static int series_make(struct metric *metric, const struct attributes *attributes, uint64_t hash,
 		       uint64_t start_ns, struct series **ret_series)
 {
-	struct series *series;
-	int err = array_grow(metric);
+	struct series *series = series_new(metric, attributes);
+	struct series **place = series ? array_add(&metric->series, &metric->n_series, sizeof(series)) : NULL;
 
-	if (err)
-		return err;
-	series = series_new(metric, attributes);
-	if (!series)
-		return -ENOMEM;
-	err = index_add(&metric->index, hash, (uint32_t)metric->n_series);
-	if (err) {
+	if (place && index_add(&metric->index, hash, (uint32_t)metric->n_series - 1)) {
+		metric->n_series--;
+		place = NULL;
+	}
+	if (!place) {
 		free(series);
-		return err;
+		return -ENOMEM;
 	}
 	series->hash = hash;
 	series->start_ns = start_ns;
-	metric->series[metric->n_series++] = series;
-	*ret_series = series;
+	*place = *ret_series = series;
 	return 0;
 }
 

@@ -73,7 +73,7 @@ static struct key key_of(uint32_t i)
 	return (struct key){ 1000 + i / 40, i % 40 };
 }
 
-static int attributes_of(void *user, const void *raw, uint32_t metric, struct attributes *attributes)
+static int attributes_of(void *user, const void *raw, const struct delta_metric *of, struct attributes *attributes)
 {
 	const struct key *key = raw;
 	int err = attributes_add_number(attributes, "cgroup", (int64_t)key->cgroup);

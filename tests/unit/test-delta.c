@@ -7,7 +7,7 @@
 #include "metric/delta.h"
 #include "metric/series.h"
 
-static int by_number(void *user, const void *key, uint32_t metric, struct attributes *attributes)
+static int by_number(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes)
 {
 	uint64_t number;
 
@@ -263,7 +263,7 @@ static void a_row_in_overflow_gets_its_name_when_there_is_room(void **state)
 
 static int64_t known_number = -1;
 
-static int by_later_name(void *user, const void *key, uint32_t metric, struct attributes *attributes)
+static int by_later_name(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes)
 {
 	int err = attributes_add_number(attributes, "n", known_number);
 

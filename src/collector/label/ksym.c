@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/array.h"
 #include "util/buf.h"
 #include "util/hash.h"
 
@@ -34,16 +35,11 @@ static int by_address(const void *left, const void *right)
 
 static int add(struct ksyms *ksyms, uint64_t address, const char *name, const char *module)
 {
-	struct ksym symbol = { address, name ? ksyms->names.size : 0, (uint32_t)hash_bytes(module, strlen(module)) };
+	struct ksym *symbol = array_add(&ksyms->symbols, &ksyms->n, sizeof(*symbol));
 
-	if (!(ksyms->n & (ksyms->n + 1)) || !ksyms->symbols) {
-		struct ksym *grown = reallocarray(ksyms->symbols, 2 * (ksyms->n + 1), sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		ksyms->symbols = grown;
-	}
-	ksyms->symbols[ksyms->n++] = symbol;
+	if (!symbol)
+		return -ENOMEM;
+	*symbol = (struct ksym){ address, name ? ksyms->names.size : 0, (uint32_t)hash_bytes(module, strlen(module)) };
 	if (name)
 		buf_append(&ksyms->names, name, strlen(name) + 1);
 	return buf_error(&ksyms->names);
