@@ -190,10 +190,6 @@ static void set_metric(struct writer *writer, const struct metric *metric)
 		[METRIC_HISTOGRAM] = { [OTLP_EXPLICIT] = OTLP__METRIC__DATA_HISTOGRAM,
 				       [OTLP_EXPONENTIAL] = OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM },
 	};
-	static const Otlp__AggregationTemporality temporalities[] = {
-		[OTLP_CUMULATIVE] = OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE,
-		[OTLP_DELTA] = OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_DELTA,
-	};
 	const struct otlp_encoding *encoding = writer->encoding;
 
 	otlp__metric__init(&writer->header);
@@ -203,7 +199,10 @@ static void set_metric(struct writer *writer, const struct metric *metric)
 	writer->data_field = fields[metric->kind][encoding->histogram];
 	otlp__sum__init(&writer->tail);
 	if (metric->kind != METRIC_GAUGE)
-		writer->tail.aggregation_temporality = temporalities[encoding->temporality];
+		writer->tail.aggregation_temporality =
+			encoding->temporality == OTLP_DELTA ?
+				OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_DELTA :
+				OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE;
 	writer->tail.is_monotonic = metric->kind == METRIC_SUM;
 	writer->points.is_delta = encoding->temporality == OTLP_DELTA && metric->kind != METRIC_GAUGE;
 	for (uint32_t i = 0; writer->data_field == OTLP__METRIC__DATA_HISTOGRAM && i < metric->layout.n_buckets; i++)

@@ -156,39 +156,34 @@ static int open_file(const char *path, FILE **ret_file, const char **ret_complai
 	return 0;
 }
 
-/* Cuts value, of size bytes and a NUL, after its first line; why it cannot be that of a header, or NULL. */
-static const char *cut_value(char *value, size_t size)
-{
-	size_t length = strcspn(value, "\r\n");
-	bool has_nul = length < size && !value[length];
-
-	value[length] = '\0';
-	if (!size)
-		return "is empty";
-	if (length == HEADER_BYTES - 1)
-		return "has a first line that is too long";
-	if (has_nul || !is_value(value))
-		return "holds a control character";
-	return length ? NULL : "has an empty first line";
-}
-
 /* The first line of a header's file. -errno and why it cannot be used. */
 static int read_value(const char *path, char value[HEADER_BYTES], const char **ret_complaint)
 {
 	_cleanup_(fclosep) FILE *file = NULL;
 	int err = open_file(path, &file, ret_complaint);
-	const char *complaint;
-	size_t size;
+	size_t size, length;
+	bool has_nul;
 
 	if (err)
 		return err;
 	setbuf(file, NULL); /* the secret is in no other place */
 	size = fread(value, 1, HEADER_BYTES - 1, file);
 	value[size] = '\0';
-	complaint = ferror(file) ? "cannot be read" : cut_value(value, size);
-	if (!complaint)
+	length = strcspn(value, "\r\n");
+	has_nul = length < size && !value[length];
+	value[length] = '\0';
+	if (ferror(file))
+		*ret_complaint = "cannot be read";
+	else if (!size)
+		*ret_complaint = "is empty";
+	else if (length == HEADER_BYTES - 1)
+		*ret_complaint = "has a first line that is too long";
+	else if (has_nul || !is_value(value))
+		*ret_complaint = "holds a control character";
+	else if (!length)
+		*ret_complaint = "has an empty first line";
+	else
 		return 0;
-	*ret_complaint = complaint;
 	return -EBADMSG;
 }
 

@@ -83,27 +83,32 @@ static void append_bars(struct buf *line, const struct series *series)
 
 static void append_histogram(struct buf *line, const struct series *series)
 {
-	static const struct {
-		const char *name;
-		double fraction;
-	} quantiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 } };
 	const struct metric *metric = series->metric;
 	const struct numbers *total = &series->total;
+	const struct {
+		const char *name;
+		double value;
+	} columns[] = {
+		{ "mean", (double)total->sum / (double)metric->divisor / (double)total->count },
+		{ "p50", bounds_quantile(&metric->layout, total, 0.5) },
+		{ "p90", bounds_quantile(&metric->layout, total, 0.9) },
+		{ "p99", bounds_quantile(&metric->layout, total, 0.99) },
+	};
 	_cleanup_(buf_done) struct buf number = BUF_INIT;
 
-	if (!total->count)
-		return;
-	decimal_human(&number, (double)total->sum / (double)metric->divisor / (double)total->count, metric->unit,
-		      false);
-	buf_printf(line, "  mean %-7s", buf_text(&number));
-	for (size_t i = 0; i < ARRAY_SIZE(quantiles); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 		buf_reset(&number);
-		decimal_human(&number, bounds_quantile(&metric->layout, total, quantiles[i].fraction),
-			      metric->unit, false);
-		buf_printf(line, "  %s %-7s", quantiles[i].name, buf_text(&number));
+		decimal_human(&number, columns[i].value, metric->unit, false);
+		buf_printf(line, "  %s %-7s", columns[i].name, buf_text(&number));
 	}
 	buf_append_text(line, "  ");
 	append_bars(line, series);
+}
+
+/* The number that is shown for a series, as the kernel counts it. */
+static uint64_t shown(const struct series *series, const struct numbers *numbers)
+{
+	return series->metric->kind == METRIC_HISTOGRAM ? numbers->count : numbers->sum;
 }
 
 static void append_numbers(const struct page *page, struct buf *line, const struct series *series)
@@ -111,26 +116,24 @@ static void append_numbers(const struct page *page, struct buf *line, const stru
 	const struct metric *metric = series->metric;
 	bool is_histogram = metric->kind == METRIC_HISTOGRAM;
 	uint64_t elapsed_ns = page->batch->time_ns - page->batch->previous_ns;
+	uint64_t total = shown(series, &series->total), divisor = is_histogram ? 1 : metric->divisor;
 	const char *unit = is_histogram ? "" : metric->unit;
 	_cleanup_(buf_done) struct buf number = BUF_INIT;
-	double delta = is_histogram ? (double)series->delta.count :
-				      (double)series->delta.sum / (double)metric->divisor;
 
-	if (is_histogram)
-		decimal_quotient(&number, series->total.count, 1);
-	else if (metric->kind == METRIC_GAUGE)
-		decimal_signed_quotient(&number, (int64_t)series->total.sum, metric->divisor);
+	if (metric->kind == METRIC_GAUGE)
+		decimal_signed_quotient(&number, (int64_t)total, divisor);
 	else if (!strcmp(unit, "s") || !strcmp(unit, "By"))
-		decimal_human(&number, (double)series->total.sum / (double)metric->divisor, unit, false);
+		decimal_human(&number, (double)total / (double)divisor, unit, false);
 	else
-		decimal_quotient(&number, series->total.sum, metric->divisor);
+		decimal_quotient(&number, total, divisor);
 	append_right(line, &number, NUMBER_WIDTH);
 	if (metric->kind == METRIC_GAUGE)
 		return;
 	if (elapsed_ns)
-		decimal_human(&number, delta / SECONDS(elapsed_ns), unit, true);
+		decimal_human(&number, (double)shown(series, &series->delta) / (double)divisor / SECONDS(elapsed_ns),
+			      unit, true);
 	append_right(line, &number, NUMBER_WIDTH);
-	if (is_histogram)
+	if (is_histogram && total)
 		append_histogram(line, series);
 }
 
@@ -138,13 +141,10 @@ static void append_numbers(const struct page *page, struct buf *line, const stru
 static int by_growth(const void *left_, const void *right_)
 {
 	const struct series *left = *(struct series *const *)left_, *right = *(struct series *const *)right_;
-	const struct numbers *a = &left->delta, *b = &right->delta;
-	bool is_histogram = left->metric->kind == METRIC_HISTOGRAM;
 	const uint64_t keys[][2] = {
 		{ left != left->metric->overflow, right != right->metric->overflow },
-		{ is_histogram ? a->count : a->sum, is_histogram ? b->count : b->sum },
-		{ is_histogram ? left->total.count : left->total.sum,
-		  is_histogram ? right->total.count : right->total.sum },
+		{ shown(left, &left->delta), shown(right, &right->delta) },
+		{ shown(left, &left->total), shown(right, &right->total) },
 		{ left->hash, right->hash },
 	};
 

@@ -33,15 +33,10 @@ int url_check(const char *url, const char **ret_complaint)
 
 static bool is_local(const char *host)
 {
-	static const char name[] = "localhost";
-	size_t size = strlen(host), name_size = sizeof(name) - 1;
+	const char *dot = strrchr(host, '.'), *last_label = dot ? dot + 1 : host;
 
-	if (!strncmp(host, "127.", 4) && !host[strspn(host, "0123456789.")])
-		return true;
-	if (!strcmp(host, "[::1]"))
-		return true;
-	return size >= name_size && !strcasecmp(host + size - name_size, name) &&
-	       (size == name_size || host[size - name_size - 1] == '.');
+	return (!strncmp(host, "127.", 4) && !host[strspn(host, "0123456789.")]) || !strcmp(host, "[::1]") ||
+	       !strcasecmp(last_label, "localhost");
 }
 
 struct url_place url_place(const char *url)
