@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A collector: NAME.conf and NAME.bpf.o side by side. Opening and checking needs no privilege; starting
- * needs CAP_BPF and CAP_PERFMON; reading needs neither once its maps and links are held.
+ * A collector: NAME.conf and NAME.bpf.o side by side. Opening and checking need no privileges;
+ * starting needs CAP_BPF and CAP_PERFMON; after that, reading needs neither.
  */
 
 #include <stdbool.h>
@@ -56,13 +56,14 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 void collector_check(struct collector *collector, struct diag *diag);
 
 /*
- * Loads and attaches. 0 even where some hooks could not be attached: .programs tells. -errno,
+ * Loads and attaches. 0, even if some hooks could not be attached: .programs says which. -errno,
  * with the kernel's words in why: nothing of it runs.
  */
 int collector_start(struct collector *collector, struct buf *why);
 /*
- * One collection: runs the iterators, reads the maps, gives the growth to the series. previous_ns: Unix
- * time of the collection before, or of the start. The first -errno, if any; the rest is done all the same.
+ * One collection: runs the iterators, reads the maps, gives the growth to the series. previous_ns:
+ * Unix time of the collection before, or of the start. The first -errno, if any; the rest is done
+ * nevertheless.
  */
 int collector_read(struct collector *collector, uint64_t previous_ns);
 

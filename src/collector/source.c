@@ -303,7 +303,7 @@ int source_read(struct source *source, struct rows *rows)
 	return read_by_key(source, rows);
 }
 
-/* The value is zeroed while nobody finds the slot, so that it begins anew with its next key. */
+/* The value is zeroed while nobody finds the slot, so that it begins at 0 with its next key. */
 static void table_remove(struct source *source, uint32_t row)
 {
 	for (uint32_t i = 0; i < source->max_entries; i++) {

@@ -83,13 +83,12 @@ struct config_source {
 	const char *path; /* --config FILE: this one alone, no drop-ins; NULL: the standard places */
 	/*
 	 * Standard places, the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests.
-	 * os-release is looked for in them too.
+	 * os-release is searched in them too.
 	 */
 	const char *const *roots;
 	/*
-	 * "OTEL_…=…", ended by NULL; NULL: none. It is environ of the process but for tests, since
-	 * exporters read their own variables by themselves (which they do only where this is not
-	 * NULL).
+	 * "OTEL_…=…", ended by NULL; NULL: none. Except in tests it is the environ of the process,
+	 * because exporters read their own variables themselves (only if this is not NULL).
 	 */
 	const char *const *environment;
 };

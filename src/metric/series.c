@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A series lives as long as something feeds it (n_sources) or its last growth has not been exported yet.
- * So one that is over the limit ends too, and makes room: who was told to use the overflow series asks
- * series_has_room() and tries again. Encoders walk the array, which is dense; the index beside it is filled
- * anew when series end.
+ * A series lives as long as something feeds it (n_sources) or its last growth has not been exported
+ * yet. So one that is over the limit ends too, and makes room: a caller that has to use the
+ * overflow series asks series_has_room() and tries again. Encoders walk the array, which is dense;
+ * the index is filled again when series end.
  */
 #include "metric/series.h"
 

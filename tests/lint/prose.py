@@ -19,6 +19,17 @@ PHRASES = [
     (r"\btunables?\b", 'write "setting"'),
     (r"\btakes?\s+the\s+place\s+of\b", 'write "replaces"'),
     (r"\b1\s+(?:mistakes|collectors|points|files)\b", "one thing is singular"),
+    (r"\bbut\s+for\b", 'write "except"'),
+    (r"\bbeside\b", 'write "next to" or "besides"'),
+    (r"\bin\s+the\s+midst\b", 'write "in the middle"'),
+    (r"\bfor\s+ever\b", 'write "forever"'),
+    (r"\banew\b", 'write "again"'),
+    (r"\bneeds?\s+no\s+privilege\b", 'write "needs no privileges"'),
+    (r"\bthat\s+so\s+\w+s\b", 'put "so" first'),
+    (r"\bwhat\s+(?:is|are|was|were)\s+not\s+(?:there|found|known)\b", "name the thing that it is"),
+    (r"\btells?\s*[.)]", "say what it tells, and to whom"),
+    # A statement, not a question, so it needs a subject: "a reader that".
+    (r"(?:^|[.;:]\s+|/\*\s+)[Ww]ho\s[^?.]*\.", 'write "a program that" or the like'),
 ]
 # Places of the tree that a page may name; what is between backquotes or in a link.
 PATH = re.compile(r"(?:`|\]\()((?:bpf|conf|docs|man|packaging|proto|src|systemd|tests)/[\w./-]*\w)/?[`)]")
@@ -93,7 +104,7 @@ KINDS = [
     (r".*\.md", markdown),
     (r"man/.*\.[1-9]", roff),
     (r"conf/.*\.conf|(?:.*/)?meson\.build", comments),
-    (r"systemd/.*\.catalog", whole),
+    (r"systemd/.*\.catalog|bpf/.*\.conf", whole),
     (r"(?:src|bpf)/.*\.[ch]", words_of_c),
 ]
 
@@ -108,7 +119,7 @@ def main():
         text = source.read(path)
         lines = list(lines_of(text))
         check_phrases(findings, path, lines)
-        if not path.endswith((".c", ".h")):  # tests/lint/form.py does
+        if not path.endswith((".c", ".h")) and not path.startswith("bpf/"):  # form.py does; a description is one line
             check_width(findings, path, text, lines)
         if path.endswith(".md"):
             check_paths(findings, path, text)

@@ -55,8 +55,8 @@ static int open_failed(const struct exporter *exporter, const char *path, int er
 }
 
 /*
- * Did the last writer of the file (a process that was killed, a disk that was full) end in the
- * midst of a line?
+ * Does the file end in the middle of a line, because its last writer was killed or the disk was
+ * full?
  */
 static bool ends_torn(const char *path)
 {

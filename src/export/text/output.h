@@ -3,17 +3,17 @@
 
 /*
  * Where the exporters for people and scripts write: standard output or a file that is appended to.
- * This module has the settings, the opening and the counting that they share; each exporter brings
- * the text.
+ * This module has what they share: settings, opening and counting. Each exporter only makes the
+ * text.
  *
- * A reader that does not read (a pipe into a pager, a stopped terminal) must not delay the agent.
- * If it has not taken all of a batch after a moment, the rest is kept, and further batches are
- * dropped as a whole until it has. Only for a single batch (is_once), the exporter waits as long as
- * it takes.
+ * A reader that does not read (a pager at the end of a pipe, a stopped terminal) must not delay the
+ * agent. If it has not taken all of a batch after a moment, the rest is kept, and further batches
+ * are dropped as a whole until it has. Only with a single batch (is_once) does the exporter wait as
+ * long as it takes.
  *
  * If a batch cannot be written as a whole (a full disk), the file is cut back to where the batch
- * began. If that is impossible, in a pipe or because somebody else has appended, the next batch
- * begins with a newline. So it does if the file ended in an incomplete line before.
+ * began. If that is impossible (in a pipe, or because another program has appended), the next batch
+ * begins with a newline. The same holds if the file ended in an incomplete line before.
  */
 
 #include <stdbool.h>
@@ -35,8 +35,8 @@ struct output {
 	int fd;
 	bool is_terminal;
 	bool can_block;	   /* no regular file */
-	bool is_torn;	   /* what was written ends in the midst of a line */
-	int patience_ms;   /* without progress; -1: no end */
+	bool is_torn;	   /* the output ends in the middle of a line */
+	int patience_ms;   /* without progress; -1: forever */
 	size_t n_written;  /* of out */
 	size_t n_points;   /* in out */
 	unsigned int n_pushed; /* batches */
@@ -50,8 +50,8 @@ int output_open(struct exporter *exporter, const void *options);
 void output_close(struct exporter *exporter);
 struct exporter_waiting output_waiting(const struct exporter *exporter);
 /*
- * May batch be appended to out, whatever it holds already? If not, the reader has not taken the
- * last one, and batch is counted as lost.
+ * May batch be appended to out? If not, the reader has not taken the last one yet, and batch is
+ * counted as lost.
  */
 bool output_is_ready(struct exporter *exporter, const struct batch *batch);
 /*
@@ -60,5 +60,5 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch);
  * a signal.
  */
 int output_flush(struct exporter *exporter, const struct batch *batch);
-/* Columns and lines of the terminal; 80 and 24 where it does not say. */
+/* Columns and lines of the terminal; 80 and 24 if it does not report them. */
 void output_window(const struct output *output, unsigned int *ret_columns, unsigned int *ret_lines);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lookup is owned by its caller and by its thread; who lets go last frees it. The thread writes its answer into
- * the lookup, then to an eventfd that the loop watches, and touches nothing else. All signals are blocked
- * in it: those that the loop takes by signalfd must not find a thread that would die of them.
+ * A lookup is owned by its caller and by its thread; the last one to let go frees it. The thread
+ * writes its answer into the lookup, then to an eventfd that the loop watches, and touches nothing
+ * else. All signals are blocked in it: those that the loop takes by signalfd must not find a thread
+ * that would die of them.
  */
 #include "export/transport/lookup.h"
 

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Datagrams to one receiver, over UDP or a unix datagram socket. There is one long-lived connected socket, so a
- * receiver that tells senders apart by their port sees one sender. Nothing here blocks: names are looked up beside
- * the loop, and datagrams that cannot leave at once wait in a bounded queue.
+ * Datagrams to one receiver, over UDP or a unix datagram socket. There is one long-lived connected
+ * socket, so a receiver that tells senders apart by their port sees one sender. Nothing here
+ * blocks: names are looked up outside the loop, and datagrams that cannot leave at once wait in a
+ * bounded queue.
  *
  * They are paced: burst datagrams leave at once, the others in steps over a part of the interval, so that a
  * receiver with the kernel's default buffer keeps up. If the socket is full, the loop waits for room.
@@ -30,7 +31,10 @@ int udp_sender_new(struct exporter *exporter, const struct sender_options *optio
 int udp_sender_put(void *sender, uint8_t *data, size_t size, size_t n_points);
 /* Sends what was put: burst at once, the rest within window_ns, which may be 0. */
 void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns);
-/* Grows when something sent before may not have arrived, so that it has to be sent again if it does not change. */
+/*
+ * Grows when something sent before may have been lost. Values that do not change then have to be
+ * sent again.
+ */
 unsigned int udp_sender_losses(const struct udp_sender *sender);
 struct exporter_waiting udp_sender_waiting(const struct udp_sender *sender);
 struct udp_sender *udp_sender_free(struct udp_sender *sender);
