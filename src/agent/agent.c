@@ -20,6 +20,7 @@
 
 #include "agent/self.h"
 #include "build-config.h"
+#include "util/array.h"
 #include "util/plural.h"
 
 /* A first collection soon after the start, so that somebody who watches sees life. */
@@ -69,38 +70,38 @@ static int open_exporters(struct agent *agent)
 	return 0;
 }
 
-static int add_metrics(struct agent *agent, struct metric *const *metrics, size_t n)
+static int add_metric(struct agent *agent, struct metric *metric)
 {
-	struct batch *batch = &agent->batch;
-	struct metric **grown = reallocarray(agent->metrics, batch->n_metrics + n + 1, sizeof(*grown));
+	struct metric **metrics = array_add(&agent->batch.metrics, &agent->batch.n_metrics, sizeof(*metrics));
 
-	if (!grown)
+	if (!metrics)
 		return -ENOMEM;
-	agent->metrics = batch->metrics = grown;
-	memcpy(grown + batch->n_metrics, metrics, n * sizeof(*metrics));
-	batch->n_metrics += n;
+	*metrics = metric;
 	return 0;
 }
 
 static int list_metrics(struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
-	struct metric **metrics;
+	struct metric *metrics;
 	size_t n;
 	int err = 0;
 
 	agent->is_full_known = calloc(set->n + 1, sizeof(*agent->is_full_known));
 	if (!agent->is_full_known)
 		return -ENOMEM;
-	for (size_t i = 0; i < set->n_shown && !err; i++)
-		err = add_metrics(agent, set->items[i]->metrics, set->items[i]->n_metrics);
+	for (size_t i = 0; i < set->n_shown; i++)
+		for (size_t j = 0; j < set->items[i]->n_metrics && !err; j++)
+			err = add_metric(agent, set->items[i]->metrics[j]);
 	if (err || !agent->options.has_self)
 		return err;
 	err = self_new(agent->options.set, agent->exporters, agent->n_exporters, &agent->self);
 	if (err)
 		return err;
 	metrics = self_metrics(agent->self, &n);
-	return add_metrics(agent, metrics, n);
+	for (size_t i = 0; i < n && !err; i++)
+		err = add_metric(agent, &metrics[i]);
+	return err;
 }
 
 int agent_new(const struct agent_options *options, struct agent **ret_agent)
@@ -137,7 +138,7 @@ struct agent *agent_free(struct agent *agent)
 	free(agent->exporters);
 	free(agent->is_full_known);
 	closep(&agent->instance_fd);
-	free(agent->metrics);
+	free(agent->batch.metrics);
 	sd_event_source_unref(agent->timer);
 	sd_event_unref(agent->event);
 	free(agent);

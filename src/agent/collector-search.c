@@ -71,7 +71,7 @@ int collector_search_add(struct collector_search *search, const char *name, cons
 		free(copy);
 		return -ENOMEM;
 	}
-	*wanted = (struct wanted_collector){ copy, path, line };
+	*wanted = (struct wanted_collector){ copy, path ? path : "bpfpush", line };
 	return 0;
 }
 
@@ -165,7 +165,7 @@ const char *collector_search_find(const struct collector_search *search, const c
 void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
 			     struct diag *diag)
 {
-	const char *path = wanted->path ? wanted->path : "bpfpush", *nearest;
+	const char *nearest;
 	_cleanup_(collector_search_done) struct collector_search all = { 0 };
 	_cleanup_(freep) const char **names = NULL;
 	_cleanup_(buf_done) struct buf directories = BUF_INIT;
@@ -179,10 +179,10 @@ void collector_search_report(const struct collector_search *search, const struct
 		names[i] = all.wanted[i].name;
 	nearest = names ? parse_nearest(wanted->name, names, all.n_wanted) : NULL;
 	if (nearest)
-		diag_add(diag, path, wanted->line, "there is no collector \"%s\" in %s; did you mean \"%s\"?",
+		diag_add(diag, wanted->path, wanted->line, "there is no collector \"%s\" in %s; did you mean \"%s\"?",
 			 wanted->name, buf_text(&directories), nearest);
 	else
-		diag_add(diag, path, wanted->line,
+		diag_add(diag, wanted->path, wanted->line,
 			 "there is no collector \"%s\" in %s; a collector is a pair of files, NAME.conf and NAME.bpf.o",
 			 wanted->name, buf_text(&directories));
 }

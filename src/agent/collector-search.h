@@ -14,7 +14,7 @@ struct collector_search {
 	size_t n_directories;
 	struct wanted_collector {
 		char *name;
-		const char *path; /* what asks for it: a section's file, or a directory; NULL: nothing in a file */
+		const char *path; /* what asks for it: a section's file, a directory, or "bpfpush" */
 		unsigned int line;
 	} *wanted; /* each name once */
 	size_t n_wanted;
@@ -28,6 +28,7 @@ struct collector_search {
 int collector_search(const struct config *config, const char *const *names, struct diag *diag,
 		     struct collector_search *ret_search);
 void collector_search_done(struct collector_search *search);
+/* path: NULL where no file or directory asks for it. -ENOMEM. */
 int collector_search_add(struct collector_search *search, const char *name, const char *path, unsigned int line);
 /*
  * The directory of a pair. Half a pair counts, because opening it reports what is missing. NULL:

@@ -26,7 +26,7 @@ static void report_bad_name(const struct wanted_collector *wanted, struct diag *
 
 	if (name)
 		utf8_clean(name);
-	diag_add(diag, wanted->path ? wanted->path : "bpfpush", wanted->line,
+	diag_add(diag, wanted->path, wanted->line,
 		 "\"%s\" cannot be a collector's name: use at most %d characters (A-Z a-z 0-9 _ . -) and begin with a letter, "
 		 "a digit or _",
 		 name ? name : "", COLLECTOR_NAME_BYTES);

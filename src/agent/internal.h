@@ -21,8 +21,7 @@ struct agent {
 	struct exporter **exporters;
 	size_t n_exporters;
 	struct self *self;
-	struct metric **metrics; /* of all collectors and the agent itself */
-	struct batch batch;
+	struct batch batch; /* its metrics are those of all collectors and of the agent itself */
 	uint64_t boottime_ns;	/* CLOCK_BOOTTIME, of the last collection or the start */
 	uint64_t next_ns;	/* likewise, of the next collection */
 	uint64_t collection_ns; /* how long the last one took */

@@ -69,7 +69,6 @@ struct self {
 	struct exporter *const *exporters;
 	size_t n_exporters;
 	struct metric metrics[SELF_METRICS];
-	struct metric *list[SELF_METRICS];
 	struct number *numbers;
 	size_t n_numbers;
 	size_t at; /* in numbers, during a walk */
@@ -244,7 +243,6 @@ int self_new(struct collector_set *set, struct exporter *const *exporters, size_
 	for (size_t i = 0; i < SELF_METRICS; i++) {
 		self->metrics[i] = self_table[i];
 		metric_init_series(&self->metrics[i], 0);
-		self->list[i] = &self->metrics[i];
 	}
 	*ret_self = self;
 	return 0;
@@ -261,8 +259,8 @@ struct self *self_free(struct self *self)
 	return NULL;
 }
 
-struct metric **self_metrics(struct self *self, size_t *ret_n)
+struct metric *self_metrics(struct self *self, size_t *ret_n)
 {
 	*ret_n = SELF_METRICS;
-	return self->list;
+	return self->metrics;
 }

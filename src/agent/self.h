@@ -24,6 +24,6 @@ void self_collect(struct self *self, uint64_t collection_ns, uint64_t previous_n
  * Ends all series; the next collection begins new ones, which hold what has grown since the last.
  */
 void self_restart(struct self *self);
-struct metric **self_metrics(struct self *self, size_t *ret_n);
+struct metric *self_metrics(struct self *self, size_t *ret_n);
 
 DEFINE_CLEANUP(struct self *, self_free);
