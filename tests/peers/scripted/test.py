@@ -390,7 +390,7 @@ def wrong_options_are_refused_with_reasons():
         "headers=nonsense": "Name: value",
         "headers=A B: c": "Name: value",
         "headers=A: b\nC: d": "control character",
-        "headers=Content-Type: text/plain": "bpfpush's own",
+        "headers=Content-Type: text/plain": "sets this header itself",
         "headers=A: file:/nonexistent/token": "/nonexistent/token: No such file",
         "ca_file=/nonexistent/ca.pem": "/nonexistent/ca.pem: No such file",
         "compression=zstd": "gzip",
