@@ -35,7 +35,6 @@ struct otlp {
 	struct timer retry;
 	bool is_waiting; /* for retry */
 	struct otlp_report report;
-	bool has_headers; /* the client has the right headers */
 	uint8_t *room; /* max_request_bytes to encode in; only pages that bodies fill are touched */
 };
 
@@ -79,14 +78,14 @@ static bool settle(struct otlp *otlp, const struct otlp_answer *answer)
 	struct exporter *exporter = otlp->exporter;
 
 	exporter->stats.is_failing = answer->verdict != OTLP_ACCEPTED;
-	if (answer->verdict == OTLP_AGAIN && !has_given_up(otlp, item))
-		return false;
 	if (answer->verdict == OTLP_AGAIN) {
+		if (!has_given_up(otlp, item))
+			return false;
 		exporter_account(exporter, POINTS_NOT_SENT, item->n_points);
-		return true;
+	} else {
+		exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
+		exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
 	}
-	exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
-	exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
 	return true;
 }
 
@@ -121,25 +120,18 @@ static int add_header(struct otlp *otlp, const char *text)
 	return err;
 }
 
-/* Sets the headers once, or for each request if the value of one is in a file and may change. */
+/* For each request, since the value of one may be in a file and change. */
 static int set_headers(struct otlp *otlp)
 {
 	const struct setting_list *list = &otlp->options->headers;
-	bool may_change = false;
-	int err;
+	int err = http_client_reset_headers(otlp->client);
 
-	if (otlp->has_headers)
-		return 0;
-	err = http_client_reset_headers(otlp->client);
 	if (!err)
 		err = http_client_add_header(otlp->client, "Content-Type: application/x-protobuf");
 	if (!err && !otlp->options->is_uncompressed)
 		err = http_client_add_header(otlp->client, "Content-Encoding: gzip");
-	for (size_t i = 0; i < list->n_items && !err; i++) {
+	for (size_t i = 0; i < list->n_items && !err; i++)
 		err = add_header(otlp, list->items[i]);
-		may_change |= otlp_header_file(list->items[i]) != NULL;
-	}
-	otlp->has_headers = !err && !may_change;
 	return err;
 }
 

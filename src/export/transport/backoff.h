@@ -12,7 +12,7 @@
 struct backoff {
 	uint64_t initial_ns; /* the first delay is somewhere in [0, initial_ns] */
 	uint64_t max_ns;     /* a delay is longer only if the receiver asks for it */
-	unsigned int n;	     /* attempts that failed in a row */
+	uint64_t limit_ns;   /* of the next delay; 0: initial_ns */
 };
 
 /* random: evenly spread over its type. retry_after_ns: what the receiver asked for, or 0. */
