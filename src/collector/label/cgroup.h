@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Cgroup ids to names. The id that the kernel side takes is the kernfs node's, which on 64-bit machines
- * is the inode number of the cgroup's directory; so a walk of the cgroup2 tree names all that exist. One
- * that is gone before the walk is named by a map that a BPF program fills when cgroups are made.
+ * Cgroup ids to names. The id that programs take in the kernel is that of the kernfs node, which on
+ * 64-bit machines is the inode number of the cgroup's directory. So a walk of the cgroup2 tree
+ * names all cgroups that exist. For one that is gone before the walk, a BPF program records the
+ * name in a map when the cgroup is created.
  */
 
 #include <stdbool.h>
@@ -39,11 +40,12 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, const char **ret_path);
 bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id);
 
 /*
- * What a path means, as systemd's cg_path_get_unit() reads it: slices are passed over, the first component
- * that is a unit is the name. A container's 64-digit id takes precedence over the unit that it runs in.
- * Below user@UID.service a user makes cgroups, under any name. There an inner unit is named together with
- * its manager, "user@1000.service/nginx.service", and no id is a container's. Returns the attribute's name
- * and puts its value into text (size bytes; a longer one is cut).
+ * The meaning of a path, as in systemd's cg_path_get_unit(): slices are skipped, and the first
+ * component that is a unit is the name. A container's 64-digit id takes precedence over the unit in
+ * which it runs. Below user@UID.service, a user can make cgroups with any name. So a unit there is
+ * named together with its manager, "user@1000.service/nginx.service", and no id counts as a
+ * container's. Returns the attribute's name and puts its value into text (size bytes; a longer one
+ * is cut).
  */
 const char *cgroup_name(const char *path, char *text, size_t size);
 

@@ -19,7 +19,10 @@ struct labels;
 int labels_new(uint64_t boot_ns, struct labels **ret_labels);
 /* After the clock was set: process.creation.time follows from it. */
 void labels_set_boot(struct labels *labels, uint64_t boot_ns);
-/* Learns the names of what exists now (cgroups), so that what is gone at the first collection has one too. -ENOMEM. */
+/*
+ * Learns the names of all cgroups that exist now, so that even those that are gone at the first
+ * collection have one. -ENOMEM.
+ */
 int labels_prime(struct labels *labels);
 struct labels *labels_free(struct labels *labels);
 /* Once before each collection: cgroups and kernel functions that were unknown may be looked up again. */
@@ -67,8 +70,8 @@ int label_add(const struct label_type *type, const struct label_context *context
 	      const char *name, const void *raw, struct attributes *attributes);
 
 /*
- * Is what the member names gone for good, so that its key may be removed? False for what does not end, and
- * while that cannot be known.
+ * Is the thing that the member names gone for good, so that its key may be removed? False for
+ * things that do not end, and as long as that is unknown.
  */
 bool label_is_gone(const struct label_type *type, const struct label_context *context, const struct field *field,
 		   const void *raw);

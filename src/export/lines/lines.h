@@ -7,16 +7,16 @@
  *
  *     sum        StatsD: NAME:n|c, with a whole n. Seconds are sent in time_unit, as the difference of two rounded
  *                totals, so that rounding loses nothing.
- *                Graphite: NAME.count d t, the growth since the time before t (a later push of the same time
- *                has the same lines, with more); or NAME.total d t. d has all its decimals.
+ * Graphite: NAME.count d t, the growth since the time before t (a later push with the same time has
+ * the same lines, with higher counts); or NAME.total d t. d has all its decimals.
  *     gauge      StatsD: NAME:d|g. One below 0 is refused, since a sign there means "change by". Graphite: NAME d t.
  *     histogram  NAME.count, NAME.sum as for sums, and NAME.bucket with a tag upper=BOUND or a level BOUND, where each
  *                counts only what lies in its own bucket. Graphite's totals end in .total.
  *                Or one value for each bucket, NAME:d|ms|@r or NAME:d|d|@r, off by at most a third (at scale 0), with a
  *                sample rate r that gives the count of values back.
  *
- * A counter that did not grow and a gauge that stayed as it was have no lines, unless asked for. In Graphite
- * every gauge has one, since graphs are drawn from its points.
+ * A counter that did not grow and a gauge that did not change have no lines, unless send_unchanged
+ * is set. In Graphite every gauge has one, since graphs are drawn from its points.
  */
 
 #include "export/exporter.h"
@@ -54,9 +54,10 @@ struct lines;
 /* options are copied, what they point to is borrowed; exporter counts the points. -ENOMEM. */
 int lines_new(const struct lines_options *options, struct exporter *exporter, struct lines **ret_lines);
 /*
- * All batches have the same metrics. time_s: Unix time, for Graphite. losses: a number that changes when something
- * sent before may not have arrived; gauges are then sent again. Returns the first error of memory or of put(), and has
- * logged it: the other points went through, and those that did not are counted.
+ * All batches have the same metrics. time_s: Unix time, for Graphite. losses: a number that changes
+ * when something sent before may have been lost; gauges are then sent again. Returns the first
+ * error of memory or of put(), which is already logged. The other points were sent, and the lost
+ * ones are counted.
  */
 int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, unsigned int losses);
 struct lines *lines_free(struct lines *lines);

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * What UDP and TCP share: one connected, non-blocking socket to an endpoint. It is looked up, opened, and
- * opened again after errors, each time later (backoff.h). A name may have several addresses: if one refuses,
- * the next is tried, and only after the last one does the socket wait and look the name up again.
+ * The part that UDP and TCP share: one connected, non-blocking socket to an endpoint. It looks up
+ * the endpoint's name, opens, and opens again after errors, each time after a longer wait
+ * (backoff.h). A name may have several addresses: if one refuses, the next is tried, and only after
+ * the last one does the socket wait and look the name up again.
  *
  * The socket logs what is wrong with it and sets stats->is_failing, once for each change.
  */
@@ -18,7 +19,7 @@
 struct exporter;
 struct socket;
 
-/* What a socket and the sender that has it are told. */
+/* The settings of a socket and of the sender that owns it. */
 struct sender_options {
 	struct endpoint endpoint;
 	uint64_t queue_bytes;			 /* for what waits; over it the oldest is dropped */
@@ -31,7 +32,10 @@ struct sender_options {
 	uint64_t confirm_every_ns; /* 0: TCP's acknowledgement is enough, the connection stays */
 };
 
-/* Called from the loop, never from within a function below. They may call all functions but socket_free(). */
+/*
+ * Called from the loop, never from within a function below. They may call all functions except
+ * socket_free().
+ */
 struct socket_events {
 	void (*opened)(void *user); /* also when it was opened again, perhaps to another address */
 	void (*ready)(void *user, uint32_t events);
@@ -50,8 +54,8 @@ enum socket_trouble { SOCKET_REFUSED = 1000,
 int socket_new(struct exporter *exporter, int type, const struct sender_options *options,
 	       const struct socket_events *events, void *user, struct socket **ret_sock);
 /*
- * true: it is open. If not, opening has begun or is waited for, and opened() will be called when it succeeds. A
- * socket that waits after an error goes on waiting.
+ * true: it is open. false: it is being opened, now or after a wait, and opened() will be called
+ * when that succeeds. A socket that waits after an error continues to wait.
  */
 bool socket_open(struct socket *sock);
 int socket_fd(const struct socket *sock); /* -1: not open */

@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * Lines over TCP to a receiver that never answers (Graphite's plaintext protocol), without losing any. What was
- * sent is kept until the receiver is known to have read it, and sent again if the connection breaks before. A
- * line carries its own time, so a line that arrives twice does no harm.
+ * Lines over TCP to a receiver that never answers (Graphite's plaintext protocol), without losing
+ * any. Sent lines are kept until it is certain that the receiver has read them, and are sent again
+ * if the connection breaks before that. A line carries its own time, so a line that arrives twice
+ * does no harm.
  *
- * TCP's acknowledgement says that the receiver's kernel has the bytes, not that the receiver read them. The end of a
- * connection says so: we shut down our side, the receiver reads to the end and closes its own; if it closes with
- * anything unread, the kernel answers with a reset. So the connection is renewed from time to time, when much was
- * sent or confirm_every_ns have passed, and at the end. If the receiver closes by itself when everything is
- * acknowledged, that says the same. (A proxy may end its own side and then not read on, because its receiver is
- * gone. That looks the same.)
+ * TCP's acknowledgement says that the receiver's kernel has the bytes, not that the receiver read
+ * them. The end of a connection says so: we shut down our side, the receiver reads to the end and
+ * closes its own; if it closes with anything unread, the kernel answers with a reset. So the
+ * connection is renewed when much was sent, when confirm_every_ns have passed, and at the end. If
+ * the receiver closes by itself when everything is acknowledged, that confirms the same. (A proxy
+ * may end its own side and then not read on, because its receiver is gone. That looks the same.)
  */
 
 #include "export/exporter.h"
