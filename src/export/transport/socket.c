@@ -46,13 +46,11 @@ struct socket {
 	struct addresses addresses;
 	unsigned int current; /* of them, in use or to be tried */
 	unsigned int n_tried; /* since the socket was open or waiting */
-	bool must_look_up;
 	uint64_t looked_up_ns;
 
 	enum socket_state state;
 	int fd;
 	unsigned int n_opened;
-	uint32_t watched;
 	sd_event_source *io;
 	struct timer timer;   /* for connecting and waiting */
 	struct timer resolve; /* the next lookup while open */
@@ -115,7 +113,7 @@ void socket_fail(struct socket *sock, int trouble, const char *problem)
 	if (sock->state == STATE_OPEN && sock->addresses.n)
 		sock->current = (sock->current + 1) % sock->addresses.n;
 	socket_close(sock);
-	sock->must_look_up = true;
+	sock->looked_up_ns = 0; /* too long ago */
 	sock->n_tried = 0;
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	/* Without memory for the timer, the next socket_open() tries again. */
@@ -162,17 +160,14 @@ static int open_address(struct socket *sock, unsigned int index)
 	sock->io = io;
 	sock->fd = TAKE_FD(fd);
 	sock->current = index;
-	sock->watched = is_pending ? EPOLLOUT : 0;
 	sock->state = is_pending ? STATE_CONNECTING : STATE_OPEN;
 	sock->n_opened += !is_pending;
 	return is_pending ? timer_arm(&sock->timer, sock->options.timeout_ns) : 0;
 }
 
-/* Opens the next address that can be opened; if there is none, reports that and waits. */
-static void try_addresses(struct socket *sock)
+/* Opens the next address that can be opened; if there is none, reports that and waits. err: why the last one failed. */
+static void try_addresses(struct socket *sock, int err)
 {
-	int err = -ENOENT;
-
 	while (sock->n_tried < sock->addresses.n) {
 		err = open_address(sock, (sock->current + !!sock->n_tried) % sock->addresses.n);
 		sock->n_tried++;
@@ -198,8 +193,8 @@ static void begin(struct socket *sock)
 	int err;
 
 	sock->n_tried = 0;
-	if (!sock->has_name || (!sock->must_look_up && sock->addresses.n && age_ns < FRESH_NS)) {
-		try_addresses(sock);
+	if (!sock->has_name || (sock->addresses.n && age_ns < FRESH_NS)) {
+		try_addresses(sock, 0);
 		return;
 	}
 	err = look_up(sock);
@@ -225,10 +220,7 @@ static void tell_if_open(struct socket *sock)
 static void connect_failed(struct socket *sock, int err)
 {
 	socket_close(sock);
-	if (sock->n_tried >= sock->addresses.n)
-		socket_fail(sock, err, strerror(err));
-	else
-		try_addresses(sock);
+	try_addresses(sock, -err);
 	tell_if_open(sock);
 }
 
@@ -247,10 +239,8 @@ static void on_time(void *user)
 
 static void on_connected(struct socket *sock)
 {
-	int err = 0;
-	socklen_t size = sizeof(err);
+	int err = socket_error(sock);
 
-	(void)getsockopt(sock->fd, SOL_SOCKET, SO_ERROR, &err, &size);
 	if (err) {
 		connect_failed(sock, err);
 		return;
@@ -292,51 +282,35 @@ static void on_resolve_time(void *user)
 	(void)look_up(sock);
 }
 
-/* The name has other addresses now: an open socket stays if its own is among them. */
-static void use_addresses(struct socket *sock, const struct addresses *addresses)
+/* The name has these addresses now. true: the one in use, or to be tried, is still among them. */
+static bool take_addresses(struct socket *sock, const struct addresses *addresses)
 {
 	const struct address old = sock->addresses.items[sock->current];
-	bool is_open = sock->state == STATE_OPEN;
 
 	sock->addresses = *addresses;
+	for (sock->current = 0; sock->current < addresses->n; sock->current++)
+		if (address_is_equal(&addresses->items[sock->current], &old))
+			return true;
 	sock->current = 0;
-	for (unsigned int i = 0; i < addresses->n; i++) {
-		if (address_is_equal(&addresses->items[i], &old)) {
-			sock->current = i;
-			return;
-		}
-	}
-	if (!is_open)
-		return;
-	sock->n_tried = 0;
-	socket_close(sock);
-	try_addresses(sock);
-	tell_if_open(sock);
+	return false;
 }
 
 static void on_answer(void *user, const struct addresses *addresses, int error, const char *problem)
 {
 	struct socket *sock = user;
+	bool stays = error || take_addresses(sock, addresses);
 
 	sock->lookup = NULL;
 	sock->looked_up_ns = timer_now_ns(sock->event);
 	if (sock->options.resolve_every_ns)
 		(void)timer_arm(&sock->resolve, sock->options.resolve_every_ns);
-	if (sock->state != STATE_LOOKING_UP) {
-		if (!error)
-			use_addresses(sock, addresses);
+	if (sock->state != STATE_LOOKING_UP && (sock->state != STATE_OPEN || stays))
 		return;
-	}
-	if (!error) {
-		sock->addresses = *addresses;
-		sock->current %= addresses->n;
-		sock->must_look_up = false;
-	}
-	sock->state = STATE_CLOSED;
+	socket_close(sock);
 	sock->n_tried = 0;
 	/* Old addresses are better than none. */
 	if (sock->addresses.n)
-		try_addresses(sock);
+		try_addresses(sock, 0);
 	else
 		socket_fail(sock, error < 0 ? error : -error, problem);
 	tell_if_open(sock);
@@ -359,6 +333,15 @@ int socket_fd(const struct socket *sock)
 	return sock->state == STATE_OPEN ? sock->fd : -1;
 }
 
+int socket_error(const struct socket *sock)
+{
+	int err = 0;
+	socklen_t size = sizeof(err);
+
+	(void)getsockopt(sock->fd, SOL_SOCKET, SO_ERROR, &err, &size);
+	return err;
+}
+
 unsigned int socket_n_opened(const struct socket *sock)
 {
 	return sock->n_opened;
@@ -374,8 +357,7 @@ void socket_watch(struct socket *sock, uint32_t events)
 	if (!sock->io)
 		return;
 	(void)sd_event_source_set_enabled(sock->io, SD_EVENT_ON);
-	if (sock->watched != events && sd_event_source_set_io_events(sock->io, events) >= 0)
-		sock->watched = events;
+	(void)sd_event_source_set_io_events(sock->io, events);
 }
 
 void socket_ignore(struct socket *sock)

@@ -59,6 +59,8 @@ int socket_new(struct exporter *exporter, int type, const struct sender_options 
  */
 bool socket_open(struct socket *sock);
 int socket_fd(const struct socket *sock); /* -1: not open */
+/* Takes the error that the kernel has noted for it: an errno, or 0. */
+int socket_error(const struct socket *sock);
 /* How many times it was opened. */
 unsigned int socket_n_opened(const struct socket *sock);
 bool socket_is_unix(const struct socket *sock);

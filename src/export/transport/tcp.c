@@ -47,15 +47,13 @@ struct tcp_sender {
 
 	/* The connection. */
 	enum tcp_state state;
-	bool is_useful;	   /* something was confirmed on it */
 	size_t offset;	   /* sent of queue.waiting */
 	size_t sent_bytes; /* on it */
 	size_t acked_bytes;
 	uint64_t opened_ns;
 	uint64_t progress_ns; /* when sent_bytes or acked_bytes last grew */
 
-	struct timer check;   /* the progress */
-	struct timer confirm; /* confirm_every_ns have passed */
+	struct timer check; /* the progress, and whether it is time to confirm */
 };
 
 static void send_more(struct tcp_sender *sender);
@@ -78,7 +76,6 @@ static void confirm_sent(struct tcp_sender *sender)
 	if (!has_unconfirmed(sender))
 		return;
 	exporter_account(sender->exporter, POINTS_DELIVERED, queue_confirm(&sender->queue));
-	sender->is_useful = true;
 	socket_report_working(sender->sock);
 }
 
@@ -97,9 +94,7 @@ static void reset_if_partial(struct tcp_sender *sender)
 static void forget_connection(struct tcp_sender *sender)
 {
 	timer_disarm(&sender->check);
-	timer_disarm(&sender->confirm);
 	sender->state = STATE_SENDING;
-	sender->is_useful = false;
 	sender->offset = sender->sent_bytes = sender->acked_bytes = 0;
 }
 
@@ -123,10 +118,9 @@ static void break_off_by_errno(struct tcp_sender *sender, int err)
 /* The receiver has read what was sent, and closed. An item that was sent in part is sent again. */
 static void end_orderly(struct tcp_sender *sender)
 {
-	bool is_useful;
+	bool is_useful = sender->sent_bytes > sender->offset; /* it has read something whole */
 
 	confirm_sent(sender);
-	is_useful = sender->is_useful;
 	reset_if_partial(sender);
 	forget_connection(sender);
 	if (!is_useful && sender->queue.n_items) {
@@ -140,10 +134,8 @@ static void end_orderly(struct tcp_sender *sender)
 /* The receiver has ended its side. */
 static void on_end(struct tcp_sender *sender)
 {
-	int err = 0;
-	socklen_t size = sizeof(err);
+	int err = socket_error(sender->sock);
 
-	(void)getsockopt(socket_fd(sender->sock), SOL_SOCKET, SO_ERROR, &err, &size);
 	if (err) {
 		break_off_by_errno(sender, err);
 	} else if (sender->state != STATE_ENDED) {
@@ -182,15 +174,6 @@ static void on_stalled(struct tcp_sender *sender)
 			  "Does it read at all? If it keeps connections open on purpose, set confirm_every = 0");
 }
 
-static uint64_t check_delay_ns(const struct tcp_sender *sender)
-{
-	uint64_t most_ns = sender->confirm_every_ns ? CHECK_MAX_NS : CHECK_FAST_NS;
-
-	if (sender->state == STATE_ENDED)
-		return END_POLL_NS;
-	return sender->timeout_ns / 4 < most_ns ? sender->timeout_ns / 4 : most_ns;
-}
-
 /* Does something still have to happen on the connection? */
 static bool is_busy(const struct tcp_sender *sender)
 {
@@ -199,17 +182,31 @@ static bool is_busy(const struct tcp_sender *sender)
 	return !sender->confirm_every_ns && has_unconfirmed(sender);
 }
 
+/* 0: nothing is awaited. */
+static uint64_t check_delay_ns(const struct tcp_sender *sender)
+{
+	uint64_t most_ns = sender->confirm_every_ns ? CHECK_MAX_NS : CHECK_FAST_NS;
+
+	if (sender->state == STATE_ENDED)
+		return END_POLL_NS;
+	if (is_busy(sender))
+		return sender->timeout_ns / 4 < most_ns ? sender->timeout_ns / 4 : most_ns;
+	/* It is not yet time, or the sender would be confirming. */
+	return has_unconfirmed(sender) ? sender->opened_ns + sender->confirm_every_ns - timer_now_ns(sender->event) : 0;
+}
+
 static void check_progress(struct tcp_sender *sender)
 {
+	uint64_t delay_ns;
+
 	note_progress(sender);
 	if (!sender->confirm_every_ns && sender->acked_bytes >= sender->sent_bytes && !sender->offset)
 		confirm_sent(sender);
-	if (!is_busy(sender))
-		return;
-	if (timer_now_ns(sender->event) - sender->progress_ns >= sender->timeout_ns)
+	delay_ns = check_delay_ns(sender);
+	if (is_busy(sender) && timer_now_ns(sender->event) - sender->progress_ns >= sender->timeout_ns)
 		on_stalled(sender);
-	else
-		(void)timer_arm(&sender->check, check_delay_ns(sender));
+	else if (delay_ns)
+		(void)timer_arm(&sender->check, delay_ns);
 }
 
 static void on_check_time(void *user)
@@ -220,6 +217,8 @@ static void on_check_time(void *user)
 		return;
 	if (sender->state == STATE_ENDED)
 		on_end(sender);
+	else
+		send_more(sender);
 	if (socket_fd(sender->sock) >= 0)
 		check_progress(sender);
 }
@@ -237,8 +236,8 @@ static void begin_to_confirm(struct tcp_sender *sender)
 		check_progress(sender);
 }
 
-/* Nothing waits. Is it time to confirm? If not, a timer is set. */
-static bool is_time_to_confirm(struct tcp_sender *sender)
+/* Nothing waits. */
+static bool is_time_to_confirm(const struct tcp_sender *sender)
 {
 	uint64_t age_ns = timer_now_ns(sender->event) - sender->opened_ns;
 	size_t most_bytes = sender->queue.limit_bytes / CONFIRM_PART;
@@ -246,11 +245,8 @@ static bool is_time_to_confirm(struct tcp_sender *sender)
 	if (!sender->confirm_every_ns || !has_unconfirmed(sender))
 		return false;
 	/* After a failure, somebody waits to hear that it works again. */
-	if (sender->is_last || sender->exporter->stats.is_failing || age_ns >= sender->confirm_every_ns ||
-	    sender->sent_bytes >= (most_bytes < CONFIRM_BYTES ? most_bytes : CONFIRM_BYTES))
-		return true;
-	(void)timer_arm(&sender->confirm, sender->confirm_every_ns - age_ns);
-	return false;
+	return sender->is_last || sender->exporter->stats.is_failing || age_ns >= sender->confirm_every_ns ||
+	       sender->sent_bytes >= (most_bytes < CONFIRM_BYTES ? most_bytes : CONFIRM_BYTES);
 }
 
 /* Sending */
@@ -310,11 +306,6 @@ static void send_more(struct tcp_sender *sender)
 	}
 }
 
-static void on_confirm_time(void *user)
-{
-	send_more(user);
-}
-
 /* What a receiver says is ignored, but not that it ends. */
 static void read_until_end(struct tcp_sender *sender)
 {
@@ -369,7 +360,6 @@ int tcp_sender_new(struct exporter *exporter, const struct sender_options *optio
 	sender->confirm_every_ns = options->confirm_every_ns;
 	sender->timeout_ns = options->timeout_ns;
 	timer_init(&sender->check, sender->event, on_check_time, sender);
-	timer_init(&sender->confirm, sender->event, on_confirm_time, sender);
 	queue_init(&sender->queue, SIZE_MAX, options->queue_bytes);
 	err = socket_new(exporter, SOCK_STREAM, options, &socket_events, sender, &sender->sock);
 	if (err)
@@ -406,7 +396,6 @@ struct tcp_sender *tcp_sender_free(struct tcp_sender *sender)
 	if (sender->sock)
 		reset_if_partial(sender);
 	timer_done(&sender->check);
-	timer_done(&sender->confirm);
 	socket_free(sender->sock);
 	queue_done(&sender->queue);
 	free(sender);

@@ -36,16 +36,6 @@ struct udp_sender {
 	struct timer tick;
 };
 
-/* Takes the socket's error. */
-static int socket_error(const struct udp_sender *sender)
-{
-	int err = 0;
-	socklen_t size = sizeof(err);
-
-	(void)getsockopt(socket_fd(sender->sock), SOL_SOCKET, SO_ERROR, &err, &size);
-	return err;
-}
-
 static void count_doubtful(struct udp_sender *sender, enum points fate)
 {
 	exporter_account(sender->exporter, fate, sender->doubtful_points);
@@ -112,8 +102,6 @@ static enum send_outcome on_send_error(struct udp_sender *sender, struct queue_i
 	/* It is about the datagram before, as far as one can know: an error of this one will come again. */
 	if (!socket_is_unix(sender->sock) && (err == ECONNREFUSED || sender->doubtful_points)) {
 		on_refused(sender);
-		if (socket_fd(sender->sock) < 0)
-			return SEND_BROKEN;
 		return item->n_sent++ % 2 ? SEND_PAUSE : SEND_AGAIN;
 	}
 	item->n_sent++;
@@ -193,7 +181,7 @@ static void on_tick(void *user)
 /* An error of the socket that no call has met yet. */
 static void on_error(struct udp_sender *sender)
 {
-	int err = socket_error(sender);
+	int err = socket_error(sender->sock);
 
 	if (socket_is_unix(sender->sock))
 		socket_fail(sender->sock, err ? err : ECONNRESET, strerror(err ? err : ECONNRESET));
@@ -258,10 +246,9 @@ void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns)
 	bool is_open = socket_fd(sender->sock) >= 0;
 
 	/* What the kernel knows by now about the last datagram. */
-	if (is_open && !socket_is_unix(sender->sock) && socket_error(sender))
+	if (is_open && !socket_is_unix(sender->sock) && socket_error(sender->sock))
 		on_refused(sender);
 	count_doubtful(sender, POINTS_DELIVERED);
-	is_open = socket_fd(sender->sock) >= 0;
 	if (sender->has_sent && !sender->was_refused && is_open)
 		socket_report_working(sender->sock);
 	sender->has_sent = sender->was_refused = false;
