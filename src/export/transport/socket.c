@@ -55,21 +55,21 @@ struct socket {
 	struct timer timer;   /* for connecting and waiting */
 	struct timer resolve; /* the next lookup while open */
 	struct backoff backoff;
-	int trouble; /* as last logged; 0: none */
+	char problem[256]; /* that was logged last; "": none */
 };
 
 /* Messages */
 
-void socket_report(struct socket *sock, int trouble, const char *problem)
+void socket_report(struct socket *sock, const char *problem)
 {
 	const char *name = sock->exporter->name;
 	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", name }, { NULL, NULL } };
 	char where[ADDRESS_TEXT_BYTES];
 
 	sock->exporter->stats.is_failing = true;
-	if (sock->trouble == trouble)
+	if (!strcmp(sock->problem, problem))
 		return;
-	sock->trouble = trouble;
+	snprintf(sock->problem, sizeof(sock->problem), "%s", problem);
 	if (socket_is_unix(sock))
 		snprintf(where, sizeof(where), "unix:%s", sock->options.endpoint.path);
 	else if (sock->addresses.n)
@@ -88,7 +88,7 @@ void socket_report_working(struct socket *sock)
 	if (!stats->is_failing)
 		return;
 	stats->is_failing = false;
-	sock->trouble = 0;
+	sock->problem[0] = '\0';
 	log_event(LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, fields, "exporter %s: delivers again", sock->exporter->name);
 }
 
@@ -104,11 +104,11 @@ void socket_close(struct socket *sock)
 	sock->state = STATE_CLOSED;
 }
 
-void socket_fail(struct socket *sock, int trouble, const char *problem)
+void socket_fail(struct socket *sock, const char *problem)
 {
 	uint32_t random = UINT32_MAX;
 
-	socket_report(sock, trouble, problem);
+	socket_report(sock, problem);
 	/* After a break, another address may be better. */
 	if (sock->state == STATE_OPEN && sock->addresses.n)
 		sock->current = (sock->current + 1) % sock->addresses.n;
@@ -176,7 +176,7 @@ static void try_addresses(struct socket *sock, int err)
 		if (sock->n_tried > 1)
 			sock->current = (sock->current + 1) % sock->addresses.n;
 	}
-	socket_fail(sock, -err, strerror(-err));
+	socket_fail(sock, strerror(-err));
 }
 
 static void on_answer(void *user, const struct addresses *addresses, int error, const char *problem);
@@ -199,7 +199,7 @@ static void begin(struct socket *sock)
 	}
 	err = look_up(sock);
 	if (err)
-		socket_fail(sock, -err, strerror(-err));
+		socket_fail(sock, strerror(-err));
 	else
 		sock->state = STATE_LOOKING_UP;
 }
@@ -312,7 +312,7 @@ static void on_answer(void *user, const struct addresses *addresses, int error, 
 	if (sock->addresses.n)
 		try_addresses(sock, 0);
 	else
-		socket_fail(sock, error < 0 ? error : -error, problem);
+		socket_fail(sock, problem);
 	tell_if_open(sock);
 }
 

@@ -41,12 +41,6 @@ struct socket_events {
 	void (*ready)(void *user, uint32_t events);
 };
 
-/* The kind of trouble that a socket has: an errno, -EAI_*, or one of these. It is logged when it changes. */
-enum socket_trouble { SOCKET_REFUSED = 1000,
-		      SOCKET_STALLED,
-		      SOCKET_NOT_CLOSED,
-		      SOCKET_CLOSED };
-
 /*
  * type: SOCK_STREAM, SOCK_DGRAM. options are copied; events, exporter and its loop outlive the socket. Nothing is
  * opened yet. -ENOMEM.
@@ -71,10 +65,10 @@ void socket_ignore(struct socket *sock);
 /* Closes without a message. The next socket_open() goes to the same address. */
 void socket_close(struct socket *sock);
 /* Closes, reports, and opens again by itself after a while. */
-void socket_fail(struct socket *sock, int trouble, const char *problem);
-/* Logs the problem if the trouble is new. */
-void socket_report(struct socket *sock, int trouble, const char *problem);
-/* Something was delivered: logs that if it failed before, and forgets the trouble. */
+void socket_fail(struct socket *sock, const char *problem);
+/* Logs the problem unless it is the one that was logged last. */
+void socket_report(struct socket *sock, const char *problem);
+/* Something was delivered: logs that if it failed before, and forgets the problem. */
 void socket_report_working(struct socket *sock);
 /* Goes on to the next address that can be opened at once; if there is none, all stays as it is. */
 void socket_try_next_address(struct socket *sock);

@@ -99,20 +99,15 @@ static void forget_connection(struct tcp_sender *sender)
 }
 
 /* What was sent may not have arrived, so it is sent again. */
-static void break_off(struct tcp_sender *sender, int trouble, const char *problem)
+static void break_off(struct tcp_sender *sender, const char *problem)
 {
 	reset_if_partial(sender);
 	forget_connection(sender);
 	queue_rewind(&sender->queue);
 	if (sender->queue.n_items)
-		socket_fail(sender->sock, trouble, problem);
+		socket_fail(sender->sock, problem);
 	else
 		socket_close(sender->sock);
-}
-
-static void break_off_by_errno(struct tcp_sender *sender, int err)
-{
-	break_off(sender, err, strerror(err));
 }
 
 /* The receiver has read what was sent, and closed. An item that was sent in part is sent again. */
@@ -124,7 +119,7 @@ static void end_orderly(struct tcp_sender *sender)
 	reset_if_partial(sender);
 	forget_connection(sender);
 	if (!is_useful && sender->queue.n_items) {
-		socket_fail(sender->sock, SOCKET_CLOSED, "the receiver closes the connection before it has read anything");
+		socket_fail(sender->sock, "the receiver closes the connection before it has read anything");
 		return;
 	}
 	socket_close(sender->sock);
@@ -137,7 +132,7 @@ static void on_end(struct tcp_sender *sender)
 	int err = socket_error(sender->sock);
 
 	if (err) {
-		break_off_by_errno(sender, err);
+		break_off(sender, strerror(err));
 	} else if (sender->state != STATE_ENDED) {
 		/*
 		 * The end stays readable, so a timer looks instead. It does not look at once: a receiver that shuts
@@ -167,9 +162,9 @@ static void note_progress(struct tcp_sender *sender)
 static void on_stalled(struct tcp_sender *sender)
 {
 	if (sender->state == STATE_SENDING || sender->acked_bytes < sender->sent_bytes)
-		break_off(sender, SOCKET_STALLED, "the receiver does not accept what is sent");
+		break_off(sender, "the receiver does not accept what is sent");
 	else
-		break_off(sender, SOCKET_NOT_CLOSED,
+		break_off(sender,
 			  "the receiver took everything but did not close the connection, so it may not have read it. "
 			  "Does it read at all? If it keeps connections open on purpose, set confirm_every = 0");
 }
@@ -231,7 +226,7 @@ static void begin_to_confirm(struct tcp_sender *sender)
 	sender->progress_ns = timer_now_ns(sender->event);
 	socket_watch(sender->sock, EPOLLIN);
 	if (shutdown(socket_fd(sender->sock), SHUT_WR) < 0)
-		break_off_by_errno(sender, errno);
+		break_off(sender, strerror(errno));
 	else
 		check_progress(sender);
 }
@@ -297,7 +292,7 @@ static void send_more(struct tcp_sender *sender)
 		return;
 	r = send_waiting(sender);
 	if (r < 0 && r != -EAGAIN) {
-		break_off_by_errno(sender, -r);
+		break_off(sender, strerror(-r));
 	} else if (r == 1 || (!r && is_time_to_confirm(sender))) {
 		begin_to_confirm(sender);
 	} else {
@@ -319,7 +314,7 @@ static void read_until_end(struct tcp_sender *sender)
 		if (!n)
 			on_end(sender);
 		else if (errno != EAGAIN && errno != EINTR)
-			break_off_by_errno(sender, errno);
+			break_off(sender, strerror(errno));
 		return;
 	}
 }

@@ -47,7 +47,7 @@ static void on_refused(struct udp_sender *sender)
 	count_doubtful(sender, POINTS_CONNECTION_REFUSED);
 	sender->was_refused = true;
 	sender->n_losses++;
-	socket_report(sender->sock, SOCKET_REFUSED, "nothing receives datagrams there");
+	socket_report(sender->sock, "nothing receives datagrams there");
 	socket_look_up_again(sender->sock);
 	socket_try_next_address(sender->sock);
 }
@@ -105,7 +105,7 @@ static enum send_outcome on_send_error(struct udp_sender *sender, struct queue_i
 		return item->n_sent++ % 2 ? SEND_PAUSE : SEND_AGAIN;
 	}
 	item->n_sent++;
-	socket_fail(sender->sock, err, strerror(err));
+	socket_fail(sender->sock, strerror(err));
 	return SEND_BROKEN;
 }
 
@@ -184,7 +184,7 @@ static void on_error(struct udp_sender *sender)
 	int err = socket_error(sender->sock);
 
 	if (socket_is_unix(sender->sock))
-		socket_fail(sender->sock, err ? err : ECONNRESET, strerror(err ? err : ECONNRESET));
+		socket_fail(sender->sock, strerror(err ?: ECONNRESET));
 	else if (err) /* if not, a call has met it since */
 		on_refused(sender);
 	/* What waited for room in the old socket does not in the new one. */
