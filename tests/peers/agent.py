@@ -46,7 +46,7 @@ def cgroup2_mount():
 def config_of(interval, lines_path, exporters, more=""):
     """A configuration with a json exporter called "lines" and {name: {key: value}} beside it."""
     sections = {"lines": {"type": "json", "path": lines_path}, **exporters}
-    text = f"{more}[agent]\ninterval = {interval}\n\n[resource]\nhost.name = {HOST}\n"
+    text = f"{more}[agent]\ninterval = {interval}\n{ROOMY}\n[resource]\nhost.name = {HOST}\n"
     return text + "".join(f"\n[exporter {name}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
                           for name, keys in sections.items())
 
