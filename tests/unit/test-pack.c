@@ -41,7 +41,7 @@ static int add_point(struct pack *pack, const char *line)
 	int err = add(pack, line);
 
 	if (!err)
-		pack_point_end(pack);
+		pack->n_points++;
 	return err;
 }
 

@@ -10,7 +10,7 @@
 #include "export/decimal.h"
 
 #define VALUE_MAX 1e30 /* above any number of 64 bits, in any unit */
-#define WHOLE_MAX 1e23 /* has 24 digits: BUCKET_BOUND_BYTES */
+#define WHOLE_MAX 1e23 /* has 24 digits, which NAME_SUFFIX_BYTES has room for */
 
 /* Very small numbers and those above WHOLE_MAX have an exponent, but without "+", which names do not keep. */
 static void print_bound(double value, char text[32])
@@ -52,16 +52,18 @@ static double middle(const struct histogram_layout *layout, uint32_t i)
 	return 2 * upper / (1 + base); /* with lower = upper / base, 2 * lower * upper / (lower + upper) */
 }
 
-struct bucket_text *bucket_texts_new(const struct metric *metric, double per_second)
+struct bucket_text *bucket_texts_new(const struct metric *metric, double per_second, char dot)
 {
 	const struct histogram_layout *layout = &metric->layout;
 	struct bucket_text *texts = calloc(layout->n_buckets, sizeof(*texts));
+	char *point;
 
 	for (uint32_t i = 0; texts && i < layout->n_buckets; i++) {
-		print_bound(bounds_upper(layout, i) * per_second, texts[i].upper);
+		print_bound(bounds_upper(layout, i) * per_second, texts[i].bound);
 		print_value(middle(layout, i) * per_second, texts[i].middle);
-		for (size_t at = 0; texts[i].upper[at]; at++)
-			texts[i].level[at] = texts[i].upper[at] == '.' ? '_' : texts[i].upper[at];
+		point = strchr(texts[i].bound, '.');
+		if (point)
+			*point = dot;
 	}
 	return texts;
 }

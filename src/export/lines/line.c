@@ -8,14 +8,6 @@
 
 #define PART_BYTES 64 /* at most, for a tag with a bound, a suffix with a level, a value and a type each */
 
-static char *put(char *at, const char *text)
-{
-	size_t size = strlen(text);
-
-	memcpy(at, text, size);
-	return at + size;
-}
-
 static char *put_tags(const struct line_writer *writer, char *at, const struct line *line)
 {
 	const struct dialect *dialect = writer->dialect;
@@ -23,15 +15,15 @@ static char *put_tags(const struct line_writer *writer, char *at, const struct l
 
 	memcpy(at, name->text + name->path_size, name->tags_size);
 	at += name->tags_size;
-	if (!line->upper)
+	if (!line->bound || !dialect->tag_first)
 		return at;
 	if (name->tags_size)
 		*at++ = dialect->tag_next;
 	else
-		at = put(at, dialect->tag_first);
-	at = put(at, NAME_TAG_UPPER);
+		at = stpcpy(at, dialect->tag_first);
+	at = stpcpy(at, NAME_TAG_UPPER);
 	*at++ = dialect->tag_equals;
-	return put(at, line->upper);
+	return stpcpy(at, line->bound);
 }
 
 char *line_begin(struct line_writer *writer, const struct line *line)
@@ -44,12 +36,12 @@ char *line_begin(struct line_writer *writer, const struct line *line)
 		return NULL;
 	}
 	memcpy(at, name->text, name->path_size);
-	at = put(at + name->path_size, line->suffix);
-	if (line->level) {
+	at = stpcpy(at + name->path_size, line->suffix);
+	if (line->bound && !writer->dialect->tag_first) {
 		*at++ = '.';
-		at = put(at, line->level);
+		at = stpcpy(at, line->bound);
 	}
-	at = put(at, line->ending);
+	at = stpcpy(at, line->ending);
 	if (!writer->dialect->is_tags_last)
 		at = put_tags(writer, at, line);
 	*at++ = writer->dialect->is_graphite ? ' ' : ':';
@@ -64,7 +56,7 @@ void line_end(struct line_writer *writer, const struct line *line, char *at, con
 		memcpy(at, writer->time, writer->time_size);
 		at += writer->time_size;
 	} else {
-		at = put(at, type);
+		at = stpcpy(at, type);
 		if (writer->dialect->is_tags_last)
 			at = put_tags(writer, at, line);
 	}

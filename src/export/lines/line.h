@@ -6,8 +6,8 @@
  *
  *     at = line_begin(writer, &line);  …the value at *at…;  line_end(writer, &line, at, "|c");
  *
- * StatsD:   PATH SUFFIX .LEVEL ENDING [TAGS] : VALUE TYPE [TAGS]
- * Graphite: PATH SUFFIX .LEVEL ENDING [TAGS] VALUE TIME
+ * StatsD:   PATH SUFFIX .BOUND ENDING [TAGS] : VALUE TYPE [TAGS]
+ * Graphite: PATH SUFFIX .BOUND ENDING [TAGS] VALUE TIME
  */
 
 #include "export/lines/dialect.h"
@@ -21,8 +21,7 @@ struct line_name {
 struct line {
 	const struct line_name *name;
 	const char *suffix, *ending; /* of the path; "" for none */
-	const char *level;	     /* between them, with a dot before it; NULL: none */
-	const char *upper;	     /* the value of one more tag; NULL: none */
+	const char *bound;	     /* of a bucket: one more tag, or a level between suffix and ending; NULL: none */
 };
 
 struct line_writer {

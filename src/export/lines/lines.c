@@ -13,7 +13,7 @@
 
 #include "util/log.h"
 
-static const struct {
+static const struct unit {
 	uint64_t per_second;
 	const char *suffix;
 } units[] = {
@@ -21,7 +21,7 @@ static const struct {
 	[LINES_MILLISECONDS] = { 1000, "_ms" },
 	[LINES_MICROSECONDS] = { 1000000, "_us" },
 	[LINES_NANOSECONDS] = { 1000000000, "_ns" },
-};
+}, timer_unit = { 1000, "" }; /* a timer's type says its unit */
 
 struct line_metric {
 	struct point_kind point;
@@ -36,6 +36,7 @@ struct lines {
 	size_t n_metrics;
 	struct pack pack;
 	struct point_writer writer;
+	uint64_t n_pushed; /* points, in this push */
 	bool has_told_refused;
 	int err; /* of the push: 0 or -ENOMEM */
 };
@@ -78,22 +79,13 @@ struct lines *lines_free(struct lines *lines)
 
 /* Metrics */
 
-static bool is_timer(const struct lines *lines, const struct metric *metric)
-{
-	return metric->kind == METRIC_HISTOGRAM && lines->options.histogram == LINES_TIMER;
-}
-
-static enum lines_unit unit_of(const struct lines *lines, const struct metric *metric)
+static const struct unit *unit_of(const struct lines *lines, const struct metric *metric)
 {
 	if (strcmp(metric->unit, "s") || metric->kind == METRIC_GAUGE)
-		return LINES_SECONDS;
-	return is_timer(lines, metric) ? LINES_MILLISECONDS : lines->options.time_unit;
-}
-
-/* A timer's type says its unit. */
-static const char *unit_suffix(const struct lines *lines, const struct metric *metric)
-{
-	return is_timer(lines, metric) ? "" : units[unit_of(lines, metric)].suffix;
+		return &units[LINES_SECONDS];
+	if (metric->kind == METRIC_HISTOGRAM && lines->options.histogram == LINES_TIMER)
+		return &timer_unit;
+	return &units[lines->options.time_unit];
 }
 
 static const char *path_suffix(const struct lines *lines, const struct metric *metric)
@@ -105,12 +97,12 @@ static const char *path_suffix(const struct lines *lines, const struct metric *m
 
 static bool is_shadowed(const struct lines *lines, const struct batch *batch, const struct metric *metric)
 {
-	const char *suffix = unit_suffix(lines, metric);
+	const char *suffix = unit_of(lines, metric)->suffix;
 
 	for (size_t i = 0; i < batch->n_metrics; i++) {
 		const struct metric *other = batch->metrics[i];
 
-		if (!name_is_shadowed(&lines->options.naming, metric, suffix, other, unit_suffix(lines, other)))
+		if (!name_is_shadowed(&lines->options.naming, metric, suffix, other, unit_of(lines, other)->suffix))
 			continue;
 		log_warning("exporter %s: the lines of metric %s could be taken for those of metric %s, so eight digits "
 			    "are added to the names of its series; rename one of the two metrics",
@@ -123,15 +115,17 @@ static bool is_shadowed(const struct lines *lines, const struct batch *batch, co
 static void line_metric_init(const struct lines *lines, const struct batch *batch, const struct metric *metric,
 			     struct line_metric *result)
 {
-	const uint64_t per_second = units[unit_of(lines, metric)].per_second;
+	const struct unit *unit = unit_of(lines, metric);
+	const uint64_t per_second = unit->per_second;
+	const char dot = lines->options.naming.dialect->tag_first ? '.' : '_';
 	bool is_whole = metric->divisor % per_second == 0, has_buckets = metric->kind == METRIC_HISTOGRAM;
 	bool is_counters = has_buckets && lines->options.histogram == LINES_COUNTERS;
 
 	*result = (struct line_metric){
 		.point = { .multiplier = is_whole ? 1 : per_second,
 			   .divisor = is_whole ? metric->divisor / per_second : metric->divisor,
-			   .buckets = has_buckets ? bucket_texts_new(metric, (double)per_second) : NULL },
-		.name = { .unit_suffix = unit_suffix(lines, metric),
+			   .buckets = has_buckets ? bucket_texts_new(metric, (double)per_second, dot) : NULL },
+		.name = { .unit_suffix = unit->suffix,
 			  .path_suffix = path_suffix(lines, metric),
 			  .spare_bytes = is_counters ? NAME_SUFFIX_BYTES : 0,
 			  .is_shadowed = is_shadowed(lines, batch, metric) },
@@ -185,7 +179,7 @@ static struct point_state *state_new(struct lines *lines, struct series *series,
 
 static void lose_point(struct lines *lines, enum points fate)
 {
-	exporter_account(lines->exporter, POINTS_PUSHED, 1);
+	lines->n_pushed++;
 	exporter_account(lines->exporter, fate, 1);
 }
 
@@ -216,8 +210,8 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 	} else if (writer->failure) {
 		lose_point(lines, writer->failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
 	} else if (writer->n_lines) {
-		exporter_account(lines->exporter, POINTS_PUSHED, 1);
-		pack_point_end(&lines->pack);
+		lines->n_pushed++;
+		lines->pack.n_points++;
 	}
 	if (writer->failure == -ENOMEM)
 		lines->err = -ENOMEM;
@@ -244,6 +238,7 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, 
 	struct series *series;
 
 	lines->err = err;
+	lines->n_pushed = 0;
 	lines->writer.losses = losses;
 	lines->writer.time_s = time_s;
 	writer->time_size = (size_t)snprintf(writer->time, sizeof(writer->time), " %" PRIu64, time_s);
@@ -255,6 +250,7 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, 
 				push_series(lines, &lines->metrics[i], series);
 		}
 	}
+	exporter_account(lines->exporter, POINTS_PUSHED, lines->n_pushed);
 	err = pack_flush(&lines->pack) ?: lines->err;
 	report(lines, err);
 	return err;

@@ -66,11 +66,6 @@ int pack_line_end(struct pack *pack, char *end)
 	return 0;
 }
 
-void pack_point_end(struct pack *pack)
-{
-	pack->n_points++;
-}
-
 int pack_flush(struct pack *pack)
 {
 	int err;

@@ -20,9 +20,10 @@ struct pack {
 	int (*put)(void *user, uint8_t *data, size_t size, size_t n_points); /* takes data over, also on failure */
 	void *user;
 
+	size_t n_points; /* that end in buf; the caller adds each after its last line */
+
 	struct buf buf; /* the rest is pack.c's */
 	size_t line_at;
-	size_t n_points; /* that end in buf */
 	int error;	 /* 0 or -errno, of put(); it sticks until the next flush */
 };
 
@@ -30,8 +31,6 @@ struct pack {
 char *pack_line_begin(struct pack *pack, size_t most);
 /* end: after its last byte. -EMSGSIZE: it is longer than limit_bytes. On this and -ENOMEM it is left out. */
 int pack_line_end(struct pack *pack, char *end);
-/* A point ends with the line before. */
-void pack_point_end(struct pack *pack);
 /* Puts the rest. Returns the first error since the last flush, or 0. */
 int pack_flush(struct pack *pack);
 void pack_done(struct pack *pack);

@@ -18,26 +18,26 @@ uint32_t point_base_size(const struct point_writer *writer, const struct metric 
 	return metric->kind == METRIC_SUM ? BASE_SUM + 1 : BASE_BUCKETS + metric->layout.n_buckets;
 }
 
+static uint64_t number_at(const struct numbers *numbers, uint32_t i)
+{
+	if (i >= BASE_BUCKETS)
+		return numbers->bucket[i - BASE_BUCKETS];
+	return i == BASE_SUM ? numbers->sum : numbers->count;
+}
+
 static void begin_time(const struct point_writer *writer, const struct series *series, struct point_state *state)
 {
-	const struct numbers *total = &series->total, *delta = &series->delta;
-
 	if (!state->n_base || state->time_s == writer->time_s)
 		return;
-	if (state->time_s) {
-		state->base[BASE_SUM] = total->sum - delta->sum;
-		if (state->n_base > BASE_COUNT)
-			state->base[BASE_COUNT] = total->count - delta->count;
-		for (uint32_t i = BASE_BUCKETS; i < state->n_base; i++)
-			state->base[i] = total->bucket[i - BASE_BUCKETS] - delta->bucket[i - BASE_BUCKETS];
-	}
+	for (uint32_t i = 0; state->time_s && i < state->n_base; i++)
+		state->base[i] = number_at(&series->total, i) - number_at(&series->delta, i);
 	state->time_s = writer->time_s;
 }
 
 /* Since the last push, or where there is a base, since the time before this one. */
-static uint64_t grown(const struct point_state *state, uint32_t i, uint64_t total, uint64_t delta)
+static uint64_t grown(const struct series *series, const struct point_state *state, uint32_t i)
 {
-	return i < state->n_base ? total - state->base[i] : delta;
+	return i < state->n_base ? number_at(&series->total, i) - state->base[i] : number_at(&series->delta, i);
 }
 
 /* Numbers */
@@ -59,10 +59,12 @@ static unsigned __int128 scaled(uint64_t raw, uint64_t multiplier, uint64_t divi
 	return (unsigned __int128)raw * multiplier / divisor;
 }
 
-/* A line for growth from (total - delta) to total, unless there is nothing to send. False: no line can hold it. */
-static bool put_sum(struct point_writer *writer, const struct line *line, uint64_t multiplier, uint64_t divisor,
-		    uint64_t total, uint64_t delta)
+/* A line for the number at i, unless there is nothing to send. False: no line can hold it. */
+static bool put_sum(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+		    const struct point_state *state, uint32_t i, const struct line *line)
 {
+	const uint64_t multiplier = i == BASE_SUM ? kind->multiplier : 1, divisor = i == BASE_SUM ? kind->divisor : 1;
+	const uint64_t total = number_at(&series->total, i), delta = grown(series, state, i);
 	unsigned __int128 whole;
 
 	if (writer->line.dialect->is_graphite) {
@@ -78,14 +80,13 @@ static bool put_sum(struct point_writer *writer, const struct line *line, uint64
 }
 
 static bool write_sum(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
-		     const struct point_state *state)
+		      const struct point_state *state)
 {
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
-	uint64_t delta = grown(state, BASE_SUM, series->total.sum, series->delta.sum);
 
-	if (!delta && !writer->sends_unchanged)
+	if (!grown(series, state, BASE_SUM) && !writer->sends_unchanged)
 		return true;
-	return put_sum(writer, &line, kind->multiplier, kind->divisor, series->total.sum, delta);
+	return put_sum(writer, kind, series, state, BASE_SUM, &line);
 }
 
 static bool is_gauge_known(const struct point_writer *writer, const struct point_state *state, int64_t raw)
@@ -122,27 +123,22 @@ static bool write_gauge(struct point_writer *writer, const struct point_kind *ki
 }
 
 static bool write_counters(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
-			  const struct point_state *state)
+			   const struct point_state *state)
 {
-	const struct numbers *total = &series->total, *delta = &series->delta;
-	bool is_tagged = writer->line.dialect->tag_first, is_complete;
 	struct line line = { .name = &state->name, .suffix = ".count", .ending = writer->is_cumulative ? ".total" : "" };
-	uint64_t n = grown(state, BASE_COUNT, total->count, delta->count);
+	bool is_complete;
 
-	if (!n && !writer->sends_unchanged)
+	if (!grown(series, state, BASE_COUNT) && !writer->sends_unchanged)
 		return true;
-	is_complete = put_sum(writer, &line, 1, 1, total->count, n);
+	is_complete = put_sum(writer, kind, series, state, BASE_COUNT, &line);
 	line.suffix = ".sum";
-	n = grown(state, BASE_SUM, total->sum, delta->sum);
-	is_complete &= put_sum(writer, &line, kind->multiplier, kind->divisor, total->sum, n);
+	is_complete &= put_sum(writer, kind, series, state, BASE_SUM, &line);
 	line.suffix = ".bucket";
 	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
-		n = grown(state, BASE_BUCKETS + i, total->bucket[i], delta->bucket[i]);
-		if (!n && !(writer->sends_unchanged && total->bucket[i]))
+		if (!grown(series, state, BASE_BUCKETS + i) && !(writer->sends_unchanged && series->total.bucket[i]))
 			continue;
-		line.upper = is_tagged ? kind->buckets[i].upper : NULL;
-		line.level = is_tagged ? NULL : kind->buckets[i].level;
-		is_complete &= put_sum(writer, &line, 1, 1, total->bucket[i], n);
+		line.bound = kind->buckets[i].bound;
+		is_complete &= put_sum(writer, kind, series, state, BASE_BUCKETS + i, &line);
 	}
 	return is_complete;
 }
