@@ -50,7 +50,6 @@ struct socket {
 
 	enum socket_state state;
 	int fd;
-	unsigned int n_opened;
 	sd_event_source *io;
 	struct timer timer;   /* for connecting and waiting */
 	struct timer resolve; /* the next lookup while open */
@@ -161,7 +160,6 @@ static int open_address(struct socket *sock, unsigned int index)
 	sock->fd = TAKE_FD(fd);
 	sock->current = index;
 	sock->state = is_pending ? STATE_CONNECTING : STATE_OPEN;
-	sock->n_opened += !is_pending;
 	return is_pending ? timer_arm(&sock->timer, sock->options.timeout_ns) : 0;
 }
 
@@ -247,7 +245,6 @@ static void on_connected(struct socket *sock)
 	}
 	timer_disarm(&sock->timer);
 	sock->state = STATE_OPEN;
-	sock->n_opened++;
 	socket_watch(sock, 0);
 	sock->events->opened(sock->user);
 }
@@ -263,13 +260,14 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
 	return 0;
 }
 
-void socket_try_next_address(struct socket *sock)
+bool socket_try_next_address(struct socket *sock)
 {
 	unsigned int old = sock->current;
 
 	for (unsigned int i = 1; i < sock->addresses.n; i++)
 		if (!open_address(sock, (old + i) % sock->addresses.n))
-			return;
+			return true;
+	return false;
 }
 
 /* Names */
@@ -340,11 +338,6 @@ int socket_error(const struct socket *sock)
 
 	(void)getsockopt(sock->fd, SOL_SOCKET, SO_ERROR, &err, &size);
 	return err;
-}
-
-unsigned int socket_n_opened(const struct socket *sock)
-{
-	return sock->n_opened;
 }
 
 bool socket_is_unix(const struct socket *sock)

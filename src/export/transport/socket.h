@@ -55,8 +55,6 @@ bool socket_open(struct socket *sock);
 int socket_fd(const struct socket *sock); /* -1: not open */
 /* Takes the error that the kernel has noted for it: an errno, or 0. */
 int socket_error(const struct socket *sock);
-/* How many times it was opened. */
-unsigned int socket_n_opened(const struct socket *sock);
 bool socket_is_unix(const struct socket *sock);
 /* EPOLLIN, EPOLLOUT for ready(); 0: only errors. */
 void socket_watch(struct socket *sock, uint32_t events);
@@ -70,8 +68,8 @@ void socket_fail(struct socket *sock, const char *problem);
 void socket_report(struct socket *sock, const char *problem);
 /* Something was delivered: logs that if it failed before, and forgets the problem. */
 void socket_report_working(struct socket *sock);
-/* Goes on to the next address that can be opened at once; if there is none, all stays as it is. */
-void socket_try_next_address(struct socket *sock);
+/* Goes on to the next address that can be opened at once. false: there is none, so all stays as it is. */
+bool socket_try_next_address(struct socket *sock);
 /* The name may have another address by now: looks it up, but not more often than every retry_max_ns. */
 void socket_look_up_again(struct socket *sock);
 struct socket *socket_free(struct socket *sock);

@@ -46,10 +46,9 @@ static void on_refused(struct udp_sender *sender)
 {
 	count_doubtful(sender, POINTS_CONNECTION_REFUSED);
 	sender->was_refused = true;
-	sender->n_losses++;
 	socket_report(sender->sock, "nothing receives datagrams there");
 	socket_look_up_again(sender->sock);
-	socket_try_next_address(sender->sock);
+	sender->n_losses += 1 + socket_try_next_address(sender->sock);
 }
 
 static void on_too_large(struct udp_sender *sender, const struct queue_item *item)
@@ -206,6 +205,7 @@ static void on_opened(void *user)
 {
 	struct udp_sender *sender = user;
 
+	sender->n_losses += sender->exporter->stats.requests != 0;
 	plan(sender);
 	send_up_to(sender, allowance(sender));
 }
@@ -261,9 +261,7 @@ void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns)
 
 unsigned int udp_sender_losses(const struct udp_sender *sender)
 {
-	unsigned int n_opened = socket_n_opened(sender->sock);
-
-	return sender->n_losses + (n_opened ? n_opened - 1 : 0);
+	return sender->n_losses;
 }
 
 struct exporter_waiting udp_sender_waiting(const struct udp_sender *sender)
