@@ -29,6 +29,13 @@ int naming_check(const struct setting_list *resource_tags, const char *path, uns
 	return 0;
 }
 
+static uint64_t hash_pair(const char *first, const char *second)
+{
+	uint64_t hash = hash_stable(HASH_STABLE_START, first, strlen(first) + 1);
+
+	return hash_stable(hash, second, strlen(second));
+}
+
 /* Metrics */
 
 /* The same in every process and on every machine. */
@@ -106,7 +113,6 @@ static void append_owner(struct buf *out, const struct attribute *owner)
 {
 	char level[ATTRIBUTE_TEXT_BYTES + 1];
 	bool is_known = false;
-	uint64_t hash;
 	char *dot;
 
 	snprintf(level, sizeof(level), "%s", owner->text);
@@ -117,12 +123,10 @@ static void append_owner(struct buf *out, const struct attribute *owner)
 		is_known = dot[1] && !dot[1 + strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz")];
 		*dot = '_';
 	}
-	if (is_known && text_is_plain(&level_rule, level)) {
+	if (is_known && text_is_plain(&level_rule, level))
 		buf_append_text(out, level);
-		return;
-	}
-	hash = hash_stable(HASH_STABLE_START, owner->name, strlen(owner->name) + 1);
-	text_append_marked(out, &level_rule, owner->text, hash_stable(hash, owner->text, strlen(owner->text)));
+	else
+		text_append_marked(out, &level_rule, owner->text, hash_pair(owner->name, owner->text));
 }
 
 static const char *value_text(const struct attribute *attribute, char number[24])
@@ -309,18 +313,14 @@ void name_append_path(const struct naming *naming, const struct series *series, 
  */
 static void begin_tag(const struct naming *naming, size_t at, const char *name, const char *taken_as, struct buf *out)
 {
-	uint64_t hash = HASH_STABLE_START;
-
 	if (out->size == at)
 		buf_append_text(out, naming->dialect->tag_first);
 	else
 		buf_append_byte(out, (uint8_t)naming->dialect->tag_next);
-	if (taken_as) {
-		hash = hash_stable(hash, taken_as, strlen(taken_as) + 1);
-		text_append_marked(out, &tag_rule, name, hash_stable(hash, name, strlen(name)));
-	} else {
+	if (taken_as)
+		text_append_marked(out, &tag_rule, name, hash_pair(taken_as, name));
+	else
 		text_append(out, &tag_rule, name);
-	}
 	buf_append_byte(out, (uint8_t)naming->dialect->tag_equals);
 }
 
