@@ -7,8 +7,8 @@
  *
  *     sum        StatsD: NAME:n|c, with a whole n. Seconds are sent in time_unit, as the difference of two rounded
  *                totals, so that rounding loses nothing.
- * Graphite: NAME.count d t, the growth since the time before t (a later push with the same time has
- * the same lines, with higher counts); or NAME.total d t. d has all its decimals.
+ *                Graphite: NAME.count d t, the growth since the time before t (a later push with the same time
+ *                has the same lines, with higher counts); or NAME.total d t. d has all its decimals.
  *     gauge      StatsD: NAME:d|g. One below 0 is refused, since a sign there means "change by". Graphite: NAME d t.
  *     histogram  NAME.count, NAME.sum as for sums, and NAME.bucket with a tag upper=BOUND or a level BOUND, where each
  *                counts only what lies in its own bucket. Graphite's totals end in .total.
