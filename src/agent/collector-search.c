@@ -11,7 +11,7 @@
 #include "util/array.h"
 #include "util/parse.h"
 
-#define OWN_DIRECTORY "/etc/bpfpush/collectors"
+#define OWN_DIRECTORY SYSCONFDIR "/bpfpush/collectors"
 
 static const char *const default_names[] = { "syscalls", "network", "fileio", "scheduler", "memory", "tcpstate" };
 

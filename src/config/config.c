@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "build-config.h"
 #include "config/files.h"
 #include "config/internal.h"
 #include "util/ini.h"
 
-static const char *const standard_roots[] = { "/etc", "/run", "/usr/lib", NULL };
+static const char *const standard_roots[] = { SYSCONFDIR, "/run", "/usr/lib", NULL };
+static const char *const os_release_roots[] = { "/etc", "/usr/lib", NULL }; /* os-release(5) */
 
 static int read_standard_files(struct config *config, const char *const *roots, struct diag *diag)
 {
@@ -47,7 +49,7 @@ int config_read(const struct config_source *source, struct diag *diag, struct co
 	if (r >= 0)
 		r = config_environment_set_agent(config);
 	if (r >= 0)
-		r = resource_set_defaults(&config->resource, source->roots ?: standard_roots, source->path);
+		r = resource_set_defaults(&config->resource, source->roots ?: os_release_roots, source->path);
 	if (r >= 0)
 		r = config_environment_set_resource(config);
 	if (r >= 0)

@@ -82,8 +82,8 @@ extern const struct setting_table config_agent_settings;
 struct config_source {
 	const char *path; /* --config FILE: this one alone, no drop-ins; NULL: the standard places */
 	/*
-	 * Standard places, the strongest first, ended by NULL; NULL: /etc /run /usr/lib. For tests.
-	 * os-release is searched in them too.
+	 * Standard places, the strongest first, ended by NULL; NULL: the build's sysconfdir (/etc),
+	 * /run and /usr/lib. For tests, which have their os-release there too.
 	 */
 	const char *const *roots;
 	/*
