@@ -131,7 +131,7 @@ void binding_remove_gone(struct binding *binding)
 {
 	struct rows *rows = binding->rows;
 
-	for (uint32_t row = 1; row < rows_n(rows); row++)
+	for (uint32_t row = 1; row < rows->n; row++)
 		if (rows_is_live(rows, row) && *rows_idle(rows, row) >= IDLE_READINGS && is_owner_gone(binding, row))
 			source_remove(&binding->source, rows, row);
 }

@@ -36,7 +36,7 @@ bool collector_map(const struct collector *collector, size_t i, struct collector
 			.name = bpf_map__name(map),
 			.type = binding && binding->source.is_table ? "table" : libbpf_bpf_map_type_str(bpf_map__type(map)),
 			.max_entries = bpf_map__max_entries(map),
-			.n_keys = binding && binding->rows ? rows_n_live(binding->rows) : 0,
+			.n_keys = binding && binding->rows ? binding->rows->n_live : 0,
 			.overflowing = binding ? binding->source.full : 0,
 		};
 		return true;

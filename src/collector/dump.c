@@ -67,7 +67,7 @@ static void dump_snapshot(const struct collector *collector, FILE *f)
 		const struct binding *binding = &collector->bindings[i];
 		struct rows *rows = binding->rows;
 
-		for (uint32_t row = 0; rows && row < rows_n(rows); row++) {
+		for (uint32_t row = 0; rows && row < rows->n; row++) {
 			const uint8_t *key = rows_key(rows, row);
 
 			if (!rows_is_live(rows, row))
@@ -76,7 +76,7 @@ static void dump_snapshot(const struct collector *collector, FILE *f)
 			for (uint32_t j = 0; row && j < binding->source.key_bytes; j++)
 				fprintf(f, "%02x", key[j]);
 			fputs(row ? "" : "(overflow)", f);
-			for (uint32_t j = 0; j < rows_n_cells(rows); j++)
+			for (uint32_t j = 0; j < rows->n_cells; j++)
 				fprintf(f, " %" PRIu64, rows_cells(rows, row)[j]);
 			fputc('\n', f);
 		}

@@ -154,7 +154,7 @@ static bool is_unused(const struct source *source, const struct rows *rows, cons
 {
 	if (!is_array(source) || values[0] || memcmp(values, values + 1, source->values_bytes - 1) != 0)
 		return false;
-	return !rows_n_live(rows) || rows_find(rows, key) == ROWS_OVERFLOW;
+	return !rows->n_live || rows_find(rows, key) == ROWS_OVERFLOW;
 }
 
 /* One key and all its values, which is the whole of it: a key that comes twice in a reading counts once. */
@@ -170,7 +170,7 @@ static int add_entry(const struct source *source, struct rows *rows, const void 
 	if (err)
 		return err;
 	cells = rows_cells(rows, row);
-	memset(cells, 0, rows_n_cells(rows) * sizeof(*cells));
+	memset(cells, 0, rows->n_cells * sizeof(*cells));
 	for (size_t at = 0; at < source->values_bytes; at += source->stride_bytes)
 		add_value(source, values + at, cells);
 	return 0;
@@ -327,5 +327,5 @@ void source_remove(struct source *source, struct rows *rows, uint32_t row)
 	else if (is_array(source) || bpf_map_delete_elem(source->fd, rows_key(rows, row)))
 		return;
 	/* Should the key come again before the next reading, it counts from 0. */
-	memset(rows_previous(rows, row), 0, rows_n_cells(rows) * sizeof(uint64_t));
+	memset(rows_previous(rows, row), 0, rows->n_cells * sizeof(uint64_t));
 }

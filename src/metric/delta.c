@@ -175,7 +175,7 @@ int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previou
 {
 	int err = 0;
 
-	for (uint32_t row = 0; row < rows_n(rows); row++) {
+	for (uint32_t row = 0; row < rows->n; row++) {
 		int r = 0;
 
 		if (!rows_is_live(rows, row))
@@ -194,14 +194,14 @@ int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previou
 
 void delta_release(const struct delta *delta, struct rows *rows)
 {
-	for (uint32_t row = 0; row < rows_n(rows); row++)
+	for (uint32_t row = 0; row < rows->n; row++)
 		if (rows_is_live(rows, row))
 			row_release(delta, rows, row);
 }
 
 void delta_baseline(const struct delta *delta, struct rows *rows, bool is_whole)
 {
-	for (uint32_t row = 0; row < rows_n(rows); row++)
+	for (uint32_t row = 0; row < rows->n; row++)
 		for (uint32_t m = 0; rows_is_live(rows, row) && m < delta->n_metrics; m++)
 			if (is_whole || delta->metrics[m].is_tally)
 				settle(&delta->metrics[m], rows_cells(rows, row), rows_previous(rows, row));

@@ -11,24 +11,12 @@
 
 #include "util/array.h"
 #include "util/hash.h"
-#include "util/index.h"
 
 struct record {
 	uint64_t hash;
 	uint32_t generation; /* of the last touch; 0: free */
 	uint32_t idle;
 	uint32_t next_free;
-};
-
-struct rows {
-	uint32_t key_bytes, n_cells;
-	size_t stride, cells_at, previous_at, series_at;
-	uint8_t *records;
-	size_t n;
-	uint32_t n_live;
-	uint32_t first_free; /* 0: none */
-	uint32_t generation;
-	struct index index;
 };
 
 static struct record *record_at(const struct rows *rows, uint32_t row)
@@ -69,21 +57,6 @@ bool rows_is_live(const struct rows *rows, uint32_t row)
 bool rows_is_touched(const struct rows *rows, uint32_t row)
 {
 	return record_at(rows, row)->generation == rows->generation;
-}
-
-uint32_t rows_n_cells(const struct rows *rows)
-{
-	return rows->n_cells;
-}
-
-uint32_t rows_n(const struct rows *rows)
-{
-	return (uint32_t)rows->n;
-}
-
-uint32_t rows_n_live(const struct rows *rows)
-{
-	return rows->n_live;
 }
 
 int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct rows **ret_rows)

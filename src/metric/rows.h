@@ -20,11 +20,26 @@
 #include <stdint.h>
 
 #include "util/cleanup.h"
+#include "util/index.h"
 
 #define ROWS_OVERFLOW 0u
 
 struct series;
-struct rows;
+
+/* Changed through the functions below. */
+struct rows {
+	uint32_t n_cells;
+	size_t n;	 /* numbers in use or free again */
+	uint32_t n_live; /* without the overflow row */
+
+	/* kept by rows.c */
+	uint32_t key_bytes;
+	size_t stride, cells_at, previous_at, series_at;
+	uint8_t *records;
+	uint32_t first_free; /* 0: none */
+	uint32_t generation;
+	struct index index;
+};
 
 /* n_series: places for pointers that delta.c keeps with a row. -ENOMEM. */
 int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct rows **ret_rows);
@@ -44,11 +59,8 @@ const void *rows_key(const struct rows *rows, uint32_t row);
 struct series **rows_series(struct rows *rows, uint32_t row);
 uint32_t *rows_idle(struct rows *rows, uint32_t row); /* readings in a row without growth; kept by delta.c */
 
-bool rows_is_live(const struct rows *rows, uint32_t row);    /* row < rows_n() */
+bool rows_is_live(const struct rows *rows, uint32_t row);    /* row < .n */
 bool rows_is_touched(const struct rows *rows, uint32_t row); /* in this reading */
 void rows_remove(struct rows *rows, uint32_t row);
-uint32_t rows_n_cells(const struct rows *rows);
-uint32_t rows_n(const struct rows *rows);      /* numbers in use or free again */
-uint32_t rows_n_live(const struct rows *rows); /* without the overflow row */
 
 DEFINE_CLEANUP(struct rows *, rows_free);

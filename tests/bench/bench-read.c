@@ -217,7 +217,7 @@ static void measure(enum kind kind, uint32_t n_keys, size_t rounds)
 		turn(bench, &bench->read_ns[at], &bench->delta_ns[at]);
 		turn(bench, &ignored, &bench->idle_ns[at]);
 	}
-	must(rows_n_live(bench->rows) == n_keys && bench->metric.n_series == n_keys, "count of keys");
+	must(bench->rows->n_live == n_keys && bench->metric.n_series == n_keys, "count of keys");
 	printf("%s, %" PRIu32 " keys, %" PRIu32 " entries\n", kinds[kind], n_keys, bench->source.max_entries);
 	print("reading", bench->read_ns, rounds, n_keys);
 	print("deltas, all have grown", bench->delta_ns, rounds, n_keys);

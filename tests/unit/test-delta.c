@@ -118,7 +118,7 @@ static void a_reset_keeps_the_total_and_a_vanished_key_ends(void **state)
 	begin(&f);
 	end(&f, 3);
 	assert_int_equal(f.metric.n_series, 0);
-	assert_int_equal(rows_n_live(f.rows), 0);
+	assert_int_equal(f.rows->n_live, 0);
 	begin(&f);
 	*touch(&f, 1) += 2;
 	end(&f, 4);
@@ -390,11 +390,11 @@ static void many_keys_come_and_go_and_indices_stay(void **state)
 		for (uint64_t i = 0; i < 700; i++)
 			*touch(&f, round * 100000 + i) += 1;
 		end(&f, 1);
-		assert_int_equal(rows_n_live(f.rows), 701);
+		assert_int_equal(f.rows->n_live, 701);
 		assert_ok(rows_touch(f.rows, &key, &index));
 		assert_int_equal(index, kept);
 	}
-	assert_true(rows_n(f.rows) < 2 * 701 + 2);
+	assert_true(f.rows->n < 2 * 701 + 2);
 	teardown(&f);
 }
 

@@ -97,8 +97,8 @@ static void assert_rows(const struct fixture *f, uint32_t n)
 {
 	uint32_t n_touched = 0;
 
-	assert_int_equal(rows_n_live(f->rows), n);
-	for (uint32_t row = 1; row < rows_n(f->rows); row++) {
+	assert_int_equal(f->rows->n_live, n);
+	for (uint32_t row = 1; row < f->rows->n; row++) {
 		if (!rows_is_live(f->rows, row))
 			continue;
 		n_touched += rows_is_touched(f->rows, row);
@@ -194,7 +194,7 @@ static void an_entry_of_an_array_that_falls_to_zero_stays_a_row(void **state)
 		assert_row(&f, row);
 		assert_ok(bpf_map_update_elem(f.source.fd, &key, zero, BPF_ANY));
 		assert_ok(source_read(&f.source, f.rows));
-		assert_int_equal(rows_n_live(f.rows), 1);
+		assert_int_equal(f.rows->n_live, 1);
 		assert_true(rows_is_touched(f.rows, row));
 		for (int cell = 0; cell < 4; cell++)
 			assert_int_equal(rows_cells(f.rows, row)[cell], 0);
@@ -375,7 +375,7 @@ static void a_key_of_a_table_is_the_sum_of_its_slots(void **state)
 		bool is_one_cpu = t.f.source.max_entries == SLOTS; /* then the last slot is the last of the first CPU */
 
 		assert_ok(source_read(&t.f.source, t.f.rows));
-		assert_int_equal(rows_n_live(t.f.rows), 2);
+		assert_int_equal(t.f.rows->n_live, 2);
 		assert_cells(&t, 7, is_one_cpu ? 105 : 111, is_one_cpu ? 2 : 3);
 		assert_cells(&t, 8, 1, 1);
 	}
@@ -392,7 +392,7 @@ static void the_first_slot_of_a_slice_is_the_overflow(void **state)
 	for (uint32_t cpu = 0; cpu < n; cpu++)
 		slot_put(&t, cpu * SLOTS, LIVE, 12345, 10);
 	assert_ok(source_read(&t.f.source, t.f.rows));
-	assert_int_equal(rows_n_live(t.f.rows), 0);
+	assert_int_equal(t.f.rows->n_live, 0);
 	assert_int_equal(rows_cells(t.f.rows, ROWS_OVERFLOW)[0], 10 * n);
 	assert_int_equal(t.f.source.full, n);
 	table_teardown(&t);
@@ -429,7 +429,7 @@ static void a_removed_key_leaves_its_slots_to_the_next(void **state)
 	assert_ok(source_read(&t.f.source, t.f.rows));
 	assert_cells(&t, key, 2, 1);
 	assert_ok(rows_touch(t.f.rows, &key, &again));
-	assert_int_equal(rows_n_live(t.f.rows), 3);
+	assert_int_equal(t.f.rows->n_live, 3);
 	table_teardown(&t);
 }
 
@@ -458,7 +458,7 @@ static void a_full_table_is_read_whole_each_time(void **state)
 			slot_put(&t, i, LIVE, i, i);
 	for (int reading = 0; reading < 3; reading++) {
 		assert_ok(source_read(&t.f.source, t.f.rows));
-		assert_int_equal(rows_n_live(t.f.rows), t.f.source.max_entries / SLOTS * (SLOTS - 1));
+		assert_int_equal(t.f.rows->n_live, t.f.source.max_entries / SLOTS * (SLOTS - 1));
 		for (uint32_t i = 1; i < SLOTS; i++)
 			assert_cells(&t, i, i, 1);
 	}
