@@ -114,26 +114,25 @@ static void check_attributes(struct binder *binder)
 static int check_settings(struct binder *binder)
 {
 	struct collector *collector = binder->collector;
-	const struct settings *settings = &collector->settings;
+	struct settings *settings = &collector->settings;
 	const char *complaint;
 
 	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
 		const struct descriptor_param *param = &collector->descriptor->params[i];
-		const struct setting *setting = setting_find(&collector->settings, param->name);
+		struct setting *setting = setting_find(settings, param->name);
 		int err;
 
 		if (!setting)
 			complain_of_unknown(binder, param->line, "\"const volatile\" variable", param->name, settings->items, settings->n);
 		if (!setting || !param->default_text)
 			continue;
-		err = setting_set(&collector->settings, setting, param->default_text, &complaint);
+		err = setting_set(settings, setting, param->default_text, collector->conf_path, param->line,
+				  &complaint);
 		if (err == -ENOMEM)
 			return err;
 		if (err)
-			complain(binder, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name, complaint);
-		else
-			setting_note(&collector->settings, setting, param->default_text, collector->conf_path,
-				     param->line);
+			complain(binder, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name,
+				 complaint);
 	}
 	return 0;
 }
@@ -208,12 +207,11 @@ static void check_programs(struct binder *binder)
 int bindings_check(struct collector *collector, struct diag *diag)
 {
 	struct binder binder = { collector, diag };
+
 	int err = check_settings(&binder);
 
-	if (err)
-		return err;
 	check_labels(&binder);
 	check_attributes(&binder);
 	check_programs(&binder);
-	return 0;
+	return err;
 }

@@ -166,9 +166,7 @@ int collector_open(const char *directory, const char *name, struct labels *label
 	if (!err)
 		err = open_object(collector, diag);
 	if (!err && collector->descriptor && collector->btf)
-		err = bindings_make(collector, diag);
-	if (!err && collector->descriptor && collector->btf)
-		err = bindings_check(collector, diag);
+		err = bindings_make(collector, diag) ?: bindings_check(collector, diag);
 	if (err)
 		return err;
 	collector->context.btf = collector->btf;
@@ -202,7 +200,7 @@ struct collector *collector_free(struct collector *collector)
 int collector_set(struct collector *collector, const char *key, const char *value, const char *path,
 		  unsigned int line, struct diag *diag)
 {
-	const struct setting *setting = setting_find(&collector->settings, key);
+	struct setting *setting = setting_find(&collector->settings, key);
 	const char *complaint = NULL;
 	int err;
 
@@ -211,14 +209,10 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 				 sizeof(*collector->settings.items));
 		return 0;
 	}
-	err = setting_set(&collector->settings, setting, value, &complaint);
-	if (err == -ENOMEM)
-		return err;
-	if (err)
+	err = setting_set(&collector->settings, setting, value, path, line, &complaint);
+	if (err == -EINVAL)
 		diag_add(diag, path, line, "%s = %s: %s", key, value, complaint);
-	else
-		setting_note(&collector->settings, setting, value, path, line);
-	return 0;
+	return err == -EINVAL ? 0 : err;
 }
 
 /* The setting for a table's slots per CPU; NULL: there is none. */

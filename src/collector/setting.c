@@ -49,7 +49,7 @@ void settings_done(struct settings *settings)
 	*settings = (struct settings){ 0 };
 }
 
-const struct setting *setting_find(const struct settings *settings, const char *name)
+struct setting *setting_find(const struct settings *settings, const char *name)
 {
 	for (size_t i = 0; i < settings->n; i++)
 		if (!strcmp(settings->items[i].name, name))
@@ -153,8 +153,7 @@ static int set_text(uint8_t *to, uint32_t size, const char *text, const char **r
 	return 0;
 }
 
-int setting_set(struct settings *settings, const struct setting *setting, const char *text,
-		const char **ret_complaint)
+static int set(struct settings *settings, const struct setting *setting, const char *text, const char **ret_complaint)
 {
 	uint8_t *to = settings->data + setting->offset_bytes;
 	_cleanup_(shape_done) struct shape shape = { 0 };
@@ -177,14 +176,17 @@ int setting_set(struct settings *settings, const struct setting *setting, const 
 	return -EINVAL;
 }
 
-void setting_note(struct settings *settings, const struct setting *setting, const char *text,
-		  const char *path, unsigned int line)
+int setting_set(struct settings *settings, struct setting *setting, const char *text, const char *path,
+		unsigned int line, const char **ret_complaint)
 {
-	struct setting *own = &settings->items[setting - settings->items];
+	int err = set(settings, setting, text, ret_complaint);
 
-	own->text = text;
-	own->path = path;
-	own->line = line;
+	if (err)
+		return err;
+	setting->text = text;
+	setting->path = path;
+	setting->line = line;
+	return 0;
 }
 
 void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor, uint64_t most)

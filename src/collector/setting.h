@@ -43,12 +43,10 @@ int settings_init(const struct btf *btf, const struct btf *final, const void *da
 		  struct settings *ret_settings);
 void settings_done(struct settings *settings);
 
-const struct setting *setting_find(const struct settings *settings, const char *name);
+struct setting *setting_find(const struct settings *settings, const char *name);
 /* -EINVAL: *ret_complaint continues the text and says what is wrong; valid until the next call. -ENOMEM. */
-int setting_set(struct settings *settings, const struct setting *setting, const char *text,
-		const char **ret_complaint);
-void setting_note(struct settings *settings, const struct setting *setting, const char *text,
-		  const char *path, unsigned int line);
+int setting_set(struct settings *settings, struct setting *setting, const char *text, const char *path,
+		unsigned int line, const char **ret_complaint);
 bool setting_is_zero(const struct settings *settings, const struct setting *setting);
 /* Multiplies a number that no text has set, up to most. */
 void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor, uint64_t most);

@@ -37,15 +37,12 @@ void attributes_init(struct attributes *attributes)
 	attributes->used = 0;
 }
 
-static struct attribute *add(struct attributes *attributes, const char *name, enum attribute_type type)
+static int add(struct attributes *attributes, struct attribute item)
 {
-	struct attribute *item;
-
 	if (attributes->n == ATTRIBUTES_MAX)
-		return NULL;
-	item = &attributes->items[attributes->n++];
-	*item = (struct attribute){ .name = name, .type = type };
-	return item;
+		return -ENOSPC;
+	attributes->items[attributes->n++] = item;
+	return 0;
 }
 
 #define HASH_TEXT_BYTES 9 /* "~" and eight digits */
@@ -71,7 +68,7 @@ int attributes_add_text(struct attributes *attributes, const char *name, const v
 	size_t room = sizeof(attributes->storage) - attributes->used;
 	const char *from = text;
 	size_t whole = size;
-	struct attribute *item;
+	int err;
 
 	if (room < 2)
 		return -ENOSPC;
@@ -89,33 +86,22 @@ int attributes_add_text(struct attributes *attributes, const char *name, const v
 	}
 	if (size && room > HASH_TEXT_BYTES)
 		end = put_hash(start, end, room, hash_stable(HASH_STABLE_START, text, whole));
-	item = add(attributes, name, ATTRIBUTE_TEXT);
-	if (!item)
-		return -ENOSPC;
+	err = add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = start });
+	if (err)
+		return err;
 	*end++ = '\0';
-	item->text = start;
 	attributes->used += (size_t)(end - start);
 	return 0;
 }
 
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number)
 {
-	struct attribute *item = add(attributes, name, ATTRIBUTE_NUMBER);
-
-	if (!item)
-		return -ENOSPC;
-	item->number = number;
-	return 0;
+	return add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_NUMBER, .number = number });
 }
 
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag)
 {
-	struct attribute *item = add(attributes, name, ATTRIBUTE_FLAG);
-
-	if (!item)
-		return -ENOSPC;
-	item->number = flag;
-	return 0;
+	return add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_FLAG, .number = flag });
 }
 
 void attributes_sort(struct attributes *attributes)

@@ -67,14 +67,14 @@ static void check_settings(const struct btf *btf)
 
 	demand(settings_init(btf, btf, section, sizeof(section), &settings) == 0);
 	for (size_t i = 0; i < settings.n; i++) {
-		const struct setting *setting = &settings.items[i];
+		struct setting *setting = &settings.items[i];
 
 		demand(setting->offset_bytes + (uint64_t)setting->size_bytes <= sizeof(section));
 		(void)setting_number(&settings, setting);
 		(void)setting_is_zero(&settings, setting);
 		setting_scale(&settings, setting, 8, 1 << 20);
 		for (size_t j = 0; j < ARRAY_SIZE(texts); j++)
-			if (setting_set(&settings, setting, texts[j], &complaint))
+			if (setting_set(&settings, setting, texts[j], NULL, 0, &complaint))
 				demand(*complaint != '\0');
 	}
 	settings_done(&settings);

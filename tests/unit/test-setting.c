@@ -97,12 +97,12 @@ static void teardown(struct fixture *f)
 
 static int set(struct fixture *f, const char *name, const char *text)
 {
-	const struct setting *setting = setting_find(&f->settings, name);
+	struct setting *setting = setting_find(&f->settings, name);
 	const char *complaint = NULL;
 	int err;
 
 	assert_non_null(setting);
-	err = setting_set(&f->settings, setting, text, &complaint);
+	err = setting_set(&f->settings, setting, text, NULL, 0, &complaint);
 	if (err)
 		assert_non_null(complaint);
 	return err;
@@ -255,7 +255,7 @@ static int set_syscalls_once(struct fixture *f)
 {
 	const char *complaint;
 
-	return setting_set(&f->settings, setting_find(&f->settings, "syscalls"), "read", &complaint);
+	return setting_set(&f->settings, setting_find(&f->settings, "syscalls"), "read", NULL, 0, &complaint);
 }
 
 static void a_failed_allocation_is_an_error_and_no_leak(void **state)
@@ -272,6 +272,7 @@ static void a_failed_allocation_is_an_error_and_no_leak(void **state)
 
 static void a_number_that_nobody_has_set_is_scaled_up_to_a_limit(void **state)
 {
+	const char *complaint;
 	struct fixture f;
 
 	setup(&f);
@@ -282,8 +283,7 @@ static void a_number_that_nobody_has_set_is_scaled_up_to_a_limit(void **state)
 	assert_ok(set(&f, "limit", "200"));
 	setting_scale(&f.settings, setting_find(&f.settings, "limit"), 8, 100);
 	assert_int_equal(number(&f, "limit"), 200);
-	assert_ok(set(&f, "limit", "2"));
-	setting_note(&f.settings, setting_find(&f.settings, "limit"), "2", "path", 1);
+	assert_ok(setting_set(&f.settings, setting_find(&f.settings, "limit"), "2", "path", 1, &complaint));
 	setting_scale(&f.settings, setting_find(&f.settings, "limit"), 8, 100);
 	assert_int_equal(number(&f, "limit"), 2);
 	teardown(&f);
