@@ -168,38 +168,31 @@ static int start_one(struct collector *collector)
 }
 
 /*
- * Starts the pair that names cgroups, or all others; those that fail leave a gap. The first error,
+ * Starts the pair that names cgroups, or all others, and takes out those that fail. The first error,
  * if any.
  */
 static int start_some(struct collector_set *set, bool is_infrastructure)
 {
+	size_t n = 0, n_shown = 0;
 	int first = 0;
 
 	for (size_t i = 0; i < set->n; i++) {
-		int err;
+		struct collector *collector = set->items[i];
+		int err = 0;
 
-		if (!set->items[i] || !strcmp(set->items[i]->name, INFRASTRUCTURE) != is_infrastructure)
+		if (!strcmp(collector->name, INFRASTRUCTURE) == is_infrastructure)
+			err = start_one(collector);
+		if (err) {
+			collector_free(collector);
+			first = first ? first : err;
 			continue;
-		err = start_one(set->items[i]);
-		if (err)
-			set->items[i] = collector_free(set->items[i]);
-		first = first ? first : err;
-	}
-	return first;
-}
-
-static void close_gaps(struct collector_set *set)
-{
-	size_t n = 0, n_shown = 0;
-
-	for (size_t i = 0; i < set->n; i++) {
-		if (!set->items[i])
-			continue;
+		}
 		n_shown += i < set->n_shown;
-		set->items[n++] = set->items[i];
+		set->items[n++] = collector;
 	}
 	set->n = n;
 	set->n_shown = n_shown;
+	return first;
 }
 
 /*
@@ -226,7 +219,6 @@ int collector_set_start(struct collector_set *set)
 	err = start_some(set, false);
 	first = first ? first : err;
 	keep_freed_memory(false);
-	close_gaps(set);
 	if (set->n_shown)
 		return 0;
 	return first ? first : -ENOENT;
