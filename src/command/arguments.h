@@ -38,9 +38,9 @@ struct arguments {
 	uint64_t duration_ns; /* 0: not given */
 	int log_level;	      /* enum log_level, or -1 */
 	bool is_console, is_json, is_help, is_version;
-	char **words; /* what is left before "--", ended by NULL */
+	char **words; /* the other words before "--", ended by NULL */
 	size_t n_words;
-	char **command; /* what follows "--", or NULL */
+	char **command; /* the words after "--", or NULL */
 };
 
 /*

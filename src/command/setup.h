@@ -29,7 +29,7 @@ enum exit_code setup_exit_code(int err);
 
 /*
  * Adds an exporter that the configuration does not have: its defaults and the environment, with
- * path and rows where they are not NULL and it has such settings. NULL: no memory.
+ * path and rows if they are not NULL and it has such settings. NULL: no memory.
  */
 const struct config_exporter *setup_add_exporter(struct setup *setup, const char *type, const char *path,
 						 const char *rows);

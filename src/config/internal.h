@@ -6,8 +6,8 @@
 #include "config/config.h"
 
 /*
- * Adds what a file says. is_named: a person gave its path. -ENOENT: there is none, which is in diag
- * too.
+ * Adds the sections and settings of a file. is_named: a person gave its path. -ENOENT: there is
+ * none, which is in diag too.
  */
 int config_read_file(struct config *config, const char *path, bool is_named, struct diag *diag);
 /* [agent] interval and log_level, from OTEL_METRIC_EXPORT_INTERVAL and OTEL_LOG_LEVEL. */
@@ -17,8 +17,8 @@ int config_environment_set_resource(struct config *config);
 /* Exporters of the sections. */
 int config_set_exporters(struct config *config, struct diag *diag);
 /*
- * Where the files have no [exporter]: those of OTEL_METRICS_EXPORTER, or one otlp where an endpoint
- * of it is set. None at all under OTEL_SDK_DISABLED=true.
+ * If the files have no [exporter]: those of OTEL_METRICS_EXPORTER, or one otlp if a variable sets
+ * its endpoint. None at all with OTEL_SDK_DISABLED=true.
  */
 int config_environment_set_exporters(struct config *config, struct diag *diag);
 /* Exporters that push the same numbers to the same place are not a mistake, but probably not intended. */

@@ -23,7 +23,7 @@ enum setting_type {
 	SETTING_U64,	  /* uint64_t */
 	SETTING_DURATION, /* uint64_t, ns */
 	SETTING_SIZE,	  /* uint64_t, bytes */
-	SETTING_TEXT,	  /* char *, owned by the structure; NULL where absent and without a default */
+	SETTING_TEXT,	  /* char *, owned by the structure; NULL if absent and without a default */
 	SETTING_CHOICE,	  /* int: index in choices, which are matched in any case */
 	SETTING_LIST,	  /* struct setting_list: the key may be repeated, one item each time */
 	SETTING_WORDS,	  /* struct setting_list: the same, but commas and blanks separate items too */
@@ -66,12 +66,12 @@ struct setting_table {
 struct assignment {
 	const char *key;
 	const char *value;
-	const char *path; /* of the file, or what else the value comes from, with line 0 */
+	const char *path; /* of the file, or the name of another origin, with line 0 */
 	unsigned int line;
 	unsigned int earlier_line; /* where the same file has given the key already; 0: nowhere */
 };
 
-/* Sets the defaults in a zeroed structure. -ENOMEM; -EINVAL where a row refuses its own default. */
+/* Sets the defaults in a zeroed structure. -ENOMEM; -EINVAL if a row refuses its own default. */
 int setting_table_init(const struct setting_table *table, void *structure);
 void setting_table_done(const struct setting_table *table, void *structure);
 /* The same for a structure on the heap; free takes NULL. */
