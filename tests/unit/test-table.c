@@ -44,6 +44,8 @@ static void assert_table(struct example *table, const char *expected)
 	series_end(&table->metric);
 	table_find(&table->layout, &table->metric);
 	table_append_names(&table->layout, &out);
+	metric_for_each_series(series, &table->metric)
+		table_widen(&table->layout, series);
 	metric_for_each_series(series, &table->metric) {
 		buf_append_byte(&out, '\n');
 		table_append_values(&table->layout, series, &out);
@@ -64,9 +66,9 @@ static void owners_share_a_column(void **state)
 	assert_table(&table,
 		     " by error.type, owner\n"
 		     "  ENOENT  cron.service\n"
-		     "  -  /\n"
-		     "  -  0123456789ab\n"
-		     "  EIO  -");
+		     "  -       /           \n"
+		     "  -       0123456789ab\n"
+		     "  EIO     -           ");
 }
 
 static void owners_of_one_kind_keep_their_name(void **state)
@@ -76,7 +78,7 @@ static void owners_of_one_kind_keep_their_name(void **state)
 	table_init(&table);
 	table_add(&table, "systemd.unit.name", "cron.service", NULL);
 	table_add(&table, NULL, NULL, NULL);
-	assert_table(&table, " by systemd.unit.name\n  cron.service\n  -");
+	assert_table(&table, " by systemd.unit.name\n  cron.service\n  -           ");
 }
 
 static void a_cell_has_48_characters_at_most(void **state)

@@ -155,11 +155,13 @@ static int by_growth(const void *left_, const void *right_)
 }
 
 /* The values of the attributes, as wide as the widest of the metric or the screen allows, then the numbers. */
-static void append_rows(struct page *page, const struct table *table, struct series *const *series, size_t n)
+static void append_rows(struct page *page, struct table *table, struct series *const *series, size_t n)
 {
 	unsigned int width = 0, limit = page->columns > 2 * NUMBER_WIDTH ? page->columns - 2 * NUMBER_WIDTH : 1;
 	_cleanup_(buf_done) struct buf values = BUF_INIT, line = BUF_INIT;
 
+	for (size_t row = 0; row < n; row++)
+		table_widen(table, series[row]);
 	for (size_t row = 0; row < n; row++) {
 		unsigned int wanted;
 
