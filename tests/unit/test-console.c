@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 
 #include "accounted.h"
+#include "export/text/output.h"
 #include "fixture.h"
+#include "logged.h"
 #include "util/cleanup.h"
 
 static struct exporter *open_exporter(const char *type, const char *path, void **ret_options)
@@ -278,13 +280,55 @@ static void a_path_that_cannot_be_a_file_is_a_mistake(void **state)
 		{ "x/y", "file:3: path: must begin with \"/\", or be \"-\" for standard output\n" },
 		{ "/tmp", "file:3: path: /tmp is a directory, write the path of a file\n" },
 		{ "/tmp/", "file:3: path: /tmp/ is a directory, write the path of a file\n" },
-		{ "/nonexistent/x", "file:3: path: the directory /nonexistent/: No such file or directory\n" },
-		{ "/dev/null/x", "file:3: path: the directory /dev/null/: Not a directory\n" },
+		{ "/nonexistent/x", "file:3: path: the directory /nonexistent/ cannot be used: No such file or directory\n" },
+		{ "/dev/null/x", "file:3: path: the directory /dev/null/ cannot be used: Not a directory\n" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(cases); j++)
 			assert_complaint(types[i], cases[j].path, cases[j].complaint);
+}
+
+#define FIXTURE_HISTOGRAMS 3
+
+/* A format that has no histograms. */
+static int push_without_histograms(struct exporter *exporter, const struct batch *batch)
+{
+	struct output *output = exporter->state;
+	struct metric *metric;
+	struct series *series;
+
+	if (!output_is_ready(exporter, batch))
+		return 0;
+	batch_for_each_metric(metric, batch)
+		metric_for_each_series(series, metric)
+			if (metric->kind == METRIC_HISTOGRAM)
+				output->n_unsupported++;
+			else
+				buf_append_text(&output->out, "point\n");
+	return output_flush(exporter, batch);
+}
+
+static void points_that_a_format_lacks_are_not_delivered(void **state)
+{
+	static const struct exporter_ops ops = { .type = "test", .settings = &output_settings, .open = output_open,
+						 .push = push_without_histograms, .waiting = output_waiting,
+						 .close = output_close };
+	static const struct exporter_context context = { .version = "1" };
+	const struct output_options options = { "/dev/null" };
+	struct exporter *exporter;
+	struct fixture fixture;
+
+	fixture_init(&fixture);
+	assert_ok(exporter_open("test", &ops, &options, &context, &exporter));
+	for (uint64_t i = 1; i <= 2; i++) {
+		assert_push(exporter, &fixture, 0);
+		assert_int_equal(exporter->stats.points[POINTS_PUSHED], i * FIXTURE_POINTS);
+		assert_int_equal(exporter->stats.points[POINTS_UNSUPPORTED], i * FIXTURE_HISTOGRAMS);
+		assert_int_equal(exporter->stats.points[POINTS_DELIVERED], i * (FIXTURE_POINTS - FIXTURE_HISTOGRAMS));
+	}
+	exporter_free(exporter);
+	fixture_done(&fixture);
 }
 
 static void limit_files(rlim_t size)
@@ -313,7 +357,7 @@ static void assert_lines(int fd, unsigned int n_lines)
 
 static void no_half_line_stays_in_a_file_that_is_full(void **state)
 {
-	char path[] = "/tmp/test-console-XXXXXX";
+	char path[] = "/tmp/test-console-XXXXXX", want[128];
 	struct exporter *exporter;
 	struct fixture fixture;
 	void *options;
@@ -325,16 +369,23 @@ static void no_half_line_stays_in_a_file_that_is_full(void **state)
 	exporter = open_exporter("json", path, &options);
 	assert_push(exporter, &fixture, 0);
 	assert_int_equal(fstat(fd, &st), 0);
+	log_catch();
 	for (rlim_t more = 1; more < 1000; more += 333) {
 		limit_files((rlim_t)st.st_size + more);
 		assert_push(exporter, &fixture, -EFBIG);
 		assert_lines(fd, FIXTURE_POINTS);
 	}
+	snprintf(want, sizeof(want), "<3>exporter test: cannot write to %s: File too large\n", path);
+	assert_string_equal(log_caught(), want);
 	limit_files(RLIM_INFINITY);
 	assert_int_equal(exporter->stats.points[POINTS_NOT_SENT], 3 * FIXTURE_POINTS);
+	log_catch();
 	assert_push(exporter, &fixture, 0);
-	assert_lines(fd, 2 * FIXTURE_POINTS);
-	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], 2 * FIXTURE_POINTS);
+	assert_push(exporter, &fixture, 0);
+	snprintf(want, sizeof(want), "<6>exporter test: writes to %s again\n", path);
+	assert_string_equal(log_caught(), want);
+	assert_lines(fd, 3 * FIXTURE_POINTS);
+	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], 3 * FIXTURE_POINTS);
 	exporter_free(exporter);
 	options_free("json", options);
 	fixture_done(&fixture);
@@ -456,6 +507,7 @@ int main(void)
 		cmocka_unit_test(a_reader_that_does_not_read_holds_up_nobody),
 		cmocka_unit_test(a_file_is_appended_to),
 		cmocka_unit_test(a_path_that_cannot_be_a_file_is_a_mistake),
+		cmocka_unit_test(points_that_a_format_lacks_are_not_delivered),
 		cmocka_unit_test(no_half_line_stays_in_a_file_that_is_full),
 		cmocka_unit_test(behind_a_half_line_the_next_begins_anew),
 		cmocka_unit_test(the_next_reader_of_a_pipe_begins_with_a_new_line),

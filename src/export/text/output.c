@@ -37,7 +37,7 @@ int output_options_check(const void *untyped, const char *path, unsigned int lin
 	else if (file[0] != '/')
 		diag_add(diag, path, line, "path: must begin with \"/\", or be \"-\" for standard output");
 	else if (stat(parent, &st) < 0 && errno != EACCES) /* only the service's user may look into it */
-		diag_add(diag, path, line, "path: the directory %s: %m", parent);
+		diag_add(diag, path, line, "path: the directory %s cannot be used: %m", parent);
 	else if (!slash[1] || (!stat(file, &st) && S_ISDIR(st.st_mode)))
 		diag_add(diag, path, line, "path: %s is a directory, write the path of a file", file);
 	return 0;
@@ -171,8 +171,11 @@ static int settle(struct exporter *exporter)
 {
 	struct output *output = exporter->state;
 	struct exporter_stats *stats = &exporter->stats;
+	const char *path = output->options->path;
 	int err = buf_error(&output->out);
 
+	if (!strcmp(path, "-"))
+		path = "standard output";
 	if (!err)
 		err = write_rest(output, output->patience_ms);
 	if (err == -EAGAIN)
@@ -181,8 +184,10 @@ static int settle(struct exporter *exporter)
 		mend(output);
 		exporter_account(exporter, POINTS_NOT_SENT, output->n_points);
 		if (!stats->is_failing)
-			log_error("exporter %s: cannot write: %s", exporter->name, strerror(-err));
+			log_error("exporter %s: cannot write to %s: %s", exporter->name, path, strerror(-err));
 	} else {
+		if (stats->is_failing)
+			log_info("exporter %s: writes to %s again", exporter->name, path);
 		output->is_torn = false;
 		exporter_account(exporter, POINTS_DELIVERED, output->n_points);
 		stats->bytes_sent += output->out.size;
@@ -197,9 +202,10 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch)
 {
 	struct output *output = exporter->state;
 
-	if (output->n_points)
+	if (output->out.size)
 		(void)settle(exporter);
-	if (!output->n_points) {
+	output->n_unsupported = 0;
+	if (!output->out.size) {
 		if (output->is_torn)
 			buf_append_byte(&output->out, '\n');
 		return true;
@@ -215,9 +221,11 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch)
 int output_flush(struct exporter *exporter, const struct batch *batch)
 {
 	struct output *output = exporter->state;
+	size_t n_points = count_points(batch);
 
-	output->n_points = count_points(batch);
-	exporter_account(exporter, POINTS_PUSHED, output->n_points);
+	exporter_account(exporter, POINTS_PUSHED, n_points);
+	exporter_account(exporter, POINTS_UNSUPPORTED, output->n_unsupported);
+	output->n_points = n_points - output->n_unsupported;
 	output->n_pushed++;
 	exporter->stats.requests++;
 	return settle(exporter);

@@ -39,6 +39,11 @@ struct output {
 	int patience_ms;   /* without progress; -1: forever */
 	size_t n_written;  /* of out */
 	size_t n_points;   /* in out */
+	/*
+	 * Points of this batch that the exporter has left out because its format cannot express them.
+	 * The exporter counts them here, after output_is_ready(), which sets this to 0.
+	 */
+	size_t n_unsupported;
 	unsigned int n_pushed; /* batches */
 	struct buf out;	       /* what the next write takes */
 };
@@ -55,7 +60,8 @@ struct exporter_waiting output_waiting(const struct exporter *exporter);
  */
 bool output_is_ready(struct exporter *exporter, const struct batch *batch);
 /*
- * Writes out, which holds batch. What cannot be written is counted and logged once. 0 (also where
+ * Writes out, which holds all points of batch but n_unsupported, and accounts for all of them: the
+ * exporter itself counts nothing else. What cannot be written is logged once. 0 (also where
  * the reader is slow), or -errno of the buffer or the file. A reader that is gone is an error, not
  * a signal.
  */
