@@ -105,7 +105,16 @@ static bool are_lists_equal(const struct setting_list *left, const struct settin
 	return true;
 }
 
-/* Do both push to the same place, with nothing (headers, templates, files) to tell them apart? */
+/* The file that an exporter appends to, or NULL. */
+static const char *file_of(const struct config_exporter *exporter)
+{
+	const struct setting_row *row = setting_table_find(exporter->ops->settings, "path");
+	const char *path = row ? *(char *const *)((const char *)exporter->options + row->offset) : NULL;
+
+	return path && strcmp(path, "-") ? path : NULL;
+}
+
+/* Do both push to the same endpoint, with nothing (headers, templates, files) to tell them apart? */
 static bool are_twins(const struct config_exporter *left, const struct config_exporter *right)
 {
 	const struct setting_table *table = left->ops->settings;
@@ -131,6 +140,12 @@ void config_warn_of_twins(struct config *config)
 		for (size_t j = 0; j < i; j++) {
 			const struct config_exporter *exporter = &config->exporters[i], *twin = &config->exporters[j];
 
+			const char *file = file_of(exporter), *other = file_of(twin);
+
+			if (file && other && !strcmp(file, other))
+				diag_add(&config->warnings, exporter->path, exporter->line,
+					 "exporters %s and %s append to the same file, %s: give each its own path",
+					 twin->name, exporter->name, file);
 			if (are_twins(exporter, twin))
 				diag_add(&config->warnings, exporter->path, exporter->line,
 					 "exporters %s and %s push to the same endpoint: it gets every number twice",

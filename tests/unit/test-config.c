@@ -57,8 +57,15 @@ static const struct exporter_ops post_exporter = {
 	.environment = post_environment,
 	.check = post_check,
 };
-static const struct setting_table no_settings = { 0 };
-static const struct exporter_ops print_exporter = { .type = "console", .settings = &no_settings };
+struct print_options {
+	char *path;
+};
+
+static const struct setting_row print_table[] = {
+	SETTING(struct print_options, path, "path", SETTING_TEXT, "-"),
+};
+static const struct setting_table print_settings = SETTING_TABLE(print_table, struct print_options);
+static const struct exporter_ops print_exporter = { .type = "console", .settings = &print_settings };
 
 const struct exporter_ops *const exporter_table[] = { &post_exporter, &print_exporter, NULL };
 
@@ -506,6 +513,21 @@ static void exporters_that_send_the_same_twice_are_warned_of(void **state)
 	assert_string_equal(buf_text(&f.config->warnings.text), buf_text(&want));
 }
 
+static void exporters_that_append_to_one_file_are_warned_of(void **state)
+{
+	FIXTURE;
+	_cleanup_(buf_done) struct buf want = BUF_INIT;
+
+	tree_write(&f.tree, MAIN, "[exporter a]\ntype = console\npath = /tmp/x\n[exporter b]\ntype = console\npath = /tmp/y\n"
+				  "[exporter c]\ntype = console\npath = /tmp/x\n[exporter d]\ntype = console\n"
+				  "[exporter e]\ntype = console\npath = -\n");
+	fixture_read(&f, NULL);
+	assert_mistakes(&f, "");
+	buf_printf(&want, "%s:7: exporters a and c append to the same file, /tmp/x: give each its own path\n",
+		   tree_path(&f.tree, MAIN));
+	assert_string_equal(buf_text(&f.config->warnings.text), buf_text(&want));
+}
+
 static void no_memory_is_told_and_nothing_leaks(void **state)
 {
 	static const char *const environment[] = { "OTEL_RESOURCE_ATTRIBUTES=a=1,b", "OTEL_LOG_LEVEL=x", NULL };
@@ -539,6 +561,7 @@ int main(void)
 		cmocka_unit_test(unknown_values_of_variables_are_ignored_with_a_warning),
 		cmocka_unit_test(exporters_can_be_switched_off),
 		cmocka_unit_test(exporters_that_send_the_same_twice_are_warned_of),
+		cmocka_unit_test(exporters_that_append_to_one_file_are_warned_of),
 		cmocka_unit_test(no_memory_is_told_and_nothing_leaks),
 	};
 
