@@ -35,6 +35,18 @@ static void a_url_of_grpc_is_told_where_to_go(void **state)
 	}
 }
 
+static void a_wrong_port_is_called_one(void **state)
+{
+	static const char *const urls[] = { "http://h:99999", "https://[::1]:65536/v1", "http://h:port" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
+		const char *complaint = NULL;
+
+		assert_error(url_check(urls[i], &complaint), EINVAL);
+		assert_string_equal(complaint, "the port must be a number from 1 to 65535");
+	}
+}
+
 static void it_is_known_where_a_url_leads(void **state)
 {
 	static const struct {
@@ -70,6 +82,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(urls_are_checked),
 		cmocka_unit_test(a_url_of_grpc_is_told_where_to_go),
+		cmocka_unit_test(a_wrong_port_is_called_one),
 		cmocka_unit_test(it_is_known_where_a_url_leads),
 	};
 

@@ -20,7 +20,9 @@ int url_check(const char *url, const char **ret_complaint)
 	curl_url_cleanup(parts);
 	if (!parts)
 		return -ENOMEM;
-	if (code != CURLUE_OK)
+	if (code == CURLUE_BAD_PORT_NUMBER)
+		*ret_complaint = "the port must be a number from 1 to 65535";
+	else if (code != CURLUE_OK)
 		*ret_complaint = "not a URL, write http://HOST:PORT or https://HOST";
 	else if (!strncasecmp(url, "grpc://", 7) || !strncasecmp(url, "grpcs://", 8))
 		*ret_complaint = "bpfpush sends OTLP/HTTP, not gRPC; write http://HOST:4318 or https://HOST:4318";
