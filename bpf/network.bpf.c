@@ -64,7 +64,8 @@ enum tcp_role { TCP_ROLE_NONE, TCP_ROLE_CLIENT, TCP_ROLE_SERVER };
 struct traffic_key {
 	struct owner owner;
 	enum network_type type;
-} __attribute__((aligned(8)));
+	u32 unused;
+};
 
 struct tcp_traffic {
 	u64 received;
@@ -84,7 +85,8 @@ struct connection_key {
 	enum network_type type;
 	enum tcp_role role;
 	lbl_errno error;
-} __attribute__((aligned(8)));
+	u32 unused;
+};
 
 struct connection_value {
 	u64 count;
@@ -93,7 +95,8 @@ struct connection_value {
 struct time_key {
 	struct owner owner;
 	enum tcp_role role;
-} __attribute__((aligned(8)));
+	u32 unused;
+};
 
 struct time_value {
 	struct hist_time rtt;

@@ -43,7 +43,8 @@ struct transition_value {
 struct connection_key {
 	struct owner owner;
 	enum connection_state state;
-} __attribute__((aligned(8)));
+	u32 unused;
+};
 
 struct connection_value {
 	val_tally count;

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/plural.h"
+
 static void check_label(struct binder *binder, const struct descriptor_label *label, const struct binding *binding)
 {
 	const struct field *field = shape_find(&binding->key, label->member);
@@ -18,6 +20,8 @@ static void check_label(struct binder *binder, const struct descriptor_label *la
 			 label->member, label->map, field->type_name);
 	else if (!field && key->n_fields == 1 && !*key->fields[0].name)
 		complain(binder, label->line, "the key of map \"%s\" has no members; write [label %s]", label->map, label->map);
+	else if (!field && key->n_fields && !*label->member)
+		complain(binder, label->line, "the key of map \"%s\" has members; write [label %s.MEMBER]", label->map, label->map);
 	else if (!field && key->n_fields)
 		complain_of_unknown(binder, label->line, "member", label->member, key->fields, key->n_fields);
 }
@@ -98,6 +102,29 @@ static void check_metric(struct binder *binder, const struct binding *binding, c
 				 metric->name, metric->attributes[i].name);
 }
 
+/*
+ * A program looks for a key in a flat table byte by byte. Whatever was in the gaps of a key would make another
+ * key of it, so the members must leave none.
+ */
+static void check_gaps(struct binder *binder, const struct binding *binding)
+{
+	uint32_t end = 0;
+
+	for (uint32_t i = 0; i <= binding->key.n_fields; i++) {
+		bool is_end = i == binding->key.n_fields;
+		uint32_t start = is_end ? binding->key.size_bytes : binding->key.fields[i].offset_bytes;
+
+		if (start > end)
+			complain(binder, binding->line,
+				 "the key of table \"%s\" has a gap of %u byte%s after member \"%s\", and random bytes there "
+				 "would split one key into several; fill it with a member whose name begins with \"unused\"",
+				 binding->map, start - end, plural(start - end),
+				 i ? binding->key.fields[i - 1].name : "");
+		if (!is_end)
+			end = start + binding->key.fields[i].size_bytes;
+	}
+}
+
 static void check_attributes(struct binder *binder)
 {
 	for (size_t i = 0; i < binder->collector->n_bindings; i++) {
@@ -105,6 +132,8 @@ static void check_attributes(struct binder *binder)
 
 		if (!binding->labels)
 			continue;
+		if (binding->source.is_table)
+			check_gaps(binder, binding);
 		check_key_names(binder, binding);
 		for (uint32_t j = 0; j < binding->delta.n_metrics; j++)
 			check_metric(binder, binding, binding->delta.metrics[j].user);
