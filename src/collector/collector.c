@@ -201,12 +201,14 @@ int collector_set(struct collector *collector, const char *key, const char *valu
 		  unsigned int line, struct diag *diag)
 {
 	struct setting *setting = setting_find(&collector->settings, key);
-	const char *complaint = NULL;
+	const char *complaint = NULL, *names[64] = { "enabled" }; /* which the configuration handles itself */
+	size_t n = 1;
 	int err;
 
 	if (!setting) {
-		complain_of_none(diag, path, line, "setting", key, collector->settings.items, collector->settings.n,
-				 sizeof(*collector->settings.items));
+		for (size_t i = 0; i < collector->settings.n && n < ARRAY_SIZE(names); i++)
+			names[n++] = collector->settings.items[i].name;
+		diag_add_unknown(diag, path, line, "setting", key, names, n);
 		return 0;
 	}
 	err = setting_set(&collector->settings, setting, value, path, line, &complaint);

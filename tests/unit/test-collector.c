@@ -47,8 +47,10 @@ static void parameters_are_set_by_name_or_refused_with_their_place(void **state)
 	assert_int_equal(diag.n_errors, 0);
 	assert_ok(collector_set(collector, "per_proces", "yes", "c", 3, &diag));
 	assert_ok(collector_set(collector, "per_process", "perhaps", "c", 4, &diag));
+	assert_ok(collector_set(collector, "enabledd", "yes", "c", 5, &diag));
 	assert_string_equal(buf_text(&diag.text), "c:3: unknown setting \"per_proces\": did you mean \"per_process\"?\n"
-						  "c:4: per_process = perhaps: is neither yes nor no\n");
+						  "c:4: per_process = perhaps: is neither yes nor no\n"
+						  "c:5: unknown setting \"enabledd\": did you mean \"enabled\"?\n");
 	collector_free(collector);
 	collector = NULL;
 	labels_free(labels);
