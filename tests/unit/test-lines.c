@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "alloc.h"
+#include "logged.h"
 
 static void sums_of_seconds_lose_nothing_to_rounding(void **state)
 {
@@ -31,6 +32,24 @@ static void sums_of_seconds_lose_nothing_to_rounding(void **state)
 		assert_int_equal(seen, raw / 1000);
 	}
 	assert_int_equal(seen, 3836);
+	rig_done(&rig);
+}
+
+static void metrics_with_one_name_are_told_apart_by_their_collectors(void **state)
+{
+	struct rig rig;
+
+	rig_init(&rig, DIALECT_PLAIN, "{metric}");
+	rig.metrics[1] = rig.metrics[0];
+	rig.metrics[0].scope = "first";
+	rig.metrics[1].scope = "second";
+	SERIES(&rig, 0);
+	begin(&rig);
+	log_catch();
+	assert_ok(push(&rig, 0));
+	assert_string_equal(log_caught(),
+			    "<4>exporter test: the lines of metric a.sum (collector second) could be taken for those of metric a.sum "
+			    "(collector first), so eight digits are added to the names of its series; rename one of the two metrics\n");
 	rig_done(&rig);
 }
 
@@ -376,6 +395,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_of_seconds_lose_nothing_to_rounding),
+		cmocka_unit_test(metrics_with_one_name_are_told_apart_by_their_collectors),
 		cmocka_unit_test(seconds_may_be_finer_than_they_are_counted),
 		cmocka_unit_test(counters_that_did_not_grow_are_silent_unless_asked_for),
 		cmocka_unit_test(a_gauge_is_sent_when_it_changes_or_may_have_been_lost),

@@ -104,9 +104,9 @@ static bool is_shadowed(const struct lines *lines, const struct batch *batch, co
 
 		if (!name_is_shadowed(&lines->options.naming, metric, suffix, other, unit_of(lines, other)->suffix))
 			continue;
-		log_warning("exporter %s: the lines of metric %s could be taken for those of metric %s, so eight digits "
-			    "are added to the names of its series; rename one of the two metrics",
-			    lines->exporter->name, metric->name, other->name);
+		log_warning("exporter %s: the lines of metric %s (collector %s) could be taken for those of metric %s "
+			    "(collector %s), so eight digits are added to the names of its series; rename one of the two metrics",
+			    lines->exporter->name, metric->name, metric->scope, other->name, other->scope);
 		return true;
 	}
 	return false;
