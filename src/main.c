@@ -53,6 +53,16 @@ static bool is_help_word(const char *word)
 	return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
 }
 
+/* status, or EXIT_OUTPUT if what was printed could not be written. */
+static int flush_output(const struct command *command, int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "bpfpush%s%s: standard output cannot be written: %s\n", command ? " " : "",
+		command ? command->name : "", strerror(errno));
+	return status == EXIT_OK ? EXIT_OUTPUT : status;
+}
+
 /* "bpfpush help COMMAND", or nothing that is a command. */
 static int run_no_command(int argc, char **argv)
 {
@@ -65,7 +75,7 @@ static int run_no_command(int argc, char **argv)
 		is_help = false;
 	}
 	print_help(command, is_help ? stdout : stderr);
-	return is_help ? EXIT_OK : EXIT_USE;
+	return is_help ? flush_output(command, EXIT_OK) : EXIT_USE;
 }
 
 int main(int argc, char **argv)
@@ -84,12 +94,6 @@ int main(int argc, char **argv)
 		print_help(command, stdout);
 	if (arguments.is_version)
 		printf("bpfpush %s\n", VERSION);
-	if (arguments.is_help || arguments.is_version)
-		return EXIT_OK;
-	r = command->run(&arguments);
-	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "bpfpush %s: standard output cannot be written: %s\n", command->name, strerror(errno));
-		return r == EXIT_OK ? EXIT_OUTPUT : r;
-	}
-	return r;
+	r = arguments.is_help || arguments.is_version ? EXIT_OK : command->run(&arguments);
+	return flush_output(command, r);
 }

@@ -3,6 +3,7 @@
 
 #include <bpf/btf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,16 +116,21 @@ static int set_enum(const struct settings *settings, const struct field *field, 
 	return -EINVAL;
 }
 
+static bool is_flag(const struct settings *settings, const struct field *field)
+{
+	return btf_int_encoding(btf__type_by_id(settings->btf, field->type_id)) & BTF_INT_BOOL;
+}
+
 static int set_integer(const struct settings *settings, const struct field *field, uint8_t *to, const char *text,
 		       const char **ret_complaint)
 {
-	bool is_flag = btf_int_encoding(btf__type_by_id(settings->btf, field->type_id)) & BTF_INT_BOOL, flag = false;
+	bool flag = false;
 	unsigned int unused = 64 - 8 * field->size_bytes;
 	int64_t signed_number = 0;
 	uint64_t number = 0;
 	int err;
 
-	if (is_flag) {
+	if (is_flag(settings, field)) {
 		err = parse_bool(text, &flag);
 		number = flag;
 	} else if (field->is_signed) {
@@ -135,7 +141,7 @@ static int set_integer(const struct settings *settings, const struct field *fiel
 		err = parse_u64(text, &number) || number > UINT64_MAX >> unused;
 	}
 	if (err) {
-		*ret_complaint = is_flag ? "is neither yes nor no" : "is not a whole number in the variable's range";
+		*ret_complaint = is_flag(settings, field) ? "is neither yes nor no" : "is not a whole number in the variable's range";
 		return -EINVAL;
 	}
 	memcpy(to, &number, field->size_bytes); /* little endian, as every machine that is built for */
@@ -187,6 +193,68 @@ int setting_set(struct settings *settings, struct setting *setting, const char *
 	setting->path = path;
 	setting->line = line;
 	return 0;
+}
+
+static void show_syscalls(const uint8_t *bits, uint32_t size, struct buf *out)
+{
+	uint32_t n_set = 0;
+
+	for (uint32_t number = 0; number < 8 * size; number++) {
+		const char *name = label_syscall_name(number);
+
+		if (name && bits[number / 8] & 1 << number % 8)
+			buf_printf(out, "%s%s", n_set++ ? ", " : "", name);
+	}
+	if (!n_set)
+		buf_append_text(out, "none");
+}
+
+/* A single number, by its type; false for any other variable. */
+static bool show_number(const struct settings *settings, const struct field *field, const uint8_t *data,
+			struct buf *out)
+{
+	uint64_t number = shape_is_number_size(field->size_bytes) ? shape_load(data, field->size_bytes) : 0;
+	unsigned int unused = 64 - 8 * field->size_bytes;
+	char text[128];
+	const char *name;
+
+	if (field->class == FIELD_ENUM) {
+		name = shape_enum_name(settings->btf, field->type_id, (int64_t)number, text, sizeof(text));
+		buf_append_text(out, name ?: "(no name)");
+		return true;
+	}
+	if (field->class != FIELD_INTEGER)
+		return false;
+	if (is_flag(settings, field))
+		buf_append_text(out, number ? "yes" : "no");
+	else if (field->is_signed)
+		buf_printf(out, "%" PRId64, (int64_t)(number << unused) >> unused);
+	else
+		buf_printf(out, "%" PRIu64, number);
+	return true;
+}
+
+bool setting_show(const struct settings *settings, const struct setting *setting, struct buf *out)
+{
+	const uint8_t *data = settings->data + setting->offset_bytes;
+	_cleanup_(shape_done) struct shape shape = { 0 };
+	const struct field *field;
+
+	if (setting->text) {
+		buf_append_text(out, setting->text);
+		return true;
+	}
+	if (shape_from_btf(settings->btf, setting->type_id, &shape, NULL) || *shape.fields->name ||
+	    shape.size_bytes != setting->size_bytes)
+		return false;
+	field = shape.fields;
+	if (!strcmp(field->type_name, "prm_syscalls"))
+		show_syscalls(data, setting->size_bytes, out);
+	else if (field->class == FIELD_TEXT)
+		buf_printf(out, "%.*s", (int)setting->size_bytes, (const char *)data);
+	else
+		return show_number(settings, field, data, out);
+	return true;
 }
 
 void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor, uint64_t most)

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "util/buf.h"
+
 struct btf;
 
 struct setting {
@@ -47,6 +49,11 @@ struct setting *setting_find(const struct settings *settings, const char *name);
 /* -EINVAL: *ret_complaint continues the text and says what is wrong; valid until the next call. -ENOMEM. */
 int setting_set(struct settings *settings, struct setting *setting, const char *text, const char *path,
 		unsigned int line, const char **ret_complaint);
+/*
+ * Its value as a user may write it: the text that set it, or else what the object holds. False, with
+ * nothing appended, if no text can set it.
+ */
+bool setting_show(const struct settings *settings, const struct setting *setting, struct buf *out);
 bool setting_is_zero(const struct settings *settings, const struct setting *setting);
 /* Multiplies a number that no text has set, up to most. */
 void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor, uint64_t most);

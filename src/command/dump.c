@@ -34,9 +34,12 @@ static const struct stage *find_stage(const char *name)
 	return NULL;
 }
 
-static int dump_collectors(const struct setup *setup, const char *stage)
+/* The pair that was added only to name cgroups is printed unless others were asked for by name. */
+static int dump_collectors(const struct arguments *arguments, const struct setup *setup, const char *stage)
 {
-	for (size_t i = 0; i < setup->set.n; i++)
+	size_t n = arguments->n_words > 1 ? setup->set.n_shown : setup->set.n;
+
+	for (size_t i = 0; i < n; i++)
 		(void)collector_dump(setup->set.items[i], stage, stdout);
 	return EXIT_OK;
 }
@@ -85,7 +88,7 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 		return EXIT_INTERNAL;
 	if (!strcmp(stage->name, "otlp"))
 		return dump_otlp(setup, agent);
-	return stage->exporter ? EXIT_OK : dump_collectors(setup, stage->name);
+	return stage->exporter ? EXIT_OK : dump_collectors(arguments, setup, stage->name);
 }
 
 int command_dump(const struct arguments *arguments)
@@ -95,11 +98,19 @@ int command_dump(const struct arguments *arguments)
 	enum exit_code code;
 
 	if (!stage) {
-		fprintf(stderr, "bpfpush dump: name a stage: descriptor, shape, snapshot, batch or otlp\n");
+		if (arguments->n_words)
+			fprintf(stderr,
+				"bpfpush dump: there is no stage \"%s\"; "
+				"name one of descriptor, shape, snapshot, batch and otlp\n",
+				arguments->words[0]);
+		else
+			fprintf(stderr, "bpfpush dump: name a stage: descriptor, shape, snapshot, batch or otlp\n");
 		return EXIT_USE;
 	}
 	code = setup_open(arguments, arguments->words + 1, &setup);
 	if (code != EXIT_OK)
 		return code;
-	return stage->needs_start ? dump_started(arguments, &setup, stage) : dump_collectors(&setup, stage->name);
+	if (stage->needs_start)
+		return dump_started(arguments, &setup, stage);
+	return dump_collectors(arguments, &setup, stage->name);
 }

@@ -44,6 +44,28 @@ static void list_map(const struct collector_map *map, bool is_started)
 	putchar('\n');
 }
 
+static const struct descriptor_param *find_param(const struct collector *collector, const struct setting *setting)
+{
+	for (size_t i = 0; i < collector->descriptor->n_params; i++)
+		if (!strcmp(collector->descriptor->params[i].name, setting->name))
+			return &collector->descriptor->params[i];
+	return NULL;
+}
+
+/* What a setting does: as its pair says, or as the headers do that bring it along. */
+static void describe(const struct collector *collector, const struct setting *setting, struct buf *about)
+{
+	const struct descriptor_param *param = find_param(collector, setting);
+	const char *suffix = strstr(setting->name, "_slots");
+
+	if (param)
+		buf_append_text(about, param->description ?: "");
+	else if (!strcmp(setting->name, "per_process"))
+		buf_append_text(about, "One series for each process");
+	else if (suffix)
+		buf_printf(about, "Keys for each CPU in table %.*s", (int)(suffix - setting->name), setting->name);
+}
+
 static void list_collector(struct collector *collector, bool is_started)
 {
 	const struct programs *programs = &collector->programs;
@@ -66,11 +88,14 @@ static void list_collector(struct collector *collector, bool is_started)
 
 		printf("  metric   %-40s %-9s [%s] %s\n", metric->name, kinds[metric->kind], metric->unit, metric->description);
 	}
-	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
-		const struct descriptor_param *param = &collector->descriptor->params[i];
+	for (size_t i = 0; i < collector->settings.n; i++) {
+		_cleanup_(buf_done) struct buf value = BUF_INIT, about = BUF_INIT;
+		const struct setting *setting = &collector->settings.items[i];
 
-		printf("  setting  %s = %s  %s\n", param->name,
-		       setting_find(&collector->settings, param->name)->text ?: "(as built)", param->description ?: "");
+		if (!setting_show(&collector->settings, setting, &value))
+			continue;
+		describe(collector, setting, &about);
+		printf("  setting  %s = %s  %s\n", setting->name, buf_text(&value), buf_text(&about));
 	}
 	putchar('\n');
 }
@@ -98,11 +123,16 @@ static void print_members(const char *before, ...)
 static void list_settings_json(const struct collector *collector)
 {
 	printf("],\"settings\":[");
-	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
-		const struct descriptor_param *param = &collector->descriptor->params[i];
+	for (size_t i = 0, n = 0; i < collector->settings.n; i++) {
+		_cleanup_(buf_done) struct buf value = BUF_INIT, about = BUF_INIT;
+		const struct setting *setting = &collector->settings.items[i];
+		const struct descriptor_param *param = find_param(collector, setting);
 
-		print_members(i ? ",{" : "{", "name", param->name, "description", param->description ?: "", "default",
-			      param->default_text, "value", setting_find(&collector->settings, param->name)->text, NULL);
+		if (!setting_show(&collector->settings, setting, &value))
+			continue;
+		describe(collector, setting, &about);
+		print_members(n++ ? ",{" : "{", "name", setting->name, "description", buf_text(&about), "default",
+			      param ? param->default_text : NULL, "value", buf_text(&value), NULL);
 		putchar('}');
 	}
 	putchar(']');
@@ -185,6 +215,7 @@ int command_list(const struct arguments *arguments)
 	_cleanup_(agent_freep) struct agent *agent = NULL;
 	enum exit_code code = setup_open(arguments, arguments->words, &setup);
 	bool is_started;
+	size_t n;
 
 	if (code != EXIT_OK)
 		return code;
@@ -199,7 +230,9 @@ int command_list(const struct arguments *arguments)
 		if (code != EXIT_OK)
 			return code;
 	}
-	for (size_t i = 0; i < setup.set.n; i++)
+	/* The pair that was added only to name cgroups is shown unless others were asked for by name. */
+	n = arguments->n_words ? setup.set.n_shown : setup.set.n;
+	for (size_t i = 0; i < n; i++)
 		(arguments->is_json ? list_json : list_collector)(setup.set.items[i], is_started);
 	return EXIT_OK;
 }
