@@ -85,6 +85,12 @@ static void put(struct writer *writer, const ProtobufCMessage *message)
 	writer->at += protobuf_c_message_pack(message, writer->at);
 }
 
+static void put_bytes(struct writer *writer, const uint8_t *data, size_t size)
+{
+	if (size) /* else data may be NULL */
+		writer->at = mempcpy(writer->at, data, size);
+}
+
 /* Levels */
 
 static void begin_levels(struct writer *writer)
@@ -94,7 +100,7 @@ static void begin_levels(struct writer *writer)
 	if (!writer->resource_metrics) {
 		writer->resource_metrics = begin(writer, FIELD_RESOURCE_METRICS);
 		begun = begin(writer, FIELD_RESOURCE);
-		writer->at = mempcpy(writer->at, writer->resource.data, writer->resource.size);
+		put_bytes(writer, writer->resource.data, writer->resource.size);
 		end(writer, begun);
 	}
 	if (!writer->scope_metrics) {
@@ -169,7 +175,7 @@ static int put_point(struct writer *writer, struct series *series)
 	begin_levels(writer);
 	begun = begin(writer, FIELD_DATA_POINT);
 	put(writer, &point.base);
-	writer->at = mempcpy(writer->at, attributes->data, attributes->size);
+	put_bytes(writer, attributes->data, attributes->size);
 	end(writer, begun);
 	writer->n_points++;
 	return 0;
