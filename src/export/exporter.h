@@ -39,7 +39,7 @@ enum points {
 /* The attribute error.type of each fate; NULL: none. */
 extern const char *const points_error_type[N_POINTS];
 
-/* What an exporter counts; the agent exports it (otel.sdk.exporter.*, bpfpush.exporter.*). */
+/* What an exporter and its sender count themselves; the agent exports it (otel.sdk.exporter.*, bpfpush.exporter.*). */
 struct exporter_stats {
 	uint64_t points[N_POINTS]; /* only exporter_account() changes them */
 	uint64_t requests;	   /* sent, retries included */

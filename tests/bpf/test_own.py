@@ -143,6 +143,13 @@ class OwnTest(Pair):
         self.install('check', AROUND % ('', lines + '\tif (value)\n\t\t++*value;'), DESCRIPTOR)
         self.assertGreater(once(['check'], ['/bin/sh', '-c', '/bin/true; :'], params=self.params()).total('test.seen'), 0)
 
+    @unittest.skipUnless(os.uname().machine == 'x86_64', 'the recipe is for x86-64')
+    def test_recipe_of_the_arguments_of_system_calls(self):
+        lines = self.recipe('Arguments of system calls')['c']
+        self.install('arguments', AROUND % (lines, '\tif (value)\n\t\t*value = asked_bytes;'), DESCRIPTOR)
+        command = 'dd if=/dev/zero of=/dev/null bs=1000003 count=7 2>/dev/null; /bin/true; :'
+        self.assertGreaterEqual(once(['arguments'], ['/bin/sh', '-c', command], params=self.params()).total('test.seen'), 7 * 1000003)
+
     def test_recipe_of_symbols_and_settings_of_the_kernel(self):
         lines = self.recipe('Symbols and settings of the kernel')['c']
         body = '\tif (value)\n\t\t*value = ((u64)&schedule & 0x7fffffff) + (CONFIG_HZ ? 0 : 1ull << 32);'
