@@ -3,13 +3,18 @@
  * Makes page faults, or runs out of memory, in children born in a cgroup, and prints what
  * getrusage() and /proc say of them:
  *
- *     workload-memory CGROUP_DIRECTORY minor N      one that touches N fresh pages
- *     workload-memory CGROUP_DIRECTORY major N      one that touches N pages of a file that are in
- * no cache workload-memory CGROUP_DIRECTORY short N      N that touch 20 fresh pages and exit, one
- * after another workload-memory CGROUP_DIRECTORY hold N       one that touches N fresh pages and is
- * alive at the end workload-memory CGROUP_DIRECTORY oom MEMORY   one that takes memory until it is
- * killed; it moves into the memory cgroup whose cgroup.procs is MEMORY first workload-memory
- * CGROUP_DIRECTORY reclaim MEMORY   one that reads a file larger than its memory limit
+ *     workload-memory CGROUP_DIRECTORY minor N          one that touches N fresh pages
+ *     workload-memory CGROUP_DIRECTORY major N          one that touches N pages of a file that are in
+ *                                                       no cache
+ *     workload-memory CGROUP_DIRECTORY short N          N that touch 20 fresh pages and exit, one after
+ *                                                       another
+ *     workload-memory CGROUP_DIRECTORY hold N           one that touches N fresh pages and is alive at
+ *                                                       the end
+ *     workload-memory CGROUP_DIRECTORY oom MEMORY       one that takes memory until it is killed; it
+ *                                                       first moves into the memory cgroup whose
+ *                                                       cgroup.procs is MEMORY
+ *     workload-memory CGROUP_DIRECTORY reclaim MEMORY   one that reads a file larger than its memory
+ *                                                       limit
  */
 #include <err.h>
 #include <inttypes.h>
