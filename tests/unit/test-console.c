@@ -101,6 +101,30 @@ static void a_page_fits_its_terminal(void **state)
 	}
 }
 
+static void a_short_time_is_shown_in_milliseconds(void **state)
+{
+	static const struct exporter_context context = { .version = "1", .is_once = true };
+	char path[] = "/tmp/test-console-XXXXXX", text[64] = "";
+	const struct exporter_ops *ops = exporter_find("console");
+	int fd = mkstemp(path);
+	struct exporter *exporter;
+	struct fixture fixture;
+	void *options;
+
+	fixture_init(&fixture);
+	fixture.batch.previous_ns = fixture.batch.time_ns - 12340000;
+	exporter_free(open_exporter("console", path, &options));
+	assert_ok(exporter_open("test", ops, options, &context, &exporter));
+	assert_push(exporter, &fixture, 0);
+	assert_true(pread(fd, text, sizeof(text) - 1, 0) > 0);
+	assert_non_null(strstr(text, " UTC, 12.3 ms\n"));
+	exporter_free(exporter);
+	options_free("console", options);
+	fixture_done(&fixture);
+	close(fd);
+	unlink(path);
+}
+
 static void a_line_fits_its_terminal(void **state)
 {
 	char text[65536];
@@ -500,6 +524,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_page_fits_its_terminal),
+		cmocka_unit_test(a_short_time_is_shown_in_milliseconds),
 		cmocka_unit_test(a_line_fits_its_terminal),
 		cmocka_unit_test(the_second_page_takes_the_place_of_the_first),
 		cmocka_unit_test(no_more_rows_of_a_metric_are_shown_than_asked_for),

@@ -213,6 +213,7 @@ static void append_metric(struct page *page, const struct metric *metric, size_t
 
 static void append_title(struct page *page)
 {
+	uint64_t length_ns = page->batch->time_ns - page->batch->previous_ns;
 	time_t now = (time_t)(page->batch->time_ns / 1000000000);
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
 	char text[32] = "";
@@ -220,7 +221,10 @@ static void append_title(struct page *page)
 
 	if (gmtime_r(&now, &tm))
 		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-	buf_printf(&line, "%s UTC, %.1f s", text, SECONDS(page->batch->time_ns - page->batch->previous_ns));
+	if (length_ns < 1000000000)
+		buf_printf(&line, "%s UTC, %.1f ms", text, SECONDS(length_ns) * 1e3);
+	else
+		buf_printf(&line, "%s UTC, %.1f s", text, SECONDS(length_ns));
 	append_line(page, &line);
 }
 
