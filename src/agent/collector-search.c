@@ -135,8 +135,12 @@ static int find_names(struct collector_search *search, const struct config *conf
 		err = collector_search_add(search, *names, NULL, 0);
 	if (search->n_wanted || err)
 		return err;
-	for (size_t i = 0; i < n_chosen && !err; i++)
-		err = add_enabled(search, config, chosen[i], NULL, 0);
+	for (size_t i = 0; i < n_chosen && !err; i++) {
+		unsigned int line = 0;
+		const char *path = config_find_place(config, "collectors", chosen[i], &line);
+
+		err = add_enabled(search, config, chosen[i], path, line);
+	}
 	for (size_t i = 0; i < config->n_sections && !err; i++)
 		if (is_collector(&config->sections[i]))
 			err = add_enabled(search, config, config->sections[i].name, config->sections[i].path,
@@ -192,13 +196,17 @@ static void check_directories(const struct config *config, struct diag *diag)
 	const struct setting_list *own = &config->agent.collector_directories;
 	struct stat status;
 
-	for (size_t i = 0; i < own->n_items; i++)
+	for (size_t i = 0; i < own->n_items; i++) {
+		unsigned int line = 0;
+		const char *path = config_find_place(config, "collector_directory", own->items[i], &line) ?: "bpfpush";
+
 		if (stat(own->items[i], &status))
-			diag_add(diag, "bpfpush", 0, "collector directory %s: %s", own->items[i], strerror(errno));
+			diag_add(diag, path, line, "collector directory %s cannot be used: %s", own->items[i], strerror(errno));
 		else if (!S_ISDIR(status.st_mode))
-			diag_add(diag, "bpfpush", 0,
+			diag_add(diag, path, line,
 				 "collector directory %s is not a directory; name the one that holds the .conf and .bpf.o files",
 				 own->items[i]);
+	}
 }
 
 /*

@@ -69,6 +69,23 @@ int config_read(const struct config_source *source, struct diag *diag, struct co
 	return 0;
 }
 
+const char *config_find_place(const struct config *config, const char *key, const char *word, unsigned int *ret_line)
+{
+	const char *path = NULL;
+
+	for (size_t i = 0; i < config->n_files; i++)
+		for (size_t j = 0; j < config->files[i]->n_entries; j++) {
+			const struct ini_entry *entry = &config->files[i]->entries[j];
+
+			if (!entry->key || strcmp(entry->section, "agent") || strcmp(entry->key, key) ||
+			    !strstr(entry->value, word))
+				continue;
+			path = config->files[i]->path;
+			*ret_line = entry->line;
+		}
+	return path;
+}
+
 struct config *config_free(struct config *config)
 {
 	if (!config)

@@ -102,6 +102,11 @@ int config_read(const struct config_source *source, struct diag *diag, struct co
 /* The section of this kind and name, or NULL. */
 const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name);
 /*
+ * Where a file sets key of [agent] to a text that contains word: its path and line, the last one if
+ * there are several. NULL: nowhere, so it is from the command line or a default.
+ */
+const char *config_find_place(const struct config *config, const char *key, const char *word, unsigned int *ret_line);
+/*
  * Adds an exporter, unless its section is not enabled, and checks it. The section's name and path
  * are borrowed, its settings are not kept. Mistakes go to diag. -ENOMEM.
  */

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import program
@@ -25,6 +26,17 @@ class CommandsTest(unittest.TestCase):
     def test_an_unknown_stage_is_named(self):
         self.assertEqual(self.refuse("dump", "foo"), 'bpfpush dump: there is no stage "foo"; name one of descriptor, shape, snapshot, batch and otlp\n')
         self.assertEqual(self.refuse("dump"), "bpfpush dump: name a stage: descriptor, shape, snapshot, batch or otlp\n")
+
+    def test_mistakes_about_collectors_have_their_line(self):
+        with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
+            file.write("[agent]\ncollectors = memory\ncollectors = sycalls\ncollector_directory = /nonexistent/x\n")
+            file.flush()
+            result = subprocess.run([BPFPUSH.path, "check", f"--config={file.name}"], capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 78)
+        said = result.stderr.replace(file.name, "FILE").splitlines()
+        self.assertEqual([line.split(" ")[0] for line in said], ["FILE:4:", "FILE:3:"])
+        self.assertIn("collector directory /nonexistent/x cannot be used: No such file or directory", said[0])
+        self.assertIn('there is no collector "sycalls"', said[1])
 
     def test_help_that_cannot_be_written_is_an_error(self):
         for arguments in (["--help"], ["list", "--help"], ["help", "list"], ["--version"]):
