@@ -114,12 +114,27 @@ static void verifier_words(const char *text, char *words, size_t size)
 	snprintf(words, size, ": %.*s", (int)(end - start), start);
 }
 
+/* What an error means for this kind of hook, or "". */
+static const char *meaning(const struct program *program, int err)
+{
+	const char *section = program->section;
+
+	if (err == -ESRCH && !strncmp(section, "tp_btf/", 7))
+		return " (this kernel has no tracepoint of that name)";
+	if (err == -ENOENT && (!strncmp(section, "uprobe", 6) || !strncmp(section, "uretprobe", 9)))
+		return " (the library or the symbol is missing)";
+	if (err == -ENOENT && (!strncmp(section, "tp/", 3) || !strncmp(section, "tracepoint/", 11)))
+		return access("/sys/kernel/tracing/events", F_OK) ? " (mount tracefs at /sys/kernel/tracing)" :
+								    " (this kernel has no tracepoint of that name)";
+	return "";
+}
+
 static void refuse(struct program *program, int err, const char *what, const char *words)
 {
 	program->state = PROGRAM_REFUSED;
 	program->err = err;
 	free(program->error);
-	if (asprintf(&program->error, "%s: %s%s", what, strerror(-err), words) < 0)
+	if (asprintf(&program->error, "%s: %s%s%s", what, strerror(-err), meaning(program, err), words) < 0)
 		program->error = NULL;
 }
 

@@ -3,6 +3,7 @@
 letter; own/timers, which has a kernel function, an enum, a histogram, a signed gauge and a setting; own/baseline
 and own/pinned, whose maps hold something at the start."""
 import ctypes
+import json
 import os
 import re
 import shlex
@@ -158,6 +159,26 @@ class OwnTest(Pair):
         self.install('symbols', AROUND % (lines, body), DESCRIPTOR)
         seen = once(['symbols'], ['/bin/sh', '-c', '/bin/true; :'], params=self.params())
         self.assertEqual(seen.total('test.seen'), address & 0x7fffffff)
+
+    def test_hooks_that_are_missing_are_explained(self):
+        hooks = """
+SEC("tp_btf/no_such_tracepoint")
+int BPF_PROG(first) { return 0; }
+SEC("uprobe/libc.so.6:no_such_symbol")
+int second(void *context) { return 0; }
+SEC("tp/sched/no_such_tracepoint")
+int third(void *context) { return 0; }
+"""
+        self.install('missing', AROUND % (hooks, '\tif (value)\n\t\t++*value;'), DESCRIPTOR)
+        listed = json.loads(subprocess.run([harness.agent(), 'list', '--json', '--for=1ms', '--config=/dev/null',
+                                            f'--collector-directory={self.directory}', 'missing'],
+                                           stdout=subprocess.PIPE, check=True).stdout)
+        errors = {program['name']: program.get('error', '') for program in listed['programs']}
+        none = 'this kernel has no tracepoint of that name'
+        has_tracefs = os.path.exists('/sys/kernel/tracing/events')
+        self.assertIn(f'({none})', errors['first'])
+        self.assertIn('(the library or the symbol is missing)', errors['second'])
+        self.assertIn(f'({none if has_tracefs else "mount tracefs at /sys/kernel/tracing"})', errors['third'])
 
     def test_timers_have_names_kinds_delays_and_a_level(self):
         self.install_own('timers')
