@@ -38,14 +38,14 @@ static void table_init(struct example *table)
 /* The names, then a line a series. */
 static void assert_table(struct example *table, const char *expected)
 {
-	_cleanup_(buf_done) struct buf out = BUF_INIT;
+	_cleanup_(buf_done) struct buf out = BUF_INIT, scratch = BUF_INIT;
 	struct series *series;
 
 	series_end(&table->metric);
 	table_find(&table->layout, &table->metric);
 	table_append_names(&table->layout, &out);
 	metric_for_each_series(series, &table->metric)
-		table_widen(&table->layout, series);
+		table_widen(&table->layout, series, &scratch);
 	metric_for_each_series(series, &table->metric) {
 		buf_append_byte(&out, '\n');
 		table_append_values(&table->layout, series, &out);
@@ -108,7 +108,7 @@ static void what_is_over_the_limit_says_so(void **state)
 	table_add_overflow(&table);
 	assert_table(&table,
 		     " by error.type, systemd.unit.name\n"
-		     "  EIO  cron.service\n"
+		     "  EIO  cron.service       \n"
 		     "  (others: over the limit)");
 	table_init(&table);
 	table_add_overflow(&table);

@@ -157,29 +157,22 @@ static int by_growth(const void *left_, const void *right_)
 /* The values of the attributes, as wide as the widest of the metric or the screen allows, then the numbers. */
 static void append_rows(struct page *page, struct table *table, struct series *const *series, size_t n)
 {
-	unsigned int width = 0, limit = page->columns > 2 * NUMBER_WIDTH ? page->columns - 2 * NUMBER_WIDTH : 1;
+	unsigned int limit = page->columns > 2 * NUMBER_WIDTH ? page->columns - 2 * NUMBER_WIDTH : 1;
 	_cleanup_(buf_done) struct buf values = BUF_INIT, line = BUF_INIT;
+	unsigned int width;
 
 	for (size_t row = 0; row < n; row++)
-		table_widen(table, series[row]);
-	for (size_t row = 0; row < n; row++) {
-		unsigned int wanted;
-
-		buf_reset(&values);
-		table_append_values(table, series[row], &values);
-		wanted = text_width(buf_text(&values));
-		width = wanted > width ? wanted : width;
-	}
-	if (page->is_screen && width > limit)
-		width = limit;
+		table_widen(table, series[row], &values);
+	width = page->is_screen && table->width > limit ? limit : table->width;
 	for (size_t row = 0; row < n; row++) {
 		buf_reset(&values);
 		table_append_values(table, series[row], &values);
 		text_append_cut(&line, buf_text(&values), width);
-		buf_printf(&line, "%*s", (int)(width - text_width(buf_text(&line))), "");
 		append_numbers(page, &line, series[row]);
 		append_line(page, &line);
 	}
+	if (buf_error(&values))
+		page->out->error = buf_error(&values);
 }
 
 /* "{call}" is UCUM's way to write a plain word. */

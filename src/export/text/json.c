@@ -95,10 +95,11 @@ static void append_point(struct buf *out, const struct batch *batch, struct seri
 	const struct metric *metric = series->metric;
 
 	append_head(out, series);
-	if (metric->kind != METRIC_GAUGE)
-		buf_printf(out, ",\"start_time_ns\":%" PRIu64, series->start_ns);
-	buf_printf(out, ",\"time_ns\":%" PRIu64, batch->time_ns);
-	buf_append_text(out, metric->kind == METRIC_GAUGE ? ",\"value\":" : ",\"total\":");
+	if (metric->kind == METRIC_GAUGE)
+		buf_printf(out, ",\"time_ns\":%" PRIu64 ",\"value\":", batch->time_ns);
+	else
+		buf_printf(out, ",\"start_time_ns\":%" PRIu64 ",\"time_ns\":%" PRIu64 ",\"total\":", series->start_ns,
+			   batch->time_ns);
 	append_numbers(out, metric, &series->total, bounds);
 	if (metric->kind != METRIC_GAUGE) {
 		buf_append_text(out, ",\"delta\":");

@@ -5,7 +5,9 @@
 
 #include "util/cleanup.h"
 
-#define WIDTH_MAX 48
+#define WIDTH_MAX	48
+#define CONTAINER_WIDTH 12
+#define OVERFLOW_TEXT	"  (others: over the limit)"
 
 /* One for each character of UTF-8. */
 static bool is_first_byte(char byte)
@@ -24,18 +26,17 @@ unsigned int text_width(const char *text)
 
 void text_append_cut(struct buf *out, const char *text, unsigned int width)
 {
-	unsigned int n = 0, kept = text_width(text) > width ? width - 1 : width;
+	unsigned int n = 0;
 	const char *end = text;
 
-	if (!width)
+	if (text_width(text) <= width) {
+		buf_append_text(out, text);
 		return;
-	for (; *end; end++) {
-		n += is_first_byte(*end);
-		if (n > kept)
-			break;
 	}
+	while (*end && (n += is_first_byte(*end)) < width)
+		end++;
 	buf_append(out, text, (size_t)(end - text));
-	if (*end)
+	if (width)
 		buf_append_text(out, "\xe2\x80\xa6");
 }
 
@@ -43,98 +44,110 @@ void table_find(struct table *table, const struct metric *metric)
 {
 	*table = (struct table){ 0 };
 	columns_find(&table->columns, metric);
-	for (unsigned int i = 0; i < table->columns.n; i++)
-		if (attribute_is_owner(table->columns.names[i]))
-			table->owner = table->owner ? "owner" : table->columns.names[i];
-}
+	for (unsigned int i = 0; i < table->columns.n; i++) {
+		const char *name = table->columns.names[i];
 
-/* Has this attribute no place of its own? */
-static bool is_hidden(const char *name)
-{
-	return attribute_is_owner(name) || !strcmp(name, "otel.metric.overflow");
+		if (attribute_is_owner(name)) {
+			table->owner = table->owner ? "owner" : name;
+			table->owners[table->n_owners++] = i;
+		} else if (strcmp(name, "otel.metric.overflow")) {
+			table->places[table->n_places++] = i;
+		}
+	}
 }
 
 void table_append_names(const struct table *table, struct buf *out)
 {
 	const char *before = " by ";
 
-	for (unsigned int i = 0; i < table->columns.n; i++) {
-		if (is_hidden(table->columns.names[i]))
-			continue;
-		buf_printf(out, "%s%s", before, table->columns.names[i]);
+	for (unsigned int i = 0; i < table->n_places; i++) {
+		buf_printf(out, "%s%s", before, table->columns.names[table->places[i]]);
 		before = ", ";
 	}
 	if (table->owner)
 		buf_printf(out, "%s%s", before, table->owner);
 }
 
-static const struct attribute *find_owner(const struct series *series)
-{
-	for (unsigned int i = 0; i < series->n_attributes; i++)
-		if (attribute_is_owner(series->attributes[i].name))
-			return &series->attributes[i];
-	return NULL;
-}
-
 /* The attributes of a series in the places of the table, NULL where it has none; their number. */
 static unsigned int find_cells(const struct table *table, const struct series *series,
 			       const struct attribute *ret_cells[ATTRIBUTES_MAX + 1])
 {
-	const struct attribute *all[ATTRIBUTES_MAX];
-	unsigned int n = 0;
+	const struct attribute *all[ATTRIBUTES_MAX], *owner = NULL;
 
 	columns_match(&table->columns, series, all);
-	for (unsigned int i = 0; i < table->columns.n; i++)
-		if (!is_hidden(table->columns.names[i]))
-			ret_cells[n++] = all[i];
-	if (table->owner)
-		ret_cells[n++] = find_owner(series);
-	return n;
+	for (unsigned int i = 0; i < table->n_places; i++)
+		ret_cells[i] = all[table->places[i]];
+	for (unsigned int i = 0; i < table->n_owners; i++)
+		owner = all[table->owners[i]] ?: owner;
+	ret_cells[table->n_places] = owner;
+	return table->n_places + (table->owner != NULL);
+}
+
+static void append_blanks(struct buf *out, unsigned int n)
+{
+	uint8_t *at = buf_reserve(out, n);
+
+	if (!at)
+		return;
+	memset(at, ' ', n);
+	out->size += n;
 }
 
 /* Returns the width. */
 static unsigned int append_cell(struct buf *out, const struct attribute *cell)
 {
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	size_t start = out->size;
 	unsigned int width;
 
 	if (!cell)
-		buf_append_byte(&text, '-');
+		buf_append_byte(out, '-');
 	else if (!strcmp(cell->name, "container.id")) /* of 64 digits, as everybody shows them */
-		buf_printf(&text, "%.12s", cell->text);
+		buf_append(out, cell->text, strnlen(cell->text, CONTAINER_WIDTH));
 	else
-		attribute_append(&text, cell);
-	width = text_width(buf_text(&text));
-	text_append_cut(out, buf_text(&text), WIDTH_MAX);
-	if (buf_error(&text))
-		out->error = buf_error(&text);
+		attribute_append(out, cell);
+	width = text_width(buf_text(out) + start);
+	if (width > WIDTH_MAX) {
+		_cleanup_(freep) char *whole = strdup(buf_text(out) + start);
+
+		out->size = start;
+		text_append_cut(out, whole ?: "", WIDTH_MAX);
+	}
 	return width < WIDTH_MAX ? width : WIDTH_MAX;
 }
 
-void table_widen(struct table *table, const struct series *series)
+void table_widen(struct table *table, const struct series *series, struct buf *scratch)
 {
 	const struct attribute *cells[ATTRIBUTES_MAX + 1];
-	unsigned int n = find_cells(table, series, cells);
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	unsigned int n = find_cells(table, series, cells), width = 0;
+	bool is_overflow = series->metric->overflow == series;
 
-	for (unsigned int i = 0; i < n && series->metric->overflow != series; i++) {
-		unsigned int width = append_cell(&text, cells[i]);
+	for (unsigned int i = 0; i < n && !is_overflow; i++) {
+		unsigned int needed;
 
-		table->widths[i] = width > table->widths[i] ? width : table->widths[i];
+		buf_reset(scratch);
+		needed = append_cell(scratch, cells[i]);
+		table->widths[i] = needed > table->widths[i] ? needed : table->widths[i];
+		width += 2 + table->widths[i];
 	}
+	if (is_overflow)
+		width = text_width(OVERFLOW_TEXT);
+	table->width = width > table->width ? width : table->width;
 }
 
 void table_append_values(const struct table *table, const struct series *series, struct buf *out)
 {
 	const struct attribute *cells[ATTRIBUTES_MAX + 1];
-	unsigned int n = find_cells(table, series, cells);
+	unsigned int n = find_cells(table, series, cells), width = 0;
 
 	if (series->metric->overflow == series) {
-		buf_append_text(out, "  (others: over the limit)");
-		return;
+		buf_append_text(out, OVERFLOW_TEXT);
+		width = text_width(OVERFLOW_TEXT);
+		n = 0;
 	}
 	for (unsigned int i = 0; i < n; i++) {
 		buf_append_text(out, "  ");
-		buf_printf(out, "%*s", (int)(table->widths[i] - append_cell(out, cells[i])), "");
+		append_blanks(out, table->widths[i] - append_cell(out, cells[i]));
+		width += 2 + table->widths[i];
 	}
+	append_blanks(out, table->width - width);
 }

@@ -13,15 +13,20 @@
 struct table {
 	struct columns columns;
 	const char *owner; /* what the place of owners is called: as their one kind, or "owner"; NULL: none */
-	unsigned int widths[ATTRIBUTES_MAX + 1]; /* of the places, for table_append_values() */
+	unsigned int places[ATTRIBUTES_MAX], owners[ATTRIBUTES_MAX], n_places, n_owners; /* columns */
+	unsigned int widths[ATTRIBUTES_MAX + 1]; /* of the places */
+	unsigned int width;			 /* of a row, with the blanks before each place */
 };
 
 void table_find(struct table *table, const struct metric *metric);
 /* " by NAME, NAME, OWNER" */
 void table_append_names(const struct table *table, struct buf *out);
-/* Makes the places wide enough for the values of a series. */
-void table_widen(struct table *table, const struct series *series);
-/* The values of one series, each after two blanks, in columns; "-" where it has none. */
+/* Makes the places wide enough for the values of a series, which scratch is used for. */
+void table_widen(struct table *table, const struct series *series, struct buf *scratch);
+/*
+ * The values of one series, each after two blanks, in columns; "-" where it has none. All series must have
+ * been given to table_widen(); then all rows have the width of the table.
+ */
 void table_append_values(const struct table *table, const struct series *series, struct buf *out);
 
 /* One column for each character of UTF-8. */
