@@ -159,15 +159,16 @@ static void append_rows(struct page *page, struct table *table, struct series *c
 {
 	unsigned int limit = page->columns > 2 * NUMBER_WIDTH ? page->columns - 2 * NUMBER_WIDTH : 1;
 	_cleanup_(buf_done) struct buf values = BUF_INIT, line = BUF_INIT;
-	unsigned int width;
+	bool is_cut;
 
 	for (size_t row = 0; row < n; row++)
 		table_widen(table, series[row], &values);
-	width = page->is_screen && table->width > limit ? limit : table->width;
+	is_cut = page->is_screen && table->width > limit;
 	for (size_t row = 0; row < n; row++) {
 		buf_reset(&values);
-		table_append_values(table, series[row], &values);
-		text_append_cut(&line, buf_text(&values), width);
+		table_append_values(table, series[row], is_cut ? &values : &line);
+		if (is_cut)
+			text_append_cut(&line, buf_text(&values), limit);
 		append_numbers(page, &line, series[row]);
 		append_line(page, &line);
 	}
