@@ -62,13 +62,25 @@ systemctl stop carbon-cache
 wait_collections 1
 systemctl start carbon-cache
 wait_collections 1
-sleep 4
 cp /var/log/bpfpush/points /result/points
 render() { # NAME TARGET
 	curl -sS --get -d from=-5min -d format=json --data-urlencode "target=$2" http://localhost:8080/render >/result/$1
 }
-render dotted 'servers.**'
-render tagged "seriesByTag('name=~^(bpfpush|process|system|otel)[.]')"
+last_s=$(grep -o '"time_ns":[0-9]*' /result/points | sort | tail -1 | grep -o '[0-9]*' | cut -c1-10)
+values() { # NAME...: the times of all points that have a value
+	(cd /result && cat "$@" 2>/dev/null) | grep -oE '[-0-9.e+]+, [0-9]+\\]' | grep -oE '[0-9]+\\]' | tr -d ']'
+}
+has_last() { # NAME: is there a point of the last collection?
+	[ "$(values $1 | sort | tail -1)" -ge $((last_s / 10 * 10)) ]
+}
+# Until the last collection is there and nothing was added for two seconds. A busy machine takes its time.
+for i in $(seq 40); do
+	before=$(values dotted tagged | wc -l)
+	sleep 2
+	render dotted 'servers.**'
+	render tagged "seriesByTag('name=~^(bpfpush|process|system|otel)[.]')"
+	[ $before != $(values dotted tagged | wc -l) ] || ! has_last dotted || ! has_last tagged || break
+done
 base64 /tmp/writes.png >/result/png
 hostname >/result/host
 journalctl --unit=bpfpush --output=cat >/result/journal
