@@ -160,7 +160,8 @@ static void the_first_mebibyte_of_the_room_for_bodies_stays(void **state)
 	void *options;
 
 #ifdef __SANITIZE_ADDRESS__
-	skip(); /* its own memory is touched for the first time all the time */
+	print_message("skipped: a sanitizer touches memory of its own for the first time all the time\n");
+	skip();
 #endif
 	/* The heap keeps its pages too, and does not fill what is freed. */
 	mallopt(M_PERTURB, 0);
