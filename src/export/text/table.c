@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/text/table.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "util/cleanup.h"
@@ -83,8 +84,10 @@ static unsigned int find_cells(const struct table *table, const struct series *s
 	return table->n_places + (table->owner != NULL);
 }
 
-static void append_blanks(struct buf *out, unsigned int n)
+/* Without memory to measure a cell, its column is too narrow. */
+static void append_blanks(struct buf *out, unsigned int width, unsigned int wanted)
 {
+	unsigned int n = wanted > width ? wanted - width : 0;
 	uint8_t *at = buf_reserve(out, n);
 
 	if (!at)
@@ -105,12 +108,17 @@ static unsigned int append_cell(struct buf *out, const struct attribute *cell)
 		buf_append(out, cell->text, strnlen(cell->text, CONTAINER_WIDTH));
 	else
 		attribute_append(out, cell);
-	width = text_width(buf_text(out) + start);
+	buf_text(out); /* ends the text */
+	if (buf_error(out))
+		return 0;
+	width = text_width((const char *)out->data + start);
 	if (width > WIDTH_MAX) {
-		_cleanup_(freep) char *whole = strdup(buf_text(out) + start);
+		_cleanup_(freep) char *whole = strdup((const char *)out->data + start);
 
 		out->size = start;
 		text_append_cut(out, whole ?: "", WIDTH_MAX);
+		if (!whole)
+			out->error = -ENOMEM;
 	}
 	return width < WIDTH_MAX ? width : WIDTH_MAX;
 }
@@ -146,8 +154,8 @@ void table_append_values(const struct table *table, const struct series *series,
 	}
 	for (unsigned int i = 0; i < n; i++) {
 		buf_append_text(out, "  ");
-		append_blanks(out, table->widths[i] - append_cell(out, cells[i]));
+		append_blanks(out, append_cell(out, cells[i]), table->widths[i]);
 		width += 2 + table->widths[i];
 	}
-	append_blanks(out, table->width - width);
+	append_blanks(out, width, table->width);
 }
