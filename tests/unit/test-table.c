@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "alloc.h"
 #include "export/text/table.h"
 #include "metric/series.h"
 #include "util/cleanup.h"
@@ -115,6 +116,33 @@ static void what_is_over_the_limit_says_so(void **state)
 	assert_table(&table, "\n  (others: over the limit)");
 }
 
+static void rows_stay_short_when_memory_ends(void **state)
+{
+	for (unsigned int n = 0; n < 8; n++) {
+		_cleanup_(buf_done) struct buf out = BUF_INIT, scratch = BUF_INIT;
+		struct example table;
+		struct series *series;
+
+		table_init(&table);
+		table_add(&table, "process.linux.cgroup", "/" CONTAINER, "EIO");
+		series_end(&table.metric);
+		table_find(&table.layout, &table.metric);
+		buf_append_text(&out, "before");
+		series = table.metric.series[0];
+		alloc_fail_at(n);
+		table_widen(&table.layout, series, &scratch);
+		alloc_end();
+		table_append_values(&table.layout, series, &out);
+		assert_ok(buf_error(&out));
+		assert_true(out.size < 100);
+		alloc_fail_at(n);
+		table_append_values(&table.layout, series, &out);
+		alloc_end();
+		assert_true(out.size < 200);
+		metric_done_series(&table.metric);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +150,7 @@ int main(void)
 		cmocka_unit_test(owners_of_one_kind_keep_their_name),
 		cmocka_unit_test(a_cell_has_48_characters_at_most),
 		cmocka_unit_test(what_is_over_the_limit_says_so),
+		cmocka_unit_test(rows_stay_short_when_memory_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
