@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Keeps the path of every cgroup that is made, so that the agent can name a cgroup that is gone by the
- * time it looks. Even what a cgroup counted in a millisecond then has an owner. The tracepoint carries
- * the path. The agent finds cgroups that are older than this program in the file system.
+ * Tells the agent the path of every cgroup that is made, so that it can name a cgroup that is gone by the
+ * time it looks, and which cgroups are gone. Even what a cgroup counted in a millisecond then has an owner.
+ * The tracepoints carry the path. The agent finds cgroups that are older than this program in the file
+ * system.
  *
  * Only for the v2 hierarchy: in v1 each hierarchy numbers its cgroups separately. In v2 a cgroup is
  * never renamed.
@@ -12,41 +13,87 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define CGROUP_PATH_BYTES 256
+#define CGROUP_PATH_BYTES 1024 /* what the kernel's tracepoint has room for */
+#define RING_BYTES	  (256 << 10)
 
 struct cgroup_name {
-	char path[CGROUP_PATH_BYTES]; /* from the root, with a leading "/"; cut if it is longer */
+	u64 id;
+	char path[CGROUP_PATH_BYTES]; /* from the root, with a leading "/"; "": the cgroup is gone */
 };
 
-/* The agent looks here for ids that are not in the file system. The oldest entries are evicted first. */
+/* Each record is a struct cgroup_name up to the end of its path, or without it if the kernel may have cut it. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 512);
-	__type(key, u64);
-	__type(value, struct cgroup_name);
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_BYTES);
 } cgroup_names SEC(".maps");
+
+/* One number: records that found no room in the ring. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} cgroup_names_lost SEC(".maps");
 
 struct created_value {
 	u64 count;
+	u64 untold; /* the path found no room in the ring */
 };
 
-TABLE(created, struct owner, struct created_value, 64);
+TABLE(created, struct owner, struct created_value, 4);
+
+/* The kernel holds a lock while it calls programs at these tracepoints, so one record at a time is written. */
+static struct cgroup_name record;
+
+/* The agent reads the ring at each collection. It is woken only if half of the ring is in use before that. */
+static __noinline int record_send(u64 path_bytes)
+{
+	u64 waiting = bpf_ringbuf_query(&cgroup_names, BPF_RB_AVAIL_DATA);
+	u64 flags = waiting < RING_BYTES / 2 ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
+	u32 only = 0;
+	u64 *lost;
+
+	if (path_bytes >= CGROUP_PATH_BYTES)
+		path_bytes = 0;
+	if (!bpf_ringbuf_output(&cgroup_names, &record, sizeof(record.id) + path_bytes, flags))
+		return 0;
+	lost = bpf_map_lookup_elem(&cgroup_names_lost, &only);
+	if (lost)
+		table_add(lost, 1);
+	return 1;
+}
 
 SEC("tp_btf/cgroup_mkdir")
 int BPF_PROG(cgroup_mkdir, struct cgroup *cgroup, const char *path)
 {
 	struct created_value *value;
-	struct cgroup_name name = {};
 	struct owner owner;
-	u64 id = cgroup->kn->id;
+	long path_bytes;
+	bool is_lost;
 
 	if (cgroup->root->hierarchy_id)
 		return 0;
-	bpf_probe_read_kernel_str(name.path, sizeof(name.path), path);
-	bpf_map_update_elem(&cgroup_names, &id, &name, BPF_ANY);
+	record.id = cgroup->kn->id;
+	path_bytes = bpf_probe_read_kernel_str(record.path, sizeof(record.path), path);
+	is_lost = record_send(path_bytes);
 	owner_of_task_seldom(&owner, bpf_get_current_task_btf());
 	value = created_at(&owner);
-	if (value)
-		value->count++;
+	if (!value)
+		return 0;
+	table_add(&value->count, 1);
+	if (is_lost)
+		table_add(&value->untold, 1);
+	return 0;
+}
+
+SEC("tp_btf/cgroup_rmdir")
+int BPF_PROG(cgroup_rmdir, struct cgroup *cgroup)
+{
+	if (cgroup->root->hierarchy_id)
+		return 0;
+	record.id = cgroup->kn->id;
+	record.path[0] = '\0';
+	record_send(1);
 	return 0;
 }

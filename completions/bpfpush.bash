@@ -4,8 +4,9 @@
 _bpfpush_options_all="--config= --collector-directory= --log-level= --help --version"
 declare -gA _bpfpush_options=(
 	[run]="--console --interval= --rows="
+	[status]="--json"
 	[once]="--format= --output= --for= --rows="
-	[check]=""
+	[check]="--connect"
 	[list]="--for= --json"
 	[dump]="--for="
 )
@@ -22,10 +23,8 @@ _bpfpush_collectors()
 		directories+=("${directory/#\~/$HOME}")
 	done
 	for directory in "${directories[@]}"; do
-		for i in "$directory"/*.conf; do
-			[[ -e ${i%.conf}.bpf.o ]] && i=${i##*/} && echo "${i%.conf}"
-		done
-	done | sort -u
+		grep -ls '^\[collector\]' "$directory"/*.conf
+	done | sed 's|.*/||; s|\.conf$||' | sort -u
 }
 
 # $1: an option; $2: its value as far as it is typed. False: the option takes no value.
@@ -79,7 +78,7 @@ _bpfpush()
 		[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
 	elif [[ $command == dump ]] && ! [[ " ${COMP_WORDS[*]:2:COMP_CWORD - 2} " =~ " "(descriptor|shape|snapshot|batch|otlp)" " ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "descriptor shape snapshot batch otlp" -- "$current")
-	else
+	elif [[ $command != status ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors)" -- "$current")
 	fi
 }

@@ -6,9 +6,7 @@ function __bpfpush_collectors
     set -l directories /etc/bpfpush/collectors /usr/lib/bpfpush/collectors /usr/local/lib/bpfpush/collectors
     string match -q '*/*' -- $words[1]; and set -a directories (dirname $words[1])/bpf
     set -a directories (string replace -rf -- '^--collector-directory=' '' $words)
-    for file in $directories/*.conf
-        test -e (string replace -r '\.conf$' .bpf.o $file); and basename $file .conf
-    end | sort -u
+    grep -ls '^\[collector\]' $directories/*.conf | string replace -r '.*/(.*)\.conf$' '$1' | sort -u
 end
 
 function __bpfpush_is_in # COMMAND...: is one of them being used, and no "--" before the cursor?
@@ -24,10 +22,11 @@ function __bpfpush_is_first
     test (count (commandline -opc)) -eq 1
 end
 
-set -l all run once check list dump
+set -l all run status once check list dump
 
 complete -c bpfpush -f
 complete -c bpfpush -n __bpfpush_is_first -a run -d 'Count and push until stopped; this is what the service runs'
+complete -c bpfpush -n __bpfpush_is_first -a status -d 'Show what the running service does'
 complete -c bpfpush -n __bpfpush_is_first -a once -d 'Count for a while, or while a command runs, then print'
 complete -c bpfpush -n __bpfpush_is_first -a check -d 'Look for mistakes in the configuration and the collectors'
 complete -c bpfpush -n __bpfpush_is_first -a list -d 'Show collectors, hooks, costs, maps, metrics and settings'
@@ -52,7 +51,8 @@ complete -c bpfpush -n "__bpfpush_is_in once" -l format -xa 'table json bpftrace
 complete -c bpfpush -n "__bpfpush_is_in run once" -l rows -xa '0 5 10 20' -d 'Lines to show for each metric'
 complete -c bpfpush -n "__bpfpush_is_in once" -l output -rF -d 'Append to this file instead of writing to standard output'
 complete -c bpfpush -n "__bpfpush_is_in once list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for this long'
-complete -c bpfpush -n "__bpfpush_is_in list" -l json -d 'Print one JSON object for each collector'
+complete -c bpfpush -n "__bpfpush_is_in check" -l connect -d 'Also try to reach each receiver'
+complete -c bpfpush -n "__bpfpush_is_in status list" -l json -d 'Print JSON'
 
 # After "--": a command and its files.
 complete -c bpfpush -n 'contains -- -- (commandline -opc)' -F -a '(__fish_complete_command)'

@@ -5,6 +5,7 @@
 local -a commands all_options
 commands=(
 	'run:count and push until stopped; this is what the service runs'
+	'status:show what the running service does'
 	'once:count for a while, or while a command runs, then print'
 	'check:look for mistakes in the configuration and the collectors'
 	'list:show collectors, hooks, costs, maps, metrics and settings'
@@ -24,7 +25,7 @@ _bpfpush_collectors() {
 	directories=(/etc/bpfpush/collectors /usr/lib/bpfpush/collectors /usr/local/lib/bpfpush/collectors)
 	[[ ${words[1]} == */* ]] && directories+=("${words[1]:h}/bpf")
 	[[ -n ${opt_args[--collector-directory]} ]] && directories+=(${~opt_args[--collector-directory]})
-	names=(${^directories}/*.bpf.o(N:t:r:r))
+	names=(${${(f)"$(grep -ls '^\[collector\]' ${^directories}/*.conf(N))"}:t:r})
 	compadd -a names
 }
 
@@ -63,6 +64,9 @@ run)
 		'--rows=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
 		'*:collector:_bpfpush_collectors'
 	;;
+status)
+	_arguments $all_options '--json[print JSON]'
+	;;
 once)
 	_arguments $all_options \
 		'--format=[what to print]:format:(table json bpftrace-json)' \
@@ -72,12 +76,14 @@ once)
 		'*:collector:_bpfpush_collectors'
 	;;
 check)
-	_arguments $all_options '*:collector:_bpfpush_collectors'
+	_arguments $all_options \
+		'--connect[also try to reach each receiver]' \
+		'*:collector:_bpfpush_collectors'
 	;;
 list)
 	_arguments $all_options \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
-		'--json[print one JSON object for each collector]' \
+		'--json[print JSON]' \
 		'*:collector:_bpfpush_collectors'
 	;;
 dump)
@@ -87,6 +93,6 @@ dump)
 		'*:collector:_bpfpush_collectors'
 	;;
 help)
-	_arguments '1:command:(run once check list dump)'
+	_arguments '1:command:(run status once check list dump)'
 	;;
 esac

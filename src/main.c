@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "build-config.h"
 #include "command/command.h"
+#include "util/array.h"
 #include "util/log.h"
+#include "util/utf8.h"
 
 static const struct command {
 	const char *name;
@@ -16,10 +20,13 @@ static const struct command {
 } command_table[] = {
 	{ "run", "[COLLECTOR…]", "count and push until stopped; this is what the service runs",
 	  OPTIONS_ALL | OPTION_SET(OPT_CONSOLE) | OPTION_SET(OPT_INTERVAL) | OPTION_SET(OPT_ROWS), command_run },
+	{ "status", "", "show what the running service does; exit status 0: all is well, 1: something fails, 3: not running",
+	  OPTIONS_ALL | OPTION_SET(OPT_JSON), command_status },
 	{ "once", "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, then print",
 	  OPTIONS_ALL | OPTION_SET(OPT_FORMAT) | OPTION_SET(OPT_OUTPUT) | OPTION_SET(OPT_FOR) | OPTION_SET(OPT_ROWS),
 	  command_once },
-	{ "check", "[COLLECTOR…]", "look for mistakes in the configuration and the collectors; needs no privileges", OPTIONS_ALL, command_check },
+	{ "check", "[COLLECTOR…]", "look for mistakes in the configuration and the collectors; needs no privileges",
+	  OPTIONS_ALL | OPTION_SET(OPT_CONNECT), command_check },
 	{ "list", "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",
 	  OPTIONS_ALL | OPTION_SET(OPT_JSON) | OPTION_SET(OPT_FOR), command_list },
 	{ "dump", "STAGE [COLLECTOR…] [-- COMMAND…]",
@@ -38,14 +45,6 @@ static void print_help(const struct command *command, FILE *f)
 	for (size_t i = 0; i < ARRAY_SIZE(command_table); i++)
 		fprintf(f, "  %-6s %s\n         %s\n", command_table[i].name, command_table[i].synopsis, command_table[i].help);
 	fprintf(f, "\nRun bpfpush COMMAND --help for its options. Manual: bpfpush(8), bpfpush.conf(5).\n");
-}
-
-static const struct command *find_command(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(command_table); i++)
-		if (!strcmp(command_table[i].name, name))
-			return &command_table[i];
-	return NULL;
 }
 
 static bool is_help_word(const char *word)
@@ -68,7 +67,8 @@ static int run_no_command(int argc, char **argv)
 {
 	bool is_help = argc > 1 && is_help_word(argv[1]);
 	int at = is_help ? 2 : 1;
-	const struct command *command = at < argc ? find_command(argv[at]) : NULL;
+	const struct command *command =
+		at < argc ? array_find(command_table, ARRAY_SIZE(command_table), argv[at]) : NULL;
 
 	if (at < argc && !command) {
 		fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", argv[at]);
@@ -78,18 +78,41 @@ static int run_no_command(int argc, char **argv)
 	return is_help ? flush_output(command, EXIT_OK) : EXIT_USE;
 }
 
+/* Else a file that is opened later would become a standard stream, and get what is written there. */
+static void open_standard(void)
+{
+	int fd;
+
+	/* For reading, so that what is written there still fails. */
+	while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO)
+		;
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
-	const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
+	const struct command *command =
+		argc > 1 ? array_find(command_table, ARRAY_SIZE(command_table), argv[1]) : NULL;
 	_cleanup_(arguments_done) struct arguments arguments = { .log_level = -1 };
 	int r;
 
+	open_standard();
 	log_init(LOG_LEVEL_INFO);
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!utf8_is_printable(argv[i], SIZE_MAX)) {
+			fprintf(stderr, "bpfpush: argument %d holds a control character, or is not UTF-8\n", i);
+			return EXIT_USE;
+		}
 	arguments.is_version = argc > 1 && !strcmp(argv[1], "--version");
 	if (!command && !arguments.is_version)
 		return run_no_command(argc, argv);
-	if (command && arguments_parse(command->name, command->options, argc - 1, argv + 1, &arguments))
-		return EXIT_USE;
+	r = command ? arguments_parse(command->name, command->options, argc - 1, argv + 1, &arguments) : 0;
+	if (r)
+		return r == -ENOMEM ? EXIT_INTERNAL : EXIT_USE;
+	if (command)
+		argv[1] = (char *)command->name;
+	arguments.all = argv;
 	if (arguments.is_help)
 		print_help(command, stdout);
 	if (arguments.is_version)

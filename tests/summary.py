@@ -60,8 +60,10 @@ def cases_said(output):
             count.skipped += int(number)
         else:
             count.failed += int(number)
-    for number, remarks in UNITTEST.findall(output):
-        count.add(count_unittest(int(number), remarks, output))
+    begin = 0
+    for ran in UNITTEST.finditer(output):  # each with what was said since the one before
+        count.add(count_unittest(int(ran[1]), ran[2] or "", output[begin:ran.end()]))
+        begin = ran.end()
     for passed, failed, skipped in PLAIN.findall(output):
         count.add(Count(int(passed), int(failed), int(skipped or 0)))
     return count

@@ -81,6 +81,13 @@ class A(unittest.TestCase):
 """)
         self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed, 0 skipped"))
 
+    def test_two_runs_in_one_output_have_failures_of_their_own(self):
+        """As when a virtual machine's tests are part of a test."""
+        _, bad = run_unittest("class A(unittest.TestCase):\n    def test_one(self): self.fail()\n    def test_two(self): pass\n")
+        status, good = run_unittest("class B(unittest.TestCase):\n    def test_one(self): pass\n    def test_two(self): pass\n")
+        self.assertEqual(summarize(entry("both", bad + good, "FAIL"))[1][-1], "3 passed, 1 failed, 0 skipped")
+        self.assertEqual(status, 0)
+
     def test_skips_are_named_with_their_reasons_before_the_last_line(self):
         _, output = run_unittest("""
 class A(unittest.TestCase):

@@ -27,38 +27,45 @@ struct hist_time {
 	u32 bucket[HIST_BUCKETS];
 };
 
+/* 1 if a < b, else 0, for numbers below 2^63; without a branch, which the verifier would follow both ways. */
+static __always_inline u64 hist_is_less(u64 a, u64 b)
+{
+	asm volatile("" : "+r"(a));
+	return (a - b) >> 63;
+}
+
 /* floor(log2(v)) for v > 0; clang's builtin for it does not work on BPF before LLVM 15. */
 static __always_inline u32 hist_log2(u64 v)
 {
-	u32 shift, log = (v > 0xffffffffull) << 5;
+	u32 shift, log;
 
-	v >>= log;
-	shift = (v > 0xffff) << 4, v >>= shift, log |= shift;
-	shift = (v > 0xff) << 3, v >>= shift, log |= shift;
-	shift = (v > 0xf) << 2, v >>= shift, log |= shift;
-	shift = (v > 0x3) << 1, v >>= shift, log |= shift;
+	log = hist_is_less(0xffffffff, v) << 5, v >>= log;
+	shift = hist_is_less(0xffff, v) << 4, v >>= shift, log |= shift;
+	shift = hist_is_less(0xff, v) << 3, v >>= shift, log |= shift;
+	shift = hist_is_less(0xf, v) << 2, v >>= shift, log |= shift;
+	shift = hist_is_less(0x3, v) << 1, v >>= shift, log |= shift;
 	return log | (u32)(v >> 1);
 }
 
+/* 0 and 1 are their own buckets. */
 static __always_inline u32 hist_value_index(u64 v)
 {
-	u32 index = v < 2 ? (u32)v : 2 + hist_log2(v - 1);
+	const u64 last = 1ull << (HIST_BUCKETS - 2);
 
-	return index < HIST_BUCKETS ? index : HIST_BUCKETS - 1;
+	if (v < 2)
+		return v;
+	return 2 + hist_log2((v < last ? v : last) - 1);
 }
 
 /* A power of two of nanoseconds is not one of seconds; a comparison with 2^(e-29) s decides the bucket. */
 static __always_inline u32 hist_time_index(u64 ns)
 {
-	u32 log, index;
-	u64 bound;
+	const u64 last = NSEC_PER_SEC << 17; /* (HIST_BUCKETS - 1) is for more than half of it */
+	u32 log;
 
-	if (!ns)
-		return 0;
+	ns = ns < last ? ns : last;
 	log = hist_log2(ns);
-	bound = log <= 29 ? NSEC_PER_SEC >> (29 - log) : NSEC_PER_SEC << (log - 29);
-	index = log + 1 + (ns > bound);
-	return index < HIST_BUCKETS ? index : HIST_BUCKETS - 1;
+	return log + 1 + hist_is_less((NSEC_PER_SEC << 18) >> (47 - log), ns) - hist_is_less(ns, 1);
 }
 
 /* If one program writes. */
@@ -75,9 +82,21 @@ static __always_inline u32 hist_time_index(u64 ns)
 #define hist_add_(hist, v, index)                                                                  \
 	({                                                                                         \
 		u32 index_ = (index);                                                              \
+		asm volatile("" : "+r"(index_));                                                   \
 		(hist)->sum += (v);                                                                \
 		if (index_ < HIST_BUCKETS)                                                         \
 			(hist)->bucket[index_]++;                                                  \
+	})
+
+/* In a value of TABLE_PERCPU (table.h). */
+#define hist_time_count(hist, ns, is_own)                                                          \
+	({                                                                                         \
+		u64 value_ = (ns);                                                                 \
+		u32 index__ = hist_time_index(value_);                                             \
+		if (is_own)                                                                        \
+			hist_add_(hist, value_, index__);                                          \
+		else                                                                               \
+			hist_add_atomic_(hist, value_, index__);                                   \
 	})
 
 /* If several programs write. */
@@ -94,6 +113,7 @@ static __always_inline u32 hist_time_index(u64 ns)
 #define hist_add_atomic_(hist, v, index)                                                           \
 	({                                                                                         \
 		u32 index_ = (index);                                                              \
+		asm volatile("" : "+r"(index_));                                                   \
 		__sync_fetch_and_add(&(hist)->sum, (v));                                           \
 		if (index_ < HIST_BUCKETS)                                                         \
 			__sync_fetch_and_add(&(hist)->bucket[index_], 1);                          \

@@ -37,7 +37,6 @@ struct cgroup_root {
 struct cgroup {
 	struct kernfs_node *kn;
 	struct cgroup_root *root;
-	int level;
 };
 
 struct css_set {
@@ -90,7 +89,6 @@ struct sched_entity {
 struct task_struct {
 	unsigned int __state; /* 5.14 */
 	unsigned int flags;
-	int exit_state; /* not 0 once it is a zombie */
 	int pid;  /* of the thread */
 	int tgid; /* of the process */
 	char comm[16];
@@ -111,3 +109,13 @@ struct task_struct___before_5_14 {
 };
 
 #pragma clang attribute pop
+
+/* Since 6.2: loads from an address as if it were a pointer to type, without a helper call. */
+extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym __weak;
+
+enum special_kfunc_type {
+	KF_bpf_rdonly_cast,
+};
+
+#define cast_to(type, address)                                                                     \
+	((type *)bpf_rdonly_cast((const void *)(address), bpf_core_type_id_kernel(type)))

@@ -13,7 +13,15 @@ struct owner {
 	lbl_process process; /* 0: not asked for */
 };
 
+/*
+ * An object of several collectors has a setting for each of them, NAME_per_process. It defines
+ * OWNER_PER_PROCESS before it includes this header: true if one of them wants processes. Then each
+ * collector takes its own view of the owner with owner_for().
+ */
+#ifndef OWNER_PER_PROCESS
 const volatile bool per_process = false;
+#define OWNER_PER_PROCESS per_process
+#endif
 
 #define PROCESS_NAME_BYTES 64
 
@@ -60,20 +68,27 @@ static __noinline int process_remember(struct task_struct *task, u64 id)
 	return 0;
 }
 
-static __always_inline void owner_set(struct owner *owner, struct task_struct *task, u64 cgroup)
+static __always_inline void owner_set(struct owner *owner, struct task_struct *task, u64 cgroup,
+				      bool is_per_process)
 {
 	owner->cgroup = cgroup;
 	owner->process = 0;
-	if (per_process) {
+	if (is_per_process) {
 		owner->process = process_id(task);
 		process_remember(task, owner->process);
 	}
 }
 
+/* The owner as a collector sees it that wants processes, or does not. */
+static __always_inline struct owner owner_for(const struct owner *owner, bool is_per_process)
+{
+	return (struct owner){ owner->cgroup, is_per_process ? owner->process : 0 };
+}
+
 /* task is a BTF pointer: an argument of a tp_btf program or bpf_get_current_task_btf(). */
 static __always_inline void owner_of_task(struct owner *owner, struct task_struct *task)
 {
-	owner_set(owner, task, task->cgroups->dfl_cgrp->kn->id);
+	owner_set(owner, task, task->cgroups->dfl_cgrp->kn->id, OWNER_PER_PROCESS);
 }
 
 /*
@@ -83,5 +98,5 @@ static __always_inline void owner_of_task(struct owner *owner, struct task_struc
  */
 static __always_inline void owner_of_task_seldom(struct owner *owner, struct task_struct *task)
 {
-	owner_set(owner, task, BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id));
+	owner_set(owner, task, BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id), OWNER_PER_PROCESS);
 }

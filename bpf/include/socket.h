@@ -2,22 +2,20 @@
 #pragma once
 
 /*
- * Sockets: their types, their states by the names of OpenTelemetry, and their owners.
+ * Sockets: their types, their states by the names of OpenTelemetry, and their cgroups.
  *
  * The cgroup of a socket is the one that the kernel keeps in it: the cgroup that made the socket, or the
- * listener's for an accepted one. It is right in every context. Most events of a socket happen in softirq
- * context, on whatever task is running. The process is stored in the socket when it connects or listens,
- * which happens in the process's context; accepted sockets inherit the listener's process.
+ * listener's for an accepted one. It never changes, and it is right in every context. Most events of a
+ * socket happen in softirq context, on whatever task is running.
  */
 
-#include "owner.h"
+#include "kernel.h"
 
 #define AF_INET 2
 #define AF_INET6 10
 #define SOCKET_PROTOCOL_TCP 6
 #define SOCKET_PROTOCOL_UDP 17
 #define SOCKET_FLAG_DONE (1ul << 1) /* SOCK_DONE of enum sock_flags: the peer's FIN has been taken */
-#define SOCKET_TASK_KERNEL 0x00200000 /* PF_KTHREAD */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -29,14 +27,18 @@ struct in6_addr {
 
 struct sock;
 
+struct net;
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;
-	union {
-		unsigned long skc_flags;    /* of a socket */
-		struct sock *skc_listener; /* of a connection request */
-	};
+	possible_net_t skc_net;
+	unsigned long skc_flags;
 };
 
 struct sock_cgroup_data {
@@ -85,18 +87,8 @@ enum connection_state {
 	STATE_CLOSING,
 };
 
-/* TCP_NEW_SYN_RECV: a connection request, which ss and netstat show as SYN_RECV. */
-#define STATE_REQUEST 12
-
 /* The protocol on the wire, not the socket's: an IPv6 socket with an IPv4 peer (::ffff:a.b.c.d) is ipv4. */
 enum network_type { NETWORK_TYPE_IPV4, NETWORK_TYPE_IPV6 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
-	__type(key, int);
-	__type(value, u64);
-} socket_processes SEC(".maps");
 
 static __always_inline enum network_type socket_type(const struct sock_common *socket)
 {
@@ -109,7 +101,10 @@ static __always_inline enum network_type socket_type(const struct sock_common *s
 	return NETWORK_TYPE_IPV6;
 }
 
-/* For a pointer that the verifier does not trust. */
+/*
+ * For a pointer that the verifier does not trust, and for programs that seldom run: see
+ * owner_of_task_seldom().
+ */
 static __always_inline u64 socket_cgroup_read(const struct sock *sk)
 {
 	const struct sock_cgroup_data___tagged *tagged = (void *)&sk->sk_cgrp_data;
@@ -130,48 +125,4 @@ static __always_inline u64 socket_cgroup(const struct sock *sk)
 	if (bpf_core_field_exists(sk->sk_cgrp_data.cgroup))
 		return sk->sk_cgrp_data.cgroup->kn->id;
 	return socket_cgroup_read(sk);
-}
-
-static __always_inline void owner_set_socket(struct owner *owner, struct sock *sk, u64 cgroup)
-{
-	u64 *process;
-
-	owner->cgroup = cgroup;
-	owner->process = 0;
-	if (per_process) {
-		process = bpf_sk_storage_get(&socket_processes, sk, NULL, 0);
-		owner->process = process ? *process : 0;
-	}
-}
-
-static __always_inline void owner_of_socket(struct owner *owner, struct sock *sk)
-{
-	owner_set_socket(owner, sk, socket_cgroup(sk));
-}
-
-/* As owner_of_task_seldom(). */
-static __always_inline void owner_of_socket_seldom(struct owner *owner, struct sock *sk)
-{
-	owner_set_socket(owner, sk, socket_cgroup_read(sk));
-}
-
-/* Call this in the context of the process that the socket will belong to. */
-static __always_inline void socket_process_set(struct sock *sk, struct task_struct *task)
-{
-	u64 id, *process;
-
-	if (!per_process || task->flags & SOCKET_TASK_KERNEL)
-		return;
-	id = process_id(task);
-	process = bpf_sk_storage_get(&socket_processes, sk, &id, BPF_SK_STORAGE_GET_F_CREATE);
-	if (process)
-		*process = id;
-	process_remember(task, id);
-}
-
-/* A socket connects, or begins to listen, in the context of its process. */
-static __always_inline void socket_process_follow(struct sock *sk, int new)
-{
-	if (new == STATE_SYN_SENT || new == STATE_LISTEN)
-		socket_process_set(sk, bpf_get_current_task_btf());
 }

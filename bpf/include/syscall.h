@@ -6,6 +6,7 @@
  * arguments, and what its result means. This header deals with everything that is odd about the two hooks.
  */
 
+#include "function.h"
 #include "label.h"
 
 /* What lbl_syscall holds besides the numbers of the machine's own ABI. */
@@ -19,18 +20,6 @@ struct thread_info {
 	unsigned long flags;
 	u32 status; /* x86 */
 };
-
-#if defined(__TARGET_ARCH_x86)
-struct pt_regs {
-	unsigned long bx, cx, dx, si, di, bp, r8, r10, ax, orig_ax;
-};
-#elif defined(__TARGET_ARCH_arm64)
-struct pt_regs {
-	u64 regs[31];
-	u64 orig_x0;
-	s32 syscallno;
-};
-#endif
 
 struct task_struct___thread {
 	struct thread_info thread_info;
@@ -80,18 +69,17 @@ struct task_struct___thread {
 #define SYSCALL_RESULT_STAYS 0
 #define syscall_result(regs) ((long)(regs)->regs[0])
 
-#define syscall_argument_0(regs, compat) ((regs)->orig_x0)
-#define syscall_argument_1(regs, compat) ((regs)->regs[1])
-#define syscall_argument_2(regs, compat) ((regs)->regs[2])
+#define syscall_argument_0(regs, compat) ((void)(compat), (regs)->orig_x0)
+#define syscall_argument_1(regs, compat) ((void)(compat), (regs)->regs[1])
+#define syscall_argument_2(regs, compat) ((void)(compat), (regs)->regs[2])
 
-#else
-#error "the registers of this machine are not known here"
 #endif
 
 /* include/linux/errno.h: results that only the kernel sees. */
 enum {
 	SYSCALL_EINTR = 4,
 	SYSCALL_ENOSYS = 38,
+	SYSCALL_EHWPOISON = 133, /* the last that has a name */
 	SYSCALL_ERESTARTSYS = 512,
 	SYSCALL_ERESTARTNOINTR = 513,
 	SYSCALL_ERESTARTNOHAND = 514,
@@ -105,10 +93,15 @@ static __always_inline bool syscall_restarts(long ret)
 	       SYSCALL_ERESTART_RESTARTBLOCK - SYSCALL_ERESTARTSYS;
 }
 
-/* errno, 0 for success: only -4095..-1 are errors (mmap returns addresses). */
+/*
+ * errno, 0 for success: only -4095..-1 are errors (mmap returns addresses). A seccomp filter can make up any of them,
+ * so those without a name are one: nobody can fill a table with them.
+ */
 static __always_inline u32 syscall_error(long ret)
 {
-	return (u64)ret >= (u64)-4095l ? -ret : 0;
+	if ((u64)ret < (u64)-4095l)
+		return 0;
+	return ret < -SYSCALL_EHWPOISON ? SYSCALL_EHWPOISON + 1 : -ret;
 }
 
 /* The number for lbl_syscall. */

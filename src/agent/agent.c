@@ -2,39 +2,30 @@
 /*
  * A collection reads all collectors, one after the other, and gives the batch of all series to each
  * exporter, which encodes it at once. In between the loop serves the exporters' sockets. This is
- * the only file that reads clocks: collections come at an interval of CLOCK_BOOTTIME, so that they
+ * the only file that reads clocks for them: collections come at an interval of CLOCK_BOOTTIME, so that they
  * go on after a suspend; points carry CLOCK_REALTIME, kept in order by advance_time(). At the end
  * there is one more collection, and the loop turns until it is sent.
  */
 #include "agent/internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
+#include <sys/epoll.h>
 #include <systemd/sd-event.h>
-#include <time.h>
 
 #include "agent/self.h"
+#include "agent/state.h"
+#include "agent/status/notify.h"
+#include "agent/status/status.h"
 #include "build-config.h"
+#include "collector/label/cgroup.h"
 #include "util/array.h"
-#include "util/plural.h"
 
-/* A first collection soon after the start, so that somebody who watches sees life. */
-#define FIRST_COLLECTION_NS   NS_PER_S
 /* How long the end waits if no receiver answered before. */
 #define HOPELESS_NS NS_PER_S
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 uint64_t agent_boot_ns(void)
 {
@@ -44,6 +35,7 @@ uint64_t agent_boot_ns(void)
 static int open_exporters(struct agent *agent)
 {
 	const struct agent_options *options = &agent->options;
+	size_t n_closed = 0;
 
 	agent->context = (struct exporter_context){
 		.event = agent->event,
@@ -52,6 +44,7 @@ static int open_exporters(struct agent *agent)
 		.version = VERSION,
 		.interval_ns = options->interval_ns,
 		.is_once = options->is_once,
+		.opens_later = !options->is_filter,
 	};
 	agent->exporters = calloc(options->n_exporters + 1, sizeof(*agent->exporters));
 	if (!agent->exporters)
@@ -66,7 +59,10 @@ static int open_exporters(struct agent *agent)
 		if (err) /* it has said why */
 			return -ECANCELED;
 		agent->n_exporters++;
+		n_closed += agent->exporters[i]->is_closed;
 	}
+	if (n_closed && n_closed == agent->n_exporters)
+		log_warning("no exporter could be opened: counting goes on, and each collection tries to open them again");
 	return 0;
 }
 
@@ -80,6 +76,15 @@ static int add_metric(struct agent *agent, struct metric *metric)
 	return 0;
 }
 
+/* All collectors count from one moment on, not each from its own attaching. */
+static void read_baselines(struct agent *agent)
+{
+	const struct collector_set *set = agent->options.set;
+
+	for (size_t i = 0; i < set->n; i++)
+		agent_report_reading(agent, set->items[i]->name, collector_read(set->items[i]));
+}
+
 static int list_metrics(struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
@@ -87,15 +92,13 @@ static int list_metrics(struct agent *agent)
 	size_t n;
 	int err = 0;
 
-	agent->is_full_known = calloc(set->n + 1, sizeof(*agent->is_full_known));
-	if (!agent->is_full_known)
-		return -ENOMEM;
 	for (size_t i = 0; i < set->n_shown; i++)
 		for (size_t j = 0; j < set->items[i]->n_metrics && !err; j++)
 			err = add_metric(agent, set->items[i]->metrics[j]);
-	if (err || !agent->options.has_self)
+	if (err || !(agent->options.has_self || agent->options.is_once))
 		return err;
-	err = self_new(agent->options.set, agent->exporters, agent->n_exporters, &agent->self);
+	err = self_new(agent->options.set, agent->exporters, agent->n_exporters, !agent->options.has_self,
+		       &agent->self);
 	if (err)
 		return err;
 	metrics = self_metrics(agent->self, &n);
@@ -104,9 +107,29 @@ static int list_metrics(struct agent *agent)
 	return err;
 }
 
+/* Many cgroups come and go: their names are read before the next collection. */
+static int on_names(sd_event_source *source, int fd, uint32_t events, void *user)
+{
+	cgroups_catch_up(user);
+	return 0;
+}
+
+/* Counts from here on, or from where the process before was. */
+static void begin(struct agent *agent)
+{
+	state_restore(agent->state, agent);
+	read_baselines(agent);
+	if (!agent->batch.time_ns) {
+		agent->batch.time_ns = clock_ns(CLOCK_REALTIME);
+		agent->boottime_ns = clock_ns(CLOCK_BOOTTIME);
+	}
+	state_save(agent->state, agent);
+}
+
 int agent_new(const struct agent_options *options, struct agent **ret_agent)
 {
 	_cleanup_(agent_freep) struct agent *agent = calloc(1, sizeof(*agent));
+	struct cgroups *cgroups = labels_cgroups(options->set->labels);
 	int err;
 
 	if (!agent)
@@ -115,13 +138,19 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	agent->instance_fd = -1;
 	err = sd_event_new(&agent->event);
 	if (err >= 0)
-		err = open_exporters(agent);
+		err = agent_add_sweep(agent);
 	if (!err)
-		err = collector_set_start(options->set);
-	agent->batch.time_ns = clock_ns(CLOCK_REALTIME);
-	agent->boottime_ns = clock_ns(CLOCK_BOOTTIME);
+		err = open_exporters(agent);
+	if (!err && !options->is_filter)
+		agent->state = state_new(options->kept);
+	if (!err)
+		err = collector_set_start(options->set, options->kept);
 	if (!err)
 		err = list_metrics(agent);
+	if (!err)
+		begin(agent);
+	if (!err && cgroups_wake_fd(cgroups) >= 0)
+		err = sd_event_add_io(agent->event, NULL, cgroups_wake_fd(cgroups), EPOLLIN, on_names, cgroups);
 	if (err < 0)
 		return err;
 	*ret_agent = TAKE_PTR(agent);
@@ -133,13 +162,20 @@ struct agent *agent_free(struct agent *agent)
 	if (!agent)
 		return NULL;
 	self_free(agent->self);
+	state_free(agent->state);
+	status_free(agent->status);
+	notify_free(agent->notify);
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		exporter_free(agent->exporters[i]);
 	free(agent->exporters);
-	free(agent->is_full_known);
+	for (size_t i = 0; i < OVERFLOWS; i++)
+		buf_done(&agent->notices[i].names);
+	buf_done(&agent->missing.names);
+	buf_done(&agent->too_low);
 	closep(&agent->instance_fd);
 	free(agent->batch.metrics);
 	sd_event_source_unref(agent->timer);
+	sd_event_source_unref(agent->sweep);
 	sd_event_unref(agent->event);
 	free(agent);
 	return NULL;
@@ -154,6 +190,7 @@ static void restart_series(struct agent *agent, uint64_t back_ns)
 
 	log_warning("the clock was set back by %.1f s: all series start again at the new time", (double)back_ns / 1e9);
 	labels_set_boot(set->labels, agent_boot_ns());
+	state_forget_series(agent->state);
 	for (size_t i = 0; i < set->n; i++)
 		collector_restart(set->items[i]);
 	if (agent->self)
@@ -180,23 +217,33 @@ static void advance_time(struct agent *agent)
 	agent->batch.time_ns = now_ns > agent->batch.previous_ns ? now_ns : agent->batch.previous_ns + 1;
 }
 
-static const struct batch *collect(struct agent *agent)
+/* First reads all, then computes: series that have ended in one collector make room for new ones in another. */
+static void read_collectors(struct agent *agent)
 {
 	struct collector_set *set = agent->options.set;
-	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
 	bool is_failing = false;
 
-	advance_time(agent);
-	labels_begin(set->labels);
-	for (size_t i = 0; i < set->n; i++) {
-		int err = collector_read(set->items[i], agent->batch.previous_ns);
+	for (size_t i = 0; i < 2 * set->n; i++) {
+		struct collector *collector = set->items[i % set->n];
+		int err = i < set->n ? collector_read(collector) :
+				       collector_compute(collector, agent->batch.previous_ns);
 
-		agent_report_reading(agent, set->items[i]->name, err);
+		agent_report_reading(agent, collector->name, err);
 		is_failing |= err != 0;
 	}
 	agent->is_read_failing = is_failing;
+}
+
+static const struct batch *collect(struct agent *agent)
+{
+	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+
+	labels_begin(agent->options.set->labels, agent->boottime_ns);
+	advance_time(agent);
+	read_collectors(agent);
 	agent_report(agent);
-	agent->collection_ns = clock_ns(CLOCK_MONOTONIC) - begin_ns;
+	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
+	agent->collection_ns = agent->collected_ns - begin_ns;
 	if (agent->self)
 		self_collect(agent->self, agent->collection_ns, agent->batch.previous_ns);
 	agent->n_series = 0;
@@ -210,46 +257,17 @@ const struct batch *agent_batch(const struct agent *agent)
 	return &agent->batch;
 }
 
-static void notify_status(struct agent *agent)
-{
-	const struct exporter *failing = NULL;
-
-	for (size_t i = 0; i < agent->n_exporters; i++)
-		if (agent->exporters[i]->stats.is_failing)
-			failing = agent->exporters[i];
-	sd_notifyf(false, "STATUS=%zu collector%s, %zu series, read in %.1f ms; %s%s", agent->options.set->n_shown,
-		   plural(agent->options.set->n_shown), agent->n_series, (double)agent->collection_ns / 1e6,
-		   failing ? "export is failing: " : "exporting",
-		   failing ? failing->name : "");
-}
-
-void agent_collect_and_push(struct agent *agent)
+void agent_collect(struct agent *agent)
 {
 	const struct batch *batch = collect(agent);
 
 	for (size_t i = 0; i < agent->n_exporters; i++)
-		(void)exporter_push(agent->exporters[i], batch); /* has logged and counted what it could not */
-	notify_status(agent);
-}
-
-static int on_timer(sd_event_source *source, uint64_t usec, void *user)
-{
-	struct agent *agent = user;
-	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
-
-	/*
-	 * The start needs much memory, most of it once: free it when names are known and a
-	 * connection is made.
-	 */
-	if (agent->n_collections++ == 1)
-		malloc_trim(0);
-	agent_collect_and_push(agent);
-	/* From start to start; collections missed in a sleep or a stall are not made up for. */
-	agent->next_ns += agent->options.interval_ns;
-	if (agent->next_ns <= now_ns)
-		agent->next_ns = now_ns + agent->options.interval_ns;
-	sd_event_source_set_time(source, agent->next_ns / 1000);
-	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+		(void)exporter_encode(agent->exporters[i], batch); /* has logged and counted what it could not */
+	state_save(agent->state, agent);
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		exporter_send(agent->exporters[i], batch);
+	status_changed(agent->status);
+	agent_sweep(agent);
 }
 
 int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
@@ -258,16 +276,11 @@ int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, 
 	return 0;
 }
 
-static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
-{
-	log_info("SIGHUP changes nothing: restart the service to read the configuration again");
-	return 0;
-}
-
-int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, sd_event_signal_handler_t on_hup,
-			 void *user)
+int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, void *on_term_user,
+			sd_event_signal_handler_t on_hup, void *on_hup_user)
 {
 	const sd_event_signal_handler_t handlers[] = { on_term, agent_on_stop, on_hup };
+	void *const users[] = { on_term_user, on_term_user, on_hup_user };
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	sigset_t set;
 	int err = 0;
@@ -282,101 +295,37 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, 
 	/* A file at its limit is an error that is counted, not the end. */
 	signal(SIGXFSZ, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_SIZE(signals) && err >= 0; i++)
-		err = sd_event_add_signal(agent->event, NULL, signals[i], handlers[i], user);
+		err = sd_event_add_signal(agent->event, NULL, signals[i], handlers[i], users[i]);
 	return err < 0 ? err : 0;
 }
 
-int agent_on_deadline(sd_event_source *source, uint64_t usec, void *user)
+/* How long to wait for what is unsent. If all that have some are failing, waiting long would not help. */
+static uint64_t patience_ns(const struct agent *agent)
 {
-	*(bool *)user = true;
-	return 0;
-}
+	uint64_t timeout_ns = agent->options.config->agent.shutdown_timeout_ns, wait_ns = 0;
 
-static bool is_idle(const struct agent *agent)
-{
-	for (size_t i = 0; i < agent->n_exporters; i++)
-		if (!exporter_is_idle(agent->exporters[i]))
-			return false;
-	return true;
-}
-
-/* All exporters with unsent data are failing: waiting long would not help. */
-static bool is_hopeless(const struct agent *agent)
-{
-	for (size_t i = 0; i < agent->n_exporters; i++)
-		if (!exporter_is_idle(agent->exporters[i]) && !agent->exporters[i]->stats.is_failing)
-			return false;
-	return true;
-}
-
-static void report_points_left(const struct agent *agent)
-{
 	for (size_t i = 0; i < agent->n_exporters; i++) {
-		uint64_t n = exporter_waiting(agent->exporters[i]).n_points;
-
-		if (n && !exporter_is_idle(agent->exporters[i]))
-			log_warning("exporter %s: stopped with %" PRIu64 " point%s unsent; %s lost",
-				    agent->exporters[i]->name, n, plural(n), n == 1 ? "it is" : "they are");
+		if (exporter_is_idle(agent->exporters[i]))
+			continue;
+		if (!agent->exporters[i]->stats.is_failing)
+			return timeout_ns;
+		wait_ns = timeout_ns < HOPELESS_NS ? timeout_ns : HOPELESS_NS;
 	}
+	return wait_ns;
 }
 
-void agent_flush(struct agent *agent, bool *stop)
+void agent_finish(struct agent *agent, bool *stop)
 {
-	uint64_t timeout_ns = agent->options.config->agent.shutdown_timeout_ns;
-	uint64_t short_ns = timeout_ns < HOPELESS_NS ? timeout_ns : HOPELESS_NS;
-	uint64_t begin_ns = clock_ns(CLOCK_BOOTTIME);
+	uint64_t begin_ns, waited_ns = 0, wait_ns;
 
-	*stop = false;
-	while (!*stop && !is_idle(agent)) {
-		uint64_t end_ns = begin_ns + (is_hopeless(agent) ? short_ns : timeout_ns);
-		uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
-
-		if (now_ns >= end_ns || sd_event_run(agent->event, (end_ns - now_ns) / 1000 + 1) < 0)
-			break;
-	}
-	report_points_left(agent);
-}
-
-static int start_service(struct agent *agent)
-{
-	uint64_t first_ns = agent->options.interval_ns < FIRST_COLLECTION_NS ? agent->options.interval_ns :
-									       FIRST_COLLECTION_NS;
-	int err;
-
-	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_ns;
-	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000, on_timer,
-				agent);
-	if (err >= 0)
-		err = sd_event_set_watchdog(agent->event, true);
-	return err < 0 ? err : 0;
-}
-
-int agent_run(struct agent *agent)
-{
-	bool is_stopping = false;
-	/* SIGHUP ends a run in a terminal: the terminal has gone. */
-	int err = agent_catch_signals(agent, agent_on_stop, isatty(STDERR_FILENO) ? agent_on_stop : on_hangup,
-				      &is_stopping);
-
-	if (!err)
-		err = start_service(agent);
-	if (err)
-		return err;
-	if (agent->n_exporters && !agent->options.is_filter)
-		agent->instance_fd = agent_claim_instance(agent);
-	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collector%s, a collection every %g s",
-		  agent->options.set->n_shown, plural(agent->options.set->n_shown),
-		  (double)agent->options.interval_ns / 1e9);
-	sd_notifyf(false, "READY=1\nSTATUS=%zu collector%s attached", agent->options.set->n_shown,
-		   plural(agent->options.set->n_shown));
-	malloc_trim(0);
-	while (!is_stopping && err >= 0)
-		err = sd_event_run(agent->event, UINT64_MAX);
-	sd_notify(false, "STOPPING=1\nSTATUS=sending the last collection");
-	sd_event_source_set_enabled(agent->timer, SD_EVENT_OFF);
 	agent->batch.is_last = true;
-	agent_collect_and_push(agent);
-	agent_flush(agent, &is_stopping);
-	log_event(LOG_LEVEL_INFO, LOG_ID_STOPPED, NULL, "stopped");
-	return err < 0 ? err : 0;
+	agent_collect(agent);
+	begin_ns = clock_ns(CLOCK_BOOTTIME);
+	*stop = false;
+	while (!*stop && (wait_ns = patience_ns(agent)) > waited_ns) {
+		if (sd_event_run(agent->event, (wait_ns - waited_ns) / 1000 + 1) < 0)
+			break;
+		waited_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns;
+	}
+	agent_report_unsent(agent);
 }

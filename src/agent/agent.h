@@ -14,14 +14,24 @@
 
 struct agent;
 
+/* What a new configuration takes. */
+enum agent_reload { RELOAD_NONE,    /* it has mistakes, which are logged */
+		    RELOAD_EXEC,    /* the program again, with what is kept */
+		    RELOAD_RESTART, /* the service manager, which starts it with the rights to load something */
+};
+
 struct agent_options {
 	const struct config *config;
 	struct collector_set *set; /* opened, not started; borrowed */
+	struct kept *kept; /* outlives the agent; NULL: nothing is kept */
 	uint64_t interval_ns;
 	const struct config_exporter *exporters;
 	size_t n_exporters;
 	bool is_once;
-	bool has_self;	/* its own metrics too */
+	bool has_self;	/* its own metrics too; with is_once only what programs missed, in any case */
+	/* SIGHUP: looks at the configuration again. NULL: SIGHUP ends the agent. */
+	enum agent_reload (*reload)(void *user);
+	void *user; /* of reload() */
 	bool is_filter; /* prints for a person or a script, and ends when its reader is gone */
 };
 
@@ -34,14 +44,14 @@ struct agent *agent_free(struct agent *agent);
 
 /*
  * Runs as a service until SIGTERM or SIGINT: a collection each interval, a last one at the end. 0
- * or -errno.
+ * or -errno. 1: it is to be run again with a new configuration (RELOAD_EXEC).
  */
 int agent_run(struct agent *agent);
 /*
  * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL:
  * none), then collects and pushes once. A command that is still running is then ended. -EIO: the
- * output could not be written. *ret_status is the command's exit status, or 128 + signal if a
- * signal ended it.
+ * output could not be written. Each error has been logged. *ret_status is the command's exit
+ * status, or 128 + signal if a signal ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);
 /* The last collection; valid until the next. */

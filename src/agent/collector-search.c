@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/collector-search.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include "build-config.h"
+#include "collector/descriptor.h"
+#include "config/files.h"
 #include "util/array.h"
 #include "util/parse.h"
+#include "util/trust.h"
 
 #define OWN_DIRECTORY SYSCONFDIR "/bpfpush/collectors"
 
@@ -25,7 +29,10 @@ static char *find_tree(void)
 	ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	char *slash;
 
-	exe[length > 0 ? length : 0] = '\0';
+	if (length > 0)
+		exe[length] = '\0';
+	else /* without /proc, as it was called */
+		snprintf(exe, sizeof(exe), "%s", (const char *)getauxval(AT_EXECFN) ?: "");
 	slash = strrchr(exe, '/');
 	if (!slash)
 		return NULL;
@@ -50,20 +57,12 @@ static int find_directories(struct collector_search *search, const struct config
 	return 0;
 }
 
-static bool is_wanted(const struct collector_search *search, const char *name)
-{
-	for (size_t i = 0; i < search->n_wanted; i++)
-		if (!strcmp(search->wanted[i].name, name))
-			return true;
-	return false;
-}
-
 int collector_search_add(struct collector_search *search, const char *name, const char *path, unsigned int line)
 {
 	struct wanted_collector *wanted;
 	char *copy;
 
-	if (is_wanted(search, name))
+	if (array_find(search->wanted, search->n_wanted, name))
 		return 0;
 	copy = strdup(name);
 	wanted = copy ? array_add(&search->wanted, &search->n_wanted, sizeof(*wanted)) : NULL;
@@ -94,25 +93,13 @@ static int add_enabled(struct collector_search *search, const struct config *con
 	return config && collector_is_disabled(config, name) ? 0 : collector_search_add(search, name, path, line);
 }
 
-static int by_name(const struct dirent **left, const struct dirent **right)
-{
-	return strcmp((*left)->d_name, (*right)->d_name);
-}
-
-static int is_descriptor(const struct dirent *entry)
-{
-	const char *dot = strrchr(entry->d_name, '.');
-
-	return dot && entry->d_name[0] != '.' && !strcmp(dot, ".conf"); /* hidden files are an editor's */
-}
-
 /*
  * The names of all NAME.conf in a directory, sorted, but those that config (NULL: none) disables.
  */
 static int add_directory(struct collector_search *search, const char *directory, const struct config *config)
 {
 	struct dirent **entries = NULL;
-	int n = scandir(directory, &entries, is_descriptor, by_name), err = 0;
+	int n = scandir(directory, &entries, config_is_file, alphasort), err = 0;
 
 	for (int i = 0; i < n; i++) {
 		*strrchr(entries[i]->d_name, '.') = '\0';
@@ -153,9 +140,10 @@ static int find_names(struct collector_search *search, const struct config *conf
 
 static bool is_in(const char *directory, const char *name, const char *suffix)
 {
-	_cleanup_(freep) char *path = NULL;
+	char path[PATH_MAX];
 
-	return asprintf(&path, "%s/%s%s", directory, name, suffix) >= 0 && !access(path, F_OK);
+	snprintf(path, sizeof(path), "%s/%s%s", directory, name, suffix);
+	return !access(path, F_OK);
 }
 
 const char *collector_search_find(const struct collector_search *search, const char *name)
@@ -166,28 +154,54 @@ const char *collector_search_find(const struct collector_search *search, const c
 	return NULL;
 }
 
+static bool has_metric(const char *directory, const char *collector, const char *metric)
+{
+	_cleanup_(descriptor_freep) struct descriptor *descriptor = NULL;
+	_cleanup_(diag_done) struct diag ignored = DIAG_INIT;
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	if (asprintf(&path, "%s/%s.conf", directory, collector) < 0)
+		path = NULL;
+	f = path ? fopen(path, "re") : NULL;
+	if (f)
+		(void)descriptor_parse(f, path, &ignored, &descriptor);
+	for (size_t i = 0; descriptor && i < descriptor->n_metrics; i++)
+		if (descriptor->metrics[i].name && !strcmp(descriptor->metrics[i].name, metric))
+			return true;
+	return false;
+}
+
+bool collector_search_has_metric(const struct collector_search *search, const char *metric)
+{
+	_cleanup_(collector_search_done) struct collector_search all = { 0 };
+	bool is_found = false;
+
+	for (size_t i = 0; i < search->n_directories; i++)
+		(void)add_directory(&all, search->directories[i], NULL);
+	for (size_t i = 0; i < all.n_wanted && !is_found; i++)
+		is_found = has_metric(all.wanted[i].path, all.wanted[i].name, metric);
+	return is_found;
+}
+
 void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
 			     struct diag *diag)
 {
 	const char *nearest;
 	_cleanup_(collector_search_done) struct collector_search all = { 0 };
-	_cleanup_(freep) const char **names = NULL;
 	_cleanup_(buf_done) struct buf directories = BUF_INIT;
 
 	for (size_t i = 0; i < search->n_directories; i++) {
 		(void)add_directory(&all, search->directories[i], NULL);
 		buf_printf(&directories, "%s%s", i ? ", " : "", search->directories[i]);
 	}
-	names = calloc(all.n_wanted + 1, sizeof(*names));
-	for (size_t i = 0; names && i < all.n_wanted; i++)
-		names[i] = all.wanted[i].name;
-	nearest = names ? parse_nearest(wanted->name, names, all.n_wanted) : NULL;
+	nearest = parse_nearest(wanted->name, all.wanted, all.n_wanted);
 	if (nearest)
-		diag_add(diag, wanted->path, wanted->line, "there is no collector \"%s\" in %s; did you mean \"%s\"?",
+		diag_add(diag, wanted->path, wanted->line, "collector \"%s\" is not in %s; did you mean \"%s\"?",
 			 wanted->name, buf_text(&directories), nearest);
 	else
 		diag_add(diag, wanted->path, wanted->line,
-			 "there is no collector \"%s\" in %s; a collector is a pair of files, NAME.conf and NAME.bpf.o",
+			 "collector \"%s\" is not in %s; a collector is a descriptor, NAME.conf, and an object, usually NAME.bpf.o",
 			 wanted->name, buf_text(&directories));
 }
 
@@ -219,7 +233,7 @@ static void check_sections(const struct collector_search *search, const struct c
 		const struct config_section *section = &config->sections[i];
 		const struct wanted_collector asked = { (char *)section->name, section->path, section->line };
 
-		if (is_collector(section) && !is_wanted(search, section->name) &&
+		if (is_collector(section) && !array_find(search->wanted, search->n_wanted, section->name) &&
 		    !collector_search_find(search, section->name))
 			collector_search_report(search, &asked, diag);
 	}
@@ -237,6 +251,8 @@ int collector_search(const struct config *config, const char *const *names, stru
 		return err;
 	check_sections(&search, config, diag);
 	check_directories(config, diag);
+	for (size_t i = 0; i < search.n_directories; i++)
+		trust_check_directory(search.directories[i], diag);
 	*ret_search = search;
 	search = (struct collector_search){ 0 };
 	return 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Finds out which collectors are wanted, and where their pairs are. collector-set.h has the rules.
+ * Finds out which collectors are wanted, and where their files are. collector-set.h has the rules.
  */
 
 #include "config/config.h"
@@ -31,11 +31,13 @@ void collector_search_done(struct collector_search *search);
 /* path: NULL where no file or directory asks for it. -ENOMEM. */
 int collector_search_add(struct collector_search *search, const char *name, const char *path, unsigned int line);
 /*
- * The directory of a pair. Half a pair counts, because opening it reports what is missing. NULL:
+ * The directory of a collector. One file of it is enough, because opening it reports what is missing. NULL:
  * there is none.
  */
 const char *collector_search_find(const struct collector_search *search, const char *name);
-/* Reports that there is no pair of this name, and suggests the nearest name. */
+/* Does a collector of the directories have the metric, whether or not it is wanted? */
+bool collector_search_has_metric(const struct collector_search *search, const char *metric);
+/* Reports that no directory has a collector of this name, and suggests the nearest name. */
 void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
 			     struct diag *diag);
 /* Does the configuration say "enabled = no"? */

@@ -2,34 +2,40 @@
 /*
  * A collector is opened and checked with everything the configuration says about it before any is
  * started, so that all mistakes are reported at once and nothing is attached after one. "cgroup",
- * the pair that names short-lived cgroups, is added to whatever is asked for, started first and
+ * the collector that names short-lived cgroups, is added to whatever is asked for, started first and
  * shown last.
  */
 #include "agent/collector-set.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "agent/collector-search.h"
+#include "collector/adopt/adopt.h"
+#include "collector/kernel/kernel.h"
+#include "collector/label/cgroup.h"
 #include "util/array.h"
+#include "util/kept.h"
 #include "util/log.h"
 #include "util/parse.h"
-#include "util/utf8.h"
 
 #define INFRASTRUCTURE "cgroup"
 
+/* Where memory_limit is not set: a part of the machine's memory, within bounds. */
+#define MEMORY_SHARE 48
+#define MEMORY_MIN   (8ull << 20)
+#define MEMORY_MAX   (192ull << 20)
+
 static void report_bad_name(const struct wanted_collector *wanted, struct diag *diag)
 {
-	_cleanup_(freep) char *name = strdup(wanted->name);
-
-	if (name)
-		utf8_clean(name);
 	diag_add(diag, wanted->path, wanted->line,
 		 "\"%s\" cannot be a collector's name: use at most %d characters (A-Z a-z 0-9 _ . -) and begin with a letter, "
 		 "a digit or _",
-		 name ? name : "", COLLECTOR_NAME_BYTES);
+		 wanted->name, COLLECTOR_NAME_BYTES);
 }
 
 /* The collector is added to set unless there are mistakes. */
@@ -39,6 +45,7 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	const struct config_section *section = config_find_section(config, "collector", wanted->name);
 	const char *directory = collector_search_find(search, wanted->name);
 	_cleanup_(collector_freep) struct collector *collector = NULL;
+	const struct collector_options options = { set->labels, set->budget, set->items, set->n };
 	unsigned int n_before = diag->n_errors;
 	struct collector **item;
 	int err;
@@ -52,13 +59,11 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 			collector_search_report(search, wanted, diag);
 		return 0;
 	}
-	err = collector_open(directory, wanted->name, set->labels, config->agent.series_limit, diag, &collector);
+	err = collector_open(directory, wanted->name, &options, diag, &collector);
 	if (err || !collector)
 		return err;
 	for (size_t i = 0; section && i < section->n_settings && !err; i++)
-		err = collector_set(collector, section->settings[i].key, section->settings[i].value,
-				    section->settings[i].path, section->settings[i].line, diag);
-	collector_check(collector, diag);
+		err = collector_set(collector, &section->settings[i], diag);
 	if (err || diag->n_errors > n_before)
 		return err;
 	item = array_add(&set->items, &set->n, sizeof(*item));
@@ -68,18 +73,77 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	return 0;
 }
 
+/* The part of the machine's memory that is the limit where none is set. */
+static uint64_t memory_share(void)
+{
+	struct sysinfo info = { .mem_unit = 1 };
+	uint64_t share;
+
+	(void)sysinfo(&info);
+	share = (uint64_t)info.totalram * info.mem_unit / MEMORY_SHARE;
+	return share < MEMORY_MIN ? MEMORY_MIN : share > MEMORY_MAX ? MEMORY_MAX : share;
+}
+
+/*
+ * A section [metric NAME] is about the metric of each collector that has it; those that are off ignore it.
+ * search: NULL where it is not known which collectors there are.
+ */
+static int set_metric(const struct collector_set *set, const struct config_section *section,
+		      const struct collector_search *search, struct diag *diag)
+{
+	const char *names[256];
+	bool is_known = false;
+	size_t n = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		struct collector *collector = set->items[i];
+
+		for (size_t j = 0; j < collector->n_metrics && n < ARRAY_SIZE(names); j++)
+			names[n++] = collector->metrics[j]->name;
+		if (!collector_find_metric(collector, section->name))
+			continue;
+		is_known = true;
+		for (size_t j = 0; j < section->n_settings && !err; j++)
+			err = collector_set_metric(collector, section->name, &section->settings[j], diag);
+	}
+	if (!is_known && search && !collector_search_has_metric(search, section->name))
+		diag_add_unknown(diag, section->path, section->line, "metric", section->name, names, n);
+	return err;
+}
+
+/* Where collectors are missing, named on the command line or wrong, other metrics may be theirs. */
+static int set_metrics(const struct collector_set *set, const struct config *config,
+		       const struct collector_search *search, struct diag *diag)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < config->n_sections && !err; i++)
+		if (!strcmp(config->sections[i].kind, "metric"))
+			err = set_metric(set, &config->sections[i], search, diag);
+	return err;
+}
+
 int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,
 		       struct collector_set *ret_set)
 {
 	_cleanup_(collector_search_done) struct collector_search search = { 0 };
 	struct collector_set set = { 0 };
+	unsigned int n_before = diag->n_errors;
 	size_t n_asked;
 	int err;
 
 	programs_quiet();
 	err = collector_search(config, names, diag, &search);
 	if (!err)
-		err = labels_new(boot_ns, &set.labels);
+		err = labels_new(boot_ns, &config->agent.names, &set.labels);
+	set.budget = calloc(1, sizeof(*set.budget));
+	if (!set.budget)
+		err = -ENOMEM;
+	else
+		*set.budget = (struct budget){ .limit_series = config->agent.series_limit,
+					       .limit_bytes = config->agent.memory_limit_bytes ?: memory_share() };
+	set.units = config->agent.units;
 	n_asked = search.n_wanted;
 	if (!err && !collector_is_disabled(config, INFRASTRUCTURE))
 		err = collector_search_add(&search, INFRASTRUCTURE, NULL, 0);
@@ -88,6 +152,8 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 		if (i < n_asked)
 			set.n_shown = set.n;
 	}
+	if (!err)
+		err = set_metrics(&set, config, (names && *names) || diag->n_errors > n_before ? NULL : &search, diag);
 	if (err) {
 		collector_set_done(&set);
 		return err;
@@ -99,7 +165,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 /* A collector is partial where no alternative of a hook could be attached. */
 static void report_hooks(struct collector *collector)
 {
-	const struct programs *programs = &collector->programs;
+	const struct programs *programs = &collector->object->programs;
 
 	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
@@ -109,8 +175,11 @@ static void report_hooks(struct collector *collector)
 			{ NULL, NULL },
 		};
 
+		if (!collector_uses(collector, program))
+			continue;
 		if (program->state == PROGRAM_ATTACHED)
-			log_debug("collector %s: %s attached as %s", collector->name, program->hook, program->section);
+			log_debug("collector %s: %s attached as %s%s%s", collector->name, program->hook, program->section,
+				  program_choice(program) ? ": " : "", program_choice(program) ?: "");
 		if (program->state != PROGRAM_REFUSED)
 			continue;
 		if (programs_is_hook_attached(programs, program->hook))
@@ -125,50 +194,31 @@ static void report_hooks(struct collector *collector)
 
 static const char *remedy(int err)
 {
-	switch (err) {
-	case -EPERM:
-	case -EACCES:
-		if (!geteuid())
-			return "";
-		return "; run as root, or with CAP_BPF and CAP_PERFMON";
-	case -ENOMEM:
-		return "; give the service more memory (MemoryMax=), or the tables fewer slots";
-	default:
-		return "";
-	}
-}
-
-/* The last line of what libbpf said, which names the cause. */
-static void last_line(struct buf *why, char *line, size_t size)
-{
-	const char *text = buf_text(why), *end = text + strlen(text), *start;
-
-	while (end > text && end[-1] == '\n')
-		end--;
-	for (start = end; start > text && start[-1] != '\n'; start--)
-		;
-	snprintf(line, size, "%.*s", (int)(end - start), start);
+	if (err == -ENOMEM)
+		return "; give the service more memory (MemoryMax=), or set units in [agent] to a smaller number";
+	if (err == -EMFILE)
+		return "; let bpfpush open more files (LimitNOFILE=, ulimit -n)";
+	return "";
 }
 
 static int start_one(struct collector *collector)
 {
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
 	int err = collector_start(collector, &why);
-	char line[256];
 
 	if (!err) {
 		report_hooks(collector);
-		collector_share(collector);
+		err = collector_share(collector);
+		if (err)
+			log_warning("collector %s: its names of cgroups cannot be read: %s", collector->name, strerror(-err));
 		return 0;
 	}
-	last_line(&why, line, sizeof(line));
-	log_error("collector %s cannot run: %s%s%s%s%s", collector->name, strerror(-err), *line ? " (" : "",
-		  line, *line ? ")" : "", remedy(err));
+	log_error("collector %s cannot run: %s%s", collector->name, buf_text(&why), remedy(err));
 	return err;
 }
 
 /*
- * Starts the pair that names cgroups, or all others, and takes out those that fail. The first error,
+ * Starts the collector that names cgroups, or all others, and takes out those that fail. The first error,
  * if any.
  */
 static int start_some(struct collector_set *set, bool is_infrastructure)
@@ -205,23 +255,121 @@ static void keep_freed_memory(bool is_kept)
 	mallopt(M_TRIM_THRESHOLD, is_kept ? 64 << 20 : 128 << 10);
 }
 
-int collector_set_start(struct collector_set *set)
+/* Tables may take half of the memory; the rest is for series. As many units as fit, or one. */
+static void size_tables(struct collector_set *set)
+{
+	uint64_t asked = set->units, most = set->budget->limit_bytes / 2, too_many = asked;
+	uint64_t wanted = collectors_size(set->items, set->n, asked);
+
+	if (wanted > most)
+		for (set->units = 1; set->units + 1 < too_many;) {
+			uint64_t middle = (set->units + too_many) / 2;
+
+			if (collectors_size(set->items, set->n, middle) > most)
+				too_many = middle;
+			else
+				set->units = middle;
+		}
+	set->budget->table_bytes = collectors_size(set->items, set->n, set->units);
+	set->is_cut = set->units < asked;
+	if (set->is_cut)
+		log_info("the kernel's tables have room for %" PRIu64 " units instead of %" PRIu64 ", because they may take "
+			    "half of memory_limit = %" PRIu64 "MiB; to have room for all, set memory_limit = %" PRIu64
+			    "MiB in [agent]", set->units, asked, set->budget->limit_bytes >> 20, (wanted >> 19) + 1);
+	log_debug("the kernel's tables take %" PRIu64 " KiB, for %" PRIu64 " units", set->budget->table_bytes >> 10, set->units);
+}
+
+/* The i-th collector's object, if it is the first of those that share it. */
+static struct object *object_at(const struct collector_set *set, size_t i)
+{
+	struct object *object = set->items[i]->object;
+
+	return object->collectors[0] == set->items[i] ? object : NULL;
+}
+
+/* Returns how many objects have to be loaded. */
+static size_t adopt(const struct collector_set *set, struct kept *kept)
+{
+	size_t n = 0, n_adopted = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		struct object *object = object_at(set, i);
+		int err = object && kept ? object_adopt(object, kept) : 1;
+
+		n += object != NULL;
+		n_adopted += !err;
+		if (err < 0)
+			log_info("%s: %s, so counting begins again", object->path,
+				 err == -ESTALE ? "the file, its settings or its sizes have changed" :
+				 "what was kept of it is not whole (FileDescriptorStoreMax= too small, or a start cut short)");
+	}
+	if (n_adopted)
+		log_info("%zu of %zu objects have gone on counting since they were loaded by an earlier process", n_adopted, n);
+	return n - n_adopted;
+}
+
+static void keep(const struct collector_set *set, struct kept *kept)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < set->n; i++)
+		if (object_at(set, i))
+			err = object_keep(object_at(set, i), kept) ?: err;
+	kept_drop_unused(kept);
+	kept_probe(kept);
+	err = err ?: kept_error(kept);
+	if (err)
+		log_warning("a restart will not be able to go on with all that is counted now: %s%s", strerror(-err),
+			    remedy(err));
+}
+
+/* What no collector can do without, and what they count less well without: each is said once. */
+static int check_machine(const struct collector_set *set, bool is_loading)
+{
+	_cleanup_(buf_done) struct buf why = BUF_INIT;
+	const char *complaint = cgroups_complaint(labels_cgroups(set->labels));
+	int err = is_loading ? kernel_check(&why) : 0;
+
+	if (err)
+		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "%s", buf_text(&why));
+	else if (complaint)
+		log_warning("%s", complaint);
+	return err;
+}
+
+int collector_set_start(struct collector_set *set, struct kept *kept)
 {
 	int first, err;
 
+	size_tables(set);
+	err = check_machine(set, adopt(set, kept) > 0);
+	if (err)
+		return err;
 	keep_freed_memory(true);
 	/*
 	 * From here on, even a cgroup that lives only while the others are attached gets its name.
 	 */
 	first = start_some(set, true);
-	err = labels_prime(set->labels);
+	err = cgroups_walk(labels_cgroups(set->labels));
 	first = first ? first : err;
 	err = start_some(set, false);
 	first = first ? first : err;
 	keep_freed_memory(false);
+	if (kept)
+		keep(set, kept);
 	if (set->n_shown)
 		return 0;
 	return first ? first : -ENOENT;
+}
+
+bool collector_set_is_kept(struct collector_set *set, struct kept *kept)
+{
+	bool is_kept = true;
+
+	size_tables(set);
+	for (size_t i = 0; i < set->n; i++)
+		is_kept &= !object_at(set, i) || object_is_kept(object_at(set, i), kept);
+	return is_kept;
 }
 
 void collector_set_done(struct collector_set *set)
@@ -230,5 +378,6 @@ void collector_set_done(struct collector_set *set)
 		collector_free(set->items[i]);
 	free(set->items);
 	labels_free(set->labels);
+	free(set->budget);
 	*set = (struct collector_set){ 0 };
 }

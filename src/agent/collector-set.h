@@ -6,22 +6,27 @@
  * started.
  *
  * Which: those named on the command line; else [agent] collectors; else the six that are on by
- * default and every pair in the user's own directories (all below except the last). A section
- * [collector NAME] adds NAME, and "enabled = no" removes it. The pair "cgroup", which names
+ * default and every collector in the user's own directories (all below except the last). A section
+ * [collector NAME] adds NAME, and "enabled = no" removes it. The collector "cgroup", which names
  * short-lived cgroups, is added to whatever runs.
  *
  * Where: [agent] collector_directory, /etc/bpfpush/collectors, then what was installed, or, for a
- * binary in its build tree, that tree's bpf/. The first pair of a name counts.
+ * binary in its build tree, that tree's bpf/. The first collector of a name counts.
  */
 
 #include "collector/collector.h"
 #include "config/config.h"
+
+struct kept;
 
 struct collector_set {
 	struct collector **items;
 	size_t n;
 	size_t n_shown; /* all except a "cgroup" that was added only for names */
 	struct labels *labels;
+	struct budget *budget;
+	uint64_t units; /* that tables are to have room for; after the start, that they have room for */
+	bool is_cut;	/* there is no memory for as many as asked for */
 };
 
 /*
@@ -31,8 +36,13 @@ struct collector_set {
 int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,
 		       struct collector_set *ret_set);
 /*
+ * kept: objects that are the same as before go on with what the kernel has counted (collector/adopt/adopt.h), and all
+ * that run are kept; at the end, what nobody has found there is forgotten. NULL: nothing is kept.
  * Starts all of them. A collector that cannot run is logged with the reason and removed. 0 if at
- * least one runs, else the -errno of the first: -EPERM, -EOPNOTSUPP (no BPF, no BTF) …
+ * least one runs, else the -errno of the first; or, with nothing tried and all of them still there,
+ * that of kernel_check(). The reason is logged.
  */
-int collector_set_start(struct collector_set *set);
+int collector_set_start(struct collector_set *set, struct kept *kept);
+/* Instead of the start: would it load nothing, because all is kept? */
+bool collector_set_is_kept(struct collector_set *set, struct kept *kept);
 void collector_set_done(struct collector_set *set);

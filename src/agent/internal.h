@@ -2,48 +2,85 @@
 #pragma once
 
 /*
- * The agent from inside: shared by agent.c, instance.c, once.c and report.c; nobody else includes
- * it.
+ * The agent from inside: shared by the files of this directory and of status/; nobody else
+ * includes it.
  */
 
 #include <systemd/sd-event.h>
+#include <time.h>
 
 #include "agent/agent.h"
+#include "util/buf.h"
 #include "util/duration.h"
 
+struct notify;
 struct self;
+struct state;
+struct status;
+
+/* What the log says about an overflow. */
+struct notice {
+	struct buf names; /* ", all (syscalls), files (fileio)" as said last; empty: it is over */
+	const char *what; /* likewise, as is value: of the setting */
+	uint64_t value;
+	unsigned int n_quiet; /* collections in a row without overflow */
+	bool is_on, is_new; /* during a report: something overflows now, and has not been named yet */
+};
 
 struct agent {
 	struct agent_options options;
 	sd_event *event;
 	sd_event_source *timer;
+	sd_event_source *sweep; /* enabled while there may be keys to remove */
 	struct exporter_context context;
 	struct exporter **exporters;
 	size_t n_exporters;
 	struct self *self;
+	struct state *state; /* NULL: it ends with the process */
+	struct notify *notify; /* NULL: nobody is told what it does */
+	struct status *status; /* NULL: it does not run as a service */
 	struct batch batch; /* its metrics are those of all collectors and of the agent itself */
 	uint64_t boottime_ns;	/* CLOCK_BOOTTIME, of the last collection or the start */
 	uint64_t next_ns;	/* likewise, of the next collection */
 	uint64_t collection_ns; /* how long the last one took */
-	size_t n_series;
+	uint64_t collected_ns;	/* CLOCK_MONOTONIC, when it ended */
+	size_t n_series, most_series; /* in the last batch; in one since memory was returned */
 	unsigned int n_collections;
 	int instance_fd; /* of agent_claim_instance() */
 	bool is_read_failing;
-	bool is_overflow_known;
-	bool *is_full_known; /* of each collector: a full table has been logged */
-	uint64_t n_misses; /* events that programs missed, as of the last warning */
+	bool is_stopping; /* SIGTERM or SIGINT has come, since the last collection began to be sent */
+	enum agent_reload reload;
+	bool is_reload_refused; /* the configuration had mistakes when it was read last */
+	struct notice notices[OVERFLOWS];
+	struct notice missing; /* that programs miss events */
+	struct buf too_low;    /* which numbers that made too low at the last collection, and by how much; or empty */
 };
 
+static inline uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Removes keys whose owners are gone, in short turns while the loop has nothing else to do. -errno. */
+int agent_add_sweep(struct agent *agent);
+void agent_sweep(struct agent *agent); /* after a collection */
 /* A collection, and a push to every exporter. */
-void agent_collect_and_push(struct agent *agent);
-/* Runs the loop until everything is sent, the time is up, or *stop is set again. */
-void agent_flush(struct agent *agent, bool *stop);
-/* SIGINT and SIGTERM to on_term, SIGHUP to on_hup, through the loop; user is theirs. */
-int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, sd_event_signal_handler_t on_hup,
-			 void *user);
-/* Handlers that set the bool that user points to. */
+void agent_collect(struct agent *agent);
+/*
+ * The last collection, and a push to every exporter; then runs the loop until everything is sent, the time is up, or
+ * *stop is set again.
+ */
+void agent_finish(struct agent *agent, bool *stop);
+/*
+ * SIGTERM to on_term, SIGHUP to on_hup, SIGINT to agent_on_stop() for the user of on_term, all through the loop.
+ */
+int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, void *on_term_user,
+			sd_event_signal_handler_t on_hup, void *on_hup_user);
+/* A handler that sets the bool that user points to. */
 int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user);
-int agent_on_deadline(sd_event_source *source, uint64_t usec, void *user);
 
 /*
  * Logs a warning if another agent with this identity runs. Returns the descriptor that holds the
@@ -52,5 +89,7 @@ int agent_on_deadline(sd_event_source *source, uint64_t usec, void *user);
 int agent_claim_instance(const struct agent *agent);
 /* Logs that reading a collector failed (err: -errno), once until a reading of all succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err);
-/* Logs what is new: missed events, full tables, a full series limit. */
+/* Logs what is new: missed events, full tables, a spent budget. */
 void agent_report(struct agent *agent);
+/* Logs what each exporter could not send before the end; after a reload it is sent. */
+void agent_report_unsent(const struct agent *agent);

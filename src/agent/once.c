@@ -63,6 +63,12 @@ static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *
 	return 0;
 }
 
+static int on_deadline(sd_event_source *source, uint64_t usec, void *user)
+{
+	*(bool *)user = true;
+	return 0;
+}
+
 /*
  * Counting ends before the command does: it is asked to end, woken if it was stopped, and at last
  * killed.
@@ -75,7 +81,7 @@ static void end_command(struct agent *agent, struct command *command)
 	kill(command->pid, SIGTERM);
 	kill(command->pid, SIGCONT);
 	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME, COMMAND_END_NS / 1000, 0,
-				       agent_on_deadline, &is_late) >= 0)
+				       on_deadline, &is_late) >= 0)
 		while (!command->has_ended && !is_late && sd_event_run(agent->event, UINT64_MAX) >= 0)
 			;
 	if (!command->has_ended)
@@ -96,24 +102,24 @@ static bool is_output_lost(const struct agent *agent)
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments, int *ret_status)
 {
 	struct command command = { 0 };
-	int err = agent_catch_signals(agent, on_terminate, agent_on_stop, &command);
+	int err = agent_catch_signals(agent, on_terminate, &command, agent_on_stop, &command);
 
 	if (!err && arguments)
 		err = spawn(agent, arguments, &command);
 	if (!err && duration_ns)
 		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, duration_ns / 1000, 1000,
-						 agent_on_deadline, &command.stop);
+						 on_deadline, &command.stop);
 	while (err >= 0 && !command.has_ended && (!command.stop || (arguments && !duration_ns)))
 		err = sd_event_run(agent->event, UINT64_MAX);
 	if (err < 0)
-		return err;
+		log_error("stopped by an error: %s", strerror(-err));
 	if (command.has_ended)
 		usleep(SETTLE_US);
-	agent->batch.is_last = true;
-	agent_collect_and_push(agent);
-	agent_flush(agent, &command.stop);
-	if (command.pid && !command.has_ended)
+	agent_finish(agent, &command.stop);
+	if (command.pid > 0 && !command.has_ended)
 		end_command(agent, &command);
 	*ret_status = command.status;
-	return is_output_lost(agent) ? -EIO : 0;
+	if (err >= 0 && agent->is_read_failing)
+		err = -EBADF; /* numbers are missing, and the log says which */
+	return err < 0 ? err : is_output_lost(agent) ? -EIO : 0;
 }

@@ -5,7 +5,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "collector/label/cgroup.h"
+#include "metric/loss.h"
 #include "util/plural.h"
+
+/* Collections without overflow until it is over; series come and go where room is short. */
+#define QUIET_COLLECTIONS 6
+/* A smaller share of missed events is not worth a message; the metrics have it all the same. */
+#define LOSS_SHARE 1e-3
 
 /* A failure is logged once, until a collection succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err)
@@ -15,63 +22,203 @@ void agent_report_reading(const struct agent *agent, const char *collector, int 
 			  collector, strerror(-err));
 }
 
-/* Said once for all; the overflow series itself is exported. */
-static void report_overflow(struct agent *agent)
+static void notice_add(struct notice *notice, const char *name, const char *collector)
 {
-	for (size_t i = 0; i < agent->batch.n_metrics && !agent->is_overflow_known; i++) {
+	_cleanup_(buf_done) struct buf item = BUF_INIT;
+
+	notice->is_on = true;
+	buf_printf(&item, ", %s (%s)", name, collector);
+	if (strstr(buf_text(&notice->names), buf_text(&item)))
+		return;
+	buf_append_text(&notice->names, buf_text(&item));
+	notice->is_new = true;
+}
+
+enum news { NEWS_NONE, NEWS_ON, NEWS_OVER };
+
+/* Has something been added, is the value larger than what was said last, or has it been over for a while? */
+static enum news notice_news(struct notice *notice, const char *what, uint64_t value)
+{
+	bool is_new = notice->is_on && (notice->is_new || what != notice->what || value > notice->value);
+
+	notice->n_quiet = notice->is_on ? 0 : notice->n_quiet + 1;
+	notice->is_on = notice->is_new = false;
+	if (!is_new)
+		return notice->n_quiet == QUIET_COLLECTIONS && notice->names.size ? NEWS_OVER : NEWS_NONE;
+	notice->what = what;
+	notice->value = value;
+	return NEWS_ON;
+}
+
+/* remedy: the setting with the value that would do. */
+static void notice_log(struct notice *notice, const char *id, const char *what, const char *remedy, uint64_t value)
+{
+	enum news news = notice_news(notice, what, value);
+	const char *names = buf_text(&notice->names);
+	const struct log_field fields[] = { { "BPFPUSH_OVERFLOW", names + strspn(names, ", ") },
+					    { "BPFPUSH_SETTING", remedy },
+					    { NULL, NULL } };
+
+	if (news == NEWS_ON) {
+		log_event(LOG_LEVEL_WARNING, id, fields,
+			  "%s: numbers of %s are counted together, marked otel.metric.overflow=true; set %s", what,
+			  fields[0].value, remedy);
+	} else if (news == NEWS_OVER) {
+		log_event(LOG_LEVEL_INFO, LOG_ID_OVERFLOW_OVER, fields, "there is room again for %s", fields[0].value);
+		buf_reset(&notice->names);
+	}
+}
+
+/* The limit, doubled until it does. */
+static uint64_t doubled(uint64_t limit, uint64_t needed)
+{
+	while (limit && limit < needed)
+		limit *= 2;
+	return limit;
+}
+
+static void report_tables(struct agent *agent)
+{
+	struct notice *notice = &agent->notices[OVERFLOW_TABLE];
+	const struct collector_set *set = agent->options.set;
+	uint64_t value;
+	const char *table;
+	char remedy[64];
+
+	for (size_t i = 0; i < set->n; i++)
+		for (size_t j = 0; (table = collector_full_table(set->items[i], j)); j++)
+			notice_add(notice, table, set->items[i]->name);
+	value = set->is_cut ? set->budget->limit_bytes >> 19 :
+			      doubled(2 * set->units, cgroups_count(labels_cgroups(set->labels)));
+	snprintf(remedy, sizeof(remedy), set->is_cut ? "memory_limit = %" PRIu64 "MiB in [agent]" : "units = %" PRIu64
+		 " in [agent]", value);
+	notice_log(notice, LOG_ID_TABLE_FULL, "tables are full", remedy, value);
+}
+
+static void report_series(struct agent *agent)
+{
+	const struct budget *budget = agent->options.set->budget;
+	struct notice *notice = &agent->notices[OVERFLOW_SERIES];
+	uint64_t n_missing = 0, bytes = budget->series_bytes + budget->table_bytes, value;
+	bool is_memory;
+	char remedy[64];
+
+	for (size_t i = 0; i < agent->batch.n_metrics; i++) {
 		const struct metric *metric = agent->batch.metrics[i];
+		const struct series *overflow = metric->overflow[OVERFLOW_SERIES];
 
-		if (metric->n_series < metric->limit)
+		if (!overflow || !overflow->n_sources)
 			continue;
-		agent->is_overflow_known = true;
-		log_event(LOG_LEVEL_WARNING, LOG_ID_MAP_FULL, NULL,
-			  "metric %s has reached the limit of %zu series: the rest is counted together under "
-			  "otel.metric.overflow; to raise the limit, set series_limit in [agent]",
-			  metric->name, metric->limit);
+		n_missing += overflow->n_sources;
+		notice_add(notice, metric->name, metric->scope);
 	}
+	is_memory = !budget->limit_series || budget->n_series + n_missing <= budget->limit_series;
+	if (is_memory)
+		value = doubled(2 * budget->limit_bytes,
+				bytes + n_missing * (budget->series_bytes / (budget->n_series + 1))) >> 20;
+	else
+		value = doubled(budget->limit_series, budget->n_series + n_missing);
+	snprintf(remedy, sizeof(remedy), "%s = %" PRIu64 "%s in [agent]", is_memory ? "memory_limit" : "series_limit", value,
+		 is_memory ? "MiB" : "");
+	notice_log(notice, LOG_ID_SERIES_LIMIT, is_memory ? "memory_limit is reached" : "series_limit is reached", remedy,
+		   value);
 }
 
-/* Said once for each collector; how full tables are is exported. */
-static void report_full(struct agent *agent)
+/* "syscalls, fileio by about 1.28 % (sys_exit)": whose numbers, by how much, and where. */
+static void append_loss(struct buf *out, const struct program *program, const struct loss *loss)
 {
-	for (size_t i = 0; i < agent->options.set->n; i++) {
-		const struct collector *collector = agent->options.set->items[i];
-		const char *table = agent->is_full_known[i] ? NULL : collector_full_table(collector);
-		const struct log_field fields[] = { { "BPFPUSH_COLLECTOR", collector->name },
-						    { "BPFPUSH_MAP", table },
-						    { NULL, NULL } };
+	const struct object *object = program->collector->object;
+	const char *before = out->size ? "; " : "";
 
-		if (!table)
+	for (size_t i = 0; i < object->n_collectors; i++) {
+		if (!collector_uses(object->collectors[i], program))
 			continue;
-		agent->is_full_known[i] = true;
-		log_event(LOG_LEVEL_WARNING, LOG_ID_MAP_FULL, fields,
-			  "collector %s: table %s is full: further keys are counted together under otel.metric.overflow; "
-			  "set %s_slots in [collector %s] to a larger power of two",
-			  collector->name, table, table, collector->name);
+		buf_printf(out, "%s%s", before, object->collectors[i]->name);
+		before = ", ";
 	}
+	buf_append_text(out, loss->is_known ? " by about " : " by up to ");
+	loss_append(loss, out);
+	buf_printf(out, " (%s)", program->hook);
 }
 
-/* Programs that the kernel skips miss events: said once, counted always. */
+/* How often it can be divided by 1000 before it is 0. */
+static unsigned int thousands(uint64_t number)
+{
+	unsigned int n = 0;
+
+	for (; number; number /= 1000)
+		n++;
+	return n;
+}
+
+/* What a collector's programs missed in this collection, unless it is next to nothing. Returns the largest share. */
+static double add_losses(struct agent *agent, const struct collector *collector)
+{
+	const struct programs *programs = &collector->object->programs;
+	double worst = 0;
+
+	for (size_t i = 0; i < programs->n; i++) {
+		const struct program *program = &programs->items[i];
+		struct loss loss = program->collector == collector ? program_loss(program) : (struct loss){ 0 };
+
+		if (!loss.missed || (loss.is_known && loss_share(&loss) < LOSS_SHARE))
+			continue;
+		append_loss(&agent->too_low, program, &loss);
+		agent->missing.is_on = true;
+		if (!loss.is_known) {
+			agent->missing.is_new |= thousands(program->missed) > thousands(program->last_missed);
+			continue;
+		}
+		notice_add(&agent->missing, program->hook, collector->name);
+		if (loss_share(&loss) > worst)
+			worst = loss_share(&loss);
+	}
+	return worst;
+}
+
+/*
+ * Said when a further program misses events, when the largest share has doubled, and when that is over. A few events
+ * now and then are nothing new: where no share is known, it is said of the first one, and a thousandfold later.
+ */
 static void report_misses(struct agent *agent)
 {
-	uint64_t misses = 0;
+	const struct collector_set *set = agent->options.set;
+	double worst = 0;
+	enum news news;
 
-	for (size_t i = 0; i < agent->options.set->n; i++) {
-		const struct programs *programs = &agent->options.set->items[i]->programs;
+	buf_reset(&agent->too_low);
+	for (size_t i = 0; i < set->n; i++) {
+		double share = add_losses(agent, set->items[i]);
 
-		for (uint32_t j = 0; j < programs->n; j++)
-			misses += programs->items[j].missed;
+		worst = share > worst ? share : worst;
+		collector_find_losses(set->items[i]);
 	}
-	if (misses && !agent->n_misses)
-		log_warning("the kernel skipped %" PRIu64 " event%s because their program had been preempted on that CPU; "
-			    "bpfpush.bpf.program.missed counts them",
-			    misses, plural(misses));
-	agent->n_misses = misses;
+	news = notice_news(&agent->missing, NULL, doubled(1, (uint64_t)(worst * 1e6)));
+	if (news == NEWS_ON) {
+		const struct log_field fields[] = { { "BPFPUSH_MISSED", buf_text(&agent->too_low) }, { NULL, NULL } };
+
+		log_event(LOG_LEVEL_WARNING, LOG_ID_EVENTS_MISSED, fields,
+			  "numbers are too low, because the kernel skipped events: %s", fields[0].value);
+	} else if (news == NEWS_OVER) {
+		log_info("the kernel no longer skips events");
+		buf_reset(&agent->missing.names);
+	}
 }
 
 void agent_report(struct agent *agent)
 {
 	report_misses(agent);
-	report_full(agent);
-	report_overflow(agent);
+	report_tables(agent);
+	report_series(agent);
+}
+
+void agent_report_unsent(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->n_exporters && agent->reload != RELOAD_EXEC; i++) {
+		uint64_t n = exporter_waiting(agent->exporters[i]).n_points;
+
+		if (n && !exporter_is_idle(agent->exporters[i]))
+			log_warning("exporter %s: stopped with %" PRIu64 " point%s unsent; lost%s", agent->exporters[i]->name,
+				    n, plural(n), agent->state ? " unless systemd restarts the service" : "");
+	}
 }

@@ -11,8 +11,12 @@
 
 struct self;
 
-/* Everything is borrowed and outlives it. -ENOMEM. */
-int self_new(struct collector_set *set, struct exporter *const *exporters, size_t n_exporters, struct self **ret_self);
+/*
+ * Everything is borrowed and outlives it. is_brief: only what programs have missed, and only of those that have.
+ * -ENOMEM.
+ */
+int self_new(struct collector_set *set, struct exporter *const *exporters, size_t n_exporters, bool is_brief,
+	     struct self **ret_self);
 struct self *self_free(struct self *self);
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of a descriptor that need its metrics bound to the object's maps. */
 #include "collector/binding.h"
+#include "util/array.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -80,16 +81,22 @@ static bool has_attribute(const struct binding *binding, const struct descriptor
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		if (binding->labels[i].attribute && !strcmp(binding->labels[i].attribute, name))
 			return true;
-	for (unsigned int i = 0; i < before; i++)
-		if (!strcmp(metric->attributes[i].name, name))
-			return true;
-	return false;
+	return array_find(metric->attributes, before, name);
+}
+
+static void check_when(struct binder *binder, unsigned int line, const char *when)
+{
+	const struct settings *settings = collector_settings_for(binder->collector, when);
+
+	if (when && !setting_find(settings, when))
+		complain_of_unknown(binder, line, "setting", when, settings->items, settings->n);
 }
 
 static void check_metric(struct binder *binder, const struct binding *binding, const struct descriptor_metric *metric)
 {
 	unsigned int n = metric->n_attributes;
 
+	check_when(binder, metric->line, metric->when);
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		n += binding->labels[i].type ? binding->labels[i].type->n_own ?: 1 : 0;
 	if (n > ATTRIBUTES_MAX)
@@ -155,8 +162,7 @@ static int check_settings(struct binder *binder)
 			complain_of_unknown(binder, param->line, "\"const volatile\" variable", param->name, settings->items, settings->n);
 		if (!setting || !param->default_text)
 			continue;
-		err = setting_set(settings, setting, param->default_text, collector->conf_path, param->line,
-				  &complaint);
+		err = setting_set(settings, setting, param->default_text, &complaint);
 		if (err == -ENOMEM)
 			return err;
 		if (err)
@@ -166,26 +172,11 @@ static int check_settings(struct binder *binder)
 	return 0;
 }
 
-/* A [program] section speaks of a program, or of all alternatives of a hook. */
-static bool is_meant(const struct descriptor_program *described, const struct program *program)
-{
-	return !strcmp(described->name, program->name) || !strcmp(described->name, program->hook);
-}
-
-static const struct descriptor_program *described_program(const struct collector *collector,
-							  const struct program *program)
-{
-	for (size_t i = 0; i < collector->descriptor->n_programs; i++)
-		if (is_meant(&collector->descriptor->programs[i], program))
-			return &collector->descriptor->programs[i];
-	return NULL;
-}
-
 /* An iterator over the elements of a map must be told which. */
 static void check_iterator(struct binder *binder, const struct program *program)
 {
-	const struct descriptor_program *described = described_program(binder->collector, program);
-	const char *map = described ? described->map : NULL;
+	const struct descriptor_program *described = collector_describes(binder->collector, program);
+	const char *map = described ? described->map : NULL, *names[64];
 
 	if (program_is_over_map(program) && !map)
 		complain(binder, described ? described->line : 0,
@@ -195,8 +186,12 @@ static void check_iterator(struct binder *binder, const struct program *program)
 		complain(binder, described->line,
 			 "\"map\" is for iterators over a map's elements, and program \"%s\" (%s) is not one; remove the line",
 			 program->name, program->section);
-	else if (map && !bpf_object__find_map_by_name(binder->collector->object, map))
-		complain(binder, described->line, "\"map\" names a map that the object does not have: \"%s\"", map);
+	else if (described && described->runs && !program->is_iterator)
+		complain(binder, described->line, "\"runs\" is for iterators, and program \"%s\" (%s) is not one; remove the line",
+			 program->name, program->section);
+	else if (map && !bpf_object__find_map_by_name(binder->collector->object->bpf, map))
+		complain_of_unknown(binder, described->line, "map", map, names,
+				    binding_map_names(binder->collector, names, ARRAY_SIZE(names)));
 }
 
 /* Only one of a hook's alternatives counts, so it must be sure that they are some. */
@@ -209,28 +204,108 @@ static void check_alternative(struct binder *binder, const struct program *progr
 			 program->name, program->section, program->hook, program->hook, program->hook);
 }
 
+/* NULL is none. */
+static void check_program_name(struct binder *binder, unsigned int line, const char *name)
+{
+	const struct programs *programs = &binder->collector->object->programs;
+	bool is_found = !name;
+
+	for (uint32_t i = 0; i < programs->n && !is_found; i++)
+		is_found = program_is_called(&programs->items[i], name);
+	if (!is_found)
+		complain_of_unknown(binder, line, "program or hook", name, programs->items, programs->n);
+}
+
+/* A program does not see what it misses. */
+static void check_backup(struct binder *binder, const struct descriptor_program *described)
+{
+	const struct programs *programs = &binder->collector->object->programs;
+
+	check_program_name(binder, described->line, described->backup);
+	for (uint32_t i = 0; described->backup && i < programs->n; i++)
+		if (program_is_called(&programs->items[i], described->name) &&
+		    program_is_called(&programs->items[i], described->backup)) {
+			complain(binder, described->line,
+				 "program \"%s\" cannot count what it misses itself; name another program as its backup, "
+				 "or remove the line", programs->items[i].name);
+			return;
+		}
+}
+
+static void check_events(struct binder *binder, const struct descriptor_program *described)
+{
+	const struct descriptor *descriptor = binder->collector->descriptor;
+	_cleanup_(buf_done) struct buf sums = BUF_INIT;
+
+	for (const struct descriptor_program *other = descriptor->programs; other < described; other++)
+		if (other->events && !strcmp(other->events, described->events))
+			complain(binder, described->line, "events = %s: program \"%s\" has that line already; each run would count twice, "
+				 "so name another sum, or remove the line", described->events, other->name);
+	if (binding_find_sum(binder->collector, described->events))
+		return;
+	for (size_t i = 0; i < descriptor->n_metrics; i++) {
+		const struct descriptor_metric *metric = &descriptor->metrics[i];
+		char place[256];
+
+		snprintf(place, sizeof(place), "%s%s%s", metric->map, *metric->member ? "." : "", metric->member);
+		if (binding_find_sum(binder->collector, place))
+			buf_printf(&sums, "%s%s", sums.size ? ", " : "", place);
+	}
+	complain(binder, described->line, "events = %s: no section [metric %s] makes a sum; name one that grows by one with "
+		 "each run of the program: %s", described->events, described->events, sums.size ? buf_text(&sums) : "there is none");
+}
+
 static void check_programs(struct binder *binder)
 {
 	const struct collector *collector = binder->collector;
-	const struct programs *programs = &collector->programs;
+	const struct programs *programs = &collector->object->programs;
 
 	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
 		const struct descriptor_program *described = &collector->descriptor->programs[i];
-		bool is_found = false;
 
-		for (uint32_t j = 0; j < programs->n; j++)
-			is_found |= is_meant(described, &programs->items[j]);
-		if (!is_found)
-			complain_of_unknown(binder, described->line, "program or hook", described->name, programs->items, programs->n);
-		if (described->when && !setting_find(&collector->settings, described->when))
-			complain(binder, described->line, "\"when\" names a setting that the object does not have: \"%s\"", described->when);
+		check_program_name(binder, described->line, described->name);
+		check_backup(binder, described);
+		check_when(binder, described->line, described->when);
+		if (described->events)
+			check_events(binder, described);
 	}
 	for (uint32_t i = 0; i < programs->n; i++) {
+		if (!collector_uses(collector, &programs->items[i]))
+			continue;
 		check_alternative(binder, &programs->items[i]);
 		check_iterator(binder, &programs->items[i]);
 	}
+	if (programs->n && collector->descriptor->object && !collector->descriptor->n_programs)
+		complain(binder, 0, "no [program] section, so no program of the shared object would run; add one for each that counts for this collector");
 	if (!programs->n)
-		complain(binder, 0, "%s has no program, so nothing would be counted", collector->object_path);
+		complain(binder, 0, "%s has no program, so nothing would be counted", collector->object->path);
+}
+
+/* Nothing that one collector sets or reads may be another's. */
+static void check_sharing(struct binder *binder, const struct collector *other)
+{
+	const struct collector *collector = binder->collector;
+	const struct descriptor *descriptor = collector->descriptor;
+
+	if (!descriptor->object || !other->descriptor->object) {
+		complain(binder, 0, "collector %s uses %s too, so [collector] of both must name it: object = …", other->name,
+			 collector->object->path);
+		return;
+	}
+	for (size_t i = 0; i < collector->settings.n * other->settings.n; i++) {
+		const struct setting *mine = &collector->settings.items[i / other->settings.n];
+		const struct setting *theirs = &other->settings.items[i % other->settings.n];
+		const struct descriptor_param *param = descriptor_find_param(descriptor, mine->name);
+
+		if (mine->offset_bytes == theirs->offset_bytes)
+			complain(binder, param ? param->line : 0,
+				 "setting \"%s\" is the same variable as \"%s\" of collector %s; give each collector its own variable, %s_%s",
+				 mine->name, theirs->name, other->name, collector->name, mine->name);
+	}
+	for (size_t i = 0; i < collector->n_bindings; i++)
+		if (binding_find(other, collector->bindings[i].map))
+			complain(binder, collector->bindings[i].line, "map \"%s\" is exported by collector %s too; only one can export it",
+				 collector->bindings[i].map, other->name);
 }
 
 int bindings_check(struct collector *collector, struct diag *diag)
@@ -242,5 +317,8 @@ int bindings_check(struct collector *collector, struct diag *diag)
 	check_labels(&binder);
 	check_attributes(&binder);
 	check_programs(&binder);
+	for (size_t i = 0; i < collector->object->n_collectors; i++)
+		if (collector->object->collectors[i] != collector)
+			check_sharing(&binder, collector->object->collectors[i]);
 	return err;
 }

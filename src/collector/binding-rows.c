@@ -1,17 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a binding, from the start on. Growth is counted from the attaching on. A map that outlives the
- * agent (pinned), or that iterators alone write, holds something before: its first reading is the baseline.
- *
- * A key is removed when nothing has counted on it for some readings and its owner has ended.
+ * The rows of a binding, from the start on. Their first reading is the baseline: growth counts from it, whatever
+ * hooks have counted while others were attached, iterators have found or a pinned map has kept.
  */
 #include "collector/binding.h"
 
 #include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Readings without growth before a key's owner is looked for. */
-#define IDLE_READINGS 3
+#include "collector/flat/layout.h"
+#include "util/array.h"
+#include "util/hash.h"
+
+struct brief {
+	uint64_t id;
+	uint64_t grown; /* all that the table's first metric says of the process */
+};
+
+static int compare_grown(const void *left, const void *right)
+{
+	const struct brief *l = left, *r = right;
+
+	return (l->grown < r->grown) - (l->grown > r->grown);
+}
+
+static bool is_brief(const struct binding *binding, uint32_t i, const uint8_t *key, uint64_t *ret_id)
+{
+	const struct field *field = &binding->key.fields[i];
+
+	return binding->labels[i].type && label_is_brief(binding->labels[i].type, &binding->collector->context, field,
+							 key + field->offset_bytes, ret_id);
+}
+
+static void forget_brief(struct binding *binding)
+{
+	free(binding->brief);
+	binding->brief = NULL;
+	binding->n_brief = 0;
+}
+
+/* Brief processes while they are gathered. */
+struct briefs {
+	struct brief *items;
+	size_t n;
+	struct index index; /* of items, by id */
+};
+
+static int add_brief(struct briefs *briefs, uint64_t id, uint64_t grown)
+{
+	struct brief *brief;
+	uint32_t i;
+
+	index_for_each(i, &briefs->index, hash_bytes(&id, sizeof(id)))
+		if (briefs->items[i].id == id) {
+			briefs->items[i].grown += grown;
+			return 0;
+		}
+	brief = array_add(&briefs->items, &briefs->n, sizeof(*brief));
+	if (!brief)
+		return -ENOMEM;
+	*brief = (struct brief){ id, grown };
+	return index_add(&briefs->index, hash_bytes(&id, sizeof(id)), (uint32_t)briefs->n - 1);
+}
+
+/* A process that nobody will see again, and that has no series of its own: its numbers go to its unit. */
+static bool is_summed(const struct binding *binding, uint32_t i, const uint8_t *key)
+{
+	uint64_t id;
+
+	if (!is_brief(binding, i, key, &id))
+		return false;
+	for (size_t j = 0; j < binding->n_brief; j++)
+		if (binding->brief[j].id == id)
+			return false;
+	return true;
+}
 
 /* What a key becomes for one metric: its own attributes, then those that the section fixes. */
 static int key_attributes(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes)
@@ -24,12 +89,12 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 		const struct binding_label *label = &binding->labels[i];
 		const struct field *field = &binding->key.fields[i];
 
-		if (!label->attribute)
+		if (!label->attribute || is_summed(binding, i, key))
 			continue;
 		r = label_add(label->type, &binding->collector->context, field, label->attribute,
 			      (const uint8_t *)key + field->offset_bytes, attributes);
-		if (r < 0)
-			return r;
+		if (r < 0 || r == LABEL_UNWANTED)
+			return r < 0 ? r : DELTA_UNWANTED;
 		is_unknown |= r;
 	}
 	for (unsigned int i = 0; i < described->n_attributes; i++) {
@@ -41,39 +106,77 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 	return is_unknown;
 }
 
-void binding_close(struct binding *binding)
+/* A row without a series yet: what its process has counted, if it is a brief one of a unit that is wanted. */
+static int add_row(struct binding *binding, uint32_t row, struct briefs *briefs)
 {
-	source_close(&binding->source);
-	binding->rows = rows_free(binding->rows);
+	const struct delta_metric *of = &binding->delta.metrics[0];
+	struct rows *rows = binding->rows;
+	const uint8_t *key = rows_key(rows, row);
+	struct attributes attributes;
+	uint64_t id = 0;
+
+	for (uint32_t i = 0; i < binding->key.n_fields && !id; i++)
+		(void)is_brief(binding, i, key, &id);
+	attributes_init(&attributes);
+	if (!id || key_attributes(binding, key, of, &attributes) == DELTA_UNWANTED)
+		return 0;
+	return add_brief(briefs, id, delta_grown(rows_cells(rows, row)[of->first_cell],
+						 rows_previous(rows, row)[of->first_cell], of->sum_bits));
 }
 
-static int read_baseline(struct binding *binding, bool is_whole)
+/* Of the brief processes, those that counted most have series of their own. */
+static int choose_brief(struct binding *binding)
 {
-	int err = source_read(&binding->source, binding->rows);
+	uint64_t n = labels_choice(binding->collector->labels)->brief_processes;
+	struct rows *rows = binding->rows;
+	struct briefs briefs = { 0 };
+	int err = 0;
 
-	if (!err)
-		delta_baseline(&binding->delta, binding->rows, is_whole);
+	forget_brief(binding);
+	for (uint32_t row = 1; row < rows->n && !err; row++)
+		if (rows_is_touched(rows, row) && !*rows_series(rows, row))
+			err = add_row(binding, row, &briefs);
+	index_done(&briefs.index);
+	if (briefs.n > n) {
+		qsort(briefs.items, briefs.n, sizeof(*briefs.items), compare_grown);
+		briefs.n = n;
+	}
+	binding->brief = briefs.items;
+	binding->n_brief = briefs.n;
 	return err;
 }
 
-static int binding_open(struct binding *binding, const struct bpf_map *map)
+void binding_close(struct binding *binding)
 {
+	source_close(&binding->source);
+	forget_brief(binding);
+	binding->rows = rows_free(binding->rows);
+}
+
+static int binding_open(struct binding *binding, const struct bpf_object *object)
+{
+	const struct bpf_map *map = bpf_object__find_map_by_name(object, binding->map);
 	struct source *source = &binding->source;
+	struct flat_parts parts;
 	int err;
 
 	binding_close(binding);
+	binding->sweep = (struct sweep){ 0 };
+	binding->has_baseline = false;
 	source->fd = bpf_map__fd(map);
-	source->max_entries = bpf_map__max_entries(map);
-	if (source->is_table)
-		source->slots_per_cpu = source->max_entries / (uint32_t)libbpf_num_possible_cpus();
+	if (source->is_table) {
+		if (!flat_find(object, binding->map, &parts))
+			return -ESTALE;
+		source->fd = bpf_map__fd(parts.more);
+		source->flat = flat_from_parts(&parts);
+		for (size_t i = 0; i < binding->delta.n_metrics; i++)
+			source->flat.has_levels |= binding->delta.metrics[i].metric->kind == METRIC_GAUGE;
+	}
 	binding->delta.attributes = key_attributes;
 	binding->delta.user = binding;
 	err = rows_new(source->key_bytes, source_n_cells(source), binding->delta.n_metrics, &binding->rows);
 	if (!err)
 		err = source_open(source);
-	/* Earlier runs, or others, have left numbers in a pinned map. */
-	if (!err && bpf_map__pin_path(map))
-		err = read_baseline(binding, true);
 	return err;
 }
 
@@ -81,39 +184,14 @@ int bindings_open(struct collector *collector, const struct bpf_object *object)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < collector->n_bindings && !err; i++) {
-		struct binding *binding = &collector->bindings[i];
-
-		binding->collector = collector;
-		err = binding_open(binding, bpf_object__find_map_by_name(object, binding->map));
-	}
+	for (size_t i = 0; i < collector->n_bindings && !err; i++)
+		err = binding_open(&collector->bindings[i], object);
 	return err;
 }
 
-static bool has_tally(const struct binding *binding)
+static bool is_owner_gone(void *user, uint32_t row)
 {
-	for (uint32_t i = 0; i < binding->delta.n_metrics; i++)
-		if (binding->delta.metrics[i].is_tally)
-			return true;
-	return false;
-}
-
-int bindings_take_baseline(struct collector *collector)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < collector->n_bindings && !err; i++) {
-		struct binding *binding = &collector->bindings[i];
-		bool is_iterators = programs_is_map_of_iterators(&collector->programs, binding->source.fd);
-
-		if (is_iterators || has_tally(binding))
-			err = read_baseline(binding, is_iterators);
-	}
-	return err;
-}
-
-static bool is_owner_gone(const struct binding *binding, uint32_t row)
-{
+	const struct binding *binding = user;
 	const uint8_t *key = rows_key(binding->rows, row);
 
 	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
@@ -126,28 +204,107 @@ static bool is_owner_gone(const struct binding *binding, uint32_t row)
 	return false;
 }
 
-/* The next reading does not find them, and ends their rows. */
-void binding_remove_gone(struct binding *binding)
+uint64_t binding_sweep(struct binding *binding, struct sweep_turn *turn)
 {
-	struct rows *rows = binding->rows;
+	const struct sweep_owner owner = { is_owner_gone, binding };
 
-	for (uint32_t row = 1; row < rows->n; row++)
-		if (rows_is_live(rows, row) && *rows_idle(rows, row) >= IDLE_READINGS && is_owner_gone(binding, row))
-			source_remove(&binding->source, rows, row);
+	if (!binding->rows || binding->is_broken)
+		return SWEEP_DONE;
+	return sweep_go_on(&binding->sweep, &binding->source, binding->rows, &owner, turn);
 }
 
-/* A tally cannot be told from two readings at once, so it is held in the reading after a failure too. */
-int binding_read(struct binding *binding)
+/*
+ * A tally cannot be told from two readings at once, so it is held in the reading after a failure too; nor from a
+ * walk that broke off.
+ */
+int binding_read(struct binding *binding, bool is_walk_broken)
 {
 	bool was_broken = binding->is_broken;
-	int err = source_read(&binding->source, binding->rows);
+	bool is_on = setting_is_on(&binding->collector->settings, binding->when);
+	int err = is_on ? source_read(&binding->source, binding->rows) : 0;
 
+	if (!err && !binding->has_baseline) {
+		delta_baseline(&binding->delta, binding->rows);
+		binding->has_baseline = !is_walk_broken;
+	} else if (!err && setting_is_on(&binding->collector->settings, "per_process")) {
+		err = choose_brief(binding);
+	}
 	binding->is_broken = err != 0;
 	for (uint32_t i = 0; i < binding->delta.n_metrics; i++) {
 		const struct delta_metric *of = &binding->delta.metrics[i];
 
-		if (of->metric->kind == METRIC_GAUGE && (err || (was_broken && of->is_tally)))
+		if (of->metric->kind == METRIC_GAUGE && (err || ((was_broken || is_walk_broken) && of->is_tally)))
 			of->metric->is_held = true;
 	}
 	return err;
+}
+
+/* What the cells of a row are; never 0. */
+static uint64_t shape_hash(const struct binding *binding)
+{
+	const struct source *source = &binding->source;
+	uint64_t hash = hash_stable(HASH_STABLE_START, &source->key_bytes, sizeof(source->key_bytes));
+
+	for (size_t i = 0; i < source->n_runs; i++) {
+		const struct source_run *run = &source->runs[i];
+		const uint32_t parts[] = { run->offset_bytes, run->size_bytes, run->count, run->first_cell,
+					   run->is_maximum };
+
+		hash = hash_stable(hash, parts, sizeof(parts));
+	}
+	return hash | 1;
+}
+
+/* What rows_restore() will call the row. */
+static uint32_t ordinal(const struct rows *rows, uint32_t row)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < row; i++)
+		n += rows_is_live(rows, i);
+	return n;
+}
+
+void binding_save(struct binding *binding, struct removals *removals, uint32_t number, struct store *out)
+{
+	const struct flat *table = &binding->source.flat;
+	size_t begin;
+
+	binding->source.removals = removals;
+	binding->source.number = number;
+	store_text(out, binding->map);
+	store_number(out, binding->has_baseline ? shape_hash(binding) : 0);
+	begin = store_begin(out);
+	if (binding->has_baseline) {
+		rows_save(binding->rows, binding->delta.n_metrics, out);
+		store_number(out, table->n_kept);
+		for (uint32_t i = 0; i < table->n_kept; i++)
+			store_number(out, ordinal(binding->rows, table->left_rows[i]));
+	}
+	store_end(out, begin);
+}
+
+int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, const struct restored *restored)
+{
+	struct source *source = &binding->source;
+	uint64_t n_kept;
+	int err;
+
+	if (!binding->rows || binding->has_baseline || shape != shape_hash(binding))
+		return -ESTALE;
+	err = rows_restore(&binding->delta, binding->rows, in, restored);
+	n_kept = stored_number(in);
+	for (uint64_t i = 0; i < n_kept && !in->is_bad && source->is_table; i++) {
+		uint64_t row = stored_number(in);
+
+		if (row && row < binding->rows->n)
+			flat_keep(&source->flat, (uint32_t)row);
+	}
+	binding->has_baseline = !err && !in->is_bad;
+	if (binding->has_baseline)
+		return 0;
+	delta_release(&binding->delta, binding->rows);
+	source->flat.n_left = source->flat.n_kept = 0;
+	binding->rows = rows_free(binding->rows);
+	return rows_new(source->key_bytes, source_n_cells(source), binding->delta.n_metrics, &binding->rows) ?: -EINVAL;
 }

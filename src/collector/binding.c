@@ -7,8 +7,6 @@
  */
 #include "collector/binding.h"
 
-#include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <ctype.h>
 #include <errno.h>
@@ -16,29 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/flat/layout.h"
 #include "metric/series.h"
 #include "util/array.h"
+#include "util/duration.h"
 
-#define NANOSECONDS 1000000000u
-
-void complain_of_none(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
-		      const void *items, size_t n, size_t item_bytes)
-{
-	const char *names[64];
-	size_t n_names = n < ARRAY_SIZE(names) ? n : ARRAY_SIZE(names);
-
-	for (size_t i = 0; i < n_names; i++)
-		memcpy(&names[i], (const char *)items + i * item_bytes, sizeof(names[i]));
-	diag_add_unknown(diag, path, line, what, word, names, n_names);
-}
-
-static size_t map_names(const struct collector *collector, const char **names, size_t max)
+size_t binding_map_names(const struct collector *collector, const char **names, size_t max)
 {
 	struct bpf_map *map;
 	size_t n = 0;
 
-	bpf_object__for_each_map (map, collector->object)
-		if (n < max && !bpf_map__is_internal(map))
+	bpf_object__for_each_map (map, collector->object->bpf)
+		if (n < max && !bpf_map__is_internal(map) && !flat_is_part(collector->object->bpf, map))
 			names[n++] = bpf_map__name(map);
 	return n;
 }
@@ -54,7 +41,7 @@ static int bind_shape(struct binder *binder, const char *map, const char *what, 
 		complain(binder, line, "map \"%s\" has no type for its %s; write __type(%s, …) in its definition", map, what, what);
 		return 0;
 	}
-	err = shape_from_btf(binder->collector->btf, type_id, shape, &culprit);
+	err = shape_from_btf(binder->collector->object->btf, type_id, shape, &culprit);
 	if (err != -EINVAL)
 		return err;
 	complain(binder, line,
@@ -63,21 +50,27 @@ static int bind_shape(struct binder *binder, const char *map, const char *what, 
 	return 0;
 }
 
-/* {state, key, value} in an mmapable array: a flat table. */
-static void bind_table(struct binder *binder, struct binding *binding, const struct bpf_map *map, uint32_t *key_id,
-		       uint32_t *value_id)
+/* A flat table has its keys in a map of their own. */
+static bool bind_table(struct binder *binder, struct binding *binding, uint32_t *key_id)
 {
-	const struct btf *btf = binder->collector->btf;
-	uint32_t id, state_id, slot_id = *value_id, offset;
+	struct flat_parts parts;
 
-	if (bpf_map__type(map) != BPF_MAP_TYPE_ARRAY || !(bpf_map__map_flags(map) & BPF_F_MMAPABLE) ||
-	    shape_member(btf, slot_id, "state", &state_id, &offset) || offset ||
-	    btf__resolve_size(btf, state_id) != sizeof(uint64_t) ||
-	    shape_member(btf, slot_id, "key", &id, &binding->source.key_offset_bytes) ||
-	    shape_member(btf, slot_id, "value", value_id, &binding->source.value_offset_bytes))
-		return;
-	*key_id = id;
+	if (!flat_find(binder->collector->object->bpf, binding->map, &parts))
+		return false;
+	*key_id = bpf_map__btf_value_type_id(parts.keys);
 	binding->source.is_table = true;
+	binding->source.key_bytes = bpf_map__value_size(parts.keys);
+	binding->source.type = BPF_MAP_TYPE_HASH;
+	return true;
+}
+
+/* Before there were columns, a table was an array of slots and had a variable with their number. */
+static bool is_old_table(const struct collector *collector, const struct bpf_map *map)
+{
+	char slots[256];
+
+	snprintf(slots, sizeof(slots), "%s_slots", bpf_map__name(map));
+	return bpf_map__map_flags(map) & BPF_F_MMAPABLE && setting_find(&collector->object->settings, slots);
 }
 
 static bool is_readable_type(enum bpf_map_type type)
@@ -89,10 +82,16 @@ static bool is_readable_type(enum bpf_map_type type)
 
 struct binding *binding_find(const struct collector *collector, const char *map)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++)
-		if (!strcmp(collector->bindings[i].map, map))
-			return &collector->bindings[i];
-	return NULL;
+	return array_find(collector->bindings, collector->n_bindings, map);
+}
+
+struct binding *binding_of(const struct object *object, const char *map)
+{
+	struct binding *binding = NULL;
+
+	for (size_t i = 0; i < object->n_collectors && !binding; i++)
+		binding = binding_find(object->collectors[i], map);
+	return binding;
 }
 
 /* A member that only fills a gap: "unused", "owner.unused_2". */
@@ -119,7 +118,7 @@ static char *attribute_name(const struct binding *binding, const struct collecto
 		return strdup(name);
 	if (asprintf(&made, "%s.%s", collector->name, *field->name ? field->name : "key") < 0)
 		return NULL;
-	/* A file may be called "My-pair"; attributes have lower-case names without "-". */
+	/* A file may be called "My-collector"; attributes have lower-case names without "-". */
 	for (char *at = made; *at; at++)
 		*at = *at == '-' ? '_' : (char)tolower((unsigned char)*at);
 	return made;
@@ -149,16 +148,10 @@ static int bind_labels(struct binder *binder, struct binding *binding, unsigned 
 }
 
 /* The kernel reads and writes as many bytes as the map says, the shapes look at as many as their types have. */
-static bool is_fit(const struct binding *binding, const struct bpf_map *map)
+static bool is_fit(const struct binding *binding)
 {
-	const struct source *source = &binding->source;
-	uint32_t slot = bpf_map__value_size(map);
-
-	if (!source->is_table)
-		return binding->key.size_bytes == bpf_map__key_size(map) && binding->value.size_bytes == slot;
-	return (uint64_t)source->key_offset_bytes + binding->key.size_bytes <= slot &&
-	       (uint64_t)source->value_offset_bytes + binding->value.size_bytes <= slot &&
-	       source->key_offset_bytes >= sizeof(uint64_t) && source->value_offset_bytes >= sizeof(uint64_t);
+	return binding->key.size_bytes == binding->source.key_bytes &&
+	       binding->value.size_bytes == binding->source.value_bytes;
 }
 
 static int binding_make(struct binder *binder, const struct bpf_map *map, const struct descriptor_metric *first,
@@ -171,25 +164,34 @@ static int binding_make(struct binder *binder, const struct bpf_map *map, const 
 
 	if (!binding)
 		return -ENOMEM;
-	*binding = (struct binding){ .map = first->map, .line = first->line, .source.fd = -1 };
+	*binding = (struct binding){ .map = first->map,
+				      .line = first->line,
+				      .when = first->when,
+				      .source.fd = -1,
+				      .collector = collector };
 	*ret_binding = binding;
 	if (!is_readable_type(bpf_map__type(map))) {
 		complain(binder, first->line, "map \"%s\" has a type that cannot be exported; use a flat table (TABLE), a hash or an array", first->map);
 		return 0;
 	}
-	bind_table(binder, binding, map, &key_id, &value_id);
+	if (is_old_table(collector, map)) {
+		complain(binder, first->line, "map \"%s\" is a flat table of an earlier <bpfpush/table.h>; compile the object again", first->map);
+		return 0;
+	}
+	if (!bind_table(binder, binding, &key_id)) {
+		binding->source.key_bytes = bpf_map__key_size(map);
+		binding->source.type = (int)bpf_map__type(map);
+	}
+	binding->source.value_bytes = bpf_map__value_size(map);
 	err = bind_shape(binder, first->map, "key", key_id, first->line, &binding->key);
 	if (!err && binding->key.n_fields)
 		err = bind_shape(binder, first->map, "value", value_id, first->line, &binding->value);
 	if (err || !binding->value.n_fields)
 		return err;
-	if (!is_fit(binding, map)) {
+	if (!is_fit(binding)) {
 		complain(binder, first->line, "map \"%s\" does not have the sizes of its key's and value's types; compile the object again", first->map);
 		return 0;
 	}
-	binding->source.type = (int)bpf_map__type(map);
-	binding->source.key_bytes = binding->source.is_table ? binding->key.size_bytes : bpf_map__key_size(map);
-	binding->source.value_bytes = bpf_map__value_size(map);
 	return bind_labels(binder, binding, first->line);
 }
 
@@ -290,7 +292,7 @@ static void check_kind(struct binder *binder, const struct descriptor_metric *de
 			 member.text, described->unit);
 }
 
-static struct metric *metric_find(const struct collector *collector, const char *name)
+struct metric *collector_find_metric(const struct collector *collector, const char *name)
 {
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		if (!strcmp(collector->metrics[i]->name, name))
@@ -308,7 +310,7 @@ static struct metric meaning_of(const struct collector *collector, const struct 
 		.unit = described->unit,
 		.description = described->description ? described->description : "",
 		.kind = described->kind ? METRIC_GAUGE : METRIC_SUM,
-		.divisor = is_time ? NANOSECONDS : 1,
+		.divisor = is_time ? NS_PER_S : 1,
 	};
 
 	if (field->class == FIELD_HISTOGRAM) {
@@ -325,7 +327,7 @@ static int bind_metric(struct binder *binder, const struct descriptor_metric *de
 {
 	struct collector *collector = binder->collector;
 	struct metric meaning = meaning_of(collector, described, field),
-		      *metric = metric_find(collector, described->name);
+		      *metric = collector_find_metric(collector, described->name);
 	struct metric **slot;
 
 	if (metric) {
@@ -345,7 +347,7 @@ static int bind_metric(struct binder *binder, const struct descriptor_metric *de
 		return -ENOMEM;
 	}
 	*metric = meaning;
-	metric_init_series(metric, collector->series_limit);
+	metric_init_series(metric, collector->budget);
 	*slot = *ret_metric = metric;
 	return 0;
 }
@@ -391,18 +393,21 @@ static int bind_section(struct binder *binder, const struct descriptor_metric *d
 {
 	struct collector *collector = binder->collector;
 	struct binding *binding = binding_find(collector, described->map);
-	struct bpf_map *map = bpf_object__find_map_by_name(collector->object, described->map);
+	struct bpf_map *map = bpf_object__find_map_by_name(collector->object->bpf, described->map);
 	const struct field *field;
 	const char *names[64];
 	int err = 0;
 
 	if (!map || bpf_map__is_internal(map)) {
 		complain_of_unknown(binder, described->line, "map", described->map, names,
-				    map_names(collector, names, ARRAY_SIZE(names)));
+				    binding_map_names(collector, names, ARRAY_SIZE(names)));
 		return 0;
 	}
 	if (!binding)
 		err = binding_make(binder, map, described, &binding);
+	if (!err && strcmp(binding->when ?: "", described->when ?: ""))
+		complain(binder, described->line, "\"when\" differs from that on line %u; it must be the same for all of map \"%s\"",
+			 binding->line, binding->map);
 	if (err || !binding->labels || !described->name || !described->unit)
 		return err;
 	field = find_field(binder, binding, described);

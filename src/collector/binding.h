@@ -9,11 +9,11 @@
 
 #include "collector/collector.h"
 #include "collector/descriptor.h"
-#include "collector/program.h"
 #include "collector/shape.h"
 #include "collector/source.h"
-#include "collector/setting.h"
+#include "collector/flat/sweep.h"
 #include "metric/delta.h"
+#include "metric/snapshot.h"
 
 struct bpf_map;
 struct bpf_object;
@@ -28,12 +28,17 @@ struct binding_label {
 struct binding {
 	const char *map; /* its name; the descriptor's string */
 	unsigned int line; /* of the first section that exports it */
+	const char *when;  /* a setting without which it is not read; NULL: always exported */
 	struct shape key, value;
 	struct binding_label *labels; /* of each field of the key; NULL: the map does not fit */
 	struct source source;	      /* its runs are the binding's */
 	struct delta delta;	      /* its metrics are the binding's; their user is a descriptor_metric */
 	struct rows *rows;			    /* from the start on */
+	struct sweep sweep;
+	struct brief *brief;			    /* brief processes of the last reading that are told apart */
+	size_t n_brief;
 	bool is_broken;				    /* the last reading failed */
+	bool has_baseline;			    /* a reading was whole */
 	const struct collector *collector;
 };
 
@@ -45,13 +50,17 @@ struct binder {
 
 #define complain(binder, line, ...) diag_add((binder)->diag, (binder)->collector->conf_path, line, __VA_ARGS__)
 #define complain_of_unknown(binder, line, what, word, items, n)                                                      \
-	complain_of_none((binder)->diag, (binder)->collector->conf_path, line, what, word, items, n, sizeof(*(items)))
-/* word is the name of none of the n items; each of them, item_bytes long, begins with a pointer to its name. */
-void complain_of_none(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
-		      const void *items, size_t n, size_t item_bytes);
+	diag_add_unknown((binder)->diag, (binder)->collector->conf_path, line, what, word, items, n)
 
 /* NULL: there is none. */
 struct binding *binding_find(const struct collector *collector, const char *map);
+/* The sum of the section [metric place]; NULL: it has none. */
+const struct delta_metric *binding_find_sum(const struct collector *collector, const char *place);
+/* The same as binding_find() among all collectors that share the object. */
+struct binding *binding_of(const struct object *object, const char *map);
+
+/* Of the object's maps, for messages; a flat table is one. Returns how many. */
+size_t binding_map_names(const struct collector *collector, const char **names, size_t max);
 
 /*
  * Lays the descriptor over the object. A mismatch goes to diag with the descriptor's line; it is left out, and
@@ -69,11 +78,33 @@ void bindings_done(struct collector *collector);
 
 /* After loading, before attaching: the maps' file descriptors, and new rows for them. -errno. */
 int bindings_open(struct collector *collector, const struct bpf_object *object);
-/* After the iterators' first run: takes the baseline of what they alone count. -errno. */
-int bindings_take_baseline(struct collector *collector);
-/* Reads the map. On failure (-errno) its gauges are held, and the rows are not to be computed (is_broken). */
-int binding_read(struct binding *binding);
-/* Removes keys that have long not grown and whose owner is gone from the map. */
-void binding_remove_gone(struct binding *binding);
+/*
+ * Reads the map, the first time for the baseline. On failure (-errno) its gauges are held, and the rows are not to be
+ * computed (is_broken).
+ */
+int binding_read(struct binding *binding, bool is_walk_broken);
+/* Removes keys whose owner is gone from the map. Returns when there is more to do (flat/sweep.h). */
+uint64_t binding_sweep(struct binding *binding, struct sweep_turn *turn);
 /* Lets the rows and the map's memory go. */
 void binding_close(struct binding *binding);
+/* Its rows, for a process that adopts the map; from then on, removals are recorded with this number. */
+void binding_save(struct binding *binding, struct removals *removals, uint32_t number, struct store *out);
+/*
+ * The rows go on: the next reading is not for the baseline. -ESTALE: they are of another shape; -EINVAL; -ENOMEM:
+ * there are none.
+ */
+int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, const struct restored *restored);
+
+/*
+ * collector.c
+ */
+
+/* Which programs the object's collectors want now: PROGRAM_WAITING, or PROGRAM_OFF. */
+void programs_choose(struct object *object);
+
+/*
+ * size.c: how large the object's maps are.
+ */
+
+/* Gives an opened object's maps their sizes, for object->units. Returns the bytes that the tables will take. */
+uint64_t sizes_set(const struct object *object, struct bpf_object *bpf);

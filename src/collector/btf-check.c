@@ -4,11 +4,17 @@
 #include <bpf/btf.h>
 #include <stdint.h>
 
+#include "util/utf8.h"
+
+#define NAME_BYTES_MAX 1024
 #define CHAIN_MAX 32 /* "const volatile typedef …" of one type */
 
+/* Names are printed as they are. Those of languages other than C may be long. */
 static bool is_name(const struct btf *btf, uint32_t offset)
 {
-	return btf__name_by_offset(btf, offset) != NULL;
+	const char *name = btf__name_by_offset(btf, offset);
+
+	return name && utf8_is_printable(name, NAME_BYTES_MAX);
 }
 
 static bool is_type(const struct btf *btf, uint32_t id)

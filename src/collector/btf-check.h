@@ -12,7 +12,7 @@
 struct btf;
 
 /*
- * Every type, member and parameter refers to names and types that exist, and no typedef refers to
- * itself.
+ * Every type, member and parameter refers to types that exist and to names that exist and can be
+ * printed, and no typedef refers to itself.
  */
 bool btf_is_whole(const struct btf *btf);

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a collector tells about its maps. */
+/* What a collector tells about its programs, maps and metrics, and shares with others. */
 #include <bpf/libbpf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "collector/binding.h"
+#include "collector/label/cgroup.h"
+#include "util/array.h"
 
-/* "memlock:" of the map's fdinfo: what the kernel accounts for it, and needs no right to read. */
-uint64_t collector_map_kernel_bytes(const struct collector_map *map)
+/* A table counts as full until its overflow has not grown in this many readings. */
+#define OVERFLOW_READINGS 6
+
+/* "memlock:" of a map's fdinfo: what the kernel accounts for it, and needs no right to read. */
+static uint64_t kernel_bytes(int fd)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
 	char path[64], line[128];
 	uint64_t bytes = 0;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map->fd);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "memlock: %" SCNu64, &bytes) == 1)
@@ -22,32 +27,242 @@ uint64_t collector_map_kernel_bytes(const struct collector_map *map)
 	return bytes;
 }
 
-bool collector_map(const struct collector *collector, size_t i, struct collector_map *ret_map)
+uint64_t collector_map_kernel_bytes(const struct collector_map *map)
 {
-	const struct binding *binding;
-	struct bpf_map *map;
+	uint64_t bytes = 0;
 
-	bpf_object__for_each_map (map, collector->object) {
-		if (i--)
-			continue;
-		binding = binding_find(collector, bpf_map__name(map));
-		*ret_map = (struct collector_map){
-			.fd = collector->is_started ? bpf_map__fd(map) : -1,
-			.name = bpf_map__name(map),
-			.type = binding && binding->source.is_table ? "table" : libbpf_bpf_map_type_str(bpf_map__type(map)),
-			.max_entries = bpf_map__max_entries(map),
-			.n_keys = binding && binding->rows ? binding->rows->n_live : 0,
-			.overflowing = binding ? binding->source.full : 0,
-		};
-		return true;
-	}
-	return false;
+	for (size_t i = 0; i < map->n_fds; i++)
+		bytes += kernel_bytes(map->fds[i]);
+	return bytes;
 }
 
-const char *collector_full_table(const struct collector *collector)
+const struct descriptor_program *collector_describes(const struct collector *collector, const struct program *program)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++)
-		if (collector->bindings[i].source.full)
-			return collector->bindings[i].map;
+	for (size_t i = 0; i < collector->descriptor->n_programs; i++)
+		if (program_is_called(program, collector->descriptor->programs[i].name))
+			return &collector->descriptor->programs[i];
 	return NULL;
+}
+
+const struct settings *collector_settings_for(const struct collector *collector, const char *when)
+{
+	return strcmp(when ?: "", SETTING_PREEMPTIBLE) ? &collector->settings : &collector->object->settings;
+}
+
+bool collector_uses(const struct collector *collector, const struct program *program)
+{
+	return !collector->descriptor->object || collector_describes(collector, program);
+}
+
+/* A flat table is one map for those who ask. The first of an object has the words of all. */
+static void describe_table(const struct collector *collector, const struct flat_parts *parts, struct collector_map *map)
+{
+	const struct bpf_map *more[] = { parts->keys, parts->more, parts->words };
+
+	map->type = "table";
+	map->max_entries = *parts->capacity + bpf_map__max_entries(parts->more);
+	for (size_t i = 0; i < ARRAY_SIZE(more) - !!*parts->base && collector->is_started; i++)
+		map->fds[map->n_fds++] = bpf_map__fd(more[i]);
+}
+
+static bool is_overflowing(const struct binding *binding)
+{
+	return binding->rows && *rows_idle(binding->rows, ROWS_OVERFLOW) < OVERFLOW_READINGS;
+}
+
+/* Names and types are compared only once: the agent asks at each collection. Without memory some are left out. */
+static void find_maps(struct collector *collector)
+{
+	const struct object *object = collector->object;
+	struct flat_parts parts;
+	struct bpf_map *map;
+
+	bpf_object__for_each_map (map, object->bpf) {
+		const struct binding *binding = binding_of(object, bpf_map__name(map));
+		struct collector_map *item;
+
+		if ((binding ? binding->collector : object->collectors[0]) != collector)
+			continue;
+		if (flat_is_part(object->bpf, map))
+			continue;
+		item = array_add(&collector->maps, &collector->n_maps, sizeof(*item));
+		if (!item)
+			return;
+		*item = (struct collector_map){
+			.fds = { bpf_map__fd(map) },
+			.n_fds = collector->is_started,
+			.name = bpf_map__name(map),
+			.type = libbpf_bpf_map_type_str(bpf_map__type(map)),
+			.max_entries = bpf_map__max_entries(map),
+			.binding = binding,
+		};
+		if (flat_find(object->bpf, item->name, &parts))
+			describe_table(collector, &parts, item);
+	}
+}
+
+bool collector_map(struct collector *collector, size_t i, struct collector_map *ret_map)
+{
+	const struct binding *binding;
+
+	if (!collector->maps)
+		find_maps(collector);
+	if (i >= collector->n_maps)
+		return false;
+	*ret_map = collector->maps[i];
+	binding = ret_map->binding;
+	if (binding && binding->source.is_table)
+		ret_map->n_keys = binding->source.flat.n_live + binding->source.n_spilled;
+	else if (binding && binding->rows)
+		ret_map->n_keys = binding->rows->n_live;
+	ret_map->is_overflowing = binding && is_overflowing(binding);
+	return true;
+}
+
+const char *collector_full_table(const struct collector *collector, size_t i)
+{
+	for (size_t j = 0; j < collector->n_bindings; j++)
+		if (is_overflowing(&collector->bindings[j]) && !i--)
+			return collector->bindings[j].map;
+	return NULL;
+}
+
+const struct delta_metric *binding_find_sum(const struct collector *collector, const char *place)
+{
+	for (size_t i = 0; i < collector->n_bindings; i++) {
+		const struct delta *delta = &collector->bindings[i].delta;
+
+		for (size_t j = 0; j < delta->n_metrics; j++)
+			if (delta->metrics[j].metric->kind == METRIC_SUM &&
+			    descriptor_is_metric_of(delta->metrics[j].user, place))
+				return &delta->metrics[j];
+	}
+	return NULL;
+}
+
+/* The sum that grows with each run of the program; NULL: the collector knows of none. */
+static const struct delta_metric *find_events(const struct collector *collector, const struct program *program)
+{
+	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
+		const struct descriptor_program *described = &collector->descriptor->programs[i];
+
+		if (described->events && program_is_called(program, described->name))
+			return binding_find_sum(collector, described->events);
+	}
+	return NULL;
+}
+
+struct loss program_loss(const struct program *program)
+{
+	const struct object *object = program->collector ? program->collector->object : NULL;
+	uint64_t runs = program->runs - program->last_runs;
+	struct loss loss = { program->missed - program->last_missed, runs, runs != 0 };
+
+	for (size_t i = 0; object && i < object->n_collectors; i++) {
+		const struct delta_metric *events = find_events(object->collectors[i], program);
+
+		if (events)
+			loss = (struct loss){ loss.missed, events->grown, true };
+	}
+	return loss;
+}
+
+static void add_loss(const struct binding *binding, const struct program *program, const struct loss *loss)
+{
+	if (!program_uses_map(program, binding->source.fd))
+		return;
+	for (uint32_t i = 0; i < binding->delta.n_metrics; i++) {
+		struct loss *worst = &binding->delta.metrics[i].metric->loss;
+
+		if (loss->missed > worst->missed)
+			*worst = *loss;
+	}
+}
+
+void collector_find_losses(struct collector *collector)
+{
+	const struct programs *programs = &collector->object->programs;
+
+	for (size_t i = 0; i < collector->n_metrics; i++)
+		collector->metrics[i]->loss = (struct loss){ 0 };
+	for (size_t i = 0; i < programs->n; i++) {
+		struct loss loss = program_loss(&programs->items[i]);
+
+		for (size_t j = 0; loss.missed && j < collector->n_bindings; j++)
+			add_loss(&collector->bindings[j], &programs->items[i], &loss);
+	}
+}
+
+int collector_share(struct collector *collector)
+{
+	struct bpf_map *ring = bpf_object__find_map_by_name(collector->object->bpf, "cgroup_names");
+	struct bpf_map *lost = bpf_object__find_map_by_name(collector->object->bpf, "cgroup_names_lost");
+
+	if (!ring || bpf_map__type(ring) != BPF_MAP_TYPE_RINGBUF || !lost ||
+	    bpf_map__value_size(lost) != sizeof(uint64_t))
+		return 0;
+	return cgroups_listen(labels_cgroups(collector->labels), bpf_map__fd(ring), bpf_map__fd(lost));
+}
+
+/* Names to choose from, each once. */
+struct names {
+	const char *items[64];
+	size_t n;
+};
+
+static void names_add(struct names *names, const char *name)
+{
+	if (names->n < ARRAY_SIZE(names->items) && !array_find(names->items, names->n, name))
+		names->items[names->n++] = name;
+}
+
+static void add_attributes(const struct binding *binding, const struct descriptor_metric *described,
+			   struct names *names)
+{
+	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
+		const struct binding_label *label = &binding->labels[i];
+
+		if (label->attribute && !label->type->n_own)
+			names_add(names, label->attribute);
+		for (size_t j = 0; label->attribute && label->type->own[j]; j++)
+			names_add(names, label->type->own[j]);
+	}
+	for (unsigned int i = 0; i < described->n_attributes; i++)
+		names_add(names, described->attributes[i].name);
+}
+
+static void list_attributes(const struct collector *collector, const struct metric *metric, struct names *names)
+{
+	for (size_t i = 0; i < collector->n_bindings; i++) {
+		const struct binding *binding = &collector->bindings[i];
+
+		for (size_t j = 0; j < binding->delta.n_metrics; j++)
+			if (binding->delta.metrics[j].metric == metric)
+				add_attributes(binding, binding->delta.metrics[j].user, names);
+	}
+}
+
+int collector_set_metric(struct collector *collector, const char *name, const struct assignment *setting,
+			 struct diag *diag)
+{
+	const struct setting_list *dropped = NULL;
+	struct names names = { 0 };
+	size_t n_before = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < collector->n_metrics && !err; i++) {
+		struct metric *metric = collector->metrics[i];
+
+		if (name && strcmp(metric->name, name))
+			continue;
+		dropped = &metric->dropped;
+		n_before = *setting->value ? dropped->n_items : 0;
+		err = setting_table_set(&metric_settings, metric, setting, diag);
+		list_attributes(collector, metric, &names);
+	}
+	for (size_t i = n_before; dropped && i < dropped->n_items; i++)
+		if (!array_find(names.items, names.n, dropped->items[i]))
+			diag_add_unknown(diag, setting->path, setting->line, "attribute", dropped->items[i], names.items,
+					 names.n);
+	return err;
 }

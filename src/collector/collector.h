@@ -2,93 +2,133 @@
 #pragma once
 
 /*
- * A collector: NAME.conf and NAME.bpf.o side by side. Opening and checking need no privileges;
- * starting needs CAP_BPF and CAP_PERFMON; after that, reading needs neither.
+ * A collector: NAME.conf and NAME.bpf.o side by side, or an object that it shares with others. Opening and
+ * checking need no privileges; starting needs CAP_BPF and CAP_PERFMON; after that, reading needs neither.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "collector/descriptor.h"
-#include "collector/label/label.h"
-#include "collector/program.h"
-#include "collector/setting.h"
+#include "collector/object.h"
+#include "metric/budget.h"
 #include "metric/metric.h"
 #include "util/diag.h"
+#include "util/setting-table.h"
 
 struct binding;
-struct bpf_object;
-struct btf;
 
 /* To be read by all, and changed through the functions below. */
 struct collector {
 	char *name;
 	char *directory;
-	char *conf_path, *object_path;
+	char *conf_path;
 	struct labels *labels;
-	size_t series_limit;
+	struct budget *budget; /* of the process */
 	struct descriptor *descriptor;
-	struct btf *btf;
-	struct bpf_object *object; /* opened for checks; then the loaded one */
-	struct settings settings;  /* among them each [param] of the descriptor */
-	struct programs programs;
+	struct object *object;
+	struct settings settings; /* those of the object's variables that are its own; the object owns the data */
 	struct binding *bindings;
 	size_t n_bindings;
 	struct metric **metrics; /* one for each name, each in one piece of memory */
 	size_t n_metrics;
+	struct collector_map *maps; /* found when collector_map() is called first */
+	size_t n_maps;
 	struct label_context context;
 	bool is_started;
-	uint32_t n_readings;
+};
+
+/* All of it is borrowed; labels and budget outlive the collector. */
+struct collector_options {
+	struct labels *labels;
+	struct budget *budget; /* NULL: no limits */
+	struct collector *const *others; /* open already: an object that one of them has is shared */
+	size_t n_others;
 };
 
 /*
  * Parses the descriptor, opens the object and checks each against the other; every mistake goes to diag.
- * With any, *ret_collector is set to NULL. labels is borrowed and outlives the collector. 0, -ENOMEM, -EIO.
+ * With any, *ret_collector is set to NULL. 0, -ENOMEM, -EIO.
  */
-int collector_open(const char *directory, const char *name, struct labels *labels, size_t series_limit,
-		   struct diag *diag, struct collector **ret_collector);
+int collector_open(const char *directory, const char *name, const struct collector_options *options, struct diag *diag,
+		   struct collector **ret_collector);
 struct collector *collector_free(struct collector *collector);
 
-/* Changes a setting; path:line is where the text stands. Before collector_start(). -ENOMEM. */
-int collector_set(struct collector *collector, const char *key, const char *value, const char *path,
-		  unsigned int line, struct diag *diag);
-/* Checks what the settings make of the maps (table sizes), after the last collector_set(). */
-void collector_check(struct collector *collector, struct diag *diag);
+/* Changes a setting, before collector_start(). -ENOMEM. */
+int collector_set(struct collector *collector, const struct assignment *wanted, struct diag *diag);
+/* The same for a metric of that name, or for all of them (NULL). */
+int collector_set_metric(struct collector *collector, const char *metric, const struct assignment *setting,
+			 struct diag *diag);
+/* NULL: there is none of that name. */
+struct metric *collector_find_metric(const struct collector *collector, const char *name);
+/* Before the start: gives the tables of n collectors room for this many units. Returns the bytes that they take. */
+uint64_t collectors_size(struct collector *const *collectors, size_t n, uint64_t units);
 
 /*
- * Loads and attaches. 0, even if some hooks could not be attached: .programs says which. -errno,
- * with the kernel's words in why: nothing of it runs.
+ * Loads and attaches the object, with all collectors that share it; for the next of them that is done. 0, even if
+ * some hooks could not be attached: the object's programs say which. -errno, with a sentence in why: nothing of it
+ * runs, or nothing that fills a map which it exports.
  */
 int collector_start(struct collector *collector, struct buf *why);
 /*
- * One collection: runs the iterators, reads the maps, gives the growth to the series. previous_ns:
- * Unix time of the collection before, or of the start. The first -errno, if any; the rest is done
- * nevertheless.
+ * One collection is both calls, first collector_read() of all collectors in the order of their opening, then
+ * collector_compute() of all. collector_read() runs the iterators, reads the maps, and ends the series of rows
+ * that are gone, which makes room in the budget. collector_compute() gives the growth to the series.
+ * What collector_read() finds when it is called first after the start is the baseline, from which growth counts.
+ * previous_ns: Unix time of the collection before, or of the start. The first -errno, if any; the rest is still
+ * done.
  */
-int collector_read(struct collector *collector, uint64_t previous_ns);
+int collector_read(struct collector *collector);
+int collector_compute(struct collector *collector, uint64_t previous_ns);
+
+/*
+ * Removes keys whose owners are gone from the kernel's maps, for at most left_ns, of which it takes off what it
+ * needed. Called after each reading, with a clock that only goes forwards. Returns in how many ns to call it again:
+ * 0 in the next turn of the loop, UINT64_MAX not before the next reading.
+ */
+uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, int64_t *left_ns);
 
 /* Ends all series. The next reading begins new ones, which hold what has grown since the last reading. */
 void collector_restart(struct collector *collector);
 
+/* The first [program] section that means the program, or NULL. */
+const struct descriptor_program *collector_describes(const struct collector *collector, const struct program *program);
+/* Is it one of the collector's programs: does a [program] section name it? Without sharing, all are. */
+bool collector_uses(const struct collector *collector, const struct program *program);
+
+/* The settings that "when" in a descriptor means: the collector's, or with SETTING_PREEMPTIBLE the object's. */
+const struct settings *collector_settings_for(const struct collector *collector, const char *when);
+
 struct collector_map {
-	int fd; /* -1 before the start */
+	int fds[4]; /* of all that it consists of */
+	size_t n_fds; /* 0 before the start */
 	const char *name;
 	const char *type; /* "table", "hash", … */
 	uint32_t max_entries;
 	uint32_t n_keys;      /* as of the last reading; of maps that are exported */
-	uint64_t overflowing; /* tables: slices that had no place for a key */
+	bool is_overflowing;  /* a table recently had no place for a key */
+	const struct binding *binding; /* that exports it, NULL: none */
 };
-/* The i-th map of the object; false beyond the last. */
-bool collector_map(const struct collector *collector, size_t i, struct collector_map *ret_map);
-/* A table that had no place for a key at the last reading, so that numbers went to the overflow series; NULL: none. */
-const char *collector_full_table(const struct collector *collector);
+/*
+ * The i-th map; false beyond the last. If the object is shared: the maps that this collector exports and, for the
+ * first collector, those that none exports.
+ */
+bool collector_map(struct collector *collector, size_t i, struct collector_map *ret_map);
+/* The i-th table that had no place for a key at one of the last readings; NULL: all have been told. */
+const char *collector_full_table(const struct collector *collector, size_t i);
+/* What a program has missed since the reading before. After collector_compute(). */
+struct loss program_loss(const struct program *program);
+/* After collector_compute() of all: tells the metrics of the collector what they lack. */
+void collector_find_losses(struct collector *collector);
 /* Its memory as the kernel accounts it ("memlock" of fdinfo); 0 before the start. A read of /proc. */
 uint64_t collector_map_kernel_bytes(const struct collector_map *map);
 
-/* Connects this collector's map of cgroup names, if it has one, to labels. After collector_start(). */
-void collector_share(struct collector *collector);
+/* Connects this collector's ring of cgroup names, if it has one, to labels. After collector_start(). -errno. */
+int collector_share(struct collector *collector);
 
-/* Prints the data at one stage, for people: "descriptor", "shape" or "snapshot". -EINVAL: no such stage. */
-int collector_dump(const struct collector *collector, const char *stop, FILE *f);
+/* Print the data at one stage, for people. */
+void collector_dump_descriptor(const struct collector *collector, FILE *f);
+void collector_dump_shape(const struct collector *collector, FILE *f);
+void collector_dump_snapshot(const struct collector *collector, FILE *f);
 
 DEFINE_CLEANUP(struct collector *, collector_free);

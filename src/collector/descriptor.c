@@ -11,6 +11,7 @@
 
 #include "util/array.h"
 #include "util/ini.h"
+#include "util/parse.h"
 
 struct reader {
 	struct descriptor *descriptor;
@@ -55,6 +56,18 @@ static const char *check_kind(const char *value)
 		"kind = gauge or remove the line";
 }
 
+static const char *check_object(const char *value)
+{
+	return parse_is_name(value) ? NULL : "is not a plain name; write NAME for NAME.bpf.o in the descriptor's directory";
+}
+
+static const char *check_runs(const char *value)
+{
+	return !strcmp(value, "once") || !strcmp(value, "seed") ?
+		       NULL :
+		       "is neither \"once\" nor \"seed\"; write one of them or remove the line";
+}
+
 static const char *check_attribute(const char *value)
 {
 	const char *equals = strchr(value, '=');
@@ -87,6 +100,7 @@ static const struct key {
 	bool is_required;
 } keys[] = {
 	{ "collector", "description", offsetof(struct descriptor, description), NULL, true },
+	{ "collector", "object", offsetof(struct descriptor, object), check_object },
 	{ "param", "default", offsetof(struct descriptor_param, default_text) },
 	{ "param", "description", offsetof(struct descriptor_param, description) },
 	{ "metric", "name", offsetof(struct descriptor_metric, name), check_name, true },
@@ -94,9 +108,13 @@ static const struct key {
 	{ "metric", "description", offsetof(struct descriptor_metric, description), NULL, true },
 	{ "metric", "kind", offsetof(struct descriptor_metric, kind), check_kind },
 	{ "metric", "attribute", 0, check_attribute },
+	{ "metric", "when", offsetof(struct descriptor_metric, when) },
 	{ "label", "name", offsetof(struct descriptor_label, name), check_name, true },
 	{ "program", "when", offsetof(struct descriptor_program, when) },
 	{ "program", "map", offsetof(struct descriptor_program, map) },
+	{ "program", "runs", offsetof(struct descriptor_program, runs), check_runs },
+	{ "program", "events", offsetof(struct descriptor_program, events) },
+	{ "program", "backup", offsetof(struct descriptor_program, backup) },
 };
 
 static const char **text_at(void *item, size_t offset)
@@ -106,21 +124,15 @@ static const char **text_at(void *item, size_t offset)
 
 static const struct section *find_section(struct reader *reader, const struct ini_entry *head)
 {
-	const char *names[ARRAY_SIZE(sections)];
+	const struct section *section = array_find(sections, ARRAY_SIZE(sections), head->section);
 
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
-		const struct section *section = &sections[i];
-
-		names[i] = section->name;
-		if (strcmp(section->name, head->section))
-			continue;
-		if (!section->argument == !*head->argument)
-			return section;
-		complain(reader, head->line, "write [%s%s%s]", section->name, section->argument ? " " : "",
-			 section->argument ?: "");
-		return NULL;
-	}
-	diag_add_unknown(reader->diag, reader->file->path, head->line, "section", head->section, names, ARRAY_SIZE(names));
+	if (!section)
+		diag_add_unknown(reader->diag, reader->file->path, head->line, "section", head->section, sections,
+				 ARRAY_SIZE(sections));
+	if (!section || !section->argument == !*head->argument)
+		return section;
+	complain(reader, head->line, "write [%s%s%s]", section->name, section->argument ? " " : "",
+		 section->argument ?: "");
 	return NULL;
 }
 
@@ -255,6 +267,19 @@ int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descri
 		diag_add(diag, path, 0, "no [metric MAP] section, so nothing would be shown; add one for each map to export");
 	*ret_descriptor = TAKE_PTR(descriptor);
 	return 0;
+}
+
+const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name)
+{
+	return array_find(descriptor->params, descriptor->n_params, name);
+}
+
+bool descriptor_is_metric_of(const struct descriptor_metric *metric, const char *place)
+{
+	size_t n = strlen(metric->map);
+
+	return !strncmp(place, metric->map, n) && (place[n] == '.' ? !strcmp(place + n + 1, metric->member) :
+								   !place[n] && !*metric->member);
 }
 
 struct descriptor *descriptor_free(struct descriptor *descriptor)

@@ -6,11 +6,17 @@
  * names of maps, members, programs and settings are checked against the object by collector_open().
  *
  *     [collector]             description
+ *                             object = NAME             shared with others; default: the descriptor's own name
  *     [param NAME]            default, description      a "const volatile" variable of the object
  *     [metric MAP[.MEMBER]]   name, unit, description, kind = gauge, attribute = NAME=VALUE (repeatable)
+ *                             when = SETTING            neither filled nor read where that setting is zero
  *     [label MAP[.MEMBER]]    name                      of the attribute that a key member becomes
  *     [program NAME]          when = SETTING              loaded only where that setting is not zero
  *                             map = MAP                 whose elements an iterator over a map visits
+ *                             runs = once               an iterator that runs only at the start
+ *                             runs = seed               and again after the kernel has skipped a program
+ *                             backup = PROGRAM          counts what the kernel lets this one miss
+ *                             events = MAP[.MEMBER]     a sum that grows by one with each run
  */
 
 #include <stdbool.h>
@@ -41,6 +47,7 @@ struct descriptor_metric {
 	const char *name;
 	const char *unit;
 	const char *description;
+	const char *when; /* a setting; NULL: always */
 	const char *kind; /* "gauge"; NULL: it follows from the member's type */
 	struct descriptor_attribute attributes[DESCRIPTOR_ATTRIBUTES_MAX];
 	unsigned int n_attributes;
@@ -58,12 +65,16 @@ struct descriptor_program {
 	const char *name;
 	const char *when; /* a setting; NULL: always */
 	const char *map;  /* NULL: none */
+	const char *runs; /* "once", "seed"; NULL: before each reading */
+	const char *backup; /* another program or hook; NULL: none */
+	const char *events; /* a metric's MAP[.MEMBER]; NULL: none counts the runs */
 	unsigned int line;
 };
 
 struct descriptor {
 	struct ini_file *file; /* owns the strings */
 	const char *description;
+	const char *object; /* NULL: of the descriptor's own name, and not shared */
 	struct descriptor_param *params;
 	struct descriptor_metric *metrics;
 	struct descriptor_label *labels;
@@ -71,11 +82,16 @@ struct descriptor {
 	size_t n_params, n_metrics, n_labels, n_programs;
 };
 
-/* Every mistake goes to diag; the rest of the file is returned nevertheless. -ENOMEM, -EIO. */
+/* Every mistake goes to diag; the rest of the file is still returned. -ENOMEM, -EIO. */
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor);
 struct descriptor *descriptor_free(struct descriptor *descriptor);
 
+/* NULL: there is none. */
+const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name);
+
 /* A metric's or an attribute's name: lower case, dotted (OpenTelemetry naming). */
 bool descriptor_is_metric_name(const char *text);
+/* Is it the metric of the section [metric place]? */
+bool descriptor_is_metric_of(const struct descriptor_metric *metric, const char *place);
 
 DEFINE_CLEANUP(struct descriptor *, descriptor_free);

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the stages of the data pipeline that belong to a collector, for people and golden files. */
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "collector/binding.h"
 
-static void dump_descriptor(const struct collector *collector, FILE *f)
+void collector_dump_descriptor(const struct collector *collector, FILE *f)
 {
 	const struct descriptor *d = collector->descriptor;
 
 	fprintf(f, "collector %s: %s\n", collector->name, d->description);
+	if (d->object)
+		fprintf(f, "object %s\n", d->object);
 	for (size_t i = 0; i < d->n_params; i++)
 		fprintf(f, "param %s default=%s: %s\n", d->params[i].name,
 			d->params[i].default_text ? d->params[i].default_text : "(object)", d->params[i].description ?: "");
 	for (size_t i = 0; i < d->n_programs; i++)
-		fprintf(f, "program %s when=%s map=%s\n", d->programs[i].name, d->programs[i].when ?: "-",
-			d->programs[i].map ?: "-");
+		fprintf(f, "program %s when=%s map=%s%s%s%s%s%s%s\n", d->programs[i].name, d->programs[i].when ?: "-",
+			d->programs[i].map ?: "-", d->programs[i].runs ? " runs=" : "", d->programs[i].runs ?: "",
+			d->programs[i].events ? " events=" : "", d->programs[i].events ?: "",
+			d->programs[i].backup ? " backup=" : "", d->programs[i].backup ?: "");
 	for (size_t i = 0; i < d->n_metrics; i++) {
 		const struct descriptor_metric *m = &d->metrics[i];
 
 		fprintf(f, "metric %s%s%s -> %s [%s]", m->map, *m->member ? "." : "", m->member, m->name, m->unit);
 		for (unsigned int j = 0; j < m->n_attributes; j++)
 			fprintf(f, " %s=%s", m->attributes[j].name, m->attributes[j].value);
-		fprintf(f, "%s: %s\n", m->kind ? " gauge" : "", m->description);
+		fprintf(f, "%s%s%s: %s\n", m->kind ? " gauge" : "", m->when ? " when=" : "", m->when ?: "", m->description);
 	}
 	for (size_t i = 0; i < d->n_labels; i++)
 		fprintf(f, "label %s%s%s -> %s\n", d->labels[i].map, *d->labels[i].member ? "." : "",
@@ -48,20 +50,20 @@ static void dump_fields(const struct shape *shape, const struct binding_label *l
 	}
 }
 
-static void dump_shape(const struct collector *collector, FILE *f)
+void collector_dump_shape(const struct collector *collector, FILE *f)
 {
 	for (size_t i = 0; i < collector->n_bindings; i++) {
 		const struct binding *binding = &collector->bindings[i];
 
-		fprintf(f, "%s%s key, %" PRIu32 " bytes\n", binding->map, binding->source.is_table ? " (flat table)" : "",
-			binding->key.size_bytes);
+		fprintf(f, "%s%s%s key, %" PRIu32 " bytes\n", binding->map, binding->source.is_table ? " (flat table)" : "",
+			setting_is_on(&collector->settings, binding->when) ? "" : " (off)", binding->key.size_bytes);
 		dump_fields(&binding->key, binding->labels, f);
 		fprintf(f, "%s value, %" PRIu32 " bytes\n", binding->map, binding->value.size_bytes);
 		dump_fields(&binding->value, NULL, f);
 	}
 }
 
-static void dump_snapshot(const struct collector *collector, FILE *f)
+void collector_dump_snapshot(const struct collector *collector, FILE *f)
 {
 	for (size_t i = 0; i < collector->n_bindings; i++) {
 		const struct binding *binding = &collector->bindings[i];
@@ -81,23 +83,4 @@ static void dump_snapshot(const struct collector *collector, FILE *f)
 			fputc('\n', f);
 		}
 	}
-}
-
-int collector_dump(const struct collector *collector, const char *stop, FILE *f)
-{
-	static const struct {
-		const char *stop;
-		void (*dump)(const struct collector *collector, FILE *f);
-	} stops[] = {
-		{ "descriptor", dump_descriptor },
-		{ "shape", dump_shape },
-		{ "snapshot", dump_snapshot },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
-		if (!strcmp(stops[i].stop, stop)) {
-			stops[i].dump(collector, f);
-			return 0;
-		}
-	return -EINVAL;
 }

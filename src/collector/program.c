@@ -13,9 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/alternative.h"
+#include "collector/hook/alternative.h"
+#include "collector/hook/attach.h"
+#include "collector/hook/preempt.h"
+#include "collector/kernel/refusal.h"
 #include "util/array.h"
 #include "util/buf.h"
+
+#define INTERRUPTED_MAX	   20
+#define EMPTY_INSTRUCTIONS 2 /* return 0 */
 
 static struct buf *messages; /* where libbpf's warnings go during programs_load() */
 
@@ -39,7 +45,8 @@ static int add(struct programs *programs, const struct bpf_program *bpf)
 	if (!program)
 		return -ENOMEM;
 	section += *section == '?'; /* libbpf would not load it by itself */
-	*program = (struct program){ .fd = -1, .is_iterator = !strncmp(section, "iter/", 5) };
+	*program = (struct program){ .fd = -1, .link_fd = -1, .is_iterator = !strncmp(section, "iter/", 5),
+				     .is_empty = bpf_program__insn_cnt(bpf) <= EMPTY_INSTRUCTIONS };
 	program->name = strdup(bpf_program__name(bpf));
 	program->section = strdup(section);
 	return program->name && program->section ? 0 : -ENOMEM;
@@ -57,7 +64,9 @@ int programs_list(struct bpf_object *object, struct programs *ret_programs)
 	int err = 0;
 
 	bpf_object__for_each_program (bpf, object) {
-		err = add(&programs, bpf);
+		/* A function that programs call; libbpf takes it for a program if it is alone. */
+		if (strcmp(bpf_program__section_name(bpf), ".text"))
+			err = add(&programs, bpf);
 		if (err)
 			break;
 	}
@@ -96,46 +105,40 @@ static bool is_chosen(const struct programs *programs, const struct program *pro
 	return true;
 }
 
-/*
- * What the verifier objected to: the last line of its log before "processed N insns". Empty where it said
- * nothing.
- */
-static void verifier_words(const char *text, char *words, size_t size)
+static void detach(struct program *program)
 {
-	const char *end = NULL, *start;
-
-	for (const char *at = text; (at = strstr(at, "\nprocessed ")); at++)
-		end = at;
-	words[0] = '\0';
-	if (!end)
-		return;
-	for (start = end; start > text && start[-1] != '\n'; start--)
-		;
-	snprintf(words, size, ": %.*s", (int)(end - start), start);
+	/* Of some kinds of hooks libbpf would switch off what other descriptors of the link still have on. */
+	if (program->link && program->is_kept)
+		bpf_link__disconnect(program->link);
+	bpf_link__destroy(program->link);
+	program->link = NULL;
+	program->fd = program->link_fd = -1;
 }
 
-/* What an error means for this kind of hook, or "". */
-static const char *meaning(const struct program *program, int err)
+/* Parts of a variant that have different sections are of no use without each other. */
+static bool is_lost_with(const struct program *program, const struct program *refused)
 {
-	const char *section = program->section;
-
-	if (err == -ESRCH && !strncmp(section, "tp_btf/", 7))
-		return " (this kernel has no tracepoint of that name)";
-	if (err == -ENOENT && (!strncmp(section, "uprobe", 6) || !strncmp(section, "uretprobe", 9)))
-		return " (the library or the symbol is missing)";
-	if (err == -ENOENT && (!strncmp(section, "tp/", 3) || !strncmp(section, "tracepoint/", 11)))
-		return access("/sys/kernel/tracing/events", F_OK) ? " (mount tracefs at /sys/kernel/tracing)" :
-								    " (this kernel has no tracepoint of that name)";
-	return "";
+	return !strcmp(program->variant, refused->variant) && program->type != refused->type &&
+	       (program->state == PROGRAM_WAITING || program->state == PROGRAM_ATTACHED);
 }
 
-static void refuse(struct program *program, int err, const char *what, const char *words)
+/* log: what libbpf said of the load. */
+static void refuse(struct programs *programs, struct program *refused, int err, const char *what, const char *log)
 {
-	program->state = PROGRAM_REFUSED;
-	program->err = err;
-	free(program->error);
-	if (asprintf(&program->error, "%s: %s%s%s", what, strerror(-err), meaning(program, err), words) < 0)
-		program->error = NULL;
+	char what_of_other[64];
+
+	snprintf(what_of_other, sizeof(what_of_other), "%s (of the program that it belongs to)", what);
+	for (uint32_t i = 0; i < programs->n; i++) {
+		struct program *program = &programs->items[i];
+
+		if (program != refused && !is_lost_with(program, refused))
+			continue;
+		detach(program);
+		program->state = PROGRAM_REFUSED;
+		program->err = err;
+		free(program->error);
+		program->error = refusal_text(program == refused ? what : what_of_other, err, refused->section, log);
+	}
 }
 
 /* The program that libbpf complained of last: "prog 'NAME': …". */
@@ -154,37 +157,12 @@ static struct program *find_culprit(const struct programs *programs, const char 
 	return culprit;
 }
 
-static int attach(struct bpf_object *object, struct program *program)
-{
-	struct bpf_program *bpf = bpf_object__find_program_by_name(object, program->name);
-
-	if (!bpf)
-		return -ENOENT;
-	if (program->map) {
-		struct bpf_map *map = bpf_object__find_map_by_name(object, program->map);
-		union bpf_iter_link_info info = { .map.map_fd = map ? (uint32_t)bpf_map__fd(map) : 0 };
-		LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
-
-		program->link = bpf_program__attach_iter(bpf, &options);
-	} else {
-		program->link = bpf_program__attach(bpf);
-	}
-	if (!program->link)
-		return -errno;
-	program->fd = bpf_program__fd(bpf);
-	return 0;
-}
-
-static void detach(struct programs *programs)
+static void detach_all(struct programs *programs)
 {
 	for (uint32_t i = 0; i < programs->n; i++) {
-		struct program *program = &programs->items[i];
-
-		bpf_link__destroy(program->link);
-		program->link = NULL;
-		program->fd = -1;
-		if (program->state == PROGRAM_ATTACHED)
-			program->state = PROGRAM_WAITING;
+		detach(&programs->items[i]);
+		if (programs->items[i].state == PROGRAM_ATTACHED)
+			programs->items[i].state = PROGRAM_WAITING;
 	}
 }
 
@@ -208,21 +186,55 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 	for (int iterators = 0; iterators < 2; iterators++) {
 		for (uint32_t i = 0; i < programs->n; i++) {
 			struct program *program = &programs->items[i];
+			struct bpf_program *bpf = bpf_object__find_program_by_name(object, program->name);
 			int err;
 
 			if (program->is_iterator != (iterators == 1) || program->state != PROGRAM_WAITING ||
-			    !bpf_program__autoload(bpf_object__find_program_by_name(object, program->name)))
+			    !bpf_program__autoload(bpf))
 				continue;
-			err = attach(object, program);
+			err = hook_attach(object, program, &program->link);
 			if (!err) {
+				program->fd = bpf_program__fd(bpf);
+				program->link_fd = bpf_link__fd(program->link) ?: -1; /* USDT has several links */
 				program->state = PROGRAM_ATTACHED;
 				continue;
 			}
-			refuse(program, err, "attach", "");
+			refuse(programs, program, err, "attach", "");
 			is_worth |= has_alternative(programs, program);
 		}
 	}
 	return is_worth;
+}
+
+static const char *would_fail(const struct bpf_program *bpf)
+{
+	return bpf_program__type(bpf) == BPF_PROG_TYPE_TRACING ? "load" : "attach";
+}
+
+/* Chooses among alternatives. What is refused here costs no load. */
+static void choose(struct programs *programs, struct bpf_object *object)
+{
+	struct bpf_program *bpf;
+	bool is_done = false;
+
+	bpf_object__for_each_program (bpf, object)
+		bpf_program__set_autoload(bpf, false);
+	while (!is_done) {
+		is_done = true;
+		for (uint32_t i = 0; i < programs->n; i++) {
+			struct program *program = &programs->items[i];
+			bool is_wanted = is_chosen(programs, program);
+			int err;
+
+			bpf = bpf_object__find_program_by_name(object, program->name);
+			err = is_wanted && !bpf_program__autoload(bpf) ? hook_try(program, bpf) : 0;
+			bpf_program__set_autoload(bpf, is_wanted && !err);
+			if (!err)
+				continue;
+			refuse(programs, program, err, would_fail(bpf), "");
+			is_done = false;
+		}
+	}
 }
 
 /* One try. 0: done; 1: try again; -errno. */
@@ -230,56 +242,36 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 {
 	struct bpf_object *object;
 	struct program *culprit;
-	char words[256];
 	int err;
 
-	/* Messages of an earlier try are dealt with, and a verifier's log would leave no room for the next one. */
-	buf_reset(messages);
 	err = loader->open(loader->user, &object);
 	if (err)
 		return err;
-	for (uint32_t i = 0; i < programs->n; i++) {
-		struct bpf_program *bpf = bpf_object__find_program_by_name(object, programs->items[i].name);
-
-		bpf_program__set_autoload(bpf, is_chosen(programs, &programs->items[i]));
-	}
+	choose(programs, object);
+	/* What has been said so far is dealt with, and a verifier's log would leave no room for the next one. */
+	buf_reset(messages);
 	err = bpf_object__load(object);
 	if (err) {
-		culprit = find_culprit(programs, buf_text(messages));
-		verifier_words(buf_text(messages), words, sizeof(words));
 		bpf_object__close(object);
+		/* A signal came while the kernel checked a program, more often than libbpf tries again. */
+		if (err == -EAGAIN && programs->n_interrupted++ < INTERRUPTED_MAX)
+			return 1;
+		culprit = find_culprit(programs, buf_text(messages));
 		if (!culprit || culprit->state != PROGRAM_WAITING)
 			return err;
-		refuse(culprit, err, "load", words);
+		refuse(programs, culprit, err, "load", buf_text(messages));
 		return 1;
 	}
 	err = loader->loaded ? loader->loaded(loader->user, object) : 0;
 	if (!err)
 		err = attach_all(programs, object);
 	if (err) {
-		detach(programs);
+		detach_all(programs);
 		bpf_object__close(object);
 		return err;
 	}
 	*ret_object = object;
 	return 0;
-}
-
-/* Where the kernel took not one program: the errno and the words of the first refusal. */
-static int nothing_attached(const struct programs *programs, struct buf *why)
-{
-	const struct program *first = NULL;
-
-	for (uint32_t i = 0; i < programs->n; i++) {
-		if (programs->items[i].state == PROGRAM_ATTACHED)
-			return 0;
-		if (programs->items[i].state == PROGRAM_REFUSED && !first)
-			first = &programs->items[i];
-	}
-	if (!first)
-		return 0;
-	buf_printf(why, "%s (%s): %s\n", first->name, first->section, first->error ? first->error : "out of memory");
-	return first->err;
 }
 
 int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
@@ -288,24 +280,20 @@ int programs_load(struct programs *programs, const struct programs_loader *loade
 	struct bpf_object *object = NULL;
 	int err;
 
+	alternatives_rank(programs, hook_is_preemptible);
 	messages = why;
 	do
 		err = try_load(programs, loader, &object);
 	while (err > 0);
 	messages = NULL;
 	if (!err)
-		err = nothing_attached(programs, why);
-	if (err) {
-		bpf_object__close(object);
-		return err;
-	}
-	*ret_object = object;
-	return 0;
+		*ret_object = object;
+	return err;
 }
 
 static int iterate(const struct program *program)
 {
-	_cleanup_(closep) int fd = bpf_iter_create(bpf_link__fd(program->link));
+	_cleanup_(closep) int fd = bpf_iter_create(program->link_fd);
 	char unused[256];
 	ssize_t size;
 
@@ -318,82 +306,32 @@ static int iterate(const struct program *program)
 	return size < 0 ? -errno : 0;
 }
 
-int programs_iterate(const struct programs *programs)
+int programs_iterate(struct programs *programs, bool is_start)
 {
+	bool has_skips = programs->n_skipped != programs->n_seeded;
 	int err = 0;
 
+	programs->n_seeded = programs->n_skipped;
 	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
-		int r = program->is_iterator && program->state == PROGRAM_ATTACHED ? iterate(program) : 0;
+		bool is_due = program->is_iterator && (is_start || (program->is_seed ? has_skips : !program->is_once));
+		int r = is_due && program->state == PROGRAM_ATTACHED ? iterate(program) : 0;
 
-		if (r && !err)
-			err = r;
+		err = err ? err : r;
 	}
 	return err;
-}
-
-/* -errno, or 1: the program uses the map. */
-static int uses_map(const struct program *program, uint32_t map_id)
-{
-	uint32_t ids[64] = { 0 }, size = sizeof(struct bpf_prog_info); /* the kernel's limit is 64 maps */
-	struct bpf_prog_info info = { .nr_map_ids = ARRAY_SIZE(ids), .map_ids = (uintptr_t)ids };
-	int err = bpf_obj_get_info_by_fd(program->fd, &info, &size);
-
-	for (uint32_t i = 0; !err && i < ARRAY_SIZE(ids); i++)
-		if (ids[i] == map_id)
-			return 1;
-	return err;
-}
-
-bool programs_is_map_of_iterators(const struct programs *programs, int map_fd)
-{
-	struct bpf_map_info info = { 0 };
-	uint32_t size = sizeof(info);
-	bool is_used = false;
-
-	if (bpf_obj_get_info_by_fd(map_fd, &info, &size))
-		return false;
-	for (uint32_t i = 0; i < programs->n; i++) {
-		const struct program *program = &programs->items[i];
-
-		if (program->state != PROGRAM_ATTACHED || !uses_map(program, info.id))
-			continue;
-		if (!program->is_iterator)
-			return false;
-		is_used = true;
-	}
-	return is_used;
-}
-
-int programs_enable_stats(void)
-{
-	return bpf_enable_stats(BPF_STATS_RUN_TIME);
-}
-
-void programs_stats(struct programs *programs)
-{
-	for (uint32_t i = 0; i < programs->n; i++) {
-		struct program *program = &programs->items[i];
-		struct bpf_prog_info info = { 0 };
-		uint32_t size = sizeof(info);
-
-		if (program->fd < 0 || bpf_obj_get_info_by_fd(program->fd, &info, &size))
-			continue;
-		program->runs = info.run_cnt;
-		program->run_time_ns = info.run_time_ns;
-		program->missed = info.recursion_misses;
-	}
 }
 
 void programs_done(struct programs *programs)
 {
-	detach(programs);
+	detach_all(programs);
 	for (uint32_t i = 0; i < programs->n; i++) {
 		free(programs->items[i].name);
 		free(programs->items[i].hook);
 		free(programs->items[i].variant);
 		free(programs->items[i].section);
 		free(programs->items[i].error);
+		free(programs->items[i].backup);
 	}
 	free(programs->items);
 	*programs = (struct programs){ 0 };

@@ -8,12 +8,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "util/cleanup.h"
 
 struct bpf_link;
 struct bpf_object;
 struct buf;
+struct collector;
+struct store;
+struct stored;
 
 enum program_state {
 	PROGRAM_WAITING, /* an alternative that was not needed */
@@ -22,32 +26,58 @@ enum program_state {
 	PROGRAM_ATTACHED,
 };
 
+/* What the kernel had counted at the last reading of the process before. */
+struct program_past {
+	uint64_t runs, run_time_ns, skipped;
+};
+
 struct program {
 	char *name;
 	char *hook;	 /* programs of one hook are alternatives … */
 	char *variant;	 /* … but those of one variant belong together */
 	char *section;	 /* "tp_btf/sys_exit" */
+	const struct collector *collector; /* the first that uses it reports its numbers; NULL before the start */
 	const char *map; /* whose elements it visits, NULL: none; borrowed from the descriptor */
-	int rank; /* of its section among alternatives: the least is tried first */
+	size_t type; /* of its section, see alternative.c */
+	int rank; /* of its variant among alternatives: the least is tried first */
+	bool is_hook_preempted; /* the kernel preempts some of the hook's alternatives, … */
+	bool is_exact;		/* … but not this one */
 	bool is_doubtful; /* an alternative by its name, but perhaps not by its section */
+	bool is_empty; /* it only returns, which keeps its hook on; so it has nothing to miss */
 	bool is_iterator;
+	char *backup; /* counts what this one misses, if it is attached; NULL: none */
+	bool is_once; /* an iterator that runs only at the start … */
+	bool is_seed; /* … and again after the kernel has skipped a program */
 	enum program_state state;
 	char *error; /* PROGRAM_REFUSED: why, one line */
 	int err;     /* the same as -errno */
-	struct bpf_link *link;
-	int fd;
-	/* from the last programs_stats() */
+	int fd, link_fd; /* while it is attached; of an adopted one they are borrowed (adopt/adopt.h) */
+	struct bpf_link *link; /* NULL: adopted, or not attached */
+	bool is_kept;	       /* the hook stays on when the process ends */
+	struct program_past past;
+	/* from the last programs_stats(), since the last reading of the process before */
 	uint64_t runs, run_time_ns; /* while kernel.bpf_stats_enabled is on */
-	uint64_t missed;	    /* events that the kernel did not deliver (recursion_misses) */
+	uint64_t skipped;	    /* events that the kernel did not deliver */
+	uint64_t missed;	    /* the same, if it has no backup */
+	uint64_t last_runs, last_missed; /* what they were before */
 };
 
 struct programs {
 	struct program *items;
 	size_t n;
+	unsigned int n_interrupted; /* loads that were tried again */
+	uint64_t n_skipped; /* events that the kernel did not deliver, counted elsewhere or not */
+	uint64_t n_seeded;  /* what it was when iterators ran that run again after skips */
 };
 
 /* The programs of an opened object. -ENOMEM. */
 int programs_list(struct bpf_object *object, struct programs *ret_programs);
+/* Does a [program] section with this name mean it: is it the program's name, or its hook's? */
+static inline bool program_is_called(const struct program *program, const char *name)
+{
+	return !strcmp(program->name, name) || !strcmp(program->hook, name);
+}
+
 /* Is it an iterator over the elements of a map? It is attached to that map. */
 bool program_is_over_map(const struct program *program);
 
@@ -61,17 +91,21 @@ struct programs_loader {
 
 /*
  * Opens, loads and attaches, and tries further alternatives until every hook is attached for which
- * that is possible. 0, even if some hooks could not be attached: their states say so. Or -errno if
- * none could, from the object as a whole or from its first program: -EPERM, -ENOMEM … with the
- * kernel's or libbpf's words in why.
+ * that is possible. 0, even if hooks could not be attached: their states say so. Or -errno of the object
+ * as a whole: -ENOMEM … with libbpf's words in why.
  */
 int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
 		  struct bpf_object **ret_object);
-/* Runs each attached iterator once, to its end. The first -errno, if any. */
-int programs_iterate(const struct programs *programs);
-/* Do attached iterators use the map, and no other attached program? */
-bool programs_is_map_of_iterators(const struct programs *programs, int map_fd);
+/* Runs each attached iterator that is due, to its end, after programs_stats(). The first -errno, if any. */
+int programs_iterate(struct programs *programs, bool is_start);
+/* False also if it is not attached. */
+bool program_uses_map(const struct program *program, int map_fd);
 void programs_stats(struct programs *programs);
+/* For a process that adopts them, and what it takes from that, into past. */
+void programs_save(const struct programs *programs, struct store *out);
+void programs_restore(struct programs *programs, struct stored *in);
+/* Why this one of its hook's alternatives is attached, or NULL if nothing needs to be said. */
+const char *program_choice(const struct program *program);
 bool programs_is_hook_attached(const struct programs *programs, const char *hook);
 void programs_done(struct programs *programs);
 /*

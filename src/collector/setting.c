@@ -10,22 +10,22 @@
 
 #include "collector/label/label.h"
 #include "collector/shape.h"
+#include "util/array.h"
 #include "util/parse.h"
+#include "util/utf8.h"
 
 int settings_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
 		  struct settings *ret_settings)
 {
-	struct settings settings = { .btf = btf, .size_bytes = size_bytes };
-	int id = size_bytes ? btf__find_by_name_kind(final, ".rodata", BTF_KIND_DATASEC) : -ENOENT;
+	_cleanup_(settings_done) struct settings settings = { .btf = btf, .size_bytes = size_bytes };
+	int id = size_bytes ? btf__find_by_name_kind(final, SETTINGS_SECTION, BTF_KIND_DATASEC) : -ENOENT;
 	const struct btf_type *section = id > 0 ? btf__type_by_id(final, (uint32_t)id) : NULL;
 	uint32_t n = section ? btf_vlen(section) : 0;
 
 	settings.data = malloc(size_bytes + 1);
 	settings.items = calloc(n + 1, sizeof(*settings.items));
-	if (!settings.data || !settings.items) {
-		settings_done(&settings);
+	if (!settings.data || !settings.items)
 		return -ENOMEM;
-	}
 	if (size_bytes)
 		memcpy(settings.data, data, size_bytes);
 	for (uint32_t i = 0; i < n; i++) {
@@ -37,9 +37,10 @@ int settings_init(const struct btf *btf, const struct btf *final, const void *da
 		    info->offset > size_bytes - info->size)
 			continue;
 		settings.items[settings.n++] =
-			(struct setting){ name, variable->type, info->offset, info->size, NULL, 0, NULL };
+			(struct setting){ name, variable->type, info->offset, info->size, NULL };
 	}
 	*ret_settings = settings;
+	settings = (struct settings){ 0 };
 	return 0;
 }
 
@@ -52,25 +53,17 @@ void settings_done(struct settings *settings)
 
 struct setting *setting_find(const struct settings *settings, const char *name)
 {
-	for (size_t i = 0; i < settings->n; i++)
-		if (!strcmp(settings->items[i].name, name))
-			return &settings->items[i];
-	return NULL;
+	return array_find(settings->items, settings->n, name);
 }
 
-bool setting_is_zero(const struct settings *settings, const struct setting *setting)
+bool setting_is_on(const struct settings *settings, const char *name)
 {
-	for (uint32_t i = 0; i < setting->size_bytes; i++)
+	const struct setting *setting = name ? setting_find(settings, name) : NULL;
+
+	for (uint32_t i = 0; setting && i < setting->size_bytes; i++)
 		if (settings->data[setting->offset_bytes + i])
-			return false;
-	return true;
-}
-
-uint64_t setting_number(const struct settings *settings, const struct setting *setting)
-{
-	if (!shape_is_number_size(setting->size_bytes))
-		return 0;
-	return shape_load(settings->data + setting->offset_bytes, setting->size_bytes);
+			return true;
+	return !name;
 }
 
 static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char **ret_complaint)
@@ -105,13 +98,12 @@ static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char
 static int set_enum(const struct settings *settings, const struct field *field, uint8_t *to, const char *text,
 		    const char **ret_complaint)
 {
-	char name[128];
+	int64_t value;
 
-	for (int64_t value = 0; value < 1024; value++)
-		if (shape_enum_name(settings->btf, field->type_id, value, name, sizeof(name)) && !strcmp(name, text)) {
-			memcpy(to, &value, field->size_bytes);
-			return 0;
-		}
+	if (shape_enum_value(settings->btf, field->type_id, text, &value)) {
+		memcpy(to, &value, field->size_bytes);
+		return 0;
+	}
 	*ret_complaint = "is not one of the names that the object has for it";
 	return -EINVAL;
 }
@@ -182,17 +174,13 @@ static int set(struct settings *settings, const struct setting *setting, const c
 	return -EINVAL;
 }
 
-int setting_set(struct settings *settings, struct setting *setting, const char *text, const char *path,
-		unsigned int line, const char **ret_complaint)
+int setting_set(struct settings *settings, struct setting *setting, const char *text, const char **ret_complaint)
 {
 	int err = set(settings, setting, text, ret_complaint);
 
-	if (err)
-		return err;
-	setting->text = text;
-	setting->path = path;
-	setting->line = line;
-	return 0;
+	if (!err)
+		setting->text = text;
+	return err;
 }
 
 static void show_syscalls(const uint8_t *bits, uint32_t size, struct buf *out)
@@ -251,20 +239,10 @@ bool setting_show(const struct settings *settings, const struct setting *setting
 	if (!strcmp(field->type_name, "prm_syscalls"))
 		show_syscalls(data, setting->size_bytes, out);
 	else if (field->class == FIELD_TEXT)
-		buf_printf(out, "%.*s", (int)setting->size_bytes, (const char *)data);
+		buf_append(out, data, strnlen((const char *)data, setting->size_bytes));
 	else
 		return show_number(settings, field, data, out);
+	if (*buf_text(out))
+		utf8_clean((char *)out->data);
 	return true;
-}
-
-void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor, uint64_t most)
-{
-	uint64_t number = setting_number(settings, setting), scaled = number * factor;
-
-	if (setting->path || number >= most)
-		return;
-	if (scaled > most)
-		scaled = most;
-	if (shape_is_number_size(setting->size_bytes))
-		memcpy(settings->data + setting->offset_bytes, &scaled, setting->size_bytes);
 }

@@ -19,14 +19,14 @@
 
 struct btf;
 
+#define SETTINGS_SECTION ".rodata"
+#define SETTING_PREEMPTIBLE "hooks_preemptible" /* preempt.h; bpfpush sets it, no user does */
+
 struct setting {
 	const char *name; /* the BTF's own string */
 	uint32_t type_id;
 	uint32_t offset_bytes, size_bytes;
-	/* The place of the text that sets it, for complaints; NULL, 0: the object's own value holds. Borrowed. */
-	const char *path;
-	unsigned int line;
-	const char *text; /* that text, or NULL */
+	const char *text; /* that sets it, borrowed; NULL: the object's own value holds */
 };
 
 struct settings {
@@ -47,14 +47,11 @@ void settings_done(struct settings *settings);
 
 struct setting *setting_find(const struct settings *settings, const char *name);
 /* -EINVAL: *ret_complaint continues the text and says what is wrong; valid until the next call. -ENOMEM. */
-int setting_set(struct settings *settings, struct setting *setting, const char *text, const char *path,
-		unsigned int line, const char **ret_complaint);
+int setting_set(struct settings *settings, struct setting *setting, const char *text, const char **ret_complaint);
 /*
  * Its value as a user may write it: the text that set it, or else what the object holds. False, with
  * nothing appended, if no text can set it.
  */
 bool setting_show(const struct settings *settings, const struct setting *setting, struct buf *out);
-bool setting_is_zero(const struct settings *settings, const struct setting *setting);
-/* Multiplies a number that no text has set, up to most. */
-void setting_scale(struct settings *settings, const struct setting *setting, uint64_t factor, uint64_t most);
-uint64_t setting_number(const struct settings *settings, const struct setting *setting); /* 0 if it is not a number */
+/* Is there one of that name, and not all of its bytes are zero? Without a name (NULL), nothing is off. */
+bool setting_is_on(const struct settings *settings, const char *name);

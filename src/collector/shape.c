@@ -52,27 +52,6 @@ static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, con
 	return NULL;
 }
 
-int shape_member(const struct btf *btf, uint32_t type_id, const char *name, uint32_t *ret_type_id,
-		 uint32_t *ret_offset_bytes)
-{
-	const struct btf_type *type = bare_type(btf, &type_id, NULL);
-
-	if (!type || !btf_is_struct(type))
-		return -EINVAL;
-	for (uint32_t i = 0; i < btf_vlen(type); i++) {
-		const struct btf_member *member = &btf_members(type)[i];
-		const char *text = btf__name_by_offset(btf, member->name_off);
-		uint32_t bits = btf_member_bit_offset(type, i);
-
-		if (!text || strcmp(text, name) || bits % 8 || btf_member_bitfield_size(type, i))
-			continue;
-		*ret_type_id = member->type;
-		*ret_offset_bytes = bits / 8;
-		return 0;
-	}
-	return -ENOENT;
-}
-
 /* A member lies in what holds it: libbpf does not see to that, and the kernel may load an object without its BTF. */
 static int add(struct walk *walk, const char *name, const struct field *field)
 {
@@ -233,10 +212,7 @@ int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_sh
 
 const struct field *shape_find(const struct shape *shape, const char *name)
 {
-	for (uint32_t i = 0; i < shape->n_fields; i++)
-		if (!strcmp(shape->fields[i].name, name))
-			return &shape->fields[i];
-	return NULL;
+	return array_find(shape->fields, shape->n_fields, name);
 }
 
 void shape_done(struct shape *shape)
@@ -255,18 +231,17 @@ uint64_t shape_load(const void *data, uint32_t size_bytes)
 	return value;
 }
 
-static bool enum_constant(const struct btf_type *type, uint32_t i, uint32_t *ret_name, int64_t *ret_value)
+/* The name of an enum's constant, or NULL. */
+static const char *enum_constant(const struct btf *btf, const struct btf_type *type, uint32_t i, int64_t *ret_value)
 {
-	if (btf_is_enum(type)) {
-		*ret_name = btf_enum(type)[i].name_off;
-		*ret_value = btf_kflag(type) ? btf_enum(type)[i].val : (int64_t)(uint32_t)btf_enum(type)[i].val;
-		return true;
-	}
-	if (!btf_is_enum64(type))
-		return false;
-	*ret_name = btf_enum64(type)[i].name_off;
-	*ret_value = (int64_t)btf_enum64_value(&btf_enum64(type)[i]);
-	return true;
+	const struct btf_enum *narrow = &btf_enum(type)[i];
+	const struct btf_enum64 *wide = &btf_enum64(type)[i];
+
+	if (btf_is_enum64(type))
+		*ret_value = (int64_t)btf_enum64_value(wide);
+	else
+		*ret_value = btf_kflag(type) ? narrow->val : (int64_t)(uint32_t)narrow->val;
+	return btf__name_by_offset(btf, btf_is_enum64(type) ? wide->name_off : narrow->name_off);
 }
 
 /* How many bytes all constants begin with, up to and with an underscore. */
@@ -274,11 +249,10 @@ static size_t common_prefix(const struct btf *btf, const struct btf_type *type)
 {
 	const char *first = NULL;
 	size_t length = 0;
-	int64_t value;
-	uint32_t name;
+	int64_t unused;
 
 	for (uint32_t i = 0; i < btf_vlen(type); i++) {
-		const char *text = enum_constant(type, i, &name, &value) ? btf__name_by_offset(btf, name) : NULL;
+		const char *text = enum_constant(btf, type, i, &unused);
 		size_t n = 0;
 
 		if (!text)
@@ -296,24 +270,34 @@ static size_t common_prefix(const struct btf *btf, const struct btf_type *type)
 	return btf_vlen(type) > 1 ? length : 0;
 }
 
+bool shape_enum_value(const struct btf *btf, uint32_t type_id, const char *name, int64_t *ret_value)
+{
+	const struct btf_type *type = btf__type_by_id(btf, type_id);
+	size_t prefix = common_prefix(btf, type);
+
+	for (uint32_t i = 0; i < btf_vlen(type); i++) {
+		const char *constant = enum_constant(btf, type, i, ret_value);
+
+		if (constant && !strcasecmp(constant + prefix, name))
+			return true;
+	}
+	return false;
+}
+
 const char *shape_enum_name(const struct btf *btf, uint32_t type_id, int64_t value, char *text, size_t size)
 {
 	const struct btf_type *type = btf__type_by_id(btf, type_id);
 	size_t prefix, n = 0;
-	uint32_t name_offset;
 	int64_t constant;
 
 	if (!type || !btf_is_any_enum(type) || !size)
 		return NULL;
 	prefix = common_prefix(btf, type);
 	for (uint32_t i = 0; i < btf_vlen(type); i++) {
-		const char *name;
+		const char *name = enum_constant(btf, type, i, &constant);
 
-		if (!enum_constant(type, i, &name_offset, &constant) || constant != value)
+		if (!name || constant != value)
 			continue;
-		name = btf__name_by_offset(btf, name_offset);
-		if (!name)
-			return NULL;
 		for (name += prefix; *name && n + 1 < size; name++)
 			text[n++] = (char)tolower((unsigned char)*name);
 		text[n] = '\0';

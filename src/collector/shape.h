@@ -54,15 +54,11 @@ void shape_done(struct shape *shape);
 
 bool shape_is_number_size(int64_t size_bytes); /* 1, 2, 4 or 8 */
 
-/*
- * A structure type's member: its type and offset. -ENOENT: no such member, -EINVAL: no structure.
- */
-int shape_member(const struct btf *btf, uint32_t type_id, const char *name, uint32_t *ret_type_id,
-		 uint32_t *ret_offset_bytes);
-
 /* An integer of 1, 2, 4 or 8 bytes at data, as it stands in memory. */
 uint64_t shape_load(const void *data, uint32_t size_bytes);
 
+/* The value that has this name, in upper or lower case, of an enum. False: none, and *ret_value is any. */
+bool shape_enum_value(const struct btf *btf, uint32_t type_id, const char *name, int64_t *ret_value);
 /*
  * The name of an enum's constant without the prefix that all constants share (up to an underscore), in
  * lower case, into text of size bytes. NULL where the value has no name.

@@ -3,48 +3,38 @@
 
 /*
  * Reading a map of any type into rows: one row for each key, and each cell the sum over CPUs and
- * slots.
+ * places.
  *
- * - A flat table (bpf/include/table.h: an mmapable ARRAY whose value is {state, key, value}) is read in
- *   place, without a system call. The row that a slot feeds is remembered, because a key never moves.
- * - Hash maps of all kinds are read in batches (5.6), or key by key where the kernel lacks batches.
- * - Arrays are read in batches too (per-CPU arrays: 5.13). An entry that has always been zero is not a row.
+ * - A flat table (bpf/include/table.h) is read in place, without a system call. The hash map for keys that found
+ *   no place there is read too, if programs have used it.
+ * - Hash maps and arrays of all kinds are read in batches (per-CPU arrays since 5.13). An entry of an array that has
+ *   always been zero is not a row.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collector/flat/flat.h"
 #include "metric/rows.h"
 
-/* count numbers of size_bytes each, from offset_bytes in the value into cells from first_cell on. */
-struct source_run {
-	uint32_t offset_bytes;
-	uint32_t size_bytes;
-	uint32_t count;
-	uint32_t first_cell;
-	bool is_maximum; /* the largest of several CPUs' unsigned numbers counts, not their sum */
-	uint8_t kind;	 /* kept by source.c */
-};
-
 struct source {
-	int fd;	  /* borrowed */
+	int fd;	  /* borrowed; of a flat table its hash map's, as are the next three */
 	int type; /* enum bpf_map_type */
-	uint32_t key_bytes, value_bytes, max_entries;
+	uint32_t key_bytes, value_bytes;
 	struct source_run *runs; /* borrowed */
 	size_t n_runs;
 
 	bool is_table;
-	uint32_t key_offset_bytes, value_offset_bytes; /* in a slot */
-	uint32_t slots_per_cpu;
+	struct flat flat; /* flat_from_parts() */
+	struct removals *removals; /* borrowed; NULL: none are recorded … */
+	uint32_t number;	   /* … and the binding's number there */
 
 	/* kept by source.c */
 	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
 	size_t values_bytes; /* of one key: as many values as there are possible CPUs, or one */
-	uint8_t *memory;     /* the mapped table, or room for a batch */
-	size_t memory_bytes;
-	uint32_t *slot_rows; /* table: row of each slot, 0: not known */
-	uint32_t batch;	     /* entries a batch; 0: not yet tried, UINT32_MAX: the kernel has none */
-	uint64_t full;	     /* table: slices whose overflow slot is in use */
+	uint8_t *memory;     /* room for a batch */
+	uint32_t batch;	     /* entries a batch; 0: not yet tried */
+	uint32_t n_spilled;  /* table: keys in its hash map at the last reading */
 };
 
 /* How many cells the runs fill. */
@@ -57,8 +47,13 @@ int source_open(struct source *source);
  */
 int source_read(struct source *source, struct rows *rows);
 /*
- * Removes a key, whose owner is gone so that nothing writes to it, from the map. Entries of arrays
- * stay.
+ * Removes a key from a hash map, which may be that of a table. The key's owner is gone, so nothing writes to it.
+ * Entries of arrays stay.
  */
 void source_remove(struct source *source, struct rows *rows, uint32_t row);
+/*
+ * What the process before removed after its last snapshot, of which rows are: takes it out of its row. is_unfinished:
+ * the process ended in the middle of it.
+ */
+int source_removed(struct source *source, struct rows *rows, const struct removal *removal, bool is_unfinished);
 void source_close(struct source *source);

@@ -19,6 +19,7 @@ enum option_name { OPT_CONFIG,
 		   OPT_OUTPUT,
 		   OPT_FOR,
 		   OPT_JSON,
+		   OPT_CONNECT,
 		   OPT_ROWS,
 		   OPT_HELP,
 		   OPT_VERSION };
@@ -37,9 +38,10 @@ struct arguments {
 	uint64_t interval_ns; /* 0: the configuration's */
 	uint64_t duration_ns; /* 0: not given */
 	int log_level;	      /* enum log_level, or -1 */
-	bool is_console, is_json, is_help, is_version;
+	bool is_console, is_json, is_connect, is_help, is_version;
 	char **words; /* the other words before "--", ended by NULL */
 	size_t n_words;
+	char **all;	/* with the program's name, to start it again */
 	char **command; /* the words after "--", or NULL */
 };
 

@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "agent/connect.h"
 #include "command/setup.h"
+#include "util/log.h"
 #include "util/plural.h"
+
+extern char **environ;
 
 static void print_exporters(const struct config *config)
 {
@@ -18,17 +31,89 @@ static void print_exporters(const struct config *config)
 	printf("\n");
 }
 
+/* What the service pushes to where nothing is configured is tried, too. */
+static enum exit_code connect_all(struct setup *setup)
+{
+	const struct config *config = setup->config;
+	int r;
+
+	if (!config->n_exporters && !config->is_export_off && !setup_add_exporter(setup, "otlp", NULL, NULL))
+		return EXIT_INTERNAL;
+	r = agent_connect(config, stdout);
+	if (r < 0)
+		fprintf(stderr, "bpfpush check: %s\n", strerror(-r));
+	return r < 0 ? EXIT_INTERNAL : r ? EXIT_FAILING : EXIT_OK;
+}
+
+/*
+ * What is checked may come from anywhere, so it must not take the machine. A slow machine gets as much more time as it
+ * took to come this far.
+ */
+#define STARTS	     50
+#define MEMORY_BYTES (200 << 20)
+
+static _unused_ void on_limit(int number)
+{
+	static const char message[] = "bpfpush check: gave up after 1 s of CPU time: a collector, or the configuration, has far more parts than any use needs\n";
+
+	(void)!write(STDERR_FILENO, message, sizeof(message) - 1);
+	_exit(EXIT_SETTINGS);
+}
+
+static void set_limits(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* which needs more of both */
+	const struct itimerval timer = { .it_value.tv_sec = clock() * STARTS / CLOCKS_PER_SEC ?: 1 };
+
+	signal(SIGPROF, on_limit);
+	setitimer(ITIMER_PROF, &timer, NULL);
+	setrlimit(RLIMIT_DATA, &(struct rlimit){ MEMORY_BYTES, MEMORY_BYTES });
+#endif
+}
+
+/*
+ * The service has a user of its own, who perhaps cannot use what root can. A drop-in may give it another one, so this
+ * is only a warning.
+ */
+static void warn_of_user(const struct arguments *arguments, const struct config *config, const struct passwd *user)
+{
+	struct config_source source = { .environment = (const char *const *)environ };
+	_cleanup_(setup_done) struct setup setup = { 0 };
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+
+	log_set_level(LOG_LEVEL_ERROR); /* the rest was said */
+	/* Root goes on in the saved ids. */
+	if (!initgroups(user->pw_name, user->pw_gid) && !setresgid(user->pw_gid, user->pw_gid, 0) &&
+	    !setresuid(user->pw_uid, user->pw_uid, 0) && !config_read(&source, &diag, &setup.config))
+		(void)collector_set_open(setup.config, (const char *const *)arguments->words, 0, &diag, &setup.set);
+	if (setresuid(0, 0, 0) || setresgid(0, 0, 0))
+		exit(EXIT_INTERNAL);
+	setup_set_log_level(arguments, config);
+	if (diag.n_errors)
+		log_warning("the user %s, as which the service runs, cannot use all of it:", user->pw_name);
+	log_lines(LOG_LEVEL_WARNING, buf_text(&diag.text));
+}
+
 int command_check(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
-	enum exit_code code = setup_open(arguments, arguments->words, &setup);
+	bool is_service = !geteuid() && !arguments->config_path && !arguments->collector_directory;
+	const struct passwd *user = is_service ? getpwnam("bpfpush") : NULL;
+	enum exit_code code;
 
+	set_limits();
+	code = setup_open(arguments, arguments->words, &setup);
+	setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL); /* receivers may take their time */
+	if (code == EXIT_INTERNAL)
+		fprintf(stderr, "bpfpush check: no more than %d MiB of memory may be used\n", MEMORY_BYTES >> 20);
 	if (code != EXIT_OK)
 		return code;
+	if (user)
+		warn_of_user(arguments, setup.config, user);
 	printf("OK: %zu collector%s (", setup.set.n_shown, plural(setup.set.n_shown));
 	for (size_t i = 0; i < setup.set.n_shown; i++)
 		printf("%s%s", i ? ", " : "", setup.set.items[i]->name);
 	printf("), ");
 	print_exporters(setup.config);
-	return EXIT_OK;
+	return arguments->is_connect ? connect_all(&setup) : EXIT_OK;
 }

@@ -10,6 +10,8 @@
 
 enum exit_code {
 	EXIT_OK = 0,
+	EXIT_FAILING = 1,     /* status: the service runs, and something fails; check --connect: a receiver */
+	EXIT_NOT_RUNNING = 3, /* status */
 	EXIT_USE = 64,	       /* the command line is wrong */
 	EXIT_UNAVAILABLE = 69, /* this kernel cannot do it */
 	EXIT_INTERNAL = 70,    /* out of memory and the like */
@@ -22,4 +24,5 @@ int command_run(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
 int command_list(const struct arguments *arguments);
 int command_once(const struct arguments *arguments);
+int command_status(const struct arguments *arguments);
 int command_dump(const struct arguments *arguments);

@@ -8,6 +8,7 @@
 #include "build-config.h"
 #include "command/setup.h"
 #include "export/otlp/encode.h"
+#include "util/array.h"
 #include "util/duration.h"
 
 #define DURATION_NS    NS_PER_S
@@ -17,30 +18,23 @@
 static const struct stage {
 	const char *name;
 	bool needs_start;
-	const char *exporter; /* prints the batch; NULL: the collector prints itself */
+	const char *exporter; /* prints the batch; or, NULL: */
+	void (*print)(const struct collector *collector, FILE *f);
 } stages[] = {
-	{ "descriptor", false, NULL },
-	{ "shape", false, NULL },
-	{ "snapshot", true, NULL },
+	{ "descriptor", false, NULL, collector_dump_descriptor },
+	{ "shape", false, NULL, collector_dump_shape },
+	{ "snapshot", true, NULL, collector_dump_snapshot },
 	{ "batch", true, "json" },
-	{ "otlp", true, NULL },
+	{ "otlp", true },
 };
 
-static const struct stage *find_stage(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(stages); i++)
-		if (!strcmp(stages[i].name, name))
-			return &stages[i];
-	return NULL;
-}
-
-/* The pair that was added only to name cgroups is printed unless others were asked for by name. */
-static int dump_collectors(const struct arguments *arguments, const struct setup *setup, const char *stage)
+/* The collector that was added only to name cgroups is printed unless others were asked for by name. */
+static int dump_collectors(const struct arguments *arguments, const struct setup *setup, const struct stage *stage)
 {
 	size_t n = arguments->n_words > 1 ? setup->set.n_shown : setup->set.n;
 
 	for (size_t i = 0; i < n; i++)
-		(void)collector_dump(setup->set.items[i], stage, stdout);
+		stage->print(setup->set.items[i], stdout);
 	return EXIT_OK;
 }
 
@@ -88,12 +82,13 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 		return EXIT_INTERNAL;
 	if (!strcmp(stage->name, "otlp"))
 		return dump_otlp(setup, agent);
-	return stage->exporter ? EXIT_OK : dump_collectors(arguments, setup, stage->name);
+	return stage->exporter ? EXIT_OK : dump_collectors(arguments, setup, stage);
 }
 
 int command_dump(const struct arguments *arguments)
 {
-	const struct stage *stage = arguments->n_words ? find_stage(arguments->words[0]) : NULL;
+	const struct stage *stage =
+		arguments->n_words ? array_find(stages, ARRAY_SIZE(stages), arguments->words[0]) : NULL;
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	enum exit_code code;
 
@@ -112,5 +107,5 @@ int command_dump(const struct arguments *arguments)
 		return code;
 	if (stage->needs_start)
 		return dump_started(arguments, &setup, stage);
-	return dump_collectors(arguments, &setup, stage->name);
+	return dump_collectors(arguments, &setup, stage);
 }

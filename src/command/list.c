@@ -3,20 +3,19 @@
  * What each collector is and, given the privilege, how it works on this machine: everything is
  * attached for a moment with the kernel's program statistics on, and released again.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "command/setup.h"
 #include "export/text/json-text.h"
 #include "util/duration.h"
-#include "util/log.h"
 
 #define DURATION_NS NS_PER_S
+#define MIB	    (1 << 20)
 
 static const char *const states[] = {
 	[PROGRAM_WAITING] = "alternative",
@@ -37,49 +36,64 @@ static void list_map(const struct collector_map *map, bool is_started)
 	uint64_t bytes = collector_map_kernel_bytes(map);
 
 	printf("  map      %-28s %s", map->name, map->type);
+	if (is_started && map->n_keys)
+		printf(", %" PRIu32 " of", map->n_keys);
 	if (is_started && map->max_entries)
-		printf(", %" PRIu32 " entries", map->max_entries);
+		printf("%s %" PRIu32 " %s", map->n_keys ? "" : ",", map->max_entries,
+		       map->max_entries == 1 ? "entry" : "entries");
 	if (bytes)
 		printf(", %" PRIu64 " KiB", bytes / 1024);
 	putchar('\n');
 }
 
-static const struct descriptor_param *find_param(const struct collector *collector, const struct setting *setting)
-{
-	for (size_t i = 0; i < collector->descriptor->n_params; i++)
-		if (!strcmp(collector->descriptor->params[i].name, setting->name))
-			return &collector->descriptor->params[i];
-	return NULL;
-}
-
-/* What a setting does: as its pair says, or as the headers do that bring it along. */
+/* What a setting does, by the collector's descriptor; or for a setting of a header. */
 static void describe(const struct collector *collector, const struct setting *setting, struct buf *about)
 {
-	const struct descriptor_param *param = find_param(collector, setting);
-	const char *suffix = strstr(setting->name, "_slots");
+	const struct descriptor_param *param = descriptor_find_param(collector->descriptor, setting->name);
 
 	if (param)
 		buf_append_text(about, param->description ?: "");
 	else if (!strcmp(setting->name, "per_process"))
 		buf_append_text(about, "One series for each process");
-	else if (suffix)
-		buf_printf(about, "Keys for each CPU in table %.*s", (int)(suffix - setting->name), setting->name);
+}
+
+static void list_budget(const struct budget *budget)
+{
+	printf("budget: %" PRIu64 " of %" PRIu64 " series, %.1f of %.1f MiB for tables and series\n", budget->n_series,
+	       budget->limit_series, (double)(budget->series_bytes + budget->table_bytes) / MIB,
+	       (double)budget->limit_bytes / MIB);
+}
+
+static void list_runs(const struct program *program)
+{
+	struct loss loss = program_loss(program);
+	_cleanup_(buf_done) struct buf share = BUF_INIT;
+
+	printf(", %" PRIu64 " runs, %" PRIu64 " ns a run, %" PRIu64 " missed", program->runs,
+	       program->runs ? program->run_time_ns / program->runs : 0, program->missed);
+	if (!loss.missed || !loss.is_known)
+		return;
+	loss_append(&loss, &share);
+	printf(" (%s)", buf_text(&share));
 }
 
 static void list_collector(struct collector *collector, bool is_started)
 {
-	const struct programs *programs = &collector->programs;
+	const struct programs *programs = &collector->object->programs;
 	struct collector_map map;
 
 	printf("%s: %s\n  from %s\n", collector->name, collector->descriptor->description, collector->directory);
 	for (uint32_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
+		const char *about;
 
+		if (!collector_uses(collector, program))
+			continue;
 		printf("  program  %-28s %-32s %s", program->name, program->section, state_of(program, is_started));
 		if (program->state == PROGRAM_ATTACHED)
-			printf(", %" PRIu64 " runs, %" PRIu64 " ns a run, %" PRIu64 " missed", program->runs,
-			       program->runs ? program->run_time_ns / program->runs : 0, program->missed);
-		printf("%s%s\n", program->error ? ": " : "", program->error ? program->error : "");
+			list_runs(program);
+		about = program->error ?: program_choice(program);
+		printf("%s%s\n", about ? ": " : "", about ?: "");
 	}
 	for (size_t i = 0; collector_map(collector, i, &map); i++)
 		list_map(&map, is_started);
@@ -126,7 +140,7 @@ static void list_settings_json(const struct collector *collector)
 	for (size_t i = 0, n = 0; i < collector->settings.n; i++) {
 		_cleanup_(buf_done) struct buf value = BUF_INIT, about = BUF_INIT;
 		const struct setting *setting = &collector->settings.items[i];
-		const struct descriptor_param *param = find_param(collector, setting);
+		const struct descriptor_param *param = descriptor_find_param(collector->descriptor, setting->name);
 
 		if (!setting_show(&collector->settings, setting, &value))
 			continue;
@@ -140,19 +154,25 @@ static void list_settings_json(const struct collector *collector)
 
 static void list_json(struct collector *collector, bool is_started)
 {
-	const struct programs *programs = &collector->programs;
+	const struct budget *budget = collector->budget;
+	const struct programs *programs = &collector->object->programs;
 	struct collector_map map;
 
 	print_members("{", "collector", collector->name, "description", collector->descriptor->description ?: "",
 		      "directory", collector->directory, NULL);
 	printf(",\"programs\":[");
-	for (uint32_t i = 0; i < programs->n; i++) {
+	for (uint32_t i = 0, n = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
+		struct loss loss = program_loss(program);
 
-		print_members(i ? ",{" : "{", "name", program->name, "hook", program->hook, "section",
-			      program->section, "state", state_of(program, is_started), "error", program->error, NULL);
-		printf(",\"runs\":%" PRIu64 ",\"run_time_ns\":%" PRIu64 ",\"missed\":%" PRIu64 "}", program->runs,
+		if (!collector_uses(collector, program))
+			continue;
+		print_members(n++ ? ",{" : "{", "name", program->name, "hook", program->hook, "section",
+			      program->section, "state", state_of(program, is_started), "error", program->error, "choice",
+			      program_choice(program), NULL);
+		printf(",\"runs\":%" PRIu64 ",\"run_time_ns\":%" PRIu64 ",\"missed\":%" PRIu64, program->runs,
 		       program->run_time_ns, program->missed);
+		printf(loss.is_known ? ",\"missed_ratio\":%.9g}" : "}", loss_share(&loss));
 	}
 	printf("],\"maps\":[");
 	for (size_t i = 0; collector_map(collector, i, &map); i++) {
@@ -169,44 +189,25 @@ static void list_json(struct collector *collector, bool is_started)
 		putchar('}');
 	}
 	list_settings_json(collector);
-	printf("}\n");
+	printf(",\"budget\":{\"series\":%" PRIu64 ",\"series_limit\":%" PRIu64 ",\"memory_bytes\":%" PRIu64
+	       ",\"memory_limit_bytes\":%" PRIu64 "}}\n",
+	       budget->n_series, budget->limit_series, budget->series_bytes + budget->table_bytes, budget->limit_bytes);
 }
 
-/* CAP_BPF in the effective set (capabilities(7), proc(5)). */
-static bool may_attach(void)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/proc/self/status", "re");
-	unsigned long long effective = 0;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %llx", &effective) == 1)
-			break;
-	return effective >> CAP_BPF & 1;
-}
-
-/*
- * Attaches everything for a moment. False, with a message, where that is not allowed or not
- * possible.
- */
-static bool start(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent)
+/* Attaches everything for a moment. The exit code, with a message. */
+static enum exit_code start(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent)
 {
 	struct agent_options options = { .config = setup->config, .set = &setup->set, .is_once = true };
-	int err, status;
+	int err = agent_new(&options, ret_agent), status;
 
-	if (!may_attach()) {
-		fprintf(stderr, "bpfpush list: CAP_BPF is missing, so nothing was attached: only what the files say is shown\n");
-		return false;
-	}
-	err = agent_new(&options, ret_agent);
 	if (err)
-		return false;
-	/* A kernel before 5.8 does not have it: then runs and times stay 0. */
+		return setup_exit_code(err);
+	/* Without CAP_SYS_ADMIN, runs and times stay 0. */
 	_cleanup_(closep) _unused_ int statistics = programs_enable_stats();
 
 	err = agent_once(*ret_agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
 			 arguments->command, &status);
-	return !err;
+	return err ? EXIT_INTERNAL : EXIT_OK;
 }
 
 int command_list(const struct arguments *arguments)
@@ -219,20 +220,17 @@ int command_list(const struct arguments *arguments)
 
 	if (code != EXIT_OK)
 		return code;
-	is_started = start(arguments, &setup, &agent);
-	if (!is_started && !setup.set.n_shown) {
-		/*
-		 * None could be started, which is logged; what their files say can be shown all the
-		 * same.
-		 */
-		setup_done(&setup);
-		code = setup_open(arguments, arguments->words, &setup);
-		if (code != EXIT_OK)
-			return code;
-	}
-	/* The pair that was added only to name cgroups is shown unless others were asked for by name. */
+	code = start(arguments, &setup, &agent);
+	is_started = code == EXIT_OK;
+	if (code == EXIT_RIGHTS && setup.set.n_shown)
+		fprintf(stderr, "bpfpush list: nothing was attached: only what the files say is shown\n");
+	else if (code != EXIT_OK)
+		return code;
+	/* The collector that was added only to name cgroups is shown unless others were asked for by name. */
 	n = arguments->n_words ? setup.set.n_shown : setup.set.n;
 	for (size_t i = 0; i < n; i++)
 		(arguments->is_json ? list_json : list_collector)(setup.set.items[i], is_started);
+	if (is_started && !arguments->is_json)
+		list_budget(setup.set.budget);
 	return EXIT_OK;
 }

@@ -8,26 +8,20 @@
 
 #include "agent/agent.h"
 #include "command/setup.h"
+#include "util/array.h"
 #include "util/duration.h"
-#include "util/log.h"
 
 #define DURATION_NS	 (10 * NS_PER_S)
 #define ROWS_ON_TERMINAL "10"
 
 /* The values of --format=, and the exporter for each. */
-static const char *const formats[][2] = {
+static const struct format {
+	const char *name, *exporter;
+} formats[] = {
 	{ "table", "console" },
 	{ "json", "json" },
 	{ "bpftrace-json", "bpftrace-json" },
 };
-
-static const char *exporter_type(const char *format)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
-		if (!strcmp(formats[i][0], format))
-			return formats[i][1];
-	return NULL;
-}
 
 /* Checked before anything is attached. */
 static bool can_write(const char *path)
@@ -53,7 +47,7 @@ static const char *table_rows(const struct arguments *arguments)
 
 int command_once(const struct arguments *arguments)
 {
-	const char *type = exporter_type(arguments->format ? arguments->format : "table");
+	const struct format *format = array_find(formats, ARRAY_SIZE(formats), arguments->format ?: "table");
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
 	struct agent_options options = { .set = &setup.set, .n_exporters = 1, .is_once = true, .is_filter = true };
@@ -61,7 +55,7 @@ int command_once(const struct arguments *arguments)
 	enum exit_code code;
 	int err, status = 0;
 
-	if (!type) {
+	if (!format) {
 		fprintf(stderr, "bpfpush once: --format=%s: must be table, json or bpftrace-json\n", arguments->format);
 		return EXIT_USE;
 	}
@@ -70,7 +64,7 @@ int command_once(const struct arguments *arguments)
 	code = setup_open(arguments, arguments->words, &setup);
 	if (code != EXIT_OK)
 		return code;
-	options.exporters = setup_add_exporter(&setup, type, arguments->output_path, table_rows(arguments));
+	options.exporters = setup_add_exporter(&setup, format->exporter, arguments->output_path, table_rows(arguments));
 	if (!options.exporters)
 		return EXIT_INTERNAL;
 	options.config = setup.config;
@@ -82,9 +76,5 @@ int command_once(const struct arguments *arguments)
 	err = agent_once(agent, duration_ns, arguments->command, &status);
 	if (err == -EIO)
 		return EXIT_OUTPUT;
-	if (err) {
-		log_error("stopped by an error: %s", strerror(-err));
-		return EXIT_INTERNAL;
-	}
-	return status;
+	return err ? EXIT_INTERNAL : status;
 }

@@ -1,61 +1,139 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "command/setup.h"
 #include "util/duration.h"
+#include "util/kept.h"
 #include "util/log.h"
+#include "util/rights.h"
 
 /* Between refreshes for a person who watches. */
 #define CONSOLE_INTERVAL_NS (2 * NS_PER_S)
 
-static int run(const struct arguments *arguments, const struct setup *setup, const struct config_exporter *exporters,
-	       size_t n_exporters, bool is_console)
+#define AGAIN (-1) /* instead of an exit code: with a new configuration */
+
+/* Of what a reload needs to know; and what the first start has made of it. */
+struct run {
+	const struct arguments *arguments;
+	struct setup setup;
+	struct kept *kept;
+	bool is_console;
+};
+
+/* The capabilities that an exec gives back: root's. */
+static bool regains_rights(void)
+{
+	return !geteuid() && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
+}
+
+static enum agent_reload reload(void *user)
+{
+	_cleanup_(setup_done) struct setup setup = { 0 };
+	const struct run *run = user;
+	enum exit_code code = setup_open(run->arguments, run->arguments->words, &setup);
+	struct sockaddr_un address;
+	bool is_restarted;
+
+	if (code != EXIT_OK) {
+		setup_set_log_level(run->arguments, run->setup.config);
+		log_error("the configuration is not reloaded: the old one goes on");
+		return RELOAD_NONE;
+	}
+	if (regains_rights() || (!rights_permitted() && collector_set_is_kept(&setup.set, run->kept)))
+		return RELOAD_EXEC;
+	is_restarted = kept_manager(&address);
+	log_warning("the new configuration takes rights that are given up: %s", is_restarted ?
+		    "ending, to be started again with them" : "the old one goes on");
+	return is_restarted ? RELOAD_RESTART : RELOAD_NONE;
+}
+
+static int start(struct run *run, const struct config_exporter *exporters, size_t n_exporters)
 {
 	_cleanup_(agent_freep) struct agent *agent = NULL;
+	const struct config_agent *config = &run->setup.config->agent;
+	bool is_console = run->is_console;
 	struct agent_options options = {
-		.config = setup->config,
-		.set = (struct collector_set *)&setup->set,
-		.interval_ns = arguments->interval_ns ? arguments->interval_ns :
-			       is_console	      ? CONSOLE_INTERVAL_NS :
-							setup->config->agent.interval_ns,
+		.config = run->setup.config,
+		.set = &run->setup.set,
+		.kept = run->kept,
+		.interval_ns = run->arguments->interval_ns ?: is_console ? CONSOLE_INTERVAL_NS : config->interval_ns,
 		.exporters = exporters,
 		.n_exporters = n_exporters,
+		.reload = isatty(STDERR_FILENO) ? NULL : reload,
+		.user = run,
 		.is_filter = is_console,
-		.has_self = setup->config->agent.self_metrics && !is_console,
+		.has_self = config->self_metrics && !is_console,
 	};
-	int err = agent_new(&options, &agent);
+	bool is_heir = run->kept && kept_has(run->kept, ""); /* before the new state is kept, too */
+	int r = agent_new(&options, &agent);
 
-	if (err)
-		return setup_exit_code(err);
-	err = agent_run(agent);
-	if (err)
-		log_error("stopped by an error: %s", strerror(-err));
-	return err ? EXIT_INTERNAL : EXIT_OK;
+	/* An earlier process had the rights. The manager gives them to the next one, or then says what is missing. */
+	if (r == -EPERM && is_heir) {
+		kept_drop(run->kept, "");
+		return EXIT_INTERNAL;
+	}
+	if (r)
+		return setup_exit_code(r);
+	r = agent_run(agent);
+	if (r < 0)
+		log_error("stopped by an error: %s", strerror(-r));
+	return r < 0 ? EXIT_INTERNAL : r ? AGAIN : EXIT_OK;
+}
+
+static int run(struct run *run)
+{
+	const struct config *config = run->setup.config;
+	const struct config_exporter *exporter;
+
+	if (!run->is_console && config->n_exporters)
+		return start(run, config->exporters, config->n_exporters);
+	if (!run->is_console && config->is_export_off) {
+		log_info("exporting is switched off: counting, but pushing nothing");
+		return start(run, NULL, 0);
+	}
+	exporter = setup_add_exporter(&run->setup, run->is_console ? "console" : "otlp", NULL, run->arguments->rows);
+	if (!exporter)
+		return EXIT_INTERNAL;
+	if (!run->is_console)
+		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
+	return start(run, exporter, 1);
+}
+
+/* A signal that comes while all is read and attached has to wait for agent_run(). */
+static void block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	if (!isatty(STDERR_FILENO))
+		sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
 int command_run(const struct arguments *arguments)
 {
-	_cleanup_(setup_done) struct setup setup = { 0 };
-	const struct config_exporter *exporter;
-	enum exit_code code = setup_open(arguments, arguments->words, &setup);
-	/* Started by hand with nothing configured: somebody wants to see numbers. */
-	bool is_console = arguments->is_console ||
-			  (code == EXIT_OK && !setup.config->n_exporters && isatty(STDOUT_FILENO));
+	struct run this = { .arguments = arguments };
+	int code;
 
-	if (code != EXIT_OK)
-		return code;
-	if (!is_console && setup.config->n_exporters)
-		return run(arguments, &setup, setup.config->exporters, setup.config->n_exporters, false);
-	if (!is_console && setup.config->is_export_off) {
-		log_info("exporting is switched off: counting, but pushing nothing");
-		return run(arguments, &setup, NULL, 0, false);
+	block_signals();
+	code = kept_new(&this.kept) ? EXIT_INTERNAL : setup_open(arguments, arguments->words, &this.setup);
+	/* Started by hand with nothing configured: somebody wants to see numbers. */
+	this.is_console = arguments->is_console ||
+			  (code == EXIT_OK && !this.setup.config->n_exporters && isatty(STDOUT_FILENO));
+	if (code == EXIT_OK)
+		code = run(&this);
+	setup_done(&this.setup);
+	if (code == AGAIN) {
+		log_error("cannot start again: %s", strerror(-kept_exec(this.kept, arguments->all)));
+		code = EXIT_INTERNAL;
 	}
-	exporter = setup_add_exporter(&setup, is_console ? "console" : "otlp", NULL, arguments->rows);
-	if (!exporter)
-		return EXIT_INTERNAL;
-	if (!is_console)
-		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
-	return run(arguments, &setup, exporter, 1, is_console);
+	kept_free(this.kept);
+	return code;
 }

@@ -44,8 +44,13 @@ static void report_mistakes(struct diag *diag)
 		return;
 	}
 	log_lines(LOG_LEVEL_ERROR, lines);
-	log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL, "not started: %u mistake%s in the configuration and the collectors",
+	log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL, "%u mistake%s in the configuration and the collectors",
 		  diag->n_errors, plural(diag->n_errors));
+}
+
+void setup_set_log_level(const struct arguments *arguments, const struct config *config)
+{
+	log_set_level((enum log_level)(arguments->log_level >= 0 ? arguments->log_level : config->agent.log_level));
 }
 
 enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup)
@@ -58,23 +63,24 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 	if (!err && arguments->collector_directory)
 		err = prepend_directory(setup.config, arguments->collector_directory);
 	if (!err) {
-		log_set_level((enum log_level)(arguments->log_level >= 0 ? arguments->log_level :
-									   setup.config->agent.log_level));
+		setup_set_log_level(arguments, setup.config);
 		log_warnings(setup.config);
 		err = collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set);
 	}
+	err = err ?: buf_error(&diag.text);
 	if (!err && !diag.n_errors && !setup.set.n_shown)
 		diag_add(&diag, "bpfpush", 0, "no collector is enabled, so nothing would be counted; enable one in [agent] "
 					      "collectors or a [collector NAME] section");
+	/* The mistakes are not all, and some are perhaps no mistakes, if memory ran out. */
+	if (err == -ENOMEM || (err && !diag.n_errors)) {
+		log_error("cannot start: %s", strerror(-err));
+		setup_done(&setup);
+		return EXIT_INTERNAL;
+	}
 	if (diag.n_errors) {
 		report_mistakes(&diag);
 		setup_done(&setup);
 		return EXIT_SETTINGS;
-	}
-	if (err) {
-		log_error("cannot start: %s", strerror(-err));
-		setup_done(&setup);
-		return EXIT_INTERNAL;
 	}
 	*ret_setup = setup;
 	return EXIT_OK;
@@ -89,15 +95,8 @@ void setup_done(struct setup *setup)
 
 enum exit_code setup_exit_code(int err)
 {
-	if (!err)
-		return EXIT_OK;
 	if (err == -ECANCELED)
 		return EXIT_OUTPUT;
-	if (access("/sys/kernel/btf/vmlinux", F_OK)) {
-		log_error("this kernel has no type information (/sys/kernel/btf/vmlinux): use one built with "
-			  "CONFIG_DEBUG_INFO_BTF, like the kernels of Debian, Fedora and RHEL");
-		return EXIT_UNAVAILABLE;
-	}
 	/* For root, EACCES means that the verifier refused a program. */
 	if (err == -EPERM || (err == -EACCES && geteuid()))
 		return EXIT_RIGHTS;
@@ -106,7 +105,8 @@ enum exit_code setup_exit_code(int err)
 		log_error("cannot start: %s", strerror(-err));
 		return EXIT_INTERNAL;
 	}
-	log_error("no collector runs, so nothing can be counted");
+	if (err != -EOPNOTSUPP) /* else the reason is logged */
+		log_error("no collector runs, so nothing can be counted");
 	return EXIT_UNAVAILABLE;
 }
 

@@ -21,6 +21,8 @@ struct setup {
  * stderr, one a line. EXIT_OK, EXIT_SETTINGS after mistakes, EXIT_INTERNAL.
  */
 enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup);
+/* As setup_open() does. */
+void setup_set_log_level(const struct arguments *arguments, const struct config *config);
 void setup_done(struct setup *setup);
 /*
  * The exit code for -errno of agent_new(); a missing privilege or feature is explained in the log.

@@ -40,31 +40,24 @@ static int read_standard_files(struct config *config, const char *const *roots, 
 int config_read(const struct config_source *source, struct diag *diag, struct config **ret_config)
 {
 	_cleanup_(config_freep) struct config *config = calloc(1, sizeof(*config));
-	int r;
+	int err;
 
 	if (!config)
 		return -ENOMEM;
 	config->environment = source->environment;
-	r = setting_table_init(&config_agent_settings, &config->agent);
-	if (r >= 0)
-		r = config_environment_set_agent(config);
-	if (r >= 0)
-		r = resource_set_defaults(&config->resource, source->roots ?: os_release_roots, source->path);
-	if (r >= 0)
-		r = config_environment_set_resource(config);
-	if (r >= 0)
-		r = source->path ? config_read_file(config, source->path, true, diag) :
-				   read_standard_files(config, source->roots ?: standard_roots, diag);
-	if (r >= 0)
-		r = config_set_exporters(config, diag);
-	if (r >= 0)
-		r = config_environment_set_exporters(config, diag);
-	if (r >= 0)
+	err = setting_table_init(&config_agent_settings, &config->agent);
+	err = err ?: resource_set_defaults(&config->resource, source->roots ?: os_release_roots, source->path);
+	err = err ?: config_environment_set(config);
+	if (!err)
+		err = source->path ? config_read_file(config, source->path, true, diag) :
+				     read_standard_files(config, source->roots ?: standard_roots, diag);
+	err = err ?: config_set_exporters(config, diag);
+	err = err ?: config_environment_set_exporters(config, diag);
+	if (!err)
 		config_warn_of_twins(config);
-	if (r >= 0)
-		r = buf_error(&diag->text) ?: buf_error(&config->warnings.text);
-	if (r < 0)
-		return r;
+	err = err ?: buf_error(&diag->text) ?: buf_error(&config->warnings.text);
+	if (err)
+		return err;
 	*ret_config = TAKE_PTR(config);
 	return 0;
 }

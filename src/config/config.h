@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collector/label/label.h"
 #include "config/resource.h"
 #include "export/exporter.h"
 #include "util/diag.h"
@@ -47,11 +48,14 @@ struct config_exporter {
 struct config_agent {
 	uint64_t interval_ns;	      /* from collection to collection, start to start */
 	int log_level;		      /* enum log_level */
-	uint64_t series_limit;	      /* a metric, the overflow series included */
+	uint64_t series_limit;	      /* of all collectors together */
+	uint64_t units;		      /* that tables have room for */
+	uint64_t memory_limit_bytes;  /* of tables and series; 0: by the machine's memory */
 	uint64_t shutdown_timeout_ns; /* for the last push */
-	/* Searched in this order, before the standard places; the first pair of a name counts. */
+	/* Searched in this order, before the standard places; the first collector of a name counts. */
 	struct setting_list collector_directories;
 	struct setting_list collectors; /* names to run; empty: the six that are on by default */
+	struct label_choice names;
 	bool self_metrics;	       /* export bpfpush's own */
 };
 

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -70,18 +69,7 @@ static int set_log_level(struct config *config)
 	return 0;
 }
 
-int config_environment_set_agent(struct config *config)
-{
-	int r;
-
-	if (get(config, "OTEL_CONFIG_FILE"))
-		diag_add(&config->warnings, "OTEL_CONFIG_FILE", 0,
-			 "is ignored: bpfpush has its own configuration files");
-	r = set_interval(config);
-	return r < 0 ? r : set_log_level(config);
-}
-
-int config_environment_set_resource(struct config *config)
+static int set_resource(struct config *config)
 {
 	const char *list = get(config, "OTEL_RESOURCE_ATTRIBUTES");
 	const char *name = get(config, "OTEL_SERVICE_NAME");
@@ -96,6 +84,14 @@ int config_environment_set_resource(struct config *config)
 	else if (r < 0)
 		return r;
 	return name ? resource_set(&config->resource, "service.name", name) : 0;
+}
+
+int config_environment_set(struct config *config)
+{
+	if (get(config, "OTEL_CONFIG_FILE"))
+		diag_add(&config->warnings, "OTEL_CONFIG_FILE", 0,
+			 "is ignored: bpfpush has its own configuration files");
+	return set_interval(config) ?: set_log_level(config) ?: set_resource(config);
 }
 
 static int add_exporter(struct config *config, struct diag *diag, const char *type, const char *variable)

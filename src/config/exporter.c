@@ -134,15 +134,19 @@ static bool are_twins(const struct config_exporter *left, const struct config_ex
 	return true;
 }
 
+/* One warning for each exporter. */
 void config_warn_of_twins(struct config *config)
 {
-	for (size_t i = 0; i < config->n_exporters; i++)
-		for (size_t j = 0; j < i; j++) {
-			const struct config_exporter *exporter = &config->exporters[i], *twin = &config->exporters[j];
+	for (size_t i = 0; i < config->n_exporters; i++) {
+		const struct config_exporter *exporter = &config->exporters[i];
+		unsigned int n_before = config->warnings.n_errors;
+		const char *file = file_of(exporter);
 
-			const char *file = file_of(exporter), *other = file_of(twin);
+		for (size_t j = 0; j < i && config->warnings.n_errors == n_before; j++) {
+			const struct config_exporter *twin = &config->exporters[j];
+			const char *other = file ? file_of(twin) : NULL;
 
-			if (file && other && !strcmp(file, other))
+			if (other && !strcmp(file, other))
 				diag_add(&config->warnings, exporter->path, exporter->line,
 					 "exporters %s and %s append to the same file, %s: give each its own path",
 					 twin->name, exporter->name, file);
@@ -151,6 +155,7 @@ void config_warn_of_twins(struct config *config)
 					 "exporters %s and %s push to the same endpoint: it gets every number twice",
 					 twin->name, exporter->name);
 		}
+	}
 }
 
 int config_set_exporters(struct config *config, struct diag *diag)

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "util/array.h"
+#include "util/trust.h"
 
 static const char *base_name(const char *path)
 {
@@ -51,7 +49,7 @@ static int add_main(struct config_files *files, const char *const *roots)
 	return r;
 }
 
-static int is_drop_in(const struct dirent *entry)
+int config_is_file(const struct dirent *entry)
 {
 	size_t length = strlen(entry->d_name);
 
@@ -75,15 +73,25 @@ static int add_drop_ins(struct config_files *files, size_t first, const char *ro
 {
 	_cleanup_(freep) char *directory = NULL;
 	struct dirent **entries = NULL;
-	int n, r = 0;
+	char *slash;
+	int n, err, r = 0;
 
 	if (asprintf(&directory, "%s/bpfpush/bpfpush.conf.d", root) < 0)
 		return TAKE_PTR(directory), -ENOMEM;
-	n = scandir(directory, &entries, is_drop_in, NULL);
-	if (n < 0 && errno != ENOENT)
-		diag_add(diag, directory, 0, "cannot be read: %s", strerror(errno));
-	if (n < 0)
-		return errno == ENOMEM ? -ENOMEM : 0;
+	n = scandir(directory, &entries, config_is_file, NULL);
+	err = n < 0 ? errno : 0;
+	/* Only a directory that files are taken from: /run/bpfpush is the service's own. */
+	if (n > 0)
+		trust_check_directory(directory, diag);
+	slash = strrchr(directory, '/');
+	*slash = '\0';
+	if (n > 0 || (first && !strncmp(files->paths[0], directory, (size_t)(slash - directory))))
+		trust_check_directory(directory, diag);
+	*slash = '/';
+	if (err && err != ENOENT)
+		diag_add(diag, directory, 0, "cannot be read: %s", strerror(err));
+	if (err)
+		return err == ENOMEM ? -ENOMEM : 0;
 	for (int i = 0; i < n; i++) {
 		if (r >= 0)
 			r = add_drop_in(files, first, directory, entries[i]->d_name);
@@ -136,6 +144,8 @@ int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **
 		diag_add(diag, path, 0, "is %s, not a file", S_ISDIR(status.st_mode) ? "a directory" : "a device or pipe");
 		return 0;
 	}
+	if (S_ISREG(status.st_mode))
+		trust_check(fd, path, diag);
 	*ret_f = fdopen(fd, "r");
 	if (!*ret_f)
 		return -ENOMEM;

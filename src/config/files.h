@@ -3,6 +3,7 @@
 
 /* Finds and opens the files of the configuration, in the order that config.h describes. */
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -14,6 +15,8 @@ struct config_files {
 	size_t n;
 };
 
+/* For scandir(3): is it NAME.conf, and not hidden, as an editor's files are? */
+int config_is_file(const struct dirent *entry);
 int config_files_find(const char *const *roots, struct diag *diag, struct config_files *ret_files);
 void config_files_done(struct config_files *files);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of config_read(), in the order of their calls. All: -ENOMEM. */
+/* The parts of config_read(). All: -ENOMEM. */
 
 #include "config/config.h"
 
@@ -10,10 +10,11 @@
  * none, which is in diag too.
  */
 int config_read_file(struct config *config, const char *path, bool is_named, struct diag *diag);
-/* [agent] interval and log_level, from OTEL_METRIC_EXPORT_INTERVAL and OTEL_LOG_LEVEL. */
-int config_environment_set_agent(struct config *config);
-/* OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME. */
-int config_environment_set_resource(struct config *config);
+/*
+ * [agent] interval and log_level, from OTEL_METRIC_EXPORT_INTERVAL and OTEL_LOG_LEVEL; the resource, from
+ * OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME.
+ */
+int config_environment_set(struct config *config);
 /* Exporters of the sections. */
 int config_set_exporters(struct config *config, struct diag *diag);
 /*

@@ -10,6 +10,7 @@
 #include <systemd/sd-id128.h>
 
 #include "build-config.h"
+#include "util/array.h"
 #include "util/cleanup.h"
 #include "util/hash.h"
 #include "util/parse.h"
@@ -29,17 +30,9 @@ const char *resource_name_complaint(const char *name)
 	return NULL;
 }
 
-static struct attribute *find(const struct resource *resource, const char *name)
-{
-	for (unsigned int i = 0; i < resource->n; i++)
-		if (!strcmp(resource->items[i].name, name))
-			return (struct attribute *)&resource->items[i];
-	return NULL;
-}
-
 const char *resource_find(const struct resource *resource, const char *name)
 {
-	const struct attribute *item = find(resource, name);
+	const struct attribute *item = array_find(resource->items, resource->n, name);
 
 	return item ? item->text : NULL;
 }
@@ -55,11 +48,13 @@ static void take_out(struct resource *resource, struct attribute *item)
 int resource_set(struct resource *resource, const char *name, const char *text)
 {
 	_cleanup_(freep) char *own_name = strdup(name), *own_text = strdup(text);
-	struct attribute *item = find(resource, name), *end;
+	struct attribute *item = resource->items, *end = item + resource->n;
 
 	if (!own_name || !own_text)
 		return -ENOMEM;
-	if (item)
+	while (item < end && strcmp(item->name, name) < 0)
+		item++;
+	if (item < end && !strcmp(item->name, name))
 		take_out(resource, item);
 	if (!*text)
 		return 0;
@@ -67,8 +62,6 @@ int resource_set(struct resource *resource, const char *name, const char *text)
 		return -ENOSPC;
 	utf8_clean(own_text);
 	end = resource->items + resource->n++;
-	for (item = resource->items; item < end && strcmp(item->name, name) < 0; item++)
-		;
 	memmove(item + 1, item, (size_t)(end - item) * sizeof(*item));
 	*item = (struct attribute){ .name = TAKE_PTR(own_name), .type = ATTRIBUTE_TEXT, .text = TAKE_PTR(own_text) };
 	return 0;
@@ -189,8 +182,8 @@ static int decode(char *text)
 	if (parse_percent(text) < 0)
 		return -EINVAL;
 	for (size = strlen(text); size; text += bytes, size -= bytes) {
-		bytes = utf8_bytes(text, size);
-		if (!bytes || utf8_is_control(text))
+		bytes = utf8_printable_bytes(text, size);
+		if (!bytes)
 			return -EINVAL;
 	}
 	return 0;

@@ -27,18 +27,55 @@ static int check_directory(const char *text, const char **ret_complaint)
 	return text[0] == '/' ? 0 : -EINVAL;
 }
 
+/* The least has room for one unit on two CPUs. */
+static int check_memory_limit(const char *text, const char **ret_complaint)
+{
+	uint64_t bytes;
+
+	*ret_complaint = "too small: the minimum is 1MiB, or 0B for a part of the machine's memory";
+	return parse_size_bytes(text, &bytes) || !bytes || bytes >= 1 << 20 ? 0 : -EINVAL;
+}
+
+/* For fnmatch(), a "[" without its "]" matches no name of a unit. */
+static int check_pattern(const char *text, const char **ret_complaint)
+{
+	*ret_complaint = "a \"[\" has no \"]\": add it, or write \"[[]\" for the character \"[\"";
+	while ((text = strchr(text, '['))) {
+		text += 1 + (text[1] == '!' || text[1] == '^');
+		/* The first "]" stands for itself, and the one of "[:digit:]" ends only a class. */
+		for (text += *text == ']'; *text && *text != ']'; text++)
+			if (!strncmp(text, "[:", 2) && strstr(text + 2, ":]"))
+				text = strstr(text + 2, ":]") + 1;
+		if (!*text)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* Units that are made for one job each, with a number in their names: docs/collectors.md. */
+#define FOLD_UNITS                                                                                \
+	"session-*.scope run-* ssh*@* *coredump@* dbus-:* polkit-*@* user@*/app-* user@*/run-* " \
+	"user@*/vte-*"
+
 #define ROW(...) SETTING(struct config_agent, __VA_ARGS__)
 
 static const struct setting_row agent_rows[] = {
 	ROW(interval_ns, "interval", SETTING_DURATION, "10s", .minimum = NS_PER_S,
 	    .maximum = 86400 * NS_PER_S),
 	ROW(log_level, "log_level", SETTING_CHOICE, "info", .choices = log_level_names),
-	ROW(series_limit, "series_limit", SETTING_U64, "2000", .minimum = 2, .maximum = 1000000),
+	ROW(series_limit, "series_limit", SETTING_U64, "100000", .minimum = 1, .maximum = 10000000),
+	ROW(units, "units", SETTING_U64, "500", .minimum = 1, .maximum = 100000),
+	ROW(memory_limit_bytes, "memory_limit", SETTING_SIZE, "0B", .maximum = 1ull << 40,
+	    .check = check_memory_limit),
 	ROW(shutdown_timeout_ns, "shutdown_timeout", SETTING_DURATION, "10s",
 	    .maximum = 300 * NS_PER_S),
 	ROW(collector_directories, "collector_directory", SETTING_LIST, NULL,
 	    .check = check_directory),
 	ROW(collectors, "collectors", SETTING_WORDS, NULL, .check = check_name),
+	ROW(names.units.include, "include_units", SETTING_WORDS, NULL, .check = check_pattern),
+	ROW(names.units.exclude, "exclude_units", SETTING_WORDS, NULL, .check = check_pattern),
+	ROW(names.units.fold, "fold_units", SETTING_WORDS, FOLD_UNITS, .check = check_pattern),
+	ROW(names.brief_processes, "brief_processes", SETTING_U64, "20", .maximum = 1000),
 	ROW(self_metrics, "self_metrics", SETTING_BOOL, "yes"),
 };
 const struct setting_table config_agent_settings = SETTING_TABLE(agent_rows, struct config_agent);
@@ -89,7 +126,7 @@ static int take_setting(struct reading *reading, const struct assignment *settin
 	struct config_section *section = reading->section;
 	struct assignment *settings;
 
-	if (!strcmp(setting->key, "enabled"))
+	if (!strcmp(setting->key, "enabled") && strcmp(section->kind, "metric") != 0)
 		return setting_table_set(&table, section, setting, reading->diag);
 	/* Which other keys of an exporter may be repeated is known when its type is. */
 	if (setting->earlier_line && (!strcmp(section->kind, "collector") || !strcmp(setting->key, "type"))) {
@@ -112,22 +149,19 @@ static const struct section_kind {
 	{ "resource", take_resource },
 	{ "collector", take_setting, .has_argument = true },
 	{ "exporter", take_setting, .has_argument = true },
+	{ "metric", take_setting, .has_argument = true },
 };
 
 /* The kind of the section that begins, or NULL with a mistake. */
 static const struct section_kind *find_kind(struct reading *reading)
 {
 	const struct ini_entry *entry = reading->entry;
-	const char *names[ARRAY_SIZE(section_kinds)];
+	const struct section_kind *kind = array_find(section_kinds, ARRAY_SIZE(section_kinds), entry->section);
 
-	for (size_t i = 0; i < ARRAY_SIZE(section_kinds); i++) {
-		if (!strcmp(section_kinds[i].name, entry->section))
-			return &section_kinds[i];
-		names[i] = section_kinds[i].name;
-	}
-	diag_add_unknown(reading->diag, reading->file->path, entry->line, "section", entry->section, names,
-			 ARRAY_SIZE(names));
-	return NULL;
+	if (!kind)
+		diag_add_unknown(reading->diag, reading->file->path, entry->line, "section", entry->section,
+				 section_kinds, ARRAY_SIZE(section_kinds));
+	return kind;
 }
 
 /* Is the argument as the kind needs it? If not, that is reported. */

@@ -3,23 +3,26 @@
 
 #include <math.h>
 
-double bounds_upper(const struct histogram_layout *layout, uint32_t i)
+/* base^(offset+i). */
+static double limit(const struct histogram_layout *layout, uint32_t i)
 {
-	if (!i)
-		return 0;
-	if (i + 1 >= layout->n_buckets)
-		return INFINITY;
 	/* ldexp() is exact where the base is a power of two: 2^(2^-scale) with scale <= 0. */
 	if (layout->scale <= 0)
 		return ldexp(1, (layout->offset + (int)i) * (1 << -layout->scale));
 	return exp2(ldexp(layout->offset + (int)i, -layout->scale));
 }
 
+double bounds_upper(const struct histogram_layout *layout, uint32_t i)
+{
+	if (!i)
+		return 0;
+	return i + 1 >= layout->n_buckets ? INFINITY : limit(layout, i);
+}
+
 uint64_t bounds_upper_raw(const struct histogram_layout *layout, uint64_t divisor, uint32_t i)
 {
-	double upper = bounds_upper(layout, i), raw;
+	double raw = bounds_upper(layout, i) * (double)divisor;
 
-	raw = upper * (double)divisor;
 	return raw >= 0x1p64 ? UINT64_MAX : (uint64_t)raw;
 }
 
@@ -44,13 +47,11 @@ double bounds_quantile(const struct histogram_layout *layout, const struct numbe
 		}
 		if (!i)
 			return 0;
-		low = bounds_upper(layout, i - 1);
+		/* The first bucket above zero reaches down to its lower limit, not to 0. */
+		low = limit(layout, i - 1);
 		high = bounds_upper(layout, i);
 		if (isinf(high)) /* nothing is known above */
 			return low;
-		/* The first bucket above zero reaches down to its lower limit, not to 0. */
-		if (i == 1)
-			low = high / (layout->scale <= 0 ? 2 : exp2(ldexp(1, -layout->scale)));
 		return low + (high - low) * (rank - below) / here;
 	}
 	return 0;

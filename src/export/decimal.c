@@ -86,21 +86,14 @@ void decimal_signed_quotient(struct buf *out, int64_t raw, uint64_t divisor)
 	decimal_quotient(out, raw < 0 ? 0 - (uint64_t)raw : (uint64_t)raw, divisor);
 }
 
-void decimal_print_double(char text[DECIMAL_DOUBLE_BYTES], double value)
+const char *decimal_print_double(char text[DECIMAL_DOUBLE_BYTES], double value)
 {
 	for (int digits = 1; digits <= 17; digits++) {
 		snprintf(text, DECIMAL_DOUBLE_BYTES, "%.*g", digits, value);
 		if (strtod(text, NULL) == value)
 			break;
 	}
-}
-
-void decimal_double(struct buf *out, double value)
-{
-	char text[DECIMAL_DOUBLE_BYTES];
-
-	decimal_print_double(text, value);
-	buf_append_text(out, text);
+	return text;
 }
 
 struct scale {

@@ -28,10 +28,9 @@ char *decimal_put(char *at, uint64_t raw, uint64_t divisor);
 char *decimal_put_rate(char *at, uint64_t n);
 /* The same for a number that may be below 0. */
 void decimal_signed_quotient(struct buf *out, int64_t raw, uint64_t divisor);
-/* The shortest decimal that reads back as the same double; valid JSON. value is finite. */
-void decimal_double(struct buf *out, double value);
+/* The shortest decimal that reads back as the same double; valid JSON. value is finite. Returns text. */
 #define DECIMAL_DOUBLE_BYTES 32
-void decimal_print_double(char text[DECIMAL_DOUBLE_BYTES], double value);
+const char *decimal_print_double(char text[DECIMAL_DOUBLE_BYTES], double value);
 /*
  * About three digits and a unit: "1.50ms", "64.0KiB", "12.3k". unit is the metric's: "s" and "By"
  * have their own scales; all others are counted in thousands. is_rate: per second, followed by

@@ -7,10 +7,14 @@
 #include "export/exporter.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
-#include "export/queue.h"
-#include "util/log.h"
+#include "util/utf8.h"
+
+/* Of each exporter. */
+#define SAVED_BYTES_MAX ((size_t)4 << 20)
+#define MESSAGE_BYTES 8192 /* a path of PATH_MAX and what is wrong with it */
 
 extern const struct exporter_ops otlp_exporter, statsd_exporter, graphite_exporter, console_exporter, json_exporter,
 	bpftrace_json_exporter;
@@ -52,21 +56,102 @@ int exporter_open(const char *name, const struct exporter_ops *ops, const void *
 		return -ENOMEM;
 	exporter->name = name;
 	exporter->ops = ops;
+	exporter->options = options;
 	exporter->context = context;
 	err = ops->open(exporter, options);
-	if (err) {
+	if (err == -ENOMEM || (err && !context->opens_later)) {
 		free(exporter);
 		return err;
 	}
+	exporter->is_closed = err != 0;
 	*ret_exporter = exporter;
 	return 0;
 }
 
-int exporter_push(struct exporter *exporter, const struct batch *batch)
+/* Another attempt to open it, without which the batch is lost. */
+static int open_again(struct exporter *exporter, const struct batch *batch)
 {
+	int err = exporter->ops->open(exporter, exporter->options);
+	struct metric *metric;
+
+	exporter->is_closed = err != 0;
+	if (!err && exporter_works(exporter))
+		exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, "is open now");
+	if (!err)
+		return 0;
+	batch_for_each_metric(metric, batch) {
+		exporter_account(exporter, POINTS_PUSHED, metric->n_series);
+		exporter_account(exporter, POINTS_NOT_SENT, metric->n_series);
+	}
+	return err;
+}
+
+int exporter_encode(struct exporter *exporter, const struct batch *batch)
+{
+	int err = exporter->is_closed ? open_again(exporter, batch) : 0;
+
+	if (err)
+		return err;
 	if (!exporter_waiting(exporter).n_bytes)
 		exporter->has_told_full = false;
 	return exporter->ops->push(exporter, batch);
+}
+
+void exporter_send(struct exporter *exporter, const struct batch *batch)
+{
+	if (exporter->ops->send && !exporter->is_closed)
+		exporter->ops->send(exporter, batch);
+}
+
+int exporter_push(struct exporter *exporter, const struct batch *batch)
+{
+	int err = exporter_encode(exporter, batch);
+
+	exporter_send(exporter, batch);
+	return err;
+}
+
+void exporter_log(const struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
+{
+	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", exporter->name }, { NULL, NULL } };
+	char message[MESSAGE_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	log_event(level, id, fields, "exporter %s: %s", exporter->name, message);
+}
+
+void exporter_fail(struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
+{
+	struct exporter_stats *stats = &exporter->stats;
+	char message[MESSAGE_BYTES], problem[sizeof(stats->problem)];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	utf8_clean(message);
+	snprintf(problem, sizeof(problem), "%.*s", (int)sizeof(problem) - 1, message);
+	utf8_clean(problem);
+	if (stats->is_failing && !strcmp(problem, stats->problem))
+		return;
+	stats->is_failing = true;
+	stats->n_changes++;
+	memcpy(stats->problem, problem, sizeof(problem));
+	if (!exporter->context->is_trial)
+		exporter_log(exporter, level, id, "%s", message);
+}
+
+bool exporter_works(struct exporter *exporter)
+{
+	bool is_news = exporter->stats.is_failing;
+
+	exporter->stats.n_changes += is_news;
+	exporter->stats.is_failing = false;
+	exporter->stats.problem[0] = '\0';
+	return is_news;
 }
 
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n)
@@ -74,30 +159,90 @@ void exporter_account(struct exporter *exporter, enum points fate, uint64_t n)
 	exporter->stats.points[fate] += n;
 }
 
-int exporter_enqueue(struct exporter *exporter, struct queue *queue, uint8_t *data, size_t size,
-		     size_t n_points)
+int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points)
 {
+	struct exporter *exporter = user;
+	uint8_t *less = realloc(data, size ?: 1);
 	size_t n_dropped = 0;
-	int err = queue_put(queue, data, size, n_points, &n_dropped);
+	int err = queue_put(&exporter->queue, less ?: data, size, n_points, &n_dropped);
 
-	if (err) {
+	exporter->n_losses += err || n_dropped;
+	if (err)
 		exporter_account(exporter, POINTS_NOT_SENT, n_points);
-		return err;
-	}
 	if (!n_dropped)
-		return 0;
+		return err;
 	exporter_account(exporter, POINTS_QUEUE_FULL, n_dropped);
 	if (!exporter->has_told_full)
-		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, NULL,
-			  "exporter %s: its queue is full, the oldest points are dropped; queue_size gives it more room",
-			  exporter->name);
+		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED,
+			     "its queue is full, the oldest points are dropped; queue_size gives it more room");
 	exporter->has_told_full = true;
-	return 1;
+	return 0;
 }
 
 struct exporter_waiting exporter_waiting(const struct exporter *exporter)
 {
-	return exporter->ops->waiting(exporter);
+	const struct queue *queue = &exporter->queue;
+
+	if (exporter->ops->waiting && !exporter->is_closed)
+		return exporter->ops->waiting(exporter);
+	return (struct exporter_waiting){ queue->n_points + exporter->n_doubtful, queue->size_bytes,
+					  queue->n_items != 0 };
+}
+
+void exporter_save(struct exporter *exporter, struct store *out)
+{
+	size_t left = exporter->queue.size_bytes, n_left_out = 0;
+	struct queue_item *item = exporter->queue.head;
+
+	for (; left > SAVED_BYTES_MAX; item = item->next) {
+		left -= item->size;
+		n_left_out += item->n_points;
+		item->mark = NULL;
+	}
+	store_number(out, exporter->position);
+	store_number(out, exporter->n_doubtful);
+	store_number(out, n_left_out);
+	for (; item; item = item->next) {
+		item->mark = store_reserve(out, 1);
+		store_bytes(out, "", 1);
+		store_number(out, item->n_points);
+		store_number(out, item->size);
+		store_bytes(out, item->data, item->size);
+	}
+}
+
+static void restore_item(struct exporter *exporter, struct stored *in, bool is_same)
+{
+	const struct queue_item *before = exporter->queue.tail;
+	uint8_t *mark = (uint8_t *)stored_bytes(in, 1), *copy;
+	uint64_t n_points = stored_number(in), size = stored_number(in);
+	const void *data = stored_bytes(in, size);
+
+	if (!data || !size)
+		return;
+	exporter_account(exporter, POINTS_PUSHED, n_points);
+	copy = is_same && !*mark ? malloc(size) : NULL;
+	if (!copy) {
+		exporter_account(exporter, *mark ? POINTS_DELIVERED : POINTS_NOT_SENT, n_points);
+		return;
+	}
+	(void)exporter_enqueue(exporter, memcpy(copy, data, size), size, n_points);
+	if (exporter->queue.tail && exporter->queue.tail != before)
+		exporter->queue.tail->mark = mark;
+}
+
+void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same)
+{
+	uint64_t n_left_out;
+
+	is_same &= !exporter->is_closed;
+	exporter->position = stored_number(in);
+	exporter->n_doubtful = stored_number(in);
+	n_left_out = stored_number(in);
+	exporter_account(exporter, POINTS_PUSHED, n_left_out + exporter->n_doubtful);
+	exporter_account(exporter, POINTS_NOT_SENT, n_left_out);
+	while (in->at < in->end && !in->is_bad)
+		restore_item(exporter, in, is_same);
 }
 
 bool exporter_is_idle(const struct exporter *exporter)
@@ -109,7 +254,9 @@ struct exporter *exporter_free(struct exporter *exporter)
 {
 	if (!exporter)
 		return NULL;
-	exporter->ops->close(exporter);
+	if (!exporter->is_closed)
+		exporter->ops->close(exporter);
+	queue_done(&exporter->queue);
 	free(exporter);
 	return NULL;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the agent knows about exporters. Each exporter is a file with its struct exporter_ops at the
- * bottom, a row in exporter_table[] and a section [exporter NAME] in the configuration.
+ * What the agent knows about exporters. Each exporter has a struct exporter_ops at the bottom of its file, a row in
+ * exporter_table[] and a section [exporter NAME] in the configuration.
  *
  * An exporter encodes a batch at once, since the batch is gone when push() returns, and sends when
  * it can: nothing here blocks or delays the caller. Points that are lost are counted.
@@ -12,11 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "export/queue.h"
 #include "metric/metric.h"
+#include "util/log.h"
 #include "util/setting-table.h"
+#include "util/store.h"
 
 struct sd_event;
-struct queue;
 struct exporter;
 
 /*
@@ -45,7 +47,9 @@ struct exporter_stats {
 	uint64_t requests;	   /* sent, retries included */
 	uint64_t retries;
 	uint64_t bytes_sent; /* of payload, as sent */
-	bool is_failing;     /* the last attempt failed */
+	bool is_failing;     /* the last attempt failed; only exporter_fail() and exporter_works() change it */
+	char problem[256];   /* why, in words, maybe with advice after "; " */
+	unsigned int n_changes; /* of these two */
 };
 
 /* The data that an exporter holds. */
@@ -63,6 +67,8 @@ struct exporter_context {
 	const char *version; /* of the agent */
 	uint64_t interval_ns; /* from one batch to the next; the last batch comes earlier */
 	bool is_once;	      /* there is one batch, for a person: no refresh, no queue */
+	bool opens_later;     /* what cannot be opened now is opened later */
+	bool is_trial;	      /* there is no batch, only probe(): failures are not logged */
 };
 
 struct exporter_ops {
@@ -76,10 +82,19 @@ struct exporter_ops {
 			   struct diag *diag);
 	/* Checks what the table cannot: combinations, files that must be readable. May be NULL. */
 	int (*check)(const void *options, const char *path, unsigned int line, struct diag *diag);
-	/* options is borrowed and outlives the exporter. Logs an error. 0 or -errno. */
+	/* options is borrowed and outlives the exporter. Tells an error to exporter_fail(). 0 or -errno. */
 	int (*open)(struct exporter *exporter, const void *options);
-	/* As exporter_push(). */
+	/* As exporter_encode(); what it puts into the queue, send() begins to send. */
 	int (*push)(struct exporter *exporter, const struct batch *batch);
+	/*
+	 * Tries the receiver with nothing to deliver, and is called again after each turn of the loop until it returns
+	 * something else than 0. 1: it works. -errno: it does not. stats.problem has words for both. NULL: there is no
+	 * receiver.
+	 */
+	int (*probe)(struct exporter *exporter);
+	/* After push(); NULL: push() has written all. */
+	void (*send)(struct exporter *exporter, const struct batch *batch);
+	/* Of an exporter that does not use the queue; NULL: what is in the queue, and n_doubtful. */
 	struct exporter_waiting (*waiting)(const struct exporter *exporter);
 	void (*close)(struct exporter *exporter);
 };
@@ -88,33 +103,61 @@ struct exporter {
 	const char *name; /* of its section */
 	const struct exporter_ops *ops;
 	const struct exporter_context *context;
+	const void *options; /* of ops */
+	bool is_closed; /* it could not be opened; each push tries again */
 	void *state; /* of ops */
 	struct exporter_stats stats;
-	bool has_told_full; /* of its queue */
+	struct queue queue;    /* of an exporter that sends: open() gives it its limits */
+	uint64_t position;     /* of ops: how far it is, for a later process */
+	size_t n_doubtful;     /* points that have left the queue, with their fate unknown */
+	unsigned int n_losses; /* grows when something may have been lost: what did not change is to be sent again */
+	bool has_told_full;    /* of its queue */
 };
 
 extern const struct exporter_ops *const exporter_table[]; /* ended by NULL */
 
 const struct exporter_ops *exporter_find(const char *type);
+/*
+ * -errno. With opens_later only -ENOMEM: an exporter that cannot be opened fails, and tries again with each batch.
+ */
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter);
 /*
- * Encodes batch and begins to send it. 0: each point that the exporter took on was sent, waits, or
+ * Encodes batch. 0: each point that the exporter took on was written, waits, or
  * met a fate that the format or a limit explains (too large, unsupported, queue full). -errno: some
  * were dropped because memory ran out or the output failed. They are counted and the error is
  * logged, so the caller need not do anything; the next push goes on.
  */
+int exporter_encode(struct exporter *exporter, const struct batch *batch);
+/* Begins to send what was encoded; no datagram and no request leaves before. */
+void exporter_send(struct exporter *exporter, const struct batch *batch);
+/* Both. */
 int exporter_push(struct exporter *exporter, const struct batch *batch);
+/* log_event() with "exporter NAME: " before the message, and the name in the field that systemd/bpfpush.catalog shows. */
+void exporter_log(const struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
+	_printf_(4, 5);
+/* It fails now. Logged with the name, unless it fails already with the same message. */
+void exporter_fail(struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
+	_printf_(4, 5);
+/* It works now. true: it did not before. */
+bool exporter_works(struct exporter *exporter);
 /* Only this changes stats.points. */
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n);
 /*
- * Puts a request with n_points points into the exporter's queue. Takes data over, also on failure.
- * Counts the points that are lost to a full queue or to a lack of memory. Logs a full queue once,
- * and again only after the queue has been empty. 0; 1: older requests had to go; -ENOMEM.
+ * Puts a request with n_points points, counted as pushed already, into the exporter's queue. Takes data over, also
+ * on failure, and gives back what is allocated beyond size. Counts the points that are lost to a full queue or to a
+ * lack of memory. Logs a full queue once, and again only after the queue has been empty. -ENOMEM.
+ * user: a struct exporter; the function is a put() of pack.h.
  */
-int exporter_enqueue(struct exporter *exporter, struct queue *queue, uint8_t *data, size_t size,
-		     size_t n_points);
+int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points);
 struct exporter_waiting exporter_waiting(const struct exporter *exporter);
+/*
+ * What waits, for a later process; of much, only the newest. A request that leaves the queue afterwards is marked in
+ * what was saved. The later process counts marked ones as delivered, and others as not sent if is_same is false: it is
+ * another receiver then.
+ */
+void exporter_save(struct exporter *exporter, struct store *out);
+void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same);
 /* Does the event loop have nothing left to send? At the end, the agent waits for this. */
 bool exporter_is_idle(const struct exporter *exporter);
 struct exporter *exporter_free(struct exporter *exporter);

@@ -16,6 +16,8 @@ void queue_init(struct queue *queue, size_t limit_items, size_t limit_bytes)
 
 static void item_free(struct queue_item *item)
 {
+	if (item->mark)
+		*item->mark = 1;
 	free(item->data);
 	free(item);
 }
@@ -132,7 +134,9 @@ size_t queue_confirm(struct queue *queue)
 
 void queue_done(struct queue *queue)
 {
-	while (queue->head)
+	while (queue->head) {
+		queue->head->mark = NULL;
 		item_free(take(queue, NULL));
+	}
 	queue->is_begun = false;
 }

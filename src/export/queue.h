@@ -18,6 +18,7 @@ struct queue_item {
 	uint8_t *data; /* owned */
 	size_t size;
 	size_t n_points;
+	uint8_t *mark;		/* NULL, or set to 1 when the item leaves the queue; the caller's */
 	unsigned int n_sent;	/* times; this and the next belong to the sender */
 	uint64_t first_sent_ns; /* by the clock of the sender */
 };
@@ -53,4 +54,5 @@ void queue_step(struct queue *queue);
 void queue_rewind(struct queue *queue);
 /* Frees the requests that were sent; the number of their points. */
 size_t queue_confirm(struct queue *queue);
+/* Nothing has become of what is left: marks stay. */
 void queue_done(struct queue *queue);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/array.h"
 #include "util/cleanup.h"
 #include "util/hash.h"
 #include "util/buf.h"
@@ -13,22 +14,17 @@
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-/* Bytes of the printable character at text, or 0: a control character, or no UTF-8. */
-static size_t character_bytes(const char *text, size_t size)
+const char *attribute_find_owner(const char *name)
 {
-	size_t bytes = utf8_bytes(text, size);
+	static const char *const names[] = { "systemd.unit.name", "container.id", "process.linux.cgroup" };
+	const char *const *found = array_find(names, ARRAY_SIZE(names), name);
 
-	return bytes && !utf8_is_control(text) ? bytes : 0;
+	return found ? *found : NULL;
 }
 
 bool attribute_is_owner(const char *name)
 {
-	static const char *const names[] = { "systemd.unit.name", "container.id", "process.linux.cgroup" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
+	return attribute_find_owner(name);
 }
 
 void attributes_init(struct attributes *attributes)
@@ -48,12 +44,12 @@ static int add(struct attributes *attributes, struct attribute item)
 #define HASH_TEXT_BYTES 9 /* "~" and eight digits */
 
 /* In place of the last characters of what was cut: two texts that begin alike stay two. */
-static char *put_hash(char *start, char *end, size_t room, uint64_t hash)
+static char *put_hash(char *start, char *end, uint64_t hash)
 {
 	char text[HASH_TEXT_BYTES + 1];
 
-	if (end > start + room - 1 - HASH_TEXT_BYTES) {
-		end = start + room - 1 - HASH_TEXT_BYTES;
+	if (end > start + ATTRIBUTE_TEXT_BYTES - HASH_TEXT_BYTES) {
+		end = start + ATTRIBUTE_TEXT_BYTES - HASH_TEXT_BYTES;
 		while (end > start && ((uint8_t)*end & 0xc0) == 0x80)
 			end--;
 	}
@@ -65,27 +61,24 @@ static char *put_hash(char *start, char *end, size_t room, uint64_t hash)
 int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size)
 {
 	char *start = attributes->storage + attributes->used, *end = start;
-	size_t room = sizeof(attributes->storage) - attributes->used;
 	const char *from = text;
 	size_t whole = size;
 	int err;
 
-	if (room < 2)
+	if (sizeof(attributes->storage) - attributes->used <= ATTRIBUTE_TEXT_BYTES)
 		return -ENOSPC;
-	if (room > ATTRIBUTE_TEXT_BYTES + 1)
-		room = ATTRIBUTE_TEXT_BYTES + 1;
 	while (size) {
-		size_t bytes = character_bytes(from, size), kept = bytes ? bytes : sizeof(replacement) - 1;
+		size_t bytes = utf8_printable_bytes(from, size), kept = bytes ? bytes : sizeof(replacement) - 1;
 
-		if ((size_t)(end - start) + kept + 1 > room)
+		if ((size_t)(end - start) + kept > ATTRIBUTE_TEXT_BYTES)
 			break;
 		memcpy(end, bytes ? from : replacement, kept);
 		end += kept;
 		from += bytes ? bytes : 1;
 		size -= bytes ? bytes : 1;
 	}
-	if (size && room > HASH_TEXT_BYTES)
-		end = put_hash(start, end, room, hash_stable(HASH_STABLE_START, text, whole));
+	if (size)
+		end = put_hash(start, end, hash_stable(HASH_STABLE_START, text, whole));
 	err = add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = start });
 	if (err)
 		return err;
@@ -102,6 +95,16 @@ int attributes_add_number(struct attributes *attributes, const char *name, int64
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag)
 {
 	return add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_FLAG, .number = flag });
+}
+
+void attributes_drop(struct attributes *attributes, const char *name)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < attributes->n; i++)
+		if (strcmp(attributes->items[i].name, name))
+			attributes->items[n++] = attributes->items[i];
+	attributes->n = n;
 }
 
 void attributes_sort(struct attributes *attributes)

@@ -39,6 +39,8 @@ struct attributes {
 
 /* Does an attribute of this name say what owner a number has? A series has at most one of them. */
 bool attribute_is_owner(const char *name);
+/* The same name, a constant; NULL: it does not. */
+const char *attribute_find_owner(const char *name);
 
 void attributes_init(struct attributes *attributes);
 /*
@@ -47,6 +49,8 @@ void attributes_init(struct attributes *attributes);
 int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size);
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
+/* Takes the one of that name out, if there is one. */
+void attributes_drop(struct attributes *attributes, const char *name);
 /* Sorts by name, so that a series is the same in whatever order its attributes were added. */
 void attributes_sort(struct attributes *attributes);
 /* Appends its value as plain text: a number in decimal, a flag as true or false. */

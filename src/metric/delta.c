@@ -43,10 +43,16 @@ struct visit {
 	uint64_t previous_ns;
 };
 
-/* Is there a chance that the row finds a better series than the one it has? */
-static bool is_makeshift(const struct metric *metric, const struct series *series)
+/* If there is room, the row leaves the overflow series, and gets one of its own when it grows next. */
+static void leave_overflow(const struct visit *visit, uint32_t m)
 {
-	return series->is_provisional || (series == metric->overflow && series_has_room(metric));
+	const struct metric *metric = visit->delta->metrics[m].metric;
+	struct series **kept = &visit->series[m];
+
+	if (*kept != metric->overflow[OVERFLOW_SERIES] || !budget_has_room(metric->budget))
+		return;
+	series_put(*kept);
+	*kept = NULL;
 }
 
 static int find_series(const struct visit *visit, uint32_t m, struct series **ret_series)
@@ -57,34 +63,31 @@ static int find_series(const struct visit *visit, uint32_t m, struct series **re
 	int r, err;
 
 	if (!visit->key)
-		return series_get_overflow(metric, visit->previous_ns, ret_series);
+		return series_get_overflow(metric, OVERFLOW_TABLE, visit->previous_ns, ret_series);
 	attributes_init(&attributes);
 	r = delta->attributes(delta->user, visit->key, &delta->metrics[m], &attributes);
-	if (r < 0)
+	if (r < 0 || r == DELTA_UNWANTED)
 		return r;
 	err = series_get(metric, &attributes, visit->previous_ns, ret_series);
 	if (err)
 		return err;
-	(*ret_series)->is_provisional = r > 0 && *ret_series != metric->overflow;
+	(*ret_series)->is_provisional = r > 0 && !series_is_overflow(*ret_series);
 	return 0;
 }
 
-/* The series of the row for one metric, kept with the row. */
-static int row_series(const struct visit *visit, uint32_t m, struct series **ret_series)
+/* Sees to it that visit->series[m] is the series of the row for one metric. */
+static int keep_series(const struct visit *visit, uint32_t m)
 {
-	struct series **kept = &visit->series[m];
+	struct series **kept = &visit->series[m], *found;
 	int err;
 
-	if (!*kept || (visit->key && is_makeshift(visit->delta->metrics[m].metric, *kept))) {
-		struct series *found;
-
-		err = find_series(visit, m, &found);
-		if (err)
-			return err;
-		series_put(*kept);
-		*kept = found;
-	}
-	*ret_series = *kept;
+	if (*kept && !(*kept)->is_provisional)
+		return 0;
+	err = find_series(visit, m, &found);
+	if (err)
+		return err;
+	series_put(*kept);
+	*kept = found;
 	return 0;
 }
 
@@ -94,18 +97,15 @@ static int add_number(const struct visit *visit, uint32_t m, bool *ret_grown)
 	uint64_t now = visit->now[of->first_cell];
 	uint64_t grown = delta_grown(now, visit->before[of->first_cell], of->sum_bits);
 	bool is_level = of->metric->kind == METRIC_GAUGE && !of->is_tally;
-	struct series *series;
 	int err;
 
 	*ret_grown = grown != 0;
-	if (of->metric->is_held || (!grown && !is_level))
+	if (of->metric->is_held || (!grown && !is_level) || (!visit->key && !now))
 		return 0;
-	if (!visit->key && !now)
-		return 0;
-	err = row_series(visit, m, &series);
+	err = keep_series(visit, m);
 	if (err)
 		return err;
-	series_add(series, is_level ? level(now, of->sum_bits, of->is_signed) : grown);
+	series_add(visit->series[m], is_level ? level(now, of->sum_bits, of->is_signed) : grown);
 	return 0;
 }
 
@@ -115,7 +115,6 @@ static int add_histogram(const struct visit *visit, uint32_t m, bool *ret_grown)
 	const uint64_t *now = visit->now + of->first_cell, *before = visit->before + of->first_cell;
 	uint32_t n_buckets = of->metric->layout.n_buckets;
 	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
-	struct series *series;
 	int err;
 
 	*ret_grown = memcmp(now, before, (1 + n_buckets) * sizeof(*now)) != 0;
@@ -123,10 +122,10 @@ static int add_histogram(const struct visit *visit, uint32_t m, bool *ret_grown)
 		return 0;
 	for (uint32_t i = 0; i < n_buckets; i++)
 		bucket[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);
-	err = row_series(visit, m, &series);
+	err = keep_series(visit, m);
 	if (err)
 		return err;
-	series_add_histogram(series, delta_grown(now[0], before[0], of->sum_bits), bucket);
+	series_add_histogram(visit->series[m], delta_grown(now[0], before[0], of->sum_bits), bucket);
 	return 0;
 }
 
@@ -139,28 +138,21 @@ static void settle(const struct delta_metric *of, const uint64_t *now, uint64_t 
 		       of->metric->layout.n_buckets * sizeof(uint64_t));
 }
 
-static int row_compute(const struct delta *delta, struct rows *rows, uint32_t row, uint64_t previous_ns)
+int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, struct series *series,
+		uint64_t previous_ns)
 {
-	const struct visit visit = { delta, row == ROWS_OVERFLOW ? NULL : rows_key(rows, row), rows_cells(rows, row),
-				     rows_previous(rows, row), rows_series(rows, row), previous_ns };
-	uint32_t *idle = rows_idle(rows, row);
-	int err = 0;
+	const struct visit visit = { .delta = delta, .key = row == ROWS_OVERFLOW ? NULL : rows_key(rows, row),
+				     .series = rows_series(rows, row), .previous_ns = previous_ns };
+	int r;
 
-	++*idle;
-	for (uint32_t m = 0; m < delta->n_metrics; m++) {
-		const struct delta_metric *of = &delta->metrics[m];
-		bool is_grown;
-		int r = (of->metric->kind == METRIC_HISTOGRAM ? add_histogram : add_number)(&visit, m, &is_grown);
-
-		if (is_grown)
-			*idle = 0;
-		/* Growth that found no series is still to be given: it counts as growth the next time too. */
-		if (r)
-			err = r;
-		else
-			settle(of, visit.now, visit.before);
+	if (!series) {
+		r = keep_series(&visit, m);
+		return r == DELTA_UNWANTED ? 0 : r;
 	}
-	return err;
+	series_put(visit.series[m]); /* a row may come twice only in a damaged state */
+	series_take(series);
+	visit.series[m] = series;
+	return 0;
 }
 
 static void row_release(const struct delta *delta, struct rows *rows, uint32_t row)
@@ -171,21 +163,61 @@ static void row_release(const struct delta *delta, struct rows *rows, uint32_t r
 	}
 }
 
+static int row_compute(const struct delta *delta, struct rows *rows, uint32_t row, uint64_t previous_ns)
+{
+	const struct visit visit = { delta, row == ROWS_OVERFLOW ? NULL : rows_key(rows, row), rows_cells(rows, row),
+				     rows_previous(rows, row), rows_series(rows, row), previous_ns };
+	bool *is_unwanted = rows_is_unwanted(rows, row);
+	uint32_t *idle = rows_idle(rows, row);
+	int err = 0;
+
+	++*idle;
+	for (uint32_t m = 0; m < delta->n_metrics; m++) {
+		struct delta_metric *of = &delta->metrics[m];
+		bool is_grown = false;
+		int r = 0;
+
+		if (of->metric->overflow[OVERFLOW_SERIES])
+			leave_overflow(&visit, m);
+		if (!*is_unwanted)
+			r = (of->metric->kind == METRIC_HISTOGRAM ? add_histogram : add_number)(&visit, m, &is_grown);
+		if (is_grown)
+			*idle = 0;
+		if (r == DELTA_UNWANTED) {
+			*is_unwanted = true;
+			row_release(delta, rows, row);
+		}
+		/* Growth that found no series is still to be given: it counts as growth the next time too. */
+		if (r < 0) {
+			err = r;
+			continue;
+		}
+		of->grown += delta_grown(visit.now[of->first_cell], visit.before[of->first_cell], of->sum_bits);
+		settle(of, visit.now, visit.before);
+	}
+	return err;
+}
+
+void delta_end_gone(const struct delta *delta, struct rows *rows)
+{
+	for (uint32_t row = 0; rows->n_touched <= rows->n_live && row < rows->n; row++) {
+		if (!rows_is_live(rows, row) || rows_is_touched(rows, row))
+			continue;
+		row_release(delta, rows, row);
+		rows_remove(rows, row);
+	}
+}
+
 int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previous_ns)
 {
 	int err = 0;
 
+	delta_end_gone(delta, rows);
+	for (uint32_t m = 0; m < delta->n_metrics; m++)
+		delta->metrics[m].grown = 0;
 	for (uint32_t row = 0; row < rows->n; row++) {
-		int r = 0;
+		int r = rows_is_live(rows, row) ? row_compute(delta, rows, row, previous_ns) : 0;
 
-		if (!rows_is_live(rows, row))
-			continue;
-		if (rows_is_touched(rows, row)) {
-			r = row_compute(delta, rows, row, previous_ns);
-		} else {
-			row_release(delta, rows, row);
-			rows_remove(rows, row);
-		}
 		if (r)
 			err = r;
 	}
@@ -199,10 +231,9 @@ void delta_release(const struct delta *delta, struct rows *rows)
 			row_release(delta, rows, row);
 }
 
-void delta_baseline(const struct delta *delta, struct rows *rows, bool is_whole)
+void delta_baseline(const struct delta *delta, struct rows *rows)
 {
 	for (uint32_t row = 0; row < rows->n; row++)
 		for (uint32_t m = 0; rows_is_live(rows, row) && m < delta->n_metrics; m++)
-			if (is_whole || delta->metrics[m].is_tally)
-				settle(&delta->metrics[m], rows_cells(rows, row), rows_previous(rows, row));
+			settle(&delta->metrics[m], rows_cells(rows, row), rows_previous(rows, row));
 }

@@ -24,7 +24,10 @@ struct delta_metric {
 	bool is_signed; /* a gauge that may be below 0 */
 	bool is_tally; /* a gauge whose value is the growth since the last reading */
 	const void *user; /* for attributes() */
+	uint64_t grown; /* what a sum has grown by in the last delta_compute(), over all rows, wanted or not */
 };
+
+#define DELTA_UNWANTED 2
 
 /* The metrics of the rows of one map, and how their keys become attributes. */
 struct delta {
@@ -32,24 +35,32 @@ struct delta {
 	size_t n_metrics;
 	/*
 	 * Decodes a key into the attributes of one of metrics. 0 or -errno. 1: a name is not known
-	 * yet; the row is decoded again when it grows next.
+	 * yet; the row is decoded again when it grows next. DELTA_UNWANTED: nothing of it is exported.
 	 */
 	int (*attributes)(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes);
 	void *user;
 };
 
 /*
- * Between series_begin() and series_end() of the metrics. previous_ns: Unix time of the reading
- * before, the start of series that are new. -ENOMEM or the error of attributes(); the other rows
- * are computed nevertheless. If there is no room for the series of a row, the row feeds the
- * overflow series until there is.
+ * Ends the rows of keys that the last reading did not find. Called for all maps before any
+ * delta_compute(), it makes room for what is new.
+ */
+void delta_end_gone(const struct delta *delta, struct rows *rows);
+/*
+ * The same, and then the growth of all rows. Between series_begin() and series_end() of the metrics.
+ * previous_ns: Unix time of the reading before, the start of series that are new. -ENOMEM or the
+ * error of attributes(); the other rows are still computed. If there is no room for the series
+ * of a row, the row feeds the overflow series until there is.
  */
 int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previous_ns);
 /*
- * Sets the baseline: from now on growth counts from the present numbers, of all metrics or of
- * tallies alone.
+ * A row of an earlier process goes on, with its series for the m-th metric; NULL: it is found by the names that the
+ * key has now. -ENOMEM or the error of attributes().
  */
-void delta_baseline(const struct delta *delta, struct rows *rows, bool is_whole);
+int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, struct series *series,
+		uint64_t previous_ns);
+/* Sets the baseline: from now on growth counts from the present numbers. */
+void delta_baseline(const struct delta *delta, struct rows *rows);
 /* Takes the rows' series back, before the metrics forget them. */
 void delta_release(const struct delta *delta, struct rows *rows);
 

@@ -19,7 +19,9 @@
 #include <stdint.h>
 
 #include "metric/attribute.h"
+#include "metric/loss.h"
 #include "util/index.h"
+#include "util/setting-table.h"
 
 enum metric_kind { METRIC_SUM,
 		   METRIC_GAUGE,
@@ -39,6 +41,13 @@ struct histogram_layout {
 	uint32_t n_buckets;
 };
 
+/* Why numbers are in an overflow series: the attribute bpfpush.overflow.reason says it. */
+enum overflow { OVERFLOW_TABLE,	 /* "table": the kernel's table had no place for their keys */
+		OVERFLOW_SERIES, /* "series": the budget had no room for their series */
+		OVERFLOWS };
+
+struct budget;
+
 struct metric {
 	const char *scope;	 /* the collector's name; a part of the identity */
 	const char *name;	 /* OpenTelemetry name, dotted */
@@ -47,15 +56,17 @@ struct metric {
 	enum metric_kind kind;
 	uint64_t divisor; /* 1: whole numbers; 1000000000: nanoseconds shown as seconds */
 	struct histogram_layout layout;
+	struct setting_list dropped; /* attributes that are left out before a series is made */
 
 	/* The series, kept by series.c; read by encoders through metric_for_each_series(). */
 	struct series **series;
 	size_t n_series;
-	struct series *overflow; /* one of series, or NULL */
-	size_t limit;		 /* of series, the overflow one included */
-	struct index index;	 /* of series, by the hash of their attributes */
+	struct series *overflow[OVERFLOWS]; /* each one of series, or NULL */
+	struct budget *budget;		    /* which they are charged to */
+	struct index index;		    /* of series, by the hash of their attributes */
 	/* Set for one collection: a map that feeds this gauge could not be read, so it stays as it was. */
 	bool is_held;
+	struct loss loss; /* of the program that missed most of those that feed it */
 };
 
 struct numbers {
@@ -63,6 +74,9 @@ struct numbers {
 	uint64_t count;	  /* histogram: of values, always equal to the sum of bucket[] */
 	uint64_t *bucket; /* histogram: layout.n_buckets of them, else NULL */
 };
+
+/* What a configuration may say of a metric. */
+extern const struct setting_table metric_settings;
 
 /*
  * Data that an encoder keeps with a series, such as the encoded form of its attributes. There is
@@ -87,10 +101,20 @@ struct series {
 	struct numbers total;
 	struct numbers delta;
 	bool is_present; /* has a point in this batch: fed now, or changed since the last collection */
+	bool is_ended;	 /* had its last point in the batch before; forgotten after this one */
 	unsigned int n_sources;
+	uint32_t number; /* in the last snapshot.h; 0: it is not there */
+	size_t size_bytes; /* with its caches */
 	uint64_t hash;
 	struct series_cache *caches;
 };
+
+static inline bool series_is_overflow(const struct series *series)
+{
+	struct series *const *overflow = series->metric->overflow;
+
+	return series == overflow[OVERFLOW_TABLE] || series == overflow[OVERFLOW_SERIES];
+}
 
 /* NULL: owner has none yet. */
 static inline struct series_cache *series_cache(const struct series *series, const void *owner)

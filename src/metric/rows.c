@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One array of equal records (header, key, cells, previous cells, series) and an index from keys to
- * records. Removed records are linked into a list and used again.
+ * records. Removed records are linked into a list and used again; when most are, the others move together.
  */
 #include "metric/rows.h"
 
@@ -12,11 +12,14 @@
 #include "util/array.h"
 #include "util/hash.h"
 
+#define FEW 256u /* so few records stay where they are */
+
 struct record {
 	uint64_t hash;
 	uint32_t generation; /* of the last touch; 0: free */
 	uint32_t idle;
 	uint32_t next_free;
+	bool is_unwanted;
 };
 
 static struct record *record_at(const struct rows *rows, uint32_t row)
@@ -49,6 +52,11 @@ uint32_t *rows_idle(struct rows *rows, uint32_t row)
 	return &record_at(rows, row)->idle;
 }
 
+bool *rows_is_unwanted(struct rows *rows, uint32_t row)
+{
+	return &record_at(rows, row)->is_unwanted;
+}
+
 bool rows_is_live(const struct rows *rows, uint32_t row)
 {
 	return record_at(rows, row)->generation != 0;
@@ -77,6 +85,7 @@ int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct row
 	if (!overflow)
 		return -ENOMEM;
 	overflow->generation = 1;
+	overflow->idle = UINT32_MAX / 2;
 	*ret_rows = TAKE_PTR(rows);
 	return 0;
 }
@@ -91,10 +100,37 @@ struct rows *rows_free(struct rows *rows)
 	return NULL;
 }
 
+uint32_t *rows_compact(struct rows *rows)
+{
+	size_t n_before = rows->n;
+	uint32_t *numbers, n = ROWS_OVERFLOW + 1;
+
+	if (rows->n < FEW || rows->n_live >= rows->n / 4)
+		return NULL;
+	numbers = calloc(rows->n, sizeof(*numbers));
+	if (!numbers)
+		return NULL;
+	index_clear(&rows->index);
+	for (uint32_t row = n; row < n_before; row++) {
+		if (!rows_is_live(rows, row))
+			continue;
+		if (row != n)
+			memcpy(record_at(rows, n), record_at(rows, row), rows->stride);
+		(void)index_add(&rows->index, record_at(rows, n)->hash, n);
+		numbers[row] = n++;
+	}
+	rows->n = n;
+	rows->first_free = 0;
+	array_shrink(&rows->records, n_before, n, rows->stride);
+	index_shrink(&rows->index);
+	return numbers;
+}
+
 void rows_begin(struct rows *rows)
 {
 	if (++rows->generation == 0)
 		rows->generation = 2;
+	rows->n_touched = 0;
 	rows_touch_row(rows, ROWS_OVERFLOW);
 }
 
@@ -106,6 +142,7 @@ uint64_t *rows_touch_row(struct rows *rows, uint32_t row)
 	if (record->generation == rows->generation)
 		return cells;
 	record->generation = rows->generation;
+	rows->n_touched++;
 	for (uint32_t i = 0; i < rows->n_cells; i++)
 		cells[i] = 0;
 	return cells;

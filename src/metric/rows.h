@@ -5,14 +5,15 @@
  * The snapshot of one map: what each of its keys held at this reading and at the one before. Pure
  * memory; a source fills it, delta_compute() turns growth into series.
  *
- * A row is a key with n_cells numbers ("cells"). Each cell is the sum over all CPUs and slots in
- * which the key was found, modulo 2^64, however wide it is in the kernel. A row keeps its number as
- * long as it lives, so a source may remember the number. Row ROWS_OVERFLOW has no key: it counts
+ * A row is a key with n_cells numbers ("cells"). Each cell is the sum over all CPUs and places in
+ * which the key was found, modulo 2^64, however wide it is in the kernel. A row keeps its number
+ * until rows_compact() or its removal, so a source may remember the number. Row ROWS_OVERFLOW has no key: it counts
  * everything whose key had no place in the kernel's table.
  *
  * One reading:  rows_begin(), then for each thing found rows_touch() and additions to its cells.
  *
- * rows_touch() may move all rows: pointers to keys, cells and series are valid until its next call.
+ * rows_compact() and rows_touch() may move all rows: pointers to keys, cells and series are valid until the next
+ * call of either.
  */
 
 #include <stdbool.h>
@@ -30,7 +31,8 @@ struct series;
 struct rows {
 	uint32_t n_cells;
 	size_t n;	 /* numbers in use or free again */
-	uint32_t n_live; /* without the overflow row */
+	uint32_t n_live;    /* without the overflow row */
+	uint32_t n_touched; /* in this reading, the overflow row included */
 
 	/* kept by rows.c */
 	uint32_t key_bytes;
@@ -45,6 +47,12 @@ struct rows {
 int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct rows **ret_rows);
 struct rows *rows_free(struct rows *rows);
 
+/*
+ * Between readings: if most rows are free, the others take the lowest numbers, and memory is given back. Returns the
+ * new number of each row, by its old one, for the caller to free; or NULL: nothing has changed.
+ */
+uint32_t *rows_compact(struct rows *rows);
+
 void rows_begin(struct rows *rows);
 /* The row of key, made if it is new, with cells of 0 if this is its first touch in this reading. -ENOMEM. */
 int rows_touch(struct rows *rows, const void *key, uint32_t *ret_row);
@@ -57,7 +65,9 @@ uint64_t *rows_cells(struct rows *rows, uint32_t row);	  /* of this reading */
 uint64_t *rows_previous(struct rows *rows, uint32_t row); /* of the reading before; 0 in the first one */
 const void *rows_key(const struct rows *rows, uint32_t row);
 struct series **rows_series(struct rows *rows, uint32_t row);
-uint32_t *rows_idle(struct rows *rows, uint32_t row); /* readings in a row without growth; kept by delta.c */
+bool *rows_is_unwanted(struct rows *rows, uint32_t row); /* it feeds no series; kept by delta.c */
+/* Readings in a row without growth; kept by delta.c. A large number if the overflow row has never grown. */
+uint32_t *rows_idle(struct rows *rows, uint32_t row);
 
 bool rows_is_live(const struct rows *rows, uint32_t row);    /* row < .n */
 bool rows_is_touched(const struct rows *rows, uint32_t row); /* in this reading */

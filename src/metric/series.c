@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A series lives as long as something feeds it (n_sources) or its last growth has not been exported
- * yet. So one that is over the limit ends too, and makes room: a caller that has to use the
- * overflow series asks series_has_room() and tries again. Encoders walk the array, which is dense;
- * the index is filled again when series end.
+ * yet. It then stays for one more batch, as ended, so that exporters can say so. The budget counts
+ * only series that are fed, so those that are about to leave take no room from new ones. Encoders
+ * walk the array, which is dense; the index is filled again when series have left.
  */
 #include "metric/series.h"
 
@@ -14,18 +14,40 @@
 #include "util/array.h"
 #include "util/hash.h"
 
-void metric_init_series(struct metric *metric, size_t limit)
+static const struct setting_row rows[] = {
+	SETTING(struct metric, dropped, "drop_attributes", SETTING_WORDS, NULL),
+};
+const struct setting_table metric_settings = SETTING_TABLE(rows, struct metric);
+
+void metric_init_series(struct metric *metric, struct budget *budget)
 {
+	static struct budget unlimited;
+
 	metric->series = NULL;
 	metric->n_series = 0;
-	metric->overflow = NULL;
-	metric->limit = limit ? limit : SERIES_LIMIT_DEFAULT;
+	memset(metric->overflow, 0, sizeof(metric->overflow));
+	metric->budget = budget ?: &unlimited;
 	metric->index = (struct index){ 0 };
 	metric->is_held = false;
 }
 
+/* The budget counts only series that are fed. */
+static void count(struct series *series, int change)
+{
+	if (!series_is_overflow(series))
+		series->metric->budget->n_series += (uint64_t)change;
+}
+
 static void series_free(struct series *series)
 {
+	struct metric *metric = series->metric;
+
+	if (series->n_sources)
+		count(series, -1);
+	for (size_t i = 0; i < OVERFLOWS; i++)
+		if (metric->overflow[i] == series)
+			metric->overflow[i] = NULL;
+	metric->budget->series_bytes -= series->size_bytes;
 	while (series->caches) {
 		struct series_cache *cache = series->caches;
 
@@ -47,6 +69,8 @@ struct series_cache *series_cache_new(struct series *series, const void *owner, 
 		memcpy(cache->data, data, size);
 	cache->next = series->caches;
 	series->caches = cache;
+	series->size_bytes += sizeof(*cache) + size;
+	series->metric->budget->series_bytes += sizeof(*cache) + size;
 	return cache;
 }
 
@@ -56,7 +80,7 @@ void metric_done_series(struct metric *metric)
 		series_free(metric->series[i]);
 	free(metric->series);
 	index_done(&metric->index);
-	metric_init_series(metric, metric->limit);
+	metric_init_series(metric, metric->budget);
 }
 
 static uint64_t attributes_hash(const struct attributes *attributes)
@@ -128,6 +152,7 @@ static struct series *series_new(struct metric *metric, const struct attributes 
 		text += strlen(text) + 1;
 	}
 	series->metric = metric;
+	series->size_bytes = size;
 	series->attributes = items;
 	series->n_attributes = attributes->n;
 	if (n_buckets) {
@@ -135,6 +160,19 @@ static struct series *series_new(struct metric *metric, const struct attributes 
 		series->delta.bucket = series->total.bucket + n_buckets;
 	}
 	return series;
+}
+
+const char *series_texts(const struct series *series, size_t *ret_size)
+{
+	const struct attribute *first = series->attributes;
+	const char *last;
+
+	*ret_size = 0;
+	if (!series->n_attributes)
+		return "";
+	last = first[series->n_attributes - 1].text ?: first[series->n_attributes - 1].name;
+	*ret_size = (size_t)(last + strlen(last) + 1 - first->name);
+	return first->name;
 }
 
 static int series_make(struct metric *metric, const struct attributes *attributes, uint64_t hash,
@@ -153,31 +191,36 @@ static int series_make(struct metric *metric, const struct attributes *attribute
 	}
 	series->hash = hash;
 	series->start_ns = start_ns;
+	metric->budget->series_bytes += series->size_bytes;
 	*place = *ret_series = series;
 	return 0;
 }
 
-static int overflow_find(struct metric *metric, uint64_t start_ns, struct series **ret_series)
+void series_take(struct series *series)
 {
+	if (!series->n_sources++)
+		count(series, 1);
+}
+
+int series_get_overflow(struct metric *metric, enum overflow reason, uint64_t start_ns, struct series **ret_series)
+{
+	static const char *const reasons[] = { [OVERFLOW_TABLE] = "table", [OVERFLOW_SERIES] = "series" };
 	struct attributes attributes;
 	int err;
 
-	if (!metric->overflow) {
+	if (!metric->overflow[reason]) {
 		attributes_init(&attributes);
+		(void)attributes_add_text(&attributes, "bpfpush.overflow.reason", reasons[reason],
+					  strlen(reasons[reason]));
 		(void)attributes_add_flag(&attributes, "otel.metric.overflow", true);
 		err = series_make(metric, &attributes, attributes_hash(&attributes), start_ns,
-				  &metric->overflow);
+				  &metric->overflow[reason]);
 		if (err)
 			return err;
 	}
-	*ret_series = metric->overflow;
+	*ret_series = metric->overflow[reason];
+	series_take(*ret_series);
 	return 0;
-}
-
-bool series_has_room(const struct metric *metric)
-{
-	/* The last place is kept for the overflow series. */
-	return metric->n_series + !metric->overflow < metric->limit;
 }
 
 int series_get(struct metric *metric, struct attributes *attributes, uint64_t start_ns,
@@ -185,38 +228,55 @@ int series_get(struct metric *metric, struct attributes *attributes, uint64_t st
 {
 	struct series *series;
 	uint64_t hash;
-	int err = 0;
+	int err;
 
+	for (size_t i = 0; i < metric->dropped.n_items; i++)
+		attributes_drop(attributes, metric->dropped.items[i]);
 	attributes_sort(attributes);
 	hash = attributes_hash(attributes);
 	series = find(metric, attributes, hash);
 	if (!series) {
-		if (series_has_room(metric))
-			err = series_make(metric, attributes, hash, start_ns, &series);
-		else
-			err = overflow_find(metric, start_ns, &series);
+		if (!budget_has_room(metric->budget))
+			return series_get_overflow(metric, OVERFLOW_SERIES, start_ns, ret_series);
+		err = series_make(metric, attributes, hash, start_ns, &series);
 		if (err)
 			return err;
 	}
-	series->n_sources++;
+	series_take(series);
 	*ret_series = series;
 	return 0;
 }
 
-int series_get_overflow(struct metric *metric, uint64_t start_ns, struct series **ret_series)
+int series_restore(struct metric *metric, struct attributes *attributes, enum overflow reason, uint64_t start_ns,
+		   const struct numbers *total, struct series **ret_series)
 {
-	int err = overflow_find(metric, start_ns, ret_series);
+	struct series *series;
+	int err = reason == OVERFLOWS ? series_get(metric, attributes, start_ns, &series) :
+					series_get_overflow(metric, reason, start_ns, &series);
 
+	*ret_series = NULL;
 	if (err)
 		return err;
-	(*ret_series)->n_sources++;
+	if (reason == OVERFLOWS && series_is_overflow(series)) {
+		series_put(series);
+		return 0;
+	}
+	/* With other names than before, two may have become one. */
+	if (start_ns < series->start_ns)
+		series->start_ns = start_ns;
+	series->total.sum += total->sum;
+	series->total.count += total->count;
+	for (uint32_t i = 0; series->total.bucket && i < metric->layout.n_buckets; i++)
+		series->total.bucket[i] += total->bucket[i];
+	series->is_present = true;
+	*ret_series = series;
 	return 0;
 }
 
 void series_put(struct series *series)
 {
-	if (series)
-		series->n_sources--;
+	if (series && !--series->n_sources)
+		count(series, -1);
 }
 
 void series_begin(struct metric *metric)
@@ -258,20 +318,21 @@ void series_end(struct metric *metric)
 	metric->is_held = false;
 	for (size_t i = 0; i < metric->n_series; i++) {
 		struct series *series = metric->series[i];
+		bool was_present = series->is_present;
 
 		series->is_present = series->n_sources || series->delta.sum || series->delta.count;
-		if (!series->is_present) {
-			if (metric->overflow == series)
-				metric->overflow = NULL;
+		series->is_ended = was_present && !series->is_present;
+		if (series->is_present || series->is_ended)
+			metric->series[kept++] = series;
+		else
 			series_free(series);
-			continue;
-		}
-		metric->series[kept++] = series;
 	}
 	if (kept == metric->n_series)
 		return;
+	array_shrink(&metric->series, metric->n_series, kept, sizeof(*metric->series));
 	metric->n_series = kept;
 	index_clear(&metric->index);
 	for (size_t i = 0; i < kept; i++)
 		(void)index_add(&metric->index, metric->series[i]->hash, (uint32_t)i);
+	index_shrink(&metric->index);
 }

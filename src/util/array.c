@@ -18,3 +18,40 @@ void *array_add(void *list, size_t *n, size_t item_bytes)
 	}
 	return memset(items + (*n)++ * item_bytes, 0, item_bytes);
 }
+
+static size_t room(size_t n)
+{
+	size_t room = 1;
+
+	while (room < n)
+		room *= 2;
+	return room;
+}
+
+void array_shrink(void *list, size_t n_before, size_t n, size_t item_bytes)
+{
+	char *items;
+
+	if (room(n) == room(n_before))
+		return;
+	memcpy(&items, list, sizeof(items));
+	items = reallocarray(items, room(n), item_bytes);
+	if (items)
+		memcpy(list, &items, sizeof(items));
+}
+
+const char *array_name(const void *items, size_t i, size_t item_bytes)
+{
+	const char *name;
+
+	memcpy(&name, (const char *)items + i * item_bytes, sizeof(name));
+	return name;
+}
+
+const void *array_find_name(const void *items, size_t n, size_t item_bytes, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(array_name(items, i, item_bytes), name))
+			return (const char *)items + i * item_bytes;
+	return NULL;
+}

@@ -11,3 +11,16 @@
  *     struct thing *thing = array_add(&things, &n_things, sizeof(*thing));
  */
 void *array_add(void *list, size_t *n, size_t item_bytes);
+
+/* After *n has become less than n_before: gives back the room that array_add() would not have made for n. */
+void array_shrink(void *list, size_t n_before, size_t n, size_t item_bytes);
+
+/*
+ * The first of n items that has this name, or NULL. items: an array of names, none of them NULL, or of structures that
+ * begin with one.
+ */
+#define array_find(items, n, name) \
+	((__typeof__(&(items)[0]))array_find_name(items, n, sizeof(*(items)), name))
+const void *array_find_name(const void *items, size_t n, size_t item_bytes, const char *name);
+/* The name of the i-th of such items. */
+const char *array_name(const void *items, size_t i, size_t item_bytes);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEPT_BYTES (256u << 10) /* by buf_reset(), in any case */
+
 uint8_t *buf_reserve(struct buf *buf, size_t size)
 {
 	size_t capacity = buf->capacity ? buf->capacity : 256;
@@ -99,14 +101,17 @@ int buf_error(const struct buf *buf)
 	return buf->error;
 }
 
-void buf_reset(struct buf *buf)
-{
-	buf->size = 0;
-	buf->error = 0;
-}
-
 void buf_done(struct buf *buf)
 {
 	free(buf->data);
 	*buf = (struct buf){ .limit_bytes = buf->limit_bytes };
+}
+
+void buf_reset(struct buf *buf)
+{
+	/* What one large use needed, the next ones do not. */
+	if (buf->capacity > KEPT_BYTES && buf->size < buf->capacity / 8)
+		buf_done(buf);
+	buf->size = 0;
+	buf->error = 0;
 }

@@ -32,5 +32,6 @@ uint8_t *buf_reserve(struct buf *buf, size_t size);
 /* The content as a C string (followed by a NUL that size does not count); "" after an error. */
 const char *buf_text(struct buf *buf);
 int buf_error(const struct buf *buf);
-void buf_reset(struct buf *buf); /* empties, clears the error, keeps the memory */
+/* Empties, clears the error, and keeps the memory, unless much less of much was used. */
+void buf_reset(struct buf *buf);
 void buf_done(struct buf *buf);	 /* frees; safe twice */

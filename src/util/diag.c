@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/diag.h"
 
+#include "util/array.h"
 #include "util/parse.h"
+#include "util/utf8.h"
 
 void diag_add(struct diag *diag, const char *path, unsigned int line, const char *format, ...)
 {
+	size_t start = diag->text.size;
 	va_list arguments;
 
-	diag->n_errors++;
+	if (diag->n_errors++ == DIAG_SHOWN_MAX)
+		buf_printf(&diag->text, "bpfpush: %d messages, the rest is not shown\n", DIAG_SHOWN_MAX);
+	if (diag->n_errors > DIAG_SHOWN_MAX)
+		return;
 	if (line)
 		buf_printf(&diag->text, "%s:%u: ", path, line);
 	else
@@ -15,23 +21,25 @@ void diag_add(struct diag *diag, const char *path, unsigned int line, const char
 	va_start(arguments, format);
 	buf_vprintf(&diag->text, format, arguments);
 	va_end(arguments);
+	if (*buf_text(&diag->text))
+		utf8_clean((char *)diag->text.data + start);
 	buf_append_byte(&diag->text, '\n');
 }
 
-void diag_add_unknown(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
-		      const char *const *names, size_t n_names)
+void diag_add_none_of(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
+		      const void *items, size_t n, size_t item_bytes)
 {
-	const char *nearest = parse_nearest(word, names, n_names);
+	const char *nearest = parse_nearest_of(word, items, n, item_bytes);
 	_cleanup_(buf_done) struct buf list = BUF_INIT;
 
 	if (nearest) {
 		diag_add(diag, path, line, "unknown %s \"%s\": did you mean \"%s\"?", what, word, nearest);
 		return;
 	}
-	for (size_t i = 0; i < n_names; i++)
-		buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
-	diag_add(diag, path, line, "unknown %s \"%s\": there %s %s", what, word, n_names == 1 ? "is" : "are",
-		 n_names ? buf_text(&list) : "none");
+	for (size_t i = 0; i < n; i++)
+		buf_printf(&list, "%s%s", i ? ", " : "", array_name(items, i, item_bytes));
+	diag_add(diag, path, line, "unknown %s \"%s\": there %s %s", what, word, n == 1 ? "is" : "are",
+		 n ? buf_text(&list) : "none");
 	if (buf_error(&list))
 		diag->text.error = buf_error(&list);
 }

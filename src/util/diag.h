@@ -4,11 +4,13 @@
 /*
  * The mistakes in text that a person wrote: every one, not only the first, each as
  *     path:line: what is wrong, and what to write instead
- * in the order in which they were found. Line 0 leaves the line out (the file as a whole). If
- * memory runs out, buf_error(&diag->text) says so.
+ * in the order in which they were found, with '?' for what a terminal might obey. Line 0 leaves the
+ * line out (the file as a whole). If memory runs out, buf_error(&diag->text) says so.
  */
 
 #include "util/buf.h"
+
+#define DIAG_SHOWN_MAX 200 /* the others are only counted */
 
 struct diag {
 	struct buf text; /* the lines, each ended by a newline */
@@ -20,9 +22,11 @@ struct diag {
 void diag_add(struct diag *diag, const char *path, unsigned int line, const char *format, ...)
 	_printf_(4, 5);
 /*
- * Reports word, which is not in names: with the nearest name or, if none is near, with all. what:
- * "key".
+ * Reports word, which is the name of none of the n items: with the nearest name or, if none is near,
+ * with all. items: as for array_find(). what: "key".
  */
-void diag_add_unknown(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
-		      const char *const *names, size_t n_names);
+#define diag_add_unknown(diag, path, line, what, word, items, n) \
+	diag_add_none_of(diag, path, line, what, word, items, n, sizeof(*(items)))
+void diag_add_none_of(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
+		      const void *items, size_t n, size_t item_bytes);
 void diag_done(struct diag *diag);

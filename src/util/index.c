@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENTRIES_MIN 16u
+
 static void put(struct index *index, struct index_entry entry)
 {
 	size_t at = entry.hash & (index->n_entries - 1);
@@ -18,21 +20,36 @@ static void put(struct index *index, struct index_entry entry)
 	index->entries[at] = entry;
 }
 
-static int grow(struct index *index)
+static int resize(struct index *index, size_t n_entries)
 {
-	struct index larger = { .n_entries = index->n_entries ? index->n_entries * 2 : 16, .n = index->n };
+	struct index other = { .n_entries = n_entries, .n = index->n };
 
-	if (2 * (index->n + 1) <= index->n_entries)
-		return 0;
-	larger.entries = calloc(larger.n_entries, sizeof(*larger.entries));
-	if (!larger.entries)
+	other.entries = calloc(n_entries, sizeof(*other.entries));
+	if (!other.entries)
 		return -ENOMEM;
 	for (size_t i = 0; i < index->n_entries; i++)
 		if (index->entries[i].number_plus_1)
-			put(&larger, index->entries[i]);
+			put(&other, index->entries[i]);
 	free(index->entries);
-	*index = larger;
+	*index = other;
 	return 0;
+}
+
+static int grow(struct index *index)
+{
+	if (2 * (index->n + 1) <= index->n_entries)
+		return 0;
+	return resize(index, index->n_entries ? index->n_entries * 2 : ENTRIES_MIN);
+}
+
+void index_shrink(struct index *index)
+{
+	size_t n_entries = index->n_entries;
+
+	while (n_entries > ENTRIES_MIN && 8 * index->n < n_entries)
+		n_entries /= 2;
+	if (n_entries < index->n_entries)
+		(void)resize(index, n_entries);
 }
 
 int index_add(struct index *index, uint64_t hash, uint32_t number)

@@ -34,6 +34,8 @@ int index_add(struct index *index, uint64_t hash, uint32_t number);
 void index_remove(struct index *index, uint64_t hash, uint32_t number);
 /* Empty again, with its memory kept: as many pairs as were in it can be added without -ENOMEM. */
 void index_clear(struct index *index);
+/* After removals: gives back room that is not needed. Without memory it stays as it is. */
+void index_shrink(struct index *index);
 void index_done(struct index *index);
 
 /* The next number with this hash from place *at on, or INDEX_NONE. */

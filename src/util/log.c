@@ -16,7 +16,6 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-#include "util/buf.h"
 #include "util/utf8.h"
 
 #define IDENTIFIER "bpfpush"
@@ -62,11 +61,6 @@ bool log_is_journal(void)
 void log_set_level(enum log_level level)
 {
 	log_max_level = level;
-}
-
-bool log_is_on(enum log_level level)
-{
-	return level <= log_max_level;
 }
 
 /* False: no memory. */
@@ -123,7 +117,7 @@ void log_event(enum log_level level, const char *id, const struct log_field *fie
 	char message[TEXT_BYTES];
 	va_list arguments;
 
-	if (!log_is_on(level))
+	if (level > log_max_level)
 		return;
 	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);

@@ -32,16 +32,19 @@ struct log_field {
 #define LOG_ID_STARTED		"3f2a64e6c3b54d0f9d7b2c1e8a90f411"
 #define LOG_ID_STOPPED		"9c1d0e57aa0b4f6c8f52f8d0b4e9c312"
 #define LOG_ID_CONFIG_REJECTED	"5b7e1f0a2c9d4f3e8a6b0d4c7e1f2a13"
+#define LOG_ID_CANNOT_RUN	"2d8f6b0c4e7a4195b3c6d1f9a0e85b1b"
 #define LOG_ID_PARTIAL		"7d3c9a1e5f8b4c2d9e0a1b6c8d7f3e14"
 #define LOG_ID_EXPORT_FAILING	"a4e8c2d06b1f4a7e93d5c0b8f2e6a715"
 #define LOG_ID_EXPORT_RECOVERED "c8f1b5d7e2a94c3f86d0e4a9b3c7f516"
 #define LOG_ID_DATA_DROPPED	"e1a7d3f9b5c84e2a90c6f8d4b2e0a617"
-#define LOG_ID_MAP_FULL		"b6d2f8e4a0c94d7e85f1a3c9e7b5d318"
+#define LOG_ID_TABLE_FULL	"b6d2f8e4a0c94d7e85f1a3c9e7b5d318"
+#define LOG_ID_SERIES_LIMIT	"4c0e7a9d21f84b65b3d8e6f15a92c719"
+#define LOG_ID_EVENTS_MISSED	"72c4e80d5b9f4a16a3d7f1e6c05b982d"
+#define LOG_ID_OVERFLOW_OVER	"d93b5c1e7f0a42688e4d1a6f3b7c2e1a"
 
 void log_init(enum log_level level); /* looks at stderr; before it, messages go to stderr plainly */
 void log_set_level(enum log_level level);
 bool log_is_journal(void); /* do messages go there, with their fields? */
-bool log_is_on(enum log_level level); /* is it worth composing a long message? */
 /*
  * One line, whatever the arguments hold: control characters and bad UTF-8 become '?', a newline at
  * the end goes; cut at 16 KiB. id and fields may be NULL; fields end with a NULL name, more than 8

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "util/array.h"
 #include "util/cleanup.h"
 #include "util/duration.h"
 
@@ -229,17 +230,18 @@ static size_t edit_distance(const char *a, const char *b)
 	return edits[n_a][n_b];
 }
 
-const char *parse_nearest(const char *text, const char *const *names, size_t n_names)
+const char *parse_nearest_of(const char *text, const void *items, size_t n, size_t item_bytes)
 {
-	size_t length = strlen(text), forgiven = length / 3 ? length / 3 : 1;
+	size_t length = strlen(text), forgiven = length / 4 ? length / 4 : 1;
 	const char *nearest = NULL;
 
-	for (size_t i = 0; i < n_names; i++) {
-		size_t distance = edit_distance(text, names[i]);
+	for (size_t i = 0; i < n; i++) {
+		const char *name = array_name(items, i, item_bytes);
+		size_t distance = edit_distance(text, name);
 
-		if (distance > forgiven || (distance && distance >= strlen(names[i])))
+		if (distance > forgiven || (distance && distance >= strlen(name)))
 			continue;
-		nearest = names[i];
+		nearest = name;
 		if (!distance)
 			break;
 		forgiven = distance - 1;

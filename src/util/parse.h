@@ -50,7 +50,8 @@ int parse_percent(char *text);
 /*
  * The name of a list that a writer most likely meant, for "did you mean": the least edit distance
  * (insert, delete, replace, swap neighbours; letters' case does not count), if that is at most a
- * third of text's length; one edit is always forgiven, a wholly different text never. NULL: none.
- * Of several at the same distance, the first.
+ * quarter of text's length; one edit is always forgiven, a wholly different text never. NULL: none.
+ * Of several at the same distance, the first. items: as for array_find().
  */
-const char *parse_nearest(const char *text, const char *const *names, size_t n_names);
+#define parse_nearest(text, items, n) parse_nearest_of(text, items, n, sizeof(*(items)))
+const char *parse_nearest_of(const char *text, const void *items, size_t n, size_t item_bytes);

@@ -9,14 +9,9 @@
 #include "util/array.h"
 #include "util/parse.h"
 
-#define KEYS_MAX 64 /* of one table */
-
 const struct setting_row *setting_table_find(const struct setting_table *table, const char *key)
 {
-	for (size_t i = 0; i < table->n_rows; i++)
-		if (!strcmp(table->rows[i].key, key))
-			return &table->rows[i];
-	return NULL;
+	return array_find(table->rows, table->n_rows, key);
 }
 
 bool setting_row_is_list(const struct setting_row *row)
@@ -138,7 +133,9 @@ static int check_text(const struct setting_row *row, const char *text, const str
 	const char *complaint = "not allowed";
 	int r = row->check ? row->check(text, &complaint) : 0;
 
-	if (r < 0 && row->type == SETTING_WORDS)
+	if (r == -ENOMEM && place->diag)
+		place->diag->text.error = r; /* which is not a mistake of the text */
+	else if (r < 0 && row->type == SETTING_WORDS)
 		complain(place, row, "\"%s\": %s", text, complaint);
 	else if (r < 0)
 		complain(place, row, "%s", complaint);
@@ -243,16 +240,6 @@ int setting_table_new(const struct setting_table *table, void **ret_structure)
 	return 0;
 }
 
-static void add_unknown_key(const struct setting_table *table, const struct place *place)
-{
-	const char *keys[KEYS_MAX];
-	size_t n = 0;
-
-	for (; n < table->n_rows && n < KEYS_MAX; n++)
-		keys[n] = table->rows[n].key;
-	diag_add_unknown(place->diag, place->at->path, place->at->line, "key", place->at->key, keys, n);
-}
-
 int setting_table_set(const struct setting_table *table, void *structure, const struct assignment *assignment,
 		      struct diag *diag)
 {
@@ -260,7 +247,8 @@ int setting_table_set(const struct setting_table *table, void *structure, const 
 	const struct place place = { assignment, diag };
 
 	if (!row) {
-		add_unknown_key(table, &place);
+		diag_add_unknown(diag, assignment->path, assignment->line, "key", assignment->key, table->rows,
+				 table->n_rows);
 		return 0;
 	}
 	if (assignment->earlier_line && !setting_row_is_list(row)) {

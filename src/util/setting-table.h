@@ -36,7 +36,7 @@ struct setting_list {
 };
 
 struct setting_row {
-	const char *key;
+	const char *key; /* first, for diag_add_unknown() */
 	enum setting_type type;
 	size_t offset;
 	const char *default_text;   /* written as in a file; NULL: zero, NULL or empty */

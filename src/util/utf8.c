@@ -4,40 +4,28 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "util/cleanup.h"
-
 size_t utf8_bytes(const char *text, size_t size)
 {
-	static const struct {
-		uint8_t first_low, first_high, second_low, second_high, bytes;
-	} forms[] = {
-		{ 0xc2, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 },
-		{ 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 },
-		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
+	/* The least character of each length: a shorter form of it is the only one. */
+	static const uint32_t least[] = { [2] = 0x80, [3] = 0x800, [4] = 0x10000 };
 	const uint8_t *byte = (const uint8_t *)text;
+	uint32_t character;
+	size_t bytes;
 
-	if (!size)
+	if (!size || byte[0] < 0x80)
+		return size ? 1 : 0;
+	bytes = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
+	if (byte[0] < 0xc2 || byte[0] > 0xf4 || size < bytes)
 		return 0;
-	if (byte[0] < 0x80)
-		return 1;
-	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
-		if (byte[0] < forms[i].first_low || byte[0] > forms[i].first_high)
-			continue;
-		if (size < forms[i].bytes || byte[1] < forms[i].second_low ||
-		    byte[1] > forms[i].second_high)
+	character = byte[0] & (0xff >> (bytes + 1));
+	for (size_t i = 1; i < bytes; i++) {
+		if ((byte[i] & 0xc0) != 0x80)
 			return 0;
-		for (size_t j = 2; j < forms[i].bytes; j++)
-			if ((byte[j] & 0xc0) != 0x80)
-				return 0;
-		return forms[i].bytes;
+		character = character << 6 | (byte[i] & 0x3f);
 	}
-	return 0;
+	if (character < least[bytes] || character > 0x10ffff || (character >= 0xd800 && character <= 0xdfff))
+		return 0;
+	return bytes;
 }
 
 bool utf8_is_control(const char *text)
@@ -47,18 +35,29 @@ bool utf8_is_control(const char *text)
 	return byte[0] < 0x20 || byte[0] == 0x7f || (byte[0] == 0xc2 && byte[1] < 0xa0);
 }
 
-void utf8_clean(char *text)
+size_t utf8_printable_bytes(const char *text, size_t size)
 {
-	size_t size = strlen(text);
+	size_t bytes = utf8_bytes(text, size);
 
-	while (size) {
-		size_t bytes = utf8_bytes(text, size);
+	return bytes && !utf8_is_control(text) ? bytes : 0;
+}
 
-		if (!bytes || utf8_is_control(text)) {
-			memset(text, *text == '\t' ? ' ' : '?', bytes ? bytes : 1);
-			bytes = bytes ? bytes : 1;
-		}
+bool utf8_is_printable(const char *text, size_t max)
+{
+	size_t size = strnlen(text, max), bytes = size < max;
+
+	while (size && (bytes = utf8_printable_bytes(text, size))) {
 		text += bytes;
 		size -= bytes;
+	}
+	return bytes;
+}
+
+void utf8_clean(char *text)
+{
+	for (size_t size = strlen(text), bytes; size; text += bytes, size -= bytes) {
+		bytes = utf8_bytes(text, size) ?: 1;
+		if (!utf8_printable_bytes(text, size))
+			memset(text, *text == '\t' ? ' ' : '?', bytes);
 	}
 }

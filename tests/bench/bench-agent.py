@@ -4,10 +4,12 @@
 
     bench-agent.py BPFPUSH [STARTS [SECONDS]]
     bench-agent.py BPFPUSH exporters [SECONDS]
+    bench-agent.py BPFPUSH units [SECONDS]
 
 It runs as the service does (NOTIFY_SOCKET, OTLP to a sink on this machine, a collection every 10 s, the
 six collectors and the one that names cgroups). With "exporters" it runs with each exporter alone and with
-OTLP beside each other one, in turn, and collects every second.
+OTLP beside each other one, in turn, and collects every second. With "units" there are 300 units, each of which
+makes calls of 44 kinds between any two collections.
 """
 
 import http.server
@@ -21,7 +23,11 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "bpf"))
+import harness
+
 INTERVAL = 10
+UNITS = 300
 STATISTICS = "/proc/sys/kernel/bpf_stats_enabled"
 
 
@@ -160,6 +166,25 @@ def measure_steady(command, directory, seconds):
         print(f"kernel memory of {len(maps)} maps:   {agent.map_bytes() / 2**20:.2f} MiB on {os.cpu_count()} CPUs")
 
 
+def measure_units(command, directory, seconds):
+    with harness.Cgroup("bench") as cgroup:
+        live = [harness.workload("units"), "live", cgroup.directory, str(UNITS)]
+        with subprocess.Popen(live, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as units:
+            units.stdout.readline()  # all have called once
+            with Agent(command, directory) as agent:
+                cpu = []
+                for _ in range(2 + max(1, seconds // INTERVAL)):  # two in which series are new
+                    units.stdin.write(b"\n")
+                    units.stdin.flush()
+                    before = agent.cpu_ms()
+                    time.sleep(INTERVAL)
+                    cpu.append(agent.cpu_ms() - before)
+                memory = agent.memory_kib()
+            units.stdin.close()
+    print(f"CPU a cycle, {UNITS} units:     {spread(cpu[2:], 'ms')}; the first two {cpu[0]:.1f}, {cpu[1]:.1f}")
+    print(f"PSS then:                   {memory['Pss'] / 1024:.1f} MiB, anonymous {memory['Pss_Anon'] / 1024:.1f}")
+
+
 def measure_programs(command, directory, seconds):
     """Apart from the rest: the statistics themselves cost each run two clock readings."""
     was = read(STATISTICS)
@@ -230,7 +255,8 @@ def main():
     if sys.argv[2:3] == ["exporters"]:
         measure_exporters(bpfpush, int(sys.argv[3]) if len(sys.argv) > 3 else 30)
         return
-    starts = int(sys.argv[2]) if len(sys.argv) > 2 else 11
+    is_units = sys.argv[2:3] == ["units"]
+    starts = int(sys.argv[2]) if len(sys.argv) > 2 and not is_units else 11
     seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 120
     sink, port = start_sink(http.server.HTTPServer(LOCAL, Sink))
     try:
@@ -239,6 +265,9 @@ def main():
             with open(config, "w") as file:
                 file.write(f"[exporter otlp]\ntype = otlp\nendpoint = http://127.0.0.1:{port}\n")
             command = [bpfpush, "run", f"--config={config}", f"--interval={INTERVAL}s"]
+            if is_units:
+                measure_units(command, directory, seconds)
+                return
             measure_starts(command, directory, starts)
             measure_steady(command, directory, seconds)
             measure_programs(command, directory, min(seconds, 60))

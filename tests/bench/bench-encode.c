@@ -50,7 +50,7 @@ static void fill(struct bench *bench, enum metric_kind kind)
 	bench->metric = (struct metric){ .scope = "bench", .name = "bpfpush.bench.count", .unit = "{call}",
 					 .description = "A metric to measure with.", .kind = kind, .divisor = 1,
 					 .layout = { .scale = 0, .offset = -30, .n_buckets = 48 } };
-	metric_init_series(&bench->metric, bench->n_series + 1);
+	metric_init_series(&bench->metric, NULL);
 	for (size_t i = 0; i < bench->n_series; i++) {
 		struct attributes attributes;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What hooks add to a system call, a read of a file, a context switch and a TCP message: nothing attached,
- * an empty program at the same hook, our collectors. Each round measures all of them, in an order that
+ * What hooks add to a system call, a read of a file, a context switch, a TCP message and a TCP connection: nothing
+ * attached, an empty program at the same hook, our collectors. Each round measures all of them, in an order that
  * turns, on one CPU; times are CPU times, so what other processes take away is not in them, but how they
  * spoil the caches is.
  *
@@ -28,8 +28,9 @@
 #define ROUNDS_MAX 200
 #define CHUNKS	   5 /* measurements of a kind a round */
 #define NAMES_MAX  7
+#define UNITS	   500 /* as the agent sizes tables for */
 
-enum work { WORK_SYSCALL, WORK_FILE, WORK_SWITCH, WORK_TCP, WORKS };
+enum work { WORK_SYSCALL, WORK_FILE, WORK_SWITCH, WORK_TCP, WORK_CONNECTION, WORKS };
 
 static const struct {
 	const char *name;
@@ -39,6 +40,7 @@ static const struct {
 	[WORK_FILE] = { "pread of 1 byte of a file", 50000 },
 	[WORK_SWITCH] = { "context switch (two processes, pipes)", 10000 },
 	[WORK_TCP] = { "TCP message of 1 byte, both ends", 10000 },
+	[WORK_CONNECTION] = { "TCP connection, opened and reset, both ends", 1000 },
 };
 
 /* Names of empty programs, or of collectors. */
@@ -48,22 +50,28 @@ static const struct variant {
 	const char *names[NAMES_MAX];
 	bool is_for[WORKS];
 } variants[] = {
-	{ "nothing", true, { NULL }, { true, true, true, true } },
+	{ "nothing", true, { NULL }, { true, true, true, true, true } },
 	{ "empty sys_exit", true, { "sys_exit" }, { true, true } },
-	{ "empty sys_exit, twice", true, { "sys_exit", "sys_exit_2" }, { true, true } },
 	{ "empty sched_switch", true, { "sched_switch" }, { [WORK_SWITCH] = true } },
 	{ "empty sock_send_length, sock_recv_length", true, { "sock_send_length", "sock_recv_length" }, { [WORK_TCP] = true } },
+	{ "empty inet_sock_set_state", true, { "inet_sock_set_state" }, { [WORK_CONNECTION] = true } },
 	{ "all of these empty ones", true,
-	  { "sys_exit", "sys_exit_2", "sched_switch", "sock_send_length", "sock_recv_length" }, { true, true, true, true } },
+	  { "sys_exit", "sched_switch", "sock_send_length", "sock_recv_length", "inet_sock_set_state" },
+	  { true, true, true, true, true } },
 	{ "syscalls", false, { "syscalls" }, { true } },
 	{ "fileio", false, { "fileio" }, { true, true } },
 	{ "scheduler", false, { "scheduler" }, { [WORK_SWITCH] = true } },
-	{ "network", false, { "network" }, { [WORK_TCP] = true } },
+	{ "scheduler, memory", false, { "scheduler", "memory" }, { [WORK_SWITCH] = true } },
+	{ "network", false, { "network" }, { [WORK_TCP] = true, [WORK_CONNECTION] = true } },
+	{ "tcpstate", false, { "tcpstate" }, { [WORK_CONNECTION] = true } },
+	{ "network, tcpstate", false, { "network", "tcpstate" }, { [WORK_CONNECTION] = true } },
 	{ "all six collectors", false,
-	  { "syscalls", "network", "fileio", "scheduler", "memory", "tcpstate", "cgroup" }, { true, true, true, true } },
+	  { "syscalls", "network", "fileio", "scheduler", "memory", "tcpstate", "cgroup" }, { true, true, true, true, true } },
 };
 
 #define VARIANTS (sizeof(variants) / sizeof(variants[0]))
+
+static const struct label_choice choice;
 
 struct bench {
 	const char *directory, *empty_path;
@@ -71,7 +79,8 @@ struct bench {
 	struct collector *collectors[NAMES_MAX];
 	struct bpf_object *object;
 	struct bpf_link *links[NAMES_MAX];
-	int file, ping[2], pong[2], sockets[2];
+	int file, ping[2], pong[2], listener, sockets[2];
+	struct sockaddr_in address; /* of the listener */
 	pid_t child;
 	clockid_t child_clock;
 	double times[VARIANTS][WORKS][ROUNDS_MAX * CHUNKS]; /* ns an operation */
@@ -125,19 +134,26 @@ static void attach_empty(struct bench *bench, const struct variant *variant)
 static void attach_collectors(struct bench *bench, const struct variant *variant)
 {
 	struct diag diag = DIAG_INIT;
+	struct buf why = BUF_INIT;
+	size_t n = 0, n_started = 0;
+	bool is_sound = true;
 
-	for (size_t i = 0; i < NAMES_MAX && variant->names[i]; i++) {
-		struct buf why = BUF_INIT;
+	for (; is_sound && n < NAMES_MAX && variant->names[n]; n += is_sound) {
+		const struct collector_options options = { bench->labels, NULL, bench->collectors, n };
+		struct collector **collector = &bench->collectors[n];
 
-		struct collector **collector = &bench->collectors[i];
-
-		if (collector_open(bench->directory, variant->names[i], bench->labels, 2000, &diag, collector) ||
-		    !*collector || collector_start(*collector, &why)) {
-			fprintf(stderr, "%s%s: %s\n", buf_text(&diag.text), variant->names[i], buf_text(&why));
-			exit(1);
-		}
-		buf_done(&why);
+		is_sound = !collector_open(bench->directory, variant->names[n], &options, &diag, collector);
+		is_sound = is_sound && *collector;
 	}
+	if (is_sound)
+		collectors_size(bench->collectors, n, UNITS);
+	while (is_sound && n_started < n)
+		is_sound = !collector_start(bench->collectors[n_started++], &why);
+	if (!is_sound) {
+		fprintf(stderr, "%s: %s%s\n", variant->title, buf_text(&diag.text), buf_text(&why));
+		exit(1);
+	}
+	buf_done(&why);
 	diag_done(&diag);
 }
 
@@ -153,6 +169,19 @@ static void detach(struct bench *bench)
 	bench->object = NULL;
 }
 
+/* A reset leaves no TIME_WAIT, so that ports do not run out. */
+static bool connect_once(const struct bench *bench)
+{
+	struct linger linger = { 1, 0 };
+	int client = socket(AF_INET, SOCK_STREAM, 0), server;
+
+	if (connect(client, (const struct sockaddr *)&bench->address, sizeof(bench->address)))
+		return false;
+	server = accept(bench->listener, NULL, NULL);
+	return server >= 0 && !setsockopt(client, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) && !close(client) &&
+	       !close(server);
+}
+
 static void work(struct bench *bench, enum work kind, unsigned int n)
 {
 	char byte = 0;
@@ -166,6 +195,8 @@ static void work(struct bench *bench, enum work kind, unsigned int n)
 			is_done = pread(bench->file, &byte, 1, 0) == 1;
 		else if (kind == WORK_SWITCH)
 			is_done = write(bench->ping[1], &byte, 1) == 1 && read(bench->pong[0], &byte, 1) == 1;
+		else if (kind == WORK_CONNECTION)
+			is_done = connect_once(bench);
 		else
 			is_done = send(bench->sockets[0], &byte, 1, 0) == 1 &&
 				  recv(bench->sockets[1], &byte, 1, 0) == 1;
@@ -249,17 +280,16 @@ static void answer(struct bench *bench)
 
 static void connect_sockets(struct bench *bench)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t size = sizeof(address);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t size = sizeof(bench->address);
 
+	bench->address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	bench->listener = socket(AF_INET, SOCK_STREAM, 0);
 	bench->sockets[0] = socket(AF_INET, SOCK_STREAM, 0);
-	if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&address, &size) ||
-	    connect(bench->sockets[0], (struct sockaddr *)&address, size))
+	if (bench->listener < 0 || bind(bench->listener, (struct sockaddr *)&bench->address, size) ||
+	    listen(bench->listener, 1) || getsockname(bench->listener, (struct sockaddr *)&bench->address, &size) ||
+	    connect(bench->sockets[0], (struct sockaddr *)&bench->address, size))
 		die("loopback");
-	bench->sockets[1] = accept(listener, NULL, NULL);
-	close(listener);
+	bench->sockets[1] = accept(bench->listener, NULL, NULL);
 }
 
 static void prepare(struct bench *bench)
@@ -293,7 +323,7 @@ int main(int argc, char **argv)
 	bench->empty_path = argv[2];
 	programs_quiet();
 	libbpf_set_print(quiet);
-	if (labels_new(0, &bench->labels))
+	if (labels_new(0, &choice, &bench->labels))
 		die("labels");
 	prepare(bench);
 	for (size_t round = 0; round < rounds; round++)

@@ -71,7 +71,7 @@ static struct lines *open_lines(enum dialect_id dialect, enum lines_histogram hi
 	static const struct attribute resource = { .name = "host.name", .text = "web-1" };
 	bool is_graphite = dialect_table[dialect].is_graphite;
 	struct lines_options options = {
-		.histogram = histogram,
+		.points.histogram = histogram,
 		.time_unit = is_graphite ? LINES_SECONDS : LINES_MICROSECONDS,
 		.pack = { .limit_bytes = is_graphite ? PIECE_SIZE : DATAGRAM_SIZE, .is_stream = is_graphite,
 			  .put = put, .user = &sink },
@@ -88,7 +88,7 @@ static uint64_t push(struct lines *lines, struct bench_metrics *bench)
 {
 	uint64_t start_ns = bench_now_ns();
 
-	if (lines_push(lines, &bench->batch, bench->batch.time_ns / 1000000000, 0) < 0)
+	if (lines_push(lines, &bench->batch, bench->batch.time_ns / 1000000000) < 0)
 		abort();
 	return bench_now_ns() - start_ns;
 }

@@ -63,7 +63,7 @@ void bench_metrics_init(struct bench_metrics *bench, enum metric_kind kind, cons
 		*metric = (struct metric){ .scope = "bench", .name = bench->names[m], .unit = unit, .description = "To measure with.",
 					   .kind = kind, .divisor = divisor,
 					   .layout = { .scale = 0, .offset = -30, .n_buckets = BUCKETS } };
-		metric_init_series(metric, n_series + 1);
+		metric_init_series(metric, NULL);
 		for (size_t i = 0; i < n_series; i++)
 			add_series(metric, i, &bench->series[m * n_series + i]);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What it costs to read a map and to make deltas of it, by kind of map and number of keys. All keys grow
- * between readings; what stands still is measured apart. CPU time of this thread.
+ * between readings; what stands still is measured apart. A flat table is measured with more columns too, as if
+ * there were more CPUs. CPU time of this thread.
  *
  *     bench-read [ROUNDS]
  */
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,17 +27,10 @@ struct key {
 	uint64_t cgroup, call;
 };
 
-/* As bpf/include/table.h lays it out. */
-struct slot {
-	uint64_t state;
-	struct key key;
-	uint64_t count;
-};
-
 enum kind { KIND_TABLE, KIND_HASH, KIND_PERCPU_HASH, KINDS };
 
 static const char *const kinds[] = { "flat table", "hash", "per-CPU hash" };
-static const enum bpf_map_type types[] = { BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_PERCPU_HASH };
+static const enum bpf_map_type types[] = { BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_PERCPU_HASH };
 
 struct bench {
 	enum kind kind;
@@ -81,39 +74,23 @@ static int attributes_of(void *user, const void *raw, const struct delta_metric 
 	return err ? err : attributes_add_number(attributes, "call", (int64_t)key->call);
 }
 
-static uint32_t table_slots(uint32_t n_keys)
-{
-	uint32_t n = 16;
-
-	while (n * 5 < n_keys * 8)
-		n *= 2;
-	return n;
-}
-
-/* Each CPU has every key, somewhere in its slice. */
+/* The places of bpf/include/table.h, one after the other; each CPU's column has every key. */
 static void grow_table(struct bench *bench)
 {
-	uint32_t n = bench->source.slots_per_cpu;
-	size_t bytes = bench->source.max_entries * sizeof(struct slot);
-	struct slot *slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bench->source.fd, 0);
+	const struct flat *flat = &bench->source.flat;
 
-	must(slots != MAP_FAILED, "mmap");
 	for (uint32_t i = 0; i < bench->n_keys; i++) {
-		struct key key = key_of(i);
-		uint64_t hash = key.cgroup * 0x9e3779b97f4a7c15ull ^ key.call * 0x9fb21c651e98df25ull;
-		uint32_t at = (uint32_t)(hash >> 33) & (n - 1);
+		uint32_t place = 1 + i * 3 / 2;
 
-		while (!at || (slots[at].state && memcmp(&slots[at].key, &key, sizeof(key))))
-			at = (at + 1) & (n - 1);
-		for (uint32_t cpu = 0; cpu < bench->n_cpus; cpu++) {
-			struct slot *slot = &slots[cpu * n + at];
+		if (bench->turn == 1) {
+			struct key key = key_of(i);
 
-			slot->state = 2;
-			slot->key = key;
-			slot->count++;
+			must(!bpf_map_update_elem(flat->keys_fd, &place, &key, 0), "update");
+			flat->words[place] = 1;
 		}
+		for (uint32_t column = 0; column < flat->columns; column++)
+			++*(uint64_t *)(flat->values + ((size_t)column * flat->capacity + place) * flat->stride_bytes);
 	}
-	munmap(slots, bytes);
 }
 
 static void grow_hash(struct bench *bench)
@@ -145,24 +122,48 @@ static void grow(struct bench *bench)
 		grow_hash(bench);
 }
 
-static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys)
+static int make_map(enum bpf_map_type type, uint32_t key_bytes, uint32_t value_bytes, uint32_t n)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = kind == KIND_TABLE ? BPF_F_MMAPABLE : 0);
-	uint32_t n_cpus = (uint32_t)libbpf_num_possible_cpus(), slots = table_slots(n_keys);
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = type == BPF_MAP_TYPE_ARRAY ? BPF_F_MMAPABLE : 0);
+	int fd = bpf_map_create(type, "bench", key_bytes, value_bytes, n, &options);
 
-	*bench = (struct bench){ .kind = kind, .n_keys = n_keys, .n_cpus = n_cpus };
+	must(fd >= 0, "bpf_map_create");
+	return fd;
+}
+
+static struct flat make_table(uint32_t n_keys, uint32_t n_columns)
+{
+	uint32_t capacity = 64, mask, zero = 0;
+
+	while (capacity < n_keys * 2)
+		capacity *= 2;
+	mask = capacity - 1;
+	struct flat flat = { .words_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, 8, capacity),
+			     .keys_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct key), capacity),
+			     .values_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, 8, capacity * n_columns),
+			     .data_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, 4, 1),
+			     .capacity = capacity,
+			     .columns = n_columns,
+			     .key_bytes = sizeof(struct key),
+			     .value_bytes = 8 };
+	must(!bpf_map_update_elem(flat.data_fd, &zero, &mask, 0), "update");
+	return flat;
+}
+
+static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys, uint32_t n_columns)
+{
+	bool is_table = kind == KIND_TABLE;
+
+	*bench = (struct bench){ .kind = kind, .n_keys = n_keys, .n_cpus = (uint32_t)libbpf_num_possible_cpus() };
 	bench->run = (struct source_run){ .size_bytes = 8, .count = 1 };
-	bench->source = (struct source){
-		.type = (int)types[kind], .key_bytes = sizeof(struct key),
-		.value_bytes = kind == KIND_TABLE ? sizeof(struct slot) : 8,
-		.max_entries = kind == KIND_TABLE ? slots * n_cpus : n_keys * 2, .runs = &bench->run, .n_runs = 1,
-		.is_table = kind == KIND_TABLE, .key_offset_bytes = offsetof(struct slot, key),
-		.value_offset_bytes = offsetof(struct slot, count), .slots_per_cpu = slots };
-	bench->source.fd = bpf_map_create(types[kind], "bench", kind == KIND_TABLE ? 4 : sizeof(struct key),
-					  bench->source.value_bytes, bench->source.max_entries, &options);
-	must(bench->source.fd >= 0, "bpf_map_create");
+	bench->source = (struct source){ .type = (int)types[kind], .key_bytes = sizeof(struct key), .value_bytes = 8,
+					 .runs = &bench->run, .n_runs = 1,
+					 .is_table = is_table };
+	bench->source.fd = make_map(types[kind], sizeof(struct key), 8, n_keys * 2);
+	if (is_table)
+		bench->source.flat = make_table(n_keys, n_columns);
 	bench->metric = (struct metric){ .scope = "bench", .name = "bench", .unit = "1", .description = "", .divisor = 1 };
-	metric_init_series(&bench->metric, n_keys + 1);
+	metric_init_series(&bench->metric, NULL);
 	bench->of = (struct delta_metric){ .metric = &bench->metric, .sum_bits = 64 };
 	must(!rows_new(sizeof(struct key), 1, 1, &bench->rows), "rows");
 	bench->delta = (struct delta){ .metrics = &bench->of, .n_metrics = 1, .attributes = attributes_of };
@@ -175,6 +176,12 @@ static void close_bench(struct bench *bench)
 	rows_free(bench->rows);
 	metric_done_series(&bench->metric);
 	close(bench->source.fd);
+	if (bench->kind != KIND_TABLE)
+		return;
+	close(bench->source.flat.words_fd);
+	close(bench->source.flat.keys_fd);
+	close(bench->source.flat.values_fd);
+	close(bench->source.flat.data_fd);
 }
 
 static void turn(struct bench *bench, double *read_ns, double *delta_ns)
@@ -203,13 +210,13 @@ static void print(const char *title, double *ns, size_t rounds, uint32_t n_keys)
 	printf("  %-26s %9.1f us median, %9.1f us min, %7.1f ns a key\n", title, ns[rounds / 2] / 1e3, ns[0] / 1e3, ns[rounds / 2] / n_keys);
 }
 
-static void measure(enum kind kind, uint32_t n_keys, size_t rounds)
+static void measure(enum kind kind, uint32_t n_keys, uint32_t n_columns, size_t rounds)
 {
 	struct bench *bench = malloc(sizeof(*bench));
 	double ignored;
 
 	must(bench, "memory");
-	open_bench(bench, kind, n_keys);
+	open_bench(bench, kind, n_keys, n_columns);
 	for (size_t round = 0; round <= rounds; round++) {
 		size_t at = round ? round - 1 : 0; /* the first one makes the rows and the series */
 
@@ -218,7 +225,10 @@ static void measure(enum kind kind, uint32_t n_keys, size_t rounds)
 		turn(bench, &ignored, &bench->idle_ns[at]);
 	}
 	must(bench->rows->n_live == n_keys && bench->metric.n_series == n_keys, "count of keys");
-	printf("%s, %" PRIu32 " keys, %" PRIu32 " entries\n", kinds[kind], n_keys, bench->source.max_entries);
+	printf("%s, %" PRIu32 " keys", kinds[kind], n_keys);
+	if (kind == KIND_TABLE)
+		printf(", %" PRIu32 " columns", n_columns);
+	putchar('\n');
 	print("reading", bench->read_ns, rounds, n_keys);
 	print("deltas, all have grown", bench->delta_ns, rounds, n_keys);
 	print("deltas, none has grown", bench->idle_ns, rounds, n_keys);
@@ -228,13 +238,15 @@ static void measure(enum kind kind, uint32_t n_keys, size_t rounds)
 
 int main(int argc, char **argv)
 {
-	static const uint32_t sizes[] = { 1000, 10000, 100000 };
+	static const uint32_t sizes[] = { 1000, 10000, 100000 }, columns[] = { 8, 64, 128 };
 	size_t rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 41;
 
 	if (!rounds || rounds > ROUNDS_MAX)
 		return 2;
 	for (enum kind kind = 0; kind < KINDS; kind++)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-			measure(kind, sizes[i], rounds);
+			measure(kind, sizes[i], 2, rounds);
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
+		measure(KIND_TABLE, 10000, columns[i], rounds);
 	return 0;
 }

@@ -12,7 +12,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 	}
 
 EMPTY(sys_exit, "sys_exit")
-EMPTY(sys_exit_2, "sys_exit")
 EMPTY(sched_switch, "sched_switch")
 EMPTY(sock_send_length, "sock_send_length")
 EMPTY(sock_recv_length, "sock_recv_length")
+EMPTY(inet_sock_set_state, "inet_sock_set_state")

@@ -20,6 +20,7 @@ that is counted to the last call enters its cgroup itself (workload.h), when all
 
 Set by meson: BPFPUSH, the agent; BPFPUSH_WORKLOADS, the directory of the workloads.
 """
+import contextlib
 import json
 import os
 import subprocess
@@ -67,7 +68,8 @@ class Cgroup:
     def __exit__(self, *error):
         for _ in range(200):
             for pid in self.pids():
-                os.kill(pid, 9)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, 9)
             try:
                 os.rmdir(self.directory)
                 return
@@ -157,17 +159,9 @@ def _histogram(totals):
     return whole
 
 
-def points(points_, name=None, **attributes):
-    return Points(points_).select(name, **attributes)
-
-
-def total(points_, name=None, **attributes):
-    return Points(points_).total(name, **attributes)
-
-
 def config_text(params):
-    """{'agent': {'series_limit': 9}, 'fileio': {'duration': 'yes'}} as sections of a configuration."""
-    return ''.join('[%s]\n%s\n' % (name if name == 'agent' else 'collector ' + name,
+    """{'agent': {'units': 9}, 'fileio': {'duration': 'yes'}, 'metric a.b': …} as sections of a configuration."""
+    return ''.join('[%s]\n%s\n' % (name if name == 'agent' or ' ' in name else 'collector ' + name,
                                    ''.join('%s = %s\n' % item for item in keys.items()))
                    for name, keys in params.items())
 

@@ -4,7 +4,10 @@ import datetime
 import json
 import os
 import re
+import resource
+import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -17,18 +20,19 @@ PATIENCE_S = 90
 
 
 class Agent:
-    """`bpfpush run` with one collector and a collection each second, exporting to a file of its own."""
+    """`bpfpush run` with a collection each second, exporting to a file of its own."""
 
-    def __init__(self, environment=None, more=''):
+    def __init__(self, environment=None, more='', collectors='memory', before=(), owner=0):
         self.directory = tempfile.TemporaryDirectory(prefix='bpfpush-test-')
         self.output = os.path.join(self.directory.name, 'points.json')
         self.log = os.path.join(self.directory.name, 'log')
         config = os.path.join(self.directory.name, 'agent.conf')
         with open(config, 'w') as file:
-            file.write('[agent]\ninterval = 1s\ncollectors = memory\n'
-                       '%s[exporter file]\ntype = json\npath = %s\n' % (more, self.output))
+            file.write('[agent]\ninterval = 1s\ncollectors = %s\n%s[exporter file]\ntype = json\npath = %s\n'
+                       % (collectors, more, self.output))
+        os.chown(self.directory.name, owner, -1)
         with open(self.log, 'w') as log:
-            self.process = subprocess.Popen([harness.agent(), 'run', '--config=' + config], stderr=log,
+            self.process = subprocess.Popen([*before, harness.agent(), 'run', '--config=' + config], stderr=log,
                                             env=dict(os.environ, **(environment or {})))
 
     def __enter__(self):
@@ -89,6 +93,30 @@ class MemoryTest(unittest.TestCase):
                 agent.wait_for_more(4)
                 memory.seek(start + 12)
                 self.assertEqual(memory.read(4), b'mark')
+
+    def test_what_only_the_start_used_leaves_memory(self):
+        """A copy of a library that reads objects: nobody else has its pages."""
+        libelf = re.search(r'(libelf\S+) => (\S+)', subprocess.check_output(['ldd', harness.agent()], text=True))
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(harness.agent())) as directory:
+            if not os.major(os.stat(directory).st_dev):
+                self.skipTest('the build directory is on no disk, so its files stay in memory')
+            copy = os.path.join(directory, libelf.group(1))
+            shutil.copy(libelf.group(2), copy)
+            with open(copy, 'rb') as file:
+                os.fsync(file.fileno())  # the kernel can drop only what is on the disk
+            with Agent({'LD_LIBRARY_PATH': directory}) as agent:
+                def pages_kib():
+                    with open('/proc/%d/smaps' % agent.process.pid) as smaps:
+                        return sum(map(int, re.findall(r'^\S+-\S+ r-.*%s\n(?:.*\n)*?Rss: +(\d+)' % re.escape(copy),
+                                                       smaps.read(), re.M)))
+
+                seen_kib = [0]
+
+                def is_most_gone(_):
+                    seen_kib.append(pages_kib())
+                    return seen_kib[-1] < max(seen_kib) / 2
+
+                agent.wait(is_most_gone)
 
 
 HOUR_NS = 3600 * 10**9
@@ -211,6 +239,20 @@ class RunsTest(unittest.TestCase):
             self.assertLessEqual(reported, self.kernel_runs(agent))
 
 
+class WalkTest(unittest.TestCase):
+    def test_a_walk_that_cannot_begin_leaves_gauges_as_they_were(self):
+        def listening(points):
+            return points.total('system.network.connection.count', **{'network.connection.state': 'listen'})
+
+        with socket.create_server(('127.0.0.1', 0)), Agent(collectors='tcpstate') as agent:
+            agent.wait(lambda seen: seen and listening(seen[-1]) >= 1)
+            files = resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(agent.process.pid, resource.RLIMIT_NOFILE, (3, files[1]))
+            agent.wait(lambda _: 'could not be read' in agent.messages())
+            for points in agent.wait_for_more(3):
+                self.assertGreaterEqual(listening(points), 1)
+
+
 class InstanceTest(unittest.TestCase):
     def test_a_second_agent_of_the_same_instance_is_warned_of(self):
         warning = 'another bpfpush with service.instance.id twin-%d' % os.getpid()
@@ -222,6 +264,168 @@ class InstanceTest(unittest.TestCase):
                 second.wait(lambda collections: collections)
                 self.assertIn(warning, second.messages())
             self.assertNotIn('another bpfpush', first.messages() + other.messages())
+
+
+class NotifyTest(unittest.TestCase):
+    """The service manager's socket, which may be full: then the agent goes on, and says the latest when it can."""
+
+    def setUp(self):
+        directory = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-test-'))
+        self.path = os.path.join(directory, 'notify')
+        self.manager = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        self.manager.bind(self.path)
+        self.manager.settimeout(PATIENCE_S)
+
+    def fill(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
+            with self.assertRaises(BlockingIOError):
+                while True:
+                    sender.sendto(b'full', self.path)
+
+    def next_message(self, line):
+        """The next message with that line; those that filled the socket are read too."""
+        while True:
+            lines = self.manager.recv(4096).decode().split('\n')
+            if line in lines:
+                return lines
+
+    def start(self, more='', **environment):
+        return self.enterContext(Agent(dict(environment, NOTIFY_SOCKET=self.path), more=more))
+
+    def test_a_manager_that_does_not_read_stops_neither_collections_nor_the_end(self):
+        self.fill()
+        agent = self.start()
+        agent.wait_for_more(3)
+        self.assertRegex(self.next_message('READY=1')[1], r'^STATUS=1 collector, [1-9][0-9]* series')
+        self.fill()
+        agent.process.send_signal(signal.SIGTERM)
+        self.assertEqual(agent.process.wait(PATIENCE_S), 0)
+
+    def test_it_is_told_of_the_start_the_work_and_the_end(self):
+        agent = self.start()
+        self.assertEqual(self.next_message('READY=1'), ['READY=1', 'STATUS=1 collector attached'])
+        self.assertRegex(self.manager.recv(4096).decode(), r'^STATUS=1 collector, .*; file: delivered \d s ago$')
+        agent.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.next_message('STOPPING=1'), ['STOPPING=1', 'STATUS=sending the last collection'])
+
+    def wait_for_status(self, pattern):
+        """The status that has the pattern."""
+        while True:
+            status = re.search('STATUS=(.*)', self.manager.recv(4096).decode())
+            if status and re.search(pattern, status.group(1)):
+                return status.group(1)
+
+    def test_it_is_told_how_each_exporter_fares(self):
+        """An exporter that cannot be opened stops neither the agent nor the other, and is opened as soon as it can be."""
+        pipe = os.path.join(os.path.dirname(self.path), 'pipe')
+        os.mkfifo(pipe)
+        agent = self.start('[exporter pipe]\ntype = json\npath = %s\n' % pipe)
+        self.wait_for_status(r'; pipe: failing for \d+ s: path: %s is a pipe that nobody reads; file: delivered \d+ s ago$' % pipe)
+        self.wait_for_status('pipe: failing for [1-9]')
+        self.assertEqual(agent.messages().count('exporter pipe: path'), 1)
+        with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as reader:
+            self.wait_for_status(r'; pipe: delivered \d+ s ago; file: delivered \d+ s ago$')
+            self.assertIn('"time_ns"', reader.read())
+        self.assertIn('exporter pipe: is open now', agent.messages())
+
+    def test_its_watchdog_hears_from_the_loop(self):
+        self.start(WATCHDOG_USEC='100000')
+        for _ in range(20):
+            self.assertIn('WATCHDOG=1', self.next_message('WATCHDOG=1'))
+
+    def test_a_manager_that_is_started_again_is_found(self):
+        agent = self.start()
+        self.next_message('READY=1')
+        os.unlink(self.path)
+        self.manager.close()
+        agent.wait_for_more(2)
+        self.manager = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        self.manager.bind(self.path)
+        self.manager.settimeout(PATIENCE_S)
+        self.assertRegex(self.manager.recv(4096).decode(), '^STATUS=')
+
+
+class RightsTest(unittest.TestCase):
+    """What is needed to attach is given up for good, by every thread; counting and exporting go on."""
+
+    USER = 65534
+    CAPABILITIES = '+bpf,+perfmon,+dac_read_search'  # the last one to find the program and its collectors
+    ORDINARY = ['setpriv', '--reuid=%d' % USER, '--regid=%d' % USER, '--clear-groups', '--inh-caps=' + CAPABILITIES,
+                '--ambient-caps=' + CAPABILITIES, '--bounding-set=-all,' + CAPABILITIES]
+
+    def kept(self, agent):
+        """The capability sets of all threads that are not empty."""
+        sets = set()
+        for thread in os.listdir('/proc/%d/task' % agent.process.pid):
+            try:
+                with open('/proc/%d/task/%s/status' % (agent.process.pid, thread)) as status:
+                    sets.update(re.findall('^(Cap(?:Inh|Prm|Eff|Amb):)\\t(?!0{16}$)', status.read(), re.M))
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # it has ended meanwhile
+        return sets
+
+    def check(self, **options):
+        # Nobody answers for this name, so a thread looks it up for as long as the test takes.
+        more = '[exporter named]\ntype = statsd\nendpoint = name.invalid:8125\n'
+        with Agent(more=more, **options) as agent:
+            agent.wait(lambda _: '<6>started' in agent.messages())
+            agent.wait(lambda _: not self.kept(agent))
+            growth = agent.wait_for_more(3)[-1].total('process.paging.faults')
+            agent.wait(lambda seen: seen[-1].total('process.paging.faults') > growth)
+            self.assertNotIn('apabilit', agent.messages())
+
+    def test_by_the_user_of_a_service(self):
+        self.check(before=self.ORDINARY, owner=self.USER)
+
+    def test_by_root(self):
+        self.check()
+
+
+class StatusTest(unittest.TestCase):
+    """`bpfpush status`."""
+
+    def setUp(self):
+        self.directory = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-test-'))
+
+    def ask(self, *options):
+        return subprocess.run([harness.agent(), 'status', *options], capture_output=True, text=True, check=False,
+                              env=dict(os.environ, RUNTIME_DIRECTORY=self.directory))
+
+    def ask_json(self):
+        return json.loads(self.ask('--json').stdout)
+
+    def test_an_agent_that_does_not_run(self):
+        answer = self.ask()
+        self.assertEqual((answer.returncode, answer.stdout), (3, ''))
+        self.assertIn('the service is not running', answer.stderr)
+
+    def test_its_page_has_what_happens_to_the_points(self):
+        nobody = '[exporter nobody]\ntype = otlp\nendpoint = http://user:secret@127.0.0.1:9\n'
+        with Agent({'RUNTIME_DIRECTORY': self.directory}, more=nobody) as agent:
+            agent.wait(lambda collections: collections and self.ask_json()['exporters'][0]['state'] == 'failing')
+            status, page = self.ask_json(), self.ask()
+            nobody, file = status['exporters']
+            self.assertEqual(page.returncode, 1)
+            self.assertEqual((status['pid'], status['interval_s']), (agent.process.pid, 1))
+            self.assertEqual((nobody['endpoint'], nobody['delivered']), ('http://127.0.0.1:9', 0))
+            self.assertIn("onnect", nobody['problem'])
+            self.assertGreater(min(nobody['waiting'], nobody['queue']), 0)
+            self.assertEqual((file['state'], file['endpoint'], file['waiting']), ('delivered', agent.output, 0))
+            self.assertEqual(file['delivered'], file['pushed'])
+            self.assertEqual([(each['name'], each['attached'] == each['hooks'] > 0) for each in status['collectors']],
+                             [('memory', True), ('cgroup', True)])
+            self.assertRegex(page.stdout, r'(?m)^exporter nobody \(otlp\) to http://127.0.0.1:9\n  failing for \d+ s, \d+ KiB waiting: .+$')
+        self.assertEqual(self.ask().returncode, 3)
+
+    def test_all_is_well_where_everything_is_delivered(self):
+        with Agent({'RUNTIME_DIRECTORY': self.directory}) as agent:
+            agent.wait(lambda collections: collections)
+            self.assertEqual((self.ask().returncode, self.ask().stderr), (0, ''))
+            with Agent({'RUNTIME_DIRECTORY': self.directory}) as other:
+                other.wait(lambda collections: collections)
+                self.assertIn('Address already in use', other.messages())
+                self.assertEqual(self.ask_json()['pid'], agent.process.pid)
+            self.assertEqual(self.ask_json()['pid'], agent.process.pid)
 
 
 def parse_time(text):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cgroups: one that lived for a millisecond has a name all the same."""
 import os
+import subprocess
+import tempfile
 import unittest
 
 import harness
@@ -31,13 +33,8 @@ for i in range(n):
 '''
 
 
-def table_place(words, slots):
-    """Where a key is looked for first in a flat table: table_hash() of bpf/include/table.h."""
-    value = 0x9e3779b97f4a7c15
-    for word in words:
-        value = (value ^ word) * 0x9fb21c651e98df25 % 2**64
-        value ^= value >> 29
-    return (value >> 32) % slots
+def remove_below(cgroup):
+    subprocess.run(['find', cgroup.directory, '-mindepth', '1', '-depth', '-type', 'd', '-delete'], check=True)
 
 
 class CgroupTest(unittest.TestCase):
@@ -54,25 +51,11 @@ class CgroupTest(unittest.TestCase):
             seen = once(['cgroup'], cgroup.command(['python3', '-c', SHORT_LIVED, cgroup.directory, '7']))
             self.assertEqual(seen.of(cgroup).total(CREATED), 7)
 
-    def test_a_key_whose_first_place_is_the_overflows_has_a_series_of_its_own(self):
-        slots = 16
-        for i in range(1000):
-            with Cgroup('cgroup-%d' % i) as cgroup:
-                if table_place([os.stat(cgroup.directory).st_ino, 0], slots):
-                    continue
-                seen = once(['cgroup'], cgroup.command(['python3', '-c', SHORT_LIVED, cgroup.directory, '20']),
-                            {'cgroup': {'created_slots': slots}})
-                self.assertEqual(seen.select(CREATED, **{'otel.metric.overflow': True}), [])
-                self.assertEqual(seen.of(cgroup).total(CREATED), 20)
-                return
-        self.fail('no cgroup of 1000 had its first place there')
-
-    def test_a_unit_deep_down_has_its_name(self):
-        """The kernel side keeps 255 bytes of a path; this unit's name comes after them."""
+    def deep_unit(self, names):
+        """What deep.service used, below cgroups of these names."""
         with Cgroup('cgroup') as cgroup:
-            path = cgroup.directory
-            made = []
-            for name in ('a' * 120, 'b' * 120, 'c' * 60, 'deep.service'):
+            made, path = [], cgroup.directory
+            for name in names + ['deep.service']:
                 path = os.path.join(path, name)
                 made.append(path)
             script = 'mkdir -p "$1"; /bin/sh -c "echo 0 >\'$1\'/cgroup.procs; /bin/true; /bin/true"'
@@ -81,14 +64,127 @@ class CgroupTest(unittest.TestCase):
             finally:
                 for directory in reversed(made):
                     os.rmdir(directory)
-            self.assertGreater(seen.select(CPU, **{'systemd.unit.name': 'deep.service'}).total(), 0)
-            self.assertFalse([point for point in seen.select(CPU) if 'a' * 120 in point['attributes'].get(OWNER, '')])
+            self.assertFalse([point for point in seen.select(CPU) if names[0] in point['attributes'].get(OWNER, '')])
+            return seen.select(CPU, **{'systemd.unit.name': 'deep.service'}).total()
 
-    @unittest.skipUnless(os.path.isdir('/sys/fs/cgroup/cpu'), 'needs a hierarchy of cgroup1')
-    def test_other_hierarchies_are_left_out(self):
+    def test_a_unit_deep_down_has_its_name(self):
+        self.assertGreater(self.deep_unit(['a' * 120, 'b' * 120, 'c' * 60]), 0)
+
+    def test_a_unit_too_deep_down_for_the_kernels_text_has_its_name(self):
+        self.assertGreater(self.deep_unit([letter * 250 for letter in 'abcde']), 0)
+
+    def test_a_short_lived_cgroup_keeps_its_name_after_a_thousand_others(self):
+        """More text than the ring has room for: the agent reads it in time. The pauses let it run."""
+        script = """
+import os, sys, time
+for i in range(1500):
+    path = "%s/%s-%d" % (sys.argv[1], "long" * 50, i)
+    os.mkdir(path)
+    os.rmdir(path)
+    time.sleep(0.0005)
+""" + SHORT_LIVED
         with Cgroup('cgroup') as cgroup:
-            name = '/sys/fs/cgroup/cpu/bpfpush-test-%d' % os.getpid()
-            seen = once(['cgroup'], cgroup.command(['sh', '-c', 'mkdir %s && rmdir %s' % (name, name)]))
+            seen = once(['cgroup', 'scheduler'], cgroup.command(['python3', '-c', script, cgroup.directory, '20']))
+            paths = {'%s/short-%d' % (cgroup.path, i) for i in range(20)}
+            self.assertLessEqual(paths, {point['attributes'].get(OWNER) for point in seen.select(CPU)})
+            self.assertEqual(seen.of(cgroup).total(CREATED), 1520)
+
+    def test_what_nobody_knows_is_one_series(self):
+        with Cgroup('cgroup') as cgroup:
+            seen = once(['scheduler'], ['python3', '-c', SHORT_LIVED, cgroup.directory, '20'],
+                        {'cgroup': {'enabled': 'no'}})
+            unknown = seen.select(CPU, **{OWNER: 'unknown'})
+            self.assertEqual(len(unknown), 1)
+            self.assertGreater(unknown[0]['total'], 0)
+            self.assertFalse([point for point in seen if point['attributes'].get(OWNER, '').startswith('id:')])
+
+    def test_units_are_folded_and_chosen(self):
+        script = """
+for name in ["session-%d.scope" % i for i in range(5)] + ["secret.service", "other.service"]:
+    path = "%s/%s" % (sys.argv[1], name)
+    os.mkdir(path)
+    os.mkdir(path + "/below")
+    with open(path + "/below/cgroup.procs", "w") as file:
+        file.write("0")
+    for i in range(3):
+        os.mkdir("%s/made-%d" % (path, i))
+"""
+        with Cgroup('choice') as cgroup:
+            try:
+                seen = once(['cgroup'], ['python3', '-c', 'import os, sys' + script, cgroup.directory],
+                            {'agent': {'exclude_units': 'secret.*'}})
+            finally:
+                remove_below(cgroup)
+            units = seen.select(CREATED).by('systemd.unit.name')
+            self.assertEqual(units['session-*.scope'], 5 * 3 + 4 * 2 + 2)
+            self.assertEqual(units['other.service'], 3)
+            self.assertNotIn('secret.service', units)
+            self.assertFalse([name for name in units if name and name.startswith('session-') and '*' not in name])
+
+    def test_attributes_that_are_left_out_add_up(self):
+        with Cgroup('drop') as cgroup:
+            seen = once(['syscalls'], [harness.workload('syscall'), cgroup.procs],
+                        {'metric bpfpush.syscall.count': {'drop_attributes': 'error.type'}})
+            points = seen.of(cgroup).select('bpfpush.syscall.count', **{'bpfpush.syscall.name': 'getsid'})
+            self.assertEqual([set(point['attributes']) for point in points], [{OWNER, 'bpfpush.syscall.name'}])
+            self.assertGreater(seen.expected['getsid_ESRCH'], 0)
+            self.assertEqual(points.total(), seen.expected['getsid'] + seen.expected['getsid_ESRCH'])
+
+    def test_brief_processes_are_summed_in_their_unit(self):
+        """
+        200 of them, of which the last five make ten cgroups each and the others one. One that goes on is not brief, and
+        those of a unit that is not wanted take nobody's place.
+        """
+        script = """
+reader, writer = os.pipe()
+if not os.fork():
+    for i in range(3):
+        os.mkdir("%s/lasting-%d" % (sys.argv[1], i))
+    os.write(writer, b"x")
+    os.closerange(0, 3)
+    time.sleep(1000)
+os.read(reader, 1)
+for i in range(200):
+    pid = os.fork()
+    if not pid:
+        for j in range(10 if i >= 195 else 1):
+            os.mkdir("%s/%d-%d" % (sys.argv[1], i, j))
+        os._exit(0)
+    os.waitpid(pid, 0)
+for i in range(20):
+    pid = os.fork()
+    if not pid:
+        with open(sys.argv[2], "w") as file:
+            file.write("0")
+        for j in range(11):
+            os.mkdir("%s/noise-%d-%d" % (sys.argv[1], i, j))
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+        with Cgroup('brief') as cgroup, Cgroup('noise') as noise:
+            try:
+                seen = once(['cgroup'], cgroup.command(['python3', '-c', 'import os, sys, time' + script, cgroup.directory,
+                                                         noise.procs]),
+                            {'cgroup': {'per_process': 'yes'},
+                             'agent': {'brief_processes': '7', 'exclude_units': noise.path,
+                                       # what else runs here takes nobody's place either
+                                       'include_units': '%s %s' % (cgroup.path, noise.path)}})
+            finally:
+                remove_below(cgroup)
+            made = seen.of(cgroup).select(CREATED)
+            self.assertEqual(made.total(), 248)
+            self.assertEqual(seen.of(noise), [])
+            named = sorted(point['total'] for point in made if 'process.pid' in point['attributes'])
+            self.assertEqual(named, [1, 1, 3] + [10] * 5)
+            self.assertEqual([point['total'] for point in made if 'process.pid' not in point['attributes']], [193])
+
+    def test_other_hierarchies_are_left_out(self):
+        with Cgroup('cgroup') as cgroup, tempfile.TemporaryDirectory() as cgroup1:
+            subprocess.run(['mount', '-t', 'cgroup', '-o', 'none,name=bpfpush-test', 'cgroup', cgroup1], check=True)
+            try:
+                seen = once(['cgroup'], cgroup.command(['sh', '-c', 'mkdir %s/a && rmdir %s/a' % (cgroup1, cgroup1)]))
+            finally:
+                subprocess.run(['umount', cgroup1], check=True)
             self.assertEqual(seen.of(cgroup).total(CREATED), 0)
 
 

@@ -17,33 +17,66 @@ RECLAIM = 'bpfpush.memory.reclaim.duration'
 LIMIT_BYTES = 16 << 20  # as in workload-memory.c
 
 
-def memory_root():
-    """Of cgroup1, whose limits can be set whatever the v2 hierarchy has. None: not mounted."""
-    place = '/sys/fs/cgroup/memory'
-    return place if os.path.exists(place + '/memory.limit_in_bytes') else None
+def write(path, text):
+    with open(path, 'w') as file:
+        file.write(text)
 
 
-class MemoryCgroup:
-    """A cgroup1 with a limit on memory (swap included, where it is counted)."""
+class Memory1:
+    """A cgroup1 with a limit, swap included where it is counted, beside the cgroup that is counted."""
+    root = '/sys/fs/cgroup/memory'
+    events = 'memory.oom_control'
 
-    def __init__(self):
-        self.directory = '%s/bpfpush-test-%d' % (memory_root(), os.getpid())
-        self.procs = self.directory + '/cgroup.procs'
+    @classmethod
+    def is_there(cls):
+        return os.path.exists(cls.root + '/memory.limit_in_bytes')
+
+    def __init__(self, cgroup):
+        self.directory = '%s/bpfpush-test-%d' % (self.root, os.getpid())
 
     def __enter__(self):
         os.mkdir(self.directory)
         for name in ('memory.limit_in_bytes', 'memory.memsw.limit_in_bytes'):
             if os.path.exists(self.directory + '/' + name):
-                with open(self.directory + '/' + name, 'w') as file:
-                    file.write(str(LIMIT_BYTES))
+                write(self.directory + '/' + name, str(LIMIT_BYTES))
         return self
-
-    def read(self, name):
-        with open(self.directory + '/' + name) as file:
-            return file.read()
 
     def __exit__(self, *error):
         os.rmdir(self.directory)
+
+
+class Memory2:
+    """A limit for the cgroup that is counted."""
+    events = 'memory.events'
+
+    @classmethod
+    def is_there(cls):
+        with open(harness.cgroup_root() + '/cgroup.controllers') as file:
+            return 'memory' in file.read().split()
+
+    def __init__(self, cgroup):
+        self.directory = cgroup.directory
+
+    def __enter__(self):
+        write(harness.cgroup_root() + '/cgroup.subtree_control', '+memory')
+        write(self.directory + '/memory.max', str(LIMIT_BYTES))
+        if os.path.exists(self.directory + '/memory.swap.max'):
+            write(self.directory + '/memory.swap.max', '0')
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+def limits():
+    """The kind that this machine has: memory belongs to one of the two hierarchies, or to none."""
+    return next((kind for kind in (Memory1, Memory2) if kind.is_there()), None)
+
+
+def trace_cost_s():
+    """Of one event, at most. Tests run in emulated machines too, which are slow."""
+    with open('/proc/cpuinfo') as file:
+        return 200e-6 if 'QEMU TCG' in file.read() else 5e-6
 
 
 class Trace:
@@ -60,6 +93,8 @@ class Trace:
             os.mkdir(self.directory)
         except (OSError, subprocess.CalledProcessError) as error:
             raise unittest.SkipTest('needs tracefs: %s' % error)
+        with open(self.directory + '/trace_clock', 'w') as file:
+            file.write('mono')  # as the programs'
         for event in self.events:
             with open('%s/events/vmscan/%s/enable' % (self.directory, event), 'w') as file:
                 file.write('1')
@@ -88,7 +123,7 @@ class FaultsTest(unittest.TestCase):
     def run_workload(self, mode, n, params=None):
         with Cgroup('memory') as cgroup:
             seen = once(['memory'], [workload('memory'), cgroup.directory, mode, n],
-                        {'memory': params or {}})
+                        {'agent': {'brief_processes': '1000'}, 'memory': params or {}})
             return seen.of(cgroup), seen.expected
 
     def check(self, mine, expected):
@@ -126,7 +161,7 @@ class FaultsTest(unittest.TestCase):
         self.check(mine, expected)
 
     def test_a_process_has_its_own_numbers_on_request(self):
-        mine, expected = self.run_workload('short', 10, {'per_process': 'yes', 'fault_counts_slots': 4096})
+        mine, expected = self.run_workload('short', 10, {'per_process': 'yes'})
         self.check(mine, expected)
         by_process = mine.by('process.pid', FAULTS, **{TYPE: 'minor'})
         self.assertEqual(len(by_process), 10)
@@ -142,30 +177,31 @@ class FaultsTest(unittest.TestCase):
             self.assertEqual(seen.total(FAULTS), 0)
 
 
-@unittest.skipIf(memory_root() is None, 'needs the memory hierarchy of cgroup1 at /sys/fs/cgroup/memory')
+@unittest.skipIf(limits() is None, 'needs limits of memory for cgroups')
 class LimitTest(unittest.TestCase):
     def run_workload(self, mode):
-        with Cgroup('memory') as cgroup, MemoryCgroup() as memory:
-            seen = once(['memory'], [workload('memory'), cgroup.directory, mode, memory.procs])
-            return seen.of(cgroup), seen.expected, memory.read('memory.oom_control')
+        with Cgroup('memory') as cgroup, limits()(cgroup) as memory:
+            seen = once(['memory'], [workload('memory'), cgroup.directory, mode, memory.directory + '/cgroup.procs'])
+            with open(memory.directory + '/' + memory.events) as file:
+                return seen.of(cgroup), seen.expected, file.read()
 
     def test_a_victim_is_counted_once(self):
-        mine, expected, oom_control = self.run_workload('oom')
+        mine, expected, events = self.run_workload('oom')
         self.assertEqual(expected['killed'], 1)
-        self.assertIn('oom_kill 1\n', oom_control)
+        self.assertIn('oom_kill 1\n', events)
         self.assertEqual(mine.total(KILLS), 1)
         self.assertEqual(mine.total(FAULTS), expected['minor'] + expected['major'])
 
     def test_stalls_at_the_limit_are_timed(self):
         with Trace('mm_vmscan_memcg_reclaim_begin', 'mm_vmscan_memcg_reclaim_end') as trace:
-            mine, expected, _ = self.run_workload('reclaim')
+            mine, expected, events = self.run_workload('reclaim')
             durations = trace.durations(expected['pid'])
         stalls = mine.total(RECLAIM)
-        self.assertEqual(mine.total(KILLS), 0)
+        self.assertIn('oom_kill %d\n' % mine.total(KILLS), events)  # a slow disk may cost the reader its life
         self.assertGreater(len(durations), 10)
         self.assertEqual(stalls['count'], len(durations))
         # the trace has microseconds, and its own cost lies between the two
-        self.assertAlmostEqual(stalls['sum'], sum(durations), delta=5e-6 * len(durations))
+        self.assertAlmostEqual(stalls['sum'], sum(durations), delta=trace_cost_s() * len(durations))
 
 
 if __name__ == '__main__':

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network collector: bytes, datagrams, connections and retransmits on the right owner."""
 import os
+import subprocess
 import tempfile
 import unittest
 
 import harness
+import skips
 from harness import Cgroup, once, workload
+from hidden import run_unhidden
+from scale import UNIT, Run, differences, working
+from test_agent import Agent
 
 TYPES = ('ipv4', 'ipv6')
 FAILURES = ('ECONNREFUSED', 'EADDRNOTAVAIL', 'ECANCELED')
@@ -21,13 +26,21 @@ def connections(points, type_, role, error=None):
                                                       'error.type': error})
 
 
+def ended(points):
+    durations = points.select('bpfpush.tcp.connection.duration')
+    return durations.total()['count'] if durations else 0
+
+
 class TcpTest(unittest.TestCase):
     def run_both(self, mode, per_process=False):
         """What the server's cgroup and the client's got, and what the workload says."""
         params = {'network': {'per_process': 'yes'}} if per_process else None
-        with Cgroup('server') as server, Cgroup('client') as client:
-            seen = once(['network'], [workload('tcp'), mode, server.procs, client.procs], params)
-            return seen.of(server), seen.of(client), seen.expected
+
+        def run():
+            with Cgroup('server') as server, Cgroup('client') as client:
+                seen = once(['network'], [workload('tcp'), mode, server.procs, client.procs], params)
+                return seen.of(server), seen.of(client), seen.expected
+        return run_unhidden(run, 'sock/inet_sock_set_state', 'tcp/tcp_retransmit_synack')
 
     def test_each_byte_is_counted_once_on_each_side(self):
         server, client, expected = self.run_both('exchange')
@@ -90,6 +103,19 @@ class TcpTest(unittest.TestCase):
             self.assertEqual(io(mine, 'tcp', type_, 'transmit'), expected[type_]['client_sent'])
             self.assertEqual(io(server, 'tcp', type_, 'transmit'), expected[type_]['server_sent'])
 
+    def test_processes_are_told_apart_for_one_of_two_collectors(self):
+        params = {'network': {'per_process': 'yes'}}
+        with Cgroup('server') as server, Cgroup('client') as client:
+            seen = once(['network', 'tcpstate'], [workload('tcp'), 'exchange', server.procs, client.procs], params)
+            points, pid, expected = seen.of(client), seen.expected['pid'], seen.expected
+        for type_ in TYPES:
+            self.assertEqual(io(points.select(**{'process.pid': pid}), 'tcp', type_, 'transmit'),
+                             expected[type_]['client_sent'])
+        self.assertEqual(points.select('process.network.io', **{'process.pid': None}), [])
+        self.assertEqual(points.select('bpfpush.tcp.state.transitions', **{'process.pid': harness.ANY}), [])
+        self.assertEqual(points.total('bpfpush.tcp.state.transitions', **{'bpfpush.tcp.state.to': 'established'}),
+                         sum(expected[type_]['connections'] for type_ in TYPES))
+
     def test_what_was_before_is_not_counted(self):
         with Cgroup('server') as server, Cgroup('client') as client, tempfile.TemporaryDirectory() as place:
             done = os.path.join(place, 'done')
@@ -111,6 +137,37 @@ class TcpTest(unittest.TestCase):
             # Who connected is known of old connections too.
             for points, role in ((seen.of(server), 'server'), (seen.of(client), 'client')):
                 self.assertEqual(points.total('bpfpush.tcp.rtt', **{'bpfpush.tcp.role': role})['count'], 3)
+
+
+    def test_connections_that_close_while_they_are_read_are_counted_once(self):
+        """Hundreds of sockets are closed on both CPUs, again and again, and somebody reads all of them all the time."""
+        with Cgroup('server') as server, Cgroup('client') as client, Agent(collectors='network tcpstate') as agent:
+            agent.wait(lambda collections: collections)
+            done = subprocess.run([workload('crowd'), server.procs, client.procs, str(agent.process.pid)],
+                                  check=True, stdout=subprocess.PIPE, text=True)
+            expected = harness.json.loads(done.stdout)
+            # The other end of the last connections may close later. The next collection has no other walks in it.
+            agent.wait(lambda collections: ended(collections[-1].of(client)) == ended(collections[-1].of(server))
+                       == expected['connections'])
+            seen = agent.wait_for_more(1)[-1]
+            client, server = seen.of(client), seen.of(server)
+        self.assertEqual(connections(client, 'ipv4', 'client'), expected['connections'])
+        self.assertEqual(connections(server, 'ipv4', 'server'), expected['connections'])
+        self.assertEqual(io(client, 'tcp', 'ipv4', 'transmit'), expected['bytes'])
+        self.assertEqual(io(server, 'tcp', 'ipv4', 'receive'), expected['bytes'])
+        for points in (client, server):
+            self.assertEqual(points.total('system.network.connection.count'), 0)
+            self.assertEqual(points.total('bpfpush.tcp.state.transitions', **{'bpfpush.tcp.state.to': 'established'}),
+                             expected['connections'])
+
+    def test_no_byte_is_lost_if_the_last_changes_of_state_are_missed(self):
+        with Cgroup('missed') as cgroup, tempfile.TemporaryDirectory() as place:
+            skips.install_socket(place, ('FIN_WAIT_2', 'CLOSED'), ['socket_end'])
+            with Run(2, 'collector_directory = ' + place, 'network') as run, working('live', cgroup, 50) as truth:
+                run.wait_collections(1)
+        sent = run.sums('process.network.io', UNIT, **{'network.io.direction': 'transmit'})
+        self.assertEqual(differences(truth.other('sent'), sent), [])
+        self.assertEqual(run.select('bpfpush.tcp.connection.duration'), [])  # they are missed indeed
 
 
 class UdpTest(unittest.TestCase):

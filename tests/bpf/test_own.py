@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import time
 import unittest
 
 import harness
+import rights
 from harness import Cgroup, once
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -50,8 +52,8 @@ kind = gauge
 """
 
 
-def compile_object(source, to):
-    subprocess.run([*shlex.split(os.environ['BPF_COMPILE']), '-c', source, '-o', to], check=True)
+def compile_object(source, to, *options):
+    subprocess.run([*shlex.split(os.environ['BPF_COMPILE']), *options, '-c', source, '-o', to], check=True)
 
 
 class Pair(unittest.TestCase):
@@ -218,6 +220,148 @@ int third(void *context) { return 0; }
         # task__fork and task__exit are not alternatives. The shell itself ends too; it was forked outside.
         self.assertEqual(mine.total('test.forks'), 10)
         self.assertEqual(mine.total('test.exits'), 11)
+
+
+class SharedTest(Pair):
+    """own/shared: one object of the collectors own/first and own/second."""
+    FORKS = 10
+
+    def setUp(self):
+        super().setUp()
+        for name in ('first', 'second'):
+            with open(os.path.join(HERE, 'own', name + '.conf'), encoding='utf-8') as file:
+                self.file(name + '.conf', file.read())
+        compile_object(os.path.join(HERE, 'own', 'shared.bpf.c'), os.path.join(self.directory, 'shared.bpf.o'))
+
+    def count(self, *names, **settings):
+        """-> what was counted, what of it in the workload's cgroup, and the facts by name"""
+        with Cgroup('own') as cgroup:
+            command = cgroup.command(['/bin/sh', '-c', '/bin/true; ' * self.FORKS + ':'])
+            seen = once(names, command, params=self.params(**settings))
+            facts = {point['attributes']['test.fact']: point['value'] for point in seen.select('test.facts')}
+            return seen, seen.of(cgroup), facts
+
+    def list(self, *names):
+        """-> {collector: {program: its state}}"""
+        done = subprocess.run([harness.agent(), 'list', '--json', '--for=1ms', '--config=/dev/null',
+                               f'--collector-directory={self.directory}', *names], stdout=subprocess.PIPE, check=True)
+        listed = [json.loads(line) for line in done.stdout.splitlines()]
+        return {each['collector']: {program['name']: program['state'] for program in each['programs']} for each in listed}
+
+    def test_one_alone_runs_only_its_own_programs(self):
+        seen, mine, facts = self.count('first')
+        self.assertEqual(mine.total('test.first.forks'), self.FORKS)
+        self.assertFalse(seen.select('test.second.forks') + seen.select('test.exits'))
+        self.assertEqual(facts, {'on': 1, 'each': 3, 'once': 1})
+        self.assertEqual(self.list('first'), {'first': {name: 'attached' for name in ('task_fork', 'run_each', 'run_once')}})
+
+    def test_the_other_alone(self):
+        seen, mine, _ = self.count('second')
+        self.assertEqual(mine.total('test.second.forks'), self.FORKS)
+        self.assertEqual(mine.total('test.exits'), self.FORKS + 1)
+        self.assertFalse(seen.select('test.first.forks') + seen.select('test.facts'))
+
+    def test_both_share_one_loaded_object(self):
+        _, mine, facts = self.count('second', 'first')
+        self.assertEqual(mine.total('test.first.forks'), self.FORKS)
+        self.assertEqual(mine.total('test.second.forks'), self.FORKS)
+        self.assertEqual(mine.total('test.exits'), self.FORKS + 1)
+        # Iterators run at the start and before the only reading, or only at the start.
+        self.assertEqual(facts, {'on': 3, 'exit': 1, 'each': 3, 'once': 1})
+        listed = self.list('first', 'second')
+        self.assertEqual(listed['first'], {name: 'attached' for name in ('task_fork', 'run_each', 'run_once')})
+        self.assertEqual(listed['second'], {'task_fork': 'attached', 'task_exit': 'attached', 'task_none': 'refused',
+                                            'run_each': 'attached'})
+
+    def test_a_setting_is_that_of_one_collector(self):
+        _, mine, _ = self.count('first', 'second', second={'step': 3})
+        self.assertEqual(mine.total('test.first.forks'), self.FORKS)
+        self.assertEqual(mine.total('test.second.forks'), 3 * self.FORKS)
+
+    def test_a_map_whose_setting_is_off_is_not_read(self):
+        seen, mine, facts = self.count('first', 'second', second={'exits': 'no'})
+        self.assertEqual(facts['exit'], 1)
+        self.assertFalse(seen.select('test.exits'))
+        self.assertEqual(mine.total('test.second.forks'), self.FORKS)
+
+    def test_a_refused_program_makes_only_those_partial_that_use_it(self):
+        seen, _, _ = self.count('first', 'second')
+        self.assertIn('collector second is partial: the kernel refused task_none', seen.stderr)
+        self.assertNotIn('collector first', seen.stderr)
+
+    def first_points(self, names):
+        """-> all points of the first collection, and of which collector's programs it tells"""
+        output = os.path.join(self.directory, 'points')
+        config = self.file('agent.cfg', f'[agent]\ninterval = 1s\ncollectors = {names}\n'
+                           f'collector_directory = {self.directory}\n[exporter x]\ntype = json\npath = {output}\n')
+        agent = subprocess.Popen([harness.agent(), 'run', '--config=' + config], stderr=subprocess.DEVNULL)
+        try:
+            while agent.poll() is None and not (os.path.exists(output) and os.path.getsize(output)):
+                time.sleep(0.1)
+        finally:
+            agent.terminate()
+            agent.wait()
+        with open(output, encoding='utf-8') as file:
+            lines = [json.loads(line) for line in file]
+        points = harness.Points(point for point in lines if point['time_ns'] == lines[0]['time_ns'])
+        programs = [(point['attributes']['bpfpush.collector.name'], point['attributes']['bpfpush.program.name'])
+                    for point in points.select('bpfpush.bpf.program.attached')]
+        return points, sorted(each for each in programs if each[0] != 'cgroup')
+
+    def test_one_that_cannot_run_leaves_its_programs_to_the_others(self):
+        self.file('early.conf', '[collector]\ndescription = test\nobject = shared\n[metric visited]\nname = test.visited\n'
+                  'unit = 1\ndescription = test\n[program task_fork]\nbackup = task_exit\n[program task_none]\n')
+        _, programs = self.first_points('early second')
+        self.assertEqual(programs, [('second', name) for name in ('run_each', 'task_exit', 'task_fork', 'task_none')])
+        self.assertEqual(list(self.list('early', 'second')), ['second'])
+
+    def test_programs_and_maps_are_reported_once(self):
+        points, programs = self.first_points('first second')
+        self.assertEqual(programs, [
+            ('first', 'run_each'), ('first', 'run_once'), ('first', 'task_fork'), ('second', 'task_exit'),
+            ('second', 'task_none')])
+        maps = [(point['attributes']['bpfpush.collector.name'], point['attributes']['bpfpush.map.name'])
+                for point in points.select('bpfpush.bpf.map.limit')]
+        for owner, name in (('first', 'first_forks'), ('second', 'second_forks'), ('second', 'exits'), ('first', 'facts'),
+                            ('first', 'visited')):
+            self.assertEqual([each for each in maps if each[1] == name], [(owner, name)])
+
+    def test_missing_rights_are_reported_once_for_all_collectors(self):
+        if rights.nobody_refusal():
+            self.skipTest(f'needs {rights.nobody_refusal()}')
+        os.chmod(self.directory, 0o755)
+        program = shutil.copy(harness.agent(), self.directory)
+        done = subprocess.run([program, 'once', '--config=/dev/null', f'--collector-directory={self.directory}', 'first',
+                               'second', '--', '/bin/true'], stderr=subprocess.PIPE, text=True, check=False,
+                              preexec_fn=rights.become_nobody)
+        self.assertEqual((done.returncode, done.stderr.splitlines()),
+                         (77, ['<3>CAP_BPF and CAP_PERFMON are missing: run as root, or with CAP_BPF and CAP_PERFMON']))
+
+
+class BegunTest(Pair):
+    """A collector of which only a part runs that fills no exported map."""
+    SAID = '<3>collector begun cannot run: the kernel refused all programs that count, such as end (tp_btf/task_that_ends_nowhere): '
+
+    def run_bpfpush(self, *words):
+        return subprocess.run([harness.agent(), *words, '--for=1ms', '--config=/dev/null', f'--collector-directory={self.directory}',
+                               'begun'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+
+    def test_it_does_not_run(self):
+        self.install_own('begun')
+        for command in ('once', 'list'):
+            with self.subTest(command):
+                done = self.run_bpfpush(command)
+                said, nothing = [line for line in done.stderr.splitlines() if line.startswith('<3>')]
+                self.assertTrue(said.startswith(self.SAID) and said.endswith('(this kernel has no tracepoint of that name)'), said)
+                self.assertEqual((done.returncode, nothing), (69, '<3>no collector runs, so nothing can be counted'))
+                self.assertEqual(done.stdout, '')
+
+    def test_others_run_without_it(self):
+        self.install_own('begun')
+        done = self.run_bpfpush('list', '--json', 'cgroup')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(self.SAID, done.stderr)
+        self.assertEqual([json.loads(line)['collector'] for line in done.stdout.splitlines()], ['cgroup'])
 
 
 class PinnedTest(Pair):

@@ -10,20 +10,18 @@
  *     SIGUSR1 used again and the file DONE made; on SIGTERM closed.
  * tcp states SERVER.PROCS CLIENT.PROCS DONE: listening sockets and connections in known states; the file
  *     DONE is made when they are; kept until SIGTERM.
+ * tcp apart SERVER.PROCS CLIENT.PROCS DONE: the same in a network namespace of its own.
  */
 #include "workload.h"
 
 #include <arpa/inet.h>
 #include <linux/filter.h>
 #include <net/if.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 enum family { V4, V6, MAPPED, N_FAMILIES };
@@ -537,10 +535,13 @@ static void hold(const char *done)
 	}
 }
 
-/* Each family: 2 listening, 3 established pairs, 1 pair half closed, 2 half open, 2 in TIME_WAIT. */
+/*
+ * Each family: 3 listening, 3 established pairs, 1 not yet accepted, 1 whose client is closed but unheard, 1 pair
+ * half closed, 2 half open, 2 in TIME_WAIT.
+ */
 static void states(const char *done)
 {
-	int client, server, port, signal;
+	int client, server, port, waiting, signal;
 	sigset_t set;
 
 	block_signals(&set);
@@ -548,7 +549,9 @@ static void states(const char *done)
 		workload_enter(server_procs);
 		new_port(family, 16, &port);
 		new_port(family, 16, &port);
+		new_port(family, 16, &waiting);
 		workload_enter(client_procs);
+		workload_check(!connect_to(new_socket(family), family, waiting));
 		begin_connect(family, port);
 		begin_connect(family, port);
 		for (int i = 0; i < 3; i++)
@@ -556,10 +559,16 @@ static void states(const char *done)
 		pair_up(family, &client, &server);
 		workload_check(!shutdown(client, SHUT_WR));
 		receive_end(server);
+		workload_wait_state(client, TCP_FIN_WAIT2);
+		pair_up(family, &client, &server);
+		attach_drop(server);
+		workload_check(!close(client));
 		for (int i = 0; i < 2; i++) {
 			pair_up(family, &client, &server);
 			close(client);
 			receive_end(server);
+			workload_check(!shutdown(server, SHUT_WR));
+			workload_wait_state(server, TCP_CLOSE);
 			close(server);
 		}
 	}
@@ -582,6 +591,8 @@ int main(int argc, char **argv)
 		hold(argv[4]);
 	else if (!strcmp(argv[1], "states") && argc == 5)
 		states(argv[4]);
+	else if (!strcmp(argv[1], "apart") && argc == 5)
+		own_namespace(), states(argv[4]);
 	else
 		workload_check(!"a known first argument");
 	return 0;

@@ -9,9 +9,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define workload_check(condition)                                                                  \
@@ -38,4 +41,17 @@ static inline int workload_open_cgroup(const char *procs)
 
 	workload_check(fd >= 0);
 	return fd;
+}
+
+/* Until this TCP socket is in the state: what the other side sends may be on its way for a while. */
+static inline void workload_wait_state(int fd, int state)
+{
+	struct tcp_info info;
+	socklen_t size;
+
+	do {
+		usleep(100);
+		size = sizeof(info);
+		workload_check(!getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size));
+	} while (info.tcpi_state != state);
 }

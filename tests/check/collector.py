@@ -6,7 +6,7 @@
 
 NAME.conf is a descriptor and NAME.expect all that is said of it, in its order. Its object is compiled from
 NAME.bpf.c, or made by objects[NAME] below, or that of sound.bpf.c; NAME.config, if there is one, is the
-configuration. "sound" itself must pass. GOLDEN_UPDATE=1 writes NAME.expect anew, for a person to read.
+configuration, and NAME.other the descriptor of a second collector that is on. "sound" itself must pass. GOLDEN_UPDATE=1 writes NAME.expect anew, for a person to read.
 
 Run with a binary under AddressSanitizer this finds what wrong input reads, writes and leaks, too.
 """
@@ -85,6 +85,16 @@ def lost_reference(to, sound):
     write(to, data)
 
 
+def escape(to, sound):
+    """A member's name makes a terminal blue."""
+    write(to, read(sound).replace(b"\0duration\0", b"\0\x1b[34mxyz\0"))
+
+
+def escape_program(to, sound):
+    """The same with the names of a program and of its section."""
+    write(to, read(sound).replace(b".reltp_btf/sys_enter\0", b".reltp_btf/sys_\x1b[34m\0"))
+
+
 def is_directory(to, sound):
     os.mkdir(to)
 
@@ -101,6 +111,8 @@ objects = {
     "object-without-btf": without_btf,
     "object-broken-btf": broken_btf,
     "object-lost-reference": lost_reference,
+    "object-escape": escape,
+    "object-escape-program": escape_program,
     "object-directory": is_directory,
     "object-missing": absent,
 }
@@ -111,10 +123,10 @@ def file_of(name, suffix):
     return path if os.path.exists(path) else None
 
 
-def check(name, place, config=None):
+def check(names, place, config=None):
     """-> exit status and what is said, the place taken out of it"""
     result = subprocess.run([BPFPUSH, "check", f"--config={config or '/dev/null'}", f"--collector-directory={place}",
-                             name], capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+                             *names], capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
     text = result.stderr.decode(errors="replace").replace(place + "/", "")
     return result.returncode, text.replace(f"{config}:", "config:") if config else text
 
@@ -130,17 +142,23 @@ def make_object(name, to, sound):
 
 def run_case(name, sound):
     """-> what is not as it should be, or None"""
+    names = [name]
     with tempfile.TemporaryDirectory(dir=os.path.dirname(sound)) as place:
         make_object(name, f"{place}/{name}.bpf.o", sound)
         if name != "descriptor-missing":
             write(f"{place}/{name}.conf", read(file_of(name, ".conf")))
-        status, text = check(name, place, file_of(name, ".config"))
+        if file_of(name, ".other"):
+            write(f"{place}/other.conf", read(file_of(name, ".other")))
+            names.append("other")
+        status, text = check(names, place, file_of(name, ".config"))
     if name == "sound":
         return None if status == 0 else f"exit {status}\n{text}"
     expect = os.path.join(directory, name + ".expect")
     if os.environ.get("GOLDEN_UPDATE"):
         write(expect, text.encode())
     expected = read(expect).decode()
+    if file_of(name, ".newer") and text == read(file_of(name, ".newer")).decode():  # what a newer libbpf makes of it
+        expected = text
     if status != EXIT_SETTINGS:
         return f"exit {status} instead of {EXIT_SETTINGS}\n{text}"
     if not expected or text != expected:
@@ -156,7 +174,7 @@ def run_truncations(sound):
         for i in range(TRUNCATIONS):
             size = i * len(data) // TRUNCATIONS
             write(f"{place}/sound.bpf.o", data[:size])
-            status, text = check("sound", place)
+            status, text = check(["sound"], place)
             if status != EXIT_SETTINGS:
                 wrong.append(f"cut to {size} of {len(data)} bytes: exit {status}\n{text}")
     return wrong

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every shipped pair of object and descriptor is opened and checked by somebody without any right."""
+"""Every shipped collector, its descriptor and its object, is opened and checked by somebody without any right."""
 
 import glob
 import os
@@ -34,8 +34,14 @@ def names(pattern, ending):
     return sorted(os.path.basename(path)[:-len(ending)] for path in glob.glob(os.path.join(pattern, "*" + ending)))
 
 
+def object_of(name):
+    with open(os.path.join(SOURCES, name + ".conf"), encoding="utf-8") as file:
+        shared = re.search(r"(?m)^object = (.+)$", file.read())
+    return shared.group(1) if shared else name
+
+
 class TestCollectors(unittest.TestCase):
-    """The pairs are copied to where anybody may read them: the tree may lie in a private directory."""
+    """The files are copied to where anybody may read them: the tree may lie in a private directory."""
 
     @classmethod
     def setUpClass(cls):
@@ -46,12 +52,12 @@ class TestCollectors(unittest.TestCase):
         open(cls.config, "w", encoding="ascii").close()
 
     def place(self, *only):
-        """A new directory with copies of all pairs, or of some."""
+        """A new directory with copies of all collectors, or of some."""
         directory = tempfile.mkdtemp(dir=self.directory)
         os.chmod(directory, 0o755)
-        for ending in (".bpf.o", ".conf"):
-            for name in only or names(os.path.join(BUILD, "bpf"), ending):
-                shutil.copy(os.path.join(BUILD, "bpf", name + ending), directory)
+        for name in only or names(SOURCES, ".conf"):
+            for file in (name + ".conf", object_of(name) + ".bpf.o"):
+                shutil.copy(os.path.join(BUILD, "bpf", file), directory)
         return directory
 
     def check(self, directory, name):
@@ -60,15 +66,17 @@ class TestCollectors(unittest.TestCase):
                               preexec_fn=rights.become_nobody)
         return done.returncode, done.stdout + done.stderr
 
-    def test_every_program_of_the_tree_has_its_pair_in_the_build(self):
-        shipped = names(SOURCES, ".bpf.c")
+    def test_all_of_the_tree_is_in_the_build_and_used(self):
+        shipped = names(SOURCES, ".conf")
         self.assertLessEqual(set(METRICS), set(shipped))
-        for ending in (".bpf.o", ".conf"):
-            self.assertEqual(names(os.path.join(BUILD, "bpf"), ending), shipped)
+        self.assertEqual(names(os.path.join(BUILD, "bpf"), ".conf"), shipped)
+        objects = names(SOURCES, ".bpf.c")
+        self.assertEqual({object_of(name) for name in shipped}, set(objects))
+        self.assertLessEqual(set(objects), set(names(os.path.join(BUILD, "bpf"), ".bpf.o")))
 
-    def test_every_pair_is_whole(self):
+    def test_every_collector_is_whole(self):
         directory = self.place()
-        for name in names(SOURCES, ".bpf.c"):
+        for name in names(SOURCES, ".conf"):
             with self.subTest(name):
                 code, output = self.check(directory, name)
                 self.assertEqual(code, 0, output)
@@ -83,20 +91,21 @@ class TestCollectors(unittest.TestCase):
             self.assertLessEqual(promised, set(re.findall(r"^metric \S+ -> (\S+)", done.stdout, re.MULTILINE)), name)
 
     def test_an_object_that_is_cut_off_is_refused(self):
-        for name in names(SOURCES, ".bpf.c"):
+        for name in names(SOURCES, ".conf"):
             directory = self.place(name)
-            path = os.path.join(directory, name + ".bpf.o")
+            path = os.path.join(directory, object_of(name) + ".bpf.o")
             os.truncate(path, os.path.getsize(path) // 2)
             with self.subTest(name):
                 code, output = self.check(directory, name)
                 self.assertEqual(code, 78, output)
-                self.assertIn(name + ".bpf.o", output)
+                self.assertIn(os.path.basename(path), output)
 
     def test_a_descriptor_of_another_object_is_refused(self):
-        shipped = names(SOURCES, ".bpf.c")
-        for name, other in zip(shipped, shipped[1:] + shipped[:1]):
-            directory = self.place(name)
-            shutil.copy(os.path.join(BUILD, "bpf", other + ".conf"), os.path.join(directory, name + ".conf"))
+        objects = names(SOURCES, ".bpf.c")
+        following = dict(zip(objects, objects[1:] + objects[:1]))
+        for name in names(SOURCES, ".conf"):
+            directory, own = self.place(name), object_of(name)
+            shutil.copy(os.path.join(BUILD, "bpf", following[own] + ".bpf.o"), os.path.join(directory, own + ".bpf.o"))
             with self.subTest(name):
                 code, output = self.check(directory, name)
                 self.assertEqual(code, 78, output)
@@ -105,9 +114,9 @@ class TestCollectors(unittest.TestCase):
 
     def test_a_pair_with_a_strange_file_name_is_refused(self):
         for strange in (b"x\xffy", b"x y", b"x:y", b"-x", b"x" * 64):
-            directory = self.place("memory")
+            directory = self.place("cgroup")
             for ending in (b".bpf.o", b".conf"):
-                shutil.copy(os.path.join(directory.encode(), b"memory" + ending),
+                shutil.copy(os.path.join(directory.encode(), b"cgroup" + ending),
                             os.path.join(directory.encode(), strange + ending))
             config = os.path.join(self.directory, "strange.conf")
             with open(config, "w", encoding="ascii") as file:
@@ -125,8 +134,8 @@ class TestCollectors(unittest.TestCase):
         with open(os.path.join(directory, "tcpstate.conf"), encoding="utf-8") as file:
             text = file.read()
         with open(os.path.join(directory, "My-pair.conf"), "w", encoding="utf-8") as file:
-            file.write(re.sub(r"(?m)^\[label transitions\.from\]\n(.+\n)+", "", text))
-        shutil.copy(os.path.join(directory, "tcpstate.bpf.o"), os.path.join(directory, "My-pair.bpf.o"))
+            file.write(re.sub(r"(?m)^\[label transitions\.from\]\n(.+\n)+|^object = .+\n", "", text))
+        shutil.copy(os.path.join(directory, object_of("tcpstate") + ".bpf.o"), os.path.join(directory, "My-pair.bpf.o"))
         done = subprocess.run([self.bpfpush, "dump", f"--config={self.config}", f"--collector-directory={directory}", "shape",
                                "My-pair"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
                               preexec_fn=rights.become_nobody)

@@ -61,6 +61,7 @@ struct scene {
 	char *tag_names[4];
 	struct setting_list tags;
 	struct metric metrics[METRICS_MAX], *list[METRICS_MAX];
+	struct budget budgets[METRICS_MAX];
 	struct schema schemas[METRICS_MAX];
 	struct batch batch;
 	struct series *series[SERIES_MAX]; /* each is there once */
@@ -151,7 +152,8 @@ static void take_metric(struct scene *scene)
 		{ 2, -8, 40 },	{ -1, -2, 12 }, { 0, -30, 512 }, { 0, -1, 512 },
 	};
 	struct metric *metric = &scene->metrics[scene->batch.n_metrics];
-	static const uint8_t limits[] = { 0, 0, 0, 3 };
+	struct budget *budget = &scene->budgets[scene->batch.n_metrics];
+	static const uint8_t limits[] = { 0, 0, 0, 2 };
 
 	metric->scope = take(&scene->input) & 1 ? "one" : "two";
 	metric->name = TAKE_TEXT(&scene->input, names);
@@ -159,7 +161,8 @@ static void take_metric(struct scene *scene)
 	metric->kind = (enum metric_kind)(take(&scene->input) % 3);
 	metric->divisor = divisors[take(&scene->input) % ARRAY_SIZE(divisors)];
 	metric->layout = layouts[take(&scene->input) % ARRAY_SIZE(layouts)];
-	metric_init_series(metric, limits[take(&scene->input) % ARRAY_SIZE(limits)]);
+	*budget = (struct budget){ .limit_series = limits[take(&scene->input) % ARRAY_SIZE(limits)] };
+	metric_init_series(metric, budget);
 	for (size_t i = 0; i < scene->batch.n_metrics; i++)
 		if (!strcmp(metric->name, scene->metrics[i].name) && !strcmp(metric->scope, scene->metrics[i].scope))
 			return; /* a collector has one metric of a name */
@@ -199,12 +202,14 @@ static void take_attributes(struct scene *scene, const struct schema *schema, st
 
 static void take_series(struct scene *scene)
 {
-	unsigned int metric = take(&scene->input) % (unsigned int)scene->batch.n_metrics;
+	uint8_t which = take(&scene->input);
+	unsigned int metric = which % (unsigned int)scene->batch.n_metrics;
 	struct attributes attributes;
 	struct series *series;
 
 	take_attributes(scene, &scene->schemas[metric], &attributes);
-	if (series_get(&scene->metrics[metric], &attributes, 1, &series) < 0)
+	if ((which < 240 ? series_get(&scene->metrics[metric], &attributes, 1, &series) :
+			   series_get_overflow(&scene->metrics[metric], OVERFLOW_TABLE, 1, &series)) < 0)
 		abort();
 	for (unsigned int i = 0; i < scene->n_series; i++)
 		if (scene->series[i] == series)
@@ -243,7 +248,8 @@ static void writer_push(struct scene *scene, struct writer *writer, unsigned int
 
 	buf_reset(&writer->out);
 	writer->has_failed = false;
-	err = lines_push(writer->lines, &scene->batch, scene->time_s, losses);
+	writer->exporter.n_losses = losses;
+	err = lines_push(writer->lines, &scene->batch, scene->time_s);
 	check(err == (writer->has_failed ? -EIO : 0), "another result", text_of(&writer->out));
 	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++)
 		n += points[fate];
@@ -270,12 +276,12 @@ static bool take_writers(struct scene *scene)
 	scene->dialect = (enum dialect_id)(take(&scene->input) % DIALECTS);
 	is_graphite = dialect_table[scene->dialect].is_graphite;
 	options.pack.is_stream = is_graphite;
-	options.histogram = is_graphite ? LINES_COUNTERS : (enum lines_histogram)(take(&scene->input) % 3);
-	if (options.histogram == LINES_DISTRIBUTION && scene->dialect != DIALECT_DOGSTATSD)
-		options.histogram = LINES_COUNTERS;
+	options.points.histogram = is_graphite ? LINES_COUNTERS : (enum lines_histogram)(take(&scene->input) % 3);
+	if (options.points.histogram == LINES_DISTRIBUTION && scene->dialect != DIALECT_DOGSTATSD)
+		options.points.histogram = LINES_COUNTERS;
 	options.time_unit = is_graphite ? LINES_SECONDS : (enum lines_unit)(take(&scene->input) % 4);
-	options.is_cumulative = is_graphite && take(&scene->input) & 1;
-	options.sends_unchanged = take(&scene->input) & 1;
+	options.points.is_cumulative = is_graphite && take(&scene->input) & 1;
+	options.points.sends_unchanged = take(&scene->input) & 1;
 	scene->template = TAKE_TEXT(&scene->input, templates);
 	take_resource(scene);
 	if (naming_init(&options.naming, &dialect_table[scene->dialect], scene->template, scene->resource,
@@ -344,7 +350,7 @@ static void add_count(const struct scene *scene, struct written *written, uint64
 {
 	bool replaces = dialect_table[scene->dialect].is_graphite && written->time_s == scene->time_s;
 
-	if (!scene->whole.options.is_cumulative && !replaces)
+	if (!scene->whole.options.points.is_cumulative && !replaces)
 		written->before += written->now;
 	written->now = n;
 	written->time_s = scene->time_s;
@@ -363,11 +369,11 @@ static void check_histogram(struct scene *scene, unsigned int i, const struct gr
 {
 	struct grammar_text path = line->path;
 
-	if (scene->whole.options.histogram != LINES_COUNTERS) {
+	if (scene->whole.options.points.histogram != LINES_COUNTERS) {
 		*in_buckets += line->rate.size ? (uint64_t)fmin(1 / to_double(line->rate) + 0.5, 0x1p50) : 1;
 		return;
 	}
-	if (scene->whole.options.is_cumulative) {
+	if (scene->whole.options.points.is_cumulative) {
 		check(ends_in(path, ".total"), "not a total", path);
 		path.size -= strlen(".total");
 	}
@@ -385,7 +391,7 @@ static void check_series(struct scene *scene, unsigned int i)
 {
 	const struct series *series = scene->series[i];
 	bool is_histogram = series->metric->kind == METRIC_HISTOGRAM;
-	bool is_values = scene->whole.options.histogram != LINES_COUNTERS;
+	bool is_values = scene->whole.options.points.histogram != LINES_COUNTERS;
 	struct grammar_text rest = text_of(&scene->alone[i]), text = rest;
 	uint64_t in_buckets = 0, in_count = 0;
 	unsigned int n_lines = 0;
@@ -407,7 +413,7 @@ static void check_series(struct scene *scene, unsigned int i)
 		return;
 	if (is_values)
 		check(in_buckets == series->delta.count || series->delta.count >> 40, "values too many or too few", text);
-	else if (!scene->whole.options.is_cumulative)
+	else if (!scene->whole.options.points.is_cumulative)
 		check(in_buckets == in_count, "buckets that do not add up to the count", text);
 }
 
@@ -520,7 +526,7 @@ static void push(struct scene *scene)
 	check_whole(scene);
 	writer_push(scene, &scene->narrow, scene->losses);
 	/* It repeats gauges that it could not send. */
-	if (dialect_table[scene->dialect].is_graphite || scene->whole.options.sends_unchanged)
+	if (dialect_table[scene->dialect].is_graphite || scene->whole.options.points.sends_unchanged)
 		check_some(text_of(&scene->narrow.out), text_of(&scene->whole.out));
 	for (unsigned int i = 0; i < scene->n_series; i++)
 		check_series(scene, i);
@@ -533,7 +539,7 @@ static void check_totals(struct scene *scene)
 		const struct series *series = scene->series[i];
 
 		if (series->metric->kind != METRIC_HISTOGRAM || scene->is_refused[i] ||
-		    scene->whole.options.histogram != LINES_COUNTERS)
+		    scene->whole.options.points.histogram != LINES_COUNTERS)
 			continue;
 		check(written->before + written->now == series->total.count, "counts that do not add up",
 		      text_of(&scene->alone[i]));

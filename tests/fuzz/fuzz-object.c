@@ -14,6 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static const struct label_choice choice;
 static char directory[] = "/tmp/bpfpush-fuzz-XXXXXX";
 
 static void demand(int is_true)
@@ -98,6 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	_cleanup_(collector_freep) struct collector *collector = NULL;
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	static struct labels *labels;
+	struct collector_options options = { 0 };
 	struct btf *btf = size ? btf__new(data, (uint32_t)size) : NULL;
 
 	if (!btf)
@@ -105,14 +107,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	btf__free(btf);
 	if (!labels) {
 		begin();
-		demand(labels_new(0, &labels) == 0);
+		demand(labels_new(0, &choice, &labels) == 0);
 	}
 	append_section(data, size);
-	demand(collector_open(directory, "x", labels, 0, &diag, &collector) == 0);
+	options.labels = labels;
+	demand(collector_open(directory, "x", &options, &diag, &collector) == 0);
 	demand(!collector == !!diag.n_errors);
 	if (!collector)
 		return 0;
-	demand(collector_set(collector, "limit", "5", "fuzz", 1, &diag) == 0);
-	collector_check(collector, &diag);
+	demand(collector_set(collector, &(struct assignment){ "limit", "5", "fuzz", 1, 0 }, &diag) == 0);
 	return 0;
 }

@@ -18,7 +18,7 @@ struct call_value {
 
 const volatile u32 limit = 1;
 
-TABLE(calls, struct call_key, struct call_value, 64);
+TABLE(calls, struct call_key, struct call_value, 4);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

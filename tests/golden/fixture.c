@@ -75,16 +75,23 @@ static void first_round(struct fixture *fixture, struct series **series)
 	series_add_histogram(series[4], UINT64_C(200000000000001), time);
 	series_add(series[5], 1500000001);
 	series_add_histogram(series[6], 40, size);
+	series[9] = ADD(&metrics[SIZES], START_NS, "systemd.unit.name=gone.service");
+	series[10] = ADD(&metrics[SOCKETS], START_NS, "network.connection.state=gone");
+	series[11] = ADD(&metrics[CPU], START_NS, "systemd.unit.name=gone.service");
+	series_add_histogram(series[9], 40, size);
+	series_add(series[10], 3);
+	series_add(series[11], 3);
 }
 
 void fixture_init(struct fixture *fixture)
 {
-	struct series *series[9], *late;
+	struct series *series[12], *late, *refused, *fresh;
 	uint64_t time[48] = { 0 };
 
 	memcpy(fixture->metrics, literals, sizeof(literals));
+	fixture->budget = (struct budget){ .limit_series = 3 };
 	for (int i = 0; i < FIXTURE_METRICS; i++) {
-		metric_init_series(&fixture->metrics[i], i == CALLS ? 4 : 100);
+		metric_init_series(&fixture->metrics[i], i == CALLS ? &fixture->budget : NULL);
 		fixture->pointers[i] = &fixture->metrics[i];
 	}
 	fixture->batch = (struct batch){ .time_ns = START_NS + 2 * INTERVAL_NS, .previous_ns = START_NS + INTERVAL_NS,
@@ -95,10 +102,18 @@ void fixture_init(struct fixture *fixture)
 	for (int i = 0; i < FIXTURE_METRICS; i++)
 		series_end(&fixture->metrics[i]);
 
+	for (int i = 9; i < 12; i++)
+		series_put(series[i]);
 	for (int i = 0; i < FIXTURE_METRICS; i++)
 		series_begin(&fixture->metrics[i]);
 	late = ADD(&fixture->metrics[CALLS], START_NS + INTERVAL_NS, "bpfpush.syscall.name=late");
-	series_add(late, 9); /* the fourth is the overflow series */
+	series_add(late, 9); /* the fourth, so an overflow series */
+	if (series_get_overflow(&fixture->metrics[CALLS], OVERFLOW_TABLE, START_NS + INTERVAL_NS, &refused) < 0)
+		abort();
+	series_add(refused, 5);
+	fresh = ADD(&fixture->metrics[DURATION], START_NS + INTERVAL_NS, "bpfpush.syscall.name=fresh");
+	time[11] = 1;
+	series_add_histogram(fresh, 1000, time);
 	series_add(series[0], 234);
 	series_add(series[2], 1);
 	time[11] = 3;

@@ -3,18 +3,21 @@
 
 /*
  * A batch with one of everything, for tests of encoders: two scopes, all kinds, numbers with and without a
- * divisor, hostile text, a series that did not grow, one without attributes, the overflow series, a
- * metric without series.
+ * divisor, hostile text, a series that did not grow, one without attributes, new ones, ended ones, both
+ * overflow series, a metric without series.
  */
 
 #include "metric/series.h"
 
 #define FIXTURE_METRICS 6
-#define FIXTURE_POINTS	10
+#define FIXTURE_POINTS	12
+#define FIXTURE_NEW	3 /* of these, sums and histograms */
+#define FIXTURE_ENDED	3 /* besides these */
 
 struct fixture {
 	struct metric metrics[FIXTURE_METRICS];
 	struct metric *pointers[FIXTURE_METRICS];
+	struct budget budget; /* of the first metric */
 	struct batch batch;
 };
 

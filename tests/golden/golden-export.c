@@ -28,6 +28,7 @@ static int otlp(const struct batch *batch, const char *temporality, const char *
 	const struct otlp_encoding encoding = {
 		.temporality = strcmp(temporality, "delta") ? OTLP_CUMULATIVE : OTLP_DELTA,
 		.histogram = strcmp(histogram, "exponential") ? OTLP_EXPLICIT : OTLP_EXPONENTIAL,
+		.has_zero_points = true,
 		.limit_bytes = sizeof(room),
 		.room = room,
 		.resource = resource,
@@ -77,14 +78,14 @@ static const struct variant {
 	bool is_cumulative, sends_unchanged;
 	size_t n_points; /* that have lines */
 } variants[] = {
-	{ "plain", DIALECT_PLAIN, LINES_COUNTERS, LINES_MICROSECONDS, false, false, 7 },
-	{ "plain-timer", DIALECT_PLAIN, LINES_TIMER, LINES_SECONDS, false, true, 8 },
-	{ "graphite", DIALECT_GRAPHITE, LINES_COUNTERS, LINES_NANOSECONDS, false, false, 7 },
-	{ "dogstatsd", DIALECT_DOGSTATSD, LINES_COUNTERS, LINES_MILLISECONDS, false, true, 10 },
-	{ "dogstatsd-distribution", DIALECT_DOGSTATSD, LINES_DISTRIBUTION, LINES_SECONDS, false, false, 6 },
-	{ "influx", DIALECT_INFLUX, LINES_COUNTERS, LINES_SECONDS, false, false, 6 },
-	{ "dotted", DIALECT_DOTTED, LINES_COUNTERS, LINES_SECONDS, false, false, 10 },
-	{ "tagged", DIALECT_TAGGED, LINES_COUNTERS, LINES_SECONDS, true, false, 7 },
+	{ "plain", DIALECT_PLAIN, LINES_COUNTERS, LINES_MICROSECONDS, false, false, 9 },
+	{ "plain-timer", DIALECT_PLAIN, LINES_TIMER, LINES_SECONDS, false, true, 10 },
+	{ "graphite", DIALECT_GRAPHITE, LINES_COUNTERS, LINES_NANOSECONDS, false, false, 9 },
+	{ "dogstatsd", DIALECT_DOGSTATSD, LINES_COUNTERS, LINES_MILLISECONDS, false, true, 12 },
+	{ "dogstatsd-distribution", DIALECT_DOGSTATSD, LINES_DISTRIBUTION, LINES_SECONDS, false, false, 8 },
+	{ "influx", DIALECT_INFLUX, LINES_COUNTERS, LINES_SECONDS, false, false, 8 },
+	{ "dotted", DIALECT_DOTTED, LINES_COUNTERS, LINES_SECONDS, false, false, 12 },
+	{ "tagged", DIALECT_TAGGED, LINES_COUNTERS, LINES_SECONDS, true, false, 9 },
 };
 
 static int lines(const struct batch *batch, const struct variant *variant)
@@ -98,10 +99,10 @@ static int lines(const struct batch *batch, const struct variant *variant)
 	struct exporter exporter = { .name = "golden" };
 	size_t n_points = 0;
 	struct lines_options options = {
-		.histogram = variant->histogram,
+		.points.histogram = variant->histogram,
 		.time_unit = variant->unit,
-		.is_cumulative = variant->is_cumulative,
-		.sends_unchanged = variant->sends_unchanged,
+		.points.is_cumulative = variant->is_cumulative,
+		.points.sends_unchanged = variant->sends_unchanged,
 		.pack = { .limit_bytes = 1432, .is_stream = is_stream, .put = write_piece, .user = &n_points },
 	};
 	struct lines *writer;
@@ -110,7 +111,7 @@ static int lines(const struct batch *batch, const struct variant *variant)
 	if (naming_init(&options.naming, &dialect_table[variant->dialect], NULL, resource, 1, &tags) < 0 ||
 	    lines_new(&options, &exporter, &writer) < 0)
 		return 1;
-	err = lines_push(writer, batch, batch->time_ns / UINT64_C(1000000000), 0);
+	err = lines_push(writer, batch, batch->time_ns / UINT64_C(1000000000));
 	lines_free(writer);
 	return err || n_points != variant->n_points || exporter.stats.points[POINTS_PUSHED] != n_points;
 }

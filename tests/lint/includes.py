@@ -30,7 +30,7 @@ DOORS = [
     (r"^(protobuf-c/|.*\.pb-c\.h)", "protobuf-c", r"^src/export/otlp/"),
     (r"^ini\.h", "inih", r"^src/util/ini\.c$"),
     (r"^systemd/sd-event", "sd-event", r"^src/(agent|export/transport)/"),
-    (r"^systemd/sd-daemon", "sd-daemon", r"^src/agent/"),
+    (r"^systemd/sd-daemon", "sd-daemon", r"^src/(agent/|util/kept\.c$)"),
     (r"^systemd/sd-journal", "sd-journal", r"^src/util/log\.c$"),
     (r"^systemd/sd-id128", "sd-id128", r"^src/config/resource\.c$"),
     (r"^zlib\.h", "zlib", r"^src/export/"),

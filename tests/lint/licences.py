@@ -10,6 +10,7 @@ SPDX = re.compile(r"SPDX-License-Identifier: ([\w.()-]+(?: (?:OR|AND) [\w.()-]+)
 
 # Files without a place for a comment, and data: REUSE.toml names their licence.
 EXEMPT = re.compile(r"(^LICENSE|^LICENSES/|\.json$|^\.editorconfig$|^\.clang-format$|^\.gitignore$|\.md$"
+                    r"|^packaging/debian/(changelog|control|copyright|source/format|tests/control|.*-overrides)$"
                     r"|^tests/(golden|check|fuzz|bpf|unit)/.*\.(conf|txt|out|expected|jsonl|bin|dict|list)$|^tests/(check|golden)/|corpus)")
 
 

@@ -40,10 +40,11 @@ static void the_increase_of_each_sum_is_written(void **state)
 				  "bpfpush.syscall.count 0.000000\n"
 				  "bpfpush.syscall.count 1.000000\n"
 				  "bpfpush.syscall.count 9.000000\n"
+				  "bpfpush.syscall.count 5.000000\n"
 				  "bpfpush.scheduler.cpu.time 0.250000\n");
 	assert_int_equal(exporter->stats.points[POINTS_PUSHED], FIXTURE_POINTS);
-	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], 5);
-	assert_int_equal(exporter->stats.points[POINTS_UNSUPPORTED], FIXTURE_POINTS - 5);
+	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], 6);
+	assert_int_equal(exporter->stats.points[POINTS_UNSUPPORTED], FIXTURE_POINTS - 6);
 	fixture_done(&fixture);
 	exporter_free(exporter);
 	close(fd);
@@ -59,7 +60,7 @@ static void what_cannot_be_written_is_counted(void **state)
 	fixture_init(&fixture);
 	assert_error(exporter_push(exporter, &fixture.batch), EIO);
 	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], 0);
-	assert_int_equal(exporter->stats.points[POINTS_NOT_SENT], 5);
+	assert_int_equal(exporter->stats.points[POINTS_NOT_SENT], 6);
 	fixture_done(&fixture);
 	exporter_free(exporter);
 }

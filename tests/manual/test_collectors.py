@@ -50,7 +50,7 @@ class CollectorsTest(unittest.TestCase):
         for name, item in self.listed.items():
             for setting in item["settings"]:
                 if "default" not in setting:  # every collector's, in the section "What applies to all"
-                    self.assertRegex(setting["name"], r"^per_process$|_slots$")
+                    self.assertRegex(setting["name"], r"^per_process$")
                     continue
                 told = re.search(r"^- \*\*Settings:\*\* (.*(?:\n  .*)*)", self.sections[name], re.MULTILINE)
                 self.assertIsNotNone(told, name)

@@ -19,7 +19,7 @@ def configured():
     """(section, key, default) of conf/bpfpush.conf, where each stands behind a "#"."""
     section, entries = None, []
     for line in program.read("conf/bpfpush.conf").split("\n"):
-        head = re.fullmatch(r"#?\[([\w-]+(?: [\w-]+)?)\]", line)
+        head = re.fullmatch(r"#?\[([\w-]+(?: [\w.-]+)?)\]", line)
         entry = re.fullmatch(r"#([\w.]+) = ?(.*)", line)
         if head:
             section = head.group(1)
@@ -80,7 +80,7 @@ class ConfigurationTest(unittest.TestCase):
         if kind == "collector":
             common, *parts = re.split(r"^\.Cm (?=.*\nalso has:)", self.sections["[collector NAME]"], flags=re.MULTILINE)
             return common + "".join(part for part in parts if part.startswith(section.split(" ")[1] + "\n"))
-        return self.sections[f"[{section}]"]
+        return self.sections["[metric NAME]" if kind == "metric" else f"[{section}]"]
 
     def test_every_key_of_the_file_is_explained_with_its_default(self):
         entries = configured()
@@ -140,10 +140,12 @@ class CollectorTest(unittest.TestCase):
             self.assertIn(f".It {name} Ta {default or 'none'} Ta", self.page)
 
     def test_alternatives_are_tried_in_the_order_that_is_told(self):
-        table = re.search(r"sections\[\] = \{(.*?)\n\}", program.read("src/collector/alternative.c"), re.DOTALL).group(1)
-        names = [name for name in re.findall(r'"([\w.]+)"', table)
+        rows = re.search(r"sections\[\] = \{(.*?)\n\}", program.read("src/collector/hook/alternative.c"), re.DOTALL).group(1)
+        table = [(name, int(unpreempted)) for name, unpreempted in re.findall(r'"([\w.]+)".*(\d) \}', rows)
                  if name not in ("raw_tracepoint", "tracepoint", "uprobe", "uretprobe")]
-        self.assertIn(".Dl " + ", ".join(names) + "\n", self.page)
+        self.assertIn(".Dl " + ", ".join(name for name, _ in table) + "\n", self.page)
+        unpreempted = sorted((row for row in table if row[1]), key=lambda row: row[1])
+        self.assertIn(".Dl " + ", ".join(name for name, _ in unpreempted) + "\n", self.page)
 
 
 unittest.main()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent as a test runs it: `bpfpush run --config FILE`, ready when it says READY=1."""
 
+import json
 import os
 import select
 import signal
@@ -19,9 +20,9 @@ BPFPUSH = os.environ.get("BPFPUSH") or os.path.realpath(
 
 HOST = "vm1.example.com"  # what it calls the machine
 
-# For agents that are compared with each other: the end of [agent], and room for the keys of all that runs meanwhile.
-# A key without room is counted without its name, and each agent finds no room for another one.
-ROOMY = "series_limit = 50000\n\n[collector syscalls]\nsyscalls_slots = 32768\n"
+# For agents that are compared with each other: keys of [agent] that give room to all that runs meanwhile, but for units of
+# tests of scale. A key without room is counted without its name, and each agent finds no room for another one.
+ROOMY = "series_limit = 50000\nunits = 1000\nexclude_units = bpfpush-test-* /bpfpush-test-*\n"
 
 
 class Unavailable(Exception):
@@ -61,6 +62,35 @@ def count_once(directory, *command):
     if done.returncode:
         raise RuntimeError(f"once ended with status {done.returncode}:\n{done.stderr}")
     return [line for line in done.stdout.split("\n") if line]  # names may hold what splitlines() takes for an end
+
+
+class Follower:
+    """Reads a growing file of JSON lines once, for those who wait for something in it."""
+
+    def __init__(self, path):
+        self.path, self.offset = path, 0
+
+    def lines(self):
+        """Those that have come since the last call."""
+        if not os.path.exists(self.path):
+            return []
+        with open(self.path, "rb") as file:
+            file.seek(self.offset)
+            whole = file.read().rpartition(b"\n")[0]
+        self.offset += len(whole) + 1 if whole else 0
+        return [json.loads(line) for line in whole.split(b"\n")] if whole else []
+
+    def wait_end(self, cgroup, timeout_s=90):
+        """The time of the first collection without any line of a cgroup that has been removed."""
+        deadline, seen_ns = time.monotonic() + timeout_s, None
+        while time.monotonic() < deadline:
+            for line in self.lines():
+                if line["attributes"].get("process.linux.cgroup") == cgroup:
+                    seen_ns = line["time_ns"]
+                elif seen_ns and line["time_ns"] > seen_ns and line["collector"] == "self":
+                    return line["time_ns"]  # bpfpush's own come last
+            time.sleep(0.1)
+        raise TimeoutError(f"series of {cgroup} are still exported after {timeout_s} s")
 
 
 class Agent:
@@ -123,3 +153,8 @@ class Agent:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
             fields = dict(line.split(":", 1) for line in status)
         return tuple(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+
+    def waited_ns(self):
+        """How long its main thread has waited for a CPU in all."""
+        with open(f"/proc/{self.process.pid}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1])

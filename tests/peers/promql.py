@@ -36,6 +36,15 @@ def exporter_of(name):
     return dict(re.findall(r"^(\S+) = (.*)$", text, re.MULTILINE))
 
 
+def without_resets(samples):
+    """What a counter counted in all: each fall is a new start from 0."""
+    before, last = 0, None
+    for ms, value in samples:
+        before += last if last is not None and value < last else 0
+        last = value
+        yield ms, before + value
+
+
 class Promql(Receiver):
     """A child class says how it is started. Its port is that of HTTP, for pushes and queries alike."""
 
@@ -92,7 +101,7 @@ class Prometheus(Promql):
     @staticmethod
     def rate(samples, end_ms, range_ms):
         """Of a counter's [(ms, value)]: Prometheus extrapolates to the ends of the range."""
-        samples = [(ms, value) for ms, value in samples if ms > end_ms - range_ms]
+        samples = list(without_resets([(ms, value) for ms, value in samples if ms > end_ms - range_ms]))
         if len(samples) < 2:
             return 0
         (first_ms, first), (last_ms, last) = samples[0], samples[-1]
@@ -125,7 +134,7 @@ class VictoriaMetricsOtlp(Promql):
     def rate(samples, end_ms, range_ms):
         """Of a counter's [(ms, value)]: VictoriaMetrics takes the sample before the range for the first."""
         before = [sample for sample in samples if sample[0] <= end_ms - range_ms]
-        samples = before[-1:] + samples[len(before):]
+        samples = list(without_resets(before[-1:] + samples[len(before):]))
         if len(samples) < 2:
             return 0
         return (samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0]) * 1000

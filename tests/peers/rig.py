@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All receivers at once, and what each of them does to names that arrive at it."""
 
+import math
 import re
 
 from agent import Unavailable as NoAgent, config_of, require_agent
@@ -22,14 +23,15 @@ def by_second(points, want):
     """{series: {second: value}} of {series: [(second, value)...]}.
 
     The last push may share its second with the one before. Carbon keeps the later value; VictoriaMetrics keeps both, in no
-    order: then that which is wanted counts, if it is among them.
+    order: then that which is wanted counts, if it is among them. It also rounds to 12 digits.
     """
     found = {}
     for key, pairs in points.items():
         found[key] = dict(pairs)
         for at, value in pairs:
-            if want.get(key, {}).get(at) == value:
-                found[key][at] = value
+            wanted = want.get(key, {}).get(at)
+            if wanted is not None and math.isclose(value, wanted, rel_tol=1e-11):
+                found[key][at] = wanted
     return found
 
 

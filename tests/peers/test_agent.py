@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from agent import Agent, ROOMY, Unavailable as NoAgent, cgroup2_mount, count_once, require_agent
+from agent import Agent, Follower, ROOMY, Unavailable as NoAgent, cgroup2_mount, count_once, require_agent
 from collector import Collector, Unavailable as NoCollector, collector_path
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -29,7 +29,7 @@ def config_text(urls, json_path):
 
 def read_lines(path):
     with open(path, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def identity(scope, name, attributes):
@@ -76,6 +76,15 @@ def numbers_of_point(point, line):
     return point["count"], point["sum"] or 0, buckets_of_exponential(point, last_bound)
 
 
+def is_zero(point):
+    """The point of 0 at the start of a new series."""
+    return point["kind"] != "gauge" and point["time_ns"] == point["start_time_ns"]
+
+
+def is_extra(point):
+    return is_zero(point) or point["flags"] == 1
+
+
 KINDS = {("sum", "explicit"): "sum", ("sum", "exponential"): "sum", ("gauge", "explicit"): "gauge",
          ("gauge", "exponential"): "gauge", ("histogram", "explicit"): "histogram",
          ("histogram", "exponential"): "exponentialHistogram"}
@@ -105,6 +114,9 @@ class TestAgent(unittest.TestCase):
         lines_path = os.path.join(cls.directory, "lines.json")
         with Agent(config_text(cls.collector.otlp_urls, lines_path)) as agent:
             cls.once = cls.run_once()
+            os.rmdir(cls.cgroup)
+            Follower(lines_path).wait_end("/" + os.path.basename(cls.cgroup))
+            os.mkdir(cls.cgroup)
             cls.status = agent.stop()
             cls.log = agent.log_text()
         cls.collector.stop()
@@ -123,6 +135,8 @@ class TestAgent(unittest.TestCase):
     def points_by_key(self, way):
         found = {}
         for point in self.points[WAYS.index(way)]:
+            if is_extra(point):
+                continue
             found.setdefault(key_of_point(point), {})[point["time_ns"]] = point
         return found
 
@@ -161,11 +175,11 @@ class TestAgent(unittest.TestCase):
         for histogram in ("explicit", "exponential"):
             cumulative = self.points_by_key(("cumulative", histogram))
             for key, deltas in self.points_by_key(("delta", histogram)).items():
-                last = cumulative[key][max(cumulative[key])]
-                if last["kind"] == "sum":
-                    self.assertAlmostEqual(sum(point["value"] for point in deltas.values()), last["value"], 6, key)
-                elif last["kind"] != "gauge":
-                    self.assertEqual(sum(point["count"] for point in deltas.values()), last["count"], key)
+                # A series that ended and came back has begun again.
+                lasts = {point["start_time_ns"]: point for _, point in sorted(cumulative[key].items())}.values()
+                member = {"sum": "value", "gauge": None}.get(next(iter(lasts))["kind"], "count")
+                if member:
+                    self.assertAlmostEqual(sum(point[member] for point in deltas.values()), sum(point[member] for point in lasts), 6, key)
 
     def test_the_windows_of_deltas_touch_and_do_not_overlap(self):
         for histogram in ("explicit", "exponential"):
@@ -178,8 +192,38 @@ class TestAgent(unittest.TestCase):
     def test_every_point_of_the_collector_is_in_the_lines(self):
         known = {(key_of_line(line), line["time_ns"]) for line in self.lines}
         for way, points in zip(WAYS, self.points):
-            unknown = [point for point in points if (key_of_point(point), point["time_ns"]) not in known]
+            unknown = [point for point in points if (key_of_point(point), point["time_ns"]) not in known and not is_extra(point)]
             self.assertEqual(unknown[:3], [], way)
+
+    def test_a_new_cumulative_series_begins_with_a_point_of_0(self):
+        firsts = {(key_of_line(line), line["start_time_ns"]): line for line in reversed(self.lines) if line["kind"] != "gauge"}
+        for way, points in zip(WAYS, self.points):
+            zeros = [(key_of_point(point), point["start_time_ns"]) for point in points if is_zero(point)]
+            self.assertEqual(len(zeros), len(set(zeros)), way)
+            for point in filter(is_zero, points):
+                line = firsts[key_of_point(point), point["time_ns"]]
+                self.assertIn(numbers_of_point(point, line), (0, (0, 0, {})))
+            if way[0] == "delta":
+                self.assertEqual(zeros, [])
+            else:
+                self.assertEqual(set(zeros),
+                                 {key for key, line in firsts.items() if numbers_of_line(line, "total") not in (0, (0, 0, {}))}, way)
+
+    def test_a_series_that_ends_says_so_once(self):
+        times = {}
+        for line in self.lines:
+            times.setdefault(key_of_line(line), []).append(line["time_ns"])
+        ended = {key for key in times if self.is_workload(dict(key[2]))}
+        self.assertGreater(len(ended), 60)
+        for way, points in zip(WAYS, self.points):
+            marks = [point for point in points if point["flags"] == 1]
+            self.assertEqual({point["kind"] for point in marks} - {"gauge"}, set() if way[0] == "delta" else {"sum", KINDS["histogram", way[1]]})
+            if way[0] == "cumulative":
+                self.assertEqual(sorted(ended), sorted(key_of_point(point) for point in marks if self.is_workload(point["attributes"])))
+            for point in marks:
+                self.assertNotIn(point["time_ns"], times[key_of_point(point)])
+                self.assertGreater(point["time_ns"], times[key_of_point(point)][0])
+                self.assertFalse(point.get("value") or point.get("count") or any(point.get("counts", [])), point)
 
     def test_once_counted_the_same_workload(self):
         """Numbers that hold no time of the observer: two of them stamp the clock at different moments."""

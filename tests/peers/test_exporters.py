@@ -75,8 +75,9 @@ class TestExporters(unittest.TestCase):
     def test_the_agent_ends_well_and_has_lost_nothing(self):
         self.assertEqual(self.status, 0, self.log)
         warnings = re.findall(r"<[0-4]>.*", self.log)
-        # Carbon and VictoriaMetrics get paths and tags on purpose.
-        self.assertEqual([line for line in warnings if "push to the same endpoint" not in line], [])
+        # Carbon and VictoriaMetrics get paths and tags on purpose. The rig's service manager keeps no descriptors.
+        expected_ones = ("push to the same endpoint", "raise FileDescriptorStoreMax=")
+        self.assertEqual([line for line in warnings if not any(one in line for one in expected_ones)], [])
         losses = [line for line in self.lines if line["name"] == "otel.sdk.exporter.metric_data_point.exported" and
                   "error.type" in line["attributes"] and line["total"]]
         self.assertEqual(losses, [])

@@ -21,6 +21,7 @@ from rig import by_second, lacking, statsd_exporter_series
 
 MIB = 2**20
 RESIDENT_BYTES, PEAK_BYTES = 24 * MIB, 40 * MIB  # of the agent, whatever its receivers do; 11 and 24 were seen where all is well
+TRIES = 30
 GRAPHITE = {"type": "graphite", "dialect": "tagged", "retry_initial": "100ms", "retry_max": "500ms", "confirm_every": "1m"}
 STATSD = {"type": "statsd", "dialect": "dogstatsd", "retry_max": "500ms"}
 
@@ -35,7 +36,7 @@ class Outage:
 
     def __init__(self, agent, lines_path):
         self.agent, self.lines_path = agent, lines_path
-        self.peak = self.resident = 0
+        self.peak = self.resident = self.waited_ns = 0
 
     def lines(self):
         return expected.read_lines(self.lines_path) if os.path.exists(self.lines_path) else []
@@ -53,7 +54,20 @@ class Outage:
             time.sleep(0.02)
         time.sleep(max(0, self.times()[-1] / 1e9 + 0.65 - time.time()))
         self.resident, self.peak = (max(pair) for pair in zip(self.agent.memory_bytes(), (self.resident, self.peak)))
+        self.waited_ns = self.agent.waited_ns()
         return time.time_ns()
+
+    def between_collections(self, act, undo):
+        """act(), and undo() and once more if it took too long, so that each collection arrives as a whole or not at all; when."""
+        for _ in range(TRIES):
+            last_ns = self.times()[-1]
+            act()
+            now_ns = time.time_ns()
+            if now_ns < last_ns + 95 * 10**7:
+                return now_ns
+            undo()
+            self.at_phase(1)
+        raise TimeoutError(f"not done between two collections in {TRIES} intervals")
 
 
 def lost_points(lines, exporter):
@@ -70,7 +84,8 @@ class FaultTest(unittest.TestCase):
 
     def assert_undisturbed(self):
         times = sorted({line["time_ns"] for line in self.lines})
-        late = [(after - before) / 1e9 for before, after in zip(times[:-1], times[1:-1]) if abs(after - before - 10**9) > 300 * 10**6]
+        allowed_ns = 300 * 10**6 + self.outage.waited_ns  # on a busy machine it waits for a CPU
+        late = [(after - before) / 1e9 for before, after in zip(times[:-1], times[1:-1]) if abs(after - before - 10**9) > allowed_ns]
         self.assertEqual(late, [], "collections that were not 1 s after the one before")
         print(f"{type(self).__name__}: {self.outage.resident >> 10} KiB resident, {self.outage.peak >> 10} KiB at most", file=sys.stderr)
         self.assertLess(self.outage.resident, RESIDENT_BYTES)
@@ -92,9 +107,12 @@ class FaultTest(unittest.TestCase):
     def assert_statsd(self, name, lines):
         """Counters of those lines; gauges as they are at the end, since all are sent again to a receiver that was away."""
         gauges = [line for line in self.lines if line["kind"] == "gauge"]
-        want = {**expected.statsd_totals(gauges, "dogstatsd"),
+        at_end = [line for line in gauges if line["time_ns"] == self.lines[-1]["time_ns"]]
+        want = {**expected.statsd_totals(at_end, "dogstatsd"),
                 **expected.statsd_totals([line for line in lines if line["kind"] != "gauge"], "dogstatsd")}
-        self.assert_same(self.totals[name], {statsd_exporter_series(key): value for key, value in want.items()})
+        ended = {*expected.statsd_totals(gauges, "dogstatsd")} - {*want}  # as when somebody else no longer lists programs
+        have = {key: value for key, value in self.totals[name].items() if key not in {*map(statsd_exporter_series, ended)}}
+        self.assert_same(have, {statsd_exporter_series(key): value for key, value in want.items()})
 
     @classmethod
     def run_faults(cls, receivers, act, prefix=()):
@@ -127,17 +145,16 @@ class TestStopAndRestart(FaultTest):
 
             def act(outage):
                 outage.at_phase(3)
-                cls.stopped_ns = time.time_ns()
+                cls.stopped_ns = outage.between_collections(lambda: unix.stop(keep=False), unix.start)
                 each([receiver for receiver, _ in receivers.values()], lambda receiver: receiver.stop(keep=False))
                 outage.at_phase(4)
-                for receiver, _ in receivers.values():
-                    receiver.start()
-                    if receiver is receivers["unix"][0]:
-                        cls.started_ns = time.time_ns()
+                cls.started_ns = outage.between_collections(udp.start, lambda: udp.stop(keep=False))
+                for name in ("unix", "carbon", "victoria"):
+                    receivers[name][0].start()
                 outage.at_phase(4)
 
-            for name in ("udp", "unix"):
-                receivers[name][0].kept = {}
+            udp, unix = (receivers[name][0] for name in ("udp", "unix"))
+            udp.kept, unix.kept = {}, {}
             cls.run_faults(receivers, act)
 
     def test_nothing_else_is_disturbed(self):
@@ -270,10 +287,13 @@ class TestMove(FaultTest):
             self.assertEqual({key: self.totals[name].get(key) for key in want}, want, name)
 
     def test_udp_finds_the_new_address_within_three_collections_where_nobody_listens_at_the_old_one(self):
+        """A collection that was made while the name moved may arrive, too: what counts is that no more than three were lost."""
         time_us = next(key for key in self.totals["udp-gone"] if key[0] == "bpfpush_collection_time_us")
-        after = [line for line in self.lines if line["name"] == "bpfpush.collection.time" and line["time_ns"] > self.moved_ns]
-        grown = [expected.grown(line, line["total"], line["delta"]) for line in after]
-        self.assertIn(self.totals["udp-gone"][time_us], [sum(grown[lost:]) for lost in range(4)])
+        times = [line for line in self.lines if line["name"] == "bpfpush.collection.time"]
+        grown = [expected.grown(line, line["total"], line["delta"]) for line in times]
+        began = sum(line["time_ns"] <= self.stopped_ns for line in times)
+        moved = sum(line["time_ns"] <= self.moved_ns for line in times)
+        self.assertIn(self.totals["udp-gone"][time_us], [sum(grown[first:]) for first in range(began, moved + 4)])
         self.assertGreater(lost_points(self.lines, "udp-gone")["connection_refused"], 0)
 
 

@@ -66,7 +66,7 @@ class TestHostileNames(unittest.TestCase):
     def run_agent(cls, rig):
         lines_path = os.path.join(cls.directory, "lines.json")
         config = rig.config(lines_path, more="[collector network]\nper_process = yes\n\n")
-        with Agent(config.replace("[agent]\n", "[agent]\ncollectors = network\n")) as agent:
+        with Agent(config.replace("[agent]\n", "[agent]\ncollectors = network\nbrief_processes = 1000\n")) as agent:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink:
                 sink.bind(("127.0.0.1", 0))
                 for index, name in enumerate(CGROUPS + UNITS):

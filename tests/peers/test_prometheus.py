@@ -6,6 +6,7 @@ Both are started and pushed to as the page says, by one agent whose json exporte
 compared value by value. The queries of the page are then compared with what its formulas make of the same lines.
 """
 
+import math
 import os
 import re
 import subprocess
@@ -15,10 +16,11 @@ import time
 import unittest
 from contextlib import ExitStack
 
-from agent import Agent, HOST, Unavailable as NoAgent, cgroup2_mount, config_of, require_agent
+from agent import Agent, Follower, HOST, Unavailable as NoAgent, cgroup2_mount, config_of, require_agent
 from expected import OWNERS, read_lines
-from promql import Prometheus, VictoriaMetricsOtlp, blocks, page, quantile_bucket, refuses_otlp
+from promql import Prometheus, VictoriaMetricsOtlp, blocks, page, quantile_bucket, refuses_otlp, without_resets
 from receiver import Unavailable, each
+from workload import SYSTEM_CALLS
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 RANGE_MS = 60_000  # of the page's queries
@@ -40,16 +42,28 @@ def owner(attributes):
     return next((attributes[name] for name in OWNERS if name in attributes), "")
 
 
+def zero_of(number):
+    if isinstance(number, dict):
+        return {**number, "count": 0, "sum": 0, "counts": [0] * len(number["counts"])}
+    return 0
+
+
 class Lines:
-    """The json exporter's lines as series: {(name, attributes): [(ms, number)...]}, a histogram's number being its dict."""
+    """The json exporter's lines as series: {(name, attributes): [(ms, number)...]}, a histogram's number being its dict. As the
+    page says, what begins with more than 0 has a sample of 0 at its start."""
 
     def __init__(self, path):
         self.series, self.kinds, self.names = {}, {}, {}
+        starts = {}
         for line in read_lines(path):
             key = line["name"], tuple(sorted(line["attributes"].items()))
             self.kinds[key], self.names[key] = line["kind"], series_name(line)
             number = line["value"] if line["kind"] == "gauge" else line["total"]
-            self.series.setdefault(key, []).append((line["time_ns"] // 10**6, number))
+            samples = self.series.setdefault(key, [])
+            if line["kind"] != "gauge" and number != zero_of(number) and starts.get(key) != line["start_time_ns"]:
+                samples.append((line["start_time_ns"] // 10**6, zero_of(number)))
+            starts[key] = line.get("start_time_ns")
+            samples.append((line["time_ns"] // 10**6, number))
         self.end_ms = max(samples[-1][0] for samples in self.series.values())
 
     def of(self, name):
@@ -64,6 +78,12 @@ class Lines:
 def counters_of(samples):
     """{suffix: samples} of a histogram's count and sum."""
     return {"_count": [(ms, number["count"]) for ms, number in samples], "_sum": [(ms, number["sum"]) for ms, number in samples]}
+
+
+def is_same(have, want):
+    """VictoriaMetrics keeps numbers as decimals, so the last digit of a fraction may differ."""
+    return have == want or (isinstance(have, float) and isinstance(want, float) and not want.is_integer() and
+                            math.isclose(have, want, rel_tol=1e-12))
 
 
 class TestPage(unittest.TestCase):
@@ -83,8 +103,14 @@ class TestPage(unittest.TestCase):
             "delta-prometheus": cls.prometheus.exporter_keys(temporality="delta"),
             "delta-victoria": cls.plain.exporter_keys(temporality="delta"),
         }
+        cls.follower = Follower(cls.path)
         with Agent(config_of("1s", cls.path, exporters)) as agent:
-            cls.work(cls.brief)
+            cls.run_brief(3)
+            os.rmdir(cgroup2_mount() + cls.brief)
+            cls.gap_ms = Follower(cls.path).wait_end(cls.brief) // 10**6
+            os.mkdir(cgroup2_mount() + cls.brief)
+            cls.wait_collection()
+            cls.run_brief(2)
             for _ in range(ROUNDS):
                 cls.work(cls.busy)
                 cls.wait_collection()
@@ -107,15 +133,24 @@ class TestPage(unittest.TestCase):
         subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=True)
 
     @classmethod
+    def run_brief(cls, n):
+        """A unit that a timer starts: each time it has a new cgroup of the same name."""
+        for _ in range(n):
+            os.rmdir(cgroup2_mount() + cls.brief)
+            os.mkdir(cgroup2_mount() + cls.brief)
+            cls.work(cls.brief)
+            cls.wait_collection()
+
+    @classmethod
     def wait_collection(cls, timeout_s=60):
         """Until a collection that began after this call has been written."""
-        def collections():
-            return len({line["time_ns"] for line in read_lines(cls.path)}) if os.path.exists(cls.path) else 0
-        goal, deadline = collections() + 2, time.monotonic() + timeout_s
-        while collections() < goal:
+        cls.follower.lines()
+        times, deadline = set(), time.monotonic() + timeout_s
+        while len(times) < 3:  # one may be halfway in the file
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{collections()} collections after {timeout_s} s")
+                raise TimeoutError(f"{len(times)} collections after {timeout_s} s")
             time.sleep(0.1)
+            times.update(line["time_ns"] for line in cls.follower.lines())
 
     # What arrives.
 
@@ -141,7 +176,8 @@ class TestPage(unittest.TestCase):
 
     def assert_same(self, have, want):
         self.assertGreater(len(want), 200)
-        differences = [f"{key}: arrived {have.get(key)}, expected {value}" for key, value in sorted(want.items()) if have.get(key) != value]
+        differences = [f"{key}: arrived {have.get(key)}, expected {value}" for key, value in sorted(want.items())
+                       if not is_same(have.get(key), value)]
         self.assertEqual(differences[:5], [], f"{len(differences)} of {len(want)}")
 
     def test_every_number_is_in_prometheus_under_its_name(self):
@@ -195,16 +231,46 @@ class TestPage(unittest.TestCase):
         gauges = {name for (name, _), kind in self.lines.kinds.items() if kind == "gauge"}
         self.assertEqual(self.plain.names() - gauges, set())
 
-    def test_a_series_that_does_not_grow_shows_no_increase(self):
-        """Such as that of fsync, of which the brief cgroup made one."""
-        constant = [attributes for attributes, samples in self.lines.of("bpfpush.syscall.count")
-                    if owner(attributes) == self.brief and samples[0][1] == samples[-1][1] and len(samples) > 1]
-        self.assertGreater(len(constant), 0)
-        for attributes in constant:
-            selector = ",".join(f'{label(name)}="{value}"' for name, value in attributes.items()) + \
-                ("" if "error.type" in attributes else ',error_type=""')
-            increase = self.prometheus.query(f"increase(bpfpush_syscall_count_total{{{selector}}}[1m])", self.lines.end_ms)
-            self.assertEqual([value for _, value in increase], [0], attributes)
+    def brief_calls(self, ending=""):
+        return f'bpfpush_syscall_count_total{{bpfpush_syscall_name="getppid",process_linux_cgroup="{self.brief}"}}{ending}'
+
+    def test_a_unit_that_runs_five_times_for_a_moment_has_its_whole_increase(self):
+        """Between the third time and the fourth, its series ended and began again."""
+        truth = 5 * SYSTEM_CALLS
+        samples = [number for _, number in dict((attributes["bpfpush.syscall.name"], samples)
+                   for attributes, samples in self.lines.of("bpfpush.syscall.count") if owner(attributes) == self.brief)["getppid"]]
+        self.assertEqual((samples.count(0), max(samples)), (2, 3 * SYSTEM_CALLS))
+        (_, value), = self.victoria.query(f"increase({self.brief_calls('[10m]')})", self.lines.end_ms)
+        self.assertEqual(value, truth)
+        # Prometheus extrapolates to the end of the range, at most by half the time between two samples.
+        (_, value), = self.prometheus.query(f"increase({self.brief_calls('[10m]')})", self.lines.end_ms)
+        self.assertGreaterEqual(value, truth)
+        self.assertLess(value, 1.2 * truth)
+        for receiver in (self.victoria, self.prometheus):
+            self.assertEqual([value for _, value in receiver.query(f"resets({self.brief_calls('[10m]')})", self.lines.end_ms)], [1])
+
+    def test_its_histograms_have_their_whole_increase_too(self):
+        samples, = [samples for attributes, samples in self.lines.of(RUN_QUEUE) if owner(attributes) == self.brief]
+        *_, (_, truth) = without_resets([(ms, number["count"]) for ms, number in samples])
+        selector = f'{{process_linux_cgroup="{self.brief}"}}[10m]'
+        (_, value), = self.victoria.query(f"increase(bpfpush_scheduler_run_queue_duration_seconds_count{selector})", self.lines.end_ms)
+        self.assertEqual(value, truth)
+        (_, value), = self.prometheus.query(f"histogram_count(increase(bpfpush_scheduler_run_queue_duration_seconds{selector}))", self.lines.end_ms)
+        self.assertTrue(0.999 * truth < value < 1.2 * truth, (truth, value))
+
+    def test_a_series_that_has_ended_is_not_shown_any_more(self):
+        everything = f'{{process_linux_cgroup="{self.brief}"}}'
+        for receiver in (self.victoria, self.prometheus):
+            self.assertEqual(receiver.query(everything, self.gap_ms), [], receiver.name)
+            names = {labels["__name__"] for labels, _ in receiver.query(everything, self.gap_ms - 1)}
+            self.assertTrue({name for name in names if "run_queue_duration" in name}, names)
+            self.assertIn("bpfpush_syscall_count_total", names)
+
+    def test_every_point_was_taken(self):
+        self.assertNotRegex(self.prometheus.log_text(), "(?i)out.of.order|duplicate|too.old")
+        pushed = [line for line in read_lines(self.path) if line["name"] == "otel.sdk.exporter.metric_data_point.exported" and
+                  line["attributes"]["otel.component.name"] in ("prometheus", "victoriametrics") and line["total"]]
+        self.assertEqual({line["attributes"].get("error.type") for line in pushed}, {None})
 
     # The queries.
 

@@ -132,7 +132,7 @@ def read_files(directory):
     return files
 
 
-def run_container(script, payload=None, timeout_s=90, options=()):
+def run_container(script, payload=None, timeout_s=300, options=()):
     root = rootfs()
     with tempfile.TemporaryDirectory(prefix="bpfpush-system.") as work:
         os.mkdir(os.path.join(work, "result"))

@@ -16,8 +16,9 @@ BUILD = os.environ.get("BUILD_DIR") or os.path.realpath(os.path.join(os.path.dir
 LOG_H = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "src", "util", "log.h")
 
 INSTALL = """\
-cp -a /payload/. /
+tar -C /payload -c . | tar -C / -x --keep-directory-symlink
 ldconfig
+systemd-sysusers
 systemctl daemon-reload
 journalctl --update-catalog
 mkdir -p /etc/bpfpush
@@ -48,6 +49,7 @@ class TestService(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.stage = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-stage."))
+        os.chmod(cls.stage, 0o755)  # it becomes the root of the container
         subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", cls.stage], check=True,
                        stdout=subprocess.DEVNULL)
         cls.ids = log_ids()
@@ -67,6 +69,7 @@ class TestService(unittest.TestCase):
 
     def test_the_installed_files_are_where_systemd_looks(self):
         result = self.boot("systemctl cat bpfpush >/result/unit; systemd-analyze verify --man=no bpfpush.service >/result/verify 2>&1; "
+                           "systemd-analyze security --offline=true --threshold=14 --no-pager bpfpush.service >/result/exposure || exit 1; "
                            "journalctl --list-catalog >/result/catalog; bpfpush --version")
         self.assertIn("Type=notify", result.file("unit"))
         self.assertEqual(result.file("verify"), "")
@@ -150,6 +153,7 @@ type = json
 path = /run/bpfpush-test/lines
 X
 mkdir -p /run/bpfpush-test /run/systemd/system/bpfpush.service.d
+chown bpfpush /run/bpfpush-test
 printf '[Service]\\nReadWritePaths=/run/bpfpush-test\\n' >/run/systemd/system/bpfpush.service.d/write.conf
 systemctl daemon-reload
 systemctl start bpfpush || exit 1

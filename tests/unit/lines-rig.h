@@ -39,15 +39,9 @@ static inline int put(void *user, uint8_t *data, size_t size, size_t n_points)
 	return 0;
 }
 
-/* What is put has arrived. */
-static inline struct exporter_waiting nothing_waits(const struct exporter *exporter)
-{
-	return (struct exporter_waiting){ 0 };
-}
-
 static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char *template)
 {
-	static const struct exporter_ops ops = { .type = "test", .waiting = nothing_waits };
+	static const struct exporter_ops ops = { .type = "test" }; /* what is put has arrived: nothing waits */
 	static char *names[] = { "host.name", "deployment.environment.name" };
 	static const struct metric kinds[] = {
 		{ .scope = "test", .name = "a.sum", .unit = "{call}", .kind = METRIC_SUM, .divisor = 1 },
@@ -60,7 +54,7 @@ static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char
 			     .batch = { .time_ns = UINT64_C(1700000010999999999), .previous_ns = 1, .n_metrics = 3 } };
 	for (size_t i = 0; i < 3; i++) {
 		rig->metrics[i] = kinds[i];
-		metric_init_series(&rig->metrics[i], 100000);
+		metric_init_series(&rig->metrics[i], NULL);
 		rig->list[i] = &rig->metrics[i];
 	}
 	rig->batch.metrics = rig->list;
@@ -96,8 +90,9 @@ static inline int push(struct rig *rig, unsigned int losses)
 	if (!rig->lines)
 		err = lines_new(&rig->options, &rig->exporter, &rig->lines);
 	buf_reset(&rig->out);
+	rig->exporter.n_losses = losses;
 	if (!err)
-		err = lines_push(rig->lines, &rig->batch, rig->batch.time_ns / UINT64_C(1000000000), losses);
+		err = lines_push(rig->lines, &rig->batch, rig->batch.time_ns / UINT64_C(1000000000));
 	assert_accounted(&rig->exporter);
 	return err;
 }

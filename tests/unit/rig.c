@@ -7,6 +7,8 @@
 #include <sys/mount.h>
 #include <time.h>
 
+#include "loopback.h"
+
 struct world world;
 struct receiver receiver;
 struct tcp_sender *tcp;
@@ -23,6 +25,7 @@ uint64_t now_ns(void)
 /* A test begins with an event loop and nothing on it, and what it leaves is freed. */
 int rig_setup(void **state)
 {
+	need_loopback();
 	world = (struct world){ .exporter.name = "test" };
 	receiver = (struct receiver){ .listener = -1, .fd = -1 };
 	assert_true(sd_event_new(&world.event) >= 0);
@@ -35,6 +38,7 @@ int rig_teardown(void **state)
 {
 	tcp = tcp_sender_free(tcp);
 	udp = udp_sender_free(udp);
+	queue_done(&world.exporter.queue);
 	receiver_done(&receiver);
 	world.event = sd_event_unref(world.event);
 	return 0;
@@ -232,8 +236,8 @@ struct sender_options tcp_options_for(const char *host, unsigned int port)
 				     .queue_bytes = 16 << 20,
 				     .confirm_every_ns = NEVER,
 				     .timeout_ns = 5000 * MS,
-				     .retry_initial_ns = 10 * MS,
-				     .retry_max_ns = 50 * MS };
+				     .retry.initial_ns = 10 * MS,
+				     .retry.max_ns = 50 * MS };
 }
 
 struct sender_options udp_options_for(struct endpoint endpoint)
@@ -241,18 +245,11 @@ struct sender_options udp_options_for(struct endpoint endpoint)
 	return (struct sender_options){ .endpoint = endpoint,
 				     .burst = 8,
 				     .queue_bytes = 1 << 20,
-				     .retry_initial_ns = 10 * MS,
-				     .retry_max_ns = 50 * MS };
+				     .retry.initial_ns = 10 * MS,
+				     .retry.max_ns = 50 * MS };
 }
 
-static struct exporter_waiting waiting(const struct exporter *exporter)
-{
-	if (tcp)
-		return tcp_sender_waiting(tcp);
-	return udp ? udp_sender_waiting(udp) : (struct exporter_waiting){ 0 };
-}
-
-static const struct exporter_ops ops = { .type = "test", .waiting = waiting };
+static const struct exporter_ops ops = { .type = "test" };
 
 void tcp_new(const struct sender_options *options)
 {
@@ -283,7 +280,7 @@ void udp_new_to(struct endpoint endpoint)
 void put_data(uint8_t *data, size_t size, size_t n_points)
 {
 	exporter_account(&world.exporter, POINTS_PUSHED, n_points);
-	assert_ok(tcp ? tcp_sender_put(tcp, data, size, n_points) : udp_sender_put(udp, data, size, n_points));
+	assert_ok(exporter_enqueue(&world.exporter, data, size, n_points));
 	assert_accounted(&world.exporter);
 }
 

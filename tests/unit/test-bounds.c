@@ -64,6 +64,8 @@ static void quantiles_at_the_edges(void **state)
 	bucket[47] = 0;
 	numbers.count = 0;
 	assert_true(bounds_quantile(&value_layout, &numbers, 0.5) == 0);
+	numbers.count = bucket[1] = 1; /* of a coarser scale: (1, 4] */
+	assert_true(bounds_quantile(&(struct histogram_layout){ .scale = -1, .n_buckets = 9 }, &numbers, 0) == 1);
 }
 
 int main(void)

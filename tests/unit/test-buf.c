@@ -37,6 +37,24 @@ static void it_grows_over_every_step(void **state)
 	assert_int_equal(strlen(buf_text(&buf)), 1 + 99 * 100 / 2);
 }
 
+static void much_memory_goes_when_little_is_used(void **state)
+{
+	static const char text[1 << 20];
+	struct buf buf = BUF_INIT;
+	size_t most;
+
+	buf_append(&buf, text, sizeof(text));
+	most = buf.capacity;
+	buf_reset(&buf);
+	assert_int_equal(buf.capacity, most);
+	buf_append_text(&buf, "little");
+	buf_reset(&buf);
+	assert_int_equal(buf.capacity, 0);
+	buf_append_text(&buf, "more");
+	assert_string_equal(buf_text(&buf), "more");
+	buf_done(&buf);
+}
+
 static void errors_stick_until_reset(void **state)
 {
 	_cleanup_(buf_done) struct buf buf = { .limit_bytes = 8 };
@@ -95,6 +113,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_appended_is_there),
 		cmocka_unit_test(it_grows_over_every_step),
+		cmocka_unit_test(much_memory_goes_when_little_is_used),
 		cmocka_unit_test(errors_stick_until_reset),
 		cmocka_unit_test(a_size_that_overflows_is_refused),
 		cmocka_unit_test(without_memory_it_says_so),

@@ -5,90 +5,10 @@
 
 #include "alloc.h"
 #include "collector/label/cgroup.h"
+#include "collector/label/unit.h"
 #include "tree.h"
 
-#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
-static const struct {
-	const char *path, *attribute, *value;
-} names[] = {
-	/* nothing that has a name of its own */
-	{ "/", "process.linux.cgroup", "/" },
-	{ "/system.slice", "process.linux.cgroup", "/system.slice" },
-	{ "/user.slice/user-1000.slice", "process.linux.cgroup", "/user.slice/user-1000.slice" },
-	{ "/mine/theirs", "process.linux.cgroup", "/mine/theirs" },
-	{ "/.service", "process.linux.cgroup", "/.service" },
-	{ "/a.servicex", "process.linux.cgroup", "/a.servicex" },
-	/* units, at whatever depth, and what lies below them */
-	{ "/init.scope", "systemd.unit.name", "init.scope" },
-	{ "/system.slice/nginx.service", "systemd.unit.name", "nginx.service" },
-	{ "/system.slice/nginx.service/worker/1", "systemd.unit.name", "nginx.service" },
-	{ "/system.slice/system-getty.slice/getty@tty1.service", "systemd.unit.name", "getty@tty1.service" },
-	{ "/system.slice/dbus.socket", "systemd.unit.name", "dbus.socket" },
-	{ "/system.slice/home.mount", "systemd.unit.name", "home.mount" },
-	{ "/system.slice/dev-sda2.swap", "systemd.unit.name", "dev-sda2.swap" },
-	{ "/user.slice/user-1000.slice/session-3.scope", "systemd.unit.name", "session-3.scope" },
-	{ "/system.slice/outer.service/inner.service", "systemd.unit.name", "outer.service" },
-	/* a user's manager and the units that it runs */
-	{ "/user.slice/user-1000.slice/user@1000.service", "systemd.unit.name", "user@1000.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/init.scope", "systemd.unit.name", "user@1000.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/app.slice", "systemd.unit.name", "user@1000.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/firefox.service", "systemd.unit.name", "user@1000.service/firefox.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/app-a.slice/b@1.service/x", "systemd.unit.name", "user@1000.service/b@1.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/_cpu.service", "systemd.unit.name", "user@1000.service/cpu.service" },
-	/* there a user makes what he likes, so it is neither a unit of the system nor a container */
-	{ "/user.slice/user-1000.slice/user@1000.service/nginx.service", "systemd.unit.name", "user@1000.service/nginx.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/user@0.service/a.service", "systemd.unit.name", "user@1000.service/user@0.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/" ID, "systemd.unit.name", "user@1000.service" },
-	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope/container", "systemd.unit.name",
-	  "user@1000.service/libpod-" ID ".scope" },
-	/* escapes: the underscore is cgroupfs's, the rest is the unit's own name */
-	{ "/system.slice/_cpu.service", "systemd.unit.name", "cpu.service" },
-	{ "/system.slice/__a.service", "systemd.unit.name", "_a.service" },
-	{ "/system.slice/systemd-fsck@dev-disk-by\\x2duuid-1.service", "systemd.unit.name", "systemd-fsck@dev-disk-by\\x2duuid-1.service" },
-	/* containers of docker, podman, cri-o, containerd, in slices or without */
-	{ "/system.slice/docker-" ID ".scope", "container.id", ID },
-	{ "/system.slice/docker-" ID ".scope/init.scope", "container.id", ID },
-	{ "/docker/" ID, "container.id", ID },
-	{ "/machine.slice/libpod-" ID ".scope/container", "container.id", ID },
-	{ "/machine.slice/libpod-conmon-" ID ".scope", "container.id", ID },
-	{ "/kubepods.slice/kubepods-pod1.slice/crio-" ID ".scope", "container.id", ID },
-	{ "/kubepods.slice/kubepods-pod1.slice/cri-containerd-" ID ".scope", "container.id", ID },
-	{ "/kubepods/burstable/pod1/" ID, "container.id", ID },
-	{ "/system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:" ID, "container.id", ID },
-	/* nspawn: the machine, whatever runs inside */
-	{ "/machine.slice/machine-debian.scope", "systemd.unit.name", "machine-debian.scope" },
-	{ "/machine.slice/systemd-nspawn@debian.service/payload/system.slice/ssh.service", "systemd.unit.name",
-	  "systemd-nspawn@debian.service" },
-	/* 63, 65 digits and capitals are no id */
-	{ "/docker/0" ID, "process.linux.cgroup", "/docker/0" ID },
-	{ "/docker/23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "process.linux.cgroup",
-	  "/docker/23456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" },
-	{ "/docker/ABCDEF6789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "process.linux.cgroup",
-	  "/docker/ABCDEF6789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" },
-};
-
-static void a_path_means_a_unit_a_container_or_itself(void **state)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		char text[512];
-
-		assert_string_equal(cgroup_name(names[i].path, text, sizeof(text)), names[i].attribute);
-		assert_string_equal(text, names[i].value);
-	}
-}
-
-static void a_name_longer_than_its_room_is_cut(void **state)
-{
-	char text[8];
-
-	assert_string_equal(cgroup_name("/system.slice/nginx.service", text, sizeof(text)), "systemd.unit.name");
-	assert_string_equal(text, "nginx.s");
-	assert_string_equal(cgroup_name("/docker/" ID, text, sizeof(text)), "container.id");
-	assert_string_equal(text, "0123456");
-	assert_string_equal(cgroup_name("/a/long/path", text, sizeof(text)), "process.linux.cgroup");
-	assert_string_equal(text, "/a/long");
-}
+static const struct unit_choice all;
 
 static uint64_t make(const struct tree *tree, const char *name)
 {
@@ -100,22 +20,23 @@ static uint64_t make(const struct tree *tree, const char *name)
 	return status.st_ino;
 }
 
+static void assert_unit(struct cgroups *cgroups, uint64_t id, int known, const char *attribute, const char *value)
+{
+	struct cgroup_unit unit = { "", "" };
+
+	assert_int_equal(cgroups_get(cgroups, id, &unit), known);
+	assert_string_equal(unit.attribute, attribute);
+	assert_string_equal(unit.text, value);
+}
+
 static void assert_unknown(struct cgroups *cgroups, uint64_t id)
 {
-	const char *path = "";
-
-	assert_int_equal(cgroups_get(cgroups, id, &path), 1);
-	assert_null(path);
+	assert_unit(cgroups, id, 1, "process.linux.cgroup", "unknown");
 }
 
 static void assert_name(struct cgroups *cgroups, uint64_t id, const char *attribute, const char *value)
 {
-	const char *path = NULL;
-	char text[512];
-
-	assert_ok(cgroups_get(cgroups, id, &path));
-	assert_string_equal(cgroup_name(path, text, sizeof(text)), attribute);
-	assert_string_equal(text, value);
+	assert_unit(cgroups, id, 0, attribute, value);
 }
 
 static void ids_are_the_inodes_of_directories(void **state)
@@ -128,7 +49,7 @@ static void ids_are_the_inodes_of_directories(void **state)
 	unit = make(&tree, "system.slice/nginx.service");
 	slice = make(&tree, "system.slice");
 	tree_write(&tree, "system.slice/cgroup.procs", "1\n");
-	assert_ok(cgroups_new(tree.path, &cgroups));
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	assert_name(cgroups, unit, "systemd.unit.name", "nginx.service");
 	assert_name(cgroups, slice, "process.linux.cgroup", "/system.slice");
 	assert_name(cgroups, make(&tree, "."), "process.linux.cgroup", "/");
@@ -142,7 +63,7 @@ static void the_tree_is_walked_once_a_collection(void **state)
 
 	tree_init(&tree);
 	early = make(&tree, "early.service");
-	assert_ok(cgroups_new(tree.path, &cgroups));
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	assert_ok(cgroups_walk(cgroups));
 	late = make(&tree, "late.service");
 	assert_name(cgroups, early, "systemd.unit.name", "early.service");
@@ -160,34 +81,182 @@ static void what_is_gone_keeps_its_name(void **state)
 
 	tree_init(&tree);
 	id = make(&tree, "a.slice/short.service");
-	assert_ok(cgroups_new(tree.path, &cgroups));
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	assert_ok(cgroups_walk(cgroups));
 	assert_false(cgroups_is_gone(cgroups, id));
 	assert_ok(rmdir(tree_path(&tree, "a.slice/short.service")));
 	assert_false(cgroups_is_gone(cgroups, id)); /* looked for once a collection */
 	cgroups_begin(cgroups);
 	assert_true(cgroups_is_gone(cgroups, id));
-	cgroups_begin(cgroups);
-	assert_name(cgroups, id, "systemd.unit.name", "short.service");
+	for (int i = 0; i < 100; i++) {
+		cgroups_begin(cgroups);
+		assert_name(cgroups, id, "systemd.unit.name", "short.service");
+	}
 	assert_true(cgroups_is_gone(cgroups, id));
 }
 
 static void another_of_the_same_path_is_another(void **state)
 {
-	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(tree_done) struct tree tree, elsewhere;
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
 	uint64_t first, second;
 
 	tree_init(&tree);
 	first = make(&tree, "again.service");
-	assert_ok(cgroups_new(tree.path, &cgroups));
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	assert_ok(cgroups_walk(cgroups));
-	assert_ok(rename(tree_path(&tree, "again.service"), tree_path(&tree, "kept")));
+	tree_init(&elsewhere);
+	assert_ok(rename(tree_path(&tree, "again.service"), tree_path(&elsewhere, "kept")));
 	second = make(&tree, "again.service");
-	assert_true(cgroups_is_gone(cgroups, first));
 	cgroups_begin(cgroups);
+	assert_true(cgroups_is_gone(cgroups, first));
 	assert_false(cgroups_is_gone(cgroups, second));
 	assert_name(cgroups, second, "systemd.unit.name", "again.service");
+}
+
+static void what_the_kernel_tells_is_known_at_once(void **state)
+{
+	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+
+	tree_init(&tree);
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	assert_ok(cgroups_walk(cgroups));
+	cgroups_tell(cgroups, 1ull << 40, "/system.slice/told.service");
+	assert_name(cgroups, 1ull << 40, "systemd.unit.name", "told.service");
+	assert_false(cgroups_is_gone(cgroups, 1ull << 40));
+	cgroups_tell(cgroups, 1ull << 40, "");
+	assert_true(cgroups_is_gone(cgroups, 1ull << 40));
+	assert_name(cgroups, 1ull << 40, "systemd.unit.name", "told.service");
+	cgroups_tell(cgroups, 1ull << 41, ""); /* one that was made before anybody listened */
+	assert_unknown(cgroups, 1ull << 41);
+}
+
+static void a_unit_is_called_as_somebody_chose(void **state)
+{
+	char *excluded[] = { (char *)"secret.service" }, *folded[] = { (char *)"job-*" };
+	const struct unit_choice choice = { .exclude = { excluded, 1, false }, .fold = { folded, 1, false } };
+	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	struct cgroup_unit unit;
+
+	tree_init(&tree);
+	assert_ok(cgroups_new(tree.path, &choice, &cgroups));
+	cgroups_tell(cgroups, 1ull << 40, "/a.slice/job-1.service");
+	cgroups_tell(cgroups, 1ull << 41, "/a.slice/secret.service/below");
+	assert_name(cgroups, 1ull << 40, "systemd.unit.name", "job-*");
+	assert_ok(cgroups_get(cgroups, 1ull << 41, &unit));
+	assert_null(unit.text);
+	assert_unknown(cgroups, 1ull << 42);
+}
+
+static void tell_of_short(struct cgroups *cgroups, uint64_t first, uint64_t n)
+{
+	for (uint64_t id = first; id < first + n; id++) {
+		cgroups_tell(cgroups, id, "/a.slice/short.service");
+		cgroups_tell(cgroups, id, "");
+	}
+}
+
+/* Of ids from first on, so many are known. */
+static size_t count_known(struct cgroups *cgroups, uint64_t first, uint64_t n)
+{
+	struct cgroup_unit unit;
+	size_t n_known = 0;
+
+	for (uint64_t id = first; id < first + n; id++)
+		n_known += !cgroups_get(cgroups, id, &unit);
+	return n_known;
+}
+
+static void what_is_gone_is_forgotten_when_nobody_asks(void **state)
+{
+	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	const uint64_t asked = 1ull << 40, others = 1ull << 41, living = 1ull << 42, latest = 1ull << 43, n = 5000;
+
+	tree_init(&tree);
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	assert_ok(cgroups_walk(cgroups));
+	tell_of_short(cgroups, asked, 1);
+	tell_of_short(cgroups, others, n);
+	for (uint64_t id = living; id < living + n; id++)
+		cgroups_tell(cgroups, id, "/a.slice/long.service");
+	tell_of_short(cgroups, latest, n);
+	for (int i = 0; i < 20; i++) {
+		assert_name(cgroups, asked, "systemd.unit.name", "short.service");
+		cgroups_begin(cgroups);
+	}
+	assert_int_equal(count_known(cgroups, others, n), 0);
+	assert_int_equal(count_known(cgroups, latest, n), 1024);
+	assert_int_equal(count_known(cgroups, latest + n - 1, 1), 1);
+	assert_int_equal(count_known(cgroups, asked, 1), 1);
+	assert_int_equal(count_known(cgroups, living, n), n);
+}
+
+static void a_flood_of_short_ones_takes_bounded_room(void **state)
+{
+	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	const uint64_t first = 1ull << 40, n = 300000;
+
+	tree_init(&tree);
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	assert_ok(cgroups_walk(cgroups));
+	tell_of_short(cgroups, first, n);
+	/* Within one collection: the oldest are forgotten. */
+	assert_in_range(count_known(cgroups, first, n), 65536, 131072);
+	assert_int_equal(count_known(cgroups, first + n - 65536, 65536), 65536);
+}
+
+static void a_large_tree_is_walked_a_part_at_a_time(void **state)
+{
+	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	static uint64_t ids[2100];
+	size_t n_known = 0, n_collections = 0;
+
+	tree_init(&tree);
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		struct stat status;
+		char name[32];
+
+		snprintf(name, sizeof(name), "%zu.service", i);
+		assert_ok(mkdir(tree_path(&tree, name), 0755));
+		assert_ok(stat(tree_path(&tree, name), &status));
+		ids[i] = status.st_ino;
+	}
+	for (; n_known < ARRAY_SIZE(ids) && n_collections < 10; n_collections++) {
+		struct cgroup_unit unit;
+
+		cgroups_begin(cgroups);
+		for (size_t i = n_known = 0; i < ARRAY_SIZE(ids); i++)
+			n_known += !cgroups_get(cgroups, ids[i], &unit);
+		assert_false(cgroups_is_gone(cgroups, ids[0]));
+	}
+	assert_int_equal(n_known, ARRAY_SIZE(ids));
+	assert_int_equal(n_collections, 2); /* of 8000 steps each, with four for each directory */
+}
+
+/* What cannot be read is not gone. */
+static void a_walk_that_was_not_whole_proves_nothing(void **state)
+{
+	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	char path[256];
+	uint64_t id;
+
+	tree_init(&tree);
+	id = make(&tree, "a.service");
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	assert_name(cgroups, id, "systemd.unit.name", "a.service");
+	for (int i = 0; i < 66; i++)
+		memcpy(path + 2 * i, "/d", 3);
+	make(&tree, path + 1);
+	assert_ok(rmdir(tree_path(&tree, "a.service")));
+	cgroups_begin(cgroups);
+	assert_false(cgroups_is_gone(cgroups, id));
 }
 
 /* The tree may be that of a namespace, which does not show all. */
@@ -198,9 +267,9 @@ static void an_id_that_nobody_knows_is_not_gone(void **state)
 	uint64_t late;
 
 	tree_init(&tree);
-	assert_ok(cgroups_new(tree.path, &cgroups));
-	assert_unknown(cgroups, 1);
-	assert_false(cgroups_is_gone(cgroups, 1));
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	assert_unknown(cgroups, UINT64_MAX);
+	assert_false(cgroups_is_gone(cgroups, UINT64_MAX));
 	/* It was made after the walk of this collection. */
 	late = make(&tree, "late.service");
 	assert_false(cgroups_is_gone(cgroups, late));
@@ -209,6 +278,27 @@ static void an_id_that_nobody_knows_is_not_gone(void **state)
 	assert_ok(rmdir(tree_path(&tree, "late.service")));
 	cgroups_begin(cgroups);
 	assert_true(cgroups_is_gone(cgroups, late));
+}
+
+/* That of a namespace or of a container has another inode number; where nothing is mounted, nothing has one. */
+static void the_root_of_all_has_its_name_whatever_is_mounted(void **state)
+{
+	_cleanup_(tree_done) struct tree tree;
+	const char *roots[] = { NULL, "/dev/null/none" };
+
+	tree_init(&tree);
+	roots[0] = tree.path;
+	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
+		_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+
+		assert_ok(cgroups_new(roots[i], &all, &cgroups));
+		assert_ok(cgroups_walk(cgroups));
+		for (int round = 0; round < 20; round++) {
+			assert_name(cgroups, 1, "process.linux.cgroup", "/");
+			assert_false(cgroups_is_gone(cgroups, 1));
+			cgroups_begin(cgroups);
+		}
+	}
 }
 
 static void the_whole_tree_shows_what_is_gone(void **state)
@@ -220,7 +310,7 @@ static void the_whole_tree_shows_what_is_gone(void **state)
 
 	if (!root || stat(root, &status) || status.st_ino != 1)
 		skip();
-	assert_ok(cgroups_new(root, &cgroups));
+	assert_ok(cgroups_new(root, &all, &cgroups));
 	assert_name(cgroups, 1, "process.linux.cgroup", "/");
 	assert_false(cgroups_is_gone(cgroups, 1));
 	assert_true(cgroups_is_gone(cgroups, UINT64_MAX));
@@ -247,7 +337,7 @@ static void links_are_not_followed(void **state)
 	id = make(&tree, "real.service");
 	tree_link(&tree, "aaa.service", "real.service");
 	tree_link(&tree, "real.service/loop", "..");
-	assert_ok(cgroups_new(tree.path, &cgroups));
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	assert_name(cgroups, id, "systemd.unit.name", "real.service");
 }
 
@@ -264,7 +354,7 @@ static void a_tree_deeper_than_the_limit_is_left_out_below_it(void **state)
 	below = make(&tree, path + 1);
 	path[2 * 64] = '\0';
 	deepest = make(&tree, path + 1);
-	assert_ok(cgroups_new(tree.path, &cgroups));
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	assert_name(cgroups, deepest, "process.linux.cgroup", path);
 	assert_unknown(cgroups, below);
 }
@@ -277,7 +367,7 @@ static void what_is_not_known_takes_no_room(void **state)
 
 	tree_init(&tree);
 	known = make(&tree, "a.service");
-	assert_ok(cgroups_new(tree.path, &cgroups));
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	for (int round = 0; round < 3; round++) {
 		for (uint64_t id = 1ull << 50; id < (1ull << 50) + 9000; id++) {
 			assert_unknown(cgroups, id);
@@ -290,38 +380,41 @@ static void what_is_not_known_takes_no_room(void **state)
 static int name_once(const char *root, uint64_t id)
 {
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
-	const char *path;
-	int err = cgroups_new(root, &cgroups), again;
+	struct cgroup_unit unit;
+	int err = cgroups_new(root, &all, &cgroups), again;
 
 	if (err)
 		return err;
-	err = cgroups_get(cgroups, id, &path);
+	err = cgroups_get(cgroups, id, &unit);
 	/* A failure leaves nothing half done that the next use would fall over. */
-	again = cgroups_get(cgroups, id, &path);
+	again = cgroups_get(cgroups, id, &unit);
 	return err < 0 ? err : again < 0 ? again : 0;
 }
 
 static void a_failed_allocation_is_an_error_and_no_leak(void **state)
 {
 	_cleanup_(tree_done) struct tree tree;
-	uint64_t id;
 
 	tree_init(&tree);
-	id = make(&tree, "a.slice/b.service");
-	assert_survives_failing_allocations(name_once(tree.path, id), );
-	assert_survives_failing_allocations(name_once(tree.path, 1), );
+	make(&tree, "a.slice/b.service");
+	assert_survives_failing_allocations(name_once(tree.path, UINT64_MAX), );
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_path_means_a_unit_a_container_or_itself),
-		cmocka_unit_test(a_name_longer_than_its_room_is_cut),
 		cmocka_unit_test(ids_are_the_inodes_of_directories),
 		cmocka_unit_test(the_tree_is_walked_once_a_collection),
 		cmocka_unit_test(what_is_gone_keeps_its_name),
 		cmocka_unit_test(another_of_the_same_path_is_another),
+		cmocka_unit_test(what_the_kernel_tells_is_known_at_once),
+		cmocka_unit_test(a_unit_is_called_as_somebody_chose),
+		cmocka_unit_test(what_is_gone_is_forgotten_when_nobody_asks),
+		cmocka_unit_test(a_flood_of_short_ones_takes_bounded_room),
+		cmocka_unit_test(a_large_tree_is_walked_a_part_at_a_time),
+		cmocka_unit_test(a_walk_that_was_not_whole_proves_nothing),
 		cmocka_unit_test(an_id_that_nobody_knows_is_not_gone),
+		cmocka_unit_test(the_root_of_all_has_its_name_whatever_is_mounted),
 		cmocka_unit_test(the_whole_tree_shows_what_is_gone),
 		cmocka_unit_test(a_mount_point_may_have_blanks),
 		cmocka_unit_test(links_are_not_followed),

@@ -115,7 +115,7 @@ static void uncommented_it_is_without_a_mistake(void **state)
 	while (exporter_table[n])
 		n++;
 	assert_int_equal(config->n_exporters, n);
-	assert_int_equal(config->n_sections, n + 6);
+	assert_int_equal(config->n_sections, n + 7);
 }
 
 static void as_it_is_it_changes_nothing(void **state)

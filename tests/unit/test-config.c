@@ -140,7 +140,7 @@ static void without_a_file_there_are_defaults(void **state)
 	assert_mistakes(&f, "");
 	assert_int_equal(f.config->agent.interval_ns, 10000000000);
 	assert_int_equal(f.config->agent.log_level, 2);
-	assert_int_equal(f.config->agent.series_limit, 2000);
+	assert_int_equal(f.config->agent.series_limit, 100000);
 	assert_int_equal(f.config->agent.shutdown_timeout_ns, 10000000000);
 	assert_int_equal(f.config->agent.collector_directories.n_items, 0);
 	assert_int_equal(f.config->agent.collectors.n_items, 0);
@@ -262,7 +262,7 @@ static void stronger_places_mask_weaker_ones(void **state)
 	assert_int_equal(f.config->agent.series_limit, 7);
 	tree_link(&f.tree, MAIN, "/dev/null");
 	fixture_read(&f, NULL);
-	assert_int_equal(f.config->agent.series_limit, 2000);
+	assert_int_equal(f.config->agent.series_limit, 100000);
 
 	tree_write(&f.tree, DROP_IN("lib", "a.conf"), "[agent]\ninterval = 2s\n");
 	tree_write(&f.tree, DROP_IN("run", "a.conf"), "[agent]\ninterval = 3s\n");
@@ -352,26 +352,35 @@ static void what_is_no_file_is_told(void **state)
 	assert_int_equal(f.config->agent.interval_ns, 2000000000);
 }
 
+/* Root may read everything. */
+static void become(uid_t user)
+{
+	if (getuid() == 0)
+		assert_ok(seteuid(user));
+}
+
 static void what_may_not_be_read_is_told(void **state)
 {
-	/* Root may read everything. */
-	if (getuid() == 0 && seteuid(65534)) {
+	if (getuid() == 0 && (seteuid(65534) || seteuid(0))) {
 		print_message("needs the right to become another user (CAP_SETUID)\n");
 		skip();
 	}
 	FIXTURE;
 	tree_write(&f.tree, MAIN, "[agent]\ninterval = 2s\n");
+	assert_ok(chmod(tree_path(&f.tree, "."), 0755));
 	assert_ok(chmod(tree_path(&f.tree, MAIN), 0));
+	become(65534);
 	fixture_read(&f, NULL);
+	become(0);
 	assert_mistakes(&f, "etc/bpfpush/bpfpush.conf: cannot be read: Permission denied\n");
 	assert_ok(chmod(tree_path(&f.tree, "etc/bpfpush"), 0));
+	become(65534);
 	fixture_read(&f, NULL);
+	become(0);
 	assert_mistakes(&f, "etc/bpfpush/bpfpush.conf.d: cannot be read: Permission denied\n"
 			    "etc/bpfpush/bpfpush.conf: cannot be read: Permission denied\n");
 	assert_ok(chmod(tree_path(&f.tree, "etc/bpfpush"), 0755));
 	fixture_done(&f);
-	if (getuid() == 0)
-		assert_ok(seteuid(0));
 }
 
 static void files_are_bounded_in_number_and_size(void **state)
@@ -510,6 +519,12 @@ static void exporters_that_send_the_same_twice_are_warned_of(void **state)
 	fixture_read(&f, NULL);
 	buf_printf(&want, "%s:1: exporters a and b push to the same endpoint: it gets every number twice\n",
 		   tree_path(&f.tree, DROP_IN("run", "a.conf")));
+	assert_string_equal(buf_text(&f.config->warnings.text), buf_text(&want));
+	/* Once for each, and not for each pair. */
+	tree_write(&f.tree, DROP_IN("run", "b.conf"), "[exporter g]\ntype = otlp\nendpoint = x\n");
+	fixture_read(&f, NULL);
+	buf_printf(&want, "%s:1: exporters a and g push to the same endpoint: it gets every number twice\n",
+		   tree_path(&f.tree, DROP_IN("run", "b.conf")));
 	assert_string_equal(buf_text(&f.config->warnings.text), buf_text(&want));
 }
 

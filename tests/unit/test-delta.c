@@ -16,6 +16,7 @@ static int by_number(void *user, const void *key, const struct delta_metric *of,
 }
 
 struct fixture {
+	struct budget budget;
 	struct metric metric;
 	struct delta_metric of;
 	struct delta delta;
@@ -27,7 +28,7 @@ static void setup(struct fixture *f, enum metric_kind kind, uint8_t bits)
 	uint32_t n_buckets = kind == METRIC_HISTOGRAM ? 4 : 0;
 
 	*f = (struct fixture){ .metric = { .kind = kind, .divisor = 1, .layout.n_buckets = n_buckets } };
-	metric_init_series(&f->metric, 0);
+	metric_init_series(&f->metric, &f->budget);
 	f->of = (struct delta_metric){ .metric = &f->metric, .sum_bits = bits, .bucket_bits = 32 };
 	f->delta = (struct delta){ .metrics = &f->of, .n_metrics = 1, .attributes = by_number };
 	assert_ok(rows_new(8, 1 + n_buckets, 1, &f->rows));
@@ -36,9 +37,13 @@ static void setup(struct fixture *f, enum metric_kind kind, uint8_t bits)
 static void teardown(struct fixture *f)
 {
 	delta_release(&f->delta, f->rows);
-	series_begin(&f->metric);
-	series_end(&f->metric);
+	for (int i = 0; i < 2; i++) { /* in the first one, series end */
+		series_begin(&f->metric);
+		series_end(&f->metric);
+	}
 	assert_int_equal(f->metric.n_series, 0);
+	assert_int_equal(f->budget.n_series, 0);
+	assert_int_equal(f->budget.series_bytes, 0);
 	rows_free(f->rows);
 	metric_done_series(&f->metric);
 }
@@ -117,8 +122,11 @@ static void a_reset_keeps_the_total_and_a_vanished_key_ends(void **state)
 	assert_int_equal(f.metric.series[0]->total.sum, 130);
 	begin(&f);
 	end(&f, 3);
-	assert_int_equal(f.metric.n_series, 0);
+	assert_true(f.metric.series[0]->is_ended);
 	assert_int_equal(f.rows->n_live, 0);
+	begin(&f);
+	end(&f, 4);
+	assert_int_equal(f.metric.n_series, 0);
 	begin(&f);
 	*touch(&f, 1) += 2;
 	end(&f, 4);
@@ -166,8 +174,9 @@ static void the_overflow_row_is_told_apart(void **state)
 	*touch(&f, 1) += 1;
 	*rows_cells(f.rows, ROWS_OVERFLOW) += 6;
 	end(&f, 1);
-	assert_non_null(f.metric.overflow);
-	assert_int_equal(f.metric.overflow->total.sum, 6);
+	assert_null(f.metric.overflow[OVERFLOW_SERIES]);
+	assert_non_null(f.metric.overflow[OVERFLOW_TABLE]);
+	assert_int_equal(f.metric.overflow[OVERFLOW_TABLE]->total.sum, 6);
 	teardown(&f);
 }
 
@@ -227,7 +236,7 @@ static void a_level_has_the_width_and_the_sign_of_its_member(void **state)
 static const struct series *find_series(const struct fixture *f, int64_t number)
 {
 	for (size_t i = 0; i < f->metric.n_series; i++)
-		if (f->metric.series[i] != f->metric.overflow && f->metric.series[i]->attributes[0].number == number)
+		if (!series_is_overflow(f->metric.series[i]) && f->metric.series[i]->attributes[0].number == number)
 			return f->metric.series[i];
 	return NULL;
 }
@@ -237,27 +246,83 @@ static void a_row_in_overflow_gets_its_name_when_there_is_room(void **state)
 	struct fixture f;
 
 	setup(&f, METRIC_SUM, 64);
-	f.metric.limit = 2; /* the overflow series and one more */
+	f.budget.limit_series = 1;
 	begin(&f);
 	*touch(&f, 1) += 10;
 	*touch(&f, 2) += 20;
 	end(&f, 1);
-	assert_int_equal(f.metric.overflow->total.sum, 20);
-	/* Key 1 ends; its series does at the end of the collection, so there is room from the next one on. */
+	assert_int_equal(f.metric.overflow[OVERFLOW_SERIES]->total.sum, 20);
 	begin(&f);
+	*touch(&f, 1) += 10;
 	*touch(&f, 2) += 21;
 	end(&f, 2);
+	assert_int_equal(f.metric.overflow[OVERFLOW_SERIES]->total.sum, 21);
+	/* Key 1 ends and makes room at once. */
 	begin(&f);
 	*touch(&f, 2) += 25;
 	end(&f, 3);
 	assert_non_null(find_series(&f, 2));
 	assert_int_equal(find_series(&f, 2)->total.sum, 4);
 	assert_int_equal(find_series(&f, 2)->start_ns, 3);
+	assert_true(f.metric.overflow[OVERFLOW_SERIES]->is_ended);
+	assert_true(find_series(&f, 1)->is_ended);
 	begin(&f);
 	*touch(&f, 2) += 26;
 	end(&f, 4);
 	assert_int_equal(f.metric.n_series, 1);
+	assert_null(f.metric.overflow[OVERFLOW_SERIES]);
 	assert_int_equal(find_series(&f, 2)->total.sum, 5);
+	teardown(&f);
+}
+
+static void a_row_that_does_not_grow_leaves_the_overflow_too(void **state)
+{
+	struct fixture f;
+
+	setup(&f, METRIC_SUM, 64);
+	f.budget.limit_series = 1;
+	begin(&f);
+	*touch(&f, 1) += 10;
+	*touch(&f, 2) += 20;
+	end(&f, 1);
+	for (int i = 2; i <= 3; i++) {
+		begin(&f);
+		*touch(&f, 2) += 20;
+		end(&f, (uint64_t)i);
+		assert_null(find_series(&f, 2));
+	}
+	assert_int_equal(f.metric.n_series, 0);
+	begin(&f);
+	*touch(&f, 2) += 21;
+	end(&f, 4);
+	assert_int_equal(find_series(&f, 2)->total.sum, 1);
+	teardown(&f);
+}
+
+static void what_has_gone_makes_room_before_what_is_new(void **state)
+{
+	struct fixture f;
+	struct rows *old;
+	uint64_t key = 5;
+	uint32_t row;
+
+	setup(&f, METRIC_SUM, 64);
+	f.budget.limit_series = 1;
+	begin(&f);
+	*touch(&f, 1) += 10;
+	end(&f, 1);
+	old = f.rows;
+	assert_ok(rows_new(8, 1, 1, &f.rows)); /* another map of the same collector, read before */
+	begin(&f);
+	rows_begin(old);
+	assert_ok(rows_touch(f.rows, &key, &row));
+	*rows_cells(f.rows, row) = 3;
+	delta_end_gone(&f.delta, old);
+	end(&f, 2);
+	assert_ok(delta_compute(&f.delta, old, 2));
+	assert_int_equal(find_series(&f, 5)->total.sum, 3);
+	assert_null(f.metric.overflow[OVERFLOW_SERIES]);
+	rows_free(old);
 	teardown(&f);
 }
 
@@ -291,8 +356,52 @@ static void a_row_gets_its_name_as_soon_as_it_is_known(void **state)
 	*touch(&f, 1) += 23;
 	end(&f, 4);
 	assert_int_equal(find_series(&f, 7)->total.sum, 3);
-	assert_null(find_series(&f, -1));
+	assert_true(find_series(&f, -1)->is_ended);
 	known_number = -1;
+	teardown(&f);
+}
+
+static int n_decoded;
+
+static int even_is_unwanted(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes)
+{
+	uint64_t number;
+
+	n_decoded++;
+	memcpy(&number, key, sizeof(number));
+	return number % 2 ? attributes_add_number(attributes, "n", (int64_t)number) : DELTA_UNWANTED;
+}
+
+static void what_is_unwanted_is_decoded_once_and_counts_nowhere(void **state)
+{
+	struct fixture f;
+
+	setup(&f, METRIC_SUM, 64);
+	f.delta.attributes = even_is_unwanted;
+	n_decoded = 0;
+	for (uint64_t round = 1; round < 4; round++) {
+		uint32_t index;
+
+		begin(&f);
+		touch(&f, 1)[0] = 10 * round;
+		touch(&f, 2)[0] = 1000 * round;
+		end(&f, 0);
+		assert_int_equal(n_decoded, 2);
+		assert_int_equal(f.metric.n_series, 1);
+		assert_int_equal(f.metric.series[0]->total.sum, 10 * round);
+		assert_int_equal(f.of.grown, 1010); /* but it has happened */
+		index = rows_find(f.rows, &(uint64_t){ 2 });
+		assert_int_equal(rows_previous(f.rows, index)[0], 1000 * round);
+	}
+	/* The row goes; another key in its place is not unwanted. */
+	begin(&f);
+	touch(&f, 1)[0] = 30;
+	end(&f, 0);
+	begin(&f);
+	touch(&f, 1)[0] = 30;
+	touch(&f, 3)[0] = 5;
+	end(&f, 0);
+	assert_int_equal(f.metric.n_series, 2);
 	teardown(&f);
 }
 
@@ -326,7 +435,7 @@ static void growth_starts_from_the_baseline(void **state)
 		rows_begin(f.rows);
 		*touch(&f, 1) += 1000;
 		*rows_cells(f.rows, ROWS_OVERFLOW) += 7;
-		delta_baseline(&f.delta, f.rows, !is_tally);
+		delta_baseline(&f.delta, f.rows);
 		begin(&f);
 		*touch(&f, 1) += 1005;
 		*rows_cells(f.rows, ROWS_OVERFLOW) += 7;
@@ -335,21 +444,6 @@ static void growth_starts_from_the_baseline(void **state)
 		assert_int_equal(f.metric.series[0]->total.sum, 5);
 		teardown(&f);
 	}
-}
-
-static void a_baseline_of_tallies_leaves_sums_alone(void **state)
-{
-	struct fixture f;
-
-	setup(&f, METRIC_SUM, 64);
-	rows_begin(f.rows);
-	*touch(&f, 1) += 1000;
-	delta_baseline(&f.delta, f.rows, false);
-	begin(&f);
-	*touch(&f, 1) += 1005;
-	end(&f, 8);
-	assert_int_equal(f.metric.series[0]->total.sum, 1005);
-	teardown(&f);
 }
 
 static void histograms_grow_bucket_by_bucket_over_a_wrap(void **state)
@@ -410,10 +504,12 @@ int main(void)
 		cmocka_unit_test(gauges_show_levels_and_tallies),
 		cmocka_unit_test(a_level_has_the_width_and_the_sign_of_its_member),
 		cmocka_unit_test(a_row_in_overflow_gets_its_name_when_there_is_room),
+		cmocka_unit_test(a_row_that_does_not_grow_leaves_the_overflow_too),
+		cmocka_unit_test(what_has_gone_makes_room_before_what_is_new),
 		cmocka_unit_test(a_row_gets_its_name_as_soon_as_it_is_known),
+		cmocka_unit_test(what_is_unwanted_is_decoded_once_and_counts_nowhere),
 		cmocka_unit_test(a_held_gauge_stays_as_it_was),
 		cmocka_unit_test(growth_starts_from_the_baseline),
-		cmocka_unit_test(a_baseline_of_tallies_leaves_sums_alone),
 		cmocka_unit_test(histograms_grow_bucket_by_bucket_over_a_wrap),
 		cmocka_unit_test(many_keys_come_and_go_and_indices_stay),
 	};

@@ -4,12 +4,18 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <systemd/sd-event.h>
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
 
 #include "accounted.h"
 #include "alloc.h"
 #include "fixture.h"
+#include "util/buf.h"
 #include "util/cleanup.h"
+#include "util/log.h"
 
 static void every_type_is_found_by_its_name(void **state)
 {
@@ -31,7 +37,6 @@ static void every_row_is_whole_and_its_defaults_are_valid(void **state)
 
 		assert_non_null(ops->open);
 		assert_non_null(ops->push);
-		assert_non_null(ops->waiting);
 		assert_non_null(ops->close);
 		assert_ok(setting_table_init(ops->settings, options));
 		if (ops->check) {
@@ -45,7 +50,7 @@ static void every_row_is_whole_and_its_defaults_are_valid(void **state)
 	}
 }
 
-#define DELTA_POINTS 7 /* of the fixture: the others are sums and histograms that did not grow */
+#define DELTA_POINTS 10 /* of the fixture: sums and histograms that grew, the gauges, and one that ended */
 
 static struct exporter *open_otlp(const struct exporter_context *context, const char *queue_size,
 				  const char *request_size, void **ret_options)
@@ -109,7 +114,36 @@ static void points_that_delta_leaves_out_are_not_lost_without_memory(void **stat
 	sd_event_unref(context.event);
 }
 
-static void a_full_queue_is_accounted_for(void **state)
+static struct buf journal; /* the fields of all messages, each ended by a newline */
+
+int sd_journal_sendv(const struct iovec *fields, int n)
+{
+	for (int i = 0; i < n; i++) {
+		buf_append(&journal, fields[i].iov_base, fields[i].iov_len);
+		buf_append_byte(&journal, '\n');
+	}
+	return 0;
+}
+
+static void log_to_journal(void)
+{
+	char stream[64];
+	struct stat st;
+
+	assert_ok(fstat(STDERR_FILENO, &st));
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	log_init(LOG_LEVEL_INFO);
+	assert_true(log_is_journal());
+}
+
+static void log_to_stderr(void)
+{
+	unsetenv("JOURNAL_STREAM");
+	log_init(LOG_LEVEL_INFO);
+}
+
+static void a_full_queue_is_accounted_for_and_told_with_the_name_of_the_exporter(void **state)
 {
 	struct exporter_context context = { .version = "1" };
 	struct exporter *exporter;
@@ -119,11 +153,16 @@ static void a_full_queue_is_accounted_for(void **state)
 	assert_true(sd_event_new(&context.event) >= 0);
 	fixture_init(&fixture);
 	exporter = open_otlp(&context, "4KiB", "4KiB", &options);
+	log_to_journal();
 	for (unsigned int i = 0; i < 20; i++) {
 		assert_ok(exporter_push(exporter, &fixture.batch));
 		assert_accounted(exporter);
 		assert_true(exporter_waiting(exporter).n_bytes <= 4096);
 	}
+	log_to_stderr();
+	assert_non_null(strstr(buf_text(&journal), "MESSAGE_ID=" LOG_ID_DATA_DROPPED "\n"));
+	assert_non_null(strstr(buf_text(&journal), "BPFPUSH_EXPORTER=test\n")); /* as the catalog shows it */
+	buf_done(&journal);
 	assert_int_equal(exporter->stats.points[POINTS_PUSHED], 20 * DELTA_POINTS);
 	assert_true(exporter->stats.points[POINTS_QUEUE_FULL] > 0);
 	assert_true(exporter_waiting(exporter).n_points > 0);
@@ -137,7 +176,7 @@ static void add_series(struct metric *metric, unsigned int n)
 	struct attributes attributes;
 	struct series *series;
 
-	metric_init_series(metric, n + 1);
+	metric_init_series(metric, NULL);
 	series_begin(metric);
 	for (unsigned int i = 0; i < n; i++) {
 		attributes_init(&attributes);
@@ -192,7 +231,7 @@ int main(void)
 		cmocka_unit_test(every_type_is_found_by_its_name),
 		cmocka_unit_test(every_row_is_whole_and_its_defaults_are_valid),
 		cmocka_unit_test(points_that_delta_leaves_out_are_not_lost_without_memory),
-		cmocka_unit_test(a_full_queue_is_accounted_for),
+		cmocka_unit_test(a_full_queue_is_accounted_for_and_told_with_the_name_of_the_exporter),
 		cmocka_unit_test(the_first_mebibyte_of_the_room_for_bodies_stays),
 		cmocka_unit_test(freeing_nothing_is_fine),
 	};

@@ -52,7 +52,7 @@ static void assert_sent(uint64_t interval_ns, double began_s, const struct push 
 				    &(struct assignment){ "template", "{metric}", "test", 2 }, &diag));
 	assert_int_equal(diag.n_errors, 0);
 	assert_ok(exporter_open("test", ops, options, &context, &exporter));
-	metric_init_series(&metric, 0);
+	metric_init_series(&metric, NULL);
 	attributes_init(&none);
 	assert_ok(series_get(&metric, &none, 1, &series));
 	batch.time_ns = START_NS + (uint64_t)(int64_t)(began_s * 1e9);

@@ -14,6 +14,7 @@
 #include "export/transport/http.h"
 #include "util/cleanup.h"
 #include "util/duration.h"
+#include "loopback.h"
 
 struct world {
 	sd_event *event;
@@ -238,5 +239,6 @@ int main(void)
 		cmocka_unit_test(a_connection_is_not_used_for_longer_than_its_lifetime),
 	};
 
+	need_loopback();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

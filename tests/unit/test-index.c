@@ -45,6 +45,7 @@ static void what_is_in_is_found_once_and_what_is_out_never(void **state)
 		assert_int_equal(count(&index, hash, number), is_in[number]);
 		if (step % 1000)
 			continue;
+		index_shrink(&index);
 		for (uint32_t i = 0; i < NUMBERS; i++)
 			assert_int_equal(count(&index, i % 37 * 0x10000001u, i), is_in[i]);
 	}
@@ -65,6 +66,21 @@ static void what_went_leaves_no_trace(void **state)
 	assert_int_equal(index.n_entries, n_entries);
 	index_clear(&index);
 	assert_int_equal(count(&index, 9999, 9999), 0);
+	index_done(&index);
+}
+
+static void room_that_is_not_needed_is_given_back(void **state)
+{
+	struct index index = { 0 };
+
+	for (uint32_t i = 0; i < 10000; i++)
+		assert_ok(index_add(&index, i, i));
+	for (uint32_t i = 10; i < 10000; i++)
+		index_remove(&index, i, i);
+	index_shrink(&index);
+	assert_int_equal(index.n_entries, 64);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(count(&index, i, i), i < 10);
 	index_done(&index);
 }
 
@@ -92,6 +108,7 @@ int main(void)
 		cmocka_unit_test(an_empty_index_has_nothing),
 		cmocka_unit_test(what_is_in_is_found_once_and_what_is_out_never),
 		cmocka_unit_test(what_went_leaves_no_trace),
+		cmocka_unit_test(room_that_is_not_needed_is_given_back),
 		cmocka_unit_test(a_failed_allocation_changes_nothing),
 	};
 

@@ -17,6 +17,13 @@ static const char listing[] = "0000000000000000 A fixed_percpu_data\n"
 			      "ffffffffc0000000 t in_module\t[module]\n"
 			      "ffffffff81000300 T last_without_end";
 
+static int read_file(const char *path, struct ksyms **ret_ksyms)
+{
+	_cleanup_(fclosep) FILE *f = fopen(path, "re");
+
+	return ksyms_new(f, ret_ksyms);
+}
+
 static struct ksyms *read_listing(const char *text)
 {
 	_cleanup_(tree_done) struct tree tree;
@@ -24,7 +31,7 @@ static struct ksyms *read_listing(const char *text)
 
 	tree_init(&tree);
 	tree_write(&tree, "kallsyms", text);
-	assert_ok(ksyms_new(tree_path(&tree, "kallsyms"), &ksyms));
+	assert_ok(read_file(tree_path(&tree, "kallsyms"), &ksyms));
 	return ksyms;
 }
 
@@ -69,8 +76,8 @@ static void addresses_that_are_hidden_are_no_data(void **state)
 
 	tree_init(&tree);
 	tree_write(&tree, "kallsyms", "0000000000000000 T _text\n0000000000000000 t other\n");
-	assert_error(ksyms_new(tree_path(&tree, "kallsyms"), &ksyms), ENODATA);
-	assert_error(ksyms_new(tree_path(&tree, "absent"), &ksyms), ENOENT);
+	assert_error(read_file(tree_path(&tree, "kallsyms"), &ksyms), ENODATA);
+	assert_error(read_file(tree_path(&tree, "absent"), &ksyms), EBADF);
 	assert_null(ksyms);
 }
 
@@ -86,7 +93,7 @@ static void thousands_of_symbols_are_found(void **state)
 	for (unsigned int i = 0; i < 5000; i++)
 		fprintf(f, "ffffffff%08x T function_%u\n", 0x81000000u + 16 * ((i * 7919) % 5000), (i * 7919) % 5000);
 	fflush(f);
-	assert_ok(ksyms_new(tree_path(&tree, "kallsyms"), &ksyms));
+	assert_ok(read_file(tree_path(&tree, "kallsyms"), &ksyms));
 	for (unsigned int i = 0; i < 5000; i++) {
 		snprintf(name, sizeof(name), "function_%u", i);
 		assert_string_equal(ksyms_find(ksyms, 0xffffffff81000000 + 16 * i + 15), name);
@@ -97,7 +104,7 @@ static int read_once(const char *path)
 {
 	_cleanup_(ksyms_freep) struct ksyms *ksyms = NULL;
 
-	return ksyms_new(path, &ksyms);
+	return read_file(path, &ksyms);
 }
 
 static void a_failed_allocation_is_an_error_and_no_leak(void **state)

@@ -12,6 +12,8 @@
 #include "btf-build.h"
 #include "collector/label/label.h"
 
+static const struct label_choice choice;
+
 struct fixture {
 	struct labels *labels;
 	struct label_context context;
@@ -21,7 +23,7 @@ struct fixture {
 static void setup(struct fixture *f)
 {
 	*f = (struct fixture){ .context.process_names.fd = -1 };
-	assert_ok(labels_new(1700000000000000000, &f->labels));
+	assert_ok(labels_new(1700000000000000000, &choice, &f->labels));
 	f->context.labels = f->labels;
 	attributes_init(&f->attributes);
 }
@@ -285,13 +287,13 @@ static void a_kernel_address_without_a_name_may_have_one_later(void **state)
 	teardown(&f);
 }
 
-static void a_cgroup_that_nobody_knows_is_its_id_and_no_cgroup_is_none(void **state)
+static void a_cgroup_that_nobody_knows_is_unknown_and_no_cgroup_is_none(void **state)
 {
 	struct field field = integer("lbl_cgroup", 8);
 	struct fixture f;
 
 	setup(&f);
-	assert_string_equal(label_of(&f, field, 1ull << 60), "id:1152921504606846976");
+	assert_string_equal(label_of(&f, field, 1ull << 60), "unknown");
 	assert_string_equal(f.attributes.items[0].name, "process.linux.cgroup");
 	assert_string_equal(label_of(&f, field, 0), "");
 	teardown(&f);
@@ -322,7 +324,7 @@ int main(void)
 		cmocka_unit_test(a_process_whose_id_is_in_use_again_is_gone),
 		cmocka_unit_test(a_hidden_process_is_not_gone),
 		cmocka_unit_test(a_kernel_address_without_a_name_may_have_one_later),
-		cmocka_unit_test(a_cgroup_that_nobody_knows_is_its_id_and_no_cgroup_is_none),
+		cmocka_unit_test(a_cgroup_that_nobody_knows_is_unknown_and_no_cgroup_is_none),
 		cmocka_unit_test(types_of_a_wrong_size_or_name_are_not_known),
 	};
 

@@ -95,7 +95,7 @@ static void a_batch_without_points_gives_no_body(void **state)
 	struct bodies bodies = { 0 };
 	struct series *series;
 
-	metric_init_series(&metric, 10);
+	metric_init_series(&metric, NULL);
 	assert_ok(otlp_encode(&options, &batch, collect, &bodies, &bodies.encoded));
 	assert_int_equal(bodies.n, 0);
 
@@ -123,11 +123,11 @@ static void histograms_add_up(void **state)
 
 	fixture_init(&fixture);
 	assert_ok(otlp_encode(&options, &fixture.batch, collect, &bodies, &bodies.encoded));
-	assert_int_equal(bodies.n_points, FIXTURE_POINTS);
-	assert_int_equal(count_points(bodies.requests[0]), FIXTURE_POINTS);
+	assert_int_equal(bodies.n_points, FIXTURE_POINTS + FIXTURE_ENDED);
+	assert_int_equal(count_points(bodies.requests[0]), FIXTURE_POINTS + FIXTURE_ENDED);
 	histogram = bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[1]->histogram;
-	assert_int_equal(histogram->n_data_points, 2);
-	for (size_t i = 0; i < 2; i++) {
+	assert_int_equal(histogram->n_data_points, 3);
+	for (size_t i = 0; i < 3; i++) {
 		const Otlp__HistogramDataPoint *point = histogram->data_points[i];
 		uint64_t count = 0;
 
@@ -217,7 +217,7 @@ static void fill(struct metric *metric, unsigned int n)
 	struct attributes attributes;
 	struct series *series;
 
-	metric_init_series(metric, n + 1);
+	metric_init_series(metric, NULL);
 	series_begin(metric);
 	for (unsigned int i = 0; i < n; i++) {
 		attributes_init(&attributes);
@@ -271,7 +271,6 @@ static void a_point_that_fits_no_request_is_counted_and_the_others_go(void **sta
 	char text[250];
 
 	fill(&metric, 2);
-	metric.limit = 10;
 	memset(text, 'x', sizeof(text));
 	attributes_init(&attributes);
 	assert_ok(attributes_add_text(&attributes, "long", text, sizeof(text)));
@@ -343,12 +342,153 @@ static void a_body_that_is_refused_does_not_keep_the_others_back(void **state)
 
 	fixture_init(&fixture);
 	assert_error(otlp_encode(&options, &fixture.batch, refuse, &n_refused, &encoded), E2BIG);
-	assert_int_equal(n_refused, FIXTURE_POINTS);
+	assert_int_equal(n_refused, FIXTURE_POINTS + FIXTURE_ENDED);
 	n_refused = 0;
 	options.limit_bytes = 2000;
 	assert_error(otlp_encode(&options, &fixture.batch, refuse, &n_refused, &encoded), E2BIG);
-	assert_int_equal(n_refused, FIXTURE_POINTS);
+	assert_int_equal(n_refused, FIXTURE_POINTS + FIXTURE_ENDED);
 	fixture_done(&fixture);
+}
+
+/* The points of a metric with these series: one from before, a new one, a new one of 0, one that has ended. */
+struct rounds {
+	struct metric metric;
+	struct series *series[4];
+	struct bodies bodies;
+};
+
+enum { OLD, NEW, ZERO, ENDED };
+
+static void encode_rounds(struct rounds *rounds, enum metric_kind kind, const struct otlp_encoding *options)
+{
+	struct metric *metrics[] = { &rounds->metric };
+	const struct batch batch = { .time_ns = 30, .previous_ns = 20, .metrics = metrics, .n_metrics = 1 };
+	const uint64_t bucket[3] = { 1, 2, 3 };
+	struct attributes attributes;
+
+	*rounds = (struct rounds){ .metric = { .scope = "s", .name = "m", .unit = "1", .description = "", .divisor = 1,
+					       .kind = kind, .layout.n_buckets = 3 } };
+	metric_init_series(&rounds->metric, NULL);
+	for (int round = 0; round < 2; round++) {
+		series_begin(&rounds->metric);
+		for (int i = OLD; i <= ENDED; i++) {
+			if (round != (i == NEW || i == ZERO))
+				continue;
+			attributes_init(&attributes);
+			assert_ok(attributes_add_number(&attributes, "n", i));
+			assert_ok(series_get(&rounds->metric, &attributes, round ? 20 : 10, &rounds->series[i]));
+			if (i == ZERO)
+				continue;
+			if (kind == METRIC_HISTOGRAM)
+				series_add_histogram(rounds->series[i], 9, bucket);
+			else
+				series_add(rounds->series[i], 5);
+		}
+		if (round)
+			series_put(rounds->series[ENDED]);
+		series_end(&rounds->metric);
+	}
+	assert_ok(otlp_encode(options, &batch, collect, &rounds->bodies, &rounds->bodies.encoded));
+	assert_int_equal(rounds->bodies.encoded.n_points, rounds->bodies.n_points);
+}
+
+static void rounds_done(struct rounds *rounds)
+{
+	bodies_done(&rounds->bodies);
+	metric_done_series(&rounds->metric);
+}
+
+static const Otlp__Metric *only_metric(const struct rounds *rounds)
+{
+	return rounds->bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[0];
+}
+
+static void assert_number(const Otlp__NumberDataPoint *point, uint64_t start_ns, uint64_t time_ns, int64_t value)
+{
+	assert_int_equal(point->start_time_unix_nano, start_ns);
+	assert_int_equal(point->time_unix_nano, time_ns);
+	assert_int_equal(point->value_case, OTLP__NUMBER_DATA_POINT__VALUE_AS_INT);
+	assert_int_equal(point->as_int, value);
+	assert_int_equal(point->flags, 0);
+}
+
+static void a_new_sum_begins_with_zero_and_an_ended_one_says_so(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct rounds rounds;
+	Otlp__NumberDataPoint **points;
+
+	options.has_zero_points = true;
+	encode_rounds(&rounds, METRIC_SUM, &options);
+	assert_int_equal(rounds.bodies.n_points, 5);
+	points = only_metric(&rounds)->sum->data_points;
+	assert_number(points[0], 10, 30, 5);
+	assert_number(points[1], 20, 20, 0);
+	assert_number(points[2], 20, 30, 5);
+	assert_int_equal(points[2]->attributes[0]->value->int_value, NEW);
+	assert_number(points[3], 20, 30, 0);
+	/* Some receivers skip what follows it. */
+	assert_int_equal(points[4]->value_case, OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET);
+	assert_int_equal(points[4]->flags, 1);
+	assert_int_equal(points[4]->start_time_unix_nano, 10);
+	assert_int_equal(points[4]->time_unix_nano, 30);
+	assert_int_equal(points[4]->attributes[0]->value->int_value, ENDED);
+	rounds_done(&rounds);
+	options.has_zero_points = false;
+	encode_rounds(&rounds, METRIC_SUM, &options);
+	assert_int_equal(rounds.bodies.n_points, 4);
+	rounds_done(&rounds);
+}
+
+static void a_new_histogram_begins_with_zero_and_an_ended_one_says_so(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct rounds rounds;
+
+	options.has_zero_points = true;
+	encode_rounds(&rounds, METRIC_HISTOGRAM, &options);
+	assert_int_equal(rounds.bodies.n_points, 5);
+	for (int is_end = 0; is_end < 2; is_end++) { /* the 0 of the new one, and the end of another */
+		const Otlp__HistogramDataPoint *point = only_metric(&rounds)->histogram->data_points[is_end ? 4 : 1];
+
+		assert_int_equal(point->flags, is_end);
+		assert_int_equal(point->start_time_unix_nano, is_end ? 10 : 20);
+		assert_int_equal(point->time_unix_nano, is_end ? 30 : 20);
+		assert_int_equal(point->n_bucket_counts, 3);
+		assert_int_equal(point->n_explicit_bounds, 2);
+		assert_int_equal(point->bucket_counts[1] + point->bucket_counts[2] + point->count, 0);
+		assert_true(point->sum == 0);
+	}
+	rounds_done(&rounds);
+	options.histogram = OTLP_EXPONENTIAL;
+	encode_rounds(&rounds, METRIC_HISTOGRAM, &options);
+	for (int is_end = 0; is_end < 2; is_end++) {
+		const Otlp__ExponentialHistogram *histogram = only_metric(&rounds)->exponential_histogram;
+		const Otlp__ExponentialHistogramDataPoint *point = histogram->data_points[is_end ? 4 : 1];
+
+		assert_int_equal(point->flags, is_end);
+		assert_int_equal(point->time_unix_nano, is_end ? 30 : 20);
+		assert_int_equal(point->count + point->zero_count, 0);
+		assert_null(point->positive);
+	}
+	rounds_done(&rounds);
+}
+
+static void deltas_and_gauges_have_no_zero_and_deltas_no_end(void **state)
+{
+	struct otlp_encoding options = encoding();
+	struct rounds rounds;
+
+	options.has_zero_points = true;
+	encode_rounds(&rounds, METRIC_GAUGE, &options);
+	assert_int_equal(rounds.bodies.n_points, 4);
+	assert_int_equal(only_metric(&rounds)->gauge->data_points[3]->flags, 1);
+	rounds_done(&rounds);
+	options.temporality = OTLP_DELTA;
+	encode_rounds(&rounds, METRIC_SUM, &options);
+	assert_int_equal(rounds.bodies.n_points, 1);
+	assert_number(only_metric(&rounds)->sum->data_points[0], 20, 30, 5);
+	rounds_done(&rounds);
 }
 
 int main(void)
@@ -361,6 +501,9 @@ int main(void)
 		cmocka_unit_test(a_large_batch_is_split_and_no_point_is_lost),
 		cmocka_unit_test(a_point_that_fits_no_request_is_counted_and_the_others_go),
 		cmocka_unit_test(numbers_beyond_a_signed_integer_are_doubles),
+		cmocka_unit_test(a_new_sum_begins_with_zero_and_an_ended_one_says_so),
+		cmocka_unit_test(a_new_histogram_begins_with_zero_and_an_ended_one_says_so),
+		cmocka_unit_test(deltas_and_gauges_have_no_zero_and_deltas_no_end),
 		cmocka_unit_test(failing_allocations_are_reported),
 		cmocka_unit_test(a_body_that_is_refused_does_not_keep_the_others_back),
 	};

@@ -7,6 +7,7 @@
 
 #include "export/otlp/encode.h"
 #include "export/otlp/options.h"
+#include "logged.h"
 #include "util/cleanup.h"
 
 /* Options as a section gives them: "key=value" each, and the environment below. */
@@ -73,6 +74,8 @@ static int clear_environment(void **state)
 		snprintf(name, sizeof(name), "OTEL_EXPORTER_OTLP_METRICS_%s", names[i]);
 		unsetenv(name);
 	}
+	unsetenv("CREDENTIALS_DIRECTORY");
+	unsetenv("NOTIFY_SOCKET");
 	unsetenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE");
 	unsetenv("OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION");
 	return 0;
@@ -131,16 +134,16 @@ static void words_and_times_of_the_environment_are_read_or_ignored(void **state)
 	setenv("OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", "base2_exponential_bucket_histogram", 1);
 	GIVE(&given);
 	assert_true(given.options.is_uncompressed);
-	assert_int_equal(given.options.timeout_ns, 1500000000);
-	assert_int_equal(given.options.temporality, OTLP_DELTA);
-	assert_int_equal(given.options.histogram, OTLP_EXPONENTIAL);
+	assert_int_equal(given.options.http.timeout_ns, 1500000000);
+	assert_int_equal(given.options.encoding.temporality, OTLP_DELTA);
+	assert_int_equal(given.options.encoding.histogram, OTLP_EXPONENTIAL);
 	given_done(&given);
 
 	GIVE(&given, "compression=gzip", "timeout=3s", "temporality=cumulative", "histogram=explicit");
 	assert_false(given.options.is_uncompressed);
-	assert_int_equal(given.options.timeout_ns, 3000000000);
-	assert_int_equal(given.options.temporality, OTLP_CUMULATIVE);
-	assert_int_equal(given.options.histogram, OTLP_EXPLICIT);
+	assert_int_equal(given.options.http.timeout_ns, 3000000000);
+	assert_int_equal(given.options.encoding.temporality, OTLP_CUMULATIVE);
+	assert_int_equal(given.options.encoding.histogram, OTLP_EXPLICIT);
 	given_done(&given);
 
 	setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", 1);
@@ -148,8 +151,8 @@ static void words_and_times_of_the_environment_are_read_or_ignored(void **state)
 	setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "lowmemory", 1);
 	GIVE(&given);
 	assert_false(given.options.is_uncompressed);
-	assert_int_equal(given.options.timeout_ns, 10000000000);
-	assert_int_equal(given.options.temporality, OTLP_CUMULATIVE);
+	assert_int_equal(given.options.http.timeout_ns, 10000000000);
+	assert_int_equal(given.options.encoding.temporality, OTLP_CUMULATIVE);
 	assert_int_equal(given.diag.n_errors, 0);
 	given_done(&given);
 }
@@ -175,11 +178,11 @@ static void tls_files_of_the_environment_are_for_https(void **state)
 
 	setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", "/dev/null", 1);
 	GIVE(&given);
-	assert_null(given.options.ca_file);
+	assert_null(given.options.http.ca_file);
 	assert_int_equal(given.diag.n_errors, 0);
 	given_done(&given);
 	GIVE(&given, "endpoint=https://host");
-	assert_string_equal(given.options.ca_file, "/dev/null");
+	assert_string_equal(given.options.http.ca_file, "/dev/null");
 	given_done(&given);
 }
 
@@ -201,7 +204,7 @@ static void what_does_not_go_together_is_refused(void **state)
 	} cases[] = {
 		{ "endpoint=host:4318", "file:7: endpoint: not a URL, write http://HOST:PORT or https://HOST\n" },
 		{ "ca_file=" PEM, "file:3: ca_file: the endpoint is http://, which does not use it; write https://\n" },
-		{ "retry_max=500ms", "file:3: retry_max: shorter than retry_initial\n" },
+		{ "retry_max=500ms", "file:3: retry_max: shorter than retry_initial; write at least as long a time\n" },
 		{ "headers=A: file:/nonexistent", "file:3: headers: /nonexistent: No such file or directory\n" },
 		{ "headers=A", "file:7: headers: not a header, write \"Name: value\"\n" },
 		{ "headers=: x", "file:7: headers: not a header, write \"Name: value\"\n" },
@@ -333,6 +336,47 @@ static void a_header_may_come_from_a_file(void **state)
 	assert_error(otlp_header_resolve(text, &(char *){ NULL }, &complaint), ENOENT);
 }
 
+static void a_credential_is_found_in_its_directory(void **state)
+{
+	static const char *const texts[] = { "Api-Key: file:%d/test.file", "Api-Key: file:${CREDENTIALS_DIRECTORY}/test.file" };
+	_cleanup_(freep) char *here = getcwd(NULL, 0);
+
+	write_file("test.file", "secret", 0600);
+	write_file(PEM, "-----BEGIN CERTIFICATE-----\n", 0600);
+	assert_int_equal(setenv("CREDENTIALS_DIRECTORY", here, true), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		_cleanup_(freep) char *header = NULL;
+		const char *complaint;
+
+		assert_ok(otlp_header_resolve(texts[i], &header, &complaint));
+		assert_string_equal(header, "Api-Key: secret");
+	}
+	assert_tls_complaint("%d/" PEM, NULL);
+	/* Only the beginning of a path stands for the directory. */
+	assert_tls_complaint("./%d/" PEM, ": No such file or directory");
+	unlink("test.file");
+	unlink(PEM);
+}
+
+#define EDIT ": the service has no such credential; \"systemctl edit bpfpush\" and write LoadCredential=no-such:PATH below [Service]"
+
+static void a_missing_credential_is_a_mistake_only_for_the_service(void **state)
+{
+	static const char *const ca[] = { "endpoint=https://host", "ca_file=%d/no-such", NULL };
+	static const char *const header[] = { "headers=A: file:${CREDENTIALS_DIRECTORY}/no-such", NULL };
+	static const char *const variables[] = { "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET" };
+
+	log_catch();
+	assert_complaint(ca, "ca_file", "%d/no-such", NULL);
+	assert_string_equal(log_caught(), "<6>file:3: ca_file: %d/no-such: not checked, systemd gives this file to the service\n");
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
+		assert_int_equal(setenv(variables[i], "/nonexistent", true), 0);
+		assert_complaint(ca, "ca_file", "%d/no-such", EDIT);
+		assert_complaint(header, "headers", "${CREDENTIALS_DIRECTORY}/no-such", EDIT);
+		unsetenv(variables[i]);
+	}
+}
+
 static void the_table_is_whole(void **state)
 {
 	const struct setting_row *rows = otlp_settings.rows;
@@ -356,6 +400,8 @@ int main(void)
 		TEST(files_of_tls_must_be_pem),
 		TEST(a_file_that_holds_no_header_is_a_mistake),
 		TEST(a_header_may_come_from_a_file),
+		TEST(a_credential_is_found_in_its_directory),
+		TEST(a_missing_credential_is_a_mistake_only_for_the_service),
 		TEST(the_table_is_whole),
 	};
 

@@ -66,7 +66,7 @@ static void datagrams_hold_whole_lines_up_to_their_limit_and_no_newline_at_the_e
 	assert_int_equal(pieces.n_points[1], 1);
 	assert_int_equal(pieces.n_points[2], 1);
 	assert_int_equal(pieces.n_points[3], 1);
-	pack_done(&pack);
+	buf_done(&pack.buf);
 }
 
 static void every_line_of_a_stream_ends(void **state)
@@ -81,7 +81,7 @@ static void every_line_of_a_stream_ends(void **state)
 	assert_int_equal(pieces.n, 2);
 	assert_string_equal(pieces.text[0], "abc\ndef\n");
 	assert_string_equal(pieces.text[1], "g\n");
-	pack_done(&pack);
+	buf_done(&pack.buf);
 }
 
 static void a_point_counts_where_its_last_line_is(void **state)
@@ -98,7 +98,7 @@ static void a_point_counts_where_its_last_line_is(void **state)
 	assert_int_equal(pieces.n_points[0], 0);
 	assert_string_equal(pieces.text[1], "cc");
 	assert_int_equal(pieces.n_points[1], 1);
-	pack_done(&pack);
+	buf_done(&pack.buf);
 }
 
 static void a_line_over_the_limit_is_left_out_and_nothing_else(void **state)
@@ -113,7 +113,7 @@ static void a_line_over_the_limit_is_left_out_and_nothing_else(void **state)
 	assert_int_equal(pieces.n, 1);
 	assert_string_equal(pieces.text[0], "a\nb");
 	assert_int_equal(pieces.n_points[0], 2);
-	pack_done(&pack);
+	buf_done(&pack.buf);
 }
 
 static void an_error_of_the_taker_is_told_once_at_the_flush(void **state)
@@ -127,7 +127,7 @@ static void an_error_of_the_taker_is_told_once_at_the_flush(void **state)
 	pieces.error = 0;
 	assert_ok(pack_flush(&pack));
 	assert_int_equal(pieces.n, 2);
-	pack_done(&pack);
+	buf_done(&pack.buf);
 }
 
 static int add_three(struct pack *pack, size_t *n_added)
@@ -159,7 +159,7 @@ static void without_memory_a_line_is_lost_and_those_before_it_are_not(void **sta
 			n_points += pieces.n_points[i];
 		assert_int_equal(n_points, n_added);
 		pieces.n = 0;
-		pack_done(&pack);
+		buf_done(&pack.buf);
 	});
 }
 

@@ -153,7 +153,7 @@ static void sizes_carry_their_units(void **state)
 
 static void the_nearest_name_is_what_was_meant(void **state)
 {
-	static const char *const names[] = { "interval", "log_level", "series_limit", "timeout", "yes", "no" };
+	static const char *const names[] = { "interval", "log_level", "series_limit", "timeout", "yes", "no", "error.type" };
 	static const struct {
 		const char *text, *want;
 	} cases[] = {
@@ -171,6 +171,8 @@ static void the_nearest_name_is_what_was_meant(void **state)
 		{ "x", NULL },
 		{ "", NULL },
 		{ "frequency", NULL },
+		{ "eror.tpye", "error.type" },
+		{ "network.type", NULL },
 	};
 	char longest[200];
 

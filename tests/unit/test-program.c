@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "alloc.h"
+#include "collector/hook/alternative.h"
 #include "collector/program.h"
 
 static struct bpf_object *open_object(const char *name)
@@ -52,6 +53,18 @@ static void a_name_tells_hook_and_variant(void **state)
 	bpf_object__close(object);
 }
 
+static void a_program_that_only_returns_is_empty(void **state)
+{
+	struct bpf_object *refused = open_object("refused");
+	struct programs programs;
+
+	assert_ok(programs_list(refused, &programs));
+	assert_true(find(&programs, "pair__raw__on")->is_empty);
+	assert_false(find(&programs, "enter__first")->is_empty);
+	programs_done(&programs);
+	bpf_object__close(refused);
+}
+
 static void names_mean_alternatives_only_where_programs_see_the_same_event(void **state)
 {
 	static const struct {
@@ -73,6 +86,10 @@ static void names_mean_alternatives_only_where_programs_see_the_same_event(void 
 		{ "send__fexit__ipv6", "send", "send__fexit", false },
 		{ "send__kprobe__ipv4", "send", "send__kprobe", false },
 		{ "send__kprobe__ipv6", "send", "send__kprobe", false },
+		{ "exit__btf", "exit", "exit__btf", false },
+		{ "exit__multi__on", "exit", "exit__multi", false },
+		{ "exit__multi", "exit", "exit__multi", false },
+		{ "exit__tp", "exit", "exit__tp", false },
 		{ "wake__up", "wake", "wake__up", false },
 		{ "wake__process", "wake", "wake__process", true },
 	};
@@ -104,6 +121,53 @@ static void sections_have_an_order(void **state)
 	assert_true(find(&programs, "exit__tp")->rank < find(&programs, "visit")->rank);
 	programs_done(&programs);
 	bpf_object__close(object);
+}
+
+static const char *asked;
+
+static bool is_preempted(const char *section)
+{
+	asked = section;
+	return true;
+}
+
+static void other_alternatives_come_first_where_tracepoints_are_preempted(void **state)
+{
+	struct bpf_object *object = open_object("names");
+	struct programs programs;
+
+	assert_ok(programs_list(object, &programs));
+	assert_true(find(&programs, "exit__btf")->rank < find(&programs, "exit__multi")->rank);
+	assert_true(find(&programs, "exit__multi")->rank < find(&programs, "exit__tp")->rank);
+	for (uint32_t i = 0; i < programs.n; i++)
+		programs.items[i].state = strncmp(programs.items[i].name, "exit", 4) ? PROGRAM_OFF : PROGRAM_WAITING;
+	alternatives_rank(&programs, is_preempted);
+	assert_string_equal(asked, "tp_btf/sys_exit");
+	assert_true(find(&programs, "exit__tp")->rank < find(&programs, "exit__multi")->rank);
+	assert_true(find(&programs, "exit__multi")->rank < find(&programs, "exit__btf")->rank);
+	assert_int_equal(find(&programs, "exit__multi__on")->rank, find(&programs, "exit__multi")->rank);
+	asked = NULL;
+	((struct program *)find(&programs, "exit__tp"))->state = PROGRAM_OFF;
+	((struct program *)find(&programs, "exit__multi"))->state = PROGRAM_OFF;
+	alternatives_rank(&programs, is_preempted);
+	assert_null(asked); /* nothing else could be taken */
+	programs_done(&programs);
+	bpf_object__close(object);
+}
+
+static void what_is_taken_on_a_preempting_kernel_is_explained(void **state)
+{
+	struct program program = { .state = PROGRAM_ATTACHED };
+
+	assert_null(program_choice(&program));
+	program.is_hook_preempted = true;
+	assert_string_equal(program_choice(&program),
+			    "this kernel preempts it, and then skips events; it refused the alternatives that it does not preempt");
+	program.is_exact = true;
+	assert_string_equal(program_choice(&program),
+			    "chosen because this kernel preempts tp_btf programs at this hook, and then skips events");
+	program.state = PROGRAM_WAITING;
+	assert_null(program_choice(&program));
 }
 
 static void iterators_are_known_by_their_section(void **state)
@@ -147,8 +211,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_tells_hook_and_variant),
+		cmocka_unit_test(a_program_that_only_returns_is_empty),
 		cmocka_unit_test(names_mean_alternatives_only_where_programs_see_the_same_event),
 		cmocka_unit_test(sections_have_an_order),
+		cmocka_unit_test(other_alternatives_come_first_where_tracepoints_are_preempted),
+		cmocka_unit_test(what_is_taken_on_a_preempting_kernel_is_explained),
 		cmocka_unit_test(iterators_are_known_by_their_section),
 		cmocka_unit_test(a_failed_allocation_is_an_error_and_no_leak),
 	};

@@ -162,6 +162,27 @@ static void what_was_sent_goes_first_and_what_is_sent_in_part_stays(void **state
 	queue_done(&queue);
 }
 
+static void what_leaves_the_queue_is_marked_and_what_is_left_is_not(void **state)
+{
+	uint8_t marks[4] = { 0 };
+	struct queue queue;
+
+	queue_init(&queue, 3, 1000);
+	for (size_t i = 0; i < 3; i++) {
+		put(&queue, 10, 1);
+		queue.tail->mark = &marks[i];
+	}
+	queue_begin(&queue);
+	queue_end(&queue, true);
+	assert_memory_equal(marks, "\1\0\0\0", 4);
+	put(&queue, 10, 1);
+	queue.tail->mark = &marks[3];
+	put(&queue, 10, 1); /* one too many: the second goes */
+	assert_memory_equal(marks, "\1\1\0\0", 4);
+	queue_done(&queue);
+	assert_memory_equal(marks, "\1\1\0\0", 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +194,7 @@ int main(void)
 		cmocka_unit_test(without_memory_the_data_is_freed_all_the_same),
 		cmocka_unit_test(what_was_sent_is_kept_until_it_is_confirmed),
 		cmocka_unit_test(what_was_sent_goes_first_and_what_is_sent_in_part_stays),
+		cmocka_unit_test(what_leaves_the_queue_is_marked_and_what_is_left_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,22 +275,6 @@ static void endless_typedefs_are_refused(void **state)
 	btf_types_done(&t);
 }
 
-static void a_member_is_found_by_name(void **state)
-{
-	uint32_t id = 0, offset = 0;
-	struct btf_types t;
-	int key;
-
-	btf_types_init(&t);
-	key = add_key(&t);
-	assert_ok(shape_member(t.btf, (uint32_t)key, "error", &id, &offset));
-	assert_int_equal(offset, 16);
-	assert_error(shape_member(t.btf, (uint32_t)key, "nothing", &id, &offset), ENOENT);
-	assert_error(shape_member(t.btf, (uint32_t)t.u32, "error", &id, &offset), EINVAL);
-	assert_int_equal(offset, 16);
-	btf_types_done(&t);
-}
-
 static int add_enum(struct btf_types *t, const char *const *names, const int64_t *values, size_t n)
 {
 	int type = btf_made(btf__add_enum(t->btf, "some", 4));
@@ -408,7 +392,6 @@ int main(void)
 		cmocka_unit_test(nesting_and_members_have_limits),
 		cmocka_unit_test(structures_without_members_do_not_multiply),
 		cmocka_unit_test(endless_typedefs_are_refused),
-		cmocka_unit_test(a_member_is_found_by_name),
 		cmocka_unit_test(constants_lose_what_all_of_them_begin_with_and_their_case),
 		cmocka_unit_test(a_single_constant_keeps_its_whole_name),
 		cmocka_unit_test(prefixes_end_at_an_underscore),

@@ -32,7 +32,7 @@ static void table_add(struct example *table, const char *owner, const char *text
 static void table_init(struct example *table)
 {
 	*table = (struct example){ .metric = { .name = "example", .unit = "1", .kind = METRIC_SUM, .divisor = 1 } };
-	metric_init_series(&table->metric, 100);
+	metric_init_series(&table->metric, NULL);
 	series_begin(&table->metric);
 }
 
@@ -96,7 +96,7 @@ static void table_add_overflow(struct example *table)
 {
 	struct series *series;
 
-	assert_ok(series_get_overflow(&table->metric, 1, &series));
+	assert_ok(series_get_overflow(&table->metric, OVERFLOW_SERIES, 1, &series));
 	series_add(series, 1);
 }
 

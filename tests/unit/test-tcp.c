@@ -365,7 +365,7 @@ static void without_memory_lines_are_refused_to_their_giver(void **state)
 	tcp_new(&options);
 	data = copy("a 1 1\n");
 	alloc_fail_at(0);
-	assert_error(tcp_sender_put(tcp, data, 6, 1), ENOMEM);
+	assert_error(exporter_enqueue(&world.exporter, data, 6, 1), ENOMEM);
 	assert_true(alloc_end());
 	assert_true(exporter_is_idle(&world.exporter));
 }

@@ -32,7 +32,7 @@ static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 0);
-	assert_int_equal(udp_sender_losses(udp), 0);
+	assert_int_equal(world.exporter.n_losses, 0);
 	assert_false(stats->is_failing);
 	close(fd);
 }
@@ -56,7 +56,7 @@ static void what_is_refused_is_counted_and_what_comes_after_is_received(void **s
 	RUN_UNTIL(stats->points[POINTS_CONNECTION_REFUSED] == 7); /* without another call */
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
-	assert_int_equal(udp_sender_losses(udp), 3);
+	assert_int_equal(world.exporter.n_losses, 3);
 
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
 	put("d:1|c", 8);
@@ -66,7 +66,7 @@ static void what_is_refused_is_counted_and_what_comes_after_is_received(void **s
 	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 8);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 7);
-	assert_int_equal(udp_sender_losses(udp), 3);
+	assert_int_equal(world.exporter.n_losses, 3);
 	assert_false(stats->is_failing);
 	close(fd);
 }
@@ -96,7 +96,7 @@ static void a_receiver_that_restarts_sees_the_same_sender(void **state)
 	udp_sender_flush(udp, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
-	assert_int_equal(udp_sender_losses(udp), 1);
+	assert_int_equal(world.exporter.n_losses, 1);
 	close(fd);
 }
 
@@ -139,7 +139,7 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->retries, 0);
-	assert_int_equal(udp_sender_losses(udp), 0);
+	assert_int_equal(world.exporter.n_losses, 0);
 	assert_false(stats->is_failing);
 
 	/* It goes and comes again: what was refused meanwhile was kept. */
@@ -156,7 +156,7 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 1);
-	assert_int_equal(udp_sender_losses(udp), 1); /* it was opened again */
+	assert_int_equal(world.exporter.n_losses, 1); /* it was opened again */
 	assert_false(stats->is_failing);
 	close(fd);
 	unlink(endpoint.path);
@@ -195,7 +195,7 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 	assert_int_equal(n_taken, stats->points[POINTS_DELIVERED]);
 	assert_int_equal(stats->points[POINTS_DELIVERED] + stats->points[POINTS_QUEUE_FULL], 1000);
 	assert_int_equal(stats->requests, stats->points[POINTS_DELIVERED]);
-	assert_true(udp_sender_losses(udp) > 0);
+	assert_true(world.exporter.n_losses > 0);
 	close(fd);
 	unlink(endpoint.path);
 }
@@ -215,7 +215,7 @@ static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
 	assert_int_equal(stats->points[POINTS_TOO_LARGE], 9);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(stats->requests, 1);
-	assert_int_equal(udp_sender_losses(udp), 1);
+	assert_int_equal(world.exporter.n_losses, 1);
 	close(fd);
 }
 
@@ -237,7 +237,7 @@ static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 	assert_int_equal(drain(fd, last), 1);
 	assert_string_equal(last, "eeee");
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 16);
-	assert_int_equal(udp_sender_losses(udp), 2);
+	assert_int_equal(world.exporter.n_losses, 2);
 	close(fd);
 }
 
@@ -326,9 +326,9 @@ static void without_memory_a_datagram_is_refused_to_its_giver(void **state)
 	data = copy("a:1|c");
 	exporter_account(&world.exporter, POINTS_PUSHED, 1);
 	alloc_fail_at(0);
-	assert_error(udp_sender_put(udp, data, 5, 1), ENOMEM);
+	assert_error(exporter_enqueue(&world.exporter, data, 5, 1), ENOMEM);
 	assert_true(alloc_end());
-	assert_int_equal(udp_sender_losses(udp), 1);
+	assert_int_equal(world.exporter.n_losses, 1);
 	assert_int_equal(stats->points[POINTS_NOT_SENT], 1);
 	assert_accounted(&world.exporter);
 	assert_true(exporter_is_idle(&world.exporter));

@@ -1,135 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names come from two sides. A BPF program tells of each cgroup that is made or removed, through a ring
+ * buffer that is read at each collection. A walk of the tree finds those that are older than the program. It is
+ * repeated if the ring had no room for a record or for a path; and, if there is no ring, in each collection that
+ * needs it. One collection goes only a part of the way through a large tree.
+ *
+ * A walk that has seen the whole tree also shows which cgroups are gone. A cgroup that is gone is forgotten when
+ * no key has asked for it for some time.
+ */
 #include "collector/label/cgroup.h"
 
-#include <bpf/bpf.h>
-#include <ctype.h>
+#include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <mntent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
+#include "collector/flat/removals.h"
+#include "collector/label/unit.h"
+#include "metric/attribute.h"
 #include "util/array.h"
 #include "util/hash.h"
 #include "util/index.h"
+#include "util/store.h"
 
-#define DEPTH_MAX   64
-#define CGROUPS_MAX 8192 /* known at a time; beyond, all is forgotten and learnt again */
+#define PATH_BYTES	 4096
+#define DEPTH_MAX	 64
+#define ROOT_INODE	 1 /* of the cgroup2 root (kernfs) */
+#define STEPS_FIRST	 5000000 /* of the first walk: 50 for each cgroup, 13 µs together */
+#define STEPS_MORE	 8000	 /* of each collection: 2 to 5 ms */
+#define FORGET_AFTER	 8	 /* collections in which nobody asked for a cgroup that is gone … */
+#define RECENT		 1024	 /* … except for this many that were made last */
+#define KNOWN_MAX	 131072	 /* beyond that, the older half of those that are gone is forgotten at once */
 
 struct cgroup {
 	uint64_t id;
-	char *path;	 /* "/system.slice/nginx.service"; "/" is the root */
-	uint32_t looked; /* cgroups->n_begun when its directory was last looked for … */
-	bool is_gone;	 /* … and not found */
+	const char *attribute; /* its name: systemd.unit.name … */
+	char *text;	       /* … and its value; NULL: nobody wants it */
+	uint32_t asked;	       /* cgroups->n_begun when it was last asked for, or made … */
+	uint32_t seen;	       /* … and cgroups->n_walks when it was last seen */
+	bool is_gone;
+};
+
+/* A walk that is under way: the directories from the root down to where it is. */
+struct walk {
+	DIR *dirs[DEPTH_MAX + 1];
+	size_t lengths[DEPTH_MAX + 1]; /* of their paths */
+	unsigned int depth;
+	bool is_partial; /* something could not be read */
+	char path[PATH_BYTES];
 };
 
 struct cgroups {
 	char *root;
-	int names_fd;
-	uint32_t path_offset_bytes, path_bytes; /* in the values of names_fd */
-	bool is_walked;	  /* since cgroups_begin() */
-	bool is_whole;	  /* the walk began at the root of all, not at that of a namespace */
-	uint32_t n_begun; /* calls of cgroups_begin() */
-	struct cgroup *items;
+	const struct unit_choice *choice;
+	struct ring_buffer *ring; /* NULL: none */
+	struct removals *removals; /* NULL: what it tells is not recorded */
+	const uint64_t *lost; /* mapped: reading it is not a system call, see table.h */
+	uint64_t n_lost;      /* as lost said last */
+	struct walk *walk; /* NULL: none is under way */
+	bool is_due;	   /* a walk has to begin */
+	bool is_whole;	   /* the last one began at the root of all, not at that of a namespace */
+	uint32_t n_walks;
+	unsigned int n_steps; /* that this collection's walk may still take */
+	uint32_t n_begun;     /* calls of cgroups_begin() */
+	struct cgroup *items; /* the oldest first */
 	size_t n;
+	size_t n_limit; /* of items, before some are forgotten */
 	struct index index; /* of items, by id */
 };
-
-#define ROOT_INODE 1 /* of the cgroup2 root (kernfs) */
-
-static bool ends_with(const char *text, size_t length, const char *suffix)
-{
-	size_t n = strlen(suffix);
-
-	return length > n && !memcmp(text + length - n, suffix, n);
-}
-
-static bool is_unit(const char *part, size_t length)
-{
-	static const char *const suffixes[] = { ".service", ".scope", ".socket", ".mount", ".swap" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
-		if (ends_with(part, length, suffixes[i]))
-			return true;
-	return false;
-}
-
-/* 64 hexadecimal digits that no further one follows or precedes: a container's id in whatever wrapping. */
-static const char *container_id(const char *part, size_t length)
-{
-	for (size_t i = 0, run = 0; i <= length; i++) {
-		if (i < length && (isdigit((unsigned char)part[i]) || (part[i] >= 'a' && part[i] <= 'f'))) {
-			run++;
-			continue;
-		}
-		if (run == 64)
-			return part + i - 64;
-		run = 0;
-	}
-	return NULL;
-}
-
-/* A component of a path. */
-struct part {
-	const char *text;
-	size_t length;
-};
-
-/*
- * systemd puts a "_" before what cgroupfs would take for a file of its own. "\xNN" is a part of the unit's name
- * itself, as systemctl shows it.
- */
-static struct part unescape(struct part part)
-{
-	size_t skipped = part.length > 1 && part.text[0] == '_';
-
-	return (struct part){ part.text + skipped, part.length - skipped };
-}
-
-static const char *print_unit(struct part unit, struct part inner, char *text, size_t size)
-{
-	bool has_inner = inner.length && (inner.length != 10 || memcmp(inner.text, "init.scope", 10) != 0);
-
-	unit = unescape(unit);
-	inner = unescape(inner);
-	snprintf(text, size, "%.*s%s%.*s", (int)unit.length, unit.text, has_inner ? "/" : "",
-		 has_inner ? (int)inner.length : 0, has_inner ? inner.text : "");
-	return "systemd.unit.name";
-}
-
-const char *cgroup_name(const char *path, char *text, size_t size)
-{
-	struct part unit = { 0 }, inner = { "", 0 };
-	bool is_user = false;
-
-	for (const char *at = path, *end; *at && !inner.length; at = end) {
-		struct part part = { at + strspn(at, "/"), 0 };
-		const char *id;
-
-		end = strchrnul(part.text, '/');
-		part.length = (size_t)(end - part.text);
-		id = is_user ? NULL : container_id(part.text, part.length);
-		if (id) {
-			snprintf(text, size, "%.64s", id);
-			return "container.id";
-		}
-		if (!is_unit(part.text, part.length))
-			continue;
-		if (is_user) {
-			inner = part;
-		} else if (!unit.text) {
-			unit = part;
-			is_user = !strncmp(part.text, "user@", 5) && ends_with(part.text, part.length, ".service");
-		}
-	}
-	if (unit.text)
-		return print_unit(unit, inner, text, size);
-	snprintf(text, size, "%s", path);
-	return "process.linux.cgroup";
-}
 
 char *cgroups_find_root(FILE *mounts)
 {
@@ -144,18 +89,23 @@ char *cgroups_find_root(FILE *mounts)
 static char *find_root(void)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mounts", "re");
+	_cleanup_(freep) char *root = cgroups_find_root(f);
+	struct statfs found;
 
-	return cgroups_find_root(f);
+	/* Something else may be mounted on top of it. */
+	return root && !statfs(root, &found) && found.f_type == CGROUP2_SUPER_MAGIC ? TAKE_PTR(root) : NULL;
 }
 
-int cgroups_new(const char *root, struct cgroups **ret_cgroups)
+int cgroups_new(const char *root, const struct unit_choice *choice, struct cgroups **ret_cgroups)
 {
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = calloc(1, sizeof(*cgroups));
 
 	if (!cgroups)
 		return -ENOMEM;
-	cgroups->names_fd = -1;
-	cgroups->n_begun = 1;
+	cgroups->choice = choice;
+	cgroups->is_due = true;
+	cgroups->n_steps = STEPS_FIRST;
+	cgroups->n_limit = KNOWN_MAX;
 	cgroups->root = root ? strdup(root) : find_root();
 	if (root && !cgroups->root)
 		return -ENOMEM;
@@ -163,39 +113,23 @@ int cgroups_new(const char *root, struct cgroups **ret_cgroups)
 	return 0;
 }
 
-static void forget(struct cgroups *cgroups)
-{
-	for (size_t i = 0; i < cgroups->n; i++)
-		free(cgroups->items[i].path);
-	free(cgroups->items);
-	index_done(&cgroups->index);
-	cgroups->items = NULL;
-	cgroups->n = 0;
-}
-
 struct cgroups *cgroups_free(struct cgroups *cgroups)
 {
 	if (!cgroups)
 		return NULL;
-	forget(cgroups);
+	while (cgroups->walk && cgroups->walk->depth)
+		closedir(cgroups->walk->dirs[--cgroups->walk->depth]);
+	for (size_t i = 0; i < cgroups->n; i++)
+		free(cgroups->items[i].text);
+	ring_buffer__free(cgroups->ring);
+	if (cgroups->lost)
+		munmap((void *)cgroups->lost, sizeof(*cgroups->lost));
+	index_done(&cgroups->index);
+	free(cgroups->items);
+	free(cgroups->walk);
 	free(cgroups->root);
 	free(cgroups);
 	return NULL;
-}
-
-void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t path_offset_bytes, uint32_t path_bytes)
-{
-	cgroups->names_fd = map_fd;
-	cgroups->path_bytes = path_bytes;
-	cgroups->path_offset_bytes = path_offset_bytes;
-}
-
-void cgroups_begin(struct cgroups *cgroups)
-{
-	cgroups->is_walked = false;
-	cgroups->n_begun++;
-	if (cgroups->n > CGROUPS_MAX)
-		forget(cgroups);
 }
 
 static struct cgroup *find(const struct cgroups *cgroups, uint64_t id)
@@ -208,134 +142,335 @@ static struct cgroup *find(const struct cgroups *cgroups, uint64_t id)
 	return NULL;
 }
 
-static int add(struct cgroups *cgroups, uint64_t id, const char *path)
+static void forget_gone(struct cgroups *cgroups)
 {
-	struct cgroup *cgroup = find(cgroups, id);
-	char *own;
+	size_t n_older = cgroups->n >= cgroups->n_limit ? cgroups->n / 2 : 0, n = 0;
 
-	if (cgroup && !strcmp(cgroup->path, path))
-		return 0;
-	own = strdup(path);
-	if (!own)
-		return -ENOMEM;
-	if (cgroup) {
-		free(cgroup->path);
-		*cgroup = (struct cgroup){ .id = id, .path = own };
-		return 0;
+	for (size_t i = 0; i < cgroups->n; i++) {
+		struct cgroup *cgroup = &cgroups->items[i];
+
+		if (cgroup->is_gone && (i < n_older || (i + RECENT < cgroups->n &&
+							cgroups->n_begun - cgroup->asked > FORGET_AFTER)))
+			free(cgroup->text);
+		else
+			cgroups->items[n++] = *cgroup;
 	}
-	cgroup = array_add(&cgroups->items, &cgroups->n, sizeof(*cgroup));
-	if (!cgroup) {
-		free(own);
-		return -ENOMEM;
-	}
-	*cgroup = (struct cgroup){ .id = id, .path = own };
-	return index_add(&cgroups->index, hash_bytes(&id, sizeof(id)), (uint32_t)cgroups->n - 1);
+	cgroups->n_limit = n + KNOWN_MAX / 2;
+	if (n == cgroups->n)
+		return;
+	array_shrink(&cgroups->items, cgroups->n, n, sizeof(*cgroups->items));
+	cgroups->n = n;
+	index_done(&cgroups->index);
+	/* A walk finds again those for which the index has no memory. */
+	for (size_t i = 0; i < n; i++)
+		cgroups->is_due |= index_add(&cgroups->index, hash_bytes(&cgroups->items[i].id, sizeof(uint64_t)),
+					     (uint32_t)i) != 0;
 }
 
-/* Directories only, links not followed; dir is consumed. path has CGROUP_TEXT_BYTES. */
-static int walk(struct cgroups *cgroups, int dir, char *path, size_t length, unsigned int depth)
+/* The unit of the path, by the configuration's choice; once for each cgroup. -ENOMEM. */
+static int decide(const struct cgroups *cgroups, const char *path, struct cgroup *cgroup)
 {
-	struct dirent *entry;
-	struct stat status;
-	DIR *open_dir = fdopendir(dir);
-	int err = 0;
+	char name[PATH_BYTES];
+	const char *chosen;
 
-	if (!open_dir) {
-		close(dir);
+	cgroup->attribute = unit_name(path, name, sizeof(name));
+	chosen = unit_choose(cgroups->choice, name);
+	cgroup->text = chosen ? strdup(chosen) : NULL;
+	return chosen && !cgroup->text ? -ENOMEM : 0;
+}
+
+/* Takes new.text over. */
+static int add_new(struct cgroups *cgroups, struct cgroup new)
+{
+	struct cgroup *cgroup = array_add(&cgroups->items, &cgroups->n, sizeof(*cgroup));
+
+	if (cgroup && !index_add(&cgroups->index, hash_bytes(&new.id, sizeof(new.id)), (uint32_t)cgroups->n - 1)) {
+		*cgroup = new;
 		return 0;
 	}
-	if (!fstat(dir, &status))
-		err = add(cgroups, status.st_ino, length ? path : "/");
-	if (!length)
-		cgroups->is_whole = status.st_ino == ROOT_INODE;
-	while (!err && depth < DEPTH_MAX && (entry = readdir(open_dir))) {
-		size_t n = strlen(entry->d_name);
-		int child;
+	cgroups->n -= cgroup != NULL;
+	free(new.text);
+	return -ENOMEM;
+}
 
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || length + n + 2 > CGROUP_TEXT_BYTES)
-			continue;
-		child = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (child < 0)
-			continue;
-		snprintf(path + length, CGROUP_TEXT_BYTES - length, "/%s", entry->d_name);
-		err = walk(cgroups, child, path, length + n + 1, depth + 1);
-		path[length] = '\0';
+/* It exists: the walk has seen it, or it has just been made. */
+static int add(struct cgroups *cgroups, uint64_t id, const char *path)
+{
+	struct cgroup new = { .id = id, .asked = cgroups->n_begun, .seen = cgroups->n_walks };
+	struct cgroup *cgroup = find(cgroups, id);
+	int err;
+
+	if (cgroup) {
+		cgroup->seen = cgroups->n_walks;
+		/* The ring knows better than a walk that was on its way when the cgroup went. */
+		cgroup->is_gone &= cgroups->ring != NULL;
+		return 0;
 	}
-	closedir(open_dir);
-	return err;
+	err = decide(cgroups, path, &new);
+	return err ? err : add_new(cgroups, new);
+}
+
+void cgroups_tell(struct cgroups *cgroups, uint64_t id, const char *path)
+{
+	struct cgroup *cgroup = *path ? NULL : find(cgroups, id);
+
+	if (cgroup)
+		cgroup->is_gone = true;
+	if (!*path)
+		return;
+	if (cgroups->n >= cgroups->n_limit)
+		forget_gone(cgroups);
+	if (add(cgroups, id, path))
+		cgroups->is_due = true;
+}
+
+/* An id and a path. Without the path: it is too long for the kernel. */
+static int take_record(void *user, void *data, size_t size)
+{
+	const char *path = (const char *)data + sizeof(uint64_t);
+	struct cgroups *cgroups = user;
+	uint64_t id;
+
+	if (size <= sizeof(id) || path[size - sizeof(id) - 1]) {
+		cgroups->is_due = true;
+		return 0;
+	}
+	memcpy(&id, data, sizeof(id));
+	if (*path) /* a walk shows what is gone */
+		removals_add_name(cgroups->removals, id, path);
+	cgroups_tell(cgroups, id, path);
+	return 0;
+}
+
+void cgroups_record(struct cgroups *cgroups, struct removals *removals)
+{
+	cgroups->removals = removals;
+}
+
+int cgroups_listen(struct cgroups *cgroups, int ring_fd, int lost_fd)
+{
+	void *lost;
+	int err;
+
+	if (cgroups->ring)
+		return 0;
+	lost = mmap(NULL, sizeof(*cgroups->lost), PROT_READ, MAP_SHARED, lost_fd, 0);
+	if (lost == MAP_FAILED)
+		return -errno;
+	cgroups->ring = ring_buffer__new(ring_fd, take_record, cgroups, NULL);
+	if (!cgroups->ring) {
+		err = -errno;
+		munmap(lost, sizeof(*cgroups->lost));
+		return err;
+	}
+	cgroups->lost = lost;
+	return 0;
+}
+
+int cgroups_wake_fd(const struct cgroups *cgroups)
+{
+	return cgroups->ring ? ring_buffer__epoll_fd(cgroups->ring) : -1;
+}
+
+void cgroups_catch_up(struct cgroups *cgroups)
+{
+	uint64_t n_lost;
+
+	if (!cgroups->ring)
+		return;
+	ring_buffer__consume(cgroups->ring);
+	n_lost = __atomic_load_n(cgroups->lost, __ATOMIC_RELAXED);
+	cgroups->is_due |= n_lost != cgroups->n_lost;
+	cgroups->n_lost = n_lost;
+}
+
+void cgroups_begin(struct cgroups *cgroups)
+{
+	cgroups->n_begun++;
+	cgroups->n_steps = STEPS_MORE;
+	cgroups->is_due |= !cgroups->ring && !cgroups->walk;
+	cgroups_catch_up(cgroups);
+	forget_gone(cgroups);
+}
+
+/* Goes down into a directory, without following a link. */
+static void walk_enter(struct walk *walk, int parent_fd, const char *name)
+{
+	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir) {
+		walk->is_partial |= errno != ENOENT || !walk->depth;
+		closep(&fd);
+		return;
+	}
+	walk->lengths[walk->depth] = strlen(walk->path);
+	walk->dirs[walk->depth++] = dir;
+}
+
+static int walk_begin(struct cgroups *cgroups)
+{
+	cgroups->walk = calloc(1, sizeof(*cgroups->walk));
+	if (!cgroups->walk)
+		return -ENOMEM;
+	cgroups->n_walks++;
+	cgroups->is_due = false;
+	cgroups->is_whole = false;
+	walk_enter(cgroups->walk, AT_FDCWD, cgroups->root ?: "");
+	/* The root of all is never gone, even where no tree is mounted, or only that of a namespace. */
+	return add(cgroups, ROOT_INODE, "/");
+}
+
+/* One entry of a directory: "." is the directory itself. */
+static int walk_step(struct cgroups *cgroups)
+{
+	struct walk *walk = cgroups->walk;
+	DIR *dir = walk->dirs[walk->depth - 1];
+	size_t length = walk->lengths[walk->depth - 1];
+	const struct dirent *entry;
+	struct stat status;
+
+	errno = 0;
+	entry = readdir(dir);
+	walk->path[length] = '\0';
+	if (!entry) {
+		walk->is_partial |= errno != 0;
+		closedir(dir);
+		walk->depth--;
+		return 0;
+	}
+	if (!strcmp(entry->d_name, ".")) {
+		if (fstat(dirfd(dir), &status)) {
+			walk->is_partial = true;
+			return 0;
+		}
+		cgroups->is_whole |= status.st_ino == ROOT_INODE;
+		return add(cgroups, status.st_ino, length ? walk->path : "/");
+	}
+	if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".."))
+		return 0;
+	if (walk->depth > DEPTH_MAX || length + strlen(entry->d_name) + 2 > PATH_BYTES) {
+		walk->is_partial = true;
+		return 0;
+	}
+	snprintf(walk->path + length, PATH_BYTES - length, "/%s", entry->d_name);
+	walk_enter(walk, dirfd(dir), entry->d_name);
+	return 0;
+}
+
+/* Cgroups that a whole walk has not seen are gone. But the tree of a namespace does not have all that the ring has. */
+static void walk_end(struct cgroups *cgroups)
+{
+	bool is_judge = !cgroups->walk->is_partial && (cgroups->is_whole || !cgroups->ring);
+
+	for (size_t i = 0; i < cgroups->n && is_judge; i++)
+		cgroups->items[i].is_gone |= cgroups->items[i].seen != cgroups->n_walks;
+	free(cgroups->walk);
+	cgroups->walk = NULL;
 }
 
 int cgroups_walk(struct cgroups *cgroups)
 {
-	char path[CGROUP_TEXT_BYTES] = "";
-	int dir;
+	int err = 0;
 
-	cgroups->is_walked = true;
-	dir = cgroups->root ? open(cgroups->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	return dir < 0 ? 0 : walk(cgroups, dir, path, 0, 0);
+	for (; (cgroups->walk || cgroups->is_due) && cgroups->n_steps && !err; cgroups->n_steps--) {
+		if (!cgroups->walk)
+			err = walk_begin(cgroups);
+		else if (cgroups->walk->depth)
+			err = walk_step(cgroups);
+		else
+			walk_end(cgroups);
+	}
+	/* One that is left out is looked for again. */
+	cgroups->is_due |= err != 0;
+	return err;
 }
 
-/*
- * What the kernel side wrote down when the cgroup was made. A text that fills its room was cut there, and may
- * lack the very unit that it belongs to.
- */
-static int add_from_map(struct cgroups *cgroups, uint64_t id)
-{
-	char value[CGROUP_TEXT_BYTES];
-	const char *path = value + cgroups->path_offset_bytes;
-
-	if (cgroups->names_fd < 0 || bpf_map_lookup_elem(cgroups->names_fd, &id, value) ||
-	    strnlen(path, cgroups->path_bytes) >= cgroups->path_bytes - 1)
-		return -ENOENT;
-	return add(cgroups, id, path);
-}
-
-/* NULL: nobody knows it. */
+/* *ret_cgroup becomes NULL if nobody knows it. */
 static int look_up(struct cgroups *cgroups, uint64_t id, struct cgroup **ret_cgroup)
 {
-	int err = find(cgroups, id) ? 0 : add_from_map(cgroups, id);
+	struct cgroup *cgroup = find(cgroups, id);
+	int err = 0;
 
-	if (err == -ENOENT)
-		err = cgroups->is_walked ? 0 : cgroups_walk(cgroups);
-	*ret_cgroup = find(cgroups, id);
-	return *ret_cgroup ? 0 : err;
+	if (!cgroup) {
+		cgroups_catch_up(cgroups);
+		err = find(cgroups, id) ? 0 : cgroups_walk(cgroups);
+		cgroup = find(cgroups, id);
+	}
+	if (cgroup)
+		cgroup->asked = cgroups->n_begun;
+	*ret_cgroup = cgroup;
+	return cgroup ? 0 : err;
 }
 
-int cgroups_get(struct cgroups *cgroups, uint64_t id, const char **ret_path)
+int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_unit)
 {
 	struct cgroup *cgroup;
 	int err = look_up(cgroups, id, &cgroup);
 
 	if (err)
 		return err;
-	*ret_path = cgroup ? cgroup->path : NULL;
+	*ret_unit = cgroup ? (struct cgroup_unit){ cgroup->attribute, cgroup->text } :
+			     (struct cgroup_unit){ "process.linux.cgroup", "unknown" };
 	return !cgroup;
 }
 
-static bool is_directory_gone(const struct cgroups *cgroups, const struct cgroup *cgroup)
-{
-	_cleanup_(freep) char *path = NULL;
-	struct stat status;
-
-	if (!cgroups->root || asprintf(&path, "%s%s", cgroups->root, cgroup->path) < 0)
-		return false;
-	if (stat(path, &status))
-		return errno == ENOENT;
-	return status.st_ino != cgroup->id;
-}
-
-/* Many keys of many maps ask for the same few: looked for once a collection. */
 bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id)
 {
 	struct cgroup *cgroup;
 
-	if (look_up(cgroups, id, &cgroup))
+	if (cgroups_walk(cgroups) || look_up(cgroups, id, &cgroup))
 		return false;
-	if (!cgroup)
-		return cgroups->is_walked && cgroups->is_whole;
-	if (cgroup->looked != cgroups->n_begun) {
-		cgroup->is_gone = is_directory_gone(cgroups, cgroup);
-		cgroup->looked = cgroups->n_begun;
+	return cgroup ? cgroup->is_gone : !cgroups->walk && !cgroups->is_due && cgroups->is_whole;
+}
+
+const char *cgroups_complaint(const struct cgroups *cgroups)
+{
+	if (cgroups->root)
+		return NULL;
+	return "no cgroup2 tree is mounted, so numbers do not show units and containers: mount it (mount -t cgroup2 cgroup2 "
+	       "/sys/fs/cgroup) or, where cgroup v1 is in use, start the machine with systemd.unified_cgroup_hierarchy=1";
+}
+
+size_t cgroups_count(const struct cgroups *cgroups)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < cgroups->n; i++)
+		n += !cgroups->items[i].is_gone;
+	return n;
+}
+
+void cgroups_save(const struct cgroups *cgroups, struct store *out)
+{
+	store_number(out, cgroups->n);
+	for (const struct cgroup *cgroup = cgroups->items; cgroup < cgroups->items + cgroups->n; cgroup++) {
+		store_number(out, cgroup->id);
+		store_number(out, cgroup->is_gone);
+		store_text(out, cgroup->attribute);
+		store_text(out, cgroup->text ?: "");
 	}
-	return cgroup->is_gone;
+}
+
+int cgroups_restore(struct cgroups *cgroups, struct stored *in, bool has_other_choice)
+{
+	int err = 0;
+
+	cgroups->is_due = true;
+	for (uint64_t n = stored_number(in); n && !err; n--) {
+		struct cgroup new = { .id = stored_number(in), .asked = cgroups->n_begun };
+		const char *text;
+
+		new.is_gone = stored_number(in);
+		new.attribute = attribute_find_owner(stored_text(in));
+		text = stored_text(in);
+		if (in->is_bad || !new.attribute)
+			return -EINVAL;
+		if (find(cgroups, new.id))
+			continue;
+		text = has_other_choice ? unit_choose(cgroups->choice, text) ?: "" : text;
+		new.text = *text ? strdup(text) : NULL;
+		err = *text && !new.text ? -ENOMEM : add_new(cgroups, new);
+	}
+	return err;
 }

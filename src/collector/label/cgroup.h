@@ -4,8 +4,7 @@
 /*
  * Cgroup ids to names. The id that programs take in the kernel is that of the kernfs node, which on
  * 64-bit machines is the inode number of the cgroup's directory. So a walk of the cgroup2 tree
- * names all cgroups that exist. For one that is gone before the walk, a BPF program records the
- * name in a map when the cgroup is created.
+ * names all cgroups that exist. A BPF program tells of those that come and go.
  */
 
 #include <stdbool.h>
@@ -15,38 +14,55 @@
 
 #include "util/cleanup.h"
 
-#define CGROUP_TEXT_BYTES 4096 /* room for any path, and for what it means */
-
 struct cgroups;
+struct removals;
+struct store;
+struct stored;
+struct unit_choice;
 
 /* The mount point of cgroup2 in a file like /proc/self/mounts (fstab(5)), or NULL. To be freed. */
-char *cgroups_find_root(FILE *mountinfo);
-/* root: the mount point of cgroup2; NULL: found in /proc/self/mounts. -ENOMEM. */
-int cgroups_new(const char *root, struct cgroups **ret_cgroups);
+char *cgroups_find_root(FILE *mounts);
+/* root: the mount point of cgroup2; NULL: found in /proc/self/mounts. choice is borrowed. -ENOMEM. */
+int cgroups_new(const char *root, const struct unit_choice *choice, struct cgroups **ret_cgroups);
 struct cgroups *cgroups_free(struct cgroups *cgroups);
 
-/* Borrowed: a map from ids to values of at most CGROUP_TEXT_BYTES with a path in them. -1: none. */
-void cgroups_set_names(struct cgroups *cgroups, int map_fd, uint32_t path_offset_bytes, uint32_t path_bytes);
-/* Learns all that exist now. -ENOMEM. */
-int cgroups_walk(struct cgroups *cgroups);
-/* A collection begins: the tree may be walked again, once, for an id that is not known. */
-void cgroups_begin(struct cgroups *cgroups);
 /*
- * The path below the mount point, "/" for the root; valid until the next call. 1: nobody knows the id now, and
- * the path is NULL; a later collection may know it. -ENOMEM.
+ * Takes names from a ring buffer whose records are an id (u64) and a path. lost_fd: of an array with one number, of
+ * the records that it had no room for; it can be mapped. Both are borrowed. -errno.
  */
-int cgroups_get(struct cgroups *cgroups, uint64_t id, const char **ret_path);
-/* True once its directory no longer exists. An unknown id is gone only if the whole tree could be walked. */
-bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id);
+int cgroups_listen(struct cgroups *cgroups, int ring_fd, int lost_fd);
+/* Readable when it is time for cgroups_catch_up(); -1: never. */
+int cgroups_wake_fd(const struct cgroups *cgroups);
+/* Reads what the ring holds. */
+void cgroups_catch_up(struct cgroups *cgroups);
+/* What one record says: the cgroup was made; with path "", it is gone. */
+void cgroups_tell(struct cgroups *cgroups, uint64_t id, const char *path);
 
+/* Learns all that exist now, as far as it may go in one collection. -ENOMEM. */
+int cgroups_walk(struct cgroups *cgroups);
+/* A collection begins: catches up, may go on with a walk, and forgets what is long gone. */
+void cgroups_begin(struct cgroups *cgroups);
+
+/* An attribute and its value, valid until the next call. */
+struct cgroup_unit {
+	const char *attribute, *text; /* text NULL: nobody wants the unit */
+};
+/* 1: nobody knows the id now, so its unit is "unknown"; a later collection may know it. -ENOMEM. */
+int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_unit);
+/* Why names cannot be found here, and what to do; NULL: nothing is wrong. */
+const char *cgroups_complaint(const struct cgroups *cgroups);
+/* From here on, what the ring tells is recorded there at once: a later process is not told again. Borrowed. */
+void cgroups_record(struct cgroups *cgroups, struct removals *removals);
 /*
- * The meaning of a path, as in systemd's cg_path_get_unit(): slices are skipped, and the first
- * component that is a unit is the name. A container's 64-digit id takes precedence over the unit in
- * which it runs. Below user@UID.service, a user can make cgroups with any name. So a unit there is
- * named together with its manager, "user@1000.service/nginx.service", and no id counts as a
- * container's. Returns the attribute's name and puts its value into text (size bytes; a longer one
- * is cut).
+ * For a later process. Those that are known already stay as they
+ * are. A walk finds out which are gone. has_other_choice: the configuration has changed what units become. -ENOMEM,
+ * -EINVAL.
  */
-const char *cgroup_name(const char *path, char *text, size_t size);
+void cgroups_save(const struct cgroups *cgroups, struct store *out);
+int cgroups_restore(struct cgroups *cgroups, struct stored *in, bool has_other_choice);
+/* How many are known to exist. */
+size_t cgroups_count(const struct cgroups *cgroups);
+/* True once it no longer exists. An unknown id is gone only if the whole tree could be walked. */
+bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id);
 
 DEFINE_CLEANUP(struct cgroups *, cgroups_free);

@@ -63,16 +63,16 @@ static int read_lines(struct ksyms *ksyms, FILE *f)
 	return err;
 }
 
-int ksyms_new(const char *path, struct ksyms **ret_ksyms)
+int ksyms_new(FILE *f, struct ksyms **ret_ksyms)
 {
 	_cleanup_(ksyms_freep) struct ksyms *ksyms = calloc(1, sizeof(*ksyms));
-	_cleanup_(fclosep) FILE *f = fopen(path, "re");
 	int err;
 
 	if (!ksyms)
 		return -ENOMEM;
 	if (!f)
-		return -errno;
+		return -EBADF;
+	rewind(f);
 	err = read_lines(ksyms, f);
 	if (err)
 		return err;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Kernel addresses to function names, from /proc/kallsyms (all zeros without CAP_SYSLOG: then none is found). */
+/*
+ * Kernel addresses to function names, from /proc/kallsyms. Opened without CAP_SYSLOG it may show only zeros; then
+ * none is found.
+ */
 
 #include <stdint.h>
 
@@ -9,8 +12,8 @@
 
 struct ksyms;
 
-/* -ENOENT or a similar error if path cannot be read, -ENODATA if it shows no addresses, -ENOMEM. */
-int ksyms_new(const char *path, struct ksyms **ret_ksyms);
+/* Reads f from its beginning. -EBADF if it is NULL, -ENODATA if it shows no addresses, -ENOMEM. */
+int ksyms_new(FILE *f, struct ksyms **ret_ksyms);
 struct ksyms *ksyms_free(struct ksyms *ksyms);
 /*
  * The function that contains address, or NULL. If several begin at the same address, it is the last

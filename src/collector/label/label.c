@@ -9,7 +9,6 @@
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -21,12 +20,16 @@
 
 #include "collector/label/cgroup.h"
 #include "collector/label/ksym.h"
+#include "util/duration.h"
 #include "util/hash.h"
 
 struct labels {
 	uint64_t boot_ns;
+	const struct label_choice *choice;
 	struct cgroups *cgroups;
+	FILE *kallsyms;	     /* opened while we had the right to see addresses; or NULL */
 	struct ksyms *ksyms; /* read on first need; NULL before, and where they cannot be read */
+	uint64_t previous_ns; /* CLOCK_BOOTTIME of the previous collection */
 	bool has_read_ksyms; /* since labels_begin() */
 	uint8_t value[LABEL_NAMES_VALUE_BYTES_MAX]; /* room for one look-up */
 	/* What was found since labels_begin(): many keys of many maps ask for the same processes. */
@@ -65,7 +68,7 @@ int label_syscall_number(const char *name)
 	return -1;
 }
 
-int labels_new(uint64_t boot_ns, struct labels **ret_labels)
+int labels_new(uint64_t boot_ns, const struct label_choice *choice, struct labels **ret_labels)
 {
 	_cleanup_(labels_freep) struct labels *labels = calloc(1, sizeof(*labels));
 	int err;
@@ -73,7 +76,9 @@ int labels_new(uint64_t boot_ns, struct labels **ret_labels)
 	if (!labels)
 		return -ENOMEM;
 	labels->boot_ns = boot_ns;
-	err = cgroups_new(NULL, &labels->cgroups);
+	labels->choice = choice;
+	labels->kallsyms = fopen("/proc/kallsyms", "re");
+	err = cgroups_new(NULL, &choice->units, &labels->cgroups);
 	if (err)
 		return err;
 	*ret_labels = TAKE_PTR(labels);
@@ -85,31 +90,38 @@ void labels_set_boot(struct labels *labels, uint64_t boot_ns)
 	labels->boot_ns = boot_ns;
 }
 
+uint64_t labels_boot(const struct labels *labels)
+{
+	return labels->boot_ns;
+}
+
 struct labels *labels_free(struct labels *labels)
 {
 	if (!labels)
 		return NULL;
 	cgroups_free(labels->cgroups);
 	ksyms_free(labels->ksyms);
+	fclosep(&labels->kallsyms);
 	free(labels);
 	return NULL;
 }
 
-int labels_prime(struct labels *labels)
+void labels_begin(struct labels *labels, uint64_t previous_ns)
 {
-	return cgroups_walk(labels->cgroups);
-}
-
-void labels_begin(struct labels *labels)
-{
+	labels->previous_ns = previous_ns;
 	cgroups_begin(labels->cgroups);
 	labels->has_read_ksyms = false;
 	memset(labels->processes, 0, sizeof(labels->processes));
 }
 
-void labels_set_cgroup_names(struct labels *labels, const struct label_names *names)
+const struct label_choice *labels_choice(const struct labels *labels)
 {
-	cgroups_set_names(labels->cgroups, names->fd, names->text_offset_bytes, names->text_bytes);
+	return labels->choice;
+}
+
+struct cgroups *labels_cgroups(struct labels *labels)
+{
+	return labels->cgroups;
 }
 
 /* A member of one key, while it becomes attributes. */
@@ -147,17 +159,14 @@ static int64_t number_of(const struct label *label)
 
 static int add_cgroup(const struct label *label)
 {
-	const char *path, *name = "process.linux.cgroup";
-	char text[CGROUP_TEXT_BYTES];
-	int r = cgroups_get(label->context->labels->cgroups, label->value, &path), err;
+	struct cgroup_unit unit;
+	int r = cgroups_get(label->context->labels->cgroups, label->value, &unit), err;
 
 	if (r < 0)
 		return r;
-	if (path)
-		name = cgroup_name(path, text, sizeof(text));
-	else
-		snprintf(text, sizeof(text), "id:%" PRIu64, label->value);
-	err = attributes_add_text(label->attributes, name, text, strlen(text));
+	if (!unit.text)
+		return LABEL_UNWANTED;
+	err = attributes_add_text(label->attributes, unit.attribute, unit.text, strlen(unit.text));
 	return err ? err : r;
 }
 
@@ -166,18 +175,24 @@ static pid_t process_number(uint64_t id)
 	return (pid_t)(id & ((1u << PROCESS_ID_BITS) - 1));
 }
 
+/* After boot; up to 2^PROCESS_START_BITS ns before the process really began. */
+static uint64_t process_start_ns(uint64_t id)
+{
+	return id >> PROCESS_ID_BITS << PROCESS_START_BITS;
+}
+
 static int add_process(const struct label *label)
 {
 	const struct label_names *names = &label->context->process_names;
-	uint64_t created_ns = label->context->labels->boot_ns + (label->value >> PROCESS_ID_BITS << PROCESS_START_BITS);
+	uint64_t created_ns = label->context->labels->boot_ns + process_start_ns(label->value);
 	const char *name = (const char *)label->context->labels->value + names->text_offset_bytes;
-	time_t seconds = (time_t)(created_ns / 1000000000);
+	time_t seconds = (time_t)(created_ns / NS_PER_S);
 	char text[40], *at = text;
 	struct tm parts;
 	int err;
 
 	at += strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &parts));
-	snprintf(at, sizeof(text) - (size_t)(at - text), ".%03" PRIu64 "Z", created_ns / 1000000 % 1000);
+	snprintf(at, sizeof(text) - (size_t)(at - text), ".%03" PRIu64 "Z", created_ns / NS_PER_MS % 1000);
 	err = attributes_add_number(label->attributes, "process.pid", (int64_t)process_number(label->value));
 	if (!err)
 		err = attributes_add_text(label->attributes, "process.creation.time", text, strlen(text));
@@ -238,7 +253,7 @@ static const char *find_function(struct labels *labels, uint64_t address)
 	if (known || labels->has_read_ksyms)
 		return known;
 	labels->has_read_ksyms = true;
-	if (ksyms_new("/proc/kallsyms", &fresh))
+	if (ksyms_new(labels->kallsyms, &fresh))
 		return NULL;
 	ksyms_free(labels->ksyms);
 	labels->ksyms = fresh;
@@ -308,9 +323,8 @@ static int process_start_ticks(pid_t pid, uint64_t *ret_ticks)
  */
 static bool is_process_gone(uint64_t id)
 {
-	uint64_t ticks, tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
-	uint64_t first_ns = id >> PROCESS_ID_BITS << PROCESS_START_BITS;
-	uint64_t last_ns = first_ns + (1u << PROCESS_START_BITS) - 1;
+	uint64_t ticks, tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t first_ns = process_start_ns(id), last_ns = first_ns + (1u << PROCESS_START_BITS) - 1;
 
 	if (process_start_ticks(process_number(id), &ticks))
 		return kill(process_number(id), 0) && errno == ESRCH;
@@ -334,8 +348,10 @@ static bool process_is_gone(struct labels *labels, uint64_t id)
 }
 
 static const struct label_type label_table[] = {
-	{ "lbl_cgroup", FIELD_INTEGER, 8, "systemd.unit.name", add_cgroup, true, cgroup_is_gone, 1 },
-	{ "lbl_process", FIELD_INTEGER, 8, "process.pid", add_process, true, process_is_gone, 3 },
+	{ "lbl_cgroup", FIELD_INTEGER, 8, "systemd.unit.name", add_cgroup, true, cgroup_is_gone, 1,
+	  { "systemd.unit.name", "container.id", "process.linux.cgroup" } },
+	{ "lbl_process", FIELD_INTEGER, 8, "process.pid", add_process, true, process_is_gone, 3,
+	  { "process.pid", "process.creation.time", "process.executable.name" } },
 	{ "lbl_tgid", FIELD_INTEGER, 4, "process.pid", add_integer, true, NULL, 0 },
 	{ "lbl_syscall", FIELD_INTEGER, 0, "bpfpush.syscall.name", add_syscall, false, NULL, 0 },
 	{ "lbl_errno", FIELD_INTEGER, 0, "error.type", add_errno, true, NULL, 0 },
@@ -381,4 +397,16 @@ bool label_is_gone(const struct label_type *type, const struct label_context *co
 	uint64_t value = load(field, raw);
 
 	return type->is_gone && value && type->is_gone(context->labels, value);
+}
+
+bool label_is_brief(const struct label_type *type, const struct label_context *context, const struct field *field,
+		    const void *raw, uint64_t *ret_id)
+{
+	uint64_t id = load(field, raw);
+
+	if (type->is_gone != process_is_gone || process_start_ns(id) < context->labels->previous_ns ||
+	    !process_is_gone(context->labels, id))
+		return false;
+	*ret_id = id;
+	return true;
 }

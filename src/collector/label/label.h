@@ -9,35 +9,42 @@
 
 #include <stdint.h>
 
+#include "collector/label/unit.h"
 #include "collector/shape.h"
 #include "metric/attribute.h"
 
 struct btf;
+struct cgroups;
 struct labels;
 
-/* boot_ns: Unix time of boot, ns. -ENOMEM. */
-int labels_new(uint64_t boot_ns, struct labels **ret_labels);
+/* What the configuration says about names. */
+struct label_choice {
+	struct unit_choice units;
+	uint64_t brief_processes; /* label_is_brief(): how many of a table have their own series */
+};
+
+/* boot_ns: Unix time of boot, ns. choice is borrowed. -ENOMEM. */
+int labels_new(uint64_t boot_ns, const struct label_choice *choice, struct labels **ret_labels);
 /* After the clock was set: process.creation.time follows from it. */
 void labels_set_boot(struct labels *labels, uint64_t boot_ns);
-/*
- * Learns the names of all cgroups that exist now, so that even those that are gone at the first
- * collection have one. -ENOMEM.
- */
-int labels_prime(struct labels *labels);
+uint64_t labels_boot(const struct labels *labels);
 struct labels *labels_free(struct labels *labels);
-/* Once before each collection: cgroups and kernel functions that were unknown may be looked up again. */
-void labels_begin(struct labels *labels);
+/*
+ * Once before each collection: cgroups and kernel functions that were unknown may be looked up again.
+ * previous_ns: CLOCK_BOOTTIME of the collection before, or of the start.
+ */
+void labels_begin(struct labels *labels, uint64_t previous_ns);
 #define LABEL_NAMES_VALUE_BYTES_MAX 4096
 
 /* A hash map of the kernel side from a number (u64) to a text in its value. */
 struct label_names {
 	int fd; /* borrowed; -1: none */
-	uint32_t value_bytes;
 	uint32_t text_offset_bytes, text_bytes; /* within the value */
 };
 
-/* Paths of cgroups by id, written down when they were made. Borrowed. */
-void labels_set_cgroup_names(struct labels *labels, const struct label_names *names);
+const struct label_choice *labels_choice(const struct labels *labels);
+/* For who connects them to the kernel side. */
+struct cgroups *labels_cgroups(struct labels *labels);
 
 struct label_context {
 	struct labels *labels;
@@ -56,15 +63,18 @@ struct label_type {
 	bool is_optional; /* 0 makes no attribute, and never ends */
 	bool (*is_gone)(struct labels *labels, uint64_t value);
 	unsigned int n_own; /* attributes that it names itself, so that no [label] can; 0: it makes one */
+	const char *own[4]; /* those that it may make, ended by NULL */
 };
 
 /* NULL: such a member cannot become an attribute. */
 const struct label_type *label_type_find(const struct field *field);
 
+#define LABEL_UNWANTED 2
+
 /*
  * Adds the attributes of one member whose bytes are at raw: none, one, or several (a process). name is
  * what the descriptor calls it, or the default. 1: the name was not known yet, and a later collection may
- * know it. -errno of attributes_add_*().
+ * know it. LABEL_UNWANTED: the configuration excludes what has this key. -errno of attributes_add_*().
  */
 int label_add(const struct label_type *type, const struct label_context *context, const struct field *field,
 	      const char *name, const void *raw, struct attributes *attributes);
@@ -75,6 +85,13 @@ int label_add(const struct label_type *type, const struct label_context *context
  */
 bool label_is_gone(const struct label_type *type, const struct label_context *context, const struct field *field,
 		   const void *raw);
+
+/*
+ * Is the member a process that began after the previous collection, and has ended? *ret_id tells it apart
+ * from others.
+ */
+bool label_is_brief(const struct label_type *type, const struct label_context *context, const struct field *field,
+		    const void *raw, uint64_t *ret_id);
 
 /* System calls of the ABI that this was built for. NULL, -1: unknown. */
 const char *label_syscall_name(uint32_t number);

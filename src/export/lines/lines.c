@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/log.h"
-
 static const struct unit {
 	uint64_t per_second;
 	const char *suffix;
@@ -34,8 +32,6 @@ struct lines {
 	struct exporter *exporter;
 	struct line_metric *metrics; /* one for each metric of a batch */
 	size_t n_metrics;
-	struct pack pack;
-	struct point_writer writer;
 	uint64_t n_pushed; /* points, in this push */
 	bool has_told_refused;
 	int err; /* of the push: 0 or -ENOMEM */
@@ -49,11 +45,8 @@ int lines_new(const struct lines_options *options, struct exporter *exporter, st
 		return -ENOMEM;
 	lines->options = *options;
 	lines->exporter = exporter;
-	lines->pack = options->pack;
-	lines->writer = (struct point_writer){ .line = { .dialect = options->naming.dialect, .pack = &lines->pack },
-					       .histogram = options->histogram,
-					       .is_cumulative = options->is_cumulative,
-					       .sends_unchanged = options->sends_unchanged };
+	lines->options.points.line = (struct line_writer){ .dialect = options->naming.dialect,
+							   .pack = &lines->options.pack };
 	*ret_lines = lines;
 	return 0;
 }
@@ -72,7 +65,7 @@ struct lines *lines_free(struct lines *lines)
 	if (!lines)
 		return NULL;
 	forget_metrics(lines);
-	pack_done(&lines->pack);
+	buf_done(&lines->options.pack.buf);
 	free(lines);
 	return NULL;
 }
@@ -83,7 +76,7 @@ static const struct unit *unit_of(const struct lines *lines, const struct metric
 {
 	if (strcmp(metric->unit, "s") || metric->kind == METRIC_GAUGE)
 		return &units[LINES_SECONDS];
-	if (metric->kind == METRIC_HISTOGRAM && lines->options.histogram == LINES_TIMER)
+	if (metric->kind == METRIC_HISTOGRAM && lines->options.points.histogram == LINES_TIMER)
 		return &timer_unit;
 	return &units[lines->options.time_unit];
 }
@@ -92,7 +85,7 @@ static const char *path_suffix(const struct lines *lines, const struct metric *m
 {
 	if (metric->kind != METRIC_SUM || !lines->options.naming.dialect->is_graphite)
 		return "";
-	return lines->options.is_cumulative ? ".total" : ".count";
+	return lines->options.points.is_cumulative ? ".total" : ".count";
 }
 
 static bool is_shadowed(const struct lines *lines, const struct batch *batch, const struct metric *metric)
@@ -104,9 +97,10 @@ static bool is_shadowed(const struct lines *lines, const struct batch *batch, co
 
 		if (!name_is_shadowed(&lines->options.naming, metric, suffix, other, unit_of(lines, other)->suffix))
 			continue;
-		log_warning("exporter %s: the lines of metric %s (collector %s) could be taken for those of metric %s "
-			    "(collector %s), so eight digits are added to the names of its series; rename one of the two metrics",
-			    lines->exporter->name, metric->name, metric->scope, other->name, other->scope);
+		exporter_log(lines->exporter, LOG_LEVEL_WARNING, NULL,
+			     "the lines of metric %s (collector %s) could be taken for those of metric %s (collector "
+			     "%s), so eight digits are added to the names of its series; rename one of the two metrics",
+			     metric->name, metric->scope, other->name, other->scope);
 		return true;
 	}
 	return false;
@@ -119,7 +113,7 @@ static void line_metric_init(const struct lines *lines, const struct batch *batc
 	const uint64_t per_second = unit->per_second;
 	const char dot = lines->options.naming.dialect->tag_first ? '.' : '_';
 	bool is_whole = metric->divisor % per_second == 0, has_buckets = metric->kind == METRIC_HISTOGRAM;
-	bool is_counters = has_buckets && lines->options.histogram == LINES_COUNTERS;
+	bool is_counters = has_buckets && lines->options.points.histogram == LINES_COUNTERS;
 
 	*result = (struct line_metric){
 		.point = { .multiplier = is_whole ? 1 : per_second,
@@ -129,7 +123,7 @@ static void line_metric_init(const struct lines *lines, const struct batch *batc
 			  .path_suffix = path_suffix(lines, metric),
 			  .spare_bytes = is_counters ? NAME_SUFFIX_BYTES : 0,
 			  .is_shadowed = is_shadowed(lines, batch, metric) },
-		.n_base = point_base_size(&lines->writer, metric),
+		.n_base = point_base_size(&lines->options.points, metric),
 	};
 }
 
@@ -188,7 +182,7 @@ static void lose_series(struct lines *lines, const struct series *series)
 {
 	bool has_changed = series->metric->kind == METRIC_GAUGE || series->delta.sum || series->delta.count;
 
-	if (has_changed || lines->options.sends_unchanged)
+	if (has_changed || lines->options.points.sends_unchanged)
 		lose_point(lines, POINTS_NOT_SENT);
 	lines->err = -ENOMEM;
 }
@@ -197,7 +191,7 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 {
 	struct series_cache *cache = series_cache(series, lines);
 	struct point_state *state = cache ? (struct point_state *)cache->data : state_new(lines, series, metric);
-	struct line_writer *writer = &lines->writer.line;
+	struct line_writer *writer = &lines->options.points.line;
 
 	if (!state) {
 		lose_series(lines, series);
@@ -205,13 +199,13 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 	}
 	writer->failure = 0;
 	writer->n_lines = 0;
-	if (!point_write(&lines->writer, &metric->point, series, state)) {
+	if (!point_write(&lines->options.points, &metric->point, series, state)) {
 		lose_point(lines, POINTS_UNSUPPORTED);
 	} else if (writer->failure) {
 		lose_point(lines, writer->failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
 	} else if (writer->n_lines) {
 		lines->n_pushed++;
-		lines->pack.n_points++;
+		lines->options.pack.n_points++;
 	}
 	if (writer->failure == -ENOMEM)
 		lines->err = -ENOMEM;
@@ -223,24 +217,24 @@ static void report(struct lines *lines, int err)
 	const uint64_t *points = lines->exporter->stats.points;
 
 	if (err)
-		log_error("exporter %s: could not write all lines: %s", lines->exporter->name, strerror(-err));
+		exporter_log(lines->exporter, LOG_LEVEL_ERROR, NULL, "could not write all lines: %s", strerror(-err));
 	if (points[POINTS_UNSUPPORTED] + points[POINTS_TOO_LARGE] && !lines->has_told_refused) {
 		lines->has_told_refused = true;
-		log_warning("exporter %s: some points cannot be sent as lines and are dropped: StatsD has no gauges below 0, and no line may be longer than max_datagram_size",
-			    lines->exporter->name);
+		exporter_log(lines->exporter, LOG_LEVEL_WARNING, NULL,
+			     "some points cannot be sent as lines and are dropped: StatsD has no gauges below 0, and no line may be longer than max_datagram_size");
 	}
 }
 
-int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, unsigned int losses)
+int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
 {
-	struct line_writer *writer = &lines->writer.line;
+	struct line_writer *writer = &lines->options.points.line;
 	int err = learn_metrics(lines, batch);
 	struct series *series;
 
 	lines->err = err;
 	lines->n_pushed = 0;
-	lines->writer.losses = losses;
-	lines->writer.time_s = time_s;
+	lines->options.points.losses = lines->exporter->n_losses;
+	lines->options.points.time_s = time_s;
 	writer->time_size = (size_t)snprintf(writer->time, sizeof(writer->time), " %" PRIu64, time_s);
 	for (size_t i = 0; i < batch->n_metrics; i++) {
 		metric_for_each_series(series, batch->metrics[i]) {
@@ -251,7 +245,7 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, 
 		}
 	}
 	exporter_account(lines->exporter, POINTS_PUSHED, lines->n_pushed);
-	err = pack_flush(&lines->pack) ?: lines->err;
+	err = pack_flush(&lines->options.pack) ?: lines->err;
 	report(lines, err);
 	return err;
 }

@@ -23,7 +23,6 @@
 #include "export/lines/name.h"
 #include "export/lines/pack.h"
 #include "export/lines/point.h"
-#include "export/transport/socket.h"
 
 enum lines_unit { LINES_SECONDS,
 		  LINES_MILLISECONDS,
@@ -32,21 +31,9 @@ enum lines_unit { LINES_SECONDS,
 
 struct lines_options {
 	struct naming naming;
-	enum lines_histogram histogram;
-	enum lines_unit time_unit; /* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
-	bool is_cumulative;	   /* Graphite only */
-	bool sends_unchanged;
-	struct pack pack; /* limit_bytes, is_stream, put and user */
-};
-
-/* What the rows of an exporter of lines fill in. */
-struct lines_settings {
-	char *endpoint, *template;
-	struct setting_list resource_attributes;
-	int dialect, temporality;
-	uint64_t max_name_bytes, max_datagram_bytes;
-	struct lines_options lines;
-	struct sender_options sender;
+	enum lines_unit time_unit;  /* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
+	struct point_writer points; /* histogram, is_cumulative (Graphite only) and sends_unchanged */
+	struct pack pack;	    /* limit_bytes, is_stream, put and user */
 };
 
 struct lines;
@@ -54,12 +41,11 @@ struct lines;
 /* options are copied, what they point to is borrowed; exporter counts the points. -ENOMEM. */
 int lines_new(const struct lines_options *options, struct exporter *exporter, struct lines **ret_lines);
 /*
- * All batches have the same metrics. time_s: Unix time, for Graphite. losses: a number that changes
- * when something sent before may have been lost; gauges are then sent again. Returns the first
- * error of memory or of put(), which is already logged. The other points were sent, and the lost
- * ones are counted.
+ * All batches have the same metrics. time_s: Unix time, for Graphite. Gauges that did not change are sent again
+ * after a loss (exporter.n_losses). Returns the first error of memory or of put(), which is already logged. The
+ * other points were sent, and the lost ones are counted.
  */
-int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s, unsigned int losses);
+int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s);
 struct lines *lines_free(struct lines *lines);
 
 DEFINE_CLEANUP(struct lines *, lines_free);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "export/lines/name-text.h"
+#include "util/array.h"
 #include "util/hash.h"
 
 static const struct text_rule level_rule = { "_-", NAME_LEVEL_BYTES }, tag_rule = { "_-.", NAME_TAG_BYTES };
@@ -21,19 +22,15 @@ int naming_init(struct naming *naming, const struct dialect *dialect, const char
 	return template_parse(template ? template : dialect->default_template, &naming->template, &complaint);
 }
 
-int naming_check(const struct setting_list *resource_tags, const char *path, unsigned int line, struct diag *diag)
+/* Its end counts, so that two texts are not taken for one. */
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
-	if (resource_tags->n_items > NAME_RESOURCE_TAGS_MAX)
-		diag_add(diag, path, line, "resource_attributes: %zu names; at most %d are allowed", resource_tags->n_items,
-			 NAME_RESOURCE_TAGS_MAX);
-	return 0;
+	return hash_stable(hash, text, strlen(text) + 1);
 }
 
 static uint64_t hash_pair(const char *first, const char *second)
 {
-	uint64_t hash = hash_stable(HASH_STABLE_START, first, strlen(first) + 1);
-
-	return hash_stable(hash, second, strlen(second));
+	return hash_stable(hash_text(HASH_STABLE_START, first), second, strlen(second));
 }
 
 /* Metrics */
@@ -42,16 +39,15 @@ static uint64_t hash_pair(const char *first, const char *second)
 static uint64_t identity(const struct series *series)
 {
 	const struct metric *metric = series->metric;
-	uint64_t hash = hash_stable(HASH_STABLE_START, metric->scope, strlen(metric->scope) + 1);
+	uint64_t hash = hash_text(hash_text(HASH_STABLE_START, metric->scope), metric->name);
 
-	hash = hash_stable(hash, metric->name, strlen(metric->name) + 1);
 	for (unsigned int i = 0; i < series->n_attributes; i++) {
 		const struct attribute *attribute = &series->attributes[i];
 
-		hash = hash_stable(hash, attribute->name, strlen(attribute->name) + 1);
+		hash = hash_text(hash, attribute->name);
 		hash = hash_stable(hash, &attribute->type, sizeof(attribute->type));
 		if (attribute->type == ATTRIBUTE_TEXT)
-			hash = hash_stable(hash, attribute->text, strlen(attribute->text) + 1);
+			hash = hash_text(hash, attribute->text);
 		else
 			hash = hash_stable(hash, &attribute->number, sizeof(attribute->number));
 	}
@@ -183,7 +179,7 @@ static const struct attribute *find_owner(const struct series *series)
 /* Whether a placeholder other than {attributes} shows an attribute of the series. */
 static bool is_in_path(const struct naming *naming, const struct attribute *attribute)
 {
-	if (attribute_is_owner(attribute->name) && template_has(&naming->template, TEMPLATE_UNIT))
+	if (attribute_is_owner(attribute->name) && naming->template.n_of[TEMPLATE_UNIT])
 		return true;
 	for (unsigned int i = 0; i < naming->template.n; i++) {
 		const struct template_piece *piece = &naming->template.pieces[i];
@@ -207,7 +203,8 @@ static void append_attributes(const struct naming *naming, const struct series *
 		if (!is_first)
 			buf_append_byte(out, '.');
 		is_first = false;
-		if (series == series->metric->overflow) /* its name says it; "true" would not */
+		/* Its name says it; "true" would not. */
+		if (attribute->type == ATTRIBUTE_FLAG && series_is_overflow(series))
 			buf_append_text(out, TEXT_OVERFLOW);
 		else
 			append_value(out, attribute);
@@ -259,7 +256,7 @@ static void append_piece(const struct naming *naming, const struct template_piec
 /* Rules 3 and 4. */
 static bool needs_digits(const struct naming *naming, const struct series *series, const struct name_kind *kind)
 {
-	bool has_place = naming->dialect->tag_first || template_has(&naming->template, TEMPLATE_ATTRIBUTES);
+	bool has_place = naming->dialect->tag_first || naming->template.n_of[TEMPLATE_ATTRIBUTES];
 
 	if (kind->is_shadowed || (series->n_attributes && !naming->template.is_readable))
 		return true;
@@ -330,14 +327,6 @@ static bool is_reserved(const char *name)
 	return !strcmp(name, "name") || !strcmp(name, "__name__") || !strcmp(name, NAME_TAG_UPPER);
 }
 
-static bool is_listed(const struct setting_list *list, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(list->items[i], name))
-			return true;
-	return false;
-}
-
 static void append_resource_tags(const struct naming *naming, const struct text_rule *rule, size_t at,
 				 struct buf *out)
 {
@@ -346,9 +335,9 @@ static void append_resource_tags(const struct naming *naming, const struct text_
 	for (size_t i = 0; i < tags->n_items; i++) {
 		const char *name = tags->items[i];
 		const struct attribute *attribute = find(naming->resource, naming->n_resource, name, strlen(name));
-		bool is_host = !strcmp(name, "host.name") && template_has(&naming->template, TEMPLATE_HOST);
+		bool is_host = !strcmp(name, "host.name") && naming->template.n_of[TEMPLATE_HOST];
 
-		if (!attribute || is_host || is_in_path(naming, attribute) || is_listed(tags, i, name))
+		if (!attribute || is_host || is_in_path(naming, attribute) || array_find(tags->items, i, name))
 			continue;
 		begin_tag(naming, at, name, is_reserved(name) ? "resource" : NULL, out);
 		append_resource(out, rule, attribute);
@@ -365,12 +354,12 @@ void name_append_tags(const struct naming *naming, const struct series *series, 
 	if (!naming->dialect->tag_first)
 		return;
 	append_resource_tags(naming, &rule, at, out);
-	if (template_has(&naming->template, TEMPLATE_ATTRIBUTES))
+	if (naming->template.n_of[TEMPLATE_ATTRIBUTES])
 		return;
 	for (unsigned int i = 0; i < series->n_attributes; i++) {
 		const struct attribute *attribute = &series->attributes[i];
 		bool is_taken = is_reserved(attribute->name) ||
-				is_listed(resource_tags, resource_tags->n_items, attribute->name);
+				array_find(resource_tags->items, resource_tags->n_items, attribute->name);
 
 		if (is_in_path(naming, attribute))
 			continue;

@@ -21,7 +21,7 @@
  *     metric (name_is_shadowed()).
  *
  * In a path the rule relies on series of one metric having the same attributes. Only error.type may be
- * missing, the owner where {unit} shows it, and all of them in the overflow series.
+ * missing, the owner where {unit} shows it, and all of them in overflow series, which have two of their own.
  */
 
 #include "export/lines/dialect.h"
@@ -59,8 +59,6 @@ struct name_kind {
 /* template: NULL for the dialect's own. All is borrowed. -EINVAL for a template that template_check() refuses. */
 int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
 		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags);
-/* Checks resource_attributes for struct exporter_ops. 0. */
-int naming_check(const struct setting_list *resource_tags, const char *path, unsigned int line, struct diag *diag);
 /*
  * Could lines of the metric be taken for those of the other one, and does this metric get digits?
  * It does if its name is the other's followed by a dot and more ("app.requests.failed" next to

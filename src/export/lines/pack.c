@@ -2,10 +2,7 @@
 #include "export/lines/pack.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define SPARE_BYTES 512 /* of a piece that are not worth giving back */
 
 char *pack_line_begin(struct pack *pack, size_t most)
 {
@@ -27,15 +24,8 @@ char *pack_line_begin(struct pack *pack, size_t most)
 /* Gives away what lies before size, of which it is all. */
 static void put(struct pack *pack, size_t size)
 {
-	uint8_t *data = pack->buf.data, *less;
-	int err;
+	int err = pack->put(pack->user, pack->buf.data, size, pack->n_points);
 
-	if (pack->buf.capacity > size + SPARE_BYTES) {
-		less = realloc(data, size);
-		if (less)
-			data = less;
-	}
-	err = pack->put(pack->user, data, size, pack->n_points);
 	if (err && !pack->error)
 		pack->error = err;
 	pack->buf = BUF_INIT;
@@ -75,9 +65,4 @@ int pack_flush(struct pack *pack)
 	err = pack->error;
 	pack->error = 0;
 	return err;
-}
-
-void pack_done(struct pack *pack)
-{
-	buf_done(&pack->buf);
 }

@@ -22,7 +22,7 @@ struct pack {
 
 	size_t n_points; /* that end in buf; the caller adds each after its last line */
 
-	struct buf buf; /* the rest is pack.c's */
+	struct buf buf; /* for buf_done() at the end; this and the rest are pack.c's */
 	size_t line_at;
 	int error;	 /* 0 or -errno, of put(); it sticks until the next flush */
 };
@@ -33,4 +33,3 @@ char *pack_line_begin(struct pack *pack, size_t most);
 int pack_line_end(struct pack *pack, char *end);
 /* Puts the rest. Returns the first error since the last flush, or 0. */
 int pack_flush(struct pack *pack);
-void pack_done(struct pack *pack);

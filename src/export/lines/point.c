@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/lines/point.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "export/decimal.h"

@@ -44,10 +44,8 @@ static const char *parse_piece(const char *text, struct template_piece *piece)
 
 static const char *find_fault(const char *text, const struct template *template)
 {
-	unsigned int n[TEMPLATE_NAMED + 1] = { 0 };
+	const unsigned int *n = template->n_of;
 
-	for (unsigned int i = 0; i < template->n; i++)
-		n[template->pieces[i].kind]++;
 	if (!n[TEMPLATE_METRIC])
 		return "{metric} is missing: all metrics would have the same name";
 	if (n[TEMPLATE_METRIC] > 1 || n[TEMPLATE_ATTRIBUTES] > 1)
@@ -98,6 +96,7 @@ int template_parse(const char *text, struct template *ret_template, const char *
 			break;
 		at = piece->text + piece->size + (piece->kind != TEMPLATE_TEXT);
 		template.n++;
+		template.n_of[piece->kind]++;
 	}
 	if (!fault)
 		fault = find_fault(text, &template);
@@ -115,12 +114,4 @@ int template_check(const char *text, const char **ret_complaint)
 	struct template template;
 
 	return template_parse(text, &template, ret_complaint);
-}
-
-bool template_has(const struct template *template, enum template_kind kind)
-{
-	for (unsigned int i = 0; i < template->n; i++)
-		if (template->pieces[i].kind == kind)
-			return true;
-	return false;
 }

@@ -29,7 +29,7 @@ struct template {
 		const char *text; /* of TEMPLATE_TEXT and TEMPLATE_NAMED; points into the parsed text */
 		size_t size;
 	} pieces[TEMPLATE_PIECES_MAX];
-	unsigned int n;
+	unsigned int n, n_of[TEMPLATE_NAMED + 1]; /* pieces in all, of each kind */
 	/*
 	 * Each value can be found again in a path: it fills levels of its own, and {attributes} comes after {metric}.
 	 * "{unit}_{metric}" is not like that: the path a_b_c says nothing about where the unit ends.
@@ -42,4 +42,3 @@ struct template {
 int template_parse(const char *text, struct template *ret_template, const char **ret_complaint);
 /* The same as a check of a table of options. */
 int template_check(const char *text, const char **ret_complaint);
-bool template_has(const struct template *template, enum template_kind kind);

@@ -157,10 +157,10 @@ static bool has_room(const struct writer *writer, const struct otlp_point *point
 	       around + protobuf_c_message_get_packed_size(&point->base) <= left;
 }
 
-static int put_point(struct writer *writer, struct series *series)
+static int pack_point(struct writer *writer, struct series *series, enum otlp_form form)
 {
 	struct otlp_point point;
-	unsigned int field = otlp_point_make(&writer->points, series, &point);
+	unsigned int field = otlp_point_make(&writer->points, series, form, &point);
 	const struct series_cache *attributes = otlp_attributes_of(series, field);
 	uint8_t *begun;
 
@@ -181,9 +181,32 @@ static int put_point(struct writer *writer, struct series *series)
 	return 0;
 }
 
-static bool has_point(const struct writer *writer, const struct series *series)
+static void put_point(struct writer *writer, struct series *series, enum otlp_form form)
 {
-	return !writer->points.is_delta || series->delta.sum || series->delta.count;
+	int err = pack_point(writer, series, form);
+
+	writer->encoded.n_points++;
+	writer->encoded.n_failed += err != 0;
+	note(writer, err);
+}
+
+/* A receiver sees growth between two points alone: one of 0 shows what the first one has grown by. */
+static bool has_zero(const struct writer *writer, const struct series *series)
+{
+	return writer->encoding->has_zero_points && series->start_ns == writer->points.previous_ns &&
+	       series->metric->kind != METRIC_GAUGE && (series->total.sum || series->total.count);
+}
+
+static void put_series(struct writer *writer, struct series *series)
+{
+	if (writer->points.is_delta) {
+		if (series->delta.sum || series->delta.count)
+			put_point(writer, series, OTLP_POINT);
+		return;
+	}
+	if (has_zero(writer, series))
+		put_point(writer, series, OTLP_ZERO);
+	put_point(writer, series, OTLP_POINT);
 }
 
 /* The walk */
@@ -220,21 +243,23 @@ static void set_metric(struct writer *writer, const struct metric *metric)
 			       protobuf_c_message_get_packed_size(&writer->tail.base);
 }
 
+/*
+ * Series that have ended come last: the Collector's exporter for Prometheus skips what follows such a
+ * point in the metric.
+ */
 static void put_metric(struct writer *writer, const struct metric *metric)
 {
 	struct series *series;
+	size_t n_present = 0;
 
 	set_metric(writer, metric);
 	metric_for_each_series(series, metric) {
-		int err;
-
-		if (!has_point(writer, series))
-			continue;
-		err = put_point(writer, series);
-		writer->encoded.n_points++;
-		writer->encoded.n_failed += err != 0;
-		note(writer, err);
+		put_series(writer, series);
+		n_present++;
 	}
+	for (size_t i = 0; n_present < metric->n_series && !writer->points.is_delta && i < metric->n_series; i++)
+		if (metric->series[i]->is_ended)
+			put_point(writer, metric->series[i], OTLP_ENDED);
 	end_metric(writer);
 }
 

@@ -5,7 +5,9 @@
  * A batch as the bodies of OTLP requests (ExportMetricsServiceRequest in protobuf). Pure.
  *
  * From the OTLP data model: a gauge has no start. All delta points of a batch begin at its
- * previous_ns, and series that did not grow have none. Cumulative points begin at their series' start.
+ * previous_ns, and series that did not grow have none. Cumulative points begin at their series' start;
+ * a new series may have a point of 0 there first. A series that has ended has a last point without a
+ * value, unless it is delta.
  * Whole numbers (divisor 1) are integers, all others are doubles. All points of an explicit histogram
  * have the same bounds; an exponential one has no empty buckets at its ends. No message around points
  * is ever empty: a batch without points has no body.
@@ -19,8 +21,9 @@ enum otlp_histogram { OTLP_EXPLICIT, OTLP_EXPONENTIAL };
 struct otlp_encoding {
 	enum otlp_temporality temporality;
 	enum otlp_histogram histogram;
-	size_t limit_bytes; /* of one body; a larger batch is split between points */
-	uint8_t *room;	    /* limit_bytes to build bodies in; touched as far as a body needs */
+	bool has_zero_points;
+	uint64_t limit_bytes; /* of one body; a larger batch is split between points */
+	uint8_t *room;	      /* limit_bytes to build bodies in; touched as far as a body needs */
 	const struct attribute *resource;
 	unsigned int n_resource;
 	const char *version; /* of the agent, and so of every scope */
@@ -31,7 +34,7 @@ typedef int otlp_body_fn(void *user, const uint8_t *data, size_t size, size_t n_
 
 /* The fate of a batch's points. Every point that is neither too large nor failed was in a body. */
 struct otlp_encoded {
-	size_t n_points;    /* in all; a series that did not grow has none with OTLP_DELTA */
+	size_t n_points;    /* in all, those of 0 and those without a value included */
 	size_t n_too_large; /* that do not fit a request of limit_bytes even alone */
 	size_t n_failed;    /* for which there was no memory */
 };

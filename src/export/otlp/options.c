@@ -10,7 +10,10 @@
 
 #include "export/transport/url.h"
 #include "util/cleanup.h"
+#include "util/credential.h"
 #include "util/duration.h"
+#include "util/log.h"
+#include "util/rights.h"
 
 #define HEADER_BYTES 8192 /* a value from a file, with its NUL, is no longer */
 #define SIGNAL_PATH  "/v1/metrics"
@@ -26,20 +29,21 @@ static const struct setting_row rows[] = {
 	ROW(metrics_endpoint, "metrics_endpoint", SETTING_TEXT, NULL, .check = url_check),
 	ROW(headers, "headers", SETTING_LIST, NULL, .check = otlp_header_check),
 	ROW(is_uncompressed, "compression", SETTING_CHOICE, "gzip", .choices = compressions),
-	ROW(ca_file, "ca_file", SETTING_TEXT, NULL),
-	ROW(certificate_file, "certificate_file", SETTING_TEXT, NULL),
-	ROW(key_file, "key_file", SETTING_TEXT, NULL),
-	ROW(timeout_ns, "timeout", SETTING_DURATION, "10s"),
-	ROW(temporality, "temporality", SETTING_CHOICE, "cumulative", .choices = temporalities),
-	ROW(histogram, "histogram", SETTING_CHOICE, "explicit", .choices = histograms),
-	ROW(max_request_bytes, "max_request_size", SETTING_SIZE, "4MiB", .minimum = 4096,
+	ROW(http.ca_file, "ca_file", SETTING_TEXT, NULL),
+	ROW(http.certificate_file, "certificate_file", SETTING_TEXT, NULL),
+	ROW(http.key_file, "key_file", SETTING_TEXT, NULL),
+	ROW(http.timeout_ns, "timeout", SETTING_DURATION, "10s"),
+	ROW(encoding.temporality, "temporality", SETTING_CHOICE, "cumulative", .choices = temporalities),
+	ROW(encoding.histogram, "histogram", SETTING_CHOICE, "explicit", .choices = histograms),
+	ROW(encoding.has_zero_points, "zero_point", SETTING_BOOL, "yes"),
+	ROW(encoding.limit_bytes, "max_request_size", SETTING_SIZE, "4MiB", .minimum = 4096,
 	    .maximum = 64 << 20),
-	ROW(max_response_bytes, "max_response_size", SETTING_SIZE, "4MiB", .minimum = 1024,
+	ROW(http.limit_response_bytes, "max_response_size", SETTING_SIZE, "4MiB", .minimum = 1024,
 	    .maximum = 64 << 20),
 	ROW(queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 4096),
 	ROW(queue_requests, "queue_requests", SETTING_U64, "1000", .minimum = 1),
-	ROW(retry_initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = NS_PER_MS),
-	ROW(retry_max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = NS_PER_MS),
+	ROW(retry.initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = NS_PER_MS),
+	ROW(retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = NS_PER_MS),
 	ROW(retry_give_up_ns, "retry_give_up", SETTING_DURATION, "0"),
 };
 const struct setting_table otlp_settings = SETTING_TABLE(rows, struct otlp_options);
@@ -132,7 +136,8 @@ bool otlp_header_is_secret(const char *text)
 /* Opens a regular file. -errno and why not. */
 static int open_file(const char *path, FILE **ret_file, const char **ret_complaint)
 {
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_(freep) char *found = credential_path(path);
+	_cleanup_(closep) int fd = found ? open(found, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 	FILE *file = NULL;
 	struct stat st;
 	int err;
@@ -218,21 +223,37 @@ static int check_pem(const char *path, const char **ret_complaint)
 	return -EBADMSG;
 }
 
-/* A file that only the service's user may read is not a mistake of whoever checks. */
-static bool is_mistake(int err)
+struct place {
+	const char *path;
+	unsigned int line;
+	struct diag *diag;
+};
+
+/* Says what is wrong with a file, unless only who checks it cannot know. */
+static void report_file(const char *key, const char *file, int err, const char *complaint, const struct place *place)
 {
-	return err && err != -EACCES && err != -ENOMEM;
+	bool is_out_of_reach = err == -ENOENT || err == -EACCES;
+	const char *credential = is_out_of_reach ? credential_name(file) : NULL;
+
+	if (credential && credential_is_due())
+		diag_add(place->diag, place->path, place->line,
+			 "%s: %s: the service has no such credential; \"systemctl edit bpfpush\" and write LoadCredential=%s:PATH below [Service]",
+			 key, file, credential);
+	else if (credential)
+		log_info("%s:%u: %s: %s: not checked, systemd gives this file to the service", place->path, place->line,
+			 key, file);
+	else if (err && err != -ENOMEM && (err != -EACCES || rights_judge()))
+		diag_add(place->diag, place->path, place->line, "%s: %s: %s", key, file, complaint);
 }
 
-static void check_headers(const struct setting_list *headers, const char *path, unsigned int line,
-			  struct diag *diag)
+static void check_headers(const struct setting_list *headers, const struct place *place)
 {
 	for (size_t i = 0; i < headers->n_items; i++) {
 		const char *file = otlp_header_file(headers->items[i]), *complaint = NULL;
 		char value[HEADER_BYTES];
+		int err = file ? read_value(file, value, &complaint) : 0;
 
-		if (file && is_mistake(read_value(file, value, &complaint)))
-			diag_add(diag, path, line, "headers: %s: %s", file, complaint);
+		report_file("headers", file, err, complaint, place);
 		explicit_bzero(value, sizeof(value));
 	}
 }
@@ -240,30 +261,33 @@ static void check_headers(const struct setting_list *headers, const char *path, 
 int otlp_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
 {
 	const struct otlp_options *options = untyped;
+	const struct http_options *http = &options->http;
+	const struct place place = { path, line, diag };
 	const struct {
 		const char *key, *file;
 	} files[] = {
-		{ "ca_file", options->ca_file },
-		{ "certificate_file", options->certificate_file },
-		{ "key_file", options->key_file },
+		{ "ca_file", http->ca_file },
+		{ "certificate_file", http->certificate_file },
+		{ "key_file", http->key_file },
 	};
 	const char *complaint = NULL;
+	int err;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		if (!files[i].file)
 			continue;
-		if (is_mistake(check_pem(files[i].file, &complaint)))
-			diag_add(diag, path, line, "%s: %s: %s", files[i].key, files[i].file, complaint);
+		err = check_pem(files[i].file, &complaint);
+		report_file(files[i].key, files[i].file, err, complaint, &place);
 		if (!url_is_encrypted(otlp_base(options)))
 			diag_add(diag, path, line, "%s: the endpoint is http://, which does not use it; write https://",
 				 files[i].key);
 	}
-	if (options->key_file && !options->certificate_file)
+	if (http->key_file && !http->certificate_file)
 		diag_add(diag, path, line, "key_file: a key without a certificate; give certificate_file too");
-	if (options->timeout_ns && options->timeout_ns < NS_PER_MS)
+	if (http->timeout_ns && http->timeout_ns < NS_PER_MS)
 		diag_add(diag, path, line, "timeout: at least 1ms, or 0 for no limit");
-	if (options->retry_max_ns < options->retry_initial_ns)
-		diag_add(diag, path, line, "retry_max: shorter than retry_initial");
-	check_headers(&options->headers, path, line, diag);
+	if (options->retry.max_ns < options->retry.initial_ns)
+		diag_add(diag, path, line, "retry_max: shorter than retry_initial; write at least as long a time");
+	check_headers(&options->headers, &place);
 	return 0;
 }

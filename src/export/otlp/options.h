@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+#include "export/otlp/encode.h"
+#include "export/transport/backoff.h"
+#include "export/transport/http.h"
 #include "util/setting-table.h"
 
 struct otlp_options {
@@ -12,13 +15,11 @@ struct otlp_options {
 	char *metrics_endpoint;	     /* the whole URL, used as it is; NULL: from endpoint */
 	struct setting_list headers; /* "Name: value" or "Name: file:PATH" */
 	int is_uncompressed;
-	char *ca_file, *certificate_file, *key_file;
-	uint64_t timeout_ns;
-	int temporality; /* enum otlp_temporality */
-	int histogram;	 /* enum otlp_histogram */
-	uint64_t max_request_bytes, max_response_bytes;
+	struct http_options http;      /* files, timeout_ns and limit_response_bytes */
+	struct otlp_encoding encoding; /* temporality, histogram, has_zero_points and limit_bytes */
 	uint64_t queue_bytes, queue_requests;
-	uint64_t retry_initial_ns, retry_max_ns, retry_give_up_ns;
+	struct backoff retry;
+	uint64_t retry_give_up_ns;
 };
 
 extern const struct setting_table otlp_settings;

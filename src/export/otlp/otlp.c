@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/random.h>
 
 #include "export/exporter.h"
@@ -18,24 +19,21 @@
 #include "export/otlp/gzip.h"
 #include "export/otlp/options.h"
 #include "export/otlp/report.h"
-#include "export/queue.h"
 #include "export/transport/backoff.h"
 #include "export/transport/http.h"
 #include "export/transport/timer.h"
 #include "export/transport/url.h"
 #include "util/buf.h"
-#include "util/log.h"
 
 struct otlp {
 	struct exporter *exporter;
 	const struct otlp_options *options;
 	struct http_client *client;
-	struct queue queue;
 	struct backoff backoff;
 	struct timer retry;
 	bool is_waiting; /* for retry */
 	struct otlp_report report;
-	uint8_t *room; /* max_request_bytes to encode in; only pages that bodies fill are touched */
+	struct otlp_encoding encoding; /* of whose room only pages that bodies fill are touched */
 };
 
 #define CONNECTION_LIFETIME_S 600 /* in the manual */
@@ -74,10 +72,11 @@ static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
 /* Counts the points of the oldest request if their fate is known, which ends the request. */
 static bool settle(struct otlp *otlp, const struct otlp_answer *answer)
 {
-	const struct queue_item *item = otlp->queue.head;
+	const struct queue_item *item = otlp->exporter->queue.head;
 	struct exporter *exporter = otlp->exporter;
 
-	exporter->stats.is_failing = answer->verdict != OTLP_ACCEPTED;
+	if (answer->verdict == OTLP_ACCEPTED)
+		(void)exporter_works(exporter);
 	if (answer->verdict == OTLP_AGAIN) {
 		if (!has_given_up(otlp, item))
 			return false;
@@ -94,14 +93,14 @@ static void on_answer(void *user, const struct http_answer *http)
 	struct otlp *otlp = user;
 	struct otlp_answer answer;
 
-	otlp_answer_read(http, otlp->queue.head->n_points, &answer);
+	otlp_answer_read(http, otlp->exporter->queue.head->n_points, &answer);
 	otlp_report_answer(&otlp->report, http, &answer);
-	queue_end(&otlp->queue, settle(otlp, &answer));
+	queue_end(&otlp->exporter->queue, settle(otlp, &answer));
 	if (answer.verdict == OTLP_AGAIN) {
 		wait_and_retry(otlp, answer.retry_after_ns);
 		return;
 	}
-	backoff_reset(&otlp->backoff);
+	otlp->backoff.limit_ns = 0;
 	send_next(otlp);
 }
 
@@ -143,15 +142,17 @@ static void send_next(struct otlp *otlp)
 
 	if (otlp->is_waiting)
 		return;
-	item = queue_begin(&otlp->queue);
+	item = queue_begin(&otlp->exporter->queue);
 	if (!item)
 		return;
 	err = set_headers(otlp);
 	if (!err)
 		err = http_client_post(otlp->client, item->data, item->size, on_answer, otlp);
 	if (err) {
-		stats->is_failing = true;
-		queue_end(&otlp->queue, false);
+		if (!stats->is_failing)
+			exporter_fail(otlp->exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "the request cannot be made: %s",
+				      strerror(-err));
+		queue_end(&otlp->exporter->queue, false);
 		wait_and_retry(otlp, 0);
 		return;
 	}
@@ -167,7 +168,6 @@ static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points
 {
 	struct otlp *otlp = user;
 	_cleanup_(buf_done) struct buf body = BUF_INIT;
-	uint8_t *kept;
 	int err = 0;
 
 	if (otlp->options->is_uncompressed)
@@ -176,50 +176,48 @@ static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points
 		err = gzip_append(&body, data, size);
 	if (!err)
 		err = buf_error(&body);
-	if (err) {
-		exporter_account(otlp->exporter, POINTS_NOT_SENT, n_points);
-		return err;
-	}
-	/* deflate asks for more room than it needs. */
-	size = body.size;
-	kept = realloc(body.data, size);
-	if (kept)
-		body.data = kept;
-	err = exporter_enqueue(otlp->exporter, &otlp->queue, TAKE_PTR(body.data), size, n_points);
-	return err < 0 ? err : 0;
+	if (!err)
+		return exporter_enqueue(otlp->exporter, TAKE_PTR(body.data), body.size, n_points);
+	exporter_account(otlp->exporter, POINTS_NOT_SENT, n_points);
+	return err;
 }
 
 static int otlp_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct otlp *otlp = exporter->state;
-	const struct otlp_encoding encoding = {
-		.temporality = (enum otlp_temporality)otlp->options->temporality,
-		.histogram = (enum otlp_histogram)otlp->options->histogram,
-		.limit_bytes = otlp->options->max_request_bytes,
-		.room = otlp->room,
-		.resource = exporter->context->resource,
-		.n_resource = exporter->context->n_resource,
-		.version = exporter->context->version,
-	};
+	const struct otlp_encoding *encoding = &otlp->encoding;
 	struct otlp_encoded encoded;
-	int err = otlp_encode(&encoding, batch, enqueue, otlp, &encoded);
+	int err = otlp_encode(encoding, batch, enqueue, otlp, &encoded);
 
 	exporter_account(exporter, POINTS_PUSHED, encoded.n_points);
 	exporter_account(exporter, POINTS_TOO_LARGE, encoded.n_too_large);
 	exporter_account(exporter, POINTS_NOT_SENT, encoded.n_failed);
 	if (err)
-		log_error("exporter %s: could not encode all points: %s", exporter->name, strerror(-err));
-	if (encoding.limit_bytes > ROOM_KEPT_BYTES)
-		(void)madvise(otlp->room + ROOM_KEPT_BYTES, encoding.limit_bytes - ROOM_KEPT_BYTES, MADV_DONTNEED);
-	send_next(otlp);
+		exporter_log(exporter, LOG_LEVEL_ERROR, NULL, "could not encode all points: %s", strerror(-err));
+	if (encoding->limit_bytes > ROOM_KEPT_BYTES)
+		(void)madvise(encoding->room + ROOM_KEPT_BYTES, encoding->limit_bytes - ROOM_KEPT_BYTES,
+			      MADV_DONTNEED);
 	return err;
 }
 
-static struct exporter_waiting otlp_waiting(const struct exporter *exporter)
+/* An empty request is whole: the receiver checks the headers, decodes it and answers. */
+static int otlp_probe(struct exporter *exporter)
 {
-	const struct queue *queue = &((const struct otlp *)exporter->state)->queue;
+	struct otlp *otlp = exporter->state;
+	int err = 0;
 
-	return (struct exporter_waiting){ queue->n_points, queue->size_bytes, queue->n_items != 0 };
+	if (!exporter->stats.requests && !exporter->queue.n_items) {
+		err = enqueue(otlp, NULL, 0, 0);
+		send_next(otlp);
+	}
+	if (err || exporter->stats.is_failing)
+		return err ?: -EIO;
+	return exporter_is_idle(exporter) ? otlp_report_last(&otlp->report) : 0;
+}
+
+static void otlp_send(struct exporter *exporter, const struct batch *batch)
+{
+	send_next(exporter->state);
 }
 
 static void otlp_close(struct exporter *exporter)
@@ -228,9 +226,8 @@ static void otlp_close(struct exporter *exporter)
 
 	timer_done(&otlp->retry);
 	http_client_free(otlp->client);
-	queue_done(&otlp->queue);
-	if (otlp->room != MAP_FAILED)
-		munmap(otlp->room, otlp->options->max_request_bytes);
+	if (otlp->encoding.room != MAP_FAILED)
+		munmap(otlp->encoding.room, otlp->encoding.limit_bytes);
 	free(otlp);
 }
 
@@ -245,13 +242,24 @@ static void warn_of_bare_secrets(const struct otlp *otlp, const char *url)
 	for (size_t i = 0; i < headers->n_items; i++) {
 		if (!otlp_header_is_secret(headers->items[i]))
 			continue;
-		log_warning("exporter %s: the header %.*s is sent unencrypted over the network: use https://",
-			    otlp->exporter->name, (int)strcspn(headers->items[i], ":"), headers->items[i]);
+		exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL,
+			     "the header %.*s is sent unencrypted over the network: use https://",
+			     (int)strcspn(headers->items[i], ":"), headers->items[i]);
 		return;
 	}
 	if (place.has_password)
-		log_warning("exporter %s: the password in the URL is sent unencrypted over the network: use https://",
-			    otlp->exporter->name);
+		exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL,
+			     "the password in the URL is sent unencrypted over the network: use https://");
+}
+
+/* path: NULL is none. What systemd hands over is not warned of. */
+static void warn_of_readers(const struct otlp *otlp, const char *path)
+{
+	struct stat status;
+
+	if (path && !stat(path, &status) && S_ISREG(status.st_mode) && status.st_mode & S_IROTH)
+		exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL, "all users can read the secret in %s: run chmod o-r %s",
+			     path, path);
 }
 
 static int open_client(struct otlp *otlp)
@@ -260,22 +268,19 @@ static int open_client(struct otlp *otlp)
 	const char *version = otlp->exporter->context->version;
 	_cleanup_(freep) char *url = NULL;
 	char user_agent[128];
-	struct http_options http = {
-		.user_agent = user_agent,
-		.ca_file = options->ca_file,
-		.certificate_file = options->certificate_file,
-		.key_file = options->key_file,
-		.timeout_ns = options->timeout_ns,
-		.lifetime_s = CONNECTION_LIFETIME_S,
-		.limit_response_bytes = options->max_response_bytes,
-	};
+	struct http_options http = options->http;
 	int err = otlp_url(options, &url);
 
 	if (err)
 		return err;
 	warn_of_bare_secrets(otlp, url);
+	warn_of_readers(otlp, options->http.key_file);
+	for (size_t i = 0; i < options->headers.n_items; i++)
+		warn_of_readers(otlp, otlp_header_file(options->headers.items[i]));
 	otlp->report.port = url_place(url).port;
 	http.url = url;
+	http.user_agent = user_agent;
+	http.lifetime_s = CONNECTION_LIFETIME_S;
 	snprintf(user_agent, sizeof(user_agent), "bpfpush/%s OTel-OTLP-Exporter-C/%s", version, version);
 	return http_client_new(otlp->exporter->context->event, &http, &otlp->client);
 }
@@ -291,16 +296,21 @@ static int otlp_open(struct exporter *exporter, const void *untyped)
 	exporter->state = otlp;
 	otlp->exporter = exporter;
 	otlp->options = options;
-	otlp->report = (struct otlp_report){ .exporter = exporter, .is_delta = options->temporality == OTLP_DELTA };
-	otlp->backoff = (struct backoff){ .initial_ns = options->retry_initial_ns, .max_ns = options->retry_max_ns };
+	otlp->report = (struct otlp_report){ .exporter = exporter };
+	otlp->report.is_delta = options->encoding.temporality == OTLP_DELTA;
+	otlp->backoff = options->retry;
 	timer_init(&otlp->retry, exporter->context->event, on_wake, otlp);
-	queue_init(&otlp->queue, options->queue_requests, options->queue_bytes);
-	otlp->room = mmap(NULL, options->max_request_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
-	err = otlp->room == MAP_FAILED ? -ENOMEM : open_client(otlp);
+	queue_init(&exporter->queue, options->queue_requests, options->queue_bytes);
+	otlp->encoding = options->encoding;
+	otlp->encoding.resource = exporter->context->resource;
+	otlp->encoding.n_resource = exporter->context->n_resource;
+	otlp->encoding.version = exporter->context->version;
+	otlp->encoding.room = mmap(NULL, otlp->encoding.limit_bytes, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	err = otlp->encoding.room == MAP_FAILED ? -ENOMEM : open_client(otlp);
 	if (!err)
 		return 0;
-	log_error("exporter %s: HTTP cannot be set up: %s", exporter->name, strerror(-err));
+	exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "HTTP cannot be set up: %s", strerror(-err));
 	otlp_close(exporter);
 	return err;
 }
@@ -312,6 +322,7 @@ const struct exporter_ops otlp_exporter = {
 	.check = otlp_options_check,
 	.open = otlp_open,
 	.push = otlp_push,
-	.waiting = otlp_waiting,
+	.send = otlp_send,
+	.probe = otlp_probe,
 	.close = otlp_close,
 };

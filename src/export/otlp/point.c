@@ -6,6 +6,8 @@
 #define POINT_BYTES  96	      /* without buckets, at most */
 #define BUCKET_BYTES (8 + 10) /* a bound and a count, at most */
 
+#define NO_RECORDED_VALUE 1 /* of flags */
+
 static double in_unit(const struct metric *metric, uint64_t raw)
 {
 	return metric->divisor == 1 ? (double)raw : (double)raw / (double)metric->divisor;
@@ -61,28 +63,37 @@ static void fill_exponential(Otlp__ExponentialHistogramDataPoint *point,
 	point->positive = positive;
 }
 
-unsigned int otlp_point_make(const struct otlp_points *points, const struct series *series,
+unsigned int otlp_point_make(const struct otlp_points *points, const struct series *series, enum otlp_form form,
 			     struct otlp_point *ret_point)
 {
+	static uint64_t zeros[HISTOGRAM_BUCKETS_MAX];
+	static const struct numbers none = { .bucket = zeros };
 	const struct metric *metric = series->metric;
-	const struct numbers *numbers = points->is_delta ? &series->delta : &series->total;
+	const struct numbers *numbers = form != OTLP_POINT ? &none : points->is_delta ? &series->delta : &series->total;
 	uint64_t start_ns = points->is_delta ? points->previous_ns : series->start_ns;
+	uint64_t time_ns = form == OTLP_ZERO ? start_ns : points->time_ns;
+	uint32_t flags = form == OTLP_ENDED ? NO_RECORDED_VALUE : 0;
 
 	if (metric->kind != METRIC_HISTOGRAM) {
 		fill_number(&ret_point->number, metric, numbers->sum);
+		if (form == OTLP_ENDED)
+			ret_point->number.value_case = OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET;
 		ret_point->number.start_time_unix_nano = metric->kind == METRIC_GAUGE ? 0 : start_ns;
-		ret_point->number.time_unix_nano = points->time_ns;
+		ret_point->number.time_unix_nano = time_ns;
+		ret_point->number.flags = flags;
 		return 7;
 	}
 	if (points->histogram == OTLP_EXPLICIT) {
 		fill_explicit(&ret_point->histogram, metric, numbers, points->bounds);
 		ret_point->histogram.start_time_unix_nano = start_ns;
-		ret_point->histogram.time_unix_nano = points->time_ns;
+		ret_point->histogram.time_unix_nano = time_ns;
+		ret_point->histogram.flags = flags;
 		return 9;
 	}
 	fill_exponential(&ret_point->exponential, &ret_point->positive, metric, numbers);
 	ret_point->exponential.start_time_unix_nano = start_ns;
-	ret_point->exponential.time_unix_nano = points->time_ns;
+	ret_point->exponential.time_unix_nano = time_ns;
+	ret_point->exponential.flags = flags;
 	return 1;
 }
 

@@ -6,6 +6,9 @@
 #include "export/otlp/encode.h"
 #include "otlp-metrics.pb-c.h"
 
+/* What a series has in a batch: its point, before it a 0 at its start if it is new, or a last point without a value. */
+enum otlp_form { OTLP_POINT, OTLP_ZERO, OTLP_ENDED };
+
 /* What a metric's points have in common. */
 struct otlp_points {
 	enum otlp_histogram histogram;
@@ -26,7 +29,7 @@ struct otlp_point {
 };
 
 /* The number of the field that attributes have in the message. */
-unsigned int otlp_point_make(const struct otlp_points *points, const struct series *series,
+unsigned int otlp_point_make(const struct otlp_points *points, const struct series *series, enum otlp_form form,
 			     struct otlp_point *ret_point);
 /* The most bytes that a message for metric takes, packed. */
 size_t otlp_point_most_bytes(const struct metric *metric);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/otlp/report.h"
 
+#include <errno.h>
 #include <string.h>
 
-#include "util/log.h"
+#include "export/otlp/options.h"
+#include "util/plural.h"
 
 #define OUTCOME_NOT_POSTED (-1000) /* and the error added */
 
@@ -15,25 +17,20 @@ static int outcome(const struct http_answer *http, const struct otlp_answer *ans
 	return http->status * 4 + answer->is_foreign * 2 + (answer->n_rejected || answer->message[0]);
 }
 
-static void report_accepted(const struct otlp_report *report, const struct http_answer *http,
-			    const struct otlp_answer *answer, const struct log_field *fields)
+static void report_accepted(const struct exporter *exporter, const struct http_answer *http,
+			    const struct otlp_answer *answer)
 {
-	const char *name = report->exporter->name;
-
 	if (answer->n_rejected)
-		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, fields,
-			  "exporter %s: the receiver rejected %zu point%s: %s", name, (size_t)answer->n_rejected,
-			  answer->n_rejected == 1 ? "" : "s", answer->message);
+		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, "the receiver rejected %zu point%s: %s",
+			     (size_t)answer->n_rejected, plural(answer->n_rejected), answer->message);
 	else if (answer->message[0])
-		log_event(LOG_LEVEL_WARNING, NULL, fields, "exporter %s: the receiver warns: %s", name,
-			  answer->message);
+		exporter_log(exporter, LOG_LEVEL_WARNING, NULL, "the receiver warns: %s", answer->message);
 	else if (answer->is_foreign)
-		log_event(LOG_LEVEL_WARNING, NULL, fields,
-			  "exporter %s: %.64s answered with status %d. This is not an OTLP receiver: check the endpoint",
-			  name, http->content_type[0] ? http->content_type : "a body without a content type",
-			  http->status);
-	else if (report->exporter->stats.is_failing)
-		log_event(LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, fields, "exporter %s: delivers again", name);
+		exporter_log(exporter, LOG_LEVEL_WARNING, NULL,
+			     "%.64s answered with status %d. This is not an OTLP receiver: check the endpoint",
+			     http->content_type[0] ? http->content_type : "a body without a content type", http->status);
+	else if (exporter->stats.is_failing)
+		exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, "delivers again");
 }
 
 /* What whoever set this up may have overlooked, to be put after what went wrong. */
@@ -54,10 +51,10 @@ static const char *hint(const struct otlp_report *report, int status)
 }
 
 static void report_failure(const struct otlp_report *report, const struct http_answer *http,
-			   const struct otlp_answer *answer, const struct log_field *fields)
+			   const struct otlp_answer *answer)
 {
-	const char *name = report->exporter->name, *hinted = hint(report, http->status);
-	const char *colon = answer->message[0] ? ": " : "";
+	const char *hinted = hint(report, http->status), *colon = answer->message[0] ? ": " : "";
+	bool may_count_twice = http->failure == HTTP_UNANSWERED && report->is_delta;
 	char what[512];
 
 	if (http->failure == HTTP_OK)
@@ -65,29 +62,36 @@ static void report_failure(const struct otlp_report *report, const struct http_a
 	else
 		snprintf(what, sizeof(what), "%s", http->problem);
 	if (answer->verdict == OTLP_AGAIN)
-		log_event(LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, fields,
-			  "exporter %s: %s%s; kept for another attempt%s", name, what, hinted,
-			  http->failure == HTTP_UNANSWERED && report->is_delta ?
-				  ", although the receiver may have counted it" :
-				  "");
+		exporter_fail(report->exporter, LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING,
+			      "%s%s; kept for another attempt%s", what, hinted,
+			      may_count_twice ? ", although the receiver may have counted it" : "");
 	else
-		log_event(LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED, fields,
-			  "exporter %s: refused for good: %s%s; its points are dropped", name, what, hinted);
+		exporter_fail(report->exporter, LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED,
+			      "refused for good: %s%s; its points are dropped", what, hinted);
 }
 
 void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
 			const struct otlp_answer *answer)
 {
-	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", report->exporter->name }, { NULL, NULL } };
 	int last = report->outcome;
 
 	report->outcome = outcome(http, answer);
 	if (report->outcome == last)
 		return;
 	if (answer->verdict == OTLP_ACCEPTED)
-		report_accepted(report, http, answer, fields);
+		report_accepted(report->exporter, http, answer);
 	else
-		report_failure(report, http, answer, fields);
+		report_failure(report, http, answer);
+}
+
+int otlp_report_last(const struct otlp_report *report)
+{
+	struct exporter_stats *stats = &report->exporter->stats;
+	bool is_foreign = report->outcome & 2;
+
+	snprintf(stats->problem, sizeof(stats->problem), "HTTP %d%s", report->outcome / 4,
+		 is_foreign ? ", but this is not an OTLP receiver: check the endpoint" : "");
+	return is_foreign ? -EPROTO : 1;
 }
 
 void otlp_report_header(struct otlp_report *report, const char *header, int err, const char *complaint)
@@ -96,6 +100,6 @@ void otlp_report_header(struct otlp_report *report, const char *header, int err,
 
 	report->outcome = OUTCOME_NOT_POSTED + err;
 	if (report->outcome != last)
-		log_error("exporter %s: headers: %.*s: the file cannot be used: %s", report->exporter->name,
-			  (int)strcspn(header, ":"), header, complaint);
+		exporter_fail(report->exporter, LOG_LEVEL_ERROR, NULL, "headers: %.*s: the file %s cannot be used: %s",
+			     (int)strcspn(header, ":"), header, otlp_header_file(header), complaint);
 }

@@ -13,7 +13,6 @@
  * bucket, the last bucket has no max; entries are sorted by value, empty buckets at both ends left
  * out.
  */
-#include <errno.h>
 #include <inttypes.h>
 
 #include "export/bounds.h"
@@ -94,13 +93,11 @@ static int by_value(const void *left_, const void *right_)
 static void append_map(struct buf *out, const struct metric *metric, const char *type, const char *suffix,
 		       append_fn *append)
 {
-	_cleanup_(freep) struct series **sorted = NULL;
+	size_t n;
+	_cleanup_(freep) struct series **sorted = columns_sort(metric, by_value, out, &n);
 	_cleanup_(buf_done) struct buf name = BUF_INIT;
 	struct columns columns;
-	size_t n = 0;
 
-	if (columns_sort(metric, by_value, &sorted, &n) < 0)
-		out->error = -ENOMEM;
 	if (!n)
 		return;
 	columns_find(&columns, metric);

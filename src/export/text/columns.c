@@ -52,18 +52,17 @@ void columns_match(const struct columns *columns, const struct series *series,
 	}
 }
 
-int columns_sort(const struct metric *metric, columns_order_fn *order, struct series ***ret_sorted, size_t *ret_n)
+struct series **columns_sort(const struct metric *metric, columns_order_fn *order, struct buf *out, size_t *ret_n)
 {
-	struct series *series, **sorted;
-	size_t n = 0;
+	struct series *series, **sorted = calloc(metric->n_series + 1, sizeof(struct series *));
 
-	sorted = calloc(metric->n_series + 1, sizeof(struct series *));
-	if (!sorted)
-		return -ENOMEM;
+	*ret_n = 0;
+	if (!sorted) {
+		out->error = -ENOMEM;
+		return NULL;
+	}
 	metric_for_each_series(series, metric)
-		sorted[n++] = series;
-	qsort(sorted, n, sizeof(struct series *), order);
-	*ret_sorted = sorted;
-	*ret_n = n;
-	return 0;
+		sorted[(*ret_n)++] = series;
+	qsort(sorted, *ret_n, sizeof(struct series *), order);
+	return sorted;
 }

@@ -6,6 +6,7 @@
  */
 
 #include "metric/metric.h"
+#include "util/buf.h"
 
 struct columns {
 	const char *names[ATTRIBUTES_MAX]; /* sorted; of any present series; borrowed from them */
@@ -20,6 +21,5 @@ void columns_match(const struct columns *columns, const struct series *series,
 		   const struct attribute *ret_cells[ATTRIBUTES_MAX]);
 /* Order of two series, for qsort(): left and right are struct series *const *. */
 typedef int columns_order_fn(const void *left, const void *right);
-/* The present series of metric in that order; *ret_sorted is for free(). -ENOMEM. */
-int columns_sort(const struct metric *metric, columns_order_fn *order, struct series ***ret_sorted,
-		 size_t *ret_n);
+/* The present series of metric in that order, for free(), and their number. NULL and 0: no memory, an error of out. */
+struct series **columns_sort(const struct metric *metric, columns_order_fn *order, struct buf *out, size_t *ret_n);

@@ -11,7 +11,6 @@
  * fit. Elsewhere, and for a single batch, all lines are written, one collection after the other,
  * unless their number is limited.
  */
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,6 +19,7 @@
 #include "export/text/columns.h"
 #include "export/text/output.h"
 #include "export/text/table.h"
+#include "util/duration.h"
 #include "util/plural.h"
 
 #define NUMBER_WIDTH	 12
@@ -142,7 +142,7 @@ static int by_growth(const void *left_, const void *right_)
 {
 	const struct series *left = *(struct series *const *)left_, *right = *(struct series *const *)right_;
 	const uint64_t keys[][2] = {
-		{ left != left->metric->overflow, right != right->metric->overflow },
+		{ !series_is_overflow(left), !series_is_overflow(right) },
 		{ shown(left, &left->delta), shown(right, &right->delta) },
 		{ shown(left, &left->total), shown(right, &right->total) },
 		{ left->hash, right->hash },
@@ -184,21 +184,32 @@ static void append_heading(struct buf *line, const struct metric *metric)
 	buf_printf(line, "%s (%.*s)", metric->name, (int)(size - 2 * at), metric->unit + at);
 }
 
+/* What the numbers below lack. */
+static void append_loss(struct buf *line, const struct loss *loss)
+{
+	if (!loss->missed)
+		return;
+	buf_append_text(line, ", ");
+	loss_append(loss, line);
+	buf_append_text(line, " missed");
+}
+
 static void append_metric(struct page *page, const struct metric *metric, size_t shown)
 {
+	size_t n;
+	_cleanup_(freep) struct series **sorted = columns_sort(metric, by_growth, page->out, &n);
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
-	_cleanup_(freep) struct series **sorted = NULL;
 	struct table table;
-	size_t n = 0;
 
-	if (columns_sort(metric, by_growth, &sorted, &n) < 0)
-		page->out->error = -ENOMEM;
 	if (!n)
 		return;
 	table_find(&table, metric);
 	append_heading(&line, metric);
+	append_loss(&line, &metric->loss);
 	if (shown < n)
-		buf_printf(&line, ", %zu of %zu,", shown, n);
+		buf_printf(&line, ", %zu of %zu", shown, n);
+	if ((shown < n || metric->loss.missed) && (table.n_places || table.owner))
+		buf_append_byte(&line, ',');
 	table_append_names(&table, &line);
 	append_line(page, &line);
 	append_rows(page, &table, sorted, shown);
@@ -208,14 +219,14 @@ static void append_metric(struct page *page, const struct metric *metric, size_t
 static void append_title(struct page *page)
 {
 	uint64_t length_ns = page->batch->time_ns - page->batch->previous_ns;
-	time_t now = (time_t)(page->batch->time_ns / 1000000000);
+	time_t now = (time_t)(page->batch->time_ns / NS_PER_S);
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
 	char text[32] = "";
 	struct tm tm;
 
 	if (gmtime_r(&now, &tm))
 		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-	if (length_ns < 1000000000)
+	if (length_ns < NS_PER_S)
 		buf_printf(&line, "%s UTC, %.1f ms", text, SECONDS(length_ns) * 1e3);
 	else
 		buf_printf(&line, "%s UTC, %.1f s", text, SECONDS(length_ns));

@@ -23,11 +23,3 @@ void json_append_text(struct buf *out, const char *text)
 	}
 	buf_append_byte(out, '"');
 }
-
-void json_append_value(struct buf *out, const struct attribute *attribute)
-{
-	if (attribute->type == ATTRIBUTE_TEXT)
-		json_append_text(out, attribute->text);
-	else
-		attribute_append(out, attribute);
-}

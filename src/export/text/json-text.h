@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "metric/attribute.h"
 #include "util/buf.h"
 
 /* text as a JSON string, quotes included (RFC 8259, 7). text is UTF-8. */
 void json_append_text(struct buf *out, const char *text);
-/* An attribute's value as JSON: a string, an integer, true or false. */
-void json_append_value(struct buf *out, const struct attribute *attribute);

@@ -41,11 +41,13 @@ static void append_head(struct buf *out, struct series *series)
 		json_append_text(&head, metric->unit);
 		buf_append_text(&head, ",\"attributes\":{");
 		for (unsigned int i = 0; i < series->n_attributes; i++) {
-			if (i)
-				buf_append_byte(&head, ',');
+			buf_append_text(&head, i ? "," : "");
 			json_append_text(&head, series->attributes[i].name);
 			buf_append_byte(&head, ':');
-			json_append_value(&head, &series->attributes[i]);
+			if (series->attributes[i].type == ATTRIBUTE_TEXT)
+				json_append_text(&head, series->attributes[i].text);
+			else /* an integer, true or false */
+				attribute_append(&head, &series->attributes[i]);
 		}
 		buf_append_byte(&head, '}');
 		if (!buf_error(&head))
@@ -60,12 +62,11 @@ static void append_head(struct buf *out, struct series *series)
 
 static void append_bounds(struct buf *out, const struct metric *metric)
 {
+	char text[DECIMAL_DOUBLE_BYTES];
+
 	buf_append_text(out, ",\"bounds\":[");
-	for (uint32_t i = 0; i + 1 < metric->layout.n_buckets; i++) {
-		if (i)
-			buf_append_byte(out, ',');
-		decimal_double(out, bounds_upper(&metric->layout, i));
-	}
+	for (uint32_t i = 0; i + 1 < metric->layout.n_buckets; i++)
+		buf_printf(out, "%s%s", i ? "," : "", decimal_print_double(text, bounds_upper(&metric->layout, i)));
 	buf_append_byte(out, ']');
 }
 

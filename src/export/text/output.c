@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "export/text/columns.h"
-#include "util/log.h"
+#include "util/rights.h"
 
 #define PATIENCE_MS	50   /* with a reader that takes nothing */
 #define PATIENCE_END_MS 1000 /* the same when this is the end */
@@ -40,17 +40,19 @@ int output_options_check(const void *untyped, const char *path, unsigned int lin
 		diag_add(diag, path, line, "path: the directory %s cannot be used: %m", parent);
 	else if (!slash[1] || (!stat(file, &st) && S_ISDIR(st.st_mode)))
 		diag_add(diag, path, line, "path: %s is a directory, write the path of a file", file);
+	else if (rights_judge() && access(file, W_OK) && (errno != ENOENT || access(parent, W_OK | X_OK)))
+		diag_add(diag, path, line, "path: %s cannot be written: %m", file);
 	return 0;
 }
 
-static int open_failed(const struct exporter *exporter, const char *path, int err)
+static int open_failed(struct exporter *exporter, const char *path, int err)
 {
 	struct stat st;
 
 	if (err == ENXIO && !stat(path, &st) && S_ISFIFO(st.st_mode))
-		log_error("exporter %s: path: %s is a pipe that nobody reads", exporter->name, path);
+		exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s is a pipe that nobody reads", path);
 	else
-		log_error("exporter %s: path: %s: %s", exporter->name, path, strerror(err));
+		exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s: %s", path, strerror(err));
 	return -err;
 }
 
@@ -115,6 +117,8 @@ static int write_rest(struct output *output, int patience_ms)
 
 		if (output->can_block) {
 			n = poll(&wait, 1, patience_ms);
+			if (n < 0)
+				continue;
 			if (!n)
 				return -EAGAIN;
 			/* pipe(7): as much as this never blocks once poll() has said so. */
@@ -183,16 +187,17 @@ static int settle(struct exporter *exporter)
 	if (err) {
 		mend(output);
 		exporter_account(exporter, POINTS_NOT_SENT, output->n_points);
-		if (!stats->is_failing)
-			log_error("exporter %s: cannot write to %s: %s", exporter->name, path, strerror(-err));
+		output->n_lost += output->n_points;
+		exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "cannot write to %s: %s", path, strerror(-err));
 	} else {
-		if (stats->is_failing)
-			log_info("exporter %s: writes to %s again", exporter->name, path);
+		if (exporter_works(exporter))
+			exporter_log(exporter, LOG_LEVEL_INFO, NULL, "writes to %s again; %zu point%s lost meanwhile", path,
+				     output->n_lost, output->n_lost == 1 ? " was" : "s were");
+		output->n_lost = 0;
 		output->is_torn = false;
 		exporter_account(exporter, POINTS_DELIVERED, output->n_points);
 		stats->bytes_sent += output->out.size;
 	}
-	stats->is_failing = err != 0;
 	output->n_points = output->n_written = 0;
 	buf_reset(&output->out);
 	return err;
@@ -210,9 +215,7 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch)
 			buf_append_byte(&output->out, '\n');
 		return true;
 	}
-	if (!exporter->stats.is_failing)
-		log_warning("exporter %s: nobody reads its output: points are dropped", exporter->name);
-	exporter->stats.is_failing = true;
+	exporter_fail(exporter, LOG_LEVEL_WARNING, NULL, "nobody reads its output: points are dropped");
 	exporter_account(exporter, POINTS_PUSHED, count_points(batch));
 	exporter_account(exporter, POINTS_QUEUE_FULL, count_points(batch));
 	return false;

@@ -39,6 +39,7 @@ struct output {
 	int patience_ms;   /* without progress; -1: forever */
 	size_t n_written;  /* of out */
 	size_t n_points;   /* in out */
+	size_t n_lost;	   /* since it failed first */
 	/*
 	 * Points of this batch that the exporter has left out because its format cannot express them.
 	 * The exporter counts them here, after output_is_ready(), which sets this to 0.

@@ -8,7 +8,6 @@
 
 #define WIDTH_MAX	48
 #define CONTAINER_WIDTH 12
-#define OVERFLOW_TEXT	"  (others: over the limit)"
 
 /* One for each character of UTF-8. */
 static bool is_first_byte(char byte)
@@ -41,6 +40,15 @@ void text_append_cut(struct buf *out, const char *text, unsigned int width)
 		buf_append_text(out, "\xe2\x80\xa6");
 }
 
+/* What an overflow series has in place of attributes; NULL: series is none. */
+static const char *overflow_text(const struct series *series)
+{
+	if (!series_is_overflow(series))
+		return NULL;
+	return series == series->metric->overflow[OVERFLOW_TABLE] ? "  (others: no place in the table)" :
+								    "  (others: over the limit)";
+}
+
 void table_find(struct table *table, const struct metric *metric)
 {
 	*table = (struct table){ 0 };
@@ -51,7 +59,7 @@ void table_find(struct table *table, const struct metric *metric)
 		if (attribute_is_owner(name)) {
 			table->owner = table->owner ? "owner" : name;
 			table->owners[table->n_owners++] = i;
-		} else if (strcmp(name, "otel.metric.overflow")) {
+		} else if (strcmp(name, "otel.metric.overflow") && strcmp(name, "bpfpush.overflow.reason")) {
 			table->places[table->n_places++] = i;
 		}
 	}
@@ -127,9 +135,9 @@ void table_widen(struct table *table, const struct series *series, struct buf *s
 {
 	const struct attribute *cells[ATTRIBUTES_MAX + 1];
 	unsigned int n = find_cells(table, series, cells), width = 0;
-	bool is_overflow = series->metric->overflow == series;
+	const char *overflow = overflow_text(series);
 
-	for (unsigned int i = 0; i < n && !is_overflow; i++) {
+	for (unsigned int i = 0; i < n && !overflow; i++) {
 		unsigned int needed;
 
 		buf_reset(scratch);
@@ -137,8 +145,8 @@ void table_widen(struct table *table, const struct series *series, struct buf *s
 		table->widths[i] = needed > table->widths[i] ? needed : table->widths[i];
 		width += 2 + table->widths[i];
 	}
-	if (is_overflow)
-		width = text_width(OVERFLOW_TEXT);
+	if (overflow)
+		width = text_width(overflow);
 	table->width = width > table->width ? width : table->width;
 }
 
@@ -146,10 +154,11 @@ void table_append_values(const struct table *table, const struct series *series,
 {
 	const struct attribute *cells[ATTRIBUTES_MAX + 1];
 	unsigned int n = find_cells(table, series, cells), width = 0;
+	const char *overflow = overflow_text(series);
 
-	if (series->metric->overflow == series) {
-		buf_append_text(out, OVERFLOW_TEXT);
-		width = text_width(OVERFLOW_TEXT);
+	if (overflow) {
+		buf_append_text(out, overflow);
+		width = text_width(overflow);
 		n = 0;
 	}
 	for (unsigned int i = 0; i < n; i++) {

@@ -11,8 +11,3 @@ uint64_t backoff_next(struct backoff *backoff, uint32_t random, uint64_t retry_a
 	delay_ns = (uint64_t)((unsigned __int128)limit_ns * random >> 32);
 	return delay_ns > retry_after_ns ? delay_ns : retry_after_ns;
 }
-
-void backoff_reset(struct backoff *backoff)
-{
-	backoff->limit_ns = 0;
-}

@@ -10,18 +10,19 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
 
 #include "export/transport/timer.h"
 #include "util/buf.h"
+#include "util/credential.h"
 #include "util/duration.h"
 
 #define UPLOAD_BUFFER_BYTES 16384L /* the least that libcurl takes; it is kept all the time */
 
 struct http_client {
-	sd_event *event;
 	CURLM *multi;
 	CURL *easy;
 	struct timer timeout; /* for libcurl */
@@ -77,7 +78,7 @@ static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *user, vo
 	}
 	if (source)
 		return sd_event_source_set_io_events(source, events[what]) < 0 ? -1 : 0;
-	if (sd_event_add_io(client->event, &source, fd, events[what], on_io, client) < 0)
+	if (sd_event_add_io(client->timeout.event, &source, fd, events[what], on_io, client) < 0)
 		return -1;
 	curl_multi_assign(client->multi, fd, source);
 	return 0;
@@ -185,15 +186,25 @@ static void finish(struct http_client *client)
 
 /* Setting up */
 
+/* libcurl copies the path, and reads the file whenever it connects. */
+static void set_file(CURL *easy, CURLoption option, const char *file)
+{
+	_cleanup_(freep) char *path = file ? credential_path(file) : NULL;
+
+	curl_easy_setopt(easy, option, path);
+}
+
 static void set_tls(CURL *easy, const struct http_options *options)
 {
 	/* A connection that resumes an old TLS session would not check the CA that the file has now. */
 	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
-	curl_easy_setopt(easy, CURLOPT_SSLCERT, options->certificate_file);
-	curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key_file);
+	/* Whatever the machine's openssl.cnf allows. */
+	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	set_file(easy, CURLOPT_SSLCERT, options->certificate_file);
+	set_file(easy, CURLOPT_SSLKEY, options->key_file);
 	if (!options->ca_file)
 		return;
-	curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca_file);
+	set_file(easy, CURLOPT_CAINFO, options->ca_file);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	/* By default CAs are cached for a day. For the system's that is right: they are many. */
 	curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
@@ -223,6 +234,10 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* By default, giving up a request waits for its name lookup, and the loop with it. */
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	set_tls(easy, options);
 	curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
 	curl_easy_setopt(easy, CURLOPT_READDATA, client);
@@ -245,12 +260,12 @@ int http_client_new(struct sd_event *event, const struct http_options *options,
 {
 	_cleanup_(http_client_freep) struct http_client *client = NULL;
 
+	unsetenv("SSLKEYLOGFILE"); /* libcurl would write the keys of connections there */
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return -EIO;
 	client = calloc(1, sizeof(*client));
 	if (!client)
 		return -ENOMEM;
-	client->event = sd_event_ref(event);
 	timer_init(&client->timeout, event, on_timeout, client);
 	client->response.limit_bytes = options->limit_response_bytes;
 	client->multi = curl_multi_init();
@@ -312,7 +327,6 @@ struct http_client *http_client_free(struct http_client *client)
 	curl_multi_cleanup(client->multi); /* closes what it keeps, which takes the I/O sources away */
 	curl_slist_free_all(client->headers);
 	timer_done(&client->timeout);
-	sd_event_unref(client->event);
 	buf_done(&client->response);
 	free(client);
 	return NULL;

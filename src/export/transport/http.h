@@ -36,7 +36,7 @@ struct http_options {
 	 * it, or until two minutes have passed without a request.
 	 */
 	long lifetime_s;
-	size_t limit_response_bytes; /* of the decompressed body */
+	uint64_t limit_response_bytes; /* of the decompressed body */
 };
 
 enum http_failure {
@@ -62,7 +62,7 @@ struct http_answer {
 
 typedef void http_answer_fn(void *user, const struct http_answer *answer);
 
-/* -ENOMEM, -EIO (libcurl will not start). */
+/* event outlives the client. -ENOMEM, -EIO (libcurl will not start). */
 int http_client_new(struct sd_event *event, const struct http_options *options, struct http_client **ret_client);
 /*
  * The headers of all further requests, except those that HTTP itself needs. reset removes all, and

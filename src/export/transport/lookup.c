@@ -19,6 +19,8 @@
 #include <sys/un.h>
 #include <systemd/sd-event.h>
 
+#include "util/rights.h"
+
 #define STACK_BYTES ((size_t)512 << 10) /* the C library and what nsswitch.conf loads into it */
 
 struct lookup {
@@ -118,8 +120,10 @@ static void *run(void *user)
 {
 	struct lookup *lookup = user;
 	char room[96];
-	int error = find(&lookup->endpoint, lookup->type, 0, &lookup->addresses);
+	int error;
 
+	(void)rights_set(0, 0);
+	error = find(&lookup->endpoint, lookup->type, 0, &lookup->addresses);
 	lookup->error = error;
 	if (error == EAI_SYSTEM)
 		snprintf(lookup->problem, sizeof(lookup->problem), "%s", strerror_r(errno, room, sizeof(room)));

@@ -18,11 +18,9 @@
 #include <systemd/sd-event.h>
 
 #include "export/exporter.h"
-#include "export/transport/backoff.h"
 #include "export/transport/lookup.h"
 #include "export/transport/timer.h"
 #include "util/duration.h"
-#include "util/log.h"
 
 /* The answer of a lookup is used for this long by a socket that was closed in an orderly way. */
 #define FRESH_NS NS_PER_S
@@ -61,11 +59,8 @@ struct socket {
 
 void socket_report(struct socket *sock, const char *problem)
 {
-	const char *name = sock->exporter->name;
-	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", name }, { NULL, NULL } };
 	char where[ADDRESS_TEXT_BYTES];
 
-	sock->exporter->stats.is_failing = true;
 	if (!strcmp(sock->problem, problem))
 		return;
 	snprintf(sock->problem, sizeof(sock->problem), "%s", problem);
@@ -75,20 +70,16 @@ void socket_report(struct socket *sock, const char *problem)
 		address_print(&sock->addresses.items[sock->current], where);
 	else
 		snprintf(where, sizeof(where), "%.100s", sock->options.endpoint.host);
-	log_event(LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, fields, "exporter %s: %s: %s", name, where, problem);
+	exporter_fail(sock->exporter, LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, "%s: %s", where, problem);
 }
 
 void socket_report_working(struct socket *sock)
 {
-	struct exporter_stats *stats = &sock->exporter->stats;
-	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", sock->exporter->name }, { NULL, NULL } };
-
-	backoff_reset(&sock->backoff);
-	if (!stats->is_failing)
+	sock->backoff.limit_ns = 0;
+	if (!exporter_works(sock->exporter))
 		return;
-	stats->is_failing = false;
 	sock->problem[0] = '\0';
-	log_event(LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, fields, "exporter %s: delivers again", sock->exporter->name);
+	exporter_log(sock->exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, "delivers again");
 }
 
 /* Closing and opening */
@@ -318,7 +309,7 @@ void socket_look_up_again(struct socket *sock)
 {
 	uint64_t now_ns = timer_now_ns(sock->event);
 
-	if (!sock->has_name || now_ns - sock->looked_up_ns < sock->options.retry_max_ns)
+	if (!sock->has_name || now_ns - sock->looked_up_ns < sock->options.retry.max_ns)
 		return;
 	sock->looked_up_ns = now_ns;
 	(void)look_up(sock);
@@ -368,7 +359,7 @@ int socket_new(struct exporter *exporter, int type, const struct sender_options 
 		return -ENOMEM;
 	*sock = (struct socket){ .event = exporter->context->event, .type = type, .options = *options,
 				 .events = events, .user = user, .exporter = exporter, .fd = -1 };
-	sock->backoff = (struct backoff){ .initial_ns = options->retry_initial_ns, .max_ns = options->retry_max_ns };
+	sock->backoff = options->retry;
 	timer_init(&sock->timer, sock->event, on_time, sock);
 	timer_init(&sock->resolve, sock->event, on_resolve_time, sock);
 	sock->has_name = addresses_of(&options->endpoint, type, &sock->addresses) < 0;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "export/transport/backoff.h"
 #include "export/transport/endpoint.h"
 #include "util/cleanup.h"
 
@@ -22,8 +23,8 @@ struct socket;
 /* The settings of a socket and of the sender that owns it. */
 struct sender_options {
 	struct endpoint endpoint;
-	uint64_t queue_bytes;			 /* for what waits; over it the oldest is dropped */
-	uint64_t retry_initial_ns, retry_max_ns; /* before the socket is opened again */
+	uint64_t queue_bytes; /* for what waits; over it the oldest is dropped */
+	struct backoff retry; /* before the socket is opened again */
 	/* UDP: */
 	uint64_t burst;		   /* datagrams that leave at once; 0: all of them */
 	uint64_t resolve_every_ns; /* an open socket stays only if its address still belongs to the name; 0: no check */
@@ -70,7 +71,7 @@ void socket_report(struct socket *sock, const char *problem);
 void socket_report_working(struct socket *sock);
 /* Goes on to the next address that can be opened at once. false: there is none, so all stays as it is. */
 bool socket_try_next_address(struct socket *sock);
-/* The name may have another address by now: looks it up, but not more often than every retry_max_ns. */
+/* The name may have another address by now: looks it up, but not more often than every retry.max_ns. */
 void socket_look_up_again(struct socket *sock);
 struct socket *socket_free(struct socket *sock);
 

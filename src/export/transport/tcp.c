@@ -17,9 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <systemd/sd-event.h>
 
-#include "export/queue.h"
 #include "export/transport/timer.h"
 #include "util/duration.h"
 
@@ -38,11 +36,10 @@ enum tcp_state { STATE_SENDING,
 		 STATE_ENDED };
 
 struct tcp_sender {
-	sd_event *event;
 	struct exporter *exporter;
 	uint64_t confirm_every_ns, timeout_ns;
 	struct socket *sock;
-	struct queue queue;
+	struct queue *queue; /* the exporter's */
 	bool is_last;
 
 	/* The connection. */
@@ -60,7 +57,7 @@ static void send_more(struct tcp_sender *sender);
 
 static bool has_unconfirmed(const struct tcp_sender *sender)
 {
-	return sender->queue.head != sender->queue.waiting;
+	return sender->queue->head != sender->queue->waiting;
 }
 
 /* Bytes that the receiver's kernel has not acknowledged; the end of our stream counts as one. */
@@ -75,7 +72,7 @@ static void confirm_sent(struct tcp_sender *sender)
 {
 	if (!has_unconfirmed(sender))
 		return;
-	exporter_account(sender->exporter, POINTS_DELIVERED, queue_confirm(&sender->queue));
+	exporter_account(sender->exporter, POINTS_DELIVERED, queue_confirm(sender->queue));
 	socket_report_working(sender->sock);
 }
 
@@ -86,9 +83,9 @@ static void reset_if_partial(struct tcp_sender *sender)
 {
 	const struct linger at_once = { .l_onoff = 1 };
 
-	if (sender->queue.is_begun && socket_fd(sender->sock) >= 0)
+	if (sender->queue->is_begun && socket_fd(sender->sock) >= 0)
 		(void)setsockopt(socket_fd(sender->sock), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-	sender->queue.is_begun = false;
+	sender->queue->is_begun = false;
 }
 
 static void forget_connection(struct tcp_sender *sender)
@@ -103,8 +100,8 @@ static void break_off(struct tcp_sender *sender, const char *problem)
 {
 	reset_if_partial(sender);
 	forget_connection(sender);
-	queue_rewind(&sender->queue);
-	if (sender->queue.n_items)
+	queue_rewind(sender->queue);
+	if (sender->queue->n_items)
 		socket_fail(sender->sock, problem);
 	else
 		socket_close(sender->sock);
@@ -118,7 +115,7 @@ static void end_orderly(struct tcp_sender *sender)
 	confirm_sent(sender);
 	reset_if_partial(sender);
 	forget_connection(sender);
-	if (!is_useful && sender->queue.n_items) {
+	if (!is_useful && sender->queue->n_items) {
 		socket_fail(sender->sock, "the receiver closes the connection before it has read anything");
 		return;
 	}
@@ -156,7 +153,7 @@ static void note_progress(struct tcp_sender *sender)
 	if (acked_bytes <= sender->acked_bytes)
 		return;
 	sender->acked_bytes = acked_bytes;
-	sender->progress_ns = timer_now_ns(sender->event);
+	sender->progress_ns = timer_now_ns(sender->check.event);
 }
 
 static void on_stalled(struct tcp_sender *sender)
@@ -172,7 +169,7 @@ static void on_stalled(struct tcp_sender *sender)
 /* Does something still have to happen on the connection? */
 static bool is_busy(const struct tcp_sender *sender)
 {
-	if (sender->state != STATE_SENDING || sender->queue.waiting || sender->acked_bytes < sender->sent_bytes)
+	if (sender->state != STATE_SENDING || sender->queue->waiting || sender->acked_bytes < sender->sent_bytes)
 		return true;
 	return !sender->confirm_every_ns && has_unconfirmed(sender);
 }
@@ -187,7 +184,9 @@ static uint64_t check_delay_ns(const struct tcp_sender *sender)
 	if (is_busy(sender))
 		return sender->timeout_ns / 4 < most_ns ? sender->timeout_ns / 4 : most_ns;
 	/* It is not yet time, or the sender would be confirming. */
-	return has_unconfirmed(sender) ? sender->opened_ns + sender->confirm_every_ns - timer_now_ns(sender->event) : 0;
+	return has_unconfirmed(sender) ?
+		       sender->opened_ns + sender->confirm_every_ns - timer_now_ns(sender->check.event) :
+		       0;
 }
 
 static void check_progress(struct tcp_sender *sender)
@@ -198,7 +197,7 @@ static void check_progress(struct tcp_sender *sender)
 	if (!sender->confirm_every_ns && sender->acked_bytes >= sender->sent_bytes && !sender->offset)
 		confirm_sent(sender);
 	delay_ns = check_delay_ns(sender);
-	if (is_busy(sender) && timer_now_ns(sender->event) - sender->progress_ns >= sender->timeout_ns)
+	if (is_busy(sender) && timer_now_ns(sender->check.event) - sender->progress_ns >= sender->timeout_ns)
 		on_stalled(sender);
 	else if (delay_ns)
 		(void)timer_arm(&sender->check, delay_ns);
@@ -223,7 +222,7 @@ static void on_check_time(void *user)
 static void begin_to_confirm(struct tcp_sender *sender)
 {
 	sender->state = STATE_CONFIRMING;
-	sender->progress_ns = timer_now_ns(sender->event);
+	sender->progress_ns = timer_now_ns(sender->check.event);
 	socket_watch(sender->sock, EPOLLIN);
 	if (shutdown(socket_fd(sender->sock), SHUT_WR) < 0)
 		break_off(sender, strerror(errno));
@@ -234,8 +233,8 @@ static void begin_to_confirm(struct tcp_sender *sender)
 /* Nothing waits. */
 static bool is_time_to_confirm(const struct tcp_sender *sender)
 {
-	uint64_t age_ns = timer_now_ns(sender->event) - sender->opened_ns;
-	size_t most_bytes = sender->queue.limit_bytes / CONFIRM_PART;
+	uint64_t age_ns = timer_now_ns(sender->check.event) - sender->opened_ns;
+	size_t most_bytes = sender->queue->limit_bytes / CONFIRM_PART;
 
 	if (!sender->confirm_every_ns || !has_unconfirmed(sender))
 		return false;
@@ -249,23 +248,23 @@ static bool is_time_to_confirm(const struct tcp_sender *sender)
 static int send_part(struct tcp_sender *sender)
 {
 	struct exporter_stats *stats = &sender->exporter->stats;
-	struct queue_item *item = sender->queue.waiting;
+	struct queue_item *item = sender->queue->waiting;
 	ssize_t n = send(socket_fd(sender->sock), item->data + sender->offset, item->size - sender->offset,
 			 MSG_DONTWAIT | MSG_NOSIGNAL | (item->next ? MSG_MORE : 0));
 
 	if (n < 0)
 		return -errno;
-	sender->queue.is_begun = true;
+	sender->queue->is_begun = true;
 	sender->offset += (size_t)n;
 	sender->sent_bytes += (size_t)n;
-	sender->progress_ns = timer_now_ns(sender->event);
+	sender->progress_ns = timer_now_ns(sender->check.event);
 	stats->bytes_sent += (size_t)n;
 	if (sender->offset < item->size)
 		return 0;
 	sender->offset = 0;
 	stats->requests++;
 	stats->retries += item->n_sent++ != 0;
-	queue_step(&sender->queue);
+	queue_step(sender->queue);
 	return 0;
 }
 
@@ -275,7 +274,7 @@ static int send_waiting(struct tcp_sender *sender)
 	int err = 0;
 
 	for (int i = 0; i < SENDS && !err; i++) {
-		if (!sender->queue.waiting)
+		if (!sender->queue->waiting)
 			return 0;
 		if (sender->confirm_every_ns && !sender->offset && sender->sent_bytes >= CONNECTION_BYTES)
 			return 1;
@@ -288,7 +287,7 @@ static void send_more(struct tcp_sender *sender)
 {
 	int r;
 
-	if (!sender->queue.n_items || !socket_open(sender->sock) || sender->state != STATE_SENDING)
+	if (!sender->queue->n_items || !socket_open(sender->sock) || sender->state != STATE_SENDING)
 		return;
 	r = send_waiting(sender);
 	if (r < 0 && r != -EAGAIN) {
@@ -334,7 +333,7 @@ static void on_opened(void *user)
 	struct tcp_sender *sender = user;
 
 	forget_connection(sender);
-	sender->opened_ns = sender->progress_ns = timer_now_ns(sender->event);
+	sender->opened_ns = sender->progress_ns = timer_now_ns(sender->check.event);
 	socket_watch(sender->sock, EPOLLIN);
 	send_more(sender);
 }
@@ -350,12 +349,12 @@ int tcp_sender_new(struct exporter *exporter, const struct sender_options *optio
 
 	if (!sender)
 		return -ENOMEM;
-	sender->event = exporter->context->event;
 	sender->exporter = exporter;
 	sender->confirm_every_ns = options->confirm_every_ns;
 	sender->timeout_ns = options->timeout_ns;
-	timer_init(&sender->check, sender->event, on_check_time, sender);
-	queue_init(&sender->queue, SIZE_MAX, options->queue_bytes);
+	timer_init(&sender->check, exporter->context->event, on_check_time, sender);
+	sender->queue = &exporter->queue;
+	queue_init(sender->queue, SIZE_MAX, options->queue_bytes);
 	err = socket_new(exporter, SOCK_STREAM, options, &socket_events, sender, &sender->sock);
 	if (err)
 		return err;
@@ -363,25 +362,20 @@ int tcp_sender_new(struct exporter *exporter, const struct sender_options *optio
 	return 0;
 }
 
-int tcp_sender_put(void *user, uint8_t *data, size_t size, size_t n_points)
-{
-	struct tcp_sender *sender = user;
-	int r = exporter_enqueue(sender->exporter, &sender->queue, data, size, n_points);
-
-	return r < 0 ? r : 0;
-}
-
 void tcp_sender_flush(struct tcp_sender *sender, bool is_last)
 {
-	sender->is_last |= is_last;
+	sender->is_last = is_last;
 	send_more(sender);
 }
 
-struct exporter_waiting tcp_sender_waiting(const struct tcp_sender *sender)
+int tcp_sender_probe(struct tcp_sender *sender)
 {
-	const struct queue *queue = &sender->queue;
+	struct exporter_stats *stats = &sender->exporter->stats;
 
-	return (struct exporter_waiting){ queue->n_points, queue->size_bytes, queue->n_items != 0 };
+	if (!socket_open(sender->sock))
+		return stats->is_failing ? -ENOTCONN : 0;
+	snprintf(stats->problem, sizeof(stats->problem), "connected");
+	return 1;
 }
 
 struct tcp_sender *tcp_sender_free(struct tcp_sender *sender)
@@ -392,7 +386,6 @@ struct tcp_sender *tcp_sender_free(struct tcp_sender *sender)
 		reset_if_partial(sender);
 	timer_done(&sender->check);
 	socket_free(sender->sock);
-	queue_done(&sender->queue);
 	free(sender);
 	return NULL;
 }

@@ -26,14 +26,12 @@ struct tcp_sender;
  */
 int tcp_sender_new(struct exporter *exporter, const struct sender_options *options, struct tcp_sender **ret_sender);
 /*
- * Takes data over, also on failure: whole lines with n_points points, counted as pushed already. -ENOMEM.
- * sender: a tcp_sender; the function is a put() of pack.h.
+ * Sends the exporter's queue, in which each request is whole lines. is_last: nothing more will be put there, so
+ * everything is to be confirmed now. Everything waits until it is confirmed.
  */
-int tcp_sender_put(void *sender, uint8_t *data, size_t size, size_t n_points);
-/* Sends what was put. is_last: nothing more will be put, so everything is to be confirmed now. */
 void tcp_sender_flush(struct tcp_sender *sender, bool is_last);
-/* Everything waits until it is confirmed. */
-struct exporter_waiting tcp_sender_waiting(const struct tcp_sender *sender);
+/* As exporter_ops.probe(): connects. */
+int tcp_sender_probe(struct tcp_sender *sender);
 struct tcp_sender *tcp_sender_free(struct tcp_sender *sender);
 
 DEFINE_CLEANUP(struct tcp_sender *, tcp_sender_free);

@@ -11,35 +11,34 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "export/queue.h"
 #include "export/transport/timer.h"
 #include "util/duration.h"
-#include "util/log.h"
 
-#define TICK_NS (5 * NS_PER_MS)
+#define TICK_NS	   (5 * NS_PER_MS)
+#define PROBE_NS   (500 * NS_PER_MS)
+#define PROBES_MAX 4
 
 struct udp_sender {
 	uint64_t burst;
 	struct exporter *exporter;
 	struct socket *sock;
-	struct queue queue;
+	struct queue *queue; /* the exporter's */
 
-	size_t doubtful_points;	 /* of the last datagram */
 	bool was_refused;	 /* since the last flush */
 	bool has_sent;		 /* likewise */
 	bool has_told_too_large;
-	unsigned int n_losses;
 
 	uint64_t window_ns, deadline_ns; /* for what waits */
 	uint64_t step;			 /* datagrams a tick, as planned */
 	bool is_full;			 /* EPOLLOUT is awaited */
 	struct timer tick;
+	unsigned int n_probes;
 };
 
 static void count_doubtful(struct udp_sender *sender, enum points fate)
 {
-	exporter_account(sender->exporter, fate, sender->doubtful_points);
-	sender->doubtful_points = 0;
+	exporter_account(sender->exporter, fate, sender->exporter->n_doubtful);
+	sender->exporter->n_doubtful = 0;
 }
 
 static void on_refused(struct udp_sender *sender)
@@ -48,17 +47,16 @@ static void on_refused(struct udp_sender *sender)
 	sender->was_refused = true;
 	socket_report(sender->sock, "nothing receives datagrams there");
 	socket_look_up_again(sender->sock);
-	sender->n_losses += 1 + socket_try_next_address(sender->sock);
+	sender->exporter->n_losses += 1 + socket_try_next_address(sender->sock);
 }
 
 static void on_too_large(struct udp_sender *sender, const struct queue_item *item)
 {
 	exporter_account(sender->exporter, POINTS_TOO_LARGE, item->n_points);
-	sender->n_losses++;
+	sender->exporter->n_losses++;
 	if (!sender->has_told_too_large)
-		log_event(LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, NULL,
-			  "exporter %s: a datagram of %zu bytes is too large to be sent; lower max_datagram_size",
-			  sender->exporter->name, item->size);
+		exporter_log(sender->exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED,
+			     "a datagram of %zu bytes is too large to be sent; lower max_datagram_size", item->size);
 	sender->has_told_too_large = true;
 }
 
@@ -71,7 +69,7 @@ static void on_sent(struct udp_sender *sender, const struct queue_item *item)
 	stats->bytes_sent += item->size;
 	sender->has_sent = true;
 	count_doubtful(sender, POINTS_DELIVERED);
-	sender->doubtful_points = item->n_points;
+	sender->exporter->n_doubtful = item->n_points;
 	if (socket_is_unix(sender->sock)) {
 		count_doubtful(sender, POINTS_DELIVERED);
 		socket_report_working(sender->sock);
@@ -99,7 +97,7 @@ static enum send_outcome on_send_error(struct udp_sender *sender, struct queue_i
 		return SEND_DONE;
 	}
 	/* It is about the datagram before, as far as one can know: an error of this one will come again. */
-	if (!socket_is_unix(sender->sock) && (err == ECONNREFUSED || sender->doubtful_points)) {
+	if (!socket_is_unix(sender->sock) && (err == ECONNREFUSED || sender->exporter->n_doubtful)) {
 		on_refused(sender);
 		return item->n_sent++ % 2 ? SEND_PAUSE : SEND_AGAIN;
 	}
@@ -114,13 +112,13 @@ static enum send_outcome send_some(struct udp_sender *sender, uint64_t n)
 	enum send_outcome outcome = SEND_DONE;
 	struct queue_item *item;
 
-	while (n && outcome <= SEND_AGAIN && (item = queue_begin(&sender->queue))) {
+	while (n && outcome <= SEND_AGAIN && (item = queue_begin(sender->queue))) {
 		outcome = SEND_DONE;
 		if (send(socket_fd(sender->sock), item->data, item->size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 			outcome = on_send_error(sender, item, errno);
 		else
 			on_sent(sender, item);
-		queue_end(&sender->queue, outcome == SEND_DONE);
+		queue_end(sender->queue, outcome == SEND_DONE);
 		n -= outcome == SEND_DONE;
 	}
 	return outcome;
@@ -129,7 +127,7 @@ static enum send_outcome send_some(struct udp_sender *sender, uint64_t n)
 /* Datagrams a tick for all that wait to be sent in window_ns. */
 static uint64_t step_for(const struct udp_sender *sender, uint64_t window_ns)
 {
-	uint64_t n_ticks = window_ns / TICK_NS, n = sender->queue.n_items;
+	uint64_t n_ticks = window_ns / TICK_NS, n = sender->queue->n_items;
 
 	if (n_ticks)
 		n = (n + n_ticks - 1) / n_ticks;
@@ -161,12 +159,12 @@ static void send_up_to(struct udp_sender *sender, uint64_t n)
 	enum send_outcome outcome = SEND_BROKEN;
 
 	timer_disarm(&sender->tick);
-	if (sender->queue.n_items && socket_open(sender->sock))
+	if (sender->queue->n_items && socket_open(sender->sock))
 		outcome = send_some(sender, n);
 	sender->is_full = outcome == SEND_LATER;
 	socket_watch(sender->sock, sender->is_full ? EPOLLOUT : 0);
 	/* Without memory for a timer, the next flush goes on. */
-	if (sender->queue.n_items && (outcome == SEND_PAUSE || outcome == SEND_DONE))
+	if (sender->queue->n_items && (outcome == SEND_PAUSE || outcome == SEND_DONE))
 		(void)timer_arm(&sender->tick, TICK_NS);
 }
 
@@ -205,7 +203,7 @@ static void on_opened(void *user)
 {
 	struct udp_sender *sender = user;
 
-	sender->n_losses += sender->exporter->stats.requests != 0;
+	sender->exporter->n_losses += sender->exporter->stats.requests != 0;
 	plan(sender);
 	send_up_to(sender, allowance(sender));
 }
@@ -222,7 +220,8 @@ int udp_sender_new(struct exporter *exporter, const struct sender_options *optio
 	sender->burst = options->burst;
 	sender->exporter = exporter;
 	timer_init(&sender->tick, exporter->context->event, on_tick, sender);
-	queue_init(&sender->queue, SIZE_MAX, options->queue_bytes);
+	sender->queue = &exporter->queue;
+	queue_init(sender->queue, SIZE_MAX, options->queue_bytes);
 	err = socket_new(exporter, SOCK_DGRAM, options, &socket_events, sender, &sender->sock);
 	if (err)
 		return err;
@@ -230,15 +229,6 @@ int udp_sender_new(struct exporter *exporter, const struct sender_options *optio
 	(void)socket_open(sender->sock);
 	*ret_sender = TAKE_PTR(sender);
 	return 0;
-}
-
-int udp_sender_put(void *user, uint8_t *data, size_t size, size_t n_points)
-{
-	struct udp_sender *sender = user;
-	int r = exporter_enqueue(sender->exporter, &sender->queue, data, size, n_points);
-
-	sender->n_losses += r != 0;
-	return r < 0 ? r : 0;
 }
 
 void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns)
@@ -259,17 +249,26 @@ void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns)
 		send_up_to(sender, sender->burst && window_ns >= TICK_NS ? sender->burst : UINT64_MAX);
 }
 
-unsigned int udp_sender_losses(const struct udp_sender *sender)
+int udp_sender_probe(struct udp_sender *sender)
 {
-	return sender->n_losses;
-}
+	struct exporter_stats *stats = &sender->exporter->stats;
+	uint64_t now_ns = timer_now_ns(sender->tick.event);
+	bool is_unix = socket_is_unix(sender->sock);
 
-struct exporter_waiting udp_sender_waiting(const struct udp_sender *sender)
-{
-	const struct queue *queue = &sender->queue;
-
-	return (struct exporter_waiting){ queue->n_points + sender->doubtful_points, queue->size_bytes,
-					  queue->n_items != 0 };
+	if (!socket_open(sender->sock))
+		return stats->is_failing ? -ENOTCONN : 0;
+	/* After a refusal the next address has its turn. */
+	if (!is_unix && (!sender->n_probes || (sender->was_refused && sender->n_probes < PROBES_MAX))) {
+		sender->was_refused = false;
+		sender->n_probes++;
+		sender->deadline_ns = now_ns + PROBE_NS;
+		(void)!send(socket_fd(sender->sock), "", 0, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	if (sender->was_refused || now_ns < sender->deadline_ns)
+		return sender->was_refused ? -ECONNREFUSED : 0;
+	snprintf(stats->problem, sizeof(stats->problem), "%s",
+		 is_unix ? "connected" : "nobody refused an empty datagram, UDP does not tell more");
+	return 1;
 }
 
 struct udp_sender *udp_sender_free(struct udp_sender *sender)
@@ -278,7 +277,6 @@ struct udp_sender *udp_sender_free(struct udp_sender *sender)
 		return NULL;
 	timer_done(&sender->tick);
 	socket_free(sender->sock);
-	queue_done(&sender->queue);
 	free(sender);
 	return NULL;
 }

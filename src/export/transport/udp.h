@@ -24,19 +24,10 @@ struct udp_sender;
  * not an error if the receiver is not there.
  */
 int udp_sender_new(struct exporter *exporter, const struct sender_options *options, struct udp_sender **ret_sender);
-/*
- * Takes data over, also on failure: one datagram, in which n_points points end, counted as pushed already. -ENOMEM.
- * sender: a udp_sender; the function is a put() of pack.h.
- */
-int udp_sender_put(void *sender, uint8_t *data, size_t size, size_t n_points);
-/* Sends what was put: burst at once, the rest within window_ns, which may be 0. */
+/* Sends the datagrams in the exporter's queue: burst at once, the rest within window_ns, which may be 0. */
 void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns);
-/*
- * Grows when something sent before may have been lost. Values that do not change then have to be
- * sent again.
- */
-unsigned int udp_sender_losses(const struct udp_sender *sender);
-struct exporter_waiting udp_sender_waiting(const struct udp_sender *sender);
+/* As exporter_ops.probe(). An empty datagram may be refused; if it is not, nothing more can be known. */
+int udp_sender_probe(struct udp_sender *sender);
 struct udp_sender *udp_sender_free(struct udp_sender *sender);
 
 DEFINE_CLEANUP(struct udp_sender *, udp_sender_free);

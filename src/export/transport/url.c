@@ -18,7 +18,7 @@ int url_check(const char *url, const char **ret_complaint)
 	CURLUcode code = parts ? curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) : CURLUE_OK;
 
 	curl_url_cleanup(parts);
-	if (!parts)
+	if (!parts || code == CURLUE_OUT_OF_MEMORY)
 		return -ENOMEM;
 	if (code == CURLUE_BAD_PORT_NUMBER)
 		*ret_complaint = "the port must be a number from 1 to 65535";

@@ -14,7 +14,7 @@ struct counter_value {
 	val_tally tally;
 };
 
-TABLE(counters, struct owner, struct counter_value, 16);
+TABLE(counters, struct owner, struct counter_value, 4);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
@@ -27,7 +27,7 @@ struct event_value {
 	u64 forks, exits;
 };
 
-TABLE(events, struct owner, struct event_value, 1024);
+TABLE(events, struct owner, struct event_value, 4);
 
 u64 n_runs;
 

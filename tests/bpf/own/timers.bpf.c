@@ -39,8 +39,8 @@ struct armed_value {
 	s64 pending;
 };
 
-TABLE(starts, struct start_key, struct start_value, 1024);
-TABLE(armed, struct armed_key, struct armed_value, 512);
+TABLE(starts, struct start_key, struct start_value, 4);
+TABLE(armed, struct armed_key, struct armed_value, 4);
 
 /* Which timers were started since the attaching: others' cancellations are not ours to subtract. */
 struct {

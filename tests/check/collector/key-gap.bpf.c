@@ -18,8 +18,8 @@ struct whole_key {
 	u32 unused;
 };
 
-TABLE(calls, struct key, u64, 64);
-TABLE(whole, struct whole_key, u64, 64);
+TABLE(calls, struct key, u64, 4);
+TABLE(whole, struct whole_key, u64, 4);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

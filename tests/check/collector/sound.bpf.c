@@ -30,7 +30,7 @@ const volatile char prefix[8] = "a";
 const volatile prm_syscalls chosen = {};
 const volatile u32 several[2] = { 1, 2 };
 
-TABLE(calls, struct call_key, struct call_value, 64);
+TABLE(calls, struct call_key, struct call_value, 4);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

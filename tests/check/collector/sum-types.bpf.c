@@ -13,7 +13,7 @@ struct sum_value {
 	u8 unused[6];
 };
 
-TABLE(sums, struct sum_key, struct sum_value, 64);
+TABLE(sums, struct sum_key, struct sum_value, 4);
 
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_exit)

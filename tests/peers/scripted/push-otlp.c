@@ -5,7 +5,8 @@
  *
  *     push-otlp [--batches=N] [--pause=MS] [--patience=MS] [--series=N] KEY=VALUE…
  *
- * KEY=VALUE are options of the exporter. Batch i has N series with i + 1 more than before, at time i + 1 s.
+ * KEY=VALUE are options of the exporter. Batch i has N series with i + 1 more than before, at time i + 2 s.
+ * None of them is new.
  * Exit status 2: the options were refused, with the reasons on stderr.
  */
 #include <inttypes.h>
@@ -29,14 +30,14 @@ struct push {
 
 static void add_series(struct push *push)
 {
-	metric_init_series(&push->metric, 1000000);
+	metric_init_series(&push->metric, NULL);
 	push->series = calloc(push->n_series, sizeof(*push->series));
 	for (unsigned int i = 0; i < push->n_series; i++) {
 		struct attributes attributes;
 
 		attributes_init(&attributes);
 		attributes_add_number(&attributes, "n", i);
-		if (series_get(&push->metric, &attributes, 1000000000, &push->series[i]) < 0)
+		if (series_get(&push->metric, &attributes, 500000000, &push->series[i]) < 0)
 			abort();
 	}
 }

@@ -341,8 +341,10 @@ def tls_is_checked_both_ways_and_files_are_read_again():
         def path(name):
             return os.path.join(directory, name)
 
-        def serve(is_mutual):
+        def serve(is_mutual, version=scripted.ssl.TLSVersion.MAXIMUM_SUPPORTED):
             context = scripted.ssl.SSLContext(scripted.ssl.PROTOCOL_TLS_SERVER)
+            context.minimum_version, context.maximum_version = scripted.ssl.TLSVersion.MINIMUM_SUPPORTED, version
+            context.set_ciphers("DEFAULT@SECLEVEL=0")
             context.load_cert_chain(path("server.pem"), path("server.key"))
             if is_mutual:
                 context.load_verify_locations(path("right.pem"))
@@ -363,6 +365,17 @@ def tls_is_checked_both_ways_and_files_are_read_again():
         expect("exported with a client certificate", counts["exported"], N)
         counts, _ = push(mutual_url, f"ca_file={path('right.pem')}", "--patience=400", *FAST)
         expect("exported without one", counts["exported"], 0)
+
+        with open(path("openssl.cnf"), "w", encoding="ascii") as file:
+            file.write("openssl_conf = a\n[a]\nssl_conf = b\n[b]\nsystem_default = c\n[c]\nMinProtocol = TLSv1\n"
+                       "CipherString = DEFAULT@SECLEVEL=0\n")
+        machine = {"OPENSSL_CONF": path("openssl.cnf"), "SSLKEYLOGFILE": path("keys")}
+        for version, wanted in (("TLSv1_1", 0), ("TLSv1_2", N)):
+            server = serve(False, scripted.ssl.TLSVersion[version])
+            counts, _ = push(f"https://127.0.0.1:{server.port}", f"ca_file={path('right.pem')}", *FAST,
+                             *([] if wanted else ["--patience=400"]), environment=machine)
+            expect(f"exported with {version}", counts["exported"], wanted)
+        expect("keys are written", os.path.exists(path("keys")), False)
 
         shutil.copy(path("wrong.pem"), path("rotated.pem"))
         timer = threading.Timer(0.5, lambda: shutil.copy(path("right.pem"), path("rotated.pem")))
@@ -431,6 +444,8 @@ def a_secret_in_clear_text_is_warned_of_once():
         _, text = push(url, "--batches=0", *headers)
         expect(f"warnings for {url} {headers}", text.count(warning), wanted)
         expect("secrets in the log", text.count("abc"), 0)
+        expect("warnings of a file that all can read", text.count("all users can read the secret in /etc/passwd: run chmod"),
+               "headers=A: file:/etc/passwd" in headers)
 
 
 TESTS = [

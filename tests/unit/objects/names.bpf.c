@@ -36,6 +36,12 @@ PROGRAM("fexit/udpv6_sendmsg", send__fexit__ipv6)
 PROGRAM("kprobe/udp_sendmsg", send__kprobe__ipv4)
 PROGRAM("kprobe/udpv6_sendmsg", send__kprobe__ipv6)
 
+/* One alternative of two sections: a function, and a program that keeps the tracepoint before it on. */
+PROGRAM("tp_btf/sys_exit", exit__btf)
+PROGRAM("tp_btf/sys_exit", exit__multi__on)
+PROGRAM("kprobe.multi/trace_syscall_exit", exit__multi)
+PROGRAM("tp/raw_syscalls/sys_exit", exit__tp)
+
 /* Doubtful. */
 PROGRAM("tp_btf/sched_wakeup", wake__up)
 PROGRAM("fexit/wake_up_process", wake__process)

@@ -54,6 +54,25 @@ int nowhere(u64 *ctx)
 	return 0;
 }
 
+/* The first alternative loses a part, so the second takes its place. */
+SEC("tp_btf/sched_switch")
+int pair__raw__on(u64 *ctx)
+{
+	return 0;
+}
+
+SEC("raw_tp/no_such_tracepoint")
+int pair__raw(u64 *ctx)
+{
+	return 0;
+}
+
+SEC("raw_tracepoint/sched_switch")
+int pair__other(u64 *ctx)
+{
+	return 0;
+}
+
 SEC("raw_tp/sched_switch")
 int sound(u64 *ctx)
 {

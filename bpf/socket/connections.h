@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/* TCP connections by owner: opened, accepted or failed, and how long they lived. */
+
+#include "traffic.h"
+
+#define EADDRNOTAVAIL 99
+#define ECANCELED 125
+
+struct connection_key {
+	struct owner owner;
+	enum network_type type;
+	enum tcp_role role;
+	lbl_errno error;
+	u32 unused;
+};
+
+struct connection_value {
+	u64 count;
+};
+
+TABLE(connections, struct connection_key, struct connection_value, 6);
+
+__noinline int connection_count(const struct socket_record *record, u32 type, u32 from, u32 error)
+{
+	struct connection_key key = {};
+	struct connection_value *value;
+
+	if (!record)
+		return 0;
+	key.owner = owner_for(&record->owner, network_per_process);
+	key.type = type;
+	key.role = record->role ?: from == STATE_SYN_SENT ? TCP_ROLE_CLIENT : TCP_ROLE_SERVER;
+	key.error = error;
+	value = connections_at(&key);
+	if (value)
+		table_add(&value->count, 1);
+	return 0;
+}
+
+/*
+ * A connection that was never established. If the kernel has no error, either no port was free, so
+ * nothing was sent, or the program gave up first.
+ */
+static __always_inline u32 connection_error(struct sock *sk, struct tcp_sock *tp, u32 from)
+{
+	u32 error = sk->sk_err;
+
+	if (!error && from == STATE_SYN_SENT)
+		error = tp->segs_out ? ECANCELED : EADDRNOTAVAIL;
+	return error;
+}
+
+__noinline int connection_end(struct socket_record *record)
+{
+	struct time_value *value;
+	u64 duration_ns;
+
+	if (!record || !record->established_ns)
+		return 0;
+	duration_ns = bpf_ktime_get_ns() - record->established_ns;
+	record->established_ns = 0;
+	value = time_value(record);
+	if (value)
+		hist_time_add_atomic(&value->duration, duration_ns);
+	return 0;
+}

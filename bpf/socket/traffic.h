@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/*
+ * TCP traffic by owner. Nothing is counted when a message is sent or received. The kernel itself counts each
+ * socket's bytes, retransmitted segments and round trip. They are read when the socket changes its state, and
+ * at each collection from all open sockets. The socket's record holds what has been counted, so each byte
+ * counts once, whoever reads first. The last change would be enough, but the kernel may skip the program then,
+ * and nothing of a closed socket can be read later. The program that closes a socket makes a change before, when
+ * most of the bytes have been sent. A sent byte counts when it is first transmitted, a received byte when it has
+ * arrived in order, whether or not the program ever reads it.
+ */
+
+#include "hist.h"
+#include "record.h"
+#include "table.h"
+
+struct tcp_key {
+	struct owner owner;
+	enum network_type type;
+	u32 unused;
+};
+
+struct tcp_traffic {
+	u64 received;
+	u64 sent;
+	u64 retransmits;
+};
+
+struct time_key {
+	struct owner owner;
+	enum tcp_role role;
+	u32 unused;
+};
+
+struct time_value {
+	struct hist_time rtt;
+	struct hist_time duration;
+};
+
+TABLE(tcp, struct tcp_key, struct tcp_traffic, 2);
+TABLE(times, struct time_key, struct time_value, 2);
+
+static __always_inline struct time_value *time_value(const struct socket_record *record)
+{
+	struct time_key key = {};
+
+	key.owner = owner_for(&record->owner, network_per_process);
+	key.role = record->role;
+	return times_at(&key);
+}
+
+/*
+ * The growth from what has been counted to `now`, which becomes the new mark. A close and a collection may
+ * look at the same socket on two CPUs at once, so a compare-and-exchange decides which of them counts.
+ */
+__noinline u64 record_claim(u64 *counted, u64 now)
+{
+	u64 before;
+
+	if (!counted) /* never, but the verifier wants to see it */
+		return 0;
+#pragma unroll
+	for (int i = 0; i < 3; i++) {
+		before = *(volatile u64 *)counted;
+		if (now <= before || now - before > 1ull << 62)
+			return 0;
+		if (__sync_val_compare_and_swap(counted, before, now) == before)
+			return now - before;
+	}
+	return 0;
+}
+
+static __always_inline void rtt_sample(struct socket_record *record, const struct tcp_sums *now)
+{
+	struct time_value *value;
+
+	if (!now->rtt_ns || !record_claim(&record->acked, now->acked))
+		return;
+	value = time_value(record);
+	if (value)
+		hist_time_add_atomic(&value->rtt, now->rtt_ns);
+}
+
+/* Global, as are others here: the verifier looks at it once, not on each path that leads to it. */
+__noinline int tcp_account(struct socket_record *record, const struct tcp_sums *now)
+{
+	struct tcp_traffic *value;
+	struct tcp_key key = {};
+	u64 received, sent, retransmits;
+
+	if (!record || !now) /* never, but the verifier wants to see it */
+		return 0;
+	received = record_claim(&record->received, now->received);
+	sent = record_claim(&record->sent, now->sent);
+	retransmits = record_claim(&record->retransmits, now->retransmits);
+	if (received | sent | retransmits) {
+		key.owner = owner_for(&record->owner, network_per_process);
+		key.type = now->type;
+		value = tcp_at(&key);
+		if (value) {
+			table_add(&value->received, received);
+			table_add(&value->sent, sent);
+			table_add(&value->retransmits, retransmits);
+		}
+	}
+	rtt_sample(record, now);
+	return 0;
+}
+
+/* There may never be a connection for a SYN/ACK, so it counts for the listener. */
+static __always_inline void synack_count(struct sock *listener, const struct sock_common *request)
+{
+	struct socket_record *record = bpf_sk_storage_get(&socket_records, listener, NULL, 0);
+	struct tcp_traffic *value;
+	struct tcp_key key = {};
+
+	if (record)
+		key.owner = owner_for(&record->owner, network_per_process);
+	else
+		key.owner.cgroup = socket_cgroup_read(listener);
+	key.type = socket_type(request);
+	value = tcp_at(&key);
+	if (value)
+		table_add(&value->retransmits, 1);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/connect.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+
+#include "agent/status/health.h"
+#include "build-config.h"
+#include "export/transport/timer.h"
+#include "util/duration.h"
+#include "util/utf8.h"
+
+#define LIMIT_NS (15 * NS_PER_S)
+#define TURN_US	 20000 /* between looks at what is going on */
+
+static void print_result(const struct exporter *exporter, int result, uint64_t took_ns, FILE *out)
+{
+	_cleanup_(buf_done) struct buf place = BUF_INIT;
+	/* Without what becomes of the points: there are none. */
+	const char *words = result ? exporter->stats.problem : "no answer";
+	const char *advice = result < 0 ? memrchr(words, ';', strlen(words)) : NULL;
+
+	health_append_place(exporter, &place);
+	utf8_clean((char *)buf_text(&place));
+	fprintf(out, "exporter %s: %s: %s: %.*s (%.3f s)\n", exporter->name, buf_text(&place), result > 0 ? "works" : "fails",
+		advice ? (int)(advice - words) : -1, words, (double)took_ns / (double)NS_PER_S);
+}
+
+/* Those that have a result are freed. */
+static int try_all(struct sd_event *event, struct exporter **exporters, size_t n, FILE *out)
+{
+	uint64_t begun_ns = timer_now_ns(event), took_ns;
+	int r = 0, is_failing = 0;
+	size_t n_left = n;
+
+	while (n_left && r >= 0) {
+		n_left = 0;
+		took_ns = timer_now_ns(event) - begun_ns;
+		for (size_t i = 0; i < n; i++) {
+			struct exporter *exporter = exporters[i];
+			int result = !exporter || exporter->is_closed ? -EIO : exporter->ops->probe(exporter);
+
+			if (!exporter || (!result && took_ns < LIMIT_NS)) {
+				n_left += !!exporter;
+				continue;
+			}
+			print_result(exporter, result, took_ns, out);
+			is_failing |= result <= 0;
+			exporters[i] = exporter_free(exporter);
+		}
+		if (n_left)
+			r = sd_event_run(event, TURN_US);
+	}
+	return r < 0 ? r : is_failing;
+}
+
+int agent_connect(const struct config *config, FILE *out)
+{
+	struct exporter_context context = {
+		.resource = config->resource.items,
+		.n_resource = config->resource.n,
+		.version = VERSION,
+		.interval_ns = config->agent.interval_ns,
+		.opens_later = true,
+		.is_trial = true,
+	};
+	size_t n = config->n_exporters;
+	struct exporter **exporters = calloc(n + 1, sizeof(struct exporter *));
+	int r = exporters ? sd_event_new(&context.event) : -ENOMEM;
+
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		const struct config_exporter *exporter = &config->exporters[i];
+
+		if (exporter->ops->probe)
+			r = exporter_open(exporter->name, exporter->ops, exporter->options, &context, &exporters[i]);
+		else
+			fprintf(out, "exporter %s: not tried: it has no receiver\n", exporter->name);
+	}
+	if (r >= 0)
+		r = try_all(context.event, exporters, n, out);
+	for (size_t i = 0; exporters && i < n; i++)
+		exporter_free(exporters[i]);
+	sd_event_unref(context.event);
+	free(exporters);
+	return r;
+}

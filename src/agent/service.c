@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent as a service: a collection each interval, and what the service manager wants to know of it. */
+#include "agent/internal.h"
+
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <malloc.h>
+#include <signal.h>
+#include <string.h>
+
+#include "agent/memory.h"
+#include "agent/status/notify.h"
+#include "agent/status/status.h"
+#include "collector/kernel/kernel.h"
+#include "util/kept.h"
+#include "util/plural.h"
+#include "util/rights.h"
+
+/* A first collection soon after the start, so that somebody who watches sees life. */
+#define FIRST_COLLECTION_NS NS_PER_S
+/* A collection may be as late as this, beyond an interval. */
+#define LATE_NS (10 * NS_PER_S)
+
+/* What many series took is free, but not the kernel's again, when many of them have gone. */
+static void return_memory_of_series(struct agent *agent)
+{
+	if (agent->n_series > agent->most_series)
+		agent->most_series = agent->n_series;
+	if (agent->n_series >= agent->most_series - agent->most_series / 8)
+		return;
+	malloc_trim(0);
+	agent->most_series = agent->n_series;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct agent *agent = user;
+	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+
+	/* The start needs much memory, most of it once: until names are known and a connection is made. */
+	if (agent->n_collections++ == 1) {
+		memory_return();
+		if (agent->options.kept && kept_is_cut(agent->options.kept))
+			log_warning("a restart will not be able to go on with all that is counted now: the service manager "
+				    "has no room for it; raise FileDescriptorStoreMax= of the unit");
+	}
+	agent_collect(agent);
+	return_memory_of_series(agent);
+	/* From start to start; collections missed in a sleep or a stall are not made up for. */
+	agent->next_ns += agent->options.interval_ns;
+	if (agent->next_ns <= now_ns)
+		agent->next_ns = now_ns + agent->options.interval_ns;
+	sd_event_source_set_time(source, agent->next_ns / 1000);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static void look_at_configuration(struct agent *agent)
+{
+	agent->reload = agent->options.reload(agent->options.user);
+	agent->is_reload_refused = !agent->reload;
+	status_changed(agent->status);
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
+{
+	struct agent *agent = user;
+
+	if (!agent->batch.is_last) /* else it ends, and what comes next reads the configuration anyway */
+		look_at_configuration(agent);
+	return 0;
+}
+
+/*
+ * The loop turns, or nobody would ask; and collections come. What receivers do does not count. Times are those of the
+ * watchdog's clock, which stands still in a suspend.
+ */
+static bool is_alive(void *user)
+{
+	struct agent *agent = user;
+	uint64_t age_ns = clock_ns(CLOCK_MONOTONIC) - agent->collected_ns;
+
+	status_changed(agent->status);
+	return agent->batch.is_last || age_ns < 2 * agent->options.interval_ns + LATE_NS;
+}
+
+static int start_service(struct agent *agent)
+{
+	uint64_t first_ns = agent->options.interval_ns < FIRST_COLLECTION_NS ? agent->options.interval_ns :
+									       FIRST_COLLECTION_NS;
+	int err = status_new(agent, &agent->status);
+
+	if (err)
+		return err;
+	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
+	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_ns;
+	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000, on_timer,
+				agent);
+	return err < 0 ? err : notify_new(agent->event, is_alive, agent, &agent->notify);
+}
+
+/*
+ * All is attached, and to read what was counted takes no capability, except on kernels before 5.19. Threads that look
+ * up names have given up theirs.
+ */
+static void drop_rights(void)
+{
+	uint64_t rights = rights_permitted(), kept = 0;
+	int err;
+
+	if (!rights)
+		return;
+	err = rights_set(rights, 0);
+	if (!err && !kernel_can_read())
+		kept = rights & 1ull << CAP_BPF;
+	if (!err)
+		err = rights_set(kept, kept);
+	if (err)
+		log_warning("capabilities cannot be given up: %s", strerror(-err));
+	else if (kept)
+		log_info("this kernel lets only CAP_BPF read maps: it is kept, and all other capabilities are given up");
+}
+
+/* Ends with a last collection. A SIGTERM during a reload makes it a stop. */
+static void finish(struct agent *agent)
+{
+	char phase[64] = "STOPPING=1";
+
+	if (agent->reload == RELOAD_EXEC)
+		log_info("reloading the configuration");
+	if (agent->reload == RELOAD_EXEC)
+		snprintf(phase, sizeof(phase), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns(CLOCK_MONOTONIC) / NS_PER_US);
+	notify_say(agent->notify, phase, "sending the last collection");
+	sd_event_source_set_enabled(agent->timer, SD_EVENT_OFF);
+	agent_finish(agent, &agent->is_stopping);
+	if (agent->reload != RELOAD_EXEC || !agent->is_stopping)
+		return;
+	agent->reload = RELOAD_NONE;
+	finish(agent);
+}
+
+static void say_ready(struct agent *agent)
+{
+	notify_say(agent->notify, "READY=1", "%zu collector%s attached", agent->options.set->n_shown,
+		   plural(agent->options.set->n_shown));
+}
+
+/*
+ * The files may have changed while the last collection was sent. If they are wrong now, a new process would end at
+ * once, so this one goes on after all.
+ */
+static bool is_still_right(struct agent *agent)
+{
+	look_at_configuration(agent);
+	if (agent->reload)
+		return true;
+	agent->batch.is_last = agent->is_stopping = false;
+	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + agent->options.interval_ns;
+	sd_event_source_set_time(agent->timer, agent->next_ns / NS_PER_US);
+	sd_event_source_set_enabled(agent->timer, SD_EVENT_ONESHOT);
+	say_ready(agent);
+	return false;
+}
+
+int agent_run(struct agent *agent)
+{
+	/* SIGHUP ends a run in a terminal: the terminal has gone. */
+	bool can_reload = agent->options.reload != NULL;
+	int err = agent_catch_signals(agent, agent_on_stop, &agent->is_stopping, can_reload ? on_hangup : agent_on_stop,
+				      can_reload ? (void *)agent : &agent->is_stopping);
+
+	if (!err)
+		err = start_service(agent);
+	if (err)
+		return err;
+	if (agent->n_exporters && !agent->options.is_filter)
+		agent->instance_fd = agent_claim_instance(agent);
+	drop_rights();
+	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collector%s, a collection every %g s",
+		  agent->options.set->n_shown, plural(agent->options.set->n_shown),
+		  (double)agent->options.interval_ns / 1e9);
+	say_ready(agent);
+	malloc_trim(0);
+	do {
+		while (!agent->is_stopping && !agent->reload && err >= 0)
+			err = sd_event_run(agent->event, UINT64_MAX);
+		finish(agent);
+	} while (agent->reload == RELOAD_EXEC && !is_still_right(agent));
+	if (agent->reload != RELOAD_EXEC)
+		log_event(LOG_LEVEL_INFO, LOG_ID_STOPPED, NULL, "stopped");
+	return err < 0 ? err : agent->reload == RELOAD_EXEC;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/internal.h"
+#include "collector/adopt/saved.h"
+#include "collector/label/cgroup.h"
+#include "util/hash.h"
+#include "util/kept.h"
+
+#define MAGIC (UINT64_C(0x6270667075736800) + STORE_FORMAT)
+#define BOOT_BYTES 40
+/* Series of an object that counts from 0 again: something that feeds them may need time to come. */
+#define HELD_NS (300 * NS_PER_S)
+
+struct header {
+	uint64_t magic;
+	uint64_t sequence; /* the higher one is the newer; 0: not whole */
+	uint64_t size;	   /* with the header */
+	uint64_t removals_bytes, removals_done; /* that follow */
+	char boot[BOOT_BYTES];
+};
+
+struct state {
+	struct store stores[2];
+	unsigned int current; /* holds the last snapshot, if sequence is not 0 */
+	uint64_t sequence;
+	struct removals removals;
+	struct restored restored; /* whose series are held … */
+	uint64_t held_until_ns;	  /* … so long, CLOCK_BOOTTIME */
+	char boot[BOOT_BYTES];
+	bool has_told; /* that it cannot be saved */
+};
+
+static struct header *header_of(const struct state *state, unsigned int which)
+{
+	return (struct header *)state->stores[which].data;
+}
+
+/* Unknown, it is the same for all. */
+static void read_boot(char boot[BOOT_BYTES])
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (f)
+		(void)!fread(boot, 1, BOOT_BYTES - 1, f);
+}
+
+static int open_store(struct kept *kept, const char *name, struct store *ret_store)
+{
+	int fd = kept_find(kept, name), err;
+
+	if (fd >= 0) {
+		fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	} else {
+		fd = memfd_create(name, MFD_CLOEXEC);
+		err = fd < 0 ? 0 : kept_put(kept, name, fd);
+		if (err) {
+			close(fd);
+			return err;
+		}
+	}
+	return fd < 0 ? -errno : store_open(fd, ret_store);
+}
+
+static bool is_whole(const struct state *state, unsigned int which)
+{
+	const struct store *store = &state->stores[which];
+	const struct header *header = header_of(state, which);
+
+	return store->room >= sizeof(*header) && header->magic == MAGIC && header->sequence &&
+	       header->size >= sizeof(*header) && header->size <= store->room &&
+	       header->removals_bytes <= store->room - header->size &&
+	       header->removals_done <= header->removals_bytes &&
+	       !memcmp(header->boot, state->boot, sizeof(state->boot));
+}
+
+static void use(struct state *state, unsigned int which)
+{
+	struct header *header = header_of(state, which);
+	struct store *store = &state->stores[which];
+
+	state->current = which;
+	state->sequence = header->sequence;
+	store->size = header->size + header->removals_bytes;
+	state->removals = (struct removals){ store, header->size, &header->removals_bytes, &header->removals_done };
+}
+
+struct state *state_new(struct kept *kept)
+{
+	struct state *state = kept ? calloc(1, sizeof(*state)) : NULL;
+	int err;
+
+	if (!state)
+		return NULL;
+	read_boot(state->boot);
+	err = open_store(kept, "state.0", &state->stores[0]) ?: open_store(kept, "state.1", &state->stores[1]);
+	if (err) {
+		log_warning("the state cannot be kept (%s): after a restart, all series would start again", strerror(-err));
+		return state_free(state);
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		if (is_whole(state, i) && header_of(state, i)->sequence > state->sequence)
+			use(state, i);
+	}
+	if (!state->sequence && (state->stores[0].room || state->stores[1].room))
+		log_warning("the state of the process before is of another boot or version, or damaged: all series start again");
+	return state;
+}
+
+struct state *state_free(struct state *state)
+{
+	if (!state)
+		return NULL;
+	for (unsigned int i = 0; i < 2; i++)
+		store_done(&state->stores[i]);
+	free(state->restored.series);
+	free(state);
+	return NULL;
+}
+
+void state_forget_series(struct state *state)
+{
+	if (!state)
+		return;
+	free(state->restored.series);
+	state->restored = (struct restored){ 0 };
+}
+
+/* Of the settings of a section, or of all sections of a kind (name NULL). */
+static uint64_t hash_sections(uint64_t hash, const struct config *config, const char *kind, const char *name)
+{
+	for (size_t i = 0; i < config->n_sections; i++) {
+		const struct config_section *section = &config->sections[i];
+
+		if (strcmp(section->kind, kind) || (name && strcmp(section->name, name)))
+			continue;
+		hash = hash_stable(hash, section->name, strlen(section->name) + 1);
+		for (size_t j = 0; j < section->n_settings; j++) {
+			hash = hash_stable(hash, section->settings[j].key, strlen(section->settings[j].key) + 1);
+			hash = hash_stable(hash, section->settings[j].value, strlen(section->settings[j].value) + 1);
+		}
+	}
+	return hash;
+}
+
+/* Of all that decides which names a key has. */
+static uint64_t hash_names(const struct config *config)
+{
+	const struct label_choice *choice = &config->agent.names;
+	const struct setting_list *lists[] = { &choice->units.include, &choice->units.exclude, &choice->units.fold };
+	uint64_t hash = hash_stable(HASH_STABLE_START, &choice->brief_processes, sizeof(choice->brief_processes));
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		hash = hash_stable(hash, &i, sizeof(i));
+		for (size_t j = 0; j < lists[i]->n_items; j++)
+			hash = hash_stable(hash, lists[i]->items[j], strlen(lists[i]->items[j]) + 1);
+	}
+	return hash_sections(hash_sections(hash, config, "collector", NULL), config, "metric", NULL);
+}
+
+/* Of all that decides where it sends, and what. */
+static uint64_t hash_exporter(const struct config *config, const struct exporter *exporter)
+{
+	const char *type = exporter->ops->type;
+	uint64_t hash = hash_sections(hash_stable(HASH_STABLE_START, type, strlen(type)), config, "exporter", exporter->name);
+
+	for (const char *const *at = config->environment; at && *at; at++)
+		if (!strncmp(*at, "OTEL_", 5))
+			hash = hash_stable(hash, *at, strlen(*at) + 1);
+	return hash;
+}
+
+static void save_exporters(const struct agent *agent, struct store *out)
+{
+	store_number(out, agent->n_exporters);
+	for (size_t i = 0; i < agent->n_exporters; i++) {
+		size_t begin;
+
+		store_text(out, agent->exporters[i]->name);
+		store_number(out, hash_exporter(agent->options.config, agent->exporters[i]));
+		begin = store_begin(out);
+		exporter_save(agent->exporters[i], out);
+		store_end(out, begin);
+	}
+}
+
+static void save_all(struct state *state, const struct agent *agent, struct store *out)
+{
+	const struct collector_set *set = agent->options.set;
+	size_t begin;
+
+	store_number(out, agent->batch.time_ns);
+	store_number(out, agent->boottime_ns);
+	store_number(out, labels_boot(set->labels));
+	store_number(out, hash_names(agent->options.config));
+	metrics_save(agent->batch.metrics, agent->batch.n_metrics, out);
+	begin = store_begin(out);
+	cgroups_save(labels_cgroups(set->labels), out);
+	store_end(out, begin);
+	begin = store_begin(out);
+	collectors_save(set->items, set->n, &state->removals, out);
+	store_end(out, begin);
+	save_exporters(agent, out);
+}
+
+/* Without memory there is no state, rather than one that does not know what was removed since. */
+static void give_up(struct state *state)
+{
+	for (unsigned int i = 0; i < 2; i++)
+		if (state->stores[i].room >= sizeof(struct header))
+			__atomic_store_n(&header_of(state, i)->sequence, 0, __ATOMIC_SEQ_CST);
+	state->removals.store = NULL;
+	if (!state->has_told)
+		log_warning("no memory to save the state: after a restart, all series would start again");
+	state->has_told = true;
+}
+
+void state_save(struct state *state, struct agent *agent)
+{
+	unsigned int next = state ? !state->current : 0;
+	struct header header = { .magic = MAGIC };
+	struct store *out;
+
+	if (!state)
+		return;
+	if (agent->boottime_ns >= state->held_until_ns)
+		restored_release(&state->restored, NULL, NULL);
+	out = &state->stores[next];
+	if (out->room >= sizeof(header))
+		__atomic_store_n(&header_of(state, next)->sequence, 0, __ATOMIC_SEQ_CST);
+	store_reset(out);
+	memcpy(header.boot, state->boot, sizeof(header.boot));
+	store_bytes(out, &header, sizeof(header));
+	save_all(state, agent, out);
+	if (out->has_failed) {
+		give_up(state);
+		return;
+	}
+	header_of(state, next)->size = out->size;
+	__atomic_store_n(&header_of(state, next)->sequence, ++state->sequence, __ATOMIC_SEQ_CST);
+	use(state, next);
+}
+
+static void restore_exporters(struct agent *agent, struct stored *in)
+{
+	uint64_t n = stored_number(in);
+
+	for (uint64_t i = 0; i < n && !in->is_bad; i++) {
+		const char *name = stored_text(in);
+		uint64_t hash = stored_number(in);
+		struct stored saved = stored_block(in);
+
+		for (size_t j = 0; j < agent->n_exporters; j++)
+			if (!strcmp(agent->exporters[j]->name, name))
+				exporter_restore(agent->exporters[j], &saved,
+						 hash == hash_exporter(agent->options.config, agent->exporters[j]));
+	}
+}
+
+/* Does something go on that is not there yet? What an adopted object feeds is known at once; a gauge has no total. */
+static bool is_held(void *user, const struct series *series)
+{
+	const struct collector_set *set = user;
+
+	for (size_t i = 0; i < set->n; i++)
+		if (!strcmp(set->items[i]->name, series->metric->scope))
+			return series->metric->kind != METRIC_GAUGE && !set->items[i]->object->is_adopted;
+	return series->metric->kind != METRIC_GAUGE;
+}
+
+static int restore_all(struct state *state, struct agent *agent, struct stored *in, struct stored *removals)
+{
+	const struct collector_set *set = agent->options.set;
+	struct restored *restored = &state->restored;
+	struct stored cgroups, collectors;
+	int err;
+
+	restored->has_other_names = stored_number(in) != hash_names(agent->options.config);
+	err = metrics_restore(agent->batch.metrics, agent->batch.n_metrics, in, restored);
+	cgroups = stored_block(in);
+	collectors = stored_block(in);
+	if (!err)
+		err = cgroups_restore(labels_cgroups(set->labels), &cgroups, restored->has_other_names);
+	if (!err)
+		err = collectors_restore(set->items, set->n, &collectors, restored, removals,
+					 *state->removals.bytes_done);
+	restore_exporters(agent, in);
+	return err ? err : in->is_bad ? -EINVAL : 0;
+}
+
+void state_restore(struct state *state, struct agent *agent)
+{
+	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME), time_ns, boottime_ns, boot_ns;
+	struct stored in, removals;
+	const uint8_t *data;
+	int err;
+
+	if (state)
+		cgroups_record(labels_cgroups(agent->options.set->labels), &state->removals);
+	if (!state || !state->sequence)
+		return;
+	data = state->stores[state->current].data;
+	removals.at = data + state->removals.begin;
+	removals = (struct stored){ removals.at, removals.at + *state->removals.bytes, false };
+	in = (struct stored){ data + sizeof(struct header), removals.at, false };
+	time_ns = stored_number(&in);
+	boottime_ns = stored_number(&in);
+	boot_ns = stored_number(&in);
+	if (boottime_ns > now_ns)
+		return;
+	agent->batch.time_ns = state->restored.time_ns = time_ns;
+	agent->boottime_ns = boottime_ns;
+	labels_set_boot(agent->options.set->labels, boot_ns);
+	err = restore_all(state, agent, &in, &removals);
+	if (err)
+		log_warning("the state of the process before cannot be read to its end (%s): some series start again",
+			    strerror(-err));
+	log_info("%zu series go on from the process before, which collected %.1f s ago", state->restored.n_series,
+		 (double)(now_ns - boottime_ns) / 1e9);
+	restored_release(&state->restored, is_held, agent->options.set);
+	state->held_until_ns = now_ns + HELD_NS;
+}

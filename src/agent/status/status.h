@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What an operator is told of a running agent: one line to the service manager, soon after each change and not more
+ * often than once a second, and a page to whoever connects to the socket "status" in $RUNTIME_DIRECTORY.
+ */
+
+#include "util/cleanup.h"
+
+struct agent;
+struct status;
+
+/*
+ * After the exporters are opened; agent is borrowed. That there can be no socket is logged, and not an error. -errno.
+ */
+int status_new(struct agent *agent, struct status **ret_status);
+struct status *status_free(struct status *status);
+
+/* Something has changed. status may be NULL. */
+void status_changed(struct status *status);
+
+DEFINE_CLEANUP(struct status *, status_free);

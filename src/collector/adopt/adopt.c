@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/adopt/adopt.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "collector/binding.h"
+#include "util/hash.h"
+#include "util/kept.h"
+
+/* To be changed with struct saved, and with what programs and agent agree on without telling in the object's bytes. */
+#define LAYOUT "1"
+#define NAME_BYTES 256
+
+/* What is to be known of a program, in the order of the object. */
+struct saved {
+	int32_t err;
+	uint8_t state, is_once;
+	char error[250];
+};
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return hash_stable(hash, text ?: "", text ? strlen(text) + 1 : 1);
+}
+
+/* All that decides what is loaded and attached, except what the kernel is like. */
+static uint64_t hash_of(const struct object *object)
+{
+	uint64_t hash = hash_text(hash_text(HASH_STABLE_START, LAYOUT), object->path);
+	struct bpf_map *map;
+
+	hash = hash_stable(hash, object->bytes, object->n_bytes);
+	hash = hash_stable(hash, object->settings.data, object->settings.size_bytes);
+	for (size_t i = 0; i < object->n_collectors; i++) {
+		const struct descriptor *descriptor = object->collectors[i]->descriptor;
+
+		hash = hash_text(hash, object->collectors[i]->name);
+		for (size_t j = 0; j < descriptor->n_programs; j++) {
+			const struct descriptor_program *program = &descriptor->programs[j];
+			const char *const texts[] = { program->name, program->when, program->map, program->runs };
+
+			for (size_t k = 0; k < ARRAY_SIZE(texts); k++)
+				hash = hash_text(hash, texts[k]);
+		}
+	}
+	bpf_object__for_each_map (map, object->bpf) {
+		uint32_t max_entries = bpf_map__max_entries(map);
+		size_t size = 0;
+		const void *initial = bpf_map__is_internal(map) ? bpf_map__initial_value(map, &size) : NULL;
+
+		hash = hash_stable(hash, &max_entries, sizeof(max_entries));
+		hash = hash_stable(hash, initial, initial ? size : 0);
+	}
+	return hash;
+}
+
+static const char *name_of(const struct object *object, const char *kind, const char *name, char *buffer)
+{
+	snprintf(buffer, NAME_BYTES, "%s.%016" PRIx64 ".%s%s", bpf_object__name(object->bpf), object->hash, kind, name);
+	return buffer;
+}
+
+static int find(const struct object *object, struct kept *kept, const char *kind, const char *name)
+{
+	char buffer[NAME_BYTES];
+
+	return kept_find(kept, name_of(object, kind, name, buffer));
+}
+
+static void drop(const struct object *object, struct kept *kept)
+{
+	char buffer[NAME_BYTES];
+
+	kept_drop(kept, name_of(object, "", "", buffer));
+}
+
+static int adopt_programs(struct object *object, struct kept *kept)
+{
+	struct programs *programs = &object->programs;
+	int fd = find(object, kept, "o", "");
+
+	programs_choose(object);
+	for (uint32_t i = 0; i < programs->n; i++) {
+		struct program *program = &programs->items[i];
+		struct saved saved;
+
+		if (pread(fd, &saved, sizeof(saved), (off_t)(i * sizeof(saved))) != sizeof(saved) ||
+		    saved.state > PROGRAM_ATTACHED)
+			return -EINVAL;
+		program->state = saved.state;
+		program->is_once = saved.is_once;
+		program->err = saved.err;
+		free(program->error);
+		program->error = *saved.error ? strndup(saved.error, sizeof(saved.error)) : NULL;
+		if (program->state != PROGRAM_ATTACHED)
+			continue;
+		program->fd = find(object, kept, "p.", program->name);
+		program->link_fd = find(object, kept, "l.", program->name);
+		if (program->fd < 0 || program->link_fd < 0)
+			return -ENOENT;
+	}
+	return 0;
+}
+
+static int adopt_map(struct bpf_map *map, int fd)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+
+	if (fd < 0)
+		return -ENOENT;
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return -errno;
+	/* The kernel makes some larger. */
+	if (info.type != bpf_map__type(map) || info.key_size != bpf_map__key_size(map) ||
+	    info.value_size != bpf_map__value_size(map) || info.max_entries < bpf_map__max_entries(map))
+		return -EINVAL;
+	return bpf_map__reuse_fd(map, fd);
+}
+
+static int adopt(struct object *object, struct kept *kept)
+{
+	struct bpf_map *map;
+	int err = adopt_programs(object, kept);
+
+	bpf_object__for_each_map (map, object->bpf)
+		err = err ?: adopt_map(map, find(object, kept, "m.", bpf_map__name(map)));
+	for (size_t i = 0; i < object->n_collectors && !err; i++)
+		err = bindings_open(object->collectors[i], object->bpf);
+	return err;
+}
+
+bool object_is_kept(struct object *object, struct kept *kept)
+{
+	object->hash = hash_of(object);
+	return find(object, kept, "o", "") >= 0;
+}
+
+int object_adopt(struct object *object, struct kept *kept)
+{
+	bool is_whole = object_is_kept(object, kept);
+	char name[NAME_BYTES];
+	int err;
+
+	if (!kept_has(kept, name_of(object, "", "", name))) {
+		snprintf(name, sizeof(name), "%s.", bpf_object__name(object->bpf));
+		return kept_has(kept, name) ? -ESTALE : 1;
+	}
+	err = is_whole ? adopt(object, kept) : -ENODATA;
+	object->is_adopted = object->is_tried = !err;
+	for (uint32_t i = 0; err && i < object->programs.n; i++)
+		object->programs.items[i].fd = object->programs.items[i].link_fd = -1;
+	if (err)
+		drop(object, kept);
+	return err;
+}
+
+static int put(const struct object *object, struct kept *kept, const char *kind, const char *name, int fd)
+{
+	char buffer[NAME_BYTES];
+
+	return kept_put(kept, name_of(object, kind, name, buffer), fd);
+}
+
+static int save_programs(const struct object *object, struct kept *kept)
+{
+	_cleanup_(closep) int fd = memfd_create("bpfpush-programs", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	for (uint32_t i = 0; i < object->programs.n; i++) {
+		const struct program *program = &object->programs.items[i];
+		struct saved saved = { .err = program->err, .state = (uint8_t)program->state,
+				       .is_once = program->is_once };
+
+		snprintf(saved.error, sizeof(saved.error), "%s", program->error ?: "");
+		if (write(fd, &saved, sizeof(saved)) != sizeof(saved))
+			return -ENOMEM;
+	}
+	return put(object, kept, "o", "", fd);
+}
+
+/* 1: a link has no descriptor. */
+static int keep_all(const struct object *object, struct kept *kept)
+{
+	const struct programs *programs = &object->programs;
+	struct bpf_map *map;
+	int err = 0;
+
+	bpf_object__for_each_map (map, object->bpf)
+		if (bpf_map__fd(map) >= 0 && !err)
+			err = put(object, kept, "m.", bpf_map__name(map), bpf_map__fd(map));
+	for (uint32_t i = 0; i < programs->n && !err; i++) {
+		const struct program *program = &programs->items[i];
+
+		if (program->state == PROGRAM_ATTACHED)
+			err = program->link_fd < 0 ? 1 : put(object, kept, "p.", program->name, program->fd) ?:
+						     put(object, kept, "l.", program->name, program->link_fd);
+	}
+	return err ?: save_programs(object, kept);
+}
+
+int object_keep(struct object *object, struct kept *kept)
+{
+	int err = object->is_adopted ? 0 : keep_all(object, kept);
+
+	if (err) {
+		drop(object, kept);
+		object->hash = 0;
+	}
+	for (uint32_t i = 0; i < object->programs.n; i++)
+		object->programs.items[i].is_kept = !err;
+	return err < 0 ? err : 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * An object that outlives the process. Its maps, its attached programs and their links are kept (util/kept.h), so the
+ * kernel goes on counting. The next process takes them over instead of loading the object, if its file, its settings
+ * and its sizes are the same: their hash is part of the names.
+ *
+ *     OBJECT.HASH16.m.MAP  .p.PROGRAM  .l.PROGRAM  .o    the last one holds the states of the programs, and comes
+ *                                                        last: with it, the object is whole
+ *
+ * Nothing has to be loaded then, so adopting needs no capability, except where the kernel needs one to ask for a
+ * map's type (before 5.19). Iterators that run once are not run again.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kept;
+struct object;
+
+/*
+ * Before it is loaded; its sizes are set. 0: is_adopted, and its rows are open. 1: nothing of it was kept. -ESTALE:
+ * only what another file, other settings or sizes have left. Other -errno: what was kept is not whole, and is dropped.
+ * Unless it returns 0, the object is to be loaded.
+ */
+int object_adopt(struct object *object, struct kept *kept);
+/* Instead of object_adopt(): would that find it? */
+bool object_is_kept(struct object *object, struct kept *kept);
+/*
+ * After its start: keeps it, unless a link has no descriptor of its own (USDT), or it is kept already. -errno of
+ * kept_put() or memfd_create(): then nothing of it is kept.
+ */
+int object_keep(struct object *object, struct kept *kept);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/adopt/saved.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/binding.h"
+#include "collector/label/cgroup.h"
+#include "util/array.h"
+
+void collectors_save(struct collector *const *items, size_t n, struct removals *removals, struct store *out)
+{
+	uint32_t number = 0;
+
+	store_number(out, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct collector *collector = items[i];
+
+		store_text(out, collector->name);
+		store_number(out, collector->object->hash);
+		programs_save(&collector->object->programs, out);
+		store_number(out, collector->n_bindings);
+		for (size_t j = 0; j < collector->n_bindings; j++)
+			binding_save(&collector->bindings[j], removals, number++, out);
+	}
+}
+
+/* NULL: there is none of that name, or it has not adopted the object of this hash. */
+static struct collector *find(struct collector *const *items, size_t n, const char *name, uint64_t hash)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(items[i]->name, name))
+			return items[i]->object->is_adopted && items[i]->object->hash == hash ? items[i] : NULL;
+	return NULL;
+}
+
+/* By their numbers; NULL: it has begun again. */
+struct bindings {
+	struct cgroups *cgroups;
+	struct binding **items;
+	size_t n;
+};
+
+static int restore_collector(struct collector *const *items, size_t n, struct stored *in,
+			     const struct restored *restored, struct bindings *bindings)
+{
+	const char *name = stored_text(in);
+	struct collector *collector = find(items, n, name, stored_number(in));
+	struct programs none = { 0 };
+	uint64_t n_bindings;
+
+	programs_restore(collector ? &collector->object->programs : &none, in);
+	n_bindings = stored_number(in);
+	for (uint64_t i = 0; i < n_bindings && !in->is_bad; i++) {
+		const char *map = stored_text(in);
+		uint64_t shape = stored_number(in);
+		struct stored rows = stored_block(in);
+		struct binding *binding = collector ? binding_find(collector, map) : NULL;
+		struct binding **place = array_add(&bindings->items, &bindings->n, sizeof(*place));
+
+		if (!place)
+			return -ENOMEM;
+		if (binding && !binding_restore(binding, shape, &rows, restored))
+			*place = binding;
+	}
+	return in->is_bad ? -EINVAL : 0;
+}
+
+static int restore_removal(const struct bindings *bindings, struct stored *in, bool is_unfinished)
+{
+	uint64_t number = stored_number(in);
+	struct binding *binding = number < bindings->n ? bindings->items[number] : NULL;
+	_cleanup_(freep) uint64_t *cells = NULL;
+	struct removal removal = { 0 };
+
+	if (number == REMOVALS_NAME) {
+		uint64_t id = stored_number(in);
+
+		cgroups_tell(bindings->cgroups, id, stored_text(in));
+	}
+	if (!binding)
+		return 0;
+	removal.place = (uint32_t)stored_number(in);
+	removal.key_bytes = binding->rows->key_bytes;
+	removal.n_cells = binding->rows->n_cells;
+	removal.key = stored_bytes(in, removal.key_bytes);
+	removal.cells = cells = calloc(removal.n_cells + 1, sizeof(*cells));
+	if (!cells)
+		return -ENOMEM;
+	stored_numbers(in, cells, removal.n_cells);
+	return in->is_bad ? -EINVAL : source_removed(&binding->source, binding->rows, &removal, is_unfinished);
+}
+
+int collectors_restore(struct collector *const *items, size_t n, struct stored *in, const struct restored *restored,
+		       struct stored *removals, uint64_t bytes_done)
+{
+	const uint8_t *done = removals->at + bytes_done;
+	struct bindings bindings = { .cgroups = n ? labels_cgroups(items[0]->labels) : NULL };
+	uint64_t n_saved = stored_number(in);
+	int err = 0;
+
+	for (uint64_t i = 0; i < n_saved && !err; i++)
+		err = restore_collector(items, n, in, restored, &bindings);
+	while (!err && n && removals->at < removals->end) {
+		bool is_unfinished = removals->at >= done;
+		struct stored removal = stored_block(removals);
+
+		err = removals->is_bad ? -EINVAL : restore_removal(&bindings, &removal, is_unfinished);
+	}
+	free(bindings.items);
+	return err;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What collectors know of their objects: for each map that is exported its rows, and how far the kernel had counted
+ * runs of programs. A later process that adopts an object counts on from there.
+ */
+
+#include "collector/collector.h"
+#include "collector/flat/removals.h"
+#include "metric/snapshot.h"
+
+/* After a collection. What is removed from then on goes to removals. */
+void collectors_save(struct collector *const *items, size_t n, struct removals *removals, struct store *out);
+/*
+ * After the start, before the first reading. removals: what follows the snapshot; the last of them is unfinished if
+ * fewer than all bytes are done. Objects that are not adopted, and maps of another shape, begin again. -ENOMEM,
+ * -EINVAL.
+ */
+int collectors_restore(struct collector *const *items, size_t n, struct stored *in, const struct restored *restored,
+		       struct stored *removals, uint64_t bytes_done);

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Words tell in one pass which places are in use. Then column after column is added up: the processor reads
+ * each of them forwards, and none of their pages or lines without a key is touched.
+ */
+#include "collector/flat/place.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CHUNK 1024
+
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t pages(size_t bytes)
+{
+	return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
+
+static size_t words_bytes(const struct flat *table)
+{
+	return pages(table->capacity * sizeof(*table->words));
+}
+
+static size_t values_bytes(const struct flat *table)
+{
+	return pages((size_t)table->columns * table->capacity * table->stride_bytes);
+}
+
+static size_t rows_bytes(const struct flat *table)
+{
+	return pages(3 * table->capacity * sizeof(*table->place_rows));
+}
+
+/* Addresses without memory, so that a table that grows stays where it is. The first write to a page gives it memory. */
+static void *reserve(size_t bytes, int protection)
+{
+	void *memory = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Puts bytes of a map, which begin at base, from first on at their place in what is reserved for them. */
+static int show(int fd, size_t base, void *reserved, size_t first, size_t bytes)
+{
+	size_t from = first / page_bytes() * page_bytes(), to = pages(first + bytes);
+	void *memory = mmap((uint8_t *)reserved + from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			    (off_t)(base + from));
+
+	return memory == MAP_FAILED ? -errno : 0;
+}
+
+static uint32_t *mask_of(const struct flat *table)
+{
+	return (uint32_t *)(table->data + table->mask_offset_bytes);
+}
+
+/* Maps what has come into use since the last time, or all. */
+static int show_places(struct flat *table, bool is_all)
+{
+	uint32_t mask = __atomic_load_n(mask_of(table), __ATOMIC_ACQUIRE);
+	uint32_t n = mask < table->capacity && !is_all ? mask + 1 : table->capacity;
+	size_t column = table->capacity * table->stride_bytes;
+	int err;
+
+	if (n <= table->n_places)
+		return 0;
+	err = show(table->words_fd, table->base * sizeof(*table->words), table->words, 0, n * sizeof(*table->words));
+	if (!err && n == table->capacity)
+		err = show(table->values_fd, 0, table->values, 0, table->columns * column);
+	for (uint32_t i = 0; n < table->capacity && i < table->columns && !err; i++)
+		err = show(table->values_fd, 0, table->values, i * column, n * table->stride_bytes);
+	if (!err)
+		table->n_places = n;
+	return err;
+}
+
+struct flat flat_from_parts(const struct flat_parts *parts)
+{
+	return (struct flat){ .words_fd = bpf_map__fd(parts->words),
+			      .keys_fd = bpf_map__fd(parts->keys),
+			      .values_fd = bpf_map__fd(parts->values),
+			      .data_fd = bpf_map__fd(parts->data),
+			      .mask_offset_bytes = parts->mask_offset_bytes,
+			      .base = *parts->base,
+			      .capacity = *parts->capacity,
+			      .columns = parts->columns ? *parts->columns : 1,
+			      .n_first = *parts->mask + 1,
+			      .key_bytes = bpf_map__value_size(parts->keys),
+			      .value_bytes = bpf_map__value_size(parts->values) };
+}
+
+int flat_open(struct flat *table, uint32_t n_cells)
+{
+	void *data = mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, table->data_fd,
+			  (off_t)(table->mask_offset_bytes / page_bytes() * page_bytes()));
+	int err;
+
+	if (data == MAP_FAILED)
+		return -errno;
+	table->mask_offset_bytes %= (uint32_t)page_bytes();
+	table->data = data;
+	table->stride_bytes = ((size_t)table->value_bytes + 7) / 8 * 8;
+	table->n_places = table->n_live = table->n_left = table->n_kept = 0;
+	table->words = reserve(words_bytes(table), PROT_NONE);
+	table->values = reserve(values_bytes(table), PROT_NONE);
+	table->place_rows = reserve(rows_bytes(table), PROT_READ | PROT_WRITE);
+	table->cells = malloc((n_cells + 1) * sizeof(*table->cells));
+	if (!table->words || !table->values || !table->place_rows || !table->cells)
+		return -ENOMEM;
+	table->left_rows = table->place_rows + table->capacity;
+	err = show_places(table, false);
+	/* Makes place 0 nobody's. If it was, the table has been in use. */
+	if (err || !(__atomic_fetch_or(&table->words[0], TABLE_RESERVED, __ATOMIC_SEQ_CST) & TABLE_STATE))
+		return err;
+	flat_put_spilled(table);
+	err = show_places(table, true);
+	if (!err)
+		flat_close_rest(table);
+	return err;
+}
+
+void flat_close(struct flat *table)
+{
+	if (table->data)
+		munmap(table->data, page_bytes());
+	if (table->words)
+		munmap(table->words, words_bytes(table));
+	if (table->values)
+		munmap(table->values, values_bytes(table));
+	if (table->place_rows)
+		munmap(table->place_rows, rows_bytes(table));
+	free(table->cells);
+	table->data = table->values = NULL;
+	table->place_rows = table->left_rows = NULL;
+	table->words = table->cells = NULL;
+}
+
+/* Which of n places hold a key. Without a branch, because no processor could predict it. */
+static uint32_t find_used(const uint64_t *words, uint32_t n, uint16_t *ret_used)
+{
+	uint32_t n_used = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		ret_used[n_used] = (uint16_t)i;
+		n_used += (__atomic_load_n(&words[i], __ATOMIC_ACQUIRE) & TABLE_IS_USED) == TABLE_LIVE;
+	}
+	return n_used;
+}
+
+/* A histogram that counts something has a sum, or counts zeros. */
+static bool is_empty(const struct source_run *sum, const struct source_run *buckets, const uint8_t *value)
+{
+	return !shape_load(value + sum->offset_bytes, sum->size_bytes) &&
+	       !shape_load(value + buckets->offset_bytes, buckets->size_bytes);
+}
+
+/* The same number of n places; kept apart from the rows, which lie far from each other. */
+static void add_numbers(const struct flat *table, const struct source_run *run, uint32_t first, const uint16_t *used,
+			uint32_t n, uint64_t *const *cells)
+{
+	size_t stride = table->stride_bytes;
+	uint64_t sums[CHUNK];
+
+	memset(sums, 0, n * sizeof(*sums));
+	for (uint32_t column = 0; column < table->columns; column++) {
+		const uint8_t *from = flat_value(table, column, first) + run->offset_bytes;
+
+		for (uint32_t i = 0; i < n; i++)
+			sums[i] += ((const struct unaligned_u64 *)(from + used[i] * stride))->value;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		cells[i][run->first_cell] += sums[i];
+}
+
+/* What n places hold in all columns, of which used counts from the first one on, to the cells of their rows. */
+static void add_values(const struct flat *table, uint32_t first, const uint16_t *used, uint32_t n,
+		       uint64_t *const *cells)
+{
+	for (size_t i = 0; i < table->n_runs; i++) {
+		const struct source_run *run = &table->runs[i];
+
+		if (run->kind == RUN_U64 && run->count == 1) {
+			add_numbers(table, run, first, used, n, cells);
+			continue;
+		}
+		for (uint32_t j = 0; j < n; j++)
+			for (uint32_t column = 0; column < table->columns; column++) {
+				const uint8_t *value = flat_value(table, column, first + used[j]);
+
+				if (run->count == 1 || !i || !is_empty(run - 1, run, value))
+					run_add(run, value, cells[j]);
+			}
+	}
+}
+
+/* The rows of n places. A key is read once, when its place is new, so keys are mapped only meanwhile. */
+static int find_rows(struct flat *table, struct rows *rows, uint32_t first, const uint16_t *used, uint32_t n)
+{
+	size_t from = (size_t)first * table->key_bytes, skipped = from % page_bytes();
+	size_t bytes = skipped + (used[n - 1] + 1u) * (size_t)table->key_bytes;
+	uint32_t *place_rows = table->place_rows + first;
+	uint8_t *keys = NULL;
+	int err = 0;
+
+	for (uint32_t i = 0; i < n && !err; i++) {
+		if (place_rows[used[i]])
+			continue;
+		if (!keys)
+			keys = mmap(NULL, bytes, PROT_READ, MAP_SHARED, table->keys_fd, (off_t)(from - skipped));
+		if (keys == MAP_FAILED)
+			return -errno;
+		err = rows_touch(rows, keys + skipped + used[i] * (size_t)table->key_bytes, &place_rows[used[i]]);
+	}
+	if (keys)
+		munmap(keys, bytes);
+	return err;
+}
+
+static int add_places(struct flat *table, struct rows *rows, uint32_t first, const uint16_t *used, uint32_t n)
+{
+	uint32_t *place_rows = table->place_rows + first;
+	int err = find_rows(table, rows, first, used, n);
+	uint64_t *cells[CHUNK];
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < n; i++)
+		cells[i] = rows_touch_row(rows, place_rows[used[i]]);
+	add_values(table, first, used, n, cells);
+	return 0;
+}
+
+void flat_add(const struct flat *table, uint32_t place, uint64_t *cells)
+{
+	add_values(table, place, &(uint16_t){ 0 }, 1, &cells);
+}
+
+int flat_read(struct flat *table, struct rows *rows)
+{
+	uint16_t used[CHUNK];
+	int err = show_places(table, false);
+
+	if (err)
+		return err;
+	table->n_live = 0;
+	flat_add(table, 0, rows_touch_row(rows, ROWS_OVERFLOW)); /* for all keys that found no place */
+	for (uint32_t i = 0; i < table->n_left; i++)
+		rows_touch_row(rows, table->left_rows[i]);
+	for (uint32_t first = 0; first < table->n_places && !err; first += CHUNK) {
+		uint32_t rest = table->n_places - first;
+		uint32_t n = find_used(table->words + first, rest < CHUNK ? rest : CHUNK, used);
+
+		table->n_live += n;
+		if (n)
+			err = add_places(table, rows, first, used, n);
+	}
+	return err;
+}
+
+void flat_renumber(struct flat *table, const uint32_t *numbers)
+{
+	for (uint32_t i = 0; i < table->n_places; i++)
+		if (table->place_rows[i])
+			table->place_rows[i] = numbers[table->place_rows[i]];
+	for (uint32_t i = 0; i < table->n_left; i++)
+		table->left_rows[i] = numbers[table->left_rows[i]];
+}
+
+void flat_end_reading(struct flat *table)
+{
+	table->n_left = table->n_kept;
+}
+
+bool flat_take_spilled(struct flat *table)
+{
+	return __atomic_fetch_and(&table->words[0], ~(uint64_t)TABLE_SPILLED, __ATOMIC_SEQ_CST) & TABLE_SPILLED;
+}
+
+void flat_put_spilled(struct flat *table)
+{
+	__atomic_fetch_or(&table->words[0], TABLE_SPILLED, __ATOMIC_SEQ_CST);
+}
+
+bool flat_narrow(struct flat *table)
+{
+	if (table->has_levels || table->n_places <= table->n_first || table->n_live > table->n_first / 4)
+		return false;
+	__atomic_store_n(mask_of(table), table->n_first - 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+/* Takes the memory away, and leaves the addresses. */
+static void hide(void *reserved, size_t bytes)
+{
+	(void)mmap(reserved, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+void flat_close_rest(struct flat *table)
+{
+	size_t from = pages(table->n_first * sizeof(*table->place_rows));
+	size_t to = table->capacity * sizeof(*table->place_rows) / page_bytes() * page_bytes();
+
+	if (__atomic_load_n(mask_of(table), __ATOMIC_ACQUIRE) >= table->n_first)
+		return;
+	for (uint32_t i = table->n_first; i < table->n_places; i++)
+		if (__atomic_load_n(&table->words[i], __ATOMIC_ACQUIRE) & 1)
+			return;
+	hide(table->words, words_bytes(table));
+	hide(table->values, values_bytes(table));
+	if (from < to) /* all zero: no place there has a row */
+		(void)madvise((uint8_t *)table->place_rows + from, to - from, MADV_DONTNEED);
+	table->n_places = 0;
+	(void)show_places(table, false); /* else at the next reading */
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A flat table of a loaded object (bpf/include/table.h tells how it works), from the reader's side. It is mapped
+ * and read in place. Only the part of it that programs use is mapped, and keys only while a place is new.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collector/flat/layout.h"
+#include "collector/flat/removals.h"
+#include "collector/flat/run.h"
+#include "metric/rows.h"
+
+struct flat {
+	int words_fd, keys_fd, values_fd, data_fd; /* borrowed */
+	uint32_t mask_offset_bytes;		   /* in data */
+	uint32_t base;				   /* in words: a page begins there */
+	uint32_t capacity, columns;
+	uint32_t key_bytes, value_bytes;
+	const struct source_run *runs; /* borrowed; set by the caller, as is n_runs */
+	size_t n_runs;
+	uint32_t n_first; /* places that programs use until a key finds none there */
+	bool has_levels; /* numbers that are not counts: a place must stay with its key. Set by the caller */
+
+	/* kept by flat.c */
+	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
+	uint8_t *data;
+	uint64_t *words;
+	uint8_t *values;
+	uint32_t n_places;    /* mapped: all that were in use at the last reading */
+	uint32_t *place_rows; /* the row of each place; 0: not known */
+	uint32_t *left_rows;  /* rows that lost a place since the last reading: their last growth is still to be seen */
+	uint32_t n_left;
+	uint32_t n_kept;      /* the first of these have no place, but their owners are there */
+	uint32_t n_live;      /* places in use at the last reading */
+	uint64_t *cells;
+};
+
+struct flat flat_from_parts(const struct flat_parts *parts);
+/*
+ * A new table, before anything is attached; or one that an earlier process has left, wherever that was killed:
+ * - It may have been widened, or be in the middle of narrowing: places of the rest are used that programs no longer
+ *   look for. So all places are mapped, unless the rest is empty. Which part was in use at first is known from the
+ *   layout.
+ * - Places may be retired. They are read as before. The next sweep frees them, after a grace period of its own.
+ * - Word 0 tells whether programs have put keys into the hash map, except between a reading's look at it and the
+ *   end of that reading. So the hash map is read in the first reading.
+ * - Programs go on counting and inserting, as they do at any time: a place that is being filled will be live.
+ * -errno of mmap(), -ENOMEM.
+ */
+int flat_open(struct flat *table, uint32_t n_cells);
+void flat_close(struct flat *table);
+
+/* Rows have other numbers now: numbers[row]. */
+void flat_renumber(struct flat *table, const uint32_t *numbers);
+/* Adds what all places hold to rows, between rows_begin() and the end of the reading. -errno. */
+int flat_read(struct flat *table, struct rows *rows);
+/* The reading was whole, and the growth of its rows has gone to series. */
+void flat_end_reading(struct flat *table);
+/*
+ * Have programs put keys into the hash map since it was last found empty? Read it after this call, and say so if
+ * it was not empty.
+ */
+bool flat_take_spilled(struct flat *table);
+void flat_put_spilled(struct flat *table);
+
+/*
+ * Removal. Programs no longer find a place that is retired, but may be writing there for a while. After they
+ * have ended, flat_free() gives it back.
+ */
+void flat_retire(struct flat *table, uint32_t place);
+bool flat_is_retired(const struct flat *table, uint32_t place);
+/* It stays retired if removals has no room for it. binding: its number there. */
+void flat_free(struct flat *table, struct rows *rows, uint32_t place, struct removals *removals, uint32_t binding);
+/* Does what is left of a flat_free() in the middle of which the process before ended. */
+void flat_finish(struct flat *table, uint32_t place);
+/*
+ * Narrowing, after a burst of keys. If few are left, flat_narrow() makes programs use the first part again. Then all
+ * places of the rest are to be retired and freed; a row whose owner is there is kept. After that, and a grace period,
+ * flat_close_rest() unmaps the rest, unless a key has come there meanwhile.
+ */
+bool flat_narrow(struct flat *table);
+void flat_keep(struct flat *table, uint32_t row);
+void flat_let_go(struct flat *table, uint32_t i); /* the i-th row that is kept */
+void flat_close_rest(struct flat *table);
+/*
+ * The row no longer has so much: it is taken out of its previous cells. So a row that lives on elsewhere does not
+ * seem to shrink, and what came after the last reading is growth in the next one.
+ */
+void flat_leave(struct flat *table, struct rows *rows, uint32_t row, const uint64_t *cells);

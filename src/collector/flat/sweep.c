@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/flat/sweep.h"
+
+#include "util/duration.h"
+
+/* From pass to pass; a bit less than ten seconds, so that a pass belongs to each reading at that interval. */
+#define PASS_NS (19 * NS_PER_S / 2)
+/* From look to look whether the grace period is over. */
+#define GRACE_NS (50 * NS_PER_MS)
+
+/* What pieces take, measured, and rounded up. */
+#define LOOK_NS	  5	/* at a place or row */
+#define ASK_NS	  1000	/* whether an owner is gone: nearly all are cgroups, which are found in memory */
+#define FREE_NS	  50	/* for each column of a place */
+#define DELETE_NS 1500	/* from a hash map */
+
+/* Readings without growth before a key may leave a hash map, where nothing keeps it safe for its last writer. */
+#define IDLE_READINGS 2
+
+static bool is_gone(const struct sweep_owner *owner, uint32_t row, struct sweep_turn *turn)
+{
+	turn->left_ns -= ASK_NS;
+	return owner->is_gone(owner->user, row);
+}
+
+/* Is the place to be emptied, whoever its owner is? */
+static bool is_rest(const struct sweep *sweep, const struct flat *table, uint32_t place)
+{
+	return sweep->is_narrowing && place >= table->n_first;
+}
+
+/* Rows without a place have nothing that could be removed. */
+static void let_kept_go(struct flat *table, const struct sweep_owner *owner, struct sweep_turn *turn)
+{
+	for (uint32_t i = table->n_kept; i-- > 0;)
+		if (is_gone(owner, table->left_rows[i], turn))
+			flat_let_go(table, i);
+}
+
+/* These three return true once they are through. */
+
+static bool retire(struct sweep *sweep, struct source *source, const struct sweep_owner *owner, struct sweep_turn *turn)
+{
+	struct flat *table = &source->flat;
+
+	for (; source->is_table && sweep->place < table->n_places; sweep->place++) {
+		uint32_t row = table->place_rows[sweep->place];
+
+		if (turn->left_ns <= 0)
+			return false;
+		turn->left_ns -= LOOK_NS;
+		/* An earlier process may have left retired ones. */
+		if (!row || (!is_rest(sweep, table, sweep->place) && !flat_is_retired(table, sweep->place) &&
+			     !is_gone(owner, row, turn)))
+			continue;
+		flat_retire(table, sweep->place);
+		sweep->n_retired++;
+	}
+	return true;
+}
+
+static bool remove_rows(struct sweep *sweep, struct source *source, struct rows *rows,
+			const struct sweep_owner *owner, struct sweep_turn *turn)
+{
+	for (; (!source->is_table || source->n_spilled) && sweep->row < rows->n; sweep->row++) {
+		if (turn->left_ns <= 0)
+			return false;
+		turn->left_ns -= LOOK_NS;
+		if (!rows_is_live(rows, sweep->row) || *rows_idle(rows, sweep->row) < IDLE_READINGS ||
+		    !is_gone(owner, sweep->row, turn))
+			continue;
+		turn->left_ns -= DELETE_NS;
+		source_remove(source, rows, sweep->row);
+	}
+	return true;
+}
+
+static bool free_retired(struct sweep *sweep, struct source *source, struct rows *rows,
+			 const struct sweep_owner *owner, struct sweep_turn *turn)
+{
+	struct flat *table = &source->flat;
+
+	for (; sweep->place < table->n_places; sweep->place++) {
+		if (turn->left_ns <= 0)
+			return false;
+		turn->left_ns -= LOOK_NS;
+		if (!flat_is_retired(table, sweep->place))
+			continue;
+		turn->left_ns -= FREE_NS * table->columns;
+		if (!is_gone(owner, table->place_rows[sweep->place], turn))
+			flat_keep(table, table->place_rows[sweep->place]);
+		flat_free(table, rows, sweep->place, source->removals, source->number);
+	}
+	return true;
+}
+
+static bool begin_pass(struct sweep *sweep, struct source *source, const struct sweep_owner *owner,
+		       struct sweep_turn *turn)
+{
+	if (sweep->begin_ns && turn->now_ns < sweep->begin_ns + PASS_NS)
+		return false;
+	*sweep = (struct sweep){ .phase = SWEEP_REMOVE, .begin_ns = turn->now_ns, .place = 1, .row = 1 };
+	if (source->is_table) {
+		let_kept_go(&source->flat, owner, turn);
+		sweep->is_narrowing = flat_narrow(&source->flat);
+	}
+	return true;
+}
+
+uint64_t sweep_go_on(struct sweep *sweep, struct source *source, struct rows *rows, const struct sweep_owner *owner,
+		     struct sweep_turn *turn)
+{
+	if (sweep->phase == SWEEP_IDLE && !begin_pass(sweep, source, owner, turn))
+		return SWEEP_DONE;
+	if (sweep->phase == SWEEP_REMOVE) {
+		if (!retire(sweep, source, owner, turn) || !remove_rows(sweep, source, rows, owner, turn))
+			return 0;
+		sweep->phase = sweep->n_retired || sweep->is_narrowing ? SWEEP_GRACE : SWEEP_IDLE;
+		sweep->place = 1;
+		if (sweep->phase == SWEEP_IDLE)
+			return SWEEP_DONE;
+		sweep->grace = grace_begin(turn->now_ns);
+		return GRACE_NS;
+	}
+	if (sweep->phase == SWEEP_GRACE && !grace_is_over(&sweep->grace, turn->now_ns))
+		return GRACE_NS;
+	sweep->phase = SWEEP_FREE;
+	if (!free_retired(sweep, source, rows, owner, turn))
+		return 0;
+	if (sweep->is_narrowing)
+		flat_close_rest(&source->flat);
+	sweep->phase = SWEEP_IDLE;
+	return SWEEP_DONE;
+}

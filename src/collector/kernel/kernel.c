@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What can be tried is tried, with programs of a few instructions that are loaded and let go. So a kernel counts by
+ * what it can do, whatever its version says, and a missing right is that of the system call itself.
+ */
+#include "collector/kernel/kernel.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/btf.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+#include "util/rights.h"
+
+#define FILES_NEEDED 256
+#define OLDEST_MAJOR 5
+#define OLDEST_MINOR 15
+
+#define SET(register, value)   { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (register), .imm = (value) }
+#define ADD(register, value)   { .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (register), .imm = (value) }
+#define COPY(register, source) { .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (register), .src_reg = (source) }
+#define CALL(function)	       { .code = BPF_JMP | BPF_CALL, .imm = (function) }
+#define END		       SET(BPF_REG_0, 0), { .code = BPF_JMP | BPF_EXIT }
+
+static const struct bpf_insn nothing[] = { END };
+/* The newest function that the shipped collectors cannot do without. */
+static const struct bpf_insn task_registers[] = {
+	CALL(BPF_FUNC_get_current_task_btf), COPY(BPF_REG_1, BPF_REG_0), CALL(BPF_FUNC_task_pt_regs), END,
+};
+static const struct bpf_insn read_kernel[] = {
+	COPY(BPF_REG_1, BPF_REG_10), ADD(BPF_REG_1, -8), SET(BPF_REG_2, 8), SET(BPF_REG_3, 0),
+	CALL(BPF_FUNC_probe_read_kernel), END,
+};
+
+/* Its descriptor, or -errno. */
+static int try_program(const struct bpf_insn *instructions, size_t n)
+{
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL, "Dual BSD/GPL", instructions, n, NULL);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void ask_proc(struct buf *why)
+{
+	if (access("/proc/self", F_OK))
+		buf_append_text(why, "/proc is not mounted: mount it (mount -t proc proc /proc)");
+}
+
+static void ask_rights(struct buf *why)
+{
+	_cleanup_(closep) int fd = try_program(nothing, ARRAY_SIZE(nothing));
+	uint64_t rights = rights_permitted();
+	bool has_bpf = rights >> CAP_BPF & 1, has_perfmon = rights >> CAP_PERFMON & 1;
+
+	if (fd != -EPERM && fd != -ENOSYS)
+		return;
+	if (has_bpf && has_perfmon)
+		buf_append_text(why, "bpf() is refused although CAP_BPF and CAP_PERFMON are there: the system call filter "
+				     "(seccomp) must allow it, and the user namespace must be that of the machine");
+	else
+		buf_printf(why, "%s missing: %s",
+			   has_bpf     ? "CAP_PERFMON is" :
+			   has_perfmon ? "CAP_BPF is" :
+					 "CAP_BPF and CAP_PERFMON are",
+			   geteuid() ? "run as root, or with CAP_BPF and CAP_PERFMON" :
+				       "a container has to be given both");
+}
+
+/* Maps, programs, links, per-CPU buffers, sockets. */
+static void ask_files(struct buf *why)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= FILES_NEEDED)
+		return;
+	limit.rlim_cur = limit.rlim_max < FILES_NEEDED ? limit.rlim_max : FILES_NEEDED;
+	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < FILES_NEEDED)
+		buf_printf(why, "only %llu files may be open, and bpfpush may need %d: raise the limit (ulimit -n, LimitNOFILE=)",
+			   (unsigned long long)limit.rlim_max, FILES_NEEDED);
+}
+
+/* Some older kernels have been given what later ones brought; they are not refused. */
+static void ask_version(struct buf *why)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname kernel;
+
+	if (uname(&kernel) || sscanf(kernel.release, "%u.%u", &major, &minor) != 2 || major > OLDEST_MAJOR ||
+	    (major == OLDEST_MAJOR && minor >= OLDEST_MINOR))
+		return;
+	_cleanup_(closep) int fd = try_program(task_registers, ARRAY_SIZE(task_registers));
+
+	if (fd < 0)
+		buf_printf(why, "this kernel (%s) is too old: bpfpush needs Linux %d.%d or later", kernel.release,
+			   OLDEST_MAJOR, OLDEST_MINOR);
+}
+
+static bool is_btf(const char *path)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint16_t magic = 0;
+
+	return fd >= 0 && read(fd, &magic, sizeof(magic)) == sizeof(magic) && magic == BTF_MAGIC;
+}
+
+static void ask_types(struct buf *why)
+{
+	if (access("/sys/kernel", F_OK) || access("/sys/devices", F_OK))
+		buf_append_text(why, "/sys is not mounted: mount it (mount -t sysfs sysfs /sys)");
+	else if (access("/sys/kernel/btf/vmlinux", R_OK))
+		buf_append_text(why, "this kernel has no type information (/sys/kernel/btf/vmlinux): use one built with "
+				     "CONFIG_DEBUG_INFO_BTF, like the kernels of Debian, Fedora and RHEL");
+	else if (!is_btf("/sys/kernel/btf/vmlinux"))
+		buf_append_text(why, "/sys/kernel/btf/vmlinux is not the kernel's own: something else is mounted there; unmount it");
+}
+
+static void ask_compiler(struct buf *why)
+{
+	_cleanup_(closep) int fd = try_program(nothing, ARRAY_SIZE(nothing));
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+
+	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) && !info.jited_prog_len)
+		buf_append_text(why, "the kernel's compiler for BPF programs (JIT) is off: run sysctl "
+				     "net.core.bpf_jit_enable=1");
+}
+
+static void ask_lockdown(struct buf *why)
+{
+	_cleanup_(closep) int fd = try_program(read_kernel, ARRAY_SIZE(read_kernel));
+
+	if (fd == -EINVAL)
+		buf_append_text(why, "this kernel is locked down, so programs may not read its memory: start it without "
+				     "lockdown=confidentiality; lockdown=integrity does no harm");
+}
+
+int kernel_check(struct buf *why)
+{
+	static const struct {
+		void (*ask)(struct buf *why); /* says what is missing */
+		int err;
+	} needs[] = {
+		{ ask_proc, -EOPNOTSUPP },  { ask_files, -EOPNOTSUPP },
+		{ ask_rights, -EPERM },	    { ask_version, -EOPNOTSUPP },
+		{ ask_types, -EOPNOTSUPP }, { ask_compiler, -EOPNOTSUPP }, { ask_lockdown, -EOPNOTSUPP },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
+		needs[i].ask(why);
+		if (why->size)
+			return needs[i].err;
+	}
+	return 0;
+}
+
+bool kernel_can_read(void)
+{
+	uint64_t key;
+
+	/* Before 5.19 the right is asked for first; then that there is no such map. */
+	return bpf_map_get_next_key(-1, NULL, &key) && errno != EPERM;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/kernel/refusal.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+#include "util/rights.h"
+#include "util/utf8.h"
+
+#define ENOTSUPP_OF_KERNEL 524 /* linux/errno.h; the C library has no words for it */
+
+/*
+ * What the verifier objected to: the last line of its log before "processed N insns". Empty where it said
+ * nothing.
+ */
+static void verifier_words(const char *text, char *words, size_t size)
+{
+	const char *end = NULL, *start;
+
+	for (const char *at = text; (at = strstr(at, "\nprocessed ")); at++)
+		end = at;
+	words[0] = '\0';
+	if (!end)
+		return;
+	for (start = end; start > text && start[-1] != '\n'; start--)
+		;
+	snprintf(words, size, ": %.*s", (int)(end - start), start);
+}
+
+#define PERF_SECTIONS " tp tracepoint kprobe kretprobe uprobe uretprobe usdt perf_event "
+
+/* What an error means; the first row that fits. */
+static const struct meaning {
+	int err;
+	const char *what;     /* NULL: both */
+	const char *types;    /* of sections, each between blanks */
+	const char *missing;  /* only if this does not exist; NULL: in any case */
+	const char *text;
+	unsigned int capability; /* only if the process does not have it; 0: in any case */
+} meanings[] = {
+	{ -ESRCH, NULL, " tp_btf ", NULL, "this kernel has no tracepoint of that name" },
+	{ -ESRCH, NULL, " fentry fexit ", NULL, "this kernel has no function of that name" },
+	{ -ENOENT, NULL, " uprobe uretprobe ", NULL, "the library or the symbol is missing" },
+	{ -ENOENT, NULL, " tp tracepoint ", "/sys/kernel/tracing/events", "mount tracefs at /sys/kernel/tracing" },
+	{ -ENOENT, NULL, " tp tracepoint ", NULL, "this kernel has no tracepoint of that name" },
+	{ -EACCES, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
+	{ -EPERM, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
+};
+
+static const char *meaning(const char *what, const char *section, int err)
+{
+	char type[32];
+
+	snprintf(type, sizeof(type), " %.*s ", (int)strcspn(section, "/"), section);
+	for (size_t i = 0; i < ARRAY_SIZE(meanings); i++) {
+		const struct meaning *row = &meanings[i];
+
+		if (row->err != err || !strstr(row->types, type) ||
+		    (row->capability && rights_permitted() >> row->capability & 1))
+			continue;
+		if ((!row->what || !strncmp(what, row->what, strlen(row->what))) &&
+		    (!row->missing || access(row->missing, F_OK)))
+			return row->text;
+	}
+	return NULL;
+}
+
+const char *refusal_error(int err)
+{
+	return strerror(err == -ENOTSUPP_OF_KERNEL ? EOPNOTSUPP : -err);
+}
+
+char *refusal_text(const char *what, int err, const char *section, const char *log)
+{
+	const char *known = meaning(what, section, err);
+	char words[256], *text;
+
+	verifier_words(log, words, sizeof(words));
+	if (asprintf(&text, "%s: %s%s%s%s%s", what, refusal_error(err), known ? " (" : "", known ?: "", known ? ")" : "", words) < 0)
+		return NULL;
+	utf8_clean(text);
+	return text;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stddef.h>
+
+#include "util/setting-table.h"
+
+/*
+ * The meaning of a cgroup's path, as in systemd's cg_path_get_unit(): slices are skipped, and the
+ * first component that is a unit is the name. A container's 64-digit id takes precedence over the
+ * unit in which it runs. Below user@UID.service, a user can make cgroups with any name. So a unit
+ * there is named together with its manager, "user@1000.service/nginx.service", and no id counts as
+ * a container's. Returns the attribute's name and puts its value into text (size bytes; a longer
+ * one is cut).
+ */
+const char *unit_name(const char *path, char *text, size_t size);
+
+/* Patterns of names, as in fnmatch(3), except that a backslash is a plain character and "*" matches "/" too. */
+struct unit_choice {
+	struct setting_list include; /* empty: all */
+	struct setting_list exclude;
+	struct setting_list fold;
+};
+
+/* What the unit is called: its own name, or the first pattern of fold that it matches. NULL: it is not wanted. */
+const char *unit_choose(const struct unit_choice *choice, const char *name);

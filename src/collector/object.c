@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/object.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <elf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collector/binding.h"
+#include "collector/btf-check.h"
+#include "collector/flat/layout.h"
+#include "util/trust.h"
+#include "util/utf8.h"
+
+#define NAME_BYTES_MAX	 256
+#define OBJECT_BYTES_MAX (16 << 20)
+
+static int init_settings(struct object *object)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object->bpf, SETTINGS_SECTION);
+	size_t size = 0;
+	const void *data = map ? bpf_map__initial_value(map, &size) : NULL;
+
+	return settings_init(object->btf, bpf_object__btf(object->bpf), data, data ? size : 0, &object->settings);
+}
+
+/* The file is read once: what is checked is what is loaded, whatever happens to the file meanwhile. */
+static int read_bytes(struct object *object, const char *needed_by, struct diag *diag)
+{
+	_cleanup_(closep) int fd = trust_open(object->path, diag);
+	_cleanup_(buf_done) struct buf file = { .limit_bytes = OBJECT_BYTES_MAX };
+	ssize_t size = fd < 0 ? fd : 0;
+	uint8_t *room;
+
+	while (fd >= 0 && (room = buf_reserve(&file, 65536)) && (size = read(fd, room, 65536)) > 0)
+		file.size += (size_t)size;
+	if (buf_error(&file) == -EFBIG)
+		diag_add(diag, object->path, 0, "is larger than %d MiB, which is too large for an object",
+			 OBJECT_BYTES_MAX >> 20);
+	else if (buf_error(&file))
+		return buf_error(&file);
+	else if (size < 0)
+		diag_add(diag, object->path, 0, "cannot be read: %s; %s needs it", strerror(fd < 0 ? -fd : errno), needed_by);
+	else if (file.size) {
+		object->n_bytes = file.size;
+		object->bytes = TAKE_PTR(file.data);
+	}
+	return 0;
+}
+
+/* False: the bytes do not reach that far. */
+static bool copy_bytes(const struct object *object, uint64_t offset, void *to, size_t size)
+{
+	if (offset > object->n_bytes || size > object->n_bytes - offset)
+		return false;
+	memcpy(to, object->bytes + offset, size);
+	return true;
+}
+
+/* Programs may not do anything but watch: not by a function that they call, … */
+static void check_calls(const struct object *object, const Elf64_Shdr *section, const char *name, struct diag *diag)
+{
+	static const char *const refused[] = {
+		[BPF_FUNC_probe_write_user] = "bpf_probe_write_user", [BPF_FUNC_override_return] = "bpf_override_return",
+		[BPF_FUNC_send_signal] = "bpf_send_signal", [BPF_FUNC_send_signal_thread] = "bpf_send_signal_thread",
+		[BPF_FUNC_setsockopt] = "bpf_setsockopt",
+	};
+	struct bpf_insn call;
+
+	for (uint64_t at = 0; at + sizeof(call) <= section->sh_size; at += sizeof(call)) {
+		memcpy(&call, object->bytes + section->sh_offset + at, sizeof(call));
+		if (call.code == (BPF_JMP | BPF_CALL) && !call.src_reg && (uint32_t)call.imm < ARRAY_SIZE(refused) &&
+		    refused[call.imm])
+			diag_add(diag, object->path, 0, "section \"%s\" calls %s, which does more than watch: remove the call",
+				 name, refused[call.imm]);
+	}
+}
+
+/*
+ * Looks at the sections before libbpf does, which believes what it finds. The type information is that of the last
+ * section .BTF, as for libbpf. NULL: errno is as libbpf's is. An object has few sections, so their number is in the
+ * header.
+ */
+static struct btf *read_sections(const struct object *object, struct diag *diag)
+{
+	Elf64_Shdr names, section, btf = { 0 };
+	Elf64_Ehdr head;
+	char name[128];
+	uint64_t at;
+
+	errno = LIBBPF_ERRNO__FORMAT;
+	if (!copy_bytes(object, 0, &head, sizeof(head)) || memcmp(head.e_ident, ELFMAG, SELFMAG) ||
+	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof(names) ||
+	    !copy_bytes(object, head.e_shoff + head.e_shstrndx * sizeof(names), &names, sizeof(names)))
+		return NULL;
+	for (uint64_t i = 0; i < head.e_shnum; i++) {
+		if (!copy_bytes(object, head.e_shoff + i * sizeof(section), &section, sizeof(section)) ||
+		    section.sh_type != SHT_PROGBITS || section.sh_offset > object->n_bytes ||
+		    section.sh_size > object->n_bytes - section.sh_offset)
+			continue;
+		at = names.sh_offset + section.sh_name;
+		snprintf(name, sizeof(name), "%.*s", at < object->n_bytes ? (int)(object->n_bytes - at) : 0,
+			 (const char *)object->bytes + at);
+		if (!strcmp(name, ".BTF"))
+			btf = section;
+		if (section.sh_flags & SHF_EXECINSTR)
+			check_calls(object, &section, name, diag);
+	}
+	errno = ENOENT;
+	return btf.sh_size ? btf__new(object->bytes + btf.sh_offset, (uint32_t)btf.sh_size) : NULL;
+}
+
+/* … and not by their type. */
+static void check_types(const struct object *object, struct diag *diag)
+{
+	struct bpf_program *bpf;
+
+	bpf_object__for_each_program (bpf, object->bpf) {
+		enum bpf_prog_type type = bpf_program__type(bpf);
+		enum bpf_attach_type attach = bpf_program__expected_attach_type(bpf);
+		const char *name = bpf_program__name(bpf), *section = bpf_program__section_name(bpf);
+
+		if (!utf8_is_printable(name, NAME_BYTES_MAX) || !utf8_is_printable(section, NAME_BYTES_MAX))
+			diag_add(diag, object->path, 0, "program \"%s\" in section \"%s\": these names cannot be printed", name,
+				 section);
+		if (type == BPF_PROG_TYPE_KPROBE || type == BPF_PROG_TYPE_TRACEPOINT ||
+		    type == BPF_PROG_TYPE_RAW_TRACEPOINT || type == BPF_PROG_TYPE_PERF_EVENT ||
+		    !strcmp(section, ".text") ||
+		    (type == BPF_PROG_TYPE_TRACING && (attach == BPF_TRACE_RAW_TP || attach == BPF_TRACE_FENTRY ||
+						       attach == BPF_TRACE_FEXIT || attach == BPF_TRACE_ITER)))
+			continue;
+		diag_add(diag, object->path, 0,
+			 "program \"%s\" is in section \"%s\", and only programs that watch may run: use tp_btf, raw_tp, tp, "
+			 "fentry, fexit, kprobe, kretprobe, uprobe, uretprobe, usdt, iter or perf_event",
+			 name, section);
+	}
+}
+
+static struct bpf_object *open_bytes(const struct object *object)
+{
+	const char *name = strrchr(object->path, '/') + 1;
+	char short_name[16]; /* the kernel's limit */
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = short_name);
+
+	/* As libbpf names an object after its file. */
+	snprintf(short_name, sizeof(short_name), "%.*s", (int)strcspn(name, "."), name);
+	return bpf_object__open_mem(object->bytes, object->n_bytes, &options);
+}
+
+static void complain_of_bytes(const char *path, int err, struct diag *diag)
+{
+	char text[128];
+
+	if (err == ENOENT)
+		diag_add(diag, path, 0, "has no type information (BTF); compile it with clang -target bpf -g");
+	else
+		diag_add(diag, path, 0, "is not a BPF object (%s); compile it with clang -target bpf -g",
+			 libbpf_strerror(err, text, sizeof(text)) ? "damaged" : text);
+}
+
+int object_open(const char *path, const char *needed_by, struct diag *diag, struct object **ret_object)
+{
+	_cleanup_(object_freep) struct object *object = calloc(1, sizeof(*object));
+	unsigned int n_before = diag->n_errors;
+	int err;
+
+	if (!object)
+		return -ENOMEM;
+	*ret_object = NULL;
+	object->path = strdup(path);
+	if (!object->path)
+		return -ENOMEM;
+	err = read_bytes(object, needed_by, diag);
+	if (err || diag->n_errors > n_before)
+		return err;
+	object->btf = read_sections(object, diag);
+	/* libbpf itself believes whatever it finds. */
+	if (object->btf && !btf_is_whole(object->btf)) {
+		diag_add(diag, path, 0, "is damaged: its type information (BTF) refers to types that do not exist, or to names that cannot be printed; "
+				     "compile or install it again");
+		return 0;
+	}
+	object->bpf = object->btf ? open_bytes(object) : NULL;
+	if (!object->bpf) {
+		if (errno == ENOMEM)
+			return -ENOMEM;
+		complain_of_bytes(path, errno, diag);
+		return 0;
+	}
+	check_types(object, diag);
+	err = init_settings(object) ?: programs_list(object->bpf, &object->programs);
+	if (!err)
+		*ret_object = TAKE_PTR(object);
+	return err;
+}
+
+struct object *object_free(struct object *object)
+{
+	if (!object)
+		return NULL;
+	programs_done(&object->programs);
+	settings_done(&object->settings);
+	bpf_object__close(object->bpf);
+	btf__free(object->btf);
+	buf_done(&object->why);
+	free(object->collectors);
+	free(object->bytes);
+	free(object->path);
+	free(object);
+	return NULL;
+}
+
+/*
+ * Takes the place of libbpf's own function. libbpf looks in the modules for types that the kernel itself lacks.
+ * Listing them needs CAP_SYS_ADMIN, and before 1.3 libbpf gives up without it. As in later versions, it is
+ * told then that the list ends.
+ */
+__attribute__((weak)) int bpf_btf_get_next_id(uint32_t start_id, uint32_t *ret_next_id)
+{
+	union bpf_attr attributes = { .start_id = start_id };
+
+	if (syscall(SYS_bpf, BPF_BTF_GET_NEXT_ID, &attributes, sizeof(attributes))) {
+		errno = errno == EPERM ? ENOENT : errno;
+		return -errno;
+	}
+	*ret_next_id = attributes.next_id;
+	return 0;
+}
+
+int object_open_again(void *user, struct bpf_object **ret_bpf)
+{
+	const struct object *object = user;
+	const struct settings *settings = &object->settings;
+	struct bpf_object *bpf;
+	uint64_t *seed;
+	int err = 0;
+
+	bpf = open_bytes(object);
+	if (!bpf)
+		return -errno;
+	if (settings->size_bytes)
+		err = bpf_map__set_initial_value(bpf_object__find_map_by_name(bpf, SETTINGS_SECTION), settings->data,
+						 settings->size_bytes);
+	if (err) {
+		bpf_object__close(bpf);
+		return err;
+	}
+	(void)sizes_set(object, bpf);
+	seed = flat_seed(bpf);
+	if (seed)
+		(void)!getrandom(seed, sizeof(*seed), 0);
+	*ret_bpf = bpf;
+	return 0;
+}
+
+/* A user's object may have another map of that name, which is not used. */
+void object_find_names(const struct object *object, struct label_names *names)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object->bpf, "process_names");
+	_cleanup_(shape_done) struct shape shape = { 0 };
+	const struct field *field;
+
+	if (!map || bpf_map__key_size(map) != sizeof(uint64_t) ||
+	    (bpf_map__type(map) != BPF_MAP_TYPE_HASH && bpf_map__type(map) != BPF_MAP_TYPE_LRU_HASH) ||
+	    shape_from_btf(object->btf, bpf_map__btf_value_type_id(map), &shape, NULL))
+		return;
+	field = shape_find(&shape, "name");
+	if (field && field->class == FIELD_TEXT && shape.size_bytes <= LABEL_NAMES_VALUE_BYTES_MAX)
+		*names = (struct label_names){ bpf_map__fd(map), field->offset_bytes, field->size_bytes };
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes the maps of an object: for as many units as there should be room for. */
+#include <bpf/libbpf.h>
+
+#include "collector/binding.h"
+#include "collector/flat/size.h"
+
+/* Where processes are asked for: entries of owner.h's process_names, and how many more keys a unit has. */
+#define PROCESS_NAMES  8192
+#define PROCESS_FACTOR 4
+
+#define FEW_KEYS     3
+#define NARROW_BYTES 64
+
+/* A table that no collector exports now is as small as can be: the code that counts there is not loaded. */
+static uint64_t keys_of(const struct binding *binding, uint64_t units, const struct flat_parts *parts)
+{
+	uint64_t per_unit = *parts->per_unit;
+
+	if (!binding || !setting_is_on(&binding->collector->settings, binding->when))
+		return 0;
+	/* Where it costs little: units that have just ended keep their keys until the next collection. */
+	if (!parts->columns && bpf_map__value_size(parts->values) <= NARROW_BYTES && per_unit < FEW_KEYS)
+		per_unit = FEW_KEYS;
+	return units * per_unit * (setting_is_on(&binding->collector->settings, "per_process") ? PROCESS_FACTOR : 1);
+}
+
+uint64_t sizes_set(const struct object *object, struct bpf_object *bpf)
+{
+	struct bpf_map *names = bpf_object__find_map_by_name(bpf, "process_names"), *map;
+	const struct flat_machine machine = flat_machine();
+	uint64_t bytes = 0;
+	uint32_t n_words = 0;
+
+	bpf_object__for_each_map (map, bpf) {
+		const struct binding *binding = binding_of(object, bpf_map__name(map));
+		struct flat_parts parts;
+
+		if (flat_find(bpf, bpf_map__name(map), &parts))
+			bytes += flat_size(&parts, keys_of(binding, object->units, &parts), &machine, &n_words);
+	}
+	for (size_t i = 0; i < object->n_collectors; i++)
+		if (names && setting_is_on(&object->collectors[i]->settings, "per_process"))
+			(void)bpf_map__set_max_entries(names, PROCESS_NAMES);
+	return bytes;
+}
+
+uint64_t collectors_size(struct collector *const *collectors, size_t n, uint64_t units)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct object *object = collectors[i]->object;
+
+		object->units = units;
+		if (object->collectors[0] == collectors[i])
+			bytes += sizes_set(object, object->bpf);
+	}
+	return bytes;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "command/command.h"
+#include "util/cleanup.h"
+
+#define DIRECTORY "/run/bpfpush"
+#define PATIENCE_S 10
+
+/* A stream of the agent's answer, as in agent/status/page.h, or NULL. */
+static FILE *ask(const char *path)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE_S };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	FILE *answer;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
+	    connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return NULL;
+	answer = fdopen(fd, "r");
+	if (answer)
+		(void)TAKE_FD(fd);
+	return answer;
+}
+
+int command_status(const struct arguments *arguments)
+{
+	const char *directory = getenv("RUNTIME_DIRECTORY") ?: DIRECTORY;
+	_cleanup_(fclosep) FILE *answer = NULL;
+	bool is_json = false;
+	int code = EOF, c;
+	char path[108];
+
+	snprintf(path, sizeof(path), "%s/status", directory);
+	answer = ask(path);
+	if (answer) {
+		errno = ECONNRESET; /* unless reading says otherwise */
+		code = getc(answer);
+	}
+	if (code == EOF) {
+		bool is_running = answer || (errno != ENOENT && errno != ECONNREFUSED);
+		const char *why = !is_running ? "nobody listens: the service is not running, or has no RuntimeDirectory=" :
+				  errno == EAGAIN ? "the service does not answer" : strerror(errno);
+
+		fprintf(stderr, "bpfpush status: %s: %s%s\n", path, why,
+			errno == EACCES ? "; run it as root or in the service's group" : "");
+		return errno == EACCES ? EXIT_RIGHTS : is_running ? EXIT_FAILING : EXIT_NOT_RUNNING;
+	}
+	/* The answer is the service's, and whoever took that over shall not rule the terminal of root. */
+	for (int last = 0; (c = getc(answer)) != EOF; last = c) {
+		bool is_control = (c < 0x20 && c != '\n') || c == 0x7f || (last == 0xc2 && c < 0xa0);
+
+		if (!c)
+			is_json = true;
+		else if (is_json == arguments->is_json)
+			putchar(is_control ? '?' : c);
+	}
+	return code == '0' ? EXIT_OK : EXIT_FAILING;
+}

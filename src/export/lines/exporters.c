@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two exporters of lines. They differ in their settings, in how they send, and in what time means to them.
+ *
+ * StatsD, in any of its dialects, goes over UDP or a unix datagram socket. A batch becomes lines and datagrams when
+ * it is pushed; the datagrams leave in turn. StatsD's lines have no time: what arrives late counts for the time of
+ * its arrival, and nothing is sent twice.
+ *
+ * Graphite's plaintext protocol goes over TCP, with the times of the collections: what arrives late lies in the
+ * graph where it belongs.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/lines/lines.h"
+#include "export/transport/tcp.h"
+#include "export/transport/udp.h"
+#include "util/duration.h"
+
+/* Of payload, which no network within a site fragments; a unix socket carries more at once. */
+#define UDP_BYTES  1432
+#define UNIX_BYTES 8192
+/* Lines over TCP are queued, sent and dropped by pieces of this size. */
+#define PIECE_BYTES 16384
+
+/* Datagrams are spread over this part of the interval, and this long at most. */
+#define WINDOW_PART	 2
+#define WINDOW_MAX_NS	 (5 * NS_PER_S)
+#define WINDOW_AT_END_NS NS_PER_S
+
+/* What the rows of both fill in. */
+struct lines_settings {
+	char *endpoint, *template;
+	struct setting_list resource_attributes;
+	int dialect, temporality;
+	uint64_t max_name_bytes, max_datagram_bytes;
+	struct lines_options lines;
+	struct sender_options sender;
+};
+
+struct state {
+	struct lines *lines;
+	struct udp_sender *udp; /* of StatsD */
+	struct tcp_sender *tcp; /* of Graphite */
+	uint64_t slot_s, time_ns; /* of Graphite's last batch; 0: none yet */
+};
+
+extern const struct exporter_ops graphite_exporter;
+
+static const char *const time_units[] = { "s", "ms", "us", "ns", NULL };
+static const char *const histograms[] = { "counters", "distribution", "timer", NULL };
+static const char *const temporalities[] = { "delta", "cumulative", NULL };
+
+/* Slots in which points may lie before their time, after restarts that follow each other quickly. */
+#define AHEAD_MAX 60
+
+#define STATSD_PORT   "8125"
+#define GRAPHITE_PORT "2003"
+
+static int check_statsd_endpoint(const char *text, const char **ret_complaint)
+{
+	struct endpoint endpoint;
+
+	return endpoint_parse(text, STATSD_PORT, true, &endpoint, ret_complaint);
+}
+
+static int check_graphite_endpoint(const char *text, const char **ret_complaint)
+{
+	struct endpoint endpoint;
+
+	return endpoint_parse(text, GRAPHITE_PORT, false, &endpoint, ret_complaint);
+}
+
+#define ROW(...) SETTING(struct lines_settings, __VA_ARGS__)
+
+static const struct setting_row statsd_rows[] = {
+	ROW(endpoint, "endpoint", SETTING_TEXT, "localhost:8125", .check = check_statsd_endpoint),
+	ROW(dialect, "dialect", SETTING_CHOICE, "plain", .choices = dialect_statsd_names),
+	ROW(template, "template", SETTING_TEXT, NULL, .check = template_check),
+	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
+	ROW(lines.time_unit, "time_unit", SETTING_CHOICE, "us", .choices = time_units),
+	ROW(lines.points.histogram, "histogram", SETTING_CHOICE, "counters", .choices = histograms),
+	ROW(lines.points.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
+	ROW(max_name_bytes, "max_name_size", SETTING_SIZE, "1000B", .minimum = NAME_PATH_LEAST,
+	    .maximum = NAME_PATH_BYTES),
+	ROW(max_datagram_bytes, "max_datagram_size", SETTING_SIZE, "0", .maximum = 65507),
+	ROW(sender.burst, "burst", SETTING_U64, "8", .maximum = 100000),
+	ROW(sender.resolve_every_ns, "resolve_every", SETTING_DURATION, "5m"),
+	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
+	ROW(sender.retry.initial_ns, "retry_initial", SETTING_DURATION, "100ms", .minimum = 1000000),
+	ROW(sender.retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
+};
+
+static const struct setting_row graphite_rows[] = {
+	ROW(endpoint, "endpoint", SETTING_TEXT, "localhost:2003", .check = check_graphite_endpoint),
+	ROW(dialect, "dialect", SETTING_CHOICE, "dotted", .choices = dialect_graphite_names),
+	ROW(template, "template", SETTING_TEXT, NULL, .check = template_check),
+	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
+	ROW(temporality, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
+	ROW(lines.points.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
+	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
+	ROW(sender.confirm_every_ns, "confirm_every", SETTING_DURATION, "5m"),
+	ROW(sender.timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = 100000000),
+	ROW(sender.retry.initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = 1000000),
+	ROW(sender.retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
+};
+
+static int check(const void *data, const char *path, unsigned int line, struct diag *diag)
+{
+	const struct lines_settings *settings = data;
+	const struct sender_options *sender = &settings->sender;
+
+	if (settings->lines.points.histogram == LINES_DISTRIBUTION && settings->dialect != DIALECT_DOGSTATSD)
+		diag_add(diag, path, line, "histogram = distribution works only with dialect = dogstatsd; with other dialects, receivers would misread the values");
+	if (settings->max_datagram_bytes && settings->max_datagram_bytes < 256)
+		diag_add(diag, path, line, "max_datagram_size: write at least 256B, or 0 for the default");
+	if (sender->resolve_every_ns && sender->resolve_every_ns < NS_PER_S)
+		diag_add(diag, path, line, "resolve_every: write at least 1s, or 0");
+	if (sender->confirm_every_ns && sender->confirm_every_ns < NS_PER_S)
+		diag_add(diag, path, line, "confirm_every: write at least 1s, or 0");
+	if (settings->resource_attributes.n_items > NAME_RESOURCE_TAGS_MAX)
+		diag_add(diag, path, line, "resource_attributes: %zu names; at most %d are allowed",
+			 settings->resource_attributes.n_items, NAME_RESOURCE_TAGS_MAX);
+	return 0;
+}
+
+static void close_all(struct exporter *exporter)
+{
+	struct state *state = exporter->state;
+
+	lines_free(state->lines);
+	udp_sender_free(state->udp);
+	tcp_sender_free(state->tcp);
+	free(state);
+}
+
+static int open_all(struct exporter *exporter, const struct lines_settings *settings, struct state *state)
+{
+	const struct exporter_context *context = exporter->context;
+	bool is_graphite = exporter->ops == &graphite_exporter;
+	struct sender_options sender = settings->sender;
+	struct lines_options lines = settings->lines;
+	const struct dialect *dialect = &dialect_table[settings->dialect + (is_graphite ? DIALECT_DOTTED : 0)];
+	const char *complaint;
+	int err = endpoint_parse(settings->endpoint, is_graphite ? GRAPHITE_PORT : STATSD_PORT, !is_graphite,
+				 &sender.endpoint, &complaint) ?:
+		  naming_init(&lines.naming, dialect, settings->template, context->resource, context->n_resource,
+			      &settings->resource_attributes);
+
+	if (!err)
+		err = is_graphite ? tcp_sender_new(exporter, &sender, &state->tcp) :
+				    udp_sender_new(exporter, &sender, &state->udp);
+	if (err)
+		return err;
+	if (!is_graphite)
+		lines.naming.limit_bytes = settings->max_name_bytes;
+	lines.points.is_cumulative = settings->temporality;
+	lines.pack = (struct pack){ .is_stream = is_graphite, .put = exporter_enqueue, .user = exporter };
+	lines.pack.limit_bytes = is_graphite ? PIECE_BYTES :
+				 settings->max_datagram_bytes ?: sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
+	return lines_new(&lines, exporter, &state->lines);
+}
+
+static int open_exporter(struct exporter *exporter, const void *settings)
+{
+	struct state *state = calloc(1, sizeof(*state));
+	int err;
+
+	if (!state)
+		return -ENOMEM;
+	exporter->state = state;
+	err = open_all(exporter, settings, state);
+	if (err) {
+		exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "cannot be set up: %s", strerror(-err));
+		close_all(exporter);
+	}
+	return err;
+}
+
+static int statsd_push(struct exporter *exporter, const struct batch *batch)
+{
+	return lines_push(((struct state *)exporter->state)->lines, batch, 0);
+}
+
+static void statsd_send(struct exporter *exporter, const struct batch *batch)
+{
+	uint64_t window_ns = exporter->context->interval_ns / WINDOW_PART;
+
+	if (window_ns > WINDOW_MAX_NS)
+		window_ns = WINDOW_MAX_NS;
+	udp_sender_flush(((struct state *)exporter->state)->udp, batch->is_last ? WINDOW_AT_END_NS : window_ns);
+}
+
+/*
+ * The time of a batch as Graphite keeps it: a slot of its storage, which is as long as the interval. A later point in a
+ * slot replaces the earlier one and its counts. So the lines of batches in one slot have what happened in all
+ * of them (point.h), and only the first batch may have a slot that has not begun, since that could be the next run's.
+ * The slot in which we began belongs to the run before; what happens in it counts for the slot after.
+ *
+ * A batch that comes a moment late, after the end of its slot, keeps that slot. Otherwise one slot would be empty and
+ * another one would have two. A clock that was set back is a new beginning.
+ */
+static uint64_t next_slot(struct exporter *exporter, const struct batch *batch)
+{
+	struct state *state = exporter->state;
+	uint64_t step_s = exporter->context->interval_ns / NS_PER_S ?: 1;
+	uint64_t slot_s = batch->time_ns / NS_PER_S / step_s * step_s, least_s = state->slot_s;
+	uint64_t passed_ns = batch->time_ns - state->time_ns;
+	bool is_in_turn = !batch->is_last && passed_ns < step_s * NS_PER_S * 3 / 2;
+
+	if (!state->slot_s || batch->time_ns < state->time_ns)
+		least_s = (batch->previous_ns / NS_PER_S / step_s + 1) * step_s;
+	else if (is_in_turn && slot_s == state->slot_s + 2 * step_s)
+		slot_s -= step_s;
+	/* A run that is continued may have had the next slot. */
+	if (!state->slot_s && exporter->position >= least_s && exporter->position < least_s + AHEAD_MAX * step_s)
+		least_s = exporter->position + step_s;
+	exporter->position = state->slot_s = slot_s < least_s ? least_s : slot_s;
+	state->time_ns = batch->time_ns;
+	return state->slot_s;
+}
+
+static int graphite_push(struct exporter *exporter, const struct batch *batch)
+{
+	struct state *state = exporter->state;
+
+	return lines_push(state->lines, batch, next_slot(exporter, batch));
+}
+
+static void graphite_send(struct exporter *exporter, const struct batch *batch)
+{
+	tcp_sender_flush(((struct state *)exporter->state)->tcp, batch->is_last);
+}
+
+static int probe(struct exporter *exporter)
+{
+	const struct state *state = exporter->state;
+
+	return state->tcp ? tcp_sender_probe(state->tcp) : udp_sender_probe(state->udp);
+}
+
+static const struct setting_table statsd_settings = SETTING_TABLE(statsd_rows, struct lines_settings);
+static const struct setting_table graphite_settings = SETTING_TABLE(graphite_rows, struct lines_settings);
+
+const struct exporter_ops statsd_exporter = {
+	.type = "statsd",
+	.settings = &statsd_settings,
+	.check = check,
+	.open = open_exporter,
+	.push = statsd_push,
+	.send = statsd_send,
+	.probe = probe,
+	.close = close_all,
+};
+
+const struct exporter_ops graphite_exporter = {
+	.type = "graphite",
+	.settings = &graphite_settings,
+	.check = check,
+	.open = open_exporter,
+	.push = graphite_push,
+	.send = graphite_send,
+	.probe = probe,
+	.close = close_all,
+};

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Series and rows on their way from one process to the next. What is read may be damaged, or of a process with other
+ * metrics: what does not fit is left out.
+ *
+ * A row names its series by numbers, so that its key need not be decoded again: what the key means may be gone.
+ */
+
+#include "metric/delta.h"
+#include "util/store.h"
+
+/* Numbers the series that have a point in the last batch, from 1 on. */
+void metrics_save(struct metric *const *metrics, size_t n, struct store *out);
+
+/* The series of the process before, by their numbers; NULL: they do not go on. Each is held as by a source. */
+struct restored {
+	struct series **series;
+	size_t n_series;
+	bool has_other_names; /* the configuration has changed what keys become: rows look for their series again */
+	uint64_t time_ns;     /* of the last batch */
+};
+
+/* -ENOMEM, -EINVAL; what was read until then goes on. */
+int metrics_restore(struct metric *const *metrics, size_t n, struct stored *in, struct restored *restored);
+/* Of those for which is_held() is false, or of all (NULL). */
+void restored_release(struct restored *restored, bool (*is_held)(void *user, const struct series *series), void *user);
+
+void rows_save(struct rows *rows, size_t n_metrics, struct store *out);
+/*
+ * Into rows that are new and empty. They have numbers from 0 on, in the order in which they were saved. -ENOMEM,
+ * -EINVAL.
+ */
+int rows_restore(const struct delta *delta, struct rows *rows, struct stored *in, const struct restored *restored);

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service manager keeps: the next agent goes on with it, or with nothing of it."""
+import contextlib
+import json
+import mmap
+import os
+import platform
+import re
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+import unittest.mock as mock
+
+import harness
+from harness import Cgroup, Points, workload
+from manager import PATIENCE_S, Manager
+
+COUNT = 'bpfpush.syscall.count'
+NO_RIGHTS = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all']
+
+
+class KeptTest(unittest.TestCase):
+    """The objects are task and cgroup."""
+
+    def setUp(self):
+        self.directory = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-test-'))
+        os.chmod(self.directory, 0o755)
+        self.output = os.path.join(self.directory, 'points.json')
+        with open(self.output, 'w'):
+            os.chmod(self.output, 0o666)
+        self.manager = self.enterContext(Manager())
+        os.chmod(self.manager.directory.name, 0o755)
+        os.chmod(self.manager.path, 0o666)
+
+    def end(self, number=signal.SIGKILL):
+        for process in self.manager.processes:
+            process.send_signal(number)
+            process.wait(PATIENCE_S)
+
+    def start(self, settings='', command=(), collector='syscalls'):
+        """An agent that is ready, instead of the one before, which is killed; and what it has said until then."""
+        self.end()
+        config = os.path.join(self.directory, 'agent.conf')
+        with open(config, 'w') as file:
+            file.write('[agent]\ninterval = 1s\ncollectors = %s\n%s\n[exporter file]\ntype = json\npath = %s\n'
+                       % (collector, settings, self.output))
+        with open(os.path.join(self.directory, 'log'), 'w+') as log:
+            self.process = self.manager.start(
+                list(command) + [harness.agent(), 'run', '--config=' + config], stderr=log)
+            self.manager.wait_for('READY=1')
+            log.seek(0)
+            return log.read()
+
+    def ids(self, name=''):
+        """Of what is kept of that object, or of all."""
+        return self.manager.ids(r'^%s.*\.[0-9a-f]{16}\.' % re.escape(name))
+
+    def link_ids_of_agent(self):
+        """Of all links that its descriptors name."""
+        found = set()
+        for fd in os.listdir('/proc/%d/fd' % self.process.pid):
+            with contextlib.suppress(FileNotFoundError), open('/proc/%d/fdinfo/%s' % (self.process.pid, fd)) as file:
+                found.update(map(int, re.findall(r'^link_id:\s*(\d+)$', file.read(), re.M)))
+        return found
+
+    def test_the_next_agent_goes_on_with_the_same_maps_programs_and_links(self):
+        self.start()
+        before = self.ids()
+        self.assertEqual({name.split('.')[0] for name in before}, {'task', 'cgroup'})
+        for kind in ('m', 'p', 'l'):
+            self.assertTrue([i for name, i in before.items() if re.match(r'task\.[0-9a-f]{16}\.%s\.' % kind, name)], kind)
+        log = self.start()
+        self.assertIn('2 of 2 objects have gone on counting', log)
+        self.assertEqual(self.ids(), before)
+        self.assertEqual(self.link_ids_of_agent(), set(self.manager.ids(r'\.l\.').values()))
+        with Cgroup('kept') as cgroup:
+            done = subprocess.run([workload('syscall'), cgroup.procs], stdout=subprocess.PIPE, check=True)
+            expected = json.loads(done.stdout)['getsid']
+            for _ in range(PATIENCE_S * 10):
+                total = self.last_points().of(cgroup).total(
+                    COUNT, **{'bpfpush.syscall.name': 'getsid', 'error.type': None})
+                if total == expected:
+                    break
+                time.sleep(0.1)
+            self.assertEqual(total, expected)
+
+    def last_points(self):
+        points = Points()
+        with open(self.output) as file:
+            for line in file:
+                point = json.loads(line) if line.endswith('\n') else None
+                if point and points and point['time_ns'] != points[-1]['time_ns']:
+                    points.clear()
+                if point:
+                    points.append(point)
+        return points
+
+    def test_other_settings_begin_again_and_leave_nothing_behind(self):
+        self.start()
+        before = self.ids()
+        for settings, same in (('units = 7', set()), ('units = 7\n[collector syscalls]\nduration = getsid', {'cgroup'})):
+            log = self.start(settings)
+            now = self.ids()
+            ends = [name for name in now if name.endswith('.o')]
+            self.assertEqual(sorted(name.split('.')[0] for name in ends), ['cgroup', 'task'])
+            self.assertEqual({name.split('.')[0] for name in now if name in before}, same)
+            self.assertEqual(len({name.split('.')[1] for name in now}), 2)
+            self.assertEqual(log.count('sizes have changed, so counting begins again'), 2 - len(same), log)
+            self.assertEqual(self.link_ids_of_agent(), set(self.manager.ids(r'\.l\.').values()))
+            before = now
+
+    def test_an_object_of_which_something_is_missing_or_wrong_begins_again_as_a_whole(self):
+        self.start()
+
+        def lose_link(names):
+            self.manager._drop(next(name for name in names if '.l.' in name))
+
+        def lose_end(names):
+            self.manager._drop(next(name for name in names if name.endswith('.o')))
+
+        def swap_maps(names):
+            store = self.manager.store
+            left, right = (next(name for name in names if name.endswith(end)) for end in ('.m.calls', '.m.calls_keys'))
+            store[left], store[right] = store[right], store[left]
+
+        for damage in (lose_link, lose_end, swap_maps):
+            with self.subTest(damage.__name__):
+                task, cgroup = self.ids('task'), self.ids('cgroup')
+                with self.manager.changed:
+                    damage(list(task))
+                log = self.start()
+                self.assertRegex(log, r'task\.bpf\.o: what was kept of it is not whole .* so counting begins again')
+                self.assertIn('1 of 2 objects have gone on counting', log)
+                now = self.ids('task')
+                self.assertEqual(set(now), set(task))
+                self.assertFalse({i for i in now.values() if i} & {i for i in task.values() if i})
+                self.assertEqual(self.ids('cgroup'), cgroup)
+
+    def test_an_agent_that_is_killed_while_it_stores_leaves_nothing_behind(self):
+        n = 20
+
+        def kill_early(lines, fds, keep=self.manager._keep):
+            """Nothing comes after its end, although it may have been faster."""
+            nonlocal n
+            if n:
+                keep(lines, fds)
+                n -= 'FDSTORE=1' in lines
+            else:
+                self.manager.processes[-1].kill()
+                for fd in fds:
+                    os.close(fd)
+
+        with mock.patch.object(self.manager, '_keep', kill_early):
+            with contextlib.suppress(AssertionError):
+                self.start()
+            self.end()
+            self.manager.drain()
+        self.assertFalse([name for name in self.manager.store if name.endswith('.o') and name.startswith('task')])
+        before = self.ids()
+        self.manager.n_read = len(self.manager.messages)
+        self.assertIn('task.bpf.o: what was kept of it', self.start())
+        now = self.ids('task')
+        self.assertEqual([name for name in now if name.endswith('.o')], [name for name, i in now.items() if not i])
+        self.assertFalse({i for i in now.values() if i} & {i for i in before.values() if i})
+        self.assertEqual(self.link_ids_of_agent(), set(self.manager.ids(r'\.l\.').values()))
+
+    def test_it_needs_no_capability_if_nothing_has_to_be_loaded(self):
+        if tuple(map(int, re.findall(r'\d+', platform.release())[:2])) < (5, 19):
+            self.skipTest('before 5.19 the kernel lets nobody without CAP_BPF read a map')
+        self.start()
+        before = self.ids()
+        self.start(command=NO_RIGHTS)
+        with open('/proc/%d/status' % self.process.pid) as file:
+            self.assertIn('\nCapPrm:\t0000000000000000\n', file.read())
+        self.assertEqual(self.ids(), before)
+
+    def test_hooks_stay_on_after_an_orderly_end(self):
+        own = os.path.join(os.path.dirname(os.path.realpath(__file__)), 'own', 'sessions')
+        subprocess.run([*shlex.split(os.environ['BPF_COMPILE']), '-c', own + '.bpf.c',
+                        '-o', os.path.join(self.directory, 'sessions.bpf.o')], check=True)
+        shutil.copy(own + '.conf', self.directory)
+        settings = 'collector_directory = %s\n[collector sessions]\nprocess = %d' % (self.directory, os.getpid())
+        self.start(settings, collector='sessions')
+        (fd,) = [fd for name, fd in self.manager.store.items() if name.endswith('.m.calls')]
+        with mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ) as calls:
+            for i in range(1, 3):
+                self.end(signal.SIGTERM)
+                for _ in range(10):
+                    os.getsid(0)
+                self.assertEqual(struct.unpack_from('=Q', calls), (10 * i,))
+                self.start(settings, collector='sessions')
+
+    def test_what_nobody_knows_is_forgotten(self):
+        fd = os.memfd_create('unknown')
+        self.manager.store['unknown.0'] = fd
+        self.start()
+        self.assertNotIn('unknown.0', self.manager.store)
+
+
+if __name__ == '__main__':
+    harness.main()

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGHUP: a right configuration is used at once by the same process, and a wrong one changes nothing."""
+import http.server
+import os
+import signal
+import tempfile
+import threading
+import time
+import unittest
+
+import harness
+from manager import PATIENCE_S, Manager
+
+USER = 65534
+# The last one to find the program and its collectors.
+CAPABILITIES = '+bpf,+perfmon,+dac_read_search'
+ORDINARY = ['setpriv', '--reuid=%d' % USER, '--regid=%d' % USER, '--clear-groups', '--inh-caps=' + CAPABILITIES,
+            '--ambient-caps=' + CAPABILITIES, '--bounding-set=-all,' + CAPABILITIES, '--no-new-privs']
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Takes requests, and answers them only when it may."""
+
+    def __init__(self):
+        super().__init__(('127.0.0.1', 0), Handler)
+        self.may_answer = threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *error):
+        self.may_answer.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers['Content-Length']))
+        self.server.may_answer.wait()
+        self.send_response(200)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class ReloadTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-test-'))
+        os.chmod(self.directory, 0o755)
+        self.config = os.path.join(self.directory, 'agent.conf')
+        self.log = os.path.join(self.directory, 'log')
+        self.manager = self.enterContext(Manager())
+        os.chmod(self.manager.directory.name, 0o755)
+        os.chmod(self.manager.path, 0o666)
+
+    def configure(self, output, settings=''):
+        """The path of the file to which the next agent writes, which is there."""
+        path = os.path.join(self.directory, output)
+        with open(path, 'a'):
+            os.chmod(path, 0o666)
+        with open(self.config, 'w') as file:
+            file.write('[agent]\ninterval = 1s\ncollectors = memory\n%s\n[exporter file]\ntype = json\npath = %s\n' % (settings, path))
+        return path
+
+    def start(self, is_waiting=True):
+        with open(self.log, 'w') as log:
+            self.process = self.manager.start(ORDINARY + [harness.agent(), 'run', '--config=' + self.config], stderr=log)
+        if is_waiting:
+            self.manager.wait_for('READY=1')
+
+    def hang_up(self):
+        self.process.send_signal(signal.SIGHUP)
+
+    def messages(self):
+        with open(self.log) as file:
+            return file.read()
+
+    def wait(self, condition):
+        for _ in range(PATIENCE_S * 10):
+            if condition():
+                return
+            self.assertIsNone(self.process.poll(), self.messages())
+            time.sleep(0.1)
+        self.fail('did not happen; the agent said:\n' + self.messages())
+
+    def wait_for_points(self, path):
+        size = os.path.getsize(path)
+        self.wait(lambda: os.path.getsize(path) > size)
+
+    def wait_for_start(self, n):
+        """The manager may miss messages of a process that is replaced at once."""
+        self.wait(lambda: self.messages().count('started: ') >= n)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.process.wait(PATIENCE_S), 0, self.messages())
+
+    def test_a_right_file_is_used_by_the_same_process_and_the_kernel_counts_on(self):
+        first = self.configure('first')
+        self.start()
+        links = self.manager.ids(r'\.l\.')
+        self.wait_for_points(first)
+        second = self.configure('second', 'series_limit = 5000')
+        self.hang_up()
+        self.assertRegex(self.manager.wait_for('RELOADING=1')[1], '^MONOTONIC_USEC=[1-9][0-9]+$')
+        self.manager.wait_for('READY=1')
+        self.wait_for_points(second)
+        self.assertEqual((self.manager.ids(r'\.l\.'), len(links) > 0), (links, True))
+        size = os.path.getsize(first)
+        self.stop()
+        self.assertEqual(os.path.getsize(first), size)
+        self.assertNotIn('stopped\n', self.messages().split('reloading the configuration')[0])
+
+    def test_a_wrong_file_is_said_and_changes_nothing(self):
+        path = self.configure('points')
+        self.start()
+        self.configure('points', 'intervall = 5s')
+        self.hang_up()
+        self.manager.wait_for('STATUS=.*; the configuration has mistakes, and the old one goes on;.*')
+        self.assertRegex(self.messages(), r'agent\.conf:4: .*intervall')
+        self.wait_for_points(path)
+        self.configure('points')
+        self.hang_up()
+        self.manager.wait_for('READY=1')
+        self.manager.wait_for('STATUS=1 collector, [0-9]+ series, read in [0-9.]+ ms; file: .*')
+        self.stop()
+
+    def test_a_file_that_becomes_wrong_while_the_last_points_are_sent(self):
+        with Receiver() as receiver:
+            more = ('shutdown_timeout = 5m\n[exporter slow]\ntype = otlp\ntimeout = 5m\nendpoint = http://127.0.0.1:%d\n'
+                    % receiver.server_address[1])
+            path = self.configure('points', more)
+            self.start()
+            self.hang_up()
+            self.manager.wait_for('RELOADING=1')
+            self.configure('points', 'intervall = 5s')
+            receiver.may_answer.set()
+            self.manager.wait_for('READY=1')
+            self.manager.wait_for('STATUS=.*; the configuration has mistakes, and the old one goes on;.*')
+            for _ in range(2):
+                self.wait_for_points(path)
+            self.stop()
+
+    def test_what_takes_rights_is_left_to_the_manager(self):
+        """Other sizes of tables: they have to be loaded, and this process cannot load any more."""
+        self.configure('points')
+        self.start()
+        self.configure('points', 'units = 100')
+        self.hang_up()
+        self.manager.wait_for('STOPPING=1')
+        self.assertEqual(self.process.wait(PATIENCE_S), 0)
+        self.assertIn('takes rights that are given up', self.messages())
+
+    def test_signals_that_come_at_any_time(self):
+        """While it starts, twice, and a stop at once after another."""
+        path = self.configure('points')
+        self.start(is_waiting=False)
+        self.wait(lambda: os.readlink('/proc/%d/exe' % self.process.pid) == os.path.realpath(harness.agent()))
+        self.wait(lambda: blocks_hangup(self.process.pid))
+        self.hang_up()
+        self.wait_for_start(2)
+        self.hang_up()
+        self.hang_up()
+        self.wait_for_start(3)
+        self.wait_for_points(path)
+        self.hang_up()
+        self.stop()
+
+
+def blocks_hangup(pid):
+    with open('/proc/%d/status' % pid) as status:
+        (mask,) = (line.split()[1] for line in status if line.startswith('SigBlk:'))
+    return int(mask, 16) & 1 << signal.SIGHUP - 1
+
+
+if __name__ == '__main__':
+    harness.main()

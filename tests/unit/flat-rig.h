@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Flat tables of the running kernel: programs count what the test asks them for, so it knows each number.
+ */
+#include "test.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "collector/flat/size.h"
+#include "collector/flat/sweep.h"
+#include "kernel.h"
+#include "util/duration.h"
+
+#define KEYS	8192
+#define BURST	64 /* tables.bpf.c counts so many keys at once */
+
+struct key {
+	uint64_t number, unused;
+};
+
+static struct source_run hot_runs[] = {
+	{ .offset_bytes = 0, .size_bytes = 8, .count = 1, .first_cell = 0 },
+	{ .offset_bytes = 8, .size_bytes = 8, .count = 1, .first_cell = 1 },
+	{ .offset_bytes = 16, .size_bytes = 4, .count = 48, .first_cell = 2 },
+	{ .offset_bytes = 208, .size_bytes = 8, .count = 1, .first_cell = 50, .is_maximum = true },
+};
+static struct source_run rare_runs[] = { { .size_bytes = 8, .count = 1 } };
+
+/* A table, and what has been seen of it so far. */
+struct rig {
+	struct bpf_object *object;
+	int program, slow_program;
+	struct source source;
+	struct rows *rows;
+	struct sweep sweep;
+	uint64_t now_ns;
+	uint64_t seen[KEYS], overflow;
+	uint32_t idle; /* readings without growth that all rows pretend; 0: as they are */
+	bool is_gone;  /* what is said of each owner … */
+	uint64_t live_from; /* … of keys before this one; 0: of all */
+};
+
+static inline int find_program(const struct rig *rig, const char *name)
+{
+	return bpf_program__fd(bpf_object__find_program_by_name(rig->object, name));
+}
+
+static inline void open_rig(struct rig *rig, bool is_hot, uint64_t n_keys, uint32_t n_columns)
+{
+	const struct flat_machine machine = { n_columns, 4 };
+	const char *name = is_hot ? "hot" : "rare";
+	struct flat_parts parts;
+	uint32_t n_words = 0;
+
+	*rig = (struct rig){ .now_ns = NS_PER_S, .is_gone = true };
+	rig->object = bpf_object__open_file(OBJECTS "/tables.bpf.o", NULL);
+	assert_non_null(rig->object);
+	for (int i = 0; i < 2; i++) {
+		assert_true(flat_find(rig->object, i ? "rare" : "hot", &parts));
+		flat_size(&parts, n_keys, &machine, &n_words);
+	}
+	assert_ok(bpf_object__load(rig->object));
+	rig->program = find_program(rig, is_hot ? "add_hot" : "add_rare");
+	rig->slow_program = find_program(rig, is_hot ? "add_hot_slowly" : "add_rare_slowly");
+	assert_true(flat_find(rig->object, name, &parts));
+	rig->source = (struct source){ .fd = bpf_map__fd(parts.more), .type = BPF_MAP_TYPE_HASH, .is_table = true,
+				       .key_bytes = sizeof(struct key),
+				       .value_bytes = bpf_map__value_size(parts.values),
+				       .runs = is_hot ? hot_runs : rare_runs, .n_runs = is_hot ? 4 : 1,
+				       .flat = flat_from_parts(&parts) };
+	assert_ok(rows_new(sizeof(struct key), source_n_cells(&rig->source), 1, &rig->rows));
+	assert_ok(source_open(&rig->source));
+}
+
+static inline void close_rig(struct rig *rig)
+{
+	source_close(&rig->source);
+	rows_free(rig->rows);
+	bpf_object__close(rig->object);
+}
+
+static inline void count(const struct rig *rig, uint64_t first, uint64_t n)
+{
+	uint64_t arguments[2] = { first, n };
+	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments, .ctx_size_in = sizeof(arguments));
+
+	assert_ok(bpf_prog_test_run_opts(rig->program, &options));
+}
+
+static inline int enter_cpu(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+static inline unsigned int n_cpus(void)
+{
+	return (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static bool is_gone(void *user, uint32_t row)
+{
+	const struct rig *rig = user;
+
+	return rig->is_gone && ((const struct key *)rows_key(rig->rows, row))->number < (rig->live_from ?: KEYS);
+}
+
+/* As delta_compute() does: growth is added up, and rows end whose keys are gone. */
+static inline void settle(struct rig *rig)
+{
+	struct rows *rows = rig->rows;
+
+	for (uint32_t row = 0; row < rows->n; row++) {
+		uint64_t *cells = rows_cells(rows, row), *previous = rows_previous(rows, row);
+		const struct key *key = rows_key(rows, row);
+
+		if (!rows_is_live(rows, row))
+			continue;
+		if (!rows_is_touched(rows, row)) {
+			rows_remove(rows, row);
+			continue;
+		}
+		assert_true(!row || key->number < KEYS);
+		*(row ? &rig->seen[key->number] : &rig->overflow) += cells[0] - previous[0];
+		*rows_idle(rows, row) = rig->idle ?: cells[0] == previous[0] ? *rows_idle(rows, row) + 1 : 0;
+		memcpy(previous, cells, rows->n_cells * sizeof(*cells));
+	}
+}
+
+static inline void read_rig(struct rig *rig)
+{
+	assert_ok(source_read(&rig->source, rig->rows));
+	flat_end_reading(&rig->source.flat);
+	settle(rig);
+}
+
+static inline uint64_t sweep_for(struct rig *rig, int64_t left_ns)
+{
+	const struct sweep_owner owner = { is_gone, rig };
+	struct sweep_turn turn = { rig->now_ns, left_ns };
+
+	return sweep_go_on(&rig->sweep, &rig->source, rig->rows, &owner, &turn);
+}
+
+/* A pass that is due, up to where the places are retired. */
+static inline void retire(struct rig *rig)
+{
+	rig->now_ns += 10 * NS_PER_S;
+	assert_int_not_equal(sweep_for(rig, 2000000), 0);
+}
+
+/* A whole pass. */
+static inline void sweep(struct rig *rig)
+{
+	rig->now_ns += 10 * NS_PER_S;
+	while (sweep_for(rig, 2000000) != SWEEP_DONE)
+		usleep(100);
+}
+
+/* The process was killed. Another one opens the table, and knows what the last reading found. */
+static inline void follow(struct rig *rig)
+{
+	_cleanup_(rows_freep) struct rows *old = rig->rows;
+
+	source_close(&rig->source);
+	rig->sweep = (struct sweep){ 0 };
+	assert_ok(rows_new(sizeof(struct key), source_n_cells(&rig->source), 1, &rig->rows));
+	assert_ok(source_open(&rig->source));
+	rows_begin(rig->rows);
+	for (uint32_t row = 0; row < old->n; row++) {
+		uint32_t number = ROWS_OVERFLOW;
+
+		if (!rows_is_live(old, row))
+			continue;
+		if (row)
+			assert_ok(rows_touch(rig->rows, rows_key(old, row), &number));
+		memcpy(rows_previous(rig->rows, number), rows_previous(old, row), old->n_cells * sizeof(uint64_t));
+	}
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+
+#include "collector/kernel/refusal.h"
+#include "util/cleanup.h"
+#include "util/rights.h"
+
+#define LOG "prog 'x': -- BEGIN PROG LOAD LOG --\n0: R1=ctx()\nR1 invalid mem access 'scalar'\nprocessed 1 insns\n"
+
+static const struct {
+	const char *what;
+	int err;
+	const char *section, *log, *text;
+} refusals[] = {
+	{ "load", -EINVAL, "tp_btf/x", "", "load: Invalid argument" },
+	{ "load", -524, "tp_btf/x", "", "load: Operation not supported" },
+	{ "load", -EACCES, "kprobe/x", LOG, "load: Permission denied: R1 invalid mem access 'scalar'" },
+	{ "load", -EACCES, "kprobe/x", LOG LOG, "load: Permission denied: R1 invalid mem access 'scalar'" },
+	{ "load", -ESRCH, "tp_btf/x", "", "load: No such process (this kernel has no tracepoint of that name)" },
+	{ "attach", -EACCES, "kprobe/x", "", "attach: Permission denied (CAP_SYS_ADMIN is missing)" },
+	{ "attach", -EPERM, "tp/x/y", "", "attach: Operation not permitted (CAP_SYS_ADMIN is missing)" },
+	{ "attach", -EPERM, "perf_event", "", "attach: Operation not permitted (CAP_SYS_ADMIN is missing)" },
+	{ "attach", -EPERM, "kprobe.multi/x", "", "attach: Operation not permitted" },
+	{ "attach", -ENOENT, "uretprobe/libx.so:y", "", "attach: No such file or directory (the library or the symbol is missing)" },
+	{ "attach", -ENOENT, "fexit/x", "", "attach: No such file or directory" },
+};
+
+static void assert_refusal(size_t i)
+{
+	char *text = refusal_text(refusals[i].what, refusals[i].err, refusals[i].section, refusals[i].log);
+
+	assert_string_equal(text, refusals[i].text);
+	free(text);
+}
+
+static void a_refusal_has_the_words_of_the_kernel_and_what_they_mean(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
+		assert_refusal(i);
+}
+
+static void what_is_there_is_not_missing(void **state)
+{
+	const uint64_t rights = rights_permitted(), admin = 1ull << CAP_SYS_ADMIN;
+	char *text;
+
+	if (!(rights & admin))
+		skip();
+	text = refusal_text("attach", -EACCES, "kprobe/x", "");
+	assert_string_equal(text, "attach: Permission denied");
+	free(text);
+	assert_ok(rights_set(rights & ~admin, rights & ~admin)); /* for good, for the tests below */
+}
+
+static void an_error_that_only_the_kernel_knows_has_words_too(void **state)
+{
+	assert_string_equal(refusal_error(-524), "Operation not supported");
+	assert_string_equal(refusal_error(-EINVAL), "Invalid argument");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_there_is_not_missing),
+		cmocka_unit_test(a_refusal_has_the_words_of_the_kernel_and_what_they_mean),
+		cmocka_unit_test(an_error_that_only_the_kernel_knows_has_words_too),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another kernel, booted by QEMU without KVM, with what image.py puts together.
+
+    result = run_guest(SCRIPT, kernel="6.1", append="preempt=full", memory_mb=256, cpus="2,maxcpus=128")
+    result.status, result.output, result.file("name"), result.kernel_log
+
+SCRIPT runs under bash as root, with bpfpush, the workloads and Python in PATH, the collectors where
+bpfpush looks for them, and tests/ in /tests; files that it leaves in /result come back. The root file system is
+ext4 on a disk, /tmp is in memory. A boot takes about four seconds. Times in the guest say nothing about a real
+machine; counts are exact.
+"""
+
+import io
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+from image import HERE, NEEDED, Unavailable, find, image, put, put_program
+
+PORTS = ("kernel_log", "output", "archive", "status")  # as in init
+KERNEL = "6.1"  # where a test does not ask for another; tests/vm/kernel-fetch lists them
+COMPLAINT = r"BUG:|WARNING:|Oops|Call Trace|rcu.*stall"  # in a kernel's log
+
+
+def kernel_path(kernel):
+    if platform.machine() != "x86_64":
+        raise Unavailable("the guest is an x86-64 machine")
+    for program, package in NEEDED.items():
+        find(program, package)
+    found = subprocess.run([os.path.join(HERE, "kernel-fetch"), "--cached", kernel], capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise Unavailable(f"the guest's kernel is not fetched: run tests/vm/kernel-fetch {kernel}")
+    return found.stdout.strip()
+
+
+# QEMU before 8.1 can run an instruction that the kernel is changing at this moment, for example where it attaches a program.
+HALF_PATCHED = "Oops: int3"
+
+
+class Result:
+    def __init__(self, work):
+        texts = {}
+        for port in PORTS:
+            with open(os.path.join(work, port), "rb") as file:
+                texts[port] = file.read()
+        self.output, self.kernel_log = (texts[port].decode(errors="replace").replace("\r", "") for port in ("output", "kernel_log"))
+        status = texts["status"].strip()
+        self.status = int(status) if status else None
+        self.files = {}
+        if status:
+            with tarfile.open(fileobj=io.BytesIO(texts["archive"])) as archive:
+                self.files = {os.path.basename(member.name): archive.extractfile(member).read().decode(errors="replace")
+                              for member in archive if member.isfile()}
+
+    def file(self, name):
+        """What the script left in /result, or an empty text."""
+        return self.files.get(name, "")
+
+
+def pack(archive, put_own):
+    """The initramfs: what brings the disk's file system up, and what this guest alone has, which put_own(DIRECTORY) puts there."""
+    with tempfile.TemporaryDirectory(prefix="bpfpush-vm.") as root:
+        put(root, find("busybox", "busybox-static"), "/bin/busybox")
+        put(root, os.path.join(HERE, "init"), "/init")
+        os.makedirs(root + "/own")
+        put_own(root + "/own")
+        names = "\n".join(os.path.relpath(os.path.join(directory, name), root)
+                          for directory, directories, files in os.walk(root) for name in directories + files)
+        with open(archive, "wb") as file:
+            subprocess.run(["cpio", "--create", "--format=newc", "--owner=0:0", "--quiet"], input=names.encode(), stdout=file,
+                           cwd=root, check=True)
+
+
+def command(work, disk, kernel, append, memory_mb, cpus, threads):
+    words = ["qemu-system-x86_64", "-accel", f"tcg,thread={threads},tb-size=256", "-cpu", "max", "-M", "q35", "-nodefaults", "-no-user-config",
+             "-display", "none", "-no-reboot", "-smp", cpus, "-m", str(memory_mb), "-kernel", kernel_path(kernel),
+             "-initrd", os.path.join(work, "initramfs"), "-append", f"console=ttyS0 quiet panic=-1 oops=panic tsc=unstable {append}",
+             "-drive", f"if=none,id=root,format=raw,snapshot=on,file={disk}", "-device", "nvme,serial=root,drive=root"]
+    for port in PORTS:
+        words += ["-serial", f"file:{os.path.join(work, port)}"]
+    return words
+
+
+def boot(work, put_own, timeout_s, *machine):
+    """What QEMU said."""
+    pack(os.path.join(work, "initramfs"), put_own)
+    for port in PORTS:
+        with open(os.path.join(work, port), "wb"):
+            pass
+    with subprocess.Popen(command(work, *machine), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True) as process:
+        try:
+            return process.communicate(timeout=timeout_s)[0]
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            return process.communicate()[0]
+
+
+def run_guest(script, kernel=KERNEL, append="", memory_mb=512, cpus="2", threads="multi", timeout_s=500, programs=None):
+    """append: more of the kernel's command line; cpus: QEMU's -smp; threads: "single" runs the guest's CPUs in turn,
+    which cannot leave a HALF_PATCHED instruction; programs: further ones of this machine, {path: path in the guest}"""
+    def put_own(directory):
+        for source, target in (programs or {}).items():
+            put_program(directory, source, target)
+        with open(os.path.join(directory, "script"), "w", encoding="utf-8") as file:
+            file.write(script)
+
+    return run_disk(image(), put_own, timeout_s, kernel, append, memory_mb, cpus, threads)
+
+
+def run_disk(disk, put_own, timeout_s, *machine):
+    for _ in range(2):
+        with tempfile.TemporaryDirectory(prefix="bpfpush-vm.") as work:
+            said = boot(work, put_own, timeout_s, disk, *machine)
+            result = Result(work)
+        if HALF_PATCHED not in result.kernel_log:
+            break
+    if result.status is None:
+        raise RuntimeError(f"the guest ended without its script's status (limit {timeout_s} s)\n"
+                           f"{said}\n{result.output}\n{result.kernel_log[-3000:]}")
+    return result
+
+
+def main(kernel=KERNEL, **programs):
+    """Runs the tests, or skips them where the guest cannot run or one of these programs, NAME="package", is missing."""
+    try:
+        kernel_path(kernel)
+        image()
+        for program, package in programs.items():
+            find(program, package)
+    except Unavailable as lacking:
+        print(f"skipped: needs {lacking}")
+        sys.exit(77)
+    unittest.main(verbosity=2)
