@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "export/transport/timer.h"
 #include "util/utf8.h"
 
 /* Of each exporter. */
@@ -137,6 +138,8 @@ void exporter_fail(struct exporter *exporter, enum log_level level, const char *
 	utf8_clean(problem);
 	if (stats->is_failing && !strcmp(problem, stats->problem))
 		return;
+	if (!stats->is_failing)
+		stats->failing_ns = timer_boottime_ns(exporter->context->event);
 	stats->is_failing = true;
 	stats->n_changes++;
 	memcpy(stats->problem, problem, sizeof(problem));
@@ -150,13 +153,25 @@ bool exporter_works(struct exporter *exporter)
 
 	exporter->stats.n_changes += is_news;
 	exporter->stats.is_failing = false;
+	exporter->stats.failing_ns = 0;
 	exporter->stats.problem[0] = '\0';
 	return is_news;
 }
 
+void exporter_asks(struct exporter *exporter, bool is_asking)
+{
+	exporter->stats.asked_ns = is_asking ? timer_boottime_ns(exporter->context->event) : 0;
+}
+
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n)
 {
-	exporter->stats.points[fate] += n;
+	struct exporter_stats *stats = &exporter->stats;
+
+	stats->points[fate] += n;
+	if (fate != POINTS_DELIVERED || !n)
+		return;
+	stats->delivered_ns = timer_boottime_ns(exporter->context->event);
+	stats->n_changes++;
 }
 
 int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points)

@@ -49,7 +49,11 @@ struct exporter_stats {
 	uint64_t bytes_sent; /* of payload, as sent */
 	bool is_failing;     /* the last attempt failed; only exporter_fail() and exporter_works() change it */
 	char problem[256];   /* why, in words, maybe with advice after "; " */
-	unsigned int n_changes; /* of these two */
+	unsigned int n_changes; /* of these two, and deliveries */
+	/* CLOCK_BOOTTIME */
+	uint64_t delivered_ns; /* the last delivery; 0: none yet */
+	uint64_t failing_ns;   /* since when it fails; 0: it does not */
+	uint64_t asked_ns;     /* since when a receiver owes an answer; 0: none does */
 };
 
 /* The data that an exporter holds. */
@@ -141,6 +145,8 @@ void exporter_fail(struct exporter *exporter, enum log_level level, const char *
 	_printf_(4, 5);
 /* It works now. true: it did not before. */
 bool exporter_works(struct exporter *exporter);
+/* A receiver is to answer now (a connection, a request, an end), or has done so. */
+void exporter_asks(struct exporter *exporter, bool is_asking);
 /* Only this changes stats.points. */
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n);
 /*

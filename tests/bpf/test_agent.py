@@ -417,6 +417,18 @@ class StatusTest(unittest.TestCase):
             self.assertRegex(page.stdout, r'(?m)^exporter nobody \(otlp\) to http://127.0.0.1:9\n  failing for \d+ s, \d+ KiB waiting: .+$')
         self.assertEqual(self.ask().returncode, 3)
 
+    def test_a_receiver_that_never_answers_fails_when_its_time_is_up(self):
+        with socket.create_server(('127.0.0.1', 0)) as silent:
+            more = 'shutdown_timeout = 1s\n' + ''.join('[exporter %s]\ntype = otlp\nendpoint = http://127.0.0.1:%d\ntimeout = %s\n'
+                           % (name, silent.getsockname()[1], timeout) for name, timeout in (('patient', '1h'), ('hasty', '2s')))
+            with Agent({'RUNTIME_DIRECTORY': self.directory}, more=more) as agent:
+                agent.wait(lambda _: re.search(r'\n  not delivered yet, no answer for [1-9]\d* \w+, \d+ KiB waiting\n', self.ask().stdout))
+                agent.wait(lambda _: self.ask_json()['exporters'][1]['state'] == 'failing')
+                patient, hasty = self.ask_json()['exporters'][:2]
+            self.assertEqual((patient['name'], patient['state']), ('patient', 'waiting'))
+            self.assertGreater(patient['no_answer_s'], hasty['failing_s'] + 1)
+            self.assertIn('timed out', hasty['problem'])
+
     def test_all_is_well_where_everything_is_delivered(self):
         with Agent({'RUNTIME_DIRECTORY': self.directory}) as agent:
             agent.wait(lambda collections: collections)

@@ -258,9 +258,12 @@ static void writer_push(struct scene *scene, struct writer *writer, unsigned int
 
 static void writer_init(struct writer *writer, const struct lines_options *options)
 {
+	static const struct exporter_context context = { .version = "1" };
+
 	writer->options = *options;
 	writer->options.pack.user = writer;
 	writer->exporter.name = "fuzz";
+	writer->exporter.context = &context;
 	if (lines_new(&writer->options, &writer->exporter, &writer->lines) < 0)
 		abort();
 }

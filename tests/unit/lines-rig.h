@@ -42,6 +42,7 @@ static inline int put(void *user, uint8_t *data, size_t size, size_t n_points)
 static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char *template)
 {
 	static const struct exporter_ops ops = { .type = "test" }; /* what is put has arrived: nothing waits */
+	static const struct exporter_context context = { .version = "1" };
 	static char *names[] = { "host.name", "deployment.environment.name" };
 	static const struct metric kinds[] = {
 		{ .scope = "test", .name = "a.sum", .unit = "{call}", .kind = METRIC_SUM, .divisor = 1 },
@@ -50,7 +51,7 @@ static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char
 		  .layout = { 0, -3, 6 } },
 	};
 
-	*rig = (struct rig){ .exporter = { .name = "test", .ops = &ops },
+	*rig = (struct rig){ .exporter = { .name = "test", .ops = &ops, .context = &context },
 			     .batch = { .time_ns = UINT64_C(1700000010999999999), .previous_ns = 1, .n_metrics = 3 } };
 	for (size_t i = 0; i < 3; i++) {
 		rig->metrics[i] = kinds[i];

@@ -6,39 +6,27 @@
 
 #include "util/duration.h"
 
-bool health_note(struct health *health, const struct exporter *exporter, uint64_t now_ns)
-{
-	const struct exporter_stats *stats = &exporter->stats;
-	bool has_delivered = stats->points[POINTS_DELIVERED] != health->n_delivered;
-	bool is_news = has_delivered || stats->n_changes != health->n_changes;
-
-	if (has_delivered)
-		health->delivered_ns = now_ns;
-	if (!stats->is_failing || !health->failing_ns)
-		health->failing_ns = stats->is_failing ? now_ns : 0;
-	health->n_delivered = stats->points[POINTS_DELIVERED];
-	health->n_changes = stats->n_changes;
-	return is_news;
-}
-
-void health_append_age(struct buf *out, uint64_t age_ns)
+void health_append_age(struct buf *out, const char *before, uint64_t age_ns, const char *after)
 {
 	uint64_t age_s = age_ns / NS_PER_S, unit_s = age_s < 120 ? 1 : age_s < 7200 ? 60 : 3600;
 
-	buf_printf(out, "%" PRIu64 " %s", age_s / unit_s, unit_s == 1 ? "s" : unit_s == 60 ? "min" : "h");
+	buf_printf(out, "%s%" PRIu64 " %s%s", before, age_s / unit_s, unit_s == 1 ? "s" : unit_s == 60 ? "min" : "h", after);
 }
 
-void health_append(const struct health *health, const struct exporter *exporter, uint64_t now_ns, struct buf *out)
+void health_append(const struct exporter *exporter, uint64_t now_ns, struct buf *out)
 {
 	const struct exporter_stats *stats = &exporter->stats;
 	uint64_t wait_bytes = exporter_waiting(exporter).n_bytes;
 	const char *advice = strstr(stats->problem, "; ");
 
-	buf_append_text(out, stats->is_failing ? "failing for " : health->delivered_ns ? "delivered " : "not delivered yet");
-	if (stats->is_failing || health->delivered_ns)
-		health_append_age(out, now_ns - (stats->is_failing ? health->failing_ns : health->delivered_ns));
-	if (!stats->is_failing && health->delivered_ns)
-		buf_append_text(out, " ago");
+	if (stats->is_failing)
+		health_append_age(out, "failing for ", now_ns - stats->failing_ns, "");
+	else if (stats->delivered_ns)
+		health_append_age(out, "delivered ", now_ns - stats->delivered_ns, " ago");
+	else
+		buf_append_text(out, "not delivered yet");
+	if (!stats->is_failing && stats->asked_ns && now_ns - stats->asked_ns >= NS_PER_S)
+		health_append_age(out, ", no answer for ", now_ns - stats->asked_ns, "");
 	if (wait_bytes)
 		buf_printf(out, ", %" PRIu64 " KiB waiting", (wait_bytes + 1023) / 1024);
 	if (stats->is_failing)

@@ -25,6 +25,13 @@ static void append_text_member(struct buf *json, const char *name, const char *v
 	buf_append_byte(json, ',');
 }
 
+/* since_ns: 0: it is left out */
+static void append_age(struct page *page, const char *name, uint64_t since_ns)
+{
+	if (since_ns)
+		buf_printf(&page->json, "\"%s\":%.3f,", name, (double)(page->now_ns - since_ns) / 1e9);
+}
+
 static void append_agent(struct page *page, const struct agent *agent)
 {
 	const struct budget *budget = agent->options.set->budget;
@@ -34,9 +41,8 @@ static void append_agent(struct page *page, const struct agent *agent)
 	buf_printf(&page->text, "bpfpush %s, process %d\ncollection every %g s, ", VERSION, (int)getpid(),
 		   (double)agent->options.interval_ns / 1e9);
 	if (agent->n_collections) {
-		buf_append_text(&page->text, "the last one ");
-		health_append_age(&page->text, page->now_ns - agent->boottime_ns);
-		buf_printf(&page->text, " ago in %.1f ms", (double)agent->collection_ns / 1e6);
+		health_append_age(&page->text, "the last one ", page->now_ns - agent->boottime_ns, " ago");
+		buf_printf(&page->text, " in %.1f ms", (double)agent->collection_ns / 1e6);
 	} else {
 		buf_append_text(&page->text, "none yet");
 	}
@@ -61,14 +67,14 @@ static void append_agent(struct page *page, const struct agent *agent)
 	buf_append_text(&page->json, "\"exporters\":[");
 }
 
-static void append_exporter(struct page *page, const struct exporter *exporter, const struct health *health)
+static void append_exporter(struct page *page, const struct exporter *exporter)
 {
 	const struct exporter_stats *stats = &exporter->stats;
 	struct exporter_waiting waiting = exporter_waiting(exporter);
 	_cleanup_(buf_done) struct buf place = BUF_INIT, state = BUF_INIT;
 
 	health_append_place(exporter, &place);
-	health_append(health, exporter, page->now_ns, &state);
+	health_append(exporter, page->now_ns, &state);
 	buf_printf(&page->text, "\nexporter %s (%s) to %s\n  %s\n ", exporter->name, exporter->ops->type, buf_text(&place),
 		   buf_text(&state));
 	buf_append_byte(&page->json, '{');
@@ -76,7 +82,7 @@ static void append_exporter(struct page *page, const struct exporter *exporter, 
 	append_text_member(&page->json, "type", exporter->ops->type);
 	append_text_member(&page->json, "endpoint", buf_text(&place));
 	append_text_member(&page->json, "state",
-			   stats->is_failing ? "failing" : health->delivered_ns ? "delivered" : "waiting");
+			   stats->is_failing ? "failing" : stats->delivered_ns ? "delivered" : "waiting");
 	append_text_member(&page->json, "problem", stats->problem);
 	for (enum points fate = 0; fate < N_POINTS; fate++) {
 		const char *name = fate == POINTS_PUSHED ? "pushed" : points_error_type[fate] ?: "delivered";
@@ -86,10 +92,9 @@ static void append_exporter(struct page *page, const struct exporter *exporter, 
 		buf_printf(&page->json, "\"%s\":%" PRIu64 ",", name, stats->points[fate]);
 	}
 	buf_printf(&page->text, " %" PRIu64 " waiting\n", waiting.n_points);
-	if (health->delivered_ns)
-		buf_printf(&page->json, "\"delivered_age_s\":%.3f,", (double)(page->now_ns - health->delivered_ns) / 1e9);
-	if (health->failing_ns)
-		buf_printf(&page->json, "\"failing_s\":%.3f,", (double)(page->now_ns - health->failing_ns) / 1e9);
+	append_age(page, "delivered_age_s", stats->delivered_ns);
+	append_age(page, "failing_s", stats->failing_ns);
+	append_age(page, "no_answer_s", stats->asked_ns);
 	buf_printf(&page->json, "\"waiting\":%" PRIu64 ",\"queue\":%" PRIu64 "},", waiting.n_points, waiting.n_bytes);
 	page->is_failing |= stats->is_failing;
 }
@@ -133,14 +138,14 @@ static void end_list(struct buf *json, const char *end)
 	buf_append_text(json, end);
 }
 
-void page_append(const struct agent *agent, const struct health *health, uint64_t now_ns, struct buf *out)
+void page_append(const struct agent *agent, uint64_t now_ns, struct buf *out)
 {
 	const struct collector_set *set = agent->options.set;
 	struct page page = { .now_ns = now_ns };
 
 	append_agent(&page, agent);
 	for (size_t i = 0; i < agent->n_exporters; i++)
-		append_exporter(&page, agent->exporters[i], &health[i]);
+		append_exporter(&page, agent->exporters[i]);
 	end_list(&page.json, "],\"collectors\":[");
 	buf_printf(&page.text, "\n%-24s %-10s %9s %9s  %s\n", "collector", "attached", "series", "missed", "overflow");
 	for (size_t i = 0; i < set->n; i++)

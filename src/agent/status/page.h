@@ -10,7 +10,6 @@
 
 struct agent;
 struct buf;
-struct health;
 
-/* health: of each exporter. now_ns: CLOCK_BOOTTIME. */
-void page_append(const struct agent *agent, const struct health *health, uint64_t now_ns, struct buf *out);
+/* now_ns: CLOCK_BOOTTIME. */
+void page_append(const struct agent *agent, uint64_t now_ns, struct buf *out);

@@ -22,11 +22,11 @@
 
 struct status {
 	struct agent *agent;
-	struct health *health; /* of each exporter */
 	sd_event_source *after, *timer, *socket;
 	struct sockaddr_un address; /* of the socket */
 	int fd;
 	uint64_t said_ns;
+	unsigned int n_changes; /* of all exporters, as seen last */
 };
 
 void status_changed(struct status *status)
@@ -50,7 +50,7 @@ static void append_exporters(const struct status *status, bool is_failing, uint6
 		if (agent->exporters[i]->stats.is_failing != is_failing)
 			continue;
 		buf_printf(out, "; %s: ", agent->exporters[i]->name);
-		health_append(&status->health[i], agent->exporters[i], now_ns, out);
+		health_append(agent->exporters[i], now_ns, out);
 	}
 }
 
@@ -78,13 +78,13 @@ static int on_time(sd_event_source *source, uint64_t usec, void *user)
 static int on_turn(sd_event_source *source, void *user)
 {
 	struct status *status = user;
-	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
-	bool is_news = false;
+	unsigned int n_changes = 0;
 
 	for (size_t i = 0; i < status->agent->n_exporters; i++)
-		is_news |= health_note(&status->health[i], status->agent->exporters[i], now_ns);
-	if (is_news)
+		n_changes += status->agent->exporters[i]->stats.n_changes;
+	if (n_changes != status->n_changes)
 		status_changed(status);
+	status->n_changes = n_changes;
 	return 0;
 }
 
@@ -95,7 +95,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *us
 	_cleanup_(closep) int reader = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	_cleanup_(buf_done) struct buf page = BUF_INIT;
 
-	page_append(status->agent, status->health, clock_ns(CLOCK_BOOTTIME), &page);
+	page_append(status->agent, clock_ns(CLOCK_BOOTTIME), &page);
 	if (reader >= 0 && !buf_error(&page))
 		(void)!send(reader, page.data, page.size, MSG_NOSIGNAL);
 	return 0;
@@ -130,9 +130,6 @@ int status_new(struct agent *agent, struct status **ret_status)
 		return -ENOMEM;
 	status->agent = agent;
 	status->fd = -1;
-	status->health = calloc(agent->n_exporters + 1, sizeof(*status->health));
-	if (!status->health)
-		return -ENOMEM;
 	r = sd_event_add_post(agent->event, &status->after, on_turn, status);
 	if (r >= 0)
 		r = sd_event_add_time(agent->event, &status->timer, CLOCK_BOOTTIME, 0, 1000, on_time, status);
@@ -157,7 +154,6 @@ struct status *status_free(struct status *status)
 	sd_event_source_unref(status->timer);
 	sd_event_source_unref(status->socket);
 	closep(&status->fd);
-	free(status->health);
 	free(status);
 	return NULL;
 }

@@ -93,6 +93,7 @@ static void on_answer(void *user, const struct http_answer *http)
 	struct otlp *otlp = user;
 	struct otlp_answer answer;
 
+	exporter_asks(otlp->exporter, false);
 	otlp_answer_read(http, otlp->exporter->queue.head->n_points, &answer);
 	otlp_report_answer(&otlp->report, http, &answer);
 	queue_end(&otlp->exporter->queue, settle(otlp, &answer));
@@ -158,6 +159,7 @@ static void send_next(struct otlp *otlp)
 	}
 	if (!item->n_sent)
 		item->first_sent_ns = timer_now_ns(otlp->retry.event);
+	exporter_asks(otlp->exporter, true);
 	stats->requests++;
 	stats->retries += item->n_sent++ != 0;
 	stats->bytes_sent += item->size;

@@ -92,6 +92,7 @@ void socket_close(struct socket *sock)
 		close(sock->fd);
 	sock->fd = -1;
 	sock->state = STATE_CLOSED;
+	exporter_asks(sock->exporter, false);
 }
 
 void socket_fail(struct socket *sock, const char *problem)
@@ -151,6 +152,7 @@ static int open_address(struct socket *sock, unsigned int index)
 	sock->fd = TAKE_FD(fd);
 	sock->current = index;
 	sock->state = is_pending ? STATE_CONNECTING : STATE_OPEN;
+	exporter_asks(sock->exporter, is_pending);
 	return is_pending ? timer_arm(&sock->timer, sock->options.timeout_ns) : 0;
 }
 
@@ -191,6 +193,7 @@ static void begin(struct socket *sock)
 		socket_fail(sock, strerror(-err));
 	else
 		sock->state = STATE_LOOKING_UP;
+	exporter_asks(sock->exporter, !err);
 }
 
 bool socket_open(struct socket *sock)
@@ -236,6 +239,7 @@ static void on_connected(struct socket *sock)
 	}
 	timer_disarm(&sock->timer);
 	sock->state = STATE_OPEN;
+	exporter_asks(sock->exporter, false);
 	socket_watch(sock, 0);
 	sock->events->opened(sock->user);
 }

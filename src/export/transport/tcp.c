@@ -222,6 +222,7 @@ static void on_check_time(void *user)
 static void begin_to_confirm(struct tcp_sender *sender)
 {
 	sender->state = STATE_CONFIRMING;
+	exporter_asks(sender->exporter, true);
 	sender->progress_ns = timer_now_ns(sender->check.event);
 	socket_watch(sender->sock, EPOLLIN);
 	if (shutdown(socket_fd(sender->sock), SHUT_WR) < 0)

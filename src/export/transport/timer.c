@@ -48,10 +48,20 @@ void timer_done(struct timer *timer)
 	timer->source = sd_event_source_disable_unref(timer->source);
 }
 
-uint64_t timer_now_ns(struct sd_event *event)
+static uint64_t turn_ns(struct sd_event *event, clockid_t clock)
 {
 	uint64_t now_us = 0;
 
-	(void)sd_event_now(event, CLOCK_MONOTONIC, &now_us);
+	(void)sd_event_now(event, clock, &now_us);
 	return now_us * NS_PER_US;
+}
+
+uint64_t timer_now_ns(struct sd_event *event)
+{
+	return turn_ns(event, CLOCK_MONOTONIC);
+}
+
+uint64_t timer_boottime_ns(struct sd_event *event)
+{
+	return turn_ns(event, CLOCK_BOOTTIME);
 }

@@ -27,5 +27,6 @@ int timer_arm(struct timer *timer, uint64_t delay_ns);
 void timer_disarm(struct timer *timer);
 void timer_done(struct timer *timer);
 
-/* Monotonic time of the loop's turn, ns. */
+/* Time of the loop's turn, ns: CLOCK_MONOTONIC, and CLOCK_BOOTTIME, which goes on in a suspend. */
 uint64_t timer_now_ns(struct sd_event *event);
+uint64_t timer_boottime_ns(struct sd_event *event);
