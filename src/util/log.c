@@ -22,11 +22,7 @@
 #define FIELDS_MAX 12	 /* of one message, ours included */
 #define TEXT_BYTES 16384 /* of one message */
 
-enum log_target { LOG_TARGET_PLAIN,
-		  LOG_TARGET_PREFIX,
-		  LOG_TARGET_JOURNAL };
-
-static enum log_target log_target = LOG_TARGET_PLAIN;
+static bool is_journal;
 static enum log_level log_max_level = LOG_LEVEL_INFO;
 
 const char *const log_level_names[] = { "error", "warning", "info", "debug", NULL };
@@ -47,15 +43,12 @@ static bool is_stderr_journal(void)
 void log_init(enum log_level level)
 {
 	log_set_level(level);
-	if (is_stderr_journal())
-		log_target = LOG_TARGET_JOURNAL;
-	else
-		log_target = isatty(STDERR_FILENO) ? LOG_TARGET_PLAIN : LOG_TARGET_PREFIX;
+	is_journal = is_stderr_journal();
 }
 
 bool log_is_journal(void)
 {
-	return log_target == LOG_TARGET_JOURNAL;
+	return is_journal;
 }
 
 void log_set_level(enum log_level level)
@@ -95,13 +88,14 @@ static int send_to_journal(enum log_level level, const char *id, const struct lo
 }
 
 /*
- * In one call, so that lines of several writers do not mix. There is nowhere to report a failure.
+ * In one call, so that lines of several writers do not mix. There is nowhere to report a failure. The
+ * journal's stream takes the prefixes of sd-daemon(3).
  */
 static void write_to_stderr(enum log_level level, const char *message)
 {
 	char prefix[] = "<0>";
 	struct iovec parts[3] = {
-		{ prefix, log_target == LOG_TARGET_PLAIN ? 0 : 3 },
+		{ prefix, is_journal ? 3 : 0 },
 		{ (char *)message, strlen(message) },
 		{ (char *)"\n", 1 },
 	};
@@ -125,7 +119,7 @@ void log_event(enum log_level level, const char *id, const struct log_field *fie
 	for (size_t length = strlen(message); length && message[length - 1] == '\n'; length--)
 		message[length - 1] = '\0';
 	utf8_clean(message);
-	if (log_target != LOG_TARGET_JOURNAL || send_to_journal(level, id, fields, message) < 0)
+	if (!is_journal || send_to_journal(level, id, fields, message) < 0)
 		write_to_stderr(level, message);
 	errno = errno_kept;
 }

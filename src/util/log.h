@@ -3,9 +3,8 @@
 
 /*
  * Logging, for commands, the agent and exporters; everything else returns errors. Messages go to
- * the journal with fields if stderr is the journal's own stream ($JOURNAL_STREAM), else to stderr:
- * plainly on a terminal, with "<N>" prefixes (sd-daemon(3)) elsewhere. State changes are logged;
- * the caller counts repetitions.
+ * the journal with fields if stderr is the journal's own stream ($JOURNAL_STREAM), else plainly to
+ * stderr. State changes are logged; the caller counts repetitions.
  */
 
 #include <stdbool.h>

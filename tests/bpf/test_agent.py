@@ -368,7 +368,7 @@ class RightsTest(unittest.TestCase):
         # Nobody answers for this name, so a thread looks it up for as long as the test takes.
         more = '[exporter named]\ntype = statsd\nendpoint = name.invalid:8125\n'
         with Agent(more=more, **options) as agent:
-            agent.wait(lambda _: '<6>started' in agent.messages())
+            agent.wait(lambda _: 'started: ' in agent.messages())
             agent.wait(lambda _: not self.kept(agent))
             growth = agent.wait_for_more(3)[-1].total('process.paging.faults')
             agent.wait(lambda seen: seen[-1].total('process.paging.faults') > growth)

@@ -335,12 +335,12 @@ class SharedTest(Pair):
                                'second', '--', '/bin/true'], stderr=subprocess.PIPE, text=True, check=False,
                               preexec_fn=rights.become_nobody)
         self.assertEqual((done.returncode, done.stderr.splitlines()),
-                         (77, ['<3>CAP_BPF and CAP_PERFMON are missing: run as root, or with CAP_BPF and CAP_PERFMON']))
+                         (77, ['CAP_BPF and CAP_PERFMON are missing: run as root, or with CAP_BPF and CAP_PERFMON']))
 
 
 class BegunTest(Pair):
     """A collector of which only a part runs that fills no exported map."""
-    SAID = '<3>collector begun cannot run: the kernel refused all programs that count, such as end (tp_btf/task_that_ends_nowhere): '
+    SAID = 'collector begun cannot run: the kernel refused all programs that count, such as end (tp_btf/task_that_ends_nowhere): '
 
     def run_bpfpush(self, *words):
         return subprocess.run([harness.agent(), *words, '--for=1ms', '--config=/dev/null', f'--collector-directory={self.directory}',
@@ -351,9 +351,9 @@ class BegunTest(Pair):
         for command in ('once', 'list'):
             with self.subTest(command):
                 done = self.run_bpfpush(command)
-                said, nothing = [line for line in done.stderr.splitlines() if line.startswith('<3>')]
+                said, nothing = [line for line in done.stderr.splitlines()]
                 self.assertTrue(said.startswith(self.SAID) and said.endswith('(this kernel has no tracepoint of that name)'), said)
-                self.assertEqual((done.returncode, nothing), (69, '<3>no collector runs, so nothing can be counted'))
+                self.assertEqual((done.returncode, nothing), (69, 'no collector runs, so nothing can be counted'))
                 self.assertEqual(done.stdout, '')
 
     def test_others_run_without_it(self):

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "logged.h"
 #include "util/log.h"
 #include "util/utf8.h"
 
@@ -39,14 +40,24 @@ static const char *log_through_pipe(enum log_level max, enum log_level level, co
 	return log_through(ends[0], ends[1], max, level, text);
 }
 
-static void lines_carry_their_level(void **state)
+static void a_pipe_gets_them_plainly(void **state)
 {
-	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_ERROR, "a"), "<3>a\n");
-	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_WARNING, "a"), "<4>a\n");
-	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a"), "<6>a\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_ERROR, "a"), "a\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a"), "a\n");
 	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, "a"), "");
-	assert_string_equal(log_through_pipe(LOG_LEVEL_DEBUG, LOG_LEVEL_DEBUG, "a"), "<7>a\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_DEBUG, LOG_LEVEL_DEBUG, "a"), "a\n");
 	assert_string_equal(log_through_pipe(LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, "a"), "");
+}
+
+static void lines_in_the_stream_of_the_journal_carry_their_level(void **state)
+{
+	log_catch();
+	log_set_level(LOG_LEVEL_DEBUG);
+	log_error("a");
+	log_warning("a");
+	log_info("a");
+	log_debug("a");
+	assert_string_equal(log_caught(), "<3>a\n<4>a\n<6>a\n<7>a\n");
 }
 
 static void a_terminal_shows_them_plainly(void **state)
@@ -67,15 +78,15 @@ static void a_terminal_shows_them_plainly(void **state)
 static void strangers_text_breaks_no_line(void **state)
 {
 	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a\n<3>b\r\033[1m\tc\x7f\n\n"),
-			    "<6>a?<3>b??[1m c?\n");
+			    "a?<3>b??[1m c?\n");
 	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "\xff\xc3\xa4\xc2\x85\xc3"),
-			    "<6>?\xc3\xa4???\n");
+			    "?\xc3\xa4???\n");
 }
 
 static void lines_are_messages_of_their_own(void **state)
 {
 	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_WARNING, "lines\nof text\n"),
-			    "<4>lines?of text\n<4>lines\n<4>of text\n");
+			    "lines?of text\nlines\nof text\n");
 }
 
 static void a_long_message_is_cut(void **state)
@@ -85,15 +96,15 @@ static void a_long_message_is_cut(void **state)
 
 	memset(text, 'x', sizeof(text) - 1);
 	line = log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, text);
-	assert_int_equal(strlen(line), 3 + 16383 + 1);
+	assert_int_equal(strlen(line), 16383 + 1);
 }
 
 static void another_stream_is_not_the_journal(void **state)
 {
 	setenv("JOURNAL_STREAM", "1:1", 1);
-	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a"), "<6>a\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a"), "a\n");
 	setenv("JOURNAL_STREAM", "nonsense", 1);
-	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a"), "<6>a\n");
+	assert_string_equal(log_through_pipe(LOG_LEVEL_INFO, LOG_LEVEL_INFO, "a"), "a\n");
 	unsetenv("JOURNAL_STREAM");
 }
 
@@ -128,7 +139,8 @@ static void characters_are_measured(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_carry_their_level),
+		cmocka_unit_test(a_pipe_gets_them_plainly),
+		cmocka_unit_test(lines_in_the_stream_of_the_journal_carry_their_level),
 		cmocka_unit_test(a_terminal_shows_them_plainly),
 		cmocka_unit_test(strangers_text_breaks_no_line),
 		cmocka_unit_test(lines_are_messages_of_their_own),
