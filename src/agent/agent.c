@@ -24,7 +24,7 @@
 #include "collector/label/cgroup.h"
 #include "util/array.h"
 
-/* How long the end waits if no receiver answered before. */
+/* How long the end waits if no receiver that is waited for has answered. */
 #define HOPELESS_NS NS_PER_S
 
 uint64_t agent_boot_ns(void)
@@ -299,7 +299,18 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, 
 	return err < 0 ? err : 0;
 }
 
-/* How long to wait for what is unsent. If all that have some are failing, waiting long would not help. */
+/*
+ * Would waiting long for a receiver not help? A reload does not wait for one that has never answered either: the next
+ * process goes on with what is unsent.
+ */
+static bool is_hopeless(const struct agent *agent, const struct exporter_stats *stats)
+{
+	bool has_answered = stats->delivered_ns || stats->points[POINTS_REJECTED];
+
+	return stats->is_failing || (agent->reload == RELOAD_EXEC && !has_answered);
+}
+
+/* How long to wait for what is unsent. */
 static uint64_t patience_ns(const struct agent *agent)
 {
 	uint64_t timeout_ns = agent->options.config->agent.shutdown_timeout_ns, wait_ns = 0;
@@ -307,7 +318,7 @@ static uint64_t patience_ns(const struct agent *agent)
 	for (size_t i = 0; i < agent->n_exporters; i++) {
 		if (exporter_is_idle(agent->exporters[i]))
 			continue;
-		if (!agent->exporters[i]->stats.is_failing)
+		if (!is_hopeless(agent, &agent->exporters[i]->stats))
 			return timeout_ns;
 		wait_ns = timeout_ns < HOPELESS_NS ? timeout_ns : HOPELESS_NS;
 	}

@@ -214,6 +214,9 @@ void exporter_save(struct exporter *exporter, struct store *out)
 		n_left_out += item->n_points;
 		item->mark = NULL;
 	}
+	store_number(out, exporter->stats.delivered_ns);
+	store_number(out, exporter->stats.failing_ns);
+	store_text(out, exporter->stats.problem);
 	store_number(out, exporter->position);
 	store_number(out, exporter->n_doubtful);
 	store_number(out, n_left_out);
@@ -248,9 +251,17 @@ static void restore_item(struct exporter *exporter, struct stored *in, bool is_s
 
 void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same)
 {
-	uint64_t n_left_out;
+	struct exporter_stats *stats = &exporter->stats;
+	uint64_t delivered_ns = stored_number(in), failing_ns = stored_number(in), n_left_out;
+	const char *problem = stored_text(in);
 
 	is_same &= !exporter->is_closed;
+	if (is_same) {
+		stats->is_failing = failing_ns != 0;
+		stats->delivered_ns = delivered_ns;
+		stats->failing_ns = failing_ns;
+		snprintf(stats->problem, sizeof(stats->problem), "%s", problem);
+	}
 	exporter->position = stored_number(in);
 	exporter->n_doubtful = stored_number(in);
 	n_left_out = stored_number(in);

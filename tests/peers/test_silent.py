@@ -5,6 +5,7 @@
 The agent must not notice: it collects on time, tells the watchdog on time and ends on time.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -19,7 +20,7 @@ from contextlib import ExitStack
 
 from agent import BPFPUSH, Follower, Unavailable, config_of, require_agent
 
-INTERVAL_S, COLLECTIONS, SHUTDOWN_S, WATCHDOG_S, CONNECT_S = 2, 7, 2, 4, 15
+INTERVAL_S, COLLECTIONS, SHUTDOWN_S, WATCHDOG_S, CONNECT_S, RELOADS = 2, 7, 6, 4, 15, 2
 NAME_SERVERS = ("127.77.0.1", "127.77.0.2")
 LEAST_LATE_S = 0.1 * INTERVAL_S
 
@@ -96,6 +97,8 @@ class Silence(unittest.TestCase):
             cls.waited_s = cls.run_delay_s(agent)
             cls.said = check.communicate(timeout=60)[0]
             cls.checked_s, cls.check_status = time.monotonic() - began, check.returncode
+            cls.times = sorted(cls.times | {line["time_ns"] for line in cls.follower.lines()})
+            cls.reloads = [cls.reload_s(agent, notify) for _ in range(RELOADS)]
             stopped = time.monotonic()
             agent.send_signal(signal.SIGTERM)
             cls.status = agent.wait(60)
@@ -107,7 +110,20 @@ class Silence(unittest.TestCase):
             with open(f"{directory}/log", encoding="utf-8") as file:
                 cls.log = file.read()
         cls.late_s = sleeper.late_s() + cls.waited_s
-        cls.times = sorted(cls.times | {line["time_ns"] for line in cls.follower.lines()})
+
+    @staticmethod
+    def reload_s(agent, notify):
+        """How long a reload takes, and what the status is soon after."""
+        began, took_s, deadline = time.monotonic(), None, time.monotonic() + 60
+        agent.send_signal(signal.SIGHUP)
+        while time.monotonic() < deadline:
+            with contextlib.suppress(TimeoutError):
+                text = notify.recv(65536).decode()
+                if "READY=1" in text:
+                    took_s = time.monotonic() - began
+                if took_s and "series, read in" in text:
+                    return took_s, text
+        raise RuntimeError("the reload does not end")
 
     @staticmethod
     def run_delay_s(agent):
@@ -132,7 +148,7 @@ class Silence(unittest.TestCase):
         return [*alive, time.monotonic()]
 
     def test_collections_are_on_time(self):
-        gaps = [(after - before) / 1e9 for before, after in zip(self.times[:-1], self.times[1:-1])]
+        gaps = [(after - before) / 1e9 for before, after in zip(self.times, self.times[1:])]
         self.assertGreaterEqual(len(gaps), COLLECTIONS - 2)
         late = [gap for gap in gaps if abs(gap - INTERVAL_S) > LEAST_LATE_S + self.late_s]
         self.assertEqual(late, [], f"of {gaps}; the machine itself was up to {self.late_s:.3f} s late\n{self.log}")
@@ -145,6 +161,15 @@ class Silence(unittest.TestCase):
     def test_it_ends_on_time(self):
         self.assertEqual(self.status, 0, self.log)
         self.assertLess(self.ended_s, SHUTDOWN_S + 1 + self.late_s)
+
+    def test_a_reload_does_not_wait_for_who_never_answers(self):
+        for took_s, _ in self.reloads:
+            self.assertLess(took_s, SHUTDOWN_S - 1 + self.late_s, self.log)
+
+    def test_who_fails_is_known_right_after_a_reload(self):
+        for _, status in self.reloads:
+            for name in ("otlp-name", "otlp-hangs", "statsd-unread"):
+                self.assertRegex(status, f"; {name}: failing for ")
 
     def test_to_try_to_connect_ends_on_time_too(self):
         self.assertEqual(self.check_status, 1, self.said)

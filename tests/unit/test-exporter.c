@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -110,6 +111,51 @@ static void points_that_delta_leaves_out_are_not_lost_without_memory(void **stat
 	assert_true(n_lost > DELTA_POINTS);
 	assert_int_equal(exporter_waiting(exporter).n_points, n_pushed - n_lost);
 	close_otlp(exporter, options);
+	fixture_done(&fixture);
+	sd_event_unref(context.event);
+}
+
+/* Nobody listens there. A later process knows that it fails, and since when, before it has tried. */
+static void how_an_exporter_fails_is_known_to_a_later_process(void **state)
+{
+	struct exporter_context context = { .version = "1" };
+	struct exporter *before, *same, *other;
+	void *options[3];
+	struct fixture fixture;
+	struct store store;
+
+	assert_true(sd_event_new(&context.event) >= 0);
+	assert_ok(store_open(memfd_create("test", MFD_CLOEXEC), &store));
+	fixture_init(&fixture);
+	before = open_otlp(&context, "1MiB", "4KiB", &options[0]);
+	exporter_encode(before, &fixture.batch);
+	exporter_send(before, &fixture.batch);
+	for (int i = 0; i < 200 && !before->stats.is_failing; i++)
+		assert_true(sd_event_run(context.event, 50000) >= 0);
+	assert_true(before->stats.is_failing);
+	assert_true(before->stats.failing_ns != 0);
+	exporter_save(before, &store);
+
+	same = open_otlp(&context, "1MiB", "4KiB", &options[1]);
+	exporter_restore(same, &(struct stored){ store.data, store.data + store.size, false }, true);
+	assert_true(same->stats.is_failing);
+	assert_int_equal(same->stats.failing_ns, before->stats.failing_ns);
+	assert_string_equal(same->stats.problem, before->stats.problem);
+	assert_accounted(same);
+	assert_int_equal(exporter_waiting(same).n_points, exporter_waiting(before).n_points);
+
+	other = open_otlp(&context, "1MiB", "4KiB", &options[2]);
+	exporter_restore(other, &(struct stored){ store.data, store.data + store.size, false }, false);
+	assert_false(other->stats.is_failing);
+	assert_string_equal(other->stats.problem, "");
+	assert_int_equal(other->stats.failing_ns, 0);
+	assert_int_equal(other->stats.delivered_ns, 0);
+	assert_accounted(other);
+
+	close_otlp(before, options[0]);
+	close_otlp(same, options[1]);
+	close_otlp(other, options[2]);
+	store_done(&store);
 	fixture_done(&fixture);
 	sd_event_unref(context.event);
 }
@@ -231,6 +277,7 @@ int main(void)
 		cmocka_unit_test(every_type_is_found_by_its_name),
 		cmocka_unit_test(every_row_is_whole_and_its_defaults_are_valid),
 		cmocka_unit_test(points_that_delta_leaves_out_are_not_lost_without_memory),
+		cmocka_unit_test(how_an_exporter_fails_is_known_to_a_later_process),
 		cmocka_unit_test(a_full_queue_is_accounted_for_and_told_with_the_name_of_the_exporter),
 		cmocka_unit_test(the_first_mebibyte_of_the_room_for_bodies_stays),
 		cmocka_unit_test(freeing_nothing_is_fine),

@@ -176,6 +176,28 @@ static void a_receiver_that_takes_all_and_never_closes_gets_it_again(void **stat
 	assert_false(stats->is_failing);
 }
 
+/* confirm_every is an hour: whether the receiver reads is known much earlier. */
+static void the_first_connection_is_confirmed_soon(void **state)
+{
+	struct sender_options options;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
+	options.timeout_ns = 100 * MS;
+	tcp_new(&options);
+	put("a 1 1\n", 1);
+	tcp_sender_flush(tcp, false);
+	RUN_UNTIL((receiver_read(&receiver), stats->points[POINTS_DELIVERED] == 1));
+	put("b 2 2\n", 1);
+	tcp_sender_flush(tcp, false);
+	RUN_UNTIL(receiver_read(&receiver) == 12);
+	run_for(300);
+	receiver_read(&receiver);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
+	assert_int_equal(receiver.n_accepted, 2);
+	assert_false(stats->is_failing);
+}
+
 static void without_confirming_the_acknowledgement_counts_and_the_connection_stays(void **state)
 {
 	struct sender_options options;
@@ -380,6 +402,7 @@ int main(void)
 		RIG_TEST(what_a_connection_took_along_unread_comes_again),
 		RIG_TEST(a_receiver_that_has_read_all_and_closes_confirms_it),
 		RIG_TEST(a_receiver_that_takes_all_and_never_closes_gets_it_again),
+		RIG_TEST(the_first_connection_is_confirmed_soon),
 		RIG_TEST(without_confirming_the_acknowledgement_counts_and_the_connection_stays),
 		RIG_TEST(what_the_receiver_says_is_thrown_away),
 		RIG_TEST(a_receiver_that_hangs_up_on_all_is_not_hammered),

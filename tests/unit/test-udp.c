@@ -186,7 +186,8 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 400);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 100);
 	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 1000 - 100 - n_taken);
-	assert_false(stats->is_failing);
+	assert_true(stats->is_failing);
+	assert_non_null(strstr(stats->problem, ": nobody reads what was sent"));
 
 	n_taken = 0;
 	RUN_UNTIL((n_taken += drain(fd, last), exporter_is_idle(&world.exporter)));
@@ -196,6 +197,7 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 	assert_int_equal(stats->points[POINTS_DELIVERED] + stats->points[POINTS_QUEUE_FULL], 1000);
 	assert_int_equal(stats->requests, stats->points[POINTS_DELIVERED]);
 	assert_true(world.exporter.n_losses > 0);
+	assert_false(stats->is_failing);
 	close(fd);
 	unlink(endpoint.path);
 }

@@ -166,6 +166,15 @@ static void on_stalled(struct tcp_sender *sender)
 			  "Does it read at all? If it keeps connections open on purpose, set confirm_every = 0");
 }
 
+/* How old a connection becomes. The first one is shorter: nobody knows yet whether the receiver reads. */
+static uint64_t confirm_after_ns(const struct tcp_sender *sender)
+{
+	uint64_t every_ns = sender->confirm_every_ns;
+	bool is_first = !sender->exporter->stats.points[POINTS_DELIVERED];
+
+	return is_first && sender->timeout_ns < every_ns ? sender->timeout_ns : every_ns;
+}
+
 /* Does something still have to happen on the connection? */
 static bool is_busy(const struct tcp_sender *sender)
 {
@@ -185,7 +194,7 @@ static uint64_t check_delay_ns(const struct tcp_sender *sender)
 		return sender->timeout_ns / 4 < most_ns ? sender->timeout_ns / 4 : most_ns;
 	/* It is not yet time, or the sender would be confirming. */
 	return has_unconfirmed(sender) ?
-		       sender->opened_ns + sender->confirm_every_ns - timer_now_ns(sender->check.event) :
+		       sender->opened_ns + confirm_after_ns(sender) - timer_now_ns(sender->check.event) :
 		       0;
 }
 
@@ -240,7 +249,7 @@ static bool is_time_to_confirm(const struct tcp_sender *sender)
 	if (!sender->confirm_every_ns || !has_unconfirmed(sender))
 		return false;
 	/* After a failure, somebody waits to hear that it works again. */
-	return sender->is_last || sender->exporter->stats.is_failing || age_ns >= sender->confirm_every_ns ||
+	return sender->is_last || sender->exporter->stats.is_failing || age_ns >= confirm_after_ns(sender) ||
 	       sender->sent_bytes >= (most_bytes < CONFIRM_BYTES ? most_bytes : CONFIRM_BYTES);
 }
 

@@ -239,6 +239,8 @@ void udp_sender_flush(struct udp_sender *sender, uint64_t window_ns)
 	if (is_open && !socket_is_unix(sender->sock) && socket_error(sender->sock))
 		on_refused(sender);
 	count_doubtful(sender, POINTS_DELIVERED);
+	if (sender->is_full && !sender->has_sent && is_open)
+		socket_report(sender->sock, "nobody reads what was sent: the socket has no room");
 	if (sender->has_sent && !sender->was_refused && is_open)
 		socket_report_working(sender->sock);
 	sender->has_sent = sender->was_refused = false;
