@@ -32,8 +32,7 @@ static void check_labels(struct binder *binder)
 {
 	const struct collector *collector = binder->collector;
 
-	for (size_t i = 0; i < collector->descriptor->n_labels; i++) {
-		const struct descriptor_label *label = &collector->descriptor->labels[i];
+	array_for_each (label, collector->descriptor->labels, collector->descriptor->n_labels) {
 		const struct binding *binding = binding_find(collector, label->map);
 
 		if (binding)
@@ -134,9 +133,7 @@ static void check_gaps(struct binder *binder, const struct binding *binding)
 
 static void check_attributes(struct binder *binder)
 {
-	for (size_t i = 0; i < binder->collector->n_bindings; i++) {
-		const struct binding *binding = &binder->collector->bindings[i];
-
+	array_for_each (binding, binder->collector->bindings, binder->collector->n_bindings) {
 		if (!binding->labels)
 			continue;
 		if (binding->source.is_table)
@@ -153,8 +150,7 @@ static int check_settings(struct binder *binder)
 	struct settings *settings = &collector->settings;
 	const char *complaint;
 
-	for (size_t i = 0; i < collector->descriptor->n_params; i++) {
-		const struct descriptor_param *param = &collector->descriptor->params[i];
+	array_for_each (param, collector->descriptor->params, collector->descriptor->n_params) {
 		struct setting *setting = setting_find(settings, param->name);
 		int err;
 
@@ -243,8 +239,7 @@ static void check_events(struct binder *binder, const struct descriptor_program 
 				 "so name another sum, or remove the line", described->events, other->name);
 	if (binding_find_sum(binder->collector, described->events))
 		return;
-	for (size_t i = 0; i < descriptor->n_metrics; i++) {
-		const struct descriptor_metric *metric = &descriptor->metrics[i];
+	array_for_each (metric, descriptor->metrics, descriptor->n_metrics) {
 		char place[256];
 
 		snprintf(place, sizeof(place), "%s%s%s", metric->map, *metric->member ? "." : "", metric->member);
@@ -260,9 +255,7 @@ static void check_programs(struct binder *binder)
 	const struct collector *collector = binder->collector;
 	const struct programs *programs = &collector->object->programs;
 
-	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
-		const struct descriptor_program *described = &collector->descriptor->programs[i];
-
+	array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs) {
 		check_program_name(binder, described->line, described->name);
 		check_backup(binder, described);
 		check_when(binder, described->line, described->when);

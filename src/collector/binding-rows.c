@@ -230,12 +230,9 @@ int binding_read(struct binding *binding, bool is_walk_broken)
 		err = choose_brief(binding);
 	}
 	binding->is_broken = err != 0;
-	for (uint32_t i = 0; i < binding->delta.n_metrics; i++) {
-		const struct delta_metric *of = &binding->delta.metrics[i];
-
+	array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
 		if (of->metric->kind == METRIC_GAUGE && (err || ((was_broken || is_walk_broken) && of->is_tally)))
 			of->metric->is_held = true;
-	}
 	return err;
 }
 
@@ -245,8 +242,7 @@ static uint64_t shape_hash(const struct binding *binding)
 	const struct source *source = &binding->source;
 	uint64_t hash = hash_stable(HASH_STABLE_START, &source->key_bytes, sizeof(source->key_bytes));
 
-	for (size_t i = 0; i < source->n_runs; i++) {
-		const struct source_run *run = &source->runs[i];
+	array_for_each (run, source->runs, source->n_runs) {
 		const uint32_t parts[] = { run->offset_bytes, run->size_bytes, run->count, run->first_cell,
 					   run->is_maximum };
 

@@ -429,9 +429,7 @@ int bindings_make(struct collector *collector, struct diag *diag)
 
 void bindings_done(struct collector *collector)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		struct binding *binding = &collector->bindings[i];
-
+	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		binding_close(binding);
 		for (uint32_t j = 0; binding->labels && j < binding->key.n_fields; j++)
 			free(binding->labels[j].attribute);

@@ -143,12 +143,9 @@ const struct delta_metric *binding_find_sum(const struct collector *collector, c
 /* The sum that grows with each run of the program; NULL: the collector knows of none. */
 static const struct delta_metric *find_events(const struct collector *collector, const struct program *program)
 {
-	for (size_t i = 0; i < collector->descriptor->n_programs; i++) {
-		const struct descriptor_program *described = &collector->descriptor->programs[i];
-
+	array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs)
 		if (described->events && program_is_called(program, described->name))
 			return binding_find_sum(collector, described->events);
-	}
 	return NULL;
 }
 
@@ -219,9 +216,7 @@ static void names_add(struct names *names, const char *name)
 static void add_attributes(const struct binding *binding, const struct descriptor_metric *described,
 			   struct names *names)
 {
-	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
-		const struct binding_label *label = &binding->labels[i];
-
+	array_for_each (label, binding->labels, binding->key.n_fields) {
 		if (label->attribute && !label->type->n_own)
 			names_add(names, label->attribute);
 		for (size_t j = 0; label->attribute && label->type->own[j]; j++)
@@ -233,13 +228,10 @@ static void add_attributes(const struct binding *binding, const struct descripto
 
 static void list_attributes(const struct collector *collector, const struct metric *metric, struct names *names)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		const struct binding *binding = &collector->bindings[i];
-
+	array_for_each (binding, collector->bindings, collector->n_bindings)
 		for (size_t j = 0; j < binding->delta.n_metrics; j++)
 			if (binding->delta.metrics[j].metric == metric)
 				add_attributes(binding, binding->delta.metrics[j].user, names);
-	}
 }
 
 int collector_set_metric(struct collector *collector, const char *name, const struct assignment *setting,

@@ -69,9 +69,7 @@ static int take_object(struct collector *collector, const struct collector_optio
 /* The first collector that uses a program reports its numbers. */
 static void find_reporters(struct object *object)
 {
-	for (uint32_t i = 0; i < object->programs.n; i++) {
-		struct program *program = &object->programs.items[i];
-
+	array_for_each (program, object->programs.items, object->programs.n) {
 		program->collector = NULL;
 		for (size_t j = object->n_collectors; j > 0; j--)
 			if (collector_uses(object->collectors[j - 1], program))
@@ -307,9 +305,7 @@ static int check_counting(const struct collector *collector, struct buf *why)
 	const struct programs *programs = &collector->object->programs;
 	const struct program *first = NULL;
 
-	for (uint32_t i = 0; i < programs->n; i++) {
-		const struct program *program = &programs->items[i];
-
+	array_for_each (program, programs->items, programs->n) {
 		if (!collector_uses(collector, program))
 			continue;
 		if (program->state == PROGRAM_ATTACHED && counts(collector, program))
@@ -365,8 +361,7 @@ int collector_read(struct collector *collector)
 {
 	int err = run_iterators(collector);
 
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		struct binding *binding = &collector->bindings[i];
+	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		int r = binding_read(binding, collector->object->err != 0);
 
 		err = err ? err : r;
@@ -383,8 +378,7 @@ int collector_compute(struct collector *collector, uint64_t previous_ns)
 
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		series_begin(collector->metrics[i]);
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		struct binding *binding = &collector->bindings[i];
+	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		int r = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns);
 
 		/* A row whose series found no memory lives on until it has one. */

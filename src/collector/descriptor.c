@@ -179,9 +179,7 @@ static void set(struct reader *reader, const struct section *section, const stru
 	const char *names[ARRAY_SIZE(keys)], *complaint;
 	size_t n = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		const struct key *key = &keys[i];
-
+	array_for_each (key, keys, ARRAY_SIZE(keys)) {
 		if (strcmp(key->section, section->name))
 			continue;
 		names[n++] = key->name;
@@ -232,8 +230,7 @@ static int read_section(struct reader *reader, size_t *at)
 
 static void check_sections_differ(struct reader *reader)
 {
-	for (size_t i = 0; i < reader->file->n_entries; i++) {
-		const struct ini_entry *entry = &reader->file->entries[i];
+	array_for_each (entry, reader->file->entries, reader->file->n_entries) {
 		const struct ini_entry *earlier = entry->key ? NULL : ini_find_earlier(reader->file, entry);
 
 		if (earlier)

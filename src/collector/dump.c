@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "collector/binding.h"
+#include "util/array.h"
 
 void collector_dump_descriptor(const struct collector *collector, FILE *f)
 {
@@ -19,9 +20,7 @@ void collector_dump_descriptor(const struct collector *collector, FILE *f)
 			d->programs[i].map ?: "-", d->programs[i].runs ? " runs=" : "", d->programs[i].runs ?: "",
 			d->programs[i].events ? " events=" : "", d->programs[i].events ?: "",
 			d->programs[i].backup ? " backup=" : "", d->programs[i].backup ?: "");
-	for (size_t i = 0; i < d->n_metrics; i++) {
-		const struct descriptor_metric *m = &d->metrics[i];
-
+	array_for_each (m, d->metrics, d->n_metrics) {
 		fprintf(f, "metric %s%s%s -> %s [%s]", m->map, *m->member ? "." : "", m->member, m->name, m->unit);
 		for (unsigned int j = 0; j < m->n_attributes; j++)
 			fprintf(f, " %s=%s", m->attributes[j].name, m->attributes[j].value);
@@ -52,9 +51,7 @@ static void dump_fields(const struct shape *shape, const struct binding_label *l
 
 void collector_dump_shape(const struct collector *collector, FILE *f)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		const struct binding *binding = &collector->bindings[i];
-
+	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		fprintf(f, "%s%s%s key, %" PRIu32 " bytes\n", binding->map, binding->source.is_table ? " (flat table)" : "",
 			setting_is_on(&collector->settings, binding->when) ? "" : " (off)", binding->key.size_bytes);
 		dump_fields(&binding->key, binding->labels, f);
@@ -65,8 +62,7 @@ void collector_dump_shape(const struct collector *collector, FILE *f)
 
 void collector_dump_snapshot(const struct collector *collector, FILE *f)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		const struct binding *binding = &collector->bindings[i];
+	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		struct rows *rows = binding->rows;
 
 		for (uint32_t row = 0; rows && row < rows->n; row++) {

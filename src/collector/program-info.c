@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 
 #include "collector/program.h"
+#include "util/array.h"
 #include "util/store.h"
 
 bool program_uses_map(const struct program *program, int map_fd)
@@ -37,8 +38,7 @@ static bool has_backup(const struct programs *programs, const struct program *pr
 void programs_stats(struct programs *programs)
 {
 	programs->n_skipped = 0;
-	for (uint32_t i = 0; i < programs->n; i++) {
-		struct program *program = &programs->items[i];
+	array_for_each (program, programs->items, programs->n) {
 		struct bpf_prog_info info = { 0 };
 		uint32_t size = sizeof(info);
 
@@ -67,20 +67,12 @@ void programs_save(const struct programs *programs, struct store *out)
 	}
 }
 
-static struct program *find_program(const struct programs *programs, const char *name)
-{
-	for (size_t i = 0; i < programs->n; i++)
-		if (!strcmp(programs->items[i].name, name))
-			return &programs->items[i];
-	return NULL;
-}
-
 void programs_restore(struct programs *programs, struct stored *in)
 {
 	uint64_t n = stored_number(in);
 
 	for (uint64_t i = 0; i < n && !in->is_bad; i++) {
-		struct program *program = find_program(programs, stored_text(in));
+		struct program *program = array_find(programs->items, programs->n, stored_text(in));
 		struct program_past past = { 0 };
 
 		past.runs = stored_number(in);

@@ -93,9 +93,7 @@ static bool is_chosen(const struct programs *programs, const struct program *pro
 {
 	if (program->state != PROGRAM_WAITING)
 		return false;
-	for (uint32_t i = 0; i < programs->n; i++) {
-		const struct program *other = &programs->items[i];
-
+	array_for_each (other, programs->items, programs->n) {
 		if (other->state != PROGRAM_WAITING || strcmp(other->hook, program->hook) ||
 		    !strcmp(other->variant, program->variant))
 			continue;
@@ -128,9 +126,7 @@ static void refuse(struct programs *programs, struct program *refused, int err, 
 	char what_of_other[64];
 
 	snprintf(what_of_other, sizeof(what_of_other), "%s (of the program that it belongs to)", what);
-	for (uint32_t i = 0; i < programs->n; i++) {
-		struct program *program = &programs->items[i];
-
+	array_for_each (program, programs->items, programs->n) {
 		if (program != refused && !is_lost_with(program, refused))
 			continue;
 		detach(program);
@@ -184,8 +180,7 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 	bool is_worth = false;
 
 	for (int iterators = 0; iterators < 2; iterators++) {
-		for (uint32_t i = 0; i < programs->n; i++) {
-			struct program *program = &programs->items[i];
+		array_for_each (program, programs->items, programs->n) {
 			struct bpf_program *bpf = bpf_object__find_program_by_name(object, program->name);
 			int err;
 
@@ -221,8 +216,7 @@ static void choose(struct programs *programs, struct bpf_object *object)
 		bpf_program__set_autoload(bpf, false);
 	while (!is_done) {
 		is_done = true;
-		for (uint32_t i = 0; i < programs->n; i++) {
-			struct program *program = &programs->items[i];
+		array_for_each (program, programs->items, programs->n) {
 			bool is_wanted = is_chosen(programs, program);
 			int err;
 
@@ -312,8 +306,7 @@ int programs_iterate(struct programs *programs, bool is_start)
 	int err = 0;
 
 	programs->n_seeded = programs->n_skipped;
-	for (uint32_t i = 0; i < programs->n; i++) {
-		const struct program *program = &programs->items[i];
+	array_for_each (program, programs->items, programs->n) {
 		bool is_due = program->is_iterator && (is_start || (program->is_seed ? has_skips : !program->is_once));
 		int r = is_due && program->state == PROGRAM_ATTACHED ? iterate(program) : 0;
 

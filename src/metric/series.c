@@ -87,9 +87,7 @@ static uint64_t attributes_hash(const struct attributes *attributes)
 {
 	uint64_t hash = attributes->n;
 
-	for (unsigned int i = 0; i < attributes->n; i++) {
-		const struct attribute *item = &attributes->items[i];
-
+	array_for_each (item, attributes->items, attributes->n) {
 		hash = hash * 31 + hash_bytes(item->name, strlen(item->name));
 		hash = hash * 31 + (item->type == ATTRIBUTE_TEXT ?
 					    hash_bytes(item->text, strlen(item->text)) :

@@ -24,3 +24,6 @@ void array_shrink(void *list, size_t n_before, size_t n, size_t item_bytes);
 const void *array_find_name(const void *items, size_t n, size_t item_bytes, const char *name);
 /* The name of the i-th of such items. */
 const char *array_name(const void *items, size_t i, size_t item_bytes);
+
+/* item: a pointer to each of n items in turn. */
+#define array_for_each(item, items, n) for (__typeof__((items) + 0) item = (items); item < (items) + (n); item++)

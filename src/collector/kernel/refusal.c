@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/array.h"
 #include "util/cleanup.h"
 #include "util/rights.h"
 #include "util/utf8.h"
@@ -57,9 +58,7 @@ static const char *meaning(const char *what, const char *section, int err)
 	char type[32];
 
 	snprintf(type, sizeof(type), " %.*s ", (int)strcspn(section, "/"), section);
-	for (size_t i = 0; i < ARRAY_SIZE(meanings); i++) {
-		const struct meaning *row = &meanings[i];
-
+	array_for_each (row, meanings, ARRAY_SIZE(meanings)) {
 		if (row->err != err || !strstr(row->types, type) ||
 		    (row->capability && rights_permitted() >> row->capability & 1))
 			continue;

@@ -20,6 +20,7 @@
 
 #include "collector/label/cgroup.h"
 #include "collector/label/ksym.h"
+#include "util/array.h"
 #include "util/duration.h"
 #include "util/hash.h"
 
@@ -367,9 +368,7 @@ static const struct label_type label_table[] = {
 
 const struct label_type *label_type_find(const struct field *field)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(label_table); i++) {
-		const struct label_type *row = &label_table[i];
-
+	array_for_each (row, label_table, ARRAY_SIZE(label_table)) {
 		if (row->class != field->class || (row->size_bytes && row->size_bytes != field->size_bytes))
 			continue;
 		if (row->name ? !strcmp(row->name, field->type_name) : strncmp(field->type_name, "lbl_", 4) != 0)
