@@ -8,34 +8,27 @@
 
 #include "util/array.h"
 
-static const struct assignment *find_setting(const struct config_section *section, const char *key)
+static struct assignments all_of(const struct config_section *section)
 {
-	for (size_t i = section->n_settings; i--;)
-		if (!strcmp(section->settings[i].key, key))
-			return &section->settings[i];
-	return NULL;
-}
-
-static bool is_set_in_section(void *user, const char *key)
-{
-	return find_setting(user, key);
+	return (struct assignments){ section->settings, section->n_settings, section->path, section->line };
 }
 
 /* From the section, then from the environment; with all that is wrong with them. */
 static int set_options(struct config *config, const struct config_section *section,
 		       const struct exporter_ops *ops, void *options, struct diag *diag)
 {
+	const struct assignments given = all_of(section);
 	unsigned int n_errors = diag->n_errors;
 	int r = 0;
 
-	for (size_t i = 0; i < section->n_settings && r >= 0; i++)
-		if (strcmp(section->settings[i].key, "type"))
-			r = setting_table_set(ops->settings, options, &section->settings[i], diag);
+	for (size_t i = 0; i < given.n && r >= 0; i++)
+		if (strcmp(given.items[i].key, "type"))
+			r = setting_table_set(ops->settings, options, &given.items[i], diag);
 	if (r >= 0 && ops->environment && config->environment)
-		r = ops->environment(options, is_set_in_section, (void *)section, &config->warnings);
+		r = ops->environment(options, &given, &config->warnings);
 	/* Combinations are checked when each setting is sound. */
 	if (r >= 0 && ops->check && section->path && diag->n_errors == n_errors)
-		r = ops->check(options, section->path, section->line, diag);
+		ops->check(options, &given, diag);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -73,7 +66,8 @@ void config_free_exporters(struct config *config)
 /* The type that a section names, or NULL with a mistake. */
 static const struct exporter_ops *find_type(const struct config_section *section, struct diag *diag)
 {
-	const struct assignment *type = find_setting(section, "type");
+	const struct assignments given = all_of(section);
+	const struct assignment *type = assignments_find(&given, "type", NULL);
 	const struct exporter_ops *ops = type ? exporter_find(type->value) : NULL;
 	_cleanup_(buf_done) struct buf list = BUF_INIT;
 	const char *names[32];

@@ -79,13 +79,12 @@ struct exporter_ops {
 	const char *type; /* "otlp" */
 	const struct setting_table *settings; /* of the structure that open() gets; may have no rows */
 	/*
-	 * Reads environment variables into settings that the file does not give: is_set(user, key)
-	 * says whether it gives one. NULL: there are no such variables.
+	 * Reads environment variables into settings that are not given in the file. NULL: there are
+	 * no such variables.
 	 */
-	int (*environment)(void *options, bool (*is_set)(void *user, const char *key), void *user,
-			   struct diag *diag);
+	int (*environment)(void *options, const struct assignments *given, struct diag *diag);
 	/* Checks what the table cannot: combinations, files that must be readable. May be NULL. */
-	int (*check)(const void *options, const char *path, unsigned int line, struct diag *diag);
+	void (*check)(const void *options, const struct assignments *given, struct diag *diag);
 	/* options is borrowed and outlives the exporter. Tells an error to exporter_fail(). 0 or -errno. */
 	int (*open)(struct exporter *exporter, const void *options);
 	/* As exporter_encode(); what it puts into the queue, send() begins to send. */

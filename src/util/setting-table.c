@@ -19,6 +19,21 @@ bool setting_row_is_list(const struct setting_row *row)
 	return row && (row->type == SETTING_LIST || row->type == SETTING_WORDS);
 }
 
+const struct assignment *assignments_find(const struct assignments *all, const char *key, const char *text)
+{
+	for (size_t i = all->n; i--;)
+		if (!strcmp(all->items[i].key, key) && (!text || !strcmp(all->items[i].value, text)))
+			return &all->items[i];
+	return NULL;
+}
+
+struct assignment assignments_place(const struct assignments *all, const char *key, const char *text)
+{
+	const struct assignment *found = assignments_find(all, key, text);
+
+	return found ? *found : (struct assignment){ .path = all->path, .line = all->line };
+}
+
 /* A text and where it stands, for messages. diag NULL: a default of the table. */
 struct place {
 	const struct assignment *at;

@@ -71,6 +71,25 @@ struct assignment {
 	unsigned int earlier_line; /* where the same file has given the key already; 0: nowhere */
 };
 
+/* All of one section, and its own place. */
+struct assignments {
+	const struct assignment *items;
+	size_t n;
+	const char *path;
+	unsigned int line;
+};
+
+/* The last one of key, or of key and this text. NULL: none. */
+const struct assignment *assignments_find(const struct assignments *all, const char *key, const char *text);
+/* The same; if there is none, one with only the section's place. */
+struct assignment assignments_place(const struct assignments *all, const char *key, const char *text);
+/* Reports "key: …" where that stands. */
+#define assignments_complain(all, diag, key, text, format, ...)                                  \
+	({                                                                                       \
+		struct assignment at_ = assignments_place(all, key, text);                       \
+		diag_add(diag, at_.path, at_.line, "%s: " format, key, ##__VA_ARGS__);           \
+	})
+
 /* Sets the defaults in a zeroed structure. -ENOMEM; -EINVAL if a row refuses its own default. */
 int setting_table_init(const struct setting_table *table, void *structure);
 void setting_table_done(const struct setting_table *table, void *structure);

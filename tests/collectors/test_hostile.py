@@ -120,8 +120,8 @@ class HostileTest(unittest.TestCase):
                    "--ambient-caps=+chown"]
         self.assertEqual(self.check("cgroup", prefix=service)[:2], (78, "".join(
             f"x.conf:{line}: {what}: Permission denied\n"
-            for line, what in ((1, "path: private/x cannot be written"), (4, "path: new cannot be written"),
-                               (7, "path: secret cannot be written"), (13, "headers: secret")))))
+            for line, what in ((3, "path: private/x cannot be written"), (6, "path: new cannot be written"),
+                               (9, "path: secret cannot be written"), (15, "headers: secret")))))
         self.assertEqual(self.check("cgroup", is_nobody=True)[:2], (0, ""))
         self.assertEqual(self.check("cgroup")[:2], (0, ""))
 

@@ -159,7 +159,7 @@ pid=$(systemctl show bpfpush --property=MainPID --value)
         # What only root can write: the reload refuses it, and a check by root warns of it.
         self.configure("[exporter more]\ntype = json\npath = /etc/more\n", "60-more")
         self.assertNotEqual(self.machine.run("systemctl reload bpfpush", check=False).returncode, 0)
-        self.assertIn("/60-more.conf:1: path: /etc/more cannot be written: Permission denied", self.machine.out("bpfpush check 2>&1 >/dev/null"))
+        self.assertIn("/60-more.conf:3: path: /etc/more cannot be written: Permission denied", self.machine.out("bpfpush check 2>&1 >/dev/null"))
         self.assertEqual((self.pid(), self.show("ActiveState")), (pid, "active"))
         self.assert_goes_on()
 

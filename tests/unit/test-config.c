@@ -33,22 +33,20 @@ static const struct setting_row post_table[] = {
 };
 static const struct setting_table post_settings = SETTING_TABLE(post_table, struct post_options);
 
-static int post_environment(void *options, bool (*is_set)(void *user, const char *key), void *user,
-			    struct diag *diag)
+static int post_environment(void *options, const struct assignments *given, struct diag *diag)
 {
-	if (is_set(user, "timeout") || !getenv("TEST_TIMEOUT"))
+	if (assignments_find(given, "timeout", NULL) || !getenv("TEST_TIMEOUT"))
 		return 0;
 	return setting_table_set(&post_settings, options,
 				 &(struct assignment){ "timeout", getenv("TEST_TIMEOUT"), "TEST_TIMEOUT", 0 }, diag);
 }
 
-static int post_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
+static void post_check(const void *untyped, const struct assignments *given, struct diag *diag)
 {
 	const struct post_options *options = untyped;
 
 	if (options->key_file && !options->certificate_file)
-		diag_add(diag, path, line, "key_file: a key without a certificate");
-	return 0;
+		assignments_complain(given, diag, "key_file", NULL, "a key without a certificate");
 }
 
 static const struct exporter_ops post_exporter = {
@@ -304,7 +302,7 @@ static void mistakes_of_all_files_are_told(void **state)
 		"run/bpfpush/bpfpush.conf.d/a.conf:14: unknown type \"otpl\": did you mean \"otlp\"?\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:17: url: a URL begins with http:// or https://\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:19: timeout: already set on line 18\n"
-		"run/bpfpush/bpfpush.conf.d/a.conf:21: key_file: a key without a certificate\n");
+		"run/bpfpush/bpfpush.conf.d/a.conf:24: key_file: a key without a certificate\n");
 	assert_int_equal(f.diag.n_errors, 18);
 	/* What is sound holds: a check can go on to the collectors. */
 	assert_int_equal(f.config->agent.interval_ns, 2000000000);

@@ -276,17 +276,18 @@ static void a_file_is_appended_to(void **state)
 	options_free("json", options);
 }
 
-/* What is said of a path in a section that begins in line 3. */
+/* What is said of a path on line 7, in a section that begins on line 3. */
 static void assert_complaint(const char *type, const char *path, const char *expected)
 {
 	const struct exporter_ops *ops = exporter_find(type);
+	const struct assignment setting = { "path", path, "file", 7 };
+	const struct assignments given = { &setting, 1, "file", 3 };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	void *options = calloc(1, ops->settings->size_bytes);
 
 	assert_ok(setting_table_init(ops->settings, options));
-	assert_ok(setting_table_set(ops->settings, options,
-				    &(struct assignment){ "path", path, "file", 7 }, &diag));
-	assert_ok(ops->check(options, "file", 3, &diag));
+	assert_ok(setting_table_set(ops->settings, options, &setting, &diag));
+	ops->check(options, &given, &diag);
 	assert_string_equal(buf_text(&diag.text), expected);
 	options_free(type, options);
 }
@@ -300,12 +301,12 @@ static void a_path_that_cannot_be_a_file_is_a_mistake(void **state)
 		{ "-", "" },
 		{ "/dev/null", "" },
 		{ "/tmp/test-console-absent", "" },
-		{ "", "file:3: path: is empty: write the path of a file, or \"-\" for standard output\n" },
-		{ "x/y", "file:3: path: must begin with \"/\", or be \"-\" for standard output\n" },
-		{ "/tmp", "file:3: path: /tmp is a directory, write the path of a file\n" },
-		{ "/tmp/", "file:3: path: /tmp/ is a directory, write the path of a file\n" },
-		{ "/nonexistent/x", "file:3: path: the directory /nonexistent/ cannot be used: No such file or directory\n" },
-		{ "/dev/null/x", "file:3: path: the directory /dev/null/ cannot be used: Not a directory\n" },
+		{ "", "file:7: path: is empty: write the path of a file, or \"-\" for standard output\n" },
+		{ "x/y", "file:7: path: must begin with \"/\", or be \"-\" for standard output\n" },
+		{ "/tmp", "file:7: path: /tmp is a directory, write the path of a file\n" },
+		{ "/tmp/", "file:7: path: /tmp/ is a directory, write the path of a file\n" },
+		{ "/nonexistent/x", "file:7: path: the directory /nonexistent/ cannot be used: No such file or directory\n" },
+		{ "/dev/null/x", "file:7: path: the directory /dev/null/ cannot be used: Not a directory\n" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)

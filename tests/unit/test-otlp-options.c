@@ -17,31 +17,24 @@ struct given {
 	const char *const *words;
 };
 
-static bool is_set(void *user, const char *key)
-{
-	const char *const *words = user;
-	size_t size = strlen(key);
-
-	for (; *words; words++)
-		if (!strncmp(*words, key, size) && (*words)[size] == '=')
-			return true;
-	return false;
-}
-
 static void give(struct given *given, const char *const *words)
 {
+	struct assignment settings[8];
+	struct assignments all = { settings, 0, "file", 3 };
+	char keys[ARRAY_SIZE(settings)][64];
+
 	*given = (struct given){ .words = words };
 	assert_ok(setting_table_init(&otlp_settings, &given->options));
-	for (size_t i = 0; words[i]; i++) {
-		char key[64];
-		const char *equals = strchr(words[i], '=');
+	for (; words[all.n]; all.n++) {
+		const char *word = words[all.n], *equals = strchr(word, '=');
 
-		snprintf(key, sizeof(key), "%.*s", (int)(equals - words[i]), words[i]);
-		assert_ok(setting_table_set(&otlp_settings, &given->options,
-					    &(struct assignment){ key, equals + 1, "file", 7 }, &given->diag));
+		assert_true(all.n < ARRAY_SIZE(settings));
+		snprintf(keys[all.n], sizeof(keys[0]), "%.*s", (int)(equals - word), word);
+		settings[all.n] = (struct assignment){ keys[all.n], equals + 1, "file", 7 + (unsigned int)all.n };
+		assert_ok(setting_table_set(&otlp_settings, &given->options, &settings[all.n], &given->diag));
 	}
-	assert_ok(otlp_options_environment(&given->options, is_set, (void *)words, &given->diag));
-	assert_ok(otlp_options_check(&given->options, "file", 3, &given->diag));
+	assert_ok(otlp_options_environment(&given->options, &all, &given->diag));
+	otlp_options_check(&given->options, &all, &given->diag);
 }
 
 #define GIVE(given, ...) give(given, (const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
@@ -203,9 +196,9 @@ static void what_does_not_go_together_is_refused(void **state)
 		const char *word, *complaint;
 	} cases[] = {
 		{ "endpoint=host:4318", "file:7: endpoint: not a URL, write http://HOST:PORT or https://HOST\n" },
-		{ "ca_file=" PEM, "file:3: ca_file: the endpoint is http://, which does not use it; write https://\n" },
-		{ "retry_max=500ms", "file:3: retry_max: shorter than retry_initial; write at least as long a time\n" },
-		{ "headers=A: file:/nonexistent", "file:3: headers: /nonexistent: No such file or directory\n" },
+		{ "ca_file=" PEM, "file:7: ca_file: the endpoint is http://, which does not use it; write https://\n" },
+		{ "retry_max=500ms", "file:7: retry_max: shorter than retry_initial; write at least as long a time\n" },
+		{ "headers=A: file:/nonexistent", "file:7: headers: /nonexistent: No such file or directory\n" },
 		{ "headers=A", "file:7: headers: not a header, write \"Name: value\"\n" },
 		{ "headers=: x", "file:7: headers: not a header, write \"Name: value\"\n" },
 		{ "headers=content-LENGTH: 5", "file:7: headers: bpfpush sets this header itself\n" },
@@ -225,11 +218,14 @@ static void what_does_not_go_together_is_refused(void **state)
 
 static void assert_complaint(const char *const *words, const char *key, const char *file, const char *complaint)
 {
+	unsigned int line = 7;
 	struct given given;
 	char expected[256] = "";
 
+	for (const char *const *word = words; strncmp(*word, key, strlen(key)); word++)
+		line++;
 	if (complaint)
-		snprintf(expected, sizeof(expected), "file:3: %s: %s%s\n", key, file, complaint);
+		snprintf(expected, sizeof(expected), "file:%u: %s: %s%s\n", line, key, file, complaint);
 	give(&given, words);
 	assert_string_equal(buf_text(&given.diag.text), expected);
 	given_done(&given);
@@ -368,7 +364,9 @@ static void a_missing_credential_is_a_mistake_only_for_the_service(void **state)
 
 	log_catch();
 	assert_complaint(ca, "ca_file", "%d/no-such", NULL);
-	assert_string_equal(log_caught(), "<6>file:3: ca_file: %d/no-such: not checked, systemd gives this file to the service\n");
+	assert_string_equal(log_caught(), "<6>file:8: ca_file: %d/no-such: not checked, because systemd gives this file only to the service; "
+					  "if the service does not have it, \"systemctl edit bpfpush\" and write "
+					  "LoadCredential=no-such:PATH below [Service]\n");
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
 		assert_int_equal(setenv(variables[i], "/nonexistent", true), 0);
 		assert_complaint(ca, "ca_file", "%d/no-such", EDIT);

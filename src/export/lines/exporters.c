@@ -106,23 +106,22 @@ static const struct setting_row graphite_rows[] = {
 	ROW(sender.retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
 };
 
-static int check(const void *data, const char *path, unsigned int line, struct diag *diag)
+static void check(const void *data, const struct assignments *given, struct diag *diag)
 {
 	const struct lines_settings *settings = data;
 	const struct sender_options *sender = &settings->sender;
 
 	if (settings->lines.points.histogram == LINES_DISTRIBUTION && settings->dialect != DIALECT_DOGSTATSD)
-		diag_add(diag, path, line, "histogram = distribution works only with dialect = dogstatsd; with other dialects, receivers would misread the values");
+		assignments_complain(given, diag, "histogram", NULL, "distribution works only with dialect = dogstatsd; with other dialects, receivers would misread the values");
 	if (settings->max_datagram_bytes && settings->max_datagram_bytes < 256)
-		diag_add(diag, path, line, "max_datagram_size: write at least 256B, or 0 for the default");
+		assignments_complain(given, diag, "max_datagram_size", NULL, "write at least 256B, or 0 for the default");
 	if (sender->resolve_every_ns && sender->resolve_every_ns < NS_PER_S)
-		diag_add(diag, path, line, "resolve_every: write at least 1s, or 0");
+		assignments_complain(given, diag, "resolve_every", NULL, "write at least 1s, or 0");
 	if (sender->confirm_every_ns && sender->confirm_every_ns < NS_PER_S)
-		diag_add(diag, path, line, "confirm_every: write at least 1s, or 0");
+		assignments_complain(given, diag, "confirm_every", NULL, "write at least 1s, or 0");
 	if (settings->resource_attributes.n_items > NAME_RESOURCE_TAGS_MAX)
-		diag_add(diag, path, line, "resource_attributes: %zu names; at most %d are allowed",
-			 settings->resource_attributes.n_items, NAME_RESOURCE_TAGS_MAX);
-	return 0;
+		assignments_complain(given, diag, "resource_attributes", NULL, "%zu names; at most %d are allowed",
+				     settings->resource_attributes.n_items, NAME_RESOURCE_TAGS_MAX);
 }
 
 static void close_all(struct exporter *exporter)

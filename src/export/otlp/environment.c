@@ -17,8 +17,7 @@
 
 struct environment {
 	struct otlp_options *options;
-	bool (*is_set)(void *user, const char *key);
-	void *user;
+	const struct assignments *given;
 	struct diag *diag;
 	char name[64]; /* of the variable that gave the last value */
 };
@@ -57,7 +56,7 @@ static const char *get(struct environment *environment, const char *what, const 
 		snprintf(environment->name, sizeof(environment->name), "%s%s", prefixes[i], what);
 		value = getenv(environment->name);
 		if (value && value[0])
-			return environment->is_set(environment->user, key) ? NULL : value;
+			return assignments_find(environment->given, key, NULL) ? NULL : value;
 	}
 	return NULL;
 }
@@ -95,7 +94,7 @@ static int read_endpoint(struct environment *environment)
 {
 	const char *url = get(environment, "ENDPOINT", "endpoint");
 
-	if (!url || environment->is_set(environment->user, "metrics_endpoint"))
+	if (!url || assignments_find(environment->given, "metrics_endpoint", NULL))
 		return 0;
 	return set(environment, strstr(environment->name, "_METRICS_") ? "metrics_endpoint" : "endpoint", url);
 }
@@ -152,10 +151,9 @@ static int read_headers(struct environment *environment)
 	return 0;
 }
 
-int otlp_options_environment(void *options, bool (*is_set)(void *user, const char *key), void *user,
-			     struct diag *diag)
+int otlp_options_environment(void *options, const struct assignments *given, struct diag *diag)
 {
-	struct environment environment = { .options = options, .is_set = is_set, .user = user, .diag = diag };
+	struct environment environment = { .options = options, .given = given, .diag = diag };
 	const char *protocol = get(&environment, "PROTOCOL", "");
 	int err;
 

@@ -223,46 +223,41 @@ static int check_pem(const char *path, const char **ret_complaint)
 	return -EBADMSG;
 }
 
-struct place {
-	const char *path;
-	unsigned int line;
-	struct diag *diag;
-};
-
-/* Says what is wrong with a file, unless only who checks it cannot know. */
-static void report_file(const char *key, const char *file, int err, const char *complaint, const struct place *place)
+/* Says what is wrong with a file, unless only who checks it cannot know. text: the setting that names it. */
+static void report_file(const char *key, const char *text, const char *file, int err, const char *complaint,
+			const struct assignments *given, struct diag *diag)
 {
 	bool is_out_of_reach = err == -ENOENT || err == -EACCES;
 	const char *credential = is_out_of_reach ? credential_name(file) : NULL;
+	struct assignment at = assignments_place(given, key, text);
 
 	if (credential && credential_is_due())
-		diag_add(place->diag, place->path, place->line,
+		diag_add(diag, at.path, at.line,
 			 "%s: %s: the service has no such credential; \"systemctl edit bpfpush\" and write LoadCredential=%s:PATH below [Service]",
 			 key, file, credential);
 	else if (credential)
-		log_info("%s:%u: %s: %s: not checked, systemd gives this file to the service", place->path, place->line,
-			 key, file);
+		log_info("%s:%u: %s: %s: not checked, because systemd gives this file only to the service; if the service does not have it, \"systemctl edit bpfpush\" and write LoadCredential=%s:PATH below [Service]",
+			 at.path, at.line, key, file, credential);
 	else if (err && err != -ENOMEM && (err != -EACCES || rights_judge()))
-		diag_add(place->diag, place->path, place->line, "%s: %s: %s", key, file, complaint);
+		diag_add(diag, at.path, at.line, "%s: %s: %s", key, file, complaint);
 }
 
-static void check_headers(const struct setting_list *headers, const struct place *place)
+static void check_headers(const struct setting_list *headers, const struct assignments *given, struct diag *diag)
 {
 	for (size_t i = 0; i < headers->n_items; i++) {
 		const char *file = otlp_header_file(headers->items[i]), *complaint = NULL;
 		char value[HEADER_BYTES];
 		int err = file ? read_value(file, value, &complaint) : 0;
 
-		report_file("headers", file, err, complaint, place);
+		report_file("headers", headers->items[i], file, err, complaint, given, diag);
 		explicit_bzero(value, sizeof(value));
 	}
 }
 
-int otlp_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
+void otlp_options_check(const void *untyped, const struct assignments *given, struct diag *diag)
 {
 	const struct otlp_options *options = untyped;
 	const struct http_options *http = &options->http;
-	const struct place place = { path, line, diag };
 	const struct {
 		const char *key, *file;
 	} files[] = {
@@ -277,17 +272,16 @@ int otlp_options_check(const void *untyped, const char *path, unsigned int line,
 		if (!files[i].file)
 			continue;
 		err = check_pem(files[i].file, &complaint);
-		report_file(files[i].key, files[i].file, err, complaint, &place);
+		report_file(files[i].key, NULL, files[i].file, err, complaint, given, diag);
 		if (!url_is_encrypted(otlp_base(options)))
-			diag_add(diag, path, line, "%s: the endpoint is http://, which does not use it; write https://",
-				 files[i].key);
+			assignments_complain(given, diag, files[i].key, NULL,
+					     "the endpoint is http://, which does not use it; write https://");
 	}
 	if (http->key_file && !http->certificate_file)
-		diag_add(diag, path, line, "key_file: a key without a certificate; give certificate_file too");
+		assignments_complain(given, diag, "key_file", NULL, "a key without a certificate; give certificate_file too");
 	if (http->timeout_ns && http->timeout_ns < NS_PER_MS)
-		diag_add(diag, path, line, "timeout: at least 1ms, or 0 for no limit");
+		assignments_complain(given, diag, "timeout", NULL, "at least 1ms, or 0 for no limit");
 	if (options->retry.max_ns < options->retry.initial_ns)
-		diag_add(diag, path, line, "retry_max: shorter than retry_initial; write at least as long a time");
-	check_headers(&options->headers, &place);
-	return 0;
+		assignments_complain(given, diag, "retry_max", NULL, "shorter than retry_initial; write at least as long a time");
+	check_headers(&options->headers, given, diag);
 }

@@ -29,9 +29,8 @@ const char *otlp_base(const struct otlp_options *options);
 /* The URL that requests go to, for free(). -ENOMEM. */
 int otlp_url(const struct otlp_options *options, char **ret_url);
 /* The two below are those of struct exporter_ops. */
-int otlp_options_check(const void *options, const char *path, unsigned int line, struct diag *diag);
-int otlp_options_environment(void *options, bool (*is_set)(void *user, const char *key), void *user,
-			     struct diag *diag);
+void otlp_options_check(const void *options, const struct assignments *given, struct diag *diag);
+int otlp_options_environment(void *options, const struct assignments *given, struct diag *diag);
 
 /* May text be given as a header? If not, *ret_complaint says why. 0 or -EINVAL. */
 int otlp_header_check(const char *text, const char **ret_complaint);

@@ -21,7 +21,7 @@ static const struct setting_row rows[] = {
 const struct setting_table output_settings = SETTING_TABLE(rows, struct output_options);
 
 /* The command line may give a relative path; it is not checked here. */
-int output_options_check(const void *untyped, const char *path, unsigned int line, struct diag *diag)
+void output_options_check(const void *untyped, const struct assignments *given, struct diag *diag)
 {
 	const struct output_options *options = untyped;
 	const char *file = options->path, *slash = strrchr(file, '/');
@@ -29,20 +29,19 @@ int output_options_check(const void *untyped, const char *path, unsigned int lin
 	struct stat st;
 
 	if (!strcmp(file, "-"))
-		return 0;
+		return;
 	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - file) + 1 : 0, file);
 	if (!file[0])
-		diag_add(diag, path, line,
-			 "path: is empty: write the path of a file, or \"-\" for standard output");
+		assignments_complain(given, diag, "path", NULL,
+				     "is empty: write the path of a file, or \"-\" for standard output");
 	else if (file[0] != '/')
-		diag_add(diag, path, line, "path: must begin with \"/\", or be \"-\" for standard output");
+		assignments_complain(given, diag, "path", NULL, "must begin with \"/\", or be \"-\" for standard output");
 	else if (stat(parent, &st) < 0 && errno != EACCES) /* only the service's user may look into it */
-		diag_add(diag, path, line, "path: the directory %s cannot be used: %m", parent);
+		assignments_complain(given, diag, "path", NULL, "the directory %s cannot be used: %m", parent);
 	else if (!slash[1] || (!stat(file, &st) && S_ISDIR(st.st_mode)))
-		diag_add(diag, path, line, "path: %s is a directory, write the path of a file", file);
+		assignments_complain(given, diag, "path", NULL, "%s is a directory, write the path of a file", file);
 	else if (rights_judge() && access(file, W_OK) && (errno != ENOENT || access(parent, W_OK | X_OK)))
-		diag_add(diag, path, line, "path: %s cannot be written: %m", file);
-	return 0;
+		assignments_complain(given, diag, "path", NULL, "%s cannot be written: %m", file);
 }
 
 static int open_failed(struct exporter *exporter, const char *path, int err)

@@ -28,7 +28,7 @@ struct output_options {
 extern const struct setting_table output_settings;
 
 /* That of struct exporter_ops; options begin with a struct output_options. */
-int output_options_check(const void *options, const char *path, unsigned int line, struct diag *diag);
+void output_options_check(const void *options, const struct assignments *given, struct diag *diag);
 
 struct output {
 	const struct output_options *options;

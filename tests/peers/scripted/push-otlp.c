@@ -100,36 +100,28 @@ static void print(const struct push *push)
 	printf("}\n");
 }
 
-static bool is_set(void *user, const char *key)
-{
-	char **words = user;
-	size_t size = strlen(key);
-
-	for (; *words; words++)
-		if (!strncmp(*words, key, size) && (*words)[size] == '=')
-			return true;
-	return false;
-}
-
 /* The options in the way of the configuration: table, environment, check. */
 static void *read_options(const struct exporter_ops *ops, char **words)
 {
 	void *options = calloc(1, ops->settings->size_bytes);
+	struct assignments given = { .path = "argument" };
+	struct assignment settings[64];
 	struct diag diag = DIAG_INIT;
 
 	if (!options || setting_table_init(ops->settings, options) < 0)
 		abort();
-	for (char **word = words; *word; word++) {
-		char *equals = strchr(*word, '=');
+	given.items = settings;
+	for (; words[given.n]; given.n++) {
+		char *equals = strchr(words[given.n], '=');
 
 		*equals = '\0';
-		if (setting_table_set(ops->settings, options,
-				      &(struct assignment){ *word, equals + 1, "argument", 0 }, &diag) < 0)
+		settings[given.n] = (struct assignment){ words[given.n], equals + 1, "argument", 0 };
+		if (given.n + 1 == ARRAY_SIZE(settings) ||
+		    setting_table_set(ops->settings, options, &settings[given.n], &diag) < 0)
 			abort();
-		*equals = '=';
 	}
-	ops->environment(options, is_set, words, &diag);
-	ops->check(options, "argument", 0, &diag);
+	ops->environment(options, &given, &diag);
+	ops->check(options, &given, &diag);
 	if (diag.n_errors) {
 		fputs(buf_text(&diag.text), stderr);
 		exit(2);
