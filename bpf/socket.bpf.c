@@ -93,6 +93,73 @@ int BPF_PROG(synack_retransmit, struct sock *sk, struct request_sock *request)
 	return 0;
 }
 
+static __always_inline void walk_end(void)
+{
+	seeded_ns = seeded_ns ?: bpf_ktime_get_ns();
+	if (tcpstate_on)
+		time_wait_tally();
+}
+
+/*
+ * met: the record that the walk has met, NULL: it meets sockets. A socket may be closed meanwhile, and its memory be
+ * another socket's at once. Then its record is not the one that the walk has met: a record's memory stays what it is
+ * until the walk ends. So all of it is read before the record.
+ */
+static __always_inline void walk_step(struct sock *sk, struct tcp_sock *tp, struct socket_record *met)
+{
+	struct socket_record *record = met ?: bpf_sk_storage_get(&socket_records, sk, NULL, 0);
+	struct tcp_sums now;
+	int half_open = 0;
+	u32 last;
+
+	if (!record)
+		return;
+	last = *(volatile u32 *)&record->state;
+	tcp_read(sk, tp, &now);
+	if (tcpstate_on && now.state == STATE_LISTEN)
+		half_open = half_open_of(sk);
+	record = bpf_sk_storage_get(&socket_records, sk, NULL, 0);
+	if (!record || (met && record != met))
+		return;
+	if (tcpstate_on && now.state != STATE_CLOSED)
+		state_add(&record->owner, now.state, 1);
+	if (tcpstate_on && half_open > 0)
+		state_add(&record->owner, STATE_SYN_RECEIVED, half_open);
+	if (now.state != STATE_CLOSED && last != STATE_CLOSED)
+		changes_catch_up(record, now.type, last, now.state);
+	if (network_on)
+		tcp_account(record, &now);
+}
+
+/* All sockets that have a record, in any network namespace. First in this file, so bpfpush prefers it. */
+SEC("iter/bpf_sk_storage_map")
+int sockets_walk(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct socket_record *record = ctx->value;
+	struct sock *sk = ctx->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+
+	if (!sk)
+		walk_end();
+	else if (tp && record)
+		walk_step(sk, tp, record);
+	return 0;
+}
+
+/* Where the kernel can stop in that one: the sockets of the agent's network namespace. */
+SEC("iter/tcp")
+int sockets_walk__tcp(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+	struct tcp_sock *tp = common ? bpf_skc_to_tcp_sock(common) : NULL;
+
+	if (!common)
+		walk_end();
+	else if (tp)
+		walk_step((struct sock *)tp, tp, NULL);
+	return 0;
+}
+
 /* All sockets of the agent's network namespace, held by a process or not. */
 SEC("iter/tcp")
 int namespace_seed(struct bpf_iter__tcp *ctx)
@@ -129,46 +196,5 @@ int process_seed(struct bpf_iter__task_file *ctx)
 	record = record_of_old(sk, tp);
 	if (OWNER_PER_PROCESS && record && !record->owner.process)
 		record->owner.process = process_of_socket(sk, task, sk->__sk_common.skc_state == STATE_LISTEN);
-	return 0;
-}
-
-/*
- * A socket may be closed meanwhile, and its memory be another socket's at once. Then its record is not the one that
- * the walk has met: a record's memory stays what it is until the walk ends. So all of it is read before the record.
- */
-SEC("iter/bpf_sk_storage_map")
-int sockets_walk(struct bpf_iter__bpf_sk_storage_map *ctx)
-{
-	struct socket_record *record = ctx->value;
-	struct sock *sk = ctx->sk;
-	struct tcp_sums now;
-	struct tcp_sock *tp;
-	int half_open = 0;
-	u32 last;
-
-	if (!sk) {
-		seeded_ns = seeded_ns ?: bpf_ktime_get_ns();
-		if (tcpstate_on)
-			time_wait_tally();
-		return 0;
-	}
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !record)
-		return 0;
-	last = *(volatile u32 *)&record->state;
-	tcp_read(sk, tp, &now);
-	if (tcpstate_on && now.state == STATE_LISTEN)
-		half_open = half_open_of(sk);
-	record = bpf_sk_storage_get(&socket_records, sk, NULL, 0);
-	if (!record || (void *)record != ctx->value)
-		return 0;
-	if (tcpstate_on && now.state != STATE_CLOSED)
-		state_add(&record->owner, now.state, 1);
-	if (tcpstate_on && half_open > 0)
-		state_add(&record->owner, STATE_SYN_RECEIVED, half_open);
-	if (now.state != STATE_CLOSED && last != STATE_CLOSED)
-		changes_catch_up(record, now.type, last, now.state);
-	if (network_on)
-		tcp_account(record, &now);
 	return 0;
 }

@@ -168,7 +168,7 @@ static int check_settings(struct binder *binder)
 	return 0;
 }
 
-/* An iterator over the elements of a map must be told which. */
+/* An iterator over the elements of a map must be told which. Its alternative may visit something else. */
 static void check_iterator(struct binder *binder, const struct program *program)
 {
 	const struct descriptor_program *described = collector_describes(binder->collector, program);
@@ -178,7 +178,7 @@ static void check_iterator(struct binder *binder, const struct program *program)
 		complain(binder, described ? described->line : 0,
 			 "program \"%s\" visits the elements of a map; name the map in [program %s]: map = …", program->name,
 			 program->name);
-	if (map && !program_is_over_map(program))
+	if (map && !program_is_over_map(program) && !strcmp(described->name, program->name))
 		complain(binder, described->line,
 			 "\"map\" is for iterators over a map's elements, and program \"%s\" (%s) is not one; remove the line",
 			 program->name, program->section);

@@ -225,7 +225,8 @@ static void choose_programs(const struct collector *collector)
 			is_wanted &= setting_is_on(collector_settings_for(collector, described->when), described->when);
 			is_once |= described->runs != NULL;
 			program->is_seed |= described->runs && !strcmp(described->runs, "seed");
-			program->map = described->map ?: program->map;
+			if (described->map && program_is_over_map(program))
+				program->map = described->map;
 			if (described->backup && !program->backup)
 				program->backup = strdup(described->backup);
 		}

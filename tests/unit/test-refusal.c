@@ -21,6 +21,7 @@ static const struct {
 	{ "load", -EACCES, "kprobe/x", LOG, "load: Permission denied: R1 invalid mem access 'scalar'" },
 	{ "load", -EACCES, "kprobe/x", LOG LOG, "load: Permission denied: R1 invalid mem access 'scalar'" },
 	{ "load", -ESRCH, "tp_btf/x", "", "load: No such process (this kernel has no tracepoint of that name)" },
+	{ "load", -EOPNOTSUPP, "iter/x", "", "load: Operation not supported (from Linux 7.0 on, the kernel can stop in this walk)" },
 	{ "attach", -EACCES, "kprobe/x", "", "attach: Permission denied (CAP_SYS_ADMIN is missing)" },
 	{ "attach", -EPERM, "tp/x/y", "", "attach: Operation not permitted (CAP_SYS_ADMIN is missing)" },
 	{ "attach", -EPERM, "perf_event", "", "attach: Operation not permitted (CAP_SYS_ADMIN is missing)" },

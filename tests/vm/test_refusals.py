@@ -121,9 +121,8 @@ CGROUPS = ("no cgroup2 tree is mounted, so numbers do not show units and contain
            "/sys/fs/cgroup) or, where cgroup v1 is in use, start the machine with systemd.unified_cgroup_hierarchy=1")
 
 
-# Of no concern here: events that a busy kernel skipped, a walk that is refused from 7.0 on (golden/newest).
-OTHER = ("numbers are too low, because the kernel skipped events",
-         *(f"collector {name} is partial: the kernel refused sockets_walk " for name in ("network", "tcpstate")))
+# Of no concern here: events that a busy kernel skipped.
+OTHER = "numbers are too low, because the kernel skipped events"
 
 
 def said(guest, case):

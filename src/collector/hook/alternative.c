@@ -15,6 +15,7 @@
 enum event { EVENT_TRACEPOINT,
 	     EVENT_ENTRY,
 	     EVENT_RETURN,
+	     EVENT_WALK,
 	     EVENT_OTHER };
 
 /*
@@ -40,6 +41,7 @@ static const struct section {
 	{ "kretprobe", EVENT_RETURN, 'k', 6 },
 	{ "uprobe", EVENT_ENTRY, 'u', 0 },
 	{ "uretprobe", EVENT_RETURN, 'u', 0 },
+	{ "iter", EVENT_WALK, 0, 0 },
 	{ "", EVENT_OTHER, 0, 0 },
 };
 
@@ -86,6 +88,8 @@ static bool sees_same_event(const struct program *one, const struct program *oth
 
 	if (left->event == EVENT_OTHER)
 		return !strcmp(one->section, other->section);
+	if (left->event == EVENT_WALK)
+		return true;
 	return !strcmp(target(one), target(other)) &&
 	       (left->mechanism != right->mechanism || left->event == right->event);
 }

@@ -11,9 +11,9 @@
  * last of these sections in the order.
  *
  * Names alone do not decide. Two programs are alternatives only if they see the same event: the
- * same tracepoint, or the same end (entry or return) of the same function. If two variants of a
- * HOOK see different events, or if HOOK is a type of section (kprobe__vfs_read), each program is a
- * hook of its own.
+ * same tracepoint, or the same end (entry or return) of the same function. Iterators are alternatives
+ * by their names alone. If two variants of a HOOK see different events, or if HOOK is a type of
+ * section (kprobe__vfs_read), each program is a hook of its own.
  */
 
 #include <stdbool.h>

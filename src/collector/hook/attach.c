@@ -39,7 +39,7 @@ int hook_attach(const struct bpf_object *object, const struct program *program, 
 
 	if (!bpf)
 		return -ENOENT;
-	if (program->map && !strncmp(section, "iter/bpf_", 9))
+	if (program->map)
 		link = attach_iterator(object, program->map, bpf);
 	else if ((is_return || !strncmp(section, "kprobe.multi/", 13)) && !strpbrk(function, "*?"))
 		link = attach_by_name(bpf, function + 1, is_return);
@@ -82,7 +82,7 @@ static int try_classic(const char *event)
  * From 7.0 on the kernel takes a storage from its socket while this walk may still look at it: then it uses a NULL
  * pointer in __bpf_sk_storage_map_seq_show(), and stops (seen on 7.3).
  */
-static bool is_deadly(const char *section)
+static bool can_stop_kernel(const char *section)
 {
 	unsigned int version = 0;
 	struct utsname name;
@@ -98,7 +98,7 @@ int hook_try(const struct program *program, struct bpf_program *bpf)
 
 	if (!name)
 		return 0;
-	if (is_deadly(section))
+	if (can_stop_kernel(section))
 		return -EOPNOTSUPP;
 	if (!strncmp(section, "tp/", 3) || !strncmp(section, "tracepoint/", 11))
 		return try_classic(name + 1);

@@ -49,6 +49,7 @@ static const struct meaning {
 	{ -ENOENT, NULL, " uprobe uretprobe ", NULL, "the library or the symbol is missing" },
 	{ -ENOENT, NULL, " tp tracepoint ", "/sys/kernel/tracing/events", "mount tracefs at /sys/kernel/tracing" },
 	{ -ENOENT, NULL, " tp tracepoint ", NULL, "this kernel has no tracepoint of that name" },
+	{ -EOPNOTSUPP, NULL, " iter ", NULL, "from Linux 7.0 on, the kernel can stop in this walk" },
 	{ -EACCES, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
 	{ -EPERM, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
 };

@@ -45,3 +45,7 @@ PROGRAM("tp/raw_syscalls/sys_exit", exit__tp)
 /* Doubtful. */
 PROGRAM("tp_btf/sched_wakeup", wake__up)
 PROGRAM("fexit/wake_up_process", wake__process)
+
+/* Iterators, over whatever they go. */
+PROGRAM("iter/bpf_map_elem", visit__elements)
+PROGRAM("iter/task", visit__tasks)
