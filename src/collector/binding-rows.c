@@ -251,19 +251,8 @@ static uint64_t shape_hash(const struct binding *binding)
 	return hash | 1;
 }
 
-/* What rows_restore() will call the row. */
-static uint32_t ordinal(const struct rows *rows, uint32_t row)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < row; i++)
-		n += rows_is_live(rows, i);
-	return n;
-}
-
 void binding_save(struct binding *binding, struct removals *removals, uint32_t number, struct store *out)
 {
-	const struct flat *table = &binding->source.flat;
 	size_t begin;
 
 	binding->source.removals = removals;
@@ -271,36 +260,23 @@ void binding_save(struct binding *binding, struct removals *removals, uint32_t n
 	store_text(out, binding->map);
 	store_number(out, binding->has_baseline ? shape_hash(binding) : 0);
 	begin = store_begin(out);
-	if (binding->has_baseline) {
+	if (binding->has_baseline)
 		rows_save(binding->rows, binding->delta.n_metrics, out);
-		store_number(out, table->n_kept);
-		for (uint32_t i = 0; i < table->n_kept; i++)
-			store_number(out, ordinal(binding->rows, table->left_rows[i]));
-	}
 	store_end(out, begin);
 }
 
 int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, const struct restored *restored)
 {
 	struct source *source = &binding->source;
-	uint64_t n_kept;
 	int err;
 
 	if (!binding->rows || binding->has_baseline || shape != shape_hash(binding))
 		return -ESTALE;
 	err = rows_restore(&binding->delta, binding->rows, in, restored);
-	n_kept = stored_number(in);
-	for (uint64_t i = 0; i < n_kept && !in->is_bad && source->is_table; i++) {
-		uint64_t row = stored_number(in);
-
-		if (row && row < binding->rows->n)
-			flat_keep(&source->flat, (uint32_t)row);
-	}
 	binding->has_baseline = !err && !in->is_bad;
 	if (binding->has_baseline)
 		return 0;
 	delta_release(&binding->delta, binding->rows);
-	source->flat.n_left = source->flat.n_kept = 0;
 	binding->rows = rows_free(binding->rows);
 	return rows_new(source->key_bytes, source_n_cells(source), binding->delta.n_metrics, &binding->rows) ?: -EINVAL;
 }

@@ -382,9 +382,6 @@ int collector_compute(struct collector *collector, uint64_t previous_ns)
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		int r = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns);
 
-		/* A row whose series found no memory lives on until it has one. */
-		if (!binding->is_broken && !r)
-			flat_end_reading(&binding->source.flat);
 		err = err ? err : r;
 	}
 	for (size_t i = 0; i < collector->n_metrics; i++)

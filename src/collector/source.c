@@ -155,12 +155,15 @@ static int read_table(struct source *source, struct rows *rows)
 int source_read(struct source *source, struct rows *rows)
 {
 	uint32_t *numbers = rows_compact(rows);
+	int err;
 
 	if (numbers && source->is_table)
 		flat_renumber(&source->flat, numbers);
 	free(numbers);
 	rows_begin(rows);
-	return source->is_table ? read_table(source, rows) : read_batches(source, rows);
+	err = source->is_table ? read_table(source, rows) : read_batches(source, rows);
+	rows_end(rows);
+	return err;
 }
 
 /* What a key of the hash map holds. */
@@ -178,7 +181,7 @@ static int look_up(const struct source *source, const void *key, uint64_t *cells
 static void leave(struct source *source, struct rows *rows, uint32_t row, const uint64_t *cells)
 {
 	if (source->is_table)
-		flat_leave(&source->flat, rows, row, cells);
+		flat_leave(rows, row, cells);
 	else /* should the key come again before the next reading, it counts from 0 */
 		memset(rows_previous(rows, row), 0, rows->n_cells * sizeof(*cells));
 }

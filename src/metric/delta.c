@@ -195,6 +195,8 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 		of->grown += delta_grown(visit.now[of->first_cell], visit.before[of->first_cell], of->sum_bits);
 		settle(of, visit.now, visit.before);
 	}
+	if (!err && *rows_stay(rows, row) == ROWS_ONCE)
+		*rows_stay(rows, row) = ROWS_GO;
 	return err;
 }
 

@@ -20,6 +20,7 @@ struct record {
 	uint32_t idle;
 	uint32_t next_free;
 	bool is_unwanted;
+	uint8_t stay;
 };
 
 static struct record *record_at(const struct rows *rows, uint32_t row)
@@ -55,6 +56,11 @@ uint32_t *rows_idle(struct rows *rows, uint32_t row)
 bool *rows_is_unwanted(struct rows *rows, uint32_t row)
 {
 	return &record_at(rows, row)->is_unwanted;
+}
+
+uint8_t *rows_stay(struct rows *rows, uint32_t row)
+{
+	return &record_at(rows, row)->stay;
 }
 
 bool rows_is_live(const struct rows *rows, uint32_t row)
@@ -198,6 +204,13 @@ int rows_touch(struct rows *rows, const void *key, uint32_t *ret_row)
 	rows_touch_row(rows, row);
 	*ret_row = row;
 	return 0;
+}
+
+void rows_end(struct rows *rows)
+{
+	for (uint32_t row = 0; rows->n_touched <= rows->n_live && row < rows->n; row++)
+		if (rows_is_live(rows, row) && *rows_stay(rows, row))
+			rows_touch_row(rows, row);
 }
 
 void rows_remove(struct rows *rows, uint32_t row)

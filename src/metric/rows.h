@@ -10,7 +10,7 @@
  * until rows_compact() or its removal, so a source may remember the number. Row ROWS_OVERFLOW has no key: it counts
  * everything whose key had no place in the kernel's table.
  *
- * One reading:  rows_begin(), then for each thing found rows_touch() and additions to its cells.
+ * One reading:  rows_begin(), then for each thing found rows_touch() and additions to its cells, then rows_end().
  *
  * rows_compact() and rows_touch() may move all rows: pointers to keys, cells and series are valid until the next
  * call of either.
@@ -24,6 +24,11 @@
 #include "util/index.h"
 
 #define ROWS_OVERFLOW 0u
+
+/* Does a row stay that a reading does not find? */
+enum rows_stay { ROWS_GO,
+		 ROWS_ONCE,  /* its last growth is still to be given */
+		 ROWS_KEPT }; /* its owner is there */
 
 struct series;
 
@@ -60,6 +65,8 @@ int rows_touch(struct rows *rows, const void *key, uint32_t *ret_row);
 uint64_t *rows_touch_row(struct rows *rows, uint32_t row);
 /* The row of a key that has been touched in any reading; ROWS_OVERFLOW: there is none. */
 uint32_t rows_find(const struct rows *rows, const void *key);
+/* All has been found: touches the other rows that stay. */
+void rows_end(struct rows *rows);
 
 uint64_t *rows_cells(struct rows *rows, uint32_t row);	  /* of this reading */
 uint64_t *rows_previous(struct rows *rows, uint32_t row); /* of the reading before; 0 in the first one */
@@ -68,6 +75,7 @@ struct series **rows_series(struct rows *rows, uint32_t row);
 bool *rows_is_unwanted(struct rows *rows, uint32_t row); /* it feeds no series; kept by delta.c */
 /* Readings in a row without growth; kept by delta.c. A large number if the overflow row has never grown. */
 uint32_t *rows_idle(struct rows *rows, uint32_t row);
+uint8_t *rows_stay(struct rows *rows, uint32_t row); /* enum rows_stay */
 
 bool rows_is_live(const struct rows *rows, uint32_t row);    /* row < .n */
 bool rows_is_touched(const struct rows *rows, uint32_t row); /* in this reading */

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* Of all that the agent saves: to be raised with what a later process would read otherwise. */
-#define STORE_FORMAT 3
+#define STORE_FORMAT 4
 
 struct store {
 	int fd; /* owned */

@@ -135,13 +135,14 @@ static inline void settle(struct rig *rig)
 		*(row ? &rig->seen[key->number] : &rig->overflow) += cells[0] - previous[0];
 		*rows_idle(rows, row) = rig->idle ?: cells[0] == previous[0] ? *rows_idle(rows, row) + 1 : 0;
 		memcpy(previous, cells, rows->n_cells * sizeof(*cells));
+		if (*rows_stay(rows, row) == ROWS_ONCE)
+			*rows_stay(rows, row) = ROWS_GO;
 	}
 }
 
 static inline void read_rig(struct rig *rig)
 {
 	assert_ok(source_read(&rig->source, rig->rows));
-	flat_end_reading(&rig->source.flat);
 	settle(rig);
 }
 

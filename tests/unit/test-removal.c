@@ -72,9 +72,7 @@ static void assert_exact(const struct rig *rig, const struct snapshot *snapshot)
 	struct rows *rows;
 	uint32_t row;
 
-	flat->place_rows = calloc(3 * flat->capacity, sizeof(*flat->place_rows));
-	flat->left_rows = flat->place_rows + flat->capacity;
-	flat->n_left = flat->n_kept = 0;
+	flat->place_rows = calloc(flat->capacity, sizeof(*flat->place_rows));
 	flat->cells = calloc(64, sizeof(uint64_t));
 	assert_ok(rows_new(sizeof(struct key), rig->rows->n_cells, 1, &rows));
 	rows_begin(rows);
@@ -83,6 +81,7 @@ static void assert_exact(const struct rig *rig, const struct snapshot *snapshot)
 	replay(snapshot, &source, rows);
 	rows_begin(rows);
 	assert_ok(flat_read(flat, rows));
+	rows_end(rows);
 	assert_true(rows_is_touched(rows, row));
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(rows_cells(rows, row)[i] - rows_previous(rows, row)[i],

@@ -36,7 +36,7 @@ static size_t values_bytes(const struct flat *table)
 
 static size_t rows_bytes(const struct flat *table)
 {
-	return pages(3 * table->capacity * sizeof(*table->place_rows));
+	return pages(table->capacity * sizeof(*table->place_rows));
 }
 
 /* Addresses without memory, so that a table that grows stays where it is. The first write to a page gives it memory. */
@@ -108,14 +108,13 @@ int flat_open(struct flat *table, uint32_t n_cells)
 	table->mask_offset_bytes %= (uint32_t)page_bytes();
 	table->data = data;
 	table->stride_bytes = ((size_t)table->value_bytes + 7) / 8 * 8;
-	table->n_places = table->n_live = table->n_left = table->n_kept = 0;
+	table->n_places = table->n_live = 0;
 	table->words = reserve(words_bytes(table), PROT_NONE);
 	table->values = reserve(values_bytes(table), PROT_NONE);
 	table->place_rows = reserve(rows_bytes(table), PROT_READ | PROT_WRITE);
 	table->cells = malloc((n_cells + 1) * sizeof(*table->cells));
 	if (!table->words || !table->values || !table->place_rows || !table->cells)
 		return -ENOMEM;
-	table->left_rows = table->place_rows + table->capacity;
 	err = show_places(table, false);
 	/* Makes place 0 nobody's. If it was, the table has been in use. */
 	if (err || !(__atomic_fetch_or(&table->words[0], TABLE_RESERVED, __ATOMIC_SEQ_CST) & TABLE_STATE))
@@ -139,7 +138,7 @@ void flat_close(struct flat *table)
 		munmap(table->place_rows, rows_bytes(table));
 	free(table->cells);
 	table->data = table->values = NULL;
-	table->place_rows = table->left_rows = NULL;
+	table->place_rows = NULL;
 	table->words = table->cells = NULL;
 }
 
@@ -252,8 +251,6 @@ int flat_read(struct flat *table, struct rows *rows)
 		return err;
 	table->n_live = 0;
 	flat_add(table, 0, rows_touch_row(rows, ROWS_OVERFLOW)); /* for all keys that found no place */
-	for (uint32_t i = 0; i < table->n_left; i++)
-		rows_touch_row(rows, table->left_rows[i]);
 	for (uint32_t first = 0; first < table->n_places && !err; first += CHUNK) {
 		uint32_t rest = table->n_places - first;
 		uint32_t n = find_used(table->words + first, rest < CHUNK ? rest : CHUNK, used);
@@ -270,13 +267,6 @@ void flat_renumber(struct flat *table, const uint32_t *numbers)
 	for (uint32_t i = 0; i < table->n_places; i++)
 		if (table->place_rows[i])
 			table->place_rows[i] = numbers[table->place_rows[i]];
-	for (uint32_t i = 0; i < table->n_left; i++)
-		table->left_rows[i] = numbers[table->left_rows[i]];
-}
-
-void flat_end_reading(struct flat *table)
-{
-	table->n_left = table->n_kept;
 }
 
 bool flat_take_spilled(struct flat *table)

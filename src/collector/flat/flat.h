@@ -32,9 +32,6 @@ struct flat {
 	uint8_t *values;
 	uint32_t n_places;    /* mapped: all that were in use at the last reading */
 	uint32_t *place_rows; /* the row of each place; 0: not known */
-	uint32_t *left_rows;  /* rows that lost a place since the last reading: their last growth is still to be seen */
-	uint32_t n_left;
-	uint32_t n_kept;      /* the first of these have no place, but their owners are there */
 	uint32_t n_live;      /* places in use at the last reading */
 	uint64_t *cells;
 };
@@ -56,10 +53,8 @@ void flat_close(struct flat *table);
 
 /* Rows have other numbers now: numbers[row]. */
 void flat_renumber(struct flat *table, const uint32_t *numbers);
-/* Adds what all places hold to rows, between rows_begin() and the end of the reading. -errno. */
+/* Adds what all places hold to rows, between rows_begin() and rows_end(). -errno. */
 int flat_read(struct flat *table, struct rows *rows);
-/* The reading was whole, and the growth of its rows has gone to series. */
-void flat_end_reading(struct flat *table);
 /*
  * Have programs put keys into the hash map since it was last found empty? Read it after this call, and say so if
  * it was not empty.
@@ -83,11 +78,9 @@ void flat_finish(struct flat *table, uint32_t place);
  * flat_close_rest() unmaps the rest, unless a key has come there meanwhile.
  */
 bool flat_narrow(struct flat *table);
-void flat_keep(struct flat *table, uint32_t row);
-void flat_let_go(struct flat *table, uint32_t i); /* the i-th row that is kept */
 void flat_close_rest(struct flat *table);
 /*
  * The row no longer has so much: it is taken out of its previous cells. So a row that lives on elsewhere does not
  * seem to shrink, and what came after the last reading is growth in the next one.
  */
-void flat_leave(struct flat *table, struct rows *rows, uint32_t row, const uint64_t *cells);
+void flat_leave(struct rows *rows, uint32_t row, const uint64_t *cells);

@@ -18,14 +18,14 @@ bool flat_is_retired(const struct flat *table, uint32_t place)
 	return (__atomic_load_n(&table->words[place], __ATOMIC_ACQUIRE) & TABLE_STATE) == TABLE_RETIRED;
 }
 
-void flat_leave(struct flat *table, struct rows *rows, uint32_t row, const uint64_t *cells)
+void flat_leave(struct rows *rows, uint32_t row, const uint64_t *cells)
 {
 	uint64_t *previous = rows_previous(rows, row);
 
 	for (uint32_t i = 0; i < rows->n_cells; i++)
 		previous[i] -= cells[i];
-	if (table->n_left < 2 * table->capacity)
-		table->left_rows[table->n_left++] = row;
+	if (*rows_stay(rows, row) == ROWS_GO)
+		*rows_stay(rows, row) = ROWS_ONCE;
 }
 
 static void clear(struct flat *table, uint32_t place)
@@ -46,7 +46,7 @@ void flat_free(struct flat *table, struct rows *rows, uint32_t place, struct rem
 	flat_add(table, place, cells);
 	if (!removals_add(removals, &removal))
 		return;
-	flat_leave(table, rows, row, cells);
+	flat_leave(rows, row, cells);
 	clear(table, place);
 	removals_end(removals);
 }
@@ -55,23 +55,4 @@ void flat_finish(struct flat *table, uint32_t place)
 {
 	if (place < table->n_places && flat_is_retired(table, place))
 		clear(table, place);
-}
-
-void flat_keep(struct flat *table, uint32_t row)
-{
-	for (uint32_t i = 0; i < table->n_kept; i++)
-		if (table->left_rows[i] == row)
-			return;
-	if (table->n_left == 2 * table->capacity)
-		return;
-	table->left_rows[table->n_left++] = table->left_rows[table->n_kept];
-	table->left_rows[table->n_kept++] = row;
-}
-
-void flat_let_go(struct flat *table, uint32_t i)
-{
-	uint32_t row = table->left_rows[i];
-
-	table->left_rows[i] = table->left_rows[--table->n_kept];
-	table->left_rows[table->n_kept] = row;
 }

@@ -29,14 +29,6 @@ static bool is_rest(const struct sweep *sweep, const struct flat *table, uint32_
 	return sweep->is_narrowing && place >= table->n_first;
 }
 
-/* Rows without a place have nothing that could be removed. */
-static void let_kept_go(struct flat *table, const struct sweep_owner *owner, struct sweep_turn *turn)
-{
-	for (uint32_t i = table->n_kept; i-- > 0;)
-		if (is_gone(owner, table->left_rows[i], turn))
-			flat_let_go(table, i);
-}
-
 /* These three return true once they are through. */
 
 static bool retire(struct sweep *sweep, struct source *source, const struct sweep_owner *owner, struct sweep_turn *turn)
@@ -62,13 +54,21 @@ static bool retire(struct sweep *sweep, struct source *source, const struct swee
 static bool remove_rows(struct sweep *sweep, struct source *source, struct rows *rows,
 			const struct sweep_owner *owner, struct sweep_turn *turn)
 {
-	for (; (!source->is_table || source->n_spilled) && sweep->row < rows->n; sweep->row++) {
+	bool is_hash = !source->is_table || source->n_spilled;
+
+	for (; sweep->row < rows->n; sweep->row++) {
+		bool is_kept = *rows_stay(rows, sweep->row) == ROWS_KEPT;
+		bool may_go = is_kept || (is_hash && *rows_idle(rows, sweep->row) >= IDLE_READINGS);
+
 		if (turn->left_ns <= 0)
 			return false;
 		turn->left_ns -= LOOK_NS;
-		if (!rows_is_live(rows, sweep->row) || *rows_idle(rows, sweep->row) < IDLE_READINGS ||
-		    !is_gone(owner, sweep->row, turn))
+		if (!may_go || !rows_is_live(rows, sweep->row) || !is_gone(owner, sweep->row, turn))
 			continue;
+		if (is_kept) {
+			*rows_stay(rows, sweep->row) = ROWS_ONCE;
+			continue;
+		}
 		turn->left_ns -= DELETE_NS;
 		source_remove(source, rows, sweep->row);
 	}
@@ -88,29 +88,25 @@ static bool free_retired(struct sweep *sweep, struct source *source, struct rows
 			continue;
 		turn->left_ns -= FREE_NS * table->columns;
 		if (!is_gone(owner, table->place_rows[sweep->place], turn))
-			flat_keep(table, table->place_rows[sweep->place]);
+			*rows_stay(rows, table->place_rows[sweep->place]) = ROWS_KEPT;
 		flat_free(table, rows, sweep->place, source->removals, source->number);
 	}
 	return true;
 }
 
-static bool begin_pass(struct sweep *sweep, struct source *source, const struct sweep_owner *owner,
-		       struct sweep_turn *turn)
+static bool begin_pass(struct sweep *sweep, struct source *source, const struct sweep_turn *turn)
 {
 	if (sweep->begin_ns && turn->now_ns < sweep->begin_ns + PASS_NS)
 		return false;
 	*sweep = (struct sweep){ .phase = SWEEP_REMOVE, .begin_ns = turn->now_ns, .place = 1, .row = 1 };
-	if (source->is_table) {
-		let_kept_go(&source->flat, owner, turn);
-		sweep->is_narrowing = flat_narrow(&source->flat);
-	}
+	sweep->is_narrowing = source->is_table && flat_narrow(&source->flat);
 	return true;
 }
 
 uint64_t sweep_go_on(struct sweep *sweep, struct source *source, struct rows *rows, const struct sweep_owner *owner,
 		     struct sweep_turn *turn)
 {
-	if (sweep->phase == SWEEP_IDLE && !begin_pass(sweep, source, owner, turn))
+	if (sweep->phase == SWEEP_IDLE && !begin_pass(sweep, source, turn))
 		return SWEEP_DONE;
 	if (sweep->phase == SWEEP_REMOVE) {
 		if (!retire(sweep, source, owner, turn) || !remove_rows(sweep, source, rows, owner, turn))
