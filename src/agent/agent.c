@@ -16,7 +16,6 @@
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
 
-#include "agent/self.h"
 #include "agent/state.h"
 #include "agent/status/notify.h"
 #include "agent/status/status.h"
@@ -97,11 +96,10 @@ static int list_metrics(struct agent *agent)
 			err = add_metric(agent, set->items[i]->metrics[j]);
 	if (err || !(agent->options.has_self || agent->options.is_once))
 		return err;
-	err = self_new(agent->options.set, agent->exporters, agent->n_exporters, !agent->options.has_self,
-		       &agent->self);
-	if (err)
-		return err;
-	metrics = self_metrics(agent->self, &n);
+	agent->self = self_new();
+	if (!agent->self)
+		return -ENOMEM;
+	metrics = self_metrics(agent->self, !agent->options.has_self, &n);
 	for (size_t i = 0; i < n && !err; i++)
 		err = add_metric(agent, &metrics[i]);
 	return err;
@@ -118,6 +116,8 @@ static int on_names(sd_event_source *source, int fd, uint32_t events, void *user
 static void begin(struct agent *agent)
 {
 	state_restore(agent->state, agent);
+	if (agent->batch.time_ns)
+		agent_report_restored(agent);
 	read_baselines(agent);
 	if (!agent->batch.time_ns) {
 		agent->batch.time_ns = clock_ns(CLOCK_REALTIME);
@@ -245,10 +245,7 @@ static const struct batch *collect(struct agent *agent)
 	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
 	agent->collection_ns = agent->collected_ns - begin_ns;
 	if (agent->self)
-		self_collect(agent->self, agent->collection_ns, agent->batch.previous_ns);
-	agent->n_series = 0;
-	for (size_t i = 0; i < agent->batch.n_metrics; i++)
-		agent->n_series += agent->batch.metrics[i]->n_series;
+		self_collect(agent->self, agent);
 	return &agent->batch;
 }
 

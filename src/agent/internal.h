@@ -44,7 +44,7 @@ struct agent {
 	uint64_t next_ns;	/* likewise, of the next collection */
 	uint64_t collection_ns; /* how long the last one took */
 	uint64_t collected_ns;	/* CLOCK_MONOTONIC, when it ended */
-	size_t n_series, most_series; /* in the last batch; in one since memory was returned */
+	uint64_t most_bytes; /* of series, since memory was returned */
 	unsigned int n_collections;
 	int instance_fd; /* of agent_claim_instance() */
 	bool is_read_failing;
@@ -91,5 +91,20 @@ int agent_claim_instance(const struct agent *agent);
 void agent_report_reading(const struct agent *agent, const char *collector, int err);
 /* Logs what is new: missed events, full tables, a spent budget. */
 void agent_report(struct agent *agent);
+/* Logs what goes on from the process before. */
+void agent_report_restored(const struct agent *agent);
 /* Logs what each exporter could not send before the end; after a reload it is sent. */
 void agent_report_unsent(const struct agent *agent);
+
+/*
+ * The agent's numbers about itself, exported like all others: what its programs cost and miss, how full its maps are,
+ * and the fate of its points. NULL: no memory.
+ */
+struct self *self_new(void);
+struct self *self_free(struct self *self);
+/* After a collection. Without has_self, of the programs only what those have missed that have missed something. */
+void self_collect(struct self *self, const struct agent *agent);
+/* Ends all series; the next collection begins new ones, which hold what has grown since the last. */
+void self_restart(struct self *self);
+/* is_brief: only what programs have missed. */
+struct metric *self_metrics(struct self *self, bool is_brief, size_t *ret_n);

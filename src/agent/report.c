@@ -212,6 +212,17 @@ void agent_report(struct agent *agent)
 	report_series(agent);
 }
 
+void agent_report_restored(const struct agent *agent)
+{
+	uint64_t n_points = 0;
+
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		n_points += exporter_waiting(agent->exporters[i]).n_points;
+	log_info("%" PRIu64 " series and %" PRIu64 " waiting points go on from the process before, which collected %.1f s ago",
+		 agent->options.set->budget->n_series, n_points,
+		 (double)(clock_ns(CLOCK_BOOTTIME) - agent->boottime_ns) / 1e9);
+}
+
 void agent_report_unsent(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->n_exporters && agent->reload != RELOAD_EXEC; i++) {

@@ -24,12 +24,14 @@
 /* What many series took is free, but not the kernel's again, when many of them have gone. */
 static void return_memory_of_series(struct agent *agent)
 {
-	if (agent->n_series > agent->most_series)
-		agent->most_series = agent->n_series;
-	if (agent->n_series >= agent->most_series - agent->most_series / 8)
+	uint64_t bytes = agent->options.set->budget->series_bytes;
+
+	if (bytes > agent->most_bytes)
+		agent->most_bytes = bytes;
+	if (bytes >= agent->most_bytes - agent->most_bytes / 8)
 		return;
 	malloc_trim(0);
-	agent->most_series = agent->n_series;
+	agent->most_bytes = bytes;
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *user)

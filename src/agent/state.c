@@ -321,8 +321,6 @@ void state_restore(struct state *state, struct agent *agent)
 	if (err)
 		log_warning("the state of the process before cannot be read to its end (%s): some series start again",
 			    strerror(-err));
-	log_info("%zu series go on from the process before, which collected %.1f s ago", state->restored.n_series,
-		 (double)(now_ns - boottime_ns) / 1e9);
 	restored_release(&state->restored, is_held, agent->options.set);
 	state->held_until_ns = now_ns + HELD_NS;
 }

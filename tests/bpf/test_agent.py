@@ -412,6 +412,7 @@ class StatusTest(unittest.TestCase):
             self.assertGreater(min(nobody['waiting'], nobody['queue']), 0)
             self.assertEqual((file['state'], file['endpoint'], file['waiting']), ('delivered', agent.output, 0))
             self.assertEqual(file['delivered'], file['pushed'])
+            self.assertEqual(sum(each['series'] for each in status['collectors']), status['series'])
             self.assertEqual([(each['name'], each['attached'] == each['hooks'] > 0) for each in status['collectors']],
                              [('memory', True), ('cgroup', True)])
             self.assertRegex(page.stdout, r'(?m)^exporter nobody \(otlp\) to http://127.0.0.1:9\n  failing for \d+ s, \d+ KiB waiting: .+$')

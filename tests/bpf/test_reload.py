@@ -126,6 +126,21 @@ class ReloadTest(unittest.TestCase):
         self.manager.wait_for('STATUS=1 collector, [0-9]+ series, read in [0-9.]+ ms; file: .*')
         self.stop()
 
+    def test_what_a_receiver_has_not_answered_goes_on(self):
+        with Receiver() as receiver:
+            more = ('shutdown_timeout = 1s\n[exporter slow]\ntype = otlp\ntimeout = 5m\nendpoint = http://127.0.0.1:%d\n'
+                    % receiver.server_address[1])
+            path = self.configure('points', more)
+            self.start()
+            for _ in range(2):
+                self.wait_for_points(path)
+            self.hang_up()
+            self.wait_for_start(2)
+            self.assertRegex(self.messages(), r'<6>[1-9]\d* series and [1-9]\d* waiting points go on from the process before')
+            receiver.may_answer.set()
+            self.manager.wait_for('STATUS=.*; slow: delivered [0-9]+ s ago; .*')
+            self.stop()
+
     def test_a_file_that_becomes_wrong_while_the_last_points_are_sent(self):
         with Receiver() as receiver:
             more = ('shutdown_timeout = 5m\n[exporter slow]\ntype = otlp\ntimeout = 5m\nendpoint = http://127.0.0.1:%d\n'

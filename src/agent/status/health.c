@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "util/duration.h"
+#include "agent/internal.h"
 
 void health_append_age(struct buf *out, const char *before, uint64_t age_ns, const char *after)
 {
@@ -31,6 +31,16 @@ void health_append(const struct exporter *exporter, uint64_t now_ns, struct buf 
 		buf_printf(out, ", %" PRIu64 " KiB waiting", (wait_bytes + 1023) / 1024);
 	if (stats->is_failing)
 		buf_printf(out, ": %.*s", advice ? (int)(advice - stats->problem) : -1, stats->problem);
+}
+
+void health_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out)
+{
+	if (agent->is_read_failing)
+		buf_printf(out, "%sthe last collection could not read all maps%s", before, after);
+	if (agent->is_reload_refused)
+		buf_printf(out, "%sthe configuration has mistakes, and the old one goes on%s", before, after);
+	if (agent->too_low.size)
+		buf_printf(out, "%snumbers are too low: %.*s%s", before, (int)agent->too_low.size, agent->too_low.data, after);
 }
 
 void health_append_place(const struct exporter *exporter, struct buf *out)

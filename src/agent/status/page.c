@@ -15,7 +15,6 @@
 struct page {
 	struct buf text, json;
 	uint64_t now_ns;
-	bool is_failing; /* something */
 };
 
 static void append_text_member(struct buf *json, const char *name, const char *value)
@@ -48,13 +47,7 @@ static void append_agent(struct page *page, const struct agent *agent)
 	}
 	buf_printf(&page->text, "\n%" PRIu64 " of %" PRIu64 " series, %.1f of %.1f MiB for tables and series\n",
 		   budget->n_series, budget->limit_series, (double)bytes / MIB, (double)budget->limit_bytes / MIB);
-	if (agent->is_read_failing)
-		buf_append_text(&problems, "the last collection could not read all maps\n");
-	if (agent->is_reload_refused)
-		buf_append_text(&problems, "the configuration has mistakes, and the old one goes on\n");
-	page->is_failing = problems.size;
-	if (agent->too_low.size)
-		buf_printf(&problems, "numbers are too low: %.*s\n", (int)agent->too_low.size, agent->too_low.data);
+	health_append_problems(agent, "", "\n", &problems);
 	buf_append_text(&page->text, buf_text(&problems));
 	buf_printf(&page->json,
 		   "{\"version\":\"%s\",\"pid\":%d,\"interval_s\":%.9g,\"collection_age_s\":%.3f,\"collection_s\":%.6f,"
@@ -96,15 +89,13 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 	append_age(page, "failing_s", stats->failing_ns);
 	append_age(page, "no_answer_s", stats->asked_ns);
 	buf_printf(&page->json, "\"waiting\":%" PRIu64 ",\"queue\":%" PRIu64 "},", waiting.n_points, waiting.n_bytes);
-	page->is_failing |= stats->is_failing;
 }
 
 static void append_collector(struct page *page, const struct collector *collector)
 {
 	const struct programs *programs = &collector->object->programs;
-	size_t n_attached = 0, n_hooks = 0, n_series = 0;
+	size_t n_attached = 0, n_hooks = 0, n_series = 0, n_overflows = 0;
 	uint64_t missed = 0;
-	bool has_overflow = false;
 
 	for (size_t i = 0; i < programs->n; i++) {
 		const struct program *program = &programs->items[i];
@@ -118,16 +109,21 @@ static void append_collector(struct page *page, const struct collector *collecto
 		missed += program->missed;
 	}
 	for (size_t i = 0; i < collector->n_metrics; i++) {
-		n_series += collector->metrics[i]->n_series;
-		for (size_t j = 0; j < OVERFLOWS; j++)
-			has_overflow |= collector->metrics[i]->overflow[j] != NULL;
+		const struct metric *metric = collector->metrics[i];
+
+		for (size_t j = 0; j < metric->n_series; j++) {
+			bool is_overflow = series_is_overflow(metric->series[j]);
+
+			n_overflows += is_overflow;
+			n_series += !is_overflow && metric->series[j]->n_sources;
+		}
 	}
 	buf_printf(&page->text, "%-24s %3zu of %-3zu %9zu %9" PRIu64 "  %s\n", collector->name, n_attached, n_hooks, n_series,
-		   missed, has_overflow ? "yes" : "no");
+		   missed, n_overflows ? "yes" : "no");
 	buf_append_byte(&page->json, '{');
 	append_text_member(&page->json, "name", collector->name);
 	buf_printf(&page->json, "\"attached\":%zu,\"hooks\":%zu,\"series\":%zu,\"missed\":%" PRIu64 ",\"overflow\":%s},",
-		   n_attached, n_hooks, n_series, missed, has_overflow ? "true" : "false");
+		   n_attached, n_hooks, n_series, missed, n_overflows ? "true" : "false");
 }
 
 /* Without the comma after the last item. */
@@ -141,18 +137,21 @@ static void end_list(struct buf *json, const char *end)
 void page_append(const struct agent *agent, uint64_t now_ns, struct buf *out)
 {
 	const struct collector_set *set = agent->options.set;
+	bool is_failing = agent->is_read_failing || agent->is_reload_refused;
 	struct page page = { .now_ns = now_ns };
 
 	append_agent(&page, agent);
-	for (size_t i = 0; i < agent->n_exporters; i++)
+	for (size_t i = 0; i < agent->n_exporters; i++) {
 		append_exporter(&page, agent->exporters[i]);
+		is_failing |= agent->exporters[i]->stats.is_failing;
+	}
 	end_list(&page.json, "],\"collectors\":[");
 	buf_printf(&page.text, "\n%-24s %-10s %9s %9s  %s\n", "collector", "attached", "series", "missed", "overflow");
 	for (size_t i = 0; i < set->n; i++)
 		append_collector(&page, set->items[i]);
 	end_list(&page.json, "]}\n");
 	out->error = buf_error(&page.text) ?: buf_error(&page.json);
-	buf_append_byte(out, page.is_failing ? '1' : '0');
+	buf_append_byte(out, is_failing ? '1' : '0');
 	buf_append(out, page.text.data, page.text.size);
 	buf_append_byte(out, '\0');
 	buf_append(out, page.json.data, page.json.size);

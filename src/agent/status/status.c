@@ -6,6 +6,7 @@
 #include "agent/status/status.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -58,19 +59,17 @@ static int on_time(sd_event_source *source, uint64_t usec, void *user)
 {
 	struct status *status = user;
 	struct agent *agent = status->agent;
+	const struct collector_set *set = agent->options.set;
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
 
 	if (agent->batch.is_last || !agent->n_collections)
 		return 0;
 	status->said_ns = clock_ns(CLOCK_BOOTTIME);
-	buf_printf(&line, "%zu collector%s, %zu series, read in %.1f ms", agent->options.set->n_shown,
-		   plural(agent->options.set->n_shown), agent->n_series, (double)agent->collection_ns / 1e6);
-	if (agent->is_reload_refused)
-		buf_append_text(&line, "; the configuration has mistakes, and the old one goes on");
+	buf_printf(&line, "%zu collector%s, %" PRIu64 " series, read in %.1f ms", set->n_shown, plural(set->n_shown),
+		   set->budget->n_series, (double)agent->collection_ns / 1e6);
+	health_append_problems(agent, "; ", "", &line);
 	append_exporters(status, true, status->said_ns, &line);
 	append_exporters(status, false, status->said_ns, &line);
-	if (agent->too_low.size)
-		buf_printf(&line, "; numbers are too low: %s", buf_text(&agent->too_low));
 	notify_say(agent->notify, NULL, "%s", buf_text(&line));
 	return 0;
 }
