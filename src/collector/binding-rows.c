@@ -26,14 +26,6 @@ static int compare_grown(const void *left, const void *right)
 	return (l->grown < r->grown) - (l->grown > r->grown);
 }
 
-static bool is_brief(const struct binding *binding, uint32_t i, const uint8_t *key, uint64_t *ret_id)
-{
-	const struct field *field = &binding->key.fields[i];
-
-	return binding->labels[i].type && label_is_brief(binding->labels[i].type, &binding->collector->context, field,
-							 key + field->offset_bytes, ret_id);
-}
-
 static void forget_brief(struct binding *binding)
 {
 	free(binding->brief);
@@ -66,16 +58,14 @@ static int add_brief(struct briefs *briefs, uint64_t id, uint64_t grown)
 }
 
 /* A process that nobody will see again, and that has no series of its own: its numbers go to its unit. */
-static bool is_summed(const struct binding *binding, uint32_t i, const uint8_t *key)
+static bool is_summed(const struct binding *binding, const struct key_label *label, const void *key)
 {
-	uint64_t id;
+	uint64_t id = label_brief(label, key);
 
-	if (!is_brief(binding, i, key, &id))
-		return false;
-	for (size_t j = 0; j < binding->n_brief; j++)
-		if (binding->brief[j].id == id)
+	for (size_t i = 0; id && i < binding->n_brief; i++)
+		if (binding->brief[i].id == id)
 			return false;
-	return true;
+	return id;
 }
 
 /* What a key becomes for one metric: its own attributes, then those that the section fixes. */
@@ -85,21 +75,14 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 	const struct descriptor_metric *described = of->user;
 	int is_unknown = 0, r;
 
-	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
-		const struct binding_label *label = &binding->labels[i];
-		const struct field *field = &binding->key.fields[i];
-
-		if (!label->attribute || is_summed(binding, i, key))
-			continue;
-		r = label_add(label->type, &binding->collector->context, field, label->attribute,
-			      (const uint8_t *)key + field->offset_bytes, attributes);
+	array_for_each (label, binding->labels, binding->key.n_fields) {
+		r = is_summed(binding, label, key) ? 0 : label_add(label, key, attributes);
 		if (r < 0 || r == LABEL_UNWANTED)
 			return r < 0 ? r : DELTA_UNWANTED;
 		is_unknown |= r;
 	}
-	for (unsigned int i = 0; i < described->n_attributes; i++) {
-		r = attributes_add_text(attributes, described->attributes[i].name, described->attributes[i].value,
-					strlen(described->attributes[i].value));
+	array_for_each (fixed, described->attributes, described->n_attributes) {
+		r = attributes_add_text(attributes, fixed->name, fixed->value, strlen(fixed->value));
 		if (r)
 			return r;
 	}
@@ -116,7 +99,7 @@ static int add_row(struct binding *binding, uint32_t row, struct briefs *briefs)
 	uint64_t id = 0;
 
 	for (uint32_t i = 0; i < binding->key.n_fields && !id; i++)
-		(void)is_brief(binding, i, key, &id);
+		id = label_brief(&binding->labels[i], key);
 	attributes_init(&attributes);
 	if (!id || key_attributes(binding, key, of, &attributes) == DELTA_UNWANTED)
 		return 0;
@@ -192,15 +175,10 @@ int bindings_open(struct collector *collector, const struct bpf_object *object)
 static bool is_owner_gone(void *user, uint32_t row)
 {
 	const struct binding *binding = user;
-	const uint8_t *key = rows_key(binding->rows, row);
 
-	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
-		const struct label_type *type = binding->labels[i].type;
-		const struct field *field = &binding->key.fields[i];
-
-		if (type && label_is_gone(type, &binding->collector->context, field, key + field->offset_bytes))
+	array_for_each (label, binding->labels, binding->key.n_fields)
+		if (label_is_gone(label, rows_key(binding->rows, row)))
 			return true;
-	}
 	return false;
 }
 

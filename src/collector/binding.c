@@ -131,8 +131,10 @@ static int bind_labels(struct binder *binder, struct binding *binding, unsigned 
 		return -ENOMEM;
 	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
 		const struct field *field = &binding->key.fields[i];
-		struct binding_label *label = &binding->labels[i];
+		struct key_label *label = &binding->labels[i];
 
+		label->context = &binder->collector->context;
+		label->field = field;
 		if (is_filler(field))
 			continue;
 		label->type = label_type_find(field);

@@ -18,19 +18,13 @@
 struct bpf_map;
 struct bpf_object;
 
-/* A member of a map's key, and the attribute that it becomes. */
-struct binding_label {
-	const struct label_type *type;
-	char *attribute; /* its name; NULL: the member only fills a gap */
-};
-
 /* One exported map. Owns what is known of it: shapes, runs, rows and metrics. */
 struct binding {
 	const char *map; /* its name; the descriptor's string */
 	unsigned int line; /* of the first section that exports it */
 	const char *when;  /* a setting without which it is not read; NULL: always exported */
 	struct shape key, value;
-	struct binding_label *labels; /* of each field of the key; NULL: the map does not fit */
+	struct key_label *labels; /* of each field of the key; NULL: the map does not fit */
 	struct source source;	      /* its runs are the binding's */
 	struct delta delta;	      /* its metrics are the binding's; their user is a descriptor_metric */
 	struct rows *rows;			    /* from the start on */

@@ -31,7 +31,7 @@ void collector_dump_descriptor(const struct collector *collector, FILE *f)
 			d->labels[i].member, d->labels[i].name);
 }
 
-static void dump_fields(const struct shape *shape, const struct binding_label *labels, FILE *f)
+static void dump_fields(const struct shape *shape, const struct key_label *labels, FILE *f)
 {
 	static const char *const classes[] = { "integer", "enum", "text", "bytes", "histogram" };
 

@@ -91,51 +91,33 @@ static int keep_series(const struct visit *visit, uint32_t m)
 	return 0;
 }
 
-static int add_number(const struct visit *visit, uint32_t m, bool *ret_grown)
-{
-	const struct delta_metric *of = &visit->delta->metrics[m];
-	uint64_t now = visit->now[of->first_cell];
-	uint64_t grown = delta_grown(now, visit->before[of->first_cell], of->sum_bits);
-	bool is_level = of->metric->kind == METRIC_GAUGE && !of->is_tally;
-	int err;
-
-	*ret_grown = grown != 0;
-	if (of->metric->is_held || (!grown && !is_level) || (!visit->key && !now))
-		return 0;
-	err = keep_series(visit, m);
-	if (err)
-		return err;
-	series_add(visit->series[m], is_level ? level(now, of->sum_bits, of->is_signed) : grown);
-	return 0;
-}
-
-static int add_histogram(const struct visit *visit, uint32_t m, bool *ret_grown)
+/* Gives the growth of one metric's cells to the series: of its number, and of its buckets if it has any. */
+static int add(const struct visit *visit, uint32_t m, bool *ret_grown)
 {
 	const struct delta_metric *of = &visit->delta->metrics[m];
 	const uint64_t *now = visit->now + of->first_cell, *before = visit->before + of->first_cell;
+	uint64_t grown = delta_grown(now[0], before[0], of->sum_bits), bucket[HISTOGRAM_BUCKETS_MAX];
+	bool is_level = of->metric->kind == METRIC_GAUGE && !of->is_tally;
 	uint32_t n_buckets = of->metric->layout.n_buckets;
-	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
 	int err;
 
-	*ret_grown = memcmp(now, before, (1 + n_buckets) * sizeof(*now)) != 0;
-	if (!*ret_grown)
+	*ret_grown = grown || (n_buckets && memcmp(now + 1, before + 1, n_buckets * sizeof(*now)) != 0);
+	if (of->metric->is_held || (!*ret_grown && !is_level) || (is_level && !visit->key && !now[0]))
 		return 0;
 	for (uint32_t i = 0; i < n_buckets; i++)
 		bucket[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);
+	if (is_level)
+		grown = level(now[0], of->sum_bits, of->is_signed);
 	err = keep_series(visit, m);
-	if (err)
-		return err;
-	series_add_histogram(visit->series[m], delta_grown(now[0], before[0], of->sum_bits), bucket);
-	return 0;
+	if (!err)
+		series_add_histogram(visit->series[m], grown, bucket);
+	return err;
 }
 
 /* What the metric's cells hold now has been accounted for. */
 static void settle(const struct delta_metric *of, const uint64_t *now, uint64_t *before)
 {
-	before[of->first_cell] = now[of->first_cell];
-	if (of->metric->kind == METRIC_HISTOGRAM)
-		memcpy(before + of->first_cell + 1, now + of->first_cell + 1,
-		       of->metric->layout.n_buckets * sizeof(uint64_t));
+	memcpy(before + of->first_cell, now + of->first_cell, (1 + of->metric->layout.n_buckets) * sizeof(*now));
 }
 
 int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, struct series *series,
@@ -180,7 +162,7 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 		if (of->metric->overflow[OVERFLOW_SERIES])
 			leave_overflow(&visit, m);
 		if (!*is_unwanted)
-			r = (of->metric->kind == METRIC_HISTOGRAM ? add_histogram : add_number)(&visit, m, &is_grown);
+			r = add(&visit, m, &is_grown);
 		if (is_grown)
 			*idle = 0;
 		if (r == DELTA_UNWANTED) {

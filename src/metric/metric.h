@@ -55,7 +55,7 @@ struct metric {
 	const char *description; /* one line, or "" */
 	enum metric_kind kind;
 	uint64_t divisor; /* 1: whole numbers; 1000000000: nanoseconds shown as seconds */
-	struct histogram_layout layout;
+	struct histogram_layout layout; /* of a sum or gauge: no buckets */
 	struct setting_list dropped; /* attributes that are left out before a series is made */
 
 	/* The series, kept by series.c; read by encoders through metric_for_each_series(). */

@@ -125,7 +125,7 @@ static struct series *find(const struct metric *metric, const struct attributes 
 /* The series, its attributes, their texts and its buckets in one piece of memory. */
 static struct series *series_new(struct metric *metric, const struct attributes *attributes)
 {
-	size_t n_buckets = metric->kind == METRIC_HISTOGRAM ? metric->layout.n_buckets : 0;
+	size_t n_buckets = metric->layout.n_buckets;
 	size_t buckets_at = sizeof(struct series) + attributes->n * sizeof(struct attribute);
 	size_t text_at = buckets_at + 2 * n_buckets * sizeof(uint64_t), size = text_at;
 	struct attribute *items;
@@ -245,6 +245,15 @@ int series_get(struct metric *metric, struct attributes *attributes, uint64_t st
 	return 0;
 }
 
+static void numbers_add(const struct metric *metric, struct numbers *numbers, uint64_t sum, const uint64_t *bucket)
+{
+	numbers->sum += sum;
+	for (uint32_t i = 0; i < metric->layout.n_buckets; i++) {
+		numbers->bucket[i] += bucket[i];
+		numbers->count += bucket[i];
+	}
+}
+
 int series_restore(struct metric *metric, struct attributes *attributes, enum overflow reason, uint64_t start_ns,
 		   const struct numbers *total, struct series **ret_series)
 {
@@ -262,10 +271,7 @@ int series_restore(struct metric *metric, struct attributes *attributes, enum ov
 	/* With other names than before, two may have become one. */
 	if (start_ns < series->start_ns)
 		series->start_ns = start_ns;
-	series->total.sum += total->sum;
-	series->total.count += total->count;
-	for (uint32_t i = 0; series->total.bucket && i < metric->layout.n_buckets; i++)
-		series->total.bucket[i] += total->bucket[i];
+	numbers_add(metric, &series->total, total->sum, total->bucket);
 	series->is_present = true;
 	*ret_series = series;
 	return 0;
@@ -285,7 +291,7 @@ void series_begin(struct metric *metric)
 		series->delta.sum = 0;
 		if (metric->kind == METRIC_GAUGE && !metric->is_held)
 			series->total.sum = 0;
-		if (metric->kind != METRIC_HISTOGRAM || !series->delta.count)
+		if (!series->delta.count)
 			continue;
 		series->delta.count = 0;
 		memset(series->delta.bucket, 0, metric->layout.n_buckets * sizeof(uint64_t));
@@ -300,13 +306,8 @@ void series_add(struct series *series, uint64_t grown)
 
 void series_add_histogram(struct series *series, uint64_t sum, const uint64_t *bucket)
 {
-	series_add(series, sum);
-	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
-		series->total.bucket[i] += bucket[i];
-		series->delta.bucket[i] += bucket[i];
-		series->total.count += bucket[i];
-		series->delta.count += bucket[i];
-	}
+	numbers_add(series->metric, &series->total, sum, bucket);
+	numbers_add(series->metric, &series->delta, sum, bucket);
 }
 
 void series_end(struct metric *metric)

@@ -40,15 +40,17 @@ static struct field integer(const char *type_name, uint32_t size_bytes)
 
 static int add(struct fixture *f, const struct field *field, const void *raw)
 {
-	const struct label_type *type = label_type_find(field);
+	const struct key_label label = { label_type_find(field), &f->context, field, (char *)"given.name" };
 
-	assert_non_null(type);
-	return label_add(type, &f->context, field, "given.name", raw, &f->attributes);
+	assert_non_null(label.type);
+	return label_add(&label, raw, &f->attributes);
 }
 
 static bool is_gone(const struct fixture *f, const struct field *field, uint64_t value)
 {
-	return label_is_gone(label_type_find(field), &f->context, field, &value);
+	const struct key_label label = { label_type_find(field), &f->context, field, NULL };
+
+	return label_is_gone(&label, &value);
 }
 
 /* The text or number that value becomes; "": no attribute. */

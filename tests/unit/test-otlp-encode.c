@@ -367,7 +367,7 @@ static void encode_rounds(struct rounds *rounds, enum metric_kind kind, const st
 	struct attributes attributes;
 
 	*rounds = (struct rounds){ .metric = { .scope = "s", .name = "m", .unit = "1", .description = "", .divisor = 1,
-					       .kind = kind, .layout.n_buckets = 3 } };
+					       .kind = kind, .layout.n_buckets = kind == METRIC_HISTOGRAM ? 3 : 0 } };
 	metric_init_series(&rounds->metric, NULL);
 	for (int round = 0; round < 2; round++) {
 		series_begin(&rounds->metric);

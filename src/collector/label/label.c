@@ -126,7 +126,7 @@ struct cgroups *labels_cgroups(struct labels *labels)
 }
 
 /* A member of one key, while it becomes attributes. */
-struct label {
+struct member {
 	const struct label_context *context;
 	const struct field *field;
 	const char *name; /* of the attribute */
@@ -135,12 +135,12 @@ struct label {
 	struct attributes *attributes;
 };
 
-static int add_text(const struct label *label, const char *text)
+static int add_text(const struct member *member, const char *text)
 {
-	return attributes_add_text(label->attributes, label->name, text, strlen(text));
+	return attributes_add_text(member->attributes, member->name, text, strlen(text));
 }
 
-static _printf_(2, 3) int add_format(const struct label *label, const char *format, ...)
+static _printf_(2, 3) int add_format(const struct member *member, const char *format, ...)
 {
 	char text[64];
 	va_list arguments;
@@ -148,26 +148,26 @@ static _printf_(2, 3) int add_format(const struct label *label, const char *form
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	return add_text(label, text);
+	return add_text(member, text);
 }
 
-static int64_t number_of(const struct label *label)
+static int64_t number_of(const struct member *member)
 {
-	unsigned int unused = 64 - 8 * label->field->size_bytes;
+	unsigned int unused = 64 - 8 * member->field->size_bytes;
 
-	return label->field->is_signed ? (int64_t)(label->value << unused) >> unused : (int64_t)label->value;
+	return member->field->is_signed ? (int64_t)(member->value << unused) >> unused : (int64_t)member->value;
 }
 
-static int add_cgroup(const struct label *label)
+static int add_cgroup(const struct member *member)
 {
 	struct cgroup_unit unit;
-	int r = cgroups_get(label->context->labels->cgroups, label->value, &unit), err;
+	int r = cgroups_get(member->context->labels->cgroups, member->value, &unit), err;
 
 	if (r < 0)
 		return r;
 	if (!unit.text)
 		return LABEL_UNWANTED;
-	err = attributes_add_text(label->attributes, unit.attribute, unit.text, strlen(unit.text));
+	err = attributes_add_text(member->attributes, unit.attribute, unit.text, strlen(unit.text));
 	return err ? err : r;
 }
 
@@ -182,11 +182,11 @@ static uint64_t process_start_ns(uint64_t id)
 	return id >> PROCESS_ID_BITS << PROCESS_START_BITS;
 }
 
-static int add_process(const struct label *label)
+static int add_process(const struct member *member)
 {
-	const struct label_names *names = &label->context->process_names;
-	uint64_t created_ns = label->context->labels->boot_ns + process_start_ns(label->value);
-	const char *name = (const char *)label->context->labels->value + names->text_offset_bytes;
+	const struct label_names *names = &member->context->process_names;
+	uint64_t created_ns = member->context->labels->boot_ns + process_start_ns(member->value);
+	const char *name = (const char *)member->context->labels->value + names->text_offset_bytes;
 	time_t seconds = (time_t)(created_ns / NS_PER_S);
 	char text[40], *at = text;
 	struct tm parts;
@@ -194,55 +194,55 @@ static int add_process(const struct label *label)
 
 	at += strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &parts));
 	snprintf(at, sizeof(text) - (size_t)(at - text), ".%03" PRIu64 "Z", created_ns / NS_PER_MS % 1000);
-	err = attributes_add_number(label->attributes, "process.pid", (int64_t)process_number(label->value));
+	err = attributes_add_number(member->attributes, "process.pid", (int64_t)process_number(member->value));
 	if (!err)
-		err = attributes_add_text(label->attributes, "process.creation.time", text, strlen(text));
-	if (err || names->fd < 0 || bpf_map_lookup_elem(names->fd, &label->value, label->context->labels->value))
+		err = attributes_add_text(member->attributes, "process.creation.time", text, strlen(text));
+	if (err || names->fd < 0 || bpf_map_lookup_elem(names->fd, &member->value, member->context->labels->value))
 		return err;
-	return attributes_add_text(label->attributes, "process.executable.name", name, strnlen(name, names->text_bytes));
+	return attributes_add_text(member->attributes, "process.executable.name", name, strnlen(name, names->text_bytes));
 }
 
-static int add_syscall(const struct label *label)
+static int add_syscall(const struct member *member)
 {
-	uint32_t number = (uint32_t)label->value & ~SYSCALL_COMPAT;
-	bool is_compat = label->value & SYSCALL_COMPAT;
+	uint32_t number = (uint32_t)member->value & ~SYSCALL_COMPAT;
+	bool is_compat = member->value & SYSCALL_COMPAT;
 	const char *known = label_syscall_name(number), *prefix = is_compat ? "compat_" : "";
 
 	if (is_compat)
 		known = number < ARRAY_SIZE(syscall_names_32) ? syscall_names_32[number] : NULL;
 	if (number == SYSCALL_UNKNOWN)
 		known = "unknown";
-	return known ? add_format(label, "%s%s", prefix, known) : add_format(label, "%s%" PRIu32, prefix, number);
+	return known ? add_format(member, "%s%s", prefix, known) : add_format(member, "%s%" PRIu32, prefix, number);
 }
 
-static int add_errno(const struct label *label)
+static int add_errno(const struct member *member)
 {
-	const char *known = strerrorname_np((int)label->value);
+	const char *known = strerrorname_np((int)member->value);
 
-	return known ? add_text(label, known) : add_format(label, "%d", (int)label->value);
+	return known ? add_text(member, known) : add_format(member, "%d", (int)member->value);
 }
 
 /* The name that the kernel gives block device major:minor: last part of /sys/dev/block/M:N's target. */
-static int add_dev(const struct label *label)
+static int add_dev(const struct member *member)
 {
-	uint32_t dev = (uint32_t)label->value;
+	uint32_t dev = (uint32_t)member->value;
 	char path[64], target[PATH_MAX];
 	ssize_t size;
 
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", dev >> 20, dev & 0xfffff);
 	size = readlink(path, target, sizeof(target) - 1);
 	if (size <= 0)
-		return add_text(label, basename(path));
+		return add_text(member, basename(path));
 	target[size] = '\0';
-	return add_text(label, basename(target));
+	return add_text(member, basename(target));
 }
 
-static int add_ifindex(const struct label *label)
+static int add_ifindex(const struct member *member)
 {
-	uint32_t index = (uint32_t)label->value;
+	uint32_t index = (uint32_t)member->value;
 	char name[IF_NAMESIZE];
 
-	return if_indextoname(index, name) ? add_text(label, name) : add_format(label, "%" PRIu32, index);
+	return if_indextoname(index, name) ? add_text(member, name) : add_format(member, "%" PRIu32, index);
 }
 
 /* The list is megabytes long, so it is read only for an address that is not known, and once a collection. */
@@ -261,47 +261,47 @@ static const char *find_function(struct labels *labels, uint64_t address)
 	return ksyms_find(fresh, address);
 }
 
-static int add_ksym(const struct label *label)
+static int add_ksym(const struct member *member)
 {
-	const char *known = find_function(label->context->labels, label->value);
-	int err = known ? add_text(label, known) : add_format(label, "0x%" PRIx64, label->value);
+	const char *known = find_function(member->context->labels, member->value);
+	int err = known ? add_text(member, known) : add_format(member, "0x%" PRIx64, member->value);
 
 	return err ? err : !known;
 }
 
-static int add_ip(const struct label *label)
+static int add_ip(const struct member *member)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	if (!inet_ntop(label->field->size_bytes == 16 ? AF_INET6 : AF_INET, label->raw, text, sizeof(text)))
+	if (!inet_ntop(member->field->size_bytes == 16 ? AF_INET6 : AF_INET, member->raw, text, sizeof(text)))
 		return -EINVAL;
-	return add_text(label, text);
+	return add_text(member, text);
 }
 
-static int add_enum(const struct label *label)
+static int add_enum(const struct member *member)
 {
-	int64_t value = number_of(label);
+	int64_t value = number_of(member);
 	char text[128];
 
-	if (!shape_enum_name(label->context->btf, label->field->type_id, value, text, sizeof(text)))
-		return add_format(label, "%" PRId64, value);
-	return strcmp(text, "none") ? add_text(label, text) : 0;
+	if (!shape_enum_name(member->context->btf, member->field->type_id, value, text, sizeof(text)))
+		return add_format(member, "%" PRId64, value);
+	return strcmp(text, "none") ? add_text(member, text) : 0;
 }
 
-static int add_string(const struct label *label)
+static int add_string(const struct member *member)
 {
-	return attributes_add_text(label->attributes, label->name, label->raw,
-				   strnlen(label->raw, label->field->size_bytes));
+	return attributes_add_text(member->attributes, member->name, member->raw,
+				   strnlen(member->raw, member->field->size_bytes));
 }
 
-static int add_integer(const struct label *label)
+static int add_integer(const struct member *member)
 {
-	int64_t number = number_of(label);
+	int64_t number = number_of(member);
 
 	/* An attribute's number is an int64_t (OTLP): larger ones are text. */
-	if (label->field->is_signed || number >= 0)
-		return attributes_add_number(label->attributes, label->name, number);
-	return add_format(label, "%" PRIu64, (uint64_t)number);
+	if (member->field->is_signed || number >= 0)
+		return attributes_add_number(member->attributes, member->name, number);
+	return add_format(member, "%" PRIu64, (uint64_t)number);
 }
 
 /* When the process that has this id now began, in clock ticks after boot (proc(5), stat, field 22). */
@@ -382,30 +382,36 @@ static uint64_t load(const struct field *field, const void *raw)
 	return field->class == FIELD_INTEGER || field->class == FIELD_ENUM ? shape_load(raw, field->size_bytes) : 0;
 }
 
-int label_add(const struct label_type *type, const struct label_context *context, const struct field *field,
-	      const char *name, const void *raw, struct attributes *attributes)
+int label_add(const struct key_label *label, const void *key, struct attributes *attributes)
 {
-	struct label label = { context, field, name, raw, load(field, raw), attributes };
+	const void *raw = (const uint8_t *)key + label->field->offset_bytes;
+	struct member member = { label->context,	   label->field, label->attribute, raw,
+				 load(label->field, raw), attributes };
 
-	return type->is_optional && !label.value ? 0 : type->add(&label);
+	return !label->attribute || (label->type->is_optional && !member.value) ? 0 : label->type->add(&member);
 }
 
-bool label_is_gone(const struct label_type *type, const struct label_context *context, const struct field *field,
-		   const void *raw)
+/* What the member names, if such things end; 0: it does not. */
+static uint64_t mortal(const struct key_label *label, const void *key)
 {
-	uint64_t value = load(field, raw);
+	const struct field *field = label->field;
 
-	return type->is_gone && value && type->is_gone(context->labels, value);
+	return label->type && label->type->is_gone ? load(field, (const uint8_t *)key + field->offset_bytes) : 0;
 }
 
-bool label_is_brief(const struct label_type *type, const struct label_context *context, const struct field *field,
-		    const void *raw, uint64_t *ret_id)
+bool label_is_gone(const struct key_label *label, const void *key)
 {
-	uint64_t id = load(field, raw);
+	uint64_t value = mortal(label, key);
 
-	if (type->is_gone != process_is_gone || process_start_ns(id) < context->labels->previous_ns ||
-	    !process_is_gone(context->labels, id))
-		return false;
-	*ret_id = id;
-	return true;
+	return value && label->type->is_gone(label->context->labels, value);
+}
+
+uint64_t label_brief(const struct key_label *label, const void *key)
+{
+	uint64_t id = mortal(label, key);
+	bool is_brief = id && label->type->is_gone == process_is_gone &&
+			process_start_ns(id) >= label->context->labels->previous_ns &&
+			process_is_gone(label->context->labels, id);
+
+	return is_brief ? id : 0;
 }

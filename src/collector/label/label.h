@@ -52,14 +52,14 @@ struct label_context {
 	struct label_names process_names; /* of the same object: lbl_process -> name of the executable */
 };
 
-struct label;
+struct member;
 
 struct label_type {
 	const char *name; /* of the typedef; NULL: any, by class */
 	enum field_class class;
 	uint32_t size_bytes;	  /* 0: any of the class */
 	const char *default_name; /* of the attribute; NULL: it has none of its own */
-	int (*add)(const struct label *label);
+	int (*add)(const struct member *member);
 	bool is_optional; /* 0 makes no attribute, and never ends */
 	bool (*is_gone)(struct labels *labels, uint64_t value);
 	unsigned int n_own; /* attributes that it names itself, so that no [label] can; 0: it makes one */
@@ -69,29 +69,31 @@ struct label_type {
 /* NULL: such a member cannot become an attribute. */
 const struct label_type *label_type_find(const struct field *field);
 
+/* A member of the keys of a map, and the attribute that it becomes. */
+struct key_label {
+	const struct label_type *type; /* NULL: it only fills a gap, as without an attribute */
+	const struct label_context *context;
+	const struct field *field;
+	char *attribute; /* what the descriptor calls it, or the default */
+};
+
 #define LABEL_UNWANTED 2
 
 /*
- * Adds the attributes of one member whose bytes are at raw: none, one, or several (a process). name is
- * what the descriptor calls it, or the default. 1: the name was not known yet, and a later collection may
- * know it. LABEL_UNWANTED: the configuration excludes what has this key. -errno of attributes_add_*().
+ * Adds the attributes of the member of one key: none, one, or several (a process). 1: the name was not known yet, and a
+ * later collection may know it. LABEL_UNWANTED: the configuration excludes what has this key. -errno of
+ * attributes_add_*().
  */
-int label_add(const struct label_type *type, const struct label_context *context, const struct field *field,
-	      const char *name, const void *raw, struct attributes *attributes);
+int label_add(const struct key_label *label, const void *key, struct attributes *attributes);
 
 /*
  * Is the thing that the member names gone for good, so that its key may be removed? False for
  * things that do not end, and as long as that is unknown.
  */
-bool label_is_gone(const struct label_type *type, const struct label_context *context, const struct field *field,
-		   const void *raw);
+bool label_is_gone(const struct key_label *label, const void *key);
 
-/*
- * Is the member a process that began after the previous collection, and has ended? *ret_id tells it apart
- * from others.
- */
-bool label_is_brief(const struct label_type *type, const struct label_context *context, const struct field *field,
-		    const void *raw, uint64_t *ret_id);
+/* If the member is a process that began after the previous collection, and has ended: its id. Else 0. */
+uint64_t label_brief(const struct key_label *label, const void *key);
 
 /* System calls of the ABI that this was built for. NULL, -1: unknown. */
 const char *label_syscall_name(uint32_t number);
