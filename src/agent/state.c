@@ -14,7 +14,6 @@
 #include "util/kept.h"
 
 #define MAGIC (UINT64_C(0x6270667075736800) + STORE_FORMAT)
-#define BOOT_BYTES 40
 /* Series of an object that counts from 0 again: something that feeds them may need time to come. */
 #define HELD_NS (300 * NS_PER_S)
 
@@ -22,18 +21,22 @@ struct header {
 	uint64_t magic;
 	uint64_t sequence; /* the higher one is the newer; 0: not whole */
 	uint64_t size;	   /* with the header */
+	uint64_t names, names_bytes; /* which of the two stores, and what it held */
 	uint64_t removals_bytes, removals_done; /* that follow */
-	char boot[BOOT_BYTES];
 };
 
+/* Two with snapshots, and two with names. */
+#define NAMES  2
+#define STORES 4
+
 struct state {
-	struct store stores[2];
+	struct store stores[STORES];
 	unsigned int current; /* holds the last snapshot, if sequence is not 0 */
 	uint64_t sequence;
+	struct series_names names;
 	struct removals removals;
 	struct restored restored; /* whose series are held … */
 	uint64_t held_until_ns;	  /* … so long, CLOCK_BOOTTIME */
-	char boot[BOOT_BYTES];
 	bool has_told; /* that it cannot be saved */
 };
 
@@ -42,42 +45,25 @@ static struct header *header_of(const struct state *state, unsigned int which)
 	return (struct header *)state->stores[which].data;
 }
 
-/* Unknown, it is the same for all. */
-static void read_boot(char boot[BOOT_BYTES])
+static int open_stores(struct kept *kept, struct store stores[STORES])
 {
-	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	int found = kept_find(kept, "state"), err;
+	_cleanup_(closep) int made = found < 0 ? memfd_create("state", MFD_CLOEXEC) : -1;
 
-	if (f)
-		(void)!fread(boot, 1, BOOT_BYTES - 1, f);
-}
-
-static int open_store(struct kept *kept, const char *name, struct store *ret_store)
-{
-	int fd = kept_find(kept, name), err;
-
-	if (fd >= 0) {
-		fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	} else {
-		fd = memfd_create(name, MFD_CLOEXEC);
-		err = fd < 0 ? 0 : kept_put(kept, name, fd);
-		if (err) {
-			close(fd);
-			return err;
-		}
-	}
-	return fd < 0 ? -errno : store_open(fd, ret_store);
+	if (found < 0 && made < 0)
+		return -errno;
+	err = made < 0 ? 0 : kept_put(kept, "state", made);
+	return err ?: stores_open(made < 0 ? found : made, stores, STORES);
 }
 
 static bool is_whole(const struct state *state, unsigned int which)
 {
-	const struct store *store = &state->stores[which];
 	const struct header *header = header_of(state, which);
 
-	return store->room >= sizeof(*header) && header->magic == MAGIC && header->sequence &&
-	       header->size >= sizeof(*header) && header->size <= store->room &&
-	       header->removals_bytes <= store->room - header->size &&
-	       header->removals_done <= header->removals_bytes &&
-	       !memcmp(header->boot, state->boot, sizeof(state->boot));
+	return header->magic == MAGIC && header->sequence && header->names <= 1 &&
+	       header->names_bytes <= STORE_BYTES && header->size >= sizeof(*header) && header->size <= STORE_BYTES &&
+	       header->removals_bytes <= STORE_BYTES - header->size &&
+	       header->removals_done <= header->removals_bytes;
 }
 
 static void use(struct state *state, unsigned int which)
@@ -98,8 +84,7 @@ struct state *state_new(struct kept *kept)
 
 	if (!state)
 		return NULL;
-	read_boot(state->boot);
-	err = open_store(kept, "state.0", &state->stores[0]) ?: open_store(kept, "state.1", &state->stores[1]);
+	err = open_stores(kept, state->stores);
 	if (err) {
 		log_warning("the state cannot be kept (%s): after a restart, all series would start again", strerror(-err));
 		return state_free(state);
@@ -108,8 +93,8 @@ struct state *state_new(struct kept *kept)
 		if (is_whole(state, i) && header_of(state, i)->sequence > state->sequence)
 			use(state, i);
 	}
-	if (!state->sequence && (state->stores[0].room || state->stores[1].room))
-		log_warning("the state of the process before is of another boot or version, or damaged: all series start again");
+	if (!state->sequence && (header_of(state, 0)->magic || header_of(state, 1)->magic))
+		log_warning("the state of the process before is of another version, or damaged: all series start again");
 	return state;
 }
 
@@ -117,8 +102,8 @@ struct state *state_free(struct state *state)
 {
 	if (!state)
 		return NULL;
-	for (unsigned int i = 0; i < 2; i++)
-		store_done(&state->stores[i]);
+	stores_close(state->stores, STORES);
+	index_done(&state->names.texts);
 	free(state->restored.series);
 	free(state);
 	return NULL;
@@ -199,7 +184,7 @@ static void save_all(struct state *state, const struct agent *agent, struct stor
 	store_number(out, agent->boottime_ns);
 	store_number(out, labels_boot(set->labels));
 	store_number(out, hash_names(agent->options.config));
-	metrics_save(agent->batch.metrics, agent->batch.n_metrics, out);
+	metrics_save(agent->batch.metrics, agent->batch.n_metrics, &state->names, out);
 	begin = store_begin(out);
 	cgroups_save(labels_cgroups(set->labels), out);
 	store_end(out, begin);
@@ -213,38 +198,48 @@ static void save_all(struct state *state, const struct agent *agent, struct stor
 static void give_up(struct state *state)
 {
 	for (unsigned int i = 0; i < 2; i++)
-		if (state->stores[i].room >= sizeof(struct header))
-			__atomic_store_n(&header_of(state, i)->sequence, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&header_of(state, i)->sequence, 0, __ATOMIC_SEQ_CST);
 	state->removals.store = NULL;
+	state->names.n = 0;
 	if (!state->has_told)
 		log_warning("no memory to save the state: after a restart, all series would start again");
 	state->has_told = true;
+}
+
+/* To be written next: the last snapshot does not need them. */
+static struct store *other_names(struct state *state)
+{
+	return &state->stores[NAMES + !header_of(state, state->current)->names];
 }
 
 void state_save(struct state *state, struct agent *agent)
 {
 	unsigned int next = state ? !state->current : 0;
 	struct header header = { .magic = MAGIC };
-	struct store *out;
+	struct store *out, *names;
 
 	if (!state)
 		return;
 	if (agent->boottime_ns >= state->held_until_ns)
 		restored_release(&state->restored, NULL, NULL);
 	out = &state->stores[next];
-	if (out->room >= sizeof(header))
-		__atomic_store_n(&header_of(state, next)->sequence, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&header_of(state, next)->sequence, 0, __ATOMIC_SEQ_CST);
 	store_reset(out);
-	memcpy(header.boot, state->boot, sizeof(header.boot));
 	store_bytes(out, &header, sizeof(header));
+	if (names_are_stale(&state->names))
+		names_begin(&state->names, other_names(state));
 	save_all(state, agent, out);
-	if (out->has_failed) {
+	names = state->names.store;
+	if (out->has_failed || names->has_failed) {
 		give_up(state);
 		return;
 	}
 	header_of(state, next)->size = out->size;
+	header_of(state, next)->names = (uint64_t)(names - &state->stores[NAMES]);
+	header_of(state, next)->names_bytes = names->size;
 	__atomic_store_n(&header_of(state, next)->sequence, ++state->sequence, __ATOMIC_SEQ_CST);
 	use(state, next);
+	store_reset(other_names(state));
 }
 
 static void restore_exporters(struct agent *agent, struct stored *in)
@@ -277,10 +272,13 @@ static bool is_held(void *user, const struct series *series)
 static int restore_all(struct state *state, struct agent *agent, struct stored *in, struct stored *removals)
 {
 	const struct collector_set *set = agent->options.set;
+	const struct header *header = header_of(state, state->current);
+	const uint8_t *names = state->stores[NAMES + header->names].data;
 	struct restored *restored = &state->restored;
 	struct stored cgroups, collectors;
 	int err;
 
+	restored->names = (struct stored){ names, names + header->names_bytes, false };
 	restored->has_other_names = stored_number(in) != hash_names(agent->options.config);
 	err = metrics_restore(agent->batch.metrics, agent->batch.n_metrics, in, restored);
 	cgroups = stored_block(in);

@@ -21,8 +21,7 @@
  *   process finishes it and takes the numbers out of the row, so what came after the last reading is growth.
  * - While it restores: what has been done to maps is done again; the snapshot stays as it is, except for marks.
  *
- * What is read is checked like any input. The state of another boot, or of a version with another format, is left
- * out.
+ * What is read is checked like any input. The state of a version with another format is left out.
  */
 
 #include "util/cleanup.h"

@@ -103,7 +103,7 @@ struct series {
 	bool is_present; /* has a point in this batch: fed now, or changed since the last collection */
 	bool is_ended;	 /* had its last point in the batch before; forgotten after this one */
 	unsigned int n_sources;
-	uint32_t number; /* in the last snapshot.h; 0: it is not there */
+	uint32_t number, named_at; /* kept by snapshot.c */
 	size_t size_bytes; /* with its caches */
 	uint64_t hash;
 	struct series_cache *caches;

@@ -160,19 +160,6 @@ static struct series *series_new(struct metric *metric, const struct attributes 
 	return series;
 }
 
-const char *series_texts(const struct series *series, size_t *ret_size)
-{
-	const struct attribute *first = series->attributes;
-	const char *last;
-
-	*ret_size = 0;
-	if (!series->n_attributes)
-		return "";
-	last = first[series->n_attributes - 1].text ?: first[series->n_attributes - 1].name;
-	*ret_size = (size_t)(last + strlen(last) + 1 - first->name);
-	return first->name;
-}
-
 static int series_make(struct metric *metric, const struct attributes *attributes, uint64_t hash,
 		       uint64_t start_ns, struct series **ret_series)
 {

@@ -32,8 +32,6 @@ int series_get(struct metric *metric, struct attributes *attributes, uint64_t st
 	       struct series **ret_series);
 /* An overflow series of metric, for numbers that a source counted without a key: OVERFLOW_TABLE. */
 int series_get_overflow(struct metric *metric, enum overflow reason, uint64_t start_ns, struct series **ret_series);
-/* The names and texts of its attributes: they lie one after the other, each with its NUL. */
-const char *series_texts(const struct series *series, size_t *ret_size);
 /* One more source feeds it. */
 void series_take(struct series *series);
 /*

@@ -7,7 +7,25 @@
 
 #include "metric/series.h"
 #include "util/array.h"
+#include "util/hash.h"
 #include "util/utf8.h"
+
+#define TEXTS_MAX 4096
+#define FEW	  1000u /* so many names that ended may stay */
+
+bool names_are_stale(const struct series_names *names)
+{
+	return !names->n || names->n > 2 * names->n_live + FEW;
+}
+
+void names_begin(struct series_names *names, struct store *store)
+{
+	names->store = store;
+	names->n = 0;
+	index_clear(&names->texts);
+	store_reset(store);
+	store_number(store, 0); /* nothing else lies at 0 */
+}
 
 static enum overflow overflow_of(const struct series *series)
 {
@@ -18,123 +36,170 @@ static enum overflow overflow_of(const struct series *series)
 	return reason;
 }
 
-static void series_save(const struct series *series, struct store *out)
+static void save_text(struct series_names *names, const char *text)
 {
-	const char *texts;
-	size_t size;
+	uint64_t hash = hash_bytes(text, strlen(text));
+	uint32_t at;
 
-	store_number(out, overflow_of(series));
-	store_number(out, series->is_provisional);
-	store_number(out, series->start_ns);
-	store_number(out, series->n_attributes);
+	index_for_each(at, &names->texts, hash) {
+		if (strcmp((const char *)names->store->data + at, text))
+			continue;
+		store_number(names->store, at);
+		return;
+	}
+	store_number(names->store, 0);
+	if (names->texts.n >= TEXTS_MAX)
+		index_clear(&names->texts);
+	(void)index_add(&names->texts, hash, (uint32_t)names->store->size);
+	store_text(names->store, text);
+}
+
+static void save_name(const struct series *series, struct series_names *names)
+{
+	store_number(names->store, overflow_of(series));
+	store_number(names->store, series->start_ns);
+	store_number(names->store, series->n_attributes);
 	for (unsigned int i = 0; i < series->n_attributes; i++) {
 		const struct attribute *attribute = &series->attributes[i];
 
-		store_number(out, attribute->type);
-		if (attribute->type != ATTRIBUTE_TEXT)
-			store_number(out, (uint64_t)attribute->number);
+		save_text(names, attribute->name);
+		store_number(names->store, attribute->type);
+		if (attribute->type == ATTRIBUTE_TEXT)
+			save_text(names, attribute->text);
+		else
+			store_number(names->store, (uint64_t)attribute->number);
 	}
-	texts = series_texts(series, &size);
-	store_bytes(out, texts, size);
+	names->n++;
+}
+
+static void series_save(struct series *series, uint32_t before, struct series_names *names, struct store *out)
+{
+	if (!series->named_at) {
+		series->named_at = (uint32_t)names->store->size;
+		save_name(series, names);
+	}
+	store_number(out, series->named_at - before);
+	store_number(out, series->is_provisional);
 	store_number(out, series->total.sum);
 	if (series->total.bucket)
 		store_numbers(out, series->total.bucket, series->metric->layout.n_buckets);
 }
 
-static void metric_save(const struct metric *metric, struct store *out, uint32_t *number)
+static uint32_t n_buckets_of(const struct metric *metric)
 {
-	size_t n = 0;
+	return metric->kind == METRIC_HISTOGRAM ? metric->layout.n_buckets : 0;
+}
 
-	store_text(out, metric->scope);
-	store_text(out, metric->name);
-	store_text(out, metric->unit);
-	store_number(out, metric->kind);
-	store_number(out, metric->divisor);
-	store_bytes(out, &metric->layout, sizeof(metric->layout));
-	for (size_t i = 0; i < metric->n_series; i++)
-		n += metric->series[i]->is_present;
-	store_number(out, n);
+/* Of all that its numbers mean. */
+static uint64_t identity_of(const struct metric *metric)
+{
+	const char *const texts[] = { metric->scope, metric->name, metric->unit };
+	const uint64_t parts[] = { metric->kind, metric->divisor };
+	uint64_t hash = hash_stable(HASH_STABLE_START, parts, sizeof(parts));
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		hash = hash_stable(hash, texts[i], strlen(texts[i]) + 1);
+	return hash_stable(hash, &metric->layout, sizeof(metric->layout));
+}
+
+static void metric_save(const struct metric *metric, bool is_first, struct series_names *names, struct store *out)
+{
+	uint32_t before = 0;
+
+	store_number(out, identity_of(metric));
+	store_number(out, n_buckets_of(metric));
 	for (size_t i = 0; i < metric->n_series; i++) {
 		struct series *series = metric->series[i];
 
-		series->number = series->is_present ? ++*number : 0;
-		if (series->is_present)
-			series_save(series, out);
+		series->number = series->is_present ? (uint32_t)++names->n_live : 0;
+		if (!series->is_present || is_first)
+			series->named_at = 0;
+		if (!series->is_present)
+			continue;
+		series_save(series, before, names, out);
+		before = series->named_at;
 	}
+	store_number(out, 0);
 }
 
-void metrics_save(struct metric *const *metrics, size_t n, struct store *out)
+void metrics_save(struct metric *const *metrics, size_t n, struct series_names *names, struct store *out)
 {
-	uint32_t number = 0;
+	bool is_first = !names->n;
 
+	names->n_live = 0;
 	store_number(out, n);
 	for (size_t i = 0; i < n; i++)
-		metric_save(metrics[i], out, &number);
+		metric_save(metrics[i], is_first, names, out);
 }
 
-/* The metric that goes on; NULL: none. */
-static struct metric *find_metric(struct metric *const *metrics, size_t n, const struct metric *saved)
+static const char *read_text(struct stored *in, const struct stored *names)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct metric *metric = metrics[i];
+	uint64_t at = stored_number(in);
+	struct stored there = *names;
+	const char *text;
 
-		if (!strcmp(metric->scope, saved->scope) && !strcmp(metric->name, saved->name) &&
-		    !strcmp(metric->unit, saved->unit) && metric->kind == saved->kind &&
-		    metric->divisor == saved->divisor &&
-		    !memcmp(&metric->layout, &saved->layout, sizeof(saved->layout)))
-			return metric;
-	}
-	return NULL;
+	if (!at)
+		return stored_text(in);
+	(void)stored_bytes(&there, at);
+	text = stored_text(&there);
+	in->is_bad |= there.is_bad;
+	return text;
 }
 
-static void read_attributes(struct stored *in, struct attributes *attributes)
+static void read_attribute(struct stored *in, const struct stored *names, struct attributes *attributes)
 {
-	uint64_t n = stored_number(in), types[ATTRIBUTES_MAX];
-	int64_t numbers[ATTRIBUTES_MAX];
-
-	attributes_init(attributes);
-	in->is_bad |= n > ATTRIBUTES_MAX;
-	for (uint64_t i = 0; i < n && !in->is_bad; i++) {
-		types[i] = stored_number(in);
-		numbers[i] = types[i] == ATTRIBUTE_TEXT ? 0 : (int64_t)stored_number(in);
-	}
-	for (uint64_t i = 0; i < n && !in->is_bad; i++) {
-		const char *name = stored_text(in), *text;
-		int err;
-
-		if (types[i] == ATTRIBUTE_TEXT) {
-			text = stored_text(in);
-			err = attributes_add_text(attributes, name, text, strlen(text));
-		} else if (types[i] == ATTRIBUTE_FLAG) {
-			err = attributes_add_flag(attributes, name, numbers[i]);
-		} else {
-			err = attributes_add_number(attributes, name, numbers[i]);
-		}
-		in->is_bad |= err || types[i] > ATTRIBUTE_FLAG || !*name || !utf8_is_printable(name, SIZE_MAX);
-	}
-}
-
-static int restore_series(struct metric *metric, uint32_t n_buckets, struct stored *in, struct restored *restored)
-{
-	uint64_t reason = stored_number(in), bucket[HISTOGRAM_BUCKETS_MAX], start_ns;
-	bool is_provisional = stored_number(in);
-	struct numbers total = { .bucket = bucket };
-	struct attributes attributes;
-	struct series **place;
+	const char *name = read_text(in, names), *text;
+	uint64_t type = stored_number(in);
 	int err;
 
-	start_ns = stored_number(in);
-	read_attributes(in, &attributes);
+	if (type == ATTRIBUTE_TEXT) {
+		text = read_text(in, names);
+		err = attributes_add_text(attributes, name, text, strlen(text));
+	} else if (type == ATTRIBUTE_FLAG) {
+		err = attributes_add_flag(attributes, name, stored_number(in));
+	} else {
+		err = attributes_add_number(attributes, name, (int64_t)stored_number(in));
+	}
+	in->is_bad |= err || type > ATTRIBUTE_FLAG || !*name || !utf8_is_printable(name, SIZE_MAX);
+}
+
+/* *place: NULL, if it does not go on. */
+static int restore_name(struct metric *metric, struct stored in, const struct stored *names,
+			const struct numbers *total, struct series **place)
+{
+	uint64_t reason = stored_number(&in), start_ns = stored_number(&in), n = stored_number(&in);
+	struct attributes attributes;
+
+	attributes_init(&attributes);
+	for (uint64_t i = 0; i < n && !in.is_bad; i++)
+		read_attribute(&in, names, &attributes);
+	if (in.is_bad || reason > OVERFLOWS)
+		return -EINVAL;
+	return metric ? series_restore(metric, &attributes, reason, start_ns, total, place) : 0;
+}
+
+static int restore_series(struct metric *metric, uint32_t n_buckets, uint32_t at, struct stored *in,
+			  struct restored *restored)
+{
+	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
+	struct numbers total = { .bucket = bucket };
+	struct stored name = restored->names;
+	struct series **place;
+	bool is_provisional;
+	int err;
+
+	is_provisional = stored_number(in);
 	total.sum = stored_number(in);
 	stored_numbers(in, bucket, n_buckets);
 	for (uint32_t i = 0; i < n_buckets; i++)
 		total.count += bucket[i];
-	if (in->is_bad || reason > OVERFLOWS)
+	if (in->is_bad)
 		return -EINVAL;
+	(void)stored_bytes(&name, at);
 	place = array_add(&restored->series, &restored->n_series, sizeof(*place));
 	if (!place)
 		return -ENOMEM;
-	err = metric ? series_restore(metric, &attributes, reason, start_ns, &total, place) : 0;
+	err = restore_name(metric, name, &restored->names, &total, place);
 	if (!err && *place)
 		(*place)->is_provisional = is_provisional;
 	return err;
@@ -142,27 +207,17 @@ static int restore_series(struct metric *metric, uint32_t n_buckets, struct stor
 
 static int restore_metric(struct metric *const *metrics, size_t n, struct stored *in, struct restored *restored)
 {
-	struct metric saved = { .scope = stored_text(in) }, *metric;
-	const void *layout;
-	uint64_t n_series;
-	int err = 0;
+	uint64_t identity = stored_number(in), n_buckets = stored_number(in);
+	struct metric *metric = NULL; /* it does not go on */
+	uint32_t at = 0, step;
+	int err = in->is_bad || n_buckets > HISTOGRAM_BUCKETS_MAX ? -EINVAL : 0;
 
-	saved.name = stored_text(in);
-	saved.unit = stored_text(in);
-	saved.kind = (enum metric_kind)stored_number(in);
-	saved.divisor = stored_number(in);
-	layout = stored_bytes(in, sizeof(saved.layout));
-	n_series = stored_number(in);
-	if (layout)
-		memcpy(&saved.layout, layout, sizeof(saved.layout));
-	if (saved.kind != METRIC_HISTOGRAM)
-		saved.layout.n_buckets = 0;
-	if (in->is_bad || saved.layout.n_buckets > HISTOGRAM_BUCKETS_MAX)
-		return -EINVAL;
-	metric = find_metric(metrics, n, &saved);
-	for (uint64_t i = 0; i < n_series && !err; i++)
-		err = restore_series(metric, saved.layout.n_buckets, in, restored);
-	return err;
+	for (size_t i = 0; i < n; i++)
+		if (identity_of(metrics[i]) == identity && n_buckets_of(metrics[i]) == n_buckets)
+			metric = metrics[i];
+	while (!err && (step = (uint32_t)stored_number(in)))
+		err = restore_series(metric, (uint32_t)n_buckets, at += step, in, restored);
+	return in->is_bad ? -EINVAL : err;
 }
 
 int metrics_restore(struct metric *const *metrics, size_t n, struct stored *in, struct restored *restored)

@@ -11,11 +11,27 @@
 #include "metric/delta.h"
 #include "util/store.h"
 
+/*
+ * What series are called, and since when they count: it does not change, so it is written once. What belongs to a
+ * series that has ended stays, until all is written again.
+ */
+struct series_names {
+	struct store *store;
+	size_t n, n_live; /* of series */
+	struct index texts; /* where the last ones lie: a text is not written again */
+};
+
+/* Has much of what is there ended? Nothing is there at first. */
+bool names_are_stale(const struct series_names *names);
+/* All names are to be written to store. */
+void names_begin(struct series_names *names, struct store *store);
+
 /* Numbers the series that have a point in the last batch, from 1 on. */
-void metrics_save(struct metric *const *metrics, size_t n, struct store *out);
+void metrics_save(struct metric *const *metrics, size_t n, struct series_names *names, struct store *out);
 
 /* The series of the process before, by their numbers; NULL: they do not go on. Each is held as by a source. */
 struct restored {
+	struct stored names;
 	struct series **series;
 	size_t n_series;
 	bool has_other_names; /* the configuration has changed what keys become: rows look for their series again */

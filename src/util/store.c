@@ -1,73 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Numbers take seven bits a byte, the lowest first. In a row of numbers a 0 is followed by how many zeros there are.
- * The mapping is larger than the file will ever be, and only the file grows.
- */
+/* In a row of numbers a 0 is followed by how many zeros there are. */
 #include "util/store.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "util/cleanup.h"
+#define STEP_BYTES ((size_t)64 << 10) /* whole pages, on all machines */
 
-#define BYTES_MAX    ((size_t)1 << 30)
-#define STEP_BYTES   ((size_t)64 << 10)
-#define NUMBER_BYTES 10 /* at most */
-
-int store_open(int fd, struct store *ret_store)
+int stores_open(int fd, struct store *ret_stores, size_t n)
 {
-	struct store store = { .fd = fd };
-	struct stat status;
+	uint8_t *data;
 
-	if (fstat(fd, &status) < 0 || (size_t)status.st_size > BYTES_MAX) {
-		close(fd);
-		return -EINVAL;
-	}
-	store.room = (size_t)status.st_size;
-	store.data = mmap(NULL, BYTES_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (store.data == MAP_FAILED) {
-		close(fd);
-		return -ENOMEM;
-	}
-	*ret_store = store;
+	if (ftruncate(fd, (off_t)(n * STORE_BYTES)) < 0)
+		return -errno;
+	data = mmap(NULL, n * STORE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (data == MAP_FAILED)
+		return -errno;
+	for (size_t i = 0; i < n; i++)
+		ret_stores[i] = (struct store){ .data = data + i * STORE_BYTES };
 	return 0;
 }
 
-void store_done(struct store *store)
+void stores_close(struct store *stores, size_t n)
 {
-	if (!store->data)
-		return;
-	munmap(store->data, BYTES_MAX);
-	close(store->fd);
-	*store = (struct store){ .fd = -1 };
+	if (stores->data)
+		munmap(stores->data, n * STORE_BYTES);
+	stores->data = NULL;
 }
 
 void store_reset(struct store *store)
 {
-	size_t wanted = store->size + store->size / 2 + STEP_BYTES;
+	size_t kept = (store->size + store->size / 2 + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
 
-	if (store->room > 2 * wanted && !ftruncate(store->fd, (off_t)wanted))
-		store->room = wanted;
+	if (kept < STORE_BYTES)
+		(void)madvise(store->data + kept, STORE_BYTES - kept, MADV_REMOVE);
 	store->size = 0;
 	store->has_failed = false;
-}
-
-uint8_t *store_reserve(struct store *store, size_t size)
-{
-	size_t wanted = store->size + size;
-
-	if (wanted > store->room) {
-		wanted = (wanted + wanted / 4) / STEP_BYTES * STEP_BYTES + STEP_BYTES;
-		if (store->has_failed || wanted > BYTES_MAX || ftruncate(store->fd, (off_t)wanted) < 0) {
-			store->has_failed = true;
-			return NULL;
-		}
-		store->room = wanted;
-	}
-	return store->data + store->size;
 }
 
 void store_bytes(struct store *store, const void *data, size_t size)
@@ -80,22 +49,6 @@ void store_bytes(struct store *store, const void *data, size_t size)
 	store->size += size;
 }
 
-static uint8_t *put(uint8_t *at, uint64_t number)
-{
-	for (; number >= 0x80; number >>= 7)
-		*at++ = (uint8_t)number | 0x80;
-	*at++ = (uint8_t)number;
-	return at;
-}
-
-void store_number(struct store *store, uint64_t number)
-{
-	uint8_t *at = store_reserve(store, NUMBER_BYTES);
-
-	if (at)
-		store->size = (size_t)(put(at, number) - store->data);
-}
-
 void store_text(struct store *store, const char *text)
 {
 	store_bytes(store, text, strlen(text) + 1);
@@ -103,17 +56,17 @@ void store_text(struct store *store, const char *text)
 
 void store_numbers(struct store *store, const uint64_t *numbers, size_t n)
 {
-	uint8_t *at = store_reserve(store, n * NUMBER_BYTES);
+	uint8_t *at = store_reserve(store, n * STORE_NUMBER_BYTES);
 
 	for (size_t i = 0, first; at && i < n;) {
 		if (numbers[i]) {
-			at = put(at, numbers[i++]);
+			at = store_put(at, numbers[i++]);
 			continue;
 		}
 		for (first = i; i < n && !numbers[i];)
 			i++;
 		*at++ = 0;
-		at = put(at, i - first);
+		at = store_put(at, i - first);
 	}
 	if (at)
 		store->size = (size_t)(at - store->data);

@@ -2,38 +2,62 @@
 #pragma once
 
 /*
- * Numbers and texts one after the other in a file in memory (memfd_create(2)), and their reader. What is written is
- * in the file with the instruction that writes it, so it is there even if the process is killed at the next one.
+ * Numbers and texts one after the other in a part of a file in memory (memfd_create(2)), and their reader. What is
+ * written is in the file with the instruction that writes it, so it is there even if the process is killed at the next
+ * one. Numbers take seven bits a byte, the lowest first.
  *
- * The file grows where it lies: addresses in it stay valid. The reader takes any bytes. After the first that cannot
- * be right, is_bad is set, and numbers are 0 and texts are empty.
+ * A store has room for all that it will ever hold, and only what is written takes memory: addresses in it stay valid.
+ * The reader takes any bytes. After the first that cannot be right, is_bad is set, and numbers are 0 and texts are
+ * empty.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Of all that the agent saves: to be raised with what a later process would read otherwise. */
-#define STORE_FORMAT 4
+#define STORE_FORMAT 5
+
+#define STORE_BYTES	   ((size_t)1 << 30)
+#define STORE_NUMBER_BYTES 10 /* at most */
 
 struct store {
-	int fd; /* owned */
 	uint8_t *data;
 	size_t size;	 /* written */
-	size_t room;	 /* of the file */
-	bool has_failed; /* it could not grow: what was appended since is missing */
+	bool has_failed; /* it is full: something that was appended is missing */
 };
 
-/* Takes fd over, also on failure. Begins with what the file holds as room. -errno. */
-int store_open(int fd, struct store *ret_store);
-void store_done(struct store *store);
-/* Begins again; gives memory back if the last content was much smaller than the file. */
+/* n of them, one after the other in the file, whose descriptor is not needed any more. Their size is 0. -errno. */
+int stores_open(int fd, struct store *ret_stores, size_t n);
+void stores_close(struct store *stores, size_t n);
+/* Begins again; gives back memory that is far from what the last content took. */
 void store_reset(struct store *store);
 
 /* size more bytes at data + size, for the caller to fill; NULL: has_failed. */
-uint8_t *store_reserve(struct store *store, size_t size);
+static inline uint8_t *store_reserve(struct store *store, size_t size)
+{
+	store->has_failed |= size > STORE_BYTES - store->size;
+	return store->has_failed ? NULL : store->data + store->size;
+}
+
+static inline uint8_t *store_put(uint8_t *at, uint64_t number)
+{
+	for (; number >= 0x80; number >>= 7)
+		*at++ = (uint8_t)number | 0x80;
+	*at++ = (uint8_t)number;
+	return at;
+}
+
+static inline void store_number(struct store *store, uint64_t number)
+{
+	uint8_t *at = store_reserve(store, STORE_NUMBER_BYTES);
+
+	if (at)
+		store->size = (size_t)(store_put(at, number) - store->data);
+}
+
 void store_bytes(struct store *store, const void *data, size_t size);
-void store_number(struct store *store, uint64_t number);
 void store_text(struct store *store, const char *text);
 /* n numbers, of which many are 0. */
 void store_numbers(struct store *store, const uint64_t *numbers, size_t n);

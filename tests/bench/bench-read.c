@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What it costs to read a map and to make deltas of it, by kind of map and number of keys. All keys grow
+ * What it costs to read a map, to make deltas of it and to save them, by kind of map and number of keys. All keys grow
  * between readings; what stands still is measured apart. A flat table is measured with more columns too, as if
  * there were more CPUs. CPU time of this thread.
  *
@@ -13,12 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "collector/source.h"
 #include "metric/delta.h"
 #include "metric/series.h"
+#include "metric/snapshot.h"
 
 #define ROUNDS_MAX 200
 #define BATCH	   1000
@@ -42,7 +44,9 @@ struct bench {
 	struct delta_metric of;
 	struct delta delta;
 	struct rows *rows;
-	double read_ns[ROUNDS_MAX], delta_ns[ROUNDS_MAX], idle_ns[ROUNDS_MAX];
+	struct store stores[3]; /* two snapshots in turn, and the names */
+	struct series_names names;
+	double read_ns[ROUNDS_MAX], delta_ns[ROUNDS_MAX], idle_ns[ROUNDS_MAX], save_ns[ROUNDS_MAX];
 };
 
 static void must(bool is_good, const char *what)
@@ -69,9 +73,13 @@ static struct key key_of(uint32_t i)
 static int attributes_of(void *user, const void *raw, const struct delta_metric *of, struct attributes *attributes)
 {
 	const struct key *key = raw;
-	int err = attributes_add_number(attributes, "cgroup", (int64_t)key->cgroup);
+	char unit[32], call[32];
+	int err;
 
-	return err ? err : attributes_add_number(attributes, "call", (int64_t)key->call);
+	snprintf(unit, sizeof(unit), "service-%" PRIu64 ".service", key->cgroup);
+	snprintf(call, sizeof(call), "call_%" PRIu64, key->call);
+	err = attributes_add_text(attributes, "bpfpush.systemd.unit", unit, strlen(unit));
+	return err ? err : attributes_add_text(attributes, "bpfpush.syscall.name", call, strlen(call));
 }
 
 /* The places of bpf/include/table.h, one after the other; each CPU's column has every key. */
@@ -153,6 +161,7 @@ static struct flat make_table(uint32_t n_keys, uint32_t n_columns)
 static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys, uint32_t n_columns)
 {
 	bool is_table = kind == KIND_TABLE;
+	int fd;
 
 	*bench = (struct bench){ .kind = kind, .n_keys = n_keys, .n_cpus = (uint32_t)libbpf_num_possible_cpus() };
 	bench->run = (struct source_run){ .size_bytes = 8, .count = 1 };
@@ -168,6 +177,9 @@ static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys, uin
 	must(!rows_new(sizeof(struct key), 1, 1, &bench->rows), "rows");
 	bench->delta = (struct delta){ .metrics = &bench->of, .n_metrics = 1, .attributes = attributes_of };
 	must(!source_open(&bench->source), "source_open");
+	fd = memfd_create("bench", MFD_CLOEXEC);
+	must(fd >= 0 && !stores_open(fd, bench->stores, 3), "stores_open");
+	close(fd);
 }
 
 static void close_bench(struct bench *bench)
@@ -175,6 +187,8 @@ static void close_bench(struct bench *bench)
 	source_close(&bench->source);
 	rows_free(bench->rows);
 	metric_done_series(&bench->metric);
+	stores_close(bench->stores, 3);
+	index_done(&bench->names.texts);
 	close(bench->source.fd);
 	if (bench->kind != KIND_TABLE)
 		return;
@@ -195,6 +209,21 @@ static void turn(struct bench *bench, double *read_ns, double *delta_ns)
 	series_end(&bench->metric);
 	*read_ns = middle_ns - start_ns;
 	*delta_ns = now_ns() - middle_ns;
+}
+
+static double save(struct bench *bench)
+{
+	struct metric *metric = &bench->metric;
+	struct store *out = &bench->stores[bench->turn % 2];
+	double start_ns = now_ns();
+
+	store_reset(out);
+	if (names_are_stale(&bench->names))
+		names_begin(&bench->names, &bench->stores[2]);
+	metrics_save(&metric, 1, &bench->names, out);
+	rows_save(bench->rows, 1, out);
+	must(!out->has_failed && !bench->stores[2].has_failed, "save");
+	return now_ns() - start_ns;
 }
 
 static int compare(const void *left, const void *right)
@@ -222,6 +251,7 @@ static void measure(enum kind kind, uint32_t n_keys, uint32_t n_columns, size_t 
 
 		grow(bench);
 		turn(bench, &bench->read_ns[at], &bench->delta_ns[at]);
+		bench->save_ns[at] = save(bench);
 		turn(bench, &ignored, &bench->idle_ns[at]);
 	}
 	must(bench->rows->n_live == n_keys && bench->metric.n_series == n_keys, "count of keys");
@@ -232,6 +262,9 @@ static void measure(enum kind kind, uint32_t n_keys, uint32_t n_columns, size_t 
 	print("reading", bench->read_ns, rounds, n_keys);
 	print("deltas, all have grown", bench->delta_ns, rounds, n_keys);
 	print("deltas, none has grown", bench->idle_ns, rounds, n_keys);
+	print("saving", bench->save_ns, rounds, n_keys);
+	printf("  %-26s %9.1f bytes a key in each of two snapshots, %.1f in names\n", "saved",
+	       (double)bench->stores[0].size / n_keys, (double)bench->stores[2].size / n_keys);
 	close_bench(bench);
 	free(bench);
 }

@@ -36,34 +36,46 @@ static void begin(struct metric metrics[3], struct metric *list[3], struct budge
 	}
 }
 
-/* Reads what in has, and appends what came of it to out. */
-static void read_and_save(struct stored in, struct store *out)
+/* Reads what two stores have, of which the first has the names, and writes what came of it to out. */
+static void read_and_save(struct stored names, struct stored in, struct store out[2])
 {
 	struct metric metrics[3], *list[3];
-	struct restored restored = { 0 };
+	struct restored restored = { .names = names };
+	struct series_names names_out = { 0 };
 	struct budget budget;
 	int err;
 
 	begin(metrics, list, &budget);
 	err = metrics_restore(list, 3, &in, &restored);
 	demand(!err || err == -EINVAL, "another error");
-	metrics_save(list, 3, out);
+	names_begin(&names_out, &out[0]);
+	store_reset(&out[1]);
+	metrics_save(list, 3, &names_out, &out[1]);
+	index_done(&names_out.texts);
 	restored_release(&restored, NULL, NULL);
 	for (unsigned int i = 0; i < 3; i++)
 		metric_done_series(&metrics[i]);
 }
 
+static struct stored whole(const struct store *store)
+{
+	return (struct stored){ store->data, store->data + store->size, false };
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct store first, second;
+	static struct store stores[4], *first = stores, *second = stores + 2;
+	struct stored in = { data, data + size, false }, names;
 
-	if (!first.data)
-		demand(!store_open(memfd_create("fuzz", MFD_CLOEXEC), &first) &&
-		       !store_open(memfd_create("fuzz", MFD_CLOEXEC), &second), "no store");
-	store_reset(&first);
-	store_reset(&second);
-	read_and_save((struct stored){ data, data + size, false }, &first);
-	read_and_save((struct stored){ first.data, first.data + first.size, false }, &second);
-	demand(first.size == second.size && !memcmp(first.data, second.data, first.size), "not read as it was saved");
+	if (!first->data)
+		demand(!stores_open(memfd_create("fuzz", MFD_CLOEXEC), stores, 4), "no store");
+	names = stored_block(&in);
+	if (in.is_bad)
+		return 0;
+	read_and_save(names, in, first);
+	read_and_save(whole(&first[0]), whole(&first[1]), second);
+	for (unsigned int i = 0; i < 2; i++)
+		demand(first[i].size == second[i].size && !memcmp(first[i].data, second[i].data, first[i].size),
+		       "not read as it was saved");
 	return 0;
 }

@@ -123,10 +123,12 @@ static void how_an_exporter_fails_is_known_to_a_later_process(void **state)
 	struct exporter *before, *same, *other;
 	void *options[3];
 	struct fixture fixture;
+	int fd = memfd_create("test", MFD_CLOEXEC);
 	struct store store;
 
 	assert_true(sd_event_new(&context.event) >= 0);
-	assert_ok(store_open(memfd_create("test", MFD_CLOEXEC), &store));
+	assert_ok(stores_open(fd, &store, 1));
+	close(fd);
 	fixture_init(&fixture);
 	before = open_otlp(&context, "1MiB", "4KiB", &options[0]);
 	exporter_encode(before, &fixture.batch);
@@ -156,7 +158,7 @@ static void how_an_exporter_fails_is_known_to_a_later_process(void **state)
 	close_otlp(before, options[0]);
 	close_otlp(same, options[1]);
 	close_otlp(other, options[2]);
-	store_done(&store);
+	stores_close(&store, 1);
 	fixture_done(&fixture);
 	sd_event_unref(context.event);
 }

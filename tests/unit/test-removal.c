@@ -24,6 +24,7 @@ struct snapshot {
 
 static void take_snapshot(struct rig *rig, struct snapshot *snapshot, struct removals *removals)
 {
+	int fd = memfd_create("test", MFD_CLOEXEC);
 	struct store *store = &snapshot->store;
 	uint32_t row;
 
@@ -31,7 +32,8 @@ static void take_snapshot(struct rig *rig, struct snapshot *snapshot, struct rem
 	row = rows_find(rig->rows, &snapshot->key);
 	assert_int_not_equal(row, ROWS_OVERFLOW);
 	memcpy(snapshot->previous, rows_previous(rig->rows, row), rig->rows->n_cells * sizeof(uint64_t));
-	assert_ok(store_open(memfd_create("test", MFD_CLOEXEC), store));
+	assert_ok(stores_open(fd, store, 1));
+	close(fd);
 	snapshot->bytes = (uint64_t *)store_reserve(store, 16);
 	snapshot->bytes_done = snapshot->bytes + 1;
 	store->size = 16;
@@ -156,7 +158,7 @@ static void a_kill_at_any_instruction_loses_and_repeats_nothing(void **state)
 	assert_int_equal(*snapshot.bytes_done, *snapshot.bytes);
 	assert_int_not_equal(*snapshot.bytes, 0);
 	assert_exact(&rig, &snapshot);
-	store_done(&snapshot.store);
+	stores_close(&snapshot.store, 1);
 	close_rig(&rig);
 }
 

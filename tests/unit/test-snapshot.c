@@ -85,21 +85,47 @@ static void collect(struct fixture *f, uint64_t n, uint64_t round, uint64_t prev
 		series_end(&f->metrics[i]);
 }
 
-static struct store save(struct fixture *f)
-{
-	struct store store;
+/* What a process leaves: two stores, the first with names. */
+struct left {
+	struct store stores[2];
+	struct series_names names;
+};
 
-	assert_ok(store_open(memfd_create("test", MFD_CLOEXEC), &store));
-	metrics_save(f->pointers, METRICS, &store);
-	rows_save(f->rows, METRICS, &store);
-	assert_false(store.has_failed);
-	return store;
+static void save(struct fixture *f, struct left *left)
+{
+	struct store *out = &left->stores[1];
+
+	store_reset(out);
+	if (names_are_stale(&left->names))
+		names_begin(&left->names, &left->stores[0]);
+	metrics_save(f->pointers, METRICS, &left->names, out);
+	rows_save(f->rows, METRICS, out);
+	assert_false(out->has_failed || left->stores[0].has_failed);
 }
 
-static int restore(struct fixture *f, const uint8_t *data, size_t size, bool has_other_names)
+static void setup_left(struct left *left)
 {
-	struct restored restored = { .has_other_names = has_other_names, .time_ns = 200 };
-	struct stored in = { data, data + size, false };
+	int fd = memfd_create("test", MFD_CLOEXEC);
+
+	*left = (struct left){ 0 };
+	assert_ok(stores_open(fd, left->stores, 2));
+	close(fd);
+}
+
+static void teardown_left(struct left *left)
+{
+	index_done(&left->names.texts);
+	stores_close(left->stores, 2);
+}
+
+static struct stored whole(const struct store *store)
+{
+	return (struct stored){ store->data, store->data + store->size, false };
+}
+
+static int restore(struct fixture *f, struct stored names, struct stored in, bool has_other_names)
+{
+	struct restored restored = { .names = names, .has_other_names = has_other_names, .time_ns = 200 };
 	int err = metrics_restore(f->pointers, METRICS, &in, &restored);
 
 	if (!err)
@@ -133,15 +159,16 @@ static void assert_same_series(const struct fixture *f, const struct fixture *ex
 static void a_later_process_counts_on(void **state)
 {
 	struct fixture first, second;
-	struct store store;
+	struct left left;
 
+	setup_left(&left);
 	setup(&first);
 	setup(&second);
 	collect(&first, 20, 1, 100);
 	collect(&first, 30, 2, 200);
 	*rows_stay(first.rows, 3) = ROWS_KEPT;
-	store = save(&first);
-	assert_ok(restore(&second, store.data, store.size, false));
+	save(&first, &left);
+	assert_ok(restore(&second, whole(&left.stores[0]), whole(&left.stores[1]), false));
 	assert_int_equal(second.n_decoded, 0);
 	for (uint32_t row = 0; row <= 30; row++)
 		assert_int_equal(*rows_stay(second.rows, row), row == 3 ? ROWS_KEPT : ROWS_GO);
@@ -154,7 +181,7 @@ static void a_later_process_counts_on(void **state)
 	collect(&first, 10, 4, 400);
 	collect(&second, 10, 4, 400);
 	assert_same_series(&second, &first);
-	store_done(&store);
+	teardown_left(&left);
 	teardown(&first);
 	teardown(&second);
 }
@@ -162,21 +189,22 @@ static void a_later_process_counts_on(void **state)
 static void with_other_names_rows_look_for_their_series_again(void **state)
 {
 	struct fixture first, second;
-	struct store store;
+	struct left left;
 
+	setup_left(&left);
 	setup(&first);
 	setup(&second);
 	collect(&first, 20, 5, 100);
-	store = save(&first);
+	save(&first, &left);
 	second.metrics[0].dropped = (struct setting_list){ .items = (char *[]){ (char *)"n" }, .n_items = 1 };
-	assert_ok(restore(&second, store.data, store.size, true));
+	assert_ok(restore(&second, whole(&left.stores[0]), whole(&left.stores[1]), true));
 	/* {unit, flag} of 1 to 20 without 13, and the overflow series */
 	assert_int_equal(second.metrics[0].n_series, 4 + 1);
 	assert_int_equal(second.metrics[0].series[0]->total.sum + second.metrics[0].series[1]->total.sum +
 			 second.metrics[0].series[2]->total.sum + second.metrics[0].series[3]->total.sum +
 			 second.metrics[0].series[4]->total.sum, 5 * (210 - 13) + 5000);
 	assert_int_equal(second.metrics[0].series[0]->start_ns, 100);
-	store_done(&store);
+	teardown_left(&left);
 	teardown(&first);
 	teardown(&second);
 }
@@ -184,50 +212,106 @@ static void with_other_names_rows_look_for_their_series_again(void **state)
 static void other_metrics_are_left_out(void **state)
 {
 	struct fixture first, second;
-	struct store store;
+	struct left left;
 
+	setup_left(&left);
 	setup(&first);
 	setup(&second);
 	collect(&first, 5, 1, 100);
-	store = save(&first);
+	save(&first, &left);
 	second.metrics[0].unit = "s";
 	second.metrics[2].divisor = 1000;
-	assert_ok(restore(&second, store.data, store.size, false));
+	assert_ok(restore(&second, whole(&left.stores[0]), whole(&left.stores[1]), false));
 	/* Its rows feed it from now on. */
 	assert_int_equal(second.metrics[0].n_series, 6);
 	assert_int_equal(second.metrics[0].series[0]->total.sum, 0);
 	assert_int_equal(second.metrics[0].series[0]->start_ns, 200);
 	assert_int_equal(second.metrics[1].series[0]->total.sum, first.metrics[1].series[0]->total.sum);
-	store_done(&store);
+	teardown_left(&left);
+	teardown(&first);
+	teardown(&second);
+}
+
+static void names_are_written_once(void **state)
+{
+	struct fixture first, second;
+	struct store *names;
+	struct left left;
+	size_t size, n;
+
+	setup_left(&left);
+	names = &left.stores[0];
+	setup(&first);
+	setup(&second);
+	collect(&first, 20, 1, 100);
+	save(&first, &left);
+	size = names->size;
+	n = left.names.n;
+	assert_int_equal(n, left.names.n_live);
+	collect(&first, 20, 2, 200);
+	save(&first, &left);
+	assert_int_equal(names->size, size);
+	collect(&first, 21, 3, 300);
+	save(&first, &left);
+	assert_int_equal(left.names.n, n + METRICS);
+	/* A start of at most 9 bytes and four numbers; of each text, flag and number two of 2 bytes, and a type. */
+	assert_in_range(names->size - size, 1, METRICS * (13 + 3 * 5));
+	assert_ok(restore(&second, whole(names), whole(&left.stores[1]), false));
+	assert_same_series(&second, &first);
+	teardown(&second);
+	/* They come and go: the names of those that went do not stay for ever. */
+	for (uint64_t round = 4; round < 400; round++) {
+		collect(&first, round % 4 < 2 ? 30 : 1, round, 400);
+		save(&first, &left);
+		assert_in_range(left.names.n, left.names.n_live, 2 * 100 + 1000 + 100);
+	}
+	assert_in_range(names->size, 1, 64 << 10);
+	setup(&second);
+	assert_ok(restore(&second, whole(names), whole(&left.stores[1]), false));
+	assert_int_equal(second.budget.n_series, first.budget.n_series);
+	teardown_left(&left);
 	teardown(&first);
 	teardown(&second);
 }
 
 /* Cut off anywhere, and with each of its bytes changed. What it then says is checked by nobody but the restorer. */
-static void damage_is_survived(void **state)
+static void damage_of(struct left *left, unsigned int which)
 {
-	struct fixture first, second;
-	struct store store;
+	const struct store *store = &left->stores[which];
+	struct fixture second;
 
-	setup(&first);
-	collect(&first, 4, 1, 100);
-	store = save(&first);
-	for (size_t i = 0; i < 2 * store.size; i++) {
-		uint8_t *copy = malloc(i < store.size ? i + 1 : store.size);
-		size_t size = i < store.size ? i : store.size;
+	for (size_t i = 0; i < 2 * store->size; i++) {
+		bool is_cut = i < store->size;
+		size_t size = is_cut ? i : store->size;
+		uint8_t *copy = malloc(size + 1);
+		struct stored in[2] = { whole(&left->stores[0]), whole(&left->stores[1]) };
+		int err;
 
-		memcpy(copy, store.data, size);
-		if (i >= store.size)
+		memcpy(copy, store->data, size);
+		if (!is_cut)
 			copy[i - size] ^= 0x83;
+		in[which] = (struct stored){ copy, copy + size, false };
 		setup(&second);
-		if (i < store.size)
-			assert_int_not_equal(restore(&second, copy, size, i % 2), 0);
-		else
-			(void)restore(&second, copy, size, i % 2);
+		err = restore(&second, in[0], in[1], i % 2);
+		if (is_cut)
+			assert_int_not_equal(err, 0);
 		teardown(&second);
 		free(copy);
 	}
-	store_done(&store);
+}
+
+static void damage_is_survived(void **state)
+{
+	struct fixture first;
+	struct left left;
+
+	setup_left(&left);
+	setup(&first);
+	collect(&first, 4, 1, 100);
+	save(&first, &left);
+	damage_of(&left, 0);
+	damage_of(&left, 1);
+	teardown_left(&left);
 	teardown(&first);
 }
 
@@ -235,14 +319,16 @@ static void rows_of_numbers_are_as_they_were(void **state)
 {
 	uint64_t numbers[300], read[300];
 	struct stored in;
+	int fd = memfd_create("test", MFD_CLOEXEC);
 	struct store store;
 
-	assert_ok(store_open(memfd_create("test", MFD_CLOEXEC), &store));
+	assert_ok(stores_open(fd, &store, 1));
+	close(fd);
 	for (unsigned int i = 0; i < 300; i++)
 		numbers[i] = i % 7 ? 0 : UINT64_MAX >> i % 64;
 	for (unsigned int round = 0; round < 1000; round++)
 		store_numbers(&store, numbers + round % 150, 150);
-	in = (struct stored){ store.data, store.data + store.size, false };
+	in = whole(&store);
 	for (unsigned int round = 0; round < 1000; round++) {
 		stored_numbers(&in, read, 150);
 		assert_memory_equal(read, numbers + round % 150, 150 * sizeof(*read));
@@ -251,7 +337,7 @@ static void rows_of_numbers_are_as_they_were(void **state)
 	assert_ptr_equal(in.at, in.end);
 	assert_int_equal(stored_number(&in), 0);
 	assert_true(in.is_bad);
-	store_done(&store);
+	stores_close(&store, 1);
 }
 
 int main(void)
@@ -260,6 +346,7 @@ int main(void)
 		cmocka_unit_test(a_later_process_counts_on),
 		cmocka_unit_test(with_other_names_rows_look_for_their_series_again),
 		cmocka_unit_test(other_metrics_are_left_out),
+		cmocka_unit_test(names_are_written_once),
 		cmocka_unit_test(damage_is_survived),
 		cmocka_unit_test(rows_of_numbers_are_as_they_were),
 	};
