@@ -17,7 +17,6 @@
 #include <systemd/sd-event.h>
 
 #include "agent/state.h"
-#include "agent/status/notify.h"
 #include "agent/status/status.h"
 #include "build-config.h"
 #include "collector/label/cgroup.h"
@@ -164,7 +163,6 @@ struct agent *agent_free(struct agent *agent)
 	self_free(agent->self);
 	state_free(agent->state);
 	status_free(agent->status);
-	notify_free(agent->notify);
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		exporter_free(agent->exporters[i]);
 	free(agent->exporters);

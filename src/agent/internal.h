@@ -13,7 +13,6 @@
 #include "util/buf.h"
 #include "util/duration.h"
 
-struct notify;
 struct self;
 struct state;
 struct status;
@@ -37,7 +36,6 @@ struct agent {
 	size_t n_exporters;
 	struct self *self;
 	struct state *state; /* NULL: it ends with the process */
-	struct notify *notify; /* NULL: nobody is told what it does */
 	struct status *status; /* NULL: it does not run as a service */
 	struct batch batch; /* its metrics are those of all collectors and of the agent itself */
 	uint64_t boottime_ns;	/* CLOCK_BOOTTIME, of the last collection or the start */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "agent/memory.h"
-#include "agent/status/notify.h"
 #include "agent/status/status.h"
 #include "collector/kernel/kernel.h"
 #include "util/kept.h"
@@ -18,8 +17,6 @@
 
 /* A first collection soon after the start, so that somebody who watches sees life. */
 #define FIRST_COLLECTION_NS NS_PER_S
-/* A collection may be as late as this, beyond an interval. */
-#define LATE_NS (10 * NS_PER_S)
 
 /* What many series took is free, but not the kernel's again, when many of them have gone. */
 static void return_memory_of_series(struct agent *agent)
@@ -72,32 +69,17 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	return 0;
 }
 
-/*
- * The loop turns, or nobody would ask; and collections come. What receivers do does not count. Times are those of the
- * watchdog's clock, which stands still in a suspend.
- */
-static bool is_alive(void *user)
-{
-	struct agent *agent = user;
-	uint64_t age_ns = clock_ns(CLOCK_MONOTONIC) - agent->collected_ns;
-
-	status_changed(agent->status);
-	return agent->batch.is_last || age_ns < 2 * agent->options.interval_ns + LATE_NS;
-}
-
 static int start_service(struct agent *agent)
 {
 	uint64_t first_ns = agent->options.interval_ns < FIRST_COLLECTION_NS ? agent->options.interval_ns :
 									       FIRST_COLLECTION_NS;
-	int err = status_new(agent, &agent->status);
+	int err;
 
-	if (err)
-		return err;
 	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
 	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_ns;
 	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000, on_timer,
 				agent);
-	return err < 0 ? err : notify_new(agent->event, is_alive, agent, &agent->notify);
+	return err < 0 ? err : status_new(agent, &agent->status);
 }
 
 /*
@@ -131,19 +113,14 @@ static void finish(struct agent *agent)
 		log_info("reloading the configuration");
 	if (agent->reload == RELOAD_EXEC)
 		snprintf(phase, sizeof(phase), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns(CLOCK_MONOTONIC) / NS_PER_US);
-	notify_say(agent->notify, phase, "sending the last collection");
+	agent->batch.is_last = true;
+	status_say(agent->status, phase);
 	sd_event_source_set_enabled(agent->timer, SD_EVENT_OFF);
 	agent_finish(agent, &agent->is_stopping);
 	if (agent->reload != RELOAD_EXEC || !agent->is_stopping)
 		return;
 	agent->reload = RELOAD_NONE;
 	finish(agent);
-}
-
-static void say_ready(struct agent *agent)
-{
-	notify_say(agent->notify, "READY=1", "%zu collector%s attached", agent->options.set->n_shown,
-		   plural(agent->options.set->n_shown));
 }
 
 /*
@@ -159,7 +136,7 @@ static bool is_still_right(struct agent *agent)
 	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + agent->options.interval_ns;
 	sd_event_source_set_time(agent->timer, agent->next_ns / NS_PER_US);
 	sd_event_source_set_enabled(agent->timer, SD_EVENT_ONESHOT);
-	say_ready(agent);
+	status_say(agent->status, "READY=1");
 	return false;
 }
 
@@ -180,7 +157,7 @@ int agent_run(struct agent *agent)
 	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collector%s, a collection every %g s",
 		  agent->options.set->n_shown, plural(agent->options.set->n_shown),
 		  (double)agent->options.interval_ns / 1e9);
-	say_ready(agent);
+	status_say(agent->status, "READY=1");
 	malloc_trim(0);
 	do {
 		while (!agent->is_stopping && !agent->reload && err >= 0)

@@ -2,6 +2,9 @@
 /*
  * After each turn of the loop in which something happened, the counts of the exporters are compared with those of
  * before. A timer then sends the line, so that it is sent at most once a second, whatever happens.
+ *
+ * sd_notify() waits as long as the manager does not read. Here, what cannot be sent waits until it can, and the line is
+ * made then.
  */
 #include "agent/status/status.h"
 
@@ -12,23 +15,101 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <systemd/sd-daemon.h>
 
 #include "agent/internal.h"
 #include "agent/status/health.h"
-#include "agent/status/notify.h"
 #include "agent/status/page.h"
+#include "util/kept.h"
 #include "util/plural.h"
+#include "util/utf8.h"
 
-#define LEAST_NS NS_PER_S /* from one line to the next */
+#define LEAST_NS      NS_PER_S /* from one line to the next */
+#define MESSAGE_BYTES 1024
+#define LATE_NS	      (10 * NS_PER_S) /* beyond an interval, a collection may be as late as this */
+#define RECHECK_US    1000000	      /* while it is later */
 
 struct status {
 	struct agent *agent;
-	sd_event_source *after, *timer, *socket;
-	struct sockaddr_un address; /* of the socket */
-	int fd;
+	sd_event_source *timer;
 	uint64_t said_ns;
 	unsigned int n_changes; /* of all exporters, as seen last */
+	/* The manager. */
+	struct sockaddr_un manager;
+	socklen_t manager_bytes; /* 0: there is none */
+	int manager_fd;
+	sd_event_source *writable; /* enabled while something waits */
+	uint64_t watchdog_us;
+	/* To be sent with the line. */
+	char phase[64]; /* or "" */
+	bool is_alive;
+	/* Those who ask. */
+	struct sockaddr_un address;
+	int fd;
+	sd_event_source *socket;
 };
+
+/* The line */
+
+/* Those that fail come first, since the line may be cut. */
+static void append_exporters(const struct agent *agent, bool is_failing, struct buf *out)
+{
+	for (size_t i = 0; i < agent->n_exporters; i++) {
+		if (agent->exporters[i]->stats.is_failing != is_failing)
+			continue;
+		buf_printf(out, "; %s: ", agent->exporters[i]->name);
+		health_append(agent->exporters[i], clock_ns(CLOCK_BOOTTIME), out);
+	}
+}
+
+static void append_line(const struct agent *agent, struct buf *out)
+{
+	const struct collector_set *set = agent->options.set;
+
+	buf_printf(out, "%zu collector%s", set->n_shown, plural(set->n_shown));
+	if (!agent->n_collections) {
+		buf_append_text(out, " attached");
+		return;
+	}
+	buf_printf(out, ", %" PRIu64 " series, read in %.1f ms", set->budget->n_series, (double)agent->collection_ns / 1e6);
+	health_append_problems(agent, "; ", "", out);
+	append_exporters(agent, true, out);
+	append_exporters(agent, false, out);
+}
+
+/* Connected, the socket can be polled; connected each time, it finds a manager that was started again. */
+static void tell_manager(struct status *status)
+{
+	_cleanup_(buf_done) struct buf line = BUF_INIT;
+	char text[MESSAGE_BYTES];
+	bool is_waiting;
+	int size;
+
+	if (!status->manager_bytes)
+		return;
+	if (status->agent->batch.is_last)
+		buf_append_text(&line, "sending the last collection");
+	else
+		append_line(status->agent, &line);
+	size = snprintf(text, sizeof(text), "%s%sSTATUS=", status->phase, status->is_alive ? "WATCHDOG=1\n" : "");
+	snprintf(text + size, sizeof(text) - (size_t)size, "%s", buf_text(&line));
+	utf8_clean(text + size); /* a newline would begin another message */
+	is_waiting = !connect(status->manager_fd, (struct sockaddr *)&status->manager, status->manager_bytes) &&
+		     send(status->manager_fd, text, strlen(text), MSG_NOSIGNAL) < 0 && errno == EAGAIN;
+	sd_event_source_set_enabled(status->writable, is_waiting ? SD_EVENT_ON : SD_EVENT_OFF);
+	if (is_waiting)
+		return;
+	status->phase[0] = '\0';
+	status->is_alive = false;
+}
+
+void status_say(struct status *status, const char *phase)
+{
+	snprintf(status->phase, sizeof(status->phase), "%s\n", phase);
+	tell_manager(status);
+}
+
+/* When it is sent */
 
 void status_changed(struct status *status)
 {
@@ -42,35 +123,12 @@ void status_changed(struct status *status)
 	sd_event_source_set_enabled(status->timer, SD_EVENT_ONESHOT);
 }
 
-/* Those that fail come first, since the line may be cut. */
-static void append_exporters(const struct status *status, bool is_failing, uint64_t now_ns, struct buf *out)
-{
-	const struct agent *agent = status->agent;
-
-	for (size_t i = 0; i < agent->n_exporters; i++) {
-		if (agent->exporters[i]->stats.is_failing != is_failing)
-			continue;
-		buf_printf(out, "; %s: ", agent->exporters[i]->name);
-		health_append(agent->exporters[i], now_ns, out);
-	}
-}
-
 static int on_time(sd_event_source *source, uint64_t usec, void *user)
 {
 	struct status *status = user;
-	struct agent *agent = status->agent;
-	const struct collector_set *set = agent->options.set;
-	_cleanup_(buf_done) struct buf line = BUF_INIT;
 
-	if (agent->batch.is_last || !agent->n_collections)
-		return 0;
 	status->said_ns = clock_ns(CLOCK_BOOTTIME);
-	buf_printf(&line, "%zu collector%s, %" PRIu64 " series, read in %.1f ms", set->n_shown, plural(set->n_shown),
-		   set->budget->n_series, (double)agent->collection_ns / 1e6);
-	health_append_problems(agent, "; ", "", &line);
-	append_exporters(status, true, status->said_ns, &line);
-	append_exporters(status, false, status->said_ns, &line);
-	notify_say(agent->notify, NULL, "%s", buf_text(&line));
+	tell_manager(status);
 	return 0;
 }
 
@@ -87,7 +145,57 @@ static int on_turn(sd_event_source *source, void *user)
 	return 0;
 }
 
-/* The page fits into the socket's buffer, so a reader who does not read is not waited for. */
+static int on_writable(sd_event_source *source, int fd, uint32_t events, void *user)
+{
+	tell_manager(user);
+	return 0;
+}
+
+/*
+ * The loop turns, or nobody would ask; and collections come. What receivers do does not count. Times are those of the
+ * watchdog's clock, which stands still in a suspend.
+ */
+static bool is_alive(const struct agent *agent)
+{
+	uint64_t age_ns = clock_ns(CLOCK_MONOTONIC) - agent->collected_ns;
+
+	return agent->batch.is_last || age_ns < 2 * agent->options.interval_ns + LATE_NS;
+}
+
+static int on_watchdog(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct status *status = user;
+	uint64_t next_us = status->watchdog_us / 2;
+
+	status->is_alive = is_alive(status->agent);
+	if (!status->is_alive && next_us > RECHECK_US)
+		next_us = RECHECK_US;
+	tell_manager(status);
+	sd_event_source_set_time_relative(source, next_us);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int find_manager(struct status *status, sd_event *event)
+{
+	int r;
+
+	status->manager_bytes = kept_manager(&status->manager);
+	if (!status->manager_bytes)
+		return 0;
+	status->manager_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (status->manager_fd < 0)
+		return -errno;
+	r = sd_event_add_io(event, &status->writable, status->manager_fd, EPOLLOUT, on_writable, status);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(status->writable, SD_EVENT_OFF);
+	if (r >= 0 && sd_watchdog_enabled(false, &status->watchdog_us) > 0)
+		r = sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, 0, 1, on_watchdog, status);
+	return r;
+}
+
+/* The page */
+
+/* It fits into the socket's buffer, so a reader who does not read is not waited for. */
 static int on_connect(sd_event_source *source, int fd, uint32_t events, void *user)
 {
 	struct status *status = user;
@@ -128,12 +236,14 @@ int status_new(struct agent *agent, struct status **ret_status)
 	if (!status)
 		return -ENOMEM;
 	status->agent = agent;
-	status->fd = -1;
-	r = sd_event_add_post(agent->event, &status->after, on_turn, status);
+	status->fd = status->manager_fd = -1;
+	r = sd_event_add_post(agent->event, NULL, on_turn, status);
 	if (r >= 0)
 		r = sd_event_add_time(agent->event, &status->timer, CLOCK_BOOTTIME, 0, 1000, on_time, status);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(status->timer, SD_EVENT_OFF);
+	if (r >= 0)
+		r = find_manager(status, agent->event);
 	if (r < 0)
 		return r;
 	r = add_socket(status);
@@ -149,10 +259,11 @@ struct status *status_free(struct status *status)
 		return NULL;
 	if (status->socket)
 		(void)unlink(status->address.sun_path);
-	sd_event_source_unref(status->after);
 	sd_event_source_unref(status->timer);
+	sd_event_source_unref(status->writable);
 	sd_event_source_unref(status->socket);
 	closep(&status->fd);
+	closep(&status->manager_fd);
 	free(status);
 	return NULL;
 }
