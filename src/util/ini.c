@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inih splits key and value. The reader that it calls for each line is ours: it counts lines, takes
- * sections (inih cuts them at 49 bytes and does not report empty ones), and refuses what inih would
- * join, cut or pass over. inih reads at most 196 bytes at a time, so it is given the beginning of a
- * longer line, and on_entry() adds the rest. The beginning does not end with a blank, which inih
- * would drop.
+ * The text of the file is cut into strings where it lies. The reader that inih calls for each line is
+ * ours: it counts lines, takes sections (inih cuts them at 49 bytes and does not report empty ones), and
+ * refuses what inih would join, cut or pass over. inih splits off the key. It is not given the value,
+ * because it reads at most 196 bytes of a line and takes the end of some values for comments.
  */
 #include "util/ini.h"
 
@@ -24,12 +23,11 @@ struct reader {
 	struct diag *diag;
 	char *text; /* what is still to be read, NUL-terminated */
 	size_t size;
-	char *strings_end;
 	const char *section;  /* NULL: after a bad section line, or before the first */
 	const char *argument; /* of section */
 	bool is_skipping;     /* what follows a bad section line */
-	bool is_pending;      /* inih has been given something and has not called back */
-	const char *rest;     /* of the line, after what inih was given */
+	char *key, *value;    /* of the line that inih is given; the key is not cut off yet */
+	size_t room;	      /* for what inih is given */
 	unsigned int line;
 	unsigned int n_mistakes;
 	int error;	    /* -errno that ends the reading */
@@ -39,19 +37,8 @@ struct reader {
 	((reader)->n_mistakes++, \
 	 diag_add((reader)->diag, (reader)->file->path, (reader)->line, __VA_ARGS__))
 
-/*
- * Every string of a line, with its NUL, takes no more than the line and its end did: there is room.
- */
-static const char *keep_string(struct reader *reader, const char *text)
-{
-	char *start = reader->strings_end;
-
-	reader->strings_end = stpcpy(start, text) + 1;
-	return start;
-}
-
-/* NULL: no memory, or too many, which ends the reading. */
-static struct ini_entry *add_entry(struct reader *reader)
+/* key and value: NULL for a section. Too many, or no memory, end the reading. */
+static void add_entry(struct reader *reader, const char *key, const char *value)
 {
 	struct ini_file *file = reader->file;
 	struct ini_entry *entry;
@@ -59,40 +46,27 @@ static struct ini_entry *add_entry(struct reader *reader)
 	if (file->n_entries == INI_ENTRIES) {
 		mistake(reader, "more than %u keys and sections, the rest is not read", INI_ENTRIES);
 		reader->error = -EFBIG;
-		return NULL;
+		return;
 	}
 	entry = array_add(&file->entries, &file->n_entries, sizeof(*entry));
-	if (!entry) {
+	if (entry)
+		*entry = (struct ini_entry){ reader->section, reader->argument, key, value, reader->line };
+	else
 		reader->error = -ENOMEM;
-		return NULL;
-	}
-	entry->section = reader->section;
-	entry->argument = reader->argument;
-	entry->line = reader->line;
-	return entry;
 }
 
 static int on_entry(void *user, const char *section, const char *key, const char *value)
 {
 	struct reader *reader = user;
-	struct ini_entry *entry;
 
-	reader->is_pending = false;
 	if (!*key) {
 		mistake(reader, "no key before \"=\": write key = value");
-		return 1;
-	}
-	if (!parse_is_name(key)) {
+	} else if (!parse_is_name(key)) {
 		mistake(reader, "bad key \"%s\": a key consists of A-Z a-z 0-9 _ . -", key);
-		return 1;
+	} else {
+		reader->key[strlen(key)] = '\0';
+		add_entry(reader, reader->key, reader->value);
 	}
-	entry = add_entry(reader);
-	if (!entry)
-		return 1;
-	entry->key = keep_string(reader, key);
-	entry->value = keep_string(reader, value);
-	reader->strings_end--;
-	keep_string(reader, *value ? reader->rest : reader->rest + strspn(reader->rest, " \t"));
 	return 1;
 }
 
@@ -121,10 +95,10 @@ static void read_section(struct reader *reader, char *text)
 				"the kind consists of A-Z a-z 0-9 _ . -");
 		return;
 	}
-	reader->section = keep_string(reader, kind);
-	reader->argument = *argument ? keep_string(reader, argument) : "";
+	reader->section = kind;
+	reader->argument = argument;
 	reader->is_skipping = false;
-	add_entry(reader);
+	add_entry(reader, NULL, NULL);
 }
 
 /* text has a "=" and does not begin with a comment. */
@@ -155,6 +129,8 @@ static bool check_line(struct reader *reader, const char *text)
 		mistake(reader, "%.*s: \"#\" or \";\" after a blank: put a comment on a line of its own; "
 				"a value cannot contain this",
 			(int)strcspn(text, " \t="), text);
+	else if (strcspn(text, "=") >= reader->room)
+		mistake(reader, "this line is too long for this machine's libinih");
 	else
 		return true;
 	return false;
@@ -201,14 +177,6 @@ static char *next_line(struct reader *reader, size_t *ret_size)
 	return start;
 }
 
-/* inih did not call back for the last line, because the part that it was given has no "=". */
-static void check_pending(struct reader *reader)
-{
-	if (reader->is_pending)
-		mistake(reader, "this line is too long for this machine's libinih");
-	reader->is_pending = false;
-}
-
 /*
  * The next line that is for inih; NULL at the end. Sections and mistakes are dealt with on the way.
  */
@@ -242,20 +210,14 @@ static char *find_line(struct reader *reader)
 static char *give_line(char *buffer, int capacity, void *stream)
 {
 	struct reader *reader = stream;
-	size_t size, room = (size_t)capacity - 3; /* for CR, LF and NUL */
-	char *text;
 
-	check_pending(reader);
-	text = find_line(reader);
-	if (!text)
+	reader->room = (size_t)capacity - 3; /* beside CR, LF and NUL */
+	reader->key = find_line(reader);
+	if (!reader->key)
 		return NULL;
-	size = strlen(text);
-	if (size > room)
-		for (size = room; strchr(" \t", text[size - 1]);)
-			size--;
-	snprintf(buffer, (size_t)capacity, "%.*s\n", (int)size, text);
-	reader->rest = text + size;
-	reader->is_pending = true;
+	reader->value = strchr(reader->key, '=') + 1;
+	snprintf(buffer, (size_t)capacity, "%.*s\n", (int)(reader->value - reader->key), reader->key);
+	reader->value += strspn(reader->value, " \t");
 	return buffer;
 }
 
@@ -263,40 +225,37 @@ static int read_entries(struct reader *reader)
 {
 	static const char mark[] = "\xef\xbb\xbf";
 
-	/* In addition to what the lines hold: the two NULs of a last line "k=" without a newline. */
-	reader->strings_end = reader->file->strings = malloc(reader->size + 2);
-	if (!reader->file->strings)
-		return -ENOMEM;
-	if (reader->size >= 3 && !memcmp(reader->text, mark, 3)) {
+	if (!strncmp(reader->text, mark, 3)) {
 		reader->text += 3;
 		reader->size -= 3;
 	}
 	if (ini_parse_stream(give_line, reader, on_entry, reader) == -2)
 		return -ENOMEM;
-	check_pending(reader);
 	return reader->error == -ENOMEM ? -ENOMEM : 0;
 }
 
 int ini_read(FILE *f, const char *path, struct diag *diag, struct ini_file **ret_file)
 {
 	_cleanup_(ini_file_freep) struct ini_file *file = calloc(1, sizeof(*file));
-	_cleanup_(freep) char *text = malloc(INI_FILE_BYTES + 1);
-	struct reader reader = { .file = file, .diag = diag, .text = text };
+	struct reader reader = { .file = file, .diag = diag };
 	int r = 0;
 
-	if (!file || !text)
+	if (!file)
 		return -ENOMEM;
 	file->path = strdup(path);
-	if (!file->path)
+	file->text = malloc(INI_FILE_BYTES + 1);
+	if (!file->path || !file->text)
 		return -ENOMEM;
 	errno = 0;
-	reader.size = fread(text, 1, INI_FILE_BYTES + 1, f);
+	reader.size = fread(file->text, 1, INI_FILE_BYTES + 1, f);
 	if (ferror(f))
 		return errno ? -errno : -EIO;
 	if (reader.size > INI_FILE_BYTES) {
 		diag_add(diag, path, 0, "is larger than 1 MiB, which is too large for a configuration file");
 	} else {
-		text[reader.size] = '\0';
+		file->text[reader.size] = '\0';
+		file->text = realloc(file->text, reader.size + 1) ?: file->text;
+		reader.text = file->text;
 		r = read_entries(&reader);
 	}
 	if (r >= 0)
@@ -325,7 +284,7 @@ struct ini_file *ini_file_free(struct ini_file *file)
 		return NULL;
 	free(file->path);
 	free(file->entries);
-	free(file->strings);
+	free(file->text);
 	free(file);
 	return NULL;
 }

@@ -43,7 +43,7 @@ struct ini_file {
 	char *path;
 	struct ini_entry *entries; /* in the order of the file */
 	size_t n_entries;
-	char *strings; /* what the entries point to */
+	char *text; /* what the entries point to */
 };
 
 /*

@@ -22,7 +22,6 @@ EXCEPTIONS = {
     ("src/collector/label/label.c", None): (450, "one table of all types of labels"),
     ("src/export/transport/socket.c", None): (450, "one socket, its look-ups and its renewal"),
     ("src/export/transport/tcp.c", None): (450, "what was sent over TCP until the receiver has read it"),
-    ("src/util/ini.c", None): (450, "the reader of INI files, with what inih would cut"),
 }
 
 

@@ -140,8 +140,8 @@ static void a_line_is_read_whole_or_not_at_all(void **state)
 	check(text, (size_t)n, want, "");
 }
 
-/* inih gets the beginning of it, and no character where that ends may be lost or mean something. */
-static void a_long_value_is_the_same_wherever_it_is_divided(void **state)
+/* inih could not read it. */
+static void a_long_value_stays_whole(void **state)
 {
 	static const char words[] = "[a] b=c a;b#c x:y  Gr\xc3\xbc\xc3\x9f"
 				    "e\t";
@@ -244,7 +244,7 @@ int main(void)
 		cmocka_unit_test(entries_come_with_their_places),
 		cmocka_unit_test(what_inih_would_guess_is_a_mistake),
 		cmocka_unit_test(a_line_is_read_whole_or_not_at_all),
-		cmocka_unit_test(a_long_value_is_the_same_wherever_it_is_divided),
+		cmocka_unit_test(a_long_value_stays_whole),
 		cmocka_unit_test(a_huge_file_is_refused),
 		cmocka_unit_test(mistakes_and_entries_are_bounded),
 		cmocka_unit_test(a_directory_is_an_error),
