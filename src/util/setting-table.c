@@ -34,16 +34,8 @@ struct assignment assignments_place(const struct assignments *all, const char *k
 	return found ? *found : (struct assignment){ .path = all->path, .line = all->line };
 }
 
-/* A text and where it stands, for messages. diag NULL: a default of the table. */
-struct place {
-	const struct assignment *at;
-	struct diag *diag;
-};
-
-#define complain(place, row, format, ...)                                                          \
-	((place)->diag ? diag_add((place)->diag, (place)->at->path, (place)->at->line,             \
-				  "%s: " format, (row)->key, __VA_ARGS__) :                        \
-			 (void)0)
+#define complain(at, diag, format, ...) \
+	diag_add(diag, (at)->path, (at)->line, "%s: " format, (at)->key, __VA_ARGS__)
 
 struct number_type {
 	int (*parse)(const char *text, uint64_t *ret_value);
@@ -59,14 +51,14 @@ static const struct number_type number_types[] = {
 };
 
 /* The limit as one would write it: 1s, 64KiB. */
-static void complain_limit(const struct place *place, const struct setting_row *row, const char *text,
+static void complain_limit(const struct setting_row *row, const struct assignment *at, struct diag *diag,
 			   const char *side, uint64_t limit)
 {
 	const struct parse_unit *unit = number_types[row->type].units;
 
 	while (unit && (!limit || limit % unit->factor) && unit[1].name)
 		unit++;
-	complain(place, row, "\"%s\" is %s %" PRIu64 "%s", text, side, unit ? limit / unit->factor : limit,
+	complain(at, diag, "\"%s\" is %s %" PRIu64 "%s", at->value, side, unit ? limit / unit->factor : limit,
 		 unit ? unit->name : "");
 }
 
@@ -82,25 +74,25 @@ static const char *likely_unit(const struct setting_row *row, uint64_t value)
 	return number_types[row->type].example_unit;
 }
 
-static int set_number(const struct setting_row *row, void *member, const char *text,
-		      const struct place *place)
+static int set_number(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
 {
 	const struct number_type *type = &number_types[row->type];
+	const char *text = at->value;
 	uint64_t value = 0, plain;
 	int r;
 
 	r = type->parse(text, &value);
 	if (r == -ERANGE)
-		complain(place, row, "\"%s\" is too large", text);
+		complain(at, diag, "\"%s\" is too large", text);
 	else if (r < 0 && type->example_unit && !parse_u64(text, &plain))
-		complain(place, row, "\"%s\" needs a unit: write %s%s (%s is written like %s)", text, text,
+		complain(at, diag, "\"%s\" needs a unit: write %s%s (%s is written like %s)", text, text,
 			 likely_unit(row, plain), type->what, type->example);
 	else if (r < 0)
-		complain(place, row, "\"%s\" is not %s: write it like %s", text, type->what, type->example);
+		complain(at, diag, "\"%s\" is not %s: write it like %s", text, type->what, type->example);
 	else if (value < row->minimum)
-		complain_limit(place, row, text, "too small: the minimum is", row->minimum);
+		complain_limit(row, at, diag, "too small: the minimum is", row->minimum);
 	else if (row->maximum && value > row->maximum)
-		complain_limit(place, row, text, "too large: the maximum is", row->maximum);
+		complain_limit(row, at, diag, "too large: the maximum is", row->maximum);
 	else {
 		memcpy(member, &value, sizeof(value));
 		return 0;
@@ -108,61 +100,49 @@ static int set_number(const struct setting_row *row, void *member, const char *t
 	return -EINVAL;
 }
 
-static int set_bool(const struct setting_row *row, void *member, const char *text, const struct place *place)
+static int set_bool(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
 {
-	int r = parse_bool(text, member);
+	int r = parse_bool(at->value, member);
 
 	if (r < 0)
-		complain(place, row, "\"%s\" is neither yes nor no", text);
+		complain(at, diag, "\"%s\" is neither yes nor no", at->value);
 	return r;
 }
 
-static int set_choice(const struct setting_row *row, void *member, const char *text,
-		      const struct place *place)
+static int set_choice(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
 {
-	_cleanup_(buf_done) struct buf list = BUF_INIT;
-	const char *nearest;
 	size_t n = 0;
 
 	for (; row->choices[n]; n++)
-		if (!strcasecmp(text, row->choices[n])) {
+		if (!strcasecmp(at->value, row->choices[n])) {
 			*(int *)member = (int)n;
 			return 0;
 		}
-	nearest = parse_nearest(text, row->choices, n);
-	for (size_t i = 0; i < n; i++)
-		buf_printf(&list, "%s%s", !i ? "" : i + 1 < n ? ", " :
-								" or ",
-			   row->choices[i]);
-	if (nearest)
-		complain(place, row, "\"%s\" is not allowed: did you mean \"%s\"? (%s)", text, nearest,
-			 buf_text(&list));
-	else
-		complain(place, row, "\"%s\" is not allowed: write %s", text, buf_text(&list));
-	return buf_error(&list) ?: -EINVAL;
+	diag_add_unknown(diag, at->path, at->line, row->key, at->value, row->choices, n);
+	return -EINVAL;
 }
 
-/* What the row's own check says. */
-static int check_text(const struct setting_row *row, const char *text, const struct place *place)
+/* What the row's own check says. text: the value, or an item of it. */
+static int check_text(const struct setting_row *row, const char *text, const struct assignment *at, struct diag *diag)
 {
 	const char *complaint = "not allowed";
 	int r = row->check ? row->check(text, &complaint) : 0;
 
-	if (r == -ENOMEM && place->diag)
-		place->diag->text.error = r; /* which is not a mistake of the text */
+	if (r == -ENOMEM)
+		diag->text.error = r; /* which is not a mistake of the text */
 	else if (r < 0 && row->type == SETTING_WORDS)
-		complain(place, row, "\"%s\": %s", text, complaint);
+		complain(at, diag, "\"%s\": %s", text, complaint);
 	else if (r < 0)
-		complain(place, row, "%s", complaint);
+		complain(at, diag, "%s", complaint);
 	return r;
 }
 
-static int set_text(const struct setting_row *row, void *member, const char *text, const struct place *place)
+static int set_text(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
 {
 	char **text_member = member, *copy = NULL;
 
-	if (*text || row->default_text) {
-		copy = strdup(text);
+	if (*at->value || row->default_text) {
+		copy = strdup(at->value);
 		if (!copy)
 			return -ENOMEM;
 	}
@@ -179,9 +159,9 @@ static void list_clear(struct setting_list *list)
 	*list = (struct setting_list){ 0 };
 }
 
-static int set_list(const struct setting_row *row, void *member, const char *text, const struct place *place)
+static int set_list(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
 {
-	const char *separators = row->type == SETTING_WORDS ? ", \t" : "";
+	const char *separators = row->type == SETTING_WORDS ? ", \t" : "", *text = at->value;
 	struct setting_list *list = member;
 
 	if (list->is_default || !*text)
@@ -195,21 +175,19 @@ static int set_list(const struct setting_row *row, void *member, const char *tex
 			return -ENOMEM;
 		text += length + strspn(text + length, separators);
 		/* One bad word does not hide what is wrong with the next. */
-		if (!length || check_text(row, item, place))
+		if (!length || check_text(row, item, at, diag))
 			continue;
 		new = array_add(&list->items, &list->n_items, sizeof(*new));
 		if (!new)
 			return -ENOMEM;
 		*new = TAKE_PTR(item);
 	}
-	list->is_default = !place->diag && list->n_items;
 	return 0;
 }
 
-static int set_value(const struct setting_row *row, void *structure, const char *text,
-		     const struct place *place)
+static int set_value(const struct setting_row *row, void *structure, const struct assignment *at, struct diag *diag)
 {
-	static int (*const setters[])(const struct setting_row *, void *, const char *, const struct place *) = {
+	static int (*const setters[])(const struct setting_row *, void *, const struct assignment *, struct diag *) = {
 		[SETTING_BOOL] = set_bool,
 		[SETTING_U64] = set_number,
 		[SETTING_DURATION] = set_number,
@@ -219,25 +197,28 @@ static int set_value(const struct setting_row *row, void *structure, const char 
 		[SETTING_LIST] = set_list,
 		[SETTING_WORDS] = set_list,
 	};
-	bool is_unset = row->type == SETTING_TEXT && !*text && !row->default_text;
+	bool is_unset = row->type == SETTING_TEXT && !*at->value && !row->default_text;
 
-	if (!setting_row_is_list(row) && !is_unset && check_text(row, text, place) < 0)
+	if (!setting_row_is_list(row) && !is_unset && check_text(row, at->value, at, diag) < 0)
 		return -EINVAL;
-	return setters[row->type](row, (char *)structure + row->offset, text, place);
+	return setters[row->type](row, (char *)structure + row->offset, at, diag);
 }
 
 int setting_table_init(const struct setting_table *table, void *structure)
 {
-	const struct place place = { 0 };
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
 	for (size_t i = 0; i < table->n_rows; i++) {
 		const struct setting_row *row = &table->rows[i];
-		int r = row->default_text ? set_value(row, structure, row->default_text, &place) : 0;
+		const struct assignment at = { row->key, row->default_text, "default", 0, 0 };
+		int r = row->default_text ? set_value(row, structure, &at, &diag) : 0;
 
 		if (r < 0) {
 			setting_table_done(table, structure);
 			return r;
 		}
+		if (setting_row_is_list(row))
+			((struct setting_list *)((char *)structure + row->offset))->is_default = true;
 	}
 	return 0;
 }
@@ -259,7 +240,6 @@ int setting_table_set(const struct setting_table *table, void *structure, const 
 		      struct diag *diag)
 {
 	const struct setting_row *row = setting_table_find(table, assignment->key);
-	const struct place place = { assignment, diag };
 
 	if (!row) {
 		diag_add_unknown(diag, assignment->path, assignment->line, "key", assignment->key, table->rows,
@@ -267,10 +247,10 @@ int setting_table_set(const struct setting_table *table, void *structure, const 
 		return 0;
 	}
 	if (assignment->earlier_line && !setting_row_is_list(row)) {
-		complain(&place, row, "already set on line %u", assignment->earlier_line);
+		complain(assignment, diag, "already set on line %u", assignment->earlier_line);
 		return 0;
 	}
-	return set_value(row, structure, assignment->value, &place) == -ENOMEM ? -ENOMEM : 0;
+	return set_value(row, structure, assignment, diag) == -ENOMEM ? -ENOMEM : 0;
 }
 
 void setting_table_done(const struct setting_table *table, void *structure)

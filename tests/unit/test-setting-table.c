@@ -141,9 +141,8 @@ static void mistakes_say_what_is_possible(void **state)
 		{ "limit", "1B", "f:3: limit: \"1B\" is too small: the minimum is 1KiB\n" },
 		{ "limit", "1GiB", "f:3: limit: \"1GiB\" is too large: the maximum is 8MiB\n" },
 		{ "path", "x", "f:3: path: must begin with \"/\"\n" },
-		{ "colour", "gren",
-		  "f:3: colour: \"gren\" is not allowed: did you mean \"green\"? (red, green or blue)\n" },
-		{ "colour", "mauve", "f:3: colour: \"mauve\" is not allowed: write red, green or blue\n" },
+		{ "colour", "gren", "f:3: unknown colour \"gren\": did you mean \"green\"?\n" },
+		{ "colour", "mauve", "f:3: unknown colour \"mauve\": there are red, green, blue\n" },
 		{ "words", "!a b !c", "f:3: words: \"!a\": a name has no \"!\"\nf:3: words: \"!c\": a name has no \"!\"\n" },
 	};
 	struct thing thing = { 0 }, before;
