@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,19 +68,17 @@ int resource_set(struct resource *resource, const char *name, const char *text)
 	return 0;
 }
 
-static FILE *open_first(const char *const *roots, const char *name)
+static FILE *open_os_release(const char *const *roots)
 {
-	for (; *roots; roots++) {
-		_cleanup_(freep) char *path = NULL;
-		FILE *f;
+	FILE *f = NULL;
 
-		if (asprintf(&path, "%s/%s", *roots, name) < 0)
-			return TAKE_PTR(path), NULL;
+	for (; *roots && !f; roots++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/os-release", *roots);
 		f = fopen(path, "re");
-		if (f)
-			return f;
 	}
-	return NULL;
+	return f;
 }
 
 /* No id: a first boot, or a container without one. */
@@ -114,7 +113,7 @@ static int set_os(struct resource *resource, const char *const *roots)
 	static const struct {
 		const char *key, *name;
 	} wanted[] = { { "NAME=", "os.name" }, { "VERSION_ID=", "os.version" } };
-	_cleanup_(fclosep) FILE *f = open_first(roots, "os-release");
+	_cleanup_(fclosep) FILE *f = open_os_release(roots);
 	char line[1024];
 	int r = 0;
 
@@ -175,44 +174,32 @@ int resource_set_defaults(struct resource *resource, const char *const *roots, c
 }
 
 /* Only valid UTF-8 without control characters comes through. */
-static int decode(char *text)
+static bool decode(char *text)
 {
-	size_t size, bytes;
-
-	if (parse_percent(text) < 0)
-		return -EINVAL;
-	for (size = strlen(text); size; text += bytes, size -= bytes) {
-		bytes = utf8_printable_bytes(text, size);
-		if (!bytes)
-			return -EINVAL;
-	}
-	return 0;
+	return !parse_percent(text) && utf8_is_printable(text, SIZE_MAX);
 }
 
 /* One pass checks, the other sets. */
 static int walk_list(struct resource *resource, char *list)
 {
 	char *rest = list, *item;
+	int r = 0;
 
-	while ((item = strsep(&rest, ","))) {
-		char *name = strsep(&item, "="), *text = item;
-		int r = 0;
+	while (r >= 0 && (item = strsep(&rest, ","))) {
+		char *name = parse_strip(strsep(&item, "="));
 
 		/* A comma at the end, or nothing at all. */
-		if (!text && !*parse_strip(name))
+		if (!item && !*name)
 			continue;
-		if (!text || strchr(text, '='))
+		if (!item || strchr(item, '='))
 			return -EINVAL;
-		name = parse_strip(name);
-		text = parse_strip(text);
-		if (decode(name) < 0 || decode(text) < 0 || !*name)
+		item = parse_strip(item);
+		if (!decode(name) || !decode(item) || !*name)
 			return -EINVAL;
 		if (resource)
-			r = resource_set(resource, name, text);
-		if (r < 0)
-			return r;
+			r = resource_set(resource, name, item);
 	}
-	return 0;
+	return r;
 }
 
 int resource_set_list(struct resource *resource, const char *list)

@@ -211,7 +211,7 @@ static char *give_line(char *buffer, int capacity, void *stream)
 {
 	struct reader *reader = stream;
 
-	reader->room = (size_t)capacity - 3; /* beside CR, LF and NUL */
+	reader->room = (size_t)capacity - 3; /* without CR, LF and NUL */
 	reader->key = find_line(reader);
 	if (!reader->key)
 		return NULL;

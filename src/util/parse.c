@@ -45,16 +45,13 @@ bool parse_is_name(const char *text)
 
 int parse_bool(const char *text, bool *ret_value)
 {
-	static const char *const words[][2] = {
-		{ "no", "yes" }, { "false", "true" }, { "off", "on" }, { "0", "1" }
-	};
+	static const char *const words[] = { "no", "yes", "false", "true", "off", "on", "0", "1" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		for (size_t j = 0; j < 2; j++)
-			if (!strcasecmp(text, words[i][j])) {
-				*ret_value = j;
-				return 0;
-			}
+		if (!strcasecmp(text, words[i])) {
+			*ret_value = i % 2;
+			return 0;
+		}
 	return -EINVAL;
 }
 
@@ -166,34 +163,24 @@ int parse_size_bytes(const char *text, uint64_t *ret_bytes)
 
 char *parse_strip(char *text)
 {
-	size_t size;
-
 	text += strspn(text, " \t");
-	for (size = strlen(text); size && strchr(" \t", text[size - 1]); size--)
-		;
-	text[size] = '\0';
+	for (char *end = text + strlen(text); end > text && strchr(" \t", end[-1]);)
+		*--end = '\0';
 	return text;
 }
 
 int parse_percent(char *text)
 {
-	char *to = text, digits[3] = { 0 };
-
-	for (; *text; text++) {
-		char byte = *text;
-
-		if (byte == '%') {
-			if (!isxdigit((unsigned char)text[1]) || !isxdigit((unsigned char)text[2]))
-				return -EINVAL;
-			memcpy(digits, text + 1, 2);
-			byte = (char)strtoul(digits, NULL, 16);
-			text += 2;
-		}
-		if (!byte)
+	for (char *to = text; (*to = *text); text++, to++) {
+		if (*text != '%')
+			continue;
+		if (!isxdigit((unsigned char)text[1]) || !isxdigit((unsigned char)text[2]))
 			return -EINVAL;
-		*to++ = byte;
+		*to = (char)strtoul((const char[]){ text[1], text[2], '\0' }, NULL, 16);
+		if (!*to)
+			return -EINVAL;
+		text += 2;
 	}
-	*to = '\0';
 	return 0;
 }
 
