@@ -90,16 +90,12 @@ int command_dump(const struct arguments *arguments)
 	const struct stage *stage =
 		arguments->n_words ? array_find(stages, ARRAY_SIZE(stages), arguments->words[0]) : NULL;
 	_cleanup_(setup_done) struct setup setup = { 0 };
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	enum exit_code code;
 
 	if (!stage) {
-		if (arguments->n_words)
-			fprintf(stderr,
-				"bpfpush dump: there is no stage \"%s\"; "
-				"name one of descriptor, shape, snapshot, batch and otlp\n",
-				arguments->words[0]);
-		else
-			fprintf(stderr, "bpfpush dump: name a stage: descriptor, shape, snapshot, batch or otlp\n");
+		diag_add_unknown(&diag, "bpfpush dump", 0, "stage", arguments->words[0], stages, ARRAY_SIZE(stages));
+		fputs(buf_text(&diag.text), stderr);
 		return EXIT_USE;
 	}
 	code = setup_open(arguments, arguments->words + 1, &setup);

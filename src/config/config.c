@@ -19,17 +19,17 @@ static const char *const os_release_roots[] = { "/etc", "/usr/lib", NULL }; /* o
 
 static int read_standard_files(struct config *config, const char *const *roots, struct diag *diag)
 {
-	_cleanup_(config_files_done) struct config_files files = { 0 };
+	_cleanup_(setting_list_clear) struct setting_list paths = { 0 };
 	int r;
 
-	r = config_files_find(roots, diag, &files);
-	for (size_t i = 0; i < files.n && r >= 0; i++) {
+	r = config_files_find(roots, diag, &paths);
+	for (size_t i = 0; i < paths.n_items && r >= 0; i++) {
 		if (i == CONFIG_FILES_MAX) {
-			diag_add(diag, files.paths[i], 0, "more than %d files: this one and those after it are not read",
+			diag_add(diag, paths.items[i], 0, "more than %d files: this one and those after it are not read",
 				 CONFIG_FILES_MAX);
 			break;
 		}
-		r = config_read_file(config, files.paths[i], false, diag);
+		r = config_read_file(config, paths.items[i], false, diag);
 		/* A file that went away, or a link to nothing: it is in diag. */
 		if (r == -ENOENT)
 			r = 0;

@@ -67,25 +67,16 @@ void config_free_exporters(struct config *config)
 static const struct exporter_ops *find_type(const struct config_section *section, struct diag *diag)
 {
 	const struct assignments given = all_of(section);
-	const struct assignment *type = assignments_find(&given, "type", NULL);
-	const struct exporter_ops *ops = type ? exporter_find(type->value) : NULL;
-	_cleanup_(buf_done) struct buf list = BUF_INIT;
+	const struct assignment type = assignments_place(&given, "type", NULL);
+	const struct exporter_ops *ops = type.value ? exporter_find(type.value) : NULL;
 	const char *names[32];
 	size_t n = 0;
 
 	if (ops)
 		return ops;
-	for (; n < ARRAY_SIZE(names) && exporter_table[n]; n++) {
+	for (; n < ARRAY_SIZE(names) && exporter_table[n]; n++)
 		names[n] = exporter_table[n]->type;
-		buf_printf(&list, "%s%s", n ? ", " : "", names[n]);
-	}
-	if (type)
-		diag_add_unknown(diag, type->path, type->line, "type", type->value, names, n);
-	else
-		diag_add(diag, section->path, section->line, "[exporter %s] has no \"type =\": write one of %s",
-			 section->name, buf_text(&list));
-	if (buf_error(&list))
-		diag->text.error = buf_error(&list);
+	diag_add_unknown(diag, type.path, type.line, "type", type.value, names, n);
 	return NULL;
 }
 

@@ -11,40 +11,26 @@
 #include "util/array.h"
 #include "util/trust.h"
 
-static const char *base_name(const char *path)
+static int add_path(struct setting_list *paths, const char *directory, const char *name)
 {
-	return strrchr(path, '/') + 1;
-}
+	char **path = array_add(&paths->items, &paths->n_items, sizeof(*path));
 
-/* Inserts a path before the one at place at. */
-static int add_path(struct config_files *files, size_t at, const char *directory, const char *name)
-{
-	char *path;
-
-	if (asprintf(&path, "%s/%s", directory, name) < 0)
-		return -ENOMEM;
-	if (!array_add(&files->paths, &files->n, sizeof(path))) {
-		free(path);
-		return -ENOMEM;
-	}
-	memmove(files->paths + at + 1, files->paths + at, (files->n - 1 - at) * sizeof(path));
-	files->paths[at] = path;
-	return 0;
+	return path && asprintf(path, "%s/%s", directory, name) >= 0 ? 0 : -ENOMEM;
 }
 
 /*
  * The strongest one that exists; one that cannot be read exists, and is reported when it is opened.
  */
-static int add_main(struct config_files *files, const char *const *roots)
+static int add_main(struct setting_list *paths, const char *const *roots)
 {
 	struct stat status;
 	int r = 0;
 
 	for (; *roots && r >= 0; roots++) {
-		r = add_path(files, 0, *roots, "bpfpush/bpfpush.conf");
-		if (r < 0 || lstat(files->paths[files->n - 1], &status) == 0 || errno != ENOENT)
+		r = add_path(paths, *roots, "bpfpush/bpfpush.conf");
+		if (r < 0 || lstat(paths->items[0], &status) == 0 || errno != ENOENT)
 			break;
-		free(files->paths[--files->n]);
+		free(paths->items[--paths->n_items]);
 	}
 	return r;
 }
@@ -56,20 +42,17 @@ int config_is_file(const struct dirent *entry)
 	return entry->d_name[0] != '.' && length > 5 && !strcmp(entry->d_name + length - 5, ".conf");
 }
 
-/* Adds a drop-in at its place by name, unless one of a stronger root has that name and masks it. */
-static int add_drop_in(struct config_files *files, size_t first, const char *directory, const char *name)
+/* Adds a drop-in, unless one of a stronger root has that name and masks it. */
+static int add_drop_in(struct setting_list *paths, size_t first, const char *directory, const char *name)
 {
-	size_t at = first;
-
-	while (at < files->n && strcmp(base_name(files->paths[at]), name) < 0)
-		at++;
-	if (at < files->n && !strcmp(base_name(files->paths[at]), name))
-		return 0;
-	return add_path(files, at, directory, name);
+	for (size_t i = first; i < paths->n_items; i++)
+		if (!strcmp(basename(paths->items[i]), name))
+			return 0;
+	return add_path(paths, directory, name);
 }
 
-/* Those before first in files are not drop-ins. */
-static int add_drop_ins(struct config_files *files, size_t first, const char *root, struct diag *diag)
+/* Those before first in paths are not drop-ins. */
+static int add_drop_ins(struct setting_list *paths, size_t first, const char *root, struct diag *diag)
 {
 	_cleanup_(freep) char *directory = NULL;
 	struct dirent **entries = NULL;
@@ -85,7 +68,7 @@ static int add_drop_ins(struct config_files *files, size_t first, const char *ro
 		trust_check_directory(directory, diag);
 	slash = strrchr(directory, '/');
 	*slash = '\0';
-	if (n > 0 || (first && !strncmp(files->paths[0], directory, (size_t)(slash - directory))))
+	if (n > 0 || (first && !strncmp(paths->items[0], directory, (size_t)(slash - directory))))
 		trust_check_directory(directory, diag);
 	*slash = '/';
 	if (err && err != ENOENT)
@@ -94,34 +77,34 @@ static int add_drop_ins(struct config_files *files, size_t first, const char *ro
 		return err == ENOMEM ? -ENOMEM : 0;
 	for (int i = 0; i < n; i++) {
 		if (r >= 0)
-			r = add_drop_in(files, first, directory, entries[i]->d_name);
+			r = add_drop_in(paths, first, directory, entries[i]->d_name);
 		free(entries[i]);
 	}
 	free(entries);
 	return r;
 }
 
-int config_files_find(const char *const *roots, struct diag *diag, struct config_files *ret_files)
+static int compare_names(const void *left, const void *right)
 {
-	_cleanup_(config_files_done) struct config_files files = { 0 };
-	int r = add_main(&files, roots);
-	size_t first = files.n;
-
-	for (; *roots && r >= 0; roots++)
-		r = add_drop_ins(&files, first, *roots, diag);
-	if (r < 0)
-		return r;
-	*ret_files = files;
-	files = (struct config_files){ 0 };
-	return 0;
+	return strcmp(basename(*(char *const *)left), basename(*(char *const *)right));
 }
 
-void config_files_done(struct config_files *files)
+int config_files_find(const char *const *roots, struct diag *diag, struct setting_list *ret_paths)
 {
-	for (size_t i = 0; i < files->n; i++)
-		free(files->paths[i]);
-	free(files->paths);
-	*files = (struct config_files){ 0 };
+	struct setting_list paths = { 0 };
+	int r = add_main(&paths, roots);
+	size_t first = paths.n_items;
+
+	for (; *roots && r >= 0; roots++)
+		r = add_drop_ins(&paths, first, *roots, diag);
+	if (r < 0) {
+		setting_list_clear(&paths);
+		return r;
+	}
+	if (paths.n_items)
+		qsort(paths.items + first, paths.n_items - first, sizeof(*paths.items), compare_names);
+	*ret_paths = paths;
+	return 0;
 }
 
 int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f)

@@ -7,18 +7,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "util/diag.h"
-
-/* Paths in the order of reading. A directory that cannot be read goes to diag. -ENOMEM. */
-struct config_files {
-	char **paths;
-	size_t n;
-};
+#include "util/setting-table.h"
 
 /* For scandir(3): is it NAME.conf, and not hidden, as an editor's files are? */
 int config_is_file(const struct dirent *entry);
-int config_files_find(const char *const *roots, struct diag *diag, struct config_files *ret_files);
-void config_files_done(struct config_files *files);
+/* Paths in the order of reading, for setting_list_clear(). A directory that cannot be read goes to diag. -ENOMEM. */
+int config_files_find(const char *const *roots, struct diag *diag, struct setting_list *ret_paths);
 
 /*
  * Opens a file without waiting for it. 0 with *ret_f NULL: it is empty by design (/dev/null), or

@@ -23,7 +23,7 @@ void diag_add(struct diag *diag, const char *path, unsigned int line, const char
 	_printf_(4, 5);
 /*
  * Reports word, which is the name of none of the n items: with the nearest name or, if none is near,
- * with all. items: as for array_find(). what: "key".
+ * with all. items: as for array_find(). what: "key". word NULL: there should be one.
  */
 #define diag_add_unknown(diag, path, line, what, word, items, n) \
 	diag_add_none_of(diag, path, line, what, word, items, n, sizeof(*(items)))

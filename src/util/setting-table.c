@@ -151,7 +151,7 @@ static int set_text(const struct setting_row *row, void *member, const struct as
 	return 0;
 }
 
-static void list_clear(struct setting_list *list)
+void setting_list_clear(struct setting_list *list)
 {
 	for (size_t i = 0; i < list->n_items; i++)
 		free(list->items[i]);
@@ -165,7 +165,7 @@ static int set_list(const struct setting_row *row, void *member, const struct as
 	struct setting_list *list = member;
 
 	if (list->is_default || !*text)
-		list_clear(list);
+		setting_list_clear(list);
 	while (*text) {
 		size_t length = strcspn(text, separators);
 		_cleanup_(freep) char *item = strndup(text, length);
@@ -259,7 +259,7 @@ void setting_table_done(const struct setting_table *table, void *structure)
 		void *member = (char *)structure + table->rows[i].offset;
 
 		if (setting_row_is_list(&table->rows[i]))
-			list_clear(member);
+			setting_list_clear(member);
 		if (table->rows[i].type == SETTING_TEXT) {
 			free(*(char **)member);
 			*(char **)member = NULL;

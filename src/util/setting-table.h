@@ -35,6 +35,8 @@ struct setting_list {
 	bool is_default; /* the next item replaces them all */
 };
 
+void setting_list_clear(struct setting_list *list);
+
 struct setting_row {
 	const char *key; /* first, for diag_add_unknown() */
 	enum setting_type type;
@@ -47,6 +49,10 @@ struct setting_row {
 	 */
 	int (*check)(const char *text, const char **ret_complaint);
 	uint64_t minimum, maximum; /* for numbers; maximum 0: none */
+	/* For options of commands. */
+	const char *argument; /* what --help calls the value; NULL: there is none */
+	const char *help;
+	unsigned int commands; /* a set of enum command_name */
 };
 
 struct setting_table {

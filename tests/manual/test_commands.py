@@ -25,8 +25,9 @@ class CommandsTest(unittest.TestCase):
         return result.stderr
 
     def test_an_unknown_stage_is_named(self):
-        self.assertEqual(self.refuse("dump", "foo"), 'bpfpush dump: there is no stage "foo"; name one of descriptor, shape, snapshot, batch and otlp\n')
-        self.assertEqual(self.refuse("dump"), "bpfpush dump: name a stage: descriptor, shape, snapshot, batch or otlp\n")
+        self.assertEqual(self.refuse("dump", "foo"), 'bpfpush dump: unknown stage "foo": there are descriptor, shape, snapshot, batch, otlp\n')
+        self.assertEqual(self.refuse("dump", "snapshto"), 'bpfpush dump: unknown stage "snapshto": did you mean "snapshot"?\n')
+        self.assertEqual(self.refuse("dump"), "bpfpush dump: stage is missing: there are descriptor, shape, snapshot, batch, otlp\n")
 
     def test_mistakes_about_collectors_have_their_line(self):
         with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:

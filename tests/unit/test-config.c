@@ -298,7 +298,7 @@ static void mistakes_of_all_files_are_told(void **state)
 		"run/bpfpush/bpfpush.conf.d/a.conf:9: A..b: write a word before and after each dot of an attribute's name\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:10: service.name: a service needs a name\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:23: type: already set on line 22\n"
-		"run/bpfpush/bpfpush.conf.d/a.conf:11: [exporter e] has no \"type =\": write one of otlp, console\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:11: type is missing: there are otlp, console\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:14: unknown type \"otpl\": did you mean \"otlp\"?\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:17: url: a URL begins with http:// or https://\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:19: timeout: already set on line 18\n"
