@@ -13,32 +13,30 @@
 
 static const struct command {
 	const char *name;
+	enum command_name bit;
 	const char *synopsis;
 	const char *help;
-	unsigned int options;
 	int (*run)(const struct arguments *arguments);
 } command_table[] = {
-	{ "run", "[COLLECTOR…]", "count and push until stopped; this is what the service runs",
-	  OPTIONS_ALL | OPTION_SET(OPT_CONSOLE) | OPTION_SET(OPT_INTERVAL) | OPTION_SET(OPT_ROWS), command_run },
-	{ "status", "", "show what the running service does; exit status 0: all is well, 1: something fails, 3: not running",
-	  OPTIONS_ALL | OPTION_SET(OPT_JSON), command_status },
-	{ "once", "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, then print",
-	  OPTIONS_ALL | OPTION_SET(OPT_FORMAT) | OPTION_SET(OPT_OUTPUT) | OPTION_SET(OPT_FOR) | OPTION_SET(OPT_ROWS),
+	{ "run", COMMAND_RUN, "[COLLECTOR…]", "count and push until stopped; this is what the service runs", command_run },
+	{ "status", COMMAND_STATUS, "",
+	  "show what the running service does; exit status 0: all is well, 1: something fails, 3: not running",
+	  command_status },
+	{ "once", COMMAND_ONCE, "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, then print",
 	  command_once },
-	{ "check", "[COLLECTOR…]", "look for mistakes in the configuration and the collectors; needs no privileges",
-	  OPTIONS_ALL | OPTION_SET(OPT_CONNECT), command_check },
-	{ "list", "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",
-	  OPTIONS_ALL | OPTION_SET(OPT_JSON) | OPTION_SET(OPT_FOR), command_list },
-	{ "dump", "STAGE [COLLECTOR…] [-- COMMAND…]",
-	  "print the data at one stage: descriptor, shape, snapshot, batch or otlp",
-	  OPTIONS_ALL | OPTION_SET(OPT_FOR), command_dump },
+	{ "check", COMMAND_CHECK, "[COLLECTOR…]",
+	  "look for mistakes in the configuration and the collectors; needs no privileges", command_check },
+	{ "list", COMMAND_LIST, "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",
+	  command_list },
+	{ "dump", COMMAND_DUMP, "STAGE [COLLECTOR…] [-- COMMAND…]",
+	  "print the data at one stage: descriptor, shape, snapshot, batch or otlp", command_dump },
 };
 
 static void print_help(const struct command *command, FILE *f)
 {
 	if (command) {
 		fprintf(f, "bpfpush %s [OPTION…] %s\n%s\n\n", command->name, command->synopsis, command->help);
-		arguments_print_options(command->options, f);
+		arguments_print_options(command->bit, f);
 		return;
 	}
 	fprintf(f, "bpfpush COMMAND [OPTION…]\nCounts what the kernel does, by service, and pushes it as OpenTelemetry metrics.\n\n");
@@ -107,7 +105,7 @@ int main(int argc, char **argv)
 	arguments.is_version = argc > 1 && !strcmp(argv[1], "--version");
 	if (!command && !arguments.is_version)
 		return run_no_command(argc, argv);
-	r = command ? arguments_parse(command->name, command->options, argc - 1, argv + 1, &arguments) : 0;
+	r = command ? arguments_parse(command->bit, argc - 1, argv + 1, &arguments) : 0;
 	if (r)
 		return r == -ENOMEM ? EXIT_INTERNAL : EXIT_USE;
 	if (command)

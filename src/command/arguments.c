@@ -10,6 +10,8 @@
 #include "util/parse.h"
 #include "util/setting-table.h"
 
+static const char *const formats[] = { "table", "json", "bpftrace-json", NULL };
+
 static int check_rows(const char *text, const char **ret_complaint)
 {
 	uint64_t rows;
@@ -18,67 +20,55 @@ static int check_rows(const char *text, const char **ret_complaint)
 	return parse_u64(text, &rows);
 }
 
-#define ROW(...) SETTING(struct arguments, __VA_ARGS__)
+#define ROW(member, name, commands_, type, argument_, help_, ...)                                      \
+	SETTING(struct arguments, member, name, type, NULL, .commands = (commands_), .argument = (argument_), \
+		.help = (help_), ##__VA_ARGS__)
 
 static const struct setting_row rows[] = {
-	[OPT_CONFIG] = ROW(config_path, "--config", SETTING_TEXT, NULL),
-	[OPT_DIRECTORY] = ROW(collector_directory, "--collector-directory", SETTING_TEXT, NULL),
-	[OPT_LOG_LEVEL] = ROW(log_level, "--log-level", SETTING_CHOICE, NULL, .choices = log_level_names),
-	[OPT_CONSOLE] = ROW(is_console, "--console", SETTING_BOOL, NULL),
-	[OPT_INTERVAL] = ROW(interval_ns, "--interval", SETTING_DURATION, NULL, .minimum = 100 * NS_PER_MS,
-			     .maximum = 86400 * NS_PER_S),
-	[OPT_FORMAT] = ROW(format, "--format", SETTING_TEXT, NULL),
-	[OPT_OUTPUT] = ROW(output_path, "--output", SETTING_TEXT, NULL),
-	[OPT_FOR] = ROW(duration_ns, "--for", SETTING_DURATION, NULL, .minimum = 1),
-	[OPT_JSON] = ROW(is_json, "--json", SETTING_BOOL, NULL),
-	[OPT_CONNECT] = ROW(is_connect, "--connect", SETTING_BOOL, NULL),
-	[OPT_ROWS] = ROW(rows, "--rows", SETTING_TEXT, NULL, .check = check_rows),
-	[OPT_HELP] = ROW(is_help, "--help", SETTING_BOOL, NULL),
-	[OPT_VERSION] = ROW(is_version, "--version", SETTING_BOOL, NULL),
+	ROW(config_path, "--config", COMMAND_ALL, SETTING_TEXT, "FILE", "read this configuration file and no other"),
+	ROW(collector_directory, "--collector-directory", COMMAND_ALL, SETTING_TEXT, "DIR",
+	    "look for collectors in this directory first"),
+	ROW(log_level, "--log-level", COMMAND_ALL, SETTING_CHOICE, "LEVEL", "error, warning, info or debug",
+	    .choices = log_level_names),
+	ROW(is_console, "--console", COMMAND_RUN, SETTING_BOOL, NULL, "show a table instead of pushing"),
+	ROW(interval_ns, "--interval", COMMAND_RUN, SETTING_DURATION, "TIME", "time between collections, like 10s",
+	    .minimum = 100 * NS_PER_MS, .maximum = 86400 * NS_PER_S),
+	ROW(format, "--format", COMMAND_ONCE, SETTING_CHOICE, "FORMAT", "table (default), json or bpftrace-json",
+	    .choices = formats),
+	ROW(output_path, "--output", COMMAND_ONCE, SETTING_TEXT, "FILE",
+	    "append to this file instead of writing to standard output"),
+	ROW(duration_ns, "--for", COMMAND_COUNTS, SETTING_DURATION, "TIME", "count for this long, like 10s or 500ms",
+	    .minimum = 1),
+	ROW(is_json, "--json", COMMAND_STATUS | COMMAND_LIST, SETTING_BOOL, NULL, "print JSON"),
+	ROW(is_connect, "--connect", COMMAND_CHECK, SETTING_BOOL, NULL,
+	    "also try to reach each receiver, without delivering anything"),
+	ROW(rows, "--rows", COMMAND_RUN | COMMAND_ONCE, SETTING_TEXT, "N",
+	    "lines to show for each metric; 0 shows all", .check = check_rows),
+	ROW(is_help, "--help", COMMAND_ALL, SETTING_BOOL, NULL, "print this"),
+	ROW(is_version, "--version", COMMAND_ALL, SETTING_BOOL, NULL, "print the version"),
 };
 static const struct setting_table table = SETTING_TABLE(rows, struct arguments);
 
-static const struct {
-	const char *argument; /* NULL: none */
-	const char *help;
-} option_table[ARRAY_SIZE(rows)] = {
-	[OPT_CONFIG] = { "FILE", "read this configuration file and no other" },
-	[OPT_DIRECTORY] = { "DIR", "look for collectors in this directory first" },
-	[OPT_LOG_LEVEL] = { "LEVEL", "error, warning, info or debug" },
-	[OPT_CONSOLE] = { NULL, "show a table instead of pushing" },
-	[OPT_INTERVAL] = { "TIME", "time between collections, like 10s" },
-	[OPT_FORMAT] = { "FORMAT", "table (default), json or bpftrace-json" },
-	[OPT_OUTPUT] = { "FILE", "append to this file instead of writing to standard output" },
-	[OPT_FOR] = { "TIME", "count for this long, like 10s or 500ms" },
-	[OPT_JSON] = { NULL, "print JSON" },
-	[OPT_CONNECT] = { NULL, "also try to reach each receiver, without delivering anything" },
-	[OPT_ROWS] = { "N", "lines to show for each metric; 0 shows all" },
-	[OPT_HELP] = { NULL, "print this" },
-	[OPT_VERSION] = { NULL, "print the version" },
-};
-
-void arguments_print_options(unsigned int options, FILE *f)
+void arguments_print_options(enum command_name command, FILE *f)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const char *argument = option_table[i].argument;
+		const char *argument = rows[i].argument;
 		char text[64];
 
-		if (!(options & OPTION_SET(i)))
-			continue;
-		snprintf(text, sizeof(text), "%s%s%s", rows[i].key, argument ? "=" : "", argument ? argument : "");
-		fprintf(f, "  %-28s %s\n", text, option_table[i].help);
+		snprintf(text, sizeof(text), "%s%s%s", rows[i].key, argument ? "=" : "", argument ?: "");
+		if (rows[i].commands & command)
+			fprintf(f, "  %-28s %s\n", text, rows[i].help);
 	}
 }
 
 /* value: NULL for an option that takes none. */
-static int set_option(struct arguments *arguments, const char *program, const struct setting_row *row,
-		      const char *value)
+static int set_option(struct arguments *arguments, const char *program, const char *key, const char *value)
 {
-	const struct assignment assignment = { row->key, value ? value : "yes", program, 0 };
+	const struct assignment assignment = { key, value ?: "yes", program, 0, 0 };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
 	if (value && !*value)
-		diag_add(&diag, program, 0, "%s= needs a value", row->key);
+		diag_add(&diag, program, 0, "%s= needs a value", key);
 	else if (setting_table_set(&table, arguments, &assignment, &diag))
 		return -ENOMEM;
 	fputs(buf_text(&diag.text), stderr);
@@ -86,9 +76,9 @@ static int set_option(struct arguments *arguments, const char *program, const st
 }
 
 /* Only what counts for a while can do so while a command runs. */
-static int check_command(const struct arguments *arguments, const char *program, unsigned int options)
+static int check_command(const struct arguments *arguments, const char *program, enum command_name command)
 {
-	if (arguments->command && !(options & OPTION_SET(OPT_FOR))) {
+	if (arguments->command && !(command & COMMAND_COUNTS)) {
 		fprintf(stderr, "%s does not run a command: remove \"--\" and everything after it\n", program);
 		return -EINVAL;
 	}
@@ -110,30 +100,30 @@ static void take_command(int *argc, char **argv, struct arguments *arguments)
 		}
 }
 
-int arguments_parse(const char *command, unsigned int options, int argc, char **argv, struct arguments *arguments)
+int arguments_parse(enum command_name command, int argc, char **argv, struct arguments *arguments)
 {
 	struct option long_options[ARRAY_SIZE(rows) + 1] = { 0 };
 	int option, which = 0, err;
 	char program[32];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		long_options[i] = (struct option){ options & OPTION_SET(i) ? rows[i].key + 2 : "\n",
-						   option_table[i].argument != NULL, NULL, 0 };
+		long_options[i] = (struct option){ rows[i].commands & command ? rows[i].key + 2 : "\n",
+						   rows[i].argument != NULL, NULL, 0 };
 	take_command(&argc, argv, arguments);
-	snprintf(program, sizeof(program), "bpfpush %s", command);
+	snprintf(program, sizeof(program), "bpfpush %s", argv[0]);
 	argv[0] = program; /* what getopt_long()'s messages begin with */
 	while ((option = getopt_long(argc, argv, "h", long_options, &which)) != -1) {
 		if (option == '?') {
 			fprintf(stderr, "see %s --help\n", program);
 			return -EINVAL;
 		}
-		err = set_option(arguments, program, &rows[option == 'h' ? OPT_HELP : which], optarg);
+		err = set_option(arguments, program, option == 'h' ? "--help" : rows[which].key, optarg);
 		if (err || arguments->is_help || arguments->is_version)
 			return err;
 	}
 	arguments->words = argv + optind;
 	arguments->n_words = (size_t)(argc - optind);
-	return check_command(arguments, program, options);
+	return check_command(arguments, program, command);
 }
 
 void arguments_done(struct arguments *arguments)

@@ -8,20 +8,13 @@
 
 #include "agent/agent.h"
 #include "command/setup.h"
-#include "util/array.h"
 #include "util/duration.h"
 
 #define DURATION_NS	 (10 * NS_PER_S)
 #define ROWS_ON_TERMINAL "10"
 
-/* The values of --format=, and the exporter for each. */
-static const struct format {
-	const char *name, *exporter;
-} formats[] = {
-	{ "table", "console" },
-	{ "json", "json" },
-	{ "bpftrace-json", "bpftrace-json" },
-};
+/* By the value of --format=. */
+static const char *const exporters[] = { "console", "json", "bpftrace-json" };
 
 /* Checked before anything is attached. */
 static bool can_write(const char *path)
@@ -47,7 +40,6 @@ static const char *table_rows(const struct arguments *arguments)
 
 int command_once(const struct arguments *arguments)
 {
-	const struct format *format = array_find(formats, ARRAY_SIZE(formats), arguments->format ?: "table");
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
 	struct agent_options options = { .set = &setup.set, .n_exporters = 1, .is_once = true, .is_filter = true };
@@ -55,16 +47,13 @@ int command_once(const struct arguments *arguments)
 	enum exit_code code;
 	int err, status = 0;
 
-	if (!format) {
-		fprintf(stderr, "bpfpush once: --format=%s: must be table, json or bpftrace-json\n", arguments->format);
-		return EXIT_USE;
-	}
 	if (!can_write(arguments->output_path))
 		return EXIT_USE;
 	code = setup_open(arguments, arguments->words, &setup);
 	if (code != EXIT_OK)
 		return code;
-	options.exporters = setup_add_exporter(&setup, format->exporter, arguments->output_path, table_rows(arguments));
+	options.exporters = setup_add_exporter(&setup, exporters[arguments->format], arguments->output_path,
+					       table_rows(arguments));
 	if (!options.exporters)
 		return EXIT_INTERNAL;
 	options.config = setup.config;
