@@ -178,20 +178,15 @@ static void save_exporters(const struct agent *agent, struct store *out)
 static void save_all(struct state *state, const struct agent *agent, struct store *out)
 {
 	const struct collector_set *set = agent->options.set;
-	size_t begin;
 
 	store_number(out, agent->batch.time_ns);
 	store_number(out, agent->boottime_ns);
 	store_number(out, labels_boot(set->labels));
+	save_exporters(agent, out);
 	store_number(out, hash_names(agent->options.config));
 	metrics_save(agent->batch.metrics, agent->batch.n_metrics, &state->names, out);
-	begin = store_begin(out);
 	cgroups_save(labels_cgroups(set->labels), out);
-	store_end(out, begin);
-	begin = store_begin(out);
 	collectors_save(set->items, set->n, &state->removals, out);
-	store_end(out, begin);
-	save_exporters(agent, out);
 }
 
 /* Without memory there is no state, rather than one that does not know what was removed since. */
@@ -215,17 +210,18 @@ static struct store *other_names(struct state *state)
 void state_save(struct state *state, struct agent *agent)
 {
 	unsigned int next = state ? !state->current : 0;
-	struct header header = { .magic = MAGIC };
 	struct store *out, *names;
+	struct header *header;
 
 	if (!state)
 		return;
 	if (agent->boottime_ns >= state->held_until_ns)
 		restored_release(&state->restored, NULL, NULL);
 	out = &state->stores[next];
-	__atomic_store_n(&header_of(state, next)->sequence, 0, __ATOMIC_SEQ_CST);
+	header = header_of(state, next);
+	__atomic_store_n(&header->sequence, 0, __ATOMIC_SEQ_CST);
 	store_reset(out);
-	store_bytes(out, &header, sizeof(header));
+	out->size = sizeof(*header);
 	if (names_are_stale(&state->names))
 		names_begin(&state->names, other_names(state));
 	save_all(state, agent, out);
@@ -234,10 +230,9 @@ void state_save(struct state *state, struct agent *agent)
 		give_up(state);
 		return;
 	}
-	header_of(state, next)->size = out->size;
-	header_of(state, next)->names = (uint64_t)(names - &state->stores[NAMES]);
-	header_of(state, next)->names_bytes = names->size;
-	__atomic_store_n(&header_of(state, next)->sequence, ++state->sequence, __ATOMIC_SEQ_CST);
+	*header = (struct header){ .magic = MAGIC, .size = out->size, .names_bytes = names->size,
+				   .names = (uint64_t)(names - &state->stores[NAMES]) };
+	__atomic_store_n(&header->sequence, ++state->sequence, __ATOMIC_SEQ_CST);
 	use(state, next);
 	store_reset(other_names(state));
 }
@@ -275,21 +270,14 @@ static int restore_all(struct state *state, struct agent *agent, struct stored *
 	const struct header *header = header_of(state, state->current);
 	const uint8_t *names = state->stores[NAMES + header->names].data;
 	struct restored *restored = &state->restored;
-	struct stored cgroups, collectors;
-	int err;
 
+	restore_exporters(agent, in);
 	restored->names = (struct stored){ names, names + header->names_bytes, false };
 	restored->has_other_names = stored_number(in) != hash_names(agent->options.config);
-	err = metrics_restore(agent->batch.metrics, agent->batch.n_metrics, in, restored);
-	cgroups = stored_block(in);
-	collectors = stored_block(in);
-	if (!err)
-		err = cgroups_restore(labels_cgroups(set->labels), &cgroups, restored->has_other_names);
-	if (!err)
-		err = collectors_restore(set->items, set->n, &collectors, restored, removals,
-					 *state->removals.bytes_done);
-	restore_exporters(agent, in);
-	return err ? err : in->is_bad ? -EINVAL : 0;
+	return metrics_restore(agent->batch.metrics, agent->batch.n_metrics, in, restored) ?:
+	       cgroups_restore(labels_cgroups(set->labels), in, restored->has_other_names) ?:
+	       collectors_restore(set->items, set->n, in, restored, removals, header->removals_done) ?:
+	       in->is_bad ? -EINVAL : 0;
 }
 
 void state_restore(struct state *state, struct agent *agent)

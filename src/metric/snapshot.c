@@ -184,11 +184,10 @@ static int restore_series(struct metric *metric, uint32_t n_buckets, uint32_t at
 	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
 	struct numbers total = { .bucket = bucket };
 	struct stored name = restored->names;
+	bool is_provisional = stored_number(in);
 	struct series **place;
-	bool is_provisional;
 	int err;
 
-	is_provisional = stored_number(in);
 	total.sum = stored_number(in);
 	stored_numbers(in, bucket, n_buckets);
 	for (uint32_t i = 0; i < n_buckets; i++)
@@ -267,16 +266,6 @@ void rows_save(struct rows *rows, size_t n_metrics, struct store *out)
 	}
 }
 
-/* Which series a row has, unless it is to look for it (ret_series NULL). False: it had none. */
-static bool find_series(const struct restored *restored, const struct metric *metric, uint64_t number,
-			struct series **ret_series)
-{
-	struct series *series = number && number <= restored->n_series ? restored->series[number - 1] : NULL;
-
-	*ret_series = !restored->has_other_names && series && series->metric == metric ? series : NULL;
-	return number != 0;
-}
-
 static int restore_row(const struct delta *delta, struct rows *rows, uint32_t row, struct stored *in,
 		       const struct restored *restored)
 {
@@ -289,9 +278,12 @@ static int restore_row(const struct delta *delta, struct rows *rows, uint32_t ro
 	*rows_idle(rows, row) = (uint32_t)stored_number(in);
 	stored_numbers(in, rows_previous(rows, row), rows->n_cells);
 	for (uint32_t m = 0; m < delta->n_metrics && !err; m++) {
-		struct series *series;
+		uint64_t number = stored_number(in);
+		struct series *series = number && number <= restored->n_series ? restored->series[number - 1] : NULL;
 
-		if (find_series(restored, delta->metrics[m].metric, stored_number(in), &series) && !in->is_bad)
+		if (restored->has_other_names || (series && series->metric != delta->metrics[m].metric))
+			series = NULL; /* it is looked for */
+		if (number)
 			err = delta_adopt(delta, rows, row, m, series, restored->time_ns);
 	}
 	return err;

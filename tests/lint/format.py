@@ -10,7 +10,7 @@ import source
 
 PATH = "src/util/store.h"
 # STORE_FORMAT, and what writes it.
-KNOWN = (5, "fab0597f0909f84d")
+KNOWN = (5, "2cde009ad12da821")
 WRITERS = re.compile(r"\bstore_(bytes|numbers?|text|begin|end|reserve)\(|^struct header \{", re.MULTILINE)
 
 

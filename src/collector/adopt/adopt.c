@@ -12,19 +12,14 @@
 #include <unistd.h>
 
 #include "collector/binding.h"
+#include "util/array.h"
 #include "util/hash.h"
 #include "util/kept.h"
+#include "util/store.h"
 
-/* To be changed with struct saved, and with what programs and agent agree on without telling in the object's bytes. */
-#define LAYOUT "1"
+/* To be changed with what is saved of programs, and with what they and the agent agree on outside the object. */
+#define LAYOUT "2"
 #define NAME_BYTES 256
-
-/* What is to be known of a program, in the order of the object. */
-struct saved {
-	int32_t err;
-	uint8_t state, is_once;
-	char error[250];
-};
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
@@ -85,29 +80,30 @@ static void drop(const struct object *object, struct kept *kept)
 static int adopt_programs(struct object *object, struct kept *kept)
 {
 	struct programs *programs = &object->programs;
-	int fd = find(object, kept, "o", "");
+	struct store store;
+	struct stored in;
+	int err = stores_open(find(object, kept, "o", ""), &store, 1);
 
+	if (err)
+		return err;
+	in = (struct stored){ store.data, store.data + STORE_BYTES, false };
 	programs_choose(object);
-	for (uint32_t i = 0; i < programs->n; i++) {
-		struct program *program = &programs->items[i];
-		struct saved saved;
+	array_for_each (program, programs->items, programs->n) {
+		const char *error = stored_text(&in);
 
-		if (pread(fd, &saved, sizeof(saved), (off_t)(i * sizeof(saved))) != sizeof(saved) ||
-		    saved.state > PROGRAM_ATTACHED)
-			return -EINVAL;
-		program->state = saved.state;
-		program->is_once = saved.is_once;
-		program->err = saved.err;
 		free(program->error);
-		program->error = *saved.error ? strndup(saved.error, sizeof(saved.error)) : NULL;
+		program->error = *error ? strdup(error) : NULL;
+		program->err = -(int)stored_number(&in);
+		program->state = (enum program_state)stored_number(&in);
+		in.is_bad |= program->state > PROGRAM_ATTACHED;
 		if (program->state != PROGRAM_ATTACHED)
 			continue;
 		program->fd = find(object, kept, "p.", program->name);
 		program->link_fd = find(object, kept, "l.", program->name);
-		if (program->fd < 0 || program->link_fd < 0)
-			return -ENOENT;
+		in.is_bad |= program->fd < 0 || program->link_fd < 0;
 	}
-	return 0;
+	stores_close(&store, 1);
+	return in.is_bad ? -EINVAL : 0;
 }
 
 static int adopt_map(struct bpf_map *map, int fd)
@@ -173,18 +169,17 @@ static int put(const struct object *object, struct kept *kept, const char *kind,
 static int save_programs(const struct object *object, struct kept *kept)
 {
 	_cleanup_(closep) int fd = memfd_create("bpfpush-programs", MFD_CLOEXEC);
+	struct store store;
+	int err = fd < 0 ? -errno : stores_open(fd, &store, 1);
 
-	if (fd < 0)
-		return -errno;
-	for (uint32_t i = 0; i < object->programs.n; i++) {
-		const struct program *program = &object->programs.items[i];
-		struct saved saved = { .err = program->err, .state = (uint8_t)program->state,
-				       .is_once = program->is_once };
-
-		snprintf(saved.error, sizeof(saved.error), "%s", program->error ?: "");
-		if (write(fd, &saved, sizeof(saved)) != sizeof(saved))
-			return -ENOMEM;
+	if (err)
+		return err;
+	array_for_each (program, object->programs.items, object->programs.n) {
+		store_text(&store, program->error ?: "");
+		store_number(&store, (uint64_t)-program->err);
+		store_number(&store, program->state);
 	}
+	stores_close(&store, 1);
 	return put(object, kept, "o", "", fd);
 }
 
