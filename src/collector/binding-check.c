@@ -9,45 +9,43 @@
 
 #include "util/plural.h"
 
-static void check_label(struct binder *binder, const struct descriptor_label *label, const struct binding *binding)
+static void check_label(const struct descriptor_label *label, const struct binding *binding)
 {
 	const struct field *field = shape_find(&binding->key, label->member);
 	const struct label_type *type = field ? label_type_find(field) : NULL;
 	const struct shape *key = &binding->key;
 
 	if (type && type->n_own)
-		complain(binder, label->line,
+		complain(binding->collector, label->line,
 			 "member \"%s\" of the key of map \"%s\" is a %s, which names its attributes itself; remove this section",
 			 label->member, label->map, field->type_name);
 	else if (!field && key->n_fields == 1 && !*key->fields[0].name)
-		complain(binder, label->line, "the key of map \"%s\" has no members; write [label %s]", label->map, label->map);
+		complain(binding->collector, label->line, "the key of map \"%s\" has no members; write [label %s]", label->map, label->map);
 	else if (!field && key->n_fields && !*label->member)
-		complain(binder, label->line, "the key of map \"%s\" has members; write [label %s.MEMBER]", label->map, label->map);
+		complain(binding->collector, label->line, "the key of map \"%s\" has members; write [label %s.MEMBER]", label->map, label->map);
 	else if (!field && key->n_fields)
-		complain_of_unknown(binder, label->line, "member", label->member, key->fields, key->n_fields);
+		complain_of_unknown(binding->collector, label->line, "member", label->member, key->fields, key->n_fields);
 }
 
 /* [label]s whose map is exported and whose member is there, and can be named. */
-static void check_labels(struct binder *binder)
+static void check_labels(const struct collector *collector)
 {
-	const struct collector *collector = binder->collector;
-
 	array_for_each (label, collector->descriptor->labels, collector->descriptor->n_labels) {
 		const struct binding *binding = binding_find(collector, label->map);
 
 		if (binding)
-			check_label(binder, label, binding);
+			check_label(label, binding);
 		else
-			complain_of_unknown(binder, label->line, "exported map", label->map, collector->bindings,
+			complain_of_unknown(collector, label->line, "exported map", label->map, collector->bindings,
 					    collector->n_bindings);
 	}
 }
 
 /* Where one of two members got its name: the later section that names either. */
-static unsigned int line_of_labels(const struct binder *binder, const struct binding *binding, const char *one,
+static unsigned int line_of_labels(const struct binding *binding, const char *one,
 				   const char *other)
 {
-	const struct descriptor *descriptor = binder->collector->descriptor;
+	const struct descriptor *descriptor = binding->collector->descriptor;
 	unsigned int line = binding->line;
 
 	for (size_t i = 0; i < descriptor->n_labels; i++)
@@ -58,7 +56,7 @@ static unsigned int line_of_labels(const struct binder *binder, const struct bin
 }
 
 /* An attribute is there once: neither OTLP nor any other format can tell two of one name apart. */
-static void check_key_names(struct binder *binder, const struct binding *binding)
+static void check_key_names(const struct binding *binding)
 {
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		for (uint32_t j = 0; j < i; j++) {
@@ -67,7 +65,7 @@ static void check_key_names(struct binder *binder, const struct binding *binding
 			if (!binding->labels[i].attribute || !binding->labels[j].attribute ||
 			    strcmp(binding->labels[i].attribute, binding->labels[j].attribute))
 				continue;
-			complain(binder, line_of_labels(binder, binding, one, other),
+			complain(binding->collector, line_of_labels(binding, one, other),
 				 "members \"%s\" and \"%s\" of the key of map \"%s\" both become attribute \"%s\"; give one another "
 				 "name in a [label] section",
 				 one, other, binding->map, binding->labels[i].attribute);
@@ -83,27 +81,27 @@ static bool has_attribute(const struct binding *binding, const struct descriptor
 	return array_find(metric->attributes, before, name);
 }
 
-static void check_when(struct binder *binder, unsigned int line, const char *when)
+static void check_when(const struct collector *collector, unsigned int line, const char *when)
 {
-	const struct settings *settings = collector_settings_for(binder->collector, when);
+	const struct settings *settings = collector_settings_for(collector, when);
 
 	if (when && !setting_find(settings, when))
-		complain_of_unknown(binder, line, "setting", when, settings->items, settings->n);
+		complain_of_unknown(collector, line, "setting", when, settings->items, settings->n);
 }
 
-static void check_metric(struct binder *binder, const struct binding *binding, const struct descriptor_metric *metric)
+static void check_metric(const struct binding *binding, const struct descriptor_metric *metric)
 {
 	unsigned int n = metric->n_attributes;
 
-	check_when(binder, metric->line, metric->when);
+	check_when(binding->collector, metric->line, metric->when);
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		n += binding->labels[i].type ? binding->labels[i].type->n_own ?: 1 : 0;
 	if (n > ATTRIBUTES_MAX)
-		complain(binder, metric->line, "metric \"%s\" would have %u attributes; at most %d are possible, so remove members from the key",
+		complain(binding->collector, metric->line, "metric \"%s\" would have %u attributes; at most %d are possible, so remove members from the key",
 			 metric->name, n, ATTRIBUTES_MAX);
 	for (unsigned int i = 0; i < metric->n_attributes; i++)
 		if (has_attribute(binding, metric, i, metric->attributes[i].name))
-			complain(binder, metric->attributes[i].line,
+			complain(binding->collector, metric->attributes[i].line,
 				 "metric \"%s\" has an attribute \"%s\" already; remove this line, or use another name",
 				 metric->name, metric->attributes[i].name);
 }
@@ -112,7 +110,7 @@ static void check_metric(struct binder *binder, const struct binding *binding, c
  * A program looks for a key in a flat table byte by byte. Whatever was in the gaps of a key would make another
  * key of it, so the members must leave none.
  */
-static void check_gaps(struct binder *binder, const struct binding *binding)
+static void check_gaps(const struct binding *binding)
 {
 	uint32_t end = 0;
 
@@ -121,7 +119,7 @@ static void check_gaps(struct binder *binder, const struct binding *binding)
 		uint32_t start = is_end ? binding->key.size_bytes : binding->key.fields[i].offset_bytes;
 
 		if (start > end)
-			complain(binder, binding->line,
+			complain(binding->collector, binding->line,
 				 "the key of table \"%s\" has a gap of %u byte%s after member \"%s\", and random bytes there "
 				 "would split one key into several; fill it with a member whose name begins with \"unused\"",
 				 binding->map, start - end, plural(start - end),
@@ -131,22 +129,21 @@ static void check_gaps(struct binder *binder, const struct binding *binding)
 	}
 }
 
-static void check_attributes(struct binder *binder)
+static void check_attributes(const struct collector *collector)
 {
-	array_for_each (binding, binder->collector->bindings, binder->collector->n_bindings) {
+	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		if (!binding->labels)
 			continue;
 		if (binding->source.is_table)
-			check_gaps(binder, binding);
-		check_key_names(binder, binding);
+			check_gaps(binding);
+		check_key_names(binding);
 		for (uint32_t j = 0; j < binding->delta.n_metrics; j++)
-			check_metric(binder, binding, binding->delta.metrics[j].user);
+			check_metric(binding, binding->delta.metrics[j].user);
 	}
 }
 
-static int check_settings(struct binder *binder)
+static int check_settings(struct collector *collector)
 {
-	struct collector *collector = binder->collector;
 	struct settings *settings = &collector->settings;
 	const char *complaint;
 
@@ -155,133 +152,131 @@ static int check_settings(struct binder *binder)
 		int err;
 
 		if (!setting)
-			complain_of_unknown(binder, param->line, "\"const volatile\" variable", param->name, settings->items, settings->n);
+			complain_of_unknown(collector, param->line, "\"const volatile\" variable", param->name, settings->items, settings->n);
 		if (!setting || !param->default_text)
 			continue;
 		err = setting_set(settings, setting, param->default_text, &complaint);
 		if (err == -ENOMEM)
 			return err;
 		if (err)
-			complain(binder, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name,
+			complain(collector, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name,
 				 complaint);
 	}
 	return 0;
 }
 
 /* An iterator over the elements of a map must be told which. Its alternative may visit something else. */
-static void check_iterator(struct binder *binder, const struct program *program)
+static void check_iterator(const struct collector *collector, const struct program *program)
 {
-	const struct descriptor_program *described = collector_describes(binder->collector, program);
+	const struct descriptor_program *described = collector_describes(collector, program);
 	const char *map = described ? described->map : NULL, *names[64];
 
 	if (program_is_over_map(program) && !map)
-		complain(binder, described ? described->line : 0,
+		complain(collector, described ? described->line : 0,
 			 "program \"%s\" visits the elements of a map; name the map in [program %s]: map = …", program->name,
 			 program->name);
 	if (map && !program_is_over_map(program) && !strcmp(described->name, program->name))
-		complain(binder, described->line,
+		complain(collector, described->line,
 			 "\"map\" is for iterators over a map's elements, and program \"%s\" (%s) is not one; remove the line",
 			 program->name, program->section);
 	else if (described && described->runs && !program->is_iterator)
-		complain(binder, described->line, "\"runs\" is for iterators, and program \"%s\" (%s) is not one; remove the line",
+		complain(collector, described->line, "\"runs\" is for iterators, and program \"%s\" (%s) is not one; remove the line",
 			 program->name, program->section);
-	else if (map && !bpf_object__find_map_by_name(binder->collector->object->bpf, map))
-		complain_of_unknown(binder, described->line, "map", map, names,
-				    binding_map_names(binder->collector, names, ARRAY_SIZE(names)));
+	else if (map && !bpf_object__find_map_by_name(collector->object->bpf, map))
+		complain_of_unknown(collector, described->line, "map", map, names,
+				    binding_map_names(collector, names, ARRAY_SIZE(names)));
 }
 
 /* Only one of a hook's alternatives counts, so it must be sure that they are some. */
-static void check_alternative(struct binder *binder, const struct program *program)
+static void check_alternative(const struct collector *collector, const struct program *program)
 {
 	if (program->is_doubtful)
-		complain(binder, 0,
+		complain(collector, 0,
 			 "program \"%s\" (%s) looks like an alternative for hook \"%s\", of which only one would count; end its "
 			 "name in the type of its section (%s__btf, %s__fexit …), or use a name without \"__\"",
 			 program->name, program->section, program->hook, program->hook, program->hook);
 }
 
 /* NULL is none. */
-static void check_program_name(struct binder *binder, unsigned int line, const char *name)
+static void check_program_name(const struct collector *collector, unsigned int line, const char *name)
 {
-	const struct programs *programs = &binder->collector->object->programs;
+	const struct programs *programs = &collector->object->programs;
 	bool is_found = !name;
 
 	for (uint32_t i = 0; i < programs->n && !is_found; i++)
 		is_found = program_is_called(&programs->items[i], name);
 	if (!is_found)
-		complain_of_unknown(binder, line, "program or hook", name, programs->items, programs->n);
+		complain_of_unknown(collector, line, "program or hook", name, programs->items, programs->n);
 }
 
 /* A program does not see what it misses. */
-static void check_backup(struct binder *binder, const struct descriptor_program *described)
+static void check_backup(const struct collector *collector, const struct descriptor_program *described)
 {
-	const struct programs *programs = &binder->collector->object->programs;
+	const struct programs *programs = &collector->object->programs;
 
-	check_program_name(binder, described->line, described->backup);
+	check_program_name(collector, described->line, described->backup);
 	for (uint32_t i = 0; described->backup && i < programs->n; i++)
 		if (program_is_called(&programs->items[i], described->name) &&
 		    program_is_called(&programs->items[i], described->backup)) {
-			complain(binder, described->line,
+			complain(collector, described->line,
 				 "program \"%s\" cannot count what it misses itself; name another program as its backup, "
 				 "or remove the line", programs->items[i].name);
 			return;
 		}
 }
 
-static void check_events(struct binder *binder, const struct descriptor_program *described)
+static void check_events(const struct collector *collector, const struct descriptor_program *described)
 {
-	const struct descriptor *descriptor = binder->collector->descriptor;
+	const struct descriptor *descriptor = collector->descriptor;
 	_cleanup_(buf_done) struct buf sums = BUF_INIT;
 
 	for (const struct descriptor_program *other = descriptor->programs; other < described; other++)
 		if (other->events && !strcmp(other->events, described->events))
-			complain(binder, described->line, "events = %s: program \"%s\" has that line already; each run would count twice, "
+			complain(collector, described->line, "events = %s: program \"%s\" has that line already; each run would count twice, "
 				 "so name another sum, or remove the line", described->events, other->name);
-	if (binding_find_sum(binder->collector, described->events))
+	if (binding_find_sum(collector, described->events))
 		return;
 	array_for_each (metric, descriptor->metrics, descriptor->n_metrics) {
 		char place[256];
 
 		snprintf(place, sizeof(place), "%s%s%s", metric->map, *metric->member ? "." : "", metric->member);
-		if (binding_find_sum(binder->collector, place))
+		if (binding_find_sum(collector, place))
 			buf_printf(&sums, "%s%s", sums.size ? ", " : "", place);
 	}
-	complain(binder, described->line, "events = %s: no section [metric %s] makes a sum; name one that grows by one with "
+	complain(collector, described->line, "events = %s: no section [metric %s] makes a sum; name one that grows by one with "
 		 "each run of the program: %s", described->events, described->events, sums.size ? buf_text(&sums) : "there is none");
 }
 
-static void check_programs(struct binder *binder)
+static void check_programs(const struct collector *collector)
 {
-	const struct collector *collector = binder->collector;
 	const struct programs *programs = &collector->object->programs;
 
 	array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs) {
-		check_program_name(binder, described->line, described->name);
-		check_backup(binder, described);
-		check_when(binder, described->line, described->when);
+		check_program_name(collector, described->line, described->name);
+		check_backup(collector, described);
+		check_when(collector, described->line, described->when);
 		if (described->events)
-			check_events(binder, described);
+			check_events(collector, described);
 	}
 	for (uint32_t i = 0; i < programs->n; i++) {
 		if (!collector_uses(collector, &programs->items[i]))
 			continue;
-		check_alternative(binder, &programs->items[i]);
-		check_iterator(binder, &programs->items[i]);
+		check_alternative(collector, &programs->items[i]);
+		check_iterator(collector, &programs->items[i]);
 	}
 	if (programs->n && collector->descriptor->object && !collector->descriptor->n_programs)
-		complain(binder, 0, "no [program] section, so no program of the shared object would run; add one for each that counts for this collector");
+		complain(collector, 0, "no [program] section, so no program of the shared object would run; add one for each that counts for this collector");
 	if (!programs->n)
-		complain(binder, 0, "%s has no program, so nothing would be counted", collector->object->path);
+		complain(collector, 0, "%s has no program, so nothing would be counted", collector->object->path);
 }
 
 /* Nothing that one collector sets or reads may be another's. */
-static void check_sharing(struct binder *binder, const struct collector *other)
+static void check_sharing(const struct collector *collector, const struct collector *other)
 {
-	const struct collector *collector = binder->collector;
 	const struct descriptor *descriptor = collector->descriptor;
 
 	if (!descriptor->object || !other->descriptor->object) {
-		complain(binder, 0, "collector %s uses %s too, so [collector] of both must name it: object = …", other->name,
+		complain(collector, 0, "collector %s uses %s too, so [collector] of both must name it: object = …", other->name,
 			 collector->object->path);
 		return;
 	}
@@ -291,27 +286,25 @@ static void check_sharing(struct binder *binder, const struct collector *other)
 		const struct descriptor_param *param = descriptor_find_param(descriptor, mine->name);
 
 		if (mine->offset_bytes == theirs->offset_bytes)
-			complain(binder, param ? param->line : 0,
+			complain(collector, param ? param->line : 0,
 				 "setting \"%s\" is the same variable as \"%s\" of collector %s; give each collector its own variable, %s_%s",
 				 mine->name, theirs->name, other->name, collector->name, mine->name);
 	}
 	for (size_t i = 0; i < collector->n_bindings; i++)
 		if (binding_find(other, collector->bindings[i].map))
-			complain(binder, collector->bindings[i].line, "map \"%s\" is exported by collector %s too; only one can export it",
+			complain(collector, collector->bindings[i].line, "map \"%s\" is exported by collector %s too; only one can export it",
 				 collector->bindings[i].map, other->name);
 }
 
-int bindings_check(struct collector *collector, struct diag *diag)
+int bindings_check(struct collector *collector)
 {
-	struct binder binder = { collector, diag };
+	int err = check_settings(collector);
 
-	int err = check_settings(&binder);
-
-	check_labels(&binder);
-	check_attributes(&binder);
-	check_programs(&binder);
+	check_labels(collector);
+	check_attributes(collector);
+	check_programs(collector);
 	for (size_t i = 0; i < collector->object->n_collectors; i++)
 		if (collector->object->collectors[i] != collector)
-			check_sharing(&binder, collector->object->collectors[i]);
+			check_sharing(collector, collector->object->collectors[i]);
 	return err;
 }

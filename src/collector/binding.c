@@ -31,31 +31,31 @@ size_t binding_map_names(const struct collector *collector, const char **names, 
 }
 
 /* A type of the map's definition as a shape, or none after a complaint, which names the member in the way. -ENOMEM. */
-static int bind_shape(struct binder *binder, const char *map, const char *what, uint32_t type_id,
-		       unsigned int line, struct shape *shape)
+static int bind_shape(const struct binding *binding, const char *what, uint32_t type_id, struct shape *shape)
 {
+	const struct collector *collector = binding->collector;
 	_cleanup_(freep) char *culprit = NULL;
 	int err;
 
 	if (!type_id) {
-		complain(binder, line, "map \"%s\" has no type for its %s; write __type(%s, …) in its definition", map, what, what);
+		complain(collector, binding->line, "map \"%s\" has no type for its %s; write __type(%s, …) in its definition",
+			 binding->map, what, what);
 		return 0;
 	}
-	err = shape_from_btf(binder->collector->object->btf, type_id, shape, &culprit);
-	if (err != -EINVAL)
-		return err;
-	complain(binder, line,
-		 "the %s of map \"%s\" cannot be read%s%s; use integers, enums, arrays of them and structures of those", what,
-		 map, culprit ? ": member " : "", culprit ? culprit : "");
-	return 0;
+	err = shape_from_btf(collector->object->btf, type_id, shape, &culprit);
+	if (err == -EINVAL)
+		complain(collector, binding->line,
+			 "the %s of map \"%s\" cannot be read%s%s; use integers, enums, arrays of them and structures of those",
+			 what, binding->map, culprit ? ": member " : "", culprit ?: "");
+	return err == -EINVAL ? 0 : err;
 }
 
 /* A flat table has its keys in a map of their own. */
-static bool bind_table(struct binder *binder, struct binding *binding, uint32_t *key_id)
+static bool bind_table(const struct collector *collector, struct binding *binding, uint32_t *key_id)
 {
 	struct flat_parts parts;
 
-	if (!flat_find(binder->collector->object->bpf, binding->map, &parts))
+	if (!flat_find(collector->object->bpf, binding->map, &parts))
 		return false;
 	*key_id = bpf_map__btf_value_type_id(parts.keys);
 	binding->source.is_table = true;
@@ -71,13 +71,6 @@ static bool is_old_table(const struct collector *collector, const struct bpf_map
 
 	snprintf(slots, sizeof(slots), "%s_slots", bpf_map__name(map));
 	return bpf_map__map_flags(map) & BPF_F_MMAPABLE && setting_find(&collector->object->settings, slots);
-}
-
-static bool is_readable_type(enum bpf_map_type type)
-{
-	return type == BPF_MAP_TYPE_HASH || type == BPF_MAP_TYPE_LRU_HASH || type == BPF_MAP_TYPE_PERCPU_HASH ||
-	       type == BPF_MAP_TYPE_LRU_PERCPU_HASH || type == BPF_MAP_TYPE_ARRAY ||
-	       type == BPF_MAP_TYPE_PERCPU_ARRAY;
 }
 
 struct binding *binding_find(const struct collector *collector, const char *map)
@@ -103,20 +96,18 @@ static bool is_filler(const struct field *field)
 }
 
 /* From [label], else the type's, else COLLECTOR.MEMBER. NULL: no memory. */
-static char *attribute_name(const struct binding *binding, const struct collector *collector, const struct field *field,
-			    const struct label_type *type)
+static char *attribute_name(const struct key_label *label, const struct binding *binding)
 {
-	const struct descriptor *descriptor = collector->descriptor;
-	const char *name = type ? type->default_name : NULL;
+	const struct descriptor *descriptor = binding->collector->descriptor;
+	const char *name = label->type ? label->type->default_name : NULL, *member = label->field->name;
 	char *made;
 
-	for (size_t i = 0; i < descriptor->n_labels; i++)
-		if (!strcmp(descriptor->labels[i].map, binding->map) &&
-		    !strcmp(descriptor->labels[i].member, field->name) && descriptor->labels[i].name)
-			name = descriptor->labels[i].name;
+	array_for_each (section, descriptor->labels, descriptor->n_labels)
+		if (!strcmp(section->map, binding->map) && !strcmp(section->member, member) && section->name)
+			name = section->name;
 	if (name)
 		return strdup(name);
-	if (asprintf(&made, "%s.%s", collector->name, *field->name ? field->name : "key") < 0)
+	if (asprintf(&made, "%s.%s", binding->collector->name, *member ? member : "key") < 0)
 		return NULL;
 	/* A file may be called "My-collector"; attributes have lower-case names without "-". */
 	for (char *at = made; *at; at++)
@@ -124,7 +115,7 @@ static char *attribute_name(const struct binding *binding, const struct collecto
 	return made;
 }
 
-static int bind_labels(struct binder *binder, struct binding *binding, unsigned int line)
+static int bind_labels(struct binding *binding)
 {
 	binding->labels = calloc(binding->key.n_fields + 1, sizeof(*binding->labels));
 	if (!binding->labels)
@@ -133,16 +124,17 @@ static int bind_labels(struct binder *binder, struct binding *binding, unsigned 
 		const struct field *field = &binding->key.fields[i];
 		struct key_label *label = &binding->labels[i];
 
-		label->context = &binder->collector->context;
+		label->context = &binding->collector->context;
 		label->field = field;
 		if (is_filler(field))
 			continue;
 		label->type = label_type_find(field);
 		if (!label->type)
-			complain(binder, line, "member \"%s\" of the key of map \"%s\" (type %s) cannot become an attribute; use an "
-					       "integer, an enum, a char array or a lbl_ type of <bpfpush/label.h>",
+			complain(binding->collector, binding->line,
+				 "member \"%s\" of the key of map \"%s\" (type %s) cannot become an attribute; use an "
+				 "integer, an enum, a char array or a lbl_ type of <bpfpush/label.h>",
 				 field->name, binding->map, *field->type_name ? field->type_name : "an array");
-		label->attribute = attribute_name(binding, binder->collector, field, label->type);
+		label->attribute = attribute_name(label, binding);
 		if (!label->attribute)
 			return -ENOMEM;
 	}
@@ -156,12 +148,16 @@ static bool is_fit(const struct binding *binding)
 	       binding->value.size_bytes == binding->source.value_bytes;
 }
 
-static int binding_make(struct binder *binder, const struct bpf_map *map, const struct descriptor_metric *first,
+static int binding_make(struct collector *collector, const struct bpf_map *map, const struct descriptor_metric *first,
 			struct binding **ret_binding)
 {
-	struct collector *collector = binder->collector;
 	struct binding *binding = array_add(&collector->bindings, &collector->n_bindings, sizeof(*binding));
 	uint32_t key_id = bpf_map__btf_key_type_id(map), value_id = bpf_map__btf_value_type_id(map);
+	const char *fault = !source_can_read((int)bpf_map__type(map)) ?
+				    "has a type that cannot be exported; use a flat table (TABLE), a hash or an array" :
+			    is_old_table(collector, map) ?
+				    "is a flat table of an earlier <bpfpush/table.h>; compile the object again" :
+				    NULL;
 	int err;
 
 	if (!binding)
@@ -172,29 +168,25 @@ static int binding_make(struct binder *binder, const struct bpf_map *map, const 
 				      .source.fd = -1,
 				      .collector = collector };
 	*ret_binding = binding;
-	if (!is_readable_type(bpf_map__type(map))) {
-		complain(binder, first->line, "map \"%s\" has a type that cannot be exported; use a flat table (TABLE), a hash or an array", first->map);
+	if (fault) {
+		complain(collector, first->line, "map \"%s\" %s", first->map, fault);
 		return 0;
 	}
-	if (is_old_table(collector, map)) {
-		complain(binder, first->line, "map \"%s\" is a flat table of an earlier <bpfpush/table.h>; compile the object again", first->map);
-		return 0;
-	}
-	if (!bind_table(binder, binding, &key_id)) {
+	if (!bind_table(collector, binding, &key_id)) {
 		binding->source.key_bytes = bpf_map__key_size(map);
 		binding->source.type = (int)bpf_map__type(map);
 	}
 	binding->source.value_bytes = bpf_map__value_size(map);
-	err = bind_shape(binder, first->map, "key", key_id, first->line, &binding->key);
+	err = bind_shape(binding, "key", key_id, &binding->key);
 	if (!err && binding->key.n_fields)
-		err = bind_shape(binder, first->map, "value", value_id, first->line, &binding->value);
+		err = bind_shape(binding, "value", value_id, &binding->value);
 	if (err || !binding->value.n_fields)
 		return err;
 	if (!is_fit(binding)) {
-		complain(binder, first->line, "map \"%s\" does not have the sizes of its key's and value's types; compile the object again", first->map);
+		complain(collector, first->line, "map \"%s\" does not have the sizes of its key's and value's types; compile the object again", first->map);
 		return 0;
 	}
-	return bind_labels(binder, binding, first->line);
+	return bind_labels(binding);
 }
 
 /* "member \"x\"", or "the value" where it has no members. */
@@ -221,41 +213,40 @@ static bool is_strange_histogram(const struct shape *value, const char *member)
 	return shape_find(value, sum) && shape_find(value, bucket);
 }
 
-static void complain_of_member(struct binder *binder, const struct binding *binding,
-			       const struct descriptor_metric *described)
+static void complain_of_member(const struct binding *binding, const struct descriptor_metric *described)
 {
+	const struct collector *collector = binding->collector;
 	const struct shape *value = &binding->value;
 
-	if (is_strange_histogram(&binding->value, described->member))
-		complain(binder, described->line,
+	if (is_strange_histogram(value, described->member))
+		complain(collector, described->line,
 			 "%s of map \"%s\" has \"sum\" and \"bucket\", but its type does not say what the buckets hold; "
 			 "make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
 			 say_member(described->member).text, binding->map);
 	else if (value->n_fields == 1 && !*value->fields[0].name)
-		complain(binder, described->line, "the value of map \"%s\" has no members; write [metric %s]", binding->map,
-			 binding->map);
+		complain(collector, described->line, "the value of map \"%s\" has no members; write [metric %s]",
+			 binding->map, binding->map);
 	else if (!*described->member)
-		complain(binder, described->line, "the value of map \"%s\" has several members; write [metric %s.MEMBER]",
+		complain(collector, described->line, "the value of map \"%s\" has several members; write [metric %s.MEMBER]",
 			 binding->map, binding->map);
 	else
-		complain_of_unknown(binder, described->line, "member", described->member, value->fields, value->n_fields);
+		complain_of_unknown(collector, described->line, "member", described->member, value->fields, value->n_fields);
 }
 
 /* The field that [metric MAP.MEMBER] means; NULL after a complaint. */
-static const struct field *find_field(struct binder *binder, const struct binding *binding,
-				      const struct descriptor_metric *described)
+static const struct field *find_field(const struct binding *binding, const struct descriptor_metric *described)
 {
 	const struct field *field = shape_find(&binding->value, described->member);
 
 	if (!field && !*described->member && binding->value.n_fields == 1)
 		field = &binding->value.fields[0];
 	if (!field) {
-		complain_of_member(binder, binding, described);
+		complain_of_member(binding, described);
 		return NULL;
 	}
 	if (field->class == FIELD_INTEGER || field->class == FIELD_HISTOGRAM)
 		return field;
-	complain(binder, described->line, "%s of map \"%s\" is not a number; export an integer or a histogram of <bpfpush/hist.h>",
+	complain(binding->collector, described->line, "%s of map \"%s\" is not a number; export an integer or a histogram of <bpfpush/hist.h>",
 		 say_member(field->name).text, binding->map);
 	return NULL;
 }
@@ -266,31 +257,31 @@ static bool is_type(const struct field *field, const char *name)
 }
 
 /* A sum only grows, so it is unsigned, and wide enough not to wrap twice between two readings. */
-static void check_sum(struct binder *binder, unsigned int line, const struct field *field)
+static void check_sum(const struct collector *collector, unsigned int line, const struct field *field)
 {
 	struct member_text member = say_member(field->name);
 
 	if (field->is_signed)
-		complain(binder, line, "%s is signed, but a sum only grows; make it a u64, or write kind = gauge", member.text);
+		complain(collector, line, "%s is signed, but a sum only grows; make it a u64, or write kind = gauge", member.text);
 	else if (field->size_bytes < 4)
-		complain(binder, line, "%s has %u bits, too few for a sum that is read every few seconds; make it a u64 or u32",
+		complain(collector, line, "%s has %u bits, too few for a sum that is read every few seconds; make it a u64 or u32",
 			 member.text, 8 * field->size_bytes);
 	if (is_type(field, "val_tally") || is_type(field, "val_level"))
-		complain(binder, line, "%s is a %s, which is always a gauge; write kind = gauge", member.text, field->type_name);
+		complain(collector, line, "%s is a %s, which is always a gauge; write kind = gauge", member.text, field->type_name);
 }
 
-static void check_kind(struct binder *binder, const struct descriptor_metric *described, const struct field *field)
+static void check_kind(const struct collector *collector, const struct descriptor_metric *described, const struct field *field)
 {
 	struct member_text member = say_member(field->name);
 
 	if (described->kind && field->class == FIELD_HISTOGRAM)
-		complain(binder, described->line, "%s is a histogram, which cannot be a gauge; remove kind = gauge", member.text);
+		complain(collector, described->line, "%s is a histogram, which cannot be a gauge; remove kind = gauge", member.text);
 	else if (described->kind && is_type(field, "val_level") && field->is_signed)
-		complain(binder, described->line, "%s is signed, but a val_level is at least 0; make it a u64", member.text);
+		complain(collector, described->line, "%s is signed, but a val_level is at least 0; make it a u64", member.text);
 	else if (!described->kind && field->class != FIELD_HISTOGRAM)
-		check_sum(binder, described->line, field);
+		check_sum(collector, described->line, field);
 	if (described->unit && is_type(field, "val_ns") && strcmp(described->unit, "s"))
-		complain(binder, described->line, "%s holds nanoseconds (val_ns), which are shown as seconds; write unit = s, not %s",
+		complain(collector, described->line, "%s holds nanoseconds (val_ns), which are shown as seconds; write unit = s, not %s",
 			 member.text, described->unit);
 }
 
@@ -324,10 +315,9 @@ static struct metric meaning_of(const struct collector *collector, const struct 
 }
 
 /* The metric of that name, shared by all sections that have it; they must agree on what it is. */
-static int bind_metric(struct binder *binder, const struct descriptor_metric *described, const struct field *field,
-		       struct metric **ret_metric)
+static int bind_metric(struct collector *collector, const struct descriptor_metric *described,
+		       const struct field *field, struct metric **ret_metric)
 {
-	struct collector *collector = binder->collector;
 	struct metric meaning = meaning_of(collector, described, field),
 		      *metric = collector_find_metric(collector, described->name);
 	struct metric **slot;
@@ -336,7 +326,7 @@ static int bind_metric(struct binder *binder, const struct descriptor_metric *de
 		if (strcmp(metric->unit, meaning.unit) || strcmp(metric->description, meaning.description) ||
 		    metric->kind != meaning.kind || metric->divisor != meaning.divisor ||
 		    memcmp(&metric->layout, &meaning.layout, sizeof(meaning.layout)))
-			complain(binder, described->line,
+			complain(collector, described->line,
 				 "metric \"%s\" is described differently by another section; unit, description, kind and type must be the same",
 				 described->name);
 		*ret_metric = metric;
@@ -365,7 +355,7 @@ static int add_run(struct source *source, uint32_t offset_bytes, uint32_t size_b
 	return 0;
 }
 
-static int add_metric(struct binder *binder, struct binding *binding, const struct descriptor_metric *described,
+static int add_metric(struct collector *collector, struct binding *binding, const struct descriptor_metric *described,
 		      const struct field *field)
 {
 	struct source *source = &binding->source;
@@ -381,7 +371,7 @@ static int add_metric(struct binder *binder, struct binding *binding, const stru
 	metric->sum_bits = (uint8_t)(8 * (field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes));
 	metric->bucket_bits = (uint8_t)(8 * field->bucket_bytes);
 	metric->user = described;
-	err = bind_metric(binder, described, field, &metric->metric);
+	err = bind_metric(collector, described, field, &metric->metric);
 	if (!err)
 		err = add_run(source, field->offset_bytes, metric->sum_bits / 8, 1, &cell);
 	if (!err)
@@ -391,9 +381,8 @@ static int add_metric(struct binder *binder, struct binding *binding, const stru
 	return err;
 }
 
-static int bind_section(struct binder *binder, const struct descriptor_metric *described)
+static int bind_section(struct collector *collector, const struct descriptor_metric *described)
 {
-	struct collector *collector = binder->collector;
 	struct binding *binding = binding_find(collector, described->map);
 	struct bpf_map *map = bpf_object__find_map_by_name(collector->object->bpf, described->map);
 	const struct field *field;
@@ -401,31 +390,30 @@ static int bind_section(struct binder *binder, const struct descriptor_metric *d
 	int err = 0;
 
 	if (!map || bpf_map__is_internal(map)) {
-		complain_of_unknown(binder, described->line, "map", described->map, names,
+		complain_of_unknown(collector, described->line, "map", described->map, names,
 				    binding_map_names(collector, names, ARRAY_SIZE(names)));
 		return 0;
 	}
 	if (!binding)
-		err = binding_make(binder, map, described, &binding);
+		err = binding_make(collector, map, described, &binding);
 	if (!err && strcmp(binding->when ?: "", described->when ?: ""))
-		complain(binder, described->line, "\"when\" differs from that on line %u; it must be the same for all of map \"%s\"",
+		complain(collector, described->line, "\"when\" differs from that on line %u; it must be the same for all of map \"%s\"",
 			 binding->line, binding->map);
 	if (err || !binding->labels || !described->name || !described->unit)
 		return err;
-	field = find_field(binder, binding, described);
+	field = find_field(binding, described);
 	if (!field)
 		return 0;
-	check_kind(binder, described, field);
-	return add_metric(binder, binding, described, field);
+	check_kind(collector, described, field);
+	return add_metric(collector, binding, described, field);
 }
 
-int bindings_make(struct collector *collector, struct diag *diag)
+int bindings_make(struct collector *collector)
 {
-	struct binder binder = { collector, diag };
 	int err = 0;
 
 	for (size_t i = 0; i < collector->descriptor->n_metrics && !err; i++)
-		err = bind_section(&binder, &collector->descriptor->metrics[i]);
+		err = bind_section(collector, &collector->descriptor->metrics[i]);
 	return err;
 }
 

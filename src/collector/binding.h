@@ -36,15 +36,10 @@ struct binding {
 	const struct collector *collector;
 };
 
-/* For binding*.c: what they work on, and where complaints go. */
-struct binder {
-	struct collector *collector;
-	struct diag *diag;
-};
-
-#define complain(binder, line, ...) diag_add((binder)->diag, (binder)->collector->conf_path, line, __VA_ARGS__)
-#define complain_of_unknown(binder, line, what, word, items, n)                                                      \
-	diag_add_unknown((binder)->diag, (binder)->collector->conf_path, line, what, word, items, n)
+/* For binding*.c: of the descriptor's line. */
+#define complain(collector, line, ...) diag_add((collector)->diag, (collector)->conf_path, line, __VA_ARGS__)
+#define complain_of_unknown(collector, line, what, word, items, n)                                                   \
+	diag_add_unknown((collector)->diag, (collector)->conf_path, line, what, word, items, n)
 
 /* NULL: there is none. */
 struct binding *binding_find(const struct collector *collector, const char *map);
@@ -57,12 +52,12 @@ struct binding *binding_of(const struct object *object, const char *map);
 size_t binding_map_names(const struct collector *collector, const char **names, size_t max);
 
 /*
- * Lays the descriptor over the object. A mismatch goes to diag with the descriptor's line; it is left out, and
+ * Lays the descriptor over the object. A mismatch goes to .diag with the descriptor's line; it is left out, and
  * the rest goes on being checked. -ENOMEM.
  */
-int bindings_make(struct collector *collector, struct diag *diag);
+int bindings_make(struct collector *collector);
 /* Settings, labels, attributes and programs, once the bindings are made. -ENOMEM. */
-int bindings_check(struct collector *collector, struct diag *diag);
+int bindings_check(struct collector *collector);
 /* Before a collector's maps are let go. */
 void bindings_done(struct collector *collector);
 

@@ -19,8 +19,9 @@
 #include "util/array.h"
 #include "util/trust.h"
 
-static int read_descriptor(struct collector *collector, struct diag *diag)
+static int read_descriptor(struct collector *collector)
 {
+	struct diag *diag = collector->diag;
 	_cleanup_(closep) int fd = trust_open(collector->conf_path, diag);
 	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	int err = fd < 0 ? fd : -ENOMEM;
@@ -38,7 +39,7 @@ static int read_descriptor(struct collector *collector, struct diag *diag)
 }
 
 /* The object that the descriptor asks for: one of the others has it open, or it is opened now. */
-static int take_object(struct collector *collector, const struct collector_options *options, struct diag *diag)
+static int take_object(struct collector *collector, const struct collector_options *options)
 {
 	const char *shared = collector->descriptor ? collector->descriptor->object : NULL;
 	_cleanup_(freep) char *path = NULL;
@@ -52,7 +53,7 @@ static int take_object(struct collector *collector, const struct collector_optio
 		if (!strcmp(options->others[i]->object->path, path) && !options->others[i]->object->is_tried)
 			object = options->others[i]->object;
 	if (!object)
-		err = object_open(path, collector->conf_path, diag, &object);
+		err = object_open(path, collector->conf_path, collector->diag, &object);
 	if (err || !object)
 		return err;
 	slot = array_add(&object->collectors, &object->n_collectors, sizeof(*slot));
@@ -150,11 +151,10 @@ int collector_open(const char *directory, const char *name, const struct collect
 		return -ENOMEM;
 	collector->labels = options->labels;
 	collector->budget = options->budget;
-	err = fill(collector, directory, name) ?: read_descriptor(collector, diag);
-	if (!err)
-		err = take_object(collector, options, diag);
+	collector->diag = diag;
+	err = fill(collector, directory, name) ?: read_descriptor(collector) ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
-		err = select_settings(collector) ?: bindings_make(collector, diag) ?: bindings_check(collector, diag);
+		err = select_settings(collector) ?: bindings_make(collector) ?: bindings_check(collector);
 	if (err)
 		return err;
 	*ret_collector = NULL;
@@ -163,6 +163,7 @@ int collector_open(const char *directory, const char *name, const struct collect
 	collector->context = (struct label_context){ .labels = options->labels,
 						     .btf = collector->object->btf,
 						     .process_names.fd = -1 };
+	collector->diag = NULL;
 	*ret_collector = TAKE_PTR(collector);
 	return 0;
 }

@@ -25,6 +25,7 @@ struct collector {
 	char *conf_path;
 	struct labels *labels;
 	struct budget *budget; /* of the process */
+	struct diag *diag; /* where mistakes go, while it is opened */
 	struct descriptor *descriptor;
 	struct object *object;
 	struct settings settings; /* those of the object's variables that are its own; the object owns the data */

@@ -20,15 +20,20 @@
 
 #define BATCH_ENTRIES 512
 
-static bool is_percpu(const struct source *source)
-{
-	return source->type == BPF_MAP_TYPE_PERCPU_HASH || source->type == BPF_MAP_TYPE_LRU_PERCPU_HASH ||
-	       source->type == BPF_MAP_TYPE_PERCPU_ARRAY;
-}
+/* Of the types of maps that can be read. */
+enum { PERCPU = 1, ARRAY = 2, READABLE = 4 };
+static const uint8_t traits[] = {
+	[BPF_MAP_TYPE_HASH] = READABLE,
+	[BPF_MAP_TYPE_LRU_HASH] = READABLE,
+	[BPF_MAP_TYPE_PERCPU_HASH] = READABLE | PERCPU,
+	[BPF_MAP_TYPE_LRU_PERCPU_HASH] = READABLE | PERCPU,
+	[BPF_MAP_TYPE_ARRAY] = READABLE | ARRAY,
+	[BPF_MAP_TYPE_PERCPU_ARRAY] = READABLE | ARRAY | PERCPU,
+};
 
-static bool is_array(const struct source *source)
+bool source_can_read(int type)
 {
-	return source->type == BPF_MAP_TYPE_ARRAY || source->type == BPF_MAP_TYPE_PERCPU_ARRAY;
+	return (size_t)type < ARRAY_SIZE(traits) && traits[type] & READABLE;
 }
 
 uint32_t source_n_cells(const struct source *source)
@@ -58,7 +63,7 @@ int source_open(struct source *source)
 		source->runs[i].kind = run_kind(&source->runs[i]);
 	source->stride_bytes = ((size_t)source->value_bytes + 7) / 8 * 8;
 	source->values_bytes = source->value_bytes;
-	if (is_percpu(source))
+	if (traits[source->type] & PERCPU)
 		source->values_bytes = source->stride_bytes * (size_t)libbpf_num_possible_cpus();
 	source->batch = 0;
 	table->runs = source->runs;
@@ -83,7 +88,7 @@ static void add_value(const struct source *source, const uint8_t *value, uint64_
 /* An array has all its entries from the start, so one that holds nothing and never did is nobody's. */
 static bool is_unused(const struct source *source, const struct rows *rows, const void *key, const uint8_t *values)
 {
-	if (!is_array(source) || values[0] || memcmp(values, values + 1, source->values_bytes - 1) != 0)
+	if (!(traits[source->type] & ARRAY) || values[0] || memcmp(values, values + 1, source->values_bytes - 1) != 0)
 		return false;
 	return !rows->n_live || rows_find(rows, key) == ROWS_OVERFLOW;
 }
@@ -192,7 +197,7 @@ void source_remove(struct source *source, struct rows *rows, uint32_t row)
 	const void *key = rows_key(rows, row);
 	const struct removal removal = { source->number, 0, key, rows->key_bytes, rows->n_cells, cells };
 
-	if (row == ROWS_OVERFLOW || is_array(source))
+	if (row == ROWS_OVERFLOW || traits[source->type] & ARRAY)
 		return;
 	if (source->is_table && look_up(source, key, cells, rows->n_cells))
 		return;

@@ -37,6 +37,8 @@ struct source {
 	uint32_t n_spilled;  /* table: keys in its hash map at the last reading */
 };
 
+/* Is it a type of maps that can be read? */
+bool source_can_read(int type);
 /* How many cells the runs fill. */
 uint32_t source_n_cells(const struct source *source);
 /* The caller sets the rest before. -errno of mmap(), -ENOMEM. */
