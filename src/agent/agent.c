@@ -128,7 +128,7 @@ static void begin(struct agent *agent)
 int agent_new(const struct agent_options *options, struct agent **ret_agent)
 {
 	_cleanup_(agent_freep) struct agent *agent = calloc(1, sizeof(*agent));
-	struct cgroups *cgroups = labels_cgroups(options->set->labels);
+	struct cgroups *cgroups = options->set->labels->cgroups;
 	int err;
 
 	if (!agent)
@@ -187,7 +187,7 @@ static void restart_series(struct agent *agent, uint64_t back_ns)
 	struct collector_set *set = agent->options.set;
 
 	log_warning("the clock was set back by %.1f s: all series start again at the new time", (double)back_ns / 1e9);
-	labels_set_boot(set->labels, agent_boot_ns());
+	set->labels->boot_ns = agent_boot_ns();
 	state_forget_series(agent->state);
 	for (size_t i = 0; i < set->n; i++)
 		collector_restart(set->items[i]);

@@ -327,7 +327,7 @@ static void keep(const struct collector_set *set, struct kept *kept)
 static int check_machine(const struct collector_set *set, bool is_loading)
 {
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
-	const char *complaint = cgroups_complaint(labels_cgroups(set->labels));
+	const char *complaint = cgroups_complaint(set->labels->cgroups);
 	int err = is_loading ? kernel_check(&why) : 0;
 
 	if (err)
@@ -350,7 +350,7 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 	 * From here on, even a cgroup that lives only while the others are attached gets its name.
 	 */
 	first = start_some(set, true);
-	err = cgroups_walk(labels_cgroups(set->labels));
+	err = cgroups_walk(set->labels->cgroups);
 	first = first ? first : err;
 	err = start_some(set, false);
 	first = first ? first : err;

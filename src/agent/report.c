@@ -89,7 +89,7 @@ static void report_tables(struct agent *agent)
 		for (size_t j = 0; (table = collector_full_table(set->items[i], j)); j++)
 			notice_add(notice, table, set->items[i]->name);
 	value = set->is_cut ? set->budget->limit_bytes >> 19 :
-			      doubled(2 * set->units, cgroups_count(labels_cgroups(set->labels)));
+			      doubled(2 * set->units, cgroups_count(set->labels->cgroups));
 	snprintf(remedy, sizeof(remedy), set->is_cut ? "memory_limit = %" PRIu64 "MiB in [agent]" : "units = %" PRIu64
 		 " in [agent]", value);
 	notice_log(notice, LOG_ID_TABLE_FULL, "tables are full", remedy, value);

@@ -181,11 +181,11 @@ static void save_all(struct state *state, const struct agent *agent, struct stor
 
 	store_number(out, agent->batch.time_ns);
 	store_number(out, agent->boottime_ns);
-	store_number(out, labels_boot(set->labels));
+	store_number(out, set->labels->boot_ns);
 	save_exporters(agent, out);
 	store_number(out, hash_names(agent->options.config));
 	metrics_save(agent->batch.metrics, agent->batch.n_metrics, &state->names, out);
-	cgroups_save(labels_cgroups(set->labels), out);
+	cgroups_save(set->labels->cgroups, out);
 	collectors_save(set->items, set->n, &state->removals, out);
 }
 
@@ -275,7 +275,7 @@ static int restore_all(struct state *state, struct agent *agent, struct stored *
 	restored->names = (struct stored){ names, names + header->names_bytes, false };
 	restored->has_other_names = stored_number(in) != hash_names(agent->options.config);
 	return metrics_restore(agent->batch.metrics, agent->batch.n_metrics, in, restored) ?:
-	       cgroups_restore(labels_cgroups(set->labels), in, restored->has_other_names) ?:
+	       cgroups_restore(set->labels->cgroups, in, restored->has_other_names) ?:
 	       collectors_restore(set->items, set->n, in, restored, removals, header->removals_done) ?:
 	       in->is_bad ? -EINVAL : 0;
 }
@@ -288,7 +288,7 @@ void state_restore(struct state *state, struct agent *agent)
 	int err;
 
 	if (state)
-		cgroups_record(labels_cgroups(agent->options.set->labels), &state->removals);
+		cgroups_record(agent->options.set->labels->cgroups, &state->removals);
 	if (!state || !state->sequence)
 		return;
 	data = state->stores[state->current].data;
@@ -302,7 +302,7 @@ void state_restore(struct state *state, struct agent *agent)
 		return;
 	agent->batch.time_ns = state->restored.time_ns = time_ns;
 	agent->boottime_ns = boottime_ns;
-	labels_set_boot(agent->options.set->labels, boot_ns);
+	agent->options.set->labels->boot_ns = boot_ns;
 	err = restore_all(state, agent, &in, &removals);
 	if (err)
 		log_warning("the state of the process before cannot be read to its end (%s): some series start again",

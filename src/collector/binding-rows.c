@@ -110,7 +110,7 @@ static int add_row(struct binding *binding, uint32_t row, struct briefs *briefs)
 /* Of the brief processes, those that counted most have series of their own. */
 static int choose_brief(struct binding *binding)
 {
-	uint64_t n = labels_choice(binding->collector->labels)->brief_processes;
+	uint64_t n = binding->collector->labels->choice->brief_processes;
 	struct rows *rows = binding->rows;
 	struct briefs briefs = { 0 };
 	int err = 0;

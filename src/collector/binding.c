@@ -270,7 +270,8 @@ static void check_sum(const struct collector *collector, unsigned int line, cons
 		complain(collector, line, "%s is a %s, which is always a gauge; write kind = gauge", member.text, field->type_name);
 }
 
-static void check_kind(const struct collector *collector, const struct descriptor_metric *described, const struct field *field)
+static void check_kind(const struct collector *collector, const struct descriptor_metric *described,
+		       const struct field *field)
 {
 	struct member_text member = say_member(field->name);
 

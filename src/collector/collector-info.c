@@ -198,7 +198,7 @@ int collector_share(struct collector *collector)
 	if (!ring || bpf_map__type(ring) != BPF_MAP_TYPE_RINGBUF || !lost ||
 	    bpf_map__value_size(lost) != sizeof(uint64_t))
 		return 0;
-	return cgroups_listen(labels_cgroups(collector->labels), bpf_map__fd(ring), bpf_map__fd(lost));
+	return cgroups_listen(collector->labels->cgroups, bpf_map__fd(ring), bpf_map__fd(lost));
 }
 
 /* Names to choose from, each once. */

@@ -14,17 +14,12 @@
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-const char *attribute_find_owner(const char *name)
+const char *attribute_owner(const char *name)
 {
 	static const char *const names[] = { "systemd.unit.name", "container.id", "process.linux.cgroup" };
 	const char *const *found = array_find(names, ARRAY_SIZE(names), name);
 
 	return found ? *found : NULL;
-}
-
-bool attribute_is_owner(const char *name)
-{
-	return attribute_find_owner(name);
 }
 
 void attributes_init(struct attributes *attributes)

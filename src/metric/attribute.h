@@ -37,10 +37,8 @@ struct attributes {
 	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1)]; /* all texts fit, however long */
 };
 
-/* Does an attribute of this name say what owner a number has? A series has at most one of them. */
-bool attribute_is_owner(const char *name);
-/* The same name, a constant; NULL: it does not. */
-const char *attribute_find_owner(const char *name);
+/* The same name, a constant, if it says what owner a number has; else NULL. A series has at most one of them. */
+const char *attribute_owner(const char *name);
 
 void attributes_init(struct attributes *attributes);
 /*

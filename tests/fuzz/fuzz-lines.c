@@ -128,7 +128,7 @@ static void take_schema(struct scene *scene, struct schema *schema)
 	schema->n = 0;
 	while (n--) {
 		const char *name = TAKE_TEXT(&scene->input, attribute_names);
-		bool is_there = attribute_is_owner(name) || !strcmp(name, "otel.metric.overflow"); /* series.c's alone */
+		bool is_there = attribute_owner(name) || !strcmp(name, "otel.metric.overflow"); /* series.c's alone */
 
 		for (unsigned int i = 0; i < schema->n; i++)
 			is_there |= !strcmp(schema->names[i], name);

@@ -52,7 +52,7 @@ static void take_attributes(struct scene *scene, struct attributes *attributes)
 
 	attributes_init(attributes);
 	kind = unit_name(path, unit, sizeof(unit));
-	demand(attribute_is_owner(kind) && strlen(unit) < sizeof(unit), "not an owner", kind);
+	demand(attribute_owner(kind) && strlen(unit) < sizeof(unit), "not an owner", kind);
 	(void)attributes_add_text(attributes, kind, unit, strlen(unit));
 	for (unsigned int i = 0, n = take(&scene->input) % ARRAY_SIZE(names); i < n; i++) {
 		value = TAKE_TEXT(&scene->input, values);

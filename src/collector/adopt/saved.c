@@ -96,7 +96,7 @@ int collectors_restore(struct collector *const *items, size_t n, struct stored *
 		       struct stored *removals, uint64_t bytes_done)
 {
 	const uint8_t *done = removals->at + bytes_done;
-	struct bindings bindings = { .cgroups = n ? labels_cgroups(items[0]->labels) : NULL };
+	struct bindings bindings = { .cgroups = n ? items[0]->labels->cgroups : NULL };
 	uint64_t n_saved = stored_number(in);
 	int err = 0;
 

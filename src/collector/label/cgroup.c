@@ -462,7 +462,7 @@ int cgroups_restore(struct cgroups *cgroups, struct stored *in, bool has_other_c
 		const char *text;
 
 		new.is_gone = stored_number(in);
-		new.attribute = attribute_find_owner(stored_text(in));
+		new.attribute = attribute_owner(stored_text(in));
 		text = stored_text(in);
 		if (in->is_bad || !new.attribute)
 			return -EINVAL;

@@ -24,22 +24,6 @@
 #include "util/duration.h"
 #include "util/hash.h"
 
-struct labels {
-	uint64_t boot_ns;
-	const struct label_choice *choice;
-	struct cgroups *cgroups;
-	FILE *kallsyms;	     /* opened while we had the right to see addresses; or NULL */
-	struct ksyms *ksyms; /* read on first need; NULL before, and where they cannot be read */
-	uint64_t previous_ns; /* CLOCK_BOOTTIME of the previous collection */
-	bool has_read_ksyms; /* since labels_begin() */
-	uint8_t value[LABEL_NAMES_VALUE_BYTES_MAX]; /* room for one look-up */
-	/* What was found since labels_begin(): many keys of many maps ask for the same processes. */
-	struct {
-		uint64_t id;
-		bool is_gone;
-	} processes[1024];
-};
-
 /* owner.h: start time in units of 2^20 ns after boot, above 22 bits of process id. */
 #define PROCESS_ID_BITS	   22
 #define PROCESS_START_BITS 20
@@ -86,16 +70,6 @@ int labels_new(uint64_t boot_ns, const struct label_choice *choice, struct label
 	return 0;
 }
 
-void labels_set_boot(struct labels *labels, uint64_t boot_ns)
-{
-	labels->boot_ns = boot_ns;
-}
-
-uint64_t labels_boot(const struct labels *labels)
-{
-	return labels->boot_ns;
-}
-
 struct labels *labels_free(struct labels *labels)
 {
 	if (!labels)
@@ -115,16 +89,6 @@ void labels_begin(struct labels *labels, uint64_t previous_ns)
 	memset(labels->processes, 0, sizeof(labels->processes));
 }
 
-const struct label_choice *labels_choice(const struct labels *labels)
-{
-	return labels->choice;
-}
-
-struct cgroups *labels_cgroups(struct labels *labels)
-{
-	return labels->cgroups;
-}
-
 /* A member of one key, while it becomes attributes. */
 struct member {
 	const struct label_context *context;
@@ -140,10 +104,14 @@ static int add_text(const struct member *member, const char *text)
 	return attributes_add_text(member->attributes, member->name, text, strlen(text));
 }
 
-static _printf_(2, 3) int add_format(const struct member *member, const char *format, ...)
+/* The name, or else what format makes of the number. */
+static _printf_(3, 4) int add_name(const struct member *member, const char *name, const char *format, ...)
 {
 	char text[64];
 	va_list arguments;
+
+	if (name)
+		return add_text(member, name);
 
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
@@ -212,14 +180,12 @@ static int add_syscall(const struct member *member)
 		known = number < ARRAY_SIZE(syscall_names_32) ? syscall_names_32[number] : NULL;
 	if (number == SYSCALL_UNKNOWN)
 		known = "unknown";
-	return known ? add_format(member, "%s%s", prefix, known) : add_format(member, "%s%" PRIu32, prefix, number);
+	return known ? add_name(member, NULL, "%s%s", prefix, known) : add_name(member, NULL, "%s%" PRIu32, prefix, number);
 }
 
 static int add_errno(const struct member *member)
 {
-	const char *known = strerrorname_np((int)member->value);
-
-	return known ? add_text(member, known) : add_format(member, "%d", (int)member->value);
+	return add_name(member, strerrorname_np((int)member->value), "%d", (int)member->value);
 }
 
 /* The name that the kernel gives block device major:minor: last part of /sys/dev/block/M:N's target. */
@@ -242,7 +208,7 @@ static int add_ifindex(const struct member *member)
 	uint32_t index = (uint32_t)member->value;
 	char name[IF_NAMESIZE];
 
-	return if_indextoname(index, name) ? add_text(member, name) : add_format(member, "%" PRIu32, index);
+	return add_name(member, if_indextoname(index, name), "%" PRIu32, index);
 }
 
 /* The list is megabytes long, so it is read only for an address that is not known, and once a collection. */
@@ -264,7 +230,7 @@ static const char *find_function(struct labels *labels, uint64_t address)
 static int add_ksym(const struct member *member)
 {
 	const char *known = find_function(member->context->labels, member->value);
-	int err = known ? add_text(member, known) : add_format(member, "0x%" PRIx64, member->value);
+	int err = add_name(member, known, "0x%" PRIx64, member->value);
 
 	return err ? err : !known;
 }
@@ -282,10 +248,9 @@ static int add_enum(const struct member *member)
 {
 	int64_t value = number_of(member);
 	char text[128];
+	const char *known = shape_enum_name(member->context->btf, member->field->type_id, value, text, sizeof(text));
 
-	if (!shape_enum_name(member->context->btf, member->field->type_id, value, text, sizeof(text)))
-		return add_format(member, "%" PRId64, value);
-	return strcmp(text, "none") ? add_text(member, text) : 0;
+	return known && !strcmp(known, "none") ? 0 : add_name(member, known, "%" PRId64, value);
 }
 
 static int add_string(const struct member *member)
@@ -301,7 +266,7 @@ static int add_integer(const struct member *member)
 	/* An attribute's number is an int64_t (OTLP): larger ones are text. */
 	if (member->field->is_signed || number >= 0)
 		return attributes_add_number(member->attributes, member->name, number);
-	return add_format(member, "%" PRIu64, (uint64_t)number);
+	return add_name(member, NULL, "%" PRIu64, (uint64_t)number);
 }
 
 /* When the process that has this id now began, in clock ticks after boot (proc(5), stat, field 22). */

@@ -8,6 +8,7 @@
  */
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "collector/label/unit.h"
 #include "collector/shape.h"
@@ -15,7 +16,9 @@
 
 struct btf;
 struct cgroups;
-struct labels;
+struct ksyms;
+
+#define LABEL_NAMES_VALUE_BYTES_MAX 4096
 
 /* What the configuration says about names. */
 struct label_choice {
@@ -23,28 +26,37 @@ struct label_choice {
 	uint64_t brief_processes; /* label_is_brief(): how many of a table have their own series */
 };
 
-/* boot_ns: Unix time of boot, ns. choice is borrowed. -ENOMEM. */
+struct labels {
+	uint64_t boot_ns; /* Unix time of boot, for process.creation.time; set again after the clock was set */
+	const struct label_choice *choice; /* borrowed */
+	struct cgroups *cgroups;
+
+	/* kept by label.c */
+	FILE *kallsyms;	     /* opened while we had the right to see addresses; or NULL */
+	struct ksyms *ksyms; /* read on first need; NULL before, and where they cannot be read */
+	uint64_t previous_ns; /* CLOCK_BOOTTIME of the previous collection */
+	bool has_read_ksyms; /* since labels_begin() */
+	uint8_t value[LABEL_NAMES_VALUE_BYTES_MAX]; /* room for one look-up */
+	/* What was found since labels_begin(): many keys of many maps ask for the same processes. */
+	struct {
+		uint64_t id;
+		bool is_gone;
+	} processes[1024];
+};
+
+/* -ENOMEM. */
 int labels_new(uint64_t boot_ns, const struct label_choice *choice, struct labels **ret_labels);
-/* After the clock was set: process.creation.time follows from it. */
-void labels_set_boot(struct labels *labels, uint64_t boot_ns);
-uint64_t labels_boot(const struct labels *labels);
 struct labels *labels_free(struct labels *labels);
 /*
  * Once before each collection: cgroups and kernel functions that were unknown may be looked up again.
  * previous_ns: CLOCK_BOOTTIME of the collection before, or of the start.
  */
 void labels_begin(struct labels *labels, uint64_t previous_ns);
-#define LABEL_NAMES_VALUE_BYTES_MAX 4096
-
 /* A hash map of the kernel side from a number (u64) to a text in its value. */
 struct label_names {
 	int fd; /* borrowed; -1: none */
 	uint32_t text_offset_bytes, text_bytes; /* within the value */
 };
-
-const struct label_choice *labels_choice(const struct labels *labels);
-/* For who connects them to the kernel side. */
-struct cgroups *labels_cgroups(struct labels *labels);
 
 struct label_context {
 	struct labels *labels;

@@ -147,7 +147,7 @@ static void append_value(struct buf *out, const struct attribute *attribute)
 {
 	char number[24];
 
-	if (attribute->type == ATTRIBUTE_TEXT && attribute_is_owner(attribute->name))
+	if (attribute->type == ATTRIBUTE_TEXT && attribute_owner(attribute->name))
 		append_owner(out, attribute);
 	else
 		text_append(out, &level_rule, value_text(attribute, number));
@@ -171,7 +171,7 @@ static const struct attribute *find(const struct attribute *attributes, unsigned
 static const struct attribute *find_owner(const struct series *series)
 {
 	for (unsigned int i = 0; i < series->n_attributes; i++)
-		if (attribute_is_owner(series->attributes[i].name))
+		if (attribute_owner(series->attributes[i].name))
 			return &series->attributes[i];
 	return NULL;
 }
@@ -179,7 +179,7 @@ static const struct attribute *find_owner(const struct series *series)
 /* Whether a placeholder other than {attributes} shows an attribute of the series. */
 static bool is_in_path(const struct naming *naming, const struct attribute *attribute)
 {
-	if (attribute_is_owner(attribute->name) && naming->template.n_of[TEMPLATE_UNIT])
+	if (attribute_owner(attribute->name) && naming->template.n_of[TEMPLATE_UNIT])
 		return true;
 	for (unsigned int i = 0; i < naming->template.n; i++) {
 		const struct template_piece *piece = &naming->template.pieces[i];

@@ -56,7 +56,7 @@ void table_find(struct table *table, const struct metric *metric)
 	for (unsigned int i = 0; i < table->columns.n; i++) {
 		const char *name = table->columns.names[i];
 
-		if (attribute_is_owner(name)) {
+		if (attribute_owner(name)) {
 			table->owner = table->owner ? "owner" : name;
 			table->owners[table->n_owners++] = i;
 		} else if (strcmp(name, "otel.metric.overflow") && strcmp(name, "bpfpush.overflow.reason")) {
