@@ -11,8 +11,7 @@
 
 struct world world;
 struct receiver receiver;
-struct tcp_sender *tcp;
-struct udp_sender *udp;
+struct socket *tcp, *udp;
 
 uint64_t now_ns(void)
 {
@@ -36,8 +35,8 @@ int rig_setup(void **state)
 
 int rig_teardown(void **state)
 {
-	tcp = tcp_sender_free(tcp);
-	udp = udp_sender_free(udp);
+	tcp = socket_free(tcp);
+	udp = socket_free(udp);
 	queue_done(&world.exporter.queue);
 	receiver_done(&receiver);
 	world.event = sd_event_unref(world.event);
@@ -253,7 +252,7 @@ static const struct exporter_ops ops = { .type = "test" };
 
 void tcp_new(const struct sender_options *options)
 {
-	assert_ok(tcp_sender_new(&world.exporter, options, &tcp));
+	assert_ok(socket_new(&tcp_ops, &world.exporter, options, &tcp));
 	world.exporter.ops = &ops;
 }
 
@@ -266,7 +265,7 @@ void tcp_new_to(const struct receiver *to)
 
 void udp_new(const struct sender_options *options)
 {
-	assert_ok(udp_sender_new(&world.exporter, options, &udp));
+	assert_ok(socket_new(&udp_ops, &world.exporter, options, &udp));
 	world.exporter.ops = &ops;
 }
 

@@ -18,8 +18,7 @@
 #include <unistd.h>
 
 #include "accounted.h"
-#include "export/transport/tcp.h"
-#include "export/transport/udp.h"
+#include "export/transport/socket.h"
 #include "util/buf.h"
 
 #define MS    UINT64_C(1000000) /* in ns */
@@ -43,8 +42,8 @@ struct receiver {
 
 extern struct world world;
 extern struct receiver receiver;
-extern struct tcp_sender *tcp; /* one of the two, or none */
-extern struct udp_sender *udp;
+extern struct socket *tcp, *udp; /* one of the two, or none */
+#define flush(sock, is_last, window_ns) (sock)->ops->flush((sock), (is_last), (window_ns))
 #define stats (&world.exporter.stats)
 
 int rig_setup(void **state);

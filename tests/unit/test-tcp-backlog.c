@@ -47,7 +47,7 @@ static void a_backlog_goes_over_several_connections_each_line_once(void **state)
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
 	put_chunks(56);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	/* The last one is confirmed at once too: it is larger than what may stay in doubt. */
 	while (!exporter_is_idle(&world.exporter)) {
 		receiver_read(&receiver);
@@ -71,7 +71,7 @@ static void an_interrupted_backlog_repeats_one_connection(void **state)
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
 	put_chunks(40);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL((receiver_read(&receiver), receiver.n_ended == 1));
 	/* Of the second one a part is read, then it breaks. */
 	RUN_UNTIL(receiver_accept(&receiver));
@@ -109,7 +109,7 @@ static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **
 	tcp_new(&options);
 	for (unsigned int i = 0; i < 200; i++) {
 		put_data(chunk(i), CHUNK, CHUNK / LINE);
-		tcp_sender_flush(tcp, false);
+		flush(tcp, false, 0);
 		turn();
 	}
 	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 80 * CHUNK);
@@ -143,11 +143,11 @@ static void of_a_line_that_is_sent_in_part_no_end_is_made(void **state)
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
 	put_data(data, 8 << 20, 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_accept(&receiver) && stats->bytes_sent > 0);
 	run_for(20);
 	assert_int_equal(stats->requests, 0);
-	tcp = tcp_sender_free(tcp);
+	tcp = socket_free(tcp);
 	while ((n = recv(receiver.fd, room, sizeof(room), 0)) > 0)
 		;
 	assert_int_equal(n, -1);
@@ -174,7 +174,7 @@ static void an_end_amid_what_is_sent_confirms_what_has_arrived_whole(void **stat
 		}
 		put_data(data, 200 * CHUNK, 200 * CHUNK / LINE);
 	}
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_accept(&receiver) && stats->bytes_sent > CHUNK);
 	run_for(20);
 	assert_int_equal(stats->requests, 1);
@@ -200,13 +200,13 @@ static void a_reset_right_behind_an_end_says_that_something_was_not_read(void **
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
 	put_data(chunk(0), CHUNK, CHUNK / LINE);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_accept(&receiver) && stats->requests == 1);
 	run_for(20);
 	assert_ok(shutdown(receiver.fd, SHUT_RDWR));
 	turn();
 	receiver_hang_up(&receiver);
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_chunks(&receiver.text, 0, 0, 1);
 	assert_int_equal(stats->points[POINTS_DELIVERED], CHUNK / LINE);

@@ -14,7 +14,7 @@ static void the_end_of_a_connection_confirms_what_was_on_it(void **state)
 	put("a 1 1\n", 1);
 	put("b 2 1\nc 3 1\n", 2);
 	assert_false(exporter_is_idle(&world.exporter));
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_read(&receiver) == 18);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
@@ -34,7 +34,7 @@ static void the_end_of_a_connection_confirms_what_was_on_it(void **state)
 	receiver_read(&receiver);
 	assert_int_equal(receiver.n_accepted, 1);
 	put("d 4 2\n", 4);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_int_equal(receiver.n_accepted, 2);
 	assert_true(is_text(&receiver.text, "a 1 1\nb 2 1\nc 3 1\nd 4 2\n"));
@@ -51,11 +51,11 @@ static void a_receiver_that_is_not_there_is_waited_for(void **state)
 
 	tcp_new(&options);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(stats->is_failing);
 	run_for(100);
 	put("b 2 2\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 2);
 	assert_int_equal(stats->requests, 0);
 
@@ -75,13 +75,13 @@ static void at_the_end_all_is_confirmed_at_once(void **state)
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_read(&receiver) == 6);
 	run_for(50);
 	receiver_read(&receiver);
 	assert_int_equal(receiver.n_ended, 0);
 	put("b 2 2\n", 2);
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_int_equal(receiver.n_accepted, 1);
 	assert_int_equal(receiver.n_ended, 1);
@@ -98,7 +98,7 @@ static void a_small_queue_is_confirmed_before_it_is_full(void **state)
 	tcp_new(&options);
 	for (unsigned int i = 1; i <= 10; i++) {
 		put("abcdef 1 1\n", 1);
-		tcp_sender_flush(tcp, false);
+		flush(tcp, false, 0);
 		RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 		assert_int_equal(receiver.n_ended, i);
 	}
@@ -112,7 +112,7 @@ static void what_a_connection_took_along_unread_comes_again(void **state)
 	tcp_new_to(&receiver);
 	put("a 1 1\n", 1);
 	put("b 2 1\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_accept(&receiver) && stats->requests == 2);
 	run_for(20);
 	receiver_hang_up(&receiver); /* with all of it unread: a reset */
@@ -125,7 +125,7 @@ static void what_a_connection_took_along_unread_comes_again(void **state)
 	assert_int_equal(stats->bytes_sent, 24);
 	assert_true(stats->is_failing);
 
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_int_equal(stats->requests, 4);
@@ -137,7 +137,7 @@ static void a_receiver_that_has_read_all_and_closes_confirms_it(void **state)
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
 	put("a 1 1\n", 5);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_read(&receiver) == 6);
 	receiver_hang_up(&receiver);
 	RUN_UNTIL(exporter_is_idle(&world.exporter));
@@ -146,7 +146,7 @@ static void a_receiver_that_has_read_all_and_closes_confirms_it(void **state)
 
 	/* It restarts at the same port, and the next line goes there. */
 	put("b 2 2\n", 7);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_read(&receiver) == 12);
 	assert_int_equal(receiver.n_accepted, 2);
 	assert_int_equal(stats->retries, 0);
@@ -162,7 +162,7 @@ static void a_receiver_that_takes_all_and_never_closes_gets_it_again(void **stat
 	options.timeout_ns = 100 * MS;
 	tcp_new(&options);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL((receiver_read(&receiver), stats->is_failing));
 	assert_int_equal(receiver.n_ended > 0, true);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
@@ -186,10 +186,10 @@ static void the_first_connection_is_confirmed_soon(void **state)
 	options.timeout_ns = 100 * MS;
 	tcp_new(&options);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL((receiver_read(&receiver), stats->points[POINTS_DELIVERED] == 1));
 	put("b 2 2\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_read(&receiver) == 12);
 	run_for(300);
 	receiver_read(&receiver);
@@ -210,12 +210,12 @@ static void without_confirming_the_acknowledgement_counts_and_the_connection_sta
 	tcp_new(&options);
 	for (size_t i = 1; i <= 3; i++) {
 		put("a 1 1\n", 1);
-		tcp_sender_flush(tcp, false);
+		flush(tcp, false, 0);
 		RUN_UNTIL(exporter_is_idle(&world.exporter));
 		assert_int_equal(stats->points[POINTS_DELIVERED], i);
 	}
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL(exporter_is_idle(&world.exporter));
 	run_for(250);
 	assert_int_equal(receiver_read(&receiver), 24);
@@ -233,7 +233,7 @@ static void what_the_receiver_says_is_thrown_away(void **state)
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_read(&receiver) == 6);
 	while (n_said < 10000000) {
 		ssize_t n = send(receiver.fd, words, sizeof(words), MSG_NOSIGNAL);
@@ -242,7 +242,7 @@ static void what_the_receiver_says_is_thrown_away(void **state)
 		turn();
 	}
 	put("b 1 1\n", 1);
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_true(is_text(&receiver.text, "a 1 1\nb 1 1\n"));
 	assert_int_equal(receiver.n_accepted, 1);
@@ -256,7 +256,7 @@ static void a_receiver_that_hangs_up_on_all_is_not_hammered(void **state)
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	for (end_ns = now_ns() + 500 * MS; now_ns() < end_ns; turn()) {
 		if (receiver_accept(&receiver))
 			receiver_hang_up(&receiver);
@@ -266,7 +266,7 @@ static void a_receiver_that_hangs_up_on_all_is_not_hammered(void **state)
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
 	assert_true(stats->is_failing);
 	RUN_UNTIL(receiver_read(&receiver) == 6);
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 }
@@ -281,7 +281,7 @@ static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **s
 	options = tcp_options_for("two.example", port_of(receiver.listener));
 	tcp_new(&options);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_false(stats->is_failing); /* that was no trouble at all */
@@ -300,7 +300,7 @@ static void a_receiver_that_moves_is_found_at_its_new_address(void **state)
 	options = tcp_options_for("moves.example", port);
 	tcp_new(&options);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_accept(&old) && stats->requests == 1);
 	run_for(20);
 	close(old.listener);
@@ -309,7 +309,7 @@ static void a_receiver_that_moves_is_found_at_its_new_address(void **state)
 	hosts_write("127.0.0.2 moves.example\n");
 	receiver_init(&new, "127.0.0.2", port);
 	RUN_UNTIL(receiver_read(&new) == 6);
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL((receiver_read(&new), exporter_is_idle(&world.exporter)));
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(stats->retries, 1);
@@ -332,13 +332,13 @@ static void a_name_that_means_another_address_is_followed_when_the_connection_is
 	options.confirm_every_ns = 50 * MS;
 	tcp_new(&options);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL((receiver_read(&old), exporter_is_idle(&world.exporter)));
 	assert_int_equal(old.n_ended, 1);
 	hosts_write("127.0.0.2 moves.example\n");
 	run_for(1050); /* what was looked up is taken for true for a second */
 	put("b 2 2\n", 1);
-	tcp_sender_flush(tcp, false);
+	flush(tcp, false, 0);
 	RUN_UNTIL((receiver_read(&old), receiver_read(&new), exporter_is_idle(&world.exporter)));
 	assert_true(is_text(&old.text, "a 1 1\n"));
 	assert_true(is_text(&new.text, "b 2 2\n"));
@@ -367,7 +367,7 @@ static void a_connection_that_is_not_answered_is_given_up_in_time(void **state)
 	options.timeout_ns = 50 * MS;
 	tcp_new(&options);
 	put("a 1 1\n", 1);
-	tcp_sender_flush(tcp, true);
+	flush(tcp, true, 0);
 	RUN_UNTIL(stats->is_failing);
 	assert_int_equal(stats->requests, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
@@ -382,8 +382,8 @@ static void without_memory_lines_are_refused_to_their_giver(void **state)
 	const struct sender_options options = tcp_options_for("127.0.0.1", 1);
 	uint8_t *data;
 
-	assert_survives_failing_allocations(tcp_sender_new(&world.exporter, &options, &tcp),
-					    tcp = tcp_sender_free(tcp));
+	assert_survives_failing_allocations(socket_new(&tcp_ops, &world.exporter, &options, &tcp),
+					    tcp = socket_free(tcp));
 	tcp_new(&options);
 	data = copy("a 1 1\n");
 	alloc_fail_at(0);

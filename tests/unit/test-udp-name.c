@@ -12,16 +12,16 @@ static void the_second_address_of_a_name_is_used_when_the_first_refuses(void **s
 	put("a:1|c", 1);
 	put("b:1|c", 2);
 	put("c:1|c", 4);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(fd, "c:1|c");
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1); /* that went to [::1] */
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	put("d:1|c", 8);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(fd, "d:1|c");
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 14);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(world.exporter.n_losses, 2); /* the refusal and the other socket */
@@ -44,29 +44,29 @@ static void a_name_that_moves_is_followed_and_one_that_stays_keeps_its_socket(vo
 	options.resolve_every_ns = 20 * MS;
 	udp_new(&options);
 	put("a:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(old, "a:1|c");
 
 	hosts_write("127.0.0.2 moves.example\n127.0.0.1 moves.example\n");
 	run_for(100);
 	assert_int_equal(world.exporter.n_losses, 0);
 	put("b:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(old, "b:1|c");
 
 	hosts_write("127.0.0.2 moves.example\n");
 	RUN_UNTIL(world.exporter.n_losses == 1);
 	put("c:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(new, "c:1|c");
 
 	/* A name that is gone leaves things as they are. */
 	hosts_write("");
 	run_for(100);
 	put("d:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(new, "d:1|c");
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 4);
 	assert_int_equal(world.exporter.n_losses, 1);
 	assert_false(stats->is_failing);
@@ -86,18 +86,18 @@ static void a_name_whose_receiver_refuses_is_looked_up_again(void **state)
 	new = bound_socket(SOCK_DGRAM, "127.0.0.2", port);
 	udp_new_to(endpoint_at("leaves.example", port));
 	put("a:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(old, "a:1|c"); /* so the first lookup is over, and nothing asks for another */
 	close(old);
 	run_for(100); /* retry.max_ns lies between two lookups */
 	hosts_write("127.0.0.2 leaves.example\n");
 	put("b:1|c", 2);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	RUN_UNTIL(world.exporter.n_losses == 2); /* the refusal and the other socket */
 	put("c:1|c", 4);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(new, "c:1|c");
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 2);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 5);
 	assert_false(stats->is_failing);
@@ -113,13 +113,13 @@ static void a_name_that_nobody_knows_yet_is_asked_for_again(void **state)
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
 	udp_new_to(endpoint_at("comes..example", port_of(fd)));
 	put("a:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->requests, 0);
 	RUN_UNTIL(stats->is_failing);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	hosts_write("127.0.0.1 comes..example\n");
 	receives(fd, "a:1|c");
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(world.exporter.n_losses, 0);
 	assert_false(stats->is_failing);

@@ -8,7 +8,7 @@
 
 static int on_flush_time(sd_event_source *source, uint64_t usec, void *user)
 {
-	udp_sender_flush(user, 0);
+	flush((struct socket *)user, false, 0);
 	return 0;
 }
 
@@ -19,7 +19,7 @@ static void a_report_that_a_call_has_met_is_no_other_error(void **state)
 
 	udp_new_to(endpoint_at("127.0.0.1", free_port(SOCK_DGRAM, "127.0.0.1")));
 	put("a:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_true(sd_event_add_time_relative(world.event, &timer, CLOCK_MONOTONIC, 0, 0, on_flush_time, udp) >= 0);
 	assert_true(sd_event_source_set_priority(timer, SD_EVENT_PRIORITY_IMPORTANT) >= 0);
 	for (int i = 0; i < 100 && !stats->points[POINTS_CONNECTION_REFUSED]; i++)
@@ -81,7 +81,7 @@ static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
 	udp_new(&options);
 	put("a:1|c", 1);
 	put("b:1|c", 2);
-	udp_sender_flush(udp, 1000 * MS);
+	flush(udp, false, 1000 * MS);
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&first, &size), 5);
 	icmp_report_init(&report, ICMP_HOST_ANO, first.sin_port, htons((uint16_t)port_of(fd)));
 	if (report.fd < 0) {
@@ -98,7 +98,7 @@ static void a_firewall_that_refuses_is_a_receiver_that_does(void **state)
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
 	assert_int_equal(first.sin_port, second.sin_port);
 	run_for(20);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_int_equal(world.exporter.n_losses, 1);

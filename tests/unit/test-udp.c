@@ -13,7 +13,7 @@ static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 	assert_false(exporter_is_idle(&world.exporter));
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
 	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 5);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(fd, "a:1|c");
 	assert_true(exporter_is_idle(&world.exporter));
 	assert_int_equal(stats->requests, 1);
@@ -24,10 +24,10 @@ static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 
 	put("b:1|c", 4); /* the next one settles the one before, a flush the last */
 	put("c:1|c", 5);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 7);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 5);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 12);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
 	assert_int_equal(stats->requests, 3);
@@ -47,7 +47,7 @@ static void what_is_refused_is_counted_and_what_comes_after_is_received(void **s
 	put("b:1|c", 2);
 	put("c:1|c", 4);
 	/* On this interface the report is back before the next one is sent. */
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->requests, 3);
 	assert_int_equal(stats->retries, 2);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 3);
@@ -60,10 +60,10 @@ static void what_is_refused_is_counted_and_what_comes_after_is_received(void **s
 
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
 	put("d:1|c", 8);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(fd, "d:1|c");
 	assert_true(stats->is_failing);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 8);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 7);
 	assert_int_equal(world.exporter.n_losses, 3);
@@ -82,18 +82,18 @@ static void a_receiver_that_restarts_sees_the_same_sender(void **state)
 
 	udp_new_to(endpoint_at("127.0.0.1", port));
 	put("a:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&first, &size), 5);
 	close(fd);
 	put("b:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	run_for(5);
 	fd = bound_socket(SOCK_DGRAM, "127.0.0.1", port);
 	put("c:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(recvfrom(fd, text, sizeof(text), 0, (struct sockaddr *)&second, &size), 5);
 	assert_int_equal(first.sin_port, second.sin_port);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 2);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 1);
 	assert_int_equal(world.exporter.n_losses, 1);
@@ -130,7 +130,7 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	udp_new_to(endpoint);
 	assert_true(stats->is_failing);
 	put("a:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	run_for(60);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	assert_int_equal(stats->requests, 0);
@@ -146,7 +146,7 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	close(fd);
 	put("b:1|c", 2);
 	put("c:1|c", 4);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_true(stats->is_failing);
 	run_for(60);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 6);
@@ -178,7 +178,7 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 
 		snprintf(text, sizeof(text), "%04d", i);
 		put(text, 1);
-		udp_sender_flush(udp, 0);
+		flush(udp, false, 0);
 	}
 	run_for(20);
 	n_taken = stats->points[POINTS_DELIVERED]; /* what the kernel keeps for it: net.unix.max_dgram_qlen and one */
@@ -211,9 +211,9 @@ static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
 	udp_new_to(endpoint_at("127.0.0.1", port_of(fd)));
 	put_data(data, 70000, 9);
 	put("b:1|c", 1);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	receives(fd, "b:1|c");
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_TOO_LARGE], 9);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(stats->requests, 1);
@@ -235,7 +235,7 @@ static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 	put("dddddddddddddd", 8); /* alone over it, it takes all along */
 	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 15);
 	put("eeee", 16);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	assert_int_equal(drain(fd, last), 1);
 	assert_string_equal(last, "eeee");
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 16);
@@ -264,7 +264,7 @@ static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **s
 		put_data(data, PACED_BYTES, 1);
 	}
 	start_ns = now_ns();
-	udp_sender_flush(udp, 1000 * MS);
+	flush(udp, false, 1000 * MS);
 	assert_int_equal(drain(fd, last), 8);
 	for (n = 8; n < PACED && now_ns() < start_ns + 5000 * MS;) {
 		uint64_t next_ns = now_ns() + 5 * MS;
@@ -293,7 +293,7 @@ static void pacing_sends_no_less_than_burst_at_a_time_and_leaves_no_timer(void *
 	for (int i = 0; i < 20; i++)
 		put("a:1|c", 1);
 	start_ns = now_ns();
-	udp_sender_flush(udp, 3600000 * MS);
+	flush(udp, false, 3600000 * MS);
 	assert_int_equal(drain(fd, last), 8);
 	RUN_UNTIL(exporter_is_idle(&world.exporter));
 	assert_true(now_ns() - start_ns >= 9 * MS);
@@ -308,7 +308,7 @@ static void an_unreachable_network_keeps_what_waits(void **state)
 	/* Nothing leads to a broadcast address without asking for it: EACCES at connect(). */
 	udp_new_to(endpoint_at("255.255.255.255", 8125));
 	put("a:1|c", 3);
-	udp_sender_flush(udp, 0);
+	flush(udp, false, 0);
 	run_for(60);
 	assert_true(stats->is_failing);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 3);
@@ -322,8 +322,8 @@ static void without_memory_a_datagram_is_refused_to_its_giver(void **state)
 	const struct sender_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	uint8_t *data;
 
-	assert_survives_failing_allocations(udp_sender_new(&world.exporter, &options, &udp),
-					    udp = udp_sender_free(udp));
+	assert_survives_failing_allocations(socket_new(&udp_ops, &world.exporter, &options, &udp),
+					    udp = socket_free(udp));
 	udp_new(&options);
 	data = copy("a:1|c");
 	exporter_account(&world.exporter, POINTS_PUSHED, 1);

@@ -14,8 +14,7 @@
 #include <string.h>
 
 #include "export/lines/lines.h"
-#include "export/transport/tcp.h"
-#include "export/transport/udp.h"
+#include "export/transport/socket.h"
 #include "util/duration.h"
 
 /* Of payload, which no network within a site fragments; a unix socket carries more at once. */
@@ -41,8 +40,7 @@ struct lines_settings {
 
 struct state {
 	struct lines *lines;
-	struct udp_sender *udp; /* of StatsD */
-	struct tcp_sender *tcp; /* of Graphite */
+	struct socket *sock;
 	uint64_t slot_s, time_ns; /* of Graphite's last batch; 0: none yet */
 };
 
@@ -129,8 +127,7 @@ static void close_all(struct exporter *exporter)
 	struct state *state = exporter->state;
 
 	lines_free(state->lines);
-	udp_sender_free(state->udp);
-	tcp_sender_free(state->tcp);
+	socket_free(state->sock);
 	free(state);
 }
 
@@ -148,8 +145,7 @@ static int open_all(struct exporter *exporter, const struct lines_settings *sett
 			      &settings->resource_attributes);
 
 	if (!err)
-		err = is_graphite ? tcp_sender_new(exporter, &sender, &state->tcp) :
-				    udp_sender_new(exporter, &sender, &state->udp);
+		err = socket_new(is_graphite ? &tcp_ops : &udp_ops, exporter, &sender, &state->sock);
 	if (err)
 		return err;
 	if (!is_graphite)
@@ -175,20 +171,6 @@ static int open_exporter(struct exporter *exporter, const void *settings)
 		close_all(exporter);
 	}
 	return err;
-}
-
-static int statsd_push(struct exporter *exporter, const struct batch *batch)
-{
-	return lines_push(((struct state *)exporter->state)->lines, batch, 0);
-}
-
-static void statsd_send(struct exporter *exporter, const struct batch *batch)
-{
-	uint64_t window_ns = exporter->context->interval_ns / WINDOW_PART;
-
-	if (window_ns > WINDOW_MAX_NS)
-		window_ns = WINDOW_MAX_NS;
-	udp_sender_flush(((struct state *)exporter->state)->udp, batch->is_last ? WINDOW_AT_END_NS : window_ns);
 }
 
 /*
@@ -220,23 +202,26 @@ static uint64_t next_slot(struct exporter *exporter, const struct batch *batch)
 	return state->slot_s;
 }
 
-static int graphite_push(struct exporter *exporter, const struct batch *batch)
+static int push(struct exporter *exporter, const struct batch *batch)
 {
-	struct state *state = exporter->state;
+	const struct state *state = exporter->state;
 
-	return lines_push(state->lines, batch, next_slot(exporter, batch));
+	return lines_push(state->lines, batch, exporter->ops == &graphite_exporter ? next_slot(exporter, batch) : 0);
 }
 
-static void graphite_send(struct exporter *exporter, const struct batch *batch)
+static void send_lines(struct exporter *exporter, const struct batch *batch)
 {
-	tcp_sender_flush(((struct state *)exporter->state)->tcp, batch->is_last);
+	const struct state *state = exporter->state;
+	uint64_t window_ns = exporter->context->interval_ns / WINDOW_PART;
+
+	if (window_ns > WINDOW_MAX_NS)
+		window_ns = WINDOW_MAX_NS;
+	state->sock->ops->flush(state->sock, batch->is_last, batch->is_last ? WINDOW_AT_END_NS : window_ns);
 }
 
 static int probe(struct exporter *exporter)
 {
-	const struct state *state = exporter->state;
-
-	return state->tcp ? tcp_sender_probe(state->tcp) : udp_sender_probe(state->udp);
+	return socket_probe(((struct state *)exporter->state)->sock);
 }
 
 static const struct setting_table statsd_settings = SETTING_TABLE(statsd_rows, struct lines_settings);
@@ -247,8 +232,8 @@ const struct exporter_ops statsd_exporter = {
 	.settings = &statsd_settings,
 	.check = check,
 	.open = open_exporter,
-	.push = statsd_push,
-	.send = statsd_send,
+	.push = push,
+	.send = send_lines,
 	.probe = probe,
 	.close = close_all,
 };
@@ -258,8 +243,8 @@ const struct exporter_ops graphite_exporter = {
 	.settings = &graphite_settings,
 	.check = check,
 	.open = open_exporter,
-	.push = graphite_push,
-	.send = graphite_send,
+	.push = push,
+	.send = send_lines,
 	.probe = probe,
 	.close = close_all,
 };

@@ -18,42 +18,10 @@
 #include <systemd/sd-event.h>
 
 #include "export/exporter.h"
-#include "export/transport/lookup.h"
-#include "export/transport/timer.h"
 #include "util/duration.h"
 
 /* The answer of a lookup is used for this long by a socket that was closed in an orderly way. */
 #define FRESH_NS NS_PER_S
-
-enum socket_state { STATE_CLOSED,
-		    STATE_LOOKING_UP,
-		    STATE_CONNECTING,
-		    STATE_OPEN,
-		    STATE_WAITING };
-
-struct socket {
-	sd_event *event;
-	int type;
-	struct sender_options options;
-	const struct socket_events *events;
-	void *user;
-	struct exporter *exporter;
-
-	bool has_name;	       /* to be looked up */
-	struct lookup *lookup; /* that runs */
-	struct addresses addresses;
-	unsigned int current; /* of them, in use or to be tried */
-	unsigned int n_tried; /* since the socket was open or waiting */
-	uint64_t looked_up_ns;
-
-	enum socket_state state;
-	int fd;
-	sd_event_source *io;
-	struct timer timer;   /* for connecting and waiting */
-	struct timer resolve; /* the next lookup while open */
-	struct backoff backoff;
-	char problem[256]; /* that was logged last; "": none */
-};
 
 /* Messages */
 
@@ -86,12 +54,18 @@ void socket_report_working(struct socket *sock)
 
 void socket_close(struct socket *sock)
 {
+	/* A part of a request must not look like a whole one: no reader takes a reset for an end. */
+	const struct linger at_once = { .l_onoff = 1 };
+
+	if (sock->queue->is_begun)
+		(void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	sock->queue->is_begun = false;
 	sock->io = sd_event_source_disable_unref(sock->io);
 	timer_disarm(&sock->timer);
 	if (sock->fd >= 0)
 		close(sock->fd);
 	sock->fd = -1;
-	sock->state = STATE_CLOSED;
+	sock->state = SOCKET_CLOSED;
 	exporter_asks(sock->exporter, false);
 }
 
@@ -101,7 +75,7 @@ void socket_fail(struct socket *sock, const char *problem)
 
 	socket_report(sock, problem);
 	/* After a break, another address may be better. */
-	if (sock->state == STATE_OPEN && sock->addresses.n)
+	if (sock->state == SOCKET_OPEN && sock->addresses.n)
 		sock->current = (sock->current + 1) % sock->addresses.n;
 	socket_close(sock);
 	sock->looked_up_ns = 0; /* too long ago */
@@ -109,7 +83,7 @@ void socket_fail(struct socket *sock, const char *problem)
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	/* Without memory for the timer, the next socket_open() tries again. */
 	if (!timer_arm(&sock->timer, backoff_next(&sock->backoff, random, 0)))
-		sock->state = STATE_WAITING;
+		sock->state = SOCKET_WAITING;
 }
 
 static void set_stream_options(const struct socket *sock, int fd)
@@ -130,14 +104,14 @@ static int open_address(struct socket *sock, unsigned int index)
 {
 	const struct address *address = &sock->addresses.items[index];
 	_cleanup_(closep) int fd =
-		socket(address->socket.ss_family, sock->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		socket(address->socket.ss_family, sock->ops->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	sd_event_source *io = NULL;
 	bool is_pending = false;
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	if (sock->type == SOCK_STREAM)
+	if (sock->ops->type == SOCK_STREAM)
 		set_stream_options(sock, fd);
 	if (connect(fd, (const struct sockaddr *)&address->socket, address->size) < 0) {
 		if (errno != EINPROGRESS)
@@ -151,7 +125,7 @@ static int open_address(struct socket *sock, unsigned int index)
 	sock->io = io;
 	sock->fd = TAKE_FD(fd);
 	sock->current = index;
-	sock->state = is_pending ? STATE_CONNECTING : STATE_OPEN;
+	sock->state = is_pending ? SOCKET_CONNECTING : SOCKET_OPEN;
 	exporter_asks(sock->exporter, is_pending);
 	return is_pending ? timer_arm(&sock->timer, sock->options.timeout_ns) : 0;
 }
@@ -174,7 +148,7 @@ static void on_answer(void *user, const struct addresses *addresses, int error, 
 
 static int look_up(struct socket *sock)
 {
-	return sock->lookup ? 0 : lookup_start(sock->event, &sock->options.endpoint, sock->type, on_answer,
+	return sock->lookup ? 0 : lookup_start(sock->event, &sock->options.endpoint, sock->ops->type, on_answer,
 					       sock, &sock->lookup);
 }
 
@@ -192,21 +166,21 @@ static void begin(struct socket *sock)
 	if (err)
 		socket_fail(sock, strerror(-err));
 	else
-		sock->state = STATE_LOOKING_UP;
+		sock->state = SOCKET_LOOKING_UP;
 	exporter_asks(sock->exporter, !err);
 }
 
 bool socket_open(struct socket *sock)
 {
-	if (sock->state == STATE_CLOSED)
+	if (sock->state == SOCKET_CLOSED)
 		begin(sock);
-	return sock->state == STATE_OPEN;
+	return sock->state == SOCKET_OPEN;
 }
 
 static void tell_if_open(struct socket *sock)
 {
-	if (sock->state == STATE_OPEN)
-		sock->events->opened(sock->user);
+	if (sock->state == SOCKET_OPEN)
+		sock->ops->opened(sock);
 }
 
 static void connect_failed(struct socket *sock, int err)
@@ -220,10 +194,10 @@ static void on_time(void *user)
 {
 	struct socket *sock = user;
 
-	if (sock->state == STATE_CONNECTING) {
+	if (sock->state == SOCKET_CONNECTING) {
 		connect_failed(sock, ETIMEDOUT);
-	} else if (sock->state == STATE_WAITING) {
-		sock->state = STATE_CLOSED;
+	} else if (sock->state == SOCKET_WAITING) {
+		sock->state = SOCKET_CLOSED;
 		begin(sock);
 		tell_if_open(sock);
 	}
@@ -238,20 +212,20 @@ static void on_connected(struct socket *sock)
 		return;
 	}
 	timer_disarm(&sock->timer);
-	sock->state = STATE_OPEN;
+	sock->state = SOCKET_OPEN;
 	exporter_asks(sock->exporter, false);
 	socket_watch(sock, 0);
-	sock->events->opened(sock->user);
+	sock->ops->opened(sock);
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
 {
 	struct socket *sock = user;
 
-	if (sock->state == STATE_CONNECTING)
+	if (sock->state == SOCKET_CONNECTING)
 		on_connected(sock);
 	else
-		sock->events->ready(sock->user, revents);
+		sock->ops->ready(sock, revents);
 	return 0;
 }
 
@@ -297,7 +271,7 @@ static void on_answer(void *user, const struct addresses *addresses, int error, 
 	sock->looked_up_ns = timer_now_ns(sock->event);
 	if (sock->options.resolve_every_ns)
 		(void)timer_arm(&sock->resolve, sock->options.resolve_every_ns);
-	if (sock->state != STATE_LOOKING_UP && (sock->state != STATE_OPEN || stays))
+	if (sock->state != SOCKET_LOOKING_UP && (sock->state != SOCKET_OPEN || stays))
 		return;
 	socket_close(sock);
 	sock->n_tried = 0;
@@ -323,7 +297,7 @@ void socket_look_up_again(struct socket *sock)
 
 int socket_fd(const struct socket *sock)
 {
-	return sock->state == STATE_OPEN ? sock->fd : -1;
+	return sock->state == SOCKET_OPEN ? sock->fd : -1;
 }
 
 int socket_error(const struct socket *sock)
@@ -354,21 +328,38 @@ void socket_ignore(struct socket *sock)
 		(void)sd_event_source_set_enabled(sock->io, SD_EVENT_OFF);
 }
 
-int socket_new(struct exporter *exporter, int type, const struct sender_options *options,
-	       const struct socket_events *events, void *user, struct socket **ret_sock)
+int socket_new(const struct socket_ops *ops, struct exporter *exporter, const struct sender_options *options,
+	       struct socket **ret_sock)
 {
-	struct socket *sock = calloc(1, sizeof(*sock));
+	struct socket *sock = calloc(1, ops->size_bytes);
 
 	if (!sock)
 		return -ENOMEM;
-	*sock = (struct socket){ .event = exporter->context->event, .type = type, .options = *options,
-				 .events = events, .user = user, .exporter = exporter, .fd = -1 };
-	sock->backoff = options->retry;
+	*sock = (struct socket){ .event = exporter->context->event, .exporter = exporter, .queue = &exporter->queue,
+				 .options = *options, .ops = ops, .fd = -1, .backoff = options->retry };
+	queue_init(sock->queue, SIZE_MAX, options->queue_bytes);
+	timer_init(&sock->work, sock->event, ops->expired, sock);
 	timer_init(&sock->timer, sock->event, on_time, sock);
 	timer_init(&sock->resolve, sock->event, on_resolve_time, sock);
-	sock->has_name = addresses_of(&options->endpoint, type, &sock->addresses) < 0;
+	sock->has_name = addresses_of(&options->endpoint, ops->type, &sock->addresses) < 0;
+	/* So that the first datagrams need not wait for the name. */
+	if (ops->type == SOCK_DGRAM)
+		(void)socket_open(sock);
 	*ret_sock = sock;
 	return 0;
+}
+
+int socket_probe(struct socket *sock)
+{
+	struct exporter_stats *stats = &sock->exporter->stats;
+	const char *words = "connected";
+	int result = socket_open(sock) ? 1 : stats->is_failing ? -ENOTCONN : 0;
+
+	if (result > 0 && sock->ops->probe)
+		result = sock->ops->probe(sock, &words);
+	if (result > 0)
+		snprintf(stats->problem, sizeof(stats->problem), "%s", words);
+	return result;
 }
 
 struct socket *socket_free(struct socket *sock)
@@ -377,6 +368,7 @@ struct socket *socket_free(struct socket *sock)
 		return NULL;
 	socket_close(sock);
 	lookup_cancel(sock->lookup);
+	timer_done(&sock->work);
 	timer_done(&sock->timer);
 	timer_done(&sock->resolve);
 	free(sock);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The part that UDP and TCP share: one connected, non-blocking socket to an endpoint. It looks up
- * the endpoint's name, opens, and opens again after errors, each time after a longer wait
+ * One connected, non-blocking socket to an endpoint, and what UDP and TCP share when they send an exporter's queue
+ * over it. It looks up the endpoint's name, opens, and opens again after errors, each time after a longer wait
  * (backoff.h). A name may have several addresses: if one refuses, the next is tried, and only after
  * the last one does the socket wait and look the name up again.
  *
@@ -15,12 +15,14 @@
 
 #include "export/transport/backoff.h"
 #include "export/transport/endpoint.h"
+#include "export/transport/lookup.h"
+#include "export/transport/timer.h"
 #include "util/cleanup.h"
 
 struct exporter;
-struct socket;
+struct queue;
 
-/* The settings of a socket and of the sender that owns it. */
+/* The settings of a socket and of how it sends. */
 struct sender_options {
 	struct endpoint endpoint;
 	uint64_t queue_bytes; /* for what waits; over it the oldest is dropped */
@@ -34,20 +36,71 @@ struct sender_options {
 };
 
 /*
- * Called from the loop, never from within a function below. They may call all functions except
- * socket_free().
+ * A way to send. sock: a structure of its own, which begins with its struct socket. All but flush and probe are called
+ * from the loop, never from within a function below; they may call all functions except socket_free().
  */
-struct socket_events {
-	void (*opened)(void *user); /* also when it was opened again, perhaps to another address */
-	void (*ready)(void *user, uint32_t events);
+struct socket_ops {
+	int type; /* SOCK_STREAM, SOCK_DGRAM */
+	size_t size_bytes; /* of its structure */
+	void (*opened)(void *sock); /* also when it was opened again, perhaps to another address */
+	void (*ready)(void *sock, uint32_t events);
+	void (*expired)(void *sock); /* the timer for its own work */
+	/*
+	 * Sends the exporter's queue. UDP: some at once, the rest within window_ns, which may be 0. TCP: each request
+	 * is whole lines, and everything waits until it is confirmed; is_last: nothing more will be put into the
+	 * queue, so everything is to be confirmed now.
+	 */
+	void (*flush)(void *sock, bool is_last, uint64_t window_ns);
+	int (*probe)(void *sock, const char **ret_words); /* of an open socket; NULL: that is all one can know */
+};
+
+extern const struct socket_ops tcp_ops, udp_ops;
+
+enum socket_state { SOCKET_CLOSED,
+		    SOCKET_LOOKING_UP,
+		    SOCKET_CONNECTING,
+		    SOCKET_OPEN,
+		    SOCKET_WAITING };
+
+/* Ways to send use the members up to the timer; the others are socket.c's. */
+struct socket {
+	struct sd_event *event;
+	struct exporter *exporter;
+	struct queue *queue; /* the exporter's */
+	struct sender_options options;
+	struct timer work;
+
+	const struct socket_ops *ops;
+	bool has_name;	       /* to be looked up */
+	struct lookup *lookup; /* that runs */
+	struct addresses addresses;
+	unsigned int current; /* of them, in use or to be tried */
+	unsigned int n_tried; /* since the socket was open or waiting */
+	uint64_t looked_up_ns;
+
+	enum socket_state state;
+	int fd;
+	struct sd_event_source *io;
+	struct timer timer;   /* for connecting and waiting */
+	struct timer resolve; /* the next lookup while open */
+	struct backoff backoff;
+	char problem[256]; /* that was logged last; "": none */
 };
 
 /*
- * type: SOCK_STREAM, SOCK_DGRAM. options are copied; events, exporter and its loop outlive the socket. Nothing is
- * opened yet. -ENOMEM.
+ * exporter gives the name for the log, counts the points and outlives the socket; options are copied. -ENOMEM. It is
+ * not an error if the receiver is not there.
  */
-int socket_new(struct exporter *exporter, int type, const struct sender_options *options,
-	       const struct socket_events *events, void *user, struct socket **ret_sock);
+int socket_new(const struct socket_ops *ops, struct exporter *exporter, const struct sender_options *options,
+	       struct socket **ret_sock);
+/* As exporter_ops.probe(). */
+int socket_probe(struct socket *sock);
+struct socket *socket_free(struct socket *sock);
+
+DEFINE_CLEANUP(struct socket *, socket_free);
+
+/* For ways to send: */
+
 /*
  * true: it is open. false: it is being opened, now or after a wait, and opened() will be called
  * when that succeeds. A socket that waits after an error continues to wait.
@@ -61,7 +114,8 @@ bool socket_is_unix(const struct socket *sock);
 void socket_watch(struct socket *sock, uint32_t events);
 /* ready() is not called, not even for errors, until the next socket_watch(). */
 void socket_ignore(struct socket *sock);
-/* Closes without a message. The next socket_open() goes to the same address. */
+/* Closes without a message. A request that was sent in part ends in a reset. The next socket_open() goes to the same
+ * address. */
 void socket_close(struct socket *sock);
 /* Closes, reports, and opens again by itself after a while. */
 void socket_fail(struct socket *sock, const char *problem);
@@ -73,6 +127,3 @@ void socket_report_working(struct socket *sock);
 bool socket_try_next_address(struct socket *sock);
 /* The name may have another address by now: looks it up, but not more often than every retry.max_ns. */
 void socket_look_up_again(struct socket *sock);
-struct socket *socket_free(struct socket *sock);
-
-DEFINE_CLEANUP(struct socket *, socket_free);
