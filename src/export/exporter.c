@@ -47,6 +47,24 @@ const struct exporter_ops *exporter_find(const char *type)
 	return NULL;
 }
 
+static int open_now(struct exporter *exporter)
+{
+	size_t size = exporter->ops->state_bytes;
+	int err;
+
+	if (size)
+		exporter->state = calloc(1, size);
+	err = size && !exporter->state ? -ENOMEM : exporter->ops->open(exporter, exporter->options);
+	exporter->is_closed = err != 0;
+	if (!err)
+		return 0;
+	if (!exporter->stats.is_failing)
+		exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "cannot be set up: %s", strerror(-err));
+	if (size)
+		free(exporter->state);
+	return err;
+}
+
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter)
 {
@@ -55,16 +73,12 @@ int exporter_open(const char *name, const struct exporter_ops *ops, const void *
 
 	if (!exporter)
 		return -ENOMEM;
-	exporter->name = name;
-	exporter->ops = ops;
-	exporter->options = options;
-	exporter->context = context;
-	err = ops->open(exporter, options);
+	*exporter = (struct exporter){ .name = name, .ops = ops, .options = options, .context = context };
+	err = open_now(exporter);
 	if (err == -ENOMEM || (err && !context->opens_later)) {
-		free(exporter);
+		exporter_free(exporter);
 		return err;
 	}
-	exporter->is_closed = err != 0;
 	*ret_exporter = exporter;
 	return 0;
 }
@@ -72,14 +86,13 @@ int exporter_open(const char *name, const struct exporter_ops *ops, const void *
 /* Another attempt to open it, without which the batch is lost. */
 static int open_again(struct exporter *exporter, const struct batch *batch)
 {
-	int err = exporter->ops->open(exporter, exporter->options);
+	int err = open_now(exporter);
 	struct metric *metric;
 
-	exporter->is_closed = err != 0;
-	if (!err && exporter_works(exporter))
-		exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, "is open now");
-	if (!err)
+	if (!err) {
+		exporter_works(exporter, "is open now");
 		return 0;
+	}
 	batch_for_each_metric(metric, batch) {
 		exporter_account(exporter, POINTS_PUSHED, metric->n_series);
 		exporter_account(exporter, POINTS_NOT_SENT, metric->n_series);
@@ -102,14 +115,6 @@ void exporter_send(struct exporter *exporter, const struct batch *batch)
 {
 	if (exporter->ops->send && !exporter->is_closed)
 		exporter->ops->send(exporter, batch);
-}
-
-int exporter_push(struct exporter *exporter, const struct batch *batch)
-{
-	int err = exporter_encode(exporter, batch);
-
-	exporter_send(exporter, batch);
-	return err;
 }
 
 void exporter_log(const struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
@@ -147,15 +152,21 @@ void exporter_fail(struct exporter *exporter, enum log_level level, const char *
 		exporter_log(exporter, level, id, "%s", message);
 }
 
-bool exporter_works(struct exporter *exporter)
+void exporter_works(struct exporter *exporter, const char *format, ...)
 {
-	bool is_news = exporter->stats.is_failing;
+	char message[MESSAGE_BYTES];
+	va_list arguments;
 
-	exporter->stats.n_changes += is_news;
+	if (!exporter->stats.is_failing)
+		return;
+	exporter->stats.n_changes++;
 	exporter->stats.is_failing = false;
 	exporter->stats.failing_ns = 0;
 	exporter->stats.problem[0] = '\0';
-	return is_news;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, "%s", message);
 }
 
 void exporter_asks(struct exporter *exporter, bool is_asking)
@@ -280,8 +291,11 @@ struct exporter *exporter_free(struct exporter *exporter)
 {
 	if (!exporter)
 		return NULL;
-	if (!exporter->is_closed)
+	if (!exporter->is_closed) {
 		exporter->ops->close(exporter);
+		if (exporter->ops->state_bytes)
+			free(exporter->state);
+	}
 	queue_done(&exporter->queue);
 	free(exporter);
 	return NULL;

@@ -85,7 +85,11 @@ struct exporter_ops {
 	int (*environment)(void *options, const struct assignments *given, struct diag *diag);
 	/* Checks what the table cannot: combinations, files that must be readable. May be NULL. */
 	void (*check)(const void *options, const struct assignments *given, struct diag *diag);
-	/* options is borrowed and outlives the exporter. Tells an error to exporter_fail(). 0 or -errno. */
+	size_t state_bytes; /* of exporter.state, all 0 before open() and freed after close(); 0: open() makes it */
+	/*
+	 * options is borrowed and outlives the exporter. 0 or -errno: then it has undone all, and said why by
+	 * exporter_fail() if that says more than the errno.
+	 */
 	int (*open)(struct exporter *exporter, const void *options);
 	/* As exporter_encode(); what it puts into the queue, send() begins to send. */
 	int (*push)(struct exporter *exporter, const struct batch *batch);
@@ -134,16 +138,14 @@ int exporter_open(const char *name, const struct exporter_ops *ops, const void *
 int exporter_encode(struct exporter *exporter, const struct batch *batch);
 /* Begins to send what was encoded; no datagram and no request leaves before. */
 void exporter_send(struct exporter *exporter, const struct batch *batch);
-/* Both. */
-int exporter_push(struct exporter *exporter, const struct batch *batch);
 /* log_event() with "exporter NAME: " before the message, and the name in the field that systemd/bpfpush.catalog shows. */
 void exporter_log(const struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
 	_printf_(4, 5);
 /* It fails now. Logged with the name, unless it fails already with the same message. */
 void exporter_fail(struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
 	_printf_(4, 5);
-/* It works now. true: it did not before. */
-bool exporter_works(struct exporter *exporter);
+/* It works now. Logged with the name, if it did not before. */
+void exporter_works(struct exporter *exporter, const char *format, ...) _printf_(2, 3);
 /* A receiver is to answer now (a connection, a request, an end), or has done so. */
 void exporter_asks(struct exporter *exporter, bool is_asking);
 /* Only this changes stats.points. */

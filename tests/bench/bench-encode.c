@@ -142,7 +142,7 @@ static void measure_stream(struct bench *bench, const char *type)
 
 		grow(bench);
 		start_ns = now_ns();
-		exporter_push(exporter, &bench->batch);
+		exporter_encode(exporter, &bench->batch);
 		times[round ? round - 1 : 0] = now_ns() - start_ns;
 	}
 	qsort(times, bench->n_rounds, sizeof(times[0]), compare);

@@ -230,8 +230,9 @@ static void run_cycle(sd_event *event, struct exporter *exporter, struct bench_m
 	uint64_t start_ns = bench_now_ns();
 
 	getrusage(RUSAGE_SELF, &start);
-	if (exporter_push(exporter, &bench->batch) < 0)
+	if (exporter_encode(exporter, &bench->batch) < 0)
 		abort();
+	exporter_send(exporter, &bench->batch);
 	cycle.push_ns = bench_now_ns() - start_ns;
 	while (!exporter_is_idle(exporter))
 		if (sd_event_run(event, UINT64_MAX) < 0)

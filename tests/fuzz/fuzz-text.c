@@ -136,7 +136,7 @@ static void check_exporter(const struct scene *scene, const char *type, int fd)
 	demand(!setting_table_set(ops->settings, options, &(struct assignment){ "path", path, "fuzz", 1, 0 }, &diag),
 	       "no path", type);
 	demand(!exporter_open("fuzz", ops, options, &context, &exporter), "not opened", type);
-	demand(!exporter_push(exporter, &scene->batch), "not pushed", type);
+	demand(!exporter_encode(exporter, &scene->batch), "not pushed", type);
 	points = exporter->stats.points;
 	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++)
 		n += points[fate];

@@ -51,7 +51,7 @@ static int stream(const struct batch *batch, const char *type)
 	if (!options || setting_table_init(ops->settings, options) < 0 ||
 	    exporter_open("golden", ops, options, &context, &exporter) < 0)
 		return 1;
-	err = exporter_push(exporter, batch);
+	err = exporter_encode(exporter, batch);
 	if (exporter->stats.points[POINTS_DELIVERED] != FIXTURE_POINTS)
 		err = 1;
 	exporter_free(exporter);

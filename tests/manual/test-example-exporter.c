@@ -32,7 +32,7 @@ static void the_increase_of_each_sum_is_written(void **state)
 	ssize_t size;
 
 	fixture_init(&fixture);
-	assert_ok(exporter_push(exporter, &fixture.batch));
+	assert_ok(exporter_encode(exporter, &fixture.batch));
 	size = read(fd, text, sizeof(text) - 1);
 	assert_true(size > 0);
 	text[size] = '\0';
@@ -58,7 +58,7 @@ static void what_cannot_be_written_is_counted(void **state)
 	struct fixture fixture;
 
 	fixture_init(&fixture);
-	assert_error(exporter_push(exporter, &fixture.batch), EIO);
+	assert_error(exporter_encode(exporter, &fixture.batch), EIO);
 	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], 0);
 	assert_int_equal(exporter->stats.points[POINTS_NOT_SENT], 6);
 	fixture_done(&fixture);

@@ -43,7 +43,7 @@ static void options_free(const char *type, void *options)
 
 static void assert_push(struct exporter *exporter, const struct fixture *fixture, int expected)
 {
-	assert_int_equal(exporter_push(exporter, &fixture->batch), expected);
+	assert_int_equal(exporter_encode(exporter, &fixture->batch), expected);
 	assert_accounted(exporter);
 }
 
@@ -336,9 +336,8 @@ static int push_without_histograms(struct exporter *exporter, const struct batch
 
 static void points_that_a_format_lacks_are_not_delivered(void **state)
 {
-	static const struct exporter_ops ops = { .type = "test", .settings = &output_settings, .open = output_open,
-						 .push = push_without_histograms, .waiting = output_waiting,
-						 .close = output_close };
+	static const struct exporter_ops ops = { .type = "test", .settings = &output_settings, OUTPUT_OPS,
+						 .push = push_without_histograms };
 	static const struct exporter_context context = { .version = "1" };
 	const struct output_options options = { "/dev/null" };
 	struct exporter *exporter;

@@ -74,6 +74,14 @@ static struct exporter *open_otlp(const struct exporter_context *context, const 
 	return exporter;
 }
 
+static int push(struct exporter *exporter, const struct batch *batch)
+{
+	int err = exporter_encode(exporter, batch);
+
+	exporter_send(exporter, batch);
+	return err;
+}
+
 static void close_otlp(struct exporter *exporter, void *options)
 {
 	const struct exporter_ops *ops = exporter->ops;
@@ -100,7 +108,7 @@ static void points_that_delta_leaves_out_are_not_lost_without_memory(void **stat
 		int err;
 
 		alloc_fail_at(n);
-		err = exporter_push(exporter, &fixture.batch);
+		err = push(exporter, &fixture.batch);
 		has_failed = alloc_end();
 		n_pushed += DELTA_POINTS;
 		assert_int_equal(points[POINTS_PUSHED], n_pushed);
@@ -131,8 +139,7 @@ static void how_an_exporter_fails_is_known_to_a_later_process(void **state)
 	close(fd);
 	fixture_init(&fixture);
 	before = open_otlp(&context, "1MiB", "4KiB", &options[0]);
-	exporter_encode(before, &fixture.batch);
-	exporter_send(before, &fixture.batch);
+	assert_ok(push(before, &fixture.batch));
 	for (int i = 0; i < 200 && !before->stats.is_failing; i++)
 		assert_true(sd_event_run(context.event, 50000) >= 0);
 	assert_true(before->stats.is_failing);
@@ -204,7 +211,7 @@ static void a_full_queue_is_accounted_for_and_told_with_the_name_of_the_exporter
 	exporter = open_otlp(&context, "4KiB", "4KiB", &options);
 	log_to_journal();
 	for (unsigned int i = 0; i < 20; i++) {
-		assert_ok(exporter_push(exporter, &fixture.batch));
+		assert_ok(push(exporter, &fixture.batch));
 		assert_accounted(exporter);
 		assert_true(exporter_waiting(exporter).n_bytes <= 4096);
 	}
@@ -259,9 +266,9 @@ static void the_first_mebibyte_of_the_room_for_bodies_stays(void **state)
 	add_series(&metric, 15000); /* some 800 KiB */
 	exporter = open_otlp(&context, "1MiB", "4MiB", &options);
 	for (int i = 0; i < 3; i++)
-		assert_ok(exporter_push(exporter, &batch));
+		assert_ok(push(exporter, &batch));
 	getrusage(RUSAGE_SELF, &before);
-	assert_ok(exporter_push(exporter, &batch));
+	assert_ok(push(exporter, &batch));
 	getrusage(RUSAGE_SELF, &after);
 	assert_true(after.ru_minflt - before.ru_minflt < 100);
 	close_otlp(exporter, options);

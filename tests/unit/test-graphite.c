@@ -23,7 +23,8 @@ static void assert_push(struct exporter *exporter, struct batch *batch, struct s
 	series_begin(series->metric);
 	series_add(series, push->grown);
 	series_end(series->metric);
-	assert_ok(exporter_push(exporter, batch));
+	assert_ok(exporter_encode(exporter, batch));
+	exporter_send(exporter, batch);
 	assert_accounted(exporter);
 }
 

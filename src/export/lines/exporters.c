@@ -128,11 +128,12 @@ static void close_all(struct exporter *exporter)
 
 	lines_free(state->lines);
 	socket_free(state->sock);
-	free(state);
 }
 
-static int open_all(struct exporter *exporter, const struct lines_settings *settings, struct state *state)
+static int open_exporter(struct exporter *exporter, const void *untyped)
 {
+	const struct lines_settings *settings = untyped;
+	struct state *state = exporter->state;
 	const struct exporter_context *context = exporter->context;
 	bool is_graphite = exporter->ops == &graphite_exporter;
 	struct sender_options sender = settings->sender;
@@ -144,32 +145,16 @@ static int open_all(struct exporter *exporter, const struct lines_settings *sett
 		  naming_init(&lines.naming, dialect, settings->template, context->resource, context->n_resource,
 			      &settings->resource_attributes);
 
-	if (!err)
-		err = socket_new(is_graphite ? &tcp_ops : &udp_ops, exporter, &sender, &state->sock);
-	if (err)
-		return err;
 	if (!is_graphite)
 		lines.naming.limit_bytes = settings->max_name_bytes;
 	lines.points.is_cumulative = settings->temporality;
 	lines.pack = (struct pack){ .is_stream = is_graphite, .put = exporter_enqueue, .user = exporter };
 	lines.pack.limit_bytes = is_graphite ? PIECE_BYTES :
 				 settings->max_datagram_bytes ?: sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
-	return lines_new(&lines, exporter, &state->lines);
-}
-
-static int open_exporter(struct exporter *exporter, const void *settings)
-{
-	struct state *state = calloc(1, sizeof(*state));
-	int err;
-
-	if (!state)
-		return -ENOMEM;
-	exporter->state = state;
-	err = open_all(exporter, settings, state);
-	if (err) {
-		exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "cannot be set up: %s", strerror(-err));
+	err = err ?: socket_new(is_graphite ? &tcp_ops : &udp_ops, exporter, &sender, &state->sock) ?:
+	      lines_new(&lines, exporter, &state->lines);
+	if (err)
 		close_all(exporter);
-	}
 	return err;
 }
 
@@ -231,6 +216,7 @@ const struct exporter_ops statsd_exporter = {
 	.type = "statsd",
 	.settings = &statsd_settings,
 	.check = check,
+	.state_bytes = sizeof(struct state),
 	.open = open_exporter,
 	.push = push,
 	.send = send_lines,
@@ -242,6 +228,7 @@ const struct exporter_ops graphite_exporter = {
 	.type = "graphite",
 	.settings = &graphite_settings,
 	.check = check,
+	.state_bytes = sizeof(struct state),
 	.open = open_exporter,
 	.push = push,
 	.send = send_lines,

@@ -76,7 +76,7 @@ static bool settle(struct otlp *otlp, const struct otlp_answer *answer)
 	struct exporter *exporter = otlp->exporter;
 
 	if (answer->verdict == OTLP_ACCEPTED)
-		(void)exporter_works(exporter);
+		exporter_works(exporter, "delivers again");
 	if (answer->verdict == OTLP_AGAIN) {
 		if (!has_given_up(otlp, item))
 			return false;
@@ -230,7 +230,6 @@ static void otlp_close(struct exporter *exporter)
 	http_client_free(otlp->client);
 	if (otlp->encoding.room != MAP_FAILED)
 		munmap(otlp->encoding.room, otlp->encoding.limit_bytes);
-	free(otlp);
 }
 
 /* Secrets that would go over a network in clear text. */
@@ -290,30 +289,23 @@ static int open_client(struct otlp *otlp)
 static int otlp_open(struct exporter *exporter, const void *untyped)
 {
 	const struct otlp_options *options = untyped;
-	struct otlp *otlp = calloc(1, sizeof(*otlp));
+	struct otlp *otlp = exporter->state;
 	int err;
 
-	if (!otlp)
-		return -ENOMEM;
-	exporter->state = otlp;
-	otlp->exporter = exporter;
-	otlp->options = options;
-	otlp->report = (struct otlp_report){ .exporter = exporter };
+	*otlp = (struct otlp){ .exporter = exporter, .options = options, .encoding = options->encoding,
+			       .backoff = options->retry };
+	otlp->report.exporter = exporter;
 	otlp->report.is_delta = options->encoding.temporality == OTLP_DELTA;
-	otlp->backoff = options->retry;
 	timer_init(&otlp->retry, exporter->context->event, on_wake, otlp);
 	queue_init(&exporter->queue, options->queue_requests, options->queue_bytes);
-	otlp->encoding = options->encoding;
 	otlp->encoding.resource = exporter->context->resource;
 	otlp->encoding.n_resource = exporter->context->n_resource;
 	otlp->encoding.version = exporter->context->version;
 	otlp->encoding.room = mmap(NULL, otlp->encoding.limit_bytes, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	err = otlp->encoding.room == MAP_FAILED ? -ENOMEM : open_client(otlp);
-	if (!err)
-		return 0;
-	exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "HTTP cannot be set up: %s", strerror(-err));
-	otlp_close(exporter);
+	if (err)
+		otlp_close(exporter);
 	return err;
 }
 
@@ -322,6 +314,7 @@ const struct exporter_ops otlp_exporter = {
 	.settings = &otlp_settings,
 	.environment = otlp_options_environment,
 	.check = otlp_options_check,
+	.state_bytes = sizeof(struct otlp),
 	.open = otlp_open,
 	.push = otlp_push,
 	.send = otlp_send,

@@ -29,8 +29,6 @@ static void report_accepted(const struct exporter *exporter, const struct http_a
 		exporter_log(exporter, LOG_LEVEL_WARNING, NULL,
 			     "%.64s answered with status %d. This is not an OTLP receiver: check the endpoint",
 			     http->content_type[0] ? http->content_type : "a body without a content type", http->status);
-	else if (exporter->stats.is_failing)
-		exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, "delivers again");
 }
 
 /* What whoever set this up may have overlooked, to be put after what went wrong. */

@@ -13,7 +13,6 @@ struct otlp_report {
 	int outcome;	   /* of the last request; for report.c only */
 };
 
-/* To be called before the answer changes the exporter's is_failing. */
 void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
 			const struct otlp_answer *answer);
 /* A request was not posted because of a header. err, complaint: from otlp_header_resolve(). */

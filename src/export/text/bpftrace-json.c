@@ -138,9 +138,6 @@ static int bpftrace_json_push(struct exporter *exporter, const struct batch *bat
 const struct exporter_ops bpftrace_json_exporter = {
 	.type = "bpftrace-json",
 	.settings = &output_settings,
-	.check = output_options_check,
-	.open = output_open,
+	OUTPUT_OPS,
 	.push = bpftrace_json_push,
-	.waiting = output_waiting,
-	.close = output_close,
 };

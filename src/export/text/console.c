@@ -316,9 +316,6 @@ static const struct setting_table console_settings = SETTING_TABLE(rows, struct 
 const struct exporter_ops console_exporter = {
 	.type = "console",
 	.settings = &console_settings,
-	.check = output_options_check,
-	.open = output_open,
+	OUTPUT_OPS,
 	.push = console_push,
-	.waiting = output_waiting,
-	.close = output_close,
 };

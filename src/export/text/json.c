@@ -134,9 +134,6 @@ static int json_push(struct exporter *exporter, const struct batch *batch)
 const struct exporter_ops json_exporter = {
 	.type = "json",
 	.settings = &output_settings,
-	.check = output_options_check,
-	.open = output_open,
+	OUTPUT_OPS,
 	.push = json_push,
-	.waiting = output_waiting,
-	.close = output_close,
 };

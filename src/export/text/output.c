@@ -73,25 +73,19 @@ int output_open(struct exporter *exporter, const void *options)
 {
 	const char *path = ((const struct output_options *)options)->path;
 	bool is_stdout = !strcmp(path, "-");
-	_cleanup_(closep) int fd = -1;
-	struct output *output;
+	struct output *output = exporter->state;
 	struct stat st;
-
 	/* O_NONBLOCK: a pipe without a reader is refused instead of waited for. */
-	fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) :
+	int fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) :
 			 open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
 	if (fd < 0)
 		return open_failed(exporter, path, errno);
-	output = calloc(1, sizeof(*output));
-	if (!output)
-		return -ENOMEM;
 	output->options = options;
 	output->is_terminal = isatty(fd);
 	output->can_block = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
 	output->is_torn = !is_stdout && !output->can_block && ends_torn(path);
 	output->patience_ms = exporter->context->is_once ? -1 : PATIENCE_MS;
-	output->fd = TAKE_FD(fd);
-	exporter->state = output;
+	output->fd = fd;
 	return 0;
 }
 
@@ -159,14 +153,10 @@ void output_close(struct exporter *exporter)
 {
 	struct output *output = exporter->state;
 
-	if (!output)
-		return;
 	if (write_rest(output, PATIENCE_END_MS) < 0)
 		mend(output);
 	close(output->fd);
 	buf_done(&output->out);
-	free(output);
-	exporter->state = NULL;
 }
 
 /* Writes the buffer and accounts for its points. */
@@ -189,9 +179,8 @@ static int settle(struct exporter *exporter)
 		output->n_lost += output->n_points;
 		exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "cannot write to %s: %s", path, strerror(-err));
 	} else {
-		if (exporter_works(exporter))
-			exporter_log(exporter, LOG_LEVEL_INFO, NULL, "writes to %s again; %zu point%s lost meanwhile", path,
-				     output->n_lost, output->n_lost == 1 ? " was" : "s were");
+		exporter_works(exporter, "writes to %s again; %zu point%s lost meanwhile", path, output->n_lost,
+			       output->n_lost == 1 ? " was" : "s were");
 		output->n_lost = 0;
 		output->is_torn = false;
 		exporter_account(exporter, POINTS_DELIVERED, output->n_points);

@@ -27,7 +27,7 @@ struct output_options {
 
 extern const struct setting_table output_settings;
 
-/* That of struct exporter_ops; options begin with a struct output_options. */
+/* Options begin with a struct output_options. */
 void output_options_check(const void *options, const struct assignments *given, struct diag *diag);
 
 struct output {
@@ -49,9 +49,11 @@ struct output {
 	struct buf out;	       /* what the next write takes */
 };
 
-/*
- * The three below are those of struct exporter_ops; the state of the exporter is a struct output.
- */
+/* What the struct exporter_ops of all of them have. The state of the exporter is a struct output. */
+#define OUTPUT_OPS                                                                                              \
+	.check = output_options_check, .state_bytes = sizeof(struct output), .open = output_open,               \
+	.waiting = output_waiting, .close = output_close
+
 int output_open(struct exporter *exporter, const void *options);
 void output_close(struct exporter *exporter);
 struct exporter_waiting output_waiting(const struct exporter *exporter);

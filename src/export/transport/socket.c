@@ -44,10 +44,8 @@ void socket_report(struct socket *sock, const char *problem)
 void socket_report_working(struct socket *sock)
 {
 	sock->backoff.limit_ns = 0;
-	if (!exporter_works(sock->exporter))
-		return;
 	sock->problem[0] = '\0';
-	exporter_log(sock->exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, "delivers again");
+	exporter_works(sock->exporter, "delivers again");
 }
 
 /* Closing and opening */

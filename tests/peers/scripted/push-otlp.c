@@ -55,7 +55,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *user)
 		series_end(&push->metric);
 		batch.previous_ns = (push->n_pushed + 1) * UINT64_C(1000000000);
 		batch.time_ns = batch.previous_ns + 1000000000;
-		(void)exporter_push(push->exporter, &batch);
+		(void)exporter_encode(push->exporter, &batch);
+		exporter_send(push->exporter, &batch);
 		push->n_pushed++;
 		sd_event_source_set_time_relative(source, push->pause_ms * UINT64_C(1000));
 	} else if (exporter_is_idle(push->exporter)) {
