@@ -11,7 +11,6 @@
 
 #include "agent/agent.h"
 #include "command/setup.h"
-#include "export/text/json-text.h"
 #include "util/duration.h"
 
 #define DURATION_NS NS_PER_S
@@ -127,7 +126,7 @@ static void print_members(const char *before, ...)
 		if (!text)
 			continue;
 		buf_printf(&out, "%s\"%s\":", before, name);
-		json_append_text(&out, text);
+		buf_append_json(&out, text);
 		before = ",";
 	}
 	va_end(pairs);

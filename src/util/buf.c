@@ -56,6 +56,27 @@ void buf_append_byte(struct buf *buf, uint8_t byte)
 	buf_append(buf, &byte, 1);
 }
 
+void buf_append_json(struct buf *out, const char *text)
+{
+	buf_append_byte(out, '"');
+	while (*text) {
+		size_t plain = 0;
+
+		while ((unsigned char)text[plain] >= 0x20 && text[plain] != '"' && text[plain] != '\\')
+			plain++;
+		buf_append(out, text, plain);
+		text += plain;
+		if (!*text)
+			break;
+		if ((unsigned char)*text < 0x20)
+			buf_printf(out, "\\u%04x", (unsigned char)*text);
+		else
+			buf_printf(out, "\\%c", *text);
+		text++;
+	}
+	buf_append_byte(out, '"');
+}
+
 void buf_vprintf(struct buf *buf, const char *format, va_list arguments)
 {
 	va_list copy;

@@ -25,6 +25,8 @@ struct buf {
 void buf_append(struct buf *buf, const void *data, size_t size);
 void buf_append_text(struct buf *buf, const char *text);
 void buf_append_byte(struct buf *buf, uint8_t byte);
+/* text as a JSON string, quotes included (RFC 8259, 7). text is UTF-8. */
+void buf_append_json(struct buf *buf, const char *text);
 void buf_printf(struct buf *buf, const char *format, ...) _printf_(2, 3);
 void buf_vprintf(struct buf *buf, const char *format, va_list arguments) _printf_(2, 0);
 /* Room for size more bytes at data + size, or NULL; the caller adds to .size what it wrote. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "export/transport/backoff.h"
+#include "export/transport/timer.h"
 #include "util/cleanup.h"
 #include "util/duration.h"
 

@@ -7,7 +7,6 @@
 #include "agent/internal.h"
 #include "agent/status/health.h"
 #include "build-config.h"
-#include "export/text/json-text.h"
 
 #define MIB (1 << 20)
 
@@ -20,7 +19,7 @@ struct page {
 static void append_text_member(struct buf *json, const char *name, const char *value)
 {
 	buf_printf(json, "\"%s\":", name);
-	json_append_text(json, value);
+	buf_append_json(json, value);
 	buf_append_byte(json, ',');
 }
 

@@ -3,7 +3,7 @@
 
 /*
  * What a receiver's answer means for the points of a request (OTLP specification, "OTLP/HTTP
- * Response"). Pure. The answer comes from outside, so every length and number in it is checked.
+ * Response"). The answer comes from outside, so every length and number in it is checked.
  *
  *     2xx                   accepted, except the rejected_data_points of a partial success
  *                           (a body that is neither protobuf nor JSON is foreign)
@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "export/exporter.h"
 #include "export/transport/http.h"
 
 enum otlp_verdict { OTLP_ACCEPTED,
@@ -34,3 +35,20 @@ struct otlp_answer {
 
 void otlp_answer_read(const struct http_answer *http, size_t n_points,
 		      struct otlp_answer *ret_answer);
+
+/* Log messages about requests. A change of the outcome is logged; a repetition is not. */
+
+struct otlp_report {
+	struct exporter *exporter;
+	unsigned int port; /* of the URL; the log hints at a port of another protocol */
+	bool is_delta;	   /* a request that is sent twice may count twice */
+	int outcome;	   /* of the last request; for report.c only */
+};
+
+void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
+			const struct otlp_answer *answer);
+/* The last answer, which was accepted, as the words of exporter_ops.probe(). 1; -EPROTO if it was foreign. */
+int otlp_report_last(const struct otlp_report *report);
+/* A request was not posted because of a header. err, complaint: from otlp_header_resolve(). */
+void otlp_report_header(struct otlp_report *report, const char *header, int err,
+			const char *complaint);

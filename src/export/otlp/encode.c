@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "export/bounds.h"
-#include "export/otlp/attributes.h"
 #include "export/otlp/point.h"
 #include "util/buf.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "export/otlp/encode.h"
-#include "export/transport/backoff.h"
+#include "export/transport/timer.h"
 #include "export/transport/http.h"
 #include "util/setting-table.h"
 

@@ -11,15 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/random.h>
 
 #include "export/exporter.h"
 #include "export/otlp/answer.h"
 #include "export/otlp/encode.h"
 #include "export/otlp/gzip.h"
 #include "export/otlp/options.h"
-#include "export/otlp/report.h"
-#include "export/transport/backoff.h"
 #include "export/transport/http.h"
 #include "export/transport/timer.h"
 #include "export/transport/url.h"
@@ -53,13 +50,8 @@ static void on_wake(void *user)
 
 static void wait_and_retry(struct otlp *otlp, uint64_t retry_after_ns)
 {
-	uint32_t random = UINT32_MAX;
-	uint64_t delay_ns;
-
-	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
-	delay_ns = backoff_next(&otlp->backoff, random, retry_after_ns);
 	/* Without memory for the timer, the next push tries again. */
-	otlp->is_waiting = timer_arm(&otlp->retry, delay_ns) >= 0;
+	otlp->is_waiting = timer_arm_backoff(&otlp->retry, &otlp->backoff, retry_after_ns) >= 0;
 }
 
 static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)

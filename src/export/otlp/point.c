@@ -8,6 +8,8 @@
 
 #define NO_RECORDED_VALUE 1 /* of flags */
 
+#define FIELDS 16	/* which have attributes */
+
 static double in_unit(const struct metric *metric, uint64_t raw)
 {
 	return metric->divisor == 1 ? (double)raw : (double)raw / (double)metric->divisor;
@@ -100,4 +102,62 @@ unsigned int otlp_point_make(const struct otlp_points *points, const struct seri
 size_t otlp_point_most_bytes(const struct metric *metric)
 {
 	return POINT_BYTES + (metric->kind == METRIC_HISTOGRAM ? metric->layout.n_buckets * BUCKET_BYTES : 0);
+}
+
+/* Attributes */
+
+static void fill_attribute(Otlp__KeyValue *item, Otlp__AnyValue *value, const struct attribute *attribute)
+{
+	otlp__key_value__init(item);
+	otlp__any_value__init(value);
+	item->key = (char *)attribute->name;
+	item->value = value;
+	switch (attribute->type) {
+	case ATTRIBUTE_TEXT:
+		value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+		value->string_value = (char *)attribute->text;
+		break;
+	case ATTRIBUTE_NUMBER:
+		value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+		value->int_value = attribute->number;
+		break;
+	case ATTRIBUTE_FLAG:
+		value->value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
+		value->bool_value = attribute->number != 0;
+		break;
+	}
+}
+
+void otlp_attributes_append(struct buf *out, unsigned int field, const struct attribute *attributes, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		Otlp__KeyValue item;
+		Otlp__AnyValue value;
+		size_t size, length;
+		uint8_t *at;
+
+		fill_attribute(&item, &value, &attributes[i]);
+		size = protobuf_c_message_get_packed_size(&item.base);
+		buf_append_byte(out, (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED));
+		for (length = size; length >= 0x80; length >>= 7)
+			buf_append_byte(out, (uint8_t)(length | 0x80));
+		buf_append_byte(out, (uint8_t)length);
+		at = buf_reserve(out, size);
+		if (at)
+			out->size += protobuf_c_message_pack(&item.base, at);
+	}
+}
+
+const struct series_cache *otlp_attributes_of(struct series *series, unsigned int field)
+{
+	static const char owners[FIELDS];
+	const struct series_cache *cache = series_cache(series, &owners[field]);
+	_cleanup_(buf_done) struct buf encoded = BUF_INIT;
+
+	if (cache)
+		return cache;
+	otlp_attributes_append(&encoded, field, series->attributes, series->n_attributes);
+	if (buf_error(&encoded))
+		return NULL;
+	return series_cache_new(series, &owners[field], encoded.data, encoded.size);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One point as a message of protobuf-c, without its attributes. */
+/* One point as a message of protobuf-c, and its attributes, which are appended to the packed message. */
 
 #include "export/otlp/encode.h"
 #include "otlp-metrics.pb-c.h"
+#include "util/buf.h"
 
 /* What a series has in a batch: its point, before it a 0 at its start if it is new, or a last point without a value. */
 enum otlp_form { OTLP_POINT, OTLP_ZERO, OTLP_ENDED };
@@ -33,3 +34,12 @@ unsigned int otlp_point_make(const struct otlp_points *points, const struct seri
 			     struct otlp_point *ret_point);
 /* The most bytes that a message for metric takes, packed. */
 size_t otlp_point_most_bytes(const struct metric *metric);
+
+/* For each attribute a KeyValue, framed by the number of the field, which is below 16, and its length. */
+void otlp_attributes_append(struct buf *out, unsigned int field, const struct attribute *attributes,
+			    unsigned int n);
+/*
+ * Those of a series, which never change: encoded once for each number of the field that is in use,
+ * and kept with the series. NULL: no memory.
+ */
+const struct series_cache *otlp_attributes_of(struct series *series, unsigned int field);

@@ -16,9 +16,8 @@
 #include <inttypes.h>
 
 #include "export/bounds.h"
-#include "export/text/columns.h"
-#include "export/text/json-text.h"
 #include "export/text/output.h"
+#include "export/text/table.h"
 
 /* One value of a map: the text after its key. */
 typedef void append_fn(struct buf *out, const struct series *series);
@@ -71,7 +70,7 @@ static void append_key(struct buf *out, const struct columns *columns, const str
 		if (cells[i])
 			attribute_append(&key, cells[i]);
 	}
-	json_append_text(out, buf_text(&key));
+	buf_append_json(out, buf_text(&key));
 	if (buf_error(&key))
 		out->error = buf_error(&key);
 	buf_done(&key);
@@ -103,7 +102,7 @@ static void append_map(struct buf *out, const struct metric *metric, const char 
 	columns_find(&columns, metric);
 	buf_printf(&name, "@%s%s", metric->name, suffix);
 	buf_printf(out, "{\"type\": \"%s\", \"data\": {", type);
-	json_append_text(out, buf_text(&name));
+	buf_append_json(out, buf_text(&name));
 	buf_append_text(out, columns.n ? ": {" : ": ");
 	for (size_t i = 0; i < n; i++) {
 		if (i)

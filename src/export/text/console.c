@@ -16,7 +16,6 @@
 
 #include "export/bounds.h"
 #include "export/decimal.h"
-#include "export/text/columns.h"
 #include "export/text/output.h"
 #include "export/text/table.h"
 #include "util/duration.h"

@@ -14,7 +14,6 @@
 
 #include "export/bounds.h"
 #include "export/decimal.h"
-#include "export/text/json-text.h"
 #include "export/text/output.h"
 
 static const char *const kinds[] = {
@@ -34,18 +33,18 @@ static void append_head(struct buf *out, struct series *series)
 		_cleanup_(buf_done) struct buf head = BUF_INIT;
 
 		buf_append_text(&head, "{\"collector\":");
-		json_append_text(&head, metric->scope);
+		buf_append_json(&head, metric->scope);
 		buf_append_text(&head, ",\"name\":");
-		json_append_text(&head, metric->name);
+		buf_append_json(&head, metric->name);
 		buf_printf(&head, ",\"kind\":\"%s\",\"unit\":", kinds[metric->kind]);
-		json_append_text(&head, metric->unit);
+		buf_append_json(&head, metric->unit);
 		buf_append_text(&head, ",\"attributes\":{");
 		for (unsigned int i = 0; i < series->n_attributes; i++) {
 			buf_append_text(&head, i ? "," : "");
-			json_append_text(&head, series->attributes[i].name);
+			buf_append_json(&head, series->attributes[i].name);
 			buf_append_byte(&head, ':');
 			if (series->attributes[i].type == ATTRIBUTE_TEXT)
-				json_append_text(&head, series->attributes[i].text);
+				buf_append_json(&head, series->attributes[i].text);
 			else /* an integer, true or false */
 				attribute_append(&head, &series->attributes[i]);
 		}

@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include "export/text/columns.h"
+#include "export/text/table.h"
 #include "util/rights.h"
 
 #define PATIENCE_MS	50   /* with a reader that takes nothing */

@@ -13,7 +13,6 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
 
@@ -69,8 +68,6 @@ void socket_close(struct socket *sock)
 
 void socket_fail(struct socket *sock, const char *problem)
 {
-	uint32_t random = UINT32_MAX;
-
 	socket_report(sock, problem);
 	/* After a break, another address may be better. */
 	if (sock->state == SOCKET_OPEN && sock->addresses.n)
@@ -78,9 +75,8 @@ void socket_fail(struct socket *sock, const char *problem)
 	socket_close(sock);
 	sock->looked_up_ns = 0; /* too long ago */
 	sock->n_tried = 0;
-	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	/* Without memory for the timer, the next socket_open() tries again. */
-	if (!timer_arm(&sock->timer, backoff_next(&sock->backoff, random, 0)))
+	if (!timer_arm_backoff(&sock->timer, &sock->backoff, 0))
 		sock->state = SOCKET_WAITING;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/transport/timer.h"
 
+#include <sys/random.h>
 #include <systemd/sd-event.h>
 #include <time.h>
 
@@ -35,6 +36,25 @@ int timer_arm(struct timer *timer, uint64_t delay_ns)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(timer->source, SD_EVENT_ONESHOT);
 	return r < 0 ? r : 0;
+}
+
+uint64_t backoff_next(struct backoff *backoff, uint32_t random, uint64_t retry_after_ns)
+{
+	uint64_t limit_ns = backoff->limit_ns ? backoff->limit_ns : backoff->initial_ns, delay_ns;
+
+	if (limit_ns > backoff->max_ns)
+		limit_ns = backoff->max_ns;
+	backoff->limit_ns = limit_ns > backoff->max_ns / 2 ? backoff->max_ns : limit_ns * 2;
+	delay_ns = (uint64_t)((unsigned __int128)limit_ns * random >> 32);
+	return delay_ns > retry_after_ns ? delay_ns : retry_after_ns;
+}
+
+int timer_arm_backoff(struct timer *timer, struct backoff *backoff, uint64_t retry_after_ns)
+{
+	uint32_t random = UINT32_MAX;
+
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	return timer_arm(timer, backoff_next(backoff, random, retry_after_ns));
 }
 
 void timer_disarm(struct timer *timer)

@@ -20,9 +20,23 @@ struct timer {
 	struct sd_event_source *source; /* for timer.c only */
 };
 
+/*
+ * How long to wait before another attempt: exponential with full jitter, so that many agents do not
+ * come back at the same moment; longer if the receiver asks for it.
+ */
+struct backoff {
+	uint64_t initial_ns; /* the first delay is somewhere in [0, initial_ns] */
+	uint64_t max_ns;     /* a delay is longer only if the receiver asks for it */
+	uint64_t limit_ns;   /* of the next delay; 0: initial_ns, as after a success */
+};
+
 void timer_init(struct timer *timer, struct sd_event *event, timer_fn *expired, void *user);
 /* Replaces an earlier time. -ENOMEM: the timer is not armed. */
 int timer_arm(struct timer *timer, uint64_t delay_ns);
+/* The same, by backoff. retry_after_ns: what the receiver asked for, or 0. */
+int timer_arm_backoff(struct timer *timer, struct backoff *backoff, uint64_t retry_after_ns);
+/* How long that is. random: evenly spread over its type. */
+uint64_t backoff_next(struct backoff *backoff, uint32_t random, uint64_t retry_after_ns);
 /* Both also take a timer that is not armed or all zero. */
 void timer_disarm(struct timer *timer);
 void timer_done(struct timer *timer);
