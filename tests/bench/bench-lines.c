@@ -64,22 +64,21 @@ static size_t count_lines(struct sink *from, bool is_stream, size_t *ret_bytes)
 	return n;
 }
 
-static struct lines *open_lines(enum dialect_id dialect, enum lines_histogram histogram, struct exporter *exporter)
+static struct lines open_lines(enum dialect_id dialect, enum lines_histogram histogram, struct exporter *exporter)
 {
 	static char *tags[] = { "host.name" };
 	static const struct setting_list resource_tags = { .items = tags, .n_items = 1 };
 	static const struct attribute resource = { .name = "host.name", .text = "web-1" };
 	bool is_graphite = dialect_table[dialect].is_graphite;
-	struct lines_options options = {
+	struct lines lines = {
 		.points.histogram = histogram,
 		.time_unit = is_graphite ? LINES_SECONDS : LINES_MICROSECONDS,
 		.pack = { .limit_bytes = is_graphite ? PIECE_SIZE : DATAGRAM_SIZE, .is_stream = is_graphite,
 			  .put = put, .user = &sink },
+		.exporter = exporter,
 	};
-	struct lines *lines;
 
-	if (naming_init(&options.naming, &dialect_table[dialect], NULL, &resource, 1, &resource_tags) < 0 ||
-	    lines_new(&options, exporter, &lines) < 0)
+	if (naming_init(&lines.naming, &dialect_table[dialect], NULL, &resource, 1, &resource_tags) < 0)
 		abort();
 	return lines;
 }
@@ -115,17 +114,17 @@ static void measure(const struct kind *kind, enum dialect_id dialect, size_t n_r
 	uint64_t times[ROUNDS_MAX], first_ns;
 	struct exporter exporter = { .name = "bench" };
 	struct bench_metrics bench;
-	struct lines *lines;
+	struct lines lines;
 	size_t n, bytes;
 
 	bench_metrics_init(&bench, kind->kind, kind->unit, kind->divisor, METRICS, SERIES);
 	lines = open_lines(dialect, kind->histogram, &exporter);
 	bench_metrics_grow(&bench);
-	first_ns = push(lines, &bench);
+	first_ns = push(&lines, &bench);
 	n = count_lines(&sink, is_stream, &bytes);
 	for (size_t round = 0; round < n_rounds; round++) {
 		bench_metrics_grow(&bench);
-		times[round] = push(lines, &bench);
+		times[round] = push(&lines, &bench);
 		if (count_lines(&sink, is_stream, &bytes) != n)
 			abort();
 	}
@@ -133,7 +132,7 @@ static void measure(const struct kind *kind, enum dialect_id dialect, size_t n_r
 	printf("%-10s %-18s %7.1f ns/line  min %7.1f  first %8.1f  %5.1f bytes  %zu lines\n", dialect_table[dialect].name, kind->name,
 	       (double)times[n_rounds / 2] / (double)n, (double)times[0] / (double)n, (double)first_ns / (double)n,
 	       (double)bytes / (double)n, n);
-	lines_free(lines);
+	lines_done(&lines);
 	bench_metrics_done(&bench);
 }
 
@@ -160,24 +159,24 @@ static void measure_memory(enum dialect_id dialect)
 {
 	struct exporter exporter = { .name = "bench" };
 	struct bench_metrics bench;
-	struct lines *lines;
+	struct lines lines;
 	size_t before, kept, resident;
 	size_t n = SERIES_MANY;
 
 	bench_metrics_init(&bench, METRIC_SUM, "{call}", 1, SERIES_MANY / SERIES, SERIES);
 	before = mallinfo2().uordblks + mallinfo2().hblkhd;
 	lines = open_lines(dialect, LINES_COUNTERS, &exporter);
-	cycle(&bench, lines);
+	cycle(&bench, &lines);
 	kept = mallinfo2().uordblks + mallinfo2().hblkhd - before;
 	for (int i = 0; i < WARM_CYCLES; i++)
-		cycle(&bench, lines);
+		cycle(&bench, &lines);
 	resident = resident_bytes();
 	for (int i = 0; i < CYCLES; i++)
-		cycle(&bench, lines);
+		cycle(&bench, &lines);
 	printf("%-10s %zu series known: %.1f bytes a series; resident %.1f MiB, and %+.2f MiB after %d cycles\n",
 	       dialect_table[dialect].name, n, (double)kept / (double)n, (double)resident / 0x1p20,
 	       ((double)resident_bytes() - (double)resident) / 0x1p20, CYCLES);
-	lines_free(lines);
+	lines_done(&lines);
 	bench_metrics_done(&bench);
 }
 

@@ -32,9 +32,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct writer {
-	struct lines_options options;
+	struct lines lines;
 	struct exporter exporter;
-	struct lines *lines;
 	struct buf out;		   /* of one push: lines, each with a newline */
 	uint8_t failing, n_pieces; /* a bit for each piece, in turn */
 	bool has_failed;
@@ -223,9 +222,9 @@ static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
 	struct writer *writer = user;
 	struct grammar_text piece = { (const char *)data, size }, lines = piece;
-	bool is_stream = writer->options.pack.is_stream, fails = writer->failing >> (writer->n_pieces++ & 7) & 1;
+	bool is_stream = writer->lines.pack.is_stream, fails = writer->failing >> (writer->n_pieces++ & 7) & 1;
 
-	check(size && size <= writer->options.pack.limit_bytes, "a piece that is empty or too long", piece);
+	check(size && size <= writer->lines.pack.limit_bytes, "a piece that is empty or too long", piece);
 	check((data[size - 1] == '\n') == is_stream, "a piece that ends otherwise", piece);
 	while (lines.size) {
 		struct grammar_text line = grammar_cut(&lines, '\n');
@@ -249,23 +248,22 @@ static void writer_push(struct scene *scene, struct writer *writer, unsigned int
 	buf_reset(&writer->out);
 	writer->has_failed = false;
 	writer->exporter.n_losses = losses;
-	err = lines_push(writer->lines, &scene->batch, scene->time_s);
+	err = lines_push(&writer->lines, &scene->batch, scene->time_s);
 	check(err == (writer->has_failed ? -EIO : 0), "another result", text_of(&writer->out));
 	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++)
 		n += points[fate];
 	check(n == points[POINTS_PUSHED], "points that are not accounted for", text_of(&writer->out));
 }
 
-static void writer_init(struct writer *writer, const struct lines_options *options)
+static void writer_init(struct writer *writer, const struct lines *lines)
 {
 	static const struct exporter_context context = { .version = "1" };
 
-	writer->options = *options;
-	writer->options.pack.user = writer;
+	writer->lines = *lines;
+	writer->lines.exporter = &writer->exporter;
+	writer->lines.pack.user = writer;
 	writer->exporter.name = "fuzz";
 	writer->exporter.context = &context;
-	if (lines_new(&writer->options, &writer->exporter, &writer->lines) < 0)
-		abort();
 }
 
 static bool take_writers(struct scene *scene)
@@ -273,7 +271,7 @@ static bool take_writers(struct scene *scene)
 	static const char *const templates[] = { NULL, "{metric}", "{metric}.{attributes}", "{attributes}.{metric}",
 						 "{host}.{unit}.{metric}", "x.{a}.{attributes}.{metric}.y",
 						 "{unit}_{metric}", "{unit}.{a}.{metric}.{attributes}.{b}" };
-	struct lines_options options = { .pack = { .limit_bytes = LONGEST, .put = put } };
+	struct lines options = { .pack = { .limit_bytes = LONGEST, .put = put } };
 	bool is_graphite;
 
 	scene->dialect = (enum dialect_id)(take(&scene->input) % DIALECTS);
@@ -353,7 +351,7 @@ static void add_count(const struct scene *scene, struct written *written, uint64
 {
 	bool replaces = dialect_table[scene->dialect].is_graphite && written->time_s == scene->time_s;
 
-	if (!scene->whole.options.points.is_cumulative && !replaces)
+	if (!scene->whole.lines.points.is_cumulative && !replaces)
 		written->before += written->now;
 	written->now = n;
 	written->time_s = scene->time_s;
@@ -372,11 +370,11 @@ static void check_histogram(struct scene *scene, unsigned int i, const struct gr
 {
 	struct grammar_text path = line->path;
 
-	if (scene->whole.options.points.histogram != LINES_COUNTERS) {
+	if (scene->whole.lines.points.histogram != LINES_COUNTERS) {
 		*in_buckets += line->rate.size ? (uint64_t)fmin(1 / to_double(line->rate) + 0.5, 0x1p50) : 1;
 		return;
 	}
-	if (scene->whole.options.points.is_cumulative) {
+	if (scene->whole.lines.points.is_cumulative) {
 		check(ends_in(path, ".total"), "not a total", path);
 		path.size -= strlen(".total");
 	}
@@ -394,7 +392,7 @@ static void check_series(struct scene *scene, unsigned int i)
 {
 	const struct series *series = scene->series[i];
 	bool is_histogram = series->metric->kind == METRIC_HISTOGRAM;
-	bool is_values = scene->whole.options.points.histogram != LINES_COUNTERS;
+	bool is_values = scene->whole.lines.points.histogram != LINES_COUNTERS;
 	struct grammar_text rest = text_of(&scene->alone[i]), text = rest;
 	uint64_t in_buckets = 0, in_count = 0;
 	unsigned int n_lines = 0;
@@ -407,7 +405,7 @@ static void check_series(struct scene *scene, unsigned int i)
 		wrong = grammar_parse(scene->dialect, text, &line);
 		check(!wrong, wrong, text);
 		check_name(series, &line, text);
-		check(line.path.size <= scene->whole.options.naming.limit_bytes, "a path that is too long", text);
+		check(line.path.size <= scene->whole.lines.naming.limit_bytes, "a path that is too long", text);
 		check(is_histogram || !n_lines, "a second line", text);
 		if (is_histogram)
 			check_histogram(scene, i, &line, &in_buckets, &in_count);
@@ -416,7 +414,7 @@ static void check_series(struct scene *scene, unsigned int i)
 		return;
 	if (is_values)
 		check(in_buckets == series->delta.count || series->delta.count >> 40, "values too many or too few", text);
-	else if (!scene->whole.options.points.is_cumulative)
+	else if (!scene->whole.lines.points.is_cumulative)
 		check(in_buckets == in_count, "buckets that do not add up to the count", text);
 }
 
@@ -529,7 +527,7 @@ static void push(struct scene *scene)
 	check_whole(scene);
 	writer_push(scene, &scene->narrow, scene->losses);
 	/* It repeats gauges that it could not send. */
-	if (dialect_table[scene->dialect].is_graphite || scene->whole.options.points.sends_unchanged)
+	if (dialect_table[scene->dialect].is_graphite || scene->whole.lines.points.sends_unchanged)
 		check_some(text_of(&scene->narrow.out), text_of(&scene->whole.out));
 	for (unsigned int i = 0; i < scene->n_series; i++)
 		check_series(scene, i);
@@ -542,7 +540,7 @@ static void check_totals(struct scene *scene)
 		const struct series *series = scene->series[i];
 
 		if (series->metric->kind != METRIC_HISTOGRAM || scene->is_refused[i] ||
-		    scene->whole.options.points.histogram != LINES_COUNTERS)
+		    scene->whole.lines.points.histogram != LINES_COUNTERS)
 			continue;
 		check(written->before + written->now == series->total.count, "counts that do not add up",
 		      text_of(&scene->alone[i]));
@@ -565,7 +563,7 @@ static void run(struct scene *scene)
 
 static void writer_done(struct writer *writer)
 {
-	lines_free(writer->lines);
+	lines_done(&writer->lines);
 	buf_done(&writer->out);
 }
 

@@ -98,21 +98,20 @@ static int lines(const struct batch *batch, const struct variant *variant)
 	bool is_stream = dialect_table[variant->dialect].is_graphite;
 	struct exporter exporter = { .name = "golden" };
 	size_t n_points = 0;
-	struct lines_options options = {
+	struct lines writer = {
 		.points.histogram = variant->histogram,
 		.time_unit = variant->unit,
 		.points.is_cumulative = variant->is_cumulative,
 		.points.sends_unchanged = variant->sends_unchanged,
 		.pack = { .limit_bytes = 1432, .is_stream = is_stream, .put = write_piece, .user = &n_points },
+		.exporter = &exporter,
 	};
-	struct lines *writer;
 	int err;
 
-	if (naming_init(&options.naming, &dialect_table[variant->dialect], NULL, resource, 1, &tags) < 0 ||
-	    lines_new(&options, &exporter, &writer) < 0)
+	if (naming_init(&writer.naming, &dialect_table[variant->dialect], NULL, resource, 1, &tags) < 0)
 		return 1;
-	err = lines_push(writer, batch, batch->time_ns / UINT64_C(1000000000));
-	lines_free(writer);
+	err = lines_push(&writer, batch, batch->time_ns / UINT64_C(1000000000));
+	lines_done(&writer);
 	return err || n_points != variant->n_points || exporter.stats.points[POINTS_PUSHED] != n_points;
 }
 

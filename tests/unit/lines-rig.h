@@ -14,9 +14,8 @@ struct rig {
 	struct metric metrics[3], *list[3];
 	struct batch batch;
 	struct exporter exporter;
-	struct lines_options options;
 	struct setting_list tags;
-	struct lines *lines;
+	struct lines lines;
 	struct buf out;
 	size_t n_points;
 };
@@ -60,17 +59,18 @@ static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char
 	}
 	rig->batch.metrics = rig->list;
 	rig->tags = (struct setting_list){ .items = names, .n_items = 2 };
-	rig->options = (struct lines_options){
+	rig->lines = (struct lines){
 		.time_unit = dialect_table[dialect].is_graphite ? LINES_SECONDS : LINES_MICROSECONDS,
 		.pack = { .limit_bytes = 8192, .put = put, .user = rig },
+		.exporter = &rig->exporter,
 	};
-	rig->options.pack.is_stream = dialect_table[dialect].is_graphite;
-	assert_ok(naming_init(&rig->options.naming, &dialect_table[dialect], template, resource, 2, &rig->tags));
+	rig->lines.pack.is_stream = dialect_table[dialect].is_graphite;
+	assert_ok(naming_init(&rig->lines.naming, &dialect_table[dialect], template, resource, 2, &rig->tags));
 }
 
 static inline void rig_done(struct rig *rig)
 {
-	lines_free(rig->lines);
+	lines_done(&rig->lines);
 	for (size_t i = 0; i < 3; i++)
 		metric_done_series(&rig->metrics[i]);
 	buf_done(&rig->out);
@@ -84,16 +84,13 @@ static inline void begin(struct rig *rig)
 
 static inline int push(struct rig *rig, unsigned int losses)
 {
-	int err = 0;
+	int err;
 
 	for (size_t i = 0; i < 3; i++)
 		series_end(&rig->metrics[i]);
-	if (!rig->lines)
-		err = lines_new(&rig->options, &rig->exporter, &rig->lines);
 	buf_reset(&rig->out);
 	rig->exporter.n_losses = losses;
-	if (!err)
-		err = lines_push(rig->lines, &rig->batch, rig->batch.time_ns / UINT64_C(1000000000));
+	err = lines_push(&rig->lines, &rig->batch, rig->batch.time_ns / UINT64_C(1000000000));
 	assert_accounted(&rig->exporter);
 	return err;
 }

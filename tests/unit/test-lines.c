@@ -61,7 +61,7 @@ static void seconds_may_be_finer_than_they_are_counted(void **state)
 	rig_init(&rig, DIALECT_PLAIN, "{metric}");
 	rig.metrics[0].unit = "s";
 	rig.metrics[0].divisor = 1024; /* neither divides the other */
-	rig.options.time_unit = LINES_MILLISECONDS;
+	rig.lines.time_unit = LINES_MILLISECONDS;
 	time = SERIES(&rig, 0);
 	begin(&rig);
 	series_add(time, 1);
@@ -88,9 +88,8 @@ static void counters_that_did_not_grow_are_silent_unless_asked_for(void **state)
 	series_add(SERIES(&rig, 0), 0);
 	assert_lines(&rig, 0, "");
 	assert_int_equal(rig.n_points, 1);
-	lines_free(rig.lines);
-	rig.lines = NULL;
-	rig.options.points.sends_unchanged = true;
+	lines_done(&rig.lines);
+	rig.lines.points.sends_unchanged = true;
 	begin(&rig);
 	series_add(SERIES(&rig, 0), 0);
 	assert_lines(&rig, 0, "a.sum:0|c");
@@ -161,7 +160,7 @@ static void growth_that_does_not_fit_is_refused_and_what_follows_is_right(void *
 
 	rig_init(&rig, DIALECT_PLAIN, "{metric}");
 	rig.metrics[0].unit = "s"; /* whole ones, shown as nanoseconds */
-	rig.options.time_unit = LINES_NANOSECONDS;
+	rig.lines.time_unit = LINES_NANOSECONDS;
 	begin(&rig);
 	series_add(SERIES(&rig, 0), UINT64_C(1) << 60); /* a multiple of 2^64 ns */
 	assert_lines(&rig, 0, "");
@@ -183,7 +182,7 @@ static void bounds_above_all_numbers_are_sound(void **state)
 		rig.metrics[2].unit = "By";
 		rig.metrics[2].divisor = 1;
 		rig.metrics[2].layout = (struct histogram_layout){ 0, -1, 1024 };
-		rig.options.points.histogram = i ? LINES_TIMER : LINES_COUNTERS;
+		rig.lines.points.histogram = i ? LINES_TIMER : LINES_COUNTERS;
 		begin(&rig);
 		series_add_histogram(SERIES(&rig, 2), 0, bucket);
 		assert_lines(&rig, 0,
@@ -291,7 +290,7 @@ static void totals_say_so(void **state)
 
 	rig_init(&rig, DIALECT_TAGGED, "{metric}");
 	rig.tags.n_items = 0;
-	rig.options.points.is_cumulative = true;
+	rig.lines.points.is_cumulative = true;
 	for (uint64_t i = 1; i <= 2; i++) {
 		add_times(&rig, 1500000000, 0, 0, 1);
 		series_add(SERIES(&rig, 0), 5);
@@ -312,7 +311,7 @@ static void a_distribution_stands_for_as_many_values_as_there_were(void **state)
 
 	rig_init(&rig, DIALECT_DOGSTATSD, "{metric}");
 	rig.tags.n_items = 1;
-	rig.options.points.histogram = LINES_DISTRIBUTION;
+	rig.lines.points.histogram = LINES_DISTRIBUTION;
 	add_times(&rig, 0, 1, 1, 0);
 	/* (0.25, 0.5] s: a third below the one, a third above the other. */
 	assert_lines(&rig, 0, "a.time_us:0|d|#host.name:vm1\na.time_us:333333|d|#host.name:vm1");
@@ -338,7 +337,7 @@ static void a_timer_is_in_milliseconds_whatever_the_unit_of_counters(void **stat
 	struct rig rig;
 
 	rig_init(&rig, DIALECT_PLAIN, "{metric}");
-	rig.options.points.histogram = LINES_TIMER;
+	rig.lines.points.histogram = LINES_TIMER;
 	add_times(&rig, 0, 0, 1, 4);
 	/* What is above 2 s (it has no upper bound) is taken for a value up to 4 s. */
 	assert_lines(&rig, 0, "a.time:333.333|ms\na.time:2666.67|ms|@0.25");
@@ -350,7 +349,7 @@ static void a_line_longer_than_a_datagram_is_counted(void **state)
 	struct rig rig;
 
 	rig_init(&rig, DIALECT_PLAIN, "{metric}.{attributes}");
-	rig.options.pack.limit_bytes = 20;
+	rig.lines.pack.limit_bytes = 20;
 	begin(&rig);
 	series_add(SERIES(&rig, 0, "key", "long-enough-not-to-fit"), 1);
 	series_add(SERIES(&rig, 0, "key", "short"), 2);
@@ -368,7 +367,7 @@ static void every_point_is_sent_or_counted_where_memory_ends(void **state)
 		int err;
 
 		rig_init(&rig, DIALECT_DOGSTATSD, NULL);
-		rig.options.pack.limit_bytes = 300;
+		rig.lines.pack.limit_bytes = 300;
 		add_times(&rig, 5, 1, 1, 1);
 		series_add(SERIES(&rig, 0, "key", "a/b"), 1);
 		series_add(SERIES(&rig, 0, "key", "a b"), 1);
@@ -378,8 +377,7 @@ static void every_point_is_sent_or_counted_where_memory_ends(void **state)
 		alloc_fail_at(n);
 		err = push(&rig, 0);
 		has_failed = alloc_end();
-		if (rig.lines)
-			assert_int_equal(rig.exporter.stats.points[POINTS_PUSHED], 4);
+		assert_int_equal(rig.exporter.stats.points[POINTS_PUSHED], 4);
 		/* A piece that could not be made smaller goes as it is. */
 		if (err || !has_failed)
 			assert_int_equal(err, has_failed ? -ENOMEM : 0);

@@ -159,7 +159,7 @@ static void a_shorter_bound_holds_for_every_line(void **state)
 	struct rig rig;
 
 	rig_init(&rig, DIALECT_PLAIN, "{metric}.{attributes}");
-	rig.options.naming.limit_bytes = NAME_PATH_LEAST;
+	rig.lines.naming.limit_bytes = NAME_PATH_LEAST;
 	begin(&rig);
 	series_add(SERIES(&rig, 0, "key", text, "other", "a/b"), 1);
 	series_add(SERIES(&rig, 0, "key", text, "other", "a b"), 1);
@@ -237,7 +237,7 @@ static void metrics_whose_lines_could_meet_are_kept_apart(void **state)
 		rig.metrics[2].name = cases[i / 2].first;
 		rig.metrics[0].name = cases[i / 2].second;
 		rig.metrics[0].scope = "test2";
-		rig.options.time_unit = LINES_SECONDS;
+		rig.lines.time_unit = LINES_SECONDS;
 		if (i % 2) {
 			rig.list[0] = &rig.metrics[2];
 			rig.list[2] = &rig.metrics[0];

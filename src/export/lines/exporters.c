@@ -34,12 +34,12 @@ struct lines_settings {
 	struct setting_list resource_attributes;
 	int dialect, temporality;
 	uint64_t max_name_bytes, max_datagram_bytes;
-	struct lines_options lines;
+	struct lines lines;
 	struct sender_options sender;
 };
 
 struct state {
-	struct lines *lines;
+	struct lines lines;
 	struct socket *sock;
 	uint64_t slot_s, time_ns; /* of Graphite's last batch; 0: none yet */
 };
@@ -126,7 +126,7 @@ static void close_all(struct exporter *exporter)
 {
 	struct state *state = exporter->state;
 
-	lines_free(state->lines);
+	lines_done(&state->lines);
 	socket_free(state->sock);
 }
 
@@ -137,22 +137,25 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 	const struct exporter_context *context = exporter->context;
 	bool is_graphite = exporter->ops == &graphite_exporter;
 	struct sender_options sender = settings->sender;
-	struct lines_options lines = settings->lines;
+	struct lines *lines = &state->lines;
 	const struct dialect *dialect = &dialect_table[settings->dialect + (is_graphite ? DIALECT_DOTTED : 0)];
 	const char *complaint;
-	int err = endpoint_parse(settings->endpoint, is_graphite ? GRAPHITE_PORT : STATSD_PORT, !is_graphite,
+	int err;
+
+	*lines = settings->lines;
+	err = endpoint_parse(settings->endpoint, is_graphite ? GRAPHITE_PORT : STATSD_PORT, !is_graphite,
 				 &sender.endpoint, &complaint) ?:
-		  naming_init(&lines.naming, dialect, settings->template, context->resource, context->n_resource,
+		  naming_init(&lines->naming, dialect, settings->template, context->resource, context->n_resource,
 			      &settings->resource_attributes);
 
 	if (!is_graphite)
-		lines.naming.limit_bytes = settings->max_name_bytes;
-	lines.points.is_cumulative = settings->temporality;
-	lines.pack = (struct pack){ .is_stream = is_graphite, .put = exporter_enqueue, .user = exporter };
-	lines.pack.limit_bytes = is_graphite ? PIECE_BYTES :
-				 settings->max_datagram_bytes ?: sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
-	err = err ?: socket_new(is_graphite ? &tcp_ops : &udp_ops, exporter, &sender, &state->sock) ?:
-	      lines_new(&lines, exporter, &state->lines);
+		lines->naming.limit_bytes = settings->max_name_bytes;
+	lines->exporter = exporter;
+	lines->points.is_cumulative = settings->temporality;
+	lines->pack = (struct pack){ .is_stream = is_graphite, .put = exporter_enqueue, .user = exporter };
+	lines->pack.limit_bytes = is_graphite ? PIECE_BYTES :
+				  settings->max_datagram_bytes ?: sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
+	err = err ?: socket_new(is_graphite ? &tcp_ops : &udp_ops, exporter, &sender, &state->sock);
 	if (err)
 		close_all(exporter);
 	return err;
@@ -189,9 +192,9 @@ static uint64_t next_slot(struct exporter *exporter, const struct batch *batch)
 
 static int push(struct exporter *exporter, const struct batch *batch)
 {
-	const struct state *state = exporter->state;
+	struct state *state = exporter->state;
 
-	return lines_push(state->lines, batch, exporter->ops == &graphite_exporter ? next_slot(exporter, batch) : 0);
+	return lines_push(&state->lines, batch, exporter->ops == &graphite_exporter ? next_slot(exporter, batch) : 0);
 }
 
 static void send_lines(struct exporter *exporter, const struct batch *batch)

@@ -27,30 +27,6 @@ struct line_metric {
 	uint32_t n_base;
 };
 
-struct lines {
-	struct lines_options options;
-	struct exporter *exporter;
-	struct line_metric *metrics; /* one for each metric of a batch */
-	size_t n_metrics;
-	uint64_t n_pushed; /* points, in this push */
-	bool has_told_refused;
-	int err; /* of the push: 0 or -ENOMEM */
-};
-
-int lines_new(const struct lines_options *options, struct exporter *exporter, struct lines **ret_lines)
-{
-	struct lines *lines = calloc(1, sizeof(*lines));
-
-	if (!lines)
-		return -ENOMEM;
-	lines->options = *options;
-	lines->exporter = exporter;
-	lines->options.points.line = (struct line_writer){ .dialect = options->naming.dialect,
-							   .pack = &lines->options.pack };
-	*ret_lines = lines;
-	return 0;
-}
-
 static void forget_metrics(struct lines *lines)
 {
 	for (size_t i = 0; i < lines->n_metrics; i++)
@@ -60,14 +36,10 @@ static void forget_metrics(struct lines *lines)
 	lines->n_metrics = 0;
 }
 
-struct lines *lines_free(struct lines *lines)
+void lines_done(struct lines *lines)
 {
-	if (!lines)
-		return NULL;
 	forget_metrics(lines);
-	buf_done(&lines->options.pack.buf);
-	free(lines);
-	return NULL;
+	buf_done(&lines->pack.buf);
 }
 
 /* Metrics */
@@ -76,16 +48,16 @@ static const struct unit *unit_of(const struct lines *lines, const struct metric
 {
 	if (strcmp(metric->unit, "s") || metric->kind == METRIC_GAUGE)
 		return &units[LINES_SECONDS];
-	if (metric->kind == METRIC_HISTOGRAM && lines->options.points.histogram == LINES_TIMER)
+	if (metric->kind == METRIC_HISTOGRAM && lines->points.histogram == LINES_TIMER)
 		return &timer_unit;
-	return &units[lines->options.time_unit];
+	return &units[lines->time_unit];
 }
 
 static const char *path_suffix(const struct lines *lines, const struct metric *metric)
 {
-	if (metric->kind != METRIC_SUM || !lines->options.naming.dialect->is_graphite)
+	if (metric->kind != METRIC_SUM || !lines->naming.dialect->is_graphite)
 		return "";
-	return lines->options.points.is_cumulative ? ".total" : ".count";
+	return lines->points.is_cumulative ? ".total" : ".count";
 }
 
 static bool is_shadowed(const struct lines *lines, const struct batch *batch, const struct metric *metric)
@@ -95,7 +67,7 @@ static bool is_shadowed(const struct lines *lines, const struct batch *batch, co
 	for (size_t i = 0; i < batch->n_metrics; i++) {
 		const struct metric *other = batch->metrics[i];
 
-		if (!name_is_shadowed(&lines->options.naming, metric, suffix, other, unit_of(lines, other)->suffix))
+		if (!name_is_shadowed(&lines->naming, metric, suffix, other, unit_of(lines, other)->suffix))
 			continue;
 		exporter_log(lines->exporter, LOG_LEVEL_WARNING, NULL,
 			     "the lines of metric %s (collector %s) could be taken for those of metric %s (collector "
@@ -111,9 +83,9 @@ static void line_metric_init(const struct lines *lines, const struct batch *batc
 {
 	const struct unit *unit = unit_of(lines, metric);
 	const uint64_t per_second = unit->per_second;
-	const char dot = lines->options.naming.dialect->tag_first ? '.' : '_';
+	const char dot = lines->naming.dialect->tag_first ? '.' : '_';
 	bool is_whole = metric->divisor % per_second == 0, has_buckets = metric->kind == METRIC_HISTOGRAM;
-	bool is_counters = has_buckets && lines->options.points.histogram == LINES_COUNTERS;
+	bool is_counters = has_buckets && lines->points.histogram == LINES_COUNTERS;
 
 	*result = (struct line_metric){
 		.point = { .multiplier = is_whole ? 1 : per_second,
@@ -123,7 +95,7 @@ static void line_metric_init(const struct lines *lines, const struct batch *batc
 			  .path_suffix = path_suffix(lines, metric),
 			  .spare_bytes = is_counters ? NAME_SUFFIX_BYTES : 0,
 			  .is_shadowed = is_shadowed(lines, batch, metric) },
-		.n_base = point_base_size(&lines->options.points, metric),
+		.n_base = point_base_size(&lines->points, metric),
 	};
 }
 
@@ -156,9 +128,9 @@ static struct point_state *state_new(struct lines *lines, struct series *series,
 	struct point_state *state;
 	size_t path_size;
 
-	name_append_path(&lines->options.naming, series, &metric->name, &text);
+	name_append_path(&lines->naming, series, &metric->name, &text);
 	path_size = text.size;
-	name_append_tags(&lines->options.naming, series, &text);
+	name_append_tags(&lines->naming, series, &text);
 	cache = buf_error(&text) ? NULL : series_cache_new(series, lines, NULL, text_at + text.size);
 	if (!cache)
 		return NULL;
@@ -182,7 +154,7 @@ static void lose_series(struct lines *lines, const struct series *series)
 {
 	bool has_changed = series->metric->kind == METRIC_GAUGE || series->delta.sum || series->delta.count;
 
-	if (has_changed || lines->options.points.sends_unchanged)
+	if (has_changed || lines->points.sends_unchanged)
 		lose_point(lines, POINTS_NOT_SENT);
 	lines->err = -ENOMEM;
 }
@@ -191,7 +163,7 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 {
 	struct series_cache *cache = series_cache(series, lines);
 	struct point_state *state = cache ? (struct point_state *)cache->data : state_new(lines, series, metric);
-	struct line_writer *writer = &lines->options.points.line;
+	struct line_writer *writer = &lines->points.line;
 
 	if (!state) {
 		lose_series(lines, series);
@@ -199,13 +171,13 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 	}
 	writer->failure = 0;
 	writer->n_lines = 0;
-	if (!point_write(&lines->options.points, &metric->point, series, state)) {
+	if (!point_write(&lines->points, &metric->point, series, state)) {
 		lose_point(lines, POINTS_UNSUPPORTED);
 	} else if (writer->failure) {
 		lose_point(lines, writer->failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
 	} else if (writer->n_lines) {
 		lines->n_pushed++;
-		lines->options.pack.n_points++;
+		lines->pack.n_points++;
 	}
 	if (writer->failure == -ENOMEM)
 		lines->err = -ENOMEM;
@@ -227,15 +199,17 @@ static void report(struct lines *lines, int err)
 
 int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
 {
-	struct line_writer *writer = &lines->options.points.line;
-	int err = learn_metrics(lines, batch);
+	struct line_writer *writer = &lines->points.line;
 	struct series *series;
+	int err;
 
+	*writer = (struct line_writer){ .dialect = lines->naming.dialect, .pack = &lines->pack };
+	writer->time_size = (size_t)snprintf(writer->time, sizeof(writer->time), " %" PRIu64, time_s);
+	err = learn_metrics(lines, batch);
 	lines->err = err;
 	lines->n_pushed = 0;
-	lines->options.points.losses = lines->exporter->n_losses;
-	lines->options.points.time_s = time_s;
-	writer->time_size = (size_t)snprintf(writer->time, sizeof(writer->time), " %" PRIu64, time_s);
+	lines->points.losses = lines->exporter->n_losses;
+	lines->points.time_s = time_s;
 	for (size_t i = 0; i < batch->n_metrics; i++) {
 		metric_for_each_series(series, batch->metrics[i]) {
 			if (err)
@@ -245,7 +219,7 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
 		}
 	}
 	exporter_account(lines->exporter, POINTS_PUSHED, lines->n_pushed);
-	err = pack_flush(&lines->options.pack) ?: lines->err;
+	err = pack_flush(&lines->pack) ?: lines->err;
 	report(lines, err);
 	return err;
 }

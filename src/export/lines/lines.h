@@ -29,23 +29,26 @@ enum lines_unit { LINES_SECONDS,
 		  LINES_MICROSECONDS,
 		  LINES_NANOSECONDS };
 
-struct lines_options {
+/* Begins with what its user sets; what that points to is borrowed. The rest is all 0, for lines.c. */
+struct lines {
 	struct naming naming;
 	enum lines_unit time_unit;  /* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
 	struct point_writer points; /* histogram, is_cumulative (Graphite only) and sends_unchanged */
 	struct pack pack;	    /* limit_bytes, is_stream, put and user */
+	struct exporter *exporter;  /* counts the points */
+
+	struct line_metric *metrics; /* one for each metric of a batch */
+	size_t n_metrics;
+	uint64_t n_pushed; /* points, in this push */
+	bool has_told_refused;
+	int err; /* of the push: 0 or -ENOMEM */
 };
 
-struct lines;
-
-/* options are copied, what they point to is borrowed; exporter counts the points. -ENOMEM. */
-int lines_new(const struct lines_options *options, struct exporter *exporter, struct lines **ret_lines);
 /*
  * All batches have the same metrics. time_s: Unix time, for Graphite. Gauges that did not change are sent again
  * after a loss (exporter.n_losses). Returns the first error of memory or of put(), which is already logged. The
  * other points were sent, and the lost ones are counted.
  */
 int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s);
-struct lines *lines_free(struct lines *lines);
-
-DEFINE_CLEANUP(struct lines *, lines_free);
+/* It can be used again. */
+void lines_done(struct lines *lines);

@@ -9,8 +9,8 @@
  * hold everything that was counted for that time.
  */
 
-#include "export/lines/bucket.h"
-#include "export/lines/line.h"
+#include "export/lines/pack.h"
+#include "metric/metric.h"
 
 enum lines_histogram { LINES_COUNTERS,
 		       LINES_DISTRIBUTION,
@@ -23,6 +23,12 @@ struct point_writer {
 	bool sends_unchanged;
 	uint64_t time_s;     /* of the batch */
 	unsigned int losses; /* gauges are sent again when it changes */
+};
+
+/* A bucket of a histogram as text, in the unit in which its lines are sent. */
+struct bucket_text {
+	char bound[32];	 /* the upper bound; "inf" for the last bucket */
+	char middle[32]; /* the value that stands for all values in the bucket */
 };
 
 /* What all series of a metric share. */
@@ -47,3 +53,8 @@ uint32_t point_base_size(const struct point_writer *writer, const struct metric 
 /* False: the format cannot express a part of the point. What happened to the rest is in writer->line. */
 bool point_write(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
 		 struct point_state *state);
+/*
+ * One for each bucket, for the caller to free. per_second: units in a second; 1 for everything
+ * except times. dot: written instead of the decimal point of a bound. NULL: no memory.
+ */
+struct bucket_text *bucket_texts_new(const struct metric *metric, double per_second, char dot);
