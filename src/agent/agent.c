@@ -47,30 +47,19 @@ static int open_exporters(struct agent *agent)
 	agent->exporters = calloc(options->n_exporters + 1, sizeof(*agent->exporters));
 	if (!agent->exporters)
 		return -ENOMEM;
-	for (size_t i = 0; i < options->n_exporters; i++) {
-		const struct config_exporter *exporter = &options->exporters[i];
-		int err = exporter_open(exporter->name, exporter->ops, exporter->options, &agent->context,
-					&agent->exporters[agent->n_exporters]);
+	array_for_each (exporter, options->exporters, options->n_exporters) {
+		struct exporter **next = &agent->exporters[agent->n_exporters];
+		int err = exporter_open(exporter->name, exporter->ops, exporter->options, &agent->context, next);
 
 		if (err == -ENOMEM)
 			return err;
 		if (err) /* it has said why */
 			return -ECANCELED;
 		agent->n_exporters++;
-		n_closed += agent->exporters[i]->is_closed;
+		n_closed += (*next)->is_closed;
 	}
 	if (n_closed && n_closed == agent->n_exporters)
 		log_warning("no exporter could be opened: counting goes on, and each collection tries to open them again");
-	return 0;
-}
-
-static int add_metric(struct agent *agent, struct metric *metric)
-{
-	struct metric **metrics = array_add(&agent->batch.metrics, &agent->batch.n_metrics, sizeof(*metrics));
-
-	if (!metrics)
-		return -ENOMEM;
-	*metrics = metric;
 	return 0;
 }
 
@@ -86,22 +75,25 @@ static void read_baselines(struct agent *agent)
 static int list_metrics(struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
-	struct metric *metrics;
-	size_t n;
-	int err = 0;
+	struct batch *batch = &agent->batch;
+	struct metric **next, *own;
+	size_t n_own;
 
-	for (size_t i = 0; i < set->n_shown; i++)
-		for (size_t j = 0; j < set->items[i]->n_metrics && !err; j++)
-			err = add_metric(agent, set->items[i]->metrics[j]);
-	if (err || !(agent->options.has_self || agent->options.is_once))
-		return err;
 	agent->self = self_new();
 	if (!agent->self)
 		return -ENOMEM;
-	metrics = self_metrics(agent->self, !agent->options.has_self, &n);
-	for (size_t i = 0; i < n && !err; i++)
-		err = add_metric(agent, &metrics[i]);
-	return err;
+	own = self_metrics(agent->self, &agent->options, &n_own);
+	batch->n_metrics = n_own;
+	for (size_t i = 0; i < set->n_shown; i++)
+		batch->n_metrics += set->items[i]->n_metrics;
+	batch->metrics = next = calloc(batch->n_metrics + 1, sizeof(*next));
+	if (!next)
+		return -ENOMEM;
+	for (size_t i = 0; i < set->n_shown; i++)
+		next = mempcpy(next, set->items[i]->metrics, set->items[i]->n_metrics * sizeof(*next));
+	for (size_t i = 0; i < n_own; i++)
+		next[i] = &own[i];
+	return 0;
 }
 
 /* Many cgroups come and go: their names are read before the next collection. */
@@ -191,8 +183,7 @@ static void restart_series(struct agent *agent, uint64_t back_ns)
 	state_forget_series(agent->state);
 	for (size_t i = 0; i < set->n; i++)
 		collector_restart(set->items[i]);
-	if (agent->self)
-		self_restart(agent->self);
+	self_restart(agent->self);
 }
 
 /*
@@ -232,7 +223,7 @@ static void read_collectors(struct agent *agent)
 	agent->is_read_failing = is_failing;
 }
 
-static const struct batch *collect(struct agent *agent)
+static void collect(struct agent *agent)
 {
 	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
 
@@ -242,9 +233,7 @@ static const struct batch *collect(struct agent *agent)
 	agent_report(agent);
 	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
 	agent->collection_ns = agent->collected_ns - begin_ns;
-	if (agent->self)
-		self_collect(agent->self, agent);
-	return &agent->batch;
+	self_collect(agent->self, agent);
 }
 
 const struct batch *agent_batch(const struct agent *agent)
@@ -254,8 +243,9 @@ const struct batch *agent_batch(const struct agent *agent)
 
 void agent_collect(struct agent *agent)
 {
-	const struct batch *batch = collect(agent);
+	const struct batch *batch = &agent->batch;
 
+	collect(agent);
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		(void)exporter_encode(agent->exporters[i], batch); /* has logged and counted what it could not */
 	state_save(agent->state, agent);

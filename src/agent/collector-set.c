@@ -30,14 +30,6 @@
 #define MEMORY_MIN   (8ull << 20)
 #define MEMORY_MAX   (192ull << 20)
 
-static void report_bad_name(const struct wanted_collector *wanted, struct diag *diag)
-{
-	diag_add(diag, wanted->path, wanted->line,
-		 "\"%s\" cannot be a collector's name: use at most %d characters (A-Z a-z 0-9 _ . -) and begin with a letter, "
-		 "a digit or _",
-		 wanted->name, COLLECTOR_NAME_BYTES);
-}
-
 /* The collector is added to set unless there are mistakes. */
 static int open_one(struct collector_set *set, const struct config *config, const struct collector_search *search,
 		    const struct wanted_collector *wanted, struct diag *diag)
@@ -51,7 +43,9 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	int err;
 
 	if (!parse_is_name(wanted->name) || strlen(wanted->name) > COLLECTOR_NAME_BYTES) {
-		report_bad_name(wanted, diag);
+		diag_add(diag, wanted->path, wanted->line,
+			 "\"%s\" cannot be a collector's name: use at most %d characters (A-Z a-z 0-9 _ . -) and begin "
+			 "with a letter, a digit or _", wanted->name, COLLECTOR_NAME_BYTES);
 		return 0;
 	}
 	if (!directory) {
@@ -167,8 +161,7 @@ static void report_hooks(struct collector *collector)
 {
 	const struct programs *programs = &collector->object->programs;
 
-	for (uint32_t i = 0; i < programs->n; i++) {
-		const struct program *program = &programs->items[i];
+	array_for_each (program, programs->items, programs->n) {
 		const struct log_field fields[] = {
 			{ "BPFPUSH_COLLECTOR", collector->name },
 			{ "BPFPUSH_PROGRAM", program->name },
@@ -258,18 +251,13 @@ static void keep_freed_memory(bool is_kept)
 /* Tables may take half of the memory; the rest is for series. As many units as fit, or one. */
 static void size_tables(struct collector_set *set)
 {
-	uint64_t asked = set->units, most = set->budget->limit_bytes / 2, too_many = asked;
+	uint64_t asked = set->units, most = set->budget->limit_bytes / 2;
 	uint64_t wanted = collectors_size(set->items, set->n, asked);
 
-	if (wanted > most)
-		for (set->units = 1; set->units + 1 < too_many;) {
-			uint64_t middle = (set->units + too_many) / 2;
-
-			if (collectors_size(set->items, set->n, middle) > most)
-				too_many = middle;
-			else
-				set->units = middle;
-		}
+	set->units = 1;
+	for (uint64_t more = 1 << 16; more; more /= 2) /* [agent] units has a maximum */
+		if (set->units + more <= asked && collectors_size(set->items, set->n, set->units + more) <= most)
+			set->units += more;
 	set->budget->table_bytes = collectors_size(set->items, set->n, set->units);
 	set->is_cut = set->units < asked;
 	if (set->is_cut)

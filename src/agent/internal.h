@@ -104,5 +104,5 @@ struct self *self_free(struct self *self);
 void self_collect(struct self *self, const struct agent *agent);
 /* Ends all series; the next collection begins new ones, which hold what has grown since the last. */
 void self_restart(struct self *self);
-/* is_brief: only what programs have missed. */
-struct metric *self_metrics(struct self *self, bool is_brief, size_t *ret_n);
+/* Those that are exported: with is_once only what programs have missed. */
+struct metric *self_metrics(struct self *self, const struct agent_options *options, size_t *ret_n);

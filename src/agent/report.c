@@ -8,6 +8,7 @@
 #include "collector/label/cgroup.h"
 #include "metric/loss.h"
 #include "util/plural.h"
+#include "util/array.h"
 
 /* Collections without overflow until it is over; series come and go where room is short. */
 #define QUIET_COLLECTIONS 6
@@ -50,15 +51,17 @@ static enum news notice_news(struct notice *notice, const char *what, uint64_t v
 	return NEWS_ON;
 }
 
-/* remedy: the setting with the value that would do. */
-static void notice_log(struct notice *notice, const char *id, const char *what, const char *remedy, uint64_t value)
+/* setting: of [agent]; value: that would do. */
+static void notice_log(struct notice *notice, const char *id, const char *what, const char *setting, uint64_t value)
 {
 	enum news news = notice_news(notice, what, value);
-	const char *names = buf_text(&notice->names);
+	const char *names = buf_text(&notice->names), *unit = strcmp(setting, "memory_limit") ? "" : "MiB";
+	char remedy[64];
 	const struct log_field fields[] = { { "BPFPUSH_OVERFLOW", names + strspn(names, ", ") },
 					    { "BPFPUSH_SETTING", remedy },
 					    { NULL, NULL } };
 
+	snprintf(remedy, sizeof(remedy), "%s = %" PRIu64 "%s in [agent]", setting, value, unit);
 	if (news == NEWS_ON) {
 		log_event(LOG_LEVEL_WARNING, id, fields,
 			  "%s: numbers of %s are counted together, marked otel.metric.overflow=true; set %s", what,
@@ -81,30 +84,24 @@ static void report_tables(struct agent *agent)
 {
 	struct notice *notice = &agent->notices[OVERFLOW_TABLE];
 	const struct collector_set *set = agent->options.set;
-	uint64_t value;
 	const char *table;
-	char remedy[64];
 
 	for (size_t i = 0; i < set->n; i++)
 		for (size_t j = 0; (table = collector_full_table(set->items[i], j)); j++)
 			notice_add(notice, table, set->items[i]->name);
-	value = set->is_cut ? set->budget->limit_bytes >> 19 :
-			      doubled(2 * set->units, cgroups_count(set->labels->cgroups));
-	snprintf(remedy, sizeof(remedy), set->is_cut ? "memory_limit = %" PRIu64 "MiB in [agent]" : "units = %" PRIu64
-		 " in [agent]", value);
-	notice_log(notice, LOG_ID_TABLE_FULL, "tables are full", remedy, value);
+	notice_log(notice, LOG_ID_TABLE_FULL, "tables are full", set->is_cut ? "memory_limit" : "units",
+		   set->is_cut ? set->budget->limit_bytes >> 19 :
+				 doubled(2 * set->units, cgroups_count(set->labels->cgroups)));
 }
 
 static void report_series(struct agent *agent)
 {
 	const struct budget *budget = agent->options.set->budget;
 	struct notice *notice = &agent->notices[OVERFLOW_SERIES];
-	uint64_t n_missing = 0, bytes = budget->series_bytes + budget->table_bytes, value;
-	bool is_memory;
-	char remedy[64];
+	uint64_t n_missing = 0, bytes = budget->series_bytes + budget->table_bytes;
+	struct metric *metric;
 
-	for (size_t i = 0; i < agent->batch.n_metrics; i++) {
-		const struct metric *metric = agent->batch.metrics[i];
+	batch_for_each_metric(metric, &agent->batch) {
 		const struct series *overflow = metric->overflow[OVERFLOW_SERIES];
 
 		if (!overflow || !overflow->n_sources)
@@ -112,16 +109,14 @@ static void report_series(struct agent *agent)
 		n_missing += overflow->n_sources;
 		notice_add(notice, metric->name, metric->scope);
 	}
-	is_memory = !budget->limit_series || budget->n_series + n_missing <= budget->limit_series;
-	if (is_memory)
-		value = doubled(2 * budget->limit_bytes,
-				bytes + n_missing * (budget->series_bytes / (budget->n_series + 1))) >> 20;
-	else
-		value = doubled(budget->limit_series, budget->n_series + n_missing);
-	snprintf(remedy, sizeof(remedy), "%s = %" PRIu64 "%s in [agent]", is_memory ? "memory_limit" : "series_limit", value,
-		 is_memory ? "MiB" : "");
-	notice_log(notice, LOG_ID_SERIES_LIMIT, is_memory ? "memory_limit is reached" : "series_limit is reached", remedy,
-		   value);
+	if (budget->limit_series && budget->n_series + n_missing > budget->limit_series) {
+		notice_log(notice, LOG_ID_SERIES_LIMIT, "series_limit is reached", "series_limit",
+			   doubled(budget->limit_series, budget->n_series + n_missing));
+		return;
+	}
+	bytes += n_missing * (budget->series_bytes / (budget->n_series + 1));
+	notice_log(notice, LOG_ID_SERIES_LIMIT, "memory_limit is reached", "memory_limit",
+		   doubled(2 * budget->limit_bytes, bytes) >> 20);
 }
 
 /* "syscalls, fileio by about 1.28 % (sys_exit)": whose numbers, by how much, and where. */
@@ -157,8 +152,7 @@ static double add_losses(struct agent *agent, const struct collector *collector)
 	const struct programs *programs = &collector->object->programs;
 	double worst = 0;
 
-	for (size_t i = 0; i < programs->n; i++) {
-		const struct program *program = &programs->items[i];
+	array_for_each (program, programs->items, programs->n) {
 		struct loss loss = program->collector == collector ? program_loss(program) : (struct loss){ 0 };
 
 		if (!loss.missed || (loss.is_known && loss_share(&loss) < LOSS_SHARE))

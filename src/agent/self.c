@@ -138,8 +138,7 @@ static void report_programs(struct self *self, struct collector *collector, bool
 {
 	const struct programs *programs = &collector->object->programs;
 
-	for (uint32_t i = 0; i < programs->n; i++) {
-		const struct program *program = &programs->items[i];
+	array_for_each (program, programs->items, programs->n) {
 		bool is_attached = program->state == PROGRAM_ATTACHED, is_told = !is_brief || program->missed;
 		struct loss loss = program_loss(program);
 
@@ -248,8 +247,8 @@ struct self *self_free(struct self *self)
 	return NULL;
 }
 
-struct metric *self_metrics(struct self *self, bool is_brief, size_t *ret_n)
+struct metric *self_metrics(struct self *self, const struct agent_options *options, size_t *ret_n)
 {
-	*ret_n = is_brief ? 2 : SELF_METRICS;
-	return is_brief ? &self->metrics[SELF_PROGRAM_MISSED] : self->metrics;
+	*ret_n = options->has_self ? SELF_METRICS : options->is_once ? 2 : 0;
+	return options->has_self ? self->metrics : &self->metrics[SELF_PROGRAM_MISSED];
 }

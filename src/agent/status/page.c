@@ -7,6 +7,7 @@
 #include "agent/internal.h"
 #include "agent/status/health.h"
 #include "build-config.h"
+#include "util/array.h"
 
 #define MIB (1 << 20)
 
@@ -96,9 +97,7 @@ static void append_collector(struct page *page, const struct collector *collecto
 	size_t n_attached = 0, n_hooks = 0, n_series = 0, n_overflows = 0;
 	uint64_t missed = 0;
 
-	for (size_t i = 0; i < programs->n; i++) {
-		const struct program *program = &programs->items[i];
-
+	array_for_each (program, programs->items, programs->n) {
 		if (!collector_uses(collector, program) || (program->state != PROGRAM_ATTACHED &&
 							    (program->state != PROGRAM_REFUSED ||
 							     programs_is_hook_attached(programs, program->hook))))
