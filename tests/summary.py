@@ -19,6 +19,7 @@ import sys
 CMOCKA = re.compile(r"^\[\s+(PASSED|FAILED|SKIPPED|ERROR)\s+\] (\d+) test\(s\)", re.MULTILINE)
 CMOCKA_SKIP = re.compile(r"^\[ RUN      \] (\w+)\n((?:(?!\[ ).*\n)*)\[  SKIPPED \] \1$", re.MULTILINE)
 UNITTEST = re.compile(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$", re.MULTILINE)
+UNITTEST_REMARK = re.compile(r"([a-z][a-z ]*)=(\d+)")
 UNITTEST_BAD = re.compile(r"^(?:FAIL|ERROR): (\w+) (\([\w.<>]+\))", re.MULTILINE)
 UNITTEST_SKIP = re.compile(r"^(\w+) \([\w.<>]+\)(?:\n.*)? \.\.\. skipped (['\"])(.*)\2$", re.MULTILINE)
 WHOLE_CLASS = ("setUpClass", "tearDownClass", "setUpModule", "tearDownModule")
@@ -40,10 +41,11 @@ class Count:
 
 def count_unittest(ran, remarks, output):
     """"Ran N tests" does not include a setUpClass that failed or skipped, and each failed subtest of a
-    test is a failure of its own: what is subtracted from N must be tests that N includes."""
-    said = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", remarks)}
+    test is a failure of its own: what is subtracted from N must be tests that N includes. An expected
+    failure did what it was expected to do: it passed; if it does not fail, that is a failure."""
+    said = {key: int(value) for key, value in UNITTEST_REMARK.findall(remarks)}
     bad = set(UNITTEST_BAD.findall(output))
-    failed = len(bad) or said.get("failures", 0) + said.get("errors", 0)
+    failed = (len(bad) or said.get("failures", 0) + said.get("errors", 0)) + said.get("unexpected successes", 0)
     skipped = said.get("skipped", 0)
     names = [name for name, _ in bad] + [name for name, _, _ in UNITTEST_SKIP.findall(output)]
     not_run = sum(name in WHOLE_CLASS for name in names)

@@ -81,6 +81,25 @@ class A(unittest.TestCase):
 """)
         self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed, 0 skipped"))
 
+    def test_an_expected_failure_has_passed_and_an_unexpected_success_has_failed(self):
+        body = """
+class A(unittest.TestCase):
+    @unittest.skip("no 32-bit code")
+    def test_one(self): pass
+    @unittest.expectedFailure
+    def test_two(self): self.fail()
+    @unittest.expectedFailure
+    def test_three(self): self.fail()
+"""
+        status, lines = self.summarize_unittest(body)
+        self.assertEqual((status, lines[0], lines[-1]), (0, "build/unit: 2 passed, 0 failed, 1 skipped", "2 passed, 0 failed, 1 skipped"))
+        status, lines = self.summarize_unittest(body + """
+    @unittest.expectedFailure
+    def test_four(self): pass
+    def test_five(self): self.fail()
+""")
+        self.assertEqual((status, lines[-1]), (1, "2 passed, 2 failed, 1 skipped"))
+
     def test_two_runs_in_one_output_have_failures_of_their_own(self):
         """As when a virtual machine's tests are part of a test."""
         _, bad = run_unittest("class A(unittest.TestCase):\n    def test_one(self): self.fail()\n    def test_two(self): pass\n")
