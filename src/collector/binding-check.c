@@ -142,27 +142,20 @@ static void check_attributes(const struct collector *collector)
 	}
 }
 
-static int check_settings(struct collector *collector)
+static void check_settings(struct collector *collector)
 {
 	struct settings *settings = &collector->settings;
-	const char *complaint;
 
 	array_for_each (param, collector->descriptor->params, collector->descriptor->n_params) {
 		struct setting *setting = setting_find(settings, param->name);
-		int err;
+		const char *complaint = setting && param->default_text ? setting_set(settings, setting, param->default_text) : NULL;
 
 		if (!setting)
 			complain_of_unknown(collector, param->line, "\"const volatile\" variable", param->name, settings->items, settings->n);
-		if (!setting || !param->default_text)
-			continue;
-		err = setting_set(settings, setting, param->default_text, &complaint);
-		if (err == -ENOMEM)
-			return err;
-		if (err)
+		if (complaint)
 			complain(collector, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name,
 				 complaint);
 	}
-	return 0;
 }
 
 /* An iterator over the elements of a map must be told which. Its alternative may visit something else. */
@@ -296,15 +289,13 @@ static void check_sharing(const struct collector *collector, const struct collec
 				 collector->bindings[i].map, other->name);
 }
 
-int bindings_check(struct collector *collector)
+void bindings_check(struct collector *collector)
 {
-	int err = check_settings(collector);
-
+	check_settings(collector);
 	check_labels(collector);
 	check_attributes(collector);
 	check_programs(collector);
 	for (size_t i = 0; i < collector->object->n_collectors; i++)
 		if (collector->object->collectors[i] != collector)
 			check_sharing(collector, collector->object->collectors[i]);
-	return err;
 }

@@ -415,6 +415,8 @@ int bindings_make(struct collector *collector)
 
 	for (size_t i = 0; i < collector->descriptor->n_metrics && !err; i++)
 		err = bind_section(collector, &collector->descriptor->metrics[i]);
+	if (!err)
+		bindings_check(collector);
 	return err;
 }
 

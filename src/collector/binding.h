@@ -56,8 +56,8 @@ size_t binding_map_names(const struct collector *collector, const char **names, 
  * the rest goes on being checked. -ENOMEM.
  */
 int bindings_make(struct collector *collector);
-/* Settings, labels, attributes and programs, once the bindings are made. -ENOMEM. */
-int bindings_check(struct collector *collector);
+/* Settings, labels, attributes and programs, once the bindings are made. */
+void bindings_check(struct collector *collector);
 /* Before a collector's maps are let go. */
 void bindings_done(struct collector *collector);
 

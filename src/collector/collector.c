@@ -154,7 +154,7 @@ int collector_open(const char *directory, const char *name, const struct collect
 	collector->diag = diag;
 	err = fill(collector, directory, name) ?: read_descriptor(collector) ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
-		err = select_settings(collector) ?: bindings_make(collector) ?: bindings_check(collector);
+		err = select_settings(collector) ?: bindings_make(collector);
 	if (err)
 		return err;
 	*ret_collector = NULL;
@@ -193,9 +193,8 @@ struct collector *collector_free(struct collector *collector)
 int collector_set(struct collector *collector, const struct assignment *wanted, struct diag *diag)
 {
 	struct setting *setting = setting_find(&collector->settings, wanted->key);
-	const char *complaint = NULL, *names[64] = { "enabled", "drop_attributes" }; /* which every collector has */
+	const char *complaint, *names[64] = { "enabled", "drop_attributes" }; /* which every collector has */
 	size_t n = 2;
-	int err;
 
 	if (!strcmp(wanted->key, "drop_attributes"))
 		return collector_set_metric(collector, NULL, wanted, diag);
@@ -205,10 +204,10 @@ int collector_set(struct collector *collector, const struct assignment *wanted, 
 		diag_add_unknown(diag, wanted->path, wanted->line, "setting", wanted->key, names, n);
 		return 0;
 	}
-	err = setting_set(&collector->settings, setting, wanted->value, &complaint);
-	if (err == -EINVAL)
+	complaint = setting_set(&collector->settings, setting, wanted->value);
+	if (complaint)
 		diag_add(diag, wanted->path, wanted->line, "%s = %s: %s", wanted->key, wanted->value, complaint);
-	return err == -EINVAL ? 0 : err;
+	return 0;
 }
 
 /* A program is loaded if one of its collectors wants it now. */

@@ -9,10 +9,162 @@
 #include <string.h>
 
 #include "collector/label/label.h"
-#include "collector/shape.h"
 #include "util/array.h"
 #include "util/parse.h"
 #include "util/utf8.h"
+
+#define BYTES_MAX 4096 /* of a variable that a text can set */
+
+/* A variable while it is set or shown. */
+struct target {
+	const struct btf *btf;
+	const struct field *field;
+	uint8_t *data;
+	uint32_t size_bytes;
+};
+
+static const char *set_syscalls(const struct target *target, const char *text)
+{
+	uint8_t bits[BYTES_MAX] = { 0 };
+	static char complaint[128];
+	const char *at = text;
+
+	if (!strcmp(text, "all"))
+		memset(bits, 0xff, target->size_bytes);
+	while (strcmp(text, "all") && strcmp(text, "none") && *(at += strspn(at, ", \t"))) {
+		size_t length = strcspn(at, ", \t");
+		int number = label_syscall_number(at, length);
+
+		if (number < 0 || (uint32_t)number / 8 >= target->size_bytes) {
+			snprintf(complaint, sizeof(complaint),
+				 "holds \"%.*s\", which is not a system call; write names like read, openat, or all, or none",
+				 (int)(length < 40 ? length : 40), at);
+			return complaint;
+		}
+		bits[number / 8] |= (uint8_t)(1 << number % 8);
+		at += length;
+	}
+	memcpy(target->data, bits, target->size_bytes);
+	return NULL;
+}
+
+static void show_syscalls(const struct target *target, struct buf *out)
+{
+	uint32_t n_set = 0;
+
+	for (uint32_t number = 0; number < 8 * target->size_bytes; number++) {
+		const char *name = label_syscall_name(number);
+
+		if (name && target->data[number / 8] & 1 << number % 8)
+			buf_printf(out, "%s%s", n_set++ ? ", " : "", name);
+	}
+	if (!n_set)
+		buf_append_text(out, "none");
+}
+
+static const char *set_enum(const struct target *target, const char *text)
+{
+	int64_t value;
+
+	if (!shape_enum_value(target->btf, target->field->type_id, text, &value))
+		return "is not one of the names that the object has for it";
+	memcpy(target->data, &value, target->size_bytes);
+	return NULL;
+}
+
+static void show_enum(const struct target *target, struct buf *out)
+{
+	int64_t value = (int64_t)shape_load(target->data, target->size_bytes);
+	char text[128];
+
+	buf_append_text(out, shape_enum_name(target->btf, target->field->type_id, value, text, sizeof(text)) ?: "(no name)");
+}
+
+static bool is_flag(const struct target *target)
+{
+	return btf_int_encoding(btf__type_by_id(target->btf, target->field->type_id)) & BTF_INT_BOOL;
+}
+
+static const char out_of_range[] = "is not a whole number in the variable's range";
+
+static const char *set_integer(const struct target *target, const char *text)
+{
+	unsigned int unused = 64 - 8 * target->size_bytes;
+	int64_t signed_number = 0;
+	uint64_t number = 0;
+	bool flag;
+
+	if (is_flag(target)) {
+		if (parse_bool(text, &flag))
+			return "is neither yes nor no";
+		number = flag;
+	} else if (target->field->is_signed) {
+		if (parse_s64(text, &signed_number) || signed_number > INT64_MAX >> unused ||
+		    signed_number < INT64_MIN >> unused)
+			return out_of_range;
+		number = (uint64_t)signed_number;
+	} else if (parse_u64(text, &number) || number > UINT64_MAX >> unused) {
+		return out_of_range;
+	}
+	memcpy(target->data, &number, target->size_bytes); /* little endian, as every machine that is built for */
+	return NULL;
+}
+
+static void show_integer(const struct target *target, struct buf *out)
+{
+	uint64_t number = shape_load(target->data, target->size_bytes);
+	unsigned int unused = 64 - 8 * target->size_bytes;
+
+	if (is_flag(target))
+		buf_append_text(out, number ? "yes" : "no");
+	else if (target->field->is_signed)
+		buf_printf(out, "%" PRId64, (int64_t)(number << unused) >> unused);
+	else
+		buf_printf(out, "%" PRIu64, number);
+}
+
+static const char *set_text(const struct target *target, const char *text)
+{
+	if (strlen(text) >= target->size_bytes)
+		return "is too long for the variable";
+	memset(target->data, 0, target->size_bytes);
+	memcpy(target->data, text, strlen(text));
+	return NULL;
+}
+
+static void show_text(const struct target *target, struct buf *out)
+{
+	buf_append(out, target->data, strnlen((const char *)target->data, target->size_bytes));
+}
+
+/* What a text can set; the first row that fits. */
+static const struct variable_type {
+	const char *name; /* of the typedef; NULL: any, by class */
+	enum field_class class;
+	const char *(*set)(const struct target *target, const char *text); /* what is wrong, or NULL */
+	void (*show)(const struct target *target, struct buf *out);
+} types[] = {
+	{ "prm_syscalls", FIELD_BYTES, set_syscalls, show_syscalls },
+	{ NULL, FIELD_INTEGER, set_integer, show_integer },
+	{ NULL, FIELD_ENUM, set_enum, show_enum },
+	{ NULL, FIELD_TEXT, set_text, show_text },
+};
+
+/* Sets the type of a setting. -ENOMEM. */
+static int find_type(const struct btf *btf, uint32_t type_id, struct setting *setting)
+{
+	_cleanup_(shape_done) struct shape shape = { 0 };
+	int err = shape_from_btf(btf, type_id, &shape, NULL);
+
+	if (err || *shape.fields->name || shape.size_bytes != setting->size_bytes || shape.size_bytes > BYTES_MAX)
+		return err == -ENOMEM ? err : 0;
+	setting->field = *shape.fields;
+	setting->field.name = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(types) && !setting->type; i++)
+		if (types[i].name ? !strcmp(types[i].name, setting->field.type_name) : types[i].class == setting->field.class)
+			setting->type = &types[i];
+	return 0;
+}
 
 int settings_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
 		  struct settings *ret_settings)
@@ -35,8 +187,10 @@ int settings_init(const struct btf *btf, const struct btf *final, const void *da
 		if (!name || !btf_is_var(variable) || !info->size || info->size > size_bytes ||
 		    info->offset > size_bytes - info->size)
 			continue;
-		settings.items[settings.n++] =
-			(struct setting){ name, variable->type, info->offset, info->size, NULL };
+		settings.items[settings.n] =
+			(struct setting){ .name = name, .offset_bytes = info->offset, .size_bytes = info->size };
+		if (find_type(btf, variable->type, &settings.items[settings.n++]))
+			return -ENOMEM;
 	}
 	*ret_settings = settings;
 	settings = (struct settings){ 0 };
@@ -65,183 +219,31 @@ bool setting_is_on(const struct settings *settings, const char *name)
 	return !name;
 }
 
-static int set_syscalls(uint8_t *to, uint32_t size, const char *text, const char **ret_complaint)
+static struct target target_of(const struct settings *settings, const struct setting *setting)
 {
-	_cleanup_(freep) char *copy = strdup(text);
-	_cleanup_(freep) uint8_t *bits = calloc(1, size);
-	static char complaint[128];
-	char *rest = copy, *part;
-
-	if (!copy || !bits)
-		return -ENOMEM;
-	if (!strcmp(text, "all"))
-		memset(bits, 0xff, size);
-	else if (strcmp(text, "none"))
-		while ((part = strsep(&rest, ", \t"))) {
-			int number = *part ? label_syscall_number(part) : 0;
-
-			if (number < 0 || (uint32_t)number / 8 >= size) {
-				snprintf(complaint, sizeof(complaint),
-					 "holds \"%.40s\", which is not a system call; write names like read, openat, or all, or none",
-					 part);
-				*ret_complaint = complaint;
-				return -EINVAL;
-			}
-			if (*part)
-				bits[number / 8] |= (uint8_t)(1 << number % 8);
-		}
-	memcpy(to, bits, size);
-	return 0;
+	return (struct target){ settings->btf, &setting->field, settings->data + setting->offset_bytes, setting->size_bytes };
 }
 
-static int set_enum(const struct settings *settings, const struct field *field, uint8_t *to, const char *text,
-		    const char **ret_complaint)
+const char *setting_set(struct settings *settings, struct setting *setting, const char *text)
 {
-	int64_t value;
+	const struct target target = target_of(settings, setting);
+	const char *complaint = setting->type ? setting->type->set(&target, text) :
+			"cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls";
 
-	if (shape_enum_value(settings->btf, field->type_id, text, &value)) {
-		memcpy(to, &value, field->size_bytes);
-		return 0;
-	}
-	*ret_complaint = "is not one of the names that the object has for it";
-	return -EINVAL;
-}
-
-static bool is_flag(const struct settings *settings, const struct field *field)
-{
-	return btf_int_encoding(btf__type_by_id(settings->btf, field->type_id)) & BTF_INT_BOOL;
-}
-
-static int set_integer(const struct settings *settings, const struct field *field, uint8_t *to, const char *text,
-		       const char **ret_complaint)
-{
-	bool flag = false;
-	unsigned int unused = 64 - 8 * field->size_bytes;
-	int64_t signed_number = 0;
-	uint64_t number = 0;
-	int err;
-
-	if (is_flag(settings, field)) {
-		err = parse_bool(text, &flag);
-		number = flag;
-	} else if (field->is_signed) {
-		err = parse_s64(text, &signed_number);
-		err = err || signed_number > INT64_MAX >> unused || signed_number < INT64_MIN >> unused;
-		number = (uint64_t)signed_number;
-	} else {
-		err = parse_u64(text, &number) || number > UINT64_MAX >> unused;
-	}
-	if (err) {
-		*ret_complaint = is_flag(settings, field) ? "is neither yes nor no" : "is not a whole number in the variable's range";
-		return -EINVAL;
-	}
-	memcpy(to, &number, field->size_bytes); /* little endian, as every machine that is built for */
-	return 0;
-}
-
-static int set_text(uint8_t *to, uint32_t size, const char *text, const char **ret_complaint)
-{
-	if (strlen(text) >= size) {
-		*ret_complaint = "is too long for the variable";
-		return -EINVAL;
-	}
-	memset(to, 0, size);
-	memcpy(to, text, strlen(text));
-	return 0;
-}
-
-static int set(struct settings *settings, const struct setting *setting, const char *text, const char **ret_complaint)
-{
-	uint8_t *to = settings->data + setting->offset_bytes;
-	_cleanup_(shape_done) struct shape shape = { 0 };
-	int err = shape_from_btf(settings->btf, setting->type_id, &shape, NULL);
-	const struct field *field = shape.fields;
-
-	if (err == -ENOMEM)
-		return err;
-	if (!err && !*field->name && shape.size_bytes == setting->size_bytes) {
-		if (!strcmp(field->type_name, "prm_syscalls"))
-			return set_syscalls(to, setting->size_bytes, text, ret_complaint);
-		if (field->class == FIELD_INTEGER)
-			return set_integer(settings, field, to, text, ret_complaint);
-		if (field->class == FIELD_ENUM)
-			return set_enum(settings, field, to, text, ret_complaint);
-		if (field->class == FIELD_TEXT)
-			return set_text(to, setting->size_bytes, text, ret_complaint);
-	}
-	*ret_complaint = "cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls";
-	return -EINVAL;
-}
-
-int setting_set(struct settings *settings, struct setting *setting, const char *text, const char **ret_complaint)
-{
-	int err = set(settings, setting, text, ret_complaint);
-
-	if (!err)
+	if (!complaint)
 		setting->text = text;
-	return err;
-}
-
-static void show_syscalls(const uint8_t *bits, uint32_t size, struct buf *out)
-{
-	uint32_t n_set = 0;
-
-	for (uint32_t number = 0; number < 8 * size; number++) {
-		const char *name = label_syscall_name(number);
-
-		if (name && bits[number / 8] & 1 << number % 8)
-			buf_printf(out, "%s%s", n_set++ ? ", " : "", name);
-	}
-	if (!n_set)
-		buf_append_text(out, "none");
-}
-
-/* A single number, by its type; false for any other variable. */
-static bool show_number(const struct settings *settings, const struct field *field, const uint8_t *data,
-			struct buf *out)
-{
-	uint64_t number = shape_is_number_size(field->size_bytes) ? shape_load(data, field->size_bytes) : 0;
-	unsigned int unused = 64 - 8 * field->size_bytes;
-	char text[128];
-	const char *name;
-
-	if (field->class == FIELD_ENUM) {
-		name = shape_enum_name(settings->btf, field->type_id, (int64_t)number, text, sizeof(text));
-		buf_append_text(out, name ?: "(no name)");
-		return true;
-	}
-	if (field->class != FIELD_INTEGER)
-		return false;
-	if (is_flag(settings, field))
-		buf_append_text(out, number ? "yes" : "no");
-	else if (field->is_signed)
-		buf_printf(out, "%" PRId64, (int64_t)(number << unused) >> unused);
-	else
-		buf_printf(out, "%" PRIu64, number);
-	return true;
+	return complaint;
 }
 
 bool setting_show(const struct settings *settings, const struct setting *setting, struct buf *out)
 {
-	const uint8_t *data = settings->data + setting->offset_bytes;
-	_cleanup_(shape_done) struct shape shape = { 0 };
-	const struct field *field;
+	const struct target target = target_of(settings, setting);
 
-	if (setting->text) {
+	if (setting->text)
 		buf_append_text(out, setting->text);
-		return true;
-	}
-	if (shape_from_btf(settings->btf, setting->type_id, &shape, NULL) || *shape.fields->name ||
-	    shape.size_bytes != setting->size_bytes)
-		return false;
-	field = shape.fields;
-	if (!strcmp(field->type_name, "prm_syscalls"))
-		show_syscalls(data, setting->size_bytes, out);
-	else if (field->class == FIELD_TEXT)
-		buf_append(out, data, strnlen((const char *)data, setting->size_bytes));
-	else
-		return show_number(settings, field, data, out);
+	else if (setting->type)
+		setting->type->show(&target, out);
 	if (*buf_text(out))
 		utf8_clean((char *)out->data);
-	return true;
+	return setting->text || setting->type;
 }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collector/shape.h"
 #include "util/buf.h"
 
 struct btf;
@@ -24,7 +25,8 @@ struct btf;
 
 struct setting {
 	const char *name; /* the BTF's own string */
-	uint32_t type_id;
+	const struct variable_type *type; /* NULL: no text can set it */
+	struct field field;		 /* without a name and a place; if it has a type */
 	uint32_t offset_bytes, size_bytes;
 	const char *text; /* that sets it, borrowed; NULL: the object's own value holds */
 };
@@ -46,8 +48,8 @@ int settings_init(const struct btf *btf, const struct btf *final, const void *da
 void settings_done(struct settings *settings);
 
 struct setting *setting_find(const struct settings *settings, const char *name);
-/* -EINVAL: *ret_complaint continues the text and says what is wrong; valid until the next call. -ENOMEM. */
-int setting_set(struct settings *settings, struct setting *setting, const char *text, const char **ret_complaint);
+/* What is wrong, continuing the text, and valid until the next call; or NULL. */
+const char *setting_set(struct settings *settings, struct setting *setting, const char *text);
 /*
  * Its value as a user may write it: the text that set it, or else what the object holds. False, with
  * nothing appended, if no text can set it.

@@ -110,9 +110,9 @@ static void system_calls_have_names_in_both_abis(void **state)
 	setup(&f);
 	for (uint32_t i = 0; i < 400; i++)
 		if (label_syscall_name(i))
-			assert_int_equal(label_syscall_number(label_syscall_name(i)), i);
-	assert_int_equal(label_syscall_number("opeat"), -1);
-	assert_string_equal(label_of(&f, field, (uint32_t)label_syscall_number("openat")), "openat");
+			assert_int_equal(label_syscall_number(label_syscall_name(i), strlen(label_syscall_name(i))), i);
+	assert_int_equal(label_syscall_number("opeat", 5), -1);
+	assert_string_equal(label_of(&f, field, (uint32_t)label_syscall_number("openat", 6)), "openat");
 	assert_string_equal(label_of(&f, field, 100000), "100000");
 	assert_string_equal(label_of(&f, field, 0x80000000u + 100000), "compat_100000");
 	assert_string_equal(label_of(&f, field, 0x7fffffff), "unknown");

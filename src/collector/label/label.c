@@ -45,10 +45,10 @@ const char *label_syscall_name(uint32_t number)
 	return number < ARRAY_SIZE(syscall_names) ? syscall_names[number] : NULL;
 }
 
-int label_syscall_number(const char *name)
+int label_syscall_number(const char *name, size_t length)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(syscall_names); i++)
-		if (syscall_names[i] && !strcmp(syscall_names[i], name))
+		if (syscall_names[i] && !strncmp(syscall_names[i], name, length) && !syscall_names[i][length])
 			return (int)i;
 	return -1;
 }

@@ -109,6 +109,6 @@ uint64_t label_brief(const struct key_label *label, const void *key);
 
 /* System calls of the ABI that this was built for. NULL, -1: unknown. */
 const char *label_syscall_name(uint32_t number);
-int label_syscall_number(const char *name);
+int label_syscall_number(const char *name, size_t length);
 
 DEFINE_CLEANUP(struct labels *, labels_free);
