@@ -159,15 +159,15 @@ static void report_programs(struct self *self, struct collector *collector, bool
 static void report_maps(struct self *self, struct collector *collector)
 {
 	bool is_memory_read = self->n_collections % MEMORY_EVERY == 0;
-	struct collector_map map;
 
-	for (size_t i = 0; collector_map(collector, i, &map); i++) {
-		set_labels(self, { "bpfpush.collector.name", collector->name }, { "bpfpush.map.name", map.name });
-		report(self, SELF_MAP_ENTRIES, map.n_keys);
-		report(self, SELF_MAP_LIMIT, map.max_entries);
-		report(self, SELF_MAP_OVERFLOWING, map.is_overflowing);
+	collector_find_maps(collector);
+	array_for_each (map, collector->maps, collector->n_maps) {
+		set_labels(self, { "bpfpush.collector.name", collector->name }, { "bpfpush.map->name", map->name });
+		report(self, SELF_MAP_ENTRIES, map->n_keys);
+		report(self, SELF_MAP_LIMIT, map->max_entries);
+		report(self, SELF_MAP_OVERFLOWING, map->is_overflowing);
 		report(self, SELF_MAP_MEMORY, is_memory_read || self->at >= self->n_numbers ?
-		       collector_map_kernel_bytes(&map) : self->numbers[self->at].last);
+		       collector_map_kernel_bytes(map) : self->numbers[self->at].last);
 	}
 }
 

@@ -13,18 +13,13 @@ static void check_label(const struct descriptor_label *label, const struct bindi
 {
 	const struct field *field = shape_find(&binding->key, label->member);
 	const struct label_type *type = field ? label_type_find(field) : NULL;
-	const struct shape *key = &binding->key;
 
 	if (type && type->n_own)
 		complain(binding->collector, label->line,
 			 "member \"%s\" of the key of map \"%s\" is a %s, which names its attributes itself; remove this section",
 			 label->member, label->map, field->type_name);
-	else if (!field && key->n_fields == 1 && !*key->fields[0].name)
-		complain(binding->collector, label->line, "the key of map \"%s\" has no members; write [label %s]", label->map, label->map);
-	else if (!field && key->n_fields && !*label->member)
-		complain(binding->collector, label->line, "the key of map \"%s\" has members; write [label %s.MEMBER]", label->map, label->map);
-	else if (!field && key->n_fields)
-		complain_of_unknown(binding->collector, label->line, "member", label->member, key->fields, key->n_fields);
+	else if (!field && binding->key.n_fields)
+		binding_complain_of_member(binding, "label", label->line, label->member);
 }
 
 /* [label]s whose map is exported and whose member is there, and can be named. */
@@ -148,10 +143,12 @@ static void check_settings(struct collector *collector)
 
 	array_for_each (param, collector->descriptor->params, collector->descriptor->n_params) {
 		struct setting *setting = setting_find(settings, param->name);
-		const char *complaint = setting && param->default_text ? setting_set(settings, setting, param->default_text) : NULL;
+		const char *complaint = NULL;
 
 		if (!setting)
 			complain_of_unknown(collector, param->line, "\"const volatile\" variable", param->name, settings->items, settings->n);
+		else if (param->default_text)
+			complaint = setting_set(settings, setting, param->default_text);
 		if (complaint)
 			complain(collector, param->line, "default \"%s\" of \"%s\" %s", param->default_text, param->name,
 				 complaint);

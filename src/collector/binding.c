@@ -213,6 +213,22 @@ static bool is_strange_histogram(const struct shape *value, const char *member)
 	return shape_find(value, sum) && shape_find(value, bucket);
 }
 
+void binding_complain_of_member(const struct binding *binding, const char *section, unsigned int line,
+				const char *member)
+{
+	bool is_key = !strcmp(section, "label");
+	const struct shape *shape = is_key ? &binding->key : &binding->value;
+
+	if (shape->n_fields == 1 && !*shape->fields[0].name)
+		complain(binding->collector, line, "the %s of map \"%s\" has no members; write [%s %s]",
+			 is_key ? "key" : "value", binding->map, section, binding->map);
+	else if (!*member)
+		complain(binding->collector, line, "the %s of map \"%s\" has members; write [%s %s.MEMBER]",
+			 is_key ? "key" : "value", binding->map, section, binding->map);
+	else
+		complain_of_unknown(binding->collector, line, "member", member, shape->fields, shape->n_fields);
+}
+
 static void complain_of_member(const struct binding *binding, const struct descriptor_metric *described)
 {
 	const struct collector *collector = binding->collector;
@@ -223,14 +239,8 @@ static void complain_of_member(const struct binding *binding, const struct descr
 			 "%s of map \"%s\" has \"sum\" and \"bucket\", but its type does not say what the buckets hold; "
 			 "make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
 			 say_member(described->member).text, binding->map);
-	else if (value->n_fields == 1 && !*value->fields[0].name)
-		complain(collector, described->line, "the value of map \"%s\" has no members; write [metric %s]",
-			 binding->map, binding->map);
-	else if (!*described->member)
-		complain(collector, described->line, "the value of map \"%s\" has several members; write [metric %s.MEMBER]",
-			 binding->map, binding->map);
 	else
-		complain_of_unknown(collector, described->line, "member", described->member, value->fields, value->n_fields);
+		binding_complain_of_member(binding, "metric", described->line, described->member);
 }
 
 /* The field that [metric MAP.MEMBER] means; NULL after a complaint. */
@@ -415,8 +425,6 @@ int bindings_make(struct collector *collector)
 
 	for (size_t i = 0; i < collector->descriptor->n_metrics && !err; i++)
 		err = bind_section(collector, &collector->descriptor->metrics[i]);
-	if (!err)
-		bindings_check(collector);
 	return err;
 }
 

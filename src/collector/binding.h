@@ -48,6 +48,9 @@ const struct delta_metric *binding_find_sum(const struct collector *collector, c
 /* The same as binding_find() among all collectors that share the object. */
 struct binding *binding_of(const struct object *object, const char *map);
 
+/* The key ("label") or the value ("metric") has no such member. */
+void binding_complain_of_member(const struct binding *binding, const char *section, unsigned int line,
+				const char *member);
 /* Of the object's maps, for messages; a flat table is one. Returns how many. */
 size_t binding_map_names(const struct collector *collector, const char **names, size_t max);
 

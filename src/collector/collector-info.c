@@ -101,22 +101,19 @@ static void find_maps(struct collector *collector)
 	}
 }
 
-bool collector_map(struct collector *collector, size_t i, struct collector_map *ret_map)
+void collector_find_maps(struct collector *collector)
 {
-	const struct binding *binding;
-
 	if (!collector->maps)
 		find_maps(collector);
-	if (i >= collector->n_maps)
-		return false;
-	*ret_map = collector->maps[i];
-	binding = ret_map->binding;
-	if (binding && binding->source.is_table)
-		ret_map->n_keys = binding->source.flat.n_live + binding->source.n_spilled;
-	else if (binding && binding->rows)
-		ret_map->n_keys = binding->rows->n_live;
-	ret_map->is_overflowing = binding && is_overflowing(binding);
-	return true;
+	array_for_each (map, collector->maps, collector->n_maps) {
+		const struct binding *binding = map->binding;
+
+		map->is_overflowing = binding && is_overflowing(binding);
+		if (binding && binding->source.is_table)
+			map->n_keys = binding->source.flat.n_live + binding->source.n_spilled;
+		else if (binding && binding->rows)
+			map->n_keys = binding->rows->n_live;
+	}
 }
 
 const char *collector_full_table(const struct collector *collector, size_t i)
@@ -140,28 +137,12 @@ const struct delta_metric *binding_find_sum(const struct collector *collector, c
 	return NULL;
 }
 
-/* The sum that grows with each run of the program; NULL: the collector knows of none. */
-static const struct delta_metric *find_events(const struct collector *collector, const struct program *program)
-{
-	array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs)
-		if (described->events && program_is_called(program, described->name))
-			return binding_find_sum(collector, described->events);
-	return NULL;
-}
-
 struct loss program_loss(const struct program *program)
 {
-	const struct object *object = program->collector ? program->collector->object : NULL;
-	uint64_t runs = program->runs - program->last_runs;
-	struct loss loss = { program->missed - program->last_missed, runs, runs != 0 };
+	uint64_t runs = program->runs - program->last_runs, missed = program->missed - program->last_missed;
 
-	for (size_t i = 0; object && i < object->n_collectors; i++) {
-		const struct delta_metric *events = find_events(object->collectors[i], program);
-
-		if (events)
-			loss = (struct loss){ loss.missed, events->grown, true };
-	}
-	return loss;
+	return program->events ? (struct loss){ missed, program->events->grown, true } :
+				 (struct loss){ missed, runs, runs != 0 };
 }
 
 static void add_loss(const struct binding *binding, const struct program *program, const struct loss *loss)

@@ -67,14 +67,21 @@ static int take_object(struct collector *collector, const struct collector_optio
 	return 0;
 }
 
-/* The first collector that uses a program reports its numbers. */
+/* The first collector that uses a program reports its numbers; any may say what counts its runs. */
 static void find_reporters(struct object *object)
 {
 	array_for_each (program, object->programs.items, object->programs.n) {
 		program->collector = NULL;
-		for (size_t j = object->n_collectors; j > 0; j--)
-			if (collector_uses(object->collectors[j - 1], program))
-				program->collector = object->collectors[j - 1];
+		program->events = NULL;
+		for (size_t i = object->n_collectors; i-- > 0;) {
+			const struct collector *collector = object->collectors[i];
+
+			if (collector_uses(collector, program))
+				program->collector = collector;
+			array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs)
+				if (described->events && program_is_called(program, described->name))
+					program->events = binding_find_sum(collector, described->events);
+		}
 	}
 }
 
@@ -157,6 +164,8 @@ int collector_open(const char *directory, const char *name, const struct collect
 		err = select_settings(collector) ?: bindings_make(collector);
 	if (err)
 		return err;
+	if (collector->descriptor && collector->object)
+		bindings_check(collector);
 	*ret_collector = NULL;
 	if (diag->n_errors > n_before)
 		return 0;

@@ -33,7 +33,7 @@ struct collector {
 	size_t n_bindings;
 	struct metric **metrics; /* one for each name, each in one piece of memory */
 	size_t n_metrics;
-	struct collector_map *maps; /* found when collector_map() is called first */
+	struct collector_map *maps; /* as of the last collector_find_maps() */
 	size_t n_maps;
 	struct label_context context;
 	bool is_started;
@@ -111,10 +111,10 @@ struct collector_map {
 	const struct binding *binding; /* that exports it, NULL: none */
 };
 /*
- * The i-th map; false beyond the last. If the object is shared: the maps that this collector exports and, for the
- * first collector, those that none exports.
+ * Brings .maps up to date. If the object is shared, they are the maps that this collector exports and, for the first
+ * collector, those that none exports.
  */
-bool collector_map(struct collector *collector, size_t i, struct collector_map *ret_map);
+void collector_find_maps(struct collector *collector);
 /* The i-th table that had no place for a key at one of the last readings; NULL: all have been told. */
 const char *collector_full_table(const struct collector *collector, size_t i);
 /* What a program has missed since the reading before. After collector_compute(). */

@@ -16,6 +16,7 @@ struct bpf_link;
 struct bpf_object;
 struct buf;
 struct collector;
+struct delta_metric;
 struct store;
 struct stored;
 
@@ -37,6 +38,7 @@ struct program {
 	char *variant;	 /* … but those of one variant belong together */
 	char *section;	 /* "tp_btf/sys_exit" */
 	const struct collector *collector; /* the first that uses it reports its numbers; NULL before the start */
+	const struct delta_metric *events; /* the sum that grows by one with each run; NULL: there is none */
 	const char *map; /* whose elements it visits, NULL: none; borrowed from the descriptor */
 	size_t type; /* of its section, see alternative.c */
 	int rank; /* of its variant among alternatives: the least is tried first */

@@ -160,9 +160,10 @@ static int find_type(const struct btf *btf, uint32_t type_id, struct setting *se
 		return err == -ENOMEM ? err : 0;
 	setting->field = *shape.fields;
 	setting->field.name = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(types) && !setting->type; i++)
-		if (types[i].name ? !strcmp(types[i].name, setting->field.type_name) : types[i].class == setting->field.class)
-			setting->type = &types[i];
+	array_for_each (type, types, ARRAY_SIZE(types))
+		if (!setting->type && (type->name ? !strcmp(type->name, setting->field.type_name) :
+						    type->class == setting->field.class))
+			setting->type = type;
 	return 0;
 }
 
@@ -221,7 +222,9 @@ bool setting_is_on(const struct settings *settings, const char *name)
 
 static struct target target_of(const struct settings *settings, const struct setting *setting)
 {
-	return (struct target){ settings->btf, &setting->field, settings->data + setting->offset_bytes, setting->size_bytes };
+	uint8_t *data = settings->data + setting->offset_bytes;
+
+	return (struct target){ settings->btf, &setting->field, data, setting->size_bytes };
 }
 
 const char *setting_set(struct settings *settings, struct setting *setting, const char *text)

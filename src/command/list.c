@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "command/setup.h"
+#include "util/array.h"
 #include "util/duration.h"
 
 #define DURATION_NS NS_PER_S
@@ -79,7 +80,6 @@ static void list_runs(const struct program *program)
 static void list_collector(struct collector *collector, bool is_started)
 {
 	const struct programs *programs = &collector->object->programs;
-	struct collector_map map;
 
 	printf("%s: %s\n  from %s\n", collector->name, collector->descriptor->description, collector->directory);
 	for (uint32_t i = 0; i < programs->n; i++) {
@@ -94,8 +94,9 @@ static void list_collector(struct collector *collector, bool is_started)
 		about = program->error ?: program_choice(program);
 		printf("%s%s\n", about ? ": " : "", about ?: "");
 	}
-	for (size_t i = 0; collector_map(collector, i, &map); i++)
-		list_map(&map, is_started);
+	collector_find_maps(collector);
+	array_for_each (map, collector->maps, collector->n_maps)
+		list_map(map, is_started);
 	for (size_t i = 0; i < collector->n_metrics; i++) {
 		const struct metric *metric = collector->metrics[i];
 
@@ -155,7 +156,6 @@ static void list_json(struct collector *collector, bool is_started)
 {
 	const struct budget *budget = collector->budget;
 	const struct programs *programs = &collector->object->programs;
-	struct collector_map map;
 
 	print_members("{", "collector", collector->name, "description", collector->descriptor->description ?: "",
 		      "directory", collector->directory, NULL);
@@ -174,10 +174,11 @@ static void list_json(struct collector *collector, bool is_started)
 		printf(loss.is_known ? ",\"missed_ratio\":%.9g}" : "}", loss_share(&loss));
 	}
 	printf("],\"maps\":[");
-	for (size_t i = 0; collector_map(collector, i, &map); i++) {
-		print_members(i ? ",{" : "{", "name", map.name, "type", map.type, NULL);
-		printf(",\"max_entries\":%" PRIu32 ",\"keys\":%" PRIu32 ",\"memory_bytes\":%" PRIu64 "}", map.max_entries, map.n_keys,
-		       collector_map_kernel_bytes(&map));
+	collector_find_maps(collector);
+	array_for_each (map, collector->maps, collector->n_maps) {
+		print_members(map > collector->maps ? ",{" : "{", "name", map->name, "type", map->type, NULL);
+		printf(",\"max_entries\":%" PRIu32 ",\"keys\":%" PRIu32 ",\"memory_bytes\":%" PRIu64 "}", map->max_entries,
+		       map->n_keys, collector_map_kernel_bytes(map));
 	}
 	printf("],\"metrics\":[");
 	for (size_t i = 0; i < collector->n_metrics; i++) {

@@ -68,8 +68,11 @@ static void check_settings(const struct btf *btf)
 
 		demand(setting->offset_bytes + (uint64_t)setting->size_bytes <= sizeof(section));
 		(void)setting_is_on(&settings, setting->name);
-		for (size_t j = 0; j < ARRAY_SIZE(texts); j++)
-			demand(!setting_set(&settings, setting, texts[j]) || *setting_set(&settings, setting, texts[j]));
+		for (size_t j = 0; j < ARRAY_SIZE(texts); j++) {
+			const char *complaint = setting_set(&settings, setting, texts[j]);
+
+			demand(!complaint || *complaint != '\0');
+		}
 	}
 	settings_done(&settings);
 }

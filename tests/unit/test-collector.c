@@ -123,17 +123,16 @@ static void before_the_start_there_is_no_kernel_memory(void **state)
 {
 	_cleanup_(collector_freep) struct collector *collector = NULL;
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
-	struct collector_map map;
-	size_t n_maps = 0;
 	struct labels *labels;
 
 	assert_ok(labels_new(0, &choice, &labels));
 	assert_ok(open_shipped("memory", labels, &diag, &collector));
 	assert_string_equal(collector->name, "memory");
 	assert_int_equal(collector->n_metrics, 3);
-	for (; collector_map(collector, n_maps, &map); n_maps++)
-		assert_int_equal(collector_map_kernel_bytes(&map), 0);
-	assert_true(n_maps >= 3);
+	collector_find_maps(collector);
+	for (size_t i = 0; i < collector->n_maps; i++)
+		assert_int_equal(collector_map_kernel_bytes(&collector->maps[i]), 0);
+	assert_true(collector->n_maps >= 3);
 	collector_free(collector);
 	collector = NULL;
 	labels_free(labels);

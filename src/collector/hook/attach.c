@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
+#include "collector/kernel/kernel.h"
 #include "collector/program.h"
 #include "util/cleanup.h"
 
@@ -84,11 +84,7 @@ static int try_classic(const char *event)
  */
 static bool can_stop_kernel(const char *section)
 {
-	unsigned int version = 0;
-	struct utsname name;
-
-	return !strcmp(section, "iter/bpf_sk_storage_map") && !uname(&name) &&
-	       sscanf(name.release, "%u", &version) == 1 && version >= 7;
+	return !strcmp(section, "iter/bpf_sk_storage_map") && kernel_is_since(7, 0);
 }
 
 int hook_try(const struct program *program, struct bpf_program *bpf)

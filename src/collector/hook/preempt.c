@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "collector/kernel/kernel.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 
@@ -88,14 +88,6 @@ static int look(int variable, const char *tracepoint)
 static const char *const tracepoints[] = { "sock_send_length", "sys_exit" };
 static bool is_preemptible[ARRAY_SIZE(tracepoints)]; /* programs there, and at those of the same kind */
 
-/* For a kernel that does not tell: it may be so since 7.0, and hooks that cannot be preempted cost little more. */
-static bool may_preempt(void)
-{
-	struct utsname kernel;
-
-	return !uname(&kernel) && strtoul(kernel.release, NULL, 10) >= 7;
-}
-
 static void ask(void)
 {
 	int variable = find_count();
@@ -104,7 +96,8 @@ static void ask(void)
 	for (size_t i = 0; i < ARRAY_SIZE(tracepoints); i++) {
 		int seen = variable < 0 ? variable : look(variable, tracepoints[i]);
 
-		is_preemptible[i] = seen < 0 ? may_preempt() : seen;
+		/* If it does not tell: hooks that cannot be preempted cost little more. */
+		is_preemptible[i] = seen < 0 ? kernel_is_since(7, 0) : seen;
 		is_any |= is_preemptible[i];
 	}
 	if (variable >= 0 && is_any && look(variable, "sched_switch") == 1)

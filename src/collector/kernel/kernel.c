@@ -48,6 +48,16 @@ static int try_program(const struct bpf_insn *instructions, size_t n)
 	return fd < 0 ? -errno : fd;
 }
 
+bool kernel_is_since(unsigned int major, unsigned int minor)
+{
+	unsigned int is_major, is_minor;
+	struct utsname kernel;
+
+	if (uname(&kernel) || sscanf(kernel.release, "%u.%u", &is_major, &is_minor) != 2)
+		return false;
+	return is_major > major || (is_major == major && is_minor >= minor);
+}
+
 static void ask_proc(struct buf *why)
 {
 	if (access("/proc/self", F_OK))
@@ -90,15 +100,11 @@ static void ask_files(struct buf *why)
 /* Some older kernels have been given what later ones brought; they are not refused. */
 static void ask_version(struct buf *why)
 {
-	unsigned int major = 0, minor = 0;
+	bool is_new = kernel_is_since(OLDEST_MAJOR, OLDEST_MINOR);
+	_cleanup_(closep) int fd = is_new ? -1 : try_program(task_registers, ARRAY_SIZE(task_registers));
 	struct utsname kernel;
 
-	if (uname(&kernel) || sscanf(kernel.release, "%u.%u", &major, &minor) != 2 || major > OLDEST_MAJOR ||
-	    (major == OLDEST_MAJOR && minor >= OLDEST_MINOR))
-		return;
-	_cleanup_(closep) int fd = try_program(task_registers, ARRAY_SIZE(task_registers));
-
-	if (fd < 0)
+	if (!is_new && fd < 0 && !uname(&kernel))
 		buf_printf(why, "this kernel (%s) is too old: bpfpush needs Linux %d.%d or later", kernel.release,
 			   OLDEST_MAJOR, OLDEST_MINOR);
 }

@@ -14,3 +14,5 @@
 int kernel_check(struct buf *why);
 /* May this thread read maps, with the capabilities that it has now? */
 bool kernel_can_read(void);
+/* Is this Linux of that version or a later one? For what cannot be tried. */
+bool kernel_is_since(unsigned int major, unsigned int minor);
