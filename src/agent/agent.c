@@ -33,21 +33,22 @@ uint64_t agent_boot_ns(void)
 static int open_exporters(struct agent *agent)
 {
 	const struct agent_options *options = &agent->options;
+	const struct config *config = options->config;
 	size_t n_closed = 0;
 
 	agent->context = (struct exporter_context){
 		.event = agent->event,
-		.resource = options->config->resource.items,
-		.n_resource = options->config->resource.n,
+		.resource = config->resource.items,
+		.n_resource = config->resource.n,
 		.version = VERSION,
 		.interval_ns = options->interval_ns,
 		.is_once = options->is_once,
 		.opens_later = !options->is_filter,
 	};
-	agent->exporters = calloc(options->n_exporters + 1, sizeof(*agent->exporters));
+	agent->exporters = calloc(config->n_exporters + 1, sizeof(*agent->exporters));
 	if (!agent->exporters)
 		return -ENOMEM;
-	array_for_each (exporter, options->exporters, options->n_exporters) {
+	array_for_each (exporter, config->exporters, config->n_exporters) {
 		struct exporter **next = &agent->exporters[agent->n_exporters];
 		int err = exporter_open(exporter->name, exporter->ops, exporter->options, &agent->context, next);
 

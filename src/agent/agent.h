@@ -25,8 +25,6 @@ struct agent_options {
 	struct collector_set *set; /* opened, not started; borrowed */
 	struct kept *kept; /* outlives the agent; NULL: nothing is kept */
 	uint64_t interval_ns;
-	const struct config_exporter *exporters;
-	size_t n_exporters;
 	bool is_once;
 	bool has_self;	/* its own metrics too; with is_once only what programs missed, in any case */
 	/* SIGHUP: looks at the configuration again. NULL: SIGHUP ends the agent. */

@@ -37,7 +37,7 @@ static enum exit_code connect_all(struct setup *setup)
 	const struct config *config = setup->config;
 	int r;
 
-	if (!config->n_exporters && !config->is_export_off && !setup_add_exporter(setup, "otlp", NULL, NULL))
+	if (!config->n_exporters && !config->is_export_off && setup_replace_exporters(setup, "otlp", NULL, NULL))
 		return EXIT_INTERNAL;
 	r = agent_connect(config, stdout);
 	if (r < 0)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "build-config.h"
 #include "command/setup.h"
 #include "export/otlp/encode.h"
@@ -65,21 +64,14 @@ static int dump_otlp(const struct setup *setup, const struct agent *agent)
 static int dump_started(const struct arguments *arguments, struct setup *setup, const struct stage *stage)
 {
 	_cleanup_(agent_freep) struct agent *agent = NULL;
-	struct agent_options options = { .config = setup->config, .set = &setup->set, .is_once = true };
-	int err, status;
+	enum exit_code code;
+	int status;
 
-	if (stage->exporter) {
-		options.exporters = setup_add_exporter(setup, stage->exporter, NULL, NULL);
-		if (!options.exporters)
-			return EXIT_INTERNAL;
-		options.n_exporters = 1;
-	}
-	err = agent_new(&options, &agent);
-	if (err)
-		return setup_exit_code(err);
-	if (agent_once(agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
-		       arguments->command, &status))
+	if (setup_replace_exporters(setup, stage->exporter, NULL, NULL))
 		return EXIT_INTERNAL;
+	code = setup_count(arguments, setup, false, DURATION_NS, &agent, &status);
+	if (code != EXIT_OK)
+		return code;
 	if (!strcmp(stage->name, "otlp"))
 		return dump_otlp(setup, agent);
 	return stage->exporter ? EXIT_OK : dump_collectors(arguments, setup, stage);

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "command/setup.h"
 #include "util/array.h"
 #include "util/duration.h"
@@ -194,33 +193,22 @@ static void list_json(struct collector *collector, bool is_started)
 	       budget->n_series, budget->limit_series, budget->series_bytes + budget->table_bytes, budget->limit_bytes);
 }
 
-/* Attaches everything for a moment. The exit code, with a message. */
-static enum exit_code start(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent)
-{
-	struct agent_options options = { .config = setup->config, .set = &setup->set, .is_once = true };
-	int err = agent_new(&options, ret_agent), status;
-
-	if (err)
-		return setup_exit_code(err);
-	/* Without CAP_SYS_ADMIN, runs and times stay 0. */
-	_cleanup_(closep) _unused_ int statistics = programs_enable_stats();
-
-	err = agent_once(*ret_agent, arguments->duration_ns ? arguments->duration_ns : DURATION_NS,
-			 arguments->command, &status);
-	return err ? EXIT_INTERNAL : EXIT_OK;
-}
-
 int command_list(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
 	enum exit_code code = setup_open(arguments, arguments->words, &setup);
+	/* Without CAP_SYS_ADMIN, runs and times stay 0. */
+	_cleanup_(closep) _unused_ int statistics = programs_enable_stats();
 	bool is_started;
+	int status;
 	size_t n;
 
 	if (code != EXIT_OK)
 		return code;
-	code = start(arguments, &setup, &agent);
+	if (setup_replace_exporters(&setup, NULL, NULL, NULL))
+		return EXIT_INTERNAL;
+	code = setup_count(arguments, &setup, false, DURATION_NS, &agent, &status);
 	is_started = code == EXIT_OK;
 	if (code == EXIT_RIGHTS && setup.set.n_shown)
 		fprintf(stderr, "bpfpush list: nothing was attached: only what the files say is shown\n");

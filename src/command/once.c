@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "command/setup.h"
 #include "util/duration.h"
 
@@ -42,28 +41,17 @@ int command_once(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
-	struct agent_options options = { .set = &setup.set, .n_exporters = 1, .is_once = true, .is_filter = true };
-	uint64_t duration_ns = arguments->duration_ns;
 	enum exit_code code;
-	int err, status = 0;
+	int status = 0;
 
 	if (!can_write(arguments->output_path))
 		return EXIT_USE;
 	code = setup_open(arguments, arguments->words, &setup);
 	if (code != EXIT_OK)
 		return code;
-	options.exporters = setup_add_exporter(&setup, exporters[arguments->format], arguments->output_path,
-					       table_rows(arguments));
-	if (!options.exporters)
+	if (setup_replace_exporters(&setup, exporters[arguments->format], arguments->output_path,
+				    table_rows(arguments)))
 		return EXIT_INTERNAL;
-	options.config = setup.config;
-	err = agent_new(&options, &agent);
-	if (err)
-		return setup_exit_code(err);
-	if (!duration_ns && !arguments->command)
-		duration_ns = DURATION_NS;
-	err = agent_once(agent, duration_ns, arguments->command, &status);
-	if (err == -EIO)
-		return EXIT_OUTPUT;
-	return err ? EXIT_INTERNAL : status;
+	code = setup_count(arguments, &setup, true, DURATION_NS, &agent, &status);
+	return code == EXIT_OK ? status : (int)code;
 }

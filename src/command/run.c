@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "command/setup.h"
 #include "util/duration.h"
 #include "util/kept.h"
@@ -52,7 +51,7 @@ static enum agent_reload reload(void *user)
 	return is_restarted ? RELOAD_RESTART : RELOAD_NONE;
 }
 
-static int start(struct run *run, const struct config_exporter *exporters, size_t n_exporters)
+static int start(struct run *run)
 {
 	_cleanup_(agent_freep) struct agent *agent = NULL;
 	const struct config_agent *config = &run->setup.config->agent;
@@ -62,8 +61,6 @@ static int start(struct run *run, const struct config_exporter *exporters, size_
 		.set = &run->setup.set,
 		.kept = run->kept,
 		.interval_ns = run->arguments->interval_ns ?: is_console ? CONSOLE_INTERVAL_NS : config->interval_ns,
-		.exporters = exporters,
-		.n_exporters = n_exporters,
 		.reload = isatty(STDERR_FILENO) ? NULL : reload,
 		.user = run,
 		.is_filter = is_console,
@@ -88,20 +85,16 @@ static int start(struct run *run, const struct config_exporter *exporters, size_
 static int run(struct run *run)
 {
 	const struct config *config = run->setup.config;
-	const struct config_exporter *exporter;
+	bool is_default = !config->n_exporters && !config->is_export_off;
 
-	if (!run->is_console && config->n_exporters)
-		return start(run, config->exporters, config->n_exporters);
-	if (!run->is_console && config->is_export_off) {
+	if (!run->is_console && config->is_export_off)
 		log_info("exporting is switched off: counting, but pushing nothing");
-		return start(run, NULL, 0);
-	}
-	exporter = setup_add_exporter(&run->setup, run->is_console ? "console" : "otlp", NULL, run->arguments->rows);
-	if (!exporter)
+	if ((run->is_console || is_default) &&
+	    setup_replace_exporters(&run->setup, run->is_console ? "console" : "otlp", NULL, run->arguments->rows))
 		return EXIT_INTERNAL;
-	if (!run->is_console)
+	if (!run->is_console && is_default)
 		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
-	return start(run, exporter, 1);
+	return start(run);
 }
 
 /* A signal that comes while all is read and attached has to wait for agent_run(). */

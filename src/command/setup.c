@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "util/array.h"
 #include "util/log.h"
 #include "util/plural.h"
@@ -110,21 +109,41 @@ enum exit_code setup_exit_code(int err)
 	return EXIT_UNAVAILABLE;
 }
 
-const struct config_exporter *setup_add_exporter(struct setup *setup, const char *type, const char *path,
-						 const char *rows)
+int setup_replace_exporters(struct setup *setup, const char *type, const char *path, const char *rows)
 {
-	const struct exporter_ops *ops = exporter_find(type);
+	const struct exporter_ops *ops = type ? exporter_find(type) : NULL;
 	const struct assignment wanted[] = { { "path", path }, { "rows", rows } };
 	struct assignment settings[ARRAY_SIZE(wanted)];
-	struct config_section section = { .name = ops->type, .is_enabled = true, .settings = settings };
+	struct config_section section = { .name = type, .is_enabled = true, .settings = settings };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
-	struct config *config = setup->config;
+	int err = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+	config_free_exporters(setup->config);
+	for (size_t i = 0; ops && i < ARRAY_SIZE(wanted); i++)
 		if (wanted[i].value && setting_table_find(ops->settings, wanted[i].key))
 			settings[section.n_settings++] = wanted[i];
-	if (config_add_exporter(config, &section, ops, &diag))
-		return NULL;
-	log_warnings(config);
-	return &config->exporters[config->n_exporters - 1];
+	if (ops)
+		err = config_add_exporter(setup->config, &section, ops, &diag);
+	log_warnings(setup->config);
+	return err;
+}
+
+enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, bool is_filter, uint64_t default_ns,
+			   struct agent **ret_agent, int *ret_status)
+{
+	const struct agent_options options = {
+		.config = setup->config,
+		.set = &setup->set,
+		.is_once = true,
+		.is_filter = is_filter,
+	};
+	uint64_t duration_ns = arguments->duration_ns;
+	int err = agent_new(&options, ret_agent);
+
+	if (err)
+		return setup_exit_code(err);
+	if (!duration_ns && !arguments->command)
+		duration_ns = default_ns;
+	err = agent_once(*ret_agent, duration_ns, arguments->command, ret_status);
+	return err == -EIO ? EXIT_OUTPUT : err ? EXIT_INTERNAL : EXIT_OK;
 }

@@ -6,10 +6,9 @@
  * asks for.
  */
 
-#include "agent/collector-set.h"
+#include "agent/agent.h"
 #include "command/arguments.h"
 #include "command/command.h"
-#include "config/config.h"
 
 struct setup {
 	struct config *config;
@@ -30,8 +29,14 @@ void setup_done(struct setup *setup);
 enum exit_code setup_exit_code(int err);
 
 /*
- * Adds an exporter that the configuration does not have: its defaults and the environment, with
- * path and rows if they are not NULL and it has such settings. NULL: no memory.
+ * In place of the configuration's exporters: one of this type with its defaults and the environment, and with path
+ * and rows if they are not NULL and it has such settings. type NULL: none. -ENOMEM.
  */
-const struct config_exporter *setup_add_exporter(struct setup *setup, const char *type, const char *path,
-						 const char *rows);
+int setup_replace_exporters(struct setup *setup, const char *type, const char *path, const char *rows);
+
+/*
+ * Counts for as long as the arguments say, or default_ns, or while their command runs, and pushes once. The agent is
+ * to be freed before the setup. is_filter: as in struct agent_options.
+ */
+enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, bool is_filter, uint64_t default_ns,
+			   struct agent **ret_agent, int *ret_status);

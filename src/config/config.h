@@ -116,6 +116,7 @@ const char *config_find_place(const struct config *config, const char *key, cons
  */
 int config_add_exporter(struct config *config, const struct config_section *section,
 			const struct exporter_ops *ops, struct diag *diag);
+void config_free_exporters(struct config *config);
 struct config *config_free(struct config *config);
 
 DEFINE_CLEANUP(struct config *, config_free);

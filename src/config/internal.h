@@ -24,4 +24,3 @@ int config_set_exporters(struct config *config, struct diag *diag);
 int config_environment_set_exporters(struct config *config, struct diag *diag);
 /* Exporters that push the same numbers to the same place are not a mistake, but probably not intended. */
 void config_warn_of_twins(struct config *config);
-void config_free_exporters(struct config *config);
