@@ -12,6 +12,7 @@
 #include "build-config.h"
 #include "config/files.h"
 #include "config/internal.h"
+#include "util/array.h"
 #include "util/ini.h"
 
 static const char *const standard_roots[] = { SYSCONFDIR, "/run", "/usr/lib", NULL };
@@ -66,16 +67,13 @@ const char *config_find_place(const struct config *config, const char *key, cons
 {
 	const char *path = NULL;
 
-	for (size_t i = 0; i < config->n_files; i++)
-		for (size_t j = 0; j < config->files[i]->n_entries; j++) {
-			const struct ini_entry *entry = &config->files[i]->entries[j];
-
-			if (!entry->key || strcmp(entry->section, "agent") || strcmp(entry->key, key) ||
-			    !strstr(entry->value, word))
-				continue;
-			path = config->files[i]->path;
-			*ret_line = entry->line;
-		}
+	array_for_each (file, config->files, config->n_files)
+		array_for_each (entry, (*file)->entries, (*file)->n_entries)
+			if (entry->key && !strcmp(entry->section, "agent") && !strcmp(entry->key, key) &&
+			    strstr(entry->value, word)) {
+				path = (*file)->path;
+				*ret_line = entry->line;
+			}
 	return path;
 }
 

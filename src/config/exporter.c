@@ -122,13 +122,13 @@ static bool are_twins(const struct config_exporter *left, const struct config_ex
 /* One warning for each exporter. */
 void config_warn_of_twins(struct config *config)
 {
-	for (size_t i = 0; i < config->n_exporters; i++) {
-		const struct config_exporter *exporter = &config->exporters[i];
+	const struct config_exporter *twin;
+
+	array_for_each (exporter, config->exporters, config->n_exporters) {
 		unsigned int n_before = config->warnings.n_errors;
 		const char *file = file_of(exporter);
 
-		for (size_t j = 0; j < i && config->warnings.n_errors == n_before; j++) {
-			const struct config_exporter *twin = &config->exporters[j];
+		for (twin = config->exporters; twin < exporter && config->warnings.n_errors == n_before; twin++) {
 			const char *other = file ? file_of(twin) : NULL;
 
 			if (other && !strcmp(file, other))
@@ -147,13 +147,10 @@ int config_set_exporters(struct config *config, struct diag *diag)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < config->n_sections && r >= 0; i++) {
-		const struct config_section *section = &config->sections[i];
-		const struct exporter_ops *ops = NULL;
+	array_for_each (section, config->sections, config->n_sections) {
+		const struct exporter_ops *ops = strcmp(section->kind, "exporter") ? NULL : find_type(section, diag);
 
-		if (!strcmp(section->kind, "exporter"))
-			ops = find_type(section, diag);
-		if (ops)
+		if (ops && r >= 0)
 			r = config_add_exporter(config, section, ops, diag);
 	}
 	return r;

@@ -115,23 +115,19 @@ int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **
 	*ret_f = NULL;
 	/* O_NONBLOCK: do not wait for the writer of a FIFO that somebody put there. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_named ? 0 : O_NONBLOCK));
-	if (fd < 0 || fstat(fd, &status) < 0) {
-		int r = -errno;
-
-		diag_add(diag, path, 0, "cannot be read: %s", strerror(-r));
-		return r == -ENOENT || r == -ENOMEM ? r : 0;
-	}
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
 	if (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3))
 		return 0;
-	if (S_ISDIR(status.st_mode) || (!is_named && !S_ISREG(status.st_mode))) {
-		diag_add(diag, path, 0, "is %s, not a file", S_ISDIR(status.st_mode) ? "a directory" : "a device or pipe");
+	if (!is_named && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+		diag_add(diag, path, 0, "is a device or pipe, not a file");
 		return 0;
 	}
 	if (S_ISREG(status.st_mode))
 		trust_check(fd, path, diag);
 	*ret_f = fdopen(fd, "r");
 	if (!*ret_f)
-		return -ENOMEM;
+		return -errno;
 	TAKE_FD(fd);
 	return 0;
 }

@@ -17,6 +17,6 @@ int config_files_find(const char *const *roots, struct diag *diag, struct settin
 /*
  * Opens a file without waiting for it. 0 with *ret_f NULL: it is empty by design (/dev/null), or
  * there is a mistake, which is in diag now. is_named: a person gave its name, so it may also be a
- * pipe. -ENOENT: the file does not exist (also in diag).
+ * pipe. -errno, which is not in diag.
  */
 int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f);

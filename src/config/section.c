@@ -243,14 +243,12 @@ int config_read_file(struct config *config, const char *path, bool is_named, str
 	int r;
 
 	r = config_file_open(path, is_named, diag, &f);
-	if (r < 0 || !f)
-		return r;
-	r = ini_read(f, path, diag, &file);
-	if (r < 0) {
-		if (r != -ENOMEM)
-			diag_add(diag, path, 0, "cannot be read: %s", strerror(-r));
-		return r == -ENOMEM ? r : 0;
-	}
+	if (!r && f)
+		r = ini_read(f, path, diag, &file);
+	if (r && r != -ENOMEM)
+		diag_add(diag, path, 0, "cannot be read: %s", strerror(-r));
+	if (!file)
+		return r == -ENOENT || r == -ENOMEM ? r : 0;
 	files = array_add(&config->files, &config->n_files, sizeof(*files));
 	if (!files)
 		return -ENOMEM;

@@ -18,7 +18,6 @@
 
 #include "util/utf8.h"
 
-#define IDENTIFIER "bpfpush"
 #define FIELDS_MAX 12	 /* of one message, ours included */
 #define TEXT_BYTES 16384 /* of one message */
 
@@ -56,32 +55,29 @@ void log_set_level(enum log_level level)
 	log_max_level = level;
 }
 
-/* False: no memory. */
-static bool add_field(struct iovec *parts, int *n, const char *name, const char *value)
-{
-	char *text;
-	int length = asprintf(&text, "%s=%s", name, value);
-
-	if (length < 0)
-		return false;
-	parts[(*n)++] = (struct iovec){ text, (size_t)length };
-	return true;
-}
-
 static int send_to_journal(enum log_level level, const char *id, const struct log_field *fields,
 			   const char *message)
 {
+	const struct log_field own[] = {
+		{ "MESSAGE", message },
+		{ "PRIORITY", priorities[level] },
+		{ "SYSLOG_IDENTIFIER", "bpfpush" },
+		{ id ? "MESSAGE_ID" : NULL, id },
+		{ NULL, NULL },
+	};
+	const struct log_field *const lists[] = { own, fields };
 	struct iovec parts[FIELDS_MAX];
-	int n = 0, r = -ENOMEM;
-	bool is_whole;
+	int n = 0, r = 0;
 
-	is_whole = add_field(parts, &n, "MESSAGE", message) && add_field(parts, &n, "PRIORITY", priorities[level]) &&
-		   add_field(parts, &n, "SYSLOG_IDENTIFIER", IDENTIFIER) &&
-		   (!id || add_field(parts, &n, "MESSAGE_ID", id));
-	for (; is_whole && fields && fields->name && n < FIELDS_MAX; fields++)
-		is_whole = add_field(parts, &n, fields->name, fields->value);
-	if (is_whole)
-		r = sd_journal_sendv(parts, n);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (const struct log_field *at = lists[i]; at && at->name && n < FIELDS_MAX && r >= 0; at++) {
+			char *text;
+
+			r = asprintf(&text, "%s=%s", at->name, at->value);
+			if (r >= 0)
+				parts[n++] = (struct iovec){ text, (size_t)r };
+		}
+	r = r < 0 ? -ENOMEM : sd_journal_sendv(parts, n);
 	while (n)
 		free(parts[--n].iov_base);
 	return r;

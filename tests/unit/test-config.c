@@ -343,7 +343,7 @@ static void what_is_no_file_is_told(void **state)
 	fixture_read(&f, NULL);
 	assert_mistakes(&f,
 		"run/bpfpush/bpfpush.conf.d: cannot be read: Not a directory\n"
-		"etc/bpfpush/bpfpush.conf.d/a.conf: is a directory, not a file\n"
+		"etc/bpfpush/bpfpush.conf.d/a.conf: cannot be read: Is a directory\n"
 		"etc/bpfpush/bpfpush.conf.d/b.conf: cannot be read: No such file or directory\n"
 		"etc/bpfpush/bpfpush.conf.d/c.conf: is a device or pipe, not a file\n"
 		"etc/bpfpush/bpfpush.conf.d/d.conf: is a device or pipe, not a file\n");
