@@ -97,13 +97,13 @@ struct series {
 	const struct attribute *attributes; /* sorted by name */
 	unsigned int n_attributes;
 	bool is_provisional; /* its attributes may be known better later; kept by delta.c */
-	uint64_t start_ns; /* Unix time, ns: of the collection before the first number was seen */
-	struct numbers total;
-	struct numbers delta;
 	bool is_present; /* has a point in this batch: fed now, or changed since the last collection */
 	bool is_ended;	 /* had its last point in the batch before; forgotten after this one */
 	unsigned int n_sources;
 	uint32_t number, named_at; /* kept by snapshot.c */
+	uint64_t start_ns; /* Unix time, ns: of the collection before the first number was seen */
+	struct numbers total;
+	struct numbers delta;
 	size_t size_bytes; /* with its caches */
 	uint64_t hash;
 	struct series_cache *caches;

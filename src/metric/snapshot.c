@@ -10,8 +10,16 @@
 #include "util/hash.h"
 #include "util/utf8.h"
 
+#define AHEAD	  8 /* series */
 #define TEXTS_MAX 4096
 #define FEW	  1000u /* so many names that ended may stay */
+
+/* Series lie all over memory: what is asked for in time is there when its turn comes. */
+static void expect(const struct series *series)
+{
+	__builtin_prefetch(series);
+	__builtin_prefetch(&series->total);
+}
 
 bool names_are_stale(const struct series_names *names)
 {
@@ -111,6 +119,7 @@ static void metric_save(const struct metric *metric, bool is_first, struct serie
 	for (size_t i = 0; i < metric->n_series; i++) {
 		struct series *series = metric->series[i];
 
+		expect(i + AHEAD < metric->n_series ? metric->series[i + AHEAD] : NULL);
 		series->number = series->is_present ? (uint32_t)++names->n_live : 0;
 		if (!series->is_present || is_first)
 			series->named_at = 0;
@@ -261,6 +270,7 @@ void rows_save(struct rows *rows, size_t n_metrics, struct store *out)
 		for (size_t m = 0; m < n_metrics; m++) {
 			const struct series *series = rows_series(rows, row)[m];
 
+			expect(row + AHEAD < rows->n ? rows_series(rows, row + AHEAD)[m] : NULL);
 			store_number(out, series ? series->number : 0);
 		}
 	}
