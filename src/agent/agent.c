@@ -21,6 +21,7 @@
 #include "build-config.h"
 #include "collector/label/cgroup.h"
 #include "util/array.h"
+#include "util/kept.h"
 
 /* How long the end waits if no receiver that is waited for has answered. */
 #define HOPELESS_NS NS_PER_S
@@ -68,9 +69,16 @@ static int open_exporters(struct agent *agent)
 static void read_baselines(struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
+	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+	bool has_past = false;
 
-	for (size_t i = 0; i < set->n; i++)
+	for (size_t i = 0; i < set->n; i++) {
 		agent_report_reading(agent, set->items[i]->name, collector_read(set->items[i]));
+		has_past |= set->items[i]->object->has_past;
+	}
+	if (has_past)
+		log_info("the new programs took over within %.1f ms; a part of what happened then is not counted",
+			 (double)(clock_ns(CLOCK_MONOTONIC) - begin_ns) / 1e6);
 }
 
 static int list_metrics(struct agent *agent)
@@ -116,6 +124,10 @@ static void begin(struct agent *agent)
 		agent->boottime_ns = clock_ns(CLOCK_BOOTTIME);
 	}
 	state_save(agent->state, agent);
+	if (!agent->options.kept)
+		return;
+	kept_drop_unused(agent->options.kept);
+	kept_probe(agent->options.kept);
 }
 
 int agent_new(const struct agent_options *options, struct agent **ret_agent)

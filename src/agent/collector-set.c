@@ -287,9 +287,9 @@ static size_t adopt(const struct collector_set *set, struct kept *kept)
 		n += object != NULL;
 		n_adopted += !err;
 		if (err < 0)
-			log_info("%s: %s, so counting begins again", object->path,
-				 err == -ESTALE ? "the file, its settings or its sizes have changed" :
-				 "what was kept of it is not whole (FileDescriptorStoreMax= too small, or a start cut short)");
+			log_info("%s: %s", object->path, err == -ESTALE ?
+				 "the file, its settings or its sizes have changed, so it is loaded again" :
+				 "what was kept of it is not whole (FileDescriptorStoreMax= too small, or a start cut short), so counting begins again");
 	}
 	if (n_adopted)
 		log_info("%zu of %zu objects have gone on counting since they were loaded by an earlier process", n_adopted, n);
@@ -303,8 +303,6 @@ static void keep(const struct collector_set *set, struct kept *kept)
 	for (size_t i = 0; i < set->n; i++)
 		if (object_at(set, i))
 			err = object_keep(object_at(set, i), kept) ?: err;
-	kept_drop_unused(kept);
-	kept_probe(kept);
 	err = err ?: kept_error(kept);
 	if (err)
 		log_warning("a restart will not be able to go on with all that is counted now: %s%s", strerror(-err),

@@ -37,7 +37,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 		       struct collector_set *ret_set);
 /*
  * kept: objects that are the same as before go on with what the kernel has counted (collector/adopt/adopt.h), and all
- * that run are kept; at the end, what nobody has found there is forgotten. NULL: nothing is kept.
+ * that run are kept. NULL: nothing is kept.
  * Starts all of them. A collector that cannot run is logged with the reason and removed. 0 if at
  * least one runs, else the -errno of the first; or, with nothing tried and all of them still there,
  * that of kernel_check(). The reason is logged.

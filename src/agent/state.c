@@ -10,6 +10,7 @@
 #include "agent/internal.h"
 #include "collector/adopt/saved.h"
 #include "collector/label/cgroup.h"
+#include "util/array.h"
 #include "util/hash.h"
 #include "util/kept.h"
 
@@ -117,19 +118,19 @@ void state_forget_series(struct state *state)
 	state->restored = (struct restored){ 0 };
 }
 
-/* Of the settings of a section, or of all sections of a kind (name NULL). */
-static uint64_t hash_sections(uint64_t hash, const struct config *config, const char *kind, const char *name)
+/* Of the settings of a section, or of all sections of a kind (name NULL), or of the settings that are called key. */
+static uint64_t hash_sections(uint64_t hash, const struct config *config, const char *kind, const char *name,
+			      const char *key)
 {
 	for (size_t i = 0; i < config->n_sections; i++) {
 		const struct config_section *section = &config->sections[i];
 
 		if (strcmp(section->kind, kind) || (name && strcmp(section->name, name)))
 			continue;
-		hash = hash_stable(hash, section->name, strlen(section->name) + 1);
-		for (size_t j = 0; j < section->n_settings; j++) {
-			hash = hash_stable(hash, section->settings[j].key, strlen(section->settings[j].key) + 1);
-			hash = hash_stable(hash, section->settings[j].value, strlen(section->settings[j].value) + 1);
-		}
+		array_for_each (setting, section->settings, section->n_settings)
+			if (!key || !strcmp(setting->key, key))
+				hash = hash_text(hash_text(hash_text(hash, section->name), setting->key),
+						 setting->value);
 	}
 	return hash;
 }
@@ -144,20 +145,21 @@ static uint64_t hash_names(const struct config *config)
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		hash = hash_stable(hash, &i, sizeof(i));
 		for (size_t j = 0; j < lists[i]->n_items; j++)
-			hash = hash_stable(hash, lists[i]->items[j], strlen(lists[i]->items[j]) + 1);
+			hash = hash_text(hash, lists[i]->items[j]);
 	}
-	return hash_sections(hash_sections(hash, config, "collector", NULL), config, "metric", NULL);
+	hash = hash_sections(hash, config, "collector", NULL, "drop_attributes");
+	return hash_sections(hash, config, "metric", NULL, NULL);
 }
 
 /* Of all that decides where it sends, and what. */
 static uint64_t hash_exporter(const struct config *config, const struct exporter *exporter)
 {
 	const char *type = exporter->ops->type;
-	uint64_t hash = hash_sections(hash_stable(HASH_STABLE_START, type, strlen(type)), config, "exporter", exporter->name);
+	uint64_t hash = hash_sections(hash_text(HASH_STABLE_START, type), config, "exporter", exporter->name, NULL);
 
 	for (const char *const *at = config->environment; at && *at; at++)
 		if (!strncmp(*at, "OTEL_", 5))
-			hash = hash_stable(hash, *at, strlen(*at) + 1);
+			hash = hash_text(hash, *at);
 	return hash;
 }
 
@@ -276,7 +278,8 @@ static int restore_all(struct state *state, struct agent *agent, struct stored *
 	restored->has_other_names = stored_number(in) != hash_names(agent->options.config);
 	return metrics_restore(agent->batch.metrics, agent->batch.n_metrics, in, restored) ?:
 	       cgroups_restore(set->labels->cgroups, in, restored->has_other_names) ?:
-	       collectors_restore(set->items, set->n, in, restored, removals, header->removals_done) ?:
+	       collectors_restore(set->items, set->n, agent->options.kept, in, restored, removals,
+				  header->removals_done) ?:
 	       in->is_bad ? -EINVAL : 0;
 }
 

@@ -132,6 +132,7 @@ static int choose_brief(struct binding *binding)
 void binding_close(struct binding *binding)
 {
 	source_close(&binding->source);
+	binding->past = source_free(binding->past);
 	forget_brief(binding);
 	binding->rows = rows_free(binding->rows);
 }
@@ -191,6 +192,20 @@ uint64_t binding_sweep(struct binding *binding, struct sweep_turn *turn)
 	return sweep_go_on(&binding->sweep, &binding->source, binding->rows, &owner, turn);
 }
 
+/* What came since the last reading of the process before is growth. What comes before the next reading is lost. */
+static int read_past(struct binding *binding)
+{
+	int err = 0;
+
+	if (!binding->past)
+		return 0;
+	/* The first two find the rows, so that the last one and the baseline are quick. */
+	for (int i = 0; i < 3; i++)
+		err = source_read(i ? binding->past : &binding->source, binding->rows);
+	delta_leave(&binding->delta, binding->rows);
+	return err;
+}
+
 /*
  * A tally cannot be told from two readings at once, so it is held in the reading after a failure too; nor from a
  * walk that broke off.
@@ -199,22 +214,25 @@ int binding_read(struct binding *binding, bool is_walk_broken)
 {
 	bool was_broken = binding->is_broken;
 	bool is_on = setting_is_on(&binding->collector->settings, binding->when);
-	int err = is_on ? source_read(&binding->source, binding->rows) : 0;
+	int past_err = read_past(binding), err = is_on ? source_read(&binding->source, binding->rows) : 0;
 
+	binding->past = source_free(binding->past);
 	if (!err && !binding->has_baseline) {
-		delta_baseline(&binding->delta, binding->rows);
+		if (!is_walk_broken)
+			delta_baseline(binding->rows);
 		binding->has_baseline = !is_walk_broken;
 	} else if (!err && setting_is_on(&binding->collector->settings, "per_process")) {
 		err = choose_brief(binding);
 	}
-	binding->is_broken = err != 0;
+	binding->is_broken = err || !binding->has_baseline;
 	array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
-		if (of->metric->kind == METRIC_GAUGE && (err || ((was_broken || is_walk_broken) && of->is_tally)))
+		if (of->metric->kind == METRIC_GAUGE &&
+		    (binding->is_broken || ((was_broken || is_walk_broken) && of->is_tally)))
 			of->metric->is_held = true;
-	return err;
+	return past_err ?: err;
 }
 
-/* What the cells of a row are; never 0. */
+/* What keys and cells of a row are; never 0. */
 static uint64_t shape_hash(const struct binding *binding)
 {
 	const struct source *source = &binding->source;
@@ -225,6 +243,16 @@ static uint64_t shape_hash(const struct binding *binding)
 					   run->is_maximum };
 
 		hash = hash_stable(hash, parts, sizeof(parts));
+	}
+	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
+		const struct field *field = &binding->key.fields[i];
+
+		hash = hash_stable(hash_text(hash, field->name), &field->offset_bytes, sizeof(field->offset_bytes));
+	}
+	for (size_t i = 0; i < binding->delta.n_metrics; i++) {
+		const struct descriptor_metric *described = binding->delta.metrics[i].user;
+
+		hash = hash_text(hash_text(hash, described->name), described->member);
 	}
 	return hash | 1;
 }
@@ -237,23 +265,29 @@ void binding_save(struct binding *binding, struct removals *removals, uint32_t n
 	binding->source.number = number;
 	store_text(out, binding->map);
 	store_number(out, binding->has_baseline ? shape_hash(binding) : 0);
+	store_number(out, binding->source.flat.base);
 	begin = store_begin(out);
 	if (binding->has_baseline)
 		rows_save(binding->rows, binding->delta.n_metrics, out);
 	store_end(out, begin);
 }
 
-int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, const struct restored *restored)
+int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, const struct restored *restored,
+		    struct source *past)
 {
 	struct source *source = &binding->source;
 	int err;
 
-	if (!binding->rows || binding->has_baseline || shape != shape_hash(binding))
+	if (!binding->rows || binding->has_baseline || binding->past || shape != shape_hash(binding)) {
+		source_free(past);
 		return -ESTALE;
+	}
 	err = rows_restore(&binding->delta, binding->rows, in, restored);
-	binding->has_baseline = !err && !in->is_bad;
-	if (binding->has_baseline)
+	binding->past = past;
+	binding->has_baseline = !past && !err && !in->is_bad;
+	if (!err && !in->is_bad)
 		return 0;
+	binding->past = source_free(past);
 	delta_release(&binding->delta, binding->rows);
 	binding->rows = rows_free(binding->rows);
 	return rows_new(source->key_bytes, source_n_cells(source), binding->delta.n_metrics, &binding->rows) ?: -EINVAL;

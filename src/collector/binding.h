@@ -27,6 +27,7 @@ struct binding {
 	struct key_label *labels; /* of each field of the key; NULL: the map does not fit */
 	struct source source;	      /* its runs are the binding's */
 	struct delta delta;	      /* its metrics are the binding's; their user is a descriptor_metric */
+	struct source *past;	      /* to be read once more, before source is read first (adopt/adopt.h); or NULL */
 	struct rows *rows;			    /* from the start on */
 	struct sweep sweep;
 	struct brief *brief;			    /* brief processes of the last reading that are told apart */
@@ -82,10 +83,11 @@ void binding_close(struct binding *binding);
 /* Its rows, for a process that adopts the map; from then on, removals are recorded with this number. */
 void binding_save(struct binding *binding, struct removals *removals, uint32_t number, struct store *out);
 /*
- * The rows go on: the next reading is not for the baseline. -ESTALE: they are of another shape; -EINVAL; -ENOMEM:
- * there are none.
+ * The rows go on: the next reading is not for the baseline, or it is and what past holds then is growth. past is owned;
+ * NULL: the map is adopted. -ESTALE: they are of another shape; -EINVAL; -ENOMEM: there are none.
  */
-int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, const struct restored *restored);
+int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, const struct restored *restored,
+		    struct source *past);
 
 /*
  * collector.c

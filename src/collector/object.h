@@ -35,6 +35,7 @@ struct object {
 	uint64_t units; /* that its tables have room for; see collectors_size() */
 	uint64_t hash;	 /* of all that decides what is loaded; 0: not kept */
 	bool is_adopted; /* its maps and programs are those of the process before */
+	bool has_past;	 /* maps of another layout are read once more (adopt/adopt.h) */
 	bool is_tried;	/* starting it */
 	int err;       /* of the start, then of the iterators' last run */
 	struct buf why; /* it could not be started */

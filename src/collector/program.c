@@ -45,7 +45,8 @@ static int add(struct programs *programs, const struct bpf_program *bpf)
 	if (!program)
 		return -ENOMEM;
 	section += *section == '?'; /* libbpf would not load it by itself */
-	*program = (struct program){ .fd = -1, .link_fd = -1, .is_iterator = !strncmp(section, "iter/", 5),
+	*program = (struct program){ .fd = -1, .link_fd = -1, .past_link_fd = -1,
+				     .is_iterator = !strncmp(section, "iter/", 5),
 				     .is_empty = bpf_program__insn_cnt(bpf) <= EMPTY_INSTRUCTIONS };
 	program->name = strdup(bpf_program__name(bpf));
 	program->section = strdup(section);
@@ -285,9 +286,9 @@ int programs_load(struct programs *programs, const struct programs_loader *loade
 	return err;
 }
 
-static int iterate(const struct program *program)
+static int iterate(int link_fd)
 {
-	_cleanup_(closep) int fd = bpf_iter_create(program->link_fd);
+	_cleanup_(closep) int fd = bpf_iter_create(link_fd);
 	char unused[256];
 	ssize_t size;
 
@@ -308,9 +309,14 @@ int programs_iterate(struct programs *programs, bool is_start)
 	programs->n_seeded = programs->n_skipped;
 	array_for_each (program, programs->items, programs->n) {
 		bool is_due = program->is_iterator && (is_start || (program->is_seed ? has_skips : !program->is_once));
-		int r = is_due && program->state == PROGRAM_ATTACHED ? iterate(program) : 0;
+		int past, r;
 
-		err = err ? err : r;
+		if (!is_due || program->state != PROGRAM_ATTACHED)
+			continue;
+		past = program->past_link_fd < 0 ? 0 : iterate(program->past_link_fd);
+		program->past_link_fd = -1;
+		r = iterate(program->link_fd);
+		err = err ?: past ?: r;
 	}
 	return err;
 }

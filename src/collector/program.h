@@ -54,6 +54,7 @@ struct program {
 	char *error; /* PROGRAM_REFUSED: why, one line */
 	int err;     /* the same as -errno */
 	int fd, link_fd; /* while it is attached; of an adopted one they are borrowed (adopt/adopt.h) */
+	int past_link_fd; /* of an iterator that runs once more as it was (adopt/adopt.h), borrowed; or -1 */
 	struct bpf_link *link; /* NULL: adopted, or not attached */
 	bool is_kept;	       /* the hook stays on when the process ends */
 	struct program_past past;

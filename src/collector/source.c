@@ -79,6 +79,14 @@ void source_close(struct source *source)
 	source->memory = NULL;
 }
 
+struct source *source_free(struct source *source)
+{
+	if (source)
+		source_close(source);
+	free(source);
+	return NULL;
+}
+
 static void add_value(const struct source *source, const uint8_t *value, uint64_t *cells)
 {
 	for (uint32_t i = 0; i < source->n_runs; i++)

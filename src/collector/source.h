@@ -59,3 +59,5 @@ void source_remove(struct source *source, struct rows *rows, uint32_t row);
  */
 int source_removed(struct source *source, struct rows *rows, const struct removal *removal, bool is_unfinished);
 void source_close(struct source *source);
+/* The same for one on the heap, or NULL. */
+struct source *source_free(struct source *source);

@@ -215,9 +215,27 @@ void delta_release(const struct delta *delta, struct rows *rows)
 			row_release(delta, rows, row);
 }
 
-void delta_baseline(const struct delta *delta, struct rows *rows)
+void delta_baseline(struct rows *rows)
+{
+	for (uint32_t row = 0; row < rows->n; row++)
+		for (uint32_t i = 0; rows_is_live(rows, row) && rows_is_touched(rows, row) && i < rows->n_cells; i++)
+			rows_previous(rows, row)[i] += rows_cells(rows, row)[i];
+}
+
+static void row_leave(const struct delta_metric *of, struct rows *rows, uint32_t row)
+{
+	bool is_count = rows_is_touched(rows, row) && of->metric->kind != METRIC_GAUGE;
+	uint64_t *now = rows_cells(rows, row) + of->first_cell, *before = rows_previous(rows, row) + of->first_cell;
+
+	for (uint32_t i = 0; i < 1 + of->metric->layout.n_buckets; i++)
+		before[i] = is_count ? -delta_grown(now[i], before[i], i ? of->bucket_bits : of->sum_bits) : 0;
+	if (is_count)
+		*rows_stay(rows, row) = ROWS_KEPT;
+}
+
+void delta_leave(const struct delta *delta, struct rows *rows)
 {
 	for (uint32_t row = 0; row < rows->n; row++)
 		for (uint32_t m = 0; rows_is_live(rows, row) && m < delta->n_metrics; m++)
-			settle(&delta->metrics[m], rows_cells(rows, row), rows_previous(rows, row));
+			row_leave(&delta->metrics[m], rows, row);
 }

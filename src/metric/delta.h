@@ -59,8 +59,13 @@ int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previou
  */
 int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, struct series *series,
 		uint64_t previous_ns);
-/* Sets the baseline: from now on growth counts from the present numbers. */
-void delta_baseline(const struct delta *delta, struct rows *rows);
+/* Sets the baseline: from now on growth counts from the present numbers. What delta_leave() took along is growth. */
+void delta_baseline(struct rows *rows);
+/*
+ * The rows go on with another map, whose first reading is the baseline. What they have grown by until now is taken
+ * along, and those that count stay, found there or not.
+ */
+void delta_leave(const struct delta *delta, struct rows *rows);
 /* Takes the rows' series back, before the metrics forget them. */
 void delta_release(const struct delta *delta, struct rows *rows);
 

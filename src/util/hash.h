@@ -40,3 +40,9 @@ static inline uint64_t hash_stable(uint64_t hash, const void *data, size_t size)
 		hash = (hash ^ *byte) * UINT64_C(0x100000001b3);
 	return hash;
 }
+
+/* Its end counts, so that two texts are not taken for one. NULL is "". */
+static inline uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return hash_stable(hash, text ?: "", text ? strlen(text) + 1 : 1);
+}

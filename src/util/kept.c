@@ -115,6 +115,13 @@ int kept_find(struct kept *kept, const char *name)
 	return item->fd;
 }
 
+int kept_look(const struct kept *kept, const char *name)
+{
+	const struct item *item = array_find(kept->items, kept->n, name);
+
+	return item ? item->fd : -1;
+}
+
 bool kept_has(const struct kept *kept, const char *prefix)
 {
 	for (size_t i = 0; i < kept->n; i++)

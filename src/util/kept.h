@@ -25,6 +25,8 @@ struct kept *kept_free(struct kept *kept);
 
 /* The descriptor of that name, borrowed until it is dropped, or -1. From then on it counts as used. */
 int kept_find(struct kept *kept, const char *name);
+/* The same, but it does not count as used. */
+int kept_look(const struct kept *kept, const char *name);
 /* Is there one whose name begins with prefix? */
 bool kept_has(const struct kept *kept, const char *prefix);
 /* Keeps a duplicate of fd, in place of what had this name. -errno of fcntl(); -ENOMEM. */

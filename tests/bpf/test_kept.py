@@ -110,7 +110,7 @@ class KeptTest(unittest.TestCase):
             self.assertEqual(sorted(name.split('.')[0] for name in ends), ['cgroup', 'task'])
             self.assertEqual({name.split('.')[0] for name in now if name in before}, same)
             self.assertEqual(len({name.split('.')[1] for name in now}), 2)
-            self.assertEqual(log.count('sizes have changed, so counting begins again'), 2 - len(same), log)
+            self.assertEqual(log.count('sizes have changed, so it is loaded again'), 2 - len(same), log)
             self.assertEqual(self.link_ids_of_agent(), set(self.manager.ids(r'\.l\.').values()))
             before = now
 

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGHUP: a right configuration is used at once by the same process, and a wrong one changes nothing."""
+"""SIGHUP: a right configuration is used at once by the same process, and a wrong one changes nothing. What loads other
+programs is left to the manager, and the counts go on."""
 import http.server
+import json
 import os
+import random
+import re
 import signal
+import struct
+import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
 import harness
+from harness import Cgroup, Points, workload
 from manager import PATIENCE_S, Manager
 
 USER = 65534
@@ -44,7 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class ReloadTest(unittest.TestCase):
+class Service(unittest.TestCase):
     def setUp(self):
         self.directory = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-test-'))
         os.chmod(self.directory, 0o755)
@@ -54,13 +61,14 @@ class ReloadTest(unittest.TestCase):
         os.chmod(self.manager.directory.name, 0o755)
         os.chmod(self.manager.path, 0o666)
 
-    def configure(self, output, settings=''):
+    def configure(self, output, settings='', collectors='memory'):
         """The path of the file to which the next agent writes, which is there."""
         path = os.path.join(self.directory, output)
         with open(path, 'a'):
             os.chmod(path, 0o666)
         with open(self.config, 'w') as file:
-            file.write('[agent]\ninterval = 1s\ncollectors = memory\n%s\n[exporter file]\ntype = json\npath = %s\n' % (settings, path))
+            file.write('[agent]\ninterval = 1s\ncollectors = %s\n%s\n'
+                       '[exporter file]\ntype = json\npath = %s\n' % (collectors, settings, path))
         return path
 
     def start(self, is_waiting=True):
@@ -96,6 +104,8 @@ class ReloadTest(unittest.TestCase):
         self.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.process.wait(PATIENCE_S), 0, self.messages())
 
+
+class ReloadTest(Service):
     def test_a_right_file_is_used_by_the_same_process_and_the_kernel_counts_on(self):
         first = self.configure('first')
         self.start()
@@ -181,6 +191,98 @@ class ReloadTest(unittest.TestCase):
         self.wait_for_points(path)
         self.hang_up()
         self.stop()
+
+
+class ExchangeTest(Service):
+    """Programs are loaded again while a workload without a pause is counted."""
+
+    CHANGES = (  # collectors, settings
+        ('syscalls, memory, fileio', ''),
+        ('memory, scheduler, syscalls', 'units = 300'),
+        ('memory, syscalls', '[collector syscalls]\nper_process = yes'),
+        ('syscalls, memory', '[collector syscalls]\nper_process = yes\nduration = getsid'),
+        ('syscalls, memory', ''),
+    )
+
+    def setUp(self):
+        super().setUp()
+        self.cgroup = self.enterContext(Cgroup('exchange'))
+        self.counts = os.path.join(self.directory, 'counts')
+        self.gap_s = 0
+        self.path = self.configure('points', collectors='syscalls, memory')
+        self.start()
+        self.workload = subprocess.Popen([workload('busy'), self.counts, self.cgroup.procs])
+        self.addCleanup(self.workload.wait)
+        self.addCleanup(self.workload.kill)
+
+    def collections(self):
+        """{time: Points} of the workload."""
+        found = {}
+        with open(self.path) as file:
+            for line in file:
+                if self.cgroup.path in line and line.endswith('}\n'):
+                    point = json.loads(line)
+                    found.setdefault(point['time_ns'], Points()).append(point)
+        return found
+
+    def pause(self):
+        """Stops the workload. What it has done until then, and what was counted of it: calls, faults, CPU seconds."""
+        self.workload.send_signal(signal.SIGSTOP)
+        n = len(self.collections())
+        self.wait(lambda: len(self.collections()) >= n + 3)
+        with open(self.counts, 'rb') as file:
+            done = struct.unpack('2Q', file.read(16))
+        with open('/proc/%d/stat' % self.workload.pid) as file:
+            fields = file.read().rsplit(')', 1)[1].split()
+        _, last = max(self.collections().items())
+        return [*done, last.total('bpfpush.syscall.count', **{'bpfpush.syscall.name': 'getsid'}),
+                last.total('process.paging.faults', **{'system.paging.fault.type': 'minor'}),
+                sum(map(int, fields[11:13])) / os.sysconf('SC_CLK_TCK')]
+
+    def start_again(self, killed_after_s=None):
+        self.start(is_waiting=killed_after_s is None)
+        if killed_after_s is not None:
+            time.sleep(killed_after_s)
+            self.process.kill()
+            self.process.wait()
+            self.manager.drain()
+            self.manager.n_read = len(self.manager.messages)
+        self.gap_s += sum(float(ms) / 1000 for ms in re.findall(r'took over within ([0-9.]+) ms', self.messages()))
+
+    def exchange(self, collectors, settings):
+        self.configure('points', settings, collectors)
+        self.hang_up()
+        self.assertEqual(self.process.wait(PATIENCE_S), 0)
+        for killed_after_s in (random.random() * 3, None):
+            self.start_again(killed_after_s)
+        self.wait_for_points(self.path)
+
+    def assert_series_go_on(self):
+        last = {}
+        for points in self.collections().values():
+            for point in points.select('bpfpush.syscall.count') + points.select('process.paging.faults'):
+                before = last.setdefault(json.dumps([point['name'], point['attributes']], sort_keys=True), point)
+                self.assertGreaterEqual(point['total'], before['total'], point)
+                self.assertEqual(point['start_time_ns'], before['start_time_ns'], point)
+                self.assertEqual('process.pid' in point['attributes'], 'process.executable.name' in point['attributes'])
+                last[json.dumps([point['name'], point['attributes']], sort_keys=True)] = point
+
+    def test_counts_go_on_and_lose_next_to_nothing(self):
+        self.wait(lambda: len(self.collections()) > 1)
+        before = self.pause()
+        self.workload.send_signal(signal.SIGCONT)
+        for collectors, settings in self.CHANGES:
+            self.exchange(collectors, settings)
+        calls, faults, counted_calls, counted_faults, cpu_s = (
+            after - before for after, before in zip(self.pause(), before))
+        self.assertGreater(self.gap_s, 0)
+        for what, done, counted in ('calls', calls, counted_calls), ('faults', faults, counted_faults):
+            print('%s: %d done, %d lost, took over within %f s' % (what, done, done - counted, self.gap_s))
+            # The stopped workload may have made a call that it has not noted yet.
+            self.assertLessEqual(counted, done + 1, what)
+            self.assertLessEqual(done - counted, 1 + done / cpu_s * self.gap_s, what)
+        self.assert_series_go_on()
+        self.assertEqual(len({name.split('.')[1] for name in self.manager.ids(r'\.[0-9a-f]{16}\.')}), 2)
 
 
 def blocks_hangup(pid):

@@ -10,7 +10,7 @@ import source
 
 PATH = "src/util/store.h"
 # STORE_FORMAT, and what writes it.
-KNOWN = (6, "41b9deacba57ea3f")
+KNOWN = (7, "870c7081db59c0e7")
 WRITERS = re.compile(r"\bstore_(bytes|numbers?|text|begin|end|reserve)\(|^struct header \{", re.MULTILINE)
 
 

@@ -435,7 +435,7 @@ static void growth_starts_from_the_baseline(void **state)
 		rows_begin(f.rows);
 		*touch(&f, 1) += 1000;
 		*rows_cells(f.rows, ROWS_OVERFLOW) += 7;
-		delta_baseline(&f.delta, f.rows);
+		delta_baseline(f.rows);
 		begin(&f);
 		*touch(&f, 1) += 1005;
 		*rows_cells(f.rows, ROWS_OVERFLOW) += 7;

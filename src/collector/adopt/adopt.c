@@ -21,11 +21,6 @@
 #define LAYOUT "2"
 #define NAME_BYTES 256
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	return hash_stable(hash, text ?: "", text ? strlen(text) + 1 : 1);
-}
-
 /* All that decides what is loaded and attached, except what the kernel is like. */
 static uint64_t hash_of(const struct object *object)
 {
@@ -57,10 +52,15 @@ static uint64_t hash_of(const struct object *object)
 	return hash;
 }
 
+static const char *name_at(const struct object *object, uint64_t hash, const char *kind, const char *name, char *buffer)
+{
+	snprintf(buffer, NAME_BYTES, "%s.%016" PRIx64 ".%s%s", bpf_object__name(object->bpf), hash, kind, name);
+	return buffer;
+}
+
 static const char *name_of(const struct object *object, const char *kind, const char *name, char *buffer)
 {
-	snprintf(buffer, NAME_BYTES, "%s.%016" PRIx64 ".%s%s", bpf_object__name(object->bpf), object->hash, kind, name);
-	return buffer;
+	return name_at(object, object->hash, kind, name, buffer);
 }
 
 static int find(const struct object *object, struct kept *kept, const char *kind, const char *name)
@@ -106,7 +106,8 @@ static int adopt_programs(struct object *object, struct kept *kept)
 	return in.is_bad ? -EINVAL : 0;
 }
 
-static int adopt_map(struct bpf_map *map, int fd)
+/* Is what has been kept a map like this one, of any size? */
+static int compare_map(const struct bpf_map *map, int fd, uint32_t *ret_entries)
 {
 	struct bpf_map_info info = { 0 };
 	uint32_t size = sizeof(info);
@@ -115,11 +116,20 @@ static int adopt_map(struct bpf_map *map, int fd)
 		return -ENOENT;
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return -errno;
+	*ret_entries = info.max_entries;
+	return info.type == bpf_map__type(map) && info.key_size == bpf_map__key_size(map) &&
+	       info.value_size == bpf_map__value_size(map) ? 0 : -EINVAL;
+}
+
+static int adopt_map(struct bpf_map *map, int fd)
+{
+	uint32_t entries;
+	int err = compare_map(map, fd, &entries);
+
+	if (err)
+		return err;
 	/* The kernel makes some larger. */
-	if (info.type != bpf_map__type(map) || info.key_size != bpf_map__key_size(map) ||
-	    info.value_size != bpf_map__value_size(map) || info.max_entries < bpf_map__max_entries(map))
-		return -EINVAL;
-	return bpf_map__reuse_fd(map, fd);
+	return entries < bpf_map__max_entries(map) ? -EINVAL : bpf_map__reuse_fd(map, fd);
 }
 
 static int adopt(struct object *object, struct kept *kept)
@@ -214,4 +224,51 @@ int object_keep(struct object *object, struct kept *kept)
 	for (uint32_t i = 0; i < object->programs.n; i++)
 		object->programs.items[i].is_kept = !err;
 	return err < 0 ? err : 0;
+}
+
+/* The map of the past, borrowed. */
+static int look(const struct past *past, const struct bpf_map *map, int *ret_fd, uint32_t *ret_entries)
+{
+	char buffer[NAME_BYTES];
+
+	*ret_fd = kept_look(past->kept, name_at(past->object, past->hash, "m.", bpf_map__name(map), buffer));
+	return compare_map(map, *ret_fd, ret_entries);
+}
+
+struct source *past_open(const struct past *past, const char *map, const struct source *now, uint32_t base)
+{
+	struct source *source = malloc(sizeof(*source));
+	struct flat_parts parts = { .more = bpf_object__find_map_by_name(past->object->bpf, map) };
+	uint32_t n_values = 0, unused;
+	int err = 0;
+
+	if (!source)
+		return NULL;
+	*source = *now;
+	source->memory = NULL;
+	source->flat = (struct flat){ 0 };
+	if (now->is_table && flat_find(past->object->bpf, map, &parts)) {
+		struct flat *table = &source->flat;
+
+		*table = flat_from_parts(&parts);
+		table->base = base;
+		table->n_first = 0; /* all of it is read */
+		err = look(past, parts.words, &table->words_fd, &unused) ?:
+		      look(past, parts.keys, &table->keys_fd, &table->capacity) ?:
+		      look(past, parts.values, &table->values_fd, &n_values);
+		table->columns = n_values / (table->capacity ?: 1);
+	}
+	err = err ?: look(past, parts.more, &source->fd, &unused) ?: source_open(source);
+	return err ? source_free(source) : source;
+}
+
+void past_find_iterators(const struct past *past)
+{
+	struct programs *programs = &past->object->programs;
+	char buffer[NAME_BYTES];
+
+	array_for_each (program, programs->items, programs->n)
+		if (program->is_iterator && !program->is_once && !program->is_seed)
+			program->past_link_fd =
+				kept_look(past->kept, name_at(past->object, past->hash, "l.", program->name, buffer));
 }

@@ -11,6 +11,11 @@
  *
  * Nothing has to be loaded then, so adopting needs no capability, except where the kernel needs one to ask for a
  * map's type (before 5.19). Iterators that run once are not run again.
+ *
+ * If anything is different, the object is loaded, and has a past: the old programs count on until the new ones are
+ * attached, too. Then each old map is read a last time, and right after it the new one, for the baseline. So what both
+ * count, counts once, and what is lost is what comes between the two readings. What is kept of the past is dropped
+ * when the new state is saved; a process that comes before that does the same once more.
  */
 
 #include <stdbool.h>
@@ -18,6 +23,7 @@
 
 struct kept;
 struct object;
+struct source;
 
 /*
  * Before it is loaded; its sizes are set. 0: is_adopted, and its rows are open. 1: nothing of it was kept. -ESTALE:
@@ -32,3 +38,17 @@ bool object_is_kept(struct object *object, struct kept *kept);
  * kept_put() or memfd_create(): then nothing of it is kept.
  */
 int object_keep(struct object *object, struct kept *kept);
+
+struct past {
+	struct kept *kept;
+	struct object *object; /* as it is now */
+	uint64_t hash;	       /* as it was */
+};
+
+/*
+ * Of a map with the same name, the source of the past, on the heap, by that of now. base: of a flat table, its
+ * flat.base then. NULL: there is none that can be read in the same way.
+ */
+struct source *past_open(const struct past *past, const char *map, const struct source *now, uint32_t base);
+/* Tells the object's programs which iterators are to run once more as they were. */
+void past_find_iterators(const struct past *past);

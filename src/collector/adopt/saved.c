@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/adopt/adopt.h"
 #include "collector/binding.h"
 #include "collector/label/cgroup.h"
 #include "util/array.h"
@@ -26,17 +27,18 @@ void collectors_save(struct collector *const *items, size_t n, struct removals *
 	}
 }
 
-/* NULL: there is none of that name, or it has not adopted the object of this hash. */
-static struct collector *find(struct collector *const *items, size_t n, const char *name, uint64_t hash)
+/* NULL: there is none of that name. */
+static struct collector *find(struct collector *const *items, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(items[i]->name, name))
-			return items[i]->object->is_adopted && items[i]->object->hash == hash ? items[i] : NULL;
+			return items[i];
 	return NULL;
 }
 
 /* By their numbers; NULL: it has begun again. */
 struct bindings {
+	struct kept *kept;
 	struct cgroups *cgroups;
 	struct binding **items;
 	size_t n;
@@ -46,23 +48,33 @@ static int restore_collector(struct collector *const *items, size_t n, struct st
 			     const struct restored *restored, struct bindings *bindings)
 {
 	const char *name = stored_text(in);
-	struct collector *collector = find(items, n, name, stored_number(in));
+	const struct collector *collector = find(items, n, name);
+	const struct past past = { bindings->kept, collector ? collector->object : NULL, stored_number(in) };
+	bool is_adopted = collector && past.object->is_adopted && past.object->hash == past.hash;
+	bool has_past = collector && past.object->hash != past.hash;
 	struct programs none = { 0 };
 	uint64_t n_bindings;
 
-	programs_restore(collector ? &collector->object->programs : &none, in);
+	if (has_past)
+		past_find_iterators(&past);
+	programs_restore(is_adopted ? &past.object->programs : &none, in);
 	n_bindings = stored_number(in);
 	for (uint64_t i = 0; i < n_bindings && !in->is_bad; i++) {
 		const char *map = stored_text(in);
 		uint64_t shape = stored_number(in);
+		uint32_t base = (uint32_t)stored_number(in);
 		struct stored rows = stored_block(in);
-		struct binding *binding = collector ? binding_find(collector, map) : NULL;
+		struct binding *binding = is_adopted || has_past ? binding_find(collector, map) : NULL;
 		struct binding **place = array_add(&bindings->items, &bindings->n, sizeof(*place));
+		struct source *old;
 
 		if (!place)
 			return -ENOMEM;
-		if (binding && !binding_restore(binding, shape, &rows, restored))
-			*place = binding;
+		old = binding && has_past ? past_open(&past, map, &binding->source, base) : NULL;
+		if (!binding || (has_past && !old) || binding_restore(binding, shape, &rows, restored, old))
+			continue;
+		*place = binding;
+		past.object->has_past |= has_past;
 	}
 	return in->is_bad ? -EINVAL : 0;
 }
@@ -89,14 +101,16 @@ static int restore_removal(const struct bindings *bindings, struct stored *in, b
 	if (!cells)
 		return -ENOMEM;
 	stored_numbers(in, cells, removal.n_cells);
-	return in->is_bad ? -EINVAL : source_removed(&binding->source, binding->rows, &removal, is_unfinished);
+	if (in->is_bad)
+		return -EINVAL;
+	return source_removed(binding->past ?: &binding->source, binding->rows, &removal, is_unfinished);
 }
 
-int collectors_restore(struct collector *const *items, size_t n, struct stored *in, const struct restored *restored,
-		       struct stored *removals, uint64_t bytes_done)
+int collectors_restore(struct collector *const *items, size_t n, struct kept *kept, struct stored *in,
+		       const struct restored *restored, struct stored *removals, uint64_t bytes_done)
 {
 	const uint8_t *done = removals->at + bytes_done;
-	struct bindings bindings = { .cgroups = n ? items[0]->labels->cgroups : NULL };
+	struct bindings bindings = { .kept = kept, .cgroups = n ? items[0]->labels->cgroups : NULL };
 	uint64_t n_saved = stored_number(in);
 	int err = 0;
 

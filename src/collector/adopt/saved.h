@@ -3,19 +3,21 @@
 
 /*
  * What collectors know of their objects: for each map that is exported its rows, and how far the kernel had counted
- * runs of programs. A later process that adopts an object counts on from there.
+ * runs of programs. A later process counts on from there.
  */
 
 #include "collector/collector.h"
 #include "collector/flat/removals.h"
 #include "metric/snapshot.h"
 
+struct kept;
+
 /* After a collection. What is removed from then on goes to removals. */
 void collectors_save(struct collector *const *items, size_t n, struct removals *removals, struct store *out);
 /*
  * After the start, before the first reading. removals: what follows the snapshot; the last of them is unfinished if
- * fewer than all bytes are done. Objects that are not adopted, and maps of another shape, begin again. -ENOMEM,
- * -EINVAL.
+ * fewer than all bytes are done. Objects that are not adopted go on with their past, if that is in kept. Maps of
+ * another shape begin again. -ENOMEM, -EINVAL.
  */
-int collectors_restore(struct collector *const *items, size_t n, struct stored *in, const struct restored *restored,
-		       struct stored *removals, uint64_t bytes_done);
+int collectors_restore(struct collector *const *items, size_t n, struct kept *kept, struct stored *in,
+		       const struct restored *restored, struct stored *removals, uint64_t bytes_done);

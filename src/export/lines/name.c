@@ -22,12 +22,6 @@ int naming_init(struct naming *naming, const struct dialect *dialect, const char
 	return template_parse(template ? template : dialect->default_template, &naming->template, &complaint);
 }
 
-/* Its end counts, so that two texts are not taken for one. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	return hash_stable(hash, text, strlen(text) + 1);
-}
-
 static uint64_t hash_pair(const char *first, const char *second)
 {
 	return hash_stable(hash_text(HASH_STABLE_START, first), second, strlen(second));
