@@ -446,6 +446,83 @@ static void growth_starts_from_the_baseline(void **state)
 	}
 }
 
+/* The next reading is of another map, in which each key has something of its own, or is not there. */
+static void what_rows_leave_with_is_growth_beyond_the_new_baseline(void **state)
+{
+	for (unsigned int bits = 16; bits <= 64; bits *= 2) {
+		struct fixture f;
+
+		setup(&f, METRIC_SUM, (uint8_t)bits);
+		begin(&f);
+		for (uint64_t key = 1; key <= 4; key++)
+			*touch(&f, key) += 100 * key;
+		end(&f, 8);
+		rows_begin(f.rows);
+		for (uint64_t key = 1; key <= 3; key++) /* the fourth is gone */
+			*touch(&f, key) += 100 * key + 10;
+		*rows_cells(f.rows, ROWS_OVERFLOW) += 7;
+		delta_leave(&f.delta, f.rows);
+		rows_begin(f.rows);
+		*touch(&f, 1) += 5000;
+		*touch(&f, 5) += 6000;
+		rows_end(f.rows);
+		delta_baseline(f.rows);
+		begin(&f);
+		*touch(&f, 1) += 5001;
+		*touch(&f, 5) += 6002;
+		rows_end(f.rows);
+		end(&f, 9);
+		for (size_t i = 0; i < f.metric.n_series; i++) {
+			const struct series *series = f.metric.series[i];
+			int64_t key = series->n_attributes ? series->attributes[0].number : 0;
+
+			if (key == 4)
+				assert_false(series->is_present && series->n_sources);
+			else if (key == 5 || series_is_overflow(series))
+				assert_int_equal(series->total.sum, key == 5 ? 2 : 7);
+			else
+				assert_int_equal(series->total.sum, 100 * key + 10 + (key == 1));
+			assert_int_equal(series->start_ns, key == 5 || series_is_overflow(series) ? 9 : 8);
+		}
+		assert_int_equal(f.metric.n_series, 6);
+		/* Those that are not there stay. */
+		begin(&f);
+		rows_end(f.rows);
+		assert_int_equal(f.rows->n_touched, 4);
+		end(&f, 10);
+		teardown(&f);
+	}
+}
+
+static void levels_and_tallies_are_those_of_the_new_map(void **state)
+{
+	for (int is_tally = 0; is_tally < 2; is_tally++) {
+		struct fixture f;
+
+		setup(&f, METRIC_GAUGE, 64);
+		f.of.is_tally = is_tally;
+		begin(&f);
+		*touch(&f, 1) += 100;
+		*touch(&f, 2) += 100;
+		end(&f, 8);
+		rows_begin(f.rows);
+		*touch(&f, 1) += 103;
+		*touch(&f, 2) += 103;
+		delta_leave(&f.delta, f.rows);
+		rows_begin(f.rows);
+		*touch(&f, 1) += 50;
+		rows_end(f.rows);
+		delta_baseline(f.rows);
+		begin(&f);
+		*touch(&f, 1) += 54;
+		rows_end(f.rows);
+		end(&f, 9);
+		assert_int_equal(f.rows->n_live, 1);
+		assert_int_equal(f.metric.series[0]->total.sum, is_tally ? 4 : 54);
+		teardown(&f);
+	}
+}
+
 static void histograms_grow_bucket_by_bucket_over_a_wrap(void **state)
 {
 	struct fixture f;
@@ -510,6 +587,8 @@ int main(void)
 		cmocka_unit_test(what_is_unwanted_is_decoded_once_and_counts_nowhere),
 		cmocka_unit_test(a_held_gauge_stays_as_it_was),
 		cmocka_unit_test(growth_starts_from_the_baseline),
+		cmocka_unit_test(what_rows_leave_with_is_growth_beyond_the_new_baseline),
+		cmocka_unit_test(levels_and_tallies_are_those_of_the_new_map),
 		cmocka_unit_test(histograms_grow_bucket_by_bucket_over_a_wrap),
 		cmocka_unit_test(many_keys_come_and_go_and_indices_stay),
 	};

@@ -142,8 +142,9 @@ static bool takes_over(void)
 	snprintf(pid, sizeof(pid), "%d", getpid());
 	setenv("LISTEN_PID", pid, true);
 	setenv("LISTEN_FDS", "3", true);
-	setenv("LISTEN_FDNAMES", "x:y:unknown", true);
+	setenv("LISTEN_FDNAMES", "x:y:unused", true);
 	if (kept_new(&kept) || kept_find(kept, "x") != 3 || kept_find(kept, "y") != 4 || kept_find(kept, "z") != -1 ||
+	    kept_look(kept, "unused") != 5 || kept_look(kept, "z") != -1 ||
 	    fcntl(3, F_GETFD) != FD_CLOEXEC || getenv("LISTEN_FDS") || getenv("LISTEN_PID") || getenv("LISTEN_FDNAMES"))
 		return false;
 	kept_drop_unused(kept);
