@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/btf-check.h"
+#include "collector/shape.h"
 
 #include <bpf/btf.h>
 #include <stdint.h>

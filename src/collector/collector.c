@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "collector/binding.h"
-#include "collector/hook/preempt.h"
-#include "collector/kernel/refusal.h"
+#include "collector/hook/hook.h"
+#include "collector/kernel/kernel.h"
 #include "metric/series.h"
 #include "util/array.h"
 #include "util/trust.h"

@@ -11,7 +11,6 @@
 
 #include "collector/descriptor.h"
 #include "collector/object.h"
-#include "metric/budget.h"
 #include "metric/metric.h"
 #include "util/diag.h"
 #include "util/setting-table.h"

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "collector/binding.h"
-#include "collector/btf-check.h"
 #include "collector/flat/layout.h"
 #include "util/trust.h"
 #include "util/utf8.h"

@@ -14,9 +14,8 @@
 #include <string.h>
 
 #include "collector/hook/alternative.h"
-#include "collector/hook/attach.h"
-#include "collector/hook/preempt.h"
-#include "collector/kernel/refusal.h"
+#include "collector/hook/hook.h"
+#include "collector/kernel/kernel.h"
 #include "util/array.h"
 #include "util/buf.h"
 

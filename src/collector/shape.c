@@ -68,7 +68,7 @@ static int add(struct walk *walk, const char *name, const struct field *field)
 	return added->name ? 0 : -ENOMEM;
 }
 
-bool shape_is_number_size(int64_t size_bytes)
+static bool is_number_size(int64_t size_bytes)
 {
 	return size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8;
 }
@@ -122,7 +122,7 @@ static int walk_array(struct walk *walk, const struct btf_type *type, const char
 	uint32_t element_id = btf_array(type)->type;
 	const struct btf_type *element = bare_type(walk->btf, &element_id, NULL);
 
-	if (!element || !btf_is_int(element) || !shape_is_number_size(element->size) || field->size_bytes > 4096)
+	if (!element || !btf_is_int(element) || !is_number_size(element->size) || field->size_bytes > 4096)
 		return -EINVAL;
 	field->class = is_text(walk->btf, type) ? FIELD_TEXT : FIELD_BYTES;
 	field->bucket_bytes = element->size;
@@ -187,7 +187,7 @@ static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint
 		return walk_array(walk, type, name, &field);
 	if (btf_is_struct(type))
 		return walk_struct(walk, type, name, &field, depth);
-	if ((!btf_is_int(type) && !btf_is_any_enum(type)) || !shape_is_number_size(size))
+	if ((!btf_is_int(type) && !btf_is_any_enum(type)) || !is_number_size(size))
 		return -EINVAL;
 	field.class = btf_is_int(type) ? FIELD_INTEGER : FIELD_ENUM;
 	field.is_signed = btf_is_int(type) ? btf_int_encoding(type) & BTF_INT_SIGNED : btf_kflag(type);

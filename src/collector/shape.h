@@ -52,7 +52,13 @@ int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_sh
 const struct field *shape_find(const struct shape *shape, const char *name);
 void shape_done(struct shape *shape);
 
-bool shape_is_number_size(int64_t size_bytes); /* 1, 2, 4 or 8 */
+/*
+ * btf-check.c: is an object's BTF whole? Every type, member and parameter refers to types that exist and to names that
+ * exist and can be printed, and no typedef refers to itself. libbpf before 1.3 does not check: it reads address 0 for a
+ * type that does not exist. Later versions too follow a typedef of itself forever. So a damaged file is refused before
+ * libbpf opens it.
+ */
+bool btf_is_whole(const struct btf *btf);
 
 /* An integer of 1, 2, 4 or 8 bytes at data, as it stands in memory. */
 uint64_t shape_load(const void *data, uint32_t size_bytes);

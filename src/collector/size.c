@@ -3,7 +3,7 @@
 #include <bpf/libbpf.h>
 
 #include "collector/binding.h"
-#include "collector/flat/size.h"
+#include "collector/flat/layout.h"
 
 /* Where processes are asked for: entries of owner.h's process_names, and how many more keys a unit has. */
 #define PROCESS_NAMES  8192

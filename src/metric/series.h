@@ -14,7 +14,6 @@
  * The rhythm of one collection:  series_begin(), any number of series_add_*(), series_end().
  */
 
-#include "metric/budget.h"
 #include "metric/metric.h"
 
 /*

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "collector/flat/size.h"
+#include "collector/flat/layout.h"
 #include "collector/flat/sweep.h"
 #include "kernel.h"
 #include "util/duration.h"

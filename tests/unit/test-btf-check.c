@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "btf-build.h"
-#include "collector/btf-check.h"
+#include "collector/shape.h"
 
 #define NOWHERE 100000
 

@@ -5,7 +5,7 @@
 #include <linux/capability.h>
 #include <stdlib.h>
 
-#include "collector/kernel/refusal.h"
+#include "collector/kernel/kernel.h"
 #include "util/cleanup.h"
 #include "util/rights.h"
 

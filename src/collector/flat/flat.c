@@ -3,7 +3,7 @@
  * Words tell in one pass which places are in use. Then column after column is added up: the processor reads
  * each of them forwards, and none of their pages or lines without a key is touched.
  */
-#include "collector/flat/place.h"
+#include "collector/flat/flat.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -12,7 +12,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* As in bpf/include/table.h. */
+enum table_state { TABLE_FREE = 0,
+		   TABLE_LIVE = 1,
+		   TABLE_REMOVED = 2,
+		   TABLE_RETIRED = 5,
+		   TABLE_RESERVED = 7 };
+#define TABLE_STATE   7u
+#define TABLE_IS_USED 3u /* of a state: LIVE and RETIRED have the same bits here, and no other has */
+#define TABLE_SPILLED 8u
+
 #define CHUNK 1024
+
+static uint8_t *value_at(const struct flat *table, uint32_t column, uint32_t place)
+{
+	return table->values + ((size_t)column * table->capacity + place) * table->stride_bytes;
+}
 
 static size_t page_bytes(void)
 {
@@ -170,7 +185,7 @@ static void add_numbers(const struct flat *table, const struct source_run *run, 
 
 	memset(sums, 0, n * sizeof(*sums));
 	for (uint32_t column = 0; column < table->columns; column++) {
-		const uint8_t *from = flat_value(table, column, first) + run->offset_bytes;
+		const uint8_t *from = value_at(table, column, first) + run->offset_bytes;
 
 		for (uint32_t i = 0; i < n; i++)
 			sums[i] += ((const struct unaligned_u64 *)(from + used[i] * stride))->value;
@@ -192,7 +207,7 @@ static void add_values(const struct flat *table, uint32_t first, const uint16_t 
 		}
 		for (uint32_t j = 0; j < n; j++)
 			for (uint32_t column = 0; column < table->columns; column++) {
-				const uint8_t *value = flat_value(table, column, first + used[j]);
+				const uint8_t *value = value_at(table, column, first + used[j]);
 
 				if (run->count == 1 || !i || !is_empty(run - 1, run, value))
 					run_add(run, value, cells[j]);
@@ -237,7 +252,8 @@ static int add_places(struct flat *table, struct rows *rows, uint32_t first, con
 	return 0;
 }
 
-void flat_add(const struct flat *table, uint32_t place, uint64_t *cells)
+/* What all columns of a place hold, to the cells of a row. */
+static void add_place(const struct flat *table, uint32_t place, uint64_t *cells)
 {
 	add_values(table, place, &(uint16_t){ 0 }, 1, &cells);
 }
@@ -250,7 +266,7 @@ int flat_read(struct flat *table, struct rows *rows)
 	if (err)
 		return err;
 	table->n_live = 0;
-	flat_add(table, 0, rows_touch_row(rows, ROWS_OVERFLOW)); /* for all keys that found no place */
+	add_place(table, 0, rows_touch_row(rows, ROWS_OVERFLOW)); /* for all keys that found no place */
 	for (uint32_t first = 0; first < table->n_places && !err; first += CHUNK) {
 		uint32_t rest = table->n_places - first;
 		uint32_t n = find_used(table->words + first, rest < CHUNK ? rest : CHUNK, used);
@@ -309,4 +325,61 @@ void flat_close_rest(struct flat *table)
 		(void)madvise((uint8_t *)table->place_rows + from, to - from, MADV_DONTNEED);
 	table->n_places = 0;
 	(void)show_places(table, false); /* else at the next reading */
+}
+
+/*
+ * The end of a place: nobody finds it, its last numbers are taken, it is vacant.
+ */
+
+void flat_retire(struct flat *table, uint32_t place)
+{
+	uint64_t word = table->words[place];
+
+	/* Only the agent changes the word of a live place. */
+	if ((word & TABLE_STATE) == TABLE_LIVE)
+		__atomic_store_n(&table->words[place], word ^ TABLE_LIVE ^ TABLE_RETIRED, __ATOMIC_SEQ_CST);
+}
+
+bool flat_is_retired(const struct flat *table, uint32_t place)
+{
+	return (__atomic_load_n(&table->words[place], __ATOMIC_ACQUIRE) & TABLE_STATE) == TABLE_RETIRED;
+}
+
+void flat_leave(struct rows *rows, uint32_t row, const uint64_t *cells)
+{
+	uint64_t *previous = rows_previous(rows, row);
+
+	for (uint32_t i = 0; i < rows->n_cells; i++)
+		previous[i] -= cells[i];
+	if (*rows_stay(rows, row) == ROWS_GO)
+		*rows_stay(rows, row) = ROWS_ONCE;
+}
+
+static void clear(struct flat *table, uint32_t place)
+{
+	for (uint32_t column = 0; column < table->columns; column++)
+		memset(value_at(table, column, place), 0, table->stride_bytes);
+	table->place_rows[place] = 0;
+	__atomic_store_n(&table->words[place], (uint64_t)TABLE_REMOVED, __ATOMIC_SEQ_CST);
+}
+
+void flat_free(struct flat *table, struct rows *rows, uint32_t place, struct removals *removals, uint32_t binding)
+{
+	uint64_t *cells = table->cells;
+	uint32_t row = table->place_rows[place];
+	const struct removal removal = { binding, place, rows_key(rows, row), rows->key_bytes, rows->n_cells, cells };
+
+	memset(cells, 0, rows->n_cells * sizeof(*cells));
+	add_place(table, place, cells);
+	if (!removals_add(removals, &removal))
+		return;
+	flat_leave(rows, row, cells);
+	clear(table, place);
+	removals_end(removals);
+}
+
+void flat_finish(struct flat *table, uint32_t place)
+{
+	if (place < table->n_places && flat_is_retired(table, place))
+		clear(table, place);
 }

@@ -3,9 +3,14 @@
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <inttypes.h>
 #include <linux/bpf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
 
 #define RODATA ".rodata.table"
 #define DATA   ".data.table"
@@ -97,4 +102,112 @@ bool flat_is_part(const struct bpf_object *bpf, const struct bpf_map *map)
 uint64_t *flat_seed(const struct bpf_object *bpf)
 {
 	return find_variable(bpf, RODATA, "table_seed", sizeof(uint64_t));
+}
+
+#define CAPACITY_MIN 64u
+/* Kernels before 6.0 compute places in an array with 32 bits. */
+#define ARRAY_BYTES_MAX (4ull << 30)
+#define ACTIVE_MIN   128u
+/* That a table and its hash map hold together, if the table is not smaller than half of that. */
+#define TOGETHER_MIN 2048u
+
+/* A place more for each three keys: probes are short, and some tables hold more than usual. */
+static uint32_t capacity_for(uint64_t n_keys, uint64_t place_bytes)
+{
+	uint32_t capacity = CAPACITY_MIN;
+
+	while (capacity < n_keys * 4 / 3 && 2 * capacity * place_bytes < ARRAY_BYTES_MAX)
+		capacity *= 2;
+	return capacity;
+}
+
+/*
+ * At three quarters of the places in use, one key in 2000 finds none. Units that come and go fill tables of few keys
+ * a unit first, and an entry costs no column for each CPU.
+ */
+static uint32_t more_of(uint32_t capacity)
+{
+	if (capacity >= TOGETHER_MIN)
+		return capacity / 8;
+	return capacity < TOGETHER_MIN / 2 ? capacity / 4 : TOGETHER_MIN - capacity;
+}
+
+/* Programs use a part until a key finds no place there. Then most keys get a second one, so the part is small. */
+static uint32_t active_of(uint32_t capacity)
+{
+	uint32_t active = capacity / 16 > ACTIVE_MIN ? capacity / 16 : ACTIVE_MIN;
+
+	return active < capacity ? active : capacity;
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
+{
+	return (bytes + unit - 1) / unit * unit;
+}
+
+/* The kernel's array of n elements, and what surrounds it. */
+static uint64_t array_bytes(uint64_t n, uint64_t element_bytes)
+{
+	return round_up(n * round_up(element_bytes, 8), 4096) + 512;
+}
+
+/* The kernel's hash: buckets, and elements that are all there from the start, with one to spare for each CPU. */
+static uint64_t hash_bytes_of(uint64_t n, uint64_t key_bytes, uint64_t value_bytes, uint32_t n_cpus)
+{
+	uint64_t element_bytes = 48 + round_up(key_bytes, 8) + round_up(value_bytes, 8);
+
+	return round_up(n * 16, 4096) + round_up((n + n_cpus) * element_bytes, 4096) + n_cpus * 64 + 1024;
+}
+
+/* The highest number in "0-3,5". */
+static uint32_t highest_online(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+	uint32_t number, highest = (uint32_t)libbpf_num_possible_cpus() - 1;
+
+	while (f && fscanf(f, "%" SCNu32 "%*[-,]", &number) == 1)
+		highest = number;
+	return highest;
+}
+
+struct flat_machine flat_machine(void)
+{
+	const char *pretended = getenv("BPFPUSH_PRETEND_CPUS");
+	uint32_t n_online, n_possible;
+	int n = pretended ? sscanf(pretended, "%4" SCNu32 "/%4" SCNu32, &n_online, &n_possible) : 0;
+
+	if (n > 0 && n_online)
+		return (struct flat_machine){ n_online + 1, n == 2 ? n_possible : n_online };
+	return (struct flat_machine){ highest_online() + 2, (uint32_t)libbpf_num_possible_cpus() };
+}
+
+/* The words of each table begin on a page, so that the agent can map what it reads. */
+static uint32_t take_words(uint32_t capacity, uint32_t *n_words)
+{
+	uint32_t base = *n_words, per_page = (uint32_t)sysconf(_SC_PAGESIZE) / sizeof(uint64_t);
+
+	*n_words += (uint32_t)round_up(capacity, per_page);
+	return base;
+}
+
+uint64_t flat_size(const struct flat_parts *parts, uint64_t n_keys, const struct flat_machine *machine,
+		   uint32_t *n_words)
+{
+	uint32_t key_bytes = bpf_map__value_size(parts->keys), value_bytes = bpf_map__value_size(parts->values);
+	uint32_t columns = parts->columns ? machine->n_columns : 1;
+	uint64_t column_bytes = columns * round_up(value_bytes, 8);
+	uint32_t capacity = capacity_for(n_keys, column_bytes > key_bytes ? column_bytes : key_bytes);
+
+	*parts->base = take_words(capacity, n_words);
+	*parts->capacity = capacity;
+	*parts->mask = active_of(capacity) - 1;
+	if (parts->columns)
+		*parts->columns = columns;
+	(void)bpf_map__set_max_entries(parts->words, *n_words);
+	(void)bpf_map__set_max_entries(parts->keys, capacity);
+	(void)bpf_map__set_max_entries(parts->values, capacity * columns);
+	(void)bpf_map__set_max_entries(parts->more, more_of(capacity));
+	return array_bytes(capacity, sizeof(uint64_t)) + array_bytes(capacity, key_bytes) +
+	       array_bytes((uint64_t)capacity * columns, value_bytes) +
+	       hash_bytes_of(more_of(capacity), key_bytes, value_bytes, machine->n_possible);
 }

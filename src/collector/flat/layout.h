@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What bpf/include/table.h makes of TABLE and TABLE_PERCPU: the maps and the variables of a flat table. */
+/*
+ * What bpf/include/table.h makes of TABLE and TABLE_PERCPU: the maps and the variables of a flat table; how large it
+ * becomes, and what it takes of the kernel's memory.
+ */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,3 +31,21 @@ bool flat_find(const struct bpf_object *bpf, const char *name, struct flat_parts
 bool flat_is_part(const struct bpf_object *bpf, const struct bpf_map *map);
 /* The random number in the hashes, or NULL. */
 uint64_t *flat_seed(const struct bpf_object *bpf);
+
+/* What the machine is like. */
+struct flat_machine {
+	uint32_t n_columns;  /* of a table with a column for each CPU: those that are online, and one for the others */
+	uint32_t n_possible; /* CPUs */
+};
+
+/*
+ * The environment variable BPFPUSH_PRETEND_CPUS, for tests, says how many CPUs are online, and after a slash how
+ * many are possible.
+ */
+struct flat_machine flat_machine(void);
+/*
+ * Gives an opened object's table room for n_keys keys, or as few as possible. n_words: how many words its tables
+ * have so far. Returns the bytes that the table will take.
+ */
+uint64_t flat_size(const struct flat_parts *parts, uint64_t n_keys, const struct flat_machine *machine,
+		   uint32_t *n_words);

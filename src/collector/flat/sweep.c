@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/flat/sweep.h"
 
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "util/duration.h"
 
 /* From pass to pass; a bit less than ten seconds, so that a pass belongs to each reading at that interval. */
@@ -16,6 +22,60 @@
 
 /* Readings without growth before a key may leave a hash map, where nothing keeps it safe for its last writer. */
 #define IDLE_READINGS 2
+
+/*
+ * When has every BPF program ended that runs now? The kernel answers with membarrier(MEMBARRIER_CMD_GLOBAL), which
+ * waits for some milliseconds, so a thread asks. Where the kernel refuses, time has to do.
+ */
+
+/* No program runs for so long. */
+#define REFUSED_NS (10 * NS_PER_S)
+
+static uint64_t wanted; /* the last ticket */
+static _Atomic uint64_t reached;
+static atomic_bool is_running, is_refused;
+
+static void *ask(void *goal)
+{
+	/* With one CPU the kernel answers at once, though a program may have been preempted. */
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		is_refused = true;
+	else
+		reached = (uintptr_t)goal;
+	is_running = false;
+	return NULL;
+}
+
+/* One thread at a time; all that began before it are over after it. */
+static void ask_kernel(void)
+{
+	pthread_t thread;
+
+	if (is_running || is_refused)
+		return;
+	is_running = true;
+	if (pthread_create(&thread, NULL, ask, (void *)(uintptr_t)wanted)) {
+		is_refused = true;
+		is_running = false;
+	} else {
+		pthread_detach(thread);
+	}
+}
+
+static struct grace grace_begin(uint64_t now_ns)
+{
+	struct grace grace = { ++wanted, now_ns };
+
+	ask_kernel();
+	return grace;
+}
+
+static bool grace_is_over(const struct grace *grace, uint64_t now_ns)
+{
+	if (reached < grace->ticket)
+		ask_kernel();
+	return reached >= grace->ticket || (is_refused && now_ns >= grace->begin_ns + REFUSED_NS);
+}
 
 static bool is_gone(const struct sweep_owner *owner, uint32_t row, struct sweep_turn *turn)
 {

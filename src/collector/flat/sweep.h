@@ -10,12 +10,17 @@
  * once.
  */
 
-#include "collector/flat/grace.h"
 #include "collector/source.h"
 
 #define SWEEP_DONE UINT64_MAX
 
 enum sweep_phase { SWEEP_IDLE, SWEEP_REMOVE, SWEEP_GRACE, SWEEP_FREE };
+
+/* Since when to wait for programs, and for which answer of the kernel. */
+struct grace {
+	uint64_t ticket;
+	uint64_t begin_ns;
+};
 
 /* Begins as zeroes; kept by sweep.c. */
 struct sweep {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/hook/attach.h"
+#include "collector/hook/hook.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/kernel/refusal.h"
+#include "collector/kernel/kernel.h"
 
 #include <errno.h>
 #include <linux/capability.h>
