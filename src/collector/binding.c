@@ -229,35 +229,27 @@ void binding_complain_of_member(const struct binding *binding, const char *secti
 		complain_of_unknown(binding->collector, line, "member", member, shape->fields, shape->n_fields);
 }
 
-static void complain_of_member(const struct binding *binding, const struct descriptor_metric *described)
+/* The field that [metric MAP.MEMBER] means; NULL after a complaint. */
+static const struct field *find_field(const struct binding *binding, const struct descriptor_metric *described)
 {
-	const struct collector *collector = binding->collector;
 	const struct shape *value = &binding->value;
+	const struct field *field = shape_find(value, described->member);
 
-	if (is_strange_histogram(value, described->member))
-		complain(collector, described->line,
+	if (!field && !*described->member && value->n_fields == 1)
+		field = &value->fields[0];
+	if (field && (field->class == FIELD_INTEGER || field->class == FIELD_HISTOGRAM))
+		return field;
+	if (field)
+		complain(binding->collector, described->line,
+			 "%s of map \"%s\" is not a number; export an integer or a histogram of <bpfpush/hist.h>",
+			 say_member(field->name).text, binding->map);
+	else if (is_strange_histogram(value, described->member))
+		complain(binding->collector, described->line,
 			 "%s of map \"%s\" has \"sum\" and \"bucket\", but its type does not say what the buckets hold; "
 			 "make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
 			 say_member(described->member).text, binding->map);
 	else
 		binding_complain_of_member(binding, "metric", described->line, described->member);
-}
-
-/* The field that [metric MAP.MEMBER] means; NULL after a complaint. */
-static const struct field *find_field(const struct binding *binding, const struct descriptor_metric *described)
-{
-	const struct field *field = shape_find(&binding->value, described->member);
-
-	if (!field && !*described->member && binding->value.n_fields == 1)
-		field = &binding->value.fields[0];
-	if (!field) {
-		complain_of_member(binding, described);
-		return NULL;
-	}
-	if (field->class == FIELD_INTEGER || field->class == FIELD_HISTOGRAM)
-		return field;
-	complain(binding->collector, described->line, "%s of map \"%s\" is not a number; export an integer or a histogram of <bpfpush/hist.h>",
-		 say_member(field->name).text, binding->map);
 	return NULL;
 }
 
@@ -355,40 +347,36 @@ static int bind_metric(struct collector *collector, const struct descriptor_metr
 	return 0;
 }
 
-static int add_run(struct source *source, uint32_t offset_bytes, uint32_t size_bytes, uint32_t count, uint32_t *cell)
+static int add_run(struct source *source, uint32_t offset_bytes, uint32_t size_bytes, uint32_t count, bool is_maximum)
 {
+	uint32_t cell = source_n_cells(source);
 	struct source_run *run = array_add(&source->runs, &source->n_runs, sizeof(*run));
 
-	if (!run)
-		return -ENOMEM;
-	*run = (struct source_run){ offset_bytes, size_bytes, count, *cell, false, 0 };
-	*cell += count;
-	return 0;
+	if (run)
+		*run = (struct source_run){ offset_bytes, size_bytes, count, cell, is_maximum };
+	return run ? 0 : -ENOMEM;
 }
 
 static int add_metric(struct collector *collector, struct binding *binding, const struct descriptor_metric *described,
 		      const struct field *field)
 {
-	struct source *source = &binding->source;
-	uint32_t cell = source_n_cells(source);
 	struct delta_metric *metric = array_add(&binding->delta.metrics, &binding->delta.n_metrics, sizeof(*metric));
+	uint32_t bytes = field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes;
+	struct source *source = &binding->source;
 	int err;
 
 	if (!metric)
 		return -ENOMEM;
-	metric->first_cell = cell;
-	metric->is_signed = field->is_signed;
-	metric->is_tally = is_type(field, "val_tally");
-	metric->sum_bits = (uint8_t)(8 * (field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes));
-	metric->bucket_bits = (uint8_t)(8 * field->bucket_bytes);
-	metric->user = described;
-	err = bind_metric(collector, described, field, &metric->metric);
-	if (!err)
-		err = add_run(source, field->offset_bytes, metric->sum_bits / 8, 1, &cell);
-	if (!err)
-		source->runs[source->n_runs - 1].is_maximum = is_type(field, "val_level");
+	*metric = (struct delta_metric){ .first_cell = source_n_cells(source),
+					 .is_signed = field->is_signed,
+					 .is_tally = is_type(field, "val_tally"),
+					 .sum_bits = (uint8_t)(8 * bytes),
+					 .bucket_bits = (uint8_t)(8 * field->bucket_bytes),
+					 .user = described };
+	err = bind_metric(collector, described, field, &metric->metric) ?:
+	      add_run(source, field->offset_bytes, bytes, 1, is_type(field, "val_level"));
 	if (!err && field->class == FIELD_HISTOGRAM)
-		err = add_run(source, field->bucket_offset_bytes, field->bucket_bytes, field->n_buckets, &cell);
+		err = add_run(source, field->bucket_offset_bytes, field->bucket_bytes, field->n_buckets, false);
 	return err;
 }
 

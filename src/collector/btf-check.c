@@ -4,6 +4,7 @@
 #include <bpf/btf.h>
 #include <stdint.h>
 
+#include "util/cleanup.h"
 #include "util/utf8.h"
 
 #define NAME_BYTES_MAX 1024
@@ -32,22 +33,27 @@ static bool is_chain_finite(const struct btf *btf, const struct btf_type *type)
 	return false;
 }
 
-/* Constants have names; members of structures and parameters of functions have names and types. */
-static bool is_member_whole(const struct btf *btf, const struct btf_type *type, uint32_t i)
+/* What follows a type: entries that begin with the number of a name, and some of them with that of a type after it. */
+static const struct {
+	uint8_t bytes;
+	bool has_type;
+} entries[] = {
+	[BTF_KIND_ENUM] = { sizeof(struct btf_enum), false },
+	[BTF_KIND_ENUM64] = { sizeof(struct btf_enum64), false },
+	[BTF_KIND_FUNC_PROTO] = { sizeof(struct btf_param), true },
+	[BTF_KIND_STRUCT] = { sizeof(struct btf_member), true },
+	[BTF_KIND_UNION] = { sizeof(struct btf_member), true },
+};
+
+static bool are_entries_whole(const struct btf *btf, const struct btf_type *type)
 {
-	switch (btf_kind(type)) {
-	case BTF_KIND_ENUM:
-		return is_name(btf, btf_enum(type)[i].name_off);
-	case BTF_KIND_ENUM64:
-		return is_name(btf, btf_enum64(type)[i].name_off);
-	case BTF_KIND_FUNC_PROTO:
-		return is_name(btf, btf_params(type)[i].name_off) && is_type(btf, btf_params(type)[i].type);
-	case BTF_KIND_STRUCT:
-	case BTF_KIND_UNION:
-		return is_name(btf, btf_members(type)[i].name_off) && is_type(btf, btf_members(type)[i].type);
-	default:
-		return true;
-	}
+	uint32_t kind = btf_kind(type), words = kind < ARRAY_SIZE(entries) ? entries[kind].bytes / sizeof(uint32_t) : 0;
+	const uint32_t *entry = (const uint32_t *)(type + 1);
+
+	for (uint32_t i = 0; words && i < btf_vlen(type); i++, entry += words)
+		if (!is_name(btf, entry[0]) || (entries[kind].has_type && !is_type(btf, entry[1])))
+			return false;
+	return true;
 }
 
 /* A section's entries are variables, or the prototypes of kernel functions. */
@@ -95,11 +101,8 @@ bool btf_is_whole(const struct btf *btf)
 	for (uint32_t id = 1; id < btf__type_cnt(btf); id++) {
 		const struct btf_type *type = btf__type_by_id(btf, id);
 
-		if (!is_name(btf, type->name_off) || !is_type_whole(btf, type))
+		if (!is_name(btf, type->name_off) || !is_type_whole(btf, type) || !are_entries_whole(btf, type))
 			return false;
-		for (uint32_t i = 0; i < btf_vlen(type); i++)
-			if (!is_member_whole(btf, type, i))
-				return false;
 	}
 	return true;
 }

@@ -138,15 +138,6 @@ static int select_settings(struct collector *collector)
 	return items ? 0 : -ENOMEM;
 }
 
-static int fill(struct collector *collector, const char *directory, const char *name)
-{
-	collector->name = strdup(name);
-	collector->directory = strdup(directory);
-	if (asprintf(&collector->conf_path, "%s/%s.conf", directory, name) < 0)
-		collector->conf_path = NULL;
-	return collector->name && collector->directory && collector->conf_path ? 0 : -ENOMEM;
-}
-
 int collector_open(const char *directory, const char *name, const struct collector_options *options, struct diag *diag,
 		   struct collector **ret_collector)
 {
@@ -156,10 +147,13 @@ int collector_open(const char *directory, const char *name, const struct collect
 
 	if (!collector)
 		return -ENOMEM;
-	collector->labels = options->labels;
-	collector->budget = options->budget;
-	collector->diag = diag;
-	err = fill(collector, directory, name) ?: read_descriptor(collector) ?: take_object(collector, options);
+	*collector = (struct collector){ .labels = options->labels, .budget = options->budget, .diag = diag,
+					 .name = strdup(name), .directory = strdup(directory) };
+	if (asprintf(&collector->conf_path, "%s/%s.conf", directory, name) < 0)
+		collector->conf_path = NULL;
+	if (!collector->name || !collector->directory || !collector->conf_path)
+		return -ENOMEM;
+	err = read_descriptor(collector) ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
 		err = select_settings(collector) ?: bindings_make(collector);
 	if (err)
