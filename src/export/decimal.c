@@ -71,19 +71,17 @@ char *decimal_put_rate(char *at, uint64_t n)
 	return start + snprintf(start, DECIMAL_RATE_BYTES, "%.*f", RATE_DIGITS_MAX, nextafter(1 / (double)n, 0));
 }
 
-void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor)
+void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor, bool is_signed)
 {
-	char *at = (char *)buf_reserve(out, DECIMAL_BYTES);
+	char *at = (char *)buf_reserve(out, 1 + DECIMAL_BYTES), *end = at;
 
-	if (at)
-		out->size += (size_t)(decimal_put(at, raw, divisor) - at);
-}
-
-void decimal_signed_quotient(struct buf *out, int64_t raw, uint64_t divisor)
-{
-	if (raw < 0)
-		buf_append_byte(out, '-');
-	decimal_quotient(out, raw < 0 ? 0 - (uint64_t)raw : (uint64_t)raw, divisor);
+	if (!at)
+		return;
+	if (is_signed && (int64_t)raw < 0) {
+		*end++ = '-';
+		raw = 0 - raw;
+	}
+	out->size += (size_t)(decimal_put(end, raw, divisor) - at);
 }
 
 const char *decimal_print_double(char text[DECIMAL_DOUBLE_BYTES], double value)

@@ -10,9 +10,9 @@
 
 /*
  * raw / divisor in decimal, every digit exact: 1500000000 / 1000000000 is "1.5". A quotient that
- * does not end (its divisor has other factors than 2 and 5) is cut after 18 decimals.
+ * does not end (its divisor has other factors than 2 and 5) is cut after 18 decimals. is_signed: raw is an int64_t.
  */
-void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor);
+void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor, bool is_signed);
 /*
  * The same at a place with room for DECIMAL_BYTES. Returns the place after its last digit; writes
  * no NUL.
@@ -26,8 +26,6 @@ char *decimal_put(char *at, uint64_t raw, uint64_t divisor);
  */
 #define DECIMAL_RATE_BYTES 64
 char *decimal_put_rate(char *at, uint64_t n);
-/* The same for a number that may be below 0. */
-void decimal_signed_quotient(struct buf *out, int64_t raw, uint64_t divisor);
 /* The shortest decimal that reads back as the same double; valid JSON. value is finite. Returns text. */
 #define DECIMAL_DOUBLE_BYTES 32
 const char *decimal_print_double(char text[DECIMAL_DOUBLE_BYTES], double value);

@@ -73,7 +73,7 @@ static struct lines open_lines(enum dialect_id dialect, enum lines_histogram his
 	struct lines lines = {
 		.points.histogram = histogram,
 		.time_unit = is_graphite ? LINES_SECONDS : LINES_MICROSECONDS,
-		.pack = { .limit_bytes = is_graphite ? PIECE_SIZE : DATAGRAM_SIZE, .is_stream = is_graphite,
+		.pack = { .limit_bytes = is_graphite ? PIECE_SIZE : DATAGRAM_SIZE,
 			  .put = put, .user = &sink },
 		.exporter = exporter,
 	};

@@ -222,7 +222,7 @@ static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
 	struct writer *writer = user;
 	struct grammar_text piece = { (const char *)data, size }, lines = piece;
-	bool is_stream = writer->lines.pack.is_stream, fails = writer->failing >> (writer->n_pieces++ & 7) & 1;
+	bool is_stream = writer->lines.pack.dialect->is_graphite, fails = writer->failing >> (writer->n_pieces++ & 7) & 1;
 
 	check(size && size <= writer->lines.pack.limit_bytes, "a piece that is empty or too long", piece);
 	check((data[size - 1] == '\n') == is_stream, "a piece that ends otherwise", piece);
@@ -276,7 +276,6 @@ static bool take_writers(struct scene *scene)
 
 	scene->dialect = (enum dialect_id)(take(&scene->input) % DIALECTS);
 	is_graphite = dialect_table[scene->dialect].is_graphite;
-	options.pack.is_stream = is_graphite;
 	options.points.histogram = is_graphite ? LINES_COUNTERS : (enum lines_histogram)(take(&scene->input) % 3);
 	if (options.points.histogram == LINES_DISTRIBUTION && scene->dialect != DIALECT_DOGSTATSD)
 		options.points.histogram = LINES_COUNTERS;

@@ -95,7 +95,6 @@ static int lines(const struct batch *batch, const struct variant *variant)
 	};
 	char *tag = (char[]){ "host.name" };
 	const struct setting_list tags = { .items = &tag, .n_items = 1 };
-	bool is_stream = dialect_table[variant->dialect].is_graphite;
 	struct exporter exporter = { .name = "golden" };
 	size_t n_points = 0;
 	struct lines writer = {
@@ -103,7 +102,7 @@ static int lines(const struct batch *batch, const struct variant *variant)
 		.time_unit = variant->unit,
 		.points.is_cumulative = variant->is_cumulative,
 		.points.sends_unchanged = variant->sends_unchanged,
-		.pack = { .limit_bytes = 1432, .is_stream = is_stream, .put = write_piece, .user = &n_points },
+		.pack = { .limit_bytes = 1432, .put = write_piece, .user = &n_points },
 		.exporter = &exporter,
 	};
 	int err;

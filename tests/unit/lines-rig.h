@@ -64,7 +64,6 @@ static inline void rig_init(struct rig *rig, enum dialect_id dialect, const char
 		.pack = { .limit_bytes = 8192, .put = put, .user = rig },
 		.exporter = &rig->exporter,
 	};
-	rig->lines.pack.is_stream = dialect_table[dialect].is_graphite;
 	assert_ok(naming_init(&rig->lines.naming, &dialect_table[dialect], template, resource, 2, &rig->tags));
 }
 

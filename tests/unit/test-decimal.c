@@ -28,7 +28,7 @@ static void quotients_lose_no_digit(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_(buf_done) struct buf out = BUF_INIT;
 
-		decimal_quotient(&out, cases[i].raw, cases[i].divisor);
+		decimal_quotient(&out, cases[i].raw, cases[i].divisor, false);
 		assert_string_equal(buf_text(&out), cases[i].want);
 	}
 }

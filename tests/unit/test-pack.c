@@ -48,7 +48,7 @@ static int add_point(struct pack *pack, const char *line)
 static void datagrams_hold_whole_lines_up_to_their_limit_and_no_newline_at_the_end(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .limit_bytes = 7, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 7, .put = put, .user = &pieces };
 
 	assert_ok(add_point(&pack, "abc"));
 	assert_ok(add_point(&pack, "def")); /* 7 with the newline between them */
@@ -72,7 +72,7 @@ static void datagrams_hold_whole_lines_up_to_their_limit_and_no_newline_at_the_e
 static void every_line_of_a_stream_ends(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .limit_bytes = 8, .is_stream = true, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_DOTTED], .limit_bytes = 8, .put = put, .user = &pieces };
 
 	assert_ok(add_point(&pack, "abc"));
 	assert_ok(add_point(&pack, "def"));
@@ -87,7 +87,7 @@ static void every_line_of_a_stream_ends(void **state)
 static void a_point_counts_where_its_last_line_is(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .limit_bytes = 5, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 5, .put = put, .user = &pieces };
 
 	assert_ok(add(&pack, "aa"));
 	assert_ok(add(&pack, "bb"));
@@ -104,7 +104,7 @@ static void a_point_counts_where_its_last_line_is(void **state)
 static void a_line_over_the_limit_is_left_out_and_nothing_else(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .limit_bytes = 4, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 4, .put = put, .user = &pieces };
 
 	assert_ok(add_point(&pack, "a"));
 	assert_error(add_point(&pack, "12345"), EMSGSIZE);
@@ -119,7 +119,7 @@ static void a_line_over_the_limit_is_left_out_and_nothing_else(void **state)
 static void an_error_of_the_taker_is_told_once_at_the_flush(void **state)
 {
 	struct pieces pieces = { .error = -EIO };
-	struct pack pack = { .limit_bytes = 4, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 4, .put = put, .user = &pieces };
 
 	assert_ok(add_point(&pack, "1234"));
 	assert_ok(add_point(&pack, "abcd"));
@@ -149,7 +149,7 @@ static int add_three(struct pack *pack, size_t *n_added)
 static void without_memory_a_line_is_lost_and_those_before_it_are_not(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .limit_bytes = 4, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 4, .put = put, .user = &pieces };
 	size_t n_added, n_points;
 
 	assert_survives_failing_allocations(add_three(&pack, &n_added), {

@@ -152,7 +152,7 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 		lines->naming.limit_bytes = settings->max_name_bytes;
 	lines->exporter = exporter;
 	lines->points.is_cumulative = settings->temporality;
-	lines->pack = (struct pack){ .is_stream = is_graphite, .put = exporter_enqueue, .user = exporter };
+	lines->pack = (struct pack){ .put = exporter_enqueue, .user = exporter };
 	lines->pack.limit_bytes = is_graphite ? PIECE_BYTES :
 				  settings->max_datagram_bytes ?: sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
 	err = err ?: socket_new(is_graphite ? &tcp_ops : &udp_ops, exporter, &sender, &state->sock);
@@ -215,26 +215,9 @@ static int probe(struct exporter *exporter)
 static const struct setting_table statsd_settings = SETTING_TABLE(statsd_rows, struct lines_settings);
 static const struct setting_table graphite_settings = SETTING_TABLE(graphite_rows, struct lines_settings);
 
-const struct exporter_ops statsd_exporter = {
-	.type = "statsd",
-	.settings = &statsd_settings,
-	.check = check,
-	.state_bytes = sizeof(struct state),
-	.open = open_exporter,
-	.push = push,
-	.send = send_lines,
-	.probe = probe,
-	.close = close_all,
-};
+#define OPS                                                                                             \
+	.check = check, .state_bytes = sizeof(struct state), .open = open_exporter, .push = push,        \
+	.send = send_lines, .probe = probe, .close = close_all
 
-const struct exporter_ops graphite_exporter = {
-	.type = "graphite",
-	.settings = &graphite_settings,
-	.check = check,
-	.state_bytes = sizeof(struct state),
-	.open = open_exporter,
-	.push = push,
-	.send = send_lines,
-	.probe = probe,
-	.close = close_all,
-};
+const struct exporter_ops statsd_exporter = { .type = "statsd", .settings = &statsd_settings, OPS };
+const struct exporter_ops graphite_exporter = { .type = "graphite", .settings = &graphite_settings, OPS };

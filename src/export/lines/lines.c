@@ -163,23 +163,23 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 {
 	struct series_cache *cache = series_cache(series, lines);
 	struct point_state *state = cache ? (struct point_state *)cache->data : state_new(lines, series, metric);
-	struct line_writer *writer = &lines->points.line;
+	struct pack *pack = &lines->pack;
 
 	if (!state) {
 		lose_series(lines, series);
 		return;
 	}
-	writer->failure = 0;
-	writer->n_lines = 0;
+	pack->failure = 0;
+	pack->n_lines = 0;
 	if (!point_write(&lines->points, &metric->point, series, state)) {
 		lose_point(lines, POINTS_UNSUPPORTED);
-	} else if (writer->failure) {
-		lose_point(lines, writer->failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
-	} else if (writer->n_lines) {
+	} else if (pack->failure) {
+		lose_point(lines, pack->failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
+	} else if (pack->n_lines) {
 		lines->n_pushed++;
-		lines->pack.n_points++;
+		pack->n_points++;
 	}
-	if (writer->failure == -ENOMEM)
+	if (pack->failure == -ENOMEM)
 		lines->err = -ENOMEM;
 }
 
@@ -199,12 +199,13 @@ static void report(struct lines *lines, int err)
 
 int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
 {
-	struct line_writer *writer = &lines->points.line;
+	struct pack *pack = &lines->pack;
 	struct series *series;
 	int err;
 
-	*writer = (struct line_writer){ .dialect = lines->naming.dialect, .pack = &lines->pack };
-	writer->time_size = (size_t)snprintf(writer->time, sizeof(writer->time), " %" PRIu64, time_s);
+	lines->points.pack = pack;
+	pack->dialect = lines->naming.dialect;
+	pack->time_size = (size_t)snprintf(pack->time, sizeof(pack->time), " %" PRIu64, time_s);
 	err = learn_metrics(lines, batch);
 	lines->err = err;
 	lines->n_pushed = 0;

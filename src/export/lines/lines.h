@@ -34,7 +34,7 @@ struct lines {
 	struct naming naming;
 	enum lines_unit time_unit;  /* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
 	struct point_writer points; /* histogram, is_cumulative (Graphite only) and sends_unchanged */
-	struct pack pack;	    /* limit_bytes, is_stream, put and user */
+	struct pack pack;	    /* limit_bytes, put and user */
 	struct exporter *exporter;  /* counts the points */
 
 	struct line_metric *metrics; /* one for each metric of a batch */

@@ -10,7 +10,7 @@
 
 char *pack_line_begin(struct pack *pack, size_t most)
 {
-	bool is_separated = !pack->is_stream && pack->buf.size;
+	bool is_separated = !pack->dialect->is_graphite && pack->buf.size;
 	uint8_t *at;
 
 	/* The first piece is as large as it will ever be; the separator or the end of the line is in the 1. */
@@ -42,7 +42,7 @@ int pack_line_end(struct pack *pack, char *end)
 	size_t size, before = pack->buf.size;
 	struct buf next = BUF_INIT;
 
-	if (pack->is_stream)
+	if (pack->dialect->is_graphite)
 		*end++ = '\n';
 	size = (size_t)((uint8_t *)end - line);
 	if (size > pack->limit_bytes)
@@ -73,9 +73,9 @@ int pack_flush(struct pack *pack)
 
 /* Lines */
 
-static char *put_tags(const struct line_writer *writer, char *at, const struct line *line)
+static char *put_tags(const struct pack *pack, char *at, const struct line *line)
 {
-	const struct dialect *dialect = writer->dialect;
+	const struct dialect *dialect = pack->dialect;
 	const struct line_name *name = line->name;
 
 	memcpy(at, name->text + name->path_size, name->tags_size);
@@ -91,43 +91,43 @@ static char *put_tags(const struct line_writer *writer, char *at, const struct l
 	return stpcpy(at, line->bound);
 }
 
-char *line_begin(struct line_writer *writer, const struct line *line)
+char *line_begin(struct pack *pack, const struct line *line)
 {
 	const struct line_name *name = line->name;
-	char *at = pack_line_begin(writer->pack, (size_t)name->path_size + name->tags_size + 6 * PART_BYTES);
+	char *at = pack_line_begin(pack, (size_t)name->path_size + name->tags_size + 6 * PART_BYTES);
 
 	if (!at) {
-		writer->failure = -ENOMEM;
+		pack->failure = -ENOMEM;
 		return NULL;
 	}
 	memcpy(at, name->text, name->path_size);
 	at = stpcpy(at + name->path_size, line->suffix);
-	if (line->bound && !writer->dialect->tag_first) {
+	if (line->bound && !pack->dialect->tag_first) {
 		*at++ = '.';
 		at = stpcpy(at, line->bound);
 	}
 	at = stpcpy(at, line->ending);
-	if (!writer->dialect->is_tags_last)
-		at = put_tags(writer, at, line);
-	*at++ = writer->dialect->is_graphite ? ' ' : ':';
+	if (!pack->dialect->is_tags_last)
+		at = put_tags(pack, at, line);
+	*at++ = pack->dialect->is_graphite ? ' ' : ':';
 	return at;
 }
 
-void line_end(struct line_writer *writer, const struct line *line, char *at, const char *type)
+void line_end(struct pack *pack, const struct line *line, char *at, const char *type)
 {
 	int err;
 
-	if (writer->dialect->is_graphite) {
-		memcpy(at, writer->time, writer->time_size);
-		at += writer->time_size;
+	if (pack->dialect->is_graphite) {
+		memcpy(at, pack->time, pack->time_size);
+		at += pack->time_size;
 	} else {
 		at = stpcpy(at, type);
-		if (writer->dialect->is_tags_last)
-			at = put_tags(writer, at, line);
+		if (pack->dialect->is_tags_last)
+			at = put_tags(pack, at, line);
 	}
-	err = pack_line_end(writer->pack, at);
+	err = pack_line_end(pack, at);
 	if (err)
-		writer->failure = err;
+		pack->failure = err;
 	else
-		writer->n_lines++;
+		pack->n_lines++;
 }

@@ -16,12 +16,17 @@
 #include "util/buf.h"
 
 struct pack {
+	const struct dialect *dialect; /* of Graphite: a newline ends every line; else it only stands between two */
 	size_t limit_bytes;
-	bool is_stream; /* a newline ends every line; in a datagram it only stands between two */
 	int (*put)(void *user, uint8_t *data, size_t size, size_t n_points); /* takes data over, also on failure */
 	void *user;
 
 	size_t n_points; /* that end in buf; the caller adds each after its last line */
+	char time[24];	 /* what ends Graphite's lines: " 1700000000" */
+	size_t time_size;
+	/* Since the caller last set them to 0: */
+	int failure; /* -errno, of a line */
+	unsigned int n_lines;
 
 	struct buf buf; /* for buf_done() at the end; this and the rest are pack.c's */
 	size_t line_at;
@@ -38,7 +43,7 @@ int pack_flush(struct pack *pack);
 /*
  * One line, written directly into its datagram or piece of a stream:
  *
- *     at = line_begin(writer, &line);  …the value at *at…;  line_end(writer, &line, at, "|c");
+ *     at = line_begin(pack, &line);  …the value at *at…;  line_end(pack, &line, at, "|c");
  *
  * StatsD:   PATH SUFFIX .BOUND ENDING [TAGS] : VALUE TYPE [TAGS]
  * Graphite: PATH SUFFIX .BOUND ENDING [TAGS] VALUE TIME
@@ -54,20 +59,10 @@ struct line {
 	const char *bound;	     /* of a bucket: one more tag, or a level between suffix and ending; NULL: none */
 };
 
-struct line_writer {
-	const struct dialect *dialect;
-	struct pack *pack;
-	char time[24]; /* what ends Graphite's lines: " 1700000000" */
-	size_t time_size;
-	/* Since the caller last set them to 0: */
-	int failure; /* -errno */
-	unsigned int n_lines;
-};
-
 /*
  * The place for the value, with room for 64 bytes and the type; NULL: no memory, which is a
  * failure.
  */
-char *line_begin(struct line_writer *writer, const struct line *line);
+char *line_begin(struct pack *pack, const struct line *line);
 /* at: after the value. type: for StatsD, "|c" or the like, at most 64 bytes. */
-void line_end(struct line_writer *writer, const struct line *line, char *at, const char *type);
+void line_end(struct pack *pack, const struct line *line, char *at, const char *type);

@@ -19,7 +19,7 @@ enum { BASE_SUM,
 
 uint32_t point_base_size(const struct point_writer *writer, const struct metric *metric)
 {
-	if (!writer->line.dialect->is_graphite || writer->is_cumulative || metric->kind == METRIC_GAUGE)
+	if (!writer->pack->dialect->is_graphite || writer->is_cumulative || metric->kind == METRIC_GAUGE)
 		return 0;
 	return metric->kind == METRIC_SUM ? BASE_SUM + 1 : BASE_BUCKETS + metric->layout.n_buckets;
 }
@@ -51,10 +51,10 @@ static uint64_t grown(const struct series *series, const struct point_state *sta
 static void put_number(struct point_writer *writer, const struct line *line, uint64_t raw, uint64_t divisor,
 		       const char *type)
 {
-	char *at = line_begin(&writer->line, line);
+	char *at = line_begin(writer->pack, line);
 
 	if (at)
-		line_end(&writer->line, line, decimal_put(at, raw, divisor), type);
+		line_end(writer->pack, line, decimal_put(at, raw, divisor), type);
 }
 
 /* Seconds in nanoseconds may take more than 64 bits. */
@@ -73,7 +73,7 @@ static bool put_sum(struct point_writer *writer, const struct point_kind *kind, 
 	const uint64_t total = number_at(&series->total, i), delta = grown(series, state, i);
 	unsigned __int128 whole;
 
-	if (writer->line.dialect->is_graphite) {
+	if (writer->pack->dialect->is_graphite) {
 		put_number(writer, line, writer->is_cumulative ? total : delta, divisor, NULL);
 		return true;
 	}
@@ -97,7 +97,7 @@ static bool write_sum(struct point_writer *writer, const struct point_kind *kind
 
 static bool is_gauge_known(const struct point_writer *writer, const struct point_state *state, int64_t raw)
 {
-	if (writer->line.dialect->is_graphite) /* which has one for each time */
+	if (writer->pack->dialect->is_graphite) /* which has one for each time */
 		return state->time_s == writer->time_s;
 	return state->is_sent && state->last_gauge == raw && state->losses == writer->losses &&
 	       !writer->sends_unchanged;
@@ -110,18 +110,18 @@ static bool write_gauge(struct point_writer *writer, const struct point_kind *ki
 	int64_t raw = (int64_t)series->total.sum;
 	char *at;
 
-	if (raw < 0 && !writer->line.dialect->is_graphite)
+	if (raw < 0 && !writer->pack->dialect->is_graphite)
 		return false;
 	if (is_gauge_known(writer, state, raw))
 		return true;
-	at = line_begin(&writer->line, &line);
+	at = line_begin(writer->pack, &line);
 	if (!at)
 		return true;
 	if (raw < 0)
 		*at++ = '-';
 	at = decimal_put(at, raw < 0 ? 0 - (uint64_t)raw : (uint64_t)raw, kind->divisor);
-	line_end(&writer->line, &line, at, "|g");
-	state->is_sent = !writer->line.failure;
+	line_end(writer->pack, &line, at, "|g");
+	state->is_sent = !writer->pack->failure;
 	state->last_gauge = raw;
 	state->losses = writer->losses;
 	state->time_s = writer->time_s;
@@ -164,9 +164,9 @@ static void write_values(struct point_writer *writer, const struct point_kind *k
 		end = stpcpy(type, writer->histogram == LINES_TIMER ? "|ms" : "|d");
 		if (n > 1)
 			*decimal_put_rate(stpcpy(end, "|@"), n) = '\0';
-		at = line_begin(&writer->line, &line);
+		at = line_begin(writer->pack, &line);
 		if (at)
-			line_end(&writer->line, &line, stpcpy(at, kind->buckets[i].middle), type);
+			line_end(writer->pack, &line, stpcpy(at, kind->buckets[i].middle), type);
 	}
 }
 

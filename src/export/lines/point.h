@@ -17,7 +17,7 @@ enum lines_histogram { LINES_COUNTERS,
 		       LINES_TIMER };
 
 struct point_writer {
-	struct line_writer line;
+	struct pack *pack;
 	enum lines_histogram histogram;
 	bool is_cumulative;
 	bool sends_unchanged;
@@ -50,7 +50,7 @@ struct point_state {
 
 /* Numbers that base must have room for. */
 uint32_t point_base_size(const struct point_writer *writer, const struct metric *metric);
-/* False: the format cannot express a part of the point. What happened to the rest is in writer->line. */
+/* False: the format cannot express a part of the point. What happened to the rest is in writer->pack. */
 bool point_write(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
 		 struct point_state *state);
 /*

@@ -30,6 +30,13 @@ enum {
 #define LEVELS	     7	 /* resource metrics, resource, scope metrics, scope, metric, its data, point */
 #define SCOPE_BYTES  300 /* "bpfpush." and the name of a collector, which is that of a file */
 
+/* Levels that stay open from one point to the next, from the outermost on. */
+enum level { RESOURCE_METRICS,
+	     SCOPE_METRICS,
+	     METRIC,
+	     DATA,
+	     NESTED };
+
 struct writer {
 	const struct otlp_encoding *encoding;
 	otlp_body_fn *body;
@@ -37,9 +44,9 @@ struct writer {
 	struct otlp_encoded encoded;
 	int err; /* the first one */
 
-	uint8_t *at;					   /* the end of the body so far */
-	uint8_t *resource_metrics, *scope_metrics, *metric, *data; /* begun; NULL: not */
-	size_t n_points;				   /* in the body */
+	uint8_t *at;			 /* the end of the body so far */
+	uint8_t *begun[NESTED]; /* levels; NULL: not */
+	size_t n_points;		 /* in the body */
 
 	/* What the points at hand are in, written when the first of them comes. */
 	struct buf resource; /* its attributes */
@@ -69,14 +76,12 @@ static uint8_t *begin(struct writer *writer, unsigned int field)
 	return writer->at;
 }
 
-/* Returns NULL, which is what a level that is not begun has. */
-static uint8_t *end(struct writer *writer, uint8_t *begun)
+static void end(struct writer *writer, uint8_t *begun)
 {
 	size_t size = (size_t)(writer->at - begun);
 
 	for (int i = 0; i < LENGTH_BYTES; i++)
 		begun[i - LENGTH_BYTES] = (uint8_t)(size >> 7 * i & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0);
-	return NULL;
 }
 
 static void put(struct writer *writer, const ProtobufCMessage *message)
@@ -94,51 +99,44 @@ static void put_bytes(struct writer *writer, const uint8_t *data, size_t size)
 
 static void begin_levels(struct writer *writer)
 {
-	uint8_t *begun;
+	uint8_t **begun = writer->begun, *inner;
 
-	if (!writer->resource_metrics) {
-		writer->resource_metrics = begin(writer, FIELD_RESOURCE_METRICS);
-		begun = begin(writer, FIELD_RESOURCE);
+	if (!begun[RESOURCE_METRICS]) {
+		begun[RESOURCE_METRICS] = begin(writer, FIELD_RESOURCE_METRICS);
+		inner = begin(writer, FIELD_RESOURCE);
 		put_bytes(writer, writer->resource.data, writer->resource.size);
-		end(writer, begun);
+		end(writer, inner);
 	}
-	if (!writer->scope_metrics) {
-		writer->scope_metrics = begin(writer, FIELD_SCOPE_METRICS);
-		begun = begin(writer, FIELD_SCOPE);
+	if (!begun[SCOPE_METRICS]) {
+		begun[SCOPE_METRICS] = begin(writer, FIELD_SCOPE_METRICS);
+		inner = begin(writer, FIELD_SCOPE);
 		put(writer, &writer->scope.base);
-		end(writer, begun);
+		end(writer, inner);
 	}
-	if (!writer->metric) {
-		writer->metric = begin(writer, FIELD_METRIC);
+	if (!begun[METRIC]) {
+		begun[METRIC] = begin(writer, FIELD_METRIC);
 		put(writer, &writer->header.base);
-		writer->data = begin(writer, writer->data_field);
+		begun[DATA] = begin(writer, writer->data_field);
 	}
 }
 
-static void end_metric(struct writer *writer)
+/* This level and those in it. */
+static void end_level(struct writer *writer, enum level outermost)
 {
-	if (!writer->metric)
-		return;
-	put(writer, &writer->tail.base);
-	writer->data = end(writer, writer->data);
-	writer->metric = end(writer, writer->metric);
-}
-
-static void end_scope(struct writer *writer)
-{
-	end_metric(writer);
-	if (writer->scope_metrics)
-		writer->scope_metrics = end(writer, writer->scope_metrics);
+	if (writer->begun[DATA])
+		put(writer, &writer->tail.base);
+	for (enum level level = NESTED; level-- > outermost; writer->begun[level] = NULL)
+		if (writer->begun[level])
+			end(writer, writer->begun[level]);
 }
 
 static void end_body(struct writer *writer)
 {
 	uint8_t *room = writer->encoding->room;
 
-	if (!writer->resource_metrics)
+	if (!writer->begun[RESOURCE_METRICS])
 		return;
-	end_scope(writer);
-	writer->resource_metrics = end(writer, writer->resource_metrics);
+	end_level(writer, RESOURCE_METRICS);
 	note(writer, writer->body(writer->user, room, (size_t)(writer->at - room), writer->n_points));
 	writer->n_points = 0;
 	writer->at = room;
@@ -259,12 +257,12 @@ static void put_metric(struct writer *writer, const struct metric *metric)
 	for (size_t i = 0; n_present < metric->n_series && !writer->points.is_delta && i < metric->n_series; i++)
 		if (metric->series[i]->is_ended)
 			put_point(writer, metric->series[i], OTLP_ENDED);
-	end_metric(writer);
+	end_level(writer, METRIC);
 }
 
 static void set_scope(struct writer *writer, const char *name)
 {
-	end_scope(writer);
+	end_level(writer, SCOPE_METRICS);
 	snprintf(writer->scope_name, sizeof(writer->scope_name), "bpfpush.%s", name);
 	otlp__instrumentation_scope__init(&writer->scope);
 	writer->scope.name = writer->scope_name;

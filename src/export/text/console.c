@@ -119,12 +119,10 @@ static void append_numbers(const struct page *page, struct buf *line, const stru
 	const char *unit = is_histogram ? "" : metric->unit;
 	_cleanup_(buf_done) struct buf number = BUF_INIT;
 
-	if (metric->kind == METRIC_GAUGE)
-		decimal_signed_quotient(&number, (int64_t)total, divisor);
-	else if (!strcmp(unit, "s") || !strcmp(unit, "By"))
+	if (metric->kind != METRIC_GAUGE && (!strcmp(unit, "s") || !strcmp(unit, "By")))
 		decimal_human(&number, (double)total / (double)divisor, unit, false);
 	else
-		decimal_quotient(&number, total, divisor);
+		decimal_quotient(&number, total, divisor, metric->kind == METRIC_GAUGE);
 	append_right(line, &number, NUMBER_WIDTH);
 	if (metric->kind == METRIC_GAUGE)
 		return;

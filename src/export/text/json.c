@@ -72,16 +72,12 @@ static void append_bounds(struct buf *out, const struct metric *metric)
 static void append_numbers(struct buf *out, const struct metric *metric, const struct numbers *numbers,
 			   const struct buf *bounds)
 {
-	if (metric->kind == METRIC_GAUGE) {
-		decimal_signed_quotient(out, (int64_t)numbers->sum, metric->divisor);
-		return;
-	}
-	if (metric->kind == METRIC_SUM) {
-		decimal_quotient(out, numbers->sum, metric->divisor);
+	if (metric->kind != METRIC_HISTOGRAM) {
+		decimal_quotient(out, numbers->sum, metric->divisor, metric->kind == METRIC_GAUGE);
 		return;
 	}
 	buf_printf(out, "{\"count\":%" PRIu64 ",\"sum\":", numbers->count);
-	decimal_quotient(out, numbers->sum, metric->divisor);
+	decimal_quotient(out, numbers->sum, metric->divisor, false);
 	buf_append(out, bounds->data, bounds->size);
 	buf_append_text(out, ",\"counts\":[");
 	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)

@@ -77,15 +77,11 @@ static int find(const struct endpoint *endpoint, int type, int flags, struct add
 	for (struct addrinfo *info = found; info && addresses.n < ADDRESSES_MAX; info = info->ai_next) {
 		struct address *address = &addresses.items[addresses.n];
 
-		if (info->ai_family != AF_INET && info->ai_family != AF_INET6)
-			continue;
 		memcpy(&address->socket, info->ai_addr, info->ai_addrlen);
 		address->size = info->ai_addrlen;
 		addresses.n++;
 	}
 	freeaddrinfo(found);
-	if (!addresses.n)
-		return EAI_NONAME;
 	*ret_addresses = addresses;
 	return 0;
 }

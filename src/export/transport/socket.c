@@ -171,17 +171,13 @@ bool socket_open(struct socket *sock)
 	return sock->state == SOCKET_OPEN;
 }
 
-static void tell_if_open(struct socket *sock)
-{
-	if (sock->state == SOCKET_OPEN)
-		sock->ops->opened(sock);
-}
-
-static void connect_failed(struct socket *sock, int err)
+/* err: of the address that was tried. */
+static void connect_again(struct socket *sock, int err)
 {
 	socket_close(sock);
 	try_addresses(sock, -err);
-	tell_if_open(sock);
+	if (sock->state == SOCKET_OPEN)
+		sock->ops->opened(sock);
 }
 
 static void on_time(void *user)
@@ -189,11 +185,11 @@ static void on_time(void *user)
 	struct socket *sock = user;
 
 	if (sock->state == SOCKET_CONNECTING) {
-		connect_failed(sock, ETIMEDOUT);
+		connect_again(sock, ETIMEDOUT);
 	} else if (sock->state == SOCKET_WAITING) {
 		sock->state = SOCKET_CLOSED;
-		begin(sock);
-		tell_if_open(sock);
+		if (socket_open(sock))
+			sock->ops->opened(sock);
 	}
 }
 
@@ -202,7 +198,7 @@ static void on_connected(struct socket *sock)
 	int err = socket_error(sock);
 
 	if (err) {
-		connect_failed(sock, err);
+		connect_again(sock, err);
 		return;
 	}
 	timer_disarm(&sock->timer);
@@ -267,14 +263,12 @@ static void on_answer(void *user, const struct addresses *addresses, int error, 
 		(void)timer_arm(&sock->resolve, sock->options.resolve_every_ns);
 	if (sock->state != SOCKET_LOOKING_UP && (sock->state != SOCKET_OPEN || stays))
 		return;
-	socket_close(sock);
 	sock->n_tried = 0;
 	/* Old addresses are better than none. */
 	if (sock->addresses.n)
-		try_addresses(sock, 0);
+		connect_again(sock, 0);
 	else
 		socket_fail(sock, problem);
-	tell_if_open(sock);
 }
 
 void socket_look_up_again(struct socket *sock)
