@@ -222,7 +222,8 @@ static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 {
 	struct writer *writer = user;
 	struct grammar_text piece = { (const char *)data, size }, lines = piece;
-	bool is_stream = writer->lines.pack.dialect->is_graphite, fails = writer->failing >> (writer->n_pieces++ & 7) & 1;
+	bool is_stream = writer->lines.pack.dialect->is_graphite;
+	bool fails = writer->failing >> (writer->n_pieces++ & 7) & 1;
 
 	check(size && size <= writer->lines.pack.limit_bytes, "a piece that is empty or too long", piece);
 	check((data[size - 1] == '\n') == is_stream, "a piece that ends otherwise", piece);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "export/transport/endpoint.h"
+#include "export/transport/lookup.h"
 #include "util/cleanup.h"
 
 static void parses_to(const char *text, const char *host, const char *service, const char *path)

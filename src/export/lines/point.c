@@ -48,13 +48,18 @@ static uint64_t grown(const struct series *series, const struct point_state *sta
 
 /* Numbers */
 
-static void put_number(struct point_writer *writer, const struct line *line, uint64_t raw, uint64_t divisor,
-		       const char *type)
+/* False: no memory. */
+static bool put_number(struct point_writer *writer, const struct line *line, bool is_negative, uint64_t raw,
+		       uint64_t divisor, const char *type)
 {
 	char *at = line_begin(writer->pack, line);
 
-	if (at)
-		line_end(writer->pack, line, decimal_put(at, raw, divisor), type);
+	if (!at)
+		return false;
+	if (is_negative)
+		*at++ = '-';
+	line_end(writer->pack, line, decimal_put(at, raw, divisor), type);
+	return true;
 }
 
 /* Seconds in nanoseconds may take more than 64 bits. */
@@ -74,14 +79,14 @@ static bool put_sum(struct point_writer *writer, const struct point_kind *kind, 
 	unsigned __int128 whole;
 
 	if (writer->pack->dialect->is_graphite) {
-		put_number(writer, line, writer->is_cumulative ? total : delta, divisor, NULL);
+		(void)put_number(writer, line, false, writer->is_cumulative ? total : delta, divisor, NULL);
 		return true;
 	}
 	whole = scaled(total, multiplier, divisor) - scaled(total - delta, multiplier, divisor);
 	if (whole > INT64_MAX)
 		return false;
 	if (whole || writer->sends_unchanged)
-		put_number(writer, line, (uint64_t)whole, 1, "|c");
+		(void)put_number(writer, line, false, (uint64_t)whole, 1, "|c");
 	return true;
 }
 
@@ -108,19 +113,14 @@ static bool write_gauge(struct point_writer *writer, const struct point_kind *ki
 {
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
 	int64_t raw = (int64_t)series->total.sum;
-	char *at;
+	uint64_t size = raw < 0 ? 0 - (uint64_t)raw : (uint64_t)raw;
 
 	if (raw < 0 && !writer->pack->dialect->is_graphite)
 		return false;
 	if (is_gauge_known(writer, state, raw))
 		return true;
-	at = line_begin(writer->pack, &line);
-	if (!at)
+	if (!put_number(writer, &line, raw < 0, size, kind->divisor, "|g"))
 		return true;
-	if (raw < 0)
-		*at++ = '-';
-	at = decimal_put(at, raw < 0 ? 0 - (uint64_t)raw : (uint64_t)raw, kind->divisor);
-	line_end(writer->pack, &line, at, "|g");
 	state->is_sent = !writer->pack->failure;
 	state->last_gauge = raw;
 	state->losses = writer->losses;

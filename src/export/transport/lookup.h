@@ -2,17 +2,31 @@
 #pragma once
 
 /*
- * The addresses of an endpoint, without blocking the loop: a numeric one is known at once, a name is looked up
- * by the C library (hosts file, DNS, whatever nsswitch.conf says) in a thread that lives for one
- * lookup. A lookup that is given up while it runs is left to its thread, which then cleans up.
+ * Where datagrams or a stream go, as an endpoint = of the configuration says it, and the addresses of that, without
+ * blocking the loop: a numeric one is known at once, a name is looked up by the C library (hosts file, DNS, whatever
+ * nsswitch.conf says) in a thread that lives for one lookup. A lookup that is given up while it runs is left to its
+ * thread, which then cleans up.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
-#include "export/transport/endpoint.h"
 #include "util/cleanup.h"
+
+struct endpoint {
+	char host[256];	 /* name or address, without brackets; "" for a unix socket */
+	char service[6]; /* the port, decimal */
+	char path[108];	 /* of a unix socket; "@NAME" is in the abstract namespace; "" for a host */
+};
+
+/*
+ * HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT for IPv6, and where allows_unix is set, unix:PATH or unix:@NAME.
+ * -EINVAL with *ret_complaint, which follows "path:line: endpoint: ".
+ */
+int endpoint_parse(const char *text, const char *default_port, bool allows_unix, struct endpoint *ret_endpoint,
+		   const char **ret_complaint);
 
 struct sd_event;
 struct lookup;

@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "export/transport/endpoint.h"
 #include "export/transport/lookup.h"
 #include "export/transport/timer.h"
 #include "util/cleanup.h"
