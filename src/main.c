@@ -60,22 +60,6 @@ static int flush_output(const struct command *command, int status)
 	return status == EXIT_OK ? EXIT_OUTPUT : status;
 }
 
-/* "bpfpush help COMMAND", or nothing that is a command. */
-static int run_no_command(int argc, char **argv)
-{
-	bool is_help = argc > 1 && is_help_word(argv[1]);
-	int at = is_help ? 2 : 1;
-	const struct command *command =
-		at < argc ? array_find(command_table, ARRAY_SIZE(command_table), argv[at]) : NULL;
-
-	if (at < argc && !command) {
-		fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", argv[at]);
-		is_help = false;
-	}
-	print_help(command, is_help ? stdout : stderr);
-	return is_help ? flush_output(command, EXIT_OK) : EXIT_USE;
-}
-
 /* Else a file that is opened later would become a standard stream, and get what is written there. */
 static void open_standard(void)
 {
@@ -90,10 +74,10 @@ static void open_standard(void)
 
 int main(int argc, char **argv)
 {
-	const struct command *command =
-		argc > 1 ? array_find(command_table, ARRAY_SIZE(command_table), argv[1]) : NULL;
 	_cleanup_(arguments_done) struct arguments arguments = { .log_level = -1 };
-	int r;
+	const struct command *command;
+	const char *word;
+	int r = 0;
 
 	open_standard();
 	log_init(LOG_LEVEL_INFO);
@@ -102,19 +86,28 @@ int main(int argc, char **argv)
 			fprintf(stderr, "bpfpush: argument %d holds a control character, or is not UTF-8\n", i);
 			return EXIT_USE;
 		}
+	arguments.is_help = argc > 1 && is_help_word(argv[1]);
 	arguments.is_version = argc > 1 && !strcmp(argv[1], "--version");
-	if (!command && !arguments.is_version)
-		return run_no_command(argc, argv);
-	r = command ? arguments_parse(command->bit, argc - 1, argv + 1, &arguments) : 0;
+	word = argc > 1 + arguments.is_help ? argv[1 + arguments.is_help] : NULL; /* "help COMMAND" */
+	command = word ? array_find(command_table, ARRAY_SIZE(command_table), word) : NULL;
+	if (!command && !arguments.is_version && (word || !arguments.is_help)) {
+		if (word)
+			fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", word);
+		print_help(NULL, stderr);
+		return EXIT_USE;
+	}
+	if (command && !arguments.is_help)
+		r = arguments_parse(command->bit, argc - 1, argv + 1, &arguments);
 	if (r)
 		return r == -ENOMEM ? EXIT_INTERNAL : EXIT_USE;
-	if (command)
-		argv[1] = (char *)command->name;
-	arguments.all = argv;
 	if (arguments.is_help)
 		print_help(command, stdout);
-	if (arguments.is_version)
+	else if (arguments.is_version)
 		printf("bpfpush %s\n", VERSION);
-	r = arguments.is_help || arguments.is_version ? EXIT_OK : command->run(&arguments);
+	else {
+		argv[1] = (char *)command->name;
+		arguments.all = argv;
+		r = command->run(&arguments);
+	}
 	return flush_output(command, r);
 }
