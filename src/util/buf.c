@@ -77,6 +77,22 @@ void buf_append_json(struct buf *out, const char *text)
 	buf_append_byte(out, '"');
 }
 
+void buf_append_member(struct buf *json, const char *name, const char *text)
+{
+	if (!text)
+		return;
+	buf_printf(json, "\"%s\":", name);
+	buf_append_json(json, text);
+	buf_append_byte(json, ',');
+}
+
+void buf_end_list(struct buf *json, const char *end)
+{
+	if (json->size && json->data[json->size - 1] == ',')
+		json->size--;
+	buf_append_text(json, end);
+}
+
 void buf_vprintf(struct buf *buf, const char *format, va_list arguments)
 {
 	va_list copy;

@@ -17,13 +17,6 @@ struct page {
 	uint64_t now_ns;
 };
 
-static void append_text_member(struct buf *json, const char *name, const char *value)
-{
-	buf_printf(json, "\"%s\":", name);
-	buf_append_json(json, value);
-	buf_append_byte(json, ',');
-}
-
 /* since_ns: 0: it is left out */
 static void append_age(struct page *page, const char *name, uint64_t since_ns)
 {
@@ -56,7 +49,7 @@ static void append_agent(struct page *page, const struct agent *agent)
 		   VERSION, (int)getpid(), (double)agent->options.interval_ns / 1e9,
 		   (double)(page->now_ns - agent->boottime_ns) / 1e9, (double)agent->collection_ns / 1e9,
 		   budget->n_series, budget->limit_series, bytes, budget->limit_bytes);
-	append_text_member(&page->json, "problems", buf_text(&problems));
+	buf_append_member(&page->json, "problems", buf_text(&problems));
 	buf_append_text(&page->json, "\"exporters\":[");
 }
 
@@ -71,12 +64,12 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 	buf_printf(&page->text, "\nexporter %s (%s) to %s\n  %s\n ", exporter->name, exporter->ops->type, buf_text(&place),
 		   buf_text(&state));
 	buf_append_byte(&page->json, '{');
-	append_text_member(&page->json, "name", exporter->name);
-	append_text_member(&page->json, "type", exporter->ops->type);
-	append_text_member(&page->json, "endpoint", buf_text(&place));
-	append_text_member(&page->json, "state",
+	buf_append_member(&page->json, "name", exporter->name);
+	buf_append_member(&page->json, "type", exporter->ops->type);
+	buf_append_member(&page->json, "endpoint", buf_text(&place));
+	buf_append_member(&page->json, "state",
 			   stats->is_failing ? "failing" : stats->delivered_ns ? "delivered" : "waiting");
-	append_text_member(&page->json, "problem", stats->problem);
+	buf_append_member(&page->json, "problem", stats->problem);
 	for (enum points fate = 0; fate < N_POINTS; fate++) {
 		const char *name = fate == POINTS_PUSHED ? "pushed" : points_error_type[fate] ?: "delivered";
 
@@ -119,17 +112,9 @@ static void append_collector(struct page *page, const struct collector *collecto
 	buf_printf(&page->text, "%-24s %3zu of %-3zu %9zu %9" PRIu64 "  %s\n", collector->name, n_attached, n_hooks, n_series,
 		   missed, n_overflows ? "yes" : "no");
 	buf_append_byte(&page->json, '{');
-	append_text_member(&page->json, "name", collector->name);
+	buf_append_member(&page->json, "name", collector->name);
 	buf_printf(&page->json, "\"attached\":%zu,\"hooks\":%zu,\"series\":%zu,\"missed\":%" PRIu64 ",\"overflow\":%s},",
 		   n_attached, n_hooks, n_series, missed, n_overflows ? "true" : "false");
-}
-
-/* Without the comma after the last item. */
-static void end_list(struct buf *json, const char *end)
-{
-	if (json->size && json->data[json->size - 1] == ',')
-		json->size--;
-	buf_append_text(json, end);
 }
 
 void page_append(const struct agent *agent, uint64_t now_ns, struct buf *out)
@@ -143,11 +128,11 @@ void page_append(const struct agent *agent, uint64_t now_ns, struct buf *out)
 		append_exporter(&page, agent->exporters[i]);
 		is_failing |= agent->exporters[i]->stats.is_failing;
 	}
-	end_list(&page.json, "],\"collectors\":[");
+	buf_end_list(&page.json, "],\"collectors\":[");
 	buf_printf(&page.text, "\n%-24s %-10s %9s %9s  %s\n", "collector", "attached", "series", "missed", "overflow");
 	for (size_t i = 0; i < set->n; i++)
 		append_collector(&page, set->items[i]);
-	end_list(&page.json, "]}\n");
+	buf_end_list(&page.json, "]}\n");
 	out->error = buf_error(&page.text) ?: buf_error(&page.json);
 	buf_append_byte(out, is_failing ? '1' : '0');
 	buf_append(out, page.text.data, page.text.size);
