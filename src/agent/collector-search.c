@@ -10,7 +10,6 @@
 
 #include "build-config.h"
 #include "collector/descriptor.h"
-#include "config/files.h"
 #include "util/array.h"
 #include "util/parse.h"
 #include "util/trust.h"

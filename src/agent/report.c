@@ -7,7 +7,6 @@
 
 #include "collector/label/cgroup.h"
 #include "metric/loss.h"
-#include "util/plural.h"
 #include "util/array.h"
 
 /* Collections without overflow until it is over; series come and go where room is short. */

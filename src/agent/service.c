@@ -12,7 +12,6 @@
 #include "agent/status/status.h"
 #include "collector/kernel/kernel.h"
 #include "util/kept.h"
-#include "util/plural.h"
 #include "util/rights.h"
 
 /* A first collection soon after the start, so that somebody who watches sees life. */

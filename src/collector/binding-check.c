@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "util/plural.h"
 
 static void check_label(const struct descriptor_label *label, const struct binding *binding)
 {

@@ -13,7 +13,6 @@
 #include "agent/connect.h"
 #include "command/setup.h"
 #include "util/log.h"
-#include "util/plural.h"
 
 extern char **environ;
 

@@ -7,7 +7,6 @@
 
 #include "util/array.h"
 #include "util/log.h"
-#include "util/plural.h"
 
 extern char **environ;
 
@@ -30,21 +29,13 @@ static void log_warnings(struct config *config)
 	diag_done(&config->warnings);
 }
 
-/*
- * Plain lines for a person or a script; in the journal a message each, and an event that counts
- * them.
- */
+/* In the journal with an event that counts them. */
 static void report_mistakes(struct diag *diag)
 {
-	const char *lines = buf_text(&diag->text);
-
-	if (!log_is_journal()) {
-		fputs(lines, stderr);
-		return;
-	}
-	log_lines(LOG_LEVEL_ERROR, lines);
-	log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL, "%u mistake%s in the configuration and the collectors",
-		  diag->n_errors, plural(diag->n_errors));
+	log_lines(LOG_LEVEL_ERROR, buf_text(&diag->text));
+	if (log_is_journal())
+		log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL,
+			  "%u mistake%s in the configuration and the collectors", diag->n_errors, plural(diag->n_errors));
 }
 
 void setup_set_log_level(const struct arguments *arguments, const struct config *config)

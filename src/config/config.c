@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "build-config.h"
-#include "config/files.h"
 #include "config/internal.h"
 #include "util/array.h"
 #include "util/ini.h"

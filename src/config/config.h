@@ -15,6 +15,7 @@
  * with "x-" are ignored, so that other programs can use them.
  */
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -103,6 +104,8 @@ struct config_source {
  * too).
  */
 int config_read(const struct config_source *source, struct diag *diag, struct config **ret_config);
+/* For scandir(3): is it NAME.conf, and not hidden, as an editor's files are? */
+int config_is_file(const struct dirent *entry);
 /* The section of this kind and name, or NULL. */
 const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name);
 /*

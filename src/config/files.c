@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/files.h"
+#include "config/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

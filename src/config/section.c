@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/files.h"
 #include "util/array.h"
 #include "util/duration.h"
 #include "util/ini.h"

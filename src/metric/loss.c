@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "util/plural.h"
 
 #define LEAST_PERCENT 0.001
 

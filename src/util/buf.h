@@ -41,3 +41,9 @@ int buf_error(const struct buf *buf);
 /* Empties, clears the error, and keeps the memory, unless much less of much was used. */
 void buf_reset(struct buf *buf);
 void buf_done(struct buf *buf);	 /* frees; safe twice */
+
+/* For messages: "%u mistake%s", n, plural(n). */
+static inline const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}

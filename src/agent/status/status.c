@@ -21,7 +21,6 @@
 #include "agent/status/health.h"
 #include "agent/status/page.h"
 #include "util/kept.h"
-#include "util/plural.h"
 #include "util/utf8.h"
 
 #define LEAST_NS      NS_PER_S /* from one line to the next */

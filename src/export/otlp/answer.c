@@ -7,7 +7,6 @@
 
 #include "export/otlp/options.h"
 #include "otlp-metrics.pb-c.h"
-#include "util/plural.h"
 #include "util/utf8.h"
 
 /* Unknown fields take many times their size when decoded; a true answer is short. */

@@ -19,7 +19,6 @@
 #include "export/text/output.h"
 #include "export/text/table.h"
 #include "util/duration.h"
-#include "util/plural.h"
 
 #define NUMBER_WIDTH	 12
 #define SECONDS(ns)	 ((double)(ns) / 1e9)
