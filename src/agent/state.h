@@ -6,13 +6,14 @@
  * how far each row was read, the names of cgroups, and what waits to be sent. The kernel's maps go on counting, so a
  * later process continues where this one was, whatever ended it.
  *
- * There are two files in memory, which take turns. The number of a snapshot is written last, so a whole one is always
- * there. A process can be killed anywhere:
+ * There are two snapshots, which take turns, and two sets of names: each snapshot says which one it needs, and how much
+ * of it. The number of a snapshot is written last, so a whole one is always there. A process can be killed anywhere:
  *
  * - While it reads and computes, and while exporters encode and queue: nothing has left the process, and the maps
  *   still hold everything. The later process reads the same growth again, and more. (Exporters that write a file or a
  *   terminal write at once: a line then overlaps the next one, whose totals are right.)
- * - While it saves: the older snapshot is whole, and the same holds.
+ * - While it saves: the older snapshot is whole, and the same holds. New names are added after those that it needs, or
+ *   all are written to the other set.
  * - After that, requests leave. One that has left is marked in the snapshot, with the instruction that forgets it. In
  *   between, a request may be sent twice: OTLP says so, for Graphite it is the same point, and of StatsD's datagrams
  *   it is at most one, the one in whose send() the process is killed.

@@ -2,8 +2,10 @@
 #include "test.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "alloc.h"
+#include "collector/adopt/saved.h"
 #include "collector/label/cgroup.h"
 #include "collector/label/unit.h"
 #include "tree.h"
@@ -130,6 +132,39 @@ static void what_the_kernel_tells_is_known_at_once(void **state)
 	assert_name(cgroups, 1ull << 40, "systemd.unit.name", "told.service");
 	cgroups_tell(cgroups, 1ull << 41, ""); /* one that was made before anybody listened */
 	assert_unknown(cgroups, 1ull << 41);
+}
+
+/* It was told of after the last snapshot, and both the cgroup and the process that heard of it are gone. */
+static void what_was_told_is_known_to_a_later_process(void **state)
+{
+	static const char path[] = "/system.slice/told.service";
+	static const uint64_t id = 1ull << 40;
+	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	uint64_t bytes = 0, bytes_done = 0;
+	struct restored restored = { 0 };
+	struct stored snapshot, told;
+	struct collector collector = { 0 }, *items[] = { &collector };
+	struct removals removals;
+	struct labels labels;
+	struct store store;
+	int fd = memfd_create("test", MFD_CLOEXEC);
+
+	tree_init(&tree);
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	assert_ok(stores_open(fd, &store, 1));
+	close(fd);
+	store_number(&store, 0); /* no collectors */
+	removals = (struct removals){ &store, store.size, &bytes, &bytes_done };
+	assert_true(removals_add(&removals, &(struct removal){ .binding = REMOVALS_NAME, .key = path, .cells = &id,
+							       .n_cells = 1, .key_bytes = sizeof(path) }));
+	snapshot = (struct stored){ store.data, store.data + removals.begin, false };
+	told = (struct stored){ snapshot.end, snapshot.end + bytes, false };
+	labels.cgroups = cgroups;
+	collector.labels = &labels;
+	assert_ok(collectors_restore(items, 1, NULL, &snapshot, &restored, &told, bytes_done));
+	assert_name(cgroups, id, "systemd.unit.name", "told.service");
+	stores_close(&store, 1);
 }
 
 static void a_unit_is_called_as_somebody_chose(void **state)
@@ -408,6 +443,7 @@ int main(void)
 		cmocka_unit_test(what_is_gone_keeps_its_name),
 		cmocka_unit_test(another_of_the_same_path_is_another),
 		cmocka_unit_test(what_the_kernel_tells_is_known_at_once),
+		cmocka_unit_test(what_was_told_is_known_to_a_later_process),
 		cmocka_unit_test(a_unit_is_called_as_somebody_chose),
 		cmocka_unit_test(what_is_gone_is_forgotten_when_nobody_asks),
 		cmocka_unit_test(a_flood_of_short_ones_takes_bounded_room),

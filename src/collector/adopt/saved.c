@@ -81,19 +81,19 @@ static int restore_collector(struct collector *const *items, size_t n, struct st
 
 static int restore_removal(const struct bindings *bindings, struct stored *in, bool is_unfinished)
 {
-	uint64_t number = stored_number(in);
+	uint64_t number = stored_number(in), place = stored_number(in), id;
 	struct binding *binding = number < bindings->n ? bindings->items[number] : NULL;
 	_cleanup_(freep) uint64_t *cells = NULL;
-	struct removal removal = { 0 };
+	struct removal removal = { .place = (uint32_t)place };
 
 	if (number == REMOVALS_NAME) {
-		uint64_t id = stored_number(in);
+		const char *path = stored_text(in);
 
-		cgroups_tell(bindings->cgroups, id, stored_text(in));
+		stored_numbers(in, &id, 1);
+		cgroups_tell(bindings->cgroups, id, path);
 	}
 	if (!binding)
 		return 0;
-	removal.place = (uint32_t)stored_number(in);
 	removal.key_bytes = binding->rows->key_bytes;
 	removal.n_cells = binding->rows->n_cells;
 	removal.key = stored_bytes(in, removal.key_bytes);

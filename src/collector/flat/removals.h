@@ -23,17 +23,17 @@ struct removals {
 };
 
 struct removal {
-	uint32_t binding; /* its number in the snapshot */
+	uint32_t binding; /* its number in the snapshot; REMOVALS_NAME: see below */
 	uint32_t place;	  /* of a table; 0: the key was in a hash map */
 	const void *key;
 	uint32_t key_bytes, n_cells;
 	const uint64_t *cells; /* what it held */
 };
 
+/* What a ring has told and will not tell again: a new cgroup's path (key) and id (cells). It may be read twice. */
+#define REMOVALS_NAME UINT32_MAX
+
 /* False: it cannot be recorded, so nothing must be removed. removals may be NULL. */
 bool removals_add(struct removals *removals, const struct removal *removal);
-/* The same for what a ring has told, which it will not tell again: the path of a new cgroup. It may be read twice. */
-void removals_add_name(struct removals *removals, uint64_t id, const char *path);
-#define REMOVALS_NAME UINT32_MAX /* the number of a binding, of its record */
 /* The map has been changed. */
 void removals_end(struct removals *removals);

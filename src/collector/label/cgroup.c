@@ -237,7 +237,9 @@ static int take_record(void *user, void *data, size_t size)
 	}
 	memcpy(&id, data, sizeof(id));
 	if (*path) /* a walk shows what is gone */
-		removals_add_name(cgroups->removals, id, path);
+		(void)removals_add(cgroups->removals,
+				   &(struct removal){ .binding = REMOVALS_NAME, .key = path, .cells = &id, .n_cells = 1,
+						      .key_bytes = (uint32_t)strlen(path) + 1 });
 	cgroups_tell(cgroups, id, path);
 	return 0;
 }
