@@ -6,7 +6,7 @@
 #include <string.h>
 #include <systemd/sd-event.h>
 
-#include "agent/status/health.h"
+#include "agent/status/page.h"
 #include "build-config.h"
 #include "export/transport/timer.h"
 #include "util/duration.h"
@@ -22,7 +22,7 @@ static void print_result(const struct exporter *exporter, int result, uint64_t t
 	const char *words = result ? exporter->stats.problem : "no answer";
 	const char *advice = result < 0 ? memrchr(words, ';', strlen(words)) : NULL;
 
-	health_append_place(exporter, &place);
+	page_append_place(exporter, &place);
 	utf8_clean((char *)buf_text(&place));
 	fprintf(out, "exporter %s: %s: %s: %.*s (%.3f s)\n", exporter->name, buf_text(&place), result > 0 ? "works" : "fails",
 		advice ? (int)(advice - words) : -1, words, (double)took_ns / (double)NS_PER_S);

@@ -65,6 +65,11 @@ static inline uint64_t clock_ns(clockid_t clock)
 /* Removes keys whose owners are gone, in short turns while the loop has nothing else to do. -errno. */
 int agent_add_sweep(struct agent *agent);
 void agent_sweep(struct agent *agent); /* after a collection */
+/*
+ * Returns to the kernel what only the start needed: free memory, and the pages of the program and its libraries that
+ * nobody else uses. Pages that are needed again are read again. Pages that a debugger or a uprobe has changed stay.
+ */
+void agent_return_memory(void);
 /* A collection, and a push to every exporter. */
 void agent_collect(struct agent *agent);
 /*

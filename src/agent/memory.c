@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/memory.h"
+#include "agent/internal.h"
 
 #include <link.h>
 #include <malloc.h>
@@ -29,7 +29,7 @@ static int page_out(struct dl_phdr_info *object, size_t size, void *unused)
 	return 0;
 }
 
-void memory_return(void)
+void agent_return_memory(void)
 {
 	malloc_trim(0);
 	dl_iterate_phdr(page_out, NULL);

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include "agent/memory.h"
 #include "agent/status/status.h"
 #include "collector/kernel/kernel.h"
 #include "util/kept.h"
@@ -37,7 +36,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *user)
 
 	/* The start needs much memory, most of it once: until names are known and a connection is made. */
 	if (agent->n_collections++ == 1) {
-		memory_return();
+		agent_return_memory();
 		if (agent->options.kept && kept_is_cut(agent->options.kept))
 			log_warning("a restart will not be able to go on with all that is counted now: the service manager "
 				    "has no room for it; raise FileDescriptorStoreMax= of the unit");

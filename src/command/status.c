@@ -13,16 +13,14 @@
 #define PATIENCE_S 10
 
 /* A stream of the agent's answer, as in agent/status/page.h, or NULL. */
-static FILE *ask(const char *path)
+static FILE *ask(const struct sockaddr_un *address)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	FILE *answer;
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
-	    connect(fd, (struct sockaddr *)&address, sizeof(address)))
+	    connect(fd, (const struct sockaddr *)address, sizeof(*address)))
 		return NULL;
 	answer = fdopen(fd, "r");
 	if (answer)
@@ -33,13 +31,13 @@ static FILE *ask(const char *path)
 int command_status(const struct arguments *arguments)
 {
 	const char *directory = getenv("RUNTIME_DIRECTORY") ?: DIRECTORY;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_(fclosep) FILE *answer = NULL;
 	bool is_json = false;
 	int code = EOF, c;
-	char path[108];
 
-	snprintf(path, sizeof(path), "%s/status", directory);
-	answer = ask(path);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/status", directory);
+	answer = ask(&address);
 	if (answer) {
 		errno = ECONNRESET; /* unless reading says otherwise */
 		code = getc(answer);
@@ -49,7 +47,7 @@ int command_status(const struct arguments *arguments)
 		const char *why = !is_running ? "nobody listens: the service is not running, or has no RuntimeDirectory=" :
 				  errno == EAGAIN ? "the service does not answer" : strerror(errno);
 
-		fprintf(stderr, "bpfpush status: %s: %s%s\n", path, why,
+		fprintf(stderr, "bpfpush status: %s: %s%s\n", address.sun_path, why,
 			errno == EACCES ? "; run it as root or in the service's group" : "");
 		return errno == EACCES ? EXIT_RIGHTS : is_running ? EXIT_FAILING : EXIT_NOT_RUNNING;
 	}

@@ -5,11 +5,72 @@
 #include <string.h>
 
 #include "agent/internal.h"
-#include "agent/status/health.h"
 #include "build-config.h"
 #include "util/array.h"
 
 #define MIB (1 << 20)
+
+/* In words */
+
+/* "40 s", "3 min" */
+static void append_age_in_words(struct buf *out, const char *before, uint64_t age_ns, const char *after)
+{
+	uint64_t age_s = age_ns / NS_PER_S, unit_s = age_s < 120 ? 1 : age_s < 7200 ? 60 : 3600;
+
+	buf_printf(out, "%s%" PRIu64 " %s%s", before, age_s / unit_s, unit_s == 1 ? "s" : unit_s == 60 ? "min" : "h", after);
+}
+
+void page_append_health(const struct exporter *exporter, uint64_t now_ns, struct buf *out)
+{
+	const struct exporter_stats *stats = &exporter->stats;
+	uint64_t wait_bytes = exporter_waiting(exporter).n_bytes;
+	const char *advice = strstr(stats->problem, "; ");
+
+	if (stats->is_failing)
+		append_age_in_words(out, "failing for ", now_ns - stats->failing_ns, "");
+	else if (stats->delivered_ns)
+		append_age_in_words(out, "delivered ", now_ns - stats->delivered_ns, " ago");
+	else
+		buf_append_text(out, "not delivered yet");
+	if (!stats->is_failing && stats->asked_ns && now_ns - stats->asked_ns >= NS_PER_S)
+		append_age_in_words(out, ", no answer for ", now_ns - stats->asked_ns, "");
+	if (wait_bytes)
+		buf_printf(out, ", %" PRIu64 " KiB waiting", (wait_bytes + 1023) / 1024);
+	if (stats->is_failing)
+		buf_printf(out, ": %.*s", advice ? (int)(advice - stats->problem) : -1, stats->problem);
+}
+
+void page_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out)
+{
+	if (agent->is_read_failing)
+		buf_printf(out, "%sthe last collection could not read all maps%s", before, after);
+	if (agent->is_reload_refused)
+		buf_printf(out, "%sthe configuration has mistakes, and the old one goes on%s", before, after);
+	if (agent->too_low.size)
+		buf_printf(out, "%snumbers are too low: %.*s%s", before, (int)agent->too_low.size, agent->too_low.data, after);
+}
+
+void page_append_place(const struct exporter *exporter, struct buf *out)
+{
+	static const char *const keys[] = { "metrics_endpoint", "endpoint", "path" };
+	const char *text = NULL, *scheme, *at;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && !text; i++) {
+		const struct setting_row *row = setting_table_find(exporter->ops->settings, keys[i]);
+
+		if (row)
+			text = *(char *const *)((const char *)exporter->options + row->offset);
+	}
+	if (!text)
+		return;
+	scheme = strstr(text, "://");
+	at = scheme ? memrchr(scheme + 3, '@', strcspn(scheme + 3, "/?#")) : NULL;
+	if (at)
+		buf_append(out, text, (size_t)(scheme + 3 - text));
+	buf_append(out, at ? at + 1 : text, strcspn(at ? at + 1 : text, scheme ? "?#" : ""));
+}
+
+/* The page */
 
 /* The same, twice. */
 struct page {
@@ -33,14 +94,14 @@ static void append_agent(struct page *page, const struct agent *agent)
 	buf_printf(&page->text, "bpfpush %s, process %d\ncollection every %g s, ", VERSION, (int)getpid(),
 		   (double)agent->options.interval_ns / 1e9);
 	if (agent->n_collections) {
-		health_append_age(&page->text, "the last one ", page->now_ns - agent->boottime_ns, " ago");
+		append_age_in_words(&page->text, "the last one ", page->now_ns - agent->boottime_ns, " ago");
 		buf_printf(&page->text, " in %.1f ms", (double)agent->collection_ns / 1e6);
 	} else {
 		buf_append_text(&page->text, "none yet");
 	}
 	buf_printf(&page->text, "\n%" PRIu64 " of %" PRIu64 " series, %.1f of %.1f MiB for tables and series\n",
 		   budget->n_series, budget->limit_series, (double)bytes / MIB, (double)budget->limit_bytes / MIB);
-	health_append_problems(agent, "", "\n", &problems);
+	page_append_problems(agent, "", "\n", &problems);
 	buf_append_text(&page->text, buf_text(&problems));
 	buf_printf(&page->json,
 		   "{\"version\":\"%s\",\"pid\":%d,\"interval_s\":%.9g,\"collection_age_s\":%.3f,\"collection_s\":%.6f,"
@@ -57,12 +118,12 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 {
 	const struct exporter_stats *stats = &exporter->stats;
 	struct exporter_waiting waiting = exporter_waiting(exporter);
-	_cleanup_(buf_done) struct buf place = BUF_INIT, state = BUF_INIT;
+	_cleanup_(buf_done) struct buf place = BUF_INIT;
 
-	health_append_place(exporter, &place);
-	health_append(exporter, page->now_ns, &state);
-	buf_printf(&page->text, "\nexporter %s (%s) to %s\n  %s\n ", exporter->name, exporter->ops->type, buf_text(&place),
-		   buf_text(&state));
+	page_append_place(exporter, &place);
+	buf_printf(&page->text, "\nexporter %s (%s) to %s\n  ", exporter->name, exporter->ops->type, buf_text(&place));
+	page_append_health(exporter, page->now_ns, &page->text);
+	buf_append_text(&page->text, "\n ");
 	buf_append_byte(&page->json, '{');
 	buf_append_member(&page->json, "name", exporter->name);
 	buf_append_member(&page->json, "type", exporter->ops->type);

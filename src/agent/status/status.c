@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After each turn of the loop in which something happened, the counts of the exporters are compared with those of
- * before. A timer then sends the line, so that it is sent at most once a second, whatever happens.
+ * After each turn of the loop in which something happened, it is asked whether exporters have changed. A timer then
+ * sends the line, so that it is sent at most once a second, whatever happens.
  *
  * sd_notify() waits as long as the manager does not read. Here, what cannot be sent waits until it can, and the line is
  * made then.
@@ -18,7 +18,6 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent/internal.h"
-#include "agent/status/health.h"
 #include "agent/status/page.h"
 #include "util/kept.h"
 #include "util/utf8.h"
@@ -31,7 +30,7 @@
 struct status {
 	struct agent *agent;
 	sd_event_source *timer;
-	uint64_t said_ns;
+	uint64_t next_ns;	/* the next line is not sent before; CLOCK_BOOTTIME */
 	unsigned int n_changes; /* of all exporters, as seen last */
 	/* The manager. */
 	struct sockaddr_un manager;
@@ -57,7 +56,7 @@ static void append_exporters(const struct agent *agent, bool is_failing, struct 
 		if (agent->exporters[i]->stats.is_failing != is_failing)
 			continue;
 		buf_printf(out, "; %s: ", agent->exporters[i]->name);
-		health_append(agent->exporters[i], clock_ns(CLOCK_BOOTTIME), out);
+		page_append_health(agent->exporters[i], clock_ns(CLOCK_BOOTTIME), out);
 	}
 }
 
@@ -71,7 +70,7 @@ static void append_line(const struct agent *agent, struct buf *out)
 		return;
 	}
 	buf_printf(out, ", %" PRIu64 " series, read in %.1f ms", set->budget->n_series, (double)agent->collection_ns / 1e6);
-	health_append_problems(agent, "; ", "", out);
+	page_append_problems(agent, "; ", "", out);
 	append_exporters(agent, true, out);
 	append_exporters(agent, false, out);
 }
@@ -112,13 +111,11 @@ void status_say(struct status *status, const char *phase)
 
 void status_changed(struct status *status)
 {
-	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME), next_ns;
 	int is_on;
 
 	if (!status || (sd_event_source_get_enabled(status->timer, &is_on) >= 0 && is_on != SD_EVENT_OFF))
 		return;
-	next_ns = status->said_ns ? status->said_ns + LEAST_NS : 0;
-	sd_event_source_set_time(status->timer, (next_ns > now_ns ? next_ns : now_ns) / NS_PER_US);
+	sd_event_source_set_time(status->timer, status->next_ns / NS_PER_US);
 	sd_event_source_set_enabled(status->timer, SD_EVENT_ONESHOT);
 }
 
@@ -126,7 +123,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *user)
 {
 	struct status *status = user;
 
-	status->said_ns = clock_ns(CLOCK_BOOTTIME);
+	status->next_ns = clock_ns(CLOCK_BOOTTIME) + LEAST_NS;
 	tell_manager(status);
 	return 0;
 }
