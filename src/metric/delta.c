@@ -91,14 +91,14 @@ static int keep_series(const struct visit *visit, uint32_t m)
 	return 0;
 }
 
-/* Gives the growth of one metric's cells to the series: of its number, and of its buckets if it has any. */
-static int add(const struct visit *visit, uint32_t m, bool *ret_grown)
+/* Gives the growth of one metric's cells to the series: of its number (grown), and of its buckets if it has any. */
+static int add(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_grown)
 {
 	const struct delta_metric *of = &visit->delta->metrics[m];
 	const uint64_t *now = visit->now + of->first_cell, *before = visit->before + of->first_cell;
-	uint64_t grown = delta_grown(now[0], before[0], of->sum_bits), bucket[HISTOGRAM_BUCKETS_MAX];
 	bool is_level = of->metric->kind == METRIC_GAUGE && !of->is_tally;
 	uint32_t n_buckets = of->metric->layout.n_buckets;
+	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
 	int err;
 
 	*ret_grown = grown || (n_buckets && memcmp(now + 1, before + 1, n_buckets * sizeof(*now)) != 0);
@@ -117,7 +117,11 @@ static int add(const struct visit *visit, uint32_t m, bool *ret_grown)
 /* What the metric's cells hold now has been accounted for. */
 static void settle(const struct delta_metric *of, const uint64_t *now, uint64_t *before)
 {
-	memcpy(before + of->first_cell, now + of->first_cell, (1 + of->metric->layout.n_buckets) * sizeof(*now));
+	uint32_t n_buckets = of->metric->layout.n_buckets;
+
+	before[of->first_cell] = now[of->first_cell];
+	if (n_buckets)
+		memcpy(before + of->first_cell + 1, now + of->first_cell + 1, n_buckets * sizeof(*now));
 }
 
 int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, struct series *series,
@@ -156,13 +160,15 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 	++*idle;
 	for (uint32_t m = 0; m < delta->n_metrics; m++) {
 		struct delta_metric *of = &delta->metrics[m];
+		uint32_t cell = of->first_cell;
+		uint64_t grown = delta_grown(visit.now[cell], visit.before[cell], of->sum_bits);
 		bool is_grown = false;
 		int r = 0;
 
 		if (of->metric->overflow[OVERFLOW_SERIES])
 			leave_overflow(&visit, m);
 		if (!*is_unwanted)
-			r = add(&visit, m, &is_grown);
+			r = add(&visit, m, grown, &is_grown);
 		if (is_grown)
 			*idle = 0;
 		if (r == DELTA_UNWANTED) {
@@ -174,7 +180,7 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 			err = r;
 			continue;
 		}
-		of->grown += delta_grown(visit.now[of->first_cell], visit.before[of->first_cell], of->sum_bits);
+		of->grown += grown;
 		settle(of, visit.now, visit.before);
 	}
 	if (!err && *rows_stay(rows, row) == ROWS_ONCE)

@@ -293,6 +293,10 @@ void series_add(struct series *series, uint64_t grown)
 
 void series_add_histogram(struct series *series, uint64_t sum, const uint64_t *bucket)
 {
+	if (!series->total.bucket) {
+		series_add(series, sum);
+		return;
+	}
 	numbers_add(series->metric, &series->total, sum, bucket);
 	numbers_add(series->metric, &series->delta, sum, bucket);
 }
