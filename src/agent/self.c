@@ -162,7 +162,7 @@ static void report_maps(struct self *self, struct collector *collector)
 
 	collector_find_maps(collector);
 	array_for_each (map, collector->maps, collector->n_maps) {
-		set_labels(self, { "bpfpush.collector.name", collector->name }, { "bpfpush.map->name", map->name });
+		set_labels(self, { "bpfpush.collector.name", collector->name }, { "bpfpush.map.name", map->name });
 		report(self, SELF_MAP_ENTRIES, map->n_keys);
 		report(self, SELF_MAP_LIMIT, map->max_entries);
 		report(self, SELF_MAP_OVERFLOWING, map->is_overflowing);
