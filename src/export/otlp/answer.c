@@ -12,8 +12,6 @@
 /* Unknown fields take many times their size when decoded; a true answer is short. */
 #define DECODED_BYTES_MAX (64 * 1024)
 
-#define OUTCOME_NOT_POSTED (-1000) /* and the error added */
-
 static bool is_type(const char *content_type, const char *type)
 {
 	size_t size = strlen(type);
@@ -187,12 +185,9 @@ int otlp_report_last(const struct otlp_report *report)
 	return is_foreign ? -EPROTO : 1;
 }
 
-void otlp_report_header(struct otlp_report *report, const char *header, int err, const char *complaint)
+void otlp_report_header(struct otlp_report *report, const char *header, const char *complaint)
 {
-	int last = report->outcome;
-
-	report->outcome = OUTCOME_NOT_POSTED + err;
-	if (report->outcome != last)
-		exporter_fail(report->exporter, LOG_LEVEL_ERROR, NULL, "headers: %.*s: the file %s cannot be used: %s",
-			     (int)strcspn(header, ":"), header, otlp_header_file(header), complaint);
+	report->outcome = 0; /* whatever is answered next is news */
+	exporter_fail(report->exporter, LOG_LEVEL_ERROR, NULL, "headers: %.*s: the file %s cannot be used: %s",
+		      (int)strcspn(header, ":"), header, otlp_header_file(header), complaint);
 }

@@ -42,13 +42,12 @@ struct otlp_report {
 	struct exporter *exporter;
 	unsigned int port; /* of the URL; the log hints at a port of another protocol */
 	bool is_delta;	   /* a request that is sent twice may count twice */
-	int outcome;	   /* of the last request; for report.c only */
+	int outcome;	   /* of the last request; for answer.c only */
 };
 
 void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
 			const struct otlp_answer *answer);
 /* The last answer, which was accepted, as the words of exporter_ops.probe(). 1; -EPROTO if it was foreign. */
 int otlp_report_last(const struct otlp_report *report);
-/* A request was not posted because of a header. err, complaint: from otlp_header_resolve(). */
-void otlp_report_header(struct otlp_report *report, const char *header, int err,
-			const char *complaint);
+/* A request was not posted because of a header. complaint: from otlp_header_resolve(). */
+void otlp_report_header(struct otlp_report *report, const char *header, const char *complaint);

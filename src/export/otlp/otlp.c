@@ -108,7 +108,7 @@ static int add_header(struct otlp *otlp, const char *text)
 	err = otlp_header_resolve(text, &header, &complaint);
 	if (!err)
 		return http_client_add_header(otlp->client, header);
-	otlp_report_header(&otlp->report, text, err, complaint);
+	otlp_report_header(&otlp->report, text, complaint);
 	return err;
 }
 
