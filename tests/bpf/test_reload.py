@@ -7,8 +7,8 @@ import os
 import random
 import re
 import signal
-import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -209,20 +209,22 @@ class ExchangeTest(Service):
         self.cgroup = self.enterContext(Cgroup('exchange'))
         self.counts = os.path.join(self.directory, 'counts')
         self.gap_s = 0
+        self.brief = {}  # the calls of each cgroup that came and went while no agent ran
         self.path = self.configure('points', collectors='syscalls, memory')
         self.start()
         self.workload = subprocess.Popen([workload('busy'), self.counts, self.cgroup.procs])
         self.addCleanup(self.workload.wait)
         self.addCleanup(self.workload.kill)
 
+    def points_of(self, path):
+        with open(self.path) as file:
+            return Points(json.loads(line) for line in file if path in line and line.endswith('}\n'))
+
     def collections(self):
         """{time: Points} of the workload."""
         found = {}
-        with open(self.path) as file:
-            for line in file:
-                if self.cgroup.path in line and line.endswith('}\n'):
-                    point = json.loads(line)
-                    found.setdefault(point['time_ns'], Points()).append(point)
+        for point in self.points_of(self.cgroup.path):
+            found.setdefault(point['time_ns'], Points()).append(point)
         return found
 
     def pause(self):
@@ -231,11 +233,11 @@ class ExchangeTest(Service):
         n = len(self.collections())
         self.wait(lambda: len(self.collections()) >= n + 3)
         with open(self.counts, 'rb') as file:
-            done = struct.unpack('2Q', file.read(16))
+            calls = int.from_bytes(file.read(8), sys.byteorder)
         with open('/proc/%d/stat' % self.workload.pid) as file:
             fields = file.read().rsplit(')', 1)[1].split()
         _, last = max(self.collections().items())
-        return [*done, last.total('bpfpush.syscall.count', **{'bpfpush.syscall.name': 'getsid'}),
+        return [calls, int(fields[7]), last.total('bpfpush.syscall.count', **{'bpfpush.syscall.name': 'getsid'}),
                 last.total('process.paging.faults', **{'system.paging.fault.type': 'minor'}),
                 sum(map(int, fields[11:13])) / os.sysconf('SC_CLK_TCK')]
 
@@ -253,6 +255,9 @@ class ExchangeTest(Service):
         self.configure('points', settings, collectors)
         self.hang_up()
         self.assertEqual(self.process.wait(PATIENCE_S), 0)
+        with Cgroup('brief%d' % len(self.brief)) as cgroup:
+            done = subprocess.run([workload('syscall'), cgroup.procs], stdout=subprocess.PIPE, check=True)
+            self.brief[cgroup.path] = json.loads(done.stdout)['getsid']
         for killed_after_s in (random.random() * 3, None):
             self.start_again(killed_after_s)
         self.wait_for_points(self.path)
@@ -282,6 +287,11 @@ class ExchangeTest(Service):
             self.assertLessEqual(counted, done + 1, what)
             self.assertLessEqual(done - counted, 1 + done / cpu_s * self.gap_s, what)
         self.assert_series_go_on()
+        for path, calls in self.brief.items():
+            named = self.points_of(path).select('bpfpush.syscall.count', **{'bpfpush.syscall.name': 'getsid',
+                                                                            'error.type': None})
+            totals = {json.dumps(point['attributes']): point['total'] for point in named}  # the last ones
+            self.assertEqual(sum(totals.values()), calls, path)
         self.assertEqual(len({name.split('.')[1] for name in self.manager.ids(r'\.[0-9a-f]{16}\.')}), 2)
 
 

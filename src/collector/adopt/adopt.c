@@ -226,12 +226,16 @@ int object_keep(struct object *object, struct kept *kept)
 	return err < 0 ? err : 0;
 }
 
-/* The map of the past, borrowed. */
-static int look(const struct past *past, const struct bpf_map *map, int *ret_fd, uint32_t *ret_entries)
+int past_find(const struct past *past, const char *kind, const char *name)
 {
 	char buffer[NAME_BYTES];
 
-	*ret_fd = kept_look(past->kept, name_at(past->object, past->hash, "m.", bpf_map__name(map), buffer));
+	return kept_look(past->kept, name_at(past->object, past->hash, kind, name, buffer));
+}
+
+static int look(const struct past *past, const struct bpf_map *map, int *ret_fd, uint32_t *ret_entries)
+{
+	*ret_fd = past_find(past, "m.", bpf_map__name(map));
 	return compare_map(map, *ret_fd, ret_entries);
 }
 
@@ -260,15 +264,4 @@ struct source *past_open(const struct past *past, const char *map, const struct 
 	}
 	err = err ?: look(past, parts.more, &source->fd, &unused) ?: source_open(source);
 	return err ? source_free(source) : source;
-}
-
-void past_find_iterators(const struct past *past)
-{
-	struct programs *programs = &past->object->programs;
-	char buffer[NAME_BYTES];
-
-	array_for_each (program, programs->items, programs->n)
-		if (program->is_iterator && !program->is_once && !program->is_seed)
-			program->past_link_fd =
-				kept_look(past->kept, name_at(past->object, past->hash, "l.", program->name, buffer));
 }

@@ -50,5 +50,5 @@ struct past {
  * flat.base then. NULL: there is none that can be read in the same way.
  */
 struct source *past_open(const struct past *past, const char *map, const struct source *now, uint32_t base);
-/* Tells the object's programs which iterators are to run once more as they were. */
-void past_find_iterators(const struct past *past);
+/* The descriptor of a map ("m.") or link ("l.") of the past, borrowed; or -1. */
+int past_find(const struct past *past, const char *kind, const char *name);

@@ -30,9 +30,9 @@ void collectors_save(struct collector *const *items, size_t n, struct removals *
 /* NULL: there is none of that name. */
 static struct collector *find(struct collector *const *items, size_t n, const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(items[i]->name, name))
-			return items[i];
+	array_for_each (item, items, n)
+		if (!strcmp((*item)->name, name))
+			return *item;
 	return NULL;
 }
 
@@ -43,6 +43,15 @@ struct bindings {
 	struct binding **items;
 	size_t n;
 };
+
+/* What the old programs tell a last time, besides the maps that are exported. */
+static void hear_past(const struct past *past, struct cgroups *cgroups)
+{
+	cgroups_hear_out(cgroups, past_find(past, "m.", "cgroup_names"));
+	array_for_each (program, past->object->programs.items, past->object->programs.n)
+		if (program->is_iterator && !program->is_once && !program->is_seed)
+			program->past_link_fd = past_find(past, "l.", program->name);
+}
 
 static int restore_collector(struct collector *const *items, size_t n, struct stored *in,
 			     const struct restored *restored, struct bindings *bindings)
@@ -56,7 +65,7 @@ static int restore_collector(struct collector *const *items, size_t n, struct st
 	uint64_t n_bindings;
 
 	if (has_past)
-		past_find_iterators(&past);
+		hear_past(&past, bindings->cgroups);
 	programs_restore(is_adopted ? &past.object->programs : &none, in);
 	n_bindings = stored_number(in);
 	for (uint64_t i = 0; i < n_bindings && !in->is_bad; i++) {

@@ -252,21 +252,23 @@ void cgroups_record(struct cgroups *cgroups, struct removals *removals)
 int cgroups_listen(struct cgroups *cgroups, int ring_fd, int lost_fd)
 {
 	void *lost;
-	int err;
 
 	if (cgroups->ring)
 		return 0;
 	lost = mmap(NULL, sizeof(*cgroups->lost), PROT_READ, MAP_SHARED, lost_fd, 0);
 	if (lost == MAP_FAILED)
 		return -errno;
-	cgroups->ring = ring_buffer__new(ring_fd, take_record, cgroups, NULL);
-	if (!cgroups->ring) {
-		err = -errno;
-		munmap(lost, sizeof(*cgroups->lost));
-		return err;
-	}
 	cgroups->lost = lost;
-	return 0;
+	cgroups->ring = ring_buffer__new(ring_fd, take_record, cgroups, NULL);
+	return cgroups->ring ? 0 : -errno;
+}
+
+void cgroups_hear_out(struct cgroups *cgroups, int ring_fd)
+{
+	struct ring_buffer *ring = ring_buffer__new(ring_fd, take_record, cgroups, NULL);
+
+	(void)(ring && ring_buffer__consume(ring));
+	ring_buffer__free(ring);
 }
 
 int cgroups_wake_fd(const struct cgroups *cgroups)

@@ -31,6 +31,8 @@ struct cgroups *cgroups_free(struct cgroups *cgroups);
  * the records that it had no room for; it can be mapped. Both are borrowed. -errno.
  */
 int cgroups_listen(struct cgroups *cgroups, int ring_fd, int lost_fd);
+/* Takes what a ring holds whose writers will end: that of a process before. Before the first cgroups_catch_up(). */
+void cgroups_hear_out(struct cgroups *cgroups, int ring_fd);
 /* Readable when it is time for cgroups_catch_up(); -1: never. */
 int cgroups_wake_fd(const struct cgroups *cgroups);
 /* Reads what the ring holds. */
