@@ -9,15 +9,13 @@
 
 uint8_t *buf_reserve(struct buf *buf, size_t size)
 {
-	size_t capacity = buf->capacity ? buf->capacity : 256;
-	size_t needed;
+	size_t capacity = buf->capacity ?: 256, needed = buf->size + size + 1;
 	uint8_t *data;
 
 	if (buf->error)
 		return NULL;
-	if (__builtin_add_overflow(buf->size, size, &needed) ||
-	    __builtin_add_overflow(needed, 1, &needed) ||
-	    (buf->limit_bytes && needed - 1 > buf->limit_bytes)) {
+	/* The sum may have wrapped around. */
+	if (needed <= size || (buf->limit_bytes && needed - 1 > buf->limit_bytes)) {
 		buf->error = -EFBIG;
 		return NULL;
 	}

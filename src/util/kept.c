@@ -45,18 +45,16 @@ socklen_t kept_manager(struct sockaddr_un *ret_address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (*path == '/'));
 }
 
-/* Keeps fd itself. */
-static int add(struct kept *kept, const char *name, int fd, bool is_used)
+/* Keeps fd itself, and name, which is freed on failure. */
+static int add(struct kept *kept, char *name, int fd, bool is_used)
 {
-	struct item *item = array_add(&kept->items, &kept->n, sizeof(*item));
+	struct item *item = name ? array_add(&kept->items, &kept->n, sizeof(*item)) : NULL;
 
-	if (!item)
-		return -ENOMEM;
-	*item = (struct item){ strdup(name), fd, is_used };
-	if (item->name)
-		return 0;
-	kept->n--;
-	return -ENOMEM;
+	if (item)
+		*item = (struct item){ name, fd, is_used };
+	else
+		free(name);
+	return item ? 0 : -ENOMEM;
 }
 
 static int take_over(struct kept *kept)
@@ -64,10 +62,8 @@ static int take_over(struct kept *kept)
 	char **names = NULL;
 	int n = sd_listen_fds_with_names(true, &names), err = 0;
 
-	for (int i = 0; i < n; i++) {
-		err = err ?: add(kept, names[i], FIRST_FD + i, false);
-		free(names[i]);
-	}
+	for (int i = 0; i < n; i++)
+		err = add(kept, names[i], FIRST_FD + i, false) ?: err;
 	free(names);
 	return err;
 }
@@ -195,7 +191,7 @@ int kept_put(struct kept *kept, const char *name, int fd)
 		item->fd = copy;
 		item->is_used = true;
 	} else {
-		err = add(kept, name, copy, true);
+		err = add(kept, strdup(name), copy, true);
 	}
 	if (err)
 		close(copy);
