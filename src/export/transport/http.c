@@ -123,8 +123,9 @@ static enum http_failure classify(CURLcode code, const struct http_client *clien
 {
 	if (client->response.error == -EFBIG)
 		return HTTP_TOO_LARGE;
-	if (code == CURLE_OK || status)
-		return HTTP_OK; /* the body cannot change what the status says */
+	/* How a body breaks off cannot change what the status says, but whoever waits has not been answered in time. */
+	if (code == CURLE_OK || (status && code != CURLE_OPERATION_TIMEDOUT))
+		return HTTP_OK;
 	return client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
 }
 

@@ -84,16 +84,16 @@ def slow(seconds):
     return step
 
 
-def drip(server, connection):
-    """A byte of a header now and then, for longer than anybody waits."""
-    server.remember(read_request(connection))
-    for byte in b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100:
-        try:
-            connection.sendall(bytes([byte]))
-        except OSError:
-            break
-        time.sleep(0.05)
-    return False
+def drip(begin):
+    """That, and then a byte now and then, for longer than anybody waits."""
+    def step(server, connection):
+        server.remember(read_request(connection))
+        connection.sendall(begin)
+        for _ in range(100):
+            time.sleep(0.05)
+            connection.sendall(b"y")
+        return False
+    return step
 
 
 def bomb():

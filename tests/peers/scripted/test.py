@@ -111,7 +111,9 @@ ANSWERS = {
     "503, then 400": ([answer(503), answer(400)], {**REFUSED, "requests": 2, "retries": 1}, None, "HTTP 400"),
     "close after read": ([scripted.close_after_read, answer(200)], RETRIED, (0, 0.3), "kept for another attempt"),
     "silence": ([scripted.slow(1.0), answer(200)], RETRIED, (0.29, 0.9), "timed? ?out|Timeout"),
-    "drip": ([scripted.drip, answer(200)], RETRIED, (0.29, 0.9), ""),
+    "drip": ([scripted.drip(b"HTTP/1.1 200 OK\r\nX: "), answer(200)], RETRIED, (0.29, 0.9), "timed? ?out|Timeout"),
+    "200, a body without end": ([scripted.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"), answer(200)], RETRIED, (0.29, 0.9),
+                                "timed? ?out|Timeout"),
     "gzip bomb": ([scripted.bomb()], REFUSED, None, "too large"),
 }
 
