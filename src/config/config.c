@@ -53,7 +53,7 @@ int config_read(const struct config_source *source, struct diag *diag, struct co
 				     read_standard_files(config, source->roots ?: standard_roots, diag);
 	err = err ?: config_set_exporters(config, diag);
 	err = err ?: config_environment_set_exporters(config, diag);
-	if (!err)
+	if (!err && !diag->n_errors) /* what was refused is not as it was written */
 		config_warn_of_twins(config);
 	err = err ?: buf_error(&diag->text) ?: buf_error(&config->warnings.text);
 	if (err)

@@ -518,6 +518,12 @@ static void exporters_that_send_the_same_twice_are_warned_of(void **state)
 	buf_printf(&want, "%s:1: exporters a and b push to the same endpoint: it gets every number twice\n",
 		   tree_path(&f.tree, DROP_IN("run", "a.conf")));
 	assert_string_equal(buf_text(&f.config->warnings.text), buf_text(&want));
+	/* A URL that is refused is not the default one. */
+	tree_write(&f.tree, DROP_IN("run", "a.conf"), "[exporter s]\ntype = otlp\n[exporter t]\ntype = otlp\nurl = gopher\n");
+	fixture_read(&f, NULL);
+	assert_int_equal(f.diag.n_errors, 1);
+	assert_string_equal(buf_text(&f.config->warnings.text), "");
+	tree_write(&f.tree, DROP_IN("run", "a.conf"), "[exporter b]\nendpoint = x\n");
 	/* Once for each, and not for each pair. */
 	tree_write(&f.tree, DROP_IN("run", "b.conf"), "[exporter g]\ntype = otlp\nendpoint = x\n");
 	fixture_read(&f, NULL);

@@ -274,7 +274,9 @@ static void a_file_that_holds_no_header_is_a_mistake(void **state)
 	static const struct {
 		const char *content, *complaint;
 	} cases[] = {
-		{ "secret\nmore", NULL },
+		{ "secret\n", NULL },
+		{ "secret\r\n\n", NULL },
+		{ "secret\nmore", ": has more than one line" },
 		{ "", ": is empty" },
 		{ "\nsecret", ": has an empty first line" },
 		{ "secret\x01", ": holds a control character" },
@@ -308,7 +310,7 @@ static void a_header_may_come_from_a_file(void **state)
 	static const struct {
 		const char *content;
 		int want;
-	} cases[] = { { "secret\nmore", 0 }, { "secret", 0 }, { "", -EBADMSG }, { "\nx", -EBADMSG }, { "a\x01", -EBADMSG } };
+	} cases[] = { { "secret\n", 0 }, { "secret", 0 }, { "secret\nmore", -EBADMSG }, { "", -EBADMSG }, { "\nx", -EBADMSG }, { "a\x01", -EBADMSG } };
 	char path[] = "/tmp/test-otlp-options-XXXXXX", text[64];
 	const char *complaint;
 	int fd = mkstemp(path);

@@ -161,13 +161,13 @@ static int open_file(const char *path, FILE **ret_file, const char **ret_complai
 	return 0;
 }
 
-/* The first line of a header's file. -errno and why it cannot be used. */
+/* The one line of a header's file. -errno and why it cannot be used. */
 static int read_value(const char *path, char value[HEADER_BYTES], const char **ret_complaint)
 {
 	_cleanup_(fclosep) FILE *file = NULL;
 	int err = open_file(path, &file, ret_complaint);
+	bool has_nul, has_more;
 	size_t size, length;
-	bool has_nul;
 
 	if (err)
 		return err;
@@ -175,7 +175,8 @@ static int read_value(const char *path, char value[HEADER_BYTES], const char **r
 	size = fread(value, 1, HEADER_BYTES - 1, file);
 	value[size] = '\0';
 	length = strcspn(value, "\r\n");
-	has_nul = length < size && !value[length];
+	has_nul = strlen(value) < size;
+	has_more = length + strspn(value + length, "\r\n") < size;
 	value[length] = '\0';
 	if (ferror(file))
 		*ret_complaint = "cannot be read";
@@ -187,6 +188,8 @@ static int read_value(const char *path, char value[HEADER_BYTES], const char **r
 		*ret_complaint = "holds a control character";
 	else if (!length)
 		*ret_complaint = "has an empty first line";
+	else if (has_more)
+		*ret_complaint = "has more than one line";
 	else
 		return 0;
 	return -EBADMSG;
@@ -233,8 +236,8 @@ static void report_file(const char *key, const char *text, const char *file, int
 
 	if (credential && credential_is_due())
 		diag_add(diag, at.path, at.line,
-			 "%s: %s: the service has no such credential; \"systemctl edit bpfpush\" and write LoadCredential=%s:PATH below [Service]",
-			 key, file, credential);
+			 "%s: %s: the service has no such credential%s; \"systemctl edit bpfpush\" and write LoadCredential=%s:PATH below [Service]",
+			 key, file, err == -EACCES ? ", or systemd hides it" : "", credential);
 	else if (credential)
 		log_info("%s:%u: %s: %s: not checked, because systemd gives this file only to the service; if the service does not have it, \"systemctl edit bpfpush\" and write LoadCredential=%s:PATH below [Service]",
 			 at.path, at.line, key, file, credential);

@@ -39,7 +39,7 @@ const char *otlp_header_file(const char *text);
 /* Does a header look secret, because of its name or because its value is in a file? */
 bool otlp_header_is_secret(const char *text);
 /*
- * The header to send for one that was given with a file: its value is the file's first line. The file
+ * The header to send for one that was given with a file: its value is the file's one line. The file
  * is read each time, so that a secret may change. For free(). -ENOMEM; the error of
  * opening the file; -EBADMSG if it is not a regular file or its content cannot be a header. Then
  * *ret_complaint says why, for a message that names the file; it never holds the content.
