@@ -43,13 +43,13 @@ int command_status(const struct arguments *arguments)
 		code = getc(answer);
 	}
 	if (code == EOF) {
-		bool is_running = answer || (errno != ENOENT && errno != ECONNREFUSED);
-		const char *why = !is_running ? "nobody listens: the service is not running, or has no RuntimeDirectory=" :
+		bool is_gone = !answer && (errno == ENOENT || errno == ECONNREFUSED);
+		const char *why = is_gone	  ? "nobody listens: the service is not running, or has no RuntimeDirectory=" :
 				  errno == EAGAIN ? "the service does not answer" : strerror(errno);
 
 		fprintf(stderr, "bpfpush status: %s: %s%s\n", address.sun_path, why,
 			errno == EACCES ? "; run it as root or in the service's group" : "");
-		return errno == EACCES ? EXIT_RIGHTS : is_running ? EXIT_FAILING : EXIT_NOT_RUNNING;
+		return errno == EACCES ? EXIT_RIGHTS : EXIT_NOT_RUNNING;
 	}
 	/* The answer is the service's, and whoever took that over shall not rule the terminal of root. */
 	for (int last = 0; (c = getc(answer)) != EOF; last = c) {

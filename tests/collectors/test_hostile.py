@@ -170,6 +170,15 @@ class HostileTest(unittest.TestCase):
             self.assertEqual(client.communicate()[0], b"well?[31m\ntold\xc2?\xc3\xa9\n")
         self.assertEqual(client.returncode, 0)
 
+    def test_a_service_without_an_answer_does_not_run(self):
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(f"{self.place}/status")
+            server.listen()
+            done = subprocess.run([self.bpfpush, "status"], env={**os.environ, "RUNTIME_DIRECTORY": self.place}, capture_output=True, text=True,
+                                  timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (3, "", f"bpfpush status: {self.place}/status: the service does not answer\n"))
+
     def test_names_of_files_are_plain(self):
         self.write(f"{self.collectors}/\x1b[31m.conf", CONF)
         self.write(self.config, f"[agent]\ncollector_directory = {self.collectors}\n")
