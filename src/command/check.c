@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,34 +72,45 @@ static void set_limits(void)
 #endif
 }
 
-/*
- * The service has a user of its own, who perhaps cannot use what root can. A drop-in may give it another one, so this
- * is only a warning.
- */
-static void warn_of_user(const struct arguments *arguments, const struct config *config, const struct passwd *user)
+/* It owns what the service saves. Before the first start, it is the package's. */
+static const struct passwd *service_user(void)
 {
+	struct stat status;
+
+	return stat("/var/lib/bpfpush", &status) ? getpwnam("bpfpush") : getpwuid(status.st_uid);
+}
+
+/* The service's user perhaps cannot use what root can. In the unit's sandbox, root is that user or cannot become it. */
+static enum exit_code check_as_user(const struct arguments *arguments, const struct config *config)
+{
+	const struct passwd *user = service_user();
 	struct config_source source = { .environment = (const char *const *)environ };
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
+	if (!user || !user->pw_uid || initgroups(user->pw_name, user->pw_gid))
+		return EXIT_OK;
 	log_set_level(LOG_LEVEL_ERROR); /* the rest was said */
 	/* Root goes on in the saved ids. */
-	if (!initgroups(user->pw_name, user->pw_gid) && !setresgid(user->pw_gid, user->pw_gid, 0) &&
-	    !setresuid(user->pw_uid, user->pw_uid, 0) && !config_read(&source, &diag, &setup.config))
+	if (!setresgid(user->pw_gid, user->pw_gid, 0) && !setresuid(user->pw_uid, user->pw_uid, 0) &&
+	    !config_read(&source, &diag, &setup.config))
 		(void)collector_set_open(setup.config, (const char *const *)arguments->words, 0, &diag, &setup.set);
-	if (setresuid(0, 0, 0) || setresgid(0, 0, 0))
-		exit(EXIT_INTERNAL);
+	if (setresuid(0, 0, 0) || setresgid(0, 0, 0)) {
+		log_error("cannot be root again: %s", strerror(errno));
+		return EXIT_INTERNAL;
+	}
 	setup_set_log_level(arguments, config);
-	if (diag.n_errors)
-		log_warning("the user %s, as which the service runs, cannot use all of it:", user->pw_name);
-	log_lines(LOG_LEVEL_WARNING, buf_text(&diag.text));
+	if (!diag.n_errors)
+		return EXIT_OK;
+	log_error("the user %s, as which the service runs, cannot use all of it:", user->pw_name);
+	log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
+	return EXIT_SETTINGS;
 }
 
 int command_check(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	bool is_service = !geteuid() && !arguments->config_path && !arguments->collector_directory;
-	const struct passwd *user = is_service ? getpwnam("bpfpush") : NULL;
 	enum exit_code code;
 
 	set_limits();
@@ -105,10 +118,10 @@ int command_check(const struct arguments *arguments)
 	setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL); /* receivers may take their time */
 	if (code == EXIT_INTERNAL)
 		fprintf(stderr, "bpfpush check: no more than %d MiB of memory may be used\n", MEMORY_BYTES >> 20);
+	if (code == EXIT_OK && is_service)
+		code = check_as_user(arguments, setup.config);
 	if (code != EXIT_OK)
 		return code;
-	if (user)
-		warn_of_user(arguments, setup.config, user);
 	printf("OK: %zu collector%s (", setup.set.n_shown, plural(setup.set.n_shown));
 	for (size_t i = 0; i < setup.set.n_shown; i++)
 		printf("%s%s", i ? ", " : "", setup.set.items[i]->name);

@@ -156,10 +156,16 @@ pid=$(systemctl show bpfpush --property=MainPID --value)
         self.assertEqual(self.machine.out(mistakes), "1")
         self.machine.run(f"kill -HUP {pid}")  # without the check before it
         self.machine.until("the agent says so too", f"[ $({mistakes}) = 2 ]")
-        # What only root can write: the reload refuses it, and a check by root warns of it.
+        # What only root can write: the reload refuses it, and so does a check by root.
         self.configure("[exporter more]\ntype = json\npath = /etc/more\n", "60-more")
         self.assertNotEqual(self.machine.run("systemctl reload bpfpush", check=False).returncode, 0)
-        self.assertIn("/60-more.conf:3: path: /etc/more cannot be written: Permission denied", self.machine.out("bpfpush check 2>&1 >/dev/null"))
+        checked = self.machine.run("bpfpush check 2>&1", check=False)
+        self.assertEqual(checked.returncode, 78)
+        self.assertIn("/60-more.conf:3: path: /etc/more cannot be written: Permission denied", checked.stdout)
+        self.assertNotIn("OK", checked.stdout)
+        # A service that runs as root may not become another user, so this does not concern it.
+        self.assertIn("OK", self.machine.out("systemd-run --quiet --wait --pipe --property=SystemCallFilter='~@privileged' "
+                                            "--property=SystemCallErrorNumber=EPERM bpfpush check"))
         self.assertEqual((self.pid(), self.show("ActiveState")), (pid, "active"))
         self.assert_goes_on()
 

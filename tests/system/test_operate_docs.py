@@ -131,7 +131,7 @@ class TestOperateDocs(unittest.TestCase):
         self.assertIn("collector-token", self.result.file("credentials"))
         missing = self.result.file("missing").split("\n")
         self.assertEqual(missing[:2], ["78", "failed"])
-        self.assertIn("headers: %d/collector-token: not checked, systemd gives this file to the service", self.result.file("missing"))
+        self.assertIn("headers: %d/collector-token: not checked, because systemd gives this file only to the service", self.result.file("missing"))
         self.assertIn("headers: %d/collector-token: the service has no such credential", self.result.file("missing"))
 
     def test_totals_go_on_until_a_stop(self):
