@@ -89,6 +89,15 @@ class CommandsTest(unittest.TestCase):
             run.stderr.read()
         self.assertEqual(run.returncode, 0, said)
 
+    def test_a_command_may_take_its_time(self):
+        if "not loaded" in BPFPUSH.run("list", "--for=1ms", *HERE, "memory"):
+            self.skipTest("nothing could be attached")
+        for words in (["list", *HERE, "memory"], ["dump", *HERE, "snapshot", "memory"]):
+            with self.subTest(words[0]):
+                result = subprocess.run([BPFPUSH.path, *words, "--", "sh", "-c", "sleep 1.5; echo it has ended >&2"],
+                                        capture_output=True, text=True, check=True)
+                self.assertEqual(result.stderr, "it has ended\n")
+
     def test_the_budget_is_listed(self):
         text = BPFPUSH.run("list", "--for=1ms", *HERE, "memory")
         if "not loaded" in text:
