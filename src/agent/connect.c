@@ -9,6 +9,7 @@
 #include "agent/status/page.h"
 #include "build-config.h"
 #include "export/transport/timer.h"
+#include "util/array.h"
 #include "util/duration.h"
 #include "util/utf8.h"
 
@@ -28,30 +29,27 @@ static void print_result(const struct exporter *exporter, int result, uint64_t t
 		advice ? (int)(advice - words) : -1, words, (double)took_ns / (double)NS_PER_S);
 }
 
-/* Those that have a result are freed. */
-static int try_all(struct sd_event *event, struct exporter **exporters, size_t n, FILE *out)
+/* Those that have a result are freed, and no longer among the n. */
+static int try_all(struct sd_event *event, struct exporter **exporters, size_t *n, FILE *out)
 {
-	uint64_t begun_ns = timer_now_ns(event), took_ns;
+	uint64_t begun_ns = timer_now_ns(event);
 	int r = 0, is_failing = 0;
-	size_t n_left = n;
 
-	while (n_left && r >= 0) {
-		n_left = 0;
-		took_ns = timer_now_ns(event) - begun_ns;
-		for (size_t i = 0; i < n; i++) {
+	while (*n && r >= 0) {
+		uint64_t took_ns = timer_now_ns(event) - begun_ns;
+
+		for (size_t i = *n; i--;) {
 			struct exporter *exporter = exporters[i];
-			int result = !exporter || exporter->is_closed ? -EIO : exporter->ops->probe(exporter);
+			int result = exporter->is_closed ? -EIO : exporter->ops->probe(exporter);
 
-			if (!exporter || (!result && took_ns < LIMIT_NS)) {
-				n_left += !!exporter;
+			if (!result && took_ns < LIMIT_NS)
 				continue;
-			}
 			print_result(exporter, result, took_ns, out);
 			is_failing |= result <= 0;
-			exporters[i] = exporter_free(exporter);
+			exporters[i] = exporters[--*n];
+			exporter_free(exporter);
 		}
-		if (n_left)
-			r = sd_event_run(event, TURN_US);
+		r = sd_event_run(event, TURN_US);
 	}
 	return r < 0 ? r : is_failing;
 }
@@ -66,23 +64,22 @@ int agent_connect(const struct config *config, FILE *out)
 		.opens_later = true,
 		.is_trial = true,
 	};
-	size_t n = config->n_exporters;
-	struct exporter **exporters = calloc(n + 1, sizeof(struct exporter *));
+	struct exporter **exporters = calloc(config->n_exporters + 1, sizeof(*exporters));
+	size_t n = 0;
 	int r = exporters ? sd_event_new(&context.event) : -ENOMEM;
 
 	signal(SIGPIPE, SIG_IGN);
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		const struct config_exporter *exporter = &config->exporters[i];
-
-		if (exporter->ops->probe)
-			r = exporter_open(exporter->name, exporter->ops, exporter->options, &context, &exporters[i]);
-		else
+	array_for_each (exporter, config->exporters, r < 0 ? 0 : config->n_exporters) {
+		if (!exporter->ops->probe)
 			fprintf(out, "exporter %s: not tried: it has no receiver\n", exporter->name);
+		else if (r >= 0)
+			r = exporter_open(exporter->name, exporter->ops, exporter->options, &context, &exporters[n]);
+		n += exporters[n] != NULL;
 	}
 	if (r >= 0)
-		r = try_all(context.event, exporters, n, out);
-	for (size_t i = 0; exporters && i < n; i++)
-		exporter_free(exporters[i]);
+		r = try_all(context.event, exporters, &n, out);
+	while (n)
+		exporter_free(exporters[--n]);
 	sd_event_unref(context.event);
 	free(exporters);
 	return r;
