@@ -52,29 +52,21 @@ static uint64_t hash_of(const struct object *object)
 	return hash;
 }
 
-static const char *name_at(const struct object *object, uint64_t hash, const char *kind, const char *name, char *buffer)
+struct name {
+	char text[NAME_BYTES];
+};
+
+static struct name name_at(const struct object *object, uint64_t hash, const char *kind, const char *name)
 {
-	snprintf(buffer, NAME_BYTES, "%s.%016" PRIx64 ".%s%s", bpf_object__name(object->bpf), hash, kind, name);
-	return buffer;
+	struct name full;
+
+	snprintf(full.text, sizeof(full.text), "%s.%016" PRIx64 ".%s%s", bpf_object__name(object->bpf), hash, kind, name);
+	return full;
 }
 
-static const char *name_of(const struct object *object, const char *kind, const char *name, char *buffer)
+static struct name name_of(const struct object *object, const char *kind, const char *name)
 {
-	return name_at(object, object->hash, kind, name, buffer);
-}
-
-static int find(const struct object *object, struct kept *kept, const char *kind, const char *name)
-{
-	char buffer[NAME_BYTES];
-
-	return kept_find(kept, name_of(object, kind, name, buffer));
-}
-
-static void drop(const struct object *object, struct kept *kept)
-{
-	char buffer[NAME_BYTES];
-
-	kept_drop(kept, name_of(object, "", "", buffer));
+	return name_at(object, object->hash, kind, name);
 }
 
 static int adopt_programs(struct object *object, struct kept *kept)
@@ -82,7 +74,7 @@ static int adopt_programs(struct object *object, struct kept *kept)
 	struct programs *programs = &object->programs;
 	struct store store;
 	struct stored in;
-	int err = stores_open(find(object, kept, "o", ""), &store, 1);
+	int err = stores_open(kept_find(kept, name_of(object, "o", "").text), &store, 1);
 
 	if (err)
 		return err;
@@ -98,8 +90,8 @@ static int adopt_programs(struct object *object, struct kept *kept)
 		in.is_bad |= program->state > PROGRAM_ATTACHED;
 		if (program->state != PROGRAM_ATTACHED)
 			continue;
-		program->fd = find(object, kept, "p.", program->name);
-		program->link_fd = find(object, kept, "l.", program->name);
+		program->fd = kept_find(kept, name_of(object, "p.", program->name).text);
+		program->link_fd = kept_find(kept, name_of(object, "l.", program->name).text);
 		in.is_bad |= program->fd < 0 || program->link_fd < 0;
 	}
 	stores_close(&store, 1);
@@ -138,7 +130,7 @@ static int adopt(struct object *object, struct kept *kept)
 	int err = adopt_programs(object, kept);
 
 	bpf_object__for_each_map (map, object->bpf)
-		err = err ?: adopt_map(map, find(object, kept, "m.", bpf_map__name(map)));
+		err = err ?: adopt_map(map, kept_find(kept, name_of(object, "m.", bpf_map__name(map)).text));
 	for (size_t i = 0; i < object->n_collectors && !err; i++)
 		err = bindings_open(object->collectors[i], object->bpf);
 	return err;
@@ -147,33 +139,26 @@ static int adopt(struct object *object, struct kept *kept)
 bool object_is_kept(struct object *object, struct kept *kept)
 {
 	object->hash = hash_of(object);
-	return find(object, kept, "o", "") >= 0;
+	return kept_find(kept, name_of(object, "o", "").text) >= 0;
 }
 
 int object_adopt(struct object *object, struct kept *kept)
 {
 	bool is_whole = object_is_kept(object, kept);
-	char name[NAME_BYTES];
+	struct name name = name_of(object, "", "");
 	int err;
 
-	if (!kept_has(kept, name_of(object, "", "", name))) {
-		snprintf(name, sizeof(name), "%s.", bpf_object__name(object->bpf));
-		return kept_has(kept, name) ? -ESTALE : 1;
+	if (!kept_has(kept, name.text)) {
+		snprintf(name.text, sizeof(name.text), "%s.", bpf_object__name(object->bpf));
+		return kept_has(kept, name.text) ? -ESTALE : 1;
 	}
 	err = is_whole ? adopt(object, kept) : -ENODATA;
 	object->is_adopted = object->is_tried = !err;
 	for (uint32_t i = 0; err && i < object->programs.n; i++)
 		object->programs.items[i].fd = object->programs.items[i].link_fd = -1;
 	if (err)
-		drop(object, kept);
+		kept_drop(kept, name_of(object, "", "").text);
 	return err;
-}
-
-static int put(const struct object *object, struct kept *kept, const char *kind, const char *name, int fd)
-{
-	char buffer[NAME_BYTES];
-
-	return kept_put(kept, name_of(object, kind, name, buffer), fd);
 }
 
 static int save_programs(const struct object *object, struct kept *kept)
@@ -190,7 +175,7 @@ static int save_programs(const struct object *object, struct kept *kept)
 		store_number(&store, program->state);
 	}
 	stores_close(&store, 1);
-	return put(object, kept, "o", "", fd);
+	return kept_put(kept, name_of(object, "o", "").text, fd);
 }
 
 /* 1: a link has no descriptor. */
@@ -202,13 +187,14 @@ static int keep_all(const struct object *object, struct kept *kept)
 
 	bpf_object__for_each_map (map, object->bpf)
 		if (bpf_map__fd(map) >= 0 && !err)
-			err = put(object, kept, "m.", bpf_map__name(map), bpf_map__fd(map));
+			err = kept_put(kept, name_of(object, "m.", bpf_map__name(map)).text, bpf_map__fd(map));
 	for (uint32_t i = 0; i < programs->n && !err; i++) {
 		const struct program *program = &programs->items[i];
 
-		if (program->state == PROGRAM_ATTACHED)
-			err = program->link_fd < 0 ? 1 : put(object, kept, "p.", program->name, program->fd) ?:
-						     put(object, kept, "l.", program->name, program->link_fd);
+		if (program->state != PROGRAM_ATTACHED)
+			continue;
+		err = program->link_fd < 0 ? 1 : kept_put(kept, name_of(object, "p.", program->name).text, program->fd);
+		err = err ?: kept_put(kept, name_of(object, "l.", program->name).text, program->link_fd);
 	}
 	return err ?: save_programs(object, kept);
 }
@@ -218,7 +204,7 @@ int object_keep(struct object *object, struct kept *kept)
 	int err = object->is_adopted ? 0 : keep_all(object, kept);
 
 	if (err) {
-		drop(object, kept);
+		kept_drop(kept, name_of(object, "", "").text);
 		object->hash = 0;
 	}
 	for (uint32_t i = 0; i < object->programs.n; i++)
@@ -228,9 +214,7 @@ int object_keep(struct object *object, struct kept *kept)
 
 int past_find(const struct past *past, const char *kind, const char *name)
 {
-	char buffer[NAME_BYTES];
-
-	return kept_look(past->kept, name_at(past->object, past->hash, kind, name, buffer));
+	return kept_look(past->kept, name_at(past->object, past->hash, kind, name).text);
 }
 
 static int look(const struct past *past, const struct bpf_map *map, int *ret_fd, uint32_t *ret_entries)
