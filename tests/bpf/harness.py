@@ -30,6 +30,7 @@ import time
 import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..'))
+import leftovers
 import rights
 
 OWNER = 'process.linux.cgroup'
@@ -210,4 +211,5 @@ def main():
     if lacks:
         print('skipped: needs %s' % lacks)
         sys.exit(SKIP_STATUS)
+    leftovers.remove_cgroups(cgroup_root())
     unittest.main(verbosity=2)

@@ -17,6 +17,7 @@ import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+import leftovers
 import rights
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -76,6 +77,7 @@ class OwnCgroup:
 
     def __enter__(self):
         for path in self.paths:
+            leftovers.remove_cgroups(os.path.dirname(path))
             os.mkdir(path)
         return self
 
