@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	command = word ? array_find(command_table, ARRAY_SIZE(command_table), word) : NULL;
 	if (!command && !arguments.is_version && (word || !arguments.is_help)) {
 		if (word)
-			fprintf(stderr, "bpfpush: there is no command \"%s\"\n\n", word);
+			fprintf(stderr, "bpfpush: unknown command \"%s\"\n\n", word);
 		print_help(NULL, stderr);
 		return EXIT_USE;
 	}

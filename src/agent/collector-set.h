@@ -26,7 +26,7 @@ struct collector_set {
 	struct labels *labels;
 	struct budget *budget;
 	uint64_t units; /* that tables are to have room for; after the start, that they have room for */
-	bool is_cut;	/* there is no memory for as many as asked for */
+	bool is_cut;	/* memory does not suffice for as many as asked for */
 };
 
 /*

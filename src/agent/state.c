@@ -191,7 +191,7 @@ static void save_all(struct state *state, const struct agent *agent, struct stor
 	collectors_save(set->items, set->n, &state->removals, out);
 }
 
-/* Without memory there is no state, rather than one that does not know what was removed since. */
+/* Without memory, rather leave no state than one that does not know what was removed since. */
 static void give_up(struct state *state)
 {
 	for (unsigned int i = 0; i < 2; i++)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: syscall-names.sh HEADER COMPILER...
 # Prints C initialisers, [number] = "name", for the system calls in HEADER: asm/unistd.h has those of
-# this machine, asm/unistd_32.h those of 32-bit code (x86). Prints nothing if there is no such header.
+# this machine, asm/unistd_32.h those of 32-bit code (x86). Prints nothing if the header is missing.
 set -eu
 header=$1
 shift

@@ -10,7 +10,7 @@
 
 extern char **environ;
 
-/* --collector-directory goes before the configuration's. */
+/* --collector-directory comes ahead of the configuration's. */
 static int prepend_directory(struct config *config, const char *directory)
 {
 	struct setting_list *list = &config->agent.collector_directories;

@@ -99,7 +99,7 @@ static int add_exporter(struct config *config, struct diag *diag, const char *ty
 	const struct exporter_ops *ops = exporter_find(type);
 
 	if (!ops) {
-		diag_add(&config->warnings, variable, 0, "there is no exporter \"%s\": ignored", type);
+		diag_add(&config->warnings, variable, 0, "unknown exporter \"%s\": ignored", type);
 		return 0;
 	}
 	return config_add_exporter(

@@ -18,7 +18,7 @@ uint64_t bounds_upper_raw(const struct histogram_layout *layout, uint64_t diviso
 void bounds_trim(const uint64_t *bucket, uint32_t *first, uint32_t *end);
 /*
  * The value below which that fraction (0 to 1) of all values lies, estimated from the counts: exact at
- * the bounds of buckets, evenly spread between them. 0 if there are no values.
+ * the bounds of buckets, evenly spread between them. 0 without values.
  */
 double bounds_quantile(const struct histogram_layout *layout, const struct numbers *numbers,
 		       double fraction);

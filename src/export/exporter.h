@@ -72,7 +72,7 @@ struct exporter_context {
 	uint64_t interval_ns; /* from one batch to the next; the last batch comes earlier */
 	bool is_once;	      /* there is one batch, for a person: no refresh, no queue */
 	bool opens_later;     /* what cannot be opened now is opened later */
-	bool is_trial;	      /* there is no batch, only probe(): failures are not logged */
+	bool is_trial;	      /* only probe(), without a batch: failures are not logged */
 };
 
 struct exporter_ops {

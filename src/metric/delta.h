@@ -49,8 +49,8 @@ void delta_end_gone(const struct delta *delta, struct rows *rows);
 /*
  * The same, and then the growth of all rows. Between series_begin() and series_end() of the metrics.
  * previous_ns: Unix time of the reading before, the start of series that are new. -ENOMEM or the
- * error of attributes(); the other rows are still computed. If there is no room for the series
- * of a row, the row feeds the overflow series until there is.
+ * error of attributes(); the other rows are still computed. A row whose series has
+ * no room feeds the overflow series until it has.
  */
 int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previous_ns);
 /*

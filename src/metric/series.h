@@ -18,7 +18,7 @@
 
 /*
  * The caller sets all other members of *metric before; what they point to, and the budget, outlives
- * the series. NULL: there is no limit.
+ * the series. NULL: without limit.
  */
 void metric_init_series(struct metric *metric, struct budget *budget);
 void metric_done_series(struct metric *metric);

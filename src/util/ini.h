@@ -11,9 +11,9 @@
  *
  * - Kinds and keys are names (parse_is_name()). Only '=' separates (inih takes ':' too, and would
  *   cut a URL).
- * - There are no comments after a value. A value that begins with '#' or ';', or contains one of
+ * - A comment cannot follow a value. A value that begins with '#' or ';', or contains one of
  *   them after a blank, is a mistake, because it looks like a comment (inih cuts at " ;" and keeps
- *   " #"). "a;b" and "a#b" are ordinary values. There are no quotes and no escapes.
+ *   " #"). "a;b" and "a#b" are ordinary values. Quotes and escapes mean nothing.
  * - Blanks at the beginning of a line mean nothing; no line continues another (in inih an indented
  *   line does).
  * - Text must be UTF-8 without control characters other than tab; lines end in LF or CR LF; a byte

@@ -456,7 +456,7 @@ static void unknown_values_of_variables_are_ignored_with_a_warning(void **state)
 		"OTEL_METRIC_EXPORT_INTERVAL: \"soon\" is not a number of milliseconds: ignored\n"
 		"OTEL_LOG_LEVEL: \"loud\" is not debug, info, warn or error: ignored\n"
 		"OTEL_RESOURCE_ATTRIBUTES: is not name=value,name=value with %2C and %3D for \",\" and \"=\" in values: ignored\n"
-		"OTEL_METRICS_EXPORTER: there is no exporter \"prometheus\": ignored\n");
+		"OTEL_METRICS_EXPORTER: unknown exporter \"prometheus\": ignored\n");
 	assert_int_equal(f.config->agent.interval_ns, 10000000000);
 	assert_string_equal(resource_find(&f.config->resource, "service.name"), "bpfpush");
 	assert_int_equal(f.config->n_exporters, 1);

@@ -171,6 +171,6 @@ bool kernel_can_read(void)
 {
 	uint64_t key;
 
-	/* Before 5.19 the right is asked for first; then that there is no such map. */
+	/* Before 5.19 a missing right is an error before a missing map. */
 	return bpf_map_get_next_key(-1, NULL, &key) && errno != EPERM;
 }

@@ -2,7 +2,7 @@
 /*
  * The names come from two sides. A BPF program tells of each cgroup that is made or removed, through a ring
  * buffer that is read at each collection. A walk of the tree finds those that are older than the program. It is
- * repeated if the ring had no room for a record or for a path; and, if there is no ring, in each collection that
+ * repeated if the ring had no room for a record or for a path; and, without a ring, in each collection that
  * needs it. One collection goes only a part of the way through a large tree.
  *
  * A walk that has seen the whole tree also shows which cgroups are gone. A cgroup that is gone is forgotten when

@@ -15,7 +15,7 @@
 #include "util/log.h"
 #include "util/rights.h"
 
-#define HEADER_BYTES 8192 /* a value from a file, with its NUL, is no longer */
+#define HEADER_BYTES 8192 /* the longest value from a file, with its NUL */
 #define SIGNAL_PATH  "/v1/metrics"
 
 static const char *const compressions[] = { "gzip", "none", NULL };

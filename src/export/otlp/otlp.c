@@ -245,7 +245,7 @@ static void warn_of_bare_secrets(const struct otlp *otlp, const char *url)
 			     "the password in the URL is sent unencrypted over the network: use https://");
 }
 
-/* path: NULL is none. What systemd hands over is not warned of. */
+/* path: NULL without a file, or if systemd hands it over. */
 static void warn_of_readers(const struct otlp *otlp, const char *path)
 {
 	struct stat status;

@@ -235,7 +235,7 @@ static void on_resolve_time(void *user)
 {
 	struct socket *sock = user;
 
-	/* If there is no thread now, the next error asks again. */
+	/* Without a thread now, the next error asks again. */
 	(void)look_up(sock);
 }
 
