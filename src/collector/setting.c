@@ -181,7 +181,7 @@ int settings_init(const struct btf *btf, const struct btf *final, const void *da
 		return -ENOMEM;
 	if (size_bytes)
 		memcpy(settings.data, data, size_bytes);
-	array_for_each (info, btf_var_secinfos(section), n) {
+	array_for_each (info, section ? btf_var_secinfos(section) : NULL, n) {
 		const struct btf_type *variable = btf__type_by_id(btf, info->type);
 		const char *name = variable ? btf__name_by_offset(btf, variable->name_off) : NULL;
 

@@ -25,5 +25,6 @@ const void *array_find_name(const void *items, size_t n, size_t item_bytes, cons
 /* The name of the i-th of such items. */
 const char *array_name(const void *items, size_t i, size_t item_bytes);
 
-/* item: a pointer to each of n items in turn. */
-#define array_for_each(item, items, n) for (__typeof__((items) + 0) item = (items); item < (items) + (n); item++)
+/* item: a pointer to each of n items in turn. items may be NULL if n is 0: nothing is ever added to NULL. */
+#define array_for_each(item, items, n) \
+	for (__typeof__((items) + 0) item = (items); (n) && item < (items) + (n); item++)
