@@ -15,8 +15,10 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+import unittest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -68,6 +70,16 @@ def collector_path():
     if found.returncode:
         raise Unavailable("the OpenTelemetry Collector is not built: run tests/peers/collector-build")
     return found.stdout.strip()
+
+
+def main():
+    """Runs the tests, or skips them without the Collector."""
+    try:
+        collector_path()
+    except Unavailable as lacking:
+        print(f"skipped: {lacking}")
+        sys.exit(77)
+    unittest.main()
 
 
 def free_ports(count, kind=socket.SOCK_STREAM):

@@ -4,12 +4,11 @@
 
 import json
 import socket
-import sys
 import unittest
 import urllib.error
 import urllib.request
 
-from collector import Collector, Unavailable, collector_path
+from collector import Collector, main
 
 START, END = 1_700_000_000_000_000_000, 1_700_000_010_000_000_000
 
@@ -102,9 +101,4 @@ class TestCollector(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    try:
-        collector_path()
-    except Unavailable as lacking:
-        print(f"skipped: {lacking}")
-        sys.exit(77)
-    unittest.main()
+    main()
