@@ -84,7 +84,7 @@ static const struct variant {
 	{ "dogstatsd", DIALECT_DOGSTATSD, LINES_COUNTERS, LINES_MILLISECONDS, false, true, 12 },
 	{ "dogstatsd-distribution", DIALECT_DOGSTATSD, LINES_DISTRIBUTION, LINES_SECONDS, false, false, 8 },
 	{ "influx", DIALECT_INFLUX, LINES_COUNTERS, LINES_SECONDS, false, false, 8 },
-	{ "dotted", DIALECT_DOTTED, LINES_COUNTERS, LINES_SECONDS, false, false, 12 },
+	{ "dotted", DIALECT_DOTTED, LINES_COUNTERS, LINES_SECONDS, false, false, 9 },
 	{ "tagged", DIALECT_TAGGED, LINES_COUNTERS, LINES_SECONDS, true, false, 9 },
 };
 

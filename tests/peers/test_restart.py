@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What Carbon keeps adds up over restarts of the agent: amounts of each slot of its storage, though a later point of a slot
-replaces an earlier one."""
+replaces an earlier one. With a service manager that keeps its state, the agent goes on; without one, it begins again."""
 
 import os
 import sys
@@ -11,26 +11,38 @@ import unittest
 from decimal import Decimal
 
 import expected
-from agent import Agent, config_of
+from agent import BPFPUSH, config_of
 from carbon import Carbon
 from receiver import Receiver
 from rig import lacking
+
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "bpf"))
+from manager import PATIENCE_S, Manager
 
 INTERVAL_S = 3  # longer than Carbon's step
 RUNS = 4
 
 
-class TestRestart(unittest.TestCase):
+class Restarts:
     @classmethod
     def setUpClass(cls):
         directory = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-peers."))
         carbon = cls.enterClassContext(Carbon())
+        manager = cls.enterClassContext(Manager())
         paths = [os.path.join(directory, f"lines-{run}.json") for run in range(RUNS)]
+        config = os.path.join(directory, "bpfpush.conf")
         for run, path in enumerate(paths):
-            keys = {"type": "graphite", "dialect": "tagged", "endpoint": carbon.endpoint}
-            with Agent(config_of(f"{INTERVAL_S}s", path, {"carbon": keys})) as agent:
-                time.sleep(2 * INTERVAL_S + 0.7 * run)  # ended and begun at all places of a slot
-                assert agent.stop() == 0, agent.log_text()
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(config_of(f"{INTERVAL_S}s", path, {"carbon": {"type": "graphite", "dialect": "tagged", "endpoint": carbon.endpoint}}))
+            agent = manager.start([BPFPUSH, "run", "--config", config])
+            manager.wait_for("READY=1")
+            time.sleep(2 * INTERVAL_S + 0.7 * run)  # ended and begun at all places of a slot
+            agent.terminate()
+            assert agent.wait(PATIENCE_S) == 0
+            manager.drain()
+            assert manager.store
+            if not cls.is_kept:
+                manager.drop_all()
         Receiver.settle(carbon)
         cls.points = carbon.points()
         cls.lines = [line for path in paths for line in expected.read_lines(path)]
@@ -48,6 +60,22 @@ class TestRestart(unittest.TestCase):
         self.assertGreater(len(want), 50)  # 99 were seen on a machine that does nothing else
         differences = [f"{key}: Carbon has {have.get(key)}, counted were {value}" for key, value in want.items() if have.get(key) != value]
         self.assertEqual(differences[:5], [], f"{len(differences)} of {len(want)}")
+
+
+class TestContinued(Restarts, unittest.TestCase):
+    is_kept = True
+
+    def test_series_go_on(self):
+        starts = {}
+        for line in self.lines:
+            if line["name"] == "bpfpush.collection.time":
+                starts.setdefault(str(line["attributes"]), set()).add(line["start_time_ns"])
+        self.assertTrue(starts)
+        self.assertEqual({len(times) for times in starts.values()}, {1})
+
+
+class TestBegunAgain(Restarts, unittest.TestCase):
+    is_kept = False
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ static void begin_time(const struct point_writer *writer, const struct series *s
 {
 	if (!state->n_base || state->time_s == writer->time_s)
 		return;
-	for (uint32_t i = 0; state->time_s && i < state->n_base; i++)
+	for (uint32_t i = 0; i < state->n_base; i++)
 		state->base[i] = number_at(&series->total, i) - number_at(&series->delta, i);
 	state->time_s = writer->time_s;
 }
