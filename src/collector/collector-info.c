@@ -67,7 +67,7 @@ static void describe_table(const struct collector *collector, const struct flat_
 
 static bool is_overflowing(const struct binding *binding)
 {
-	return binding->rows && *rows_idle(binding->rows, ROWS_OVERFLOW) < OVERFLOW_READINGS;
+	return binding->rows && rows_at(binding->rows, ROWS_OVERFLOW)->idle < OVERFLOW_READINGS;
 }
 
 /* Names and types are compared only once: the agent asks at each collection. Without memory some are left out. */

@@ -153,8 +153,8 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 {
 	const struct visit visit = { delta, row == ROWS_OVERFLOW ? NULL : rows_key(rows, row), rows_cells(rows, row),
 				     rows_previous(rows, row), rows_series(rows, row), previous_ns };
-	bool *is_unwanted = rows_is_unwanted(rows, row);
-	uint32_t *idle = rows_idle(rows, row);
+	bool *is_unwanted = &rows_at(rows, row)->is_unwanted;
+	uint32_t *idle = &rows_at(rows, row)->idle;
 	int err = 0;
 
 	++*idle;
@@ -183,8 +183,8 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 		of->grown += grown;
 		settle(of, visit.now, visit.before);
 	}
-	if (!err && *rows_stay(rows, row) == ROWS_ONCE)
-		*rows_stay(rows, row) = ROWS_GO;
+	if (!err && rows_at(rows, row)->stay == ROWS_ONCE)
+		rows_at(rows, row)->stay = ROWS_GO;
 	return err;
 }
 
@@ -236,7 +236,7 @@ static void row_leave(const struct delta_metric *of, struct rows *rows, uint32_t
 	for (uint32_t i = 0; i < 1 + of->metric->layout.n_buckets; i++)
 		before[i] = is_count ? -delta_grown(now[i], before[i], i ? of->bucket_bits : of->sum_bits) : 0;
 	if (is_count)
-		*rows_stay(rows, row) = ROWS_KEPT;
+		rows_at(rows, row)->stay = ROWS_KEPT;
 }
 
 void delta_leave(const struct delta *delta, struct rows *rows)

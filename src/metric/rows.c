@@ -14,20 +14,6 @@
 
 #define FEW 256u /* so few records stay where they are */
 
-struct record {
-	uint64_t hash;
-	uint32_t generation; /* of the last touch; 0: free */
-	uint32_t idle;
-	uint32_t next_free;
-	bool is_unwanted;
-	uint8_t stay;
-};
-
-static struct record *record_at(const struct rows *rows, uint32_t row)
-{
-	return (struct record *)(rows->records + row * rows->stride);
-}
-
 uint64_t *rows_cells(struct rows *rows, uint32_t row)
 {
 	return (uint64_t *)(rows->records + row * rows->stride + rows->cells_at);
@@ -40,7 +26,7 @@ uint64_t *rows_previous(struct rows *rows, uint32_t row)
 
 const void *rows_key(const struct rows *rows, uint32_t row)
 {
-	return record_at(rows, row) + 1;
+	return rows_at(rows, row) + 1;
 }
 
 struct series **rows_series(struct rows *rows, uint32_t row)
@@ -48,41 +34,26 @@ struct series **rows_series(struct rows *rows, uint32_t row)
 	return (struct series **)(rows->records + row * rows->stride + rows->series_at);
 }
 
-uint32_t *rows_idle(struct rows *rows, uint32_t row)
-{
-	return &record_at(rows, row)->idle;
-}
-
-bool *rows_is_unwanted(struct rows *rows, uint32_t row)
-{
-	return &record_at(rows, row)->is_unwanted;
-}
-
-uint8_t *rows_stay(struct rows *rows, uint32_t row)
-{
-	return &record_at(rows, row)->stay;
-}
-
 bool rows_is_live(const struct rows *rows, uint32_t row)
 {
-	return record_at(rows, row)->generation != 0;
+	return rows_at(rows, row)->generation != 0;
 }
 
 bool rows_is_touched(const struct rows *rows, uint32_t row)
 {
-	return record_at(rows, row)->generation == rows->generation;
+	return rows_at(rows, row)->generation == rows->generation;
 }
 
 int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct rows **ret_rows)
 {
 	_cleanup_(rows_freep) struct rows *rows = calloc(1, sizeof(*rows));
-	struct record *overflow;
+	struct row *overflow;
 
 	if (!rows)
 		return -ENOMEM;
 	rows->key_bytes = key_bytes;
 	rows->n_cells = n_cells;
-	rows->cells_at = sizeof(struct record) + (key_bytes + 7) / 8 * 8;
+	rows->cells_at = sizeof(struct row) + (key_bytes + 7) / 8 * 8;
 	rows->previous_at = rows->cells_at + n_cells * sizeof(uint64_t);
 	rows->series_at = rows->previous_at + n_cells * sizeof(uint64_t);
 	rows->stride = rows->series_at + n_series * sizeof(struct series *);
@@ -121,8 +92,8 @@ uint32_t *rows_compact(struct rows *rows)
 		if (!rows_is_live(rows, row))
 			continue;
 		if (row != n)
-			memcpy(record_at(rows, n), record_at(rows, row), rows->stride);
-		(void)index_add(&rows->index, record_at(rows, n)->hash, n);
+			memcpy(rows_at(rows, n), rows_at(rows, row), rows->stride);
+		(void)index_add(&rows->index, rows_at(rows, n)->hash, n);
 		numbers[row] = n++;
 	}
 	rows->n = n;
@@ -142,7 +113,7 @@ void rows_begin(struct rows *rows)
 
 uint64_t *rows_touch_row(struct rows *rows, uint32_t row)
 {
-	struct record *record = record_at(rows, row);
+	struct row *record = rows_at(rows, row);
 	uint64_t *cells = (uint64_t *)((uint8_t *)record + rows->cells_at);
 
 	if (record->generation == rows->generation)
@@ -159,7 +130,7 @@ static uint32_t find(const struct rows *rows, const void *key, uint64_t hash)
 	uint32_t row;
 
 	index_for_each(row, &rows->index, hash)
-		if (record_at(rows, row)->hash == hash && !memcmp(rows_key(rows, row), key, rows->key_bytes))
+		if (rows_at(rows, row)->hash == hash && !memcmp(rows_key(rows, row), key, rows->key_bytes))
 			return row;
 	return ROWS_OVERFLOW;
 }
@@ -177,14 +148,14 @@ static int add(struct rows *rows, const void *key, uint64_t hash, uint32_t *ret_
 	if (err)
 		return err;
 	if (rows->first_free) {
-		rows->first_free = record_at(rows, row)->next_free;
-		memset(record_at(rows, row), 0, rows->stride);
+		rows->first_free = rows_at(rows, row)->next_free;
+		memset(rows_at(rows, row), 0, rows->stride);
 	} else if (!array_add(&rows->records, &rows->n, rows->stride)) {
 		index_remove(&rows->index, hash, row);
 		return -ENOMEM;
 	}
-	memcpy(record_at(rows, row) + 1, key, rows->key_bytes);
-	record_at(rows, row)->hash = hash;
+	memcpy(rows_at(rows, row) + 1, key, rows->key_bytes);
+	rows_at(rows, row)->hash = hash;
 	rows->n_live++;
 	*ret_row = row;
 	return 0;
@@ -209,13 +180,13 @@ int rows_touch(struct rows *rows, const void *key, uint32_t *ret_row)
 void rows_end(struct rows *rows)
 {
 	for (uint32_t row = 0; rows->n_touched <= rows->n_live && row < rows->n; row++)
-		if (rows_is_live(rows, row) && *rows_stay(rows, row))
+		if (rows_is_live(rows, row) && rows_at(rows, row)->stay)
 			rows_touch_row(rows, row);
 }
 
 void rows_remove(struct rows *rows, uint32_t row)
 {
-	struct record *record = record_at(rows, row);
+	struct row *record = rows_at(rows, row);
 
 	index_remove(&rows->index, record->hash, row);
 	record->generation = 0;

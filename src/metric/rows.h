@@ -32,6 +32,18 @@ enum rows_stay { ROWS_GO,
 
 struct series;
 
+/* What is known of a row; its key, cells and series follow. */
+struct row {
+	/* kept by rows.c */
+	uint64_t hash;
+	uint32_t generation; /* of the last touch; 0: free */
+	uint32_t next_free;
+	/* kept by delta.c */
+	uint32_t idle;	  /* readings in a row without growth; a large number if the overflow row has never grown */
+	bool is_unwanted; /* it feeds no series */
+	uint8_t stay;	  /* enum rows_stay; set by others too */
+};
+
 /* Changed through the functions below. */
 struct rows {
 	uint32_t n_cells;
@@ -68,15 +80,15 @@ uint32_t rows_find(const struct rows *rows, const void *key);
 /* All has been found: touches the other rows that stay. */
 void rows_end(struct rows *rows);
 
+static inline struct row *rows_at(const struct rows *rows, uint32_t row)
+{
+	return (struct row *)(rows->records + row * rows->stride);
+}
+
 uint64_t *rows_cells(struct rows *rows, uint32_t row);	  /* of this reading */
 uint64_t *rows_previous(struct rows *rows, uint32_t row); /* of the reading before; 0 in the first one */
 const void *rows_key(const struct rows *rows, uint32_t row);
 struct series **rows_series(struct rows *rows, uint32_t row);
-bool *rows_is_unwanted(struct rows *rows, uint32_t row); /* it feeds no series; kept by delta.c */
-/* Readings in a row without growth; kept by delta.c. A large number if the overflow row has never grown. */
-uint32_t *rows_idle(struct rows *rows, uint32_t row);
-uint8_t *rows_stay(struct rows *rows, uint32_t row); /* enum rows_stay */
-
 bool rows_is_live(const struct rows *rows, uint32_t row);    /* row < .n */
 bool rows_is_touched(const struct rows *rows, uint32_t row); /* in this reading */
 void rows_remove(struct rows *rows, uint32_t row);

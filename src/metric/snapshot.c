@@ -264,8 +264,8 @@ void rows_save(struct rows *rows, size_t n_metrics, struct store *out)
 		if (!rows_is_live(rows, row))
 			continue;
 		store_bytes(out, rows_key(rows, row), rows->key_bytes);
-		store_number(out, (uint64_t)*rows_stay(rows, row) << 1 | *rows_is_unwanted(rows, row));
-		store_number(out, *rows_idle(rows, row));
+		store_number(out, (uint64_t)rows_at(rows, row)->stay << 1 | rows_at(rows, row)->is_unwanted);
+		store_number(out, rows_at(rows, row)->idle);
 		store_numbers(out, rows_previous(rows, row), rows->n_cells);
 		for (size_t m = 0; m < n_metrics; m++) {
 			const struct series *series = rows_series(rows, row)[m];
@@ -283,9 +283,9 @@ static int restore_row(const struct delta *delta, struct rows *rows, uint32_t ro
 	int err = 0;
 
 	in->is_bad |= flags >> 1 > ROWS_KEPT;
-	*rows_is_unwanted(rows, row) = flags & 1 && !restored->has_other_names;
-	*rows_stay(rows, row) = (uint8_t)(flags >> 1);
-	*rows_idle(rows, row) = (uint32_t)stored_number(in);
+	rows_at(rows, row)->is_unwanted = flags & 1 && !restored->has_other_names;
+	rows_at(rows, row)->stay = (uint8_t)(flags >> 1);
+	rows_at(rows, row)->idle = (uint32_t)stored_number(in);
 	stored_numbers(in, rows_previous(rows, row), rows->n_cells);
 	for (uint32_t m = 0; m < delta->n_metrics && !err; m++) {
 		uint64_t number = stored_number(in);

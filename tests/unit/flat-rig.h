@@ -133,10 +133,10 @@ static inline void settle(struct rig *rig)
 		}
 		assert_true(!row || key->number < KEYS);
 		*(row ? &rig->seen[key->number] : &rig->overflow) += cells[0] - previous[0];
-		*rows_idle(rows, row) = rig->idle ?: cells[0] == previous[0] ? *rows_idle(rows, row) + 1 : 0;
+		rows_at(rows, row)->idle = rig->idle ?: cells[0] == previous[0] ? rows_at(rows, row)->idle + 1 : 0;
 		memcpy(previous, cells, rows->n_cells * sizeof(*cells));
-		if (*rows_stay(rows, row) == ROWS_ONCE)
-			*rows_stay(rows, row) = ROWS_GO;
+		if (rows_at(rows, row)->stay == ROWS_ONCE)
+			rows_at(rows, row)->stay = ROWS_GO;
 	}
 }
 

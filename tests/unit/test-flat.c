@@ -109,7 +109,7 @@ static unsigned int count_staying(const struct rig *rig)
 	unsigned int n = 0;
 
 	for (uint32_t row = 1; row < rig->rows->n; row++)
-		n += rows_is_live(rig->rows, row) && *rows_stay(rig->rows, row) != ROWS_GO;
+		n += rows_is_live(rig->rows, row) && rows_at(rig->rows, row)->stay != ROWS_GO;
 	return n;
 }
 

@@ -147,8 +147,8 @@ static void a_lack_of_memory_names_the_other_setting(void **state)
 /* The overflow rows of the tables; a reading in which one does not grow makes it one more. */
 static void set_idle(struct scene *scene, uint32_t first, uint32_t second)
 {
-	*rows_idle(scene->bindings[0].rows, ROWS_OVERFLOW) = first;
-	*rows_idle(scene->bindings[1].rows, ROWS_OVERFLOW) = second;
+	rows_at(scene->bindings[0].rows, ROWS_OVERFLOW)->idle = first;
+	rows_at(scene->bindings[1].rows, ROWS_OVERFLOW)->idle = second;
 }
 
 static void full_tables_are_said_together(void **state)

@@ -166,12 +166,12 @@ static void a_later_process_counts_on(void **state)
 	setup(&second);
 	collect(&first, 20, 1, 100);
 	collect(&first, 30, 2, 200);
-	*rows_stay(first.rows, 3) = ROWS_KEPT;
+	rows_at(first.rows, 3)->stay = ROWS_KEPT;
 	save(&first, &left);
 	assert_ok(restore(&second, whole(&left.stores[0]), whole(&left.stores[1]), false));
 	assert_int_equal(second.n_decoded, 0);
 	for (uint32_t row = 0; row <= 30; row++)
-		assert_int_equal(*rows_stay(second.rows, row), row == 3 ? ROWS_KEPT : ROWS_GO);
+		assert_int_equal(rows_at(second.rows, row)->stay, row == 3 ? ROWS_KEPT : ROWS_GO);
 	assert_same_series(&second, &first);
 	collect(&first, 30, 3, 300);
 	collect(&second, 30, 3, 300);

@@ -351,8 +351,8 @@ void flat_leave(struct rows *rows, uint32_t row, const uint64_t *cells)
 
 	for (uint32_t i = 0; i < rows->n_cells; i++)
 		previous[i] -= cells[i];
-	if (*rows_stay(rows, row) == ROWS_GO)
-		*rows_stay(rows, row) = ROWS_ONCE;
+	if (rows_at(rows, row)->stay == ROWS_GO)
+		rows_at(rows, row)->stay = ROWS_ONCE;
 }
 
 static void clear(struct flat *table, uint32_t place)

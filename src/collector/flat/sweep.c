@@ -117,8 +117,8 @@ static bool remove_rows(struct sweep *sweep, struct source *source, struct rows 
 	bool is_hash = !source->is_table || source->n_spilled;
 
 	for (; sweep->row < rows->n; sweep->row++) {
-		bool is_kept = *rows_stay(rows, sweep->row) == ROWS_KEPT;
-		bool may_go = is_kept || (is_hash && *rows_idle(rows, sweep->row) >= IDLE_READINGS);
+		bool is_kept = rows_at(rows, sweep->row)->stay == ROWS_KEPT;
+		bool may_go = is_kept || (is_hash && rows_at(rows, sweep->row)->idle >= IDLE_READINGS);
 
 		if (turn->left_ns <= 0)
 			return false;
@@ -126,7 +126,7 @@ static bool remove_rows(struct sweep *sweep, struct source *source, struct rows 
 		if (!may_go || !rows_is_live(rows, sweep->row) || !is_gone(owner, sweep->row, turn))
 			continue;
 		if (is_kept) {
-			*rows_stay(rows, sweep->row) = ROWS_ONCE;
+			rows_at(rows, sweep->row)->stay = ROWS_ONCE;
 			continue;
 		}
 		turn->left_ns -= DELETE_NS;
@@ -148,7 +148,7 @@ static bool free_retired(struct sweep *sweep, struct source *source, struct rows
 			continue;
 		turn->left_ns -= FREE_NS * table->columns;
 		if (!is_gone(owner, table->place_rows[sweep->place], turn))
-			*rows_stay(rows, table->place_rows[sweep->place]) = ROWS_KEPT;
+			rows_at(rows, table->place_rows[sweep->place])->stay = ROWS_KEPT;
 		flat_free(table, rows, sweep->place, source->removals, source->number);
 	}
 	return true;
