@@ -17,6 +17,8 @@
 /* Series lie all over memory: what is asked for in time is there when its turn comes. */
 static void expect(const struct series *series)
 {
+	if (!series)
+		return;
 	__builtin_prefetch(series);
 	__builtin_prefetch(&series->total);
 }
