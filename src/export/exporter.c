@@ -252,7 +252,7 @@ static void restore_item(struct exporter *exporter, struct stored *in, bool is_s
 	exporter_account(exporter, POINTS_PUSHED, n_points);
 	copy = is_same && !*mark ? malloc(size) : NULL;
 	if (!copy) {
-		exporter_account(exporter, *mark ? POINTS_DELIVERED : POINTS_NOT_SENT, n_points);
+		exporter_account(exporter, *mark && *mark < N_POINTS ? *mark : POINTS_NOT_SENT, n_points);
 		return;
 	}
 	(void)exporter_enqueue(exporter, memcpy(copy, data, size), size, n_points);

@@ -21,24 +21,7 @@
 struct sd_event;
 struct exporter;
 
-/*
- * The fates of points. An exporter counts each point that it takes on from a batch as pushed, and
- * counts it again when its fate is known. Until then the point waits. So between any two calls
- *     pushed = delivered + rejected + all that were dropped + waiting
- */
-enum points {
-	POINTS_PUSHED,
-	POINTS_DELIVERED,	   /* taken by the receiver */
-	POINTS_REJECTED,	   /* refused by the receiver for good, also as a part of a request */
-	POINTS_QUEUE_FULL,	   /* dropped: others needed the room */
-	POINTS_TOO_LARGE,	   /* dropped: one point alone is larger than a request or datagram */
-	POINTS_NOT_SENT,	   /* dropped: not encoded, not written, or tried for too long */
-	POINTS_CONNECTION_REFUSED, /* dropped: the kernel reports that nothing receives datagrams there */
-	POINTS_UNSUPPORTED,	   /* dropped: the format cannot express them */
-	N_POINTS
-};
-
-/* The attribute error.type of each fate; NULL: none. */
+/* The attribute error.type of each fate (queue.h); NULL: none. */
 extern const char *const points_error_type[N_POINTS];
 
 /* What an exporter and its sender count themselves; the agent exports it (otel.sdk.exporter.*, bpfpush.exporter.*). */
@@ -160,8 +143,8 @@ int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points);
 struct exporter_waiting exporter_waiting(const struct exporter *exporter);
 /*
  * What waits, for a later process; of much, only the newest. A request that leaves the queue afterwards is marked in
- * what was saved. The later process counts marked ones as delivered, and others as not sent if is_same is false: it is
- * another receiver then.
+ * what was saved: the later process counts it as what became of it, but as delivered if only a part was.
+ * Others count as not sent if is_same is false: it is another receiver then.
  */
 void exporter_save(struct exporter *exporter, struct store *out);
 void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same);

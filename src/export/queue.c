@@ -14,10 +14,10 @@ void queue_init(struct queue *queue, size_t limit_items, size_t limit_bytes)
 	*queue = (struct queue){ .limit_items = limit_items, .limit_bytes = limit_bytes };
 }
 
-static void item_free(struct queue_item *item)
+static void item_free(struct queue_item *item, enum points fate)
 {
 	if (item->mark)
-		*item->mark = 1;
+		*item->mark = (uint8_t)fate;
 	free(item->data);
 	free(item);
 }
@@ -63,7 +63,7 @@ static size_t drop(struct queue *queue)
 			break;
 		item = take(queue, previous);
 		n_points += item->n_points;
-		item_free(item);
+		item_free(item, POINTS_QUEUE_FULL);
 	}
 	return n_points;
 }
@@ -100,11 +100,11 @@ struct queue_item *queue_begin(struct queue *queue)
 	return queue->waiting;
 }
 
-void queue_end(struct queue *queue, bool is_done)
+void queue_end(struct queue *queue, enum points fate)
 {
 	queue->is_begun = false;
-	if (is_done)
-		item_free(take(queue, NULL));
+	if (fate != POINTS_PUSHED)
+		item_free(take(queue, NULL), fate);
 }
 
 void queue_step(struct queue *queue)
@@ -127,7 +127,7 @@ size_t queue_confirm(struct queue *queue)
 		struct queue_item *item = take(queue, NULL);
 
 		n_points += item->n_points;
-		item_free(item);
+		item_free(item, POINTS_DELIVERED);
 	}
 	return n_points;
 }
@@ -136,7 +136,7 @@ void queue_done(struct queue *queue)
 {
 	while (queue->head) {
 		queue->head->mark = NULL;
-		item_free(take(queue, NULL));
+		item_free(take(queue, NULL), POINTS_PUSHED);
 	}
 	queue->is_begun = false;
 }

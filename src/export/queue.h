@@ -13,12 +13,29 @@
 
 #include "util/cleanup.h"
 
+/*
+ * The fates of points. An exporter counts each point that it takes on from a batch as pushed, and
+ * counts it again when its fate is known. Until then the point waits. So between any two calls
+ *     pushed = delivered + rejected + all that were dropped + waiting
+ */
+enum points {
+	POINTS_PUSHED,
+	POINTS_DELIVERED,	   /* taken by the receiver */
+	POINTS_REJECTED,	   /* refused by the receiver for good, also as a part of a request */
+	POINTS_QUEUE_FULL,	   /* dropped: others needed the room */
+	POINTS_TOO_LARGE,	   /* dropped: one point alone is larger than a request or datagram */
+	POINTS_NOT_SENT,	   /* dropped: not encoded, not written, or tried for too long */
+	POINTS_CONNECTION_REFUSED, /* dropped: the kernel reports that nothing receives datagrams there */
+	POINTS_UNSUPPORTED,	   /* dropped: the format cannot express them */
+	N_POINTS
+};
+
 struct queue_item {
 	struct queue_item *next;
 	uint8_t *data; /* owned */
 	size_t size;
 	size_t n_points;
-	uint8_t *mark;		/* NULL, or set to 1 when the item leaves the queue; the caller's */
+	uint8_t *mark;		/* NULL, or set to what became of the item when it leaves the queue; the caller's */
 	unsigned int n_sent;	/* times; this and the next belong to the sender */
 	uint64_t first_sent_ns; /* by the clock of the sender */
 };
@@ -46,8 +63,8 @@ int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points,
 	      size_t *ret_dropped_points);
 /* Marks the oldest request as being sent; the queue still owns it. NULL: empty or busy. */
 struct queue_item *queue_begin(struct queue *queue);
-/* is_done: the request is freed; if not, it stays for another attempt. */
-void queue_end(struct queue *queue, bool is_done);
+/* The request is freed, unless fate is POINTS_PUSHED: then it stays for another attempt. */
+void queue_end(struct queue *queue, enum points fate);
 /* The waiting request was sent as a whole. */
 void queue_step(struct queue *queue);
 /* All requests are to be sent again, from the oldest on. */

@@ -28,9 +28,9 @@ static void requests_leave_in_the_order_in_which_they_came(void **state)
 
 		assert_int_equal(item->n_points, i);
 		assert_null(queue_begin(&queue)); /* one at a time */
-		queue_end(&queue, false);
+		queue_end(&queue, POINTS_PUSHED);
 		assert_ptr_equal(queue_begin(&queue), item); /* the same again */
-		queue_end(&queue, true);
+		queue_end(&queue, POINTS_DELIVERED);
 	}
 	assert_null(queue_begin(&queue));
 	assert_int_equal(queue.n_points, 0);
@@ -80,7 +80,7 @@ static void the_request_that_is_being_sent_is_never_dropped(void **state)
 	assert_int_equal(queue.n_items, 1);
 	assert_ptr_equal(queue.head, busy);
 	assert_ptr_equal(queue.tail, busy);
-	queue_end(&queue, true);
+	queue_end(&queue, POINTS_DELIVERED);
 	assert_int_equal(put(&queue, 50, 16), 0);
 	assert_int_equal(queue_begin(&queue)->n_points, 16);
 	queue_done(&queue);
@@ -162,9 +162,10 @@ static void what_was_sent_goes_first_and_what_is_sent_in_part_stays(void **state
 	queue_done(&queue);
 }
 
-static void what_leaves_the_queue_is_marked_and_what_is_left_is_not(void **state)
+static void what_leaves_the_queue_is_marked_with_its_fate_and_what_is_left_is_not(void **state)
 {
 	uint8_t marks[4] = { 0 };
+	const uint8_t first[4] = { POINTS_REJECTED }, both[4] = { POINTS_REJECTED, POINTS_QUEUE_FULL };
 	struct queue queue;
 
 	queue_init(&queue, 3, 1000);
@@ -173,14 +174,14 @@ static void what_leaves_the_queue_is_marked_and_what_is_left_is_not(void **state
 		queue.tail->mark = &marks[i];
 	}
 	queue_begin(&queue);
-	queue_end(&queue, true);
-	assert_memory_equal(marks, "\1\0\0\0", 4);
+	queue_end(&queue, POINTS_REJECTED);
+	assert_memory_equal(marks, first, 4);
 	put(&queue, 10, 1);
 	queue.tail->mark = &marks[3];
 	put(&queue, 10, 1); /* one too many: the second goes */
-	assert_memory_equal(marks, "\1\1\0\0", 4);
+	assert_memory_equal(marks, both, 4);
 	queue_done(&queue);
-	assert_memory_equal(marks, "\1\1\0\0", 4);
+	assert_memory_equal(marks, both, 4);
 }
 
 int main(void)
@@ -194,7 +195,7 @@ int main(void)
 		cmocka_unit_test(without_memory_the_data_is_freed_all_the_same),
 		cmocka_unit_test(what_was_sent_is_kept_until_it_is_confirmed),
 		cmocka_unit_test(what_was_sent_goes_first_and_what_is_sent_in_part_stays),
-		cmocka_unit_test(what_leaves_the_queue_is_marked_and_what_is_left_is_not),
+		cmocka_unit_test(what_leaves_the_queue_is_marked_with_its_fate_and_what_is_left_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,8 +61,8 @@ static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
 	return limit_ns && timer_now_ns(otlp->retry.event) - item->first_sent_ns >= limit_ns;
 }
 
-/* Counts the points of the oldest request if their fate is known, which ends the request. */
-static bool settle(struct otlp *otlp, const struct otlp_answer *answer)
+/* Counts the points of the oldest request if their fate is known. */
+static enum points settle(struct otlp *otlp, const struct otlp_answer *answer)
 {
 	const struct queue_item *item = otlp->exporter->queue.head;
 	struct exporter *exporter = otlp->exporter;
@@ -71,13 +71,13 @@ static bool settle(struct otlp *otlp, const struct otlp_answer *answer)
 		exporter_works(exporter, "delivers again");
 	if (answer->verdict == OTLP_AGAIN) {
 		if (!has_given_up(otlp, item))
-			return false;
+			return POINTS_PUSHED;
 		exporter_account(exporter, POINTS_NOT_SENT, item->n_points);
-	} else {
-		exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
-		exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
+		return POINTS_NOT_SENT;
 	}
-	return true;
+	exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
+	exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
+	return answer->n_rejected < item->n_points ? POINTS_DELIVERED : POINTS_REJECTED;
 }
 
 static void on_answer(void *user, const struct http_answer *http)
@@ -145,7 +145,7 @@ static void send_next(struct otlp *otlp)
 		if (!stats->is_failing)
 			exporter_fail(otlp->exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "the request cannot be made: %s",
 				      strerror(-err));
-		queue_end(&otlp->exporter->queue, false);
+		queue_end(&otlp->exporter->queue, POINTS_PUSHED);
 		wait_and_retry(otlp, 0);
 		return;
 	}

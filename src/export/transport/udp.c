@@ -119,12 +119,16 @@ static enum send_outcome send_some(struct udp_sender *sender, uint64_t n)
 	struct queue_item *item;
 
 	while (n && outcome <= SEND_AGAIN && (item = queue_begin(sender->sock.queue))) {
+		enum points fate = POINTS_DELIVERED;
+
 		outcome = SEND_DONE;
-		if (send(socket_fd(&sender->sock), item->data, item->size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		if (send(socket_fd(&sender->sock), item->data, item->size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+			fate = POINTS_TOO_LARGE;
 			outcome = on_send_error(sender, item, errno);
-		else
+		} else {
 			on_sent(sender, item);
-		queue_end(sender->sock.queue, outcome == SEND_DONE);
+		}
+		queue_end(sender->sock.queue, outcome == SEND_DONE ? fate : POINTS_PUSHED);
 		n -= outcome == SEND_DONE;
 	}
 	return outcome;
