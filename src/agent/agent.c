@@ -325,16 +325,13 @@ static uint64_t patience_ns(const struct agent *agent)
 
 void agent_finish(struct agent *agent, bool *stop)
 {
-	uint64_t begin_ns, waited_ns = 0, wait_ns;
+	uint64_t begin_ns = clock_ns(CLOCK_BOOTTIME), passed_ns, wait_ns;
 
 	agent->batch.is_last = true;
-	agent_collect(agent);
-	begin_ns = clock_ns(CLOCK_BOOTTIME);
+	agent_collect(agent); /* a part of the time that the service manager grants */
 	*stop = false;
-	while (!*stop && (wait_ns = patience_ns(agent)) > waited_ns) {
-		if (sd_event_run(agent->event, (wait_ns - waited_ns) / 1000 + 1) < 0)
+	while (!*stop && (wait_ns = patience_ns(agent)) > (passed_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns))
+		if (sd_event_run(agent->event, (wait_ns - passed_ns) / 1000 + 1) < 0)
 			break;
-		waited_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns;
-	}
 	agent_report_unsent(agent);
 }
