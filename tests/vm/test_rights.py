@@ -9,6 +9,7 @@ from guest import main, run_guest
 
 CAPABILITIES = "+bpf,+perfmon,+dac_read_search"
 SCRIPT = f"""\
+export OTEL_LOG_LEVEL=warn # not how much room a small machine has
 setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps={CAPABILITIES} --ambient-caps={CAPABILITIES} \\
 	bpfpush list --json --config=/dev/null --for=1ms >/result/list 2>/result/errors
 """
@@ -18,7 +19,7 @@ class TestRights(unittest.TestCase):
     def test_two_capabilities_attach_every_collector(self):
         guest = run_guest(SCRIPT)
         self.assertEqual(guest.status, 0, guest.output + guest.file("errors"))
-        self.assertNotRegex(guest.file("errors"), "(?m)^(?!<[5-7]>).", "a warning")  # how much room a small machine has is none
+        self.assertEqual(guest.file("errors"), "")
         listed = [json.loads(line) for line in guest.file("list").splitlines()]
         self.assertGreaterEqual({each["collector"] for each in listed},
                                 {"cgroup", "fileio", "memory", "network", "scheduler", "syscalls", "tcpstate"})
