@@ -156,7 +156,9 @@ static int find_type(const struct btf *btf, uint32_t type_id, struct setting *se
 	_cleanup_(shape_done) struct shape shape = { 0 };
 	int err = shape_from_btf(btf, type_id, &shape, NULL);
 
-	if (err || *shape.fields->name || shape.size_bytes != setting->size_bytes || shape.size_bytes > BYTES_MAX)
+	/* A structure may begin with a member that has no name, but is smaller. */
+	if (err || *shape.fields->name || shape.fields->size_bytes != setting->size_bytes ||
+	    setting->size_bytes > BYTES_MAX)
 		return err == -ENOMEM ? err : 0;
 	setting->field = *shape.fields;
 	setting->field.name = NULL;
