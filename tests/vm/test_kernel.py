@@ -23,7 +23,7 @@ COUNTED = ["test_" + name for name in ("cgroup", "compat", "fileio", "memory", "
 LEFT_OUT = ["test_network.TcpTest.test_no_byte_is_lost_if_the_last_changes_of_state_are_missed",
             "test_network.TcpTest.test_connections_that_close_while_they_are_read_are_counted_once",
             "test_task.TaskTest.test_only_those_that_are_asked_have_processes"]
-CAPABILITIES = "+bpf,+perfmon,+dac_read_search"
+CAPABILITIES = "+bpf,+perfmon"
 SCRIPT = """\
 cat >/tmp/left-out <<'END'
 {left_out}

@@ -7,7 +7,7 @@ import unittest
 
 from guest import main, run_guest
 
-CAPABILITIES = "+bpf,+perfmon,+dac_read_search"
+CAPABILITIES = "+bpf,+perfmon"
 SCRIPT = f"""\
 export OTEL_LOG_LEVEL=warn # not how much room a small machine has
 setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps={CAPABILITIES} --ambient-caps={CAPABILITIES} \\

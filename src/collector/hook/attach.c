@@ -54,13 +54,16 @@ int hook_attach(const struct bpf_object *object, const struct program *program, 
 static FILE *open_id(const char *event)
 {
 	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	int err = ENOENT; /* unless one of them is there, but cannot be read */
 	char path[256];
 	FILE *f = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(places) && !f; i++) {
 		snprintf(path, sizeof(path), "%s/events/%s/id", places[i], event);
 		f = fopen(path, "re");
+		err = !f && errno != ENOENT ? errno : err;
 	}
+	errno = err;
 	return f;
 }
 
