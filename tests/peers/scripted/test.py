@@ -299,7 +299,7 @@ def a_header_whose_file_is_gone_waits_for_it():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "token")
         with open(path, "w", encoding="utf-8") as file:
-            file.write("one\r\nsecond line\n")
+            file.write("one\r\n")
 
         def rotate():
             time.sleep(0.15)
@@ -437,7 +437,11 @@ def the_port_of_grpc_is_hinted_at():
 
 def a_secret_in_clear_text_is_warned_of_once():
     warning = "is sent unencrypted over the network"
-    secrets = ["headers=Authorization: Bearer abc", "headers=X-Api-Key: abc", "headers=A: file:/etc/passwd"]
+    file = tempfile.NamedTemporaryFile("w", suffix=".token")
+    file.write("abc\n")
+    file.flush()
+    os.chmod(file.name, 0o644)
+    secrets = ["headers=Authorization: Bearer abc", "headers=X-Api-Key: abc", f"headers=A: file:{file.name}"]
     for url, headers, wanted in [("http://host.invalid", secrets, 1), ("http://host.invalid", secrets[1:2], 1),
                                  ("http://host.invalid", secrets[2:], 1), ("https://host.invalid", secrets, 0),
                                  ("http://localhost:1", secrets, 0), ("http://[::1]:1", secrets, 0),
@@ -446,8 +450,8 @@ def a_secret_in_clear_text_is_warned_of_once():
         _, text = push(url, "--batches=0", *headers)
         expect(f"warnings for {url} {headers}", text.count(warning), wanted)
         expect("secrets in the log", text.count("abc"), 0)
-        expect("warnings of a file that all can read", text.count("all users can read the secret in /etc/passwd: run chmod"),
-               "headers=A: file:/etc/passwd" in headers)
+        expect("warnings of a file that all can read", text.count(f"all users can read the secret in {file.name}: run chmod"),
+               secrets[2] in headers)
 
 
 TESTS = [
