@@ -66,13 +66,13 @@ static void check_key_names(const struct binding *binding)
 		}
 }
 
-static bool has_attribute(const struct binding *binding, const struct descriptor_metric *metric, unsigned int before,
+static bool has_attribute(const struct binding *binding, const struct descriptor_metric *metric, size_t before,
 			  const char *name)
 {
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		if (binding->labels[i].attribute && !strcmp(binding->labels[i].attribute, name))
 			return true;
-	return array_find(metric->attributes, before, name);
+	return array_find(metric->attributes.items, before, name);
 }
 
 static void check_when(const struct collector *collector, unsigned int line, const char *when)
@@ -85,19 +85,19 @@ static void check_when(const struct collector *collector, unsigned int line, con
 
 static void check_metric(const struct binding *binding, const struct descriptor_metric *metric)
 {
-	unsigned int n = metric->n_attributes;
+	size_t n = metric->attributes.n;
 
 	check_when(binding->collector, metric->line, metric->when);
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		n += binding->labels[i].type ? binding->labels[i].type->n_own ?: 1 : 0;
 	if (n > ATTRIBUTES_MAX)
-		complain(binding->collector, metric->line, "metric \"%s\" would have %u attributes; at most %d are possible, so remove members from the key",
+		complain(binding->collector, metric->line, "metric \"%s\" would have %zu attributes; at most %d are possible, so remove members from the key",
 			 metric->name, n, ATTRIBUTES_MAX);
-	for (unsigned int i = 0; i < metric->n_attributes; i++)
-		if (has_attribute(binding, metric, i, metric->attributes[i].name))
-			complain(binding->collector, metric->attributes[i].line,
+	array_for_each (fixed, metric->attributes.items, metric->attributes.n)
+		if (has_attribute(binding, metric, (size_t)(fixed - metric->attributes.items), fixed->text))
+			complain(binding->collector, fixed->line,
 				 "metric \"%s\" has an attribute \"%s\" already; remove this line, or use another name",
-				 metric->name, metric->attributes[i].name);
+				 metric->name, fixed->text);
 }
 
 /*

@@ -81,8 +81,8 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 			return r < 0 ? r : DELTA_UNWANTED;
 		is_unknown |= r;
 	}
-	array_for_each (fixed, described->attributes, described->n_attributes) {
-		r = attributes_add_text(attributes, fixed->name, fixed->value, strlen(fixed->value));
+	array_for_each (fixed, described->attributes.items, described->attributes.n) {
+		r = attributes_add_text(attributes, fixed->text, fixed->value, strlen(fixed->value));
 		if (r)
 			return r;
 	}

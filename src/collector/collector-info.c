@@ -203,8 +203,8 @@ static void add_attributes(const struct binding *binding, const struct descripto
 		for (size_t j = 0; label->attribute && label->type->own[j]; j++)
 			names_add(names, label->type->own[j]);
 	}
-	for (unsigned int i = 0; i < described->n_attributes; i++)
-		names_add(names, described->attributes[i].name);
+	for (size_t i = 0; i < described->attributes.n; i++)
+		names_add(names, described->attributes.items[i].text);
 }
 
 static void list_attributes(const struct collector *collector, const struct metric *metric, struct names *names)

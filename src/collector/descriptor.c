@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kind of section is a row in sections[], a key a row in keys[]. Each section makes one item of a list in the
- * descriptor, and each key sets one string in that item. The strings are those of the file.
+ * Each section makes one item of a list in the descriptor, and each key sets one string in that item, as the tables in
+ * grammar/ say. The strings are those of the file.
  */
 #include "collector/descriptor.h"
 
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/grammar/grammar.h"
 #include "util/array.h"
 #include "util/ini.h"
-#include "util/parse.h"
 
 struct reader {
 	struct descriptor *descriptor;
@@ -22,113 +22,18 @@ struct reader {
 
 #define complain(reader, line, ...) diag_add((reader)->diag, (reader)->file->path, line, __VA_ARGS__)
 
-bool descriptor_is_metric_name(const char *text)
-{
-	bool is_start = true;
-
-	for (; *text; text++) {
-		bool is_letter = *text >= 'a' && *text <= 'z';
-		bool is_later = (*text >= '0' && *text <= '9') || *text == '_' || *text == '.';
-
-		if (!is_letter && (is_start || !is_later))
-			return false;
-		is_start = *text == '.';
-	}
-	return !is_start;
-}
-
-static const char *check_name(const char *value)
-{
-	return descriptor_is_metric_name(value) ? NULL :
-		"is not a lower-case dotted name; write one like \"disk.io.direction\"";
-}
-
-static const char *check_unit(const char *value)
-{
-	return *value && strlen(value) <= 63 && !strpbrk(value, " \t") ? NULL :
-		"is not a UCUM unit; write s, By, 1 or an annotation like {call}";
-}
-
-static const char *check_kind(const char *value)
-{
-	return !strcmp(value, "gauge") ? NULL :
-		"cannot be set here: only gauge can (a sum or a histogram follows from the member's type); write "
-		"kind = gauge or remove the line";
-}
-
-static const char *check_object(const char *value)
-{
-	return parse_is_name(value) ? NULL : "is not a plain name; write NAME for NAME.bpf.o in the descriptor's directory";
-}
-
-static const char *check_runs(const char *value)
-{
-	return !strcmp(value, "once") || !strcmp(value, "seed") ?
-		       NULL :
-		       "is neither \"once\" nor \"seed\"; write one of them or remove the line";
-}
-
-static const char *check_attribute(const char *value)
-{
-	const char *equals = strchr(value, '=');
-
-	return equals && equals != value && equals[1] ? NULL : "has no name and value; write attribute = name=value";
-}
-
-#define LIST(list) offsetof(struct descriptor, list), offsetof(struct descriptor, n_##list), \
-		   sizeof(*((struct descriptor *)NULL)->list)
-#define PLACE(structure, subject) offsetof(struct structure, subject), offsetof(struct structure, line)
-
-static const struct section {
-	const char *name;
-	const char *argument;			     /* what messages call it; NULL: the section has none */
-	size_t list_offset, n_offset, item_bytes;    /* of its list in the descriptor */
-	size_t argument_offset, line_offset;	     /* in an item */
-	size_t member_offset;			     /* of what follows the dot in the argument; 0: it is one name */
-} sections[] = {
-	{ "collector" },
-	{ "param", "NAME", LIST(params), PLACE(descriptor_param, name) },
-	{ "metric", "MAP.MEMBER", LIST(metrics), PLACE(descriptor_metric, map), offsetof(struct descriptor_metric, member) },
-	{ "label", "MAP.MEMBER", LIST(labels), PLACE(descriptor_label, map), offsetof(struct descriptor_label, member) },
-	{ "program", "NAME", LIST(programs), PLACE(descriptor_program, name) },
-};
-
-static const struct key {
-	const char *section, *name;
-	size_t offset; /* of a const char * in the item */
-	const char *(*check)(const char *value); /* NULL, or the end of the message "KEY "VALUE" …" */
-	bool is_required;
-} keys[] = {
-	{ "collector", "description", offsetof(struct descriptor, description), NULL, true },
-	{ "collector", "object", offsetof(struct descriptor, object), check_object },
-	{ "param", "default", offsetof(struct descriptor_param, default_text) },
-	{ "param", "description", offsetof(struct descriptor_param, description) },
-	{ "metric", "name", offsetof(struct descriptor_metric, name), check_name, true },
-	{ "metric", "unit", offsetof(struct descriptor_metric, unit), check_unit, true },
-	{ "metric", "description", offsetof(struct descriptor_metric, description), NULL, true },
-	{ "metric", "kind", offsetof(struct descriptor_metric, kind), check_kind },
-	{ "metric", "attribute", 0, check_attribute },
-	{ "metric", "when", offsetof(struct descriptor_metric, when) },
-	{ "label", "name", offsetof(struct descriptor_label, name), check_name, true },
-	{ "program", "when", offsetof(struct descriptor_program, when) },
-	{ "program", "map", offsetof(struct descriptor_program, map) },
-	{ "program", "runs", offsetof(struct descriptor_program, runs), check_runs },
-	{ "program", "events", offsetof(struct descriptor_program, events) },
-	{ "program", "backup", offsetof(struct descriptor_program, backup) },
-};
-
 static const char **text_at(void *item, size_t offset)
 {
 	return (const char **)((char *)item + offset);
 }
 
-static const struct section *find_section(struct reader *reader, const struct ini_entry *head)
+static const struct grammar_section *find_section(struct reader *reader, const struct ini_entry *head)
 {
-	const struct section *section = array_find(sections, ARRAY_SIZE(sections), head->section);
+	const struct grammar_section *section = array_find(grammar_sections, GRAMMAR_SECTIONS, head->section);
 
 	if (!section)
-		diag_add_unknown(reader->diag, reader->file->path, head->line, "section", head->section, sections,
-				 ARRAY_SIZE(sections));
+		diag_add_unknown(reader->diag, reader->file->path, head->line, "section", head->section,
+				 grammar_sections, GRAMMAR_SECTIONS);
 	if (!section || !section->argument == !*head->argument)
 		return section;
 	complain(reader, head->line, "write [%s%s%s]", section->name, section->argument ? " " : "",
@@ -137,7 +42,8 @@ static const struct section *find_section(struct reader *reader, const struct in
 }
 
 /* The item that a section makes; the entry's text is ours to cut. NULL: no memory. */
-static void *add_item(struct descriptor *descriptor, const struct section *section, const struct ini_entry *head)
+static void *add_item(struct descriptor *descriptor, const struct grammar_section *section,
+		      const struct ini_entry *head)
 {
 	size_t *n = (size_t *)((char *)descriptor + section->n_offset);
 	char *item, *dot;
@@ -158,54 +64,63 @@ static void *add_item(struct descriptor *descriptor, const struct section *secti
 	return item;
 }
 
-static void add_attribute(struct reader *reader, struct descriptor_metric *metric, const struct ini_entry *entry)
+static struct descriptor_list *list_at(void *item, const struct grammar_key *key)
 {
-	char *equals = strchr(entry->value, '=');
-
-	if (metric->n_attributes == DESCRIPTOR_ATTRIBUTES_MAX) {
-		complain(reader, entry->line, "more than %d fixed attributes on one metric; move the rest into the map's key",
-			 DESCRIPTOR_ATTRIBUTES_MAX);
-		return;
-	}
-	*equals = '\0'; /* the entry is ours, and read once */
-	if (check_name(entry->value))
-		complain(reader, entry->line, "attribute name \"%s\" %s", entry->value, check_name(entry->value));
-	metric->attributes[metric->n_attributes++] =
-		(struct descriptor_attribute){ entry->value, equals + 1, entry->line };
+	return (struct descriptor_list *)((char *)item + key->offset);
 }
 
-static void set(struct reader *reader, const struct section *section, const struct ini_entry *entry, void *item)
+/* The entry is ours to cut, and read once. */
+static int add_to_list(void *item, const struct grammar_key *key, const struct ini_entry *entry)
 {
-	const char *names[ARRAY_SIZE(keys)], *complaint;
+	struct descriptor_list *list = list_at(item, key);
+	struct descriptor_item *added = array_add(&list->items, &list->n, sizeof(*added));
+	char *equals = key->form == GRAMMAR_PAIRS ? strchr(entry->value, '=') : NULL;
+
+	if (!added)
+		return -ENOMEM;
+	*added = (struct descriptor_item){ entry->value, equals ? equals + 1 : NULL, entry->line };
+	if (equals)
+		*equals = '\0';
+	return 0;
+}
+
+static int set_key(struct reader *reader, const struct grammar_key *key, const struct ini_entry *entry, void *item)
+{
+	const char *complaint = key->check ? key->check(entry->value) : NULL;
+
+	if (key->form == GRAMMAR_TEXT && *text_at(item, key->offset))
+		complain(reader, entry->line, "\"%s\" is set twice in this section; keep one", entry->key);
+	if (complaint)
+		complain(reader, entry->line, "%s \"%s\" %s", key->name, entry->value, complaint);
+	else if (key->form != GRAMMAR_TEXT)
+		return add_to_list(item, key, entry);
+	/* A required text is kept all the same: it is not missing. */
+	if (key->form == GRAMMAR_TEXT && (!complaint || key->is_required))
+		*text_at(item, key->offset) = entry->value;
+	return 0;
+}
+
+static int set(struct reader *reader, const struct grammar_section *section, const struct ini_entry *entry, void *item)
+{
+	const char *names[GRAMMAR_KEYS];
 	size_t n = 0;
 
-	array_for_each (key, keys, ARRAY_SIZE(keys)) {
+	array_for_each (key, grammar_keys, GRAMMAR_KEYS) {
 		if (strcmp(key->section, section->name))
 			continue;
+		if (!strcmp(key->name, entry->key))
+			return set_key(reader, key, entry, item);
 		names[n++] = key->name;
-		if (strcmp(key->name, entry->key))
-			continue;
-		if (key->offset && *text_at(item, key->offset))
-			complain(reader, entry->line, "\"%s\" is set twice in this section; keep one", entry->key);
-		complaint = key->check ? key->check(entry->value) : NULL;
-		if (complaint)
-			complain(reader, entry->line, "%s \"%s\" %s", key->name, entry->value, complaint);
-		else if (!key->offset)
-			add_attribute(reader, item, entry);
-		/* A required text is kept all the same: it is not missing. */
-		if (key->offset && (!complaint || key->is_required))
-			*text_at(item, key->offset) = entry->value;
-		return;
 	}
 	diag_add_unknown(reader->diag, reader->file->path, entry->line, "key", entry->key, names, n);
+	return 0;
 }
 
-static void check_required(struct reader *reader, const struct section *section, unsigned int line, void *item)
+static void check_required(struct reader *reader, const struct grammar_section *section, unsigned int line, void *item)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (keys[i].is_required && !strcmp(keys[i].section, section->name) && !*text_at(item, keys[i].offset))
-			complain(reader, line, "[%s] lacks \"%s\"; add a line %s = …", section->name, keys[i].name,
-				 keys[i].name);
+	array_for_each (key, grammar_keys, GRAMMAR_KEYS)
+		if (key->is_required && !strcmp(key->section, section->name) && !*text_at(item, key->offset))
+			complain(reader, line, "[%s] lacks \"%s\"; add a line %s = …", section->name, key->name, key->name);
 }
 
 /* One section with its keys; *at becomes the index of the entry after them. */
@@ -213,19 +128,33 @@ static int read_section(struct reader *reader, size_t *at)
 {
 	const struct ini_file *file = reader->file;
 	const struct ini_entry *head = &file->entries[*at], *entry = head + 1;
-	const struct section *section = find_section(reader, head);
+	const struct grammar_section *section = find_section(reader, head);
 	void *item = section ? add_item(reader->descriptor, section, head) : NULL;
+	int err = section && !item ? -ENOMEM : 0;
 
-	if (section && !item)
-		return -ENOMEM;
 	reader->has_collector |= item == reader->descriptor;
-	for (; entry < file->entries + file->n_entries && entry->key; entry++)
+	for (; entry < file->entries + file->n_entries && entry->key && !err; entry++)
 		if (item)
-			set(reader, section, entry, item);
+			err = set(reader, section, entry, item);
 	if (item)
 		check_required(reader, section, head->line, item);
 	*at = (size_t)(entry - file->entries);
-	return 0;
+	return err;
+}
+
+static void check_attributes(struct reader *reader, struct descriptor_list *attributes)
+{
+	array_for_each (attribute, attributes->items, attributes->n) {
+		const char *complaint = grammar_check_name(attribute->text);
+
+		if (complaint)
+			complain(reader, attribute->line, "attribute name \"%s\" %s", attribute->text, complaint);
+	}
+	if (attributes->n <= DESCRIPTOR_ATTRIBUTES_MAX)
+		return;
+	complain(reader, attributes->items[DESCRIPTOR_ATTRIBUTES_MAX].line,
+		 "more than %d fixed attributes on one metric; move the rest into the map's key", DESCRIPTOR_ATTRIBUTES_MAX);
+	attributes->n = DESCRIPTOR_ATTRIBUTES_MAX;
 }
 
 static void check_sections_differ(struct reader *reader)
@@ -256,6 +185,8 @@ int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descri
 		err = read_section(&reader, &at);
 	if (err)
 		return err;
+	for (size_t i = 0; i < descriptor->n_metrics; i++)
+		check_attributes(&reader, &descriptor->metrics[i].attributes);
 	if (!reader.has_collector)
 		diag_add(diag, path, 0, "no [collector] section; begin with one that has a description = …");
 	if (!descriptor->description)
@@ -279,14 +210,60 @@ bool descriptor_is_metric_of(const struct descriptor_metric *metric, const char 
 								   !place[n] && !*metric->member);
 }
 
+/* Calls visit for each item of each list, in the order of grammar_sections[]. */
+static void for_each_item(const struct descriptor *descriptor,
+			  void (*visit)(const struct grammar_section *section, void *item, void *user), void *user)
+{
+	array_for_each (section, grammar_sections, GRAMMAR_SECTIONS) {
+		const char *base = (const char *)descriptor;
+		char *items = section->argument ? *(char **)(base + section->list_offset) : (char *)descriptor;
+		size_t n = section->argument ? *(const size_t *)(base + section->n_offset) : 1;
+
+		for (size_t i = 0; i < n; i++)
+			visit(section, items + i * section->item_bytes, user);
+	}
+}
+
+static void dump_item(const struct grammar_section *section, void *item, void *user)
+{
+	const char *argument = section->argument ? *text_at(item, section->argument_offset) : "";
+	const char *member = section->member_offset ? *text_at(item, section->member_offset) : "";
+	FILE *f = user;
+
+	fprintf(f, "[%s%s%s%s%s]", section->name, *argument ? " " : "", argument, *member ? "." : "", member);
+	array_for_each (key, grammar_keys, GRAMMAR_KEYS) {
+		if (strcmp(key->section, section->name))
+			continue;
+		if (key->form == GRAMMAR_TEXT && *text_at(item, key->offset))
+			fprintf(f, " %s=%s", key->name, *text_at(item, key->offset));
+		array_for_each (entry, list_at(item, key)->items, key->form == GRAMMAR_TEXT ? 0 : list_at(item, key)->n)
+			fprintf(f, " %s=%s%s%s", key->name, entry->text, entry->value ? "=" : "", entry->value ?: "");
+	}
+	fputc('\n', f);
+}
+
+void descriptor_dump(const struct descriptor *descriptor, FILE *f)
+{
+	for_each_item(descriptor, dump_item, f);
+}
+
+static void free_item(const struct grammar_section *section, void *item, void *user)
+{
+	array_for_each (key, grammar_keys, GRAMMAR_KEYS)
+		if (key->form != GRAMMAR_TEXT && !strcmp(key->section, section->name))
+			free(list_at(item, key)->items);
+}
+
 struct descriptor *descriptor_free(struct descriptor *descriptor)
 {
 	if (!descriptor)
 		return NULL;
+	for_each_item(descriptor, free_item, NULL);
 	free(descriptor->params);
 	free(descriptor->metrics);
 	free(descriptor->labels);
 	free(descriptor->programs);
+	free(descriptor->cgroups);
 	ini_file_free(descriptor->file);
 	free(descriptor);
 	return NULL;

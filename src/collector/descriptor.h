@@ -8,15 +8,35 @@
  *     [collector]             description
  *                             object = NAME             shared with others; default: the descriptor's own name
  *     [param NAME]            default, description      a "const volatile" variable of the object
+ *                             symbol = NAME             it gets the address of this symbol of the kernel
  *     [metric MAP[.MEMBER]]   name, unit, description, kind = gauge, attribute = NAME=VALUE (repeatable)
  *                             when = SETTING            neither filled nor read where that setting is zero
- *     [label MAP[.MEMBER]]    name                      of the attribute that a key member becomes
+ *                             buckets = LAYOUT          of a histogram that is not of hist.h
+ *                             bucket = MEMBER           of the key: which bucket a value counts in
+ *                             multiply = NUMBER         makes the metric's unit of what the kernel counts
+ *                             cpu = NAME                one series for each CPU, with this attribute
+ *                             cpus = sum, max, last     what a gauge shows that several CPUs have set
+ *                             expire = DURATION         a key that has not grown for that long ends
+ *                             zero = yes                a series for each constant of the key's enum, from the start
+ *                             since = start, zero       what growth counts from
+ *                             record = STRUCT           of a ring's records, which are counted
+ *     [label MAP[.MEMBER]]    name                      of the attribute that a key member becomes; MAP may be *
+ *                             as = TYPE                 a type of label.h without "lbl_", or kernel-enum NAME
+ *                             prefix = TEXT             is cut off
+ *                             value = NUMBER=TEXT       repeatable
+ *                             match = REGEX             repeatable
+ *                             other = TEXT, keep, drop  where neither a value nor a match fits
  *     [program NAME]          when = SETTING              loaded only where that setting is not zero
  *                             map = MAP                 whose elements an iterator over a map visits
  *                             runs = once               an iterator that runs only at the start
  *                             runs = seed               and again after the kernel has skipped a program
  *                             backup = PROGRAM          counts what the kernel lets this one miss
  *                             events = MAP[.MEMBER]     a sum that grows by one with each run
+ *                             target = TEXT             what follows the "/" of its section's name
+ *                             binary = PATH             the file of that target
+ *                             event = NAME              of a perf event, with frequency = or period = NUMBER
+ *                             interface = NAME          of XDP, repeatable, with mode = generic, native
+ *     [cgroups MAP]           match = REGEX             repeatable; the map holds the cgroups whose path fits
  */
 
 #include <stdbool.h>
@@ -26,16 +46,23 @@
 
 struct ini_file;
 
+/* Of a key that may be repeated. */
+struct descriptor_item {
+	const char *text;
+	const char *value; /* of TEXT=VALUE; else NULL */
+	unsigned int line;
+};
+
+struct descriptor_list {
+	struct descriptor_item *items;
+	size_t n;
+};
+
 struct descriptor_param {
 	const char *name;
 	const char *default_text; /* NULL: what the object holds */
 	const char *description;  /* NULL: absent */
-	unsigned int line;
-};
-
-struct descriptor_attribute {
-	const char *name;
-	const char *value;
+	const char *symbol;	  /* of the kernel; NULL: none */
 	unsigned int line;
 };
 
@@ -49,15 +76,17 @@ struct descriptor_metric {
 	const char *description;
 	const char *when; /* a setting; NULL: always */
 	const char *kind; /* "gauge"; NULL: it follows from the member's type */
-	struct descriptor_attribute attributes[DESCRIPTOR_ATTRIBUTES_MAX];
-	unsigned int n_attributes;
+	const char *buckets, *bucket, *multiply, *cpu, *cpus, *expire, *zero, *since, *record; /* NULL: absent */
+	struct descriptor_list attributes; /* at most DESCRIPTOR_ATTRIBUTES_MAX, each NAME=VALUE */
 	unsigned int line;
 };
 
 struct descriptor_label {
-	const char *map;
+	const char *map; /* "*": every map's */
 	const char *member;
-	const char *name;
+	const char *name, *as, *prefix, *other; /* NULL: absent */
+	struct descriptor_list values;		/* each NUMBER=TEXT */
+	struct descriptor_list matches;
 	unsigned int line;
 };
 
@@ -68,6 +97,14 @@ struct descriptor_program {
 	const char *runs; /* "once", "seed"; NULL: before each reading */
 	const char *backup; /* another program or hook; NULL: none */
 	const char *events; /* a metric's MAP[.MEMBER]; NULL: none counts the runs */
+	const char *target, *binary, *event, *frequency, *period, *mode; /* NULL: absent */
+	struct descriptor_list interfaces;
+	unsigned int line;
+};
+
+struct descriptor_cgroups {
+	const char *map;
+	struct descriptor_list matches;
 	unsigned int line;
 };
 
@@ -79,18 +116,20 @@ struct descriptor {
 	struct descriptor_metric *metrics;
 	struct descriptor_label *labels;
 	struct descriptor_program *programs;
-	size_t n_params, n_metrics, n_labels, n_programs;
+	struct descriptor_cgroups *cgroups;
+	size_t n_params, n_metrics, n_labels, n_programs, n_cgroups;
 };
 
 /* Every mistake goes to diag; the rest of the file is still returned. -ENOMEM, -EIO. */
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor);
 struct descriptor *descriptor_free(struct descriptor *descriptor);
 
+/* Prints all of it, a line for each section. */
+void descriptor_dump(const struct descriptor *descriptor, FILE *f);
+
 /* NULL: there is none. */
 const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name);
 
-/* A metric's or an attribute's name: lower case, dotted (OpenTelemetry naming). */
-bool descriptor_is_metric_name(const char *text);
 /* Is it the metric of the section [metric place]? */
 bool descriptor_is_metric_of(const struct descriptor_metric *metric, const char *place);
 

@@ -7,28 +7,8 @@
 
 void collector_dump_descriptor(const struct collector *collector, FILE *f)
 {
-	const struct descriptor *d = collector->descriptor;
-
-	fprintf(f, "collector %s: %s\n", collector->name, d->description);
-	if (d->object)
-		fprintf(f, "object %s\n", d->object);
-	for (size_t i = 0; i < d->n_params; i++)
-		fprintf(f, "param %s default=%s: %s\n", d->params[i].name,
-			d->params[i].default_text ? d->params[i].default_text : "(object)", d->params[i].description ?: "");
-	for (size_t i = 0; i < d->n_programs; i++)
-		fprintf(f, "program %s when=%s map=%s%s%s%s%s%s%s\n", d->programs[i].name, d->programs[i].when ?: "-",
-			d->programs[i].map ?: "-", d->programs[i].runs ? " runs=" : "", d->programs[i].runs ?: "",
-			d->programs[i].events ? " events=" : "", d->programs[i].events ?: "",
-			d->programs[i].backup ? " backup=" : "", d->programs[i].backup ?: "");
-	array_for_each (m, d->metrics, d->n_metrics) {
-		fprintf(f, "metric %s%s%s -> %s [%s]", m->map, *m->member ? "." : "", m->member, m->name, m->unit);
-		for (unsigned int j = 0; j < m->n_attributes; j++)
-			fprintf(f, " %s=%s", m->attributes[j].name, m->attributes[j].value);
-		fprintf(f, "%s%s%s: %s\n", m->kind ? " gauge" : "", m->when ? " when=" : "", m->when ?: "", m->description);
-	}
-	for (size_t i = 0; i < d->n_labels; i++)
-		fprintf(f, "label %s%s%s -> %s\n", d->labels[i].map, *d->labels[i].member ? "." : "",
-			d->labels[i].member, d->labels[i].name);
+	fprintf(f, "collector %s\n", collector->name);
+	descriptor_dump(collector->descriptor, f);
 }
 
 static void dump_fields(const struct shape *shape, const struct key_label *labels, FILE *f)

@@ -88,7 +88,7 @@ class TestCollectors(unittest.TestCase):
                                    "descriptor", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
                                   check=False, preexec_fn=rights.become_nobody)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertLessEqual(promised, set(re.findall(r"^metric \S+ -> (\S+)", done.stdout, re.MULTILINE)), name)
+            self.assertLessEqual(promised, set(re.findall(r"^\[metric \S+\] name=(\S+)", done.stdout, re.MULTILINE)), name)
 
     def test_an_object_that_is_cut_off_is_refused(self):
         for name in names(SOURCES, ".conf"):

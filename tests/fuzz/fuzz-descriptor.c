@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collector/descriptor.h"
+#include "collector/grammar/grammar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,14 +17,15 @@ static void demand(int is_true)
 
 static void check_metric(const struct descriptor_metric *metric, bool is_sound)
 {
-	demand(metric->line && metric->map && metric->member && metric->n_attributes <= DESCRIPTOR_ATTRIBUTES_MAX);
-	for (unsigned int i = 0; i < metric->n_attributes; i++)
-		demand(*metric->attributes[i].name && *metric->attributes[i].value && metric->attributes[i].line);
+	demand(metric->line && metric->map && metric->member && metric->attributes.n <= DESCRIPTOR_ATTRIBUTES_MAX);
+	for (size_t i = 0; i < metric->attributes.n; i++)
+		demand(*metric->attributes.items[i].text && *metric->attributes.items[i].value &&
+		       metric->attributes.items[i].line);
 	if (!is_sound)
 		return;
-	demand(*metric->map && descriptor_is_metric_name(metric->name) && *metric->unit && metric->description);
-	for (unsigned int i = 0; i < metric->n_attributes; i++)
-		demand(descriptor_is_metric_name(metric->attributes[i].name));
+	demand(*metric->map && !grammar_check_name(metric->name) && *metric->unit && metric->description);
+	for (size_t i = 0; i < metric->attributes.n; i++)
+		demand(!grammar_check_name(metric->attributes.items[i].text));
 }
 
 /* What collector_open() counts on, whatever the text was. */
@@ -36,8 +38,7 @@ static void check(const struct descriptor *d, bool is_sound)
 	for (size_t i = 0; i < d->n_metrics; i++)
 		check_metric(&d->metrics[i], is_sound);
 	for (size_t i = 0; i < d->n_labels; i++)
-		demand(d->labels[i].line && d->labels[i].map && d->labels[i].member &&
-		       (!is_sound || d->labels[i].name));
+		demand(d->labels[i].line && d->labels[i].map && d->labels[i].member);
 	for (size_t i = 0; i < d->n_programs; i++)
 		demand(d->programs[i].line && d->programs[i].name);
 }

@@ -5,6 +5,7 @@
 
 #include "alloc.h"
 #include "collector/descriptor.h"
+#include "collector/grammar/grammar.h"
 
 static int parse(const char *text, struct diag *diag, struct descriptor **ret_descriptor)
 {
@@ -80,12 +81,12 @@ static void an_attribute_ends_its_name_at_the_first_equals_sign(void **state)
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
 	assert_ok(parse(whole, &diag, &d));
-	assert_int_equal(d->metrics[0].n_attributes, 2);
-	assert_string_equal(d->metrics[0].attributes[0].name, "test.kind");
-	assert_string_equal(d->metrics[0].attributes[0].value, "a=b");
-	assert_int_equal(d->metrics[0].attributes[0].line, 11);
-	assert_string_equal(d->metrics[0].attributes[1].name, "test.way");
-	assert_string_equal(d->metrics[0].attributes[1].value, "in");
+	assert_int_equal(d->metrics[0].attributes.n, 2);
+	assert_string_equal(d->metrics[0].attributes.items[0].text, "test.kind");
+	assert_string_equal(d->metrics[0].attributes.items[0].value, "a=b");
+	assert_int_equal(d->metrics[0].attributes.items[0].line, 11);
+	assert_string_equal(d->metrics[0].attributes.items[1].text, "test.way");
+	assert_string_equal(d->metrics[0].attributes.items[1].value, "in");
 }
 
 /* tests/check/collector has a file for each mistake; here is that what could be read is there all the same. */
@@ -100,10 +101,9 @@ static void what_is_sound_is_returned_beside_the_mistakes(void **state)
 			    "x.conf:4: kind \"sum\" cannot be set here: only gauge can (a sum or a histogram follows from the "
 			    "member's type); write kind = gauge or remove the line\n"
 			    "x.conf:1: [metric] lacks \"description\"; add a line description = …\n"
-			    "x.conf:5: unknown section \"nonsense\": there are collector, param, metric, label, program\n"
-			    "x.conf:7: [label] lacks \"name\"; add a line name = …\n"
+			    "x.conf:5: unknown section \"nonsense\": there are collector, param, metric, label, program, cgroups\n"
 			    "x.conf: no [collector] section; begin with one that has a description = …\n");
-	assert_int_equal(diag.n_errors, 6);
+	assert_int_equal(diag.n_errors, 5);
 	assert_int_equal(d->n_metrics, 1);
 	assert_string_equal(d->metrics[0].unit, "s");
 	assert_null(d->metrics[0].description);
@@ -119,9 +119,9 @@ static void metric_names_are_lower_case_and_dotted(void **state)
 	static const char *const bad[] = { "", ".", "a.", ".a", "a..b", "A", "1a", "a.1", "_a", "a._b", "a b", "a-b", "a.B", "é" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
-		assert_true(descriptor_is_metric_name(good[i]));
+		assert_null(grammar_check_name(good[i]));
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_false(descriptor_is_metric_name(bad[i]));
+		assert_non_null(grammar_check_name(bad[i]));
 }
 
 static int parse_once(const char *text)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a descriptor may say: a kind of section is a row in grammar_sections[], a key of it a row in grammar_keys[]. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct grammar_section {
+	const char *name;
+	const char *argument;			     /* what messages call it; NULL: the section has none */
+	size_t list_offset, n_offset, item_bytes;    /* of its list in the descriptor */
+	size_t argument_offset, line_offset;	     /* in an item */
+	size_t member_offset;			     /* of what follows the dot in the argument; 0: it is one name */
+};
+
+enum grammar_form { GRAMMAR_TEXT,   /* a const char * */
+		    GRAMMAR_LIST,   /* a struct descriptor_list of texts */
+		    GRAMMAR_PAIRS }; /* the same of TEXT=VALUE */
+
+struct grammar_key {
+	const char *section, *name;
+	size_t offset; /* in the item */
+	const char *(*check)(const char *value); /* NULL, or the end of the message "KEY "VALUE" …" */
+	bool is_required;
+	enum grammar_form form;
+};
+
+#define GRAMMAR_SECTIONS 6
+#define GRAMMAR_KEYS 39
+extern const struct grammar_section grammar_sections[GRAMMAR_SECTIONS];
+extern const struct grammar_key grammar_keys[GRAMMAR_KEYS];
+
+/*
+ * A metric's or an attribute's name is lower case and dotted (OpenTelemetry naming). NULL, or why it is not one:
+ * the end of a message.
+ */
+const char *grammar_check_name(const char *value);
