@@ -4,8 +4,8 @@
 /*
  * The data model: a metric says what numbers mean, a series is one metric with one set of attributes.
  *
- * Numbers stay as the kernel counted them, in 64-bit integers ("raw"). Only an encoder converts
- * them to the metric's unit: value = raw / divisor. Nothing is rounded before that.
+ * Numbers stay as the kernel counted them, in 64-bit integers ("raw"), or are a whole multiple of that (delta.h).
+ * Only an encoder converts them to the metric's unit: value = raw / divisor. Nothing is rounded before that.
  *
  * A series carries both, its total since start_ns and its delta since the last collection, so that
  * an exporter needs no state of its own (OTLP data model, "Temporality"):
@@ -33,13 +33,19 @@ enum metric_kind { METRIC_SUM,
  * The buckets of a histogram are those of OpenTelemetry's base-2 exponential histogram at one scale:
  *     bucket[0]      values of exactly 0
  *     bucket[i]      values in (base^k, base^(k+1)], k = offset + i - 1, base = 2^(2^-scale), in the metric's unit
+ * or have explicit bounds:
+ *     bucket[i]      raw values in (bounds[i-1], bounds[i]]; bucket[0] from 0 on
  * The last one also holds all larger values.
  */
 struct histogram_layout {
 	int32_t scale;
 	int32_t offset;
 	uint32_t n_buckets;
+	bool has_no_sum;	/* nobody knows it: no exporter shows one */
+	const uint64_t *bounds; /* n_buckets - 1, rising; NULL: exponential */
 };
+
+bool histogram_layouts_equal(const struct histogram_layout *left, const struct histogram_layout *right);
 
 /* Why numbers are in an overflow series: the attribute bpfpush.overflow.reason says it. */
 enum overflow { OVERFLOW_TABLE,	 /* "table": the kernel's table had no place for their keys */

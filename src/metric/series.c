@@ -19,6 +19,14 @@ static const struct setting_row rows[] = {
 };
 const struct setting_table metric_settings = SETTING_TABLE(rows, struct metric);
 
+bool histogram_layouts_equal(const struct histogram_layout *left, const struct histogram_layout *right)
+{
+	return left->scale == right->scale && left->offset == right->offset && left->n_buckets == right->n_buckets &&
+	       left->has_no_sum == right->has_no_sum && !left->bounds == !right->bounds &&
+	       (!left->bounds ||
+		!memcmp(left->bounds, right->bounds, (left->n_buckets - 1) * sizeof(*left->bounds)));
+}
+
 void metric_init_series(struct metric *metric, struct budget *budget)
 {
 	static struct budget unlimited;

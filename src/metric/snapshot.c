@@ -104,12 +104,18 @@ static uint32_t n_buckets_of(const struct metric *metric)
 static uint64_t identity_of(const struct metric *metric)
 {
 	const char *const texts[] = { metric->scope, metric->name, metric->unit };
+	const struct histogram_layout *layout = &metric->layout;
+	const uint32_t shape[] = { (uint32_t)layout->scale, (uint32_t)layout->offset, layout->n_buckets };
 	const uint64_t parts[] = { metric->kind, metric->divisor };
 	uint64_t hash = hash_stable(HASH_STABLE_START, parts, sizeof(parts));
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		hash = hash_stable(hash, texts[i], strlen(texts[i]) + 1);
-	return hash_stable(hash, &metric->layout, sizeof(metric->layout));
+	hash = hash_stable(hash, shape, sizeof(shape));
+	if (!layout->bounds)
+		return hash;
+	hash = hash_stable(hash, layout->bounds, (layout->n_buckets - 1) * sizeof(*layout->bounds));
+	return hash_stable(hash, &layout->has_no_sum, sizeof(layout->has_no_sum));
 }
 
 static void metric_save(const struct metric *metric, bool is_first, struct series_names *names, struct store *out)

@@ -7,7 +7,10 @@
 #define START_NS    UINT64_C(1800000000000000000)
 #define INTERVAL_NS UINT64_C(10000000000)
 
-enum { CALLS, DURATION, CPU, SIZES, SOCKETS, NOTHING };
+enum { CALLS, DURATION, CPU, SIZES, SOCKETS, NOTHING, LENGTHS, WAITS };
+
+/* Of queues, and in microseconds. */
+static const uint64_t length_bounds[] = { 0, 49, 1099 }, wait_bounds[] = { 1, 10, 2500000 };
 
 static const struct metric literals[FIXTURE_METRICS] = {
 	[CALLS] = { .scope = "syscalls", .name = "bpfpush.syscall.count", .unit = "{call}",
@@ -22,6 +25,11 @@ static const struct metric literals[FIXTURE_METRICS] = {
 		      .kind = METRIC_GAUGE, .divisor = 1 },
 	[NOTHING] = { .scope = "nothing", .name = "example.nothing", .unit = "1", .description = "",
 		      .kind = METRIC_SUM, .divisor = 1 },
+	[LENGTHS] = { .scope = "queue", .name = "example.length", .unit = "{packet}", .description = "",
+		      .kind = METRIC_HISTOGRAM, .divisor = 1, .layout = { .n_buckets = 4, .bounds = length_bounds } },
+	[WAITS] = { .scope = "queue", .name = "example.wait", .unit = "s", .description = "",
+		    .kind = METRIC_HISTOGRAM, .divisor = 1000000,
+		    .layout = { .n_buckets = 4, .has_no_sum = true, .bounds = wait_bounds } },
 };
 
 /* attributes: "name=text" each, ended by NULL; a text of "#5" is a number. */
@@ -53,7 +61,7 @@ static struct series *add(struct metric *metric, uint64_t start_ns, const char *
 static void first_round(struct fixture *fixture, struct series **series)
 {
 	struct metric *metrics = fixture->metrics;
-	uint64_t time[48] = { 0 }, size[6] = { 1, 0, 2, 0, 0, 1 };
+	uint64_t time[48] = { 0 }, size[6] = { 1, 0, 2, 0, 0, 1 }, few[4] = { 1, 2, 0, 3 };
 
 	series[0] = ADD(&metrics[CALLS], START_NS, "bpfpush.syscall.name=read", "systemd.unit.name=cron.service");
 	series[1] = ADD(&metrics[CALLS], START_NS, "bpfpush.syscall.name=openat", "error.type=ENOENT",
@@ -79,6 +87,8 @@ static void first_round(struct fixture *fixture, struct series **series)
 	series[10] = ADD(&metrics[SOCKETS], START_NS, "network.connection.state=gone");
 	series[11] = ADD(&metrics[CPU], START_NS, "systemd.unit.name=gone.service");
 	series_add_histogram(series[9], 40, size);
+	series_add_histogram(ADD(&metrics[LENGTHS], START_NS, NULL), 5100, few);
+	series_add_histogram(ADD(&metrics[WAITS], START_NS, "network.local.port=#443"), 0, few);
 	series_add(series[10], 3);
 	series_add(series[11], 3);
 }
@@ -86,7 +96,7 @@ static void first_round(struct fixture *fixture, struct series **series)
 void fixture_init(struct fixture *fixture)
 {
 	struct series *series[12], *late, *refused, *fresh;
-	uint64_t time[48] = { 0 };
+	uint64_t time[48] = { 0 }, few[4] = { 0, 1, 4, 0 };
 
 	memcpy(fixture->metrics, literals, sizeof(literals));
 	fixture->budget = (struct budget){ .limit_series = 3 };
@@ -114,6 +124,8 @@ void fixture_init(struct fixture *fixture)
 	fresh = ADD(&fixture->metrics[DURATION], START_NS + INTERVAL_NS, "bpfpush.syscall.name=fresh");
 	time[11] = 1;
 	series_add_histogram(fresh, 1000, time);
+	series_add_histogram(fixture->metrics[LENGTHS].series[0], 250, few);
+	series_add_histogram(fixture->metrics[WAITS].series[0], 0, few);
 	series_add(series[0], 234);
 	series_add(series[2], 1);
 	time[11] = 3;

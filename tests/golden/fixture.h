@@ -3,14 +3,14 @@
 
 /*
  * A batch with one of everything, for tests of encoders: two scopes, all kinds, numbers with and without a
- * divisor, hostile text, a series that did not grow, one without attributes, new ones, ended ones, both
+ * divisor, histograms of all kinds, hostile text, a series that did not grow, one without attributes, new ones, ended ones, both
  * overflow series, a metric without series.
  */
 
 #include "metric/series.h"
 
-#define FIXTURE_METRICS 6
-#define FIXTURE_POINTS	12
+#define FIXTURE_METRICS 8
+#define FIXTURE_POINTS	14
 #define FIXTURE_NEW	3 /* of these, sums and histograms */
 #define FIXTURE_ENDED	3 /* besides these */
 

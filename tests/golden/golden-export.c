@@ -78,14 +78,14 @@ static const struct variant {
 	bool is_cumulative, sends_unchanged;
 	size_t n_points; /* that have lines */
 } variants[] = {
-	{ "plain", DIALECT_PLAIN, LINES_COUNTERS, LINES_MICROSECONDS, false, false, 9 },
-	{ "plain-timer", DIALECT_PLAIN, LINES_TIMER, LINES_SECONDS, false, true, 10 },
-	{ "graphite", DIALECT_GRAPHITE, LINES_COUNTERS, LINES_NANOSECONDS, false, false, 9 },
-	{ "dogstatsd", DIALECT_DOGSTATSD, LINES_COUNTERS, LINES_MILLISECONDS, false, true, 12 },
-	{ "dogstatsd-distribution", DIALECT_DOGSTATSD, LINES_DISTRIBUTION, LINES_SECONDS, false, false, 8 },
-	{ "influx", DIALECT_INFLUX, LINES_COUNTERS, LINES_SECONDS, false, false, 8 },
-	{ "dotted", DIALECT_DOTTED, LINES_COUNTERS, LINES_SECONDS, false, false, 9 },
-	{ "tagged", DIALECT_TAGGED, LINES_COUNTERS, LINES_SECONDS, true, false, 9 },
+	{ "plain", DIALECT_PLAIN, LINES_COUNTERS, LINES_MICROSECONDS, false, false, 11 },
+	{ "plain-timer", DIALECT_PLAIN, LINES_TIMER, LINES_SECONDS, false, true, 12 },
+	{ "graphite", DIALECT_GRAPHITE, LINES_COUNTERS, LINES_NANOSECONDS, false, false, 11 },
+	{ "dogstatsd", DIALECT_DOGSTATSD, LINES_COUNTERS, LINES_MILLISECONDS, false, true, 14 },
+	{ "dogstatsd-distribution", DIALECT_DOGSTATSD, LINES_DISTRIBUTION, LINES_SECONDS, false, false, 10 },
+	{ "influx", DIALECT_INFLUX, LINES_COUNTERS, LINES_SECONDS, false, false, 10 },
+	{ "dotted", DIALECT_DOTTED, LINES_COUNTERS, LINES_SECONDS, false, false, 11 },
+	{ "tagged", DIALECT_TAGGED, LINES_COUNTERS, LINES_SECONDS, true, false, 11 },
 };
 
 static int lines(const struct batch *batch, const struct variant *variant)

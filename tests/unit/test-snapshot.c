@@ -232,6 +232,32 @@ static void other_metrics_are_left_out(void **state)
 	teardown(&second);
 }
 
+static void a_histogram_goes_on_with_the_same_bounds(void **state)
+{
+	static const uint64_t bounds[][BUCKETS - 1] = { { 1, 2, 3 }, { 1, 2, 3 }, { 1, 2, 4 } };
+
+	for (size_t i = 0; i < 4; i++) {
+		struct fixture first, second;
+		struct left left;
+
+		setup_left(&left);
+		setup(&first);
+		setup(&second);
+		first.metrics[2].layout = (struct histogram_layout){ .n_buckets = BUCKETS, .bounds = bounds[0] };
+		second.metrics[2].layout = (struct histogram_layout){ .n_buckets = BUCKETS, .bounds = bounds[i % 3],
+								      .has_no_sum = i == 3 };
+		collect(&first, 5, 1, 100);
+		save(&first, &left);
+		assert_ok(restore(&second, whole(&left.stores[0]), whole(&left.stores[1]), false));
+		assert_int_equal(second.metrics[2].series[0]->total.sum,
+				 i < 2 ? first.metrics[2].series[0]->total.sum : 0);
+		assert_int_not_equal(first.metrics[2].series[0]->total.sum, 0);
+		teardown_left(&left);
+		teardown(&first);
+		teardown(&second);
+	}
+}
+
 static void names_are_written_once(void **state)
 {
 	struct fixture first, second;
@@ -346,6 +372,7 @@ int main(void)
 		cmocka_unit_test(a_later_process_counts_on),
 		cmocka_unit_test(with_other_names_rows_look_for_their_series_again),
 		cmocka_unit_test(other_metrics_are_left_out),
+		cmocka_unit_test(a_histogram_goes_on_with_the_same_bounds),
 		cmocka_unit_test(names_are_written_once),
 		cmocka_unit_test(damage_is_survived),
 		cmocka_unit_test(rows_of_numbers_are_as_they_were),

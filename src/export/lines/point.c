@@ -138,7 +138,8 @@ static bool write_counters(struct point_writer *writer, const struct point_kind 
 		return true;
 	is_complete = put_sum(writer, kind, series, state, BASE_COUNT, &line);
 	line.suffix = ".sum";
-	is_complete &= put_sum(writer, kind, series, state, BASE_SUM, &line);
+	if (!series->metric->layout.has_no_sum)
+		is_complete &= put_sum(writer, kind, series, state, BASE_SUM, &line);
 	line.suffix = ".bucket";
 	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
 		if (!grown(series, state, BASE_BUCKETS + i) && !(writer->sends_unchanged && series->total.bucket[i]))
@@ -213,31 +214,14 @@ static void print_value(double value, char text[32])
 	snprintf(text, 32, "%.*f", decimals < 0 ? 0 : decimals > 25 ? 25 : decimals, shown);
 }
 
-/*
- * The value in (lower, upper] with the smallest relative error for any value there: it is as far from one bound
- * as from the other, in parts of each.
- */
-static double middle(const struct histogram_layout *layout, uint32_t i)
-{
-	double base = layout->scale <= 0 ? ldexp(1, 1 << -layout->scale) : exp2(ldexp(1, -layout->scale));
-	double upper = bounds_upper(layout, i);
-
-	if (!i)
-		return 0;
-	if (isinf(upper)) /* taken for a bucket like the others */
-		upper = i == 1 ? 1 : bounds_upper(layout, i - 1) * base;
-	return 2 * upper / (1 + base); /* with lower = upper / base, 2 * lower * upper / (lower + upper) */
-}
-
 struct bucket_text *bucket_texts_new(const struct metric *metric, double per_second, char dot)
 {
-	const struct histogram_layout *layout = &metric->layout;
-	struct bucket_text *texts = calloc(layout->n_buckets, sizeof(*texts));
+	struct bucket_text *texts = calloc(metric->layout.n_buckets, sizeof(*texts));
 	char *point;
 
-	for (uint32_t i = 0; texts && i < layout->n_buckets; i++) {
-		print_bound(bounds_upper(layout, i) * per_second, texts[i].bound);
-		print_value(middle(layout, i) * per_second, texts[i].middle);
+	for (uint32_t i = 0; texts && i < metric->layout.n_buckets; i++) {
+		print_bound(bounds_upper(metric, i) * per_second, texts[i].bound);
+		print_value(bounds_middle(metric, i) * per_second, texts[i].middle);
 		point = strchr(texts[i].bound, '.');
 		if (point)
 			*point = dot;

@@ -222,7 +222,9 @@ static void set_metric(struct writer *writer, const struct metric *metric)
 	writer->header.name = (char *)metric->name;
 	writer->header.description = (char *)metric->description;
 	writer->header.unit = (char *)metric->unit;
-	writer->data_field = fields[metric->kind][encoding->histogram];
+	/* Explicit bounds are not those of an exponential histogram. */
+	writer->points.histogram = metric->layout.bounds ? OTLP_EXPLICIT : encoding->histogram;
+	writer->data_field = fields[metric->kind][writer->points.histogram];
 	otlp__sum__init(&writer->tail);
 	if (metric->kind != METRIC_GAUGE)
 		writer->tail.aggregation_temporality =
@@ -232,7 +234,7 @@ static void set_metric(struct writer *writer, const struct metric *metric)
 	writer->tail.is_monotonic = metric->kind == METRIC_SUM;
 	writer->points.is_delta = encoding->temporality == OTLP_DELTA && metric->kind != METRIC_GAUGE;
 	for (uint32_t i = 0; writer->data_field == OTLP__METRIC__DATA_HISTOGRAM && i < metric->layout.n_buckets; i++)
-		writer->bounds[i] = bounds_upper(&metric->layout, i);
+		writer->bounds[i] = bounds_upper(metric, i);
 	writer->most_bytes = otlp_point_most_bytes(metric);
 	writer->around_bytes = LEVELS * (1 + LENGTH_BYTES) + writer->resource.size +
 			       protobuf_c_message_get_packed_size(&writer->scope.base) +
@@ -277,9 +279,7 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 		.body = body,
 		.user = user,
 		.at = encoding->room,
-		.points = { .histogram = encoding->histogram,
-			    .previous_ns = batch->previous_ns,
-			    .time_ns = batch->time_ns },
+		.points = { .previous_ns = batch->previous_ns, .time_ns = batch->time_ns },
 	};
 	const char *scope = NULL;
 	struct metric *metric;

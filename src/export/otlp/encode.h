@@ -9,8 +9,8 @@
  * a new series may have a point of 0 there first. A series that has ended has a last point without a
  * value, unless it is delta.
  * Whole numbers (divisor 1) are integers, all others are doubles. All points of an explicit histogram
- * have the same bounds; an exponential one has no empty buckets at its ends. No message around points
- * is ever empty: a batch without points has no body.
+ * have the same bounds; an exponential one has no empty buckets at its ends. A metric with bounds of its
+ * own is always explicit. No message around points is ever empty: a batch without points has no body.
  */
 
 #include "metric/metric.h"

@@ -34,7 +34,8 @@ static void fill_explicit(Otlp__HistogramDataPoint *point, const struct metric *
 {
 	otlp__histogram_data_point__init(point);
 	point->count = numbers->count;
-	point->sum_of_values_case = OTLP__HISTOGRAM_DATA_POINT__SUM_OF_VALUES_SUM;
+	if (!metric->layout.has_no_sum)
+		point->sum_of_values_case = OTLP__HISTOGRAM_DATA_POINT__SUM_OF_VALUES_SUM;
 	point->sum = in_unit(metric, numbers->sum);
 	point->n_bucket_counts = metric->layout.n_buckets;
 	point->bucket_counts = numbers->bucket;

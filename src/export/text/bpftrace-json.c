@@ -10,8 +10,8 @@
  * names, its key; an attribute that other series of the metric have and this one has not is empty.
  * A map without keys holds its number at once. As with bpftrace numbers are totals and whole, as
  * the kernel counted them (nanoseconds where the metric's unit is s); min and max are both inside a
- * bucket, the last bucket has no max; entries are sorted by value, empty buckets at both ends left
- * out.
+ * bucket, the last bucket has no max; a histogram without a sum has no stats; entries are sorted by
+ * value, empty buckets at both ends left out.
  */
 #include <inttypes.h>
 
@@ -47,8 +47,8 @@ static void append_hist(struct buf *out, const struct series *series)
 	bounds_trim(bucket, &first, &end);
 	buf_append_byte(out, '[');
 	for (uint32_t i = first; i < end; i++) {
-		uint64_t below = i ? bounds_upper_raw(&metric->layout, metric->divisor, i - 1) : 0;
-		uint64_t upper = bounds_upper_raw(&metric->layout, metric->divisor, i);
+		uint64_t below = i ? bounds_upper_raw(metric, i - 1) : 0;
+		uint64_t upper = bounds_upper_raw(metric, i);
 
 		buf_printf(out, "%s{\"min\": %" PRIu64, i > first ? ", " : "", i ? below + 1 : 0);
 		if (i + 1 < metric->layout.n_buckets)
@@ -129,7 +129,8 @@ static int bpftrace_json_push(struct exporter *exporter, const struct batch *bat
 			continue;
 		}
 		append_map(&output->out, metric, "hist", "", append_hist);
-		append_map(&output->out, metric, "stats", ".stats", append_stats);
+		if (!metric->layout.has_no_sum)
+			append_map(&output->out, metric, "stats", ".stats", append_stats);
 	}
 	return output_flush(exporter, batch);
 }

@@ -88,15 +88,18 @@ static void append_histogram(struct buf *line, const struct series *series)
 		double value;
 	} columns[] = {
 		{ "mean", (double)total->sum / (double)metric->divisor / (double)total->count },
-		{ "p50", bounds_quantile(&metric->layout, total, 0.5) },
-		{ "p90", bounds_quantile(&metric->layout, total, 0.9) },
-		{ "p99", bounds_quantile(&metric->layout, total, 0.99) },
+		{ "p50", bounds_quantile(metric, total, 0.5) },
+		{ "p90", bounds_quantile(metric, total, 0.9) },
+		{ "p99", bounds_quantile(metric, total, 0.99) },
 	};
 	_cleanup_(buf_done) struct buf number = BUF_INIT;
 
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 		buf_reset(&number);
-		decimal_human(&number, columns[i].value, metric->unit, false);
+		if (!i && metric->layout.has_no_sum)
+			buf_append_byte(&number, '-');
+		else
+			decimal_human(&number, columns[i].value, metric->unit, false);
 		buf_printf(line, "  %s %-7s", columns[i].name, buf_text(&number));
 	}
 	buf_append_text(line, "  ");

@@ -7,7 +7,7 @@
  *
  * A gauge has "value" in place of "total" and "delta", and no start. For a histogram both are
  * {"count":3,"sum":0.5,"bounds":[0,1,2],"counts":[0,1,1,1]}, counts[i] for values up to bounds[i],
- * the last one for all above. Numbers are exact: no digit is lost to a double.
+ * the last one for all above; "sum" is absent if nobody knows it. Numbers are exact: no digit is lost to a double.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -65,7 +65,7 @@ static void append_bounds(struct buf *out, const struct metric *metric)
 
 	buf_append_text(out, ",\"bounds\":[");
 	for (uint32_t i = 0; i + 1 < metric->layout.n_buckets; i++)
-		buf_printf(out, "%s%s", i ? "," : "", decimal_print_double(text, bounds_upper(&metric->layout, i)));
+		buf_printf(out, "%s%s", i ? "," : "", decimal_print_double(text, bounds_upper(metric, i)));
 	buf_append_byte(out, ']');
 }
 
@@ -76,8 +76,11 @@ static void append_numbers(struct buf *out, const struct metric *metric, const s
 		decimal_quotient(out, numbers->sum, metric->divisor, metric->kind == METRIC_GAUGE);
 		return;
 	}
-	buf_printf(out, "{\"count\":%" PRIu64 ",\"sum\":", numbers->count);
-	decimal_quotient(out, numbers->sum, metric->divisor, false);
+	buf_printf(out, "{\"count\":%" PRIu64, numbers->count);
+	if (!metric->layout.has_no_sum) {
+		buf_append_text(out, ",\"sum\":");
+		decimal_quotient(out, numbers->sum, metric->divisor, false);
+	}
 	buf_append(out, bounds->data, bounds->size);
 	buf_append_text(out, ",\"counts\":[");
 	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
