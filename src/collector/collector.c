@@ -14,6 +14,7 @@
 
 #include "collector/binding.h"
 #include "collector/hook/hook.h"
+#include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
 #include "metric/series.h"
 #include "util/array.h"
@@ -72,15 +73,22 @@ static void find_reporters(struct object *object)
 {
 	array_for_each (program, object->programs.items, object->programs.n) {
 		program->collector = NULL;
+		program->how = NULL;
 		program->events = NULL;
 		for (size_t i = object->n_collectors; i-- > 0;) {
 			const struct collector *collector = object->collectors[i];
 
 			if (collector_uses(collector, program))
 				program->collector = collector;
-			array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs)
-				if (described->events && program_is_called(program, described->name))
+			array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs) {
+				if (!program_is_called(program, described->name))
+					continue;
+				if (described->events)
 					program->events = binding_find_sum(collector, described->events);
+				if (described->frequency || described->period || described->interfaces.n ||
+				    described->mode)
+					program->how = described;
+			}
 		}
 	}
 }
@@ -155,7 +163,8 @@ int collector_open(const char *directory, const char *name, const struct collect
 		return -ENOMEM;
 	err = read_descriptor(collector) ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
-		err = select_settings(collector) ?: bindings_make(collector);
+		err = targets_set(&collector->object->programs, collector->descriptor) ?: select_settings(collector) ?:
+		      bindings_make(collector);
 	if (err)
 		return err;
 	if (collector->descriptor && collector->object)

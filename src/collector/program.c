@@ -34,6 +34,7 @@ static _printf_(2, 0) int collect(enum libbpf_print_level level, const char *for
 void programs_quiet(void)
 {
 	libbpf_set_print(collect);
+	hook_add_sections();
 }
 
 static int add(struct programs *programs, const struct bpf_program *bpf)
@@ -103,16 +104,6 @@ static bool is_chosen(const struct programs *programs, const struct program *pro
 	return true;
 }
 
-static void detach(struct program *program)
-{
-	/* Of some kinds of hooks libbpf would switch off what other descriptors of the link still have on. */
-	if (program->link && program->is_kept)
-		bpf_link__disconnect(program->link);
-	bpf_link__destroy(program->link);
-	program->link = NULL;
-	program->fd = program->link_fd = -1;
-}
-
 /* Parts of a variant that have different sections are of no use without each other. */
 static bool is_lost_with(const struct program *program, const struct program *refused)
 {
@@ -129,7 +120,7 @@ static void refuse(struct programs *programs, struct program *refused, int err, 
 	array_for_each (program, programs->items, programs->n) {
 		if (program != refused && !is_lost_with(program, refused))
 			continue;
-		detach(program);
+		hook_detach(program);
 		program->state = PROGRAM_REFUSED;
 		program->err = err;
 		free(program->error);
@@ -156,7 +147,7 @@ static struct program *find_culprit(const struct programs *programs, const char 
 static void detach_all(struct programs *programs)
 {
 	for (uint32_t i = 0; i < programs->n; i++) {
-		detach(&programs->items[i]);
+		hook_detach(&programs->items[i]);
 		if (programs->items[i].state == PROGRAM_ATTACHED)
 			programs->items[i].state = PROGRAM_WAITING;
 	}
@@ -187,10 +178,9 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 			if (program->is_iterator != (iterators == 1) || program->state != PROGRAM_WAITING ||
 			    !bpf_program__autoload(bpf))
 				continue;
-			err = hook_attach(object, program, &program->link);
+			err = hook_attach(object, program);
 			if (!err) {
 				program->fd = bpf_program__fd(bpf);
-				program->link_fd = bpf_link__fd(program->link) ?: -1; /* USDT has several links */
 				program->state = PROGRAM_ATTACHED;
 				continue;
 			}

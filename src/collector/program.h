@@ -12,11 +12,12 @@
 
 #include "util/cleanup.h"
 
-struct bpf_link;
 struct bpf_object;
 struct buf;
 struct collector;
 struct delta_metric;
+struct descriptor_program;
+struct hook_link;
 struct store;
 struct stored;
 
@@ -39,6 +40,7 @@ struct program {
 	char *section;	 /* "tp_btf/sys_exit" */
 	const struct collector *collector; /* the first that uses it reports its numbers; NULL before the start */
 	const struct delta_metric *events; /* the sum that grows by one with each run; NULL: there is none */
+	const struct descriptor_program *how; /* event, interfaces and what belongs to them; NULL: nothing */
 	const char *map; /* whose elements it visits, NULL: none; borrowed from the descriptor */
 	size_t type; /* of its section, see alternative.c */
 	int rank; /* of its variant among alternatives: the least is tried first */
@@ -55,7 +57,8 @@ struct program {
 	int err;     /* the same as -errno */
 	int fd, link_fd; /* while it is attached; of an adopted one they are borrowed (adopt/adopt.h) */
 	int past_link_fd; /* of an iterator that runs once more as it was (adopt/adopt.h), borrowed; or -1 */
-	struct bpf_link *link; /* NULL: adopted, or not attached */
+	struct hook_link *links; /* none: adopted, or not attached */
+	size_t n_links;
 	bool is_kept;	       /* the hook stays on when the process ends */
 	struct program_past past;
 	/* from the last programs_stats(), since the last reading of the process before */
@@ -116,5 +119,5 @@ void programs_done(struct programs *programs);
  * descriptor is closed. This costs each run two clock readings. -errno: 5.8, CAP_SYS_ADMIN.
  */
 int programs_enable_stats(void);
-/* Keeps libbpf's messages off stderr; programs_load() collects them. Call it once, at the start. */
+/* Keeps libbpf's messages off stderr; programs_load() collects them. Call it before any object is opened. */
 void programs_quiet(void);

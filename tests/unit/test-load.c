@@ -102,7 +102,7 @@ static void a_part_of_another_section_is_refused_with_its_alternative(void **sta
 	assert_int_equal(program(&l, "pair__raw__on")->state, PROGRAM_REFUSED);
 	assert_string_equal(program(&l, "pair__raw__on")->error,
 			    "attach (of the program that it belongs to): No such file or directory");
-	assert_null(program(&l, "pair__raw__on")->link);
+	assert_int_equal(program(&l, "pair__raw__on")->n_links, 0);
 	assert_int_equal(program(&l, "pair__other")->state, PROGRAM_ATTACHED);
 	teardown(&l);
 }

@@ -35,10 +35,15 @@ static uint64_t hash_of(const struct object *object)
 		hash = hash_text(hash, object->collectors[i]->name);
 		for (size_t j = 0; j < descriptor->n_programs; j++) {
 			const struct descriptor_program *program = &descriptor->programs[j];
-			const char *const texts[] = { program->name, program->when, program->map, program->runs };
+			const char *const texts[] = {
+				program->name,	 program->when,	 program->map,	program->runs,	 program->target,
+				program->binary, program->event, program->mode, program->period, program->frequency,
+			};
 
 			for (size_t k = 0; k < ARRAY_SIZE(texts); k++)
 				hash = hash_text(hash, texts[k]);
+			array_for_each (interface, program->interfaces.items, program->interfaces.n)
+				hash = hash_text(hash, interface->text);
 		}
 	}
 	bpf_object__for_each_map (map, object->bpf) {

@@ -131,10 +131,13 @@ static int set_names(struct program *program)
 	const char *part = end ? strstr(end + 2, "__") : NULL;
 
 	program->type = section_of(program->section, strcspn(program->section, "/"));
-	program->hook = strdup(name);
-	program->variant = strdup(name);
+	program->is_doubtful = false;
+	program->hook = program->hook ?: strdup(name);
+	program->variant = program->variant ?: strdup(name);
 	if (!program->hook || !program->variant)
 		return -ENOMEM;
+	memcpy(program->hook, name, strlen(name) + 1);
+	memcpy(program->variant, name, strlen(name) + 1);
 	if (!end || section_of(name, (size_t)(end - name)) != SECTION_OTHER)
 		return 0;
 	program->hook[end - name] = '\0';

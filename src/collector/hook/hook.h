@@ -4,14 +4,27 @@
 /* How a loaded program comes to its hook, and whether the kernel preempts programs there. */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct bpf_link;
 struct bpf_object;
 struct bpf_program;
 struct program;
 
-/* 0 or -errno. */
-int hook_attach(const struct bpf_object *object, const struct program *program, struct bpf_link **ret_link);
+/* Most programs have one. */
+struct hook_link {
+	struct bpf_link *link;
+	int fd; /* of a perf event, which is the link's; or, without a link of libbpf's, of the link itself */
+	uint64_t time_ns; /* of a perf event, when it was looked at last */
+};
+
+/* Fills the links of a program of a loaded object, and link_fd. 0 or -errno. */
+int hook_attach(const struct bpf_object *object, struct program *program);
+/* Ends its links; those of a program that is kept stay on. */
+void hook_detach(struct program *program);
+
+/* Makes libbpf accept perf_event/EVENT and xdp/INTERFACE. */
+void hook_add_sections(void);
 
 /*
  * Before its object is loaded: would the kernel attach it? Tried are classic tracepoints, because they need more rights

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * perf_event programs: an event on each CPU that is online. Which CPUs these are is not asked: the kernel refuses an
+ * event on another CPU, and the time of an event whose CPU has gone stands still.
+ */
+#include "collector/hook/perf.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collector/descriptor.h"
+#include "collector/hook/hook.h"
+#include "collector/program.h"
+#include "util/array.h"
+#include "util/cleanup.h"
+#include "util/parse.h"
+
+#define FREQUENCY 99 /* not in step with what happens 100 times a second */
+
+#define HARDWARE(event) PERF_TYPE_HARDWARE, PERF_COUNT_HW_##event
+#define SOFTWARE(event) PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##event
+#define CACHE(name)	PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_##name
+
+static const struct event {
+	const char *name; /* of a cache: what precedes "-loads" and the like */
+	uint32_t type;
+	uint64_t config;
+	bool is_each; /* each of them is an occurrence that can be counted */
+} events[] = {
+	{ "cycles", HARDWARE(CPU_CYCLES) },
+	{ "cpu-cycles", HARDWARE(CPU_CYCLES) },
+	{ "instructions", HARDWARE(INSTRUCTIONS) },
+	{ "cache-references", HARDWARE(CACHE_REFERENCES) },
+	{ "cache-misses", HARDWARE(CACHE_MISSES) },
+	{ "branches", HARDWARE(BRANCH_INSTRUCTIONS) },
+	{ "branch-misses", HARDWARE(BRANCH_MISSES) },
+	{ "bus-cycles", HARDWARE(BUS_CYCLES) },
+	{ "stalled-cycles-frontend", HARDWARE(STALLED_CYCLES_FRONTEND) },
+	{ "stalled-cycles-backend", HARDWARE(STALLED_CYCLES_BACKEND) },
+	{ "ref-cycles", HARDWARE(REF_CPU_CYCLES) },
+	{ "cpu-clock", SOFTWARE(CPU_CLOCK) },
+	{ "task-clock", SOFTWARE(TASK_CLOCK) },
+	{ "page-faults", SOFTWARE(PAGE_FAULTS), true },
+	{ "minor-faults", SOFTWARE(PAGE_FAULTS_MIN), true },
+	{ "major-faults", SOFTWARE(PAGE_FAULTS_MAJ), true },
+	{ "context-switches", SOFTWARE(CONTEXT_SWITCHES), true },
+	{ "cpu-migrations", SOFTWARE(CPU_MIGRATIONS), true },
+	{ "alignment-faults", SOFTWARE(ALIGNMENT_FAULTS), true },
+	{ "emulation-faults", SOFTWARE(EMULATION_FAULTS), true },
+	{ "cgroup-switches", SOFTWARE(CGROUP_SWITCHES), true },
+}, caches[] = {
+	{ "L1-dcache", CACHE(L1D) }, { "L1-icache", CACHE(L1I) }, { "LLC", CACHE(LL) },	  { "dTLB", CACHE(DTLB) },
+	{ "iTLB", CACHE(ITLB) },     { "branch", CACHE(BPU) },	  { "node", CACHE(NODE) },
+};
+
+/* What follows the name of a cache. */
+static const struct operation {
+	const char *name;
+	uint64_t config;
+} operations[] = {
+	{ "-loads", PERF_COUNT_HW_CACHE_OP_READ << 8 },
+	{ "-load-misses", PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 },
+	{ "-stores", PERF_COUNT_HW_CACHE_OP_WRITE << 8 },
+	{ "-store-misses", PERF_COUNT_HW_CACHE_OP_WRITE << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 },
+	{ "-prefetches", PERF_COUNT_HW_CACHE_OP_PREFETCH << 8 },
+	{ "-prefetch-misses", PERF_COUNT_HW_CACHE_OP_PREFETCH << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 },
+};
+
+static void set_rate(struct perf_event_attr *attributes, bool is_frequency, uint64_t number)
+{
+	attributes->freq = is_frequency;
+	attributes->sample_period = number; /* the same place as sample_freq */
+}
+
+static bool find_cache(const char *name, struct perf_event_attr *attributes)
+{
+	array_for_each (cache, caches, ARRAY_SIZE(caches)) {
+		size_t length = strlen(cache->name);
+		const struct operation *operation;
+
+		if (strncmp(name, cache->name, length))
+			continue;
+		operation = array_find(operations, ARRAY_SIZE(operations), name + length);
+		attributes->type = cache->type;
+		attributes->config = cache->config | (operation ? operation->config : 0);
+		return operation;
+	}
+	return false;
+}
+
+/* r1a2: as the processor's manual numbers it. */
+static bool find_raw(const char *name, struct perf_event_attr *attributes)
+{
+	char *end = NULL;
+
+	attributes->type = PERF_TYPE_RAW;
+	attributes->config = *name == 'r' && name[1] ? strtoull(name + 1, &end, 16) : 0;
+	return end && !*end;
+}
+
+/* type=0,config=3,frequency=99 */
+static bool find_numbers(const char *text, struct perf_event_attr *attributes)
+{
+	char key[16], number[24];
+	uint64_t value;
+	int length;
+
+	for (; *text; text += length + (text[length] == ',')) {
+		if (sscanf(text, "%15[a-z_]=%23[0-9a-fx]%n", key, number, &length) != 2 || parse_u64(number, &value))
+			return false;
+		if (!strcmp(key, "type"))
+			attributes->type = (uint32_t)value;
+		else if (!strcmp(key, "config"))
+			attributes->config = value;
+		else if (!strcmp(key, "frequency") || !strcmp(key, "period") || !strcmp(key, "sample_period"))
+			set_rate(attributes, *key == 'f', value);
+		else
+			return false;
+	}
+	return true;
+}
+
+bool perf_find(const char *name, struct perf_event_attr *attributes)
+{
+	const struct event *event = array_find(events, ARRAY_SIZE(events), name);
+
+	*attributes = (struct perf_event_attr){ .size = sizeof(*attributes) };
+	attributes->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
+	set_rate(attributes, !event || !event->is_each, event && event->is_each ? 1 : FREQUENCY);
+	if (event) {
+		attributes->type = event->type;
+		attributes->config = event->config;
+		return true;
+	}
+	return strchr(name, '=') ? find_numbers(name, attributes) :
+				   find_cache(name, attributes) || find_raw(name, attributes);
+}
+
+/* The kernel counts on while the event's CPU is there. */
+static bool is_alive(struct hook_link *item)
+{
+	uint64_t numbers[2]; /* the count, the time */
+
+	if (read(item->fd, numbers, sizeof(numbers)) != sizeof(numbers) || numbers[1] == item->time_ns)
+		return false;
+	item->time_ns = numbers[1];
+	return true;
+}
+
+/* -ENODEV: the CPU is offline. */
+static int renew(struct bpf_program *bpf, struct perf_event_attr *attributes, int cpu, struct hook_link *item)
+{
+	_cleanup_(closep) int fd = (int)syscall(SYS_perf_event_open, attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	bpf_link__destroy(item->link);
+	*item = (struct hook_link){ .fd = fd };
+	if (fd < 0)
+		return -errno;
+	item->link = bpf_program__attach_perf_event(bpf, fd);
+	if (!item->link)
+		return -errno;
+	TAKE_FD(fd); /* it is the link's now */
+	return 0;
+}
+
+int perf_attach(struct program *program, struct bpf_program *bpf)
+{
+	const struct descriptor_program *how = program->how;
+	const char *target = strchr(program->section, '/');
+	struct perf_event_attr attributes;
+	int n_cpus = libbpf_num_possible_cpus(), err = 0, n = 0;
+	uint64_t number;
+
+	if (!perf_find(target ? target + 1 : "", &attributes))
+		return -EINVAL;
+	if (how && (how->frequency || how->period) && !parse_u64(how->frequency ?: how->period, &number))
+		set_rate(&attributes, how->frequency, number);
+	if (!program->links)
+		program->links = calloc((size_t)n_cpus, sizeof(*program->links));
+	if (!program->links)
+		return -ENOMEM;
+	program->n_links = (size_t)n_cpus;
+	for (int cpu = 0; cpu < n_cpus; cpu++) {
+		struct hook_link *item = &program->links[cpu];
+		int r;
+
+		r = item->link && is_alive(item) ? 0 : renew(bpf, &attributes, cpu, item);
+		n += !r;
+		if (r && r != -ENODEV)
+			err = r;
+	}
+	return err ?: (n ? 0 : -ENODEV);
+}

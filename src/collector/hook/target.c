@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/hook/target.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/descriptor.h"
+#include "collector/hook/alternative.h"
+#include "collector/program.h"
+#include "util/array.h"
+
+#if defined(__x86_64__)
+#define MACHINE "x86_64-linux-gnu"
+#else
+#define MACHINE "aarch64-linux-gnu"
+#endif
+/* Where the linker and the shell look first is not asked: it differs between processes. */
+#define PLACES "{/usr/local/lib,/lib/" MACHINE ",/usr/lib/" MACHINE ",/lib64,/usr/lib64,/lib,/usr/lib,/usr/local/bin," \
+	       "/usr/bin,/usr/sbin}"
+
+size_t target_offset(const char *target, char name[TARGET_BYTES])
+{
+	size_t length = *target >= '0' && *target <= '9' ? 0 : strcspn(target, "+");
+
+	snprintf(name, TARGET_BYTES, "%.*s", (int)length, target);
+	return target[length] ? strtoull(target + length + (target[length] == '+'), NULL, 0) : 0;
+}
+
+const char *target_split(const char *target, int n_after, char head[TARGET_BYTES])
+{
+	const char *end = target + strlen(target);
+
+	for (; end > target; end--)
+		if (*end == ':' && !n_after--)
+			break;
+	snprintf(head, TARGET_BYTES, "%.*s", (int)(end - target), target);
+	return end > target ? end + 1 : NULL;
+}
+
+bool target_find_file(char path[TARGET_BYTES])
+{
+	char pattern[TARGET_BYTES + sizeof(PLACES) + 32];
+	glob_t found = { 0 };
+	bool is_found;
+
+	if (strchr(path, '/'))
+		return !access(path, F_OK);
+	if (!*path || strpbrk(path, "*?[{\\"))
+		return false;
+	snprintf(pattern, sizeof(pattern), PLACES "/%s{,.so.[0-9]*}", path);
+	is_found = !glob(pattern, GLOB_BRACE, NULL, &found);
+	if (is_found)
+		snprintf(path, TARGET_BYTES, "%s", found.gl_pathv[0]);
+	globfree(&found);
+	return is_found;
+}
+
+/* What stands after the path of a file. */
+static const char *without_path(const char *section, const char *target)
+{
+	int n_colons = !strncmp(section, "usdt", 4);
+	char unused[TARGET_BYTES];
+
+	return target_split(target, n_colons, unused) ?: target;
+}
+
+static int retarget(struct program *program, const struct descriptor_program *described)
+{
+	const char *slash = strchr(program->section, '/'), *binary = described->binary;
+	const char *target = described->event ?: described->target ?: slash ? slash + 1 : "";
+	char *section;
+
+	if (binary)
+		target = without_path(program->section, target);
+	if (asprintf(&section, "%.*s/%s%s%s", (int)strcspn(program->section, "/"), program->section, binary ?: "",
+		     binary ? ":" : "", target) < 0)
+		return -ENOMEM;
+	free(program->section);
+	program->section = section;
+	return 0;
+}
+
+int targets_set(struct programs *programs, const struct descriptor *descriptor)
+{
+	bool is_changed = false;
+	int err = 0;
+
+	array_for_each (program, programs->items, programs->n) {
+		array_for_each (described, descriptor->programs, descriptor->n_programs) {
+			if ((!described->target && !described->binary && !described->event) || err ||
+			    !program_is_called(program, described->name))
+				continue;
+			err = retarget(program, described);
+			is_changed = true;
+		}
+	}
+	return err || !is_changed ? err : alternatives_find(programs);
+}

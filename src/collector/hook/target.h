@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The target of a program: what follows the first "/" of its section, in the object or in the descriptor.
+ *
+ *     kprobe/FUNCTION[+OFFSET]          uprobe/FILE:FUNCTION[+OFFSET], uprobe/FILE:0xOFFSET
+ *     tp/CATEGORY/NAME                  usdt/FILE:PROVIDER:NAME
+ *
+ * A FILE without "/" is a library or a program in one of the usual directories: libc, libc.so.6, bash.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct descriptor;
+struct programs;
+
+#define TARGET_BYTES 512
+
+/* The name of a function, "" if there is none, and the offset after it. */
+size_t target_offset(const char *target, char name[TARGET_BYTES]);
+/* What follows the ":" that has n_after more of them after it, and what stands before it. NULL: there is none. */
+const char *target_split(const char *target, int n_after, char head[TARGET_BYTES]);
+/* Makes a path of a name. False: there is no such file. */
+bool target_find_file(char path[TARGET_BYTES]);
+
+/* Gives the programs of an opened object the targets of the descriptor; their sections hold them then. -ENOMEM. */
+int targets_set(struct programs *programs, const struct descriptor *descriptor);
