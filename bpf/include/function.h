@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A CPU's registers, and in them the arguments of a kernel's function where it begins, for kprobe.multi. This is not
- * the struct pt_regs of <linux/ptrace.h>: include one of the two.
+ * A CPU's registers. They hold the arguments of a function where it begins, and its result where it ends: for
+ * kprobes and uprobes. This is not the struct pt_regs of <linux/ptrace.h>: include one of the two.
  */
 
 #include "kernel.h"
@@ -17,6 +17,7 @@ struct pt_regs {
 #define function_argument_2(ctx) ((ctx)->si)
 #define function_argument_3(ctx) ((ctx)->dx)
 #define function_argument_4(ctx) ((ctx)->cx)
+#define function_result(ctx)	 ((ctx)->ax)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31];
@@ -28,6 +29,7 @@ struct pt_regs {
 #define function_argument_2(ctx) ((ctx)->regs[1])
 #define function_argument_3(ctx) ((ctx)->regs[2])
 #define function_argument_4(ctx) ((ctx)->regs[3])
+#define function_result(ctx)	 ((ctx)->regs[0])
 #else
 #error "the registers of this machine are not known here"
 #endif

@@ -17,7 +17,7 @@ import rights
 BUILD = os.environ.get("BUILD_DIR") or os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "build"))
 SOURCES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "bpf")
 
-# What the six collectors report: a name that goes is missed by somebody's dashboard.
+# What the collectors report: a name that goes is missed by somebody's dashboard.
 METRICS = {
     "syscalls": {"bpfpush.syscall.count", "bpfpush.syscall.duration"},
     "network": {"process.network.io", "bpfpush.udp.datagrams", "bpfpush.tcp.connections", "bpfpush.tcp.retransmits",
@@ -27,6 +27,8 @@ METRICS = {
                   "bpfpush.scheduler.migrations"},
     "memory": {"process.paging.faults", "bpfpush.memory.oom_kills", "bpfpush.memory.reclaim.duration"},
     "tcpstate": {"bpfpush.tcp.state.transitions", "system.network.connection.count"},
+    "throttle": {"bpfpush.cgroup.cpu.periods", "bpfpush.cgroup.cpu.throttled_periods", "bpfpush.cgroup.cpu.throttled_time"},
+    "dns": {"dns.lookup.duration"},
 }
 
 

@@ -49,10 +49,13 @@ static int attach_iterator(const struct site *site)
 {
 	const char *name = site->program->map;
 	const struct bpf_map *map = name ? bpf_object__find_map_by_name(site->object, name) : NULL;
+	bool is_cgroups = !strcmp(site->target, "cgroup");
 	union bpf_iter_link_info info = { .map.map_fd = map ? (uint32_t)bpf_map__fd(map) : 0 };
 	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
 
-	return take(site, bpf_program__attach_iter(site->bpf, map ? &options : NULL));
+	if (is_cgroups)
+		info.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
+	return take(site, bpf_program__attach_iter(site->bpf, map || is_cgroups ? &options : NULL));
 }
 
 /* libbpf would look the function up in lists that only root can read; the kernel itself finds it by name. */
