@@ -88,13 +88,18 @@ static void check_metric(const struct binding *binding, const struct descriptor_
 	size_t n = metric->attributes.n;
 
 	check_when(binding->collector, metric->line, metric->when);
+	n += metric->cpu != NULL;
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		n += binding->labels[i].type ? binding->labels[i].type->n_own ?: 1 : 0;
 	if (n > ATTRIBUTES_MAX)
 		complain(binding->collector, metric->line, "metric \"%s\" would have %zu attributes; at most %d are possible, so remove members from the key",
 			 metric->name, n, ATTRIBUTES_MAX);
+	if (metric->cpu && has_attribute(binding, metric, 0, metric->cpu))
+		complain(binding->collector, metric->line, "metric \"%s\" has an attribute \"%s\" already; use another name for \"cpu\"",
+			 metric->name, metric->cpu);
 	array_for_each (fixed, metric->attributes.items, metric->attributes.n)
-		if (has_attribute(binding, metric, (size_t)(fixed - metric->attributes.items), fixed->text))
+		if (has_attribute(binding, metric, (size_t)(fixed - metric->attributes.items), fixed->text) ||
+		    !strcmp(fixed->text, metric->cpu ?: ""))
 			complain(binding->collector, fixed->line,
 				 "metric \"%s\" has an attribute \"%s\" already; remove this line, or use another name",
 				 metric->name, fixed->text);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "collector/flat/layout.h"
+#include "collector/reading/present.h"
 #include "util/array.h"
 #include "util/hash.h"
 
@@ -81,6 +82,11 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 			return r < 0 ? r : DELTA_UNWANTED;
 		is_unknown |= r;
 	}
+	if (binding->source.has_cpu) {
+		r = attributes_add_number(attributes, described->cpu, source_row_cpu(&binding->source, key));
+		if (r)
+			return r;
+	}
 	array_for_each (fixed, described->attributes.items, described->attributes.n) {
 		r = attributes_add_text(attributes, fixed->text, fixed->value, strlen(fixed->value));
 		if (r)
@@ -131,6 +137,7 @@ static int choose_brief(struct binding *binding)
 
 void binding_close(struct binding *binding)
 {
+	zeros_release(binding);
 	source_close(&binding->source);
 	binding->past = source_free(binding->past);
 	forget_brief(binding);
@@ -158,7 +165,7 @@ static int binding_open(struct binding *binding, const struct bpf_object *object
 	}
 	binding->delta.attributes = key_attributes;
 	binding->delta.user = binding;
-	err = rows_new(source->key_bytes, source_n_cells(source), binding->delta.n_metrics, &binding->rows);
+	err = rows_new(source_row_key_bytes(source), source_n_cells(source), binding->delta.n_metrics, &binding->rows);
 	if (!err)
 		err = source_open(source);
 	return err;
@@ -206,6 +213,23 @@ static int read_past(struct binding *binding)
 	return err;
 }
 
+/* What the first reading found is growth, unless a process before has counted it: its series are there. */
+static void count_from_zero(struct binding *binding)
+{
+	struct rows *rows = binding->rows;
+
+	array_for_each (of, binding->delta.metrics, binding->delta.n_metrics) {
+		const struct descriptor_metric *described = of->user;
+
+		if (strcmp(described->since ?: "", "zero") || of->metric->n_series)
+			continue;
+		for (uint32_t row = 0; row < rows->n; row++)
+			if (rows_is_live(rows, row))
+				memset(rows_previous(rows, row) + of->first_cell, 0,
+				       (1 + of->metric->layout.n_buckets) * sizeof(uint64_t));
+	}
+}
+
 /*
  * A tally cannot be told from two readings at once, so it is held in the reading after a failure too; nor from a
  * walk that broke off.
@@ -214,16 +238,21 @@ int binding_read(struct binding *binding, bool is_walk_broken)
 {
 	bool was_broken = binding->is_broken;
 	bool is_on = setting_is_on(&binding->collector->settings, binding->when);
+	bool has_past = binding->past;
 	int past_err = read_past(binding), err = is_on ? source_read(&binding->source, binding->rows) : 0;
 
 	binding->past = source_free(binding->past);
 	if (!err && !binding->has_baseline) {
 		if (!is_walk_broken)
 			delta_baseline(binding->rows);
+		if (!has_past)
+			count_from_zero(binding);
 		binding->has_baseline = !is_walk_broken;
 	} else if (!err && setting_is_on(&binding->collector->settings, "per_process")) {
 		err = choose_brief(binding);
 	}
+	if (!err && binding->source.has_cpu)
+		cpus_choose(binding);
 	binding->is_broken = err || !binding->has_baseline;
 	array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
 		if (of->metric->kind == METRIC_GAUGE &&
@@ -236,11 +265,12 @@ int binding_read(struct binding *binding, bool is_walk_broken)
 static uint64_t shape_hash(const struct binding *binding)
 {
 	const struct source *source = &binding->source;
-	uint64_t hash = hash_stable(HASH_STABLE_START, &source->key_bytes, sizeof(source->key_bytes));
+	const uint32_t key_bytes = source_row_key_bytes(source);
+	uint64_t hash = hash_stable(HASH_STABLE_START, &key_bytes, sizeof(key_bytes));
 
 	array_for_each (run, source->runs, source->n_runs) {
 		const uint32_t parts[] = { run->offset_bytes, run->size_bytes, run->count, run->first_cell,
-					   run->is_maximum };
+					   run->is_maximum + 2u * run->is_last };
 
 		hash = hash_stable(hash, parts, sizeof(parts));
 	}
@@ -290,5 +320,6 @@ int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, 
 	binding->past = source_free(past);
 	delta_release(&binding->delta, binding->rows);
 	binding->rows = rows_free(binding->rows);
-	return rows_new(source->key_bytes, source_n_cells(source), binding->delta.n_metrics, &binding->rows) ?: -EINVAL;
+	err = rows_new(source_row_key_bytes(source), source_n_cells(source), binding->delta.n_metrics, &binding->rows);
+	return err ?: -EINVAL;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "collector/flat/layout.h"
+#include "collector/reading/option.h"
 #include "metric/series.h"
 #include "util/array.h"
 #include "util/duration.h"
@@ -164,6 +165,7 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 		return -ENOMEM;
 	*binding = (struct binding){ .map = first->map,
 				      .line = first->line,
+				      .first = first,
 				      .when = first->when,
 				      .source.fd = -1,
 				      .collector = collector };
@@ -186,7 +188,10 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 		complain(collector, first->line, "map \"%s\" does not have the sizes of its key's and value's types; compile the object again", first->map);
 		return 0;
 	}
-	return bind_labels(binding);
+	err = bind_labels(binding);
+	if (!err)
+		options_set(binding, bpf_map__max_entries(map));
+	return err;
 }
 
 /* "member \"x\"", or "the value" where it has no members. */
@@ -347,13 +352,14 @@ static int bind_metric(struct collector *collector, const struct descriptor_metr
 	return 0;
 }
 
-static int add_run(struct source *source, uint32_t offset_bytes, uint32_t size_bytes, uint32_t count, bool is_maximum)
+static int add_run(struct source *source, struct source_run new)
 {
-	uint32_t cell = source_n_cells(source);
-	struct source_run *run = array_add(&source->runs, &source->n_runs, sizeof(*run));
+	struct source_run *run;
 
+	new.first_cell = source_n_cells(source);
+	run = array_add(&source->runs, &source->n_runs, sizeof(*run));
 	if (run)
-		*run = (struct source_run){ offset_bytes, size_bytes, count, cell, is_maximum };
+		*run = new;
 	return run ? 0 : -ENOMEM;
 }
 
@@ -363,20 +369,27 @@ static int add_metric(struct collector *collector, struct binding *binding, cons
 	struct delta_metric *metric = array_add(&binding->delta.metrics, &binding->delta.n_metrics, sizeof(*metric));
 	uint32_t bytes = field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes;
 	struct source *source = &binding->source;
+	const char *cpus = described->cpus ?: is_type(field, "val_level") ? "max" : "sum";
+	struct source_run run = { .offset_bytes = field->offset_bytes, .size_bytes = bytes, .count = 1,
+				  .is_maximum = !strcmp(cpus, "max"), .is_last = !strcmp(cpus, "last") };
 	int err;
 
 	if (!metric)
 		return -ENOMEM;
+	if (run.is_last)
+		run.count += (uint32_t)libbpf_num_possible_cpus();
 	*metric = (struct delta_metric){ .first_cell = source_n_cells(source),
 					 .is_signed = field->is_signed,
 					 .is_tally = is_type(field, "val_tally"),
 					 .sum_bits = (uint8_t)(8 * bytes),
 					 .bucket_bits = (uint8_t)(8 * field->bucket_bytes),
+					 .n_more = run.count - 1,
 					 .user = described };
-	err = bind_metric(collector, described, field, &metric->metric) ?:
-	      add_run(source, field->offset_bytes, bytes, 1, is_type(field, "val_level"));
+	err = bind_metric(collector, described, field, &metric->metric) ?: add_run(source, run);
 	if (!err && field->class == FIELD_HISTOGRAM)
-		err = add_run(source, field->bucket_offset_bytes, field->bucket_bytes, field->n_buckets, false);
+		err = add_run(source, (struct source_run){ .offset_bytes = field->bucket_offset_bytes,
+							   .size_bytes = field->bucket_bytes,
+							   .count = field->n_buckets });
 	return err;
 }
 
@@ -395,15 +408,13 @@ static int bind_section(struct collector *collector, const struct descriptor_met
 	}
 	if (!binding)
 		err = binding_make(collector, map, described, &binding);
-	if (!err && strcmp(binding->when ?: "", described->when ?: ""))
-		complain(collector, described->line, "\"when\" differs from that on line %u; it must be the same for all of map \"%s\"",
-			 binding->line, binding->map);
 	if (err || !binding->labels || !described->name || !described->unit)
 		return err;
 	field = find_field(binding, described);
 	if (!field)
 		return 0;
 	check_kind(collector, described, field);
+	options_check(binding, described, field);
 	return add_metric(collector, binding, described, field);
 }
 

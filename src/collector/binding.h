@@ -22,6 +22,7 @@ struct bpf_object;
 struct binding {
 	const char *map; /* its name; the descriptor's string */
 	unsigned int line; /* of the first section that exports it */
+	const struct descriptor_metric *first; /* that section */
 	const char *when;  /* a setting without which it is not read; NULL: always exported */
 	struct shape key, value;
 	struct key_label *labels; /* of each field of the key; NULL: the map does not fit */
@@ -30,6 +31,9 @@ struct binding {
 	struct source *past;	      /* to be read once more, before source is read first (adopt/adopt.h); or NULL */
 	struct rows *rows;			    /* from the start on */
 	struct sweep sweep;
+	struct series **zeros; /* that are there before their constants count; NULL: not yet */
+	size_t n_zeros;
+	uint64_t expire_ns; /* a key that does not grow for so long ends; 0: none */
 	struct brief *brief;			    /* brief processes of the last reading that are told apart */
 	size_t n_brief;
 	bool is_broken;				    /* the last reading failed */

@@ -203,6 +203,8 @@ static void add_attributes(const struct binding *binding, const struct descripto
 		for (size_t j = 0; label->attribute && label->type->own[j]; j++)
 			names_add(names, label->type->own[j]);
 	}
+	if (described->cpu)
+		names_add(names, described->cpu);
 	for (size_t i = 0; i < described->attributes.n; i++)
 		names_add(names, described->attributes.items[i].text);
 }

@@ -16,6 +16,7 @@
 #include "collector/hook/hook.h"
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
+#include "collector/reading/present.h"
 #include "metric/series.h"
 #include "util/array.h"
 #include "util/trust.h"
@@ -392,7 +393,8 @@ int collector_compute(struct collector *collector, uint64_t previous_ns)
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		series_begin(collector->metrics[i]);
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
-		int r = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns);
+		int r = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns) ?:
+						 zeros_compute(binding, previous_ns);
 
 		err = err ? err : r;
 	}
@@ -417,8 +419,10 @@ uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, int64_t *
 
 void collector_restart(struct collector *collector)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++)
+	for (size_t i = 0; i < collector->n_bindings; i++) {
+		zeros_release(&collector->bindings[i]);
 		delta_release(&collector->bindings[i].delta, collector->bindings[i].rows);
+	}
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		metric_done_series(collector->metrics[i]);
 }

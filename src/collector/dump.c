@@ -51,7 +51,7 @@ void collector_dump_snapshot(const struct collector *collector, FILE *f)
 			if (!rows_is_live(rows, row))
 				continue;
 			fprintf(f, "%s ", binding->map);
-			for (uint32_t j = 0; row && j < binding->source.key_bytes; j++)
+			for (uint32_t j = 0; row && j < source_row_key_bytes(&binding->source); j++)
 				fprintf(f, "%02x", key[j]);
 			fputs(row ? "" : "(overflow)", f);
 			for (uint32_t j = 0; j < rows->n_cells; j++)

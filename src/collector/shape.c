@@ -244,6 +244,13 @@ static const char *enum_constant(const struct btf *btf, const struct btf_type *t
 	return btf__name_by_offset(btf, btf_is_enum64(type) ? wide->name_off : narrow->name_off);
 }
 
+bool shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value)
+{
+	const struct btf_type *type = btf__type_by_id(btf, type_id);
+
+	return i < btf_vlen(type) && enum_constant(btf, type, i, ret_value);
+}
+
 /* How many bytes all constants begin with, up to and with an underscore. */
 static size_t common_prefix(const struct btf *btf, const struct btf_type *type)
 {

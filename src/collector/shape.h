@@ -63,6 +63,8 @@ bool btf_is_whole(const struct btf *btf);
 /* An integer of 1, 2, 4 or 8 bytes at data, as it stands in memory. */
 uint64_t shape_load(const void *data, uint32_t size_bytes);
 
+/* The value of the i-th constant of an enum. False: there are fewer. */
+bool shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value);
 /* The value that has this name, in upper or lower case, of an enum. False: none, and *ret_value is any. */
 bool shape_enum_value(const struct btf *btf, uint32_t type_id, const char *name, int64_t *ret_value);
 /*

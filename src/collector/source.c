@@ -21,19 +21,36 @@
 #define BATCH_ENTRIES 512
 
 /* Of the types of maps that can be read. */
-enum { PERCPU = 1, ARRAY = 2, READABLE = 4 };
 static const uint8_t traits[] = {
-	[BPF_MAP_TYPE_HASH] = READABLE,
-	[BPF_MAP_TYPE_LRU_HASH] = READABLE,
-	[BPF_MAP_TYPE_PERCPU_HASH] = READABLE | PERCPU,
-	[BPF_MAP_TYPE_LRU_PERCPU_HASH] = READABLE | PERCPU,
-	[BPF_MAP_TYPE_ARRAY] = READABLE | ARRAY,
-	[BPF_MAP_TYPE_PERCPU_ARRAY] = READABLE | ARRAY | PERCPU,
+	[BPF_MAP_TYPE_HASH] = SOURCE_READABLE,
+	[BPF_MAP_TYPE_LRU_HASH] = SOURCE_READABLE,
+	[BPF_MAP_TYPE_PERCPU_HASH] = SOURCE_READABLE | SOURCE_PERCPU,
+	[BPF_MAP_TYPE_LRU_PERCPU_HASH] = SOURCE_READABLE | SOURCE_PERCPU,
+	[BPF_MAP_TYPE_ARRAY] = SOURCE_READABLE | SOURCE_ARRAY,
+	[BPF_MAP_TYPE_PERCPU_ARRAY] = SOURCE_READABLE | SOURCE_ARRAY | SOURCE_PERCPU,
 };
 
 bool source_can_read(int type)
 {
-	return (size_t)type < ARRAY_SIZE(traits) && traits[type] & READABLE;
+	return (size_t)type < ARRAY_SIZE(traits) && traits[type] & SOURCE_READABLE;
+}
+
+enum source_traits source_traits(const struct source *source)
+{
+	return (enum source_traits)traits[source->type];
+}
+
+uint32_t source_row_key_bytes(const struct source *source)
+{
+	return source->key_bytes + (source->has_cpu ? sizeof(uint32_t) : 0);
+}
+
+uint32_t source_row_cpu(const struct source *source, const void *row_key)
+{
+	uint32_t cpu;
+
+	memcpy(&cpu, (const uint8_t *)row_key + source->key_bytes, sizeof(cpu));
+	return cpu;
 }
 
 uint32_t source_n_cells(const struct source *source)
@@ -59,11 +76,17 @@ int source_open(struct source *source)
 {
 	struct flat *table = &source->flat;
 
-	for (uint32_t i = 0; i < source->n_runs; i++)
+	for (uint32_t i = 0; i < source->n_runs; i++) {
 		source->runs[i].kind = run_kind(&source->runs[i]);
+		source->has_last |= source->runs[i].is_last;
+	}
+	if (source->has_cpu && !source->cpu_key)
+		source->cpu_key = malloc(source_row_key_bytes(source));
+	if (source->has_cpu && !source->cpu_key)
+		return -ENOMEM;
 	source->stride_bytes = ((size_t)source->value_bytes + 7) / 8 * 8;
 	source->values_bytes = source->value_bytes;
-	if (traits[source->type] & PERCPU)
+	if (traits[source->type] & SOURCE_PERCPU)
 		source->values_bytes = source->stride_bytes * (size_t)libbpf_num_possible_cpus();
 	source->batch = 0;
 	table->runs = source->runs;
@@ -76,7 +99,8 @@ void source_close(struct source *source)
 	if (source->is_table)
 		flat_close(&source->flat);
 	free(source->memory);
-	source->memory = NULL;
+	free(source->cpu_key);
+	source->memory = source->cpu_key = NULL;
 }
 
 struct source *source_free(struct source *source)
@@ -93,10 +117,36 @@ static void add_value(const struct source *source, const uint8_t *value, uint64_
 		run_add(&source->runs[i], value, cells);
 }
 
-/* An array has all its entries from the start, so one that holds nothing and never did is nobody's. */
-static bool is_unused(const struct source *source, const struct rows *rows, const void *key, const uint8_t *values)
+/*
+ * Of the CPUs whose number has changed since the reading before the largest; if none has, the number is what it was.
+ */
+static void pick_last(const struct source *source, const struct source_run *run, const uint8_t *values, uint64_t *cells,
+		      const uint64_t *previous)
 {
-	if (!(traits[source->type] & ARRAY) || values[0] || memcmp(values, values + 1, source->values_bytes - 1) != 0)
+	uint64_t *now = cells + run->first_cell;
+	const uint64_t *before = previous + run->first_cell;
+	bool has_changed = false;
+
+	now[0] = before[0];
+	for (uint32_t i = 1; i < run->count; i++, values += source->stride_bytes) {
+		now[i] = shape_load(values + run->offset_bytes, run->size_bytes);
+		if (now[i] == before[i] || (has_changed && now[i] < now[0]))
+			continue;
+		now[0] = now[i];
+		has_changed = true;
+	}
+}
+
+/*
+ * An array has all its entries from the start, and a key those of all CPUs, so one that holds nothing and never did is
+ * nobody's.
+ */
+static bool is_unused(const struct source *source, const struct rows *rows, const void *key, const uint8_t *values,
+		      size_t n_bytes)
+{
+	bool has_all = traits[source->type] & SOURCE_ARRAY || source->has_cpu;
+
+	if (!has_all || values[0] || memcmp(values, values + 1, n_bytes - 1) != 0)
 		return false;
 	return !rows->n_live || rows_find(rows, key) == ROWS_OVERFLOW;
 }
@@ -105,13 +155,13 @@ static bool is_unused(const struct source *source, const struct rows *rows, cons
  * One key and all its values. That is the whole of it, and a key that comes twice in a reading counts once; but
  * a key of a table may have a place there too.
  */
-static int add_entry(struct source *source, struct rows *rows, const void *key, const uint8_t *values)
+static int add_values(struct source *source, struct rows *rows, const void *key, const uint8_t *values, size_t n_bytes)
 {
 	uint64_t *cells;
 	uint32_t row;
 	int err;
 
-	if (is_unused(source, rows, key, values))
+	if (is_unused(source, rows, key, values, n_bytes))
 		return 0;
 	err = rows_touch(rows, key, &row);
 	if (err)
@@ -120,9 +170,27 @@ static int add_entry(struct source *source, struct rows *rows, const void *key, 
 	if (!source->is_table)
 		memset(cells, 0, rows->n_cells * sizeof(*cells));
 	source->n_spilled += source->is_table;
-	for (size_t at = 0; at < source->values_bytes; at += source->stride_bytes)
+	for (size_t at = 0; at < n_bytes; at += source->stride_bytes)
 		add_value(source, values + at, cells);
+	for (size_t i = 0; source->has_last && i < source->n_runs; i++)
+		if (source->runs[i].is_last)
+			pick_last(source, &source->runs[i], values, cells, rows_previous(rows, row));
 	return 0;
+}
+
+static int add_entry(struct source *source, struct rows *rows, const void *key, const uint8_t *values)
+{
+	uint32_t n_cpus = (uint32_t)(source->values_bytes / source->stride_bytes);
+	int err = 0;
+
+	if (!source->has_cpu)
+		return add_values(source, rows, key, values, source->values_bytes);
+	memcpy(source->cpu_key, key, source->key_bytes);
+	for (uint32_t cpu = 0; cpu < n_cpus && !err; cpu++, values += source->stride_bytes) {
+		memcpy(source->cpu_key + source->key_bytes, &cpu, sizeof(cpu));
+		err = add_values(source, rows, source->cpu_key, values, source->stride_bytes);
+	}
+	return err;
 }
 
 static int read_batches(struct source *source, struct rows *rows)
@@ -199,14 +267,33 @@ static void leave(struct source *source, struct rows *rows, uint32_t row, const 
 		memset(rows_previous(rows, row), 0, rows->n_cells * sizeof(*cells));
 }
 
+/* The rows of a key end together. It does not come back, so nobody has to know what they held. */
+static void remove_cpus(struct source *source, const struct rows *rows, const void *key)
+{
+	uint32_t n_cpus = (uint32_t)(source->values_bytes / source->stride_bytes), row;
+
+	memcpy(source->cpu_key, key, source->key_bytes);
+	for (uint32_t cpu = 0; cpu < n_cpus; cpu++) {
+		memcpy(source->cpu_key + source->key_bytes, &cpu, sizeof(cpu));
+		row = rows_find(rows, source->cpu_key);
+		if (row != ROWS_OVERFLOW && rows_at(rows, row)->idle < SOURCE_IDLE_READINGS)
+			return;
+	}
+	(void)bpf_map_delete_elem(source->fd, key);
+}
+
 void source_remove(struct source *source, struct rows *rows, uint32_t row)
 {
 	uint64_t *cells = source->is_table ? source->flat.cells : rows_previous(rows, row);
 	const void *key = rows_key(rows, row);
 	const struct removal removal = { source->number, 0, key, rows->key_bytes, rows->n_cells, cells };
 
-	if (row == ROWS_OVERFLOW || traits[source->type] & ARRAY)
+	if (row == ROWS_OVERFLOW || traits[source->type] & SOURCE_ARRAY)
 		return;
+	if (source->has_cpu) {
+		remove_cpus(source, rows, key);
+		return;
+	}
 	if (source->is_table && look_up(source, key, cells, rows->n_cells))
 		return;
 	if (!removals_add(source->removals, &removal) || bpf_map_delete_elem(source->fd, key))

@@ -24,6 +24,7 @@ struct source {
 	struct source_run *runs; /* borrowed */
 	size_t n_runs;
 
+	bool has_cpu; /* a row for each CPU of a key: the rows' keys end with its number (u32) */
 	bool is_table;
 	struct flat flat; /* flat_from_parts() */
 	struct removals *removals; /* borrowed; NULL: none are recorded … */
@@ -32,13 +33,25 @@ struct source {
 	/* kept by source.c */
 	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
 	size_t values_bytes; /* of one key: as many values as there are possible CPUs, or one */
+	bool has_last;	     /* a run is_last */
+	uint8_t *cpu_key;    /* room for the key of a row, if has_cpu */
 	uint8_t *memory;     /* room for a batch */
 	uint32_t batch;	     /* entries a batch; 0: not yet tried */
 	uint32_t n_spilled;  /* table: keys in its hash map at the last reading */
 };
 
+/* Readings without growth before a key may leave a hash map, where nothing keeps it safe for its last writer. */
+#define SOURCE_IDLE_READINGS 2
+
 /* Is it a type of maps that can be read? */
 bool source_can_read(int type);
+/* What a map's type is like. In a flat table, the CPUs that count are not known by their numbers. */
+enum source_traits { SOURCE_PERCPU = 1, SOURCE_ARRAY = 2, SOURCE_READABLE = 4 };
+enum source_traits source_traits(const struct source *source);
+/* The bytes of a row's key. */
+uint32_t source_row_key_bytes(const struct source *source);
+/* The CPU whose row it is, if has_cpu. */
+uint32_t source_row_cpu(const struct source *source, const void *row_key);
 /* How many cells the runs fill. */
 uint32_t source_n_cells(const struct source *source);
 /* The caller sets the rest before. -errno of mmap(), -ENOMEM. */
@@ -50,7 +63,7 @@ int source_open(struct source *source);
 int source_read(struct source *source, struct rows *rows);
 /*
  * Removes a key from a hash map, which may be that of a table. The key's owner is gone, so nothing writes to it.
- * Entries of arrays stay.
+ * Entries of arrays stay, and a key with a row that is not idle, where each CPU has one.
  */
 void source_remove(struct source *source, struct rows *rows, uint32_t row);
 /*

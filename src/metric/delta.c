@@ -117,11 +117,11 @@ static int add(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_
 /* What the metric's cells hold now has been accounted for. */
 static void settle(const struct delta_metric *of, const uint64_t *now, uint64_t *before)
 {
-	uint32_t n_buckets = of->metric->layout.n_buckets;
+	uint32_t n_more = of->metric->layout.n_buckets + of->n_more;
 
 	before[of->first_cell] = now[of->first_cell];
-	if (n_buckets)
-		memcpy(before + of->first_cell + 1, now + of->first_cell + 1, n_buckets * sizeof(*now));
+	if (n_more)
+		memcpy(before + of->first_cell + 1, now + of->first_cell + 1, n_more * sizeof(*now));
 }
 
 int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, struct series *series,
@@ -219,6 +219,15 @@ void delta_release(const struct delta *delta, struct rows *rows)
 	for (uint32_t row = 0; row < rows->n; row++)
 		if (rows_is_live(rows, row))
 			row_release(delta, rows, row);
+}
+
+void delta_hide(const struct delta *delta, struct rows *rows, uint32_t row, bool is_hidden)
+{
+	if (is_hidden && !memcmp(rows_cells(rows, row), rows_previous(rows, row), rows->n_cells * sizeof(uint64_t)))
+		row_release(delta, rows, row);
+	else
+		is_hidden = false;
+	rows_at(rows, row)->is_unwanted = is_hidden;
 }
 
 void delta_baseline(struct rows *rows)

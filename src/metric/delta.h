@@ -22,6 +22,7 @@ struct delta_metric {
 	uint8_t sum_bits;    /* width in the kernel: 8, 16, 32, 64 */
 	uint8_t bucket_bits;
 	bool is_signed; /* a gauge that may be below 0 */
+	uint32_t n_more; /* cells of a gauge that follow, which only the source understands */
 	bool is_tally; /* a gauge whose value is the growth since the last reading */
 	const void *user; /* for attributes() */
 	uint64_t grown; /* what a sum has grown by in the last delta_compute(), over all rows, wanted or not */
@@ -66,6 +67,8 @@ void delta_baseline(struct rows *rows);
  * along, and those that count stay, found there or not.
  */
 void delta_leave(const struct delta *delta, struct rows *rows);
+/* A row that goes on, but is not exported meanwhile, once its last growth has been given; and the end of that. */
+void delta_hide(const struct delta *delta, struct rows *rows, uint32_t row, bool is_hidden);
 /* Takes the rows' series back, before the metrics forget them. */
 void delta_release(const struct delta *delta, struct rows *rows);
 

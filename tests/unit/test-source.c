@@ -232,6 +232,42 @@ static void a_maximum_is_not_summed_over_cpus(void **state)
 	runs[1].is_maximum = false;
 }
 
+static void each_cpu_of_a_key_has_a_row(void **state)
+{
+	uint32_t n = (uint32_t)libbpf_num_possible_cpus();
+	struct { uint32_t key, cpu; } row_key = { .key = 5 };
+	struct fixture f;
+
+	setup_map(&f, BPF_MAP_TYPE_PERCPU_HASH, 16);
+	rows_free(f.rows);
+	f.source.has_cpu = true;
+	assert_ok(source_open(&f.source));
+	assert_ok(rows_new(source_row_key_bytes(&f.source), 4, 1, &f.rows));
+	put(&f, row_key.key);
+	assert_ok(source_read(&f.source, f.rows));
+	assert_int_equal(f.rows->n_live, n);
+	for (row_key.cpu = 0; row_key.cpu < n; row_key.cpu++) {
+		uint32_t row = rows_find(f.rows, &row_key);
+		struct value expected = value_of(row_key.key, row_key.cpu);
+
+		assert_int_not_equal(row, ROWS_OVERFLOW);
+		assert_int_equal(source_row_cpu(&f.source, rows_key(f.rows, row)), row_key.cpu);
+		assert_int_equal(rows_cells(f.rows, row)[0], expected.sum);
+		assert_int_equal(rows_cells(f.rows, row)[3], expected.bucket[2]);
+		rows_at(f.rows, row)->idle = row_key.cpu ? SOURCE_IDLE_READINGS : SOURCE_IDLE_READINGS - 1;
+	}
+	/* It leaves with all its rows, and only when none of them grows. */
+	for (uint32_t is_idle = 0; is_idle < 2; is_idle++) {
+		row_key.cpu = 0;
+		rows_at(f.rows, rows_find(f.rows, &row_key))->idle += is_idle;
+		row_key.cpu = n - 1;
+		source_remove(&f.source, f.rows, rows_find(f.rows, &row_key));
+		assert_ok(source_read(&f.source, f.rows));
+		assert_int_equal(f.rows->n_touched, is_idle ? 1 : 1 + n);
+	}
+	teardown(&f);
+}
+
 static void a_full_map_is_read_whole(void **state)
 {
 	struct fixture f;
@@ -305,6 +341,7 @@ int main(void)
 		cmocka_unit_test(entries_of_arrays_that_are_zero_are_no_rows),
 		cmocka_unit_test(an_entry_of_an_array_that_falls_to_zero_stays_a_row),
 		cmocka_unit_test(a_maximum_is_not_summed_over_cpus),
+		cmocka_unit_test(each_cpu_of_a_key_has_a_row),
 		cmocka_unit_test(a_full_map_is_read_whole),
 		cmocka_unit_test(a_reading_that_fails_is_no_empty_reading),
 		cmocka_unit_test(a_removed_key_leaves_a_hash_and_counts_from_0),

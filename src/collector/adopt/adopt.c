@@ -238,7 +238,7 @@ struct source *past_open(const struct past *past, const char *map, const struct 
 	if (!source)
 		return NULL;
 	*source = *now;
-	source->memory = NULL;
+	source->memory = source->cpu_key = NULL;
 	source->flat = (struct flat){ 0 };
 	if (now->is_table && flat_find(past->object->bpf, map, &parts)) {
 		struct flat *table = &source->flat;

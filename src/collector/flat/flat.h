@@ -24,6 +24,7 @@ struct source_run {
 	uint32_t count;
 	uint32_t first_cell;
 	bool is_maximum; /* the largest of several CPUs' unsigned numbers counts, not their sum */
+	bool is_last;	 /* that which changed last; the numbers of all CPUs follow it in the cells (source.c) */
 	uint8_t kind;	 /* kept by source.c */
 };
 
@@ -34,7 +35,7 @@ enum run_kind { RUN_OTHER,
 
 static inline enum run_kind run_kind(const struct source_run *run)
 {
-	if (run->is_maximum || run->size_bytes < sizeof(uint32_t))
+	if (run->is_maximum || run->is_last || run->size_bytes < sizeof(uint32_t))
 		return RUN_OTHER;
 	return run->size_bytes == sizeof(uint64_t) ? RUN_U64 : RUN_U32;
 }
@@ -52,7 +53,7 @@ struct unaligned_u32 {
 __attribute__((noinline, unused)) static void run_add_other(const struct source_run *run, const uint8_t *from,
 							    uint64_t *to)
 {
-	for (uint32_t i = 0; i < run->count; i++, from += run->size_bytes) {
+	for (uint32_t i = 0; i < run->count && !run->is_last; i++, from += run->size_bytes) {
 		uint64_t value = shape_load(from, run->size_bytes);
 
 		if (!run->is_maximum)

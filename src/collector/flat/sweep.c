@@ -20,9 +20,6 @@
 #define FREE_NS	  50	/* for each column of a place */
 #define DELETE_NS 1500	/* from a hash map */
 
-/* Readings without growth before a key may leave a hash map, where nothing keeps it safe for its last writer. */
-#define IDLE_READINGS 2
-
 /*
  * When has every BPF program ended that runs now? The kernel answers with membarrier(MEMBARRIER_CMD_GLOBAL), which
  * waits for some milliseconds, so a thread asks. Where the kernel refuses, time has to do.
@@ -118,7 +115,7 @@ static bool remove_rows(struct sweep *sweep, struct source *source, struct rows 
 
 	for (; sweep->row < rows->n; sweep->row++) {
 		bool is_kept = rows_at(rows, sweep->row)->stay == ROWS_KEPT;
-		bool may_go = is_kept || (is_hash && rows_at(rows, sweep->row)->idle >= IDLE_READINGS);
+		bool may_go = is_kept || (is_hash && rows_at(rows, sweep->row)->idle >= SOURCE_IDLE_READINGS);
 
 		if (turn->left_ns <= 0)
 			return false;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collector/descriptor.h"
+#include "util/duration.h"
 #include "util/parse.h"
 
 const char *grammar_check_name(const char *value)
@@ -60,6 +61,32 @@ static const char *check_value(const char *value)
 	return strchr(value, '=') ? NULL : "has no number and text; write value = number=text";
 }
 
+static const char *check_cpus(const char *value)
+{
+	return !strcmp(value, "sum") || !strcmp(value, "max") || !strcmp(value, "last") ? NULL :
+		"is none of sum, max and last; write one of them";
+}
+
+static const char *check_expire(const char *value)
+{
+	uint64_t ns;
+
+	return !parse_duration_ns(value, &ns) && ns >= NS_PER_S ? NULL : "is not a time of at least 1s; write one like 10m";
+}
+
+static const char *check_zero(const char *value)
+{
+	bool unused;
+
+	return parse_bool(value, &unused) ? "is neither yes nor no; write one of them" : NULL;
+}
+
+static const char *check_since(const char *value)
+{
+	return !strcmp(value, "start") || !strcmp(value, "zero") ? NULL :
+		"is neither \"start\" nor \"zero\"; write one of them or remove the line";
+}
+
 #define LIST(list) offsetof(struct descriptor, list), offsetof(struct descriptor, n_##list), \
 		   sizeof(*((struct descriptor *)NULL)->list)
 #define PLACE(structure, subject) offsetof(struct structure, subject), offsetof(struct structure, line)
@@ -89,10 +116,10 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "metric", "bucket", offsetof(struct descriptor_metric, bucket) },
 	{ "metric", "multiply", offsetof(struct descriptor_metric, multiply) },
 	{ "metric", "cpu", offsetof(struct descriptor_metric, cpu), grammar_check_name },
-	{ "metric", "cpus", offsetof(struct descriptor_metric, cpus) },
-	{ "metric", "expire", offsetof(struct descriptor_metric, expire) },
-	{ "metric", "zero", offsetof(struct descriptor_metric, zero) },
-	{ "metric", "since", offsetof(struct descriptor_metric, since) },
+	{ "metric", "cpus", offsetof(struct descriptor_metric, cpus), check_cpus },
+	{ "metric", "expire", offsetof(struct descriptor_metric, expire), check_expire },
+	{ "metric", "zero", offsetof(struct descriptor_metric, zero), check_zero },
+	{ "metric", "since", offsetof(struct descriptor_metric, since), check_since },
 	{ "metric", "record", offsetof(struct descriptor_metric, record) },
 	{ "label", "name", offsetof(struct descriptor_label, name), grammar_check_name },
 	{ "label", "as", offsetof(struct descriptor_label, as) },

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/reading/option.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/array.h"
+#include "util/parse.h"
+
+const struct field *option_find_enum(const struct binding *binding)
+{
+	const struct field *found = NULL;
+
+	array_for_each (label, binding->labels, binding->key.n_fields) {
+		if (!label->attribute)
+			continue;
+		if (found || label->field->class != FIELD_ENUM)
+			return NULL;
+		found = label->field;
+	}
+	return found;
+}
+
+void options_set(struct binding *binding, uint32_t max_entries)
+{
+	const char *expire = binding->first->expire;
+	enum source_traits traits = source_traits(&binding->source);
+	struct key_label *label = &binding->labels[0];
+
+	binding->source.has_cpu = binding->first->cpu && traits & SOURCE_PERCPU;
+	if (expire)
+		(void)parse_duration_ns(expire, &binding->expire_ns);
+	if (!binding->source.has_cpu || !(traits & SOURCE_ARRAY) || max_entries > 1 || *label->field->name)
+		return;
+	/* The key is always 0, and tells nothing. */
+	free(label->attribute);
+	label->attribute = NULL;
+	label->type = NULL;
+}
+
+/* What is true of a section. */
+enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32 };
+
+#define KEY(key) #key, offsetof(struct descriptor_metric, key)
+
+static const struct option {
+	const char *key;
+	size_t offset;
+	bool is_of_map; /* all sections of a map agree */
+	uint8_t needs, forbids;
+	const char *rule;
+} options[] = {
+	{ KEY(when), true },
+	{ KEY(cpu), true, PERCPU, 0, "per-CPU hash maps and arrays" },
+	{ KEY(cpus), false, PERCPU | GAUGE, SIGNED | SPLIT,
+	  "unsigned gauges in per-CPU hash maps and arrays, without \"cpu\"" },
+	{ KEY(expire), true, 0, FIXED | SPLIT, "hash maps and flat tables, without \"cpu\"" },
+	{ KEY(zero), false, ONE_ENUM, SPLIT, "maps whose key is one enum, without \"cpu\"" },
+	{ KEY(since), false, 0, GAUGE, "sums and histograms" },
+};
+
+static const char *text_of(const struct option *option, const struct descriptor_metric *described)
+{
+	return *(const char *const *)((const char *)described + option->offset);
+}
+
+void options_check(const struct binding *binding, const struct descriptor_metric *described, const struct field *field)
+{
+	enum source_traits traits = source_traits(&binding->source);
+	int facts = (traits & SOURCE_PERCPU ? PERCPU : 0) | (traits & SOURCE_ARRAY ? FIXED : 0) |
+		    (described->kind && strcmp(field->type_name, "val_tally") ? GAUGE : 0) |
+		    (field->is_signed ? SIGNED : 0) | (described->cpu ? SPLIT : 0) |
+		    (option_find_enum(binding) ? ONE_ENUM : 0);
+
+	array_for_each (option, options, ARRAY_SIZE(options)) {
+		const char *text = text_of(option, described), *first = text_of(option, binding->first);
+
+		if (option->is_of_map && strcmp(text ?: "", first ?: ""))
+			complain(binding->collector, described->line,
+				 "\"%s\" differs from that on line %u; it must be the same for all of map \"%s\"",
+				 option->key, binding->line, binding->map);
+		else if (text && ((facts & option->needs) != option->needs || facts & option->forbids))
+			complain(binding->collector, described->line, "\"%s\" is only for %s; remove it from [metric %s%s%s]",
+				 option->key, option->rule, binding->map, *described->member ? "." : "",
+				 described->member);
+	}
+}
