@@ -17,8 +17,8 @@ from container import Unavailable, rootfs, run_container
 from packages import PACKAGES, ROOT, NotBuilt, build, debs, key
 
 DEBIAN = os.path.join(ROOT, "packaging", "debian")
-OBJECTS = ["cgroup", "socket", "task"]
-COLLECTORS = ["cgroup", "fileio", "memory", "network", "scheduler", "syscalls", "tcpstate"]
+OBJECTS = [os.path.basename(path)[:-len(".bpf.c")] for path in glob.glob(os.path.join(ROOT, "bpf", "*.bpf.c"))]
+COLLECTORS = [os.path.basename(path)[:-len(".conf")] for path in glob.glob(os.path.join(ROOT, "bpf", "*.conf"))]
 EXPECTED = {
     "/etc/bpfpush/bpfpush.conf", "/usr/bin/bpfpush", "UNITS/bpfpush.service", "/usr/lib/sysusers.d/bpfpush.conf",
     "/usr/lib/systemd/catalog/bpfpush.catalog", "/usr/share/bash-completion/completions/bpfpush",

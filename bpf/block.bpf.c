@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requests to disks: how long they took, how long they waited before that, how large they were.
+ *
+ * The kernel keeps the time at which it made a request, so the wait needs no hook of its own. Only the time at
+ * which the driver got the request is kept here, until the request is complete.
+ *
+ * A flush has several steps. The kernel also reports the end of the whole as the completion of a read or write
+ * of no bytes, which no driver ever saw: that is not counted.
+ */
+#include "hist.h"
+#include "table.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define REQUESTS_MAX	    16384 /* that drivers have at the same time */
+#define OPERATION_MASK	    0xff  /* REQ_OP_BITS */
+#define ERROR_EIO	    5
+#define MINOR_BITS	    20
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct request_queue {
+	struct gendisk *disk; /* NULL: none, such as that of a SCSI host */
+};
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	unsigned int __data_len; /* bytes that are not complete yet */
+	u64 start_time_ns;	 /* when it was made, if it has a part */
+	void *part;		 /* for which the kernel counts it, too */
+};
+#pragma clang attribute pop
+
+/* enum req_op, as far as its numbers have always been the same. */
+enum disk_operation {
+	DISK_OPERATION_READ = 0,
+	DISK_OPERATION_WRITE = 1,
+	DISK_OPERATION_FLUSH = 2,
+	DISK_OPERATION_DISCARD = 3,
+	DISK_OPERATION_SECURE_ERASE = 5,
+	DISK_OPERATION_WRITE_ZEROES = 9,
+	DISK_OPERATION_OTHER = OPERATION_MASK, /* zones; commands that programs or the driver itself made */
+};
+
+struct disk_key {
+	lbl_dev device;
+	enum disk_operation operation;
+	lbl_errno error;
+	u32 unused;
+};
+
+struct disk_value {
+	struct hist_time duration; /* from the driver's start of the request to its end */
+	struct hist_time queue;	   /* before that */
+	struct hist_value size;
+};
+
+TABLE(operations, struct disk_key, struct disk_value, 1);
+
+struct started {
+	u64 start_ns;
+	u64 done_bytes; /* if it is completed in parts */
+};
+
+/* By address. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, REQUESTS_MAX);
+	__type(key, u64);
+	__type(value, struct started);
+} requests SEC(".maps");
+
+struct no_key {
+	u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, struct no_key);
+	__type(value, u64);
+} untimed SEC(".maps");
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(block_rq_issue, struct request *request)
+{
+	struct started started = { bpf_ktime_get_ns() }, *known;
+	u64 address = (u64)request, *lost;
+	u32 only = 0;
+
+	if (!bpf_map_update_elem(&requests, &address, &started, BPF_NOEXIST))
+		return 0;
+	known = bpf_map_lookup_elem(&requests, &address);
+	lost = known ? NULL : bpf_map_lookup_elem(&untimed, &only);
+	if (known) /* the driver had put it back */
+		known->start_ns = started.start_ns;
+	if (lost)
+		table_add(lost, 1);
+	return 0;
+}
+
+/* What BLK_STS_… means, as the kernel tells programs. From 14 on, versions of the kernel differ. */
+static const u8 errors[] SEC(".rodata.errors") = { 0, 95, 110, 28, 67, 121, 52, 61, 84, 12, 5, 78, 11, 16 };
+
+/* Since 5.17 the tracepoint has a BLK_STS_…, before that a negative errno. */
+static __always_inline u32 error_number(int error)
+{
+	u32 status = error;
+
+	asm volatile("" : "+r"(status));
+	return error < 0 ? -error : status < sizeof(errors) ? errors[status] : ERROR_EIO;
+}
+
+static __always_inline enum disk_operation operation_of(u32 flags)
+{
+	const u32 known = 1 << DISK_OPERATION_READ | 1 << DISK_OPERATION_WRITE | 1 << DISK_OPERATION_FLUSH |
+			  1 << DISK_OPERATION_DISCARD | 1 << DISK_OPERATION_SECURE_ERASE |
+			  1 << DISK_OPERATION_WRITE_ZEROES;
+	u32 operation = flags & OPERATION_MASK;
+
+	return operation < 32 && known >> operation & 1 ? operation : DISK_OPERATION_OTHER;
+}
+
+static __always_inline void add_times(struct disk_value *value, const struct started *started, u64 made_ns)
+{
+	hist_time_add_atomic(&value->duration, bpf_ktime_get_ns() - started->start_ns);
+	if (made_ns)
+		hist_time_add_atomic(&value->queue, started->start_ns > made_ns ? started->start_ns - made_ns : 0);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(block_rq_complete, struct request *request, int error, unsigned int bytes)
+{
+	struct disk_key key = { .operation = operation_of(request->cmd_flags), .error = error_number(error) };
+	struct gendisk *disk = request->q->disk;
+	u64 address = (u64)request;
+	struct started *started = bpf_map_lookup_elem(&requests, &address);
+	struct disk_value *value;
+
+	if (bytes < request->__data_len) {
+		if (started)
+			started->done_bytes += bytes;
+		return 0;
+	}
+	if (!bytes && key.operation <= DISK_OPERATION_WRITE)
+		return 0;
+	key.device = disk->major << MINOR_BITS | disk->first_minor;
+	value = operations_at(&key);
+	if (value && started)
+		add_times(value, started, request->part ? request->start_time_ns : 0);
+	if (value)
+		hist_value_add_atomic(&value->size, bytes + (started ? started->done_bytes : 0));
+	if (started)
+		bpf_map_delete_elem(&requests, &address);
+	return 0;
+}

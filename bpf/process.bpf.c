@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Processes: how they start, how they end, how long they live. All of it is rare, so this is not a part of task.bpf.c:
+ * whoever does not want these numbers does not even have their maps.
+ *
+ * A process ends with its last thread. Before 6.16 the hook does not say which thread that is, and if several end
+ * at once, each of them finds that none lives. The first of them counts, and leaves a mark with the thread that
+ * the process began with, whose structure exists for as long as the process does.
+ */
+#include "hist.h"
+#include "owner.h"
+#include "table.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define SIGNAL_MASK	   0x7f
+#define SIGNAL_GROUP_EXIT  0x4 /* a thread ended all of them, or a signal did */
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;	/* threads that have not begun to end */
+	int nr_threads; /* and those that have not ended */
+	int group_exit_code;
+	unsigned int flags;
+};
+
+struct task_struct___process {
+	struct signal_struct *signal;
+	int exit_code;
+};
+#pragma clang attribute pop
+
+enum process_start { PROCESS_START_FORK, PROCESS_START_EXEC };
+
+struct start_key {
+	struct owner owner;
+	enum process_start type;
+	u32 unused;
+};
+
+struct code_key {
+	struct owner owner;
+	u32 code;
+	u32 unused;
+};
+
+struct signal_key {
+	struct owner owner;
+	u32 signal;
+	u32 unused;
+};
+
+struct process_count {
+	u64 count;
+};
+
+TABLE(starts, struct start_key, struct process_count, 2);
+TABLE(exits, struct code_key, struct process_count, 2);
+TABLE(kills, struct signal_key, struct process_count, 1);
+TABLE(lifetimes, struct owner, struct hist_time, 1);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+} ended SEC(".maps");
+
+static __always_inline int start_add(struct task_struct *task, enum process_start type)
+{
+	struct start_key key = { .type = type };
+	struct process_count *value;
+
+	owner_of_task_seldom(&key.owner, task);
+	value = starts_at(&key);
+	if (value)
+		table_add(&value->count, 1);
+	return 0;
+}
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(task_newtask, struct task_struct *task)
+{
+	return task->pid == task->tgid ? start_add(task, PROCESS_START_FORK) : 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task)
+{
+	return start_add(task, PROCESS_START_EXEC);
+}
+
+/* As wait(2) reports it. */
+static __always_inline int process_status(struct task_struct *leader, struct signal_struct *signal)
+{
+	if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT)
+		return BPF_CORE_READ(signal, group_exit_code);
+	return BPF_CORE_READ((struct task_struct___process *)leader, exit_code);
+}
+
+static __always_inline void exit_add(const struct owner *owner, int status)
+{
+	struct signal_key killed = { *owner, status & SIGNAL_MASK };
+	struct code_key left = { *owner, status >> 8 & 0xff };
+	struct process_count *value = killed.signal ? kills_at(&killed) : exits_at(&left);
+
+	if (value)
+		table_add(&value->count, 1);
+}
+
+/* A mark is needed only if other threads may be ending, too: to make one takes longer than all the rest. */
+static __always_inline bool is_counted(struct task_struct *leader, struct signal_struct *signal)
+{
+	u32 *mark;
+
+	if (BPF_CORE_READ(signal, nr_threads) == 1)
+		return false;
+	mark = bpf_task_storage_get(&ended, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return mark && __sync_lock_test_and_set(mark, 1);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit, struct task_struct *task)
+{
+	struct signal_struct *signal = BPF_CORE_READ((struct task_struct___process *)task, signal);
+	struct task_struct *leader = task->group_leader;
+	struct hist_time *lifetime;
+	struct owner owner;
+
+	if (BPF_CORE_READ(signal, live.counter) || is_counted(leader, signal))
+		return 0;
+	owner_of_task_seldom(&owner, task);
+	exit_add(&owner, process_status(leader, signal));
+	lifetime = lifetimes_at(&owner);
+	if (lifetime)
+		hist_time_add_atomic(lifetime, bpf_ktime_get_boot_ns() - BPF_CORE_READ(leader, start_boottime));
+	return 0;
+}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interrupts of devices, between what /proc/interrupts counts while they are counted and what it counts around that."""
+import sys
+import tempfile
+import unittest
+
+import harness
+from harness import once
+
+DURATION, NUMBER, NAME = 'bpfpush.hardirq.duration', 'bpfpush.hardirq.number', 'bpfpush.hardirq.name'
+
+# Makes interrupts of a disk. Prints how /proc/interrupts grew.
+WORKLOAD = '''
+import json, mmap, os, sys, time
+
+def counts():
+    """{number: count} of numbered interrupts, for all CPUs together."""
+    with open('/proc/interrupts') as file:
+        lines = [line.split() for line in file]
+    return {words[0][:-1]: sum(int(word) for word in words[1:1 + len(lines[0])]) for words in lines[1:] if words[0][:-1].isdigit()}
+
+def grown(before):
+    return {number: n - before.get(number, 0) for number, n in counts().items() if n != before.get(number, 0)}
+'''
+INSIDE = WORKLOAD + '''
+before = counts()
+file = os.open(sys.argv[1], os.O_RDWR)
+for i in range(300):
+    os.pwritev(file, [mmap.mmap(-1, 4096)], i * 4096)
+    os.fsync(file)
+print(json.dumps(grown(before)), flush=True)
+'''
+
+
+class HardirqTest(unittest.TestCase):
+    def test_each_interrupt_is_counted(self):
+        around = {}
+        exec(WORKLOAD, around)
+        with tempfile.NamedTemporaryFile(dir='/var/tmp') as file:
+            before = around['counts']()
+            seen = once(['hardirq'], [sys.executable, '-c', INSIDE, file.name])
+        most = around['grown'](before)
+        if not seen.expected:
+            self.skipTest('needs a device that makes numbered interrupts')
+        self.assertLessEqual({str(number) for number in seen.by(NUMBER)}, set(most))
+        for number, least in seen.expected.items():
+            with self.subTest(number):
+                points = seen.select(DURATION, **{NUMBER: int(number)})
+                self.assertTrue(points)
+                for total in (point['total'] for point in points):  # each handler runs each time
+                    self.assertGreaterEqual(total['count'], least)
+                    self.assertLessEqual(total['count'], most[number])
+                    self.assertGreater(total['sum'], 0)
+
+    def test_an_interrupt_has_the_name_of_its_handler(self):
+        with tempfile.NamedTemporaryFile(dir='/var/tmp') as file:
+            seen = once(['hardirq'], [sys.executable, '-c', INSIDE, file.name])
+        for point in seen.select(DURATION):
+            with open('/sys/kernel/irq/%d/actions' % point['attributes'][NUMBER]) as actions:
+                self.assertIn(point['attributes'][NAME], actions.read().strip().split(','))
+
+
+if __name__ == '__main__':
+    harness.main()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softirqs, between what /proc/softirqs counts while they are counted and what it counts around that."""
+import sys
+import unittest
+
+import harness
+from harness import once
+
+DURATION, VECTOR = 'bpfpush.softirq.duration', 'bpfpush.softirq.vector'
+DATAGRAMS = 20000
+
+# Makes softirqs: each datagram is received in one. Prints how /proc/softirqs grew, for all CPUs together.
+WORKLOAD = '''
+import json, socket, sys
+
+def counts():
+    with open('/proc/softirqs') as file:
+        lines = [line.split() for line in file][1:]
+    return {words[0].rstrip(':').lower(): sum(int(word) for word in words[1:]) for words in lines}
+
+def work():
+    sender, receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiver.bind(('127.0.0.1', 0))
+    for i in range(int(sys.argv[1])):
+        sender.sendto(b'x', receiver.getsockname())
+        receiver.recv(1)
+'''
+INSIDE = WORKLOAD + '''
+before = counts()
+work()
+print(json.dumps({name: n - before[name] for name, n in counts().items()}), flush=True)
+'''
+
+
+class SoftirqTest(unittest.TestCase):
+    def test_each_vector_is_counted(self):
+        around = {}
+        exec(WORKLOAD, around)
+        before = around['counts']()
+        seen = once(['softirq'], [sys.executable, '-c', INSIDE, str(DATAGRAMS)])
+        most = {name: n - before[name] for name, n in around['counts']().items()}
+        self.assertGreaterEqual(seen.expected['net_rx'], DATAGRAMS)
+        self.assertEqual(set(seen.by(VECTOR)) - set(most), set())
+        for name, least in seen.expected.items():
+            with self.subTest(name):
+                total = seen.total(DURATION, **{VECTOR: name}) or {'count': 0, 'sum': 0}
+                self.assertGreaterEqual(total['count'], least)
+                self.assertLessEqual(total['count'], most[name])
+                self.assertEqual(total['sum'] > 0, total['count'] > 0)
+
+    def test_times_are_those_of_handlers(self):
+        seen = once(['softirq'], [sys.executable, '-c', INSIDE, str(DATAGRAMS)])
+        received = seen.total(DURATION, **{VECTOR: 'net_rx'})
+        span_s = max(point['time_ns'] - point['start_time_ns'] for point in seen) / 1e9
+        self.assertLess(received['sum'], span_s * 2)
+
+
+if __name__ == '__main__':
+    harness.main()
