@@ -14,17 +14,24 @@
 
 /* key members */
 typedef u64 lbl_cgroup;	   /* kernfs id of a cgroup: systemd.unit.name, container.id or process.linux.cgroup */
+typedef u64 lbl_cgroup_path; /* the same: always its path, "/system.slice/sshd.service" */
 typedef u64 lbl_process;   /* process_id() in owner.h: process.pid, process.creation.time, process.executable.name */
 typedef u32 lbl_tgid;	   /* process id alone */
 typedef u32 lbl_syscall;   /* syscall_number() in syscall.h: the name of the call, 0 included */
-typedef u32 lbl_errno;	   /* positive errno: "ENOENT" */
+typedef u32 lbl_errno;	   /* errno, positive or negative: "ENOENT" */
 typedef u32 lbl_dev;	   /* kernel dev_t (major << 20 | minor): the block device's name */
 typedef u32 lbl_ifindex;   /* network interface index of the agent's network namespace: its name */
-typedef u64 lbl_ksym;	   /* address in the kernel: the function's name */
+typedef u64 lbl_ksym;	   /* address in the kernel: the function's name; lbl_ksym frame[20]: a stack up to a 0 */
 typedef u32 lbl_ipv4;	   /* network byte order; 0 is 0.0.0.0 */
 typedef struct {
 	u8 byte[16];
-} lbl_ipv6;		   /* network byte order */
+} lbl_ipv6;		   /* network byte order; ::ffff:192.0.2.1 is 192.0.2.1 */
+typedef u8 lbl_hex;	   /* lbl_hex id[8]: two hexadecimal digits for each byte, 0 included */
+typedef u8 lbl_dname;	   /* lbl_dname name[256]: a domain name as DNS sends it; all zero is the root, "." */
+typedef u32 lbl_pci_vendor; /* names of the PCI ID database, 0 included */
+typedef u32 lbl_pci_device; /* vendor << 16 | device */
+typedef u32 lbl_pci_class;
+typedef u32 lbl_pci_subclass; /* class << 8 | subclass */
 
 /* value members */
 typedef u64 val_ns;	   /* nanoseconds, shown as seconds: the metric's unit is s */

@@ -8,69 +8,33 @@
 #include <string.h>
 
 
-static void check_label(const struct descriptor_label *label, const struct binding *binding)
-{
-	const struct field *field = shape_find(&binding->key, label->member);
-	const struct label_type *type = field ? label_type_find(field) : NULL;
-
-	if (type && type->n_own)
-		complain(binding->collector, label->line,
-			 "member \"%s\" of the key of map \"%s\" is a %s, which names its attributes itself; remove this section",
-			 label->member, label->map, field->type_name);
-	else if (!field && binding->key.n_fields)
-		binding_complain_of_member(binding, "label", label->line, label->member);
-}
-
-/* [label]s whose map is exported and whose member is there, and can be named. */
+/* [label]s whose map is exported and whose member is there. */
 static void check_labels(const struct collector *collector)
 {
 	array_for_each (label, collector->descriptor->labels, collector->descriptor->n_labels) {
 		const struct binding *binding = binding_find(collector, label->map);
+		bool is_found = false;
 
+		if (binding && binding->key.n_fields && !shape_find(&binding->key, label->member))
+			binding_complain_of_member(binding, "label", label->line, label->member);
 		if (binding)
-			check_label(label, binding);
-		else
+			continue;
+		array_for_each (other, collector->bindings, collector->n_bindings)
+			is_found |= shape_find(&other->key, label->member) != NULL;
+		if (strcmp(label->map, "*"))
 			complain_of_unknown(collector, label->line, "exported map", label->map, collector->bindings,
 					    collector->n_bindings);
+		else if (!is_found)
+			complain(collector, label->line, "no key of an exported map has a member \"%s\"; correct the name, or remove this section",
+				 label->member);
 	}
-}
-
-/* Where one of two members got its name: the later section that names either. */
-static unsigned int line_of_labels(const struct binding *binding, const char *one,
-				   const char *other)
-{
-	const struct descriptor *descriptor = binding->collector->descriptor;
-	unsigned int line = binding->line;
-
-	for (size_t i = 0; i < descriptor->n_labels; i++)
-		if (!strcmp(descriptor->labels[i].map, binding->map) &&
-		    (!strcmp(descriptor->labels[i].member, one) || !strcmp(descriptor->labels[i].member, other)))
-			line = descriptor->labels[i].line;
-	return line;
-}
-
-/* An attribute is there once: neither OTLP nor any other format can tell two of one name apart. */
-static void check_key_names(const struct binding *binding)
-{
-	for (uint32_t i = 0; i < binding->key.n_fields; i++)
-		for (uint32_t j = 0; j < i; j++) {
-			const char *one = binding->key.fields[j].name, *other = binding->key.fields[i].name;
-
-			if (!binding->labels[i].attribute || !binding->labels[j].attribute ||
-			    strcmp(binding->labels[i].attribute, binding->labels[j].attribute))
-				continue;
-			complain(binding->collector, line_of_labels(binding, one, other),
-				 "members \"%s\" and \"%s\" of the key of map \"%s\" both become attribute \"%s\"; give one another "
-				 "name in a [label] section",
-				 one, other, binding->map, binding->labels[i].attribute);
-		}
 }
 
 static bool has_attribute(const struct binding *binding, const struct descriptor_metric *metric, size_t before,
 			  const char *name)
 {
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
-		if (binding->labels[i].attribute && !strcmp(binding->labels[i].attribute, name))
+		if (key_label_makes(&binding->labels[i], name))
 			return true;
 	return array_find(metric->attributes.items, before, name);
 }
@@ -90,7 +54,7 @@ static void check_metric(const struct binding *binding, const struct descriptor_
 	check_when(binding->collector, metric->line, metric->when);
 	n += metric->cpu != NULL;
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
-		n += binding->labels[i].type ? binding->labels[i].type->n_own ?: 1 : 0;
+		n += binding->labels[i].type && binding->labels[i].attribute ? binding->labels[i].type->n_own ?: 1 : 0;
 	if (n > ATTRIBUTES_MAX)
 		complain(binding->collector, metric->line, "metric \"%s\" would have %zu attributes; at most %d are possible, so remove members from the key",
 			 metric->name, n, ATTRIBUTES_MAX);
@@ -131,11 +95,13 @@ static void check_gaps(const struct binding *binding)
 static void check_attributes(const struct collector *collector)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
+		const struct key_origin origin = binding_key(binding);
+
 		if (!binding->labels)
 			continue;
 		if (binding->source.is_table)
 			check_gaps(binding);
-		check_key_names(binding);
+		key_labels_check(&origin, binding->labels, binding->key.n_fields);
 		for (uint32_t j = 0; j < binding->delta.n_metrics; j++)
 			check_metric(binding, binding->delta.metrics[j].user);
 	}

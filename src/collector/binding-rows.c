@@ -78,8 +78,8 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 
 	array_for_each (label, binding->labels, binding->key.n_fields) {
 		r = is_summed(binding, label, key) ? 0 : label_add(label, key, attributes);
-		if (r < 0 || r == LABEL_UNWANTED)
-			return r < 0 ? r : DELTA_UNWANTED;
+		if (r < 0 || r & LABEL_UNWANTED)
+			return r;
 		is_unknown |= r;
 	}
 	if (binding->source.has_cpu) {
@@ -107,7 +107,7 @@ static int add_row(struct binding *binding, uint32_t row, struct briefs *briefs)
 	for (uint32_t i = 0; i < binding->key.n_fields && !id; i++)
 		id = label_brief(&binding->labels[i], key);
 	attributes_init(&attributes);
-	if (!id || key_attributes(binding, key, of, &attributes) == DELTA_UNWANTED)
+	if (!id || key_attributes(binding, key, of, &attributes) >= DELTA_UNWANTED)
 		return 0;
 	return add_brief(briefs, id, delta_grown(rows_cells(rows, row)[of->first_cell],
 						 rows_previous(rows, row)[of->first_cell], of->sum_bits));

@@ -8,7 +8,6 @@
 #include "collector/binding.h"
 
 #include <bpf/libbpf.h>
-#include <ctype.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdlib.h>
@@ -88,58 +87,19 @@ struct binding *binding_of(const struct object *object, const char *map)
 	return binding;
 }
 
-/* A member that only fills a gap: "unused", "owner.unused_2". */
-static bool is_filler(const struct field *field)
+struct key_origin binding_key(const struct binding *binding)
 {
-	const char *dot = strrchr(field->name, '.');
+	const struct collector *collector = binding->collector;
 
-	return !strncmp(dot ? dot + 1 : field->name, "unused", 6);
-}
-
-/* From [label], else the type's, else COLLECTOR.MEMBER. NULL: no memory. */
-static char *attribute_name(const struct key_label *label, const struct binding *binding)
-{
-	const struct descriptor *descriptor = binding->collector->descriptor;
-	const char *name = label->type ? label->type->default_name : NULL, *member = label->field->name;
-	char *made;
-
-	array_for_each (section, descriptor->labels, descriptor->n_labels)
-		if (!strcmp(section->map, binding->map) && !strcmp(section->member, member) && section->name)
-			name = section->name;
-	if (name)
-		return strdup(name);
-	if (asprintf(&made, "%s.%s", binding->collector->name, *member ? member : "key") < 0)
-		return NULL;
-	/* A file may be called "My-collector"; attributes have lower-case names without "-". */
-	for (char *at = made; *at; at++)
-		*at = *at == '-' ? '_' : (char)tolower((unsigned char)*at);
-	return made;
+	return (struct key_origin){ collector->name, binding->map, binding->line, collector->descriptor,
+				    &collector->context, collector->diag, collector->conf_path };
 }
 
 static int bind_labels(struct binding *binding)
 {
-	binding->labels = calloc(binding->key.n_fields + 1, sizeof(*binding->labels));
-	if (!binding->labels)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
-		const struct field *field = &binding->key.fields[i];
-		struct key_label *label = &binding->labels[i];
+	const struct key_origin origin = binding_key(binding);
 
-		label->context = &binding->collector->context;
-		label->field = field;
-		if (is_filler(field))
-			continue;
-		label->type = label_type_find(field);
-		if (!label->type)
-			complain(binding->collector, binding->line,
-				 "member \"%s\" of the key of map \"%s\" (type %s) cannot become an attribute; use an "
-				 "integer, an enum, a char array or a lbl_ type of <bpfpush/label.h>",
-				 field->name, binding->map, *field->type_name ? field->type_name : "an array");
-		label->attribute = attribute_name(label, binding);
-		if (!label->attribute)
-			return -ENOMEM;
-	}
-	return 0;
+	return key_labels_new(&origin, &binding->key, &binding->labels);
 }
 
 /* The kernel reads and writes as many bytes as the map says, the shapes look at as many as their types have. */
@@ -431,9 +391,7 @@ void bindings_done(struct collector *collector)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		binding_close(binding);
-		for (uint32_t j = 0; binding->labels && j < binding->key.n_fields; j++)
-			free(binding->labels[j].attribute);
-		free(binding->labels);
+		key_labels_free(binding->labels, binding->key.n_fields);
 		shape_done(&binding->key);
 		shape_done(&binding->value);
 		free(binding->source.runs);

@@ -12,6 +12,7 @@
 #include "collector/shape.h"
 #include "collector/source.h"
 #include "collector/flat/sweep.h"
+#include "collector/label/key.h"
 #include "metric/delta.h"
 #include "metric/snapshot.h"
 
@@ -48,6 +49,8 @@ struct binding {
 
 /* NULL: there is none. */
 struct binding *binding_find(const struct collector *collector, const char *map);
+/* Of its labels. */
+struct key_origin binding_key(const struct binding *binding);
 /* The sum of the section [metric place]; NULL: it has none. */
 const struct delta_metric *binding_find_sum(const struct collector *collector, const char *place);
 /* The same as binding_find() among all collectors that share the object. */

@@ -157,7 +157,8 @@ int collector_open(const char *directory, const char *name, const struct collect
 	if (!collector)
 		return -ENOMEM;
 	*collector = (struct collector){ .labels = options->labels, .budget = options->budget, .diag = diag,
-					 .name = strdup(name), .directory = strdup(directory) };
+					 .name = strdup(name), .directory = strdup(directory),
+					 .context = { .labels = options->labels, .process_names.fd = -1 } };
 	if (asprintf(&collector->conf_path, "%s/%s.conf", directory, name) < 0)
 		collector->conf_path = NULL;
 	if (!collector->name || !collector->directory || !collector->conf_path)
@@ -173,9 +174,7 @@ int collector_open(const char *directory, const char *name, const struct collect
 	*ret_collector = NULL;
 	if (diag->n_errors > n_before)
 		return 0;
-	collector->context = (struct label_context){ .labels = options->labels,
-						     .btf = collector->object->btf,
-						     .process_names.fd = -1 };
+	collector->context.btf = collector->object->btf;
 	collector->diag = NULL;
 	*ret_collector = TAKE_PTR(collector);
 	return 0;

@@ -120,8 +120,11 @@ static int walk_members(struct walk *walk, const struct btf_type *type, const ch
 static int walk_array(struct walk *walk, const struct btf_type *type, const char *name, struct field *field)
 {
 	uint32_t element_id = btf_array(type)->type;
-	const struct btf_type *element = bare_type(walk->btf, &element_id, NULL);
+	const char *typedef_name = "";
+	const struct btf_type *element = bare_type(walk->btf, &element_id, &typedef_name);
 
+	if (!*field->type_name && !strncmp(typedef_name, "lbl_", 4))
+		field->type_name = typedef_name;
 	if (!element || !btf_is_int(element) || !is_number_size(element->size) || field->size_bytes > 4096)
 		return -EINVAL;
 	field->class = is_text(walk->btf, type) ? FIELD_TEXT : FIELD_BYTES;
@@ -190,6 +193,7 @@ static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint
 	if ((!btf_is_int(type) && !btf_is_any_enum(type)) || !is_number_size(size))
 		return -EINVAL;
 	field.class = btf_is_int(type) ? FIELD_INTEGER : FIELD_ENUM;
+	field.is_bool = btf_is_int(type) && btf_int_encoding(type) & BTF_INT_BOOL;
 	field.is_signed = btf_is_int(type) ? btf_int_encoding(type) & BTF_INT_SIGNED : btf_kflag(type);
 	return add(walk, name, &field);
 }
@@ -244,11 +248,11 @@ static const char *enum_constant(const struct btf *btf, const struct btf_type *t
 	return btf__name_by_offset(btf, btf_is_enum64(type) ? wide->name_off : narrow->name_off);
 }
 
-bool shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value)
+const char *shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value)
 {
 	const struct btf_type *type = btf__type_by_id(btf, type_id);
 
-	return i < btf_vlen(type) && enum_constant(btf, type, i, ret_value);
+	return i < btf_vlen(type) ? enum_constant(btf, type, i, ret_value) : NULL;
 }
 
 /* How many bytes all constants begin with, up to and with an underscore. */

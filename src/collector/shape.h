@@ -24,11 +24,12 @@ enum field_class {
 
 struct field {
 	char *name;	       /* dotted; "" for a key or value that is not a structure */
-	const char *type_name; /* of the outermost typedef, or "": "lbl_cgroup", "val_ns"; the BTF's own string */
+	const char *type_name; /* of the outermost typedef, or "": "lbl_cgroup", "val_ns"; the BTF's own string. If an
+				* array has none: of its elements, where that is a lbl_ */
 	enum field_class class;
 	uint32_t offset_bytes;
 	uint32_t size_bytes;
-	bool is_signed;
+	bool is_signed, is_bool;
 	uint32_t type_id; /* without typedefs: of the enum */
 	/* FIELD_HISTOGRAM; .type_name is that of sum */
 	uint32_t sum_bytes;
@@ -63,8 +64,8 @@ bool btf_is_whole(const struct btf *btf);
 /* An integer of 1, 2, 4 or 8 bytes at data, as it stands in memory. */
 uint64_t shape_load(const void *data, uint32_t size_bytes);
 
-/* The value of the i-th constant of an enum. False: there are fewer. */
-bool shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value);
+/* The name of the i-th constant of an enum, and its value. NULL: there are fewer. */
+const char *shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value);
 /* The value that has this name, in upper or lower case, of an enum. False: none, and *ret_value is any. */
 bool shape_enum_value(const struct btf *btf, uint32_t type_id, const char *name, int64_t *ret_value);
 /*

@@ -39,12 +39,12 @@ static int add(struct attributes *attributes, struct attribute item)
 #define HASH_TEXT_BYTES 9 /* "~" and eight digits */
 
 /* In place of the last characters of what was cut: two texts that begin alike stay two. */
-static char *put_hash(char *start, char *end, uint64_t hash)
+static char *put_hash(char *start, char *end, size_t limit, uint64_t hash)
 {
 	char text[HASH_TEXT_BYTES + 1];
 
-	if (end > start + ATTRIBUTE_TEXT_BYTES - HASH_TEXT_BYTES) {
-		end = start + ATTRIBUTE_TEXT_BYTES - HASH_TEXT_BYTES;
+	if (end > start + limit - HASH_TEXT_BYTES) {
+		end = start + limit - HASH_TEXT_BYTES;
 		while (end > start && ((uint8_t)*end & 0xc0) == 0x80)
 			end--;
 	}
@@ -53,19 +53,21 @@ static char *put_hash(char *start, char *end, uint64_t hash)
 	return end + HASH_TEXT_BYTES;
 }
 
-int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size)
+static int add_text(struct attributes *attributes, const char *name, const void *text, size_t size, size_t limit,
+		    bool has_lines)
 {
 	char *start = attributes->storage + attributes->used, *end = start;
 	const char *from = text;
 	size_t whole = size;
 	int err;
 
-	if (sizeof(attributes->storage) - attributes->used <= ATTRIBUTE_TEXT_BYTES)
+	if (attributes->n == ATTRIBUTES_MAX)
 		return -ENOSPC;
 	while (size) {
-		size_t bytes = utf8_printable_bytes(from, size), kept = bytes ? bytes : sizeof(replacement) - 1;
+		size_t bytes = has_lines && *from == '\n' ? 1 : utf8_printable_bytes(from, size);
+		size_t kept = bytes ? bytes : sizeof(replacement) - 1;
 
-		if ((size_t)(end - start) + kept > ATTRIBUTE_TEXT_BYTES)
+		if ((size_t)(end - start) + kept > limit)
 			break;
 		memcpy(end, bytes ? from : replacement, kept);
 		end += kept;
@@ -73,13 +75,26 @@ int attributes_add_text(struct attributes *attributes, const char *name, const v
 		size -= bytes ? bytes : 1;
 	}
 	if (size)
-		end = put_hash(start, end, hash_stable(HASH_STABLE_START, text, whole));
+		end = put_hash(start, end, limit, hash_stable(HASH_STABLE_START, text, whole));
 	err = add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = start });
 	if (err)
 		return err;
 	*end++ = '\0';
 	attributes->used += (size_t)(end - start);
 	return 0;
+}
+
+int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size)
+{
+	return add_text(attributes, name, text, size, ATTRIBUTE_TEXT_BYTES, false);
+}
+
+int attributes_add_lines(struct attributes *attributes, const char *name, const void *text, size_t size)
+{
+	size_t kept_free = (ATTRIBUTES_MAX - attributes->n) * (ATTRIBUTE_TEXT_BYTES + 1);
+	size_t more = sizeof(attributes->storage) - attributes->used - kept_free;
+
+	return add_text(attributes, name, text, size, ATTRIBUTE_TEXT_BYTES + more, true);
 }
 
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number)
@@ -90,6 +105,15 @@ int attributes_add_number(struct attributes *attributes, const char *name, int64
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag)
 {
 	return add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_FLAG, .number = flag });
+}
+
+void attributes_take_last(struct attributes *attributes, struct buf *ret_text)
+{
+	const struct attribute *last = &attributes->items[--attributes->n];
+
+	attribute_append(ret_text, last);
+	if (last->type == ATTRIBUTE_TEXT)
+		attributes->used = (size_t)(last->text - attributes->storage);
 }
 
 void attributes_drop(struct attributes *attributes, const char *name)

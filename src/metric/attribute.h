@@ -6,8 +6,9 @@
  *
  * Bytes from the kernel (process names, cgroup paths) are hostile. This module makes text valid UTF-8: each
  * bad byte and each control byte becomes U+FFFD. It cuts text at ATTRIBUTE_TEXT_BYTES and ends it in a hash of
- * the whole ("…~0123abcd"), so that texts with the same beginning stay apart. Encoders can rely on this;
- * they only have to deal with what their own formats forbid.
+ * the whole ("…~0123abcd"), so that texts with the same beginning stay apart. Only what has several lines may be
+ * longer, and then holds newlines. Encoders can rely on this; they only have to deal with what their own formats
+ * forbid.
  */
 
 #include <stdbool.h>
@@ -18,6 +19,7 @@ struct buf;
 
 #define ATTRIBUTES_MAX	     16
 #define ATTRIBUTE_TEXT_BYTES 256 /* of one value, at most */
+#define ATTRIBUTE_LINES_BYTES 4096 /* of one that has several lines */
 
 enum attribute_type { ATTRIBUTE_TEXT,
 		      ATTRIBUTE_NUMBER,
@@ -34,7 +36,8 @@ struct attributes {
 	struct attribute items[ATTRIBUTES_MAX];
 	unsigned int n;
 	size_t used; /* bytes of storage */
-	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1)]; /* all texts fit, however long */
+	/* All texts fit, however long, and one of several lines. */
+	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1) + ATTRIBUTE_LINES_BYTES - ATTRIBUTE_TEXT_BYTES];
 };
 
 /* The same name, a constant, if it says what owner a number has; else NULL. A series has at most one of them. */
@@ -45,8 +48,12 @@ void attributes_init(struct attributes *attributes);
  * name is borrowed until the series is made. -ENOSPC: the attribute does not fit and is left out.
  */
 int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size);
+/* The same with up to ATTRIBUTE_LINES_BYTES and newlines. A second one may be cut to ATTRIBUTE_TEXT_BYTES. */
+int attributes_add_lines(struct attributes *attributes, const char *name, const void *text, size_t size);
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
+/* Takes the one out that was added last; its value goes to ret_text, as attribute_append() has it. */
+void attributes_take_last(struct attributes *attributes, struct buf *ret_text);
 /* Takes the one of that name out, if there is one. */
 void attributes_drop(struct attributes *attributes, const char *name);
 /* Sorts by name, so that a series is the same in whatever order its attributes were added. */

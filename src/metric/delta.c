@@ -66,7 +66,7 @@ static int find_series(const struct visit *visit, uint32_t m, struct series **re
 		return series_get_overflow(metric, OVERFLOW_TABLE, visit->previous_ns, ret_series);
 	attributes_init(&attributes);
 	r = delta->attributes(delta->user, visit->key, &delta->metrics[m], &attributes);
-	if (r < 0 || r == DELTA_UNWANTED)
+	if (r < 0 || r & DELTA_UNWANTED)
 		return r;
 	err = series_get(metric, &attributes, visit->previous_ns, ret_series);
 	if (err)
@@ -133,7 +133,7 @@ int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint
 
 	if (!series) {
 		r = keep_series(&visit, m);
-		return r == DELTA_UNWANTED ? 0 : r;
+		return r > 0 ? 0 : r;
 	}
 	series_put(visit.series[m]); /* a row may come twice only in a damaged state */
 	series_take(series);
@@ -171,8 +171,8 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 			r = add(&visit, m, grown, &is_grown);
 		if (is_grown)
 			*idle = 0;
-		if (r == DELTA_UNWANTED) {
-			*is_unwanted = true;
+		if (r > 0) {
+			*is_unwanted = r == DELTA_UNWANTED;
 			row_release(delta, rows, row);
 		}
 		/* Growth that found no series is still to be given: it counts as growth the next time too. */

@@ -36,7 +36,7 @@ struct delta {
 	size_t n_metrics;
 	/*
 	 * Decodes a key into the attributes of one of metrics. 0 or -errno. 1: a name is not known
-	 * yet; the row is decoded again when it grows next. DELTA_UNWANTED: nothing of it is exported.
+	 * yet; the row is decoded again when it grows next. DELTA_UNWANTED: nothing of it is exported; with 1: now.
 	 */
 	int (*attributes)(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes);
 	void *user;

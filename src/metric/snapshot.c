@@ -171,7 +171,7 @@ static void read_attribute(struct stored *in, const struct stored *names, struct
 
 	if (type == ATTRIBUTE_TEXT) {
 		text = read_text(in, names);
-		err = attributes_add_text(attributes, name, text, strlen(text));
+		err = attributes_add_lines(attributes, name, text, strlen(text));
 	} else if (type == ATTRIBUTE_FLAG) {
 		err = attributes_add_flag(attributes, name, stored_number(in));
 	} else {

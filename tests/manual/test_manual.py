@@ -134,10 +134,15 @@ class CollectorTest(unittest.TestCase):
             self.assertRegex(self.page, rf"(?m)^\.It (?:Vt )?{name}\b")
 
     def test_the_names_that_labels_have_by_default_are_told(self):
-        rows = re.findall(r'\{ "(lbl_\w+)", FIELD_\w+, \d+, (?:NULL|"([\w.]+)")', program.read("src/collector/label/label.c"))
-        self.assertGreater(len(rows), 8)
+        rows = re.findall(r'\{ "([\w-]+)", [^"{]*?, (?:NULL|"([\w.]+)"), add_', program.read("src/collector/label/type.c"))
+        self.assertGreater(len(rows), 18)
+        types = set(re.findall(r"\b(lbl_\w+);", program.read("bpf/include/label.h")))
         for name, default in rows:
-            self.assertIn(f".It {name} Ta {default or 'none'} Ta", self.page)
+            typedef = "lbl_" + name.replace("-", "_")
+            if typedef in types:
+                self.assertRegex(self.page, rf"(?m)^\.It {typedef}(\[N\])? Ta {default or 'none'} Ta")
+            else:
+                self.assertRegex(self.page, rf"(?m)^\.It {name}\b")
 
     def test_alternatives_are_tried_in_the_order_that_is_told(self):
         rows = re.search(r"sections\[\] = \{(.*?)\n\}", program.read("src/collector/hook/alternative.c"), re.DOTALL).group(1)

@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include "btf-build.h"
-#include "collector/label/label.h"
+#include "collector/descriptor.h"
+#include "collector/label/key.h"
+#include "collector/label/ksym.h"
+#include "collector/label/rule.h"
 
 static const struct label_choice choice;
 
@@ -156,7 +159,7 @@ static void interfaces_and_devices_have_the_kernels_names_or_their_numbers(void 
 
 static void a_text_ends_at_its_first_nul_or_with_its_room(void **state)
 {
-	struct field field = { .type_name = "", .class = FIELD_TEXT, .size_bytes = 4 };
+	struct field field = { .type_name = "", .class = FIELD_TEXT, .size_bytes = 4, .bucket_bytes = 1 };
 	struct fixture f;
 
 	setup(&f);
@@ -311,6 +314,247 @@ static void types_of_a_wrong_size_or_name_are_not_known(void **state)
 	assert_null(label_type_find(&bytes));
 }
 
+/* The text that a key of one member becomes; "": no attribute. as, rule: NULL or what the descriptor says. */
+static const char *text_as(struct fixture *f, const char *as, const struct field *field, const void *raw,
+			   struct label_rule *rule)
+{
+	const struct key_label label = { as ? label_type_named(as, field) : label_type_find(field), &f->context, field,
+					 (char *)"given.name", rule };
+	static char text[ATTRIBUTE_LINES_BYTES + 1];
+	_cleanup_(buf_done) struct buf out = BUF_INIT;
+
+	assert_non_null(label.type);
+	attributes_init(&f->attributes);
+	assert_in_range(label_add(&label, raw, &f->attributes), 0, 1);
+	if (f->attributes.n)
+		attribute_append(&out, &f->attributes.items[0]);
+	snprintf(text, sizeof(text), "%s", buf_text(&out));
+	return text;
+}
+
+static struct field bytes(uint32_t size_bytes, uint32_t element_bytes)
+{
+	return (struct field){ .name = (char *)"member", .type_name = "", .class = FIELD_BYTES,
+			       .size_bytes = size_bytes, .bucket_bytes = element_bytes };
+}
+
+static void the_descriptor_says_what_a_number_or_an_array_is(void **state)
+{
+	static const uint8_t mapped[16] = { [10] = 0xff, 0xff, 192, 0, 2, 1 }, v4[4] = { 192, 0, 2, 1 };
+	struct field word = integer("u32", 4), wide = integer("", 8), octets = bytes(4, 1), address = bytes(16, 1);
+	uint64_t number = 2, zero = 0;
+	struct fixture f;
+
+	setup(&f);
+	assert_string_equal(text_as(&f, "errno", &word, &number, NULL), "ENOENT");
+	assert_string_equal(text_as(&f, "integer", &word, &number, NULL), "2");
+	assert_string_equal(text_as(&f, "hex", &word, &number, NULL), "0x2");
+	assert_string_equal(text_as(&f, "bool", &word, &number, NULL), "true");
+	assert_int_equal(f.attributes.items[0].type, ATTRIBUTE_FLAG);
+	assert_string_equal(text_as(&f, "bool", &word, &zero, NULL), "false");
+	assert_string_equal(text_as(&f, "ipv4", &octets, v4, NULL), "192.0.2.1");
+	assert_string_equal(text_as(&f, "ipv6", &address, mapped, NULL), "192.0.2.1");
+	assert_string_equal(text_as(&f, "hex", &octets, v4, NULL), "c0000201");
+	assert_string_equal(text_as(&f, "text", &octets, "ab\0d", NULL), "ab");
+	assert_null(label_type_named("cgroup", &word));
+	assert_null(label_type_named("errn", &word));
+	assert_null(label_type_named("errnos", &word));
+	assert_ptr_equal(label_type_named("cgroup_path", &wide), label_type_named("cgroup-path", &wide));
+	assert_null(label_type_named("none", &word)->add);
+	teardown(&f);
+}
+
+static void types_of_arrays_are_those_of_their_elements(void **state)
+{
+	struct field hex = bytes(4, 1), truth = integer("", 1);
+	struct fixture f;
+
+	setup(&f);
+	hex.type_name = "lbl_hex";
+	truth.is_bool = true;
+	assert_string_equal(text_as(&f, NULL, &hex, "\x01\xab\0\0", NULL), "01ab0000");
+	assert_string_equal(text_as(&f, NULL, &truth, "\x01", NULL), "true");
+	teardown(&f);
+}
+
+static void domain_names_are_read_as_dns_sends_them(void **state)
+{
+	static const struct {
+		const char *wire;
+		uint32_t size;
+		const char *text;
+	} names[] = {
+		{ "\3www\7Example\3COM\0....", 21, "www.example.com" },
+		{ "\0....", 5, "." },
+		{ "\1.\4a b\\\0", 8, "\\046.a\\032b\\092" },
+		{ "\3a-_\1\xe9\0", 7, "a-_.\\233" },
+		{ "\3abc", 4, "03616263" },		/* no end */
+		{ "\4abc\0", 5, "0461626300" },		/* it would end after the last byte */
+		{ "\xc0\x0c\0", 3, "c00c00" },		/* a reference to elsewhere in the message */
+		{ "\1a", 2, "0161" },
+	};
+	struct fixture f;
+
+	setup(&f);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct field field = bytes(names[i].size, 1);
+
+		assert_string_equal(text_as(&f, "dname", &field, names[i].wire, NULL), names[i].text);
+	}
+	teardown(&f);
+}
+
+static const char *pci(const char *head, const char *below)
+{
+	static const char list[] = "# comment\n\n0001  First\n\t00ff  Its device\n\t\t0001 00ff  Its subsystem\n"
+				   "00ff  Second\n\t0002  Another\nC 02  Network controller\n\t00  Ethernet controller\n";
+	static char line[64];
+	FILE *f = fmemopen((void *)list, sizeof(list) - 1, "r");
+	const char *name = name_find_pci(f, head, below, line, sizeof(line));
+
+	(void)fclose(f);
+	return name;
+}
+
+static void pci_devices_are_found_below_their_vendors(void **state)
+{
+	struct field field = integer("", 4);
+	uint64_t strange = 0xfffffff1;
+	struct fixture f;
+
+	assert_string_equal(pci("0001 ", ""), "First");
+	assert_string_equal(pci("00ff ", ""), "Second");
+	assert_string_equal(pci("0001 ", "00ff "), "Its device");
+	assert_null(pci("0001 ", "0001 "));
+	assert_null(pci("0001 ", "0002 "));
+	assert_null(pci("0002 ", ""));
+	assert_string_equal(pci("C 02 ", ""), "Network controller");
+	assert_string_equal(pci("C 02 ", "00 "), "Ethernet controller");
+	setup(&f);
+	assert_string_equal(text_as(&f, "pci-device", &field, &strange, NULL), "0xfffffff1");
+	strange = 0xfe;
+	assert_string_equal(text_as(&f, "pci-class", &field, &strange, NULL), "0xfe");
+	teardown(&f);
+}
+
+static void a_stack_has_a_function_in_each_line(void **state)
+{
+	const uint64_t frames[4] = { 0xffffffff81000010, 0xffffffff81000120, 5, 0 }, none[4] = { 0 };
+	static const char symbols[] = "ffffffff81000000 T inner\nffffffff81000100 t outer\nffffffff81000200 T end\n";
+	struct field field = bytes(sizeof(frames), 8);
+	struct fixture f;
+
+	setup(&f);
+	fclosep(&f.labels->kallsyms);
+	f.labels->kallsyms = fmemopen((void *)symbols, sizeof(symbols) - 1, "r");
+	assert_string_equal(text_as(&f, "ksym", &field, frames, NULL), "inner\nouter\n0x5");
+	assert_string_equal(label_type_named("ksym", &field)->default_name, "code.stacktrace");
+	assert_string_equal(text_as(&f, "ksym", &field, none, NULL), "");
+	teardown(&f);
+}
+
+static struct label_rule *rule_of(const struct descriptor_label *section)
+{
+	struct label_rule *rule = NULL;
+	struct diag diag = DIAG_INIT;
+
+	assert_ok(label_rule_new(section, NULL, &diag, "test", &rule));
+	assert_int_equal(diag.n_errors, 0);
+	assert_non_null(rule);
+	return rule;
+}
+
+static void names_are_cut_replaced_and_matched_in_this_order(void **state)
+{
+	struct descriptor_item values[] = { { "2", "two" }, { "-1", "minus" }, { "0x10", "sixteen" }, { "EAGAIN", "again" },
+					    { "9223372036854775808", "half" } };
+	struct descriptor_item matches[] = { { "^(IO|BADF)$" }, { "[0-9]+" } };
+	struct descriptor_label section = { .prefix = "E", .values = { values, ARRAY_SIZE(values) },
+					    .matches = { matches, ARRAY_SIZE(matches) } };
+	struct field word = integer("", 4), narrow = integer("", 1), wide = integer("", 8);
+	uint64_t number[] = { 2, 16, 5, 11, 1, 1000, UINT64_MAX, 0, 1ull << 63 };
+	struct label_rule *rule = rule_of(&section);
+	struct fixture f;
+
+	setup(&f);
+	narrow.is_signed = true;
+	assert_string_equal(text_as(&f, "errno", &word, &number[0], rule), "two");
+	assert_string_equal(text_as(&f, "errno", &word, &number[1], rule), "sixteen");
+	assert_string_equal(text_as(&f, "errno", &narrow, &number[6], rule), "minus");
+	assert_string_equal(text_as(&f, "integer", &wide, &number[8], rule), "half");
+	assert_string_equal(text_as(&f, "errno", &word, &number[2], rule), "IO");
+	assert_string_equal(text_as(&f, "errno", &word, &number[5], rule), "1000");
+	assert_string_equal(text_as(&f, "errno", &word, &number[4], rule), "PERM"); /* kept */
+	assert_string_equal(text_as(&f, "errno", &word, &number[7], rule), "");
+	values[3].text = "AGAIN"; /* after the prefix */
+	assert_string_equal(text_as(&f, "errno", &word, &number[3], rule), "again");
+	section.other = "rest";
+	assert_string_equal(text_as(&f, "errno", &word, &number[4], rule), "rest");
+	label_rule_free(rule);
+	teardown(&f);
+}
+
+static void what_fits_nothing_may_be_dropped_for_now_or_for_good(void **state)
+{
+	struct descriptor_item match = { "^k(w[a-z]*)(x)?" };
+	const struct descriptor_label section = { .matches = { &match, 1 }, .other = "drop" };
+	struct field text = { .type_name = "", .class = FIELD_TEXT, .size_bytes = 16, .bucket_bytes = 1 };
+	struct field index = integer("", 4);
+	uint32_t unknown = 0x7ffffff0;
+	struct key_label label;
+	struct fixture f;
+
+	setup(&f);
+	label = (struct key_label){ label_type_find(&text), &f.context, &text, (char *)"given.name", rule_of(&section) };
+	assert_string_equal(text_as(&f, NULL, &text, "kworker/3\0\0\0\0\0\0", label.rule), "worker");
+	attributes_init(&f.attributes);
+	assert_int_equal(label_add(&label, "bash\0\0\0\0\0\0\0\0\0\0\0", &f.attributes), LABEL_UNWANTED);
+	assert_int_equal(f.attributes.n, 0);
+	/* It may get a name that is wanted. */
+	label.type = label_type_named("ifindex", &index);
+	label.field = &index;
+	assert_int_equal(label_add(&label, &unknown, &f.attributes), LABEL_UNWANTED | 1);
+	label_rule_free(label.rule);
+	teardown(&f);
+}
+
+static void constants_of_the_kernel_have_its_names(void **state)
+{
+	struct descriptor_label section = { .as = LABEL_KERNEL_ENUM " pid_type", .prefix = "PIDTYPE_" };
+	struct field field = integer("", 4);
+	struct diag diag = DIAG_INIT;
+	uint64_t tgid = 1, strange = 77;
+	struct label_rule *rule;
+	struct fixture f;
+
+	setup(&f);
+	if (!labels_kernel_types(f.labels))
+		skip();
+	assert_ok(label_rule_new(&section, labels_kernel_types(f.labels), &diag, "test", &rule));
+	assert_string_equal(text_as(&f, section.as, &field, &tgid, rule), "TGID");
+	assert_string_equal(text_as(&f, section.as, &field, &strange, rule), "77");
+	label_rule_free(rule);
+	section.as = LABEL_KERNEL_ENUM " there_is_no_such_enum";
+	assert_ok(label_rule_new(&section, labels_kernel_types(f.labels), &diag, "test", &rule));
+	assert_string_equal(text_as(&f, section.as, &field, &tgid, rule), "1");
+	label_rule_free(rule);
+	labels_begin(f.labels, 0);
+	assert_null(f.labels->kernel_types);
+	teardown(&f);
+}
+
+static void interfaces_and_devices_may_get_other_names(void **state)
+{
+	struct field ifindex = integer("lbl_ifindex", 4), dev = integer("lbl_dev", 4);
+	uint32_t lo = 1, unknown = 4000u << 20 | 77;
+	struct fixture f;
+
+	setup(&f);
+	assert_int_equal(add(&f, &ifindex, &lo), 1);
+	assert_int_equal(add(&f, &dev, &unknown), 1);
+	teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +572,15 @@ int main(void)
 		cmocka_unit_test(a_kernel_address_without_a_name_may_have_one_later),
 		cmocka_unit_test(a_cgroup_that_nobody_knows_is_unknown_and_no_cgroup_is_none),
 		cmocka_unit_test(types_of_a_wrong_size_or_name_are_not_known),
+		cmocka_unit_test(the_descriptor_says_what_a_number_or_an_array_is),
+		cmocka_unit_test(types_of_arrays_are_those_of_their_elements),
+		cmocka_unit_test(domain_names_are_read_as_dns_sends_them),
+		cmocka_unit_test(pci_devices_are_found_below_their_vendors),
+		cmocka_unit_test(a_stack_has_a_function_in_each_line),
+		cmocka_unit_test(names_are_cut_replaced_and_matched_in_this_order),
+		cmocka_unit_test(what_fits_nothing_may_be_dropped_for_now_or_for_good),
+		cmocka_unit_test(constants_of_the_kernel_have_its_names),
+		cmocka_unit_test(interfaces_and_devices_may_get_other_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

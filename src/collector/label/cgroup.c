@@ -2,8 +2,7 @@
 /*
  * The names come from two sides. A BPF program tells of each cgroup that is made or removed, through a ring
  * buffer that is read at each collection. A walk of the tree finds those that are older than the program. It is
- * repeated if the ring had no room for a record or for a path; and, without a ring, in each collection that
- * needs it. One collection goes only a part of the way through a large tree.
+ * repeated if the ring had no room for a record or for a path; and, without a ring, in each collection that needs it.
  *
  * A walk that has seen the whole tree also shows which cgroups are gone. A cgroup that is gone is forgotten when
  * no key has asked for it for some time.
@@ -14,13 +13,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <mntent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "collector/flat/removals.h"
 #include "collector/label/unit.h"
@@ -43,6 +39,7 @@ struct cgroup {
 	uint64_t id;
 	const char *attribute; /* its name: systemd.unit.name … */
 	char *text;	       /* … and its value; NULL: nobody wants it */
+	char *path;	       /* NULL: not kept, or not known */
 	uint32_t asked;	       /* cgroups->n_begun when it was last asked for, or made … */
 	uint32_t seen;	       /* … and cgroups->n_walks when it was last seen */
 	bool is_gone;
@@ -66,7 +63,7 @@ struct cgroups {
 	uint64_t n_lost;      /* as lost said last */
 	struct walk *walk; /* NULL: none is under way */
 	bool is_due;	   /* a walk has to begin */
-	bool is_whole;	   /* the last one began at the root of all, not at that of a namespace */
+	bool keeps_paths, is_whole; /* whole: the last one began at the root of all, not at that of a namespace */
 	uint32_t n_walks;
 	unsigned int n_steps; /* that this collection's walk may still take */
 	uint32_t n_begun;     /* calls of cgroups_begin() */
@@ -75,26 +72,6 @@ struct cgroups {
 	size_t n_limit; /* of items, before some are forgotten */
 	struct index index; /* of items, by id */
 };
-
-char *cgroups_find_root(FILE *mounts)
-{
-	const struct mntent *mount;
-
-	while (mounts && (mount = getmntent(mounts)))
-		if (!strcmp(mount->mnt_type, "cgroup2"))
-			return strdup(mount->mnt_dir);
-	return NULL;
-}
-
-static char *find_root(void)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mounts", "re");
-	_cleanup_(freep) char *root = cgroups_find_root(f);
-	struct statfs found;
-
-	/* Something else may be mounted on top of it. */
-	return root && !statfs(root, &found) && found.f_type == CGROUP2_SUPER_MAGIC ? TAKE_PTR(root) : NULL;
-}
 
 int cgroups_new(const char *root, const struct unit_choice *choice, struct cgroups **ret_cgroups)
 {
@@ -106,7 +83,7 @@ int cgroups_new(const char *root, const struct unit_choice *choice, struct cgrou
 	cgroups->is_due = true;
 	cgroups->n_steps = STEPS_FIRST;
 	cgroups->n_limit = KNOWN_MAX;
-	cgroups->root = root ? strdup(root) : find_root();
+	cgroups->root = root ? strdup(root) : cgroups_own_root();
 	if (root && !cgroups->root)
 		return -ENOMEM;
 	*ret_cgroups = TAKE_PTR(cgroups);
@@ -119,8 +96,10 @@ struct cgroups *cgroups_free(struct cgroups *cgroups)
 		return NULL;
 	while (cgroups->walk && cgroups->walk->depth)
 		closedir(cgroups->walk->dirs[--cgroups->walk->depth]);
-	for (size_t i = 0; i < cgroups->n; i++)
-		free(cgroups->items[i].text);
+	array_for_each (cgroup, cgroups->items, cgroups->n) {
+		free(cgroup->text);
+		free(cgroup->path);
+	}
 	ring_buffer__free(cgroups->ring);
 	if (cgroups->lost)
 		munmap((void *)cgroups->lost, sizeof(*cgroups->lost));
@@ -150,10 +129,12 @@ static void forget_gone(struct cgroups *cgroups)
 		struct cgroup *cgroup = &cgroups->items[i];
 
 		if (cgroup->is_gone && (i < n_older || (i + RECENT < cgroups->n &&
-							cgroups->n_begun - cgroup->asked > FORGET_AFTER)))
+							cgroups->n_begun - cgroup->asked > FORGET_AFTER))) {
 			free(cgroup->text);
-		else
+			free(cgroup->path);
+		} else {
 			cgroups->items[n++] = *cgroup;
+		}
 	}
 	cgroups->n_limit = n + KNOWN_MAX / 2;
 	if (n == cgroups->n)
@@ -179,7 +160,7 @@ static int decide(const struct cgroups *cgroups, const char *path, struct cgroup
 	return chosen && !cgroup->text ? -ENOMEM : 0;
 }
 
-/* Takes new.text over. */
+/* Takes the texts of new over. */
 static int add_new(struct cgroups *cgroups, struct cgroup new)
 {
 	struct cgroup *cgroup = array_add(&cgroups->items, &cgroups->n, sizeof(*cgroup));
@@ -190,6 +171,7 @@ static int add_new(struct cgroups *cgroups, struct cgroup new)
 	}
 	cgroups->n -= cgroup != NULL;
 	free(new.text);
+	free(new.path);
 	return -ENOMEM;
 }
 
@@ -202,11 +184,15 @@ static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 
 	if (cgroup) {
 		cgroup->seen = cgroups->n_walks;
+		if (cgroups->keeps_paths && !cgroup->path) /* it was restored */
+			cgroup->path = strdup(path);
 		/* The ring knows better than a walk that was on its way when the cgroup went. */
 		cgroup->is_gone &= cgroups->ring != NULL;
 		return 0;
 	}
 	err = decide(cgroups, path, &new);
+	if (!err && cgroups->keeps_paths)
+		new.path = strdup(path);
 	return err ? err : add_new(cgroups, new);
 }
 
@@ -417,6 +403,20 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_un
 	*ret_unit = cgroup ? (struct cgroup_unit){ cgroup->attribute, cgroup->text } :
 			     (struct cgroup_unit){ "process.linux.cgroup", "unknown" };
 	return !cgroup;
+}
+
+void cgroups_keep_paths(struct cgroups *cgroups)
+{
+	cgroups->keeps_paths = true;
+}
+
+int cgroups_path(struct cgroups *cgroups, uint64_t id, const char **ret_path)
+{
+	struct cgroup *cgroup;
+	int err = look_up(cgroups, id, &cgroup);
+
+	*ret_path = !err && cgroup && cgroup->path ? cgroup->path : "unknown";
+	return err ? err : !cgroup || !cgroup->path;
 }
 
 bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id)

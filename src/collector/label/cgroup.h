@@ -22,6 +22,8 @@ struct unit_choice;
 
 /* The mount point of cgroup2 in a file like /proc/self/mounts (fstab(5)), or NULL. To be freed. */
 char *cgroups_find_root(FILE *mounts);
+/* The same for this process, if it is still there. */
+char *cgroups_own_root(void);
 /* root: the mount point of cgroup2; NULL: found in /proc/self/mounts. choice is borrowed. -ENOMEM. */
 int cgroups_new(const char *root, const struct unit_choice *choice, struct cgroups **ret_cgroups);
 struct cgroups *cgroups_free(struct cgroups *cgroups);
@@ -51,6 +53,10 @@ struct cgroup_unit {
 };
 /* 1: nobody knows the id now, so its unit is "unknown"; a later collection may know it. -ENOMEM. */
 int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_unit);
+/* Before the first walk: paths are kept too, which needs more memory. */
+void cgroups_keep_paths(struct cgroups *cgroups);
+/* The same as cgroups_get(), for the path below the root; ret_path is valid until the next call. */
+int cgroups_path(struct cgroups *cgroups, uint64_t id, const char **ret_path);
 /* Why names cannot be found here, and what to do; NULL: nothing is wrong. */
 const char *cgroups_complaint(const struct cgroups *cgroups);
 /* From here on, what the ring tells is recorded there at once: a later process is not told again. Borrowed. */

@@ -3,22 +3,28 @@
 
 /*
  * A label is a member of a key; attributes are what it becomes. A label type is a row in label_table[]
- * (label.c), found once by the name of the member's typedef. Enums, texts and plain integers need none.
- * Types with state (cgroups, kernel symbols) keep it in struct labels, one for the whole agent.
+ * (type.c), found once by the name of the member's typedef or by what the descriptor says. Enums, texts and plain
+ * integers need none. Types with state (cgroups, kernel symbols) keep it in struct labels, one for the whole agent.
  */
 
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
+#include "collector/label/name.h"
 #include "collector/label/unit.h"
 #include "collector/shape.h"
 #include "metric/attribute.h"
+#include "metric/delta.h"
 
 struct btf;
+struct buf;
 struct cgroups;
 struct ksyms;
+struct label_rule;
 
 #define LABEL_NAMES_VALUE_BYTES_MAX 4096
+#define LABEL_NAMES 64
 
 /* What the configuration says about names. */
 struct label_choice {
@@ -31,12 +37,20 @@ struct labels {
 	const struct label_choice *choice; /* borrowed */
 	struct cgroups *cgroups;
 
-	/* kept by label.c */
+	/* kept by label.c and type.c */
+	struct btf *kernel_types; /* of labels_kernel_types(); NULL where there are none */
+	bool has_kernel_types;	  /* asked for since labels_begin() */
 	FILE *kallsyms;	     /* opened while we had the right to see addresses; or NULL */
 	struct ksyms *ksyms; /* read on first need; NULL before, and where they cannot be read */
 	uint64_t previous_ns; /* CLOCK_BOOTTIME of the previous collection */
 	bool has_read_ksyms; /* since labels_begin() */
 	uint8_t value[LABEL_NAMES_VALUE_BYTES_MAX]; /* room for one look-up */
+	/* What numbers are called, found since labels_begin(). */
+	struct label_name {
+		const struct label_type *of; /* NULL: free */
+		uint32_t number;
+		char text[NAME_TEXT_BYTES];
+	} names[LABEL_NAMES];
 	/* What was found since labels_begin(): many keys of many maps ask for the same processes. */
 	struct {
 		uint64_t id;
@@ -52,6 +66,8 @@ struct labels *labels_free(struct labels *labels);
  * previous_ns: CLOCK_BOOTTIME of the collection before, or of the start.
  */
 void labels_begin(struct labels *labels, uint64_t previous_ns);
+/* The types of the running kernel, which are megabytes: only until labels_begin(). NULL: there are none. */
+const struct btf *labels_kernel_types(struct labels *labels);
 /* A hash map of the kernel side from a number (u64) to a text in its value. */
 struct label_names {
 	int fd; /* borrowed; -1: none */
@@ -67,19 +83,32 @@ struct label_context {
 struct member;
 
 struct label_type {
-	const char *name; /* of the typedef; NULL: any, by class */
-	enum field_class class;
-	uint32_t size_bytes;	  /* 0: any of the class */
+	const char *name;    /* as in "as = NAME" and in the typedef lbl_NAME, with "_" for "-" */
+	uint8_t classes;     /* that it fits: 1 << FIELD_… */
+	uint8_t size_bytes;  /* 0: any */
+	uint8_t element_bytes; /* of an array; 0: any */
+	bool is_optional;    /* 0 makes no attribute, and never ends */
 	const char *default_name; /* of the attribute; NULL: it has none of its own */
-	int (*add)(const struct member *member);
-	bool is_optional; /* 0 makes no attribute, and never ends */
+	int (*add)(const struct member *member); /* NULL: there is no attribute */
+	name_fn *name_of;	 /* for numbers that only have names */
+	const char *pci;	 /* for name_pci: what a line begins with, and how many digits follow … */
+	uint8_t digits, below;	 /* … of them, and of those below them */
+	void (*text_of)(const uint8_t *data, size_t size, struct buf *out); /* for bytes that only have names */
+	bool is_changing; /* the same number may get another name */
 	bool (*is_gone)(struct labels *labels, uint64_t value);
 	unsigned int n_own; /* attributes that it names itself, so that no [label] can; 0: it makes one */
-	const char *own[4]; /* those that it may make, ended by NULL */
+	const char *own[4]; /* those that it may make, ended by NULL … */
+	const char *instead; /* … and the type that makes one in place of them */
 };
 
-/* NULL: such a member cannot become an attribute. */
+#define LABEL_KERNEL_ENUM "kernel-enum"
+
+/* By the field's own type. NULL: such a member cannot become an attribute. */
 const struct label_type *label_type_find(const struct field *field);
+/* word: "NAME" or "NAME …". NULL: there is none, or none that fits the field. */
+const struct label_type *label_type_named(const char *word, const struct field *field);
+/* Appends the names of those that fit. */
+void label_type_names(const struct field *field, struct buf *out);
 
 /* A member of the keys of a map, and the attribute that it becomes. */
 struct key_label {
@@ -87,14 +116,30 @@ struct key_label {
 	const struct label_context *context;
 	const struct field *field;
 	char *attribute; /* what the descriptor calls it, or the default */
+	struct label_rule *rule; /* what the descriptor makes of the name; NULL: nothing */
 };
 
-#define LABEL_UNWANTED 2
+/* A member of one key, while it becomes attributes. */
+struct member {
+	const struct key_label *label;
+	const void *raw;
+	uint64_t value; /* FIELD_INTEGER, FIELD_ENUM: as it lies at raw; else 0 */
+	struct attributes *attributes;
+};
+
+/* With its sign. */
+int64_t label_number(const struct field *field, uint64_t value);
+/* Of a lbl_process: its number, when it began after boot (or up to a millisecond later), and whether it has ended. */
+pid_t label_process_number(uint64_t id);
+uint64_t label_process_start_ns(uint64_t id);
+bool label_process_is_gone(struct labels *labels, uint64_t id);
+
+#define LABEL_UNWANTED DELTA_UNWANTED
 
 /*
- * Adds the attributes of the member of one key: none, one, or several (a process). 1: the name was not known yet, and a
- * later collection may know it. LABEL_UNWANTED: the configuration excludes what has this key. -errno of
- * attributes_add_*().
+ * Adds the attributes of the member of one key: none, one, or several (a process). 1: a later collection may know
+ * another name. LABEL_UNWANTED: the configuration or the descriptor excludes what has this key; with 1: as it is called
+ * now. -errno of attributes_add_*().
  */
 int label_add(const struct key_label *label, const void *key, struct attributes *attributes);
 

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/label/name.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <net/if.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/label/label.h"
+#include "util/buf.h"
+#include "util/cleanup.h"
+
+#define DOMAIN_PART_MAX 63
+
+/* The last part of /sys/dev/block/MAJOR:MINOR's target. */
+void name_device(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])
+{
+	char path[64], target[PATH_MAX];
+	ssize_t size;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", number >> 20, number & 0xfffff);
+	size = readlink(path, target, sizeof(target) - 1);
+	target[size > 0 ? size : 0] = '\0';
+	snprintf(ret_text, NAME_TEXT_BYTES, "%s", basename(size > 0 ? target : path));
+}
+
+void name_interface(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])
+{
+	if (!if_indextoname(number, ret_text))
+		snprintf(ret_text, NAME_TEXT_BYTES, "%u", number);
+}
+
+static const char *after(const char *line, const char *beginning)
+{
+	size_t size = strlen(beginning);
+
+	return strncmp(line, beginning, size) ? NULL : line + size;
+}
+
+/* "HEAD  NAME"; below it "\tBELOW  NAME", and what is below that has two tabs. */
+char *name_find_pci(FILE *f, const char *head, const char *below, char *line, size_t size)
+{
+	bool is_inside = false;
+
+	while (fgets(line, (int)size, f)) {
+		const char *name;
+
+		if (*line == '#' || *line == '\n')
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		if (*line != '\t' && is_inside)
+			break;
+		name = after(is_inside ? line + 1 : line, is_inside ? below : head);
+		is_inside |= name != NULL;
+		if (name && (*line == '\t' || !*below))
+			return (char *)name + strspn(name, " ");
+	}
+	return NULL;
+}
+
+void name_pci(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])
+{
+	static const char *const paths[] = { "/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids" };
+	char head[300], below[300] = "", line[512];
+	_cleanup_(fclosep) FILE *f = NULL;
+	const char *name;
+
+	snprintf(head, sizeof(head), "%s%0*x ", type->pci, type->digits, number >> 4 * type->below);
+	if (type->below)
+		snprintf(below, sizeof(below), "%0*x ", type->below, number & ((1u << 4 * type->below) - 1));
+	for (size_t i = 0; !f && i < ARRAY_SIZE(paths); i++)
+		f = fopen(paths[i], "re");
+	name = f ? name_find_pci(f, head, below, line, sizeof(line)) : NULL;
+	if (name)
+		snprintf(ret_text, NAME_TEXT_BYTES, "%s", name);
+	else
+		snprintf(ret_text, NAME_TEXT_BYTES, "0x%0*x", type->digits + type->below, number);
+}
+
+void name_bytes(const uint8_t *data, size_t size, struct buf *out)
+{
+	for (size_t i = 0; i < size; i++)
+		buf_printf(out, "%02x", data[i]);
+}
+
+static bool append_parts(const uint8_t *data, size_t size, struct buf *out)
+{
+	size_t at = 0;
+
+	while (at < size && data[at]) {
+		size_t end = at + 1 + data[at];
+
+		if (data[at] > DOMAIN_PART_MAX || end >= size)
+			return false;
+		if (at)
+			buf_append_byte(out, '.');
+		while (++at < end)
+			buf_printf(out, isalnum(data[at]) || strchr("-_", data[at]) ? "%c" : "\\%03u", tolower(data[at]));
+	}
+	return at < size;
+}
+
+void name_domain(const uint8_t *data, size_t size, struct buf *out)
+{
+	size_t before = out->size;
+
+	if (!append_parts(data, size, out)) {
+		out->size = before;
+		name_bytes(data, size, out);
+	} else if (out->size == before) {
+		buf_append_byte(out, '.');
+	}
+}

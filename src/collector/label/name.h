@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Numbers and bytes to text. What has no name is its number. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct buf;
+
+#define NAME_TEXT_BYTES 128
+
+struct label_type;
+
+typedef void name_fn(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES]);
+
+name_fn name_device;	/* kernel dev_t: what the kernel calls the block device */
+name_fn name_interface; /* an index in the agent's network namespace */
+/*
+ * From the list that the package pci.ids installs (lspci has the same); read for each number, from the beginning.
+ * Hexadecimal numbers: 8086; vendor << 16 | device; 02; class << 8 | subclass.
+ */
+name_fn name_pci;
+/*
+ * The same in f: the line that begins with head, and if below is not "", the line that is below it and begins with
+ * that. NULL: there is none. line: room for it.
+ */
+char *name_find_pci(FILE *f, const char *head, const char *below, char *line, size_t size);
+
+/* Two hexadecimal digits for each byte. */
+void name_bytes(const uint8_t *data, size_t size, struct buf *out);
+/*
+ * A domain name as DNS sends it (RFC 1035, 3.1), in lower case, since case does not tell names apart; "." is the root.
+ * Bytes other than letters, digits, "-" and "_" become \DDD. If all of it is not a name: as name_bytes().
+ */
+void name_domain(const uint8_t *data, size_t size, struct buf *out);
