@@ -5,10 +5,10 @@ _bpfpush_options_all="--config= --collector-directory= --log-level= --help --ver
 declare -gA _bpfpush_options=(
 	[run]="--console --interval= --rows="
 	[status]="--json"
-	[once]="--format= --output= --for= --rows="
+	[once]="--format= --output= --for= --rows= --probe="
 	[check]="--connect"
-	[list]="--for= --json"
-	[dump]="--for="
+	[list]="--for= --json --probe="
+	[dump]="--for= --probe="
 )
 
 _bpfpush_collectors()
@@ -36,6 +36,7 @@ _bpfpush_value()
 	--log-level) mapfile -t COMPREPLY < <(compgen -W "error warning info debug" -- "$2") ;;
 	--format) mapfile -t COMPREPLY < <(compgen -W "table json bpftrace-json" -- "$2") ;;
 	--for | --interval) mapfile -t COMPREPLY < <(compgen -W "500ms 1s 10s 1m" -- "$2") ;;
+	--probe) mapfile -t COMPREPLY < <(compgen -W "count latency sum histogram" -- "$2") ;;
 	--rows) mapfile -t COMPREPLY < <(compgen -W "0 5 10 20" -- "$2") ;;
 	*) return 1 ;;
 	esac

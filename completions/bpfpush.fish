@@ -51,6 +51,7 @@ complete -c bpfpush -n "__bpfpush_is_in once" -l format -xa 'table json bpftrace
 complete -c bpfpush -n "__bpfpush_is_in run once" -l rows -xa '0 5 10 20' -d 'Lines to show for each metric'
 complete -c bpfpush -n "__bpfpush_is_in once" -l output -rF -d 'Append to this file instead of writing to standard output'
 complete -c bpfpush -n "__bpfpush_is_in once list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for this long'
+complete -c bpfpush -n "__bpfpush_is_in once list dump" -l probe -xa 'count latency sum histogram' -d 'Count at a hook'
 complete -c bpfpush -n "__bpfpush_is_in check" -l connect -d 'Also try to reach each receiver'
 complete -c bpfpush -n "__bpfpush_is_in status list" -l json -d 'Print JSON'
 

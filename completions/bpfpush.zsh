@@ -73,6 +73,7 @@ once)
 		'--rows=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
 		'--output=[append to this file instead of writing to standard output]:file:_files' \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
 		'*:collector:_bpfpush_collectors'
 	;;
 check)
@@ -83,12 +84,14 @@ check)
 list)
 	_arguments $all_options \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
 		'--json[print JSON]' \
 		'*:collector:_bpfpush_collectors'
 	;;
 dump)
 	_arguments $all_options \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
 		'1:stop:(descriptor shape snapshot batch otlp)' \
 		'*:collector:_bpfpush_collectors'
 	;;

@@ -78,9 +78,15 @@ static bool is_collector(const struct config_section *section)
 	return !strcmp(section->kind, "collector");
 }
 
+static bool is_probe(const struct config_section *section)
+{
+	return !strcmp(section->kind, "probe");
+}
+
 bool collector_is_disabled(const struct config *config, const char *name)
 {
-	const struct config_section *section = config_find_section(config, "collector", name);
+	const struct config_section *section = config_find_section(config, "probe", name) ?:
+					       config_find_section(config, "collector", name);
 
 	return section && !section->is_enabled;
 }
@@ -128,7 +134,7 @@ static int find_names(struct collector_search *search, const struct config *conf
 		err = add_enabled(search, config, chosen[i], path, line);
 	}
 	for (size_t i = 0; i < config->n_sections && !err; i++)
-		if (is_collector(&config->sections[i]))
+		if (is_collector(&config->sections[i]) || is_probe(&config->sections[i]))
 			err = add_enabled(search, config, config->sections[i].name, config->sections[i].path,
 					  config->sections[i].line);
 	/* All directories but the last, the installed one, are the user's own. */
@@ -232,7 +238,12 @@ static void check_sections(const struct collector_search *search, const struct c
 		const struct config_section *section = &config->sections[i];
 		const struct wanted_collector asked = { (char *)section->name, section->path, section->line };
 
-		if (is_collector(section) && !array_find(search->wanted, search->n_wanted, section->name) &&
+		if (is_probe(section) &&
+		    (collector_search_find(search, section->name) || config_find_section(config, "collector", section->name)))
+			diag_add(diag, section->path, section->line,
+				 "[probe %s] has the name of a collector; give the probe another one, and all its settings in its own section",
+				 section->name);
+		else if (is_collector(section) && !array_find(search->wanted, search->n_wanted, section->name) &&
 		    !collector_search_find(search, section->name))
 			collector_search_report(search, &asked, diag);
 	}

@@ -264,6 +264,7 @@ int binding_read(struct binding *binding, bool is_walk_broken)
 /* What keys and cells of a row are; never 0. */
 static uint64_t shape_hash(const struct binding *binding)
 {
+	const struct descriptor *descriptor = binding->collector->descriptor;
 	const struct source *source = &binding->source;
 	const uint32_t key_bytes = source_row_key_bytes(source);
 	uint64_t hash = hash_stable(HASH_STABLE_START, &key_bytes, sizeof(key_bytes));
@@ -284,6 +285,9 @@ static uint64_t shape_hash(const struct binding *binding)
 
 		hash = hash_text(hash_text(hash, described->name), described->member);
 	}
+	/* Of a probe, all keys have the same members, which mean what it says. */
+	if (descriptor->text_hash)
+		hash = hash_stable(hash, &descriptor->text_hash, sizeof(descriptor->text_hash));
 	return hash | 1;
 }
 

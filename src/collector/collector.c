@@ -51,8 +51,9 @@ static int take_object(struct collector *collector, const struct collector_optio
 
 	if (asprintf(&path, "%s/%s.bpf.o", collector->directory, shared ?: collector->name) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < options->n_others; i++)
-		if (!strcmp(options->others[i]->object->path, path) && !options->others[i]->object->is_tried)
+	for (size_t i = 0; i < options->n_others && !options->text; i++)
+		if (!options->others[i]->is_probe && !strcmp(options->others[i]->object->path, path) &&
+		    !options->others[i]->object->is_tried)
 			object = options->others[i]->object;
 	if (!object)
 		err = object_open(path, collector->conf_path, collector->diag, &object);
@@ -158,12 +159,17 @@ int collector_open(const char *directory, const char *name, const struct collect
 		return -ENOMEM;
 	*collector = (struct collector){ .labels = options->labels, .budget = options->budget, .diag = diag,
 					 .name = strdup(name), .directory = strdup(directory),
-					 .context = { .labels = options->labels, .process_names.fd = -1 } };
-	if (asprintf(&collector->conf_path, "%s/%s.conf", directory, name) < 0)
+					 .context = { .labels = options->labels, .process_names.fd = -1 },
+					 .is_probe = options->text };
+	if (options->text)
+		collector->conf_path = strdup(options->text->path);
+	else if (asprintf(&collector->conf_path, "%s/%s.conf", directory, name) < 0)
 		collector->conf_path = NULL;
 	if (!collector->name || !collector->directory || !collector->conf_path)
 		return -ENOMEM;
-	err = read_descriptor(collector) ?: take_object(collector, options);
+	err = options->text ? descriptor_parse_text(options->text, diag, &collector->descriptor) :
+			      read_descriptor(collector);
+	err = err ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
 		err = targets_set(&collector->object->programs, collector->descriptor) ?: select_settings(collector) ?:
 		      bindings_make(collector);

@@ -36,6 +36,7 @@ struct collector {
 	size_t n_maps;
 	struct label_context context;
 	bool is_started;
+	bool is_probe; /* its descriptor was written for it, and its object is a copy of its own */
 };
 
 /* All of it is borrowed; labels and budget outlive the collector. */
@@ -44,6 +45,7 @@ struct collector_options {
 	struct budget *budget; /* NULL: no limits */
 	struct collector *const *others; /* open already: an object that one of them has is shared */
 	size_t n_others;
+	const struct descriptor_text *text; /* in place of NAME.conf; NULL: none */
 };
 
 /*

@@ -11,6 +11,7 @@
 
 #include "collector/grammar/grammar.h"
 #include "util/array.h"
+#include "util/hash.h"
 #include "util/ini.h"
 
 struct reader {
@@ -168,7 +169,8 @@ static void check_sections_differ(struct reader *reader)
 	}
 }
 
-int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor)
+static int parse(FILE *f, const char *path, const struct descriptor_text *text, struct diag *diag,
+		 struct descriptor **ret_descriptor)
 {
 	_cleanup_(descriptor_freep) struct descriptor *descriptor = calloc(1, sizeof(*descriptor));
 	struct reader reader = { .descriptor = descriptor, .diag = diag };
@@ -180,6 +182,9 @@ int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descri
 	if (err)
 		return err;
 	reader.file = descriptor->file;
+	array_for_each (entry, descriptor->file->entries, descriptor->file->n_entries)
+		if (text)
+			entry->line = entry->line <= text->n_lines ? text->lines[entry->line - 1] : 0;
 	check_sections_differ(&reader);
 	for (size_t at = 0; !err && at < reader.file->n_entries;)
 		err = read_section(&reader, &at);
@@ -195,6 +200,22 @@ int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descri
 		diag_add(diag, path, 0, "no [metric MAP] section, so nothing would be shown; add one for each map to export");
 	*ret_descriptor = TAKE_PTR(descriptor);
 	return 0;
+}
+
+int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor)
+{
+	return parse(f, path, NULL, diag, ret_descriptor);
+}
+
+int descriptor_parse_text(const struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor)
+{
+	_cleanup_(fclosep) FILE *f = fmemopen((char *)text->text, strlen(text->text), "r");
+
+	int err = f ? parse(f, text->path, text, diag, ret_descriptor) : -ENOMEM;
+
+	if (!err)
+		(*ret_descriptor)->text_hash = hash_text(HASH_STABLE_START, text->text) | 1;
+	return err;
 }
 
 const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name)

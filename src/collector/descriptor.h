@@ -40,6 +40,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "util/diag.h"
@@ -110,6 +111,7 @@ struct descriptor_cgroups {
 
 struct descriptor {
 	struct ini_file *file; /* owns the strings */
+	uint64_t text_hash; /* of a text that was written for something else; 0: it is a file */
 	const char *description;
 	const char *object; /* NULL: of the descriptor's own name, and not shared */
 	struct descriptor_param *params;
@@ -120,8 +122,18 @@ struct descriptor {
 	size_t n_params, n_metrics, n_labels, n_programs, n_cgroups;
 };
 
+/* A descriptor that was written for something else, which mistakes are reported for. */
+struct descriptor_text {
+	const char *text;
+	const char *path;
+	const unsigned int *lines; /* of path, for each line of the text */
+	size_t n_lines;
+};
+
 /* Every mistake goes to diag; the rest of the file is still returned. -ENOMEM, -EIO. */
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor);
+/* The same. -ENOMEM. */
+int descriptor_parse_text(const struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor);
 struct descriptor *descriptor_free(struct descriptor *descriptor);
 
 /* Prints all of it, a line for each section. */

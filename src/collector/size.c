@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes the maps of an object: for as many units as there should be room for. */
 #include <bpf/libbpf.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "collector/binding.h"
 #include "collector/flat/layout.h"
@@ -38,6 +40,18 @@ uint64_t sizes_set(const struct object *object, struct bpf_object *bpf)
 
 		if (flat_find(bpf, bpf_map__name(map), &parts))
 			bytes += flat_size(&parts, keys_of(binding, object->units, &parts), &machine, &n_words);
+	}
+	bpf_object__for_each_map (map, bpf) {
+		const struct setting *entries;
+		uint32_t n_entries;
+		char name[64];
+
+		snprintf(name, sizeof(name), "%s_entries", bpf_map__name(map));
+		entries = setting_find(&object->settings, name);
+		if (!entries || entries->size_bytes != sizeof(n_entries))
+			continue;
+		memcpy(&n_entries, object->settings.data + entries->offset_bytes, sizeof(n_entries));
+		(void)bpf_map__set_max_entries(map, n_entries);
 	}
 	for (size_t i = 0; i < object->n_collectors; i++)
 		if (names && setting_is_on(&object->collectors[i]->settings, "per_process"))

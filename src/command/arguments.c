@@ -39,6 +39,8 @@ static const struct setting_row rows[] = {
 	    "append to this file instead of writing to standard output"),
 	ROW(duration_ns, "--for", COMMAND_COUNTS, SETTING_DURATION, "TIME", "count for this long, like 10s or 500ms",
 	    .minimum = 1),
+	ROW(probes, "--probe", COMMAND_COUNTS, SETTING_LIST, "PROBE",
+	    "count at a hook, like \"latency uprobe:libc:getaddrinfo by unit\""),
 	ROW(is_json, "--json", COMMAND_STATUS | COMMAND_LIST, SETTING_BOOL, NULL, "print JSON"),
 	ROW(is_connect, "--connect", COMMAND_CHECK, SETTING_BOOL, NULL,
 	    "also try to reach each receiver, without delivering anything"),

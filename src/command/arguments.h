@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "util/setting-table.h"
+
 /* Of each, one bit. */
 enum command_name {
 	COMMAND_RUN = 1,
@@ -26,6 +28,7 @@ struct arguments {
 	char *collector_directory;
 	char *output_path;
 	char *rows; /* a whole number */
+	struct setting_list probes;
 	uint64_t interval_ns; /* 0: the configuration's */
 	uint64_t duration_ns; /* 0: not given */
 	int format;	      /* table, json, bpftrace-json */

@@ -126,7 +126,8 @@ static void add_collector(struct page *page, struct collector *collector)
 	const struct programs *programs = &collector->object->programs;
 	const struct budget *budget = collector->budget;
 
-	buf_printf(&page->text, "%s: %s\n  from %s\n", collector->name, description, collector->directory);
+	buf_printf(&page->text, "%s: %s\n  from %s\n", collector->name, description,
+		   collector->is_probe ? collector->conf_path : collector->directory);
 	buf_append_byte(&page->json, '{');
 	buf_append_member(&page->json, "collector", collector->name);
 	buf_append_member(&page->json, "description", description);
@@ -143,7 +144,7 @@ static void add_collector(struct page *page, struct collector *collector)
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		add_metric(page, collector->metrics[i]);
 	buf_end_list(&page->json, "],\"settings\":[");
-	array_for_each (setting, collector->settings.items, collector->settings.n)
+	array_for_each (setting, collector->settings.items, collector->is_probe ? 0 : collector->settings.n)
 		add_setting(page, collector, setting);
 	buf_append_byte(&page->text, '\n');
 	buf_end_list(&page->json, "],");

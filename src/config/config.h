@@ -11,7 +11,8 @@
  * replaces an earlier one. Lists grow, and an empty value clears them. Except for list items, a key
  * may appear only once per file.
  *
- * Sections: [agent], [resource], [collector NAME], [exporter NAME]. Sections and keys that begin
+ * Sections: [agent], [resource], [collector NAME], [probe NAME], [metric NAME],
+ * [exporter NAME]. Sections and keys that begin
  * with "x-" are ignored, so that other programs can use them.
  */
 
@@ -108,6 +109,11 @@ int config_read(const struct config_source *source, struct diag *diag, struct co
 int config_is_file(const struct dirent *entry);
 /* The section of this kind and name, or NULL. */
 const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name);
+/*
+ * Adds a [probe] section as the command line has it, "[MEASURE] HOOK [by VALUE, VALUE]", and names it after its hook.
+ * -ENOMEM. Mistakes go to diag, and then there is perhaps no such section (*ret_name NULL).
+ */
+int config_add_probe(struct config *config, const char *text, struct diag *diag, const char **ret_name);
 /*
  * Where a file sets key of [agent] to a text that contains word: its path and line, the last one if
  * there are several. NULL: nowhere, so it is from the command line or a default.

@@ -18,6 +18,8 @@ int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **
  * none, which is in diag too.
  */
 int config_read_file(struct config *config, const char *path, bool is_named, struct diag *diag);
+/* The same for what does not stand in a file; mistakes are those of origin. */
+int config_read_text(struct config *config, const char *text, const char *origin, struct diag *diag);
 /*
  * [agent] interval and log_level, from OTEL_METRIC_EXPORT_INTERVAL and OTEL_LOG_LEVEL; the resource, from
  * OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME.

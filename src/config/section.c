@@ -149,6 +149,7 @@ static const struct section_kind {
 	{ "collector", take_setting, .has_argument = true },
 	{ "exporter", take_setting, .has_argument = true },
 	{ "metric", take_setting, .has_argument = true },
+	{ "probe", take_setting, .has_argument = true },
 };
 
 /* The kind of the section that begins, or NULL with a mistake. */
@@ -233,12 +234,42 @@ static int take_entry(struct reading *reading)
 	return reading->kind ? reading->kind->take(reading, &setting) : 0;
 }
 
+/* The file is the configuration's from then on. */
+static int take_file(struct config *config, struct ini_file *file, struct diag *diag)
+{
+	struct reading reading = { .config = config, .diag = diag, .file = file };
+	struct ini_file **files = array_add(&config->files, &config->n_files, sizeof(*files));
+	int r = 0;
+
+	if (!files) {
+		ini_file_free(file);
+		return -ENOMEM;
+	}
+	*files = file;
+	for (size_t i = 0; i < file->n_entries && r >= 0; i++) {
+		reading.entry = &file->entries[i];
+		r = take_entry(&reading);
+	}
+	return r;
+}
+
+int config_read_text(struct config *config, const char *text, const char *origin, struct diag *diag)
+{
+	_cleanup_(fclosep) FILE *f = fmemopen((char *)text, strlen(text), "r");
+	struct ini_file *file;
+	int err = f ? ini_read(f, origin, diag, &file) : -ENOMEM;
+
+	if (err)
+		return err;
+	array_for_each (entry, file->entries, file->n_entries)
+		entry->line = 0;
+	return take_file(config, file, diag);
+}
+
 int config_read_file(struct config *config, const char *path, bool is_named, struct diag *diag)
 {
-	struct reading reading = { .config = config, .diag = diag };
-	_cleanup_(ini_file_freep) struct ini_file *file = NULL;
 	_cleanup_(fclosep) FILE *f = NULL;
-	struct ini_file **files;
+	struct ini_file *file = NULL;
 	int r;
 
 	r = config_file_open(path, is_named, diag, &f);
@@ -248,13 +279,5 @@ int config_read_file(struct config *config, const char *path, bool is_named, str
 		diag_add(diag, path, 0, "cannot be read: %s", strerror(-r));
 	if (!file)
 		return r == -ENOENT || r == -ENOMEM ? r : 0;
-	files = array_add(&config->files, &config->n_files, sizeof(*files));
-	if (!files)
-		return -ENOMEM;
-	reading.file = *files = TAKE_PTR(file);
-	for (size_t i = 0; i < reading.file->n_entries && r >= 0; i++) {
-		reading.entry = &reading.file->entries[i];
-		r = take_entry(&reading);
-	}
-	return r;
+	return take_file(config, file, diag);
 }

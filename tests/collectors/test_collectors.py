@@ -73,7 +73,8 @@ class TestCollectors(unittest.TestCase):
         self.assertLessEqual(set(METRICS), set(shipped))
         self.assertEqual(names(os.path.join(BUILD, "bpf"), ".conf"), shipped)
         objects = names(SOURCES, ".bpf.c")
-        self.assertEqual({object_of(name) for name in shipped}, set(objects))
+        # A [probe] section takes the place of a descriptor.
+        self.assertEqual({object_of(name) for name in shipped} | {"probe", "probe-text"}, set(objects))
         self.assertLessEqual(set(objects), set(names(os.path.join(BUILD, "bpf"), ".bpf.o")))
 
     def test_every_collector_is_whole(self):

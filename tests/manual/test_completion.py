@@ -83,7 +83,7 @@ class ZshTest(unittest.TestCase):
         for command in BPFPUSH.commands():
             self.assertIn(f"\t'{command}:", self.text)
             case = re.search(rf"^{command}\)\n(.*?)\t;;", self.text, re.MULTILINE | re.DOTALL).group(1)
-            self.assertEqual(common | set(re.findall(r"'(--[\w-]+)", case)), set(BPFPUSH.options(command)), command)
+            self.assertEqual(common | set(re.findall(r"'\*?(--[\w-]+)", case)), set(BPFPUSH.options(command)), command)
         self.assertIn("(" + " ".join(BPFPUSH.stops()) + ")", self.text)
 
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")

@@ -80,7 +80,7 @@ class ConfigurationTest(unittest.TestCase):
         if kind == "collector":
             common, *parts = re.split(r"^\.Cm (?=.*\nalso has:)", self.sections["[collector NAME]"], flags=re.MULTILINE)
             return common + "".join(part for part in parts if part.startswith(section.split(" ")[1] + "\n"))
-        return self.sections["[metric NAME]" if kind == "metric" else f"[{section}]"]
+        return self.sections[f"[{kind} NAME]" if kind in ("metric", "probe") else f"[{section}]"]
 
     def test_every_key_of_the_file_is_explained_with_its_default(self):
         entries = configured()

@@ -118,7 +118,7 @@ static void uncommented_it_is_without_a_mistake(void **state)
 	assert_int_equal(config->n_exporters, n);
 	file = read_ini(source.path);
 	for (size_t i = 0; i < file->n_entries; i++)
-		n += !file->entries[i].key && strstr("collector metric", file->entries[i].section);
+		n += !file->entries[i].key && strstr("collector metric probe", file->entries[i].section);
 	assert_int_equal(config->n_sections, n);
 }
 

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/* What is measured, and by what. The agent names the members of the key that the probe asks for. */
+
+#include "hist.h"
+#include "read.h"
+#include "table.h"
+
+enum probe_measure {
+	PROBE_MEASURE_COUNT,
+	PROBE_MEASURE_LATENCY,
+	PROBE_MEASURE_SUM,
+	PROBE_MEASURE_HISTOGRAM,
+};
+
+const volatile enum probe_measure measure = PROBE_MEASURE_COUNT;
+const volatile bool is_paired = false; /* begins where the function is entered, ends where it returns */
+const volatile bool by_unit = false;
+const volatile bool by_errno = false;
+const volatile bool by_cpu = false;
+const volatile bool by_comm = false;
+PROBE_READ(value);
+PROBE_READ(by0);
+PROBE_READ(by1);
+PROBE_READ(by2);
+
+#ifdef PROBE_TEXT_BYTES
+PROBE_READ(text);
+const volatile enum probe_text text_is = PROBE_TEXT_POINTER;
+#endif
+
+/* What is known of a call when it begins. */
+struct probe_call {
+	u64 stack; /* the stack pointer */
+	u64 start_ns;
+	s64 by0, by1, by2, value;
+#ifdef PROBE_TEXT_BYTES
+	char text[PROBE_TEXT_BYTES];
+#endif
+};
+
+struct probe_key {
+	struct owner owner;
+	s64 by0, by1, by2;
+	lbl_errno error;
+	u32 cpu;
+	char comm[16];
+#ifdef PROBE_TEXT_BYTES
+	char text[PROBE_TEXT_BYTES];
+#endif
+};
+
+TABLE(numbers, struct probe_key, u64, 4);
+TABLE(times, struct probe_key, struct hist_time, 4);
+TABLE(values, struct probe_key, struct hist_value, 4);
+
+#ifdef PROBE_TEXT_BYTES
+static __always_inline void probe_copy(char *to, const void *from, u32 bytes)
+{
+	if ((s64)(u64)from < 0)
+		bpf_probe_read_kernel_str(to, bytes, from);
+	else
+		bpf_probe_read_user_str(to, bytes, from);
+}
+
+static __always_inline void probe_text(void *ctx, enum probe_place place, char *to)
+{
+	u32 bytes = text_bytes & (2 * PROBE_TEXT_BYTES - 1);
+	u64 value;
+
+	if (text_from == PROBE_FROM_FIELD && text_is == PROBE_TEXT_ARRAY) {
+		bpf_probe_read_kernel_str(to, bytes < PROBE_TEXT_BYTES ? bytes : PROBE_TEXT_BYTES, ctx + text_offset);
+		return;
+	}
+	value = probe_number(ctx, place, probe_read_of(text));
+	if (text_from == PROBE_FROM_FIELD && text_is == PROBE_TEXT_LOCATION)
+		bpf_probe_read_kernel_str(to, PROBE_TEXT_BYTES, ctx + (value & 0xffff));
+	else if (text_from == PROBE_FROM_FIELD && text_is == PROBE_TEXT_RELATIVE)
+		bpf_probe_read_kernel_str(to, PROBE_TEXT_BYTES, ctx + text_offset + 4 + (value & 0xffff));
+	else
+		probe_copy(to, (const void *)value, PROBE_TEXT_BYTES);
+}
+#endif
+
+/* What there is to know where a function is entered, or elsewhere. */
+static __always_inline void probe_look(void *ctx, enum probe_place place, struct probe_call *call)
+{
+	call->by0 = probe_number(ctx, place, probe_read_of(by0));
+	call->by1 = probe_number(ctx, place, probe_read_of(by1));
+	call->by2 = probe_number(ctx, place, probe_read_of(by2));
+	call->value = probe_number(ctx, place, probe_read_of(value));
+#ifdef PROBE_TEXT_BYTES
+	if (text_from != PROBE_FROM_NOTHING)
+		probe_text(ctx, place, call->text);
+#endif
+}
+
+/* Of a call that began elsewhere, only the result is to be looked for where it ends. */
+#define probe_result_(ctx, place, NAME, known)                                                     \
+	(NAME##_from == PROBE_FROM_RET ? probe_number(ctx, place, probe_read_of(NAME)) : (known))
+
+static __always_inline void probe_who(struct probe_key *key)
+{
+	struct task_struct *task;
+
+	if (by_unit)
+		key->owner.cgroup = bpf_get_current_cgroup_id();
+	if (per_process) {
+		task = (struct task_struct *)bpf_get_current_task();
+		key->owner.process = BPF_CORE_READ(task, group_leader, start_boottime) >> 20 << 22 |
+				     (u32)BPF_CORE_READ(task, tgid);
+		process_remember(task, key->owner.process);
+	}
+	if (by_cpu)
+		key->cpu = bpf_get_smp_processor_id();
+	if (by_comm)
+		bpf_get_current_comm(key->comm, sizeof(key->comm));
+}
+
+static __always_inline void probe_add(const struct probe_key *key, u64 value)
+{
+	struct hist_time *time;
+	struct hist_value *of_values;
+	u64 *number;
+
+	if (measure == PROBE_MEASURE_LATENCY) {
+		time = times_at(key);
+		if (time)
+			hist_time_add_atomic(time, value);
+	} else if (measure == PROBE_MEASURE_HISTOGRAM) {
+		of_values = values_at(key);
+		if (of_values)
+			hist_value_add_atomic(of_values, value);
+	} else {
+		number = numbers_at(key);
+		if (number)
+			table_add(number, value);
+	}
+}
+
+/* began: what was known of the call when it began; NULL: all is known here. */
+static __always_inline int probe_count(void *ctx, enum probe_place place, const struct probe_call *began)
+{
+	bool is_return = place == PROBE_LEAVE_KERNEL || place == PROBE_LEAVE_USER;
+	u64 result = is_return ? PT_REGS_RC((struct pt_regs *)ctx) : 0;
+	struct probe_key key = {};
+	struct probe_call here = {};
+	s64 value = 1;
+
+	if (began)
+		__builtin_memcpy(&here, began, sizeof(here));
+	else
+		probe_look(ctx, place, &here);
+	if (measure == PROBE_MEASURE_LATENCY)
+		value = bpf_ktime_get_ns() - here.start_ns;
+	else if (place == PROBE_SAMPLE)
+		value = ((struct bpf_perf_event_data *)ctx)->sample_period;
+	else if (measure != PROBE_MEASURE_COUNT)
+		value = probe_result_(ctx, place, value, here.value);
+	/* What failed has no size, and a sum only grows. */
+	if (value < 0 || (value_from == PROBE_FROM_RET && probe_error(result)))
+		return 0;
+	probe_who(&key);
+	key.by0 = probe_result_(ctx, place, by0, here.by0);
+	key.by1 = probe_result_(ctx, place, by1, here.by1);
+	key.by2 = probe_result_(ctx, place, by2, here.by2);
+	if (by_errno)
+		key.error = probe_error(result);
+#ifdef PROBE_TEXT_BYTES
+	if (text_from != PROBE_FROM_NOTHING)
+		__builtin_memcpy(key.text, here.text, sizeof(key.text));
+#endif
+	probe_add(&key, value);
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/*
+ * Joins the return of a function with the call. Each thread has a stack of calls, because a function may call
+ * itself, and an interrupt may call the function that it interrupts.
+ *
+ * Some calls never return (longjmp(), exit()), and the kernel may miss a return. The stack pointer tells them: on one
+ * stack, what was called later and still runs lies below. They are dropped and counted. Threads that have ended leave
+ * their stacks to others, the one that was used least recently first.
+ */
+
+#include "count.h"
+
+#define PAIR_DEPTH 8
+
+/* Two calls of one thread that are further apart are not on the same stack: that of an interrupt, a coroutine … */
+#define PAIR_KERNEL_STACK (16ull << 10)
+#define PAIR_USER_STACK	  (8ull << 20)
+
+#if defined(__TARGET_ARCH_x86)
+#define PAIR_RETURN_BYTES 8 /* a return takes its address from the stack */
+#else
+#define PAIR_RETURN_BYTES 0
+#endif
+
+struct pair_thread {
+	u32 depth, unused;
+	struct probe_call calls[PAIR_DEPTH];
+};
+
+const struct pair_thread pair_nothing SEC(".rodata.table");
+const volatile u32 threads_entries = 1;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct pair_thread);
+} threads SEC(".maps");
+
+struct lost_key {
+	u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, struct lost_key);
+	__type(value, u64);
+} lost SEC(".maps");
+
+static __always_inline void pair_lose(u32 n)
+{
+	struct lost_key key = {};
+	u64 *count = n ? bpf_map_lookup_elem(&lost, &key) : NULL;
+
+	if (count)
+		__sync_fetch_and_add(count, n);
+}
+
+/* Idle threads of all CPUs have the number 0. */
+static __always_inline u32 pair_key(void)
+{
+	u32 thread = bpf_get_current_pid_tgid();
+
+	return thread ? thread : bpf_get_smp_processor_id() | 1u << 31;
+}
+
+static __always_inline void pair_begin(struct pt_regs *regs, enum probe_place place)
+{
+	u64 stack = PT_REGS_SP(regs), room = place == PROBE_ENTER_KERNEL ? PAIR_KERNEL_STACK : PAIR_USER_STACK;
+	u32 key = pair_key(), depth, n_lost = 0;
+	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
+	struct probe_call *call;
+
+	if (!thread) {
+		bpf_map_update_elem(&threads, &key, &pair_nothing, BPF_NOEXIST);
+		thread = bpf_map_lookup_elem(&threads, &key);
+		if (!thread)
+			return pair_lose(1);
+	}
+	depth = thread->depth;
+#pragma unroll
+	for (u32 i = 0; i < PAIR_DEPTH; i++)
+		if (i < depth && stack - thread->calls[i].stack < room) {
+			n_lost += depth - i;
+			depth = i;
+		}
+	pair_lose(n_lost);
+	/* First, so that an interrupt takes the next one. */
+	*(volatile u32 *)&thread->depth = depth + 1;
+	if (depth >= PAIR_DEPTH)
+		return;
+	call = &thread->calls[depth];
+	call->stack = stack;
+	probe_look(regs, place, call);
+	call->start_ns = bpf_ktime_get_ns();
+}
+
+/* The thread whose call ends, and the call's place; the caller makes that the depth. NULL: it is not known. */
+static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum probe_place place, u32 *ret_depth)
+{
+	u64 stack = PT_REGS_SP(regs) - PAIR_RETURN_BYTES;
+	u32 key = pair_key(), depth, found = PAIR_DEPTH;
+	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
+
+	if (!thread)
+		return NULL;
+	depth = thread->depth;
+#pragma unroll
+	for (u32 i = 0; i < PAIR_DEPTH; i++)
+		if (i < depth && thread->calls[i].stack == stack)
+			found = i;
+	/* Where the kernel has no stack pointer for us (kretprobe.multi since 6.14), it also misses no return. */
+	if (found == PAIR_DEPTH && place == PROBE_LEAVE_KERNEL && depth)
+		found = depth - 1;
+	if (found < PAIR_DEPTH) {
+		pair_lose(depth - 1 - found);
+		*ret_depth = found;
+		return thread;
+	}
+	if (depth > PAIR_DEPTH) {
+		pair_lose(1);
+		thread->depth = depth - 1;
+	}
+	return NULL;
+}

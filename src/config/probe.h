@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * [probe NAME]: a collector without an object of its own. Its section becomes the text of a descriptor over
+ * bpf/probe.bpf.o, so whatever happens to a probe is what happens to a collector.
+ *
+ *     hook         kprobe:FUNCTION            kretprobe:FUNCTION
+ *                  uprobe:BINARY:FUNCTION     uretprobe:BINARY:FUNCTION     usdt:BINARY:PROVIDER:NAME
+ *                  tracepoint:CATEGORY:NAME   rawtp:NAME                    perf:EVENT
+ *     measure      count | latency | sum VALUE | histogram VALUE
+ *     by           unit, process, comm, cpu, errno, and values; a VALUE is arg0 … arg5, ret, or the name of a field of
+ *                  a tracepoint, perhaps with its type: arg1:s32, arg0:text
+ *     name, unit, description                  of the metric
+ *     period, frequency                        of a perf event
+ */
+
+#include "collector/descriptor.h"
+#include "config/config.h"
+
+struct probe_text {
+	struct buf text;
+	unsigned int *lines; /* of the configuration, for each line of the text */
+	size_t n_lines;
+};
+
+/* Mistakes go to diag; with any, the text is not whole. -ENOMEM. */
+int probe_describe(const struct config_section *section, struct diag *diag, struct probe_text *ret_text);
+void probe_text_done(struct probe_text *text);

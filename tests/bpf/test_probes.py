@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Probes: nothing but sections of the configuration, or options of the command line."""
+import json
+import subprocess
+import tempfile
+import unittest
+
+import harness
+from harness import Cgroup, once, workload
+from test_hooks import mount_tracefs
+
+N = 600
+PATH = workload('probed')
+CALL, NEST, JUMP = (f'{PATH}:probed_{name}' for name in ('call', 'nest', 'jump'))
+ERRORS = N // 4  # of probed_call(), which returns its number else
+NUMBERS = [number for number in range(N) if number % 4]
+
+
+class Probes(unittest.TestCase):
+    def count(self, *words, n=N, **probes):
+        """probes: {name: keys of its section}. Returns the points of the workload, all points."""
+        with Cgroup('probes') as cgroup:
+            seen = once([*probes, *words], [PATH, cgroup.procs, n], preexec_fn=mount_tracefs,
+                        params={'probe ' + name: keys for name, keys in probes.items()})
+            self.assertEqual(seen.stderr, '')
+            return seen.of(cgroup), seen
+
+
+class FunctionTest(Probes):
+    def test_calls_are_counted_by_their_arguments(self):
+        mine, _ = self.count(calls={'hook': 'uprobe:' + CALL, 'by': 'unit, comm, arg1:text'},
+                             few={'hook': 'uprobe:' + CALL, 'by': 'unit, arg0:u8', 'name': 'test.few', 'unit': '{x}'})
+        self.assertEqual(mine.by('calls.arg1', 'bpfpush.probe.calls'), {name: N / 3 for name in ('first', 'second', 'third')})
+        self.assertEqual(mine.by('thread.name', 'bpfpush.probe.calls'), {'probed': N})
+        self.assertEqual(mine.by('few.arg0', 'test.few'), {low: len([1 for i in range(N) if i % 256 == low]) for low in range(256)})
+        self.assertEqual({point['unit'] for point in mine}, {'{call}', '{x}'})
+        self.assertEqual({tuple(sorted(point['attributes'])) for point in mine},
+                         {('calls.arg1', harness.OWNER, 'thread.name'), ('few.arg0', harness.OWNER)})
+
+    def test_results_and_errors(self):
+        mine, _ = self.count(results={'hook': 'uretprobe:' + CALL, 'measure': 'histogram ret', 'by': 'unit'},
+                             total={'hook': 'uretprobe:' + CALL, 'measure': 'sum ret', 'by': 'unit, process'},
+                             errors={'hook': 'uretprobe:' + CALL, 'by': 'unit, errno'},
+                             both={'hook': 'uretprobe:' + CALL, 'by': 'unit, errno, arg1:text'})
+        found = mine.total('bpfpush.probe.results')
+        self.assertEqual((found['count'], found['sum']), (len(NUMBERS), sum(NUMBERS)))
+        expected = {}
+        for number in NUMBERS:
+            bound = 1 << (number - 1).bit_length()
+            expected[bound] = expected.get(bound, 0) + 1
+        self.assertEqual({bound: n for bound, n in found['buckets'].items() if n}, expected)
+        self.assertEqual(mine.by('process.executable.name', 'bpfpush.probe.total'), {'workload-probed': sum(NUMBERS)})
+        self.assertEqual(mine.by('error.type', 'bpfpush.probe.errors'), {'ENOENT': ERRORS, None: N - ERRORS})
+        # What is known at the call counts at the return.
+        self.assertEqual(mine.by('both.arg1', 'bpfpush.probe.both', **{'error.type': 'ENOENT'}),
+                         {name: ERRORS / 3 for name in ('first', 'second', 'third')})
+
+    def test_a_call_in_a_call_has_a_time_of_its_own(self):
+        mine, seen = self.count(nest={'hook': 'uprobe:' + NEST, 'measure': 'latency', 'by': 'unit, arg0:s32'})
+        done = seen.expected
+        found = mine.total('bpfpush.probe.nest.duration')
+        self.assertEqual(found['count'], done['nested'])
+        self.assertEqual(mine.by('nest.arg0').keys(), set(range(done['nested'])))
+        self.assertLessEqual(done['inner_ns'], found['sum'] * 1e9 + 1)
+        self.assertLessEqual(found['sum'] * 1e9, done['outer_ns'] + 1)
+        self.assertEqual(seen.total('bpfpush.probe.lost'), 0)
+
+    def test_calls_that_do_not_return_are_lost_and_spoil_no_other(self):
+        mine, seen = self.count(jump={'hook': 'uretprobe:' + JUMP, 'measure': 'latency', 'by': 'unit'})
+        done = seen.expected
+        found = mine.total('bpfpush.probe.jump.duration')
+        self.assertEqual(found['count'], done['jumps'])
+        self.assertGreaterEqual(found['sum'], done['jumps'] * 0.02)
+        self.assertEqual(seen.total('bpfpush.probe.lost', **{'bpfpush.probe.name': 'jump'}), done['lost'])
+
+
+class EventTest(Probes):
+    def test_a_mark_of_a_program(self):
+        mine, _ = self.count(mark={'hook': f'usdt:{PATH}:workload:probed', 'measure': 'sum arg0', 'by': 'unit'})
+        self.assertEqual(mine.total('bpfpush.probe.mark'), sum(range(N)))
+
+    def test_a_tracepoint_by_its_fields(self):
+        mine, _ = self.count(seeks={'hook': 'tracepoint:syscalls:sys_enter_lseek', 'by': 'unit, fd, offset'})
+        seeks = mine.select(**{'seeks.fd': 2 ** 32 - 1})
+        self.assertEqual(seeks.by('seeks.offset', 'bpfpush.probe.seeks'), {offset: N // 5 for offset in range(5)})
+
+    def test_the_name_that_a_task_gets(self):
+        _, seen = self.count(names={'hook': 'tracepoint:task:task_rename', 'by': 'newcomm'},
+                             raw={'hook': 'tracepoint:task:task_rename', 'by': 'comm'})
+        self.assertEqual(seen.total('bpfpush.probe.names', **{'names.newcomm': 'probed'}), 1)
+        self.assertGreaterEqual(seen.total('bpfpush.probe.raw'), 1)
+
+    def test_an_event_of_the_kernel(self):
+        seen = once(['switches', 'faults'], [workload('noted'), str(N)], params={
+            'probe switches': {'hook': 'perf:context-switches', 'by': 'comm'},
+            'probe faults': {'hook': 'perf:page-faults', 'by': 'comm, cpu'}})
+        for name in ('switches', 'faults'):
+            self.assertEqual(seen.total('bpfpush.probe.' + name, **{'thread.name': 'noted'}), seen.expected[name], name)
+
+
+class CommandTest(Probes):
+    def test_a_probe_of_the_command_line(self):
+        mine, seen = self.count(f'--probe=uprobe:{CALL} by unit', f'--probe=histogram ret uretprobe:{CALL} by unit, errno')
+        self.assertEqual(mine.total('bpfpush.probe.probed_call'), N)
+        self.assertEqual(mine.total('bpfpush.probe.probed_call_2')['count'], N - ERRORS)
+        self.assertEqual({point['collector'] for point in seen}, {'probed_call', 'probed_call_2'})
+
+    def test_attributes_can_be_left_out(self):
+        mine, _ = self.count(calls={'hook': 'uprobe:' + CALL, 'by': 'unit, comm, arg1:text', 'drop_attributes': 'thread.name calls.arg1'})
+        [point] = mine
+        self.assertEqual((point['attributes'].keys(), point['total']), ({harness.OWNER}, N))
+
+    def test_a_probe_is_listed_as_a_collector(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as config:
+            config.write(f'[probe calls]\nhook = uprobe:{CALL}\nby = unit\ndescription = Calls\n[agent]\ncollectors = cgroup\n')
+            config.flush()
+            done = subprocess.run([harness.agent(), 'list', '--json', '--for=1ms', '--config=' + config.name],
+                                  stdout=subprocess.PIPE, text=True, check=True)
+        listed = {each['collector']: each for each in map(json.loads, done.stdout.splitlines())}
+        self.assertEqual(listed.keys(), {'cgroup', 'calls'})
+        self.assertEqual([(each['name'], each['state']) for each in listed['calls']['programs']], [('user_enter', 'attached')])
+        self.assertEqual((listed['calls']['description'], listed['calls']['settings']), ('Calls', []))
+
+
+if __name__ == '__main__':
+    harness.main()

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probed [PROCS] N: calls functions and passes a USDT that probes look at, in that cgroup. Times are bounds: a
+ * call's own measure (inner) and its caller's (outer).
+ */
+#include "workload.h"
+
+#include <setjmp.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define DEPTH 5
+#define JUMPS 3
+
+#if defined(__x86_64__)
+#define OPERAND "-4@%k[value]"
+#else
+#define OPERAND "-4@%[value]"
+#endif
+
+/* A note as <sys/sdt.h> makes it, of a USDT with one int. */
+#define USDT(provider, name, number)                                                                     \
+	asm volatile("990: nop\n"                                                                        \
+		     ".pushsection .note.stapsdt, \"\", \"note\"\n"                                      \
+		     ".balign 4\n .4byte 992f-991f, 994f-993f, 3\n"                                      \
+		     "991: .asciz \"stapsdt\"\n"                                                         \
+		     "992: .balign 4\n"                                                                  \
+		     "993: .8byte 990b, _.stapsdt.base, 0\n"                                             \
+		     ".asciz \"" provider "\", \"" name "\", \"" OPERAND "\"\n"                          \
+		     "994: .balign 4\n .popsection\n"                                                    \
+		     ".ifndef _.stapsdt.base\n"                                                          \
+		     ".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n"         \
+		     ".weak _.stapsdt.base\n .hidden _.stapsdt.base\n"                                   \
+		     "_.stapsdt.base: .space 1\n .size _.stapsdt.base, 1\n .popsection\n .endif\n"       \
+		     : : [value] "r"(number))
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t inner_ns, outer_ns;
+
+long probed_call(int number, const char *name);
+__attribute__((noipa)) long probed_call(int number, const char *name)
+{
+	USDT("workload", "probed", number);
+	return number % 4 ? number : -ENOENT;
+}
+
+void probed_nest(int depth);
+__attribute__((noipa)) void probed_nest(int depth)
+{
+	uint64_t begin = now_ns(), before;
+
+	if (depth) {
+		before = now_ns();
+		probed_nest(depth - 1);
+		outer_ns += now_ns() - before;
+	} else {
+		usleep(1000);
+	}
+	inner_ns += now_ns() - begin;
+}
+
+static jmp_buf back;
+
+/* The inner call does not return, and neither do those between. */
+void probed_jump(int depth);
+__attribute__((noipa)) void probed_jump(int depth)
+{
+	if (depth == DEPTH) {
+		if (!setjmp(back))
+			probed_jump(depth - 1);
+		usleep(20000);
+	} else if (depth) {
+		probed_jump(depth - 1);
+		asm volatile("");
+	} else {
+		longjmp(back, 1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int procs = workload_open_cgroup(argv[1]), n = (int)strtol(argv[2], NULL, 10);
+	static const char *const names[] = { "first", "second", "third" };
+	uint64_t before;
+
+	workload_check(argc == 3);
+	prctl(PR_SET_NAME, "probed");
+	workload_enter(procs);
+	for (int i = 0; i < n; i++) {
+		workload_check(probed_call(i, names[i % 3]) == (i % 4 ? i : -ENOENT));
+		workload_check(lseek(-1, i % 5, SEEK_SET) < 0);
+	}
+	before = now_ns();
+	probed_nest(DEPTH);
+	outer_ns += now_ns() - before;
+	for (int i = 0; i < JUMPS; i++)
+		probed_jump(DEPTH);
+	printf("{\"inner_ns\": %llu, \"outer_ns\": %llu, \"nested\": %d, \"jumps\": %d, \"lost\": %d}\n",
+	       (unsigned long long)inner_ns, (unsigned long long)outer_ns, DEPTH + 1, JUMPS, JUMPS * DEPTH);
+	return 0;
+}
