@@ -11,6 +11,13 @@
  *     hist_value   values in (2^(i-2), 2^(i-1)]              1 -> [1], 2 -> [2], 3 and 4 -> [3]
  *     hist_time    times in (2^(i-31), 2^(i-30)] seconds     exactly 1 s -> [30], 1 s + 1 ns -> [31]
  * The last bucket also counts all larger values (above 2^46, or 36 hours).
+ *
+ * A structure of your own, { u64 sum; u32 bucket[N]; }, has N - 1 bounds, which the descriptor repeats. bucket[i]
+ * counts values above the bound before and not above bound i, the last bucket all above:
+ *     hist_linear_add(&h, v, 100, 50)      buckets = linear 100..500 step 50      N = 10
+ *     hist_exp2_add(&h, v, 10)             buckets = exp2 10..20                  N = 12
+ *     hist_fixed_add(&h, v, bounds, 3)     buckets = fixed 1 5 20                 N = 4
+ * and the same with _atomic after "add", if several programs write. bounds: an array of u64, static const.
  */
 
 #include "label.h"
@@ -68,6 +75,52 @@ static __always_inline u32 hist_time_index(u64 ns)
 	return log + 1 + hist_is_less((NSEC_PER_SEC << 18) >> (47 - log), ns) - hist_is_less(ns, 1);
 }
 
+/* How many buckets a structure has. */
+#define HIST_SIZE(hist) (sizeof((hist)->bucket) / sizeof((hist)->bucket[0]))
+
+static __always_inline u32 hist_linear_index(u64 v, u64 first, u64 step, u32 last)
+{
+	u64 i = v > first ? (v - first - 1) / step + 1 : 0;
+
+	return i < last ? i : last;
+}
+
+/* Bounds from 2^first on. */
+static __always_inline u32 hist_exp2_index(u64 v, u32 first, u32 last)
+{
+	const u64 most = 1ull << 62;
+	u32 i = v > 1ull << first ? hist_log2((v < most ? v : most) - 1) + 1 - first : 0;
+
+	return i < last ? i : last;
+}
+
+static __always_inline u32 hist_fixed_index(u64 v, const u64 *bounds, u32 n)
+{
+	u32 i = 0;
+
+	while (i < n && v > bounds[i])
+		i++;
+	return i;
+}
+
+#define hist_put_(add, hist, v, index)                                                             \
+	({                                                                                         \
+		u64 value_ = (v);                                                                  \
+		add(hist, value_, index);                                                          \
+	})
+#define hist_linear_add(hist, v, first, step)                                                      \
+	hist_put_(hist_add_, hist, v, hist_linear_index(value_, first, step, HIST_SIZE(hist) - 1))
+#define hist_exp2_add(hist, v, first)                                                              \
+	hist_put_(hist_add_, hist, v, hist_exp2_index(value_, first, HIST_SIZE(hist) - 1))
+#define hist_fixed_add(hist, v, bounds, n)                                                         \
+	hist_put_(hist_add_, hist, v, hist_fixed_index(value_, bounds, n))
+#define hist_linear_add_atomic(hist, v, first, step)                                               \
+	hist_put_(hist_add_atomic_, hist, v, hist_linear_index(value_, first, step, HIST_SIZE(hist) - 1))
+#define hist_exp2_add_atomic(hist, v, first)                                                       \
+	hist_put_(hist_add_atomic_, hist, v, hist_exp2_index(value_, first, HIST_SIZE(hist) - 1))
+#define hist_fixed_add_atomic(hist, v, bounds, n)                                                  \
+	hist_put_(hist_add_atomic_, hist, v, hist_fixed_index(value_, bounds, n))
+
 /* If one program writes. */
 #define hist_value_add(hist, v)                                                                    \
 	({                                                                                         \
@@ -84,7 +137,7 @@ static __always_inline u32 hist_time_index(u64 ns)
 		u32 index_ = (index);                                                              \
 		asm volatile("" : "+r"(index_));                                                   \
 		(hist)->sum += (v);                                                                \
-		if (index_ < HIST_BUCKETS)                                                         \
+		if (index_ < HIST_SIZE(hist))                                                         \
 			(hist)->bucket[index_]++;                                                  \
 	})
 
@@ -115,6 +168,6 @@ static __always_inline u32 hist_time_index(u64 ns)
 		u32 index_ = (index);                                                              \
 		asm volatile("" : "+r"(index_));                                                   \
 		__sync_fetch_and_add(&(hist)->sum, (v));                                           \
-		if (index_ < HIST_BUCKETS)                                                         \
+		if (index_ < HIST_SIZE(hist))                                                         \
 			__sync_fetch_and_add(&(hist)->bucket[index_], 1);                          \
 	})

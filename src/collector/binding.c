@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "collector/flat/layout.h"
+#include "collector/grammar/buckets.h"
 #include "collector/reading/option.h"
 #include "metric/series.h"
 #include "util/array.h"
@@ -92,7 +93,24 @@ struct key_origin binding_key(const struct binding *binding)
 	const struct collector *collector = binding->collector;
 
 	return (struct key_origin){ collector->name, binding->map, binding->line, collector->descriptor,
-				    &collector->context, collector->diag, collector->conf_path };
+				    &collector->context, collector->diag, collector->conf_path, binding->bucket };
+}
+
+/* The member of the key that says which bucket a value counts in; "key" where the key has no members. */
+static void bind_bucket(struct binding *binding)
+{
+	const struct shape *key = &binding->key;
+	const char *member = binding->first->bucket;
+	const struct field *field = shape_find(key, !*key->fields[0].name && !strcmp(member, "key") ? "" : member);
+
+	if (!field)
+		complain_of_unknown(binding->collector, binding->line, "member of the key", member, key->fields, key->n_fields);
+	else if (field->class != FIELD_INTEGER || field->is_signed)
+		complain(binding->collector, binding->line,
+			 "bucket = %s: this member of the key of map \"%s\" is not an unsigned integer; name one that is",
+			 member, binding->map);
+	else
+		binding->bucket = field;
 }
 
 static int bind_labels(struct binding *binding)
@@ -148,6 +166,8 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 		complain(collector, first->line, "map \"%s\" does not have the sizes of its key's and value's types; compile the object again", first->map);
 		return 0;
 	}
+	if (first->bucket)
+		bind_bucket(binding);
 	err = bind_labels(binding);
 	if (!err)
 		options_set(binding, bpf_map__max_entries(map));
@@ -168,16 +188,6 @@ static struct member_text say_member(const char *name)
 	return member;
 }
 
-/* A structure with "sum" and "bucket" that is not one of hist.h: nothing says what its buckets hold. */
-static bool is_strange_histogram(const struct shape *value, const char *member)
-{
-	char sum[256], bucket[256];
-
-	snprintf(sum, sizeof(sum), "%s%ssum", member, *member ? "." : "");
-	snprintf(bucket, sizeof(bucket), "%s%sbucket", member, *member ? "." : "");
-	return shape_find(value, sum) && shape_find(value, bucket);
-}
-
 void binding_complain_of_member(const struct binding *binding, const char *section, unsigned int line,
 				const char *member)
 {
@@ -194,8 +204,9 @@ void binding_complain_of_member(const struct binding *binding, const char *secti
 		complain_of_unknown(binding->collector, line, "member", member, shape->fields, shape->n_fields);
 }
 
-/* The field that [metric MAP.MEMBER] means; NULL after a complaint. */
-static const struct field *find_field(const struct binding *binding, const struct descriptor_metric *described)
+/* The field that [metric MAP.MEMBER] means, which may be one that is made at joined; NULL after a complaint. */
+static const struct field *find_field(const struct binding *binding, const struct descriptor_metric *described,
+				      struct field *joined)
 {
 	const struct shape *value = &binding->value;
 	const struct field *field = shape_find(value, described->member);
@@ -208,10 +219,12 @@ static const struct field *find_field(const struct binding *binding, const struc
 		complain(binding->collector, described->line,
 			 "%s of map \"%s\" is not a number; export an integer or a histogram of <bpfpush/hist.h>",
 			 say_member(field->name).text, binding->map);
-	else if (is_strange_histogram(value, described->member))
+	else if (shape_find_histogram(value, described->member, joined) && described->buckets)
+		return joined;
+	else if (shape_find_histogram(value, described->member, joined))
 		complain(binding->collector, described->line,
 			 "%s of map \"%s\" has \"sum\" and \"bucket\", but its type does not say what the buckets hold; "
-			 "make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
+			 "write buckets = …, or make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
 			 say_member(described->member).text, binding->map);
 	else
 		binding_complain_of_member(binding, "metric", described->line, described->member);
@@ -251,6 +264,36 @@ static void check_kind(const struct collector *collector, const struct descripto
 	if (described->unit && is_type(field, "val_ns") && strcmp(described->unit, "s"))
 		complain(collector, described->line, "%s holds nanoseconds (val_ns), which are shown as seconds; write unit = s, not %s",
 			 member.text, described->unit);
+	if (described->multiply && is_type(field, "val_ns"))
+		complain(collector, described->line, "%s holds nanoseconds (val_ns), which are shown as seconds; remove \"multiply\"",
+			 member.text);
+}
+
+/* What "buckets" and "bucket" say must fit the member. is_known: a structure of hist.h. */
+static void check_histogram(const struct collector *collector, const struct descriptor_metric *described,
+			    const struct field *field, bool is_known, const struct buckets *buckets)
+{
+	bool is_struct = field->class == FIELD_HISTOGRAM;
+	struct member_text member = say_member(field->name);
+
+	if (is_struct && described->bucket)
+		complain(collector, described->line, "%s is a histogram already; remove \"bucket\"", member.text);
+	else if (described->bucket && !described->buckets)
+		complain(collector, described->line, "\"bucket\" needs the bounds of the buckets; add a line buckets = exp2 0..27, say");
+	else if (is_known && described->buckets)
+		complain(collector, described->line, "%s is a structure of hist.h, whose bounds are known; remove \"buckets\"",
+			 member.text);
+	else if (!is_struct && described->buckets && !described->bucket)
+		complain(collector, described->line,
+			 "%s is a single number, which has no buckets; export a structure with \"sum\" and \"bucket\", or name "
+			 "the member of the key that says the bucket: bucket = …", member.text);
+	else if (is_struct && buckets->has_sum)
+		complain(collector, described->line, "%s has its sum in the structure; remove \"sum\" from \"buckets\"", member.text);
+	else if (is_struct && buckets->n && field->n_buckets != buckets->n + 1)
+		complain(collector, described->line,
+			 "%s has %u buckets, but with %u bound%s there are %u, the last one for all above; make it bucket[%u], or "
+			 "change \"buckets\"", member.text, field->n_buckets, buckets->n, plural(buckets->n), buckets->n + 1,
+			 buckets->n + 1);
 }
 
 struct metric *collector_find_metric(const struct collector *collector, const char *name)
@@ -261,52 +304,89 @@ struct metric *collector_find_metric(const struct collector *collector, const ch
 	return NULL;
 }
 
-static struct metric meaning_of(const struct collector *collector, const struct descriptor_metric *described,
-				const struct field *field)
+/* What one section makes of a member. The metric's bounds are those of the buckets. */
+struct meaning {
+	struct metric metric;
+	uint64_t factor;
+	struct buckets buckets;
+};
+
+/* The bounds of a section become raw numbers of its metric. What the grammar has complained of is passed over. */
+static void read_buckets(const struct collector *collector, const struct descriptor_metric *described,
+			 const struct field *field, struct meaning *meaning)
+{
+	struct buckets *buckets = &meaning->buckets;
+	uint32_t n_buckets = field->class == FIELD_HISTOGRAM ? field->n_buckets : 0;
+	const char *complaint = buckets_parse(described->buckets, n_buckets, buckets);
+	bool is_too_large = false;
+
+	array_for_each (bound, buckets->bounds, buckets->n)
+		is_too_large |= __builtin_mul_overflow(bound->upper, meaning->factor, &bound->upper);
+	if (is_too_large)
+		complaint = "has bounds that are too large to be multiplied; make them or \"multiply\" smaller";
+	if (complaint && !buckets_check(described->buckets))
+		complain(collector, described->line, "buckets \"%s\" %s", described->buckets, complaint);
+	if (!buckets->n)
+		return;
+	meaning->metric.kind = METRIC_HISTOGRAM;
+	meaning->metric.layout = (struct histogram_layout){ .n_buckets = buckets->n + 1,
+							    .has_no_sum = !n_buckets && !buckets->has_sum,
+							    .bounds = buckets->bounds };
+}
+
+static void read_meaning(const struct collector *collector, const struct descriptor_metric *described,
+			 const struct field *field, bool is_known, struct meaning *meaning)
 {
 	bool is_time = is_type(field, "val_ns");
-	struct metric metric = {
-		.scope = collector->name,
-		.name = described->name,
-		.unit = described->unit,
-		.description = described->description ? described->description : "",
-		.kind = described->kind ? METRIC_GAUGE : METRIC_SUM,
-		.divisor = is_time ? NS_PER_S : 1,
-	};
 
+	*meaning = (struct meaning){
+		.metric = { .scope = collector->name,
+			    .name = described->name,
+			    .unit = described->unit,
+			    .description = described->description ? described->description : "",
+			    .kind = described->kind ? METRIC_GAUGE : METRIC_SUM,
+			    .divisor = is_time ? NS_PER_S : 1 },
+		.factor = 1,
+	};
+	if (described->multiply && !is_time)
+		(void)multiply_parse(described->multiply, &meaning->factor, &meaning->metric.divisor);
 	if (field->class == FIELD_HISTOGRAM) {
-		metric.kind = METRIC_HISTOGRAM;
+		meaning->metric.kind = METRIC_HISTOGRAM;
 		/* bpf/include/hist.h: bucket[1] is (2^-30, 2^-29] s of a time, (2^-1, 2^0] of a value. */
-		metric.layout = (struct histogram_layout){ 0, is_time ? -30 : -1, field->n_buckets };
+		meaning->metric.layout = (struct histogram_layout){ 0, is_time ? -30 : -1, field->n_buckets };
 	}
-	return metric;
+	if (described->buckets && !is_known)
+		read_buckets(collector, described, field, meaning);
 }
 
 /* The metric of that name, shared by all sections that have it; they must agree on what it is. */
 static int bind_metric(struct collector *collector, const struct descriptor_metric *described,
-		       const struct field *field, struct metric **ret_metric)
+		       const struct meaning *meaning, struct metric **ret_metric)
 {
-	struct metric meaning = meaning_of(collector, described, field),
-		      *metric = collector_find_metric(collector, described->name);
+	struct metric *metric = collector_find_metric(collector, described->name);
+	size_t bounds_bytes = meaning->buckets.n * sizeof(meaning->buckets.bounds[0]);
+	const struct metric *meant = &meaning->metric;
 	struct metric **slot;
 
 	if (metric) {
-		if (strcmp(metric->unit, meaning.unit) || strcmp(metric->description, meaning.description) ||
-		    metric->kind != meaning.kind || metric->divisor != meaning.divisor ||
-		    memcmp(&metric->layout, &meaning.layout, sizeof(meaning.layout)))
+		if (strcmp(metric->unit, meant->unit) || strcmp(metric->description, meant->description) ||
+		    metric->kind != meant->kind || metric->divisor != meant->divisor ||
+		    !histogram_layouts_equal(&metric->layout, &meant->layout))
 			complain(collector, described->line,
-				 "metric \"%s\" is described differently by another section; unit, description, kind and type must be the same",
+				 "metric \"%s\" is described differently by another section; unit, description, kind, type, buckets and multiply must be the same",
 				 described->name);
 		*ret_metric = metric;
 		return 0;
 	}
-	metric = malloc(sizeof(*metric));
+	metric = malloc(sizeof(*metric) + bounds_bytes);
 	slot = metric ? array_add(&collector->metrics, &collector->n_metrics, sizeof(*slot)) : NULL;
 	if (!slot) {
 		free(metric);
 		return -ENOMEM;
 	}
-	*metric = meaning;
+	*metric = *meant;
+	if (meant->layout.bounds)
+		metric->layout.bounds = memcpy(metric + 1, meant->layout.bounds, bounds_bytes);
 	metric_init_series(metric, collector->budget);
 	*slot = *ret_metric = metric;
 	return 0;
@@ -324,7 +404,7 @@ static int add_run(struct source *source, struct source_run new)
 }
 
 static int add_metric(struct collector *collector, struct binding *binding, const struct descriptor_metric *described,
-		      const struct field *field)
+		      const struct field *field, const struct meaning *meaning)
 {
 	struct delta_metric *metric = array_add(&binding->delta.metrics, &binding->delta.n_metrics, sizeof(*metric));
 	uint32_t bytes = field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes;
@@ -338,14 +418,18 @@ static int add_metric(struct collector *collector, struct binding *binding, cons
 		return -ENOMEM;
 	if (run.is_last)
 		run.count += (uint32_t)libbpf_num_possible_cpus();
-	*metric = (struct delta_metric){ .first_cell = source_n_cells(source),
+	*metric = (struct delta_metric){ .factor = meaning->factor,
+					 .first_cell = source_n_cells(source),
 					 .is_signed = field->is_signed,
 					 .is_tally = is_type(field, "val_tally"),
 					 .sum_bits = (uint8_t)(8 * bytes),
 					 .bucket_bits = (uint8_t)(8 * field->bucket_bytes),
 					 .n_more = run.count - 1,
 					 .user = described };
-	err = bind_metric(collector, described, field, &metric->metric) ?: add_run(source, run);
+	if (binding->bucket && meaning->buckets.n)
+		metric->bucket = (struct delta_bucket){ binding->bucket->offset_bytes, binding->bucket->size_bytes,
+							meaning->buckets.has_sum, meaning->buckets.sum_key };
+	err = bind_metric(collector, described, meaning, &metric->metric) ?: add_run(source, run);
 	if (!err && field->class == FIELD_HISTOGRAM)
 		err = add_run(source, (struct source_run){ .offset_bytes = field->bucket_offset_bytes,
 							   .size_bytes = field->bucket_bytes,
@@ -357,8 +441,11 @@ static int bind_section(struct collector *collector, const struct descriptor_met
 {
 	struct binding *binding = binding_find(collector, described->map);
 	struct bpf_map *map = bpf_object__find_map_by_name(collector->object->bpf, described->map);
+	struct field joined = { 0 };
 	const struct field *field;
+	struct meaning meaning;
 	const char *names[64];
+	bool is_known;
 	int err = 0;
 
 	if (!map || bpf_map__is_internal(map)) {
@@ -370,12 +457,15 @@ static int bind_section(struct collector *collector, const struct descriptor_met
 		err = binding_make(collector, map, described, &binding);
 	if (err || !binding->labels || !described->name || !described->unit)
 		return err;
-	field = find_field(binding, described);
+	field = find_field(binding, described, &joined);
 	if (!field)
 		return 0;
+	is_known = field->class == FIELD_HISTOGRAM && field != &joined;
 	check_kind(collector, described, field);
 	options_check(binding, described, field);
-	return add_metric(collector, binding, described, field);
+	read_meaning(collector, described, field, is_known, &meaning);
+	check_histogram(collector, described, field, is_known, &meaning.buckets);
+	return add_metric(collector, binding, described, field, &meaning);
 }
 
 int bindings_make(struct collector *collector)

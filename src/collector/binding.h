@@ -27,6 +27,7 @@ struct binding {
 	const char *when;  /* a setting without which it is not read; NULL: always exported */
 	struct shape key, value;
 	struct key_label *labels; /* of each field of the key; NULL: the map does not fit */
+	const struct field *bucket;   /* of the key: which bucket a value counts in; NULL: none says it */
 	struct source source;	      /* its runs are the binding's */
 	struct delta delta;	      /* its metrics are the binding's; their user is a descriptor_metric */
 	struct source *past;	      /* to be read once more, before source is read first (adopt/adopt.h); or NULL */

@@ -96,7 +96,7 @@ static int set_key(struct reader *reader, const struct grammar_key *key, const s
 	else if (key->form != GRAMMAR_TEXT)
 		return add_to_list(item, key, entry);
 	/* A required text is kept all the same: it is not missing. */
-	if (key->form == GRAMMAR_TEXT && (!complaint || key->is_required))
+	if (key->form == GRAMMAR_TEXT && (!complaint || key->is_required || key->is_kept))
 		*text_at(item, key->offset) = entry->value;
 	return 0;
 }

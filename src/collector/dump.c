@@ -29,6 +29,18 @@ static void dump_fields(const struct shape *shape, const struct key_label *label
 	}
 }
 
+static void dump_bounds(const struct delta_metric *of, FILE *f)
+{
+	const struct metric *metric = of->metric;
+
+	if (!metric->layout.bounds)
+		return;
+	fprintf(f, "  %s: %" PRIu32 " buckets up to", metric->name, metric->layout.n_buckets);
+	array_for_each (bound, metric->layout.bounds, metric->layout.n_buckets - 1)
+		fprintf(f, " %" PRIu64, bound->upper);
+	fprintf(f, ", divided by %" PRIu64 "%s\n", metric->divisor, metric->layout.has_no_sum ? ", no sum" : "");
+}
+
 void collector_dump_shape(const struct collector *collector, FILE *f)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
@@ -37,6 +49,8 @@ void collector_dump_shape(const struct collector *collector, FILE *f)
 		dump_fields(&binding->key, binding->labels, f);
 		fprintf(f, "%s value, %" PRIu32 " bytes\n", binding->map, binding->value.size_bytes);
 		dump_fields(&binding->value, NULL, f);
+		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
+			dump_bounds(of, f);
 	}
 }
 

@@ -219,6 +219,29 @@ const struct field *shape_find(const struct shape *shape, const char *name)
 	return array_find(shape->fields, shape->n_fields, name);
 }
 
+bool shape_find_histogram(const struct shape *shape, const char *name, struct field *ret_field)
+{
+	const char *dot = *name ? "." : "";
+	const struct field *sum, *bucket;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s%ssum", name, dot);
+	sum = shape_find(shape, path);
+	snprintf(path, sizeof(path), "%s%sbucket", name, dot);
+	bucket = shape_find(shape, path);
+	if (!sum || sum->class != FIELD_INTEGER || !bucket || bucket->class != FIELD_BYTES ||
+	    bucket->bucket_bytes < 4 || bucket->size_bytes < 2 * bucket->bucket_bytes)
+		return false;
+	*ret_field = *sum;
+	ret_field->name = (char *)name;
+	ret_field->class = FIELD_HISTOGRAM;
+	ret_field->sum_bytes = sum->size_bytes;
+	ret_field->bucket_offset_bytes = bucket->offset_bytes;
+	ret_field->bucket_bytes = bucket->bucket_bytes;
+	ret_field->n_buckets = bucket->size_bytes / bucket->bucket_bytes;
+	return true;
+}
+
 void shape_done(struct shape *shape)
 {
 	for (uint32_t i = 0; i < shape->n_fields; i++)

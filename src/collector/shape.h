@@ -51,6 +51,11 @@ struct shape {
  */
 int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit);
 const struct field *shape_find(const struct shape *shape, const char *name);
+/*
+ * The members "sum" and "bucket" of a structure of that name, with numbers of at least 4 bytes, as a histogram. Its name
+ * is the caller's. False: there is none.
+ */
+bool shape_find_histogram(const struct shape *shape, const char *name, struct field *ret_field);
 void shape_done(struct shape *shape);
 
 /*

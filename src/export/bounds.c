@@ -19,7 +19,7 @@ double bounds_upper(const struct metric *metric, uint32_t i)
 	if (i + 1 >= layout->n_buckets)
 		return i ? INFINITY : 0;
 	if (layout->bounds)
-		return (double)layout->bounds[i] / (double)metric->divisor;
+		return (double)layout->bounds[i].upper / (double)metric->divisor;
 	return i ? limit(layout, i) : 0;
 }
 
@@ -36,7 +36,7 @@ uint64_t bounds_upper_raw(const struct metric *metric, uint32_t i)
 	double raw;
 
 	if (i + 1 < metric->layout.n_buckets && metric->layout.bounds)
-		return metric->layout.bounds[i];
+		return metric->layout.bounds[i].upper;
 	raw = bounds_upper(metric, i) * (double)metric->divisor;
 	return raw >= 0x1p64 ? UINT64_MAX : (uint64_t)raw;
 }

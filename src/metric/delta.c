@@ -91,13 +91,39 @@ static int keep_series(const struct visit *visit, uint32_t m)
 	return 0;
 }
 
+/* How many cells follow the first. */
+static uint32_t n_bucket_cells(const struct delta_metric *of)
+{
+	return of->bucket.size_bytes ? 0 : of->metric->layout.n_buckets;
+}
+
+/* Fills bucket[] with the growth of a row that is one bucket. Returns that of the sum. */
+static uint64_t spread(const struct delta_metric *of, const uint8_t *key, uint64_t grown, uint64_t *bucket)
+{
+	uint32_t n = of->metric->layout.n_buckets, i = 0;
+	uint64_t number = 0;
+
+	memset(bucket, 0, n * sizeof(*bucket));
+	if (!key) { /* only a damaged state has an overflow row that has grown */
+		bucket[n - 1] = grown;
+		return 0;
+	}
+	memcpy(&number, key + of->bucket.offset_bytes, of->bucket.size_bytes); /* little endian */
+	if (of->bucket.has_sum && number == of->bucket.sum_key)
+		return grown;
+	while (i + 1 < n && number > of->metric->layout.bounds[i].key)
+		i++;
+	bucket[i] = grown;
+	return 0;
+}
+
 /* Gives the growth of one metric's cells to the series: of its number (grown), and of its buckets if it has any. */
 static int add(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_grown)
 {
 	const struct delta_metric *of = &visit->delta->metrics[m];
 	const uint64_t *now = visit->now + of->first_cell, *before = visit->before + of->first_cell;
 	bool is_level = of->metric->kind == METRIC_GAUGE && !of->is_tally;
-	uint32_t n_buckets = of->metric->layout.n_buckets;
+	uint32_t n_buckets = n_bucket_cells(of);
 	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
 	int err;
 
@@ -108,16 +134,18 @@ static int add(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_
 		bucket[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);
 	if (is_level)
 		grown = level(now[0], of->sum_bits, of->is_signed);
+	if (of->bucket.size_bytes)
+		grown = spread(of, visit->key, grown, bucket);
 	err = keep_series(visit, m);
 	if (!err)
-		series_add_histogram(visit->series[m], grown, bucket);
+		series_add_histogram(visit->series[m], grown * of->factor, bucket);
 	return err;
 }
 
 /* What the metric's cells hold now has been accounted for. */
 static void settle(const struct delta_metric *of, const uint64_t *now, uint64_t *before)
 {
-	uint32_t n_more = of->metric->layout.n_buckets + of->n_more;
+	uint32_t n_more = n_bucket_cells(of) + of->n_more;
 
 	before[of->first_cell] = now[of->first_cell];
 	if (n_more)
@@ -242,7 +270,7 @@ static void row_leave(const struct delta_metric *of, struct rows *rows, uint32_t
 	bool is_count = rows_is_touched(rows, row) && of->metric->kind != METRIC_GAUGE;
 	uint64_t *now = rows_cells(rows, row) + of->first_cell, *before = rows_previous(rows, row) + of->first_cell;
 
-	for (uint32_t i = 0; i < 1 + of->metric->layout.n_buckets; i++)
+	for (uint32_t i = 0; i < 1 + n_bucket_cells(of); i++)
 		before[i] = is_count ? -delta_grown(now[i], before[i], i ? of->bucket_bits : of->sum_bits) : 0;
 	if (is_count)
 		rows_at(rows, row)->stay = ROWS_KEPT;

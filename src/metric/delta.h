@@ -15,9 +15,21 @@
 #include "metric/metric.h"
 #include "metric/rows.h"
 
+/*
+ * Of a histogram of which each row is one bucket: a number in the key says which. The row has one cell, whose growth is
+ * that of the bucket, or of the sum.
+ */
+struct delta_bucket {
+	uint32_t offset_bytes, size_bytes; /* of the number in the key; 0: the rows are not such ones */
+	bool has_sum;
+	uint64_t sum_key; /* the number that says the sum */
+};
+
 /* How the cells of a row become numbers of one metric. */
 struct delta_metric {
 	struct metric *metric;
+	uint64_t factor; /* numbers and sums are raw numbers of the metric, times this */
+	struct delta_bucket bucket;
 	uint32_t first_cell; /* sum, gauge: the number; histogram: the sum, followed by the buckets */
 	uint8_t sum_bits;    /* width in the kernel: 8, 16, 32, 64 */
 	uint8_t bucket_bits;

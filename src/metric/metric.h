@@ -34,15 +34,20 @@ enum metric_kind { METRIC_SUM,
  *     bucket[0]      values of exactly 0
  *     bucket[i]      values in (base^k, base^(k+1)], k = offset + i - 1, base = 2^(2^-scale), in the metric's unit
  * or have explicit bounds:
- *     bucket[i]      raw values in (bounds[i-1], bounds[i]]; bucket[0] from 0 on
+ *     bucket[i]      raw values above bounds[i-1].upper, and not above bounds[i].upper
  * The last one also holds all larger values.
  */
+struct histogram_bound {
+	uint64_t upper;
+	uint64_t key; /* the last number that says this bucket in a key (delta.h) */
+};
+
 struct histogram_layout {
 	int32_t scale;
 	int32_t offset;
 	uint32_t n_buckets;
 	bool has_no_sum;	/* nobody knows it: no exporter shows one */
-	const uint64_t *bounds; /* n_buckets - 1, rising; NULL: exponential */
+	const struct histogram_bound *bounds; /* n_buckets - 1, rising; NULL: exponential */
 };
 
 bool histogram_layouts_equal(const struct histogram_layout *left, const struct histogram_layout *right);

@@ -173,7 +173,7 @@ static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys, uin
 		bench->source.flat = make_table(n_keys, n_columns);
 	bench->metric = (struct metric){ .scope = "bench", .name = "bench", .unit = "1", .description = "", .divisor = 1 };
 	metric_init_series(&bench->metric, NULL);
-	bench->of = (struct delta_metric){ .metric = &bench->metric, .sum_bits = 64 };
+	bench->of = (struct delta_metric){ .metric = &bench->metric, .factor = 1, .sum_bits = 64 };
 	must(!rows_new(sizeof(struct key), 1, 1, &bench->rows), "rows");
 	bench->delta = (struct delta){ .metrics = &bench->of, .n_metrics = 1, .attributes = attributes_of };
 	must(!source_open(&bench->source), "source_open");

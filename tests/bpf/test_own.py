@@ -222,6 +222,57 @@ int third(void *context) { return 0; }
         self.assertEqual(mine.total('test.exits'), 11)
 
 
+class BoundsTest(Pair):
+    """own/bounds: histograms with bounds of their own, as structures and with the bucket in the key."""
+    VALUES = [0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 16, 17, 31, 32, 33, 49, 50, 50, 51, 99, 100, 101, 128, 129, 149,
+              150, 151, 1000, 1001, 5000, 123456789]
+    CALLS = 'import ctypes\nc = ctypes.CDLL(None)\nfor v in %r: c.syscall(*map(ctypes.c_long, (124, v, 0x62706675)))\n'
+
+    def setUp(self):
+        super().setUp()
+        self.install_own('bounds')
+
+    def assert_histogram(self, point, bounds, values, scale=1, has_sum=True):
+        """values: what each bucket may hold is counted anew; scale: of what is shown."""
+        limits = [-1, *bounds, float('inf')]
+        expected = {'count': len(values), 'bounds': [bound * scale if scale >= 1 else bound / round(1 / scale) for bound in bounds],
+                    'counts': [sum(low < value <= high for value in values) for low, high in zip(limits, limits[1:])]}
+        if has_sum:
+            expected['sum'] = sum(values) / round(1 / scale)
+        self.assertEqual(point['total'], expected, point['name'])
+
+    def test_each_value_is_in_its_bucket(self):
+        seen = once(['bounds'], [sys.executable, '-c', self.CALLS % self.VALUES], params=self.params())
+        points = {point['name'].removeprefix('test.'): point for point in seen if 'parity' not in str(point['attributes'])}
+        for place in ('shared', 'percpu'):
+            self.assert_histogram(points[place + '.linear'], [50, 100, 150], self.VALUES)
+            self.assert_histogram(points[place + '.fixed'], [1, 2, 5, 1000], self.VALUES)
+            self.assert_histogram(points[place + '.powers'], [8, 16, 32, 64, 128], self.VALUES)
+        self.assert_histogram(points['shared.scaled'], [50, 100, 150], self.VALUES, 1e-3)
+        # A key k of linear counts from k * 50 on.
+        self.assert_histogram(points['key.linear'], [49, 99, 149], self.VALUES, 1e-6, has_sum=False)
+        self.assert_histogram(points['key.zero'], [0, 1, 2, 4, 8], self.VALUES, has_sum=False)
+        self.assert_histogram(points['key.fixed'], [10, 100], self.VALUES, has_sum=False)
+        for parity in range(2):
+            [point] = seen.select('test.key.powers', **{'bounds.parity': parity})
+            self.assert_histogram(point, [1, 2, 4, 8, 16, 32], [value for value in self.VALUES if value % 2 == parity])
+            self.assertEqual(list(point['attributes']), ['bounds.parity'])
+        for name in ('key.linear', 'key.zero', 'key.fixed'):
+            self.assertEqual(points[name]['attributes'], {})
+
+    def test_numbers_are_multiplied_exactly(self):
+        # No double has all of these digits.
+        values = [(1 << 53) + 1] * 3
+        seen = once(['bounds'], [sys.executable, '-c', self.CALLS % values], params=self.params())
+        self.assertEqual(seen.total('test.calls'), 3 * 1024)
+        self.assertEqual(seen.total('test.last'), ((1 << 53) + 1) / 2)
+        output = subprocess.run([harness.agent(), 'once', '--format=json', '--config=/dev/null',
+                                 '--collector-directory=' + self.directory, 'bounds', '--', sys.executable, '-c',
+                                 self.CALLS % values], stdout=subprocess.PIPE, check=True, text=True).stdout
+        self.assertIn('"value":4503599627370496.5}', output)
+        self.assertIn('"sum":27021597764222.979,"bounds":[0.05,0.1,0.15],"counts":[0,0,0,3]', output)
+
+
 class SharedTest(Pair):
     """own/shared: one object of the collectors own/first and own/second."""
     FORKS = 10

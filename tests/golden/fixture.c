@@ -10,7 +10,8 @@
 enum { CALLS, DURATION, CPU, SIZES, SOCKETS, NOTHING, LENGTHS, WAITS };
 
 /* Of queues, and in microseconds. */
-static const uint64_t length_bounds[] = { 0, 49, 1099 }, wait_bounds[] = { 1, 10, 2500000 };
+static const struct histogram_bound length_bounds[] = { { 0 }, { 49 }, { 1099 } },
+				    wait_bounds[] = { { 1 }, { 10 }, { 2500000 } };
 
 static const struct metric literals[FIXTURE_METRICS] = {
 	[CALLS] = { .scope = "syscalls", .name = "bpfpush.syscall.count", .unit = "{call}",

@@ -7,7 +7,7 @@
 
 static const struct metric times = { .divisor = 1000000000, .layout = { .offset = -30, .n_buckets = 48 } };
 static const struct metric values = { .divisor = 1, .layout = { .offset = -1, .n_buckets = 48 } };
-static const uint64_t raw_bounds[] = { 0, 49, 1099 };
+static const struct histogram_bound raw_bounds[] = { { 0 }, { 49 }, { 1099 } };
 static const struct metric lengths = { .divisor = 1, .layout = { .n_buckets = 4, .bounds = raw_bounds } };
 static const struct metric waits = { .divisor = 1000, .layout = { .n_buckets = 4, .bounds = raw_bounds } };
 

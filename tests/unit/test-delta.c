@@ -29,7 +29,7 @@ static void setup(struct fixture *f, enum metric_kind kind, uint8_t bits)
 
 	*f = (struct fixture){ .metric = { .kind = kind, .divisor = 1, .layout.n_buckets = n_buckets } };
 	metric_init_series(&f->metric, &f->budget);
-	f->of = (struct delta_metric){ .metric = &f->metric, .sum_bits = bits, .bucket_bits = 32 };
+	f->of = (struct delta_metric){ .metric = &f->metric, .factor = 1, .sum_bits = bits, .bucket_bits = 32 };
 	f->delta = (struct delta){ .metrics = &f->of, .n_metrics = 1, .attributes = by_number };
 	assert_ok(rows_new(8, 1 + n_buckets, 1, &f->rows));
 }

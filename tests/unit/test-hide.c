@@ -24,7 +24,7 @@ static void a_hidden_row_has_no_series_and_loses_no_growth(void **state)
 		{ 13, 5, false, true },
 	};
 	struct metric metric = { .kind = METRIC_SUM, .divisor = 1 };
-	struct delta_metric of = { .metric = &metric, .sum_bits = 64 };
+	struct delta_metric of = { .metric = &metric, .factor = 1, .sum_bits = 64 };
 	const struct delta delta = { .metrics = &of, .n_metrics = 1, .attributes = no_attributes };
 	struct rows *rows;
 	uint64_t key = 1;

@@ -47,8 +47,8 @@ static void setup(struct fixture *f)
 			f->metrics[i].layout = (struct histogram_layout){ 0, -30, BUCKETS };
 		metric_init_series(&f->metrics[i], &f->budget);
 		f->pointers[i] = &f->metrics[i];
-		f->of[i] = (struct delta_metric){ .metric = &f->metrics[i], .first_cell = i, .sum_bits = 64,
-						  .bucket_bits = 32 };
+		f->of[i] = (struct delta_metric){ .metric = &f->metrics[i], .factor = 1, .first_cell = i,
+						  .sum_bits = 64, .bucket_bits = 32 };
 	}
 	f->delta = (struct delta){ .metrics = f->of, .n_metrics = METRICS, .attributes = by_number, .user = f };
 	assert_ok(rows_new(8, 3 + BUCKETS, METRICS, &f->rows));
@@ -234,7 +234,8 @@ static void other_metrics_are_left_out(void **state)
 
 static void a_histogram_goes_on_with_the_same_bounds(void **state)
 {
-	static const uint64_t bounds[][BUCKETS - 1] = { { 1, 2, 3 }, { 1, 2, 3 }, { 1, 2, 4 } };
+	static const struct histogram_bound bounds[][BUCKETS - 1] = { { { 1 }, { 3 } }, { { 1 }, { 3 } },
+								      { { 1 }, { 4 } } };
 
 	for (size_t i = 0; i < 4; i++) {
 		struct fixture first, second;

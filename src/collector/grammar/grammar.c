@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collector/descriptor.h"
+#include "collector/grammar/buckets.h"
 #include "util/duration.h"
 #include "util/parse.h"
 
@@ -112,9 +113,9 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "metric", "kind", offsetof(struct descriptor_metric, kind), check_kind },
 	{ "metric", "attribute", offsetof(struct descriptor_metric, attributes), check_attribute, false, GRAMMAR_PAIRS },
 	{ "metric", "when", offsetof(struct descriptor_metric, when) },
-	{ "metric", "buckets", offsetof(struct descriptor_metric, buckets) },
+	{ "metric", "buckets", offsetof(struct descriptor_metric, buckets), buckets_check, false, GRAMMAR_TEXT, true },
 	{ "metric", "bucket", offsetof(struct descriptor_metric, bucket) },
-	{ "metric", "multiply", offsetof(struct descriptor_metric, multiply) },
+	{ "metric", "multiply", offsetof(struct descriptor_metric, multiply), multiply_check },
 	{ "metric", "cpu", offsetof(struct descriptor_metric, cpu), grammar_check_name },
 	{ "metric", "cpus", offsetof(struct descriptor_metric, cpus), check_cpus },
 	{ "metric", "expire", offsetof(struct descriptor_metric, expire), check_expire },

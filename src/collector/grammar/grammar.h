@@ -24,6 +24,7 @@ struct grammar_key {
 	const char *(*check)(const char *value); /* NULL, or the end of the message "KEY "VALUE" …" */
 	bool is_required;
 	enum grammar_form form;
+	bool is_kept; /* even if check refuses it, so that nothing misses it */
 };
 
 #define GRAMMAR_SECTIONS 6

@@ -127,7 +127,11 @@ int key_labels_new(const struct key_origin *origin, const struct shape *key, str
 		const struct descriptor_label *section = section_of(origin, &key->fields[i]);
 
 		labels[i] = (struct key_label){ .context = origin->context, .field = &key->fields[i] };
-		if (section || !is_filler(&key->fields[i]))
+		if (section && labels[i].field == origin->bucket && *section->map != '*')
+			complain(origin, section->line,
+				 "member \"%s\" of the key of map \"%s\" says the bucket, and makes no attribute; remove this section",
+				 section->member, origin->map);
+		else if (labels[i].field != origin->bucket && (section || !is_filler(labels[i].field)))
 			err = describe(origin, section, &labels[i]);
 	}
 	if (err)

@@ -16,6 +16,7 @@ struct key_origin {
 	const struct label_context *context;
 	struct diag *diag;
 	const char *path; /* of the descriptor */
+	const struct field *bucket; /* a member that becomes no attribute; or NULL */
 };
 
 /* A label for each member of the key, to be freed. Mistakes go to .diag. -ENOMEM. */

@@ -39,7 +39,7 @@ void options_set(struct binding *binding, uint32_t max_entries)
 }
 
 /* What is true of a section. */
-enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32 };
+enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32, FLAT = 64 };
 
 #define KEY(key) #key, offsetof(struct descriptor_metric, key)
 
@@ -55,6 +55,7 @@ static const struct option {
 	{ KEY(cpus), false, PERCPU | GAUGE, SIGNED | SPLIT,
 	  "unsigned gauges in per-CPU hash maps and arrays, without \"cpu\"" },
 	{ KEY(expire), true, 0, FIXED | SPLIT, "hash maps and flat tables, without \"cpu\"" },
+	{ KEY(bucket), true, 0, FLAT | GAUGE, "numbers that grow, in hash maps and arrays that are not flat tables" },
 	{ KEY(zero), false, ONE_ENUM, SPLIT, "maps whose key is one enum, without \"cpu\"" },
 	{ KEY(since), false, 0, GAUGE, "sums and histograms" },
 };
@@ -70,7 +71,7 @@ void options_check(const struct binding *binding, const struct descriptor_metric
 	int facts = (traits & SOURCE_PERCPU ? PERCPU : 0) | (traits & SOURCE_ARRAY ? FIXED : 0) |
 		    (described->kind && strcmp(field->type_name, "val_tally") ? GAUGE : 0) |
 		    (field->is_signed ? SIGNED : 0) | (described->cpu ? SPLIT : 0) |
-		    (option_find_enum(binding) ? ONE_ENUM : 0);
+		    (option_find_enum(binding) ? ONE_ENUM : 0) | (binding->source.is_table ? FLAT : 0);
 
 	array_for_each (option, options, ARRAY_SIZE(options)) {
 		const char *text = text_of(option, described), *first = text_of(option, binding->first);

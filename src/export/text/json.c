@@ -64,8 +64,13 @@ static void append_bounds(struct buf *out, const struct metric *metric)
 	char text[DECIMAL_DOUBLE_BYTES];
 
 	buf_append_text(out, ",\"bounds\":[");
-	for (uint32_t i = 0; i + 1 < metric->layout.n_buckets; i++)
-		buf_printf(out, "%s%s", i ? "," : "", decimal_print_double(text, bounds_upper(metric, i)));
+	for (uint32_t i = 0; i + 1 < metric->layout.n_buckets; i++) {
+		buf_append_text(out, i ? "," : "");
+		if (metric->layout.bounds)
+			decimal_quotient(out, metric->layout.bounds[i].upper, metric->divisor, false);
+		else
+			buf_append_text(out, decimal_print_double(text, bounds_upper(metric, i)));
+	}
 	buf_append_byte(out, ']');
 }
 
