@@ -155,7 +155,7 @@ class TestImport(unittest.TestCase):
                                    ",".join("{name: %s, size: %d, decoders: [%s]}" % label for label in WIDE) + "]}\n")
         self.assertEqual(said, [])
         self.assertEqual(conf, "[metric wide_seconds]\nname = ebpf_exporter.wide\nunit = s\ndescription = Two lines#5\nbuckets = exp2 0..26 sum 27\n"
-                         "bucket = bucket\nmultiply = 0.000001\n\n[label wide_seconds.disk.dev]\nname = disk\nas = dev-encoded\n\n"
+                         "bucket = bucket\nmultiply = 0.000001\n\n[label wide_seconds.disk.dev]\nname = disk\nas = stat-dev\n\n"
                          "[label wide_seconds.disk.op]\nname = operation\nvalue = 0=read\nvalue = 1=write\n\n[label wide_seconds.reason]\nname = reason\n"
                          "as = integer\n\n[label wide_seconds.port]\nname = port\n\n[label wide_seconds.flag]\nname = flag\nas = integer\n\n"
                          "[label wide_seconds.cgroup]\nname = cgroup\nas = cgroup-path\nmatch = ^/(.*)$\nother = drop\n\n[label wide_seconds.stack]\n"
@@ -165,7 +165,7 @@ class TestImport(unittest.TestCase):
     def test_buckets(self):
         for text, lines in (("exp2zero, bucket_min: 0, bucket_max: 17", "buckets = exp2zero 0..17 sum 18\nbucket = key\n"),
                             ("linear, bucket_max: 20", "buckets = linear 0..20 step 1 sum 21\nbucket = key\n"),
-                            ("linear, bucket_max: 20, bucket_multiplier: 50", "buckets = linear 0..20 step 50\nbucket = key\n"),
+                            ("linear, bucket_max: 20, bucket_multiplier: 50", "buckets = linear 0..1000 step 50\nbucket = key\n"),
                             ("linear, bucket_max: 20, bucket_multiplier: 0.5", "buckets = linear 0..20 step 1 sum 21\nbucket = key\nmultiply = 0.5\n"),
                             ("fixed, bucket_keys: [1, 5.0, 60], bucket_multiplier: 1024", "buckets = fixed 1 5 60 sum 61\nbucket = key\nmultiply = 1024\n")):
             with self.subTest(text):

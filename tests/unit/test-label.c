@@ -145,7 +145,7 @@ static void addresses_are_in_network_byte_order(void **state)
 
 static void interfaces_and_devices_have_the_kernels_names_or_their_numbers(void **state)
 {
-	struct field ifindex = integer("lbl_ifindex", 4), dev = integer("lbl_dev", 4);
+	struct field ifindex = integer("lbl_ifindex", 4), dev = integer("lbl_dev", 4), stat_dev = integer("lbl_stat_dev", 4);
 	struct fixture f;
 
 	setup(&f);
@@ -154,6 +154,7 @@ static void interfaces_and_devices_have_the_kernels_names_or_their_numbers(void 
 	assert_string_equal(label_of(&f, ifindex, 0), "");
 	assert_string_equal(label_of(&f, dev, 4000u << 20 | 77), "4000:77");
 	assert_string_equal(label_of(&f, dev, 0), "");
+	assert_string_equal(label_of(&f, stat_dev, 1 << 20 | 250 << 8 | 7), "250:263");
 	teardown(&f);
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <net/if.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "collector/label/label.h"
@@ -15,15 +16,25 @@
 #define DOMAIN_PART_MAX 63
 
 /* The last part of /sys/dev/block/MAJOR:MINOR's target. */
-void name_device(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])
+static void name_block_device(unsigned int major_number, unsigned int minor_number, char ret_text[NAME_TEXT_BYTES])
 {
 	char path[64], target[PATH_MAX];
 	ssize_t size;
 
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", number >> 20, number & 0xfffff);
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major_number, minor_number);
 	size = readlink(path, target, sizeof(target) - 1);
 	target[size > 0 ? size : 0] = '\0';
 	snprintf(ret_text, NAME_TEXT_BYTES, "%s", basename(size > 0 ? target : path));
+}
+
+void name_device(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])
+{
+	name_block_device(number >> 20, number & 0xfffff, ret_text);
+}
+
+void name_stat_device(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])
+{
+	name_block_device(major(number), minor(number), ret_text);
 }
 
 void name_interface(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])

@@ -16,6 +16,7 @@ struct label_type;
 typedef void name_fn(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES]);
 
 name_fn name_device;	/* kernel dev_t: what the kernel calls the block device */
+name_fn name_stat_device; /* the same for the number that stat(2) gives */
 name_fn name_interface; /* an index in the agent's network namespace */
 /*
  * From the list that the package pci.ids installs (lspci has the same); read for each number, from the beginning.
