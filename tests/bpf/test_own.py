@@ -130,6 +130,14 @@ class OwnTest(Pair):
         self.assertEqual(point['attributes'], {})
         self.assertTrue(before <= point['value'] <= time.clock_gettime(time.CLOCK_BOOTTIME), point)
 
+    def test_recipe_of_a_histogram_with_bounds(self):
+        loop = 'import os\nfor _ in range(200):\n    if not os.fork(): os._exit(0)\n    os.wait()\n'
+        [point] = self.once_with_recipe('pids', 'A histogram with bounds of your own', [sys.executable, '-c', loop])
+        self.assertEqual(point['total']['bounds'], list(range(0, 1001, 100)))
+        self.assertEqual(len(point['total']['counts']), 12)
+        self.assertGreaterEqual(sum(point['total']['counts']), 200)
+        self.assertEqual(point['total']['count'], sum(point['total']['counts']))
+
     def test_recipe_of_the_arguments_of_a_function(self):
         size = 54321 << 10
         calls = f'import ctypes\nc = ctypes.CDLL(None)\nc.malloc.argtypes = [ctypes.c_size_t]\n' \
@@ -232,13 +240,13 @@ class BoundsTest(Pair):
         super().setUp()
         self.install_own('bounds')
 
-    def assert_histogram(self, point, bounds, values, scale=1, has_sum=True):
-        """values: what each bucket may hold is counted anew; scale: of what is shown."""
+    def assert_histogram(self, point, bounds, values, per_unit=1, has_sum=True):
+        """values: counted anew; bounds: as the map counts, of which there are so many per unit."""
         limits = [-1, *bounds, float('inf')]
-        expected = {'count': len(values), 'bounds': [bound * scale if scale >= 1 else bound / round(1 / scale) for bound in bounds],
+        expected = {'count': len(values), 'bounds': [bound / per_unit for bound in bounds],
                     'counts': [sum(low < value <= high for value in values) for low, high in zip(limits, limits[1:])]}
         if has_sum:
-            expected['sum'] = sum(values) / round(1 / scale)
+            expected['sum'] = sum(values) / per_unit
         self.assertEqual(point['total'], expected, point['name'])
 
     def test_each_value_is_in_its_bucket(self):
@@ -248,9 +256,9 @@ class BoundsTest(Pair):
             self.assert_histogram(points[place + '.linear'], [50, 100, 150], self.VALUES)
             self.assert_histogram(points[place + '.fixed'], [1, 2, 5, 1000], self.VALUES)
             self.assert_histogram(points[place + '.powers'], [8, 16, 32, 64, 128], self.VALUES)
-        self.assert_histogram(points['shared.scaled'], [50, 100, 150], self.VALUES, 1e-3)
+        self.assert_histogram(points['shared.scaled'], [50, 100, 150], self.VALUES, 1000)
         # A key k of linear counts from k * 50 on.
-        self.assert_histogram(points['key.linear'], [49, 99, 149], self.VALUES, 1e-6, has_sum=False)
+        self.assert_histogram(points['key.linear'], [49, 99, 149], self.VALUES, 1000000, has_sum=False)
         self.assert_histogram(points['key.zero'], [0, 1, 2, 4, 8], self.VALUES, has_sum=False)
         self.assert_histogram(points['key.fixed'], [10, 100], self.VALUES, has_sum=False)
         for parity in range(2):
@@ -259,6 +267,15 @@ class BoundsTest(Pair):
             self.assertEqual(list(point['attributes']), ['bounds.parity'])
         for name in ('key.linear', 'key.zero', 'key.fixed'):
             self.assertEqual(points[name]['attributes'], {})
+
+    def test_the_shape_shows_what_became_of_bounds(self):
+        shape = subprocess.run([harness.agent(), 'dump', 'shape', '--config=/dev/null',
+                                '--collector-directory=' + self.directory, 'bounds'],
+                               stdout=subprocess.PIPE, check=True, text=True).stdout
+        self.assertIn('  test.shared.scaled: 4 buckets up to 50 100 150, divided by 1000\n', shape)
+        self.assertIn('  test.key.powers: 7 buckets up to 1 2 4 8 16 32, divided by 1\n', shape)
+        self.assertIn('  test.key.linear: 4 buckets up to 49 99 149, divided by 1000000, no sum\n', shape)
+        self.assertEqual(shape.count(' buckets up to '), 11)
 
     def test_numbers_are_multiplied_exactly(self):
         # No double has all of these digits.
