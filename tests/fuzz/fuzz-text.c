@@ -56,7 +56,11 @@ static void take_attributes(struct scene *scene, struct attributes *attributes)
 	(void)attributes_add_text(attributes, kind, unit, strlen(unit));
 	for (unsigned int i = 0, n = take(&scene->input) % ARRAY_SIZE(names); i < n; i++) {
 		value = TAKE_TEXT(&scene->input, values);
-		if (take(&scene->input) & 1)
+		bool is_text = take(&scene->input) & 1;
+
+		if (is_text && i == 1)
+			(void)attributes_add_lines(attributes, names[i], value, strlen(value));
+		else if (is_text)
 			(void)attributes_add_text(attributes, names[i], value, strlen(value));
 		else
 			(void)attributes_add_number(attributes, names[i], (int64_t)take_number(&scene->input));

@@ -49,6 +49,8 @@ static struct series *add(struct metric *metric, uint64_t start_ns, const char *
 		name[i][size] = '\0';
 		if (equals[1] == '#')
 			attributes_add_number(&attributes, name[i], atoll(equals + 2));
+		else if (!strcmp(name[i], "code.stacktrace"))
+			attributes_add_lines(&attributes, name[i], equals + 1, strlen(equals + 1));
 		else
 			attributes_add_text(&attributes, name[i], equals + 1, strlen(equals + 1));
 	}
@@ -70,7 +72,7 @@ static void first_round(struct fixture *fixture, struct series **series)
 	series[2] = ADD(&metrics[CALLS], START_NS, "bpfpush.syscall.name=write", "systemd.unit.name=caf\xc3\xa9.service");
 	series[3] = ADD(&metrics[DURATION], START_NS, "bpfpush.syscall.name=read");
 	series[4] = ADD(&metrics[DURATION], START_NS, "bpfpush.syscall.name=write");
-	series[5] = ADD(&metrics[CPU], START_NS, NULL);
+	series[5] = ADD(&metrics[CPU], START_NS, "code.stacktrace=inner\nouter");
 	series[6] = ADD(&metrics[SIZES], START_NS, NULL);
 	series[7] = ADD(&metrics[SOCKETS], START_NS, "network.connection.state=established");
 	series[8] = ADD(&metrics[SOCKETS], START_NS, "network.connection.state=time_wait");

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "metric/attribute.h"
+#include "util/buf.h"
 #include "util/cleanup.h"
 
 static void hostile_text_becomes_printable_utf8(void **state)
@@ -69,6 +70,33 @@ static void long_texts_that_begin_alike_stay_two(void **state)
 	assert_string_not_equal(attributes.items[1].text, attributes.items[2].text);
 }
 
+static void several_lines_are_longer_and_leave_room_for_others(void **state)
+{
+	static const char longest[ATTRIBUTE_LINES_BYTES + 1] = "first\nsecond\t";
+	char name[ATTRIBUTES_MAX][4], text[sizeof(longest)];
+	struct attributes attributes;
+	struct buf taken = BUF_INIT;
+
+	memset(text, 'x', sizeof(text));
+	attributes_init(&attributes);
+	assert_ok(attributes_add_lines(&attributes, "lines", longest, strlen(longest)));
+	assert_string_equal(attributes.items[0].text, "first\nsecond\xef\xbf\xbd");
+	attributes_take_last(&attributes, &taken);
+	assert_string_equal(buf_text(&taken), "first\nsecond\xef\xbf\xbd");
+	assert_int_equal(attributes.n, 0);
+	buf_done(&taken);
+
+	assert_ok(attributes_add_lines(&attributes, "whole", text, ATTRIBUTE_LINES_BYTES));
+	assert_int_equal(strlen(attributes.items[0].text), ATTRIBUTE_LINES_BYTES);
+	for (int i = 1; i < ATTRIBUTES_MAX; i++) {
+		snprintf(name[i], sizeof(name[i]), "a%d", i);
+		assert_ok(attributes_add_lines(&attributes, name[i], text, sizeof(text)));
+		assert_int_equal(strlen(attributes.items[i].text), ATTRIBUTE_TEXT_BYTES);
+		assert_int_equal(attributes.items[i].text[ATTRIBUTE_TEXT_BYTES - 9], '~');
+	}
+	assert_int_equal(attributes_add_lines(&attributes, "more", text, 1), -ENOSPC);
+}
+
 static void what_does_not_fit_is_refused_and_the_rest_kept(void **state)
 {
 	struct attributes attributes;
@@ -103,6 +131,7 @@ int main(void)
 		cmocka_unit_test(hostile_text_becomes_printable_utf8),
 		cmocka_unit_test(long_text_is_cut_between_characters),
 		cmocka_unit_test(long_texts_that_begin_alike_stay_two),
+		cmocka_unit_test(several_lines_are_longer_and_leave_room_for_others),
 		cmocka_unit_test(what_does_not_fit_is_refused_and_the_rest_kept),
 		cmocka_unit_test(sorting_is_by_name),
 	};

@@ -30,7 +30,7 @@ static int by_number(void *user, const void *key, const struct delta_metric *of,
 	f->n_decoded++;
 	if (number == 13)
 		return DELTA_UNWANTED;
-	assert_ok(attributes_add_text(attributes, "unit", number % 2 ? "odd" : "even", number % 2 ? 3 : 4));
+	assert_ok(attributes_add_lines(attributes, "unit", number % 2 ? "o\ndd" : "even", 4));
 	assert_ok(attributes_add_flag(attributes, "flag", number > 2));
 	return attributes_add_number(attributes, "n", -(int64_t)number);
 }

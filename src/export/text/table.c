@@ -182,6 +182,8 @@ static unsigned int append_cell(struct buf *out, const struct attribute *cell)
 	buf_text(out); /* ends the text */
 	if (buf_error(out))
 		return 0;
+	for (char *line = (char *)out->data + start; (line = strchr(line, '\n'));)
+		*line = ' ';
 	width = text_width((const char *)out->data + start);
 	if (width > WIDTH_MAX) {
 		_cleanup_(freep) char *whole = strdup((const char *)out->data + start);
