@@ -4,8 +4,7 @@
  * whoever does not want these numbers does not even have their maps.
  *
  * A process ends with its last thread. Before 6.16 the hook does not say which thread that is, and if several end
- * at once, each of them finds that none lives. The first of them counts, and leaves a mark with the thread that
- * the process began with, whose structure exists for as long as the process does.
+ * at once, each of them finds that none lives. The first of them counts, and leaves a mark for the others.
  */
 #include "hist.h"
 #include "owner.h"
@@ -14,6 +13,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define SIGNAL_MASK	   0x7f
+#define ALREADY_THERE	   17 /* EEXIST */
 #define SIGNAL_GROUP_EXIT  0x4 /* a thread ended all of them, or a signal did */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -63,10 +63,11 @@ TABLE(exits, struct code_key, struct process_count, 2);
 TABLE(kills, struct signal_key, struct process_count, 1);
 TABLE(lifetimes, struct owner, struct hist_time, 1);
 
+/* Processes that are counted, by process_id(). The others end a moment later, so the oldest marks may go. */
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
 	__type(value, u32);
 } ended SEC(".maps");
 
@@ -112,15 +113,15 @@ static __always_inline void exit_add(const struct owner *owner, int status)
 		table_add(&value->count, 1);
 }
 
-/* A mark is needed only if other threads may be ending, too: to make one takes longer than all the rest. */
-static __always_inline bool is_counted(struct task_struct *leader, struct signal_struct *signal)
+/* A mark is needed only if other threads may be ending, too. */
+static __always_inline bool is_counted(struct task_struct *task, struct signal_struct *signal)
 {
-	u32 *mark;
+	u64 id = process_id(task);
+	u32 mark = 1;
 
 	if (BPF_CORE_READ(signal, nr_threads) == 1)
 		return false;
-	mark = bpf_task_storage_get(&ended, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	return mark && __sync_lock_test_and_set(mark, 1);
+	return bpf_map_update_elem(&ended, &id, &mark, BPF_NOEXIST) == -ALREADY_THERE;
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -131,7 +132,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	struct hist_time *lifetime;
 	struct owner owner;
 
-	if (BPF_CORE_READ(signal, live.counter) || is_counted(leader, signal))
+	if (BPF_CORE_READ(signal, live.counter) || is_counted(task, signal))
 		return 0;
 	owner_of_task_seldom(&owner, task);
 	exit_add(&owner, process_status(leader, signal));

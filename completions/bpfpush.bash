@@ -7,7 +7,7 @@ declare -gA _bpfpush_options=(
 	[status]="--json"
 	[once]="--format= --output= --for= --rows= --probe="
 	[check]="--connect"
-	[list]="--for= --json --probe="
+	[list]="--available --for= --json --probe="
 	[dump]="--for= --probe="
 )
 

@@ -53,6 +53,7 @@ complete -c bpfpush -n "__bpfpush_is_in once" -l output -rF -d 'Append to this f
 complete -c bpfpush -n "__bpfpush_is_in once list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for this long'
 complete -c bpfpush -n "__bpfpush_is_in once list dump" -l probe -xa 'count latency sum histogram' -d 'Count at a hook'
 complete -c bpfpush -n "__bpfpush_is_in check" -l connect -d 'Also try to reach each receiver'
+complete -c bpfpush -n "__bpfpush_is_in list" -l available -d 'Show every collector that there is'
 complete -c bpfpush -n "__bpfpush_is_in status list" -l json -d 'Print JSON'
 
 # After "--": a command and its files.

@@ -83,6 +83,7 @@ check)
 	;;
 list)
 	_arguments $all_options \
+		'--available[show every collector that there is]' \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
 		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
 		'--json[print JSON]' \

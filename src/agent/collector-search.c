@@ -159,22 +159,38 @@ const char *collector_search_find(const struct collector_search *search, const c
 	return NULL;
 }
 
-static bool has_metric(const char *directory, const char *collector, const char *metric)
+struct descriptor *collector_search_describe(const struct wanted_collector *collector)
 {
-	_cleanup_(descriptor_freep) struct descriptor *descriptor = NULL;
 	_cleanup_(diag_done) struct diag ignored = DIAG_INIT;
+	struct descriptor *descriptor = NULL;
 	_cleanup_(freep) char *path = NULL;
 	_cleanup_(fclosep) FILE *f = NULL;
 
-	if (asprintf(&path, "%s/%s.conf", directory, collector) < 0)
+	if (asprintf(&path, "%s/%s.conf", collector->path, collector->name) < 0)
 		path = NULL;
 	f = path ? fopen(path, "re") : NULL;
 	if (f)
 		(void)descriptor_parse(f, path, &ignored, &descriptor);
+	return descriptor;
+}
+
+static bool has_metric(const struct wanted_collector *collector, const char *metric)
+{
+	_cleanup_(descriptor_freep) struct descriptor *descriptor = collector_search_describe(collector);
+
 	for (size_t i = 0; descriptor && i < descriptor->n_metrics; i++)
 		if (descriptor->metrics[i].name && !strcmp(descriptor->metrics[i].name, metric))
 			return true;
 	return false;
+}
+
+int collector_search_all(const struct collector_search *search, struct collector_search *all)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < search->n_directories && !err; i++)
+		err = add_directory(all, search->directories[i], NULL);
+	return err;
 }
 
 bool collector_search_has_metric(const struct collector_search *search, const char *metric)
@@ -182,10 +198,9 @@ bool collector_search_has_metric(const struct collector_search *search, const ch
 	_cleanup_(collector_search_done) struct collector_search all = { 0 };
 	bool is_found = false;
 
-	for (size_t i = 0; i < search->n_directories; i++)
-		(void)add_directory(&all, search->directories[i], NULL);
+	(void)collector_search_all(search, &all);
 	for (size_t i = 0; i < all.n_wanted && !is_found; i++)
-		is_found = has_metric(all.wanted[i].path, all.wanted[i].name, metric);
+		is_found = has_metric(&all.wanted[i], metric);
 	return is_found;
 }
 
@@ -196,10 +211,9 @@ void collector_search_report(const struct collector_search *search, const struct
 	_cleanup_(collector_search_done) struct collector_search all = { 0 };
 	_cleanup_(buf_done) struct buf directories = BUF_INIT;
 
-	for (size_t i = 0; i < search->n_directories; i++) {
-		(void)add_directory(&all, search->directories[i], NULL);
+	(void)collector_search_all(search, &all);
+	for (size_t i = 0; i < search->n_directories; i++)
 		buf_printf(&directories, "%s%s", i ? ", " : "", search->directories[i]);
-	}
 	nearest = parse_nearest(wanted->name, all.wanted, all.n_wanted);
 	if (nearest)
 		diag_add(diag, wanted->path, wanted->line, "collector \"%s\" is not in %s; did you mean \"%s\"?",

@@ -8,6 +8,9 @@
 #include "config/config.h"
 
 #define COLLECTOR_NAME_BYTES 63
+#define INFRASTRUCTURE	     "cgroup" /* the collector that is added to whatever runs */
+
+struct descriptor;
 
 struct collector_search {
 	const char **directories; /* in the order of the search; the last one is the installed one */
@@ -35,6 +38,10 @@ int collector_search_add(struct collector_search *search, const char *name, cons
  * there is none.
  */
 const char *collector_search_find(const struct collector_search *search, const char *name);
+/* Adds the collectors of all directories, on or off, to all, which is zero; path is the directory of each. -ENOMEM. */
+int collector_search_all(const struct collector_search *search, struct collector_search *all);
+/* collector: one that collector_search_all() has found. NULL: its descriptor cannot be read. */
+struct descriptor *collector_search_describe(const struct wanted_collector *collector);
 /* Does a collector of the directories have the metric, whether or not it is wanted? */
 bool collector_search_has_metric(const struct collector_search *search, const char *metric);
 /* Reports that no directory has a collector of this name, and suggests the nearest name. */

@@ -24,8 +24,6 @@
 #include "util/log.h"
 #include "util/parse.h"
 
-#define INFRASTRUCTURE "cgroup"
-
 /* Where memory_limit is not set: a part of the machine's memory, within bounds. */
 #define MEMORY_SHARE 48
 #define MEMORY_MIN   (8ull << 20)

@@ -7,6 +7,7 @@
  *
  *     [collector]             description
  *                             object = NAME             shared with others; default: the descriptor's own name
+ *                             cost = CLASS, …           walk, rare, hot, clock: what "list --available" shows
  *     [param NAME]            default, description      a "const volatile" variable of the object
  *                             symbol = NAME             it gets the address of this symbol of the kernel
  *     [metric MAP[.MEMBER]]   name, unit, description, kind = gauge, attribute = NAME=VALUE (repeatable)
@@ -114,6 +115,7 @@ struct descriptor {
 	uint64_t text_hash; /* of a text that was written for something else; 0: it is a file */
 	const char *description;
 	const char *object; /* NULL: of the descriptor's own name, and not shared */
+	const char *cost;   /* NULL: not said */
 	struct descriptor_param *params;
 	struct descriptor_metric *metrics;
 	struct descriptor_label *labels;

@@ -42,6 +42,8 @@ static const struct setting_row rows[] = {
 	ROW(probes, "--probe", COMMAND_COUNTS, SETTING_LIST, "PROBE",
 	    "count at a hook, like \"latency uprobe:libc:getaddrinfo by unit\""),
 	ROW(is_json, "--json", COMMAND_STATUS | COMMAND_LIST, SETTING_BOOL, NULL, "print JSON"),
+	ROW(is_available, "--available", COMMAND_LIST, SETTING_BOOL, NULL,
+	    "show every collector that there is, on or off, with a line each; attach nothing"),
 	ROW(is_connect, "--connect", COMMAND_CHECK, SETTING_BOOL, NULL,
 	    "also try to reach each receiver, without delivering anything"),
 	ROW(rows, "--rows", COMMAND_RUN | COMMAND_ONCE, SETTING_TEXT, "N",

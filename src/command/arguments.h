@@ -33,7 +33,7 @@ struct arguments {
 	uint64_t duration_ns; /* 0: not given */
 	int format;	      /* table, json, bpftrace-json */
 	int log_level;	      /* enum log_level, or -1 */
-	bool is_console, is_json, is_connect, is_help, is_version;
+	bool is_console, is_json, is_available, is_connect, is_help, is_version;
 	char **words; /* the other words before "--", ended by NULL */
 	size_t n_words;
 	char **all;	/* with the program's name, to start it again */

@@ -23,6 +23,8 @@ enum exit_code {
 int command_run(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
 int command_list(const struct arguments *arguments);
+/* list --available */
+int command_available(const struct arguments *arguments);
 int command_once(const struct arguments *arguments);
 int command_status(const struct arguments *arguments);
 int command_dump(const struct arguments *arguments);

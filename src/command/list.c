@@ -176,17 +176,20 @@ static int print_page(struct page *page, bool is_json)
 
 int command_list(const struct arguments *arguments)
 {
+	_cleanup_(closep) _unused_ int statistics = -1;
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
-	enum exit_code code = setup_open(arguments, arguments->words, &setup);
-	/* Without CAP_SYS_ADMIN, runs and times stay 0. */
-	_cleanup_(closep) _unused_ int statistics = programs_enable_stats();
 	struct page page = { 0 };
+	enum exit_code code;
 	int status;
 	size_t n;
 
+	if (arguments->is_available)
+		return command_available(arguments);
+	code = setup_open(arguments, arguments->words, &setup);
 	if (code != EXIT_OK)
 		return code;
+	statistics = programs_enable_stats(); /* without CAP_SYS_ADMIN, runs and times stay 0 */
 	if (setup_replace_exporters(&setup, NULL, NULL, NULL))
 		return EXIT_INTERNAL;
 	code = setup_count(arguments, &setup, false, DURATION_NS, &agent, &status);

@@ -43,6 +43,20 @@ void setup_set_log_level(const struct arguments *arguments, const struct config 
 	log_set_level((enum log_level)(arguments->log_level >= 0 ? arguments->log_level : config->agent.log_level));
 }
 
+int setup_read(const struct arguments *arguments, struct diag *diag, struct config **ret_config)
+{
+	struct config_source source = { .path = arguments->config_path, .environment = (const char *const *)environ };
+	int err = config_read(&source, diag, ret_config);
+
+	if (!err && arguments->collector_directory)
+		err = prepend_directory(*ret_config, arguments->collector_directory);
+	if (err)
+		return err;
+	setup_set_log_level(arguments, *ret_config);
+	log_warnings(*ret_config);
+	return 0;
+}
+
 /* Probes of the command line are collectors that it names. The names are borrowed. */
 static int add_probes(struct config *config, const struct setting_list *probes, char *const *names, struct diag *diag,
 		      const char ***ret_names)
@@ -66,19 +80,13 @@ static int add_probes(struct config *config, const struct setting_list *probes, 
 
 enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup)
 {
-	struct config_source source = { .path = arguments->config_path, .environment = (const char *const *)environ };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	_cleanup_(freep) const char **all = NULL;
 	struct setup setup = { 0 };
-	int err = config_read(&source, &diag, &setup.config);
+	int err = setup_read(arguments, &diag, &setup.config);
 
-	if (!err && arguments->collector_directory)
-		err = prepend_directory(setup.config, arguments->collector_directory);
-	if (!err) {
-		setup_set_log_level(arguments, setup.config);
-		log_warnings(setup.config);
+	if (!err)
 		err = add_probes(setup.config, &arguments->probes, names, &diag, &all);
-	}
 	if (!err)
 		err = collector_set_open(setup.config, all, agent_boot_ns(), &diag, &setup.set);
 	err = err ?: buf_error(&diag.text);

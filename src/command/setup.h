@@ -20,6 +20,8 @@ struct setup {
  * stderr, one a line. EXIT_OK, EXIT_SETTINGS after mistakes, EXIT_INTERNAL.
  */
 enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup);
+/* Only the configuration, with what the command line adds. Every mistake goes to diag. -ENOMEM, -EINVAL. */
+int setup_read(const struct arguments *arguments, struct diag *diag, struct config **ret_config);
 /* As setup_open() does. */
 void setup_set_log_level(const struct arguments *arguments, const struct config *config);
 void setup_done(struct setup *setup);

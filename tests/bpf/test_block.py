@@ -48,6 +48,31 @@ while words:
 '''
 
 
+DISKS = '''
+import json, os
+
+def stats():
+    """{disk: the words of its stat}, of those that are no loop devices, and count."""
+    seen = {}
+    for name in os.listdir('/sys/block'):
+        with open('/sys/block/%s/stat' % name) as file:
+            seen[name] = [int(word) for word in file.read().split()]
+    return {name: words for name, words in seen.items() if not name.startswith(('loop', 'zram', 'dm-', 'md'))}
+
+def grown(before):
+    after = stats()
+    return {name: [n - before[name][i] for i, n in enumerate(after[name])] for name in after if after[name] != before[name]}
+
+before = stats()
+'''
+SHOW = "print(json.dumps(grown(before)), flush=True)"
+
+
+def stat(name):
+    with open('/sys/block/%s/stat' % name) as file:
+        return [int(word) for word in file.read().split()]
+
+
 class Loop:
     """A loop device over a new file in a directory."""
 
@@ -62,6 +87,7 @@ class Loop:
             self.device = open('/dev/' + self.name, 'r+b', buffering=0)
             fcntl.ioctl(self.device, LOOP_SET_FD, self.file.fileno())
         except OSError as problem:
+            self.file.close()
             raise unittest.SkipTest('needs loop devices: %s' % problem)
         self.set('iostats', '1')
         return self
@@ -69,10 +95,6 @@ class Loop:
     def set(self, key, value):
         with open('/sys/block/%s/queue/%s' % (self.name, key), 'w') as file:
             file.write(value)
-
-    def stat(self):
-        with open('/sys/block/%s/stat' % self.name) as file:
-            return [int(word) for word in file.read().split()]
 
     def __exit__(self, *error):
         self.set('iostats', '1')
@@ -84,10 +106,10 @@ class Loop:
 class BlockTest(unittest.TestCase):
     def count(self, loop, *work):
         """What was counted, and how /sys/block/NAME/stat grew."""
-        before = loop.stat()
+        before = stat(loop.name)
         seen = once(['block'], [sys.executable, '-c', WORKLOAD, '/dev/' + loop.name, *work])
         self.assertEqual(seen.total(UNTIMED), 0)
-        return seen.select(**{DEVICE: loop.name}), [now - then for now, then in zip(loop.stat(), before)]
+        return seen.select(**{DEVICE: loop.name}), [now - then for now, then in zip(stat(loop.name), before)]
 
     def check(self, mine, grown, expected=None):
         grown[STAT['write'][0]] -= grown[STAT['flush'][0]]  # the kernel counts a flush as a write of nothing, too
@@ -108,6 +130,25 @@ class BlockTest(unittest.TestCase):
         kernel_ms = grown[STAT['read'][2]]
         self.assertLess(took_ms, kernel_ms + 1)
         self.assertGreater(took_ms, kernel_ms * 0.4 - 1)
+
+    def test_other_disks(self):
+        """They have other users, too: what is counted lies between what /sys/block/NAME/stat says inside and around that."""
+        with tempfile.NamedTemporaryFile(dir='/var/tmp') as file:
+            file.truncate(4 << 20)
+            around = {}
+            exec(DISKS, around)
+            before = around['stats']()
+            seen = once(['block'], [sys.executable, '-c', DISKS + WORKLOAD + SHOW, file.name, 'write', '100', '8192', 'fsync', '3',
+                                    'read', '100', '8192'])
+            most = around['grown'](before)
+        self.assertGreaterEqual(sum(least[0] for least in seen.expected.values()), 100)
+        for name, least in seen.expected.items():
+            for operation, (count, sectors, _) in STAT.items():
+                sizes = seen.total(SIZE, **{OPERATION: operation, DEVICE: name}) or {'count': 0, 'sum': 0}
+                if operation != 'write':
+                    self.assertTrue(least[count] <= sizes['count'] <= most[name][count], (name, operation, sizes))
+                if sectors:
+                    self.assertTrue(least[sectors] <= sizes['sum'] / SECTOR <= most[name][sectors], (name, operation, sizes))
 
     def test_each_operation_is_counted_with_its_bytes(self):
         with Loop('/var/tmp', 64 << 20) as loop:

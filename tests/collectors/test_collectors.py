@@ -3,6 +3,7 @@
 """Every shipped collector, its descriptor and its object, is opened and checked by somebody without any right."""
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -92,6 +93,47 @@ class TestCollectors(unittest.TestCase):
                                   check=False, preexec_fn=rights.become_nobody)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertLessEqual(promised, set(re.findall(r"^\[metric \S+\] name=(\S+)", done.stdout, re.MULTILINE)), name)
+
+    def available(self, directory, *arguments, section=""):
+        config = os.path.join(self.directory, "available.conf")
+        with open(config, "w", encoding="ascii") as file:
+            file.write(section)
+        done = subprocess.run([self.bpfpush, "list", "--available", f"--config={config}", f"--collector-directory={directory}",
+                               *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+                              preexec_fn=rights.become_nobody)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_all_that_could_be_switched_on_are_listed(self):
+        empty = tempfile.mkdtemp(dir=self.directory)
+        os.chmod(empty, 0o755)
+        os.mkdir(os.path.join(self.directory, "bpf"))
+        open(os.path.join(self.directory, "build.ninja"), "w", encoding="ascii").close()
+        self.addCleanup(os.remove, os.path.join(self.directory, "build.ninja"))
+        self.addCleanup(shutil.rmtree, os.path.join(self.directory, "bpf"))
+        for name in names(SOURCES, ".conf"):
+            shutil.copy(os.path.join(BUILD, "bpf", name + ".conf"), os.path.join(self.directory, "bpf"))
+        status, text, errors = self.available(empty, "--json", section="[collector block]\n[collector memory]\nenabled = no\n")
+        self.assertEqual((status, errors), (0, ""))
+        listed = {line["collector"]: line for line in map(json.loads, text.splitlines())}
+        self.assertEqual(sorted(listed), names(SOURCES, ".conf"))
+        self.assertEqual({name for name, line in listed.items() if line["enabled"]},
+                         {"block", "cgroup", "fileio", "network", "scheduler", "syscalls", "tcpstate"})
+        for name, line in listed.items():
+            self.assertLessEqual(set(line["cost"].split(", ")), {"walk", "rare", "hot", "clock"}, name)
+            self.assertTrue(line["description"], name)
+
+    def test_own_collectors_are_on_and_listed_first(self):
+        directory = self.place("block")
+        with open(os.path.join(directory, "own.conf"), "w", encoding="ascii") as file:
+            file.write("[collector]\ndescription = Mine\n")
+        status, text, errors = self.available(directory)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertRegex(text, r"(?m)\Ablock +on +clock +Operations of disks.*\nown +on +- +Mine$")
+
+    def test_a_list_of_all_has_no_names_and_no_command(self):
+        for words, reason in (["block"], "their names"), (["--", "true"], '"--" and the command'):
+            self.assertEqual(self.available(self.place("block"), *words),
+                             (64, "", f"bpfpush list: --available shows all collectors: remove {reason}\n"))
 
     def test_an_object_that_is_cut_off_is_refused(self):
         for name in names(SOURCES, ".conf"):

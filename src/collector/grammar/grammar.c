@@ -5,6 +5,7 @@
 
 #include "collector/descriptor.h"
 #include "collector/grammar/buckets.h"
+#include "util/array.h"
 #include "util/duration.h"
 #include "util/parse.h"
 
@@ -39,6 +40,26 @@ static const char *check_kind(const char *value)
 static const char *check_object(const char *value)
 {
 	return parse_is_name(value) ? NULL : "is not a plain name; write NAME for NAME.bpf.o in the descriptor's directory";
+}
+
+/* Of the numbers of a collector, some may cost more than others. */
+static const char *check_cost(const char *value)
+{
+	static const char *const classes[] = { "walk", "rare", "hot", "clock" };
+	size_t length;
+
+	do {
+		bool is_class = false;
+
+		length = strcspn(value, ", ");
+		for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
+			is_class |= strlen(classes[i]) == length && !strncmp(value, classes[i], length);
+		if (!is_class)
+			return "is not a list of walk, rare, hot and clock; write one like \"walk, rare\"";
+		value += length;
+		value += strspn(value, ", ");
+	} while (*value);
+	return NULL;
 }
 
 static const char *check_runs(const char *value)
@@ -104,6 +125,7 @@ const struct grammar_section grammar_sections[GRAMMAR_SECTIONS] = {
 const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "collector", "description", offsetof(struct descriptor, description), NULL, true },
 	{ "collector", "object", offsetof(struct descriptor, object), check_object },
+	{ "collector", "cost", offsetof(struct descriptor, cost), check_cost },
 	{ "param", "default", offsetof(struct descriptor_param, default_text) },
 	{ "param", "symbol", offsetof(struct descriptor_param, symbol) },
 	{ "param", "description", offsetof(struct descriptor_param, description) },

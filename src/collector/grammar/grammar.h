@@ -28,7 +28,7 @@ struct grammar_key {
 };
 
 #define GRAMMAR_SECTIONS 6
-#define GRAMMAR_KEYS 39
+#define GRAMMAR_KEYS 40
 extern const struct grammar_section grammar_sections[GRAMMAR_SECTIONS];
 extern const struct grammar_key grammar_keys[GRAMMAR_KEYS];
 
