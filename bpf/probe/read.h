@@ -71,29 +71,23 @@ struct probe_read {
 #define probe_take_(n, number, value)                                                              \
 	if ((n) == (number)) {                                                                     \
 		u64 taken_ = (value);                                                              \
-                                                                                                   \
 		asm volatile("/* " #number " */" : "+r"(taken_));                                  \
 		return taken_;                                                                     \
 	}
+#define probe_take(n, a, b, c, d, e, f)                                                            \
+	do {                                                                                       \
+		probe_take_(n, 0, a) probe_take_(n, 1, b) probe_take_(n, 2, c)                     \
+		probe_take_(n, 3, d) probe_take_(n, 4, e) probe_take_(n, 5, f)                     \
+	} while (0)
 
 static __always_inline u64 probe_register(struct pt_regs *regs, u32 n)
 {
 #if defined(__TARGET_ARCH_x86)
-	probe_take_(n, 0, regs->rdi);
-	probe_take_(n, 1, regs->rsi);
-	probe_take_(n, 2, regs->rdx);
-	probe_take_(n, 3, regs->rcx);
-	probe_take_(n, 4, regs->r8);
-	probe_take_(n, 5, regs->r9);
+	probe_take(n, regs->rdi, regs->rsi, regs->rdx, regs->rcx, regs->r8, regs->r9);
 #elif defined(__TARGET_ARCH_arm64)
-	struct user_pt_regs *arm = (struct user_pt_regs *)regs;
+	u64 *arm = (u64 *)((struct user_pt_regs *)regs)->regs;
 
-	probe_take_(n, 0, arm->regs[0]);
-	probe_take_(n, 1, arm->regs[1]);
-	probe_take_(n, 2, arm->regs[2]);
-	probe_take_(n, 3, arm->regs[3]);
-	probe_take_(n, 4, arm->regs[4]);
-	probe_take_(n, 5, arm->regs[5]);
+	probe_take(n, arm[0], arm[1], arm[2], arm[3], arm[4], arm[5]);
 #else
 #error "the registers of this machine are not known here"
 #endif
@@ -102,12 +96,7 @@ static __always_inline u64 probe_register(struct pt_regs *regs, u32 n)
 
 static __always_inline u64 probe_raw_argument(struct bpf_raw_tracepoint_args *raw, u32 n)
 {
-	probe_take_(n, 0, raw->args[0]);
-	probe_take_(n, 1, raw->args[1]);
-	probe_take_(n, 2, raw->args[2]);
-	probe_take_(n, 3, raw->args[3]);
-	probe_take_(n, 4, raw->args[4]);
-	probe_take_(n, 5, raw->args[5]);
+	probe_take(n, raw->args[0], raw->args[1], raw->args[2], raw->args[3], raw->args[4], raw->args[5]);
 	return 0;
 }
 

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/event-format.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "util/array.h"
 #include "util/cleanup.h"
 
-/* "char comm[16]", "const char * name", "__data_loc char[] path": NULL, or how the text is found. */
+/* "char comm[16]", "const char * name", "__data_loc char[] path", "unsigned char flags", "int pid" */
 static const char *text_of(const char *declaration)
 {
 	if (!strstr(declaration, "char") || strstr(declaration, "unsigned char"))
 		return NULL;
-	return !strncmp(declaration, "__data_loc", 10) ? "location" :
-	       !strncmp(declaration, "__rel_loc", 9)   ? "relative" :
-	       strchr(declaration, '*')		       ? "pointer" :
-	       strchr(declaration, '[')		       ? "array" :
-							 NULL;
+	if (!strncmp(declaration, "__data_loc", 10))
+		return "location";
+	if (!strncmp(declaration, "__rel_loc", 9))
+		return "relative";
+	return strchr(declaration, '*') ? "pointer" : strchr(declaration, '[') ? "array" : NULL;
 }
 
-/* Cuts the declaration after the name, of which it returns the beginning. */
+/* Cuts the declaration after the name, and returns where that begins. */
 static char *cut_name(char *declaration)
 {
 	char *end = declaration + strlen(declaration), *bracket = strrchr(declaration, '[');
@@ -33,31 +31,27 @@ static char *cut_name(char *declaration)
 	return end;
 }
 
-int event_format_read(const char *event, struct event_format *ret_format)
+void event_fields_read(const char *event, struct event_fields *ret_fields)
 {
 	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	int category = (int)strcspn(event, ":");
 	_cleanup_(fclosep) FILE *f = NULL;
 	char line[512];
-	int err = -ENOENT;
 
-	for (size_t i = 0; i < ARRAY_SIZE(places) && !f; i++) {
-		snprintf(line, sizeof(line), "%s/events/%s/format", places[i], event);
+	for (size_t i = 0; i < 2 && !f; i++) {
+		snprintf(line, sizeof(line), "%s/events/%.*s/%s/format", places[i], category, event, event + category + 1);
 		f = fopen(line, "re");
-		err = !f && errno == EACCES ? -EACCES : err;
 	}
-	ret_format->n = 0;
-	while (f && ret_format->n < EVENT_FIELDS_MAX && fgets(line, sizeof(line), f)) {
-		struct event_field *field = &ret_format->fields[ret_format->n];
-		char *declaration = ret_format->lines[ret_format->n];
-		unsigned int is_signed;
+	ret_fields->n = 0;
+	while (f && ret_fields->n < EVENT_FIELDS && fgets(line, sizeof(line), f)) {
+		struct event_field *field = &ret_fields->items[ret_fields->n];
+		char *declaration = ret_fields->declarations[ret_fields->n];
 
 		if (sscanf(line, " field:%127[^;]; offset:%u; size:%u; signed:%u;", declaration, &field->offset, &field->bytes,
-			   &is_signed) != 4)
+			   &field->is_signed) != 4)
 			continue;
-		field->is_signed = is_signed;
 		field->text = text_of(declaration);
 		field->name = cut_name(declaration);
-		ret_format->n++;
+		ret_fields->n++;
 	}
-	return f ? 0 : err;
 }

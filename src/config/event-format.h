@@ -5,22 +5,18 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-struct event_field {
-	const char *name; /* first, for array_find() */
-	uint32_t offset, bytes;
-	bool is_signed;
-	const char *text; /* how its text is found: bpf/probe/read.h; NULL: it is a number */
+#define EVENT_FIELDS 64
+
+struct event_fields {
+	struct event_field {
+		const char *name; /* first, for array_find() */
+		unsigned int offset, bytes, is_signed;
+		const char *text; /* how its text is found: enum probe_text of bpf/probe/read.h; NULL: it is a number */
+	} items[EVENT_FIELDS];
+	char declarations[EVENT_FIELDS][128]; /* hold the names */
+	size_t n; /* 0: this kernel has no such event, or nobody here may know */
 };
 
-#define EVENT_FIELDS_MAX 64
-
-struct event_format {
-	struct event_field fields[EVENT_FIELDS_MAX];
-	size_t n;
-	char lines[EVENT_FIELDS_MAX][128]; /* hold the names */
-};
-
-/* event: CATEGORY/NAME. -ENOENT: this kernel has no such event, or there is no tracefs. -EACCES. */
-int event_format_read(const char *event, struct event_format *ret_format);
+/* event: CATEGORY:NAME. */
+void event_fields_read(const char *event, struct event_fields *ret_fields);

@@ -3,7 +3,6 @@
 
 /* A [probe] section between probe.c, which understands it, and probe-text.c, which writes its descriptor. */
 
-#include "config/event-format.h"
 #include "config/probe.h"
 
 #define PROBE_NUMBERS 3 /* by0, by1, by2 of the object */
@@ -26,10 +25,9 @@ struct hook_kind {
 struct probe_value {
 	char word[64];	  /* without its type */
 	const char *from; /* the object's enum probe_from in lower case; NULL: there is none */
-	uint32_t offset, bytes;
+	unsigned int offset, bytes;
 	bool is_signed, is_text;
 	const char *text; /* its enum probe_text; NULL: it is a pointer */
-	unsigned int line;
 };
 
 struct probe {

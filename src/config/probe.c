@@ -3,6 +3,7 @@
  * Understands a [probe] section. What the section alone tells is checked here; whether there is such a function,
  * symbol or event is checked where every collector's hooks are.
  */
+#include "config/event-format.h"
 #include "config/internal.h"
 #include "config/probe-internal.h"
 
@@ -14,20 +15,21 @@
 #include "util/array.h"
 
 #define CALLS HOOK_HAS_ARGUMENTS | HOOK_IS_FUNCTION
-#define USE_RETURN "; write kretprobe: or uretprobe:, or measure = latency"
+#define NO_TEXT "arguments can be text, results cannot"
+#define USE_RETURN "write kretprobe: or uretprobe:, or measure = latency"
 
 static const struct hook_kind hook_kinds[] = {
 	{ "kprobe", "FUNCTION", CALLS, { "function__multi__enter", "function__kprobe__enter" },
 	  { "function__multi__leave", "function__kprobe__leave" }, USE_RETURN },
 	{ "kretprobe", "FUNCTION", CALLS | HOOK_HAS_RESULT, { "function__multi__enter", "function__kprobe__enter" },
-	  { "function__multi__leave", "function__kprobe__leave" }, "" },
+	  { "function__multi__leave", "function__kprobe__leave" }, NO_TEXT },
 	{ "uprobe", "BINARY:FUNCTION", CALLS, { "user_enter" }, { "user_leave" }, USE_RETURN },
-	{ "uretprobe", "BINARY:FUNCTION", CALLS | HOOK_HAS_RESULT, { "user_enter" }, { "user_leave" }, "" },
-	{ "usdt", "BINARY:PROVIDER:NAME", HOOK_HAS_ARGUMENTS, { "user_mark" }, { 0 }, "; it has arg0 to arg5" },
+	{ "uretprobe", "BINARY:FUNCTION", CALLS | HOOK_HAS_RESULT, { "user_enter" }, { "user_leave" }, NO_TEXT },
+	{ "usdt", "BINARY:PROVIDER:NAME", HOOK_HAS_ARGUMENTS, { "user_mark" }, { 0 }, "it has arg0 to arg5" },
 	{ "tracepoint", "CATEGORY:NAME", HOOK_HAS_FIELDS, { "event__raw", "event__tp" }, { 0 },
-	  "; write the name of one of its fields, or use rawtp:" },
-	{ "rawtp", "NAME", HOOK_HAS_ARGUMENTS, { "event__raw" }, { 0 }, "; it has arg0 to arg5" },
-	{ "perf", "EVENT", HOOK_IS_SAMPLED, { "sample" }, { 0 }, "; it can only be counted, by what runs" },
+	  "write the name of one of its fields, or use rawtp:" },
+	{ "rawtp", "NAME", HOOK_HAS_ARGUMENTS, { "event__raw" }, { 0 }, "it has arg0 to arg5" },
+	{ "perf", "EVENT", HOOK_IS_SAMPLED, { "sample" }, { 0 }, "it can only be counted, by what runs" },
 };
 
 #define ROW(member, key, type, ...) SETTING(struct probe, member, key, type, ##__VA_ARGS__)
@@ -42,202 +44,161 @@ static const struct setting_row rows[] = {
 	ROW(period, "period", SETTING_TEXT, NULL),
 	ROW(frequency, "frequency", SETTING_TEXT, NULL),
 };
-const struct setting_table probe_settings = SETTING_TABLE(rows, struct probe);
+static const struct setting_table probe_settings = SETTING_TABLE(rows, struct probe);
 
 /* While a section is understood. */
 struct reader {
 	struct probe *probe;
 	struct diag *diag;
-	struct event_format format;
-	bool has_format; /* else any word may be a field */
+	struct event_fields fields;
 };
 
 #define complain(reader, key, ...) \
 	assignments_complain(&(reader)->probe->all, (reader)->diag, key, NULL, __VA_ARGS__)
 
-/* The same for a word that is none of a list. */
-#define complain_of_unknown(reader, key, what, word, items, n)                                     \
+#define complain_of_word(reader, key, what, word, items, n)                                        \
 	({                                                                                         \
 		struct assignment place_ = assignments_place(&(reader)->probe->all, key, NULL);     \
 		diag_add_unknown((reader)->diag, place_.path, place_.line, what, word, items, n);  \
 	})
 
-/* Has it as many parts as the form, and none of them is empty? */
-static bool is_whole(const char *target, const char *form)
+static size_t count_colons(const char *text)
 {
-	if (!*target || *target == ':')
-		return false;
-	for (; *target && form; target++)
-		if (*target == ':') {
-			form = strchr(form, ':');
-			form = form && target[1] && target[1] != ':' ? form + 1 : NULL;
-		}
-	return form && !strchr(form, ':');
+	size_t n = 0;
+
+	while ((text = strchr(text, ':')))
+		n++, text++;
+	return n;
 }
 
 static void find_hook(struct reader *reader)
 {
 	struct probe *probe = reader->probe;
-	const char *colon;
 	char kind[64];
 
-	if (!probe->hook) {
+	snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(probe->hook ?: "", ":"), probe->hook ?: "");
+	probe->kind = array_find(hook_kinds, ARRAY_SIZE(hook_kinds), kind);
+	if (!probe->hook)
 		diag_add(reader->diag, probe->all.path, probe->all.line,
 			 "[probe %s] lacks \"hook\"; add a line like hook = kprobe:vfs_read", probe->section);
+	else if (!probe->kind)
+		complain_of_word(reader, "hook", "kind of hook", kind, hook_kinds, ARRAY_SIZE(hook_kinds));
+	if (!probe->kind)
 		return;
-	}
-	colon = strchr(probe->hook, ':');
-	snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(probe->hook, ":"), probe->hook);
-	probe->kind = array_find(hook_kinds, ARRAY_SIZE(hook_kinds), kind);
-	if (!probe->kind) {
-		complain_of_unknown(reader, "hook", "kind of hook", kind, hook_kinds, ARRAY_SIZE(hook_kinds));
+	probe->target = probe->hook + strlen(kind) + (probe->hook[strlen(kind)] == ':');
+	if (*probe->target && *probe->target != ':' && !strstr(probe->target, "::") &&
+	    probe->target[strlen(probe->target) - 1] != ':' &&
+	    count_colons(probe->target) == count_colons(probe->kind->form))
 		return;
-	}
-	probe->target = colon ? colon + 1 : "";
-	if (is_whole(probe->target, probe->kind->form))
-		return;
-	complain(reader, "hook", "\"%s\" is not as it should be; write %s:%s", probe->hook, kind, probe->kind->form);
+	complain(reader, "hook", "\"%s\" does not have the right parts; write %s:%s", probe->hook, kind, probe->kind->form);
 	probe->kind = NULL;
-}
-
-/* Without tracefs, or the right to read it, the event's fields are not known; then it cannot be attached either. */
-static void read_format(struct reader *reader)
-{
-	const struct probe *probe = reader->probe;
-	char event[256];
-
-	if (!(probe->kind->can & HOOK_HAS_FIELDS))
-		return;
-	snprintf(event, sizeof(event), "%s", probe->target);
-	*strchrnul(event, ':') = '/';
-	reader->has_format = !event_format_read(event, &reader->format);
 }
 
 /* ":s32", ":text", or "" for the whole register. */
 static bool parse_type(const char *type, struct probe_value *value)
 {
-	char sign = *type ? type[1] : '\0', *end;
-	unsigned long bits;
+	unsigned int bits = 64;
+	char sign = 's';
+	int end = 0;
 
-	if (!*type)
-		return true;
 	value->is_text = !strcmp(type, ":text");
-	if (value->is_text)
-		return true;
-	bits = strtoul(type + (sign ? 2 : 1), &end, 10);
-	value->bytes = (uint32_t)bits / 8;
+	if (*type && !value->is_text && (sscanf(type, ":%c%u%n", &sign, &bits, &end) != 2 || type[end]))
+		return false;
+	value->bytes = bits / 8;
 	value->is_signed = sign == 's';
-	return (sign == 's' || sign == 'u') && isdigit((unsigned char)type[2]) && !*end &&
-	       (bits == 8 || bits == 16 || bits == 32 || bits == 64);
+	return (sign == 's' || sign == 'u') && (bits == 8 || bits == 16 || bits == 32 || bits == 64);
 }
 
-static bool find_field(struct reader *reader, const char *key, struct probe_value *value)
+/* If they cannot be read, neither can the event be attached. */
+static bool take_field(struct reader *reader, const char *key, struct probe_value *value)
 {
-	const struct event_field *field = array_find(reader->format.fields, reader->format.n, value->word);
-	const uint32_t bytes = field ? field->bytes : 8;
+	const struct event_field *field = array_find(reader->fields.items, reader->fields.n, value->word);
 
-	if (!field && reader->has_format) {
-		complain_of_unknown(reader, key, "field", value->word, reader->format.fields, reader->format.n);
-		return false;
-	}
 	value->from = "field";
-	value->offset = field ? field->offset : 0;
-	value->is_text = field ? field->text != NULL : value->is_text;
-	value->is_signed = field && field->is_signed;
-	value->text = field ? field->text : NULL;
-	value->bytes = value->is_text && bytes > 64 ? 64 : bytes;
-	if (value->is_text || bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8)
+	if (!field && reader->fields.n)
+		complain_of_word(reader, key, "field", value->word, reader->fields.items, reader->fields.n);
+	if (!field)
+		return !reader->fields.n;
+	value->offset = field->offset;
+	value->is_signed = field->is_signed;
+	value->is_text = field->text;
+	value->text = field->text;
+	value->bytes = field->text && field->bytes > 64 ? 64 : field->bytes;
+	if (field->text || (field->bytes <= 8 && !(field->bytes & (field->bytes - 1))))
 		return true;
-	complain(reader, key, "field \"%s\" of %s is neither a number nor a text; use another one", value->word, reader->probe->target);
+	complain(reader, key, "field \"%s\" of %s is neither a number nor a text; use another one", value->word,
+		 reader->probe->target);
 	return false;
 }
 
-/* Where its value comes from; false after a complaint. */
-static bool find_value(struct reader *reader, const char *key, struct probe_value *value)
-{
-	static const char *const arguments[] = { "arg0", "arg1", "arg2", "arg3", "arg4", "arg5" };
-	const struct probe *probe = reader->probe;
-	unsigned int can = probe->kind->can | (probe->is_paired ? HOOK_HAS_RESULT : 0);
-	bool is_argument = !strncmp(value->word, "arg", 3) && isdigit((unsigned char)value->word[3]);
-	const char *const *found = array_find(arguments, ARRAY_SIZE(arguments), value->word);
-
-	if (can & HOOK_HAS_FIELDS && !is_argument && strcmp(value->word, "ret") != 0)
-		return find_field(reader, key, value);
-	if (is_argument && !found)
-		complain(reader, key, "\"%s\" is out of range; there are arg0 to arg5", value->word);
-	else if (found && !(can & HOOK_HAS_ARGUMENTS))
-		complain(reader, key, "%s: has no arguments%s", probe->kind->name, probe->kind->remedy);
-	else if (!found && (strcmp(value->word, "ret") || !(can & HOOK_HAS_RESULT)))
-		complain(reader, key, "\"%s\" is not known at %s:%s", value->word, probe->kind->name, probe->kind->remedy);
-	else
-		value->from = found ? *found : "ret";
-	return value->from;
-}
-
+/* Where it comes from; false after a complaint. */
 static bool read_value(struct reader *reader, const char *key, const char *text, struct probe_value *ret_value)
 {
-	struct probe_value value = { .bytes = 8, .is_signed = true };
+	static const char *const words[] = { "arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "ret",
+					     "unit", "process", "comm", "cpu", "errno" };
+	const struct hook_kind *kind = reader->probe->kind;
+	bool has_result = kind->can & HOOK_HAS_RESULT || reader->probe->is_paired;
 	const char *type = strchrnul(text, ':');
+	const char *const *found;
+	struct probe_value value = { 0 };
 
 	snprintf(value.word, sizeof(value.word), "%.*s", (int)(type - text), text);
-	if (!parse_type(type, &value)) {
+	found = array_find(words, ARRAY_SIZE(words), value.word);
+	if (!parse_type(type, &value))
 		complain(reader, key, "\"%s\": there is no type \"%s\"; write text, or s or u with 8, 16, 32 or 64, like %s:s32", text,
 			 type + 1, value.word);
-		return false;
-	}
-	if (!find_value(reader, key, &value))
-		return false;
+	else if (kind->can & HOOK_HAS_FIELDS && !found)
+		found = take_field(reader, key, &value) ? words : NULL;
+	else if (!found && !strncmp(value.word, "arg", 3) && isdigit((unsigned char)value.word[3]))
+		complain(reader, key, "\"%s\" is out of range; there are arg0 to arg5", text);
+	else if (!found)
+		complain_of_word(reader, key, "value", value.word, words, ARRAY_SIZE(words));
+	else if (found == &words[6] ? !has_result || value.is_text :
+				      !(kind->can & HOOK_HAS_ARGUMENTS) || found > &words[6])
+		complain(reader, key, "\"%s\" is not known at %s:; %s", text, kind->name, kind->remedy);
+	else
+		value.from = *found;
 	*ret_value = value;
-	return true;
+	return found && value.from;
 }
 
 static void read_measure(struct reader *reader)
 {
 	static const char *const names[] = { "count", "latency", "sum", "histogram" };
 	struct probe *probe = reader->probe;
-	char word[32], value[128] = "", rest[2];
-	const char *const *what;
-	bool has_value;
+	char word[32] = "", value[128] = "", rest[2];
+	int n = sscanf(probe->measure, "%31s %127s %1s", word, value, rest);
+	const char *const *what = array_find(names, ARRAY_SIZE(names), word);
 
-	if (sscanf(probe->measure, "%31s %127s %1s", word, value, rest) > 2)
-		*word = '\0';
-	what = array_find(names, ARRAY_SIZE(names), word);
-	has_value = what && what >= &names[2];
 	probe->what = what ? *what : names[0];
 	probe->is_paired = what == &names[1];
-	if (!what || has_value != !!*value)
+	if (!what || n != (what >= &names[2] ? 2 : 1))
 		complain(reader, "measure", "\"%s\" is not known; write count, latency, sum VALUE or histogram VALUE", probe->measure);
 	else if (probe->is_paired && !(probe->kind->can & HOOK_IS_FUNCTION))
 		complain(reader, "measure", "latency needs a function that returns; use kprobe: or uprobe:, or measure = count");
-	else if (has_value && read_value(reader, "measure", value, &probe->measured) && probe->measured.is_text)
+	else if (n == 2 && read_value(reader, "measure", value, &probe->measured) && probe->measured.is_text)
 		complain(reader, "measure", "\"%s\" is a text; name a number", value);
 }
 
-static void read_by_word(struct reader *reader, const char *text)
+static void read_by(struct reader *reader, const char *text)
 {
 	struct probe *probe = reader->probe;
 	const struct {
 		const char *word;
 		bool *is_on;
 	} words[] = { { "unit", &probe->by_unit }, { "process", &probe->by_process }, { "errno", &probe->by_errno },
-		      { "cpu", &probe->by_cpu }, { "comm", &probe->by_comm } };
+		      { "cpu", &probe->by_cpu }, { "comm", &probe->by_comm } }, *word;
 	struct probe_value value;
 
-	array_for_each (word, words, ARRAY_SIZE(words))
-		if (!strcmp(word->word, text)) {
-			*word->is_on = true;
-			return;
-		}
-	if (!read_value(reader, "by", text, &value))
+	word = array_find(words, ARRAY_SIZE(words), text);
+	if (word)
+		*word->is_on = true;
+	else if (!read_value(reader, "by", text, &value))
 		return;
-	if (value.is_text && probe->text.from)
-		complain(reader, "by", "\"%s\" is a second text; at most one is possible", text);
-	else if (value.is_text && !strcmp(value.from, "ret"))
-		complain(reader, "by", "\"%s\": a result cannot be read as text; name an argument", text);
+	else if (value.is_text ? probe->text.from != NULL : probe->n_numbers == PROBE_NUMBERS)
+		complain(reader, "by", "\"%s\" is one too many; at most %d numbers and one text are possible", text, PROBE_NUMBERS);
 	else if (value.is_text)
 		probe->text = value;
-	else if (probe->n_numbers == PROBE_NUMBERS)
-		complain(reader, "by", "\"%s\" is a number more than %d, which are possible", text, PROBE_NUMBERS);
 	else
 		probe->numbers[probe->n_numbers++] = value;
 }
@@ -252,16 +213,15 @@ static void read_rest(struct reader *reader)
 	struct probe *probe = reader->probe;
 	bool has_result = probe->kind->can & HOOK_HAS_RESULT, is_sampled = probe->kind->can & HOOK_IS_SAMPLED;
 
-	read_format(reader);
+	if (probe->kind->can & HOOK_HAS_FIELDS)
+		event_fields_read(probe->target, &reader->fields);
 	read_measure(reader);
 	for (size_t i = 0; i < probe->by.n_items; i++)
-		read_by_word(reader, probe->by.items[i]);
+		read_by(reader, probe->by.items[i]);
 	if (probe->by_errno && !has_result && !probe->is_paired)
-		complain(reader, "by", "errno is known where a function returns" USE_RETURN);
-	if (probe->period && !is_sampled)
-		complain(reader, "period", "is for hook = perf:EVENT; remove the line");
-	if (probe->frequency && !is_sampled)
-		complain(reader, "frequency", "is for hook = perf:EVENT; remove the line");
+		complain(reader, "by", "errno is known where a function returns; " USE_RETURN);
+	if ((probe->period || probe->frequency) && !is_sampled)
+		complain(reader, probe->period ? "period" : "frequency", "is for hook = perf:EVENT; remove the line");
 	/* Arguments are lost where a function returns. */
 	if (has_result) {
 		probe->is_paired |= is_argument(&probe->measured) || is_argument(&probe->text);

@@ -74,6 +74,43 @@ class FunctionTest(Probes):
         self.assertEqual(seen.total('bpfpush.probe.lost', **{'bpfpush.probe.name': 'jump'}), done['lost'])
 
 
+def lacks_kprobes():
+    with open('/proc/kallsyms', encoding='ascii', errors='replace') as file:
+        return not any(line.split()[2] == 'register_kprobe' for line in file)
+
+
+@unittest.skipIf(lacks_kprobes(), 'this kernel has no kprobes')
+class KernelTest(Probes):
+    def test_calls_by_an_argument(self):
+        mine, _ = self.count(writes={'hook': 'kprobe:write_null', 'by': 'unit, arg2'},
+                             size={'hook': 'kprobe:write_null', 'measure': 'sum arg2', 'by': 'unit'})
+        self.assertEqual(mine.by('writes.arg2', 'bpfpush.probe.writes'),
+                         {size: len(range(size, N, 7)) for size in range(7)})
+        self.assertEqual(mine.total('bpfpush.probe.size'), sum(i % 7 for i in range(N)))
+
+    def test_results_and_errors(self):
+        mine, _ = self.count(errors={'hook': 'kretprobe:write_full', 'by': 'unit, errno'},
+                             sizes={'hook': 'kretprobe:write_null', 'measure': 'histogram ret', 'by': 'unit, arg2:u32, errno'})
+        self.assertEqual(mine.by('error.type', 'bpfpush.probe.errors'), {'ENOSPC': N})
+        found = mine.total('bpfpush.probe.sizes')
+        self.assertEqual((found['count'], found['sum']), (N, sum(i % 7 for i in range(N))))
+        self.assertEqual(mine.by('sizes.arg2', 'bpfpush.probe.sizes').keys(), set(range(7)))
+
+    def test_latency(self):
+        self.check_latency('kprobe:hrtimer_nanosleep')
+
+    def test_latency_where_only_a_plain_kprobe_can_attach(self):
+        self.check_latency('kretprobe:hrtimer_nanosleep+0')
+
+    def check_latency(self, hook):
+        mine, seen = self.count(naps={'hook': hook, 'measure': 'latency', 'by': 'unit, errno'})
+        found, done = mine.total('bpfpush.probe.naps.duration'), seen.expected
+        self.assertEqual(found['count'], done['naps'])
+        self.assertLessEqual(done['nap_least_ns'], found['sum'] * 1e9 + 1)
+        self.assertLessEqual(found['sum'] * 1e9, done['nap_most_ns'] + 1)
+        self.assertEqual(seen.total('bpfpush.probe.lost'), 0)
+
+
 class EventTest(Probes):
     def test_a_mark_of_a_program(self):
         mine, _ = self.count(mark={'hook': f'usdt:{PATH}:workload:probed', 'measure': 'sum arg0', 'by': 'unit'})

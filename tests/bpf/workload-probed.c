@@ -43,7 +43,17 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static uint64_t inner_ns, outer_ns;
+static uint64_t inner_ns, outer_ns, naps, nap_least_ns, nap_most_ns;
+
+static void nap(unsigned int us)
+{
+	uint64_t before = now_ns();
+
+	usleep(us);
+	naps++;
+	nap_least_ns += us * 1000;
+	nap_most_ns += now_ns() - before;
+}
 
 long probed_call(int number, const char *name);
 __attribute__((noipa)) long probed_call(int number, const char *name)
@@ -62,7 +72,7 @@ __attribute__((noipa)) void probed_nest(int depth)
 		probed_nest(depth - 1);
 		outer_ns += now_ns() - before;
 	} else {
-		usleep(1000);
+		nap(1000);
 	}
 	inner_ns += now_ns() - begin;
 }
@@ -76,7 +86,7 @@ __attribute__((noipa)) void probed_jump(int depth)
 	if (depth == DEPTH) {
 		if (!setjmp(back))
 			probed_jump(depth - 1);
-		usleep(20000);
+		nap(20000);
 	} else if (depth) {
 		probed_jump(depth - 1);
 		asm volatile("");
@@ -88,6 +98,7 @@ __attribute__((noipa)) void probed_jump(int depth)
 int main(int argc, char **argv)
 {
 	int procs = workload_open_cgroup(argv[1]), n = (int)strtol(argv[2], NULL, 10);
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC), full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	static const char *const names[] = { "first", "second", "third" };
 	uint64_t before;
 
@@ -97,12 +108,16 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++) {
 		workload_check(probed_call(i, names[i % 3]) == (i % 4 ? i : -ENOENT));
 		workload_check(lseek(-1, i % 5, SEEK_SET) < 0);
+		workload_check(write(null, names, (size_t)(i % 7)) == i % 7);
+		workload_check(write(full, names, 1) < 0);
 	}
 	before = now_ns();
 	probed_nest(DEPTH);
 	outer_ns += now_ns() - before;
 	for (int i = 0; i < JUMPS; i++)
 		probed_jump(DEPTH);
+	printf("{\"naps\": %llu, \"nap_least_ns\": %llu, \"nap_most_ns\": %llu}\n", (unsigned long long)naps,
+	       (unsigned long long)nap_least_ns, (unsigned long long)nap_most_ns);
 	printf("{\"inner_ns\": %llu, \"outer_ns\": %llu, \"nested\": %d, \"jumps\": %d, \"lost\": %d}\n",
 	       (unsigned long long)inner_ns, (unsigned long long)outer_ns, DEPTH + 1, JUMPS, JUMPS * DEPTH);
 	return 0;

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NAME.conf of probe/ is a configuration with probes that are wrong: `bpfpush check` must say all that NAME.expect
+holds, and exit with 78. GOLDEN_UPDATE=1 writes NAME.expect anew, for a person to read."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+DIRECTORY = sys.argv.pop(1)
+EXIT_SETTINGS = 78
+
+
+class ProbeTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_mistakes(self):
+        names = sorted(name[:-5] for name in os.listdir(DIRECTORY) if name.endswith(".conf"))
+        self.assertTrue(names)
+        for name in names:
+            with self.subTest(name):
+                done = subprocess.run([os.environ["BPFPUSH"], "check", f"--config={name}.conf"], cwd=DIRECTORY, text=True,
+                                      capture_output=True, check=False, timeout=60)
+                if os.environ.get("GOLDEN_UPDATE"):
+                    with open(os.path.join(DIRECTORY, name + ".expect"), "w", encoding="utf-8") as file:
+                        file.write(done.stderr)
+                with open(os.path.join(DIRECTORY, name + ".expect"), encoding="utf-8") as file:
+                    self.assertEqual(done.stderr, file.read())
+                self.assertEqual(done.returncode, EXIT_SETTINGS)
+
+    def test_of_the_command_line(self):
+        for text, said in (("latency", 'bpfpush: --probe "latency" is not as it should be; write MEASURE HOOK by VALUES, like '
+                            '"latency uprobe:libc:getaddrinfo by unit"\n'),
+                           ("count kprob:vfs_read", 'bpfpush --probe: unknown kind of hook "kprob": did you mean "kprobe"?\n'),
+                           ("sum usdt:a:b:c", 'bpfpush --probe: measure: "sum" is not known; write count, latency, sum VALUE or '
+                            'histogram VALUE\n')):
+            with self.subTest(text):
+                done = subprocess.run([os.environ["BPFPUSH"], "dump", "--config=/dev/null", "--probe", text, "shape"], text=True,
+                                      capture_output=True, check=False, timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (EXIT_SETTINGS, said))
+
+
+unittest.main()
