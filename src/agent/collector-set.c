@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "agent/collector-hooks.h"
 #include "agent/collector-search.h"
 #include "collector/adopt/adopt.h"
 #include "collector/kernel/kernel.h"
@@ -35,7 +36,8 @@ static int open_probe(const struct collector_set *set, const struct config_secti
 	_cleanup_(probe_text_done) struct probe_text written = { 0 };
 	unsigned int n_before = diag->n_errors;
 	struct descriptor_text text;
-	const struct collector_options options = { set->labels, set->budget, .text = &text };
+	const struct collector_options options = { set->labels, set->budget, .text = &text,
+						   .is_strict = set->is_strict };
 	int err = probe_describe(section, diag, &written);
 
 	if (err || diag->n_errors > n_before)
@@ -53,7 +55,8 @@ static int open_probe(const struct collector_set *set, const struct config_secti
 static int open_pair(const struct collector_set *set, const struct config_section *section, const char *directory,
 		     const char *name, struct diag *diag, struct collector **ret_collector)
 {
-	const struct collector_options options = { set->labels, set->budget, set->items, set->n, NULL };
+	const struct collector_options options = { set->labels, set->budget, set->items, set->n, NULL,
+						   set->is_strict };
 	int err = collector_open(directory, name, &options, diag, ret_collector);
 
 	for (size_t i = 0; section && i < section->n_settings && !err && *ret_collector; i++)
@@ -166,6 +169,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 		*set.budget = (struct budget){ .limit_series = config->agent.series_limit,
 					       .limit_bytes = config->agent.memory_limit_bytes ?: memory_share() };
 	set.units = config->agent.units;
+	set.is_strict = config->agent.is_strict;
 	n_asked = search.n_wanted;
 	if (!err && !collector_is_disabled(config, INFRASTRUCTURE))
 		err = collector_search_add(&search, INFRASTRUCTURE, NULL, 0);
@@ -184,35 +188,6 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 	return 0;
 }
 
-/* A collector is partial where no alternative of a hook could be attached. */
-static void report_hooks(struct collector *collector)
-{
-	const struct programs *programs = &collector->object->programs;
-
-	array_for_each (program, programs->items, programs->n) {
-		const struct log_field fields[] = {
-			{ "BPFPUSH_COLLECTOR", collector->name },
-			{ "BPFPUSH_PROGRAM", program->name },
-			{ NULL, NULL },
-		};
-
-		if (!collector_uses(collector, program))
-			continue;
-		if (program->state == PROGRAM_ATTACHED)
-			log_debug("collector %s: %s attached as %s%s%s", collector->name, program->hook, program->section,
-				  program_choice(program) ? ": " : "", program_choice(program) ?: "");
-		if (program->state != PROGRAM_REFUSED)
-			continue;
-		if (programs_is_hook_attached(programs, program->hook))
-			log_debug("collector %s: the kernel refused %s (%s): %s; an alternative is used",
-				  collector->name, program->name, program->section, program->error);
-		else
-			log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields,
-				  "collector %s is partial: the kernel refused %s (%s): %s", collector->name,
-				  program->name, program->section, program->error ? program->error : "out of memory");
-	}
-}
-
 static const char *remedy(int err)
 {
 	if (err == -ENOMEM)
@@ -227,8 +202,11 @@ static int start_one(struct collector *collector)
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
 	int err = collector_start(collector, &why);
 
+	if (!err && !collector_hooks_report(collector) && collector->is_strict) {
+		log_error("collector %s is strict (strict = yes), and lacks a hook", collector->name);
+		return -EOPNOTSUPP;
+	}
 	if (!err) {
-		report_hooks(collector);
 		err = collector_share(collector);
 		if (err)
 			log_warning("collector %s: its names of cgroups cannot be read: %s", collector->name, strerror(-err));
@@ -254,6 +232,7 @@ static int start_some(struct collector_set *set, bool is_infrastructure)
 		if (!strcmp(collector->name, INFRASTRUCTURE) == is_infrastructure)
 			err = start_one(collector);
 		if (err) {
+			set->is_refused |= collector->is_strict;
 			collector_free(collector);
 			first = first ? first : err;
 			continue;
@@ -342,7 +321,7 @@ static int check_machine(const struct collector_set *set, bool is_loading)
 {
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
 	const char *complaint = cgroups_complaint(set->labels->cgroups);
-	int err = is_loading ? kernel_check(&why) : 0;
+	int err = is_loading ? kernel_check(set->labels->choice->kernel_types, &why) : 0;
 
 	if (err)
 		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "%s", buf_text(&why));
@@ -369,6 +348,8 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 	err = start_some(set, false);
 	first = first ? first : err;
 	keep_freed_memory(false);
+	if (set->is_refused)
+		return first;
 	if (kept)
 		keep(set, kept);
 	if (set->n_shown)

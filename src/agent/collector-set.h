@@ -26,6 +26,8 @@ struct collector_set {
 	struct labels *labels;
 	struct budget *budget;
 	uint64_t units; /* that tables are to have room for; after the start, that they have room for */
+	bool is_strict; /* what collectors are unless their sections say otherwise */
+	bool is_refused;       /* a collector that is strict lacks a hook */
 	bool is_cut;	/* memory does not suffice for as many as asked for */
 };
 

@@ -81,10 +81,10 @@ static int start_service(struct agent *agent)
 }
 
 /*
- * All is attached, and to read what was counted takes no capability, except on kernels before 5.19. Threads that look
- * up names have given up theirs.
+ * All is attached, and to read what was counted takes no capability, except on kernels before 5.19, and to attach to
+ * CPUs that come online. Threads that look up names have given up theirs.
  */
-static void drop_rights(void)
+static void drop_rights(const struct collector_set *set)
 {
 	uint64_t rights = rights_permitted(), kept = 0;
 	int err;
@@ -94,12 +94,15 @@ static void drop_rights(void)
 	err = rights_set(rights, 0);
 	if (!err && !kernel_can_read())
 		kept = rights & 1ull << CAP_BPF;
+	for (size_t i = 0; i < set->n; i++)
+		if (programs_need_renewal(&set->items[i]->object->programs))
+			kept |= rights & 1ull << CAP_PERFMON;
 	if (!err)
 		err = rights_set(kept, kept);
 	if (err)
 		log_warning("capabilities cannot be given up: %s", strerror(-err));
-	else if (kept)
-		log_info("this kernel lets only CAP_BPF read maps: it is kept, and all other capabilities are given up");
+	else if (kept & 1ull << CAP_BPF)
+		log_info("this kernel lets only CAP_BPF read maps: it is kept, and others are given up");
 }
 
 /* Ends with a last collection. A SIGTERM during a reload makes it a stop. */
@@ -151,7 +154,7 @@ int agent_run(struct agent *agent)
 		return err;
 	if (agent->n_exporters && !agent->options.is_filter)
 		agent->instance_fd = agent_claim_instance(agent);
-	drop_rights();
+	drop_rights(agent->options.set);
 	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collector%s, a collection every %g s",
 		  agent->options.set->n_shown, plural(agent->options.set->n_shown),
 		  (double)agent->options.interval_ns / 1e9);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of a descriptor that need its metrics bound to the object's maps. */
 #include "collector/binding.h"
+#include "collector/hook/check.h"
 #include "util/array.h"
 
 #include <bpf/libbpf.h>
@@ -117,6 +118,10 @@ static void check_settings(struct collector *collector)
 
 		if (!setting)
 			complain_of_unknown(collector, param->line, "\"const volatile\" variable", param->name, settings->items, settings->n);
+		else if (param->symbol && (param->default_text || setting->field.class != FIELD_INTEGER ||
+					   setting->size_bytes != sizeof(uint64_t)))
+			complain(collector, param->line, "symbol = %s: the variable \"%s\" must be a u64 without a default, for the "
+				 "address of that symbol", param->symbol, param->name);
 		else if (param->default_text)
 			complaint = setting_set(settings, setting, param->default_text);
 		if (complaint)
@@ -222,6 +227,7 @@ static void check_programs(const struct collector *collector)
 		if (!collector_uses(collector, &programs->items[i]))
 			continue;
 		check_alternative(collector, &programs->items[i]);
+		hook_check(collector, &programs->items[i]);
 		check_iterator(collector, &programs->items[i]);
 	}
 	if (programs->n && collector->descriptor->object && !collector->descriptor->n_programs)

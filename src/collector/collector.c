@@ -19,6 +19,7 @@
 #include "collector/reading/present.h"
 #include "metric/series.h"
 #include "util/array.h"
+#include "util/parse.h"
 #include "util/trust.h"
 
 static int read_descriptor(struct collector *collector)
@@ -67,6 +68,7 @@ static int take_object(struct collector *collector, const struct collector_optio
 	}
 	*slot = collector;
 	collector->object = object;
+	object->kernel_types = options->labels->choice->kernel_types;
 	return 0;
 }
 
@@ -157,7 +159,8 @@ int collector_open(const char *directory, const char *name, const struct collect
 
 	if (!collector)
 		return -ENOMEM;
-	*collector = (struct collector){ .labels = options->labels, .budget = options->budget, .diag = diag,
+	*collector = (struct collector){ .labels = options->labels, .budget = options->budget,
+					 .is_strict = options->is_strict, .diag = diag,
 					 .name = strdup(name), .directory = strdup(directory),
 					 .context = { .labels = options->labels, .process_names.fd = -1 },
 					 .is_probe = options->text };
@@ -211,11 +214,16 @@ struct collector *collector_free(struct collector *collector)
 int collector_set(struct collector *collector, const struct assignment *wanted, struct diag *diag)
 {
 	struct setting *setting = setting_find(&collector->settings, wanted->key);
-	const char *complaint, *names[64] = { "enabled", "drop_attributes" }; /* which every collector has */
-	size_t n = 2;
+	const char *complaint, *names[64] = { "enabled", "drop_attributes", "strict" }; /* which every collector has */
+	size_t n = 3;
 
 	if (!strcmp(wanted->key, "drop_attributes"))
 		return collector_set_metric(collector, NULL, wanted, diag);
+	if (!strcmp(wanted->key, "strict")) {
+		if (parse_bool(wanted->value, &collector->is_strict))
+			diag_add(diag, wanted->path, wanted->line, "strict = %s: is neither yes nor no", wanted->value);
+		return 0;
+	}
 	if (!setting) {
 		for (size_t i = 0; i < collector->settings.n && n < ARRAY_SIZE(names); i++)
 			names[n++] = collector->settings.items[i].name;
@@ -274,13 +282,46 @@ static int loaded(void *user, const struct bpf_object *bpf)
 	return err;
 }
 
+/* For a uprobe of this program's own: it runs once after all is attached, as ebpf_exporter's do. */
+__attribute__((noinline, used, visibility("default"))) void post_attach_mark(void);
+void post_attach_mark(void)
+{
+	asm volatile("");
+}
+
+/* Variables get the addresses of the kernel's symbols, unless the configuration sets them. */
+static int set_symbols(const struct collector *collector, struct buf *why)
+{
+	array_for_each (param, collector->descriptor->params, collector->descriptor->n_params) {
+		const struct setting *setting = setting_find(&collector->settings, param->name);
+		uint64_t address;
+		int err;
+
+		if (!param->symbol || setting->text)
+			continue;
+		err = kernel_find_symbol(param->symbol, &address);
+		if (err)
+			buf_printf(why, err == -ENOENT ? "this kernel has no symbol %s" :
+				   "the address of the kernel's symbol %s is not told: CAP_SYSLOG is missing, or the sysctl "
+				   "kernel.kptr_restrict is 2", param->symbol);
+		if (err)
+			return err;
+		memcpy(collector->settings.data + setting->offset_bytes, &address, sizeof(address));
+	}
+	return 0;
+}
+
 static int start(struct object *object)
 {
 	const struct setting *preemptible = setting_find(&object->settings, SETTING_PREEMPTIBLE);
 	const struct programs_loader loader = { object_open_again, loaded, object };
 	struct bpf_object *bpf;
-	int err;
+	int err = 0;
 
+	for (size_t i = 0; i < object->n_collectors && !err; i++)
+		err = set_symbols(object->collectors[i], &object->why);
+	if (err)
+		return err;
 	if (preemptible)
 		object->settings.data[preemptible->offset_bytes] = hook_is_preemptible("tp_btf/task_newtask");
 	programs_choose(object);
@@ -289,19 +330,9 @@ static int start(struct object *object)
 		return err;
 	bpf_object__close(object->bpf);
 	object->bpf = bpf;
+	post_attach_mark();
 	/* The iterators' first run finds what was there before: the hooks count on from it. */
 	return programs_iterate(&object->programs, true);
-}
-
-/* The last line of what libbpf said, which names the cause. */
-static const char *last_line(struct buf *why)
-{
-	const char *line;
-
-	while (why->size && why->data[why->size - 1] == '\n')
-		why->size--;
-	line = strrchr(buf_text(why), '\n');
-	return line ? line + 1 : buf_text(why);
 }
 
 static bool counts(const struct collector *collector, const struct program *program)
@@ -342,15 +373,15 @@ static int check_counting(const struct collector *collector, struct buf *why)
 int collector_start(struct collector *collector, struct buf *why)
 {
 	struct object *object = collector->object;
-	const char *line;
+	char line[256];
 	int err;
 
 	if (!object->is_tried)
 		object->err = start(object);
 	object->is_tried = true;
 	if (object->err) {
-		line = last_line(&object->why);
-		buf_printf(why, "%s%s%.255s%s", refusal_error(object->err), *line ? " (" : "", line, *line ? ")" : "");
+		refusal_cause(buf_text(&object->why), line, sizeof(line));
+		buf_printf(why, "%s%s%s%s", refusal_error(object->err), *line ? " (" : "", line, *line ? ")" : "");
 		return object->err;
 	}
 	err = check_counting(collector, why);
@@ -370,6 +401,7 @@ static int run_iterators(struct collector *collector)
 	struct object *object = collector->object;
 
 	if (object->collectors[0] == collector) {
+		programs_renew(&object->programs, object->bpf);
 		programs_stats(&object->programs);
 		object->err = programs_iterate(&object->programs, false);
 	}

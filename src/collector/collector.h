@@ -35,6 +35,7 @@ struct collector {
 	struct collector_map *maps; /* as of the last collector_find_maps() */
 	size_t n_maps;
 	struct label_context context;
+	bool is_strict; /* each hook has to be attached */
 	bool is_started;
 	bool is_probe; /* its descriptor was written for it, and its object is a copy of its own */
 };
@@ -46,6 +47,7 @@ struct collector_options {
 	struct collector *const *others; /* open already: an object that one of them has is shared */
 	size_t n_others;
 	const struct descriptor_text *text; /* in place of NAME.conf; NULL: none */
+	bool is_strict;
 };
 
 /*

@@ -69,7 +69,9 @@ static void check_calls(const struct object *object, const Elf64_Shdr *section, 
 	static const char *const refused[] = {
 		[BPF_FUNC_probe_write_user] = "bpf_probe_write_user", [BPF_FUNC_override_return] = "bpf_override_return",
 		[BPF_FUNC_send_signal] = "bpf_send_signal", [BPF_FUNC_send_signal_thread] = "bpf_send_signal_thread",
-		[BPF_FUNC_setsockopt] = "bpf_setsockopt",
+		[BPF_FUNC_setsockopt] = "bpf_setsockopt", [BPF_FUNC_redirect] = "bpf_redirect",
+		[BPF_FUNC_redirect_map] = "bpf_redirect_map", [BPF_FUNC_xdp_adjust_head] = "bpf_xdp_adjust_head",
+		[BPF_FUNC_xdp_adjust_tail] = "bpf_xdp_adjust_tail", [BPF_FUNC_xdp_store_bytes] = "bpf_xdp_store_bytes",
 	};
 	struct bpf_insn call;
 
@@ -131,14 +133,31 @@ static void check_types(const struct object *object, struct diag *diag)
 				 section);
 		if (type == BPF_PROG_TYPE_KPROBE || type == BPF_PROG_TYPE_TRACEPOINT ||
 		    type == BPF_PROG_TYPE_RAW_TRACEPOINT || type == BPF_PROG_TYPE_PERF_EVENT ||
-		    !strcmp(section, ".text") ||
+		    type == BPF_PROG_TYPE_XDP || !strcmp(section, ".text") ||
 		    (type == BPF_PROG_TYPE_TRACING && (attach == BPF_TRACE_RAW_TP || attach == BPF_TRACE_FENTRY ||
 						       attach == BPF_TRACE_FEXIT || attach == BPF_TRACE_ITER)))
 			continue;
 		diag_add(diag, object->path, 0,
 			 "program \"%s\" is in section \"%s\", and only programs that watch may run: use tp_btf, raw_tp, tp, "
-			 "fentry, fexit, kprobe, kretprobe, uprobe, uretprobe, usdt, iter or perf_event",
+			 "fentry, fexit, kprobe, kretprobe, uprobe, uretprobe, usdt, iter, perf_event or xdp",
 			 name, section);
+	}
+}
+
+/* … and not by what it says of a packet. What it computes is not known before it runs. */
+static void check_verdicts(const struct object *object, struct diag *diag)
+{
+	struct bpf_program *bpf;
+
+	bpf_object__for_each_program (bpf, object->bpf) {
+		size_t n = bpf_program__type(bpf) == BPF_PROG_TYPE_XDP ? bpf_program__insn_cnt(bpf) : 0;
+		const struct bpf_insn *code = bpf_program__insns(bpf);
+
+		for (size_t i = 0; i + 1 < n; i++)
+			if ((code[i].code == (BPF_ALU | BPF_MOV) || code[i].code == (BPF_ALU64 | BPF_MOV)) &&
+			    !code[i].dst_reg && code[i].imm != XDP_PASS && code[i + 1].code == (BPF_JMP | BPF_EXIT))
+				diag_add(diag, object->path, 0, "program \"%s\" returns %d, but only XDP_PASS leaves the packet "
+					 "alone: return that", bpf_program__name(bpf), code[i].imm);
 	}
 }
 
@@ -146,18 +165,25 @@ static struct bpf_object *open_bytes(const struct object *object)
 {
 	const char *name = strrchr(object->path, '/') + 1;
 	char short_name[16]; /* the kernel's limit */
-	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = short_name);
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = short_name,
+		    .btf_custom_path = object->kernel_types);
 
 	/* As libbpf names an object after its file. */
 	snprintf(short_name, sizeof(short_name), "%.*s", (int)strcspn(name, "."), name);
 	return bpf_object__open_mem(object->bytes, object->n_bytes, &options);
 }
 
-static void complain_of_bytes(const char *path, int err, struct diag *diag)
+/* words: libbpf's. */
+static void complain_of_bytes(const char *path, int err, const char *words, struct diag *diag)
 {
+	const char *name = strstr(words, "for extern '");
 	char text[128];
 
-	if (err == ENOENT)
+	if (name)
+		diag_add(diag, path, 0, "calls or reads \"%.*s\", which no kernel has: a program has no C library, so write it "
+			 "yourself, or as a loop of loads and stores that the compiler does not replace",
+			 (int)strcspn(name + 12, "'"), name + 12);
+	else if (err == ENOENT)
 		diag_add(diag, path, 0, "has no type information (BTF); compile it with clang -target bpf -g");
 	else
 		diag_add(diag, path, 0, "is not a BPF object (%s); compile it with clang -target bpf -g",
@@ -167,6 +193,7 @@ static void complain_of_bytes(const char *path, int err, struct diag *diag)
 int object_open(const char *path, const char *needed_by, struct diag *diag, struct object **ret_object)
 {
 	_cleanup_(object_freep) struct object *object = calloc(1, sizeof(*object));
+	_cleanup_(buf_done) struct buf words = BUF_INIT;
 	unsigned int n_before = diag->n_errors;
 	int err;
 
@@ -186,14 +213,18 @@ int object_open(const char *path, const char *needed_by, struct diag *diag, stru
 				     "compile or install it again");
 		return 0;
 	}
+	programs_listen(&words);
 	object->bpf = object->btf ? open_bytes(object) : NULL;
+	err = errno;
+	programs_listen(NULL);
 	if (!object->bpf) {
-		if (errno == ENOMEM)
+		if (err == ENOMEM)
 			return -ENOMEM;
-		complain_of_bytes(path, errno, diag);
+		complain_of_bytes(path, err, buf_text(&words), diag);
 		return 0;
 	}
 	check_types(object, diag);
+	check_verdicts(object, diag);
 	err = init_settings(object) ?: programs_list(object->bpf, &object->programs);
 	if (!err)
 		*ret_object = TAKE_PTR(object);

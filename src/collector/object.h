@@ -25,6 +25,7 @@ struct object {
 	char *path;
 	uint8_t *bytes; /* the file as it was read, once */
 	size_t n_bytes;
+	const char *kernel_types; /* as in struct label_choice, borrowed */
 	struct btf *btf;
 	struct bpf_object *bpf;	  /* opened for checks; then the loaded one */
 	struct settings settings; /* all its variables */

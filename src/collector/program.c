@@ -18,6 +18,7 @@
 #include "collector/kernel/kernel.h"
 #include "util/array.h"
 #include "util/buf.h"
+#include "util/log.h"
 
 #define INTERRUPTED_MAX	   20
 #define EMPTY_INSTRUCTIONS 2 /* return 0 */
@@ -29,6 +30,11 @@ static _printf_(2, 0) int collect(enum libbpf_print_level level, const char *for
 	if (messages && level == LIBBPF_WARN && messages->size < 65536)
 		buf_vprintf(messages, format, arguments);
 	return 0;
+}
+
+void programs_listen(struct buf *words)
+{
+	messages = words;
 }
 
 void programs_quiet(void)
@@ -178,13 +184,14 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 			if (program->is_iterator != (iterators == 1) || program->state != PROGRAM_WAITING ||
 			    !bpf_program__autoload(bpf))
 				continue;
+			buf_reset(messages);
 			err = hook_attach(object, program);
 			if (!err) {
 				program->fd = bpf_program__fd(bpf);
 				program->state = PROGRAM_ATTACHED;
 				continue;
 			}
-			refuse(programs, program, err, "attach", "");
+			refuse(programs, program, err, "attach", buf_text(messages));
 			is_worth |= has_alternative(programs, program);
 		}
 	}
@@ -273,6 +280,27 @@ int programs_load(struct programs *programs, const struct programs_loader *loade
 	if (!err)
 		*ret_object = object;
 	return err;
+}
+
+void programs_renew(struct programs *programs, const struct bpf_object *object)
+{
+	array_for_each (program, programs->items, programs->n) {
+		int err = hook_is_everywhere(program) ? hook_renew(object, program) : 0;
+
+		if (err && err != program->err)
+			log_warning("program %s (%s) does not run on a CPU that has come online: %s; restart bpfpush",
+				    program->name, program->section, refusal_error(err));
+		if (hook_is_everywhere(program))
+			program->err = err;
+	}
+}
+
+bool programs_need_renewal(const struct programs *programs)
+{
+	array_for_each (program, programs->items, programs->n)
+		if (hook_is_everywhere(program))
+			return true;
+	return false;
 }
 
 static int iterate(int link_fd)

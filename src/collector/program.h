@@ -102,6 +102,10 @@ struct programs_loader {
  */
 int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
 		  struct bpf_object **ret_object);
+/* Attaches those that run on each CPU to CPUs that have come online since; a CPU that it may not have is logged. */
+void programs_renew(struct programs *programs, const struct bpf_object *object);
+/* Will programs_renew() ever do something? It needs CAP_PERFMON. */
+bool programs_need_renewal(const struct programs *programs);
 /* Runs each attached iterator that is due, to its end, after programs_stats(). The first -errno, if any. */
 int programs_iterate(struct programs *programs, bool is_start);
 /* False also if it is not attached. */
@@ -119,5 +123,7 @@ void programs_done(struct programs *programs);
  * descriptor is closed. This costs each run two clock readings. -errno: 5.8, CAP_SYS_ADMIN.
  */
 int programs_enable_stats(void);
+/* libbpf's warnings go there from now on; NULL: nowhere. */
+void programs_listen(struct buf *words);
 /* Keeps libbpf's messages off stderr; programs_load() collects them. Call it before any object is opened. */
 void programs_quiet(void);

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "agent/connect.h"
+#include "collector/binding.h"
+#include "collector/hook/check.h"
 #include "command/setup.h"
 #include "util/log.h"
 
@@ -107,6 +109,23 @@ static enum exit_code check_as_user(const struct arguments *arguments, const str
 	return EXIT_SETTINGS;
 }
 
+/* What the machine lacks now it may have later, or another one has: a warning, unless a collector is strict. */
+static enum exit_code look_at_hooks(const struct collector_set *set)
+{
+	enum exit_code code = EXIT_OK;
+
+	for (size_t i = 0; i < set->n; i++) {
+		_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+
+		programs_choose(set->items[i]->object);
+		hooks_look(set->items[i], &diag);
+		log_lines(set->items[i]->is_strict ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, buf_text(&diag.text));
+		if (diag.n_errors && set->items[i]->is_strict)
+			code = EXIT_SETTINGS;
+	}
+	return code;
+}
+
 int command_check(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
@@ -115,6 +134,8 @@ int command_check(const struct arguments *arguments)
 
 	set_limits();
 	code = setup_open(arguments, arguments->words, &setup);
+	if (code == EXIT_OK)
+		code = look_at_hooks(&setup.set);
 	setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL); /* receivers may take their time */
 	if (code == EXIT_INTERNAL)
 		fprintf(stderr, "bpfpush check: no more than %d MiB of memory may be used\n", MEMORY_BYTES >> 20);

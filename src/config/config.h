@@ -59,6 +59,7 @@ struct config_agent {
 	struct setting_list collectors; /* names to run; empty: the six that are on by default */
 	struct label_choice names;
 	bool self_metrics;	       /* export bpfpush's own */
+	bool is_strict;	    /* a hook that cannot be attached makes the start fail; collectors may choose otherwise */
 };
 
 struct config {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "util/array.h"
 #include "util/duration.h"
@@ -18,6 +19,12 @@ static int check_name(const char *text, const char **ret_complaint)
 {
 	*ret_complaint = "a name consists of A-Z a-z 0-9 _ . - and does not begin with . or -";
 	return parse_is_name(text) ? 0 : -EINVAL;
+}
+
+static int check_file(const char *text, const char **ret_complaint)
+{
+	*ret_complaint = "there is no such file; give the full path of one with the types (BTF) of the running kernel";
+	return text[0] == '/' && !access(text, R_OK) ? 0 : -EINVAL;
 }
 
 static int check_directory(const char *text, const char **ret_complaint)
@@ -76,6 +83,8 @@ static const struct setting_row agent_rows[] = {
 	ROW(names.units.fold, "fold_units", SETTING_WORDS, FOLD_UNITS, .check = check_pattern),
 	ROW(names.brief_processes, "brief_processes", SETTING_U64, "20", .maximum = 1000),
 	ROW(self_metrics, "self_metrics", SETTING_BOOL, "yes"),
+	ROW(names.kernel_types, "kernel_types", SETTING_TEXT, NULL, .check = check_file),
+	ROW(is_strict, "strict", SETTING_BOOL, "no"),
 };
 const struct setting_table config_agent_settings = SETTING_TABLE(agent_rows, struct config_agent);
 

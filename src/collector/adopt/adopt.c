@@ -24,7 +24,7 @@
 /* All that decides what is loaded and attached, except what the kernel is like. */
 static uint64_t hash_of(const struct object *object)
 {
-	uint64_t hash = hash_text(hash_text(HASH_STABLE_START, LAYOUT), object->path);
+	uint64_t hash = hash_text(hash_text(hash_text(HASH_STABLE_START, LAYOUT), object->path), object->kernel_types);
 	struct bpf_map *map;
 
 	hash = hash_stable(hash, object->bytes, object->n_bytes);
@@ -33,6 +33,8 @@ static uint64_t hash_of(const struct object *object)
 		const struct descriptor *descriptor = object->collectors[i]->descriptor;
 
 		hash = hash_text(hash, object->collectors[i]->name);
+		array_for_each (param, descriptor->params, descriptor->n_params)
+			hash = hash_text(hash, param->symbol);
 		for (size_t j = 0; j < descriptor->n_programs; j++) {
 			const struct descriptor_program *program = &descriptor->programs[j];
 			const char *const texts[] = {

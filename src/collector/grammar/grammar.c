@@ -69,6 +69,18 @@ static const char *check_runs(const char *value)
 		       "is neither \"once\" nor \"seed\"; write one of them or remove the line";
 }
 
+static const char *check_rate(const char *value)
+{
+	uint64_t number;
+
+	return parse_u64(value, &number) || !number ? "is not a whole number above 0" : NULL;
+}
+
+static const char *check_mode(const char *value)
+{
+	return !strcmp(value, "generic") || !strcmp(value, "native") ? NULL : "is neither generic nor native";
+}
+
 static const char *check_attribute(const char *value)
 {
 	const char *equals = strchr(value, '=');
@@ -158,9 +170,9 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "program", "target", offsetof(struct descriptor_program, target) },
 	{ "program", "binary", offsetof(struct descriptor_program, binary) },
 	{ "program", "event", offsetof(struct descriptor_program, event) },
-	{ "program", "frequency", offsetof(struct descriptor_program, frequency) },
-	{ "program", "period", offsetof(struct descriptor_program, period) },
+	{ "program", "frequency", offsetof(struct descriptor_program, frequency), check_rate },
+	{ "program", "period", offsetof(struct descriptor_program, period), check_rate },
 	{ "program", "interface", offsetof(struct descriptor_program, interfaces), NULL, false, GRAMMAR_LIST },
-	{ "program", "mode", offsetof(struct descriptor_program, mode) },
+	{ "program", "mode", offsetof(struct descriptor_program, mode), check_mode },
 	{ "cgroups", "match", offsetof(struct descriptor_cgroups, matches), NULL, false, GRAMMAR_LIST },
 };

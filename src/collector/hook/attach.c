@@ -91,7 +91,9 @@ static int attach_user_function(const struct site *site)
 		return -ENOENT;
 	offset = target_offset(function, name);
 	options.func_name = *name ? name : NULL;
-	return take(site, bpf_program__attach_uprobe_opts(site->bpf, -1, path, offset, &options));
+	/* What this process calls (post_attach_mark) does not concern others. */
+	return take(site, bpf_program__attach_uprobe_opts(site->bpf, strcmp(path, "/proc/self/exe") ? -1 : 0, path, offset,
+							  &options));
 }
 
 static int attach_user_mark(const struct site *site)
@@ -162,7 +164,7 @@ static int attach_interfaces(const struct site *site, const char *name)
 static int attach_packets(const struct site *site)
 {
 	const struct descriptor_program *how = site->program->how;
-	int err = *site->target ? attach_interfaces(site, site->target) : 0;
+	int err = how && how->interfaces.n ? 0 : attach_interfaces(site, site->target);
 
 	for (size_t i = 0; how && i < how->interfaces.n && !err; i++)
 		err = attach_interfaces(site, how->interfaces.items[i].text);
@@ -225,6 +227,16 @@ int hook_attach(const struct bpf_object *object, struct program *program)
 	else if (program->n_links == 1)
 		program->link_fd = link_fd(program->links);
 	return err;
+}
+
+bool hook_is_everywhere(const struct program *program)
+{
+	return program->n_links && !strncmp(program->section, "perf_event/", 11);
+}
+
+int hook_renew(const struct bpf_object *object, struct program *program)
+{
+	return perf_attach(program, bpf_object__find_program_by_name(object, program->name));
 }
 
 void hook_detach(struct program *program)

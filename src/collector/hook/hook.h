@@ -23,6 +23,9 @@ int hook_attach(const struct bpf_object *object, struct program *program);
 /* Ends its links; those of a program that is kept stay on. */
 void hook_detach(struct program *program);
 
+/* Is it on each CPU, also those that come online later? Then hook_renew() looks for them, before each reading. */
+bool hook_is_everywhere(const struct program *program);
+int hook_renew(const struct bpf_object *object, struct program *program);
 /* Makes libbpf accept perf_event/EVENT and xdp/INTERFACE. */
 void hook_add_sections(void);
 

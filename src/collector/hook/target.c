@@ -71,7 +71,8 @@ static const char *without_path(const char *section, const char *target)
 static int retarget(struct program *program, const struct descriptor_program *described)
 {
 	const char *slash = strchr(program->section, '/'), *binary = described->binary;
-	const char *target = described->event ?: described->target ?: slash ? slash + 1 : "";
+	const char *target = described->interfaces.n ? described->interfaces.items->text :
+				described->event ?: described->target ?: slash ? slash + 1 : "";
 	char *section;
 
 	if (binary)
@@ -91,8 +92,10 @@ int targets_set(struct programs *programs, const struct descriptor *descriptor)
 
 	array_for_each (program, programs->items, programs->n) {
 		array_for_each (described, descriptor->programs, descriptor->n_programs) {
-			if ((!described->target && !described->binary && !described->event) || err ||
-			    !program_is_called(program, described->name))
+			bool is_placed = described->target || described->binary || described->event ||
+					 described->interfaces.n;
+
+			if (err || !is_placed || !program_is_called(program, described->name))
 				continue;
 			err = retarget(program, described);
 			is_changed = true;

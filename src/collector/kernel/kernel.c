@@ -13,6 +13,7 @@
 #include <linux/capability.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -148,7 +149,7 @@ static void ask_lockdown(struct buf *why)
 				     "lockdown=confidentiality; lockdown=integrity does no harm");
 }
 
-int kernel_check(struct buf *why)
+int kernel_check(bool has_types, struct buf *why)
 {
 	static const struct {
 		void (*ask)(struct buf *why); /* says what is missing */
@@ -160,11 +161,27 @@ int kernel_check(struct buf *why)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
-		needs[i].ask(why);
+		if (!has_types || needs[i].ask != ask_types)
+			needs[i].ask(why);
 		if (why->size)
 			return needs[i].err;
 	}
 	return 0;
+}
+
+int kernel_find_symbol(const char *name, uint64_t *ret_address)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
+	char line[512], found[256];
+	unsigned long long address;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx %*c %255s", &address, found) != 2 || strcmp(found, name))
+			continue;
+		*ret_address = address;
+		return address ? 0 : -EACCES;
+	}
+	return f ? -ENOENT : -errno;
 }
 
 bool kernel_can_read(void)

@@ -7,13 +7,19 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "util/buf.h"
 
-/* 0, or with the sentence in why: -EPERM (rights are missing), -EOPNOTSUPP (nothing could run here). */
-int kernel_check(struct buf *why);
+/*
+ * 0, or with the sentence in why: -EPERM (rights are missing), -EOPNOTSUPP (nothing could run here). has_types: from
+ * elsewhere than the kernel.
+ */
+int kernel_check(bool has_types, struct buf *why);
 /* May this thread read maps, with the capabilities that it has now? */
 bool kernel_can_read(void);
+/* 0, or -ENOENT, or -EACCES if it is there, but its address is not told. */
+int kernel_find_symbol(const char *name, uint64_t *ret_address);
 /* Is this Linux of that version or a later one? For what cannot be tried. */
 bool kernel_is_since(unsigned int major, unsigned int minor);
 
@@ -24,8 +30,11 @@ bool kernel_is_since(unsigned int major, unsigned int minor);
 /* strerror() that also knows the errors that the kernel has for itself. err: -errno. */
 const char *refusal_error(int err);
 
+/* Of what libbpf said, the line that names the cause, without its end; empty where it said nothing. */
+void refusal_cause(const char *log, char *words, size_t size);
+
 /*
  * One line, to be freed; NULL: no memory. what: "load" or "attach". err: -errno of it. section: of the program,
- * "tp_btf/sys_exit". log: what libbpf said of the load, or "".
+ * "tp_btf/sys_exit". log: what libbpf said of it, or "".
  */
 char *refusal_text(const char *what, int err, const char *section, const char *log);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/kernel/kernel.h"
 
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -32,6 +33,17 @@ static void verifier_words(const char *text, char *words, size_t size)
 	snprintf(words, size, ": %.*s", (int)(end - start), start);
 }
 
+void refusal_cause(const char *log, char *words, size_t size)
+{
+	const char *line = log, *next;
+
+	/* The last line only sums up. */
+	while ((next = strchr(line, '\n')) && next[1] && strncmp(next + 1, "libbpf: failed to load object", 29))
+		line = next + 1;
+	line += strncmp(line, "libbpf: ", 8) ? 0 : 8;
+	snprintf(words, size, "%.*s", (int)strcspn(line, "\n"), line);
+}
+
 #define PERF_SECTIONS " tp tracepoint kprobe kretprobe uprobe uretprobe usdt perf_event "
 
 /* What an error means; the first row that fits. */
@@ -42,10 +54,19 @@ static const struct meaning {
 	const char *missing;  /* only if this does not exist; NULL: in any case */
 	const char *text;
 	unsigned int capability; /* only if the process does not have it; 0: in any case */
+	bool is_silent; /* only if libbpf said nothing */
 } meanings[] = {
 	{ -ESRCH, NULL, " tp_btf ", NULL, "this kernel has no tracepoint of that name" },
 	{ -ESRCH, NULL, " fentry fexit ", NULL, "this kernel has no function of that name" },
-	{ -ENOENT, NULL, " uprobe uretprobe ", NULL, "the library or the symbol is missing" },
+	{ -ENOENT, NULL, " uprobe uretprobe usdt ", NULL, "there is no such file", 0, true },
+	{ -ESRCH, NULL, " usdt ", NULL, "the object must include <bpf/usdt.bpf.h>", 0, true },
+	{ -ENOENT, "attach", " perf_event ", NULL, "this machine cannot count that; a virtual machine often has no PMU" },
+	{ -EOPNOTSUPP, "attach", " perf_event ", NULL, "this machine cannot count that; a virtual machine often has no PMU" },
+	{ -ENODEV, "attach", " xdp ", NULL, "there is no such interface" },
+	{ -EBUSY, "attach", " xdp ", NULL, "the interface has a program already" },
+	{ -EOPNOTSUPP, "attach", " xdp ", NULL, "the driver cannot do it; write mode = generic" },
+	{ -EPERM, NULL, " xdp ", NULL, "CAP_NET_ADMIN is missing", CAP_NET_ADMIN },
+	{ -ENOENT, "attach", " raw_tp raw_tracepoint ", NULL, "this kernel has no tracepoint of that name" },
 	{ -ENOENT, NULL, " tp tracepoint ", "/sys/kernel/tracing/events", "mount tracefs at /sys/kernel/tracing" },
 	{ -ENOENT, NULL, " tp tracepoint ", NULL, "this kernel has no tracepoint of that name" },
 	{ -EOPNOTSUPP, NULL, " iter ", NULL, "from Linux 7.0 on, the kernel can stop in this walk" },
@@ -53,13 +74,13 @@ static const struct meaning {
 	{ -EPERM, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
 };
 
-static const char *meaning(const char *what, const char *section, int err)
+static const char *meaning(const char *what, const char *section, int err, const char *log)
 {
 	char type[32];
 
 	snprintf(type, sizeof(type), " %.*s ", (int)strcspn(section, "/"), section);
 	array_for_each (row, meanings, ARRAY_SIZE(meanings)) {
-		if (row->err != err || !strstr(row->types, type) ||
+		if (row->err != err || !strstr(row->types, type) || (row->is_silent && *log) ||
 		    (row->capability && rights_permitted() >> row->capability & 1))
 			continue;
 		if ((!row->what || !strncmp(what, row->what, strlen(row->what))) &&
@@ -71,15 +92,23 @@ static const char *meaning(const char *what, const char *section, int err)
 
 const char *refusal_error(int err)
 {
+	static char text[128];
+
+	if (-err >= __LIBBPF_ERRNO__START)
+		return libbpf_strerror(err, text, sizeof(text)) ? "unknown error of libbpf" : text;
 	return strerror(err == -ENOTSUPP_OF_KERNEL ? EOPNOTSUPP : -err);
 }
 
 char *refusal_text(const char *what, int err, const char *section, const char *log)
 {
-	const char *known = meaning(what, section, err);
+	const char *known = meaning(what, section, err, log);
 	char words[256], *text;
 
 	verifier_words(log, words, sizeof(words));
+	if (!strcmp(what, "attach") && *log && !known) {
+		memcpy(words, ": ", 2);
+		refusal_cause(log, words + 2, sizeof(words) - 2);
+	}
 	if (asprintf(&text, "%s: %s%s%s%s%s", what, refusal_error(err), known ? " (" : "", known ?: "", known ? ")" : "", words) < 0)
 		return NULL;
 	utf8_clean(text);

@@ -53,7 +53,8 @@ static void forget_kernel_types(struct labels *labels)
 const struct btf *labels_kernel_types(struct labels *labels)
 {
 	if (!labels->has_kernel_types)
-		labels->kernel_types = btf__load_vmlinux_btf();
+		labels->kernel_types = labels->choice->kernel_types ? btf__parse(labels->choice->kernel_types, NULL) :
+								      btf__load_vmlinux_btf();
 	labels->has_kernel_types = true;
 	return labels->kernel_types;
 }

@@ -30,6 +30,7 @@ struct label_rule;
 struct label_choice {
 	struct unit_choice units;
 	uint64_t brief_processes; /* label_is_brief(): how many of a table have their own series */
+	char *kernel_types; /* a file with the types of the running kernel; NULL: the kernel's own */
 };
 
 struct labels {

@@ -9,8 +9,10 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile bool off;
+const volatile u64 kaddr_schedule;
 
-enum hook { HOOK_CALL, HOOK_RETURN, HOOK_MARK, HOOK_CLASSIC, HOOK_RAW, HOOK_BTF, HOOK_FAULT, HOOK_SWITCH, HOOK_TICK };
+enum hook { HOOK_CALL, HOOK_RETURN, HOOK_MARK, HOOK_CLASSIC, HOOK_RAW, HOOK_BTF, HOOK_FAULT,
+	    HOOK_SWITCH, HOOK_TICK, HOOK_SEED };
 
 struct hook_key {
 	enum hook hook;
@@ -54,3 +56,14 @@ PROGRAM("tp_btf", btf, HOOK_BTF)
 PROGRAM("perf_event", fault, HOOK_FAULT)
 PROGRAM("perf_event/type=1,config=3,period=1", switched, HOOK_SWITCH)
 PROGRAM("perf_event", tick, HOOK_TICK)
+
+/* Only the agent itself runs it. */
+SEC("uprobe//proc/self/exe:post_attach_mark")
+int seed(void *unused)
+{
+	struct hook_key key = { .hook = HOOK_SEED };
+	u64 value = kaddr_schedule & 0xffffff;
+
+	bpf_map_update_elem(&runs, &key, &value, BPF_ANY);
+	return 0;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What can be said of hooks before anything is attached. A descriptor may be checked on another machine than that which
+ * it is for, so what only this machine lacks is told apart from what is wrong on all.
+ */
+#include "collector/hook/check.h"
+
+#include <bpf/btf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "collector/binding.h"
+#include "collector/hook/perf.h"
+#include "collector/hook/target.h"
+#include "util/array.h"
+#include "util/parse.h"
+
+#define FUNCTIONS " kprobe kretprobe kprobe.multi kretprobe.multi fentry fexit "
+#define TRACEPOINTS " tp_btf raw_tp raw_tracepoint tp tracepoint "
+
+static bool is_type(const struct program *program, const char *types)
+{
+	char type[64];
+
+	snprintf(type, sizeof(type), " %.*s ", (int)strcspn(program->section, "/"), program->section);
+	return strstr(types, type);
+}
+
+static const char *target_of(const struct program *program)
+{
+	const char *slash = strchr(program->section, '/');
+
+	return slash ? slash + 1 : "";
+}
+
+/* What a target has to look like; the first row that fits. */
+static const struct form {
+	const char *types;
+	const char *separators; /* in their order, each with something after it */
+	const char *example;
+} forms[] = {
+	{ " tp tracepoint ", "/", "target = sched/sched_switch" },
+	{ TRACEPOINTS, "", "target = sched_switch" },
+	{ FUNCTIONS, "", "target = vfs_read" },
+	{ " uprobe uretprobe ", ":", "target = libc:malloc" },
+	{ " usdt ", "::", "target = /usr/bin/program:provider:name" },
+	{ " perf_event ", "", "event = page-faults" },
+	{ " xdp ", "", "interface = eth0" },
+};
+
+static bool has_form(const char *target, const char *separators)
+{
+	for (; *target && *separators; separators++)
+		target = (strchr(target, *separators) ?: " ") + 1;
+	return *target;
+}
+
+static void check_target(const struct collector *collector, const struct program *program, unsigned int line)
+{
+	struct perf_event_attr unused;
+
+	array_for_each (form, forms, ARRAY_SIZE(forms)) {
+		if (!is_type(program, form->types))
+			continue;
+		if (!has_form(target_of(program), form->separators))
+			complain(collector, line, "program \"%s\" (%s) has no target that could be attached to; add a line to "
+				 "[program %s], such as %s", program->name, program->section, program->name, form->example);
+		else if (!strcmp(form->types, " perf_event ") && !perf_find(target_of(program), &unused))
+			complain(collector, line, "program \"%s\" (%s): there is no such event; write one like cycles, cache-misses, "
+				 "L1-dcache-load-misses, page-faults, cpu-clock or r1a2", program->name, program->section);
+		return;
+	}
+}
+
+/* Keys that mean nothing to a program of another kind. */
+static void check_keys(const struct collector *collector, const struct program *program,
+		       const struct descriptor_program *described)
+{
+	const struct {
+		const char *key, *value, *types;
+	} rows[] = {
+		{ "binary", described->binary, " uprobe uretprobe usdt " },
+		{ "event", described->event, " perf_event " },
+		{ "frequency", described->frequency, " perf_event " },
+		{ "period", described->period, described->frequency ? "" : " perf_event " },
+		{ "interface", described->interfaces.n ? "" : NULL, " xdp " },
+		{ "mode", described->mode, " xdp " },
+	};
+
+	array_for_each (row, rows, ARRAY_SIZE(rows))
+		if (row->value && !*row->types)
+			complain(collector, described->line, "\"frequency\" and \"period\" exclude each other; keep one");
+		else if (row->value && !is_type(program, row->types))
+			complain(collector, described->line, "\"%s\" is for programs in%ssections, and program \"%s\" (%s) is not in one; "
+				 "remove the line", row->key, row->types, program->name, program->section);
+}
+
+void hook_check(const struct collector *collector, const struct program *program)
+{
+	const struct descriptor_program *described = collector_describes(collector, program);
+
+	if (described && !strcmp(described->name, program->name))
+		check_keys(collector, program, described);
+	check_target(collector, program, described ? described->line : 0);
+}
+
+/* Of all functions or tracepoints that the kernel itself has, or NULL. */
+static const char *find_nearest(const struct btf *kernel, uint32_t kind, const char *prefix, const char *name)
+{
+	_cleanup_(freep) const char **names = calloc(btf__type_cnt(kernel), sizeof(*names));
+	size_t n = 0, prefix_bytes = strlen(prefix), length = strlen(name);
+
+	for (uint32_t id = 1; names && id < btf__type_cnt(kernel); id++) {
+		const struct btf_type *type = btf__type_by_id(kernel, id);
+		const char *text = btf_kind(type) == kind ? btf__name_by_offset(kernel, type->name_off) : "";
+
+		/* Those of another length are not near, and there are many. */
+		if (*text && !strncmp(text, prefix, prefix_bytes) &&
+		    labs((long)(strlen(text) - prefix_bytes - length)) < 3)
+			names[n++] = text + prefix_bytes;
+	}
+	return names ? parse_nearest_of(name, names, n, sizeof(*names)) : NULL;
+}
+
+/* The kernel takes a tenth of a second for its list, so it is kept. */
+static bool has_symbol(const char *name)
+{
+	static struct buf list;
+	_cleanup_(closep) int fd = list.size ? -1 : open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	char text[TARGET_BYTES + 34];
+	ssize_t size = 0;
+	uint8_t *room;
+
+	while (fd >= 0 && (room = buf_reserve(&list, 65536)) && (size = read(fd, room, 65536)) > 0)
+		list.size += (size_t)size;
+	snprintf(text, sizeof(text), " %s\n", name);
+	if (!list.size || memmem(list.data, list.size, text, strlen(text)))
+		return true;
+	text[strlen(text) - 1] = '\t'; /* the name of a module follows */
+	return memmem(list.data, list.size, text, strlen(text));
+}
+
+/* A module that is not loaded may have it. lack: NULL, or what is missing. */
+static bool is_in_kernel(const struct program *program, struct buf *lack)
+{
+	static struct btf *kernel;
+	bool is_function = is_type(program, FUNCTIONS);
+	const char *prefix = is_function ? "" : "btf_trace_", *name = target_of(program), *nearest;
+	uint32_t kind = is_function ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
+	char plain[TARGET_BYTES], full[TARGET_BYTES + 32];
+
+	kernel = kernel ?: btf__load_vmlinux_btf();
+	if (!kernel || strpbrk(name, "*?:") || !strncmp(name, "syscalls/", 9))
+		return true;
+	target_offset(strrchr(name, '/') ? strrchr(name, '/') + 1 : name, plain);
+	snprintf(full, sizeof(full), "%s%s", prefix, plain);
+	if (btf__find_by_name_kind(kernel, full, kind) > 0)
+		return true;
+	snprintf(full, sizeof(full), "%s%s", is_function ? "" : "__tracepoint_", plain);
+	if (has_symbol(full))
+		return true;
+	nearest = lack ? find_nearest(kernel, kind, prefix, plain) : NULL;
+	if (lack)
+		buf_printf(lack, "this kernel has no %s %s%s%s%s", is_function ? "function" : "tracepoint", plain,
+			   nearest ? ": did you mean " : "", nearest ?: "", nearest ? "?" : "");
+	return false;
+}
+
+/* Names of symbols, and those of notes, end with a 0. */
+static bool has_text(const char *path, const char *text)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat status = { 0 };
+	void *bytes = fd < 0 || fstat(fd, &status) ? MAP_FAILED :
+			mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	bool has = bytes == MAP_FAILED || memmem(bytes, (size_t)status.st_size, text, strlen(text) + 1);
+
+	if (bytes != MAP_FAILED)
+		munmap(bytes, (size_t)status.st_size);
+	return has;
+}
+
+static bool is_in_file(const struct program *program, struct buf *lack)
+{
+	bool is_usdt = is_type(program, " usdt ");
+	char path[TARGET_BYTES], name[TARGET_BYTES];
+	const char *rest = target_split(target_of(program), is_usdt, path);
+
+	if (is_usdt)
+		rest = rest ? strchr(rest, ':') + 1 : NULL;
+	if (!rest)
+		return true;
+	target_offset(rest, name);
+	if (!target_find_file(path))
+		buf_printf(lack, "this machine has no file %s", path);
+	else if (*name && !has_text(path, name))
+		buf_printf(lack, "%s has no %s %s", path, is_usdt ? "USDT" : "symbol", name);
+	else
+		return true;
+	return false;
+}
+
+static bool is_here(const struct program *program, struct buf *lack)
+{
+	struct buf unused = BUF_INIT;
+	bool is_found;
+
+	if (is_type(program, FUNCTIONS TRACEPOINTS))
+		return is_in_kernel(program, lack);
+	is_found = !is_type(program, " uprobe uretprobe usdt ") || is_in_file(program, lack ?: &unused);
+	buf_done(&unused);
+	return is_found;
+}
+
+/* Is it the first of its hook's alternatives, and none of them is here? */
+static bool is_hook_missing(const struct programs *programs, const struct program *program)
+{
+	array_for_each (other, programs->items, programs->n)
+		if (!strcmp(other->hook, program->hook) && other->state == PROGRAM_WAITING &&
+		    (other < program || is_here(other, NULL)))
+			return false;
+	return true;
+}
+
+void hooks_look(const struct collector *collector, struct diag *diag)
+{
+	const struct programs *programs = &collector->object->programs;
+
+	array_for_each (program, programs->items, programs->n) {
+		const struct descriptor_program *described = collector_describes(collector, program);
+		_cleanup_(buf_done) struct buf lack = BUF_INIT;
+
+		if (!collector_uses(collector, program) || program->state != PROGRAM_WAITING ||
+		    !is_hook_missing(programs, program))
+			continue;
+		(void)is_here(program, &lack);
+		diag_add(diag, collector->conf_path, described ? described->line : 0, "program \"%s\" (%s): %s",
+			 program->name, program->section, buf_text(&lack));
+	}
+}
