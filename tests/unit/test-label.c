@@ -343,11 +343,14 @@ static void the_descriptor_says_what_a_number_or_an_array_is(void **state)
 {
 	static const uint8_t mapped[16] = { [10] = 0xff, 0xff, 192, 0, 2, 1 }, v4[4] = { 192, 0, 2, 1 };
 	struct field word = integer("u32", 4), wide = integer("", 8), octets = bytes(4, 1), address = bytes(16, 1);
-	uint64_t number = 2, zero = 0;
+	struct field narrow = integer("", 2);
+	uint64_t number = 2, zero = 0, minus_two = 0xfffe;
 	struct fixture f;
 
 	setup(&f);
 	assert_string_equal(text_as(&f, "errno", &word, &number, NULL), "ENOENT");
+	narrow.is_signed = true;
+	assert_string_equal(text_as(&f, "errno", &narrow, &minus_two, NULL), "ENOENT");
 	assert_string_equal(text_as(&f, "integer", &word, &number, NULL), "2");
 	assert_string_equal(text_as(&f, "hex", &word, &number, NULL), "0x2");
 	assert_string_equal(text_as(&f, "bool", &word, &number, NULL), "true");

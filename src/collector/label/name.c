@@ -103,7 +103,7 @@ static bool append_parts(const uint8_t *data, size_t size, struct buf *out)
 	while (at < size && data[at]) {
 		size_t end = at + 1 + data[at];
 
-		if (data[at] > DOMAIN_PART_MAX || end >= size)
+		if (data[at] > DOMAIN_PART_MAX || end > size)
 			return false;
 		if (at)
 			buf_append_byte(out, '.');
