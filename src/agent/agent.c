@@ -112,6 +112,27 @@ static int on_names(sd_event_source *source, int fd, uint32_t events, void *user
 	return 0;
 }
 
+static int on_records(sd_event_source *source, int fd, uint32_t events, void *user)
+{
+	collector_wake(user);
+	return 0;
+}
+
+/* What programs tell of is counted as it comes, or before the next collection. */
+static int listen_to_programs(struct agent *agent)
+{
+	const struct collector_set *set = agent->options.set;
+	struct cgroups *cgroups = set->labels->cgroups;
+	int err = 0, fd = cgroups_wake_fd(cgroups);
+
+	if (fd >= 0)
+		err = sd_event_add_io(agent->event, NULL, fd, EPOLLIN, on_names, cgroups);
+	for (size_t i = 0; i < set->n; i++)
+		for (size_t j = 0; err >= 0 && (fd = collector_wake_fd(set->items[i], j)) >= 0; j++)
+			err = sd_event_add_io(agent->event, NULL, fd, EPOLLIN, on_records, set->items[i]);
+	return err;
+}
+
 /* Counts from here on, or from where the process before was. */
 static void begin(struct agent *agent)
 {
@@ -133,7 +154,6 @@ static void begin(struct agent *agent)
 int agent_new(const struct agent_options *options, struct agent **ret_agent)
 {
 	_cleanup_(agent_freep) struct agent *agent = calloc(1, sizeof(*agent));
-	struct cgroups *cgroups = options->set->labels->cgroups;
 	int err;
 
 	if (!agent)
@@ -153,8 +173,8 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 		err = list_metrics(agent);
 	if (!err)
 		begin(agent);
-	if (!err && cgroups_wake_fd(cgroups) >= 0)
-		err = sd_event_add_io(agent->event, NULL, cgroups_wake_fd(cgroups), EPOLLIN, on_names, cgroups);
+	if (!err)
+		err = listen_to_programs(agent);
 	if (err < 0)
 		return err;
 	*ret_agent = TAKE_PTR(agent);
@@ -173,6 +193,7 @@ struct agent *agent_free(struct agent *agent)
 	free(agent->exporters);
 	for (size_t i = 0; i < OVERFLOWS; i++)
 		buf_done(&agent->notices[i].names);
+	buf_done(&agent->records.names);
 	buf_done(&agent->missing.names);
 	buf_done(&agent->too_low);
 	closep(&agent->instance_fd);

@@ -50,6 +50,7 @@ struct agent {
 	enum agent_reload reload;
 	bool is_reload_refused; /* the configuration had mistakes when it was read last */
 	struct notice notices[OVERFLOWS];
+	struct notice records; /* that found no room */
 	struct notice missing; /* that programs miss events */
 	struct buf too_low;    /* which numbers that made too low at the last collection, and by how much; or empty */
 };

@@ -86,11 +86,28 @@ static void report_tables(struct agent *agent)
 	const char *table;
 
 	for (size_t i = 0; i < set->n; i++)
-		for (size_t j = 0; (table = collector_full_table(set->items[i], j)); j++)
+		for (size_t j = 0; (table = collector_full_table(set->items[i], false, j)); j++)
 			notice_add(notice, table, set->items[i]->name);
 	notice_log(notice, LOG_ID_TABLE_FULL, "tables are full", set->is_cut ? "memory_limit" : "units",
 		   set->is_cut ? set->budget->limit_bytes >> 19 :
 				 doubled(2 * set->units, cgroups_count(set->labels->cgroups)));
+}
+
+static void report_records(struct agent *agent)
+{
+	const struct collector_set *set = agent->options.set;
+	const char *map;
+	enum news news;
+
+	for (size_t i = 0; i < set->n; i++)
+		for (size_t j = 0; (map = collector_full_table(set->items[i], true, j)); j++)
+			notice_add(&agent->records, map, set->items[i]->name);
+	news = notice_news(&agent->records, NULL, 0);
+	if (news == NEWS_ON)
+		log_warning("records of%s are counted together, marked otel.metric.overflow=true: they were lost, they are "
+			    "shorter than their structure, or there is no room for more series", buf_text(&agent->records.names) + 1);
+	else if (news == NEWS_OVER)
+		buf_reset(&agent->records.names);
 }
 
 static void report_series(struct agent *agent)
@@ -202,6 +219,7 @@ void agent_report(struct agent *agent)
 {
 	report_misses(agent);
 	report_tables(agent);
+	report_records(agent);
 	report_series(agent);
 }
 

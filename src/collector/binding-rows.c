@@ -7,12 +7,14 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector/flat/layout.h"
 #include "collector/reading/present.h"
 #include "util/array.h"
+#include "util/duration.h"
 #include "util/hash.h"
 
 struct brief {
@@ -149,7 +151,7 @@ static int binding_open(struct binding *binding, const struct bpf_object *object
 	const struct bpf_map *map = bpf_object__find_map_by_name(object, binding->map);
 	struct source *source = &binding->source;
 	struct flat_parts parts;
-	int err;
+	int err = 0;
 
 	binding_close(binding);
 	binding->sweep = (struct sweep){ 0 };
@@ -163,9 +165,15 @@ static int binding_open(struct binding *binding, const struct bpf_object *object
 		for (size_t i = 0; i < binding->delta.n_metrics; i++)
 			source->flat.has_levels |= binding->delta.metrics[i].metric->kind == METRIC_GAUGE;
 	}
+	if (binding->first->record)
+		err = records_open(&(struct records_options){
+			.fd = source->fd, .is_perf = source->type == BPF_MAP_TYPE_PERF_EVENT_ARRAY,
+			.bytes = bpf_map__max_entries(map), .key_bytes = source->key_bytes, .labels = binding->labels,
+			.n_labels = binding->key.n_fields, .budget = binding->collector->budget }, &source->records);
 	binding->delta.attributes = key_attributes;
 	binding->delta.user = binding;
-	err = rows_new(source_row_key_bytes(source), source_n_cells(source), binding->delta.n_metrics, &binding->rows);
+	err = err ?: rows_new(source_row_key_bytes(source), source_n_cells(source), binding->delta.n_metrics,
+			      &binding->rows);
 	if (!err)
 		err = source_open(source);
 	return err;
@@ -180,10 +188,31 @@ int bindings_open(struct collector *collector, const struct bpf_object *object)
 	return err;
 }
 
+/* What the collection before this reading has found. A row that never grew has its time from then on, too. */
+static void note_growth(struct binding *binding)
+{
+	uint32_t time_s = (uint32_t)(binding->collector->labels->previous_ns / NS_PER_S);
+
+	for (uint32_t row = ROWS_OVERFLOW + 1; row < binding->rows->n; row++) {
+		struct row *record = rows_at(binding->rows, row);
+
+		if (rows_is_live(binding->rows, row) && (!record->idle || !record->grown_s))
+			record->grown_s = time_s;
+	}
+}
+
+static bool is_expired(const struct binding *binding, const struct row *row)
+{
+	return binding->expire_ns && row->idle && row->grown_s &&
+	       binding->now_ns >= (row->grown_s + UINT64_C(1)) * NS_PER_S + binding->expire_ns;
+}
+
 static bool is_owner_gone(void *user, uint32_t row)
 {
 	const struct binding *binding = user;
 
+	if (is_expired(binding, rows_at(binding->rows, row)))
+		return true;
 	array_for_each (label, binding->labels, binding->key.n_fields)
 		if (label_is_gone(label, rows_key(binding->rows, row)))
 			return true;
@@ -196,6 +225,7 @@ uint64_t binding_sweep(struct binding *binding, struct sweep_turn *turn)
 
 	if (!binding->rows || binding->is_broken)
 		return SWEEP_DONE;
+	binding->now_ns = turn->now_ns;
 	return sweep_go_on(&binding->sweep, &binding->source, binding->rows, &owner, turn);
 }
 
@@ -218,6 +248,11 @@ static void count_from_zero(struct binding *binding)
 {
 	struct rows *rows = binding->rows;
 
+	/* Records came before the start. */
+	for (uint32_t row = 0; binding->source.records && row < rows->n; row++) {
+		*rows_previous(rows, row) = 0;
+		rows_at(rows, row)->stay = ROWS_GO;
+	}
 	array_for_each (of, binding->delta.metrics, binding->delta.n_metrics) {
 		const struct descriptor_metric *described = of->user;
 
@@ -253,6 +288,8 @@ int binding_read(struct binding *binding, bool is_walk_broken)
 	}
 	if (!err && binding->source.has_cpu)
 		cpus_choose(binding);
+	if (binding->expire_ns)
+		note_growth(binding);
 	binding->is_broken = err || !binding->has_baseline;
 	array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
 		if (of->metric->kind == METRIC_GAUGE &&

@@ -132,7 +132,10 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 {
 	struct binding *binding = array_add(&collector->bindings, &collector->n_bindings, sizeof(*binding));
 	uint32_t key_id = bpf_map__btf_key_type_id(map), value_id = bpf_map__btf_value_type_id(map);
-	const char *fault = !source_can_read((int)bpf_map__type(map)) ?
+	bool is_ring = option_is_ring(map);
+	const char *fault = is_ring && !first->record ? "has records; say of which structure: record = STRUCT" :
+			    !is_ring && first->record ? "is neither a ring buffer nor a perf event array; remove \"record\"" :
+			    !is_ring && !source_can_read((int)bpf_map__type(map)) ?
 				    "has a type that cannot be exported; use a flat table (TABLE), a hash or an array" :
 			    is_old_table(collector, map) ?
 				    "is a flat table of an earlier <bpfpush/table.h>; compile the object again" :
@@ -157,10 +160,10 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 		binding->source.type = (int)bpf_map__type(map);
 	}
 	binding->source.value_bytes = bpf_map__value_size(map);
-	err = bind_shape(binding, "key", key_id, &binding->key);
-	if (!err && binding->key.n_fields)
+	err = is_ring ? option_bind_record(binding) : bind_shape(binding, "key", key_id, &binding->key);
+	if (!err && !is_ring && binding->key.n_fields)
 		err = bind_shape(binding, "value", value_id, &binding->value);
-	if (err || !binding->value.n_fields)
+	if (err || !binding->key.n_fields || !binding->value.n_fields)
 		return err;
 	if (!is_fit(binding)) {
 		complain(collector, first->line, "map \"%s\" does not have the sizes of its key's and value's types; compile the object again", first->map);

@@ -35,6 +35,7 @@ struct binding {
 	struct sweep sweep;
 	struct series **zeros; /* that are there before their constants count; NULL: not yet */
 	size_t n_zeros;
+	uint64_t now_ns; /* of the sweep's turn */
 	uint64_t expire_ns; /* a key that does not grow for so long ends; 0: none */
 	struct brief *brief;			    /* brief processes of the last reading that are told apart */
 	size_t n_brief;

@@ -116,11 +116,26 @@ void collector_find_maps(struct collector *collector)
 	}
 }
 
-const char *collector_full_table(const struct collector *collector, size_t i)
+int collector_wake_fd(const struct collector *collector, size_t i)
 {
 	for (size_t j = 0; j < collector->n_bindings; j++)
-		if (is_overflowing(&collector->bindings[j]) && !i--)
-			return collector->bindings[j].map;
+		if (collector->bindings[j].source.records && !i--)
+			return records_wake_fd(collector->bindings[j].source.records);
+	return -1;
+}
+
+void collector_wake(struct collector *collector)
+{
+	array_for_each (binding, collector->bindings, collector->n_bindings)
+		if (binding->source.records && binding->rows)
+			records_count(binding->source.records, binding->rows, false);
+}
+
+const char *collector_full_table(const struct collector *collector, bool is_ring, size_t i)
+{
+	array_for_each (binding, collector->bindings, collector->n_bindings)
+		if (!binding->source.records == !is_ring && is_overflowing(binding) && !i--)
+			return binding->map;
 	return NULL;
 }
 

@@ -74,6 +74,11 @@ uint64_t collectors_size(struct collector *const *collectors, size_t n, uint64_t
  * runs, or nothing that fills a map which it exports.
  */
 int collector_start(struct collector *collector, struct buf *why);
+/* Of maps whose records are counted: the i-th descriptor that is readable when some wait; -1: there are no more. */
+int collector_wake_fd(const struct collector *collector, size_t i);
+/* Counts some of them, in between collections. */
+void collector_wake(struct collector *collector);
+
 /*
  * One collection is both calls, first collector_read() of all collectors in the order of their opening, then
  * collector_compute() of all. collector_read() runs the iterators, reads the maps, and ends the series of rows
@@ -118,8 +123,11 @@ struct collector_map {
  * collector, those that none exports.
  */
 void collector_find_maps(struct collector *collector);
-/* The i-th table that had no place for a key at one of the last readings; NULL: all have been told. */
-const char *collector_full_table(const struct collector *collector, size_t i);
+/*
+ * The i-th table that had no place for a key at one of the last readings; NULL: all have been told. is_ring: the same
+ * of maps whose records are counted.
+ */
+const char *collector_full_table(const struct collector *collector, bool is_ring, size_t i);
 /* What a program has missed since the reading before. After collector_compute(). */
 struct loss program_loss(const struct program *program);
 /* After collector_compute() of all: tells the metrics of the collector what they lack. */

@@ -27,6 +27,7 @@ static const uint8_t traits[] = {
 	[BPF_MAP_TYPE_PERCPU_HASH] = SOURCE_READABLE | SOURCE_PERCPU,
 	[BPF_MAP_TYPE_LRU_PERCPU_HASH] = SOURCE_READABLE | SOURCE_PERCPU,
 	[BPF_MAP_TYPE_ARRAY] = SOURCE_READABLE | SOURCE_ARRAY,
+	[BPF_MAP_TYPE_RINGBUF] = 0,
 	[BPF_MAP_TYPE_PERCPU_ARRAY] = SOURCE_READABLE | SOURCE_ARRAY | SOURCE_PERCPU,
 };
 
@@ -89,6 +90,11 @@ int source_open(struct source *source)
 	if (traits[source->type] & SOURCE_PERCPU)
 		source->values_bytes = source->stride_bytes * (size_t)libbpf_num_possible_cpus();
 	source->batch = 0;
+	if (source->is_mortal && !source->is_table) {
+		table->cells = calloc(source_n_cells(source), sizeof(*table->cells));
+		if (!table->cells)
+			return -ENOMEM;
+	}
 	table->runs = source->runs;
 	table->n_runs = source->n_runs;
 	return source->is_table ? flat_open(table, source_n_cells(source)) : 0;
@@ -96,10 +102,10 @@ int source_open(struct source *source)
 
 void source_close(struct source *source)
 {
-	if (source->is_table)
-		flat_close(&source->flat);
+	flat_close(&source->flat);
 	free(source->memory);
 	free(source->cpu_key);
+	source->records = records_free(source->records);
 	source->memory = source->cpu_key = NULL;
 }
 
@@ -236,21 +242,29 @@ static int read_table(struct source *source, struct rows *rows)
 int source_read(struct source *source, struct rows *rows)
 {
 	uint32_t *numbers = rows_compact(rows);
-	int err;
+	int err = 0;
 
 	if (numbers && source->is_table)
 		flat_renumber(&source->flat, numbers);
 	free(numbers);
 	rows_begin(rows);
-	err = source->is_table ? read_table(source, rows) : read_batches(source, rows);
+	if (source->records)
+		records_count(source->records, rows, true);
+	else
+		err = source->is_table ? read_table(source, rows) : read_batches(source, rows);
 	rows_end(rows);
 	return err;
 }
 
-/* What a key of the hash map holds. */
-static int look_up(const struct source *source, const void *key, uint64_t *cells, uint32_t n_cells)
+/* What a key of the hash map holds; is_last: it is taken out. */
+static int look_up(const struct source *source, const void *key, bool is_last, uint64_t *cells, uint32_t n_cells)
 {
-	int err = bpf_map_lookup_elem(source->fd, key, source->memory);
+	int err = is_last ? bpf_map_lookup_and_delete_elem(source->fd, key, source->memory) :
+			    bpf_map_lookup_elem(source->fd, key, source->memory);
+
+	/* Before 5.14 the kernel cannot do both at once, so what comes in between is lost. */
+	if (err && is_last)
+		return bpf_map_delete_elem(source->fd, key);
 
 	memset(cells, 0, n_cells * sizeof(*cells));
 	for (size_t at = 0; at < source->values_bytes && !err; at += source->stride_bytes)
@@ -261,7 +275,7 @@ static int look_up(const struct source *source, const void *key, uint64_t *cells
 /* The row no longer has what was removed. */
 static void leave(struct source *source, struct rows *rows, uint32_t row, const uint64_t *cells)
 {
-	if (source->is_table)
+	if (source->is_table || source->is_mortal)
 		flat_leave(rows, row, cells);
 	else /* should the key come again before the next reading, it counts from 0 */
 		memset(rows_previous(rows, row), 0, rows->n_cells * sizeof(*cells));
@@ -284,19 +298,21 @@ static void remove_cpus(struct source *source, const struct rows *rows, const vo
 
 void source_remove(struct source *source, struct rows *rows, uint32_t row)
 {
-	uint64_t *cells = source->is_table ? source->flat.cells : rows_previous(rows, row);
+	bool is_late = source->is_table || source->is_mortal; /* it may have grown since the last reading */
+	uint64_t *cells = is_late ? source->flat.cells : rows_previous(rows, row);
 	const void *key = rows_key(rows, row);
 	const struct removal removal = { source->number, 0, key, rows->key_bytes, rows->n_cells, cells };
 
-	if (row == ROWS_OVERFLOW || traits[source->type] & SOURCE_ARRAY)
+	if (row == ROWS_OVERFLOW || traits[source->type] & SOURCE_ARRAY || source->records)
 		return;
 	if (source->has_cpu) {
 		remove_cpus(source, rows, key);
 		return;
 	}
-	if (source->is_table && look_up(source, key, cells, rows->n_cells))
+	if (is_late && look_up(source, key, false, cells, rows->n_cells))
 		return;
-	if (!removals_add(source->removals, &removal) || bpf_map_delete_elem(source->fd, key))
+	if (!removals_add(source->removals, &removal) ||
+	    (is_late ? look_up(source, key, true, cells, rows->n_cells) : bpf_map_delete_elem(source->fd, key)))
 		return;
 	leave(source, rows, row, cells);
 	removals_end(source->removals);
@@ -314,7 +330,8 @@ int source_removed(struct source *source, struct rows *rows, const struct remova
 	if (is_unfinished && removal->place && source->is_table)
 		flat_finish(&source->flat, removal->place);
 	/* If it holds something else, it was deleted and has come again. */
-	if (is_unfinished && !removal->place && !look_up(source, removal->key, rows_cells(rows, row), rows->n_cells) &&
+	if (is_unfinished && !removal->place &&
+	    !look_up(source, removal->key, false, rows_cells(rows, row), rows->n_cells) &&
 	    !memcmp(rows_cells(rows, row), removal->cells, rows->n_cells * sizeof(*removal->cells)))
 		(void)bpf_map_delete_elem(source->fd, removal->key);
 	leave(source, rows, row, removal->cells);

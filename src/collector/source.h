@@ -15,15 +15,18 @@
 #include <stdint.h>
 
 #include "collector/flat/flat.h"
+#include "collector/reading/record.h"
 #include "metric/rows.h"
 
 struct source {
+	struct records *records; /* owned; they are counted, instead of what the map holds; NULL: it has none */
 	int fd;	  /* borrowed; of a flat table its hash map's, as are the next three */
 	int type; /* enum bpf_map_type */
 	uint32_t key_bytes, value_bytes;
 	struct source_run *runs; /* borrowed */
 	size_t n_runs;
 
+	bool is_mortal; /* keys are removed that programs may still count */
 	bool has_cpu; /* a row for each CPU of a key: the rows' keys end with its number (u32) */
 	bool is_table;
 	struct flat flat; /* flat_from_parts() */
@@ -62,7 +65,8 @@ int source_open(struct source *source);
  */
 int source_read(struct source *source, struct rows *rows);
 /*
- * Removes a key from a hash map, which may be that of a table. The key's owner is gone, so nothing writes to it.
+ * Removes a key from a hash map, which may be that of a table. Nothing writes to it, because its owner is gone; or it
+ * is_mortal, and what came after the last reading is growth in the next one.
  * Entries of arrays stay, and a key with a row that is not idle, where each CPU has one.
  */
 void source_remove(struct source *source, struct rows *rows, uint32_t row);

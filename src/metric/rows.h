@@ -37,7 +37,10 @@ struct row {
 	/* kept by rows.c */
 	uint64_t hash;
 	uint32_t generation; /* of the last touch; 0: free */
-	uint32_t next_free;
+	union {
+		uint32_t next_free; /* of a free one */
+		uint32_t grown_s;   /* CLOCK_BOOTTIME, when it had grown last; 0: not known. Set by others */
+	};
 	/* kept by delta.c */
 	uint32_t idle;	  /* readings in a row without growth; a large number if the overflow row has never grown */
 	bool is_unwanted; /* it feeds no series */

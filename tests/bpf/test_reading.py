@@ -4,6 +4,7 @@ what to count."""
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -121,6 +122,121 @@ class ReadingTest(RunningPair):
         # The iterator runs when all is attached, before the baseline and before the only reading.
         self.assertEqual(seen.total('test.copied.start'), 5)
         self.assertEqual(seen.total('test.copied.zero'), 1000010)
+
+
+# Key 0 is called again and again; key K once every 2 + K/8 seconds, so that some come back just as they are removed.
+PERIODIC = """import ctypes, heapq, time, sys
+call, begin, due, counts = ctypes.CDLL(None).syscall, time.monotonic(), [(0, key) for key in range(1, 81)], [0] * 81
+while due[0][0] < 25:
+    at, key = heapq.heappop(due)
+    while time.monotonic() < begin + at:
+        call(%d)
+        counts[0] += 1
+        time.sleep(0.001)
+    call(%d + key)
+    counts[key] += 1
+    heapq.heappush(due, (at + 2 + key / 8, key))
+print(*counts)
+"""
+
+
+class ExpireTest(RunningPair):
+    CALL = 0x200000
+    MAPS = ('hash', 'lru', 'percpu', 'flat', 'columns')
+
+    def setUp(self):
+        super().setUp()
+        self.install_own('expire')
+
+    def call(self, key, times):
+        subprocess.run([sys.executable, '-c', CALLS, '%d,%d,%d' % (min(os.sched_getaffinity(0)), self.CALL + key, times)], check=True)
+
+    def counted(self, name, points):
+        """-> {key: what all its series have counted}"""
+        deltas = {}
+        for point in points.select('test.' + name):
+            key = point['attributes']['test.key']
+            deltas[key] = deltas.get(key, 0) + point['delta']
+        return deltas
+
+    def test_a_key_that_does_not_grow_ends_and_counts_on(self):
+        with self.running('expire'):
+            for times, total in ((300, 300), (40, 340)):
+                self.call(7, times)
+                self.wait_for(lambda points: all(self.counted(name, points).get(7) == total for name in self.MAPS))
+                # Three collections later nothing remembers the series, except of the map whose keys do not expire.
+                self.wait_for(lambda points: all(
+                    len({point['time_ns'] for point in points.select('test.kept', **{'test.key': 7})
+                         if point['time_ns'] > points.select('test.' + name, **{'test.key': 7})[-1]['time_ns']}) > 2 for name in self.MAPS))
+            [begun] = {point['total'] for point in self.points().select('test.hash', **{'test.key': 7})[-1:]}
+        self.assertEqual(begun, 40)
+
+    def test_keys_that_come_and_go_are_counted_exactly(self):
+        with self.running('expire'):
+            done = subprocess.run([sys.executable, '-c', PERIODIC % (self.CALL, self.CALL)], check=True, stdout=subprocess.PIPE)
+            expected = dict(enumerate(map(int, done.stdout.split())))
+            self.wait_for(lambda points: self.counted('kept', points) == expected)
+            for name in self.MAPS:
+                self.assertEqual(self.counted(name, self.points()), expected, name)
+        for name in self.MAPS:
+            usage = [point['value'] for point in self.points().select('bpfpush.bpf.map.entries', **{'bpfpush.map.name': name})]
+            # A key that has gone is one less; those that are called every second never go.
+            self.assertGreater(sum(max(0, before - after) for before, after in zip(usage, usage[1:])), 20, name)
+
+
+class RecordTest(RunningPair):
+    CALL = 0x300000
+    TOLD, SHORT, SILENT = range(3)
+
+    def setUp(self):
+        super().setUp()
+        self.install_own('records')
+
+    def calls(self, *items):
+        cpus = sorted(os.sched_getaffinity(0))
+        return [sys.executable, '-c', CALLS] + ['%d,%d,%d' % (cpus[value % len(cpus)], self.CALL | kind << 8 | value, times)
+                                                for kind, value, times in items]
+
+    def test_records_are_counted_by_their_members(self):
+        seen = once(['records'], self.calls((self.TOLD, 1, 300), (self.SILENT, 2, 40), (self.TOLD, 1, 7)), params=self.params())
+        for name in ('test.ring', 'test.perf'):
+            points = seen.select(name)
+            self.assertEqual({(point['attributes']['test.value'], point['attributes']['records.kind']): point['total'] for point in points},
+                             {(1, 'told'): 307, (2, 'silent'): 40}, name)
+            self.assertEqual({frozenset(point['attributes'].items()) - {('test.value', 1), ('test.value', 2), ('records.kind', 'told'),
+                                                                         ('records.kind', 'silent')} for point in points},
+                             {frozenset({('records.part', 1), ('records.text', 'text')}), frozenset({('records.part', 0), ('records.text', 'text')})})
+
+    def test_records_that_are_too_short_are_counted_together(self):
+        seen = once(['records'], self.calls((self.TOLD, 1, 5), (self.SHORT, 1, 3)), params=self.params())
+        self.assertEqual(seen.total('test.ring', **{'records.kind': 'told'}), 5)
+        self.assertEqual(seen.total('test.ring', **{'otel.metric.overflow': True}), 3)
+        self.assertIn('records of ring (records) are counted together', seen.stderr)
+
+    def test_more_than_a_ring_holds_is_counted_as_it_comes(self):
+        times = 60000  # 56 bytes each; the ring has room for 1 MiB
+        seen = once(['records'], self.calls((self.TOLD, 9, times)), params=self.params())
+        self.assertEqual(seen.total('test.ring'), times)
+        # What the kernel had no room for in the perf event array is counted too.
+        self.assertEqual(seen.total('test.perf'), times)
+
+    def test_what_is_lost_is_counted(self):
+        """The agent is stopped meanwhile, and the buffer of a CPU has room for 64 KiB."""
+        times = 5000
+        with self.running('records') as agent:
+            os.kill(agent.pid, signal.SIGSTOP)
+            subprocess.run(self.calls((self.TOLD, 4, times)), check=True)
+            os.kill(agent.pid, signal.SIGCONT)
+            self.wait_for(lambda points: points.select('test.perf', **{'test.value': 4}))
+            # The kernel tells of them with the next record of that CPU.
+            subprocess.run(self.calls((self.TOLD, 6, 1)), check=True)
+            self.wait_for(lambda points: sum(point['delta'] for point in points.select('test.perf')) == times + 1)
+            lost = self.points().select('test.perf', **{'otel.metric.overflow': True})[-1]['total']
+            # Its key expires.
+            self.wait_for(lambda points: len({point['time_ns'] for point in points
+                                              if point['time_ns'] > points.select('test.perf', **{'test.value': 4})[-1]['time_ns']}) > 1)
+        self.assertTrue(2000 < lost < times - 500, lost)
+        self.assertIn('records of perf (records) are counted together', self.log)
 
 
 if __name__ == '__main__':

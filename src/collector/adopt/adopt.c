@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/bpf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,9 +193,13 @@ static int keep_all(const struct object *object, struct kept *kept)
 	struct bpf_map *map;
 	int err = 0;
 
-	bpf_object__for_each_map (map, object->bpf)
+	bpf_object__for_each_map (map, object->bpf) {
+		/* The kernel's side of a perf event array ends with the process. */
+		if (bpf_map__type(map) == BPF_MAP_TYPE_PERF_EVENT_ARRAY && binding_of(object, bpf_map__name(map)))
+			err = 1;
 		if (bpf_map__fd(map) >= 0 && !err)
 			err = kept_put(kept, name_of(object, "m.", bpf_map__name(map)).text, bpf_map__fd(map));
+	}
 	for (uint32_t i = 0; i < programs->n && !err; i++) {
 		const struct program *program = &programs->items[i];
 
@@ -237,8 +242,11 @@ struct source *past_open(const struct past *past, const char *map, const struct 
 	uint32_t n_values = 0, unused;
 	int err = 0;
 
-	if (!source)
+	/* A ring does not tell twice what it held. */
+	if (!source || now->records) {
+		free(source);
 		return NULL;
+	}
 	*source = *now;
 	source->memory = source->cpu_key = NULL;
 	source->flat = (struct flat){ 0 };

@@ -34,8 +34,8 @@ int object_adopt(struct object *object, struct kept *kept);
 /* Instead of object_adopt(): would that find it? */
 bool object_is_kept(struct object *object, struct kept *kept);
 /*
- * After its start: keeps it, unless a link has no descriptor of its own (USDT), or it is kept already. -errno of
- * kept_put() or memfd_create(): then nothing of it is kept.
+ * After its start: keeps it, unless a link has no descriptor of its own (USDT), or records of a perf event array are
+ * counted, or it is kept already. -errno of kept_put() or memfd_create(): then nothing of it is kept.
  */
 int object_keep(struct object *object, struct kept *kept);
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/reading/option.h"
 
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +34,7 @@ void options_set(struct binding *binding, uint32_t max_entries)
 	binding->source.has_cpu = binding->first->cpu && traits & SOURCE_PERCPU;
 	if (expire)
 		(void)parse_duration_ns(expire, &binding->expire_ns);
+	binding->source.is_mortal = expire != NULL;
 	if (!binding->source.has_cpu || !(traits & SOURCE_ARRAY) || max_entries > 1 || *label->field->name)
 		return;
 	/* The key is always 0, and tells nothing. */
@@ -38,8 +43,43 @@ void options_set(struct binding *binding, uint32_t max_entries)
 	label->type = NULL;
 }
 
+bool option_is_ring(const struct bpf_map *map)
+{
+	return bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF || bpf_map__type(map) == BPF_MAP_TYPE_PERF_EVENT_ARRAY;
+}
+
+int option_bind_record(struct binding *binding)
+{
+	const struct descriptor_metric *first = binding->first;
+	const struct btf *btf = binding->collector->object->btf;
+	int id = btf__find_by_name_kind(btf, first->record, BTF_KIND_STRUCT), err;
+	struct field *count = calloc(1, sizeof(*count));
+	char *name = strdup("");
+
+	if (id < 0)
+		id = btf__find_by_name(btf, first->record);
+	binding->value = (struct shape){ count, 1, sizeof(uint64_t) };
+	if (!count || !name) {
+		free(name);
+		free(count);
+		binding->value = (struct shape){ 0 };
+		return -ENOMEM;
+	}
+	*count = (struct field){ .name = name, .type_name = "", .class = FIELD_INTEGER,
+				 .size_bytes = sizeof(uint64_t) };
+	err = id < 0 ? -ENOENT : shape_from_btf(btf, (uint32_t)id, &binding->key, NULL);
+	if (err && err != -ENOMEM)
+		complain(binding->collector, first->line,
+			 "record = %s: %s", first->record, err == -ENOENT ?
+			 "the object has no type of that name; make a global variable of the structure, so that the compiler keeps it" :
+			 "it cannot be read; use integers, enums, arrays of them and structures of those");
+	binding->source.key_bytes = binding->key.size_bytes;
+	binding->source.value_bytes = binding->value.size_bytes;
+	return err == -ENOMEM ? err : 0;
+}
+
 /* What is true of a section. */
-enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32, FLAT = 64 };
+enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32, FLAT = 64, RECORD = 128 };
 
 #define KEY(key) #key, offsetof(struct descriptor_metric, key)
 
@@ -54,10 +94,12 @@ static const struct option {
 	{ KEY(cpu), true, PERCPU, 0, "per-CPU hash maps and arrays" },
 	{ KEY(cpus), false, PERCPU | GAUGE, SIGNED | SPLIT,
 	  "unsigned gauges in per-CPU hash maps and arrays, without \"cpu\"" },
-	{ KEY(expire), true, 0, FIXED | SPLIT, "hash maps and flat tables, without \"cpu\"" },
-	{ KEY(bucket), true, 0, FLAT | GAUGE, "numbers that grow, in hash maps and arrays that are not flat tables" },
+	{ KEY(expire), true, 0, FIXED | SPLIT, "hash maps, flat tables and records, without \"cpu\"" },
+	{ KEY(bucket), true, 0, FLAT | GAUGE | RECORD, "numbers that grow, in hash maps and arrays that are not flat tables" },
 	{ KEY(zero), false, ONE_ENUM, SPLIT, "maps whose key is one enum, without \"cpu\"" },
-	{ KEY(since), false, 0, GAUGE, "sums and histograms" },
+	{ KEY(since), false, 0, GAUGE | RECORD, "sums and histograms, without \"record\"" },
+	{ KEY(kind), false, 0, RECORD, "maps without \"record\"" },
+	{ KEY(record), true },
 };
 
 static const char *text_of(const struct option *option, const struct descriptor_metric *described)
@@ -71,7 +113,8 @@ void options_check(const struct binding *binding, const struct descriptor_metric
 	int facts = (traits & SOURCE_PERCPU ? PERCPU : 0) | (traits & SOURCE_ARRAY ? FIXED : 0) |
 		    (described->kind && strcmp(field->type_name, "val_tally") ? GAUGE : 0) |
 		    (field->is_signed ? SIGNED : 0) | (described->cpu ? SPLIT : 0) |
-		    (option_find_enum(binding) ? ONE_ENUM : 0) | (binding->source.is_table ? FLAT : 0);
+		    (described->record ? RECORD : 0) | (option_find_enum(binding) ? ONE_ENUM : 0) |
+		    (binding->source.is_table ? FLAT : 0);
 
 	array_for_each (option, options, ARRAY_SIZE(options)) {
 		const char *text = text_of(option, described), *first = text_of(option, binding->first);
