@@ -154,7 +154,7 @@ def _histogram(totals):
     whole = {'count': 0, 'sum': 0, 'buckets': {}}
     for total in totals:
         whole['count'] += total['count']
-        whole['sum'] += total['sum']
+        whole['sum'] += total.get('sum', 0)
         for bound, count in zip(total['bounds'] + [float('inf')], total['counts']):
             whole['buckets'][bound] = whole['buckets'].get(bound, 0) + count
     return whole

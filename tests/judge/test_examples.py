@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""All of ebpf_exporter's examples are compiled, imported and checked, and docs/ebpf_exporter.md has a row for each."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+import examples
+
+PAGE = os.path.join(examples.HERE, "..", "..", "docs", "ebpf_exporter.md")
+
+
+class TestExamples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-judge."))
+        cls.chosen = [name for name in [*examples.names(), *examples.NEWER] if name not in examples.SPANS]
+        examples.prepare(cls.directory, cls.chosen)
+
+    def check(self, name):
+        return subprocess.run([os.environ["BPFPUSH"], "check", "--config=/dev/null", f"--collector-directory={self.directory}",
+                               examples.RENAMED.get(name, name)], capture_output=True, text=True, timeout=60, check=False)
+
+    def test_every_example_is_a_sound_collector(self):
+        self.assertEqual(len(self.chosen), 38)
+        for name in self.chosen:
+            with self.subTest(name):
+                done = self.check(name)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_spans_and_untyped_keys_are_named(self):
+        names = sorted(examples.SPANS | examples.PAIRS)
+        with tempfile.TemporaryDirectory() as objects:
+            os.makedirs(os.path.join(objects, "objects"))
+            for name in names:
+                examples.compile_example(name, os.path.join(objects, "objects", name + ".bpf.o"))
+            done = examples.import_examples(objects, names)
+        self.assertEqual(done.returncode, 1)
+        said = re.findall(r"/([\w-]+)\.yaml:(\d+): (.*)", done.stderr)
+        self.assertEqual({name for name, _, text in said if "bpfpush has no spans" in text}, examples.SPANS)
+        self.assertIn(("regexp", "3", "map mm_shrink_slab_events_total has no type of its keys: in the C source, write __type(key, …) instead of key_size"),
+                      said)
+        self.assertNotIn("written as", done.stderr)
+
+    def test_the_page_has_a_row_for_each(self):
+        with open(PAGE, encoding="utf-8") as file:
+            rows = re.findall(r"(?m)^\| `([\w.-]+)` \| (.*?) \| (.*?) \| (.*?) \|$", file.read())
+        self.assertEqual([row[0] for row in rows], sorted([*examples.names(), *examples.NEWER]))
+        self.assertEqual({name for name, how, _, _ in rows if how == "–"}, examples.SPANS)
+
+
+if __name__ == "__main__":
+    examples.skip_if_missing()
+    unittest.main(verbosity=2)
