@@ -9,9 +9,11 @@
 #include "kernel.h"
 
 #if defined(__TARGET_ARCH_x86)
+#ifndef __VMLINUX_H__
 struct pt_regs {
 	unsigned long bx, cx, dx, si, di, bp, r8, r10, ax, orig_ax;
 } __attribute__((preserve_access_index));
+#endif
 
 #define function_argument_1(ctx) ((ctx)->di)
 #define function_argument_2(ctx) ((ctx)->si)
@@ -19,11 +21,13 @@ struct pt_regs {
 #define function_argument_4(ctx) ((ctx)->cx)
 #define function_result(ctx)	 ((ctx)->ax)
 #elif defined(__TARGET_ARCH_arm64)
+#ifndef __VMLINUX_H__
 struct pt_regs {
 	u64 regs[31];
 	u64 orig_x0;
 	s32 syscallno;
 } __attribute__((preserve_access_index));
+#endif
 
 #define function_argument_1(ctx) ((ctx)->regs[0])
 #define function_argument_2(ctx) ((ctx)->regs[1])

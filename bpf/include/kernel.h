@@ -8,13 +8,17 @@
  * "struct task_struct___mine" with it, and cast; CO-RE ignores everything from the three underscores on.
  */
 
+#ifndef __VMLINUX_H__
 #include <linux/bpf.h>
 #include <stdbool.h>
+#endif
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
+/* A vmlinux.h that is included before has all of this. */
+#ifndef __VMLINUX_H__
 typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
@@ -22,7 +26,7 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef __s64 s64;
 
-#define NSEC_PER_SEC 1000000000ull
+struct pt_regs; /* <linux/ptrace.h>, or function.h */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -104,6 +108,13 @@ struct task_struct {
 	struct sched_info sched_info;
 };
 
+#pragma clang attribute pop
+#endif
+
+#define NSEC_PER_SEC 1000000000ull
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
 struct task_struct___before_5_14 {
 	long state;
 };
@@ -113,9 +124,11 @@ struct task_struct___before_5_14 {
 /* Since 6.2: loads from an address as if it were a pointer to type, without a helper call. */
 extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym __weak;
 
+#ifndef __VMLINUX_H__
 enum special_kfunc_type {
 	KF_bpf_rdonly_cast,
 };
+#endif
 
 #define cast_to(type, address)                                                                     \
 	((type *)bpf_rdonly_cast((const void *)(address), bpf_core_type_id_kernel(type)))

@@ -19,6 +19,7 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+#ifndef __VMLINUX_H__
 struct in6_addr {
 	union {
 		u32 u6_addr32[4];
@@ -45,10 +46,6 @@ struct sock_cgroup_data {
 	struct cgroup *cgroup; /* 5.15 */
 };
 
-struct sock_cgroup_data___tagged {
-	u64 val; /* until 5.14: bit 0 means that it is not a pointer, bit 1 that it holds no reference */
-};
-
 struct sock {
 	struct sock_common __sk_common;
 	u16 sk_protocol;
@@ -68,6 +65,11 @@ struct bpf_iter__task_file {
 	struct task_struct *task;
 	u32 fd;
 	struct file *file;
+};
+#endif
+
+struct sock_cgroup_data___tagged {
+	u64 val; /* until 5.14: bit 0 means that it is not a pointer, bit 1 that it holds no reference */
 };
 
 #pragma clang attribute pop

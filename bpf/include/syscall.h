@@ -16,10 +16,12 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+#ifndef __VMLINUX_H__
 struct thread_info {
 	unsigned long flags;
 	u32 status; /* x86 */
 };
+#endif
 
 struct task_struct___thread {
 	struct thread_info thread_info;

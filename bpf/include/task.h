@@ -5,6 +5,7 @@
 
 #include "kernel.h"
 
+#ifndef __VMLINUX_H__
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct bpf_iter_meta {
 	u64 seq_num;
@@ -15,6 +16,7 @@ struct bpf_iter__task {
 	struct task_struct *task; /* NULL in the last call of a walk */
 };
 #pragma clang attribute pop
+#endif
 
 #define TASK_EXITING 0x4 /* PF_EXITING: set before anybody is notified of the end, and never cleared */
 

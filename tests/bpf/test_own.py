@@ -187,7 +187,7 @@ int third(void *context) { return 0; }
         none = 'this kernel has no tracepoint of that name'
         has_tracefs = os.path.exists('/sys/kernel/tracing/events')
         self.assertIn(f'({none})', errors['first'])
-        self.assertIn('(the library or the symbol is missing)', errors['second'])
+        self.assertIn("failed to find symbol 'no_such_symbol'", errors['second'])
         self.assertIn(f'({none if has_tracefs else "mount tracefs at /sys/kernel/tracing"})', errors['third'])
 
     def test_timers_have_names_kinds_delays_and_a_level(self):

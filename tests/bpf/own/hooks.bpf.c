@@ -12,7 +12,7 @@ const volatile bool off;
 const volatile u64 kaddr_schedule;
 
 enum hook { HOOK_CALL, HOOK_RETURN, HOOK_MARK, HOOK_CLASSIC, HOOK_RAW, HOOK_BTF, HOOK_FAULT,
-	    HOOK_SWITCH, HOOK_TICK, HOOK_SEED };
+	    HOOK_SWITCH, HOOK_TICK, HOOK_SEED, HOOK_PACKET };
 
 struct hook_key {
 	enum hook hook;
@@ -66,4 +66,18 @@ int seed(void *unused)
 
 	bpf_map_update_elem(&runs, &key, &value, BPF_ANY);
 	return 0;
+}
+
+/* Whatever task was running. */
+SEC("xdp")
+int packet(void *unused)
+{
+	struct hook_key key = { .hook = HOOK_PACKET };
+	u64 *value, zero = 0;
+
+	bpf_map_update_elem(&runs, &key, &zero, BPF_NOEXIST);
+	value = bpf_map_lookup_elem(&runs, &key);
+	if (value)
+		++*value;
+	return XDP_PASS;
 }
