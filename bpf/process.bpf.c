@@ -113,15 +113,17 @@ static __always_inline void exit_add(const struct owner *owner, int status)
 		table_add(&value->count, 1);
 }
 
-/* A mark is needed only if other threads may be ending, too. */
+/* A mark is made only if other threads may be ending, too. */
 static __always_inline bool is_counted(struct task_struct *task, struct signal_struct *signal)
 {
 	u64 id = process_id(task);
 	u32 mark = 1;
+	int r; /* before 6.4, only the lower half of what comes back is the result */
 
 	if (BPF_CORE_READ(signal, nr_threads) == 1)
-		return false;
-	return bpf_map_update_elem(&ended, &id, &mark, BPF_NOEXIST) == -ALREADY_THERE;
+		return bpf_map_lookup_elem(&ended, &id);
+	r = bpf_map_update_elem(&ended, &id, &mark, BPF_NOEXIST);
+	return r == -ALREADY_THERE;
 }
 
 SEC("tp_btf/sched_process_exit")
