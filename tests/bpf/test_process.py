@@ -58,7 +58,7 @@ for word in sys.argv[2:]:
         status = os.waitpid(child, 0)[1]
         lived[child] = time.clock_gettime(time.CLOCK_BOOTTIME) - before
         if os.WIFSIGNALED(status):
-            signals[str(os.WTERMSIG(status))] += 1
+            signals[signal.Signals(os.WTERMSIG(status)).name] += 1
         else:
             codes[str(os.WEXITSTATUS(status))] += 1
 print(json.dumps({'forks': len(lived), 'codes': codes, 'signals': signals, 'lived_s': lived}), flush=True)
