@@ -10,36 +10,8 @@
 #include <unistd.h>
 
 #include "btf-build.h"
-#include "collector/descriptor.h"
-#include "collector/label/key.h"
 #include "collector/label/ksym.h"
-#include "collector/label/rule.h"
-
-static const struct label_choice choice;
-
-struct fixture {
-	struct labels *labels;
-	struct label_context context;
-	struct attributes attributes;
-};
-
-static void setup(struct fixture *f)
-{
-	*f = (struct fixture){ .context.process_names.fd = -1 };
-	assert_ok(labels_new(1700000000000000000, &choice, &f->labels));
-	f->context.labels = f->labels;
-	attributes_init(&f->attributes);
-}
-
-static void teardown(struct fixture *f)
-{
-	labels_free(f->labels);
-}
-
-static struct field integer(const char *type_name, uint32_t size_bytes)
-{
-	return (struct field){ .name = (char *)"member", .type_name = type_name, .size_bytes = size_bytes };
-}
+#include "label-rig.h"
 
 static int add(struct fixture *f, const struct field *field, const void *raw)
 {
@@ -315,24 +287,6 @@ static void types_of_a_wrong_size_or_name_are_not_known(void **state)
 	assert_null(label_type_find(&bytes));
 }
 
-/* The text that a key of one member becomes; "": no attribute. as, rule: NULL or what the descriptor says. */
-static const char *text_as(struct fixture *f, const char *as, const struct field *field, const void *raw,
-			   struct label_rule *rule)
-{
-	const struct key_label label = { as ? label_type_named(as, field) : label_type_find(field), &f->context, field,
-					 (char *)"given.name", rule };
-	static char text[ATTRIBUTE_LINES_BYTES + 1];
-	_cleanup_(buf_done) struct buf out = BUF_INIT;
-
-	assert_non_null(label.type);
-	attributes_init(&f->attributes);
-	assert_in_range(label_add(&label, raw, &f->attributes), 0, 1);
-	if (f->attributes.n)
-		attribute_append(&out, &f->attributes.items[0]);
-	snprintf(text, sizeof(text), "%s", buf_text(&out));
-	return text;
-}
-
 static struct field bytes(uint32_t size_bytes, uint32_t element_bytes)
 {
 	return (struct field){ .name = (char *)"member", .type_name = "", .class = FIELD_BYTES,
@@ -457,93 +411,36 @@ static void a_stack_has_a_function_in_each_line(void **state)
 	teardown(&f);
 }
 
-static struct label_rule *rule_of(const struct descriptor_label *section)
+static void write_again(FILE *f, const char *text)
 {
-	struct label_rule *rule = NULL;
-	struct diag diag = DIAG_INIT;
-
-	assert_ok(label_rule_new(section, NULL, &diag, "test", &rule));
-	assert_int_equal(diag.n_errors, 0);
-	assert_non_null(rule);
-	return rule;
+	assert_ok(ftruncate(fileno(f), 0));
+	assert_int_equal(pwrite(fileno(f), text, strlen(text), 0), strlen(text));
 }
 
-static void names_are_cut_replaced_and_matched_in_this_order(void **state)
+static void an_address_in_a_module_may_belong_to_another_one_later(void **state)
 {
-	struct descriptor_item values[] = { { "2", "two" }, { "-1", "minus" }, { "0x10", "sixteen" }, { "EAGAIN", "again" },
-					    { "9223372036854775808", "half" } };
-	struct descriptor_item matches[] = { { "^(IO|BADF)$" }, { "[0-9]+" } };
-	struct descriptor_label section = { .prefix = "E", .values = { values, ARRAY_SIZE(values) },
-					    .matches = { matches, ARRAY_SIZE(matches) } };
-	struct field word = integer("", 4), narrow = integer("", 1), wide = integer("", 8);
-	uint64_t number[] = { 2, 16, 5, 11, 1, 1000, UINT64_MAX, 0, 1ull << 63 };
-	struct label_rule *rule = rule_of(&section);
+	struct field field = integer("lbl_ksym", 8);
+	uint64_t address = 0xffffffffc0000010;
 	struct fixture f;
 
 	setup(&f);
-	narrow.is_signed = true;
-	assert_string_equal(text_as(&f, "errno", &word, &number[0], rule), "two");
-	assert_string_equal(text_as(&f, "errno", &word, &number[1], rule), "sixteen");
-	assert_string_equal(text_as(&f, "errno", &narrow, &number[6], rule), "minus");
-	assert_string_equal(text_as(&f, "integer", &wide, &number[8], rule), "half");
-	assert_string_equal(text_as(&f, "errno", &word, &number[2], rule), "IO");
-	assert_string_equal(text_as(&f, "errno", &word, &number[5], rule), "1000");
-	assert_string_equal(text_as(&f, "errno", &word, &number[4], rule), "PERM"); /* kept */
-	assert_string_equal(text_as(&f, "errno", &word, &number[7], rule), "");
-	values[3].text = "AGAIN"; /* after the prefix */
-	assert_string_equal(text_as(&f, "errno", &word, &number[3], rule), "again");
-	section.other = "rest";
-	assert_string_equal(text_as(&f, "errno", &word, &number[4], rule), "rest");
-	label_rule_free(rule);
-	teardown(&f);
-}
-
-static void what_fits_nothing_may_be_dropped_for_now_or_for_good(void **state)
-{
-	struct descriptor_item match = { "^k(w[a-z]*)(x)?" };
-	const struct descriptor_label section = { .matches = { &match, 1 }, .other = "drop" };
-	struct field text = { .type_name = "", .class = FIELD_TEXT, .size_bytes = 16, .bucket_bytes = 1 };
-	struct field index = integer("", 4);
-	uint32_t unknown = 0x7ffffff0;
-	struct key_label label;
-	struct fixture f;
-
-	setup(&f);
-	label = (struct key_label){ label_type_find(&text), &f.context, &text, (char *)"given.name", rule_of(&section) };
-	assert_string_equal(text_as(&f, NULL, &text, "kworker/3\0\0\0\0\0\0", label.rule), "worker");
-	attributes_init(&f.attributes);
-	assert_int_equal(label_add(&label, "bash\0\0\0\0\0\0\0\0\0\0\0", &f.attributes), LABEL_UNWANTED);
-	assert_int_equal(f.attributes.n, 0);
-	/* It may get a name that is wanted. */
-	label.type = label_type_named("ifindex", &index);
-	label.field = &index;
-	assert_int_equal(label_add(&label, &unknown, &f.attributes), LABEL_UNWANTED | 1);
-	label_rule_free(label.rule);
-	teardown(&f);
-}
-
-static void constants_of_the_kernel_have_its_names(void **state)
-{
-	struct descriptor_label section = { .as = LABEL_KERNEL_ENUM " pid_type", .prefix = "PIDTYPE_" };
-	struct field field = integer("", 4);
-	struct diag diag = DIAG_INIT;
-	uint64_t tgid = 1, strange = 77;
-	struct label_rule *rule;
-	struct fixture f;
-
-	setup(&f);
-	if (!labels_kernel_types(f.labels))
-		skip();
-	assert_ok(label_rule_new(&section, labels_kernel_types(f.labels), &diag, "test", &rule));
-	assert_string_equal(text_as(&f, section.as, &field, &tgid, rule), "TGID");
-	assert_string_equal(text_as(&f, section.as, &field, &strange, rule), "77");
-	label_rule_free(rule);
-	section.as = LABEL_KERNEL_ENUM " there_is_no_such_enum";
-	assert_ok(label_rule_new(&section, labels_kernel_types(f.labels), &diag, "test", &rule));
-	assert_string_equal(text_as(&f, section.as, &field, &tgid, rule), "1");
-	label_rule_free(rule);
+	fclosep(&f.labels->kallsyms);
+	fclosep(&f.labels->modules);
+	f.labels->kallsyms = tmpfile();
+	f.labels->modules = tmpfile();
+	write_again(f.labels->kallsyms, "ffffffffc0000000 t first\t[one]\n");
+	write_again(f.labels->modules, "one 4096 0 - Live 0xffffffffc0000000\n");
+	assert_int_equal(add(&f, &field, &address), 1);
+	assert_string_equal(f.attributes.items[0].text, "first");
+	write_again(f.labels->kallsyms, "ffffffffc0000000 t second\t[two]\n");
 	labels_begin(f.labels, 0);
-	assert_null(f.labels->kernel_types);
+	assert_string_equal(text_as(&f, NULL, &field, &address, NULL), "first"); /* the list is not read for nothing */
+	write_again(f.labels->modules, "one 4096 1 - Live 0xffffffffc0000000\n");
+	labels_begin(f.labels, 0);
+	assert_string_equal(text_as(&f, NULL, &field, &address, NULL), "first"); /* nor because it is used more */
+	write_again(f.labels->modules, "two 4096 0 - Live 0xffffffffc0000000\n");
+	labels_begin(f.labels, 0);
+	assert_string_equal(text_as(&f, NULL, &field, &address, NULL), "second");
 	teardown(&f);
 }
 
@@ -581,9 +478,7 @@ int main(void)
 		cmocka_unit_test(domain_names_are_read_as_dns_sends_them),
 		cmocka_unit_test(pci_devices_are_found_below_their_vendors),
 		cmocka_unit_test(a_stack_has_a_function_in_each_line),
-		cmocka_unit_test(names_are_cut_replaced_and_matched_in_this_order),
-		cmocka_unit_test(what_fits_nothing_may_be_dropped_for_now_or_for_good),
-		cmocka_unit_test(constants_of_the_kernel_have_its_names),
+		cmocka_unit_test(an_address_in_a_module_may_belong_to_another_one_later),
 		cmocka_unit_test(interfaces_and_devices_may_get_other_names),
 	};
 

@@ -36,6 +36,7 @@ int labels_new(uint64_t boot_ns, const struct label_choice *choice, struct label
 	labels->boot_ns = boot_ns;
 	labels->choice = choice;
 	labels->kallsyms = fopen("/proc/kallsyms", "re");
+	labels->modules = fopen("/proc/modules", "re");
 	err = cgroups_new(NULL, &choice->units, &labels->cgroups);
 	if (err)
 		return err;
@@ -67,8 +68,24 @@ struct labels *labels_free(struct labels *labels)
 	cgroups_free(labels->cgroups);
 	ksyms_free(labels->ksyms);
 	fclosep(&labels->kallsyms);
+	fclosep(&labels->modules);
 	free(labels);
 	return NULL;
+}
+
+/* Only their names and addresses: how often they are used changes all the time. */
+bool label_modules_changed(struct labels *labels)
+{
+	uint64_t before = labels->modules_hash, hash = HASH_STABLE_START;
+	char line[4096], name[64], address[32];
+
+	if (labels->modules)
+		rewind(labels->modules);
+	while (labels->modules && fgets(line, sizeof(line), labels->modules))
+		if (sscanf(line, "%63s %*s %*s %*s %*s %31s", name, address) == 2)
+			hash = hash_text(hash_text(hash, name), address);
+	labels->modules_hash = hash;
+	return hash != before;
 }
 
 void labels_begin(struct labels *labels, uint64_t previous_ns)
@@ -76,6 +93,8 @@ void labels_begin(struct labels *labels, uint64_t previous_ns)
 	labels->previous_ns = previous_ns;
 	cgroups_begin(labels->cgroups);
 	forget_kernel_types(labels);
+	if (labels->ksyms && label_modules_changed(labels))
+		labels->ksyms = ksyms_free(labels->ksyms);
 	labels->has_read_ksyms = false;
 	memset(labels->names, 0, sizeof(labels->names));
 	memset(labels->processes, 0, sizeof(labels->processes));

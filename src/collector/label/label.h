@@ -42,7 +42,9 @@ struct labels {
 	struct btf *kernel_types; /* of labels_kernel_types(); NULL where there are none */
 	bool has_kernel_types;	  /* asked for since labels_begin() */
 	FILE *kallsyms;	     /* opened while we had the right to see addresses; or NULL */
+	FILE *modules;	     /* the same; NULL where there are none */
 	struct ksyms *ksyms; /* read on first need; NULL before, and where they cannot be read */
+	uint64_t modules_hash; /* of those that were there when they were read */
 	uint64_t previous_ns; /* CLOCK_BOOTTIME of the previous collection */
 	bool has_read_ksyms; /* since labels_begin() */
 	uint8_t value[LABEL_NAMES_VALUE_BYTES_MAX]; /* room for one look-up */
@@ -128,6 +130,8 @@ struct member {
 	struct attributes *attributes;
 };
 
+/* Have modules come or gone since the last call? Functions of others may be at their addresses now. */
+bool label_modules_changed(struct labels *labels);
 /* With its sign. */
 int64_t label_number(const struct field *field, uint64_t value);
 /* Of a lbl_process: its number, when it began after boot (or up to a millisecond later), and whether it has ended. */

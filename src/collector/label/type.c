@@ -150,6 +150,7 @@ static const char *find_function(struct labels *labels, uint64_t address)
 	if (known || labels->has_read_ksyms)
 		return known;
 	labels->has_read_ksyms = true;
+	(void)label_modules_changed(labels);
 	if (ksyms_new(labels->kallsyms, &fresh))
 		return NULL;
 	ksyms_free(labels->ksyms);
@@ -162,7 +163,7 @@ static int add_ksym(const struct member *member)
 	const char *known = find_function(member->label->context->labels, member->value);
 	int err = add_name(member, known, "0x%" PRIx64, member->value);
 
-	return err ? err : !known;
+	return err ? err : 1;
 }
 
 /* The innermost first, one in a line. */
@@ -170,14 +171,12 @@ static int add_stack(const struct member *member)
 {
 	const uint8_t *at = member->raw, *end = at + member->label->field->size_bytes;
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
-	bool is_unknown = false;
 	uint64_t address;
 	int err;
 
 	for (; at < end && (address = shape_load(at, sizeof(address))); at += sizeof(address)) {
 		const char *known = find_function(member->label->context->labels, address);
 
-		is_unknown |= !known;
 		buf_printf(&text, text.size ? "\n" : "");
 		if (known)
 			buf_append_text(&text, known);
@@ -187,7 +186,7 @@ static int add_stack(const struct member *member)
 	err = buf_error(&text);
 	if (!err && text.size)
 		err = attributes_add_lines(member->attributes, member->label->attribute, text.data, text.size);
-	return err ? err : is_unknown;
+	return err ? err : 1;
 }
 
 /* An IPv4 address has one text, whatever socket it comes from. */
