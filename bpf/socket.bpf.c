@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The collectors that look at sockets: network and tcpstate. They share one program at the changes of state
+ * The collectors that look at sockets: network, tcpstate and tcppeer. They share one program at the changes of state
  * of a TCP socket, one record for each socket, and one walk over all records before each collection. What
  * they count is in socket/; this file calls it at the hooks. A socket that was open before the programs
  * attached is counted from then on.
@@ -108,6 +108,7 @@ static __always_inline void walk_end(void)
 static __always_inline void walk_step(struct sock *sk, struct tcp_sock *tp, struct socket_record *met)
 {
 	struct socket_record *record = met ?: bpf_sk_storage_get(&socket_records, sk, NULL, 0);
+	struct peer peer = {};
 	struct tcp_sums now;
 	int half_open = 0;
 	u32 last;
@@ -116,6 +117,8 @@ static __always_inline void walk_step(struct sock *sk, struct tcp_sock *tp, stru
 		return;
 	last = *(volatile u32 *)&record->state;
 	tcp_read(sk, tp, &now);
+	if (tcppeer_on)
+		peer_read(&sk->__sk_common, local_port_of(sk), &peer);
 	if (tcpstate_on && now.state == STATE_LISTEN)
 		half_open = half_open_of(sk);
 	record = bpf_sk_storage_get(&socket_records, sk, NULL, 0);
@@ -126,9 +129,9 @@ static __always_inline void walk_step(struct sock *sk, struct tcp_sock *tp, stru
 	if (tcpstate_on && half_open > 0)
 		state_add(&record->owner, STATE_SYN_RECEIVED, half_open);
 	if (now.state != STATE_CLOSED && last != STATE_CLOSED)
-		changes_catch_up(record, now.type, last, now.state);
-	if (network_on)
-		tcp_account(record, &now);
+		changes_catch_up(record, now.type, last, now.state, &peer);
+	if (network_on || tcppeer_on)
+		tcp_account(record, &now, &peer);
 }
 
 /* All sockets that have a record, in any network namespace. First in this file, so bpfpush prefers it. */

@@ -35,6 +35,9 @@ typedef struct {
 } possible_net_t;
 
 struct sock_common {
+	u32 skc_daddr;
+	u16 skc_dport;
+	u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;

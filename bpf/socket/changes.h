@@ -29,16 +29,19 @@ static __always_inline u32 state_before(u32 state, enum tcp_role role)
 }
 
 /* error: of a connection that was never established, or 0 */
-static __always_inline void change_count(struct socket_record *record, u32 type, u32 from, u32 to, u32 error)
+static __always_inline void change_count(struct socket_record *record, u32 type, u32 from, u32 to, u32 error,
+					 const struct peer *peer)
 {
 	bool is_opening = from == STATE_SYN_SENT || from == STATE_SYN_RECEIVED;
 
 	if (tcpstate_on)
 		transition_count(record, from, to);
-	if (!network_on || !is_opening)
+	if (!is_opening || (to != STATE_ESTABLISHED && !error))
 		return;
-	if (to == STATE_ESTABLISHED || error)
+	if (network_on)
 		connection_count(record, type, from, error);
+	if (tcppeer_on)
+		peer_connection_count(record, from, error, peer);
 }
 
 /*
@@ -46,11 +49,11 @@ static __always_inline void change_count(struct socket_record *record, u32 type,
  * seen before the socket has its new state, so a record may be ahead of its socket. Then nothing is counted.
  * Two CPUs may do this at once, so a compare-and-exchange decides which of them counts.
  */
-__noinline int changes_catch_up(struct socket_record *record, u32 type, u32 last, u32 to)
+__noinline int changes_catch_up(struct socket_record *record, u32 type, u32 last, u32 to, const struct peer *peer)
 {
 	u32 at = to, before;
 
-	if (!record || last == to)
+	if (!record || !peer || last == to)
 		return 0;
 	for (int i = 0; i < LONGEST_WAY && at != last; i++)
 		at = state_before(at, record->role);
@@ -62,7 +65,7 @@ __noinline int changes_catch_up(struct socket_record *record, u32 type, u32 last
 			break;
 		if (network_on && to == STATE_ESTABLISHED && !record->established_ns)
 			record->established_ns = bpf_ktime_get_ns();
-		change_count(record, type, before, to, 0);
+		change_count(record, type, before, to, 0, peer);
 		to = before;
 	}
 	return 0;
@@ -73,12 +76,15 @@ static __always_inline void change_follow(struct sock *sk, struct tcp_sock *tp, 
 {
 	bool is_opening = from == STATE_SYN_SENT || from == STATE_SYN_RECEIVED;
 	u32 type = socket_type(&sk->__sk_common), error = 0;
+	struct peer peer = {};
 	struct tcp_sums now;
 
+	if (tcppeer_on)
+		peer_read(&sk->__sk_common, local_port_of(sk), &peer);
 	/* First, because catching up may not know when a connection was established. */
 	if (network_on && to == STATE_CLOSED && !is_opening)
 		connection_end(record);
-	changes_catch_up(record, type, record->state, from);
+	changes_catch_up(record, type, record->state, from, &peer);
 	record->state = to;
 	if (from == STATE_SYN_RECEIVED && record->role == TCP_ROLE_SERVER)
 		record->retransmits = tp->total_retrans;
@@ -86,12 +92,12 @@ static __always_inline void change_follow(struct sock *sk, struct tcp_sock *tp, 
 		error = connection_error(sk, tp, from);
 	if (is_opening && to == STATE_ESTABLISHED)
 		record->established_ns = bpf_ktime_get_ns();
-	change_count(record, type, from, to, error);
-	if (network_on && from != STATE_CLOSED) {
+	change_count(record, type, from, to, error, &peer);
+	if ((network_on || tcppeer_on) && from != STATE_CLOSED) {
 		tcp_read(sk, tp, &now);
 		if (to != STATE_CLOSED)
 			now.rtt_ns = 0; /* it is sampled once */
-		tcp_account(record, &now);
+		tcp_account(record, &now, &peer);
 	}
 }
 

@@ -39,6 +39,21 @@ __noinline int connection_count(const struct socket_record *record, u32 type, u3
 	return 0;
 }
 
+__noinline int peer_connection_count(const struct socket_record *record, u32 from, u32 error, const struct peer *peer)
+{
+	struct peer_value grown = { .connections = 1 };
+	u32 role;
+
+	if (!record || !peer)
+		return 0;
+	role = record->role ?: from == STATE_SYN_SENT ? TCP_ROLE_CLIENT : TCP_ROLE_SERVER;
+	if (error)
+		peer_fail(&record->owner, role, peer, error);
+	else
+		peer_add(&record->owner, role, peer, &grown);
+	return 0;
+}
+
 /*
  * A connection that was never established. If the kernel has no error, either no port was free, so
  * nothing was sent, or the program gave up first.

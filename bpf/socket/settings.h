@@ -10,8 +10,10 @@
 
 const volatile bool network_on = false;
 const volatile bool tcpstate_on = false;
+const volatile bool tcppeer_on = false;
 
 const volatile bool network_per_process = false;
 const volatile bool tcpstate_per_process = false;
+const volatile bool tcppeer_per_process = false;
 
-#define OWNER_PER_PROCESS (network_per_process || tcpstate_per_process)
+#define OWNER_PER_PROCESS (network_per_process || tcpstate_per_process || tcppeer_per_process)

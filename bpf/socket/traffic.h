@@ -12,6 +12,7 @@
  */
 
 #include "hist.h"
+#include "peers.h"
 #include "record.h"
 #include "table.h"
 
@@ -82,29 +83,39 @@ static __always_inline void rtt_sample(struct socket_record *record, const struc
 		hist_time_add_atomic(&value->rtt, now->rtt_ns);
 }
 
-/* Global, as are others here: the verifier looks at it once, not on each path that leads to it. */
-__noinline int tcp_account(struct socket_record *record, const struct tcp_sums *now)
+static __always_inline void traffic_add(const struct socket_record *record, u32 type, const struct peer_value *grown)
 {
 	struct tcp_traffic *value;
 	struct tcp_key key = {};
-	u64 received, sent, retransmits;
 
-	if (!record || !now) /* never, but the verifier wants to see it */
+	key.owner = owner_for(&record->owner, network_per_process);
+	key.type = type;
+	value = tcp_at(&key);
+	if (!value)
+		return;
+	table_add(&value->received, grown->received);
+	table_add(&value->sent, grown->sent);
+	table_add(&value->retransmits, grown->retransmits);
+}
+
+/* Global, as are others here: the verifier looks at it once, not on each path that leads to it. */
+__noinline int tcp_account(struct socket_record *record, const struct tcp_sums *now, const struct peer *peer)
+{
+	struct peer_value grown = {};
+
+	if (!record || !now || !peer) /* never, but the verifier wants to see it */
 		return 0;
-	received = record_claim(&record->received, now->received);
-	sent = record_claim(&record->sent, now->sent);
-	retransmits = record_claim(&record->retransmits, now->retransmits);
-	if (received | sent | retransmits) {
-		key.owner = owner_for(&record->owner, network_per_process);
-		key.type = now->type;
-		value = tcp_at(&key);
-		if (value) {
-			table_add(&value->received, received);
-			table_add(&value->sent, sent);
-			table_add(&value->retransmits, retransmits);
-		}
+	grown.received = record_claim(&record->received, now->received);
+	grown.sent = record_claim(&record->sent, now->sent);
+	grown.retransmits = record_claim(&record->retransmits, now->retransmits);
+	if (grown.received | grown.sent | grown.retransmits) {
+		if (network_on)
+			traffic_add(record, now->type, &grown);
+		if (tcppeer_on)
+			peer_add(&record->owner, record->role, peer, &grown);
 	}
-	rtt_sample(record, now);
+	if (network_on)
+		rtt_sample(record, now);
 	return 0;
 }
 
@@ -112,13 +123,23 @@ __noinline int tcp_account(struct socket_record *record, const struct tcp_sums *
 static __always_inline void synack_count(struct sock *listener, const struct sock_common *request)
 {
 	struct socket_record *record = bpf_sk_storage_get(&socket_records, listener, NULL, 0);
+	struct peer_value grown = { .retransmits = 1 };
 	struct tcp_traffic *value;
 	struct tcp_key key = {};
+	struct peer peer = {};
+	struct owner owner = {};
 
 	if (record)
-		key.owner = owner_for(&record->owner, network_per_process);
+		owner = record->owner;
 	else
-		key.owner.cgroup = socket_cgroup_read(listener);
+		owner.cgroup = socket_cgroup_read(listener);
+	if (tcppeer_on) {
+		peer_read(request, request->skc_num, &peer);
+		peer_add(&owner, TCP_ROLE_SERVER, &peer, &grown);
+	}
+	if (!network_on)
+		return;
+	key.owner = owner_for(&owner, network_per_process);
 	key.type = socket_type(request);
 	value = tcp_at(&key);
 	if (value)

@@ -11,29 +11,12 @@
  * mmap, io_uring, AIO and the kernel's own reads are not seen here, because they are not system calls on
  * a file. The bytes that really went to and from devices are the kernel's own sums in each task.
  */
+#include "file.h"
 #include "call.h"
 #include "file-calls.h"
 #include "sums.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct super_block {
-	unsigned long s_magic;
-};
-
-struct inode {
-	unsigned short i_mode;
-	struct super_block *i_sb;
-};
-
-struct fdtable {
-	unsigned int max_fds;
-	struct file **fd;
-};
-
-struct files_struct {
-	struct fdtable *fdt;
-};
 
 struct task_io_accounting {
 	u64 read_bytes;
@@ -90,26 +73,6 @@ static __always_inline void disk_add(const struct owner *any, const struct disk_
 
 	sums_add_to(disk, &owner, grown);
 }
-
-/* include/uapi/linux/magic.h, and stat.h */
-static __always_inline bool is_made_up(unsigned long magic)
-{
-	switch (magic) {
-	case 0x9fa0:	 /* proc */
-	case 0x62656572: /* sysfs */
-	case 0x63677270: /* cgroup2 */
-	case 0x27e0eb:	 /* cgroup */
-	case 0x64626720: /* debugfs */
-	case 0x74726163: /* tracefs */
-	case 0x73636673: /* securityfs */
-	case 0x6e736673: /* nsfs */
-		return true;
-	}
-	return false;
-}
-
-#define MODE_TYPE    0170000
-#define MODE_REGULAR 0100000
 
 /*
  * A descriptor's file is reached through an array of pointers, where plain loads are not allowed to go on. A

@@ -30,6 +30,11 @@ METRICS = {
     "tcpstate": {"bpfpush.tcp.state.transitions", "system.network.connection.count"},
     "throttle": {"bpfpush.cgroup.cpu.periods", "bpfpush.cgroup.cpu.throttled_periods", "bpfpush.cgroup.cpu.throttled_time"},
     "dns": {"dns.lookup.duration"},
+    "pagecache": {"bpfpush.page_cache.accesses", "bpfpush.page_cache.misses", "bpfpush.page_cache.added", "bpfpush.page_cache.dirtied"},
+    "filesystem": {"bpfpush.filesystem.operation.duration"},
+    "tcppeer": {"bpfpush.tcp.peer.connections", "bpfpush.tcp.peer.io", "bpfpush.tcp.peer.retransmits"},
+    "hardware": {"bpfpush.cpu.cycles", "bpfpush.cpu.instructions", "bpfpush.cpu.cache.references", "bpfpush.cpu.cache.misses",
+                 "bpfpush.cpu.branch.misses"},
 }
 
 

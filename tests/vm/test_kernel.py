@@ -18,8 +18,9 @@ from hooks import Golden, lines_of
 from kernels import write_page
 
 # Those whose figures depend on the kernel.
-COUNTED = ["test_" + name for name in ("block", "cgroup", "compat", "dns", "drops", "fileio", "hardirq", "memory", "network", "probes", "process", "scheduler",
-                                       "softirq", "syscalls", "task", "tcpstate", "throttle")]
+COUNTED = ["test_" + name for name in (
+    "block", "cgroup", "compat", "dns", "drops", "fileio", "filesystem", "hardirq", "memory", "network", "pagecache", "probes", "process",
+    "scheduler", "softirq", "syscalls", "task", "tcppeer", "tcpstate", "throttle")]
 # But not what needs a compiler, and not what takes half a minute each.
 LEFT_OUT = ["test_network.TcpTest.test_no_byte_is_lost_if_the_last_changes_of_state_are_missed",
             "test_network.TcpTest.test_connections_that_close_while_they_are_read_are_counted_once",

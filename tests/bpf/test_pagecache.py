@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page cache: a known number of pages written, read and mapped, in the cache and not."""
+import sys
+import tempfile
+import unittest
+
+import harness
+from harness import Cgroup, once
+
+PAGES = 1024
+# Enters the cgroup when all of its own code has run, and leaves it before it ends: only the second turn is counted.
+WORKLOAD = """
+import mmap, os, resource, sys
+PAGES, PAGE = int(sys.argv[4]), mmap.PAGESIZE
+
+def forget(fd):
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+def write(fd, memory):
+    os.pwrite(fd, memory, 0)
+
+def read(fd, memory):
+    for at in range(0, PAGES, 16):
+        os.preadv(fd, [memory[:16 * PAGE]], at * PAGE)
+
+def read_random(fd, memory):
+    for at in range(0, PAGES, 64):
+        os.preadv(fd, [memory[:2]], at * PAGE + 1)
+
+def read_across(fd, memory):
+    for at in range(1, PAGES, 64):
+        os.preadv(fd, [memory[:2]], at * PAGE - 1)
+
+def touch(fd, memory):
+    with mmap.mmap(fd, PAGES * PAGE, mmap.MAP_SHARED, mmap.PROT_READ) as pages:
+        pages.madvise(mmap.MADV_RANDOM)
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        for at in range(0, PAGES, 64):
+            pages[at * PAGE]
+        after = resource.getrusage(resource.RUSAGE_SELF)
+    return after.ru_minflt - before.ru_minflt + after.ru_majflt - before.ru_majflt
+
+def move(procs):
+    with open(procs, 'w') as file:
+        file.write('0')
+
+def run(path, enter, leave):
+    memory = memoryview(bytearray(b'x' * PAGES * PAGE))
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    os.pwrite(fd, memory, 0)
+    work = {'write': write, 'read': read, 'random': read_random, 'across': read_across, 'touch': touch}[sys.argv[5]]
+    if sys.argv[6] == 'cold':
+        forget(fd)
+    elif sys.argv[6] == 'clean':
+        os.fsync(fd)
+    if work is read_random:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    move(enter)
+    faults = work(fd, memory)
+    move(leave)
+    print('{"faults": %d}' % (faults or 0))
+    os.close(fd)
+    os.unlink(path)
+
+run(sys.argv[3] + '/first', sys.argv[2], sys.argv[2])
+run(sys.argv[3] + '/second', sys.argv[1], sys.argv[2])
+"""
+
+
+def counts(seen):
+    """{(metric, cause): pages}, of those that are not 0"""
+    found = {}
+    for point in seen:
+        key = (point['name'].rpartition('.')[2], point['attributes'].get('bpfpush.page_cache.cause'))
+        found[key] = found.get(key, 0) + point['total']
+    return {key: pages for key, pages in found.items() if pages}
+
+
+class PageCacheTest(unittest.TestCase):
+    def setUp(self):
+        self.place = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-test-', dir='/var/tmp'))
+
+    def count(self, work, temperature):
+        with Cgroup('pages') as cgroup, Cgroup('before') as before:
+            seen = once(['pagecache'], [sys.executable, '-c', WORKLOAD, cgroup.procs, before.procs, self.place, PAGES, work,
+                                        temperature])
+            self.is_whole, self.faults = 'partial' not in seen.stderr, seen.expected['faults']
+            return counts(seen.of(cgroup))
+
+    def expect(self, found, **looked_for):
+        """Where the kernel refuses fexit, only what is added and made dirty is known."""
+        for (name, cause), pages in {tuple((key + '_').split('_')[:2]): pages for key, pages in looked_for.items()}.items():
+            if self.is_whole or not cause:
+                self.assertEqual(found.pop((name, cause or None), 0), pages, (name, cause))
+        self.assertEqual(found, {})
+
+    def test_pages_that_are_written_are_added_and_dirtied(self):
+        self.expect(self.count('write', 'cold'), added=PAGES, dirtied=PAGES)
+
+    def test_pages_that_are_there_are_only_dirtied(self):
+        self.expect(self.count('write', 'clean'), dirtied=PAGES)
+
+    def test_a_read_of_what_is_not_there_misses(self):
+        self.expect(self.count('read', 'cold'), added=PAGES, accesses_read=PAGES, misses_read=PAGES)
+
+    def test_a_read_of_what_is_there_does_not_miss(self):
+        self.expect(self.count('read', 'warm'), accesses_read=PAGES)
+
+    def test_a_read_counts_the_pages_that_it_touches(self):
+        self.expect(self.count('random', 'cold'), added=PAGES // 64, accesses_read=PAGES // 64, misses_read=PAGES // 64)
+        self.expect(self.count('across', 'warm'), accesses_read=2 * PAGES // 64)
+
+    def test_a_fault_looks_for_one_page(self):
+        self.expect(self.count('touch', 'cold'), added=PAGES // 64, accesses_fault=PAGES // 64, misses_fault=PAGES // 64)
+        found = self.count('touch', 'warm')  # a fault maps a whole huge folio, and then the next page needs none
+        self.expect(found, accesses_fault=self.faults)
+        self.assertTrue(0 < self.faults <= PAGES // 64)
+
+
+if __name__ == '__main__':
+    harness.main()
