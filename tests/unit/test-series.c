@@ -276,6 +276,24 @@ static void many_series_come_and_go(void **state)
 	metric_done_series(&metric);
 }
 
+static void layouts_are_equal_in_all_or_not_at_all(void **state)
+{
+	static const struct histogram_bound one[] = { { 1, 1 }, { 2, 2 } }, copy[] = { { 1, 1 }, { 2, 2 } },
+					    other_upper[] = { { 1, 1 }, { 3, 2 } }, other_key[] = { { 1, 1 }, { 2, 3 } };
+	const struct histogram_layout layout = { 0, -1, 3, false, one };
+	const struct histogram_layout others[] = {
+		{ 1, -1, 3, false, one }, { 0, 0, 3, false, one },  { 0, -1, 2, false, one },	     { 0, -1, 3, true, one },
+		{ 0, -1, 3, false, NULL }, { 0, -1, 3, false, other_upper }, { 0, -1, 3, false, other_key },
+	};
+
+	assert_true(histogram_layouts_equal(&layout, &(struct histogram_layout){ 0, -1, 3, false, copy }));
+	assert_true(histogram_layouts_equal(&others[4], &others[4]));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		assert_false(histogram_layouts_equal(&layout, &others[i]));
+		assert_false(histogram_layouts_equal(&others[i], &layout));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +307,7 @@ int main(void)
 		cmocka_unit_test(a_gauge_is_the_sum_of_its_sources_now),
 		cmocka_unit_test(a_histogram_counts_what_its_buckets_hold),
 		cmocka_unit_test(many_series_come_and_go),
+		cmocka_unit_test(layouts_are_equal_in_all_or_not_at_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
