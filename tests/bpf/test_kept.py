@@ -11,6 +11,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -194,6 +195,30 @@ class KeptTest(unittest.TestCase):
                     os.getsid(0)
                 self.assertEqual(struct.unpack_from('=Q', calls), (10 * i,))
                 self.start(settings, collector='sessions')
+
+    def test_histograms_whose_key_says_the_bucket_go_on(self):
+        own = os.path.join(os.path.dirname(os.path.realpath(__file__)), 'own', 'bounds')
+        subprocess.run([*shlex.split(os.environ['BPF_COMPILE']), '-c', own + '.bpf.c',
+                        '-o', os.path.join(self.directory, 'bounds.bpf.o')], check=True)
+        shutil.copy(own + '.conf', self.directory)
+        calls = 'import ctypes\nc = ctypes.CDLL(None)\nfor v in %r: c.syscall(*map(ctypes.c_long, (124, v, 0x62706675)))\n'
+        rounds = ((3, 60, 61), (61, 1000))
+        for number, values in enumerate(rounds):
+            self.start('collector_directory = ' + self.directory, collector='bounds')
+            subprocess.run([sys.executable, '-c', calls % (values,)], check=True)
+            seen = sum(rounds[:number + 1], ())
+            wanted = {'count': len(seen), 'bounds': [0.000049, 0.000099, 0.000149],
+                      'counts': [sum(low <= value < low + 50 for value in seen) for low in (0, 50, 100)]}
+            wanted['counts'].append(len(seen) - sum(wanted['counts']))
+            for _ in range(PATIENCE_S * 10):
+                totals = [point['total'] for point in self.last_points().select('test.key.linear')]
+                if totals == [wanted]:
+                    break
+                time.sleep(0.1)
+            self.assertEqual(totals, [wanted])
+            odd = self.last_points().total('test.key.powers', **{'bounds.parity': 1})
+            self.assertEqual((odd['count'], odd['sum']), (len(seen) - sum(value % 2 == 0 for value in seen),
+                                                          sum(value for value in seen if value % 2)))
 
     def test_what_nobody_knows_is_forgotten(self):
         fd = os.memfd_create('unknown')

@@ -268,6 +268,13 @@ class BoundsTest(Pair):
         for name in ('key.linear', 'key.zero', 'key.fixed'):
             self.assertEqual(points[name]['attributes'], {})
 
+    def test_the_largest_number_is_above_all_bounds(self):
+        seen = once(['bounds'], [sys.executable, '-c', self.CALLS % [-1]], params=self.params())
+        for name in ('shared.linear', 'percpu.linear', 'shared.fixed', 'percpu.fixed', 'shared.powers', 'percpu.powers'):
+            [point] = seen.select('test.' + name)
+            self.assertEqual(point['total']['sum'], (1 << 64) - 1)
+            self.assertEqual(point['total']['counts'][-1], 1, name)
+
     def test_the_shape_shows_what_became_of_bounds(self):
         shape = subprocess.run([harness.agent(), 'dump', 'shape', '--config=/dev/null',
                                 '--collector-directory=' + self.directory, 'bounds'],
