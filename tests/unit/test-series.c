@@ -278,12 +278,14 @@ static void many_series_come_and_go(void **state)
 
 static void layouts_are_equal_in_all_or_not_at_all(void **state)
 {
-	static const struct histogram_bound one[] = { { 1, 1 }, { 2, 2 } }, copy[] = { { 1, 1 }, { 2, 2 } },
-					    other_upper[] = { { 1, 1 }, { 3, 2 } }, other_key[] = { { 1, 1 }, { 2, 3 } };
+	static const struct histogram_bound one[] = { { 1, 1 }, { 2, 2 } }, copy[] = { { 1, 1 }, { 2, 2 } };
+	static const struct histogram_bound other_upper[] = { { 1, 1 }, { 3, 2 } };
+	static const struct histogram_bound other_key[] = { { 1, 1 }, { 2, 3 } };
 	const struct histogram_layout layout = { 0, -1, 3, false, one };
 	const struct histogram_layout others[] = {
-		{ 1, -1, 3, false, one }, { 0, 0, 3, false, one },  { 0, -1, 2, false, one },	     { 0, -1, 3, true, one },
-		{ 0, -1, 3, false, NULL }, { 0, -1, 3, false, other_upper }, { 0, -1, 3, false, other_key },
+		{ 1, -1, 3, false, one },	  { 0, 0, 3, false, one },    { 0, -1, 2, false, one },
+		{ 0, -1, 3, true, one },	  { 0, -1, 3, false, NULL }, { 0, -1, 3, false, other_upper },
+		{ 0, -1, 3, false, other_key },
 	};
 
 	assert_true(histogram_layouts_equal(&layout, &(struct histogram_layout){ 0, -1, 3, false, copy }));
