@@ -19,7 +19,8 @@ N = 500
 CLONE_NEWNS, CLONE_NEWNET, MS_REC, MS_PRIVATE = 0x20000, 0x40000000, 0x4000, 0x40000  # sched.h, sys/mount.h
 TARGETS = {'call': 'target = libc:malloc', 'function_return': 'target = libc:malloc', 'mark': 'target = libc:libc:setjmp',
            'classic': 'target = sched/sched_switch', 'raw': 'target = sys_enter', 'btf': 'target = sys_enter',
-           'fault': 'event = page-faults', 'switched': '', 'tick': 'event = cycles', 'seed': '', 'packet': 'interface = lo'}
+           'fault': 'event = page-faults', 'switched': '', 'tick': 'event = cycles', 'seed': '', 'packet': 'interface = lo',
+           'entry': 'target = do_nanosleep', 'exit_': 'target = do_nanosleep'}
 METRIC = """[collector]
 description = test
 [metric runs]

@@ -12,7 +12,7 @@ const volatile bool off;
 const volatile u64 kaddr_schedule;
 
 enum hook { HOOK_CALL, HOOK_RETURN, HOOK_MARK, HOOK_CLASSIC, HOOK_RAW, HOOK_BTF, HOOK_FAULT,
-	    HOOK_SWITCH, HOOK_TICK, HOOK_SEED, HOOK_PACKET };
+	    HOOK_SWITCH, HOOK_TICK, HOOK_SEED, HOOK_PACKET, HOOK_ENTRY, HOOK_EXIT };
 
 struct hook_key {
 	enum hook hook;
@@ -32,7 +32,7 @@ static int count(enum hook hook)
 	u64 *value, zero = 0;
 
 	bpf_get_current_comm(key.name, sizeof(key.name));
-	if (!bpf_strncmp(key.name, 5, "noted")) {
+	if (!__builtin_memcmp(key.name, "note", 4)) {
 		bpf_map_update_elem(&runs, &key, &zero, BPF_NOEXIST);
 		value = bpf_map_lookup_elem(&runs, &key);
 		if (value)
@@ -50,6 +50,8 @@ static int count(enum hook hook)
 PROGRAM("uprobe", call, HOOK_CALL)
 PROGRAM("uretprobe", function_return, HOOK_RETURN)
 PROGRAM("usdt", mark, HOOK_MARK)
+PROGRAM("kprobe", entry, HOOK_ENTRY)
+PROGRAM("kretprobe", exit_, HOOK_EXIT)
 PROGRAM("tp", classic, HOOK_CLASSIC)
 PROGRAM("raw_tp", raw, HOOK_RAW)
 PROGRAM("tp_btf", btf, HOOK_BTF)
