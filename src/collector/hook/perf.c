@@ -70,28 +70,27 @@ static void set_rate(struct perf_event_attr *attributes, bool is_frequency, uint
 
 static bool find_cache(const char *name, struct perf_event_attr *attributes)
 {
+	const struct operation *operation = NULL;
+
 	array_for_each (cache, caches, ARRAY_SIZE(caches)) {
 		size_t length = strlen(cache->name);
-		const struct operation *operation;
 
 		if (strncmp(name, cache->name, length))
 			continue;
 		operation = array_find(operations, ARRAY_SIZE(operations), name + length);
 		attributes->type = cache->type;
 		attributes->config = cache->config | (operation ? operation->config : 0);
-		return operation;
 	}
-	return false;
+	return operation;
 }
 
 /* r1a2: as the processor's manual numbers it. */
 static bool find_raw(const char *name, struct perf_event_attr *attributes)
 {
-	char *end = NULL;
+	int length = 0;
 
 	attributes->type = PERF_TYPE_RAW;
-	attributes->config = *name == 'r' && name[1] ? strtoull(name + 1, &end, 16) : 0;
-	return end && !*end;
+	return sscanf(name, "r%llx%n", &attributes->config, &length) == 1 && !name[length];
 }
 
 /* type=0,config=3,frequency=99 */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <linux/perf_event.h>
+
+#include "collector/hook/perf.h"
+#include "collector/hook/target.h"
+#include "util/cleanup.h"
+
+static const struct {
+	const char *name;
+	uint32_t type;
+	uint64_t config, rate;
+	bool is_frequency;
+} events[] = {
+	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 99, true },
+	{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, 99, true },
+	{ "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 99, true },
+	{ "page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 1, false },
+	{ "cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, 1, false },
+	{ "L1-dcache-load-misses", PERF_TYPE_HW_CACHE, 0x10000, 99, true },
+	{ "LLC-stores", PERF_TYPE_HW_CACHE, 0x102, 99, true },
+	{ "dTLB-prefetch-misses", PERF_TYPE_HW_CACHE, 0x10203, 99, true },
+	{ "r1A2", PERF_TYPE_RAW, 0x1a2, 99, true },
+	{ "type=0,config=3,frequency=1", PERF_TYPE_HARDWARE, 3, 1, true },
+	{ "type=4,config=0x1c2,sample_period=1000", PERF_TYPE_RAW, 0x1c2, 1000, false },
+};
+
+static void an_event_has_its_numbers(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		struct perf_event_attr attributes;
+
+		assert_true(perf_find(events[i].name, &attributes));
+		assert_int_equal(attributes.type, events[i].type);
+		assert_int_equal(attributes.config, events[i].config);
+		assert_int_equal(attributes.sample_period, events[i].rate);
+		assert_int_equal(attributes.freq, events[i].is_frequency);
+	}
+}
+
+static void other_names_are_no_events(void **state)
+{
+	static const char *const names[] = { "", "cycle", "L1-dcache", "L1-dcache-misses", "r", "rx", "r12 ", "type=", "type=a",
+					     "type=0,confic=1", "type=0 config=1" };
+	struct perf_event_attr attributes;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_false(perf_find(names[i], &attributes));
+}
+
+static void targets_have_parts(void **state)
+{
+	char part[TARGET_BYTES];
+
+	assert_int_equal(target_offset("vfs_read+0x10", part), 16);
+	assert_string_equal(part, "vfs_read");
+	assert_int_equal(target_offset("0x1234", part), 0x1234);
+	assert_string_equal(part, "");
+	assert_string_equal(target_split("/a:b/c:main+4", 0, part), "main+4");
+	assert_string_equal(part, "/a:b/c");
+	assert_string_equal(target_split("libc:libc:setjmp", 1, part), "libc:setjmp");
+	assert_string_equal(part, "libc");
+	assert_null(target_split("main", 0, part));
+	assert_null(target_split("libc:setjmp", 1, part));
+}
+
+static void a_library_has_a_path(void **state)
+{
+	char path[TARGET_BYTES] = "libc", same[TARGET_BYTES] = "libc.so.6", none[TARGET_BYTES] = "no-such-library";
+	char pattern[TARGET_BYTES] = "lib*";
+
+	assert_true(target_find_file(path));
+	assert_true(target_find_file(same));
+	assert_string_equal(path, same);
+	assert_false(target_find_file(none));
+	assert_string_equal(none, "no-such-library");
+	assert_false(target_find_file(pattern));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_event_has_its_numbers),
+		cmocka_unit_test(other_names_are_no_events),
+		cmocka_unit_test(targets_have_parts),
+		cmocka_unit_test(a_library_has_a_path),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
