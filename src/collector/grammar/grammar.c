@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/grammar/grammar.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "collector/descriptor.h"
 #include "collector/grammar/buckets.h"
-#include "util/array.h"
 #include "util/duration.h"
 #include "util/parse.h"
 
@@ -45,21 +45,11 @@ static const char *check_object(const char *value)
 /* Of the numbers of a collector, some may cost more than others. */
 static const char *check_cost(const char *value)
 {
-	static const char *const classes[] = { "walk", "rare", "hot", "clock" };
-	size_t length;
+	const char *pattern = "@(walk|rare|hot|clock)*(, @(walk|rare|hot|clock))";
 
-	do {
-		bool is_class = false;
-
-		length = strcspn(value, ", ");
-		for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
-			is_class |= strlen(classes[i]) == length && !strncmp(value, classes[i], length);
-		if (!is_class)
-			return "is not a list of walk, rare, hot and clock; write one like \"walk, rare\"";
-		value += length;
-		value += strspn(value, ", ");
-	} while (*value);
-	return NULL;
+	return fnmatch(pattern, value, FNM_EXTMATCH) ?
+		       "is not a list of walk, rare, hot and clock; write one like \"walk, rare\"" :
+		       NULL;
 }
 
 static const char *check_runs(const char *value)
