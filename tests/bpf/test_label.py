@@ -43,7 +43,7 @@ class LabelTest(unittest.TestCase):
         seen, path = self.count()
         points = seen.select('test.plain')
         # test.plain has ten keys, which only differ in a member without attribute.
-        owner = {'process.linux.cgroup': path, 'test.path': path}
+        owner = {'process.linux.cgroup': path, 'labels.cgroup': path}
         self.assertEqual([dict(point['attributes'], total=point['total']) for point in
                           sorted(points, key=lambda point: point['attributes']['test.error'])],
                          [dict(UNKNOWN, total=RUNS // 2, **owner), dict(KNOWN, total=RUNS // 2, **owner)])

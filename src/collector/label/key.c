@@ -106,11 +106,11 @@ static int describe(const struct key_origin *origin, const struct descriptor_lab
 	label->attribute = attribute_name(origin, label, section);
 	if (!label->attribute)
 		return -ENOMEM;
+	if (label->type && !strcmp(label->type->name, "cgroup-path"))
+		cgroups_keep_paths(origin->context->labels->cgroups);
 	if (!label->type || !section)
 		return 0;
 	check_section(origin, section, label);
-	if (!strcmp(label->type->name, "cgroup-path"))
-		cgroups_keep_paths(origin->context->labels->cgroups);
 	if (!strcmp(label->type->name, LABEL_KERNEL_ENUM))
 		kernel = labels_kernel_types(origin->context->labels);
 	return label_rule_new(section, kernel, origin->diag, origin->path, &label->rule);

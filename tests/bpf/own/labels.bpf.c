@@ -24,7 +24,7 @@ struct plain_key {
 	u32 turn; /* other in each key: no attribute */
 	u8 v6[16];
 	lbl_dname name[16];
-	u64 cgroup;
+	lbl_cgroup_path cgroup;
 	lbl_cgroup owner;
 };
 
