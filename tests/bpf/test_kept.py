@@ -115,6 +115,38 @@ class KeptTest(unittest.TestCase):
             self.assertEqual(self.link_ids_of_agent(), set(self.manager.ids(r'\.l\.').values()))
             before = now
 
+    def wait_for_totals(self, cgroup, attribute, expected):
+        """{metric: total of the cgroup}, of series that have the attribute"""
+        for _ in range(PATIENCE_S * 10):
+            points = self.last_points().of(cgroup)
+            totals = {name: points.total(name, **attribute) for name in expected}
+            if totals == expected:
+                break
+            time.sleep(0.1)
+        self.assertEqual(totals, expected)
+
+    def test_a_probe_goes_on_and_begins_again_if_it_is_another_one(self):
+        same, other = 'bpfpush.probe.same', 'bpfpush.probe.other'
+        probe = '[probe %%s]\nhook = uprobe:%s:probed_call\nby = unit, %%s\n' % workload('probed')
+        before, after = (probe % ('same', 'comm') + probe % ('other', by) for by in ('arg0:u8', 'arg1:text'))
+
+        def run():
+            subprocess.run([workload('probed'), cgroup.procs, '100'], stdout=subprocess.DEVNULL, check=True)
+
+        with Cgroup('kept') as cgroup:
+            self.start(before, collector='cgroup')
+            run()
+            self.wait_for_totals(cgroup, {}, {same: 100, other: 100})
+            self.assertIn('3 of 3 objects have gone on counting', self.start(before, collector='cgroup'))
+            run()
+            self.wait_for_totals(cgroup, {}, {same: 200, other: 200})
+            self.assertIn('2 of 3 objects have gone on counting', self.start(after, collector='cgroup'))
+            run()
+            self.wait_for_totals(cgroup, {}, {same: 300})
+            self.wait_for_totals(cgroup, {'other.arg1': harness.ANY}, {other: 100})
+            self.wait_for_totals(cgroup, {'other.arg1': 'first'}, {other: 34})
+        self.assertEqual(len({name.split('.')[1] for name in self.ids()}), 3)
+
     def test_an_object_of_which_something_is_missing_or_wrong_begins_again_as_a_whole(self):
         self.start()
 
