@@ -30,37 +30,28 @@
 #define MEMORY_MIN   (8ull << 20)
 #define MEMORY_MAX   (192ull << 20)
 
-static int open_probe(const struct collector_set *set, const struct config_section *section,
-		      const struct collector_search *search, struct diag *diag, struct collector **ret_collector)
+/* section: [collector] or [probe], whose text is a descriptor; NULL: none. */
+static int open_with(const struct collector_set *set, const struct config_section *section, const char *directory,
+		     const char *name, struct diag *diag, struct collector **ret_collector)
 {
 	_cleanup_(probe_text_done) struct probe_text written = { 0 };
-	unsigned int n_before = diag->n_errors;
 	struct descriptor_text text;
-	const struct collector_options options = { set->labels, set->budget, .text = &text,
-						   .is_strict = set->is_strict };
-	int err = probe_describe(section, diag, &written);
+	struct collector_options options = { set->labels, set->budget, set->items, set->n, NULL, set->is_strict };
+	bool is_probe = section && !strcmp(section->kind, "probe");
+	unsigned int n_before = diag->n_errors;
+	int err = is_probe ? probe_describe(section, diag, &written) : 0;
 
 	if (err || diag->n_errors > n_before)
 		return err;
-	text = (struct descriptor_text){ buf_text(&written.text), section->path, written.lines, written.n_lines };
-	/* The last directory is the installed one. */
-	err = collector_open(search->directories[search->n_directories - 1], section->name, &options, diag,
-			     ret_collector);
-	array_for_each (setting, section->settings, section->n_settings)
-		if (!err && *ret_collector && !strcmp(setting->key, "drop_attributes"))
-			err = collector_set(*ret_collector, setting, diag);
-	return err;
-}
-
-static int open_pair(const struct collector_set *set, const struct config_section *section, const char *directory,
-		     const char *name, struct diag *diag, struct collector **ret_collector)
-{
-	const struct collector_options options = { set->labels, set->budget, set->items, set->n, NULL,
-						   set->is_strict };
-	int err = collector_open(directory, name, &options, diag, ret_collector);
-
+	if (is_probe) {
+		text = (struct descriptor_text){ buf_text(&written.text), section->path, written.lines,
+						 written.n_lines };
+		options.text = &text;
+	}
+	err = collector_open(directory, name, &options, diag, ret_collector);
 	for (size_t i = 0; section && i < section->n_settings && !err && *ret_collector; i++)
-		err = collector_set(*ret_collector, &section->settings[i], diag);
+		if (!is_probe || probe_is_common(section->settings[i].key))
+			err = collector_set(*ret_collector, &section->settings[i], diag);
 	return err;
 }
 
@@ -68,9 +59,11 @@ static int open_pair(const struct collector_set *set, const struct config_sectio
 static int open_one(struct collector_set *set, const struct config *config, const struct collector_search *search,
 		    const struct wanted_collector *wanted, struct diag *diag)
 {
-	const struct config_section *section = config_find_section(config, "collector", wanted->name);
 	const struct config_section *probe = config_find_section(config, "probe", wanted->name);
-	const char *directory = collector_search_find(search, wanted->name);
+	const struct config_section *section = probe ?: config_find_section(config, "collector", wanted->name);
+	/* The object of probes is installed. */
+	const char *directory = probe ? search->directories[search->n_directories - 1] :
+					collector_search_find(search, wanted->name);
 	_cleanup_(collector_freep) struct collector *collector = NULL;
 	unsigned int n_before = diag->n_errors;
 	struct collector **item;
@@ -82,13 +75,12 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 			 "with a letter, a digit or _", wanted->name, COLLECTOR_NAME_BYTES);
 		return 0;
 	}
-	if (!directory && !probe) {
+	if (!directory) {
 		if (strcmp(wanted->name, INFRASTRUCTURE))
 			collector_search_report(search, wanted, diag);
 		return 0;
 	}
-	err = probe ? open_probe(set, probe, search, diag, &collector) :
-		      open_pair(set, section, directory, wanted->name, diag, &collector);
+	err = open_with(set, section, directory, wanted->name, diag, &collector);
 	if (err || !collector || diag->n_errors > n_before)
 		return err;
 	item = array_add(&set->items, &set->n, sizeof(*item));

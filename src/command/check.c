@@ -109,18 +109,22 @@ static enum exit_code check_as_user(const struct arguments *arguments, const str
 	return EXIT_SETTINGS;
 }
 
-/* What the machine lacks now it may have later, or another one has: a warning, unless a collector is strict. */
+/*
+ * What the machine lacks now it may have later, or another one has: a warning, unless a collector is strict, or a
+ * probe, which is nothing without its hook.
+ */
 static enum exit_code look_at_hooks(const struct collector_set *set)
 {
 	enum exit_code code = EXIT_OK;
 
 	for (size_t i = 0; i < set->n; i++) {
 		_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+		bool is_mistake = set->items[i]->is_strict || set->items[i]->is_probe;
 
 		programs_choose(set->items[i]->object);
 		hooks_look(set->items[i], &diag);
-		log_lines(set->items[i]->is_strict ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, buf_text(&diag.text));
-		if (diag.n_errors && set->items[i]->is_strict)
+		log_lines(is_mistake ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, buf_text(&diag.text));
+		if (diag.n_errors && is_mistake)
 			code = EXIT_SETTINGS;
 	}
 	return code;

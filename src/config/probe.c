@@ -280,6 +280,11 @@ int config_add_probe(struct config *config, const char *text, struct diag *diag,
 	return err;
 }
 
+bool probe_is_common(const char *key)
+{
+	return !strcmp(key, "drop_attributes") || !strcmp(key, "strict");
+}
+
 int probe_describe(const struct config_section *section, struct diag *diag, struct probe_text *ret_text)
 {
 	struct probe probe = { .section = section->name,
@@ -289,7 +294,7 @@ int probe_describe(const struct config_section *section, struct diag *diag, stru
 	int err = setting_table_init(&probe_settings, &probe);
 
 	for (size_t i = 0; i < section->n_settings && !err; i++)
-		if (strcmp(section->settings[i].key, "drop_attributes")) /* which every collector has */
+		if (!probe_is_common(section->settings[i].key))
 			err = setting_table_set(&probe_settings, &probe, &section->settings[i], diag);
 	if (!err)
 		find_hook(&reader);

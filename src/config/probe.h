@@ -24,6 +24,8 @@ struct probe_text {
 	size_t n_lines;
 };
 
+/* A key that every collector has, too. */
+bool probe_is_common(const char *key);
 /* Mistakes go to diag; with any, the text is not whole. -ENOMEM. */
 int probe_describe(const struct config_section *section, struct diag *diag, struct probe_text *ret_text);
 void probe_text_done(struct probe_text *text);

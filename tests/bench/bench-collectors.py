@@ -32,13 +32,19 @@ DISK = ["sh", "-c", "f=$(mktemp -p /var/tmp); dd if=/dev/zero of=$f bs=4k count=
                     "dd if=$f of=/dev/null bs=4k iflag=direct 2>/dev/null; rm $f"]
 DROPS = [sys.executable, "-c", "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                                "for i in range(50000): s.sendto(b'x', ('127.0.0.1', 9))"]
-# The collector, its settings, a workload, the hooks that its programs attach to.
+CALLS = [sys.executable, "-c", "import os\nfor i in range(100000): os.getppid()"]
+# The collector, its settings (with "hook" it is a probe), a workload, the hooks that its programs attach to.
 ROWS = [
     ("block", {}, DISK, ["tp_btf/block_rq_issue", "tp_btf/block_rq_complete"]),
     ("process", {}, FORKS, ["tp_btf/task_newtask", "tp_btf/sched_process_exec", "tp_btf/sched_process_exit"]),
     ("softirq", {}, DROPS, ["tp_btf/softirq_entry", "tp_btf/softirq_exit"]),
     ("hardirq", {}, DISK, ["tp_btf/irq_handler_entry", "tp_btf/irq_handler_exit"]),
     ("drops", {}, DROPS, ["tp_btf/kfree_skb"]),
+    ("probe_count", {"hook": "uprobe:libc:getppid", "by": "unit"}, CALLS, ["uprobe/libc:getppid"]),
+    ("probe_comm", {"hook": "uprobe:libc:getppid", "by": "unit, process, comm, arg0"}, CALLS, ["uprobe/libc:getppid"]),
+    ("probe_time", {"hook": "uprobe:libc:getppid", "by": "unit", "measure": "latency"}, CALLS,
+     ["uprobe/libc:getppid", "uretprobe/libc:getppid"]),
+    ("probe_event", {"hook": "tracepoint:sched:sched_switch", "by": "unit"}, FORKS, ["raw_tp/sched_switch"]),
 ]
 
 
@@ -52,7 +58,8 @@ def write_empty(directory, sections):
 
 def write_config(path, name, settings):
     with open(path, "w", encoding="ascii") as file:
-        file.write(f"[collector {name}]\n" + "".join(f"{key} = {value}\n" for key, value in settings.items()))
+        kind = "probe" if "hook" in settings else "collector"
+        file.write(f"[{kind} {name}]\n" + "".join(f"{key} = {value}\n" for key, value in settings.items()))
 
 
 def measure(bpfpush, directory, row):

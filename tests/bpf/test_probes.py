@@ -147,6 +147,17 @@ class CommandTest(Probes):
         [point] = mine
         self.assertEqual((point['attributes'].keys(), point['total']), ({harness.OWNER}, N))
 
+    def test_a_hook_that_this_kernel_lacks_is_a_mistake(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as config:
+            config.write('[agent]\ncollectors = cgroup\n[probe a]\nhook = kprobe:vfs_raed\n'
+                         '[probe b]\nhook = tracepoint:sched:sched_swich\n[probe c]\nhook = rawtp:sched_swich\n')
+            config.flush()
+            done = subprocess.run([harness.agent(), 'check', '--config=' + config.name], stderr=subprocess.PIPE, text=True, check=False)
+        lines = [line.removeprefix(config.name) for line in done.stderr.splitlines()]
+        self.assertEqual((done.returncode, [line[:3] for line in lines]), (78, [':4:', ':6:', ':8:']))
+        self.assertIn('function vfs_raed: did you mean vfs_read?', lines[0])
+        self.assertIn('tracepoint sched_swich: did you mean sched_switch?', lines[1])
+
     def test_a_probe_is_listed_as_a_collector(self):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as config:
             config.write(f'[probe calls]\nhook = uprobe:{CALL}\nby = unit\ndescription = Calls\n[agent]\ncollectors = cgroup\n')
