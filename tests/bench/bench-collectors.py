@@ -33,6 +33,9 @@ DISK = ["sh", "-c", "f=$(mktemp -p /var/tmp); dd if=/dev/zero of=$f bs=4k count=
 DROPS = [sys.executable, "-c", "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                                "for i in range(50000): s.sendto(b'x', ('127.0.0.1', 9))"]
 CALLS = [sys.executable, "-c", "import os\nfor i in range(100000): os.getppid()"]
+WRITES = ["sh", "-c", "f=$(mktemp -p /var/tmp); dd if=/dev/zero of=$f bs=4k count=20000 2>/dev/null; rm $f"]
+LOOKUPS = [sys.executable, "-c", "import socket\nfor i in range(10000): socket.getaddrinfo('127.0.0.1', 1)"]
+REFUSED = [sys.executable, "-c", "import socket\nfor i in range(5000): socket.socket().connect_ex(('127.0.0.1', 1))"]
 # The collector, its settings (with "hook" it is a probe), a workload, the hooks that its programs attach to.
 ROWS = [
     ("block", {}, DISK, ["tp_btf/block_rq_issue", "tp_btf/block_rq_complete"]),
@@ -45,6 +48,10 @@ ROWS = [
     ("probe_time", {"hook": "uprobe:libc:getppid", "by": "unit", "measure": "latency"}, CALLS,
      ["uprobe/libc:getppid", "uretprobe/libc:getppid"]),
     ("probe_event", {"hook": "tracepoint:sched:sched_switch", "by": "unit"}, FORKS, ["raw_tp/sched_switch"]),
+    ("dns", {}, LOOKUPS, ["uprobe/libc.so.6:getaddrinfo", "uretprobe/libc.so.6:getaddrinfo"]),
+    ("pagecache", {}, WRITES, ["tp_btf/mm_filemap_add_to_page_cache", "tp_btf/writeback_dirty_folio"]),
+    ("tcppeer", {}, REFUSED, ["tp_btf/inet_sock_set_state", "tp_btf/tcp_destroy_sock"]),
+    ("tcpstate", {}, REFUSED, ["tp_btf/inet_sock_set_state", "tp_btf/tcp_destroy_sock"]),
 ]
 
 

@@ -22,9 +22,7 @@ for i in range(int(sys.argv[2])):
 
 
 def of_peer(points, type_):
-    address = ADDRESSES[type_]
-    found = [points.select(**{'network.peer.address': text}) for text in (address, '::ffff:' + address)]
-    return harness.Points(found[0] + found[1])
+    return points.select(**{'network.peer.address': ADDRESSES[type_]})
 
 
 def bytes_of(points, type_, direction):
