@@ -46,11 +46,14 @@ TABLE(created, struct owner, struct created_value, 4);
 /* The kernel holds a lock while it calls programs at these tracepoints, so one record at a time is written. */
 static struct cgroup_name record;
 
+/* Set where programs count only for chosen cgroups: the agent has to choose at once. */
+const volatile bool at_once = false;
+
 /* The agent reads the ring at each collection. It is woken only if half of the ring is in use before that. */
 static __noinline int record_send(u64 path_bytes)
 {
 	u64 waiting = bpf_ringbuf_query(&cgroup_names, BPF_RB_AVAIL_DATA);
-	u64 flags = waiting < RING_BYTES / 2 ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
+	u64 flags = !at_once && waiting < RING_BYTES / 2 ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
 	u32 only = 0;
 	u64 *lost;
 

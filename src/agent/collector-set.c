@@ -141,6 +141,21 @@ static int set_metrics(const struct collector_set *set, const struct config *con
 	return err;
 }
 
+/* Programs that count for chosen cgroups need each of them at once. */
+static int tell_at_once(const struct collector_set *set, struct diag *diag)
+{
+	const struct assignment yes = { .key = "at_once", .value = "yes" };
+	struct collector *names = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		n += set->items[i]->descriptor->n_cgroups;
+		if (!strcmp(set->items[i]->name, INFRASTRUCTURE))
+			names = set->items[i];
+	}
+	return names && n && setting_find(&names->settings, yes.key) ? collector_set(names, &yes, diag) : 0;
+}
+
 int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,
 		       struct collector_set *ret_set)
 {
@@ -170,6 +185,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 		if (i < n_asked)
 			set.n_shown = set.n;
 	}
+	err = err ?: tell_at_once(&set, diag);
 	if (!err)
 		err = set_metrics(&set, config, (names && *names) || diag->n_errors > n_before ? NULL : &search, diag);
 	if (err) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collector/label/cgroup.h"
+#include "collector/label/watch.h"
 #include "metric/loss.h"
 #include "util/array.h"
 
@@ -215,8 +216,22 @@ static void report_misses(struct agent *agent)
 	}
 }
 
+static void report_choices(const struct agent *agent)
+{
+	const struct collector_set *set = agent->options.set;
+
+	for (size_t i = 0; i < set->n; i++)
+		array_for_each (watch, set->items[i]->watches, set->items[i]->n_watches) {
+			if (watch->is_full && !watch->has_told)
+				log_warning("map %s of collector %s is full, so not all cgroups that match are chosen; give it more "
+					    "max_entries", watch->map, set->items[i]->name);
+			watch->has_told = watch->is_full;
+		}
+}
+
 void agent_report(struct agent *agent)
 {
+	report_choices(agent);
 	report_misses(agent);
 	report_tables(agent);
 	report_records(agent);

@@ -16,6 +16,7 @@
 #include "collector/hook/hook.h"
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
+#include "collector/reading/chosen.h"
 #include "collector/reading/present.h"
 #include "metric/series.h"
 #include "util/array.h"
@@ -175,7 +176,7 @@ int collector_open(const char *directory, const char *name, const struct collect
 	err = err ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
 		err = targets_set(&collector->object->programs, collector->descriptor) ?: select_settings(collector) ?:
-		      bindings_make(collector);
+		      bindings_make(collector) ?: chosen_new(collector);
 	if (err)
 		return err;
 	if (collector->descriptor && collector->object)
@@ -193,6 +194,7 @@ struct collector *collector_free(struct collector *collector)
 {
 	if (!collector)
 		return NULL;
+	chosen_free(collector);
 	bindings_done(collector);
 	for (size_t i = 0; i < collector->n_metrics; i++) {
 		metric_done_series(collector->metrics[i]);
@@ -278,7 +280,7 @@ static int loaded(void *user, const struct bpf_object *bpf)
 	int err = 0;
 
 	for (size_t i = 0; i < object->n_collectors && !err; i++)
-		err = bindings_open(object->collectors[i], bpf);
+		err = bindings_open(object->collectors[i], bpf) ?: chosen_fill(object->collectors[i], bpf);
 	return err;
 }
 

@@ -16,6 +16,7 @@
 #include "util/setting-table.h"
 
 struct binding;
+struct watch;
 
 /* To be read by all, and changed through the functions below. */
 struct collector {
@@ -35,6 +36,8 @@ struct collector {
 	struct collector_map *maps; /* as of the last collector_find_maps() */
 	size_t n_maps;
 	struct label_context context;
+	struct watch *watches; /* of the [cgroups] sections */
+	size_t n_watches;
 	bool is_strict; /* each hook has to be attached */
 	bool is_started;
 	bool is_probe; /* its descriptor was written for it, and its object is a copy of its own */

@@ -138,6 +138,20 @@ class OwnTest(Pair):
         self.assertGreaterEqual(sum(point['total']['counts']), 200)
         self.assertEqual(point['total']['count'], sum(point['total']['counts']))
 
+    def test_recipe_of_records(self):
+        with Cgroup('own') as cgroup:
+            command = cgroup.command(['/bin/sh', '-c', '/bin/true; ' * 20 + ':'])
+            mine = self.once_with_recipe('ends', 'Records of a ring buffer, counted', command).of(cgroup)
+        self.assertEqual(mine.by('process.command'), {'true': 20, 'sh': 1})
+
+    def test_recipe_of_chosen_cgroups(self):
+        with Cgroup('own') as cgroup:
+            shell = ['/bin/sh', '-c', '/bin/true; ' * 20 + ':']
+            command = ' '.join(map(shlex.quote, cgroup.command(shell)))
+            # The forks outside are not counted.
+            seen = self.once_with_recipe('chosen', 'Only chosen cgroups', ['/bin/sh', '-c', f'/bin/true; /bin/true; {command}'])
+        self.assertEqual(seen.total('system.forks'), 20)
+
     def test_recipe_of_the_arguments_of_a_function(self):
         size = 54321 << 10
         calls = f'import ctypes\nc = ctypes.CDLL(None)\nc.malloc.argtypes = [ctypes.c_size_t]\n' \

@@ -11,7 +11,7 @@ import time
 import unittest
 
 import harness
-from harness import once
+from harness import Cgroup, once, workload
 from test_own import Pair
 
 PATIENCE_S = 60
@@ -237,6 +237,65 @@ class RecordTest(RunningPair):
                                               if point['time_ns'] > points.select('test.perf', **{'test.value': 4})[-1]['time_ns']}) > 1)
         self.assertTrue(2000 < lost < times - 500, lost)
         self.assertIn('records of perf (records) are counted together', self.log)
+
+
+class ChosenTest(RunningPair):
+    CALL = 0x400000
+    CALLED = "import ctypes\nfor _ in range(%d): ctypes.CDLL(None).syscall(%d)"
+    ROOM = 3  # of the hash map
+
+    def setUp(self):
+        super().setUp()
+        self.install_own('chosen')
+
+    def call(self, cgroup, times):
+        cgroup.run([sys.executable, '-c', self.CALLED % (times, self.CALL)], check=True)
+
+    def counted(self, cgroup, name):
+        return sum(point['delta'] for point in self.points().of(cgroup).select('test.' + name))
+
+    def test_cgroups_that_are_there_are_chosen_before_the_start(self):
+        with Cgroup('chosen-first') as first, Cgroup('chosen-other') as other, Cgroup('left') as left:
+            command = ['/bin/sh', '-c', '; '.join('%s %s %s -c "%s"' % (workload('enter'), cgroup.procs, sys.executable,
+                                                                       self.CALLED % (9, self.CALL)) for cgroup in (first, other, left))]
+            seen = once(['chosen'], command, params=self.params())
+            for cgroup, expected in ((first, (9, 9, 9)), (other, (9, 0, 9)), (left, (9, 0, 0))):
+                mine = seen.of(cgroup)
+                self.assertEqual(tuple(mine.total('test.' + name) for name in ('all', 'by_id', 'in_cgroup')), expected)
+
+    def wait_until_chosen(self, cgroup):
+        """Calls until the agent has seen the cgroup."""
+        def is_chosen(_):
+            self.call(cgroup, 1)
+            return self.counted(cgroup, 'by_id')
+        self.wait_for(is_chosen)
+
+    def test_cgroups_that_come_later_are_chosen_at_once(self):
+        """The ring is read at the only collection, unless it wakes the agent before."""
+        name = f'/bpfpush-test-chosen-later-{os.getpid()}'
+        place = harness.cgroup_root() + name
+        self.addCleanup(os.rmdir, place)
+        script = f'import ctypes, os, time\nos.mkdir("{place}")\nopen("{place}/cgroup.procs", "w").write("0")\n' \
+            f'for _ in range(100):\n    ctypes.CDLL(None).syscall({self.CALL})\n    time.sleep(0.01)\n' \
+            f'open("{harness.cgroup_root()}/cgroup.procs", "w").write("0")\n'
+        seen = once(['chosen'], [sys.executable, '-c', script], params=self.params()).select(**{harness.OWNER: name})
+        self.assertEqual(seen.total('test.all'), 100)
+        self.assertGreater(seen.total('test.by_id'), 0)
+        self.assertGreater(seen.total('test.in_cgroup'), 0)
+
+    def test_a_full_map_is_said_once_and_cgroups_that_go_make_room(self):
+        with self.running('chosen'), contextlib.ExitStack() as stack:
+            cgroups = [stack.enter_context(Cgroup('chosen-later-%d' % i)) for i in range(self.ROOM)]
+            for cgroup in cgroups:
+                self.wait_until_chosen(cgroup)
+            with Cgroup('chosen-later-over') as over:
+                self.call(over, 5)
+                self.wait_for(lambda points: points.of(over).select('test.in_cgroup'))
+                self.assertEqual(self.counted(over, 'by_id'), 0)
+            stack.pop_all().close()
+            with Cgroup('chosen-later-again') as again:
+                self.wait_until_chosen(again)
+        self.assertEqual(self.log.count('map by_id of collector chosen is full'), 1)
 
 
 if __name__ == '__main__':

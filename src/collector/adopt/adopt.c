@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "collector/binding.h"
+#include "collector/reading/chosen.h"
 #include "util/array.h"
 #include "util/hash.h"
 #include "util/kept.h"
@@ -48,6 +49,9 @@ static uint64_t hash_of(const struct object *object)
 			array_for_each (interface, program->interfaces.items, program->interfaces.n)
 				hash = hash_text(hash, interface->text);
 		}
+		array_for_each (chosen, descriptor->cgroups, descriptor->n_cgroups)
+			array_for_each (match, chosen->matches.items, chosen->matches.n)
+				hash = hash_text(hash, match->text);
 	}
 	bpf_object__for_each_map (map, object->bpf) {
 		uint32_t max_entries = bpf_map__max_entries(map);
@@ -140,7 +144,8 @@ static int adopt(struct object *object, struct kept *kept)
 	bpf_object__for_each_map (map, object->bpf)
 		err = err ?: adopt_map(map, kept_find(kept, name_of(object, "m.", bpf_map__name(map)).text));
 	for (size_t i = 0; i < object->n_collectors && !err; i++)
-		err = bindings_open(object->collectors[i], object->bpf);
+		err = bindings_open(object->collectors[i], object->bpf) ?:
+		      chosen_fill(object->collectors[i], object->bpf);
 	return err;
 }
 

@@ -20,6 +20,7 @@
 
 #include "collector/flat/removals.h"
 #include "collector/label/unit.h"
+#include "collector/label/watch.h"
 #include "metric/attribute.h"
 #include "util/array.h"
 #include "util/hash.h"
@@ -61,6 +62,7 @@ struct cgroups {
 	struct removals *removals; /* NULL: what it tells is not recorded */
 	const uint64_t *lost; /* mapped: reading it is not a system call, see table.h */
 	uint64_t n_lost;      /* as lost said last */
+	struct watch *watches; /* maps that hold some of the cgroups; NULL: none */
 	struct walk *walk; /* NULL: none is under way */
 	bool is_due;	   /* a walk has to begin */
 	bool keeps_paths, is_whole; /* whole: the last one began at the root of all, not at that of a namespace */
@@ -148,18 +150,6 @@ static void forget_gone(struct cgroups *cgroups)
 					     (uint32_t)i) != 0;
 }
 
-/* The unit of the path, by the configuration's choice; once for each cgroup. -ENOMEM. */
-static int decide(const struct cgroups *cgroups, const char *path, struct cgroup *cgroup)
-{
-	char name[PATH_BYTES];
-	const char *chosen;
-
-	cgroup->attribute = unit_name(path, name, sizeof(name));
-	chosen = unit_choose(cgroups->choice, name);
-	cgroup->text = chosen ? strdup(chosen) : NULL;
-	return chosen && !cgroup->text ? -ENOMEM : 0;
-}
-
 /* Takes the texts of new over. */
 static int add_new(struct cgroups *cgroups, struct cgroup new)
 {
@@ -182,6 +172,7 @@ static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 	struct cgroup *cgroup = find(cgroups, id);
 	int err;
 
+	watches_tell(cgroups->watches, cgroups->root, id, path);
 	if (cgroup) {
 		cgroup->seen = cgroups->n_walks;
 		if (cgroups->keeps_paths && !cgroup->path) /* it was restored */
@@ -190,7 +181,7 @@ static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 		cgroup->is_gone &= cgroups->ring != NULL;
 		return 0;
 	}
-	err = decide(cgroups, path, &new);
+	err = unit_of_path(cgroups->choice, path, &new.attribute, &new.text); /* once for each cgroup */
 	if (!err && cgroups->keeps_paths)
 		new.path = strdup(path);
 	return err ? err : add_new(cgroups, new);
@@ -202,8 +193,10 @@ void cgroups_tell(struct cgroups *cgroups, uint64_t id, const char *path)
 
 	if (cgroup)
 		cgroup->is_gone = true;
-	if (!*path)
+	if (!*path) {
+		watches_tell(cgroups->watches, cgroups->root, id, NULL);
 		return;
+	}
 	if (cgroups->n >= cgroups->n_limit)
 		forget_gone(cgroups);
 	if (add(cgroups, id, path))
@@ -280,6 +273,8 @@ void cgroups_begin(struct cgroups *cgroups)
 	cgroups->n_steps = STEPS_MORE;
 	cgroups->is_due |= !cgroups->ring && !cgroups->walk;
 	cgroups_catch_up(cgroups);
+	if (cgroups->watches)
+		(void)cgroups_walk(cgroups);
 	forget_gone(cgroups);
 }
 
@@ -354,7 +349,10 @@ static void walk_end(struct cgroups *cgroups)
 	bool is_judge = !cgroups->walk->is_partial && (cgroups->is_whole || !cgroups->ring);
 
 	for (size_t i = 0; i < cgroups->n && is_judge; i++)
-		cgroups->items[i].is_gone |= cgroups->items[i].seen != cgroups->n_walks;
+		if (cgroups->items[i].seen != cgroups->n_walks) {
+			cgroups->items[i].is_gone = true;
+			watches_tell(cgroups->watches, cgroups->root, cgroups->items[i].id, NULL);
+		}
 	free(cgroups->walk);
 	cgroups->walk = NULL;
 }
@@ -426,6 +424,18 @@ bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id)
 	if (cgroups_walk(cgroups) || look_up(cgroups, id, &cgroup))
 		return false;
 	return cgroup ? cgroup->is_gone : !cgroups->walk && !cgroups->is_due && cgroups->is_whole;
+}
+
+struct watch **cgroups_watches(struct cgroups *cgroups)
+{
+	return &cgroups->watches;
+}
+
+void cgroups_walk_again(struct cgroups *cgroups)
+{
+	cgroups->is_due = true;
+	(void)cgroups_walk(cgroups);
+	cgroups->is_due |= !cgroups->ring; /* some may come before it tells of them */
 }
 
 const char *cgroups_complaint(const struct cgroups *cgroups)

@@ -19,6 +19,7 @@ struct removals;
 struct store;
 struct stored;
 struct unit_choice;
+struct watch;
 
 /* The mount point of cgroup2 in a file like /proc/self/mounts (fstab(5)), or NULL. To be freed. */
 char *cgroups_find_root(FILE *mounts);
@@ -57,6 +58,9 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_un
 void cgroups_keep_paths(struct cgroups *cgroups);
 /* The same as cgroups_get(), for the path below the root; ret_path is valid until the next call. */
 int cgroups_path(struct cgroups *cgroups, uint64_t id, const char **ret_path);
+/* The maps that are kept filled (label/watch.h), to be changed; those that are new are filled by a walk. */
+struct watch **cgroups_watches(struct cgroups *cgroups);
+void cgroups_walk_again(struct cgroups *cgroups);
 /* Why names cannot be found here, and what to do; NULL: nothing is wrong. */
 const char *cgroups_complaint(const struct cgroups *cgroups);
 /* From here on, what the ring tells is recorded there at once: a later process is not told again. Borrowed. */

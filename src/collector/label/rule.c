@@ -25,9 +25,10 @@ struct label_rule {
 	size_t n_constants;
 };
 
-static int add_match(struct label_rule *rule, const struct descriptor_item *match, struct diag *diag, const char *path)
+int label_rule_compile(const struct descriptor_item *match, struct diag *diag, const char *path, regex_t **patterns,
+		       size_t *n)
 {
-	regex_t *added = array_add(&rule->matches, &rule->n_matches, sizeof(*added));
+	regex_t *added = array_add(patterns, n, sizeof(*added));
 	char why[128];
 	int err;
 
@@ -36,7 +37,7 @@ static int add_match(struct label_rule *rule, const struct descriptor_item *matc
 	err = regcomp(added, match->text, REG_EXTENDED);
 	if (!err)
 		return 0;
-	rule->n_matches--;
+	--*n;
 	regerror(err, added, why, sizeof(why));
 	diag_add(diag, path, match->line, "match = %s is not a regular expression (%s); see regex(7)", match->text, why);
 	return 0;
@@ -91,7 +92,7 @@ int label_rule_new(const struct descriptor_label *section, const struct btf *ker
 	if (kernel && blank)
 		err = add_constants(rule, kernel, blank + 1);
 	for (size_t i = 0; !err && i < section->matches.n; i++)
-		err = add_match(rule, &section->matches.items[i], diag, path);
+		err = label_rule_compile(&section->matches.items[i], diag, path, &rule->matches, &rule->n_matches);
 	*ret_rule = err ? label_rule_free(rule) : rule;
 	return err;
 }

@@ -6,14 +6,19 @@
  * regular expression matches, and says what becomes of everything else.
  */
 
+#include <regex.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct btf;
+struct descriptor_item;
 struct descriptor_label;
 struct diag;
 struct label_rule;
 
+/* Adds the regular expression of a line "match = …" to a list. Mistakes go to diag. -ENOMEM. */
+int label_rule_compile(const struct descriptor_item *match, struct diag *diag, const char *path, regex_t **patterns,
+		       size_t *n);
 /*
  * *ret_rule becomes NULL if the section, which is borrowed, says nothing of that. kernel: for LABEL_KERNEL_ENUM, the
  * types of the running kernel; NULL: none are known, so numbers stay numbers. Mistakes go to diag. -ENOMEM.

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/label/unit.h"
 
+#include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,4 +111,16 @@ const char *unit_choose(const struct unit_choice *choice, const char *name)
 	if ((choice->include.n_items && !find_pattern(&choice->include, name)) || find_pattern(&choice->exclude, name))
 		return NULL;
 	return find_pattern(&choice->fold, name) ?: name;
+}
+
+int unit_of_path(const struct unit_choice *choice, const char *path, const char **ret_attribute, char **ret_text)
+{
+	const char *attribute, *chosen;
+	char name[PATH_MAX];
+
+	attribute = unit_name(path, name, sizeof(name));
+	chosen = unit_choose(choice, name);
+	*ret_text = chosen ? strdup(chosen) : NULL;
+	*ret_attribute = attribute;
+	return chosen && !*ret_text ? -ENOMEM : 0;
 }

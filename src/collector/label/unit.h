@@ -22,5 +22,10 @@ struct unit_choice {
 	struct setting_list fold;
 };
 
+/*
+ * The unit of a cgroup's path, by the choice: the attribute and its text, to be freed; text NULL: it is not wanted.
+ * -ENOMEM.
+ */
+int unit_of_path(const struct unit_choice *choice, const char *path, const char **ret_attribute, char **ret_text);
 /* What the unit is called: its own name, or the first pattern of fold that it matches. NULL: it is not wanted. */
 const char *unit_choose(const struct unit_choice *choice, const char *name);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/label/watch.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "util/cleanup.h"
+
+static bool fits(const struct watch *watch, const char *path)
+{
+	for (size_t i = 0; i < watch->n_patterns; i++)
+		if (!regexec(&watch->patterns[i], path, 0, NULL, 0))
+			return true;
+	return false;
+}
+
+static void put(struct watch *watch, const char *root, uint64_t id, const char *path)
+{
+	const uint64_t yes = 1; /* little endian, so it is 1 in fewer bytes, too */
+	_cleanup_(closep) int directory = -1;
+	char full[PATH_MAX];
+
+	if (watch->is_storage) {
+		snprintf(full, sizeof(full), "%s%s", root, path);
+		directory = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (directory >= 0)
+			(void)bpf_map_update_elem(watch->fd, &directory, &yes, BPF_ANY);
+	} else if (bpf_map_update_elem(watch->fd, &id, &yes, BPF_ANY) == -E2BIG) {
+		watch->is_full = true;
+	}
+}
+
+void watches_tell(struct watch *first, const char *root, uint64_t id, const char *path)
+{
+	for (struct watch *watch = first; watch; watch = watch->next) {
+		if (path && fits(watch, path))
+			put(watch, root, id, path);
+		if (!path && !watch->is_storage)
+			(void)bpf_map_delete_elem(watch->fd, &id);
+	}
+}
+
+void watches_remove(struct watch **first, const struct watch *watch)
+{
+	while (*first && *first != watch)
+		first = &(*first)->next;
+	if (*first)
+		*first = watch->next;
+}

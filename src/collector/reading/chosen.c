@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/reading/chosen.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+
+#include "collector/binding.h"
+#include "collector/label/cgroup.h"
+#include "collector/label/rule.h"
+#include "collector/label/watch.h"
+#include "util/array.h"
+
+#define CGRP_STORAGE 32 /* BPF_MAP_TYPE_CGRP_STORAGE, which older headers lack */
+
+static bool is_storage(const struct bpf_map *map)
+{
+	return bpf_map__type(map) == CGRP_STORAGE;
+}
+
+static void check(const struct collector *collector, const struct descriptor_cgroups *described,
+		  const struct bpf_map *map)
+{
+	bool is_hash = map && (bpf_map__type(map) == BPF_MAP_TYPE_HASH || bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH);
+	const char *names[64];
+
+	if (!map)
+		complain_of_unknown(collector, described->line, "map", described->map, names,
+				    binding_map_names(collector, names, ARRAY_SIZE(names)));
+	else if (!(is_hash && bpf_map__key_size(map) == sizeof(uint64_t)) && !is_storage(map))
+		complain(collector, described->line, "map \"%s\" cannot hold cgroups; use a hash map whose key is the id of a "
+			 "cgroup (u64), or BPF_MAP_TYPE_CGRP_STORAGE", described->map);
+	else if (bpf_map__value_size(map) > sizeof(uint64_t))
+		complain(collector, described->line, "the value of map \"%s\" is larger than a u64; it is set to 1 for each "
+			 "cgroup that is chosen, so make it a u64 or u8", described->map);
+	if (!described->matches.n)
+		complain(collector, described->line, "[cgroups %s] chooses no cgroup; add a line match = REGEX", described->map);
+}
+
+int chosen_new(struct collector *collector)
+{
+	const struct descriptor *descriptor = collector->descriptor;
+	int err = 0;
+
+	collector->watches = calloc(descriptor->n_cgroups + 1, sizeof(*collector->watches));
+	if (!collector->watches)
+		return -ENOMEM;
+	collector->n_watches = descriptor->n_cgroups;
+	for (size_t i = 0; i < descriptor->n_cgroups; i++) {
+		const struct descriptor_cgroups *described = &descriptor->cgroups[i];
+		struct watch *watch = &collector->watches[i];
+
+		watch->map = described->map;
+		check(collector, described, bpf_object__find_map_by_name(collector->object->bpf, described->map));
+		array_for_each (match, described->matches.items, described->matches.n)
+			err = err ?: label_rule_compile(match, collector->diag, collector->conf_path, &watch->patterns,
+							&watch->n_patterns);
+	}
+	return err;
+}
+
+int chosen_fill(struct collector *collector, const struct bpf_object *bpf)
+{
+	struct cgroups *cgroups = collector->labels->cgroups;
+
+	for (size_t i = 0; i < collector->n_watches; i++) {
+		struct watch *watch = &collector->watches[i], **first = cgroups_watches(cgroups);
+		const struct bpf_map *map = bpf_object__find_map_by_name(bpf, watch->map);
+
+		watches_remove(first, watch);
+		watch->fd = bpf_map__fd(map);
+		watch->is_storage = is_storage(map);
+		watch->next = *first;
+		*first = watch;
+		cgroups_walk_again(cgroups);
+	}
+	return 0;
+}
+
+void chosen_free(struct collector *collector)
+{
+	for (size_t i = 0; i < collector->n_watches; i++) {
+		struct watch *watch = &collector->watches[i];
+
+		watches_remove(cgroups_watches(collector->labels->cgroups), watch);
+		for (size_t j = 0; j < watch->n_patterns; j++)
+			regfree(&watch->patterns[j]);
+		free(watch->patterns);
+	}
+	free(collector->watches);
+}
