@@ -4,6 +4,7 @@ what to count."""
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import unittest
 
 import harness
 from harness import Cgroup, once, workload
+from manager import Manager
+from test_own import Pair
 from test_own import Pair
 
 PATIENCE_S = 60
@@ -35,13 +38,13 @@ def calls(*items):
 
 class RunningPair(Pair):
     @contextlib.contextmanager
-    def running(self, *names, settings=''):
+    def running(self, *names, settings='', prefix=()):
         """An agent that collects each second into a file."""
         self.output = os.path.join(self.directory, 'points')
         config = self.file('agent.cfg', f'[agent]\ninterval = 1s\ncollectors = {" ".join(names)}\n{settings}\n'
                            f'collector_directory = {self.directory}\n[exporter x]\ntype = json\npath = {self.output}\n')
         with open(os.path.join(self.directory, 'log'), 'w+') as log:
-            agent = subprocess.Popen([harness.agent(), 'run', '--config=' + config], stderr=log)
+            agent = subprocess.Popen([*prefix, harness.agent(), 'run', '--config=' + config], stderr=log)
             try:
                 self.wait_for(lambda points: points)
                 yield agent
@@ -89,6 +92,29 @@ class ReadingTest(RunningPair):
         for cpu, value, times in ((self.first, 7, 300), (self.last, 7, 40), (self.last, 9, 5)):
             expected[value, cpu] = expected.get((value, cpu), 0) + times
         self.assertEqual(points, expected)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, 'needs two CPUs')
+    def test_a_cpu_that_is_offline_has_no_series_and_counts_on(self):
+        """The agent believes a file that says which CPUs are online."""
+        online = '/sys/devices/system/cpu/online'
+        with open(online, encoding='ascii') as file:
+            all_of_them = file.read()
+        listed = self.file('online', all_of_them)
+        prefix = ['unshare', '--mount', '/bin/sh', '-c', f'mount --bind {listed} {online} && exec "$@"', 'sh']
+
+        def has_series(points, *cpus):
+            last = [point for point in points if point['time_ns'] == points[-1]['time_ns']]
+            return points[-1]['name'].startswith('bpfpush.') and {point['attributes'][CPU] for point in last if point['name'] == 'test.totals'} == set(cpus)
+
+        with self.running('reading', prefix=prefix):
+            for times in (300, 40):
+                subprocess.run(calls((self.first, SPLIT, 7, 2), (self.last, SPLIT, 7, times)), check=True)
+                self.wait_for(lambda points: has_series(points, self.first, self.last))
+                self.file('online', f'{self.first}\n')
+                self.wait_for(lambda points: has_series(points, self.first))
+                self.file('online', all_of_them)
+            points = self.points().select('test.totals', **{CPU: self.last})
+        self.assertEqual(sum(point['delta'] for point in points), 340)
 
     def test_an_array_of_one_has_only_its_cpus(self):
         seen = self.count((self.first, SPLIT, 1, 20), (self.last, SPLIT, 2, 3))
@@ -237,6 +263,29 @@ class RecordTest(RunningPair):
                                               if point['time_ns'] > points.select('test.perf', **{'test.value': 4})[-1]['time_ns']}) > 1)
         self.assertTrue(2000 < lost < times - 500, lost)
         self.assertIn('records of perf (records) are counted together', self.log)
+
+    def test_records_wait_for_the_next_process(self):
+        with open(os.path.join(self.directory, 'records.conf'), encoding='utf-8') as file:
+            text = file.read()
+        # What tells of a perf event array ends with the process, so an object with one is loaded again.
+        self.file('records.conf', ''.join(part for part in re.split(r'(?=^\[)', text, flags=re.M) if 'perf' not in part.split('\n')[0]))
+        self.output = os.path.join(self.directory, 'points')
+        config = self.file('agent.cfg', f'[agent]\ninterval = 1s\ncollectors = records\ncollector_directory = {self.directory}\n'
+                           f'[exporter x]\ntype = json\npath = {self.output}\n')
+        expected = 0
+        with Manager() as manager:
+            for times in (100, 20):
+                agent = manager.start([harness.agent(), 'run', '--config=' + config], stderr=subprocess.DEVNULL)
+                manager.wait_for('READY=1')
+                subprocess.run(self.calls((self.TOLD, 1, times)), check=True)
+                expected += times
+                self.wait_for(lambda points: points.select('test.ring')[-1:] and points.select('test.ring')[-1]['total'] == expected)
+                collected = self.points()[-1]['time_ns']
+                self.wait_for(lambda points: points[-1]['time_ns'] > collected)
+                agent.kill()
+                agent.wait()
+                subprocess.run(self.calls((self.TOLD, 1, 30)), check=True)
+                expected += 30
 
 
 class ChosenTest(RunningPair):

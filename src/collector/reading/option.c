@@ -54,19 +54,15 @@ int option_bind_record(struct binding *binding)
 	const struct btf *btf = binding->collector->object->btf;
 	int id = btf__find_by_name_kind(btf, first->record, BTF_KIND_STRUCT), err;
 	struct field *count = calloc(1, sizeof(*count));
-	char *name = strdup("");
 
 	if (id < 0)
 		id = btf__find_by_name(btf, first->record);
-	binding->value = (struct shape){ count, 1, sizeof(uint64_t) };
-	if (!count || !name) {
-		free(name);
-		free(count);
-		binding->value = (struct shape){ 0 };
+	if (!count)
 		return -ENOMEM;
-	}
-	*count = (struct field){ .name = name, .type_name = "", .class = FIELD_INTEGER,
-				 .size_bytes = sizeof(uint64_t) };
+	*count = (struct field){ .name = strdup(""), .type_name = "", .size_bytes = sizeof(uint64_t) };
+	binding->value = (struct shape){ count, 1, sizeof(uint64_t) };
+	if (!count->name)
+		return -ENOMEM;
 	err = id < 0 ? -ENOENT : shape_from_btf(btf, (uint32_t)id, &binding->key, NULL);
 	if (err && err != -ENOMEM)
 		complain(binding->collector, first->line,
