@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "config/config.h"
+#include "config/probe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,6 +29,22 @@ static char *make_variable(const char *name, const char *value, size_t size)
 	return text;
 }
 
+/* What is written for a probe without mistakes is a descriptor: its lines are those of the file. */
+static void describe_probe(const struct config_section *section)
+{
+	_cleanup_(probe_text_done) struct probe_text written = { 0 };
+	_cleanup_(descriptor_freep) struct descriptor *descriptor = NULL;
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	struct descriptor_text text;
+
+	demand(probe_describe(section, &diag, &written) == 0);
+	if (diag.n_errors)
+		return;
+	text = (struct descriptor_text){ buf_text(&written.text), section->path, written.lines, written.n_lines };
+	demand(descriptor_parse_text(&text, &diag, &descriptor) == 0);
+	demand(descriptor->n_programs > 0 && descriptor->n_metrics > 0);
+}
+
 static void read_config(const char *path, const char *const *environment)
 {
 	static const char *const roots[] = { NULL };
@@ -39,6 +56,9 @@ static void read_config(const char *path, const char *const *environment)
 	if (!diag.n_errors)
 		demand(diag.text.size == 0);
 	demand(config->agent.interval_ns >= 1000000000);
+	for (size_t i = 0; i < config->n_sections; i++)
+		if (!strcmp(config->sections[i].kind, "probe"))
+			describe_probe(&config->sections[i]);
 	for (size_t i = 0; i < config->n_exporters; i++)
 		demand(config->exporters[i].ops && config->exporters[i].options);
 	for (unsigned int i = 1; i < config->resource.n; i++)
