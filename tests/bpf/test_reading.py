@@ -15,7 +15,6 @@ import harness
 from harness import Cgroup, once, workload
 from manager import Manager
 from test_own import Pair
-from test_own import Pair
 
 PATIENCE_S = 60
 CALL = 0x100000
