@@ -12,6 +12,7 @@
 
 #define DEPTH 5
 #define JUMPS 3
+#define ESCAPES 20
 
 #if defined(__x86_64__)
 #define OPERAND "-4@%k[value]"
@@ -114,11 +115,14 @@ int main(int argc, char **argv)
 	before = now_ns();
 	probed_nest(DEPTH);
 	outer_ns += now_ns() - before;
+	for (volatile int i = 0; i < ESCAPES; i++)
+		if (!setjmp(back))
+			probed_jump(0);
 	for (int i = 0; i < JUMPS; i++)
 		probed_jump(DEPTH);
 	printf("{\"naps\": %llu, \"nap_least_ns\": %llu, \"nap_most_ns\": %llu}\n", (unsigned long long)naps,
 	       (unsigned long long)nap_least_ns, (unsigned long long)nap_most_ns);
 	printf("{\"inner_ns\": %llu, \"outer_ns\": %llu, \"nested\": %d, \"jumps\": %d, \"lost\": %d}\n",
-	       (unsigned long long)inner_ns, (unsigned long long)outer_ns, DEPTH + 1, JUMPS, JUMPS * DEPTH);
+	       (unsigned long long)inner_ns, (unsigned long long)outer_ns, DEPTH + 1, JUMPS, ESCAPES + JUMPS * DEPTH);
 	return 0;
 }
