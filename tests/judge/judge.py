@@ -207,7 +207,7 @@ def migrate(pid, rounds):
 
 
 class Migrations(Example):
-    """By the cgroup of the process that migrates, next to the kernel's trace of the same tracepoint."""
+    """By the cgroup of the process that migrates another, next to the kernel's trace of the same tracepoint."""
     ROUNDS = 100
     metric = "cgroup_sched_migrations"
     events = ("sched/sched_migrate_task",)
@@ -225,22 +225,29 @@ class Migrations(Example):
         os.makedirs(directory, exist_ok=True)
         child = os.fork()
         if not child:
+            entering = time.monotonic()
             write(os.path.join(directory, "cgroup.procs"), "0")
             time.sleep(0.3)  # bpfpush learns of the cgroup
-            print(json.dumps({place: migrate(os.getpid(), self.ROUNDS)}), flush=True)
+            begin = time.monotonic()
+            print(json.dumps({place: {"entering": entering, "begin": begin, "pids": migrate(os.getpid(), self.ROUNDS)}}), flush=True)
             os._exit(0)
         os.waitpid(child, 0)
         return directory[len(harness.cgroup_root()):]
 
     def check(self, test, points, facts):
         for place, path in facts["work"].items():
-            pids = points.expected[place]
-            traced = sum(pid in pids for _, pid, event, _ in facts["trace"] if event == "sched_migrate_task")
-            test.assertGreaterEqual(traced, self.ROUNDS)
-            self.check_place(test, points, place, path, traced)
+            mine = points.expected[place]
+            times = [at for at, pid, event, text in facts["trace"] if event == "sched_migrate_task" and self.subject(pid, text) in mine["pids"]]
+            inner, outer = (sum(at >= mine[since] for at in times) for since in ("begin", "entering"))
+            test.assertGreaterEqual(inner, self.ROUNDS)
+            self.check_place(test, place, inner, outer, *(points.total(f"ebpf_exporter.{self.metric}{end}", cgroup=path) for end in ("", "_not_match")))
 
-    def check_place(self, test, points, place, path, traced):
-        test.assertEqual(points.total("ebpf_exporter." + self.metric, cgroup=path), traced)
+    @staticmethod
+    def subject(pid, _):
+        return pid
+
+    def check_place(self, test, place, inner, outer, count, _):
+        between(test, count, inner, outer, place)
 
 
 @example("cgroup")
@@ -249,10 +256,13 @@ class Cgroup(Migrations):
 
 
 class CgroupMap(Migrations):
-    def check_place(self, test, points, place, path, traced):
-        wanted = place.startswith("system.slice")
-        test.assertEqual(points.total(f"ebpf_exporter.{self.metric}", cgroup=path), traced if wanted else 0, place)
-        test.assertEqual(points.total(f"ebpf_exporter.{self.metric}_not_match", cgroup=path), 0 if wanted else traced, place)
+    def check_place(self, test, place, inner, outer, count, not_wanted):
+        if place.startswith("system.slice"):
+            between(test, count, inner, outer, place)
+            between(test, not_wanted, 0, outer - inner, place)
+        else:
+            test.assertEqual(count, 0)
+            between(test, not_wanted, inner, outer, place)
 
 
 @example("cgroup_id_map")
@@ -262,7 +272,12 @@ class CgroupIdMap(CgroupMap):
 
 @example("cgroup_id_map_cgrp_storage")
 class CgroupStorage(CgroupMap):
+    """By the cgroup of the one that is migrated."""
     metric = "cgroup_cgrp_storage_sched_migrations"
+
+    @staticmethod
+    def subject(_, text):
+        return int(re.search(r"pid=(\d+)", text).group(1))
 
 
 @example("kfree_skb")
@@ -341,10 +356,11 @@ class SoftirqLatency(Softirqs):
             within = sum(facts["begin"] <= time <= facts["end"] for time in traced)
             between(test, points.total("ebpf_exporter.softirq_raised", **of), within, len(traced), kind)
             waits, runs = histogram(points, "softirq_entry_latency", **of), histogram(points, "softirq_service_latency", **of)
-            # Of a softirq that was raised or served before the programs ran, there is no wait and no run.
-            between(test, waits[0], served - os.cpu_count(), served, kind)
+            # The programs leave out one that was raised before they ran, or again just before it was served.
+            between(test, waits[0], served * 0.9 - os.cpu_count(), served, kind)
             between(test, runs[0], waits[0] - os.cpu_count(), waits[0] + os.cpu_count(), kind)
-            test.assertTrue(0 < runs[1] < 60, runs)
+            upper = sum(bound * count for bound, count in runs[2].items())
+            between(test, runs[1], upper / 2 - 1e-6 * runs[0], upper, kind)
 
 
 @example("softirq-latency-net-rx")
@@ -354,7 +370,7 @@ class SoftirqLatencyNetRx(Softirqs):
         between(test, served, *self.served(facts, "NET_RX"))
         test.assertEqual([point["attributes"] for point in points.select("ebpf_exporter.softirq_serviced")], [{}])
         waits, runs = histogram(points, "softirq_wait"), histogram(points, "softirq_runtime")
-        between(test, waits[0], served - os.cpu_count(), served)
+        between(test, waits[0], served * 0.9 - os.cpu_count(), served)
         between(test, runs[0], waits[0] - os.cpu_count(), waits[0] + os.cpu_count())
         # Nanoseconds, summed next to powers of two: each bucket holds what its bounds say.
         upper = sum(bound * count for bound, count in runs[2].items())
@@ -429,7 +445,7 @@ class Biolatency(Example):
         work = facts["work"]
         count, total, _ = histogram(points, "bio_latency", device=work["device"], operation="write")
         test.assertEqual((count, work["writes"]), (self.COUNT, self.COUNT))
-        test.assertTrue(0 < total < 60)
+        test.assertTrue(0 < total < facts["end"] - facts["begin"])
 
 
 @example("uprobe")

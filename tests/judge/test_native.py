@@ -14,7 +14,7 @@ import unittest
 import examples
 
 CLONE_NEWNS, CLONE_NEWNET, MS_REC, MS_PRIVATE = 0x20000, 0x40000000, 0x4000, 0x40000  # sched.h, sys/mount.h
-NAMES = ["syscalls", "cgroup", "kfree_skb", "udp-drops", "xdp", "percpu-softirq", "softirq-latency",
+NAMES = ["syscalls", "cgroup", "cgroup_id_map", "cgroup_id_map_cgrp_storage", "kfree_skb", "udp-drops", "xdp", "percpu-softirq", "softirq-latency",
          "softirq-latency-net-rx", "timers", "raw-tracepoints", "biolatency", "uprobe", "usdt", "llcstat"]
 
 
