@@ -4,7 +4,6 @@
     inside.py DIRECTORY NAME...     DIRECTORY holds the collectors"""
 
 import ctypes
-import glob
 import os
 import re
 import socket

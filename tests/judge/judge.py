@@ -15,7 +15,6 @@ import json
 import os
 import re
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -512,14 +511,22 @@ def work(names):
         print(json.dumps({name: {"begin": begin, "end": end, "work": work, "before": before, "after": after}}), flush=True)
 
 
-def count(names, directory, timeout=120, wrapper=()):
+def run(names, directory, timeout):
+    worker = sys.argv[0] if "inside" in sys.argv[0] else __file__
+    return subprocess.run([harness.agent(), "once", "--config=/dev/null", "--format=json", f"--collector-directory={directory}",
+                           *[RENAMED.get(name, name) for name in names], "--", sys.executable, "-B", os.path.realpath(worker), "work", *names],
+                          capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def count(names, directory, timeout=120):
     """{name: (points, facts)} of one run that counts all of these examples."""
     trace = Trace(*sorted({event for name in names for event in getattr(EXAMPLES[name], "events", ())}))
     before = {name: EXAMPLES[name].snapshot() for name in names}
-    done = subprocess.run([*wrapper, harness.agent(), "once", "--config=/dev/null", "--format=json", f"--collector-directory={directory}",
-                           *[RENAMED.get(name, name) for name in names], "--", sys.executable, "-B", os.path.realpath(sys.argv[0] if "inside" in sys.argv[0] else __file__), "work", *names],
-                          capture_output=True, text=True, timeout=timeout, check=False)
-    after, traced = {name: EXAMPLES[name].snapshot() for name in names}, trace.end()
+    try:
+        done = run(names, directory, timeout)
+    finally:
+        traced = trace.end()
+    after = {name: EXAMPLES[name].snapshot() for name in names}
     records = [json.loads(line) for line in done.stdout.split("\n") if line.startswith("{")]
     expected = {key: value for record in records if "collector" not in record for key, value in record.items()}
     results = {}

@@ -4,7 +4,6 @@
 
     test_guest.py [NAMES...]     NAMES: only these examples, one run for each word"""
 
-import glob
 import os
 import sys
 import tempfile

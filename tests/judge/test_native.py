@@ -39,6 +39,7 @@ class TestNative(unittest.TestCase):
         examples.prepare(cls.directory, NAMES)
         for name in NAMES:
             examples.amend(cls.directory, judge.RENAMED.get(name, name), judge.EXAMPLES[name].amends)
+        cls.addClassCleanup(judge.harness.leftovers.remove_cgroups, judge.harness.cgroup_root())
         cls.results, cls.done = judge.count(NAMES, cls.directory)
 
     def test_all_run(self):
