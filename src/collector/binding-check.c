@@ -57,7 +57,7 @@ static void check_metric(const struct binding *binding, const struct descriptor_
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		n += binding->labels[i].type && binding->labels[i].attribute ? binding->labels[i].type->n_own ?: 1 : 0;
 	if (n > ATTRIBUTES_MAX)
-		complain(binding->collector, metric->line, "metric \"%s\" would have %zu attributes; at most %d are possible, so remove members from the key",
+		complain(binding->collector, metric->line, "metric \"%s\" would have %zu attributes; at most %d are possible, so remove some, or members of the key",
 			 metric->name, n, ATTRIBUTES_MAX);
 	if (metric->cpu && has_attribute(binding, metric, 0, metric->cpu))
 		complain(binding->collector, metric->line, "metric \"%s\" has an attribute \"%s\" already; use another name for \"cpu\"",

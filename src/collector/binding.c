@@ -207,24 +207,22 @@ void binding_complain_of_member(const struct binding *binding, const char *secti
 		complain_of_unknown(binding->collector, line, "member", member, shape->fields, shape->n_fields);
 }
 
-/* The field that [metric MAP.MEMBER] means, which may be one that is made at joined; NULL after a complaint. */
-static const struct field *find_field(const struct binding *binding, const struct descriptor_metric *described,
-				      struct field *joined)
+/* The field that [metric MAP.MEMBER] means; NULL after a complaint. */
+static const struct field *find_field(const struct binding *binding, const struct descriptor_metric *described)
 {
 	const struct shape *value = &binding->value;
 	const struct field *field = shape_find(value, described->member);
 
 	if (!field && !*described->member && value->n_fields == 1)
 		field = &value->fields[0];
-	if (field && (field->class == FIELD_INTEGER || field->class == FIELD_HISTOGRAM))
+	if (field && (field->class == FIELD_INTEGER ||
+		      (field->class == FIELD_HISTOGRAM && (field->is_known || described->buckets))))
 		return field;
-	if (field)
+	if (field && field->class != FIELD_HISTOGRAM)
 		complain(binding->collector, described->line,
 			 "%s of map \"%s\" is not a number; export an integer or a histogram of <bpfpush/hist.h>",
 			 say_member(field->name).text, binding->map);
-	else if (shape_find_histogram(value, described->member, joined) && described->buckets)
-		return joined;
-	else if (shape_find_histogram(value, described->member, joined))
+	else if (field)
 		complain(binding->collector, described->line,
 			 "%s of map \"%s\" has \"sum\" and \"bucket\", but its type does not say what the buckets hold; "
 			 "write buckets = …, or make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
@@ -258,41 +256,24 @@ static void check_kind(const struct collector *collector, const struct descripto
 {
 	struct member_text member = say_member(field->name);
 
-	if (described->kind && field->class == FIELD_HISTOGRAM)
-		complain(collector, described->line, "%s is a histogram, which cannot be a gauge; remove kind = gauge", member.text);
-	else if (described->kind && is_type(field, "val_level") && field->is_signed)
+	if (described->kind && is_type(field, "val_level") && field->is_signed)
 		complain(collector, described->line, "%s is signed, but a val_level is at least 0; make it a u64", member.text);
 	else if (!described->kind && field->class != FIELD_HISTOGRAM)
 		check_sum(collector, described->line, field);
 	if (described->unit && is_type(field, "val_ns") && strcmp(described->unit, "s"))
 		complain(collector, described->line, "%s holds nanoseconds (val_ns), which are shown as seconds; write unit = s, not %s",
 			 member.text, described->unit);
-	if (described->multiply && is_type(field, "val_ns"))
-		complain(collector, described->line, "%s holds nanoseconds (val_ns), which are shown as seconds; remove \"multiply\"",
-			 member.text);
 }
 
-/* What "buckets" and "bucket" say must fit the member. is_known: a structure of hist.h. */
-static void check_histogram(const struct collector *collector, const struct descriptor_metric *described,
-			    const struct field *field, bool is_known, const struct buckets *buckets)
+/* The bounds of a structure's buckets must be as many as it has. */
+static void check_bounds(const struct collector *collector, const struct descriptor_metric *described,
+			 const struct field *field, const struct buckets *buckets)
 {
-	bool is_struct = field->class == FIELD_HISTOGRAM;
 	struct member_text member = say_member(field->name);
 
-	if (is_struct && described->bucket)
-		complain(collector, described->line, "%s is a histogram already; remove \"bucket\"", member.text);
-	else if (described->bucket && !described->buckets)
-		complain(collector, described->line, "\"bucket\" needs the bounds of the buckets; add a line buckets = exp2 0..27, say");
-	else if (is_known && described->buckets)
-		complain(collector, described->line, "%s is a structure of hist.h, whose bounds are known; remove \"buckets\"",
-			 member.text);
-	else if (!is_struct && described->buckets && !described->bucket)
-		complain(collector, described->line,
-			 "%s is a single number, which has no buckets; export a structure with \"sum\" and \"bucket\", or name "
-			 "the member of the key that says the bucket: bucket = …", member.text);
-	else if (is_struct && buckets->has_sum)
+	if (buckets->has_sum)
 		complain(collector, described->line, "%s has its sum in the structure; remove \"sum\" from \"buckets\"", member.text);
-	else if (is_struct && buckets->n && field->n_buckets != buckets->n + 1)
+	else if (buckets->n && field->n_buckets != buckets->n + 1)
 		complain(collector, described->line,
 			 "%s has %u buckets, but with %u bound%s there are %u, the last one for all above; make it bucket[%u], or "
 			 "change \"buckets\"", member.text, field->n_buckets, buckets->n, plural(buckets->n), buckets->n + 1,
@@ -338,7 +319,7 @@ static void read_buckets(const struct collector *collector, const struct descrip
 }
 
 static void read_meaning(const struct collector *collector, const struct descriptor_metric *described,
-			 const struct field *field, bool is_known, struct meaning *meaning)
+			 const struct field *field, struct meaning *meaning)
 {
 	bool is_time = is_type(field, "val_ns");
 
@@ -358,7 +339,7 @@ static void read_meaning(const struct collector *collector, const struct descrip
 		/* bpf/include/hist.h: bucket[1] is (2^-30, 2^-29] s of a time, (2^-1, 2^0] of a value. */
 		meaning->metric.layout = (struct histogram_layout){ 0, is_time ? -30 : -1, field->n_buckets };
 	}
-	if (described->buckets && !is_known)
+	if (described->buckets && !field->is_known)
 		read_buckets(collector, described, field, meaning);
 }
 
@@ -410,10 +391,9 @@ static int add_metric(struct collector *collector, struct binding *binding, cons
 		      const struct field *field, const struct meaning *meaning)
 {
 	struct delta_metric *metric = array_add(&binding->delta.metrics, &binding->delta.n_metrics, sizeof(*metric));
-	uint32_t bytes = field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes;
 	struct source *source = &binding->source;
 	const char *cpus = described->cpus ?: is_type(field, "val_level") ? "max" : "sum";
-	struct source_run run = { .offset_bytes = field->offset_bytes, .size_bytes = bytes, .count = 1,
+	struct source_run run = { .offset_bytes = field->offset_bytes, .size_bytes = field->size_bytes, .count = 1,
 				  .is_maximum = !strcmp(cpus, "max"), .is_last = !strcmp(cpus, "last") };
 	int err;
 
@@ -425,7 +405,7 @@ static int add_metric(struct collector *collector, struct binding *binding, cons
 					 .first_cell = source_n_cells(source),
 					 .is_signed = field->is_signed,
 					 .is_tally = is_type(field, "val_tally"),
-					 .sum_bits = (uint8_t)(8 * bytes),
+					 .sum_bits = (uint8_t)(8 * field->size_bytes),
 					 .bucket_bits = (uint8_t)(8 * field->bucket_bytes),
 					 .n_more = run.count - 1,
 					 .user = described };
@@ -444,11 +424,9 @@ static int bind_section(struct collector *collector, const struct descriptor_met
 {
 	struct binding *binding = binding_find(collector, described->map);
 	struct bpf_map *map = bpf_object__find_map_by_name(collector->object->bpf, described->map);
-	struct field joined = { 0 };
 	const struct field *field;
 	struct meaning meaning;
 	const char *names[64];
-	bool is_known;
 	int err = 0;
 
 	if (!map || bpf_map__is_internal(map)) {
@@ -460,14 +438,14 @@ static int bind_section(struct collector *collector, const struct descriptor_met
 		err = binding_make(collector, map, described, &binding);
 	if (err || !binding->labels || !described->name || !described->unit)
 		return err;
-	field = find_field(binding, described, &joined);
+	field = find_field(binding, described);
 	if (!field)
 		return 0;
-	is_known = field->class == FIELD_HISTOGRAM && field != &joined;
 	check_kind(collector, described, field);
 	options_check(binding, described, field);
-	read_meaning(collector, described, field, is_known, &meaning);
-	check_histogram(collector, described, field, is_known, &meaning.buckets);
+	read_meaning(collector, described, field, &meaning);
+	if (field->class == FIELD_HISTOGRAM)
+		check_bounds(collector, described, field, &meaning.buckets);
 	return add_metric(collector, binding, described, field, &meaning);
 }
 

@@ -88,7 +88,15 @@ static int add_to_list(void *item, const struct grammar_key *key, const struct i
 static int set_key(struct reader *reader, const struct grammar_key *key, const struct ini_entry *entry, void *item)
 {
 	const char *complaint = key->check ? key->check(entry->value) : NULL;
+	size_t n_words = 0;
 
+	while (key->words[n_words])
+		n_words++;
+	if (n_words && !array_find(key->words, n_words, entry->value)) {
+		diag_add_unknown(reader->diag, reader->file->path, entry->line, key->name, entry->value, key->words,
+				 n_words);
+		return 0;
+	}
 	if (key->form == GRAMMAR_TEXT && *text_at(item, key->offset))
 		complain(reader, entry->line, "\"%s\" is set twice in this section; keep one", entry->key);
 	if (complaint)
@@ -143,21 +151,6 @@ static int read_section(struct reader *reader, size_t *at)
 	return err;
 }
 
-static void check_attributes(struct reader *reader, struct descriptor_list *attributes)
-{
-	array_for_each (attribute, attributes->items, attributes->n) {
-		const char *complaint = grammar_check_name(attribute->text);
-
-		if (complaint)
-			complain(reader, attribute->line, "attribute name \"%s\" %s", attribute->text, complaint);
-	}
-	if (attributes->n <= DESCRIPTOR_ATTRIBUTES_MAX)
-		return;
-	complain(reader, attributes->items[DESCRIPTOR_ATTRIBUTES_MAX].line,
-		 "more than %d fixed attributes on one metric; move the rest into the map's key", DESCRIPTOR_ATTRIBUTES_MAX);
-	attributes->n = DESCRIPTOR_ATTRIBUTES_MAX;
-}
-
 static void check_sections_differ(struct reader *reader)
 {
 	array_for_each (entry, reader->file->entries, reader->file->n_entries) {
@@ -190,8 +183,6 @@ static int parse(FILE *f, const char *path, const struct descriptor_text *text, 
 		err = read_section(&reader, &at);
 	if (err)
 		return err;
-	for (size_t i = 0; i < descriptor->n_metrics; i++)
-		check_attributes(&reader, &descriptor->metrics[i].attributes);
 	if (!reader.has_collector)
 		diag_add(diag, path, 0, "no [collector] section; begin with one that has a description = …");
 	if (!descriptor->description)

@@ -68,8 +68,6 @@ struct descriptor_param {
 	unsigned int line;
 };
 
-#define DESCRIPTOR_ATTRIBUTES_MAX 4
-
 struct descriptor_metric {
 	const char *map;
 	const char *member; /* "": the value as a whole */
@@ -79,7 +77,7 @@ struct descriptor_metric {
 	const char *when; /* a setting; NULL: always */
 	const char *kind; /* "gauge"; NULL: it follows from the member's type */
 	const char *buckets, *bucket, *multiply, *cpu, *cpus, *expire, *zero, *since, *record; /* NULL: absent */
-	struct descriptor_list attributes; /* at most DESCRIPTOR_ATTRIBUTES_MAX, each NAME=VALUE */
+	struct descriptor_list attributes; /* each NAME=VALUE */
 	unsigned int line;
 };
 

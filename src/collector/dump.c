@@ -17,11 +17,13 @@ static void dump_fields(const struct shape *shape, const struct key_label *label
 
 	for (uint32_t i = 0; i < shape->n_fields; i++) {
 		const struct field *field = &shape->fields[i];
+		uint32_t buckets_end = field->bucket_offset_bytes + field->n_buckets * field->bucket_bytes;
+		bool is_histogram = field->class == FIELD_HISTOGRAM;
 
 		fprintf(f, "  %-24s %-9s %-13s at %" PRIu32 ", %" PRIu32 " bytes", *field->name ? field->name : "(itself)",
 			classes[field->class], *field->type_name ? field->type_name : "-", field->offset_bytes,
-			field->size_bytes);
-		if (field->class == FIELD_HISTOGRAM)
+			is_histogram ? buckets_end - field->offset_bytes : field->size_bytes);
+		if (is_histogram)
 			fprintf(f, ", %" PRIu32 " buckets at %" PRIu32, field->n_buckets, field->bucket_offset_bytes);
 		if (labels)
 			fprintf(f, " -> %s", labels[i].attribute ? labels[i].attribute : "(no attribute)");

@@ -132,31 +132,38 @@ static int walk_array(struct walk *walk, const struct btf_type *type, const char
 	return add(walk, name, field);
 }
 
-/*
- * The fields "sum" and "bucket" of a structure of hist.h become one, which has the structure's name. Only the
- * name of its type says what the buckets hold.
- */
-static void join_histogram(struct walk *walk, size_t first, const char *name, uint32_t size_bytes)
+/* The member of a structure of that name, whose own members begin with first. */
+static const struct field *find_member(const struct walk *walk, size_t first, const char *name, const char *member)
 {
-	struct field *sum = &walk->shape.fields[first], *bucket = sum + 1;
-	size_t length = strlen(name), member_at = length + (length != 0);
-	uint32_t n_buckets;
+	char path[256];
 
-	if (walk->shape.n_fields != first + 2 || strcmp(sum->name + member_at, "sum") || sum->class != FIELD_INTEGER ||
-	    strcmp(bucket->name + member_at, "bucket") || bucket->class != FIELD_BYTES)
-		return;
-	n_buckets = bucket->size_bytes / bucket->bucket_bytes;
-	if (n_buckets < 2 || n_buckets > 1024)
-		return;
-	sum->name[length] = '\0';
-	sum->class = FIELD_HISTOGRAM;
-	sum->sum_bytes = sum->size_bytes;
-	sum->size_bytes = size_bytes;
-	sum->bucket_offset_bytes = bucket->offset_bytes;
-	sum->bucket_bytes = bucket->bucket_bytes;
-	sum->n_buckets = n_buckets;
-	free(bucket->name);
-	walk->shape.n_fields--;
+	snprintf(path, sizeof(path), "%s%s%s", name, *name ? "." : "", member);
+	return array_find(walk->shape.fields + first, walk->shape.n_fields - first, path);
+}
+
+/*
+ * The members "sum" and "bucket" of a structure are a histogram as well, which has the structure's name. Of one of
+ * hist.h, they are nothing else: only the name of its type says what the buckets hold.
+ */
+static int add_histogram(struct walk *walk, size_t first, const char *name, bool is_known)
+{
+	const struct field *bucket = find_member(walk, first, name, "bucket");
+	const struct field *sum = find_member(walk, first, name, "sum");
+	struct field joined;
+
+	/* An array has at most 4096 bytes, so there are at most HISTOGRAM_BUCKETS_MAX. */
+	if (!sum || sum->class != FIELD_INTEGER || !bucket || bucket->class != FIELD_BYTES ||
+	    bucket->bucket_bytes < 4 || bucket->size_bytes < 2 * bucket->bucket_bytes)
+		return 0;
+	joined = *sum;
+	joined.class = FIELD_HISTOGRAM;
+	joined.is_known = is_known && walk->shape.n_fields == first + 2;
+	joined.bucket_offset_bytes = bucket->offset_bytes;
+	joined.bucket_bytes = bucket->bucket_bytes;
+	joined.n_buckets = bucket->size_bytes / bucket->bucket_bytes;
+	while (joined.is_known && walk->shape.n_fields > first)
+		free(walk->shape.fields[--walk->shape.n_fields].name);
+	return add(walk, name, &joined);
 }
 
 static int walk_struct(struct walk *walk, const struct btf_type *type, const char *name, struct field *field,
@@ -171,9 +178,7 @@ static int walk_struct(struct walk *walk, const struct btf_type *type, const cha
 		return add(walk, name, field);
 	}
 	err = walk_members(walk, type, name, field->offset_bytes, depth);
-	if (!err && (!strcmp(tag, "hist_time") || !strcmp(tag, "hist_value")))
-		join_histogram(walk, first, name, field->size_bytes);
-	return err;
+	return err ?: add_histogram(walk, first, name, !strcmp(tag, "hist_time") || !strcmp(tag, "hist_value"));
 }
 
 static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset, unsigned int depth)
@@ -217,29 +222,6 @@ int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_sh
 const struct field *shape_find(const struct shape *shape, const char *name)
 {
 	return array_find(shape->fields, shape->n_fields, name);
-}
-
-bool shape_find_histogram(const struct shape *shape, const char *name, struct field *ret_field)
-{
-	const char *dot = *name ? "." : "";
-	const struct field *sum, *bucket;
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s%ssum", name, dot);
-	sum = shape_find(shape, path);
-	snprintf(path, sizeof(path), "%s%sbucket", name, dot);
-	bucket = shape_find(shape, path);
-	if (!sum || sum->class != FIELD_INTEGER || !bucket || bucket->class != FIELD_BYTES ||
-	    bucket->bucket_bytes < 4 || bucket->size_bytes < 2 * bucket->bucket_bytes)
-		return false;
-	*ret_field = *sum;
-	ret_field->name = (char *)name;
-	ret_field->class = FIELD_HISTOGRAM;
-	ret_field->sum_bytes = sum->size_bytes;
-	ret_field->bucket_offset_bytes = bucket->offset_bytes;
-	ret_field->bucket_bytes = bucket->bucket_bytes;
-	ret_field->n_buckets = bucket->size_bytes / bucket->bucket_bytes;
-	return true;
 }
 
 void shape_done(struct shape *shape)

@@ -19,7 +19,7 @@ enum field_class {
 	FIELD_ENUM,
 	FIELD_TEXT,	 /* array of char */
 	FIELD_BYTES,	 /* any other array, or a structure with a lbl_ or prm_ typedef */
-	FIELD_HISTOGRAM, /* struct hist_time or struct hist_value of bpf/include/hist.h */
+	FIELD_HISTOGRAM, /* a structure with "sum" and an array "bucket" of at least 4 bytes each */
 };
 
 struct field {
@@ -31,8 +31,8 @@ struct field {
 	uint32_t size_bytes;
 	bool is_signed, is_bool;
 	uint32_t type_id; /* without typedefs: of the enum */
-	/* FIELD_HISTOGRAM; .type_name is that of sum */
-	uint32_t sum_bytes;
+	/* FIELD_HISTOGRAM; .type_name, .offset_bytes and .size_bytes are those of sum */
+	bool is_known; /* it is a struct hist_time or struct hist_value of bpf/include/hist.h */
 	uint32_t bucket_offset_bytes;
 	uint32_t bucket_bytes; /* of one; FIELD_BYTES, FIELD_TEXT: of an element */
 	uint32_t n_buckets;
@@ -51,11 +51,6 @@ struct shape {
  */
 int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit);
 const struct field *shape_find(const struct shape *shape, const char *name);
-/*
- * The members "sum" and "bucket" of a structure of that name, with numbers of at least 4 bytes, as a histogram. Its name
- * is the caller's. False: there is none.
- */
-bool shape_find_histogram(const struct shape *shape, const char *name, struct field *ret_field);
 void shape_done(struct shape *shape);
 
 /*

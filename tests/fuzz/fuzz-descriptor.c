@@ -17,7 +17,7 @@ static void demand(int is_true)
 
 static void check_metric(const struct descriptor_metric *metric, bool is_sound)
 {
-	demand(metric->line && metric->map && metric->member && metric->attributes.n <= DESCRIPTOR_ATTRIBUTES_MAX);
+	demand(metric->line && metric->map && metric->member);
 	for (size_t i = 0; i < metric->attributes.n; i++)
 		demand(*metric->attributes.items[i].text && *metric->attributes.items[i].value &&
 		       metric->attributes.items[i].line);

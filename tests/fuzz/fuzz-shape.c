@@ -32,7 +32,7 @@ static void check_field(const struct btf *btf, const struct shape *shape, const 
 		demand(field->n_buckets >= 2 && field->bucket_offset_bytes + size <= shape->size_bytes);
 	}
 	demand((uint64_t)field->offset_bytes +
-		       (field->class == FIELD_HISTOGRAM ? field->sum_bytes : field->size_bytes) <=
+		       field->size_bytes <=
 	       shape->size_bytes);
 	if (field->class == FIELD_ENUM)
 		for (int64_t value = -1; value < 3; value++)

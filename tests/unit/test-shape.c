@@ -112,7 +112,7 @@ static void sum_and_bucket_make_a_histogram_at_its_place(void **state)
 	assert_int_equal(field->class, FIELD_HISTOGRAM);
 	assert_string_equal(field->type_name, "val_ns");
 	assert_int_equal(field->offset_bytes, 8);
-	assert_int_equal(field->sum_bytes, 8);
+	assert_int_equal(field->size_bytes, 8);
 	assert_int_equal(field->bucket_offset_bytes, 16);
 	assert_int_equal(field->bucket_bytes, 4);
 	assert_int_equal(field->n_buckets, 48);

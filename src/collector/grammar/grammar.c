@@ -9,11 +9,12 @@
 #include "util/duration.h"
 #include "util/parse.h"
 
-const char *grammar_check_name(const char *value)
+static const char *check_name(const char *value, size_t size)
 {
+	const char *end = value + size;
 	bool is_start = true;
 
-	for (; *value; value++) {
+	for (; value < end; value++) {
 		bool is_letter = *value >= 'a' && *value <= 'z';
 		bool is_later = (*value >= '0' && *value <= '9') || *value == '_' || *value == '.';
 
@@ -21,7 +22,12 @@ const char *grammar_check_name(const char *value)
 			break;
 		is_start = *value == '.';
 	}
-	return *value || is_start ? "is not a lower-case dotted name; write one like \"disk.io.direction\"" : NULL;
+	return value < end || is_start ? "is not a lower-case dotted name; write one like \"disk.io.direction\"" : NULL;
+}
+
+const char *grammar_check_name(const char *value)
+{
+	return check_name(value, strlen(value));
 }
 
 static const char *check_unit(const char *value)
@@ -52,23 +58,11 @@ static const char *check_cost(const char *value)
 		       NULL;
 }
 
-static const char *check_runs(const char *value)
-{
-	return !strcmp(value, "once") || !strcmp(value, "seed") ?
-		       NULL :
-		       "is neither \"once\" nor \"seed\"; write one of them or remove the line";
-}
-
 static const char *check_rate(const char *value)
 {
 	uint64_t number;
 
 	return parse_u64(value, &number) || !number ? "is not a whole number above 0" : NULL;
-}
-
-static const char *check_mode(const char *value)
-{
-	return !strcmp(value, "generic") || !strcmp(value, "native") ? NULL : "is neither generic nor native";
 }
 
 static const char *check_attribute(const char *value)
@@ -77,7 +71,7 @@ static const char *check_attribute(const char *value)
 
 	if (!equals || equals == value || !equals[1])
 		return "has no name and value; write attribute = name=value";
-	return NULL;
+	return check_name(value, (size_t)(equals - value));
 }
 
 static const char *check_value(const char *value)
@@ -85,30 +79,11 @@ static const char *check_value(const char *value)
 	return strchr(value, '=') ? NULL : "has no number and text; write value = number=text";
 }
 
-static const char *check_cpus(const char *value)
-{
-	return !strcmp(value, "sum") || !strcmp(value, "max") || !strcmp(value, "last") ? NULL :
-		"is none of sum, max and last; write one of them";
-}
-
 static const char *check_expire(const char *value)
 {
 	uint64_t ns;
 
 	return !parse_duration_ns(value, &ns) && ns >= NS_PER_S ? NULL : "is not a time of at least 1s; write one like 10m";
-}
-
-static const char *check_zero(const char *value)
-{
-	bool unused;
-
-	return parse_bool(value, &unused) ? "is neither yes nor no; write one of them" : NULL;
-}
-
-static const char *check_since(const char *value)
-{
-	return !strcmp(value, "start") || !strcmp(value, "zero") ? NULL :
-		"is neither \"start\" nor \"zero\"; write one of them or remove the line";
 }
 
 #define LIST(list) offsetof(struct descriptor, list), offsetof(struct descriptor, n_##list), \
@@ -141,10 +116,10 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "metric", "bucket", offsetof(struct descriptor_metric, bucket) },
 	{ "metric", "multiply", offsetof(struct descriptor_metric, multiply), multiply_check },
 	{ "metric", "cpu", offsetof(struct descriptor_metric, cpu), grammar_check_name },
-	{ "metric", "cpus", offsetof(struct descriptor_metric, cpus), check_cpus },
+	{ "metric", "cpus", offsetof(struct descriptor_metric, cpus), .words = { "sum", "max", "last" } },
 	{ "metric", "expire", offsetof(struct descriptor_metric, expire), check_expire },
-	{ "metric", "zero", offsetof(struct descriptor_metric, zero), check_zero },
-	{ "metric", "since", offsetof(struct descriptor_metric, since), check_since },
+	{ "metric", "zero", offsetof(struct descriptor_metric, zero), .words = { "yes", "no" } },
+	{ "metric", "since", offsetof(struct descriptor_metric, since), .words = { "start", "zero" } },
 	{ "metric", "record", offsetof(struct descriptor_metric, record) },
 	{ "label", "name", offsetof(struct descriptor_label, name), grammar_check_name },
 	{ "label", "as", offsetof(struct descriptor_label, as) },
@@ -154,7 +129,7 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "label", "other", offsetof(struct descriptor_label, other) },
 	{ "program", "when", offsetof(struct descriptor_program, when) },
 	{ "program", "map", offsetof(struct descriptor_program, map) },
-	{ "program", "runs", offsetof(struct descriptor_program, runs), check_runs },
+	{ "program", "runs", offsetof(struct descriptor_program, runs), .words = { "once", "seed" } },
 	{ "program", "events", offsetof(struct descriptor_program, events) },
 	{ "program", "backup", offsetof(struct descriptor_program, backup) },
 	{ "program", "target", offsetof(struct descriptor_program, target) },
@@ -163,6 +138,6 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "program", "frequency", offsetof(struct descriptor_program, frequency), check_rate },
 	{ "program", "period", offsetof(struct descriptor_program, period), check_rate },
 	{ "program", "interface", offsetof(struct descriptor_program, interfaces), NULL, false, GRAMMAR_LIST },
-	{ "program", "mode", offsetof(struct descriptor_program, mode), check_mode },
+	{ "program", "mode", offsetof(struct descriptor_program, mode), .words = { "generic", "native" } },
 	{ "cgroups", "match", offsetof(struct descriptor_cgroups, matches), NULL, false, GRAMMAR_LIST },
 };

@@ -25,6 +25,7 @@ struct grammar_key {
 	bool is_required;
 	enum grammar_form form;
 	bool is_kept; /* even if check refuses it, so that nothing misses it */
+	const char *words[4]; /* those that it may be, ended by NULL; none: any text */
 };
 
 #define GRAMMAR_SECTIONS 6

@@ -75,7 +75,8 @@ int option_bind_record(struct binding *binding)
 }
 
 /* What is true of a section. */
-enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32, FLAT = 64, RECORD = 128 };
+enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32, FLAT = 64, RECORD = 128,
+       HISTOGRAM = 256, BOUNDS = 512 /* of buckets that are given … */, UNBOUND = 1024 /* … or may be */, TIME = 2048 };
 
 #define KEY(key) #key, offsetof(struct descriptor_metric, key)
 
@@ -83,7 +84,7 @@ static const struct option {
 	const char *key;
 	size_t offset;
 	bool is_of_map; /* all sections of a map agree */
-	uint8_t needs, forbids;
+	uint16_t needs, forbids;
 	const char *rule;
 } options[] = {
 	{ KEY(when), true },
@@ -91,10 +92,14 @@ static const struct option {
 	{ KEY(cpus), false, PERCPU | GAUGE, SIGNED | SPLIT,
 	  "unsigned gauges in per-CPU hash maps and arrays, without \"cpu\"" },
 	{ KEY(expire), true, 0, FIXED | SPLIT, "hash maps, flat tables and records, without \"cpu\"" },
-	{ KEY(bucket), true, 0, FLAT | GAUGE | RECORD, "numbers that grow, in hash maps and arrays that are not flat tables" },
+	{ KEY(bucket), true, BOUNDS, FLAT | GAUGE | RECORD | HISTOGRAM,
+	  "numbers that grow, with \"buckets\", in hash maps and arrays that are not flat tables" },
+	{ KEY(buckets), false, UNBOUND, 0,
+	  "structures with \"sum\" and \"bucket\" that are not of hist.h, and for sections with \"bucket\"" },
+	{ KEY(multiply), false, 0, TIME, "numbers other than nanoseconds (val_ns), which are shown as seconds" },
 	{ KEY(zero), false, ONE_ENUM, SPLIT, "maps whose key is one enum, without \"cpu\"" },
 	{ KEY(since), false, 0, GAUGE | RECORD, "sums and histograms, without \"record\"" },
-	{ KEY(kind), false, 0, RECORD, "maps without \"record\"" },
+	{ KEY(kind), false, 0, RECORD | HISTOGRAM, "single numbers in maps without \"record\"" },
 	{ KEY(record), true },
 };
 
@@ -110,7 +115,9 @@ void options_check(const struct binding *binding, const struct descriptor_metric
 		    (described->kind && strcmp(field->type_name, "val_tally") ? GAUGE : 0) |
 		    (field->is_signed ? SIGNED : 0) | (described->cpu ? SPLIT : 0) |
 		    (described->record ? RECORD : 0) | (option_find_enum(binding) ? ONE_ENUM : 0) |
-		    (binding->source.is_table ? FLAT : 0);
+		    (binding->source.is_table ? FLAT : 0) | (field->class == FIELD_HISTOGRAM ? HISTOGRAM : 0) |
+		    (described->buckets ? BOUNDS : 0) | (strcmp(field->type_name, "val_ns") ? 0 : TIME) |
+		    (described->bucket || (field->class == FIELD_HISTOGRAM && !field->is_known) ? UNBOUND : 0);
 
 	array_for_each (option, options, ARRAY_SIZE(options)) {
 		const char *text = text_of(option, described), *first = text_of(option, binding->first);

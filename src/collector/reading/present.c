@@ -10,7 +10,6 @@
 #include "collector/reading/option.h"
 #include "metric/series.h"
 #include "util/array.h"
-#include "util/parse.h"
 
 /* The kernel's list is like "0-3,5". Where it cannot be read, all are taken to be online. */
 static void read_online(bool *online, unsigned int n)
@@ -80,7 +79,6 @@ static int add_zeros(struct binding *binding, const struct delta_metric *of, uin
 
 int zeros_compute(struct binding *binding, uint64_t previous_ns)
 {
-	bool is_yes = false;
 	int err = 0;
 
 	if (binding->zeros || !setting_is_on(&binding->collector->settings, binding->when))
@@ -88,7 +86,7 @@ int zeros_compute(struct binding *binding, uint64_t previous_ns)
 	array_for_each (of, binding->delta.metrics, binding->delta.n_metrics) {
 		const char *zero = ((const struct descriptor_metric *)of->user)->zero;
 
-		if (!err && zero && !parse_bool(zero, &is_yes) && is_yes)
+		if (!err && zero && !strcmp(zero, "yes"))
 			err = add_zeros(binding, of, previous_ns);
 	}
 	if (err)
