@@ -26,7 +26,7 @@ EXPECTED = {
     *(f"/usr/lib/bpfpush/collectors/{name}.conf" for name in COLLECTORS), *(f"/usr/lib/bpfpush/collectors/{name}.bpf.o" for name in OBJECTS),
     *(f"/usr/include/bpfpush/{os.path.basename(path)}" for path in glob.glob(os.path.join(ROOT, "bpf", "include", "*.h"))),
     *(f"/usr/share/doc/bpfpush/{name}" for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bpfpush.spdx.json",
-                                                   "packaging/README.md")),
+                                                   "packaging/README.md", "contrib/import-ebpf-exporter")),
     *(f"/usr/share/doc/bpfpush/docs/{os.path.basename(path)}" for path in glob.glob(os.path.join(ROOT, "docs", "*.md"))),
     *(f"/usr/share/doc/bpfpush/examples/{os.path.basename(path)}" for path in glob.glob(os.path.join(ROOT, "systemd", "examples", "*"))),
     *(f"/usr/share/man/man{name[-1]}/{name}" for name in ("bpfpush.8", "bpfpush.conf.5", "bpfpush.collector.5")),
