@@ -125,7 +125,11 @@ static int find_names(struct collector_search *search, const struct config *conf
 
 	for (; names && *names && !err; names++)
 		err = collector_search_add(search, *names, NULL, 0);
-	if (search->n_wanted || err)
+	for (size_t i = 0; i < config->n_sections && !err; i++)
+		if (is_probe(&config->sections[i]) && !config->sections[i].line)
+			err = collector_search_add(search, config->sections[i].name, NULL, 0);
+	search->is_named = search->n_wanted;
+	if (search->is_named || err)
 		return err;
 	for (size_t i = 0; i < n_chosen && !err; i++) {
 		unsigned int line = 0;

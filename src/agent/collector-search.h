@@ -21,6 +21,7 @@ struct collector_search {
 		unsigned int line;
 	} *wanted; /* each name once */
 	size_t n_wanted;
+	bool is_named; /* by the command line, and so without those of the configuration */
 	char *tree; /* the build tree's bpf/, or NULL */
 };
 

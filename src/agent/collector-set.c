@@ -34,20 +34,15 @@
 static int open_with(const struct collector_set *set, const struct config_section *section, const char *directory,
 		     const char *name, struct diag *diag, struct collector **ret_collector)
 {
-	_cleanup_(probe_text_done) struct probe_text written = { 0 };
-	struct descriptor_text text;
-	struct collector_options options = { set->labels, set->budget, set->items, set->n, NULL, set->is_strict };
+	_cleanup_(descriptor_text_done) struct descriptor_text text = { .path = section ? section->path : NULL };
 	bool is_probe = section && !strcmp(section->kind, "probe");
+	struct collector_options options = { set->labels,	     set->budget,   set->items, set->n,
+					     is_probe ? &text : NULL, set->is_strict };
 	unsigned int n_before = diag->n_errors;
-	int err = is_probe ? probe_describe(section, diag, &written) : 0;
+	int err = is_probe ? probe_describe(section, diag, &text) : 0;
 
 	if (err || diag->n_errors > n_before)
 		return err;
-	if (is_probe) {
-		text = (struct descriptor_text){ buf_text(&written.text), section->path, written.lines,
-						 written.n_lines };
-		options.text = &text;
-	}
 	err = collector_open(directory, name, &options, diag, ret_collector);
 	for (size_t i = 0; section && i < section->n_settings && !err && *ret_collector; i++)
 		if (!is_probe || probe_is_common(section->settings[i].key))
@@ -187,7 +182,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 	}
 	err = err ?: tell_at_once(&set, diag);
 	if (!err)
-		err = set_metrics(&set, config, (names && *names) || diag->n_errors > n_before ? NULL : &search, diag);
+		err = set_metrics(&set, config, search.is_named || diag->n_errors > n_before ? NULL : &search, diag);
 	if (err) {
 		collector_set_done(&set);
 		return err;

@@ -49,7 +49,7 @@ struct collector_options {
 	struct budget *budget; /* NULL: no limits */
 	struct collector *const *others; /* open already: an object that one of them has is shared */
 	size_t n_others;
-	const struct descriptor_text *text; /* in place of NAME.conf; NULL: none */
+	struct descriptor_text *text; /* in place of NAME.conf; NULL: none */
 	bool is_strict;
 };
 

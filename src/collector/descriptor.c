@@ -198,15 +198,20 @@ int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descri
 	return parse(f, path, NULL, diag, ret_descriptor);
 }
 
-int descriptor_parse_text(const struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor)
+int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor)
 {
-	_cleanup_(fclosep) FILE *f = fmemopen((char *)text->text, strlen(text->text), "r");
-
+	_cleanup_(fclosep) FILE *f = fmemopen(text->text.data, text->text.size, "r");
 	int err = f ? parse(f, text->path, text, diag, ret_descriptor) : -ENOMEM;
 
 	if (!err)
-		(*ret_descriptor)->text_hash = hash_text(HASH_STABLE_START, text->text) | 1;
+		(*ret_descriptor)->text_hash = hash_text(HASH_STABLE_START, buf_text(&text->text)) | 1;
 	return err;
+}
+
+void descriptor_text_done(struct descriptor_text *text)
+{
+	buf_done(&text->text);
+	free(text->lines);
 }
 
 const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name)

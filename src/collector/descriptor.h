@@ -124,16 +124,17 @@ struct descriptor {
 
 /* A descriptor that was written for something else, which mistakes are reported for. */
 struct descriptor_text {
-	const char *text;
+	struct buf text;
 	const char *path;
-	const unsigned int *lines; /* of path, for each line of the text */
+	unsigned int *lines; /* of path, for each line of the text */
 	size_t n_lines;
 };
 
 /* Every mistake goes to diag; the rest of the file is still returned. -ENOMEM, -EIO. */
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor);
 /* The same. -ENOMEM. */
-int descriptor_parse_text(const struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor);
+int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor);
+void descriptor_text_done(struct descriptor_text *text);
 struct descriptor *descriptor_free(struct descriptor *descriptor);
 
 /* Prints all of it, a line for each section. */

@@ -57,38 +57,16 @@ int setup_read(const struct arguments *arguments, struct diag *diag, struct conf
 	return 0;
 }
 
-/* Probes of the command line are collectors that it names. The names are borrowed. */
-static int add_probes(struct config *config, const struct setting_list *probes, char *const *names, struct diag *diag,
-		      const char ***ret_names)
-{
-	size_t n = 0;
-	int err = 0;
-
-	while (names && names[n])
-		n++;
-	*ret_names = calloc(n + probes->n_items + 1, sizeof(**ret_names));
-	if (!*ret_names)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		(*ret_names)[i] = names[i];
-	for (size_t i = 0; i < probes->n_items && !err; i++) {
-		err = config_add_probe(config, probes->items[i], diag, &(*ret_names)[n]);
-		n += (*ret_names)[n] != NULL;
-	}
-	return err;
-}
-
 enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup)
 {
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
-	_cleanup_(freep) const char **all = NULL;
 	struct setup setup = { 0 };
 	int err = setup_read(arguments, &diag, &setup.config);
 
+	for (size_t i = 0; i < arguments->probes.n_items && !err; i++)
+		err = config_add_probe(setup.config, arguments->probes.items[i], &diag);
 	if (!err)
-		err = add_probes(setup.config, &arguments->probes, names, &diag, &all);
-	if (!err)
-		err = collector_set_open(setup.config, all, agent_boot_ns(), &diag, &setup.set);
+		err = collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set);
 	err = err ?: buf_error(&diag.text);
 	if (!err && !diag.n_errors && !setup.set.n_shown)
 		diag_add(&diag, "bpfpush", 0, "no collector is enabled, so nothing would be counted; enable one in [agent] "

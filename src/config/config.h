@@ -112,9 +112,9 @@ int config_is_file(const struct dirent *entry);
 const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name);
 /*
  * Adds a [probe] section as the command line has it, "[MEASURE] HOOK [by VALUE, VALUE]", and names it after its hook.
- * -ENOMEM. Mistakes go to diag, and then there is perhaps no such section (*ret_name NULL).
+ * Its line is 0. Mistakes go to diag. -ENOMEM.
  */
-int config_add_probe(struct config *config, const char *text, struct diag *diag, const char **ret_name);
+int config_add_probe(struct config *config, const char *text, struct diag *diag);
 /*
  * Where a file sets key of [agent] to a text that contains word: its path and line, the last one if
  * there are several. NULL: nowhere, so it is from the command line or a default.

@@ -5,8 +5,6 @@
 
 #include "config/probe.h"
 
-#define PROBE_NUMBERS 3 /* by0, by1, by2 of the object */
-
 #define HOOK_HAS_ARGUMENTS 1u
 #define HOOK_HAS_RESULT	   2u /* it is where a function returns */
 #define HOOK_HAS_FIELDS	   4u
@@ -16,9 +14,26 @@
 struct hook_kind {
 	const char *name;
 	const char *form; /* of what follows the name */
-	unsigned int can;
-	const char *enter[2], *leave[2]; /* programs of the object, which are alternatives; of one alone: enter */
+	unsigned int n_parts, can;
+	/* Of the object: at the entry of a function, at its return, and the alternatives to these; or one alone. */
+	const char *programs[4];
 	const char *remedy; /* for a value that it does not have */
+};
+
+/* What can be counted by, or measured if it has no param. */
+struct probe_word {
+	const char *name;
+	unsigned int needs;	      /* of what a hook can */
+	const char *param;	      /* that switches it on */
+	const char *member, *attribute; /* of the key, if its label has to say */
+};
+#define PROBE_WORDS 12
+extern const struct probe_word probe_words[PROBE_WORDS];
+
+struct probe_measure {
+	const char *name, *map;
+	const char *unit;   /* NULL: it depends on the hook */
+	const char *suffix; /* of the metric's name */
 };
 
 /* An argument, a result or a field. */
@@ -30,6 +45,9 @@ struct probe_value {
 	const char *text; /* its enum probe_text; NULL: it is a pointer */
 };
 
+/* What is counted by: numbers, then a text; then what is measured. */
+enum probe_slot { PROBE_NUMBERS = 3, PROBE_TEXT = PROBE_NUMBERS, PROBE_MEASURED, PROBE_VALUES };
+
 struct probe {
 	/* As the section has them. */
 	char *hook, *measure, *name, *unit, *description, *period, *frequency;
@@ -39,12 +57,13 @@ struct probe {
 	struct assignments all;
 	const struct hook_kind *kind;
 	const char *target; /* of the hook, after its kind */
-	const char *what;   /* count, latency, sum, histogram */
+	const struct probe_measure *what;
 	bool is_paired;	    /* what is known where the function is entered counts where it returns */
-	bool by_unit, by_process, by_errno, by_cpu, by_comm;
-	struct probe_value measured, text, numbers[PROBE_NUMBERS];
-	size_t n_numbers;
+	bool is_classic;    /* only a classic tracepoint has fields, and those of system calls are only classic */
+	unsigned int words; /* a bit for each of probe_words that is on */
+	struct probe_value values[PROBE_VALUES];
+	struct descriptor_text *written;
 };
 
 /* probe-text.c. -ENOMEM. */
-int probe_write(const struct probe *probe, struct probe_text *ret_text);
+int probe_write(const struct probe *probe);

@@ -3,42 +3,32 @@
 #include "config/probe-internal.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/array.h"
 
 #define THREADS 2048 /* whose calls are known at one time */
 
-/* Settings and members of keys. */
-static const char *const numbers[PROBE_NUMBERS] = { "by0", "by1", "by2" };
-
-/* The line that causes text: of a key, or of the section. */
-static unsigned int line_of(const struct probe *probe, const char *key)
+/* Each line of what is appended comes from that of the key in the configuration; key NULL: of the section. */
+static _printf_(3, 4) void append(const struct probe *probe, const char *key, const char *format, ...)
 {
-	const struct assignment *found = assignments_find(&probe->all, key, NULL);
-
-	/* A drop-in's lines are not those of the file that messages of the descriptor name. */
-	return found && found->path == probe->all.path ? found->line : probe->all.line;
-}
-
-/* Each line of what is appended comes from that line of the configuration. */
-static _printf_(3, 4) void append(struct probe_text *text, unsigned int line, const char *format, ...)
-{
-	size_t before = text->text.size;
+	const struct assignment *found = key ? assignments_find(&probe->all, key, NULL) : NULL;
+	struct descriptor_text *written = probe->written;
+	size_t at = written->text.size;
 	va_list arguments;
 
 	va_start(arguments, format);
-	buf_vprintf(&text->text, format, arguments);
+	buf_vprintf(&written->text, format, arguments);
 	va_end(arguments);
-	for (; before < text->text.size; before++) {
-		unsigned int *at = NULL;
+	for (; at < written->text.size; at++) {
+		unsigned int *line = NULL;
 
-		if (text->text.data[before] == '\n')
-			at = array_add(&text->lines, &text->n_lines, sizeof(*at));
-		if (at)
-			*at = line;
+		if (written->text.data[at] == '\n')
+			line = array_add(&written->lines, &written->n_lines, sizeof(*line));
+		/* A drop-in's lines are not those of the file that messages of the descriptor name. */
+		if (line)
+			*line = found && found->path == probe->all.path ? found->line : probe->all.line;
 	}
 }
 
@@ -56,161 +46,110 @@ static struct name name_of(const char *text)
 	return name;
 }
 
-static void append_param(struct probe_text *text, unsigned int line, const char *name, const char *value)
+static void append_param(const struct probe *probe, const char *key, const char *name, const char *value)
 {
-	append(text, line, "[param %s]\ndefault = %s\n", name, value);
+	append(probe, key, "[param %s]\ndefault = %s\n", name, value);
 }
 
-static void append_value(struct probe_text *text, unsigned int line, const char *prefix,
-			 const struct probe_value *value)
+/* A member of the key is an attribute of that name; NULL: it is none. */
+static void append_label(const struct probe *probe, const char *member, const char *name)
 {
-	if (!value->from)
-		return;
-	append(text, line, "[param %s_from]\ndefault = %s\n[param %s_offset]\ndefault = %u\n", prefix, value->from,
-	       prefix, value->offset);
-	append(text, line, "[param %s_bytes]\ndefault = %u\n[param %s_signed]\ndefault = %s\n", prefix, value->bytes,
-	       prefix, value->is_signed ? "yes" : "no");
+	append(probe, "by", "[label %s.%s]\n%s = %s\n", probe->what->map, member, name ? "name" : "as", name ?: "none");
 }
 
-static void append_params(struct probe_text *text, const struct probe *probe)
+static void append_value(const struct probe *probe, enum probe_slot slot)
 {
-	const struct {
-		const char *name;
-		bool is_on;
-	} flags[] = { { "is_paired", probe->is_paired }, { "by_unit", probe->by_unit }, { "per_process", probe->by_process },
-		      { "by_errno", probe->by_errno }, { "by_cpu", probe->by_cpu }, { "by_comm", probe->by_comm } };
-	unsigned int line = line_of(probe, "by");
-	append_param(text, line_of(probe, "measure"), "measure", probe->what);
-	array_for_each (flag, flags, ARRAY_SIZE(flags))
-		if (flag->is_on)
-			append_param(text, line, flag->name, "yes");
-	append_value(text, line_of(probe, "measure"), "value", &probe->measured);
-	for (size_t i = 0; i < probe->n_numbers; i++)
-		append_value(text, line, numbers[i], &probe->numbers[i]);
-	append_value(text, line, "text", &probe->text);
-	if (probe->text.from)
-		append_param(text, line, "text_is", probe->text.text ?: "pointer");
-	if (probe->is_paired)
-		append(text, line, "[param threads_entries]\ndefault = %d\n", THREADS);
-}
+	/* Settings, and members of keys. */
+	static const char *const members[PROBE_VALUES] = { "by0", "by1", "by2", "text", "value" };
+	const struct probe_value *value = &probe->values[slot];
+	const char *member = members[slot];
+	char name[256];
 
-/* A member of the key: an attribute of that name below the probe's, or none. */
-static void append_label(struct probe_text *text, const struct probe *probe, const char *map, const char *member,
-			 const struct probe_value *value)
-{
-	unsigned int line = line_of(probe, "by");
-
-	append(text, line, "[label %s.%s]\n", map, member);
+	snprintf(name, sizeof(name), "%s.%s", name_of(probe->section).text, name_of(value->word).text);
 	if (value->from)
-		append(text, line, "name = %s.%s\n", name_of(probe->section).text, name_of(value->word).text);
-	else
-		append(text, line, "as = none\n");
-}
-
-static void append_labels(struct probe_text *text, const struct probe *probe, const char *map)
-{
-	unsigned int line = line_of(probe, "by");
-
-	for (size_t i = 0; i < PROBE_NUMBERS; i++)
-		append_label(text, probe, map, numbers[i], &probe->numbers[i]);
-	if (probe->text.from)
-		append_label(text, probe, map, "text", &probe->text);
-	append(text, line, "[label %s.cpu]\n%s\n", map, probe->by_cpu ? "name = cpu.logical_number" : "as = none");
-	append(text, line, "[label %s.comm]\n%s\n", map, probe->by_comm ? "name = thread.name" : "as = none");
+		append(probe, slot == PROBE_MEASURED ? "measure" : "by",
+		       "[param %s_from]\ndefault = %s\n[param %s_offset]\ndefault = %u\n"
+		       "[param %s_bytes]\ndefault = %u\n[param %s_signed]\ndefault = %s\n",
+		       member, value->from, member, value->offset, member, value->bytes, member,
+		       value->is_signed ? "yes" : "no");
+	if (value->from && slot == PROBE_TEXT)
+		append_param(probe, "by", "text_is", value->text ?: "pointer");
+	if (slot < PROBE_NUMBERS || (slot == PROBE_TEXT && value->from))
+		append_label(probe, member, value->from ? name : NULL);
 }
 
 static const char *default_unit(const struct probe *probe)
 {
-	if (!strcmp(probe->what, "latency"))
-		return "s";
-	if (strcmp(probe->what, "count"))
-		return "1";
 	if (strstr(probe->target, "-clock"))
 		return "ns";
 	return probe->kind->can & HOOK_IS_FUNCTION ? "{call}" : "{event}";
 }
 
 /* Of the collector and of the metric: "Histogram of ret of kretprobe:vfs_read". */
-static void append_description(struct probe_text *text, const struct probe *probe)
+static void append_description(const struct probe *probe)
 {
-	const struct probe_value *value = &probe->measured;
+	const struct probe_value *value = &probe->values[PROBE_MEASURED];
 
 	if (probe->description)
-		append(text, line_of(probe, "description"), "description = %s\n", probe->description);
+		append(probe, "description", "description = %s\n", probe->description);
 	else
-		append(text, line_of(probe, "hook"), "description = %c%s%s%s of %s\n", toupper((unsigned char)*probe->what), probe->what + 1,
-		       value->from ? " of " : "", value->from ? value->word : "", probe->hook);
+		append(probe, "hook", "description = %c%s%s%s of %s\n", toupper((unsigned char)*probe->what->name),
+		       probe->what->name + 1, value->from ? " of " : "", value->word, probe->hook);
 }
 
-static void append_metrics(struct probe_text *text, const struct probe *probe)
+static void append_metrics(const struct probe *probe)
 {
-	const char *map = !strcmp(probe->what, "latency") ? "times" : !strcmp(probe->what, "histogram") ? "values" : "numbers";
-
-	append(text, probe->all.line, "[metric %s]\n", map);
+	append(probe, NULL, "[metric %s]\n", probe->what->map);
 	if (probe->name)
-		append(text, line_of(probe, "name"), "name = %s\n", probe->name);
+		append(probe, "name", "name = %s\n", probe->name);
 	else
-		append(text, probe->all.line, "name = bpfpush.probe.%s%s\n", name_of(probe->section).text,
-		       !strcmp(probe->what, "latency") ? ".duration" : "");
-	append(text, line_of(probe, "unit"), "unit = %s\n", probe->unit ?: default_unit(probe));
-	append_description(text, probe);
-	append_labels(text, probe, map);
+		append(probe, NULL, "name = bpfpush.probe.%s%s\n", name_of(probe->section).text, probe->what->suffix);
+	append(probe, "unit", "unit = %s\n", probe->unit ?: probe->what->unit ?: default_unit(probe));
+	append_description(probe);
 	if (probe->is_paired)
-		append(text, probe->all.line,
+		append(probe, NULL,
+		       "[param is_paired]\ndefault = yes\n[param threads_entries]\ndefault = %d\n"
 		       "[metric lost]\nname = bpfpush.probe.lost\nunit = {call}\nattribute = bpfpush.probe.name=%s\n"
 		       "description = Calls that were not measured, because they did not return or their return was missed\n",
-		       probe->section);
+		       THREADS, probe->section);
 }
 
-static void append_program(struct probe_text *text, const struct probe *probe, const char *name)
+static void append_program(const struct probe *probe, const char *name)
 {
-	unsigned int line = line_of(probe, "hook");
-	const char *event = strchr(probe->target, ':');
+	const char *target = probe->target;
+	const char *event = probe->kind->can & HOOK_HAS_FIELDS ? strchr(target, ':') + 1 : target;
+	int category = strcmp(name, "event__tp") ? 0 : (int)(event - target - 1);
 
-	append(text, line, "[program %s]\n", name);
-	if (probe->kind->can & HOOK_IS_SAMPLED)
-		append(text, line, "event = %s\n", probe->target);
-	else if (!strcmp(name, "event__tp"))
-		append(text, line, "target = %.*s/%s\n", (int)(event - probe->target), probe->target, event + 1);
-	else
-		append(text, line, "target = %s\n", event && !strcmp(name, "event__raw") ? event + 1 : probe->target);
+	append(probe, "hook", "[program %s]\n%s = %.*s%s%s\n", name, probe->kind->can & HOOK_IS_SAMPLED ? "event" : "target",
+	       category, target, category ? "/" : "", event);
 	if (probe->period)
-		append(text, line_of(probe, "period"), "period = %s\n", probe->period);
+		append(probe, "period", "period = %s\n", probe->period);
 	if (probe->frequency)
-		append(text, line_of(probe, "frequency"), "frequency = %s\n", probe->frequency);
+		append(probe, "frequency", "frequency = %s\n", probe->frequency);
 }
 
-/* Only a classic tracepoint has fields, and those of system calls are only classic. */
-static bool is_needed(const struct probe *probe, const char *name)
-{
-	bool has_field = probe->measured.from || probe->text.from || probe->n_numbers;
-
-	return name && (!(probe->kind->can & HOOK_HAS_FIELDS) || strcmp(name, "event__raw") ||
-			(!has_field && strncmp(probe->target, "syscalls:", 9) != 0));
-}
-
-int probe_write(const struct probe *probe, struct probe_text *ret_text)
+int probe_write(const struct probe *probe)
 {
 	bool is_at_return = probe->kind->can & HOOK_HAS_RESULT || probe->is_paired;
 	bool is_at_entry = !is_at_return || probe->is_paired;
-	struct probe_text text = { 0 };
 
-	append(&text, probe->all.line, "[collector]\nobject = probe%s\n", probe->text.from ? "-text" : "");
-	append_description(&text, probe);
-	append_params(&text, probe);
-	append_metrics(&text, probe);
-	for (size_t i = 0; i < ARRAY_SIZE(probe->kind->enter); i++) {
-		if (is_at_entry && is_needed(probe, probe->kind->enter[i]))
-			append_program(&text, probe, probe->kind->enter[i]);
-		if (is_at_return && is_needed(probe, probe->kind->leave[i]))
-			append_program(&text, probe, probe->kind->leave[i]);
+	append(probe, NULL, "[collector]\nobject = probe%s\n", probe->values[PROBE_TEXT].from ? "-text" : "");
+	append_description(probe);
+	append_param(probe, "measure", "measure", probe->what->name);
+	append_metrics(probe);
+	for (unsigned int i = 0; i < PROBE_VALUES; i++)
+		append_value(probe, i);
+	for (unsigned int i = 0; i < PROBE_WORDS; i++) {
+		const struct probe_word *word = &probe_words[i];
+		bool is_on = probe->words & 1u << i;
+
+		if (is_on)
+			append_param(probe, "by", word->param, "yes");
+		if (word->member)
+			append_label(probe, word->member, is_on ? word->attribute : NULL);
 	}
-	*ret_text = text;
-	return buf_error(&text.text);
-}
-
-void probe_text_done(struct probe_text *text)
-{
-	buf_done(&text->text);
-	free(text->lines);
+	for (unsigned int i = probe->is_classic ? 2 : 0; i < ARRAY_SIZE(probe->kind->programs); i++)
+		if (probe->kind->programs[i] && (i & 1 ? is_at_return : is_at_entry))
+			append_program(probe, probe->kind->programs[i]);
+	return buf_error(&probe->written->text);
 }

@@ -18,14 +18,7 @@
 #include "collector/descriptor.h"
 #include "config/config.h"
 
-struct probe_text {
-	struct buf text;
-	unsigned int *lines; /* of the configuration, for each line of the text */
-	size_t n_lines;
-};
-
 /* A key that every collector has, too. */
 bool probe_is_common(const char *key);
 /* Mistakes go to diag; with any, the text is not whole. -ENOMEM. */
-int probe_describe(const struct config_section *section, struct diag *diag, struct probe_text *ret_text);
-void probe_text_done(struct probe_text *text);
+int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_text *ret_text);

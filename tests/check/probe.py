@@ -33,6 +33,8 @@ class ProbeTest(unittest.TestCase):
         for text, said in (("latency", 'bpfpush: --probe "latency" is not as it should be; write MEASURE HOOK by VALUES, like '
                             '"latency uprobe:libc:getaddrinfo by unit"\n'),
                            ("count kprob:vfs_read", 'bpfpush --probe: unknown kind of hook "kprob": did you mean "kprobe"?\n'),
+                           ("sum arg0:text usdt:a:b:c by arg1:u8", 'bpfpush --probe: measure: "arg0:text" is a text; name a '
+                            'number\n'),
                            ("sum usdt:a:b:c", 'bpfpush --probe: measure: "sum" is not known; write count, latency, sum VALUE or '
                             'histogram VALUE\n')):
             with self.subTest(text):

@@ -32,15 +32,13 @@ static char *make_variable(const char *name, const char *value, size_t size)
 /* What is written for a probe without mistakes is a descriptor: its lines are those of the file. */
 static void describe_probe(const struct config_section *section)
 {
-	_cleanup_(probe_text_done) struct probe_text written = { 0 };
+	_cleanup_(descriptor_text_done) struct descriptor_text text = { .path = section->path };
 	_cleanup_(descriptor_freep) struct descriptor *descriptor = NULL;
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
-	struct descriptor_text text;
 
-	demand(probe_describe(section, &diag, &written) == 0);
+	demand(probe_describe(section, &diag, &text) == 0);
 	if (diag.n_errors)
 		return;
-	text = (struct descriptor_text){ buf_text(&written.text), section->path, written.lines, written.n_lines };
 	demand(descriptor_parse_text(&text, &diag, &descriptor) == 0);
 	demand(descriptor->n_programs > 0 && descriptor->n_metrics > 0);
 }
