@@ -15,6 +15,7 @@
 
 #include "collector/hook/alternative.h"
 #include "collector/hook/hook.h"
+#include "collector/hook/perf.h"
 #include "collector/kernel/kernel.h"
 #include "util/array.h"
 #include "util/buf.h"
@@ -39,8 +40,11 @@ void programs_listen(struct buf *words)
 
 void programs_quiet(void)
 {
+	static int event, packet;
+
 	libbpf_set_print(collect);
-	hook_add_sections();
+	event = event ?: libbpf_register_prog_handler("perf_event+", BPF_PROG_TYPE_PERF_EVENT, 0, NULL);
+	packet = packet ?: libbpf_register_prog_handler("xdp+", BPF_PROG_TYPE_XDP, BPF_XDP, NULL);
 }
 
 static int add(struct programs *programs, const struct bpf_program *bpf)
@@ -285,13 +289,15 @@ int programs_load(struct programs *programs, const struct programs_loader *loade
 void programs_renew(struct programs *programs, const struct bpf_object *object)
 {
 	array_for_each (program, programs->items, programs->n) {
-		int err = hook_is_everywhere(program) ? hook_renew(object, program) : 0;
+		int err;
 
+		if (!hook_is_everywhere(program))
+			continue;
+		err = perf_attach(object, program, bpf_object__find_program_by_name(object, program->name));
 		if (err && err != program->err)
 			log_warning("program %s (%s) does not run on a CPU that has come online: %s; restart bpfpush",
 				    program->name, program->section, refusal_error(err));
-		if (hook_is_everywhere(program))
-			program->err = err;
+		program->err = err;
 	}
 }
 

@@ -125,5 +125,8 @@ void programs_done(struct programs *programs);
 int programs_enable_stats(void);
 /* libbpf's warnings go there from now on; NULL: nowhere. */
 void programs_listen(struct buf *words);
-/* Keeps libbpf's messages off stderr; programs_load() collects them. Call it before any object is opened. */
+/*
+ * Keeps libbpf's messages off stderr; programs_load() collects them. And makes libbpf accept perf_event/EVENT and
+ * xdp/INTERFACE. Call it before any object is opened.
+ */
 void programs_quiet(void);

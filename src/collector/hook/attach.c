@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kind of section is a row in ways[]. For most of them bpf_program__attach() would do, but it knows only what the
- * object says, not what a descriptor has added to it.
+ * A kind of section is a row in ways[], unless bpf_program__attach() does. For most of them it would do, but it knows
+ * only what the object says, not what a descriptor has added to it.
  */
 #include "collector/hook/hook.h"
 
@@ -24,67 +24,64 @@
 #include "util/array.h"
 #include "util/cleanup.h"
 
-/* Where a program goes. */
-struct site {
-	const struct bpf_object *object;
-	struct program *program;
-	struct bpf_program *bpf;
-	const char *target; /* what follows the "/" of its section */
-	bool is_return;
-};
-
-/* The errno of libbpf if there is no link. */
-static int take(const struct site *site, struct bpf_link *link)
+/* The errno of libbpf if there is neither a link nor an fd of one. */
+static int take(struct program *program, struct bpf_link *link, int fd)
 {
-	struct hook_link *item = link ? array_add(&site->program->links, &site->program->n_links, sizeof(*item)) : NULL;
+	int err = link || fd >= 0 ? 0 : -errno;
+	struct hook_link *item = err ? NULL : array_add(&program->links, &program->n_links, sizeof(*item));
 
-	if (item)
-		*item = (struct hook_link){ .link = link };
-	else if (link)
-		bpf_link__destroy(link);
-	return item ? 0 : link ? -ENOMEM : -errno;
+	if (item) {
+		*item = (struct hook_link){ .link = link, .fd = fd };
+		return 0;
+	}
+	bpf_link__destroy(link);
+	if (fd >= 0)
+		close(fd);
+	return err ?: -ENOMEM;
 }
 
-static int attach_iterator(const struct site *site)
+static int attach_iterator(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
-	const char *name = site->program->map;
-	const struct bpf_map *map = name ? bpf_object__find_map_by_name(site->object, name) : NULL;
-	bool is_cgroups = !strcmp(site->target, "cgroup");
+	const struct bpf_map *map = program->map ? bpf_object__find_map_by_name(object, program->map) : NULL;
+	bool is_cgroups = !strcmp(target_of(program->section), "cgroup");
 	union bpf_iter_link_info info = { .map.map_fd = map ? (uint32_t)bpf_map__fd(map) : 0 };
 	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
 
 	if (is_cgroups)
 		info.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
-	return take(site, bpf_program__attach_iter(site->bpf, map || is_cgroups ? &options : NULL));
+	return take(program, bpf_program__attach_iter(bpf, map || is_cgroups ? &options : NULL), -1);
+}
+
+static bool is_return(const struct program *program)
+{
+	return section_is(program->section, " kretprobe kretprobe.multi uretprobe ");
 }
 
 /* libbpf would look the function up in lists that only root can read; the kernel itself finds it by name. */
-static int attach_functions(const struct site *site)
+static int attach_functions(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
-	bool is_name = !strpbrk(site->target, "*?");
-	LIBBPF_OPTS(bpf_kprobe_multi_opts, options, .retprobe = site->is_return);
+	const char *target = target_of(program->section);
+	bool is_name = !strpbrk(target, "*?");
+	LIBBPF_OPTS(bpf_kprobe_multi_opts, options, .syms = is_name ? &target : NULL, .cnt = is_name,
+		    .retprobe = is_return(program));
 
-	if (is_name) {
-		options.syms = (const char **)&site->target;
-		options.cnt = 1;
-	}
-	return take(site, bpf_program__attach_kprobe_multi_opts(site->bpf, is_name ? NULL : site->target, &options));
+	return take(program, bpf_program__attach_kprobe_multi_opts(bpf, is_name ? NULL : target, &options), -1);
 }
 
-static int attach_function(const struct site *site)
+static int attach_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
-	LIBBPF_OPTS(bpf_kprobe_opts, options, .retprobe = site->is_return);
+	LIBBPF_OPTS(bpf_kprobe_opts, options, .retprobe = is_return(program));
 	char name[TARGET_BYTES];
 
-	options.offset = target_offset(site->target, name);
-	return take(site, bpf_program__attach_kprobe_opts(site->bpf, name, &options));
+	options.offset = target_offset(target_of(program->section), name);
+	return take(program, bpf_program__attach_kprobe_opts(bpf, name, &options), -1);
 }
 
-static int attach_user_function(const struct site *site)
+static int attach_user_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
-	LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = site->is_return);
+	LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = is_return(program));
 	char path[TARGET_BYTES], name[TARGET_BYTES];
-	const char *function = target_split(site->target, 0, path);
+	const char *function = target_split(target_of(program->section), 0, path);
 	size_t offset;
 
 	if (!function || !target_find_file(path))
@@ -92,151 +89,103 @@ static int attach_user_function(const struct site *site)
 	offset = target_offset(function, name);
 	options.func_name = *name ? name : NULL;
 	/* What this process calls (post_attach_mark) does not concern others. */
-	return take(site, bpf_program__attach_uprobe_opts(site->bpf, strcmp(path, "/proc/self/exe") ? -1 : 0, path, offset,
-							  &options));
+	return take(program, bpf_program__attach_uprobe_opts(bpf, strcmp(path, "/proc/self/exe") ? -1 : 0, path, offset,
+							     &options), -1);
 }
 
-static int attach_user_mark(const struct site *site)
+static int attach_user_mark(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
 	char path[TARGET_BYTES], provider[TARGET_BYTES];
-	const char *rest = target_split(site->target, 1, path), *name = rest ? target_split(rest, 0, provider) : NULL;
+	const char *rest = target_split(target_of(program->section), 1, path);
+	const char *name = rest ? target_split(rest, 0, provider) : NULL;
 
 	if (!name || !target_find_file(path))
 		return -ENOENT;
-	return take(site, bpf_program__attach_usdt(site->bpf, -1, path, provider, name, NULL));
+	return take(program, bpf_program__attach_usdt(bpf, -1, path, provider, name, NULL), -1);
 }
 
-static int attach_classic(const struct site *site)
+/* A classic one has a category. */
+static int attach_tracepoint(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
+	const char *target = target_of(program->section), *name = strchr(target, '/');
 	char category[TARGET_BYTES];
-	const char *name = strchr(site->target, '/');
 
-	snprintf(category, sizeof(category), "%.*s", (int)strcspn(site->target, "/"), site->target);
-	return take(site, bpf_program__attach_tracepoint(site->bpf, category, name ? name + 1 : ""));
+	snprintf(category, sizeof(category), "%.*s", (int)strcspn(target, "/"), target);
+	return take(program, name ? bpf_program__attach_tracepoint(bpf, category, name + 1) :
+				    bpf_program__attach_raw_tracepoint(bpf, target), -1);
 }
 
-static int attach_raw(const struct site *site)
+/* 0: there is none. */
+static int attach_interface(struct program *program, struct bpf_program *bpf, unsigned int interface)
 {
-	return take(site, bpf_program__attach_raw_tracepoint(site->bpf, site->target));
-}
+	const char *mode = program->how ? program->how->mode : NULL;
+	LIBBPF_OPTS(bpf_link_create_opts, options,
+		    .flags = !mode ? 0 : strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
 
-static int attach_event(const struct site *site)
-{
-	return perf_attach(site->program, site->bpf);
-}
-
-static int attach_interface(const struct site *site, unsigned int interface)
-{
-	const struct descriptor_program *how = site->program->how;
-	LIBBPF_OPTS(bpf_link_create_opts, options);
-	struct hook_link *item;
-	int fd;
-
-	if (how && how->mode)
-		options.flags = strcmp(how->mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
-	fd = bpf_link_create(bpf_program__fd(site->bpf), (int)interface, BPF_XDP, &options);
-	if (fd < 0)
-		return fd;
-	item = array_add(&site->program->links, &site->program->n_links, sizeof(*item));
-	if (item)
-		*item = (struct hook_link){ .fd = fd };
-	else
-		close(fd);
-	return item ? 0 : -ENOMEM;
+	if (!interface)
+		return -ENODEV;
+	return take(program, NULL, bpf_link_create(bpf_program__fd(bpf), (int)interface, BPF_XDP, &options));
 }
 
 /* "*": all that there are. */
-static int attach_interfaces(const struct site *site, const char *name)
+static int attach_interfaces(struct program *program, struct bpf_program *bpf, const char *name)
 {
 	struct if_nameindex *all = strcmp(name, "*") ? NULL : if_nameindex();
-	unsigned int interface = all ? 0 : if_nametoindex(name);
-	int err = 0;
+	int err = all ? 0 : attach_interface(program, bpf, if_nametoindex(name));
 
 	for (size_t i = 0; all && all[i].if_index && !err; i++)
-		err = attach_interface(site, all[i].if_index);
+		err = attach_interface(program, bpf, all[i].if_index);
 	if (all)
 		if_freenameindex(all);
-	else
-		err = interface ? attach_interface(site, interface) : -ENODEV;
 	return err;
 }
 
-static int attach_packets(const struct site *site)
+/* The first interface is the target. */
+static int attach_packets(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
-	const struct descriptor_program *how = site->program->how;
-	int err = how && how->interfaces.n ? 0 : attach_interfaces(site, site->target);
+	const struct descriptor_program *how = program->how;
+	int err = attach_interfaces(program, bpf, target_of(program->section));
 
-	for (size_t i = 0; how && i < how->interfaces.n && !err; i++)
-		err = attach_interfaces(site, how->interfaces.items[i].text);
+	for (size_t i = 1; how && i < how->interfaces.n && !err; i++)
+		err = attach_interfaces(program, bpf, how->interfaces.items[i].text);
 	return err;
-}
-
-static int attach_other(const struct site *site)
-{
-	return take(site, bpf_program__attach(site->bpf));
 }
 
 static const struct way {
-	const char *type;
-	int (*attach)(const struct site *site);
-	bool is_return;
+	const char *types;
+	int (*attach)(const struct bpf_object *object, struct program *program, struct bpf_program *bpf);
 } ways[] = {
-	{ "iter", attach_iterator },
-	{ "kprobe", attach_function },
-	{ "kretprobe", attach_function, true },
-	{ "kprobe.multi", attach_functions },
-	{ "kretprobe.multi", attach_functions, true },
-	{ "uprobe", attach_user_function },
-	{ "uretprobe", attach_user_function, true },
-	{ "usdt", attach_user_mark },
-	{ "tp", attach_classic },
-	{ "tracepoint", attach_classic },
-	{ "raw_tp", attach_raw },
-	{ "raw_tracepoint", attach_raw },
-	{ "perf_event", attach_event },
-	{ "xdp", attach_packets },
-	{ "", attach_other },
+	{ " iter ", attach_iterator },
+	{ " kprobe kretprobe ", attach_function },
+	{ " kprobe.multi kretprobe.multi ", attach_functions },
+	{ " uprobe uretprobe ", attach_user_function },
+	{ " usdt ", attach_user_mark },
+	{ " tp tracepoint raw_tp raw_tracepoint ", attach_tracepoint },
+	{ " perf_event ", perf_attach },
+	{ " xdp ", attach_packets },
 };
-
-/* -1: it has none, like the links of a USDT, or those of a perf event, which has to be renewed. */
-static int link_fd(const struct hook_link *item)
-{
-	if (!item->link)
-		return item->fd;
-	return item->fd ? -1 : bpf_link__fd(item->link) ?: -1;
-}
 
 int hook_attach(const struct bpf_object *object, struct program *program)
 {
-	const char *target = strchr(program->section, '/');
 	struct bpf_program *bpf = bpf_object__find_program_by_name(object, program->name);
-	struct site site = { object, program, bpf, target ? target + 1 : "" };
-	const struct way *way = ways;
-	char type[64];
+	const struct way *way = ways, *end = ways + ARRAY_SIZE(ways);
 	int err;
 
-	snprintf(type, sizeof(type), "%.*s", (int)strcspn(program->section, "/"), program->section);
-	while (*way->type && strcmp(way->type, type))
-		way++;
-	site.is_return = way->is_return;
 	if (!bpf)
 		return -ENOENT;
-	err = way->attach(&site);
+	while (way < end && !section_is(program->section, way->types))
+		way++;
+	err = way < end ? way->attach(object, program, bpf) : take(program, bpf_program__attach(bpf), -1);
 	if (err)
 		hook_detach(program);
-	else if (program->n_links == 1)
-		program->link_fd = link_fd(program->links);
+	else if (program->n_links == 1 && !hook_is_everywhere(program)) /* that of a USDT is none */
+		program->link_fd = program->links->link ? bpf_link__fd(program->links->link) ?: -1 : program->links->fd;
 	return err;
 }
 
 bool hook_is_everywhere(const struct program *program)
 {
-	return program->n_links && !strncmp(program->section, "perf_event/", 11);
-}
-
-int hook_renew(const struct bpf_object *object, struct program *program)
-{
-	return perf_attach(program, bpf_object__find_program_by_name(object, program->name));
+	return program->n_links && section_is(program->section, " perf_event ");
 }
 
 void hook_detach(struct program *program)
@@ -253,17 +202,6 @@ void hook_detach(struct program *program)
 	program->links = NULL;
 	program->n_links = 0;
 	program->fd = program->link_fd = -1;
-}
-
-void hook_add_sections(void)
-{
-	static bool is_done;
-
-	if (!is_done) {
-		libbpf_register_prog_handler("perf_event+", BPF_PROG_TYPE_PERF_EVENT, 0, NULL);
-		libbpf_register_prog_handler("xdp+", BPF_PROG_TYPE_XDP, BPF_XDP, NULL);
-	}
-	is_done = true;
 }
 
 static FILE *open_id(const char *event)
@@ -307,18 +245,16 @@ static bool can_stop_kernel(const char *section)
 
 int hook_try(const struct program *program, struct bpf_program *bpf)
 {
-	const char *section = program->section, *name = strchr(section, '/');
+	const char *name = target_of(program->section);
 	int err;
 
-	if (!name)
-		return 0;
-	if (can_stop_kernel(section))
+	if (can_stop_kernel(program->section))
 		return -EOPNOTSUPP;
-	if (!strncmp(section, "tp/", 3) || !strncmp(section, "tracepoint/", 11))
-		return try_classic(name + 1);
-	if (bpf_program__type(bpf) != BPF_PROG_TYPE_TRACING)
+	if (*name && section_is(program->section, " tp tracepoint "))
+		return try_classic(name);
+	if (!*name || bpf_program__type(bpf) != BPF_PROG_TYPE_TRACING)
 		return 0;
 	/* libbpf keeps what it finds. Other errors are those of the load. */
-	err = bpf_program__set_attach_target(bpf, 0, name + 1);
+	err = bpf_program__set_attach_target(bpf, 0, name);
 	return err == -ESRCH ? err : 0;
 }

@@ -23,21 +23,6 @@
 #define FUNCTIONS " kprobe kretprobe kprobe.multi kretprobe.multi fentry fexit "
 #define TRACEPOINTS " tp_btf raw_tp raw_tracepoint tp tracepoint "
 
-static bool is_type(const struct program *program, const char *types)
-{
-	char type[64];
-
-	snprintf(type, sizeof(type), " %.*s ", (int)strcspn(program->section, "/"), program->section);
-	return strstr(types, type);
-}
-
-static const char *target_of(const struct program *program)
-{
-	const char *slash = strchr(program->section, '/');
-
-	return slash ? slash + 1 : "";
-}
-
 /* What a target has to look like; the first row that fits. */
 static const struct form {
 	const char *types;
@@ -65,12 +50,12 @@ static void check_target(const struct collector *collector, const struct program
 	struct perf_event_attr unused;
 
 	array_for_each (form, forms, ARRAY_SIZE(forms)) {
-		if (!is_type(program, form->types))
+		if (!section_is(program->section, form->types))
 			continue;
-		if (!has_form(target_of(program), form->separators))
+		if (!has_form(target_of(program->section), form->separators))
 			complain(collector, line, "program \"%s\" (%s) has no target that could be attached to; add a line to "
 				 "[program %s], such as %s", program->name, program->section, program->name, form->example);
-		else if (!strcmp(form->types, " perf_event ") && !perf_find(target_of(program), &unused))
+		else if (!strcmp(form->types, " perf_event ") && !perf_find(target_of(program->section), &unused))
 			complain(collector, line, "program \"%s\" (%s): there is no such event; write one like cycles, cache-misses, "
 				 "L1-dcache-load-misses, page-faults, cpu-clock or r1a2", program->name, program->section);
 		return;
@@ -95,7 +80,7 @@ static void check_keys(const struct collector *collector, const struct program *
 	array_for_each (row, rows, ARRAY_SIZE(rows))
 		if (row->value && !*row->types)
 			complain(collector, described->line, "\"frequency\" and \"period\" exclude each other; keep one");
-		else if (row->value && !is_type(program, row->types))
+		else if (row->value && !section_is(program->section, row->types))
 			complain(collector, described->line, "\"%s\" is for programs in%ssections, and program \"%s\" (%s) is not in one; "
 				 "remove the line", row->key, row->types, program->name, program->section);
 }
@@ -149,8 +134,8 @@ static bool has_symbol(const char *name)
 static bool is_in_kernel(const struct program *program, struct buf *lack)
 {
 	static struct btf *kernel;
-	bool is_function = is_type(program, FUNCTIONS);
-	const char *prefix = is_function ? "" : "btf_trace_", *name = target_of(program), *nearest;
+	bool is_function = section_is(program->section, FUNCTIONS);
+	const char *prefix = is_function ? "" : "btf_trace_", *name = target_of(program->section), *nearest;
 	uint32_t kind = is_function ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
 	char plain[TARGET_BYTES], full[TARGET_BYTES + 32];
 
@@ -187,9 +172,9 @@ static bool has_text(const char *path, const char *text)
 
 static bool is_in_file(const struct program *program, struct buf *lack)
 {
-	bool is_usdt = is_type(program, " usdt ");
+	bool is_usdt = section_is(program->section, " usdt ");
 	char path[TARGET_BYTES], name[TARGET_BYTES];
-	const char *rest = target_split(target_of(program), is_usdt, path);
+	const char *rest = target_split(target_of(program->section), is_usdt, path);
 
 	if (is_usdt)
 		rest = rest ? strchr(rest, ':') + 1 : NULL;
@@ -207,23 +192,21 @@ static bool is_in_file(const struct program *program, struct buf *lack)
 
 static bool is_here(const struct program *program, struct buf *lack)
 {
-	struct buf unused = BUF_INIT;
-	bool is_found;
-
-	if (is_type(program, FUNCTIONS TRACEPOINTS))
+	if (section_is(program->section, FUNCTIONS TRACEPOINTS))
 		return is_in_kernel(program, lack);
-	is_found = !is_type(program, " uprobe uretprobe usdt ") || is_in_file(program, lack ?: &unused);
-	buf_done(&unused);
-	return is_found;
+	return !section_is(program->section, " uprobe uretprobe usdt ") || is_in_file(program, lack);
 }
 
-/* Is it the first of its hook's alternatives, and none of them is here? */
-static bool is_hook_missing(const struct programs *programs, const struct program *program)
+/* Is it the first of its hook's alternatives, and none of them is here? lack: what it lacks then. */
+static bool is_hook_missing(const struct programs *programs, const struct program *program, struct buf *lack)
 {
-	array_for_each (other, programs->items, programs->n)
-		if (!strcmp(other->hook, program->hook) && other->state == PROGRAM_WAITING &&
-		    (other < program || is_here(other, NULL)))
+	for (const struct program *other = programs->items + programs->n; other-- > programs->items;) {
+		if (strcmp(other->hook, program->hook) || other->state != PROGRAM_WAITING)
+			continue;
+		buf_reset(lack);
+		if (other < program || is_here(other, lack))
 			return false;
+	}
 	return true;
 }
 
@@ -235,11 +218,9 @@ void hooks_look(const struct collector *collector, struct diag *diag)
 		const struct descriptor_program *described = collector_describes(collector, program);
 		_cleanup_(buf_done) struct buf lack = BUF_INIT;
 
-		if (!collector_uses(collector, program) || program->state != PROGRAM_WAITING ||
-		    !is_hook_missing(programs, program))
-			continue;
-		(void)is_here(program, &lack);
-		diag_add(diag, collector->conf_path, described ? described->line : 0, "program \"%s\" (%s): %s",
-			 program->name, program->section, buf_text(&lack));
+		if (collector_uses(collector, program) && program->state == PROGRAM_WAITING &&
+		    is_hook_missing(programs, program, &lack))
+			diag_add(diag, collector->conf_path, described ? described->line : 0, "program \"%s\" (%s): %s",
+				 program->name, program->section, buf_text(&lack));
 	}
 }

@@ -14,7 +14,7 @@ struct program;
 /* Most programs have one. */
 struct hook_link {
 	struct bpf_link *link;
-	int fd; /* of a perf event, which is the link's; or, without a link of libbpf's, of the link itself */
+	int fd; /* of a perf event, which is the link's; or, without a link of libbpf's, of the link itself; or 0, -1 */
 	uint64_t time_ns; /* of a perf event, when it was looked at last */
 };
 
@@ -23,11 +23,8 @@ int hook_attach(const struct bpf_object *object, struct program *program);
 /* Ends its links; those of a program that is kept stay on. */
 void hook_detach(struct program *program);
 
-/* Is it on each CPU, also those that come online later? Then hook_renew() looks for them, before each reading. */
+/* Is it on each CPU, also those that come online later? */
 bool hook_is_everywhere(const struct program *program);
-int hook_renew(const struct bpf_object *object, struct program *program);
-/* Makes libbpf accept perf_event/EVENT and xdp/INTERFACE. */
-void hook_add_sections(void);
 
 /*
  * Before its object is loaded: would the kernel attach it? Tried are classic tracepoints, because they need more rights

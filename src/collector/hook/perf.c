@@ -16,6 +16,7 @@
 
 #include "collector/descriptor.h"
 #include "collector/hook/hook.h"
+#include "collector/hook/target.h"
 #include "collector/program.h"
 #include "util/array.h"
 #include "util/cleanup.h"
@@ -145,28 +146,25 @@ static bool is_alive(struct hook_link *item)
 /* -ENODEV: the CPU is offline. */
 static int renew(struct bpf_program *bpf, struct perf_event_attr *attributes, int cpu, struct hook_link *item)
 {
-	_cleanup_(closep) int fd = (int)syscall(SYS_perf_event_open, attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	_cleanup_(closep) int fd = -1;
 
 	bpf_link__destroy(item->link);
-	*item = (struct hook_link){ .fd = fd };
-	if (fd < 0)
-		return -errno;
-	item->link = bpf_program__attach_perf_event(bpf, fd);
+	fd = (int)syscall(SYS_perf_event_open, attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	*item = (struct hook_link){ .link = fd < 0 ? NULL : bpf_program__attach_perf_event(bpf, fd) };
 	if (!item->link)
 		return -errno;
-	TAKE_FD(fd); /* it is the link's now */
+	item->fd = TAKE_FD(fd); /* it is the link's now */
 	return 0;
 }
 
-int perf_attach(struct program *program, struct bpf_program *bpf)
+int perf_attach(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
 	const struct descriptor_program *how = program->how;
-	const char *target = strchr(program->section, '/');
 	struct perf_event_attr attributes;
 	int n_cpus = libbpf_num_possible_cpus(), err = 0, n = 0;
 	uint64_t number;
 
-	if (!perf_find(target ? target + 1 : "", &attributes))
+	if (!perf_find(target_of(program->section), &attributes))
 		return -EINVAL;
 	if (how && (how->frequency || how->period) && !parse_u64(how->frequency ?: how->period, &number))
 		set_rate(&attributes, how->frequency, number);
@@ -177,9 +175,8 @@ int perf_attach(struct program *program, struct bpf_program *bpf)
 	program->n_links = (size_t)n_cpus;
 	for (int cpu = 0; cpu < n_cpus; cpu++) {
 		struct hook_link *item = &program->links[cpu];
-		int r;
+		int r = item->link && is_alive(item) ? 0 : renew(bpf, &attributes, cpu, item);
 
-		r = item->link && is_alive(item) ? 0 : renew(bpf, &attributes, cpu, item);
 		n += !r;
 		if (r && r != -ENODEV)
 			err = r;

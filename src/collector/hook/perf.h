@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+struct bpf_object;
 struct bpf_program;
 struct perf_event_attr;
 struct program;
@@ -23,4 +24,4 @@ bool perf_find(const char *name, struct perf_event_attr *attributes);
  * On each CPU that is online. Again, it attaches to CPUs that have come online since. 0, or the -errno of a CPU:
  * -ENOENT where the machine cannot count the event.
  */
-int perf_attach(struct program *program, struct bpf_program *bpf);
+int perf_attach(const struct bpf_object *object, struct program *program, struct bpf_program *bpf);

@@ -22,6 +22,21 @@
 #define PLACES "{/usr/local/lib,/lib/" MACHINE ",/usr/lib/" MACHINE ",/lib64,/usr/lib64,/lib,/usr/lib,/usr/local/bin," \
 	       "/usr/bin,/usr/sbin}"
 
+bool section_is(const char *section, const char *types)
+{
+	char type[64];
+
+	snprintf(type, sizeof(type), " %.*s ", (int)strcspn(section, "/"), section);
+	return strstr(types, type);
+}
+
+const char *target_of(const char *section)
+{
+	const char *slash = strchr(section, '/');
+
+	return slash ? slash + 1 : "";
+}
+
 size_t target_offset(const char *target, char name[TARGET_BYTES])
 {
 	size_t length = *target >= '0' && *target <= '9' ? 0 : strcspn(target, "+");
@@ -59,24 +74,15 @@ bool target_find_file(char path[TARGET_BYTES])
 	return is_found;
 }
 
-/* What stands after the path of a file. */
-static const char *without_path(const char *section, const char *target)
-{
-	int n_colons = !strncmp(section, "usdt", 4);
-	char unused[TARGET_BYTES];
-
-	return target_split(target, n_colons, unused) ?: target;
-}
-
 static int retarget(struct program *program, const struct descriptor_program *described)
 {
-	const char *slash = strchr(program->section, '/'), *binary = described->binary;
+	const char *binary = described->binary;
 	const char *target = described->interfaces.n ? described->interfaces.items->text :
-				described->event ?: described->target ?: slash ? slash + 1 : "";
-	char *section;
+				described->event ?: described->target ?: target_of(program->section);
+	char *section, path[TARGET_BYTES];
 
 	if (binary)
-		target = without_path(program->section, target);
+		target = target_split(target, section_is(program->section, " usdt "), path) ?: target;
 	if (asprintf(&section, "%.*s/%s%s%s", (int)strcspn(program->section, "/"), program->section, binary ?: "",
 		     binary ? ":" : "", target) < 0)
 		return -ENOMEM;

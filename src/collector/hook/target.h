@@ -18,6 +18,9 @@ struct programs;
 
 #define TARGET_BYTES 512
 
+/* Is it of one of these types, each between blanks: " tp tracepoint "? */
+bool section_is(const char *section, const char *types);
+const char *target_of(const char *section);
 /* The name of a function, "" if there is none, and the offset after it. */
 size_t target_offset(const char *target, char name[TARGET_BYTES]);
 /* What follows the ":" that has n_after more of them after it, and what stands before it. NULL: there is none. */

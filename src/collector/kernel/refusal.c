@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/hook/target.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/rights.h"
@@ -76,11 +77,8 @@ static const struct meaning {
 
 static const char *meaning(const char *what, const char *section, int err, const char *log)
 {
-	char type[32];
-
-	snprintf(type, sizeof(type), " %.*s ", (int)strcspn(section, "/"), section);
 	array_for_each (row, meanings, ARRAY_SIZE(meanings)) {
-		if (row->err != err || !strstr(row->types, type) || (row->is_silent && *log) ||
+		if (row->err != err || !section_is(section, row->types) || (row->is_silent && *log) ||
 		    (row->capability && rights_permitted() >> row->capability & 1))
 			continue;
 		if ((!row->what || !strncmp(what, row->what, strlen(row->what))) &&
