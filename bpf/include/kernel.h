@@ -97,6 +97,7 @@ struct task_struct {
 	int tgid; /* of the process */
 	char comm[16];
 	u64 start_boottime; /* ns since boot; 5.5 */
+	u64 self_exec_id;   /* 5.7 */
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct css_set *cgroups;

@@ -6,7 +6,8 @@
  * itself, and an interrupt may call the function that it interrupts.
  *
  * Some calls never return (longjmp(), exit()), and the kernel may miss a return. The stack pointer tells them: on one
- * stack, what was called later and still runs lies below. They are dropped and counted. Threads that have ended leave
+ * stack, what was called later and still runs lies below, and exec begins a new stack. They are dropped and counted. So
+ * are returns without a call. Threads that have ended leave
  * their stacks to others, the one that was used least recently first.
  */
 
@@ -25,7 +26,7 @@
 #endif
 
 struct pair_thread {
-	u32 depth, unused;
+	u32 depth, image; /* exec makes a new one */
 	struct probe_call calls[PAIR_DEPTH];
 };
 
@@ -70,10 +71,12 @@ static __always_inline u32 pair_key(void)
 static __always_inline void pair_begin(struct pt_regs *regs, enum probe_place place)
 {
 	u64 stack = PT_REGS_SP(regs), room = place == PROBE_ENTER_KERNEL ? PAIR_KERNEL_STACK : PAIR_USER_STACK;
-	u32 key = pair_key(), depth, n_lost = 0;
+	u32 key = pair_key(), depth, n_lost = 0, image = 0;
 	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
 	struct probe_call *call;
 
+	if (place == PROBE_ENTER_USER)
+		image = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), self_exec_id);
 	if (!thread) {
 		bpf_map_update_elem(&threads, &key, &pair_nothing, BPF_NOEXIST);
 		thread = bpf_map_lookup_elem(&threads, &key);
@@ -81,6 +84,11 @@ static __always_inline void pair_begin(struct pt_regs *regs, enum probe_place pl
 			return pair_lose(1);
 	}
 	depth = thread->depth;
+	if (place == PROBE_ENTER_USER && thread->image != image) {
+		n_lost = depth;
+		depth = 0;
+		thread->image = image;
+	}
 #pragma unroll
 	for (u32 i = 0; i < PAIR_DEPTH; i++)
 		if (i < depth && stack - thread->calls[i].stack < room) {
@@ -105,8 +113,10 @@ static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum 
 	u32 key = pair_key(), depth, found = PAIR_DEPTH;
 	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
 
-	if (!thread)
+	if (!thread) {
+		pair_lose(1); /* others needed its room */
 		return NULL;
+	}
 	depth = thread->depth;
 #pragma unroll
 	for (u32 i = 0; i < PAIR_DEPTH; i++)
@@ -120,9 +130,8 @@ static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum 
 		*ret_depth = found;
 		return thread;
 	}
-	if (depth > PAIR_DEPTH) {
-		pair_lose(1);
+	pair_lose(1);
+	if (depth > PAIR_DEPTH)
 		thread->depth = depth - 1;
-	}
 	return NULL;
 }

@@ -12,15 +12,16 @@ from test_hooks import mount_tracefs
 N = 600
 PATH = workload('probed')
 CALL, NEST, JUMP = (f'{PATH}:probed_{name}' for name in ('call', 'nest', 'jump'))
+ERROR, WAIT, EXEC = (f'{PATH}:probed_{name}' for name in ('error', 'wait', 'exec'))
 ERRORS = N // 4  # of probed_call(), which returns its number else
 NUMBERS = [number for number in range(N) if number % 4]
 
 
 class Probes(unittest.TestCase):
-    def count(self, *words, n=N, **probes):
+    def count(self, *words, n=N, arguments=(), **probes):
         """probes: {name: keys of its section}. Returns the points of the workload, all points."""
         with Cgroup('probes') as cgroup:
-            seen = once([*probes, *words], [PATH, cgroup.procs, n], preexec_fn=mount_tracefs,
+            seen = once([*probes, *words], [PATH, cgroup.procs, n, *arguments], preexec_fn=mount_tracefs,
                         params={'probe ' + name: keys for name, keys in probes.items()})
             self.assertEqual(seen.stderr, '')
             return seen.of(cgroup), seen
@@ -64,6 +65,30 @@ class FunctionTest(Probes):
         self.assertLessEqual(done['inner_ns'], found['sum'] * 1e9 + 1)
         self.assertLessEqual(found['sum'] * 1e9, done['outer_ns'] + 1)
         self.assertEqual(seen.total('bpfpush.probe.lost'), 0)
+
+    def test_an_error_of_an_int_is_no_value(self):
+        mine, _ = self.count(total={'hook': 'uretprobe:' + ERROR, 'measure': 'sum ret', 'by': 'unit'},
+                             sizes={'hook': 'uretprobe:' + ERROR, 'measure': 'histogram ret', 'by': 'unit'})
+        self.assertEqual(mine.total('bpfpush.probe.total'), sum(NUMBERS))
+        self.assertEqual(mine.total('bpfpush.probe.sizes')['count'], len(NUMBERS))
+
+    def test_2048_threads_have_room(self):
+        probe = {'hook': 'uprobe:' + WAIT, 'measure': 'latency', 'by': 'unit'}
+        mine, seen = self.count(n=2048, arguments=['threads'], wait=probe)
+        self.assertEqual(mine.total('bpfpush.probe.wait.duration')['count'], 2048)
+        self.assertEqual(seen.total('bpfpush.probe.lost'), 0)
+
+    def test_threads_that_find_no_room_are_counted(self):
+        probe = {'hook': 'uprobe:' + WAIT, 'measure': 'latency', 'by': 'unit'}
+        mine, seen = self.count(n=5000, arguments=['threads'], wait=probe)
+        lost = seen.total('bpfpush.probe.lost')
+        self.assertGreater(lost, 0)
+        self.assertEqual(mine.total('bpfpush.probe.wait.duration')['count'] + lost, 5000)
+
+    def test_calls_that_exec_ends_leave_room(self):
+        mine, seen = self.count(n=50, arguments=['exec'], left={'hook': 'uprobe:' + EXEC, 'measure': 'latency', 'by': 'unit'})
+        self.assertEqual(mine.total('bpfpush.probe.left.duration')['count'], 1)
+        self.assertEqual(seen.total('bpfpush.probe.lost'), 50)
 
     def test_calls_that_do_not_return_are_lost_and_spoil_no_other(self):
         mine, seen = self.count(jump={'hook': 'uretprobe:' + JUMP, 'measure': 'latency', 'by': 'unit'})

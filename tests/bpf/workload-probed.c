@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * probed PROCS N threads: N threads are in a function at one time. probed PROCS N exec: it is left N times by exec.
  * probed [PROCS] N: calls functions and passes a USDT that probes look at, in that cgroup. Times are bounds: a
  * call's own measure (inner) and its caller's (outer).
  */
 #include "workload.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -56,6 +58,12 @@ static void nap(unsigned int us)
 	nap_most_ns += now_ns() - before;
 }
 
+int probed_error(int number);
+__attribute__((noipa)) int probed_error(int number)
+{
+	return number % 4 ? number : -ENOENT;
+}
+
 long probed_call(int number, const char *name);
 __attribute__((noipa)) long probed_call(int number, const char *name)
 {
@@ -96,6 +104,43 @@ __attribute__((noipa)) void probed_jump(int depth)
 	}
 }
 
+static pthread_barrier_t barrier;
+
+void *probed_wait(void *unused);
+__attribute__((noipa)) void *probed_wait(void *unused)
+{
+	pthread_barrier_wait(&barrier);
+	return unused;
+}
+
+static int run_threads(int n)
+{
+	pthread_t *threads = calloc((size_t)n, sizeof(*threads));
+	pthread_attr_t small;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 32768);
+	pthread_barrier_init(&barrier, NULL, (unsigned int)n);
+	for (int i = 0; i < n; i++)
+		workload_check(!pthread_create(&threads[i], &small, probed_wait, NULL));
+	for (int i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	free(threads);
+	return 0;
+}
+
+int probed_exec(char **argv, int left);
+__attribute__((noipa)) int probed_exec(char **argv, int left)
+{
+	static char number[16];
+
+	snprintf(number, sizeof(number), "%d", left - 1);
+	argv[2] = number;
+	if (left)
+		execv("/proc/self/exe", argv);
+	return left ? -ENOENT : 0; /* an int, whose upper half is 0 */
+}
+
 int main(int argc, char **argv)
 {
 	int procs = workload_open_cgroup(argv[1]), n = (int)strtol(argv[2], NULL, 10);
@@ -103,11 +148,16 @@ int main(int argc, char **argv)
 	static const char *const names[] = { "first", "second", "third" };
 	uint64_t before;
 
+	if (argc == 4) {
+		workload_enter(procs);
+		return *argv[3] == 't' ? run_threads(n) : probed_exec(argv, n);
+	}
 	workload_check(argc == 3);
 	prctl(PR_SET_NAME, "probed");
 	workload_enter(procs);
 	for (int i = 0; i < n; i++) {
 		workload_check(probed_call(i, names[i % 3]) == (i % 4 ? i : -ENOENT));
+		workload_check(probed_error(i) == (i % 4 ? i : -ENOENT));
 		workload_check(lseek(-1, i % 5, SEEK_SET) < 0);
 		workload_check(write(null, names, (size_t)(i % 7)) == i % 7);
 		workload_check(write(full, names, 1) < 0);
