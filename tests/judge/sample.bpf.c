@@ -28,8 +28,15 @@ struct event {
 	char comm[16];
 };
 
+struct padded {
+	u32 pid;
+	u32 pad;
+	u64 id;
+};
+
 const volatile u64 kaddr_jiffies;
 const struct event *event_anchor __attribute__((unused));
+const struct padded *padded_anchor __attribute__((unused));
 
 #define MAP(name, map_type, entries, key_type)                                                     \
 	struct {                                                                                   \
@@ -41,6 +48,7 @@ const struct event *event_anchor __attribute__((unused));
 
 MAP(wide_seconds, BPF_MAP_TYPE_HASH, 64, struct wide_key);
 MAP(calls_total, BPF_MAP_TYPE_HASH, 64, u64);
+MAP(signed_total, BPF_MAP_TYPE_HASH, 64, s64);
 MAP(softirqs_total, BPF_MAP_TYPE_PERCPU_ARRAY, 10, u32);
 MAP(percpu_total, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32);
 MAP(plain_total, BPF_MAP_TYPE_ARRAY, 1, u32);
@@ -67,7 +75,7 @@ SEC("tp_btf/sched_process_exec")
 int sample(void *ctx)
 {
 	struct event event = {};
-	u64 key = kaddr_jiffies + (u64)event_anchor;
+	u64 key = kaddr_jiffies + (u64)event_anchor + (u64)padded_anchor;
 
 	bpf_map_update_elem(&calls_total, &key, &key, BPF_ANY);
 	bpf_perf_event_output(ctx, &events_total, BPF_F_CURRENT_CPU, &event, sizeof(event));

@@ -37,9 +37,14 @@ WIDE = [("disk", 4, "{name: majorminor}"), ("operation", 4, "{name: uint}, {name
 # (an expression of RE2, what it is in POSIX)
 EXPRESSIONS = [("^a.*$", "^a.*$"), ("^(a)b$", "^(a)b$"), ("a+", "(a+)"), (r"^\d+\.\w$", r"^[0-9]+\.[[:alnum:]_]$"), (r"^[\w.-]+$", "^[[:alnum:]_.-]+$"),
                (r"^[^\]a]$", "^[^]a]$"), (r"^[a\-z]$", "^[az-]$"), (r"^a\-b #c$", "^a[-]b [#]c$"), (r"\Aa|b\z", "(^a|b$)"), (r"^(?P<n>x)$", "^(x)$"),
-               ("^(?:a|b)$", "(^(a|b)$)"), (r"^(a)(?:b)$", "^(a)(b)$"), (r"^\S[^\s]$", "^[^[:space:]][^[:space:]]$")]
+               ("^(?:a|b)$", "(^(a|b)$)"), (r"^(a)(?:b)$", "^(a)(b)$"), (r"^\S[^\s]$", "^[^[:space:]][^[:space:]]$"),
+               ("^x{,3}$", "^x[{],3[}]$"), ("^x{1,3}$", "^x{1,3}$"), (" (a) ", "[ ](a)[ ]")]
 NO_EXPRESSIONS = [("(a)(b)", "more than one group, which ebpf_exporter never matches"), ("(?i)a", "(?i"), ("a*?", "*?, which takes as little as it can"),
-                  (r"\bа", r"\b"), ("(?:a)(b)", "(?: before the group"), ("[a", "a [ without its ]"), ("a\\", "string index out of range")]
+                  (r"\bа", r"\b"), ("(?:a)(b)", "(?: before the group"), ("[a", "a [ without its ]"), ("a\\", "a \\ at the end"), ("[\\", "a \\ at the end"),
+                  ("a{2}?", "}?, which takes as little as it can"), ("a**", "**, which repeats twice"), ("a\nb", "a character that is not printable"),
+                  ("a\ud800", "a character that is not printable"), ("a{500}{500}", "{500}{, which repeats twice"), ("[z-a]", "regcomp(3) refuses it"),
+                  ("((a{100}){100})b", "more than one group, which ebpf_exporter never matches"),
+                  ("(?:a{100}){100}", "it repeats more than 1000 times, or is longer than 4000 characters"), ("[ #]", "# or ; after a blank, which begins a comment")]
 # (text of the YAML, line, what is said)
 REFUSED = [
     ("metrics: [", 1, "this is not YAML: "),
@@ -49,8 +54,6 @@ REFUSED = [
     (COUNTER % "a;b", 3, "the name is not a map's name: a;b"),
     (COUNTER % "untyped_total", 3, "map untyped_total has no type of its keys: in the C source, write __type(key, …) instead of key_size"),
     ("metrics:\n  counters:\n    - {name: calls_total}\n", 3, "a counter lacks help"),
-    (COUNTER % "disks_total" + LABELS + LABEL % ("x", 2, "{name: uint}") + LABEL % ("y", 6, "{name: uint}"), 6, "label x, bytes 0 to 1 of the key, is not "
-     "one member of it; the members are dev at 0, op at 4"),
     (COUNTER % "disks_total" + LABELS + LABEL % ("x", 4, "{name: uint}"), 3, "the labels of disks_total cover 4 bytes of a key of 8"),
     (COUNTER % "calls_total" + LABELS + LABEL % ("x", 8, "{name: magic}"), 6, "label x: no type is like the decoders magic"),
     (COUNTER % "calls_total" + LABELS + LABEL % ("x", 8, "{name: inet_ip}"), 6, "label x: an address has 4 or 16 bytes, not 8"),
@@ -71,6 +74,17 @@ REFUSED = [
     (HISTOGRAM % "bucket_type: exp2, bucket_max: 1.5", 3, "bucket_max is not a whole number from 0 on: 1.5"),
     ("metrics:\n  histograms:\n    - {name: calls_total, help: h, bucket_type: exp2, bucket_max: 3}\n", 3, "the last label of calls_total must be the "
      "bucket, with the decoder uint"),
+    (HISTOGRAM % "bucket_type: exp2, bucket_max: 64", 3, "bucket_max of exp2 must be at most 63: 64"),
+    (HISTOGRAM % "bucket_type: linear, bucket_max: 1023", 3, "calls_total must have at most 1023 buckets, up to 2^53"),
+    (HISTOGRAM % "bucket_type: exp2, bucket_max: 3, bucket_multiplier: -1", 3, "bucket_multiplier must be above 0 and have at most 15 digits: -1"),
+    (HISTOGRAM % "bucket_type: exp2, bucket_max: 3, bucket_multiplier: 0.1234567890123456", 3, "bucket_multiplier must be above 0 and have at most"),
+    (HISTOGRAM % "bucket_type: exp2, bucket_max: 010", 3, "bucket_max begins with 0, and is octal in some versions of YAML: 010; write it without"),
+    (HISTOGRAM % "bucket_type: exp2, bucket_max: 3, help: i", 3, "a histogram has help twice; keep one"),
+    (COUNTER % "calls_total" + LABELS + LABEL % ("x", 8, "{name: uint}, {name: static_map, static_map: {01: a}}"), 6, "label x: 01 begins with 0, and no "),
+    (COUNTER % "disks_total" + LABELS + LABEL % ("x", 4, "{name: uint}") + LABEL % ("X", 4, "{name: uint}"), 7, "disks_total has a label x already; "),
+    (COUNTER % "'plain_total\n\n'", 3, "the name is not a map's name: plain_total"),
+    (COUNTER % "calls_total" + LABELS + LABEL % ("x", 8, '{name: string}, {name: regexp, regexps: ["a\\n[program x]"]}'), 6, "label x: an expression has "
+     "no equal in POSIX: a [program x]: a character that is not printable"),
     ("tracing:\n  spans:\n    - ringbuf: some_spans\n", 3, "span some_spans stays out: bpfpush has no spans"),
     (COUNTER % "events_total" + "      perf_event_array: true\n      flush_interval: soon\n", 6, "flush_interval is not a duration such as 1h30m: soon"),
     (COUNTER % "events_total" + "      perf_event_array: true\n", 3, "no structure of the object, or more than one, looks like the labels of "
@@ -98,7 +112,7 @@ class TestImport(unittest.TestCase):
         subprocess.run([*shlex.split(os.environ["BPF_COMPILE"]), "-c", os.path.join(HERE, "sample.bpf.c"), "-o", cls.object], check=True)
 
     def run_importer(self, *words):
-        done = subprocess.run([IMPORTER, *words], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([IMPORTER, "--bpfpush=", *words], capture_output=True, text=True, timeout=60, check=False)
         self.assertNotIn("Traceback", done.stderr)
         return done
 
@@ -113,7 +127,7 @@ class TestImport(unittest.TestCase):
         if "written as" in done.stderr:
             with open(os.path.join(self.directory, "sample.conf"), encoding="utf-8") as file:
                 conf = re.sub(r"(?s)^.*?\n\n", "", file.read(), count=1)
-        return conf, [line for line in done.stderr.replace(path + ":", "").splitlines() if not line.strip().startswith(("written as", "not written"))]
+        return conf, [line for line in done.stderr.replace(path + ":", "").splitlines() if not line.strip().startswith(("written as", "not written", "note: bpfpush is not on"))]
 
     def counter(self, name, *labels, more=""):
         conf, said = self.imported(COUNTER % name + more + (LABELS if labels else "") + "".join(LABEL % label for label in labels))
@@ -129,7 +143,7 @@ class TestImport(unittest.TestCase):
     def test_decoders_become_types(self):
         for decoders, lines in (
                 ("{name: uint}, {name: syscall}", "as = syscall\n"), ("{name: uint}, {name: errno}", "as = errno\n"),
-                ("{name: uint}, {name: cgroup}", "as = cgroup-path\n"), ("{name: ksym}", "as = ksym\n"), ("{name: hex}", "as = hex\n"),
+                ("{name: uint}, {name: cgroup}", "as = cgroup-path\n"), ("{name: ksym}", "as = ksym\n"),
                 ("{name: dname}", "as = dname\n"), ("{name: ifname}", "as = ifindex\n"), ("{name: uint}, {name: pci_vendor}", "as = pci-vendor\n"),
                 ("{name: uint}, {name: static_map, static_map: {0: no, 0x1: b}, allow_unknown: true}", "value = 0=no\nvalue = 0x1=b\n")):
             with self.subTest(decoders):
@@ -165,7 +179,7 @@ class TestImport(unittest.TestCase):
     def test_buckets(self):
         for text, lines in (("exp2zero, bucket_min: 0, bucket_max: 17", "buckets = exp2zero 0..17 sum 18\nbucket = key\n"),
                             ("linear, bucket_max: 20", "buckets = linear 0..20 step 1 sum 21\nbucket = key\n"),
-                            ("linear, bucket_max: 20, bucket_multiplier: 50", "buckets = linear 0..1000 step 50\nbucket = key\n"),
+                            ("linear, bucket_max: 20, bucket_multiplier: 50", "buckets = linear 0..1000 step 50 sum 21\nbucket = key\n"),
                             ("linear, bucket_max: 20, bucket_multiplier: 0.5", "buckets = linear 0..20 step 1 sum 21\nbucket = key\nmultiply = 0.5\n"),
                             ("fixed, bucket_keys: [1, 5.0, 60], bucket_multiplier: 1024", "buckets = fixed 1 5 60 sum 61\nbucket = key\nmultiply = 1024\n")):
             with self.subTest(text):
@@ -188,6 +202,13 @@ class TestImport(unittest.TestCase):
                          "expire = 5400s\nrecord = u64\n\n[label events_total]\nname = cgroup\nas = cgroup-path\n")
         self.assertEqual(self.counter("events_total", ("pid", 4, "{name: uint}"), ("comm", 16, "{name: string}"), more=more)[0],
                          "expire = 5400s\nrecord = event\n\n[label events_total.pid]\nname = pid\n\n[label events_total.comm]\nname = comm\n")
+
+    def test_records_with_a_member_for_padding(self):
+        more = "      perf_event_array: true\n"
+        conf, _ = self.imported(COUNTER % "events_total" + more + LABELS + "        - {name: pid, size: 4, padding: 4, decoders: [{name: uint}]}\n" +
+                                LABEL % ("id", 8, "{name: uint}"))
+        self.assertIn("record = padded\n", conf)
+        self.assertIn("[label events_total.pad]\nas = none\n", conf)
 
     def test_equal_labels_of_several_maps_are_one_section(self):
         labels = LABELS + LABEL % ("disk", 4, "{name: uint}") + LABEL % ("%s", 4, "{name: uint}")
@@ -214,6 +235,70 @@ class TestImport(unittest.TestCase):
                 self.assertTrue(said[0].strip().startswith(f"{line}: {expected}" if line else expected), said[0])
                 self.assertFalse([line for line in conf.splitlines() if line.startswith("[metric") and "plain_total" not in line])
 
+    def test_a_metric_twice_and_all_mistakes_of_one(self):
+        conf, said = self.imported(COUNTER % "plain_total" + "    - {name: plain_total, help: h}\n", status=1)
+        self.assertEqual((conf.count("[metric"), said), (1, ["5: metric plain_total is on line 3 already; keep one"]))
+        _, said = self.imported(COUNTER % "disks_total" + LABELS + LABEL % ("x", 4, "{name: magic}") + LABEL % ("y", 4, "{name: trick}"), status=1)
+        _, wrong = self.imported(COUNTER % "disks_total" + LABELS + LABEL % ("x", 2, "{name: uint}") + LABEL % ("y", 6, "{name: uint}"), status=1)
+        self.assertEqual(wrong, [f"{line}: label {what} of the key, is not one member of it; the members are dev at 0, op at 4"
+                                 for line, what in ((6, "x, bytes 0 to 1"), (7, "y, bytes 2 to 7"))])
+        self.assertEqual(said, ["6: label x: no type is like the decoders magic", "7: label y: no type is like the decoders trick"])
+
+    def test_typos_of_labels_and_decoders_are_named(self):
+        _, said = self.counter("calls_total", ("x", 8, "{name: uint, regexp: a}], paddding: [1"))
+        self.assertEqual(said, ["6: note: ebpf_exporter has no key paddding here; it is left out",
+                                "6: note: ebpf_exporter has no key regexp here; it is left out"])
+
+    def test_paths_of_cgroups_begin_at_their_root(self):
+        for text, match, notes in (("^/sys/fs/cgroup/(a.*)$", "^/(a.*)$", 0), (r"^\/sys\/fs\/cgroup\/a$", "^/a$", 0), ("sys/fs/cgroup/a", "(^/a)", 0),
+                                   ("/sys/fs/cgroup/(a)", "^/(a)", 0), ("^/sys/fs/cgroup$", "^/$", 0), ("^/sys/fs/cgroup(/.*)$", "^(/.*)$", 0),
+                                   (r"^/sys/fs/cgrou[p]/a$", "^/sys/fs/cgrou[p]/a$", 1), ("^.*(a/.*)$", "^.*(a/.*)$", 1)):
+            with self.subTest(text):
+                conf, said = self.counter("calls_total", ("x", 8, "{name: uint}, {name: cgroup}, {name: regexp, regexps: ['%s']}" % text))
+                self.assertIn(f"\nmatch = {match}\n", conf)
+                self.assertEqual(len([line for line in said if "lack /sys/fs/cgroup" in line]), notes, said)
+        conf, said = self.imported(COUNTER % "plain_total" + "cgroup_id_map: {name: wanted, regexps: ['^.*a$']}\n")
+        self.assertEqual(len([line for line in said if "lack /sys/fs/cgroup" in line]), 1)
+
+    def test_notes(self):
+        for text, expected in (("linear, bucket_max: 20, bucket_multiplier: 50", "multiplies the sum by 50"),
+                               ("linear, bucket_max: 20, bucket_multiplier: 0.5", "bucket_multiplier 0.5 is taken for a unit"),
+                               ("linear, bucket_max: 20", "key 21 is the sum")):
+            _, said = self.imported(HISTOGRAM % ("bucket_type: " + text))
+            self.assertEqual([expected in line for line in said].count(True), 1, said)
+            self.assertEqual("where it ends" in str(said), "50" in text, said)
+        for name, decoders, expected in (("calls_total", "{name: hex}", "in the order of memory"), ("signed_total", "{name: uint}", "-1 is -1"),
+                                         ("calls_total", "{name: string}, {name: regexp, regexps: ['^(a|ab)b*$']}", "POSIX takes the longest")):
+            _, said = self.counter(name, ("x", 8, decoders))
+            self.assertIn(expected, "".join(said))
+
+    def test_files_that_are_not_regular_and_files_that_cannot_be_written(self):
+        with tempfile.TemporaryDirectory(dir=self.directory) as directory:
+            path = os.path.join(directory, "sample.yaml")
+            os.mkfifo(path)
+            done = self.run_importer(path)
+            self.assertEqual((done.returncode, "is not a regular file" in done.stderr), (1, True))
+            os.unlink(path)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(COUNTER % "plain_total")
+            os.mkdir(os.path.join(directory, "sample.conf"))
+            done = self.run_importer("--force", f"--objects={self.directory}", path)
+            self.assertEqual((done.returncode, sorted(os.listdir(directory))), (1, ["sample.bpf.o", "sample.conf", "sample.yaml"]))
+            done = self.run_importer("--force", os.path.join(directory, "sample.yaml\n"))
+            self.assertEqual(done.returncode, 1)
+
+    def test_bpfpush_has_the_last_word(self):
+        path = os.path.join(self.directory, "sample.yaml")
+        for metric, status in (("calls_total", 0), ("calls_total\n      help2: x", 0)):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(COUNTER % metric + LABELS + LABEL % ("nr", 8, "{name: uint}"))
+            done = self.run_importer("--force", "--bpfpush=" + os.environ["BPFPUSH"], path)
+            self.assertEqual((done.returncode, "not on PATH" in done.stderr), (status, False), done.stderr)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(COUNTER % "calls_total" + LABELS + LABEL % ("nr", 8, "{name: dname}"))
+        done = self.run_importer("--force", "--bpfpush=" + os.environ["BPFPUSH"], path)
+        self.assertEqual((done.returncode, "bpfpush check refuses it: " in done.stderr), (1, True), done.stderr)
+
     def test_a_name_of_a_collector_of_bpfpush_is_not_taken(self):
         shipped = {name[:-len(".conf")] for name in os.listdir(os.path.join(ROOT, "bpf")) if name.endswith(".conf")}
         self.assertLessEqual(shipped, load().SHIPPED)
@@ -229,7 +314,9 @@ class TestImport(unittest.TestCase):
 
     def test_hostile_files_end_with_a_sentence(self):
         cases = ["x: " * 5000, "[" * 3000, "&a [*a]", "metrics: &m {counters: [*m]}", "\0", "a: !!python/object:os.system x",
-                 "metrics: {counters: [{name: [1], help: {}}]}", "metrics: {<<: 5}", "? {a: b}\n: c", "metrics: &a {<<: *a}", "- " * 900, "é\ud800"]
+                 "metrics: {counters: [{name: [1], help: {}}]}", "metrics: {<<: 5}", "? {a: b}\n: c", "metrics: &a {<<: *a}", "- " * 900, "é\ud800",
+                 "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}\n" for i in range(1, 12)) + "metrics: *a11",
+                 HISTOGRAM % "bucket_type: exp2, bucket_max: 3, bucket_multiplier: 1e-300000000"]
         for text in cases:
             with self.subTest(text[:20]):
                 path = os.path.join(self.directory, "sample.yaml")
