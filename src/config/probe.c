@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/parse.h"
 
 #define CALLS HOOK_HAS_ARGUMENTS | HOOK_IS_FUNCTION
 #define NO_TEXT "arguments can be text, results cannot"
@@ -216,12 +217,37 @@ static void read_by(struct reader *reader, const char *text)
 		complain(reader, "by", "\"%s\" is one too many; at most %d numbers and one text are possible", text, PROBE_NUMBERS);
 }
 
+/* Each period of a clock is an interrupt, and below 10000 ns the kernel makes it longer but says the shorter one. */
+static void check_clock(struct reader *reader, const char *key, const char *text, bool is_frequency)
+{
+	uint64_t number;
+
+	if (text && strstr(reader->probe->target, "-clock") && !parse_u64(text, &number) &&
+	    (is_frequency ? number > 10000 : number < 100000))
+		complain(reader, key, "%s would leave a CPU little time for other work; write %s", text,
+			 is_frequency ? "10000 or less" : "100000 or more (ns)");
+}
+
+/* Inside of an instruction, a probe would change what the program does. */
+static void check_place(struct reader *reader)
+{
+	const struct probe *probe = reader->probe;
+	const char *place = strchr(probe->target, ':'), *offset = place ? strchr(place, '+') : NULL;
+
+	if (place && probe->kind->can & HOOK_IS_FUNCTION &&
+	    (isdigit((unsigned char)place[1]) || (offset && strtoull(offset + 1, NULL, 0))))
+		complain(reader, "hook", "\"%s\" has an offset, where there may be no instruction; name a function alone", place + 1);
+}
+
 static void read_rest(struct reader *reader)
 {
 	struct probe *probe = reader->probe;
 
 	if (probe->kind->can & HOOK_HAS_FIELDS)
 		event_fields_read(probe->target, &reader->fields);
+	check_place(reader);
+	check_clock(reader, "period", probe->period, false);
+	check_clock(reader, "frequency", probe->frequency, true);
 	read_measure(reader);
 	for (size_t i = 0; i < probe->by.n_items; i++)
 		read_by(reader, probe->by.items[i]);

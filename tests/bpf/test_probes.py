@@ -167,6 +167,10 @@ class CommandTest(Probes):
         self.assertEqual(mine.total('bpfpush.probe.probed_call_2')['count'], N - ERRORS)
         self.assertEqual({point['collector'] for point in seen}, {'probed_call', 'probed_call_2'})
 
+    def test_a_measured_value_of_the_command_line_can_have_a_type(self):
+        mine, _ = self.count(f'--probe=sum ret:s32 uretprobe:{ERROR} by unit')
+        self.assertEqual(mine.total('bpfpush.probe.probed_error'), sum(NUMBERS))
+
     def test_attributes_can_be_left_out(self):
         mine, _ = self.count(calls={'hook': 'uprobe:' + CALL, 'by': 'unit, comm, arg1:text', 'drop_attributes': 'thread.name calls.arg1'})
         [point] = mine
