@@ -264,7 +264,7 @@ static void name_hook(const struct config *config, const char *hook, const char 
 	while (at > hook && at[-1] != ':')
 		at--;
 	at += strspn(at, "_.0123456789");
-	snprintf(name, 37, "%.*s", at < end ? (int)(end - at) : 5, at < end ? at : "probe");
+	snprintf(name, 37, "%.*s", at < end ? (int)(end - at) : 7, at < end ? at : "command"); /* probe is an object */
 	for (char *c = name; *c; c++)
 		*c = isalnum((unsigned char)*c) ? *c : '_';
 	n = strlen(name);

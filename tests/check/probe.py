@@ -35,6 +35,8 @@ class ProbeTest(unittest.TestCase):
                            ("count kprob:vfs_read", 'bpfpush --probe: unknown kind of hook "kprob": did you mean "kprobe"?\n'),
                            ("sum arg0:text usdt:a:b:c by arg1:u8", 'bpfpush --probe: measure: "arg0:text" is a text; name a '
                             'number\n'),
+                           ("profile:hz:99", 'bpfpush --probe: unknown kind of hook "profile": there are kprobe, kretprobe, '
+                            'uprobe, uretprobe, usdt, tracepoint, rawtp, perf\n'),
                            ("sum usdt:a:b:c", 'bpfpush --probe: measure: "sum" is not known; write count, latency, sum VALUE or '
                             'histogram VALUE\n')):
             with self.subTest(text):
