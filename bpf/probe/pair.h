@@ -7,8 +7,8 @@
  *
  * Some calls never return (longjmp(), exit()), and the kernel may miss a return. The stack pointer tells them: on one
  * stack, what was called later and still runs lies below, and exec begins a new stack. They are dropped and counted. So
- * are returns without a call. Threads that have ended leave
- * their stacks to others, the one that was used least recently first.
+ * are returns without a call. Threads that have ended leave their stacks to others, the one that was used least
+ * recently first; when many threads wait, the kernel may also take the stack of one that has not ended.
  */
 
 #include "count.h"
@@ -80,8 +80,8 @@ static __always_inline void pair_begin(struct pt_regs *regs, enum probe_place pl
 	if (!thread) {
 		bpf_map_update_elem(&threads, &key, &pair_nothing, BPF_NOEXIST);
 		thread = bpf_map_lookup_elem(&threads, &key);
-		if (!thread)
-			return pair_lose(1);
+		if (!thread) /* its return will count as lost */
+			return;
 	}
 	depth = thread->depth;
 	if (place == PROBE_ENTER_USER && thread->image != image) {

@@ -98,10 +98,12 @@ static void a_part_of_another_section_is_refused_with_its_alternative(void **sta
 	setup(&l, "refused");
 	assert_ok(load(&l));
 	assert_int_equal(program(&l, "pair__raw")->state, PROGRAM_REFUSED);
-	assert_string_equal(program(&l, "pair__raw")->error, "attach: No such file or directory");
+	assert_string_equal(program(&l, "pair__raw")->error,
+			    "attach: No such file or directory (this kernel has no tracepoint of that name)");
 	assert_int_equal(program(&l, "pair__raw__on")->state, PROGRAM_REFUSED);
 	assert_string_equal(program(&l, "pair__raw__on")->error,
-			    "attach (of the program that it belongs to): No such file or directory");
+			    "attach (of the program that it belongs to): No such file or directory "
+			    "(this kernel has no tracepoint of that name)");
 	assert_int_equal(program(&l, "pair__raw__on")->n_links, 0);
 	assert_int_equal(program(&l, "pair__other")->state, PROGRAM_ATTACHED);
 	teardown(&l);
