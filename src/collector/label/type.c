@@ -120,8 +120,9 @@ static int add_syscall(const struct member *member)
 static int add_errno(const struct member *member)
 {
 	int error = (int)label_number(member->label->field, member->value);
+	unsigned int positive = error < 0 ? 0u - (unsigned int)error : (unsigned int)error;
 
-	return add_name(member, strerrorname_np(error < 0 ? -error : error), "%d", error);
+	return add_name(member, strerrorname_np((int)positive), "%d", error);
 }
 
 /* What the machine calls a number; many keys have the same. */
