@@ -106,7 +106,7 @@ static void report_records(struct agent *agent)
 	news = notice_news(&agent->records, NULL, 0);
 	if (news == NEWS_ON)
 		log_warning("records of%s are counted together, marked otel.metric.overflow=true: they were lost, they are "
-			    "shorter than their structure, or there is no room for more series", buf_text(&agent->records.names) + 1);
+			    "shorter than their structure, or the limits leave no room for more series", buf_text(&agent->records.names) + 1);
 	else if (news == NEWS_OVER)
 		buf_reset(&agent->records.names);
 }

@@ -23,7 +23,7 @@ static int check_name(const char *text, const char **ret_complaint)
 
 static int check_file(const char *text, const char **ret_complaint)
 {
-	*ret_complaint = "there is no such file; give the full path of one with the types (BTF) of the running kernel";
+	*ret_complaint = "the file cannot be read; give the full path of one with the types (BTF) of the running kernel";
 	return text[0] == '/' && !access(text, R_OK) ? 0 : -EINVAL;
 }
 

@@ -26,11 +26,11 @@ static const struct {
 	{ "attach", -EPERM, "tp/x/y", "", "attach: Operation not permitted (CAP_SYS_ADMIN is missing)" },
 	{ "attach", -EPERM, "perf_event", "", "attach: Operation not permitted (CAP_SYS_ADMIN is missing)" },
 	{ "attach", -EPERM, "kprobe.multi/x", "", "attach: Operation not permitted" },
-	{ "attach", -ENOENT, "uretprobe/libx.so:y", "", "attach: No such file or directory (there is no such file)" },
+	{ "attach", -ENOENT, "uretprobe/libx.so:y", "", "attach: No such file or directory (the file does not exist, or has no such function or mark)" },
 	{ "attach", -ENOENT, "uprobe/libx.so:y", "libbpf: elf: no y in libx.so\n", "attach: No such file or directory: elf: no y in libx.so" },
 	{ "attach", -EINVAL, "kprobe/y", "libbpf: first\nlibbpf: the cause\nlibbpf: failed to load object 'x'\n", "attach: Invalid argument: the cause" },
 	{ "attach", -ENOENT, "perf_event/cycles", "libbpf: words\n", "attach: No such file or directory (this machine cannot count that; a virtual machine often has no PMU)" },
-	{ "attach", -ENODEV, "xdp/eth7", "", "attach: No such device (there is no such interface)" },
+	{ "attach", -ENODEV, "xdp/eth7", "", "attach: No such device (this machine has no such interface; ip link lists them)" },
 	{ "attach", -EBUSY, "xdp/eth0", "", "attach: Device or resource busy (the interface has a program already)" },
 	{ "attach", -ENOENT, "fexit/x", "", "attach: No such file or directory" },
 };

@@ -56,7 +56,7 @@ static void check_target(const struct collector *collector, const struct program
 			complain(collector, line, "program \"%s\" (%s) has no target that could be attached to; add a line to "
 				 "[program %s], such as %s", program->name, program->section, program->name, form->example);
 		else if (!strcmp(form->types, " perf_event ") && !perf_find(target_of(program->section), &unused))
-			complain(collector, line, "program \"%s\" (%s): there is no such event; write one like cycles, cache-misses, "
+			complain(collector, line, "program \"%s\" (%s): no event has this name; write one like cycles, cache-misses, "
 				 "L1-dcache-load-misses, page-faults, cpu-clock or r1a2", program->name, program->section);
 		return;
 	}

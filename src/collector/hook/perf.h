@@ -18,7 +18,7 @@ struct bpf_program;
 struct perf_event_attr;
 struct program;
 
-/* False: there is no such event. */
+/* False: no event has this name. */
 bool perf_find(const char *name, struct perf_event_attr *attributes);
 /*
  * On each CPU that is online. Again, it attaches to CPUs that have come online since. 0, or the -errno of a CPU:

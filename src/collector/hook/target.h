@@ -25,7 +25,7 @@ const char *target_of(const char *section);
 size_t target_offset(const char *target, char name[TARGET_BYTES]);
 /* What follows the ":" that has n_after more of them after it, and what stands before it. NULL: there is none. */
 const char *target_split(const char *target, int n_after, char head[TARGET_BYTES]);
-/* Makes a path of a name. False: there is no such file. */
+/* Makes a path of a name. False: none is found. */
 bool target_find_file(char path[TARGET_BYTES]);
 
 /* Gives the programs of an opened object the targets of the descriptor; their sections hold them then. -ENOMEM. */

@@ -59,11 +59,11 @@ static const struct meaning {
 } meanings[] = {
 	{ -ESRCH, NULL, " tp_btf ", NULL, "this kernel has no tracepoint of that name" },
 	{ -ESRCH, NULL, " fentry fexit ", NULL, "this kernel has no function of that name" },
-	{ -ENOENT, NULL, " uprobe uretprobe usdt ", NULL, "there is no such file", 0, true },
+	{ -ENOENT, NULL, " uprobe uretprobe usdt ", NULL, "the file does not exist, or has no such function or mark", 0, true },
 	{ -ESRCH, NULL, " usdt ", NULL, "the object must include <bpf/usdt.bpf.h>", 0, true },
 	{ -ENOENT, "attach", " perf_event ", NULL, "this machine cannot count that; a virtual machine often has no PMU" },
 	{ -EOPNOTSUPP, "attach", " perf_event ", NULL, "this machine cannot count that; a virtual machine often has no PMU" },
-	{ -ENODEV, "attach", " xdp ", NULL, "there is no such interface" },
+	{ -ENODEV, "attach", " xdp ", NULL, "this machine has no such interface; ip link lists them" },
 	{ -EBUSY, "attach", " xdp ", NULL, "the interface has a program already" },
 	{ -EOPNOTSUPP, "attach", " xdp ", NULL, "the driver cannot do it; write mode = generic" },
 	{ -EPERM, NULL, " xdp ", NULL, "CAP_NET_ADMIN is missing", CAP_NET_ADMIN },

@@ -69,7 +69,7 @@ static const struct label_type *type_of(const struct key_origin *origin, const s
 	label_type_names(field, &names);
 	if (as)
 		complain(origin, section->line,
-			 "as = %s: there is no such type for member \"%s\" of the key of map \"%s\" (%u byte%s); write one of: %s", as,
+			 "as = %s: no type of this name fits member \"%s\" of the key of map \"%s\" (%u byte%s); write one of: %s", as,
 			 field->name, origin->map, field->size_bytes, plural(field->size_bytes), buf_text(&names));
 	else
 		complain(origin, section ? section->line : origin->line,

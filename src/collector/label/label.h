@@ -92,7 +92,7 @@ struct label_type {
 	uint8_t element_bytes; /* of an array; 0: any */
 	bool is_optional;    /* 0 makes no attribute, and never ends */
 	const char *default_name; /* of the attribute; NULL: it has none of its own */
-	int (*add)(const struct member *member); /* NULL: there is no attribute */
+	int (*add)(const struct member *member); /* NULL: it makes no attribute */
 	name_fn *name_of;	 /* for numbers that only have names */
 	const char *pci;	 /* for name_pci: what a line begins with, and how many digits follow … */
 	uint8_t digits, below;	 /* … of them, and of those below them */
