@@ -122,10 +122,8 @@ static int add_listed_exporters(struct config *config, struct diag *diag, const 
 
 int config_environment_set_exporters(struct config *config, struct diag *diag)
 {
-	static const char *const endpoints[] = {
-		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-		"OTEL_EXPORTER_OTLP_ENDPOINT",
-	};
+	static const char of_metrics[] = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", of_all[] = "OTEL_EXPORTER_OTLP_ENDPOINT";
+	const char *endpoint = get(config, of_metrics) ? of_metrics : get(config, of_all) ? of_all : NULL;
 	const char *disabled = get(config, "OTEL_SDK_DISABLED");
 	const char *listed = get(config, "OTEL_METRICS_EXPORTER");
 
@@ -144,8 +142,5 @@ int config_environment_set_exporters(struct config *config, struct diag *diag)
 		config->is_export_off = !strcasecmp(listed, "none");
 		return add_listed_exporters(config, diag, listed);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(endpoints); i++)
-		if (get(config, endpoints[i]))
-			return add_exporter(config, diag, "otlp", endpoints[i]);
-	return 0;
+	return endpoint ? add_exporter(config, diag, "otlp", endpoint) : 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/hash.h"
 
 static struct assignments all_of(const struct config_section *section)
 {
@@ -80,16 +81,6 @@ static const struct exporter_ops *find_type(const struct config_section *section
 	return NULL;
 }
 
-static bool are_lists_equal(const struct setting_list *left, const struct setting_list *right)
-{
-	if (left->n_items != right->n_items)
-		return false;
-	for (size_t i = 0; i < left->n_items; i++)
-		if (strcmp(left->items[i], right->items[i]))
-			return false;
-	return true;
-}
-
 /* The file that an exporter appends to, or NULL. */
 static const char *file_of(const struct config_exporter *exporter)
 {
@@ -99,24 +90,21 @@ static const char *file_of(const struct config_exporter *exporter)
 	return path && strcmp(path, "-") ? path : NULL;
 }
 
-/* Do both push to the same endpoint, with nothing (headers, templates, files) to tell them apart? */
-static bool are_twins(const struct config_exporter *left, const struct config_exporter *right)
+/* Of its texts and lists (headers, templates, files). */
+static uint64_t hash_of(const struct config_exporter *exporter)
 {
-	const struct setting_table *table = left->ops->settings;
+	const struct setting_table *table = exporter->ops->settings;
+	uint64_t hash = hash_text(HASH_STABLE_START, exporter->ops->type);
 
-	if (left->ops != right->ops || !setting_table_find(table, "endpoint"))
-		return false;
-	for (size_t i = 0; i < table->n_rows; i++) {
-		const void *one = (const char *)left->options + table->rows[i].offset;
-		const void *other = (const char *)right->options + table->rows[i].offset;
+	array_for_each (row, table->rows, table->n_rows) {
+		const void *member = (const char *)exporter->options + row->offset;
+		const struct setting_list *list = setting_row_is_list(row) ? member : NULL;
 
-		if (setting_row_is_list(&table->rows[i]) && !are_lists_equal(one, other))
-			return false;
-		if (table->rows[i].type == SETTING_TEXT &&
-		    strcmp(*(char *const *)one ?: "", *(char *const *)other ?: ""))
-			return false;
+		hash = hash_text(hash, row->type == SETTING_TEXT ? *(char *const *)member : row->key);
+		for (size_t i = 0; list && i < list->n_items; i++)
+			hash = hash_text(hash, list->items[i]);
 	}
-	return true;
+	return hash;
 }
 
 /* One warning for each exporter. */
@@ -135,7 +123,8 @@ void config_warn_of_twins(struct config *config)
 				diag_add(&config->warnings, exporter->path, exporter->line,
 					 "exporters %s and %s append to the same file, %s: give each its own path",
 					 twin->name, exporter->name, file);
-			if (are_twins(exporter, twin))
+			/* Nothing tells their endpoints apart. */
+			if (setting_table_find(exporter->ops->settings, "endpoint") && hash_of(exporter) == hash_of(twin))
 				diag_add(&config->warnings, exporter->path, exporter->line,
 					 "exporters %s and %s push to the same endpoint: it gets every number twice",
 					 twin->name, exporter->name);

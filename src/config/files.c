@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,36 +46,30 @@ int config_is_file(const struct dirent *entry)
 /* Adds a drop-in, unless one of a stronger root has that name and masks it. */
 static int add_drop_in(struct setting_list *paths, size_t first, const char *directory, const char *name)
 {
-	for (size_t i = first; i < paths->n_items; i++)
-		if (!strcmp(basename(paths->items[i]), name))
-			return 0;
-	return add_path(paths, directory, name);
+	while (first < paths->n_items && strcmp(basename(paths->items[first]), name))
+		first++;
+	return first < paths->n_items ? 0 : add_path(paths, directory, name);
 }
 
 /* Those before first in paths are not drop-ins. */
 static int add_drop_ins(struct setting_list *paths, size_t first, const char *root, struct diag *diag)
 {
-	_cleanup_(freep) char *directory = NULL;
+	char parent[PATH_MAX], directory[PATH_MAX + 16];
 	struct dirent **entries = NULL;
-	char *slash;
-	int n, err, r = 0;
+	int n, r = 0;
 
-	if (asprintf(&directory, "%s/bpfpush/bpfpush.conf.d", root) < 0)
-		return TAKE_PTR(directory), -ENOMEM;
+	snprintf(parent, sizeof(parent), "%s/bpfpush", root);
+	snprintf(directory, sizeof(directory), "%s/bpfpush.conf.d", parent);
 	n = scandir(directory, &entries, config_is_file, NULL);
-	err = n < 0 ? errno : 0;
+	if (n < 0 && errno == ENOMEM)
+		return -ENOMEM;
+	if (n < 0 && errno != ENOENT)
+		diag_add(diag, directory, 0, "cannot be read: %s", strerror(errno));
 	/* Only a directory that files are taken from: /run/bpfpush is the service's own. */
 	if (n > 0)
 		trust_check_directory(directory, diag);
-	slash = strrchr(directory, '/');
-	*slash = '\0';
-	if (n > 0 || (first && !strncmp(paths->items[0], directory, (size_t)(slash - directory))))
-		trust_check_directory(directory, diag);
-	*slash = '/';
-	if (err && err != ENOENT)
-		diag_add(diag, directory, 0, "cannot be read: %s", strerror(err));
-	if (err)
-		return err == ENOMEM ? -ENOMEM : 0;
+	if (n > 0 || (first && !strncmp(paths->items[0], parent, strlen(parent))))
+		trust_check_directory(parent, diag);
 	for (int i = 0; i < n; i++) {
 		if (r >= 0)
 			r = add_drop_in(paths, first, directory, entries[i]->d_name);
@@ -89,22 +84,16 @@ static int compare_names(const void *left, const void *right)
 	return strcmp(basename(*(char *const *)left), basename(*(char *const *)right));
 }
 
-int config_files_find(const char *const *roots, struct diag *diag, struct setting_list *ret_paths)
+int config_files_find(const char *const *roots, struct diag *diag, struct setting_list *paths)
 {
-	struct setting_list paths = { 0 };
-	int r = add_main(&paths, roots);
-	size_t first = paths.n_items;
+	int r = add_main(paths, roots);
+	size_t first = paths->n_items;
 
 	for (; *roots && r >= 0; roots++)
-		r = add_drop_ins(&paths, first, *roots, diag);
-	if (r < 0) {
-		setting_list_clear(&paths);
-		return r;
-	}
-	if (paths.n_items)
-		qsort(paths.items + first, paths.n_items - first, sizeof(*paths.items), compare_names);
-	*ret_paths = paths;
-	return 0;
+		r = add_drop_ins(paths, first, *roots, diag);
+	if (paths->n_items)
+		qsort(paths->items + first, paths->n_items - first, sizeof(*paths->items), compare_names);
+	return r;
 }
 
 int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f)
@@ -126,8 +115,5 @@ int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **
 	if (S_ISREG(status.st_mode))
 		trust_check(fd, path, diag);
 	*ret_f = fdopen(fd, "r");
-	if (!*ret_f)
-		return -errno;
-	TAKE_FD(fd);
-	return 0;
+	return *ret_f ? (void)TAKE_FD(fd), 0 : -errno;
 }

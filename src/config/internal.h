@@ -5,8 +5,8 @@
 
 #include "config/config.h"
 
-/* Paths in the order of reading, for setting_list_clear(). A directory that cannot be read goes to diag. */
-int config_files_find(const char *const *roots, struct diag *diag, struct setting_list *ret_paths);
+/* Adds paths in the order of reading to a list that is empty. A directory that cannot be read goes to diag. */
+int config_files_find(const char *const *roots, struct diag *diag, struct setting_list *paths);
 /*
  * Opens a file without waiting for it. 0 with *ret_f NULL: it is empty by design (/dev/null), or
  * there is a mistake, which is in diag now. is_named: a person gave its name, so it may also be a

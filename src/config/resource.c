@@ -20,6 +20,13 @@
 /* bpfpush, to the machine: what service.instance.id is made of besides the machine's id. */
 #define APPLICATION_ID SD_ID128_MAKE(1b, ad, 52, 9b, 55, d9, 4c, 9a, 8f, 48, da, df, b2, 11, 8d, 9b)
 
+/* In the words of the conventions. */
+#if defined(__x86_64__)
+#define ARCH "amd64"
+#else
+#define ARCH "arm64"
+#endif
+
 const char *resource_name_complaint(const char *name)
 {
 	if (!isalpha((unsigned char)name[0]))
@@ -129,22 +136,6 @@ static int set_os(struct resource *resource, const char *const *roots)
 	return r;
 }
 
-/* The conventions' words for uname(2)'s; others stay as they are. */
-static const char *arch_name(const char *machine)
-{
-	static const struct {
-		const char *machine, *name;
-	} names[] = {
-		{ "x86_64", "amd64" },	{ "aarch64", "arm64" }, { "armv7l", "arm32" },
-		{ "i686", "x86" },	{ "ppc64le", "ppc64" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(machine, names[i].machine))
-			return names[i].name;
-	return machine;
-}
-
 int resource_set_defaults(struct resource *resource, const char *const *roots, const char *config_path)
 {
 	struct utsname system = { 0 };
@@ -155,7 +146,7 @@ int resource_set_defaults(struct resource *resource, const char *const *roots, c
 		{ "service.name", "bpfpush" },
 		{ "service.version", VERSION },
 		{ "host.name", system.nodename },
-		{ "host.arch", arch_name(system.machine) },
+		{ "host.arch", ARCH },
 		{ "os.type", "linux" },
 		/*
 		 * "opentelemetry" is reserved for its own SDKs; the list of languages is open, and

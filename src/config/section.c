@@ -166,27 +166,20 @@ static const struct section_kind *find_kind(struct reading *reading)
 {
 	const struct ini_entry *entry = reading->entry;
 	const struct section_kind *kind = array_find(section_kinds, ARRAY_SIZE(section_kinds), entry->section);
+	const char *argument = entry->argument, *complaint;
 
 	if (!kind)
 		diag_add_unknown(reading->diag, reading->file->path, entry->line, "section", entry->section,
 				 section_kinds, ARRAY_SIZE(section_kinds));
-	return kind;
-}
-
-/* Is the argument as the kind needs it? If not, that is reported. */
-static bool check_argument(struct reading *reading, const struct section_kind *kind)
-{
-	const char *argument = reading->entry->argument, *complaint;
-
-	if (!kind->has_argument && *argument)
+	else if (!kind->has_argument && *argument)
 		mistake(reading, "[%s %s]: there is only one: write [%s]", kind->name, argument, kind->name);
 	else if (kind->has_argument && !*argument)
 		mistake(reading, "[%s] needs a name: write [%s NAME]", kind->name, kind->name);
 	else if (kind->has_argument && check_name(argument, &complaint) < 0)
 		mistake(reading, "[%s %s]: %s", kind->name, argument, complaint);
 	else
-		return true;
-	return false;
+		return kind;
+	return NULL;
 }
 
 const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name)
@@ -205,7 +198,7 @@ static int begin_section(struct reading *reading, const struct ini_entry *earlie
 	struct config *config = reading->config;
 
 	reading->kind = NULL;
-	if (!kind || !check_argument(reading, kind))
+	if (!kind)
 		return 0;
 	if (earlier)
 		mistake(reading, "[%s%s%s] already begins on line %u", kind->name, *argument ? " " : "", argument,
