@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #pragma once
 
-/* What is measured, and by what. The agent names the members of the key that the probe asks for. */
+/* What is measured, and by what. */
 
 #include "hist.h"
 #include "read.h"
@@ -40,14 +40,15 @@ struct probe_call {
 #endif
 };
 
+/* An unused member is an attribute if the agent gives it a name. */
 struct probe_key {
 	struct owner owner;
-	s64 by0, by1, by2;
+	s64 unused_by0, unused_by1, unused_by2;
 	lbl_errno error;
-	u32 cpu;
-	char comm[16];
+	u32 unused_cpu;
+	char unused_comm[16];
 #ifdef PROBE_TEXT_BYTES
-	char text[PROBE_TEXT_BYTES];
+	char unused_text[PROBE_TEXT_BYTES];
 #endif
 };
 
@@ -113,9 +114,9 @@ static __always_inline void probe_who(struct probe_key *key)
 		process_remember(task, key->owner.process);
 	}
 	if (by_cpu)
-		key->cpu = bpf_get_smp_processor_id();
+		key->unused_cpu = bpf_get_smp_processor_id();
 	if (by_comm)
-		bpf_get_current_comm(key->comm, sizeof(key->comm));
+		bpf_get_current_comm(key->unused_comm, sizeof(key->unused_comm));
 }
 
 static __always_inline void probe_add(const struct probe_key *key, u64 value)
@@ -162,14 +163,14 @@ static __always_inline int probe_count(void *ctx, enum probe_place place, const 
 	if (value < 0 || (value_from == PROBE_FROM_RET && probe_error(result)))
 		return 0;
 	probe_who(&key);
-	key.by0 = probe_result_(ctx, place, by0, here.by0);
-	key.by1 = probe_result_(ctx, place, by1, here.by1);
-	key.by2 = probe_result_(ctx, place, by2, here.by2);
+	key.unused_by0 = probe_result_(ctx, place, by0, here.by0);
+	key.unused_by1 = probe_result_(ctx, place, by1, here.by1);
+	key.unused_by2 = probe_result_(ctx, place, by2, here.by2);
 	if (by_errno)
 		key.error = probe_error(result);
 #ifdef PROBE_TEXT_BYTES
 	if (text_from != PROBE_FROM_NOTHING)
-		__builtin_memcpy(key.text, here.text, sizeof(key.text));
+		__builtin_memcpy(key.unused_text, here.text, sizeof(key.unused_text));
 #endif
 	probe_add(&key, value);
 	return 0;

@@ -34,7 +34,8 @@
 static int open_with(const struct collector_set *set, const struct config_section *section, const char *directory,
 		     const char *name, struct diag *diag, struct collector **ret_collector)
 {
-	_cleanup_(descriptor_text_done) struct descriptor_text text = { .path = section ? section->path : NULL };
+	_cleanup_(buf_done) struct buf written = BUF_INIT;
+	struct descriptor_text text = { &written };
 	bool is_probe = section && !strcmp(section->kind, "probe");
 	struct collector_options options = { set->labels,	     set->budget,   set->items, set->n,
 					     is_probe ? &text : NULL, set->is_strict };

@@ -132,7 +132,7 @@ static int select_settings(struct collector *collector)
 {
 	const struct settings *all = &collector->object->settings;
 	struct setting *items = calloc(all->n + 1, sizeof(*items));
-	bool is_shared = collector->descriptor->object != NULL;
+	bool is_shared = collector->descriptor->object && !collector->is_probe;
 	size_t n = 0;
 
 	for (size_t i = 0; items && i < all->n; i++) {
@@ -149,6 +149,23 @@ static int select_settings(struct collector *collector)
 	}
 	collector->settings = (struct settings){ all->btf, all->data, all->size_bytes, items, n };
 	return items ? 0 : -ENOMEM;
+}
+
+/* Metrics of one name are told apart by their scope, which not all exporters have, so probes may not make them. */
+static void check_names(const struct collector *collector, const struct collector *other)
+{
+	const struct descriptor *mine = collector->descriptor, *theirs = other->descriptor;
+
+	for (size_t i = 0; i < mine->n_metrics * theirs->n_metrics && (collector->is_probe || other->is_probe); i++) {
+		const struct descriptor_metric *metric = &mine->metrics[i % mine->n_metrics];
+		const struct descriptor_metric *same = &theirs->metrics[i / mine->n_metrics];
+
+		if (strcmp(metric->name, same->name) || (metric->attributes.n && same->attributes.n))
+			continue;
+		complain(collector, metric->line, "%s makes metric \"%s\", too (%s:%u); give the probe another one: name = …",
+			 other->name, metric->name, other->conf_path, same->line);
+		return;
+	}
 }
 
 int collector_open(const char *directory, const char *name, const struct collector_options *options, struct diag *diag,
@@ -181,6 +198,8 @@ int collector_open(const char *directory, const char *name, const struct collect
 		return err;
 	if (collector->descriptor && collector->object)
 		bindings_check(collector);
+	for (size_t i = 0; i < options->n_others && diag->n_errors == n_before; i++)
+		check_names(collector, options->others[i]);
 	*ret_collector = NULL;
 	if (diag->n_errors > n_before)
 		return 0;
@@ -362,7 +381,9 @@ static int check_counting(const struct collector *collector, struct buf *why)
 			continue;
 		if (program->state == PROGRAM_ATTACHED && counts(collector, program))
 			return 0;
-		if (!first && program->state == PROGRAM_REFUSED && !programs_is_hook_attached(programs, program->hook))
+		/* Of alternatives, the last is what was hoped for. */
+		if (program->state == PROGRAM_REFUSED && !programs_is_hook_attached(programs, program->hook) &&
+		    (!first || (!strcmp(first->hook, program->hook) && strcmp(first->variant, program->variant))))
 			first = program;
 	}
 	if (!first)

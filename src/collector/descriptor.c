@@ -177,7 +177,7 @@ static int parse(FILE *f, const char *path, const struct descriptor_text *text, 
 	reader.file = descriptor->file;
 	array_for_each (entry, descriptor->file->entries, descriptor->file->n_entries)
 		if (text)
-			entry->line = entry->line <= text->n_lines ? text->lines[entry->line - 1] : 0;
+			entry->line = text->line;
 	check_sections_differ(&reader);
 	for (size_t at = 0; !err && at < reader.file->n_entries;)
 		err = read_section(&reader, &at);
@@ -200,18 +200,12 @@ int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descri
 
 int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor)
 {
-	_cleanup_(fclosep) FILE *f = fmemopen(text->text.data, text->text.size, "r");
+	_cleanup_(fclosep) FILE *f = fmemopen(text->text->data, text->text->size, "r");
 	int err = f ? parse(f, text->path, text, diag, ret_descriptor) : -ENOMEM;
 
 	if (!err)
-		(*ret_descriptor)->text_hash = hash_text(HASH_STABLE_START, buf_text(&text->text)) | 1;
+		(*ret_descriptor)->text_hash = hash_text(HASH_STABLE_START, buf_text(text->text)) | 1;
 	return err;
-}
-
-void descriptor_text_done(struct descriptor_text *text)
-{
-	buf_done(&text->text);
-	free(text->lines);
 }
 
 const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name)

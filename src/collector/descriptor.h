@@ -122,19 +122,17 @@ struct descriptor {
 	size_t n_params, n_metrics, n_labels, n_programs, n_cgroups;
 };
 
-/* A descriptor that was written for something else, which mistakes are reported for. */
+/* A descriptor that was written for something else, whose place is reported for each mistake. */
 struct descriptor_text {
-	struct buf text;
+	struct buf *text;
 	const char *path;
-	unsigned int *lines; /* of path, for each line of the text */
-	size_t n_lines;
+	unsigned int line;
 };
 
 /* Every mistake goes to diag; the rest of the file is still returned. -ENOMEM, -EIO. */
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor);
 /* The same. -ENOMEM. */
 int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor);
-void descriptor_text_done(struct descriptor_text *text);
 struct descriptor *descriptor_free(struct descriptor *descriptor);
 
 /* Prints all of it, a line for each section. */

@@ -53,5 +53,9 @@ int command_once(const struct arguments *arguments)
 				    table_rows(arguments)))
 		return EXIT_INTERNAL;
 	code = setup_count(arguments, &setup, true, DURATION_NS, &agent, &status);
+	for (size_t i = 0; code == EXIT_OK && i < setup.set.n_shown; i++)
+		if (setup.set.items[i]->is_probe && !setup.set.items[i]->metrics[0]->n_series)
+			fprintf(stderr, "bpfpush once: %s: there was nothing to count\n",
+				setup.set.items[i]->descriptor->description);
 	return code == EXIT_OK ? status : (int)code;
 }

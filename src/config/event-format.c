@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/event-format.h"
+/* Documentation/trace/events.rst */
+#include "config/probe-internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,14 +45,17 @@ void event_fields_read(const char *event, struct event_fields *ret_fields)
 	}
 	ret_fields->n = 0;
 	while (f && ret_fields->n < EVENT_FIELDS && fgets(line, sizeof(line), f)) {
-		struct event_field *field = &ret_fields->items[ret_fields->n];
+		struct probe_value *field = &ret_fields->items[ret_fields->n];
 		char *declaration = ret_fields->declarations[ret_fields->n];
 
 		if (sscanf(line, " field:%127[^;]; offset:%u; size:%u; signed:%u;", declaration, &field->offset, &field->bytes,
 			   &field->is_signed) != 4)
 			continue;
+		field->from = "field";
 		field->text = text_of(declaration);
 		field->name = cut_name(declaration);
+		if (field->text && field->bytes > 64)
+			field->bytes = 64;
 		ret_fields->n++;
 	}
 }

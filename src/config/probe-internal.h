@@ -5,11 +5,11 @@
 
 #include "config/probe.h"
 
-#define HOOK_HAS_ARGUMENTS 1u
-#define HOOK_HAS_RESULT	   2u /* it is where a function returns */
-#define HOOK_HAS_FIELDS	   4u
-#define HOOK_IS_FUNCTION   8u /* which is entered, and returns */
-#define HOOK_IS_SAMPLED	   16u
+#define HAS_ARGUMENTS 1u
+#define HAS_RESULT    2u /* it is where a function returns */
+#define HAS_FIELDS    4u
+#define IS_FUNCTION   8u /* which is entered, and returns */
+#define IS_SAMPLED    16u
 
 struct hook_kind {
 	const char *name;
@@ -20,16 +20,6 @@ struct hook_kind {
 	const char *remedy; /* for a value that it does not have */
 };
 
-/* What can be counted by, or measured if it has no param. */
-struct probe_word {
-	const char *name;
-	unsigned int needs;	      /* of what a hook can */
-	const char *param;	      /* that switches it on */
-	const char *member, *attribute; /* of the key, if its label has to say */
-};
-#define PROBE_WORDS 12
-extern const struct probe_word probe_words[PROBE_WORDS];
-
 struct probe_measure {
 	const char *name, *map;
 	const char *unit;   /* NULL: it depends on the hook */
@@ -38,32 +28,51 @@ struct probe_measure {
 
 /* An argument, a result or a field. */
 struct probe_value {
-	char word[64];	  /* without its type */
+	const char *name; /* without its type; first, for array_find() */
 	const char *from; /* the object's enum probe_from in lower case; NULL: there is none */
-	unsigned int offset, bytes;
-	bool is_signed, is_text;
-	const char *text; /* its enum probe_text; NULL: it is a pointer */
+	unsigned int offset, bytes, is_signed;
+	const char *text; /* its enum probe_text; NULL: it is a number */
 };
 
-/* What is counted by: numbers, then a text; then what is measured. */
-enum probe_slot { PROBE_NUMBERS = 3, PROBE_TEXT = PROBE_NUMBERS, PROBE_MEASURED, PROBE_VALUES };
+#define EVENT_FIELDS 64
+
+struct event_fields {
+	struct probe_value items[EVENT_FIELDS];
+	char declarations[EVENT_FIELDS][128]; /* hold the names */
+	size_t n; /* 0: this kernel has no such event, or nobody here may know */
+};
 
 struct probe {
 	/* As the section has them. */
 	char *hook, *measure, *name, *unit, *description, *period, *frequency;
-	struct setting_list by;
+	struct setting_list by, common; /* common: what every collector has */
+	struct assignments all;
 	/* Understood. */
 	const char *section; /* its name */
-	struct assignments all;
+	char called[128];    /* the same in names of metrics and attributes */
 	const struct hook_kind *kind;
 	const char *target; /* of the hook, after its kind */
 	const struct probe_measure *what;
-	bool is_paired;	    /* what is known where the function is entered counts where it returns */
-	bool is_classic;    /* only a classic tracepoint has fields, and those of system calls are only classic */
-	unsigned int words; /* a bit for each of probe_words that is on */
-	struct probe_value values[PROBE_VALUES];
-	struct descriptor_text *written;
+	char word[128]; /* the name of what is measured */
+	struct probe_value measured;
+	int n_arguments; /* that the hook has, if it has some */
+	unsigned int n_numbers; /* that it counts by */
+	bool has_text;
+	bool is_paired;	 /* what is known where the function is entered counts where it returns */
+	bool is_classic; /* only a classic tracepoint has fields, and those of system calls are only classic */
+	struct event_fields fields;
+	struct buf *out;
+	struct diag *diag;
 };
 
-/* probe-text.c. -ENOMEM. */
-int probe_write(const struct probe *probe);
+/* What follows is written to probe->out. probe-text.c */
+
+void probe_write_param(struct probe *probe, const char *name, const char *value);
+/* A member of the key is an attribute of that name. */
+void probe_write_label(struct probe *probe, const char *member, const char *first, const char *last);
+void probe_write_value(struct probe *probe, const char *slot, const struct probe_value *value);
+/* All else, once the values are known. */
+void probe_write(struct probe *probe);
+
+/* The fields of a classic tracepoint's record, CATEGORY:NAME, as tracefs describes them. event-format.c */
+void event_fields_read(const char *event, struct event_fields *ret_fields);

@@ -3,8 +3,6 @@
  * Understands a [probe] section. What the section alone tells is checked here; whether there is such a function,
  * symbol or event is checked where every collector's hooks are.
  */
-#include "config/event-format.h"
-#include "config/internal.h"
 #include "config/probe-internal.h"
 
 #include <ctype.h>
@@ -12,45 +10,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/grammar/grammar.h"
+#include "collector/hook/perf.h"
+#include "collector/hook/target.h"
+#include "config/internal.h"
 #include "util/array.h"
-#include "util/parse.h"
 
-#define CALLS HOOK_HAS_ARGUMENTS | HOOK_IS_FUNCTION
+#define ARGUMENTS 6
+#define CALLS HAS_ARGUMENTS | IS_FUNCTION
 #define NO_TEXT "arguments can be text, results cannot"
 #define USE_RETURN "write kretprobe: or uretprobe:, or measure = latency"
 
-#define FUNCTION_PROGRAMS                                                                           \
-	{                                                                                           \
-		"function__multi__enter", "function__multi__leave", "function__kprobe__enter",      \
-			"function__kprobe__leave"                                                   \
-	}
+#define FUNCTION_PROGRAMS \
+	{ "function__multi__enter", "function__multi__leave", "function__kprobe__enter", "function__kprobe__leave" }
 #define USER_PROGRAMS { "user_enter", "user_leave" }
 
-static const struct hook_kind hook_kinds[] = {
+static const struct hook_kind kinds[] = {
 	{ "kprobe", "FUNCTION", 1, CALLS, FUNCTION_PROGRAMS, USE_RETURN },
-	{ "kretprobe", "FUNCTION", 1, CALLS | HOOK_HAS_RESULT, FUNCTION_PROGRAMS, NO_TEXT },
+	{ "kretprobe", "FUNCTION", 1, CALLS | HAS_RESULT, FUNCTION_PROGRAMS, NO_TEXT },
 	{ "uprobe", "BINARY:FUNCTION", 2, CALLS, USER_PROGRAMS, USE_RETURN },
-	{ "uretprobe", "BINARY:FUNCTION", 2, CALLS | HOOK_HAS_RESULT, USER_PROGRAMS, NO_TEXT },
-	{ "usdt", "BINARY:PROVIDER:NAME", 3, HOOK_HAS_ARGUMENTS, { "user_mark" }, "it has arg0 to arg5" },
-	{ "tracepoint", "CATEGORY:NAME", 2, HOOK_HAS_FIELDS, { "event__raw", NULL, "event__tp" },
+	{ "uretprobe", "BINARY:FUNCTION", 2, CALLS | HAS_RESULT, USER_PROGRAMS, NO_TEXT },
+	{ "usdt", "BINARY:PROVIDER:NAME", 3, HAS_ARGUMENTS, { "user_mark" }, "it has only arguments" },
+	{ "tracepoint", "CATEGORY:NAME", 2, HAS_FIELDS, { "event__raw", NULL, "event__tp" },
 	  "write the name of one of its fields, or use rawtp:, which has arg0 to arg5" },
-	{ "rawtp", "NAME", 1, HOOK_HAS_ARGUMENTS, { "event__raw" }, "it has arg0 to arg5" },
-	{ "perf", "EVENT", 1, HOOK_IS_SAMPLED, { "sample" }, "it can only be counted, by what runs" },
+	{ "rawtp", "NAME", 1, HAS_ARGUMENTS, { "event__raw" }, "it has arg0 to arg5" },
+	{ "perf", "EVENT", 1, IS_SAMPLED, { "sample" }, "it can only be counted, by what runs" },
 };
 
-const struct probe_word probe_words[PROBE_WORDS] = {
-	{ "arg0", HOOK_HAS_ARGUMENTS },
-	{ "arg1", HOOK_HAS_ARGUMENTS },
-	{ "arg2", HOOK_HAS_ARGUMENTS },
-	{ "arg3", HOOK_HAS_ARGUMENTS },
-	{ "arg4", HOOK_HAS_ARGUMENTS },
-	{ "arg5", HOOK_HAS_ARGUMENTS },
-	{ "ret", HOOK_HAS_RESULT },
+/* What can be counted by, or measured if it has no param. The arguments come first. */
+static const struct probe_word {
+	const char *name;
+	unsigned int needs;		/* of what a hook can */
+	const char *param;		/* that switches it on */
+	const char *member, *attribute; /* of the key, if its label has to say */
+} words[] = {
+	{ "arg0", HAS_ARGUMENTS }, { "arg1", HAS_ARGUMENTS }, { "arg2", HAS_ARGUMENTS },
+	{ "arg3", HAS_ARGUMENTS }, { "arg4", HAS_ARGUMENTS }, { "arg5", HAS_ARGUMENTS },
+	{ "ret", HAS_RESULT },
 	{ "unit", 0, "by_unit" },
 	{ "process", 0, "per_process" },
-	{ "comm", 0, "by_comm", "comm", "thread.name" },
-	{ "cpu", 0, "by_cpu", "cpu", "cpu.logical_number" },
-	{ "errno", HOOK_HAS_RESULT, "by_errno" },
+	{ "comm", 0, "by_comm", "unused_comm", "thread.name" },
+	{ "cpu", 0, "by_cpu", "unused_cpu", "cpu.logical_number" },
+	{ "errno", HAS_RESULT, "by_errno" },
 };
 
 static const struct probe_measure measures[] = {
@@ -60,50 +61,45 @@ static const struct probe_measure measures[] = {
 	{ "histogram", "values", "1", "" },
 };
 
-#define ROW(member, key, type, ...) SETTING(struct probe, member, key, type, ##__VA_ARGS__)
+#define ROW(member, type, default) SETTING(struct probe, member, #member, type, default)
+#define COMMON(key)		   SETTING(struct probe, common, key, SETTING_LIST, NULL)
 
 static const struct setting_row rows[] = {
-	ROW(hook, "hook", SETTING_TEXT, NULL),
-	ROW(measure, "measure", SETTING_TEXT, "count"),
-	ROW(by, "by", SETTING_WORDS, NULL),
-	ROW(name, "name", SETTING_TEXT, NULL),
-	ROW(unit, "unit", SETTING_TEXT, NULL),
-	ROW(description, "description", SETTING_TEXT, NULL),
-	ROW(period, "period", SETTING_TEXT, NULL),
-	ROW(frequency, "frequency", SETTING_TEXT, NULL),
+	ROW(hook, SETTING_TEXT, NULL), ROW(measure, SETTING_TEXT, "count"), ROW(by, SETTING_WORDS, NULL),
+	ROW(name, SETTING_TEXT, NULL), ROW(unit, SETTING_TEXT, NULL), ROW(description, SETTING_TEXT, NULL),
+	ROW(period, SETTING_TEXT, NULL), ROW(frequency, SETTING_TEXT, NULL),
+	COMMON("enabled"), COMMON("drop_attributes"), COMMON("strict"),
 };
 static const struct setting_table probe_settings = SETTING_TABLE(rows, struct probe);
 
-/* While a section is understood. */
-struct reader {
-	struct probe *probe;
-	struct diag *diag;
-	struct event_fields fields;
-};
-
-#define complain(reader, key, ...) \
-	assignments_complain(&(reader)->probe->all, (reader)->diag, key, NULL, __VA_ARGS__)
-
-#define complain_of_word(reader, key, what, word, items, n)                                        \
+#define complain(probe, key, ...) assignments_complain(&(probe)->all, (probe)->diag, key, NULL, __VA_ARGS__)
+#define complain_of_word(probe, key, what, word, items, n)                                         \
 	({                                                                                         \
-		struct assignment place_ = assignments_place(&(reader)->probe->all, key, NULL);     \
-		diag_add_unknown((reader)->diag, place_.path, place_.line, what, word, items, n);  \
+		struct assignment place_ = assignments_place(&(probe)->all, key, NULL);            \
+		diag_add_unknown((probe)->diag, place_.path, place_.line, what, word, items, n);   \
 	})
 
-static void find_hook(struct reader *reader)
+/* As names of metrics and attributes are. */
+static const char *make_name(char *text)
 {
-	struct probe *probe = reader->probe;
+	for (char *c = text; *c; c++)
+		*c = *c == '-' ? '_' : (char)tolower((unsigned char)*c);
+	return text + strspn(text, "_");
+}
+
+static void find_hook(struct probe *probe)
+{
 	const char *hook = probe->hook ?: "";
 	int n = (int)strcspn(hook, ":"), ends[3] = { 0 };
 	char kind[64];
 
 	snprintf(kind, sizeof(kind), "%.*s", n, hook);
-	probe->kind = array_find(hook_kinds, ARRAY_SIZE(hook_kinds), kind);
+	probe->kind = array_find(kinds, ARRAY_SIZE(kinds), kind);
 	if (!probe->hook)
-		diag_add(reader->diag, probe->all.path, probe->all.line,
+		diag_add(probe->diag, probe->all.path, probe->all.line,
 			 "[probe %s] lacks \"hook\"; add a line like hook = kprobe:vfs_read", probe->section);
 	else if (!probe->kind)
-		complain_of_word(reader, "hook", "kind of hook", kind, hook_kinds, ARRAY_SIZE(hook_kinds));
+		complain_of_word(probe, "hook", "kind of hook", kind, kinds, ARRAY_SIZE(kinds));
 	if (!probe->kind)
 		return;
 	probe->target = hook + n + (hook[n] == ':');
@@ -112,157 +108,214 @@ static void find_hook(struct reader *reader)
 	n = ends[probe->kind->n_parts - 1];
 	if (n && !probe->target[n])
 		return;
-	complain(reader, "hook", "\"%s\" does not have the right parts; write %s:%s", hook, kind, probe->kind->form);
+	complain(probe, "hook", "\"%s\" does not have the right parts; write %s:%s", hook, kind, probe->kind->form);
 	probe->kind = NULL;
 }
 
-/* ":s32", ":text", or "" for the whole register. */
+/* "s32", "text"; NULL: the whole register. */
 static bool parse_type(const char *type, struct probe_value *value)
 {
 	unsigned int bits = 64;
 	char sign = 's';
 	int end = 0;
 
-	value->is_text = !strcmp(type, ":text");
-	if (*type && !value->is_text && (sscanf(type, ":%c%u%n", &sign, &bits, &end) != 2 || type[end]))
+	value->text = type && !strcmp(type, "text") ? "pointer" : NULL;
+	if (type && !value->text && (sscanf(type, "%c%u%n", &sign, &bits, &end) != 2 || type[end]))
 		return false;
 	value->bytes = bits / 8;
 	value->is_signed = sign == 's';
 	return (sign == 's' || sign == 'u') && (bits == 8 || bits == 16 || bits == 32 || bits == 64);
 }
 
-static void take_field(struct reader *reader, const char *key, struct probe_value *value)
+static void take_field(struct probe *probe, const char *key, const char *type, struct probe_value *value)
 {
-	const struct event_field *field = array_find(reader->fields.items, reader->fields.n, value->word);
+	const struct probe_value *field = array_find(probe->fields.items, probe->fields.n, value->name);
 
-	reader->probe->is_classic = true;
-	if (!field && reader->fields.n)
-		complain_of_word(reader, key, "field", value->word, reader->fields.items, reader->fields.n);
+	probe->is_classic = true;
+	if (type)
+		complain(probe, key, "\"%s:%s\": a field of a tracepoint has a type already; write %s", value->name, type,
+			 value->name);
+	else if (!field && probe->fields.n)
+		complain_of_word(probe, key, "field", value->name, probe->fields.items, probe->fields.n);
 	else if (field && !field->text && (field->bytes > 8 || field->bytes & (field->bytes - 1)))
-		complain(reader, key, "field \"%s\" of %s is neither a number nor a text; use another one", value->word,
-			 reader->probe->target);
-	else
-		value->from = "field";
-	/* If they cannot be read, neither can the event be attached. */
-	if (!field)
-		return;
-	value->offset = field->offset;
-	value->is_signed = field->is_signed;
-	value->is_text = field->text;
-	value->text = field->text;
-	value->bytes = field->text && field->bytes > 64 ? 64 : field->bytes;
+		complain(probe, key, "field \"%s\" of %s is neither a number nor a text; use another one", value->name,
+			 probe->target);
+	else /* If fields cannot be read, neither can the event be attached. */
+		*value = field ? *field : (struct probe_value){ .name = value->name, .from = "field" };
 }
 
-/* Is it an argument, a result or a field? If not, it is on, or there is a complaint. */
-static bool read_value(struct reader *reader, const char *key, const char *text, struct probe_value *value)
+/* Is it an argument, a result or a field? If not, it is on, or there is a complaint. text is cut into name and type. */
+static bool read_value(struct probe *probe, const char *key, char *text, struct probe_value *value)
 {
-	struct probe *probe = reader->probe;
-	unsigned int can = probe->kind->can | (probe->is_paired ? HOOK_HAS_RESULT : 0);
-	const char *type = strchrnul(text, ':');
+	unsigned int can = probe->kind->can | (probe->is_paired ? HAS_RESULT : 0);
 	const struct probe_word *word;
+	char *type = text;
 
-	*value = (struct probe_value){ 0 };
-	snprintf(value->word, sizeof(value->word), "%.*s", (int)(type - text), text);
-	word = array_find(probe_words, PROBE_WORDS, value->word);
-	if (!parse_type(type, value))
-		complain(reader, key, "\"%s\": there is no type \"%s\"; write text, or s or u with 8, 16, 32 or 64, like %s:s32", text,
-			 type + 1, value->word);
-	else if (!word && can & HOOK_HAS_FIELDS)
-		take_field(reader, key, value);
+	*value = (struct probe_value){ strsep(&type, ":") };
+	word = array_find(words, ARRAY_SIZE(words), text);
+	if (!word && can & HAS_FIELDS)
+		take_field(probe, key, type, value);
+	else if (!parse_type(type, value))
+		complain(probe, key, "\"%s:%s\": there is no type \"%s\"; write text, or s or u with 8, 16, 32 or 64, like %s:s32",
+			 text, type, type, text);
 	else if (!word)
-		complain_of_word(reader, key, "value", value->word, probe_words, PROBE_WORDS);
-	else if (word->needs & ~can || (word->needs == HOOK_HAS_RESULT && value->is_text) ||
-		 (word->param && (*type || !strcmp(key, "measure"))))
-		complain(reader, key, "\"%s\" is not known at %s:; %s", text, probe->kind->name, probe->kind->remedy);
+		complain_of_word(probe, key, "value", text, words, ARRAY_SIZE(words));
+	else if (word->needs & ~can || (word->needs == HAS_RESULT && value->text) ||
+		 (word->param && (type || !strcmp(key, "measure"))))
+		complain(probe, key, "\"%s%s%s\" is not known at %s:; %s", text, type ? ":" : "", type ?: "", probe->kind->name,
+			 probe->kind->remedy);
+	else if (word->needs == HAS_ARGUMENTS && word - words >= probe->n_arguments)
+		complain(probe, key, "\"%s\" is not known at %s, which has %d argument%s; count from arg0", text, probe->hook,
+			 probe->n_arguments, plural((uint64_t)probe->n_arguments));
 	else if (word->param)
-		probe->words |= 1u << (word - probe_words);
+		probe_write_param(probe, word->param, "yes");
 	else
-		value->from = word->name;
+		value->from = text;
+	if (word && word->member)
+		probe_write_label(probe, word->member, word->attribute, "");
 	/* Where a function returns, its arguments are lost. */
-	probe->is_paired |= value->from && word && word->needs == HOOK_HAS_ARGUMENTS && can & HOOK_HAS_RESULT;
+	probe->is_paired |= value->from && word && word->needs == HAS_ARGUMENTS && can & HAS_RESULT;
 	return value->from;
 }
 
-static void read_measure(struct reader *reader)
+static void read_measure(struct probe *probe)
 {
-	struct probe *probe = reader->probe;
-	struct probe_value *measured = &probe->values[PROBE_MEASURED];
-	char word[32] = "", value[128] = "", rest[2];
-	int n = sscanf(probe->measure, "%31s %127s %1s", word, value, rest);
+	struct probe_value *measured = &probe->measured;
+	char word[32] = "", rest[2];
+	int n = sscanf(probe->measure, "%31s %127s %1s", word, probe->word, rest);
 
 	probe->what = array_find(measures, ARRAY_SIZE(measures), word);
 	probe->is_paired = probe->what == &measures[1];
 	if (!probe->what || n != (probe->what >= &measures[2] ? 2 : 1))
-		complain(reader, "measure", "\"%s\" is not known; write count, latency, sum VALUE or histogram VALUE", probe->measure);
-	else if (probe->is_paired && !(probe->kind->can & HOOK_IS_FUNCTION))
-		complain(reader, "measure", "latency needs a function that returns; use kprobe: or uprobe:, or measure = count");
-	else if (n == 2 && read_value(reader, "measure", value, measured) && measured->is_text)
-		complain(reader, "measure", "\"%s\" is a text; name a number", value);
+		complain(probe, "measure", "\"%s\" is not known; write count, latency, sum VALUE or histogram VALUE", probe->measure);
+	else if (probe->is_paired && !(probe->kind->can & IS_FUNCTION))
+		complain(probe, "measure", "latency needs a function that returns; use kprobe: or uprobe:, or measure = count");
+	else if (n == 2 && read_value(probe, "measure", probe->word, measured) && measured->text)
+		complain(probe, "measure", "\"%s\" is a text; name a number", probe->word);
+	else if (measured->from)
+		probe_write_value(probe, "value", measured);
+	if (probe->is_paired && probe->unit && strcmp(probe->unit, "s"))
+		complain(probe, "unit", "a latency is shown in seconds; remove the line");
 }
 
-static void read_by(struct reader *reader, const char *text)
+static void read_by(struct probe *probe, size_t i)
 {
-	struct probe_value value, *slot = reader->probe->values;
-	size_t n = PROBE_NUMBERS;
+	static const char *const slots[] = { "by0", "by1", "by2" };
+	char *text = probe->by.items[i], member[32];
+	struct probe_value value;
+	bool is_value = read_value(probe, "by", text, &value);
+	const char *slot;
 
-	if (!read_value(reader, "by", text, &value))
+	if (array_find(probe->by.items, i, text))
+		complain(probe, "by", "\"%s\" is there twice; remove one", text);
+	if (!is_value)
 		return;
-	if (value.is_text)
-		slot += PROBE_TEXT, n = 1;
-	for (; n && slot->from; n--)
-		slot++;
-	if (n)
-		*slot = value;
-	else
-		complain(reader, "by", "\"%s\" is one too many; at most %d numbers and one text are possible", text, PROBE_NUMBERS);
-}
-
-/* Each period of a clock is an interrupt, and below 10000 ns the kernel makes it longer but says the shorter one. */
-static void check_clock(struct reader *reader, const char *key, const char *text, bool is_frequency)
-{
-	uint64_t number;
-
-	if (text && strstr(reader->probe->target, "-clock") && !parse_u64(text, &number) &&
-	    (is_frequency ? number > 10000 : number < 100000))
-		complain(reader, key, "%s would leave a CPU little time for other work; write %s", text,
-			 is_frequency ? "10000 or less" : "100000 or more (ns)");
+	if (value.text ? probe->has_text : probe->n_numbers == ARRAY_SIZE(slots)) {
+		complain(probe, "by", "\"%s\" is one too many; at most %zu numbers and one text are possible", text,
+			 ARRAY_SIZE(slots));
+		return;
+	}
+	probe->has_text |= value.text != NULL;
+	slot = value.text ? "text" : slots[probe->n_numbers++];
+	probe_write_value(probe, slot, &value);
+	if (value.text)
+		probe_write_param(probe, "text_is", value.text);
+	snprintf(member, sizeof(member), "unused_%s", slot);
+	probe_write_label(probe, member, probe->called, make_name(text));
 }
 
 /* Inside of an instruction, a probe would change what the program does. */
-static void check_place(struct reader *reader)
+static void check_place(struct probe *probe)
 {
-	const struct probe *probe = reader->probe;
 	const char *place = strchr(probe->target, ':'), *offset = place ? strchr(place, '+') : NULL;
 
-	if (place && probe->kind->can & HOOK_IS_FUNCTION &&
+	if (place && probe->kind->can & IS_FUNCTION &&
 	    (isdigit((unsigned char)place[1]) || (offset && strtoull(offset + 1, NULL, 0))))
-		complain(reader, "hook", "\"%s\" has an offset, where there may be no instruction; name a function alone", place + 1);
+		complain(probe, "hook", "\"%s\" has an offset, where there may be no instruction; name a function alone", place + 1);
 }
 
-static void read_rest(struct reader *reader)
+static void check_event(struct probe *probe)
 {
-	struct probe *probe = reader->probe;
+	const char *key = probe->period ? "period" : "frequency", *of_event, *of_rate;
+	bool is_rated = probe->period || probe->frequency;
 
-	if (probe->kind->can & HOOK_HAS_FIELDS)
-		event_fields_read(probe->target, &reader->fields);
-	check_place(reader);
-	check_clock(reader, "period", probe->period, false);
-	check_clock(reader, "frequency", probe->frequency, true);
-	read_measure(reader);
+	if (probe->kind->can & IS_SAMPLED) {
+		of_event = perf_complaint(probe->target, NULL, NULL);
+		of_rate = perf_complaint(probe->target, probe->frequency, probe->period);
+		if (of_event ?: of_rate)
+			complain(probe, of_event ? "hook" : key, "%s", of_event ?: of_rate);
+	} else if (is_rated) {
+		complain(probe, key, "is for hook = perf:EVENT; remove the line");
+	}
+}
+
+/* What the grammar of descriptors says of a key, and what is taken already. */
+static void check_key(struct probe *probe, const struct assignment *setting)
+{
+	const struct grammar_key *key = grammar_keys, *end = grammar_keys + GRAMMAR_KEYS;
+	const char *complaint;
+
+	while (key < end && (strcmp(key->name, setting->key) || !key->check))
+		key++;
+	complaint = key < end && *setting->value ? key->check(setting->value) : NULL;
+	if (complaint)
+		diag_add(probe->diag, setting->path, setting->line, "%s \"%s\" %s", key->name, setting->value, complaint);
+	else if (!strcmp(setting->key, "name") &&
+		 (!strncmp(setting->value, "bpfpush.", 8) || !strncmp(setting->value, "otel.", 5)))
+		diag_add(probe->diag, setting->path, setting->line, "name \"%s\": bpfpush gives names that begin with bpfpush. "
+			 "and otel. itself; write another one", setting->value);
+}
+
+static void understand(struct probe *probe)
+{
+	unsigned int n_before = probe->diag->n_errors;
+
+	if (probe->kind->can & HAS_FIELDS)
+		event_fields_read(probe->target, &probe->fields);
+	if (!strcmp(probe->kind->name, "usdt"))
+		probe->n_arguments = target_arguments(probe->target);
+	check_place(probe);
+	check_event(probe);
+	read_measure(probe);
 	for (size_t i = 0; i < probe->by.n_items; i++)
-		read_by(reader, probe->by.items[i]);
-	if ((probe->period || probe->frequency) && !(probe->kind->can & HOOK_IS_SAMPLED))
-		complain(reader, probe->period ? "period" : "frequency", "is for hook = perf:EVENT; remove the line");
+		read_by(probe, i);
+	if (probe->diag->n_errors > n_before)
+		return;
+	probe_write(probe);
+}
+
+int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_text *ret_text)
+{
+	struct probe probe = { .section = section->name, .out = ret_text->text, .diag = diag, .n_arguments = ARGUMENTS,
+			       .all = { section->settings, section->n_settings, section->path, section->line } };
+	const struct assignment place = assignments_place(&probe.all, "hook", NULL);
+	int err = setting_table_init(&probe_settings, &probe);
+
+	ret_text->path = place.path;
+	ret_text->line = place.line;
+	snprintf(probe.called, sizeof(probe.called), "%s", section->name);
+	make_name(probe.called);
+	if (grammar_check_name(probe.called))
+		diag_add(diag, section->path, section->line, "[probe %s] gives its name to metrics and attributes, so its parts "
+			 "begin with a letter; write one like [probe reads]", section->name);
+	for (size_t i = 0; i < section->n_settings && !err; i++) {
+		err = setting_table_set(&probe_settings, &probe, &section->settings[i], diag);
+		check_key(&probe, &section->settings[i]);
+	}
+	if (!err)
+		find_hook(&probe);
+	if (!err && probe.kind)
+		understand(&probe);
+	setting_table_done(&probe_settings, &probe);
+	return err ?: buf_error(probe.out);
 }
 
 /* The last part of the hook, as a name that no other probe has. */
 static void name_hook(const struct config *config, const char *hook, const char *end, char name[48])
 {
-	const char *at = end;
+	const char *at = (const char *)memrchr(hook, ':', (size_t)(end - hook)) + 1;
 	size_t n;
 
-	while (at > hook && at[-1] != ':')
-		at--;
 	at += strspn(at, "_.0123456789");
 	snprintf(name, 37, "%.*s", at < end ? (int)(end - at) : 7, at < end ? at : "command"); /* probe is an object */
 	for (char *c = name; *c; c++)
@@ -299,26 +352,4 @@ int config_add_probe(struct config *config, const char *text, struct diag *diag)
 bool probe_is_common(const char *key)
 {
 	return !strcmp(key, "drop_attributes") || !strcmp(key, "strict");
-}
-
-int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_text *ret_text)
-{
-	struct probe probe = { .section = section->name,
-			       .written = ret_text,
-			       .all = { section->settings, section->n_settings, section->path, section->line } };
-	struct reader reader = { .probe = &probe, .diag = diag };
-	unsigned int n_before = diag->n_errors;
-	int err = setting_table_init(&probe_settings, &probe);
-
-	for (size_t i = 0; i < section->n_settings && !err; i++)
-		if (!probe_is_common(section->settings[i].key))
-			err = setting_table_set(&probe_settings, &probe, &section->settings[i], diag);
-	if (!err)
-		find_hook(&reader);
-	if (!err && probe.kind)
-		read_rest(&reader);
-	if (!err && diag->n_errors == n_before)
-		err = probe_write(&probe);
-	setting_table_done(&probe_settings, &probe);
-	return err;
 }

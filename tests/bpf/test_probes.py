@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probes: nothing but sections of the configuration, or options of the command line."""
 import json
+import platform
 import subprocess
 import tempfile
 import unittest
@@ -13,6 +14,7 @@ N = 600
 PATH = workload('probed')
 CALL, NEST, JUMP = (f'{PATH}:probed_{name}' for name in ('call', 'nest', 'jump'))
 ERROR, WAIT, EXEC = (f'{PATH}:probed_{name}' for name in ('error', 'wait', 'exec'))
+SYS_LSEEK = 62 if platform.machine() == 'aarch64' else 8
 ERRORS = N // 4  # of probed_call(), which returns its number else
 NUMBERS = [number for number in range(N) if number % 4]
 
@@ -40,7 +42,7 @@ class FunctionTest(Probes):
 
     def test_results_and_errors(self):
         mine, _ = self.count(results={'hook': 'uretprobe:' + CALL, 'measure': 'histogram ret', 'by': 'unit'},
-                             total={'hook': 'uretprobe:' + CALL, 'measure': 'sum ret', 'by': 'unit, process'},
+                             value={'hook': 'uretprobe:' + CALL, 'measure': 'sum ret', 'by': 'unit, process'},
                              errors={'hook': 'uretprobe:' + CALL, 'by': 'unit, errno'},
                              both={'hook': 'uretprobe:' + CALL, 'by': 'unit, errno, arg1:text'})
         found = mine.total('bpfpush.probe.results')
@@ -50,7 +52,8 @@ class FunctionTest(Probes):
             bound = 1 << (number - 1).bit_length()
             expected[bound] = expected.get(bound, 0) + 1
         self.assertEqual({bound: n for bound, n in found['buckets'].items() if n}, expected)
-        self.assertEqual(mine.by('process.executable.name', 'bpfpush.probe.total'), {'workload-probed': sum(NUMBERS)})
+        # It is called as variables of the object begin.
+        self.assertEqual(mine.by('process.executable.name', 'bpfpush.probe.value'), {'workload-probed': sum(NUMBERS)})
         self.assertEqual(mine.by('error.type', 'bpfpush.probe.errors'), {'ENOENT': ERRORS, None: N - ERRORS})
         # What is known at the call counts at the return.
         self.assertEqual(mine.by('both.arg1', 'bpfpush.probe.both', **{'error.type': 'ENOENT'}),
@@ -132,6 +135,12 @@ class KernelTest(Probes):
     def test_latency_where_only_a_plain_kprobe_can_attach(self):
         self.check_latency('kretprobe:hrtimer_nanosleep+0')
 
+    def test_a_function_that_nobody_can_probe(self):
+        done = subprocess.run([harness.agent(), 'once', '--config=/dev/null', '--probe=kprobe:exc_int3', '--', 'true'],
+                              stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn('nobody can probe this function: it is notrace, or in /sys/kernel/debug/kprobes/blacklist', done.stderr)
+
     def check_latency(self, hook):
         mine, seen = self.count(naps={'hook': hook, 'measure': 'latency', 'by': 'unit, errno'})
         found, done = mine.total('bpfpush.probe.naps.duration'), seen.expected
@@ -147,7 +156,8 @@ class EventTest(Probes):
         self.assertEqual(mine.total('bpfpush.probe.mark'), sum(range(N)))
 
     def test_a_tracepoint_by_its_fields(self):
-        mine, _ = self.count(seeks={'hook': 'tracepoint:syscalls:sys_enter_lseek', 'by': 'unit, fd, offset'})
+        mine, _ = self.count(seeks={'hook': 'tracepoint:syscalls:sys_enter_lseek', 'by': 'unit, fd, offset, __syscall_nr'})
+        self.assertEqual(mine.by('seeks.syscall_nr').keys(), {SYS_LSEEK})
         seeks = mine.select(**{'seeks.fd': 2 ** 32 - 1})
         self.assertEqual(seeks.by('seeks.offset', 'bpfpush.probe.seeks'), {offset: N // 5 for offset in range(5)})
 
@@ -189,8 +199,19 @@ class CommandTest(Probes):
             done = subprocess.run([harness.agent(), 'check', '--config=' + config.name], stderr=subprocess.PIPE, text=True, check=False)
         lines = [line.removeprefix(config.name) for line in done.stderr.splitlines()]
         self.assertEqual((done.returncode, [line[:3] for line in lines]), (78, [':4:', ':6:', ':8:']))
-        self.assertIn('function vfs_raed: did you mean vfs_read?', lines[0])
+        self.assertIn('no kprobes' if lacks_kprobes() else 'function vfs_raed: did you mean vfs_read?', lines[0])
         self.assertIn('tracepoint sched_swich: did you mean sched_switch?', lines[1])
+
+    def test_arguments_that_a_mark_lacks_are_a_mistake(self):
+        done = subprocess.run([harness.agent(), 'dump', '--config=/dev/null', f'--probe=sum arg1 usdt:{PATH}:workload:probed', 'shape'],
+                              stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (78, f'bpfpush --probe: measure: "arg1" is not known at '
+                         f'usdt:{PATH}:workload:probed, which has 1 argument; count from arg0\n'))
+
+    def test_a_probe_that_counts_nothing_says_so(self):
+        done = subprocess.run([harness.agent(), 'once', '--config=/dev/null', f'--probe=latency uprobe:{CALL} by unit', '--', 'true'],
+                              capture_output=True, text=True, check=True)
+        self.assertEqual(done.stderr, f'bpfpush once: Latency of uprobe:{CALL}: there was nothing to count\n')
 
     def test_a_probe_is_listed_as_a_collector(self):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as config:

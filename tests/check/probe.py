@@ -6,6 +6,7 @@ holds, and exit with 78. GOLDEN_UPDATE=1 writes NAME.expect anew, for a person t
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 DIRECTORY = sys.argv.pop(1)
@@ -29,12 +30,21 @@ class ProbeTest(unittest.TestCase):
                     self.assertEqual(done.stderr, file.read())
                 self.assertEqual(done.returncode, EXIT_SETTINGS)
 
+    def test_the_metric_of_a_collector(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as config:
+            config.write("[collector scheduler]\n[probe waits]\nname = process.context_switches\nhook = uprobe:libc:rename\n")
+            config.flush()
+            done = subprocess.run([os.environ["BPFPUSH"], "check", "--config=" + config.name], text=True, capture_output=True,
+                                  check=False, timeout=60)
+        self.assertEqual(done.returncode, EXIT_SETTINGS)
+        self.assertRegex(done.stderr, f'^{config.name}:4: scheduler makes metric "process.context_switches", too '
+                         '\\(/.*/scheduler.conf:\\d+\\); give the probe another one: name = …\n$')
+
     def test_of_the_command_line(self):
         for text, said in (("latency", 'bpfpush: --probe "latency" is not as it should be; write MEASURE HOOK by VALUES, like '
                             '"latency uprobe:libc:getaddrinfo by unit"\n'),
                            ("count kprob:vfs_read", 'bpfpush --probe: unknown kind of hook "kprob": did you mean "kprobe"?\n'),
-                           ("sum arg0:text usdt:a:b:c by arg1:u8", 'bpfpush --probe: measure: "arg0:text" is a text; name a '
-                            'number\n'),
+                           ("sum arg0:text usdt:a:b:c by arg1:u8", 'bpfpush --probe: measure: "arg0" is a text; name a number\n'),
                            ("profile:hz:99", 'bpfpush --probe: unknown kind of hook "profile": there are kprobe, kretprobe, '
                             'uprobe, uretprobe, usdt, tracepoint, rawtp, perf\n'),
                            ("sum usdt:a:b:c", 'bpfpush --probe: measure: "sum" is not known; write count, latency, sum VALUE or '

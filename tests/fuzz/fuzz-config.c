@@ -32,7 +32,8 @@ static char *make_variable(const char *name, const char *value, size_t size)
 /* What is written for a probe without mistakes is a descriptor: its lines are those of the file. */
 static void describe_probe(const struct config_section *section)
 {
-	_cleanup_(descriptor_text_done) struct descriptor_text text = { .path = section->path };
+	_cleanup_(buf_done) struct buf written = BUF_INIT;
+	struct descriptor_text text = { &written };
 	_cleanup_(descriptor_freep) struct descriptor *descriptor = NULL;
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 

@@ -41,12 +41,41 @@ static void an_event_has_its_numbers(void **state)
 
 static void other_names_are_no_events(void **state)
 {
-	static const char *const names[] = { "", "cycle", "L1-dcache", "L1-dcache-misses", "r", "rx", "r12 ", "type=", "type=a",
-					     "type=0,confic=1", "type=0 config=1" };
+	static const char *const names[] = { "", "cycle", "L1-dcache", "L1-dcache-misses", "r", "rx", "r12 ", "r-1", "r1ffffffffffffffff", "type=",
+					     "type=a", "type=4294967296", "type=0,confic=1", "type=0 config=1" };
 	struct perf_event_attr attributes;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		assert_false(perf_find(names[i], &attributes));
+}
+
+static void an_event_cannot_come_too_often(void **state)
+{
+	static const struct {
+		const char *event, *frequency, *period, *complaint; /* a word of it; NULL: none */
+	} rates[] = {
+		{ "cpu-clock", NULL, NULL, NULL },
+		{ "cpu-clock", "10000", NULL, NULL },
+		{ "cpu-clock", "10001", NULL, "10000 or less" },
+		{ "task-clock", NULL, "100000", NULL },
+		{ "task-clock", NULL, "99999", "100000 (ns) or more" },
+		{ "type=1,config=0,frequency=10001", NULL, NULL, "10000 or less" },
+		{ "page-faults", NULL, "1", NULL },
+		{ "cycles", "often", NULL, NULL }, /* the grammar says that */
+		{ "cycles", "1000000000", NULL, "kernel.perf_event_max_sample_rate" },
+		{ "type=0,config=0,frequency=0", NULL, NULL, "of 0" },
+		{ "cycles", NULL, "9223372036854775807", NULL },
+		{ "cycles", NULL, "9223372036854775808", "2^63" },
+		{ "cycle", NULL, NULL, "no event" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
+		const char *complaint = perf_complaint(rates[i].event, rates[i].frequency, rates[i].period);
+
+		assert_int_equal(!complaint, !rates[i].complaint);
+		if (complaint)
+			assert_non_null(strstr(complaint, rates[i].complaint));
+	}
 }
 
 static void targets_have_parts(void **state)
@@ -83,6 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_event_has_its_numbers),
 		cmocka_unit_test(other_names_are_no_events),
+		cmocka_unit_test(an_event_cannot_come_too_often),
 		cmocka_unit_test(targets_have_parts),
 		cmocka_unit_test(a_library_has_a_path),
 	};

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "collector/kernel/kernel.h"
 #include "util/cleanup.h"
@@ -25,10 +26,10 @@ static const struct {
 	{ "attach", -EACCES, "kprobe/x", "", "attach: Permission denied (CAP_SYS_ADMIN is missing)" },
 	{ "attach", -EPERM, "tp/x/y", "", "attach: Operation not permitted (CAP_SYS_ADMIN is missing)" },
 	{ "attach", -EPERM, "perf_event", "", "attach: Operation not permitted (CAP_SYS_ADMIN is missing)" },
-	{ "attach", -EPERM, "kprobe.multi/x", "", "attach: Operation not permitted" },
+	{ "attach", -EPERM, "raw_tp/x", "", "attach: Operation not permitted" },
 	{ "attach", -ENOENT, "uretprobe/libx.so:y", "", "attach: No such file or directory (the file does not exist, or has no such function or mark)" },
 	{ "attach", -ENOENT, "uprobe/libx.so:y", "libbpf: elf: no y in libx.so\n", "attach: No such file or directory: elf: no y in libx.so" },
-	{ "attach", -EINVAL, "kprobe/y", "libbpf: first\nlibbpf: the cause\nlibbpf: failed to load object 'x'\n", "attach: Invalid argument: the cause" },
+	{ "attach", -EINVAL, "raw_tp/y", "libbpf: first\nlibbpf: the cause\nlibbpf: failed to load object 'x'\n", "attach: Invalid argument: the cause" },
 	{ "attach", -ENOENT, "perf_event/cycles", "libbpf: words\n", "attach: No such file or directory (this machine cannot count that; a virtual machine often has no PMU)" },
 	{ "attach", -ENODEV, "xdp/eth7", "", "attach: No such device (this machine has no such interface; ip link lists them)" },
 	{ "attach", -EBUSY, "xdp/eth0", "", "attach: Device or resource busy (the interface has a program already)" },
@@ -56,10 +57,31 @@ static void what_is_there_is_not_missing(void **state)
 
 	if (!(rights & admin))
 		skip();
-	text = refusal_text("attach", -EACCES, "kprobe/x", "");
+	text = refusal_text("attach", -EACCES, "uprobe/x", "");
 	assert_string_equal(text, "attach: Permission denied");
 	free(text);
 	assert_ok(rights_set(rights & ~admin, rights & ~admin)); /* for good, for the tests below */
+}
+
+static void a_kernel_without_kprobes_is_told_from_a_function_that_has_none(void **state)
+{
+	static const struct {
+		int err;
+		const char *section, *why;
+	} rows[] = {
+		{ -EINVAL, "kprobe/x", "blacklist" },
+		{ -EINVAL, "kretprobe/x", "blacklist" },
+		{ -ENOENT, "kprobe/x", "no function" },
+		{ -ESRCH, "kprobe.multi/x", "nobody can trace" },
+	};
+	bool has_kprobes = !access(HAS_KERNEL_PROBES, F_OK);
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char *text = refusal_text("attach", rows[i].err, rows[i].section, "");
+
+		assert_non_null(strstr(text, has_kprobes ? rows[i].why : "no kprobes"));
+		free(text);
+	}
 }
 
 static void an_error_that_only_the_kernel_knows_has_words_too(void **state)
@@ -73,6 +95,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_there_is_not_missing),
 		cmocka_unit_test(a_refusal_has_the_words_of_the_kernel_and_what_they_mean),
+		cmocka_unit_test(a_kernel_without_kprobes_is_told_from_a_function_that_has_none),
 		cmocka_unit_test(an_error_that_only_the_kernel_knows_has_words_too),
 	};
 

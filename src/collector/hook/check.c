@@ -8,15 +8,16 @@
 #include <bpf/btf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "collector/binding.h"
 #include "collector/hook/perf.h"
 #include "collector/hook/target.h"
+#include "collector/kernel/kernel.h"
 #include "util/array.h"
 #include "util/parse.h"
 
@@ -45,19 +46,22 @@ static bool has_form(const char *target, const char *separators)
 	return *target;
 }
 
-static void check_target(const struct collector *collector, const struct program *program, unsigned int line)
+static void check_target(const struct collector *collector, const struct program *program,
+			 const struct descriptor_program *described)
 {
-	struct perf_event_attr unused;
+	const char *frequency = described ? described->frequency : NULL, *period = described ? described->period : NULL;
+	const char *target = target_of(program->section), *complaint;
+	unsigned int line = described ? described->line : 0;
 
 	array_for_each (form, forms, ARRAY_SIZE(forms)) {
 		if (!section_is(program->section, form->types))
 			continue;
-		if (!has_form(target_of(program->section), form->separators))
+		complaint = strcmp(form->types, " perf_event ") ? NULL : perf_complaint(target, frequency, period);
+		if (!has_form(target, form->separators))
 			complain(collector, line, "program \"%s\" (%s) has no target that could be attached to; add a line to "
 				 "[program %s], such as %s", program->name, program->section, program->name, form->example);
-		else if (!strcmp(form->types, " perf_event ") && !perf_find(target_of(program->section), &unused))
-			complain(collector, line, "program \"%s\" (%s): no event has this name; write one like cycles, cache-misses, "
-				 "L1-dcache-load-misses, page-faults, cpu-clock or r1a2", program->name, program->section);
+		else if (complaint)
+			complain(collector, line, "program \"%s\" (%s): %s", program->name, program->section, complaint);
 		return;
 	}
 }
@@ -91,7 +95,7 @@ void hook_check(const struct collector *collector, const struct program *program
 
 	if (described && !strcmp(described->name, program->name))
 		check_keys(collector, program, described);
-	check_target(collector, program, described ? described->line : 0);
+	check_target(collector, program, described);
 }
 
 /* Of all functions or tracepoints that the kernel itself has, or NULL. */
@@ -130,7 +134,7 @@ static bool has_symbol(const char *name)
 	return memmem(list.data, list.size, text, strlen(text));
 }
 
-/* A module that is not loaded may have it. lack: NULL, or what is missing. */
+/* A module that is not loaded may have it. lack: what is missing. */
 static bool is_in_kernel(const struct program *program, struct buf *lack)
 {
 	static struct btf *kernel;
@@ -139,6 +143,10 @@ static bool is_in_kernel(const struct program *program, struct buf *lack)
 	uint32_t kind = is_function ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
 	char plain[TARGET_BYTES], full[TARGET_BYTES + 32];
 
+	if (section_is(program->section, KERNEL_PROBES) && access(HAS_KERNEL_PROBES, F_OK)) {
+		buf_append_text(lack, NO_KERNEL_PROBES);
+		return false;
+	}
 	kernel = kernel ?: btf__load_vmlinux_btf();
 	if (!kernel || strpbrk(name, "*?:") || !strncmp(name, "syscalls/", 9))
 		return true;
@@ -149,10 +157,9 @@ static bool is_in_kernel(const struct program *program, struct buf *lack)
 	snprintf(full, sizeof(full), "%s%s", is_function ? "" : "__tracepoint_", plain);
 	if (has_symbol(full))
 		return true;
-	nearest = lack ? find_nearest(kernel, kind, prefix, plain) : NULL;
-	if (lack)
-		buf_printf(lack, "this kernel has no %s %s%s%s%s", is_function ? "function" : "tracepoint", plain,
-			   nearest ? ": did you mean " : "", nearest ?: "", nearest ? "?" : "");
+	nearest = find_nearest(kernel, kind, prefix, plain);
+	buf_printf(lack, "this kernel has no %s %s%s%s%s", is_function ? "function" : "tracepoint", plain,
+		   nearest ? ": did you mean " : "", nearest ?: "", nearest ? "?" : "");
 	return false;
 }
 
@@ -218,9 +225,14 @@ void hooks_look(const struct collector *collector, struct diag *diag)
 		const struct descriptor_program *described = collector_describes(collector, program);
 		_cleanup_(buf_done) struct buf lack = BUF_INIT;
 
-		if (collector_uses(collector, program) && program->state == PROGRAM_WAITING &&
-		    is_hook_missing(programs, program, &lack))
-			diag_add(diag, collector->conf_path, described ? described->line : 0, "program \"%s\" (%s): %s",
-				 program->name, program->section, buf_text(&lack));
+		if (!collector_uses(collector, program) || program->state != PROGRAM_WAITING ||
+		    !is_hook_missing(programs, program, &lack))
+			continue;
+		if (collector->is_probe) { /* which has one hook */
+			diag_add(diag, collector->conf_path, described ? described->line : 0, "hook: %s", buf_text(&lack));
+			return;
+		}
+		diag_add(diag, collector->conf_path, described ? described->line : 0, "program \"%s\" (%s): %s",
+			 program->name, program->section, buf_text(&lack));
 	}
 }

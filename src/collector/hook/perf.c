@@ -7,6 +7,7 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,10 +89,11 @@ static bool find_cache(const char *name, struct perf_event_attr *attributes)
 /* r1a2: as the processor's manual numbers it. */
 static bool find_raw(const char *name, struct perf_event_attr *attributes)
 {
-	int length = 0;
+	size_t n = *name == 'r' ? strspn(name + 1, "0123456789abcdefABCDEF") : 0;
 
 	attributes->type = PERF_TYPE_RAW;
-	return sscanf(name, "r%llx%n", &attributes->config, &length) == 1 && !name[length];
+	attributes->config = n ? strtoull(name + 1, NULL, 16) : 0;
+	return n && n <= 16 && !name[n + 1];
 }
 
 /* type=0,config=3,frequency=99 */
@@ -104,7 +106,7 @@ static bool find_numbers(const char *text, struct perf_event_attr *attributes)
 	for (; *text; text += length + (text[length] == ',')) {
 		if (sscanf(text, "%15[a-z_]=%23[0-9a-fx]%n", key, number, &length) != 2 || parse_u64(number, &value))
 			return false;
-		if (!strcmp(key, "type"))
+		if (!strcmp(key, "type") && value <= UINT32_MAX)
 			attributes->type = (uint32_t)value;
 		else if (!strcmp(key, "config"))
 			attributes->config = value;
@@ -130,6 +132,43 @@ bool perf_find(const char *name, struct perf_event_attr *attributes)
 	}
 	return strchr(name, '=') ? find_numbers(name, attributes) :
 				   find_cache(name, attributes) || find_raw(name, attributes);
+}
+
+/* What is asked for is stronger than what the event says. The grammar has complained of other texts. */
+static void ask_rate(struct perf_event_attr *attributes, const char *frequency, const char *period)
+{
+	uint64_t number;
+
+	if ((frequency || period) && !parse_u64(frequency ?: period, &number) && number)
+		set_rate(attributes, frequency, number);
+}
+
+static uint64_t frequency_limit(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	uint64_t limit;
+
+	return f && fscanf(f, "%" SCNu64, &limit) == 1 ? limit : UINT64_MAX;
+}
+
+/* Each period of a clock is an interrupt, and below 10000 ns the kernel makes it longer but says the shorter one. */
+const char *perf_complaint(const char *event, const char *frequency, const char *period)
+{
+	struct perf_event_attr attributes;
+	bool is_clock;
+
+	if (!perf_find(event, &attributes))
+		return "no event has this name; write one like cycles, cache-misses, L1-dcache-load-misses, page-faults, cpu-clock or r1a2";
+	ask_rate(&attributes, frequency, period);
+	is_clock = attributes.type == PERF_TYPE_SOFTWARE && attributes.config <= PERF_COUNT_SW_TASK_CLOCK;
+	if (!attributes.sample_period || (!attributes.freq && attributes.sample_period >> 63))
+		return "the kernel takes no frequency or period of 0, and no period of 2^63 or more; write one in between";
+	if (attributes.freq && attributes.sample_freq > frequency_limit())
+		return "the kernel takes no frequency above its sysctl kernel.perf_event_max_sample_rate; write a smaller one";
+	if (is_clock && (attributes.freq ? attributes.sample_freq > 10000 : attributes.sample_period < 100000))
+		return "a clock that runs the program so often would leave a CPU little time for other work; write a frequency of "
+		       "10000 or less, or a period of 100000 (ns) or more";
+	return NULL;
 }
 
 /* The kernel counts on while the event's CPU is there. */
@@ -162,12 +201,11 @@ int perf_attach(const struct bpf_object *object, struct program *program, struct
 	const struct descriptor_program *how = program->how;
 	struct perf_event_attr attributes;
 	int n_cpus = libbpf_num_possible_cpus(), err = 0, n = 0;
-	uint64_t number;
 
 	if (!perf_find(target_of(program->section), &attributes))
 		return -EINVAL;
-	if (how && (how->frequency || how->period) && !parse_u64(how->frequency ?: how->period, &number))
-		set_rate(&attributes, how->frequency, number);
+	if (how)
+		ask_rate(&attributes, how->frequency, how->period);
 	if (!program->links)
 		program->links = calloc((size_t)n_cpus, sizeof(*program->links));
 	if (!program->links)

@@ -21,6 +21,11 @@ struct program;
 /* False: no event has this name. */
 bool perf_find(const char *name, struct perf_event_attr *attributes);
 /*
+ * What is wrong with an event, or with how often it is to run the program (NULL: not said): the end of a message. NULL:
+ * nothing.
+ */
+const char *perf_complaint(const char *event, const char *frequency, const char *period);
+/*
  * On each CPU that is online. Again, it attaches to CPUs that have come online since. 0, or the -errno of a CPU:
  * -ENOENT where the machine cannot count the event.
  */

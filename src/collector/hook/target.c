@@ -2,16 +2,22 @@
 #include "collector/hook/target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/descriptor.h"
 #include "collector/hook/alternative.h"
 #include "collector/program.h"
 #include "util/array.h"
+#include "util/cleanup.h"
+
+#define USDT_ARGUMENTS 12 /* <sys/sdt.h> */
 
 #if defined(__x86_64__)
 #define MACHINE "x86_64-linux-gnu"
@@ -72,6 +78,29 @@ bool target_find_file(char path[TARGET_BYTES])
 		snprintf(path, TARGET_BYTES, "%s", found.gl_pathv[0]);
 	globfree(&found);
 	return is_found;
+}
+
+/* A note in the file has PROVIDER, NAME and the arguments, each of the three with a 0 at its end. */
+int target_arguments(const char *target)
+{
+	char path[TARGET_BYTES], words[TARGET_BYTES];
+	const char *rest = target_split(target, 1, path), *found;
+	int n = snprintf(words, sizeof(words), "%s", rest ?: "") + 1, n_arguments = USDT_ARGUMENTS;
+	_cleanup_(closep) int fd = rest && target_find_file(path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	struct stat status = { 0 };
+	const char *bytes = fd < 0 || fstat(fd, &status) ? MAP_FAILED :
+			    mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	*strchrnul(words, ':') = '\0';
+	found = bytes == MAP_FAILED ? NULL : memmem(bytes, (size_t)status.st_size, words, (size_t)n);
+	if (found) {
+		n_arguments = found[n] != '\0';
+		for (found += n; found < bytes + status.st_size && *found; found++)
+			n_arguments += *found == ' ' && found[-1] != ','; /* of ARM: -4@[sp, 28] */
+	}
+	if (bytes != MAP_FAILED)
+		munmap((void *)bytes, (size_t)status.st_size);
+	return n_arguments;
 }
 
 static int retarget(struct program *program, const struct descriptor_program *described)

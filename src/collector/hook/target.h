@@ -27,6 +27,8 @@ size_t target_offset(const char *target, char name[TARGET_BYTES]);
 const char *target_split(const char *target, int n_after, char head[TARGET_BYTES]);
 /* Makes a path of a name. False: none is found. */
 bool target_find_file(char path[TARGET_BYTES]);
+/* How many arguments a USDT has, as far as its file tells; else as many as one can have. */
+int target_arguments(const char *target);
 
 /* Gives the programs of an opened object the targets of the descriptor; their sections hold them then. -ENOMEM. */
 int targets_set(struct programs *programs, const struct descriptor *descriptor);

@@ -27,6 +27,10 @@ bool kernel_is_since(unsigned int major, unsigned int minor);
  * Why the kernel did not take a program or an object, for people: refusal.c.
  */
 
+#define KERNEL_PROBES	  " kprobe kretprobe kprobe.multi kretprobe.multi "
+#define HAS_KERNEL_PROBES "/sys/bus/event_source/devices/kprobe" /* is there, if the kernel has them */
+#define NO_KERNEL_PROBES  "this kernel has no kprobes (CONFIG_KPROBE_EVENTS); use a tracepoint"
+
 /* strerror() that also knows the errors that the kernel has for itself. err: -errno. */
 const char *refusal_error(int err);
 

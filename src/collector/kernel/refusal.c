@@ -49,7 +49,7 @@ void refusal_cause(const char *log, char *words, size_t size)
 
 /* What an error means; the first row that fits. */
 static const struct meaning {
-	int err;
+	int err;	      /* 0: any */
 	const char *what;     /* NULL: both */
 	const char *types;    /* of sections, each between blanks */
 	const char *missing;  /* only if this does not exist; NULL: in any case */
@@ -73,12 +73,18 @@ static const struct meaning {
 	{ -EOPNOTSUPP, NULL, " iter ", NULL, "from Linux 7.0 on, the kernel can stop in this walk" },
 	{ -EACCES, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
 	{ -EPERM, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
+	{ 0, "attach", KERNEL_PROBES, HAS_KERNEL_PROBES, NO_KERNEL_PROBES },
+	{ -ESRCH, "attach", KERNEL_PROBES, NULL, "this kernel has no function of that name, or nobody can trace it" },
+	{ -ENOENT, "attach", KERNEL_PROBES, NULL, "this kernel has no function of that name" },
+	{ -EINVAL, "attach", " kprobe kretprobe ", NULL,
+	  "nobody can probe this function: it is notrace, or in /sys/kernel/debug/kprobes/blacklist; name one that calls it, "
+	  "or that it calls" },
 };
 
 static const char *meaning(const char *what, const char *section, int err, const char *log)
 {
 	array_for_each (row, meanings, ARRAY_SIZE(meanings)) {
-		if (row->err != err || !section_is(section, row->types) || (row->is_silent && *log) ||
+		if ((row->err && row->err != err) || !section_is(section, row->types) || (row->is_silent && *log) ||
 		    (row->capability && rights_permitted() >> row->capability & 1))
 			continue;
 		if ((!row->what || !strncmp(what, row->what, strlen(row->what))) &&
