@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hooks that a descriptor names: own/hooks, whose sections hold no targets."""
 import ctypes
-import json
 import os
 import shlex
 import subprocess
@@ -11,6 +10,7 @@ import time
 import unittest
 
 import harness
+import json_lines
 from harness import once, workload
 from manager import PATIENCE_S, Manager
 
@@ -141,8 +141,8 @@ class RestartTest(Hooks):
     def wait_for_calls(self):
         for _ in range(PATIENCE_S * 10):
             with open(self.output, encoding='utf-8') as file:
-                points = [json.loads(line) for line in file if line.startswith('{') and line.endswith('}\n')]
-            totals = [point['total'] for point in points if point.get('attributes', {}).get('hooks.hook') == 'call']
+                points = json_lines.points(file, n_killed=1)
+            totals = [point['total'] for point in points if point['attributes'].get('hooks.hook') == 'call']
             if totals and totals[-1] == N:
                 return
             time.sleep(0.1)

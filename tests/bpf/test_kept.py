@@ -18,6 +18,7 @@ import unittest
 import unittest.mock as mock
 
 import harness
+import json_lines
 from harness import Cgroup, Points, workload
 from manager import PATIENCE_S, Manager
 
@@ -91,15 +92,9 @@ class KeptTest(unittest.TestCase):
             self.assertEqual(total, expected)
 
     def last_points(self):
-        points = Points()
         with open(self.output) as file:
-            for line in file:
-                point = json.loads(line) if line.endswith('\n') else None
-                if point and points and point['time_ns'] != points[-1]['time_ns']:
-                    points.clear()
-                if point:
-                    points.append(point)
-        return points
+            points = json_lines.points(file, n_killed=len(self.manager.processes))
+        return Points(point for point in points if point['time_ns'] == points[-1]['time_ns'])
 
     def test_other_settings_begin_again_and_leave_nothing_behind(self):
         self.start()

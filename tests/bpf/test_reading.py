@@ -2,7 +2,6 @@
 """What a descriptor says of how its maps are read: own/reading counts system calls that do not exist, whose numbers say
 what to count."""
 import contextlib
-import json
 import os
 import re
 import signal
@@ -12,6 +11,7 @@ import time
 import unittest
 
 import harness
+import json_lines
 from harness import Cgroup, once, workload
 from manager import Manager
 from test_own import Pair
@@ -36,6 +36,8 @@ def calls(*items):
 
 
 class RunningPair(Pair):
+    n_killed = 0
+
     @contextlib.contextmanager
     def running(self, *names, settings='', prefix=()):
         """An agent that collects each second into a file."""
@@ -57,7 +59,7 @@ class RunningPair(Pair):
         """-> all lines so far, whole ones"""
         try:
             with open(self.output, encoding='utf-8') as file:
-                return harness.Points(json.loads(line) for line in file if line.endswith('\n'))
+                return harness.Points(json_lines.points(file, self.n_killed))
         except FileNotFoundError:
             return harness.Points()
 
@@ -283,6 +285,7 @@ class RecordTest(RunningPair):
                 self.wait_for(lambda points: points[-1]['time_ns'] > collected)
                 agent.kill()
                 agent.wait()
+                self.n_killed += 1
                 subprocess.run(self.calls((self.TOLD, 1, 30)), check=True)
                 expected += 30
 

@@ -15,6 +15,7 @@ import time
 import unittest
 
 import harness
+import json_lines
 from harness import Cgroup, Points, workload
 from manager import PATIENCE_S, Manager
 
@@ -218,7 +219,7 @@ class ExchangeTest(Service):
 
     def points_of(self, path):
         with open(self.path) as file:
-            return Points(json.loads(line) for line in file if path in line and line.endswith('}\n'))
+            return Points(json_lines.points((line for line in file if path in line), n_killed=len(self.manager.processes)))
 
     def collections(self):
         """{time: Points} of the workload."""

@@ -13,6 +13,7 @@ import time
 import unittest
 
 import harness
+import json_lines
 from harness import OWNER, Cgroup, workload
 from manager import PATIENCE_S, Manager
 
@@ -109,13 +110,8 @@ class StateTest(unittest.TestCase):
 
     def points(self):
         with open(self.output) as file:
-            # A line that was being written when the agent was killed is no line.
-            lines = [line for line in file if line.endswith('}\n')]
-        for line in lines:
-            try:
-                point = json.loads(line)
-            except ValueError:
-                continue
+            points = json_lines.points(file, n_killed=len(self.manager.processes))
+        for point in points:
             # Other units of the machine may end and come again, and then begin again.
             owner = point['attributes'].get(OWNER, '')
             if point['kind'] == 'sum' and (owner.startswith('/bpfpush-test-state') or

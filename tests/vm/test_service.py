@@ -5,7 +5,7 @@
     test_service.py KERNEL
 """
 
-import json
+import io
 import os
 import re
 import sys
@@ -15,7 +15,8 @@ from guest import COMPLAINT, main
 from image import TESTS, WORKLOADS, Unavailable
 from system import disk, run_system
 
-sys.path.append(os.path.join(TESTS, "system"))
+sys.path += [TESTS, os.path.join(TESTS, "system")]
+import json_lines
 import packages
 
 SCRIPT = r"""
@@ -101,10 +102,10 @@ class TestService(unittest.TestCase):
         self.assertEqual(self.guest.file("refused.status"), "77\n", self.guest.file("refused"))
 
     def test_nothing_is_lost_when_memory_ends_or_it_is_killed(self):
-        self.assertIn("oom-kill", self.guest.file("journal"))
-        lines = [json.loads(line) for line in self.guest.file("points").splitlines()]
+        n_oom_kills = self.guest.file("journal").count("'oom-kill'")
+        self.assertGreater(n_oom_kills, 0)
         found = [{}, {}]
-        for line in lines:
+        for line in json_lines.points(io.StringIO(self.guest.file("points"), newline="\n"), n_oom_kills + 1):
             for number, call in enumerate(("timer_getoverrun", "ioprio_get")):
                 if line["attributes"].get("bpfpush.syscall.name") == call and line["attributes"].get("systemd.unit.name") == "counted.service":
                     found[number][line["start_time_ns"]] = line["total"]
