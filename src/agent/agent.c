@@ -295,20 +295,27 @@ int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, 
 	return 0;
 }
 
-int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, void *on_term_user,
-			sd_event_signal_handler_t on_hup, void *on_hup_user)
+static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+
+void agent_block_signals(void)
 {
-	const sd_event_signal_handler_t handlers[] = { on_term, agent_on_stop, on_hup };
-	void *const users[] = { on_term_user, on_term_user, on_hup_user };
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	sigset_t set;
-	int err = 0;
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		sigaddset(&set, signals[i]);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, void *on_term_user,
+			sd_event_signal_handler_t on_hup, void *on_hup_user)
+{
+	const sd_event_signal_handler_t handlers[] = { on_term, agent_on_stop, on_hup };
+	void *const users[] = { on_term_user, on_term_user, on_hup_user };
+	int err = 0;
+
+	agent_block_signals();
 	/* Output for a person ends when nobody reads on, as a filter does; a service goes on. */
 	signal(SIGPIPE, agent->options.is_filter ? SIG_DFL : SIG_IGN);
 	/* A file at its limit is an error that is counted, not the end. */

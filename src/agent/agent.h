@@ -40,6 +40,8 @@ struct agent_options {
 int agent_new(const struct agent_options *options, struct agent **ret_agent);
 struct agent *agent_free(struct agent *agent);
 
+/* A signal that comes while all is read and attached waits for agent_run() or agent_once(), which do the same. */
+void agent_block_signals(void);
 /*
  * Runs as a service until SIGTERM or SIGINT: a collection each interval, a last one at the end. 0
  * or -errno. 1: it is to be run again with a new configuration (RELOAD_EXEC).

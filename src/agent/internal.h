@@ -44,7 +44,7 @@ struct agent {
 	uint64_t collected_ns;	/* CLOCK_MONOTONIC, when it ended */
 	uint64_t most_bytes; /* of series, since memory was returned */
 	unsigned int n_collections;
-	int instance_fd; /* of agent_claim_instance() */
+	int instance_fd; /* a claim to its identity, or -1 */
 	bool is_read_failing;
 	bool is_stopping; /* SIGTERM or SIGINT has come, since the last collection began to be sent */
 	enum agent_reload reload;
@@ -66,11 +66,6 @@ static inline uint64_t clock_ns(clockid_t clock)
 /* Removes keys whose owners are gone, in short turns while the loop has nothing else to do. -errno. */
 int agent_add_sweep(struct agent *agent);
 void agent_sweep(struct agent *agent); /* after a collection */
-/*
- * Returns to the kernel what only the start needed: free memory, and the pages of the program and its libraries that
- * nobody else uses. Pages that are needed again are read again. Pages that a debugger or a uprobe has changed stay.
- */
-void agent_return_memory(void);
 /* A collection, and a push to every exporter. */
 void agent_collect(struct agent *agent);
 /*
@@ -86,11 +81,6 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, 
 /* A handler that sets the bool that user points to. */
 int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user);
 
-/*
- * Logs a warning if another agent with this identity runs. Returns the descriptor that holds the
- * claim, or -1.
- */
-int agent_claim_instance(const struct agent *agent);
 /* Logs that reading a collector failed (err: -errno), once until a reading of all succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err);
 /* Logs what is new: missed events, full tables, a spent budget. */

@@ -2,11 +2,13 @@
 /* The agent as a service: a collection each interval, and what the service manager wants to know of it. */
 #include "agent/internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <link.h>
 #include <linux/capability.h>
 #include <malloc.h>
-#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "agent/status/status.h"
 #include "collector/kernel/kernel.h"
@@ -15,6 +17,30 @@
 
 /* A first collection soon after the start, so that somebody who watches sees life. */
 #define FIRST_COLLECTION_NS NS_PER_S
+
+/*
+ * The start needs pages of the program and its libraries that nobody uses later: the kernel gets those that it can
+ * read from the file again, if they are needed; pages that a debugger or a uprobe has changed stay. Of data it then
+ * reads the pages that are asked for, without those around them. A kernel that cannot do this (before 5.4, or for a
+ * file of somebody else) leaves the pages.
+ */
+static int page_out(struct dl_phdr_info *object, size_t size, void *unused)
+{
+	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+		uintptr_t at = object->dlpi_addr + part->p_vaddr, before = at % page_bytes;
+		void *start = (void *)(at - before);
+
+		if (part->p_type != PT_LOAD || part->p_flags & PF_W)
+			continue;
+		if (!(part->p_flags & PF_X))
+			(void)madvise(start, before + part->p_memsz, MADV_RANDOM);
+		(void)madvise(start, before + part->p_memsz, MADV_PAGEOUT);
+	}
+	return 0;
+}
 
 /* What many series took is free, but not the kernel's again, when many of them have gone. */
 static void return_memory_of_series(struct agent *agent)
@@ -36,7 +62,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *user)
 
 	/* The start needs much memory, most of it once: until names are known and a connection is made. */
 	if (agent->n_collections++ == 1) {
-		agent_return_memory();
+		malloc_trim(0);
+		dl_iterate_phdr(page_out, NULL);
 		if (agent->options.kept && kept_is_cut(agent->options.kept))
 			log_warning("a restart will not be able to go on with all that is counted now: the service manager "
 				    "has no room for it; raise FileDescriptorStoreMax= of the unit");
@@ -141,6 +168,30 @@ static bool is_still_right(struct agent *agent)
 	return false;
 }
 
+/*
+ * Receivers tell agents apart by service.instance.id. Two that run with the same one on one machine
+ * mix up their series, so each holds an abstract socket with this name, which the kernel frees when
+ * the process ends. It is never used to send anything. Returns the socket, or -1.
+ */
+static int claim_instance(const struct agent *agent)
+{
+	const char *id = resource_find(&agent->options.config->resource, "service.instance.id");
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t size = offsetof(struct sockaddr_un, sun_path) + 1;
+
+	if (!id || strlen(id) > 64)
+		return -1;
+	size += (socklen_t)snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "bpfpush/%s", id);
+	if (!bind(fd, (struct sockaddr *)&name, size))
+		return TAKE_FD(fd);
+	if (errno == EADDRINUSE)
+		log_warning("another bpfpush with service.instance.id %s runs on this machine, and receivers mix up the "
+			    "series of both; stop one, or set service.instance.id in [resource]",
+			    id);
+	return -1;
+}
+
 int agent_run(struct agent *agent)
 {
 	/* SIGHUP ends a run in a terminal: the terminal has gone. */
@@ -153,7 +204,7 @@ int agent_run(struct agent *agent)
 	if (err)
 		return err;
 	if (agent->n_exporters && !agent->options.is_filter)
-		agent->instance_fd = agent_claim_instance(agent);
+		agent->instance_fd = claim_instance(agent);
 	drop_rights(agent->options.set);
 	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collector%s, a collection every %g s",
 		  agent->options.set->n_shown, plural(agent->options.set->n_shown),

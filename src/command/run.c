@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -97,25 +96,12 @@ static int run(struct run *run)
 	return start(run);
 }
 
-/* A signal that comes while all is read and attached has to wait for agent_run(). */
-static void block_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	if (!isatty(STDERR_FILENO))
-		sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-}
-
 int command_run(const struct arguments *arguments)
 {
 	struct run this = { .arguments = arguments };
 	int code;
 
-	block_signals();
+	agent_block_signals();
 	code = kept_new(&this.kept) ? EXIT_INTERNAL : setup_open(arguments, arguments->words, &this.setup);
 	/* Started by hand with nothing configured: somebody wants to see numbers. */
 	this.is_console = arguments->is_console ||
