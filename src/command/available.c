@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every collector that could be switched on. The descriptors say it all, so nothing is opened or attached. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,11 +22,8 @@ static void add_line(const struct wanted_collector *collector, bool is_on, bool 
 			   cost ?: "-", *about ? about : "the descriptor cannot be read: see bpfpush check");
 		return;
 	}
-	buf_append_byte(out, '{');
-	buf_append_member(out, "collector", collector->name);
-	buf_append_member(out, "description", about);
-	buf_append_member(out, "directory", collector->path);
-	buf_append_member(out, "cost", cost);
+	buf_begin_object(out, "collector", collector->name, "description", about, "directory", collector->path,
+			 "cost", cost);
 	buf_printf(out, "\"enabled\":%s}\n", is_on ? "true" : "false");
 }
 

@@ -52,13 +52,8 @@ static void add_program(struct page *page, const struct program *program)
 		add_runs(program, &loss, &page->text);
 	buf_printf(&page->text, "%s%s\n", about ? ": " : "", about ?: "");
 
-	buf_append_byte(&page->json, '{');
-	buf_append_member(&page->json, "name", program->name);
-	buf_append_member(&page->json, "hook", program->hook);
-	buf_append_member(&page->json, "section", program->section);
-	buf_append_member(&page->json, "state", state);
-	buf_append_member(&page->json, "error", program->error);
-	buf_append_member(&page->json, "choice", choice);
+	buf_begin_object(&page->json, "name", program->name, "hook", program->hook, "section", program->section,
+			 "state", state, "error", program->error, "choice", choice);
 	buf_printf(&page->json, "\"runs\":%" PRIu64 ",\"run_time_ns\":%" PRIu64 ",\"missed\":%" PRIu64, program->runs,
 		   program->run_time_ns, program->missed);
 	if (loss.is_known)
@@ -81,9 +76,7 @@ static void add_map(struct page *page, const struct collector_map *map)
 		buf_printf(&page->text, ", %" PRIu64 " KiB", bytes / 1024);
 	buf_append_byte(&page->text, '\n');
 
-	buf_append_byte(&page->json, '{');
-	buf_append_member(&page->json, "name", map->name);
-	buf_append_member(&page->json, "type", map->type);
+	buf_begin_object(&page->json, "name", map->name, "type", map->type);
 	buf_printf(&page->json, "\"max_entries\":%" PRIu32 ",\"keys\":%" PRIu32 ",\"memory_bytes\":%" PRIu64 "},",
 		   map->max_entries, map->n_keys, bytes);
 }
@@ -92,11 +85,8 @@ static void add_metric(struct page *page, const struct metric *metric)
 {
 	buf_printf(&page->text, "  metric   %-40s %-9s [%s] %s\n", metric->name, kinds[metric->kind], metric->unit,
 		   metric->description);
-	buf_append_byte(&page->json, '{');
-	buf_append_member(&page->json, "name", metric->name);
-	buf_append_member(&page->json, "kind", kinds[metric->kind]);
-	buf_append_member(&page->json, "unit", metric->unit);
-	buf_append_member(&page->json, "description", metric->description);
+	buf_begin_object(&page->json, "name", metric->name, "kind", kinds[metric->kind], "unit", metric->unit,
+			 "description", metric->description);
 	buf_end_list(&page->json, "},");
 }
 
@@ -112,11 +102,8 @@ static void add_setting(struct page *page, const struct collector *collector, co
 	if (!param && !strcmp(setting->name, "per_process"))
 		about = "One series for each process";
 	buf_printf(&page->text, "  setting  %s = %s  %s\n", setting->name, buf_text(&value), about ?: "");
-	buf_append_byte(&page->json, '{');
-	buf_append_member(&page->json, "name", setting->name);
-	buf_append_member(&page->json, "description", about ?: "");
-	buf_append_member(&page->json, "default", param ? param->default_text : NULL);
-	buf_append_member(&page->json, "value", buf_text(&value));
+	buf_begin_object(&page->json, "name", setting->name, "description", about ?: "", "default",
+			 param ? param->default_text : NULL, "value", buf_text(&value));
 	buf_end_list(&page->json, "},");
 }
 
@@ -128,10 +115,8 @@ static void add_collector(struct page *page, struct collector *collector)
 
 	buf_printf(&page->text, "%s: %s\n  from %s\n", collector->name, description,
 		   collector->is_probe ? collector->conf_path : collector->directory);
-	buf_append_byte(&page->json, '{');
-	buf_append_member(&page->json, "collector", collector->name);
-	buf_append_member(&page->json, "description", description);
-	buf_append_member(&page->json, "directory", collector->directory);
+	buf_begin_object(&page->json, "collector", collector->name, "description", description, "directory",
+			 collector->directory);
 	buf_append_text(&page->json, "\"programs\":[");
 	array_for_each (program, programs->items, programs->n)
 		if (collector_uses(collector, program))

@@ -75,13 +75,22 @@ void buf_append_json(struct buf *out, const char *text)
 	buf_append_byte(out, '"');
 }
 
-void buf_append_member(struct buf *json, const char *name, const char *text)
+void buf_append_pairs(struct buf *json, ...)
 {
-	if (!text)
-		return;
-	buf_printf(json, "\"%s\":", name);
-	buf_append_json(json, text);
-	buf_append_byte(json, ',');
+	const char *name, *text;
+	va_list pairs;
+
+	buf_append_byte(json, '{');
+	va_start(pairs, json);
+	while ((name = va_arg(pairs, const char *))) {
+		text = va_arg(pairs, const char *);
+		if (!text)
+			continue;
+		buf_printf(json, "\"%s\":", name);
+		buf_append_json(json, text);
+		buf_append_byte(json, ',');
+	}
+	va_end(pairs);
 }
 
 void buf_end_list(struct buf *json, const char *end)

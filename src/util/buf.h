@@ -27,8 +27,9 @@ void buf_append_text(struct buf *buf, const char *text);
 void buf_append_byte(struct buf *buf, uint8_t byte);
 /* text as a JSON string, quotes included (RFC 8259, 7). text is UTF-8. */
 void buf_append_json(struct buf *buf, const char *text);
-/* A member of an object with a comma after it; text NULL: none. */
-void buf_append_member(struct buf *json, const char *name, const char *text);
+/* "{" and members, each of a name and a text, with a comma after it; a text that is NULL makes none. */
+#define buf_begin_object(json, ...) buf_append_pairs(json, __VA_ARGS__, (const char *)NULL)
+void buf_append_pairs(struct buf *json, ...) __attribute__((sentinel));
 /* end, in place of the comma after the last member or item. */
 void buf_end_list(struct buf *json, const char *end);
 void buf_printf(struct buf *buf, const char *format, ...) _printf_(2, 3);

@@ -103,15 +103,14 @@ static void append_agent(struct page *page, const struct agent *agent)
 		   budget->n_series, budget->limit_series, (double)bytes / MIB, (double)budget->limit_bytes / MIB);
 	page_append_problems(agent, "", "\n", &problems);
 	buf_append_text(&page->text, buf_text(&problems));
+	buf_begin_object(&page->json, "version", VERSION, "problems", buf_text(&problems));
 	buf_printf(&page->json,
-		   "{\"version\":\"%s\",\"pid\":%d,\"interval_s\":%.9g,\"collection_age_s\":%.3f,\"collection_s\":%.6f,"
+		   "\"pid\":%d,\"interval_s\":%.9g,\"collection_age_s\":%.3f,\"collection_s\":%.6f,"
 		   "\"series\":%" PRIu64 ",\"series_limit\":%" PRIu64 ",\"memory\":%" PRIu64
-		   ",\"memory_limit\":%" PRIu64 ",",
-		   VERSION, (int)getpid(), (double)agent->options.interval_ns / 1e9,
+		   ",\"memory_limit\":%" PRIu64 ",\"exporters\":[",
+		   (int)getpid(), (double)agent->options.interval_ns / 1e9,
 		   (double)(page->now_ns - agent->boottime_ns) / 1e9, (double)agent->collection_ns / 1e9,
 		   budget->n_series, budget->limit_series, bytes, budget->limit_bytes);
-	buf_append_member(&page->json, "problems", buf_text(&problems));
-	buf_append_text(&page->json, "\"exporters\":[");
 }
 
 static void append_exporter(struct page *page, const struct exporter *exporter)
@@ -124,13 +123,9 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 	buf_printf(&page->text, "\nexporter %s (%s) to %s\n  ", exporter->name, exporter->ops->type, buf_text(&place));
 	page_append_health(exporter, page->now_ns, &page->text);
 	buf_append_text(&page->text, "\n ");
-	buf_append_byte(&page->json, '{');
-	buf_append_member(&page->json, "name", exporter->name);
-	buf_append_member(&page->json, "type", exporter->ops->type);
-	buf_append_member(&page->json, "endpoint", buf_text(&place));
-	buf_append_member(&page->json, "state",
-			   stats->is_failing ? "failing" : stats->delivered_ns ? "delivered" : "waiting");
-	buf_append_member(&page->json, "problem", stats->problem);
+	buf_begin_object(&page->json, "name", exporter->name, "type", exporter->ops->type, "endpoint", buf_text(&place),
+			 "problem", stats->problem, "state",
+			 stats->is_failing ? "failing" : stats->delivered_ns ? "delivered" : "waiting");
 	for (enum points fate = 0; fate < N_POINTS; fate++) {
 		const char *name = fate == POINTS_PUSHED ? "pushed" : points_error_type[fate] ?: "delivered";
 
@@ -172,8 +167,7 @@ static void append_collector(struct page *page, const struct collector *collecto
 	}
 	buf_printf(&page->text, "%-24s %3zu of %-3zu %9zu %9" PRIu64 "  %s\n", collector->name, n_attached, n_hooks, n_series,
 		   missed, n_overflows ? "yes" : "no");
-	buf_append_byte(&page->json, '{');
-	buf_append_member(&page->json, "name", collector->name);
+	buf_begin_object(&page->json, "name", collector->name);
 	buf_printf(&page->json, "\"attached\":%zu,\"hooks\":%zu,\"series\":%zu,\"missed\":%" PRIu64 ",\"overflow\":%s},",
 		   n_attached, n_hooks, n_series, missed, n_overflows ? "true" : "false");
 }
