@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "build-config.h"
 #include "command/command.h"
@@ -45,11 +43,6 @@ static void print_help(const struct command *command, FILE *f)
 	fprintf(f, "\nRun bpfpush COMMAND --help for its options. Manual: bpfpush(8), bpfpush.conf(5).\n");
 }
 
-static bool is_help_word(const char *word)
-{
-	return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
-}
-
 /* status, or EXIT_OUTPUT if what was printed could not be written. */
 static int flush_output(const struct command *command, int status)
 {
@@ -86,8 +79,9 @@ int main(int argc, char **argv)
 			fprintf(stderr, "bpfpush: argument %d holds a control character, or is not UTF-8\n", i);
 			return EXIT_USE;
 		}
-	arguments.is_help = argc > 1 && is_help_word(argv[1]);
-	arguments.is_version = argc > 1 && !strcmp(argv[1], "--version");
+	word = argc > 1 ? argv[1] : "";
+	arguments.is_help = !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+	arguments.is_version = !strcmp(word, "--version");
 	word = argc > 1 + arguments.is_help ? argv[1 + arguments.is_help] : NULL; /* "help COMMAND" */
 	command = word ? array_find(command_table, ARRAY_SIZE(command_table), word) : NULL;
 	if (!command && !arguments.is_version && (word || !arguments.is_help)) {

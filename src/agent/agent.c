@@ -9,12 +9,9 @@
 #include "agent/internal.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <systemd/sd-event.h>
 
 #include "agent/state.h"
 #include "agent/status/status.h"
@@ -161,20 +158,13 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	agent->options = *options;
 	agent->instance_fd = -1;
 	err = sd_event_new(&agent->event);
-	if (err >= 0)
-		err = agent_add_sweep(agent);
-	if (!err)
-		err = open_exporters(agent);
+	err = err < 0 ? err : agent_add_sweep(agent) ?: open_exporters(agent);
 	if (!err && !options->is_filter)
 		agent->state = state_new(options->kept);
-	if (!err)
-		err = collector_set_start(options->set, options->kept);
-	if (!err)
-		err = list_metrics(agent);
+	err = err ?: collector_set_start(options->set, options->kept) ?: list_metrics(agent);
 	if (!err)
 		begin(agent);
-	if (!err)
-		err = listen_to_programs(agent);
+	err = err ?: listen_to_programs(agent);
 	if (err < 0)
 		return err;
 	*ret_agent = TAKE_PTR(agent);
@@ -257,8 +247,14 @@ static void read_collectors(struct agent *agent)
 	agent->is_read_failing = is_failing;
 }
 
-static void collect(struct agent *agent)
+const struct batch *agent_batch(const struct agent *agent)
 {
+	return &agent->batch;
+}
+
+void agent_collect(struct agent *agent)
+{
+	const struct batch *batch = &agent->batch;
 	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
 
 	labels_begin(agent->options.set->labels, agent->boottime_ns);
@@ -268,18 +264,6 @@ static void collect(struct agent *agent)
 	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
 	agent->collection_ns = agent->collected_ns - begin_ns;
 	self_collect(agent->self, agent);
-}
-
-const struct batch *agent_batch(const struct agent *agent)
-{
-	return &agent->batch;
-}
-
-void agent_collect(struct agent *agent)
-{
-	const struct batch *batch = &agent->batch;
-
-	collect(agent);
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		(void)exporter_encode(agent->exporters[i], batch); /* has logged and counted what it could not */
 	state_save(agent->state, agent);

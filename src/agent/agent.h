@@ -10,7 +10,6 @@
  */
 
 #include "agent/collector-set.h"
-#include "config/config.h"
 
 struct agent;
 

@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 
 #include "build-config.h"
 #include "collector/descriptor.h"
@@ -23,20 +21,14 @@ static const char *const default_names[] = { "syscalls", "network", "fileio", "s
  */
 static char *find_tree(void)
 {
+	/* Without /proc, as it was called. */
+	_cleanup_(freep) char *exe = realpath("/proc/self/exe", NULL) ?: strdup((const char *)getauxval(AT_EXECFN) ?: "");
 	_cleanup_(freep) char *ninja = NULL;
-	char exe[2048], *tree;
-	ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *slash;
+	char *slash = exe ? strrchr(exe, '/') : NULL, *tree;
+	int length = slash ? (int)(slash - exe) : 0;
 
-	if (length > 0)
-		exe[length] = '\0';
-	else /* without /proc, as it was called */
-		snprintf(exe, sizeof(exe), "%s", (const char *)getauxval(AT_EXECFN) ?: "");
-	slash = strrchr(exe, '/');
-	if (!slash)
-		return NULL;
-	*slash = '\0';
-	if (asprintf(&ninja, "%s/build.ninja", exe) < 0 || access(ninja, F_OK) || asprintf(&tree, "%s/bpf", exe) < 0)
+	if (!slash || asprintf(&ninja, "%.*s/build.ninja", length, exe) < 0 || access(ninja, F_OK) ||
+	    asprintf(&tree, "%.*s/bpf", length, exe) < 0)
 		return NULL;
 	return tree;
 }
@@ -73,14 +65,9 @@ int collector_search_add(struct collector_search *search, const char *name, cons
 	return 0;
 }
 
-static bool is_collector(const struct config_section *section)
+static bool is_a(const struct config_section *section, const char *kind)
 {
-	return !strcmp(section->kind, "collector");
-}
-
-static bool is_probe(const struct config_section *section)
-{
-	return !strcmp(section->kind, "probe");
+	return !strcmp(section->kind, kind);
 }
 
 bool collector_is_disabled(const struct config *config, const char *name)
@@ -126,7 +113,7 @@ static int find_names(struct collector_search *search, const struct config *conf
 	for (; names && *names && !err; names++)
 		err = collector_search_add(search, *names, NULL, 0);
 	for (size_t i = 0; i < config->n_sections && !err; i++)
-		if (is_probe(&config->sections[i]) && !config->sections[i].line)
+		if (is_a(&config->sections[i], "probe") && !config->sections[i].line)
 			err = collector_search_add(search, config->sections[i].name, NULL, 0);
 	search->is_named = search->n_wanted;
 	if (search->is_named || err)
@@ -138,7 +125,7 @@ static int find_names(struct collector_search *search, const struct config *conf
 		err = add_enabled(search, config, chosen[i], path, line);
 	}
 	for (size_t i = 0; i < config->n_sections && !err; i++)
-		if (is_collector(&config->sections[i]) || is_probe(&config->sections[i]))
+		if (is_a(&config->sections[i], "collector") || is_a(&config->sections[i], "probe"))
 			err = add_enabled(search, config, config->sections[i].name, config->sections[i].path,
 					  config->sections[i].line);
 	/* All directories but the last, the installed one, are the user's own. */
@@ -178,16 +165,6 @@ struct descriptor *collector_search_describe(const struct wanted_collector *coll
 	return descriptor;
 }
 
-static bool has_metric(const struct wanted_collector *collector, const char *metric)
-{
-	_cleanup_(descriptor_freep) struct descriptor *descriptor = collector_search_describe(collector);
-
-	for (size_t i = 0; descriptor && i < descriptor->n_metrics; i++)
-		if (descriptor->metrics[i].name && !strcmp(descriptor->metrics[i].name, metric))
-			return true;
-	return false;
-}
-
 int collector_search_all(const struct collector_search *search, struct collector_search *all)
 {
 	int err = 0;
@@ -203,8 +180,12 @@ bool collector_search_has_metric(const struct collector_search *search, const ch
 	bool is_found = false;
 
 	(void)collector_search_all(search, &all);
-	for (size_t i = 0; i < all.n_wanted && !is_found; i++)
-		is_found = has_metric(&all.wanted[i], metric);
+	array_for_each (collector, all.wanted, all.n_wanted) {
+		_cleanup_(descriptor_freep) struct descriptor *descriptor = collector_search_describe(collector);
+
+		for (size_t i = 0; descriptor && i < descriptor->n_metrics; i++)
+			is_found |= descriptor->metrics[i].name && !strcmp(descriptor->metrics[i].name, metric);
+	}
 	return is_found;
 }
 
@@ -228,21 +209,20 @@ void collector_search_report(const struct collector_search *search, const struct
 			 wanted->name, buf_text(&directories));
 }
 
-static void check_directories(const struct config *config, struct diag *diag)
+/* Those of the configuration come first, and must be there. */
+static void check_directories(const struct collector_search *search, const struct config *config, struct diag *diag)
 {
-	const struct setting_list *own = &config->agent.collector_directories;
-	struct stat status;
-
-	for (size_t i = 0; i < own->n_items; i++) {
+	for (size_t i = 0; i < search->n_directories; i++) {
+		const char *directory = search->directories[i], *path;
+		int err = trust_check_directory(directory, diag);
 		unsigned int line = 0;
-		const char *path = config_find_place(config, "collector_directory", own->items[i], &line) ?: "bpfpush";
 
-		if (stat(own->items[i], &status))
-			diag_add(diag, path, line, "collector directory %s cannot be used: %s", own->items[i], strerror(errno));
-		else if (!S_ISDIR(status.st_mode))
-			diag_add(diag, path, line,
-				 "collector directory %s is not a directory; name the one that holds the .conf and .bpf.o files",
-				 own->items[i]);
+		if (!err || i >= config->agent.collector_directories.n_items)
+			continue;
+		path = config_find_place(config, "collector_directory", directory, &line) ?: "bpfpush";
+		diag_add(diag, path, line, "collector directory %s cannot be used: %s", directory,
+			 err == -ENOTDIR ? "it is not a directory; name the one that holds the .conf and .bpf.o files" :
+					   strerror(-err));
 	}
 }
 
@@ -256,12 +236,12 @@ static void check_sections(const struct collector_search *search, const struct c
 		const struct config_section *section = &config->sections[i];
 		const struct wanted_collector asked = { (char *)section->name, section->path, section->line };
 
-		if (is_probe(section) &&
+		if (is_a(section, "probe") &&
 		    (collector_search_find(search, section->name) || config_find_section(config, "collector", section->name)))
 			diag_add(diag, section->path, section->line,
 				 "[probe %s] has the name of a collector; give the probe another one, and all its settings in its own section",
 				 section->name);
-		else if (is_collector(section) && !array_find(search->wanted, search->n_wanted, section->name) &&
+		else if (is_a(section, "collector") && !array_find(search->wanted, search->n_wanted, section->name) &&
 		    !collector_search_find(search, section->name))
 			collector_search_report(search, &asked, diag);
 	}
@@ -271,16 +251,12 @@ int collector_search(const struct config *config, const char *const *names, stru
 		     struct collector_search *ret_search)
 {
 	_cleanup_(collector_search_done) struct collector_search search = { 0 };
-	int err = find_directories(&search, config);
+	int err = find_directories(&search, config) ?: find_names(&search, config, names);
 
-	if (!err)
-		err = find_names(&search, config, names);
 	if (err)
 		return err;
 	check_sections(&search, config, diag);
-	check_directories(config, diag);
-	for (size_t i = 0; i < search.n_directories; i++)
-		trust_check_directory(search.directories[i], diag);
+	check_directories(&search, config, diag);
 	*ret_search = search;
 	search = (struct collector_search){ 0 };
 	return 0;

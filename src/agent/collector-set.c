@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
@@ -125,18 +124,6 @@ static int set_metric(const struct collector_set *set, const struct config_secti
 	return err;
 }
 
-/* Where collectors are missing, named on the command line or wrong, other metrics may be theirs. */
-static int set_metrics(const struct collector_set *set, const struct config *config,
-		       const struct collector_search *search, struct diag *diag)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < config->n_sections && !err; i++)
-		if (!strcmp(config->sections[i].kind, "metric"))
-			err = set_metric(set, &config->sections[i], search, diag);
-	return err;
-}
-
 /* Programs that count for chosen cgroups need each of them at once. */
 static int tell_at_once(const struct collector_set *set, struct diag *diag)
 {
@@ -158,13 +145,12 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 	_cleanup_(collector_search_done) struct collector_search search = { 0 };
 	struct collector_set set = { 0 };
 	unsigned int n_before = diag->n_errors;
+	bool is_all;
 	size_t n_asked;
 	int err;
 
 	programs_quiet();
-	err = collector_search(config, names, diag, &search);
-	if (!err)
-		err = labels_new(boot_ns, &config->agent.names, &set.labels);
+	err = collector_search(config, names, diag, &search) ?: labels_new(boot_ns, &config->agent.names, &set.labels);
 	set.budget = calloc(1, sizeof(*set.budget));
 	if (!set.budget)
 		err = -ENOMEM;
@@ -182,8 +168,11 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 			set.n_shown = set.n;
 	}
 	err = err ?: tell_at_once(&set, diag);
-	if (!err)
-		err = set_metrics(&set, config, search.is_named || diag->n_errors > n_before ? NULL : &search, diag);
+	/* Where collectors are missing, named on the command line or wrong, other metrics may be theirs. */
+	is_all = !search.is_named && diag->n_errors == n_before;
+	for (size_t i = 0; i < config->n_sections && !err; i++)
+		if (!strcmp(config->sections[i].kind, "metric"))
+			err = set_metric(&set, &config->sections[i], is_all ? &search : NULL, diag);
 	if (err) {
 		collector_set_done(&set);
 		return err;

@@ -3,8 +3,6 @@
 
 /* Can the receivers be reached? Nothing is counted for that, and nothing delivered. */
 
-#include <stdio.h>
-
 #include "config/config.h"
 
 /*

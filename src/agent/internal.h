@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "agent/agent.h"
-#include "util/buf.h"
 #include "util/duration.h"
 
 struct self;

@@ -2,8 +2,6 @@
 #include "agent/state.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -157,7 +155,7 @@ static uint64_t hash_exporter(const struct config *config, const struct exporter
 	const char *type = exporter->ops->type;
 	uint64_t hash = hash_sections(hash_text(HASH_STABLE_START, type), config, "exporter", exporter->name, NULL);
 
-	for (const char *const *at = config->environment; at && *at; at++)
+	for (char *const *at = environ; at && *at; at++)
 		if (!strncmp(*at, "OTEL_", 5))
 			hash = hash_text(hash, *at);
 	return hash;
@@ -261,8 +259,8 @@ static bool is_held(void *user, const struct series *series)
 	const struct collector_set *set = user;
 
 	for (size_t i = 0; i < set->n; i++)
-		if (!strcmp(set->items[i]->name, series->metric->scope))
-			return series->metric->kind != METRIC_GAUGE && !set->items[i]->object->is_adopted;
+		if (set->items[i]->object->is_adopted && !strcmp(set->items[i]->name, series->metric->scope))
+			return false;
 	return series->metric->kind != METRIC_GAUGE;
 }
 

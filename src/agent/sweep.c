@@ -26,9 +26,8 @@ int agent_add_sweep(struct agent *agent)
 {
 	int err = sd_event_add_time(agent->event, &agent->sweep, CLOCK_BOOTTIME, 0, ACCURACY, on_sweep, agent);
 
-	if (err >= 0)
-		err = sd_event_source_set_priority(agent->sweep, SD_EVENT_PRIORITY_IDLE);
-	return err < 0 ? err : sd_event_source_set_enabled(agent->sweep, SD_EVENT_OFF);
+	return err < 0 ? err : sd_event_source_set_priority(agent->sweep, SD_EVENT_PRIORITY_IDLE) ?:
+			       sd_event_source_set_enabled(agent->sweep, SD_EVENT_OFF);
 }
 
 void agent_sweep(struct agent *agent)

@@ -26,14 +26,9 @@
 static int read_descriptor(struct collector *collector)
 {
 	struct diag *diag = collector->diag;
-	_cleanup_(closep) int fd = trust_open(collector->conf_path, diag);
-	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	int err = fd < 0 ? fd : -ENOMEM;
-
-	if (f) {
-		TAKE_FD(fd);
-		err = descriptor_parse(f, collector->conf_path, diag, &collector->descriptor);
-	}
+	_cleanup_(fclosep) FILE *f = NULL;
+	int err = trust_open(collector->conf_path, false, diag, &f) ?:
+		  descriptor_parse(f, collector->conf_path, diag, &collector->descriptor);
 
 	if (err == -ENOENT)
 		diag_add(diag, collector->conf_path, 0, "is missing; a collector is a descriptor, NAME.conf, and an object, usually NAME.bpf.o");

@@ -6,7 +6,6 @@
 #include "collector/descriptor.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "collector/grammar/grammar.h"
@@ -30,11 +29,9 @@ static const char **text_at(void *item, size_t offset)
 
 static const struct grammar_section *find_section(struct reader *reader, const struct ini_entry *head)
 {
-	const struct grammar_section *section = array_find(grammar_sections, GRAMMAR_SECTIONS, head->section);
+	const struct grammar_section *section = diag_find(reader->diag, reader->file->path, head->line, "section",
+							  head->section, grammar_sections, GRAMMAR_SECTIONS);
 
-	if (!section)
-		diag_add_unknown(reader->diag, reader->file->path, head->line, "section", head->section,
-				 grammar_sections, GRAMMAR_SECTIONS);
 	if (!section || !section->argument == !*head->argument)
 		return section;
 	complain(reader, head->line, "write [%s%s%s]", section->name, section->argument ? " " : "",
@@ -92,11 +89,9 @@ static int set_key(struct reader *reader, const struct grammar_key *key, const s
 
 	while (key->words[n_words])
 		n_words++;
-	if (n_words && !array_find(key->words, n_words, entry->value)) {
-		diag_add_unknown(reader->diag, reader->file->path, entry->line, key->name, entry->value, key->words,
-				 n_words);
+	if (n_words && !diag_find(reader->diag, reader->file->path, entry->line, key->name, entry->value, key->words,
+				  n_words))
 		return 0;
-	}
 	if (key->form == GRAMMAR_TEXT && *text_at(item, key->offset))
 		complain(reader, entry->line, "\"%s\" is set twice in this section; keep one", entry->key);
 	if (complaint)
@@ -125,13 +120,6 @@ static int set(struct reader *reader, const struct grammar_section *section, con
 	return 0;
 }
 
-static void check_required(struct reader *reader, const struct grammar_section *section, unsigned int line, void *item)
-{
-	array_for_each (key, grammar_keys, GRAMMAR_KEYS)
-		if (key->is_required && !strcmp(key->section, section->name) && !*text_at(item, key->offset))
-			complain(reader, line, "[%s] lacks \"%s\"; add a line %s = …", section->name, key->name, key->name);
-}
-
 /* One section with its keys; *at becomes the index of the entry after them. */
 static int read_section(struct reader *reader, size_t *at)
 {
@@ -145,8 +133,10 @@ static int read_section(struct reader *reader, size_t *at)
 	for (; entry < file->entries + file->n_entries && entry->key && !err; entry++)
 		if (item)
 			err = set(reader, section, entry, item);
-	if (item)
-		check_required(reader, section, head->line, item);
+	array_for_each (key, grammar_keys, GRAMMAR_KEYS)
+		if (item && key->is_required && !strcmp(key->section, section->name) && !*text_at(item, key->offset))
+			complain(reader, head->line, "[%s] lacks \"%s\"; add a line %s = …", section->name, key->name,
+				 key->name);
 	*at = (size_t)(entry - file->entries);
 	return err;
 }
@@ -270,11 +260,9 @@ struct descriptor *descriptor_free(struct descriptor *descriptor)
 	if (!descriptor)
 		return NULL;
 	for_each_item(descriptor, free_item, NULL);
-	free(descriptor->params);
-	free(descriptor->metrics);
-	free(descriptor->labels);
-	free(descriptor->programs);
-	free(descriptor->cgroups);
+	array_for_each (section, grammar_sections, GRAMMAR_SECTIONS)
+		if (section->argument)
+			free(*(char **)((char *)descriptor + section->list_offset));
 	ini_file_free(descriptor->file);
 	free(descriptor);
 	return NULL;

@@ -33,20 +33,21 @@ static int init_settings(struct object *object)
 /* The file is read once: what is checked is what is loaded, whatever happens to the file meanwhile. */
 static int read_bytes(struct object *object, const char *needed_by, struct diag *diag)
 {
-	_cleanup_(closep) int fd = trust_open(object->path, diag);
 	_cleanup_(buf_done) struct buf file = { .limit_bytes = OBJECT_BYTES_MAX };
-	ssize_t size = fd < 0 ? fd : 0;
+	_cleanup_(fclosep) FILE *f = NULL;
+	int err = trust_open(object->path, false, diag, &f);
 	uint8_t *room;
+	size_t size;
 
-	while (fd >= 0 && (room = buf_reserve(&file, 65536)) && (size = read(fd, room, 65536)) > 0)
-		file.size += (size_t)size;
+	while (!err && (room = buf_reserve(&file, 65536)) && (size = fread(room, 1, 65536, f)))
+		file.size += size;
 	if (buf_error(&file) == -EFBIG)
 		diag_add(diag, object->path, 0, "is larger than %d MiB, which is too large for an object",
 			 OBJECT_BYTES_MAX >> 20);
 	else if (buf_error(&file))
 		return buf_error(&file);
-	else if (size < 0)
-		diag_add(diag, object->path, 0, "cannot be read: %s; %s needs it", strerror(fd < 0 ? -fd : errno), needed_by);
+	else if (err || ferror(f))
+		diag_add(diag, object->path, 0, "cannot be read: %s; %s needs it", strerror(err ? -err : errno), needed_by);
 	else if (file.size) {
 		object->n_bytes = file.size;
 		object->bytes = TAKE_PTR(file.data);

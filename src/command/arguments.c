@@ -8,7 +8,6 @@
 #include "util/duration.h"
 #include "util/log.h"
 #include "util/parse.h"
-#include "util/setting-table.h"
 
 static const char *const formats[] = { "table", "json", "bpftrace-json", NULL };
 
@@ -79,20 +78,6 @@ static int set_option(struct arguments *arguments, const char *program, const ch
 	return diag.n_errors ? -EINVAL : 0;
 }
 
-/* Only what counts for a while can do so while a command runs. */
-static int check_command(const struct arguments *arguments, const char *program, enum command_name command)
-{
-	if (arguments->command && !(command & COMMAND_COUNTS)) {
-		fprintf(stderr, "%s does not run a command: remove \"--\" and everything after it\n", program);
-		return -EINVAL;
-	}
-	if (arguments->command && !*arguments->command) {
-		fprintf(stderr, "%s: write a command after \"--\"\n", program);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* Takes "--" and the command after it from argv. */
 static void take_command(int *argc, char **argv, struct arguments *arguments)
 {
@@ -127,7 +112,16 @@ int arguments_parse(enum command_name command, int argc, char **argv, struct arg
 	}
 	arguments->words = argv + optind;
 	arguments->n_words = (size_t)(argc - optind);
-	return check_command(arguments, program, command);
+	if (!arguments->command)
+		return 0;
+	/* Only what counts for a while can do so while a command runs. */
+	if (!(command & COMMAND_COUNTS))
+		fprintf(stderr, "%s does not run a command: remove \"--\" and everything after it\n", program);
+	else if (!*arguments->command)
+		fprintf(stderr, "%s: write a command after \"--\"\n", program);
+	else
+		return 0;
+	return -EINVAL;
 }
 
 void arguments_done(struct arguments *arguments)

@@ -3,11 +3,6 @@
 
 /* The command line after the command's name. */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "util/setting-table.h"
 
 /* Of each, one bit. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every collector that could be switched on. The descriptors say it all, so nothing is opened or attached. */
-#include <stdio.h>
 #include <string.h>
 
 #include "agent/collector-search.h"
@@ -27,29 +26,12 @@ static void add_line(const struct wanted_collector *collector, bool is_on, bool 
 	buf_printf(out, "\"enabled\":%s}\n", is_on ? "true" : "false");
 }
 
-static int print_all(const struct config *config, const struct collector_search *search, bool is_json)
-{
-	_cleanup_(collector_search_done) struct collector_search all = { 0 };
-	_cleanup_(buf_done) struct buf out = BUF_INIT;
-	int err = collector_search_all(search, &all);
-
-	array_for_each (collector, all.wanted, all.n_wanted) {
-		bool is_on = array_find(search->wanted, search->n_wanted, collector->name);
-
-		if (!strcmp(collector->name, INFRASTRUCTURE))
-			is_on = !collector_is_disabled(config, INFRASTRUCTURE);
-
-		add_line(collector, is_on, is_json, &out);
-	}
-	fputs(buf_text(&out), stdout);
-	return err ?: buf_error(&out);
-}
-
 int command_available(const struct arguments *arguments)
 {
-	_cleanup_(collector_search_done) struct collector_search search = { 0 };
+	_cleanup_(collector_search_done) struct collector_search search = { 0 }, all = { 0 };
 	_cleanup_(config_freep) struct config *config = NULL;
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	_cleanup_(buf_done) struct buf out = BUF_INIT;
 	int err;
 
 	if (arguments->n_words || arguments->command) {
@@ -57,11 +39,18 @@ int command_available(const struct arguments *arguments)
 			arguments->n_words ? "their names" : "\"--\" and the command");
 		return EXIT_USE;
 	}
-	err = setup_read(arguments, &diag, &config);
-	if (!err)
-		err = collector_search(config, NULL, &diag, &search);
+	err = setup_read(arguments, &diag, &config) ?: collector_search(config, NULL, &diag, &search);
 	if (!err && !diag.n_errors)
-		err = print_all(config, &search, arguments->is_json);
+		err = collector_search_all(&search, &all);
+	array_for_each (collector, all.wanted, all.n_wanted) {
+		bool is_on = array_find(search.wanted, search.n_wanted, collector->name);
+
+		if (!strcmp(collector->name, INFRASTRUCTURE))
+			is_on = !collector_is_disabled(config, INFRASTRUCTURE);
+		add_line(collector, is_on, arguments->is_json, &out);
+	}
+	err = err ?: buf_error(&out);
+	fputs(buf_text(&out), stdout);
 	log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
 	return diag.n_errors ? EXIT_SETTINGS : err ? EXIT_INTERNAL : EXIT_OK;
 }

@@ -3,22 +3,17 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "agent/connect.h"
 #include "collector/binding.h"
 #include "collector/hook/check.h"
 #include "command/setup.h"
 #include "util/log.h"
-
-extern char **environ;
 
 static void print_exporters(const struct config *config)
 {
@@ -86,7 +81,6 @@ static const struct passwd *service_user(void)
 static enum exit_code check_as_user(const struct arguments *arguments, const struct config *config)
 {
 	const struct passwd *user = service_user();
-	struct config_source source = { .environment = (const char *const *)environ };
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
@@ -95,7 +89,7 @@ static enum exit_code check_as_user(const struct arguments *arguments, const str
 	log_set_level(LOG_LEVEL_ERROR); /* the rest was said */
 	/* Root goes on in the saved ids. */
 	if (!setresgid(user->pw_gid, user->pw_gid, 0) && !setresuid(user->pw_uid, user->pw_uid, 0) &&
-	    !config_read(&source, &diag, &setup.config))
+	    !config_read(NULL, NULL, &diag, &setup.config))
 		(void)collector_set_open(setup.config, (const char *const *)arguments->words, 0, &diag, &setup.set);
 	if (setresuid(0, 0, 0) || setresgid(0, 0, 0)) {
 		log_error("cannot be root again: %s", strerror(errno));

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "build-config.h"
 #include "command/setup.h"
 #include "export/otlp/encode.h"
-#include "util/array.h"
 #include "util/duration.h"
 
 #define DURATION_NS    NS_PER_S
@@ -79,14 +76,13 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 
 int command_dump(const struct arguments *arguments)
 {
-	const struct stage *stage =
-		arguments->n_words ? array_find(stages, ARRAY_SIZE(stages), arguments->words[0]) : NULL;
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	const struct stage *stage =
+		diag_find(&diag, "bpfpush dump", 0, "stage", arguments->words[0], stages, ARRAY_SIZE(stages));
 	enum exit_code code;
 
 	if (!stage) {
-		diag_add_unknown(&diag, "bpfpush dump", 0, "stage", arguments->words[0], stages, ARRAY_SIZE(stages));
 		fputs(buf_text(&diag.text), stderr);
 		return EXIT_USE;
 	}

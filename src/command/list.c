@@ -4,9 +4,7 @@
  * attached for a moment with the kernel's program statistics on, and released again.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "command/setup.h"
 #include "util/array.h"
@@ -140,31 +138,14 @@ static void add_collector(struct page *page, struct collector *collector)
 		   budget->limit_bytes);
 }
 
-static void add_budget(struct page *page, const struct budget *budget)
-{
-	buf_printf(&page->text, "budget: %" PRIu64 " of %" PRIu64 " series, %.1f of %.1f MiB for tables and series\n",
-		   budget->n_series, budget->limit_series, (double)(budget->series_bytes + budget->table_bytes) / MIB,
-		   (double)budget->limit_bytes / MIB);
-}
-
-/* The exit code. */
-static int print_page(struct page *page, bool is_json)
-{
-	struct buf *out = is_json ? &page->json : &page->text;
-	int code = buf_error(out) ? EXIT_INTERNAL : EXIT_OK;
-
-	fputs(buf_text(out), stdout);
-	buf_done(&page->text);
-	buf_done(&page->json);
-	return code;
-}
-
 int command_list(const struct arguments *arguments)
 {
 	_cleanup_(closep) _unused_ int statistics = -1;
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
 	struct page page = { 0 };
+	struct buf *out = arguments->is_json ? &page.json : &page.text;
+	const struct budget *budget;
 	enum exit_code code;
 	int status;
 	size_t n;
@@ -187,7 +168,15 @@ int command_list(const struct arguments *arguments)
 	n = arguments->n_words ? setup.set.n_shown : setup.set.n;
 	for (size_t i = 0; i < n; i++)
 		add_collector(&page, setup.set.items[i]);
+	budget = setup.set.budget;
 	if (page.is_started)
-		add_budget(&page, setup.set.budget);
-	return print_page(&page, arguments->is_json);
+		buf_printf(&page.text, "budget: %" PRIu64 " of %" PRIu64 " series, %.1f of %.1f MiB for tables and series\n",
+			   budget->n_series, budget->limit_series,
+			   (double)(budget->series_bytes + budget->table_bytes) / MIB,
+			   (double)budget->limit_bytes / MIB);
+	fputs(buf_text(out), stdout);
+	code = buf_error(out) ? EXIT_INTERNAL : EXIT_OK;
+	buf_done(&page.text);
+	buf_done(&page.json);
+	return code;
 }

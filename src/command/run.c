@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "command/setup.h"
 #include "util/duration.h"
@@ -23,26 +22,21 @@ struct run {
 	bool is_console;
 };
 
-/* The capabilities that an exec gives back: root's. */
-static bool regains_rights(void)
-{
-	return !geteuid() && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
-}
-
 static enum agent_reload reload(void *user)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	const struct run *run = user;
 	enum exit_code code = setup_open(run->arguments, run->arguments->words, &setup);
+	/* The capabilities that an exec gives back: root's. */
+	bool regains_rights = !geteuid() && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0, is_restarted;
 	struct sockaddr_un address;
-	bool is_restarted;
 
 	if (code != EXIT_OK) {
 		setup_set_log_level(run->arguments, run->setup.config);
 		log_error("the configuration is not reloaded: the old one goes on");
 		return RELOAD_NONE;
 	}
-	if (regains_rights() || (!rights_permitted() && collector_set_is_kept(&setup.set, run->kept)))
+	if (regains_rights || (!rights_permitted() && collector_set_is_kept(&setup.set, run->kept)))
 		return RELOAD_EXEC;
 	is_restarted = kept_manager(&address);
 	log_warning("the new configuration takes rights that are given up: %s", is_restarted ?

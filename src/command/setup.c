@@ -2,13 +2,10 @@
 #include "command/setup.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/array.h"
 #include "util/log.h"
-
-extern char **environ;
 
 /* --collector-directory comes ahead of the configuration's. */
 static int prepend_directory(struct config *config, const char *directory)
@@ -29,15 +26,6 @@ static void log_warnings(struct config *config)
 	diag_done(&config->warnings);
 }
 
-/* In the journal with an event that counts them. */
-static void report_mistakes(struct diag *diag)
-{
-	log_lines(LOG_LEVEL_ERROR, buf_text(&diag->text));
-	if (log_is_journal())
-		log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL,
-			  "%u mistake%s in the configuration and the collectors", diag->n_errors, plural(diag->n_errors));
-}
-
 void setup_set_log_level(const struct arguments *arguments, const struct config *config)
 {
 	log_set_level((enum log_level)(arguments->log_level >= 0 ? arguments->log_level : config->agent.log_level));
@@ -45,8 +33,7 @@ void setup_set_log_level(const struct arguments *arguments, const struct config 
 
 int setup_read(const struct arguments *arguments, struct diag *diag, struct config **ret_config)
 {
-	struct config_source source = { .path = arguments->config_path, .environment = (const char *const *)environ };
-	int err = config_read(&source, diag, ret_config);
+	int err = config_read(arguments->config_path, NULL, diag, ret_config);
 
 	if (!err && arguments->collector_directory)
 		err = prepend_directory(*ret_config, arguments->collector_directory);
@@ -65,9 +52,8 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 
 	for (size_t i = 0; i < arguments->probes.n_items && !err; i++)
 		err = config_add_probe(setup.config, arguments->probes.items[i], &diag);
-	if (!err)
-		err = collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set);
-	err = err ?: buf_error(&diag.text);
+	err = err ?: collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set) ?:
+		     buf_error(&diag.text);
 	if (!err && !diag.n_errors && !setup.set.n_shown)
 		diag_add(&diag, "bpfpush", 0, "no collector is enabled, so nothing would be counted; enable one in [agent] "
 					      "collectors or a [collector NAME] section");
@@ -78,7 +64,10 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 		return EXIT_INTERNAL;
 	}
 	if (diag.n_errors) {
-		report_mistakes(&diag);
+		log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
+		if (log_is_journal()) /* with an event that counts them */
+			log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL,
+				  "%u mistake%s in the configuration and the collectors", diag.n_errors, plural(diag.n_errors));
 		setup_done(&setup);
 		return EXIT_SETTINGS;
 	}

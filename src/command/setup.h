@@ -7,7 +7,6 @@
  */
 
 #include "agent/agent.h"
-#include "command/arguments.h"
 #include "command/command.h"
 
 struct setup {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "command/command.h"
-#include "util/cleanup.h"
 
 #define DIRECTORY "/run/bpfpush"
 #define PATIENCE_S 10

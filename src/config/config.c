@@ -37,20 +37,19 @@ static int read_standard_files(struct config *config, const char *const *roots, 
 	return r;
 }
 
-int config_read(const struct config_source *source, struct diag *diag, struct config **ret_config)
+int config_read(const char *path, const char *const *roots, struct diag *diag, struct config **ret_config)
 {
 	_cleanup_(config_freep) struct config *config = calloc(1, sizeof(*config));
 	int err;
 
 	if (!config)
 		return -ENOMEM;
-	config->environment = source->environment;
 	err = setting_table_init(&config_agent_settings, &config->agent);
-	err = err ?: resource_set_defaults(&config->resource, source->roots ?: os_release_roots, source->path);
+	err = err ?: resource_set_defaults(&config->resource, roots ?: os_release_roots, path);
 	err = err ?: config_environment_set(config);
 	if (!err)
-		err = source->path ? config_read_file(config, source->path, true, diag) :
-				     read_standard_files(config, source->roots ?: standard_roots, diag);
+		err = path ? config_read_file(config, path, true, diag) :
+			     read_standard_files(config, roots ?: standard_roots, diag);
 	err = err ?: config_set_exporters(config, diag);
 	err = err ?: config_environment_set_exporters(config, diag);
 	if (!err && !diag->n_errors) /* what was refused is not as it was written */

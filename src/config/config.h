@@ -17,8 +17,6 @@
  */
 
 #include <dirent.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "collector/label/label.h"
 #include "config/resource.h"
@@ -81,31 +79,19 @@ struct config {
 	struct diag warnings;
 	struct ini_file **files; /* in the order of reading; the strings above are borrowed from them */
 	size_t n_files;
-	const char *const *environment; /* borrowed from the source */
 };
 
 extern const struct setting_table config_agent_settings;
 
-struct config_source {
-	const char *path; /* --config FILE: this one alone, no drop-ins; NULL: the standard places */
-	/*
-	 * Standard places, the strongest first, ended by NULL; NULL: the build's sysconfdir (/etc),
-	 * /run and /usr/lib. For tests, which have their os-release there too.
-	 */
-	const char *const *roots;
-	/*
-	 * "OTEL_…=…", ended by NULL; NULL: none. Except in tests it is the environ of the process,
-	 * because exporters read their own variables themselves (only if this is not NULL).
-	 */
-	const char *const *environment;
-};
-
 /*
- * Reads all of it. Mistakes go to diag; *ret_config is set all the same when memory allows, so that
- * a check can go on to the collectors. -ENOMEM, or -ENOENT where --config FILE is absent (in diag
- * too).
+ * Reads all of it, and the environment. Mistakes go to diag; *ret_config is set all the same when memory allows, so
+ * that a check can go on to the collectors. -ENOMEM, or -ENOENT where path is absent (in diag too).
+ *
+ * path: --config FILE: this one alone, no drop-ins; NULL: the standard places. roots: those, the strongest first,
+ * ended by NULL; NULL: the build's sysconfdir (/etc), /run and /usr/lib. For tests, which have their os-release there
+ * too.
  */
-int config_read(const struct config_source *source, struct diag *diag, struct config **ret_config);
+int config_read(const char *path, const char *const *roots, struct diag *diag, struct config **ret_config);
 /* For scandir(3): is it NAME.conf, and not hidden, as an editor's files are? */
 int config_is_file(const struct dirent *entry);
 /* The section of this kind and name, or NULL. */

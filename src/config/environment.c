@@ -13,16 +13,11 @@
 
 #include "util/parse.h"
 
-static const char *get(const struct config *config, const char *name)
+static const char *get(const char *name)
 {
-	const char *const *environment = config->environment;
-	size_t length = strlen(name);
+	const char *text = getenv(name);
 
-	for (; environment && *environment; environment++)
-		if (!strncmp(*environment, name, length) && (*environment)[length] == '=' &&
-		    (*environment)[length + 1])
-			return *environment + length + 1;
-	return NULL;
+	return text && *text ? text : NULL;
 }
 
 static int set_agent(struct config *config, const char *variable, const char *key, const char *value)
@@ -35,7 +30,7 @@ static int set_agent(struct config *config, const char *variable, const char *ke
 static int set_interval(struct config *config)
 {
 	static const char variable[] = "OTEL_METRIC_EXPORT_INTERVAL";
-	const char *text = get(config, variable);
+	const char *text = get(variable);
 	char duration[32];
 	uint64_t interval_ms;
 
@@ -59,7 +54,7 @@ static int set_log_level(struct config *config)
 		{ "warn", "warning" }, { "warning", "warning" }, { "error", "error" },	 { "fatal", "error" },
 		{ "none", "error" },
 	};
-	const char *text = get(config, variable);
+	const char *text = get(variable);
 
 	for (size_t i = 0; i < ARRAY_SIZE(levels) && text; i++)
 		if (!strcasecmp(text, levels[i].text))
@@ -71,8 +66,8 @@ static int set_log_level(struct config *config)
 
 static int set_resource(struct config *config)
 {
-	const char *list = get(config, "OTEL_RESOURCE_ATTRIBUTES");
-	const char *name = get(config, "OTEL_SERVICE_NAME");
+	const char *list = get("OTEL_RESOURCE_ATTRIBUTES");
+	const char *name = get("OTEL_SERVICE_NAME");
 	int r = list ? resource_set_list(&config->resource, list) : 0;
 
 	if (r == -EINVAL)
@@ -88,7 +83,7 @@ static int set_resource(struct config *config)
 
 int config_environment_set(struct config *config)
 {
-	if (get(config, "OTEL_CONFIG_FILE"))
+	if (get("OTEL_CONFIG_FILE"))
 		diag_add(&config->warnings, "OTEL_CONFIG_FILE", 0,
 			 "is ignored: bpfpush has its own configuration files");
 	return set_interval(config) ?: set_log_level(config) ?: set_resource(config);
@@ -123,9 +118,9 @@ static int add_listed_exporters(struct config *config, struct diag *diag, const 
 int config_environment_set_exporters(struct config *config, struct diag *diag)
 {
 	static const char of_metrics[] = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", of_all[] = "OTEL_EXPORTER_OTLP_ENDPOINT";
-	const char *endpoint = get(config, of_metrics) ? of_metrics : get(config, of_all) ? of_all : NULL;
-	const char *disabled = get(config, "OTEL_SDK_DISABLED");
-	const char *listed = get(config, "OTEL_METRICS_EXPORTER");
+	const char *endpoint = get(of_metrics) ? of_metrics : get(of_all) ? of_all : NULL;
+	const char *disabled = get("OTEL_SDK_DISABLED");
+	const char *listed = get("OTEL_METRICS_EXPORTER");
 
 	if (disabled && !strcasecmp(disabled, "true")) {
 		diag_add(&config->warnings, "OTEL_SDK_DISABLED", 0, "is true: nothing is exported");

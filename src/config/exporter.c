@@ -3,7 +3,6 @@
 #include "config/internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/array.h"
@@ -25,7 +24,7 @@ static int set_options(struct config *config, const struct config_section *secti
 	for (size_t i = 0; i < given.n && r >= 0; i++)
 		if (strcmp(given.items[i].key, "type"))
 			r = setting_table_set(ops->settings, options, &given.items[i], diag);
-	if (r >= 0 && ops->environment && config->environment)
+	if (r >= 0 && ops->environment)
 		r = ops->environment(options, &given, &config->warnings);
 	/* Combinations are checked when each setting is sound. */
 	if (r >= 0 && ops->check && section->path && diag->n_errors == n_errors)
@@ -37,18 +36,17 @@ int config_add_exporter(struct config *config, const struct config_section *sect
 			const struct exporter_ops *ops, struct diag *diag)
 {
 	struct config_exporter *exporter = NULL;
-	void *options;
-	int r = setting_table_new(ops->settings, &options);
+	void *options = calloc(1, ops->settings->size_bytes ?: 1);
+	int r = options ? setting_table_init(ops->settings, options) : -ENOMEM;
 
-	if (r < 0)
-		return r;
-	r = set_options(config, section, ops, options, diag);
+	r = r ?: set_options(config, section, ops, options, diag);
 	if (r >= 0 && section->is_enabled) {
 		exporter = array_add(&config->exporters, &config->n_exporters, sizeof(*exporter));
 		r = exporter ? 0 : -ENOMEM;
 	}
 	if (!exporter) {
-		setting_table_free(ops->settings, options);
+		setting_table_done(ops->settings, options);
+		free(options);
 		return r;
 	}
 	*exporter = (struct config_exporter){ section->name, ops, options, section->path, section->line };
@@ -57,8 +55,10 @@ int config_add_exporter(struct config *config, const struct config_section *sect
 
 void config_free_exporters(struct config *config)
 {
-	for (size_t i = 0; i < config->n_exporters; i++)
-		setting_table_free(config->exporters[i].ops->settings, config->exporters[i].options);
+	array_for_each (exporter, config->exporters, config->n_exporters) {
+		setting_table_done(exporter->ops->settings, exporter->options);
+		free(exporter->options);
+	}
 	free(config->exporters);
 	config->exporters = NULL;
 	config->n_exporters = 0;

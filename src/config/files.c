@@ -2,12 +2,9 @@
 #include "config/internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "util/array.h"
 #include "util/trust.h"
@@ -94,26 +91,4 @@ int config_files_find(const char *const *roots, struct diag *diag, struct settin
 	if (paths->n_items)
 		qsort(paths->items + first, paths->n_items - first, sizeof(*paths->items), compare_names);
 	return r;
-}
-
-int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f)
-{
-	_cleanup_(closep) int fd = -1;
-	struct stat status;
-
-	*ret_f = NULL;
-	/* O_NONBLOCK: do not wait for the writer of a FIFO that somebody put there. */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_named ? 0 : O_NONBLOCK));
-	if (fd < 0 || fstat(fd, &status) < 0)
-		return -errno;
-	if (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3))
-		return 0;
-	if (!is_named && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
-		diag_add(diag, path, 0, "is a device or pipe, not a file");
-		return 0;
-	}
-	if (S_ISREG(status.st_mode))
-		trust_check(fd, path, diag);
-	*ret_f = fdopen(fd, "r");
-	return *ret_f ? (void)TAKE_FD(fd), 0 : -errno;
 }

@@ -8,12 +8,6 @@
 /* Adds paths in the order of reading to a list that is empty. A directory that cannot be read goes to diag. */
 int config_files_find(const char *const *roots, struct diag *diag, struct setting_list *paths);
 /*
- * Opens a file without waiting for it. 0 with *ret_f NULL: it is empty by design (/dev/null), or
- * there is a mistake, which is in diag now. is_named: a person gave its name, so it may also be a
- * pipe. -errno, which is not in diag.
- */
-int config_file_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f);
-/*
  * Adds the sections and settings of a file. is_named: a person gave its path. -ENOENT: there is
  * none, which is in diag too.
  */

@@ -4,8 +4,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <systemd/sd-id128.h>
@@ -159,9 +157,7 @@ int resource_set_defaults(struct resource *resource, const char *const *roots, c
 
 	for (size_t i = 0; i < ARRAY_SIZE(defaults) && r >= 0; i++)
 		r = resource_set(resource, defaults[i][0], defaults[i][1]);
-	if (r >= 0)
-		r = set_instance(resource, config_path);
-	return r < 0 ? r : set_os(resource, roots);
+	return r ?: set_instance(resource, config_path) ?: set_os(resource, roots);
 }
 
 /* Only valid UTF-8 without control characters comes through. */

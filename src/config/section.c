@@ -8,12 +8,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "util/array.h"
 #include "util/duration.h"
 #include "util/ini.h"
 #include "util/parse.h"
+#include "util/trust.h"
 
 static int check_name(const char *text, const char **ret_complaint)
 {
@@ -165,13 +165,13 @@ static const struct section_kind {
 static const struct section_kind *find_kind(struct reading *reading)
 {
 	const struct ini_entry *entry = reading->entry;
-	const struct section_kind *kind = array_find(section_kinds, ARRAY_SIZE(section_kinds), entry->section);
+	const struct section_kind *kind = diag_find(reading->diag, reading->file->path, entry->line, "section",
+						    entry->section, section_kinds, ARRAY_SIZE(section_kinds));
 	const char *argument = entry->argument, *complaint;
 
 	if (!kind)
-		diag_add_unknown(reading->diag, reading->file->path, entry->line, "section", entry->section,
-				 section_kinds, ARRAY_SIZE(section_kinds));
-	else if (!kind->has_argument && *argument)
+		return NULL;
+	if (!kind->has_argument && *argument)
 		mistake(reading, "[%s %s]: there is only one: write [%s]", kind->name, argument, kind->name);
 	else if (kind->has_argument && !*argument)
 		mistake(reading, "[%s] needs a name: write [%s NAME]", kind->name, kind->name);
@@ -193,8 +193,9 @@ const struct config_section *config_find_section(const struct config *config, co
 /* The section's own line: even an empty section asks for its collector or exporter. */
 static int begin_section(struct reading *reading, const struct ini_entry *earlier)
 {
+	const struct ini_entry *entry = reading->entry;
 	const struct section_kind *kind = find_kind(reading);
-	const char *argument = reading->entry->argument;
+	const char *argument = entry->argument;
 	struct config *config = reading->config;
 
 	reading->kind = NULL;
@@ -214,7 +215,7 @@ static int begin_section(struct reading *reading, const struct ini_entry *earlie
 		*reading->section = (struct config_section){ kind->name, argument, .is_enabled = true };
 	}
 	reading->section->path = reading->file->path;
-	reading->section->line = reading->entry->line;
+	reading->section->line = entry->line;
 	return 0;
 }
 
@@ -272,13 +273,11 @@ int config_read_file(struct config *config, const char *path, bool is_named, str
 {
 	_cleanup_(fclosep) FILE *f = NULL;
 	struct ini_file *file = NULL;
-	int r;
+	int r = trust_open(path, is_named, diag, &f) ?: ini_read(f, path, diag, &file);
 
-	r = config_file_open(path, is_named, diag, &f);
-	if (!r && f)
-		r = ini_read(f, path, diag, &file);
 	if (r && r != -ENOMEM)
-		diag_add(diag, path, 0, "cannot be read: %s", strerror(-r));
+		diag_add(diag, path, 0, "cannot be read: %s",
+			 r == -EOPNOTSUPP ? "it is a device or a pipe, not a file" : strerror(-r));
 	if (!file)
 		return r == -ENOENT || r == -ENOMEM ? r : 0;
 	return take_file(config, file, diag);

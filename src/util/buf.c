@@ -2,7 +2,6 @@
 #include "util/buf.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define KEPT_BYTES (256u << 10) /* by buf_reset(), in any case */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/diag.h"
 
-#include "util/array.h"
 #include "util/parse.h"
 #include "util/utf8.h"
 

@@ -8,6 +8,7 @@
  * line out (the file as a whole). If memory runs out, buf_error(&diag->text) says so.
  */
 
+#include "util/array.h"
 #include "util/buf.h"
 
 #define DIAG_SHOWN_MAX 200 /* the others are only counted */
@@ -29,4 +30,12 @@ void diag_add(struct diag *diag, const char *path, unsigned int line, const char
 	diag_add_none_of(diag, path, line, what, word, items, n, sizeof(*(items)))
 void diag_add_none_of(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
 		      const void *items, size_t n, size_t item_bytes);
+/* array_find(), and the report if there is none. */
+#define diag_find(diag, path, line, what, word, items, n)                                        \
+	({                                                                                       \
+		__typeof__(&(items)[0]) found_ = (word) ? array_find(items, n, word) : NULL;     \
+		if (!found_)                                                                     \
+			diag_add_unknown(diag, path, line, what, word, items, n);                \
+		found_;                                                                          \
+	})
 void diag_done(struct diag *diag);

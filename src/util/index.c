@@ -35,13 +35,6 @@ static int resize(struct index *index, size_t n_entries)
 	return 0;
 }
 
-static int grow(struct index *index)
-{
-	if (2 * (index->n + 1) <= index->n_entries)
-		return 0;
-	return resize(index, index->n_entries ? index->n_entries * 2 : ENTRIES_MIN);
-}
-
 void index_shrink(struct index *index)
 {
 	size_t n_entries = index->n_entries;
@@ -54,10 +47,9 @@ void index_shrink(struct index *index)
 
 int index_add(struct index *index, uint64_t hash, uint32_t number)
 {
-	int err = grow(index);
-
-	if (err)
-		return err;
+	if (2 * (index->n + 1) > index->n_entries &&
+	    resize(index, index->n_entries ? index->n_entries * 2 : ENTRIES_MIN))
+		return -ENOMEM;
 	put(index, (struct index_entry){ (uint32_t)hash, number + 1 });
 	index->n++;
 	return 0;

@@ -8,8 +8,6 @@
 #include "util/ini.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include <ini.h>
@@ -26,7 +24,7 @@ struct reader {
 	const char *section;  /* NULL: after a bad section line, or before the first */
 	const char *argument; /* of section */
 	bool is_skipping;     /* what follows a bad section line */
-	char *key, *value;    /* of the line that inih is given; the key is not cut off yet */
+	char *key, *value;    /* of the line that inih is given */
 	size_t room;	      /* for what inih is given */
 	unsigned int line;
 	unsigned int n_mistakes;
@@ -59,14 +57,12 @@ static int on_entry(void *user, const char *section, const char *key, const char
 {
 	struct reader *reader = user;
 
-	if (!*key) {
+	if (!*reader->key)
 		mistake(reader, "no key before \"=\": write key = value");
-	} else if (!parse_is_name(key)) {
-		mistake(reader, "bad key \"%s\": a key consists of A-Z a-z 0-9 _ . -", key);
-	} else {
-		reader->key[strlen(key)] = '\0';
+	else if (strcmp(key, reader->key) || !parse_is_name(key))
+		mistake(reader, "bad key \"%s\": a key consists of A-Z a-z 0-9 _ . -", reader->key);
+	else
 		add_entry(reader, reader->key, reader->value);
-	}
 	return 1;
 }
 
@@ -115,17 +111,12 @@ static bool has_comment(const char *text)
 /* Would inih read it as it is meant? What it finds before "=" is checked in on_entry(). */
 static bool check_line(struct reader *reader, const char *text)
 {
-	size_t key_size = strcspn(text, "=:");
-
 	if (!strchr(text, '='))
 		mistake(reader, "no \"=\": write key = value");
 	else if (!reader->section) {
 		if (!reader->is_skipping)
 			mistake(reader, "key before the first [section]");
-	} else if (text[key_size] == ':')
-		mistake(reader, "bad key \"%.*s\": a key consists of A-Z a-z 0-9 _ . -",
-			(int)strcspn(text, " \t="), text);
-	else if (has_comment(text))
+	} else if (has_comment(text))
 		mistake(reader, "%.*s: \"#\" or \";\" after a blank: put a comment on a line of its own; "
 				"a value cannot contain this",
 			(int)strcspn(text, " \t="), text);
@@ -215,23 +206,11 @@ static char *give_line(char *buffer, int capacity, void *stream)
 	reader->key = find_line(reader);
 	if (!reader->key)
 		return NULL;
-	reader->value = strchr(reader->key, '=') + 1;
-	snprintf(buffer, (size_t)capacity, "%.*s\n", (int)(reader->value - reader->key), reader->key);
+	reader->value = strchr(reader->key, '=');
+	*reader->value++ = '\0';
 	reader->value += strspn(reader->value, " \t");
+	snprintf(buffer, (size_t)capacity, "%s=\n", parse_strip(reader->key));
 	return buffer;
-}
-
-static int read_entries(struct reader *reader)
-{
-	static const char mark[] = "\xef\xbb\xbf";
-
-	if (!strncmp(reader->text, mark, 3)) {
-		reader->text += 3;
-		reader->size -= 3;
-	}
-	if (ini_parse_stream(give_line, reader, on_entry, reader) == -2)
-		return -ENOMEM;
-	return reader->error == -ENOMEM ? -ENOMEM : 0;
 }
 
 int ini_read(FILE *f, const char *path, struct diag *diag, struct ini_file **ret_file)
@@ -253,13 +232,17 @@ int ini_read(FILE *f, const char *path, struct diag *diag, struct ini_file **ret
 	if (reader.size > INI_FILE_BYTES) {
 		diag_add(diag, path, 0, "is larger than 1 MiB, which is too large for a configuration file");
 	} else {
+		size_t mark_size;
+
 		file->text[reader.size] = '\0';
+		mark_size = strncmp(file->text, "\xef\xbb\xbf", 3) ? 0 : 3;
 		file->text = realloc(file->text, reader.size + 1) ?: file->text;
-		reader.text = file->text;
-		r = read_entries(&reader);
+		reader.text = file->text + mark_size;
+		reader.size -= mark_size;
+		r = ini_parse_stream(give_line, &reader, on_entry, &reader);
+		r = r == -2 || reader.error == -ENOMEM ? -ENOMEM : 0;
 	}
-	if (r >= 0)
-		r = buf_error(&diag->text);
+	r = r ?: buf_error(&diag->text);
 	if (r < 0)
 		return r;
 	*ret_file = TAKE_PTR(file);

@@ -22,8 +22,6 @@
  *   before.
  */
 
-#include <stdio.h>
-
 #include "util/diag.h"
 
 #define INI_LINE_BYTES 16384	 /* of one line without its end */

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include <systemd/sd-daemon.h>
@@ -57,30 +55,22 @@ static int add(struct kept *kept, char *name, int fd, bool is_used)
 	return item ? 0 : -ENOMEM;
 }
 
-static int take_over(struct kept *kept)
-{
-	char **names = NULL;
-	int n = sd_listen_fds_with_names(true, &names), err = 0;
-
-	for (int i = 0; i < n; i++)
-		err = add(kept, names[i], FIRST_FD + i, false) ?: err;
-	free(names);
-	return err;
-}
-
 int kept_new(struct kept **ret_kept)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
 	_cleanup_(kept_freep) struct kept *kept = calloc(1, sizeof(*kept));
+	_cleanup_(freep) char **names = NULL;
 	struct sockaddr_un address;
-	int err;
+	int n, err = 0;
 
 	if (!kept)
 		return -ENOMEM;
 	kept->probe_fd = -1;
 	kept->manager_fd = kept_manager(&address) ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
 	(void)setsockopt(kept->manager_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	err = take_over(kept);
+	n = sd_listen_fds_with_names(true, &names);
+	for (int i = 0; i < n; i++)
+		err = add(kept, names[i], FIRST_FD + i, false) ?: err;
 	if (!err)
 		*ret_kept = TAKE_PTR(kept);
 	return err;

@@ -139,15 +139,13 @@ static int check_text(const struct setting_row *row, const char *text, const str
 
 static int set_text(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
 {
-	char **text_member = member, *copy = NULL;
+	bool is_set = *at->value || row->default_text;
+	char **text = member, *copy = is_set ? strdup(at->value) : NULL;
 
-	if (*at->value || row->default_text) {
-		copy = strdup(at->value);
-		if (!copy)
-			return -ENOMEM;
-	}
-	free(*text_member);
-	*text_member = copy;
+	if (is_set && !copy)
+		return -ENOMEM;
+	free(*text);
+	*text = copy;
 	return 0;
 }
 
@@ -213,39 +211,22 @@ int setting_table_init(const struct setting_table *table, void *structure)
 		const struct assignment at = { row->key, row->default_text, "default", 0, 0 };
 		int r = row->default_text ? set_value(row, structure, &at, &diag) : 0;
 
-		if (r < 0) {
-			setting_table_done(table, structure);
+		if (r < 0)
 			return r;
-		}
 		if (setting_row_is_list(row))
 			((struct setting_list *)((char *)structure + row->offset))->is_default = true;
 	}
 	return 0;
 }
 
-int setting_table_new(const struct setting_table *table, void **ret_structure)
-{
-	void *structure = calloc(1, table->size_bytes ?: 1);
-	int r = structure ? setting_table_init(table, structure) : -ENOMEM;
-
-	if (r < 0) {
-		free(structure);
-		return r;
-	}
-	*ret_structure = structure;
-	return 0;
-}
-
 int setting_table_set(const struct setting_table *table, void *structure, const struct assignment *assignment,
 		      struct diag *diag)
 {
-	const struct setting_row *row = setting_table_find(table, assignment->key);
+	const struct setting_row *row = diag_find(diag, assignment->path, assignment->line, "key", assignment->key,
+						  table->rows, table->n_rows);
 
-	if (!row) {
-		diag_add_unknown(diag, assignment->path, assignment->line, "key", assignment->key, table->rows,
-				 table->n_rows);
+	if (!row)
 		return 0;
-	}
 	if (assignment->earlier_line && !setting_row_is_list(row)) {
 		complain(assignment, diag, "already set on line %u", assignment->earlier_line);
 		return 0;
@@ -255,7 +236,7 @@ int setting_table_set(const struct setting_table *table, void *structure, const 
 
 void setting_table_done(const struct setting_table *table, void *structure)
 {
-	for (size_t i = 0; i < table->n_rows; i++) {
+	for (size_t i = 0; structure && i < table->n_rows; i++) {
 		void *member = (char *)structure + table->rows[i].offset;
 
 		if (setting_row_is_list(&table->rows[i]))
@@ -265,11 +246,4 @@ void setting_table_done(const struct setting_table *table, void *structure)
 			*(char **)member = NULL;
 		}
 	}
-}
-
-void setting_table_free(const struct setting_table *table, void *structure)
-{
-	if (structure)
-		setting_table_done(table, structure);
-	free(structure);
 }

@@ -13,8 +13,6 @@
  */
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "util/diag.h"
 
@@ -96,12 +94,12 @@ struct assignment assignments_place(const struct assignments *all, const char *k
 		diag_add(diag, at_.path, at_.line, "%s: " format, key, ##__VA_ARGS__);           \
 	})
 
-/* Sets the defaults in a zeroed structure. -ENOMEM; -EINVAL if a row refuses its own default. */
+/*
+ * Sets the defaults in a zeroed structure, whose texts and lists setting_table_done() frees, also after a failure:
+ * -ENOMEM; -EINVAL if a row refuses its own default.
+ */
 int setting_table_init(const struct setting_table *table, void *structure);
-void setting_table_done(const struct setting_table *table, void *structure);
-/* The same for a structure on the heap; free takes NULL. */
-int setting_table_new(const struct setting_table *table, void **ret_structure);
-void setting_table_free(const struct setting_table *table, void *structure);
+void setting_table_done(const struct setting_table *table, void *structure); /* NULL: nothing */
 
 const struct setting_row *setting_table_find(const struct setting_table *table, const char *key);
 /* May the key be given more than once? NULL: no. */

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "util/rights.h"
 
@@ -34,24 +34,31 @@ void trust_check(int fd, const char *path, struct diag *diag)
 			 status.st_mode & 07777, path);
 }
 
-void trust_check_directory(const char *path, struct diag *diag)
+int trust_check_directory(const char *path, struct diag *diag)
 {
 	_cleanup_(closep) int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd >= 0)
-		trust_check(fd, path, diag);
+	if (fd < 0)
+		return -errno;
+	trust_check(fd, path, diag);
+	return 0;
 }
 
-int trust_open(const char *path, struct diag *diag)
+int trust_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f)
 {
 	/* O_NONBLOCK: do not wait for the writer of a FIFO that somebody put there. */
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_named ? 0 : O_NONBLOCK));
 	struct stat status;
 
 	if (fd < 0 || fstat(fd, &status))
 		return -errno;
-	if (!S_ISREG(status.st_mode))
+	if (S_ISREG(status.st_mode))
+		trust_check(fd, path, diag);
+	else if (!is_named && !(S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)))
 		return S_ISDIR(status.st_mode) ? -EISDIR : -EOPNOTSUPP;
-	trust_check(fd, path, diag);
-	return TAKE_FD(fd);
+	*ret_f = fdopen(fd, "r");
+	if (!*ret_f)
+		return -errno;
+	TAKE_FD(fd);
+	return 0;
 }

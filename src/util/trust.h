@@ -8,11 +8,16 @@
  * its next start loads. Users without privileges may have their own files as they like.
  */
 
+#include <stdbool.h>
+
 #include "util/diag.h"
 
 /* Reports an open file or directory that others may write. path: what the message calls it. */
 void trust_check(int fd, const char *path, struct diag *diag);
-/* The same for a directory, if it can be opened. */
-void trust_check_directory(const char *path, struct diag *diag);
-/* Opens a regular file for reading, and checks it. The descriptor, or -errno, which is not reported. */
-int trust_open(const char *path, struct diag *diag);
+/* The same for a directory. -errno: it cannot be opened, which is not reported. */
+int trust_check_directory(const char *path, struct diag *diag);
+/*
+ * Opens a regular file or /dev/null, and checks it. is_named: a person gave its name, so it may also be a pipe, whose
+ * writer is waited for. -errno, which is not reported; -EOPNOTSUPP: it is a device or a pipe.
+ */
+int trust_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f);

@@ -20,10 +20,9 @@ static int read_config(const char *path, struct diag *diag)
 {
 	/* Not to look for os-release and machine-id. */
 	static const char *const roots[] = { NULL };
-	const struct config_source source = { .path = path, .roots = roots };
 	_cleanup_(config_freep) struct config *config = NULL;
 
-	return config_read(&source, diag, &config);
+	return config_read(path, roots, diag, &config);
 }
 
 static const struct kind {

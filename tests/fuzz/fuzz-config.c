@@ -20,13 +20,11 @@ static void demand(int is_true)
 		abort();
 }
 
-static char *make_variable(const char *name, const char *value, size_t size)
+static void set_variable(const char *name, const char *value, size_t size)
 {
-	char *text = malloc(strlen(name) + size + 2);
+	_cleanup_(freep) char *text = strndup(value, size);
 
-	demand(text != NULL);
-	snprintf(text, strlen(name) + size + 2, "%s=%.*s", name, (int)size, value);
-	return text;
+	demand(text && !setenv(name, text, 1));
 }
 
 /* What is written for a probe without mistakes is a descriptor: its lines are those of the file. */
@@ -44,14 +42,13 @@ static void describe_probe(const struct config_section *section)
 	demand(descriptor->n_programs > 0 && descriptor->n_metrics > 0);
 }
 
-static void read_config(const char *path, const char *const *environment)
+static void read_config(const char *path)
 {
 	static const char *const roots[] = { NULL };
-	const struct config_source source = { .path = path, .roots = roots, .environment = environment };
 	_cleanup_(config_freep) struct config *config = NULL;
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
-	demand(config_read(&source, &diag, &config) == 0);
+	demand(config_read(path, roots, &diag, &config) == 0);
 	if (!diag.n_errors)
 		demand(diag.text.size == 0);
 	demand(config->agent.interval_ns >= 1000000000);
@@ -70,15 +67,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t file_size = strnlen(text, size);
 	size_t first = file_size + (file_size < size), first_size = strnlen(text + first, size - first);
 	size_t second = first + first_size + (first + first_size < size);
-	_cleanup_(freep) char *attributes = make_variable("OTEL_RESOURCE_ATTRIBUTES", text + first, first_size);
-	_cleanup_(freep) char *exporters = make_variable("OTEL_METRICS_EXPORTER", text + second,
-							 strnlen(text + second, size - second));
-	const char *const environment[] = { attributes, exporters, NULL };
 	_cleanup_(closep) int fd = memfd_create("fuzz", MFD_CLOEXEC);
 	char path[64];
 
 	demand(fd >= 0 && write(fd, data, file_size) == (ssize_t)file_size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	read_config(path, environment);
+	set_variable("OTEL_RESOURCE_ATTRIBUTES", text + first, first_size);
+	set_variable("OTEL_METRICS_EXPORTER", text + second, strnlen(text + second, size - second));
+	read_config(path);
 	return 0;
 }

@@ -109,14 +109,14 @@ static void uncommented_it_is_without_a_mistake(void **state)
 
 	tree_init(&tree);
 	uncomment(&tree, "a.conf");
-	const struct config_source source = { .path = tree_path(&tree, "a.conf") };
+	const char *path = tree_path(&tree, "a.conf");
 
-	assert_ok(config_read(&source, &diag, &config));
+	assert_ok(config_read(path, NULL, &diag, &config));
 	assert_string_equal(buf_text(&diag.text), "");
 	while (exporter_table[n])
 		n++;
 	assert_int_equal(config->n_exporters, n);
-	file = read_ini(source.path);
+	file = read_ini(path);
 	for (size_t i = 0; i < file->n_entries; i++)
 		n += !file->entries[i].key && strstr("collector metric probe", file->entries[i].section);
 	assert_int_equal(config->n_sections, n);
@@ -124,12 +124,12 @@ static void uncommented_it_is_without_a_mistake(void **state)
 
 static void as_it_is_it_changes_nothing(void **state)
 {
-	const struct config_source source = { .path = SOURCE_ROOT "/conf/bpfpush.conf" };
+	static const char path[] = SOURCE_ROOT "/conf/bpfpush.conf";
 	_cleanup_(config_freep) struct config *config = NULL;
-	_cleanup_(ini_file_freep) struct ini_file *file = read_ini(source.path);
+	_cleanup_(ini_file_freep) struct ini_file *file = read_ini(path);
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
-	assert_ok(config_read(&source, &diag, &config));
+	assert_ok(config_read(path, NULL, &diag, &config));
 	assert_string_equal(buf_text(&diag.text), "");
 	assert_int_equal(config->n_exporters, 0);
 	assert_int_equal(config->n_sections, 0);

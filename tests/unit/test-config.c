@@ -105,11 +105,12 @@ static void fixture_done(struct fixture *fixture)
 
 static void fixture_read(struct fixture *fixture, const char *const *environment)
 {
-	const struct config_source source = { .roots = fixture->root_list, .environment = environment };
-
+	clearenv();
+	for (; environment && *environment; environment++)
+		assert_ok(putenv((char *)*environment));
 	fixture->config = config_free(fixture->config);
 	diag_done(&fixture->diag);
-	assert_ok(config_read(&source, &fixture->diag, &fixture->config));
+	assert_ok(config_read(NULL, fixture->root_list, &fixture->diag, &fixture->config));
 	assert_non_null(fixture->config);
 }
 
@@ -313,18 +314,17 @@ static void mistakes_of_all_files_are_told(void **state)
 static void one_named_file_is_all_there_is(void **state)
 {
 	FIXTURE;
-	const struct config_source source = { .path = tree_path(&f.tree, "my.conf"), .roots = f.root_list };
 	struct config *config = NULL;
 
 	tree_write(&f.tree, MAIN, "[agent]\ninterval = 2s\n");
 	tree_write(&f.tree, DROP_IN("etc", "a.conf"), "[agent]\ninterval = 3s\n");
-	assert_error(config_read(&source, &f.diag, &config), ENOENT);
+	assert_error(config_read(tree_path(&f.tree, "my.conf"), f.root_list, &f.diag, &config), ENOENT);
 	assert_null(config);
 	assert_mistakes(&f, "my.conf: cannot be read: No such file or directory\n");
 
 	diag_done(&f.diag);
 	tree_write(&f.tree, "my.conf", "[agent]\nseries_limit = 5\n");
-	assert_ok(config_read(&source, &f.diag, &f.config));
+	assert_ok(config_read(tree_path(&f.tree, "my.conf"), f.root_list, &f.diag, &f.config));
 	assert_mistakes(&f, "");
 	assert_int_equal(f.config->agent.interval_ns, 10000000000);
 	assert_int_equal(f.config->agent.series_limit, 5);
@@ -345,8 +345,8 @@ static void what_is_no_file_is_told(void **state)
 		"run/bpfpush/bpfpush.conf.d: cannot be read: Not a directory\n"
 		"etc/bpfpush/bpfpush.conf.d/a.conf: cannot be read: Is a directory\n"
 		"etc/bpfpush/bpfpush.conf.d/b.conf: cannot be read: No such file or directory\n"
-		"etc/bpfpush/bpfpush.conf.d/c.conf: is a device or pipe, not a file\n"
-		"etc/bpfpush/bpfpush.conf.d/d.conf: is a device or pipe, not a file\n");
+		"etc/bpfpush/bpfpush.conf.d/c.conf: cannot be read: it is a device or a pipe, not a file\n"
+		"etc/bpfpush/bpfpush.conf.d/d.conf: cannot be read: it is a device or a pipe, not a file\n");
 	assert_int_equal(f.config->agent.interval_ns, 2000000000);
 }
 
@@ -405,11 +405,10 @@ static void standard_variables_rank_below_the_files(void **state)
 	static const char *const environment[] = {
 		"OTEL_METRIC_EXPORT_INTERVAL=5000", "OTEL_LOG_LEVEL=WARN",
 		"OTEL_SERVICE_NAME=from-env", "OTEL_RESOURCE_ATTRIBUTES=service.name=x,team=a,host.name=b",
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318", NULL,
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318", "TEST_TIMEOUT=7s", NULL,
 	};
 	FIXTURE;
 
-	setenv("TEST_TIMEOUT", "7s", 1);
 	fixture_read(&f, environment);
 	assert_mistakes(&f, "");
 	assert_string_equal(buf_text(&f.config->warnings.text), "");
@@ -432,12 +431,6 @@ static void standard_variables_rank_below_the_files(void **state)
 	assert_null(resource_find(&f.config->resource, "team"));
 	assert_int_equal(f.config->n_exporters, 2);
 	assert_int_equal(((struct post_options *)f.config->exporters[1].options)->timeout_ns, 3000000000);
-
-	/* Without an environment exporters do not look at theirs. */
-	tree_write(&f.tree, MAIN, "[exporter q]\ntype = otlp\n");
-	fixture_read(&f, NULL);
-	assert_int_equal(((struct post_options *)f.config->exporters[0].options)->timeout_ns, 10000000000);
-	unsetenv("TEST_TIMEOUT");
 }
 
 static void unknown_values_of_variables_are_ignored_with_a_warning(void **state)
@@ -448,7 +441,6 @@ static void unknown_values_of_variables_are_ignored_with_a_warning(void **state)
 	};
 	FIXTURE;
 
-	setenv("TEST_TIMEOUT", "soon", 1);
 	fixture_read(&f, environment);
 	assert_mistakes(&f, "");
 	assert_string_equal(buf_text(&f.config->warnings.text),
@@ -462,14 +454,13 @@ static void unknown_values_of_variables_are_ignored_with_a_warning(void **state)
 	assert_int_equal(f.config->n_exporters, 1);
 	assert_string_equal(f.config->exporters[0].name, "console");
 
-	static const char *const too_often[] = { "OTEL_METRIC_EXPORT_INTERVAL=10",
+	static const char *const too_often[] = { "OTEL_METRIC_EXPORT_INTERVAL=10", "TEST_TIMEOUT=soon",
 						 "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://x", NULL };
 	fixture_read(&f, too_often);
 	assert_string_equal(buf_text(&f.config->warnings.text),
 		"OTEL_METRIC_EXPORT_INTERVAL: interval: \"10ms\" is too small: the minimum is 1s\n"
 		"TEST_TIMEOUT: timeout: \"soon\" is not a duration: write it like 10s, 500ms or 1m30s\n");
 	assert_int_equal(f.config->n_exporters, 1);
-	unsetenv("TEST_TIMEOUT");
 }
 
 static void exporters_can_be_switched_off(void **state)
@@ -549,15 +540,14 @@ static void exporters_that_append_to_one_file_are_warned_of(void **state)
 
 static void no_memory_is_told_and_nothing_leaks(void **state)
 {
-	static const char *const environment[] = { "OTEL_RESOURCE_ATTRIBUTES=a=1,b", "OTEL_LOG_LEVEL=x", NULL };
 	FIXTURE;
-	const struct config_source source = { .roots = f.root_list, .environment = environment };
 
+	assert_ok(setenv("OTEL_RESOURCE_ATTRIBUTES", "a=1,b", true) || setenv("OTEL_LOG_LEVEL", "x", true));
 	tree_write(&f.tree, MAIN, "[agent]\ncollectors = a, b\nintervall = 1\n[resource]\na = b\n"
 				  "[collector a]\nx = 1\n[exporter o]\ntype = otlp\nheader = A: b\nurl = http://x\n"
 				  "[exporter p]\ntype = otlp\n[exporter q]\n");
 	tree_write(&f.tree, DROP_IN("run", "a.conf"), "[exporter p]\nenabled = no\n[collector b]\n");
-	assert_survives_failing_allocations(config_read(&source, &f.diag, &f.config), {
+	assert_survives_failing_allocations(config_read(NULL, f.root_list, &f.diag, &f.config), {
 		f.config = config_free(f.config);
 		diag_done(&f.diag);
 	});

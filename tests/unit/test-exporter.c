@@ -62,9 +62,9 @@ static struct exporter *open_otlp(const struct exporter_context *context, const 
 	const struct exporter_ops *ops = exporter_find("otlp");
 	struct diag diag = DIAG_INIT;
 	struct exporter *exporter;
-	void *options;
+	void *options = calloc(1, ops->settings->size_bytes);
 
-	assert_ok(setting_table_new(ops->settings, &options));
+	assert_ok(setting_table_init(ops->settings, options));
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i += 2)
 		assert_ok(setting_table_set(ops->settings, options,
 					    &(struct assignment){ settings[i], settings[i + 1], "", 0 }, &diag));
@@ -87,7 +87,8 @@ static void close_otlp(struct exporter *exporter, void *options)
 	const struct exporter_ops *ops = exporter->ops;
 
 	exporter_free(exporter);
-	setting_table_free(ops->settings, options);
+	setting_table_done(ops->settings, options);
+	free(options);
 }
 
 /* With allocations failing from the first, the second … on, until none fails. */

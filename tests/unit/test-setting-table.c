@@ -169,7 +169,7 @@ static void a_wrong_default_is_found(void **state)
 	struct thing thing = { 0 };
 
 	assert_error(setting_table_init(&wrong, &thing), EINVAL);
-	assert_null(thing.name);
+	setting_table_done(&wrong, &thing);
 }
 
 static int fill(struct thing *thing, struct diag *diag)

@@ -27,7 +27,7 @@ static void the_configuration_is_read_from_sysconfdir(void **state)
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
 	write_text(SYSCONFDIR "/bpfpush/bpfpush.conf", "[agent]\ninterval = 17s\n");
-	assert_ok(config_read(&(struct config_source){ 0 }, &diag, &config));
+	assert_ok(config_read(NULL, NULL, &diag, &config));
 	assert_string_equal(buf_text(&diag.text), "");
 	assert_int_equal(config->agent.interval_ns, 17000000000);
 }
@@ -39,7 +39,7 @@ static void own_collectors_are_found_in_sysconfdir(void **state)
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
 	write_text(SYSCONFDIR "/bpfpush/collectors/mine.conf", "");
-	assert_ok(config_read(&(struct config_source){ .path = "/dev/null" }, &diag, &config));
+	assert_ok(config_read("/dev/null", NULL, &diag, &config));
 	assert_ok(collector_search(config, NULL, &diag, &search));
 	assert_string_equal(search.wanted[search.n_wanted - 1].name, "mine");
 	assert_string_equal(collector_search_find(&search, "mine"), SYSCONFDIR "/bpfpush/collectors");
