@@ -43,16 +43,6 @@ static void print_help(const struct command *command, FILE *f)
 	fprintf(f, "\nRun bpfpush COMMAND --help for its options. Manual: bpfpush(8), bpfpush.conf(5).\n");
 }
 
-/* status, or EXIT_OUTPUT if what was printed could not be written. */
-static int flush_output(const struct command *command, int status)
-{
-	if (!fflush(stdout) && !ferror(stdout))
-		return status;
-	fprintf(stderr, "bpfpush%s%s: standard output cannot be written: %s\n", command ? " " : "",
-		command ? command->name : "", strerror(errno));
-	return status == EXIT_OK ? EXIT_OUTPUT : status;
-}
-
 /* Else a file that is opened later would become a standard stream, and get what is written there. */
 static void open_standard(void)
 {
@@ -103,5 +93,9 @@ int main(int argc, char **argv)
 		arguments.all = argv;
 		r = command->run(&arguments);
 	}
-	return flush_output(command, r);
+	if (!fflush(stdout) && !ferror(stdout))
+		return r;
+	fprintf(stderr, "bpfpush%s%s: standard output cannot be written: %s\n", command ? " " : "",
+		command ? command->name : "", strerror(errno));
+	return r ?: EXIT_OUTPUT;
 }

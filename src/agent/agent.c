@@ -22,6 +22,8 @@
 
 /* How long the end waits if no receiver that is waited for has answered. */
 #define HOPELESS_NS NS_PER_S
+#define SWEEP_TURN_NS  (2 * NS_PER_MS)
+#define SWEEP_ACCURACY (10 * NS_PER_MS / NS_PER_US)
 
 uint64_t agent_boot_ns(void)
 {
@@ -130,6 +132,32 @@ static int listen_to_programs(struct agent *agent)
 	return err;
 }
 
+/* Keys whose owners are gone are removed after a collection, in short turns that leave the loop free for exporters. */
+static int on_sweep(sd_event_source *source, uint64_t usec, void *user)
+{
+	const struct collector_set *set = ((struct agent *)user)->options.set;
+	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME), soonest_ns = UINT64_MAX;
+	int64_t left_ns = SWEEP_TURN_NS;
+
+	for (size_t i = 0; i < set->n; i++) {
+		uint64_t wait_ns = collector_sweep(set->items[i], now_ns, &left_ns);
+
+		soonest_ns = wait_ns < soonest_ns ? wait_ns : soonest_ns;
+	}
+	if (soonest_ns == UINT64_MAX)
+		return 0;
+	sd_event_source_set_time(source, (now_ns + soonest_ns) / NS_PER_US);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int add_sweep(struct agent *agent)
+{
+	int err = sd_event_add_time(agent->event, &agent->sweep, CLOCK_BOOTTIME, 0, SWEEP_ACCURACY, on_sweep, agent);
+
+	return err < 0 ? err : sd_event_source_set_priority(agent->sweep, SD_EVENT_PRIORITY_IDLE) ?:
+			       sd_event_source_set_enabled(agent->sweep, SD_EVENT_OFF);
+}
+
 /* Counts from here on, or from where the process before was. */
 static void begin(struct agent *agent)
 {
@@ -144,7 +172,7 @@ static void begin(struct agent *agent)
 	state_save(agent->state, agent);
 	if (!agent->options.kept)
 		return;
-	kept_drop_unused(agent->options.kept);
+	kept_drop(agent->options.kept, NULL);
 	kept_probe(agent->options.kept);
 }
 
@@ -158,7 +186,7 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	agent->options = *options;
 	agent->instance_fd = -1;
 	err = sd_event_new(&agent->event);
-	err = err < 0 ? err : agent_add_sweep(agent) ?: open_exporters(agent);
+	err = err < 0 ? err : add_sweep(agent) ?: open_exporters(agent);
 	if (!err && !options->is_filter)
 		agent->state = state_new(options->kept);
 	err = err ?: collector_set_start(options->set, options->kept) ?: list_metrics(agent);
@@ -270,7 +298,8 @@ void agent_collect(struct agent *agent)
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		exporter_send(agent->exporters[i], batch);
 	status_changed(agent->status);
-	agent_sweep(agent);
+	sd_event_source_set_time(agent->sweep, 0);
+	sd_event_source_set_enabled(agent->sweep, SD_EVENT_ONESHOT);
 }
 
 int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user)

@@ -62,9 +62,6 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* Removes keys whose owners are gone, in short turns while the loop has nothing else to do. -errno. */
-int agent_add_sweep(struct agent *agent);
-void agent_sweep(struct agent *agent); /* after a collection */
 /* A collection, and a push to every exporter. */
 void agent_collect(struct agent *agent);
 /*

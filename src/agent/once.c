@@ -91,14 +91,6 @@ static void end_command(struct agent *agent, struct command *command)
 	command->status = 0;
 }
 
-static bool is_output_lost(const struct agent *agent)
-{
-	for (size_t i = 0; i < agent->n_exporters; i++)
-		if (agent->exporters[i]->stats.points[POINTS_NOT_SENT])
-			return true;
-	return false;
-}
-
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments, int *ret_status)
 {
 	struct command command = { 0 };
@@ -121,5 +113,7 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 	*ret_status = command.status;
 	if (err >= 0 && agent->is_read_failing)
 		err = -EBADF; /* numbers are missing, and the log says which */
-	return err < 0 ? err : is_output_lost(agent) ? -EIO : 0;
+	for (size_t i = 0; i < agent->n_exporters && err >= 0; i++)
+		err = agent->exporters[i]->stats.points[POINTS_NOT_SENT] ? -EIO : 0;
+	return err < 0 ? err : 0;
 }

@@ -25,8 +25,6 @@
  * What is read is checked like any input. The state of a version with another format is left out.
  */
 
-#include "util/cleanup.h"
-
 struct agent;
 struct kept;
 struct state;
@@ -40,5 +38,3 @@ void state_restore(struct state *state, struct agent *agent);
 void state_save(struct state *state, struct agent *agent);
 /* All series are about to start again. */
 void state_forget_series(struct state *state);
-
-DEFINE_CLEANUP(struct state *, state_free);

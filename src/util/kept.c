@@ -190,14 +190,14 @@ int kept_put(struct kept *kept, const char *name, int fd)
 	return err;
 }
 
-static void drop(struct kept *kept, const char *prefix, bool is_unused_only)
+void kept_drop(struct kept *kept, const char *prefix)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < kept->n; i++) {
 		struct item item = kept->items[i];
 
-		if (strncmp(item.name, prefix, strlen(prefix)) || (is_unused_only && item.is_used)) {
+		if (prefix ? strncmp(item.name, prefix, strlen(prefix)) != 0 : item.is_used) {
 			kept->items[n++] = item;
 			continue;
 		}
@@ -207,16 +207,6 @@ static void drop(struct kept *kept, const char *prefix, bool is_unused_only)
 	}
 	array_shrink(&kept->items, kept->n, n, sizeof(*kept->items));
 	kept->n = n;
-}
-
-void kept_drop(struct kept *kept, const char *prefix)
-{
-	drop(kept, prefix, false);
-}
-
-void kept_drop_unused(struct kept *kept)
-{
-	drop(kept, "", true);
 }
 
 /* First out of the way of each other, then in a row from FIRST_FD on. */

@@ -39,10 +39,8 @@ int kept_error(const struct kept *kept);
 /* After the last kept_put(). Some time later, kept_is_cut() is true if the manager had no room for all. */
 void kept_probe(struct kept *kept);
 bool kept_is_cut(const struct kept *kept);
-/* Forgets all whose names begin with prefix. */
+/* Forgets all whose names begin with prefix; NULL: all that nobody has found or put. */
 void kept_drop(struct kept *kept, const char *prefix);
-/* Forgets all that nobody has found or put. */
-void kept_drop_unused(struct kept *kept);
 /*
  * Replaces this process by argv[0], which is looked for in PATH, and gives it what is kept. All other descriptors
  * from 3 on must have FD_CLOEXEC. Returns only on failure, with -errno, and then descriptors are in disorder: the
