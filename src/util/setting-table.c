@@ -89,8 +89,9 @@ static int set_number(const struct setting_row *row, void *member, const struct 
 			 likely_unit(row, plain), type->what, type->example);
 	else if (r < 0)
 		complain(at, diag, "\"%s\" is not %s: write it like %s", text, type->what, type->example);
-	else if (value < row->minimum)
-		complain_limit(row, at, diag, "too small: the minimum is", row->minimum);
+	else if (value < row->minimum && (value || !row->takes_zero))
+		complain_limit(row, at, diag, row->takes_zero ? "too small: write 0, or at least" :
+								"too small: the minimum is", row->minimum);
 	else if (row->maximum && value > row->maximum)
 		complain_limit(row, at, diag, "too large: the maximum is", row->maximum);
 	else {

@@ -47,6 +47,7 @@ struct setting_row {
 	 */
 	int (*check)(const char *text, const char **ret_complaint);
 	uint64_t minimum, maximum; /* for numbers; maximum 0: none */
+	bool takes_zero;	   /* although it is below the minimum */
 	/* For options of commands. */
 	const char *argument; /* what --help calls the value; NULL: there is none */
 	const char *help;

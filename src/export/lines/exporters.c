@@ -82,9 +82,10 @@ static const struct setting_row statsd_rows[] = {
 	ROW(lines.points.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
 	ROW(max_name_bytes, "max_name_size", SETTING_SIZE, "1000B", .minimum = NAME_PATH_LEAST,
 	    .maximum = NAME_PATH_BYTES),
-	ROW(max_datagram_bytes, "max_datagram_size", SETTING_SIZE, "0", .maximum = 65507),
+	ROW(max_datagram_bytes, "max_datagram_size", SETTING_SIZE, "0", .minimum = 256, .maximum = 65507,
+	    .takes_zero = true),
 	ROW(sender.burst, "burst", SETTING_U64, "8", .maximum = 100000),
-	ROW(sender.resolve_every_ns, "resolve_every", SETTING_DURATION, "5m"),
+	ROW(sender.resolve_every_ns, "resolve_every", SETTING_DURATION, "5m", .minimum = NS_PER_S, .takes_zero = true),
 	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
 	ROW(sender.retry.initial_ns, "retry_initial", SETTING_DURATION, "100ms", .minimum = 1000000),
 	ROW(sender.retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
@@ -98,7 +99,7 @@ static const struct setting_row graphite_rows[] = {
 	ROW(temporality, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
 	ROW(lines.points.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
 	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
-	ROW(sender.confirm_every_ns, "confirm_every", SETTING_DURATION, "5m"),
+	ROW(sender.confirm_every_ns, "confirm_every", SETTING_DURATION, "5m", .minimum = NS_PER_S, .takes_zero = true),
 	ROW(sender.timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = 100000000),
 	ROW(sender.retry.initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = 1000000),
 	ROW(sender.retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
@@ -107,16 +108,9 @@ static const struct setting_row graphite_rows[] = {
 static void check(const void *data, const struct assignments *given, struct diag *diag)
 {
 	const struct lines_settings *settings = data;
-	const struct sender_options *sender = &settings->sender;
 
 	if (settings->lines.points.histogram == LINES_DISTRIBUTION && settings->dialect != DIALECT_DOGSTATSD)
 		assignments_complain(given, diag, "histogram", NULL, "distribution works only with dialect = dogstatsd; with other dialects, receivers would misread the values");
-	if (settings->max_datagram_bytes && settings->max_datagram_bytes < 256)
-		assignments_complain(given, diag, "max_datagram_size", NULL, "write at least 256B, or 0 for the default");
-	if (sender->resolve_every_ns && sender->resolve_every_ns < NS_PER_S)
-		assignments_complain(given, diag, "resolve_every", NULL, "write at least 1s, or 0");
-	if (sender->confirm_every_ns && sender->confirm_every_ns < NS_PER_S)
-		assignments_complain(given, diag, "confirm_every", NULL, "write at least 1s, or 0");
 	if (settings->resource_attributes.n_items > NAME_RESOURCE_TAGS_MAX)
 		assignments_complain(given, diag, "resource_attributes", NULL, "%zu names; at most %d are allowed",
 				     settings->resource_attributes.n_items, NAME_RESOURCE_TAGS_MAX);

@@ -32,7 +32,7 @@ static const struct setting_row rows[] = {
 	ROW(http.ca_file, "ca_file", SETTING_TEXT, NULL),
 	ROW(http.certificate_file, "certificate_file", SETTING_TEXT, NULL),
 	ROW(http.key_file, "key_file", SETTING_TEXT, NULL),
-	ROW(http.timeout_ns, "timeout", SETTING_DURATION, "10s"),
+	ROW(http.timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = NS_PER_MS, .takes_zero = true),
 	ROW(encoding.temporality, "temporality", SETTING_CHOICE, "cumulative", .choices = temporalities),
 	ROW(encoding.histogram, "histogram", SETTING_CHOICE, "explicit", .choices = histograms),
 	ROW(encoding.has_zero_points, "zero_point", SETTING_BOOL, "yes"),
@@ -282,8 +282,6 @@ void otlp_options_check(const void *untyped, const struct assignments *given, st
 	}
 	if (http->key_file && !http->certificate_file)
 		assignments_complain(given, diag, "key_file", NULL, "a key without a certificate; give certificate_file too");
-	if (http->timeout_ns && http->timeout_ns < NS_PER_MS)
-		assignments_complain(given, diag, "timeout", NULL, "at least 1ms, or 0 for no limit");
 	if (options->retry.max_ns < options->retry.initial_ns)
 		assignments_complain(given, diag, "retry_max", NULL, "shorter than retry_initial; write at least as long a time");
 	check_headers(&options->headers, given, diag);
