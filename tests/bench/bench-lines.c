@@ -71,7 +71,7 @@ static struct lines open_lines(enum dialect_id dialect, enum lines_histogram his
 	static const struct attribute resource = { .name = "host.name", .text = "web-1" };
 	bool is_graphite = dialect_table[dialect].is_graphite;
 	struct lines lines = {
-		.points.histogram = histogram,
+		.histogram = histogram,
 		.time_unit = is_graphite ? LINES_SECONDS : LINES_MICROSECONDS,
 		.pack = { .limit_bytes = is_graphite ? PIECE_SIZE : DATAGRAM_SIZE,
 			  .put = put, .user = &sink },

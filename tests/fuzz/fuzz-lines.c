@@ -279,12 +279,12 @@ static bool take_writers(struct scene *scene)
 
 	scene->dialect = (enum dialect_id)(take(&scene->input) % DIALECTS);
 	is_graphite = dialect_table[scene->dialect].is_graphite;
-	options.points.histogram = is_graphite ? LINES_COUNTERS : (enum lines_histogram)(take(&scene->input) % 3);
-	if (options.points.histogram == LINES_DISTRIBUTION && scene->dialect != DIALECT_DOGSTATSD)
-		options.points.histogram = LINES_COUNTERS;
+	options.histogram = is_graphite ? LINES_COUNTERS : (enum lines_histogram)(take(&scene->input) % 3);
+	if (options.histogram == LINES_DISTRIBUTION && scene->dialect != DIALECT_DOGSTATSD)
+		options.histogram = LINES_COUNTERS;
 	options.time_unit = is_graphite ? LINES_SECONDS : (enum lines_unit)(take(&scene->input) % 4);
-	options.points.is_cumulative = is_graphite && take(&scene->input) & 1;
-	options.points.sends_unchanged = take(&scene->input) & 1;
+	options.is_cumulative = is_graphite && take(&scene->input) & 1;
+	options.sends_unchanged = take(&scene->input) & 1;
 	scene->template = TAKE_TEXT(&scene->input, templates);
 	take_resource(scene);
 	if (naming_init(&options.naming, &dialect_table[scene->dialect], scene->template, scene->resource,
@@ -353,7 +353,7 @@ static void add_count(const struct scene *scene, struct written *written, uint64
 {
 	bool replaces = dialect_table[scene->dialect].is_graphite && written->time_s == scene->time_s;
 
-	if (!scene->whole.lines.points.is_cumulative && !replaces)
+	if (!scene->whole.lines.is_cumulative && !replaces)
 		written->before += written->now;
 	written->now = n;
 	written->time_s = scene->time_s;
@@ -372,11 +372,11 @@ static void check_histogram(struct scene *scene, unsigned int i, const struct gr
 {
 	struct grammar_text path = line->path;
 
-	if (scene->whole.lines.points.histogram != LINES_COUNTERS) {
+	if (scene->whole.lines.histogram != LINES_COUNTERS) {
 		*in_buckets += line->rate.size ? (uint64_t)fmin(1 / to_double(line->rate) + 0.5, 0x1p50) : 1;
 		return;
 	}
-	if (scene->whole.lines.points.is_cumulative) {
+	if (scene->whole.lines.is_cumulative) {
 		check(ends_in(path, ".total"), "not a total", path);
 		path.size -= strlen(".total");
 	}
@@ -394,7 +394,7 @@ static void check_series(struct scene *scene, unsigned int i)
 {
 	const struct series *series = scene->series[i];
 	bool is_histogram = series->metric->kind == METRIC_HISTOGRAM;
-	bool is_values = scene->whole.lines.points.histogram != LINES_COUNTERS;
+	bool is_values = scene->whole.lines.histogram != LINES_COUNTERS;
 	struct grammar_text rest = text_of(&scene->alone[i]), text = rest;
 	uint64_t in_buckets = 0, in_count = 0;
 	unsigned int n_lines = 0;
@@ -416,7 +416,7 @@ static void check_series(struct scene *scene, unsigned int i)
 		return;
 	if (is_values)
 		check(in_buckets == series->delta.count || series->delta.count >> 40, "values too many or too few", text);
-	else if (!scene->whole.lines.points.is_cumulative)
+	else if (!scene->whole.lines.is_cumulative)
 		check(in_buckets == in_count, "buckets that do not add up to the count", text);
 }
 
@@ -529,7 +529,7 @@ static void push(struct scene *scene)
 	check_whole(scene);
 	writer_push(scene, &scene->narrow, scene->losses);
 	/* It repeats gauges that it could not send. */
-	if (dialect_table[scene->dialect].is_graphite || scene->whole.lines.points.sends_unchanged)
+	if (dialect_table[scene->dialect].is_graphite || scene->whole.lines.sends_unchanged)
 		check_some(text_of(&scene->narrow.out), text_of(&scene->whole.out));
 	for (unsigned int i = 0; i < scene->n_series; i++)
 		check_series(scene, i);
@@ -542,7 +542,7 @@ static void check_totals(struct scene *scene)
 		const struct series *series = scene->series[i];
 
 		if (series->metric->kind != METRIC_HISTOGRAM || scene->is_refused[i] ||
-		    scene->whole.lines.points.histogram != LINES_COUNTERS)
+		    scene->whole.lines.histogram != LINES_COUNTERS)
 			continue;
 		check(written->before + written->now == series->total.count, "counts that do not add up",
 		      text_of(&scene->alone[i]));

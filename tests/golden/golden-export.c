@@ -98,10 +98,10 @@ static int lines(const struct batch *batch, const struct variant *variant)
 	struct exporter exporter = { .name = "golden" };
 	size_t n_points = 0;
 	struct lines writer = {
-		.points.histogram = variant->histogram,
+		.histogram = variant->histogram,
 		.time_unit = variant->unit,
-		.points.is_cumulative = variant->is_cumulative,
-		.points.sends_unchanged = variant->sends_unchanged,
+		.is_cumulative = variant->is_cumulative,
+		.sends_unchanged = variant->sends_unchanged,
 		.pack = { .limit_bytes = 1432, .put = write_piece, .user = &n_points },
 		.exporter = &exporter,
 	};

@@ -89,7 +89,7 @@ static void counters_that_did_not_grow_are_silent_unless_asked_for(void **state)
 	assert_lines(&rig, 0, "");
 	assert_int_equal(rig.n_points, 1);
 	lines_done(&rig.lines);
-	rig.lines.points.sends_unchanged = true;
+	rig.lines.sends_unchanged = true;
 	begin(&rig);
 	series_add(SERIES(&rig, 0), 0);
 	assert_lines(&rig, 0, "a.sum:0|c");
@@ -182,7 +182,7 @@ static void bounds_above_all_numbers_are_sound(void **state)
 		rig.metrics[2].unit = "By";
 		rig.metrics[2].divisor = 1;
 		rig.metrics[2].layout = (struct histogram_layout){ 0, -1, 1024 };
-		rig.lines.points.histogram = i ? LINES_TIMER : LINES_COUNTERS;
+		rig.lines.histogram = i ? LINES_TIMER : LINES_COUNTERS;
 		begin(&rig);
 		series_add_histogram(SERIES(&rig, 2), 0, bucket);
 		assert_lines(&rig, 0,
@@ -291,7 +291,7 @@ static void totals_say_so(void **state)
 
 	rig_init(&rig, DIALECT_TAGGED, "{metric}");
 	rig.tags.n_items = 0;
-	rig.lines.points.is_cumulative = true;
+	rig.lines.is_cumulative = true;
 	for (uint64_t i = 1; i <= 2; i++) {
 		add_times(&rig, 1500000000, 0, 0, 1);
 		series_add(SERIES(&rig, 0), 5);
@@ -312,7 +312,7 @@ static void a_distribution_stands_for_as_many_values_as_there_were(void **state)
 
 	rig_init(&rig, DIALECT_DOGSTATSD, "{metric}");
 	rig.tags.n_items = 1;
-	rig.lines.points.histogram = LINES_DISTRIBUTION;
+	rig.lines.histogram = LINES_DISTRIBUTION;
 	add_times(&rig, 0, 1, 1, 0);
 	/* (0.25, 0.5] s: a third below the one, a third above the other. */
 	assert_lines(&rig, 0, "a.time_us:0|d|#host.name:vm1\na.time_us:333333|d|#host.name:vm1");
@@ -338,7 +338,7 @@ static void a_timer_is_in_milliseconds_whatever_the_unit_of_counters(void **stat
 	struct rig rig;
 
 	rig_init(&rig, DIALECT_PLAIN, "{metric}");
-	rig.lines.points.histogram = LINES_TIMER;
+	rig.lines.histogram = LINES_TIMER;
 	add_times(&rig, 0, 0, 1, 4);
 	/* What is above 2 s (it has no upper bound) is taken for a value up to 4 s. */
 	assert_lines(&rig, 0, "a.time:333.333|ms\na.time:2666.67|ms|@0.25");

@@ -25,20 +25,20 @@ static int put(void *user, uint8_t *data, size_t size, size_t n_points)
 	return pieces->error;
 }
 
-static int add(struct pack *pack, const char *line)
+/* "NAME:1|c", or "NAME 1 9". */
+static int add(struct pack *pack, const char *text)
 {
-	size_t size = strlen(line);
-	char *at = pack_line_begin(pack, size);
+	const struct line_name name = { .text = text, .path_size = (uint16_t)strlen(text) };
+	const struct line line = { .name = &name, .suffix = "", .ending = "" };
 
-	if (!at)
-		return -ENOMEM;
-	memcpy(at, line, size);
-	return pack_line_end(pack, at + size);
+	pack->failure = 0;
+	pack_line(pack, &line, "1", "|c");
+	return pack->failure;
 }
 
-static int add_point(struct pack *pack, const char *line)
+static int add_point(struct pack *pack, const char *text)
 {
-	int err = add(pack, line);
+	int err = add(pack, text);
 
 	if (!err)
 		pack->n_points++;
@@ -48,20 +48,20 @@ static int add_point(struct pack *pack, const char *line)
 static void datagrams_hold_whole_lines_up_to_their_limit_and_no_newline_at_the_end(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 7, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 11, .put = put, .user = &pieces };
 
-	assert_ok(add_point(&pack, "abc"));
-	assert_ok(add_point(&pack, "def")); /* 7 with the newline between them */
-	assert_ok(add_point(&pack, "g"));
+	assert_ok(add_point(&pack, "a"));
+	assert_ok(add_point(&pack, "b")); /* 11 with the newline between them */
+	assert_ok(add_point(&pack, "c"));
 	assert_ok(add_point(&pack, "1234567"));
-	assert_ok(add_point(&pack, "h"));
+	assert_ok(add_point(&pack, "d"));
 	assert_ok(pack_flush(&pack));
 	assert_ok(pack_flush(&pack));
 	assert_int_equal(pieces.n, 4);
-	assert_string_equal(pieces.text[0], "abc\ndef");
-	assert_string_equal(pieces.text[1], "g");
-	assert_string_equal(pieces.text[2], "1234567");
-	assert_string_equal(pieces.text[3], "h");
+	assert_string_equal(pieces.text[0], "a:1|c\nb:1|c");
+	assert_string_equal(pieces.text[1], "c:1|c");
+	assert_string_equal(pieces.text[2], "1234567:1|c");
+	assert_string_equal(pieces.text[3], "d:1|c");
 	assert_int_equal(pieces.n_points[0], 2);
 	assert_int_equal(pieces.n_points[1], 1);
 	assert_int_equal(pieces.n_points[2], 1);
@@ -72,31 +72,32 @@ static void datagrams_hold_whole_lines_up_to_their_limit_and_no_newline_at_the_e
 static void every_line_of_a_stream_ends(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .dialect = &dialect_table[DIALECT_DOTTED], .limit_bytes = 8, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_DOTTED], .limit_bytes = 12, .put = put, .user = &pieces,
+			     .time = " 9\n" };
 
-	assert_ok(add_point(&pack, "abc"));
-	assert_ok(add_point(&pack, "def"));
-	assert_ok(add_point(&pack, "g"));
+	assert_ok(add_point(&pack, "a"));
+	assert_ok(add_point(&pack, "b"));
+	assert_ok(add_point(&pack, "c"));
 	assert_ok(pack_flush(&pack));
 	assert_int_equal(pieces.n, 2);
-	assert_string_equal(pieces.text[0], "abc\ndef\n");
-	assert_string_equal(pieces.text[1], "g\n");
+	assert_string_equal(pieces.text[0], "a 1 9\nb 1 9\n");
+	assert_string_equal(pieces.text[1], "c 1 9\n");
 	buf_done(&pack.buf);
 }
 
 static void a_point_counts_where_its_last_line_is(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 5, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 11, .put = put, .user = &pieces };
 
-	assert_ok(add(&pack, "aa"));
-	assert_ok(add(&pack, "bb"));
-	assert_ok(add_point(&pack, "cc"));
+	assert_ok(add(&pack, "a"));
+	assert_ok(add(&pack, "b"));
+	assert_ok(add_point(&pack, "c"));
 	assert_ok(pack_flush(&pack));
 	assert_int_equal(pieces.n, 2);
-	assert_string_equal(pieces.text[0], "aa\nbb");
+	assert_string_equal(pieces.text[0], "a:1|c\nb:1|c");
 	assert_int_equal(pieces.n_points[0], 0);
-	assert_string_equal(pieces.text[1], "cc");
+	assert_string_equal(pieces.text[1], "c:1|c");
 	assert_int_equal(pieces.n_points[1], 1);
 	buf_done(&pack.buf);
 }
@@ -104,14 +105,14 @@ static void a_point_counts_where_its_last_line_is(void **state)
 static void a_line_over_the_limit_is_left_out_and_nothing_else(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 4, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 11, .put = put, .user = &pieces };
 
 	assert_ok(add_point(&pack, "a"));
-	assert_error(add_point(&pack, "12345"), EMSGSIZE);
+	assert_error(add_point(&pack, "12345678"), EMSGSIZE);
 	assert_ok(add_point(&pack, "b"));
 	assert_ok(pack_flush(&pack));
 	assert_int_equal(pieces.n, 1);
-	assert_string_equal(pieces.text[0], "a\nb");
+	assert_string_equal(pieces.text[0], "a:1|c\nb:1|c");
 	assert_int_equal(pieces.n_points[0], 2);
 	buf_done(&pack.buf);
 }
@@ -119,7 +120,7 @@ static void a_line_over_the_limit_is_left_out_and_nothing_else(void **state)
 static void an_error_of_the_taker_is_told_once_at_the_flush(void **state)
 {
 	struct pieces pieces = { .error = -EIO };
-	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 4, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 8, .put = put, .user = &pieces };
 
 	assert_ok(add_point(&pack, "1234"));
 	assert_ok(add_point(&pack, "abcd"));
@@ -132,12 +133,12 @@ static void an_error_of_the_taker_is_told_once_at_the_flush(void **state)
 
 static int add_three(struct pack *pack, size_t *n_added)
 {
-	static const char *const lines[] = { "1234", "abcd", "efgh" };
+	static const char *const names[] = { "1234", "abcd", "efgh" };
 	int err = 0;
 
 	*n_added = 0;
 	for (size_t i = 0; i < 3; i++) {
-		int r = add_point(pack, lines[i]);
+		int r = add_point(pack, names[i]);
 
 		*n_added += !r;
 		if (r)
@@ -149,11 +150,11 @@ static int add_three(struct pack *pack, size_t *n_added)
 static void without_memory_a_line_is_lost_and_those_before_it_are_not(void **state)
 {
 	struct pieces pieces = { 0 };
-	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 4, .put = put, .user = &pieces };
+	struct pack pack = { .dialect = &dialect_table[DIALECT_PLAIN], .limit_bytes = 8, .put = put, .user = &pieces };
 	size_t n_added, n_points;
 
 	assert_survives_failing_allocations(add_three(&pack, &n_added), {
-		assert_ok(pack_flush(&pack));
+		assert_int_equal(pack_flush(&pack), n_added < 3 ? -ENOMEM : 0);
 		n_points = 0;
 		for (size_t i = 0; i < pieces.n; i++)
 			n_points += pieces.n_points[i];

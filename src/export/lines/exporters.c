@@ -78,8 +78,8 @@ static const struct setting_row statsd_rows[] = {
 	ROW(template, "template", SETTING_TEXT, NULL, .check = template_check),
 	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
 	ROW(lines.time_unit, "time_unit", SETTING_CHOICE, "us", .choices = time_units),
-	ROW(lines.points.histogram, "histogram", SETTING_CHOICE, "counters", .choices = histograms),
-	ROW(lines.points.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
+	ROW(lines.histogram, "histogram", SETTING_CHOICE, "counters", .choices = histograms),
+	ROW(lines.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
 	ROW(max_name_bytes, "max_name_size", SETTING_SIZE, "1000B", .minimum = NAME_PATH_LEAST,
 	    .maximum = NAME_PATH_BYTES),
 	ROW(max_datagram_bytes, "max_datagram_size", SETTING_SIZE, "0", .minimum = 256, .maximum = 65507,
@@ -97,7 +97,7 @@ static const struct setting_row graphite_rows[] = {
 	ROW(template, "template", SETTING_TEXT, NULL, .check = template_check),
 	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
 	ROW(temporality, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
-	ROW(lines.points.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
+	ROW(lines.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
 	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
 	ROW(sender.confirm_every_ns, "confirm_every", SETTING_DURATION, "5m", .minimum = NS_PER_S, .takes_zero = true),
 	ROW(sender.timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = 100000000),
@@ -109,7 +109,7 @@ static void check(const void *data, const struct assignments *given, struct diag
 {
 	const struct lines_settings *settings = data;
 
-	if (settings->lines.points.histogram == LINES_DISTRIBUTION && settings->dialect != DIALECT_DOGSTATSD)
+	if (settings->lines.histogram == LINES_DISTRIBUTION && settings->dialect != DIALECT_DOGSTATSD)
 		assignments_complain(given, diag, "histogram", NULL, "distribution works only with dialect = dogstatsd; with other dialects, receivers would misread the values");
 	if (settings->resource_attributes.n_items > NAME_RESOURCE_TAGS_MAX)
 		assignments_complain(given, diag, "resource_attributes", NULL, "%zu names; at most %d are allowed",
@@ -145,7 +145,7 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 	if (!is_graphite)
 		lines->naming.limit_bytes = settings->max_name_bytes;
 	lines->exporter = exporter;
-	lines->points.is_cumulative = settings->temporality;
+	lines->is_cumulative = settings->temporality;
 	lines->pack = (struct pack){ .put = exporter_enqueue, .user = exporter };
 	lines->pack.limit_bytes = is_graphite ? PIECE_BYTES :
 				  settings->max_datagram_bytes ?: sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/lines/point.h"
+
 static const struct unit {
 	uint64_t per_second;
 	const char *suffix;
@@ -48,7 +50,7 @@ static const struct unit *unit_of(const struct lines *lines, const struct metric
 {
 	if (strcmp(metric->unit, "s") || metric->kind == METRIC_GAUGE)
 		return &units[LINES_SECONDS];
-	if (metric->kind == METRIC_HISTOGRAM && lines->points.histogram == LINES_TIMER)
+	if (metric->kind == METRIC_HISTOGRAM && lines->histogram == LINES_TIMER)
 		return &timer_unit;
 	return &units[lines->time_unit];
 }
@@ -57,7 +59,7 @@ static const char *path_suffix(const struct lines *lines, const struct metric *m
 {
 	if (metric->kind != METRIC_SUM || !lines->naming.dialect->is_graphite)
 		return "";
-	return lines->points.is_cumulative ? ".total" : ".count";
+	return lines->is_cumulative ? ".total" : ".count";
 }
 
 static bool is_shadowed(const struct lines *lines, const struct batch *batch, const struct metric *metric)
@@ -85,7 +87,7 @@ static void line_metric_init(const struct lines *lines, const struct batch *batc
 	const uint64_t per_second = unit->per_second;
 	const char dot = lines->naming.dialect->tag_first ? '.' : '_';
 	bool is_whole = metric->divisor % per_second == 0, has_buckets = metric->kind == METRIC_HISTOGRAM;
-	bool is_counters = has_buckets && lines->points.histogram == LINES_COUNTERS;
+	bool is_counters = has_buckets && lines->histogram == LINES_COUNTERS;
 
 	*result = (struct line_metric){
 		.point = { .multiplier = is_whole ? 1 : per_second,
@@ -95,26 +97,19 @@ static void line_metric_init(const struct lines *lines, const struct batch *batc
 			  .path_suffix = path_suffix(lines, metric),
 			  .spare_bytes = is_counters ? NAME_SUFFIX_BYTES : 0,
 			  .is_shadowed = is_shadowed(lines, batch, metric) },
-		.n_base = point_base_size(&lines->points, metric),
+		.n_base = point_base_size(lines, metric),
 	};
 }
 
-/* All batches have the same metrics. -ENOMEM. */
-static int learn_metrics(struct lines *lines, const struct batch *batch)
+/* All batches have the same metrics. Without memory there are none. */
+static void learn_metrics(struct lines *lines, const struct batch *batch)
 {
-	if (lines->metrics)
-		return 0;
 	lines->metrics = calloc(batch->n_metrics + 1, sizeof(*lines->metrics));
-	if (!lines->metrics)
-		return -ENOMEM;
-	for (size_t i = 0; i < batch->n_metrics; i++) {
+	for (size_t i = 0; lines->metrics && i < batch->n_metrics; i++) {
 		line_metric_init(lines, batch, batch->metrics[i], &lines->metrics[lines->n_metrics++]);
-		if (batch->metrics[i]->kind == METRIC_HISTOGRAM && !lines->metrics[i].point.buckets) {
+		if (batch->metrics[i]->kind == METRIC_HISTOGRAM && !lines->metrics[i].point.buckets)
 			forget_metrics(lines);
-			return -ENOMEM;
-		}
 	}
-	return 0;
 }
 
 /* Series */
@@ -154,9 +149,9 @@ static void lose_series(struct lines *lines, const struct series *series)
 {
 	bool has_changed = series->metric->kind == METRIC_GAUGE || series->delta.sum || series->delta.count;
 
-	if (has_changed || lines->points.sends_unchanged)
+	if (has_changed || lines->sends_unchanged)
 		lose_point(lines, POINTS_NOT_SENT);
-	lines->err = -ENOMEM;
+	lines->pack.error = -ENOMEM;
 }
 
 static void push_series(struct lines *lines, const struct line_metric *metric, struct series *series)
@@ -171,7 +166,7 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 	}
 	pack->failure = 0;
 	pack->n_lines = 0;
-	if (!point_write(&lines->points, &metric->point, series, state)) {
+	if (!point_write(lines, &metric->point, series, state)) {
 		lose_point(lines, POINTS_UNSUPPORTED);
 	} else if (pack->failure) {
 		lose_point(lines, pack->failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
@@ -179,8 +174,6 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 		lines->n_pushed++;
 		pack->n_points++;
 	}
-	if (pack->failure == -ENOMEM)
-		lines->err = -ENOMEM;
 }
 
 /* Logs once that points cannot be sent as lines, and each time what failed. */
@@ -203,24 +196,24 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
 	struct series *series;
 	int err;
 
-	lines->points.pack = pack;
 	pack->dialect = lines->naming.dialect;
-	pack->time_size = (size_t)snprintf(pack->time, sizeof(pack->time), " %" PRIu64, time_s);
-	err = learn_metrics(lines, batch);
-	lines->err = err;
+	snprintf(pack->time, sizeof(pack->time), " %" PRIu64 "\n", time_s);
 	lines->n_pushed = 0;
-	lines->points.losses = lines->exporter->n_losses;
-	lines->points.time_s = time_s;
+	lines->time_s = time_s;
+	if (!lines->metrics)
+		learn_metrics(lines, batch);
+	if (!lines->metrics)
+		pack->error = -ENOMEM;
 	for (size_t i = 0; i < batch->n_metrics; i++) {
 		metric_for_each_series(series, batch->metrics[i]) {
-			if (err)
-				lose_series(lines, series);
-			else
+			if (lines->metrics)
 				push_series(lines, &lines->metrics[i], series);
+			else
+				lose_series(lines, series);
 		}
 	}
 	exporter_account(lines->exporter, POINTS_PUSHED, lines->n_pushed);
-	err = pack_flush(&lines->pack) ?: lines->err;
+	err = pack_flush(pack);
 	report(lines, err);
 	return err;
 }

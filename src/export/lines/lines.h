@@ -22,26 +22,31 @@
 #include "export/exporter.h"
 #include "export/lines/name.h"
 #include "export/lines/pack.h"
-#include "export/lines/point.h"
 
 enum lines_unit { LINES_SECONDS,
 		  LINES_MILLISECONDS,
 		  LINES_MICROSECONDS,
 		  LINES_NANOSECONDS };
 
-/* Begins with what its user sets; what that points to is borrowed. The rest is all 0, for lines.c. */
+enum lines_histogram { LINES_COUNTERS,
+		       LINES_DISTRIBUTION,
+		       LINES_TIMER };
+
+/* Begins with what its user sets; what that points to is borrowed. The rest is all 0, for lines.c and point.c. */
 struct lines {
 	struct naming naming;
-	enum lines_unit time_unit;  /* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
-	struct point_writer points; /* histogram, is_cumulative (Graphite only) and sends_unchanged */
-	struct pack pack;	    /* limit_bytes, put and user */
-	struct exporter *exporter;  /* counts the points */
+	enum lines_unit time_unit; /* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
+	enum lines_histogram histogram;
+	bool is_cumulative; /* Graphite only */
+	bool sends_unchanged;
+	struct pack pack;	   /* limit_bytes, put and user */
+	struct exporter *exporter; /* counts the points */
 
 	struct line_metric *metrics; /* one for each metric of a batch */
 	size_t n_metrics;
+	uint64_t time_s;   /* of the batch */
 	uint64_t n_pushed; /* points, in this push */
 	bool has_told_refused;
-	int err; /* of the push: 0 or -ENOMEM */
 };
 
 /*

@@ -260,17 +260,11 @@ static bool needs_digits(const struct naming *naming, const struct series *serie
 	return false;
 }
 
-static bool ends_in(const struct buf *out, size_t at, const char *suffix)
-{
-	size_t size = strlen(suffix);
-
-	return out->size - at > size && !memcmp(out->data + out->size - size, suffix, size);
-}
-
 void name_append_path(const struct naming *naming, const struct series *series, const struct name_kind *kind,
 		      struct buf *out)
 {
-	size_t limit = naming->limit_bytes - kind->spare_bytes - strlen(kind->path_suffix);
+	size_t suffix_size = strlen(kind->path_suffix);
+	size_t limit = naming->limit_bytes - kind->spare_bytes - suffix_size;
 	bool has_digits = needs_digits(naming, series, kind);
 	size_t at = out->size, value_end = at;
 
@@ -285,8 +279,9 @@ void name_append_path(const struct naming *naming, const struct series *series, 
 	if (buf_error(out))
 		return;
 	/* A value that happens to be "count" is not the suffix. */
-	if (ends_in(out, value_end, kind->path_suffix))
-		out->size -= strlen(kind->path_suffix);
+	if (out->size - value_end > suffix_size &&
+	    !memcmp(out->data + out->size - suffix_size, kind->path_suffix, suffix_size))
+		out->size -= suffix_size;
 	if (out->size - at > limit - (has_digits ? TEXT_DIGITS_BYTES : 0)) {
 		out->size = at + limit - TEXT_DIGITS_BYTES;
 		has_digits = true;

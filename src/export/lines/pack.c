@@ -8,78 +8,42 @@
 
 #define PART_BYTES 64 /* at most, for a tag with a bound, a suffix with a level, a value and a type each */
 
-char *pack_line_begin(struct pack *pack, size_t most)
+/* Gives away what is in the buffer, of which it is all. */
+static void put(struct pack *pack)
 {
-	bool is_separated = !pack->dialect->is_graphite && pack->buf.size;
-	uint8_t *at;
+	int err = pack->put(pack->user, pack->buf.data, pack->buf.size, pack->n_points);
 
-	/* The first piece is as large as it will ever be; the separator or the end of the line is in the 1. */
-	at = buf_reserve(&pack->buf, pack->buf.size ? most + 1 : pack->limit_bytes + most + 1);
-	if (!at) {
-		pack->buf.error = 0; /* what is there stays */
-		return NULL;
-	}
-	if (is_separated)
-		*at++ = '\n';
-	pack->line_at = pack->buf.size + is_separated;
-	return (char *)at;
-}
-
-/* Gives away what lies before size, of which it is all. */
-static void put(struct pack *pack, size_t size)
-{
-	int err = pack->put(pack->user, pack->buf.data, size, pack->n_points);
-
-	if (err && !pack->error)
-		pack->error = err;
+	pack->error = pack->error ?: err;
 	pack->buf = BUF_INIT;
 	pack->n_points = 0;
 }
 
-int pack_line_end(struct pack *pack, char *end)
+/* The line, which follows what is in the buffer, joins that, or begins the next piece. */
+static int add(struct pack *pack, const uint8_t *line, size_t size)
 {
-	uint8_t *line = pack->buf.data + pack->line_at;
-	size_t size, before = pack->buf.size;
+	size_t end = (size_t)(line - pack->buf.data) + size;
 	struct buf next = BUF_INIT;
 
-	if (pack->dialect->is_graphite)
-		*end++ = '\n';
-	size = (size_t)((uint8_t *)end - line);
 	if (size > pack->limit_bytes)
 		return -EMSGSIZE;
-	if (pack->line_at + size <= pack->limit_bytes) {
-		pack->buf.size = pack->line_at + size;
+	if (end <= pack->limit_bytes) {
+		pack->buf.size = end;
 		return 0;
 	}
-	/* It begins the next piece. */
 	if (!buf_reserve(&next, pack->limit_bytes + size))
 		return -ENOMEM;
 	buf_append(&next, line, size);
-	put(pack, before);
+	put(pack);
 	pack->buf = next;
 	return 0;
 }
-
-int pack_flush(struct pack *pack)
-{
-	int err;
-
-	if (pack->buf.size)
-		put(pack, pack->buf.size);
-	err = pack->error;
-	pack->error = 0;
-	return err;
-}
-
-/* Lines */
 
 static char *put_tags(const struct pack *pack, char *at, const struct line *line)
 {
 	const struct dialect *dialect = pack->dialect;
 	const struct line_name *name = line->name;
 
-	memcpy(at, name->text + name->path_size, name->tags_size);
-	at += name->tags_size;
+	at = mempcpy(at, name->text + name->path_size, name->tags_size);
 	if (!line->bound || !dialect->tag_first)
 		return at;
 	if (name->tags_size)
@@ -91,43 +55,50 @@ static char *put_tags(const struct pack *pack, char *at, const struct line *line
 	return stpcpy(at, line->bound);
 }
 
-char *line_begin(struct pack *pack, const struct line *line)
+/* Behind what is in the buffer, as far as that belongs to it. */
+static char *put_line(const struct pack *pack, char *at, const struct line *line, const char *value, const char *type)
 {
-	const struct line_name *name = line->name;
-	char *at = pack_line_begin(pack, (size_t)name->path_size + name->tags_size + 6 * PART_BYTES);
+	const struct dialect *dialect = pack->dialect;
 
-	if (!at) {
-		pack->failure = -ENOMEM;
-		return NULL;
-	}
-	memcpy(at, name->text, name->path_size);
-	at = stpcpy(at + name->path_size, line->suffix);
-	if (line->bound && !pack->dialect->tag_first) {
-		*at++ = '.';
-		at = stpcpy(at, line->bound);
-	}
+	at = stpcpy(mempcpy(at, line->name->text, line->name->path_size), line->suffix);
+	if (line->bound && !dialect->tag_first)
+		at = stpcpy(stpcpy(at, "."), line->bound);
 	at = stpcpy(at, line->ending);
-	if (!pack->dialect->is_tags_last)
+	if (!dialect->is_tags_last)
 		at = put_tags(pack, at, line);
-	*at++ = pack->dialect->is_graphite ? ' ' : ':';
-	return at;
+	*at++ = dialect->is_graphite ? ' ' : ':';
+	at = stpcpy(stpcpy(at, value), dialect->is_graphite ? pack->time : type);
+	return dialect->is_tags_last ? put_tags(pack, at, line) : at;
 }
 
-void line_end(struct pack *pack, const struct line *line, char *at, const char *type)
+void pack_line(struct pack *pack, const struct line *line, const char *value, const char *type)
 {
-	int err;
+	size_t most = (size_t)line->name->path_size + line->name->tags_size + 6 * PART_BYTES;
+	bool is_separated = !pack->dialect->is_graphite && pack->buf.size;
+	/* The first piece is as large as it will ever be. */
+	uint8_t *at = buf_reserve(&pack->buf, pack->buf.size ? most : pack->limit_bytes + most);
+	int err = -ENOMEM;
 
-	if (pack->dialect->is_graphite) {
-		memcpy(at, pack->time, pack->time_size);
-		at += pack->time_size;
-	} else {
-		at = stpcpy(at, type);
-		if (pack->dialect->is_tags_last)
-			at = put_tags(pack, at, line);
-	}
-	err = pack_line_end(pack, at);
+	if (at && is_separated)
+		*at++ = '\n';
+	if (at)
+		err = add(pack, at, (size_t)((uint8_t *)put_line(pack, (char *)at, line, value, type) - at));
+	pack->buf.error = 0; /* what is there stays */
 	if (err)
 		pack->failure = err;
 	else
 		pack->n_lines++;
+	if (err == -ENOMEM && !pack->error)
+		pack->error = err;
+}
+
+int pack_flush(struct pack *pack)
+{
+	int err;
+
+	if (pack->buf.size)
+		put(pack);
+	err = pack->error;
+	pack->error = 0;
+	return err;
 }

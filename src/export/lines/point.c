@@ -17,9 +17,9 @@ enum { BASE_SUM,
        BASE_COUNT,
        BASE_BUCKETS };
 
-uint32_t point_base_size(const struct point_writer *writer, const struct metric *metric)
+uint32_t point_base_size(const struct lines *lines, const struct metric *metric)
 {
-	if (!writer->pack->dialect->is_graphite || writer->is_cumulative || metric->kind == METRIC_GAUGE)
+	if (!lines->pack.dialect->is_graphite || lines->is_cumulative || metric->kind == METRIC_GAUGE)
 		return 0;
 	return metric->kind == METRIC_SUM ? BASE_SUM + 1 : BASE_BUCKETS + metric->layout.n_buckets;
 }
@@ -31,15 +31,6 @@ static uint64_t number_at(const struct numbers *numbers, uint32_t i)
 	return i == BASE_SUM ? numbers->sum : numbers->count;
 }
 
-static void begin_time(const struct point_writer *writer, const struct series *series, struct point_state *state)
-{
-	if (!state->n_base || state->time_s == writer->time_s)
-		return;
-	for (uint32_t i = 0; i < state->n_base; i++)
-		state->base[i] = number_at(&series->total, i) - number_at(&series->delta, i);
-	state->time_s = writer->time_s;
-}
-
 /* Since the last push, or where there is a base, since the time before this one. */
 static uint64_t grown(const struct series *series, const struct point_state *state, uint32_t i)
 {
@@ -48,18 +39,13 @@ static uint64_t grown(const struct series *series, const struct point_state *sta
 
 /* Numbers */
 
-/* False: no memory. */
-static bool put_number(struct point_writer *writer, const struct line *line, bool is_negative, uint64_t raw,
-		       uint64_t divisor, const char *type)
+static void put_number(struct lines *lines, const struct line *line, bool is_negative, uint64_t raw, uint64_t divisor,
+		       const char *type)
 {
-	char *at = line_begin(writer->pack, line);
+	char text[1 + DECIMAL_BYTES + 1] = "-";
 
-	if (!at)
-		return false;
-	if (is_negative)
-		*at++ = '-';
-	line_end(writer->pack, line, decimal_put(at, raw, divisor), type);
-	return true;
+	*decimal_put(text + is_negative, raw, divisor) = '\0';
+	pack_line(&lines->pack, line, text, type);
 }
 
 /* Seconds in nanoseconds may take more than 64 bits. */
@@ -71,119 +57,122 @@ static unsigned __int128 scaled(uint64_t raw, uint64_t multiplier, uint64_t divi
 }
 
 /* A line for the number at i, unless there is nothing to send. False: no line can hold it. */
-static bool put_sum(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+static bool put_sum(struct lines *lines, const struct point_kind *kind, const struct series *series,
 		    const struct point_state *state, uint32_t i, const struct line *line)
 {
 	const uint64_t multiplier = i == BASE_SUM ? kind->multiplier : 1, divisor = i == BASE_SUM ? kind->divisor : 1;
 	const uint64_t total = number_at(&series->total, i), delta = grown(series, state, i);
 	unsigned __int128 whole;
 
-	if (writer->pack->dialect->is_graphite) {
-		(void)put_number(writer, line, false, writer->is_cumulative ? total : delta, divisor, NULL);
+	if (lines->pack.dialect->is_graphite) {
+		put_number(lines, line, false, lines->is_cumulative ? total : delta, divisor, NULL);
 		return true;
 	}
 	whole = scaled(total, multiplier, divisor) - scaled(total - delta, multiplier, divisor);
 	if (whole > INT64_MAX)
 		return false;
-	if (whole || writer->sends_unchanged)
-		(void)put_number(writer, line, false, (uint64_t)whole, 1, "|c");
+	if (whole || lines->sends_unchanged)
+		put_number(lines, line, false, (uint64_t)whole, 1, "|c");
 	return true;
 }
 
-static bool write_sum(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+static bool write_sum(struct lines *lines, const struct point_kind *kind, const struct series *series,
 		      const struct point_state *state)
 {
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
 
-	if (!grown(series, state, BASE_SUM) && !writer->sends_unchanged)
+	if (!grown(series, state, BASE_SUM) && !lines->sends_unchanged)
 		return true;
-	return put_sum(writer, kind, series, state, BASE_SUM, &line);
+	return put_sum(lines, kind, series, state, BASE_SUM, &line);
 }
 
-static bool is_gauge_known(const struct point_writer *writer, const struct point_state *state, int64_t raw)
+static bool is_gauge_known(const struct lines *lines, const struct point_state *state, int64_t raw)
 {
-	if (writer->pack->dialect->is_graphite) /* which has one for each time */
-		return state->time_s == writer->time_s;
-	return state->is_sent && state->last_gauge == raw && state->losses == writer->losses &&
-	       !writer->sends_unchanged;
+	if (lines->pack.dialect->is_graphite) /* which has one for each time */
+		return state->time_s == lines->time_s;
+	return state->is_sent && state->last_gauge == raw && state->losses == lines->exporter->n_losses &&
+	       !lines->sends_unchanged;
 }
 
-static bool write_gauge(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+static bool write_gauge(struct lines *lines, const struct point_kind *kind, const struct series *series,
 		       struct point_state *state)
 {
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
 	int64_t raw = (int64_t)series->total.sum;
 	uint64_t size = raw < 0 ? 0 - (uint64_t)raw : (uint64_t)raw;
 
-	if (raw < 0 && !writer->pack->dialect->is_graphite)
+	if (raw < 0 && !lines->pack.dialect->is_graphite)
 		return false;
-	if (is_gauge_known(writer, state, raw))
+	if (is_gauge_known(lines, state, raw))
 		return true;
-	if (!put_number(writer, &line, raw < 0, size, kind->divisor, "|g"))
+	put_number(lines, &line, raw < 0, size, kind->divisor, "|g");
+	if (lines->pack.failure)
 		return true;
-	state->is_sent = !writer->pack->failure;
+	state->is_sent = true;
 	state->last_gauge = raw;
-	state->losses = writer->losses;
-	state->time_s = writer->time_s;
+	state->losses = lines->exporter->n_losses;
+	state->time_s = lines->time_s;
 	return true;
 }
 
-static bool write_counters(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+static bool write_counters(struct lines *lines, const struct point_kind *kind, const struct series *series,
 			   const struct point_state *state)
 {
-	struct line line = { .name = &state->name, .suffix = ".count", .ending = writer->is_cumulative ? ".total" : "" };
+	struct line line = { .name = &state->name, .suffix = ".count", .ending = lines->is_cumulative ? ".total" : "" };
 	bool is_complete;
 
-	if (!grown(series, state, BASE_COUNT) && !writer->sends_unchanged)
+	if (!grown(series, state, BASE_COUNT) && !lines->sends_unchanged)
 		return true;
-	is_complete = put_sum(writer, kind, series, state, BASE_COUNT, &line);
+	is_complete = put_sum(lines, kind, series, state, BASE_COUNT, &line);
 	line.suffix = ".sum";
 	if (!series->metric->layout.has_no_sum)
-		is_complete &= put_sum(writer, kind, series, state, BASE_SUM, &line);
+		is_complete &= put_sum(lines, kind, series, state, BASE_SUM, &line);
 	line.suffix = ".bucket";
 	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
-		if (!grown(series, state, BASE_BUCKETS + i) && !(writer->sends_unchanged && series->total.bucket[i]))
+		if (!grown(series, state, BASE_BUCKETS + i) && !(lines->sends_unchanged && series->total.bucket[i]))
 			continue;
 		line.bound = kind->buckets[i].bound;
-		is_complete &= put_sum(writer, kind, series, state, BASE_BUCKETS + i, &line);
+		is_complete &= put_sum(lines, kind, series, state, BASE_BUCKETS + i, &line);
 	}
 	return is_complete;
 }
 
 /* For each bucket one value, with a sample rate that says how often. */
-static void write_values(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+static void write_values(struct lines *lines, const struct point_kind *kind, const struct series *series,
 			const struct point_state *state)
 {
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
 
 	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
 		uint64_t n = series->delta.bucket[i];
-		char type[DECIMAL_RATE_BYTES + 8], *end, *at;
+		char type[DECIMAL_RATE_BYTES + 8], *end;
 
 		if (!n)
 			continue;
-		end = stpcpy(type, writer->histogram == LINES_TIMER ? "|ms" : "|d");
+		end = stpcpy(type, lines->histogram == LINES_TIMER ? "|ms" : "|d");
 		if (n > 1)
 			*decimal_put_rate(stpcpy(end, "|@"), n) = '\0';
-		at = line_begin(writer->pack, &line);
-		if (at)
-			line_end(writer->pack, &line, stpcpy(at, kind->buckets[i].middle), type);
+		pack_line(&lines->pack, &line, kind->buckets[i].middle, type);
 	}
 }
 
-bool point_write(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+bool point_write(struct lines *lines, const struct point_kind *kind, const struct series *series,
 		       struct point_state *state)
 {
-	begin_time(writer, series, state);
+	if (state->n_base && state->time_s != lines->time_s) {
+		for (uint32_t i = 0; i < state->n_base; i++)
+			state->base[i] = number_at(&series->total, i) - number_at(&series->delta, i);
+		state->time_s = lines->time_s;
+	}
 	switch (series->metric->kind) {
 	case METRIC_SUM:
-		return write_sum(writer, kind, series, state);
+		return write_sum(lines, kind, series, state);
 	case METRIC_GAUGE:
-		return write_gauge(writer, kind, series, state);
+		return write_gauge(lines, kind, series, state);
 	case METRIC_HISTOGRAM:
-		if (writer->histogram == LINES_COUNTERS)
-			return write_counters(writer, kind, series, state);
-		write_values(writer, kind, series, state);
+		if (lines->histogram == LINES_COUNTERS)
+			return write_counters(lines, kind, series, state);
+		write_values(lines, kind, series, state);
 	}
 	return true;
 }

@@ -9,21 +9,7 @@
  * hold everything that was counted for that time.
  */
 
-#include "export/lines/pack.h"
-#include "metric/metric.h"
-
-enum lines_histogram { LINES_COUNTERS,
-		       LINES_DISTRIBUTION,
-		       LINES_TIMER };
-
-struct point_writer {
-	struct pack *pack;
-	enum lines_histogram histogram;
-	bool is_cumulative;
-	bool sends_unchanged;
-	uint64_t time_s;     /* of the batch */
-	unsigned int losses; /* gauges are sent again when it changes */
-};
+#include "export/lines/lines.h"
 
 /* A bucket of a histogram as text, in the unit in which its lines are sent. */
 struct bucket_text {
@@ -49,9 +35,9 @@ struct point_state {
 };
 
 /* Numbers that base must have room for. */
-uint32_t point_base_size(const struct point_writer *writer, const struct metric *metric);
-/* False: the format cannot express a part of the point. What happened to the rest is in writer->pack. */
-bool point_write(struct point_writer *writer, const struct point_kind *kind, const struct series *series,
+uint32_t point_base_size(const struct lines *lines, const struct metric *metric);
+/* False: the format cannot express a part of the point. What happened to the rest is in lines->pack. */
+bool point_write(struct lines *lines, const struct point_kind *kind, const struct series *series,
 		 struct point_state *state);
 /*
  * One for each bucket, for the caller to free. per_second: units in a second; 1 for everything
