@@ -52,8 +52,7 @@ static int open_now(struct exporter *exporter)
 	size_t size = exporter->ops->state_bytes;
 	int err;
 
-	if (size)
-		exporter->state = calloc(1, size);
+	exporter->state = size ? calloc(1, size) : NULL;
 	err = size && !exporter->state ? -ENOMEM : exporter->ops->open(exporter, exporter->options);
 	exporter->is_closed = err != 0;
 	if (!err)
@@ -117,18 +116,6 @@ void exporter_send(struct exporter *exporter, const struct batch *batch)
 		exporter->ops->send(exporter, batch);
 }
 
-void exporter_log(const struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
-{
-	const struct log_field fields[] = { { "BPFPUSH_EXPORTER", exporter->name }, { NULL, NULL } };
-	char message[MESSAGE_BYTES];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(message, sizeof(message), format, arguments);
-	va_end(arguments);
-	log_event(level, id, fields, "exporter %s: %s", exporter->name, message);
-}
-
 void exporter_fail(struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
 {
 	struct exporter_stats *stats = &exporter->stats;
@@ -138,7 +125,6 @@ void exporter_fail(struct exporter *exporter, enum log_level level, const char *
 	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
-	utf8_clean(message);
 	snprintf(problem, sizeof(problem), "%.*s", (int)sizeof(problem) - 1, message);
 	utf8_clean(problem);
 	if (stats->is_failing && !strcmp(problem, stats->problem))
@@ -152,21 +138,17 @@ void exporter_fail(struct exporter *exporter, enum log_level level, const char *
 		exporter_log(exporter, level, id, "%s", message);
 }
 
-void exporter_works(struct exporter *exporter, const char *format, ...)
+bool exporter_recovers(struct exporter *exporter)
 {
-	char message[MESSAGE_BYTES];
-	va_list arguments;
+	struct exporter_stats *stats = &exporter->stats;
 
-	if (!exporter->stats.is_failing)
-		return;
-	exporter->stats.n_changes++;
-	exporter->stats.is_failing = false;
-	exporter->stats.failing_ns = 0;
-	exporter->stats.problem[0] = '\0';
-	va_start(arguments, format);
-	vsnprintf(message, sizeof(message), format, arguments);
-	va_end(arguments);
-	exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, "%s", message);
+	if (!stats->is_failing)
+		return false;
+	stats->n_changes++;
+	stats->is_failing = false;
+	stats->failing_ns = 0;
+	stats->problem[0] = '\0';
+	return true;
 }
 
 void exporter_asks(struct exporter *exporter, bool is_asking)
@@ -218,9 +200,9 @@ struct exporter_waiting exporter_waiting(const struct exporter *exporter)
 void exporter_save(struct exporter *exporter, struct store *out)
 {
 	size_t left = exporter->queue.size_bytes, n_left_out = 0;
-	struct queue_item *item = exporter->queue.head;
+	struct queue_item *item = TAILQ_FIRST(&exporter->queue.items);
 
-	for (; left > SAVED_BYTES_MAX; item = item->next) {
+	for (; left > SAVED_BYTES_MAX; item = TAILQ_NEXT(item, link)) {
 		left -= item->size;
 		n_left_out += item->n_points;
 		item->mark = NULL;
@@ -231,7 +213,7 @@ void exporter_save(struct exporter *exporter, struct store *out)
 	store_number(out, exporter->position);
 	store_number(out, exporter->n_doubtful);
 	store_number(out, n_left_out);
-	for (; item; item = item->next) {
+	for (; item; item = TAILQ_NEXT(item, link)) {
 		item->mark = store_reserve(out, 1);
 		store_bytes(out, "", 1);
 		store_number(out, item->n_points);
@@ -242,10 +224,10 @@ void exporter_save(struct exporter *exporter, struct store *out)
 
 static void restore_item(struct exporter *exporter, struct stored *in, bool is_same)
 {
-	const struct queue_item *before = exporter->queue.tail;
 	uint8_t *mark = (uint8_t *)stored_bytes(in, 1), *copy;
 	uint64_t n_points = stored_number(in), size = stored_number(in);
 	const void *data = stored_bytes(in, size);
+	struct queue_item *last;
 
 	if (!data || !size)
 		return;
@@ -256,8 +238,9 @@ static void restore_item(struct exporter *exporter, struct stored *in, bool is_s
 		return;
 	}
 	(void)exporter_enqueue(exporter, memcpy(copy, data, size), size, n_points);
-	if (exporter->queue.tail && exporter->queue.tail != before)
-		exporter->queue.tail->mark = mark;
+	last = TAILQ_LAST(&exporter->queue.items, queue_items);
+	if (last && !last->mark)
+		last->mark = mark;
 }
 
 void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same)

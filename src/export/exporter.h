@@ -122,13 +122,18 @@ int exporter_encode(struct exporter *exporter, const struct batch *batch);
 /* Begins to send what was encoded; no datagram and no request leaves before. */
 void exporter_send(struct exporter *exporter, const struct batch *batch);
 /* log_event() with "exporter NAME: " before the message, and the name in the field that systemd/bpfpush.catalog shows. */
-void exporter_log(const struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
-	_printf_(4, 5);
+#define exporter_log(exporter, level, id, format, ...)                                                                \
+	log_event(level, id, (const struct log_field[]){ { "BPFPUSH_EXPORTER", (exporter)->name }, { NULL, NULL } },   \
+		  "exporter %s: " format, (exporter)->name, ##__VA_ARGS__)
 /* It fails now. Logged with the name, unless it fails already with the same message. */
 void exporter_fail(struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
 	_printf_(4, 5);
 /* It works now. Logged with the name, if it did not before. */
-void exporter_works(struct exporter *exporter, const char *format, ...) _printf_(2, 3);
+#define exporter_works(exporter, ...)                                                                                 \
+	(exporter_recovers(exporter) ?                                                                                \
+		 exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, __VA_ARGS__) :                        \
+		 (void)0)
+bool exporter_recovers(struct exporter *exporter); /* did it fail before? */
 /* A receiver is to answer now (a connection, a request, an end), or has done so. */
 void exporter_asks(struct exporter *exporter, bool is_asking);
 /* Only this changes stats.points. */
@@ -151,5 +156,3 @@ void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same
 /* Does the event loop have nothing left to send? At the end, the agent waits for this. */
 bool exporter_is_idle(const struct exporter *exporter);
 struct exporter *exporter_free(struct exporter *exporter);
-
-DEFINE_CLEANUP(struct exporter *, exporter_free);

@@ -12,59 +12,24 @@
 void queue_init(struct queue *queue, size_t limit_items, size_t limit_bytes)
 {
 	*queue = (struct queue){ .limit_items = limit_items, .limit_bytes = limit_bytes };
+	TAILQ_INIT(&queue->items);
 }
 
-static void item_free(struct queue_item *item, enum points fate)
+/* Takes the item out and frees it; how many points it had. */
+static size_t end_item(struct queue *queue, struct queue_item *item, enum points fate)
 {
+	size_t n_points = item->n_points;
+
+	if (queue->waiting == item)
+		queue->waiting = TAILQ_NEXT(item, link);
+	TAILQ_REMOVE(&queue->items, item, link);
+	queue->n_items--;
+	queue->size_bytes -= item->size;
+	queue->n_points -= n_points;
 	if (item->mark)
 		*item->mark = (uint8_t)fate;
 	free(item->data);
 	free(item);
-}
-
-/* Takes out the item after previous, or the head if previous is NULL. */
-static struct queue_item *take(struct queue *queue, struct queue_item *previous)
-{
-	struct queue_item *item = previous ? previous->next : queue->head;
-
-	if (previous)
-		previous->next = item->next;
-	else
-		queue->head = item->next;
-	if (queue->tail == item)
-		queue->tail = previous;
-	if (queue->waiting == item)
-		queue->waiting = item->next;
-	queue->n_items--;
-	queue->size_bytes -= item->size;
-	queue->n_points -= item->n_points;
-	return item;
-}
-
-static bool is_over(const struct queue *queue)
-{
-	return queue->size_bytes > queue->limit_bytes || queue->n_items > queue->limit_items;
-}
-
-static bool is_held(const struct queue *queue, const struct queue_item *item)
-{
-	return queue->is_begun && item == queue->waiting;
-}
-
-/* Drops the oldest requests that may be dropped until both bounds are kept; how many points went. */
-static size_t drop(struct queue *queue)
-{
-	struct queue_item *previous, *item;
-	size_t n_points = 0;
-
-	while (is_over(queue)) {
-		previous = is_held(queue, queue->head) ? queue->head : NULL;
-		if (previous && !previous->next)
-			break;
-		item = take(queue, previous);
-		n_points += item->n_points;
-		item_free(item, POINTS_QUEUE_FULL);
-	}
 	return n_points;
 }
 
@@ -77,18 +42,21 @@ int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points, 
 		return -ENOMEM;
 	}
 	*item = (struct queue_item){ .data = data, .size = size, .n_points = n_points };
-	if (queue->tail)
-		queue->tail->next = item;
-	else
-		queue->head = item;
-	queue->tail = item;
+	TAILQ_INSERT_TAIL(&queue->items, item, link);
 	if (!queue->waiting)
 		queue->waiting = item;
 	queue->n_items++;
 	queue->size_bytes += size;
 	queue->n_points += n_points;
-
-	*ret_dropped_points = drop(queue);
+	*ret_dropped_points = 0;
+	while (queue->size_bytes > queue->limit_bytes || queue->n_items > queue->limit_items) {
+		item = TAILQ_FIRST(&queue->items);
+		if (queue->is_begun && item == queue->waiting)
+			item = TAILQ_NEXT(item, link);
+		if (!item)
+			break;
+		*ret_dropped_points += end_item(queue, item, POINTS_QUEUE_FULL);
+	}
 	return 0;
 }
 
@@ -104,18 +72,18 @@ void queue_end(struct queue *queue, enum points fate)
 {
 	queue->is_begun = false;
 	if (fate != POINTS_PUSHED)
-		item_free(take(queue, NULL), fate);
+		end_item(queue, TAILQ_FIRST(&queue->items), fate);
 }
 
 void queue_step(struct queue *queue)
 {
-	queue->waiting = queue->waiting->next;
+	queue->waiting = TAILQ_NEXT(queue->waiting, link);
 	queue->is_begun = false;
 }
 
 void queue_rewind(struct queue *queue)
 {
-	queue->waiting = queue->head;
+	queue->waiting = TAILQ_FIRST(&queue->items);
 	queue->is_begun = false;
 }
 
@@ -123,20 +91,17 @@ size_t queue_confirm(struct queue *queue)
 {
 	size_t n_points = 0;
 
-	while (queue->head != queue->waiting) {
-		struct queue_item *item = take(queue, NULL);
-
-		n_points += item->n_points;
-		item_free(item, POINTS_DELIVERED);
-	}
+	while (TAILQ_FIRST(&queue->items) != queue->waiting)
+		n_points += end_item(queue, TAILQ_FIRST(&queue->items), POINTS_DELIVERED);
 	return n_points;
 }
 
 void queue_done(struct queue *queue)
 {
-	while (queue->head) {
-		queue->head->mark = NULL;
-		item_free(take(queue, NULL), POINTS_PUSHED);
+	struct queue_item *item;
+
+	while ((item = TAILQ_FIRST(&queue->items))) {
+		item->mark = NULL;
+		end_item(queue, item, POINTS_PUSHED);
 	}
-	queue->is_begun = false;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "util/cleanup.h"
 
@@ -31,7 +32,7 @@ enum points {
 };
 
 struct queue_item {
-	struct queue_item *next;
+	TAILQ_ENTRY(queue_item) link;
 	uint8_t *data; /* owned */
 	size_t size;
 	size_t n_points;
@@ -41,7 +42,7 @@ struct queue_item {
 };
 
 struct queue {
-	struct queue_item *head, *tail;
+	TAILQ_HEAD(queue_items, queue_item) items;
 	/*
 	 * For a sender that keeps requests until they are confirmed: the first request that was not
 	 * sent; NULL: none. queue_step() moves it on and queue_rewind() back; queue_confirm() ends

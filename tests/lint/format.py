@@ -10,7 +10,7 @@ import source
 
 PATH = "src/util/store.h"
 # STORE_FORMAT, and what writes it.
-KNOWN = (8, "fa94d69644f9f251")
+KNOWN = (8, "745c3ebec899295e")
 WRITERS = re.compile(r"\bstore_(bytes|numbers?|text|begin|end|reserve)\(|^struct header \{", re.MULTILINE)
 
 

@@ -78,8 +78,8 @@ static void the_request_that_is_being_sent_is_never_dropped(void **state)
 	assert_int_equal(put(&queue, 5, 4), 2); /* the second, not the first */
 	assert_int_equal(put(&queue, 50, 8), 12); /* then the third, and itself: there is no room beside the first */
 	assert_int_equal(queue.n_items, 1);
-	assert_ptr_equal(queue.head, busy);
-	assert_ptr_equal(queue.tail, busy);
+	assert_ptr_equal(TAILQ_FIRST(&queue.items), busy);
+	assert_ptr_equal(TAILQ_LAST(&queue.items, queue_items), busy);
 	queue_end(&queue, POINTS_DELIVERED);
 	assert_int_equal(put(&queue, 50, 16), 0);
 	assert_int_equal(queue_begin(&queue)->n_points, 16);
@@ -119,14 +119,14 @@ static void what_was_sent_is_kept_until_it_is_confirmed(void **state)
 	put(&queue, 10, 1);
 	put(&queue, 10, 2);
 	put(&queue, 10, 4);
-	assert_ptr_equal(queue.waiting, queue.head);
+	assert_ptr_equal(queue.waiting, TAILQ_FIRST(&queue.items));
 	queue_step(&queue);
 	queue_step(&queue);
 	assert_int_equal(queue.waiting->n_points, 4);
 	assert_int_equal(queue.n_points, 7);
 	assert_int_equal(queue_confirm(&queue), 3);
 	assert_int_equal(queue.n_points, 4);
-	assert_ptr_equal(queue.waiting, queue.head);
+	assert_ptr_equal(queue.waiting, TAILQ_FIRST(&queue.items));
 	queue_step(&queue);
 	assert_null(queue.waiting);
 	put(&queue, 10, 8); /* what comes then waits */
@@ -152,13 +152,13 @@ static void what_was_sent_goes_first_and_what_is_sent_in_part_stays(void **state
 	assert_int_equal(put(&queue, 10, 8), 1);
 	assert_int_equal(queue.waiting->n_points, 2);
 	assert_int_equal(put(&queue, 10, 16), 4); /* the third: the second is held */
-	assert_ptr_equal(queue.waiting, queue.head);
+	assert_ptr_equal(queue.waiting, TAILQ_FIRST(&queue.items));
 	queue_step(&queue);
 	assert_int_equal(queue.waiting->n_points, 8);
 	assert_int_equal(put(&queue, 10, 32), 2);
 	assert_int_equal(put(&queue, 10, 64), 8); /* the waiting one itself, of which nothing was sent */
 	assert_int_equal(queue.waiting->n_points, 16);
-	assert_ptr_equal(queue.waiting, queue.head);
+	assert_ptr_equal(queue.waiting, TAILQ_FIRST(&queue.items));
 	queue_done(&queue);
 }
 
@@ -171,13 +171,13 @@ static void what_leaves_the_queue_is_marked_with_its_fate_and_what_is_left_is_no
 	queue_init(&queue, 3, 1000);
 	for (size_t i = 0; i < 3; i++) {
 		put(&queue, 10, 1);
-		queue.tail->mark = &marks[i];
+		TAILQ_LAST(&queue.items, queue_items)->mark = &marks[i];
 	}
 	queue_begin(&queue);
 	queue_end(&queue, POINTS_REJECTED);
 	assert_memory_equal(marks, first, 4);
 	put(&queue, 10, 1);
-	queue.tail->mark = &marks[3];
+	TAILQ_LAST(&queue.items, queue_items)->mark = &marks[3];
 	put(&queue, 10, 1); /* one too many: the second goes */
 	assert_memory_equal(marks, both, 4);
 	queue_done(&queue);

@@ -64,8 +64,8 @@ static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
 /* Counts the points of the oldest request if their fate is known. */
 static enum points settle(struct otlp *otlp, const struct otlp_answer *answer)
 {
-	const struct queue_item *item = otlp->exporter->queue.head;
 	struct exporter *exporter = otlp->exporter;
+	const struct queue_item *item = TAILQ_FIRST(&exporter->queue.items);
 
 	if (answer->verdict == OTLP_ACCEPTED)
 		exporter_works(exporter, "delivers again");
@@ -86,7 +86,7 @@ static void on_answer(void *user, const struct http_answer *http)
 	struct otlp_answer answer;
 
 	exporter_asks(otlp->exporter, false);
-	otlp_answer_read(http, otlp->exporter->queue.head->n_points, &answer);
+	otlp_answer_read(http, TAILQ_FIRST(&otlp->exporter->queue.items)->n_points, &answer);
 	otlp_report_answer(&otlp->report, http, &answer);
 	queue_end(&otlp->exporter->queue, settle(otlp, &answer));
 	if (answer.verdict == OTLP_AGAIN) {

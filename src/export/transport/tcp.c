@@ -64,7 +64,7 @@ static void send_more(struct tcp_sender *sender);
 
 static bool has_unconfirmed(const struct tcp_sender *sender)
 {
-	return sender->sock.queue->head != sender->sock.queue->waiting;
+	return TAILQ_FIRST(&sender->sock.queue->items) != sender->sock.queue->waiting;
 }
 
 /* Bytes that the receiver's kernel has not acknowledged; the end of our stream counts as one. */
@@ -256,7 +256,7 @@ static int send_part(struct tcp_sender *sender)
 	struct exporter_stats *stats = &sender->sock.exporter->stats;
 	struct queue_item *item = sender->sock.queue->waiting;
 	ssize_t n = send(socket_fd(&sender->sock), item->data + sender->offset, item->size - sender->offset,
-			 MSG_DONTWAIT | MSG_NOSIGNAL | (item->next ? MSG_MORE : 0));
+			 MSG_DONTWAIT | MSG_NOSIGNAL | (TAILQ_NEXT(item, link) ? MSG_MORE : 0));
 
 	if (n < 0)
 		return -errno;
