@@ -3,30 +3,36 @@
 
 #include <netdb.h>
 #include <signal.h>
+#include <sys/epoll.h>
 
 #include "alloc.h"
 #include "export/transport/lookup.h"
 
 struct answer {
+	sd_event_source *source;
 	unsigned int n;
-	struct addresses addresses;
-	int error;
-	char problem[128];
+	struct lookup_answer got;
 };
 
-static void on_answer(void *user, const struct addresses *addresses, int error, const char *problem)
+static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *user)
 {
 	struct answer *answer = user;
 
 	answer->n++;
-	answer->addresses = *addresses;
-	answer->error = error;
-	snprintf(answer->problem, sizeof(answer->problem), "%s", problem);
+	answer->got = lookup_read(fd);
+	sd_event_source_disable_unref(source);
+	return 0;
 }
 
-static int start(const struct endpoint *endpoint, struct answer *answer, struct lookup **ret_lookup)
+static int start(const struct endpoint *endpoint, struct answer *answer)
 {
-	return lookup_start(world.event, endpoint, SOCK_STREAM, on_answer, answer, ret_lookup);
+	int fd = lookup_start(endpoint, SOCK_STREAM);
+
+	if (fd < 0)
+		return fd;
+	assert_true(sd_event_add_io(world.event, &answer->source, fd, EPOLLIN, on_answer, answer) >= 0);
+	assert_true(sd_event_source_set_io_fd_own(answer->source, true) >= 0);
+	return 0;
 }
 
 static void assert_address(const struct addresses *addresses, unsigned int i, const char *expected)
@@ -80,55 +86,52 @@ static void a_name_is_looked_up_beside_the_loop(void **state)
 {
 	struct endpoint endpoint = endpoint_at("two.example", 2003);
 	struct answer answer = { 0 };
-	struct lookup *lookup;
 
 	needs_hosts();
 	hosts_write("127.0.0.1 two.example\n::1 two.example\n");
-	assert_ok(start(&endpoint, &answer, &lookup));
+	assert_ok(start(&endpoint, &answer));
 	assert_int_equal(answer.n, 0);
 	RUN_UNTIL(answer.n);
-	assert_int_equal(answer.error, 0);
-	assert_int_equal(answer.addresses.n, 2);
-	assert_address(&answer.addresses, 0, "[::1]:2003");
-	assert_address(&answer.addresses, 1, "127.0.0.1:2003");
+	assert_int_equal(answer.got.error, 0);
+	assert_int_equal(answer.got.addresses.n, 2);
+	assert_address(&answer.got.addresses, 0, "[::1]:2003");
+	assert_address(&answer.got.addresses, 1, "127.0.0.1:2003");
 	run_for(20);
 	assert_int_equal(answer.n, 1);
 
 	/* And again: the file is read anew. */
 	hosts_write("127.0.0.9 two.example\n");
-	assert_ok(start(&endpoint, &answer, &lookup));
+	assert_ok(start(&endpoint, &answer));
 	RUN_UNTIL(answer.n == 2);
-	assert_int_equal(answer.addresses.n, 1);
-	assert_address(&answer.addresses, 0, "127.0.0.9:2003");
+	assert_int_equal(answer.got.addresses.n, 1);
+	assert_address(&answer.got.addresses, 0, "127.0.0.9:2003");
 }
 
 static void no_more_addresses_are_kept_than_there_is_room_for(void **state)
 {
 	struct endpoint endpoint = endpoint_at("many.example", 2003);
 	struct answer answer = { 0 };
-	struct lookup *lookup;
 	char text[2048] = "";
 
 	needs_hosts();
 	for (int i = 1; i <= 40; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "127.0.1.%d many.example\n", i);
 	hosts_write(text);
-	assert_ok(start(&endpoint, &answer, &lookup));
+	assert_ok(start(&endpoint, &answer));
 	RUN_UNTIL(answer.n);
-	assert_int_equal(answer.addresses.n, ADDRESSES_MAX);
+	assert_int_equal(answer.got.addresses.n, ADDRESSES_MAX);
 }
 
 static void a_name_that_is_none_is_an_error_in_words(void **state)
 {
 	struct endpoint endpoint = endpoint_at("a..b", 2003);
 	struct answer answer = { 0 };
-	struct lookup *lookup;
 
-	assert_ok(start(&endpoint, &answer, &lookup));
+	assert_ok(start(&endpoint, &answer));
 	RUN_UNTIL(answer.n);
-	assert_int_equal(answer.error, EAI_NONAME);
-	assert_int_equal(answer.addresses.n, 0);
-	assert_string_equal(answer.problem, gai_strerror(EAI_NONAME));
+	assert_int_equal(answer.got.error, EAI_NONAME);
+	assert_int_equal(answer.got.addresses.n, 0);
+	assert_string_equal(answer.got.problem, gai_strerror(EAI_NONAME));
 }
 
 /* The memory of each is freed by its thread: a leak is an error of the run under ASan. */
@@ -138,12 +141,10 @@ static void a_lookup_may_be_given_up(void **state)
 	struct answer answer = { 0 };
 
 	for (int i = 0; i < 50; i++) {
-		struct lookup *lookup;
-
-			assert_ok(start(&endpoint, &answer, &lookup));
+		assert_ok(start(&endpoint, &answer));
 		if (i % 2)
 			usleep(1000);
-		lookup_cancel(lookup);
+		sd_event_source_disable_unref(answer.source);
 	}
 	run_for(50);
 	assert_int_equal(answer.n, 0);
@@ -154,10 +155,9 @@ static void a_signal_does_not_find_the_thread(void **state)
 {
 	struct endpoint endpoint = endpoint_at("localhost", 2003);
 	struct answer answer = { 0 };
-	struct lookup *lookup;
 	sigset_t set, before;
 
-	assert_ok(start(&endpoint, &answer, &lookup));
+	assert_ok(start(&endpoint, &answer));
 	RUN_UNTIL(answer.n);
 	/* The mask of the one who asks is as it was. */
 	sigemptyset(&set);
@@ -166,7 +166,7 @@ static void a_signal_does_not_find_the_thread(void **state)
 	sigaddset(&set, SIGTERM);
 	assert_ok(sigprocmask(SIG_BLOCK, &set, NULL));
 	for (unsigned int i = 1; i <= 20; i++) {
-		assert_ok(start(&endpoint, &answer, &lookup));
+		assert_ok(start(&endpoint, &answer));
 		assert_ok(kill(getpid(), SIGTERM));
 		RUN_UNTIL(answer.n == i + 1);
 	}
@@ -178,12 +178,11 @@ static void without_memory_there_is_no_lookup(void **state)
 {
 	struct endpoint endpoint = endpoint_at("localhost", 2003);
 	struct answer answer = { 0 };
-	struct lookup *lookup;
 
 	alloc_fail_at(0);
-	assert_error(start(&endpoint, &answer, &lookup), ENOMEM);
+	assert_error(start(&endpoint, &answer), ENOMEM);
 	assert_true(alloc_end());
-	assert_ok(start(&endpoint, &answer, &lookup));
+	assert_ok(start(&endpoint, &answer));
 	RUN_UNTIL(answer.n);
 }
 

@@ -16,7 +16,7 @@ static void world_init(struct world *world, timer_fn *expired)
 {
 	*world = (struct world){ 0 };
 	assert_true(sd_event_new(&world->event) >= 0);
-	timer_init(&world->timer, world->event, expired, world);
+	world->timer = (struct timer){ world->event, expired, world, NULL };
 }
 
 static void world_done(struct world *world)

@@ -8,7 +8,6 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "export/transport/url.h"
 #include "util/cleanup.h"
 #include "util/credential.h"
 #include "util/duration.h"

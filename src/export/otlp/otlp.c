@@ -19,7 +19,6 @@
 #include "export/otlp/options.h"
 #include "export/transport/http.h"
 #include "export/transport/timer.h"
-#include "export/transport/url.h"
 #include "util/buf.h"
 
 struct otlp {
@@ -288,7 +287,7 @@ static int otlp_open(struct exporter *exporter, const void *untyped)
 			       .backoff = options->retry };
 	otlp->report.exporter = exporter;
 	otlp->report.is_delta = options->encoding.temporality == OTLP_DELTA;
-	timer_init(&otlp->retry, exporter->context->event, on_wake, otlp);
+	otlp->retry = (struct timer){ exporter->context->event, on_wake, otlp, NULL };
 	queue_init(&exporter->queue, options->queue_requests, options->queue_bytes);
 	otlp->encoding.resource = exporter->context->resource;
 	otlp->encoding.n_resource = exporter->context->n_resource;

@@ -38,29 +38,20 @@ struct http_client {
 	void *user;
 };
 
-static void finish(struct http_client *client);
+static void go_on(struct http_client *client, curl_socket_t fd, int action);
 
 /* libcurl's sockets and timeout on the loop */
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
 {
-	struct http_client *client = user;
-	int action = (revents & EPOLLIN ? CURL_CSELECT_IN : 0) | (revents & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-		     (revents & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-	int running;
-
-	curl_multi_socket_action(client->multi, fd, action, &running);
-	finish(client);
+	go_on(user, fd, (revents & EPOLLIN ? CURL_CSELECT_IN : 0) | (revents & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+				(revents & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0));
 	return 0;
 }
 
 static void on_timeout(void *user)
 {
-	struct http_client *client = user;
-	int running;
-
-	curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	finish(client);
+	go_on(user, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *user, void *socket_user)
@@ -138,25 +129,18 @@ static const char *describe(const struct http_client *client, enum http_failure 
 	return client->problem[0] ? client->problem : curl_easy_strerror(code);
 }
 
-/* libcurl reads seconds and dates, and returns 0 for anything else. */
-static uint64_t retry_after_ns(const struct http_client *client)
-{
-	const curl_off_t max_s = HTTP_RETRY_AFTER_MAX_NS / NS_PER_S;
-	curl_off_t delay_s = 0;
-
-	curl_easy_getinfo(client->easy, CURLINFO_RETRY_AFTER, &delay_s);
-	if (delay_s <= 0) /* before 8.12, a date in the past */
-		return 0;
-	return (uint64_t)(delay_s < max_s ? delay_s : max_s) * NS_PER_S;
-}
-
 static void deliver(struct http_client *client, CURLcode code)
 {
-	struct http_answer answer = { .retry_after_ns = retry_after_ns(client) };
-	http_answer_fn *answered = client->answered;
+	const curl_off_t max_s = HTTP_RETRY_AFTER_MAX_NS / NS_PER_S;
+	struct http_answer answer = { 0 };
+	curl_off_t delay_s = 0;
 	char *type = NULL;
 	long status = 0;
 
+	/* libcurl reads seconds and dates; anything else is 0. Before 8.12, a date in the past is below 0. */
+	curl_easy_getinfo(client->easy, CURLINFO_RETRY_AFTER, &delay_s);
+	if (delay_s > 0)
+		answer.retry_after_ns = (uint64_t)(delay_s < max_s ? delay_s : max_s) * NS_PER_S;
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(client->easy, CURLINFO_CONTENT_TYPE, &type);
 	if (status < 200)
@@ -169,15 +153,17 @@ static void deliver(struct http_client *client, CURLcode code)
 	answer.body_size = code == CURLE_OK ? client->response.size : 0;
 
 	client->is_busy = false;
-	answered(client->user, &answer);
+	client->answered(client->user, &answer);
 }
 
-static void finish(struct http_client *client)
+static void go_on(struct http_client *client, curl_socket_t fd, int action)
 {
-	int left;
-	const CURLMsg *message = curl_multi_info_read(client->multi, &left);
+	const CURLMsg *message;
 	CURLcode code;
+	int n;
 
+	curl_multi_socket_action(client->multi, fd, action, &n);
+	message = curl_multi_info_read(client->multi, &n);
 	if (!message)
 		return;
 	code = message->data.result; /* there is only one transfer, and only its end is a message */
@@ -193,23 +179,6 @@ static void set_file(CURL *easy, CURLoption option, const char *file)
 	_cleanup_(freep) char *path = file ? credential_path(file) : NULL;
 
 	curl_easy_setopt(easy, option, path);
-}
-
-static void set_tls(CURL *easy, const struct http_options *options)
-{
-	/* A connection that resumes an old TLS session would not check the CA that the file has now. */
-	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
-	/* Whatever the machine's openssl.cnf allows. */
-	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	set_file(easy, CURLOPT_SSLCERT, options->certificate_file);
-	set_file(easy, CURLOPT_SSLKEY, options->key_file);
-	if (!options->ca_file)
-		return;
-	set_file(easy, CURLOPT_CAINFO, options->ca_file);
-#if LIBCURL_VERSION_NUM >= 0x075700
-	/* By default CAs are cached for a day. For the system's that is right: they are many. */
-	curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
-#endif
 }
 
 static void set_request(struct http_client *client, const struct http_options *options)
@@ -235,25 +204,26 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
+	/* A connection that resumes an old TLS session would not check the CA that the file has now. */
+	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+	/* Whatever the machine's openssl.cnf allows. */
+	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	set_file(easy, CURLOPT_SSLCERT, options->certificate_file);
+	set_file(easy, CURLOPT_SSLKEY, options->key_file);
+	if (options->ca_file)
+		set_file(easy, CURLOPT_CAINFO, options->ca_file);
 #if LIBCURL_VERSION_NUM >= 0x075700
+	/* By default CAs are cached for a day. For the system's that is right: they are many. */
+	if (options->ca_file)
+		curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 	/* By default, giving up a request waits for its name lookup, and the loop with it. */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
-	set_tls(easy, options);
 	curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
 	curl_easy_setopt(easy, CURLOPT_READDATA, client);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->problem);
-}
-
-static void set_multi(struct http_client *client)
-{
-	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
-	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
-	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, timeout_changed);
-	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, 1L);
 }
 
 int http_client_new(struct sd_event *event, const struct http_options *options,
@@ -267,13 +237,17 @@ int http_client_new(struct sd_event *event, const struct http_options *options,
 	client = calloc(1, sizeof(*client));
 	if (!client)
 		return -ENOMEM;
-	timer_init(&client->timeout, event, on_timeout, client);
+	client->timeout = (struct timer){ event, on_timeout, client, NULL };
 	client->response.limit_bytes = options->limit_response_bytes;
 	client->multi = curl_multi_init();
 	client->easy = curl_easy_init();
 	if (!client->multi || !client->easy)
 		return -ENOMEM;
-	set_multi(client);
+	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
+	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, timeout_changed);
+	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, 1L);
 	set_request(client, options);
 	*ret_client = TAKE_PTR(client);
 	return 0;
@@ -302,8 +276,6 @@ int http_client_add_header(struct http_client *client, const char *header)
 int http_client_post(struct http_client *client, const uint8_t *body, size_t size, http_answer_fn *answered,
 		     void *user)
 {
-	if (client->is_busy)
-		return -EBUSY;
 	client->body = body;
 	client->size = size;
 	client->sent = 0;

@@ -72,7 +72,7 @@ int http_client_reset_headers(struct http_client *client);
 int http_client_add_header(struct http_client *client, const char *header);
 /*
  * Sends body, borrowed until answered. answered is called once from the loop, never from here; it may post
- * again, or free the client. -EBUSY while a request is on its way.
+ * again, or free the client. Not while a request is on its way. -ENOMEM.
  */
 int http_client_post(struct http_client *client, const uint8_t *body, size_t size, http_answer_fn *answered,
 		     void *user);
@@ -80,3 +80,20 @@ int http_client_post(struct http_client *client, const uint8_t *body, size_t siz
 struct http_client *http_client_free(struct http_client *client);
 
 DEFINE_CLEANUP(struct http_client *, http_client_free);
+
+/* What a URL says about the receiver, without connecting to it. */
+
+/* Can one post to this URL? If not, *ret_complaint says why. 0, -EINVAL, -ENOMEM. */
+int url_check(const char *url, const char **ret_complaint);
+
+/* Of a URL that url_check() takes. */
+bool url_is_encrypted(const char *url);
+
+/* Where a URL leads. All zero for one that url_check() refuses. */
+struct url_place {
+	bool is_local; /* this machine: localhost, NAME.localhost, 127.0.0.0/8, ::1 */
+	bool has_password;
+	unsigned int port;
+};
+
+struct url_place url_place(const char *url);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lookup is owned by its caller and by its thread; the last one to let go frees it. The thread
- * writes its answer into the lookup, then to an eventfd that the loop watches, and touches nothing
- * else. All signals are blocked in it: those that the loop takes by signalfd must not find a thread
- * that would die of them.
+ * A lookup is owned by its thread, which writes the answer into a pipe and touches nothing else, whether or not
+ * anybody reads it. All signals are blocked in it: those that the loop takes by signalfd must not find a thread
+ * that would die of them, nor may the pipe's.
  */
 #include "export/transport/lookup.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -16,29 +16,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/un.h>
-#include <systemd/sd-event.h>
+#include <unistd.h>
 
 #include "util/parse.h"
 #include "util/rights.h"
 
 #define NAME_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"
-#define STACK_BYTES ((size_t)512 << 10) /* the C library and what nsswitch.conf loads into it */
 
 struct lookup {
-	unsigned int n_owners;
 	struct endpoint endpoint;
-	int type;
-	int done_fd;
-	sd_event_source *done;
-	lookup_answer_fn *answered;
-	void *user;
-
-	struct addresses addresses;
-	int error;
-	char problem[128];
+	int type, fd;
 };
 
 /* Endpoints */
@@ -112,18 +100,15 @@ int endpoint_parse(const char *text, const char *default_port, bool allows_unix,
 		   const char **ret_complaint)
 {
 	struct endpoint endpoint = { 0 };
-	const char *complaint;
 
 	if (strncmp(text, "unix:", 5))
-		complaint = parse_host(text, default_port, &endpoint);
+		*ret_complaint = parse_host(text, default_port, &endpoint);
 	else if (allows_unix)
-		complaint = parse_unix(text + 5, &endpoint);
+		*ret_complaint = parse_unix(text + 5, &endpoint);
 	else
-		complaint = "write HOST:PORT; a unix socket cannot be used here";
-	if (complaint) {
-		*ret_complaint = complaint;
+		*ret_complaint = "write HOST:PORT; a unix socket cannot be used here";
+	if (*ret_complaint)
 		return -EINVAL;
-	}
 	*ret_endpoint = endpoint;
 	return 0;
 }
@@ -140,136 +125,88 @@ void address_print(const struct address *address, char text[ADDRESS_TEXT_BYTES])
 	snprintf(text, ADDRESS_TEXT_BYTES, "%s%s%s:%s", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", service);
 }
 
-bool address_is_equal(const struct address *a, const struct address *b)
-{
-	return a->size == b->size && !memcmp(&a->socket, &b->socket, a->size);
-}
-
-static void unix_address(const char *path, struct addresses *ret_addresses)
-{
-	struct address address = { .socket.ss_family = AF_UNIX };
-	struct sockaddr_un *local = (struct sockaddr_un *)&address.socket;
-	size_t size = strlen(path);
-
-	memcpy(local->sun_path, path, size);
-	if (path[0] == '@')
-		local->sun_path[0] = '\0';
-	address.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] != '@'));
-	*ret_addresses = (struct addresses){ .n = 1, .items[0] = address };
-}
-
 static int find(const struct endpoint *endpoint, int type, int flags, struct addresses *ret_addresses)
 {
 	const struct addrinfo hints = { .ai_socktype = type, .ai_flags = flags | AI_NUMERICSERV };
 	struct addrinfo *found = NULL;
-	struct addresses addresses = { 0 };
 	int error = getaddrinfo(endpoint->host, endpoint->service, &hints, &found);
 
 	if (error)
 		return error;
-	for (struct addrinfo *info = found; info && addresses.n < ADDRESSES_MAX; info = info->ai_next) {
-		struct address *address = &addresses.items[addresses.n];
+	*ret_addresses = (struct addresses){ 0 };
+	for (struct addrinfo *info = found; info && ret_addresses->n < ADDRESSES_MAX; info = info->ai_next) {
+		struct address *address = &ret_addresses->items[ret_addresses->n++];
 
 		memcpy(&address->socket, info->ai_addr, info->ai_addrlen);
 		address->size = info->ai_addrlen;
-		addresses.n++;
 	}
 	freeaddrinfo(found);
-	*ret_addresses = addresses;
 	return 0;
 }
 
 int addresses_of(const struct endpoint *endpoint, int type, struct addresses *ret_addresses)
 {
-	if (endpoint->path[0]) {
-		unix_address(endpoint->path, ret_addresses);
-		return 0;
-	}
-	return find(endpoint, type, AI_NUMERICHOST, ret_addresses) ? -EAGAIN : 0;
-}
+	const char *path = endpoint->path;
+	size_t size = strlen(path);
+	struct sockaddr_un *local = (struct sockaddr_un *)&ret_addresses->items[0].socket;
 
-static void lookup_unref(struct lookup *lookup)
-{
-	if (__atomic_sub_fetch(&lookup->n_owners, 1, __ATOMIC_ACQ_REL))
-		return;
-	if (lookup->done_fd >= 0)
-		close(lookup->done_fd);
-	free(lookup);
-}
-
-void lookup_cancel(struct lookup *lookup)
-{
-	if (!lookup)
-		return;
-	lookup->done = sd_event_source_disable_unref(lookup->done);
-	lookup_unref(lookup);
+	if (!size)
+		return find(endpoint, type, AI_NUMERICHOST, ret_addresses) ? -EAGAIN : 0;
+	*ret_addresses = (struct addresses){ .n = 1, .items[0].socket.ss_family = AF_UNIX };
+	memcpy(local->sun_path, path, size);
+	if (path[0] == '@')
+		local->sun_path[0] = '\0';
+	ret_addresses->items[0].size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] != '@'));
+	return 0;
 }
 
 static void *run(void *user)
 {
-	struct lookup *lookup = user;
+	_cleanup_(freep) struct lookup *lookup = user;
+	struct lookup_answer answer = { 0 };
 	char room[96];
-	int error;
 
 	(void)rights_set(0, 0);
-	error = find(&lookup->endpoint, lookup->type, 0, &lookup->addresses);
-	lookup->error = error;
-	if (error == EAI_SYSTEM)
-		snprintf(lookup->problem, sizeof(lookup->problem), "%s", strerror_r(errno, room, sizeof(room)));
-	else if (error)
-		snprintf(lookup->problem, sizeof(lookup->problem), "%s", gai_strerror(error));
-	(void)eventfd_write(lookup->done_fd, 1); /* cannot fail: the counter is 0 */
-	lookup_unref(lookup);
+	answer.error = find(&lookup->endpoint, lookup->type, 0, &answer.addresses);
+	if (answer.error)
+		snprintf(answer.problem, sizeof(answer.problem), "%s",
+			 answer.error == EAI_SYSTEM ? strerror_r(errno, room, sizeof(room)) :
+						      gai_strerror(answer.error));
+	(void)!write(lookup->fd, &answer, sizeof(answer)); /* at once: it is smaller than PIPE_BUF */
+	close(lookup->fd);
 	return NULL;
 }
 
-static int spawn(struct lookup *lookup)
+int lookup_start(const struct endpoint *endpoint, int type)
 {
+	struct lookup *lookup = malloc(sizeof(*lookup));
 	sigset_t all, before;
-	pthread_attr_t attributes;
 	pthread_t thread;
-	int err;
+	int ends[2], err;
 
-	if (pthread_attr_init(&attributes))
-		return -ENOMEM;
-	(void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	(void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	if (!lookup || pipe2(ends, O_CLOEXEC) < 0) {
+		free(lookup);
+		return -errno;
+	}
+	*lookup = (struct lookup){ *endpoint, type, ends[1] };
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&thread, &attributes, run, lookup);
+	err = pthread_create(&thread, NULL, run, lookup);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	(void)pthread_attr_destroy(&attributes);
+	if (!err) {
+		(void)pthread_detach(thread);
+		return ends[0];
+	}
+	close(ends[0]);
+	close(ends[1]);
+	free(lookup);
 	return -err;
 }
 
-static int on_done(sd_event_source *source, int fd, uint32_t revents, void *user)
+struct lookup_answer lookup_read(int fd)
 {
-	struct lookup *lookup = user;
+	struct lookup_answer answer = { .error = EAI_SYSTEM };
 
-	lookup->answered(lookup->user, &lookup->addresses, lookup->error, lookup->problem);
-	lookup_cancel(lookup);
-	return 0;
-}
-
-int lookup_start(struct sd_event *event, const struct endpoint *endpoint, int type, lookup_answer_fn *answered,
-		 void *user, struct lookup **ret_lookup)
-{
-	struct lookup *lookup = calloc(1, sizeof(*lookup));
-	int err;
-
-	if (!lookup)
-		return -ENOMEM;
-	*lookup = (struct lookup){ .n_owners = 2, .endpoint = *endpoint, .type = type, .answered = answered,
-				   .user = user, .done_fd = eventfd(0, EFD_CLOEXEC) };
-	err = lookup->done_fd < 0 ? -errno :
-				    sd_event_add_io(event, &lookup->done, lookup->done_fd, EPOLLIN, on_done, lookup);
-	if (err >= 0)
-		err = spawn(lookup);
-	if (err < 0) {
-		lookup->n_owners = 1;
-		lookup_cancel(lookup);
-		return err;
-	}
-	*ret_lookup = lookup;
-	return 0;
+	(void)!read(fd, &answer, sizeof(answer)); /* as it was written */
+	return answer;
 }

@@ -28,9 +28,6 @@ struct endpoint {
 int endpoint_parse(const char *text, const char *default_port, bool allows_unix, struct endpoint *ret_endpoint,
 		   const char **ret_complaint);
 
-struct sd_event;
-struct lookup;
-
 #define ADDRESSES_MAX 16
 
 struct address {
@@ -47,18 +44,18 @@ struct addresses {
 
 /* Of IP: "192.0.2.1:8125", "[2001:db8::1]:8125". */
 void address_print(const struct address *address, char text[ADDRESS_TEXT_BYTES]);
-bool address_is_equal(const struct address *a, const struct address *b);
 /* Of a unix socket and of a numeric host. -EAGAIN: it is a name, to be looked up. type: SOCK_STREAM or SOCK_DGRAM. */
 int addresses_of(const struct endpoint *endpoint, int type, struct addresses *ret_addresses);
 
-/* error: 0, or one of getaddrinfo()'s with its words in problem; addresses has at least one if it is 0. */
-typedef void lookup_answer_fn(void *user, const struct addresses *addresses, int error, const char *problem);
+struct lookup_answer {
+	struct addresses addresses; /* at least one if error is 0 */
+	int error;		    /* 0, or one of getaddrinfo()'s with its words in problem */
+	char problem[128];
+};
 
 /*
- * endpoint is copied. answered is called once, from the loop; the lookup is freed after that. 0, or -ENOMEM and the
- * like: no thread.
+ * endpoint is copied. A descriptor that becomes readable with the answer; closing it gives the lookup up. -ENOMEM and
+ * the like: no thread.
  */
-int lookup_start(struct sd_event *event, const struct endpoint *endpoint, int type, lookup_answer_fn *answered,
-		 void *user, struct lookup **ret_lookup);
-/* answered is not called any more. */
-void lookup_cancel(struct lookup *lookup);
+int lookup_start(const struct endpoint *endpoint, int type);
+struct lookup_answer lookup_read(int fd);

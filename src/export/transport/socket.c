@@ -31,7 +31,7 @@ void socket_report(struct socket *sock, const char *problem)
 	if (!strcmp(sock->problem, problem))
 		return;
 	snprintf(sock->problem, sizeof(sock->problem), "%s", problem);
-	if (socket_is_unix(sock))
+	if (sock->is_unix)
 		snprintf(where, sizeof(where), "unix:%s", sock->options.endpoint.path);
 	else if (sock->addresses.n)
 		address_print(&sock->addresses.items[sock->current], where);
@@ -80,23 +80,15 @@ void socket_fail(struct socket *sock, const char *problem)
 		sock->state = SOCKET_WAITING;
 }
 
-static void set_stream_options(const struct socket *sock, int fd)
-{
-	const uint64_t timeout_ms = sock->options.timeout_ns / NS_PER_MS;
-	const unsigned int timeout = timeout_ms > INT32_MAX ? INT32_MAX : (unsigned int)timeout_ms;
-	const int on = 1;
-
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
-}
-
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user);
 
 /* Connects to an address, or begins to. The socket of before is closed if that succeeds. -errno. */
 static int open_address(struct socket *sock, unsigned int index)
 {
 	const struct address *address = &sock->addresses.items[index];
+	const uint64_t timeout_ms = sock->options.timeout_ns / NS_PER_MS;
+	const unsigned int timeout = timeout_ms > INT32_MAX ? INT32_MAX : (unsigned int)timeout_ms;
+	const int on = 1;
 	_cleanup_(closep) int fd =
 		socket(address->socket.ss_family, sock->ops->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	sd_event_source *io = NULL;
@@ -105,8 +97,11 @@ static int open_address(struct socket *sock, unsigned int index)
 
 	if (fd < 0)
 		return -errno;
-	if (sock->ops->type == SOCK_STREAM)
-		set_stream_options(sock, fd);
+	if (sock->ops->type == SOCK_STREAM) {
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+	}
 	if (connect(fd, (const struct sockaddr *)&address->socket, address->size) < 0) {
 		if (errno != EINPROGRESS)
 			return -errno;
@@ -138,23 +133,36 @@ static void try_addresses(struct socket *sock, int err)
 	socket_fail(sock, strerror(-err));
 }
 
-static void on_answer(void *user, const struct addresses *addresses, int error, const char *problem);
+static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *user);
 
 static int look_up(struct socket *sock)
 {
-	return sock->lookup ? 0 : lookup_start(sock->event, &sock->options.endpoint, sock->ops->type, on_answer,
-					       sock, &sock->lookup);
+	int fd, r;
+
+	if (sock->lookup)
+		return 0;
+	fd = lookup_start(&sock->options.endpoint, sock->ops->type);
+	if (fd < 0)
+		return fd;
+	r = sd_event_add_io(sock->event, &sock->lookup, fd, EPOLLIN, on_answer, sock);
+	if (r < 0)
+		close(fd);
+	else
+		(void)sd_event_source_set_io_fd_own(sock->lookup, true);
+	return r < 0 ? r : 0;
 }
 
-static void begin(struct socket *sock)
+bool socket_open(struct socket *sock)
 {
 	uint64_t age_ns = timer_now_ns(sock->event) - sock->looked_up_ns;
 	int err;
 
+	if (sock->state != SOCKET_CLOSED)
+		return sock->state == SOCKET_OPEN;
 	sock->n_tried = 0;
 	if (!sock->has_name || (sock->addresses.n && age_ns < FRESH_NS)) {
 		try_addresses(sock, 0);
-		return;
+		return sock->state == SOCKET_OPEN;
 	}
 	err = look_up(sock);
 	if (err)
@@ -162,13 +170,7 @@ static void begin(struct socket *sock)
 	else
 		sock->state = SOCKET_LOOKING_UP;
 	exporter_asks(sock->exporter, !err);
-}
-
-bool socket_open(struct socket *sock)
-{
-	if (sock->state == SOCKET_CLOSED)
-		begin(sock);
-	return sock->state == SOCKET_OPEN;
+	return false;
 }
 
 /* err: of the address that was tried. */
@@ -246,29 +248,32 @@ static bool take_addresses(struct socket *sock, const struct addresses *addresse
 
 	sock->addresses = *addresses;
 	for (sock->current = 0; sock->current < addresses->n; sock->current++)
-		if (address_is_equal(&addresses->items[sock->current], &old))
+		if (addresses->items[sock->current].size == old.size &&
+		    !memcmp(&addresses->items[sock->current].socket, &old.socket, old.size))
 			return true;
 	sock->current = 0;
 	return false;
 }
 
-static void on_answer(void *user, const struct addresses *addresses, int error, const char *problem)
+static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *user)
 {
 	struct socket *sock = user;
-	bool stays = error || take_addresses(sock, addresses);
+	const struct lookup_answer answer = lookup_read(fd);
+	bool stays = answer.error || take_addresses(sock, &answer.addresses);
 
-	sock->lookup = NULL;
+	sock->lookup = sd_event_source_disable_unref(source);
 	sock->looked_up_ns = timer_now_ns(sock->event);
 	if (sock->options.resolve_every_ns)
 		(void)timer_arm(&sock->resolve, sock->options.resolve_every_ns);
 	if (sock->state != SOCKET_LOOKING_UP && (sock->state != SOCKET_OPEN || stays))
-		return;
+		return 0;
 	sock->n_tried = 0;
 	/* Old addresses are better than none. */
 	if (sock->addresses.n)
 		connect_again(sock, 0);
 	else
-		socket_fail(sock, problem);
+		socket_fail(sock, answer.problem);
+	return 0;
 }
 
 void socket_look_up_again(struct socket *sock)
@@ -297,23 +302,12 @@ int socket_error(const struct socket *sock)
 	return err;
 }
 
-bool socket_is_unix(const struct socket *sock)
-{
-	return sock->options.endpoint.path[0];
-}
-
-void socket_watch(struct socket *sock, uint32_t events)
+void socket_watch(struct socket *sock, int events)
 {
 	if (!sock->io)
 		return;
-	(void)sd_event_source_set_enabled(sock->io, SD_EVENT_ON);
-	(void)sd_event_source_set_io_events(sock->io, events);
-}
-
-void socket_ignore(struct socket *sock)
-{
-	if (sock->io)
-		(void)sd_event_source_set_enabled(sock->io, SD_EVENT_OFF);
+	(void)sd_event_source_set_enabled(sock->io, events == SOCKET_IGNORE ? SD_EVENT_OFF : SD_EVENT_ON);
+	(void)sd_event_source_set_io_events(sock->io, events & (EPOLLIN | EPOLLOUT));
 }
 
 int socket_new(const struct socket_ops *ops, struct exporter *exporter, const struct sender_options *options,
@@ -324,11 +318,12 @@ int socket_new(const struct socket_ops *ops, struct exporter *exporter, const st
 	if (!sock)
 		return -ENOMEM;
 	*sock = (struct socket){ .event = exporter->context->event, .exporter = exporter, .queue = &exporter->queue,
-				 .options = *options, .ops = ops, .fd = -1, .backoff = options->retry };
+				 .options = *options, .ops = ops, .fd = -1, .backoff = options->retry,
+				 .is_unix = options->endpoint.path[0] };
 	queue_init(sock->queue, SIZE_MAX, options->queue_bytes);
-	timer_init(&sock->work, sock->event, ops->expired, sock);
-	timer_init(&sock->timer, sock->event, on_time, sock);
-	timer_init(&sock->resolve, sock->event, on_resolve_time, sock);
+	sock->work = (struct timer){ sock->event, ops->expired, sock, NULL };
+	sock->timer = (struct timer){ sock->event, on_time, sock, NULL };
+	sock->resolve = (struct timer){ sock->event, on_resolve_time, sock, NULL };
 	sock->has_name = addresses_of(&options->endpoint, ops->type, &sock->addresses) < 0;
 	/* So that the first datagrams need not wait for the name. */
 	if (ops->type == SOCK_DGRAM)
@@ -355,7 +350,7 @@ struct socket *socket_free(struct socket *sock)
 	if (!sock)
 		return NULL;
 	socket_close(sock);
-	lookup_cancel(sock->lookup);
+	sd_event_source_disable_unref(sock->lookup);
 	timer_done(&sock->work);
 	timer_done(&sock->timer);
 	timer_done(&sock->resolve);

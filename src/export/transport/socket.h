@@ -67,10 +67,11 @@ struct socket {
 	struct queue *queue; /* the exporter's */
 	struct sender_options options;
 	struct timer work;
+	bool is_unix;
 
 	const struct socket_ops *ops;
-	bool has_name;	       /* to be looked up */
-	struct lookup *lookup; /* that runs */
+	bool has_name;			/* to be looked up */
+	struct sd_event_source *lookup; /* that runs */
 	struct addresses addresses;
 	unsigned int current; /* of them, in use or to be tried */
 	unsigned int n_tried; /* since the socket was open or waiting */
@@ -95,8 +96,6 @@ int socket_new(const struct socket_ops *ops, struct exporter *exporter, const st
 int socket_probe(struct socket *sock);
 struct socket *socket_free(struct socket *sock);
 
-DEFINE_CLEANUP(struct socket *, socket_free);
-
 /* For ways to send: */
 
 /*
@@ -107,11 +106,9 @@ bool socket_open(struct socket *sock);
 int socket_fd(const struct socket *sock); /* -1: not open */
 /* Takes the error that the kernel has noted for it: an errno, or 0. */
 int socket_error(const struct socket *sock);
-bool socket_is_unix(const struct socket *sock);
-/* EPOLLIN, EPOLLOUT for ready(); 0: only errors. */
-void socket_watch(struct socket *sock, uint32_t events);
-/* ready() is not called, not even for errors, until the next socket_watch(). */
-void socket_ignore(struct socket *sock);
+/* EPOLLIN, EPOLLOUT for ready(); 0: only errors; or that it is not called at all until the next socket_watch(). */
+#define SOCKET_IGNORE (-1)
+void socket_watch(struct socket *sock, int events);
 /* Closes without a message. A request that was sent in part ends in a reset. The next socket_open() goes to the same
  * address. */
 void socket_close(struct socket *sock);

@@ -55,9 +55,9 @@ struct tcp_sender {
 	enum tcp_state state;
 	size_t offset;	   /* sent of queue.waiting */
 	size_t sent_bytes; /* on it */
-	size_t acked_bytes;
+	size_t n_unacknowledged; /* when last looked at */
 	uint64_t opened_ns;
-	uint64_t progress_ns; /* when sent_bytes or acked_bytes last grew */
+	uint64_t progress_ns; /* when more was sent or acknowledged */
 };
 
 static void send_more(struct tcp_sender *sender);
@@ -89,7 +89,7 @@ static void forget_connection(struct tcp_sender *sender)
 {
 	timer_disarm(&sender->sock.work);
 	sender->state = STATE_SENDING;
-	sender->offset = sender->sent_bytes = sender->acked_bytes = 0;
+	sender->offset = sender->sent_bytes = sender->n_unacknowledged = 0;
 }
 
 /* What was sent may not have arrived, so it is sent again. */
@@ -131,7 +131,7 @@ static void on_end(struct tcp_sender *sender)
 		 * down before it closes, as Twisted does, sends a reset after the end if it left something unread.
 		 */
 		sender->state = STATE_ENDED;
-		socket_ignore(&sender->sock);
+		socket_watch(&sender->sock, SOCKET_IGNORE);
 		(void)timer_arm(&sender->sock.work, END_POLL_NS);
 	} else if (!unacknowledged(sender)) {
 		end_orderly(sender);
@@ -140,20 +140,9 @@ static void on_end(struct tcp_sender *sender)
 
 /* Progress */
 
-static void note_progress(struct tcp_sender *sender)
-{
-	size_t n = unacknowledged(sender);
-	size_t acked_bytes = n > sender->sent_bytes ? 0 : sender->sent_bytes - n;
-
-	if (acked_bytes <= sender->acked_bytes)
-		return;
-	sender->acked_bytes = acked_bytes;
-	sender->progress_ns = timer_now_ns(sender->sock.event);
-}
-
 static void on_stalled(struct tcp_sender *sender)
 {
-	if (sender->state == STATE_SENDING || sender->acked_bytes < sender->sent_bytes)
+	if (sender->state == STATE_SENDING || sender->n_unacknowledged)
 		break_off(sender, "the receiver does not accept what is sent");
 	else
 		break_off(sender,
@@ -173,7 +162,7 @@ static uint64_t confirm_after_ns(const struct tcp_sender *sender)
 /* Does something still have to happen on the connection? */
 static bool is_busy(const struct tcp_sender *sender)
 {
-	if (sender->state != STATE_SENDING || sender->sock.queue->waiting || sender->acked_bytes < sender->sent_bytes)
+	if (sender->state != STATE_SENDING || sender->sock.queue->waiting || sender->n_unacknowledged)
 		return true;
 	return !sender->sock.options.confirm_every_ns && has_unconfirmed(sender);
 }
@@ -195,14 +184,16 @@ static uint64_t check_delay_ns(const struct tcp_sender *sender)
 
 static void check_progress(struct tcp_sender *sender)
 {
-	uint64_t delay_ns, idle_ns;
+	uint64_t now_ns = timer_now_ns(sender->sock.event), delay_ns;
+	size_t n = unacknowledged(sender);
 
-	note_progress(sender);
-	idle_ns = timer_now_ns(sender->sock.event) - sender->progress_ns;
-	if (!sender->sock.options.confirm_every_ns && sender->acked_bytes >= sender->sent_bytes && !sender->offset)
+	if (n < sender->n_unacknowledged)
+		sender->progress_ns = now_ns;
+	sender->n_unacknowledged = n;
+	if (!sender->sock.options.confirm_every_ns && !n && !sender->offset)
 		confirm_sent(sender);
 	delay_ns = check_delay_ns(sender);
-	if (is_busy(sender) && idle_ns >= sender->sock.options.timeout_ns)
+	if (is_busy(sender) && now_ns - sender->progress_ns >= sender->sock.options.timeout_ns)
 		on_stalled(sender);
 	else if (delay_ns)
 		(void)timer_arm(&sender->sock.work, delay_ns);

@@ -3,16 +3,10 @@
 
 #include <sys/random.h>
 #include <systemd/sd-event.h>
-#include <time.h>
 
 #include "util/duration.h"
 
 #define ACCURACY_US 500
-
-void timer_init(struct timer *timer, struct sd_event *event, timer_fn *expired, void *user)
-{
-	*timer = (struct timer){ .event = event, .expired = expired, .user = user };
-}
 
 static int on_time(sd_event_source *source, uint64_t usec, void *user)
 {
@@ -25,14 +19,10 @@ static int on_time(sd_event_source *source, uint64_t usec, void *user)
 int timer_arm(struct timer *timer, uint64_t delay_ns)
 {
 	uint64_t delay_us = delay_ns / NS_PER_US;
-	int r;
+	int r = timer->source ? sd_event_source_set_time_relative(timer->source, delay_us) :
+				sd_event_add_time_relative(timer->event, &timer->source, CLOCK_MONOTONIC, delay_us,
+							   ACCURACY_US, on_time, timer);
 
-	if (!timer->source) {
-		r = sd_event_add_time_relative(timer->event, &timer->source, CLOCK_MONOTONIC, delay_us, ACCURACY_US,
-					       on_time, timer);
-		return r < 0 ? r : 0;
-	}
-	r = sd_event_source_set_time_relative(timer->source, delay_us);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(timer->source, SD_EVENT_ONESHOT);
 	return r < 0 ? r : 0;
@@ -68,20 +58,10 @@ void timer_done(struct timer *timer)
 	timer->source = sd_event_source_disable_unref(timer->source);
 }
 
-static uint64_t turn_ns(struct sd_event *event, clockid_t clock)
+uint64_t timer_turn_ns(struct sd_event *event, clockid_t clock)
 {
 	uint64_t now_us = 0;
 
 	(void)sd_event_now(event, clock, &now_us);
 	return now_us * NS_PER_US;
-}
-
-uint64_t timer_now_ns(struct sd_event *event)
-{
-	return turn_ns(event, CLOCK_MONOTONIC);
-}
-
-uint64_t timer_boottime_ns(struct sd_event *event)
-{
-	return turn_ns(event, CLOCK_BOOTTIME);
 }

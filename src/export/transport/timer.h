@@ -7,12 +7,14 @@
  */
 
 #include <stdint.h>
+#include <time.h>
 
 struct sd_event;
 struct sd_event_source;
 
 typedef void timer_fn(void *user);
 
+/* Its user sets the first three. */
 struct timer {
 	struct sd_event *event; /* borrowed; outlives the timer */
 	timer_fn *expired;	/* called from the loop; may arm the timer again, or end it */
@@ -30,7 +32,6 @@ struct backoff {
 	uint64_t limit_ns;   /* of the next delay; 0: initial_ns, as after a success */
 };
 
-void timer_init(struct timer *timer, struct sd_event *event, timer_fn *expired, void *user);
 /* Replaces an earlier time. -ENOMEM: the timer is not armed. */
 int timer_arm(struct timer *timer, uint64_t delay_ns);
 /* The same, by backoff. retry_after_ns: what the receiver asked for, or 0. */
@@ -42,5 +43,6 @@ void timer_disarm(struct timer *timer);
 void timer_done(struct timer *timer);
 
 /* Time of the loop's turn, ns: CLOCK_MONOTONIC, and CLOCK_BOOTTIME, which goes on in a suspend. */
-uint64_t timer_now_ns(struct sd_event *event);
-uint64_t timer_boottime_ns(struct sd_event *event);
+#define timer_now_ns(event)	 timer_turn_ns(event, CLOCK_MONOTONIC)
+#define timer_boottime_ns(event) timer_turn_ns(event, CLOCK_BOOTTIME)
+uint64_t timer_turn_ns(struct sd_event *event, clockid_t clock);

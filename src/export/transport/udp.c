@@ -76,7 +76,7 @@ static void on_sent(struct udp_sender *sender, const struct queue_item *item)
 	sender->has_sent = true;
 	count_doubtful(sender, POINTS_DELIVERED);
 	sender->sock.exporter->n_doubtful = item->n_points;
-	if (socket_is_unix(&sender->sock)) {
+	if (sender->sock.is_unix) {
 		count_doubtful(sender, POINTS_DELIVERED);
 		socket_report_working(&sender->sock);
 	}
@@ -91,19 +91,16 @@ enum send_outcome { SEND_DONE,	 /* sent or given up: the next one */
 
 static enum send_outcome on_send_error(struct udp_sender *sender, struct queue_item *item, int err)
 {
-	switch (err) {
-	case EAGAIN:
-	case EINTR:
+	if (err == EAGAIN || err == EINTR)
 		return SEND_LATER;
-	case ENOBUFS:
-	case ENOMEM:
+	if (err == ENOBUFS || err == ENOMEM)
 		return SEND_PAUSE;
-	case EMSGSIZE:
+	if (err == EMSGSIZE) {
 		on_too_large(sender, item);
 		return SEND_DONE;
 	}
 	/* It is about the datagram before, as far as one can know: an error of this one will come again. */
-	if (!socket_is_unix(&sender->sock) && (err == ECONNREFUSED || sender->sock.exporter->n_doubtful)) {
+	if (!sender->sock.is_unix && (err == ECONNREFUSED || sender->sock.exporter->n_doubtful)) {
 		on_refused(sender);
 		return item->n_sent++ % 2 ? SEND_PAUSE : SEND_AGAIN;
 	}
@@ -188,7 +185,7 @@ static void on_error(struct udp_sender *sender)
 {
 	int err = socket_error(&sender->sock);
 
-	if (socket_is_unix(&sender->sock))
+	if (sender->sock.is_unix)
 		socket_fail(&sender->sock, strerror(err ?: ECONNRESET));
 	else if (err) /* if not, a call has met it since */
 		on_refused(sender);
@@ -221,7 +218,7 @@ static void on_flush(void *sock, bool is_last, uint64_t window_ns)
 	bool is_open = socket_fd(&sender->sock) >= 0;
 
 	/* What the kernel knows by now about the last datagram. */
-	if (is_open && !socket_is_unix(&sender->sock) && socket_error(&sender->sock))
+	if (is_open && !sender->sock.is_unix && socket_error(&sender->sock))
 		on_refused(sender);
 	count_doubtful(sender, POINTS_DELIVERED);
 	if (sender->is_full && !sender->has_sent && is_open)
@@ -242,7 +239,7 @@ static int probe(void *sock, const char **ret_words)
 	struct udp_sender *sender = sock;
 	uint64_t now_ns = timer_now_ns(sender->sock.event);
 
-	if (socket_is_unix(sock))
+	if (sender->sock.is_unix)
 		return 1;
 	/* After a refusal the next address has its turn. */
 	if (!sender->n_probes || (sender->was_refused && sender->n_probes < PROBES_MAX)) {
