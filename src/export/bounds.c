@@ -6,9 +6,6 @@
 /* base^(offset+i). */
 static double limit(const struct histogram_layout *layout, uint32_t i)
 {
-	/* ldexp() is exact where the base is a power of two: 2^(2^-scale) with scale <= 0. */
-	if (layout->scale <= 0)
-		return ldexp(1, (layout->offset + (int)i) * (1 << -layout->scale));
 	return exp2(ldexp(layout->offset + (int)i, -layout->scale));
 }
 

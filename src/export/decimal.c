@@ -40,8 +40,7 @@ char *decimal_put(char *at, uint64_t raw, uint64_t divisor)
 	return at;
 }
 
-#define RATE_DIGITS_MAX 40
-#define RATE_EXACT_MAX	(UINT64_C(1) << 46) /* beyond, the long division would overflow */
+#define RATE_EXACT_MAX (UINT64_C(1) << 46) /* beyond, the long division would overflow */
 
 /*
  * By long division, up to where the inverse of what stands there, which is n + rest / whole, is
@@ -53,22 +52,18 @@ char *decimal_put_rate(char *at, uint64_t n)
 	double power = 1;
 	char *start = at;
 
-	*at++ = '0';
-	*at++ = '.';
-	for (int digits = 1; digits <= RATE_DIGITS_MAX && n < RATE_EXACT_MAX; digits++) {
+	at = stpcpy(at, "0.");
+	do {
 		rest *= 10;
 		power *= 10;
 		whole = whole * 10 + rest / n;
 		*at++ = (char)('0' + rest / n);
 		rest %= n;
-		if (rest * 100000 >= whole)
-			continue;
-		/* As a double it may be above 1 / n nevertheless: then the next one below. */
-		if (1 / ((double)whole / power) >= (double)n)
-			return at;
-		break;
-	}
-	return start + snprintf(start, DECIMAL_RATE_BYTES, "%.*f", RATE_DIGITS_MAX, nextafter(1 / (double)n, 0));
+	} while (n < RATE_EXACT_MAX && rest * 100000 >= whole);
+	/* As a double it may be above 1 / n nevertheless: then the next one below. */
+	if (n < RATE_EXACT_MAX && 1 / ((double)whole / power) >= (double)n)
+		return at;
+	return start + snprintf(start, DECIMAL_RATE_BYTES, "%.40f", nextafter(1 / (double)n, 0));
 }
 
 void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor, bool is_signed)

@@ -33,23 +33,12 @@ static void set_message(struct otlp_answer *answer, const char *text)
 	utf8_clean(answer->message);
 }
 
-static bool is_decodable(const struct http_answer *http)
-{
-	return http->body_size && http->body_size <= DECODED_BYTES_MAX &&
-	       is_type(http->content_type, "application/x-protobuf");
-}
-
 static void read_success(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
 {
-	Otlp__ExportMetricsServiceResponse *response;
-	const Otlp__ExportMetricsPartialSuccess *partial;
+	Otlp__ExportMetricsServiceResponse *response =
+		otlp__export_metrics_service_response__unpack(NULL, http->body_size, http->body);
+	const Otlp__ExportMetricsPartialSuccess *partial = response ? response->partial_success : NULL;
 
-	if (!is_decodable(http))
-		return;
-	response = otlp__export_metrics_service_response__unpack(NULL, http->body_size, http->body);
-	if (!response)
-		return;
-	partial = response->partial_success;
 	if (partial) {
 		if (partial->rejected_data_points > 0)
 			answer->n_rejected = (uint64_t)partial->rejected_data_points;
@@ -62,42 +51,36 @@ static void read_success(const struct http_answer *http, size_t n_points, struct
 
 static void read_failure(const struct http_answer *http, struct otlp_answer *answer)
 {
-	Otlp__Status *status;
+	Otlp__Status *status = otlp__status__unpack(NULL, http->body_size, http->body);
 
-	if (!is_decodable(http))
-		return;
-	status = otlp__status__unpack(NULL, http->body_size, http->body);
-	if (!status)
-		return;
-	set_message(answer, status->message);
+	if (status)
+		set_message(answer, status->message);
 	otlp__status__free_unpacked(status, NULL);
 }
 
-static bool is_retryable(int status)
+void otlp_answer_read(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
 {
-	return status == 429 || status == 502 || status == 503 || status == 504;
-}
+	bool is_decodable = http->body_size && http->body_size <= DECODED_BYTES_MAX &&
+			    is_type(http->content_type, "application/x-protobuf");
 
-void otlp_answer_read(const struct http_answer *http, size_t n_points, struct otlp_answer *ret_answer)
-{
-	struct otlp_answer answer = { .verdict = OTLP_REFUSED };
-
+	*answer = (struct otlp_answer){ .verdict = OTLP_REFUSED };
 	if (http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED) {
-		answer.verdict = OTLP_AGAIN;
+		answer->verdict = OTLP_AGAIN;
 	} else if (http->failure == HTTP_OK && http->status >= 200 && http->status < 300) {
-		answer.verdict = OTLP_ACCEPTED;
-		answer.is_foreign = is_foreign(http);
-		read_success(http, n_points, &answer);
+		answer->verdict = OTLP_ACCEPTED;
+		answer->is_foreign = is_foreign(http);
+		if (is_decodable)
+			read_success(http, n_points, answer);
 	} else if (http->failure == HTTP_OK) {
-		read_failure(http, &answer);
-		if (is_retryable(http->status)) {
-			answer.verdict = OTLP_AGAIN;
-			answer.retry_after_ns = http->retry_after_ns;
+		if (is_decodable)
+			read_failure(http, answer);
+		if (http->status == 429 || (http->status >= 502 && http->status <= 504)) {
+			answer->verdict = OTLP_AGAIN;
+			answer->retry_after_ns = http->retry_after_ns;
 		}
 	}
-	if (answer.verdict == OTLP_REFUSED)
-		answer.n_rejected = n_points;
-	*ret_answer = answer;
+	if (answer->verdict == OTLP_REFUSED)
+		answer->n_rejected = n_points;
 }
 
 /* Messages */
@@ -129,16 +112,11 @@ static const char *hint(const struct otlp_report *report, int status)
 {
 	if (report->port == 4317)
 		return " (port 4317 is for OTLP/gRPC, bpfpush sends OTLP/HTTP: try port 4318)";
-	switch (status) {
-	case 401:
-	case 403:
+	if (status == 401 || status == 403)
 		return " (check the setting headers)";
-	case 404:
-	case 405:
+	if (status == 404 || status == 405)
 		return " (is the path of the URL right? Most receivers take /v1/metrics)";
-	default:
-		return "";
-	}
+	return "";
 }
 
 static void report_failure(const struct otlp_report *report, const struct http_answer *http,

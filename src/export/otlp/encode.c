@@ -58,7 +58,6 @@ struct writer {
 	size_t around_bytes;		   /* of all this */
 	size_t most_bytes;		   /* of a point without attributes */
 	struct otlp_points points;
-	double bounds[HISTOGRAM_BUCKETS_MAX]; /* of points */
 };
 
 static void note(struct writer *writer, int err)
@@ -234,7 +233,7 @@ static void set_metric(struct writer *writer, const struct metric *metric)
 	writer->tail.is_monotonic = metric->kind == METRIC_SUM;
 	writer->points.is_delta = encoding->temporality == OTLP_DELTA && metric->kind != METRIC_GAUGE;
 	for (uint32_t i = 0; writer->data_field == OTLP__METRIC__DATA_HISTOGRAM && i < metric->layout.n_buckets; i++)
-		writer->bounds[i] = bounds_upper(metric, i);
+		writer->points.bounds[i] = bounds_upper(metric, i);
 	writer->most_bytes = otlp_point_most_bytes(metric);
 	writer->around_bytes = LEVELS * (1 + LENGTH_BYTES) + writer->resource.size +
 			       protobuf_c_message_get_packed_size(&writer->scope.base) +
@@ -262,15 +261,6 @@ static void put_metric(struct writer *writer, const struct metric *metric)
 	end_level(writer, METRIC);
 }
 
-static void set_scope(struct writer *writer, const char *name)
-{
-	end_level(writer, SCOPE_METRICS);
-	snprintf(writer->scope_name, sizeof(writer->scope_name), "bpfpush.%s", name);
-	otlp__instrumentation_scope__init(&writer->scope);
-	writer->scope.name = writer->scope_name;
-	writer->scope.version = (char *)writer->encoding->version;
-}
-
 int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch, otlp_body_fn *body,
 		void *user, struct otlp_encoded *ret_encoded)
 {
@@ -280,15 +270,19 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 		.user = user,
 		.at = encoding->room,
 		.points = { .previous_ns = batch->previous_ns, .time_ns = batch->time_ns },
+		.scope = OTLP__INSTRUMENTATION_SCOPE__INIT,
 	};
 	const char *scope = NULL;
 	struct metric *metric;
 
-	writer.points.bounds = writer.bounds;
+	writer.scope.name = writer.scope_name;
+	writer.scope.version = (char *)encoding->version;
 	otlp_attributes_append(&writer.resource, FIELD_ATTRIBUTES, encoding->resource, encoding->n_resource);
 	batch_for_each_metric(metric, batch) {
-		if (!scope || strcmp(scope, metric->scope))
-			set_scope(&writer, metric->scope);
+		if (!scope || strcmp(scope, metric->scope)) {
+			end_level(&writer, SCOPE_METRICS);
+			snprintf(writer.scope_name, sizeof(writer.scope_name), "bpfpush.%s", metric->scope);
+		}
 		scope = metric->scope;
 		put_metric(&writer, metric);
 	}

@@ -14,19 +14,15 @@
 
 int gzip_append(struct buf *out, const void *data, size_t size)
 {
-	z_stream stream = { .next_in = (Bytef *)data };
-	uLong bound;
-	int err;
+	z_stream stream = { .next_in = (Bytef *)data, .avail_in = (uInt)size };
+	int err = size > UINT_MAX / 2 ? Z_MEM_ERROR :
+					deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+						     Z_DEFAULT_STRATEGY);
 
-	if (size > UINT_MAX / 2)
-		return -ENOMEM;
-	err = deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY, Z_DEFAULT_STRATEGY);
 	if (err != Z_OK)
 		return -ENOMEM;
-	bound = deflateBound(&stream, size);
-	stream.avail_in = (uInt)size;
-	stream.next_out = buf_reserve(out, bound);
-	stream.avail_out = (uInt)bound;
+	stream.avail_out = (uInt)deflateBound(&stream, size);
+	stream.next_out = buf_reserve(out, stream.avail_out);
 	err = stream.next_out ? deflate(&stream, Z_FINISH) : Z_MEM_ERROR;
 	if (err == Z_STREAM_END)
 		out->size += stream.total_out;

@@ -80,11 +80,6 @@ const char *otlp_header_file(const char *text)
 	return strncmp(value, "file:", 5) ? NULL : value + 5;
 }
 
-static bool is_token(char byte)
-{
-	return byte && (isalnum((unsigned char)byte) || strchr("!#$%&'*+-.^_`|~", byte));
-}
-
 /* A value that ends neither its line nor the text. */
 static bool is_value(const char *text)
 {
@@ -101,23 +96,17 @@ int otlp_header_check(const char *text, const char **ret_complaint)
 					    "transfer-encoding", "expect" };
 	size_t size = 0;
 
-	while (is_token(text[size]))
+	while (text[size] && (isalnum((unsigned char)text[size]) || strchr("!#$%&'*+-.^_`|~", text[size])))
 		size++;
-	if (!size || text[size] != ':') {
+	*ret_complaint = NULL;
+	if (!size || text[size] != ':')
 		*ret_complaint = "not a header, write \"Name: value\"";
-		return -EINVAL;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
-		if (strlen(ours[i]) != size || strncasecmp(text, ours[i], size))
-			continue;
-		*ret_complaint = "bpfpush sets this header itself";
-		return -EINVAL;
-	}
-	if (!is_value(text + size)) {
+	else if (!is_value(text + size))
 		*ret_complaint = "a control character in the header";
-		return -EINVAL;
-	}
-	return 0;
+	for (size_t i = 0; !*ret_complaint && i < ARRAY_SIZE(ours); i++)
+		if (strlen(ours[i]) == size && !strncasecmp(text, ours[i], size))
+			*ret_complaint = "bpfpush sets this header itself";
+	return *ret_complaint ? -EINVAL : 0;
 }
 
 bool otlp_header_is_secret(const char *text)
@@ -244,18 +233,6 @@ static void report_file(const char *key, const char *text, const char *file, int
 		diag_add(diag, at.path, at.line, "%s: %s: %s", key, file, complaint);
 }
 
-static void check_headers(const struct setting_list *headers, const struct assignments *given, struct diag *diag)
-{
-	for (size_t i = 0; i < headers->n_items; i++) {
-		const char *file = otlp_header_file(headers->items[i]), *complaint = NULL;
-		char value[HEADER_BYTES];
-		int err = file ? read_value(file, value, &complaint) : 0;
-
-		report_file("headers", headers->items[i], file, err, complaint, given, diag);
-		explicit_bzero(value, sizeof(value));
-	}
-}
-
 void otlp_options_check(const void *untyped, const struct assignments *given, struct diag *diag)
 {
 	const struct otlp_options *options = untyped;
@@ -268,6 +245,7 @@ void otlp_options_check(const void *untyped, const struct assignments *given, st
 		{ "key_file", http->key_file },
 	};
 	const char *complaint = NULL;
+	char value[HEADER_BYTES];
 	int err;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
@@ -283,5 +261,11 @@ void otlp_options_check(const void *untyped, const struct assignments *given, st
 		assignments_complain(given, diag, "key_file", NULL, "a key without a certificate; give certificate_file too");
 	if (options->retry.max_ns < options->retry.initial_ns)
 		assignments_complain(given, diag, "retry_max", NULL, "shorter than retry_initial; write at least as long a time");
-	check_headers(&options->headers, given, diag);
+	for (size_t i = 0; i < options->headers.n_items; i++) {
+		const char *header = options->headers.items[i], *file = otlp_header_file(header);
+
+		err = file ? read_value(file, value, &complaint) : 0;
+		report_file("headers", header, file, err, complaint, given, diag);
+	}
+	explicit_bzero(value, sizeof(value));
 }

@@ -53,23 +53,17 @@ static void wait_and_retry(struct otlp *otlp, uint64_t retry_after_ns)
 	otlp->is_waiting = timer_arm_backoff(&otlp->retry, &otlp->backoff, retry_after_ns) >= 0;
 }
 
-static bool has_given_up(const struct otlp *otlp, const struct queue_item *item)
-{
-	uint64_t limit_ns = otlp->options->retry_give_up_ns;
-
-	return limit_ns && timer_now_ns(otlp->retry.event) - item->first_sent_ns >= limit_ns;
-}
-
 /* Counts the points of the oldest request if their fate is known. */
 static enum points settle(struct otlp *otlp, const struct otlp_answer *answer)
 {
 	struct exporter *exporter = otlp->exporter;
 	const struct queue_item *item = TAILQ_FIRST(&exporter->queue.items);
+	uint64_t limit_ns = otlp->options->retry_give_up_ns;
 
 	if (answer->verdict == OTLP_ACCEPTED)
 		exporter_works(exporter, "delivers again");
 	if (answer->verdict == OTLP_AGAIN) {
-		if (!has_given_up(otlp, item))
+		if (!limit_ns || timer_now_ns(otlp->retry.event) - item->first_sent_ns < limit_ns)
 			return POINTS_PUSHED;
 		exporter_account(exporter, POINTS_NOT_SENT, item->n_points);
 		return POINTS_NOT_SENT;
@@ -228,20 +222,18 @@ static void warn_of_bare_secrets(const struct otlp *otlp, const char *url)
 {
 	const struct setting_list *headers = &otlp->options->headers;
 	struct url_place place = url_place(url);
+	const char *what = place.has_password ? "password in the URL" : NULL, *name = "";
 
-	if (url_is_encrypted(url) || place.is_local)
-		return;
-	for (size_t i = 0; i < headers->n_items; i++) {
+	for (size_t i = headers->n_items; i--;) {
 		if (!otlp_header_is_secret(headers->items[i]))
 			continue;
-		exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL,
-			     "the header %.*s is sent unencrypted over the network: use https://",
-			     (int)strcspn(headers->items[i], ":"), headers->items[i]);
-		return;
+		what = "header ";
+		name = headers->items[i];
 	}
-	if (place.has_password)
+	if (what && !url_is_encrypted(url) && !place.is_local)
 		exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL,
-			     "the password in the URL is sent unencrypted over the network: use https://");
+			     "the %s%.*s is sent unencrypted over the network: use https://", what,
+			     (int)strcspn(name, ":"), name);
 }
 
 /* path: NULL without a file, or if systemd hands it over. */

@@ -7,6 +7,9 @@
 #define BUCKET_BYTES (8 + 10) /* a bound and a count, at most */
 
 #define NO_RECORDED_VALUE 1 /* of flags */
+/* All kinds of points have these members, each in a structure of its own. */
+#define SET_TIMES(point, start_ns, time_ns, bits) \
+	((point).start_time_unix_nano = (start_ns), (point).time_unix_nano = (time_ns), (point).flags = (bits))
 
 #define FIELDS 16	/* which have attributes */
 
@@ -30,7 +33,7 @@ static void fill_number(Otlp__NumberDataPoint *point, const struct metric *metri
 }
 
 static void fill_explicit(Otlp__HistogramDataPoint *point, const struct metric *metric, const struct numbers *numbers,
-			  double *bounds)
+			  const double *bounds)
 {
 	otlp__histogram_data_point__init(point);
 	point->count = numbers->count;
@@ -40,7 +43,7 @@ static void fill_explicit(Otlp__HistogramDataPoint *point, const struct metric *
 	point->n_bucket_counts = metric->layout.n_buckets;
 	point->bucket_counts = numbers->bucket;
 	point->n_explicit_bounds = metric->layout.n_buckets - 1;
-	point->explicit_bounds = bounds;
+	point->explicit_bounds = (double *)bounds;
 }
 
 static void fill_exponential(Otlp__ExponentialHistogramDataPoint *point,
@@ -81,22 +84,16 @@ unsigned int otlp_point_make(const struct otlp_points *points, const struct seri
 		fill_number(&ret_point->number, metric, numbers->sum);
 		if (form == OTLP_ENDED)
 			ret_point->number.value_case = OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET;
-		ret_point->number.start_time_unix_nano = metric->kind == METRIC_GAUGE ? 0 : start_ns;
-		ret_point->number.time_unix_nano = time_ns;
-		ret_point->number.flags = flags;
+		SET_TIMES(ret_point->number, metric->kind == METRIC_GAUGE ? 0 : start_ns, time_ns, flags);
 		return 7;
 	}
 	if (points->histogram == OTLP_EXPLICIT) {
 		fill_explicit(&ret_point->histogram, metric, numbers, points->bounds);
-		ret_point->histogram.start_time_unix_nano = start_ns;
-		ret_point->histogram.time_unix_nano = time_ns;
-		ret_point->histogram.flags = flags;
+		SET_TIMES(ret_point->histogram, start_ns, time_ns, flags);
 		return 9;
 	}
 	fill_exponential(&ret_point->exponential, &ret_point->positive, metric, numbers);
-	ret_point->exponential.start_time_unix_nano = start_ns;
-	ret_point->exponential.time_unix_nano = time_ns;
-	ret_point->exponential.flags = flags;
+	SET_TIMES(ret_point->exponential, start_ns, time_ns, flags);
 	return 1;
 }
 

@@ -15,7 +15,7 @@ struct otlp_points {
 	enum otlp_histogram histogram;
 	bool is_delta;
 	uint64_t previous_ns, time_ns; /* of the batch */
-	double *bounds;		       /* of the metric's layout, for OTLP_EXPLICIT */
+	double bounds[HISTOGRAM_BUCKETS_MAX]; /* of the metric's layout, for OTLP_EXPLICIT */
 };
 
 /* Points into itself and into the series. */

@@ -16,6 +16,7 @@
 #include <inttypes.h>
 
 #include "export/bounds.h"
+#include "export/decimal.h"
 #include "export/text/output.h"
 #include "export/text/table.h"
 
@@ -24,10 +25,7 @@ typedef void append_fn(struct buf *out, const struct series *series);
 
 static void append_number(struct buf *out, const struct series *series)
 {
-	if (series->metric->kind == METRIC_GAUGE)
-		buf_printf(out, "%" PRId64, (int64_t)series->total.sum);
-	else
-		buf_printf(out, "%" PRIu64, series->total.sum);
+	decimal_quotient(out, series->total.sum, 1, series->metric->kind == METRIC_GAUGE);
 }
 
 static void append_stats(struct buf *out, const struct series *series)

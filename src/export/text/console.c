@@ -293,7 +293,7 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 		return 0;
 	if (page.is_screen) {
 		output_window(output, &page.columns, &page.lines);
-		buf_append_text(page.out, output->n_pushed ? SCREEN_HOME : SCREEN_CLEAR SCREEN_HOME);
+		buf_append_text(page.out, exporter->stats.requests ? SCREEN_HOME : SCREEN_CLEAR SCREEN_HOME);
 	}
 	append_title(&page);
 	append_page(&page);

@@ -44,17 +44,6 @@ void output_options_check(const void *untyped, const struct assignments *given, 
 		assignments_complain(given, diag, "path", NULL, "%s cannot be written: %m", file);
 }
 
-static int open_failed(struct exporter *exporter, const char *path, int err)
-{
-	struct stat st;
-
-	if (err == ENXIO && !stat(path, &st) && S_ISFIFO(st.st_mode))
-		exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s is a pipe that nobody reads", path);
-	else
-		exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s: %s", path, strerror(err));
-	return -err;
-}
-
 /*
  * Does the file end in the middle of a line, because its last writer was killed or the disk was
  * full?
@@ -78,8 +67,15 @@ int output_open(struct exporter *exporter, const void *options)
 	/* O_NONBLOCK: a pipe without a reader is refused instead of waited for. */
 	int fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) :
 			 open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
-	if (fd < 0)
-		return open_failed(exporter, path, errno);
+	int err = errno;
+
+	if (fd < 0) {
+		bool is_unread = err == ENXIO && !stat(path, &st) && S_ISFIFO(st.st_mode);
+
+		exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s%s%s", path,
+			      is_unread ? "" : ": ", is_unread ? " is a pipe that nobody reads" : strerror(err));
+		return -err;
+	}
 	output->options = options;
 	output->is_terminal = isatty(fd);
 	output->can_block = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
@@ -212,12 +208,10 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch)
 int output_flush(struct exporter *exporter, const struct batch *batch)
 {
 	struct output *output = exporter->state;
-	size_t n_points = count_points(batch);
 
-	exporter_account(exporter, POINTS_PUSHED, n_points);
+	output->n_points = count_points(batch) - output->n_unsupported;
+	exporter_account(exporter, POINTS_PUSHED, output->n_points + output->n_unsupported);
 	exporter_account(exporter, POINTS_UNSUPPORTED, output->n_unsupported);
-	output->n_points = n_points - output->n_unsupported;
-	output->n_pushed++;
 	exporter->stats.requests++;
 	return settle(exporter);
 }

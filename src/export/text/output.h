@@ -45,7 +45,6 @@ struct output {
 	 * The exporter counts them here, after output_is_ready(), which sets this to 0.
 	 */
 	size_t n_unsupported;
-	unsigned int n_pushed; /* batches */
 	struct buf out;	       /* what the next write takes */
 };
 
