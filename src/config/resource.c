@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <systemd/sd-id128.h>
@@ -73,19 +72,6 @@ int resource_set(struct resource *resource, const char *name, const char *text)
 	return 0;
 }
 
-static FILE *open_os_release(const char *const *roots)
-{
-	FILE *f = NULL;
-
-	for (; *roots && !f; roots++) {
-		char path[PATH_MAX];
-
-		snprintf(path, sizeof(path), "%s/os-release", *roots);
-		f = fopen(path, "re");
-	}
-	return f;
-}
-
 /* No id: a first boot, or a container without one. */
 static int set_instance(struct resource *resource, const char *config_path)
 {
@@ -118,10 +104,14 @@ static int set_os(struct resource *resource, const char *const *roots)
 	static const struct {
 		const char *key, *name;
 	} wanted[] = { { "NAME=", "os.name" }, { "VERSION_ID=", "os.version" } };
-	_cleanup_(fclosep) FILE *f = open_os_release(roots);
+	_cleanup_(fclosep) FILE *f = NULL;
 	char line[1024];
 	int r = 0;
 
+	for (; *roots && !f; roots++) {
+		snprintf(line, sizeof(line), "%s/os-release", *roots);
+		f = fopen(line, "re");
+	}
 	while (f && r >= 0 && fgets(line, sizeof(line), f))
 		for (size_t i = 0; i < ARRAY_SIZE(wanted) && r >= 0; i++) {
 			size_t length = strlen(wanted[i].key);
