@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table for people: one block per metric, one line per series. Series that grew most come first.
+ * A table for people: one block per metric, one line per series. Series that grew most come
+ * first, after those that count what had no room.
  *
  *     bpfpush.syscall.count (call), 1 of 37, by bpfpush.syscall.name, systemd.unit.name
  *       read  cron.service          1234    12.3/s
@@ -136,12 +137,12 @@ static void append_numbers(const struct page *page, struct buf *line, const stru
 		append_histogram(line, series);
 }
 
-/* For qsort(): the overflow series last, then the growth, the total, and for an order that stays, the hash. */
+/* For qsort(): the overflow series first, then the growth, the total, and for an order that stays, the hash. */
 static int by_growth(const void *left_, const void *right_)
 {
 	const struct series *left = *(struct series *const *)left_, *right = *(struct series *const *)right_;
 	const uint64_t keys[][2] = {
-		{ !series_is_overflow(left), !series_is_overflow(right) },
+		{ series_is_overflow(left), series_is_overflow(right) },
 		{ shown(left, &left->delta), shown(right, &right->delta) },
 		{ shown(left, &left->total), shown(right, &right->total) },
 		{ left->hash, right->hash },
