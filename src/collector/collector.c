@@ -420,7 +420,7 @@ static int run_iterators(struct collector *collector)
 
 	if (object->collectors[0] == collector) {
 		programs_renew(&object->programs, object->bpf);
-		programs_stats(&object->programs);
+		programs_stats(&object->programs, !collector->bindings->has_baseline);
 		object->err = programs_iterate(&object->programs, false);
 	}
 	return object->err;

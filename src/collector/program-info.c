@@ -35,7 +35,7 @@ static bool has_backup(const struct programs *programs, const struct program *pr
 	return false;
 }
 
-void programs_stats(struct programs *programs)
+void programs_stats(struct programs *programs, bool is_baseline)
 {
 	programs->n_skipped = 0;
 	array_for_each (program, programs->items, programs->n) {
@@ -44,12 +44,14 @@ void programs_stats(struct programs *programs)
 
 		if (program->fd < 0 || bpf_obj_get_info_by_fd(program->fd, &info, &size))
 			continue;
+		if (is_baseline)
+			program->past = (struct program_past){ info.run_cnt, info.run_time_ns, info.recursion_misses };
 		program->last_runs = program->runs;
 		program->last_missed = program->missed;
 		program->runs = info.run_cnt - program->past.runs;
 		program->run_time_ns = info.run_time_ns - program->past.run_time_ns;
 		program->skipped = info.recursion_misses - program->past.skipped;
-		programs->n_skipped += program->skipped;
+		programs->n_skipped += info.recursion_misses;
 		program->missed = program->is_empty || has_backup(programs, program) ? 0 : program->skipped;
 	}
 }

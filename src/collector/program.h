@@ -28,7 +28,7 @@ enum program_state {
 	PROGRAM_ATTACHED,
 };
 
-/* What the kernel had counted at the last reading of the process before. */
+/* What the kernel had counted at the baseline, or at the last reading of the process before. */
 struct program_past {
 	uint64_t runs, run_time_ns, skipped;
 };
@@ -61,7 +61,7 @@ struct program {
 	size_t n_links;
 	bool is_kept;	       /* the hook stays on when the process ends */
 	struct program_past past;
-	/* from the last programs_stats(), since the last reading of the process before */
+	/* from the last programs_stats(), since past */
 	uint64_t runs, run_time_ns; /* while kernel.bpf_stats_enabled is on */
 	uint64_t skipped;	    /* events that the kernel did not deliver */
 	uint64_t missed;	    /* the same, if it has no backup */
@@ -110,7 +110,8 @@ bool programs_need_renewal(const struct programs *programs);
 int programs_iterate(struct programs *programs, bool is_start);
 /* False also if it is not attached. */
 bool program_uses_map(const struct program *program, int map_fd);
-void programs_stats(struct programs *programs);
+/* is_baseline: from now on it counts, as growth does. */
+void programs_stats(struct programs *programs, bool is_baseline);
 /* For a process that adopts them, and what it takes from that, into past. */
 void programs_save(const struct programs *programs, struct store *out);
 void programs_restore(struct programs *programs, struct stored *in);

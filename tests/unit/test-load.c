@@ -197,10 +197,12 @@ static void runs_are_counted_while_somebody_asks_for_it(void **state)
 	assert_ok(load(&l));
 	for (int i = 0; i < 1000; i++)
 		(void)getppid();
-	programs_stats(&l.programs);
+	programs_stats(&l.programs, false);
 	assert_true(program(&l, "plain")->runs >= 1000);
 	assert_true(program(&l, "plain")->run_time_ns > 0);
 	assert_int_equal(program(&l, "exit__tp")->runs, 0);
+	programs_stats(&l.programs, true);
+	assert_int_equal(program(&l, "plain")->runs, 0);
 	close(statistics);
 	teardown(&l);
 }
