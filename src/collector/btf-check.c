@@ -68,32 +68,22 @@ static bool is_section_whole(const struct btf *btf, const struct btf_type *type)
 	return true;
 }
 
+/* Kinds of which a type refers to one other type. */
+static const uint32_t referring = 1u << BTF_KIND_PTR | 1u << BTF_KIND_TYPEDEF | 1u << BTF_KIND_VOLATILE |
+				  1u << BTF_KIND_CONST | 1u << BTF_KIND_RESTRICT | 1u << BTF_KIND_VAR |
+				  1u << BTF_KIND_FUNC | 1u << BTF_KIND_FUNC_PROTO | 1u << BTF_KIND_DECL_TAG |
+				  1u << BTF_KIND_TYPE_TAG;
+
 static bool is_type_whole(const struct btf *btf, const struct btf_type *type)
 {
-	const struct btf_type *to;
-
-	switch (btf_kind(type)) {
-	case BTF_KIND_ARRAY:
+	if (btf_is_array(type))
 		return is_type(btf, btf_array(type)->type) && is_type(btf, btf_array(type)->index_type);
-	case BTF_KIND_DATASEC:
+	if (btf_is_datasec(type))
 		return is_section_whole(btf, type);
-	case BTF_KIND_FUNC:
-		to = btf__type_by_id(btf, type->type);
-		return to && btf_is_func_proto(to);
-	case BTF_KIND_FUNC_PROTO:
-		return is_type(btf, type->type);
-	case BTF_KIND_PTR:
-	case BTF_KIND_TYPEDEF:
-	case BTF_KIND_VOLATILE:
-	case BTF_KIND_CONST:
-	case BTF_KIND_RESTRICT:
-	case BTF_KIND_VAR:
-	case BTF_KIND_DECL_TAG:
-	case BTF_KIND_TYPE_TAG:
-		return is_type(btf, type->type) && is_chain_finite(btf, type);
-	default:
+	if (!(referring >> btf_kind(type) & 1))
 		return true;
-	}
+	return is_type(btf, type->type) && is_chain_finite(btf, type) &&
+	       (!btf_is_func(type) || btf_is_func_proto(btf__type_by_id(btf, type->type)));
 }
 
 bool btf_is_whole(const struct btf *btf)

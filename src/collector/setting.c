@@ -20,7 +20,6 @@ struct target {
 	const struct btf *btf;
 	const struct field *field;
 	uint8_t *data;
-	uint32_t size_bytes;
 };
 
 static const char *set_syscalls(const struct target *target, const char *text)
@@ -30,12 +29,12 @@ static const char *set_syscalls(const struct target *target, const char *text)
 	const char *at = text;
 
 	if (!strcmp(text, "all"))
-		memset(bits, 0xff, target->size_bytes);
+		memset(bits, 0xff, target->field->size_bytes);
 	while (strcmp(text, "all") && strcmp(text, "none") && *(at += strspn(at, ", \t"))) {
 		size_t length = strcspn(at, ", \t");
 		int number = label_syscall_number(at, length);
 
-		if (number < 0 || (uint32_t)number / 8 >= target->size_bytes) {
+		if (number < 0 || (uint32_t)number / 8 >= target->field->size_bytes) {
 			snprintf(complaint, sizeof(complaint),
 				 "holds \"%.*s\", which is not a system call; write names like read, openat, or all, or none",
 				 (int)(length < 40 ? length : 40), at);
@@ -44,7 +43,7 @@ static const char *set_syscalls(const struct target *target, const char *text)
 		bits[number / 8] |= (uint8_t)(1 << number % 8);
 		at += length;
 	}
-	memcpy(target->data, bits, target->size_bytes);
+	memcpy(target->data, bits, target->field->size_bytes);
 	return NULL;
 }
 
@@ -52,7 +51,7 @@ static void show_syscalls(const struct target *target, struct buf *out)
 {
 	uint32_t n_set = 0;
 
-	for (uint32_t number = 0; number < 8 * target->size_bytes; number++) {
+	for (uint32_t number = 0; number < 8 * target->field->size_bytes; number++) {
 		const char *name = label_syscall_name(number);
 
 		if (name && target->data[number / 8] & 1 << number % 8)
@@ -68,73 +67,58 @@ static const char *set_enum(const struct target *target, const char *text)
 
 	if (!shape_enum_value(target->btf, target->field->type_id, text, &value))
 		return "is not one of the names that the object has for it";
-	memcpy(target->data, &value, target->size_bytes);
+	memcpy(target->data, &value, target->field->size_bytes);
 	return NULL;
 }
 
 static void show_enum(const struct target *target, struct buf *out)
 {
-	int64_t value = (int64_t)shape_load(target->data, target->size_bytes);
+	int64_t value = (int64_t)shape_load(target->data, target->field->size_bytes);
 	char text[128];
 
 	buf_append_text(out, shape_enum_name(target->btf, target->field->type_id, value, text, sizeof(text)) ?: "(no name)");
 }
 
-static bool is_flag(const struct target *target)
-{
-	return btf_int_encoding(btf__type_by_id(target->btf, target->field->type_id)) & BTF_INT_BOOL;
-}
-
-static const char out_of_range[] = "is not a whole number in the variable's range";
-
 static const char *set_integer(const struct target *target, const char *text)
 {
-	unsigned int unused = 64 - 8 * target->size_bytes;
-	int64_t signed_number = 0;
+	const struct field *field = target->field;
 	uint64_t number = 0;
 	bool flag;
 
-	if (is_flag(target)) {
+	if (field->is_bool) {
 		if (parse_bool(text, &flag))
 			return "is neither yes nor no";
 		number = flag;
-	} else if (target->field->is_signed) {
-		if (parse_s64(text, &signed_number) || signed_number > INT64_MAX >> unused ||
-		    signed_number < INT64_MIN >> unused)
-			return out_of_range;
-		number = (uint64_t)signed_number;
-	} else if (parse_u64(text, &number) || number > UINT64_MAX >> unused) {
-		return out_of_range;
+	} else if ((field->is_signed ? parse_s64(text, (int64_t *)&number) : parse_u64(text, &number)) ||
+		   (uint64_t)shape_number(field, number) != number) {
+		return "is not a whole number in the variable's range";
 	}
-	memcpy(target->data, &number, target->size_bytes); /* little endian, as every machine that is built for */
+	memcpy(target->data, &number, field->size_bytes); /* little endian, as every machine that is built for */
 	return NULL;
 }
 
 static void show_integer(const struct target *target, struct buf *out)
 {
-	uint64_t number = shape_load(target->data, target->size_bytes);
-	unsigned int unused = 64 - 8 * target->size_bytes;
+	uint64_t number = shape_load(target->data, target->field->size_bytes);
 
-	if (is_flag(target))
+	if (target->field->is_bool)
 		buf_append_text(out, number ? "yes" : "no");
-	else if (target->field->is_signed)
-		buf_printf(out, "%" PRId64, (int64_t)(number << unused) >> unused);
 	else
-		buf_printf(out, "%" PRIu64, number);
+		buf_printf(out, target->field->is_signed ? "%" PRId64 : "%" PRIu64, shape_number(target->field, number));
 }
 
 static const char *set_text(const struct target *target, const char *text)
 {
-	if (strlen(text) >= target->size_bytes)
+	if (strlen(text) >= target->field->size_bytes)
 		return "is too long for the variable";
-	memset(target->data, 0, target->size_bytes);
+	memset(target->data, 0, target->field->size_bytes);
 	memcpy(target->data, text, strlen(text));
 	return NULL;
 }
 
 static void show_text(const struct target *target, struct buf *out)
 {
-	buf_append(out, target->data, strnlen((const char *)target->data, target->size_bytes));
+	buf_append(out, target->data, strnlen((const char *)target->data, target->field->size_bytes));
 }
 
 /* What a text can set; the first row that fits. */
@@ -224,9 +208,7 @@ bool setting_is_on(const struct settings *settings, const char *name)
 
 static struct target target_of(const struct settings *settings, const struct setting *setting)
 {
-	uint8_t *data = settings->data + setting->offset_bytes;
-
-	return (struct target){ settings->btf, &setting->field, data, setting->size_bytes };
+	return (struct target){ settings->btf, &setting->field, settings->data + setting->offset_bytes };
 }
 
 const char *setting_set(struct settings *settings, struct setting *setting, const char *text)

@@ -240,12 +240,22 @@ uint64_t shape_load(const void *data, uint32_t size_bytes)
 	return value;
 }
 
-/* The name of an enum's constant, or NULL. */
-static const char *enum_constant(const struct btf *btf, const struct btf_type *type, uint32_t i, int64_t *ret_value)
+int64_t shape_number(const struct field *field, uint64_t value)
 {
-	const struct btf_enum *narrow = &btf_enum(type)[i];
-	const struct btf_enum64 *wide = &btf_enum64(type)[i];
+	unsigned int unused = 64 - 8 * field->size_bytes;
 
+	value <<= unused;
+	return field->is_signed ? (int64_t)value >> unused : (int64_t)(value >> unused);
+}
+
+const char *shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value)
+{
+	const struct btf_type *type = btf__type_by_id(btf, type_id);
+	const struct btf_enum64 *wide = i < btf_vlen(type) ? &btf_enum64(type)[i] : NULL;
+	const struct btf_enum *narrow = wide ? &btf_enum(type)[i] : NULL;
+
+	if (!wide)
+		return NULL;
 	if (btf_is_enum64(type))
 		*ret_value = (int64_t)btf_enum64_value(wide);
 	else
@@ -253,71 +263,54 @@ static const char *enum_constant(const struct btf *btf, const struct btf_type *t
 	return btf__name_by_offset(btf, btf_is_enum64(type) ? wide->name_off : narrow->name_off);
 }
 
-const char *shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value)
-{
-	const struct btf_type *type = btf__type_by_id(btf, type_id);
-
-	return i < btf_vlen(type) ? enum_constant(btf, type, i, ret_value) : NULL;
-}
-
 /* How many bytes all constants begin with, up to and with an underscore. */
-static size_t common_prefix(const struct btf *btf, const struct btf_type *type)
+static size_t common_prefix(const struct btf *btf, uint32_t type_id)
 {
-	const char *first = NULL;
+	const char *first = NULL, *name;
 	size_t length = 0;
 	int64_t unused;
+	uint32_t i;
 
-	for (uint32_t i = 0; i < btf_vlen(type); i++) {
-		const char *text = enum_constant(btf, type, i, &unused);
+	for (i = 0; (name = shape_enum_at(btf, type_id, i, &unused)); i++) {
 		size_t n = 0;
 
-		if (!text)
-			return 0;
-		if (!first) {
-			first = text;
-			length = strlen(text);
-		}
-		while (n < length && text[n] == first[n])
+		first = first ?: name;
+		while ((!i || n < length) && name[n] && name[n] == first[n])
 			n++;
 		length = n;
 	}
 	while (length && first[length - 1] != '_')
 		length--;
-	return btf_vlen(type) > 1 ? length : 0;
+	return i > 1 ? length : 0;
 }
 
 bool shape_enum_value(const struct btf *btf, uint32_t type_id, const char *name, int64_t *ret_value)
 {
-	const struct btf_type *type = btf__type_by_id(btf, type_id);
-	size_t prefix = common_prefix(btf, type);
+	size_t prefix = common_prefix(btf, type_id);
+	const char *constant;
 
-	for (uint32_t i = 0; i < btf_vlen(type); i++) {
-		const char *constant = enum_constant(btf, type, i, ret_value);
-
-		if (constant && !strcasecmp(constant + prefix, name))
+	for (uint32_t i = 0; (constant = shape_enum_at(btf, type_id, i, ret_value)); i++)
+		if (!strcasecmp(constant + prefix, name))
 			return true;
-	}
 	return false;
 }
 
 const char *shape_enum_name(const struct btf *btf, uint32_t type_id, int64_t value, char *text, size_t size)
 {
 	const struct btf_type *type = btf__type_by_id(btf, type_id);
-	size_t prefix, n = 0;
-	int64_t constant;
+	int64_t constant = 0;
+	const char *name;
+	size_t n = 0;
 
 	if (!type || !btf_is_any_enum(type) || !size)
 		return NULL;
-	prefix = common_prefix(btf, type);
-	for (uint32_t i = 0; i < btf_vlen(type); i++) {
-		const char *name = enum_constant(btf, type, i, &constant);
-
-		if (!name || constant != value)
-			continue;
-		for (name += prefix; *name && n + 1 < size; name++)
-			text[n++] = (char)tolower((unsigned char)*name);
-		text[n] = '\0';
-		return text;
-	}
-	return NULL;
+	for (uint32_t i = 0; (name = shape_enum_at(btf, type_id, i, &constant)); i++)
+		if (constant == value)
+			break;
+	if (!name)
+		return NULL;
+	for (name += common_prefix(btf, type_id); *name && n + 1 < size; name++)
+		text[n++] = (char)tolower((unsigned char)*name);
+	text[n] = '\0';
+	return text;
 }

@@ -63,6 +63,8 @@ bool btf_is_whole(const struct btf *btf);
 
 /* An integer of 1, 2, 4 or 8 bytes at data, as it stands in memory. */
 uint64_t shape_load(const void *data, uint32_t size_bytes);
+/* As much of value as the field holds, with its sign. */
+int64_t shape_number(const struct field *field, uint64_t value);
 
 /* The name of the i-th constant of an enum, and its value. NULL: there are fewer. */
 const char *shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value);

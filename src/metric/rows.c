@@ -14,36 +14,6 @@
 
 #define FEW 256u /* so few records stay where they are */
 
-uint64_t *rows_cells(struct rows *rows, uint32_t row)
-{
-	return (uint64_t *)(rows->records + row * rows->stride + rows->cells_at);
-}
-
-uint64_t *rows_previous(struct rows *rows, uint32_t row)
-{
-	return (uint64_t *)(rows->records + row * rows->stride + rows->previous_at);
-}
-
-const void *rows_key(const struct rows *rows, uint32_t row)
-{
-	return rows_at(rows, row) + 1;
-}
-
-struct series **rows_series(struct rows *rows, uint32_t row)
-{
-	return (struct series **)(rows->records + row * rows->stride + rows->series_at);
-}
-
-bool rows_is_live(const struct rows *rows, uint32_t row)
-{
-	return rows_at(rows, row)->generation != 0;
-}
-
-bool rows_is_touched(const struct rows *rows, uint32_t row)
-{
-	return rows_at(rows, row)->generation == rows->generation;
-}
-
 int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct rows **ret_rows)
 {
 	_cleanup_(rows_freep) struct rows *rows = calloc(1, sizeof(*rows));

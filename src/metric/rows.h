@@ -88,12 +88,38 @@ static inline struct row *rows_at(const struct rows *rows, uint32_t row)
 	return (struct row *)(rows->records + row * rows->stride);
 }
 
-uint64_t *rows_cells(struct rows *rows, uint32_t row);	  /* of this reading */
-uint64_t *rows_previous(struct rows *rows, uint32_t row); /* of the reading before; 0 in the first one */
-const void *rows_key(const struct rows *rows, uint32_t row);
-struct series **rows_series(struct rows *rows, uint32_t row);
-bool rows_is_live(const struct rows *rows, uint32_t row);    /* row < .n */
-bool rows_is_touched(const struct rows *rows, uint32_t row); /* in this reading */
+/* Of this reading. */
+static inline uint64_t *rows_cells(const struct rows *rows, uint32_t row)
+{
+	return (uint64_t *)(rows->records + row * rows->stride + rows->cells_at);
+}
+
+/* Of the reading before; 0 in the first one. */
+static inline uint64_t *rows_previous(const struct rows *rows, uint32_t row)
+{
+	return (uint64_t *)(rows->records + row * rows->stride + rows->previous_at);
+}
+
+static inline const void *rows_key(const struct rows *rows, uint32_t row)
+{
+	return rows_at(rows, row) + 1;
+}
+
+static inline struct series **rows_series(const struct rows *rows, uint32_t row)
+{
+	return (struct series **)(rows->records + row * rows->stride + rows->series_at);
+}
+
+static inline bool rows_is_live(const struct rows *rows, uint32_t row) /* row < .n */
+{
+	return rows_at(rows, row)->generation != 0;
+}
+
+static inline bool rows_is_touched(const struct rows *rows, uint32_t row) /* in this reading */
+{
+	return rows_at(rows, row)->generation == rows->generation;
+}
+
 void rows_remove(struct rows *rows, uint32_t row);
 
 DEFINE_CLEANUP(struct rows *, rows_free);

@@ -39,29 +39,6 @@ static size_t pages(size_t bytes)
 	return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
-static size_t words_bytes(const struct flat *table)
-{
-	return pages(table->capacity * sizeof(*table->words));
-}
-
-static size_t values_bytes(const struct flat *table)
-{
-	return pages((size_t)table->columns * table->capacity * table->stride_bytes);
-}
-
-static size_t rows_bytes(const struct flat *table)
-{
-	return pages(table->capacity * sizeof(*table->place_rows));
-}
-
-/* Addresses without memory, so that a table that grows stays where it is. The first write to a page gives it memory. */
-static void *reserve(size_t bytes, int protection)
-{
-	void *memory = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
 /* Puts bytes of a map, which begin at base, from first on at their place in what is reserved for them. */
 static int show(int fd, size_t base, void *reserved, size_t first, size_t bytes)
 {
@@ -112,6 +89,27 @@ struct flat flat_from_parts(const struct flat_parts *parts)
 			      .value_bytes = bpf_map__value_size(parts->values) };
 }
 
+/*
+ * Addresses without memory for all that may come, so that a table that grows stays where it is. The first write to a
+ * page gives it memory.
+ */
+static int reserve(struct flat *table)
+{
+	size_t words_bytes = pages(table->capacity * sizeof(*table->words));
+	size_t values_bytes = pages((size_t)table->columns * table->capacity * table->stride_bytes);
+	size_t rows_bytes = pages(table->capacity * sizeof(*table->place_rows));
+	uint8_t *memory = mmap(NULL, words_bytes + values_bytes + rows_bytes, PROT_NONE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	table->words = (uint64_t *)memory;
+	table->values = memory + words_bytes;
+	table->place_rows = (uint32_t *)(table->values + values_bytes);
+	table->end = (uint8_t *)table->place_rows + rows_bytes;
+	return mprotect(table->place_rows, rows_bytes, PROT_READ | PROT_WRITE) ? -errno : 0;
+}
+
 int flat_open(struct flat *table, uint32_t n_cells)
 {
 	void *data = mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, table->data_fd,
@@ -124,13 +122,8 @@ int flat_open(struct flat *table, uint32_t n_cells)
 	table->data = data;
 	table->stride_bytes = ((size_t)table->value_bytes + 7) / 8 * 8;
 	table->n_places = table->n_live = 0;
-	table->words = reserve(words_bytes(table), PROT_NONE);
-	table->values = reserve(values_bytes(table), PROT_NONE);
-	table->place_rows = reserve(rows_bytes(table), PROT_READ | PROT_WRITE);
 	table->cells = malloc((n_cells + 1) * sizeof(*table->cells));
-	if (!table->words || !table->values || !table->place_rows || !table->cells)
-		return -ENOMEM;
-	err = show_places(table, false);
+	err = table->cells ? reserve(table) ?: show_places(table, false) : -ENOMEM;
 	/* Makes place 0 nobody's. If it was, the table has been in use. */
 	if (err || !(__atomic_fetch_or(&table->words[0], TABLE_RESERVED, __ATOMIC_SEQ_CST) & TABLE_STATE))
 		return err;
@@ -146,11 +139,7 @@ void flat_close(struct flat *table)
 	if (table->data)
 		munmap(table->data, page_bytes());
 	if (table->words)
-		munmap(table->words, words_bytes(table));
-	if (table->values)
-		munmap(table->values, values_bytes(table));
-	if (table->place_rows)
-		munmap(table->place_rows, rows_bytes(table));
+		munmap(table->words, (size_t)(table->end - (uint8_t *)table->words));
 	free(table->cells);
 	table->data = table->values = NULL;
 	table->place_rows = NULL;
@@ -303,12 +292,6 @@ bool flat_narrow(struct flat *table)
 	return true;
 }
 
-/* Takes the memory away, and leaves the addresses. */
-static void hide(void *reserved, size_t bytes)
-{
-	(void)mmap(reserved, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-}
-
 void flat_close_rest(struct flat *table)
 {
 	size_t from = pages(table->n_first * sizeof(*table->place_rows));
@@ -319,8 +302,9 @@ void flat_close_rest(struct flat *table)
 	for (uint32_t i = table->n_first; i < table->n_places; i++)
 		if (__atomic_load_n(&table->words[i], __ATOMIC_ACQUIRE) & 1)
 			return;
-	hide(table->words, words_bytes(table));
-	hide(table->values, values_bytes(table));
+	/* The memory of words and values is taken away, the addresses stay. */
+	(void)mmap(table->words, (size_t)((uint8_t *)table->place_rows - (uint8_t *)table->words), PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	if (from < to) /* all zero: no place there has a row */
 		(void)madvise((uint8_t *)table->place_rows + from, to - from, MADV_DONTNEED);
 	table->n_places = 0;

@@ -93,8 +93,8 @@ struct flat {
 	/* kept by flat.c */
 	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
 	uint8_t *data;
-	uint64_t *words;
-	uint8_t *values;
+	uint64_t *words; /* values, place_rows and end follow it */
+	uint8_t *values, *end;
 	uint32_t n_places;    /* mapped: all that were in use at the last reading */
 	uint32_t *place_rows; /* the row of each place; 0: not known */
 	uint32_t n_live;      /* places in use at the last reading */
