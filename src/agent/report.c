@@ -80,29 +80,32 @@ static uint64_t doubled(uint64_t limit, uint64_t needed)
 	return limit;
 }
 
-static void report_tables(struct agent *agent)
+static void add_maps(struct agent *agent, struct collector *collector)
 {
-	struct notice *notice = &agent->notices[OVERFLOW_TABLE];
-	const struct collector_set *set = agent->options.set;
-	const char *table;
-
-	for (size_t i = 0; i < set->n; i++)
-		for (size_t j = 0; (table = collector_full_table(set->items[i], false, j)); j++)
-			notice_add(notice, table, set->items[i]->name);
-	notice_log(notice, LOG_ID_TABLE_FULL, "tables are full", set->is_cut ? "memory_limit" : "units",
-		   set->is_cut ? set->budget->limit_bytes >> 19 :
-				 doubled(2 * set->units, cgroups_count(set->labels->cgroups)));
+	collector_find_maps(collector);
+	array_for_each (map, collector->maps, collector->n_maps)
+		if (map->is_overflowing)
+			notice_add(map->has_records ? &agent->records : &agent->notices[OVERFLOW_TABLE], map->name,
+				   collector->name);
+	array_for_each (watch, collector->watches, collector->n_watches) {
+		if (watch->is_full && !watch->has_told)
+			log_warning("map %s of collector %s is full, so not all cgroups that match are chosen; give it more "
+				    "max_entries", watch->map, collector->name);
+		watch->has_told = watch->is_full;
+	}
 }
 
-static void report_records(struct agent *agent)
+static void report_maps(struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
-	const char *map;
 	enum news news;
 
 	for (size_t i = 0; i < set->n; i++)
-		for (size_t j = 0; (map = collector_full_table(set->items[i], true, j)); j++)
-			notice_add(&agent->records, map, set->items[i]->name);
+		add_maps(agent, set->items[i]);
+	notice_log(&agent->notices[OVERFLOW_TABLE], LOG_ID_TABLE_FULL, "tables are full",
+		   set->is_cut ? "memory_limit" : "units",
+		   set->is_cut ? set->budget->limit_bytes >> 19 :
+				 doubled(2 * set->units, cgroups_count(set->labels->cgroups)));
 	news = notice_news(&agent->records, NULL, 0);
 	if (news == NEWS_ON)
 		log_warning("records of%s are counted together, marked otel.metric.overflow=true: they were lost, they are "
@@ -216,25 +219,10 @@ static void report_misses(struct agent *agent)
 	}
 }
 
-static void report_choices(const struct agent *agent)
-{
-	const struct collector_set *set = agent->options.set;
-
-	for (size_t i = 0; i < set->n; i++)
-		array_for_each (watch, set->items[i]->watches, set->items[i]->n_watches) {
-			if (watch->is_full && !watch->has_told)
-				log_warning("map %s of collector %s is full, so not all cgroups that match are chosen; give it more "
-					    "max_entries", watch->map, set->items[i]->name);
-			watch->has_told = watch->is_full;
-		}
-}
-
 void agent_report(struct agent *agent)
 {
-	report_choices(agent);
 	report_misses(agent);
-	report_tables(agent);
-	report_records(agent);
+	report_maps(agent);
 	report_series(agent);
 }
 

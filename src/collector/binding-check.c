@@ -83,7 +83,7 @@ static void check_gaps(const struct binding *binding)
 		uint32_t start = is_end ? binding->key.size_bytes : binding->key.fields[i].offset_bytes;
 
 		if (start > end)
-			complain(binding->collector, binding->line,
+			complain(binding->collector, binding->first->line,
 				 "the key of table \"%s\" has a gap of %u byte%s after member \"%s\", and random bytes there "
 				 "would split one key into several; fill it with a member whose name begins with \"unused\"",
 				 binding->map, start - end, plural(start - end),
@@ -96,13 +96,11 @@ static void check_gaps(const struct binding *binding)
 static void check_attributes(const struct collector *collector)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
-		const struct key_origin origin = binding_key(binding);
-
 		if (!binding->labels)
 			continue;
 		if (binding->source.is_table)
 			check_gaps(binding);
-		key_labels_check(&origin, binding->labels, binding->key.n_fields);
+		key_labels_check(binding);
 		for (uint32_t j = 0; j < binding->delta.n_metrics; j++)
 			check_metric(binding, binding->delta.metrics[j].user);
 	}
@@ -134,7 +132,7 @@ static void check_settings(struct collector *collector)
 static void check_iterator(const struct collector *collector, const struct program *program)
 {
 	const struct descriptor_program *described = collector_describes(collector, program);
-	const char *map = described ? described->map : NULL, *names[64];
+	const char *map = described ? described->map : NULL;
 
 	if (program_is_over_map(program) && !map)
 		complain(collector, described ? described->line : 0,
@@ -148,8 +146,7 @@ static void check_iterator(const struct collector *collector, const struct progr
 		complain(collector, described->line, "\"runs\" is for iterators, and program \"%s\" (%s) is not one; remove the line",
 			 program->name, program->section);
 	else if (map && !bpf_object__find_map_by_name(collector->object->bpf, map))
-		complain_of_unknown(collector, described->line, "map", map, names,
-				    binding_map_names(collector, names, ARRAY_SIZE(names)));
+		collector_complain_of_map(collector, described->line, map);
 }
 
 /* Only one of a hook's alternatives counts, so it must be sure that they are some. */
@@ -201,13 +198,14 @@ static void check_events(const struct collector *collector, const struct descrip
 				 "so name another sum, or remove the line", described->events, other->name);
 	if (binding_find_sum(collector, described->events))
 		return;
-	array_for_each (metric, descriptor->metrics, descriptor->n_metrics) {
-		char place[256];
+	array_for_each (binding, collector->bindings, collector->n_bindings)
+		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics) {
+			const struct descriptor_metric *metric = of->user;
 
-		snprintf(place, sizeof(place), "%s%s%s", metric->map, *metric->member ? "." : "", metric->member);
-		if (binding_find_sum(collector, place))
-			buf_printf(&sums, "%s%s", sums.size ? ", " : "", place);
-	}
+			if (of->metric->kind == METRIC_SUM)
+				buf_printf(&sums, "%s%s%s%s", sums.size ? ", " : "", metric->map, *metric->member ? "." : "",
+					   metric->member);
+		}
 	complain(collector, described->line, "events = %s: no section [metric %s] makes a sum; name one that grows by one with "
 		 "each run of the program: %s", described->events, described->events, sums.size ? buf_text(&sums) : "there is none");
 }
@@ -258,7 +256,7 @@ static void check_sharing(const struct collector *collector, const struct collec
 	}
 	for (size_t i = 0; i < collector->n_bindings; i++)
 		if (binding_find(other, collector->bindings[i].map))
-			complain(collector, collector->bindings[i].line, "map \"%s\" is exported by collector %s too; only one can export it",
+			complain(collector, collector->bindings[i].first->line, "map \"%s\" is exported by collector %s too; only one can export it",
 				 collector->bindings[i].map, other->name);
 }
 

@@ -22,6 +22,13 @@ struct brief {
 	uint64_t grown; /* all that the table's first metric says of the process */
 };
 
+static int compare_id(const void *left, const void *right)
+{
+	const struct brief *l = left, *r = right;
+
+	return (l->id > r->id) - (l->id < r->id);
+}
+
 static int compare_grown(const void *left, const void *right)
 {
 	const struct brief *l = left, *r = right;
@@ -34,30 +41,6 @@ static void forget_brief(struct binding *binding)
 	free(binding->brief);
 	binding->brief = NULL;
 	binding->n_brief = 0;
-}
-
-/* Brief processes while they are gathered. */
-struct briefs {
-	struct brief *items;
-	size_t n;
-	struct index index; /* of items, by id */
-};
-
-static int add_brief(struct briefs *briefs, uint64_t id, uint64_t grown)
-{
-	struct brief *brief;
-	uint32_t i;
-
-	index_for_each(i, &briefs->index, hash_bytes(&id, sizeof(id)))
-		if (briefs->items[i].id == id) {
-			briefs->items[i].grown += grown;
-			return 0;
-		}
-	brief = array_add(&briefs->items, &briefs->n, sizeof(*brief));
-	if (!brief)
-		return -ENOMEM;
-	*brief = (struct brief){ id, grown };
-	return index_add(&briefs->index, hash_bytes(&id, sizeof(id)), (uint32_t)briefs->n - 1);
 }
 
 /* A process that nobody will see again, and that has no series of its own: its numbers go to its unit. */
@@ -84,7 +67,7 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 			return r;
 		is_unknown |= r;
 	}
-	if (binding->source.has_cpu) {
+	if (binding->source.cpu_bytes) {
 		r = attributes_add_number(attributes, described->cpu, source_row_cpu(&binding->source, key));
 		if (r)
 			return r;
@@ -98,12 +81,13 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 }
 
 /* A row without a series yet: what its process has counted, if it is a brief one of a unit that is wanted. */
-static int add_row(struct binding *binding, uint32_t row, struct briefs *briefs)
+static int add_row(struct binding *binding, uint32_t row, struct brief **items, size_t *n)
 {
 	const struct delta_metric *of = &binding->delta.metrics[0];
 	struct rows *rows = binding->rows;
 	const uint8_t *key = rows_key(rows, row);
 	struct attributes attributes;
+	struct brief *brief;
 	uint64_t id = 0;
 
 	for (uint32_t i = 0; i < binding->key.n_fields && !id; i++)
@@ -111,35 +95,42 @@ static int add_row(struct binding *binding, uint32_t row, struct briefs *briefs)
 	attributes_init(&attributes);
 	if (!id || key_attributes(binding, key, of, &attributes) >= DELTA_UNWANTED)
 		return 0;
-	return add_brief(briefs, id, delta_grown(rows_cells(rows, row)[of->first_cell],
-						 rows_previous(rows, row)[of->first_cell], of->sum_bits));
+	brief = array_add(items, n, sizeof(*brief));
+	if (brief)
+		*brief = (struct brief){ id, delta_grown(rows_cells(rows, row)[of->first_cell],
+							 rows_previous(rows, row)[of->first_cell], of->sum_bits) };
+	return brief ? 0 : -ENOMEM;
 }
 
 /* Of the brief processes, those that counted most have series of their own. */
 static int choose_brief(struct binding *binding)
 {
-	uint64_t n = binding->collector->labels->choice->brief_processes;
+	uint64_t n_most = binding->collector->labels->choice->brief_processes;
 	struct rows *rows = binding->rows;
-	struct briefs briefs = { 0 };
+	struct brief *items = NULL;
+	size_t n_rows = 0, n = 0;
 	int err = 0;
 
 	forget_brief(binding);
 	for (uint32_t row = 1; row < rows->n && !err; row++)
 		if (rows_is_touched(rows, row) && !*rows_series(rows, row))
-			err = add_row(binding, row, &briefs);
-	index_done(&briefs.index);
-	if (briefs.n > n) {
-		qsort(briefs.items, briefs.n, sizeof(*briefs.items), compare_grown);
-		briefs.n = n;
-	}
-	binding->brief = briefs.items;
-	binding->n_brief = briefs.n;
+			err = add_row(binding, row, &items, &n_rows);
+	if (n_rows)
+		qsort(items, n_rows, sizeof(*items), compare_id);
+	for (size_t i = 0; i < n_rows; i++)
+		if (n && items[n - 1].id == items[i].id)
+			items[n - 1].grown += items[i].grown;
+		else
+			items[n++] = items[i];
+	if (n > n_most)
+		qsort(items, n, sizeof(*items), compare_grown);
+	binding->brief = items;
+	binding->n_brief = n < n_most ? n : n_most;
 	return err;
 }
 
 void binding_close(struct binding *binding)
 {
-	zeros_release(binding);
 	source_close(&binding->source);
 	binding->past = source_free(binding->past);
 	forget_brief(binding);
@@ -166,13 +157,10 @@ static int binding_open(struct binding *binding, const struct bpf_object *object
 			source->flat.has_levels |= binding->delta.metrics[i].metric->kind == METRIC_GAUGE;
 	}
 	if (binding->first->record)
-		err = records_open(&(struct records_options){
-			.fd = source->fd, .is_perf = source->type == BPF_MAP_TYPE_PERF_EVENT_ARRAY,
-			.bytes = bpf_map__max_entries(map), .key_bytes = source->key_bytes, .labels = binding->labels,
-			.n_labels = binding->key.n_fields, .budget = binding->collector->budget }, &source->records);
+		err = records_open(map, &binding->key, binding->labels, binding->collector->budget, &source->records);
 	binding->delta.attributes = key_attributes;
 	binding->delta.user = binding;
-	err = err ?: rows_new(source_row_key_bytes(source), source_n_cells(source), binding->delta.n_metrics,
+	err = err ?: rows_new(source->key_bytes + source->cpu_bytes, source_n_cells(source), binding->delta.n_metrics,
 			      &binding->rows);
 	if (!err)
 		err = source_open(source);
@@ -272,11 +260,14 @@ static void count_from_zero(struct binding *binding)
 int binding_read(struct binding *binding, bool is_walk_broken)
 {
 	bool was_broken = binding->is_broken;
-	bool is_on = setting_is_on(&binding->collector->settings, binding->when);
+	bool is_on = setting_is_on(&binding->collector->settings, binding->first->when);
 	bool has_past = binding->past;
-	int past_err = read_past(binding), err = is_on ? source_read(&binding->source, binding->rows) : 0;
+	int past_err = read_past(binding);
+	int err = is_on ? source_read(&binding->source, binding->rows) : 0;
 
 	binding->past = source_free(binding->past);
+	if (!err && is_on && binding->has_zero)
+		err = zeros_touch(binding);
 	if (!err && !binding->has_baseline) {
 		if (!is_walk_broken)
 			delta_baseline(binding->rows);
@@ -286,7 +277,7 @@ int binding_read(struct binding *binding, bool is_walk_broken)
 	} else if (!err && setting_is_on(&binding->collector->settings, "per_process")) {
 		err = choose_brief(binding);
 	}
-	if (!err && binding->source.has_cpu)
+	if (!err && binding->source.cpu_bytes)
 		cpus_choose(binding);
 	if (binding->expire_ns)
 		note_growth(binding);
@@ -303,7 +294,7 @@ static uint64_t shape_hash(const struct binding *binding)
 {
 	const struct descriptor *descriptor = binding->collector->descriptor;
 	const struct source *source = &binding->source;
-	const uint32_t key_bytes = source_row_key_bytes(source);
+	const uint32_t key_bytes = source->key_bytes + source->cpu_bytes;
 	uint64_t hash = hash_stable(HASH_STABLE_START, &key_bytes, sizeof(key_bytes));
 
 	array_for_each (run, source->runs, source->n_runs) {
@@ -361,6 +352,7 @@ int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, 
 	binding->past = source_free(past);
 	delta_release(&binding->delta, binding->rows);
 	binding->rows = rows_free(binding->rows);
-	err = rows_new(source_row_key_bytes(source), source_n_cells(source), binding->delta.n_metrics, &binding->rows);
+	err = rows_new(source->key_bytes + source->cpu_bytes, source_n_cells(source), binding->delta.n_metrics,
+		       &binding->rows);
 	return err ?: -EINVAL;
 }

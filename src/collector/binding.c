@@ -20,15 +20,17 @@
 #include "util/array.h"
 #include "util/duration.h"
 
-size_t binding_map_names(const struct collector *collector, const char **names, size_t max)
+void collector_complain_of_map(const struct collector *collector, unsigned int line, const char *map)
 {
-	struct bpf_map *map;
+	const struct bpf_object *bpf = collector->object->bpf;
+	const char *names[64];
+	struct bpf_map *other;
 	size_t n = 0;
 
-	bpf_object__for_each_map (map, collector->object->bpf)
-		if (n < max && !bpf_map__is_internal(map) && !flat_is_part(collector->object->bpf, map))
-			names[n++] = bpf_map__name(map);
-	return n;
+	bpf_object__for_each_map (other, bpf)
+		if (n < ARRAY_SIZE(names) && !bpf_map__is_internal(other) && !flat_is_part(bpf, other))
+			names[n++] = bpf_map__name(other);
+	complain_of_unknown(collector, line, "map", map, names, n);
 }
 
 /* A type of the map's definition as a shape, or none after a complaint, which names the member in the way. -ENOMEM. */
@@ -39,13 +41,13 @@ static int bind_shape(const struct binding *binding, const char *what, uint32_t 
 	int err;
 
 	if (!type_id) {
-		complain(collector, binding->line, "map \"%s\" has no type for its %s; write __type(%s, …) in its definition",
+		complain(collector, binding->first->line, "map \"%s\" has no type for its %s; write __type(%s, …) in its definition",
 			 binding->map, what, what);
 		return 0;
 	}
 	err = shape_from_btf(collector->object->btf, type_id, shape, &culprit);
 	if (err == -EINVAL)
-		complain(collector, binding->line,
+		complain(collector, binding->first->line,
 			 "the %s of map \"%s\" cannot be read%s%s; use integers, enums, arrays of them and structures of those",
 			 what, binding->map, culprit ? ": member " : "", culprit ?: "");
 	return err == -EINVAL ? 0 : err;
@@ -88,14 +90,6 @@ struct binding *binding_of(const struct object *object, const char *map)
 	return binding;
 }
 
-struct key_origin binding_key(const struct binding *binding)
-{
-	const struct collector *collector = binding->collector;
-
-	return (struct key_origin){ collector->name, binding->map, binding->line, collector->descriptor,
-				    &collector->context, collector->diag, collector->conf_path, binding->bucket };
-}
-
 /* The member of the key that says which bucket a value counts in; "key" where the key has no members. */
 static void bind_bucket(struct binding *binding)
 {
@@ -104,20 +98,13 @@ static void bind_bucket(struct binding *binding)
 	const struct field *field = shape_find(key, !*key->fields[0].name && !strcmp(member, "key") ? "" : member);
 
 	if (!field)
-		complain_of_unknown(binding->collector, binding->line, "member of the key", member, key->fields, key->n_fields);
+		complain_of_unknown(binding->collector, binding->first->line, "member of the key", member, key->fields, key->n_fields);
 	else if (field->class != FIELD_INTEGER || field->is_signed)
-		complain(binding->collector, binding->line,
+		complain(binding->collector, binding->first->line,
 			 "bucket = %s: this member of the key of map \"%s\" is not an unsigned integer; name one that is",
 			 member, binding->map);
 	else
 		binding->bucket = field;
-}
-
-static int bind_labels(struct binding *binding)
-{
-	const struct key_origin origin = binding_key(binding);
-
-	return key_labels_new(&origin, &binding->key, &binding->labels);
 }
 
 /* The kernel reads and writes as many bytes as the map says, the shapes look at as many as their types have. */
@@ -132,10 +119,11 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 {
 	struct binding *binding = array_add(&collector->bindings, &collector->n_bindings, sizeof(*binding));
 	uint32_t key_id = bpf_map__btf_key_type_id(map), value_id = bpf_map__btf_value_type_id(map);
-	bool is_ring = option_is_ring(map);
+	enum source_traits traits = source_traits((int)bpf_map__type(map));
+	bool is_ring = traits & SOURCE_RECORDS;
 	const char *fault = is_ring && !first->record ? "has records; say of which structure: record = STRUCT" :
 			    !is_ring && first->record ? "is neither a ring buffer nor a perf event array; remove \"record\"" :
-			    !is_ring && !source_can_read((int)bpf_map__type(map)) ?
+			    !traits ?
 				    "has a type that cannot be exported; use a flat table (TABLE), a hash or an array" :
 			    is_old_table(collector, map) ?
 				    "is a flat table of an earlier <bpfpush/table.h>; compile the object again" :
@@ -145,9 +133,7 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 	if (!binding)
 		return -ENOMEM;
 	*binding = (struct binding){ .map = first->map,
-				      .line = first->line,
 				      .first = first,
-				      .when = first->when,
 				      .source.fd = -1,
 				      .collector = collector };
 	*ret_binding = binding;
@@ -171,25 +157,16 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 	}
 	if (first->bucket)
 		bind_bucket(binding);
-	err = bind_labels(binding);
+	err = key_labels_new(binding);
 	if (!err)
 		options_set(binding, bpf_map__max_entries(map));
 	return err;
 }
 
-/* "member \"x\"", or "the value" where it has no members. */
-struct member_text {
-	char text[300];
-};
-
-static struct member_text say_member(const char *name)
-{
-	struct member_text member = { "the value" };
-
-	if (*name)
-		snprintf(member.text, sizeof(member.text), "member \"%s\"", name);
-	return member;
-}
+/* Of a member, or of the value where it has no members: what follows its name. */
+#define complain_of_field(collector, line, name, text, ...)                                                           \
+	complain(collector, line, "%s%s%s " text, *(name) ? "member \"" : "the value", name, *(name) ? "\"" : "",     \
+		 ##__VA_ARGS__)
 
 void binding_complain_of_member(const struct binding *binding, const char *section, unsigned int line,
 				const char *member)
@@ -219,14 +196,13 @@ static const struct field *find_field(const struct binding *binding, const struc
 		      (field->class == FIELD_HISTOGRAM && (field->is_known || described->buckets))))
 		return field;
 	if (field && field->class != FIELD_HISTOGRAM)
-		complain(binding->collector, described->line,
-			 "%s of map \"%s\" is not a number; export an integer or a histogram of <bpfpush/hist.h>",
-			 say_member(field->name).text, binding->map);
+		complain_of_field(binding->collector, described->line, field->name, "of map \"%s\" is not a number; "
+				  "export an integer or a histogram of <bpfpush/hist.h>", binding->map);
 	else if (field)
-		complain(binding->collector, described->line,
-			 "%s of map \"%s\" has \"sum\" and \"bucket\", but its type does not say what the buckets hold; "
-			 "write buckets = …, or make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
-			 say_member(described->member).text, binding->map);
+		complain_of_field(binding->collector, described->line, described->member,
+				  "of map \"%s\" has \"sum\" and \"bucket\", but its type does not say what the buckets hold; "
+				  "write buckets = …, or make it a struct hist_time or struct hist_value of <bpfpush/hist.h>",
+				  binding->map);
 	else
 		binding_complain_of_member(binding, "metric", described->line, described->member);
 	return NULL;
@@ -238,46 +214,40 @@ static bool is_type(const struct field *field, const char *name)
 }
 
 /* A sum only grows, so it is unsigned, and wide enough not to wrap twice between two readings. */
-static void check_sum(const struct collector *collector, unsigned int line, const struct field *field)
-{
-	struct member_text member = say_member(field->name);
-
-	if (field->is_signed)
-		complain(collector, line, "%s is signed, but a sum only grows; make it a u64, or write kind = gauge", member.text);
-	else if (field->size_bytes < 4)
-		complain(collector, line, "%s has %u bits, too few for a sum that is read every few seconds; make it a u64 or u32",
-			 member.text, 8 * field->size_bytes);
-	if (is_type(field, "val_tally") || is_type(field, "val_level"))
-		complain(collector, line, "%s is a %s, which is always a gauge; write kind = gauge", member.text, field->type_name);
-}
-
 static void check_kind(const struct collector *collector, const struct descriptor_metric *described,
 		       const struct field *field)
 {
-	struct member_text member = say_member(field->name);
+	bool is_sum = !described->kind && field->class != FIELD_HISTOGRAM, is_level = is_type(field, "val_level");
+	unsigned int line = described->line;
 
-	if (described->kind && is_type(field, "val_level") && field->is_signed)
-		complain(collector, described->line, "%s is signed, but a val_level is at least 0; make it a u64", member.text);
-	else if (!described->kind && field->class != FIELD_HISTOGRAM)
-		check_sum(collector, described->line, field);
+	if (is_sum && field->is_signed)
+		complain_of_field(collector, line, field->name,
+				  "is signed, but a sum only grows; make it a u64, or write kind = gauge");
+	else if (is_sum && field->size_bytes < 4)
+		complain_of_field(collector, line, field->name, "has %u bits, too few for a sum that is read every few seconds; "
+				  "make it a u64 or u32", 8 * field->size_bytes);
+	if (is_sum && (is_type(field, "val_tally") || is_level))
+		complain_of_field(collector, line, field->name, "is a %s, which is always a gauge; write kind = gauge",
+				  field->type_name);
+	if (described->kind && is_level && field->is_signed)
+		complain_of_field(collector, line, field->name, "is signed, but a val_level is at least 0; make it a u64");
 	if (described->unit && is_type(field, "val_ns") && strcmp(described->unit, "s"))
-		complain(collector, described->line, "%s holds nanoseconds (val_ns), which are shown as seconds; write unit = s, not %s",
-			 member.text, described->unit);
+		complain_of_field(collector, line, field->name, "holds nanoseconds (val_ns), which are shown as seconds; "
+				  "write unit = s, not %s", described->unit);
 }
 
 /* The bounds of a structure's buckets must be as many as it has. */
 static void check_bounds(const struct collector *collector, const struct descriptor_metric *described,
 			 const struct field *field, const struct buckets *buckets)
 {
-	struct member_text member = say_member(field->name);
-
 	if (buckets->has_sum)
-		complain(collector, described->line, "%s has its sum in the structure; remove \"sum\" from \"buckets\"", member.text);
+		complain_of_field(collector, described->line, field->name,
+				  "has its sum in the structure; remove \"sum\" from \"buckets\"");
 	else if (buckets->n && field->n_buckets != buckets->n + 1)
-		complain(collector, described->line,
-			 "%s has %u buckets, but with %u bound%s there are %u, the last one for all above; make it bucket[%u], or "
-			 "change \"buckets\"", member.text, field->n_buckets, buckets->n, plural(buckets->n), buckets->n + 1,
-			 buckets->n + 1);
+		complain_of_field(collector, described->line, field->name,
+				  "has %u buckets, but with %u bound%s there are %u, the last one for all above; make it bucket[%u], "
+				  "or change \"buckets\"", field->n_buckets, buckets->n, plural(buckets->n), buckets->n + 1,
+				  buckets->n + 1);
 }
 
 struct metric *collector_find_metric(const struct collector *collector, const char *name)
@@ -405,6 +375,7 @@ static int add_metric(struct collector *collector, struct binding *binding, cons
 					 .first_cell = source_n_cells(source),
 					 .is_signed = field->is_signed,
 					 .is_tally = is_type(field, "val_tally"),
+					 .has_zero = !strcmp(described->zero ?: "no", "yes"),
 					 .sum_bits = (uint8_t)(8 * field->size_bytes),
 					 .bucket_bits = (uint8_t)(8 * field->bucket_bytes),
 					 .n_more = run.count - 1,
@@ -412,6 +383,7 @@ static int add_metric(struct collector *collector, struct binding *binding, cons
 	if (binding->bucket && meaning->buckets.n)
 		metric->bucket = (struct delta_bucket){ binding->bucket->offset_bytes, binding->bucket->size_bytes,
 							meaning->buckets.has_sum, meaning->buckets.sum_key };
+	binding->has_zero |= metric->has_zero;
 	err = bind_metric(collector, described, meaning, &metric->metric) ?: add_run(source, run);
 	if (!err && field->class == FIELD_HISTOGRAM)
 		err = add_run(source, (struct source_run){ .offset_bytes = field->bucket_offset_bytes,
@@ -426,12 +398,10 @@ static int bind_section(struct collector *collector, const struct descriptor_met
 	struct bpf_map *map = bpf_object__find_map_by_name(collector->object->bpf, described->map);
 	const struct field *field;
 	struct meaning meaning;
-	const char *names[64];
 	int err = 0;
 
 	if (!map || bpf_map__is_internal(map)) {
-		complain_of_unknown(collector, described->line, "map", described->map, names,
-				    binding_map_names(collector, names, ARRAY_SIZE(names)));
+		collector_complain_of_map(collector, described->line, described->map);
 		return 0;
 	}
 	if (!binding)
@@ -462,7 +432,7 @@ void bindings_done(struct collector *collector)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		binding_close(binding);
-		key_labels_free(binding->labels, binding->key.n_fields);
+		key_labels_free(binding);
 		shape_done(&binding->key);
 		shape_done(&binding->value);
 		free(binding->source.runs);

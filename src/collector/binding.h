@@ -22,9 +22,7 @@ struct bpf_object;
 /* One exported map. Owns what is known of it: shapes, runs, rows and metrics. */
 struct binding {
 	const char *map; /* its name; the descriptor's string */
-	unsigned int line; /* of the first section that exports it */
-	const struct descriptor_metric *first; /* that section */
-	const char *when;  /* a setting without which it is not read; NULL: always exported */
+	const struct descriptor_metric *first; /* the first section that exports it */
 	struct shape key, value;
 	struct key_label *labels; /* of each field of the key; NULL: the map does not fit */
 	const struct field *bucket;   /* of the key: which bucket a value counts in; NULL: none says it */
@@ -33,14 +31,13 @@ struct binding {
 	struct source *past;	      /* to be read once more, before source is read first (adopt/adopt.h); or NULL */
 	struct rows *rows;			    /* from the start on */
 	struct sweep sweep;
-	struct series **zeros; /* that are there before their constants count; NULL: not yet */
-	size_t n_zeros;
 	uint64_t now_ns; /* of the sweep's turn */
 	uint64_t expire_ns; /* a key that does not grow for so long ends; 0: none */
 	struct brief *brief;			    /* brief processes of the last reading that are told apart */
 	size_t n_brief;
 	bool is_broken;				    /* the last reading failed */
 	bool has_baseline;			    /* a reading was whole */
+	bool has_zero;				    /* one of its metrics has */
 	const struct collector *collector;
 };
 
@@ -51,8 +48,6 @@ struct binding {
 
 /* NULL: there is none. */
 struct binding *binding_find(const struct collector *collector, const char *map);
-/* Of its labels. */
-struct key_origin binding_key(const struct binding *binding);
 /* The sum of the section [metric place]; NULL: it has none. */
 const struct delta_metric *binding_find_sum(const struct collector *collector, const char *place);
 /* The same as binding_find() among all collectors that share the object. */
@@ -61,8 +56,8 @@ struct binding *binding_of(const struct object *object, const char *map);
 /* The key ("label") or the value ("metric") has no such member. */
 void binding_complain_of_member(const struct binding *binding, const char *section, unsigned int line,
 				const char *member);
-/* Of the object's maps, for messages; a flat table is one. Returns how many. */
-size_t binding_map_names(const struct collector *collector, const char **names, size_t max);
+/* The object has no such map. A flat table is one. */
+void collector_complain_of_map(const struct collector *collector, unsigned int line, const char *map);
 
 /*
  * Lays the descriptor over the object. A mismatch goes to .diag with the descriptor's line; it is left out, and
@@ -102,8 +97,11 @@ int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, 
  * collector.c
  */
 
-/* Which programs the object's collectors want now: PROGRAM_WAITING, or PROGRAM_OFF. */
-void programs_choose(struct object *object);
+/*
+ * What the object's collectors say of its programs; with is_start also which they want now: PROGRAM_WAITING, or
+ * PROGRAM_OFF.
+ */
+void programs_choose(struct object *object, bool is_start);
 
 /*
  * size.c: how large the object's maps are.

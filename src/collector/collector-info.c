@@ -12,27 +12,20 @@
 /* A table counts as full until its overflow has not grown in this many readings. */
 #define OVERFLOW_READINGS 6
 
-/* "memlock:" of a map's fdinfo: what the kernel accounts for it, and needs no right to read. */
-static uint64_t kernel_bytes(int fd)
-{
-	_cleanup_(fclosep) FILE *f = NULL;
-	char path[64], line[128];
-	uint64_t bytes = 0;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "memlock: %" SCNu64, &bytes) == 1)
-			break;
-	return bytes;
-}
-
 uint64_t collector_map_kernel_bytes(const struct collector_map *map)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, part;
+	char path[64], line[128];
 
-	for (size_t i = 0; i < map->n_fds; i++)
-		bytes += kernel_bytes(map->fds[i]);
+	for (size_t i = 0; i < map->n_fds; i++) {
+		_cleanup_(fclosep) FILE *f = NULL;
+
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map->fds[i]);
+		f = fopen(path, "re");
+		while (f && fgets(line, sizeof(line), f))
+			if (sscanf(line, "memlock: %" SCNu64, &part) == 1)
+				bytes += part;
+	}
 	return bytes;
 }
 
@@ -63,11 +56,6 @@ static void describe_table(const struct collector *collector, const struct flat_
 	map->max_entries = *parts->capacity + bpf_map__max_entries(parts->more);
 	for (size_t i = 0; i < ARRAY_SIZE(more) - !!*parts->base && collector->is_started; i++)
 		map->fds[map->n_fds++] = bpf_map__fd(more[i]);
-}
-
-static bool is_overflowing(const struct binding *binding)
-{
-	return binding->rows && rows_at(binding->rows, ROWS_OVERFLOW)->idle < OVERFLOW_READINGS;
 }
 
 /* Names and types are compared only once: the agent asks at each collection. Without memory some are left out. */
@@ -108,7 +96,9 @@ void collector_find_maps(struct collector *collector)
 	array_for_each (map, collector->maps, collector->n_maps) {
 		const struct binding *binding = map->binding;
 
-		map->is_overflowing = binding && is_overflowing(binding);
+		map->is_overflowing = binding && binding->rows &&
+				      rows_at(binding->rows, ROWS_OVERFLOW)->idle < OVERFLOW_READINGS;
+		map->has_records = binding && binding->source.records;
 		if (binding && binding->source.is_table)
 			map->n_keys = binding->source.flat.n_live + binding->source.n_spilled;
 		else if (binding && binding->rows)
@@ -131,24 +121,12 @@ void collector_wake(struct collector *collector)
 			records_count(binding->source.records, binding->rows, false);
 }
 
-const char *collector_full_table(const struct collector *collector, bool is_ring, size_t i)
-{
-	array_for_each (binding, collector->bindings, collector->n_bindings)
-		if (!binding->source.records == !is_ring && is_overflowing(binding) && !i--)
-			return binding->map;
-	return NULL;
-}
-
 const struct delta_metric *binding_find_sum(const struct collector *collector, const char *place)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		const struct delta *delta = &collector->bindings[i].delta;
-
-		for (size_t j = 0; j < delta->n_metrics; j++)
-			if (delta->metrics[j].metric->kind == METRIC_SUM &&
-			    descriptor_is_metric_of(delta->metrics[j].user, place))
-				return &delta->metrics[j];
-	}
+	array_for_each (binding, collector->bindings, collector->n_bindings)
+		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
+			if (of->metric->kind == METRIC_SUM && descriptor_is_metric_of(of->user, place))
+				return of;
 	return NULL;
 }
 
@@ -160,29 +138,25 @@ struct loss program_loss(const struct program *program)
 				 (struct loss){ missed, runs, runs != 0 };
 }
 
-static void add_loss(const struct binding *binding, const struct program *program, const struct loss *loss)
+static void add_loss(const struct collector *collector, const struct program *program, const struct loss *loss)
 {
-	if (!program_uses_map(program, binding->source.fd))
-		return;
-	for (uint32_t i = 0; i < binding->delta.n_metrics; i++) {
-		struct loss *worst = &binding->delta.metrics[i].metric->loss;
+	array_for_each (binding, collector->bindings, collector->n_bindings) {
+		bool is_fed = loss->missed && program_uses_map(program, binding->source.fd);
 
-		if (loss->missed > worst->missed)
-			*worst = *loss;
+		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
+			if (is_fed && loss->missed > of->metric->loss.missed)
+				of->metric->loss = *loss;
 	}
 }
 
 void collector_find_losses(struct collector *collector)
 {
-	const struct programs *programs = &collector->object->programs;
-
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		collector->metrics[i]->loss = (struct loss){ 0 };
-	for (size_t i = 0; i < programs->n; i++) {
-		struct loss loss = program_loss(&programs->items[i]);
+	array_for_each (program, collector->object->programs.items, collector->object->programs.n) {
+		const struct loss loss = program_loss(program);
 
-		for (size_t j = 0; loss.missed && j < collector->n_bindings; j++)
-			add_loss(&collector->bindings[j], &programs->items[i], &loss);
+		add_loss(collector, program, &loss);
 	}
 }
 

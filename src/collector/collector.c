@@ -17,7 +17,6 @@
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
 #include "collector/reading/chosen.h"
-#include "collector/reading/present.h"
 #include "metric/series.h"
 #include "util/array.h"
 #include "util/parse.h"
@@ -68,28 +67,44 @@ static int take_object(struct collector *collector, const struct collector_optio
 	return 0;
 }
 
-/* The first collector that uses a program reports its numbers; any may say what counts its runs. */
-static void find_reporters(struct object *object)
+/* What a collector says of a program of its object. is_start: it is loaded if one of the collectors wants it now. */
+static void choose(struct program *program, const struct collector *collector, bool is_start)
+{
+	bool is_wanted = collector_uses(collector, program), is_once = false;
+
+	if (is_wanted)
+		program->collector = collector;
+	array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs) {
+		if (!program_is_called(program, described->name))
+			continue;
+		if (described->events)
+			program->events = binding_find_sum(collector, described->events);
+		if (described->frequency || described->period || described->interfaces.n || described->mode)
+			program->how = described;
+		is_wanted &= setting_is_on(collector_settings_for(collector, described->when), described->when);
+		is_once |= described->runs != NULL;
+		program->is_seed |= described->runs && !strcmp(described->runs, "seed");
+		if (described->map && program_is_over_map(program))
+			program->map = described->map;
+		if (described->backup && !program->backup && is_start)
+			program->backup = strdup(described->backup);
+	}
+	if (!is_wanted || !is_start)
+		return;
+	program->is_once = is_once && (program->state == PROGRAM_OFF || program->is_once);
+	program->state = PROGRAM_WAITING;
+}
+
+void programs_choose(struct object *object, bool is_start)
 {
 	array_for_each (program, object->programs.items, object->programs.n) {
 		program->collector = NULL;
 		program->how = NULL;
 		program->events = NULL;
-		for (size_t i = object->n_collectors; i-- > 0;) {
-			const struct collector *collector = object->collectors[i];
-
-			if (collector_uses(collector, program))
-				program->collector = collector;
-			array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs) {
-				if (!program_is_called(program, described->name))
-					continue;
-				if (described->events)
-					program->events = binding_find_sum(collector, described->events);
-				if (described->frequency || described->period || described->interfaces.n ||
-				    described->mode)
-					program->how = described;
-			}
-		}
+		program->state = is_start ? PROGRAM_OFF : program->state;
+		/* The first collector that uses a program reports its numbers; any may say what counts its runs. */
+		for (size_t i = object->n_collectors; i-- > 0;)
+			choose(program, object->collectors[i], is_start);
 	}
 }
 
@@ -105,7 +120,7 @@ static void leave_object(struct collector *collector)
 			object->collectors[n++] = object->collectors[i];
 	object->n_collectors = n;
 	if (n)
-		find_reporters(object);
+		programs_choose(object, false);
 	else
 		object_free(object);
 }
@@ -252,42 +267,6 @@ int collector_set(struct collector *collector, const struct assignment *wanted, 
 	return 0;
 }
 
-/* A program is loaded if one of its collectors wants it now. */
-static void choose_programs(const struct collector *collector)
-{
-	for (uint32_t i = 0; i < collector->object->programs.n; i++) {
-		struct program *program = &collector->object->programs.items[i];
-		bool is_wanted = collector_uses(collector, program), is_once = false;
-
-		for (size_t j = 0; j < collector->descriptor->n_programs; j++) {
-			const struct descriptor_program *described = &collector->descriptor->programs[j];
-
-			if (!program_is_called(program, described->name))
-				continue;
-			is_wanted &= setting_is_on(collector_settings_for(collector, described->when), described->when);
-			is_once |= described->runs != NULL;
-			program->is_seed |= described->runs && !strcmp(described->runs, "seed");
-			if (described->map && program_is_over_map(program))
-				program->map = described->map;
-			if (described->backup && !program->backup)
-				program->backup = strdup(described->backup);
-		}
-		if (!is_wanted)
-			continue;
-		program->is_once = is_once && (program->state == PROGRAM_OFF || program->is_once);
-		program->state = PROGRAM_WAITING;
-	}
-}
-
-void programs_choose(struct object *object)
-{
-	for (uint32_t i = 0; i < object->programs.n; i++)
-		object->programs.items[i].state = PROGRAM_OFF;
-	find_reporters(object);
-	for (size_t i = 0; i < object->n_collectors; i++)
-		choose_programs(object->collectors[i]);
-}
-
 static int loaded(void *user, const struct bpf_object *bpf)
 {
 	const struct object *object = user;
@@ -340,7 +319,7 @@ static int start(struct object *object)
 		return err;
 	if (preemptible)
 		object->settings.data[preemptible->offset_bytes] = hook_is_preemptible("tp_btf/task_newtask");
-	programs_choose(object);
+	programs_choose(object, true);
 	err = programs_load(&object->programs, &loader, &object->why, &bpf);
 	if (err)
 		return err;
@@ -353,12 +332,9 @@ static int start(struct object *object)
 
 static bool counts(const struct collector *collector, const struct program *program)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		struct bpf_map *map = bpf_object__find_map_by_name(collector->object->bpf, collector->bindings[i].map);
-
-		if (program_uses_map(program, bpf_map__fd(map)))
+	array_for_each (binding, collector->bindings, collector->n_bindings)
+		if (program_uses_map(program, binding->source.fd))
 			return true;
-	}
 	return false;
 }
 
@@ -448,8 +424,7 @@ int collector_compute(struct collector *collector, uint64_t previous_ns)
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		series_begin(collector->metrics[i]);
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
-		int r = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns) ?:
-						 zeros_compute(binding, previous_ns);
+		int r = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns);
 
 		err = err ? err : r;
 	}
@@ -474,10 +449,8 @@ uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, int64_t *
 
 void collector_restart(struct collector *collector)
 {
-	for (size_t i = 0; i < collector->n_bindings; i++) {
-		zeros_release(&collector->bindings[i]);
+	for (size_t i = 0; i < collector->n_bindings; i++)
 		delta_release(&collector->bindings[i].delta, collector->bindings[i].rows);
-	}
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		metric_done_series(collector->metrics[i]);
 }

@@ -118,7 +118,8 @@ struct collector_map {
 	const char *type; /* "table", "hash", … */
 	uint32_t max_entries;
 	uint32_t n_keys;      /* as of the last reading; of maps that are exported */
-	bool is_overflowing;  /* a table recently had no place for a key */
+	bool is_overflowing;  /* a table recently had no place for a key, or a record was lost */
+	bool has_records;     /* they are counted */
 	const struct binding *binding; /* that exports it, NULL: none */
 };
 /*
@@ -126,11 +127,6 @@ struct collector_map {
  * collector, those that none exports.
  */
 void collector_find_maps(struct collector *collector);
-/*
- * The i-th table that had no place for a key at one of the last readings; NULL: all have been told. is_ring: the same
- * of maps whose records are counted.
- */
-const char *collector_full_table(const struct collector *collector, bool is_ring, size_t i);
 /* What a program has missed since the reading before. After collector_compute(). */
 struct loss program_loss(const struct program *program);
 /* After collector_compute() of all: tells the metrics of the collector what they lack. */

@@ -47,7 +47,7 @@ void collector_dump_shape(const struct collector *collector, FILE *f)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		fprintf(f, "%s%s%s key, %" PRIu32 " bytes\n", binding->map, binding->source.is_table ? " (flat table)" : "",
-			setting_is_on(&collector->settings, binding->when) ? "" : " (off)", binding->key.size_bytes);
+			setting_is_on(&collector->settings, binding->first->when) ? "" : " (off)", binding->key.size_bytes);
 		dump_fields(&binding->key, binding->labels, f);
 		fprintf(f, "%s value, %" PRIu32 " bytes\n", binding->map, binding->value.size_bytes);
 		dump_fields(&binding->value, NULL, f);
@@ -67,7 +67,7 @@ void collector_dump_snapshot(const struct collector *collector, FILE *f)
 			if (!rows_is_live(rows, row))
 				continue;
 			fprintf(f, "%s ", binding->map);
-			for (uint32_t j = 0; row && j < source_row_key_bytes(&binding->source); j++)
+			for (uint32_t j = 0; row && j < rows->key_bytes; j++)
 				fprintf(f, "%02x", key[j]);
 			fputs(row ? "" : "(overflow)", f);
 			for (uint32_t j = 0; j < rows->n_cells; j++)

@@ -19,7 +19,7 @@ static uint64_t keys_of(const struct binding *binding, uint64_t units, const str
 {
 	uint64_t per_unit = *parts->per_unit;
 
-	if (!binding || !setting_is_on(&binding->collector->settings, binding->when))
+	if (!binding || !setting_is_on(&binding->collector->settings, binding->first->when))
 		return 0;
 	/* Where it costs little: units that have just ended keep their keys until the next collection. */
 	if (!parts->columns && bpf_map__value_size(parts->values) <= NARROW_BYTES && per_unit < FEW_KEYS)

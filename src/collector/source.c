@@ -20,38 +20,20 @@
 
 #define BATCH_ENTRIES 512
 
-/* Of the types of maps that can be read. */
 static const uint8_t traits[] = {
 	[BPF_MAP_TYPE_HASH] = SOURCE_READABLE,
 	[BPF_MAP_TYPE_LRU_HASH] = SOURCE_READABLE,
 	[BPF_MAP_TYPE_PERCPU_HASH] = SOURCE_READABLE | SOURCE_PERCPU,
 	[BPF_MAP_TYPE_LRU_PERCPU_HASH] = SOURCE_READABLE | SOURCE_PERCPU,
 	[BPF_MAP_TYPE_ARRAY] = SOURCE_READABLE | SOURCE_ARRAY,
-	[BPF_MAP_TYPE_RINGBUF] = 0,
 	[BPF_MAP_TYPE_PERCPU_ARRAY] = SOURCE_READABLE | SOURCE_ARRAY | SOURCE_PERCPU,
+	[BPF_MAP_TYPE_RINGBUF] = SOURCE_RECORDS,
+	[BPF_MAP_TYPE_PERF_EVENT_ARRAY] = SOURCE_RECORDS,
 };
 
-bool source_can_read(int type)
+enum source_traits source_traits(int type)
 {
-	return (size_t)type < ARRAY_SIZE(traits) && traits[type] & SOURCE_READABLE;
-}
-
-enum source_traits source_traits(const struct source *source)
-{
-	return (enum source_traits)traits[source->type];
-}
-
-uint32_t source_row_key_bytes(const struct source *source)
-{
-	return source->key_bytes + (source->has_cpu ? sizeof(uint32_t) : 0);
-}
-
-uint32_t source_row_cpu(const struct source *source, const void *row_key)
-{
-	uint32_t cpu;
-
-	memcpy(&cpu, (const uint8_t *)row_key + source->key_bytes, sizeof(cpu));
-	return cpu;
+	return (enum source_traits)((size_t)type < ARRAY_SIZE(traits) ? traits[type] : 0);
 }
 
 uint32_t source_n_cells(const struct source *source)
@@ -64,7 +46,8 @@ uint32_t source_n_cells(const struct source *source)
 static int grow_batch(struct source *source)
 {
 	uint32_t batch = source->batch ? source->batch * 2 : BATCH_ENTRIES;
-	uint8_t *memory = realloc(source->memory, batch * (source->key_bytes + source->values_bytes));
+	uint8_t *memory = realloc(source->memory, batch * (source->key_bytes + source->values_bytes) +
+						  source->key_bytes + source->cpu_bytes);
 
 	if (!memory)
 		return -ENOMEM;
@@ -77,36 +60,27 @@ int source_open(struct source *source)
 {
 	struct flat *table = &source->flat;
 
-	for (uint32_t i = 0; i < source->n_runs; i++) {
+	for (uint32_t i = 0; i < source->n_runs; i++)
 		source->runs[i].kind = run_kind(&source->runs[i]);
-		source->has_last |= source->runs[i].is_last;
-	}
-	if (source->has_cpu && !source->cpu_key)
-		source->cpu_key = malloc(source_row_key_bytes(source));
-	if (source->has_cpu && !source->cpu_key)
-		return -ENOMEM;
 	source->stride_bytes = ((size_t)source->value_bytes + 7) / 8 * 8;
 	source->values_bytes = source->value_bytes;
 	if (traits[source->type] & SOURCE_PERCPU)
 		source->values_bytes = source->stride_bytes * (size_t)libbpf_num_possible_cpus();
 	source->batch = 0;
-	if (source->is_mortal && !source->is_table) {
-		table->cells = calloc(source_n_cells(source), sizeof(*table->cells));
-		if (!table->cells)
-			return -ENOMEM;
-	}
 	table->runs = source->runs;
 	table->n_runs = source->n_runs;
-	return source->is_table ? flat_open(table, source_n_cells(source)) : 0;
+	if (source->is_table)
+		return flat_open(table, source_n_cells(source));
+	table->cells = source->is_mortal ? calloc(source_n_cells(source), sizeof(*table->cells)) : NULL;
+	return source->is_mortal && !table->cells ? -ENOMEM : 0;
 }
 
 void source_close(struct source *source)
 {
 	flat_close(&source->flat);
 	free(source->memory);
-	free(source->cpu_key);
 	source->records = records_free(source->records);
-	source->memory = source->cpu_key = NULL;
+	source->memory = NULL;
 }
 
 struct source *source_free(struct source *source)
@@ -150,7 +124,7 @@ static void pick_last(const struct source *source, const struct source_run *run,
 static bool is_unused(const struct source *source, const struct rows *rows, const void *key, const uint8_t *values,
 		      size_t n_bytes)
 {
-	bool has_all = traits[source->type] & SOURCE_ARRAY || source->has_cpu;
+	bool has_all = traits[source->type] & SOURCE_ARRAY || source->cpu_bytes;
 
 	if (!has_all || values[0] || memcmp(values, values + 1, n_bytes - 1) != 0)
 		return false;
@@ -178,10 +152,20 @@ static int add_values(struct source *source, struct rows *rows, const void *key,
 	source->n_spilled += source->is_table;
 	for (size_t at = 0; at < n_bytes; at += source->stride_bytes)
 		add_value(source, values + at, cells);
-	for (size_t i = 0; source->has_last && i < source->n_runs; i++)
+	for (size_t i = 0; i < source->n_runs; i++)
 		if (source->runs[i].is_last)
 			pick_last(source, &source->runs[i], values, cells, rows_previous(rows, row));
 	return 0;
+}
+
+/* That of the row of one CPU. It is valid until the next call. */
+static const uint8_t *row_key(const struct source *source, const void *key, uint32_t cpu)
+{
+	uint8_t *made = source->memory + source->batch * (source->key_bytes + source->values_bytes);
+
+	memcpy(made, key, source->key_bytes);
+	memcpy(made + source->key_bytes, &cpu, sizeof(cpu));
+	return made;
 }
 
 static int add_entry(struct source *source, struct rows *rows, const void *key, const uint8_t *values)
@@ -189,13 +173,10 @@ static int add_entry(struct source *source, struct rows *rows, const void *key, 
 	uint32_t n_cpus = (uint32_t)(source->values_bytes / source->stride_bytes);
 	int err = 0;
 
-	if (!source->has_cpu)
+	if (!source->cpu_bytes)
 		return add_values(source, rows, key, values, source->values_bytes);
-	memcpy(source->cpu_key, key, source->key_bytes);
-	for (uint32_t cpu = 0; cpu < n_cpus && !err; cpu++, values += source->stride_bytes) {
-		memcpy(source->cpu_key + source->key_bytes, &cpu, sizeof(cpu));
-		err = add_values(source, rows, source->cpu_key, values, source->stride_bytes);
-	}
+	for (uint32_t cpu = 0; cpu < n_cpus && !err; cpu++, values += source->stride_bytes)
+		err = add_values(source, rows, row_key(source, key, cpu), values, source->stride_bytes);
 	return err;
 }
 
@@ -286,10 +267,8 @@ static void remove_cpus(struct source *source, const struct rows *rows, const vo
 {
 	uint32_t n_cpus = (uint32_t)(source->values_bytes / source->stride_bytes), row;
 
-	memcpy(source->cpu_key, key, source->key_bytes);
 	for (uint32_t cpu = 0; cpu < n_cpus; cpu++) {
-		memcpy(source->cpu_key + source->key_bytes, &cpu, sizeof(cpu));
-		row = rows_find(rows, source->cpu_key);
+		row = rows_find(rows, row_key(source, key, cpu));
 		if (row != ROWS_OVERFLOW && rows_at(rows, row)->idle < SOURCE_IDLE_READINGS)
 			return;
 	}
@@ -305,7 +284,7 @@ void source_remove(struct source *source, struct rows *rows, uint32_t row)
 
 	if (row == ROWS_OVERFLOW || traits[source->type] & SOURCE_ARRAY || source->records)
 		return;
-	if (source->has_cpu) {
+	if (source->cpu_bytes) {
 		remove_cpus(source, rows, key);
 		return;
 	}

@@ -27,7 +27,7 @@ struct source {
 	size_t n_runs;
 
 	bool is_mortal; /* keys are removed that programs may still count */
-	bool has_cpu; /* a row for each CPU of a key: the rows' keys end with its number (u32) */
+	uint32_t cpu_bytes; /* of its number, if each CPU of a key has a row: the rows' keys end with it */
 	bool is_table;
 	struct flat flat; /* flat_from_parts() */
 	struct removals *removals; /* borrowed; NULL: none are recorded … */
@@ -36,9 +36,7 @@ struct source {
 	/* kept by source.c */
 	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
 	size_t values_bytes; /* of one key: as many values as there are possible CPUs, or one */
-	bool has_last;	     /* a run is_last */
-	uint8_t *cpu_key;    /* room for the key of a row, if has_cpu */
-	uint8_t *memory;     /* room for a batch */
+	uint8_t *memory;     /* room for a batch, and for the key of a row */
 	uint32_t batch;	     /* entries a batch; 0: not yet tried */
 	uint32_t n_spilled;  /* table: keys in its hash map at the last reading */
 };
@@ -46,15 +44,15 @@ struct source {
 /* Readings without growth before a key may leave a hash map, where nothing keeps it safe for its last writer. */
 #define SOURCE_IDLE_READINGS 2
 
-/* Is it a type of maps that can be read? */
-bool source_can_read(int type);
-/* What a map's type is like. In a flat table, the CPUs that count are not known by their numbers. */
-enum source_traits { SOURCE_PERCPU = 1, SOURCE_ARRAY = 2, SOURCE_READABLE = 4 };
-enum source_traits source_traits(const struct source *source);
-/* The bytes of a row's key. */
-uint32_t source_row_key_bytes(const struct source *source);
-/* The CPU whose row it is, if has_cpu. */
-uint32_t source_row_cpu(const struct source *source, const void *row_key);
+/* What maps of a type are like. In a flat table, the CPUs that count are not known by their numbers. */
+enum source_traits { SOURCE_PERCPU = 1, SOURCE_ARRAY = 2, SOURCE_READABLE = 4, SOURCE_RECORDS = 8 };
+enum source_traits source_traits(int type);
+/* The CPU whose row it is, if cpu_bytes. */
+static inline uint32_t source_row_cpu(const struct source *source, const void *row_key)
+{
+	return (uint32_t)shape_load((const uint8_t *)row_key + source->key_bytes, sizeof(uint32_t));
+}
+
 /* How many cells the runs fill. */
 uint32_t source_n_cells(const struct source *source);
 /* The caller sets the rest before. -errno of mmap(), -ENOMEM. */

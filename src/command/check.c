@@ -115,7 +115,7 @@ static enum exit_code look_at_hooks(const struct collector_set *set)
 		_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 		bool is_mistake = set->items[i]->is_strict || set->items[i]->is_probe;
 
-		programs_choose(set->items[i]->object);
+		programs_choose(set->items[i]->object, true);
 		hooks_look(set->items[i], &diag);
 		log_lines(is_mistake ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, buf_text(&diag.text));
 		if (diag.n_errors && is_mistake)

@@ -107,15 +107,6 @@ int attributes_add_flag(struct attributes *attributes, const char *name, bool fl
 	return add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_FLAG, .number = flag });
 }
 
-void attributes_take_last(struct attributes *attributes, struct buf *ret_text)
-{
-	const struct attribute *last = &attributes->items[--attributes->n];
-
-	attribute_append(ret_text, last);
-	if (last->type == ATTRIBUTE_TEXT)
-		attributes->used = (size_t)(last->text - attributes->storage);
-}
-
 void attributes_drop(struct attributes *attributes, const char *name)
 {
 	unsigned int n = 0;

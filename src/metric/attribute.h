@@ -52,8 +52,6 @@ int attributes_add_text(struct attributes *attributes, const char *name, const v
 int attributes_add_lines(struct attributes *attributes, const char *name, const void *text, size_t size);
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
-/* Takes the one out that was added last; its value goes to ret_text, as attribute_append() has it. */
-void attributes_take_last(struct attributes *attributes, struct buf *ret_text);
 /* Takes the one of that name out, if there is one. */
 void attributes_drop(struct attributes *attributes, const char *name);
 /* Sorts by name, so that a series is the same in whatever order its attributes were added. */

@@ -128,7 +128,8 @@ static int add(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_
 	int err;
 
 	*ret_grown = grown || (n_buckets && memcmp(now + 1, before + 1, n_buckets * sizeof(*now)) != 0);
-	if (of->metric->is_held || (!*ret_grown && !is_level) || (is_level && !visit->key && !now[0]))
+	if (of->metric->is_held || (!*ret_grown && !is_level && !(of->has_zero && visit->key)) ||
+	    (is_level && !visit->key && !now[0]))
 		return 0;
 	for (uint32_t i = 0; i < n_buckets; i++)
 		bucket[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);

@@ -36,6 +36,7 @@ struct delta_metric {
 	bool is_signed; /* a gauge that may be below 0 */
 	uint32_t n_more; /* cells of a gauge that follow, which only the source understands */
 	bool is_tally; /* a gauge whose value is the growth since the last reading */
+	bool has_zero; /* a row has its series before it grows */
 	const void *user; /* for attributes() */
 	uint64_t grown; /* what a sum has grown by in the last delta_compute(), over all rows, wanted or not */
 };

@@ -5,7 +5,7 @@
     collector.py DIRECTORY
 
 NAME.conf is a descriptor and NAME.expect all that is said of it, in its order. Its object is compiled from
-NAME.bpf.c, or made by objects[NAME] below, or that of sound.bpf.c; NAME.config, if there is one, is the
+NAME.bpf.c, or of A-B from A.bpf.c, or made by objects[NAME] below, or that of sound.bpf.c; NAME.config, if there is one, is the
 configuration, and NAME.other the descriptor of a second collector that is on. "sound" itself must pass. GOLDEN_UPDATE=1 writes NAME.expect anew, for a person to read.
 
 Run with a binary under AddressSanitizer this finds what wrong input reads, writes and leaks, too.
@@ -134,10 +134,12 @@ def check(names, place, config=None):
 def make_object(name, to, sound):
     if name in objects:
         objects[name](to, sound)
-    elif file_of(name, ".bpf.c"):
-        compile_object(file_of(name, ".bpf.c"), to)
     else:
-        os.link(sound, to)
+        source = file_of(name, ".bpf.c") or file_of(name.split("-")[0], ".bpf.c")
+        if source:
+            compile_object(source, to)
+        else:
+            os.link(sound, to)
 
 
 def run_case(name, sound):

@@ -39,7 +39,7 @@ static void check_field(const struct btf *btf, const struct shape *shape, const 
 			if (shape_enum_name(btf, field->type_id, value, text, sizeof(text)))
 				demand(strlen(text) < sizeof(text));
 	if (label_type_find(field))
-		demand(label_type_find(field)->add != NULL);
+		demand(label_type_find(field)->put || label_type_find(field)->add);
 }
 
 static void check_type(const struct btf *btf, uint32_t id)

@@ -134,7 +134,7 @@ class CollectorTest(unittest.TestCase):
             self.assertRegex(self.page, rf"(?m)^\.It (?:Vt )?{name}\b")
 
     def test_the_names_that_labels_have_by_default_are_told(self):
-        rows = re.findall(r'\{ "([\w-]+)", [^"{]*?, (?:NULL|"([\w.]+)"), add_', program.read("src/collector/label/type.c"))
+        rows = re.findall(r'\{ "([\w-]+)", [^"{]*?, (?:NULL|"([\w.]+)"), (?:put_|\.add)', program.read("src/collector/label/type.c"))
         self.assertGreater(len(rows), 18)
         types = set(re.findall(r"\b(lbl_\w+);", program.read("bpf/include/label.h")))
         for name, default in rows:

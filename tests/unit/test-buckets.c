@@ -29,9 +29,9 @@ static void layouts_have_bounds_and_keys(void **state)
 	assert_buckets("exp2zero 0..3", 0, "0:0 1:1 2:2 4:3");
 	assert_buckets("exp2zero", 4, "0:0 1:1 2:2");
 	assert_buckets("exp2zero 64..64", 0, "9223372036854775808:64");
-	assert_buckets("  exp2\t0..1  sum  0", 0, "1:0 2:1 +0");
+	assert_buckets("  exp2\t0..1  sum  2", 0, "1:0 2:1 +2");
 	assert_buckets("fixed 1 5 20", 4, "1:1 5:5 20:20");
-	assert_buckets("fixed 0 9007199254740992 sum 7", 0, "0:0 9007199254740992:9007199254740992 +7");
+	assert_buckets("fixed 1 9007199254740992 sum 0", 0, "1:1 9007199254740992:9007199254740992 +0");
 }
 
 static void keys_of_linear_count_from_their_multiple_on(void **state)
@@ -59,7 +59,7 @@ static void what_is_no_layout_is_refused(void **state)
 {
 	static const char *const wrong[] = {
 		"", "exp3 0..1", "exp2 0..", "exp2 0", "exp2 5..4", "exp2 0..64", "exp2zero 0..65", "exp2 0..1 x", "exp2 x",
-		"exp2 0..1 sum", "exp2 0..1 sum 3 4", "exp2 -1..4", "linear", "linear 0..10", "linear 0..10 step 0",
+		"exp2 0..1 sum", "exp2 0..1 sum 3 4", "exp2 3..5 sum 3", "exp2 3..5 sum 5", "fixed 1 5 20 sum 4", "exp2 -1..4", "linear", "linear 0..10", "linear 0..10 step 0",
 		"linear 0..10 step 3", "linear 10..0 step 5", "linear 0..1024 step 1", "linear 0..9007199254740993 step 1",
 		"linear 0..18446744073709551616 step 1", "fixed", "fixed 1 1", "fixed 2 1", "fixed 1 2.5", "fixed 1 x",
 		"fixed 9007199254740993", "exp2zero0..1", "linear 0..10 step +5",

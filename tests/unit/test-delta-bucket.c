@@ -1,57 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "metric/delta.h"
-#include "metric/series.h"
+#include "delta-rig.h"
 
 static int by_nothing(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes)
 {
 	return 0;
-}
-
-struct fixture {
-	struct metric metric;
-	struct delta_metric of;
-	struct delta delta;
-	struct rows *rows;
-};
-
-static void setup(struct fixture *f, enum metric_kind kind, uint8_t bits)
-{
-	*f = (struct fixture){ .metric = { .kind = kind, .divisor = 1 } };
-	if (kind == METRIC_HISTOGRAM)
-		f->metric.layout.n_buckets = 4;
-	metric_init_series(&f->metric, NULL);
-	f->of = (struct delta_metric){ .metric = &f->metric, .factor = 1, .sum_bits = bits };
-	f->delta = (struct delta){ .metrics = &f->of, .n_metrics = 1, .attributes = by_nothing };
-	assert_ok(rows_new(8, 1, 1, &f->rows));
-}
-
-static void teardown(struct fixture *f)
-{
-	delta_release(&f->delta, f->rows);
-	rows_free(f->rows);
-	metric_done_series(&f->metric);
-}
-
-static uint64_t *touch(struct fixture *f, uint64_t key)
-{
-	uint32_t row;
-
-	assert_ok(rows_touch(f->rows, &key, &row));
-	return rows_cells(f->rows, row);
-}
-
-static void begin(struct fixture *f)
-{
-	rows_begin(f->rows);
-	series_begin(&f->metric);
-}
-
-static void end(struct fixture *f, uint64_t previous_ns)
-{
-	assert_ok(delta_compute(&f->delta, f->rows, previous_ns));
-	series_end(&f->metric);
 }
 
 /* Keys below 100 are buckets, 100 is the sum; all feed one series. */
@@ -62,6 +16,9 @@ static void a_row_can_be_one_bucket_of_a_histogram(void **state)
 	struct fixture f;
 
 	setup(&f, METRIC_HISTOGRAM, 64);
+	rows_free(f.rows);
+	assert_ok(rows_new(8, 1, 1, &f.rows));
+	f.delta.attributes = by_nothing;
 	f.metric.layout.bounds = bounds;
 	f.of.factor = 10;
 	f.of.bucket = (struct delta_bucket){ .size_bytes = 2, .has_sum = true, .sum_key = 100 };

@@ -15,6 +15,7 @@ struct scene {
 	struct metric metrics[2], *list[2];
 	struct series *series[2][8];
 	struct binding bindings[2];
+	struct collector_map maps[2];
 	struct object object;
 	struct collector collector, *collectors[1];
 	struct label_choice choice;
@@ -30,11 +31,11 @@ static void scene_init(struct scene *scene)
 	for (int i = 0; i < 2; i++) {
 		scene->list[i] = &scene->metrics[i];
 		metric_init_series(&scene->metrics[i], &scene->budget);
-		scene->bindings[i].map = i ? "errors" : "all";
+		scene->maps[i] = (struct collector_map){ .name = i ? "errors" : "all", .binding = &scene->bindings[i] };
 		assert_ok(rows_new(8, 1, 1, &scene->bindings[i].rows));
 	}
 	scene->collector = (struct collector){ .name = "one", .object = &scene->object, .bindings = scene->bindings,
-					       .n_bindings = 2 };
+					       .n_bindings = 2, .maps = scene->maps, .n_maps = 2 };
 	scene->collectors[0] = &scene->collector;
 	assert_ok(labels_new(0, &scene->choice, &labels));
 	scene->set = (struct collector_set){ .items = scene->collectors, .n = 1, .budget = &scene->budget,

@@ -240,9 +240,10 @@ static void each_cpu_of_a_key_has_a_row(void **state)
 
 	setup_map(&f, BPF_MAP_TYPE_PERCPU_HASH, 16);
 	rows_free(f.rows);
-	f.source.has_cpu = true;
+	source_close(&f.source);
+	f.source.cpu_bytes = sizeof(row_key.cpu);
 	assert_ok(source_open(&f.source));
-	assert_ok(rows_new(source_row_key_bytes(&f.source), 4, 1, &f.rows));
+	assert_ok(rows_new(sizeof(row_key), 4, 1, &f.rows));
 	put(&f, row_key.key);
 	assert_ok(source_read(&f.source, f.rows));
 	assert_int_equal(f.rows->n_live, n);

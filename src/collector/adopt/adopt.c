@@ -91,7 +91,7 @@ static int adopt_programs(struct object *object, struct kept *kept)
 	if (err)
 		return err;
 	in = (struct stored){ store.data, store.data + STORE_BYTES, false };
-	programs_choose(object);
+	programs_choose(object, true);
 	array_for_each (program, programs->items, programs->n) {
 		const char *error = stored_text(&in);
 
@@ -253,7 +253,7 @@ struct source *past_open(const struct past *past, const char *map, const struct 
 		return NULL;
 	}
 	*source = *now;
-	source->memory = source->cpu_key = NULL;
+	source->memory = NULL;
 	source->flat = (struct flat){ 0 };
 	if (now->is_table && flat_find(past->object->bpf, map, &parts)) {
 		struct flat *table = &source->flat;

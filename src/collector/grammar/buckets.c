@@ -82,7 +82,11 @@ static const char *read_layout(const char *at, uint32_t n_buckets, struct bucket
 		return complaint;
 	n = 0;
 	buckets->has_sum = sscanf(at, " sum %" SCNu64 "%n", &buckets->sum_key, &n) == 1;
-	return buckets->has_sum && !at[n] ? NULL : is_no_layout;
+	if (!buckets->has_sum || at[n])
+		return is_no_layout;
+	if (buckets->sum_key >= buckets->bounds[0].key && buckets->sum_key <= buckets->bounds[buckets->n - 1].key)
+		return "says that one of its buckets has the sum; write the number that has it, as 28 in exp2 0..27 sum 28";
+	return NULL;
 }
 
 const char *buckets_parse(const char *text, uint32_t n_buckets, struct buckets *ret_buckets)

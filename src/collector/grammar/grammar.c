@@ -79,6 +79,11 @@ static const char *check_value(const char *value)
 	return strchr(value, '=') ? NULL : "has no number and text; write value = number=text";
 }
 
+static const char *check_text(const char *value)
+{
+	return *value ? NULL : "is empty; write what to look for or to show, or remove the line";
+}
+
 static const char *check_expire(const char *value)
 {
 	uint64_t ns;
@@ -123,10 +128,10 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "metric", "record", offsetof(struct descriptor_metric, record) },
 	{ "label", "name", offsetof(struct descriptor_label, name), grammar_check_name },
 	{ "label", "as", offsetof(struct descriptor_label, as) },
-	{ "label", "prefix", offsetof(struct descriptor_label, prefix) },
+	{ "label", "prefix", offsetof(struct descriptor_label, prefix), check_text },
 	{ "label", "value", offsetof(struct descriptor_label, values), check_value, false, GRAMMAR_PAIRS },
-	{ "label", "match", offsetof(struct descriptor_label, matches), NULL, false, GRAMMAR_LIST },
-	{ "label", "other", offsetof(struct descriptor_label, other) },
+	{ "label", "match", offsetof(struct descriptor_label, matches), check_text, false, GRAMMAR_LIST },
+	{ "label", "other", offsetof(struct descriptor_label, other), check_text },
 	{ "program", "when", offsetof(struct descriptor_program, when) },
 	{ "program", "map", offsetof(struct descriptor_program, map) },
 	{ "program", "runs", offsetof(struct descriptor_program, runs), .words = { "once", "seed" } },
@@ -139,5 +144,5 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "program", "period", offsetof(struct descriptor_program, period), check_rate },
 	{ "program", "interface", offsetof(struct descriptor_program, interfaces), NULL, false, GRAMMAR_LIST },
 	{ "program", "mode", offsetof(struct descriptor_program, mode), .words = { "generic", "native" } },
-	{ "cgroups", "match", offsetof(struct descriptor_cgroups, matches), NULL, false, GRAMMAR_LIST },
+	{ "cgroups", "match", offsetof(struct descriptor_cgroups, matches), check_text, false, GRAMMAR_LIST },
 };

@@ -62,7 +62,7 @@ struct cgroups {
 	struct removals *removals; /* NULL: what it tells is not recorded */
 	const uint64_t *lost; /* mapped: reading it is not a system call, see table.h */
 	uint64_t n_lost;      /* as lost said last */
-	struct watch *watches; /* maps that hold some of the cgroups; NULL: none */
+	struct watches watches; /* maps that hold some of the cgroups */
 	struct walk *walk; /* NULL: none is under way */
 	bool is_due;	   /* a walk has to begin */
 	bool keeps_paths, is_whole; /* whole: the last one began at the root of all, not at that of a namespace */
@@ -172,7 +172,7 @@ static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 	struct cgroup *cgroup = find(cgroups, id);
 	int err;
 
-	watches_tell(cgroups->watches, cgroups->root, id, path);
+	watches_tell(&cgroups->watches, cgroups->root, id, path);
 	if (cgroup) {
 		cgroup->seen = cgroups->n_walks;
 		if (cgroups->keeps_paths && !cgroup->path) /* it was restored */
@@ -194,7 +194,7 @@ void cgroups_tell(struct cgroups *cgroups, uint64_t id, const char *path)
 	if (cgroup)
 		cgroup->is_gone = true;
 	if (!*path) {
-		watches_tell(cgroups->watches, cgroups->root, id, NULL);
+		watches_tell(&cgroups->watches, cgroups->root, id, NULL);
 		return;
 	}
 	if (cgroups->n >= cgroups->n_limit)
@@ -273,7 +273,7 @@ void cgroups_begin(struct cgroups *cgroups)
 	cgroups->n_steps = STEPS_MORE;
 	cgroups->is_due |= !cgroups->ring && !cgroups->walk;
 	cgroups_catch_up(cgroups);
-	if (cgroups->watches)
+	if (!LIST_EMPTY(&cgroups->watches))
 		(void)cgroups_walk(cgroups);
 	forget_gone(cgroups);
 }
@@ -351,7 +351,7 @@ static void walk_end(struct cgroups *cgroups)
 	for (size_t i = 0; i < cgroups->n && is_judge; i++)
 		if (cgroups->items[i].seen != cgroups->n_walks) {
 			cgroups->items[i].is_gone = true;
-			watches_tell(cgroups->watches, cgroups->root, cgroups->items[i].id, NULL);
+			watches_tell(&cgroups->watches, cgroups->root, cgroups->items[i].id, NULL);
 		}
 	free(cgroups->walk);
 	cgroups->walk = NULL;
@@ -398,7 +398,7 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_un
 
 	if (err)
 		return err;
-	*ret_unit = cgroup ? (struct cgroup_unit){ cgroup->attribute, cgroup->text } :
+	*ret_unit = cgroup ? (struct cgroup_unit){ cgroup->attribute, cgroup->text, cgroup->path } :
 			     (struct cgroup_unit){ "process.linux.cgroup", "unknown" };
 	return !cgroup;
 }
@@ -406,15 +406,6 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_un
 void cgroups_keep_paths(struct cgroups *cgroups)
 {
 	cgroups->keeps_paths = true;
-}
-
-int cgroups_path(struct cgroups *cgroups, uint64_t id, const char **ret_path)
-{
-	struct cgroup *cgroup;
-	int err = look_up(cgroups, id, &cgroup);
-
-	*ret_path = !err && cgroup && cgroup->path ? cgroup->path : "unknown";
-	return err ? err : !cgroup || !cgroup->path;
 }
 
 bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id)
@@ -426,7 +417,7 @@ bool cgroups_is_gone(struct cgroups *cgroups, uint64_t id)
 	return cgroup ? cgroup->is_gone : !cgroups->walk && !cgroups->is_due && cgroups->is_whole;
 }
 
-struct watch **cgroups_watches(struct cgroups *cgroups)
+struct watches *cgroups_watches(struct cgroups *cgroups)
 {
 	return &cgroups->watches;
 }

@@ -19,7 +19,7 @@ struct removals;
 struct store;
 struct stored;
 struct unit_choice;
-struct watch;
+struct watches;
 
 /* The mount point of cgroup2 in a file like /proc/self/mounts (fstab(5)), or NULL. To be freed. */
 char *cgroups_find_root(FILE *mounts);
@@ -48,18 +48,17 @@ int cgroups_walk(struct cgroups *cgroups);
 /* A collection begins: catches up, may go on with a walk, and forgets what is long gone. */
 void cgroups_begin(struct cgroups *cgroups);
 
-/* An attribute and its value, valid until the next call. */
+/* An attribute and its value, and the path below the root; valid until the next call. */
 struct cgroup_unit {
 	const char *attribute, *text; /* text NULL: nobody wants the unit */
+	const char *path; /* NULL: not kept, or not known */
 };
 /* 1: nobody knows the id now, so its unit is "unknown"; a later collection may know it. -ENOMEM. */
 int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_unit);
 /* Before the first walk: paths are kept too, which needs more memory. */
 void cgroups_keep_paths(struct cgroups *cgroups);
-/* The same as cgroups_get(), for the path below the root; ret_path is valid until the next call. */
-int cgroups_path(struct cgroups *cgroups, uint64_t id, const char **ret_path);
 /* The maps that are kept filled (label/watch.h), to be changed; those that are new are filled by a walk. */
-struct watch **cgroups_watches(struct cgroups *cgroups);
+struct watches *cgroups_watches(struct cgroups *cgroups);
 void cgroups_walk_again(struct cgroups *cgroups);
 /* Why names cannot be found here, and what to do; NULL: nothing is wrong. */
 const char *cgroups_complaint(const struct cgroups *cgroups);

@@ -149,57 +149,67 @@ bool label_process_is_gone(struct labels *labels, uint64_t id)
 	return labels->processes[at].is_gone;
 }
 
-static bool is_number(const struct field *field)
+bool label_is_number(const struct field *field)
 {
 	return field->class == FIELD_INTEGER || field->class == FIELD_ENUM;
 }
 
 static uint64_t load(const struct field *field, const void *raw)
 {
-	return is_number(field) ? shape_load(raw, field->size_bytes) : 0;
+	return label_is_number(field) ? shape_load(raw, field->size_bytes) : 0;
 }
 
-int64_t label_number(const struct field *field, uint64_t value)
+/* The text, as the descriptor wants it. */
+static int add_text(struct member *member)
 {
-	unsigned int unused = 64 - 8 * field->size_bytes;
-
-	return field->is_signed ? (int64_t)(value << unused) >> unused : (int64_t)value;
-}
-
-/* The attribute that was added last, as the descriptor wants it. r: of adding it. */
-static int rename_last(const struct label_rule *rule, struct attributes *attributes, int r)
-{
-	const char *name = attributes->items[attributes->n - 1].name, *text;
-	_cleanup_(buf_done) struct buf old = BUF_INIT;
+	const struct key_label *label = member->label;
+	const char *text;
 	int err;
 
-	attributes_take_last(attributes, &old);
-	buf_append_byte(&old, '\0');
-	if (buf_error(&old))
-		return buf_error(&old);
-	text = label_rule_apply(rule, (char *)old.data);
-	err = text ? attributes_add_lines(attributes, name, text, strlen(text)) : LABEL_UNWANTED;
-	return err < 0 ? err : err | r;
+	label->type->put(member);
+	buf_append_byte(&member->text, '\0');
+	err = buf_error(&member->text);
+	if (err || member->r < 0 || member->is_absent)
+		return err ?: member->r;
+	text = label_rule_apply(label->rule, (char *)member->text.data);
+	if (!text)
+		return LABEL_UNWANTED | member->r;
+	if (label->type->has_lines)
+		err = attributes_add_lines(member->attributes, label->attribute, text, strlen(text));
+	else
+		err = attributes_add_text(member->attributes, label->attribute, text, strlen(text));
+	return err ?: member->r;
 }
 
 int label_add(const struct key_label *label, const void *key, struct attributes *attributes)
 {
 	const void *raw = (const uint8_t *)key + label->field->offset_bytes;
-	struct member member = { label, raw, load(label->field, raw), attributes };
+	uint64_t value = load(label->field, raw);
+	struct member member = { label, raw, value, (int64_t)value, attributes };
 	const char *text = NULL;
-	unsigned int n = attributes->n;
 	int r;
 
 	if (!label->attribute)
 		return 0;
-	if (label->rule && is_number(label->field))
-		text = label_rule_value(label->rule, label_number(label->field, member.value));
+	if (label_is_number(label->field)) {
+		member.number = shape_number(label->field, value);
+		text = label_rule_value(label->rule, member.number);
+	}
 	if (text)
 		return attributes_add_text(attributes, label->attribute, text, strlen(text));
-	if (label->type->is_optional && !member.value)
+	if (label->type->is_optional && !value)
 		return 0;
-	r = label->type->add(&member);
-	return label->rule && r >= 0 && attributes->n > n ? rename_last(label->rule, attributes, r) : r;
+	if (label->type->add)
+		return label->type->add(&member);
+	if (!label->rule && label->type->kind == ATTRIBUTE_FLAG)
+		return attributes_add_flag(attributes, label->attribute, value);
+	/* An attribute's number is an int64_t (OTLP): larger ones are text. */
+	if (!label->rule && label->type->kind && (label->field->is_signed || member.number >= 0))
+		return attributes_add_number(attributes, label->attribute, member.number);
+	member.r = label->type->is_changing;
+	r = add_text(&member);
+	buf_done(&member.text);
+	return r;
 }
 
 /* What the member names, if such things end; 0: it does not. */

@@ -92,12 +92,14 @@ struct label_type {
 	uint8_t element_bytes; /* of an array; 0: any */
 	bool is_optional;    /* 0 makes no attribute, and never ends */
 	const char *default_name; /* of the attribute; NULL: it has none of its own */
-	int (*add)(const struct member *member); /* NULL: it makes no attribute */
+	void (*put)(struct member *member); /* the attribute's text, or what is_absent says */
+	int (*add)(const struct member *member); /* attributes that are more than a text. NULL, as put: it makes none */
+	enum attribute_type kind; /* of the attribute, where the descriptor says nothing of its text */
 	name_fn *name_of;	 /* for numbers that only have names */
 	const char *pci;	 /* for name_pci: what a line begins with, and how many digits follow … */
 	uint8_t digits, below;	 /* … of them, and of those below them */
-	void (*text_of)(const uint8_t *data, size_t size, struct buf *out); /* for bytes that only have names */
 	bool is_changing; /* the same number may get another name */
+	bool has_lines;	  /* the text has */
 	bool (*is_gone)(struct labels *labels, uint64_t value);
 	unsigned int n_own; /* attributes that it names itself, so that no [label] can; 0: it makes one */
 	const char *own[4]; /* those that it may make, ended by NULL … */
@@ -127,13 +129,16 @@ struct member {
 	const struct key_label *label;
 	const void *raw;
 	uint64_t value; /* FIELD_INTEGER, FIELD_ENUM: as it lies at raw; else 0 */
+	int64_t number; /* the same with its sign */
 	struct attributes *attributes;
+	struct buf text;
+	bool is_absent; /* there is no attribute */
+	int r;	/* 1: a later collection may know another name; -errno */
 };
 
 /* Have modules come or gone since the last call? Functions of others may be at their addresses now. */
 bool label_modules_changed(struct labels *labels);
-/* With its sign. */
-int64_t label_number(const struct field *field, uint64_t value);
+bool label_is_number(const struct field *field);
 /* Of a lbl_process: its number, when it began after boot (or up to a millisecond later), and whether it has ended. */
 pid_t label_process_number(uint64_t id);
 uint64_t label_process_start_ns(uint64_t id);

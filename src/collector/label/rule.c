@@ -12,6 +12,8 @@
 #include "util/array.h"
 #include "util/parse.h"
 
+#define COPIES_MAX 2000 /* as a message says; the memory grows with the square */
+
 struct constant {
 	char *name;
 	int64_t number;
@@ -19,28 +21,60 @@ struct constant {
 
 struct label_rule {
 	const struct descriptor_label *section;
-	regex_t *matches; /* of section->matches */
-	size_t n_matches;
+	struct patterns matches; /* of section->matches */
 	struct constant *constants;
 	size_t n_constants;
 };
 
-int label_rule_compile(const struct descriptor_item *match, struct diag *diag, const char *path, regex_t **patterns,
-		       size_t *n)
+/* regcomp() makes as many copies as repetitions in repetitions multiply to. */
+static bool is_too_large(const char *text)
 {
-	regex_t *added = array_add(patterns, n, sizeof(*added));
-	char why[128];
-	int err;
+	unsigned long copies = 1, n;
+	char *end;
 
-	if (!added)
-		return -ENOMEM;
-	err = regcomp(added, match->text, REG_EXTENDED);
-	if (!err)
-		return 0;
-	--*n;
-	regerror(err, added, why, sizeof(why));
-	diag_add(diag, path, match->line, "match = %s is not a regular expression (%s); see regex(7)", match->text, why);
+	for (const char *at = text; (at = strchr(at, '{')) && copies <= COPIES_MAX; at++) {
+		n = strtoul(at + 1, &end, 10);
+		if (*end == ',' && end[1] != '}')
+			n = strtoul(end + 1, &end, 10);
+		copies *= n > COPIES_MAX ? COPIES_MAX + 1 : n ?: 1;
+	}
+	return copies > COPIES_MAX;
+}
+
+int patterns_compile(const struct descriptor_list *matches, struct diag *diag, const char *path,
+		     struct patterns *ret_patterns)
+{
+	array_for_each (match, matches->items, matches->n) {
+		regex_t *added = array_add(&ret_patterns->items, &ret_patterns->n, sizeof(*added));
+		char why[128] = "its repetitions multiply to more than 2000, which takes too much memory";
+		int err;
+
+		if (!added)
+			return -ENOMEM;
+		err = is_too_large(match->text) ? REG_ESPACE : regcomp(added, match->text, REG_EXTENDED);
+		if (!err)
+			continue;
+		--ret_patterns->n;
+		if (!is_too_large(match->text))
+			regerror(err, added, why, sizeof(why));
+		diag_add(diag, path, match->line, "match = %s is not a regular expression (%s); see regex(7)", match->text, why);
+	}
 	return 0;
+}
+
+bool patterns_fit(const struct patterns *patterns, const char *text, regmatch_t *ret_parts, size_t n)
+{
+	array_for_each (pattern, patterns->items, patterns->n)
+		if (!regexec(pattern, text, n, ret_parts, 0))
+			return true;
+	return false;
+}
+
+void patterns_done(struct patterns *patterns)
+{
+	array_for_each (pattern, patterns->items, patterns->n)
+		regfree(pattern);
+	free(patterns->items);
 }
 
 /* On a kernel that has no such enum, numbers stay numbers. */
@@ -83,7 +117,7 @@ int label_rule_new(const struct descriptor_label *section, const struct btf *ker
 	int err = 0;
 
 	check(section, diag, path);
-	if (!section->as && !section->prefix && !section->values.n && !section->matches.n)
+	if (!blank && !section->prefix && !section->values.n && !section->matches.n)
 		return 0;
 	rule = calloc(1, sizeof(*rule));
 	if (!rule)
@@ -91,8 +125,8 @@ int label_rule_new(const struct descriptor_label *section, const struct btf *ker
 	rule->section = section;
 	if (kernel && blank)
 		err = add_constants(rule, kernel, blank + 1);
-	for (size_t i = 0; !err && i < section->matches.n; i++)
-		err = label_rule_compile(&section->matches.items[i], diag, path, &rule->matches, &rule->n_matches);
+	if (!err)
+		err = patterns_compile(&section->matches, diag, path, &rule->matches);
 	*ret_rule = err ? label_rule_free(rule) : rule;
 	return err;
 }
@@ -101,11 +135,9 @@ struct label_rule *label_rule_free(struct label_rule *rule)
 {
 	if (!rule)
 		return NULL;
-	array_for_each (match, rule->matches, rule->n_matches)
-		regfree(match);
+	patterns_done(&rule->matches);
 	array_for_each (constant, rule->constants, rule->n_constants)
 		free(constant->name);
-	free(rule->matches);
 	free(rule->constants);
 	free(rule);
 	return NULL;
@@ -134,19 +166,19 @@ const char *label_rule_value(const struct label_rule *rule, int64_t number)
 
 const char *label_rule_apply(const struct label_rule *rule, char *text)
 {
-	const struct descriptor_label *section = rule->section;
-	size_t size = section->prefix ? strlen(section->prefix) : 0;
+	const struct descriptor_label *section = rule ? rule->section : NULL;
+	size_t size = section && section->prefix ? strlen(section->prefix) : 0;
 	const struct descriptor_item *value;
 	regmatch_t parts[2], *part;
 
+	if (!section)
+		return text;
 	if (size && !strncmp(text, section->prefix, size))
 		text += size;
 	value = array_find(section->values.items, section->values.n, text);
 	if (value)
 		return value->value;
-	for (size_t i = 0; i < rule->n_matches; i++) {
-		if (regexec(&rule->matches[i], text, ARRAY_SIZE(parts), parts, 0))
-			continue;
+	if (patterns_fit(&rule->matches, text, parts, ARRAY_SIZE(parts))) {
 		part = &parts[parts[1].rm_so >= 0];
 		text[part->rm_eo] = '\0';
 		return text + part->rm_so;

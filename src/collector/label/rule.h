@@ -7,18 +7,29 @@
  */
 
 #include <regex.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct btf;
-struct descriptor_item;
 struct descriptor_label;
+struct descriptor_list;
 struct diag;
 struct label_rule;
 
-/* Adds the regular expression of a line "match = …" to a list. Mistakes go to diag. -ENOMEM. */
-int label_rule_compile(const struct descriptor_item *match, struct diag *diag, const char *path, regex_t **patterns,
-		       size_t *n);
+/* The regular expressions of lines "match = …". */
+struct patterns {
+	regex_t *items;
+	size_t n;
+};
+
+/* Begins as zeroes. Mistakes go to diag. -ENOMEM. */
+int patterns_compile(const struct descriptor_list *matches, struct diag *diag, const char *path,
+		     struct patterns *ret_patterns);
+/* The first that fits says which parts of text; n: of parts. False: none does. */
+bool patterns_fit(const struct patterns *patterns, const char *text, regmatch_t *ret_parts, size_t n);
+void patterns_done(struct patterns *patterns);
+
 /*
  * *ret_rule becomes NULL if the section, which is borrowed, says nothing of that. kernel: for LABEL_KERNEL_ENUM, the
  * types of the running kernel; NULL: none are known, so numbers stay numbers. Mistakes go to diag. -ENOMEM.
@@ -30,5 +41,5 @@ struct label_rule *label_rule_free(struct label_rule *rule);
 const char *label_rule_constant(const struct label_rule *rule, int64_t number);
 /* What the descriptor calls the number; NULL: it does not say. rule may be NULL. */
 const char *label_rule_value(const struct label_rule *rule, int64_t number);
-/* What text, which is changed, becomes: a part of it or other text. NULL: its key is unwanted. */
+/* What text, which is changed, becomes: a part of it or other text. NULL: its key is unwanted. rule may be NULL. */
 const char *label_rule_apply(const struct label_rule *rule, char *text);

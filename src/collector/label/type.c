@@ -40,25 +40,9 @@ int label_syscall_number(const char *name, size_t length)
 	return -1;
 }
 
-static int add_text(const struct member *member, const char *text)
-{
-	return attributes_add_text(member->attributes, member->label->attribute, text, strlen(text));
-}
-
-/* The name, or else what format makes of the number. */
-static _printf_(3, 4) int add_name(const struct member *member, const char *name, const char *format, ...)
-{
-	char text[64];
-	va_list arguments;
-
-	if (name)
-		return add_text(member, name);
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	return add_text(member, text);
-}
+/* Its name, or else what format makes of it. */
+#define put(member, name, ...) \
+	((name) ? buf_append_text(&(member)->text, name) : buf_printf(&(member)->text, __VA_ARGS__))
 
 static int add_cgroup(const struct member *member)
 {
@@ -73,13 +57,13 @@ static int add_cgroup(const struct member *member)
 	return err ? err : r;
 }
 
-static int add_cgroup_path(const struct member *member)
+static void put_cgroup_path(struct member *member)
 {
-	const char *path;
-	int r = cgroups_path(member->label->context->labels->cgroups, member->value, &path), err;
+	struct cgroup_unit unit = { 0 };
+	int r = cgroups_get(member->label->context->labels->cgroups, member->value, &unit);
 
-	err = r < 0 ? r : add_text(member, path);
-	return err ? err : r;
+	member->r = r < 0 ? r : !unit.path;
+	put(member, unit.path, "unknown");
 }
 
 static int add_process(const struct member *member)
@@ -103,43 +87,40 @@ static int add_process(const struct member *member)
 	return attributes_add_text(member->attributes, "process.executable.name", name, strnlen(name, names->text_bytes));
 }
 
-static int add_syscall(const struct member *member)
+static void put_syscall(struct member *member)
 {
 	uint32_t number = (uint32_t)member->value & ~SYSCALL_COMPAT;
 	bool is_compat = member->value & SYSCALL_COMPAT;
-	const char *known = label_syscall_name(number), *prefix = is_compat ? "compat_" : "";
+	const char *known = label_syscall_name(number);
 
 	if (is_compat)
 		known = number < ARRAY_SIZE(syscall_names_32) ? syscall_names_32[number] : NULL;
-	if (number == SYSCALL_UNKNOWN)
-		known = "unknown";
-	return known ? add_name(member, NULL, "%s%s", prefix, known) : add_name(member, NULL, "%s%" PRIu32, prefix, number);
+	buf_append_text(&member->text, is_compat ? "compat_" : "");
+	put(member, number == SYSCALL_UNKNOWN ? "unknown" : known, "%" PRIu32, number);
 }
 
 /* Negative, as functions of the kernel return it, or positive. */
-static int add_errno(const struct member *member)
+static void put_errno(struct member *member)
 {
-	int error = (int)label_number(member->label->field, member->value);
+	int error = (int)member->number;
 	unsigned int positive = error < 0 ? 0u - (unsigned int)error : (unsigned int)error;
 
-	return add_name(member, strerrorname_np((int)positive), "%d", error);
+	put(member, strerrorname_np((int)positive), "%d", error);
 }
 
 /* What the machine calls a number; many keys have the same. */
-static int add_named(const struct member *member)
+static void put_named(struct member *member)
 {
 	const struct label_type *type = member->label->type;
 	uint32_t number = (uint32_t)member->value;
 	size_t at = (number + (uintptr_t)type / sizeof(*type)) % LABEL_NAMES;
 	struct label_name *name = &member->label->context->labels->names[at];
-	int err;
 
 	if (name->of != type || name->number != number)
 		type->name_of(type, number, name->text);
 	name->of = type;
 	name->number = number;
-	err = add_text(member, name->text);
-	return err ? err : type->is_changing;
+	buf_append_text(&member->text, name->text);
 }
 
 /* The list is megabytes long, so it is read only for an address that is not known, and once a collection. */
@@ -159,39 +140,26 @@ static const char *find_function(struct labels *labels, uint64_t address)
 	return ksyms_find(fresh, address);
 }
 
-static int add_ksym(const struct member *member)
+static void put_ksym(struct member *member)
 {
-	const char *known = find_function(member->label->context->labels, member->value);
-	int err = add_name(member, known, "0x%" PRIx64, member->value);
-
-	return err ? err : 1;
+	put(member, find_function(member->label->context->labels, member->value), "0x%" PRIx64, member->value);
 }
 
 /* The innermost first, one in a line. */
-static int add_stack(const struct member *member)
+static void put_stack(struct member *member)
 {
 	const uint8_t *at = member->raw, *end = at + member->label->field->size_bytes;
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
 	uint64_t address;
-	int err;
 
 	for (; at < end && (address = shape_load(at, sizeof(address))); at += sizeof(address)) {
-		const char *known = find_function(member->label->context->labels, address);
-
-		buf_printf(&text, text.size ? "\n" : "");
-		if (known)
-			buf_append_text(&text, known);
-		else
-			buf_printf(&text, "0x%" PRIx64, address);
+		buf_append_text(&member->text, member->text.size ? "\n" : "");
+		put(member, find_function(member->label->context->labels, address), "0x%" PRIx64, address);
 	}
-	err = buf_error(&text);
-	if (!err && text.size)
-		err = attributes_add_lines(member->attributes, member->label->attribute, text.data, text.size);
-	return err ? err : 1;
+	member->is_absent = !member->text.size;
 }
 
 /* An IPv4 address has one text, whatever socket it comes from. */
-static int add_ip(const struct member *member)
+static void put_ip(struct member *member)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
 	bool is_wide = member->label->field->size_bytes == 16;
@@ -199,59 +167,53 @@ static int add_ip(const struct member *member)
 	const uint8_t *at = (const uint8_t *)member->raw + (is_mapped ? sizeof(mapped) : 0);
 	char text[INET6_ADDRSTRLEN];
 
-	if (!inet_ntop(is_wide && !is_mapped ? AF_INET6 : AF_INET, at, text, sizeof(text)))
-		return -EINVAL;
-	return add_text(member, text);
+	buf_append_text(&member->text, inet_ntop(is_wide && !is_mapped ? AF_INET6 : AF_INET, at, text, sizeof(text)));
 }
 
-static int add_enum(const struct member *member)
+static void put_enum(struct member *member)
 {
-	int64_t value = label_number(member->label->field, member->value);
+	const struct btf *btf = member->label->context->btf;
+	uint32_t type_id = member->label->field->type_id;
 	char text[128];
-	const struct key_label *label = member->label;
-	const char *known = shape_enum_name(label->context->btf, label->field->type_id, value, text, sizeof(text));
+	const char *known = shape_enum_name(btf, type_id, member->number, text, sizeof(text));
 
-	return known && !strcmp(known, "none") ? 0 : add_name(member, known, "%" PRId64, value);
+	put(member, known, "%" PRId64, member->number);
+	member->is_absent = known && !strcmp(known, "none");
 }
 
-static int add_kernel_enum(const struct member *member)
+static void put_kernel_enum(struct member *member)
 {
-	int64_t value = label_number(member->label->field, member->value);
-
-	return add_name(member, label_rule_constant(member->label->rule, value), "%" PRId64, value);
+	put(member, label_rule_constant(member->label->rule, member->number), "%" PRId64, member->number);
 }
 
-static int add_string(const struct member *member)
+static void put_string(struct member *member)
 {
-	return attributes_add_text(member->attributes, member->label->attribute, member->raw,
-				   strnlen(member->raw, member->label->field->size_bytes));
+	buf_append(&member->text, member->raw, strnlen(member->raw, member->label->field->size_bytes));
 }
 
-static int add_bytes(const struct member *member)
+static void put_hex(struct member *member)
 {
-	const struct field *field = member->label->field;
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
-
-	if (field->class == FIELD_INTEGER || field->class == FIELD_ENUM)
-		return add_name(member, NULL, "0x%" PRIx64, member->value);
-	member->label->type->text_of(member->raw, field->size_bytes, &text);
-	return buf_error(&text) ?:
-		       attributes_add_text(member->attributes, member->label->attribute, text.data, text.size);
+	buf_printf(&member->text, "0x%" PRIx64, member->value);
 }
 
-static int add_bool(const struct member *member)
+static void put_bytes(struct member *member)
 {
-	return attributes_add_flag(member->attributes, member->label->attribute, member->value);
+	name_bytes(member->raw, member->label->field->size_bytes, &member->text);
 }
 
-static int add_integer(const struct member *member)
+static void put_domain(struct member *member)
 {
-	int64_t number = label_number(member->label->field, member->value);
+	name_domain(member->raw, member->label->field->size_bytes, &member->text);
+}
 
-	/* An attribute's number is an int64_t (OTLP): larger ones are text. */
-	if (member->label->field->is_signed || number >= 0)
-		return attributes_add_number(member->attributes, member->label->attribute, number);
-	return add_name(member, NULL, "%" PRIu64, (uint64_t)number);
+static void put_bool(struct member *member)
+{
+	buf_append_text(&member->text, member->value ? "true" : "false");
+}
+
+static void put_integer(struct member *member)
+{
+	buf_printf(&member->text, member->label->field->is_signed ? "%" PRId64 : "%" PRIu64, member->number);
 }
 
 static bool cgroup_is_gone(struct labels *labels, uint64_t id)
@@ -264,33 +226,34 @@ static bool cgroup_is_gone(struct labels *labels, uint64_t id)
 #define ARRAY  (CLASS(BYTES) | CLASS(TEXT))
 
 static const struct label_type label_table[] = {
-	{ "cgroup", NUMBER, 8, 0, true, "systemd.unit.name", add_cgroup, .is_gone = cgroup_is_gone, .n_own = 1,
+	{ "cgroup", NUMBER, 8, 0, true, "systemd.unit.name", .add = add_cgroup, .is_gone = cgroup_is_gone, .n_own = 1,
 	  .own = { "systemd.unit.name", "container.id", "process.linux.cgroup" }, .instead = "cgroup-path" },
-	{ "cgroup-path", NUMBER, 0, 0, true, NULL, add_cgroup_path, .is_gone = cgroup_is_gone },
-	{ "process", NUMBER, 8, 0, true, "process.pid", add_process, .is_gone = label_process_is_gone, .n_own = 3,
+	{ "cgroup-path", NUMBER, 0, 0, true, NULL, put_cgroup_path, .is_gone = cgroup_is_gone },
+	{ "process", NUMBER, 8, 0, true, "process.pid", .add = add_process, .is_gone = label_process_is_gone, .n_own = 3,
 	  .own = { "process.pid", "process.creation.time", "process.executable.name" }, .instead = "integer" },
-	{ "tgid", NUMBER, 4, 0, true, "process.pid", add_integer },
-	{ "syscall", NUMBER, 0, 0, false, "bpfpush.syscall.name", add_syscall },
-	{ "errno", NUMBER, 0, 0, true, "error.type", add_errno },
-	{ "dev", NUMBER, 4, 0, true, "system.device", add_named, .name_of = name_device, .is_changing = true },
-	{ "stat-dev", NUMBER, 4, 0, true, "system.device", add_named, .name_of = name_stat_device, .is_changing = true },
-	{ "ifindex", NUMBER, 0, 0, true, "network.interface.name", add_named, .name_of = name_interface, .is_changing = true },
-	{ "ksym", NUMBER, 8, 0, true, "code.function.name", add_ksym },
-	{ "ksym", CLASS(BYTES), 0, 8, false, "code.stacktrace", add_stack },
-	{ "ipv4", NUMBER | ARRAY, 4, 0, false, NULL, add_ip },
-	{ "ipv6", ARRAY, 16, 0, false, NULL, add_ip },
-	{ "hex", NUMBER | ARRAY, 0, 0, false, NULL, add_bytes, .text_of = name_bytes },
-	{ "dname", ARRAY, 0, 1, false, NULL, add_bytes, .text_of = name_domain },
-	{ "pci-vendor", NUMBER, 0, 0, false, NULL, add_named, .name_of = name_pci, .pci = "", .digits = 4 },
-	{ "pci-device", NUMBER, 0, 0, false, NULL, add_named, .name_of = name_pci, .pci = "", .digits = 4, .below = 4 },
-	{ "pci-class", NUMBER, 0, 0, false, NULL, add_named, .name_of = name_pci, .pci = "C ", .digits = 2 },
-	{ "pci-subclass", NUMBER, 0, 0, false, NULL, add_named, .name_of = name_pci, .pci = "C ", .digits = 2, .below = 2 },
-	{ "bool", NUMBER, 0, 0, false, NULL, add_bool },
-	{ "text", ARRAY, 0, 1, false, NULL, add_string },
-	{ "integer", NUMBER, 0, 0, false, NULL, add_integer },
-	{ "enum", CLASS(ENUM), 0, 0, false, NULL, add_enum },
-	{ LABEL_KERNEL_ENUM, NUMBER, 0, 0, false, NULL, add_kernel_enum },
-	{ "none", NUMBER | ARRAY, 0, 0, false, NULL, NULL },
+	{ "tgid", NUMBER, 4, 0, true, "process.pid", put_integer, .kind = ATTRIBUTE_NUMBER },
+	{ "syscall", NUMBER, 0, 0, false, "bpfpush.syscall.name", put_syscall },
+	{ "errno", NUMBER, 0, 0, true, "error.type", put_errno },
+	{ "dev", NUMBER, 4, 0, true, "system.device", put_named, .name_of = name_device, .is_changing = true },
+	{ "stat-dev", NUMBER, 4, 0, true, "system.device", put_named, .name_of = name_stat_device, .is_changing = true },
+	{ "ifindex", NUMBER, 0, 0, true, "network.interface.name", put_named, .name_of = name_interface, .is_changing = true },
+	{ "ksym", NUMBER, 8, 0, true, "code.function.name", put_ksym, .is_changing = true },
+	{ "ksym", CLASS(BYTES), 0, 8, false, "code.stacktrace", put_stack, .is_changing = true, .has_lines = true },
+	{ "ipv4", NUMBER | ARRAY, 4, 0, false, NULL, put_ip },
+	{ "ipv6", ARRAY, 16, 0, false, NULL, put_ip },
+	{ "hex", NUMBER, 0, 0, false, NULL, put_hex },
+	{ "hex", ARRAY, 0, 0, false, NULL, put_bytes },
+	{ "dname", ARRAY, 0, 1, false, NULL, put_domain },
+	{ "pci-vendor", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "", .digits = 4 },
+	{ "pci-device", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "", .digits = 4, .below = 4 },
+	{ "pci-class", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "C ", .digits = 2 },
+	{ "pci-subclass", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "C ", .digits = 2, .below = 2 },
+	{ "bool", NUMBER, 0, 0, false, NULL, put_bool, .kind = ATTRIBUTE_FLAG },
+	{ "text", ARRAY, 0, 1, false, NULL, put_string },
+	{ "integer", NUMBER, 0, 0, false, NULL, put_integer, .kind = ATTRIBUTE_NUMBER },
+	{ "enum", CLASS(ENUM), 0, 0, false, NULL, put_enum },
+	{ LABEL_KERNEL_ENUM, NUMBER, 0, 0, false, NULL, put_kernel_enum },
+	{ "none", NUMBER | ARRAY },
 };
 
 static bool is_fit(const struct label_type *type, const struct field *field)

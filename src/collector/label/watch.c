@@ -10,14 +10,6 @@
 
 #include "util/cleanup.h"
 
-static bool fits(const struct watch *watch, const char *path)
-{
-	for (size_t i = 0; i < watch->n_patterns; i++)
-		if (!regexec(&watch->patterns[i], path, 0, NULL, 0))
-			return true;
-	return false;
-}
-
 static void put(struct watch *watch, const char *root, uint64_t id, const char *path)
 {
 	const uint64_t yes = 1; /* little endian, so it is 1 in fewer bytes, too */
@@ -34,20 +26,14 @@ static void put(struct watch *watch, const char *root, uint64_t id, const char *
 	}
 }
 
-void watches_tell(struct watch *first, const char *root, uint64_t id, const char *path)
+void watches_tell(const struct watches *watches, const char *root, uint64_t id, const char *path)
 {
-	for (struct watch *watch = first; watch; watch = watch->next) {
-		if (path && fits(watch, path))
+	struct watch *watch;
+
+	LIST_FOREACH(watch, watches, others) {
+		if (path && patterns_fit(&watch->patterns, path, NULL, 0))
 			put(watch, root, id, path);
 		if (!path && !watch->is_storage)
 			(void)bpf_map_delete_elem(watch->fd, &id);
 	}
-}
-
-void watches_remove(struct watch **first, const struct watch *watch)
-{
-	while (*first && *first != watch)
-		first = &(*first)->next;
-	if (*first)
-		*first = watch->next;
 }

@@ -14,21 +14,14 @@
 
 #define CGRP_STORAGE 32 /* BPF_MAP_TYPE_CGRP_STORAGE, which older headers lack */
 
-static bool is_storage(const struct bpf_map *map)
-{
-	return bpf_map__type(map) == CGRP_STORAGE;
-}
-
 static void check(const struct collector *collector, const struct descriptor_cgroups *described,
 		  const struct bpf_map *map)
 {
 	bool is_hash = map && (bpf_map__type(map) == BPF_MAP_TYPE_HASH || bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH);
-	const char *names[64];
 
 	if (!map)
-		complain_of_unknown(collector, described->line, "map", described->map, names,
-				    binding_map_names(collector, names, ARRAY_SIZE(names)));
-	else if (!(is_hash && bpf_map__key_size(map) == sizeof(uint64_t)) && !is_storage(map))
+		collector_complain_of_map(collector, described->line, described->map);
+	else if (!(is_hash && bpf_map__key_size(map) == sizeof(uint64_t)) && bpf_map__type(map) != CGRP_STORAGE)
 		complain(collector, described->line, "map \"%s\" cannot hold cgroups; use a hash map whose key is the id of a "
 			 "cgroup (u64), or BPF_MAP_TYPE_CGRP_STORAGE", described->map);
 	else if (bpf_map__value_size(map) > sizeof(uint64_t))
@@ -47,46 +40,37 @@ int chosen_new(struct collector *collector)
 	if (!collector->watches)
 		return -ENOMEM;
 	collector->n_watches = descriptor->n_cgroups;
-	for (size_t i = 0; i < descriptor->n_cgroups; i++) {
+	for (size_t i = 0; i < descriptor->n_cgroups && !err; i++) {
 		const struct descriptor_cgroups *described = &descriptor->cgroups[i];
 		struct watch *watch = &collector->watches[i];
 
 		watch->map = described->map;
+		watch->fd = -1;
+		LIST_INSERT_HEAD(cgroups_watches(collector->labels->cgroups), watch, others);
 		check(collector, described, bpf_object__find_map_by_name(collector->object->bpf, described->map));
-		array_for_each (match, described->matches.items, described->matches.n)
-			err = err ?: label_rule_compile(match, collector->diag, collector->conf_path, &watch->patterns,
-							&watch->n_patterns);
+		err = patterns_compile(&described->matches, collector->diag, collector->conf_path, &watch->patterns);
 	}
 	return err;
 }
 
 int chosen_fill(struct collector *collector, const struct bpf_object *bpf)
 {
-	struct cgroups *cgroups = collector->labels->cgroups;
-
-	for (size_t i = 0; i < collector->n_watches; i++) {
-		struct watch *watch = &collector->watches[i], **first = cgroups_watches(cgroups);
+	array_for_each (watch, collector->watches, collector->n_watches) {
 		const struct bpf_map *map = bpf_object__find_map_by_name(bpf, watch->map);
 
-		watches_remove(first, watch);
 		watch->fd = bpf_map__fd(map);
-		watch->is_storage = is_storage(map);
-		watch->next = *first;
-		*first = watch;
-		cgroups_walk_again(cgroups);
+		watch->is_storage = bpf_map__type(map) == CGRP_STORAGE;
+		cgroups_walk_again(collector->labels->cgroups);
 	}
 	return 0;
 }
 
 void chosen_free(struct collector *collector)
 {
-	for (size_t i = 0; i < collector->n_watches; i++) {
-		struct watch *watch = &collector->watches[i];
-
-		watches_remove(cgroups_watches(collector->labels->cgroups), watch);
-		for (size_t j = 0; j < watch->n_patterns; j++)
-			regfree(&watch->patterns[j]);
-		free(watch->patterns);
+	array_for_each (watch, collector->watches, collector->n_watches) {
+		if (watch->map)
+			LIST_REMOVE(watch, others);
+		patterns_done(&watch->patterns);
 	}
 	free(collector->watches);
 }

@@ -28,24 +28,20 @@ const struct field *option_find_enum(const struct binding *binding)
 void options_set(struct binding *binding, uint32_t max_entries)
 {
 	const char *expire = binding->first->expire;
-	enum source_traits traits = source_traits(&binding->source);
+	enum source_traits traits = source_traits(binding->source.type);
 	struct key_label *label = &binding->labels[0];
 
-	binding->source.has_cpu = binding->first->cpu && traits & SOURCE_PERCPU;
+	if (binding->first->cpu && traits & SOURCE_PERCPU)
+		binding->source.cpu_bytes = sizeof(uint32_t);
 	if (expire)
 		(void)parse_duration_ns(expire, &binding->expire_ns);
 	binding->source.is_mortal = expire != NULL;
-	if (!binding->source.has_cpu || !(traits & SOURCE_ARRAY) || max_entries > 1 || *label->field->name)
+	if (!binding->source.cpu_bytes || !(traits & SOURCE_ARRAY) || max_entries > 1 || *label->field->name)
 		return;
 	/* The key is always 0, and tells nothing. */
 	free(label->attribute);
 	label->attribute = NULL;
 	label->type = NULL;
-}
-
-bool option_is_ring(const struct bpf_map *map)
-{
-	return bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF || bpf_map__type(map) == BPF_MAP_TYPE_PERF_EVENT_ARRAY;
 }
 
 int option_bind_record(struct binding *binding)
@@ -110,7 +106,7 @@ static const char *text_of(const struct option *option, const struct descriptor_
 
 void options_check(const struct binding *binding, const struct descriptor_metric *described, const struct field *field)
 {
-	enum source_traits traits = source_traits(&binding->source);
+	enum source_traits traits = source_traits(binding->source.type);
 	int facts = (traits & SOURCE_PERCPU ? PERCPU : 0) | (traits & SOURCE_ARRAY ? FIXED : 0) |
 		    (described->kind && strcmp(field->type_name, "val_tally") ? GAUGE : 0) |
 		    (field->is_signed ? SIGNED : 0) | (described->cpu ? SPLIT : 0) |
@@ -125,7 +121,7 @@ void options_check(const struct binding *binding, const struct descriptor_metric
 		if (option->is_of_map && strcmp(text ?: "", first ?: ""))
 			complain(binding->collector, described->line,
 				 "\"%s\" differs from that on line %u; it must be the same for all of map \"%s\"",
-				 option->key, binding->line, binding->map);
+				 option->key, binding->first->line, binding->map);
 		else if (text && ((facts & option->needs) != option->needs || facts & option->forbids))
 			complain(binding->collector, described->line, "\"%s\" is only for %s; remove it from [metric %s%s%s]",
 				 option->key, option->rule, binding->map, *described->member ? "." : "",

@@ -12,8 +12,6 @@
 void options_set(struct binding *binding, uint32_t max_entries);
 /* Every mismatch goes to .diag. field: of the value that the section exports. */
 void options_check(const struct binding *binding, const struct descriptor_metric *described, const struct field *field);
-/* Are there records in maps of this type? */
-bool option_is_ring(const struct bpf_map *map);
 /* Makes the shapes of .first->record, which is the key, and of its count; none after a complaint. -ENOMEM. */
 int option_bind_record(struct binding *binding);
 /* The member that is the key's only attribute, if it is an enum; else NULL. */

@@ -16,12 +16,15 @@
 #define RECORD_BYTES 16 /* at least, in a ring */
 
 struct records {
-	struct records_options options;
+	const struct shape *key;
+	const struct key_label *labels;
+	const struct budget *budget;
+	uint32_t bytes; /* of a ring */
 	struct ring_buffer *ring; /* one of both */
 	struct perf_buffer *perf;
 	struct rows *rows; /* meanwhile, as is n_left */
 	unsigned int n_left;
-	uint8_t *key; /* room for one, zero between its members */
+	uint8_t *made; /* room for a key, zero between its members */
 };
 
 /* Growth is counted without a map: what the row held before is less by as much. */
@@ -35,19 +38,18 @@ static void add(struct rows *rows, uint32_t row, uint64_t n)
 static int take_record(void *user, void *data, size_t size)
 {
 	struct records *records = user;
-	const struct records_options *options = &records->options;
 	struct rows *rows = records->rows;
 	uint32_t row = ROWS_OVERFLOW;
 
-	if (size >= options->key_bytes) {
-		array_for_each (label, options->labels, options->n_labels)
+	if (size >= records->key->size_bytes) {
+		array_for_each (label, records->labels, records->key->n_fields)
 			if (label->attribute)
-				memcpy(records->key + label->field->offset_bytes,
+				memcpy(records->made + label->field->offset_bytes,
 				       (const uint8_t *)data + label->field->offset_bytes, label->field->size_bytes);
-		row = rows_find(rows, records->key);
+		row = rows_find(rows, records->made);
 		if (row == ROWS_OVERFLOW && rows->n_live < ROWS_MAX &&
-		    (!options->budget || budget_has_room(options->budget)))
-			(void)rows_touch(rows, records->key, &row);
+		    (!records->budget || budget_has_room(records->budget)))
+			(void)rows_touch(rows, records->made, &row);
 	}
 	add(rows, row, 1);
 	return --records->n_left ? 0 : -EAGAIN;
@@ -63,20 +65,21 @@ static void take_lost(void *user, int cpu, __u64 n)
 	add(((struct records *)user)->rows, ROWS_OVERFLOW, n);
 }
 
-int records_open(const struct records_options *options, struct records **ret_records)
+int records_open(const struct bpf_map *map, const struct shape *key, const struct key_label *labels,
+		 const struct budget *budget, struct records **ret_records)
 {
 	_cleanup_(records_freep) struct records *records = calloc(1, sizeof(*records));
 
 	if (!records)
 		return -ENOMEM;
-	records->options = *options;
-	records->key = calloc(1, options->key_bytes);
-	if (!records->key)
+	*records = (struct records){ .key = key, .labels = labels, .budget = budget, .bytes = bpf_map__max_entries(map),
+				     .made = calloc(1, key->size_bytes) };
+	if (!records->made)
 		return -ENOMEM;
-	if (options->is_perf)
-		records->perf = perf_buffer__new(options->fd, PERF_PAGES, take_sample, take_lost, records, NULL);
+	if (bpf_map__type(map) == BPF_MAP_TYPE_PERF_EVENT_ARRAY)
+		records->perf = perf_buffer__new(bpf_map__fd(map), PERF_PAGES, take_sample, take_lost, records, NULL);
 	else
-		records->ring = ring_buffer__new(options->fd, take_record, records, NULL);
+		records->ring = ring_buffer__new(bpf_map__fd(map), take_record, records, NULL);
 	if (!records->perf && !records->ring)
 		return -errno;
 	*ret_records = TAKE_PTR(records);
@@ -89,7 +92,7 @@ struct records *records_free(struct records *records)
 		return NULL;
 	ring_buffer__free(records->ring);
 	perf_buffer__free(records->perf);
-	free(records->key);
+	free(records->made);
 	free(records);
 	return NULL;
 }
@@ -102,7 +105,7 @@ int records_wake_fd(const struct records *records)
 void records_count(struct records *records, struct rows *rows, bool is_all)
 {
 	records->rows = rows;
-	records->n_left = is_all ? records->options.bytes / RECORD_BYTES + 1 : TURN_RECORDS;
+	records->n_left = is_all ? records->bytes / RECORD_BYTES + 1 : TURN_RECORDS;
 	if (records->perf)
 		(void)perf_buffer__consume(records->perf);
 	else

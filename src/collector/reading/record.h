@@ -13,23 +13,18 @@
 
 #include "metric/rows.h"
 
+struct bpf_map;
 struct budget;
 struct key_label;
 struct records;
+struct shape;
 
-/* All of it is borrowed. */
-struct records_options {
-	int fd;
-	bool is_perf;
-	uint32_t bytes; /* of a ring buffer */
-	uint32_t key_bytes;
-	const struct key_label *labels; /* members of the key that become attributes */
-	size_t n_labels;
-	const struct budget *budget; /* NULL: no limits */
-};
-
-/* Of a perf event array, records come from CPUs that are online. -errno. */
-int records_open(const struct records_options *options, struct records **ret_records);
+/*
+ * labels: of the key, whose members count if they become attributes. budget NULL: no limits. All but the map is
+ * borrowed. For a perf event array, records come from CPUs that are online. -errno.
+ */
+int records_open(const struct bpf_map *map, const struct shape *key, const struct key_label *labels,
+		 const struct budget *budget, struct records **ret_records);
 struct records *records_free(struct records *records);
 /* Readable when records wait that the program has told of. */
 int records_wake_fd(const struct records *records);
