@@ -4,8 +4,8 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <elf.h>
 #include <errno.h>
+#include <libelf.h>
 #include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,17 +55,8 @@ static int read_bytes(struct object *object, const char *needed_by, struct diag 
 	return 0;
 }
 
-/* False: the bytes do not reach that far. */
-static bool copy_bytes(const struct object *object, uint64_t offset, void *to, size_t size)
-{
-	if (offset > object->n_bytes || size > object->n_bytes - offset)
-		return false;
-	memcpy(to, object->bytes + offset, size);
-	return true;
-}
-
-/* Programs may not do anything but watch: not by a function that they call, … */
-static void check_calls(const struct object *object, const Elf64_Shdr *section, const char *name, struct diag *diag)
+/* Programs may not do anything but watch: not by a function that they call, nor by what they say of a packet, … */
+static void check_code(const struct object *object, const char *section, const Elf_Data *code, struct diag *diag)
 {
 	static const char *const refused[] = {
 		[BPF_FUNC_probe_write_user] = "bpf_probe_write_user", [BPF_FUNC_override_return] = "bpf_override_return",
@@ -74,49 +65,50 @@ static void check_calls(const struct object *object, const Elf64_Shdr *section, 
 		[BPF_FUNC_redirect_map] = "bpf_redirect_map", [BPF_FUNC_xdp_adjust_head] = "bpf_xdp_adjust_head",
 		[BPF_FUNC_xdp_adjust_tail] = "bpf_xdp_adjust_tail", [BPF_FUNC_xdp_store_bytes] = "bpf_xdp_store_bytes",
 	};
-	struct bpf_insn call;
+	bool is_packet = !strncmp(section + (*section == '?'), "xdp", 3);
+	struct bpf_insn now, before = { 0 };
 
-	for (uint64_t at = 0; at + sizeof(call) <= section->sh_size; at += sizeof(call)) {
-		memcpy(&call, object->bytes + section->sh_offset + at, sizeof(call));
-		if (call.code == (BPF_JMP | BPF_CALL) && !call.src_reg && (uint32_t)call.imm < ARRAY_SIZE(refused) &&
-		    refused[call.imm])
+	for (size_t at = 0; at + sizeof(now) <= code->d_size; at += sizeof(now), before = now) {
+		memcpy(&now, (const char *)code->d_buf + at, sizeof(now));
+		if (now.code == (BPF_JMP | BPF_CALL) && !now.src_reg && (uint32_t)now.imm < ARRAY_SIZE(refused) &&
+		    refused[now.imm])
 			diag_add(diag, object->path, 0, "section \"%s\" calls %s, which does more than watch: remove the call",
-				 name, refused[call.imm]);
+				 section, refused[now.imm]);
+		/* What a program computes is not known before it runs. */
+		if (is_packet && now.code == (BPF_JMP | BPF_EXIT) && !before.dst_reg && before.imm != XDP_PASS &&
+		    (before.code == (BPF_ALU | BPF_MOV) || before.code == (BPF_ALU64 | BPF_MOV)))
+			diag_add(diag, object->path, 0, "section \"%s\" returns %d, but only XDP_PASS leaves the packet alone: "
+				 "return that", section, before.imm);
 	}
 }
 
 /*
  * Looks at the sections before libbpf does, which believes what it finds. The type information is that of the last
- * section .BTF, as for libbpf. NULL: errno is as libbpf's is. An object has few sections, so their number is in the
- * header.
+ * section .BTF, as for libbpf. NULL: errno is as libbpf's is.
  */
 static struct btf *read_sections(const struct object *object, struct diag *diag)
 {
-	Elf64_Shdr names, section, btf = { 0 };
-	Elf64_Ehdr head;
-	char name[128];
-	uint64_t at;
+	Elf *elf = elf_version(EV_CURRENT) ? elf_memory((char *)object->bytes, object->n_bytes) : NULL;
+	const Elf_Data *types = NULL;
+	Elf_Scn *section = NULL;
+	struct btf *btf;
+	size_t names;
+	bool is_elf = !elf_getshdrstrndx(elf, &names) && elf_nextscn(elf, NULL);
 
-	errno = LIBBPF_ERRNO__FORMAT;
-	if (!copy_bytes(object, 0, &head, sizeof(head)) || memcmp(head.e_ident, ELFMAG, SELFMAG) ||
-	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof(names) ||
-	    !copy_bytes(object, head.e_shoff + head.e_shstrndx * sizeof(names), &names, sizeof(names)))
-		return NULL;
-	for (uint64_t i = 0; i < head.e_shnum; i++) {
-		if (!copy_bytes(object, head.e_shoff + i * sizeof(section), &section, sizeof(section)) ||
-		    section.sh_type != SHT_PROGBITS || section.sh_offset > object->n_bytes ||
-		    section.sh_size > object->n_bytes - section.sh_offset)
-			continue;
-		at = names.sh_offset + section.sh_name;
-		snprintf(name, sizeof(name), "%.*s", at < object->n_bytes ? (int)(object->n_bytes - at) : 0,
-			 (const char *)object->bytes + at);
-		if (!strcmp(name, ".BTF"))
-			btf = section;
-		if (section.sh_flags & SHF_EXECINSTR)
-			check_calls(object, &section, name, diag);
+	while (is_elf && (section = elf_nextscn(elf, section))) {
+		const Elf64_Shdr *head = elf64_getshdr(section);
+		const char *name = head && head->sh_type == SHT_PROGBITS ? elf_strptr(elf, names, head->sh_name) : NULL;
+		const Elf_Data *data = name ? elf_rawdata(section, NULL) : NULL;
+
+		if (data && !strcmp(name, ".BTF"))
+			types = data;
+		if (data && head->sh_flags & SHF_EXECINSTR)
+			check_code(object, name, data, diag);
 	}
-	errno = ENOENT;
-	return btf.sh_size ? btf__new(object->bytes + btf.sh_offset, (uint32_t)btf.sh_size) : NULL;
+	errno = is_elf ? ENOENT : LIBBPF_ERRNO__FORMAT;
+	btf = types ? btf__new(types->d_buf, (uint32_t)types->d_size) : NULL;
+	elf_end(elf);
+	return btf;
 }
 
 /* … and not by their type. */
@@ -142,23 +134,6 @@ static void check_types(const struct object *object, struct diag *diag)
 			 "program \"%s\" is in section \"%s\", and only programs that watch may run: use tp_btf, raw_tp, tp, "
 			 "fentry, fexit, kprobe, kretprobe, uprobe, uretprobe, usdt, iter, perf_event or xdp",
 			 name, section);
-	}
-}
-
-/* … and not by what it says of a packet. What it computes is not known before it runs. */
-static void check_verdicts(const struct object *object, struct diag *diag)
-{
-	struct bpf_program *bpf;
-
-	bpf_object__for_each_program (bpf, object->bpf) {
-		size_t n = bpf_program__type(bpf) == BPF_PROG_TYPE_XDP ? bpf_program__insn_cnt(bpf) : 0;
-		const struct bpf_insn *code = bpf_program__insns(bpf);
-
-		for (size_t i = 0; i + 1 < n; i++)
-			if ((code[i].code == (BPF_ALU | BPF_MOV) || code[i].code == (BPF_ALU64 | BPF_MOV)) &&
-			    !code[i].dst_reg && code[i].imm != XDP_PASS && code[i + 1].code == (BPF_JMP | BPF_EXIT))
-				diag_add(diag, object->path, 0, "program \"%s\" returns %d, but only XDP_PASS leaves the packet "
-					 "alone: return that", bpf_program__name(bpf), code[i].imm);
 	}
 }
 
@@ -225,7 +200,6 @@ int object_open(const char *path, const char *needed_by, struct diag *diag, stru
 		return 0;
 	}
 	check_types(object, diag);
-	check_verdicts(object, diag);
 	err = init_settings(object) ?: programs_list(object->bpf, &object->programs);
 	if (!err)
 		*ret_object = TAKE_PTR(object);
