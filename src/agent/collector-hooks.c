@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/collector-hooks.h"
 
-#include <string.h>
-
 #include "collector/collector.h"
 #include "util/array.h"
 #include "util/log.h"
-
-/* Has another program of its hook, which comes before, been told of as refused? */
-static bool is_told(const struct programs *programs, const struct program *program)
-{
-	for (const struct program *other = programs->items; other < program; other++)
-		if (!strcmp(other->hook, program->hook) && other->state == PROGRAM_REFUSED)
-			return true;
-	return false;
-}
 
 bool collector_hooks_report(const struct collector *collector)
 {
@@ -36,9 +25,9 @@ bool collector_hooks_report(const struct collector *collector)
 				  program_choice(program) ? ": " : "", program_choice(program) ?: "");
 		if (program->state != PROGRAM_REFUSED)
 			continue;
-		is_attached = programs_is_hook_attached(programs, program->hook);
+		is_attached = programs_find(programs, program->hook, PROGRAM_ATTACHED);
 		is_complete &= is_attached;
-		if (is_attached || is_told(programs, program))
+		if (is_attached || programs_find(programs, program->hook, PROGRAM_REFUSED) != program)
 			log_debug("collector %s: the kernel refused %s (%s): %s%s", collector->name, program->name,
 				  program->section, program->error ?: "out of memory",
 				  is_attached ? "; an alternative is used" : "");

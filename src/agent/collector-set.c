@@ -225,8 +225,15 @@ static int start_some(struct collector_set *set, bool is_infrastructure)
 		if (!strcmp(collector->name, INFRASTRUCTURE) == is_infrastructure)
 			err = start_one(collector);
 		if (err) {
+			struct collector **refused = NULL;
+
 			set->is_refused |= collector->is_strict;
-			collector_free(collector);
+			if (set->keeps_refused)
+				refused = array_add(&set->refused, &set->n_refused, sizeof(*refused));
+			if (refused)
+				*refused = collector;
+			else
+				collector_free(collector);
 			first = first ? first : err;
 			continue;
 		}
@@ -364,7 +371,10 @@ void collector_set_done(struct collector_set *set)
 {
 	for (size_t i = 0; i < set->n; i++)
 		collector_free(set->items[i]);
+	for (size_t i = 0; i < set->n_refused; i++)
+		collector_free(set->refused[i]);
 	free(set->items);
+	free(set->refused);
 	labels_free(set->labels);
 	free(set->budget);
 	*set = (struct collector_set){ 0 };

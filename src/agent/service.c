@@ -122,7 +122,7 @@ static void drop_rights(const struct collector_set *set)
 	if (!err && !kernel_can_read())
 		kept = rights & 1ull << CAP_BPF;
 	for (size_t i = 0; i < set->n; i++)
-		if (programs_need_renewal(&set->items[i]->object->programs))
+		if (programs_renew(&set->items[i]->object->programs, NULL))
 			kept |= rights & 1ull << CAP_PERFMON;
 	if (!err)
 		err = rights_set(kept, kept);

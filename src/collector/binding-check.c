@@ -254,6 +254,7 @@ static void check_sharing(const struct collector *collector, const struct collec
 				 "setting \"%s\" is the same variable as \"%s\" of collector %s; give each collector its own variable, %s_%s",
 				 mine->name, theirs->name, other->name, collector->name, mine->name);
 	}
+	hook_check_sharing(collector, other);
 	for (size_t i = 0; i < collector->n_bindings; i++)
 		if (binding_find(other, collector->bindings[i].map))
 			complain(collector, collector->bindings[i].first->line, "map \"%s\" is exported by collector %s too; only one can export it",

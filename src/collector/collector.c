@@ -9,10 +9,12 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector/binding.h"
+#include "collector/hook/alternative.h"
 #include "collector/hook/hook.h"
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
@@ -20,7 +22,10 @@
 #include "metric/series.h"
 #include "util/array.h"
 #include "util/parse.h"
+#include "util/rights.h"
 #include "util/trust.h"
+
+#define RIGHTS (UINT64_C(1) << CAP_SYS_ADMIN | UINT64_C(1) << CAP_NET_ADMIN)
 
 static int read_descriptor(struct collector *collector)
 {
@@ -202,7 +207,8 @@ int collector_open(const char *directory, const char *name, const struct collect
 			      read_descriptor(collector);
 	err = err ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
-		err = targets_set(&collector->object->programs, collector->descriptor) ?: select_settings(collector) ?:
+		err = targets_set(&collector->object->programs, collector->descriptor) ?:
+		      alternatives_find(&collector->object->programs) ?: select_settings(collector) ?:
 		      bindings_make(collector) ?: chosen_new(collector);
 	if (err)
 		return err;
@@ -267,7 +273,7 @@ int collector_set(struct collector *collector, const struct assignment *wanted, 
 	return 0;
 }
 
-static int loaded(void *user, const struct bpf_object *bpf)
+int object_bind(void *user, const struct bpf_object *bpf)
 {
 	const struct object *object = user;
 	int err = 0;
@@ -287,6 +293,8 @@ void post_attach_mark(void)
 /* Variables get the addresses of the kernel's symbols, unless the configuration sets them. */
 static int set_symbols(const struct collector *collector, struct buf *why)
 {
+	_cleanup_(freep) char *symbols = NULL;
+
 	array_for_each (param, collector->descriptor->params, collector->descriptor->n_params) {
 		const struct setting *setting = setting_find(&collector->settings, param->name);
 		uint64_t address;
@@ -294,7 +302,7 @@ static int set_symbols(const struct collector *collector, struct buf *why)
 
 		if (!param->symbol || setting->text)
 			continue;
-		err = kernel_find_symbol(param->symbol, &address);
+		err = kernel_find_symbol(&symbols, param->symbol, &address);
 		if (err)
 			buf_printf(why, err == -ENOENT ? "this kernel has no symbol %s" :
 				   "the address of the kernel's symbol %s is not told: CAP_SYSLOG is missing, or the sysctl "
@@ -309,7 +317,7 @@ static int set_symbols(const struct collector *collector, struct buf *why)
 static int start(struct object *object)
 {
 	const struct setting *preemptible = setting_find(&object->settings, SETTING_PREEMPTIBLE);
-	const struct programs_loader loader = { object_open_again, loaded, object };
+	const struct programs_loader loader = { object_open_again, object_bind, object };
 	struct bpf_object *bpf;
 	int err = 0;
 
@@ -353,7 +361,7 @@ static int check_counting(const struct collector *collector, struct buf *why)
 		if (program->state == PROGRAM_ATTACHED && counts(collector, program))
 			return 0;
 		/* Of alternatives, the last is what was hoped for. */
-		if (program->state == PROGRAM_REFUSED && !programs_is_hook_attached(programs, program->hook) &&
+		if (program->state == PROGRAM_REFUSED && !programs_find(programs, program->hook, PROGRAM_ATTACHED) &&
 		    (!first || (!strcmp(first->hook, program->hook) && strcmp(first->variant, program->variant))))
 			first = program;
 	}
@@ -361,7 +369,8 @@ static int check_counting(const struct collector *collector, struct buf *why)
 		return 0;
 	buf_printf(why, "the kernel refused all programs that count, such as %s (%s): %.255s", first->name, first->section,
 		   first->error ?: refusal_error(first->err));
-	return first->err;
+	/* With all rights, it is the kernel that cannot. */
+	return first->err == -EPERM && !(~rights_permitted() & RIGHTS) ? -ENODEV : first->err;
 }
 
 int collector_start(struct collector *collector, struct buf *why)
@@ -395,7 +404,7 @@ static int run_iterators(struct collector *collector)
 	struct object *object = collector->object;
 
 	if (object->collectors[0] == collector) {
-		programs_renew(&object->programs, object->bpf);
+		(void)programs_renew(&object->programs, object->bpf);
 		programs_stats(&object->programs, !collector->bindings->has_baseline);
 		object->err = programs_iterate(&object->programs, false);
 	}

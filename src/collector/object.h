@@ -48,6 +48,8 @@ struct object *object_free(struct object *object);
 
 /* For programs_loader: opens the bytes of the object (user) again, settings and sizes set. */
 int object_open_again(void *user, struct bpf_object **ret_bpf);
+/* The same: its collectors use the maps of the loaded one; in collector.c. */
+int object_bind(void *user, const struct bpf_object *bpf);
 
 /* The map of processes' names, where the loaded object has it as owner.h does; else names stays what it is. */
 void object_find_names(const struct object *object, struct label_names *names);

@@ -29,8 +29,8 @@ int programs_enable_stats(void)
 
 static bool has_backup(const struct programs *programs, const struct program *program)
 {
-	for (uint32_t i = 0; program->backup && i < programs->n; i++)
-		if (programs->items[i].fd >= 0 && program_is_called(&programs->items[i], program->backup))
+	array_for_each (other, programs->items, program->backup ? programs->n : 0)
+		if (other->fd >= 0 && program_is_called(other, program->backup))
 			return true;
 	return false;
 }
@@ -59,9 +59,7 @@ void programs_stats(struct programs *programs, bool is_baseline)
 void programs_save(const struct programs *programs, struct store *out)
 {
 	store_number(out, programs->n);
-	for (size_t i = 0; i < programs->n; i++) {
-		const struct program *program = &programs->items[i];
-
+	array_for_each (program, programs->items, programs->n) {
 		store_text(out, program->name);
 		store_number(out, program->past.runs + program->runs);
 		store_number(out, program->past.run_time_ns + program->run_time_ns);

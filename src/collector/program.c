@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "collector/hook/alternative.h"
+#include "collector/hook/file.h"
 #include "collector/hook/hook.h"
 #include "collector/hook/perf.h"
 #include "collector/kernel/kernel.h"
@@ -68,35 +69,25 @@ bool program_is_over_map(const struct program *program)
 	return !strcmp(program->section, "iter/bpf_map_elem") || !strcmp(program->section, "iter/bpf_sk_storage_map");
 }
 
-int programs_list(struct bpf_object *object, struct programs *ret_programs)
+int programs_list(struct bpf_object *object, struct programs *programs)
 {
-	struct programs programs = { 0 };
 	struct bpf_program *bpf;
 	int err = 0;
 
 	bpf_object__for_each_program (bpf, object) {
 		/* A function that programs call; libbpf takes it for a program if it is alone. */
-		if (strcmp(bpf_program__section_name(bpf), ".text"))
-			err = add(&programs, bpf);
-		if (err)
-			break;
+		if (!err && strcmp(bpf_program__section_name(bpf), ".text"))
+			err = add(programs, bpf);
 	}
-	if (!err)
-		err = alternatives_find(&programs);
-	if (err) {
-		programs_done(&programs);
-		return err;
-	}
-	*ret_programs = programs;
-	return 0;
+	return err ?: alternatives_find(programs);
 }
 
-bool programs_is_hook_attached(const struct programs *programs, const char *hook)
+const struct program *programs_find(const struct programs *programs, const char *hook, enum program_state state)
 {
-	for (uint32_t i = 0; i < programs->n; i++)
-		if (!strcmp(programs->items[i].hook, hook) && programs->items[i].state == PROGRAM_ATTACHED)
-			return true;
-	return false;
+	array_for_each (program, programs->items, programs->n)
+		if (!strcmp(program->hook, hook) && program->state == state)
+			return program;
+	return NULL;
 }
 
 /* Is it the alternative to try now: no better one of its hook is still in the running? */
@@ -144,11 +135,11 @@ static struct program *find_culprit(const struct programs *programs, const char 
 	struct program *culprit = NULL;
 
 	for (const char *at = text; (at = strstr(at, "prog '")); at++) {
-		for (uint32_t i = 0; i < programs->n; i++) {
-			size_t length = strlen(programs->items[i].name);
+		array_for_each (program, programs->items, programs->n) {
+			size_t length = strlen(program->name);
 
-			if (!strncmp(at + 6, programs->items[i].name, length) && at[6 + length] == '\'')
-				culprit = &programs->items[i];
+			if (!strncmp(at + 6, program->name, length) && at[6 + length] == '\'')
+				culprit = program;
 		}
 	}
 	return culprit;
@@ -156,18 +147,18 @@ static struct program *find_culprit(const struct programs *programs, const char 
 
 static void detach_all(struct programs *programs)
 {
-	for (uint32_t i = 0; i < programs->n; i++) {
-		hook_detach(&programs->items[i]);
-		if (programs->items[i].state == PROGRAM_ATTACHED)
-			programs->items[i].state = PROGRAM_WAITING;
+	array_for_each (program, programs->items, programs->n) {
+		hook_detach(program);
+		if (program->state == PROGRAM_ATTACHED)
+			program->state = PROGRAM_WAITING;
 	}
 }
 
 static bool has_alternative(const struct programs *programs, const struct program *program)
 {
-	for (uint32_t i = 0; i < programs->n; i++)
-		if (programs->items[i].state == PROGRAM_WAITING && !strcmp(programs->items[i].hook, program->hook) &&
-		    strcmp(programs->items[i].variant, program->variant))
+	array_for_each (other, programs->items, programs->n)
+		if (other->state == PROGRAM_WAITING && !strcmp(other->hook, program->hook) &&
+		    strcmp(other->variant, program->variant))
 			return true;
 	return false;
 }
@@ -286,27 +277,28 @@ int programs_load(struct programs *programs, const struct programs_loader *loade
 	return err;
 }
 
-void programs_renew(struct programs *programs, const struct bpf_object *object)
+bool programs_renew(struct programs *programs, const struct bpf_object *object)
 {
-	array_for_each (program, programs->items, programs->n) {
-		int err;
+	bool has_any = false;
 
-		if (!hook_is_everywhere(program))
-			continue;
-		err = perf_attach(object, program, bpf_object__find_program_by_name(object, program->name));
+	array_for_each (program, programs->items, programs->n) {
+		bool is_everywhere = hook_is_everywhere(program);
+		uint64_t file = object && program->file ? file_identity(program->section) : 0;
+		int err = program->err;
+
+		has_any |= is_everywhere;
+		if (is_everywhere && object)
+			err = perf_attach(object, program, bpf_object__find_program_by_name(object, program->name));
 		if (err && err != program->err)
 			log_warning("program %s (%s) does not run on a CPU that has come online: %s; restart bpfpush",
 				    program->name, program->section, refusal_error(err));
 		program->err = err;
+		if (file && file != program->file && program->state == PROGRAM_ATTACHED)
+			log_warning("program %s (%s) does not run in the file that is there now, only in the one before: reload bpfpush",
+				    program->name, program->section);
+		program->file = file ?: program->file;
 	}
-}
-
-bool programs_need_renewal(const struct programs *programs)
-{
-	array_for_each (program, programs->items, programs->n)
-		if (hook_is_everywhere(program))
-			return true;
-	return false;
+	return has_any;
 }
 
 static int iterate(int link_fd)
@@ -347,13 +339,13 @@ int programs_iterate(struct programs *programs, bool is_start)
 void programs_done(struct programs *programs)
 {
 	detach_all(programs);
-	for (uint32_t i = 0; i < programs->n; i++) {
-		free(programs->items[i].name);
-		free(programs->items[i].hook);
-		free(programs->items[i].variant);
-		free(programs->items[i].section);
-		free(programs->items[i].error);
-		free(programs->items[i].backup);
+	array_for_each (program, programs->items, programs->n) {
+		free(program->name);
+		free(program->hook);
+		free(program->variant);
+		free(program->section);
+		free(program->error);
+		free(program->backup);
 	}
 	free(programs->items);
 	*programs = (struct programs){ 0 };

@@ -59,6 +59,7 @@ struct program {
 	int past_link_fd; /* of an iterator that runs once more as it was (adopt/adopt.h), borrowed; or -1 */
 	struct hook_link *links; /* none: adopted, or not attached */
 	size_t n_links;
+	uint64_t file; /* that it was attached to (hook/file.h); 0: none */
 	bool is_kept;	       /* the hook stays on when the process ends */
 	struct program_past past;
 	/* from the last programs_stats(), since past */
@@ -76,8 +77,8 @@ struct programs {
 	uint64_t n_seeded;  /* what it was when iterators ran that run again after skips */
 };
 
-/* The programs of an opened object. -ENOMEM. */
-int programs_list(struct bpf_object *object, struct programs *ret_programs);
+/* Adds the programs of an opened object. -ENOMEM. */
+int programs_list(struct bpf_object *object, struct programs *programs);
 /* Does a [program] section with this name mean it: is it the program's name, or its hook's? */
 static inline bool program_is_called(const struct program *program, const char *name)
 {
@@ -102,10 +103,12 @@ struct programs_loader {
  */
 int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
 		  struct bpf_object **ret_object);
-/* Attaches those that run on each CPU to CPUs that have come online since; a CPU that it may not have is logged. */
-void programs_renew(struct programs *programs, const struct bpf_object *object);
-/* Will programs_renew() ever do something? It needs CAP_PERFMON. */
-bool programs_need_renewal(const struct programs *programs);
+/*
+ * Attaches those that run on each CPU to CPUs that have come online since; a CPU that it may not have is logged, and so
+ * is a program whose file was replaced. Are there any for each CPU? Then it needs CAP_PERFMON. object NULL: nothing is
+ * done.
+ */
+bool programs_renew(struct programs *programs, const struct bpf_object *object);
 /* Runs each attached iterator that is due, to its end, after programs_stats(). The first -errno, if any. */
 int programs_iterate(struct programs *programs, bool is_start);
 /* False also if it is not attached. */
@@ -117,7 +120,8 @@ void programs_save(const struct programs *programs, struct store *out);
 void programs_restore(struct programs *programs, struct stored *in);
 /* Why this one of its hook's alternatives is attached, or NULL if nothing needs to be said. */
 const char *program_choice(const struct program *program);
-bool programs_is_hook_attached(const struct programs *programs, const char *hook);
+/* The first of a hook's programs that is in this state, or NULL. */
+const struct program *programs_find(const struct programs *programs, const char *hook, enum program_state state);
 void programs_done(struct programs *programs);
 /*
  * Turns on the kernel's statistics about all programs' runs and times, until the returned

@@ -17,6 +17,8 @@ enum command_name {
 	COMMAND_ALL = ~0,
 };
 
+struct config;
+
 struct arguments {
 	/* NULL: not given. */
 	char *config_path;
@@ -32,6 +34,8 @@ struct arguments {
 	char **words; /* the other words before "--", ended by NULL */
 	size_t n_words;
 	char **all;	/* with the program's name, to start it again */
+	/* Called when the configuration is read; NULL: nothing. */
+	void (*on_config)(const struct arguments *arguments, const struct config *config);
 	char **command; /* the words after "--", or NULL */
 };
 

@@ -45,27 +45,34 @@ static enum exit_code connect_all(struct setup *setup)
 
 /*
  * What is checked may come from anywhere, so it must not take the machine. A slow machine gets as much more time as it
- * took to come this far.
+ * took to come this far, and many collectors get more of both than few.
  */
 #define STARTS	     50
-#define MEMORY_BYTES (200 << 20)
+#define MEMORY_BYTES (UINT64_C(200) << 20)
+#define PARTS	     32 /* probes and the like that need no more than that */
 
 static _unused_ void on_limit(int number)
 {
-	static const char message[] = "bpfpush check: gave up after 1 s of CPU time: a collector, or the configuration, has far more parts than any use needs\n";
+	static const char message[] = "bpfpush check: gave up after too much CPU time: a collector, or the configuration, has far more parts than any use needs\n";
 
 	(void)!write(STDERR_FILENO, message, sizeof(message) - 1);
 	_exit(EXIT_SETTINGS);
 }
 
-static void set_limits(void)
+/* config: NULL, if it is not known yet. */
+static void set_limits(const struct arguments *arguments, const struct config *config)
 {
 #ifndef __SANITIZE_ADDRESS__ /* which needs more of both */
-	const struct itimerval timer = { .it_value.tv_sec = clock() * STARTS / CLOCKS_PER_SEC ?: 1 };
+	size_t n_parts = arguments->n_words + (config ? config->n_sections + config->agent.collectors.n_items : 0);
+	rlim_t times = 1 + n_parts / PARTS;
+	const struct itimerval timer = { .it_value.tv_sec = (clock() * STARTS / CLOCKS_PER_SEC ?: 1) * (time_t)times };
+	struct rlimit memory = { RLIM_INFINITY, RLIM_INFINITY };
 
 	signal(SIGPROF, on_limit);
 	setitimer(ITIMER_PROF, &timer, NULL);
-	setrlimit(RLIMIT_DATA, &(struct rlimit){ MEMORY_BYTES, MEMORY_BYTES });
+	getrlimit(RLIMIT_DATA, &memory);
+	memory.rlim_cur = MEMORY_BYTES * times;
+	setrlimit(RLIMIT_DATA, &memory);
 #endif
 }
 
@@ -128,15 +135,17 @@ int command_check(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	bool is_service = !geteuid() && !arguments->config_path && !arguments->collector_directory;
+	struct arguments limited = *arguments;
 	enum exit_code code;
 
-	set_limits();
-	code = setup_open(arguments, arguments->words, &setup);
+	set_limits(arguments, NULL);
+	limited.on_config = set_limits;
+	code = setup_open(&limited, arguments->words, &setup);
 	if (code == EXIT_OK)
 		code = look_at_hooks(&setup.set);
 	setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL); /* receivers may take their time */
 	if (code == EXIT_INTERNAL)
-		fprintf(stderr, "bpfpush check: no more than %d MiB of memory may be used\n", MEMORY_BYTES >> 20);
+		fprintf(stderr, "bpfpush check: needs far more memory than any use does: a collector, or the configuration, has too many parts\n");
 	if (code == EXIT_OK && is_service)
 		code = check_as_user(arguments, setup.config);
 	if (code != EXIT_OK)

@@ -158,16 +158,19 @@ int command_list(const struct arguments *arguments)
 	statistics = programs_enable_stats(); /* without CAP_SYS_ADMIN, runs and times stay 0 */
 	if (setup_replace_exporters(&setup, NULL, NULL, NULL))
 		return EXIT_INTERNAL;
+	setup.set.keeps_refused = true;
 	code = setup_count(arguments, &setup, false, DURATION_NS, &agent, &status);
 	page.is_started = code == EXIT_OK;
 	if (code == EXIT_RIGHTS && setup.set.n_shown)
 		fprintf(stderr, "bpfpush list: nothing was attached: only what the files say is shown\n");
-	else if (code != EXIT_OK)
+	else if (code != EXIT_OK && !setup.set.n_refused)
 		return code;
 	/* The collector that was added only to name cgroups is shown unless others were asked for by name. */
 	n = arguments->n_words ? setup.set.n_shown : setup.set.n;
 	for (size_t i = 0; i < n; i++)
 		add_collector(&page, setup.set.items[i]);
+	for (size_t i = 0; i < setup.set.n_refused; i++)
+		add_collector(&page, setup.set.refused[i]);
 	budget = setup.set.budget;
 	if (page.is_started)
 		buf_printf(&page.text, "budget: %" PRIu64 " of %" PRIu64 " series, %.1f of %.1f MiB for tables and series\n",
@@ -175,7 +178,8 @@ int command_list(const struct arguments *arguments)
 			   (double)(budget->series_bytes + budget->table_bytes) / MIB,
 			   (double)budget->limit_bytes / MIB);
 	fputs(buf_text(out), stdout);
-	code = buf_error(out) ? EXIT_INTERNAL : EXIT_OK;
+	if (!setup.set.n_refused || buf_error(out))
+		code = buf_error(out) ? EXIT_INTERNAL : EXIT_OK;
 	buf_done(&page.text);
 	buf_done(&page.json);
 	return code;

@@ -50,6 +50,8 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 	struct setup setup = { 0 };
 	int err = setup_read(arguments, &diag, &setup.config);
 
+	if (!err && arguments->on_config)
+		arguments->on_config(arguments, setup.config);
 	for (size_t i = 0; i < arguments->probes.n_items && !err; i++)
 		err = config_add_probe(setup.config, arguments->probes.items[i], &diag);
 	err = err ?: collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set) ?:

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/hook/target.h"
 #include "util/cleanup.h"
 
 /* "char comm[16]", "const char * name", "__data_loc char[] path", "unsigned char flags", "int pid" */
@@ -34,15 +35,12 @@ static char *cut_name(char *declaration)
 
 void event_fields_read(const char *event, struct event_fields *ret_fields)
 {
-	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
 	int category = (int)strcspn(event, ":");
 	_cleanup_(fclosep) FILE *f = NULL;
 	char line[512];
 
-	for (size_t i = 0; i < 2 && !f; i++) {
-		snprintf(line, sizeof(line), "%s/events/%.*s/%s/format", places[i], category, event, event + category + 1);
-		f = fopen(line, "re");
-	}
+	snprintf(line, sizeof(line), "events/%.*s/%s/format", category, event, event + category + 1);
+	f = target_open_trace(line);
 	ret_fields->n = 0;
 	while (f && ret_fields->n < EVENT_FIELDS && fgets(line, sizeof(line), f)) {
 		struct probe_value *field = &ret_fields->items[ret_fields->n];

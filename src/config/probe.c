@@ -12,7 +12,7 @@
 
 #include "collector/grammar/grammar.h"
 #include "collector/hook/perf.h"
-#include "collector/hook/target.h"
+#include "collector/hook/file.h"
 #include "config/internal.h"
 #include "util/array.h"
 
@@ -273,7 +273,7 @@ static void understand(struct probe *probe)
 	if (probe->kind->can & HAS_FIELDS)
 		event_fields_read(probe->target, &probe->fields);
 	if (!strcmp(probe->kind->name, "usdt"))
-		probe->n_arguments = target_arguments(probe->target);
+		probe->n_arguments = file_arguments(probe->target);
 	check_place(probe);
 	check_event(probe);
 	read_measure(probe);

@@ -2,7 +2,9 @@
 """Hooks that a descriptor names: own/hooks, whose sections hold no targets."""
 import ctypes
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -126,7 +128,7 @@ for _ in range(%d):
 
 
 class RestartTest(Hooks):
-    def start(self, manager):
+    def start(self, manager, **options):
         """Kills the agent and starts the next."""
         for process in manager.processes:
             process.kill()
@@ -135,7 +137,7 @@ class RestartTest(Hooks):
         with open(config, 'w', encoding='utf-8') as file:
             file.write('[agent]\ninterval = 1s\ncollectors = hooks\ncollector_directory = %s\n[exporter file]\n'
                        'type = json\npath = %s\n' % (self.directory, self.output))
-        manager.start([harness.agent(), 'run', '--config=' + config])
+        manager.start([harness.agent(), 'run', '--config=' + config], **options)
         manager.wait_for('READY=1')
 
     def wait_for_calls(self):
@@ -160,6 +162,28 @@ class RestartTest(Hooks):
             self.start(manager)
             self.wait_for_calls()
 
+    def test_a_file_in_the_place_of_another_is_noticed_and_attached_at_the_next_start(self):
+        program, log = (os.path.join(self.directory, name) for name in ('program', 'log'))
+
+        def install():
+            shutil.copy(workload('noted'), program + '.new')
+            os.rename(program + '.new', program)
+        install()
+        self.describe({'call': 'target = %s:noted_function\n' % program})
+        with Manager() as manager, open(log, 'a+', encoding='utf-8') as said:
+            self.start(manager, stderr=said)
+            install()
+            for _ in range(PATIENCE_S * 10):
+                said.seek(0)
+                if 'program call (uprobe/%s:noted_function) does not run in the file that is there now' % program in said.read():
+                    break
+                time.sleep(0.1)
+            else:
+                self.fail('not noticed')
+            self.start(manager)
+            subprocess.run([program, str(N)], stdout=subprocess.DEVNULL, check=True)
+            self.wait_for_calls()
+
     def test_an_object_with_a_perf_event_begins_again(self):
         self.describe({'call': 'target = %s:noted_function\n' % workload('noted'), 'fault': 'event = page-faults\n'})
         with Manager() as manager:
@@ -171,30 +195,46 @@ class RestartTest(Hooks):
 
 
 class CheckTest(Hooks):
-    def check(self, programs, strict):
+    def check(self, programs, strict, **options):
         """The exit status of `bpfpush check`, and what it says."""
         self.describe(programs)
         config = os.path.join(self.directory, 'config')
         with open(config, 'w', encoding='utf-8') as file:
             file.write('[agent]\nstrict = %s\n' % strict)
         line = [harness.agent(), 'check', '--config=' + config, '--collector-directory=' + self.directory, 'hooks']
-        done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
         return done.returncode, [said.split(': ', 1)[1] for said in done.stderr.splitlines()]
 
     def test_what_this_machine_lacks_is_told(self):
         programs = {'call': 'target = libc:mallocate\n', 'function_return': 'target = /no/such/file:main\n',
-                    'mark': 'target = libc:libc:setjmp\n', 'classic': 'target = sched/sched_swich\n',
+                    'mark': 'target = %s:workload:noted\n' % workload('noted'), 'classic': 'target = sched/sched_swich\n',
                     'raw': 'target = sys_enter\n', 'btf': 'target = task_renam\n', 'fault': 'event = page-faults\n',
                     'tick': 'event = cycles\n'}
         status, said = self.check(programs, 'no')
         self.assertEqual(status, 0)
         self.assertEqual(len(said), 4, said)
-        self.assertRegex(said[0], r'^program "call" \(uprobe/libc:mallocate\): /.*/libc.so.6 has no symbol mallocate$')
+        self.assertRegex(said[0], r'^program "call" \(uprobe/libc:mallocate\): /.*/libc.so.6 has no function mallocate$')
         self.assertEqual(said[1:], [
             'program "function_return" (uretprobe//no/such/file:main): this machine has no file /no/such/file',
             'program "classic" (tp/sched/sched_swich): this kernel has no tracepoint sched_swich: did you mean sched_switch?',
             'program "btf" (tp_btf/task_renam): this kernel has no tracepoint task_renam: did you mean task_rename?'])
         self.assertEqual(self.check(programs, 'yes'), (78, said))
+
+    def test_a_name_in_a_file_that_cannot_be_attached_to(self):
+        path = workload('noted')
+        _, said = self.check({'call': 'target = %s:noted_choice\n' % path, 'function_return': 'target = libc:strlen\n',
+                              'mark': 'target = %s:noted:workload\n' % path, 'seed': 'target = %s:nanosleep\n' % path}, 'no')
+        said = dict(re.match(r'program "(\w+)" \(.*?\): (.*)', line).groups() for line in said)
+        self.assertEqual(said.pop('call'), 'the processor decides which function of %s is called as noted_choice (IFUNC); '
+                         'name that function, such as __noted_choice_plain' % path)
+        self.assertRegex(said.pop('function_return'), r'is called as strlen \(IFUNC\); name that function')
+        self.assertEqual(said, {'mark': '%s has no USDT noted:workload' % path, 'seed': '%s has no function nanosleep' % path})
+
+    def test_a_tracepoint_of_another_category(self):
+        _, said = self.check({'classic': 'target = foo/sched_switch\n', 'raw': 'target = sched_switch\n'}, 'no',
+                             preexec_fn=mount_tracefs)
+        self.assertEqual(said, ['program "classic" (tp/foo/sched_switch): this kernel has no tracepoint foo:sched_switch: did you '
+                                'mean sched:sched_switch?'])
 
 
 class StrictTest(Hooks):
@@ -203,6 +243,17 @@ class StrictTest(Hooks):
         self.once(programs, said='collector hooks is partial: the kernel refused btf (tp_btf/task_renam)')
         with self.assertRaisesRegex(AssertionError, r'status 69\n(.*\n)*collector hooks is strict'):
             self.once(programs, strict='yes')
+
+
+class ListTest(Hooks):
+    def test_the_hooks_of_a_collector_that_cannot_run_are_shown(self):
+        self.describe({'btf': 'target = task_renam\n'})
+        done = subprocess.run([harness.agent(), 'list', '--config=/dev/null', '--collector-directory=' + self.directory, 'hooks'],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 69)
+        self.assertRegex(done.stdout, r'(?m)^  program  btf +tp_btf/task_renam +refused: load: No such process \(this kernel has no '
+                         r'tracepoint of that name\)')
+        self.assertIn('  program  call ', done.stdout)
 
 
 class SymbolTest(Hooks):

@@ -33,6 +33,20 @@ __attribute__((noinline)) int noted_function(int number)
 	return number + 1;
 }
 
+/* A function that the processor chooses. */
+int __noted_choice_plain(void);
+int __noted_choice_plain(void)
+{
+	return 1;
+}
+
+static int (*choose(void))(void)
+{
+	return __noted_choice_plain;
+}
+
+int noted_choice(void) __attribute__((ifunc("choose")));
+
 int main(int argc, char **argv)
 {
 	size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;

@@ -10,7 +10,7 @@ import source
 
 PATH = "src/util/store.h"
 # STORE_FORMAT, and what writes it.
-KNOWN = (8, "745c3ebec899295e")
+KNOWN = (8, "980606722defca7f")
 WRITERS = re.compile(r"\bstore_(bytes|numbers?|text|begin|end|reserve)\(|^struct header \{", re.MULTILINE)
 
 

@@ -79,8 +79,8 @@ static void refused_alternatives_give_way_until_one_is_taken(void **state)
 	assert_int_equal(program(&l, "leave")->state, PROGRAM_REFUSED);
 	assert_int_equal(program(&l, "nowhere")->state, PROGRAM_REFUSED);
 	assert_int_equal(program(&l, "sound")->state, PROGRAM_ATTACHED);
-	assert_true(programs_is_hook_attached(&l.programs, "enter"));
-	assert_false(programs_is_hook_attached(&l.programs, "leave"));
+	assert_non_null(programs_find(&l.programs, "enter", PROGRAM_ATTACHED));
+	assert_null(programs_find(&l.programs, "leave", PROGRAM_ATTACHED));
 	assert_int_equal(program(&l, "leave")->err, -EACCES);
 	/* and the verifier's own words behind it */
 	assert_memory_equal(program(&l, "leave")->error, "load: Permission denied: R", 26);
@@ -170,7 +170,7 @@ static void a_kernel_that_takes_nothing_refuses_each_with_its_words(void **state
 	assert_ok(load(&l));
 	assert_int_equal(program(&l, "enter__first")->err, -EACCES);
 	assert_memory_equal(program(&l, "enter__first")->error, "load: Permission denied: R", 26);
-	assert_false(programs_is_hook_attached(&l.programs, "enter"));
+	assert_null(programs_find(&l.programs, "enter", PROGRAM_ATTACHED));
 	teardown(&l);
 }
 

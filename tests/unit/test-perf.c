@@ -3,8 +3,8 @@
 
 #include <linux/perf_event.h>
 
+#include "collector/hook/file.h"
 #include "collector/hook/perf.h"
-#include "collector/hook/target.h"
 #include "util/cleanup.h"
 
 static const struct {
@@ -96,15 +96,16 @@ static void targets_have_parts(void **state)
 
 static void a_library_has_a_path(void **state)
 {
-	char path[TARGET_BYTES] = "libc", same[TARGET_BYTES] = "libc.so.6", none[TARGET_BYTES] = "no-such-library";
-	char pattern[TARGET_BYTES] = "lib*";
+	char path[TARGET_BYTES], same[TARGET_BYTES];
 
-	assert_true(target_find_file(path));
-	assert_true(target_find_file(same));
+	assert_string_equal(file_split("uprobe/libc:malloc", path), "malloc");
+	assert_string_equal(file_split("usdt/libc.so.6:libc:setjmp", same), "libc:setjmp");
 	assert_string_equal(path, same);
-	assert_false(target_find_file(none));
-	assert_string_equal(none, "no-such-library");
-	assert_false(target_find_file(pattern));
+	assert_null(file_split("uprobe/no-such-library:main", path));
+	assert_string_equal(path, "no-such-library");
+	assert_null(file_split("uprobe/lib*:main", path));
+	assert_null(file_split("uprobe//usr/lib:main", path)); /* a directory */
+	assert_null(file_split("tp_btf/sys_enter", path));
 }
 
 int main(void)

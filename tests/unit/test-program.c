@@ -32,7 +32,7 @@ static const struct program *find(const struct programs *programs, const char *n
 static void a_name_tells_hook_and_variant(void **state)
 {
 	struct bpf_object *object = open_object("alternatives");
-	struct programs programs;
+	struct programs programs = { 0 };
 	const struct program *program;
 
 	assert_ok(programs_list(object, &programs));
@@ -56,7 +56,7 @@ static void a_name_tells_hook_and_variant(void **state)
 static void a_program_that_only_returns_is_empty(void **state)
 {
 	struct bpf_object *refused = open_object("refused");
-	struct programs programs;
+	struct programs programs = { 0 };
 
 	assert_ok(programs_list(refused, &programs));
 	assert_true(find(&programs, "pair__raw__on")->is_empty);
@@ -96,7 +96,7 @@ static void names_mean_alternatives_only_where_programs_see_the_same_event(void 
 		{ "visit__tasks", "visit", "visit__tasks", false },
 	};
 	struct bpf_object *object = open_object("names");
-	struct programs programs;
+	struct programs programs = { 0 };
 
 	assert_ok(programs_list(object, &programs));
 	assert_int_equal(programs.n, ARRAY_SIZE(expected));
@@ -114,7 +114,7 @@ static void names_mean_alternatives_only_where_programs_see_the_same_event(void 
 static void sections_have_an_order(void **state)
 {
 	struct bpf_object *object = open_object("alternatives");
-	struct programs programs;
+	struct programs programs = { 0 };
 
 	assert_ok(programs_list(object, &programs));
 	assert_true(find(&programs, "exit__btf")->rank < find(&programs, "exit__raw")->rank);
@@ -136,7 +136,7 @@ static bool is_preempted(const char *section)
 static void other_alternatives_come_first_where_tracepoints_are_preempted(void **state)
 {
 	struct bpf_object *object = open_object("names");
-	struct programs programs;
+	struct programs programs = { 0 };
 
 	assert_ok(programs_list(object, &programs));
 	assert_true(find(&programs, "exit__btf")->rank < find(&programs, "exit__multi")->rank);
@@ -175,7 +175,7 @@ static void what_is_taken_on_a_preempting_kernel_is_explained(void **state)
 static void iterators_are_known_by_their_section(void **state)
 {
 	struct bpf_object *object = open_object("alternatives");
-	struct programs programs;
+	struct programs programs = { 0 };
 
 	assert_ok(programs_list(object, &programs));
 	for (uint32_t i = 0; i < programs.n; i++) {
@@ -186,7 +186,7 @@ static void iterators_are_known_by_their_section(void **state)
 		assert_int_equal(program_is_over_map(program), is_visit);
 		assert_int_equal(program->state, PROGRAM_WAITING);
 		assert_int_equal(program->fd, -1);
-		assert_false(programs_is_hook_attached(&programs, program->hook));
+		assert_null(programs_find(&programs, program->hook, PROGRAM_ATTACHED));
 	}
 	programs_done(&programs);
 	bpf_object__close(object);

@@ -149,7 +149,7 @@ static void append_collector(struct page *page, const struct collector *collecto
 	array_for_each (program, programs->items, programs->n) {
 		if (!collector_uses(collector, program) || (program->state != PROGRAM_ATTACHED &&
 							    (program->state != PROGRAM_REFUSED ||
-							     programs_is_hook_attached(programs, program->hook))))
+							     programs_find(programs, program->hook, PROGRAM_ATTACHED))))
 			continue;
 		n_hooks++;
 		n_attached += program->state == PROGRAM_ATTACHED;

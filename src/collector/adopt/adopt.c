@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "collector/binding.h"
-#include "collector/reading/chosen.h"
+#include "collector/hook/file.h"
 #include "util/array.h"
 #include "util/hash.h"
 #include "util/kept.h"
@@ -23,6 +23,23 @@
 #define LAYOUT "2"
 #define NAME_BYTES 256
 
+/* What it says of metrics and labels does not decide what is loaded. */
+static uint64_t hash_descriptor(uint64_t hash, const struct descriptor *descriptor)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (f) {
+		descriptor_dump(descriptor, f);
+		fclose(f);
+	}
+	for (const char *line = text; line && *line; line = strchr(line, '\n') + 1)
+		if (!strncmp(line, "[param", 6) || !strncmp(line, "[program", 8) || !strncmp(line, "[cgroups", 8))
+			hash = hash_stable(hash, line, strcspn(line, "\n") + 1);
+	return hash;
+}
+
 /* All that decides what is loaded and attached, except what the kernel is like. */
 static uint64_t hash_of(const struct object *object)
 {
@@ -31,27 +48,11 @@ static uint64_t hash_of(const struct object *object)
 
 	hash = hash_stable(hash, object->bytes, object->n_bytes);
 	hash = hash_stable(hash, object->settings.data, object->settings.size_bytes);
-	for (size_t i = 0; i < object->n_collectors; i++) {
-		const struct descriptor *descriptor = object->collectors[i]->descriptor;
-
-		hash = hash_text(hash, object->collectors[i]->name);
-		array_for_each (param, descriptor->params, descriptor->n_params)
-			hash = hash_text(hash, param->symbol);
-		for (size_t j = 0; j < descriptor->n_programs; j++) {
-			const struct descriptor_program *program = &descriptor->programs[j];
-			const char *const texts[] = {
-				program->name,	 program->when,	 program->map,	program->runs,	 program->target,
-				program->binary, program->event, program->mode, program->period, program->frequency,
-			};
-
-			for (size_t k = 0; k < ARRAY_SIZE(texts); k++)
-				hash = hash_text(hash, texts[k]);
-			array_for_each (interface, program->interfaces.items, program->interfaces.n)
-				hash = hash_text(hash, interface->text);
-		}
-		array_for_each (chosen, descriptor->cgroups, descriptor->n_cgroups)
-			array_for_each (match, chosen->matches.items, chosen->matches.n)
-				hash = hash_text(hash, match->text);
+	for (size_t i = 0; i < object->n_collectors; i++)
+		hash = hash_descriptor(hash_text(hash, object->collectors[i]->name), object->collectors[i]->descriptor);
+	array_for_each (program, object->programs.items, object->programs.n) {
+		program->file = file_identity(program->section);
+		hash = hash_stable(hash, &program->file, sizeof(program->file));
 	}
 	bpf_object__for_each_map (map, object->bpf) {
 		uint32_t max_entries = bpf_map__max_entries(map);
@@ -143,10 +144,7 @@ static int adopt(struct object *object, struct kept *kept)
 
 	bpf_object__for_each_map (map, object->bpf)
 		err = err ?: adopt_map(map, kept_find(kept, name_of(object, "m.", bpf_map__name(map)).text));
-	for (size_t i = 0; i < object->n_collectors && !err; i++)
-		err = bindings_open(object->collectors[i], object->bpf) ?:
-		      chosen_fill(object->collectors[i], object->bpf);
-	return err;
+	return err ?: object_bind(object, object->bpf);
 }
 
 bool object_is_kept(struct object *object, struct kept *kept)

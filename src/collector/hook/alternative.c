@@ -10,13 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/hook/target.h"
 #include "collector/program.h"
+#include "util/array.h"
 
-enum event { EVENT_TRACEPOINT,
-	     EVENT_ENTRY,
-	     EVENT_RETURN,
-	     EVENT_WALK,
-	     EVENT_OTHER };
+/* Events can be compared that have a bit in common. */
+enum event { EVENT_TRACEPOINT = 1,
+	     EVENT_ENTRY = 2,
+	     EVENT_RETURN = 2 | 4,
+	     EVENT_WALK = 8,
+	     EVENT_OTHER = 16 };
 
 /*
  * In the order in which alternatives are tried: the cheapest and the least demanding first. Where the kernel
@@ -63,23 +66,14 @@ static const struct section *section(const struct program *program)
 /* "tp/sched/sched_switch" and "tp_btf/sched_switch" have one target. */
 static const char *target(const struct program *program)
 {
-	const char *slash = section(program)->event == EVENT_TRACEPOINT ? strrchr(program->section, '/') :
-									   strchr(program->section, '/');
+	const char *target = target_of(program->section), *slash = strrchr(target, '/');
 
-	return slash ? slash + 1 : "";
+	return section(program)->event == EVENT_TRACEPOINT && slash ? slash + 1 : target;
 }
 
-static bool is_function(const struct section *section)
-{
-	return section->event == EVENT_ENTRY || section->event == EVENT_RETURN;
-}
-
-/* Events of one kind can be compared. */
 static bool is_comparable(const struct program *one, const struct program *other)
 {
-	const struct section *left = section(one), *right = section(other);
-
-	return left->event == right->event || (is_function(left) && is_function(right));
+	return section(one)->event & section(other)->event;
 }
 
 static bool sees_same_event(const struct program *one, const struct program *other)
@@ -88,10 +82,8 @@ static bool sees_same_event(const struct program *one, const struct program *oth
 
 	if (left->event == EVENT_OTHER)
 		return !strcmp(one->section, other->section);
-	if (left->event == EVENT_WALK)
-		return true;
-	return !strcmp(target(one), target(other)) &&
-	       (left->mechanism != right->mechanism || left->event == right->event);
+	return left->event == EVENT_WALK || (!strcmp(target(one), target(other)) &&
+					     (left->mechanism != right->mechanism || left->event == right->event));
 }
 
 /* send__fexit: what comes after "__" is called after a type of section. */
@@ -110,39 +102,34 @@ static bool is_called_after_section(const struct program *program)
 /* Can two variants stand for each other, as far as the sections of their programs tell? */
 static bool are_variants_alike(const struct programs *programs, const struct program *one, const struct program *other)
 {
-	for (uint32_t i = 0; i < programs->n; i++) {
-		const struct program *left = &programs->items[i];
-
-		for (uint32_t j = 0; !strcmp(left->variant, one->variant) && j < programs->n; j++) {
-			const struct program *right = &programs->items[j];
-
+	array_for_each (left, programs->items, programs->n)
+		array_for_each (right, programs->items, strcmp(left->variant, one->variant) ? 0 : programs->n)
 			if (!strcmp(right->variant, other->variant) &&
 			    (!is_comparable(left, right) || sees_same_event(left, right)))
 				return true;
-		}
-	}
 	return false;
 }
 
-/* hook and variant have room for the whole name. */
+/* As many bytes of its name; hook and variant have room for all. */
+static void name_after(struct program *program, size_t hook_bytes, size_t variant_bytes)
+{
+	snprintf(program->hook, hook_bytes + 1, "%s", program->name);
+	snprintf(program->variant, variant_bytes + 1, "%s", program->name);
+	program->is_doubtful = false;
+}
+
 static int set_names(struct program *program)
 {
 	const char *name = program->name, *end = strstr(name + strspn(name, "_"), "__");
-	const char *part = end ? strstr(end + 2, "__") : NULL;
+	const char *part = end ? strstr(end + 2, "__") : NULL, *all = name + strlen(name);
+	bool is_alone = !end || section_of(name, (size_t)(end - name)) != SECTION_OTHER;
 
 	program->type = section_of(program->section, strcspn(program->section, "/"));
-	program->is_doubtful = false;
 	program->hook = program->hook ?: strdup(name);
 	program->variant = program->variant ?: strdup(name);
 	if (!program->hook || !program->variant)
 		return -ENOMEM;
-	memcpy(program->hook, name, strlen(name) + 1);
-	memcpy(program->variant, name, strlen(name) + 1);
-	if (!end || section_of(name, (size_t)(end - name)) != SECTION_OTHER)
-		return 0;
-	program->hook[end - name] = '\0';
-	if (part)
-		program->variant[part - name] = '\0';
+	name_after(program, (size_t)((is_alone ? all : end) - name), (size_t)((is_alone || !part ? all : part) - name));
 	return 0;
 }
 
@@ -152,15 +139,9 @@ static void split(struct programs *programs, const struct program *of)
 	char hook[256];
 
 	snprintf(hook, sizeof(hook), "%s", of->hook);
-	for (uint32_t i = 0; i < programs->n; i++) {
-		struct program *program = &programs->items[i];
-
-		if (strcmp(program->hook, hook))
-			continue;
-		memcpy(program->hook, program->name, strlen(program->name) + 1);
-		memcpy(program->variant, program->name, strlen(program->name) + 1);
-		program->is_doubtful = false;
-	}
+	array_for_each (program, programs->items, programs->n)
+		if (!strcmp(program->hook, hook))
+			name_after(program, strlen(program->name), strlen(program->name));
 }
 
 static void compare(struct programs *programs, struct program *one, struct program *other)
@@ -177,11 +158,11 @@ int alternatives_find(struct programs *programs)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i < programs->n && !err; i++)
-		err = set_names(&programs->items[i]);
-	for (uint32_t i = 0; i < programs->n && !err; i++)
-		for (uint32_t j = 0; j < i; j++)
-			compare(programs, &programs->items[j], &programs->items[i]);
+	array_for_each (program, programs->items, programs->n)
+		err = err ?: set_names(program);
+	array_for_each (program, programs->items, err ? 0 : programs->n)
+		for (struct program *other = programs->items; other < program; other++)
+			compare(programs, other, program);
 	if (!err)
 		alternatives_rank(programs, NULL);
 	return err;
@@ -193,9 +174,7 @@ static bool is_preempted(const struct programs *programs, const char *hook, bool
 	const char *preempted = NULL;
 	bool has_other = false;
 
-	for (uint32_t i = 0; i < programs->n; i++) {
-		const struct program *program = &programs->items[i];
-
+	array_for_each (program, programs->items, programs->n) {
 		if (program->state != PROGRAM_WAITING || strcmp(program->hook, hook))
 			continue;
 		if (section(program)->unpreempted)
@@ -208,13 +187,12 @@ static bool is_preempted(const struct programs *programs, const char *hook, bool
 
 void alternatives_rank(struct programs *programs, bool (*is_preemptible)(const char *section))
 {
-	for (uint32_t i = 0; i < programs->n; i++) {
-		struct program *program = &programs->items[i];
+	array_for_each (program, programs->items, programs->n) {
 		size_t last = 0;
 
-		for (uint32_t j = 0; j < programs->n; j++)
-			if (!strcmp(programs->items[j].variant, program->variant) && programs->items[j].type > last)
-				last = programs->items[j].type;
+		array_for_each (other, programs->items, programs->n)
+			if (!strcmp(other->variant, program->variant) && other->type > last)
+				last = other->type;
 		program->is_hook_preempted = is_preempted(programs, program->hook, is_preemptible);
 		program->is_exact = program->is_hook_preempted && sections[last].unpreempted;
 		program->rank = program->is_exact ? sections[last].unpreempted - (int)ARRAY_SIZE(sections) : (int)last;

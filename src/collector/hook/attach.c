@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "collector/descriptor.h"
+#include "collector/hook/file.h"
 #include "collector/hook/perf.h"
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
@@ -81,10 +82,10 @@ static int attach_user_function(const struct bpf_object *object, struct program 
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = is_return(program));
 	char path[TARGET_BYTES], name[TARGET_BYTES];
-	const char *function = target_split(target_of(program->section), 0, path);
+	const char *function = file_split(program->section, path);
 	size_t offset;
 
-	if (!function || !target_find_file(path))
+	if (!function)
 		return -ENOENT;
 	offset = target_offset(function, name);
 	options.func_name = *name ? name : NULL;
@@ -96,10 +97,9 @@ static int attach_user_function(const struct bpf_object *object, struct program 
 static int attach_user_mark(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
 	char path[TARGET_BYTES], provider[TARGET_BYTES];
-	const char *rest = target_split(target_of(program->section), 1, path);
-	const char *name = rest ? target_split(rest, 0, provider) : NULL;
+	const char *rest = file_split(program->section, path), *name = rest ? target_split(rest, 0, provider) : NULL;
 
-	if (!name || !target_find_file(path))
+	if (!name)
 		return -ENOENT;
 	return take(program, bpf_program__attach_usdt(bpf, -1, path, provider, name, NULL), -1);
 }
@@ -115,40 +115,29 @@ static int attach_tracepoint(const struct bpf_object *object, struct program *pr
 				    bpf_program__attach_raw_tracepoint(bpf, target), -1);
 }
 
-/* 0: there is none. */
-static int attach_interface(struct program *program, struct bpf_program *bpf, unsigned int interface)
-{
-	const char *mode = program->how ? program->how->mode : NULL;
-	LIBBPF_OPTS(bpf_link_create_opts, options,
-		    .flags = !mode ? 0 : strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
-
-	if (!interface)
-		return -ENODEV;
-	return take(program, NULL, bpf_link_create(bpf_program__fd(bpf), (int)interface, BPF_XDP, &options));
-}
-
-/* "*": all that there are. */
-static int attach_interfaces(struct program *program, struct bpf_program *bpf, const char *name)
-{
-	struct if_nameindex *all = strcmp(name, "*") ? NULL : if_nameindex();
-	int err = all ? 0 : attach_interface(program, bpf, if_nametoindex(name));
-
-	for (size_t i = 0; all && all[i].if_index && !err; i++)
-		err = attach_interface(program, bpf, all[i].if_index);
-	if (all)
-		if_freenameindex(all);
-	return err;
-}
-
-/* The first interface is the target. */
+/* "*" is each interface that there is. */
 static int attach_packets(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
 	const struct descriptor_program *how = program->how;
-	int err = attach_interfaces(program, bpf, target_of(program->section));
+	const char *mode = how ? how->mode : NULL;
+	struct descriptor_item target = { .text = target_of(program->section) };
+	struct descriptor_list one = { &target, 1 }, names = how && how->interfaces.n ? how->interfaces : one;
+	LIBBPF_OPTS(bpf_link_create_opts, options,
+		    .flags = !mode ? 0 : strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
+	struct if_nameindex *all = if_nameindex();
+	size_t n = 0;
+	int err = 0;
 
-	for (size_t i = 1; how && i < how->interfaces.n && !err; i++)
-		err = attach_interfaces(program, bpf, how->interfaces.items[i].text);
-	return err;
+	for (const struct if_nameindex *at = all; at && at->if_index; at++)
+		array_for_each (name, names.items, err ? 0 : names.n)
+			if (!strcmp(name->text, "*") || if_nametoindex(name->text) == at->if_index) {
+				err = take(program, NULL,
+					   bpf_link_create(bpf_program__fd(bpf), (int)at->if_index, BPF_XDP, &options));
+				n++;
+			}
+	if (all)
+		if_freenameindex(all);
+	return err ?: n < names.n ? -ENODEV : 0;
 }
 
 static const struct way {
@@ -176,6 +165,7 @@ int hook_attach(const struct bpf_object *object, struct program *program)
 	while (way < end && !section_is(program->section, way->types))
 		way++;
 	err = way < end ? way->attach(object, program, bpf) : take(program, bpf_program__attach(bpf), -1);
+	program->file = file_identity(program->section);
 	if (err)
 		hook_detach(program);
 	else if (program->n_links == 1 && !hook_is_everywhere(program)) /* that of a USDT is none */
@@ -204,28 +194,15 @@ void hook_detach(struct program *program)
 	program->fd = program->link_fd = -1;
 }
 
-static FILE *open_id(const char *event)
-{
-	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
-	int err = ENOENT; /* unless one of them is there, but cannot be read */
-	char path[256];
-	FILE *f = NULL;
-
-	for (size_t i = 0; i < ARRAY_SIZE(places) && !f; i++) {
-		snprintf(path, sizeof(path), "%s/events/%s/id", places[i], event);
-		f = fopen(path, "re");
-		err = !f && errno != ENOENT ? errno : err;
-	}
-	errno = err;
-	return f;
-}
-
 static int try_classic(const char *event)
 {
 	struct perf_event_attr attributes = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attributes) };
-	_cleanup_(fclosep) FILE *f = open_id(event);
+	_cleanup_(fclosep) FILE *f = NULL;
 	_cleanup_(closep) int fd = -1;
+	char name[TARGET_BYTES];
 
+	snprintf(name, sizeof(name), "events/%s/id", event);
+	f = target_open_trace(name);
 	if (!f)
 		return -errno;
 	if (fscanf(f, "%llu", &attributes.config) != 1)

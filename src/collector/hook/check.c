@@ -7,14 +7,12 @@
 
 #include <bpf/btf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/binding.h"
+#include "collector/hook/file.h"
 #include "collector/hook/perf.h"
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
@@ -66,27 +64,49 @@ static void check_target(const struct collector *collector, const struct program
 	}
 }
 
-/* Keys that mean nothing to a program of another kind. */
+/* Keys that mean nothing to a program of another kind, or next to another key. */
 static void check_keys(const struct collector *collector, const struct program *program,
 		       const struct descriptor_program *described)
 {
+	const char *target = described->target;
+	const struct descriptor_list *interfaces = &described->interfaces;
+	char unused[TARGET_BYTES];
 	const struct {
 		const char *key, *value, *types;
+		const char *other, *excluded; /* what cannot be there too */
 	} rows[] = {
-		{ "binary", described->binary, " uprobe uretprobe usdt " },
-		{ "event", described->event, " perf_event " },
+		{ "binary", described->binary, " uprobe uretprobe usdt ", "a file in \"target\"",
+		  target ? target_split(target, section_is(program->section, " usdt "), unused) : NULL },
+		{ "event", described->event, " perf_event ", "\"target\"", target },
 		{ "frequency", described->frequency, " perf_event " },
-		{ "period", described->period, described->frequency ? "" : " perf_event " },
-		{ "interface", described->interfaces.n ? "" : NULL, " xdp " },
+		{ "period", described->period, " perf_event ", "\"frequency\"", described->frequency },
+		{ "interface", interfaces->n ? "" : NULL, " xdp ", "\"target\"", target },
 		{ "mode", described->mode, " xdp " },
 	};
 
 	array_for_each (row, rows, ARRAY_SIZE(rows))
-		if (row->value && !*row->types)
-			complain(collector, described->line, "\"frequency\" and \"period\" exclude each other; keep one");
-		else if (row->value && !section_is(program->section, row->types))
+		if (row->value && !section_is(program->section, row->types))
 			complain(collector, described->line, "\"%s\" is for programs in%ssections, and program \"%s\" (%s) is not in one; "
 				 "remove the line", row->key, row->types, program->name, program->section);
+		else if (row->value && row->excluded)
+			complain(collector, described->line, "\"%s\" and %s exclude each other; keep one", row->key, row->other);
+	array_for_each (interface, interfaces->items, interfaces->n)
+		if (interfaces->n > 1 && (!strcmp(interface->text, "*") ||
+					  array_find(interfaces->items, interfaces->n, interface->text) != interface))
+			complain(collector, interface->line, "interface = %s: an interface takes the program only once; remove this line "
+				 "or the other", interface->text);
+}
+
+void hook_check_sharing(const struct collector *collector, const struct collector *other)
+{
+	array_for_each (program, collector->object->programs.items, collector->object->programs.n) {
+		const struct descriptor_program *mine = collector_describes(collector, program);
+		const struct descriptor_program *theirs = collector_describes(other, program);
+
+		if (mine && theirs && target_is_given(mine) && target_is_given(theirs))
+			complain(collector, mine->line, "program \"%s\" has its target from collector %s, on line %u of its descriptor; "
+				 "remove it from one of the two", program->name, other->name, theirs->line);
+	}
 }
 
 void hook_check(const struct collector *collector, const struct program *program)
@@ -116,34 +136,18 @@ static const char *find_nearest(const struct btf *kernel, uint32_t kind, const c
 	return names ? parse_nearest_of(name, names, n, sizeof(*names)) : NULL;
 }
 
-/* The kernel takes a tenth of a second for its list, so it is kept. */
-static bool has_symbol(const char *name)
-{
-	static struct buf list;
-	_cleanup_(closep) int fd = list.size ? -1 : open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
-	char text[TARGET_BYTES + 34];
-	ssize_t size = 0;
-	uint8_t *room;
-
-	while (fd >= 0 && (room = buf_reserve(&list, 65536)) && (size = read(fd, room, 65536)) > 0)
-		list.size += (size_t)size;
-	snprintf(text, sizeof(text), " %s\n", name);
-	if (!list.size || memmem(list.data, list.size, text, strlen(text)))
-		return true;
-	text[strlen(text) - 1] = '\t'; /* the name of a module follows */
-	return memmem(list.data, list.size, text, strlen(text));
-}
-
-/* A module that is not loaded may have it. lack: what is missing. */
-static bool is_in_kernel(const struct program *program, struct buf *lack)
+/* A module that is not loaded may have it. */
+static bool is_in_kernel(const char *section, struct buf *lack)
 {
 	static struct btf *kernel;
-	bool is_function = section_is(program->section, FUNCTIONS);
-	const char *prefix = is_function ? "" : "btf_trace_", *name = target_of(program->section), *nearest;
+	static char *symbols;
+	bool is_function = section_is(section, FUNCTIONS);
+	const char *prefix = is_function ? "" : "btf_trace_", *name = target_of(section), *nearest;
 	uint32_t kind = is_function ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
 	char plain[TARGET_BYTES], full[TARGET_BYTES + 32];
+	uint64_t unused;
 
-	if (section_is(program->section, KERNEL_PROBES) && access(HAS_KERNEL_PROBES, F_OK)) {
+	if (section_is(section, KERNEL_PROBES) && access(HAS_KERNEL_PROBES, F_OK)) {
 		buf_append_text(lack, NO_KERNEL_PROBES);
 		return false;
 	}
@@ -155,7 +159,7 @@ static bool is_in_kernel(const struct program *program, struct buf *lack)
 	if (btf__find_by_name_kind(kernel, full, kind) > 0)
 		return true;
 	snprintf(full, sizeof(full), "%s%s", is_function ? "" : "__tracepoint_", plain);
-	if (has_symbol(full))
+	if (kernel_find_symbol(&symbols, full, &unused) != -ENOENT)
 		return true;
 	nearest = find_nearest(kernel, kind, prefix, plain);
 	buf_printf(lack, "this kernel has no %s %s%s%s%s", is_function ? "function" : "tracepoint", plain,
@@ -163,45 +167,32 @@ static bool is_in_kernel(const struct program *program, struct buf *lack)
 	return false;
 }
 
-/* Names of symbols, and those of notes, end with a 0. */
-static bool has_text(const char *path, const char *text)
+/* The category of a classic tracepoint is wrong even if an alternative, which has none, is right. */
+static bool has_category(const char *section, struct buf *lack)
 {
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat status = { 0 };
-	void *bytes = fd < 0 || fstat(fd, &status) ? MAP_FAILED :
-			mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	bool has = bytes == MAP_FAILED || memmem(bytes, (size_t)status.st_size, text, strlen(text) + 1);
+	const char *target = target_of(section), *name = strchrnul(target, '/');
+	_cleanup_(fclosep) FILE *f = *name && section_is(section, " tp tracepoint ") ? target_open_trace("available_events") : NULL;
+	size_t length = (size_t)(name - target);
+	char event[256];
 
-	if (bytes != MAP_FAILED)
-		munmap(bytes, (size_t)status.st_size);
-	return has;
+	while (f && fscanf(f, "%255s", event) == 1) {
+		size_t n = strcspn(event, ":");
+
+		if (!event[n] || strcmp(event + n + 1, name + 1))
+			continue;
+		buf_reset(lack);
+		if (n == length && !strncmp(event, target, n))
+			return true;
+		buf_printf(lack, "this kernel has no tracepoint %.*s:%s: did you mean %s?", (int)length, target, name + 1, event);
+	}
+	return !lack->size;
 }
 
-static bool is_in_file(const struct program *program, struct buf *lack)
+static bool is_here(const char *section, struct buf *lack)
 {
-	bool is_usdt = section_is(program->section, " usdt ");
-	char path[TARGET_BYTES], name[TARGET_BYTES];
-	const char *rest = target_split(target_of(program->section), is_usdt, path);
-
-	if (is_usdt)
-		rest = rest ? strchr(rest, ':') + 1 : NULL;
-	if (!rest)
-		return true;
-	target_offset(rest, name);
-	if (!target_find_file(path))
-		buf_printf(lack, "this machine has no file %s", path);
-	else if (*name && !has_text(path, name))
-		buf_printf(lack, "%s has no %s %s", path, is_usdt ? "USDT" : "symbol", name);
-	else
-		return true;
-	return false;
-}
-
-static bool is_here(const struct program *program, struct buf *lack)
-{
-	if (section_is(program->section, FUNCTIONS TRACEPOINTS))
-		return is_in_kernel(program, lack);
-	return !section_is(program->section, " uprobe uretprobe usdt ") || is_in_file(program, lack);
+	if (section_is(section, FUNCTIONS TRACEPOINTS))
+		return is_in_kernel(section, lack);
+	return !section_is(section, " uprobe uretprobe usdt ") || file_has(section, lack);
 }
 
 /* Is it the first of its hook's alternatives, and none of them is here? lack: what it lacks then. */
@@ -211,7 +202,7 @@ static bool is_hook_missing(const struct programs *programs, const struct progra
 		if (strcmp(other->hook, program->hook) || other->state != PROGRAM_WAITING)
 			continue;
 		buf_reset(lack);
-		if (other < program || is_here(other, lack))
+		if (other < program || is_here(other->section, lack))
 			return false;
 	}
 	return true;
@@ -226,7 +217,7 @@ void hooks_look(const struct collector *collector, struct diag *diag)
 		_cleanup_(buf_done) struct buf lack = BUF_INIT;
 
 		if (!collector_uses(collector, program) || program->state != PROGRAM_WAITING ||
-		    !is_hook_missing(programs, program, &lack))
+		    (has_category(program->section, &lack) && !is_hook_missing(programs, program, &lack)))
 			continue;
 		if (collector->is_probe) { /* which has one hook */
 			diag_add(diag, collector->conf_path, described ? described->line : 0, "hook: %s", buf_text(&lack));

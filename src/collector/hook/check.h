@@ -9,6 +9,8 @@ struct program;
 
 /* While it is opened: complains of what no machine could attach. */
 void hook_check(const struct collector *collector, const struct program *program);
+/* The same of collectors that share an object: only one of them may say where a program is attached. */
+void hook_check_sharing(const struct collector *collector, const struct collector *other);
 /*
  * After programs_choose(): adds each hook of a collector for which this machine has neither a place nor one for an
  * alternative.

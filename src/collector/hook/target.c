@@ -2,31 +2,13 @@
 #include "collector/hook/target.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "collector/descriptor.h"
-#include "collector/hook/alternative.h"
 #include "collector/program.h"
 #include "util/array.h"
-#include "util/cleanup.h"
-
-#define USDT_ARGUMENTS 12 /* <sys/sdt.h> */
-
-#if defined(__x86_64__)
-#define MACHINE "x86_64-linux-gnu"
-#else
-#define MACHINE "aarch64-linux-gnu"
-#endif
-/* Where the linker and the shell look first is not asked: it differs between processes. */
-#define PLACES "{/usr/local/lib,/lib/" MACHINE ",/usr/lib/" MACHINE ",/lib64,/usr/lib64,/lib,/usr/lib,/usr/local/bin," \
-	       "/usr/bin,/usr/sbin}"
 
 bool section_is(const char *section, const char *types)
 {
@@ -62,45 +44,25 @@ const char *target_split(const char *target, int n_after, char head[TARGET_BYTES
 	return end > target ? end + 1 : NULL;
 }
 
-bool target_find_file(char path[TARGET_BYTES])
+FILE *target_open_trace(const char *name)
 {
-	char pattern[TARGET_BYTES + sizeof(PLACES) + 32];
-	glob_t found = { 0 };
-	bool is_found;
+	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	int err = ENOENT; /* unless one of them is there, but cannot be read */
+	char path[TARGET_BYTES];
+	FILE *f = NULL;
 
-	if (strchr(path, '/'))
-		return !access(path, F_OK);
-	if (!*path || strpbrk(path, "*?[{\\"))
-		return false;
-	snprintf(pattern, sizeof(pattern), PLACES "/%s{,.so.[0-9]*}", path);
-	is_found = !glob(pattern, GLOB_BRACE, NULL, &found);
-	if (is_found)
-		snprintf(path, TARGET_BYTES, "%s", found.gl_pathv[0]);
-	globfree(&found);
-	return is_found;
+	for (size_t i = 0; i < ARRAY_SIZE(places) && !f; i++) {
+		snprintf(path, sizeof(path), "%s/%s", places[i], name);
+		f = fopen(path, "re");
+		err = !f && errno != ENOENT ? errno : err;
+	}
+	errno = err;
+	return f;
 }
 
-/* A note in the file has PROVIDER, NAME and the arguments, each of the three with a 0 at its end. */
-int target_arguments(const char *target)
+bool target_is_given(const struct descriptor_program *described)
 {
-	char path[TARGET_BYTES], words[TARGET_BYTES];
-	const char *rest = target_split(target, 1, path), *found;
-	int n = snprintf(words, sizeof(words), "%s", rest ?: "") + 1, n_arguments = USDT_ARGUMENTS;
-	_cleanup_(closep) int fd = rest && target_find_file(path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-	struct stat status = { 0 };
-	const char *bytes = fd < 0 || fstat(fd, &status) ? MAP_FAILED :
-			    mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-
-	*strchrnul(words, ':') = '\0';
-	found = bytes == MAP_FAILED ? NULL : memmem(bytes, (size_t)status.st_size, words, (size_t)n);
-	if (found) {
-		n_arguments = found[n] != '\0';
-		for (found += n; found < bytes + status.st_size && *found; found++)
-			n_arguments += *found == ' ' && found[-1] != ','; /* of ARM: -4@[sp, 28] */
-	}
-	if (bytes != MAP_FAILED)
-		munmap((void *)bytes, (size_t)status.st_size);
-	return n_arguments;
+	return described->target || described->binary || described->event || described->interfaces.n;
 }
 
 static int retarget(struct program *program, const struct descriptor_program *described)
@@ -122,19 +84,11 @@ static int retarget(struct program *program, const struct descriptor_program *de
 
 int targets_set(struct programs *programs, const struct descriptor *descriptor)
 {
-	bool is_changed = false;
 	int err = 0;
 
-	array_for_each (program, programs->items, programs->n) {
-		array_for_each (described, descriptor->programs, descriptor->n_programs) {
-			bool is_placed = described->target || described->binary || described->event ||
-					 described->interfaces.n;
-
-			if (err || !is_placed || !program_is_called(program, described->name))
-				continue;
-			err = retarget(program, described);
-			is_changed = true;
-		}
-	}
-	return err || !is_changed ? err : alternatives_find(programs);
+	array_for_each (program, programs->items, programs->n)
+		array_for_each (described, descriptor->programs, descriptor->n_programs)
+			if (!err && target_is_given(described) && program_is_called(program, described->name))
+				err = retarget(program, described);
+	return err;
 }

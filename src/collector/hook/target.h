@@ -6,14 +6,14 @@
  *
  *     kprobe/FUNCTION[+OFFSET]          uprobe/FILE:FUNCTION[+OFFSET], uprobe/FILE:0xOFFSET
  *     tp/CATEGORY/NAME                  usdt/FILE:PROVIDER:NAME
- *
- * A FILE without "/" is a library or a program in one of the usual directories: libc, libc.so.6, bash.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct descriptor;
+struct descriptor_program;
 struct programs;
 
 #define TARGET_BYTES 512
@@ -25,10 +25,13 @@ const char *target_of(const char *section);
 size_t target_offset(const char *target, char name[TARGET_BYTES]);
 /* What follows the ":" that has n_after more of them after it, and what stands before it. NULL: there is none. */
 const char *target_split(const char *target, int n_after, char head[TARGET_BYTES]);
-/* Makes a path of a name. False: none is found. */
-bool target_find_file(char path[TARGET_BYTES]);
-/* How many arguments a USDT has, as far as its file tells; else as many as one can have. */
-int target_arguments(const char *target);
+/* A file of tracefs, or NULL and errno. */
+FILE *target_open_trace(const char *name);
 
-/* Gives the programs of an opened object the targets of the descriptor; their sections hold them then. -ENOMEM. */
+/* Does it say where the program is attached? */
+bool target_is_given(const struct descriptor_program *described);
+/*
+ * Gives the programs of an opened object the targets of the descriptor; their sections hold them then, and their
+ * alternatives are to be found again. -ENOMEM.
+ */
 int targets_set(struct programs *programs, const struct descriptor *descriptor);

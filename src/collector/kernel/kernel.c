@@ -13,6 +13,7 @@
 #include <linux/capability.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -169,19 +170,23 @@ int kernel_check(bool has_types, struct buf *why)
 	return 0;
 }
 
-int kernel_find_symbol(const char *name, uint64_t *ret_address)
+int kernel_find_symbol(char **list, const char *name, uint64_t *ret_address)
 {
-	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
-	char line[512], found[256];
-	unsigned long long address;
+	_cleanup_(fclosep) FILE *f = *list ? NULL : fopen("/proc/kallsyms", "re");
+	char text[512 + 4];
+	size_t size = 0;
+	const char *at;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llx %*c %255s", &address, found) != 2 || strcmp(found, name))
-			continue;
-		*ret_address = address;
-		return address ? 0 : -EACCES;
-	}
-	return f ? -ENOENT : -errno;
+	if (!*list && (!f || getdelim(list, &size, '\0', f) < 0))
+		return -errno;
+	snprintf(text, sizeof(text), " %.512s\n", name);
+	at = strstr(*list, text);
+	text[strlen(text) - 1] = '\t'; /* the name of a module follows */
+	at = at ?: strstr(*list, text);
+	while (at && at > *list && at[-1] != '\n')
+		at--;
+	*ret_address = at ? strtoull(at, NULL, 16) : 0;
+	return *ret_address ? 0 : at ? -EACCES : -ENOENT;
 }
 
 bool kernel_can_read(void)

@@ -18,8 +18,11 @@
 int kernel_check(bool has_types, struct buf *why);
 /* May this thread read maps, with the capabilities that it has now? */
 bool kernel_can_read(void);
-/* 0, or -ENOENT, or -EACCES if it is there, but its address is not told. */
-int kernel_find_symbol(const char *name, uint64_t *ret_address);
+/*
+ * 0, or -ENOENT, or -EACCES if it is there, but its address is not told. list: of all symbols, NULL at first, and for
+ * the caller to free: the kernel takes a tenth of a second for it.
+ */
+int kernel_find_symbol(char **list, const char *name, uint64_t *ret_address);
 /* Is this Linux of that version or a later one? For what cannot be tried. */
 bool kernel_is_since(unsigned int major, unsigned int minor);
 

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/hook/file.h"
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "util/cleanup.h"
+#include "util/hash.h"
+
+#define USDT_ARGUMENTS 12 /* <sys/sdt.h> */
+
+#if defined(__x86_64__)
+#define MACHINE "x86_64-linux-gnu"
+#else
+#define MACHINE "aarch64-linux-gnu"
+#endif
+/* Where the linker and the shell look first is not asked: it differs between processes. */
+#define PLACES "{/usr/local/lib,/lib/" MACHINE ",/usr/lib/" MACHINE ",/lib64,/usr/lib64,/lib,/usr/lib,/usr/local/bin," \
+	       "/usr/bin,/usr/sbin}"
+
+static bool is_file(const char *path)
+{
+	struct stat status;
+
+	return !stat(path, &status) && S_ISREG(status.st_mode);
+}
+
+/* Makes a path of a name. A search takes a while, so the last one is remembered. */
+static bool find(char path[TARGET_BYTES])
+{
+	static char name[TARGET_BYTES], found[TARGET_BYTES];
+	char pattern[TARGET_BYTES + sizeof(PLACES) + 32];
+	glob_t all = { 0 };
+
+	if (strchr(path, '/') || !*path || strpbrk(path, "*?[{\\"))
+		return is_file(path);
+	if (strcmp(path, name) || !is_file(found)) {
+		snprintf(pattern, sizeof(pattern), PLACES "/%s{,.so.[0-9]*}", path);
+		memcpy(name, path, TARGET_BYTES);
+		*found = '\0';
+		(void)glob(pattern, GLOB_BRACE, NULL, &all);
+		for (size_t i = 0; i < all.gl_pathc && !*found; i++)
+			if (is_file(all.gl_pathv[i]))
+				snprintf(found, sizeof(found), "%s", all.gl_pathv[i]);
+		globfree(&all);
+	}
+	if (*found)
+		memcpy(path, found, TARGET_BYTES);
+	return *found;
+}
+
+const char *file_split(const char *section, char path[TARGET_BYTES])
+{
+	const char *rest = target_split(target_of(section), section_is(section, " usdt "), path);
+
+	return rest && find(path) ? rest : NULL;
+}
+
+uint64_t file_identity(const char *section)
+{
+	char path[TARGET_BYTES];
+	struct stat status;
+
+	if (!file_split(section, path) || stat(path, &status))
+		return 0;
+	return hash_stable(hash_stable(HASH_STABLE_START, &status.st_mtim, sizeof(status.st_mtim)),
+			   (uint64_t[]){ status.st_dev, status.st_ino }, 16) | 1;
+}
+
+/* What a file says of a function or mark. */
+struct sight {
+	char name[TARGET_BYTES]; /* of a mark: PROVIDER:NAME */
+	bool is_there, is_indirect;
+	int n_arguments; /* of a mark */
+	char variant[128]; /* of an indirect function, one that it may choose */
+};
+
+/* In a note are three addresses, the provider, the name and the arguments, each of these with a 0 at its end. */
+static void look_for_mark(Elf_Data *notes, struct sight *sight)
+{
+	size_t size = strlen(sight->name) + 1, name_at, text_at;
+	char wanted[TARGET_BYTES];
+	GElf_Nhdr note;
+
+	memcpy(wanted, sight->name, size);
+	wanted[strcspn(wanted, ":")] = '\0';
+	for (size_t at = 0; (at = gelf_getnote(notes, at, &note, &name_at, &text_at));) {
+		const char *text = (const char *)notes->d_buf + text_at + 24, *end = text + note.n_descsz - 24;
+
+		if (note.n_descsz <= 24 + size || memcmp(text, wanted, size))
+			continue;
+		text += size;
+		sight->is_there = true;
+		sight->n_arguments = *text != '\0';
+		for (; text < end && *text; text++)
+			sight->n_arguments += *text == ' ' && text[-1] != ','; /* of ARM: -4@[sp, 28] */
+	}
+}
+
+/* As libbpf does, which takes functions alone, with a version or without. What is imported is somewhere else. */
+static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct sight *sight)
+{
+	size_t n = strcspn(sight->name, "@");
+	GElf_Sym symbol;
+
+	for (int i = 0; gelf_getsym(symbols, i, &symbol); i++) {
+		const char *text = symbol.st_shndx ? elf_strptr(elf, names, symbol.st_name) : NULL, *at = text;
+		unsigned int type = GELF_ST_TYPE(symbol.st_info);
+		bool is_called = text && !strncmp(text, sight->name, n) && strchr("@", text[n]);
+
+		sight->is_there |= is_called && (type == STT_FUNC || type == STT_GNU_IFUNC);
+		sight->is_indirect |= is_called && type == STT_GNU_IFUNC;
+		while (at && *at == '_')
+			at++;
+		if (type == STT_FUNC && at && at > text && !strncmp(at, sight->name, n) && at[n] == '_')
+			snprintf(sight->variant, sizeof(sight->variant), "%s", text);
+	}
+}
+
+/* False: the file cannot be read. */
+static bool look(const char *path, bool is_mark, struct sight *sight)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	Elf_Scn *section = NULL;
+
+	while (elf && (section = elf_nextscn(elf, section))) {
+		GElf_Shdr head;
+		Elf_Data *data = gelf_getshdr(section, &head) ? elf_getdata(section, NULL) : NULL;
+
+		if (data && is_mark && head.sh_type == SHT_NOTE)
+			look_for_mark(data, sight);
+		else if (data && !is_mark && (head.sh_type == SHT_DYNSYM || head.sh_type == SHT_SYMTAB))
+			look_for_function(elf, head.sh_link, data, sight);
+	}
+	elf_end(elf);
+	return fd >= 0;
+}
+
+bool file_has(const char *section, struct buf *lack)
+{
+	char path[TARGET_BYTES];
+	const char *rest = file_split(section, path);
+	bool is_mark = section_is(section, " usdt ");
+	struct sight sight = { 0 };
+
+	if (rest && is_mark)
+		snprintf(sight.name, sizeof(sight.name), "%s", rest);
+	else if (rest)
+		target_offset(rest, sight.name);
+	if (!rest)
+		buf_printf(lack, "this machine has no file %s", path);
+	else if (!*sight.name || !look(path, is_mark, &sight) || (sight.is_there && !sight.is_indirect))
+		return true;
+	else if (sight.is_indirect)
+		buf_printf(lack, "the processor decides which function of %s is called as %s (IFUNC); name that function%s%s",
+			   path, sight.name, *sight.variant ? ", such as " : "", sight.variant);
+	else
+		buf_printf(lack, "%s has no %s %s", path, is_mark ? "USDT" : "function", sight.name);
+	return false;
+}
+
+int file_arguments(const char *target)
+{
+	struct sight sight = { .n_arguments = USDT_ARGUMENTS };
+	char path[TARGET_BYTES];
+	const char *rest = target_split(target, 1, path);
+
+	snprintf(sight.name, sizeof(sight.name), "%s", rest ?: "");
+	if (rest && find(path))
+		look(path, true, &sight);
+	return sight.n_arguments;
+}

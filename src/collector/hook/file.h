@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The file of a uprobe or USDT. Without "/", it is a library or a program in one of the usual directories: libc,
+ * libc.so.6, bash.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collector/hook/target.h"
+#include "util/buf.h"
+
+/* The path of the file of a section, and what follows it there. NULL: no such file is found. */
+const char *file_split(const char *section, char path[TARGET_BYTES]);
+/* Another number for another file, or for other content, in the same place. 0: there is none. */
+uint64_t file_identity(const char *section);
+/* Can a program of this section be attached to its file? lack: else, why not. What cannot be read is believed. */
+bool file_has(const char *section, struct buf *lack);
+/* How many arguments the USDT FILE:PROVIDER:NAME has, as far as its file tells; else as many as one can have. */
+int file_arguments(const char *target);
