@@ -106,9 +106,7 @@ static bool write_gauge(struct lines *lines, const struct point_kind *kind, cons
 	if (is_gauge_known(lines, state, raw))
 		return true;
 	put_number(lines, &line, raw < 0, size, kind->divisor, "|g");
-	if (lines->pack.failure)
-		return true;
-	state->is_sent = true;
+	state->is_sent = !lines->pack.failure;
 	state->last_gauge = raw;
 	state->losses = lines->exporter->n_losses;
 	state->time_s = lines->time_s;
