@@ -60,12 +60,6 @@ struct writer {
 	struct otlp_points points;
 };
 
-static void note(struct writer *writer, int err)
-{
-	if (!writer->err)
-		writer->err = err;
-}
-
 /* Writing; there is room */
 
 static uint8_t *begin(struct writer *writer, unsigned int field)
@@ -88,12 +82,6 @@ static void put(struct writer *writer, const ProtobufCMessage *message)
 	writer->at += protobuf_c_message_pack(message, writer->at);
 }
 
-static void put_bytes(struct writer *writer, const uint8_t *data, size_t size)
-{
-	if (size) /* else data may be NULL */
-		writer->at = mempcpy(writer->at, data, size);
-}
-
 /* Levels */
 
 static void begin_levels(struct writer *writer)
@@ -103,7 +91,8 @@ static void begin_levels(struct writer *writer)
 	if (!begun[RESOURCE_METRICS]) {
 		begun[RESOURCE_METRICS] = begin(writer, FIELD_RESOURCE_METRICS);
 		inner = begin(writer, FIELD_RESOURCE);
-		put_bytes(writer, writer->resource.data, writer->resource.size);
+		if (writer->resource.size) /* else data is NULL */
+			writer->at = mempcpy(writer->at, writer->resource.data, writer->resource.size);
 		end(writer, inner);
 	}
 	if (!begun[SCOPE_METRICS]) {
@@ -132,11 +121,13 @@ static void end_level(struct writer *writer, enum level outermost)
 static void end_body(struct writer *writer)
 {
 	uint8_t *room = writer->encoding->room;
+	int err;
 
 	if (!writer->begun[RESOURCE_METRICS])
 		return;
 	end_level(writer, RESOURCE_METRICS);
-	note(writer, writer->body(writer->user, room, (size_t)(writer->at - room), writer->n_points));
+	err = writer->body(writer->user, room, (size_t)(writer->at - room), writer->n_points);
+	writer->err = writer->err ?: err;
 	writer->n_points = 0;
 	writer->at = room;
 }
@@ -171,7 +162,7 @@ static int pack_point(struct writer *writer, struct series *series, enum otlp_fo
 	begin_levels(writer);
 	begun = begin(writer, FIELD_DATA_POINT);
 	put(writer, &point.base);
-	put_bytes(writer, attributes->data, attributes->size);
+	writer->at = mempcpy(writer->at, attributes->data, attributes->size);
 	end(writer, begun);
 	writer->n_points++;
 	return 0;
@@ -183,14 +174,7 @@ static void put_point(struct writer *writer, struct series *series, enum otlp_fo
 
 	writer->encoded.n_points++;
 	writer->encoded.n_failed += err != 0;
-	note(writer, err);
-}
-
-/* A receiver sees growth between two points alone: one of 0 shows what the first one has grown by. */
-static bool has_zero(const struct writer *writer, const struct series *series)
-{
-	return writer->encoding->has_zero_points && series->start_ns == writer->points.previous_ns &&
-	       series->metric->kind != METRIC_GAUGE && (series->total.sum || series->total.count);
+	writer->err = writer->err ?: err;
 }
 
 static void put_series(struct writer *writer, struct series *series)
@@ -200,7 +184,9 @@ static void put_series(struct writer *writer, struct series *series)
 			put_point(writer, series, OTLP_POINT);
 		return;
 	}
-	if (has_zero(writer, series))
+	/* A receiver sees growth between two points alone: one of 0 shows what the first one has grown by. */
+	if (writer->encoding->has_zero_points && series->start_ns == writer->points.previous_ns &&
+	    series->metric->kind != METRIC_GAUGE && (series->total.sum || series->total.count))
 		put_point(writer, series, OTLP_ZERO);
 	put_point(writer, series, OTLP_POINT);
 }
