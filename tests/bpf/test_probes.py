@@ -87,6 +87,10 @@ class FunctionTest(Probes):
         """A place that is given away while a preempted program still writes to it may count as lost once too often."""
         self.assertAlmostEqual(measured + seen.total('bpfpush.probe.lost'), calls, delta=calls // 200)
 
+    def test_a_function_of_several_versions(self):
+        mine, _ = self.count(n=50, arguments=['threads'], made={'hook': 'uprobe:libc:pthread_create', 'by': 'unit'})
+        self.assertEqual(mine.total('bpfpush.probe.made'), 50)
+
     def test_threads_that_find_no_room_are_counted(self):
         probe = {'hook': 'uprobe:' + WAIT, 'measure': 'latency', 'by': 'unit'}
         mine, seen = self.count(n=5000, arguments=['threads'], wait=probe)

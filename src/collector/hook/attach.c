@@ -83,15 +83,17 @@ static int attach_user_function(const struct bpf_object *object, struct program 
 	LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = is_return(program));
 	char path[TARGET_BYTES], name[TARGET_BYTES];
 	const char *function = file_split(program->section, path);
-	size_t offset;
+	size_t offset, begin;
 
 	if (!function)
 		return -ENOENT;
 	offset = target_offset(function, name);
-	options.func_name = *name ? name : NULL;
+	/* libbpf 1.1 refuses a name that has several versions (pthread_create). */
+	begin = *name ? file_offset(path, name) : 0;
+	options.func_name = *name && !begin ? name : NULL;
 	/* What this process calls (post_attach_mark) does not concern others. */
-	return take(program, bpf_program__attach_uprobe_opts(bpf, strcmp(path, "/proc/self/exe") ? -1 : 0, path, offset,
-							     &options), -1);
+	return take(program, bpf_program__attach_uprobe_opts(bpf, strcmp(path, "/proc/self/exe") ? -1 : 0, path,
+							     begin + offset, &options), -1);
 }
 
 static int attach_user_mark(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)

@@ -74,7 +74,8 @@ uint64_t file_identity(const char *section)
 /* What a file says of a function or mark. */
 struct sight {
 	char name[TARGET_BYTES]; /* of a mark: PROVIDER:NAME */
-	bool is_there, is_indirect;
+	bool is_there, is_indirect, is_ambiguous;
+	uint64_t offset;   /* of a function, in the file */
 	int n_arguments; /* of a mark */
 	char variant[128]; /* of an indirect function, one that it may choose */
 };
@@ -106,6 +107,7 @@ static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct 
 {
 	size_t n = strcspn(sight->name, "@");
 	GElf_Sym symbol;
+	GElf_Shdr head;
 
 	for (int i = 0; gelf_getsym(symbols, i, &symbol); i++) {
 		const char *text = symbol.st_shndx ? elf_strptr(elf, names, symbol.st_name) : NULL, *at = text;
@@ -114,6 +116,12 @@ static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct 
 
 		sight->is_there |= is_called && (type == STT_FUNC || type == STT_GNU_IFUNC);
 		sight->is_indirect |= is_called && type == STT_GNU_IFUNC;
+		if (is_called && type == STT_FUNC && gelf_getshdr(elf_getscn(elf, symbol.st_shndx), &head)) {
+			uint64_t offset = symbol.st_value - head.sh_addr + head.sh_offset;
+
+			sight->is_ambiguous |= sight->offset && sight->offset != offset;
+			sight->offset = offset;
+		}
 		while (at && *at == '_')
 			at++;
 		if (type == STT_FUNC && at && at > text && !strncmp(at, sight->name, n) && at[n] == '_')
@@ -174,4 +182,12 @@ int file_arguments(const char *target)
 	if (rest && find(path))
 		look(path, true, &sight);
 	return sight.n_arguments;
+}
+
+uint64_t file_offset(const char *path, const char *function)
+{
+	struct sight sight = { 0 };
+
+	snprintf(sight.name, sizeof(sight.name), "%s", function);
+	return look(path, false, &sight) && !sight.is_ambiguous ? sight.offset : 0;
 }

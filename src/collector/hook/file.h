@@ -18,5 +18,7 @@ const char *file_split(const char *section, char path[TARGET_BYTES]);
 uint64_t file_identity(const char *section);
 /* Can a program of this section be attached to its file? lack: else, why not. What cannot be read is believed. */
 bool file_has(const char *section, struct buf *lack);
+/* Where a function is in a file, also if several versions of its name are there. 0: in none or several places. */
+uint64_t file_offset(const char *path, const char *function);
 /* How many arguments the USDT FILE:PROVIDER:NAME has, as far as its file tells; else as many as one can have. */
 int file_arguments(const char *target);
