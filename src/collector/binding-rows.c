@@ -189,17 +189,14 @@ static void note_growth(struct binding *binding)
 	}
 }
 
-static bool is_expired(const struct binding *binding, const struct row *row)
-{
-	return binding->expire_ns && row->idle && row->grown_s &&
-	       binding->now_ns >= (row->grown_s + UINT64_C(1)) * NS_PER_S + binding->expire_ns;
-}
-
+/* Or has the key not grown for too long? */
 static bool is_owner_gone(void *user, uint32_t row)
 {
 	const struct binding *binding = user;
+	const struct row *record = rows_at(binding->rows, row);
 
-	if (is_expired(binding, rows_at(binding->rows, row)))
+	if (binding->expire_ns && record->idle && record->grown_s &&
+	    binding->now_ns >= (record->grown_s + UINT64_C(1)) * NS_PER_S + binding->expire_ns)
 		return true;
 	array_for_each (label, binding->labels, binding->key.n_fields)
 		if (label_is_gone(label, rows_key(binding->rows, row)))

@@ -107,13 +107,6 @@ static void bind_bucket(struct binding *binding)
 		binding->bucket = field;
 }
 
-/* The kernel reads and writes as many bytes as the map says, the shapes look at as many as their types have. */
-static bool is_fit(const struct binding *binding)
-{
-	return binding->key.size_bytes == binding->source.key_bytes &&
-	       binding->value.size_bytes == binding->source.value_bytes;
-}
-
 static int binding_make(struct collector *collector, const struct bpf_map *map, const struct descriptor_metric *first,
 			struct binding **ret_binding)
 {
@@ -151,7 +144,9 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 		err = bind_shape(binding, "value", value_id, &binding->value);
 	if (err || !binding->key.n_fields || !binding->value.n_fields)
 		return err;
-	if (!is_fit(binding)) {
+	/* The kernel reads and writes as many bytes as the map says, the shapes look at as many as their types have. */
+	if (binding->key.size_bytes != binding->source.key_bytes ||
+	    binding->value.size_bytes != binding->source.value_bytes) {
 		complain(collector, first->line, "map \"%s\" does not have the sizes of its key's and value's types; compile the object again", first->map);
 		return 0;
 	}
@@ -173,13 +168,11 @@ void binding_complain_of_member(const struct binding *binding, const char *secti
 {
 	bool is_key = !strcmp(section, "label");
 	const struct shape *shape = is_key ? &binding->key : &binding->value;
+	bool is_plain = shape->n_fields == 1 && !*shape->fields[0].name;
 
-	if (shape->n_fields == 1 && !*shape->fields[0].name)
-		complain(binding->collector, line, "the %s of map \"%s\" has no members; write [%s %s]",
-			 is_key ? "key" : "value", binding->map, section, binding->map);
-	else if (!*member)
-		complain(binding->collector, line, "the %s of map \"%s\" has members; write [%s %s.MEMBER]",
-			 is_key ? "key" : "value", binding->map, section, binding->map);
+	if (is_plain || !*member)
+		complain(binding->collector, line, "the %s of map \"%s\" has %smembers; write [%s %s%s]", is_key ? "key" : "value",
+			 binding->map, is_plain ? "no " : "", section, binding->map, is_plain ? "" : ".MEMBER");
 	else
 		complain_of_unknown(binding->collector, line, "member", member, shape->fields, shape->n_fields);
 }

@@ -201,9 +201,9 @@ static void add_attributes(const struct binding *binding, const struct descripto
 static void list_attributes(const struct collector *collector, const struct metric *metric, struct names *names)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings)
-		for (size_t j = 0; j < binding->delta.n_metrics; j++)
-			if (binding->delta.metrics[j].metric == metric)
-				add_attributes(binding, binding->delta.metrics[j].user, names);
+		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
+			if (of->metric == metric)
+				add_attributes(binding, of->user, names);
 }
 
 int collector_set_metric(struct collector *collector, const char *name, const struct assignment *setting,

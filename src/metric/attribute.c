@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/array.h"
@@ -117,18 +118,14 @@ void attributes_drop(struct attributes *attributes, const char *name)
 	attributes->n = n;
 }
 
+static int by_name(const void *left, const void *right)
+{
+	return strcmp(((const struct attribute *)left)->name, ((const struct attribute *)right)->name);
+}
+
 void attributes_sort(struct attributes *attributes)
 {
-	for (unsigned int i = 1; i < attributes->n; i++) {
-		struct attribute moved = attributes->items[i];
-		unsigned int at = i;
-
-		while (at && strcmp(attributes->items[at - 1].name, moved.name) > 0) {
-			attributes->items[at] = attributes->items[at - 1];
-			at--;
-		}
-		attributes->items[at] = moved;
-	}
+	qsort(attributes->items, attributes->n, sizeof(*attributes->items), by_name);
 }
 
 void attribute_append(struct buf *out, const struct attribute *attribute)

@@ -95,11 +95,6 @@ static void series_save(struct series *series, uint32_t before, struct series_na
 		store_numbers(out, series->total.bucket, series->metric->layout.n_buckets);
 }
 
-static uint32_t n_buckets_of(const struct metric *metric)
-{
-	return metric->kind == METRIC_HISTOGRAM ? metric->layout.n_buckets : 0;
-}
-
 /* Of all that its numbers mean. */
 static uint64_t identity_of(const struct metric *metric)
 {
@@ -123,7 +118,7 @@ static void metric_save(const struct metric *metric, bool is_first, struct serie
 	uint32_t before = 0;
 
 	store_number(out, identity_of(metric));
-	store_number(out, n_buckets_of(metric));
+	store_number(out, metric->layout.n_buckets);
 	for (size_t i = 0; i < metric->n_series; i++) {
 		struct series *series = metric->series[i];
 
@@ -229,7 +224,7 @@ static int restore_metric(struct metric *const *metrics, size_t n, struct stored
 	int err = in->is_bad || n_buckets > HISTOGRAM_BUCKETS_MAX ? -EINVAL : 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (identity_of(metrics[i]) == identity && n_buckets_of(metrics[i]) == n_buckets)
+		if (identity_of(metrics[i]) == identity && metrics[i]->layout.n_buckets == n_buckets)
 			metric = metrics[i];
 	while (!err && (step = (uint32_t)stored_number(in)))
 		err = restore_series(metric, (uint32_t)n_buckets, at += step, in, restored);

@@ -80,17 +80,12 @@ static bool is_gone(const struct sweep_owner *owner, uint32_t row, struct sweep_
 	return owner->is_gone(owner->user, row);
 }
 
-/* Is the place to be emptied, whoever its owner is? */
-static bool is_rest(const struct sweep *sweep, const struct flat *table, uint32_t place)
-{
-	return sweep->is_narrowing && place >= table->n_first;
-}
-
 /* These three return true once they are through. */
 
 static bool retire(struct sweep *sweep, struct source *source, const struct sweep_owner *owner, struct sweep_turn *turn)
 {
 	struct flat *table = &source->flat;
+	uint32_t rest = sweep->is_narrowing ? table->n_first : UINT32_MAX; /* to be emptied, whoever the owners are */
 
 	for (; source->is_table && sweep->place < table->n_places; sweep->place++) {
 		uint32_t row = table->place_rows[sweep->place];
@@ -99,7 +94,7 @@ static bool retire(struct sweep *sweep, struct source *source, const struct swee
 			return false;
 		turn->left_ns -= LOOK_NS;
 		/* An earlier process may have left retired ones. */
-		if (!row || (!is_rest(sweep, table, sweep->place) && !flat_is_retired(table, sweep->place) &&
+		if (!row || (sweep->place < rest && !flat_is_retired(table, sweep->place) &&
 			     !is_gone(owner, row, turn)))
 			continue;
 		flat_retire(table, sweep->place);

@@ -22,10 +22,6 @@
 #include "util/duration.h"
 #include "util/hash.h"
 
-/* owner.h: start time in units of 2^20 ns after boot, above 22 bits of process id. */
-#define PROCESS_ID_BITS	   22
-#define PROCESS_START_BITS 20
-
 int labels_new(uint64_t boot_ns, const struct label_choice *choice, struct labels **ret_labels)
 {
 	_cleanup_(labels_freep) struct labels *labels = calloc(1, sizeof(*labels));
@@ -98,16 +94,6 @@ void labels_begin(struct labels *labels, uint64_t previous_ns)
 	labels->has_read_ksyms = false;
 	memset(labels->names, 0, sizeof(labels->names));
 	memset(labels->processes, 0, sizeof(labels->processes));
-}
-
-pid_t label_process_number(uint64_t id)
-{
-	return (pid_t)(id & ((1u << PROCESS_ID_BITS) - 1));
-}
-
-uint64_t label_process_start_ns(uint64_t id)
-{
-	return id >> PROCESS_ID_BITS << PROCESS_START_BITS;
 }
 
 /* When the process that has this id now began, in clock ticks after boot (proc(5), stat, field 22). */

@@ -136,12 +136,24 @@ struct member {
 	int r;	/* 1: a later collection may know another name; -errno */
 };
 
+/* owner.h: start time in units of 2^20 ns after boot, above 22 bits of process id. */
+#define PROCESS_ID_BITS	   22
+#define PROCESS_START_BITS 20
+
 /* Have modules come or gone since the last call? Functions of others may be at their addresses now. */
 bool label_modules_changed(struct labels *labels);
 bool label_is_number(const struct field *field);
 /* Of a lbl_process: its number, when it began after boot (or up to a millisecond later), and whether it has ended. */
-pid_t label_process_number(uint64_t id);
-uint64_t label_process_start_ns(uint64_t id);
+static inline pid_t label_process_number(uint64_t id)
+{
+	return (pid_t)(id & ((1u << PROCESS_ID_BITS) - 1));
+}
+
+static inline uint64_t label_process_start_ns(uint64_t id)
+{
+	return id >> PROCESS_ID_BITS << PROCESS_START_BITS;
+}
+
 bool label_process_is_gone(struct labels *labels, uint64_t id);
 
 #define LABEL_UNWANTED DELTA_UNWANTED

@@ -43,30 +43,26 @@ void name_interface(const struct label_type *type, uint32_t number, char ret_tex
 		snprintf(ret_text, NAME_TEXT_BYTES, "%u", number);
 }
 
-static const char *after(const char *line, const char *beginning)
-{
-	size_t size = strlen(beginning);
-
-	return strncmp(line, beginning, size) ? NULL : line + size;
-}
-
 /* "HEAD  NAME"; below it "\tBELOW  NAME", and what is below that has two tabs. */
 char *name_find_pci(FILE *f, const char *head, const char *below, char *line, size_t size)
 {
 	bool is_inside = false;
 
 	while (fgets(line, (int)size, f)) {
-		const char *name;
+		const char *wanted = is_inside ? below : head;
+		char *name;
 
 		if (*line == '#' || *line == '\n')
 			continue;
 		line[strcspn(line, "\n")] = '\0';
 		if (*line != '\t' && is_inside)
 			break;
-		name = after(is_inside ? line + 1 : line, is_inside ? below : head);
-		is_inside |= name != NULL;
-		if (name && (*line == '\t' || !*below))
-			return (char *)name + strspn(name, " ");
+		if (strncmp(line + is_inside, wanted, strlen(wanted)))
+			continue;
+		name = line + is_inside + strlen(wanted);
+		is_inside = true;
+		if (*line == '\t' || !*below)
+			return name + strspn(name, " ");
 	}
 	return NULL;
 }

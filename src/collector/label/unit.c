@@ -115,12 +115,11 @@ const char *unit_choose(const struct unit_choice *choice, const char *name)
 
 int unit_of_path(const struct unit_choice *choice, const char *path, const char **ret_attribute, char **ret_text)
 {
-	const char *attribute, *chosen;
+	const char *chosen;
 	char name[PATH_MAX];
 
-	attribute = unit_name(path, name, sizeof(name));
+	*ret_attribute = unit_name(path, name, sizeof(name));
 	chosen = unit_choose(choice, name);
 	*ret_text = chosen ? strdup(chosen) : NULL;
-	*ret_attribute = attribute;
 	return chosen && !*ret_text ? -ENOMEM : 0;
 }

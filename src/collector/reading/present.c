@@ -10,30 +10,23 @@
 #include "collector/reading/option.h"
 #include "util/array.h"
 
-/* The kernel's list is like "0-3,5". Where it cannot be read, all are taken to be online. */
-static void read_online(cpu_set_t *online)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/sys/devices/system/cpu/online", "re");
-	unsigned int cpu, last;
-	int n;
-
-	memset(online, f ? 0 : 0xff, sizeof(*online));
-	while (f && (n = fscanf(f, "%u-%u", &cpu, &last)) > 0) {
-		for (last = n == 2 ? last : cpu; cpu <= last && cpu < CPU_SETSIZE; cpu++)
-			CPU_SET(cpu, online);
-		(void)!fscanf(f, ",");
-	}
-}
-
 void cpus_choose(struct binding *binding)
 {
+	_cleanup_(fclosep) FILE *f = fopen("/sys/devices/system/cpu/online", "re");
 	struct rows *rows = binding->rows;
+	unsigned int cpu, last;
 	cpu_set_t online;
+	int n;
 
-	read_online(&online);
+	/* The kernel's list is like "0-3,5". Where it cannot be read, all are taken to be online. */
+	memset(&online, f ? 0 : 0xff, sizeof(online));
+	while (f && (n = fscanf(f, "%u-%u", &cpu, &last)) > 0) {
+		for (last = n == 2 ? last : cpu; cpu <= last && cpu < CPU_SETSIZE; cpu++)
+			CPU_SET(cpu, &online);
+		(void)!fscanf(f, ",");
+	}
 	for (uint32_t row = ROWS_OVERFLOW + 1; row < rows->n; row++) {
-		uint32_t cpu = source_row_cpu(&binding->source, rows_key(rows, row));
-
+		cpu = source_row_cpu(&binding->source, rows_key(rows, row));
 		if (rows_is_live(rows, row) && cpu < CPU_SETSIZE)
 			delta_hide(&binding->delta, rows, row, !CPU_ISSET(cpu, &online));
 	}
