@@ -138,14 +138,7 @@ static void check_iterator(const struct collector *collector, const struct progr
 		complain(collector, described ? described->line : 0,
 			 "program \"%s\" visits the elements of a map; name the map in [program %s]: map = …", program->name,
 			 program->name);
-	if (map && !program_is_over_map(program) && !strcmp(described->name, program->name))
-		complain(collector, described->line,
-			 "\"map\" is for iterators over a map's elements, and program \"%s\" (%s) is not one; remove the line",
-			 program->name, program->section);
-	else if (described && described->runs && !program->is_iterator)
-		complain(collector, described->line, "\"runs\" is for iterators, and program \"%s\" (%s) is not one; remove the line",
-			 program->name, program->section);
-	else if (map && !bpf_object__find_map_by_name(collector->object->bpf, map))
+	else if (map && program_is_over_map(program) && !bpf_object__find_map_by_name(collector->object->bpf, map))
 		collector_complain_of_map(collector, described->line, map);
 }
 

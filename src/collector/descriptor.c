@@ -84,7 +84,7 @@ static int add_to_list(void *item, const struct grammar_key *key, const struct i
 
 static int set_key(struct reader *reader, const struct grammar_key *key, const struct ini_entry *entry, void *item)
 {
-	const char *complaint = key->check ? key->check(entry->value) : NULL;
+	const char *complaint = grammar_check(key, entry->value);
 	size_t n_words = 0;
 
 	while (key->words[n_words])

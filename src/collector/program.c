@@ -193,11 +193,6 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 	return is_worth;
 }
 
-static const char *would_fail(const struct bpf_program *bpf)
-{
-	return bpf_program__type(bpf) == BPF_PROG_TYPE_TRACING ? "load" : "attach";
-}
-
 /* Chooses among alternatives. What is refused here costs no load. */
 static void choose(struct programs *programs, struct bpf_object *object)
 {
@@ -217,7 +212,7 @@ static void choose(struct programs *programs, struct bpf_object *object)
 			bpf_program__set_autoload(bpf, is_wanted && !err);
 			if (!err)
 				continue;
-			refuse(programs, program, err, would_fail(bpf), "");
+			refuse(programs, program, err, bpf_program__type(bpf) == BPF_PROG_TYPE_TRACING ? "load" : "attach", "");
 			is_done = false;
 		}
 	}

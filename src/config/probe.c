@@ -255,9 +255,9 @@ static void check_key(struct probe *probe, const struct assignment *setting)
 	const struct grammar_key *key = grammar_keys, *end = grammar_keys + GRAMMAR_KEYS;
 	const char *complaint;
 
-	while (key < end && (strcmp(key->name, setting->key) || !key->check))
+	while (key < end && (strcmp(key->name, setting->key) || !(key->check || key->pattern)))
 		key++;
-	complaint = key < end && *setting->value ? key->check(setting->value) : NULL;
+	complaint = key < end && *setting->value ? grammar_check(key, setting->value) : NULL;
 	if (complaint)
 		diag_add(probe->diag, setting->path, setting->line, "%s \"%s\" %s", key->name, setting->value, complaint);
 	else if (!strcmp(setting->key, "name") &&

@@ -18,14 +18,17 @@ enum grammar_form { GRAMMAR_TEXT,   /* a const char * */
 		    GRAMMAR_LIST,   /* a struct descriptor_list of texts */
 		    GRAMMAR_PAIRS }; /* the same of TEXT=VALUE */
 
+struct grammar_pattern;
+
 struct grammar_key {
 	const char *section, *name;
 	size_t offset; /* in the item */
-	const char *(*check)(const char *value); /* NULL, or the end of the message "KEY "VALUE" …" */
+	const char *(*check)(const char *value); /* NULL, or the end of the message "KEY "VALUE" …"; NULL: see pattern */
 	bool is_required;
 	enum grammar_form form;
 	bool is_kept; /* even if check refuses it, so that nothing misses it */
 	const char *words[4]; /* those that it may be, ended by NULL; none: any text */
+	struct grammar_pattern *pattern; /* that a text has to match; NULL: none */
 };
 
 #define GRAMMAR_SECTIONS 6
@@ -33,8 +36,10 @@ struct grammar_key {
 extern const struct grammar_section grammar_sections[GRAMMAR_SECTIONS];
 extern const struct grammar_key grammar_keys[GRAMMAR_KEYS];
 
+/* NULL, or the end of the message "KEY "VALUE" …". */
+const char *grammar_check(const struct grammar_key *key, const char *word);
 /*
  * A metric's or an attribute's name is lower case and dotted (OpenTelemetry naming). NULL, or why it is not one:
  * the end of a message.
  */
-const char *grammar_check_name(const char *value);
+const char *grammar_check_name(const char *word);

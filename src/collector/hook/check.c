@@ -82,6 +82,8 @@ static void check_keys(const struct collector *collector, const struct program *
 		{ "period", described->period, " perf_event ", "\"frequency\"", described->frequency },
 		{ "interface", interfaces->n ? "" : NULL, " xdp ", "\"target\"", target },
 		{ "mode", described->mode, " xdp " },
+		{ "runs", described->runs, " iter " },
+		{ "map", program_is_over_map(program) ? NULL : described->map, " iter/bpf_map_elem iter/bpf_sk_storage_map " },
 	};
 
 	array_for_each (row, rows, ARRAY_SIZE(rows))

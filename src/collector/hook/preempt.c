@@ -42,16 +42,6 @@ static int load(int variable, int map_fd)
 	return bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "preempt_probe", "GPL", code, ARRAY_SIZE(code), NULL);
 }
 
-/* Its type id, or -errno. */
-static int find_count(void)
-{
-	struct btf *kernel = btf__load_vmlinux_btf();
-	int variable = kernel ? btf__find_by_name_kind(kernel, "__preempt_count", BTF_KIND_VAR) : -errno;
-
-	btf__free(kernel);
-	return variable;
-}
-
 /* System calls, of which one sends a datagram and one switches to another task. */
 static void act(void)
 {
@@ -90,9 +80,11 @@ static bool is_preemptible[ARRAY_SIZE(tracepoints)]; /* programs there, and at t
 
 static void ask(void)
 {
-	int variable = find_count();
+	struct btf *kernel = btf__load_vmlinux_btf();
+	int variable = kernel ? btf__find_by_name_kind(kernel, "__preempt_count", BTF_KIND_VAR) : -errno;
 	bool is_any = false;
 
+	btf__free(kernel);
 	for (size_t i = 0; i < ARRAY_SIZE(tracepoints); i++) {
 		int seen = variable < 0 ? variable : look(variable, tracepoints[i]);
 
