@@ -33,6 +33,8 @@ static const struct {
 	{ "attach", -ENOENT, "perf_event/cycles", "libbpf: words\n", "attach: No such file or directory (this machine cannot count that; a virtual machine often has no PMU)" },
 	{ "attach", -ENODEV, "xdp/eth7", "", "attach: No such device (this machine has no such interface; ip link lists them)" },
 	{ "attach", -EBUSY, "xdp/eth0", "", "attach: Device or resource busy (the interface has a program already)" },
+	{ "load", -EPERM, "fexit/x", "", "load: Operation not permitted (this kernel lets nobody attach to functions; use a tracepoint)" },
+	{ "attach", -524, "uprobe/a:x", "libbpf: words\n", "attach: Operation not supported (the kernel cannot stop a program at this instruction; name another function)" },
 	{ "attach", -ENOENT, "fexit/x", "", "attach: No such file or directory" },
 };
 

@@ -59,6 +59,9 @@ static const struct meaning {
 } meanings[] = {
 	{ -ESRCH, NULL, " tp_btf ", NULL, "this kernel has no tracepoint of that name" },
 	{ -ESRCH, NULL, " fentry fexit ", NULL, "this kernel has no function of that name" },
+	{ -EPERM, "load", " fentry fexit ", NULL, "this kernel lets nobody attach to functions; use a tracepoint" },
+	{ -ENOTSUPP_OF_KERNEL, "attach", " uprobe uretprobe usdt ", NULL,
+	  "the kernel cannot stop a program at this instruction; name another function" },
 	{ -ENOENT, NULL, " uprobe uretprobe usdt ", NULL, "the file does not exist, or has no such function or mark", 0, true },
 	{ -ESRCH, NULL, " usdt ", NULL, "the object must include <bpf/usdt.bpf.h>", 0, true },
 	{ -ENOENT, "attach", " perf_event ", NULL, "this machine cannot count that; a virtual machine often has no PMU" },
