@@ -413,7 +413,7 @@ def wrong_options_are_refused_with_reasons():
         "retry_max=1ms": "shorter than retry_initial",
         "max_request_size=10B": "max_request_size",
         "timeout=10": "timeout",
-        "timeout=500us": "timeout: at least 1ms, or 0 for no limit",
+        "timeout=500us": "timeout: \"500us\" is too small: write 0, or at least 1ms",
     }
     for option, reason in cases.items():
         result = subprocess.run([PUSH, option], capture_output=True, text=True, timeout=60, check=False)
