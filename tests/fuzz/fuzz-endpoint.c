@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An endpoint = of the configuration. The first byte says whether it may be a unix socket. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

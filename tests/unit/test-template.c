@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "export/lines/template.h"
+#include "export/lines/name.h"
 #include "util/cleanup.h"
 
 static void pieces_are_found_in_their_order(void **state)

@@ -9,10 +9,6 @@
  * Graphite's plaintext protocol goes over TCP, with the times of the collections: what arrives late lies in the
  * graph where it belongs.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "export/lines/lines.h"
 #include "export/transport/socket.h"
 #include "util/duration.h"
@@ -32,7 +28,7 @@
 struct lines_settings {
 	char *endpoint, *template;
 	struct setting_list resource_attributes;
-	int dialect, temporality;
+	int dialect;
 	uint64_t max_name_bytes, max_datagram_bytes;
 	struct lines lines;
 	struct sender_options sender;
@@ -96,7 +92,7 @@ static const struct setting_row graphite_rows[] = {
 	ROW(dialect, "dialect", SETTING_CHOICE, "dotted", .choices = dialect_graphite_names),
 	ROW(template, "template", SETTING_TEXT, NULL, .check = template_check),
 	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
-	ROW(temporality, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
+	ROW(lines.is_cumulative, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
 	ROW(lines.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
 	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
 	ROW(sender.confirm_every_ns, "confirm_every", SETTING_DURATION, "5m", .minimum = NS_PER_S, .takes_zero = true),
@@ -145,7 +141,6 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 	if (!is_graphite)
 		lines->naming.limit_bytes = settings->max_name_bytes;
 	lines->exporter = exporter;
-	lines->is_cumulative = settings->temporality;
 	lines->pack = (struct pack){ .put = exporter_enqueue, .user = exporter };
 	lines->pack.limit_bytes = is_graphite ? PIECE_BYTES :
 				  settings->max_datagram_bytes ?: sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;

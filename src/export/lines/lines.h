@@ -37,7 +37,7 @@ struct lines {
 	struct naming naming;
 	enum lines_unit time_unit; /* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
 	enum lines_histogram histogram;
-	bool is_cumulative; /* Graphite only */
+	int is_cumulative; /* Graphite only */
 	bool sends_unchanged;
 	struct pack pack;	   /* limit_bytes, put and user */
 	struct exporter *exporter; /* counts the points */

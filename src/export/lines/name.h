@@ -16,7 +16,7 @@
  *     that was cut, and text that could be taken for something else: one that ends in digits, "",
  *     "_" and "otel_metric_overflow". Values of the resource, which all series share, have none.
  *  3. A path ends in digits of the whole series if the series has attributes that neither path nor
- *     tags show, or that cannot be found again in a path of this template (template.h).
+ *     tags show, or that cannot be found again in a path of this template.
  *  4. So do the paths of all series of a metric whose lines could be taken for those of another
  *     metric (name_is_shadowed()).
  *
@@ -25,10 +25,48 @@
  */
 
 #include "export/lines/dialect.h"
-#include "export/lines/template.h"
 #include "metric/metric.h"
 #include "util/buf.h"
 #include "util/setting-table.h"
+
+/*
+ * The path of a name as `template =` in the configuration gives it: text and placeholders.
+ *
+ *     {metric}      the metric's name with its dots; every template has it
+ *     {host}        host.name of the resource
+ *     {unit}        the owner: systemd.unit.name, container.id or process.linux.cgroup
+ *     {attributes}  the values of all attributes that no other placeholder takes, joined by dots
+ *     {NAME}        the value of the attribute NAME, of the series or else of the resource
+ */
+
+enum template_kind { TEMPLATE_TEXT,
+		     TEMPLATE_METRIC,
+		     TEMPLATE_HOST,
+		     TEMPLATE_UNIT,
+		     TEMPLATE_ATTRIBUTES,
+		     TEMPLATE_NAMED };
+
+#define TEMPLATE_PIECES_MAX 32
+
+struct template {
+	struct template_piece {
+		enum template_kind kind;
+		const char *text; /* of TEMPLATE_TEXT and TEMPLATE_NAMED; points into the parsed text */
+		size_t size;
+	} pieces[TEMPLATE_PIECES_MAX];
+	unsigned int n, n_of[TEMPLATE_NAMED + 1]; /* pieces in all, of each kind */
+	/*
+	 * Each value can be found again in a path: it fills levels of its own, and {attributes} comes after {metric}.
+	 * "{unit}_{metric}" is not like that: the path a_b_c says nothing about where the unit ends.
+	 */
+	bool is_readable;
+	bool has_values_after_metric;
+};
+
+/* text is borrowed. -EINVAL with *ret_complaint, which follows "path:line: template: ". */
+int template_parse(const char *text, struct template *ret_template, const char **ret_complaint);
+/* The same as a check of a table of options. */
+int template_check(const char *text, const char **ret_complaint);
 
 #define NAME_LEVEL_BYTES  200
 #define NAME_TAG_BYTES	  64

@@ -9,7 +9,6 @@
  *     Graphite: PATH SUFFIX .BOUND ENDING [TAGS] VALUE TIME
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -86,14 +86,6 @@ static bool write_sum(struct lines *lines, const struct point_kind *kind, const 
 	return put_sum(lines, kind, series, state, BASE_SUM, &line);
 }
 
-static bool is_gauge_known(const struct lines *lines, const struct point_state *state, int64_t raw)
-{
-	if (lines->pack.dialect->is_graphite) /* which has one for each time */
-		return state->time_s == lines->time_s;
-	return state->is_sent && state->last_gauge == raw && state->losses == lines->exporter->n_losses &&
-	       !lines->sends_unchanged;
-}
-
 static bool write_gauge(struct lines *lines, const struct point_kind *kind, const struct series *series,
 		       struct point_state *state)
 {
@@ -103,7 +95,10 @@ static bool write_gauge(struct lines *lines, const struct point_kind *kind, cons
 
 	if (raw < 0 && !lines->pack.dialect->is_graphite)
 		return false;
-	if (is_gauge_known(lines, state, raw))
+	/* Graphite has one for each time. */
+	if (lines->pack.dialect->is_graphite ? state->time_s == lines->time_s :
+					       state->is_sent && state->last_gauge == raw && !lines->sends_unchanged &&
+						       state->losses == lines->exporter->n_losses)
 		return true;
 	put_number(lines, &line, raw < 0, size, kind->divisor, "|g");
 	state->is_sent = !lines->pack.failure;

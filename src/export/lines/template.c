@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/lines/template.h"
+#include "export/lines/name.h"
 
 #include <ctype.h>
 #include <errno.h>

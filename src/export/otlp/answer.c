@@ -19,13 +19,6 @@ static bool is_type(const char *content_type, const char *type)
 	return !strncasecmp(content_type, type, size) && strchr("; \t", content_type[size]);
 }
 
-/* A captive portal, or a web server on that port. Some receivers always answer in JSON. */
-static bool is_foreign(const struct http_answer *http)
-{
-	return http->body_size && !is_type(http->content_type, "application/x-protobuf") &&
-	       !is_type(http->content_type, "application/json");
-}
-
 /* Text from outside may end up in a log. */
 static void set_message(struct otlp_answer *answer, const char *text)
 {
@@ -60,15 +53,16 @@ static void read_failure(const struct http_answer *http, struct otlp_answer *ans
 
 void otlp_answer_read(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
 {
-	bool is_decodable = http->body_size && http->body_size <= DECODED_BYTES_MAX &&
-			    is_type(http->content_type, "application/x-protobuf");
+	bool is_protobuf = is_type(http->content_type, "application/x-protobuf");
+	bool is_decodable = http->body_size && http->body_size <= DECODED_BYTES_MAX && is_protobuf;
 
 	*answer = (struct otlp_answer){ .verdict = OTLP_REFUSED };
 	if (http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED) {
 		answer->verdict = OTLP_AGAIN;
 	} else if (http->failure == HTTP_OK && http->status >= 200 && http->status < 300) {
 		answer->verdict = OTLP_ACCEPTED;
-		answer->is_foreign = is_foreign(http);
+		/* A captive portal, or a web server on that port. Some receivers always answer in JSON. */
+		answer->is_foreign = http->body_size && !is_protobuf && !is_type(http->content_type, "application/json");
 		if (is_decodable)
 			read_success(http, n_points, answer);
 	} else if (http->failure == HTTP_OK) {

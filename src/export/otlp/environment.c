@@ -22,15 +22,13 @@ struct environment {
 };
 
 /* A variable, the setting that it gives, and what its words mean there; without any, its text is taken. */
-struct variable {
+static const struct variable {
 	const char *what, *key;
 	bool is_tls;
 	struct {
 		const char *word, *value;
 	} words[3];
-};
-
-static const struct variable variables[] = {
+} variables[] = {
 	{ "COMPRESSION", "compression", false, { { "gzip", "gzip" }, { "none", "none" } } },
 	{ "TEMPORALITY_PREFERENCE", "temporality", false,
 	  { { "cumulative", "cumulative" },

@@ -161,8 +161,7 @@ static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points
 		buf_append(&body, data, size);
 	else
 		err = gzip_append(&body, data, size);
-	if (!err)
-		err = buf_error(&body);
+	err = err ?: buf_error(&body);
 	if (!err)
 		return exporter_enqueue(otlp->exporter, TAKE_PTR(body.data), body.size, n_points);
 	exporter_account(otlp->exporter, POINTS_NOT_SENT, n_points);

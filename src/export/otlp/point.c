@@ -110,19 +110,15 @@ static void fill_attribute(Otlp__KeyValue *item, Otlp__AnyValue *value, const st
 	otlp__any_value__init(value);
 	item->key = (char *)attribute->name;
 	item->value = value;
-	switch (attribute->type) {
-	case ATTRIBUTE_TEXT:
+	if (attribute->type == ATTRIBUTE_TEXT) {
 		value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
 		value->string_value = (char *)attribute->text;
-		break;
-	case ATTRIBUTE_NUMBER:
+	} else if (attribute->type == ATTRIBUTE_NUMBER) {
 		value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
 		value->int_value = attribute->number;
-		break;
-	case ATTRIBUTE_FLAG:
+	} else {
 		value->value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
 		value->bool_value = attribute->number != 0;
-		break;
 	}
 }
 

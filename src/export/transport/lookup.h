@@ -9,8 +9,6 @@
  */
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 
 #include "util/cleanup.h"

@@ -288,11 +288,6 @@ void socket_look_up_again(struct socket *sock)
 
 /* The rest */
 
-int socket_fd(const struct socket *sock)
-{
-	return sock->state == SOCKET_OPEN ? sock->fd : -1;
-}
-
 int socket_error(const struct socket *sock)
 {
 	int err = 0;

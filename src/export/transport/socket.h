@@ -60,7 +60,7 @@ enum socket_state { SOCKET_CLOSED,
 		    SOCKET_OPEN,
 		    SOCKET_WAITING };
 
-/* Ways to send use the members up to the timer; the others are socket.c's. */
+/* Ways to send use the members up to is_unix, and read state and fd; the others are socket.c's. */
 struct socket {
 	struct sd_event *event;
 	struct exporter *exporter;
@@ -103,7 +103,6 @@ struct socket *socket_free(struct socket *sock);
  * when that succeeds. A socket that waits after an error continues to wait.
  */
 bool socket_open(struct socket *sock);
-int socket_fd(const struct socket *sock); /* -1: not open */
 /* Takes the error that the kernel has noted for it: an errno, or 0. */
 int socket_error(const struct socket *sock);
 /* EPOLLIN, EPOLLOUT for ready(); 0: only errors; or that it is not called at all until the next socket_watch(). */

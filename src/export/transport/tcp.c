@@ -72,7 +72,7 @@ static size_t unacknowledged(const struct tcp_sender *sender)
 {
 	int n = 0;
 
-	return ioctl(socket_fd(&sender->sock), SIOCOUTQ, &n) < 0 || n < 0 ? SIZE_MAX : (size_t)n;
+	return ioctl(sender->sock.fd, SIOCOUTQ, &n) < 0 || n < 0 ? SIZE_MAX : (size_t)n;
 }
 
 static void confirm_sent(struct tcp_sender *sender)
@@ -140,16 +140,6 @@ static void on_end(struct tcp_sender *sender)
 
 /* Progress */
 
-static void on_stalled(struct tcp_sender *sender)
-{
-	if (sender->state == STATE_SENDING || sender->n_unacknowledged)
-		break_off(sender, "the receiver does not accept what is sent");
-	else
-		break_off(sender,
-			  "the receiver took everything but did not close the connection, so it may not have read it. "
-			  "Does it read at all? If it keeps connections open on purpose, set confirm_every = 0");
-}
-
 /* How old a connection becomes. The first one is shorter: nobody knows yet whether the receiver reads. */
 static uint64_t confirm_after_ns(const struct tcp_sender *sender)
 {
@@ -194,7 +184,10 @@ static void check_progress(struct tcp_sender *sender)
 		confirm_sent(sender);
 	delay_ns = check_delay_ns(sender);
 	if (is_busy(sender) && now_ns - sender->progress_ns >= sender->sock.options.timeout_ns)
-		on_stalled(sender);
+		break_off(sender, sender->state == STATE_SENDING || n ?
+			  "the receiver does not accept what is sent" :
+			  "the receiver took everything but did not close the connection, so it may not have read it. "
+			  "Does it read at all? If it keeps connections open on purpose, set confirm_every = 0");
 	else if (delay_ns)
 		(void)timer_arm(&sender->sock.work, delay_ns);
 }
@@ -203,13 +196,13 @@ static void on_check_time(void *sock)
 {
 	struct tcp_sender *sender = sock;
 
-	if (socket_fd(&sender->sock) < 0)
+	if (sender->sock.state != SOCKET_OPEN)
 		return;
 	if (sender->state == STATE_ENDED)
 		on_end(sender);
 	else
 		send_more(sender);
-	if (socket_fd(&sender->sock) >= 0)
+	if (sender->sock.state == SOCKET_OPEN)
 		check_progress(sender);
 }
 
@@ -221,7 +214,7 @@ static void begin_to_confirm(struct tcp_sender *sender)
 	exporter_asks(sender->sock.exporter, true);
 	sender->progress_ns = timer_now_ns(sender->sock.event);
 	socket_watch(&sender->sock, EPOLLIN);
-	if (shutdown(socket_fd(&sender->sock), SHUT_WR) < 0)
+	if (shutdown(sender->sock.fd, SHUT_WR) < 0)
 		break_off(sender, strerror(errno));
 	else
 		check_progress(sender);
@@ -246,7 +239,7 @@ static int send_part(struct tcp_sender *sender)
 {
 	struct exporter_stats *stats = &sender->sock.exporter->stats;
 	struct queue_item *item = sender->sock.queue->waiting;
-	ssize_t n = send(socket_fd(&sender->sock), item->data + sender->offset, item->size - sender->offset,
+	ssize_t n = send(sender->sock.fd, item->data + sender->offset, item->size - sender->offset,
 			 MSG_DONTWAIT | MSG_NOSIGNAL | (TAILQ_NEXT(item, link) ? MSG_MORE : 0));
 
 	if (n < 0)
@@ -303,7 +296,7 @@ static void read_until_end(struct tcp_sender *sender)
 	char room[4096];
 
 	for (int i = 0; i < READS; i++) {
-		ssize_t n = recv(socket_fd(&sender->sock), room, sizeof(room), MSG_DONTWAIT);
+		ssize_t n = recv(sender->sock.fd, room, sizeof(room), MSG_DONTWAIT);
 
 		if (n > 0)
 			continue;
@@ -321,7 +314,7 @@ static void on_ready(void *sock, uint32_t events)
 
 	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
 		read_until_end(sender);
-	if (socket_fd(&sender->sock) >= 0 && events & EPOLLOUT)
+	if (sender->sock.state == SOCKET_OPEN && events & EPOLLOUT)
 		send_more(sender);
 }
 

@@ -119,7 +119,7 @@ static enum send_outcome send_some(struct udp_sender *sender, uint64_t n)
 		enum points fate = POINTS_DELIVERED;
 
 		outcome = SEND_DONE;
-		if (send(socket_fd(&sender->sock), item->data, item->size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		if (send(sender->sock.fd, item->data, item->size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 			fate = POINTS_TOO_LARGE;
 			outcome = on_send_error(sender, item, errno);
 		} else {
@@ -190,7 +190,7 @@ static void on_error(struct udp_sender *sender)
 	else if (err) /* if not, a call has met it since */
 		on_refused(sender);
 	/* What waited for room in the old socket does not in the new one. */
-	if (sender->is_full && socket_fd(&sender->sock) >= 0)
+	if (sender->is_full && sender->sock.state == SOCKET_OPEN)
 		socket_watch(&sender->sock, EPOLLOUT);
 }
 
@@ -215,7 +215,7 @@ static void on_flush(void *sock, bool is_last, uint64_t window_ns)
 {
 	struct udp_sender *sender = sock;
 	uint64_t burst = sender->sock.options.burst;
-	bool is_open = socket_fd(&sender->sock) >= 0;
+	bool is_open = sender->sock.state == SOCKET_OPEN;
 
 	/* What the kernel knows by now about the last datagram. */
 	if (is_open && !sender->sock.is_unix && socket_error(&sender->sock))
@@ -246,7 +246,7 @@ static int probe(void *sock, const char **ret_words)
 		sender->was_refused = false;
 		sender->n_probes++;
 		sender->deadline_ns = now_ns + PROBE_NS;
-		(void)!send(socket_fd(sock), "", 0, MSG_DONTWAIT | MSG_NOSIGNAL);
+		(void)!send(sender->sock.fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	if (sender->was_refused || now_ns < sender->deadline_ns)
 		return sender->was_refused ? -ECONNREFUSED : 0;

@@ -33,24 +33,18 @@ int url_check(const char *url, const char **ret_complaint)
 	return -EINVAL;
 }
 
-static bool is_local(const char *host)
-{
-	const char *dot = strrchr(host, '.'), *last_label = dot ? dot + 1 : host;
-
-	return (!strncmp(host, "127.", 4) && !host[strspn(host, "0123456789.")]) || !strcmp(host, "[::1]") ||
-	       !strcasecmp(last_label, "localhost");
-}
-
 struct url_place url_place(const char *url)
 {
-	char *host = NULL, *port = NULL, *password = NULL;
+	char *host = NULL, *port = NULL, *password = NULL, *dot;
 	struct url_place place = { 0 };
 	CURLU *parts = curl_url();
 
 	if (parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
 	    curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
 	    curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
-		place.is_local = is_local(host);
+		dot = strrchr(host, '.');
+		place.is_local = (!strncmp(host, "127.", 4) && !host[strspn(host, "0123456789.")]) ||
+				 !strcmp(host, "[::1]") || !strcasecmp(dot ? dot + 1 : host, "localhost");
 		place.has_password = curl_url_get(parts, CURLUPART_PASSWORD, &password, 0) == CURLUE_OK;
 		place.port = (unsigned int)strtoul(port, NULL, 10);
 	}
