@@ -36,12 +36,7 @@ struct lookup_key {
 
 TABLE(lookups, struct lookup_key, struct hist_time, 3);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, u64);
-} lookups_begun SEC(".maps");
+STORAGE(lookups_begun, TASK, 0, u64);
 
 static __always_inline int lookup_begin(void)
 {
@@ -58,7 +53,6 @@ static __always_inline int lookup_end(u32 error)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 *began_ns = bpf_task_storage_get(&lookups_begun, task, NULL, 0), ns;
 	struct lookup_key key = {};
-	struct hist_time *durations;
 
 	if (!began_ns || !*began_ns)
 		return 0;
@@ -66,9 +60,7 @@ static __always_inline int lookup_end(u32 error)
 	*began_ns = 0;
 	owner_of_task_seldom(&key.owner, task);
 	key.error = error;
-	durations = lookups_at(&key);
-	if (durations)
-		hist_time_add_atomic(durations, ns);
+	hist_time_add_to(lookups, &key, ns);
 	return 0;
 }
 

@@ -37,12 +37,7 @@ struct fs_starts {
 	struct fs_start of[FS_OPERATIONS];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct fs_starts);
-} fs_begun SEC(".maps");
+STORAGE(fs_begun, TASK, 0, struct fs_starts);
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -76,7 +71,6 @@ static __always_inline int operation_end(enum fs_operation operation)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fs_starts *starts = bpf_task_storage_get(&fs_begun, task, NULL, 0);
 	struct fs_key key = {};
-	struct hist_time *durations;
 	struct super_block *sb;
 	u64 ns;
 
@@ -88,9 +82,7 @@ static __always_inline int operation_end(enum fs_operation operation)
 	owner_of_task_seldom(&key.owner, task);
 	bpf_probe_read_kernel_str(key.type, sizeof(key.type), BPF_CORE_READ(sb, s_type, name));
 	key.operation = operation;
-	durations = operations_at(&key);
-	if (durations)
-		hist_time_add_atomic(durations, ns);
+	hist_time_add_to(operations, &key, ns);
 	return 0;
 }
 

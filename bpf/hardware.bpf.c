@@ -28,13 +28,10 @@ TABLE(hardware, struct owner, struct hardware_value, 1);
 	SEC("perf_event")                                                                          \
 	int name(struct bpf_perf_event_data *ctx)                                                  \
 	{                                                                                          \
-		struct hardware_value *value;                                                      \
 		struct owner owner;                                                                \
                                                                                                    \
 		owner_of_task_seldom(&owner, bpf_get_current_task_btf());                          \
-		value = hardware_at(&owner);                                                       \
-		if (value)                                                                         \
-			table_add(&value->name, ctx->sample_period);                               \
+		table_add_to(hardware, &owner, name, ctx->sample_period);                          \
 		return 0;                                                                          \
 	}
 

@@ -109,14 +109,11 @@ int BPF_PROG(irq_handler_exit, int number, struct irqaction *action)
 	u64 end_ns = bpf_ktime_get_ns();
 	struct irq_key key = { .number = number };
 	struct irq_start *start = irq_start();
-	struct hist_time *times;
 
 	if (!start || !start->hardirq_ns)
 		return 0;
 	bpf_probe_read_kernel_str(key.name, sizeof(key.name), action->name);
-	times = hardirqs_at(&key);
-	if (times)
-		hist_time_add_atomic(times, end_ns - start->hardirq_ns);
+	hist_time_add_to(hardirqs, &key, end_ns - start->hardirq_ns);
 	start->hardirq_ns = 0;
 	return 0;
 }

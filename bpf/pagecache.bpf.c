@@ -75,12 +75,7 @@ struct cache_marks {
 	u8 is_in[CACHE_CAUSES];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct cache_marks);
-} cache_marks SEC(".maps");
+STORAGE(cache_marks, TASK, 0, struct cache_marks);
 
 static __always_inline u64 folio_pages(const void *folio)
 {

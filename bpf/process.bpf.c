@@ -74,12 +74,9 @@ struct {
 static __always_inline int start_add(struct task_struct *task, enum process_start type)
 {
 	struct start_key key = { .type = type };
-	struct process_count *value;
 
 	owner_of_task_seldom(&key.owner, task);
-	value = starts_at(&key);
-	if (value)
-		table_add(&value->count, 1);
+	table_add_to(starts, &key, count, 1);
 	return 0;
 }
 
@@ -107,10 +104,11 @@ static __always_inline void exit_add(const struct owner *owner, int status)
 {
 	struct signal_key killed = { *owner, status & SIGNAL_MASK };
 	struct code_key left = { *owner, status >> 8 & 0xff };
-	struct process_count *value = killed.signal ? kills_at(&killed) : exits_at(&left);
 
-	if (value)
-		table_add(&value->count, 1);
+	if (killed.signal)
+		table_add_to(kills, &killed, count, 1);
+	else
+		table_add_to(exits, &left, count, 1);
 }
 
 /* A mark is made only if other threads may be ending, too. */
@@ -131,15 +129,12 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
 	struct signal_struct *signal = BPF_CORE_READ((struct task_struct___process *)task, signal);
 	struct task_struct *leader = task->group_leader;
-	struct hist_time *lifetime;
 	struct owner owner;
 
 	if (BPF_CORE_READ(signal, live.counter) || is_counted(task, signal))
 		return 0;
 	owner_of_task_seldom(&owner, task);
 	exit_add(&owner, process_status(leader, signal));
-	lifetime = lifetimes_at(&owner);
-	if (lifetime)
-		hist_time_add_atomic(lifetime, bpf_ktime_get_boot_ns() - BPF_CORE_READ(leader, start_boottime));
+	hist_time_add_to(lifetimes, &owner, bpf_ktime_get_boot_ns() - BPF_CORE_READ(leader, start_boottime));
 	return 0;
 }

@@ -163,6 +163,14 @@ static __always_inline u32 hist_fixed_index(u64 v, const u64 *bounds, u32 n)
 		u64 value_ = (ns);                                                                 \
 		hist_add_atomic_(hist, value_, hist_time_index(value_));                           \
 	})
+/* In a TABLE of struct hist_time (table.h). */
+#define hist_time_add_to(NAME, key, ns)                                                            \
+	do {                                                                                       \
+		struct hist_time *found_ = NAME##_at(key);                                         \
+                                                                                                   \
+		if (found_)                                                                        \
+			hist_time_add_atomic(found_, ns);                                          \
+	} while (0)
 #define hist_add_atomic_(hist, v, index)                                                           \
 	({                                                                                         \
 		u32 index_ = (index);                                                              \

@@ -114,6 +114,15 @@ struct task_struct {
 
 #define NSEC_PER_SEC 1000000000ull
 
+/* A value of each task or socket: STORAGE(starts, TASK, 0, u64) is for bpf_task_storage_get(&starts, …). */
+#define STORAGE(NAME, OF, FLAGS, VALUE)                                                            \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_##OF##_STORAGE);                                         \
+		__uint(map_flags, BPF_F_NO_PREALLOC | (FLAGS));                                    \
+		__type(key, int);                                                                  \
+		__type(value, VALUE);                                                              \
+	} NAME SEC(".maps")
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct task_struct___before_5_14 {

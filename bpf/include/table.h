@@ -7,7 +7,7 @@
  *     TABLE(opens, struct open_key, struct open_value, 4);        for what is rare
  *     struct open_value *value = opens_at(&key);
  *     if (value)
- *             table_add(&value->count, 1);
+ *             table_add(&value->count, 1);        or all in one: table_add_to(opens, &key, count, 1);
  *
  *     TABLE_PERCPU(calls, struct call_key, struct call_value, 44);    for what is hot
  *     bool is_own;
@@ -63,6 +63,14 @@ enum table_state {
 #define TABLE_NEW    (1u << 31) /* with a place: it is vacant no more, but has no key yet */
 
 #define table_add(where, what) ((void)__sync_fetch_and_add((where), (what)))
+/* The same for a key: NAME_at(key)->member += what. */
+#define table_add_to(NAME, key, member, what)                                                      \
+	do {                                                                                       \
+		__typeof__(NAME##_at(key)) found_ = NAME##_at(key);                                \
+                                                                                                   \
+		if (found_)                                                                        \
+			table_add(&found_->member, what);                                          \
+	} while (0)
 #define table_count(where, what, is_own)                                                           \
 	do {                                                                                       \
 		if (is_own)                                                                        \

@@ -121,14 +121,11 @@ static __always_inline void probe_who(struct probe_key *key)
 
 static __always_inline void probe_add(const struct probe_key *key, u64 value)
 {
-	struct hist_time *time;
 	struct hist_value *of_values;
 	u64 *number;
 
 	if (measure == PROBE_MEASURE_LATENCY) {
-		time = times_at(key);
-		if (time)
-			hist_time_add_atomic(time, value);
+		hist_time_add_to(times, key, value);
 	} else if (measure == PROBE_MEASURE_HISTOGRAM) {
 		of_values = values_at(key);
 		if (of_values)

@@ -25,7 +25,6 @@ TABLE(connections, struct connection_key, struct connection_value, 6);
 __noinline int connection_count(const struct socket_record *record, u32 type, u32 from, u32 error)
 {
 	struct connection_key key = {};
-	struct connection_value *value;
 
 	if (!record)
 		return 0;
@@ -33,9 +32,7 @@ __noinline int connection_count(const struct socket_record *record, u32 type, u3
 	key.type = type;
 	key.role = record->role ?: from == STATE_SYN_SENT ? TCP_ROLE_CLIENT : TCP_ROLE_SERVER;
 	key.error = error;
-	value = connections_at(&key);
-	if (value)
-		table_add(&value->count, 1);
+	table_add_to(connections, &key, count, 1);
 	return 0;
 }
 

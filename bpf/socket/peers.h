@@ -98,11 +98,8 @@ static __always_inline void peer_add(const struct owner *owner, u32 role, const 
 static __always_inline void peer_fail(const struct owner *owner, u32 role, const struct peer *peer, u32 error)
 {
 	struct peer_failure_key key = {};
-	struct peer_failure *value;
 
 	peer_key_fill(&key.peer, owner, role, peer);
 	key.error = error;
-	value = peer_failures_at(&key);
-	if (value)
-		table_add(&value->count, 1);
+	table_add_to(peer_failures, &key, count, 1);
 }

@@ -73,19 +73,9 @@ struct socket_record {
 	u32 state; /* enum connection_state: that was seen last; 0: none of a young socket */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct socket_record);
-} socket_records SEC(".maps");
+STORAGE(socket_records, SK, 0, struct socket_record);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
-	__type(key, int);
-	__type(value, u64);
-} listener_processes SEC(".maps");
+STORAGE(listener_processes, SK, BPF_F_CLONE, u64);
 
 /* Retransmitted is read first: bytes retransmitted in between look sent now, and are subtracted next time. */
 static __always_inline u64 tcp_sent(struct tcp_sock *tp)

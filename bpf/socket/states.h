@@ -94,31 +94,25 @@ TABLE(states, struct state_key, struct state_value, 6);
 __noinline int transition_count(const struct socket_record *record, u32 from, u32 to)
 {
 	struct transition_key key = {};
-	struct transition_value *value;
 
 	if (!record)
 		return 0;
 	key.owner = owner_for(&record->owner, tcpstate_per_process);
 	key.from = from;
 	key.to = to;
-	value = transitions_at(&key);
-	if (value)
-		table_add(&value->count, 1);
+	table_add_to(transitions, &key, count, 1);
 	return 0;
 }
 
 __noinline int state_add(const struct owner *owner, u32 state, u64 n)
 {
 	struct state_key key = {};
-	struct state_value *value;
 
 	if (!owner)
 		return 0;
 	key.owner = owner_for(owner, tcpstate_per_process);
 	key.state = state;
-	value = states_at(&key);
-	if (value)
-		table_add(&value->count, n);
+	table_add_to(states, &key, count, n);
 	return 0;
 }
 

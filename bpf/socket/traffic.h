@@ -124,7 +124,6 @@ static __always_inline void synack_count(struct sock *listener, const struct soc
 {
 	struct socket_record *record = bpf_sk_storage_get(&socket_records, listener, NULL, 0);
 	struct peer_value grown = { .retransmits = 1 };
-	struct tcp_traffic *value;
 	struct tcp_key key = {};
 	struct peer peer = {};
 	struct owner owner = {};
@@ -141,7 +140,5 @@ static __always_inline void synack_count(struct sock *listener, const struct soc
 		return;
 	key.owner = owner_for(&owner, network_per_process);
 	key.type = socket_type(request);
-	value = tcp_at(&key);
-	if (value)
-		table_add(&value->retransmits, 1);
+	table_add_to(tcp, &key, retransmits, 1);
 }

@@ -14,12 +14,7 @@ struct call_start {
 	u32 number;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct call_start);
-} starts SEC(".maps");
+STORAGE(starts, TASK, 0, struct call_start);
 
 static __always_inline u32 call_raw_number(struct pt_regs *regs)
 {

@@ -151,21 +151,16 @@ static __always_inline void file_add(const struct owner *owner, u32 operation, u
 static __noinline int failure_add(const struct owner *owner, u32 operation, u32 error)
 {
 	struct failure_key key = { *owner, operation, error };
-	struct failure_value *value = failures_at(&key);
 
-	if (value)
-		table_add(&value->count, 1);
+	table_add_to(failures, &key, count, 1);
 	return 0;
 }
 
 static __noinline int file_duration_add(const struct owner *owner, u32 operation, u64 ns)
 {
 	struct file_duration_key key = { *owner, operation, 0 };
-	struct hist_time *value;
 
-	value = file_durations_at(&key);
-	if (value)
-		hist_time_add_atomic(value, ns);
+	hist_time_add_to(file_durations, &key, ns);
 	return 0;
 }
 

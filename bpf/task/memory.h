@@ -67,10 +67,8 @@ static __always_inline bool victim_is_task(void)
 static __always_inline void oom_count(struct task_struct *task)
 {
 	struct owner owner = memory_owner(task);
-	struct oom_value *value = oom_at(&owner);
 
-	if (value)
-		table_add(&value->kills, 1);
+	table_add_to(oom, &owner, kills, 1);
 }
 
 static __always_inline void victim_note(u32 thread)
@@ -107,7 +105,6 @@ static __always_inline int reclaim_end(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_seen *seen = bpf_task_storage_get(&tasks_seen, task, NULL, 0);
-	struct hist_time *stalls;
 	struct owner owner;
 	u64 stall_ns;
 
@@ -116,8 +113,6 @@ static __always_inline int reclaim_end(void)
 	stall_ns = bpf_ktime_get_ns() - seen->reclaim_began_ns;
 	seen->reclaim_began_ns = 0;
 	owner = memory_owner(task);
-	stalls = reclaim_at(&owner);
-	if (stalls)
-		hist_time_add_atomic(stalls, stall_ns);
+	hist_time_add_to(reclaim, &owner, stall_ns);
 	return 0;
 }

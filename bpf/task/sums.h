@@ -57,12 +57,7 @@ struct task_seen {
 	u64 reclaim_began_ns;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct task_seen);
-} tasks_seen SEC(".maps");
+STORAGE(tasks_seen, TASK, 0, struct task_seen);
 
 #define ENDS_AT_SWITCH (scheduler_on || hooks_preemptible)
 

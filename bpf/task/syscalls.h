@@ -51,20 +51,9 @@ static __always_inline bool syscall_is_timed(u32 number)
 static __noinline int syscall_duration_add(const struct owner *owner, u32 number, u64 ns)
 {
 	struct syscall_key key = { .owner = *owner, .syscall = number };
-	struct hist_time *value;
 
-	value = syscall_durations_at(&key);
-	if (value)
-		hist_time_add_atomic(value, ns);
+	hist_time_add_to(syscall_durations, &key, ns);
 	return 0;
-}
-
-static __always_inline void interrupted_add(const struct syscall_key *key)
-{
-	struct syscall_value *value = interrupted_at(key);
-
-	if (value)
-		table_add(&value->count, 1);
 }
 
 /* Sorts out a result that is not a plain success. False: the call has not ended. */
@@ -94,7 +83,7 @@ static __always_inline void syscall_exit(const struct owner *any, u32 number, lo
 	if (ret <= 0 && !syscall_has_ended(number, ret, &key.error))
 		return;
 	if (key.error == SYSCALL_EINTR) {
-		interrupted_add(&key);
+		table_add_to(interrupted, &key, count, 1);
 		return;
 	}
 	value = calls_at(&key, &is_own);
@@ -125,7 +114,7 @@ static __always_inline void syscall_interrupt(struct k_sigaction *action)
 	key.syscall = syscall_number(task, regs);
 	owner_of_task_seldom(&owner, task);
 	key.owner = owner_for(&owner, syscalls_per_process);
-	interrupted_add(&key);
+	table_add_to(interrupted, &key, count, 1);
 	ns = syscall_is_timed(key.syscall) ? call_end_interrupted(task, key.syscall) : 0;
 	if (ns)
 		syscall_duration_add(&key.owner, key.syscall, ns);
