@@ -54,7 +54,7 @@ static void describe_table(const struct collector *collector, const struct flat_
 
 	map->type = "table";
 	map->max_entries = *parts->capacity + bpf_map__max_entries(parts->more);
-	for (size_t i = 0; i < ARRAY_SIZE(more) - !!*parts->base && collector->is_started; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(more) - (*parts->base || !map->binding) && collector->is_started; i++)
 		map->fds[map->n_fds++] = bpf_map__fd(more[i]);
 }
 
@@ -69,9 +69,8 @@ static void find_maps(struct collector *collector)
 		const struct binding *binding = binding_of(object, bpf_map__name(map));
 		struct collector_map *item;
 
-		if ((binding ? binding->collector : object->collectors[0]) != collector)
-			continue;
-		if (flat_is_part(object->bpf, map))
+		if ((binding ? binding->collector : object->collectors[0]) != collector ||
+		    flat_is_part(object->bpf, map))
 			continue;
 		item = array_add(&collector->maps, &collector->n_maps, sizeof(*item));
 		if (!item)

@@ -19,7 +19,7 @@ static uint64_t keys_of(const struct binding *binding, uint64_t units, const str
 {
 	uint64_t per_unit = *parts->per_unit;
 
-	if (!binding || !setting_is_on(&binding->collector->settings, binding->first->when))
+	if (!setting_is_on(&binding->collector->settings, binding->first->when))
 		return 0;
 	/* Where it costs little: units that have just ended keep their keys until the next collection. */
 	if (!parts->columns && bpf_map__value_size(parts->values) <= NARROW_BYTES && per_unit < FEW_KEYS)
@@ -36,16 +36,18 @@ uint64_t sizes_set(const struct object *object, struct bpf_object *bpf)
 
 	bpf_object__for_each_map (map, bpf) {
 		const struct binding *binding = binding_of(object, bpf_map__name(map));
-		struct flat_parts parts;
-
-		if (flat_find(bpf, bpf_map__name(map), &parts))
-			bytes += flat_size(&parts, keys_of(binding, object->units, &parts), &machine, &n_words);
-	}
-	bpf_object__for_each_map (map, bpf) {
 		const struct setting *entries;
+		struct flat_parts parts;
 		uint32_t n_entries;
 		char name[64];
 
+		if (flat_find(bpf, bpf_map__name(map), &parts)) {
+			/* Of a collector that is off: nobody maps it, and it keeps its one place. */
+			(void)bpf_map__set_map_flags(parts.keys, binding ? BPF_F_MMAPABLE : 0);
+			(void)bpf_map__set_map_flags(parts.values, binding ? BPF_F_MMAPABLE : 0);
+			if (binding)
+				bytes += flat_size(&parts, keys_of(binding, object->units, &parts), &machine, &n_words);
+		}
 		snprintf(name, sizeof(name), "%s_entries", bpf_map__name(map));
 		entries = setting_find(&object->settings, name);
 		if (!entries || entries->size_bytes != sizeof(n_entries))

@@ -46,6 +46,11 @@ class TablesTest(unittest.TestCase):
         self.assertLess(few, 8 * MIB)
         self.assertLess(many, 8 * MIB)
 
+    def test_a_collector_that_is_off_takes_next_to_nothing_in_a_shared_object(self):
+        collectors, _ = listed('2')
+        sizes = {map_['name']: map_['memory_bytes'] for collector in collectors for map_ in collector.get('maps', [])}
+        self.assertLess(sizes['peers'] + sizes['peer_failures'], 8192)
+
     def test_what_the_agent_reckons_is_what_the_kernel_accounts(self):
         for cpus in '2', '128':
             collectors, log = listed(cpus, {'agent': {'memory_limit': '1GiB', 'log_level': 'debug'}})

@@ -47,23 +47,23 @@ static uint32_t *find_number(const struct bpf_object *bpf, const char *section, 
 }
 
 static struct bpf_map *find_map(const struct bpf_object *bpf, const char *table, const char *suffix,
-				enum bpf_map_type type, uint32_t flag)
+				enum bpf_map_type type)
 {
 	struct bpf_map *map;
 	char name[256];
 
 	snprintf(name, sizeof(name), "%s%s", table, suffix);
 	map = bpf_object__find_map_by_name(bpf, name);
-	return map && bpf_map__type(map) == type && (bpf_map__map_flags(map) & flag) == flag ? map : NULL;
+	return map && bpf_map__type(map) == type ? map : NULL;
 }
 
 bool flat_find(const struct bpf_object *bpf, const char *name, struct flat_parts *ret_parts)
 {
 	struct flat_parts parts = {
-		.values = find_map(bpf, name, "", BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE),
-		.words = find_map(bpf, "table", "_words", BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE),
-		.keys = find_map(bpf, name, "_keys", BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE),
-		.more = find_map(bpf, name, "_more", BPF_MAP_TYPE_HASH, 0),
+		.values = find_map(bpf, name, "", BPF_MAP_TYPE_ARRAY),
+		.words = find_map(bpf, "table", "_words", BPF_MAP_TYPE_ARRAY),
+		.keys = find_map(bpf, name, "_keys", BPF_MAP_TYPE_ARRAY),
+		.more = find_map(bpf, name, "_more", BPF_MAP_TYPE_HASH),
 		.data = bpf_object__find_map_by_name(bpf, DATA),
 	};
 
@@ -91,12 +91,9 @@ bool flat_is_part(const struct bpf_object *bpf, const struct bpf_map *map)
 	struct flat_parts parts;
 	char table[256];
 
-	if (!strcmp(name, "table_words"))
-		return true;
-	if (!suffix)
-		return false;
-	snprintf(table, sizeof(table), "%.*s", (int)(suffix - name), name);
-	return flat_find(bpf, table, &parts) && (map == parts.keys || map == parts.more);
+	snprintf(table, sizeof(table), "%.*s", suffix ? (int)(suffix - name) : 0, name);
+	return !strcmp(name, "table_words") ||
+	       (flat_find(bpf, table, &parts) && (map == parts.keys || map == parts.more));
 }
 
 uint64_t *flat_seed(const struct bpf_object *bpf)
