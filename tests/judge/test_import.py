@@ -294,10 +294,16 @@ class TestImport(unittest.TestCase):
                 file.write(COUNTER % metric + LABELS + LABEL % ("nr", 8, "{name: uint}"))
             done = self.run_importer("--force", "--bpfpush=" + os.environ["BPFPUSH"], path)
             self.assertEqual((done.returncode, "not on PATH" in done.stderr), (status, False), done.stderr)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(COUNTER % "calls_total" + LABELS + LABEL % ("nr", 8, "{name: dname}"))
-        done = self.run_importer("--force", "--bpfpush=" + os.environ["BPFPUSH"], path)
-        self.assertEqual((done.returncode, "bpfpush check refuses it: " in done.stderr), (1, True), done.stderr)
+        # Each is said where the YAML asks for it.
+        for text, lines in ((COUNTER % "calls_total" + LABELS + LABEL % ("nr", 8, "{name: dname}"), [6]),
+                            (COUNTER % "disks_total" + LABELS + LABEL % ("x", 4, "{name: dname}") + LABEL % ("y", 4, "{name: dname}"), [6, 7]),
+                            (COUNTER.replace("Some", "S" * 20000) % "calls_total" + LABELS + LABEL % ("nr", 8, "{name: uint}"), [4])):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            done = self.run_importer("--force", "--bpfpush=" + os.environ["BPFPUSH"], path)
+            said = [line for line in done.stderr.splitlines() if "bpfpush check refuses it: " in line or "a line of a descriptor has" in line]
+            self.assertEqual([int(re.match(r".*?\.yaml:(\d+): ", line)[1]) for line in said], lines, done.stderr)
+            self.assertEqual(done.returncode, 1)
 
     def test_a_name_of_a_collector_of_bpfpush_is_not_taken(self):
         shipped = {name[:-len(".conf")] for name in os.listdir(os.path.join(ROOT, "bpf")) if name.endswith(".conf")}
