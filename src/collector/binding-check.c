@@ -142,16 +142,6 @@ static void check_iterator(const struct collector *collector, const struct progr
 		collector_complain_of_map(collector, described->line, map);
 }
 
-/* Only one of a hook's alternatives counts, so it must be sure that they are some. */
-static void check_alternative(const struct collector *collector, const struct program *program)
-{
-	if (program->is_doubtful)
-		complain(collector, 0,
-			 "program \"%s\" (%s) looks like an alternative for hook \"%s\", of which only one would count; end its "
-			 "name in the type of its section (%s__btf, %s__fexit …), or use a name without \"__\"",
-			 program->name, program->section, program->hook, program->hook, program->hook);
-}
-
 /* NULL is none. */
 static void check_program_name(const struct collector *collector, unsigned int line, const char *name)
 {
@@ -214,12 +204,17 @@ static void check_programs(const struct collector *collector)
 		if (described->events)
 			check_events(collector, described);
 	}
-	for (uint32_t i = 0; i < programs->n; i++) {
-		if (!collector_uses(collector, &programs->items[i]))
+	array_for_each (program, programs->items, programs->n) {
+		if (!collector_uses(collector, program))
 			continue;
-		check_alternative(collector, &programs->items[i]);
-		hook_check(collector, &programs->items[i]);
-		check_iterator(collector, &programs->items[i]);
+		/* Only one of a hook's alternatives counts, so it must be sure that they are some. */
+		if (program->is_doubtful)
+			complain(collector, 0,
+				 "program \"%s\" (%s) looks like an alternative for hook \"%s\", of which only one would count; "
+				 "end its name in the type of its section (%s__btf, %s__fexit …), or use a name without \"__\"",
+				 program->name, program->section, program->hook, program->hook, program->hook);
+		hook_check(collector, program);
+		check_iterator(collector, program);
 	}
 	if (programs->n && collector->descriptor->object && !collector->descriptor->n_programs)
 		complain(collector, 0, "no [program] section, so no program of the shared object would run; add one for each that counts for this collector");

@@ -21,15 +21,6 @@
 #define NAME_BYTES_MAX	 256
 #define OBJECT_BYTES_MAX (16 << 20)
 
-static int init_settings(struct object *object)
-{
-	struct bpf_map *map = bpf_object__find_map_by_name(object->bpf, SETTINGS_SECTION);
-	size_t size = 0;
-	const void *data = map ? bpf_map__initial_value(map, &size) : NULL;
-
-	return settings_init(object->btf, bpf_object__btf(object->bpf), data, data ? size : 0, &object->settings);
-}
-
 /* The file is read once: what is checked is what is loaded, whatever happens to the file meanwhile. */
 static int read_bytes(struct object *object, const char *needed_by, struct diag *diag)
 {
@@ -171,6 +162,9 @@ int object_open(const char *path, const char *needed_by, struct diag *diag, stru
 	_cleanup_(object_freep) struct object *object = calloc(1, sizeof(*object));
 	_cleanup_(buf_done) struct buf words = BUF_INIT;
 	unsigned int n_before = diag->n_errors;
+	struct bpf_map *map;
+	const void *data;
+	size_t size = 0;
 	int err;
 
 	if (!object)
@@ -200,7 +194,10 @@ int object_open(const char *path, const char *needed_by, struct diag *diag, stru
 		return 0;
 	}
 	check_types(object, diag);
-	err = init_settings(object) ?: programs_list(object->bpf, &object->programs);
+	map = bpf_object__find_map_by_name(object->bpf, SETTINGS_SECTION);
+	data = map ? bpf_map__initial_value(map, &size) : NULL;
+	err = settings_init(object->btf, bpf_object__btf(object->bpf), data, data ? size : 0, &object->settings) ?:
+	      programs_list(object->bpf, &object->programs);
 	if (!err)
 		*ret_object = TAKE_PTR(object);
 	return err;

@@ -111,10 +111,8 @@ const char *multiply_parse(const char *text, uint64_t *ret_factor, uint64_t *ret
 	factor = strtoull(text, NULL, 10) * divisor + (n_decimals ? strtoull(text + n + 1, NULL, 10) : 0);
 	if (!n || n + n_decimals > DIGITS_MAX || text[n + n_decimals + (n_decimals != 0)] || !factor)
 		return "is not a decimal number above 0 of at most 15 digits; write one like 1024 or 0.000001";
-	for (a = factor, b = divisor; b; b = rest) {
+	for (a = factor, b = divisor; b; a = b, b = rest)
 		rest = a % b;
-		a = b;
-	}
 	*ret_factor = factor / a;
 	*ret_divisor = divisor / a;
 	return NULL;

@@ -213,21 +213,16 @@ static int try_classic(const char *event)
 	return fd < 0 ? -errno : 0;
 }
 
-/*
- * From 7.0 on the kernel takes a storage from its socket while this walk may still look at it: then it uses a NULL
- * pointer in __bpf_sk_storage_map_seq_show(), and stops (seen on 7.3).
- */
-static bool can_stop_kernel(const char *section)
-{
-	return !strcmp(section, "iter/bpf_sk_storage_map") && kernel_is_since(7, 0);
-}
-
 int hook_try(const struct program *program, struct bpf_program *bpf)
 {
 	const char *name = target_of(program->section);
 	int err;
 
-	if (can_stop_kernel(program->section))
+	/*
+	 * From 7.0 on the kernel takes a storage from its socket while this walk may still look at it: then it uses a
+	 * NULL pointer in __bpf_sk_storage_map_seq_show(), and stops (seen on 7.3).
+	 */
+	if (!strcmp(program->section, "iter/bpf_sk_storage_map") && kernel_is_since(7, 0))
 		return -EOPNOTSUPP;
 	if (*name && section_is(program->section, " tp tracepoint "))
 		return try_classic(name);
