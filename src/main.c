@@ -43,26 +43,20 @@ static void print_help(const struct command *command, FILE *f)
 	fprintf(f, "\nRun bpfpush COMMAND --help for its options. Manual: bpfpush(8), bpfpush.conf(5).\n");
 }
 
-/* Else a file that is opened later would become a standard stream, and get what is written there. */
-static void open_standard(void)
-{
-	int fd;
-
-	/* For reading, so that what is written there still fails. */
-	while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO)
-		;
-	if (fd >= 0)
-		close(fd);
-}
-
 int main(int argc, char **argv)
 {
 	_cleanup_(arguments_done) struct arguments arguments = { .log_level = -1 };
 	const struct command *command;
 	const char *word;
-	int r = 0;
+	int fd, r = 0;
 
-	open_standard();
+	/*
+	 * All standard streams are open, or a file that is opened later would become one, and get what is written
+	 * there; for reading, so that what is written there still fails.
+	 */
+	while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO)
+		;
+	closep(&fd);
 	log_init(LOG_LEVEL_INFO);
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
 		if (!utf8_is_printable(argv[i], SIZE_MAX)) {

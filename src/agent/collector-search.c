@@ -134,19 +134,16 @@ static int find_names(struct collector_search *search, const struct config *conf
 	return err;
 }
 
-static bool is_in(const char *directory, const char *name, const char *suffix)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s%s", directory, name, suffix);
-	return !access(path, F_OK);
-}
-
 const char *collector_search_find(const struct collector_search *search, const char *name)
 {
-	for (size_t i = 0; i < search->n_directories; i++)
-		if (is_in(search->directories[i], name, ".conf") || is_in(search->directories[i], name, ".bpf.o"))
-			return search->directories[i];
+	static const char *const suffixes[] = { ".conf", ".bpf.o" };
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < 2 * search->n_directories; i++) {
+		snprintf(path, sizeof(path), "%s/%s%s", search->directories[i / 2], name, suffixes[i % 2]);
+		if (!access(path, F_OK))
+			return search->directories[i / 2];
+	}
 	return NULL;
 }
 

@@ -195,18 +195,18 @@ static int start_one(struct collector *collector)
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
 	int err = collector_start(collector, &why);
 
-	if (!err && !collector_hooks_report(collector) && collector->is_strict) {
+	if (err) {
+		log_error("collector %s cannot run: %s%s", collector->name, buf_text(&why), remedy(err));
+		return err;
+	}
+	if (!collector_hooks_report(collector) && collector->is_strict) {
 		log_error("collector %s is strict (strict = yes), and lacks a hook", collector->name);
 		return -EOPNOTSUPP;
 	}
-	if (!err) {
-		err = collector_share(collector);
-		if (err)
-			log_warning("collector %s: its names of cgroups cannot be read: %s", collector->name, strerror(-err));
-		return 0;
-	}
-	log_error("collector %s cannot run: %s%s", collector->name, buf_text(&why), remedy(err));
-	return err;
+	err = collector_share(collector);
+	if (err)
+		log_warning("collector %s: its names of cgroups cannot be read: %s", collector->name, strerror(-err));
+	return 0;
 }
 
 /*
@@ -316,28 +316,21 @@ static void keep(const struct collector_set *set, struct kept *kept)
 			    remedy(err));
 }
 
-/* What no collector can do without, and what they count less well without: each is said once. */
-static int check_machine(const struct collector_set *set, bool is_loading)
+int collector_set_start(struct collector_set *set, struct kept *kept)
 {
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
 	const char *complaint = cgroups_complaint(set->labels->cgroups);
-	int err = is_loading ? kernel_check(set->labels->choice->kernel_types, &why) : 0;
-
-	if (err)
-		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "%s", buf_text(&why));
-	else if (complaint)
-		log_warning("%s", complaint);
-	return err;
-}
-
-int collector_set_start(struct collector_set *set, struct kept *kept)
-{
 	int first, err;
 
 	size_tables(set);
-	err = check_machine(set, adopt(set, kept) > 0);
-	if (err)
+	/* What no collector can do without, and what they count less well without: each is said once. */
+	err = adopt(set, kept) ? kernel_check(set->labels->choice->kernel_types, &why) : 0;
+	if (err) {
+		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "%s", buf_text(&why));
 		return err;
+	}
+	if (complaint)
+		log_warning("%s", complaint);
 	keep_freed_memory(true);
 	/*
 	 * From here on, even a cgroup that lives only while the others are attached gets its name.

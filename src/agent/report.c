@@ -80,28 +80,26 @@ static uint64_t doubled(uint64_t limit, uint64_t needed)
 	return limit;
 }
 
-static void add_maps(struct agent *agent, struct collector *collector)
-{
-	collector_find_maps(collector);
-	array_for_each (map, collector->maps, collector->n_maps)
-		if (map->is_overflowing)
-			notice_add(map->has_records ? &agent->records : &agent->notices[OVERFLOW_TABLE], map->name,
-				   collector->name);
-	array_for_each (watch, collector->watches, collector->n_watches) {
-		if (watch->is_full && !watch->has_told)
-			log_warning("map %s of collector %s is full, so not all cgroups that match are chosen; give it more "
-				    "max_entries", watch->map, collector->name);
-		watch->has_told = watch->is_full;
-	}
-}
-
 static void report_maps(struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
 	enum news news;
 
-	for (size_t i = 0; i < set->n; i++)
-		add_maps(agent, set->items[i]);
+	for (size_t i = 0; i < set->n; i++) {
+		struct collector *collector = set->items[i];
+
+		collector_find_maps(collector);
+		array_for_each (map, collector->maps, collector->n_maps)
+			if (map->is_overflowing)
+				notice_add(map->has_records ? &agent->records : &agent->notices[OVERFLOW_TABLE],
+					   map->name, collector->name);
+		array_for_each (watch, collector->watches, collector->n_watches) {
+			if (watch->is_full && !watch->has_told)
+				log_warning("map %s of collector %s is full, so not all cgroups that match are chosen; "
+					    "give it more max_entries", watch->map, collector->name);
+			watch->has_told = watch->is_full;
+		}
+	}
 	notice_log(&agent->notices[OVERFLOW_TABLE], LOG_ID_TABLE_FULL, "tables are full",
 		   set->is_cut ? "memory_limit" : "units",
 		   set->is_cut ? set->budget->limit_bytes >> 19 :

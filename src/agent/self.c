@@ -8,7 +8,6 @@
  */
 #include "agent/internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -124,15 +123,6 @@ static void report(struct self *self, enum self_metric metric, uint64_t value)
 	report_if(self, true, metric, value);
 }
 
-/* The sysctl kernel.bpf_stats_enabled. */
-static bool does_kernel_keep_runs(void)
-{
-	_cleanup_(closep) int fd = open("/proc/sys/kernel/bpf_stats_enabled", O_RDONLY | O_CLOEXEC);
-	char digit = '0';
-
-	return fd >= 0 && read(fd, &digit, 1) == 1 && digit != '0';
-}
-
 /* is_brief: only what has missed something is told of. */
 static void report_programs(struct self *self, struct collector *collector, bool is_brief)
 {
@@ -193,10 +183,12 @@ void self_collect(struct self *self, const struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
 	const struct budget *budget = set->budget;
+	_cleanup_(closep) int fd = open("/proc/sys/kernel/bpf_stats_enabled", O_RDONLY | O_CLOEXEC);
+	char digit = '0';
 
 	self->collection_ns += agent->collection_ns;
 	self->previous_ns = agent->batch.previous_ns;
-	self->has_runs = does_kernel_keep_runs();
+	self->has_runs = fd >= 0 && read(fd, &digit, 1) == 1 && digit != '0';
 	self->at = 0;
 	for (size_t i = 0; i < SELF_METRICS; i++)
 		series_begin(&self->metrics[i]);

@@ -94,19 +94,6 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	return 0;
 }
 
-static int start_service(struct agent *agent)
-{
-	uint64_t first_ns = agent->options.interval_ns < FIRST_COLLECTION_NS ? agent->options.interval_ns :
-									       FIRST_COLLECTION_NS;
-	int err;
-
-	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
-	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_ns;
-	err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000, on_timer,
-				agent);
-	return err < 0 ? err : status_new(agent, &agent->status);
-}
-
 /*
  * All is attached, and to read what was counted takes no capability, except on kernels before 5.19, and to attach to
  * CPUs that come online. Threads that look up names have given up theirs.
@@ -196,11 +183,16 @@ int agent_run(struct agent *agent)
 {
 	/* SIGHUP ends a run in a terminal: the terminal has gone. */
 	bool can_reload = agent->options.reload != NULL;
+	uint64_t first_ns = agent->options.interval_ns;
 	int err = agent_catch_signals(agent, agent_on_stop, &agent->is_stopping, can_reload ? on_hangup : agent_on_stop,
 				      can_reload ? (void *)agent : &agent->is_stopping);
 
+	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
+	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + (first_ns < FIRST_COLLECTION_NS ? first_ns : FIRST_COLLECTION_NS);
 	if (!err)
-		err = start_service(agent);
+		err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000,
+					on_timer, agent);
+	err = err < 0 ? err : status_new(agent, &agent->status);
 	if (err)
 		return err;
 	if (agent->n_exporters && !agent->options.is_filter)

@@ -88,10 +88,9 @@ struct state *state_new(struct kept *kept)
 		log_warning("the state cannot be kept (%s): after a restart, all series would start again", strerror(-err));
 		return state_free(state);
 	}
-	for (unsigned int i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 2; i++)
 		if (is_whole(state, i) && header_of(state, i)->sequence > state->sequence)
 			use(state, i);
-	}
 	if (!state->sequence && (header_of(state, 0)->magic || header_of(state, 1)->magic))
 		log_warning("the state of the process before is of another version, or damaged: all series start again");
 	return state;

@@ -78,17 +78,6 @@ static int set_option(struct arguments *arguments, const char *program, const ch
 	return diag.n_errors ? -EINVAL : 0;
 }
 
-/* Takes "--" and the command after it from argv. */
-static void take_command(int *argc, char **argv, struct arguments *arguments)
-{
-	for (int i = 1; i < *argc; i++)
-		if (!strcmp(argv[i], "--")) {
-			arguments->command = argv + i + 1;
-			argv[i] = NULL;
-			*argc = i;
-		}
-}
-
 int arguments_parse(enum command_name command, int argc, char **argv, struct arguments *arguments)
 {
 	struct option long_options[ARRAY_SIZE(rows) + 1] = { 0 };
@@ -98,7 +87,12 @@ int arguments_parse(enum command_name command, int argc, char **argv, struct arg
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		long_options[i] = (struct option){ rows[i].commands & command ? rows[i].key + 2 : "\n",
 						   rows[i].argument != NULL, NULL, 0 };
-	take_command(&argc, argv, arguments);
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--")) {
+			arguments->command = argv + i + 1;
+			argv[i] = NULL;
+			argc = i;
+		}
 	snprintf(program, sizeof(program), "bpfpush %s", argv[0]);
 	argv[0] = program; /* what getopt_long()'s messages begin with */
 	while ((option = getopt_long(argc, argv, "h", long_options, &which)) != -1) {

@@ -76,18 +76,12 @@ static void set_limits(const struct arguments *arguments, const struct config *c
 #endif
 }
 
-/* It owns what the service saves. Before the first start, it is the package's. */
-static const struct passwd *service_user(void)
-{
-	struct stat status;
-
-	return stat("/var/lib/bpfpush", &status) ? getpwnam("bpfpush") : getpwuid(status.st_uid);
-}
-
 /* The service's user perhaps cannot use what root can. In the unit's sandbox, root is that user or cannot become it. */
 static enum exit_code check_as_user(const struct arguments *arguments, const struct config *config)
 {
-	const struct passwd *user = service_user();
+	struct stat status;
+	/* The service's user owns what it saves. Before the first start, it is the package's. */
+	const struct passwd *user = stat("/var/lib/bpfpush", &status) ? getpwnam("bpfpush") : getpwuid(status.st_uid);
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 

@@ -5,9 +5,7 @@
 #include "build-config.h"
 #include "command/setup.h"
 #include "export/otlp/encode.h"
-#include "util/duration.h"
 
-#define DURATION_NS    NS_PER_S
 #define OTLP_LIMIT_BYTES (64u << 20)
 
 /* The stages of the data, in order. */
@@ -66,7 +64,7 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 
 	if (setup_replace_exporters(setup, stage->exporter, NULL, NULL))
 		return EXIT_INTERNAL;
-	code = setup_count(arguments, setup, false, DURATION_NS, &agent, &status);
+	code = setup_count(arguments, setup, false, &agent, &status);
 	if (code != EXIT_OK)
 		return code;
 	if (!strcmp(stage->name, "otlp"))

@@ -8,9 +8,7 @@
 
 #include "command/setup.h"
 #include "util/array.h"
-#include "util/duration.h"
 
-#define DURATION_NS NS_PER_S
 #define MIB	    (1 << 20)
 
 static const char *const states[] = {
@@ -27,17 +25,6 @@ struct page {
 	bool is_started;
 };
 
-static void add_runs(const struct program *program, const struct loss *loss, struct buf *text)
-{
-	buf_printf(text, ", %" PRIu64 " runs, %" PRIu64 " ns a run, %" PRIu64 " missed", program->runs,
-		   program->runs ? program->run_time_ns / program->runs : 0, program->missed);
-	if (!loss->missed || !loss->is_known)
-		return;
-	buf_append_text(text, " (");
-	loss_append(loss, text);
-	buf_append_byte(text, ')');
-}
-
 static void add_program(struct page *page, const struct program *program)
 {
 	bool is_known = page->is_started || program->state != PROGRAM_WAITING;
@@ -47,7 +34,13 @@ static void add_program(struct page *page, const struct program *program)
 
 	buf_printf(&page->text, "  program  %-28s %-32s %s", program->name, program->section, state);
 	if (program->state == PROGRAM_ATTACHED)
-		add_runs(program, &loss, &page->text);
+		buf_printf(&page->text, ", %" PRIu64 " runs, %" PRIu64 " ns a run, %" PRIu64 " missed", program->runs,
+			   program->runs ? program->run_time_ns / program->runs : 0, program->missed);
+	if (program->state == PROGRAM_ATTACHED && loss.missed && loss.is_known) {
+		buf_append_text(&page->text, " (");
+		loss_append(&loss, &page->text);
+		buf_append_byte(&page->text, ')');
+	}
 	buf_printf(&page->text, "%s%s\n", about ? ": " : "", about ?: "");
 
 	buf_begin_object(&page->json, "name", program->name, "hook", program->hook, "section", program->section,
@@ -159,7 +152,7 @@ int command_list(const struct arguments *arguments)
 	if (setup_replace_exporters(&setup, NULL, NULL, NULL))
 		return EXIT_INTERNAL;
 	setup.set.keeps_refused = true;
-	code = setup_count(arguments, &setup, false, DURATION_NS, &agent, &status);
+	code = setup_count(arguments, &setup, false, &agent, &status);
 	page.is_started = code == EXIT_OK;
 	if (code == EXIT_RIGHTS && setup.set.n_shown)
 		fprintf(stderr, "bpfpush list: nothing was attached: only what the files say is shown\n");

@@ -5,9 +5,7 @@
 #include <sys/stat.h>
 
 #include "command/setup.h"
-#include "util/duration.h"
 
-#define DURATION_NS	 (10 * NS_PER_S)
 #define ROWS_ON_TERMINAL "10"
 
 /* By the value of --format=. */
@@ -27,18 +25,12 @@ static bool can_write(const char *path)
 	return fd >= 0;
 }
 
-/* A person gets the largest ones; a file or another program gets all. */
-static const char *table_rows(const struct arguments *arguments)
-{
-	if (arguments->rows)
-		return arguments->rows;
-	return !arguments->output_path && isatty(STDOUT_FILENO) ? ROWS_ON_TERMINAL : NULL;
-}
-
 int command_once(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
+	/* A person gets the largest ones; a file or another program gets all. */
+	bool is_cut = !arguments->rows && !arguments->output_path && isatty(STDOUT_FILENO);
 	enum exit_code code;
 	int status = 0;
 
@@ -48,9 +40,9 @@ int command_once(const struct arguments *arguments)
 	if (code != EXIT_OK)
 		return code;
 	if (setup_replace_exporters(&setup, exporters[arguments->format], arguments->output_path,
-				    table_rows(arguments)))
+				    is_cut ? ROWS_ON_TERMINAL : arguments->rows))
 		return EXIT_INTERNAL;
-	code = setup_count(arguments, &setup, true, DURATION_NS, &agent, &status);
+	code = setup_count(arguments, &setup, true, &agent, &status);
 	for (size_t i = 0; code == EXIT_OK && i < setup.set.n_shown; i++)
 		if (setup.set.items[i]->is_probe && !setup.set.items[i]->metrics[0]->n_series)
 			fprintf(stderr, "bpfpush once: %s: there was nothing to count\n",

@@ -5,20 +5,8 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/duration.h"
 #include "util/log.h"
-
-/* --collector-directory comes ahead of the configuration's. */
-static int prepend_directory(struct config *config, const char *directory)
-{
-	struct setting_list *list = &config->agent.collector_directories;
-	_cleanup_(freep) char *copy = strdup(directory);
-
-	if (!copy || !array_add(&list->items, &list->n_items, sizeof(*list->items)))
-		return -ENOMEM;
-	memmove(list->items + 1, list->items, (list->n_items - 1) * sizeof(*list->items));
-	list->items[0] = TAKE_PTR(copy);
-	return 0;
-}
 
 static void log_warnings(struct config *config)
 {
@@ -33,12 +21,21 @@ void setup_set_log_level(const struct arguments *arguments, const struct config 
 
 int setup_read(const struct arguments *arguments, struct diag *diag, struct config **ret_config)
 {
+	const char *first = arguments->collector_directory;
+	_cleanup_(freep) char *directory = first ? strdup(first) : NULL;
 	int err = config_read(arguments->config_path, NULL, diag, ret_config);
 
-	if (!err && arguments->collector_directory)
-		err = prepend_directory(*ret_config, arguments->collector_directory);
 	if (err)
 		return err;
+	if (first) {
+		/* It comes ahead of the configuration's. */
+		struct setting_list *list = &(*ret_config)->agent.collector_directories;
+
+		if (!directory || !array_add(&list->items, &list->n_items, sizeof(*list->items)))
+			return -ENOMEM;
+		memmove(list->items + 1, list->items, (list->n_items - 1) * sizeof(*list->items));
+		list->items[0] = TAKE_PTR(directory);
+	}
 	setup_set_log_level(arguments, *ret_config);
 	log_warnings(*ret_config);
 	return 0;
@@ -120,7 +117,7 @@ int setup_replace_exporters(struct setup *setup, const char *type, const char *p
 	return err;
 }
 
-enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, bool is_filter, uint64_t default_ns,
+enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, bool is_filter,
 			   struct agent **ret_agent, int *ret_status)
 {
 	const struct agent_options options = {
@@ -135,7 +132,7 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 	if (err)
 		return setup_exit_code(err);
 	if (!duration_ns && !arguments->command)
-		duration_ns = default_ns;
+		duration_ns = (is_filter ? 10 : 1) * NS_PER_S;
 	err = agent_once(*ret_agent, duration_ns, arguments->command, ret_status);
 	return err == -EIO ? EXIT_OUTPUT : err ? EXIT_INTERNAL : EXIT_OK;
 }

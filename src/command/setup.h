@@ -36,8 +36,9 @@ enum exit_code setup_exit_code(int err);
 int setup_replace_exporters(struct setup *setup, const char *type, const char *path, const char *rows);
 
 /*
- * Counts for as long as the arguments say, or default_ns, or while their command runs, and pushes once. The agent is
- * to be freed before the setup. is_filter: as in struct agent_options.
+ * Counts for as long as the arguments say, or while their command runs, and pushes once. Without either, 10 seconds for
+ * somebody who reads the numbers (is_filter, as in struct agent_options), else one. The agent is to be freed before
+ * the setup.
  */
-enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, bool is_filter, uint64_t default_ns,
+enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, bool is_filter,
 			   struct agent **ret_agent, int *ret_status);

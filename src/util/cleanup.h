@@ -16,17 +16,12 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-#define TAKE_PTR(pointer)                                                                          \
+#define TAKE_PTR(pointer) TAKE(pointer, NULL)
+#define TAKE_FD(fd)	  TAKE(fd, -1)
+#define TAKE(variable, nothing)                                                                    \
 	({                                                                                         \
-		__typeof__(pointer) taken_ = (pointer);                                            \
-		(pointer) = NULL;                                                                  \
-		taken_;                                                                            \
-	})
-
-#define TAKE_FD(fd)                                                                                \
-	({                                                                                         \
-		int taken_ = (fd);                                                                 \
-		(fd) = -1;                                                                         \
+		__typeof__(variable) taken_ = (variable);                                          \
+		(variable) = (nothing);                                                            \
 		taken_;                                                                            \
 	})
 

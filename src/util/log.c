@@ -27,21 +27,16 @@ const char *const log_level_names[] = { "error", "warning", "info", "debug", NUL
 static const char *const priorities[] = { "3", "4", "6", "7" }; /* of syslog(3) */
 
 /* systemd.exec(5): JOURNAL_STREAM names the file that stdout or stderr was when we were started. */
-static bool is_stderr_journal(void)
+void log_init(enum log_level level)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
 	unsigned long long device, inode;
 	struct stat status;
 	char end;
 
-	return stream && sscanf(stream, "%llu:%llu%c", &device, &inode, &end) == 2 &&
-	       fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device && status.st_ino == inode;
-}
-
-void log_init(enum log_level level)
-{
 	log_set_level(level);
-	is_journal = is_stderr_journal();
+	is_journal = stream && sscanf(stream, "%llu:%llu%c", &device, &inode, &end) == 2 &&
+		     !fstat(STDERR_FILENO, &status) && status.st_dev == device && status.st_ino == inode;
 }
 
 bool log_is_journal(void)

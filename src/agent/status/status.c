@@ -149,19 +149,13 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events, void *u
  * The loop turns, or nobody would ask; and collections come. What receivers do does not count. Times are those of the
  * watchdog's clock, which stands still in a suspend.
  */
-static bool is_alive(const struct agent *agent)
-{
-	uint64_t age_ns = clock_ns(CLOCK_MONOTONIC) - agent->collected_ns;
-
-	return agent->batch.is_last || age_ns < 2 * agent->options.interval_ns + LATE_NS;
-}
-
 static int on_watchdog(sd_event_source *source, uint64_t usec, void *user)
 {
 	struct status *status = user;
-	uint64_t next_us = status->watchdog_us / 2;
+	const struct agent *agent = status->agent;
+	uint64_t next_us = status->watchdog_us / 2, age_ns = clock_ns(CLOCK_MONOTONIC) - agent->collected_ns;
 
-	status->is_alive = is_alive(status->agent);
+	status->is_alive = agent->batch.is_last || age_ns < 2 * agent->options.interval_ns + LATE_NS;
 	if (!status->is_alive && next_us > RECHECK_US)
 		next_us = RECHECK_US;
 	tell_manager(status);
