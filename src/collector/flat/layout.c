@@ -178,15 +178,6 @@ struct flat_machine flat_machine(void)
 	return (struct flat_machine){ highest_online() + 2, (uint32_t)libbpf_num_possible_cpus() };
 }
 
-/* The words of each table begin on a page, so that the agent can map what it reads. */
-static uint32_t take_words(uint32_t capacity, uint32_t *n_words)
-{
-	uint32_t base = *n_words, per_page = (uint32_t)sysconf(_SC_PAGESIZE) / sizeof(uint64_t);
-
-	*n_words += (uint32_t)round_up(capacity, per_page);
-	return base;
-}
-
 uint64_t flat_size(const struct flat_parts *parts, uint64_t n_keys, const struct flat_machine *machine,
 		   uint32_t *n_words)
 {
@@ -195,7 +186,9 @@ uint64_t flat_size(const struct flat_parts *parts, uint64_t n_keys, const struct
 	uint64_t column_bytes = columns * round_up(value_bytes, 8);
 	uint32_t capacity = capacity_for(n_keys, column_bytes > key_bytes ? column_bytes : key_bytes);
 
-	*parts->base = take_words(capacity, n_words);
+	/* The words of each table begin on a page, so that the agent can map what it reads. */
+	*parts->base = *n_words;
+	*n_words += (uint32_t)round_up(capacity, (uint64_t)sysconf(_SC_PAGESIZE) / sizeof(uint64_t));
 	*parts->capacity = capacity;
 	*parts->mask = active_of(capacity) - 1;
 	if (parts->columns)

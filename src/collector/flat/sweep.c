@@ -59,14 +59,6 @@ static void ask_kernel(void)
 	}
 }
 
-static struct grace grace_begin(uint64_t now_ns)
-{
-	struct grace grace = { ++wanted, now_ns };
-
-	ask_kernel();
-	return grace;
-}
-
 static bool grace_is_over(const struct grace *grace, uint64_t now_ns)
 {
 	if (reached < grace->ticket)
@@ -167,7 +159,8 @@ uint64_t sweep_go_on(struct sweep *sweep, struct source *source, struct rows *ro
 		sweep->place = 1;
 		if (sweep->phase == SWEEP_IDLE)
 			return SWEEP_DONE;
-		sweep->grace = grace_begin(turn->now_ns);
+		sweep->grace = (struct grace){ ++wanted, turn->now_ns };
+		ask_kernel();
 		return GRACE_NS;
 	}
 	if (sweep->phase == SWEEP_GRACE && !grace_is_over(&sweep->grace, turn->now_ns))
