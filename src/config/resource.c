@@ -156,38 +156,33 @@ static bool decode(char *text)
 	return !parse_percent(text) && utf8_is_printable(text, SIZE_MAX);
 }
 
-/* One pass checks, the other sets. */
-static int walk_list(struct resource *resource, char *list)
-{
-	char *rest = list, *item;
-	int r = 0;
-
-	while (r >= 0 && (item = strsep(&rest, ","))) {
-		char *name = parse_strip(strsep(&item, "="));
-
-		/* A comma at the end, or nothing at all. */
-		if (!item && !*name)
-			continue;
-		if (!item || strchr(item, '='))
-			return -EINVAL;
-		item = parse_strip(item);
-		if (!decode(name) || !decode(item) || !*name)
-			return -EINVAL;
-		if (resource)
-			r = resource_set(resource, name, item);
-	}
-	return r;
-}
-
 int resource_set_list(struct resource *resource, const char *list)
 {
-	_cleanup_(freep) char *trial = strdup(list), *text = strdup(list);
-	int r;
+	int r = 0;
 
-	if (!trial || !text)
-		return -ENOMEM;
-	r = walk_list(NULL, trial);
-	return r < 0 ? r : walk_list(resource, text);
+	/* One pass checks, the other sets. */
+	for (int pass = 0; pass < 2 && r >= 0; pass++) {
+		_cleanup_(freep) char *text = strdup(list);
+		char *rest = text, *item;
+
+		if (!text)
+			return -ENOMEM;
+		while (r >= 0 && (item = strsep(&rest, ","))) {
+			char *name = parse_strip(strsep(&item, "="));
+
+			/* A comma at the end, or nothing at all. */
+			if (!item && !*name)
+				continue;
+			if (!item || strchr(item, '='))
+				return -EINVAL;
+			item = parse_strip(item);
+			if (!decode(name) || !decode(item) || !*name)
+				return -EINVAL;
+			if (pass)
+				r = resource_set(resource, name, item);
+		}
+	}
+	return r;
 }
 
 void resource_done(struct resource *resource)

@@ -127,20 +127,20 @@ static int take_resource(struct reading *reading, const struct assignment *setti
 
 static int take_setting(struct reading *reading, const struct assignment *setting)
 {
-	static const struct setting_row rows[] = {
-		SETTING(struct config_section, is_enabled, "enabled", SETTING_BOOL, "yes"),
-	};
-	static const struct setting_table table = SETTING_TABLE(rows, struct config_section);
 	struct config_section *section = reading->section;
+	bool is_switch = !strcmp(setting->key, "enabled") && strcmp(section->kind, "metric");
 	struct assignment *settings;
 
-	if (!strcmp(setting->key, "enabled") && strcmp(section->kind, "metric") != 0)
-		return setting_table_set(&table, section, setting, reading->diag);
 	/* Which other keys of an exporter may be repeated is known when its type is. */
-	if (setting->earlier_line && (!strcmp(section->kind, "collector") || !strcmp(setting->key, "type"))) {
+	if (setting->earlier_line &&
+	    (is_switch || !strcmp(section->kind, "collector") || !strcmp(setting->key, "type"))) {
 		mistake(reading, "%s: already set on line %u", setting->key, setting->earlier_line);
 		return 0;
 	}
+	if (is_switch && parse_bool(setting->value, &section->is_enabled))
+		mistake(reading, "enabled: \"%s\" is neither yes nor no", setting->value);
+	if (is_switch)
+		return 0;
 	settings = array_add(&section->settings, &section->n_settings, sizeof(*settings));
 	if (!settings)
 		return -ENOMEM;
@@ -150,15 +150,14 @@ static int take_setting(struct reading *reading, const struct assignment *settin
 
 static const struct section_kind {
 	const char *name;
-	int (*take)(struct reading *reading, const struct assignment *setting);
-	bool has_argument;
+	int (*take)(struct reading *reading, const struct assignment *setting); /* take_setting: it has an argument */
 } section_kinds[] = {
 	{ "agent", take_agent },
 	{ "resource", take_resource },
-	{ "collector", take_setting, .has_argument = true },
-	{ "exporter", take_setting, .has_argument = true },
-	{ "metric", take_setting, .has_argument = true },
-	{ "probe", take_setting, .has_argument = true },
+	{ "collector", take_setting },
+	{ "exporter", take_setting },
+	{ "metric", take_setting },
+	{ "probe", take_setting },
 };
 
 /* The kind of the section that begins, or NULL with a mistake. */
@@ -171,11 +170,11 @@ static const struct section_kind *find_kind(struct reading *reading)
 
 	if (!kind)
 		return NULL;
-	if (!kind->has_argument && *argument)
+	if (kind->take != take_setting && *argument)
 		mistake(reading, "[%s %s]: there is only one: write [%s]", kind->name, argument, kind->name);
-	else if (kind->has_argument && !*argument)
+	else if (kind->take == take_setting && !*argument)
 		mistake(reading, "[%s] needs a name: write [%s NAME]", kind->name, kind->name);
-	else if (kind->has_argument && check_name(argument, &complaint) < 0)
+	else if (kind->take == take_setting && check_name(argument, &complaint) < 0)
 		mistake(reading, "[%s %s]: %s", kind->name, argument, complaint);
 	else
 		return kind;
@@ -205,7 +204,7 @@ static int begin_section(struct reading *reading, const struct ini_entry *earlie
 		mistake(reading, "[%s%s%s] already begins on line %u", kind->name, *argument ? " " : "", argument,
 			earlier->line);
 	reading->kind = kind;
-	if (!kind->has_argument)
+	if (kind->take != take_setting)
 		return 0;
 	reading->section = (struct config_section *)config_find_section(config, kind->name, argument);
 	if (!reading->section) {
