@@ -29,7 +29,6 @@ struct http_client {
 	struct curl_slist *headers;
 
 	/* The request on its way. */
-	bool is_busy;
 	const uint8_t *body;
 	size_t size, sent;
 	struct buf response;
@@ -110,16 +109,6 @@ static size_t on_write(char *data, size_t size, size_t n, void *user)
 	return buf_error(&client->response) ? 0 : size * n;
 }
 
-static enum http_failure classify(CURLcode code, const struct http_client *client, long status)
-{
-	if (client->response.error == -EFBIG)
-		return HTTP_TOO_LARGE;
-	/* How a body breaks off cannot change what the status says, but whoever waits has not been answered in time. */
-	if (code == CURLE_OK || (status && code != CURLE_OPERATION_TIMEDOUT))
-		return HTTP_OK;
-	return client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
-}
-
 static const char *describe(const struct http_client *client, enum http_failure failure, CURLcode code)
 {
 	if (failure == HTTP_TOO_LARGE)
@@ -145,14 +134,16 @@ static void deliver(struct http_client *client, CURLcode code)
 	curl_easy_getinfo(client->easy, CURLINFO_CONTENT_TYPE, &type);
 	if (status < 200)
 		status = 0; /* 100 Continue is not an answer */
-	answer.failure = classify(code, client, status);
+	/* How a body breaks off cannot change what the status says, but whoever waits has not been answered in time. */
+	if (client->response.error == -EFBIG)
+		answer.failure = HTTP_TOO_LARGE;
+	else if (code != CURLE_OK && (!status || code == CURLE_OPERATION_TIMEDOUT))
+		answer.failure = client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
 	answer.problem = describe(client, answer.failure, code);
 	answer.status = (int)status;
 	answer.content_type = type ? type : "";
 	answer.body = client->response.data;
 	answer.body_size = code == CURLE_OK ? client->response.size : 0;
-
-	client->is_busy = false;
 	client->answered(client->user, &answer);
 }
 
@@ -284,18 +275,14 @@ int http_client_post(struct http_client *client, const uint8_t *body, size_t siz
 	client->problem[0] = '\0';
 	buf_reset(&client->response);
 	curl_easy_setopt(client->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
-	if (curl_multi_add_handle(client->multi, client->easy) != CURLM_OK)
-		return -ENOMEM;
-	client->is_busy = true;
-	return 0;
+	return curl_multi_add_handle(client->multi, client->easy) == CURLM_OK ? 0 : -ENOMEM;
 }
 
 struct http_client *http_client_free(struct http_client *client)
 {
 	if (!client)
 		return NULL;
-	if (client->multi && client->is_busy)
-		curl_multi_remove_handle(client->multi, client->easy);
+	curl_multi_remove_handle(client->multi, client->easy); /* also takes one that is in none, or NULL */
 	curl_easy_cleanup(client->easy);
 	curl_multi_cleanup(client->multi); /* closes what it keeps, which takes the I/O sources away */
 	curl_slist_free_all(client->headers);
