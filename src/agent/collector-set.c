@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-#include "agent/collector-hooks.h"
 #include "agent/collector-search.h"
 #include "collector/adopt/adopt.h"
 #include "collector/kernel/kernel.h"
@@ -199,7 +198,7 @@ static int start_one(struct collector *collector)
 		log_error("collector %s cannot run: %s%s", collector->name, buf_text(&why), remedy(err));
 		return err;
 	}
-	if (!collector_hooks_report(collector) && collector->is_strict) {
+	if (!collector_report_hooks(collector) && collector->is_strict) {
 		log_error("collector %s is strict (strict = yes), and lacks a hook", collector->name);
 		return -EOPNOTSUPP;
 	}

@@ -127,6 +127,11 @@ struct collector_map {
  * collector, those that none exports.
  */
 void collector_find_maps(struct collector *collector);
+/*
+ * Logs how the hooks of a started collector are attached, and where no alternative of a hook could be, a line for the
+ * hook: the collector is partial then. Is it complete?
+ */
+bool collector_report_hooks(const struct collector *collector);
 /* What a program has missed since the reading before. After collector_compute(). */
 struct loss program_loss(const struct program *program);
 /* After collector_compute() of all: tells the metrics of the collector what they lack. */

@@ -31,6 +31,7 @@ static struct grammar_pattern cost = {
 static struct grammar_pattern attribute = {
 	"^" NAME "=.", "is not a lower-case dotted name and a value; write attribute = disk.io.direction=read" };
 static struct grammar_pattern pair = { "=", "has no number and text; write value = number=text" };
+static struct grammar_pattern rate = { "^(0*[1-9][0-9]{0,18}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,15})$", "is not a whole number above 0" };
 static struct grammar_pattern filled = { ".", "is empty; write what to look for or to show, or remove the line" };
 
 static const char *match(struct grammar_pattern *pattern, const char *word)
@@ -48,13 +49,6 @@ const char *grammar_check(const struct grammar_key *key, const char *word)
 const char *grammar_check_name(const char *word)
 {
 	return match(&name, word);
-}
-
-static const char *check_rate(const char *value)
-{
-	uint64_t number;
-
-	return parse_u64(value, &number) || !number ? "is not a whole number above 0" : NULL;
 }
 
 static const char *check_expire(const char *value)
@@ -113,8 +107,8 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "program", "target", offsetof(struct descriptor_program, target) },
 	{ "program", "binary", offsetof(struct descriptor_program, binary) },
 	{ "program", "event", offsetof(struct descriptor_program, event) },
-	{ "program", "frequency", offsetof(struct descriptor_program, frequency), check_rate },
-	{ "program", "period", offsetof(struct descriptor_program, period), check_rate },
+	{ "program", "frequency", offsetof(struct descriptor_program, frequency), .pattern = &rate },
+	{ "program", "period", offsetof(struct descriptor_program, period), .pattern = &rate },
 	{ "program", "interface", offsetof(struct descriptor_program, interfaces), NULL, false, GRAMMAR_LIST },
 	{ "program", "mode", offsetof(struct descriptor_program, mode), .words = { "generic", "native" } },
 	{ "cgroups", "match", offsetof(struct descriptor_cgroups, matches), NULL, false, GRAMMAR_LIST, .pattern = &filled },

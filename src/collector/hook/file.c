@@ -156,10 +156,7 @@ bool file_has(const char *section, struct buf *lack)
 	bool is_mark = section_is(section, " usdt ");
 	struct sight sight = { 0 };
 
-	if (rest && is_mark)
-		snprintf(sight.name, sizeof(sight.name), "%s", rest);
-	else if (rest)
-		target_offset(rest, sight.name);
+	target_offset(rest ?: "", sight.name);
 	if (!rest)
 		buf_printf(lack, "this machine has no file %s", path);
 	else if (!*sight.name || !look(path, is_mark, &sight) || (sight.is_there && !sight.is_indirect))
