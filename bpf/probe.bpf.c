@@ -28,66 +28,29 @@ static __always_inline int leave(struct pt_regs *regs, enum probe_place place)
 	if (!thread || depth >= PAIR_DEPTH)
 		return 0;
 	probe_count(regs, place, &thread->calls[depth]);
-	thread->depth = depth;
+	pair_end(thread, depth);
 	return 0;
 }
 
-SEC("kprobe.multi")
-int function__multi__enter(struct pt_regs *regs)
-{
-	return enter(regs, PROBE_ENTER_KERNEL);
-}
+#define PROGRAM(section, name, run)                                                                \
+	SEC(section)                                                                               \
+	int name(void *ctx)                                                                        \
+	{                                                                                          \
+		return run;                                                                        \
+	}
 
-SEC("kretprobe.multi")
-int function__multi__leave(struct pt_regs *regs)
-{
-	return leave(regs, PROBE_LEAVE_KERNEL);
-}
+PROGRAM("kprobe.multi", function__multi__enter, enter(ctx, PROBE_ENTER_KERNEL))
+PROGRAM("kretprobe.multi", function__multi__leave, leave(ctx, PROBE_LEAVE_KERNEL))
+PROGRAM("kprobe", function__kprobe__enter, enter(ctx, PROBE_ENTER_KERNEL))
+PROGRAM("kretprobe", function__kprobe__leave, leave(ctx, PROBE_LEAVE_KERNEL))
+PROGRAM("uprobe", user_enter, enter(ctx, PROBE_ENTER_USER))
+PROGRAM("uretprobe", user_leave, leave(ctx, PROBE_LEAVE_USER))
+PROGRAM("usdt", user_mark, probe_count(ctx, PROBE_MARK, NULL))
+PROGRAM("raw_tp", event__raw, probe_count(ctx, PROBE_RAW, NULL))
+PROGRAM("tp", event__tp, probe_count(ctx, PROBE_EVENT, NULL))
+PROGRAM("perf_event", sample, probe_count(ctx, PROBE_SAMPLE, NULL))
 
-SEC("kprobe")
-int function__kprobe__enter(struct pt_regs *regs)
-{
-	return enter(regs, PROBE_ENTER_KERNEL);
-}
-
-SEC("kretprobe")
-int function__kprobe__leave(struct pt_regs *regs)
-{
-	return leave(regs, PROBE_LEAVE_KERNEL);
-}
-
-SEC("uprobe")
-int user_enter(struct pt_regs *regs)
-{
-	return enter(regs, PROBE_ENTER_USER);
-}
-
-SEC("uretprobe")
-int user_leave(struct pt_regs *regs)
-{
-	return leave(regs, PROBE_LEAVE_USER);
-}
-
-SEC("usdt")
-int user_mark(struct pt_regs *regs)
-{
-	return probe_count(regs, PROBE_MARK, NULL);
-}
-
-SEC("raw_tp")
-int event__raw(struct bpf_raw_tracepoint_args *ctx)
-{
-	return probe_count(ctx, PROBE_RAW, NULL);
-}
-
-SEC("tp")
-int event__tp(void *ctx)
-{
-	return probe_count(ctx, PROBE_EVENT, NULL);
-}
-
-SEC("perf_event")
-int sample(struct bpf_perf_event_data *ctx)
-{
-	return probe_count(ctx, PROBE_SAMPLE, NULL);
-}
+/* Beside those for a latency. */
+PROGRAM("raw_tp", thread_end, pair_forget(bpf_get_current_pid_tgid()))
+PROGRAM("raw_tp", thread_end_again, pair_forget(bpf_get_current_pid_tgid())) /* for when the kernel skips that one */
+PROGRAM("raw_tp", thread_exec, pair_exec(((struct bpf_raw_tracepoint_args *)ctx)->args[1]))

@@ -2,16 +2,18 @@
 #pragma once
 
 /*
- * Joins the return of a function with the call. Each thread has a stack of calls, because a function may call
- * itself, and an interrupt may call the function that it interrupts.
+ * Joins the return of a function with the call. Each thread that is in a call has a stack of calls, because a
+ * function may call itself, and an interrupt may call the function that it interrupts. A thread keeps its empty stack
+ * for the next call, which is cheaper, until half of the room is in use. So the other half is for threads in calls.
  *
- * Some calls never return (longjmp(), exit()), and the kernel may miss a return. The stack pointer tells them: on one
- * stack, what was called later and still runs lies below, and exec begins a new stack. They are dropped and counted. So
- * are returns without a call. Threads that have ended leave their stacks to others, the one that was used least
- * recently first; when many threads wait, the kernel may also take the stack of one that has not ended.
+ * Some calls never return (longjmp(), the end of the thread, exec), and the kernel may miss a return. The stack
+ * pointer tells them: on one stack, what was called later and still runs lies below. Where a thread ends or its
+ * program does, they are all over. They are dropped and counted. So are returns without a call, such as those of
+ * threads that found no room for a stack.
  */
 
 #include "count.h"
+#include "preempt.h"
 
 #define PAIR_DEPTH 8
 
@@ -26,7 +28,7 @@
 #endif
 
 struct pair_thread {
-	u32 depth, image; /* exec makes a new one */
+	u32 depth;
 	struct probe_call calls[PAIR_DEPTH];
 };
 
@@ -34,11 +36,19 @@ const struct pair_thread pair_nothing SEC(".rodata.table");
 const volatile u32 threads_entries = 1;
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct pair_thread);
 } threads SEC(".maps");
+
+volatile u32 threads_known SEC(".data.table") = 0;
+
+static __always_inline void pair_remove(u32 key)
+{
+	if (!bpf_map_delete_elem(&threads, &key))
+		__sync_fetch_and_add(&threads_known, -1);
+}
 
 struct lost_key {
 	u32 unused;
@@ -71,24 +81,18 @@ static __always_inline u32 pair_key(void)
 static __always_inline void pair_begin(struct pt_regs *regs, enum probe_place place)
 {
 	u64 stack = PT_REGS_SP(regs), room = place == PROBE_ENTER_KERNEL ? PAIR_KERNEL_STACK : PAIR_USER_STACK;
-	u32 key = pair_key(), depth, n_lost = 0, image = 0;
+	u32 key = pair_key(), depth, n_lost = 0;
 	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
 	struct probe_call *call;
 
-	if (place == PROBE_ENTER_USER)
-		image = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), self_exec_id);
 	if (!thread) {
-		bpf_map_update_elem(&threads, &key, &pair_nothing, BPF_NOEXIST);
+		if (!bpf_map_update_elem(&threads, &key, &pair_nothing, BPF_NOEXIST))
+			__sync_fetch_and_add(&threads_known, 1);
 		thread = bpf_map_lookup_elem(&threads, &key);
 		if (!thread) /* its return will count as lost */
 			return;
 	}
 	depth = thread->depth;
-	if (place == PROBE_ENTER_USER && thread->image != image) {
-		n_lost = depth;
-		depth = 0;
-		thread->image = image;
-	}
 #pragma unroll
 	for (u32 i = 0; i < PAIR_DEPTH; i++)
 		if (i < depth && stack - thread->calls[i].stack < room) {
@@ -106,7 +110,7 @@ static __always_inline void pair_begin(struct pt_regs *regs, enum probe_place pl
 	call->start_ns = bpf_ktime_get_ns();
 }
 
-/* The thread whose call ends, and the call's place; the caller makes that the depth. NULL: it is not known. */
+/* The thread whose call ends, and the call's place, which the caller gives to pair_end(). NULL: it is not known. */
 static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum probe_place place, u32 *ret_depth)
 {
 	u64 stack = PT_REGS_SP(regs) - PAIR_RETURN_BYTES;
@@ -114,7 +118,7 @@ static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum 
 	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
 
 	if (!thread) {
-		pair_lose(1); /* others needed its room */
+		pair_lose(1);
 		return NULL;
 	}
 	depth = thread->depth;
@@ -134,4 +138,39 @@ static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum 
 	if (depth > PAIR_DEPTH)
 		thread->depth = depth - 1;
 	return NULL;
+}
+
+static __always_inline void pair_end(struct pair_thread *thread, u32 depth)
+{
+	thread->depth = depth;
+	if (!depth && threads_known > threads_entries / 2)
+		pair_remove(pair_key());
+}
+
+/* None of its calls will return. */
+static __always_inline int pair_forget(u32 key)
+{
+	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
+
+	if (thread) {
+		pair_lose(thread->depth);
+		pair_remove(key);
+	}
+	return 0;
+}
+
+/* Of a new program. If its first thread is another than that of the old one, it takes over that one's number. */
+static __always_inline int pair_exec(u32 before)
+{
+	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &before);
+	u32 now = pair_key();
+
+	if (!thread || (s64)thread->calls[0].stack >= 0)
+		return pair_forget(before);
+	/* Functions of the kernel go on. */
+	if (before != now && !bpf_map_update_elem(&threads, &now, thread, BPF_NOEXIST)) {
+		__sync_fetch_and_add(&threads_known, 1);
+		pair_remove(before);
+	}
+	return 0;
 }

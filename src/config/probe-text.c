@@ -7,8 +7,7 @@
 
 #include "util/array.h"
 
-/* 2048 whose calls are known at one time; of the map, each CPU may keep 128 places to itself. */
-#define THREADS 4096
+#define THREADS 4096 /* half of them for those in a call */
 
 void probe_write_param(struct probe *probe, const char *name, const char *value)
 {
@@ -57,6 +56,9 @@ static void write_metrics(struct probe *probe)
 	if (probe->is_paired)
 		buf_printf(probe->out,
 			   "[param is_paired]\ndefault = yes\n[param threads_entries]\ndefault = %d\n"
+			   "[program thread_end]\ntarget = sched_process_exit\nbackup = thread_end_again\n"
+			   "[program thread_end_again]\ntarget = sched_process_exit\nwhen = hooks_preemptible\nbackup = thread_end\n"
+			   "[program thread_exec]\ntarget = sched_process_exec\nbackup = thread_end\n"
 			   "[metric lost]\nname = bpfpush.probe.lost\nunit = {call}\nattribute = bpfpush.probe.name=%s\n"
 			   "description = Calls that were not measured, because they did not return or their return was missed\n",
 			   THREADS, probe->section);

@@ -11,6 +11,7 @@ from harness import Cgroup, once, workload
 from test_hooks import mount_tracefs
 
 N = 600
+ROOM = 4096  # for threads in calls of a latency; those that are in none keep up to half of it
 PATH = workload('probed')
 CALL, NEST, JUMP = (f'{PATH}:probed_{name}' for name in ('call', 'nest', 'jump'))
 ERROR, WAIT, EXEC = (f'{PATH}:probed_{name}' for name in ('error', 'wait', 'exec'))
@@ -75,29 +76,29 @@ class FunctionTest(Probes):
         self.assertEqual(mine.total('bpfpush.probe.total'), sum(NUMBERS))
         self.assertEqual(mine.total('bpfpush.probe.sizes')['count'], len(NUMBERS))
 
-    def test_about_2000_threads_have_room(self):
-        probe = {'hook': 'uprobe:' + WAIT, 'measure': 'latency', 'by': 'unit'}
-        mine, seen = self.count(n=2048, arguments=['threads'], wait=probe)
-        measured = mine.total('bpfpush.probe.wait.duration')['count']
-        # Some kernels give a place away a little before the map is full.
-        self.assertGreater(measured, 1980)
-        self.check_sum(measured, seen, 2048)
-
-    def check_sum(self, measured, seen, calls):
-        """A place that is given away while a preempted program still writes to it may count as lost once too often."""
-        self.assertAlmostEqual(measured + seen.total('bpfpush.probe.lost'), calls, delta=calls // 200)
-
     def test_a_function_of_several_versions(self):
         mine, _ = self.count(n=50, arguments=['threads'], made={'hook': 'uprobe:libc:pthread_create', 'by': 'unit'})
         self.assertEqual(mine.total('bpfpush.probe.made'), 50)
 
     def test_threads_that_find_no_room_are_counted(self):
-        probe = {'hook': 'uprobe:' + WAIT, 'measure': 'latency', 'by': 'unit'}
-        mine, seen = self.count(n=5000, arguments=['threads'], wait=probe)
-        self.assertGreater(seen.total('bpfpush.probe.lost'), 0)
-        self.check_sum(mine.total('bpfpush.probe.wait.duration')['count'], seen, 5000)
+        """Each makes a call alone before, and keeps its room or leaves it."""
+        for n, measured in ((ROOM, ROOM), (5000, ROOM)):
+            self.check_threads('threads', n, n + measured, n - measured)
+
+    def test_threads_that_end_in_a_call_leave_their_room(self):
+        """One after the other, more than have room; another call comes last."""
+        self.check_threads('end', ROOM + 100, 1, ROOM + 100)
+
+    def check_threads(self, mode, n, measured, lost):
+        mine, seen = self.count(n=n, arguments=[mode], wait={'hook': 'uprobe:' + WAIT, 'measure': 'latency', 'by': 'unit'})
+        is_preempting = seen.select('bpfpush.bpf.program.attached', **{'bpfpush.program.name': 'thread_end_again'})
+        # Kernels that preempt a uprobe's program let another run of it spoil its stack.
+        margin = n // 50 if is_preempting else 0
+        self.assertAlmostEqual(mine.total('bpfpush.probe.wait.duration')['count'], measured, delta=margin)
+        self.assertAlmostEqual(seen.total('bpfpush.probe.lost'), lost, delta=2 * margin)
 
     def test_calls_that_exec_ends_leave_room(self):
+        """The thread that calls exec is the first of the program, or another one."""
         mine, seen = self.count(n=50, arguments=['exec'], left={'hook': 'uprobe:' + EXEC, 'measure': 'latency', 'by': 'unit'})
         self.assertEqual(mine.total('bpfpush.probe.left.duration')['count'], 1)
         self.assertEqual(seen.total('bpfpush.probe.lost'), 50)
@@ -132,6 +133,11 @@ class KernelTest(Probes):
         found = mine.total('bpfpush.probe.sizes')
         self.assertEqual((found['count'], found['sum']), (N, sum(i % 7 for i in range(N))))
         self.assertEqual(mine.by('sizes.arg2', 'bpfpush.probe.sizes').keys(), set(range(7)))
+
+    def test_a_call_goes_on_after_exec(self):
+        call = {'x86_64': '__x64_sys_execve', 'aarch64': '__arm64_sys_execve'}[platform.machine()]
+        mine, seen = self.count(n=50, arguments=['exec'], execs={'hook': 'kprobe:' + call, 'measure': 'latency', 'by': 'unit'})
+        self.assertEqual((mine.total('bpfpush.probe.execs.duration')['count'], seen.total('bpfpush.probe.lost')), (50, 0))
 
     def test_latency(self):
         self.check_latency('kprobe:hrtimer_nanosleep')

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probed PROCS N threads: N threads are in a function at one time. probed PROCS N exec: it is left N times by exec.
- * probed [PROCS] N: calls functions and passes a USDT that probes look at, in that cgroup. Times are bounds: a
- * call's own measure (inner) and its caller's (outer).
+ * probed PROCS N threads: N threads are in a function, first one after the other, then at one time. probed PROCS N
+ * end: N threads end in it, one after the other, and another returns. probed PROCS N exec: it is left N times by exec,
+ * by the first thread and by others. probed [PROCS] N: calls functions and passes a USDT that probes look at, in that
+ * cgroup. Times are bounds: a call's own measure (inner) and its caller's (outer).
  */
 #include "workload.h"
 
@@ -10,6 +11,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #define DEPTH 5
@@ -104,13 +106,41 @@ __attribute__((noipa)) void probed_jump(int depth)
 	}
 }
 
-static pthread_barrier_t barrier;
+static pthread_barrier_t all, alone, called;
 
-void *probed_wait(void *unused);
-__attribute__((noipa)) void *probed_wait(void *unused)
+void probed_wait(pthread_barrier_t *barrier);
+__attribute__((noipa)) void probed_wait(pthread_barrier_t *barrier)
 {
-	pthread_barrier_wait(&barrier);
-	return unused;
+	if (!barrier)
+		syscall(SYS_exit, 0); /* of the thread, without a way back through its calls */
+	pthread_barrier_wait(barrier);
+}
+
+static void *end(void *unused)
+{
+	probed_wait(NULL);
+	return NULL;
+}
+
+static int run_ends(int n)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < n; i++) {
+		workload_check(!pthread_create(&thread, NULL, end, NULL));
+		pthread_join(thread, NULL);
+	}
+	pthread_barrier_init(&alone, NULL, 1);
+	probed_wait(&alone);
+	return 0;
+}
+
+static void *call_twice(void *unused)
+{
+	probed_wait(&alone);
+	pthread_barrier_wait(&called);
+	probed_wait(&all);
+	return NULL;
 }
 
 static int run_threads(int n)
@@ -120,9 +150,11 @@ static int run_threads(int n)
 
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 32768);
-	pthread_barrier_init(&barrier, NULL, (unsigned int)n);
+	pthread_barrier_init(&alone, NULL, 1);
+	pthread_barrier_init(&called, NULL, (unsigned int)n);
+	pthread_barrier_init(&all, NULL, (unsigned int)n);
 	for (int i = 0; i < n; i++)
-		workload_check(!pthread_create(&threads[i], &small, probed_wait, NULL));
+		workload_check(!pthread_create(&threads[i], &small, call_twice, NULL));
 	for (int i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
 	free(threads);
@@ -141,6 +173,23 @@ __attribute__((noipa)) int probed_exec(char **argv, int left)
 	return left ? -ENOENT : 0; /* an int, whose upper half is 0 */
 }
 
+static void *exec_in_thread(void *argv)
+{
+	probed_exec(argv, (int)strtol(((char **)argv)[2], NULL, 10));
+	return NULL;
+}
+
+static int run_exec(char **argv, int left)
+{
+	pthread_t thread;
+
+	if (left % 2 == 0)
+		return probed_exec(argv, left);
+	workload_check(!pthread_create(&thread, NULL, exec_in_thread, argv));
+	pthread_join(thread, NULL);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	int procs = workload_open_cgroup(argv[1]), n = (int)strtol(argv[2], NULL, 10);
@@ -150,7 +199,14 @@ int main(int argc, char **argv)
 
 	if (argc == 4) {
 		workload_enter(procs);
-		return *argv[3] == 't' ? run_threads(n) : probed_exec(argv, n);
+		switch (argv[3][1]) {
+		case 'h':
+			return run_threads(n);
+		case 'n':
+			return run_ends(n);
+		default:
+			return run_exec(argv, n);
+		}
 	}
 	workload_check(argc == 3);
 	prctl(PR_SET_NAME, "probed");
