@@ -224,13 +224,9 @@ static int start_some(struct collector_set *set, bool is_infrastructure)
 		if (!strcmp(collector->name, INFRASTRUCTURE) == is_infrastructure)
 			err = start_one(collector);
 		if (err) {
-			struct collector **refused = NULL;
-
 			set->is_refused |= collector->is_strict;
-			if (set->keeps_refused)
-				refused = array_add(&set->refused, &set->n_refused, sizeof(*refused));
-			if (refused)
-				*refused = collector;
+			if (set->refused)
+				set->refused[set->n_refused++] = collector;
 			else
 				collector_free(collector);
 			first = first ? first : err;

@@ -27,9 +27,8 @@ struct collector_set {
 	struct budget *budget;
 	uint64_t units; /* that tables are to have room for; after the start, that they have room for */
 	bool is_strict; /* what collectors are unless their sections say otherwise */
-	struct collector **refused; /* could not start; NULL: they are not asked for, or there are none */
+	struct collector **refused; /* room for those that cannot start; NULL: nobody looks at them */
 	size_t n_refused;
-	bool keeps_refused;    /* for those who look at them */
 	bool is_refused;       /* a collector that is strict lacks a hook */
 	bool is_cut;	/* memory does not suffice for as many as asked for */
 };

@@ -151,7 +151,7 @@ int command_list(const struct arguments *arguments)
 	statistics = programs_enable_stats(); /* without CAP_SYS_ADMIN, runs and times stay 0 */
 	if (setup_replace_exporters(&setup, NULL, NULL, NULL))
 		return EXIT_INTERNAL;
-	setup.set.keeps_refused = true;
+	setup.set.refused = calloc(setup.set.n, sizeof(*setup.set.refused));
 	code = setup_count(arguments, &setup, false, &agent, &status);
 	page.is_started = code == EXIT_OK;
 	if (code == EXIT_RIGHTS && setup.set.n_shown)
