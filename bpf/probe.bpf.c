@@ -9,6 +9,24 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/*
+ * From 6.13 on, the kernel gives a program with much on its stack another stack, one for each CPU. But it may preempt
+ * the program of a uprobe, and the next run on that CPU then spoils the stack. A program that may go on as another one,
+ * although there is none, keeps its thread's stack. On arm64 before 6.0 such programs cannot call functions.
+ */
+#if defined(__TARGET_ARCH_x86)
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} no_program SEC(".maps");
+
+#define KEEP_STACK(ctx, run) (bpf_tail_call(ctx, &no_program, 0), run)
+#else
+#define KEEP_STACK(ctx, run) run
+#endif
+
 static __always_inline int enter(struct pt_regs *regs, enum probe_place place)
 {
 	if (!is_paired)
@@ -43,9 +61,9 @@ PROGRAM("kprobe.multi", function__multi__enter, enter(ctx, PROBE_ENTER_KERNEL))
 PROGRAM("kretprobe.multi", function__multi__leave, leave(ctx, PROBE_LEAVE_KERNEL))
 PROGRAM("kprobe", function__kprobe__enter, enter(ctx, PROBE_ENTER_KERNEL))
 PROGRAM("kretprobe", function__kprobe__leave, leave(ctx, PROBE_LEAVE_KERNEL))
-PROGRAM("uprobe", user_enter, enter(ctx, PROBE_ENTER_USER))
-PROGRAM("uretprobe", user_leave, leave(ctx, PROBE_LEAVE_USER))
-PROGRAM("usdt", user_mark, probe_count(ctx, PROBE_MARK, NULL))
+PROGRAM("uprobe", user_enter, KEEP_STACK(ctx, enter(ctx, PROBE_ENTER_USER)))
+PROGRAM("uretprobe", user_leave, KEEP_STACK(ctx, leave(ctx, PROBE_LEAVE_USER)))
+PROGRAM("usdt", user_mark, KEEP_STACK(ctx, probe_count(ctx, PROBE_MARK, NULL)))
 PROGRAM("raw_tp", event__raw, probe_count(ctx, PROBE_RAW, NULL))
 PROGRAM("tp", event__tp, probe_count(ctx, PROBE_EVENT, NULL))
 PROGRAM("perf_event", sample, probe_count(ctx, PROBE_SAMPLE, NULL))
