@@ -7,6 +7,7 @@
 #include "hist.h"
 #include "table.h"
 #include "function.h"
+#include "uprobe.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -68,12 +69,12 @@ static __always_inline int lookup_end(u32 error)
 	SEC("uprobe/libc.so.6:" #function)                                                         \
 	int function##_begin(struct pt_regs *ctx)                                                  \
 	{                                                                                          \
-		return lookup_begin();                                                             \
+		return KEEP_STACK(ctx, lookup_begin());                                            \
 	}                                                                                          \
 	SEC("uretprobe/libc.so.6:" #function)                                                      \
 	int function##_end(struct pt_regs *ctx)                                                    \
 	{                                                                                          \
-		return lookup_end(error);                                                          \
+		return KEEP_STACK(ctx, lookup_end(error));                                         \
 	}
 
 LOOKUP(getaddrinfo, -(int)function_result(ctx))
