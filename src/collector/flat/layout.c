@@ -87,11 +87,14 @@ bool flat_find(const struct bpf_object *bpf, const char *name, struct flat_parts
 
 bool flat_is_part(const struct bpf_object *bpf, const struct bpf_map *map)
 {
-	const char *name = bpf_map__name(map), *suffix = strrchr(name, '_');
+	const char *name = bpf_map__name(map);
 	struct flat_parts parts;
-	char table[256];
+	char table[256] = "", *suffix;
 
-	snprintf(table, sizeof(table), "%.*s", suffix ? (int)(suffix - name) : 0, name);
+	strncat(table, name, sizeof(table) - 1);
+	suffix = strrchr(table, '_');
+	if (suffix)
+		*suffix = '\0';
 	return !strcmp(name, "table_words") ||
 	       (flat_find(bpf, table, &parts) && (map == parts.keys || map == parts.more));
 }
