@@ -186,7 +186,7 @@ static void report(struct lines *lines, int err)
 	if (points[POINTS_UNSUPPORTED] + points[POINTS_TOO_LARGE] && !lines->has_told_refused) {
 		lines->has_told_refused = true;
 		exporter_log(lines->exporter, LOG_LEVEL_WARNING, NULL,
-			     "some points cannot be sent as lines and are dropped: StatsD has no gauges below 0, and no line may be longer than max_datagram_size");
+			     "some points cannot be sent as lines and are dropped: StatsD has no gauges below 0, its receivers misread counts above 2^63-1, and no line may be longer than max_datagram_size");
 	}
 }
 
