@@ -63,6 +63,8 @@ REFUSED = [
     (COUNTER % "calls_total" + LABELS + LABEL % ("x", 0, "{name: uint}"), 6, "label x lacks its size"),
     (COUNTER % "calls_total" + LABELS + LABEL % ("x", 8, "{name: uint}, {name: static_map, static_map: {1: ' '}}"), 6,
      "label x: this cannot be written: 1:"),
+    (COUNTER % "calls_total" + LABELS + LABEL % ("x", 8, "{name: uint}, {name: static_map, static_map: {1: a, x: error}}"), 6,
+     "label x: a key of an integer must be a number: x"),
     (COUNTER % "calls_total" + LABELS + LABEL % ("x", 8, "{name: string}, {name: regexp, regexps: ['a*?']}"), 6,
      "label x: an expression has no equal in POSIX: a*?: *?, which takes as little as it can"),
     (COUNTER % "calls_total" + "      labels: 5\n", 5, "labels must be a list"),
