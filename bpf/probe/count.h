@@ -56,6 +56,26 @@ TABLE(numbers, struct probe_key, u64, 4);
 TABLE(times, struct probe_key, struct hist_time, 4);
 TABLE(values, struct probe_key, struct hist_value, 4);
 
+struct lost_key {
+	u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, struct lost_key);
+	__type(value, u64);
+} lost SEC(".maps");
+
+static __always_inline void probe_lose(u32 n)
+{
+	struct lost_key key = {};
+	u64 *count = n ? bpf_map_lookup_elem(&lost, &key) : NULL;
+
+	if (count)
+		__sync_fetch_and_add(count, n);
+}
+
 #ifdef PROBE_TEXT_BYTES
 static __always_inline void probe_copy(char *to, const void *from, u32 bytes)
 {
@@ -157,8 +177,12 @@ static __always_inline int probe_count(void *ctx, enum probe_place place, const 
 	else if (measure != PROBE_MEASURE_COUNT)
 		value = probe_result_(ctx, place, value, here.value);
 	/* What failed has no size, and a sum only grows. */
-	if (value < 0 || (value_from == PROBE_FROM_RET && probe_error(result)))
+	if (value_from == PROBE_FROM_RET && probe_error(result))
 		return 0;
+	if (value < 0) {
+		probe_lose(!value_signed); /* 2^63 or more */
+		return 0;
+	}
 	probe_who(&key);
 	key.unused_by0 = probe_result_(ctx, place, by0, here.by0);
 	key.unused_by1 = probe_result_(ctx, place, by1, here.by1);

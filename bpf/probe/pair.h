@@ -50,26 +50,6 @@ static __always_inline void pair_remove(u32 key)
 		__sync_fetch_and_add(&threads_known, -1);
 }
 
-struct lost_key {
-	u32 unused;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, struct lost_key);
-	__type(value, u64);
-} lost SEC(".maps");
-
-static __always_inline void pair_lose(u32 n)
-{
-	struct lost_key key = {};
-	u64 *count = n ? bpf_map_lookup_elem(&lost, &key) : NULL;
-
-	if (count)
-		__sync_fetch_and_add(count, n);
-}
-
 /* Idle threads of all CPUs have the number 0. */
 static __always_inline u32 pair_key(void)
 {
@@ -99,7 +79,7 @@ static __always_inline void pair_begin(struct pt_regs *regs, enum probe_place pl
 			n_lost += depth - i;
 			depth = i;
 		}
-	pair_lose(n_lost);
+	probe_lose(n_lost);
 	/* First, so that an interrupt takes the next one. */
 	*(volatile u32 *)&thread->depth = depth + 1;
 	if (depth >= PAIR_DEPTH)
@@ -118,7 +98,7 @@ static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum 
 	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
 
 	if (!thread) {
-		pair_lose(1);
+		probe_lose(1);
 		return NULL;
 	}
 	depth = thread->depth;
@@ -130,11 +110,11 @@ static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum 
 	if (found == PAIR_DEPTH && place == PROBE_LEAVE_KERNEL && depth)
 		found = depth - 1;
 	if (found < PAIR_DEPTH) {
-		pair_lose(depth - 1 - found);
+		probe_lose(depth - 1 - found);
 		*ret_depth = found;
 		return thread;
 	}
-	pair_lose(1);
+	probe_lose(1);
 	if (depth > PAIR_DEPTH)
 		thread->depth = depth - 1;
 	return NULL;
@@ -153,7 +133,7 @@ static __always_inline int pair_forget(u32 key)
 	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
 
 	if (thread) {
-		pair_lose(thread->depth);
+		probe_lose(thread->depth);
 		pair_remove(key);
 	}
 	return 0;

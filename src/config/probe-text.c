@@ -53,15 +53,17 @@ static void write_metrics(struct probe *probe)
 	else
 		buf_printf(probe->out, "name = bpfpush.probe.%s%s\n", probe->called, probe->what->suffix);
 	probe_write_param(probe, "measure", probe->what->name);
+	if (probe->is_paired || (probe->measured.bytes == 8 && !probe->measured.is_signed))
+		buf_printf(probe->out, "[metric lost]\nname = bpfpush.probe.lost\nunit = {call}\nattribute = bpfpush.probe.name=%s\n"
+			   "description = Calls that were not measured: they did not return, their return was missed, or their value is too large\n",
+			   probe->section);
 	if (probe->is_paired)
 		buf_printf(probe->out,
 			   "[param is_paired]\ndefault = yes\n[param threads_entries]\ndefault = %d\n"
 			   "[program thread_end]\ntarget = sched_process_exit\nbackup = thread_end_again\n"
 			   "[program thread_end_again]\ntarget = sched_process_exit\nwhen = hooks_preemptible\nbackup = thread_end\n"
-			   "[program thread_exec]\ntarget = sched_process_exec\nbackup = thread_end\n"
-			   "[metric lost]\nname = bpfpush.probe.lost\nunit = {call}\nattribute = bpfpush.probe.name=%s\n"
-			   "description = Calls that were not measured, because they did not return or their return was missed\n",
-			   THREADS, probe->section);
+			   "[program thread_exec]\ntarget = sched_process_exec\nbackup = thread_end\n",
+			   THREADS);
 }
 
 static void write_program(struct probe *probe, const char *name)

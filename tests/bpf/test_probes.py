@@ -14,7 +14,7 @@ N = 600
 ROOM = 4096  # for threads in calls of a latency; those that are in none keep up to half of it
 PATH = workload('probed')
 CALL, NEST, JUMP = (f'{PATH}:probed_{name}' for name in ('call', 'nest', 'jump'))
-ERROR, WAIT, EXEC = (f'{PATH}:probed_{name}' for name in ('error', 'wait', 'exec'))
+ERROR, WAIT, EXEC, LARGE = (f'{PATH}:probed_{name}' for name in ('error', 'wait', 'exec', 'large'))
 SYS_LSEEK = 62 if platform.machine() == 'aarch64' else 8
 ERRORS = N // 4  # of probed_call(), which returns its number else
 NUMBERS = [number for number in range(N) if number % 4]
@@ -75,6 +75,25 @@ class FunctionTest(Probes):
                              sizes={'hook': 'uretprobe:' + ERROR, 'measure': 'histogram ret', 'by': 'unit'})
         self.assertEqual(mine.total('bpfpush.probe.total'), sum(NUMBERS))
         self.assertEqual(mine.total('bpfpush.probe.sizes')['count'], len(NUMBERS))
+
+    def test_a_value_that_is_too_large_is_lost(self):
+        """A negative one is none, and neither lost."""
+        mine, seen = self.count(large={'hook': 'uprobe:' + LARGE, 'measure': 'sum arg0:u64', 'by': 'unit'},
+                                sizes={'hook': 'uprobe:' + LARGE, 'measure': 'histogram arg0:u64', 'by': 'unit'},
+                                signed={'hook': 'uprobe:' + LARGE, 'measure': 'sum arg0', 'by': 'unit'},
+                                errors={'hook': 'uretprobe:' + CALL, 'measure': 'sum ret:u64', 'by': 'unit'})
+        for name in ('large', 'signed', 'errors'):
+            self.assertEqual(mine.total('bpfpush.probe.' + name), sum(NUMBERS), name)
+        found = mine.total('bpfpush.probe.sizes')
+        self.assertEqual((found['count'], found['sum']), (len(NUMBERS), sum(NUMBERS)))
+        lost = seen.select('bpfpush.probe.lost').by('bpfpush.probe.name')
+        self.assertEqual(lost, {'large': N - len(NUMBERS), 'sizes': N - len(NUMBERS)})
+
+    def test_a_function_of_the_c_library_by_its_result(self):
+        mine, _ = self.count(renames={'hook': 'uretprobe:libc:rename', 'by': 'unit, ret:s32'},
+                             timed={'hook': 'uprobe:libc:rename', 'measure': 'latency', 'by': 'unit, ret:s32'})
+        self.assertEqual(mine.by('renames.ret', 'bpfpush.probe.renames'), {-1: N})
+        self.assertEqual(mine.total('bpfpush.probe.timed.duration', **{'timed.ret': -1})['count'], N)
 
     def test_a_function_of_several_versions(self):
         mine, _ = self.count(n=50, arguments=['threads'], made={'hook': 'uprobe:libc:pthread_create', 'by': 'unit'})

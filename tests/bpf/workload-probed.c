@@ -66,6 +66,12 @@ __attribute__((noipa)) int probed_error(int number)
 	return number % 4 ? number : -ENOENT;
 }
 
+void probed_large(uint64_t number);
+__attribute__((noipa)) void probed_large(uint64_t number)
+{
+	asm volatile("" : : "r"(number));
+}
+
 long probed_call(int number, const char *name);
 __attribute__((noipa)) long probed_call(int number, const char *name)
 {
@@ -214,6 +220,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++) {
 		workload_check(probed_call(i, names[i % 3]) == (i % 4 ? i : -ENOENT));
 		workload_check(probed_error(i) == (i % 4 ? i : -ENOENT));
+		probed_large(i % 4 ? (uint64_t)i : -(uint64_t)i - 1);
+		workload_check(rename("", "") == -1);
 		workload_check(lseek(-1, i % 5, SEEK_SET) < 0);
 		workload_check(write(null, names, (size_t)(i % 7)) == i % 7);
 		workload_check(write(full, names, 1) < 0);
