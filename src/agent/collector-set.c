@@ -15,6 +15,8 @@
 
 #include "agent/collector-search.h"
 #include "collector/adopt/adopt.h"
+#include "collector/binding.h"
+#include "collector/hook/check.h"
 #include "collector/kernel/kernel.h"
 #include "collector/label/cgroup.h"
 #include "config/probe.h"
@@ -36,7 +38,8 @@ static int open_with(const struct collector_set *set, const struct config_sectio
 	struct descriptor_text text = { &written };
 	bool is_probe = section && !strcmp(section->kind, "probe");
 	struct collector_options options = { set->labels,	     set->budget,   set->items, set->n,
-					     is_probe ? &text : NULL, set->is_strict };
+					     is_probe ? &text : NULL,
+					     set->is_strict || (is_probe && !section->line) };
 	unsigned int n_before = diag->n_errors;
 	int err = is_probe ? probe_describe(section, diag, &text) : 0;
 
@@ -189,19 +192,33 @@ static const char *remedy(int err)
 	return "";
 }
 
+/* A probe is nothing without its hook, and libbpf accepts more, or says less. */
+static bool has_hook(const struct collector *collector)
+{
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+
+	if (collector->is_probe && !collector->object->is_tried) {
+		programs_choose(collector->object, true);
+		hooks_look(collector, &diag);
+	}
+	log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
+	return !diag.n_errors;
+}
+
 static int start_one(struct collector *collector)
 {
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
-	int err = collector_start(collector, &why);
+	int err = has_hook(collector) ? collector_start(collector, &why) : -EOPNOTSUPP;
 
-	if (err) {
+	if (why.size)
 		log_error("collector %s cannot run: %s%s", collector->name, buf_text(&why), remedy(err));
+	if (!err && !collector_report_hooks(collector) && collector->is_strict)
+		err = -EOPNOTSUPP;
+	if (err && collector->is_strict)
+		log_error("collector %s is strict (strict = yes, or --probe) and lacks a hook, so nothing is counted",
+			  collector->name);
+	if (err)
 		return err;
-	}
-	if (!collector_report_hooks(collector) && collector->is_strict) {
-		log_error("collector %s is strict (strict = yes), and lacks a hook", collector->name);
-		return -EOPNOTSUPP;
-	}
 	err = collector_share(collector);
 	if (err)
 		log_warning("collector %s: its names of cgroups cannot be read: %s", collector->name, strerror(-err));
@@ -225,6 +242,7 @@ static int start_some(struct collector_set *set, bool is_infrastructure)
 			err = start_one(collector);
 		if (err) {
 			set->is_refused |= collector->is_strict;
+			buf_printf(&set->missing, "%s%s", set->missing.size ? ", " : "", collector->name);
 			if (set->refused)
 				set->refused[set->n_refused++] = collector;
 			else
@@ -335,6 +353,7 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 	first = first ? first : err;
 	err = start_some(set, false);
 	first = first ? first : err;
+	hooks_forget();
 	keep_freed_memory(false);
 	if (set->is_refused)
 		return first;
@@ -363,6 +382,7 @@ void collector_set_done(struct collector_set *set)
 		collector_free(set->refused[i]);
 	free(set->items);
 	free(set->refused);
+	buf_done(&set->missing);
 	labels_free(set->labels);
 	free(set->budget);
 	*set = (struct collector_set){ 0 };

@@ -29,6 +29,7 @@ struct collector_set {
 	bool is_strict; /* what collectors are unless their sections say otherwise */
 	struct collector **refused; /* room for those that cannot start; NULL: nobody looks at them */
 	size_t n_refused;
+	struct buf missing; /* the names of those that cannot start */
 	bool is_refused;       /* a collector that is strict lacks a hook */
 	bool is_cut;	/* memory does not suffice for as many as asked for */
 };

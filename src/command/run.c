@@ -68,7 +68,7 @@ static int start(struct run *run)
 		return EXIT_INTERNAL;
 	}
 	if (r)
-		return setup_exit_code(r);
+		return setup_exit_code(&run->setup, r);
 	r = agent_run(agent);
 	if (r < 0)
 		log_error("stopped by an error: %s", strerror(-r));

@@ -81,7 +81,7 @@ void setup_done(struct setup *setup)
 	*setup = (struct setup){ 0 };
 }
 
-enum exit_code setup_exit_code(int err)
+enum exit_code setup_exit_code(const struct setup *setup, int err)
 {
 	if (err == -ECANCELED)
 		return EXIT_OUTPUT;
@@ -93,7 +93,7 @@ enum exit_code setup_exit_code(int err)
 		log_error("cannot start: %s", strerror(-err));
 		return EXIT_INTERNAL;
 	}
-	if (err != -EOPNOTSUPP) /* else the reason is logged */
+	if (err != -EOPNOTSUPP && !setup->set.is_refused) /* else the reason is logged */
 		log_error("no collector runs, so nothing can be counted");
 	return EXIT_UNAVAILABLE;
 }
@@ -130,7 +130,7 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 	int err = agent_new(&options, ret_agent);
 
 	if (err)
-		return setup_exit_code(err);
+		return setup_exit_code(setup, err);
 	if (!duration_ns && !arguments->command)
 		duration_ns = (is_filter ? 10 : 1) * NS_PER_S;
 	err = agent_once(*ret_agent, duration_ns, arguments->command, ret_status);

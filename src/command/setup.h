@@ -27,7 +27,7 @@ void setup_done(struct setup *setup);
 /*
  * The exit code for -errno of agent_new(); a missing privilege or feature is explained in the log.
  */
-enum exit_code setup_exit_code(int err);
+enum exit_code setup_exit_code(const struct setup *setup, int err);
 
 /*
  * In place of the configuration's exporters: one of this type with its defaults and the environment, and with path

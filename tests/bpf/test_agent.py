@@ -418,6 +418,12 @@ class StatusTest(unittest.TestCase):
             self.assertRegex(page.stdout, r'(?m)^exporter nobody \(otlp\) to http://127.0.0.1:9\n  failing for \d+ s, \d+ KiB waiting: .+$')
         self.assertEqual(self.ask().returncode, 3)
 
+    def test_its_page_has_what_cannot_run(self):
+        with Agent({'RUNTIME_DIRECTORY': self.directory}, more='[probe none]\nhook = usdt:/bin/sh:no:mark\n') as agent:
+            agent.wait(lambda collections: collections)
+            self.assertEqual(self.ask_json()['problems'], 'cannot run, and the log says why: none\n')
+            self.assertIn('agent.conf:5: hook: /bin/sh has no USDT no:mark\n', agent.messages())
+
     def test_a_receiver_that_never_answers_fails_when_its_time_is_up(self):
         with socket.create_server(('127.0.0.1', 0)) as silent:
             more = 'shutdown_timeout = 1s\n' + ''.join('[exporter %s]\ntype = otlp\nendpoint = http://127.0.0.1:%d\ntimeout = %s\n'

@@ -231,6 +231,36 @@ class CommandTest(Probes):
         self.assertIn('no kprobes' if lacks_kprobes() else 'function vfs_raed: did you mean vfs_read?', lines[0])
         self.assertIn('tracepoint sched_swich: did you mean sched_switch?', lines[1])
 
+    def run_with(self, command, *words, text='', **options):
+        """With a tracefs of its own. Returns the exit status and what is said, a line each."""
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as config:
+            config.write(text)
+            config.flush()
+            done = subprocess.run([harness.agent(), command, '--config=' + config.name, *words], stderr=subprocess.PIPE,
+                                  text=True, check=False, preexec_fn=mount_tracefs, **options)
+            return done.returncode, [line.replace(config.name, 'NAME') for line in done.stderr.splitlines()]
+
+    def test_what_a_check_says_is_said_at_the_start(self):
+        text = ('[agent]\ncollectors = cgroup\n[probe a]\nhook = tracepoint:shed:sched_switch\n'
+                '[probe b]\nhook = tracepoint:syscalls:sys_enter_getpid2\n[probe c]\nhook = usdt:%s:no:mark\n'
+                '[probe d]\nhook = uprobe:/etc/passwd:main\n' % PATH)
+        expected = ['NAME:4: hook: this kernel has no tracepoint shed:sched_switch: did you mean sched:sched_switch?',
+                    'NAME:6: hook: this kernel has no tracepoint syscalls:sys_enter_getpid2',
+                    f'NAME:8: hook: {PATH} has no USDT no:mark',
+                    'NAME:10: hook: /etc/passwd is neither a program nor a library (ELF)']
+        self.assertEqual(self.run_with('check', text=text), (78, expected))
+        self.assertEqual(self.run_with('once', '--for=1ms', text=text, stdout=subprocess.DEVNULL), (0, expected))
+        strict = text.replace('[probe d]', '[probe d]\nstrict = yes')
+        self.assertEqual(self.run_with('once', '--for=1ms', text=strict, stdout=subprocess.DEVNULL), (69, [
+            *expected[:3], expected[3].replace(':10:', ':11:'),
+            'collector d is strict (strict = yes, or --probe) and lacks a hook, so nothing is counted']))
+
+    def test_a_wrong_probe_of_the_command_line_ends_it(self):
+        """Without a second of counting."""
+        self.assertEqual(self.run_with('once', '--probe=rawtp:sched_switch', f'--probe=usdt:{PATH}:no:mark', '--', '/no/such/command'),
+                         (69, [f'bpfpush --probe: hook: {PATH} has no USDT no:mark',
+                               'collector mark is strict (strict = yes, or --probe) and lacks a hook, so nothing is counted']))
+
     def test_arguments_that_a_mark_lacks_are_a_mistake(self):
         done = subprocess.run([harness.agent(), 'dump', '--config=/dev/null', f'--probe=sum arg1 usdt:{PATH}:workload:probed', 'shape'],
                               stderr=subprocess.PIPE, text=True, check=False)

@@ -46,6 +46,8 @@ void page_append_problems(const struct agent *agent, const char *before, const c
 		buf_printf(out, "%sthe last collection could not read all maps%s", before, after);
 	if (agent->is_reload_refused)
 		buf_printf(out, "%sthe configuration has mistakes, and the old one goes on%s", before, after);
+	if (agent->options.set->missing.size)
+		buf_printf(out, "%scannot run, and the log says why: %s%s", before, buf_text(&agent->options.set->missing), after);
 	if (agent->too_low.size)
 		buf_printf(out, "%snumbers are too low: %.*s%s", before, (int)agent->too_low.size, agent->too_low.data, after);
 }

@@ -138,14 +138,49 @@ static const char *find_nearest(const struct btf *kernel, uint32_t kind, const c
 	return names ? parse_nearest_of(name, names, n, sizeof(*names)) : NULL;
 }
 
+/*
+ * 1: there is such a classic tracepoint; 0: nobody here may know; -1: there is none, and lack tells of one in another
+ * category.
+ */
+static int find_event(const char *target, struct buf *lack)
+{
+	const char *name = strchrnul(target, '/');
+	_cleanup_(fclosep) FILE *f = *name ? target_open_trace("available_events") : NULL;
+	int length = (int)(name - target);
+	char event[256];
+
+	while (f && fscanf(f, "%255s", event) == 1) {
+		int n = (int)strcspn(event, ":");
+
+		if (!event[n] || strcmp(event + n + 1, name + 1))
+			continue;
+		buf_reset(lack);
+		if (n == length && !strncmp(event, target, (size_t)n))
+			return 1;
+		buf_printf(lack, "this kernel has no tracepoint %.*s:%s: did you mean %s?", length, target, name + 1, event);
+	}
+	return f ? -1 : 0;
+}
+
+static struct btf *kernel;
+static char *symbols;
+
+void hooks_forget(void)
+{
+	btf__free(kernel);
+	free(symbols);
+	kernel = NULL;
+	symbols = NULL;
+}
+
 /* A module that is not loaded may have it. */
 static bool is_in_kernel(const char *section, struct buf *lack)
 {
-	static struct btf *kernel;
-	static char *symbols;
-	bool is_function = section_is(section, FUNCTIONS);
-	const char *prefix = is_function ? "" : "btf_trace_", *name = target_of(section), *nearest;
+	const char *name = target_of(section), *nearest;
+	bool is_function = section_is(section, FUNCTIONS), is_syscall = !strncmp(name, "syscalls/", 9);
+	const char *prefix = is_function ? "" : "btf_trace_";
 	uint32_t kind = is_function ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
+	int found;
 	char plain[TARGET_BYTES], full[TARGET_BYTES + 32];
 	uint64_t unused;
 
@@ -153,8 +188,16 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 		buf_append_text(lack, NO_KERNEL_PROBES);
 		return false;
 	}
+	/* Those of system calls have no type of their own, nor have those that somebody has added. */
+	found = section_is(section, " tp tracepoint ") ? find_event(name, lack) : 0;
+	if (found > 0 || (is_syscall && !found))
+		return true;
+	if (is_syscall) {
+		buf_printf(lack, "this kernel has no tracepoint syscalls:%s", name + 9);
+		return false;
+	}
 	kernel = kernel ?: btf__load_vmlinux_btf();
-	if (!kernel || strpbrk(name, "*?:") || !strncmp(name, "syscalls/", 9))
+	if (!kernel || strpbrk(name, "*?:"))
 		return true;
 	target_offset(strrchr(name, '/') ? strrchr(name, '/') + 1 : name, plain);
 	snprintf(full, sizeof(full), "%s%s", prefix, plain);
@@ -172,22 +215,7 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 /* The category of a classic tracepoint is wrong even if an alternative, which has none, is right. */
 static bool has_category(const char *section, struct buf *lack)
 {
-	const char *target = target_of(section), *name = strchrnul(target, '/');
-	_cleanup_(fclosep) FILE *f = *name && section_is(section, " tp tracepoint ") ? target_open_trace("available_events") : NULL;
-	size_t length = (size_t)(name - target);
-	char event[256];
-
-	while (f && fscanf(f, "%255s", event) == 1) {
-		size_t n = strcspn(event, ":");
-
-		if (!event[n] || strcmp(event + n + 1, name + 1))
-			continue;
-		buf_reset(lack);
-		if (n == length && !strncmp(event, target, n))
-			return true;
-		buf_printf(lack, "this kernel has no tracepoint %.*s:%s: did you mean %s?", (int)length, target, name + 1, event);
-	}
-	return !lack->size;
+	return !section_is(section, " tp tracepoint ") || find_event(target_of(section), lack) >= 0 || !lack->size;
 }
 
 static bool is_here(const char *section, struct buf *lack)

@@ -11,8 +11,7 @@ struct program;
 void hook_check(const struct collector *collector, const struct program *program);
 /* The same of collectors that share an object: only one of them may say where a program is attached. */
 void hook_check_sharing(const struct collector *collector, const struct collector *other);
-/*
- * After programs_choose(): adds each hook of a collector for which this machine has neither a place nor one for an
- * alternative.
- */
+/* After programs_choose(): adds each hook for which this machine has neither a place nor one for an alternative. */
 void hooks_look(const struct collector *collector, struct diag *diag);
+/* The memory of what it has looked at. */
+void hooks_forget(void);

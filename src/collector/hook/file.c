@@ -19,8 +19,8 @@
 #define MACHINE "aarch64-linux-gnu"
 #endif
 /* Where the linker and the shell look first is not asked: it differs between processes. */
-#define PLACES "{/usr/local/lib,/lib/" MACHINE ",/usr/lib/" MACHINE ",/lib64,/usr/lib64,/lib,/usr/lib,/usr/local/bin," \
-	       "/usr/bin,/usr/sbin}"
+#define PLACES "/usr/local/lib,/lib/" MACHINE ",/usr/lib/" MACHINE ",/lib64,/usr/lib64,/lib,/usr/lib,/usr/local/bin," \
+	       "/usr/bin,/usr/sbin"
 
 static bool is_file(const char *path)
 {
@@ -39,7 +39,7 @@ static bool find(char path[TARGET_BYTES])
 	if (strchr(path, '/') || !*path || strpbrk(path, "*?[{\\"))
 		return is_file(path);
 	if (strcmp(path, name) || !is_file(found)) {
-		snprintf(pattern, sizeof(pattern), PLACES "/%s{,.so.[0-9]*}", path);
+		snprintf(pattern, sizeof(pattern), "{" PLACES "}/%s{,.so.[0-9]*}", path);
 		memcpy(name, path, TARGET_BYTES);
 		*found = '\0';
 		(void)glob(pattern, GLOB_BRACE, NULL, &all);
@@ -74,7 +74,7 @@ uint64_t file_identity(const char *section)
 /* What a file says of a function or mark. */
 struct sight {
 	char name[TARGET_BYTES]; /* of a mark: PROVIDER:NAME */
-	bool is_there, is_indirect, is_ambiguous;
+	bool is_elf, is_there, is_indirect, is_ambiguous;
 	uint64_t offset;   /* of a function, in the file */
 	int n_arguments; /* of a mark */
 	char variant[128]; /* of an indirect function, one that it may choose */
@@ -136,7 +136,8 @@ static bool look(const char *path, bool is_mark, struct sight *sight)
 	Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	Elf_Scn *section = NULL;
 
-	while (elf && (section = elf_nextscn(elf, section))) {
+	sight->is_elf = elf && elf_kind(elf) == ELF_K_ELF;
+	while (sight->is_elf && (section = elf_nextscn(elf, section))) {
 		GElf_Shdr head;
 		Elf_Data *data = gelf_getshdr(section, &head) ? elf_getdata(section, NULL) : NULL;
 
@@ -157,13 +158,18 @@ bool file_has(const char *section, struct buf *lack)
 	struct sight sight = { 0 };
 
 	target_offset(rest ?: "", sight.name);
-	if (!rest)
-		buf_printf(lack, "this machine has no file %s", path);
+	if (!rest && !strchr(path, '/'))
+		buf_printf(lack, "there is no library or program %s in " PLACES "; write its path", path);
+	else if (!rest)
+		buf_printf(lack, access(path, F_OK) ? "this machine has no file %s" : "%s is not a file that can run", path);
 	else if (!*sight.name || !look(path, is_mark, &sight) || (sight.is_there && !sight.is_indirect))
 		return true;
+	else if (!sight.is_elf)
+		buf_printf(lack, "%s is neither a program nor a library (ELF)", path);
 	else if (sight.is_indirect)
-		buf_printf(lack, "the processor decides which function of %s is called as %s (IFUNC); name that function%s%s",
-			   path, sight.name, *sight.variant ? ", such as " : "", sight.variant);
+		buf_printf(lack, "the processor decides which function of %s is called as %s (IFUNC); %s%s", path, sight.name,
+			   *sight.variant ? "name that function, such as " :
+			   "the file is stripped and does not name these functions, so none of them can be probed", sight.variant);
 	else
 		buf_printf(lack, "%s has no %s %s", path, is_mark ? "USDT" : "function", sight.name);
 	return false;

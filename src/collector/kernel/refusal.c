@@ -71,7 +71,7 @@ static const struct meaning {
 	{ -EOPNOTSUPP, "attach", " xdp ", NULL, "the driver cannot do it; write mode = generic" },
 	{ -EPERM, NULL, " xdp ", NULL, "CAP_NET_ADMIN is missing", CAP_NET_ADMIN },
 	{ -ENOENT, "attach", " raw_tp raw_tracepoint ", NULL, "this kernel has no tracepoint of that name" },
-	{ -ENOENT, NULL, " tp tracepoint ", "/sys/kernel/tracing/events", "mount tracefs at /sys/kernel/tracing" },
+	{ -ENOENT, NULL, " tp tracepoint ", "/sys/kernel/tracing/events", "mount tracefs at /sys/kernel/tracing, and look there for the tracepoint's name" },
 	{ -ENOENT, NULL, " tp tracepoint ", NULL, "this kernel has no tracepoint of that name" },
 	{ -EOPNOTSUPP, NULL, " iter ", NULL, "from Linux 7.0 on, the kernel can stop in this walk" },
 	{ -EACCES, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
