@@ -169,16 +169,18 @@ static int select_settings(struct collector *collector)
 /* Metrics of one name are told apart by their scope, which not all exporters have, so probes may not make them. */
 static void check_names(const struct collector *collector, const struct collector *other)
 {
-	const struct descriptor *mine = collector->descriptor, *theirs = other->descriptor;
+	const struct collector *probe = collector->is_probe ? collector : other;
+	const struct collector *second = probe == other ? collector : other;
+	const struct descriptor *mine = probe->descriptor, *theirs = second->descriptor;
 
-	for (size_t i = 0; i < mine->n_metrics * theirs->n_metrics && (collector->is_probe || other->is_probe); i++) {
+	for (size_t i = 0; i < mine->n_metrics * theirs->n_metrics && probe->is_probe; i++) {
 		const struct descriptor_metric *metric = &mine->metrics[i % mine->n_metrics];
 		const struct descriptor_metric *same = &theirs->metrics[i / mine->n_metrics];
 
 		if (strcmp(metric->name, same->name) || (metric->attributes.n && same->attributes.n))
 			continue;
-		complain(collector, metric->line, "%s makes metric \"%s\", too (%s:%u); give the probe another one: name = …",
-			 other->name, metric->name, other->conf_path, same->line);
+		diag_add(collector->diag, probe->conf_path, metric->line, "%s makes metric \"%s\", too (%s:%u); give the probe "
+			 "another one: name = …", second->name, metric->name, second->conf_path, same->line);
 		return;
 	}
 }

@@ -193,9 +193,12 @@ int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struc
 	_cleanup_(fclosep) FILE *f = fmemopen(text->text->data, text->text->size, "r");
 	int err = f ? parse(f, text->path, text, diag, ret_descriptor) : -ENOMEM;
 
-	if (!err)
-		(*ret_descriptor)->text_hash = hash_text(HASH_STABLE_START, buf_text(text->text)) | 1;
-	return err;
+	if (err)
+		return err;
+	(*ret_descriptor)->text_hash = hash_text(HASH_STABLE_START, buf_text(text->text)) | 1;
+	array_for_each (metric, (*ret_descriptor)->metrics, (*ret_descriptor)->n_metrics)
+		metric->line = text->metric_line;
+	return 0;
 }
 
 const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name)

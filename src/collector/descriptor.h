@@ -126,7 +126,7 @@ struct descriptor {
 struct descriptor_text {
 	struct buf *text;
 	const char *path;
-	unsigned int line;
+	unsigned int line, metric_line; /* the second: of its metrics' names */
 };
 
 /* Every mistake goes to diag; the rest of the file is still returned. -ENOMEM, -EIO. */

@@ -61,7 +61,13 @@ static const struct probe_measure measures[] = {
 	{ "histogram", "values", "1", "" },
 };
 
-#define ROW(member, type, default) SETTING(struct probe, member, #member, type, default)
+static int check_length(const char *text, const char **ret_complaint)
+{
+	*ret_complaint = "is longer than 255 bytes; write less";
+	return strlen(text) > 255 ? -EINVAL : 0;
+}
+
+#define ROW(member, type, default) SETTING(struct probe, member, #member, type, default, .check = check_length)
 #define COMMON(key)		   SETTING(struct probe, common, key, SETTING_LIST, NULL)
 
 static const struct setting_row rows[] = {
@@ -95,10 +101,10 @@ static void find_hook(struct probe *probe)
 
 	snprintf(kind, sizeof(kind), "%.*s", n, hook);
 	probe->kind = array_find(kinds, ARRAY_SIZE(kinds), kind);
-	if (!probe->hook)
+	if (!probe->hook && !assignments_find(&probe->all, "hook", NULL))
 		diag_add(probe->diag, probe->all.path, probe->all.line,
 			 "[probe %s] lacks \"hook\"; add a line like hook = kprobe:vfs_read", probe->section);
-	else if (!probe->kind)
+	else if (!probe->kind && probe->hook)
 		complain_of_word(probe, "hook", "kind of hook", kind, kinds, ARRAY_SIZE(kinds));
 	if (!probe->kind)
 		return;
@@ -144,15 +150,28 @@ static void take_field(struct probe *probe, const char *key, const char *type, s
 		*value = field ? *field : (struct probe_value){ .name = value->name, .from = "field" };
 }
 
+/* libc, libc.so.6, libc-2.31.so, but not libc++.so */
+static bool is_of_libc(const struct probe *probe)
+{
+	char path[TARGET_BYTES], *base;
+
+	target_split(probe->target, 0, path);
+	base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	return !strncmp(base, "libc", 4) && (strchr(".", base[4]) || (base[4] == '-' && isdigit((unsigned char)base[5])));
+}
+
 /* Is it an argument, a result or a field? If not, it is on, or there is a complaint. text is cut into name and type. */
 static bool read_value(struct probe *probe, const char *key, char *text, struct probe_value *value)
 {
 	unsigned int can = probe->kind->can | (probe->is_paired ? HAS_RESULT : 0);
-	const struct probe_word *word;
+	const struct probe_word *word = NULL;
 	char *type = text;
 
 	*value = (struct probe_value){ strsep(&type, ":") };
-	word = array_find(words, ARRAY_SIZE(words), text);
+	if (can & HAS_FIELDS && !strncmp(text, "args.", 5)) /* called as a word is */
+		value->name += 5;
+	else if (!(can & HAS_FIELDS) || strcmp(text, "ret"))
+		word = array_find(words, ARRAY_SIZE(words), text);
 	if (!word && can & HAS_FIELDS)
 		take_field(probe, key, type, value);
 	else if (!parse_type(type, value))
@@ -167,6 +186,9 @@ static bool read_value(struct probe *probe, const char *key, char *text, struct 
 	else if (word->needs == HAS_ARGUMENTS && word - words >= probe->n_arguments)
 		complain(probe, key, "\"%s\" is not known at %s, which has %d argument%s; count from arg0", text, probe->hook,
 			 probe->n_arguments, plural((uint64_t)probe->n_arguments));
+	else if (!strcmp(text, "errno") && is_of_libc(probe))
+		complain(probe, key, "functions of the C library return -1, or codes of their own, so \"errno\" is not known; write "
+			 "\"by ret\", or \"by ret:s32\" for an int");
 	else if (word->param)
 		probe_write_param(probe, word->param, "yes");
 	else
@@ -186,7 +208,11 @@ static void read_measure(struct probe *probe)
 
 	probe->what = array_find(measures, ARRAY_SIZE(measures), word);
 	probe->is_paired = probe->what == &measures[1];
-	if (!probe->what || n != (probe->what >= &measures[2] ? 2 : 1))
+	if (probe->what >= &measures[2] && n == 1)
+		complain(probe, "measure", "%s needs a value; write %s arg0, or another one that the hook has", word, word);
+	else if (probe->what && probe->what < &measures[2] && n == 2)
+		complain(probe, "measure", "%s takes no value; write %s alone", word, word);
+	else if (!probe->what || n > 2)
 		complain(probe, "measure", "\"%s\" is not known; write count, latency, sum VALUE or histogram VALUE", probe->measure);
 	else if (probe->is_paired && !(probe->kind->can & IS_FUNCTION))
 		complain(probe, "measure", "latency needs a function that returns; use kprobe: or uprobe:, or measure = count");
@@ -221,7 +247,7 @@ static void read_by(struct probe *probe, size_t i)
 	if (value.text)
 		probe_write_param(probe, "text_is", value.text);
 	snprintf(member, sizeof(member), "unused_%s", slot);
-	probe_write_label(probe, member, probe->called, make_name(text));
+	probe_write_label(probe, member, probe->called, make_name(strchr(text, '.') ? strchr(text, '.') + 1 : text));
 }
 
 /* Inside of an instruction, a probe would change what the program does. */
@@ -258,12 +284,17 @@ static void check_key(struct probe *probe, const struct assignment *setting)
 	while (key < end && (strcmp(key->name, setting->key) || !(key->check || key->pattern)))
 		key++;
 	complaint = key < end && *setting->value ? grammar_check(key, setting->value) : NULL;
-	if (complaint)
-		diag_add(probe->diag, setting->path, setting->line, "%s \"%s\" %s", key->name, setting->value, complaint);
+	if (!strcmp(setting->key, "by") &&
+	    (*setting->value ? setting->value[strlen(setting->value) - 1] == ',' : !probe->by.n_items))
+		complaint = "ends where a word should follow; write one, such as unit";
 	else if (!strcmp(setting->key, "name") &&
 		 (!strncmp(setting->value, "bpfpush.", 8) || !strncmp(setting->value, "otel.", 5)))
-		diag_add(probe->diag, setting->path, setting->line, "name \"%s\": bpfpush gives names that begin with bpfpush. "
-			 "and otel. itself; write another one", setting->value);
+		complaint = "begins with bpfpush. or otel., which bpfpush gives itself; write another one";
+	for (const char *c = setting->value; *c && !complaint && !strcmp(setting->key, "unit"); c++)
+		if (*c & 0x80)
+			complaint = "is not ASCII, as units of UCUM are; write one like s, By or {call}";
+	if (complaint)
+		diag_add(probe->diag, setting->path, setting->line, "%s \"%.80s\" %s", setting->key, setting->value, complaint);
 }
 
 static void understand(struct probe *probe)
@@ -289,18 +320,20 @@ int probe_describe(const struct config_section *section, struct diag *diag, stru
 	struct probe probe = { .section = section->name, .out = ret_text->text, .diag = diag, .n_arguments = ARGUMENTS,
 			       .all = { section->settings, section->n_settings, section->path, section->line } };
 	const struct assignment place = assignments_place(&probe.all, "hook", NULL);
+	const struct assignment name = assignments_place(&probe.all, "name", NULL);
 	int err = setting_table_init(&probe_settings, &probe);
 
 	ret_text->path = place.path;
 	ret_text->line = place.line;
+	ret_text->metric_line = name.key && !strcmp(name.path, place.path) ? name.line : place.line;
 	snprintf(probe.called, sizeof(probe.called), "%s", section->name);
 	make_name(probe.called);
 	if (grammar_check_name(probe.called))
 		diag_add(diag, section->path, section->line, "[probe %s] gives its name to metrics and attributes, so its parts "
 			 "begin with a letter; write one like [probe reads]", section->name);
 	for (size_t i = 0; i < section->n_settings && !err; i++) {
-		err = setting_table_set(&probe_settings, &probe, &section->settings[i], diag);
 		check_key(&probe, &section->settings[i]);
+		err = setting_table_set(&probe_settings, &probe, &section->settings[i], diag);
 	}
 	if (!err)
 		find_hook(&probe);
@@ -336,7 +369,7 @@ int config_add_probe(struct config *config, const char *text, struct diag *diag)
 	for (hook = end; hook > text && hook[-1] != ' ';)
 		hook--;
 	if (!memchr(hook, ':', (size_t)(end - hook)) || strpbrk(text, "\r\n")) {
-		diag_add(diag, "bpfpush", 0, "--probe \"%s\" is not as it should be; write MEASURE HOOK by VALUES, like "
+		diag_add(diag, "bpfpush", 0, "--probe \"%.100s\" is not as it should be; write MEASURE HOOK by VALUES, like "
 			 "\"latency uprobe:libc:getaddrinfo by unit\"", text);
 		return 0;
 	}

@@ -132,7 +132,7 @@ static int check_text(const struct setting_row *row, const char *text, const str
 	if (r == -ENOMEM)
 		diag->text.error = r; /* which is not a mistake of the text */
 	else if (r < 0 && row->type == SETTING_WORDS)
-		complain(at, diag, "\"%s\": %s", text, complaint);
+		complain(at, diag, "\"%.100s\": %s", text, complaint);
 	else if (r < 0)
 		complain(at, diag, "%s", complaint);
 	return r;

@@ -196,6 +196,12 @@ class EventTest(Probes):
         self.assertEqual(seen.total('bpfpush.probe.names', **{'names.newcomm': 'probed'}), 1)
         self.assertGreaterEqual(seen.total('bpfpush.probe.raw'), 1)
 
+    def test_fields_that_are_called_as_words_are(self):
+        mine, _ = self.count(exits={'hook': 'tracepoint:raw_syscalls:sys_exit', 'by': 'unit, id, ret'},
+                             ends={'hook': 'tracepoint:sched:sched_process_exit', 'by': 'unit, comm, args.comm, pid'})
+        self.assertEqual(mine.by('exits.ret', 'bpfpush.probe.exits', **{'exits.id': SYS_LSEEK}), {-9: N})
+        self.assertEqual(mine.total('bpfpush.probe.ends', **{'ends.comm': 'probed', 'thread.name': 'probed'}), 1)
+
     def test_an_event_of_the_kernel(self):
         seen = once(['switches', 'faults'], [workload('noted'), str(N)], params={
             'probe switches': {'hook': 'perf:context-switches', 'by': 'comm'},

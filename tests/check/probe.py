@@ -33,14 +33,17 @@ class ProbeTest(unittest.TestCase):
                 self.assertEqual(done.returncode, EXIT_SETTINGS)
 
     def test_the_metric_of_a_collector(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".conf") as config:
-            config.write("[collector scheduler]\n[probe waits]\nname = process.context_switches\nhook = uprobe:libc:rename\n")
-            config.flush()
-            done = subprocess.run([os.environ["BPFPUSH"], "check", "--config=" + config.name], text=True, capture_output=True,
-                                  check=False, timeout=60)
-        self.assertEqual(done.returncode, EXIT_SETTINGS)
-        self.assertRegex(done.stderr, f'^{config.name}:4: scheduler makes metric "process.context_switches", too '
-                         '\\(/.*/scheduler.conf:\\d+\\); give the probe another one: name = …\n$')
+        """Whichever comes first."""
+        collector, probe = "[collector scheduler]\n", "[probe waits]\nname = process.context_switches\nhook = uprobe:libc:rename\n"
+        for text, line in ((collector + probe, 3), (probe + collector, 2)):
+            with self.subTest(line), tempfile.NamedTemporaryFile("w", suffix=".conf") as config:
+                config.write(text + "[agent]\ncollectors = cgroup\n")
+                config.flush()
+                done = subprocess.run([os.environ["BPFPUSH"], "check", "--config=" + config.name], text=True, capture_output=True,
+                                      check=False, timeout=60)
+                self.assertEqual(done.returncode, EXIT_SETTINGS)
+                self.assertRegex(done.stderr, f'^{config.name}:{line}: scheduler makes metric "process.context_switches", too '
+                                 '\\(/.*/scheduler.conf:\\d+\\); give the probe another one: name = …\n$')
 
     def test_of_the_command_line(self):
         for text, said in (("latency", 'bpfpush: --probe "latency" is not as it should be; write MEASURE HOOK by VALUES, like '
@@ -49,8 +52,10 @@ class ProbeTest(unittest.TestCase):
                            ("sum arg0:text usdt:a:b:c by arg1:u8", 'bpfpush --probe: measure: "arg0" is a text; name a number\n'),
                            ("profile:hz:99", 'bpfpush --probe: unknown kind of hook "profile": there are kprobe, kretprobe, '
                             'uprobe, uretprobe, usdt, tracepoint, rawtp, perf\n'),
-                           ("sum usdt:a:b:c", 'bpfpush --probe: measure: "sum" is not known; write count, latency, sum VALUE or '
-                            'histogram VALUE\n')):
+                           ("sum usdt:a:b:c", 'bpfpush --probe: measure: sum needs a value; write sum arg0, or another one '
+                            'that the hook has\n'),
+                           ("count kprobe:vfs_read by ", 'bpfpush --probe: by "" ends where a word should follow; '
+                            'write one, such as unit\n')):
             with self.subTest(text):
                 done = subprocess.run([os.environ["BPFPUSH"], "dump", "--config=/dev/null", "--probe", text, "shape"], text=True,
                                       capture_output=True, check=False, timeout=60)
