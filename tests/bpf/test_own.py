@@ -202,7 +202,8 @@ int third(void *context) { return 0; }
         has_tracefs = os.path.exists('/sys/kernel/tracing/events')
         self.assertIn(f'({none})', errors['first'])
         self.assertIn("failed to find symbol 'no_such_symbol'", errors['second'])
-        self.assertIn(f'({none if has_tracefs else "mount tracefs at /sys/kernel/tracing"})', errors['third'])
+        unmounted = "mount tracefs at /sys/kernel/tracing, and look there for the tracepoint's name"
+        self.assertIn(f'({none if has_tracefs else unmounted})', errors['third'])
 
     def test_timers_have_names_kinds_delays_and_a_level(self):
         self.install_own('timers')
