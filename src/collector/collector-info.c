@@ -8,6 +8,7 @@
 #include "collector/binding.h"
 #include "collector/label/cgroup.h"
 #include "util/array.h"
+#include "util/buf.h"
 #include "util/log.h"
 
 /* A table counts as full until its overflow has not grown in this many readings. */
@@ -231,17 +232,30 @@ int collector_set_metric(struct collector *collector, const char *name, const st
 	return err;
 }
 
+/* One line for all programs that were refused for one reason. */
+static void report_refused(const struct collector *collector, struct buf *refused, const char *error)
+{
+	const struct log_field fields[] = {
+		{ "BPFPUSH_COLLECTOR", collector->name },
+		{ "BPFPUSH_PROGRAM", buf_text(refused) },
+		{ NULL, NULL },
+	};
+
+	if (refused->size)
+		log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields, "collector %s is partial: the kernel refused %s: %s",
+			  collector->name, buf_text(refused), error);
+	buf_reset(refused);
+}
+
 bool collector_report_hooks(const struct collector *collector)
 {
 	const struct programs *programs = &collector->object->programs;
+	_cleanup_(buf_done) struct buf refused = BUF_INIT;
+	const char *last = "";
 	bool is_complete = true;
 
 	array_for_each (program, programs->items, programs->n) {
-		const struct log_field fields[] = {
-			{ "BPFPUSH_COLLECTOR", collector->name },
-			{ "BPFPUSH_PROGRAM", program->name },
-			{ NULL, NULL },
-		};
+		const char *error = program->error ?: "out of memory";
 		bool is_attached;
 
 		if (!collector_uses(collector, program))
@@ -253,14 +267,16 @@ bool collector_report_hooks(const struct collector *collector)
 			continue;
 		is_attached = programs_find(programs, program->hook, PROGRAM_ATTACHED);
 		is_complete &= is_attached;
-		if (is_attached || programs_find(programs, program->hook, PROGRAM_REFUSED) != program)
+		if (is_attached || programs_find(programs, program->hook, PROGRAM_REFUSED) != program) {
 			log_debug("collector %s: the kernel refused %s (%s): %s%s", collector->name, program->name,
-				  program->section, program->error ?: "out of memory",
-				  is_attached ? "; an alternative is used" : "");
-		else
-			log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields,
-				  "collector %s is partial: the kernel refused %s (%s): %s", collector->name,
-				  program->name, program->section, program->error ?: "out of memory");
+				  program->section, error, is_attached ? "; an alternative is used" : "");
+			continue;
+		}
+		if (strcmp(error, last))
+			report_refused(collector, &refused, last);
+		buf_printf(&refused, "%s%s (%s)", refused.size ? ", " : "", program->name, program->section);
+		last = error;
 	}
+	report_refused(collector, &refused, last);
 	return is_complete;
 }

@@ -128,8 +128,8 @@ struct collector_map {
  */
 void collector_find_maps(struct collector *collector);
 /*
- * Logs how the hooks of a started collector are attached, and where no alternative of a hook could be, a line for the
- * hook: the collector is partial then. Is it complete?
+ * Logs how the hooks of a started collector are attached, and a line for those of which no alternative could be, or a
+ * line for each reason: the collector is partial then. Is it complete?
  */
 bool collector_report_hooks(const struct collector *collector);
 /* What a program has missed since the reading before. After collector_compute(). */
