@@ -5,7 +5,6 @@
 #include "util/array.h"
 
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <string.h>
 
 

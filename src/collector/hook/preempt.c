@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "collector/kernel/kernel.h"
-#include "util/array.h"
 #include "util/cleanup.h"
 
 /* In C: if (!(*this_cpu_ptr(&__preempt_count) & 0xff)) seen = 1; */

@@ -2,9 +2,7 @@
 #include "collector/reading/option.h"
 
 #include <bpf/btf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
  */
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "metric/rows.h"
 
