@@ -81,7 +81,7 @@ for i in range(1500):
     path = "%s/%s-%d" % (sys.argv[1], "long" * 50, i)
     os.mkdir(path)
     os.rmdir(path)
-    time.sleep(0.0005)
+    time.sleep(0.002)
 """ + SHORT_LIVED
         with Cgroup('cgroup') as cgroup:
             seen = once(['cgroup', 'scheduler'], cgroup.command(['python3', '-c', script, cgroup.directory, '20']))
