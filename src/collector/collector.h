@@ -77,7 +77,7 @@ uint64_t collectors_size(struct collector *const *collectors, size_t n, uint64_t
  * runs, or nothing that fills a map which it exports.
  */
 int collector_start(struct collector *collector, struct buf *why);
-/* Of maps whose records are counted: the i-th descriptor that is readable when some wait; -1: there are no more. */
+/* Of maps whose records are counted: the i-th descriptor, readable when some wait; -1: i is too large. */
 int collector_wake_fd(const struct collector *collector, size_t i);
 /* Counts some of them, in between collections. */
 void collector_wake(struct collector *collector);
