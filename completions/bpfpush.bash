@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# Completion of bpfpush for bash. Names of collectors come from the directories that hold them.
+# Completion of bpfpush for bash. Names of collectors and metrics come from the directories that hold them.
 
 _bpfpush_options_all="--config= --collector-directory= --log-level= --help --version"
 declare -gA _bpfpush_options=(
-	[run]="--console --interval= --rows="
+	[run]="--interval="
+	[top]="--interval= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --heatmap"
 	[status]="--json"
-	[once]="--format= --output= --for= --rows= --probe="
+	[once]="--format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --only-command --histogram --heatmap"
+	[report]="--output= --points= --for= --probe= --set= --per-process --duration= --only-command"
 	[check]="--connect"
 	[list]="--available --for= --json --probe="
 	[dump]="--for= --probe="
 )
 
-_bpfpush_collectors()
+_bpfpush_descriptors()
 {
 	local i directory directories=(/etc/bpfpush/collectors /usr/lib/bpfpush/collectors /usr/local/lib/bpfpush/collectors)
 
@@ -24,20 +26,40 @@ _bpfpush_collectors()
 	done
 	for directory in "${directories[@]}"; do
 		grep -ls '^\[collector\]' "$directory"/*.conf
-	done | sed 's|.*/||; s|\.conf$||' | sort -u
+	done
+}
+
+_bpfpush_collectors()
+{
+	_bpfpush_descriptors | sed 's|.*/||; s|\.conf$||' | sort -u
+}
+
+# As they can be written.
+_bpfpush_metrics()
+{
+	_bpfpush_descriptors | xargs -rd '\n' awk -F ' *= *' '/^\[/ { is_in = /^\[metric / } is_in && $1 == "name" { sub(/^bpfpush\./, "", $2); print $2 }' | sort -u
 }
 
 # $1: an option; $2: its value as far as it is typed. False: the option takes no value.
 _bpfpush_value()
 {
 	case $1 in
-	--config | --output) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+	--config | --output | --points) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
 	--collector-directory) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
 	--log-level) mapfile -t COMPREPLY < <(compgen -W "error warning info debug" -- "$2") ;;
-	--format) mapfile -t COMPREPLY < <(compgen -W "table json bpftrace-json" -- "$2") ;;
+	--format) mapfile -t COMPREPLY < <(compgen -W "table csv json bpftrace-json" -- "$2") ;;
 	--for | --interval) mapfile -t COMPREPLY < <(compgen -W "500ms 1s 10s 1m" -- "$2") ;;
 	--probe) mapfile -t COMPREPLY < <(compgen -W "count latency sum histogram" -- "$2") ;;
-	--rows) mapfile -t COMPREPLY < <(compgen -W "0 5 10 20" -- "$2") ;;
+	--by) mapfile -t COMPREPLY < <(compgen -W "unit process none syscall.name error.type direction" -- "$2") ;;
+	--where) mapfile -t COMPREPLY < <(compgen -W "unit= error.type direction=" -- "$2") ;;
+	--sort)
+		local columns="total rate value count sum mean p50 p90 p99 max unit"
+		[[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *" top "* ]] && columns="cpu% p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit"
+		mapfile -t COMPREPLY < <(compgen -W "$columns" -- "$2")
+		;;
+	--set) compopt -o nospace && mapfile -t COMPREPLY < <(compgen -S . -W "$(_bpfpush_collectors)" -- "$2") ;;
+	--duration) mapfile -t COMPREPLY < <(compgen -W "all read write openat fsync futex" -- "$2") ;;
+	--limit) mapfile -t COMPREPLY < <(compgen -W "0 5 10 20" -- "$2") ;;
 	*) return 1 ;;
 	esac
 }
@@ -79,6 +101,8 @@ _bpfpush()
 		[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
 	elif [[ $command == dump ]] && ! [[ " ${COMP_WORDS[*]:2:COMP_CWORD - 2} " =~ " "(descriptor|shape|snapshot|batch|otlp)" " ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "descriptor shape snapshot batch otlp" -- "$current")
+	elif [[ $command == @(once|top|report) ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors; _bpfpush_metrics)" -- "$current")
 	elif [[ $command != status ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors)" -- "$current")
 	fi

@@ -1,12 +1,14 @@
 #compdef bpfpush
 # SPDX-License-Identifier: Apache-2.0
-# Completion of bpfpush for zsh. Names of collectors come from the directories that hold them.
+# Completion of bpfpush for zsh. Names of collectors and metrics come from the directories that hold them.
 
 local -a commands all_options
 commands=(
 	'run:count and push until stopped; this is what the service runs'
+	'top:show what is busy, live'
 	'status:show what the running service does'
 	'once:count for a while, or while a command runs, then print'
+	'report:count for a while, then write a page for a browser'
 	'check:look for mistakes in the configuration and the collectors'
 	'list:show collectors, hooks, costs, maps, metrics and settings'
 	'dump:print the data at one stage'
@@ -17,16 +19,21 @@ all_options=(
 	'--collector-directory=[look for collectors in this directory first]:directory:_files -/'
 	'--log-level=[how much is logged]:level:(error warning info debug)'
 	'(- *)'{-h,--help}'[print the options]'
-	'(- *)--version[print the version]'
+	'(- *)'{-V,--version}'[print the version]'
 )
 
 _bpfpush_collectors() {
-	local -a directories names
+	local -a directories names files
+	local wants_metrics
+	[[ $1 == metrics ]] && wants_metrics=1 && shift
 	directories=(/etc/bpfpush/collectors /usr/lib/bpfpush/collectors /usr/local/lib/bpfpush/collectors)
 	[[ ${words[1]} == */* ]] && directories+=("${words[1]:h}/bpf")
 	[[ -n ${opt_args[--collector-directory]} ]] && directories+=(${~opt_args[--collector-directory]})
-	names=(${${(f)"$(grep -ls '^\[collector\]' ${^directories}/*.conf(N))"}:t:r})
-	compadd -a names
+	files=(${(f)"$(grep -ls '^\[collector\]' ${^directories}/*.conf(N))"})
+	names=(${files:t:r})
+	# As they can be written.
+	[[ -n $wants_metrics && -n $files ]] && names+=(${(f)"$(awk -F ' *= *' '/^\[/ { is_in = /^\[metric / } is_in && $1 == "name" { sub(/^bpfpush\./, "", $2); print $2 }' $files)"})
+	compadd "$@" -a names
 }
 
 # After "--" comes a command with its own arguments.
@@ -59,22 +66,56 @@ words[1]=$program
 case $command in
 run)
 	_arguments $all_options \
-		'--console[show a table instead of pushing]' \
 		'--interval=[time between collections]:time:(1s 10s 1m)' \
-		'--rows=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
 		'*:collector:_bpfpush_collectors'
+	;;
+top)
+	_arguments $all_options \
+		'--interval=[time between collections]:time:(1s 2s 10s)' \
+		'--limit=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
+		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
+		'*--by=[add up what does not differ in these attributes]:attributes:_sequence _values attribute unit process none syscall.name error.type direction' \
+		'*--where=[show only what meets the condition]:condition:(unit= error.type direction=)' \
+		'--sort=[sort by this column]:column:(cpu% p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit)' \
+		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
+		'--per-process[count each process by itself]' \
+		'--duration=[measure how long these system calls take]:calls:(all read write openat fsync futex)' \
+		'--heatmap[draw histograms over time]' \
+		'*:collector or metric:_bpfpush_collectors metrics'
 	;;
 status)
 	_arguments $all_options '--json[print JSON]'
 	;;
 once)
 	_arguments $all_options \
-		'--format=[what to print]:format:(table json bpftrace-json)' \
-		'--rows=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
+		'--format=[what to print]:format:(table csv json bpftrace-json)' \
+		'--limit=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
 		'--output=[append to this file instead of writing to standard output]:file:_files' \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
 		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
-		'*:collector:_bpfpush_collectors'
+		'*--by=[add up what does not differ in these attributes]:attributes:_sequence _values attribute unit process none syscall.name error.type direction' \
+		'*--where=[show only what meets the condition]:condition:(unit= error.type direction=)' \
+		'--sort=[sort by this column]:column:(total rate value count sum mean p50 p90 p99 max unit)' \
+		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
+		'--per-process[count each process by itself]' \
+		'--only-command[count only COMMAND and what it starts]' \
+		'--histogram[draw histograms, a line for each bucket]' \
+		'--heatmap[draw histograms over time]' \
+		'--duration=[measure how long these system calls take]:calls:(all read write openat fsync futex)' \
+		'*:collector or metric:_bpfpush_collectors metrics'
+	;;
+report)
+	_arguments $all_options \
+		'--output=[write the page to this file]:file:_files' \
+		'--points=[append what the page shows to this file, as JSON lines]:file:_files' \
+		'--for=[count for this long]:time:(10s 1m 5m)' \
+		'--only-command[count only COMMAND and what it starts]' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
+		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
+		'--per-process[count each process by itself]' \
+		'--duration=[measure how long these system calls take]:calls:(all read write openat fsync futex)' \
+		'*:collector or metric:_bpfpush_collectors metrics'
 	;;
 check)
 	_arguments $all_options \
@@ -97,6 +138,6 @@ dump)
 		'*:collector:_bpfpush_collectors'
 	;;
 help)
-	_arguments '1:command:(run status once check list dump)'
+	_arguments '1:command:(run top status once report check list dump)'
 	;;
 esac

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <string.h>
 
 #include "build-config.h"
@@ -20,8 +22,11 @@ static const struct command {
 	{ "status", COMMAND_STATUS, "",
 	  "show what the running service does; exit status 0: all is well, 1: something fails, 3: not running",
 	  command_status },
+	{ "top", COMMAND_TOP, "[COLLECTOR…]", "show what is busy, live: units, processes, metrics", command_top },
 	{ "once", COMMAND_ONCE, "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, then print",
 	  command_once },
+	{ "report", COMMAND_REPORT, "[COLLECTOR…] [-- COMMAND…]",
+	  "count for a while and write what was counted as a page for a browser", command_report },
 	{ "check", COMMAND_CHECK, "[COLLECTOR…]",
 	  "look for mistakes in the configuration and the collectors; needs no privileges", command_check },
 	{ "list", COMMAND_LIST, "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",
@@ -33,14 +38,29 @@ static const struct command {
 static void print_help(const struct command *command, FILE *f)
 {
 	if (command) {
-		fprintf(f, "bpfpush %s [OPTION…] %s\n%s\n\n", command->name, command->synopsis, command->help);
+		fprintf(f, "bpfpush %s [OPTION…]%s%s\n%s\n\n", command->name, *command->synopsis ? " " : "", command->synopsis,
+			command->help);
 		arguments_print_options(command->bit, f);
 		return;
 	}
 	fprintf(f, "bpfpush COMMAND [OPTION…]\nCounts what the kernel does, by service, and pushes it as OpenTelemetry metrics.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(command_table); i++)
-		fprintf(f, "  %-6s %s\n         %s\n", command_table[i].name, command_table[i].synopsis, command_table[i].help);
+		fprintf(f, "  %-*s%s\n         %s\n", *command_table[i].synopsis ? 7 : 0, command_table[i].name,
+			command_table[i].synopsis, command_table[i].help);
 	fprintf(f, "\nRun bpfpush COMMAND --help for its options. Manual: bpfpush(8), bpfpush.conf(5).\n");
+}
+
+/* word: in place of a command, or NULL. */
+static int refuse(const char *word)
+{
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+
+	if (word)
+		diag_add_unknown(&diag, "bpfpush", 0, "command", word, command_table, ARRAY_SIZE(command_table));
+	else
+		print_help(NULL, stderr);
+	fprintf(stderr, "%s%s", buf_text(&diag.text), word ? "see bpfpush --help\n" : "");
+	return EXIT_USE;
 }
 
 int main(int argc, char **argv)
@@ -58,6 +78,8 @@ int main(int argc, char **argv)
 		;
 	closep(&fd);
 	log_init(LOG_LEVEL_INFO);
+	if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8"))
+		setlocale(LC_CTYPE, "C.UTF-8"); /* all texts are UTF-8, for wcwidth() */
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
 		if (!utf8_is_printable(argv[i], SIZE_MAX)) {
 			fprintf(stderr, "bpfpush: argument %d holds a control character, or is not UTF-8\n", i);
@@ -65,15 +87,11 @@ int main(int argc, char **argv)
 		}
 	word = argc > 1 ? argv[1] : "";
 	arguments.is_help = !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
-	arguments.is_version = !strcmp(word, "--version");
+	arguments.is_version = !strcmp(word, "--version") || !strcmp(word, "-V");
 	word = argc > 1 + arguments.is_help ? argv[1 + arguments.is_help] : NULL; /* "help COMMAND" */
 	command = word ? array_find(command_table, ARRAY_SIZE(command_table), word) : NULL;
-	if (!command && !arguments.is_version && (word || !arguments.is_help)) {
-		if (word)
-			fprintf(stderr, "bpfpush: unknown command \"%s\"\n\n", word);
-		print_help(NULL, stderr);
-		return EXIT_USE;
-	}
+	if (!command && !arguments.is_version && (word || !arguments.is_help))
+		return refuse(word);
 	if (command && !arguments.is_help)
 		r = arguments_parse(command->bit, argc - 1, argv + 1, &arguments);
 	if (r)
@@ -83,7 +101,6 @@ int main(int argc, char **argv)
 	else if (arguments.is_version)
 		printf("bpfpush %s\n", VERSION);
 	else {
-		argv[1] = (char *)command->name;
 		arguments.all = argv;
 		r = command->run(&arguments);
 	}

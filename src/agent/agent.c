@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "agent/scope.h"
 #include "agent/state.h"
 #include "agent/status/status.h"
 #include "build-config.h"
@@ -36,11 +37,13 @@ static int open_exporters(struct agent *agent)
 	const struct config *config = options->config;
 	size_t n_closed = 0;
 
+	agent->queue_budget.limit_bytes = config->agent.queue_bytes;
 	agent->context = (struct exporter_context){
 		.event = agent->event,
 		.resource = config->resource.items,
 		.n_resource = config->resource.n,
 		.version = VERSION,
+		.queue_budget = &agent->queue_budget,
 		.interval_ns = options->interval_ns,
 		.is_once = options->is_once,
 		.opens_later = !options->is_filter,
@@ -48,6 +51,7 @@ static int open_exporters(struct agent *agent)
 	agent->exporters = calloc(config->n_exporters + 1, sizeof(*agent->exporters));
 	if (!agent->exporters)
 		return -ENOMEM;
+	agent->context.opened = agent->exporters;
 	array_for_each (exporter, config->exporters, config->n_exporters) {
 		struct exporter **next = &agent->exporters[agent->n_exporters];
 		int err = exporter_open(exporter->name, exporter->ops, exporter->options, &agent->context, next);
@@ -57,7 +61,7 @@ static int open_exporters(struct agent *agent)
 		if (err) /* it has said why */
 			return -ECANCELED;
 		agent->n_exporters++;
-		n_closed += (*next)->is_closed;
+		n_closed += (*next)->stats.is_failing;
 	}
 	if (n_closed && n_closed == agent->n_exporters)
 		log_warning("no exporter could be opened: counting goes on, and each collection tries to open them again");
@@ -169,6 +173,8 @@ static void begin(struct agent *agent)
 		agent->batch.time_ns = clock_ns(CLOCK_REALTIME);
 		agent->boottime_ns = clock_ns(CLOCK_BOOTTIME);
 	}
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		exporter_spool(agent->exporters[i]);
 	state_save(agent->state, agent);
 	if (!agent->options.kept)
 		return;
@@ -199,10 +205,10 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	return 0;
 }
 
-struct agent *agent_free(struct agent *agent)
+void agent_free(struct agent *agent)
 {
 	if (!agent)
-		return NULL;
+		return;
 	self_free(agent->self);
 	state_free(agent->state);
 	status_free(agent->status);
@@ -220,7 +226,6 @@ struct agent *agent_free(struct agent *agent)
 	sd_event_source_unref(agent->sweep);
 	sd_event_unref(agent->event);
 	free(agent);
-	return NULL;
 }
 
 /*
@@ -275,6 +280,16 @@ static void read_collectors(struct agent *agent)
 	agent->is_read_failing = is_failing;
 }
 
+void agent_stop(struct agent *agent)
+{
+	agent->is_stopping = true;
+}
+
+struct sd_event *agent_event(const struct agent *agent)
+{
+	return agent->event;
+}
+
 const struct batch *agent_batch(const struct agent *agent)
 {
 	return &agent->batch;
@@ -282,30 +297,29 @@ const struct batch *agent_batch(const struct agent *agent)
 
 void agent_collect(struct agent *agent)
 {
+	const struct agent_options *options = &agent->options;
 	const struct batch *batch = &agent->batch;
 	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
 
-	labels_begin(agent->options.set->labels, agent->boottime_ns);
+	labels_begin(options->set->labels, agent->boottime_ns);
 	advance_time(agent);
 	read_collectors(agent);
+	if (batch->is_last)
+		scope_remove(options->scope);
 	agent_report(agent);
 	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
 	agent->collection_ns = agent->collected_ns - begin_ns;
 	self_collect(agent->self, agent);
-	for (size_t i = 0; i < agent->n_exporters; i++)
+	if (options->view)
+		batch = options->view(options->view_user, batch);
+	for (size_t i = 0; i < agent->n_exporters && batch; i++)
 		(void)exporter_encode(agent->exporters[i], batch); /* has logged and counted what it could not */
 	state_save(agent->state, agent);
-	for (size_t i = 0; i < agent->n_exporters; i++)
+	for (size_t i = 0; i < agent->n_exporters && batch; i++)
 		exporter_send(agent->exporters[i], batch);
 	status_changed(agent->status);
 	sd_event_source_set_time(agent->sweep, 0);
 	sd_event_source_set_enabled(agent->sweep, SD_EVENT_ONESHOT);
-}
-
-int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
-{
-	*(bool *)user = true;
-	return 0;
 }
 
 static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
@@ -321,11 +335,8 @@ void agent_block_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, void *on_term_user,
-			sd_event_signal_handler_t on_hup, void *on_hup_user)
+int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_signal, void *user)
 {
-	const sd_event_signal_handler_t handlers[] = { on_term, agent_on_stop, on_hup };
-	void *const users[] = { on_term_user, on_term_user, on_hup_user };
 	int err = 0;
 
 	agent_block_signals();
@@ -334,7 +345,7 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, 
 	/* A file at its limit is an error that is counted, not the end. */
 	signal(SIGXFSZ, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_SIZE(signals) && err >= 0; i++)
-		err = sd_event_add_signal(agent->event, NULL, signals[i], handlers[i], users[i]);
+		err = sd_event_add_signal(agent->event, NULL, signals[i], on_signal, user);
 	return err < 0 ? err : 0;
 }
 

@@ -23,13 +23,20 @@ struct agent_options {
 	const struct config *config;
 	struct collector_set *set; /* opened, not started; borrowed */
 	struct kept *kept; /* outlives the agent; NULL: nothing is kept */
-	uint64_t interval_ns;
+	uint64_t interval_ns; /* with is_once, 0: one collection, at the end */
 	bool is_once;
+	bool has_runs;	/* programs_enable_stats() counts runs of programs and their time */
 	bool has_self;	/* its own metrics too; with is_once only what programs missed, in any case */
 	/* SIGHUP: looks at the configuration again. NULL: SIGHUP ends the agent. */
 	enum agent_reload (*reload)(void *user);
 	void *user; /* of reload() */
 	bool is_filter; /* prints for a person or a script, and ends when its reader is gone */
+	/*
+	 * Called with each batch; exporters get the one that it returns, if any. NULL: they get the batch itself.
+	 */
+	const struct batch *(*view)(void *view_user, const struct batch *batch);
+	void *view_user;
+	struct scope *scope; /* of agent_once()'s command, removed after the last reading. NULL: none */
 };
 
 /*
@@ -37,7 +44,7 @@ struct agent_options {
  * opened. The reason is logged.
  */
 int agent_new(const struct agent_options *options, struct agent **ret_agent);
-struct agent *agent_free(struct agent *agent);
+void agent_free(struct agent *agent);
 
 /* A signal that comes while all is read and attached waits for agent_run() or agent_once(), which do the same. */
 void agent_block_signals(void);
@@ -49,12 +56,21 @@ int agent_run(struct agent *agent);
 /*
  * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL:
  * none), then collects and pushes once. A command that is still running is then ended. -EIO: the
- * output could not be written. Each error has been logged. *ret_status is the command's exit
- * status, or 128 + signal if a signal ended it.
+ * output could not be written. 126 or 127, as a shell has it: the command could not be run, so nothing
+ * was pushed. Each error has been logged. *ret_status is the command's exit status, or 128 + signal if
+ * a signal ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);
+/* Ends agent_run(), as SIGTERM does. */
+void agent_stop(struct agent *agent);
+/* The loop that agent_run() and agent_once() turn, for more sources. */
+struct sd_event *agent_event(const struct agent *agent);
 /* The last collection; valid until the next. */
 const struct batch *agent_batch(const struct agent *agent);
+/* Of agent_run(), from the last collection on, so the next one may be due at once. 0: none until it is set again. */
+void agent_set_interval(struct agent *agent, uint64_t interval_ns);
+/* Each problem of the agent itself, between before and after. */
+void agent_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out);
 
 /* Unix time of boot, ns. */
 uint64_t agent_boot_ns(void);

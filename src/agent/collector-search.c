@@ -11,6 +11,7 @@
 #include "util/array.h"
 #include "util/parse.h"
 #include "util/trust.h"
+#include "view/question.h"
 
 #define OWN_DIRECTORY SYSCONFDIR "/bpfpush/collectors"
 
@@ -50,19 +51,15 @@ static int find_directories(struct collector_search *search, const struct config
 
 int collector_search_add(struct collector_search *search, const char *name, const char *path, unsigned int line)
 {
-	struct wanted_collector *wanted;
-	char *copy;
+	struct wanted_collector wanted = { NULL, path ?: "bpfpush", line };
 
 	if (array_find(search->wanted, search->n_wanted, name))
 		return 0;
-	copy = strdup(name);
-	wanted = copy ? array_add(&search->wanted, &search->n_wanted, sizeof(*wanted)) : NULL;
-	if (!wanted) {
-		free(copy);
-		return -ENOMEM;
-	}
-	*wanted = (struct wanted_collector){ copy, path ? path : "bpfpush", line };
-	return 0;
+	wanted.name = strdup(name);
+	if (wanted.name && !array_append(&search->wanted, &search->n_wanted, &wanted))
+		return 0;
+	free(wanted.name);
+	return -ENOMEM;
 }
 
 static bool is_a(const struct config_section *section, const char *kind)
@@ -90,7 +87,7 @@ static int add_enabled(struct collector_search *search, const struct config *con
  */
 static int add_directory(struct collector_search *search, const char *directory, const struct config *config)
 {
-	struct dirent **entries = NULL;
+	_cleanup_(freep) struct dirent **entries = NULL;
 	int n = scandir(directory, &entries, config_is_file, alphasort), err = 0;
 
 	for (int i = 0; i < n; i++) {
@@ -99,38 +96,6 @@ static int add_directory(struct collector_search *search, const char *directory,
 			err = add_enabled(search, config, entries[i]->d_name, directory, 0);
 		free(entries[i]);
 	}
-	free(entries);
-	return err;
-}
-
-static int find_names(struct collector_search *search, const struct config *config, const char *const *names)
-{
-	const struct setting_list *list = &config->agent.collectors;
-	const char *const *chosen = list->n_items ? (const char *const *)list->items : default_names;
-	size_t n_chosen = list->n_items ? list->n_items : ARRAY_SIZE(default_names);
-	int err = 0;
-
-	for (; names && *names && !err; names++)
-		err = collector_search_add(search, *names, NULL, 0);
-	for (size_t i = 0; i < config->n_sections && !err; i++)
-		if (is_a(&config->sections[i], "probe") && !config->sections[i].line)
-			err = collector_search_add(search, config->sections[i].name, NULL, 0);
-	search->is_named = search->n_wanted;
-	if (search->is_named || err)
-		return err;
-	for (size_t i = 0; i < n_chosen && !err; i++) {
-		unsigned int line = 0;
-		const char *path = config_find_place(config, "collectors", chosen[i], &line);
-
-		err = add_enabled(search, config, chosen[i], path, line);
-	}
-	for (size_t i = 0; i < config->n_sections && !err; i++)
-		if (is_a(&config->sections[i], "collector") || is_a(&config->sections[i], "probe"))
-			err = add_enabled(search, config, config->sections[i].name, config->sections[i].path,
-					  config->sections[i].line);
-	/* All directories but the last, the installed one, are the user's own. */
-	for (size_t i = 0; i + 1 < search->n_directories && !list->n_items && !err; i++)
-		err = add_directory(search, search->directories[i], config);
 	return err;
 }
 
@@ -171,39 +136,135 @@ int collector_search_all(const struct collector_search *search, struct collector
 	return err;
 }
 
-bool collector_search_has_metric(const struct collector_search *search, const char *metric)
+/* Calls visit with each metric of each collector of the directories, until it does not return 0. */
+static int visit_metrics(const struct collector_search *search, void *user,
+			 int (*visit)(void *user, const char *collector, const char *metric))
 {
 	_cleanup_(collector_search_done) struct collector_search all = { 0 };
-	bool is_found = false;
+	int r = collector_search_all(search, &all);
 
-	(void)collector_search_all(search, &all);
 	array_for_each (collector, all.wanted, all.n_wanted) {
 		_cleanup_(descriptor_freep) struct descriptor *descriptor = collector_search_describe(collector);
 
-		for (size_t i = 0; descriptor && i < descriptor->n_metrics; i++)
-			is_found |= descriptor->metrics[i].name && !strcmp(descriptor->metrics[i].name, metric);
+		for (size_t i = 0; descriptor && i < descriptor->n_metrics && !r; i++)
+			if (descriptor->metrics[i].name)
+				r = visit(user, collector->name, descriptor->metrics[i].name);
 	}
-	return is_found;
+	return r;
+}
+
+struct word {
+	struct collector_search *search;
+	const char *text;
+	bool is_metric;
+};
+
+static int add_if_named(void *user, const char *collector, const char *metric)
+{
+	struct word *word = user;
+
+	if (!question_is_named(word->text, metric))
+		return 0;
+	word->is_metric = true;
+	return collector_search_add(word->search, collector, NULL, 0);
+}
+
+/* A word of the command line. What is not found is reported when it is opened. */
+static int add_word(struct collector_search *search, const char *word)
+{
+	struct word metric = { search, word, false };
+	int err = collector_search_find(search, word) ? 0 : visit_metrics(search, &metric, add_if_named);
+
+	return err || metric.is_metric ? err : collector_search_add(search, word, NULL, 0);
+}
+
+static int find_names(struct collector_search *search, const struct config *config, const char *const *names)
+{
+	const struct setting_list *list = &config->agent.collectors;
+	const char *const *chosen = list->n_items ? (const char *const *)list->items : default_names;
+	size_t n_chosen = list->n_items ? list->n_items : ARRAY_SIZE(default_names);
+	int err = 0;
+
+	for (; names && *names && !err; names++)
+		err = config_find_section(config, "probe", *names) ? collector_search_add(search, *names, NULL, 0) :
+								     add_word(search, *names);
+	array_for_each (section, config->sections, config->n_sections)
+		if (is_a(section, "probe") && !section->given.line && !err)
+			err = collector_search_add(search, section->name, NULL, 0);
+	search->is_named = search->n_wanted;
+	if (search->is_named || err)
+		return err;
+	for (size_t i = 0; i < n_chosen && !err; i++) {
+		unsigned int line = 0;
+		const char *path = config_find_place(config, "collectors", chosen[i], &line);
+
+		err = add_enabled(search, config, chosen[i], path, line);
+	}
+	array_for_each (section, config->sections, config->n_sections)
+		if ((is_a(section, "collector") || is_a(section, "probe")) && !err)
+			err = add_enabled(search, config, section->name, section->given.path, section->given.line);
+	/* All directories but the last, the installed one, are the user's own. */
+	for (size_t i = 0; i + 1 < search->n_directories && !list->n_items && !err; i++)
+		err = add_directory(search, search->directories[i], config);
+	return err;
+}
+
+static int is_equal(void *metric, const char *collector, const char *name)
+{
+	return !strcmp(metric, name);
+}
+
+bool collector_search_has_metric(const struct collector_search *search, const char *metric)
+{
+	return visit_metrics(search, (void *)metric, is_equal) == 1;
+}
+
+/* Each end of the name that may be written instead. */
+static int add_ends(void *list, const char *collector, const char *metric)
+{
+	int err = 0;
+
+	for (const char *end = metric; end && !err; end = strchr(end, '.'), end += end != NULL)
+		err = setting_list_add(list, end);
+	return err;
+}
+
+/* The shortest of the names that begin with word. NULL: none does. */
+static const char *shortest_after(const char *word, const struct setting_list *names)
+{
+	const char *found = NULL;
+
+	array_for_each (name, names->items, names->n_items)
+		if (!strncmp(*name, word, strlen(word)) && (!found || strlen(*name) < strlen(found)))
+			found = *name;
+	return found;
 }
 
 void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
 			     struct diag *diag)
 {
+	/* In a file, metrics mean nothing. */
+	const char *neither = wanted->line ? "" : ", and no metric ends with it";
 	const char *nearest;
 	_cleanup_(collector_search_done) struct collector_search all = { 0 };
+	_cleanup_(setting_list_clear) struct setting_list metrics = { 0 };
 	_cleanup_(buf_done) struct buf directories = BUF_INIT;
 
 	(void)collector_search_all(search, &all);
+	if (!wanted->line)
+		(void)visit_metrics(search, &metrics, add_ends);
 	for (size_t i = 0; i < search->n_directories; i++)
 		buf_printf(&directories, "%s%s", i ? ", " : "", search->directories[i]);
-	nearest = parse_nearest(wanted->name, all.wanted, all.n_wanted);
+	nearest = parse_nearest(wanted->name, all.wanted, all.n_wanted) ?:
+		  parse_nearest(wanted->name, metrics.items, metrics.n_items) ?: shortest_after(wanted->name, &metrics);
 	if (nearest)
-		diag_add(diag, wanted->path, wanted->line, "collector \"%s\" is not in %s; did you mean \"%s\"?",
-			 wanted->name, buf_text(&directories), nearest);
+		diag_add(diag, wanted->path, wanted->line, "collector \"%s\" is not in %s%s; did you mean \"%s\"?",
+			 wanted->name, buf_text(&directories), neither, nearest);
 	else
-		diag_add(diag, wanted->path, wanted->line,
-			 "collector \"%s\" is not in %s; a collector is a descriptor, NAME.conf, and an object, usually NAME.bpf.o",
-			 wanted->name, buf_text(&directories));
+		diag_add(diag, wanted->path, wanted->line, "collector \"%s\" is not in %s%s; %s", wanted->name,
+			 buf_text(&directories), neither, wanted->line ?
+			 "a collector is a descriptor, NAME.conf, and an object, usually NAME.bpf.o" :
+			 "\"bpfpush list --available\" shows all collectors");
 }
 
 /* Those of the configuration come first, and must be there. */
@@ -229,13 +290,13 @@ static void check_directories(const struct collector_search *search, const struc
  */
 static void check_sections(const struct collector_search *search, const struct config *config, struct diag *diag)
 {
-	for (size_t i = 0; i < config->n_sections; i++) {
-		const struct config_section *section = &config->sections[i];
-		const struct wanted_collector asked = { (char *)section->name, section->path, section->line };
+	array_for_each (section, config->sections, config->n_sections) {
+		const struct assignments *given = &section->given;
+		const struct wanted_collector asked = { (char *)section->name, given->path, given->line };
 
 		if (is_a(section, "probe") &&
 		    (collector_search_find(search, section->name) || config_find_section(config, "collector", section->name)))
-			diag_add(diag, section->path, section->line,
+			diag_add(diag, asked.path, asked.line,
 				 "[probe %s] has the name of a collector; give the probe another one, and all its settings in its own section",
 				 section->name);
 		else if (is_a(section, "collector") && !array_find(search->wanted, search->n_wanted, section->name) &&

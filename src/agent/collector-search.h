@@ -10,8 +10,6 @@
 #define COLLECTOR_NAME_BYTES 63
 #define INFRASTRUCTURE	     "cgroup" /* the collector that is added to whatever runs */
 
-struct descriptor;
-
 struct collector_search {
 	const char **directories; /* in the order of the search; the last one is the installed one */
 	size_t n_directories;
@@ -26,7 +24,8 @@ struct collector_search {
 };
 
 /*
- * names: of the command line, ended by NULL, or NULL. Wrong directories and sections go to diag.
+ * names: of the command line, ended by NULL, or NULL: collectors, or metrics (question_is_named()), which mean those
+ * that have them. Wrong directories and sections go to diag.
  * -ENOMEM.
  */
 int collector_search(const struct config *config, const char *const *names, struct diag *diag,
@@ -45,7 +44,7 @@ int collector_search_all(const struct collector_search *search, struct collector
 struct descriptor *collector_search_describe(const struct wanted_collector *collector);
 /* Does a collector of the directories have the metric, whether or not it is wanted? */
 bool collector_search_has_metric(const struct collector_search *search, const char *metric);
-/* Reports that no directory has a collector of this name, and suggests the nearest name. */
+/* Reports that no directory has a collector of this name, or such a metric, and suggests the nearest name. */
 void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
 			     struct diag *diag);
 /* Does the configuration say "enabled = no"? */

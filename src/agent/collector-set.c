@@ -39,16 +39,16 @@ static int open_with(const struct collector_set *set, const struct config_sectio
 	bool is_probe = section && !strcmp(section->kind, "probe");
 	struct collector_options options = { set->labels,	     set->budget,   set->items, set->n,
 					     is_probe ? &text : NULL,
-					     set->is_strict || (is_probe && !section->line) };
+					     set->is_strict || (is_probe && !section->given.line) };
 	unsigned int n_before = diag->n_errors;
 	int err = is_probe ? probe_describe(section, diag, &text) : 0;
 
 	if (err || diag->n_errors > n_before)
 		return err;
 	err = collector_open(directory, name, &options, diag, ret_collector);
-	for (size_t i = 0; section && i < section->n_settings && !err && *ret_collector; i++)
-		if (!is_probe || probe_is_common(section->settings[i].key))
-			err = collector_set(*ret_collector, &section->settings[i], diag);
+	for (size_t i = 0; section && i < section->given.n && !err && *ret_collector; i++)
+		if (!is_probe || probe_is_common(section->given.items[i].key))
+			err = collector_set(*ret_collector, &section->given.items[i], diag);
 	return err;
 }
 
@@ -63,7 +63,6 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 					collector_search_find(search, wanted->name);
 	_cleanup_(collector_freep) struct collector *collector = NULL;
 	unsigned int n_before = diag->n_errors;
-	struct collector **item;
 	int err;
 
 	if (!parse_is_name(wanted->name) || strlen(wanted->name) > COLLECTOR_NAME_BYTES) {
@@ -80,11 +79,10 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	err = open_with(set, section, directory, wanted->name, diag, &collector);
 	if (err || !collector || diag->n_errors > n_before)
 		return err;
-	item = array_add(&set->items, &set->n, sizeof(*item));
-	if (!item)
-		return -ENOMEM;
-	*item = TAKE_PTR(collector);
-	return 0;
+	err = array_append(&set->items, &set->n, &collector);
+	if (!err)
+		(void)TAKE_PTR(collector);
+	return err;
 }
 
 /* The part of the machine's memory that is the limit where none is set. */
@@ -100,10 +98,10 @@ static uint64_t memory_share(void)
 
 /*
  * A section [metric NAME] is about the metric of each collector that has it; those that are off ignore it.
- * search: NULL where it is not known which collectors there are.
+ * is_all: no other collector has a metric that is to be set. Else only what is near to a known one is a mistake.
  */
 static int set_metric(const struct collector_set *set, const struct config_section *section,
-		      const struct collector_search *search, struct diag *diag)
+		      const struct collector_search *search, bool is_all, struct diag *diag)
 {
 	const char *names[256];
 	bool is_known = false;
@@ -118,11 +116,12 @@ static int set_metric(const struct collector_set *set, const struct config_secti
 		if (!collector_find_metric(collector, section->name))
 			continue;
 		is_known = true;
-		for (size_t j = 0; j < section->n_settings && !err; j++)
-			err = collector_set_metric(collector, section->name, &section->settings[j], diag);
+		for (size_t j = 0; j < section->given.n && !err; j++)
+			err = collector_set_metric(collector, section->name, &section->given.items[j], diag);
 	}
-	if (!is_known && search && !collector_search_has_metric(search, section->name))
-		diag_add_unknown(diag, section->path, section->line, "metric", section->name, names, n);
+	if (!is_known && (is_all || parse_nearest(section->name, names, n)) &&
+	    !collector_search_has_metric(search, section->name))
+		diag_add_unknown(diag, section->given.path, section->given.line, "metric", section->name, names, n);
 	return err;
 }
 
@@ -130,14 +129,11 @@ static int set_metric(const struct collector_set *set, const struct config_secti
 static int tell_at_once(const struct collector_set *set, struct diag *diag)
 {
 	const struct assignment yes = { .key = "at_once", .value = "yes" };
-	struct collector *names = NULL;
+	struct collector *names = collector_named(set->items, set->n, INFRASTRUCTURE);
 	size_t n = 0;
 
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = 0; i < set->n; i++)
 		n += set->items[i]->descriptor->n_cgroups;
-		if (!strcmp(set->items[i]->name, INFRASTRUCTURE))
-			names = set->items[i];
-	}
 	return names && n && setting_find(&names->settings, yes.key) ? collector_set(names, &yes, diag) : 0;
 }
 
@@ -174,7 +170,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 	is_all = !search.is_named && diag->n_errors == n_before;
 	for (size_t i = 0; i < config->n_sections && !err; i++)
 		if (!strcmp(config->sections[i].kind, "metric"))
-			err = set_metric(&set, &config->sections[i], is_all ? &search : NULL, diag);
+			err = set_metric(&set, &config->sections[i], &search, is_all, diag);
 	if (err) {
 		collector_set_done(&set);
 		return err;
@@ -215,8 +211,8 @@ static int start_one(struct collector *collector)
 	if (!err && !collector_report_hooks(collector) && collector->is_strict)
 		err = -EOPNOTSUPP;
 	if (err && collector->is_strict)
-		log_error("collector %s is strict (strict = yes, or --probe) and lacks a hook, so nothing is counted",
-			  collector->name);
+		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "not started: collector %s is strict (strict = yes, or "
+			  "--probe) and lacks a hook", collector->name);
 	if (err)
 		return err;
 	err = collector_share(collector);
@@ -281,9 +277,10 @@ static void size_tables(struct collector_set *set)
 	set->budget->table_bytes = collectors_size(set->items, set->n, set->units);
 	set->is_cut = set->units < asked;
 	if (set->is_cut)
-		log_info("the kernel's tables have room for %" PRIu64 " units instead of %" PRIu64 ", because they may take "
+		log_info("the kernel's tables have room for %" PRIu64 " unit%s instead of %" PRIu64 ", because they may take "
 			    "half of memory_limit = %" PRIu64 "MiB; to have room for all, set memory_limit = %" PRIu64
-			    "MiB in [agent]", set->units, asked, set->budget->limit_bytes >> 20, (wanted >> 19) + 1);
+			    "MiB in [agent]", set->units, plural(set->units), asked, set->budget->limit_bytes >> 20,
+			 (wanted >> 19) + 1);
 	log_debug("the kernel's tables take %" PRIu64 " KiB, for %" PRIu64 " units", set->budget->table_bytes >> 10, set->units);
 }
 
@@ -339,7 +336,8 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 	/* What no collector can do without, and what they count less well without: each is said once. */
 	err = adopt(set, kept) ? kernel_check(set->labels->choice->kernel_types, &why) : 0;
 	if (err) {
-		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "%s", buf_text(&why));
+		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "not started: %s", buf_text(&why));
+		set->is_refused = true;
 		return err;
 	}
 	if (complaint)

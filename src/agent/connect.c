@@ -40,7 +40,7 @@ static int try_all(struct sd_event *event, struct exporter **exporters, size_t *
 
 		for (size_t i = *n; i--;) {
 			struct exporter *exporter = exporters[i];
-			int result = exporter->is_closed ? -EIO : exporter->ops->probe(exporter);
+			int result = exporter->ops->probe(exporter);
 
 			if (!result && took_ns < LIMIT_NS)
 				continue;
@@ -64,7 +64,7 @@ int agent_connect(const struct config *config, FILE *out)
 		.opens_later = true,
 		.is_trial = true,
 	};
-	struct exporter **exporters = calloc(config->n_exporters + 1, sizeof(*exporters));
+	_cleanup_(freep) struct exporter **exporters = calloc(config->n_exporters + 1, sizeof(*exporters));
 	size_t n = 0;
 	int r = exporters ? sd_event_new(&context.event) : -ENOMEM;
 
@@ -81,6 +81,5 @@ int agent_connect(const struct config *config, FILE *out)
 	while (n)
 		exporter_free(exporters[--n]);
 	sd_event_unref(context.event);
-	free(exporters);
 	return r;
 }

@@ -31,6 +31,7 @@ struct agent {
 	sd_event_source *timer;
 	sd_event_source *sweep; /* enabled while there may be keys to remove */
 	struct exporter_context context;
+	struct queue_budget queue_budget;
 	struct exporter **exporters;
 	size_t n_exporters;
 	struct self *self;
@@ -69,13 +70,8 @@ void agent_collect(struct agent *agent);
  * *stop is set again.
  */
 void agent_finish(struct agent *agent, bool *stop);
-/*
- * SIGTERM to on_term, SIGHUP to on_hup, SIGINT to agent_on_stop() for the user of on_term, all through the loop.
- */
-int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_term, void *on_term_user,
-			sd_event_signal_handler_t on_hup, void *on_hup_user);
-/* A handler that sets the bool that user points to. */
-int agent_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *user);
+/* SIGTERM, SIGINT and SIGHUP to on_signal, through the loop. */
+int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_signal, void *user);
 
 /* Logs that reading a collector failed (err: -errno), once until a reading of all succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err);
@@ -91,7 +87,7 @@ void agent_report_unsent(const struct agent *agent);
  * and the fate of its points. NULL: no memory.
  */
 struct self *self_new(void);
-struct self *self_free(struct self *self);
+void self_free(struct self *self);
 /* After a collection. Without has_self, of the programs only what those have missed that have missed something. */
 void self_collect(struct self *self, const struct agent *agent);
 /* Ends all series; the next collection begins new ones, which hold what has grown since the last. */

@@ -3,9 +3,12 @@
 #include "agent/internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+
+#include "agent/scope.h"
 
 /* How long the command may take to end after SIGTERM. */
 #define COMMAND_END_NS (2 * NS_PER_S)
@@ -13,7 +16,7 @@
 #define SETTLE_US	      20000
 
 struct command {
-	bool stop; /* the first member: what agent_on_stop() sets */
+	bool stop;
 	bool has_ended;
 	pid_t pid;
 	int status; /* as a shell shows it */
@@ -28,22 +31,49 @@ static int on_child(sd_event_source *source, const siginfo_t *info, void *user)
 	return 0;
 }
 
+/* As execvp(3) finds it, but without trying each place, which would count as what the command does. */
+static const char *find_program(const char *name, char *path, size_t size)
+{
+	const char *at = strchr(name, '/') ? NULL : getenv("PATH") ?: "/bin:/usr/bin";
+
+	for (size_t length; at; at = at[length] ? at + length + 1 : NULL) {
+		length = strcspn(at, ":");
+		snprintf(path, size, "%.*s/%s", (int)length, length ? at : ".", name);
+		if (!access(path, X_OK))
+			return path;
+	}
+	return name;
+}
+
+/* 0, -errno, or the status that a shell has for a command that cannot be run, which is logged. */
 static int spawn(struct agent *agent, char *const *arguments, struct command *command)
 {
+	const struct scope *scope = agent->options.scope;
+	char path[PATH_MAX];
+	const char *program = find_program(arguments[0], path, sizeof(path));
+	volatile int err = 0;
 	sigset_t none;
-	int err;
 
-	command->pid = fork();
+	sigemptyset(&none);
+	/* The child has our memory, and we wait, until it has become the command, or has said why it cannot. */
+	command->pid = vfork();
 	if (command->pid < 0)
 		return -errno;
 	if (!command->pid) {
-		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		signal(SIGPIPE, SIG_DFL);
-		execvp(arguments[0], arguments);
-		err = errno;
-		log_error("cannot run %s: %s", arguments[0], strerror(err));
-		_exit(err == ENOENT ? 127 : 126);
+		err = scope ? -scope_enter(scope) : 0;
+		if (!err) {
+			execvp(program, arguments);
+			err = errno;
+		}
+		_exit(EXIT_FAILURE);
+	}
+	if (err) {
+		waitpid(command->pid, NULL, 0);
+		log_error("cannot run %s: %s", arguments[0], err == ENOENT && !access(arguments[0], F_OK) ?
+			  "its interpreter does not exist" : strerror(err));
+		return err == ENOENT ? 127 : 126;
 	}
 	err = sd_event_add_child(agent->event, NULL, command->pid, WEXITED, on_child, command);
 	return err < 0 ? err : 0;
@@ -53,12 +83,12 @@ static int spawn(struct agent *agent, char *const *arguments, struct command *co
  * A terminal gives SIGINT and SIGHUP to the command too; SIGTERM comes to us alone, so we pass it
  * on.
  */
-static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
 {
 	struct command *command = user;
 
 	command->stop = true;
-	if (command->pid > 0 && !command->has_ended)
+	if (info->ssi_signo == SIGTERM && command->pid > 0 && !command->has_ended)
 		kill(command->pid, SIGTERM);
 	return 0;
 }
@@ -67,6 +97,15 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *user)
 {
 	*(bool *)user = true;
 	return 0;
+}
+
+static int on_interval(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct agent *agent = user;
+
+	agent_collect(agent);
+	sd_event_source_set_time(source, usec + agent->options.interval_ns / NS_PER_US);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 /*
@@ -93,14 +132,20 @@ static void end_command(struct agent *agent, struct command *command)
 
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments, int *ret_status)
 {
+	uint64_t interval_ns = agent->options.interval_ns;
 	struct command command = { 0 };
-	int err = agent_catch_signals(agent, on_terminate, &command, agent_on_stop, &command);
+	int err = agent_catch_signals(agent, on_signal, &command);
 
 	if (!err && arguments)
 		err = spawn(agent, arguments, &command);
+	if (err > 0)
+		return err;
 	if (!err && duration_ns)
 		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, duration_ns / 1000, 1000,
 						 on_deadline, &command.stop);
+	if (err >= 0 && interval_ns)
+		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, interval_ns / NS_PER_US, 1000,
+						 on_interval, agent);
 	while (err >= 0 && !command.has_ended && (!command.stop || (arguments && !duration_ns)))
 		err = sd_event_run(agent->event, UINT64_MAX);
 	if (err < 0)
@@ -113,7 +158,9 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 	*ret_status = command.status;
 	if (err >= 0 && agent->is_read_failing)
 		err = -EBADF; /* numbers are missing, and the log says which */
+	/* An output can fail without points, too. */
 	for (size_t i = 0; i < agent->n_exporters && err >= 0; i++)
-		err = agent->exporters[i]->stats.points[POINTS_NOT_SENT] ? -EIO : 0;
+		err = agent->exporters[i]->stats.is_failing || agent->exporters[i]->stats.points[POINTS_NOT_SENT] ?
+		      -EIO : 0;
 	return err < 0 ? err : 0;
 }

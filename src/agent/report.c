@@ -230,18 +230,30 @@ void agent_report_restored(const struct agent *agent)
 
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		n_points += exporter_waiting(agent->exporters[i]).n_points;
-	log_info("%" PRIu64 " series and %" PRIu64 " waiting points go on from the process before, which collected %.1f s ago",
-		 agent->options.set->budget->n_series, n_points,
+	log_info("%" PRIu64 " series and %" PRIu64 " waiting point%s go on from the process before, which collected %.1f s ago",
+		 agent->options.set->budget->n_series, n_points, plural(n_points),
 		 (double)(clock_ns(CLOCK_BOOTTIME) - agent->boottime_ns) / 1e9);
+}
+
+/* What becomes of what waits. */
+static const char *future_of(const struct agent *agent, const struct queue *queue)
+{
+	if (queue->spooled_bytes && queue->spooled_bytes == queue->size_bytes)
+		return "the spool keeps them";
+	if (!agent->state)
+		return queue->spooled_bytes ? "those that are not in the spool are lost" : "lost";
+	return queue->spooled_bytes ? "those that are not in the spool are lost unless systemd restarts the service" :
+				      "lost unless systemd restarts the service";
 }
 
 void agent_report_unsent(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->n_exporters && agent->reload != RELOAD_EXEC; i++) {
-		uint64_t n = exporter_waiting(agent->exporters[i]).n_points;
+		const struct exporter *exporter = agent->exporters[i];
+		uint64_t n = exporter_waiting(exporter).n_points;
 
-		if (n && !exporter_is_idle(agent->exporters[i]))
-			log_warning("exporter %s: stopped with %" PRIu64 " point%s unsent; lost%s", agent->exporters[i]->name,
-				    n, plural(n), agent->state ? " unless systemd restarts the service" : "");
+		if (n && !exporter_is_idle(exporter))
+			log_warning("exporter %s: stopped with %" PRIu64 " point%s unsent; %s", exporter->name, n, plural(n),
+				    future_of(agent, &exporter->queue));
 	}
 }

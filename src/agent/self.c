@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "metric/bounds.h"
 #include "metric/series.h"
 #include "util/array.h"
 
@@ -21,28 +22,39 @@
 #define MEMORY_EVERY 30
 #define RATIO_DIVISOR 1000000000
 
+/* From 2^-17 s (8 µs) to 2^4 s. */
+#define COLLECTION_OFFSET  -17
+#define COLLECTION_BUCKETS 23
+
+#define UPDOWN METRIC_GAUGE, 1, .is_updown = true
+
 /* With a name each, for the code below. */
 #define METRICS(X) \
-	X(COLLECTION, { "self", "bpfpush.collection.time", "s", "Time spent reading the kernel's numbers", METRIC_SUM, NS_PER_S }) \
-	X(PROGRAM_ATTACHED, { "self", "bpfpush.bpf.program.attached", "{program}", "1 if the program is attached, 0 if the kernel refused it", METRIC_GAUGE, 1 }) \
+	X(COLLECTION, { "self", "otel.sdk.metric_reader.collection.duration", "s", "Time to read the kernel's numbers", METRIC_HISTOGRAM, NS_PER_S, \
+			.layout = { 0, COLLECTION_OFFSET, COLLECTION_BUCKETS } }) \
+	X(PROGRAM_ATTACHED, { "self", "bpfpush.bpf.program.attached", "{program}", "1 if the program is attached, 0 if the kernel refused it", UPDOWN }) \
 	X(PROGRAM_RUNS, { "self", "bpfpush.bpf.program.runs", "{run}", "Runs of a program, while kernel.bpf_stats_enabled is on", METRIC_SUM, 1 }) \
-	X(PROGRAM_TIME, { "self", "bpfpush.bpf.program.run_time", "s", "Time in a program, while kernel.bpf_stats_enabled is on", METRIC_SUM, NS_PER_S }) \
-	X(PROGRAM_MISSED, { "self", "bpfpush.bpf.program.missed", "{event}", "Events that the kernel did not deliver to a program", METRIC_SUM, 1 }) \
-	X(PROGRAM_MISSED_RATIO, { "self", "bpfpush.bpf.program.missed_ratio", "1", "Part of a program's events that the kernel did not deliver, since the last collection", METRIC_GAUGE, RATIO_DIVISOR }) \
-	X(MAP_ENTRIES, { "self", "bpfpush.bpf.map.entries", "{entry}", "Keys in a map", METRIC_GAUGE, 1 }) \
-	X(MAP_LIMIT, { "self", "bpfpush.bpf.map.limit", "{entry}", "Entries that a map has room for", METRIC_GAUGE, 1 }) \
-	X(MAP_MEMORY, { "self", "bpfpush.bpf.map.memory", "By", "Kernel memory of a map", METRIC_GAUGE, 1 }) \
-	X(MAP_OVERFLOWING, { "self", "bpfpush.bpf.map.overflowing", "{table}", "1 if a table recently had no place for a key, else 0", METRIC_GAUGE, 1 }) \
-	X(SERIES, { "self", "bpfpush.series.count", "{series}", "Series of all collectors", METRIC_GAUGE, 1 }) \
-	X(SERIES_LIMIT, { "self", "bpfpush.series.limit", "{series}", "Series that there is room for (series_limit)", METRIC_GAUGE, 1 }) \
-	X(MEMORY, { "self", "bpfpush.memory.usage", "By", "Memory of the kernel's tables and the series", METRIC_GAUGE, 1 }) \
-	X(MEMORY_LIMIT, { "self", "bpfpush.memory.limit", "By", "Memory that these may take (memory_limit)", METRIC_GAUGE, 1 }) \
+	X(PROGRAM_TIME, { "self", "bpfpush.bpf.program.time", "s", "Time in a program, while kernel.bpf_stats_enabled is on", METRIC_SUM, NS_PER_S }) \
+	X(PROGRAM_MISSED, { "self", "bpfpush.bpf.program.event.missed", "{event}", "Events that the kernel did not deliver to a program", METRIC_SUM, 1 }) \
+	X(PROGRAM_MISSED_RATIO, { "self", "bpfpush.bpf.program.event.missed_ratio", "1", "Part of a program's events that the kernel did not deliver, since the last collection", METRIC_GAUGE, RATIO_DIVISOR }) \
+	X(MAP_ENTRIES, { "self", "bpfpush.bpf.map.entry.count", "{entry}", "Keys in a map", UPDOWN }) \
+	X(MAP_LIMIT, { "self", "bpfpush.bpf.map.entry.limit", "{entry}", "Entries that a map has room for", UPDOWN }) \
+	X(MAP_MEMORY, { "self", "bpfpush.bpf.map.memory.usage", "By", "Kernel memory of a map", UPDOWN }) \
+	X(MAP_OVERFLOWING, { "self", "bpfpush.bpf.map.overflowing", "{table}", "1 if a table recently had no place for a key, else 0", UPDOWN }) \
+	X(SERIES, { "self", "bpfpush.series.count", "{series}", "Series of all collectors", UPDOWN }) \
+	X(SERIES_LIMIT, { "self", "bpfpush.series.limit", "{series}", "Series that there is room for (series_limit)", UPDOWN }) \
+	X(MEMORY, { "self", "bpfpush.memory.usage", "By", "Memory of the kernel's tables and the series", UPDOWN }) \
+	X(MEMORY_LIMIT, { "self", "bpfpush.memory.limit", "By", "Memory that these may take (memory_limit)", UPDOWN }) \
 	X(EXPORTED, { "self", "otel.sdk.exporter.metric_data_point.exported", "{data_point}", "Points by their fate", METRIC_SUM, 1 }) \
-	X(INFLIGHT, { "self", "otel.sdk.exporter.metric_data_point.inflight", "{data_point}", "Points encoded and not yet acknowledged", METRIC_GAUGE, 1 }) \
+	X(INFLIGHT, { "self", "otel.sdk.exporter.metric_data_point.inflight", "{data_point}", "Points encoded and not yet acknowledged", UPDOWN }) \
 	X(REQUESTS, { "self", "bpfpush.exporter.requests", "{request}", "Requests sent, retries included", METRIC_SUM, 1 }) \
 	X(RETRIES, { "self", "bpfpush.exporter.retries", "{request}", "Requests sent again", METRIC_SUM, 1 }) \
-	X(SENT_BYTES, { "self", "bpfpush.exporter.sent", "By", "Bytes of request bodies sent", METRIC_SUM, 1 }) \
-	X(QUEUE_BYTES, { "self", "bpfpush.exporter.queue.usage", "By", "Bytes that wait to be sent", METRIC_GAUGE, 1 })
+	X(SENT_BYTES, { "self", "bpfpush.exporter.request.body.size", "By", "Bytes of request bodies sent", METRIC_SUM, 1 }) \
+	X(DOUBTFUL_POINTS, { "self", "bpfpush.exporter.in_doubt.data_points", "{data_point}", "Points of deltas that a receiver may have taken without an answer", METRIC_SUM, 1 }) \
+	X(DOUBTFUL_VALUES, { "self", "bpfpush.exporter.in_doubt.values", "1", "What the sums and the counts of values in these points add up to", METRIC_SUM, 1 }) \
+	X(QUEUE_BYTES, { "self", "bpfpush.exporter.queue.usage", "By", "Bytes that wait to be sent", UPDOWN }) \
+	X(SPOOL_BYTES, { "self", "bpfpush.exporter.spool.usage", "By", "Bytes that a spool takes on disk", UPDOWN }) \
+	X(SPOOL_DAMAGED, { "self", "bpfpush.exporter.spool.damaged", "{record}", "Records of a spool that could not be read", METRIC_SUM, 1 })
 
 #define METRIC_NAME(name, ...) SELF_##name,
 #define METRIC_ROW(name, ...) [SELF_##name] = __VA_ARGS__,
@@ -69,7 +81,6 @@ struct self {
 	} labels[LABELS];
 	uint64_t previous_ns; /* the start of series that are new */
 	bool has_runs;	      /* the kernel counts runs of programs now */
-	uint64_t collection_ns;
 	unsigned int n_collections;
 };
 
@@ -123,6 +134,22 @@ static void report(struct self *self, enum self_metric metric, uint64_t value)
 	report_if(self, true, metric, value);
 }
 
+static void report_collection(struct self *self, uint64_t ns)
+{
+	const struct metric *metric = &self->metrics[SELF_COLLECTION];
+	struct number *number = next_number(self);
+	uint64_t buckets[COLLECTION_BUCKETS] = { 0 };
+	uint32_t i = 0;
+
+	set_labels(self, { "otel.component.name", "periodic_metric_reader/0" },
+		   { "otel.component.type", "periodic_metric_reader" });
+	while (ns > bounds_upper_raw(metric, i))
+		i++;
+	buckets[i] = 1;
+	if (number && (number->series || !find_series(self, SELF_COLLECTION, &number->series)))
+		series_add_histogram(number->series, ns, buckets);
+}
+
 /* is_brief: only what has missed something is told of. */
 static void report_programs(struct self *self, struct collector *collector, bool is_brief)
 {
@@ -161,22 +188,27 @@ static void report_maps(struct self *self, struct collector *collector)
 	}
 }
 
-static void report_exporter(struct self *self, const struct exporter *exporter)
+static void report_exporter(struct self *self, struct exporter *exporter)
 {
 	const struct exporter_stats *stats = &exporter->stats;
 	const struct exporter_waiting waiting = exporter_waiting(exporter);
 
-	set_labels(self, { "otel.component.name", exporter->name }, { "otel.component.type", exporter->ops->type },
-		   { "error.type", NULL });
+	set_labels(self, { "otel.component.name", exporter->name },
+		   { "otel.component.type", exporter->ops->component ?: exporter->ops->type }, { "error.type", NULL });
 	report(self, SELF_INFLIGHT, waiting.n_points);
 	report(self, SELF_QUEUE_BYTES, waiting.n_bytes);
 	report(self, SELF_REQUESTS, stats->requests);
 	report(self, SELF_RETRIES, stats->retries);
 	report(self, SELF_SENT_BYTES, stats->bytes_sent);
+	report(self, SELF_DOUBTFUL_POINTS, stats->doubtful_points);
+	report(self, SELF_DOUBTFUL_VALUES, stats->doubtful_values);
+	report_if(self, exporter->queue.spool, SELF_SPOOL_BYTES, spool_bytes(&exporter->spool));
+	report_if(self, exporter->queue.spool, SELF_SPOOL_DAMAGED, exporter->spool.n_damaged);
 	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++) {
 		self->labels[2].value = points_error_type[fate];
 		report(self, SELF_EXPORTED, stats->points[fate]);
 	}
+	memcpy(exporter->reported, stats->points, sizeof(stats->points));
 }
 
 void self_collect(struct self *self, const struct agent *agent)
@@ -186,14 +218,13 @@ void self_collect(struct self *self, const struct agent *agent)
 	_cleanup_(closep) int fd = open("/proc/sys/kernel/bpf_stats_enabled", O_RDONLY | O_CLOEXEC);
 	char digit = '0';
 
-	self->collection_ns += agent->collection_ns;
 	self->previous_ns = agent->batch.previous_ns;
-	self->has_runs = fd >= 0 && read(fd, &digit, 1) == 1 && digit != '0';
+	self->has_runs = agent->options.has_runs || (fd >= 0 && read(fd, &digit, 1) == 1 && digit != '0');
 	self->at = 0;
 	for (size_t i = 0; i < SELF_METRICS; i++)
 		series_begin(&self->metrics[i]);
+	report_collection(self, agent->collection_ns);
 	set_labels(self, { NULL });
-	report(self, SELF_COLLECTION, self->collection_ns);
 	report(self, SELF_SERIES, budget->n_series);
 	report(self, SELF_SERIES_LIMIT, budget->limit_series);
 	report(self, SELF_MEMORY, budget->series_bytes + budget->table_bytes);
@@ -229,14 +260,13 @@ struct self *self_new(void)
 	return self;
 }
 
-struct self *self_free(struct self *self)
+void self_free(struct self *self)
 {
 	if (!self)
-		return NULL;
+		return;
 	self_restart(self);
 	free(self->numbers);
 	free(self);
-	return NULL;
 }
 
 struct metric *self_metrics(struct self *self, const struct agent_options *options, size_t *ret_n)

@@ -7,15 +7,17 @@
 #include <link.h>
 #include <linux/capability.h>
 #include <malloc.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "agent/status/status.h"
 #include "collector/kernel/kernel.h"
 #include "util/kept.h"
+#include "util/phase.h"
 #include "util/rights.h"
 
-/* A first collection soon after the start, so that somebody who watches sees life. */
+/* Without a receiver, the first collection is soon after the start, so that somebody who watches sees life. */
 #define FIRST_COLLECTION_NS NS_PER_S
 
 /*
@@ -71,11 +73,19 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *user)
 	agent_collect(agent);
 	return_memory_of_series(agent);
 	/* From start to start; collections missed in a sleep or a stall are not made up for. */
-	agent->next_ns += agent->options.interval_ns;
-	if (agent->next_ns <= now_ns)
-		agent->next_ns = now_ns + agent->options.interval_ns;
+	do
+		agent->next_ns += agent->options.interval_ns;
+	while (agent->next_ns <= now_ns);
 	sd_event_source_set_time(source, agent->next_ns / 1000);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+void agent_set_interval(struct agent *agent, uint64_t interval_ns)
+{
+	agent->options.interval_ns = interval_ns;
+	agent->next_ns = agent->boottime_ns + interval_ns;
+	sd_event_source_set_time(agent->timer, agent->next_ns / NS_PER_US);
+	sd_event_source_set_enabled(agent->timer, interval_ns ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 static void look_at_configuration(struct agent *agent)
@@ -85,11 +95,14 @@ static void look_at_configuration(struct agent *agent)
 	status_changed(agent->status);
 }
 
-static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
+/* SIGHUP ends a run in a terminal: the terminal has gone. */
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
 {
 	struct agent *agent = user;
 
-	if (!agent->batch.is_last) /* else it ends, and what comes next reads the configuration anyway */
+	if (info->ssi_signo != SIGHUP || !agent->options.reload)
+		agent->is_stopping = true;
+	else if (!agent->batch.is_last) /* else it ends, and what comes next reads the configuration anyway */
 		look_at_configuration(agent);
 	return 0;
 }
@@ -148,9 +161,7 @@ static bool is_still_right(struct agent *agent)
 	if (agent->reload)
 		return true;
 	agent->batch.is_last = agent->is_stopping = false;
-	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + agent->options.interval_ns;
-	sd_event_source_set_time(agent->timer, agent->next_ns / NS_PER_US);
-	sd_event_source_set_enabled(agent->timer, SD_EVENT_ONESHOT);
+	agent_set_interval(agent, agent->options.interval_ns);
 	status_say(agent->status, "READY=1");
 	return false;
 }
@@ -179,16 +190,26 @@ static int claim_instance(const struct agent *agent)
 	return -1;
 }
 
+/* How long until the first collection; all later ones keep its moment in the interval. */
+static uint64_t first_delay_ns(const struct agent *agent)
+{
+	uint64_t interval_ns = agent->options.interval_ns;
+	const char *id = resource_find(&agent->options.config->resource, "service.instance.id");
+	bool has_receiver = false;
+
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		has_receiver |= agent->exporters[i]->ops->probe != NULL;
+	if (!has_receiver || agent->options.is_filter || !id)
+		return interval_ns < FIRST_COLLECTION_NS ? interval_ns : FIRST_COLLECTION_NS;
+	return phase_delay_ns(id, interval_ns, clock_ns(CLOCK_REALTIME));
+}
+
 int agent_run(struct agent *agent)
 {
-	/* SIGHUP ends a run in a terminal: the terminal has gone. */
-	bool can_reload = agent->options.reload != NULL;
-	uint64_t first_ns = agent->options.interval_ns;
-	int err = agent_catch_signals(agent, agent_on_stop, &agent->is_stopping, can_reload ? on_hangup : agent_on_stop,
-				      can_reload ? (void *)agent : &agent->is_stopping);
+	int err = agent_catch_signals(agent, on_signal, agent);
 
 	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
-	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + (first_ns < FIRST_COLLECTION_NS ? first_ns : FIRST_COLLECTION_NS);
+	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_delay_ns(agent);
 	if (!err)
 		err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000,
 					on_timer, agent);
@@ -197,7 +218,8 @@ int agent_run(struct agent *agent)
 		return err;
 	if (agent->n_exporters && !agent->options.is_filter)
 		agent->instance_fd = claim_instance(agent);
-	drop_rights(agent->options.set);
+	if (!agent->options.is_filter) /* a person may ask for what takes rights */
+		drop_rights(agent->options.set);
 	log_event(LOG_LEVEL_INFO, LOG_ID_STARTED, NULL, "started: %zu collector%s, a collection every %g s",
 		  agent->options.set->n_shown, plural(agent->options.set->n_shown),
 		  (double)agent->options.interval_ns / 1e9);

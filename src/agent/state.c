@@ -124,7 +124,7 @@ static uint64_t hash_sections(uint64_t hash, const struct config *config, const 
 
 		if (strcmp(section->kind, kind) || (name && strcmp(section->name, name)))
 			continue;
-		array_for_each (setting, section->settings, section->n_settings)
+		array_for_each (setting, section->given.items, section->given.n)
 			if (!key || !strcmp(setting->key, key))
 				hash = hash_text(hash_text(hash_text(hash, section->name), setting->key),
 						 setting->value);
@@ -256,11 +256,9 @@ static void restore_exporters(struct agent *agent, struct stored *in)
 static bool is_held(void *user, const struct series *series)
 {
 	const struct collector_set *set = user;
+	const struct collector *collector = collector_named(set->items, set->n, series->metric->scope);
 
-	for (size_t i = 0; i < set->n; i++)
-		if (set->items[i]->object->is_adopted && !strcmp(set->items[i]->name, series->metric->scope))
-			return false;
-	return series->metric->kind != METRIC_GAUGE;
+	return series->metric->kind != METRIC_GAUGE && !(collector && collector->object->is_adopted);
 }
 
 static int restore_all(struct state *state, struct agent *agent, struct stored *in, struct stored *removals)

@@ -36,13 +36,6 @@ static int compare_grown(const void *left, const void *right)
 	return (l->grown < r->grown) - (l->grown > r->grown);
 }
 
-static void forget_brief(struct binding *binding)
-{
-	free(binding->brief);
-	binding->brief = NULL;
-	binding->n_brief = 0;
-}
-
 /* A process that nobody will see again, and that has no series of its own: its numbers go to its unit. */
 static bool is_summed(const struct binding *binding, const struct key_label *label, const void *key)
 {
@@ -87,19 +80,15 @@ static int add_row(struct binding *binding, uint32_t row, struct brief **items, 
 	struct rows *rows = binding->rows;
 	const uint8_t *key = rows_key(rows, row);
 	struct attributes attributes;
-	struct brief *brief;
-	uint64_t id = 0;
+	struct brief brief = { .grown = delta_grown(rows_cells(rows, row)[of->first_cell],
+						    rows_previous(rows, row)[of->first_cell], of->sum_bits) };
 
-	for (uint32_t i = 0; i < binding->key.n_fields && !id; i++)
-		id = label_brief(&binding->labels[i], key);
+	for (uint32_t i = 0; i < binding->key.n_fields && !brief.id; i++)
+		brief.id = label_brief(&binding->labels[i], key);
 	attributes_init(&attributes);
-	if (!id || key_attributes(binding, key, of, &attributes) >= DELTA_UNWANTED)
+	if (!brief.id || key_attributes(binding, key, of, &attributes) >= DELTA_UNWANTED)
 		return 0;
-	brief = array_add(items, n, sizeof(*brief));
-	if (brief)
-		*brief = (struct brief){ id, delta_grown(rows_cells(rows, row)[of->first_cell],
-							 rows_previous(rows, row)[of->first_cell], of->sum_bits) };
-	return brief ? 0 : -ENOMEM;
+	return array_append(items, n, &brief);
 }
 
 /* Of the brief processes, those that counted most have series of their own. */
@@ -111,7 +100,7 @@ static int choose_brief(struct binding *binding)
 	size_t n_rows = 0, n = 0;
 	int err = 0;
 
-	forget_brief(binding);
+	array_free(&binding->brief, &binding->n_brief);
 	for (uint32_t row = 1; row < rows->n && !err; row++)
 		if (rows_is_touched(rows, row) && !*rows_series(rows, row))
 			err = add_row(binding, row, &items, &n_rows);
@@ -133,7 +122,7 @@ void binding_close(struct binding *binding)
 {
 	source_close(&binding->source);
 	binding->past = source_free(binding->past);
-	forget_brief(binding);
+	array_free(&binding->brief, &binding->n_brief);
 	binding->rows = rows_free(binding->rows);
 }
 

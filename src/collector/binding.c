@@ -238,9 +238,9 @@ static void check_bounds(const struct collector *collector, const struct descrip
 				  "has its sum in the structure; remove \"sum\" from \"buckets\"");
 	else if (buckets->n && field->n_buckets != buckets->n + 1)
 		complain_of_field(collector, described->line, field->name,
-				  "has %u buckets, but with %u bound%s there are %u, the last one for all above; make it bucket[%u], "
-				  "or change \"buckets\"", field->n_buckets, buckets->n, plural(buckets->n), buckets->n + 1,
-				  buckets->n + 1);
+				  "has %u bucket%s, but with %u bound%s there are %u, the last one for all above; make it bucket[%u], "
+				  "or change \"buckets\"", field->n_buckets, plural(field->n_buckets), buckets->n, plural(buckets->n),
+				  buckets->n + 1, buckets->n + 1);
 }
 
 struct metric *collector_find_metric(const struct collector *collector, const char *name)
@@ -281,6 +281,35 @@ static void read_buckets(const struct collector *collector, const struct descrip
 							    .bounds = buckets->bounds };
 }
 
+static void read_range(const struct collector *collector, const struct descriptor_metric *described,
+		       const struct field *field, struct metric *metric)
+{
+	const char *complaint = NULL;
+
+	if (field->is_known)
+		complaint = range_parse(described->range, described->unit, &metric->layout);
+	if (complaint && !range_check(described->range))
+		complain(collector, described->line, "range \"%s\" %s", described->range, complaint);
+}
+
+/* The bounds of a structure of hist.h move along, from one power of two to another. */
+static void read_multiply(const struct collector *collector, const struct descriptor_metric *described,
+			  const struct field *field, struct meaning *meaning)
+{
+	uint64_t factor, divisor;
+
+	if (multiply_parse(described->multiply, &factor, &divisor))
+		return;
+	meaning->factor = factor;
+	meaning->metric.divisor = divisor;
+	if (field->class != FIELD_HISTOGRAM || !field->is_known)
+		return;
+	if ((factor & (factor - 1)) || (divisor & (divisor - 1)))
+		complain(collector, described->line, "multiply \"%s\" would move the buckets of \"%s\" off the powers of "
+			 "two that they are; write one, such as 1024 or 0.5", described->multiply, field->name);
+	meaning->metric.layout.offset += __builtin_ctzll(factor) - __builtin_ctzll(divisor);
+}
+
 static void read_meaning(const struct collector *collector, const struct descriptor_metric *described,
 			 const struct field *field, struct meaning *meaning)
 {
@@ -292,16 +321,19 @@ static void read_meaning(const struct collector *collector, const struct descrip
 			    .unit = described->unit,
 			    .description = described->description ? described->description : "",
 			    .kind = described->kind ? METRIC_GAUGE : METRIC_SUM,
+			    .is_updown = described->kind && *described->kind == 'u',
 			    .divisor = is_time ? NS_PER_S : 1 },
 		.factor = 1,
 	};
-	if (described->multiply && !is_time)
-		(void)multiply_parse(described->multiply, &meaning->factor, &meaning->metric.divisor);
 	if (field->class == FIELD_HISTOGRAM) {
 		meaning->metric.kind = METRIC_HISTOGRAM;
 		/* bpf/include/hist.h: bucket[1] is (2^-30, 2^-29] s of a time, (2^-1, 2^0] of a value. */
 		meaning->metric.layout = (struct histogram_layout){ 0, is_time ? -30 : -1, field->n_buckets };
 	}
+	if (described->multiply && !is_time)
+		read_multiply(collector, described, field, meaning);
+	if (field->class == FIELD_HISTOGRAM)
+		read_range(collector, described, field, &meaning->metric);
 	if (described->buckets && !field->is_known)
 		read_buckets(collector, described, field, meaning);
 }
@@ -313,21 +345,20 @@ static int bind_metric(struct collector *collector, const struct descriptor_metr
 	struct metric *metric = collector_find_metric(collector, described->name);
 	size_t bounds_bytes = meaning->buckets.n * sizeof(meaning->buckets.bounds[0]);
 	const struct metric *meant = &meaning->metric;
-	struct metric **slot;
 
 	if (metric) {
 		if (strcmp(metric->unit, meant->unit) || strcmp(metric->description, meant->description) ||
-		    metric->kind != meant->kind || metric->divisor != meant->divisor ||
+		    metric->kind != meant->kind || metric->is_updown != meant->is_updown ||
+		    metric->divisor != meant->divisor ||
 		    !histogram_layouts_equal(&metric->layout, &meant->layout))
 			complain(collector, described->line,
-				 "metric \"%s\" is described differently by another section; unit, description, kind, type, buckets and multiply must be the same",
+				 "metric \"%s\" is described differently by another section; unit, description, kind, type, buckets, range and multiply must be the same",
 				 described->name);
 		*ret_metric = metric;
 		return 0;
 	}
 	metric = malloc(sizeof(*metric) + bounds_bytes);
-	slot = metric ? array_add(&collector->metrics, &collector->n_metrics, sizeof(*slot)) : NULL;
-	if (!slot) {
+	if (!metric || array_append(&collector->metrics, &collector->n_metrics, &metric)) {
 		free(metric);
 		return -ENOMEM;
 	}
@@ -335,19 +366,14 @@ static int bind_metric(struct collector *collector, const struct descriptor_metr
 	if (meant->layout.bounds)
 		metric->layout.bounds = memcpy(metric + 1, meant->layout.bounds, bounds_bytes);
 	metric_init_series(metric, collector->budget);
-	*slot = *ret_metric = metric;
+	*ret_metric = metric;
 	return 0;
 }
 
 static int add_run(struct source *source, struct source_run new)
 {
-	struct source_run *run;
-
 	new.first_cell = source_n_cells(source);
-	run = array_add(&source->runs, &source->n_runs, sizeof(*run));
-	if (run)
-		*run = new;
-	return run ? 0 : -ENOMEM;
+	return array_append(&source->runs, &source->n_runs, &new);
 }
 
 static int add_metric(struct collector *collector, struct binding *binding, const struct descriptor_metric *described,
@@ -431,7 +457,5 @@ void bindings_done(struct collector *collector)
 		free(binding->source.runs);
 		free(binding->delta.metrics);
 	}
-	free(collector->bindings);
-	collector->bindings = NULL;
-	collector->n_bindings = 0;
+	array_free(&collector->bindings, &collector->n_bindings);
 }

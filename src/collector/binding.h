@@ -16,9 +16,6 @@
 #include "metric/delta.h"
 #include "metric/snapshot.h"
 
-struct bpf_map;
-struct bpf_object;
-
 /* One exported map. Owns what is known of it: shapes, runs, rows and metrics. */
 struct binding {
 	const char *map; /* its name; the descriptor's string */

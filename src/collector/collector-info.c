@@ -31,6 +31,14 @@ uint64_t collector_map_kernel_bytes(const struct collector_map *map)
 	return bytes;
 }
 
+struct collector *collector_named(struct collector *const *items, size_t n, const char *name)
+{
+	array_for_each (item, items, n)
+		if (!strcmp((*item)->name, name))
+			return *item;
+	return NULL;
+}
+
 const struct descriptor_program *collector_describes(const struct collector *collector, const struct program *program)
 {
 	for (size_t i = 0; i < collector->descriptor->n_programs; i++)
@@ -69,15 +77,7 @@ static void find_maps(struct collector *collector)
 
 	bpf_object__for_each_map (map, object->bpf) {
 		const struct binding *binding = binding_of(object, bpf_map__name(map));
-		struct collector_map *item;
-
-		if ((binding ? binding->collector : object->collectors[0]) != collector ||
-		    flat_is_part(object->bpf, map))
-			continue;
-		item = array_add(&collector->maps, &collector->n_maps, sizeof(*item));
-		if (!item)
-			return;
-		*item = (struct collector_map){
+		struct collector_map item = {
 			.fds = { bpf_map__fd(map) },
 			.n_fds = collector->is_started,
 			.name = bpf_map__name(map),
@@ -85,8 +85,13 @@ static void find_maps(struct collector *collector)
 			.max_entries = bpf_map__max_entries(map),
 			.binding = binding,
 		};
-		if (flat_find(object->bpf, item->name, &parts))
-			describe_table(collector, &parts, item);
+
+		if ((binding ? binding->collector : object->collectors[0]) != collector ||
+		    flat_is_part(object->bpf, map))
+			continue;
+		if (flat_find(object->bpf, item.name, &parts))
+			describe_table(collector, &parts, &item);
+		(void)array_append(&collector->maps, &collector->n_maps, &item);
 	}
 }
 
@@ -172,12 +177,6 @@ int collector_share(struct collector *collector)
 	return cgroups_listen(collector->labels->cgroups, bpf_map__fd(ring), bpf_map__fd(lost));
 }
 
-/* Names to choose from, each once. */
-struct names {
-	const char *items[64];
-	size_t n;
-};
-
 static void names_add(struct names *names, const char *name)
 {
 	if (names->n < ARRAY_SIZE(names->items) && !array_find(names->items, names->n, name))
@@ -199,7 +198,7 @@ static void add_attributes(const struct binding *binding, const struct descripto
 		names_add(names, described->attributes.items[i].text);
 }
 
-static void list_attributes(const struct collector *collector, const struct metric *metric, struct names *names)
+void collector_list_attributes(const struct collector *collector, const struct metric *metric, struct names *names)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings)
 		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
@@ -223,10 +222,10 @@ int collector_set_metric(struct collector *collector, const char *name, const st
 		dropped = &metric->dropped;
 		n_before = *setting->value ? dropped->n_items : 0;
 		err = setting_table_set(&metric_settings, metric, setting, diag);
-		list_attributes(collector, metric, &names);
+		collector_list_attributes(collector, metric, &names);
 	}
 	for (size_t i = n_before; dropped && i < dropped->n_items; i++)
-		if (!array_find(names.items, names.n, dropped->items[i]))
+		if (strcmp(dropped->items[i], "unit") && !array_find(names.items, names.n, dropped->items[i]))
 			diag_add_unknown(diag, setting->path, setting->line, "attribute", dropped->items[i], names.items,
 					 names.n);
 	return err;

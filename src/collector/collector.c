@@ -47,7 +47,6 @@ static int take_object(struct collector *collector, const struct collector_optio
 	const char *shared = collector->descriptor ? collector->descriptor->object : NULL;
 	_cleanup_(freep) char *path = NULL;
 	struct object *object = NULL;
-	struct collector **slot;
 	int err = 0;
 
 	if (asprintf(&path, "%s/%s.bpf.o", collector->directory, shared ?: collector->name) < 0)
@@ -60,13 +59,11 @@ static int take_object(struct collector *collector, const struct collector_optio
 		err = object_open(path, collector->conf_path, collector->diag, &object);
 	if (err || !object)
 		return err;
-	slot = array_add(&object->collectors, &object->n_collectors, sizeof(*slot));
-	if (!slot) {
+	if (array_append(&object->collectors, &object->n_collectors, &collector)) {
 		if (!object->n_collectors)
 			object_free(object);
 		return -ENOMEM;
 	}
-	*slot = collector;
 	collector->object = object;
 	object->kernel_types = options->labels->choice->kernel_types;
 	return 0;
@@ -227,10 +224,10 @@ int collector_open(const char *directory, const char *name, const struct collect
 	return 0;
 }
 
-struct collector *collector_free(struct collector *collector)
+void collector_free(struct collector *collector)
 {
 	if (!collector)
-		return NULL;
+		return;
 	chosen_free(collector);
 	bindings_done(collector);
 	for (size_t i = 0; i < collector->n_metrics; i++) {
@@ -247,7 +244,6 @@ struct collector *collector_free(struct collector *collector)
 	free(collector->directory);
 	free(collector->conf_path);
 	free(collector);
-	return NULL;
 }
 
 int collector_set(struct collector *collector, const struct assignment *wanted, struct diag *diag)
@@ -393,9 +389,7 @@ int collector_start(struct collector *collector, struct buf *why)
 	if (err)
 		return err;
 	collector->is_started = true;
-	free(collector->maps);
-	collector->maps = NULL;
-	collector->n_maps = 0;
+	array_free(&collector->maps, &collector->n_maps);
 	object_find_names(object, &collector->context.process_names);
 	return 0;
 }

@@ -15,9 +15,6 @@
 #include "util/diag.h"
 #include "util/setting-table.h"
 
-struct binding;
-struct watch;
-
 /* To be read by all, and changed through the functions below. */
 struct collector {
 	char *name;
@@ -59,7 +56,7 @@ struct collector_options {
  */
 int collector_open(const char *directory, const char *name, const struct collector_options *options, struct diag *diag,
 		   struct collector **ret_collector);
-struct collector *collector_free(struct collector *collector);
+void collector_free(struct collector *collector);
 
 /* Changes a setting, before collector_start(). -ENOMEM. */
 int collector_set(struct collector *collector, const struct assignment *wanted, struct diag *diag);
@@ -68,6 +65,15 @@ int collector_set_metric(struct collector *collector, const char *metric, const 
 			 struct diag *diag);
 /* NULL: there is none of that name. */
 struct metric *collector_find_metric(const struct collector *collector, const char *name);
+struct collector *collector_named(struct collector *const *items, size_t n, const char *name);
+/* Names to choose from, each once; borrowed. */
+struct names {
+	const char *items[256];
+	size_t n;
+};
+
+/* Adds the attributes that series of the metric may have. */
+void collector_list_attributes(const struct collector *collector, const struct metric *metric, struct names *names);
 /* Before the start: gives the tables of n collectors room for this many units. Returns the bytes that they take. */
 uint64_t collectors_size(struct collector *const *collectors, size_t n, uint64_t units);
 

@@ -71,15 +71,12 @@ static struct descriptor_list *list_at(void *item, const struct grammar_key *key
 static int add_to_list(void *item, const struct grammar_key *key, const struct ini_entry *entry)
 {
 	struct descriptor_list *list = list_at(item, key);
-	struct descriptor_item *added = array_add(&list->items, &list->n, sizeof(*added));
 	char *equals = key->form == GRAMMAR_PAIRS ? strchr(entry->value, '=') : NULL;
+	const struct descriptor_item item_of_list = { entry->value, equals ? equals + 1 : NULL, entry->line };
 
-	if (!added)
-		return -ENOMEM;
-	*added = (struct descriptor_item){ entry->value, equals ? equals + 1 : NULL, entry->line };
 	if (equals)
 		*equals = '\0';
-	return 0;
+	return array_append(&list->items, &list->n, &item_of_list);
 }
 
 static int set_key(struct reader *reader, const struct grammar_key *key, const struct ini_entry *entry, void *item)
@@ -258,15 +255,14 @@ static void free_item(const struct grammar_section *section, void *item, void *u
 			free(list_at(item, key)->items);
 }
 
-struct descriptor *descriptor_free(struct descriptor *descriptor)
+void descriptor_free(struct descriptor *descriptor)
 {
 	if (!descriptor)
-		return NULL;
+		return;
 	for_each_item(descriptor, free_item, NULL);
 	array_for_each (section, grammar_sections, GRAMMAR_SECTIONS)
 		if (section->argument)
 			free(*(char **)((char *)descriptor + section->list_offset));
 	ini_file_free(descriptor->file);
 	free(descriptor);
-	return NULL;
 }

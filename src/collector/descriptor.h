@@ -10,9 +10,11 @@
  *                             cost = CLASS, …           walk, rare, hot, clock: what "list --available" shows
  *     [param NAME]            default, description      a "const volatile" variable of the object
  *                             symbol = NAME             it gets the address of this symbol of the kernel
- *     [metric MAP[.MEMBER]]   name, unit, description, kind = gauge, attribute = NAME=VALUE (repeatable)
+ *     [metric MAP[.MEMBER]]   name, unit, description, attribute = NAME=VALUE (repeatable)
+ *                             kind = gauge, updowncounter
  *                             when = SETTING            neither filled nor read where that setting is zero
  *                             buckets = LAYOUT          of a histogram that is not of hist.h
+ *                             range = RANGE             of one of hist.h, where it is explicit
  *                             bucket = MEMBER           of the key: which bucket a value counts in
  *                             multiply = NUMBER         makes the metric's unit of what the kernel counts
  *                             cpu = NAME                one series for each CPU, with this attribute
@@ -46,8 +48,6 @@
 
 #include "util/diag.h"
 
-struct ini_file;
-
 /* Of a key that may be repeated. */
 struct descriptor_item {
 	const char *text;
@@ -75,8 +75,9 @@ struct descriptor_metric {
 	const char *unit;
 	const char *description;
 	const char *when; /* a setting; NULL: always */
-	const char *kind; /* "gauge"; NULL: it follows from the member's type */
-	const char *buckets, *bucket, *multiply, *cpu, *cpus, *expire, *zero, *since, *record; /* NULL: absent */
+	const char *kind; /* "gauge", "updowncounter"; NULL: it follows from the member's type */
+	/* NULL: absent */
+	const char *buckets, *range, *bucket, *multiply, *cpu, *cpus, *expire, *zero, *since, *record;
 	struct descriptor_list attributes; /* each NAME=VALUE */
 	unsigned int line;
 };
@@ -133,7 +134,7 @@ struct descriptor_text {
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor);
 /* The same. -ENOMEM. */
 int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor);
-struct descriptor *descriptor_free(struct descriptor *descriptor);
+void descriptor_free(struct descriptor *descriptor);
 
 /* Prints all of it, a line for each section. */
 void descriptor_dump(const struct descriptor *descriptor, FILE *f);

@@ -132,9 +132,12 @@ static struct bpf_object *open_bytes(const struct object *object)
 {
 	const char *name = strrchr(object->path, '/') + 1;
 	char short_name[16]; /* the kernel's limit */
-	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = short_name,
-		    .btf_custom_path = object->kernel_types);
+	struct bpf_object_open_opts options;
 
+	memset(&options, 0, sizeof(options)); /* with its padding, which libbpf looks at */
+	options.sz = sizeof(options);
+	options.object_name = short_name;
+	options.btf_custom_path = object->kernel_types;
 	/* As libbpf names an object after its file. */
 	snprintf(short_name, sizeof(short_name), "%.*s", (int)strcspn(name, "."), name);
 	return bpf_object__open_mem(object->bytes, object->n_bytes, &options);
@@ -203,10 +206,10 @@ int object_open(const char *path, const char *needed_by, struct diag *diag, stru
 	return err;
 }
 
-struct object *object_free(struct object *object)
+void object_free(struct object *object)
 {
 	if (!object)
-		return NULL;
+		return;
 	programs_done(&object->programs);
 	settings_done(&object->settings);
 	bpf_object__close(object->bpf);
@@ -216,7 +219,6 @@ struct object *object_free(struct object *object)
 	free(object->bytes);
 	free(object->path);
 	free(object);
-	return NULL;
 }
 
 /*
@@ -240,11 +242,10 @@ int object_open_again(void *user, struct bpf_object **ret_bpf)
 {
 	const struct object *object = user;
 	const struct settings *settings = &object->settings;
-	struct bpf_object *bpf;
+	struct bpf_object *bpf = open_bytes(object);
 	uint64_t *seed;
 	int err = 0;
 
-	bpf = open_bytes(object);
 	if (!bpf)
 		return -errno;
 	if (settings->size_bytes)

@@ -16,10 +16,6 @@
 #include "util/buf.h"
 #include "util/diag.h"
 
-struct bpf_object;
-struct btf;
-struct collector;
-
 /* To be read by all. */
 struct object {
 	char *path;
@@ -44,7 +40,7 @@ struct object {
 
 /* Every mistake goes to diag, and then *ret_object is NULL. needed_by: the descriptor. -ENOMEM. */
 int object_open(const char *path, const char *needed_by, struct diag *diag, struct object **ret_object);
-struct object *object_free(struct object *object);
+void object_free(struct object *object);
 
 /* For programs_loader: opens the bytes of the object (user) again, settings and sizes set. */
 int object_open_again(void *user, struct bpf_object **ret_bpf);

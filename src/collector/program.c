@@ -223,9 +223,7 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 {
 	struct bpf_object *object;
 	struct program *culprit;
-	int err;
-
-	err = loader->open(loader->user, &object);
+	int err = loader->open(loader->user, &object);
 	if (err)
 		return err;
 	choose(programs, object);

@@ -14,10 +14,6 @@
 
 struct bpf_object;
 struct buf;
-struct collector;
-struct delta_metric;
-struct descriptor_program;
-struct hook_link;
 struct store;
 struct stored;
 

@@ -15,26 +15,24 @@
 
 #define BYTES_MAX 4096 /* of a variable that a text can set */
 
-/* A variable while it is set or shown. */
-struct target {
-	const struct btf *btf;
-	const struct field *field;
-	uint8_t *data;
-};
+static uint8_t *data_of(const struct settings *settings, const struct setting *setting)
+{
+	return settings->data + setting->offset_bytes;
+}
 
-static const char *set_syscalls(const struct target *target, const char *text)
+static const char *set_syscalls(const struct settings *settings, const struct setting *setting, const char *text)
 {
 	uint8_t bits[BYTES_MAX] = { 0 };
 	static char complaint[128];
 	const char *at = text;
 
 	if (!strcmp(text, "all"))
-		memset(bits, 0xff, target->field->size_bytes);
+		memset(bits, 0xff, setting->size_bytes);
 	while (strcmp(text, "all") && strcmp(text, "none") && *(at += strspn(at, ", \t"))) {
 		size_t length = strcspn(at, ", \t");
 		int number = label_syscall_number(at, length);
 
-		if (number < 0 || (uint32_t)number / 8 >= target->field->size_bytes) {
+		if (number < 0 || (uint32_t)number / 8 >= setting->size_bytes) {
 			snprintf(complaint, sizeof(complaint),
 				 "holds \"%.*s\", which is not a system call; write names like read, openat, or all, or none",
 				 (int)(length < 40 ? length : 40), at);
@@ -43,45 +41,46 @@ static const char *set_syscalls(const struct target *target, const char *text)
 		bits[number / 8] |= (uint8_t)(1 << number % 8);
 		at += length;
 	}
-	memcpy(target->data, bits, target->field->size_bytes);
+	memcpy(data_of(settings, setting), bits, setting->size_bytes);
 	return NULL;
 }
 
-static void show_syscalls(const struct target *target, struct buf *out)
+static void show_syscalls(const struct settings *settings, const struct setting *setting, struct buf *out)
 {
 	uint32_t n_set = 0;
 
-	for (uint32_t number = 0; number < 8 * target->field->size_bytes; number++) {
+	for (uint32_t number = 0; number < 8 * setting->size_bytes; number++) {
 		const char *name = label_syscall_name(number);
 
-		if (name && target->data[number / 8] & 1 << number % 8)
+		if (name && data_of(settings, setting)[number / 8] & 1 << number % 8)
 			buf_printf(out, "%s%s", n_set++ ? ", " : "", name);
 	}
 	if (!n_set)
 		buf_append_text(out, "none");
 }
 
-static const char *set_enum(const struct target *target, const char *text)
+static const char *set_enum(const struct settings *settings, const struct setting *setting, const char *text)
 {
 	int64_t value;
 
-	if (!shape_enum_value(target->btf, target->field->type_id, text, &value))
+	if (!shape_enum_value(settings->btf, setting->field.type_id, text, &value))
 		return "is not one of the names that the object has for it";
-	memcpy(target->data, &value, target->field->size_bytes);
+	memcpy(data_of(settings, setting), &value, setting->size_bytes);
 	return NULL;
 }
 
-static void show_enum(const struct target *target, struct buf *out)
+static void show_enum(const struct settings *settings, const struct setting *setting, struct buf *out)
 {
-	int64_t value = (int64_t)shape_load(target->data, target->field->size_bytes);
+	int64_t value = (int64_t)shape_load(data_of(settings, setting), setting->size_bytes);
+	uint32_t type_id = setting->field.type_id;
 	char text[128];
 
-	buf_append_text(out, shape_enum_name(target->btf, target->field->type_id, value, text, sizeof(text)) ?: "(no name)");
+	buf_append_text(out, shape_enum_name(settings->btf, type_id, value, text, sizeof(text)) ?: "(no name)");
 }
 
-static const char *set_integer(const struct target *target, const char *text)
+static const char *set_integer(const struct settings *settings, const struct setting *setting, const char *text)
 {
-	const struct field *field = target->field;
+	const struct field *field = &setting->field;
 	uint64_t number = 0;
 	bool flag;
 
@@ -93,40 +92,45 @@ static const char *set_integer(const struct target *target, const char *text)
 		   (uint64_t)shape_number(field, number) != number) {
 		return "is not a whole number in the variable's range";
 	}
-	memcpy(target->data, &number, field->size_bytes); /* little endian, as every machine that is built for */
+	/* Little endian, as every machine that is built for. */
+	memcpy(data_of(settings, setting), &number, field->size_bytes);
 	return NULL;
 }
 
-static void show_integer(const struct target *target, struct buf *out)
+static void show_integer(const struct settings *settings, const struct setting *setting, struct buf *out)
 {
-	uint64_t number = shape_load(target->data, target->field->size_bytes);
+	const struct field *field = &setting->field;
+	uint64_t number = shape_load(data_of(settings, setting), setting->size_bytes);
 
-	if (target->field->is_bool)
+	if (field->is_bool)
 		buf_append_text(out, number ? "yes" : "no");
 	else
-		buf_printf(out, target->field->is_signed ? "%" PRId64 : "%" PRIu64, shape_number(target->field, number));
+		buf_printf(out, field->is_signed ? "%" PRId64 : "%" PRIu64, shape_number(field, number));
 }
 
-static const char *set_text(const struct target *target, const char *text)
+static const char *set_text(const struct settings *settings, const struct setting *setting, const char *text)
 {
-	if (strlen(text) >= target->field->size_bytes)
+	if (strlen(text) >= setting->size_bytes)
 		return "is too long for the variable";
-	memset(target->data, 0, target->field->size_bytes);
-	memcpy(target->data, text, strlen(text));
+	memset(data_of(settings, setting), 0, setting->size_bytes);
+	memcpy(data_of(settings, setting), text, strlen(text));
 	return NULL;
 }
 
-static void show_text(const struct target *target, struct buf *out)
+static void show_text(const struct settings *settings, const struct setting *setting, struct buf *out)
 {
-	buf_append(out, target->data, strnlen((const char *)target->data, target->field->size_bytes));
+	const char *text = (const char *)data_of(settings, setting);
+
+	buf_append(out, text, strnlen(text, setting->size_bytes));
 }
 
 /* What a text can set; the first row that fits. */
 static const struct variable_type {
 	const char *name; /* of the typedef; NULL: any, by class */
 	enum field_class class;
-	const char *(*set)(const struct target *target, const char *text); /* what is wrong, or NULL */
-	void (*show)(const struct target *target, struct buf *out);
+	/* What is wrong, or NULL. */
+	const char *(*set)(const struct settings *settings, const struct setting *setting, const char *text);
+	void (*show)(const struct settings *settings, const struct setting *setting, struct buf *out);
 } types[] = {
 	{ "prm_syscalls", FIELD_BYTES, set_syscalls, show_syscalls },
 	{ NULL, FIELD_INTEGER, set_integer, show_integer },
@@ -206,15 +210,9 @@ bool setting_is_on(const struct settings *settings, const char *name)
 	return !name;
 }
 
-static struct target target_of(const struct settings *settings, const struct setting *setting)
-{
-	return (struct target){ settings->btf, &setting->field, settings->data + setting->offset_bytes };
-}
-
 const char *setting_set(struct settings *settings, struct setting *setting, const char *text)
 {
-	const struct target target = target_of(settings, setting);
-	const char *complaint = setting->type ? setting->type->set(&target, text) :
+	const char *complaint = setting->type ? setting->type->set(settings, setting, text) :
 			"cannot be set: the variable is neither a number, an enum, a text nor prm_syscalls";
 
 	if (!complaint)
@@ -224,12 +222,10 @@ const char *setting_set(struct settings *settings, struct setting *setting, cons
 
 bool setting_show(const struct settings *settings, const struct setting *setting, struct buf *out)
 {
-	const struct target target = target_of(settings, setting);
-
 	if (setting->text)
 		buf_append_text(out, setting->text);
 	else if (setting->type)
-		setting->type->show(&target, out);
+		setting->type->show(settings, setting, out);
 	if (*buf_text(out))
 		utf8_clean((char *)out->data);
 	return setting->text || setting->type;

@@ -18,8 +18,6 @@
 #include "collector/shape.h"
 #include "util/buf.h"
 
-struct btf;
-
 #define SETTINGS_SECTION ".rodata"
 #define SETTING_PREEMPTIBLE "hooks_preemptible" /* preempt.h; bpfpush sets it, no user does */
 

@@ -13,7 +13,10 @@ enum command_name {
 	COMMAND_CHECK = 8,
 	COMMAND_LIST = 16,
 	COMMAND_DUMP = 32,
-	COMMAND_COUNTS = COMMAND_ONCE | COMMAND_LIST | COMMAND_DUMP, /* for a while */
+	COMMAND_TOP = 64,
+	COMMAND_REPORT = 128,
+	COMMAND_ASKS = COMMAND_ONCE | COMMAND_TOP,
+	COMMAND_COUNTS = COMMAND_ONCE | COMMAND_LIST | COMMAND_DUMP | COMMAND_REPORT, /* for a while */
 	COMMAND_ALL = ~0,
 };
 
@@ -24,14 +27,20 @@ struct arguments {
 	char *config_path;
 	char *collector_directory;
 	char *output_path;
-	char *rows; /* a whole number */
-	struct setting_list probes;
+	char *points_path;
+	char *limit; /* a whole number */
+	char *sort;
+	char *duration_calls; /* of --duration */
+	struct setting_list probes, by, where;
+	struct setting_list settings; /* COLLECTOR.KEY=VALUE */
 	uint64_t interval_ns; /* 0: the configuration's */
 	uint64_t duration_ns; /* 0: not given */
 	int format;	      /* table, json, bpftrace-json */
 	int log_level;	      /* enum log_level, or -1 */
-	bool is_console, is_json, is_available, is_connect, is_help, is_version;
-	char **words; /* the other words before "--", ended by NULL */
+	bool is_per_process, is_only_command, is_histogram, is_heatmap;
+	bool is_json, is_available, is_connect, is_help, is_version;
+	enum command_name name;
+	char **words; /* the other words before "--", ended by NULL; the list is owned */
 	size_t n_words;
 	char **all;	/* with the program's name, to start it again */
 	/* Called when the configuration is read; NULL: nothing. */
@@ -41,7 +50,7 @@ struct arguments {
 
 /*
  * argv[0] is the command's name. -EINVAL after a message to stderr. Nothing else is checked after
- * is_help or is_version. argv is borrowed and reordered.
+ * is_help or is_version. argv is borrowed.
  */
 int arguments_parse(enum command_name command, int argc, char **argv, struct arguments *arguments);
 void arguments_done(struct arguments *arguments);

@@ -26,12 +26,11 @@ static void add_line(const struct wanted_collector *collector, bool is_on, bool 
 	buf_printf(out, "\"enabled\":%s}\n", is_on ? "true" : "false");
 }
 
-int command_available(const struct arguments *arguments)
+int command_available(const struct arguments *arguments, struct buf *out)
 {
 	_cleanup_(collector_search_done) struct collector_search search = { 0 }, all = { 0 };
 	_cleanup_(config_freep) struct config *config = NULL;
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
-	_cleanup_(buf_done) struct buf out = BUF_INIT;
 	int err;
 
 	if (arguments->n_words || arguments->command) {
@@ -47,10 +46,8 @@ int command_available(const struct arguments *arguments)
 
 		if (!strcmp(collector->name, INFRASTRUCTURE))
 			is_on = !collector_is_disabled(config, INFRASTRUCTURE);
-		add_line(collector, is_on, arguments->is_json, &out);
+		add_line(collector, is_on, arguments->is_json, out);
 	}
-	err = err ?: buf_error(&out);
-	fputs(buf_text(&out), stdout);
 	log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
 	return diag.n_errors ? EXIT_SETTINGS : err ? EXIT_INTERNAL : EXIT_OK;
 }

@@ -32,10 +32,11 @@ static void print_exporters(const struct config *config)
 /* What the service pushes to where nothing is configured is tried, too. */
 static enum exit_code connect_all(struct setup *setup)
 {
+	const struct arguments none = { 0 };
 	const struct config *config = setup->config;
 	int r;
 
-	if (!config->n_exporters && !config->is_export_off && setup_replace_exporters(setup, "otlp", NULL, NULL))
+	if (!config->n_exporters && !config->is_export_off && setup_replace_exporters(setup, "otlp", &none))
 		return EXIT_INTERNAL;
 	r = agent_connect(config, stdout);
 	if (r < 0)

@@ -24,7 +24,10 @@ int command_run(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
 int command_list(const struct arguments *arguments);
 /* list --available */
-int command_available(const struct arguments *arguments);
+int command_available(const struct arguments *arguments, struct buf *out);
 int command_once(const struct arguments *arguments);
+/* src/report/ has the page. */
+int command_report(const struct arguments *arguments);
 int command_status(const struct arguments *arguments);
+int command_top(const struct arguments *arguments);
 int command_dump(const struct arguments *arguments);

@@ -1,48 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "command/setup.h"
+#include "command/answer.h"
 
 #define ROWS_ON_TERMINAL "10"
 
 /* By the value of --format=. */
-static const char *const exporters[] = { "console", "json", "bpftrace-json" };
+static const char *const exporters[] = { "console", "csv", "json", "bpftrace-json" };
 
-/* Checked before anything is attached. */
-static bool can_write(const char *path)
+/* An option that changes nothing is a mistake. */
+static bool has_effect(const struct arguments *arguments)
 {
-	_cleanup_(closep) int fd = -1;
-	struct stat status;
+	const struct setting_table *known = exporter_find(exporters[arguments->format])->settings;
+	const struct {
+		const char *key;
+		bool is_given;
+	} options[] = {
+		{ "format", arguments->format && arguments->is_heatmap },
+		{ "sort", arguments->sort },
+		{ "limit", arguments->limit },
+		{ "histogram", arguments->is_histogram },
+	};
 
-	if (!path || !strcmp(path, "-") || (!stat(path, &status) && S_ISFIFO(status.st_mode)))
-		return true;
-	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
-	if (fd < 0)
-		fprintf(stderr, "bpfpush once: --output=%s: %s\n", path, strerror(errno));
-	return fd >= 0;
+	array_for_each (option, options, ARRAY_SIZE(options)) {
+		if (!option->is_given || (!arguments->is_heatmap && setting_table_find(known, option->key)))
+			continue;
+		fprintf(stderr, "bpfpush once: --%s has no effect with %s: remove one of them\n", option->key,
+			arguments->is_heatmap ? "--heatmap" : "this --format");
+		return false;
+	}
+	return true;
 }
 
 int command_once(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
+	_cleanup_(answer_done) struct answer this = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
-	/* A person gets the largest ones; a file or another program gets all. */
-	bool is_cut = !arguments->rows && !arguments->output_path && isatty(STDOUT_FILENO);
+	struct arguments mine = *arguments;
 	enum exit_code code;
 	int status = 0;
 
-	if (!can_write(arguments->output_path))
+	if (!has_effect(arguments) || !answer_can_be_drawn(arguments))
 		return EXIT_USE;
+	if (!answer_can_write("once: --output", arguments->output_path))
+		return EXIT_OUTPUT;
 	code = setup_open(arguments, arguments->words, &setup);
 	if (code != EXIT_OK)
 		return code;
-	if (setup_replace_exporters(&setup, exporters[arguments->format], arguments->output_path,
-				    is_cut ? ROWS_ON_TERMINAL : arguments->rows))
+	/* A person gets the largest ones; a file or another program gets all. */
+	if (!mine.limit && !mine.output_path && isatty(STDOUT_FILENO))
+		mine.limit = ROWS_ON_TERMINAL;
+	if (setup_replace_exporters(&setup, mine.is_heatmap ? NULL : exporters[mine.format], &mine))
 		return EXIT_INTERNAL;
-	code = setup_count(arguments, &setup, true, &agent, &status);
+	code = answer_begin(&this, arguments, &setup);
+	if (code != EXIT_OK)
+		return code;
+	code = setup_count(arguments, &setup, &agent, &status);
+	if (this.is_failing)
+		code = EXIT_INTERNAL;
+	if (code == EXIT_OK)
+		code = answer_write(&this, arguments);
+	if (this.view && code == EXIT_OK && !this.n_series)
+		fprintf(stderr, "bpfpush once: nothing %s\n",
+			setup.question.n_conditions ? "that was counted meets the question" : "was counted");
 	for (size_t i = 0; code == EXIT_OK && i < setup.set.n_shown; i++)
 		if (setup.set.items[i]->is_probe && !setup.set.items[i]->metrics[0]->n_series)
 			fprintf(stderr, "bpfpush once: %s: there was nothing to count\n",

@@ -4,13 +4,9 @@
 #include <sys/prctl.h>
 
 #include "command/setup.h"
-#include "util/duration.h"
 #include "util/kept.h"
 #include "util/log.h"
 #include "util/rights.h"
-
-/* Between refreshes for a person who watches. */
-#define CONSOLE_INTERVAL_NS (2 * NS_PER_S)
 
 #define AGAIN (-1) /* instead of an exit code: with a new configuration */
 
@@ -19,7 +15,6 @@ struct run {
 	const struct arguments *arguments;
 	struct setup setup;
 	struct kept *kept;
-	bool is_console;
 };
 
 static enum agent_reload reload(void *user)
@@ -48,16 +43,14 @@ static int start(struct run *run)
 {
 	_cleanup_(agent_freep) struct agent *agent = NULL;
 	const struct config_agent *config = &run->setup.config->agent;
-	bool is_console = run->is_console;
 	struct agent_options options = {
 		.config = run->setup.config,
 		.set = &run->setup.set,
 		.kept = run->kept,
-		.interval_ns = run->arguments->interval_ns ?: is_console ? CONSOLE_INTERVAL_NS : config->interval_ns,
+		.interval_ns = run->arguments->interval_ns ?: config->interval_ns,
 		.reload = isatty(STDERR_FILENO) ? NULL : reload,
 		.user = run,
-		.is_filter = is_console,
-		.has_self = config->self_metrics && !is_console,
+		.has_self = config->self_metrics,
 	};
 	bool is_heir = run->kept && kept_has(run->kept, ""); /* before the new state is kept, too */
 	int r = agent_new(&options, &agent);
@@ -80,12 +73,11 @@ static int run(struct run *run)
 	const struct config *config = run->setup.config;
 	bool is_default = !config->n_exporters && !config->is_export_off;
 
-	if (!run->is_console && config->is_export_off)
+	if (config->is_export_off)
 		log_info("exporting is switched off: counting, but pushing nothing");
-	if ((run->is_console || is_default) &&
-	    setup_replace_exporters(&run->setup, run->is_console ? "console" : "otlp", NULL, run->arguments->rows))
+	if (is_default && setup_replace_exporters(&run->setup, "otlp", run->arguments))
 		return EXIT_INTERNAL;
-	if (!run->is_console && is_default)
+	if (is_default)
 		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
 	return start(run);
 }
@@ -93,16 +85,18 @@ static int run(struct run *run)
 int command_run(const struct arguments *arguments)
 {
 	struct run this = { .arguments = arguments };
+	bool is_top;
 	int code;
 
 	agent_block_signals();
 	code = kept_new(&this.kept) ? EXIT_INTERNAL : setup_open(arguments, arguments->words, &this.setup);
 	/* Started by hand with nothing configured: somebody wants to see numbers. */
-	this.is_console = arguments->is_console ||
-			  (code == EXIT_OK && !this.setup.config->n_exporters && isatty(STDOUT_FILENO));
-	if (code == EXIT_OK)
+	is_top = code == EXIT_OK && !this.setup.config->n_exporters && isatty(STDOUT_FILENO);
+	if (code == EXIT_OK && !is_top)
 		code = run(&this);
 	setup_done(&this.setup);
+	if (is_top)
+		code = command_top(arguments);
 	if (code == AGAIN) {
 		log_error("cannot start again: %s", strerror(-kept_exec(this.kept, arguments->all)));
 		code = EXIT_INTERNAL;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/scope.h"
+#include "command/ask.h"
 #include "util/array.h"
 #include "util/duration.h"
 #include "util/log.h"
@@ -37,6 +39,8 @@ int setup_read(const struct arguments *arguments, struct diag *diag, struct conf
 		list->items[0] = TAKE_PTR(directory);
 	}
 	setup_set_log_level(arguments, *ret_config);
+	if (arguments->name == COMMAND_CHECK || (arguments->name == COMMAND_RUN && log_is_journal()))
+		config_warn_of_output(*ret_config);
 	log_warnings(*ret_config);
 	return 0;
 }
@@ -49,10 +53,14 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 
 	if (!err && arguments->on_config)
 		arguments->on_config(arguments, setup.config);
+	if (!err && arguments->is_only_command)
+		setup.config->agent.names.units.own = scope_name();
 	for (size_t i = 0; i < arguments->probes.n_items && !err; i++)
 		err = config_add_probe(setup.config, arguments->probes.items[i], &diag);
-	err = err ?: collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set) ?:
-		     buf_error(&diag.text);
+	err = err ?: collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set);
+	if (!err && !diag.n_errors) /* else the set is not whole */
+		err = ask_collectors(arguments, names, &setup.set, &diag, &setup.question);
+	err = err ?: buf_error(&diag.text);
 	if (!err && !diag.n_errors && !setup.set.n_shown)
 		diag_add(&diag, "bpfpush", 0, "no collector is enabled, so nothing would be counted; enable one in [agent] "
 					      "collectors or a [collector NAME] section");
@@ -76,6 +84,8 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 
 void setup_done(struct setup *setup)
 {
+	scope_free(setup->scope);
+	question_done(&setup->question);
 	collector_set_done(&setup->set);
 	config_free(setup->config);
 	*setup = (struct setup){ 0 };
@@ -83,56 +93,68 @@ void setup_done(struct setup *setup)
 
 enum exit_code setup_exit_code(const struct setup *setup, int err)
 {
+	/* For root, EACCES means that the verifier refused a program. */
+	bool lacks_rights = err == -EPERM || (err == -EACCES && geteuid());
+
 	if (err == -ECANCELED)
 		return EXIT_OUTPUT;
-	/* For root, EACCES means that the verifier refused a program. */
-	if (err == -EPERM || (err == -EACCES && geteuid()))
-		return EXIT_RIGHTS;
 	/* These pass, so the service is started again. */
 	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE) {
 		log_error("cannot start: %s", strerror(-err));
 		return EXIT_INTERNAL;
 	}
-	if (err != -EOPNOTSUPP && !setup->set.is_refused) /* else the reason is logged */
-		log_error("no collector runs, so nothing can be counted");
-	return EXIT_UNAVAILABLE;
+	if (!setup->set.is_refused)
+		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "not started: no collector runs, so nothing can be counted");
+	return lacks_rights ? EXIT_RIGHTS : EXIT_UNAVAILABLE;
 }
 
-int setup_replace_exporters(struct setup *setup, const char *type, const char *path, const char *rows)
+int setup_replace_exporters(struct setup *setup, const char *type, const struct arguments *arguments)
 {
 	const struct exporter_ops *ops = type ? exporter_find(type) : NULL;
-	const struct assignment wanted[] = { { "path", path }, { "rows", rows } };
+	const struct assignment wanted[] = {
+		{ "path", arguments->output_path },
+		{ "limit", arguments->limit },
+		{ "sort", arguments->sort },
+		{ "histogram", arguments->is_histogram ? "yes" : NULL },
+	};
 	struct assignment settings[ARRAY_SIZE(wanted)];
-	struct config_section section = { .name = type, .is_enabled = true, .settings = settings };
+	struct config_section section = { .name = type, .is_enabled = true, .given.items = settings };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	int err = 0;
 
 	config_free_exporters(setup->config);
 	for (size_t i = 0; ops && i < ARRAY_SIZE(wanted); i++)
 		if (wanted[i].value && setting_table_find(ops->settings, wanted[i].key))
-			settings[section.n_settings++] = wanted[i];
+			settings[section.given.n++] = wanted[i];
 	if (ops)
 		err = config_add_exporter(setup->config, &section, ops, &diag);
 	log_warnings(setup->config);
 	return err;
 }
 
-enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, bool is_filter,
-			   struct agent **ret_agent, int *ret_status)
+enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent,
+			   int *ret_status)
 {
-	const struct agent_options options = {
-		.config = setup->config,
-		.set = &setup->set,
-		.is_once = true,
-		.is_filter = is_filter,
-	};
+	struct agent_options *options = &setup->counting;
 	uint64_t duration_ns = arguments->duration_ns;
-	int err = agent_new(&options, ret_agent);
+	int err;
 
+	options->config = setup->config;
+	options->set = &setup->set;
+	options->is_once = true;
+	options->is_filter = true;
+	if (arguments->is_only_command) {
+		agent_block_signals(); /* none ends us before the cgroup is removed */
+		err = scope_new(&setup->scope);
+		if (err)
+			return err == -EACCES || err == -EPERM || err == -EROFS ? EXIT_RIGHTS : EXIT_UNAVAILABLE;
+		options->scope = setup->scope;
+	}
+	err = agent_new(options, ret_agent);
 	if (err)
 		return setup_exit_code(setup, err);
 	if (!duration_ns && !arguments->command)
-		duration_ns = (is_filter ? 10 : 1) * NS_PER_S;
+		duration_ns = (arguments->name & (COMMAND_LIST | COMMAND_DUMP) ? 1 : 10) * NS_PER_S;
 	err = agent_once(*ret_agent, duration_ns, arguments->command, ret_status);
-	return err == -EIO ? EXIT_OUTPUT : err ? EXIT_INTERNAL : EXIT_OK;
+	return err > 0 ? (enum exit_code)err : err == -EIO ? EXIT_OUTPUT : err ? EXIT_INTERNAL : EXIT_OK;
 }

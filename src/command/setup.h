@@ -8,15 +8,19 @@
 
 #include "agent/agent.h"
 #include "command/command.h"
+#include "view/question.h"
 
 struct setup {
 	struct config *config;
 	struct collector_set set;
+	struct question question; /* of the command line */
+	struct scope *scope;	  /* of --only-command, from setup_count() on */
+	struct agent_options counting; /* for setup_count(): the interval, whether it has self, the view; else zeros */
 };
 
 /*
- * names: the collectors that the command line names, ended by NULL. Every mistake is printed to
- * stderr, one a line. EXIT_OK, EXIT_SETTINGS after mistakes, EXIT_INTERNAL.
+ * names: the collectors that the command line names, ended by NULL; for a command that takes a question, metrics, too.
+ * Every mistake is printed to stderr, one a line. EXIT_OK, EXIT_SETTINGS after mistakes, EXIT_INTERNAL.
  */
 enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup);
 /* Only the configuration, with what the command line adds. Every mistake goes to diag. -ENOMEM, -EINVAL. */
@@ -30,15 +34,15 @@ void setup_done(struct setup *setup);
 enum exit_code setup_exit_code(const struct setup *setup, int err);
 
 /*
- * In place of the configuration's exporters: one of this type with its defaults and the environment, and with path
- * and rows if they are not NULL and it has such settings. type NULL: none. -ENOMEM.
+ * In place of the configuration's exporters: one of this type with its defaults and the environment, and with what the
+ * arguments say of path, limit, sort and histogram, where it has such settings. type NULL: none. -ENOMEM.
  */
-int setup_replace_exporters(struct setup *setup, const char *type, const char *path, const char *rows);
+int setup_replace_exporters(struct setup *setup, const char *type, const struct arguments *arguments);
 
 /*
  * Counts for as long as the arguments say, or while their command runs, and pushes once. Without either, 10 seconds for
- * somebody who reads the numbers (is_filter, as in struct agent_options), else one. The agent is to be freed before
- * the setup.
+ * somebody who reads the numbers, and one for list and dump. 126 or 127 if the command cannot be run. The agent is to
+ * be freed before the setup.
  */
-enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, bool is_filter,
-			   struct agent **ret_agent, int *ret_status);
+enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent,
+			   int *ret_status);

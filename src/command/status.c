@@ -33,6 +33,10 @@ int command_status(const struct arguments *arguments)
 	bool is_json = false;
 	int code = EOF, c;
 
+	if (arguments->n_words) {
+		fprintf(stderr, "bpfpush status: takes no words: remove \"%s\"\n", arguments->words[0]);
+		return EXIT_USE;
+	}
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/status", directory);
 	answer = ask(&address);
 	if (answer) {

@@ -20,9 +20,7 @@ static const char *const os_release_roots[] = { "/etc", "/usr/lib", NULL }; /* o
 static int read_standard_files(struct config *config, const char *const *roots, struct diag *diag)
 {
 	_cleanup_(setting_list_clear) struct setting_list paths = { 0 };
-	int r;
-
-	r = config_files_find(roots, diag, &paths);
+	int r = config_files_find(roots, diag, &paths);
 	for (size_t i = 0; i < paths.n_items && r >= 0; i++) {
 		if (i == CONFIG_FILES_MAX) {
 			diag_add(diag, paths.items[i], 0, "more than %d files: this one and those after it are not read",
@@ -81,7 +79,7 @@ struct config *config_free(struct config *config)
 		return NULL;
 	config_free_exporters(config);
 	for (size_t i = 0; i < config->n_sections; i++)
-		free(config->sections[i].settings);
+		free(config->sections[i].given.items);
 	free(config->sections);
 	setting_table_done(&config_agent_settings, &config->agent);
 	resource_done(&config->resource);

@@ -31,10 +31,11 @@ struct config_section {
 	const char *kind; /* "collector", "exporter" */
 	const char *name;
 	bool is_enabled;  /* "enabled = no" leaves it out */
-	const char *path; /* where it stands last, for messages; NULL: on the command line */
-	unsigned int line;
-	struct assignment *settings; /* all but "enabled"; later ones replace earlier ones */
-	size_t n_settings;
+	/*
+	 * All but "enabled"; later ones replace earlier ones. Its place is where the section stands last, for messages;
+	 * path NULL: on the command line.
+	 */
+	struct assignments given;
 };
 
 struct config_exporter {
@@ -51,6 +52,7 @@ struct config_agent {
 	uint64_t series_limit;	      /* of all collectors together */
 	uint64_t units;		      /* that tables have room for */
 	uint64_t memory_limit_bytes;  /* of tables and series; 0: by the machine's memory */
+	uint64_t queue_bytes;	      /* of what waits to be sent, of all exporters together */
 	uint64_t shutdown_timeout_ns; /* for the last push */
 	/* Searched in this order, before the standard places; the first collector of a name counts. */
 	struct setting_list collector_directories;
@@ -112,6 +114,8 @@ const char *config_find_place(const struct config *config, const char *key, cons
  */
 int config_add_exporter(struct config *config, const struct config_section *section,
 			const struct exporter_ops *ops, struct diag *diag);
+/* Of exporters that fill the journal if a service has them. */
+void config_warn_of_output(struct config *config);
 void config_free_exporters(struct config *config);
 struct config *config_free(struct config *config);
 

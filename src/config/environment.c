@@ -91,14 +91,15 @@ int config_environment_set(struct config *config)
 
 static int add_exporter(struct config *config, struct diag *diag, const char *type, const char *variable)
 {
+	struct config_section section = { .is_enabled = true, .given.path = variable };
 	const struct exporter_ops *ops = exporter_find(type);
 
 	if (!ops) {
 		diag_add(&config->warnings, variable, 0, "unknown exporter \"%s\": ignored", type);
 		return 0;
 	}
-	return config_add_exporter(
-		config, &(struct config_section){ .name = ops->type, .is_enabled = true, .path = variable }, ops, diag);
+	section.name = ops->type;
+	return config_add_exporter(config, &section, ops, diag);
 }
 
 static int add_listed_exporters(struct config *config, struct diag *diag, const char *list)

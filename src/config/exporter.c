@@ -8,49 +8,41 @@
 #include "util/array.h"
 #include "util/hash.h"
 
-static struct assignments all_of(const struct config_section *section)
-{
-	return (struct assignments){ section->settings, section->n_settings, section->path, section->line };
-}
-
 /* From the section, then from the environment; with all that is wrong with them. */
 static int set_options(struct config *config, const struct config_section *section,
 		       const struct exporter_ops *ops, void *options, struct diag *diag)
 {
-	const struct assignments given = all_of(section);
+	const struct assignments *given = &section->given;
 	unsigned int n_errors = diag->n_errors;
 	int r = 0;
 
-	for (size_t i = 0; i < given.n && r >= 0; i++)
-		if (strcmp(given.items[i].key, "type"))
-			r = setting_table_set(ops->settings, options, &given.items[i], diag);
+	for (size_t i = 0; i < given->n && r >= 0; i++)
+		if (strcmp(given->items[i].key, "type"))
+			r = setting_table_set(ops->settings, options, &given->items[i], diag);
 	if (r >= 0 && ops->environment)
-		r = ops->environment(options, &given, &config->warnings);
+		r = ops->environment(options, given, &config->warnings);
 	/* Combinations are checked when each setting is sound. */
-	if (r >= 0 && ops->check && section->path && diag->n_errors == n_errors)
-		ops->check(options, &given, diag);
+	if (r >= 0 && ops->check && given->path && diag->n_errors == n_errors)
+		ops->check(options, given, diag);
 	return r == -ENOMEM ? r : 0;
 }
 
 int config_add_exporter(struct config *config, const struct config_section *section,
 			const struct exporter_ops *ops, struct diag *diag)
 {
-	struct config_exporter *exporter = NULL;
 	void *options = calloc(1, ops->settings->size_bytes ?: 1);
+	const struct config_exporter exporter = { section->name, ops, options, section->given.path,
+						  section->given.line };
 	int r = options ? setting_table_init(ops->settings, options) : -ENOMEM;
 
 	r = r ?: set_options(config, section, ops, options, diag);
-	if (r >= 0 && section->is_enabled) {
-		exporter = array_add(&config->exporters, &config->n_exporters, sizeof(*exporter));
-		r = exporter ? 0 : -ENOMEM;
-	}
-	if (!exporter) {
+	if (!r && section->is_enabled)
+		r = array_append(&config->exporters, &config->n_exporters, &exporter);
+	if (r || !section->is_enabled) {
 		setting_table_done(ops->settings, options);
 		free(options);
-		return r;
 	}
-	*exporter = (struct config_exporter){ section->name, ops, options, section->path, section->line };
-	return 0;
+	return r;
 }
 
 void config_free_exporters(struct config *config)
@@ -59,16 +51,13 @@ void config_free_exporters(struct config *config)
 		setting_table_done(exporter->ops->settings, exporter->options);
 		free(exporter->options);
 	}
-	free(config->exporters);
-	config->exporters = NULL;
-	config->n_exporters = 0;
+	array_free(&config->exporters, &config->n_exporters);
 }
 
 /* The type that a section names, or NULL with a mistake. */
 static const struct exporter_ops *find_type(const struct config_section *section, struct diag *diag)
 {
-	const struct assignments given = all_of(section);
-	const struct assignment type = assignments_place(&given, "type", NULL);
+	const struct assignment type = assignments_place(&section->given, "type", NULL);
 	const struct exporter_ops *ops = type.value ? exporter_find(type.value) : NULL;
 	const char *names[32];
 	size_t n = 0;
@@ -88,6 +77,15 @@ static const char *file_of(const struct config_exporter *exporter)
 	const char *path = row ? *(char *const *)((const char *)exporter->options + row->offset) : NULL;
 
 	return path && strcmp(path, "-") ? path : NULL;
+}
+
+void config_warn_of_output(struct config *config)
+{
+	array_for_each (exporter, config->exporters, config->n_exporters)
+		if (setting_table_find(exporter->ops->settings, "path") && !file_of(exporter))
+			diag_add(&config->warnings, exporter->path, exporter->line,
+				 "exporter %s writes to standard output, which is the service's journal: all that is counted fills "
+				 "it at each interval; set path to a file", exporter->name);
 }
 
 /* Of its texts and lists (headers, templates, files). */

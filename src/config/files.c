@@ -52,7 +52,7 @@ static int add_drop_in(struct setting_list *paths, size_t first, const char *dir
 static int add_drop_ins(struct setting_list *paths, size_t first, const char *root, struct diag *diag)
 {
 	char parent[PATH_MAX], directory[PATH_MAX + 16];
-	struct dirent **entries = NULL;
+	_cleanup_(freep) struct dirent **entries = NULL;
 	int n, r = 0;
 
 	snprintf(parent, sizeof(parent), "%s/bpfpush", root);
@@ -72,7 +72,6 @@ static int add_drop_ins(struct setting_list *paths, size_t first, const char *ro
 			r = add_drop_in(paths, first, directory, entries[i]->d_name);
 		free(entries[i]);
 	}
-	free(entries);
 	return r;
 }
 

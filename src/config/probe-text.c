@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "util/array.h"
 
 #define THREADS 4096 /* half of them for those in a call */
 

@@ -95,13 +95,14 @@ static const char *make_name(char *text)
 
 static void find_hook(struct probe *probe)
 {
+	const struct assignment *given = assignments_find(&probe->all, "hook", NULL);
 	const char *hook = probe->hook ?: "";
 	int n = (int)strcspn(hook, ":"), ends[3] = { 0 };
 	char kind[64];
 
 	snprintf(kind, sizeof(kind), "%.*s", n, hook);
 	probe->kind = array_find(kinds, ARRAY_SIZE(kinds), kind);
-	if (!probe->hook && !assignments_find(&probe->all, "hook", NULL))
+	if (!given || !*given->value)
 		diag_add(probe->diag, probe->all.path, probe->all.line,
 			 "[probe %s] lacks \"hook\"; add a line like hook = kprobe:vfs_read", probe->section);
 	else if (!probe->kind && probe->hook)
@@ -318,7 +319,7 @@ static void understand(struct probe *probe)
 int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_text *ret_text)
 {
 	struct probe probe = { .section = section->name, .out = ret_text->text, .diag = diag, .n_arguments = ARGUMENTS,
-			       .all = { section->settings, section->n_settings, section->path, section->line } };
+			       .all = section->given };
 	const struct assignment place = assignments_place(&probe.all, "hook", NULL);
 	const struct assignment name = assignments_place(&probe.all, "name", NULL);
 	int err = setting_table_init(&probe_settings, &probe);
@@ -329,11 +330,11 @@ int probe_describe(const struct config_section *section, struct diag *diag, stru
 	snprintf(probe.called, sizeof(probe.called), "%s", section->name);
 	make_name(probe.called);
 	if (grammar_check_name(probe.called))
-		diag_add(diag, section->path, section->line, "[probe %s] gives its name to metrics and attributes, so its parts "
+		diag_add(diag, probe.all.path, probe.all.line, "[probe %s] gives its name to metrics and attributes, so its parts "
 			 "begin with a letter; write one like [probe reads]", section->name);
-	for (size_t i = 0; i < section->n_settings && !err; i++) {
-		check_key(&probe, &section->settings[i]);
-		err = setting_table_set(&probe_settings, &probe, &section->settings[i], diag);
+	for (size_t i = 0; i < probe.all.n && !err; i++) {
+		check_key(&probe, &probe.all.items[i]);
+		err = setting_table_set(&probe_settings, &probe, &probe.all.items[i], diag);
 	}
 	if (!err)
 		find_hook(&probe);

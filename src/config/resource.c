@@ -31,7 +31,7 @@ const char *resource_name_complaint(const char *name)
 	if (strstr(name, "..") || name[strlen(name) - 1] == '.')
 		return "write a word before and after each dot of an attribute's name";
 	if (!strncmp(name, "otel.", 5) || !strncmp(name, "telemetry.sdk.", 14))
-		return "bpfpush sets otel.* and telemetry.sdk.* itself";
+		return "bpfpush sets otel.* itself, and telemetry.sdk.* is for SDKs";
 	return NULL;
 }
 
@@ -72,13 +72,14 @@ int resource_set(struct resource *resource, const char *name, const char *text)
 	return 0;
 }
 
-/* No id: a first boot, or a container without one. */
-static int set_instance(struct resource *resource, const char *config_path)
+/* No id: a first boot, or a container without one. Clones of a machine have its id, but names of their own. */
+static int set_instance(struct resource *resource, const char *host, const char *config_path)
 {
 	_cleanup_(freep) char *path = config_path ? realpath(config_path, NULL) : NULL;
 	sd_id128_t application = APPLICATION_ID, id;
 	char text[SD_ID128_UUID_STRING_MAX];
 
+	application.qwords[0] ^= hash_stable(HASH_STABLE_START, host, strlen(host));
 	if (path)
 		application.qwords[1] ^= hash_stable(HASH_STABLE_START, path, strlen(path));
 	if (sd_id128_get_machine_app_specific(application, &id) < 0)
@@ -136,18 +137,11 @@ int resource_set_defaults(struct resource *resource, const char *const *roots, c
 		{ "host.name", system.nodename },
 		{ "host.arch", ARCH },
 		{ "os.type", "linux" },
-		/*
-		 * "opentelemetry" is reserved for its own SDKs; the list of languages is open, and
-		 * has no C.
-		 */
-		{ "telemetry.sdk.name", "bpfpush" },
-		{ "telemetry.sdk.language", "c" },
-		{ "telemetry.sdk.version", VERSION },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(defaults) && r >= 0; i++)
 		r = resource_set(resource, defaults[i][0], defaults[i][1]);
-	return r ?: set_instance(resource, config_path) ?: set_os(resource, roots);
+	return r ?: set_instance(resource, system.nodename, config_path) ?: set_os(resource, roots);
 }
 
 /* Only valid UTF-8 without control characters comes through. */

@@ -25,10 +25,10 @@ const char *resource_name_complaint(const char *name);
 int resource_set(struct resource *resource, const char *name, const char *text);
 /*
  * Sets the attributes that need no configuration: service.name and .version, service.instance.id,
- * host.name, host.arch, os.type, os.name, os.version, telemetry.sdk.*. os-release is taken from the
+ * host.name, host.arch, os.type, os.name, os.version. os-release is taken from the
  * first of roots (ended by NULL) that has it. Attributes without a source are left out.
  *
- * service.instance.id is a hash of the machine's id (which is confidential: machine-id(5)). If
+ * service.instance.id is a hash of the machine's id (which is confidential: machine-id(5)) and the host's name. If
  * --config named a file, its path is hashed too, so agents with different files are different
  * instances. config_path: that file; NULL for the standard places. -ENOMEM.
  */

@@ -42,22 +42,6 @@ static int check_memory_limit(const char *text, const char **ret_complaint)
 	return parse_size_bytes(text, &bytes) || !bytes || bytes >= 1 << 20 ? 0 : -EINVAL;
 }
 
-/* For fnmatch(), a "[" without its "]" matches no name of a unit. */
-static int check_pattern(const char *text, const char **ret_complaint)
-{
-	*ret_complaint = "a \"[\" has no \"]\": add it, or write \"[[]\" for the character \"[\"";
-	while ((text = strchr(text, '['))) {
-		text += 1 + (text[1] == '!' || text[1] == '^');
-		/* The first "]" stands for itself, and the one of "[:digit:]" ends only a class. */
-		for (text += *text == ']'; *text && *text != ']'; text++)
-			if (!strncmp(text, "[:", 2) && strstr(text + 2, ":]"))
-				text = strstr(text + 2, ":]") + 1;
-		if (!*text)
-			return -EINVAL;
-	}
-	return 0;
-}
-
 /* Units that are made for one job each, with a number in their names: docs/collectors.md. */
 #define FOLD_UNITS                                                                                \
 	"session-*.scope run-* ssh*@* *coredump@* dbus-:* polkit-*@* user@*/app-* user@*/run-* " \
@@ -73,14 +57,15 @@ static const struct setting_row agent_rows[] = {
 	ROW(units, "units", SETTING_U64, "500", .minimum = 1, .maximum = 100000),
 	ROW(memory_limit_bytes, "memory_limit", SETTING_SIZE, "0B", .maximum = 1ull << 40,
 	    .check = check_memory_limit),
+	ROW(queue_bytes, "queue_size", SETTING_SIZE, "8MiB", .minimum = 65536, .maximum = 512 << 20),
 	ROW(shutdown_timeout_ns, "shutdown_timeout", SETTING_DURATION, "10s",
 	    .maximum = 300 * NS_PER_S),
 	ROW(collector_directories, "collector_directory", SETTING_LIST, NULL,
 	    .check = check_directory),
 	ROW(collectors, "collectors", SETTING_WORDS, NULL, .check = check_name),
-	ROW(names.units.include, "include_units", SETTING_WORDS, NULL, .check = check_pattern),
-	ROW(names.units.exclude, "exclude_units", SETTING_WORDS, NULL, .check = check_pattern),
-	ROW(names.units.fold, "fold_units", SETTING_WORDS, FOLD_UNITS, .check = check_pattern),
+	ROW(names.units.include, "include_units", SETTING_WORDS, NULL, .check = parse_check_pattern),
+	ROW(names.units.exclude, "exclude_units", SETTING_WORDS, NULL, .check = parse_check_pattern),
+	ROW(names.units.fold, "fold_units", SETTING_WORDS, FOLD_UNITS, .check = parse_check_pattern),
 	ROW(names.brief_processes, "brief_processes", SETTING_U64, "20", .maximum = 1000),
 	ROW(self_metrics, "self_metrics", SETTING_BOOL, "yes"),
 	ROW(names.kernel_types, "kernel_types", SETTING_TEXT, NULL, .check = check_file),
@@ -129,7 +114,6 @@ static int take_setting(struct reading *reading, const struct assignment *settin
 {
 	struct config_section *section = reading->section;
 	bool is_switch = !strcmp(setting->key, "enabled") && strcmp(section->kind, "metric");
-	struct assignment *settings;
 
 	/* Which other keys of an exporter may be repeated is known when its type is. */
 	if (setting->earlier_line &&
@@ -141,11 +125,7 @@ static int take_setting(struct reading *reading, const struct assignment *settin
 		mistake(reading, "enabled: \"%s\" is neither yes nor no", setting->value);
 	if (is_switch)
 		return 0;
-	settings = array_add(&section->settings, &section->n_settings, sizeof(*settings));
-	if (!settings)
-		return -ENOMEM;
-	*settings = *setting;
-	return 0;
+	return array_append(&section->given.items, &section->given.n, setting);
 }
 
 static const struct section_kind {
@@ -213,8 +193,8 @@ static int begin_section(struct reading *reading, const struct ini_entry *earlie
 			return -ENOMEM;
 		*reading->section = (struct config_section){ kind->name, argument, .is_enabled = true };
 	}
-	reading->section->path = reading->file->path;
-	reading->section->line = entry->line;
+	reading->section->given.path = reading->file->path;
+	reading->section->given.line = entry->line;
 	return 0;
 }
 
@@ -240,14 +220,12 @@ static int take_entry(struct reading *reading)
 static int take_file(struct config *config, struct ini_file *file, struct diag *diag)
 {
 	struct reading reading = { .config = config, .diag = diag, .file = file };
-	struct ini_file **files = array_add(&config->files, &config->n_files, sizeof(*files));
-	int r = 0;
+	int r = array_append(&config->files, &config->n_files, &file);
 
-	if (!files) {
+	if (r) {
 		ini_file_free(file);
-		return -ENOMEM;
+		return r;
 	}
-	*files = file;
 	for (size_t i = 0; i < file->n_entries && r >= 0; i++) {
 		reading.entry = &file->entries[i];
 		r = take_entry(&reading);

@@ -9,22 +9,26 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #include "export/transport/timer.h"
+#include "util/duration.h"
 #include "util/utf8.h"
 
-/* Of each exporter. */
-#define SAVED_BYTES_MAX ((size_t)4 << 20)
 #define MESSAGE_BYTES 8192 /* a path of PATH_MAX and what is wrong with it */
+#define CHANGES_MAX 6 /* that are logged in a minute */
+#define MINUTE_NS (60 * NS_PER_S)
+#define HOUR_NS (60 * MINUTE_NS)
 
-extern const struct exporter_ops otlp_exporter, statsd_exporter, graphite_exporter, console_exporter, json_exporter,
-	bpftrace_json_exporter;
+extern const struct exporter_ops otlp_exporter, statsd_exporter, graphite_exporter, console_exporter, csv_exporter,
+	json_exporter, bpftrace_json_exporter;
 
 const struct exporter_ops *const exporter_table[] = {
 	&otlp_exporter,
 	&statsd_exporter,
 	&graphite_exporter,
 	&console_exporter,
+	&csv_exporter,
 	&json_exporter,
 	&bpftrace_json_exporter,
 	NULL,
@@ -37,6 +41,7 @@ const char *const points_error_type[N_POINTS] = {
 	[POINTS_NOT_SENT] = "not_sent",
 	[POINTS_CONNECTION_REFUSED] = "connection_refused",
 	[POINTS_UNSUPPORTED] = "unsupported",
+	[POINTS_IN_DOUBT] = "in_doubt",
 };
 
 const struct exporter_ops *exporter_find(const char *type)
@@ -47,79 +52,87 @@ const struct exporter_ops *exporter_find(const char *type)
 	return NULL;
 }
 
-static int open_now(struct exporter *exporter)
-{
-	size_t size = exporter->ops->state_bytes;
-	int err;
-
-	exporter->state = size ? calloc(1, size) : NULL;
-	err = size && !exporter->state ? -ENOMEM : exporter->ops->open(exporter, exporter->options);
-	exporter->is_closed = err != 0;
-	if (!err)
-		return 0;
-	if (!exporter->stats.is_failing)
-		exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "cannot be set up: %s", strerror(-err));
-	if (size)
-		free(exporter->state);
-	return err;
-}
-
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter)
 {
-	struct exporter *exporter = calloc(1, sizeof(*exporter));
+	struct exporter *exporter = calloc(1, sizeof(*exporter) + ops->state_bytes);
 	int err;
 
 	if (!exporter)
 		return -ENOMEM;
-	*exporter = (struct exporter){ .name = name, .ops = ops, .options = options, .context = context };
-	err = open_now(exporter);
-	if (err == -ENOMEM || (err && !context->opens_later)) {
-		exporter_free(exporter);
+	*exporter = (struct exporter){ .name = name, .ops = ops, .options = options, .context = context,
+				       .state = exporter + 1, .spool = SPOOL_INIT };
+	err = ops->open(exporter, options);
+	if (err && !exporter->stats.is_failing)
+		exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "cannot be set up: %s", strerror(-err));
+	if (err) {
+		queue_done(&exporter->queue);
+		free(exporter);
 		return err;
 	}
 	*ret_exporter = exporter;
 	return 0;
 }
 
-/* Another attempt to open it, without which the batch is lost. */
-static int open_again(struct exporter *exporter, const struct batch *batch)
+int exporter_problem_bytes(const struct exporter *exporter)
 {
-	int err = open_now(exporter);
-	struct metric *metric;
+	const char *problem = exporter->stats.problem, *end = memrchr(problem, ';', strlen(problem));
 
-	if (!err) {
-		exporter_works(exporter, "is open now");
-		return 0;
-	}
-	batch_for_each_metric(metric, batch) {
-		exporter_account(exporter, POINTS_PUSHED, metric->n_series);
-		exporter_account(exporter, POINTS_NOT_SENT, metric->n_series);
-	}
-	return err;
+	return (int)(end ? (size_t)(end - problem) : strlen(problem));
 }
 
-int exporter_encode(struct exporter *exporter, const struct batch *batch)
+/* Says how many changes of the minute before were not logged. */
+static void begin_minute(struct exporter *exporter, uint64_t now_ns)
 {
-	int err = exporter->is_closed ? open_again(exporter, batch) : 0;
+	unsigned int n = exporter->n_minute;
 
-	if (err)
-		return err;
-	if (!exporter_waiting(exporter).n_bytes)
-		exporter->has_told_full = false;
-	return exporter->ops->push(exporter, batch);
+	if (now_ns - exporter->minute_ns < MINUTE_NS)
+		return;
+	exporter->minute_ns = now_ns;
+	exporter->n_minute = 0;
+	if (n > CHANGES_MAX)
+		exporter_log(exporter, LOG_LEVEL_WARNING, NULL, "%u more change%s not logged; now it %s", n - CHANGES_MAX,
+			     n - CHANGES_MAX == 1 ? " is" : "s are", exporter->stats.is_failing ? "fails" : "works");
+}
+
+/* A receiver that comes and goes must not fill the log. */
+static bool may_log(struct exporter *exporter)
+{
+	begin_minute(exporter, timer_boottime_ns(exporter->context->event));
+	return exporter->n_minute++ < CHANGES_MAX;
+}
+
+void exporter_remind(struct exporter *exporter)
+{
+	const struct exporter_stats *stats = &exporter->stats;
+	struct sd_event *event = exporter->context->event;
+	uint64_t now_ns = timer_boottime_ns(event);
+	size_t n = exporter_waiting(exporter).n_points;
+	char since[32];
+	struct tm tm;
+	time_t begin;
+
+	begin_minute(exporter, now_ns);
+	if (!stats->is_failing || now_ns - stats->failing_ns < HOUR_NS || now_ns - exporter->reminded_ns < HOUR_NS)
+		return;
+	exporter->reminded_ns = now_ns;
+	begin = (time_t)((timer_turn_ns(event, CLOCK_REALTIME) + stats->failing_ns - now_ns) / NS_PER_S);
+	strftime(since, sizeof(since), "%F %H:%M UTC", gmtime_r(&begin, &tm));
+	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, "still failing since %s: %.*s; %zu point%s", since,
+		     exporter_problem_bytes(exporter), stats->problem, n, n == 1 ? " waits" : "s wait");
 }
 
 void exporter_send(struct exporter *exporter, const struct batch *batch)
 {
-	if (exporter->ops->send && !exporter->is_closed)
+	if (exporter->ops->send)
 		exporter->ops->send(exporter, batch);
 }
 
-void exporter_fail(struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
+void exporter_fail_until(struct exporter *exporter, enum log_level level, const char *id, uint64_t delay_ns,
+			 const char *format, ...)
 {
 	struct exporter_stats *stats = &exporter->stats;
-	char message[MESSAGE_BYTES], problem[sizeof(stats->problem)];
+	char message[MESSAGE_BYTES], problem[sizeof(stats->problem)], delay[32] = "";
 	va_list arguments;
 
 	va_start(arguments, format);
@@ -134,8 +147,10 @@ void exporter_fail(struct exporter *exporter, enum log_level level, const char *
 	stats->is_failing = true;
 	stats->n_changes++;
 	memcpy(stats->problem, problem, sizeof(problem));
-	if (!exporter->context->is_trial)
-		exporter_log(exporter, level, id, "%s", message);
+	if (delay_ns)
+		snprintf(delay, sizeof(delay), " in %.*f s", delay_ns < 10 * NS_PER_S, (double)delay_ns / (double)NS_PER_S);
+	if (!exporter->context->is_trial && may_log(exporter))
+		exporter_log(exporter, level, id, "%s%s", message, delay);
 }
 
 bool exporter_recovers(struct exporter *exporter)
@@ -148,7 +163,7 @@ bool exporter_recovers(struct exporter *exporter)
 	stats->is_failing = false;
 	stats->failing_ns = 0;
 	stats->problem[0] = '\0';
-	return true;
+	return may_log(exporter);
 }
 
 void exporter_asks(struct exporter *exporter, bool is_asking)
@@ -167,102 +182,23 @@ void exporter_account(struct exporter *exporter, enum points fate, uint64_t n)
 	stats->n_changes++;
 }
 
-int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points)
+void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why)
 {
-	struct exporter *exporter = user;
-	uint8_t *less = realloc(data, size ?: 1);
-	size_t n_dropped = 0;
-	int err = queue_put(&exporter->queue, less ?: data, size, n_points, &n_dropped);
-
-	exporter->n_losses += err || n_dropped;
-	if (err)
-		exporter_account(exporter, POINTS_NOT_SENT, n_points);
-	if (!n_dropped)
-		return err;
-	exporter_account(exporter, POINTS_QUEUE_FULL, n_dropped);
-	if (!exporter->has_told_full)
-		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED,
-			     "its queue is full, the oldest points are dropped; queue_size gives it more room");
-	exporter->has_told_full = true;
-	return 0;
+	exporter_account(exporter, fate, n);
+	if (n && !(exporter->told & 1u << fate)) {
+		exporter->told |= 1u << fate;
+		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, "%s", why);
+	}
 }
 
 struct exporter_waiting exporter_waiting(const struct exporter *exporter)
 {
 	const struct queue *queue = &exporter->queue;
 
-	if (exporter->ops->waiting && !exporter->is_closed)
+	if (exporter->ops->waiting)
 		return exporter->ops->waiting(exporter);
 	return (struct exporter_waiting){ queue->n_points + exporter->n_doubtful, queue->size_bytes,
-					  queue->n_items != 0 };
-}
-
-void exporter_save(struct exporter *exporter, struct store *out)
-{
-	size_t left = exporter->queue.size_bytes, n_left_out = 0;
-	struct queue_item *item = TAILQ_FIRST(&exporter->queue.items);
-
-	for (; left > SAVED_BYTES_MAX; item = TAILQ_NEXT(item, link)) {
-		left -= item->size;
-		n_left_out += item->n_points;
-		item->mark = NULL;
-	}
-	store_number(out, exporter->stats.delivered_ns);
-	store_number(out, exporter->stats.failing_ns);
-	store_text(out, exporter->stats.problem);
-	store_number(out, exporter->position);
-	store_number(out, exporter->n_doubtful);
-	store_number(out, n_left_out);
-	for (; item; item = TAILQ_NEXT(item, link)) {
-		item->mark = store_reserve(out, 1);
-		store_bytes(out, "", 1);
-		store_number(out, item->n_points);
-		store_number(out, item->size);
-		store_bytes(out, item->data, item->size);
-	}
-}
-
-static void restore_item(struct exporter *exporter, struct stored *in, bool is_same)
-{
-	uint8_t *mark = (uint8_t *)stored_bytes(in, 1), *copy;
-	uint64_t n_points = stored_number(in), size = stored_number(in);
-	const void *data = stored_bytes(in, size);
-	struct queue_item *last;
-
-	if (!data || !size)
-		return;
-	exporter_account(exporter, POINTS_PUSHED, n_points);
-	copy = is_same && !*mark ? malloc(size) : NULL;
-	if (!copy) {
-		exporter_account(exporter, *mark && *mark < N_POINTS ? *mark : POINTS_NOT_SENT, n_points);
-		return;
-	}
-	(void)exporter_enqueue(exporter, memcpy(copy, data, size), size, n_points);
-	last = TAILQ_LAST(&exporter->queue.items, queue_items);
-	if (last && !last->mark)
-		last->mark = mark;
-}
-
-void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same)
-{
-	struct exporter_stats *stats = &exporter->stats;
-	uint64_t delivered_ns = stored_number(in), failing_ns = stored_number(in), n_left_out;
-	const char *problem = stored_text(in);
-
-	is_same &= !exporter->is_closed;
-	if (is_same) {
-		stats->is_failing = failing_ns != 0;
-		stats->delivered_ns = delivered_ns;
-		stats->failing_ns = failing_ns;
-		snprintf(stats->problem, sizeof(stats->problem), "%s", problem);
-	}
-	exporter->position = stored_number(in);
-	exporter->n_doubtful = stored_number(in);
-	n_left_out = stored_number(in);
-	exporter_account(exporter, POINTS_PUSHED, n_left_out + exporter->n_doubtful);
-	exporter_account(exporter, POINTS_NOT_SENT, n_left_out);
-	while (in->at < in->end && !in->is_bad)
-		restore_item(exporter, in, is_same);
+					  queue->n_items > queue->n_held };
 }
 
 bool exporter_is_idle(const struct exporter *exporter)
@@ -274,12 +210,9 @@ struct exporter *exporter_free(struct exporter *exporter)
 {
 	if (!exporter)
 		return NULL;
-	if (!exporter->is_closed) {
-		exporter->ops->close(exporter);
-		if (exporter->ops->state_bytes)
-			free(exporter->state);
-	}
+	exporter->ops->close(exporter);
 	queue_done(&exporter->queue);
+	spool_close(&exporter->spool);
 	free(exporter);
 	return NULL;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "export/queue.h"
+#include "export/spool/spool.h"
 #include "metric/metric.h"
 #include "util/log.h"
 #include "util/setting-table.h"
@@ -30,8 +31,10 @@ struct exporter_stats {
 	uint64_t requests;	   /* sent, retries included */
 	uint64_t retries;
 	uint64_t bytes_sent; /* of payload, as sent */
+	/* Deltas that a receiver may have taken without an answer; what their sums and counts of values add up to. */
+	uint64_t doubtful_points, doubtful_values;
 	bool is_failing;     /* the last attempt failed; only exporter_fail() and exporter_works() change it */
-	char problem[256];   /* why, in words, maybe with advice after "; " */
+	char problem[640];   /* why, in words, maybe with what follows from it after "; " */
 	unsigned int n_changes; /* of these two, and deliveries */
 	/* CLOCK_BOOTTIME */
 	uint64_t delivered_ns; /* the last delivery; 0: none yet */
@@ -52,14 +55,17 @@ struct exporter_context {
 	const struct attribute *resource; /* service.name, host.name, … */
 	unsigned int n_resource;
 	const char *version; /* of the agent */
+	struct queue_budget *queue_budget; /* of all of them; NULL: no bound */
+	struct exporter *const *opened; /* all that get the same batches, in this order, ended by NULL; NULL: unknown */
 	uint64_t interval_ns; /* from one batch to the next; the last batch comes earlier */
 	bool is_once;	      /* there is one batch, for a person: no refresh, no queue */
-	bool opens_later;     /* what cannot be opened now is opened later */
+	bool opens_later;     /* a file that cannot be opened now is opened later, with a batch */
 	bool is_trial;	      /* only probe(), without a batch: failures are not logged */
 };
 
 struct exporter_ops {
 	const char *type; /* "otlp" */
+	const char *component; /* the value of otel.component.type; NULL: type, as OpenTelemetry has no word for it */
 	const struct setting_table *settings; /* of the structure that open() gets; may have no rows */
 	/*
 	 * Reads environment variables into settings that are not given in the file. NULL: there are
@@ -68,7 +74,7 @@ struct exporter_ops {
 	int (*environment)(void *options, const struct assignments *given, struct diag *diag);
 	/* Checks what the table cannot: combinations, files that must be readable. May be NULL. */
 	void (*check)(const void *options, const struct assignments *given, struct diag *diag);
-	size_t state_bytes; /* of exporter.state, all 0 before open() and freed after close(); 0: open() makes it */
+	size_t state_bytes; /* of exporter.state, all 0 before open() */
 	/*
 	 * options is borrowed and outlives the exporter. 0 or -errno: then it has undone all, and said why by
 	 * exporter_fail() if that says more than the errno.
@@ -76,6 +82,8 @@ struct exporter_ops {
 	int (*open)(struct exporter *exporter, const void *options);
 	/* As exporter_encode(); what it puts into the queue, send() begins to send. */
 	int (*push)(struct exporter *exporter, const struct batch *batch);
+	/* A backlog_merge_fn, which puts requests with exporter_enqueue(). NULL: windows are not merged. */
+	int (*merge)(struct exporter *exporter, struct queue_item *const *items, size_t n);
 	/*
 	 * Tries the receiver with nothing to deliver, and is called again after each turn of the loop until it returns
 	 * something else than 0. 1: it works. -errno: it does not. stats.problem has words for both. NULL: there is no
@@ -94,22 +102,26 @@ struct exporter {
 	const struct exporter_ops *ops;
 	const struct exporter_context *context;
 	const void *options; /* of ops */
-	bool is_closed; /* it could not be opened; each push tries again */
 	void *state; /* of ops */
 	struct exporter_stats stats;
+	uint64_t reported[N_POINTS]; /* of stats.points, in the agent's own series; a later process counts the rest */
 	struct queue queue;    /* of an exporter that sends: open() gives it its limits */
+	uint64_t format;       /* likewise: a hash of what decides how requests look; others cannot be sent */
+	struct spool spool;    /* is used if queue.spool is set */
 	uint64_t position;     /* of ops: how far it is, for a later process */
+	bool has_window;       /* another exporter has begun it in this one's queue, and put there what both send */
 	size_t n_doubtful;     /* points that have left the queue, with their fate unknown */
 	unsigned int n_losses; /* grows when something may have been lost: what did not change is to be sent again */
-	bool has_told_full;    /* of its queue */
+	unsigned int told; /* a bit for each fate of points that was explained */
+	unsigned int n_minute; /* changes since minute_ns, logged or not */
+	uint64_t minute_ns, reminded_ns; /* CLOCK_BOOTTIME; only for exporter.c */
+	uint64_t full_ns; /* likewise, when it was logged that the queue is full; only for held.c */
 };
 
 extern const struct exporter_ops *const exporter_table[]; /* ended by NULL */
 
 const struct exporter_ops *exporter_find(const char *type);
-/*
- * -errno. With opens_later only -ENOMEM: an exporter that cannot be opened fails, and tries again with each batch.
- */
+/* -errno */
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter);
 /*
@@ -125,31 +137,55 @@ void exporter_send(struct exporter *exporter, const struct batch *batch);
 #define exporter_log(exporter, level, id, format, ...)                                                                \
 	log_event(level, id, (const struct log_field[]){ { "BPFPUSH_EXPORTER", (exporter)->name }, { NULL, NULL } },   \
 		  "exporter %s: " format, (exporter)->name, ##__VA_ARGS__)
-/* It fails now. Logged with the name, unless it fails already with the same message. */
-void exporter_fail(struct exporter *exporter, enum log_level level, const char *id, const char *format, ...)
-	_printf_(4, 5);
+/*
+ * It fails now. Logged with the name, unless it fails already with the same message. So is a failure that lasts,
+ * once an hour; of many changes in a minute, only the first are.
+ */
+#define exporter_fail(exporter, level, id, ...) exporter_fail_until(exporter, level, id, 0, __VA_ARGS__)
+/* The same; the log says " in 4 s" after the message, which delay_ns does not make another one. 0: it does not. */
+void exporter_fail_until(struct exporter *exporter, enum log_level level, const char *id, uint64_t delay_ns,
+			 const char *format, ...) _printf_(5, 6);
+/* Once an hour, that it still fails. To be called with each batch. */
+void exporter_remind(struct exporter *exporter);
+/* How much of stats.problem says why. */
+int exporter_problem_bytes(const struct exporter *exporter);
 /* It works now. Logged with the name, if it did not before. */
 #define exporter_works(exporter, ...)                                                                                 \
 	(exporter_recovers(exporter) ?                                                                                \
 		 exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, __VA_ARGS__) :                        \
 		 (void)0)
-bool exporter_recovers(struct exporter *exporter); /* did it fail before? */
+bool exporter_recovers(struct exporter *exporter); /* did it fail before, and is that to be logged? */
+#define exporter_delivers(exporter)                                                                                   \
+	exporter_works(exporter, "delivers%s", (exporter)->stats.delivered_ns ? " again" : "")
 /* A receiver is to answer now (a connection, a request, an end), or has done so. */
 void exporter_asks(struct exporter *exporter, bool is_asking);
 /* Only this changes stats.points. */
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n);
+/* The same for points that will always be lost like this. The first time, why is logged, and what to do. */
+void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why);
 /*
- * Puts a request with n_points points, counted as pushed already, into the exporter's queue. Takes data over, also
- * on failure, and gives back what is allocated beyond size. Counts the points that are lost to a full queue or to a
- * lack of memory. Logs a full queue once, and again only after the queue has been empty. -ENOMEM.
- * user: a struct exporter; the function is a put() of pack.h.
+ * Puts a request with n_points points, counted as pushed already, into the exporter's queue, in the window of the batch
+ * at hand. Takes data over, also on failure, and gives back what is allocated beyond size. Counts the points that are
+ * lost to a lack of memory. -ENOMEM. user: a struct exporter; the function is a put() of pack.h.
  */
 int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points);
+/* The same for what an item of another exporter holds; NULL: it had no memory for that. */
+int exporter_share(struct exporter *exporter, struct queue_item *of, size_t n_points);
+/* For open(), of one with merge(): what waits is also on disk, unless limit_bytes is 0. format: as in spool.h. */
+void exporter_set_spool(struct exporter *exporter, uint64_t limit_bytes, uint32_t format);
+/*
+ * Writes to the spool what is not in it, if there is one. What that cannot take stays in memory. Only right before the
+ * state is saved (exporter_save()).
+ */
+void exporter_spool(struct exporter *exporter);
+/* Merges what has waited for long (backlog.h), and drops what there is still no room for, which is logged once. */
+void exporter_tidy(struct exporter *exporter, bool is_last);
 struct exporter_waiting exporter_waiting(const struct exporter *exporter);
 /*
- * What waits, for a later process; of much, only the newest. A request that leaves the queue afterwards is marked in
- * what was saved: the later process counts it as what became of it, but as delivered if only a part was.
- * Others count as not sent if is_same is false: it is another receiver then.
+ * What waits, for a later process. A request that leaves the queue afterwards is marked in what was saved: the later
+ * process counts it as what became of it, but as delivered if only a part was. One that was being sent is in doubt
+ * then, and those of another format count as not sent. is_same: so are the settings; if not, how it fares is not taken
+ * over.
  */
 void exporter_save(struct exporter *exporter, struct store *out);
 void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same);

@@ -60,7 +60,6 @@ static int add_text(struct attributes *attributes, const char *name, const void 
 	char *start = attributes->storage + attributes->used, *end = start;
 	const char *from = text;
 	size_t whole = size;
-	int err;
 
 	if (attributes->n == ATTRIBUTES_MAX)
 		return -ENOSPC;
@@ -77,9 +76,7 @@ static int add_text(struct attributes *attributes, const char *name, const void 
 	}
 	if (size)
 		end = put_hash(start, end, limit, hash_stable(HASH_STABLE_START, text, whole));
-	err = add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = start });
-	if (err)
-		return err;
+	(void)add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = start });
 	*end++ = '\0';
 	attributes->used += (size_t)(end - start);
 	return 0;
@@ -110,10 +107,12 @@ int attributes_add_flag(struct attributes *attributes, const char *name, bool fl
 
 void attributes_drop(struct attributes *attributes, const char *name)
 {
+	bool is_owner = !strcmp(name, "unit");
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < attributes->n; i++)
-		if (strcmp(attributes->items[i].name, name))
+		if (strcmp(attributes->items[i].name, name) &&
+		    !(is_owner && attribute_owner(attributes->items[i].name)))
 			attributes->items[n++] = attributes->items[i];
 	attributes->n = n;
 }

@@ -52,7 +52,7 @@ int attributes_add_text(struct attributes *attributes, const char *name, const v
 int attributes_add_lines(struct attributes *attributes, const char *name, const void *text, size_t size);
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
-/* Takes the one of that name out, if there is one. */
+/* Takes the one of that name out, if there is one. "unit": the one that says what owner it has. */
 void attributes_drop(struct attributes *attributes, const char *name);
 /* Sorts by name, so that a series is the same in whatever order its attributes were added. */
 void attributes_sort(struct attributes *attributes);

@@ -11,7 +11,7 @@
  * an exporter needs no state of its own (OTLP data model, "Temporality"):
  *     cumulative point:  total over (series->start_ns, batch->time_ns]
  *     delta point:       delta over (batch->previous_ns, batch->time_ns]
- *     gauge:             total.sum as of batch->time_ns
+ *     gauge:             total.sum as of batch->time_ns; of an updowncounter, a cumulative point
  */
 
 #include <stdbool.h>
@@ -26,6 +26,8 @@
 enum metric_kind { METRIC_SUM,
 		   METRIC_GAUGE,
 		   METRIC_HISTOGRAM };
+
+extern const char *const metric_kinds[]; /* "sum", "gauge", "histogram" */
 
 #define HISTOGRAM_BUCKETS_MAX 1024
 
@@ -48,6 +50,8 @@ struct histogram_layout {
 	uint32_t n_buckets;
 	bool has_no_sum;	/* nobody knows it: no exporter shows one */
 	const struct histogram_bound *bounds; /* n_buckets - 1, rising; NULL: exponential */
+	/* How many an explicit histogram has: up to first, first + step, … and the last of these; 0: each one. */
+	uint32_t n_explicit, first, step;
 };
 
 bool histogram_layouts_equal(const struct histogram_layout *left, const struct histogram_layout *right);
@@ -82,6 +86,7 @@ struct metric {
 	const char *description; /* one line, or "" */
 	enum metric_kind kind;
 	uint64_t divisor; /* 1: whole numbers; 1000000000: nanoseconds shown as seconds */
+	bool is_updown; /* a gauge whose series add up: OTLP's updowncounter; to all others it is a gauge */
 	struct histogram_layout layout; /* of a sum or gauge: no buckets */
 	struct setting_list dropped; /* attributes that are left out before a series is made */
 

@@ -30,8 +30,6 @@ enum rows_stay { ROWS_GO,
 		 ROWS_ONCE,  /* its last growth is still to be given */
 		 ROWS_KEPT }; /* its owner is there */
 
-struct series;
-
 /* What is known of a row; its key, cells and series follow. */
 struct row {
 	/* kept by rows.c */

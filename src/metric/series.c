@@ -14,6 +14,8 @@
 #include "util/array.h"
 #include "util/hash.h"
 
+const char *const metric_kinds[] = { [METRIC_SUM] = "sum", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram" };
+
 static const struct setting_row rows[] = {
 	SETTING(struct metric, dropped, "drop_attributes", SETTING_WORDS, NULL),
 };
@@ -22,7 +24,8 @@ const struct setting_table metric_settings = SETTING_TABLE(rows, struct metric);
 bool histogram_layouts_equal(const struct histogram_layout *left, const struct histogram_layout *right)
 {
 	return left->scale == right->scale && left->offset == right->offset && left->n_buckets == right->n_buckets &&
-	       left->has_no_sum == right->has_no_sum && !left->bounds == !right->bounds &&
+	       left->has_no_sum == right->has_no_sum && left->n_explicit == right->n_explicit &&
+	       left->first == right->first && left->step == right->step && !left->bounds == !right->bounds &&
 	       (!left->bounds ||
 		!memcmp(left->bounds, right->bounds, (left->n_buckets - 1) * sizeof(*left->bounds)));
 }

@@ -202,8 +202,6 @@ static int restore_series(struct metric *metric, uint32_t n_buckets, uint32_t at
 
 	total.sum = stored_number(in);
 	stored_numbers(in, bucket, n_buckets);
-	for (uint32_t i = 0; i < n_buckets; i++)
-		total.count += bucket[i];
 	if (in->is_bad)
 		return -EINVAL;
 	(void)stored_bytes(&name, at);

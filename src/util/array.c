@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/array.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,25 @@ void *array_add(void *list, size_t *n, size_t item_bytes)
 		memcpy(list, &items, sizeof(items));
 	}
 	return memset(items + (*n)++ * item_bytes, 0, item_bytes);
+}
+
+int array_append_bytes(void *list, size_t *n, const void *item, size_t item_bytes)
+{
+	void *place = array_add(list, n, item_bytes);
+
+	if (place)
+		memcpy(place, item, item_bytes);
+	return place ? 0 : -ENOMEM;
+}
+
+void array_free(void *list, size_t *n)
+{
+	void *items;
+
+	memcpy(&items, list, sizeof(items));
+	free(items);
+	memset(list, 0, sizeof(items));
+	*n = 0;
 }
 
 static size_t room(size_t n)

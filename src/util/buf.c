@@ -74,6 +74,18 @@ void buf_append_json(struct buf *out, const char *text)
 	buf_append_byte(out, '"');
 }
 
+void buf_append_html(struct buf *out, const char *text)
+{
+	while (*text) {
+		size_t plain = strcspn(text, "&<>\"'");
+
+		buf_append(out, text, plain);
+		text += plain;
+		if (*text)
+			buf_printf(out, "&#%d;", *text++);
+	}
+}
+
 void buf_append_pairs(struct buf *json, ...)
 {
 	const char *name, *text;

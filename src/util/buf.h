@@ -27,6 +27,8 @@ void buf_append_text(struct buf *buf, const char *text);
 void buf_append_byte(struct buf *buf, uint8_t byte);
 /* text as a JSON string, quotes included (RFC 8259, 7). text is UTF-8. */
 void buf_append_json(struct buf *buf, const char *text);
+/* text as it stands in HTML or XML, also within quotes. */
+void buf_append_html(struct buf *buf, const char *text);
 /* "{" and members, each of a name and a text, with a comma after it; a text that is NULL makes none. */
 #define buf_begin_object(json, ...) buf_append_pairs(json, __VA_ARGS__, (const char *)NULL)
 void buf_append_pairs(struct buf *json, ...) __attribute__((sentinel));

@@ -4,8 +4,9 @@
 /*
  * The mistakes in text that a person wrote: every one, not only the first, each as
  *     path:line: what is wrong, and what to write instead
- * in the order in which they were found, with '?' for what a terminal might obey. Line 0 leaves the
- * line out (the file as a whole). If memory runs out, buf_error(&diag->text) says so.
+ * with '?' for what a terminal might obey. Those of a file are together, sorted by line; files, and
+ * messages about one line, are in the order in which they were found. Line 0 leaves the line out (the
+ * file as a whole). If memory runs out, buf_error(&diag->text) says so.
  */
 
 #include "util/array.h"

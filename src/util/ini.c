@@ -39,18 +39,14 @@ struct reader {
 static void add_entry(struct reader *reader, const char *key, const char *value)
 {
 	struct ini_file *file = reader->file;
-	struct ini_entry *entry;
+	const struct ini_entry entry = { reader->section, reader->argument, key, value, reader->line };
 
 	if (file->n_entries == INI_ENTRIES) {
 		mistake(reader, "more than %u keys and sections, the rest is not read", INI_ENTRIES);
 		reader->error = -EFBIG;
 		return;
 	}
-	entry = array_add(&file->entries, &file->n_entries, sizeof(*entry));
-	if (entry)
-		*entry = (struct ini_entry){ reader->section, reader->argument, key, value, reader->line };
-	else
-		reader->error = -ENOMEM;
+	reader->error = array_append(&file->entries, &file->n_entries, &entry);
 }
 
 static int on_entry(void *user, const char *section, const char *key, const char *value)

@@ -46,13 +46,12 @@ socklen_t kept_manager(struct sockaddr_un *ret_address)
 /* Keeps fd itself, and name, which is freed on failure. */
 static int add(struct kept *kept, char *name, int fd, bool is_used)
 {
-	struct item *item = name ? array_add(&kept->items, &kept->n, sizeof(*item)) : NULL;
+	const struct item item = { name, fd, is_used };
+	int err = name ? array_append(&kept->items, &kept->n, &item) : -ENOMEM;
 
-	if (item)
-		*item = (struct item){ name, fd, is_used };
-	else
+	if (err)
 		free(name);
-	return item ? 0 : -ENOMEM;
+	return err;
 }
 
 int kept_new(struct kept **ret_kept)
@@ -76,10 +75,10 @@ int kept_new(struct kept **ret_kept)
 	return err;
 }
 
-struct kept *kept_free(struct kept *kept)
+void kept_free(struct kept *kept)
 {
 	if (!kept)
-		return NULL;
+		return;
 	for (size_t i = 0; i < kept->n; i++) {
 		close(kept->items[i].fd);
 		free(kept->items[i].name);
@@ -88,7 +87,6 @@ struct kept *kept_free(struct kept *kept)
 	closep(&kept->manager_fd);
 	closep(&kept->probe_fd);
 	free(kept);
-	return NULL;
 }
 
 int kept_find(struct kept *kept, const char *name)

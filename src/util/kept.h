@@ -21,7 +21,7 @@ struct kept;
 /* Takes over what this process was given (LISTEN_FDS), and forgets the environment variables of it. -ENOMEM. */
 int kept_new(struct kept **ret_kept);
 /* Closes this process's duplicates. */
-struct kept *kept_free(struct kept *kept);
+void kept_free(struct kept *kept);
 
 /* The descriptor of that name, borrowed until it is dropped, or -1. From then on it counts as used. */
 int kept_find(struct kept *kept, const char *name);

@@ -2,7 +2,8 @@
 /*
  * Where messages go is decided once, from what stderr is. Names and errors in a message may come
  * from hostile places, so each message is made one clean line before it goes anywhere. Only the
- * journal gets the fields and the MESSAGE_ID.
+ * journal gets the fields and the MESSAGE_ID. It looks at a sender for the name of its unit, in vain if the process has
+ * ended before; of its stream it always knows the unit. So what has neither field nor MESSAGE_ID goes there.
  */
 #include "util/log.h"
 
@@ -109,7 +110,7 @@ void log_event(enum log_level level, const char *id, const struct log_field *fie
 	for (size_t length = strlen(message); length && message[length - 1] == '\n'; length--)
 		message[length - 1] = '\0';
 	utf8_clean(message);
-	if (!is_journal || send_to_journal(level, id, fields, message) < 0)
+	if (!is_journal || (!id && !fields) || send_to_journal(level, id, fields, message) < 0)
 		write_to_stderr(level, message);
 	errno = errno_kept;
 }

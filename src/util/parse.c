@@ -90,9 +90,7 @@ int parse_s64(const char *text, int64_t *ret_value)
 {
 	bool is_negative = *text == '-';
 	uint64_t value;
-	int r;
-
-	r = parse_u64(text + (*text == '-' || *text == '+'), &value);
+	int r = parse_u64(text + (*text == '-' || *text == '+'), &value);
 	if (r < 0)
 		return r;
 	if (value > (uint64_t)INT64_MAX + is_negative)
@@ -234,4 +232,19 @@ const char *parse_nearest_of(const char *text, const void *items, size_t n, size
 		forgiven = distance - 1;
 	}
 	return nearest;
+}
+
+int parse_check_pattern(const char *text, const char **ret_complaint)
+{
+	*ret_complaint = "a \"[\" has no \"]\": add it, or write \"[[]\" for the character \"[\"";
+	while ((text = strchr(text, '['))) {
+		text += 1 + (text[1] == '!' || text[1] == '^');
+		/* The first "]" stands for itself, and the one of "[:digit:]" ends only a class. */
+		for (text += *text == ']'; *text && *text != ']'; text++)
+			if (!strncmp(text, "[:", 2) && strstr(text + 2, ":]"))
+				text = strstr(text + 2, ":]") + 1;
+		if (!*text)
+			return -EINVAL;
+	}
+	return 0;
 }

@@ -55,3 +55,5 @@ int parse_percent(char *text);
  */
 #define parse_nearest(text, items, n) parse_nearest_of(text, items, n, sizeof(*(items)))
 const char *parse_nearest_of(const char *text, const void *items, size_t n, size_t item_bytes);
+/* For fnmatch(), a "[" without its "]" matches nothing. -EINVAL with a complaint. */
+int parse_check_pattern(const char *text, const char **ret_complaint);

@@ -79,9 +79,7 @@ static int set_number(const struct setting_row *row, void *member, const struct 
 	const struct number_type *type = &number_types[row->type];
 	const char *text = at->value;
 	uint64_t value = 0, plain;
-	int r;
-
-	r = type->parse(text, &value);
+	int r = type->parse(text, &value);
 	if (r == -ERANGE)
 		complain(at, diag, "\"%s\" is too large", text);
 	else if (r < 0 && type->example_unit && !parse_u64(text, &plain))
@@ -158,6 +156,13 @@ void setting_list_clear(struct setting_list *list)
 	*list = (struct setting_list){ 0 };
 }
 
+int setting_list_add(struct setting_list *list, const char *text)
+{
+	char **item = array_add(&list->items, &list->n_items, sizeof(*item));
+
+	return item && (*item = strdup(text)) ? 0 : -ENOMEM;
+}
+
 static int set_list(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
 {
 	const char *separators = row->type == SETTING_WORDS ? ", \t" : "", *text = at->value;
@@ -168,7 +173,6 @@ static int set_list(const struct setting_row *row, void *member, const struct as
 	while (*text) {
 		size_t length = strcspn(text, separators);
 		_cleanup_(freep) char *item = strndup(text, length);
-		char **new;
 
 		if (!item)
 			return -ENOMEM;
@@ -176,10 +180,8 @@ static int set_list(const struct setting_row *row, void *member, const struct as
 		/* One bad word does not hide what is wrong with the next. */
 		if (!length || check_text(row, item, at, diag))
 			continue;
-		new = array_add(&list->items, &list->n_items, sizeof(*new));
-		if (!new)
+		if (setting_list_add(list, item))
 			return -ENOMEM;
-		*new = TAKE_PTR(item);
 	}
 	return 0;
 }

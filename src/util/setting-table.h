@@ -34,6 +34,8 @@ struct setting_list {
 };
 
 void setting_list_clear(struct setting_list *list);
+/* A copy of text, at the end. -ENOMEM. */
+int setting_list_add(struct setting_list *list, const char *text);
 
 struct setting_row {
 	const char *key; /* first, for diag_add_unknown() */
@@ -78,7 +80,7 @@ struct assignment {
 
 /* All of one section, and its own place. */
 struct assignments {
-	const struct assignment *items;
+	struct assignment *items;
 	size_t n;
 	const char *path;
 	unsigned int line;

@@ -12,9 +12,7 @@
 
 #include "util/diag.h"
 
-/* Reports an open file or directory that others may write. path: what the message calls it. */
-void trust_check(int fd, const char *path, struct diag *diag);
-/* The same for a directory. -errno: it cannot be opened, which is not reported. */
+/* Reports a directory that others may write. -errno: it cannot be opened, which is not reported. */
 int trust_check_directory(const char *path, struct diag *diag);
 /*
  * Opens a regular file or /dev/null, and checks it. is_named: a person gave its name, so it may also be a pipe, whose

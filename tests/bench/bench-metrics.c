@@ -61,8 +61,9 @@ void bench_metrics_init(struct bench_metrics *bench, enum metric_kind kind, cons
 
 		snprintf(bench->names[m], sizeof(bench->names[m]), "bpfpush.syscall.bench%zu", m);
 		*metric = (struct metric){ .scope = "bench", .name = bench->names[m], .unit = unit, .description = "To measure with.",
-					   .kind = kind, .divisor = divisor,
-					   .layout = { .scale = 0, .offset = -30, .n_buckets = BUCKETS } };
+					   .kind = kind, .divisor = divisor };
+		if (kind == METRIC_HISTOGRAM)
+			metric->layout = (struct histogram_layout){ .scale = 0, .offset = -30, .n_buckets = BUCKETS };
 		metric_init_series(metric, NULL);
 		for (size_t i = 0; i < n_series; i++)
 			add_series(metric, i, &bench->series[m * n_series + i]);

@@ -8,7 +8,7 @@ A test runs a workload that knows what it did, counts it with `bpfpush once`, an
             with Cgroup('calls') as cgroup:
                 seen = once(['syscalls'], [workload('syscall'), cgroup.procs, '1000'])
                 mine = seen.of(cgroup)
-                self.assertEqual(mine.total('bpfpush.syscall.count', **{'error.type': 'ENOENT'}),
+                self.assertEqual(mine.total('bpfpush.syscalls', **{'error.type': 'ENOENT'}),
                                  seen.expected['enoent'])
 
     if __name__ == '__main__':
@@ -21,8 +21,10 @@ that is counted to the last call enters its cgroup itself (workload.h), when all
 Set by meson: BPFPUSH, the agent; BPFPUSH_WORKLOADS, the directory of the workloads.
 """
 import contextlib
+import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -197,6 +199,20 @@ def once(collectors, command=None, params=None, seconds=None, timeout=60, **opti
     return seen
 
 
+def remembered(run):
+    """For a method of a test that counts: what it returned when it was first called with these arguments. Several
+    tests look at it, so none may change it."""
+    results = {}
+
+    @functools.wraps(run)
+    def run_once(self, *arguments, **options):
+        key = repr((arguments, options))
+        if key not in results:
+            results[key] = run(self, *arguments, **options)
+        return results[key]
+    return run_once
+
+
 def missing():
     """What this machine lacks for tests of this suite, as text; None when it has all."""
     if not os.path.exists('/sys/kernel/btf/vmlinux'):
@@ -211,5 +227,6 @@ def main():
     if lacks:
         print('skipped: needs %s' % lacks)
         sys.exit(SKIP_STATUS)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's would be inherited by all that the tests start
     leftovers.remove_cgroups(cgroup_root())
     unittest.main(verbosity=2)

@@ -2,9 +2,10 @@
 """Events that the kernel hides from programs.
 
 Some kernels of sandboxes run no tracing program while a thread of the init process is current, and count no miss.
-That hides what softirqs do on top of such a thread: they serve timers and the sockets of all processes. ftrace sees
-these events. The switch away from such a thread is hidden from ftrace too, but not the switch to it before.
+That hides interrupts and softirqs on top of such a thread: they serve the disks, timers and sockets of all processes.
+ftrace sees these events, but not the switch away from such a thread: /proc counts it.
 """
+import collections
 import contextlib
 import os
 import re
@@ -13,7 +14,7 @@ import tempfile
 
 INIT = 1
 TIMES = 5
-LINE = re.compile(r'.*-(\d+) +\[\d+\] ..([.shHzZ])')
+LINE = re.compile(r'.*-(\d+) +\[\d+\] ..([.shHzZ]).*?: \w+: (.*)')
 
 
 def threads_of_init():
@@ -23,12 +24,11 @@ def threads_of_init():
 class Events:
     """What ftrace sees of some tracepoints, such as 'sock/inet_sock_set_state', until it is closed."""
 
-    def __init__(self, tracefs, events, filter_=None):
+    def __init__(self, tracefs, events):
         self.directory = os.path.join(tracefs, 'instances', 'bpfpush-test-%d' % os.getpid())
         os.mkdir(self.directory)
+        self.threads = threads_of_init()
         for event in events:
-            if filter_:
-                self.write(event, 'filter', filter_)
             self.write(event, 'enable', '1')
 
     def write(self, event, file, text):
@@ -39,10 +39,10 @@ class Events:
         with open(os.path.join(self.directory, 'trace')) as file:
             return [match for match in map(LINE.match, file) if match]
 
-    def n_hidden(self):
-        """How many came in a softirq on top of the init process."""
-        threads = threads_of_init()
-        return sum(int(line[1]) in threads and line[2] != '.' for line in self.lines())
+    def hidden(self):
+        """What those say that came in an interrupt or a softirq on top of the init process."""
+        threads = self.threads | threads_of_init()
+        return [line[3] for line in self.lines() if int(line[1]) in threads and line[2] != '.']
 
     def close(self):
         os.rmdir(self.directory)
@@ -67,16 +67,31 @@ def run_unhidden(run, *events):
         for _ in range(TIMES if place else 0):
             with contextlib.closing(Events(place, events)) as seen:
                 result = run()
-                if not seen.n_hidden():
+                if not seen.hidden():
                     return result
     return run()
 
 
-def run_and_count_switches(run):
-    """What run() returns, and how many switches away from the init process there were at most: the switches to it."""
+def run_and_count_hidden(run, event, pattern):
+    """What run() returns, and {what pattern's group is in an event's text: how many such events were hidden meanwhile}."""
     with tracefs() as place:
         if not place:
-            return run(), 0
-        to_init = ' || '.join('next_pid == %d' % thread for thread in threads_of_init())
-        with contextlib.closing(Events(place, ['sched/sched_switch'], to_init)) as seen:
-            return run(), len(seen.lines())
+            return run(), collections.Counter()
+        with contextlib.closing(Events(place, [event])) as seen:
+            result = run()
+            return result, collections.Counter(re.search(pattern, text)[1] for text in seen.hidden())
+
+
+def switches_of_init():
+    """How many switches away from each thread of the init process there were."""
+    total = 0
+    for thread in threads_of_init():
+        with open('/proc/%d/task/%d/status' % (INIT, thread)) as file:
+            total += sum(int(line.split()[1]) for line in file if 'ctxt_switches' in line)
+    return total
+
+
+def run_and_count_switches(run):
+    """What run() returns, and how many switches away from the init process there were."""
+    before = switches_of_init()
+    return run(), switches_of_init() - before

@@ -23,7 +23,7 @@ from harness import OWNER, workload
 
 PATIENCE_S = 100
 UNIT = 'systemd.unit.name'
-COUNT = 'bpfpush.syscall.count'
+COUNT = 'bpfpush.syscalls'
 CALL = 'bpfpush.syscall.name'
 N_CALLS = 44
 CHURN_CALLS = ('timer_getoverrun', 'ioprio_get')  # that churn and spawn make, and hardly anybody else
@@ -101,8 +101,8 @@ class Sums:
         if key not in self.series:
             self.series[key] = Series(point)
         self.series[key].add(point)
-        if point['name'] == 'bpfpush.collection.time':
-            self.collection_s.append(point['delta'])
+        if point['name'] == 'otel.sdk.metric_reader.collection.duration':
+            self.collection_s.append(point['delta']['sum'])
 
     def select(self, name=None, **attributes):
         return [series for series in list(self.series.values()) if (name is None or series.name == name) and
@@ -117,14 +117,14 @@ class Sums:
 
     def missed(self, collector):
         """How many events the kernel did not give to the programs of a collector: each may be missing once."""
-        return sum(series.last for series in self.select('bpfpush.bpf.program.missed', **{'bpfpush.collector.name': collector}))
+        return sum(series.last for series in self.select('bpfpush.bpf.program.event.missed', **{'bpfpush.collector.name': collector}))
 
     def missed_by_program(self):
-        found = self.sums('bpfpush.bpf.program.missed', 'bpfpush.program.name', of='last')
+        found = self.sums('bpfpush.bpf.program.event.missed', 'bpfpush.program.name', of='last')
         return {name: count for (name,), count in found.items() if count}
 
     def map_bytes(self):
-        return sum(series.last for series in self.select('bpfpush.bpf.map.memory'))
+        return sum(series.last for series in self.select('bpfpush.bpf.map.memory.usage'))
 
     def overflows(self):
         """{metric: count} of what lost its name."""

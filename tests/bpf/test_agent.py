@@ -193,7 +193,7 @@ class ClockTest(unittest.TestCase):
                 self.assertEqual(starts.get(key, point.get('start_time_ns')), point.get('start_time_ns'))
 
 
-RUNS, RUN_TIME = 'bpfpush.bpf.program.runs', 'bpfpush.bpf.program.run_time'
+RUNS, RUN_TIME = 'bpfpush.bpf.program.runs', 'bpfpush.bpf.program.time'
 
 
 class RunsTest(unittest.TestCase):

@@ -29,7 +29,7 @@ class BareTest(unittest.TestCase):
     def test_too_few_files_are_one_sentence(self):
         done = self.run_bpfpush(before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)))
         self.assertEqual((done.returncode, done.stdout, done.stderr), (
-            69, '', 'only 100 files may be open, and bpfpush may need 256: raise the limit (ulimit -n, LimitNOFILE=)\n'))
+            69, '', 'not started: only 100 files may be open, and bpfpush may need 256: raise the limit (ulimit -n, LimitNOFILE=)\n'))
 
     def test_a_low_limit_that_may_be_raised_is_raised(self):
         done = self.run_bpfpush(before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, 4096)))

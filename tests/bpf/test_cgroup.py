@@ -124,8 +124,8 @@ for name in ["session-%d.scope" % i for i in range(5)] + ["secret.service", "oth
     def test_attributes_that_are_left_out_add_up(self):
         with Cgroup('drop') as cgroup:
             seen = once(['syscalls'], [harness.workload('syscall'), cgroup.procs],
-                        {'metric bpfpush.syscall.count': {'drop_attributes': 'error.type'}})
-            points = seen.of(cgroup).select('bpfpush.syscall.count', **{'bpfpush.syscall.name': 'getsid'})
+                        {'metric bpfpush.syscalls': {'drop_attributes': 'error.type'}})
+            points = seen.of(cgroup).select('bpfpush.syscalls', **{'bpfpush.syscall.name': 'getsid'})
             self.assertEqual([set(point['attributes']) for point in points], [{OWNER, 'bpfpush.syscall.name'}])
             self.assertGreater(seen.expected['getsid_ESRCH'], 0)
             self.assertEqual(points.total(), seen.expected['getsid'] + seen.expected['getsid_ESRCH'])

@@ -8,7 +8,7 @@ import unittest
 import harness
 from harness import ANY, Cgroup, once, workload
 
-CALLS, NAME = 'bpfpush.syscall.count', 'bpfpush.syscall.name'
+CALLS, NAME = 'bpfpush.syscalls', 'bpfpush.syscall.name'
 FILES, OPERATION = 'bpfpush.file.operations', 'bpfpush.file.operation'
 
 

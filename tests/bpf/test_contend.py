@@ -24,7 +24,7 @@ PROGRAM = 'bpfpush.program.name'
 CPU = 'bpfpush.scheduler.cpu.time'
 WAITS = 'bpfpush.scheduler.run_queue.duration'
 FAILED = {'getpgid': 'ESRCH'}
-CALLS = [('bpfpush.syscall.count', {CALL: call, 'error.type': FAILED.get(call)}, call)
+CALLS = [('bpfpush.syscalls', {CALL: call, 'error.type': FAILED.get(call)}, call)
          for call in ('getpgid', 'getpriority', 'pwrite64', 'pread64', 'sendto', 'recvfrom', 'connect', 'accept4')]
 FILES = [('bpfpush.file.operations', {'bpfpush.file.operation': 'read'}, 'file_reads'),
          ('bpfpush.file.operations', {'bpfpush.file.operation': 'write'}, 'file_writes'),
@@ -151,14 +151,14 @@ class ContendTest(unittest.TestCase):
         self.check_whole(seen, 'sys_exit', sum(mine.total(*row[:1], **row[1]) for row in CALLS), made, all_made=made + changed['bpf'])
         for (name, attributes, figure), program in zip(NETWORK, ('udp_send', 'udp_receive')):
             self.check_whole(seen, program, mine.total(name, **attributes), truth[figure], all_made=truth[figure])
-        calls, ratios = seen.total('bpfpush.syscall.count'), seen.select('bpfpush.bpf.program.missed_ratio')
+        calls, ratios = seen.total('bpfpush.syscalls'), seen.select('bpfpush.bpf.program.event.missed_ratio')
         for point in ratios.select(**{'bpfpush.collector.name': 'syscalls'}):
-            missed = seen.total('bpfpush.bpf.program.missed', **{PROGRAM: point['attributes'][PROGRAM]})
+            missed = seen.total('bpfpush.bpf.program.event.missed', **{PROGRAM: point['attributes'][PROGRAM]})
             self.assertAlmostEqual(point['value'], missed / (missed + calls), delta=0.001)
 
     def check_whole(self, seen, program, counted, made, all_made):
         """all_made: with the events of others, which may be missed too. Those of still others are a few dozen."""
-        missed = {point['attributes'][PROGRAM]: point['total'] for point in seen.select('bpfpush.bpf.program.missed')
+        missed = {point['attributes'][PROGRAM]: point['total'] for point in seen.select('bpfpush.bpf.program.event.missed')
                   if point['attributes'][PROGRAM].startswith(program)}
         self.assertLessEqual(counted, made)
         self.assertAlmostEqual(counted + sum(missed.values()), made, delta=all_made * 0.01 + 50, msg=missed)

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 
 import harness
-from harness import ANY, Cgroup, once, workload
+from harness import ANY, Cgroup, once, remembered, workload
 
 OPERATIONS = 'bpfpush.file.operations'
 IO = 'bpfpush.file.io'
@@ -23,6 +23,7 @@ class FileioTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory)
         shutil.os.chmod(self.directory, 0o755)
 
+    @remembered
     def run_workload(self, params=None, agent=None):
         with Cgroup('fileio') as cgroup:
             seen = once(['fileio'], [workload('file'), cgroup.procs, self.directory],

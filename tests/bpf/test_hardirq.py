@@ -5,7 +5,8 @@ import tempfile
 import unittest
 
 import harness
-from harness import once
+from harness import once, remembered
+from hidden import run_and_count_hidden
 
 DURATION, NUMBER, NAME = 'bpfpush.hardirq.duration', 'bpfpush.hardirq.number', 'bpfpush.hardirq.name'
 
@@ -29,32 +30,39 @@ for i in range(300):
     os.pwritev(file, [mmap.mmap(-1, 4096)], i * 4096)
     os.fsync(file)
 print(json.dumps(grown(before)), flush=True)
+time.sleep(0.1)  # the kernel counts an interrupt before its handler runs
 '''
 
 
 class HardirqTest(unittest.TestCase):
-    def test_each_interrupt_is_counted(self):
+    @remembered
+    def count(self):
+        """What was counted, how many the kernel ran no program for, and how many it had meanwhile, around it."""
         around = {}
         exec(WORKLOAD, around)
         with tempfile.NamedTemporaryFile(dir='/var/tmp') as file:
             before = around['counts']()
-            seen = once(['hardirq'], [sys.executable, '-c', INSIDE, file.name])
-        most = around['grown'](before)
+            seen, hidden = run_and_count_hidden(lambda: once(['hardirq'], [sys.executable, '-c', INSIDE, file.name]),
+                                                'irq/irq_handler_exit', r'irq=(\d+)')
+        return seen, hidden, around['grown'](before)
+
+    def test_each_interrupt_is_counted(self):
+        seen, hidden, most = self.count()
         if not seen.expected:
             self.skipTest('needs a device that makes numbered interrupts')
         self.assertLessEqual({str(number) for number in seen.by(NUMBER)}, set(most))
-        for number, least in seen.expected.items():
+        for number, n in seen.expected.items():
             with self.subTest(number):
+                least = n - hidden[number]  # the kernel counts those that it runs no program for, too
                 points = seen.select(DURATION, **{NUMBER: int(number)})
-                self.assertTrue(points)
+                self.assertTrue(points or least <= 0)
                 for total in (point['total'] for point in points):  # each handler runs each time
                     self.assertGreaterEqual(total['count'], least)
                     self.assertLessEqual(total['count'], most[number])
                     self.assertGreater(total['sum'], 0)
 
     def test_an_interrupt_has_the_name_of_its_handler(self):
-        with tempfile.NamedTemporaryFile(dir='/var/tmp') as file:
-            seen = once(['hardirq'], [sys.executable, '-c', INSIDE, file.name])
+        seen, _, _ = self.count()
         for point in seen.select(DURATION):
             with open('/sys/kernel/irq/%d/actions' % point['attributes'][NUMBER]) as actions:
                 self.assertIn(point['attributes'][NAME], actions.read().strip().split(','))

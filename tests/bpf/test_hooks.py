@@ -91,7 +91,9 @@ class TargetTest(Hooks):
 class EventTest(Hooks):
     def test_each_fault_and_each_switch_is_counted(self):
         counted, done = self.once({'fault': 'event = page-faults\n', 'switched': ''})
-        self.assertEqual(counted, {'fault': done['faults'], 'switch': done['switches']})
+        self.assertEqual(set(counted), {'fault', 'switch'})
+        self.assertEqual(counted['fault'], done['faults'])
+        self.assertIn(counted['switch'], range(done['switches'], done['switches_around'] + 1))
         self.assertGreater(done['faults'], N / 2)  # the kernel may map a page before its fault
         self.assertGreater(done['switches'], N / 2)
 
@@ -241,7 +243,7 @@ class StrictTest(Hooks):
     def test_a_hook_that_is_refused_keeps_a_strict_collector_from_starting(self):
         programs = {'raw': 'target = sys_enter\n', 'btf': 'target = task_renam\n'}
         self.once(programs, said='collector hooks is partial: the kernel refused btf (tp_btf/task_renam)')
-        with self.assertRaisesRegex(AssertionError, r'status 69\n(.*\n)*collector hooks is strict'):
+        with self.assertRaisesRegex(AssertionError, r'status 69\n(.*\n)*not started: collector hooks is strict'):
             self.once(programs, strict='yes')
 
     def test_hooks_that_are_refused_for_one_reason_are_one_line(self):
@@ -259,9 +261,9 @@ class ListTest(Hooks):
         done = subprocess.run([harness.agent(), 'list', '--config=/dev/null', '--collector-directory=' + self.directory, 'hooks'],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 69)
-        self.assertRegex(done.stdout, r'(?m)^  program  btf +tp_btf/task_renam +refused: load: No such process \(this kernel has no '
+        self.assertRegex(done.stdout, r'(?m)^  btf +tp_btf/task_renam +refused\n +load: No such process \(this kernel has no '
                          r'tracepoint of that name\)')
-        self.assertIn('  program  call ', done.stdout)
+        self.assertIn('\n  call ', done.stdout)
 
 
 class SymbolTest(Hooks):

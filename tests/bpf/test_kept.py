@@ -22,7 +22,7 @@ import json_lines
 from harness import Cgroup, Points, workload
 from manager import PATIENCE_S, Manager
 
-COUNT = 'bpfpush.syscall.count'
+COUNT = 'bpfpush.syscalls'
 NO_RIGHTS = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all']
 
 

@@ -55,16 +55,16 @@ class MissedTest(unittest.TestCase):
         seen = once(['skipped'], WORKLOAD, params=self.params)
         self.assertEqual(seen.total('test.faults'), CALLS)
         mine = {'bpfpush.collector.name': 'skipped', 'bpfpush.program.name': 'page_fault'}
-        [missed] = seen.select('bpfpush.bpf.program.missed')
+        [missed] = seen.select('bpfpush.bpf.program.event.missed')
         self.assertEqual((missed['total'], missed['attributes']), (MISSED, mine))
-        [ratio] = seen.select('bpfpush.bpf.program.missed_ratio')
+        [ratio] = seen.select('bpfpush.bpf.program.event.missed_ratio')
         self.assertEqual((ratio['value'], ratio['attributes']), (SHARE, mine))
         self.assertIn(WARNING + 'skipped by about 20 % (page_fault)\n', seen.stderr)
 
     def test_once_says_it_beside_the_numbers(self):
         done = self.run_command('once')
         self.assertIn('\ntest.faults (fault), 20 % missed\n', done.stdout)
-        self.assertRegex(done.stdout, r'\n  skipped  page_fault +%d ' % MISSED)
+        self.assertRegex(done.stdout, r'\n  skipped +page_fault +%d ' % MISSED)
         self.describe(without=EVENTS)
         self.assertIn('\ntest.faults (fault), %d events missed\n' % MISSED, self.run_command('once').stdout)
 
@@ -79,12 +79,12 @@ class MissedTest(unittest.TestCase):
                 self.skipTest('the kernel counts runs: kernel.bpf_stats_enabled')
         self.describe(without=EVENTS)
         seen = once(['skipped'], WORKLOAD, params=self.params)
-        self.assertEqual(seen.total('bpfpush.bpf.program.missed'), MISSED)
-        self.assertEqual(seen.select('bpfpush.bpf.program.missed_ratio'), [])
+        self.assertEqual(seen.total('bpfpush.bpf.program.event.missed'), MISSED)
+        self.assertEqual(seen.select('bpfpush.bpf.program.event.missed_ratio'), [])
         self.assertIn(WARNING + 'skipped by up to %d events (page_fault)\n' % MISSED, seen.stderr)
 
     def test_list_has_it_of_each_program(self):
-        self.assertRegex(self.run_command('list').stdout, r'program +page_fault .*, %d missed \(20 %%\)\n' % MISSED)
+        self.assertRegex(self.run_command('list').stdout, r'\n  page_fault .* %d \(20 %%\)\n' % MISSED)
         # Here the kernel counts runs, which include what others fault.
         self.describe(without=EVENTS)
         programs = {each['name']: each for each in json.loads(self.run_command('list', '--json').stdout)['programs']}
@@ -114,10 +114,10 @@ class MissedTest(unittest.TestCase):
             agent.wait(lambda _, times=times: agent.messages().count('the kernel no longer skips events\n') == times)
             self.assertEqual(agent.messages().count(WARNING), times)
         points = [point for points in agent.wait_for_more(1) + agent.collections() for point in points]
-        missed = [point['total'] for point in points if point['name'] == 'bpfpush.bpf.program.missed'
+        missed = [point['total'] for point in points if point['name'] == 'bpfpush.bpf.program.event.missed'
                   and point['attributes']['bpfpush.program.name'] == 'page_fault']
         self.assertEqual((min(missed), max(missed)), (0, 2 * MISSED))
-        ratios = [point['value'] for point in points if point['name'] == 'bpfpush.bpf.program.missed_ratio'
+        ratios = [point['value'] for point in points if point['name'] == 'bpfpush.bpf.program.event.missed_ratio'
                   and point['attributes']['bpfpush.program.name'] == 'page_fault']
         self.assertEqual(min(ratios), 0)
         # A collection may come in the middle of the calls; then one part has a little more.

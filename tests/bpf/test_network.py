@@ -7,7 +7,7 @@ import unittest
 
 import harness
 import skips
-from harness import Cgroup, once, workload
+from harness import Cgroup, once, remembered, workload
 from hidden import run_unhidden
 from scale import UNIT, Run, differences, working
 from test_agent import Agent
@@ -32,6 +32,7 @@ def ended(points):
 
 
 class TcpTest(unittest.TestCase):
+    @remembered
     def run_both(self, mode, per_process=False):
         """What the server's cgroup and the client's got, and what the workload says."""
         params = {'network': {'per_process': 'yes'}} if per_process else None

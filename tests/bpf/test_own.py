@@ -283,6 +283,14 @@ class BoundsTest(Pair):
         for name in ('key.linear', 'key.zero', 'key.fixed'):
             self.assertEqual(points[name]['attributes'], {})
 
+    def test_a_structure_of_the_headers_moves_with_its_numbers(self):
+        values = [0, 1, 3, 3, 1000]
+        seen = once(['bounds'], [sys.executable, '-c', self.CALLS % values], params=self.params())
+        total = seen.select('test.shared.known')[0]['total']
+        counts = dict(zip(total['bounds'], total['counts']))
+        self.assertEqual({bound: n for bound, n in counts.items() if n}, {0: 1, 1024: 1, 4096: 2, 1 << 20: 1})
+        self.assertEqual(total['sum'], sum(values) * 1024)
+
     def test_the_largest_number_is_above_all_bounds(self):
         seen = once(['bounds'], [sys.executable, '-c', self.CALLS % [-1]], params=self.params())
         for name in ('shared.linear', 'percpu.linear', 'shared.fixed', 'percpu.fixed', 'shared.powers', 'percpu.powers'):
@@ -411,7 +419,7 @@ class SharedTest(Pair):
             ('first', 'run_each'), ('first', 'run_once'), ('first', 'task_fork'), ('second', 'task_exit'),
             ('second', 'task_none')])
         maps = [(point['attributes']['bpfpush.collector.name'], point['attributes']['bpfpush.map.name'])
-                for point in points.select('bpfpush.bpf.map.limit')]
+                for point in points.select('bpfpush.bpf.map.entry.limit')]
         for owner, name in (('first', 'first_forks'), ('second', 'second_forks'), ('second', 'exits'), ('first', 'facts'),
                             ('first', 'visited')):
             self.assertEqual([each for each in maps if each[1] == name], [(owner, name)])
@@ -425,7 +433,7 @@ class SharedTest(Pair):
                                'second', '--', '/bin/true'], stderr=subprocess.PIPE, text=True, check=False,
                               preexec_fn=rights.become_nobody)
         self.assertEqual((done.returncode, done.stderr.splitlines()),
-                         (77, ['CAP_BPF and CAP_PERFMON are missing: run as root, or with CAP_BPF and CAP_PERFMON']))
+                         (77, ['not started: CAP_BPF and CAP_PERFMON are missing: run as root, or with CAP_BPF and CAP_PERFMON']))
 
 
 class BegunTest(Pair):
@@ -443,9 +451,9 @@ class BegunTest(Pair):
                 done = self.run_bpfpush(command)
                 said, nothing = [line for line in done.stderr.splitlines()]
                 self.assertTrue(said.startswith(self.SAID) and said.endswith('(this kernel has no tracepoint of that name)'), said)
-                self.assertEqual((done.returncode, nothing), (69, 'no collector runs, so nothing can be counted'))
+                self.assertEqual((done.returncode, nothing), (69, 'not started: no collector runs, so nothing can be counted'))
                 # A list shows what was refused.
-                self.assertEqual('refused: ' in done.stdout, command == 'list', done.stdout)
+                self.assertEqual(' refused\n ' in done.stdout, command == 'list', done.stdout)
 
     def test_others_run_without_it(self):
         self.install_own('begun')

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page cache: a known number of pages written, read and mapped, in the cache and not."""
+import contextlib
 import sys
 import tempfile
 import unittest
 
 import harness
-from harness import Cgroup, once
+from harness import Cgroup, once, remembered
 
 PAGES = 1024
-# Enters the cgroup when all of its own code has run, and leaves it before it ends: only the second turn is counted.
+TURNS = [(work, temperature) for work, *temperatures in (
+    ('write', 'cold', 'clean'), ('read', 'cold', 'warm'), ('random', 'cold'), ('across', 'warm'), ('touch', 'cold', 'warm'))
+    for temperature in temperatures]
+# Enters the cgroup of a turn when all of its own code has run, and leaves it before it ends: only the second time is counted.
 WORKLOAD = """
-import mmap, os, resource, sys
-PAGES, PAGE = int(sys.argv[4]), mmap.PAGESIZE
+import json, mmap, os, resource, sys
+BEFORE, PLACE, PAGES, PAGE = sys.argv[1], sys.argv[2], int(sys.argv[3]), mmap.PAGESIZE
 
 def forget(fd):
     os.fsync(fd)
@@ -45,26 +49,29 @@ def move(procs):
     with open(procs, 'w') as file:
         file.write('0')
 
-def run(path, enter, leave):
+WORKS = {'write': write, 'read': read, 'random': read_random, 'across': read_across, 'touch': touch}
+
+def run(path, work, temperature, enter):
     memory = memoryview(bytearray(b'x' * PAGES * PAGE))
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     os.pwrite(fd, memory, 0)
-    work = {'write': write, 'read': read, 'random': read_random, 'across': read_across, 'touch': touch}[sys.argv[5]]
-    if sys.argv[6] == 'cold':
+    if temperature == 'cold':
         forget(fd)
-    elif sys.argv[6] == 'clean':
+    elif temperature == 'clean':
         os.fsync(fd)
-    if work is read_random:
+    if work == 'random':
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    do = WORKS[work]
     move(enter)
-    faults = work(fd, memory)
-    move(leave)
-    print('{"faults": %d}' % (faults or 0))
+    faults = do(fd, memory)
+    move(BEFORE)
     os.close(fd)
     os.unlink(path)
+    return faults or 0
 
-run(sys.argv[3] + '/first', sys.argv[2], sys.argv[2])
-run(sys.argv[3] + '/second', sys.argv[1], sys.argv[2])
+for turn, procs in zip(sys.argv[4::2], sys.argv[5::2]):
+    run(PLACE + '/first', *turn.split(), BEFORE)
+    print(json.dumps({turn: run(PLACE + '/second', *turn.split(), procs)}))
 """
 
 
@@ -78,15 +85,21 @@ def counts(seen):
 
 
 class PageCacheTest(unittest.TestCase):
-    def setUp(self):
-        self.place = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-test-', dir='/var/tmp'))
+    @remembered
+    def count_all(self):
+        """{turn: (what was counted in its cgroup, its faults)}, and whether all programs were attached."""
+        with contextlib.ExitStack() as stack:
+            place = stack.enter_context(tempfile.TemporaryDirectory(prefix='bpfpush-test-', dir='/var/tmp'))
+            before = stack.enter_context(Cgroup('before'))
+            cgroups = {' '.join(turn): stack.enter_context(Cgroup('-'.join(turn))) for turn in TURNS}
+            words = [word for turn, cgroup in cgroups.items() for word in (turn, cgroup.procs)]
+            seen = once(['pagecache'], [sys.executable, '-c', WORKLOAD, before.procs, place, PAGES, *words])
+            return {turn: (counts(seen.of(cgroup)), seen.expected[turn]) for turn, cgroup in cgroups.items()}, 'partial' not in seen.stderr
 
-    def count(self, work, temperature):
-        with Cgroup('pages') as cgroup, Cgroup('before') as before:
-            seen = once(['pagecache'], [sys.executable, '-c', WORKLOAD, cgroup.procs, before.procs, self.place, PAGES, work,
-                                        temperature])
-            self.is_whole, self.faults = 'partial' not in seen.stderr, seen.expected['faults']
-            return counts(seen.of(cgroup))
+    def count(self, *turn):
+        turns, self.is_whole = self.count_all()
+        found, self.faults = turns[' '.join(turn)]
+        return dict(found)
 
     def expect(self, found, **looked_for):
         """Where the kernel refuses fexit, only what is added and made dirty is known."""

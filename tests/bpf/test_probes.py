@@ -207,7 +207,8 @@ class EventTest(Probes):
             'probe switches': {'hook': 'perf:context-switches', 'by': 'comm'},
             'probe faults': {'hook': 'perf:page-faults', 'by': 'comm, cpu'}})
         for name in ('switches', 'faults'):
-            self.assertEqual(seen.total('bpfpush.probe.' + name, **{'thread.name': 'noted'}), seen.expected[name], name)
+            most = seen.expected.get(name + '_around', seen.expected[name])
+            self.assertIn(seen.total('bpfpush.probe.' + name, **{'thread.name': 'noted'}), range(seen.expected[name], most + 1), name)
 
 
 class CommandTest(Probes):
@@ -259,13 +260,13 @@ class CommandTest(Probes):
         strict = text.replace('[probe d]', '[probe d]\nstrict = yes')
         self.assertEqual(self.run_with('once', '--for=1ms', text=strict, stdout=subprocess.DEVNULL), (69, [
             *expected[:3], expected[3].replace(':10:', ':11:'),
-            'collector d is strict (strict = yes, or --probe) and lacks a hook, so nothing is counted']))
+            'not started: collector d is strict (strict = yes, or --probe) and lacks a hook']))
 
     def test_a_wrong_probe_of_the_command_line_ends_it(self):
         """Without a second of counting."""
         self.assertEqual(self.run_with('once', '--probe=rawtp:sched_switch', f'--probe=usdt:{PATH}:no:mark', '--', '/no/such/command'),
                          (69, [f'bpfpush --probe: hook: {PATH} has no USDT no:mark',
-                               'collector mark is strict (strict = yes, or --probe) and lacks a hook, so nothing is counted']))
+                               'not started: collector mark is strict (strict = yes, or --probe) and lacks a hook']))
 
     def test_arguments_that_a_mark_lacks_are_a_mistake(self):
         done = subprocess.run([harness.agent(), 'dump', '--config=/dev/null', f'--probe=sum arg1 usdt:{PATH}:workload:probed', 'shape'],

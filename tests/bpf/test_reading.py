@@ -211,7 +211,7 @@ class ExpireTest(RunningPair):
             for name in self.MAPS:
                 self.assertEqual(self.counted(name, self.points()), expected, name)
         for name in self.MAPS:
-            usage = [point['value'] for point in self.points().select('bpfpush.bpf.map.entries', **{'bpfpush.map.name': name})]
+            usage = [point['value'] for point in self.points().select('bpfpush.bpf.map.entry.count', **{'bpfpush.map.name': name})]
             # A key that has gone is one less; those that are called every second never go.
             self.assertGreater(sum(max(0, before - after) for before, after in zip(usage, usage[1:])), 20, name)
 

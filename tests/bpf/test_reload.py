@@ -238,7 +238,7 @@ class ExchangeTest(Service):
         with open('/proc/%d/stat' % self.workload.pid) as file:
             fields = file.read().rsplit(')', 1)[1].split()
         _, last = max(self.collections().items())
-        return [calls, int(fields[7]), last.total('bpfpush.syscall.count', **{'bpfpush.syscall.name': 'getsid'}),
+        return [calls, int(fields[7]), last.total('bpfpush.syscalls', **{'bpfpush.syscall.name': 'getsid'}),
                 last.total('process.paging.faults', **{'system.paging.fault.type': 'minor'}),
                 sum(map(int, fields[11:13])) / os.sysconf('SC_CLK_TCK')]
 
@@ -266,7 +266,7 @@ class ExchangeTest(Service):
     def assert_series_go_on(self):
         last = {}
         for points in self.collections().values():
-            for point in points.select('bpfpush.syscall.count') + points.select('process.paging.faults'):
+            for point in points.select('bpfpush.syscalls') + points.select('process.paging.faults'):
                 before = last.setdefault(json.dumps([point['name'], point['attributes']], sort_keys=True), point)
                 self.assertGreaterEqual(point['total'], before['total'], point)
                 self.assertEqual(point['start_time_ns'], before['start_time_ns'], point)
@@ -289,7 +289,7 @@ class ExchangeTest(Service):
             self.assertLessEqual(done - counted, 1 + done / cpu_s * self.gap_s, what)
         self.assert_series_go_on()
         for path, calls in self.brief.items():
-            named = self.points_of(path).select('bpfpush.syscall.count', **{'bpfpush.syscall.name': 'getsid',
+            named = self.points_of(path).select('bpfpush.syscalls', **{'bpfpush.syscall.name': 'getsid',
                                                                             'error.type': None})
             totals = {json.dumps(point['attributes']): point['total'] for point in named}  # the last ones
             self.assertEqual(sum(totals.values()), calls, path)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scheduler: equal to what /proc says of dead children, to the switch and to the nanosecond."""
+import time
 import unittest
 
 import harness
-from harness import Cgroup, once, workload
+from harness import Cgroup, once, remembered, workload
 from hidden import run_and_count_switches
 
 SWITCHES = 'process.context_switches'
@@ -17,6 +18,7 @@ NS = 1e-9
 
 
 class SchedulerTest(unittest.TestCase):
+    @remembered
     def run_workload(self, mode, n, params=None):
         def run():
             return once(['scheduler'], [workload('sched'), cgroup.directory, mode, n],
@@ -82,9 +84,9 @@ class SchedulerTest(unittest.TestCase):
 
     def test_what_was_before_is_not_counted(self):
         with Cgroup('scheduler') as cgroup:
-            old = cgroup.start(['sh', '-c', 'i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; sleep 60'])
+            old = cgroup.start(['sh', '-c', 'i=0; while [ $i -lt 5000 ]; do i=$((i + 1)); done; sleep 60'])
             while state_of(old.pid) != 'S':
-                pass
+                time.sleep(0.02)
             seen = once(['scheduler'], ['true']).of(cgroup)
             old.kill()
             old.wait()

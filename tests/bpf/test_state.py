@@ -17,8 +17,8 @@ import json_lines
 from harness import OWNER, Cgroup, workload
 from manager import PATIENCE_S, Manager
 
-COUNT = 'bpfpush.syscall.count'
-OWN_TIME = 'bpfpush.collection.time'
+COUNT = 'bpfpush.syscalls'
+OWN_TIME = 'otel.sdk.metric_reader.collection.duration'
 KILLS = 8
 
 
@@ -114,8 +114,7 @@ class StateTest(unittest.TestCase):
         for point in points:
             # Other units of the machine may end and come again, and then begin again.
             owner = point['attributes'].get(OWNER, '')
-            if point['kind'] == 'sum' and (owner.startswith('/bpfpush-test-state') or
-                                           point['name'] == OWN_TIME):
+            if point['name'] == OWN_TIME or (point['kind'] == 'sum' and owner.startswith('/bpfpush-test-state')):
                 yield point
 
     def totals(self):

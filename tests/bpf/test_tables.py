@@ -12,7 +12,7 @@ import harness
 from harness import Cgroup, agent, config_text, once, workload
 
 ALL = ('syscalls', 'fileio', 'scheduler', 'memory', 'network', 'tcpstate')
-COUNT = 'bpfpush.syscall.count'
+COUNT = 'bpfpush.syscalls'
 MIB = 1 << 20
 
 

@@ -16,7 +16,7 @@ PROGRAMS = {
     'memory': {'task_walk', 'sched_process_exit', 'mark_victim', 'direct_reclaim_begin', 'direct_reclaim_end',
                'memcg_reclaim_begin', 'memcg_reclaim_end'},
 }
-CALLS = 'bpfpush.syscall.count'
+CALLS = 'bpfpush.syscalls'
 CALL_TIME = 'bpfpush.syscall.duration'
 OPERATIONS = 'bpfpush.file.operations'
 OPERATION_TIME = 'bpfpush.file.operation.duration'

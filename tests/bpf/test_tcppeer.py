@@ -4,7 +4,7 @@ import sys
 import unittest
 
 import harness
-from harness import Cgroup, once, workload
+from harness import Cgroup, once, remembered, workload
 from hidden import run_unhidden
 
 ADDRESSES = {'ipv4': '127.0.0.1', 'ipv6': '::1'}
@@ -34,6 +34,7 @@ def connections(points, type_, role, error=None):
 
 
 class PeerTest(unittest.TestCase):
+    @remembered
     def run_both(self, mode, collectors=('tcppeer',), params=None):
         def run():
             with Cgroup('server') as server, Cgroup('client') as client:

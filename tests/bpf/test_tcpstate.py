@@ -74,6 +74,12 @@ def exchanged(expected):
     return server, client
 
 
+def accepted(changes):
+    """Two CPUs may each make a socket of one handshake, of which the kernel keeps one; without those that it does not keep."""
+    n_lost = changes.pop(('syn_received', 'closed'), 0)
+    return {change: count - n_lost * (change == ('listen', 'syn_received')) for change, count in changes.items()}
+
+
 class TransitionsTest(unittest.TestCase):
     def check_exchange(self, params=None, collectors=('tcpstate',)):
         def run():
@@ -86,7 +92,7 @@ class TransitionsTest(unittest.TestCase):
 
     def test_every_change_of_state_is_counted_on_its_owner(self):
         seen, expected, _ = self.check_exchange()
-        self.assertEqual(transitions(seen[0]), expected[0])
+        self.assertEqual(accepted(transitions(seen[0])), expected[0])
         self.assertEqual(transitions(seen[1]), expected[1])
 
     def test_changes_belong_to_the_process_that_connected(self):

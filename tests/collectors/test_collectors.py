@@ -20,7 +20,7 @@ SOURCES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", 
 
 # What the collectors report: a name that goes is missed by somebody's dashboard.
 METRICS = {
-    "syscalls": {"bpfpush.syscall.count", "bpfpush.syscall.duration"},
+    "syscalls": {"bpfpush.syscalls", "bpfpush.syscall.duration"},
     "network": {"process.network.io", "bpfpush.udp.datagrams", "bpfpush.tcp.connections", "bpfpush.tcp.retransmits",
                 "bpfpush.tcp.rtt", "bpfpush.tcp.connection.duration"},
     "fileio": {"bpfpush.file.io", "bpfpush.file.operations", "bpfpush.file.operation.duration", "process.disk.io"},

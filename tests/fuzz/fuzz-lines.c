@@ -148,7 +148,7 @@ static void take_metric(struct scene *scene)
 	static const uint64_t divisors[] = { 1, 1000000000, 1000, 1024, 3, 1000000000000000000, UINT64_MAX };
 	static const struct histogram_bound bounds[] = { { 1 }, { 49 }, { UINT64_C(1) << 53 }, { UINT64_C(1) << 63 } };
 	static const struct histogram_layout layouts[] = {
-		{ 0, -30, 64 }, { 0, -1, 66 },	 { 0, -3, 6 },	    { 0, -1, 2 },
+		{ 0, -30, 64, false, NULL, 20, 12, 2 }, { 0, -1, 66 },	 { 0, -3, 6 },	    { 0, -1, 2 },
 		{ 2, -8, 40 },	{ -1, -2, 12 }, { 0, -30, 512 }, { 0, -1, 512 },
 		{ 0, 0, 4, false, bounds }, { 0, 0, 5, true, bounds },
 	};

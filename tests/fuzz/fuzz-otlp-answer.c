@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a receiver answers. Two bytes of status, one that chooses the content type and the wait that was
- * asked for, then the body.
+ * asked for, then the body. The last type stands for a redirect, and the body for where it leads.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/otlp/answer.h"
+#include "util/cleanup.h"
 #include "util/utf8.h"
 
 #define N_POINTS 1000
@@ -35,14 +36,19 @@ static void check_message(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const char *const types[] = { "application/x-protobuf", "text/plain", "application/x-protobuf", "text/html",
+					     "application/json", "", "application/grpc", "text/plain" };
+	_cleanup_(freep) char *location = NULL;
 	struct http_answer http = { 0 };
 	struct otlp_answer answer;
 
 	if (size < 3)
 		return 0;
 	http.status = data[0] << 8 | data[1];
-	http.content_type = data[2] & 1 ? "text/plain" : "application/x-protobuf";
+	http.content_type = types[data[2] & 7];
 	http.retry_after_ns = data[2] >> 1;
+	if ((data[2] & 7) == 7)
+		http.location = location = strndup((const char *)data + 3, size - 3);
 	http.body = data + 3;
 	http.body_size = size - 3;
 
@@ -52,7 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(answer.n_rejected == N_POINTS || answer.verdict != OTLP_REFUSED);
 	check(answer.retry_after_ns <= http.retry_after_ns);
 	check(!answer.retry_after_ns || answer.verdict == OTLP_AGAIN);
-	check((answer.verdict == OTLP_ACCEPTED) == (http.status >= 200 && http.status < 300));
+	/* A web page is not an answer. */
+	check((answer.verdict == OTLP_ACCEPTED) == (http.status >= 200 && http.status < 300 &&
+						     !(http.body_size && !strcmp(http.content_type, "text/html"))));
 	check_message(answer.message);
 	return 0;
 }

@@ -14,16 +14,17 @@ static const struct histogram_bound length_bounds[] = { { 0 }, { 49 }, { 1099 } 
 				    wait_bounds[] = { { 1 }, { 10 }, { 2500000 } };
 
 static const struct metric literals[FIXTURE_METRICS] = {
-	[CALLS] = { .scope = "syscalls", .name = "bpfpush.syscall.count", .unit = "{call}",
+	[CALLS] = { .scope = "syscalls", .name = "bpfpush.syscalls", .unit = "{call}",
 		    .description = "System calls.", .kind = METRIC_SUM, .divisor = 1 },
 	[DURATION] = { .scope = "syscalls", .name = "bpfpush.syscall.duration", .unit = "s", .description = "",
-		       .kind = METRIC_HISTOGRAM, .divisor = 1000000000, .layout = { 0, -30, 48 } },
+		       .kind = METRIC_HISTOGRAM, .divisor = 1000000000,
+		       .layout = { 0, -30, 48, .n_explicit = 20, .first = 10, .step = 2 } },
 	[CPU] = { .scope = "scheduler", .name = "bpfpush.scheduler.cpu.time", .unit = "s",
 		  .description = "Time on a CPU.", .kind = METRIC_SUM, .divisor = 1000000000 },
 	[SIZES] = { .scope = "scheduler", .name = "example.size", .unit = "By", .description = "",
 		    .kind = METRIC_HISTOGRAM, .divisor = 1, .layout = { 0, -1, 6 } },
 	[SOCKETS] = { .scope = "scheduler", .name = "example.open", .unit = "{socket}", .description = "",
-		      .kind = METRIC_GAUGE, .divisor = 1 },
+		      .kind = METRIC_GAUGE, .is_updown = true, .divisor = 1 },
 	[NOTHING] = { .scope = "nothing", .name = "example.nothing", .unit = "1", .description = "",
 		      .kind = METRIC_SUM, .divisor = 1 },
 	[LENGTHS] = { .scope = "queue", .name = "example.length", .unit = "{packet}", .description = "",

@@ -2,8 +2,9 @@
 /*
  * Writes the fixture to standard output as an exporter of TYPE would:
  *
- *     golden-export json | bpftrace-json | console | otlp {cumulative|delta} {explicit|exponential} | lines VARIANT
+ *     golden-export json | bpftrace-json | csv | console | histogram | otlp {cumulative|delta} {explicit|exponential} | lines VARIANT
  */
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +41,11 @@ static int otlp(const struct batch *batch, const char *temporality, const char *
 	return otlp_encode(&encoding, batch, write_body, NULL, &encoded) || encoded.n_too_large;
 }
 
-static int stream(const struct batch *batch, const char *type)
+static int stream(const struct batch *batch, const char *type, bool has_histograms)
 {
+	const struct assignment histogram = { "histogram", "yes", "", 0 };
+	struct diag diag = DIAG_INIT;
+
 	const struct exporter_ops *ops = exporter_find(type);
 	struct exporter_context context = { .version = "1.2.3" };
 	struct exporter *exporter;
@@ -49,6 +53,7 @@ static int stream(const struct batch *batch, const char *type)
 	int err;
 
 	if (!options || setting_table_init(ops->settings, options) < 0 ||
+	    (has_histograms && setting_table_set(ops->settings, options, &histogram, &diag)) ||
 	    exporter_open("golden", ops, options, &context, &exporter) < 0)
 		return 1;
 	err = exporter_encode(exporter, batch);
@@ -127,7 +132,7 @@ int main(int argc, char **argv)
 	struct fixture fixture;
 	int status;
 
-	if (argc < 2)
+	if (argc < 2 || !setlocale(LC_CTYPE, "C.UTF-8"))
 		return 1;
 	fixture_init(&fixture);
 	if (!strcmp(argv[1], "otlp") && argc == 4)
@@ -135,7 +140,8 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[1], "lines") && argc == 3)
 		status = lines_variant(&fixture.batch, argv[2]);
 	else
-		status = stream(&fixture.batch, argv[1]);
+		status = strcmp(argv[1], "histogram") ? stream(&fixture.batch, argv[1], false) :
+							stream(&fixture.batch, "console", true);
 	fixture_done(&fixture);
 	return status;
 }

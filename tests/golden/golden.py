@@ -24,12 +24,12 @@ def main():
         output = subprocess.run(["protoc", "--decode=otlp.ExportMetricsServiceRequest",
                                  f"--proto_path={os.path.dirname(proto)}", proto],
                                 input=output, capture_output=True, check=True).stdout
-    text = output.decode()
+    text = output.decode()  # with the CR of a CSV, which open() is not to take away
     if os.environ.get("GOLDEN_UPDATE"):
-        with open(expected, "w", encoding="utf-8") as file:
+        with open(expected, "w", encoding="utf-8", newline="") as file:
             file.write(text)
         return
-    with open(expected, encoding="utf-8") as file:
+    with open(expected, encoding="utf-8", newline="") as file:
         wanted = file.read()
     if text != wanted:
         sys.stdout.writelines(difflib.unified_diff(wanted.splitlines(True), text.splitlines(True), "expected", "seen"))

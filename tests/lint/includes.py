@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom: util <- metric <- {collector, export} <- config <- agent <- command <- main,
+"""Who may include whom: util <- metric <- {collector, view <- {export, report}} <- config <- agent <- top <- command <- main,
 and one door for each library."""
 
 import os
@@ -15,10 +15,13 @@ MAY_INCLUDE = {
     "util": [],
     "metric": ["util"],
     "collector": ["metric", "util"],
-    "export": ["metric", "util"],
+    "view": ["metric", "util"],
+    "export": ["view", "metric", "util"],
     "config": ["collector", "export", "metric", "util"],
-    "agent": ["config", "collector", "export", "metric", "util"],
-    "command": ["agent", "config", "collector", "export", "metric", "util"],
+    "agent": ["config", "collector", "export", "view", "metric", "util"],
+    "top": ["agent", "config", "view", "metric", "util"],
+    "report": ["view", "metric", "util"],
+    "command": ["top", "report", "agent", "config", "collector", "export", "view", "metric", "util"],
     "main": ["command", "util"],
 }
 
@@ -29,10 +32,11 @@ DOORS = [
     (r"^curl/", "libcurl", r"^src/export/transport/(http|url)\.c$"),
     (r"^(protobuf-c/|.*\.pb-c\.h)", "protobuf-c", r"^src/export/otlp/"),
     (r"^ini\.h", "inih", r"^src/util/ini\.c$"),
-    (r"^systemd/sd-event", "sd-event", r"^src/(agent|export/transport)/"),
+    (r"^systemd/sd-event", "sd-event", r"^src/(agent|export/transport|top)/"),
     (r"^systemd/sd-daemon", "sd-daemon", r"^src/(agent/|util/kept\.c$)"),
     (r"^systemd/sd-journal", "sd-journal", r"^src/util/log\.c$"),
     (r"^systemd/sd-id128", "sd-id128", r"^src/config/resource\.c$"),
+    (r"^(ncurses|curses)\.h", "ncurses", r"^src/top/"),
     (r"^zlib\.h", "zlib", r"^src/export/"),
 ]
 

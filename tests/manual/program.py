@@ -32,7 +32,7 @@ class Program:
         return result.stdout
 
     def commands(self):
-        return re.findall(r"^  (\w+) ", self.run("--help"), re.MULTILINE)
+        return re.findall(r"^  (\w+)(?: |$)", self.run("--help"), re.MULTILINE)
 
     def options(self, command):
         """{"--format": True, ...}: does it take a value?"""

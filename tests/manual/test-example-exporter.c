@@ -36,11 +36,11 @@ static void the_increase_of_each_sum_is_written(void **state)
 	size = read(fd, text, sizeof(text) - 1);
 	assert_true(size > 0);
 	text[size] = '\0';
-	assert_string_equal(text, "bpfpush.syscall.count 234.000000\n"
-				  "bpfpush.syscall.count 0.000000\n"
-				  "bpfpush.syscall.count 1.000000\n"
-				  "bpfpush.syscall.count 9.000000\n"
-				  "bpfpush.syscall.count 5.000000\n"
+	assert_string_equal(text, "bpfpush.syscalls 234.000000\n"
+				  "bpfpush.syscalls 0.000000\n"
+				  "bpfpush.syscalls 1.000000\n"
+				  "bpfpush.syscalls 9.000000\n"
+				  "bpfpush.syscalls 5.000000\n"
 				  "bpfpush.scheduler.cpu.time 0.250000\n");
 	assert_int_equal(exporter->stats.points[POINTS_PUSHED], FIXTURE_POINTS);
 	assert_int_equal(exporter->stats.points[POINTS_DELIVERED], 6);

@@ -42,14 +42,19 @@ class BashTest(unittest.TestCase):
             self.assertEqual(set(complete_bash("bpfpush", command, "--")), expected, command)
 
     def test_values_are_offered_behind_the_equals_sign_that_bash_splits_at(self):
-        self.assertEqual(complete_bash("bpfpush", "once", "--format", "="), ["table", "json", "bpftrace-json"])
+        self.assertEqual(complete_bash("bpfpush", "once", "--format", "="), ["table", "csv", "json", "bpftrace-json"])
         self.assertEqual(complete_bash("bpfpush", "once", "--format", "=", "b"), ["bpftrace-json"])
         self.assertEqual(complete_bash("bpfpush", "run", "--log-level", "w"), ["warning"])
+        self.assertEqual(complete_bash("bpfpush", "once", "--sort", "=", "p9"), ["p90", "p99"])
+        self.assertEqual(complete_bash("bpfpush", "once", "--collector-directory", "=", DIRECTORY, "--set", "=", "sys"), ["syscalls."])
 
     def test_names_of_collectors_come_from_their_directory(self):
         words = ["bpfpush", "once", "--collector-directory", "=", DIRECTORY, ""]
         self.assertLessEqual(set(NAMES), set(complete_bash(*words)))
-        self.assertEqual(complete_bash(*words[:-1], "sched"), ["scheduler"])
+        self.assertEqual(complete_bash(*words[:-1], "sched"), ["scheduler", "scheduler.cpu.time", "scheduler.migrations", "scheduler.run_queue.duration"])
+        self.assertIn("syscall.duration", complete_bash(*words))
+        words[1] = "check"
+        self.assertNotIn("syscall.duration", complete_bash(*words))
 
     def test_dump_wants_a_stop_before_collectors(self):
         self.assertEqual(complete_bash("bpfpush", "dump", ""), BPFPUSH.stops())
@@ -70,6 +75,7 @@ class FishTest(unittest.TestCase):
 
     def test_names_of_collectors_come_from_their_directory(self):
         self.assertLessEqual(set(NAMES), set(complete_fish(f"bpfpush check --collector-directory={DIRECTORY} ")))
+        self.assertLessEqual({"syscall.duration", *NAMES}, set(complete_fish(f"bpfpush once --collector-directory={DIRECTORY} ")))
 
 
 class ZshTest(unittest.TestCase):

@@ -42,7 +42,7 @@ class CommandTest(unittest.TestCase):
     def test_every_option_is_explained_with_the_commands_that_know_it(self):
         commands = BPFPUSH.commands()
         for option in {option for command in commands for option in BPFPUSH.options(command)}:
-            item = re.search(rf"^\.It Fl -{option[2:]}( Ns = Ns Ar [A-Z]+)?(?: , Fl h)?\n(?:\.Pq Cm ([\w ,]+)\n)?",
+            item = re.search(rf"^\.It Fl -{option[2:]}( Ns = Ns Ar [A-Z]+)?(?: , Fl [hV])?\n(?:\.Pq Cm ([\w ,]+)\n)?",
                              self.sections["OPTIONS"], re.MULTILINE)
             self.assertIsNotNone(item, option)
             knowing = [command for command in commands if option in BPFPUSH.options(command)]
@@ -107,7 +107,7 @@ class ConfigurationTest(unittest.TestCase):
         rows = re.findall(r'\{ "self", "([^"]+)", "([^"]+)"', program.read("src/agent/self.c"))
         self.assertGreater(len(rows), 10)
         for name, unit in rows:
-            self.assertRegex(self.page, rf"\.It Cm {re.escape(name)} Pq (sum|gauge), Ql {re.escape(unit)}\n")
+            self.assertRegex(self.page, rf"\.It Cm {re.escape(name)} Pq (sum|gauge|updowncounter|histogram), Ql {re.escape(unit)}\n")
 
 
 class CollectorTest(unittest.TestCase):

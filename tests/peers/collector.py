@@ -135,17 +135,23 @@ KINDS = [("sum", fill_number), ("gauge", fill_number), ("histogram", fill_histog
          ("exponentialHistogram", fill_exponential)]
 
 
+def whole_lines(file):
+    """Of a file that is being written. To iterate over it would go on in the middle of a line that grows meanwhile."""
+    return file.read().split("\n")[:-1]
+
+
 def points_of(export):
     """All points of one ExportMetricsServiceRequest in OTLP/JSON, as flat dicts.
 
     Common members: kind, name, unit, description, scope, scope_version, resource, attributes,
-    start_time_ns, time_ns, flags; for sums and histograms temporality; then by kind
+    schemas (of the resource and of the scope), start_time_ns, time_ns, flags; for sums and histograms temporality; then by kind
     value | count sum min max bounds counts | count sum scale zero_count offset counts.
     """
     for resource_metrics in export.get("resourceMetrics", []):
         resource = attributes_of(resource_metrics.get("resource", {}).get("attributes"))
         for scope_metrics in resource_metrics.get("scopeMetrics", []):
             scope = scope_metrics.get("scope", {})
+            schemas = resource_metrics.get("schemaUrl", ""), scope_metrics.get("schemaUrl", "")
             for metric in scope_metrics.get("metrics", []):
                 for kind, fill in KINDS:
                     data = metric.get(kind)
@@ -158,7 +164,7 @@ def points_of(export):
                             "start_time_ns": int(point.get("startTimeUnixNano", 0)),
                             "time_ns": int(point.get("timeUnixNano", 0)), "flags": point.get("flags", 0),
                             "temporality": TEMPORALITY.get(data.get("aggregationTemporality")),
-                            "is_monotonic": data.get("isMonotonic", False),
+                            "is_monotonic": data.get("isMonotonic", False), "schemas": schemas,
                         }
                         fill(result, point)
                         yield result
@@ -233,9 +239,8 @@ class Collector:
         """What has been received and written so far."""
         if not os.path.exists(self.outputs[channel]):
             return []
-        with open(self.outputs[channel], encoding="utf-8") as lines:
-            whole = [line for line in lines if line.endswith("\n")]
-        return [point for line in whole for point in points_of(json.loads(line))]
+        with open(self.outputs[channel], encoding="utf-8") as file:
+            return [point for line in whole_lines(file) for point in points_of(json.loads(line))]
 
     def wait_points(self, are_enough, channel=0, timeout_s=10):
         deadline = time.monotonic() + timeout_s

@@ -5,19 +5,24 @@ An own implementation of what conf/bpfpush.conf and docs/statsd.md promise: name
 Numbers are exact: the lines are read as decimals.
 """
 
+import glob
 import json
+import os
 import re
 from decimal import Decimal
 
 from agent import HOST
+from collector import whole_lines
 
+DESCRIPTORS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "bpf", "*.conf")
+USUAL_RANGES = {"s": "-18..0", "By": "4..22"}
 OWNERS = ("systemd.unit.name", "container.id", "process.linux.cgroup")
 TAGGED_KEEP = {"graphite": "", "dogstatsd": "/:", "influx": "/", "tagged": ":@+"}
 
 
 def read_lines(path):
-    with open(path, encoding="utf-8") as lines:
-        return [json.loads(line, parse_float=Decimal) for line in lines if line.endswith("\n")]
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line, parse_float=Decimal) for line in whole_lines(file)]
 
 
 def digits(data):
@@ -91,12 +96,33 @@ class Naming:
         return path + path_suffix + ("." + upper.replace(".", "_") if upper else "")
 
 
+def ranges():
+    """{metric: its range} of the shipped collectors that say one."""
+    found = {}
+    for path in glob.glob(DESCRIPTORS):
+        with open(path, encoding="utf-8") as file:
+            for section in file.read().split("\n["):
+                keys = dict(re.findall(r"(?m)^(\w+) = (.*)$", section))
+                if "range" in keys:
+                    found[keys["name"]] = keys["range"]
+    return found
+
+
+def explicit(name, unit, numbers, known=ranges()):
+    """(upper bounds, counts) of an explicit histogram: the metric's range says which of all bounds there are."""
+    first, last, step = re.fullmatch(r"(-?\d+)\.\.(-?\d+)(?: step (\d+))?",
+                                     known.get(name, USUAL_RANGES.get(unit, "0..18"))).groups()
+    bounds = [2.0 ** power for power in range(int(first), int(last) + 1, int(step or 1))] + [float("inf")]
+    counts = [0] * len(bounds)
+    for upper, count in zip([*map(float, numbers["bounds"]), float("inf")], numbers["counts"]):
+        counts[next(i for i, bound in enumerate(bounds) if upper <= bound)] += count
+    return bounds, counts
+
+
 def bucket_counts(line, member, per_second):
     """(upper bound as text, count) of each bucket."""
-    numbers = line[member]
     factor = per_second if line["unit"] == "s" else 1
-    bounds = [float(bound) * factor for bound in numbers["bounds"]] + [float("inf")]
-    return [(bound_text(bound), count) for bound, count in zip(bounds, numbers["counts"])]
+    return [(bound_text(bound * factor), count) for bound, count in zip(*explicit(line["name"], line["unit"], line[member]))]
 
 
 def grown(line, total, delta):

@@ -71,10 +71,18 @@ class Promql(Receiver):
     def settle(self, timeout_s=60):
         """What is accepted can be queried at once, once VictoriaMetrics has flushed."""
 
+    def ask(self, what, **parameters):
+        """The API's answer to query or query_range. ValueError: what it does not understand."""
+        try:
+            with urllib.request.urlopen(self.url(f"/api/v1/{what}", **parameters), timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise ValueError(error.read().decode(errors="replace")) from error
+
     def query(self, text, time_ms):
         """[(labels, value)]; a native histogram is the API's dict."""
-        with urllib.request.urlopen(self.url("/api/v1/query", query=text, time=time_ms / 1000), timeout=30) as answer:
-            found = json.load(answer)
+        found = self.ask("query", query=text, time=time_ms / 1000)
         return [(item["metric"], float(item["value"][1]) if "value" in item else item["histogram"][1]) for item in found["data"]["result"]]
 
     def names(self):

@@ -11,7 +11,7 @@ import os
 import re
 import urllib.request
 
-from collector import Unavailable as NoCollector, collector_path, free_ports, points_of
+from collector import Unavailable as NoCollector, collector_path, free_ports, points_of, whole_lines
 from receiver import Receiver, Unavailable, is_bound, LISTEN
 
 
@@ -266,8 +266,8 @@ service:
     def points(self):
         if not os.path.exists(self.path("metrics.jsonl")):
             return []
-        with open(self.path("metrics.jsonl"), encoding="utf-8") as lines:
-            return [point for line in lines if line.endswith("\n") for point in points_of(json.loads(line))]
+        with open(self.path("metrics.jsonl"), encoding="utf-8") as file:
+            return [point for line in whole_lines(file) for point in points_of(json.loads(line))]
 
     def totals(self):
         found = {}

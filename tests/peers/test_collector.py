@@ -16,7 +16,8 @@ START, END = 1_700_000_000_000_000_000, 1_700_000_010_000_000_000
 def request(*metrics):
     return {"resourceMetrics": [{
         "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "by hand"}}]},
-        "scopeMetrics": [{"scope": {"name": "hand", "version": "1"}, "metrics": list(metrics)}],
+        "scopeMetrics": [{"scope": {"name": "hand", "version": "1"}, "metrics": list(metrics), "schemaUrl": "http://inner"}],
+        "schemaUrl": "http://outer",
     }]}
 
 
@@ -51,7 +52,7 @@ class TestCollector(unittest.TestCase):
             "kind": "sum", "name": "a.sum", "unit": "By", "description": "bytes", "scope": "hand", "scope_version": "1",
             "resource": {"service.name": "by hand"}, "attributes": {"id": 9007199254740993},
             "start_time_ns": START, "time_ns": END, "flags": 0, "temporality": "cumulative", "is_monotonic": True,
-            "value": value})
+            "schemas": ("http://outer", "http://inner"), "value": value})
 
     def test_a_gauge_has_no_temporality(self):
         got, = self.push({"name": "a.gauge", "gauge": {"dataPoints": [point(asDouble=0.25)]}})

@@ -105,7 +105,7 @@ class ConnectTest(unittest.TestCase):
         found = self.connect(1, otlp={"type": "otlp", "endpoint": f"http://{where}"}, carbon={"type": "graphite", "endpoint": where},
                              udp={"type": "statsd", "endpoint": f"127.0.0.1:{datagrams}"}, unix={"type": "statsd", "endpoint": "unix:/nonexistent"},
                              name={"type": "graphite", "endpoint": "receiver.invalid:1"})
-        self.assertRegex(found.pop("otlp"), f"^http://{where}: fails: .*port {port}.* connect")
+        self.assertRegex(found.pop("otlp"), f"^http://{where}: fails: http://{where}/v1/metrics: .*port {port}.* connect")
         self.assertRegex(found.pop("name"), "^receiver.invalid:1: fails: receiver.invalid: .*(name|Name)")
         self.assertEqual(found, {
             "carbon": f"{where}: fails: {where}: Connection refused",
@@ -114,7 +114,8 @@ class ConnectTest(unittest.TestCase):
 
     def test_what_a_receiver_says_is_shown_and_no_secret_is(self):
         refusing, port = self.door(status=401, body=status_of(b"who are \x1b[31myou"))
-        _, foreign = self.door(content_type="text/html", body=b"<p>welcome")
+        _, page = self.door(content_type="text/html", body=b"<p>welcome")
+        _, foreign = self.door(content_type="text/plain", body=b"welcome")
         _, busy = self.door(status=503)
         secret = os.path.join(self.directory, "secret")
         with open(secret, "w", encoding="ascii") as file:
@@ -122,13 +123,15 @@ class ConnectTest(unittest.TestCase):
         os.chmod(secret, 0o600)
         found = self.connect(1, refused={"type": "otlp", "endpoint": f"http://me:{SECRET}@127.0.0.1:{port}/a?key={SECRET}",
                                          "headers": f"Api-Key: file:{secret}", "compression": "none"},
+                             page={"type": "otlp", "endpoint": f"http://127.0.0.1:{page}"},
                              foreign={"type": "otlp", "endpoint": f"http://127.0.0.1:{foreign}"},
                              busy={"type": "otlp", "metrics_endpoint": f"http://127.0.0.1:{busy}/own"},
                              headless={"type": "otlp", "headers": "Api-Key: file:%d/none"})
         self.assertEqual(found, {
-            "refused": f"http://127.0.0.1:{port}/a: fails: refused for good: HTTP 401: who are ?[31myou (check the setting headers)",
+            "refused": f"http://127.0.0.1:{port}/a: fails: http://127.0.0.1:{port}/a/v1/metrics: refused for good: HTTP 401: who are ?[31myou (check the setting headers)",
+            "page": f"http://127.0.0.1:{page}: fails: http://127.0.0.1:{page}/v1/metrics: refused for good: HTTP 200 (this is not an OTLP receiver: check the endpoint)",
             "foreign": f"http://127.0.0.1:{foreign}: fails: HTTP 200, but this is not an OTLP receiver: check the endpoint",
-            "busy": f"http://127.0.0.1:{busy}/own: fails: HTTP 503",
+            "busy": f"http://127.0.0.1:{busy}/own: fails: http://127.0.0.1:{busy}/own: HTTP 503",
             "headless": "http://localhost:4318: fails: headers: Api-Key: the file %d/none cannot be used: No such file or directory"})
         (_, headers, body), = refusing.bodies
         self.assertEqual((headers["Api-Key"], headers["Content-Type"], body), (SECRET, "application/x-protobuf", b""))
@@ -142,7 +145,7 @@ class ConnectTest(unittest.TestCase):
         _, port = self.door(pem)
         url = f"https://127.0.0.1:{port}"
         found = self.connect(1, stranger={"type": "otlp", "endpoint": url}, friend={"type": "otlp", "endpoint": url, "ca_file": pem + ".crt"})
-        self.assertRegex(found.pop("stranger"), f"^{url}: fails: SSL certificate problem: self.signed certificate")
+        self.assertRegex(found.pop("stranger"), f"^{url}: fails: {url}/v1/metrics: SSL certificate problem: self.signed certificate \\(set ca_file")
         self.assertEqual(found, {"friend": f"{url}: works: HTTP 200"})
 
 

@@ -17,7 +17,7 @@ import unittest
 from contextlib import ExitStack
 
 from agent import Agent, Follower, HOST, Unavailable as NoAgent, cgroup2_mount, config_of, require_agent
-from expected import OWNERS, read_lines
+from expected import OWNERS, explicit, read_lines
 from promql import Prometheus, VictoriaMetricsOtlp, blocks, page, quantile_bucket, refuses_otlp, without_resets
 from receiver import Unavailable, each
 from workload import SYSTEM_CALLS
@@ -47,6 +47,12 @@ def zero_of(number):
     if isinstance(number, dict):
         return {**number, "count": 0, "sum": 0, "counts": [0] * len(number["counts"])}
     return 0
+
+
+def as_explicit(number):
+    """Of the time in the run queue."""
+    (*bounds, _), counts = explicit(RUN_QUEUE, "s", number)
+    return {**number, "bounds": bounds, "counts": counts}
 
 
 class Lines:
@@ -100,7 +106,7 @@ class TestPage(unittest.TestCase):
         cls.path = os.path.join(cls.top, "lines.json")
         exporters = {
             "prometheus": cls.prometheus.exporter_keys(),
-            "victoriametrics": cls.victoria.exporter_keys(),
+            "victoriametrics": cls.victoria.exporter_keys(owner_attribute="owner"),
             "delta-prometheus": cls.prometheus.exporter_keys(temporality="delta"),
             "delta-victoria": cls.plain.exporter_keys(temporality="delta"),
         }
@@ -225,7 +231,7 @@ class TestPage(unittest.TestCase):
         with Prometheus(flags=["--config.file=prometheus.yml"]) as closed:
             self.assertEqual(refuses_otlp(closed, "/api/v1/otlp/v1/metrics"), 404)
         self.assertEqual([name for name in self.plain.names() if "_total" in name], [])
-        self.assertIn("bpfpush.bpf.map.entries", self.plain.names())
+        self.assertIn("bpfpush.bpf.map.entry.count", self.plain.names())
 
     def test_delta_is_refused_or_dropped(self):
         self.assertIn("invalid temporality and type combination", self.prometheus.log_text())
@@ -233,13 +239,13 @@ class TestPage(unittest.TestCase):
         self.assertEqual(self.plain.names() - gauges, set())
 
     def brief_calls(self, ending=""):
-        return f'bpfpush_syscall_count_total{{bpfpush_syscall_name="getppid",process_linux_cgroup="{self.brief}"}}{ending}'
+        return f'bpfpush_syscalls_total{{bpfpush_syscall_name="getppid",process_linux_cgroup="{self.brief}"}}{ending}'
 
     def test_a_unit_that_runs_five_times_for_a_moment_has_its_whole_increase(self):
         """Between the third time and the fourth, its series ended and began again."""
         truth = 5 * SYSTEM_CALLS
         samples = [number for _, number in dict((attributes["bpfpush.syscall.name"], samples)
-                   for attributes, samples in self.lines.of("bpfpush.syscall.count") if owner(attributes) == self.brief)["getppid"]]
+                   for attributes, samples in self.lines.of("bpfpush.syscalls") if owner(attributes) == self.brief)["getppid"]]
         self.assertEqual((samples.count(0), max(samples)), (2, 3 * SYSTEM_CALLS))
         (_, value), = self.victoria.query(f"increase({self.brief_calls('[10m]')})", self.lines.end_ms)
         self.assertEqual(value, truth)
@@ -265,7 +271,7 @@ class TestPage(unittest.TestCase):
             self.assertEqual(receiver.query(everything, self.gap_ms), [], receiver.name)
             names = {labels["__name__"] for labels, _ in receiver.query(everything, self.gap_ms - 1)}
             self.assertTrue({name for name in names if "run_queue_duration" in name}, names)
-            self.assertIn("bpfpush_syscall_count_total", names)
+            self.assertIn("bpfpush_syscalls_total", names)
 
     def test_every_point_was_taken(self):
         self.assertNotRegex(self.prometheus.log_text(), "(?i)out.of.order|duplicate|too.old")
@@ -309,10 +315,10 @@ class TestPage(unittest.TestCase):
     def assert_queries(self, receiver):
         def owners(attributes):
             return (owner(attributes),)
-        self.assert_query(receiver, "sum by (owner) (label_join(rate(bpfpush_syscall_count_total", ["owner"],
-                          self.rates(receiver, "bpfpush.syscall.count", owners))
+        self.assert_query(receiver, "sum by (owner) (label_join(rate(bpfpush_syscalls_total", ["owner"],
+                          self.rates(receiver, "bpfpush.syscalls", owners))
         self.assert_query(receiver, "topk(10, sum by (bpfpush_syscall_name, error_type)", ["bpfpush_syscall_name", "error_type"],
-                          self.rates(receiver, "bpfpush.syscall.count",
+                          self.rates(receiver, "bpfpush.syscalls",
                                      lambda at: (at.get("bpfpush.syscall.name", ""), at["error.type"]) if "error.type" in at else None), top=10)
         self.assert_query(receiver, "sum by (owner) (label_join(rate(bpfpush_scheduler_cpu_time", ["owner"],
                           self.rates(receiver, "bpfpush.scheduler.cpu.time", owners))
@@ -332,11 +338,20 @@ class TestPage(unittest.TestCase):
     def test_the_queries_in_victoriametrics(self):
         self.assert_queries(self.victoria)
 
-    def assert_quantile(self, receiver, beginning, rate_of_bucket):
+    def test_with_an_owner_attribute_no_labels_need_be_joined(self):
+        query = "sum by (owner) (rate(process_context_switches_total[1m]))"
+        have = {labels.get("owner", ""): value for labels, value in self.victoria.query(query, self.lines.end_ms) if value}
+        want = {name: value for name, value in self.rates(self.victoria, "process.context_switches", owner).items() if value}
+        self.assertGreater(len(want), 1)
+        self.assertEqual(have.keys(), want.keys())
+        for name, value in have.items():
+            self.assertAlmostEqual(value, want[name], delta=1e-6 * want[name])
+
+    def assert_quantile(self, receiver, beginning, rate_of_bucket, shown=dict):
         text, = [block for block in blocks("promql") if block.startswith("histogram_quantile") and beginning in block]
         (labels, value), = receiver.query(text, self.lines.end_ms)
         self.assertEqual(labels, {"host_name": HOST})
-        series = [samples for _, samples in self.lines.of(RUN_QUEUE)]
+        series = [[(ms, shown(number)) for ms, number in samples] for _, samples in self.lines.of(RUN_QUEUE)]
         bounds = [*map(float, series[0][0][1]["bounds"]), float("inf")]
         rates = [(upper, sum(rate_of_bucket(samples, index) for samples in series)) for index, upper in enumerate(bounds)]
         lower, upper = quantile_bucket(0.99, rates)
@@ -353,7 +368,7 @@ class TestPage(unittest.TestCase):
 
     def test_the_quantile_of_explicit_histograms(self):
         self.assert_quantile(self.victoria, "_bucket[1m]", lambda samples, index: self.victoria.rate(
-            self.lines.buckets(samples, index), self.lines.end_ms, RANGE_MS))
+            self.lines.buckets(samples, index), self.lines.end_ms, RANGE_MS), as_explicit)
 
     def test_there_are_eight(self):
         self.assertEqual(len(blocks("promql")), 8 + 1)  # the quantile in two forms

@@ -68,7 +68,7 @@ class TestContinued(Restarts, unittest.TestCase):
     def test_series_go_on(self):
         starts = {}
         for line in self.lines:
-            if line["name"] == "bpfpush.collection.time":
+            if line["name"] == "otel.sdk.metric_reader.collection.duration":
                 starts.setdefault(str(line["attributes"]), set()).add(line["start_time_ns"])
         self.assertTrue(starts)
         self.assertEqual({len(times) for times in starts.values()}, {1})

@@ -67,6 +67,10 @@ class Silence(unittest.TestCase):
         hanging = listen(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0), 16)
         port = hanging.getsockname()[1]
         listen(socket.AF_UNIX, socket.SOCK_DGRAM, f"{directory}/unread")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as other, contextlib.suppress(BlockingIOError):
+            other.connect(f"{directory}/unread")
+            for _ in range(100000):  # however little the agent sends, it finds no room
+                other.send(b"x")
         notify = listen(socket.AF_UNIX, socket.SOCK_DGRAM, f"{directory}/notify")
         for name, text in (("resolv.conf", "".join(f"nameserver {one}\n" for one in NAME_SERVERS)), ("hosts", "")):
             with open(f"{directory}/{name}", "w", encoding="ascii") as file:

@@ -32,7 +32,7 @@ from statsd import Statsd
 
 BUILD = os.environ.get("BUILD_DIR") or os.path.realpath(os.path.join(HERE, "..", "..", "build"))
 WORKLOADS = os.path.join(BUILD, "tests", "bpf")
-METRIC, UNIT, CALL = "bpfpush.syscall.count", "systemd.unit.name", "bpfpush.syscall.name"
+METRIC, UNIT, CALL = "bpfpush.syscalls", "systemd.unit.name", "bpfpush.syscall.name"
 CALLS = ("timer_getoverrun", "ioprio_get")  # in the order in which the workloads' figures have them
 ERRORS = {"timer_getoverrun": {"error.type": "EINVAL"}, "ioprio_get": {}}
 CUMULATIVE, DELTA = range(2)  # the Collector's channels
@@ -69,29 +69,21 @@ WantedBy=multi-user.target
 """
 
 
-class Counting:
+class Work:
+    """The workloads alone."""
+
     def __init__(self):
         self.unit, self.churned = f"counted-{os.getpid()}.service", f"churned-{os.getpid()}"
-        self.stack = contextlib.ExitStack()
-        self.counts = self.collector = self.statsd = self.machine = None
+        self.units = f"{self.unit} {self.churned}-*"  # of which series are told
+        self.counts = self.machine = None
         self.expected = collections.Counter()  # {(unit, call): how many} of what came and went
         self.is_over, self.thread, self.broken = threading.Event(), None, None
 
     def __enter__(self):
-        with contextlib.ExitStack() as stack:
-            self.collector = stack.enter_context(Collector(channels=2))
-            self.statsd = stack.enter_context(Statsd())
-            self.stack = stack.pop_all()
         return self
 
     def __exit__(self, *_):
         self.is_over.set()
-        self.stack.close()
-
-    def config(self):
-        urls = self.collector.otlp_urls
-        return CONFIG.format(units=f"{self.unit} {self.churned}-*", host=HOST, cumulative=urls[CUMULATIVE], delta=urls[DELTA],
-                             statsd=self.statsd.endpoint)
 
     def start(self, machine, counts):
         """counts: a directory of this machine, which is /counts in the container, where WORKLOADS are /workloads."""
@@ -131,16 +123,47 @@ class Counting:
         except (OSError, subprocess.SubprocessError) as error:
             self.broken = error
 
-    def finish(self):
-        """The workloads end, then the agent, and all that it pushed has arrived."""
+    def end(self):
+        """All of them end."""
         self.pause()
-        self.machine.run(f"systemctl stop {self.unit}; systemctl stop bpfpush; rm /etc/systemd/system/{self.unit}")
-        self.statsd.settle()
+        self.machine.run(f"systemctl stop {self.unit}")
 
     def steady(self):
         """{call: how often the steady workload has made it by now}"""
         with open(os.path.join(self.counts, "steady"), "rb") as file:
             return dict(zip(CALLS, struct.unpack("=2Q", file.read())))
+
+    def made(self):
+        """{(unit, call): how many}, of all."""
+        return {**{(self.unit, call): n for call, n in self.steady().items()}, **self.expected}
+
+
+class Counting(Work):
+    def __init__(self):
+        super().__init__()
+        self.stack = contextlib.ExitStack()
+        self.collector = self.statsd = None
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            self.collector = stack.enter_context(Collector(channels=2))
+            self.statsd = stack.enter_context(Statsd())
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self.stack.close()
+
+    def config(self):
+        urls = self.collector.otlp_urls
+        return CONFIG.format(units=self.units, host=HOST, cumulative=urls[CUMULATIVE], delta=urls[DELTA], statsd=self.statsd.endpoint)
+
+    def finish(self):
+        """The workloads end, then the agent, and all that it pushed has arrived."""
+        self.end()
+        self.machine.run(f"systemctl stop bpfpush; rm /etc/systemd/system/{self.unit}")
+        self.statsd.settle()
 
     # What receivers were told: {(unit, call): ...}.
 
@@ -196,5 +219,5 @@ class Counting:
     def differences(self):
         """What receivers were told that is not what the workloads did, as texts. Call finish() first."""
         told = {"cumulative": self.cumulative(), "delta": self.delta(), "statsd": self.statsd_totals()}
-        made = {**{(self.unit, call): n for call, n in self.steady().items()}, **self.expected}
-        return [f"{way}: {' '.join(key)}: told {found.get(key)}, made {n}" for way, found in told.items() for key, n in made.items() if found.get(key) != n]
+        return [f"{way}: {' '.join(key)}: told {found.get(key)}, made {n}" for way, found in told.items()
+                for key, n in self.made().items() if found.get(key) != n]

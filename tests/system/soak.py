@@ -19,7 +19,7 @@ from packages import PACKAGES, debs
 # {what happens: a command; @PID@ is the agent}. A kill comes at any moment, for example in the middle of a collection.
 EVENTS = {
     "kill": "kill -KILL @PID@",
-    "kill twice": "kill -KILL @PID@; sleep 0.$((RANDOM % 10))$((RANDOM % 10)); kill -KILL $(systemctl show bpfpush --property=MainPID --value)",
+    "kill twice": "kill -KILL @PID@; sleep 0.$((RANDOM % 10))$((RANDOM % 10)); systemctl kill --kill-whom=main --signal=KILL bpfpush",
     "restart": "systemctl restart bpfpush",
     "reload": "systemctl reload bpfpush",
     "reexec": "systemctl daemon-reexec; kill -KILL @PID@",

@@ -23,7 +23,7 @@ from decimal import Decimal
 from container import Unavailable, rootfs, run_container
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "peers"))
-from expected import clean, replaced, text_of
+from expected import bound_text, clean, explicit, replaced, text_of
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
@@ -191,9 +191,9 @@ def values(point):
     delta = point["delta"]
     if not delta["count"]:
         return []
-    buckets = zip([str(bound) for bound in delta["bounds"]] + ["inf"], delta["counts"])
+    buckets = zip(*explicit(point["name"], point["unit"], delta))
     return [(".count", None, delta["count"]), (".sum", None, delta["sum"]),
-            *((".bucket", bound, count) for bound, count in buckets if count)]
+            *((".bucket", bound_text(bound), count) for bound, count in buckets if count)]
 
 
 class TestGraphiteDocs(unittest.TestCase):

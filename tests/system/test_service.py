@@ -120,6 +120,34 @@ entries
                         [entry["MESSAGE"] for entry in entries])
         self.find(entries, "CONFIG_REJECTED")
 
+    def test_a_table_in_the_journal_is_warned_of_once(self):
+        result = self.boot("""
+configure <<'X'
+[agent]
+collectors = memory
+[exporter table]
+type = console
+X
+systemctl start bpfpush || exit 1
+entries
+""")
+        said = [entry["MESSAGE"] for entry in self.journal(result) if "writes to standard output" in str(entry["MESSAGE"])]
+        self.assertEqual(len(said), 1, said)
+        self.assertTrue(said[0].startswith("/etc/bpfpush/bpfpush.conf:3: exporter table "), said)
+
+    def test_without_rights_it_says_why_it_did_not_start(self):
+        result = self.boot(NOBODY + """
+mkdir -p /run/systemd/system/bpfpush.service.d
+printf '[Service]\\nCapabilityBoundingSet=\\nAmbientCapabilities=\\n' >/run/systemd/system/bpfpush.service.d/rights.conf
+systemctl daemon-reload
+systemctl start bpfpush
+echo "$(show ActiveState) $(show ExecMainStatus)" >/result/state
+entries
+""")
+        self.assertEqual(result.file("state"), "failed 77\n")
+        (why,) = self.find(self.journal(result), "CANNOT_RUN")
+        self.assertTrue(why["MESSAGE"].startswith("not started: CAP_BPF and CAP_PERFMON are missing"), why)
+
     def test_an_agent_that_hangs_is_started_again(self):
         result = self.boot(NOBODY + """
 mkdir -p /run/systemd/system/bpfpush.service.d
@@ -163,7 +191,7 @@ systemctl stop bpfpush
 cp /run/bpfpush-test/lines /result/lines
 """)
         lines = [json.loads(line) for line in result.file("lines").splitlines()]
-        opened = [line["total"] for line in lines if line["name"] == "bpfpush.syscall.count"
+        opened = [line["total"] for line in lines if line["name"] == "bpfpush.syscalls"
                   and line["attributes"].get("systemd.unit.name") == "busy.service"
                   and line["attributes"].get("bpfpush.syscall.name") == "openat" and "error.type" not in line["attributes"]]
         self.assertTrue(opened, sorted({str(line["attributes"].get("systemd.unit.name")) for line in lines}))

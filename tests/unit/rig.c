@@ -29,6 +29,8 @@ int rig_setup(void **state)
 	receiver = (struct receiver){ .listener = -1, .fd = -1 };
 	assert_true(sd_event_new(&world.event) >= 0);
 	world.context.event = world.event;
+	world.budget.limit_bytes = 16 << 20;
+	world.context.queue_budget = &world.budget;
 	world.exporter.context = &world.context;
 	return 0;
 }
@@ -232,7 +234,6 @@ bool is_text(const struct buf *buf, const char *expected)
 struct sender_options tcp_options_for(const char *host, unsigned int port)
 {
 	return (struct sender_options){ .endpoint = endpoint_at(host, port),
-				     .queue_bytes = 16 << 20,
 				     .confirm_every_ns = NEVER,
 				     .timeout_ns = 5000 * MS,
 				     .retry.initial_ns = 10 * MS,
@@ -243,7 +244,6 @@ struct sender_options udp_options_for(struct endpoint endpoint)
 {
 	return (struct sender_options){ .endpoint = endpoint,
 				     .burst = 8,
-				     .queue_bytes = 1 << 20,
 				     .retry.initial_ns = 10 * MS,
 				     .retry.max_ns = 50 * MS };
 }

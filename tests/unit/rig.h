@@ -28,6 +28,7 @@
 
 struct world {
 	sd_event *event;
+	struct queue_budget budget;
 	struct exporter_context context;
 	struct exporter exporter;
 };

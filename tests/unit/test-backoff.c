@@ -35,9 +35,24 @@ static void what_the_receiver_asks_for_is_the_least(void **state)
 {
 	struct backoff backoff = { .initial_ns = 4 * S, .max_ns = 4 * S };
 
-	assert_int_equal(backoff_next(&backoff, 0x80000000, 3 * S), 3 * S);
+	assert_int_equal(backoff_next(&backoff, 0, 3 * S), 3 * S);
 	assert_int_equal(backoff_next(&backoff, 0x80000000, 1 * S), 2 * S);
 	assert_int_equal(backoff_next(&backoff, 0, 100 * S), 100 * S);
+}
+
+/* Many agents hear the same wish at the same time. */
+static void up_to_half_of_what_the_receiver_asks_for_is_added(void **state)
+{
+	struct backoff backoff = { .initial_ns = 4 * S, .max_ns = 4 * S };
+
+	assert_int_equal(backoff_next(&backoff, 0x80000000, 4 * S), 5 * S);
+	assert_int_equal(backoff_next(&backoff, 0x40000000, 300 * S), 300 * S + 300 * S / 8);
+	assert_true(backoff_next(&backoff, UINT32_MAX, 300 * S) < 450 * S);
+	for (int i = 0; i < 1000; i++) {
+		uint64_t delay = backoff_draw(&backoff, 100 * S);
+
+		assert_true(delay >= 100 * S && delay < 150 * S);
+	}
 }
 
 static void thousands_of_failures_do_not_overflow(void **state)
@@ -56,6 +71,7 @@ int main(void)
 		cmocka_unit_test(delays_double_up_to_the_longest),
 		cmocka_unit_test(jitter_spreads_over_all_of_the_delay),
 		cmocka_unit_test(what_the_receiver_asks_for_is_the_least),
+		cmocka_unit_test(up_to_half_of_what_the_receiver_asks_for_is_added),
 		cmocka_unit_test(thousands_of_failures_do_not_overflow),
 	};
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "export/bounds.h"
+#include "metric/bounds.h"
 
 static const struct metric times = { .divisor = 1000000000, .layout = { .offset = -30, .n_buckets = 48 } };
 static const struct metric values = { .divisor = 1, .layout = { .offset = -1, .n_buckets = 48 } };
@@ -98,6 +98,65 @@ static void the_middle_is_as_far_from_both_bounds(void **state)
 	assert_true(bounds_middle(&lengths, 3) == 1099);
 }
 
+static uint32_t explicit_bucket_of(const struct metric *metric, double value)
+{
+	uint32_t i = 0;
+
+	while (value > bounds_upper(metric, bounds_explicit_last(metric, i)))
+		i++;
+	return i;
+}
+
+static void an_explicit_histogram_counts_neighbours_together(void **state)
+{
+	struct metric metric = values;
+	uint64_t bucket[48], sum = 0;
+
+	for (uint32_t i = 0; i < 48; i++)
+		bucket[i] = UINT64_C(1) << i;
+	metric.layout.n_explicit = 4; /* up to 2^2, 2^5, 2^8, and all above */
+	metric.layout.first = 3;
+	metric.layout.step = 3;
+	assert_int_equal(bounds_explicit_n(&metric), 4);
+	assert_true(bounds_upper(&metric, bounds_explicit_last(&metric, 0)) == 4);
+	assert_true(bounds_upper(&metric, bounds_explicit_last(&metric, 1)) == 32);
+	assert_true(bounds_upper(&metric, bounds_explicit_last(&metric, 2)) == 256);
+	assert_int_equal(bounds_explicit_last(&metric, 3), 47);
+	assert_int_equal(bounds_explicit_count(&metric, bucket, 0), 0xf); /* 0, 1, 2, and 3 to 4 */
+	assert_int_equal(bounds_explicit_count(&metric, bucket, 1), 0x70);
+	assert_int_equal(bounds_explicit_count(&metric, bucket, 2), 0x380);
+	for (uint32_t i = 0; i < 4; i++)
+		sum += bounds_explicit_count(&metric, bucket, i);
+	assert_int_equal(sum, (UINT64_C(1) << 48) - 1);
+	/* Every value is where its own bucket is counted. */
+	for (uint32_t i = 0; i < 47; i++) {
+		uint64_t one[48] = { 0 };
+		double upper = bounds_upper(&metric, i);
+
+		one[i] = 1;
+		assert_int_equal(bounds_explicit_count(&metric, one, explicit_bucket_of(&metric, upper)), 1);
+		if (i > 1) /* from just above the bound below */
+			assert_int_equal(explicit_bucket_of(&metric, upper / 2 + 0.5),
+					 explicit_bucket_of(&metric, upper));
+	}
+}
+
+static void without_a_range_each_bucket_is_explicit(void **state)
+{
+	const struct metric *const all[] = { &values, &lengths };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(all); i++) {
+		uint64_t bucket[48] = { 0 };
+
+		assert_int_equal(bounds_explicit_n(all[i]), all[i]->layout.n_buckets);
+		for (uint32_t j = 0; j < all[i]->layout.n_buckets; j++) {
+			bucket[j] = 7 + j;
+			assert_int_equal(bounds_explicit_last(all[i], j), j);
+			assert_int_equal(bounds_explicit_count(all[i], bucket, j), 7 + j);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -107,6 +166,8 @@ int main(void)
 		cmocka_unit_test(quantiles_at_the_edges),
 		cmocka_unit_test(explicit_bounds_are_raw_and_inclusive),
 		cmocka_unit_test(the_middle_is_as_far_from_both_bounds),
+		cmocka_unit_test(an_explicit_histogram_counts_neighbours_together),
+		cmocka_unit_test(without_a_range_each_bucket_is_explicit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

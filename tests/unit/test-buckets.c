@@ -76,6 +76,47 @@ static void what_is_no_layout_is_refused(void **state)
 	assert_null(buckets_check("linear 25..125 step 50"));
 }
 
+static void assert_range(const char *text, const char *unit, int offset, uint32_t n, uint32_t first, uint32_t step)
+{
+	struct histogram_layout layout = { .offset = offset, .n_buckets = 48 };
+
+	assert_null(range_parse(text, unit, &layout));
+	assert_int_equal(layout.n_explicit, n);
+	assert_int_equal(layout.first, first);
+	assert_int_equal(layout.step, step);
+}
+
+static void a_range_chooses_powers_of_two(void **state)
+{
+	struct histogram_layout few = { .offset = -30, .n_buckets = 13 };
+
+	assert_range("-16..2", "s", -30, 20, 14, 1);
+	assert_range("-20..16 step 2", "s", -30, 20, 10, 2);
+	assert_range("-29..16", "s", -30, 47, 1, 1);
+	assert_range("0..45 step 45", "By", -1, 3, 1, 45);
+	assert_range("3..3", "1", -1, 2, 4, 1);
+	assert_range(NULL, "s", -30, 20, 12, 1);
+	assert_range(NULL, "By", -1, 20, 5, 1);
+	assert_range(NULL, "{page}", -1, 20, 1, 1);
+	assert_null(range_parse(NULL, "s", &few)); /* up to 2^-19: too few for the usual range */
+	assert_int_equal(few.n_explicit, 0);
+}
+
+static void what_is_no_range_is_refused(void **state)
+{
+	static const char *const wrong[] = { "", "1", "1..", "..1", "2..1", "1..2 step", "1..2 step 0", "1..4 step 2", "1..3 step -1",
+					     "1..2 x", "1..2 step 1 x", "-30..2", "0..46", "1.5..2", "-2147483648..2147483647" };
+	struct histogram_layout layout = { .offset = -30, .n_buckets = 48 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		assert_non_null(range_check(wrong[i]));
+		assert_non_null(range_parse(wrong[i], "s", &layout));
+		assert_int_equal(layout.n_explicit, 0);
+	}
+	assert_non_null(range_parse("0..17", "s", &layout));
+	assert_null(range_check("0..17"));
+}
+
 static void a_factor_is_a_fraction_in_lowest_terms(void **state)
 {
 	static const struct {
@@ -110,6 +151,8 @@ int main(void)
 		cmocka_unit_test(keys_of_linear_count_from_their_multiple_on),
 		cmocka_unit_test(without_a_range_all_powers_have_a_bucket),
 		cmocka_unit_test(what_is_no_layout_is_refused),
+		cmocka_unit_test(a_range_chooses_powers_of_two),
+		cmocka_unit_test(what_is_no_range_is_refused),
 		cmocka_unit_test(a_factor_is_a_fraction_in_lowest_terms),
 	};
 

@@ -194,12 +194,12 @@ static void collectors_and_exporters_are_read(void **state)
 	collector = config_find_section(f.config, "collector", "x");
 	assert_non_null(collector);
 	assert_false(collector->is_enabled);
-	assert_int_equal(collector->line, 1);
-	assert_int_equal(collector->n_settings, 1);
-	assert_string_equal(collector->settings[0].key, "min_ns");
-	assert_string_equal(collector->settings[0].value, "5");
-	assert_int_equal(collector->settings[0].line, 2);
-	assert_string_equal(collector->settings[0].path, tree_path(&f.tree, MAIN));
+	assert_int_equal(collector->given.line, 1);
+	assert_int_equal(collector->given.n, 1);
+	assert_string_equal(collector->given.items[0].key, "min_ns");
+	assert_string_equal(collector->given.items[0].value, "5");
+	assert_int_equal(collector->given.items[0].line, 2);
+	assert_string_equal(collector->given.items[0].path, tree_path(&f.tree, MAIN));
 	assert_true(config_find_section(f.config, "collector", "y")->is_enabled);
 	assert_null(config_find_section(f.config, "collector", "z"));
 
@@ -233,9 +233,9 @@ static void drop_ins_are_read_in_order_of_names(void **state)
 	assert_int_equal(f.config->agent.series_limit, 10);
 	assert_int_equal(f.config->agent.collectors.n_items, 2);
 	assert_int_equal(f.config->n_sections, 2);
-	assert_int_equal(f.config->sections[0].n_settings, 3);
-	assert_string_equal(f.config->sections[0].settings[2].value, "2");
-	assert_int_equal(f.config->sections[0].settings[2].line, 5);
+	assert_int_equal(f.config->sections[0].given.n, 3);
+	assert_string_equal(f.config->sections[0].given.items[2].value, "2");
+	assert_int_equal(f.config->sections[0].given.items[2].line, 5);
 	assert_false(f.config->sections[0].is_enabled);
 	assert_int_equal(f.config->n_exporters, 1);
 	assert_ptr_equal(f.config->exporters[0].ops, &post_exporter);
@@ -298,11 +298,11 @@ static void mistakes_of_all_files_are_told(void **state)
 		"run/bpfpush/bpfpush.conf.d/a.conf:7: x: already set on line 6\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:9: A..b: write a word before and after each dot of an attribute's name\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:10: service.name: a service needs a name\n"
-		"run/bpfpush/bpfpush.conf.d/a.conf:23: type: already set on line 22\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:11: type is missing: there are otlp, console\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:14: unknown type \"otpl\": did you mean \"otlp\"?\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:17: url: a URL begins with http:// or https://\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:19: timeout: already set on line 18\n"
+		"run/bpfpush/bpfpush.conf.d/a.conf:23: type: already set on line 22\n"
 		"run/bpfpush/bpfpush.conf.d/a.conf:24: key_file: a key without a certificate\n");
 	assert_int_equal(f.diag.n_errors, 18);
 	/* What is sound holds: a check can go on to the collectors. */

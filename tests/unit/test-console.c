@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "fixture.h"
 #include "logged.h"
 #include "util/cleanup.h"
+#include "view/grid.h"
 
 static struct exporter *open_exporter(const char *type, const char *path, void **ret_options)
 {
@@ -47,31 +49,29 @@ static void assert_push(struct exporter *exporter, const struct fixture *fixture
 	assert_accounted(exporter);
 }
 
-/* Pushes the fixture to a terminal of that size and reads what came. */
-static void push_to_terminal(unsigned short columns, unsigned short lines, unsigned int n_pushes, char *ret_text,
-			     size_t size)
+/* Pushes the fixture to a terminal of that width and reads what came. */
+static void push_to_terminal(unsigned short columns, char *ret_text, size_t size)
 {
-	struct winsize window = { .ws_col = columns, .ws_row = lines };
+	struct winsize window = { .ws_col = columns, .ws_row = 24 };
 	struct exporter *exporter;
 	struct fixture fixture;
-	char name[64];
 	int master, slave;
+	char name[64];
 	void *options;
-	ssize_t n;
+	size_t at = 0;
 
 	assert_int_equal(openpty(&master, &slave, name, NULL, &window), 0);
 	fixture_init(&fixture);
 	exporter = open_exporter("console", name, &options);
 	assert_non_null(exporter);
-	ret_text[0] = '\0';
-	for (unsigned int i = 0; i < n_pushes; i++) {
-		assert_push(exporter, &fixture, 0);
-		/* A terminal hands over what was written piece by piece; a page ends so. */
-		for (size_t at = 0; at < 3 || strcmp(ret_text + at - 3, "\033[J"); at += (size_t)n) {
-			n = read(master, ret_text + at, size - at - 1);
-			assert_true(n > 0);
-			ret_text[at + (size_t)n] = '\0';
-		}
+	assert_push(exporter, &fixture, 0);
+	/* A terminal hands over what was written piece by piece; an empty line ends it. */
+	while (at < 5 || strcmp(ret_text + at - 4, "\r\n\r\n") || !memmem(ret_text, at, "example.wait", 12)) {
+		ssize_t n = read(master, ret_text + at, size - at - 1);
+
+		assert_true(n > 0);
+		at += (size_t)n;
+		ret_text[at] = '\0';
 	}
 	exporter_free(exporter);
 	options_free("console", options);
@@ -89,16 +89,42 @@ static unsigned int count_lines(const char *text)
 	return n;
 }
 
-static void a_page_fits_its_terminal(void **state)
+static void lines_fit_their_terminal(void **state)
 {
-	char text[65536];
+	static char text[65536];
 
-	for (unsigned short lines = 4; lines < 34; lines++) {
-		push_to_terminal(60, lines, 1, text, sizeof(text));
-		assert_true(count_lines(text) < lines);
-		/* Seven metrics with fourteen series: 22 lines with the title, and the cursor's. */
-		assert_int_equal(!strstr(text, " of ") && !strstr(text, "more"), lines > 22);
+	for (unsigned short columns = 20; columns < 140; columns += 7) {
+		push_to_terminal(columns, text, sizeof(text));
+		for (char *line = strchr(text, '\n') + 1, *end; (end = strchr(line, '\r')); line = end + 2) {
+			*end = '\0';
+			assert_true(grid_width(line) <= columns);
+		}
 	}
+}
+
+static void colours_are_for_terminals_that_want_them(void **state)
+{
+	static const struct {
+		const char *term, *no_colour;
+		bool has_colour;
+	} cases[] = {
+		{ "xterm", NULL, true }, { "xterm", "", true }, { "xterm", "1", false },
+		{ "dumb", NULL, false }, { NULL, NULL, false },
+	};
+	static char text[65536];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsetenv("TERM");
+		unsetenv("NO_COLOR");
+		if (cases[i].term)
+			setenv("TERM", cases[i].term, 1);
+		if (cases[i].no_colour)
+			setenv("NO_COLOR", cases[i].no_colour, 1);
+		push_to_terminal(100, text, sizeof(text));
+		assert_int_equal(strstr(text, "\033[1mbpfpush.syscalls (call)\033[0m") != NULL, cases[i].has_colour);
+		assert_int_equal(strchr(text, '\033') != NULL, cases[i].has_colour);
+	}
+	unsetenv("TERM");
 }
 
 static void a_short_time_is_shown_in_milliseconds(void **state)
@@ -125,59 +151,30 @@ static void a_short_time_is_shown_in_milliseconds(void **state)
 	unlink(path);
 }
 
-static void a_line_fits_its_terminal(void **state)
-{
-	char text[65536];
-
-	push_to_terminal(40, 40, 1, text, sizeof(text));
-	for (const char *line = text; (line = strchr(line, '\n')) && line[1];) {
-		unsigned int width = 0;
-
-		for (line++; *line && *line != '\033' && *line != '\r'; line++)
-			width += ((unsigned char)*line & 0xc0) != 0x80;
-		assert_true(width <= 40);
-	}
-	assert_non_null(strstr(text, "\xe2\x80\xa6"));
-}
-
-static void the_second_page_takes_the_place_of_the_first(void **state)
-{
-	char text[65536];
-
-	push_to_terminal(100, 40, 1, text, sizeof(text));
-	assert_memory_equal(text, "\033[2J\033[H", 7);
-	push_to_terminal(100, 40, 2, text, sizeof(text));
-	assert_memory_equal(text, "\033[H2027", 7);
-}
-
-static void no_more_rows_of_a_metric_are_shown_than_asked_for(void **state)
+/* What a table of the fixture holds with these settings. */
+static void push_once(const struct assignment *settings, size_t n_settings, char *ret_text, size_t size)
 {
 	static const struct exporter_context once = { .version = "1", .is_once = true };
 	const struct exporter_ops *ops = exporter_find("console");
 	struct diag diag = DIAG_INIT;
 	struct exporter *exporter;
 	struct fixture fixture;
-	char text[4096];
+	char path[64];
 	void *options;
 	int pipes[2];
 	ssize_t n;
 
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	snprintf(text, sizeof(text), "/proc/self/fd/%d", pipes[1]);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", pipes[1]);
 	fixture_init(&fixture);
-	exporter_free(open_exporter("console", text, &options));
-	assert_ok(setting_table_set(ops->settings, options,
-				    &(struct assignment){ "rows", "2", "", 0 }, &diag));
+	exporter_free(open_exporter("console", path, &options));
+	for (size_t i = 0; i < n_settings; i++)
+		assert_ok(setting_table_set(ops->settings, options, &settings[i], &diag));
 	assert_ok(exporter_open("test", ops, options, &once, &exporter));
 	assert_push(exporter, &fixture, 0);
-	n = read(pipes[0], text, sizeof(text) - 1);
+	n = read(pipes[0], ret_text, size - 1);
 	assert_true(n > 0);
-	text[n] = '\0';
-	/* The title, seven metrics with 5, 3, 1, 1, 2, 1 and 1 series, and the last line. */
-	assert_int_equal(count_lines(text), 1 + 7 + 2 + 2 + 1 + 1 + 2 + 1 + 1 + 1);
-	assert_non_null(strstr(text, "bpfpush.syscall.count (call), 2 of 5, by bpfpush.syscall.name, "));
-	assert_non_null(strstr(text, "bpfpush.syscall.duration (s), 2 of 3, by "));
-	assert_non_null(strstr(text, "\n\xe2\x80\xa6 4 more series; --rows=0 shows all\n"));
+	ret_text[n] = '\0';
 	exporter_free(exporter);
 	options_free("console", options);
 	fixture_done(&fixture);
@@ -185,9 +182,39 @@ static void no_more_rows_of_a_metric_are_shown_than_asked_for(void **state)
 	close(pipes[1]);
 }
 
+static void no_more_series_of_a_metric_are_shown_than_asked_for(void **state)
+{
+	static const struct assignment limit = { "limit", "2", "", 0 };
+	char text[8192];
+
+	push_once(&limit, 1, text, sizeof(text));
+	/* The title, seven metrics with three lines before 5, 3, 1, 1, 2, 1 and 1 series, and two lines at the end. */
+	assert_int_equal(count_lines(text), 1 + 7 * 3 + (2 + 1) + (2 + 1) + 1 + 1 + 2 + 1 + 1 + 2);
+	assert_non_null(strstr(text, "\n  \xe2\x80\xa6 3 more\n"));
+	assert_non_null(strstr(text, "\n  \xe2\x80\xa6 1 more\n"));
+	assert_non_null(strstr(text, "\n--limit=0 shows all series\n"));
+}
+
+static void rows_are_sorted_as_asked_for(void **state)
+{
+	static const struct assignment sort = { "sort", "Count", "", 0 };
+	char text[8192];
+
+	push_once(NULL, 0, text, sizeof(text));
+	assert_true(strstr(text, "\n  fresh ") < strstr(text, "\n  write "));
+	assert_true(strstr(text, "\n  read ") < strstr(text, "\n  fresh "));
+	push_once(&(struct assignment){ "sort", "p50", "", 0 }, 1, text, sizeof(text));
+	assert_true(strstr(text, "\n  write ") < strstr(text, "\n  fresh "));
+	assert_true(strstr(text, "\n  fresh ") < strstr(text, "\n  read "));
+	/* Only metrics that have the column. */
+	push_once(&sort, 1, text, sizeof(text));
+	assert_true(strstr(text, "\n  read ") < strstr(text, "\n  fresh "));
+	assert_true(strstr(text, "over the limit") < strstr(text, "cron.service"));
+}
+
 static void what_cannot_be_written_is_counted(void **state)
 {
-	static const char *const types[] = { "console", "json", "bpftrace-json" };
+	static const char *const types[] = { "console", "csv", "json", "bpftrace-json" };
 	struct fixture fixture;
 
 	fixture_init(&fixture);
@@ -289,7 +316,7 @@ static void a_file_is_appended_to(void **state)
 static void assert_complaint(const char *type, const char *path, const char *expected)
 {
 	const struct exporter_ops *ops = exporter_find(type);
-	const struct assignment setting = { "path", path, "file", 7 };
+	struct assignment setting = { "path", path, "file", 7 };
 	const struct assignments given = { &setting, 1, "file", 3 };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	void *options = calloc(1, ops->settings->size_bytes);
@@ -303,7 +330,7 @@ static void assert_complaint(const char *type, const char *path, const char *exp
 
 static void a_path_that_cannot_be_a_file_is_a_mistake(void **state)
 {
-	static const char *const types[] = { "console", "json", "bpftrace-json" };
+	static const char *const types[] = { "console", "csv", "json", "bpftrace-json" };
 	static const struct {
 		const char *path, *complaint;
 	} cases[] = {
@@ -532,11 +559,11 @@ static void a_pipe_that_nobody_reads_is_refused_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_page_fits_its_terminal),
+		cmocka_unit_test(lines_fit_their_terminal),
+		cmocka_unit_test(colours_are_for_terminals_that_want_them),
 		cmocka_unit_test(a_short_time_is_shown_in_milliseconds),
-		cmocka_unit_test(a_line_fits_its_terminal),
-		cmocka_unit_test(the_second_page_takes_the_place_of_the_first),
-		cmocka_unit_test(no_more_rows_of_a_metric_are_shown_than_asked_for),
+		cmocka_unit_test(no_more_series_of_a_metric_are_shown_than_asked_for),
+		cmocka_unit_test(rows_are_sorted_as_asked_for),
 		cmocka_unit_test(what_cannot_be_written_is_counted),
 		cmocka_unit_test(a_reader_that_does_not_read_holds_up_nobody),
 		cmocka_unit_test(a_file_is_appended_to),
@@ -548,5 +575,7 @@ int main(void)
 		cmocka_unit_test(a_pipe_that_nobody_reads_is_refused_at_once),
 	};
 
+	unsetenv("TERM"); /* no colours */
+	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

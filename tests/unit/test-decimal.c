@@ -4,7 +4,7 @@
 #include <float.h>
 #include <stdlib.h>
 
-#include "export/decimal.h"
+#include "metric/decimal.h"
 
 static void quotients_lose_no_digit(void **state)
 {
@@ -57,29 +57,28 @@ static void people_get_three_digits_and_a_unit(void **state)
 	static const struct {
 		double value;
 		const char *unit;
-		bool is_rate;
 		const char *want;
 	} cases[] = {
-		{ 0, "s", false, "0ns" },
-		{ 0.0000000015, "s", false, "1.50ns" },
-		{ 0.0015, "s", false, "1.50ms" },
-		{ 0.25, "s", true, "250ms/s" },
-		{ 90, "s", false, "1.50min" },
-		{ 7200, "s", false, "2h" },
-		{ 864000, "s", false, "10d" },
-		{ 1536, "By", false, "1.50KiB" },
-		{ 1023, "By", true, "1023B/s" },
-		{ 3221225472.0, "By", false, "3GiB" },
-		{ 12345, "{call}", true, "12.3k/s" },
-		{ 9999, "{call}", false, "9999" },
-		{ 0.5, "1", false, "0.50" },
-		{ 2500000, "{call}", false, "2.50M" },
+		{ 0, "s", "0ns" },
+		{ 0.0000000015, "s", "1.50ns" },
+		{ 0.0015, "s", "1.50ms" },
+		{ 0.25, "s", "250ms" },
+		{ 90, "s", "1.50min" },
+		{ 7200, "s", "2h" },
+		{ 864000, "s", "10d" },
+		{ 1536, "By", "1.50KiB" },
+		{ 1023, "By", "1023B" },
+		{ 3221225472.0, "By", "3GiB" },
+		{ 12345, "{call}", "12.3k" },
+		{ 9999, "{call}", "9999" },
+		{ 0.5, "1", "0.50" },
+		{ 2500000, "{call}", "2.50M" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_(buf_done) struct buf out = BUF_INIT;
 
-		decimal_human(&out, cases[i].value, cases[i].unit, cases[i].is_rate);
+		decimal_human(&out, cases[i].value, cases[i].unit);
 		assert_string_equal(buf_text(&out), cases[i].want);
 	}
 }

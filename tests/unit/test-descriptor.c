@@ -97,12 +97,12 @@ static void what_is_sound_is_returned_beside_the_mistakes(void **state)
 
 	assert_ok(parse("[metric a.b]\nname = Bad\nunit = s\nkind = sum\n[nonsense]\nkey = value\n[label a.c]\n", &diag, &d));
 	assert_string_equal(buf_text(&diag.text),
-			    "x.conf:2: name \"Bad\" is not a lower-case dotted name; write one like \"disk.io.direction\"\n"
-			    "x.conf:4: kind \"sum\" cannot be set here: only gauge can (a sum or a histogram follows from the "
-			    "member's type); write kind = gauge or remove the line\n"
+			    "x.conf: no [collector] section; begin with one that has a description = …\n"
 			    "x.conf:1: [metric] lacks \"description\"; add a line description = …\n"
-			    "x.conf:5: unknown section \"nonsense\": there are collector, param, metric, label, program, cgroups\n"
-			    "x.conf: no [collector] section; begin with one that has a description = …\n");
+			    "x.conf:2: name \"Bad\" is not a lower-case dotted name; write one like \"disk.io.direction\"\n"
+			    "x.conf:4: kind \"sum\" cannot be set here: only gauge and updowncounter can (a sum or a histogram "
+			    "follows from the member's type); write one of them or remove the line\n"
+			    "x.conf:5: unknown section \"nonsense\": there are collector, param, metric, label, program, cgroups\n");
 	assert_int_equal(diag.n_errors, 5);
 	assert_int_equal(d->n_metrics, 1);
 	assert_string_equal(d->metrics[0].unit, "s");

@@ -148,7 +148,7 @@ static void a_count_that_receivers_take_for_a_negative_one_is_refused(void **sta
 	series_add(SERIES(&rig, 0), UINT64_C(1) << 63);
 	log_catch();
 	assert_lines(&rig, 0, "");
-	assert_non_null(strstr(log_caught(), "its receivers misread counts above 2^63-1, and no"));
+	assert_non_null(strstr(log_caught(), "its receivers misread counts above 2^63-1"));
 	assert_int_equal(rig.exporter.stats.points[POINTS_UNSUPPORTED], 1);
 	begin(&rig);
 	series_add(SERIES(&rig, 0), INT64_MAX);

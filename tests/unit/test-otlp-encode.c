@@ -63,11 +63,13 @@ static size_t count_points(const request_t *request)
 
 	assert_int_equal(request->n_resource_metrics, 1);
 	resource = request->resource_metrics[0];
+	assert_string_equal(resource->schema_url, "https://opentelemetry.io/schemas/1.44.0");
 	assert_true(resource->n_scope_metrics > 0);
 	for (size_t i = 0; i < resource->n_scope_metrics; i++) {
 		const Otlp__ScopeMetrics *scope = resource->scope_metrics[i];
 
 		assert_true(scope->n_metrics > 0);
+		assert_string_equal(scope->schema_url, resource->schema_url);
 		for (size_t j = 0; j < scope->n_metrics; j++) {
 			assert_true(metric_points(scope->metrics[j]) > 0);
 			n += metric_points(scope->metrics[j]);
@@ -359,7 +361,9 @@ struct rounds {
 
 enum { OLD, NEW, ZERO, ENDED };
 
-static void encode_rounds(struct rounds *rounds, enum metric_kind kind, const struct otlp_encoding *options)
+#define UPDOWN 3 /* a kind besides those of metric.h */
+
+static void encode_rounds(struct rounds *rounds, int kind, const struct otlp_encoding *options)
 {
 	struct metric *metrics[] = { &rounds->metric };
 	const struct batch batch = { .time_ns = 30, .previous_ns = 20, .metrics = metrics, .n_metrics = 1 };
@@ -367,7 +371,9 @@ static void encode_rounds(struct rounds *rounds, enum metric_kind kind, const st
 	struct attributes attributes;
 
 	*rounds = (struct rounds){ .metric = { .scope = "s", .name = "m", .unit = "1", .description = "", .divisor = 1,
-					       .kind = kind, .layout.n_buckets = kind == METRIC_HISTOGRAM ? 3 : 0 } };
+					       .kind = kind == UPDOWN ? METRIC_GAUGE : (enum metric_kind)kind,
+					       .is_updown = kind == UPDOWN,
+					       .layout.n_buckets = kind == METRIC_HISTOGRAM ? 3 : 0 } };
 	metric_init_series(&rounds->metric, NULL);
 	for (int round = 0; round < 2; round++) {
 		series_begin(&rounds->metric);
@@ -398,9 +404,9 @@ static void rounds_done(struct rounds *rounds)
 	metric_done_series(&rounds->metric);
 }
 
-static const Otlp__Metric *only_metric(const struct rounds *rounds)
+static const Otlp__Metric *only(const struct bodies *bodies)
 {
-	return rounds->bodies.requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[0];
+	return bodies->requests[0]->resource_metrics[0]->scope_metrics[0]->metrics[0];
 }
 
 static void assert_number(const Otlp__NumberDataPoint *point, uint64_t start_ns, uint64_t time_ns, int64_t value)
@@ -421,7 +427,7 @@ static void a_new_sum_begins_with_zero_and_an_ended_one_says_so(void **state)
 	options.has_zero_points = true;
 	encode_rounds(&rounds, METRIC_SUM, &options);
 	assert_int_equal(rounds.bodies.n_points, 5);
-	points = only_metric(&rounds)->sum->data_points;
+	points = only(&rounds.bodies)->sum->data_points;
 	assert_number(points[0], 10, 30, 5);
 	assert_number(points[1], 20, 20, 0);
 	assert_number(points[2], 20, 30, 5);
@@ -449,7 +455,7 @@ static void a_new_histogram_begins_with_zero_and_an_ended_one_says_so(void **sta
 	encode_rounds(&rounds, METRIC_HISTOGRAM, &options);
 	assert_int_equal(rounds.bodies.n_points, 5);
 	for (int is_end = 0; is_end < 2; is_end++) { /* the 0 of the new one, and the end of another */
-		const Otlp__HistogramDataPoint *point = only_metric(&rounds)->histogram->data_points[is_end ? 4 : 1];
+		const Otlp__HistogramDataPoint *point = only(&rounds.bodies)->histogram->data_points[is_end ? 4 : 1];
 
 		assert_int_equal(point->flags, is_end);
 		assert_int_equal(point->start_time_unix_nano, is_end ? 10 : 20);
@@ -463,7 +469,7 @@ static void a_new_histogram_begins_with_zero_and_an_ended_one_says_so(void **sta
 	options.histogram = OTLP_EXPONENTIAL;
 	encode_rounds(&rounds, METRIC_HISTOGRAM, &options);
 	for (int is_end = 0; is_end < 2; is_end++) {
-		const Otlp__ExponentialHistogram *histogram = only_metric(&rounds)->exponential_histogram;
+		const Otlp__ExponentialHistogram *histogram = only(&rounds.bodies)->exponential_histogram;
 		const Otlp__ExponentialHistogramDataPoint *point = histogram->data_points[is_end ? 4 : 1];
 
 		assert_int_equal(point->flags, is_end);
@@ -482,13 +488,93 @@ static void deltas_and_gauges_have_no_zero_and_deltas_no_end(void **state)
 	options.has_zero_points = true;
 	encode_rounds(&rounds, METRIC_GAUGE, &options);
 	assert_int_equal(rounds.bodies.n_points, 4);
-	assert_int_equal(only_metric(&rounds)->gauge->data_points[3]->flags, 1);
+	assert_int_equal(only(&rounds.bodies)->gauge->data_points[3]->flags, 1);
 	rounds_done(&rounds);
 	options.temporality = OTLP_DELTA;
 	encode_rounds(&rounds, METRIC_SUM, &options);
 	assert_int_equal(rounds.bodies.n_points, 1);
-	assert_number(only_metric(&rounds)->sum->data_points[0], 20, 30, 5);
+	assert_number(only(&rounds.bodies)->sum->data_points[0], 20, 30, 5);
 	rounds_done(&rounds);
+}
+
+/* "NAME=TEXT " for each attribute. */
+static void assert_attributes(const Otlp__NumberDataPoint *point, const char *want)
+{
+	char text[256] = "";
+
+	for (size_t i = 0; i < point->n_attributes; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s=%s ", point->attributes[i]->key,
+			 point->attributes[i]->value->string_value);
+	assert_string_equal(text, want);
+}
+
+static void an_owner_has_one_more_name_where_it_is_asked_for(void **state)
+{
+	static const char *const series[][2] = { { "systemd.unit.name", "cron.service" },
+		{ "container.id", "0123abcd" }, { "process.linux.cgroup", "/" }, { "error.type", "ENOENT" } };
+	static const char *const want[][4] = {
+		{ "systemd.unit.name=cron.service ", "container.id=0123abcd ", "process.linux.cgroup=/ ", "error.type=ENOENT " },
+		{ "systemd.unit.name=cron.service owner=cron.service ", "container.id=0123abcd owner=0123abcd ",
+		  "process.linux.cgroup=/ owner=/ ", "error.type=ENOENT " },
+		{ "systemd.unit.name=cron.service container.id=cron.service ", "container.id=0123abcd ",
+		  "process.linux.cgroup=/ container.id=/ ", "error.type=ENOENT " },
+	};
+	static struct otlp_encoding encodings[ARRAY_SIZE(want)]; /* they outlive the series */
+	static char *const names[ARRAY_SIZE(want)] = { NULL, (char *)"owner", (char *)"container.id" };
+	struct metric metric = { .scope = "a", .name = "m", .unit = "1", .description = "", .divisor = 1 };
+	struct batch batch = { 2, 1, .metrics = (struct metric *[]){ &metric }, .n_metrics = 1 };
+
+	metric_init_series(&metric, NULL);
+	series_begin(&metric);
+	for (size_t i = 0; i < ARRAY_SIZE(series); i++) {
+		struct attributes attributes;
+		struct series *new;
+
+		attributes_init(&attributes);
+		assert_ok(attributes_add_text(&attributes, series[i][0], series[i][1], strlen(series[i][1])));
+		assert_true(series_get(&metric, &attributes, 1, &new) >= 0);
+		series_add(new, 1);
+	}
+	series_end(&metric);
+	for (size_t round = 0, i; round < 2 * ARRAY_SIZE(want); round++) {
+		struct bodies bodies = { 0 };
+
+		i = round % ARRAY_SIZE(want);
+		encodings[i] = encoding();
+		encodings[i].owner_attribute = names[i];
+		assert_ok(otlp_encode(&encodings[i], &batch, collect, &bodies, &bodies.encoded));
+		for (size_t j = 0; j < ARRAY_SIZE(series); j++)
+			assert_attributes(only(&bodies)->sum->data_points[j], want[i][j]);
+		bodies_done(&bodies);
+	}
+	metric_done_series(&metric);
+}
+
+static void an_updowncounter_is_a_cumulative_sum_that_may_fall(void **state)
+{
+	struct otlp_encoding options = encoding();
+
+	options.has_zero_points = true;
+	for (int i = 0; i < 2; i++) {
+		struct rounds rounds;
+		const Otlp__Sum *sum;
+
+		options.temporality = i ? OTLP_DELTA : OTLP_CUMULATIVE;
+		encode_rounds(&rounds, UPDOWN, &options);
+		assert_int_equal(rounds.bodies.n_points, 4);
+		assert_int_equal(only(&rounds.bodies)->data_case, OTLP__METRIC__DATA_SUM);
+		sum = only(&rounds.bodies)->sum;
+		assert_false(sum->is_monotonic);
+		assert_int_equal(sum->aggregation_temporality,
+				 OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE);
+		assert_number(sum->data_points[OLD], 10, 30, 0); /* nothing has set it since */
+		assert_number(sum->data_points[NEW], 20, 30, 5);
+		assert_number(sum->data_points[ZERO], 20, 30, 0);
+		assert_int_equal(sum->data_points[ENDED]->flags, 1);
+		assert_int_equal(sum->data_points[ENDED]->value_case, OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET);
+		assert_int_equal(sum->data_points[ENDED]->start_time_unix_nano, 10);
+		rounds_done(&rounds);
+	}
 }
 
 int main(void)
@@ -504,6 +590,8 @@ int main(void)
 		cmocka_unit_test(a_new_sum_begins_with_zero_and_an_ended_one_says_so),
 		cmocka_unit_test(a_new_histogram_begins_with_zero_and_an_ended_one_says_so),
 		cmocka_unit_test(deltas_and_gauges_have_no_zero_and_deltas_no_end),
+		cmocka_unit_test(an_owner_has_one_more_name_where_it_is_asked_for),
+		cmocka_unit_test(an_updowncounter_is_a_cumulative_sum_that_may_fall),
 		cmocka_unit_test(failing_allocations_are_reported),
 		cmocka_unit_test(a_body_that_is_refused_does_not_keep_the_others_back),
 	};

@@ -2,11 +2,16 @@
 #include "test.h"
 
 #include <errno.h>
+#include <pty.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "export/otlp/encode.h"
 #include "export/otlp/options.h"
+#include "export/transport/http.h"
 #include "logged.h"
 #include "util/cleanup.h"
 
@@ -86,6 +91,18 @@ static void the_path_is_added_to_an_endpoint_once(void **state)
 	assert_url(&given, "https://host/base/v1/metrics");
 	GIVE(&given, "endpoint=http://host:4318/v1/metrics");
 	assert_url(&given, "http://host:4318/v1/metrics");
+	GIVE(&given, "endpoint=http://host/api?token=1");
+	assert_url(&given, "http://host/api/v1/metrics?token=1");
+	GIVE(&given, "endpoint=http://host/v1/metrics/?a=/v1/metrics");
+	assert_url(&given, "http://host/v1/metrics?a=/v1/metrics");
+	GIVE(&given, "endpoint=http://host?a=b/");
+	assert_url(&given, "http://host/v1/metrics?a=b/");
+	GIVE(&given, "endpoint=http://host/a?b#c?d");
+	assert_url(&given, "http://host/a/v1/metrics?b");
+	GIVE(&given, "endpoint=http://host/#/v1/metrics");
+	assert_url(&given, "http://host/v1/metrics");
+	GIVE(&given, "metrics_endpoint=http://other/x?y=1#z");
+	assert_url(&given, "http://other/x?y=1#z");
 	GIVE(&given, "endpoint=http://host", "metrics_endpoint=http://other/api/v1/otlp/v1/metrics");
 	assert_url(&given, "http://other/api/v1/otlp/v1/metrics");
 	GIVE(&given, "metrics_endpoint=http://other/");
@@ -179,7 +196,33 @@ static void tls_files_of_the_environment_are_for_https(void **state)
 	given_done(&given);
 }
 
-#define PEM "test.pem" /* main() goes to a directory of this test's own */
+#define PEM  "test.pem" /* main() goes to a directory of this test's own */
+#define BOTH "made-both.pem"
+
+static int run_script(const char *script)
+{
+	char *const arguments[] = { (char *)"sh", (char *)"-c", (char *)script, NULL };
+	int status = -1;
+	pid_t child;
+
+	if (!posix_spawnp(&child, arguments[0], NULL, NULL, arguments, environ))
+		waitpid(child, &status, 0);
+	return status;
+}
+
+/* made-NAME.pem and .key, and BOTH with a certificate and its key. */
+static int make_files(void)
+{
+	static const char make[] =
+		"make() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=test -days 2 -out $1 -keyout $2; }\n"
+		"exec 2>made-log; set -e\n"
+		"make made-a.pem made-a.key; make made-b.pem made-b.key; make " BOTH " " BOTH "\n"
+		"openssl pkcs8 -topk8 -in made-a.key -passout pass:x -out made-new.key\n"
+		"openssl ec -in made-a.key -aes128 -passout pass:x -out made-old.key\n"
+		"sed s/^[^-]/-/ made-a.pem >made-damaged.pem";
+
+	return run_script(make);
+}
 
 static void write_file(const char *path, const char *content, mode_t mode)
 {
@@ -196,7 +239,13 @@ static void what_does_not_go_together_is_refused(void **state)
 		const char *word, *complaint;
 	} cases[] = {
 		{ "endpoint=host:4318", "file:7: endpoint: not a URL, write http://HOST:PORT or https://HOST\n" },
+		{ "endpoint=http://host/v1/traces",
+		  "file:7: endpoint: bpfpush sends metrics, and this path is for another signal; write /v1/metrics\n" },
+		{ "metrics_endpoint=http://host/a/v1/logs/?b",
+		  "file:7: metrics_endpoint: bpfpush sends metrics, and this path is for another signal; write /v1/metrics\n" },
 		{ "ca_file=" PEM, "file:7: ca_file: the endpoint is http://, which does not use it; write https://\n" },
+		{ "owner_attribute=Owner", "file:7: owner_attribute: not a lower-case dotted name, write one like owner\n" },
+		{ "owner_attribute=a b", "file:7: owner_attribute: not a lower-case dotted name, write one like owner\n" },
 		{ "retry_max=500ms", "file:7: retry_max: shorter than retry_initial; write at least as long a time\n" },
 		{ "headers=A: file:/nonexistent", "file:7: headers: /nonexistent: No such file or directory\n" },
 		{ "headers=A", "file:7: headers: not a header, write \"Name: value\"\n" },
@@ -205,7 +254,7 @@ static void what_does_not_go_together_is_refused(void **state)
 		{ "headers=A: b\rc", "file:7: headers: a control character in the header\n" },
 	};
 
-	write_file(PEM, "-----BEGIN CERTIFICATE-----\n", 0600);
+	assert_int_equal(link(BOTH, PEM), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct given given;
 
@@ -246,17 +295,15 @@ static void assert_tls_complaint(const char *file, const char *complaint)
 	}
 }
 
+#define NO_CERTIFICATE ": has no certificate in PEM form, which begins with a line \"-----BEGIN CERTIFICATE-----\""
+#define NO_KEY	       ": has no key in PEM form, which begins with a line \"-----BEGIN PRIVATE KEY-----\""
+
 static void files_of_tls_must_be_pem(void **state)
 {
 	static const char path[] = "test.file";
-	static const char no_pem[] = ": is not a PEM file: it has no line that begins with \"-----BEGIN\"";
 
-	write_file(PEM, "a comment\n-----BEGIN CERTIFICATE-----\n", 0600);
+	assert_int_equal(link(BOTH, PEM), 0);
 	assert_tls_complaint(PEM, NULL);
-	write_file(path, "secret -----BEGIN\n", 0600);
-	assert_tls_complaint(path, no_pem);
-	write_file(path, "", 0600);
-	assert_tls_complaint(path, no_pem);
 	unlink(path);
 	assert_tls_complaint(path, ": No such file or directory");
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -265,6 +312,109 @@ static void files_of_tls_must_be_pem(void **state)
 	assert_tls_complaint("/tmp", ": is a directory");
 	assert_tls_complaint("/dev/null", ": is not a regular file");
 	unlink(PEM);
+}
+
+/* Those that are given: from line 7 on. */
+static void give_files(struct given *given, const char *const files[3])
+{
+	static const char *const keys[] = { "ca_file", "certificate_file", "key_file" };
+	const char *list[ARRAY_SIZE(keys) + 2] = { NULL };
+	char words[ARRAY_SIZE(keys)][64];
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (!files[i])
+			continue;
+		snprintf(words[i], sizeof(words[i]), "%s=%s", keys[i], files[i]);
+		list[n++] = words[i];
+	}
+	list[n] = "endpoint=https://host";
+	give(given, list);
+}
+
+#define PHRASE	"needs a passphrase, which nobody can enter; remove it with \"openssl pkey\"\n"
+#define NOT_KEY "is not the key of certificate_file, or one of the two is damaged: "
+
+static void certificates_and_keys_belong_together(void **state)
+{
+	static const struct {
+		const char *ca, *certificate, *key, *complaint; /* complaint: how it begins */
+	} cases[] = {
+		{ "made-a.pem", "made-a.pem", "made-a.key", "" },
+		{ BOTH, BOTH, NULL, "" },
+		{ BOTH, BOTH, BOTH, "" },
+		{ "made-b.pem", "made-b.pem", "made-b.key", "" },
+		{ NULL, "made-a.pem", "made-b.key", "file:8: key_file: made-b.key: " NOT_KEY },
+		{ NULL, BOTH, "made-b.key", "file:8: key_file: made-b.key: " NOT_KEY },
+		{ NULL, "made-damaged.pem", "made-a.key", "file:8: key_file: made-a.key: " NOT_KEY },
+		{ NULL, "made-a.pem", "made-damaged.key", "file:8: key_file: made-damaged.key: No such file or directory\n" },
+		{ NULL, "made-a.pem", "made-new.key", "file:8: key_file: made-new.key: " PHRASE },
+		{ NULL, "made-a.pem", "made-old.key", "file:8: key_file: made-old.key: " PHRASE },
+		{ NULL, "made-a.pem", NULL, "file:7: certificate_file: made-a.pem: is damaged, or does not also hold its key; "
+					    "name that with key_file: " },
+		{ NULL, "made-a.pem", "made-a.pem", "file:8: key_file: made-a.pem" NO_KEY "\n" },
+		{ NULL, "made-a.key", NULL, "file:7: certificate_file: made-a.key" NO_CERTIFICATE "\n" },
+		{ "made-damaged.pem", NULL, NULL, "file:7: ca_file: made-damaged.pem: has no certificate that can be used: " },
+		{ "made-a.key", NULL, NULL, "file:7: ca_file: made-a.key" NO_CERTIFICATE "\n" },
+		{ "made-empty", NULL, NULL, "file:7: ca_file: made-empty" NO_CERTIFICATE "\n" },
+		{ "made-garbage", NULL, NULL, "file:7: ca_file: made-garbage" NO_CERTIFICATE "\n" },
+	};
+
+	write_file("made-empty", "", 0600);
+	write_file("made-garbage", "secret -----BEGIN CERTIFICATE-----\n", 0600);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct given given;
+		const char *text;
+
+		give_files(&given, (const char *const[]){ cases[i].ca, cases[i].certificate, cases[i].key });
+		text = buf_text(&given.diag.text);
+		if (strncmp(text, cases[i].complaint, strlen(cases[i].complaint)) || !*cases[i].complaint != !*text ||
+		    given.diag.n_errors > 1)
+			fail_msg("case %zu: %s", i, text);
+		given_done(&given);
+	}
+}
+
+/* A user who may not read them cannot know; one with the rights of the service can. */
+static void files_that_cannot_be_read_are_not_tried(void **state)
+{
+	bool is_root = !geteuid();
+	struct given given;
+
+	write_file("made-closed", "-----BEGIN CERTIFICATE-----\n", 0);
+	assert_false(is_root && seteuid(65534));
+	GIVE(&given, "endpoint=https://host", "ca_file=made-closed", "certificate_file=made-closed", "key_file=made-closed");
+	assert_false(is_root && seteuid(0));
+	assert_string_equal(buf_text(&given.diag.text), !is_root ? "" :
+							"file:8: ca_file: made-closed: Permission denied\n"
+							"file:9: certificate_file: made-closed: Permission denied\n"
+							"file:10: key_file: made-closed: Permission denied\n");
+	given_done(&given);
+}
+
+/* On a terminal of its own, OpenSSL would write its question there, and wait. */
+static void nobody_is_asked_for_a_passphrase(void **state)
+{
+	static const char *const keys[] = { "made-new.key", "made-old.key" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		struct http_options files = { .certificate_file = "made-a.pem", .key_file = keys[i] };
+		char seen[256], problem[HTTP_PROBLEM_BYTES];
+		int terminal, status;
+		pid_t child = forkpty(&terminal, NULL, NULL, NULL);
+		ssize_t size;
+
+		assert_true(child >= 0);
+		if (!child)
+			_exit(http_files_check(&files, problem) == -EKEYREJECTED ? 0 : 1);
+		size = read(terminal, seen, sizeof(seen));
+		if (size > 0)
+			kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(size <= 0);
+		assert_int_equal(status, 0);
+		close(terminal);
+	}
 }
 
 static void a_file_that_holds_no_header_is_a_mistake(void **state)
@@ -340,7 +490,7 @@ static void a_credential_is_found_in_its_directory(void **state)
 	_cleanup_(freep) char *here = getcwd(NULL, 0);
 
 	write_file("test.file", "secret", 0600);
-	write_file(PEM, "-----BEGIN CERTIFICATE-----\n", 0600);
+	assert_int_equal(link(BOTH, PEM), 0);
 	assert_int_equal(setenv("CREDENTIALS_DIRECTORY", here, true), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		_cleanup_(freep) char *header = NULL;
@@ -398,6 +548,9 @@ int main(void)
 		TEST(tls_files_of_the_environment_are_for_https),
 		TEST(what_does_not_go_together_is_refused),
 		TEST(files_of_tls_must_be_pem),
+		TEST(certificates_and_keys_belong_together),
+		TEST(files_that_cannot_be_read_are_not_tried),
+		TEST(nobody_is_asked_for_a_passphrase),
 		TEST(a_file_that_holds_no_header_is_a_mistake),
 		TEST(a_header_may_come_from_a_file),
 		TEST(a_credential_is_found_in_its_directory),
@@ -410,7 +563,13 @@ int main(void)
 
 	if (!mkdtemp(directory) || chdir(directory) < 0)
 		return 1;
-	n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+	if (make_files()) {
+		printf("skipped: openssl is missing\n");
+		n_failed = 77;
+	} else {
+		n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+	}
+	run_script("rm -f made-*");
 	(void)rmdir(directory);
 	return n_failed;
 }

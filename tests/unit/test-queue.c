@@ -6,19 +6,25 @@
 #include "alloc.h"
 #include "export/queue.h"
 
+static struct queue_budget budget;
+
+static void init(struct queue *queue, size_t limit_items, uint64_t limit_bytes)
+{
+	budget.limit_bytes = limit_bytes;
+	queue_init(queue, limit_items, &budget);
+}
+
 static size_t put(struct queue *queue, size_t size, size_t n_points)
 {
-	size_t dropped = 12345;
-
-	assert_ok(queue_put(queue, malloc(size), size, n_points, &dropped));
-	return dropped;
+	assert_ok(queue_put(queue, malloc(size), size, n_points));
+	return queue_trim(queue);
 }
 
 static void requests_leave_in_the_order_in_which_they_came(void **state)
 {
 	struct queue queue;
 
-	queue_init(&queue, 10, 1000);
+	init(&queue, 10, 1000);
 	assert_null(queue_begin(&queue));
 	for (size_t i = 1; i <= 3; i++)
 		assert_int_equal(put(&queue, 10, i), 0);
@@ -43,7 +49,7 @@ static void over_the_bytes_the_oldest_go_and_their_points_are_counted(void **sta
 {
 	struct queue queue;
 
-	queue_init(&queue, 10, 100);
+	init(&queue, 10, 100);
 	assert_int_equal(put(&queue, 40, 1), 0);
 	assert_int_equal(put(&queue, 40, 2), 0);
 	assert_int_equal(put(&queue, 20, 4), 0);
@@ -58,7 +64,7 @@ static void over_the_number_the_oldest_goes(void **state)
 {
 	struct queue queue;
 
-	queue_init(&queue, 2, 1000);
+	init(&queue, 2, 1000);
 	put(&queue, 1, 1);
 	put(&queue, 1, 2);
 	assert_int_equal(put(&queue, 1, 4), 1);
@@ -71,7 +77,7 @@ static void the_request_that_is_being_sent_is_never_dropped(void **state)
 	struct queue queue;
 	struct queue_item *busy;
 
-	queue_init(&queue, 2, 100);
+	init(&queue, 2, 100);
 	put(&queue, 90, 1);
 	busy = queue_begin(&queue);
 	assert_int_equal(put(&queue, 5, 2), 0);
@@ -90,7 +96,7 @@ static void what_alone_is_too_large_is_dropped_itself(void **state)
 {
 	struct queue queue;
 
-	queue_init(&queue, 2, 100);
+	init(&queue, 2, 100);
 	assert_int_equal(put(&queue, 101, 7), 7);
 	assert_null(queue_begin(&queue));
 	queue_done(&queue);
@@ -99,14 +105,12 @@ static void what_alone_is_too_large_is_dropped_itself(void **state)
 static void without_memory_the_data_is_freed_all_the_same(void **state)
 {
 	struct queue queue;
-	size_t dropped = 5;
 	uint8_t *data = malloc(10);
 
-	queue_init(&queue, 2, 100);
+	init(&queue, 2, 100);
 	alloc_fail_at(0);
-	assert_error(queue_put(&queue, data, 10, 1, &dropped), ENOMEM);
+	assert_error(queue_put(&queue, data, 10, 1), ENOMEM);
 	assert_true(alloc_end());
-	assert_int_equal(dropped, 5);
 	queue_done(&queue);
 }
 
@@ -114,7 +118,7 @@ static void what_was_sent_is_kept_until_it_is_confirmed(void **state)
 {
 	struct queue queue;
 
-	queue_init(&queue, 10, 1000);
+	init(&queue, 10, 1000);
 	assert_null(queue.waiting);
 	put(&queue, 10, 1);
 	put(&queue, 10, 2);
@@ -143,7 +147,7 @@ static void what_was_sent_goes_first_and_what_is_sent_in_part_stays(void **state
 {
 	struct queue queue;
 
-	queue_init(&queue, 3, 1000);
+	init(&queue, 3, 1000);
 	put(&queue, 10, 1);
 	put(&queue, 10, 2);
 	put(&queue, 10, 4);
@@ -168,7 +172,7 @@ static void what_leaves_the_queue_is_marked_with_its_fate_and_what_is_left_is_no
 	const uint8_t first[4] = { POINTS_REJECTED }, both[4] = { POINTS_REJECTED, POINTS_QUEUE_FULL };
 	struct queue queue;
 
-	queue_init(&queue, 3, 1000);
+	init(&queue, 3, 1000);
 	for (size_t i = 0; i < 3; i++) {
 		put(&queue, 10, 1);
 		TAILQ_LAST(&queue.items, queue_items)->mark = &marks[i];
@@ -184,6 +188,91 @@ static void what_leaves_the_queue_is_marked_with_its_fate_and_what_is_left_is_no
 	assert_memory_equal(marks, both, 4);
 }
 
+static void what_is_held_is_not_sent_again_and_the_newest_window_may_go_first(void **state)
+{
+	struct queue queue;
+
+	init(&queue, 10, 1000);
+	queue.is_newest_first = true;
+	for (size_t i = 1; i <= 4; i++) {
+		queue.time_ns = i / 2; /* 0, 1 1, 2 */
+		put(&queue, 10, i);
+	}
+	queue_aim(&queue);
+	assert_int_equal(queue_begin(&queue)->n_points, 4);
+	queue_end(&queue, POINTS_DELIVERED);
+	assert_int_equal(queue_begin(&queue)->n_points, 2); /* of a window the first */
+	queue_hold(&queue);
+	assert_int_equal(queue_begin(&queue)->n_points, 3);
+	queue_end(&queue, POINTS_DELIVERED);
+	queue.is_newest_first = false;
+	queue_aim(&queue);
+	assert_int_equal(queue_begin(&queue)->n_points, 1);
+	queue_end(&queue, POINTS_DELIVERED);
+	assert_null(queue_begin(&queue));
+	assert_int_equal(queue.n_items, queue.n_held);
+	queue_done(&queue);
+}
+
+static void of_a_budget_that_is_spent_who_has_most_gives_way(void **state)
+{
+	struct queue large, small;
+
+	init(&large, 100, 90);
+	queue_init(&small, 100, &budget);
+	assert_int_equal(put(&large, 40, 1), 0);
+	assert_int_equal(put(&large, 40, 2), 0); /* while the other needs nothing */
+	assert_true(queue_is_near(&large, 11));
+	assert_false(queue_is_near(&large, 10));
+	assert_int_equal(put(&small, 70, 4), 0); /* nothing of what it can send at once is lost */
+	assert_false(queue_is_near(&small, 11));
+	assert_int_equal(queue_trim(&large), 1);
+	assert_int_equal(put(&small, 10, 8), 4);
+	queue_done(&large);
+	assert_int_equal(put(&small, 80, 16), 0);
+	queue_done(&small);
+}
+
+static void what_was_put_into_an_empty_queue_stays_until_the_next_window(void **state)
+{
+	struct queue queue;
+
+	init(&queue, 100, 10);
+	queue_begin_window(&queue, 1);
+	assert_int_equal(put(&queue, 20, 1), 0);
+	assert_int_equal(put(&queue, 20, 2), 0);
+	queue_begin_window(&queue, 1);
+	assert_int_equal(put(&queue, 5, 4), 3);
+	queue_done(&queue);
+}
+
+static void a_window_is_taken_back_as_a_whole_or_not_at_all(void **state)
+{
+	struct queue queue;
+
+	init(&queue, 100, 1000);
+	put(&queue, 10, 1);
+	queue.time_ns = 5;
+	put(&queue, 10, 2);
+	put(&queue, 10, 4);
+	assert_false(queue_take_back(&queue, 5, 3)); /* one is not there any more */
+	queue_begin(&queue);
+	assert_true(queue_take_back(&queue, 5, 2)); /* what is being sent is of another window */
+	queue_end(&queue, POINTS_DELIVERED);
+	put(&queue, 10, 2);
+	put(&queue, 10, 4);
+	queue_begin(&queue);
+	assert_false(queue_take_back(&queue, 5, 2));
+	queue_end(&queue, POINTS_PUSHED);
+	TAILQ_FIRST(&queue.items)->is_doubtful = true; /* the receiver may have it */
+	assert_false(queue_take_back(&queue, 5, 2));
+	assert_int_equal(queue.n_points, 6);
+	TAILQ_FIRST(&queue.items)->is_doubtful = false;
+	assert_true(queue_take_back(&queue, 5, 2));
+	assert_int_equal(queue.n_items, 0);
+	queue_done(&queue);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,7 +284,11 @@ int main(void)
 		cmocka_unit_test(without_memory_the_data_is_freed_all_the_same),
 		cmocka_unit_test(what_was_sent_is_kept_until_it_is_confirmed),
 		cmocka_unit_test(what_was_sent_goes_first_and_what_is_sent_in_part_stays),
+		cmocka_unit_test(what_is_held_is_not_sent_again_and_the_newest_window_may_go_first),
 		cmocka_unit_test(what_leaves_the_queue_is_marked_with_its_fate_and_what_is_left_is_not),
+		cmocka_unit_test(of_a_budget_that_is_spent_who_has_most_gives_way),
+		cmocka_unit_test(what_was_put_into_an_empty_queue_stays_until_the_next_window),
+		cmocka_unit_test(a_window_is_taken_back_as_a_whole_or_not_at_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

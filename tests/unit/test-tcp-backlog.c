@@ -104,7 +104,7 @@ static void a_receiver_that_does_not_read_is_waited_for_within_the_queue(void **
 
 	receiver_init(&receiver, "127.0.0.1", 0);
 	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
-	options.queue_bytes = 80 * CHUNK;
+	world.budget.limit_bytes = 80 * CHUNK;
 	options.timeout_ns = 500 * MS;
 	tcp_new(&options);
 	for (unsigned int i = 0; i < 200; i++) {

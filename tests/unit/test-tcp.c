@@ -94,7 +94,7 @@ static void a_small_queue_is_confirmed_before_it_is_full(void **state)
 
 	receiver_init(&receiver, "127.0.0.1", 0);
 	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
-	options.queue_bytes = 32;
+	world.budget.limit_bytes = 32;
 	tcp_new(&options);
 	for (unsigned int i = 1; i <= 10; i++) {
 		put("abcdef 1 1\n", 1);

@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include "alloc.h"
+#include "logged.h"
 
 static void a_datagram_is_exported_when_no_refusal_came_back(void **state)
 {
@@ -171,7 +172,7 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 	char last[64] = "";
 
 	options.burst = 0;
-	options.queue_bytes = 100 * 4;
+	world.budget.limit_bytes = 100 * 4;
 	udp_new(&options);
 	for (int i = 0; i < 1000; i++) {
 		char text[8];
@@ -205,19 +206,26 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 static void a_datagram_that_is_too_large_is_dropped_alone(void **state)
 {
 	int fd = bound_socket(SOCK_DGRAM, "127.0.0.1", 0);
-	uint8_t *data = calloc(1, 70000);
+	uint8_t *data = calloc(1, 70000), *more = calloc(1, 70000);
+	const char *told;
 
 	assert_non_null(data);
+	assert_non_null(more);
 	udp_new_to(endpoint_at("127.0.0.1", port_of(fd)));
-	put_data(data, 70000, 9);
+	put_data(data, 70000, 4);
+	put_data(more, 70000, 5);
 	put("b:1|c", 1);
+	log_catch();
 	flush(udp, false, 0);
+	told = strstr(log_caught(), "lower max_datagram_size");
+	assert_non_null(told);
+	assert_null(strstr(told + 1, "lower max_datagram_size"));
 	receives(fd, "b:1|c");
 	flush(udp, false, 0);
 	assert_int_equal(stats->points[POINTS_TOO_LARGE], 9);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(stats->requests, 1);
-	assert_int_equal(world.exporter.n_losses, 1);
+	assert_int_equal(world.exporter.n_losses, 2);
 	close(fd);
 }
 
@@ -227,7 +235,7 @@ static void over_the_bytes_of_the_queue_the_oldest_go(void **state)
 	struct sender_options options = udp_options_for(endpoint_at("127.0.0.1", port_of(fd)));
 	char last[64];
 
-	options.queue_bytes = 10;
+	world.budget.limit_bytes = 10;
 	udp_new(&options);
 	put("aaaa", 1);
 	put("bbbb", 2);
@@ -255,7 +263,7 @@ static void what_is_paced_arrives_at_a_receiver_with_the_default_buffer(void **s
 	uint64_t start_ns, end_ns;
 	char last[64];
 
-	options.queue_bytes = PACED * PACED_BYTES;
+	world.budget.limit_bytes = PACED * PACED_BYTES;
 	udp_new(&options);
 	for (int i = 0; i < PACED; i++) {
 		uint8_t *data = calloc(1, PACED_BYTES);

@@ -173,6 +173,32 @@ static void patterns_choose_units(void **state)
 	setting_table_done(&config_agent_settings, &agent);
 }
 
+static void a_cgroup_of_our_own_is_a_unit(void **state)
+{
+	static char all[] = "*";
+	const struct unit_choice choice = { .exclude = { (char *[]){ all }, 1, false }, .own = "own-12" };
+	static const struct {
+		const char *path;
+		bool is_own;
+	} paths[] = {
+		{ "/own-12", true },		  { "/a.service/own-12", true },   { "/a.scope/own-12/b.service/x", true },
+		{ "/a.service/own-123", false }, { "/my-own-12/own-123", false }, { "/x/own-1", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		const char *attribute;
+		char *text;
+
+		assert_ok(unit_of_path(&choice, paths[i].path, &attribute, &text));
+		assert_int_equal(text != NULL, paths[i].is_own);
+		if (text) {
+			assert_string_equal(text, "own-12");
+			assert_string_equal(attribute, "process.linux.cgroup");
+		}
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +206,7 @@ int main(void)
 		cmocka_unit_test(a_name_longer_than_its_room_is_cut),
 		cmocka_unit_test(units_with_numbers_are_folded_by_default),
 		cmocka_unit_test(patterns_choose_units),
+		cmocka_unit_test(a_cgroup_of_our_own_is_a_unit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,24 @@ static void it_is_known_where_a_url_leads(void **state)
 	}
 }
 
+static void no_secret_of_a_url_is_shown(void **state)
+{
+	static const struct {
+		const char *url, *want;
+	} cases[] = {
+		{ "http://h:4318/v1/metrics", "http://h:4318/v1/metrics" },
+		{ "https://me:a@b@h/x@y?token=z#w", "https://h/x@y" },
+		{ "http://h?a@b", "http://h" },
+		{ "http://h/#me:a@b", "http://h/" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(freep) char *text = url_public(cases[i].url);
+
+		assert_string_equal(text, cases[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -84,6 +102,7 @@ int main(void)
 		cmocka_unit_test(a_url_of_grpc_is_told_where_to_go),
 		cmocka_unit_test(a_wrong_port_is_called_one),
 		cmocka_unit_test(it_is_known_where_a_url_leads),
+		cmocka_unit_test(no_secret_of_a_url_is_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What bpfpush says where it cannot run, each in one sentence and nothing else; and OOM kills, on each kernel."""
+"""What bpfpush says where it cannot run, each in one sentence and nothing else; what it attaches with the two rights
+that it asks for; and OOM kills, on each kernel."""
 
 import json
 import unittest
@@ -48,6 +49,7 @@ END
 say user bash /tmp/as -all bpfpush once --for=1ms
 say user-run bash /tmp/as -all bpfpush run
 say user-list bash /tmp/as -all bpfpush list
+say rights bash /tmp/as +bpf,+perfmon bpfpush list --json --config=/dev/null --for=1ms
 say one-right bash /tmp/as +bpf bpfpush once --for=1ms
 say namespace unshare -U -r bpfpush once --for=1ms
 
@@ -138,7 +140,7 @@ class TestOldKernel(unittest.TestCase):
         self.assertRegex(release, "^5\\.10\\.")
         for case in ("run", "once", "list"):
             with self.subTest(case):
-                self.assertEqual(said(guest, case), (69, [f"this kernel ({release}) is too old: bpfpush needs Linux 5.15 or later"]))
+                self.assertEqual(said(guest, case), (69, [f"not started: this kernel ({release}) is too old: bpfpush needs Linux 5.15 or later"]))
                 self.assertEqual(guest.file(f"{case}.out"), "")
 
 
@@ -166,7 +168,7 @@ class Refusals(Kills):
     def test_each_refusal_is_one_sentence(self):
         for case, (status, sentence) in REFUSALS.items():
             with self.subTest(case):
-                self.assertEqual(said(self.guest, case), (status, [sentence]))
+                self.assertEqual(said(self.guest, case), (status, ["not started: " + sentence]))
                 self.assertEqual(self.guest.file(f"{case}.out"), "")
 
     def test_nothing_is_said_where_nothing_is_wrong(self):
@@ -175,8 +177,8 @@ class Refusals(Kills):
 
     def test_without_rights_list_shows_what_the_files_say(self):
         status, lines = said(self.guest, "user-list")
-        self.assertEqual((status, lines), (0, [RIGHTS, "bpfpush list: nothing was attached: only what the files say is shown"]))
-        self.assertRegex(self.guest.file("user-list.out"), "program +sys_exit.* not loaded\n")
+        self.assertEqual((status, lines), (0, ["not started: " + RIGHTS, "bpfpush list: nothing was attached: only what the files say is shown"]))
+        self.assertRegex(self.guest.file("user-list.out"), "\n  sys_exit.* not loaded\n")
 
     def test_without_a_tree_of_cgroups_the_owner_is_the_root(self):
         self.assertEqual(said(self.guest, "hidden"), (0, [CGROUPS]))
@@ -190,6 +192,14 @@ class Refusals(Kills):
 
 class TestDebian12(Refusals, unittest.TestCase):
     kernel = "6.1"
+
+    def test_two_capabilities_attach_every_collector(self):
+        self.assertEqual((self.guest.file("rights.status"), self.guest.file("rights.err")), ("0\n", ""))
+        listed = [json.loads(line) for line in self.guest.file("rights.out").splitlines()]
+        self.assertGreaterEqual({each["collector"] for each in listed},
+                                {"cgroup", "fileio", "memory", "network", "scheduler", "syscalls", "tcpstate"})
+        for each in listed:
+            self.assertIn("attached", {program["state"] for program in each["programs"]}, each["collector"])
 
 
 class TestDebian13(Kills, unittest.TestCase):

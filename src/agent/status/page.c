@@ -6,6 +6,7 @@
 
 #include "agent/internal.h"
 #include "build-config.h"
+#include "export/transport/http.h"
 #include "util/array.h"
 
 #define MIB (1 << 20)
@@ -24,7 +25,6 @@ void page_append_health(const struct exporter *exporter, uint64_t now_ns, struct
 {
 	const struct exporter_stats *stats = &exporter->stats;
 	uint64_t wait_bytes = exporter_waiting(exporter).n_bytes;
-	const char *advice = strstr(stats->problem, "; ");
 
 	if (stats->is_failing)
 		append_age_in_words(out, "failing for ", now_ns - stats->failing_ns, "");
@@ -37,10 +37,10 @@ void page_append_health(const struct exporter *exporter, uint64_t now_ns, struct
 	if (wait_bytes)
 		buf_printf(out, ", %" PRIu64 " KiB waiting", (wait_bytes + 1023) / 1024);
 	if (stats->is_failing)
-		buf_printf(out, ": %.*s", advice ? (int)(advice - stats->problem) : -1, stats->problem);
+		buf_printf(out, ": %.*s", exporter_problem_bytes(exporter), stats->problem);
 }
 
-void page_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out)
+void agent_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out)
 {
 	if (agent->is_read_failing)
 		buf_printf(out, "%sthe last collection could not read all maps%s", before, after);
@@ -55,7 +55,8 @@ void page_append_problems(const struct agent *agent, const char *before, const c
 void page_append_place(const struct exporter *exporter, struct buf *out)
 {
 	static const char *const keys[] = { "metrics_endpoint", "endpoint", "path" };
-	const char *text = NULL, *scheme, *at;
+	_cleanup_(freep) char *shown = NULL;
+	const char *text = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && !text; i++) {
 		const struct setting_row *row = setting_table_find(exporter->ops->settings, keys[i]);
@@ -65,11 +66,8 @@ void page_append_place(const struct exporter *exporter, struct buf *out)
 	}
 	if (!text)
 		return;
-	scheme = strstr(text, "://");
-	at = scheme ? memrchr(scheme + 3, '@', strcspn(scheme + 3, "/?#")) : NULL;
-	if (at)
-		buf_append(out, text, (size_t)(scheme + 3 - text));
-	buf_append(out, at ? at + 1 : text, strcspn(at ? at + 1 : text, scheme ? "?#" : ""));
+	shown = strstr(text, "://") ? url_public(text) : strdup(text);
+	buf_append_text(out, shown ?: "");
 }
 
 /* The page */
@@ -103,7 +101,7 @@ static void append_agent(struct page *page, const struct agent *agent)
 	}
 	buf_printf(&page->text, "\n%" PRIu64 " of %" PRIu64 " series, %.1f of %.1f MiB for tables and series\n",
 		   budget->n_series, budget->limit_series, (double)bytes / MIB, (double)budget->limit_bytes / MIB);
-	page_append_problems(agent, "", "\n", &problems);
+	agent_append_problems(agent, "", "\n", &problems);
 	buf_append_text(&page->text, buf_text(&problems));
 	buf_begin_object(&page->json, "version", VERSION, "problems", buf_text(&problems));
 	buf_printf(&page->json,

@@ -68,7 +68,7 @@ static void append_line(const struct agent *agent, struct buf *out)
 		return;
 	}
 	buf_printf(out, ", %" PRIu64 " series, read in %.1f ms", set->budget->n_series, (double)agent->collection_ns / 1e6);
-	page_append_problems(agent, "; ", "", out);
+	agent_append_problems(agent, "; ", "", out);
 	append_exporters(agent, true, out);
 	append_exporters(agent, false, out);
 }
@@ -241,10 +241,10 @@ int status_new(struct agent *agent, struct status **ret_status)
 	return 0;
 }
 
-struct status *status_free(struct status *status)
+void status_free(struct status *status)
 {
 	if (!status)
-		return NULL;
+		return;
 	if (status->socket)
 		(void)unlink(status->address.sun_path);
 	sd_event_source_unref(status->timer);
@@ -253,5 +253,4 @@ struct status *status_free(struct status *status)
 	closep(&status->fd);
 	closep(&status->manager_fd);
 	free(status);
-	return NULL;
 }

@@ -16,7 +16,7 @@ struct status;
  * collections come. That there can be no socket is logged, and not an error. -errno.
  */
 int status_new(struct agent *agent, struct status **ret_status);
-struct status *status_free(struct status *status);
+void status_free(struct status *status);
 
 /* Something has changed. status may be NULL. */
 void status_changed(struct status *status);

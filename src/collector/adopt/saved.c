@@ -27,15 +27,6 @@ void collectors_save(struct collector *const *items, size_t n, struct removals *
 	}
 }
 
-/* NULL: there is none of that name. */
-static struct collector *find(struct collector *const *items, size_t n, const char *name)
-{
-	array_for_each (item, items, n)
-		if (!strcmp((*item)->name, name))
-			return *item;
-	return NULL;
-}
-
 /* By their numbers; NULL: it has begun again. */
 struct bindings {
 	struct kept *kept;
@@ -57,7 +48,7 @@ static int restore_collector(struct collector *const *items, size_t n, struct st
 			     const struct restored *restored, struct bindings *bindings)
 {
 	const char *name = stored_text(in);
-	const struct collector *collector = find(items, n, name);
+	const struct collector *collector = collector_named(items, n, name);
 	const struct past past = { bindings->kept, collector ? collector->object : NULL, stored_number(in) };
 	bool is_adopted = collector && past.object->is_adopted && past.object->hash == past.hash;
 	bool has_past = collector && past.object->hash != past.hash;

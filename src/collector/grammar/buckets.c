@@ -101,6 +101,27 @@ const char *buckets_parse(const char *text, uint32_t n_buckets, struct buckets *
 	return complaint;
 }
 
+const char *range_parse(const char *text, const char *unit, struct histogram_layout *layout)
+{
+	const char *range = text ?: !strcmp(unit, "s") ? "-18..0" : !strcmp(unit, "By") ? "4..22" : "0..18";
+	int least = layout->offset + 1, greatest = layout->offset + (int)layout->n_buckets - 2;
+	int first, last, step = 1, n = 0;
+
+	if (sscanf(range, "%d..%d%n step %d%n", &first, &last, &n, &step, &n) < 2 || range[n] || step < 1 || first > last)
+		return "is not a range of powers of two; write -20..4 for bounds from 2^-20 to 2^4, and perhaps step 2 for every "
+		       "second one";
+	if (text && (first < least || last > greatest))
+		return "has bounds that the buckets do not have; write a range within -29..16 for times, 0..45 for other values";
+	if ((last - first) % step)
+		return "has a step that does not lead from the first to the last bound; write one like -20..4 step 2";
+	if (first < least || last > greatest)
+		return NULL;
+	layout->n_explicit = (uint32_t)((last - first) / step + 2);
+	layout->first = (uint32_t)(first - layout->offset);
+	layout->step = (uint32_t)step;
+	return NULL;
+}
+
 const char *multiply_parse(const char *text, uint64_t *ret_factor, uint64_t *ret_divisor)
 {
 	size_t n = strspn(text, "0123456789"), n_decimals = text[n] == '.' ? strspn(text + n + 1, "0123456789") : 0;
@@ -123,6 +144,11 @@ const char *buckets_check(const char *text)
 	struct buckets buckets;
 
 	return buckets_parse(text, 32, &buckets);
+}
+
+const char *range_check(const char *text)
+{
+	return range_parse(text, "", &(struct histogram_layout){ .offset = -30, .n_buckets = 77 });
 }
 
 const char *multiply_check(const char *text)

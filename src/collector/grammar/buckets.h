@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a [metric] section says of numbers: buckets = … and multiply = …. Numbers in it are as the map counts them, so
- * bounds are whole numbers.
+ * What a [metric] section says of numbers: buckets = …, range = … and multiply = …. Numbers in the first are as the map
+ * counts them, so bounds are whole numbers.
  *
  * A map has its buckets in one of two places. In the structure { sum; bucket[N] }, bucket[i] counts what is above the
  * bound before and not above bound i; the last one counts all above. If the key says the bucket, its number has the
@@ -31,9 +31,15 @@ struct buckets {
  * key. NULL, or why text cannot be read: the end of a message. Then .n is 0.
  */
 const char *buckets_parse(const char *text, uint32_t n_buckets, struct buckets *ret_buckets);
+/*
+ * A range of powers of two in the metric's unit becomes the explicit buckets of an exponential layout of scale 0.
+ * NULL: the usual one of the unit, as far as there are such buckets.
+ */
+const char *range_parse(const char *text, const char *unit, struct histogram_layout *layout);
 /* The same for a decimal as a fraction in lowest terms. */
 const char *multiply_parse(const char *text, uint64_t *ret_factor, uint64_t *ret_divisor);
 
 /* For grammar_keys[]. */
 const char *buckets_check(const char *text);
+const char *range_check(const char *text);
 const char *multiply_check(const char *text);

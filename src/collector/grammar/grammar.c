@@ -21,8 +21,8 @@ struct grammar_pattern {
 static struct grammar_pattern name = { "^" NAME "$", "is not a lower-case dotted name; write one like \"disk.io.direction\"" };
 static struct grammar_pattern unit = { "^[^ \t]{1,63}$", "is not a UCUM unit; write s, By, 1 or an annotation like {call}" };
 static struct grammar_pattern kind = {
-	"^gauge$", "cannot be set here: only gauge can (a sum or a histogram follows from the member's type); write kind = gauge "
-		   "or remove the line" };
+	"^(gauge|updowncounter)$", "cannot be set here: only gauge and updowncounter can (a sum or a histogram follows from the "
+				   "member's type); write one of them or remove the line" };
 static struct grammar_pattern object = {
 	"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "is not a plain name; write NAME for NAME.bpf.o in the descriptor's directory" };
 /* Of the numbers of a collector, some may cost more than others. */
@@ -85,6 +85,7 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "metric", "attribute", offsetof(struct descriptor_metric, attributes), NULL, false, GRAMMAR_PAIRS, .pattern = &attribute },
 	{ "metric", "when", offsetof(struct descriptor_metric, when) },
 	{ "metric", "buckets", offsetof(struct descriptor_metric, buckets), buckets_check, false, GRAMMAR_TEXT, true },
+	{ "metric", "range", offsetof(struct descriptor_metric, range), range_check },
 	{ "metric", "bucket", offsetof(struct descriptor_metric, bucket) },
 	{ "metric", "multiply", offsetof(struct descriptor_metric, multiply), multiply_check },
 	{ "metric", "cpu", offsetof(struct descriptor_metric, cpu), .pattern = &name },

@@ -18,8 +18,6 @@ enum grammar_form { GRAMMAR_TEXT,   /* a const char * */
 		    GRAMMAR_LIST,   /* a struct descriptor_list of texts */
 		    GRAMMAR_PAIRS }; /* the same of TEXT=VALUE */
 
-struct grammar_pattern;
-
 struct grammar_key {
 	const char *section, *name;
 	size_t offset; /* in the item */
@@ -32,7 +30,7 @@ struct grammar_key {
 };
 
 #define GRAMMAR_SECTIONS 6
-#define GRAMMAR_KEYS 40
+#define GRAMMAR_KEYS 41
 extern const struct grammar_section grammar_sections[GRAMMAR_SECTIONS];
 extern const struct grammar_key grammar_keys[GRAMMAR_KEYS];
 

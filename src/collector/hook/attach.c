@@ -25,20 +25,24 @@
 #include "util/array.h"
 #include "util/cleanup.h"
 
+/* libbpf refuses padding that is not 0, which LIBBPF_OPTS leaves to the compiler. */
+#define OPTIONS_INIT(options)                            \
+	do {                                             \
+		memset(&(options), 0, sizeof(options));  \
+		(options).sz = sizeof(options);          \
+	} while (0)
+
 /* The errno of libbpf if there is neither a link nor an fd of one. */
 static int take(struct program *program, struct bpf_link *link, int fd)
 {
-	int err = link || fd >= 0 ? 0 : -errno;
-	struct hook_link *item = err ? NULL : array_add(&program->links, &program->n_links, sizeof(*item));
+	const struct hook_link item = { .link = link, .fd = fd };
+	int err = link || fd >= 0 ? array_append(&program->links, &program->n_links, &item) : -errno;
 
-	if (item) {
-		*item = (struct hook_link){ .link = link, .fd = fd };
+	if (!err)
 		return 0;
-	}
 	bpf_link__destroy(link);
-	if (fd >= 0)
-		close(fd);
-	return err ?: -ENOMEM;
+	closep(&fd);
+	return err;
 }
 
 static int attach_iterator(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
@@ -46,8 +50,11 @@ static int attach_iterator(const struct bpf_object *object, struct program *prog
 	const struct bpf_map *map = program->map ? bpf_object__find_map_by_name(object, program->map) : NULL;
 	bool is_cgroups = !strcmp(target_of(program->section), "cgroup");
 	union bpf_iter_link_info info = { .map.map_fd = map ? (uint32_t)bpf_map__fd(map) : 0 };
-	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_iter_attach_opts options;
 
+	OPTIONS_INIT(options);
+	options.link_info = &info;
+	options.link_info_len = sizeof(info);
 	if (is_cgroups)
 		info.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
 	return take(program, bpf_program__attach_iter(bpf, map || is_cgroups ? &options : NULL), -1);
@@ -63,30 +70,37 @@ static int attach_functions(const struct bpf_object *object, struct program *pro
 {
 	const char *target = target_of(program->section);
 	bool is_name = !strpbrk(target, "*?");
-	LIBBPF_OPTS(bpf_kprobe_multi_opts, options, .syms = is_name ? &target : NULL, .cnt = is_name,
-		    .retprobe = is_return(program));
+	struct bpf_kprobe_multi_opts options;
 
+	OPTIONS_INIT(options);
+	options.syms = is_name ? &target : NULL;
+	options.cnt = is_name;
+	options.retprobe = is_return(program);
 	return take(program, bpf_program__attach_kprobe_multi_opts(bpf, is_name ? NULL : target, &options), -1);
 }
 
 static int attach_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
-	LIBBPF_OPTS(bpf_kprobe_opts, options, .retprobe = is_return(program));
+	struct bpf_kprobe_opts options;
 	char name[TARGET_BYTES];
 
+	OPTIONS_INIT(options);
+	options.retprobe = is_return(program);
 	options.offset = target_offset(target_of(program->section), name);
 	return take(program, bpf_program__attach_kprobe_opts(bpf, name, &options), -1);
 }
 
 static int attach_user_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
-	LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = is_return(program));
+	struct bpf_uprobe_opts options;
 	char path[TARGET_BYTES], name[TARGET_BYTES];
 	const char *function = file_split(program->section, path);
 	size_t offset, begin;
 
 	if (!function)
 		return -ENOENT;
+	OPTIONS_INIT(options);
+	options.retprobe = is_return(program);
 	offset = target_offset(function, name);
 	/* libbpf 1.1 refuses a name that has several versions (pthread_create). */
 	begin = *name ? file_offset(path, name) : 0;
@@ -124,12 +138,13 @@ static int attach_packets(const struct bpf_object *object, struct program *progr
 	const char *mode = how ? how->mode : NULL;
 	struct descriptor_item target = { .text = target_of(program->section) };
 	struct descriptor_list one = { &target, 1 }, names = how && how->interfaces.n ? how->interfaces : one;
-	LIBBPF_OPTS(bpf_link_create_opts, options,
-		    .flags = !mode ? 0 : strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
 	struct if_nameindex *all = if_nameindex();
+	struct bpf_link_create_opts options;
 	size_t n = 0;
 	int err = 0;
 
+	OPTIONS_INIT(options);
+	options.flags = !mode ? 0 : strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
 	for (const struct if_nameindex *at = all; at && at->if_index; at++)
 		array_for_each (name, names.items, err ? 0 : names.n)
 			if (!strcmp(name->text, "*") || if_nametoindex(name->text) == at->if_index) {
@@ -190,9 +205,7 @@ void hook_detach(struct program *program)
 			close(item->fd);
 		bpf_link__destroy(item->link);
 	}
-	free(program->links);
-	program->links = NULL;
-	program->n_links = 0;
+	array_free(&program->links, &program->n_links);
 	program->fd = program->link_fd = -1;
 }
 

@@ -92,10 +92,10 @@ int cgroups_new(const char *root, const struct unit_choice *choice, struct cgrou
 	return 0;
 }
 
-struct cgroups *cgroups_free(struct cgroups *cgroups)
+void cgroups_free(struct cgroups *cgroups)
 {
 	if (!cgroups)
-		return NULL;
+		return;
 	while (cgroups->walk && cgroups->walk->depth)
 		closedir(cgroups->walk->dirs[--cgroups->walk->depth]);
 	array_for_each (cgroup, cgroups->items, cgroups->n) {
@@ -110,7 +110,6 @@ struct cgroups *cgroups_free(struct cgroups *cgroups)
 	free(cgroups->walk);
 	free(cgroups->root);
 	free(cgroups);
-	return NULL;
 }
 
 static struct cgroup *find(const struct cgroups *cgroups, uint64_t id)

@@ -8,7 +8,6 @@
  */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -19,7 +18,6 @@ struct removals;
 struct store;
 struct stored;
 struct unit_choice;
-struct watches;
 
 /* The mount point of cgroup2 in a file like /proc/self/mounts (fstab(5)), or NULL. To be freed. */
 char *cgroups_find_root(FILE *mounts);
@@ -27,7 +25,7 @@ char *cgroups_find_root(FILE *mounts);
 char *cgroups_own_root(void);
 /* root: the mount point of cgroup2; NULL: found in /proc/self/mounts. choice is borrowed. -ENOMEM. */
 int cgroups_new(const char *root, const struct unit_choice *choice, struct cgroups **ret_cgroups);
-struct cgroups *cgroups_free(struct cgroups *cgroups);
+void cgroups_free(struct cgroups *cgroups);
 
 /*
  * Takes names from a ring buffer whose records are an id (u64) and a path. lost_fd: of an array with one number, of

@@ -35,14 +35,12 @@ static int by_address(const void *left, const void *right)
 
 static int add(struct ksyms *ksyms, uint64_t address, const char *name, const char *module)
 {
-	struct ksym *symbol = array_add(&ksyms->symbols, &ksyms->n, sizeof(*symbol));
+	uint32_t module_hash = (uint32_t)hash_bytes(module, strlen(module));
+	const struct ksym symbol = { address, name ? ksyms->names.size : 0, module_hash };
 
-	if (!symbol)
-		return -ENOMEM;
-	*symbol = (struct ksym){ address, name ? ksyms->names.size : 0, (uint32_t)hash_bytes(module, strlen(module)) };
 	if (name)
 		buf_append(&ksyms->names, name, strlen(name) + 1);
-	return buf_error(&ksyms->names);
+	return buf_error(&ksyms->names) ?: array_append(&ksyms->symbols, &ksyms->n, &symbol);
 }
 
 static int read_lines(struct ksyms *ksyms, FILE *f)

@@ -18,7 +18,6 @@
 #include "collector/label/cgroup.h"
 #include "collector/label/ksym.h"
 #include "collector/label/rule.h"
-#include "util/array.h"
 #include "util/duration.h"
 #include "util/hash.h"
 
@@ -56,17 +55,16 @@ const struct btf *labels_kernel_types(struct labels *labels)
 	return labels->kernel_types;
 }
 
-struct labels *labels_free(struct labels *labels)
+void labels_free(struct labels *labels)
 {
 	if (!labels)
-		return NULL;
+		return;
 	forget_kernel_types(labels);
 	cgroups_free(labels->cgroups);
 	ksyms_free(labels->ksyms);
 	fclosep(&labels->kallsyms);
 	fclosep(&labels->modules);
 	free(labels);
-	return NULL;
 }
 
 /* Only their names and addresses: how often they are used changes all the time. */

@@ -17,12 +17,6 @@
 #include "metric/attribute.h"
 #include "metric/delta.h"
 
-struct btf;
-struct buf;
-struct cgroups;
-struct ksyms;
-struct label_rule;
-
 #define LABEL_NAMES_VALUE_BYTES_MAX 4096
 #define LABEL_NAMES 64
 
@@ -63,7 +57,7 @@ struct labels {
 
 /* -ENOMEM. */
 int labels_new(uint64_t boot_ns, const struct label_choice *choice, struct labels **ret_labels);
-struct labels *labels_free(struct labels *labels);
+void labels_free(struct labels *labels);
 /*
  * Once before each collection: cgroups and kernel functions that were unknown may be looked up again.
  * previous_ns: CLOCK_BOOTTIME of the collection before, or of the start.

@@ -3,7 +3,6 @@
 
 /* Numbers and bytes to text. What has no name is its number. */
 
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -2,7 +2,6 @@
 /* Label types: what the numbers, texts and bytes of keys become. */
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>

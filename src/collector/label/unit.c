@@ -113,6 +113,17 @@ const char *unit_choose(const struct unit_choice *choice, const char *name)
 	return find_pattern(&choice->fold, name) ?: name;
 }
 
+/* name: NULL, or a component of the path? */
+static bool has_part(const char *path, const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+
+	for (const char *at = path; name && (at = strstr(at, name)); at++)
+		if (at > path && at[-1] == '/' && (!at[length] || at[length] == '/'))
+			return true;
+	return false;
+}
+
 int unit_of_path(const struct unit_choice *choice, const char *path, const char **ret_attribute, char **ret_text)
 {
 	const char *chosen;
@@ -120,6 +131,10 @@ int unit_of_path(const struct unit_choice *choice, const char *path, const char 
 
 	*ret_attribute = unit_name(path, name, sizeof(name));
 	chosen = unit_choose(choice, name);
+	if (has_part(path, choice->own)) {
+		*ret_attribute = "process.linux.cgroup";
+		chosen = choice->own;
+	}
 	*ret_text = chosen ? strdup(chosen) : NULL;
 	return chosen && !*ret_text ? -ENOMEM : 0;
 }

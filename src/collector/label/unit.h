@@ -20,11 +20,13 @@ struct unit_choice {
 	struct setting_list include; /* empty: all */
 	struct setting_list exclude;
 	struct setting_list fold;
+	/* A cgroup that is called so is a unit, with all below it, whatever else is chosen. NULL: none. Borrowed. */
+	const char *own;
 };
 
 /*
  * The unit of a cgroup's path, by the choice: the attribute and its text, to be freed; text NULL: it is not wanted.
- * -ENOMEM.
+ * The choice's own one is its bare name as process.linux.cgroup, which no other cgroup is. -ENOMEM.
  */
 int unit_of_path(const struct unit_choice *choice, const char *path, const char **ret_attribute, char **ret_text);
 /* What the unit is called: its own name, or the first pattern of fold that it matches. NULL: it is not wanted. */

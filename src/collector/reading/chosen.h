@@ -5,8 +5,6 @@
 
 #include "collector/collector.h"
 
-struct bpf_object;
-
 /* Mistakes go to .diag. -ENOMEM. */
 int chosen_new(struct collector *collector);
 /* After loading: fills the maps. 0. */

@@ -70,7 +70,8 @@ int option_bind_record(struct binding *binding)
 
 /* What is true of a section. */
 enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32, FLAT = 64, RECORD = 128,
-       HISTOGRAM = 256, BOUNDS = 512 /* of buckets that are given … */, UNBOUND = 1024 /* … or may be */, TIME = 2048 };
+       HISTOGRAM = 256, BOUNDS = 512 /* of buckets that are given … */, UNBOUND = 1024 /* … or may be */, TIME = 2048,
+       KNOWN = 4096 /* histogram of hist.h */ };
 
 #define KEY(key) #key, offsetof(struct descriptor_metric, key)
 
@@ -90,6 +91,7 @@ static const struct option {
 	  "numbers that grow, with \"buckets\", in hash maps and arrays that are not flat tables" },
 	{ KEY(buckets), false, UNBOUND, 0,
 	  "structures with \"sum\" and \"bucket\" that are not of hist.h, and for sections with \"bucket\"" },
+	{ KEY(range), false, KNOWN, 0, "histograms of hist.h" },
 	{ KEY(multiply), false, 0, TIME, "numbers other than nanoseconds (val_ns), which are shown as seconds" },
 	{ KEY(zero), false, ONE_ENUM, SPLIT, "maps whose key is one enum, without \"cpu\"" },
 	{ KEY(since), false, 0, GAUGE | RECORD, "sums and histograms, without \"record\"" },
@@ -111,6 +113,7 @@ void options_check(const struct binding *binding, const struct descriptor_metric
 		    (described->record ? RECORD : 0) | (option_find_enum(binding) ? ONE_ENUM : 0) |
 		    (binding->source.is_table ? FLAT : 0) | (field->class == FIELD_HISTOGRAM ? HISTOGRAM : 0) |
 		    (described->buckets ? BOUNDS : 0) | (strcmp(field->type_name, "val_ns") ? 0 : TIME) |
+		    (field->is_known ? KNOWN : 0) |
 		    (described->bucket || (field->class == FIELD_HISTOGRAM && !field->is_known) ? UNBOUND : 0);
 
 	array_for_each (option, options, ARRAY_SIZE(options)) {

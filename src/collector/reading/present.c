@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "collector/reading/option.h"
-#include "util/array.h"
 
 void cpus_choose(struct binding *binding)
 {

@@ -12,6 +12,7 @@
 #include "export/lines/lines.h"
 #include "export/transport/socket.h"
 #include "util/duration.h"
+#include "util/hash.h"
 
 /* Of payload, which no network within a site fragments; a unix socket carries more at once. */
 #define UDP_BYTES  1432
@@ -82,7 +83,6 @@ static const struct setting_row statsd_rows[] = {
 	    .takes_zero = true),
 	ROW(sender.burst, "burst", SETTING_U64, "8", .maximum = 100000),
 	ROW(sender.resolve_every_ns, "resolve_every", SETTING_DURATION, "5m", .minimum = NS_PER_S, .takes_zero = true),
-	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
 	ROW(sender.retry.initial_ns, "retry_initial", SETTING_DURATION, "100ms", .minimum = 1000000),
 	ROW(sender.retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
 };
@@ -94,7 +94,6 @@ static const struct setting_row graphite_rows[] = {
 	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
 	ROW(lines.is_cumulative, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
 	ROW(lines.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
-	ROW(sender.queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 65536),
 	ROW(sender.confirm_every_ns, "confirm_every", SETTING_DURATION, "5m", .minimum = NS_PER_S, .takes_zero = true),
 	ROW(sender.timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = 100000000),
 	ROW(sender.retry.initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = 1000000),
@@ -120,6 +119,19 @@ static void close_all(struct exporter *exporter)
 	socket_free(state->sock);
 }
 
+/* Of all that lines depend on. */
+static uint64_t hash_format(const struct exporter *exporter, const struct lines_settings *settings)
+{
+	const struct lines *lines = &settings->lines;
+	const uint64_t numbers[] = { (uint64_t)settings->dialect, lines->time_unit, lines->histogram,
+				     (uint64_t)lines->is_cumulative };
+	uint64_t hash = hash_stable(hash_text(HASH_STABLE_START, exporter->ops->type), numbers, sizeof(numbers));
+
+	for (size_t i = 0; i < settings->resource_attributes.n_items; i++)
+		hash = hash_text(hash, settings->resource_attributes.items[i]);
+	return hash_text(hash, settings->template);
+}
+
 static int open_exporter(struct exporter *exporter, const void *untyped)
 {
 	const struct lines_settings *settings = untyped;
@@ -133,6 +145,7 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 	int err;
 
 	*lines = settings->lines;
+	exporter->format = hash_format(exporter, settings);
 	err = endpoint_parse(settings->endpoint, is_graphite ? GRAPHITE_PORT : STATSD_PORT, !is_graphite,
 				 &sender.endpoint, &complaint) ?:
 		  naming_init(&lines->naming, dialect, settings->template, context->resource, context->n_resource,

@@ -23,16 +23,10 @@ static const struct unit {
 	[LINES_NANOSECONDS] = { 1000000000, "_ns" },
 }, timer_unit = { 1000, "" }; /* a timer's type says its unit */
 
-struct line_metric {
-	struct point_kind point;
-	struct name_kind name;
-	uint32_t n_base;
-};
-
 static void forget_metrics(struct lines *lines)
 {
 	for (size_t i = 0; i < lines->n_metrics; i++)
-		free(lines->metrics[i].point.buckets);
+		free(lines->metrics[i].buckets);
 	free(lines->metrics);
 	lines->metrics = NULL;
 	lines->n_metrics = 0;
@@ -90,14 +84,13 @@ static void line_metric_init(const struct lines *lines, const struct batch *batc
 	bool is_counters = has_buckets && lines->histogram == LINES_COUNTERS;
 
 	*result = (struct line_metric){
-		.point = { .multiplier = is_whole ? 1 : per_second,
-			   .divisor = is_whole ? metric->divisor / per_second : metric->divisor,
-			   .buckets = has_buckets ? bucket_texts_new(metric, (double)per_second, dot) : NULL },
+		.multiplier = is_whole ? 1 : per_second,
+		.divisor = is_whole ? metric->divisor / per_second : metric->divisor,
+		.buckets = has_buckets ? bucket_texts_new(metric, (double)per_second, dot) : NULL,
 		.name = { .unit_suffix = unit->suffix,
 			  .path_suffix = path_suffix(lines, metric),
 			  .spare_bytes = is_counters ? NAME_SUFFIX_BYTES : 0,
 			  .is_shadowed = is_shadowed(lines, batch, metric) },
-		.n_base = point_base_size(lines, metric),
 	};
 }
 
@@ -107,7 +100,7 @@ static void learn_metrics(struct lines *lines, const struct batch *batch)
 	lines->metrics = calloc(batch->n_metrics + 1, sizeof(*lines->metrics));
 	for (size_t i = 0; lines->metrics && i < batch->n_metrics; i++) {
 		line_metric_init(lines, batch, batch->metrics[i], &lines->metrics[lines->n_metrics++]);
-		if (batch->metrics[i]->kind == METRIC_HISTOGRAM && !lines->metrics[i].point.buckets)
+		if (batch->metrics[i]->kind == METRIC_HISTOGRAM && !lines->metrics[i].buckets)
 			forget_metrics(lines);
 	}
 }
@@ -117,7 +110,8 @@ static void learn_metrics(struct lines *lines, const struct batch *batch)
 /* NULL: no memory. */
 static struct point_state *state_new(struct lines *lines, struct series *series, const struct line_metric *metric)
 {
-	const size_t text_at = sizeof(struct point_state) + metric->n_base * sizeof(uint64_t);
+	const uint32_t n_base = point_base_size(lines, series->metric);
+	const size_t text_at = sizeof(struct point_state) + n_base * sizeof(uint64_t);
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
 	struct series_cache *cache;
 	struct point_state *state;
@@ -134,14 +128,8 @@ static struct point_state *state_new(struct lines *lines, struct series *series,
 	state->name = (struct line_name){ .text = (const char *)cache->data + text_at,
 					  .path_size = (uint16_t)path_size,
 					  .tags_size = (uint16_t)(text.size - path_size) };
-	state->n_base = metric->n_base;
+	state->n_base = n_base;
 	return state;
-}
-
-static void lose_point(struct lines *lines, enum points fate)
-{
-	lines->n_pushed++;
-	exporter_account(lines->exporter, fate, 1);
 }
 
 /* Without memory, a point is lost if it has something new. */
@@ -149,9 +137,11 @@ static void lose_series(struct lines *lines, const struct series *series)
 {
 	bool has_changed = series->metric->kind == METRIC_GAUGE || series->delta.sum || series->delta.count;
 
-	if (has_changed || lines->sends_unchanged)
-		lose_point(lines, POINTS_NOT_SENT);
 	lines->pack.error = -ENOMEM;
+	if (!has_changed && !lines->sends_unchanged)
+		return;
+	lines->n_pushed++;
+	exporter_account(lines->exporter, POINTS_NOT_SENT, 1);
 }
 
 static void push_series(struct lines *lines, const struct line_metric *metric, struct series *series)
@@ -159,6 +149,7 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 	struct series_cache *cache = series_cache(series, lines);
 	struct point_state *state = cache ? (struct point_state *)cache->data : state_new(lines, series, metric);
 	struct pack *pack = &lines->pack;
+	bool is_expressed;
 
 	if (!state) {
 		lose_series(lines, series);
@@ -166,28 +157,77 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 	}
 	pack->failure = 0;
 	pack->n_lines = 0;
-	if (!point_write(lines, &metric->point, series, state)) {
-		lose_point(lines, POINTS_UNSUPPORTED);
-	} else if (pack->failure) {
-		lose_point(lines, pack->failure == -EMSGSIZE ? POINTS_TOO_LARGE : POINTS_NOT_SENT);
-	} else if (pack->n_lines) {
-		lines->n_pushed++;
+	is_expressed = point_write(lines, metric, series, state);
+	lines->n_pushed += !is_expressed || pack->failure || pack->n_lines;
+	if (!is_expressed)
+		exporter_drop(lines->exporter, POINTS_UNSUPPORTED, 1,
+			      "points are dropped: StatsD has no gauges below 0, and its receivers misread counts above 2^63-1");
+	else if (pack->failure == -EMSGSIZE)
+		exporter_drop(lines->exporter, POINTS_TOO_LARGE, 1,
+			      "points are dropped, because a line of theirs is longer than max_datagram_size; raise it");
+	else if (pack->failure)
+		exporter_account(lines->exporter, POINTS_NOT_SENT, 1);
+	else if (pack->n_lines)
 		pack->n_points++;
-	}
 }
 
-/* Logs once that points cannot be sent as lines, and each time what failed. */
-static void report(struct lines *lines, int err)
+/* What has ended since would be missing in the window that is made again. Its lines stay, whatever becomes of that. */
+static void push_ended(struct lines *lines, const struct batch *batch)
 {
-	const uint64_t *points = lines->exporter->stats.points;
+	struct exporter *exporter = lines->exporter;
+	struct series_cache *cache;
 
-	if (err)
-		exporter_log(lines->exporter, LOG_LEVEL_ERROR, NULL, "could not write all lines: %s", strerror(-err));
-	if (points[POINTS_UNSUPPORTED] + points[POINTS_TOO_LARGE] && !lines->has_told_refused) {
-		lines->has_told_refused = true;
-		exporter_log(lines->exporter, LOG_LEVEL_WARNING, NULL,
-			     "some points cannot be sent as lines and are dropped: StatsD has no gauges below 0, its receivers misread counts above 2^63-1, and no line may be longer than max_datagram_size");
-	}
+	exporter->queue.time_ns = 0;
+	for (size_t i = 0; i < batch->n_metrics; i++)
+		for (size_t j = 0; j < batch->metrics[i]->n_series; j++) {
+			struct series *series = batch->metrics[i]->series[j];
+
+			cache = series->is_ended ? series_cache(series, lines) : NULL;
+			if (!cache || batch->metrics[i]->kind == METRIC_GAUGE)
+				continue;
+			push_series(lines, &lines->metrics[i], series);
+			((struct point_state *)cache->data)->ended_s = lines->time_s ?: 1;
+		}
+	(void)pack_flush(&lines->pack);
+	exporter->queue.time_ns = batch->time_ns;
+}
+
+/* Another push, a quarter of the room being for the lines of series that end, would be too much. */
+static bool is_filling(const struct lines *lines)
+{
+	const struct queue *queue = &lines->exporter->queue;
+
+	return queue->budget && queue_is_near(queue, queue->budget->limit_bytes / 4 + lines->pack.n_bytes);
+}
+
+/* False: what is in the queue is too useful, or on its way. */
+static bool take_back(struct lines *lines)
+{
+	struct queue *queue = &lines->exporter->queue;
+	size_t n_points = queue->n_points;
+
+	if (!lines->pack.n_pieces || (lines->naming.dialect->is_graphite && !is_filling(lines)) ||
+	    !queue_take_back(queue, lines->window_ns, lines->pack.n_pieces))
+		return false;
+	exporter_account(lines->exporter, POINTS_PUSHED, queue->n_points - n_points);
+	lines->exporter->n_losses++;
+	return true;
+}
+
+static void begin_window(struct lines *lines, const struct batch *batch, uint64_t time_s)
+{
+	bool is_graphite = lines->naming.dialect->is_graphite, is_same = is_graphite && time_s == lines->time_s;
+
+	lines->time_s = is_graphite ? time_s : 0;
+	if (is_same)
+		return;
+	/* If the clock was set back, all series began again, and know nothing of the window before. */
+	if (lines->metrics && batch->previous_ns == lines->window_ns && take_back(lines))
+		push_ended(lines, batch);
+	else
+		lines->window++;
+	lines->pack.n_pieces = lines->pack.n_bytes = 0;
+	lines->window_ns = batch->time_ns;
 }
 
 int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
@@ -199,7 +239,7 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
 	pack->dialect = lines->naming.dialect;
 	snprintf(pack->time, sizeof(pack->time), " %" PRIu64 "\n", time_s);
 	lines->n_pushed = 0;
-	lines->time_s = time_s;
+	begin_window(lines, batch, time_s);
 	if (!lines->metrics)
 		learn_metrics(lines, batch);
 	if (!lines->metrics)
@@ -214,6 +254,7 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
 	}
 	exporter_account(lines->exporter, POINTS_PUSHED, lines->n_pushed);
 	err = pack_flush(pack);
-	report(lines, err);
+	if (err)
+		exporter_log(lines->exporter, LOG_LEVEL_ERROR, NULL, "could not write all lines: %s", strerror(-err));
 	return err;
 }

@@ -15,6 +15,10 @@
  *                Or one value for each bucket, NAME:d|ms|@r or NAME:d|d|@r, off by at most a third (at scale 0), with a
  *                sample rate r that gives the count of values back.
  *
+ * Lines that nobody takes do not pile up: the next push takes the newest window out of the queue, if nothing of it has
+ * been sent, and counts from where that one did. So an outage costs resolution and no counts. StatsD, whose lines have
+ * no time, does so whenever a whole window waits; Graphite when the next push would fill three quarters of the queue.
+ *
  * A counter that did not grow and a gauge that did not change have no lines, unless send_unchanged
  * is set. In Graphite every gauge has one, since graphs are drawn from its points.
  */
@@ -46,7 +50,7 @@ struct lines {
 	size_t n_metrics;
 	uint64_t time_s;   /* of the batch */
 	uint64_t n_pushed; /* points, in this push */
-	bool has_told_refused;
+	uint64_t window, window_ns; /* of the newest lines: its number, and its first push's time in the queue */
 };
 
 /*

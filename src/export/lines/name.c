@@ -210,6 +210,7 @@ static void append_attributes(const struct naming *naming, const struct series *
 static void append_piece(const struct naming *naming, const struct template_piece *piece, const struct series *series,
 			 const char *unit_suffix, size_t at, struct buf *out)
 {
+	const bool is_unit = piece->kind == TEMPLATE_UNIT;
 	const struct attribute *attribute;
 	size_t skipped;
 
@@ -226,22 +227,17 @@ static void append_piece(const struct naming *naming, const struct template_piec
 	case TEMPLATE_HOST:
 		append_resource(out, &level_rule, find(naming->resource, naming->n_resource, "host.name", 9));
 		break;
-	case TEMPLATE_UNIT:
-		attribute = find_owner(series);
-		if (attribute)
-			append_value(out, attribute);
-		else
-			buf_append_byte(out, '_');
-		break;
 	case TEMPLATE_ATTRIBUTES:
 		append_attributes(naming, series, at, out);
 		break;
+	case TEMPLATE_UNIT:
 	case TEMPLATE_NAMED:
-		attribute = find(series->attributes, series->n_attributes, piece->text, piece->size);
+		attribute = is_unit ? find_owner(series) :
+				      find(series->attributes, series->n_attributes, piece->text, piece->size);
 		if (attribute)
 			append_value(out, attribute);
 		else
-			append_resource(out, &level_rule,
+			append_resource(out, &level_rule, is_unit ? NULL :
 					find(naming->resource, naming->n_resource, piece->text, piece->size));
 		break;
 	}

@@ -14,6 +14,8 @@ static void put(struct pack *pack)
 	int err = pack->put(pack->user, pack->buf.data, pack->buf.size, pack->n_points);
 
 	pack->error = pack->error ?: err;
+	pack->n_pieces++;
+	pack->n_bytes += pack->buf.size;
 	pack->buf = BUF_INIT;
 	pack->n_points = 0;
 }

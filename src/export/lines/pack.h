@@ -21,11 +21,12 @@ struct pack {
 	int (*put)(void *user, uint8_t *data, size_t size, size_t n_points); /* takes data over, also on failure */
 	void *user;
 
-	size_t n_points; /* that end in buf; the caller adds each after its last line */
+	size_t n_points; /* that end in buf, maybe none; the caller adds each after its last line */
 	char time[24];	 /* what ends Graphite's lines: " 1700000000\n" */
 	/* Since the caller last set them to 0: */
 	int failure; /* -errno, of a line: -EMSGSIZE: it is longer than limit_bytes; it is left out, as on -ENOMEM */
 	unsigned int n_lines;
+	size_t n_pieces, n_bytes; /* that were put */
 
 	int error;	/* 0 or -errno, the first one of memory or of put(); until the next flush */
 	struct buf buf; /* for buf_done() at the end */

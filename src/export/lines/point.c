@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/bounds.h"
-#include "export/decimal.h"
+#include "metric/bounds.h"
+#include "metric/decimal.h"
 
 #define VALUE_MAX 1e30 /* above any number of 64 bits, in any unit */
 #define WHOLE_MAX 1e23 /* has 24 digits, which NAME_SUFFIX_BYTES has room for */
@@ -19,22 +19,39 @@ enum { BASE_SUM,
 
 uint32_t point_base_size(const struct lines *lines, const struct metric *metric)
 {
-	if (!lines->pack.dialect->is_graphite || lines->is_cumulative || metric->kind == METRIC_GAUGE)
+	if (metric->kind == METRIC_GAUGE)
 		return 0;
-	return metric->kind == METRIC_SUM ? BASE_SUM + 1 : BASE_BUCKETS + metric->layout.n_buckets;
+	if (metric->kind == METRIC_SUM)
+		return BASE_SUM + 1;
+	return BASE_BUCKETS +
+	       (lines->histogram == LINES_COUNTERS ? bounds_explicit_n(metric) : metric->layout.n_buckets);
 }
 
-static uint64_t number_at(const struct numbers *numbers, uint32_t i)
+static uint64_t number_at(const struct lines *lines, const struct metric *metric, const struct numbers *numbers,
+			  uint32_t i)
 {
-	if (i >= BASE_BUCKETS)
+	if (i >= BASE_BUCKETS && lines->histogram != LINES_COUNTERS)
 		return numbers->bucket[i - BASE_BUCKETS];
+	if (i >= BASE_BUCKETS)
+		return bounds_explicit_count(metric, numbers->bucket, i - BASE_BUCKETS);
 	return i == BASE_SUM ? numbers->sum : numbers->count;
 }
 
-/* Since the last push, or where there is a base, since the time before this one. */
-static uint64_t grown(const struct series *series, const struct point_state *state, uint32_t i)
+/* In the window. */
+static uint64_t grown(const struct lines *lines, const struct series *series, const struct point_state *state,
+		      uint32_t i)
 {
-	return i < state->n_base ? number_at(&series->total, i) - state->base[i] : number_at(&series->delta, i);
+	return number_at(lines, series->metric, &series->total, i) - state->base[i];
+}
+
+static void set_base(const struct lines *lines, const struct series *series, struct point_state *state)
+{
+	const struct metric *metric = series->metric;
+
+	for (uint32_t i = 0; i < state->n_base; i++)
+		state->base[i] = number_at(lines, metric, &series->total, i) -
+				 number_at(lines, metric, &series->delta, i);
+	state->window = lines->window;
 }
 
 /* Numbers */
@@ -57,11 +74,12 @@ static unsigned __int128 scaled(uint64_t raw, uint64_t multiplier, uint64_t divi
 }
 
 /* A line for the number at i, unless there is nothing to send. False: no line can hold it. */
-static bool put_sum(struct lines *lines, const struct point_kind *kind, const struct series *series,
+static bool put_sum(struct lines *lines, const struct line_metric *kind, const struct series *series,
 		    const struct point_state *state, uint32_t i, const struct line *line)
 {
 	const uint64_t multiplier = i == BASE_SUM ? kind->multiplier : 1, divisor = i == BASE_SUM ? kind->divisor : 1;
-	const uint64_t total = number_at(&series->total, i), delta = grown(series, state, i);
+	const uint64_t total = number_at(lines, series->metric, &series->total, i);
+	const uint64_t delta = total - state->base[i];
 	unsigned __int128 whole;
 
 	if (lines->pack.dialect->is_graphite) {
@@ -76,17 +94,7 @@ static bool put_sum(struct lines *lines, const struct point_kind *kind, const st
 	return true;
 }
 
-static bool write_sum(struct lines *lines, const struct point_kind *kind, const struct series *series,
-		      const struct point_state *state)
-{
-	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
-
-	if (!grown(series, state, BASE_SUM) && !lines->sends_unchanged)
-		return true;
-	return put_sum(lines, kind, series, state, BASE_SUM, &line);
-}
-
-static bool write_gauge(struct lines *lines, const struct point_kind *kind, const struct series *series,
+static bool write_gauge(struct lines *lines, const struct line_metric *kind, const struct series *series,
 		       struct point_state *state)
 {
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
@@ -96,9 +104,9 @@ static bool write_gauge(struct lines *lines, const struct point_kind *kind, cons
 	if (raw < 0 && !lines->pack.dialect->is_graphite)
 		return false;
 	/* Graphite has one for each time. */
-	if (lines->pack.dialect->is_graphite ? state->time_s == lines->time_s :
-					       state->is_sent && state->last_gauge == raw && !lines->sends_unchanged &&
-						       state->losses == lines->exporter->n_losses)
+	if (state->losses == lines->exporter->n_losses &&
+	    (lines->pack.dialect->is_graphite ? state->time_s == lines->time_s :
+						state->is_sent && state->last_gauge == raw && !lines->sends_unchanged))
 		return true;
 	put_number(lines, &line, raw < 0, size, kind->divisor, "|g");
 	state->is_sent = !lines->pack.failure;
@@ -108,36 +116,42 @@ static bool write_gauge(struct lines *lines, const struct point_kind *kind, cons
 	return true;
 }
 
-static bool write_counters(struct lines *lines, const struct point_kind *kind, const struct series *series,
+static bool write_counters(struct lines *lines, const struct line_metric *kind, const struct series *series,
 			   const struct point_state *state)
 {
-	struct line line = { .name = &state->name, .suffix = ".count", .ending = lines->is_cumulative ? ".total" : "" };
+	const uint32_t first = series->metric->kind == METRIC_SUM ? BASE_SUM : BASE_COUNT;
+	struct line line = { .name = &state->name, .suffix = first == BASE_SUM ? "" : ".count", .ending = "" };
 	bool is_complete;
 
-	if (!grown(series, state, BASE_COUNT) && !lines->sends_unchanged)
+	if (!grown(lines, series, state, first) && !lines->sends_unchanged)
 		return true;
-	is_complete = put_sum(lines, kind, series, state, BASE_COUNT, &line);
+	if (lines->is_cumulative && first == BASE_COUNT)
+		line.ending = ".total";
+	is_complete = put_sum(lines, kind, series, state, first, &line);
+	if (first == BASE_SUM)
+		return is_complete;
 	line.suffix = ".sum";
 	if (!series->metric->layout.has_no_sum)
 		is_complete &= put_sum(lines, kind, series, state, BASE_SUM, &line);
 	line.suffix = ".bucket";
-	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
-		if (!grown(series, state, BASE_BUCKETS + i) && !(lines->sends_unchanged && series->total.bucket[i]))
+	for (uint32_t i = 0; i < bounds_explicit_n(series->metric); i++) {
+		if (!grown(lines, series, state, BASE_BUCKETS + i) &&
+		    !(lines->sends_unchanged && number_at(lines, series->metric, &series->total, BASE_BUCKETS + i)))
 			continue;
-		line.bound = kind->buckets[i].bound;
+		line.bound = kind->buckets[bounds_explicit_last(series->metric, i)].bound;
 		is_complete &= put_sum(lines, kind, series, state, BASE_BUCKETS + i, &line);
 	}
 	return is_complete;
 }
 
 /* For each bucket one value, with a sample rate that says how often. */
-static void write_values(struct lines *lines, const struct point_kind *kind, const struct series *series,
+static void write_values(struct lines *lines, const struct line_metric *kind, const struct series *series,
 			const struct point_state *state)
 {
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
 
 	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
-		uint64_t n = series->delta.bucket[i];
+		uint64_t n = grown(lines, series, state, BASE_BUCKETS + i);
 		char type[DECIMAL_RATE_BYTES + 8], *end;
 
 		if (!n)
@@ -149,24 +163,17 @@ static void write_values(struct lines *lines, const struct point_kind *kind, con
 	}
 }
 
-bool point_write(struct lines *lines, const struct point_kind *kind, const struct series *series,
+bool point_write(struct lines *lines, const struct line_metric *kind, const struct series *series,
 		       struct point_state *state)
 {
-	if (state->n_base && state->time_s != lines->time_s) {
-		for (uint32_t i = 0; i < state->n_base; i++)
-			state->base[i] = number_at(&series->total, i) - number_at(&series->delta, i);
-		state->time_s = lines->time_s;
-	}
-	switch (series->metric->kind) {
-	case METRIC_SUM:
-		return write_sum(lines, kind, series, state);
-	case METRIC_GAUGE:
+	if (state->window != lines->window || (state->ended_s && state->ended_s != lines->time_s))
+		set_base(lines, series, state);
+	state->ended_s = 0;
+	if (series->metric->kind == METRIC_GAUGE)
 		return write_gauge(lines, kind, series, state);
-	case METRIC_HISTOGRAM:
-		if (lines->histogram == LINES_COUNTERS)
-			return write_counters(lines, kind, series, state);
-		write_values(lines, kind, series, state);
-	}
+	if (series->metric->kind == METRIC_SUM || lines->histogram == LINES_COUNTERS)
+		return write_counters(lines, kind, series, state);
+	write_values(lines, kind, series, state);
 	return true;
 }
 

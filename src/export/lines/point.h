@@ -4,9 +4,9 @@
 /*
  * One point of a series as lines; lines.h says which.
  *
- * Graphite replaces a point by a later one with the same time. So lines with the same time all
- * count from the totals before that time ("base"), which are kept with the series: the later lines
- * hold everything that was counted for that time.
+ * What has grown is counted from the totals before the window ("base"), which are kept with the series. A window is
+ * one push, or several: Graphite replaces a point by a later one with the same time, and lines that nobody has taken
+ * are made again (lines.h). Then the later lines hold everything that was counted in the window.
  */
 
 #include "export/lines/lines.h"
@@ -18,9 +18,10 @@ struct bucket_text {
 };
 
 /* What all series of a metric share. */
-struct point_kind {
+struct line_metric {
 	uint64_t multiplier, divisor; /* a number is shown as raw * multiplier / divisor */
 	struct bucket_text *buckets;  /* of a histogram */
+	struct name_kind name;
 };
 
 /* The state kept with a series; at first all 0 except name and n_base. */
@@ -29,15 +30,17 @@ struct point_state {
 	int64_t last_gauge;
 	unsigned int losses;
 	bool is_sent;
-	uint64_t time_s; /* of the lines sent last */
+	uint64_t time_s; /* of Graphite's gauge */
+	uint64_t window; /* of the lines sent last */
+	uint64_t ended_s; /* its lines for this time (or 1) stay: if it goes on later, it begins there */
 	uint32_t n_base;
-	uint64_t base[]; /* totals before that time */
+	uint64_t base[]; /* totals before that window */
 };
 
 /* Numbers that base must have room for. */
 uint32_t point_base_size(const struct lines *lines, const struct metric *metric);
 /* False: the format cannot express a part of the point. What happened to the rest is in lines->pack. */
-bool point_write(struct lines *lines, const struct point_kind *kind, const struct series *series,
+bool point_write(struct lines *lines, const struct line_metric *kind, const struct series *series,
 		 struct point_state *state);
 /*
  * One for each bucket, for the caller to free. per_second: units in a second; 1 for everything

@@ -4,19 +4,23 @@
 /*
  * A batch as the bodies of OTLP requests (ExportMetricsServiceRequest in protobuf). Pure.
  *
- * From the OTLP data model: a gauge has no start. All delta points of a batch begin at its
+ * From the OTLP data model: a gauge has no start. An updowncounter is a cumulative sum that may fall, whatever the
+ * temporality, and has no point of 0. All delta points of a batch begin at its
  * previous_ns, and series that did not grow have none. Cumulative points begin at their series' start;
  * a new series may have a point of 0 there first. A series that has ended has a last point without a
  * value, unless it is delta.
  * Whole numbers (divisor 1) are integers, all others are doubles. All points of an explicit histogram
  * have the same bounds; an exponential one has no empty buckets at its ends. A metric with bounds of its
- * own is always explicit. No message around points is ever empty: a batch without points has no body.
+ * own is always explicit.
  */
 
+#include "export/otlp/body.h"
 #include "metric/metric.h"
 
 enum otlp_temporality { OTLP_CUMULATIVE, OTLP_DELTA };
 enum otlp_histogram { OTLP_EXPLICIT, OTLP_EXPONENTIAL };
+
+#define OTLP_FIELDS 16 /* which attributes may have in a message */
 
 struct otlp_encoding {
 	enum otlp_temporality temporality;
@@ -27,10 +31,10 @@ struct otlp_encoding {
 	const struct attribute *resource;
 	unsigned int n_resource;
 	const char *version; /* of the agent, and so of every scope */
+	/* This attribute repeats the name of a series' owner, unless the series has one of that name. NULL: none. */
+	char *owner_attribute;
+	char owners[OTLP_FIELDS]; /* their addresses are those of caches with it (metric.h) */
 };
-
-/* One body, valid during the call. 0 or -errno. */
-typedef int otlp_body_fn(void *user, const uint8_t *data, size_t size, size_t n_points);
 
 /* The fate of a batch's points. Every point that is neither too large nor failed was in a body. */
 struct otlp_encoded {

@@ -21,26 +21,28 @@ struct environment {
 	char name[64]; /* of the variable that gave the last value */
 };
 
-/* A variable, the setting that it gives, and what its words mean there; without any, its text is taken. */
+/*
+ * A variable, the setting that it gives, and what its words mean there. Those without words are files of TLS, whose
+ * text is taken.
+ */
 static const struct variable {
 	const char *what, *key;
-	bool is_tls;
 	struct {
 		const char *word, *value;
 	} words[3];
 } variables[] = {
-	{ "COMPRESSION", "compression", false, { { "gzip", "gzip" }, { "none", "none" } } },
-	{ "TEMPORALITY_PREFERENCE", "temporality", false,
+	{ "COMPRESSION", "compression", { { "gzip", "gzip" }, { "none", "none" } } },
+	{ "TEMPORALITY_PREFERENCE", "temporality",
 	  { { "cumulative", "cumulative" },
 	    { "delta", "delta" },
 	    /* Delta, but only for synchronous counters, and bpfpush has none. */
 	    { "lowmemory", "cumulative" } } },
-	{ "DEFAULT_HISTOGRAM_AGGREGATION", "histogram", false,
+	{ "DEFAULT_HISTOGRAM_AGGREGATION", "histogram",
 	  { { "explicit_bucket_histogram", "explicit" },
 	    { "base2_exponential_bucket_histogram", "exponential" } } },
-	{ "CERTIFICATE", "ca_file", true },
-	{ "CLIENT_CERTIFICATE", "certificate_file", true },
-	{ "CLIENT_KEY", "key_file", true },
+	{ "CERTIFICATE", "ca_file" },
+	{ "CLIENT_CERTIFICATE", "certificate_file" },
+	{ "CLIENT_KEY", "key_file" },
 };
 
 /* The value of a variable, or NULL where it is not set or the file has given key. */
@@ -160,7 +162,7 @@ int otlp_options_environment(void *options, const struct assignments *given, str
 	read_timeout(&environment);
 	for (size_t i = 0; i < ARRAY_SIZE(variables) && !err; i++)
 		/* Files may be set for all programs of a machine: without TLS they are not used. */
-		if (!variables[i].is_tls || url_is_encrypted(otlp_base(options)))
+		if (variables[i].words[0].word || url_is_encrypted(otlp_base(options)))
 			err = read_variable(&environment, &variables[i]);
 	return err ? err : read_headers(&environment);
 }

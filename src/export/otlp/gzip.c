@@ -2,7 +2,7 @@
 #include "export/otlp/gzip.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <string.h>
 #include <zlib.h>
 
 /*
@@ -15,9 +15,7 @@
 int gzip_append(struct buf *out, const void *data, size_t size)
 {
 	z_stream stream = { .next_in = (Bytef *)data, .avail_in = (uInt)size };
-	int err = size > UINT_MAX / 2 ? Z_MEM_ERROR :
-					deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
-						     Z_DEFAULT_STRATEGY);
+	int err = deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY, Z_DEFAULT_STRATEGY);
 
 	if (err != Z_OK)
 		return -ENOMEM;
@@ -28,4 +26,31 @@ int gzip_append(struct buf *out, const void *data, size_t size)
 		out->size += stream.total_out;
 	deflateEnd(&stream);
 	return err == Z_STREAM_END ? 0 : -ENOMEM;
+}
+
+#define GZIP_STEP	65536 /* of what is read */
+#define GZIP_BYTES_MAX ((size_t)64 << 20)
+
+int gzip_read(struct buf *out, const void *data, size_t size)
+{
+	static const uint8_t magic[] = { 0x1f, 0x8b };
+	z_stream stream = { .next_in = (Bytef *)data, .avail_in = (uInt)size };
+	int err;
+
+	out->limit_bytes = out->size + GZIP_BYTES_MAX + GZIP_STEP;
+	if (size < sizeof(magic) || memcmp(data, magic, sizeof(magic))) {
+		buf_append(out, data, size);
+		return buf_error(out);
+	}
+	if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+		return -ENOMEM;
+	do {
+		stream.next_out = buf_reserve(out, GZIP_STEP);
+		stream.avail_out = GZIP_STEP;
+		err = stream.next_out ? inflate(&stream, Z_NO_FLUSH) : Z_MEM_ERROR;
+		if (stream.next_out)
+			out->size += GZIP_STEP - stream.avail_out;
+	} while (err == Z_OK);
+	inflateEnd(&stream);
+	return err == Z_STREAM_END && !stream.avail_in ? 0 : buf_error(out) ?: -EBADMSG;
 }

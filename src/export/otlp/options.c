@@ -19,13 +19,45 @@
 
 static const char *const compressions[] = { "gzip", "none", NULL };
 static const char *const temporalities[] = { "cumulative", "delta", NULL };
+static const char *const doubts[] = { "repeat", "skip", NULL };
 static const char *const histograms[] = { "explicit", "exponential", NULL };
+
+/* How much of a URL comes before its query, without the slashes at its end, and without path if it ends so. */
+static size_t base_bytes(const char *url, const char *path)
+{
+	size_t size = strcspn(url, "?#"), path_size = strlen(path);
+
+	while (size && url[size - 1] == '/')
+		size--;
+	if (size >= path_size && !strncmp(url + size - path_size, path, path_size))
+		size -= path_size;
+	return size;
+}
+
+static int check_endpoint(const char *url, const char **ret_complaint)
+{
+	size_t size = base_bytes(url, "");
+	int err = url_check(url, ret_complaint);
+
+	if (err || (base_bytes(url, "/v1/traces") == size && base_bytes(url, "/v1/logs") == size))
+		return err;
+	*ret_complaint = "bpfpush sends metrics, and this path is for another signal; write " SIGNAL_PATH;
+	return -EINVAL;
+}
+
+static int check_attribute(const char *name, const char **ret_complaint)
+{
+	size_t size = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+
+	*ret_complaint = "not a lower-case dotted name, write one like owner";
+	return !islower((unsigned char)*name) || name[size] ? -EINVAL : 0;
+}
 
 #define ROW(...) SETTING(struct otlp_options, __VA_ARGS__)
 
 static const struct setting_row rows[] = {
-	ROW(endpoint, "endpoint", SETTING_TEXT, "http://localhost:4318", .check = url_check),
-	ROW(metrics_endpoint, "metrics_endpoint", SETTING_TEXT, NULL, .check = url_check),
+	ROW(endpoint, "endpoint", SETTING_TEXT, "http://localhost:4318", .check = check_endpoint),
+	ROW(metrics_endpoint, "metrics_endpoint", SETTING_TEXT, NULL, .check = check_endpoint),
 	ROW(headers, "headers", SETTING_LIST, NULL, .check = otlp_header_check),
 	ROW(is_uncompressed, "compression", SETTING_CHOICE, "gzip", .choices = compressions),
 	ROW(http.ca_file, "ca_file", SETTING_TEXT, NULL),
@@ -35,17 +67,29 @@ static const struct setting_row rows[] = {
 	ROW(encoding.temporality, "temporality", SETTING_CHOICE, "cumulative", .choices = temporalities),
 	ROW(encoding.histogram, "histogram", SETTING_CHOICE, "explicit", .choices = histograms),
 	ROW(encoding.has_zero_points, "zero_point", SETTING_BOOL, "yes"),
+	ROW(encoding.owner_attribute, "owner_attribute", SETTING_TEXT, NULL, .check = check_attribute),
 	ROW(encoding.limit_bytes, "max_request_size", SETTING_SIZE, "4MiB", .minimum = 4096,
 	    .maximum = 64 << 20),
 	ROW(http.limit_response_bytes, "max_response_size", SETTING_SIZE, "4MiB", .minimum = 1024,
 	    .maximum = 64 << 20),
-	ROW(queue_bytes, "queue_size", SETTING_SIZE, "16MiB", .minimum = 4096),
 	ROW(queue_requests, "queue_requests", SETTING_U64, "1000", .minimum = 1),
+	ROW(backlog_ns, "backlog", SETTING_DURATION, "0", .minimum = NS_PER_S, .takes_zero = true),
+	ROW(spool_bytes, "spool", SETTING_SIZE, "0", .minimum = 1 << 20, .maximum = UINT64_C(4095) << 20, .takes_zero = true),
+	ROW(spool_age_ns, "spool_age", SETTING_DURATION, "1h", .minimum = NS_PER_S),
+	ROW(when_in_doubt, "when_in_doubt", SETTING_CHOICE, "repeat", .choices = doubts),
 	ROW(retry.initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = NS_PER_MS),
 	ROW(retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = NS_PER_MS),
 	ROW(retry_give_up_ns, "retry_give_up", SETTING_DURATION, "0"),
 };
 const struct setting_table otlp_settings = SETTING_TABLE(rows, struct otlp_options);
+
+bool otlp_options_encode_alike(const struct otlp_options *a, const struct otlp_options *b)
+{
+	return a->is_uncompressed == b->is_uncompressed && a->encoding.temporality == b->encoding.temporality &&
+	       a->encoding.histogram == b->encoding.histogram && a->encoding.limit_bytes == b->encoding.limit_bytes &&
+	       a->encoding.has_zero_points == b->encoding.has_zero_points &&
+	       !strcmp(a->encoding.owner_attribute ?: "", b->encoding.owner_attribute ?: "");
+}
 
 const char *otlp_base(const struct otlp_options *options)
 {
@@ -54,17 +98,15 @@ const char *otlp_base(const struct otlp_options *options)
 
 int otlp_url(const struct otlp_options *options, char **ret_url)
 {
-	const char *base = otlp_base(options);
-	size_t size = strlen(base), path_size = strlen(SIGNAL_PATH);
+	const char *base = options->endpoint, *query = base + strcspn(base, "?#");
 	char *url;
 
-	if (!options->metrics_endpoint) {
-		while (size && base[size - 1] == '/')
-			size--;
-		if (size >= path_size && !strncmp(base + size - path_size, SIGNAL_PATH, path_size))
-			size -= path_size;
-	}
-	if (asprintf(&url, "%.*s%s", (int)size, base, options->metrics_endpoint ? "" : SIGNAL_PATH) < 0)
+	if (options->metrics_endpoint)
+		url = strdup(options->metrics_endpoint);
+	else if (asprintf(&url, "%.*s" SIGNAL_PATH "%.*s", (int)base_bytes(base, SIGNAL_PATH), base,
+			  (int)strcspn(query, "#"), query) < 0)
+		url = NULL;
+	if (!url)
 		return -ENOMEM;
 	*ret_url = url;
 	return 0;
@@ -109,7 +151,8 @@ int otlp_header_check(const char *text, const char **ret_complaint)
 	return *ret_complaint ? -EINVAL : 0;
 }
 
-bool otlp_header_is_secret(const char *text)
+/* Does a header look secret, because of its name or because its value is in a file? */
+static bool is_secret(const char *text)
 {
 	static const char *const words[] = { "auth", "key", "token", "secret", "password", "cookie", "credential" };
 	char name[128];
@@ -198,19 +241,25 @@ int otlp_header_resolve(const char *text, char **ret_header, const char **ret_co
 	return err;
 }
 
-static int check_pem(const char *path, const char **ret_complaint)
+static int check_pem(const char *path, bool is_key, const char **ret_complaint)
 {
-	static const char begin[] = "-----BEGIN";
 	_cleanup_(fclosep) FILE *file = NULL;
 	int err = open_file(path, &file, ret_complaint);
+	bool is_found = false, is_encrypted = false;
 	char line[256];
 
 	if (err)
 		return err;
-	while (fgets(line, sizeof(line), file))
-		if (!strncmp(line, begin, sizeof(begin) - 1))
-			return 0;
-	*ret_complaint = "is not a PEM file: it has no line that begins with \"-----BEGIN\"";
+	while (fgets(line, sizeof(line), file)) {
+		is_found |= !strncmp(line, "-----BEGIN ", 11) &&
+			    strstr(line, is_key ? "PRIVATE KEY-----" : "CERTIFICATE-----");
+		is_encrypted |= is_key && strstr(line, "ENCRYPTED");
+	}
+	if (is_found && !is_encrypted)
+		return 0;
+	*ret_complaint = is_encrypted ? "needs a passphrase, which nobody can enter; remove it with \"openssl pkey\"" :
+			 is_key	      ? "has no key in PEM form, which begins with a line \"-----BEGIN PRIVATE KEY-----\"" :
+					"has no certificate in PEM form, which begins with a line \"-----BEGIN CERTIFICATE-----\"";
 	return -EBADMSG;
 }
 
@@ -233,30 +282,52 @@ static void report_file(const char *key, const char *text, const char *file, int
 		diag_add(diag, at.path, at.line, "%s: %s: %s", key, file, complaint);
 }
 
-void otlp_options_check(const void *untyped, const struct assignments *given, struct diag *diag)
+static void check_tls(const struct otlp_options *options, const struct assignments *given, struct diag *diag)
 {
-	const struct otlp_options *options = untyped;
 	const struct http_options *http = &options->http;
+	struct http_options sound = { 0 };
 	const struct {
-		const char *key, *file;
+		const char *key, *file, **sound;
 	} files[] = {
-		{ "ca_file", http->ca_file },
-		{ "certificate_file", http->certificate_file },
-		{ "key_file", http->key_file },
-	};
+		{ "ca_file", http->ca_file, &sound.ca_file },
+		{ "certificate_file", http->certificate_file, &sound.certificate_file },
+		{ "key_file", http->key_file, &sound.key_file },
+	}, *pair = &files[http->key_file ? 2 : 1];
 	const char *complaint = NULL;
-	char value[HEADER_BYTES];
+	char problem[HTTP_PROBLEM_BYTES];
 	int err;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		if (!files[i].file)
 			continue;
-		err = check_pem(files[i].file, &complaint);
+		err = check_pem(files[i].file, i == 2, &complaint);
+		*files[i].sound = err ? NULL : files[i].file;
 		report_file(files[i].key, NULL, files[i].file, err, complaint, given, diag);
 		if (!url_is_encrypted(otlp_base(options)))
 			assignments_complain(given, diag, files[i].key, NULL,
 					     "the endpoint is http://, which does not use it; write https://");
 	}
+	if (http->key_file && !sound.key_file)
+		sound.certificate_file = NULL;
+	err = sound.ca_file || sound.certificate_file ? http_files_check(&sound, problem) : 0;
+	if (err == -EBADMSG)
+		assignments_complain(given, diag, "ca_file", NULL, "%s: has no certificate that can be used: %s",
+				     http->ca_file, problem);
+	else if (err)
+		assignments_complain(given, diag, pair->key, NULL, "%s: %s: %s", pair->file, http->key_file ?
+				     "is not the key of certificate_file, or one of the two is damaged" :
+				     "is damaged, or does not also hold its key; name that with key_file", problem);
+}
+
+void otlp_options_check(const void *untyped, const struct assignments *given, struct diag *diag)
+{
+	const struct otlp_options *options = untyped;
+	const struct http_options *http = &options->http;
+	const char *complaint = NULL;
+	char value[HEADER_BYTES];
+	int err;
+
+	check_tls(options, given, diag);
 	if (http->key_file && !http->certificate_file)
 		assignments_complain(given, diag, "key_file", NULL, "a key without a certificate; give certificate_file too");
 	if (options->retry.max_ns < options->retry.initial_ns)
@@ -268,4 +339,41 @@ void otlp_options_check(const void *untyped, const struct assignments *given, st
 		report_file("headers", header, file, err, complaint, given, diag);
 	}
 	explicit_bzero(value, sizeof(value));
+}
+
+/* Secrets that would go over a network in clear text. */
+static void warn_of_bare_secrets(const struct otlp_options *options, const struct exporter *exporter, const char *url)
+{
+	const struct setting_list *headers = &options->headers;
+	struct url_place place = url_place(url);
+	const char *what = place.has_password ? "password in the URL" : NULL, *name = "";
+
+	for (size_t i = headers->n_items; i--;) {
+		if (!is_secret(headers->items[i]))
+			continue;
+		what = "header ";
+		name = headers->items[i];
+	}
+	if (what && !url_is_encrypted(url) && !place.is_local)
+		exporter_log(exporter, LOG_LEVEL_WARNING, NULL,
+			     "the %s%.*s is sent unencrypted over the network: use https://", what,
+			     (int)strcspn(name, ":"), name);
+}
+
+/* path: NULL without a file, or if systemd hands it over. */
+static void warn_of_readers(const struct exporter *exporter, const char *path)
+{
+	struct stat status;
+
+	if (path && !stat(path, &status) && S_ISREG(status.st_mode) && status.st_mode & S_IROTH)
+		exporter_log(exporter, LOG_LEVEL_WARNING, NULL, "all users can read the secret in %s: run chmod o-r %s",
+			     path, path);
+}
+
+void otlp_options_warn(const struct otlp_options *options, const struct exporter *exporter, const char *url)
+{
+	warn_of_bare_secrets(options, exporter, url);
+	warn_of_readers(exporter, options->http.key_file);
+	for (size_t i = 0; i < options->headers.n_items; i++)
+		warn_of_readers(exporter, otlp_header_file(options->headers.items[i]));
 }

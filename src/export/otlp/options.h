@@ -5,25 +5,34 @@
 
 #include <stdbool.h>
 
+#include "export/exporter.h"
 #include "export/otlp/encode.h"
 #include "export/transport/timer.h"
 #include "export/transport/http.h"
 #include "util/setting-table.h"
 
+/* What becomes of deltas that the receiver may have, but has not answered. */
+enum otlp_doubt { OTLP_REPEAT, OTLP_SKIP };
+
 struct otlp_options {
-	char *endpoint;		     /* the base of a receiver; /v1/metrics is added */
+	char *endpoint;		     /* the base of a receiver; /v1/metrics is added, before a query */
 	char *metrics_endpoint;	     /* the whole URL, used as it is; NULL: from endpoint */
 	struct setting_list headers; /* "Name: value" or "Name: file:PATH" */
 	int is_uncompressed;
 	struct http_options http;      /* files, timeout_ns and limit_response_bytes */
-	struct otlp_encoding encoding; /* temporality, histogram, has_zero_points and limit_bytes */
-	uint64_t queue_bytes, queue_requests;
+	struct otlp_encoding encoding; /* what the settings say of it */
+	uint64_t queue_requests;
 	struct backoff retry;
+	uint64_t backlog_ns; /* of totals: one window stays for each such time; 0: none */
+	uint64_t spool_bytes, spool_age_ns;
+	int when_in_doubt;   /* of deltas: enum otlp_doubt */
 	uint64_t retry_give_up_ns;
 };
 
 extern const struct setting_table otlp_settings;
 
+/* Do both make the same bodies of a batch? */
+bool otlp_options_encode_alike(const struct otlp_options *a, const struct otlp_options *b);
 /* What the URL is made from. */
 const char *otlp_base(const struct otlp_options *options);
 /* The URL that requests go to, for free(). -ENOMEM. */
@@ -32,12 +41,12 @@ int otlp_url(const struct otlp_options *options, char **ret_url);
 void otlp_options_check(const void *options, const struct assignments *given, struct diag *diag);
 int otlp_options_environment(void *options, const struct assignments *given, struct diag *diag);
 
+/* Warns of secrets that others can read: on the network, whose url it is, or in files. */
+void otlp_options_warn(const struct otlp_options *options, const struct exporter *exporter, const char *url);
 /* May text be given as a header? If not, *ret_complaint says why. 0 or -EINVAL. */
 int otlp_header_check(const char *text, const char **ret_complaint);
 /* The path of a header that was given as "Name: file:PATH", or NULL. */
 const char *otlp_header_file(const char *text);
-/* Does a header look secret, because of its name or because its value is in a file? */
-bool otlp_header_is_secret(const char *text);
 /*
  * The header to send for one that was given with a file: its value is the file's one line. The file
  * is read each time, so that a secret may change. For free(). -ENOMEM; the error of

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/otlp/point.h"
 
-#include "export/bounds.h"
+#include <string.h>
 
-#define POINT_BYTES  96	      /* without buckets, at most */
-#define BUCKET_BYTES (8 + 10) /* a bound and a count, at most */
+#include "metric/bounds.h"
 
 #define NO_RECORDED_VALUE 1 /* of flags */
 /* All kinds of points have these members, each in a structure of its own. */
 #define SET_TIMES(point, start_ns, time_ns, bits) \
 	((point).start_time_unix_nano = (start_ns), (point).time_unix_nano = (time_ns), (point).flags = (bits))
-
-#define FIELDS 16	/* which have attributes */
 
 static double in_unit(const struct metric *metric, uint64_t raw)
 {
@@ -32,17 +29,21 @@ static void fill_number(Otlp__NumberDataPoint *point, const struct metric *metri
 	}
 }
 
-static void fill_explicit(Otlp__HistogramDataPoint *point, const struct metric *metric, const struct numbers *numbers,
-			  const double *bounds)
+static void fill_explicit(Otlp__HistogramDataPoint *point, uint64_t *counts, const struct metric *metric,
+			  const struct numbers *numbers, const double *bounds)
 {
+	const uint32_t n = bounds_explicit_n(metric);
+
 	otlp__histogram_data_point__init(point);
 	point->count = numbers->count;
 	if (!metric->layout.has_no_sum)
 		point->sum_of_values_case = OTLP__HISTOGRAM_DATA_POINT__SUM_OF_VALUES_SUM;
 	point->sum = in_unit(metric, numbers->sum);
-	point->n_bucket_counts = metric->layout.n_buckets;
-	point->bucket_counts = numbers->bucket;
-	point->n_explicit_bounds = metric->layout.n_buckets - 1;
+	for (uint32_t i = 0; i < n; i++)
+		counts[i] = bounds_explicit_count(metric, numbers->bucket, i);
+	point->n_bucket_counts = n;
+	point->bucket_counts = counts;
+	point->n_explicit_bounds = n - 1;
 	point->explicit_bounds = (double *)bounds;
 }
 
@@ -84,22 +85,19 @@ unsigned int otlp_point_make(const struct otlp_points *points, const struct seri
 		fill_number(&ret_point->number, metric, numbers->sum);
 		if (form == OTLP_ENDED)
 			ret_point->number.value_case = OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET;
-		SET_TIMES(ret_point->number, metric->kind == METRIC_GAUGE ? 0 : start_ns, time_ns, flags);
+		if (metric->kind == METRIC_GAUGE && !metric->is_updown)
+			start_ns = 0;
+		SET_TIMES(ret_point->number, start_ns, time_ns, flags);
 		return 7;
 	}
 	if (points->histogram == OTLP_EXPLICIT) {
-		fill_explicit(&ret_point->histogram, metric, numbers, points->bounds);
+		fill_explicit(&ret_point->histogram, ret_point->counts, metric, numbers, points->bounds);
 		SET_TIMES(ret_point->histogram, start_ns, time_ns, flags);
 		return 9;
 	}
 	fill_exponential(&ret_point->exponential, &ret_point->positive, metric, numbers);
 	SET_TIMES(ret_point->exponential, start_ns, time_ns, flags);
 	return 1;
-}
-
-size_t otlp_point_most_bytes(const struct metric *metric)
-{
-	return POINT_BYTES + (metric->kind == METRIC_HISTOGRAM ? metric->layout.n_buckets * BUCKET_BYTES : 0);
 }
 
 /* Attributes */
@@ -142,15 +140,35 @@ void otlp_attributes_append(struct buf *out, unsigned int field, const struct at
 	}
 }
 
-const struct series_cache *otlp_attributes_of(struct series *series, unsigned int field)
+static void append_owner(struct buf *out, unsigned int field, const struct series *series, char *name)
 {
-	static const char owners[FIELDS];
+	struct attribute owner = { 0 };
+
+	for (unsigned int i = 0; i < series->n_attributes; i++) {
+		if (!strcmp(series->attributes[i].name, name))
+			return;
+		if (attribute_owner(series->attributes[i].name))
+			owner = series->attributes[i];
+	}
+	if (!owner.name)
+		return;
+	owner.name = name;
+	otlp_attributes_append(out, field, &owner, 1);
+}
+
+const struct series_cache *otlp_attributes_of(struct series *series, unsigned int field,
+					      const struct otlp_encoding *encoding)
+{
+	static const char shared[OTLP_FIELDS];
+	const char *owners = encoding->owner_attribute ? encoding->owners : shared;
 	const struct series_cache *cache = series_cache(series, &owners[field]);
 	_cleanup_(buf_done) struct buf encoded = BUF_INIT;
 
 	if (cache)
 		return cache;
 	otlp_attributes_append(&encoded, field, series->attributes, series->n_attributes);
+	if (encoding->owner_attribute)
+		append_owner(&encoded, field, series, encoding->owner_attribute);
 	if (buf_error(&encoded))
 		return NULL;
 	return series_cache_new(series, &owners[field], encoded.data, encoded.size);

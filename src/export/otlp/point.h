@@ -15,7 +15,7 @@ struct otlp_points {
 	enum otlp_histogram histogram;
 	bool is_delta;
 	uint64_t previous_ns, time_ns; /* of the batch */
-	double bounds[HISTOGRAM_BUCKETS_MAX]; /* of the metric's layout, for OTLP_EXPLICIT */
+	double bounds[HISTOGRAM_BUCKETS_MAX]; /* for OTLP_EXPLICIT */
 };
 
 /* Points into itself and into the series. */
@@ -27,19 +27,19 @@ struct otlp_point {
 		Otlp__ExponentialHistogramDataPoint exponential;
 	};
 	Otlp__ExponentialHistogramDataPoint__Buckets positive;
+	uint64_t counts[HISTOGRAM_BUCKETS_MAX]; /* of an explicit histogram */
 };
 
 /* The number of the field that attributes have in the message. */
 unsigned int otlp_point_make(const struct otlp_points *points, const struct series *series, enum otlp_form form,
 			     struct otlp_point *ret_point);
-/* The most bytes that a message for metric takes, packed. */
-size_t otlp_point_most_bytes(const struct metric *metric);
 
 /* For each attribute a KeyValue, framed by the number of the field, which is below 16, and its length. */
 void otlp_attributes_append(struct buf *out, unsigned int field, const struct attribute *attributes,
 			    unsigned int n);
 /*
  * Those of a series, which never change: encoded once for each number of the field that is in use,
- * and kept with the series. NULL: no memory.
+ * and kept with the series, for all encodings without an attribute of their own. NULL: no memory.
  */
-const struct series_cache *otlp_attributes_of(struct series *series, unsigned int field);
+const struct series_cache *otlp_attributes_of(struct series *series, unsigned int field,
+					      const struct otlp_encoding *encoding);

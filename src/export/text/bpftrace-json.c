@@ -2,7 +2,7 @@
 /*
  * The lines that bpftrace -f json prints, so that their readers can read ours: one object a map,
  *
- *     {"type": "map", "data": {"@bpfpush.syscall.count": {"read,cron.service": 5}}}
+ *     {"type": "map", "data": {"@bpfpush.syscalls": {"read,cron.service": 5}}}
  *     {"type": "hist", "data": {"@NAME": {"KEY": [{"min": 2, "max": 3, "count": 1}, …]}}}
  *     {"type": "stats", "data": {"@NAME.stats": {"KEY": {"count": 1, "average": 3, "total": 3}}}}
  *
@@ -13,12 +13,14 @@
  * bucket, the last bucket has no max; a histogram without a sum has no stats; entries are sorted by
  * value, empty buckets at both ends left out.
  */
+#include <errno.h>
 #include <inttypes.h>
 
-#include "export/bounds.h"
-#include "export/decimal.h"
+#include "metric/bounds.h"
+#include "metric/decimal.h"
 #include "export/text/output.h"
-#include "export/text/table.h"
+#include "util/array.h"
+#include "view/columns.h"
 
 /* One value of a map: the text after its key. */
 typedef void append_fn(struct buf *out, const struct series *series);
@@ -58,20 +60,20 @@ static void append_hist(struct buf *out, const struct series *series)
 
 static void append_key(struct buf *out, const struct columns *columns, const struct series *series)
 {
-	const struct attribute *cells[ATTRIBUTES_MAX];
-	struct buf key = BUF_INIT;
+	_cleanup_(buf_done) struct buf key = BUF_INIT;
 
-	columns_match(columns, series, cells);
-	for (unsigned int i = 0; i < columns->n; i++) {
+	for (size_t i = 0; i < columns->n; i++) {
+		const struct attribute *attribute =
+			array_find(series->attributes, series->n_attributes, columns->names[i]);
+
 		if (i)
 			buf_append_byte(&key, ',');
-		if (cells[i])
-			attribute_append(&key, cells[i]);
+		if (attribute)
+			attribute_append(&key, attribute);
 	}
 	buf_append_json(out, buf_text(&key));
 	if (buf_error(&key))
 		out->error = buf_error(&key);
-	buf_done(&key);
 }
 
 /* Equal values in any order, but always in the same one. */
@@ -91,13 +93,14 @@ static void append_map(struct buf *out, const struct metric *metric, const char 
 		       append_fn *append)
 {
 	size_t n;
-	_cleanup_(freep) struct series **sorted = columns_sort(metric, by_value, out, &n);
+	_cleanup_(freep) struct series **sorted = columns_sort(metric, by_value, &n);
+	_cleanup_(columns_done) struct columns columns = { 0 };
 	_cleanup_(buf_done) struct buf name = BUF_INIT;
-	struct columns columns;
 
+	if (!sorted || columns_add(&columns, metric, columns_by_name))
+		out->error = -ENOMEM;
 	if (!n)
 		return;
-	columns_find(&columns, metric);
 	buf_printf(&name, "@%s%s", metric->name, suffix);
 	buf_printf(out, "{\"type\": \"%s\", \"data\": {", type);
 	buf_append_json(out, buf_text(&name));

@@ -2,7 +2,7 @@
 /*
  * One JSON object a line, one line a point: the contract that scripts rely on.
  *
- *     {"collector":"syscalls","name":"bpfpush.syscall.count","kind":"sum","unit":"{call}",
+ *     {"collector":"syscalls","name":"bpfpush.syscalls","kind":"sum","unit":"{call}",
  *      "attributes":{"bpfpush.syscall.name":"read"},"start_time_ns":1,"time_ns":2,"total":5,"delta":2}
  *
  * A gauge has "value" in place of "total" and "delta", and no start. For a histogram both are
@@ -12,15 +12,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "export/bounds.h"
-#include "export/decimal.h"
+#include "metric/bounds.h"
+#include "metric/decimal.h"
 #include "export/text/output.h"
-
-static const char *const kinds[] = {
-	[METRIC_SUM] = "sum",
-	[METRIC_GAUGE] = "gauge",
-	[METRIC_HISTOGRAM] = "histogram",
-};
 
 /* The part of a line that never changes, up to the times. It is kept with the series. */
 static void append_head(struct buf *out, struct series *series)
@@ -32,13 +26,9 @@ static void append_head(struct buf *out, struct series *series)
 	if (!cache) {
 		_cleanup_(buf_done) struct buf head = BUF_INIT;
 
-		buf_append_text(&head, "{\"collector\":");
-		buf_append_json(&head, metric->scope);
-		buf_append_text(&head, ",\"name\":");
-		buf_append_json(&head, metric->name);
-		buf_printf(&head, ",\"kind\":\"%s\",\"unit\":", kinds[metric->kind]);
-		buf_append_json(&head, metric->unit);
-		buf_append_text(&head, ",\"attributes\":{");
+		buf_begin_object(&head, "collector", metric->scope, "name", metric->name, "kind", metric_kinds[metric->kind],
+				 "unit", metric->unit);
+		buf_append_text(&head, "\"attributes\":{");
 		for (unsigned int i = 0; i < series->n_attributes; i++) {
 			buf_append_text(&head, i ? "," : "");
 			buf_append_json(&head, series->attributes[i].name);
@@ -115,7 +105,7 @@ static void append_point(struct buf *out, const struct batch *batch, struct seri
 static int json_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct output *output = exporter->state;
-	struct buf bounds = BUF_INIT;
+	_cleanup_(buf_done) struct buf bounds = BUF_INIT;
 	struct metric *metric;
 	struct series *series;
 
@@ -130,7 +120,6 @@ static int json_push(struct exporter *exporter, const struct batch *batch)
 	}
 	if (buf_error(&bounds))
 		output->out.error = buf_error(&bounds);
-	buf_done(&bounds);
 	return output_flush(exporter, batch);
 }
 

@@ -6,10 +6,8 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include "export/text/table.h"
 #include "util/rights.h"
 
 #define PATIENCE_MS	50   /* with a reader that takes nothing */
@@ -69,29 +67,31 @@ int output_open(struct exporter *exporter, const void *options)
 			 open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
 	int err = errno;
 
+	output->fd = fd;
 	if (fd < 0) {
 		bool is_unread = err == ENXIO && !stat(path, &st) && S_ISFIFO(st.st_mode);
 
 		exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s%s%s", path,
 			      is_unread ? "" : ": ", is_unread ? " is a pipe that nobody reads" : strerror(err));
-		return -err;
+		return exporter->context->opens_later ? 0 : -err;
 	}
-	output->options = options;
 	output->is_terminal = isatty(fd);
 	output->can_block = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
 	output->is_torn = !is_stdout && !output->can_block && ends_torn(path);
 	output->patience_ms = exporter->context->is_once ? -1 : PATIENCE_MS;
-	output->fd = fd;
+	exporter_works(exporter, "is open now");
 	return 0;
 }
 
 static size_t count_points(const struct batch *batch)
 {
 	struct metric *metric;
+	struct series *series;
 	size_t n = 0;
 
 	batch_for_each_metric(metric, batch)
-		n += columns_count(metric);
+		metric_for_each_series(series, metric)
+			n++;
 	return n;
 }
 
@@ -151,8 +151,10 @@ void output_close(struct exporter *exporter)
 
 	if (write_rest(output, PATIENCE_END_MS) < 0)
 		mend(output);
-	close(output->fd);
+	if (output->fd >= 0)
+		close(output->fd);
 	buf_done(&output->out);
+	buf_done(&output->head);
 }
 
 /* Writes the buffer and accounts for its points. */
@@ -160,7 +162,7 @@ static int settle(struct exporter *exporter)
 {
 	struct output *output = exporter->state;
 	struct exporter_stats *stats = &exporter->stats;
-	const char *path = output->options->path;
+	const char *path = ((const struct output_options *)exporter->options)->path;
 	int err = buf_error(&output->out);
 
 	if (!strcmp(path, "-"))
@@ -193,15 +195,18 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch)
 
 	if (output->out.size)
 		(void)settle(exporter);
+	if (output->fd < 0)
+		(void)output_open(exporter, exporter->options);
 	output->n_unsupported = 0;
-	if (!output->out.size) {
+	if (output->fd >= 0 && !output->out.size) {
 		if (output->is_torn)
 			buf_append_byte(&output->out, '\n');
 		return true;
 	}
-	exporter_fail(exporter, LOG_LEVEL_WARNING, NULL, "nobody reads its output: points are dropped");
+	if (output->fd >= 0)
+		exporter_fail(exporter, LOG_LEVEL_WARNING, NULL, "nobody reads its output: points are dropped");
 	exporter_account(exporter, POINTS_PUSHED, count_points(batch));
-	exporter_account(exporter, POINTS_QUEUE_FULL, count_points(batch));
+	exporter_account(exporter, output->fd < 0 ? POINTS_NOT_SENT : POINTS_QUEUE_FULL, count_points(batch));
 	return false;
 }
 
@@ -221,13 +226,4 @@ struct exporter_waiting output_waiting(const struct exporter *exporter)
 	const struct output *output = exporter->state;
 
 	return (struct exporter_waiting){ output->n_points, output->out.size - output->n_written, false };
-}
-
-void output_window(const struct output *output, unsigned int *ret_columns, unsigned int *ret_lines)
-{
-	struct winsize size;
-	bool is_known = !ioctl(output->fd, TIOCGWINSZ, &size) && size.ws_col && size.ws_row;
-
-	*ret_columns = is_known ? size.ws_col : 80;
-	*ret_lines = is_known ? size.ws_row : 24;
 }

@@ -31,7 +31,6 @@ extern const struct setting_table output_settings;
 void output_options_check(const void *options, const struct assignments *given, struct diag *diag);
 
 struct output {
-	const struct output_options *options;
 	int fd;
 	bool is_terminal;
 	bool can_block;	   /* no regular file */
@@ -46,6 +45,7 @@ struct output {
 	 */
 	size_t n_unsupported;
 	struct buf out;	       /* what the next write takes */
+	struct buf head;       /* the exporter's: the last line of headings */
 };
 
 /* What the struct exporter_ops of all of them have. The state of the exporter is a struct output. */
@@ -68,5 +68,5 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch);
  * a signal.
  */
 int output_flush(struct exporter *exporter, const struct batch *batch);
-/* Columns and lines of the terminal; 80 and 24 if it does not report them. */
-void output_window(const struct output *output, unsigned int *ret_columns, unsigned int *ret_lines);
+/* What a terminal wants, see https://no-color.org; and its width, 80 if nobody knows it. */
+bool output_has_colour(int fd, unsigned int *ret_width);

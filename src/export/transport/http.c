@@ -13,12 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <systemd/sd-event.h>
 
 #include "export/transport/timer.h"
 #include "util/buf.h"
 #include "util/credential.h"
 #include "util/duration.h"
+
+_Static_assert(HTTP_PROBLEM_BYTES >= CURL_ERROR_SIZE, "libcurl writes as many");
 
 #define UPLOAD_BUFFER_BYTES 16384L /* the least that libcurl takes; it is kept all the time */
 
@@ -32,7 +36,7 @@ struct http_client {
 	const uint8_t *body;
 	size_t size, sent;
 	struct buf response;
-	char problem[CURL_ERROR_SIZE];
+	char problem[HTTP_PROBLEM_BYTES];
 	http_answer_fn *answered;
 	void *user;
 };
@@ -109,11 +113,16 @@ static size_t on_write(char *data, size_t size, size_t n, void *user)
 	return buf_error(&client->response) ? 0 : size * n;
 }
 
-static const char *describe(const struct http_client *client, enum http_failure failure, CURLcode code)
+static const char *describe(struct http_client *client, enum http_failure failure, CURLcode code)
 {
+	long proxy_status = 0;
+
 	if (failure == HTTP_TOO_LARGE)
-		return "the answer is too large";
-	if (code == CURLE_SEND_FAIL_REWIND || code == CURLE_ABORTED_BY_CALLBACK)
+		return "the answer is larger than max_response_size";
+	curl_easy_getinfo(client->easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+	if (failure == HTTP_UNREACHED && proxy_status >= 300)
+		snprintf(client->problem, sizeof(client->problem), "the proxy answered HTTP %ld", proxy_status);
+	if (code == CURLE_OK || code == CURLE_SEND_FAIL_REWIND || code == CURLE_ABORTED_BY_CALLBACK)
 		return "the connection was closed without an answer";
 	return client->problem[0] ? client->problem : curl_easy_strerror(code);
 }
@@ -132,12 +141,14 @@ static void deliver(struct http_client *client, CURLcode code)
 		answer.retry_after_ns = (uint64_t)(delay_s < max_s ? delay_s : max_s) * NS_PER_S;
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(client->easy, CURLINFO_CONTENT_TYPE, &type);
-	if (status < 200)
-		status = 0; /* 100 Continue is not an answer */
+	curl_easy_getinfo(client->easy, CURLINFO_REDIRECT_URL, &answer.location);
+	/* 100 Continue is not an answer, nor is 101, after which libcurl is content. It reads numbers of any length. */
+	if (status < 200 || status > 999)
+		status = 0;
 	/* How a body breaks off cannot change what the status says, but whoever waits has not been answered in time. */
-	if (client->response.error == -EFBIG)
+	if (status && client->response.error == -EFBIG)
 		answer.failure = HTTP_TOO_LARGE;
-	else if (code != CURLE_OK && (!status || code == CURLE_OPERATION_TIMEDOUT))
+	else if (!status || code == CURLE_OPERATION_TIMEDOUT)
 		answer.failure = client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
 	answer.problem = describe(client, answer.failure, code);
 	answer.status = (int)status;
@@ -172,6 +183,74 @@ static void set_file(CURL *easy, CURLoption option, const char *file)
 	curl_easy_setopt(easy, option, path);
 }
 
+static void set_tls(CURL *easy, const struct http_options *options)
+{
+	set_file(easy, CURLOPT_SSLCERT, options->certificate_file);
+	set_file(easy, CURLOPT_SSLKEY, options->key_file);
+	curl_easy_setopt(easy, CURLOPT_KEYPASSWD, ""); /* else OpenSSL asks at the terminal for what the key needs */
+	if (options->ca_file)
+		set_file(easy, CURLOPT_CAINFO, options->ca_file);
+}
+
+static bool start_libcurl(void)
+{
+	unsetenv("SSLKEYLOGFILE"); /* libcurl would write the keys of connections there */
+	return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+}
+
+/*
+ * libcurl reads the files when it begins to speak TLS: here to a socket of ours, which answers with its end. A pair of
+ * sockets will not do, because libcurl 7.88 connects what is connected.
+ */
+static CURLcode speak_tls(CURLM *multi, CURL *easy)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	socklen_t size = offsetof(struct sockaddr_un, sun_path); /* the kernel chooses an abstract name */
+	_cleanup_(closep) int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), peer = -1;
+	const CURLMsg *message;
+	int n = 0;
+
+	if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) || listen(listener, 1))
+		return CURLE_OK;
+	size = sizeof(address) - 1;
+	if (getsockname(listener, (struct sockaddr *)&address, &size))
+		return CURLE_OK;
+	curl_easy_setopt(easy, CURLOPT_ABSTRACT_UNIX_SOCKET, address.sun_path + 1);
+	curl_multi_add_handle(multi, easy);
+	while (!curl_multi_perform(multi, &n) && n && !curl_multi_poll(multi, NULL, 0, peer < 0 ? 1 : 1000, NULL)) {
+		if (peer < 0)
+			peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		shutdown(peer, SHUT_WR);
+	}
+	message = curl_multi_info_read(multi, &n);
+	curl_multi_remove_handle(multi, easy);
+	return message ? message->data.result : CURLE_OK;
+}
+
+int http_files_check(const struct http_options *options, char problem[HTTP_PROBLEM_BYTES])
+{
+	CURLM *multi = start_libcurl() ? curl_multi_init() : NULL;
+	CURL *easy = multi ? curl_easy_init() : NULL;
+	CURLcode code = CURLE_OK;
+
+	problem[0] = '\0';
+	if (easy) {
+		curl_easy_setopt(easy, CURLOPT_URL, "https://localhost/");
+		curl_easy_setopt(easy, CURLOPT_PROXY, "");
+		curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+		curl_easy_setopt(easy, CURLOPT_TIMEOUT, 10L); /* if somebody else connects to the listener */
+		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, problem);
+		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+		curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, (long)(options->ca_file != NULL));
+		set_tls(easy, options);
+		code = speak_tls(multi, easy);
+	}
+	curl_easy_cleanup(easy);
+	curl_multi_cleanup(multi);
+	return code == CURLE_SSL_CACERT_BADFILE ? -EBADMSG : code == CURLE_SSL_CERTPROBLEM ? -EKEYREJECTED : 0;
+}
+
 static void set_request(struct http_client *client, const struct http_options *options)
 {
 	CURL *easy = client->easy;
@@ -192,6 +271,8 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent);
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	/* By default an address is kept for a minute, even if nobody is there any more. Connections live for longer. */
+	curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
@@ -199,10 +280,7 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	/* Whatever the machine's openssl.cnf allows. */
 	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	set_file(easy, CURLOPT_SSLCERT, options->certificate_file);
-	set_file(easy, CURLOPT_SSLKEY, options->key_file);
-	if (options->ca_file)
-		set_file(easy, CURLOPT_CAINFO, options->ca_file);
+	set_tls(easy, options);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	/* By default CAs are cached for a day. For the system's that is right: they are many. */
 	if (options->ca_file)
@@ -222,8 +300,7 @@ int http_client_new(struct sd_event *event, const struct http_options *options,
 {
 	_cleanup_(http_client_freep) struct http_client *client = NULL;
 
-	unsetenv("SSLKEYLOGFILE"); /* libcurl would write the keys of connections there */
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+	if (!start_libcurl())
 		return -EIO;
 	client = calloc(1, sizeof(*client));
 	if (!client)

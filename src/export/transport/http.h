@@ -43,7 +43,7 @@ enum http_failure {
 	HTTP_OK,	 /* there is an answer */
 	HTTP_UNREACHED,	 /* not sent: no address, no connection, no TLS */
 	HTTP_UNANSWERED, /* sent, or perhaps sent, without an answer: it may have been accepted */
-	HTTP_TOO_LARGE,	 /* the answer is larger than allowed */
+	HTTP_TOO_LARGE,	 /* there is an answer, but its body is larger than allowed, and left out */
 };
 
 #define HTTP_RETRY_AFTER_MAX_NS (300 * NS_PER_S)
@@ -54,6 +54,7 @@ struct http_answer {
 	const char *problem;	  /* in words, unless failure is HTTP_OK */
 	int status;		  /* 0: no answer */
 	const char *content_type; /* "": none */
+	const char *location;	  /* the URL that a redirect leads to; NULL: none */
 	/* Retry-After, at most HTTP_RETRY_AFTER_MAX_NS; 0: absent, in the past, or nonsense. */
 	uint64_t retry_after_ns;
 	const uint8_t *body;
@@ -62,6 +63,13 @@ struct http_answer {
 
 typedef void http_answer_fn(void *user, const struct http_answer *answer);
 
+/*
+ * Whether TLS can use the three files, found out without a network. -EBADMSG: not the certificates in ca_file;
+ * -EKEYREJECTED: not certificate_file with its key, which is in it if there is no key_file. Then problem says why.
+ * What this libcurl cannot find out is right.
+ */
+#define HTTP_PROBLEM_BYTES 256
+int http_files_check(const struct http_options *options, char problem[HTTP_PROBLEM_BYTES]);
 /* event outlives the client. -ENOMEM, -EIO (libcurl will not start). */
 int http_client_new(struct sd_event *event, const struct http_options *options, struct http_client **ret_client);
 /*
@@ -97,3 +105,5 @@ struct url_place {
 };
 
 struct url_place url_place(const char *url);
+/* The URL without user, password and query, which may be secrets, for free(). NULL: no memory. */
+char *url_public(const char *url);

@@ -179,15 +179,13 @@ static void *run(void *user)
 
 int lookup_start(const struct endpoint *endpoint, int type)
 {
-	struct lookup *lookup = malloc(sizeof(*lookup));
+	_cleanup_(freep) struct lookup *lookup = malloc(sizeof(*lookup));
 	sigset_t all, before;
 	pthread_t thread;
 	int ends[2], err;
 
-	if (!lookup || pipe2(ends, O_CLOEXEC) < 0) {
-		free(lookup);
+	if (!lookup || pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	}
 	*lookup = (struct lookup){ *endpoint, type, ends[1] };
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -195,11 +193,11 @@ int lookup_start(const struct endpoint *endpoint, int type)
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!err) {
 		(void)pthread_detach(thread);
+		(void)TAKE_PTR(lookup);
 		return ends[0];
 	}
 	close(ends[0]);
 	close(ends[1]);
-	free(lookup);
 	return -err;
 }
 

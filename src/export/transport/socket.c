@@ -44,7 +44,7 @@ void socket_report_working(struct socket *sock)
 {
 	sock->backoff.limit_ns = 0;
 	sock->problem[0] = '\0';
-	exporter_works(sock->exporter, "delivers again");
+	exporter_delivers(sock->exporter);
 }
 
 /* Closing and opening */
@@ -76,7 +76,7 @@ void socket_fail(struct socket *sock, const char *problem)
 	sock->looked_up_ns = 0; /* too long ago */
 	sock->n_tried = 0;
 	/* Without memory for the timer, the next socket_open() tries again. */
-	if (!timer_arm_backoff(&sock->timer, &sock->backoff, 0))
+	if (!timer_arm(&sock->timer, backoff_draw(&sock->backoff, 0)))
 		sock->state = SOCKET_WAITING;
 }
 
@@ -86,8 +86,6 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user);
 static int open_address(struct socket *sock, unsigned int index)
 {
 	const struct address *address = &sock->addresses.items[index];
-	const uint64_t timeout_ms = sock->options.timeout_ns / NS_PER_MS;
-	const unsigned int timeout = timeout_ms > INT32_MAX ? INT32_MAX : (unsigned int)timeout_ms;
 	const int on = 1;
 	_cleanup_(closep) int fd =
 		socket(address->socket.ss_family, sock->ops->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -97,11 +95,8 @@ static int open_address(struct socket *sock, unsigned int index)
 
 	if (fd < 0)
 		return -errno;
-	if (sock->ops->type == SOCK_STREAM) {
+	if (sock->ops->type == SOCK_STREAM)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
-	}
 	if (connect(fd, (const struct sockaddr *)&address->socket, address->size) < 0) {
 		if (errno != EINPROGRESS)
 			return -errno;
@@ -315,7 +310,7 @@ int socket_new(const struct socket_ops *ops, struct exporter *exporter, const st
 	*sock = (struct socket){ .event = exporter->context->event, .exporter = exporter, .queue = &exporter->queue,
 				 .options = *options, .ops = ops, .fd = -1, .backoff = options->retry,
 				 .is_unix = options->endpoint.path[0] };
-	queue_init(sock->queue, SIZE_MAX, options->queue_bytes);
+	queue_init(sock->queue, SIZE_MAX, exporter->context->queue_budget);
 	sock->work = (struct timer){ sock->event, ops->expired, sock, NULL };
 	sock->timer = (struct timer){ sock->event, on_time, sock, NULL };
 	sock->resolve = (struct timer){ sock->event, on_resolve_time, sock, NULL };

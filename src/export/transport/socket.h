@@ -15,15 +15,12 @@
 
 #include "export/transport/lookup.h"
 #include "export/transport/timer.h"
-#include "util/cleanup.h"
 
 struct exporter;
-struct queue;
 
 /* The settings of a socket and of how it sends. */
 struct sender_options {
 	struct endpoint endpoint;
-	uint64_t queue_bytes; /* for what waits; over it the oldest is dropped */
 	struct backoff retry; /* before the socket is opened again */
 	/* UDP: */
 	uint64_t burst;		   /* datagrams that leave at once; 0: all of them */

@@ -79,8 +79,8 @@ static void confirm_sent(struct tcp_sender *sender)
 {
 	if (!has_unconfirmed(sender))
 		return;
-	exporter_account(sender->sock.exporter, POINTS_DELIVERED, queue_confirm(sender->sock.queue));
 	socket_report_working(&sender->sock);
+	exporter_account(sender->sock.exporter, POINTS_DELIVERED, queue_confirm(sender->sock.queue));
 }
 
 /* The end of a connection */
@@ -224,7 +224,8 @@ static void begin_to_confirm(struct tcp_sender *sender)
 static bool is_time_to_confirm(const struct tcp_sender *sender)
 {
 	uint64_t age_ns = timer_now_ns(sender->sock.event) - sender->opened_ns;
-	size_t most_bytes = sender->sock.queue->limit_bytes / CONFIRM_PART;
+	const struct queue_budget *budget = sender->sock.queue->budget;
+	uint64_t most_bytes = budget ? budget->limit_bytes / CONFIRM_PART : CONFIRM_BYTES;
 
 	if (!sender->sock.options.confirm_every_ns || !has_unconfirmed(sender))
 		return false;
@@ -245,6 +246,7 @@ static int send_part(struct tcp_sender *sender)
 	if (n < 0)
 		return -errno;
 	sender->sock.queue->is_begun = true;
+	item->is_doubtful = true; /* the receiver may have a part: it is not taken back */
 	sender->offset += (size_t)n;
 	sender->sent_bytes += (size_t)n;
 	sender->progress_ns = timer_now_ns(sender->sock.event);

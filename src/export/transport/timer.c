@@ -36,15 +36,16 @@ uint64_t backoff_next(struct backoff *backoff, uint32_t random, uint64_t retry_a
 		limit_ns = backoff->max_ns;
 	backoff->limit_ns = limit_ns > backoff->max_ns / 2 ? backoff->max_ns : limit_ns * 2;
 	delay_ns = (uint64_t)((unsigned __int128)limit_ns * random >> 32);
+	retry_after_ns += (uint64_t)((unsigned __int128)retry_after_ns * random >> 33);
 	return delay_ns > retry_after_ns ? delay_ns : retry_after_ns;
 }
 
-int timer_arm_backoff(struct timer *timer, struct backoff *backoff, uint64_t retry_after_ns)
+uint64_t backoff_draw(struct backoff *backoff, uint64_t retry_after_ns)
 {
 	uint32_t random = UINT32_MAX;
 
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
-	return timer_arm(timer, backoff_next(backoff, random, retry_after_ns));
+	return backoff_next(backoff, random, retry_after_ns);
 }
 
 void timer_disarm(struct timer *timer)

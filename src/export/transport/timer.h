@@ -10,7 +10,6 @@
 #include <time.h>
 
 struct sd_event;
-struct sd_event_source;
 
 typedef void timer_fn(void *user);
 
@@ -24,7 +23,7 @@ struct timer {
 
 /*
  * How long to wait before another attempt: exponential with full jitter, so that many agents do not
- * come back at the same moment; longer if the receiver asks for it.
+ * come back at the same moment; longer if the receiver asks for it, by up to half more than that.
  */
 struct backoff {
 	uint64_t initial_ns; /* the first delay is somewhere in [0, initial_ns] */
@@ -34,10 +33,9 @@ struct backoff {
 
 /* Replaces an earlier time. -ENOMEM: the timer is not armed. */
 int timer_arm(struct timer *timer, uint64_t delay_ns);
-/* The same, by backoff. retry_after_ns: what the receiver asked for, or 0. */
-int timer_arm_backoff(struct timer *timer, struct backoff *backoff, uint64_t retry_after_ns);
-/* How long that is. random: evenly spread over its type. */
+/* The next delay. retry_after_ns: what the receiver asked for, or 0. random: evenly spread over its type. */
 uint64_t backoff_next(struct backoff *backoff, uint32_t random, uint64_t retry_after_ns);
+uint64_t backoff_draw(struct backoff *backoff, uint64_t retry_after_ns); /* at random */
 /* Both also take a timer that is not armed or all zero. */
 void timer_disarm(struct timer *timer);
 void timer_done(struct timer *timer);

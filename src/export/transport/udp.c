@@ -33,7 +33,6 @@ struct udp_sender {
 	struct socket sock;	 /* whose timer ticks while something waits to be sent in turn */
 	bool was_refused;	 /* since the last flush */
 	bool has_sent;		 /* likewise */
-	bool has_told_too_large;
 
 	uint64_t window_ns, deadline_ns; /* for what waits */
 	uint64_t step;			 /* datagrams a tick, as planned */
@@ -56,16 +55,6 @@ static void on_refused(struct udp_sender *sender)
 	sender->sock.exporter->n_losses += 1 + socket_try_next_address(&sender->sock);
 }
 
-static void on_too_large(struct udp_sender *sender, const struct queue_item *item)
-{
-	exporter_account(sender->sock.exporter, POINTS_TOO_LARGE, item->n_points);
-	sender->sock.exporter->n_losses++;
-	if (!sender->has_told_too_large)
-		exporter_log(sender->sock.exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED,
-			     "a datagram of %zu bytes is too large to be sent; lower max_datagram_size", item->size);
-	sender->has_told_too_large = true;
-}
-
 static void on_sent(struct udp_sender *sender, const struct queue_item *item)
 {
 	struct exporter_stats *stats = &sender->sock.exporter->stats;
@@ -77,8 +66,8 @@ static void on_sent(struct udp_sender *sender, const struct queue_item *item)
 	count_doubtful(sender, POINTS_DELIVERED);
 	sender->sock.exporter->n_doubtful = item->n_points;
 	if (sender->sock.is_unix) {
-		count_doubtful(sender, POINTS_DELIVERED);
 		socket_report_working(&sender->sock);
+		count_doubtful(sender, POINTS_DELIVERED);
 	}
 }
 
@@ -96,7 +85,9 @@ static enum send_outcome on_send_error(struct udp_sender *sender, struct queue_i
 	if (err == ENOBUFS || err == ENOMEM)
 		return SEND_PAUSE;
 	if (err == EMSGSIZE) {
-		on_too_large(sender, item);
+		exporter_drop(sender->sock.exporter, POINTS_TOO_LARGE, item->n_points,
+			      "the network refuses datagrams of this size, they are dropped; lower max_datagram_size");
+		sender->sock.exporter->n_losses++;
 		return SEND_DONE;
 	}
 	/* It is about the datagram before, as far as one can know: an error of this one will come again. */
@@ -220,11 +211,11 @@ static void on_flush(void *sock, bool is_last, uint64_t window_ns)
 	/* What the kernel knows by now about the last datagram. */
 	if (is_open && !sender->sock.is_unix && socket_error(&sender->sock))
 		on_refused(sender);
-	count_doubtful(sender, POINTS_DELIVERED);
 	if (sender->is_full && !sender->has_sent && is_open)
 		socket_report(&sender->sock, "nobody reads what was sent: the socket has no room");
 	if (sender->has_sent && !sender->was_refused && is_open)
 		socket_report_working(&sender->sock);
+	count_doubtful(sender, POINTS_DELIVERED);
 	sender->has_sent = sender->was_refused = false;
 
 	sender->window_ns = window_ns;

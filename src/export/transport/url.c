@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -10,6 +11,17 @@
 bool url_is_encrypted(const char *url)
 {
 	return !strncasecmp(url, "https://", 8);
+}
+
+char *url_public(const char *url)
+{
+	const char *host = strstr(url, "://"), *at;
+	char *text;
+
+	host = host ? host + 3 : url;
+	at = memrchr(host, '@', strcspn(host, "/?#"));
+	at = at ? at + 1 : host;
+	return asprintf(&text, "%.*s%.*s", (int)(host - url), url, (int)strcspn(at, "?#"), at) < 0 ? NULL : text;
 }
 
 int url_check(const char *url, const char **ret_complaint)

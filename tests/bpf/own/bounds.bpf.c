@@ -29,6 +29,7 @@ struct own_value {
 	struct linear scaled;
 	struct fixed fixed;
 	struct powers powers;
+	struct hist_value known;
 	s64 last;
 };
 
@@ -117,6 +118,7 @@ int BPF_KPROBE(called, long number, u64 v, u64 magic)
 	hist_linear_add_atomic(&atomic->scaled, v, 50, 50);
 	hist_fixed_add_atomic(&atomic->fixed, v, bounds, 4);
 	hist_exp2_add_atomic(&atomic->powers, v, 3);
+	hist_value_add_atomic(&atomic->known, v);
 	hist_linear_add(&own->linear, v, 50, 50);
 	hist_fixed_add(&own->fixed, v, bounds, 4);
 	hist_exp2_add(&own->powers, v, 3);

@@ -18,10 +18,12 @@
 
 #include "accounted.h"
 #include "metric/series.h"
+#include "options.h"
 #include "util/log.h"
 
 struct push {
 	unsigned int n_batches, pause_ms, patience_ms, n_series, n_pushed;
+	bool has_last; /* the last batch is one at the end */
 	struct exporter *exporter;
 	struct metric metric;
 	struct series **series;
@@ -55,10 +57,14 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *user)
 		series_end(&push->metric);
 		batch.previous_ns = (push->n_pushed + 1) * UINT64_C(1000000000);
 		batch.time_ns = batch.previous_ns + 1000000000;
+		batch.is_last = push->has_last && push->n_pushed + 1 == push->n_batches;
 		(void)exporter_encode(push->exporter, &batch);
 		exporter_send(push->exporter, &batch);
 		push->n_pushed++;
 		sd_event_source_set_time_relative(source, push->pause_ms * UINT64_C(1000));
+	} else if (!push->n_batches && !push->exporter->stats.requests) {
+		exporter_send(push->exporter, &batch);
+		sd_event_source_set_time_relative(source, 5000);
 	} else if (exporter_is_idle(push->exporter)) {
 		return sd_event_exit(push->event, 0);
 	} else {
@@ -87,6 +93,9 @@ static void print(const struct push *push)
 		{ "dropped_queue", stats->points[POINTS_QUEUE_FULL] },
 		{ "dropped_size", stats->points[POINTS_TOO_LARGE] },
 		{ "dropped_error", stats->points[POINTS_NOT_SENT] },
+		{ "dropped_doubt", stats->points[POINTS_IN_DOUBT] },
+		{ "doubtful_points", stats->doubtful_points },
+		{ "doubtful_values", stats->doubtful_values },
 		{ "inflight", exporter_waiting(push->exporter).n_points },
 		{ "requests", stats->requests },
 		{ "retries", stats->retries },
@@ -101,36 +110,6 @@ static void print(const struct push *push)
 	printf("}\n");
 }
 
-/* The options in the way of the configuration: table, environment, check. */
-static void *read_options(const struct exporter_ops *ops, char **words)
-{
-	void *options = calloc(1, ops->settings->size_bytes);
-	struct assignments given = { .path = "argument" };
-	struct assignment settings[64];
-	struct diag diag = DIAG_INIT;
-
-	if (!options || setting_table_init(ops->settings, options) < 0)
-		abort();
-	given.items = settings;
-	for (; words[given.n]; given.n++) {
-		char *equals = strchr(words[given.n], '=');
-
-		*equals = '\0';
-		settings[given.n] = (struct assignment){ words[given.n], equals + 1, "argument", 0 };
-		if (given.n + 1 == ARRAY_SIZE(settings) ||
-		    setting_table_set(ops->settings, options, &settings[given.n], &diag) < 0)
-			abort();
-	}
-	ops->environment(options, &given, &diag);
-	ops->check(options, &given, &diag);
-	if (diag.n_errors) {
-		fputs(buf_text(&diag.text), stderr);
-		exit(2);
-	}
-	diag_done(&diag);
-	return options;
-}
-
 static void read_arguments(struct push *push, int argc, char **argv, char **ret_words)
 {
 	for (int i = 1; i < argc; i++) {
@@ -138,6 +117,9 @@ static void read_arguments(struct push *push, int argc, char **argv, char **ret_
 		    sscanf(argv[i], "--pause=%u", &push->pause_ms) == 1 ||
 		    sscanf(argv[i], "--patience=%u", &push->patience_ms) == 1 ||
 		    sscanf(argv[i], "--series=%u", &push->n_series) == 1)
+			continue;
+		push->has_last |= !strcmp(argv[i], "--last");
+		if (!strcmp(argv[i], "--last"))
 			continue;
 		if (!strchr(argv[i], '=')) {
 			fprintf(stderr, "%s: not KEY=VALUE\n", argv[i]);
@@ -173,6 +155,7 @@ int main(int argc, char **argv)
 	context.event = push.event;
 	if (exporter_open("test", ops, options, &context, &push.exporter) < 0)
 		return 1;
+	exporter_spool(push.exporter); /* as the agent does before the first batch */
 	sd_event_add_time_relative(push.event, NULL, CLOCK_MONOTONIC, 0, 1, on_tick, &push);
 	sd_event_add_time_relative(push.event, NULL, CLOCK_MONOTONIC, push.patience_ms * UINT64_C(1000), 1, on_end,
 				   &push);

@@ -84,6 +84,16 @@ def slow(seconds):
     return step
 
 
+def late(seconds):
+    """Takes the request, after a while."""
+    def step(server, connection):
+        server.remember(read_request(connection))
+        time.sleep(seconds)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        return True
+    return step
+
+
 def drip(begin):
     """That, and then a byte now and then, for longer than anybody waits."""
     def step(server, connection):
@@ -96,9 +106,18 @@ def drip(begin):
     return step
 
 
-def bomb():
+def say(text):
+    """Reads, says that and hangs up."""
+    def step(server, connection):
+        server.remember(read_request(connection))
+        connection.sendall(text)
+        return False
+    return step
+
+
+def bomb(status):
     """5 MiB of zeros in 5 KiB."""
-    return answer(200, gzip.compress(bytes(5 << 20)), Content_Encoding="gzip")
+    return answer(status, gzip.compress(bytes(5 << 20)), Content_Encoding="gzip")
 
 
 class Server:

@@ -9,8 +9,11 @@ import email.utils
 import gzip
 import json
 import os
+import random
 import re
+import resource
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -37,12 +40,14 @@ def expect(what, seen, wanted):
         raise Failed(f"{what} is {seen}" + ("" if callable(wanted) else f", not {wanted}"))
 
 
-def push(url, *arguments, environment=None):
-    """Runs the exporter; (its counts, its log)."""
+def push(url, *arguments, environment=None, file_bytes=None, prefix=()):
+    """Runs the exporter; (its counts, its log). file_bytes: no file can get longer, as on a disk that is full."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("OTEL_") and not k.lower().endswith("_proxy")}
     env.update(environment or {})
-    command = [PUSH, *arguments] + ([f"endpoint={url}"] if url else [])
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=False)
+    command = [*prefix, PUSH, *arguments] + ([f"endpoint={url}"] if url else [])
+    limit = file_bytes and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes)))
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=False, preexec_fn=limit,
+                            restore_signals=False)  # SIGXFSZ stays ignored
     if result.returncode:
         raise Failed(f"exit status {result.returncode}: {result.stderr}")
     return json.loads(result.stdout), result.stderr
@@ -63,6 +68,7 @@ PARTIAL = encode("ExportMetricsServiceResponse", 'partial_success { rejected_dat
 WARNING = encode("ExportMetricsServiceResponse", 'partial_success { error_message: "be careful" }')
 HUGE_PARTIAL = encode("ExportMetricsServiceResponse", "partial_success { rejected_data_points: 999 }")
 NEGATIVE = encode("ExportMetricsServiceResponse", "partial_success { rejected_data_points: -5 }")
+JSON_PARTIAL = b'{"partialSuccess": {"rejectedDataPoints": "3", "errorMessage": "too old"}}'
 STATUS = encode("Status", 'code: 3 message: "bad \\033[31m data"')
 
 
@@ -83,23 +89,35 @@ ANSWERS = {
     "200, warning": ([answer(200, WARNING)], ACCEPTED, None, "warns: be careful"),
     "200, more rejected than sent": ([answer(200, HUGE_PARTIAL)], {**ACCEPTED, "exported": 0, "rejected": N}, None, ""),
     "200, rejected is negative": ([answer(200, NEGATIVE)], ACCEPTED, None, ""),
-    "200, garbage": ([answer(200, b"\xff\x00garbage")], ACCEPTED, None, ""),
+    "200, garbage": ([answer(200, b"\xff\x00garbage")], ACCEPTED, None,
+                     r"a body that cannot be decoded answered with status 200 \(this is not an OTLP receiver: check the endpoint"),
+    "200, partial success in JSON": ([answer(200, JSON_PARTIAL, "application/json; charset=utf-8")],
+                                     {**ACCEPTED, "exported": 7, "rejected": 3}, None, "rejected 3 points: too old"),
     "200, partial success as text": ([answer(200, PARTIAL, "text/plain")], ACCEPTED, None, ""),
     "200, body cut off": ([scripted.answer_half(200)], ACCEPTED, None, ""),
-    "200, a web page": ([answer(200, b"<html>", "text/html")], ACCEPTED, None,
-                        "text/html answered with status 200. This is not an OTLP receiver: check the endpoint"),
+    "200, a web page": ([answer(200, b"<html><title>Log in</title>", "text/html")], REFUSED, None,
+                        r"HTTP 200: Log in \(this is not an OTLP receiver: check the endpoint\); its points are dropped"),
     "202": ([answer(202)], ACCEPTED, None, ""),
-    "301": ([answer(301, Location="http://127.0.0.1:1/")], REFUSED, None, "HTTP 301"),
+    "301": ([answer(301, Location="http://me:pw@127.0.0.1:1/new?token=1")], REFUSED, None,
+            r"/v1/metrics: refused for good: HTTP 301: Location: http://127\.0\.0\.1:1/new \(redirects are not followed"),
     "400, Status": ([answer(400, STATUS)], REFUSED, None, r"HTTP 400: bad \S+\[31m data"),
-    "400, text": ([answer(400, b"out of order", "text/plain")], REFUSED, None, "HTTP 400;"),
+    "400, text": ([answer(400, b"out of order", "text/plain")], REFUSED, None, "HTTP 400: out of order;"),
+    "400, JSON": ([answer(400, b'{"code":3,"message":"bad \\u001b[31m data"}', "application/json")], REFUSED, None,
+                  r"HTTP 400: bad \?\[31m data;"),
+    "400, HTML": ([answer(400, b"<html><title>Bad\nRequest</title>", "text/html")], REFUSED, None, "HTTP 400: Bad Request;"),
+    "400, for TLS": ([answer(400, b"Client sent an HTTP request to an HTTPS server.\n", None)], REFUSED, None,
+                     r"to an HTTPS server\. \(the port speaks TLS: try https://\);"),
     "401": ([answer(401)], REFUSED, None, r"HTTP 401 \(check the setting headers"),
     "403": ([answer(403)], REFUSED, None, r"HTTP 403 \(check the setting headers"),
     "404": ([answer(404)], REFUSED, None, r"HTTP 404 \(is the path of the URL right\? Most receivers take /v1/metrics"),
     "405": ([answer(405)], REFUSED, None, r"HTTP 405 \(is the path of the URL right\? Most receivers take /v1/metrics"),
     "408": ([answer(408)], REFUSED, None, "HTTP 408"),
-    "413": ([answer(413)], REFUSED, None, "HTTP 413"),
-    "429, seconds": ([answer(429, Retry_After="1"), answer(200)], RETRIED, (0.99, 1.5), "HTTP 429"),
-    "429, date": ([answer(429, Retry_After=soon(2)), answer(200)], RETRIED, (0.9, 2.5), "HTTP 429"),
+    "413": ([answer(413)], REFUSED, None, r"HTTP 413 \(lower max_request_size\);"),
+    "415": ([answer(415)], REFUSED, None, r"HTTP 415 \(try compression = none\);"),
+    "415, gRPC": ([answer(415, b"", "application/grpc")], REFUSED, None, r"HTTP 415 \(this is OTLP/gRPC, .* try port 4318\);"),
+    "HTTP/0.9": ([scripted.say(b"+OK ready\r\n"), answer(200)], RETRIED, None, r"\(something else than HTTP listens there\);"),
+    "429, seconds": ([answer(429, Retry_After="1"), answer(200)], RETRIED, (0.99, 2.0), r"HTTP 429.*; kept for another attempt in 1\.\d s"),
+    "429, date": ([answer(429, Retry_After=soon(2)), answer(200)], RETRIED, (0.9, 4.7), "HTTP 429"),
     "429, a past date": ([answer(429, Retry_After="Sun, 06 Nov 1994 08:49:37 GMT"), answer(200)], RETRIED, (0, 0.3), ""),
     "429, negative": ([answer(429, Retry_After="-1000"), answer(200)], RETRIED, (0, 0.3), ""),
     "429, nonsense": ([answer(429, Retry_After="soon"), answer(200)], RETRIED, (0, 0.3), ""),
@@ -114,7 +132,10 @@ ANSWERS = {
     "drip": ([scripted.drip(b"HTTP/1.1 200 OK\r\nX: "), answer(200)], RETRIED, (0.29, 0.9), "timed? ?out|Timeout"),
     "200, a body without end": ([scripted.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"), answer(200)], RETRIED, (0.29, 0.9),
                                 "timed? ?out|Timeout"),
-    "gzip bomb": ([scripted.bomb()], REFUSED, None, "too large"),
+    "200, gzip bomb": ([scripted.bomb(200)], ACCEPTED, None, "the answer is larger than max_response_size"),
+    "400, gzip bomb": ([scripted.bomb(400)], REFUSED, None, "HTTP 400: the answer is larger than max_response_size;"),
+    "503, gzip bomb": ([scripted.bomb(503), answer(200)], RETRIED, (0, 0.3),
+                       "HTTP 503: the answer is larger than max_response_size; kept"),
 }
 
 
@@ -198,7 +219,7 @@ def environment_ranks_below_options():
 
 def batches_go_one_at_a_time_in_order_over_one_connection():
     server = scripted.Server([answer(200)])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", "--batches=20", "--pause=0", "compression=none")
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--batches=20", "--pause=0", "compression=none", "temporality=delta")
     expect("exported", counts["exported"], 20 * N)
     expect("connections", server.n_connections, 1)
     times = [int(re.search(r"time_unix_nano: (\d+)\n\s+as_int", decode(request[4])).group(1)) for request in server.requests]
@@ -214,16 +235,311 @@ def large_batches_are_split():
     expect("points", sum(decode(request[4]).count("data_points {") for request in server.requests), 1000)
 
 
-def a_full_queue_drops_the_oldest_and_counts_them():
+def values(server, first=0):
+    """What each request says of the first series."""
+    return [int(re.search(r"as_int: (\d+)", decode(gzip.decompress(request[4]))).group(1)) for request in server.requests[first:]]
+
+
+# Of the first series, batch i has a delta of i and a total of i (i + 1) / 2.
+LONG = ["--batches=10", "--pause=5", *FAST]
+DELTA = [*LONG, "temporality=delta"]
+
+
+def after_an_outage_the_newest_totals_go_first_and_alone():
     server = scripted.Server([scripted.slow(0.5), answer(200)])
-    counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=10", "--pause=5", "queue_requests=3",
-                        "compression=none", *FAST)
-    expect("dropped", counts["dropped_queue"], 7 * N)
+    counts, _ = push(f"http://127.0.0.1:{server.port}", *LONG, "queue_requests=3")
+    expect("what arrived", values(server), [1, 55])
+    expect("exported", counts["exported"], N)
+    expect("dropped", counts["dropped_queue"], 0)
+
+
+def of_the_backlog_of_totals_one_window_stays_for_each_time():
+    server = scripted.Server([answer(503, Retry_After="1"), answer(200)])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--batches=10", "--pause=50", "backlog=4s", *FAST)
+    # The totals at 2 to 11 s; those at 3 and 7 s are the last of their four seconds. The newest goes first.
+    expect("what arrived", values(server, 1), [55, 21, 3])
     expect("exported", counts["exported"], 3 * N)
-    expect("said so", text.count("queue is full"), 1)
-    values = [int(re.search(r"as_int: (\d+)", decode(request[4])).group(1)) for request in server.requests]
-    # The first was on its way, then the two newest; a total of i (i + 1) / 2.
-    expect("what arrived", values, [1, 1, 45, 55])
+
+
+def deltas_that_a_full_queue_has_no_room_for_are_merged():
+    server = scripted.Server([answer(503, Retry_After="1"), answer(200)])
+    counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA, "queue_requests=3")
+    expect("dropped", counts["dropped_queue"], 0)
+    expect("what arrived", sum(values(server, 1)), 55)
+    expect("requests that arrived", len(server.requests) - 1, lambda n: n <= 3)
+    expect("warnings", text.count("queue is full"), 0)
+
+
+def deltas_that_were_refused_or_expired_are_in_the_next_ones():
+    for refusal in (answer(400), answer(401), answer(413), answer(500)):
+        server = scripted.Server([refusal, refusal, refusal, answer(200)])
+        # The refusals come long before the last batch, which takes up what was refused.
+        counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=100")
+        expect("what arrived", sum(values(server, 3)), 55)
+        expect("lost", counts["rejected"] + counts["dropped_error"], 0)
+        expect("exported and waiting", (counts["exported"] > 0, counts["inflight"]), (True, 0))
+        expect("said", text.count("its counts are in the next request"), 1)
+    server = scripted.Server([answer(503), answer(503), answer(503), answer(503), answer(503), answer(200)])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=50", "retry_give_up=60ms")
+    expect("what arrived", sum(values(server, 5)), 55)
+    expect("lost", counts["dropped_error"], 0)
+
+
+def deltas_that_are_always_refused_wait():
+    server = scripted.Server([answer(400)])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=100", "--patience=5000")
+    expect("exported", counts["exported"], 0)
+    expect("waiting: a window or two", counts["inflight"], lambda n: n <= 2 * N)
+    expect("idle", counts["is_idle"], 1)
+
+
+def deltas_in_doubt_are_repeated_or_skipped_and_counted():
+    for choice, arrived in (("repeat", 55 + 1), ("skip", 55)):
+        server = scripted.Server([scripted.close_after_read, answer(200)])
+        counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=50", f"when_in_doubt={choice}")
+        bodies = [request[4] for request in server.requests]
+        expect("what arrived", sum(values(server)), arrived)
+        expect("the same bytes again", bodies[0] == bodies[1], choice == "repeat")
+        expect("points in doubt", counts["doubtful_points"], N)
+        expect("values in doubt", counts["doubtful_values"], N)
+        expect("given up", counts["dropped_doubt"], N if choice == "skip" else 0)
+
+
+def deltas_in_doubt_are_never_merged():
+    server = scripted.Server([scripted.close_after_read, answer(503), answer(503), answer(200)])
+    push(f"http://127.0.0.1:{server.port}", *DELTA, "queue_requests=2")
+    bodies = [request[4] for request in server.requests]
+    expect("the same bytes", len(set(bodies[:4])), 1)
+    expect("what arrived", sum(values(server, 3)), 55)
+
+
+def at_the_end_all_that_waits_is_one_request():
+    """40 batches wait for a receiver that takes 300 ms a request, and there is time for nine."""
+    for more in (["temporality=cumulative"], ["temporality=delta"], ["temporality=delta", "spool=1MiB"]):
+        server = scripted.Server([answer(503, Retry_After="300"), scripted.late(0.3)])
+        counts, _ = push(f"http://127.0.0.1:{server.port}", "--batches=40", "--pause=5", "--last", "--patience=3000", *more,
+                         *FAST, environment={"STATE_DIRECTORY": "/dev/null"})
+        expect("what arrived", sum(values(server, 1)), 820)
+        expect("exported", counts["exported"], N)
+
+
+def an_outage_of_a_day_loses_no_delta():
+    """8 640 batches, as many as ten seconds has a day; the newest windows keep their resolution."""
+    n_batches = 8640
+    server = scripted.Server([answer(503, Retry_After="5"), answer(200)])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", f"--batches={n_batches}", "--pause=0", "--series=100",
+                     "--patience=55000", *FAST, "temporality=delta", "queue_requests=100")
+    expect("what arrived", sum(values(server, 1)), n_batches * (n_batches + 1) // 2)
+    expect("dropped or waiting", counts["dropped_queue"] + counts["dropped_error"] + counts["inflight"], 0)
+
+
+SPOOL = [*DELTA, "spool=1MiB"]
+
+
+def stored(directory):
+    path = os.path.join(directory, "spool", "test")
+    return {name: os.path.getsize(os.path.join(path, name)) for name in os.listdir(path)}
+
+
+def what_waits_in_a_spool_outlives_the_process():
+    for more in ([], ["compression=none"]):
+        with tempfile.TemporaryDirectory() as directory:
+            dead = scripted.Server([answer(503)])
+            environment = {"STATE_DIRECTORY": directory}
+            counts, _ = push(f"http://127.0.0.1:{dead.port}", *SPOOL, *more, "--patience=300", environment=environment)
+            expect("waiting", counts["inflight"], 10 * N)
+            server = scripted.Server([answer(200)])
+            counts, text = push(f"http://127.0.0.1:{server.port}", *SPOOL, *more, environment=environment)
+            expect("log", text, lambda text: f"{10 * N} points of before wait in its spool" in text)
+            expect("exported", counts["exported"], 20 * N)
+            bodies = [gzip.decompress(request[4]) if not more else request[4] for request in server.requests]
+            expect("what arrived", [int(re.search(r"as_int: (\d+)", decode(body)).group(1)) for body in bodies],
+                   2 * list(range(1, 11)))
+            server.requests.clear()
+            counts, _ = push(f"http://127.0.0.1:{server.port}", *SPOOL, *more, "--batches=1", environment=environment)
+            expect("what is sent later", len(server.requests), 1)
+            expect("segments", len(stored(directory)), 1)
+
+
+def a_spool_keeps_an_hour_as_it_was_and_adds_up_the_rest():
+    """A batch is a second; of a thousand the newest hundred stay what they were."""
+    n = 1000
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {"STATE_DIRECTORY": directory}
+        options = ["--pause=0", "--series=100", *FAST, "temporality=delta", "spool=1MiB", "spool_age=100s"]
+        dead = scripted.Server([answer(503, Retry_After="100")])
+        counts, _ = push(f"http://127.0.0.1:{dead.port}", *options, f"--batches={n}", "--patience=20000",
+                         environment=environment)
+        expect("on disk", sum(stored(directory).values()), lambda size: size < 1 << 20)
+        expect("in memory for a later process", counts["dropped_queue"] + counts["dropped_error"], 0)
+        server = scripted.Server([answer(200)])
+        push(f"http://127.0.0.1:{server.port}", *options, "--batches=0", "--patience=20000", environment=environment)
+        seen = values(server)
+        expect("the newest hundred", seen[-100:], list(range(n - 99, n + 1)))
+        expect("windows", len(seen), lambda count: count <= 103)
+        expect("what arrived", sum(seen), n * (n + 1) // 2)
+
+
+def a_small_spool_merges_and_loses_nothing():
+    n = 300
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {"STATE_DIRECTORY": directory}
+        options = ["--pause=0", "--series=1000", *FAST, "temporality=delta", "spool=1MiB", "compression=none"]
+        server = scripted.Server([answer(503, Retry_After="5"), answer(200)])
+        counts, _ = push(f"http://127.0.0.1:{server.port}", *options, f"--batches={n}", "--patience=40000",
+                         environment=environment)
+        expect("on disk", sum(stored(directory).values()), lambda size: size < 3 << 19)
+        seen = [int(re.search(r"as_int: (\d+)", decode(request[4])).group(1)) for request in server.requests[1:]]
+        expect("what arrived", sum(seen), n * (n + 1) // 2)
+        expect("windows", len(seen), lambda count: count < 20)
+        expect("lost", counts["dropped_queue"] + counts["dropped_error"] + counts["inflight"], 0)
+
+
+def without_a_place_for_a_spool_the_queue_is_in_memory():
+    cases = (("/dev/null", None, "Not a directory"), (None, 4096, "(File too large|No space left on device)"))
+    for path, file_bytes, reason in cases:
+        with tempfile.TemporaryDirectory() as directory:
+            server = scripted.Server([answer(503, Retry_After="1"), answer(200)])
+            counts, text = push(f"http://127.0.0.1:{server.port}", *SPOOL, "--series=100", "queue_requests=3",
+                                environment={"STATE_DIRECTORY": path or directory}, file_bytes=file_bytes)
+            expect("what arrived", sum(values(server, 1)), 55)
+            said = re.findall(f"the spool .* cannot be used now: {reason}; what waits stays in memory", text)
+            expect("complaints", len(said), lambda n: 1 <= n <= 10)
+            expect("waiting", counts["inflight"], 0)
+
+
+def damage_request(path, number):
+    """Changes a byte of the request with this number in a segment (src/export/spool/segment.h)."""
+    with open(path, "r+b") as file:
+        content, at, n = file.read(), 0, 0
+        while True:
+            (size,), (kind,) = struct.unpack_from("I", content, at + 12), struct.unpack_from("H", content, at + 52)
+            n += kind == 1
+            if n == number:
+                break
+            at += 56 + size + 7 & ~7
+        file.seek(at + 56)
+        file.write(bytes([content[at + 56] ^ 1]))
+
+
+def what_is_damaged_while_it_waits_is_lost_counted_and_kept():
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {"STATE_DIRECTORY": directory}
+        push(f"http://127.0.0.1:{scripted.Server([answer(503)]).port}", *SPOOL, "--patience=300", environment=environment)
+
+        def damage(server, connection):
+            damage_request(os.path.join(directory, "spool", "test", "00000001"), 6)
+            return answer(200)(server, connection)
+        server = scripted.Server([damage, answer(200)])
+        counts, text = push(f"http://127.0.0.1:{server.port}", *SPOOL, "--pause=300", environment=environment)
+        expect("lost", counts["dropped_error"], N)
+        expect("what arrived", sum(values(server)), 2 * 55 - 6)
+        expect("complaints", text.count("points are lost: the spool cannot be read"), 1)
+        expect("files", "damaged" in stored(directory), True)
+
+
+def what_cannot_be_read_now_waits_and_the_exporter_fails():
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {"STATE_DIRECTORY": directory}
+        push(f"http://127.0.0.1:{scripted.Server([answer(503)]).port}", *SPOOL, "--patience=300", environment=environment)
+        path = os.path.join(directory, "spool", "test", "00000001")
+
+        def hide(server, connection):
+            os.rename(path, path + "-")
+            os.symlink(path + "-", path)
+            threading.Timer(0.4, os.replace, (path + "-", path)).start()
+            return answer(503)(server, connection)
+        server = scripted.Server([hide, answer(200)])
+        counts, text = push(f"http://127.0.0.1:{server.port}", *SPOOL, "--pause=100", environment=environment)
+        expect("exported", counts["exported"], 20 * N)
+        expect("what arrived", sum(values(server, 1)), 2 * 55)
+        expect("complaints", len(re.findall("the spool cannot be read now: .*; what waits stays there", text)), 1)
+        expect("log", text, lambda text: "delivers" in text)
+
+
+def a_full_disk_and_a_stop_repeat_nothing():
+    """What was merged in memory and delivered is not on disk any more, although the merge could not be written."""
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {"STATE_DIRECTORY": directory}
+        options = ["--series=100", *FAST, "temporality=delta", "spool=1MiB", "compression=none"]
+        server = scripted.Server([answer(503, Retry_After="1"), answer(200)])
+        counts, _ = push(f"http://127.0.0.1:{server.port}", *options, "--batches=40", "--pause=10", "spool_age=5s",
+                         environment=environment, file_bytes=100000)
+        expect("waiting", counts["inflight"], 0)
+        seen = [int(re.search(r"as_int: (\d+)", decode(request[4])).group(1)) for request in server.requests[1:]]
+        expect("what arrived", sum(seen), 820)
+        server.requests.clear()
+        push(f"http://127.0.0.1:{server.port}", *options, "--batches=1", environment=environment)
+        expect("requests of the next process", len(server.requests), 1)
+
+
+def a_spool_that_was_deleted_is_made_again():
+    with tempfile.TemporaryDirectory() as directory:
+        def delete(server, connection):
+            shutil.rmtree(os.path.join(directory, "spool"))
+            return answer(503, Retry_After="1")(server, connection)
+        server = scripted.Server([delete, answer(200)])
+        counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=30", "spool=1MiB",
+                            environment={"STATE_DIRECTORY": directory})
+        expect("what arrived", sum(values(server, 1)), 55)
+        expect("log", text, lambda text: "it was deleted; what waits stays in memory" in text and "used again" in text)
+        expect("lost", counts["dropped_error"] + counts["inflight"], 0)
+
+
+TROUBLES = (answer(503), answer(429, Retry_After="0"), answer(400), answer(413), answer(500), scripted.close_before_read)
+# The request has come, and no answer leaves: whoever sent it cannot know what became of it.
+LOST = (scripted.close_after_read, scripted.answer_half(100), scripted.slow(0.15))
+
+
+def chaos(seed, batches, *options):
+    """-> (the bodies that the receiver took, by digest; those of them whose answer was lost; the counts)."""
+    random_ = random.Random(seed)
+    taken, unanswered, end = {}, {}, time.monotonic() + 0.02 * batches * 0.8
+
+    def step(server, connection):
+        is_fine = time.monotonic() > end or random_.random() < 0.3
+        trouble = answer(200) if is_fine else random_.choice(TROUBLES + LOST)
+        is_taken = is_fine or (trouble in LOST and random_.random() < 0.5)
+        n = len(server.requests)
+        result = trouble(server, connection)
+        mine = [request for request in server.requests[n:] if request[1] == threading.current_thread().name]
+        for _, _, _, digest, body in mine if is_taken else ():
+            taken[digest] = body
+            if not is_fine:
+                unanswered[digest] = body
+        return result
+    server = scripted.Server([step])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", f"--batches={batches}", "--pause=20", "--patience=50000",
+                     "timeout=100ms", *FAST, *options)
+    expect("waiting", counts["inflight"], 0)
+    expect("dropped", counts["dropped_queue"] + counts["dropped_error"], 0)
+    return taken, unanswered, counts
+
+
+def total(bodies):
+    return sum(int(re.search(r"as_int: (\d+)", decode(gzip.decompress(body))).group(1)) for body in bodies.values())
+
+
+def in_chaos_no_delta_counts_twice_and_only_those_in_doubt_can_be_missing():
+    n = 150
+    for seed, more in ((1, []), (2, ["queue_requests=2"]), (3, ["retry_give_up=30ms"]),
+                       (4, ["queue_requests=3", "when_in_doubt=skip"])):
+        taken, unanswered, counts = chaos(seed, n, "temporality=delta", *more)
+        lost = n * (n + 1) // 2 - total(taken)
+        doubtful = counts["doubtful_values"] // N
+        expect(f"lost with seed {seed}", lost, lambda lost: 0 <= lost <= doubtful)
+        expect("refused for good", counts["rejected"], 0)
+        if not counts["dropped_doubt"]:
+            expect("lost without giving up", lost, 0)
+        if "when_in_doubt=skip" in more:
+            expect("what was skipped and not taken", lost, doubtful - total(unanswered))
+
+
+def after_chaos_totals_are_right():
+    n = 150
+    taken, _, counts = chaos(6, n, "temporality=cumulative")
+    expect("the last total", max(total({0: body}) for body in taken.values()), n * (n + 1) // 2)
+    expect("exported", counts["exported"] > 0, True)
 
 
 def a_request_that_is_tried_too_long_is_dropped():
@@ -255,11 +571,30 @@ def nobody_listens_then_somebody_does():
         box.append(scripted.Server([answer(200)], port=port))
     threading.Thread(target=revive, daemon=True).start()
     counts, text = push(f"http://127.0.0.1:{port}", "--batches=3", *FAST)
-    expect("exported", counts["exported"], 3 * N)
-    expect("retries", counts["retries"], lambda n: n >= 2)
+    expect("exported", counts["exported"], N)
+    expect("requests", counts["requests"], lambda n: n >= 3)
     expect("said once", text.count("kept for another attempt"), 1)
-    expect("recovery", text.count("delivers again"), 1)
-    expect("arrived once each", len(box[0].requests), 3)
+    expect("recovery", text.count("exporter test: delivers\n"), 1)
+    expect("arrived once", len(box[0].requests), 1)
+
+
+def a_receiver_that_moves_is_found_at_the_next_attempt():
+    """Its name is in a hosts file of the exporter's own."""
+    server = scripted.Server([answer(200)])
+    with tempfile.NamedTemporaryFile("w", prefix="bpfpush-hosts.") as hosts:
+        def lead_to(address):
+            hosts.seek(0)
+            hosts.truncate()
+            hosts.write(f"{address} receiver.test\n")
+            hosts.flush()
+        lead_to("127.0.0.9")
+        threading.Timer(0.4, lead_to, ["127.0.0.1"]).start()
+        alone = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts.name]
+        if subprocess.run([*alone, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            return  # not root
+        counts, _ = push(f"http://receiver.test:{server.port}", "--patience=30000", *FAST, prefix=alone)
+    expect("exported", counts["exported"], N)
+    expect("attempts", counts["requests"], lambda n: n >= 3)
 
 
 def no_body_is_sent_twice_behind_our_back():
@@ -359,13 +694,22 @@ def tls_is_checked_both_ways_and_files_are_read_again():
 
         counts, _ = push(url, f"ca_file={path('right.pem')}", *FAST)
         expect("exported with the right CA", counts["exported"], N)
-        counts, text = push(url, f"ca_file={path('wrong.pem')}", "--patience=400", *FAST)
+        counts, text = push(url, f"ca_file={path('wrong.pem')}", "--patience=2000", *FAST)
         expect("exported with the wrong CA", counts["exported"], 0)
         expect("kept with the wrong CA", counts["inflight"], N)
-        expect("the log names it", bool(re.search("certificate", text)), True)
+        expect("the log names it", bool(re.search("certificate.* \\(set ca_file to the certificate of its CA\\);", text)), True)
+
+        def answer_in_clear(server, connection):
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            return False
+
+        _, text = push(f"https://127.0.0.1:{scripted.Server([answer_in_clear]).port}", "--patience=2000", "retry_initial=10s",
+                       "retry_max=10s")
+        expect(f"plain HTTP in {text}", text.count("(the port speaks plain HTTP: try http://)"), 1)
         counts, _ = push(mutual_url, f"ca_file={path('right.pem')}", *client, *FAST)
         expect("exported with a client certificate", counts["exported"], N)
-        counts, _ = push(mutual_url, f"ca_file={path('right.pem')}", "--patience=400", *FAST)
+        counts, _ = push(mutual_url, f"ca_file={path('right.pem')}", "--patience=2000", *FAST)
         expect("exported without one", counts["exported"], 0)
 
         with open(path("openssl.cnf"), "w", encoding="ascii") as file:
@@ -375,7 +719,7 @@ def tls_is_checked_both_ways_and_files_are_read_again():
         for version, wanted in (("TLSv1_1", 0), ("TLSv1_2", N)):
             server = serve(False, scripted.ssl.TLSVersion[version])
             counts, _ = push(f"https://127.0.0.1:{server.port}", f"ca_file={path('right.pem')}", *FAST,
-                             *([] if wanted else ["--patience=400"]), environment=machine)
+                             *([] if wanted else ["--patience=2000"]), environment=machine)
             expect(f"exported with {version}", counts["exported"], wanted)
         expect("keys are written", os.path.exists(path("keys")), False)
 
@@ -423,9 +767,9 @@ def wrong_options_are_refused_with_reasons():
 
 
 def something_else_on_that_port_is_named_once_a_change():
-    page = answer(200, b"<html>", "text/html")
+    page = answer(200, b"text")
     server = scripted.Server([page, page, answer(200), page, answer(200)])
-    counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=5", *FAST)
+    counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=5", "temporality=delta", *FAST)
     expect("exported", counts["exported"], 5 * N)
     expect("said", text.count("not an OTLP receiver"), 2)
 
@@ -433,6 +777,27 @@ def something_else_on_that_port_is_named_once_a_change():
 def the_port_of_grpc_is_hinted_at():
     _, text = push("http://127.0.0.2:4317", "--batches=1", "retry_give_up=1ms", "--patience=300", *FAST)
     expect("hints", text.count("(port 4317 is for OTLP/gRPC, bpfpush sends OTLP/HTTP: try port 4318)"), 1)
+
+
+def the_url_is_named_without_its_secrets():
+    server = scripted.Server([answer(400, b"no", "text/plain")])
+    _, text = push(f"http://me:sesame@127.0.0.1:{server.port}/a?key=sesame")
+    expect("request line", server.requests[0][2][""], "POST /a/v1/metrics?key=sesame HTTP/1.1")
+    expect("URLs", text.count(f"http://127.0.0.1:{server.port}/a/v1/metrics: refused for good: HTTP 400: no;"), 1)
+    expect("secrets", text.count("sesame"), 0)
+
+
+def a_proxy_is_called_one():
+    server = scripted.Server([answer(407, b"who?", "text/plain")])
+    once = ["--patience=300", "retry_initial=10s", "retry_max=10s"]
+    for url, environment, wanted in [
+            ("https://host.invalid", {"https_proxy": f"http://127.0.0.1:{server.port}"},
+             "the proxy answered HTTP 407 (it wants credentials: https_proxy="),
+            ("http://host.invalid", {"http_proxy": f"http://127.0.0.1:{server.port}"},
+             "HTTP 407: who? (the proxy wants credentials: http_proxy="),
+            ("http://host.invalid", {"http_proxy": "http://proxy.invalid:1"}, "resolve proxy: proxy.invalid")]:
+        _, text = push(url, *once, environment=environment)
+        expect(f"{wanted} in {text}", text.count(wanted), 1)
 
 
 def a_secret_in_clear_text_is_warned_of_once():
@@ -460,15 +825,36 @@ TESTS = [
     environment_ranks_below_options,
     batches_go_one_at_a_time_in_order_over_one_connection,
     large_batches_are_split,
-    a_full_queue_drops_the_oldest_and_counts_them,
+    after_an_outage_the_newest_totals_go_first_and_alone,
+    of_the_backlog_of_totals_one_window_stays_for_each_time,
+    deltas_that_a_full_queue_has_no_room_for_are_merged,
+    deltas_that_were_refused_or_expired_are_in_the_next_ones,
+    deltas_that_are_always_refused_wait,
+    deltas_in_doubt_are_repeated_or_skipped_and_counted,
+    deltas_in_doubt_are_never_merged,
+    at_the_end_all_that_waits_is_one_request,
+    an_outage_of_a_day_loses_no_delta,
+    what_waits_in_a_spool_outlives_the_process,
+    a_spool_keeps_an_hour_as_it_was_and_adds_up_the_rest,
+    a_small_spool_merges_and_loses_nothing,
+    without_a_place_for_a_spool_the_queue_is_in_memory,
+    what_is_damaged_while_it_waits_is_lost_counted_and_kept,
+    a_full_disk_and_a_stop_repeat_nothing,
+    what_cannot_be_read_now_waits_and_the_exporter_fails,
+    a_spool_that_was_deleted_is_made_again,
+    in_chaos_no_delta_counts_twice_and_only_those_in_doubt_can_be_missing,
+    after_chaos_totals_are_right,
     a_request_that_is_tried_too_long_is_dropped,
     an_absurd_retry_after_is_clamped_and_zero_does_not_spin,
     nobody_listens_then_somebody_does,
+    a_receiver_that_moves_is_found_at_the_next_attempt,
     no_body_is_sent_twice_behind_our_back,
     a_connection_closed_while_idle_is_replaced,
     a_header_whose_file_is_gone_waits_for_it,
     something_else_on_that_port_is_named_once_a_change,
     the_port_of_grpc_is_hinted_at,
+    the_url_is_named_without_its_secrets,
+    a_proxy_is_called_one,
     a_secret_in_clear_text_is_warned_of_once,
     tls_is_checked_both_ways_and_files_are_read_again,
     wrong_options_are_refused_with_reasons,

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/scope.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/label/cgroup.h"
+#include "util/log.h"
+
+/* A process that forks while it is moved leaves a child there. */
+#define TURNS	100
+#define TURN_US 1000
+
+struct scope {
+	char parent[PATH_MAX], path[PATH_MAX + NAME_MAX];
+	int parent_fd, fd; /* their cgroup.procs; fd -1: it is removed */
+};
+
+const char *scope_name(void)
+{
+	static char name[32];
+
+	if (!*name)
+		snprintf(name, sizeof(name), "bpfpush-once-%d", getpid());
+	return name;
+}
+
+static int open_procs(const char *path)
+{
+	char procs[PATH_MAX + 2 * NAME_MAX];
+	int fd;
+
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	fd = open(procs, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The directory of the cgroup that we are in. -EOPNOTSUPP: it cannot be seen from here. */
+static int find_own(char *path, size_t size)
+{
+	_cleanup_(freep) char *root = cgroups_own_root(), *line = NULL;
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/cgroup", "re");
+	size_t capacity = 0;
+
+	while (root && f && getline(&line, &capacity, f) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "0::/", 4) || !strncmp(line, "0::/..", 6))
+			continue;
+		snprintf(path, size, "%s%s", root, line[4] ? line + 3 : "");
+		return 0;
+	}
+	return -EOPNOTSUPP;
+}
+
+/* Of processes that were killed, and could not do it themselves. One that is not empty stays. */
+static void remove_left_over(const char *parent)
+{
+	char path[PATH_MAX + NAME_MAX + 1];
+	struct dirent *entry;
+	DIR *tree = opendir(parent);
+	int pid;
+
+	while (tree && (entry = readdir(tree))) {
+		if (sscanf(entry->d_name, "bpfpush-once-%d", &pid) != 1 || pid <= 0 || !kill(pid, 0) || errno != ESRCH)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+		(void)rmdir(path);
+	}
+	if (tree)
+		closedir(tree);
+}
+
+int scope_new(struct scope **ret_scope)
+{
+	struct scope *scope = calloc(1, sizeof(*scope));
+	int err = scope ? find_own(scope->parent, sizeof(scope->parent)) : -ENOMEM;
+
+	if (!scope)
+		return err;
+	scope->fd = scope->parent_fd = -1;
+	if (!err)
+		remove_left_over(scope->parent);
+	snprintf(scope->path, sizeof(scope->path), "%s/%s", scope->parent, scope_name());
+	if (!err && mkdir(scope->path, 0755))
+		err = -errno;
+	if (!err) {
+		scope->parent_fd = open_procs(scope->parent);
+		scope->fd = open_procs(scope->path);
+		err = scope->fd < 0 ? scope->fd : scope->parent_fd < 0 ? scope->parent_fd : 0;
+		if (err)
+			rmdir(scope->path);
+	}
+	if (err == -EOPNOTSUPP)
+		log_error("a command cannot be counted alone: its cgroup would be made in the cgroup2 tree, which is not mounted "
+			  "here, or does not show the cgroup of bpfpush");
+	else if (err)
+		log_error("a command cannot be counted alone: its cgroup %s cannot be made: %s", scope->path, strerror(-err));
+	if (err)
+		scope = scope_free(scope);
+	*ret_scope = scope;
+	return err;
+}
+
+int scope_enter(const struct scope *scope)
+{
+	return write(scope->fd, "0", 1) < 0 ? -errno : 0;
+}
+
+static void remove_one(const struct scope *scope, const char *path)
+{
+	char procs[PATH_MAX + 2 * NAME_MAX];
+
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	for (int i = 0; i < TURNS && rmdir(path) && errno == EBUSY; i++) {
+		_cleanup_(fclosep) FILE *f = fopen(procs, "re");
+		int process;
+
+		while (f && fscanf(f, "%d", &process) == 1)
+			dprintf(scope->parent_fd, "%d", process);
+		if (i)
+			usleep(TURN_US);
+	}
+}
+
+void scope_remove(struct scope *scope)
+{
+	FTS *tree = scope && scope->fd >= 0 ?
+			    fts_open((char *[]){ scope->path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+	FTSENT *entry;
+
+	if (!tree)
+		return;
+	while ((entry = fts_read(tree)))
+		if (entry->fts_info == FTS_DP)
+			remove_one(scope, entry->fts_accpath);
+	fts_close(tree);
+	closep(&scope->fd);
+}
+
+struct scope *scope_free(struct scope *scope)
+{
+	if (!scope)
+		return NULL;
+	scope_remove(scope);
+	closep(&scope->fd);
+	closep(&scope->parent_fd);
+	free(scope);
+	return NULL;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/backlog.h"
+
+#include <stdlib.h>
+
+#include "export/spool/spool.h"
+
+/* Points that are read before a push, or at the end: it may not take long. */
+#define POINTS_AT_ONCE 500000
+
+static bool can_merge(const struct queue *queue, const struct queue_item *item)
+{
+	return !item->is_doubtful && !item->is_damaged && !(queue->is_begun && item == queue->waiting) &&
+	       !(item->place && (queue_is_short(queue) || queue->spool->error));
+}
+
+static bool is_in_newest(const struct queue *queue, const struct queue_item *item)
+{
+	uint64_t newest_ns = TAILQ_LAST(&queue->items, queue_items)->time_ns;
+
+	return item->is_held || item->time_ns == newest_ns ||
+	       (queue->slot_ns && item->time_ns / queue->slot_ns == newest_ns / queue->slot_ns);
+}
+
+/* Chooses items; how many, or 0 if they are of one window. n_windows: the oldest; 0: those that the newest takes up. */
+static size_t choose(struct queue *queue, unsigned int n_windows)
+{
+	unsigned int n_seen = 0;
+	uint64_t last_ns = 0;
+	struct queue_item *item;
+	size_t n = 0;
+
+	TAILQ_FOREACH(item, &queue->items, link) {
+		bool is_new = can_merge(queue, item) && (!n_seen || item->time_ns != last_ns);
+
+		item->is_chosen = can_merge(queue, item) &&
+				  (n_windows ? n_seen + is_new <= n_windows : is_in_newest(queue, item));
+		if (!item->is_chosen)
+			continue;
+		n_seen += is_new;
+		last_ns = item->time_ns;
+		n++;
+	}
+	return n_seen > 1 ? n : 0;
+}
+
+/* Those after last move up before at, in order. */
+static void move_up(struct queue *queue, struct queue_item *last, struct queue_item *at)
+{
+	struct queue_item *next;
+
+	for (struct queue_item *item = TAILQ_NEXT(last, link); item && at != item; item = next) {
+		next = TAILQ_NEXT(item, link);
+		TAILQ_REMOVE(&queue->items, item, link);
+		TAILQ_INSERT_BEFORE(at, item, link);
+	}
+}
+
+struct merger {
+	struct queue *queue;
+	backlog_merge_fn *merge;
+	void *user;
+	size_t n_gone; /* points */
+};
+
+static void take_out(struct merger *merger, struct queue_item *item)
+{
+	merger->n_gone += item->n_points;
+	queue_remove(merger->queue, item);
+}
+
+/* The n chosen items become one window, with the time of the newest of them. How many points were read; 0: none. */
+static size_t merge_chosen(struct merger *merger, size_t n)
+{
+	struct queue *queue = merger->queue;
+	struct queue_item **items = calloc(n, sizeof(*items)), *item, *last = TAILQ_LAST(&queue->items, queue_items);
+	uint64_t time_ns = queue->time_ns;
+	size_t n_points = 0, i = 0;
+	int err;
+
+	if (!items)
+		return 0;
+	TAILQ_FOREACH(item, &queue->items, link)
+		if (item->is_chosen) {
+			items[i++] = item;
+			n_points += item->n_points;
+			queue->time_ns = item->time_ns;
+		}
+	for (i = 0, err = 0; i < n && !err; i++)
+		err = queue_load(queue, items[i]);
+	err = err ?: merger->merge(merger->user, items, n);
+	if (!err)
+		move_up(queue, last, TAILQ_NEXT(items[n - 1], link));
+	else
+		while ((item = TAILQ_LAST(&queue->items, queue_items)) != last)
+			take_out(merger, item);
+	for (i = 0; i < n; i++)
+		if (err)
+			queue_unload(queue, items[i]);
+		else
+			take_out(merger, items[i]);
+	queue->time_ns = time_ns;
+	free(items);
+	return err ? 0 : n_points;
+}
+
+/* Is the newest of the chosen windows older than it may get as one of its own? */
+static bool is_aged(const struct queue *queue)
+{
+	const struct queue_item *last = TAILQ_LAST(&queue->items, queue_items), *item = last;
+
+	while (!item->is_chosen)
+		item = TAILQ_PREV(item, queue_items, link);
+	return queue->age_ns && last->time_ns > item->time_ns + queue->age_ns;
+}
+
+size_t backlog_tidy(struct queue *queue, backlog_merge_fn *merge, void *user, bool is_last)
+{
+	struct merger merger = { queue, merge, user, 0 };
+	size_t n = TAILQ_EMPTY(&queue->items) ? 0 : choose(queue, 0), n_points = 0, n_read;
+
+	if (n)
+		(void)merge_chosen(&merger, n);
+	while ((n = TAILQ_EMPTY(&queue->items) ? 0 : choose(queue, 2)) &&
+	       (queue_is_over(queue) || (n_points < POINTS_AT_ONCE && (is_last || is_aged(queue))))) {
+		n_read = merge_chosen(&merger, n);
+		if (!n_read)
+			break;
+		n_points += n_read;
+	}
+	return merger.n_gone;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Windows that wait for long become fewer: neighbours are merged, so that what a receiver adds up
+ * is the same and only the resolution is less. So an outage of any length costs as much memory as there are series.
+ *
+ *     refused, of deltas   merged with the newest window, and sent with it
+ *     totals               the newest window is sent first; of older ones, one stays for each queue.slot_ns
+ *     older than age_ns    the two oldest windows become one, again and again
+ *     over a bound         the two oldest windows become one, again and again; if that is not enough, the oldest
+ *                          requests are dropped
+ *     at the end           all windows become one
+ *
+ * What is being sent stays as it is, and so does what the receiver may have already: it would count twice.
+ */
+
+#include <stdbool.h>
+
+#include "export/queue.h"
+
+/*
+ * Puts requests into the queue that say the same as these n of it, the oldest first, in fewer points, which it counts
+ * as pushed. -errno: what it put is not to be used.
+ */
+typedef int backlog_merge_fn(void *user, struct queue_item *const *items, size_t n);
+
+/*
+ * After all requests of a batch have been put into the queue, and before queue_aim(). Returns how many points of those
+ * that were counted as pushed are not there any more, because others say the same.
+ */
+size_t backlog_tidy(struct queue *queue, backlog_merge_fn *merge, void *user, bool is_last);

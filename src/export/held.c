@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an exporter holds until it is sent, and beyond the end of the process: in memory that outlives it, and on disk
+ * if there is a spool. The memory says which transaction of the spool was the last, and has what could not be written.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/backlog.h"
+#include "export/exporter.h"
+#include "export/transport/timer.h"
+#include "util/buf.h"
+#include "util/duration.h"
+
+#define DEFAULT_DIRECTORY "/var/lib/bpfpush"
+#define REQUEST_BYTES	  4096 /* of a spool, for each request that may wait: most are larger */
+
+static void limit(struct exporter *exporter)
+{
+	struct queue *queue = &exporter->queue;
+
+	/* The rest of the room is for what does not wait any more, until its segment goes. */
+	queue->limit_bytes = exporter->spool.error ? SIZE_MAX : exporter->spool.limit_bytes / 4 * 3;
+}
+
+void exporter_set_spool(struct exporter *exporter, uint64_t limit_bytes, uint32_t format)
+{
+	const char *path = getenv("STATE_DIRECTORY"); /* of systemd */
+	struct queue *queue = &exporter->queue;
+
+	if (!limit_bytes || exporter->context->is_once || exporter->context->is_trial)
+		return;
+	exporter->spool.name = exporter->name;
+	exporter->spool.path = path && *path ? path : DEFAULT_DIRECTORY;
+	exporter->spool.format = format;
+	exporter->spool.limit_bytes = limit_bytes;
+	queue->spool = &exporter->spool;
+	queue->limit_items += limit_bytes / REQUEST_BYTES;
+	limit(exporter);
+}
+
+static const char *words_of(int err)
+{
+	return err == -ENOENT ? "the state directory is not there; systemd makes it, or set STATE_DIRECTORY" :
+	       err == -ENOTSUP ? "another user owns it or can write to it" :
+	       err == -ESTALE ? "it was deleted" :
+	       err == -EWOULDBLOCK ? "another bpfpush uses it" : strerror(-err);
+}
+
+static const char *segment_words(int err)
+{
+	return err == -ENOENT ? "it is missing" :
+	       err == -ENOTSUP || err == -ELOOP ? "it is not a file that belongs to this user alone" : strerror(-err);
+}
+
+static void tell(struct exporter *exporter, int err)
+{
+	struct spool *spool = &exporter->spool;
+
+	if (err == spool->error)
+		return;
+	spool->error = err;
+	limit(exporter);
+	if (err)
+		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s cannot be used now: %s; "
+			     "what waits stays in memory", spool->path, spool->name, words_of(err));
+	else
+		exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_SPOOL, "the spool is used again");
+}
+
+/* Is there a spool, and can it be used? */
+static bool is_spooled(const struct exporter *exporter)
+{
+	return exporter->queue.spool && exporter->spool.directory >= 0 && !exporter->spool.error;
+}
+
+/* Its files are gone: what is in memory, or in a file that is still open, goes on. */
+static void leave_spool(struct exporter *exporter)
+{
+	struct queue *queue = &exporter->queue;
+	struct queue_item *item = TAILQ_FIRST(&queue->items), *next;
+
+	for (; item; item = next) {
+		next = TAILQ_NEXT(item, link);
+		if (!item->place)
+			continue;
+		if (queue_load(queue, item))
+			exporter_drop(exporter, POINTS_NOT_SENT, item->n_points, "points are lost: the spool was deleted");
+		queue_unspool(queue, item);
+		if (!item->data)
+			queue_remove(queue, item);
+	}
+	spool_leave(&exporter->spool);
+}
+
+static void count_spooled(struct exporter *exporter, const uint64_t points[N_POINTS])
+{
+	const struct spool *spool = &exporter->spool;
+	const struct spool_found *found = &spool->found;
+	uint64_t n = exporter->queue.n_points;
+
+	for (enum points fate = 0; fate < N_POINTS; fate++)
+		exporter_account(exporter, fate, points[fate]);
+	if (exporter->queue.spooled_bytes)
+		exporter_log(exporter, LOG_LEVEL_INFO, NULL, "%" PRIu64 " point%s of before wait in its spool", n, plural(n));
+	if (found->n_foreign)
+		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s: %" PRIu64 " point%s lost, since "
+			     "another temporality or compression made them", spool->path, spool->name, found->n_foreign,
+			     plural(found->n_foreign));
+	if (found->n_damaged)
+		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s: %" PRIu64 " damaged record%s, %"
+			     PRIu64 " point%s lost%s; the segment becomes the file \"damaged\" there", spool->path, spool->name,
+			     found->n_damaged, plural(found->n_damaged), found->n_lost, plural(found->n_lost),
+			     found->n_unknown ? ", and others, whose number is not known" : "");
+	if (found->n_unread)
+		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s: %" PRIu64 " segment%s cannot be "
+			     "read, and it is not known how many points are there; the first is %08x: %s", spool->path,
+			     spool->name, found->n_unread, plural(found->n_unread), found->unread,
+			     segment_words(found->unread_error));
+}
+
+void exporter_spool(struct exporter *exporter)
+{
+	struct queue *queue = &exporter->queue;
+	uint64_t points[N_POINTS];
+	int err;
+
+	if (!queue->spool)
+		return;
+	if (queue->spool->directory >= 0) {
+		err = spool_commit(queue->spool, queue);
+		if (err == -ESTALE)
+			leave_spool(exporter);
+	} else {
+		/* The first commit is for later, when it is saved which transaction was the last. */
+		err = spool_open(queue->spool, queue, points);
+		if (!err)
+			count_spooled(exporter, points);
+	}
+	tell(exporter, err);
+	queue_aim(queue);
+}
+
+/* Drops what the queue has no room for. Logs so once an hour. */
+static void trim(struct exporter *exporter)
+{
+	size_t n_dropped = queue_trim(&exporter->queue);
+	uint64_t now_ns = n_dropped ? timer_boottime_ns(exporter->context->event) : 0;
+
+	if (n_dropped && (!exporter->full_ns || now_ns - exporter->full_ns >= 3600 * NS_PER_S)) {
+		exporter->told &= ~(1u << POINTS_QUEUE_FULL);
+		exporter->full_ns = now_ns;
+	}
+	exporter->n_losses += n_dropped != 0;
+	exporter_drop(exporter, POINTS_QUEUE_FULL, n_dropped,
+		      "its queue is full, the oldest points are dropped; queue_size in [agent], or spool, gives it more room");
+}
+
+static int merge(void *user, struct queue_item *const *items, size_t n)
+{
+	struct exporter *exporter = user;
+
+	return exporter->ops->merge(exporter, items, n);
+}
+
+void exporter_tidy(struct exporter *exporter, bool is_last)
+{
+	if (!exporter->ops->merge)
+		return;
+	is_last &= !is_spooled(exporter); /* a later process sends it then */
+	exporter_account(exporter, POINTS_PUSHED, -(uint64_t)backlog_tidy(&exporter->queue, merge, exporter, is_last));
+	trim(exporter);
+	queue_aim(&exporter->queue);
+}
+
+static int count_put(struct exporter *exporter, int err, size_t n_points)
+{
+	exporter->n_losses += err != 0;
+	if (err)
+		exporter_account(exporter, POINTS_NOT_SENT, n_points);
+	else if (!exporter->ops->merge)
+		trim(exporter);
+	return err;
+}
+
+int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points)
+{
+	struct exporter *exporter = user;
+	uint8_t *less = realloc(data, size ?: 1);
+
+	return count_put(exporter, queue_put(&exporter->queue, less ?: data, size, n_points), n_points);
+}
+
+int exporter_share(struct exporter *exporter, struct queue_item *of, size_t n_points)
+{
+	return count_put(exporter, of ? queue_share(&exporter->queue, of) : -ENOMEM, n_points);
+}
+
+int exporter_encode(struct exporter *exporter, const struct batch *batch)
+{
+	int err;
+
+	exporter_remind(exporter);
+	if (!exporter->has_window)
+		queue_begin_window(&exporter->queue, batch->time_ns);
+	exporter->has_window = false;
+	err = exporter->ops->push(exporter, batch);
+	exporter_tidy(exporter, batch->is_last);
+	exporter_spool(exporter);
+	return err;
+}
+
+static void save_spool(const struct spool *spool, struct store *out)
+{
+	store_number(out, spool->transaction);
+	store_number(out, spool->n_replaced);
+	for (size_t i = 0; i < spool->n_replaced; i++)
+		store_number(out, spool->replaced[i].place);
+}
+
+static void restore_spool(struct spool *spool, struct stored *in)
+{
+	spool->transaction = stored_number(in);
+	for (uint64_t n = stored_number(in); n && !in->is_bad; n--)
+		spool_replace(spool, stored_number(in), 0);
+}
+
+void exporter_save(struct exporter *exporter, struct store *out)
+{
+	const struct queue *queue = &exporter->queue;
+	struct queue_item *item;
+
+	store_number(out, exporter->format);
+	store_number(out, exporter->stats.delivered_ns);
+	store_number(out, exporter->stats.failing_ns);
+	store_text(out, exporter->stats.problem);
+	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++)
+		store_number(out, exporter->stats.points[fate] - exporter->reported[fate]);
+	store_number(out, exporter->position);
+	store_number(out, exporter->n_doubtful);
+	save_spool(&exporter->spool, out);
+	TAILQ_FOREACH(item, &queue->items, link) {
+		if (item->place)
+			continue;
+		item->mark = store_reserve(out, 1);
+		store_bytes(out, &(uint8_t){ queue_mark(queue, item) }, 1);
+		store_number(out, item->time_ns);
+		store_number(out, item->n_points);
+		store_number(out, item->size);
+		store_bytes(out, item->data, item->size);
+	}
+}
+
+static void restore_item(struct exporter *exporter, struct stored *in, bool can_send)
+{
+	uint8_t *mark = (uint8_t *)stored_bytes(in, 1), *copy;
+	/* What was given up in doubt still is: only who has it can say how much it counts. */
+	bool is_sent = mark && (*mark == QUEUE_SENT || *mark == POINTS_IN_DOUBT);
+	uint64_t time_ns = stored_number(in), n_points = stored_number(in), size = stored_number(in);
+	const void *data = stored_bytes(in, size);
+	struct queue_item *last;
+
+	if (!data || !size)
+		return;
+	exporter_account(exporter, POINTS_PUSHED, n_points);
+	copy = can_send && (!*mark || is_sent) ? malloc(size) : NULL;
+	if (!copy) {
+		exporter_account(exporter, *mark && *mark < N_POINTS ? *mark : POINTS_NOT_SENT, n_points);
+		return;
+	}
+	exporter->queue.time_ns = time_ns;
+	if (exporter_enqueue(exporter, memcpy(copy, data, size), size, n_points))
+		return;
+	last = TAILQ_LAST(&exporter->queue.items, queue_items);
+	if (!last || last->mark) /* there was no room for it */
+		return;
+	last->mark = mark;
+	last->is_doubtful = is_sent && !exporter->queue.slot_ns; /* totals do not mind */
+}
+
+void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same)
+{
+	struct exporter_stats *stats = &exporter->stats;
+	bool can_send = stored_number(in) == exporter->format;
+	uint64_t delivered_ns = stored_number(in), failing_ns = stored_number(in), n;
+	const char *problem = stored_text(in);
+
+	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++) {
+		n = stored_number(in);
+		exporter_account(exporter, POINTS_PUSHED, n);
+		exporter_account(exporter, fate, n);
+	}
+	if (is_same && (failing_ns || !stats->is_failing)) {
+		stats->is_failing = failing_ns != 0;
+		stats->delivered_ns = delivered_ns;
+		stats->failing_ns = failing_ns;
+		snprintf(stats->problem, sizeof(stats->problem), "%s", problem);
+	}
+	exporter->position = stored_number(in);
+	exporter->n_doubtful = stored_number(in);
+	exporter_account(exporter, POINTS_PUSHED, exporter->n_doubtful);
+	restore_spool(&exporter->spool, in);
+	while (in->at < in->end && !in->is_bad)
+		restore_item(exporter, in, can_send);
+	exporter_tidy(exporter, false);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All points are gathered first, by what they are in and by their attributes, which one encoder has written the same
+ * way each time. Only the numbers of deltas are looked into.
+ */
+#include "export/otlp/merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "export/otlp/add.h"
+#include "export/otlp/gzip.h"
+#include "otlp-metrics.pb-c.h"
+#include "util/array.h"
+#include "util/hash.h"
+#include "util/index.h"
+
+struct section {
+	struct otlp_place place;
+	bool is_delta;
+	uint32_t first, last; /* of its points, or INDEX_NONE */
+};
+
+struct point {
+	struct bytes numbers, attributes;
+	uint8_t *owned; /* NULL, or the numbers */
+	uint32_t section, next; /* next: in the section, or INDEX_NONE */
+	enum otlp_mark mark;
+};
+
+struct merge {
+	struct section *sections;
+	struct point *points;
+	size_t n_sections, n_points, at; /* at: the last section */
+	struct index index; /* of points */
+};
+
+static bool has_place(const struct section *section, const struct otlp_place *place)
+{
+	const struct otlp_place *own = &section->place;
+
+	return own->data_field == place->data_field && bytes_are_equal(own->header, place->header) &&
+	       bytes_are_equal(own->tail, place->tail) && bytes_are_equal(own->scope, place->scope) &&
+	       bytes_are_equal(own->resource, place->resource);
+}
+
+static bool is_delta(struct bytes tail)
+{
+	struct bytes temporality = otlp_find_field(tail, 2); /* of each kind */
+
+	return temporality.size && *temporality.data == OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_DELTA;
+}
+
+/* Sets merge->at. */
+static int find_section(struct merge *merge, const struct otlp_place *place)
+{
+	struct section section;
+
+	if (merge->at < merge->n_sections && has_place(&merge->sections[merge->at], place))
+		return 0;
+	for (merge->at = 0; merge->at < merge->n_sections; merge->at++)
+		if (has_place(&merge->sections[merge->at], place))
+			return 0;
+	section = (struct section){ *place, is_delta(place->tail), INDEX_NONE, INDEX_NONE };
+	return array_append(&merge->sections, &merge->n_sections, &section);
+}
+
+static int append(struct merge *merge, const struct point *added)
+{
+	struct section *section = &merge->sections[added->section];
+	uint32_t *link;
+	if (array_append(&merge->points, &merge->n_points, added))
+		return -ENOMEM;
+	link = section->first == INDEX_NONE ? &section->first : &merge->points[section->last].next;
+	*link = section->last = (uint32_t)(merge->n_points - 1);
+	return 0;
+}
+
+/* The newer of two points of a series. */
+static int join(struct merge *merge, struct point *older, struct bytes numbers)
+{
+	const struct section *section = &merge->sections[older->section];
+	struct point left = *older;
+	uint8_t *sum = NULL;
+	int err = section->is_delta ? otlp_add(section->place.data_field, older->numbers, &numbers, &sum) : 0;
+
+	if (err < 0)
+		return err;
+	older->numbers = numbers;
+	older->owned = sum;
+	if (!err)
+		free(left.owned);
+	left.next = INDEX_NONE;
+	return err ? append(merge, &left) : 0;
+}
+
+/* Totals that began again say nothing of those before. */
+static bool is_same(const struct merge *merge, const struct point *a, const struct point *b)
+{
+	bool is_delta = merge->sections[a->section].is_delta;
+
+	return a->section == b->section && a->mark == b->mark && bytes_are_equal(a->attributes, b->attributes) &&
+	       (is_delta || bytes_are_equal(otlp_start(a->numbers), otlp_start(b->numbers)));
+}
+
+static int take(void *user, const struct otlp_place *place, struct bytes numbers, struct bytes attributes)
+{
+	struct merge *merge = user;
+	int err = find_section(merge, place);
+	struct point point = { numbers, attributes, NULL, (uint32_t)merge->at, INDEX_NONE,
+			       otlp_mark(place->data_field, numbers) };
+	uint64_t hash = hash_bytes(attributes.data, attributes.size) + merge->at * 8 + point.mark;
+	uint32_t i;
+
+	if (err)
+		return err;
+	index_for_each(i, &merge->index, hash)
+		if (is_same(merge, &merge->points[i], &point))
+			return join(merge, &merge->points[i], numbers);
+	return append(merge, &point) ?: index_add(&merge->index, hash, (uint32_t)(merge->n_points - 1));
+}
+
+/* Last points come last, as in encode.c. */
+static void put_section(const struct merge *merge, const struct section *section, struct otlp_writer *writer)
+{
+	const struct point *point;
+
+	for (int is_ended = 0; is_ended < 2; is_ended++)
+		for (uint32_t i = section->first; i != INDEX_NONE; i = point->next) {
+			point = &merge->points[i];
+			if ((point->mark == OTLP_MARK_ENDED) == is_ended)
+				otlp_writer_put(writer, &section->place, point->numbers, point->attributes);
+		}
+}
+
+int otlp_merge(const struct bytes *bodies, size_t n, struct otlp_writer *writer)
+{
+	struct merge merge = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = otlp_body_read(bodies[i].data, bodies[i].size, take, &merge);
+	for (size_t i = 0; i < merge.n_sections && !err; i++)
+		put_section(&merge, &merge.sections[i], writer);
+	/* The places that the writer knows end with the call. */
+	if (!err)
+		otlp_writer_end(writer);
+	for (size_t i = 0; i < merge.n_points; i++)
+		free(merge.points[i].owned);
+	free(merge.points);
+	free(merge.sections);
+	index_done(&merge.index);
+	return err;
+}
+
+int otlp_merge_items(struct queue_item *const *items, size_t n, struct otlp_writer *writer)
+{
+	struct buf *bodies = calloc(n, sizeof(*bodies));
+	_cleanup_(freep) struct bytes *bytes = calloc(n, sizeof(*bytes));
+	int err = bodies && bytes ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		err = gzip_read(&bodies[i], items[i]->data, items[i]->size);
+		bytes[i] = (struct bytes){ bodies[i].data, bodies[i].size };
+	}
+	err = err ?: otlp_merge(bytes, n, writer);
+	for (size_t i = 0; bodies && i < n; i++)
+		buf_done(&bodies[i]);
+	free(bodies);
+	return err;
+}
+
+static int add_value(void *user, const struct otlp_place *place, struct bytes numbers, struct bytes attributes)
+{
+	*(uint64_t *)user += is_delta(place->tail) ? otlp_value(place->data_field, numbers) : 0;
+	return 0;
+}
+
+uint64_t otlp_sum_values(const struct queue_item *item)
+{
+	_cleanup_(buf_done) struct buf body = BUF_INIT;
+	uint64_t sum = 0;
+
+	if (!gzip_read(&body, item->data, item->size))
+		(void)otlp_body_read(body.data, body.size, add_value, &sum);
+	return sum;
+}

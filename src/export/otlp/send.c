@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests are sent one at a time. Each is tried until the receiver takes or refuses it.
+ *
+ * The receiver may have accepted a request that it did not answer. Totals do not mind. Deltas are sent again byte for
+ * byte, as the protocol asks, and may count twice, or are given up and may be missing (when_in_doubt). Both are counted
+ * and logged; nothing else counts twice or gets lost.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "export/otlp/headers.h"
+#include "export/otlp/internal.h"
+#include "export/otlp/merge.h"
+
+#define BACKLOG_PAUSE_NS (50 * NS_PER_MS) /* a queue of 1000 is sent in a minute */
+
+void otlp_wake(void *user)
+{
+	struct otlp *otlp = user;
+
+	otlp->is_waiting = false;
+	/* Newer totals may have come. Deltas are merged only between batches, when what waits is saved. */
+	if (!otlp->report.is_delta)
+		exporter_tidy(otlp->exporter, false);
+	otlp_send_next(otlp);
+}
+
+static void wait_and_retry(struct otlp *otlp, uint64_t delay_ns)
+{
+	/* Without memory for the timer, the next push tries again. */
+	otlp->is_waiting = timer_arm(&otlp->retry, delay_ns) >= 0;
+}
+
+static bool is_expired(const struct otlp *otlp, const struct queue_item *item)
+{
+	uint64_t limit_ns = otlp->options->retry_give_up_ns;
+
+	return limit_ns && timer_now_ns(otlp->retry.event) - item->first_sent_ns >= limit_ns;
+}
+
+/* The receiver may have taken these deltas: what would count twice, or not at all. */
+static void count_doubt(struct otlp *otlp, struct queue_item *item)
+{
+	struct exporter_stats *stats = &otlp->exporter->stats;
+
+	item->is_doubtful = true;
+	stats->doubtful_points += item->n_points;
+	stats->doubtful_values += otlp_sum_values(item);
+}
+
+/* What becomes of a request that was not taken. POINTS_PUSHED: it stays. */
+static enum points fate_of(struct otlp *otlp, struct queue_item *item, const struct http_answer *http,
+			   enum otlp_verdict verdict)
+{
+	bool is_delta = otlp->report.is_delta, is_over = verdict == OTLP_REFUSED || is_expired(otlp, item);
+
+	if (is_delta && http->failure == HTTP_UNANSWERED && !item->is_doubtful)
+		count_doubt(otlp, item);
+	/* A refusal may be because the receiver has it. */
+	if (item->is_doubtful && (is_over || otlp->options->when_in_doubt == OTLP_SKIP))
+		return POINTS_IN_DOUBT;
+	if (!is_over)
+		return POINTS_PUSHED;
+	if (!is_delta)
+		return verdict == OTLP_AGAIN ? POINTS_NOT_SENT : POINTS_REJECTED;
+	queue_hold(&otlp->exporter->queue);
+	return POINTS_PUSHED;
+}
+
+/* Counts the points of the request that was sent if their fate is known. */
+static enum points settle(struct otlp *otlp, const struct http_answer *http, const struct otlp_answer *answer)
+{
+	struct exporter *exporter = otlp->exporter;
+	struct queue_item *item = exporter->queue.waiting;
+	enum points fate;
+
+	if (answer->verdict != OTLP_ACCEPTED) {
+		fate = fate_of(otlp, item, http, answer->verdict);
+		if (fate != POINTS_PUSHED)
+			exporter_account(exporter, fate, item->n_points);
+		return fate;
+	}
+	exporter_delivers(exporter);
+	exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
+	exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
+	return answer->n_rejected < item->n_points ? POINTS_DELIVERED : POINTS_REJECTED;
+}
+
+/*
+ * A window is not sent right after an older one. After an outage, a receiver may answer all machines at the same
+ * moment, and all have a newer window by then: they spread it over the interval, and many windows over more than that.
+ */
+static uint64_t backlog_pause_ns(const struct otlp *otlp)
+{
+	uint64_t each_ns = otlp->exporter->context->interval_ns / otlp->exporter->queue.n_items;
+	struct backoff pause = { .initial_ns = each_ns, .max_ns = UINT64_MAX };
+
+	if (each_ns < 2 * BACKLOG_PAUSE_NS)
+		pause.initial_ns = 2 * BACKLOG_PAUSE_NS;
+	return backoff_draw(&pause, 0);
+}
+
+static void on_answer(void *user, const struct http_answer *http)
+{
+	struct otlp *otlp = user;
+	struct queue *queue = &otlp->exporter->queue;
+	uint64_t delay_ns = 0, window_ns = queue->waiting->time_ns;
+	struct otlp_answer answer;
+
+	exporter_asks(otlp->exporter, false);
+	otlp_answer_read(http, queue->waiting->n_points, &answer);
+	if (answer.verdict == OTLP_AGAIN)
+		delay_ns = backoff_draw(&otlp->backoff, answer.retry_after_ns);
+	otlp_report_answer(&otlp->report, http, &answer, delay_ns);
+	queue_end(queue, settle(otlp, http, &answer));
+	if (answer.verdict == OTLP_AGAIN) {
+		wait_and_retry(otlp, delay_ns);
+		return;
+	}
+	otlp->backoff.limit_ns = 0;
+	queue_aim(queue);
+	if (queue->waiting && queue->waiting->time_ns != window_ns && !otlp->is_last)
+		wait_and_retry(otlp, backlog_pause_ns(otlp));
+	otlp_send_next(otlp);
+}
+
+/* The spool cannot be read, now or for good. */
+static void give_up_or_wait(struct otlp *otlp, struct queue_item *item, int err)
+{
+	enum points fate = item->is_damaged ? POINTS_NOT_SENT : POINTS_PUSHED;
+
+	if (item->is_damaged) {
+		exporter_drop(otlp->exporter, fate, item->n_points, err == -EBADMSG ?
+			      "points are lost: the spool cannot be read; \"damaged\" in its directory has what is left" :
+			      "points are lost: a file of the spool is gone, or is not that of this user any more");
+	} else {
+		otlp->report.outcome = 0; /* so that what is wrong with the receiver is said again */
+		exporter_fail(otlp->exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL,
+			      "the spool cannot be read now: %s; what waits stays there", strerror(-err));
+		wait_and_retry(otlp, backoff_draw(&otlp->backoff, 0));
+	}
+	queue_end(&otlp->exporter->queue, fate);
+}
+
+/* What a former process was sending when it was killed is in doubt. */
+static struct queue_item *next_item(struct otlp *otlp)
+{
+	struct queue *queue = &otlp->exporter->queue;
+	struct queue_item *item = NULL;
+	int err;
+
+	while (!otlp->is_waiting && (item = queue_begin(queue))) {
+		err = queue_load(queue, item);
+		if (err) {
+			give_up_or_wait(otlp, item, err);
+			continue;
+		}
+		if (!item->is_doubtful || item->n_sent)
+			break;
+		count_doubt(otlp, item);
+		if (otlp->options->when_in_doubt == OTLP_REPEAT)
+			break;
+		exporter_account(otlp->exporter, POINTS_IN_DOUBT, item->n_points);
+		queue_end(queue, POINTS_IN_DOUBT);
+	}
+	return otlp->is_waiting ? NULL : item;
+}
+
+void otlp_send_next(struct otlp *otlp)
+{
+	struct exporter_stats *stats = &otlp->exporter->stats;
+	struct queue_item *item;
+	int err;
+
+	if (otlp->is_waiting)
+		return;
+	item = next_item(otlp);
+	if (!item)
+		return;
+	err = otlp_set_headers(otlp->client, otlp->options, &otlp->report);
+	if (!err)
+		err = http_client_post(otlp->client, item->data, item->size, on_answer, otlp);
+	if (err) {
+		if (!stats->is_failing)
+			exporter_fail(otlp->exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "the request cannot be made: %s",
+				      strerror(-err));
+		queue_end(&otlp->exporter->queue, POINTS_PUSHED);
+		wait_and_retry(otlp, backoff_draw(&otlp->backoff, 0));
+		return;
+	}
+	if (!item->n_sent)
+		item->first_sent_ns = timer_now_ns(otlp->retry.event);
+	exporter_asks(otlp->exporter, true);
+	stats->requests++;
+	stats->retries += item->n_sent++ != 0;
+	stats->bytes_sent += item->size;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * What is busy, live: a screen with keys, or, where there is no terminal to draw on, a plain table for each collection.
+ * The caller makes the agent, with top_view() as its view.
+ */
+
+#include "agent/agent.h"
+#include "view/question.h"
+
+struct top;
+
+struct top_options {
+	const struct setting_list *by, *where; /* of the first page; by: none: by unit */
+	const char *sort;		       /* its column, or NULL */
+	uint64_t limit;			       /* rows of it; 0: all */
+	uint64_t interval_ns, duration_ns;     /* duration 0: until a key or a signal */
+	bool is_per_process, is_heatmap;
+};
+
+/* It borrows what options point to. NULL: no memory. */
+struct top *top_new(const struct top_options *options);
+/* What it shows first, before top_run(): of the question only the metrics. Mistakes go to diag. -ENOMEM. */
+int top_ask(struct top *top, const struct question *question, struct diag *diag);
+/* Leaves the terminal as it was, and then prints the messages that came in the meantime. */
+void top_free(struct top *top);
+
+/* struct agent_options.view */
+const struct batch *top_view(void *top, const struct batch *batch);
+/*
+ * agent_run() with keys. -errno. TOP_PROCESSES: it is to be run again with an agent that counts each process by itself.
+ * TOP_UNWRITABLE: standard output takes no more; errno says why.
+ */
+#define TOP_PROCESSES  1
+#define TOP_UNWRITABLE 2
+int top_run(struct top *top, struct agent *agent);
+
+DEFINE_CLEANUP(struct top *, top_free);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows are found as series are: by a metric of their own, whose series keep what is added up for a row.
+ */
+#include "view/overview.h"
+
+#include <string.h>
+
+#include "metric/bounds.h"
+#include "metric/decimal.h"
+#include "metric/series.h"
+
+#define MB 1e6
+
+const struct overview_column overview_columns[] = {
+	{ "cpu%", "time on CPUs; 100 % is one CPU", "bpfpush.scheduler.cpu.time", NULL, NULL, OVERVIEW_SHARE, 50, 90 },
+	{ "p99wait", "99 of 100 waits for a CPU were shorter than this", "bpfpush.scheduler.run_queue.duration", NULL, NULL,
+	  OVERVIEW_P99, 0.01, 0.1 },
+	{ "calls/s", "system calls", "bpfpush.syscalls", NULL, NULL, OVERVIEW_RATE, 1e5, 1e6 },
+	{ "errs/s", "system calls that failed", "bpfpush.syscalls", "error.type", NULL, OVERVIEW_RATE, 1e3, 1e5 },
+	{ "disk-rd", "bytes read from disks per second", "process.disk.io", "disk.io.direction", "read", OVERVIEW_BYTES,
+	  10 * MB, 100 * MB },
+	{ "disk-wr", "bytes to be written to disks per second", "process.disk.io", "disk.io.direction", "write",
+	  OVERVIEW_BYTES, 10 * MB, 100 * MB },
+	{ "net-in", "bytes received per second, over TCP and UDP", "process.network.io", "network.io.direction", "receive",
+	  OVERVIEW_BYTES, 10 * MB, 100 * MB },
+	{ "net-out", "bytes sent per second, over TCP and UDP", "process.network.io", "network.io.direction", "transmit",
+	  OVERVIEW_BYTES, 10 * MB, 100 * MB },
+	{ "file-rd", "bytes read from files per second, in memory or on disk", "bpfpush.file.io", "disk.io.direction",
+	  "read", OVERVIEW_BYTES, 100 * MB, 1000 * MB },
+	{ "file-wr", "bytes written to files per second, in memory or on disk", "bpfpush.file.io", "disk.io.direction",
+	  "write", OVERVIEW_BYTES, 100 * MB, 1000 * MB },
+	{ "conns/s", "TCP connections opened and accepted, and attempts", "bpfpush.tcp.connections", NULL, NULL,
+	  OVERVIEW_RATE, 100, 1000 },
+	{ "retrans/s", "TCP segments sent again", "bpfpush.tcp.retransmits", NULL, NULL, OVERVIEW_RATE, 1, 100 },
+	{ "faults/s", "page faults", "process.paging.faults", NULL, NULL, OVERVIEW_RATE, 1e4, 1e5 },
+};
+const size_t overview_n_columns = ARRAY_SIZE(overview_columns);
+
+/* What a series of the rows' metric keeps. */
+struct row {
+	const struct series *of;
+	double numbers[ARRAY_SIZE(overview_columns)];
+};
+
+static int add_once(struct setting_list *list, const char *word)
+{
+	for (size_t i = 0; i < list->n_items && word; i++)
+		if (question_is_named(list->items[i], word))
+			return 0;
+	return word ? setting_list_add(list, word) : 0;
+}
+
+int overview_extend(struct question *question)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < overview_n_columns && !err; i++)
+		err = add_once(&question->metrics, overview_columns[i].metric) ?:
+		      add_once(&question->by, overview_columns[i].attribute);
+	return err;
+}
+
+static bool counts(const struct overview_column *column, const struct series *series)
+{
+	for (unsigned int i = 0; i < series->n_attributes; i++)
+		if (column->attribute && !strcmp(series->attributes[i].name, column->attribute))
+			return !column->value || !strcmp(series->attributes[i].text, column->value);
+	return !column->attribute;
+}
+
+static double number(const struct overview_column *column, const struct series *series, double elapsed_s)
+{
+	if (column->kind == OVERVIEW_P99)
+		return bounds_quantile(series->metric, &series->delta, 0.99);
+	return (double)series->delta.sum / (double)series->metric->divisor / elapsed_s *
+	       (column->kind == OVERVIEW_SHARE ? 100 : 1);
+}
+
+static struct row *find_row(struct metric *rows, const struct question *question, const struct series *series)
+{
+	struct attributes attributes;
+	struct series_cache *cache;
+	struct series *own;
+
+	question_choose(question, series, &attributes);
+	if (series_is_overflow(series))
+		(void)attributes_add_flag(&attributes, "otel.metric.overflow", true);
+	if (series_get(rows, &attributes, 0, &own))
+		return NULL;
+	cache = series_cache(own, rows) ?: series_cache_new(own, rows, NULL, sizeof(struct row));
+	if (cache)
+		((struct row *)cache->data)->of = ((struct row *)cache->data)->of ?: series;
+	return cache ? (struct row *)cache->data : NULL;
+}
+
+static void add_metric(struct metric *rows, const struct question *question, const struct metric *metric,
+		       double elapsed_s)
+{
+	struct series *series;
+
+	metric_for_each_series(series, metric) {
+		struct row *row = find_row(rows, question, series);
+
+		for (size_t i = 0; i < overview_n_columns && row; i++) {
+			const struct overview_column *column = &overview_columns[i];
+			double *sum = &row->numbers[i], more;
+
+			if (strcmp(column->metric, metric->name) || !counts(column, series))
+				continue;
+			more = number(column, series, elapsed_s);
+			*sum = column->kind != OVERVIEW_P99 ? *sum + more : more > *sum ? more : *sum;
+		}
+	}
+}
+
+static void append_number(struct buf *out, const struct overview_column *column, double value)
+{
+	static const char *const units[] = { [OVERVIEW_RATE] = "", [OVERVIEW_BYTES] = "By", [OVERVIEW_P99] = "s" };
+
+	if (column->kind == OVERVIEW_SHARE)
+		buf_printf(out, "%.1f", value);
+	else if (!value)
+		buf_append_byte(out, column->kind == OVERVIEW_P99 ? '-' : '0');
+	else
+		decimal_human(out, value, units[column->kind]);
+	if (out->size > 2 && !memcmp(out->data + out->size - 2, "iB", 2)) /* 64.0K, since columns are narrow */
+		out->size -= 2;
+}
+
+/* What it is called in the column of this attribute. */
+static void end_name(struct grid *grid, const struct series *series, const char *word, bool is_first)
+{
+	const struct attribute *found = NULL;
+
+	for (unsigned int i = 0; i < series->n_attributes && !found; i++)
+		found = question_is_named(word, series->attributes[i].name) ? &series->attributes[i] : NULL;
+	grid_end_attribute(grid, series, found, is_first && question_is_named(word, "process.pid") ? "(brief)" : "-");
+}
+
+static void end_row(struct grid *grid, const struct question *question, const struct row *row, const bool *has)
+{
+	grid_add_row(grid, row->of);
+	for (size_t i = 0; i < question->by.n_items; i++)
+		end_name(grid, row->of, question->by.items[i], !i);
+	for (size_t i = 0; i < overview_n_columns; i++) {
+		const struct overview_column *column = &overview_columns[i];
+		double value = row->numbers[i];
+
+		if (!has[i])
+			continue;
+		append_number(&grid->text, column, value);
+		grid_end_cell(grid, value, !value ? LEVEL_NONE : column->alarm && value >= column->alarm ? LEVEL_ALARM :
+					   column->high && value >= column->high ? LEVEL_HIGH : LEVEL_PLAIN);
+	}
+}
+
+void overview_fill(struct grid *grid, const struct question *question, const struct batch *batch)
+{
+	double elapsed_s = (double)(batch->time_ns - batch->previous_ns) / 1e9;
+	bool has[ARRAY_SIZE(overview_columns)] = { 0 };
+	struct metric rows = { .name = "" }, *metric;
+
+	metric_init_series(&rows, NULL);
+	grid_begin(grid);
+	for (size_t i = 0; i < question->by.n_items; i++)
+		grid_add_column(grid, grid_heading(question->by.items[i]), NULL, false);
+	batch_for_each_metric(metric, batch) {
+		bool is_used = false;
+
+		for (size_t i = 0; i < overview_n_columns; i++)
+			if (!strcmp(overview_columns[i].metric, metric->name))
+				has[i] = is_used = true;
+		if (is_used)
+			add_metric(&rows, question, metric, elapsed_s);
+	}
+	for (size_t i = 0; i < overview_n_columns; i++)
+		if (has[i])
+			grid_add_column(grid, overview_columns[i].heading, overview_columns[i].about, true);
+	for (size_t i = 0; i < rows.n_series; i++)
+		if (rows.series[i]->caches)
+			end_row(grid, question, (const struct row *)rows.series[i]->caches->data, has);
+	if (grid->n_columns > question->by.n_items)
+		grid_sort(grid, (unsigned int)question->by.n_items, false);
+	metric_done_series(&rows);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Which unit is busy, and with what: a grid with a row for each unit (or process, or whatever is asked for) and a
+ * column for each of the quantities that matter most. What a column is made of is a table.
+ *
+ * Two questions belong to it: the one of the rows, by unit, and the one of the view, which also tells apart what the
+ * columns need, as failed calls. The second is the same as the first, and overview_extend() of it.
+ */
+
+#include "view/grid.h"
+#include "view/question.h"
+
+/* One for each column after those of the attributes. */
+struct overview_column {
+	const char *heading, *about;
+	const char *metric;
+	const char *attribute, *value; /* of the series that count; value NULL: any; attribute NULL: all */
+	enum { OVERVIEW_RATE, OVERVIEW_BYTES, OVERVIEW_SHARE, OVERVIEW_P99 } kind; /* share: of a CPU, in % */
+	double high, alarm; /* from which on it stands out, as shown: /s, %, s; 0: never */
+};
+
+extern const struct overview_column overview_columns[];
+extern const size_t overview_n_columns;
+
+/* Adds the metrics of the columns to those asked for, and the attributes to those that are told apart. -ENOMEM. */
+int overview_extend(struct question *question);
+/*
+ * batch: an answer to the question of the view. rows: with at least one attribute in .by; each is a column. A quantity
+ * whose metric the batch lacks has no column. Rows are struct series *: any of the row's. Sorted by the first quantity.
+ */
+void overview_fill(struct grid *grid, const struct question *rows, const struct batch *batch);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view has a metric for each metric of the batch that is asked for, and lets series.c do with its series what that
+ * does for every collector. What holds a series is that it was found in this collection, or in any.
+ */
+#include "view/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "metric/series.h"
+
+struct view {
+	const struct question *question;
+	bool keeps_all;
+	struct view_metric {
+		struct metric metric;
+		size_t place; /* of the one that it is made from, in the batch */
+		struct loss loss; /* from the first collection on */
+	} *metrics;
+	struct batch batch;
+	uint64_t begin_ns; /* of the first collection */
+};
+
+int view_new(const struct question *question, bool keeps_all, struct view **ret_view)
+{
+	struct view *view = calloc(1, sizeof(*view));
+
+	if (!view)
+		return -ENOMEM;
+	view->question = question;
+	view->keeps_all = keeps_all;
+	*ret_view = view;
+	return 0;
+}
+
+struct view *view_free(struct view *view)
+{
+	if (!view)
+		return NULL;
+	for (size_t i = 0; i < view->batch.n_metrics; i++)
+		metric_done_series(&view->metrics[i].metric);
+	free(view->batch.metrics);
+	free(view->metrics);
+	free(view);
+	return NULL;
+}
+
+/* The metrics of a batch are always the same. */
+static int begin(struct view *view, const struct batch *batch)
+{
+	size_t n = 0;
+
+	view->metrics = calloc(batch->n_metrics + 1, sizeof(*view->metrics));
+	view->batch.metrics = calloc(batch->n_metrics + 1, sizeof(*view->batch.metrics));
+	if (!view->metrics || !view->batch.metrics)
+		return -ENOMEM;
+	for (size_t i = 0; i < batch->n_metrics; i++) {
+		struct view_metric *own = &view->metrics[n];
+
+		if (!question_wants_metric(view->question, batch->metrics[i]))
+			continue;
+		*own = (struct view_metric){ .metric = *batch->metrics[i], .place = i };
+		own->metric.dropped = (struct setting_list){ 0 };
+		metric_init_series(&own->metric, NULL);
+		view->batch.metrics[n++] = &own->metric;
+	}
+	view->batch.n_metrics = n;
+	view->begin_ns = batch->previous_ns;
+	return 0;
+}
+
+static int get(struct view *view, struct metric *metric, const struct series *series, struct series **ret_series)
+{
+	const struct metric *source = series->metric;
+	struct attributes attributes;
+
+	if (series_is_overflow(series))
+		return series_get_overflow(metric, series == source->overflow[OVERFLOW_TABLE] ? OVERFLOW_TABLE :
+					   OVERFLOW_SERIES, view->begin_ns, ret_series);
+	question_choose(view->question, series, &attributes);
+	return series_get(metric, &attributes, view->begin_ns, ret_series);
+}
+
+/* What was counted before the first collection that the view sees. */
+static void add_past(struct series *own, const struct series *series)
+{
+	own->total.sum += series->total.sum - series->delta.sum;
+	own->total.count += series->total.count - series->delta.count;
+	for (uint32_t i = 0; own->total.bucket && i < own->metric->layout.n_buckets; i++)
+		own->total.bucket[i] += series->total.bucket[i] - series->delta.bucket[i];
+}
+
+static int add_metric(struct view *view, struct metric *metric, const struct metric *source, bool is_first)
+{
+	struct series *series, *own;
+	int err = 0;
+
+	metric->loss = source->loss;
+	for (size_t i = 0; i < metric->n_series && !view->keeps_all; i++)
+		metric->series[i]->n_sources = 0;
+	series_begin(metric);
+	metric_for_each_series(series, source) {
+		if (!question_wants(view->question, series))
+			continue;
+		err = get(view, metric, series, &own);
+		if (err)
+			break;
+		own->n_sources = 1;
+		if (is_first && metric->kind != METRIC_GAUGE)
+			add_past(own, series);
+		if (metric->kind == METRIC_HISTOGRAM)
+			series_add_histogram(own, series->delta.sum, series->delta.bucket);
+		else
+			series_add(own, metric->kind == METRIC_GAUGE ? series->total.sum : series->delta.sum);
+	}
+	series_end(metric);
+	return err;
+}
+
+int view_add(struct view *view, const struct batch *batch)
+{
+	bool is_first = !view->metrics;
+	int err = is_first ? begin(view, batch) : 0;
+
+	for (size_t i = 0; i < view->batch.n_metrics && !err; i++) {
+		const struct metric *source = batch->metrics[view->metrics[i].place];
+		struct loss *loss = &view->metrics[i].loss;
+
+		/* Of collections without a loss, nobody says how many events they had. */
+		*loss = (struct loss){ loss->missed + source->loss.missed, source->loss.events,
+				       is_first && source->loss.is_known };
+		err = add_metric(view, &view->metrics[i].metric, source, is_first);
+	}
+	view->batch.time_ns = batch->time_ns;
+	view->batch.previous_ns = batch->previous_ns;
+	view->batch.is_last = batch->is_last;
+	return err;
+}
+
+const struct batch *view_batch(const struct view *view)
+{
+	return &view->batch;
+}
+
+const struct batch *view_whole(struct view *view)
+{
+	view->batch.previous_ns = view->begin_ns;
+	for (size_t i = 0; i < view->batch.n_metrics; i++) {
+		struct metric *metric = &view->metrics[i].metric;
+
+		metric->loss = view->metrics[i].loss;
+		for (size_t j = 0; j < metric->n_series; j++) {
+			struct numbers *total = &metric->series[j]->total, *delta = &metric->series[j]->delta;
+
+			delta->sum = metric->kind == METRIC_GAUGE ? delta->sum : total->sum;
+			delta->count = total->count;
+			for (uint32_t k = 0; k < metric->layout.n_buckets; k++)
+				delta->bucket[k] = total->bucket[k];
+		}
+	}
+	return &view->batch;
+}

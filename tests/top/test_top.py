@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`bpfpush top` in a terminal of tmux: sizes, keys, what is left on the screen, how it ends, and its numbers."""
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unicodedata
+import unittest
+
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', 'bpf'))
+import harness
+from harness import Cgroup
+from scale import working
+from screen import Screen
+
+SIZES = ((80, 24), (20, 5), (132, 43), (300, 100), (10, 3), (80, 24))
+NAMES = ('wide-\u5bbd\u5b57\u7b26', 'e\u0301\u0301\u0301-combining', '\u05e9\u05dc\u05d5\u05dd-rtl', '\u202e-turned', 'x' * 200,
+         '<script>&"\'', '[31mred')
+BUSY = 'import os\nwhile True: os.getppid()'
+IDLE = 'import os, time\nwhile True: os.getppid(), time.sleep(0.05)'
+# Of each metric a few series, of system calls more than a page has.
+MANY = """
+import os, time
+while True:
+    os.getppid(), os.getuid(), os.getgid(), os.geteuid(), os.getpriority(0, 0), os.sched_yield(), os.umask(0o22), os.uname()
+    os.listdir('/'), os.access('/nowhere', 0), os.getcwd(), os.getrandom(1), open('/etc/passwd').read(), time.sleep(0.01)
+"""
+# What top sees of this is exact: nobody else makes this call.
+CALLS = 'import os, sys, time\nsys.stdin.readline()\nfor i in range(%d): os.getpriority(os.PRIO_PROCESS, 0)\nsys.stdin.readline()'
+
+
+@contextlib.contextmanager
+def running(cgroup, script):
+    """A Python process inside, which is killed at the end."""
+    with cgroup.start([sys.executable, '-c', script], stdin=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def width(text):
+    """In columns of a terminal."""
+    return sum(0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in 'WF' else 1 for each in text)
+
+
+def rows_of(text):
+    """[{heading: text}] of the table in the text, by where the headings stand: numbers end below the end of theirs."""
+    lines = [line for line in text.split('\n') if line.strip()]
+    at = next((i for i, line in enumerate(lines) if 'calls/s' in line), None)
+    if at is None:
+        return []
+    ends = [(match.group(), match.end()) for match in re.finditer(r'\S+', lines[at])][1:]
+    rows = []
+    for line in lines[at + 1:]:
+        words = line.split()[-len(ends):]
+        if len(words) == len(ends) and re.match(r'[\d.]+[a-zA-Zµ]*$', words[0]):
+            rows.append(dict(zip([name for name, _ in ends], words), line=line))
+    return rows
+
+
+def number(text):
+    match = re.match(r'([\d.]+)([kMG]?)$', text)
+    return float(match.group(1)) * {'': 1, 'k': 1e3, 'M': 1e6, 'G': 1e9}[match.group(2)]
+
+
+class SizesTest(unittest.TestCase):
+    def test_it_fits_every_size_at_once(self):
+        with Screen(80, 24, '--interval=1s') as screen:
+            screen.wait_for('cpu%', 'no unit')
+            screen.keys('Space')  # what comes now comes from the resize
+            screen.wait_for('paused')
+            for columns, lines in SIZES:
+                screen.resize(columns, lines)
+                last = 'h help  Enter'[:columns]
+                screen.wait(lambda text, n=lines: len(text.split('\n')) == n + 1 and text.split('\n')[n - 1].startswith(last),
+                            '%dx%d' % (columns, lines))
+                for line in screen.lines():
+                    self.assertLessEqual(width(line), columns)
+                self.assertTrue(lines < 4 or 'cpu%' in screen.text(), screen.text())
+                screen.keys('Tab', 'Down', 'Enter', 'h', 'Escape')
+                screen.keys('Escape')
+                screen.keys('Escape')
+                screen.wait(lambda text, n=lines: text.split('\n')[n - 1].startswith(last), 'the first page')
+            screen.resize(60, 24)
+            screen.wait(lambda text: re.search(r'\d rows?  ▸ \d+ more columns: →$', text, re.MULTILINE), 'what is left out')
+            screen.resize(300, 43)
+            self.assertNotIn('more column', screen.wait_for('retrans/s'))
+
+
+class KeysTest(unittest.TestCase):
+    def test_pages_leave_nothing_on_the_screen(self):
+        # A key, what is there after it, and what is no longer there.
+        pages = (('Enter', 'bpfpush.syscalls', 'p99wait'), ('End', 'scheduler.run_queue.duration', 'bpfpush.syscalls'),
+                 ('Escape', 'p99wait', 'scheduler'), ('Tab', 'series', 'p99wait'), ('/', 'only with "_"', 'Esc back'),
+                 ('queue', '"queue_"', 'syscall'), ('Enter', '"queue"', 'Enter keeps'), ('Enter', '->', 'series'),
+                 ('H', 'logarithmic', '->'), ('h', 'what it does', 'logarithmic'), ('Escape', 'logarithmic', 'what it does'),
+                 ('Escape', '"queue"', 'logarithmic'), ('Escape', 'bpfpush.syscalls', 'queue"'), ('Escape', 'p99wait', 'series'))
+        with Cgroup('pages') as cgroup, running(cgroup, MANY), \
+                Screen(100, 20, '--interval=500ms', '--where=unit=*-test-pages-*') as screen:
+            screen.wait_for('cpu%', '1 row')
+            screen.keys('Space')
+            screen.wait_for('paused')
+            for key, there, gone in pages:
+                with self.subTest(key):
+                    screen.keys(key)
+                    screen.wait(lambda text, there=there, gone=gone: there in text and gone not in text, '%s, not %s' % (there, gone))
+                    drawn = screen.still()[1:]
+                    screen.resize(10, 20)
+                    screen.wait(lambda text: 4 < len(text.split('\n')[-2]) < 11, 'a narrow page')
+                    screen.resize(100, 20)
+                    screen.wait(lambda text, drawn=drawn: text.split('\n')[1:-1] == drawn, 'the same page, drawn as a whole')
+
+    def test_an_attribute_of_processes_needs_no_option(self):
+        with Screen(100, 30, '--interval=500ms', '--by=pid') as screen:
+            screen.wait(lambda text: re.search(r'^%d  ' % os.getpid(), text, re.MULTILINE), 'this process')
+
+    def test_columns_sort_the_rows(self):
+        with Cgroup('sort-a') as idle, Cgroup('sort-b') as busy, running(idle, IDLE), running(busy, BUSY), \
+                Screen(100, 30, '--interval=500ms', '--where=unit=*-test-sort-?-*') as screen:
+            by_use, by_name = ['b', 'a'], ['a', 'b']
+            for key, order in (('r', by_name), ('r', by_use), ('Left', by_name), ('r', by_use), ('r', by_name), ('Right', by_use)):
+                screen.keys(key)
+                screen.wait(lambda text, order=order: re.findall('^/bpfpush-.*rt-([ab])-', text, re.MULTILINE) == order, '%s: %s' % (key, order))
+
+    def test_a_key_leads_there_and_back(self):
+        with Screen(100, 30, '--interval=500ms') as screen:
+            screen.wait_for('cpu%', 'no unit')
+            for key, there, back in (('Tab', 'series', 'cpu%'), ('h', 'what it does', 'cpu%'), ('p', 'pid', '1 row')):
+                screen.keys(key)
+                screen.wait_for(there)
+                screen.keys(key)
+                screen.wait(lambda text, there=there, back=back: back in text and there not in text, back)
+            screen.keys('Tab', 'p')
+            screen.wait_for('pid', 'rows')
+            screen.keys('Escape')
+            screen.wait_for('series')
+
+    def test_a_metric_opens_its_page(self):
+        with Screen(100, 30, '--interval=500ms', '--sort=p99', 'run_queue.duration') as screen:
+            screen.wait_for('bpfpush.scheduler.run_queue.duration', 'p99', '->')
+
+    def test_a_limit_says_of_how_many(self):
+        with Cgroup('limit-a') as first, Cgroup('limit-b') as second, running(first, BUSY), running(second, BUSY), \
+                Screen(100, 30, '--interval=500ms', '--limit=1', '--where=unit=*-test-limit-?-*') as screen:
+            screen.wait_for('1 of 2 rows')
+
+    def test_a_heat_map_is_offered_where_there_is_one(self):
+        for word, shown, is_there in (('run_queue.duration', '->', True), ('bpfpush.syscalls', 'total', False)):
+            with Screen(100, 30, '--interval=500ms', word) as screen:
+                self.assertEqual('H heat map' in screen.wait_for(word, shown, 'q quit'), is_there)
+
+    def test_a_time_is_a_share_of_a_cpu(self):
+        with Screen(100, 30, '--interval=500ms', 'scheduler') as screen:
+            screen.wait_for('cpu%', 'no unit')
+            screen.keys('Tab')
+            screen.wait(lambda text: re.search(r'scheduler.cpu.time +\d+ +[\d.]+%', text), 'a share')
+
+    def test_a_metric_is_described_in_full(self):
+        with Screen(60, 30, '--interval=500ms') as screen:
+            screen.wait_for('cpu%', 'no unit')
+            screen.keys('Tab')
+            screen.wait_for('series')
+            screen.keys('/')
+            screen.keys('syscall.duration', 'Enter')
+            screen.wait(lambda text: 'Time from the start of a system call to its return' in text, 'the whole sentence')
+
+    def test_processes_are_counted_when_asked_for(self):
+        with Cgroup('processes') as cgroup, running(cgroup, BUSY) as busy, \
+                Screen(120, 30, '--interval=500ms') as screen:
+            screen.wait_for('cpu%', cgroup.path[:8])
+            screen.keys('p')
+            screen.wait(lambda text: re.search(r'^%d +python' % busy.pid, text, re.MULTILINE), 'the process')
+            screen.keys('Escape')
+            screen.wait(lambda text: 'pid' not in text and 'unit' in text, 'the units')
+
+    def test_a_pause_keeps_the_numbers(self):
+        with Cgroup('pause') as cgroup, Screen(100, 30, '--interval=500ms', '--where=syscall.name=getpriority', '--where=unit=*-test-pause-*') as screen, \
+                running(cgroup, CALLS % 500) as calls:
+            screen.wait_for('calls/s', '0 rows')
+            screen.keys('Space')
+            screen.wait_for('paused')
+            calls.stdin.write('\n')
+            calls.stdin.flush()
+            self.assertNotIn('/bpfpush-', screen.wait_for('paused for 2 s'))
+            screen.keys('Space')
+            screen.wait_for('/bpfpush-', '1 row')
+
+    def test_colours_are_for_those_who_want_them(self):
+        for environment, is_coloured in (('', True), ('NO_COLOR=1', False)):
+            with Screen(100, 30, '--interval=500ms', environment=environment) as screen:
+                screen.wait_for('cpu%', 'no unit')
+                self.assertEqual(bool(re.search('\033\\[(?:[0-9;]*;)?3[0-7]', screen.text('-e'))), is_coloured)
+
+    def test_a_heat_map_is_seen_with_any_colours(self):
+        for terminal, environment, is_coloured in (('screen', '', False), ('tmux-256color', '', True), ('tmux-256color', 'NO_COLOR=1', False)):
+            with self.subTest((terminal, environment)), \
+                    Screen(100, 30, '--interval=500ms', '--heatmap', environment=environment, terminal=terminal) as screen:
+                screen.wait_for('cpu%', 'no unit')
+                for key, there in (('Tab', 'series'), ('/', 'only with'), ('queue', '"queue_"'), ('Enter', 'h help'), ('Enter', 'logarithmic')):
+                    screen.keys(key)
+                    screen.wait_for(there)
+                map_ = [line for line in screen.text('-e').split('\n') if re.match(r'[^|]{6,}s \|', line)]
+                self.assertEqual(any('48;5;' in line for line in map_), is_coloured, map_)
+                self.assertEqual(any(re.search('[.:=+*#%@]', line.split('|')[1]) for line in map_), not is_coloured, map_)
+
+    def test_hostile_names_stay_in_their_columns(self):
+        groups, children = [], []
+        try:
+            for name in NAMES:
+                groups.append(Cgroup('names-' + name))
+                groups[-1].__enter__()
+                children.append(groups[-1].start([sys.executable, '-c', BUSY]))
+            with Screen(132, 30, '--interval=500ms', '--where=unit=*-test-names-*') as screen:
+                text = screen.wait(lambda text: 'cpu%' in text and len(rows_of(text)) == len(NAMES), 'all of them')
+                self.assertNotIn('\u202e', text)
+                # The last column stands right, so all lines end where its heading ends.
+                headings = next(line for line in text.split('\n') if 'cpu%' in line)
+                self.assertEqual({width(row['line']) for row in rows_of(text)}, {width(headings)}, text)
+        finally:
+            for group in groups:
+                group.__exit__()
+            for child in children:
+                child.wait()
+
+
+class EndTest(unittest.TestCase):
+    def check_restored(self, screen, status):
+        screen.wait_for('it has ended')
+        self.assertEqual(screen.file('status'), '%d\n' % status)
+        self.assertEqual(screen.file('after'), screen.file('before'))
+        self.assertEqual((screen.state('alternate_on'), screen.state('cursor_flag')), ('0', '1'))
+
+    def test_the_terminal_is_as_it_was(self):
+        ends = {'q': lambda screen: screen.keys('q'), 'Ctrl-C': lambda screen: screen.keys('C-c'),
+                'F10': lambda screen: screen.keys('F10'), 'SIGTERM': lambda screen: os.kill(screen.pid(), signal.SIGTERM),
+                'SIGHUP': lambda screen: os.kill(screen.pid(), signal.SIGHUP)}
+        for name, end in ends.items():
+            with self.subTest(name), Screen(80, 24, '--interval=500ms') as screen:
+                screen.wait_for('cpu%', 'no unit')
+                self.assertEqual((screen.state('alternate_on'), screen.state('cursor_flag')), ('1', '0'))
+                end(screen)
+                self.check_restored(screen, 0)
+
+    def test_a_mistake_shows_no_screen(self):
+        with Screen(80, 24, '--where=no.such=x') as screen:
+            screen.wait_for('no.such', 'it has ended')
+            self.check_restored(screen, 78)
+
+    def test_nothing_stays_where_there_is_one_screen(self):
+        with Screen(80, 24, '--interval=500ms', environment='TERM=vt100') as screen:
+            screen.wait_for('cpu%', 'no unit')
+            screen.keys('q')
+            self.assertNotIn('quit', screen.wait_for('it has ended'))
+
+    def test_a_terminal_without_utf8_gets_none(self):
+        with Screen(100, 30, '--interval=500ms', 'run_queue.duration', environment='LC_ALL=C') as screen:
+            self.assertTrue(re.search(r' \d[.\d]+us ', screen.wait_for('->', 'us')))
+            self.assertTrue(screen.text().isascii(), screen.text())
+
+    def test_an_unknown_terminal_gets_plain_tables(self):
+        with Screen(80, 24, '--for=1s', environment='TERM=unheard-of') as screen:
+            text = screen.wait_for('TERM=unheard-of', 'it has ended')
+            self.assertIn('cpu%', text)
+            self.assertEqual(screen.file('status'), '0\n')
+
+    def test_it_ends_with_its_terminal(self):
+        with Screen(80, 24, '--interval=500ms') as screen:
+            screen.wait_for('cpu%', 'no unit')
+            pid = screen.pid()
+            screen.tmux('kill-server')
+            end = time.monotonic() + 60
+            while os.path.exists('/proc/%d' % pid) and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertFalse(os.path.exists('/proc/%d' % pid))
+
+    def test_it_can_be_stopped_and_woken(self):
+        with Screen(80, 24, shell='bash --norc --noprofile -i') as screen:
+            screen.wait_for('#')
+            screen.keys('%s top --interval=500ms' % os.path.realpath(harness.agent()), 'Enter')
+            screen.wait_for('cpu%', 'no unit')
+            screen.keys('C-z')
+            screen.wait_for('Stopped')
+            self.assertEqual(screen.state('alternate_on'), '0')
+            screen.keys('fg', 'Enter')
+            screen.wait_for('cpu%', 'no unit', 'h help')
+            self.assertEqual(screen.state('alternate_on'), '1')
+            screen.keys('q')
+            screen.wait(lambda text: 'cpu%' not in text)
+
+
+class NumbersTest(unittest.TestCase):
+    def plain(self, *words):
+        return subprocess.Popen([harness.agent(), 'top', '--interval=1s', *words], stdout=subprocess.PIPE, text=True)
+
+    def sums(self, text, cgroup, heading):
+        """Of all tables: what the rate and the length of each say."""
+        total = 0
+        for table in re.split(r'\n\n', text):
+            elapsed = float(re.search(r', ([\d.]+) s,', table).group(1))
+            total += sum(number(row[heading]) * elapsed for row in rows_of(table) if cgroup.path in row['line'])
+        return total
+
+    def test_calls_are_those_that_were_made(self):
+        with Cgroup('calls') as cgroup, self.plain('--where=syscall.name=getpriority', '--for=5s') as top, \
+                running(cgroup, CALLS % 700) as calls:
+            first = top.stdout.readline()
+            calls.stdin.write('\n')
+            calls.stdin.flush()
+            text = first + top.stdout.read()
+        self.assertAlmostEqual(self.sums(text, cgroup, 'calls/s'), 700, delta=7)  # three digits are shown
+
+    def test_totals_are_older_than_their_page(self):
+        with Cgroup('past') as cgroup, Screen(100, 40, '--interval=500ms', '--where=syscall.name=getpriority', '--where=unit=*-test-past-*') as screen:
+            screen.wait_for('calls/s', '0 rows')
+            with running(cgroup, CALLS % 700) as calls:
+                calls.stdin.write('\n')
+                calls.stdin.flush()
+                screen.wait(lambda text: any(number(row['calls/s']) for row in rows_of(text)), 'the burst')
+                screen.wait(lambda text: [number(row['calls/s']) for row in rows_of(text)] == [0], 'its end')
+                for key in 'Enter', 'Enter':
+                    screen.keys(key)
+                    screen.wait(lambda text: re.search(r'getpriority +700 ', text), '700 in all')
+
+    def test_time_on_cpus_is_that_of_the_kernel(self):
+        with Cgroup('cpu') as cgroup, self.plain('--for=6s') as top:
+            first = top.stdout.readline()
+            with cgroup.start([sys.executable, '-c', 'import time\nwhile time.process_time() < 1.5: pass']) as busy:
+                busy.wait()
+                with open(cgroup.path_of('cpu.stat')) as file:
+                    expected = int(re.search(r'usage_usec (\d+)', file.read()).group(1)) / 1e6
+            text = first + top.stdout.read()
+        self.assertAlmostEqual(self.sums(text, cgroup, 'cpu%') / 100, expected, delta=0.03)
+
+    def test_a_burst_of_units_comes_and_goes(self):
+        with Screen(200, 50, '--interval=1s', '--where=unit=bpfpush-test-burst-*') as screen:
+            screen.wait_for('cpu%', '0 rows')
+            with Cgroup('burst') as cgroup, working('live', cgroup, 500):
+                screen.wait(lambda text: re.search(r'^500 rows', text, re.MULTILINE), '500 rows')
+                screen.keys('End')
+                screen.wait(lambda text: 'h help' in text, 'the last rows')
+            screen.wait(lambda text: re.search(r'^0 rows$', text, re.MULTILINE), 'none of them')
+            self.assertNotIn('bpfpush-test-burst', screen.text())
+
+    def test_mistakes_have_a_name(self):
+        for words, status, message in (('--heatmap', 64, 'needs a terminal'), ('--sort=nothing', 64, 'unknown column "nothing"')):
+            done = subprocess.run([harness.agent(), 'top', '--for=1s', words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(done.returncode, status)
+            self.assertIn(message, done.stderr)
+        with open('/dev/full', 'w') as full:
+            done = subprocess.run([harness.agent(), 'top', '--for=1s'], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (74, 'standard output cannot be written: No space left on device\n'))
+
+    def test_without_a_terminal_it_is_a_plain_table(self):
+        for words in ([], ['scheduler'], ['tcpstate']):
+            done = subprocess.run([harness.agent(), 'top', '--for=1s', *words], stdout=subprocess.PIPE, text=True, check=True)
+            self.assertNotIn('\033', done.stdout)
+            self.assertEqual(len(re.findall(r'UTC, ', done.stdout)), 1, done.stdout)
+
+
+if __name__ == '__main__':
+    if not shutil.which('tmux'):
+        print('skipped: needs tmux')
+        sys.exit(harness.SKIP_STATUS)
+    harness.main()
