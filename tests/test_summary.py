@@ -34,17 +34,27 @@ def run_unittest(body):
     return done.returncode, done.stdout + done.stderr
 
 
-def entry(name, output, result="OK", duration=1.0):
-    return {"name": f"bpfpush:unit / {name}", "stdout": output, "result": result, "duration": duration}
+def entry(name, output, result="OK", duration=1.0, returncode=0):
+    return {"name": f"bpfpush:unit / {name}", "stdout": output, "result": result, "duration": duration, "returncode": returncode}
 
 
-def summarize(*entries, more=()):
+def summarize(*entries, more=(), suite="unit", expected=None, again=()):
+    """(exit status, lines) of a log with these entries; expected: the tests that were to run; again: the second look."""
     with tempfile.TemporaryDirectory(prefix="bpfpush-summary.") as top:
-        path = os.path.join("build", "meson-logs", "unit.json")
-        os.makedirs(os.path.join(top, os.path.dirname(path)))
-        with open(os.path.join(top, path), "w", encoding="utf-8") as log:
-            log.writelines(json.dumps(item) + "\n" for item in entries)
-        done = subprocess.run([sys.executable, SUMMARY, *more, path], capture_output=True, text=True, check=False, cwd=top)
+        logs = os.path.join("build", "meson-logs")
+        os.makedirs(os.path.join(top, logs))
+
+        def write(name, lines):
+            with open(os.path.join(top, logs, name), "w", encoding="utf-8") as file:
+                file.writelines(line + "\n" for line in lines)
+
+        write(suite + ".json", [json.dumps(item) for item in entries])
+        if expected is not None:
+            write(suite + ".expected", [f"bpfpush:{suite} / {name}" for name in expected])
+        for item in again:
+            write(f"again-{suite}-{item['name'].split(' / ')[-1]}.json", [json.dumps(item)])
+        done = subprocess.run([sys.executable, SUMMARY, *more, os.path.join(logs, suite + ".json")], capture_output=True, text=True,
+                              check=False, cwd=top)
     return done.returncode, done.stdout.splitlines()
 
 
@@ -121,8 +131,8 @@ class B(unittest.TestCase):
 """)
         status, lines = summarize(entry("script", output), entry("datagram", CMOCKA_WITH_A_SKIP),
                                   entry("bpf", "skipped: needs root\n", "SKIP"))
-        self.assertEqual((status, sorted(lines[1:-1])), (0, sorted([
-            "", "skipped: build/unit / script: test_one: no 32-bit code", "skipped: build/unit / script: test_two: it's raining",
+        self.assertEqual((status, sorted(line for line in lines[1:-1] if "not in tests/skips" not in line)), (0, sorted([
+            "skipped: build/unit / script: test_one: no 32-bit code", "skipped: build/unit / script: test_two: it's raining",
             "skipped: build/unit / script: setUpClass: no tracefs",
             "skipped: build/unit / datagram: a_report_is_read: needs the right to open a raw socket",
             "skipped: build/unit / bpf: needs root"])))
@@ -142,6 +152,81 @@ class B(unittest.TestCase):
         done = subprocess.run([sys.executable, SUMMARY, "build/meson-logs/nosuch.json"], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout.splitlines()),
                          (1, ["build/nosuch: FAILED: no test ran", "build/nosuch: 0 passed, 1 failed, 0 skipped", "0 passed, 1 failed, 0 skipped"]))
+
+    def test_a_test_that_did_not_run_is_a_failure(self):
+        """As when the runner dies in the middle of a suite."""
+        for expected, entries, failed in ((["a", "b"], [entry("a", "")], 1), (["a", "b"], [], 2), ([], [], 1)):
+            status, lines = summarize(*entries, expected=expected)
+            self.assertEqual((status, lines[-1]), (1, f"{len(entries)} passed, {failed} failed, 0 skipped"), expected)
+
+    def test_a_run_of_no_cases_is_a_failure(self):
+        _, output = run_unittest("class A(unittest.TestCase): pass\n")
+        self.assertEqual(summarize(entry("empty", output))[1][-1], "0 passed, 1 failed, 0 skipped")
+
+    def test_what_a_fuzzer_found_is_no_skip(self):
+        status, lines = summarize(entry("fuzz-a", "==1== ERROR: libFuzzer: deadly signal\n", "SKIP", returncode=77), suite="fuzz")
+        self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_a_skip_that_is_not_allowed_is_a_failure_where_a_change_is_judged(self):
+        known = entry("probes", "test_latency (a.B.test_latency) ... skipped 'this kernel has no kprobes'\nRan 2 tests in 1s\n\nOK (skipped=1)\n")
+        other = entry("peers", "skipped: needs a receiver\n", "SKIP")
+        self.assertEqual(summarize(known, suite="bpf", more=["--strict"])[1][-1], "1 passed, 0 failed, 1 skipped")
+        status, lines = summarize(known, other, suite="bpf", more=["--strict"])
+        self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed, 1 skipped"))
+        self.assertIn("not in tests/skips: build/bpf / peers: needs a receiver", lines)
+        self.assertEqual(summarize(known, other, suite="bpf")[0], 0)
+
+    def test_what_passes_at_the_second_look_is_flaky(self):
+        first = entry("a", "ok\nAssertionError: 511 != 500\n2 passed, 1 failed\n", "FAIL", returncode=1)
+        status, lines = summarize(first, suite="bpf", again=[entry("a", "3 passed, 0 failed\n")])
+        self.assertEqual((status, lines[-1]), (0, "3 passed, 0 failed, 0 skipped"))
+        self.assertIn("flaky: build/bpf / a: FAIL at first: AssertionError: 511 != 500", lines)
+        self.assertIn("new: build/bpf / a: mend it, or add a line to tests/flaky", lines)
+        again = entry("a", "2 passed, 1 failed\n", "FAIL", returncode=1)
+        self.assertEqual(summarize(first, suite="bpf", again=[again])[1][-1], "2 passed, 1 failed, 0 skipped")
+
+    def test_too_many_flaky_tests_are_a_failure(self):
+        for n, failed in ((3, 0), (4, 1)):
+            first = [entry(f"test-{i}", "", "FAIL", returncode=1) for i in range(n)]
+            status, lines = summarize(*first, suite="bpf", again=[entry(f"test-{i}", "") for i in range(n)])
+            self.assertEqual((status, lines[-1]), (failed, f"{n} passed, {failed} failed, 0 skipped"))
+
+    def test_the_second_look_is_at_what_chance_can_have_made(self):
+        def looked_at(*entries, suite="bpf", more=(), expected=None):
+            return summarize(*entries, suite=suite, more=["--failed", *more], expected=expected)[1]
+
+        soft = entry("a", "1 passed, 1 failed\n", "FAIL", returncode=1)
+        self.assertEqual(looked_at(soft, entry("b", "")), ["build bpf a"])
+        self.assertEqual(looked_at(entry("a", "", "TIMEOUT", returncode=143)), ["build bpf a"])
+        for hard in (entry("b", "==7==ERROR: AddressSanitizer: heap-use-after-free\n", "FAIL", returncode=1),
+                     entry("b", "x.c:1:2: runtime error: shift\n", "FAIL", returncode=1),
+                     entry("b", "", "FAIL", returncode=139),
+                     entry("b", "subprocess.CalledProcessError: Command '['x']' died with <Signals.SIGSEGV: 11>.\n", "FAIL", returncode=1),
+                     entry("b", "[   12.5] BUG: kernel NULL pointer dereference\n", "FAIL", returncode=1),
+                     entry("b", "Ran 0 tests in 0.000s\n\nOK\n")):
+            self.assertEqual(looked_at(soft, hard), [], hard)
+        self.assertEqual(looked_at(soft, suite="unit"), [])
+        self.assertEqual(looked_at(soft, more=["--also-failed", "1"]), [])
+        self.assertEqual(looked_at(soft, expected=["a", "b"]), [])
+        self.assertEqual(len(looked_at(*(entry(f"test-{i}", "", "FAIL", returncode=1) for i in range(12)))), 12)
+        self.assertEqual(looked_at(*(entry(f"test-{i}", "", "FAIL", returncode=1) for i in range(13))), [])
+
+    def test_of_a_virtual_machine_only_the_failed_cases_run_again(self):
+        case, whole, other = (f"FAIL: {name} ({where}.{name})\n" for name, where in (
+            ("test_bytes", "test_tcp.TcpTest"), ("test_counted_tests_pass", "__main__.TestKernel"), ("test_hooks", "__main__.TestKernel")))
+        self.assertEqual(summarize(entry("6.1", case + whole, "FAIL", returncode=1), suite="vm", more=["--failed"])[1],
+                         ["build vm 6.1 test_tcp.TcpTest.test_bytes"])
+        self.assertEqual(summarize(entry("6.1", case + whole + other, "FAIL", returncode=1), suite="vm", more=["--failed"])[1], ["build vm 6.1"])
+
+    def test_a_record_says_what_was_found(self):
+        with tempfile.TemporaryDirectory(prefix="bpfpush-summary.") as top:
+            path = os.path.join(top, "gate.json")
+            summarize(entry("a", "2 passed, 1 failed\n", "FAIL"), more=["--record", path, "--tier", "quick", "--seconds", "7"])
+            with open(path, encoding="utf-8") as file:
+                record = json.load(file)
+        self.assertEqual((record["tier"], record["passed"], record["failed"], record["failures"], record["seconds"]),
+                         ("quick", 2, 1, ["build/unit / a"], 7))
+        self.assertEqual(record["suites"]["build/unit"]["seconds"], 1)
 
     def test_the_slowest_come_first(self):
         _, lines = summarize(entry("a", "", duration=1), entry("b", "", duration=3), entry("c", "", duration=2), more=("--slowest", "2"))
