@@ -102,9 +102,11 @@ static void find_hook(struct probe *probe)
 
 	snprintf(kind, sizeof(kind), "%.*s", n, hook);
 	probe->kind = array_find(kinds, ARRAY_SIZE(kinds), kind);
-	if (!given || !*given->value)
+	if (!given)
 		diag_add(probe->diag, probe->all.path, probe->all.line,
 			 "[probe %s] lacks \"hook\"; add a line like hook = kprobe:vfs_read", probe->section);
+	else if (!*given->value)
+		complain(probe, "hook", "is empty; write one like kprobe:vfs_read");
 	else if (!probe->kind && probe->hook)
 		complain_of_word(probe, "hook", "kind of hook", kind, kinds, ARRAY_SIZE(kinds));
 	if (!probe->kind)
