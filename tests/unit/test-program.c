@@ -92,6 +92,8 @@ static void names_mean_alternatives_only_where_programs_see_the_same_event(void 
 		{ "exit__tp", "exit", "exit__tp", false },
 		{ "wake__up", "wake", "wake__up", false },
 		{ "wake__process", "wake", "wake__process", true },
+		{ "made", "made", "made", false },
+		{ "made__kprobe", "made", "made__kprobe", true },
 		{ "visit__elements", "visit", "visit__elements", false },
 		{ "visit__tasks", "visit", "visit__tasks", false },
 	};

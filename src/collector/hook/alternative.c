@@ -91,8 +91,9 @@ static bool is_called_after_section(const struct program *program)
 {
 	static const char *const words[] = { "btf", "raw", "tp", "tracepoint", "fentry", "fexit", "multi", "kprobe", "kretprobe",
 					     "uprobe", "uretprobe" };
-	const char *variant = program->variant + strlen(program->hook) + 2;
+	const char *variant = program->variant + strlen(program->hook);
 
+	variant += strspn(variant, "_");
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (!strncmp(variant, words[i], strlen(words[i])))
 			return true;

@@ -45,6 +45,8 @@ PROGRAM("tp/raw_syscalls/sys_exit", exit__tp)
 /* Doubtful. */
 PROGRAM("tp_btf/sched_wakeup", wake__up)
 PROGRAM("fexit/wake_up_process", wake__process)
+PROGRAM("tp_btf/cgroup_mkdir", made)
+PROGRAM("kprobe/cgroup_mkdir", made__kprobe)
 
 /* Iterators, over whatever they go. */
 PROGRAM("iter/bpf_map_elem", visit__elements)
