@@ -186,11 +186,11 @@ static void add_set(struct page *page, const struct collector_set *set, size_t n
 		   (double)budget->limit_bytes / MIB);
 }
 
-/* Lines that are too wide go on in the next one, with a whole word. */
+/* Lines that are too wide go on in the next one, with a whole word, further to the left if it is a long one. */
 static void print_folded(struct buf *out, size_t width)
 {
 	const char *text = buf_text(out);
-	size_t indent = 0;
+	size_t indent = 0, word;
 
 	while (*text) {
 		size_t length = strcspn(text, "\n"), cut = length;
@@ -202,6 +202,9 @@ static void print_folded(struct buf *out, size_t width)
 		printf("%*s%.*s\n", (int)indent, "", (int)cut, text);
 		indent = cut < length ? INDENT : 0;
 		text += cut + 1;
+		word = strcspn(text, " \n");
+		if (indent + word > width)
+			indent = word < width ? width - word : 0;
 	}
 }
 
