@@ -6,6 +6,7 @@
  * A process ends with its last thread. Before 6.16 the hook does not say which thread that is, and if several end
  * at once, each of them finds that none lives. The first of them counts, and leaves a mark for the others.
  */
+#include "function.h"
 #include "hist.h"
 #include "owner.h"
 #include "table.h"
@@ -80,16 +81,31 @@ static __always_inline int start_add(struct task_struct *task, enum process_star
 	return 0;
 }
 
-SEC("tp_btf/task_newtask")
-int BPF_PROG(task_newtask, struct task_struct *task)
+static __always_inline int process_fork(struct task_struct *task)
 {
 	return task->pid == task->tgid ? start_add(task, PROCESS_START_FORK) : 0;
 }
 
+SEC("tp_btf/task_newtask")
+int BPF_PROG(task_newtask__btf, struct task_struct *task)
+{
+	return process_fork(task);
+}
+
+AT_TRACEPOINT(task_newtask, task_newtask)
+{
+	return process_fork(cast_to(struct task_struct, function_argument_2(ctx)));
+}
+
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(sched_process_exec, struct task_struct *task)
+int BPF_PROG(sched_process_exec__btf, struct task_struct *task)
 {
 	return start_add(task, PROCESS_START_EXEC);
+}
+
+AT_TRACEPOINT(sched_process_exec, sched_process_exec)
+{
+	return start_add(bpf_get_current_task_btf(), PROCESS_START_EXEC);
 }
 
 /* As wait(2) reports it. */
@@ -124,8 +140,7 @@ static __always_inline bool is_counted(struct task_struct *task, struct signal_s
 	return r == -ALREADY_THERE;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(sched_process_exit, struct task_struct *task)
+static __always_inline int thread_end(struct task_struct *task)
 {
 	struct signal_struct *signal = BPF_CORE_READ((struct task_struct___process *)task, signal);
 	struct task_struct *leader = task->group_leader;
@@ -137,4 +152,15 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	exit_add(&owner, process_status(leader, signal));
 	hist_time_add_to(lifetimes, &owner, bpf_ktime_get_boot_ns() - BPF_CORE_READ(leader, start_boottime));
 	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_process_exit__btf, struct task_struct *task)
+{
+	return thread_end(task);
+}
+
+AT_TRACEPOINT(sched_process_exit, sched_process_exit)
+{
+	return thread_end(bpf_get_current_task_btf());
 }

@@ -37,3 +37,30 @@ struct pt_regs {
 #else
 #error "the registers of this machine are not known here"
 #endif
+
+/*
+ * An alternative, HOOK__multi, for a program at a tracepoint, HOOK__btf, on kernels that preempt that one and then
+ * skip events. Nothing preempts this one, and it needs no more rights. It is at the function that the kernel calls
+ * as soon as two programs are attached to the tracepoint, here empty ones. The function's first argument is
+ * nobody's; the others are the tracepoint's.
+ *
+ *     AT_TRACEPOINT(udp_send, sock_send_length)
+ *     {
+ *             return send((void *)function_argument_2(ctx), function_argument_3(ctx));
+ *     }
+ *
+ * It is skipped where it interrupts another kprobe or classic tracepoint, so it is not for what interrupts do.
+ */
+#define AT_TRACEPOINT(hook, tracepoint)                                                            \
+	SEC("tp_btf/" #tracepoint)                                                                 \
+	int hook##__multi__on(void *ctx)                                                           \
+	{                                                                                          \
+		return 0;                                                                          \
+	}                                                                                          \
+	SEC("tp_btf/" #tracepoint)                                                                 \
+	int hook##__multi__more(void *ctx)                                                         \
+	{                                                                                          \
+		return 0;                                                                          \
+	}                                                                                          \
+	SEC("kprobe.multi/__traceiter_" #tracepoint)                                               \
+	int hook##__multi(struct pt_regs *ctx)

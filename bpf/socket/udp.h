@@ -106,10 +106,7 @@ int BPF_PROG(udp_receive__btf, struct sock *sk, int bytes, int flags)
 	return 0;
 }
 
-/*
- * Kernels that preempt these programs skip events, so they have others: see task.bpf.c. A tracepoint calls
- * __traceiter_NAME, whose first argument is nobody's, as soon as two programs are attached to it.
- */
+/* Kernels that preempt these programs skip events, so they have others: see task.bpf.c and function.h. */
 struct length_context {
 	u64 common;
 	struct sock *sk;
@@ -149,29 +146,15 @@ int udp_receive__tp(struct length_context *ctx)
 	return udp_receive(ctx->sk, ctx->bytes, ctx->flags);
 }
 
-SEC("kprobe.multi/__traceiter_sock_send_length")
-int udp_send__multi(struct pt_regs *ctx)
+AT_TRACEPOINT(udp_send, sock_send_length)
 {
 	return udp_send((void *)function_argument_2(ctx), function_argument_3(ctx));
 }
 
-SEC("kprobe.multi/__traceiter_sock_recv_length")
-int udp_receive__multi(struct pt_regs *ctx)
+AT_TRACEPOINT(udp_receive, sock_recv_length)
 {
 	return udp_receive((void *)function_argument_2(ctx), function_argument_3(ctx), function_argument_4(ctx));
 }
-
-#define EMPTY(tracepoint, name)                                                                    \
-	SEC("tp_btf/" #tracepoint)                                                                 \
-	int name(void *ctx)                                                                        \
-	{                                                                                          \
-		return 0;                                                                          \
-	}
-
-EMPTY(sock_send_length, udp_send__multi__on)
-EMPTY(sock_send_length, udp_send__multi__more)
-EMPTY(sock_recv_length, udp_receive__multi__on)
-EMPTY(sock_recv_length, udp_receive__multi__more)
 
 /* For kernels before 6.3. For an IPv4 peer, the IPv6 functions call the IPv4 ones: each counts its own sockets. */
 SEC("fexit/udp_sendmsg")
