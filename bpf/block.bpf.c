@@ -8,6 +8,7 @@
  * A flush has several steps. The kernel also reports the end of the whole as the completion of a read or write
  * of no bytes, which no driver ever saw: that is not counted.
  */
+#include "function.h"
 #include "hist.h"
 #include "table.h"
 
@@ -88,12 +89,12 @@ struct {
 	__type(value, u64);
 } untimed SEC(".maps");
 
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(block_rq_issue, struct request *request)
+/* address: of the request */
+static __always_inline int request_start(u64 address)
 {
 	struct started started = { bpf_ktime_get_ns() }, *known;
-	u64 address = (u64)request, *lost;
 	u32 only = 0;
+	u64 *lost;
 
 	if (!bpf_map_update_elem(&requests, &address, &started, BPF_NOEXIST))
 		return 0;
@@ -104,6 +105,17 @@ int BPF_PROG(block_rq_issue, struct request *request)
 	if (lost)
 		table_add(lost, 1);
 	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(block_rq_issue__btf, struct request *request)
+{
+	return request_start((u64)request);
+}
+
+AT_TRACEPOINT(block_rq_issue, block_rq_issue)
+{
+	return request_start(function_argument_2(ctx));
 }
 
 /* What BLK_STS_… means, as the kernel tells programs. From 14 on, versions of the kernel differ. */

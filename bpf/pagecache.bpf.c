@@ -8,6 +8,7 @@
  *
  * A folio is one page or several. A page's tracepoint, on older kernels, gives the folio that begins with it.
  */
+#include "function.h"
 #include "owner.h"
 #include "table.h"
 
@@ -130,8 +131,7 @@ static __always_inline int mark(enum cache_cause cause, bool is_in)
 	return 0;
 }
 
-SEC("tp_btf/mm_filemap_add_to_page_cache")
-int BPF_PROG(page_add, void *folio)
+static __always_inline int folio_add(const void *folio)
 {
 	struct cache_marks *marks = bpf_task_storage_get(&cache_marks, bpf_get_current_task_btf(), NULL, 0);
 	u64 pages = folio_pages(folio);
@@ -143,6 +143,18 @@ int BPF_PROG(page_add, void *folio)
 	return page_count(pages, 0);
 }
 
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(page_add__btf, void *folio)
+{
+	return folio_add(folio);
+}
+
+AT_TRACEPOINT(page_add, mm_filemap_add_to_page_cache)
+{
+	return folio_add((void *)function_argument_2(ctx));
+}
+
+/* Interrupts are off there, so nothing preempts it. */
 SEC("tp_btf/writeback_dirty_folio")
 int BPF_PROG(page_dirty__btf, void *folio)
 {

@@ -220,6 +220,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 
 /* ------ memory ------ */
 
+/* The kernel marks one at a time, so it skips none. */
 SEC("tp_btf/mark_victim")
 int BPF_PROG(mark_victim, struct task_struct *task_or_id)
 {
@@ -230,26 +231,19 @@ int BPF_PROG(mark_victim, struct task_struct *task_or_id)
 	return 0;
 }
 
-SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
-int BPF_PROG(direct_reclaim_begin)
-{
-	return reclaim_begin();
-}
+/* On kernels that preempt the first one of each pair, see function.h. */
+#define RECLAIM(hook, tracepoint, run)                                                             \
+	SEC("tp_btf/" #tracepoint)                                                                 \
+	int hook##__btf(void *ctx)                                                                 \
+	{                                                                                          \
+		return run;                                                                        \
+	}                                                                                          \
+	AT_TRACEPOINT(hook, tracepoint)                                                            \
+	{                                                                                          \
+		return run;                                                                        \
+	}
 
-SEC("tp_btf/mm_vmscan_direct_reclaim_end")
-int BPF_PROG(direct_reclaim_end)
-{
-	return reclaim_end();
-}
-
-SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
-int BPF_PROG(memcg_reclaim_begin)
-{
-	return reclaim_begin();
-}
-
-SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
-int BPF_PROG(memcg_reclaim_end)
-{
-	return reclaim_end();
-}
+RECLAIM(direct_reclaim_begin, mm_vmscan_direct_reclaim_begin, reclaim_begin())
+RECLAIM(direct_reclaim_end, mm_vmscan_direct_reclaim_end, reclaim_end())
+RECLAIM(memcg_reclaim_begin, mm_vmscan_memcg_reclaim_begin, reclaim_begin())
+RECLAIM(memcg_reclaim_end, mm_vmscan_memcg_reclaim_end, reclaim_end())
