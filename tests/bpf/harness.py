@@ -199,6 +199,15 @@ def once(collectors, command=None, params=None, seconds=None, timeout=60, **opti
     return seen
 
 
+def check_counted(test, counted, truth, seen, collector, each=1):
+    """For programs that the kernel may skip and that have no alternative (docs/kernels.md): what was counted and what
+    the kernel says that it skipped is the truth, or more, because it skips events that do not count, too. If it
+    skipped nothing, the two are equal. each: for how much one event may stand."""
+    missed = seen.total('bpfpush.bpf.program.event.missed', **{'bpfpush.collector.name': collector})
+    test.assertLessEqual(counted, truth)
+    test.assertLessEqual(truth, counted + missed * each, 'missed events: %d' % missed)
+
+
 def remembered(run):
     """For a method of a test that counts: what it returned when it was first called with these arguments. Several
     tests look at it, so none may change it."""

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 import harness
-from harness import once
+from harness import check_counted, once
 
 DURATION, QUEUE = 'bpfpush.disk.operation.duration', 'bpfpush.disk.operation.queue.duration'
 SIZE, UNTIMED = 'bpfpush.disk.operation.size', 'bpfpush.disk.operation.untimed'
@@ -107,7 +107,7 @@ class BlockTest(unittest.TestCase):
     def count(self, loop, *work):
         """What was counted, and how /sys/block/NAME/stat grew."""
         before = stat(loop.name)
-        seen = once(['block'], [sys.executable, '-c', WORKLOAD, '/dev/' + loop.name, *work])
+        seen = self.seen = once(['block'], [sys.executable, '-c', WORKLOAD, '/dev/' + loop.name, *work])
         self.assertEqual(seen.total(UNTIMED), 0)
         return seen.select(**{DEVICE: loop.name}), [now - then for now, then in zip(stat(loop.name), before)]
 
@@ -118,9 +118,10 @@ class BlockTest(unittest.TestCase):
                 sizes = mine.total(SIZE, **{OPERATION: operation}) or {'count': 0, 'sum': 0}
                 times = mine.total(DURATION, **{OPERATION: operation}) or {'count': 0}
                 waits = mine.total(QUEUE, **{OPERATION: operation}) or {'count': 0}  # a flush is never queued
-                self.assertEqual(sizes['count'], grown[count])
-                self.assertEqual(sizes['sum'], grown[sectors] * SECTOR if sectors else 0)
-                self.assertEqual((times['count'], waits['count']), (grown[count], grown[count] if sectors else 0))
+                check_counted(self, sizes['count'], grown[count], self.seen, 'block')
+                n_bytes = grown[sectors] * SECTOR if sectors else 0
+                check_counted(self, sizes['sum'], n_bytes, self.seen, 'block', each=n_bytes)
+                self.assertEqual((times['count'], waits['count']), (sizes['count'], sizes['count'] if sectors else 0))
                 if expected:
                     self.assertEqual(grown[count], expected.get(operation, 0))
 
