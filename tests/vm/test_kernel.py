@@ -15,6 +15,7 @@ import unittest
 
 from guest import COMPLAINT, main, run_guest
 from hooks import Golden, lines_of
+from image import TESTS
 from kernels import write_page
 
 # Those whose figures depend on the kernel.
@@ -82,6 +83,9 @@ LEFT_OUT = [
     "test_syscalls.InventedTest",
     "test_syscalls.SyscallsTest.test_a_parallel_cgroup_does_not_mix_in",
     "test_tcppeer.PeerTest.test_peers_without_room_are_counted_together"]
+# All that are shipped, but the one that counts what no emulated CPU has.
+COLLECTORS = sorted(name.removesuffix(".conf") for name in os.listdir(os.path.join(TESTS, "..", "bpf"))
+                    if name.endswith(".conf") and name != "hardware.conf")
 CAPABILITIES = "+bpf,+perfmon"
 SCRIPT = """\
 cat >/tmp/left-out <<'END'
@@ -91,10 +95,11 @@ cat >/tmp/deviations <<'END'
 {deviations}
 END
 uname -r >/result/version
-bpfpush list --json --config=/dev/null --for=1ms >/result/root 2>/result/root.errors
+printf '[agent]\\ncollectors = {collectors}\\n' >/tmp/all.conf
+bpfpush list --json --config=/tmp/all.conf --for=1ms >/result/root 2>/result/root.errors
 echo $? >/result/root.status
 setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps={rights} --ambient-caps={rights} \\
-	bpfpush list --json --config=/dev/null --for=1ms >/result/service 2>/result/service.errors
+	bpfpush list --json --config=/tmp/all.conf --for=1ms >/result/service 2>/result/service.errors
 echo $? >/result/service.status
 [ "$(cat /result/root.status)" != 0 ] || python3 /tests/vm/counted.py /tmp/left-out /tmp/deviations {names}
 echo $? >/result/counted
@@ -109,7 +114,7 @@ class TestKernel(unittest.TestCase):
     def setUpClass(cls):
         cls.golden = Golden(kernel)
         script = SCRIPT.format(left_out="\n".join(LEFT_OUT), deviations="\n".join(cls.golden.deviations), rights=CAPABILITIES,
-                               names=" ".join(names))
+                               names=" ".join(names), collectors=", ".join(COLLECTORS))
         # What keeps programs from guessing what the kernel knows costs time; the guests of other tests have it.
         cls.guest = run_guest(script, kernel=kernel, append="mitigations=off", memory_mb=768, threads="single", timeout_s=1800)
         print(cls.guest.output)
