@@ -4,16 +4,51 @@
 import contextlib
 import os
 import re
+import signal
+import time
 
 # All tests name theirs so: bpfpush-WORDS-PID.
 MADE_BY = re.compile(r"bpfpush-(?:[a-z]+-)*(\d+)")
+KILLS, PAUSE_S = 200, 0.01  # what has just been killed takes a moment to leave
+CLOCK_S = 5  # a clock may be set while tests run
+
+
+def has_ended(pid, made_s):
+    """Has the process with that id ended that made a cgroup at that time? Another one that began later may have its id."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+    except OSError:
+        return True
+    booted_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return booted_s + ticks / os.sysconf("SC_CLK_TCK") > made_s + CLOCK_S
+
+
+def kill_all(directory):
+    """Those in this cgroup and below it. An id of 0 is that of a process that cannot be seen here."""
+    for path, _, _ in os.walk(directory):
+        with contextlib.suppress(OSError), open(os.path.join(path, "cgroup.procs"), encoding="ascii") as procs:
+            for pid in filter(None, map(int, procs.read().split())):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def remove(directory):
+    """Kills what lives in this cgroup, and removes it."""
+    for _ in range(KILLS):
+        kill_all(directory)
+        for path, _, _ in os.walk(directory, topdown=False):
+            with contextlib.suppress(OSError):  # of processes, or removed by another test
+                os.rmdir(path)
+        if not os.path.exists(directory):
+            return
+        time.sleep(PAUSE_S)
 
 
 def remove_cgroups(root):
-    """Those below that directory whose maker has ended and that hold no process."""
+    """Those below that directory whose maker has ended."""
     for name in os.listdir(root):
-        made_by = MADE_BY.fullmatch(name)
-        if made_by and not os.path.exists(f"/proc/{made_by[1]}"):
-            for directory, _, _ in os.walk(os.path.join(root, name), topdown=False):
-                with contextlib.suppress(OSError):  # of processes, or removed by another test
-                    os.rmdir(directory)
+        made_by, path = MADE_BY.fullmatch(name), os.path.join(root, name)
+        with contextlib.suppress(FileNotFoundError):
+            if made_by and has_ended(made_by[1], os.stat(path).st_ctime):
+                remove(path)

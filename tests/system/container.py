@@ -6,6 +6,7 @@
 
 SCRIPT runs under bash as a service once the system is up, with DIRECTORY read-only at /payload and a
 place for files that outlive the container at /result; options=[...] go to systemd-nspawn. A boot takes half a second.
+It waits with until_true COMMAND.
 """
 
 import os
@@ -14,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
 import leftovers
@@ -34,6 +34,18 @@ ExecStart=/bin/bash -c 'bash /payload.sh >/result/output 2>&1 </dev/null; echo $
 
 # What BPF needs inside: nspawn takes both away by default.
 RIGHTS = ["--capability=all", "--system-call-filter=bpf perf_event_open"]
+
+
+LIMIT_S = 180  # for everything that is waited for in a container: much longer than it takes on a machine that is busy
+UNTIL_TRUE = f"""\
+until_true() {{ # COMMAND
+	local end=$((SECONDS + {LIMIT_S}))
+	until eval "$1"; do
+		[ $SECONDS -lt $end ] || {{ echo "not true within {LIMIT_S} s: $1"; exit 100; }}
+		sleep 0.1
+	done
+}}
+"""
 
 
 class Unavailable(Exception):
@@ -87,16 +99,8 @@ class OwnCgroup:
                 procs.write("0")
 
     def __exit__(self, *_):
-        for _ in range(20):  # what has just been killed takes a moment to leave
-            for path in self.paths:
-                for directory, _, _ in os.walk(path, topdown=False):
-                    try:
-                        os.rmdir(directory)
-                    except OSError:
-                        pass
-            if not any(map(os.path.exists, self.paths)):
-                return
-            time.sleep(0.05)
+        for path in self.paths:
+            leftovers.remove(path)
 
 
 def nspawn_command(root, work, payload, name, options):
@@ -118,7 +122,7 @@ def wait_process(process, timeout_s):
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGTERM)  # nspawn passes it on as an orderly power-off
         try:
-            process.wait(10)
+            process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -134,11 +138,11 @@ def read_files(directory):
     return files
 
 
-def run_container(script, payload=None, timeout_s=300, options=()):
+def run_container(script, payload=None, timeout_s=1800, options=()):
     root = rootfs()
     with tempfile.TemporaryDirectory(prefix="bpfpush-system.") as work:
         os.mkdir(os.path.join(work, "result"))
-        for name, text in (("script", script), ("test-script.service", SERVICE)):
+        for name, text in (("script", UNTIL_TRUE + script), ("test-script.service", SERVICE)):
             with open(os.path.join(work, name), "w", encoding="utf-8") as file:
                 file.write(text)
         name = f"bpfpush-test-{os.getpid()}"

@@ -18,9 +18,7 @@ import subprocess
 import tempfile
 import time
 
-from container import OwnCgroup, RIGHTS, rootfs
-
-LIMIT_S = 90  # for everything that is waited for: much longer than it takes on a machine that is busy
+from container import LIMIT_S, OwnCgroup, RIGHTS, rootfs
 
 # The disk is a layer in memory above the container's root, which lives as long as this mount namespace does. With
 # --keep-unit, nspawn leaves with 133 where the container wants to start again.
@@ -153,7 +151,7 @@ class Machine:
                 os.kill(pid, signal.SIGKILL)
         if self.process:
             try:
-                self.process.wait(20)
+                self.process.wait(LIMIT_S)
             except subprocess.TimeoutExpired:  # it was between two boots
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()

@@ -7,7 +7,19 @@ import subprocess
 import sys
 import unittest
 
-from container import Unavailable, rootfs, run_container
+from container import OwnCgroup, Unavailable, leftovers, rootfs, run_container
+
+# A test that is killed: what it has started lives on in its cgroup, below a directory of this machine.
+KILLED = """
+import os, subprocess, sys, time
+directory = os.path.join(sys.argv[1], f"bpfpush-left-{os.getpid()}", "inside")
+os.makedirs(directory)
+left = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, start_new_session=True)
+with open(os.path.join(directory, "cgroup.procs"), "w") as procs:
+    procs.write(str(left.pid))
+print(directory, flush=True)
+time.sleep(1000)
+"""
 
 
 class TestContainer(unittest.TestCase):
@@ -33,6 +45,17 @@ class TestContainer(unittest.TestCase):
     def test_journal_entries_can_be_read_back(self):
         result = run_container("logger -p user.warning -t rig hello; journalctl --sync; journalctl -t rig -o json --output-fields=MESSAGE,PRIORITY")
         self.assertIn('"PRIORITY":"4"', result.output.replace(" ", ""))
+
+    def test_what_a_killed_test_left_running_is_ended_and_that_of_a_running_one_is_not(self):
+        hierarchy = next(path for path in OwnCgroup.HIERARCHIES if os.path.exists(os.path.join(path, "cgroup.procs")))
+        with subprocess.Popen([sys.executable, "-c", KILLED, hierarchy], stdout=subprocess.PIPE, text=True) as test:
+            directory = test.stdout.readline().strip()
+            leftovers.remove_cgroups(hierarchy)
+            with open(os.path.join(directory, "cgroup.procs"), encoding="ascii") as procs:
+                self.assertEqual(procs.read().count("\n"), 1)
+            test.kill()
+        leftovers.remove_cgroups(hierarchy)
+        self.assertFalse(os.path.exists(os.path.dirname(directory)))
 
 
 if __name__ == "__main__":
