@@ -25,6 +25,15 @@ mkdir -p /etc/bpfpush
 configure() { cat >/etc/bpfpush/bpfpush.conf; }
 show() { systemctl show bpfpush --property="$1" --value; }
 entries() { journalctl --sync; journalctl --unit=bpfpush --output=json --all >/result/journal; }
+pushed() { bpfpush status --json | grep -o '"pushed":[0-9]*' | tr -dc 0-9; }
+wait_collections() { # N more, of which the exporter was told
+	local i before
+	for i in $(seq $1); do
+		before=$(pushed)
+		until_true '[ "0$(pushed)" -gt "0$before" ]'
+	done
+}
+comes_back() { until_true '[ "$(show NRestarts) $(show ActiveState)" = "1 active" ]'; }
 """
 
 # Nobody listens there: the endpoint's absence must not matter to the service.
@@ -80,7 +89,7 @@ class TestService(unittest.TestCase):
         result = self.boot(NOBODY + """
 systemctl enable --now bpfpush || exit 1
 echo "$(show ActiveState) $(show SubState) $(show NRestarts)" >/result/started
-sleep 2.5
+wait_collections 2
 show StatusText >/result/text
 pid=$(show MainPID)
 systemctl stop bpfpush || exit 1
@@ -98,7 +107,12 @@ entries
                                  ("6", "bpfpush.service", "journal"))
 
     def test_an_endpoint_that_fails_is_one_warning_with_fields(self):
-        result = self.boot(NOBODY + "systemctl start bpfpush && sleep 4 && systemctl is-active bpfpush; entries")
+        result = self.boot(NOBODY + f"""
+systemctl start bpfpush || exit 1
+until_true '[ -n "$(journalctl --unit=bpfpush --output=cat MESSAGE_ID={self.ids["EXPORT_FAILING"]})" ]'
+wait_collections 2
+entries
+""")
         failing = self.find(self.journal(result), "EXPORT_FAILING")
         self.assertEqual([(entry["PRIORITY"], entry["BPFPUSH_EXPORTER"]) for entry in failing], [("4", "nobody")])
 
@@ -109,11 +123,10 @@ configure <<'X'
 intervall = 1s
 X
 systemctl start bpfpush
-sleep 2.5
 echo "$(show ActiveState) $(show ExecMainStatus) $(show NRestarts)" >/result/state
 entries
 """)
-        self.assertEqual(result.file("state"), "failed 78 0\n")
+        self.assertEqual(result.file("state"), "failed 78 0\n")  # where it is to start again, it is not failed but activating
         entries = self.journal(result)
         self.assertTrue([entry for entry in entries if "/etc/bpfpush/bpfpush.conf:2: " in str(entry["MESSAGE"])
                          and "interval" in entry["MESSAGE"] and entry["PRIORITY"] == "3"],
@@ -151,13 +164,14 @@ entries
     def test_an_agent_that_hangs_is_started_again(self):
         result = self.boot(NOBODY + """
 mkdir -p /run/systemd/system/bpfpush.service.d
-printf '[Service]\\nWatchdogSec=2s\\nRestartSec=100ms\\n' >/run/systemd/system/bpfpush.service.d/quick.conf
+printf '[Service]\\nWatchdogSec=8s\\nRestartSec=100ms\\n' >/run/systemd/system/bpfpush.service.d/quick.conf
 systemctl daemon-reload
 systemctl start bpfpush
-sleep 5
+# It has told the watchdog of itself when the time was up for the first time.
+until_true '[ $(show WatchdogTimestampMonotonic) -gt $(($(show ExecMainStartTimestampMonotonic) + 8000000)) ]'
 echo "before $(show NRestarts)" >/result/restarts
 kill -STOP $(show MainPID)
-for i in $(seq 100); do [ "$(show NRestarts) $(show ActiveState)" = "1 active" ] && break; sleep 0.1; done
+comes_back
 echo "after $(show NRestarts) $(show ActiveState)" >>/result/restarts
 """)
         self.assertEqual(result.file("restarts"), "before 0\nafter 1 active\n")
@@ -166,7 +180,7 @@ echo "after $(show NRestarts) $(show ActiveState)" >>/result/restarts
         result = self.boot(NOBODY + """
 systemctl start bpfpush
 kill -KILL $(show MainPID)
-for i in $(seq 100); do [ "$(show NRestarts) $(show ActiveState)" = "1 active" ] && break; sleep 0.1; done
+comes_back
 echo "$(show NRestarts) $(show ActiveState)" >/result/restarts
 """)
         self.assertEqual(result.file("restarts"), "1 active\n")
@@ -186,7 +200,7 @@ printf '[Service]\\nReadWritePaths=/run/bpfpush-test\\n' >/run/systemd/system/bp
 systemctl daemon-reload
 systemctl start bpfpush || exit 1
 systemd-run --quiet --wait --unit=busy.service bash -c 'for i in $(seq 200); do read -r x </proc/self/stat; done'
-sleep 1.5
+wait_collections 2
 systemctl stop bpfpush
 cp /run/bpfpush-test/lines /result/lines
 """)
