@@ -31,7 +31,7 @@ class TestGuest(unittest.TestCase):
             files.update({os.path.join(examples.HERE, name): "/tests/judge/" + name for name in ("judge.py", "inside.py")})
             script = "export BPFPUSH=bpfpush BPFPUSH_WORKLOADS=/usr/bin\nstatus=0\n" + "".join(
                 f"python3 -B /tests/judge/inside.py /judge {run} || status=1\n" for run in runs) + "exit $status\n"
-            cls.guest = run_guest(script, kernel=KERNEL, memory_mb=1024, timeout_s=600, programs=files)
+            cls.guest = run_guest(script, kernel=KERNEL, memory_mb=1024, programs=files)
         print(cls.guest.output)
 
     def test_examples_count_what_the_kernel_counts(self):

@@ -61,7 +61,7 @@ def write(directory, name, text):
     os.chmod(path, 0o755)
 
 
-def run_system(script, kernel, files, memory_mb=768, timeout_s=500):
+def run_system(script, kernel, files, memory_mb=768):
     def put_own(directory):
         for source, target in files.items():
             put(directory, source, target)
@@ -71,4 +71,4 @@ def run_system(script, kernel, files, memory_mb=768, timeout_s=500):
         write(directory, "etc/systemd/system/test-script.service", SERVICE)
 
     masks = " ".join(f"systemd.mask={unit}" for unit in MASKED)
-    return run_disk(disk(), put_own, timeout_s, kernel, f"systemd.wants=test-script.service {masks}", memory_mb, "2", "single")
+    return run_disk(disk(), put_own, kernel, f"systemd.wants=test-script.service {masks}", memory_mb, "2", "single")

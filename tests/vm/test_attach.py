@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from guest import main, run_guest
+from guest import COMPLAINT, main, run_guest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.append(os.path.join(HERE, "..", "bpf"))
@@ -105,6 +105,9 @@ class HooksTest(unittest.TestCase):
 
     def test_of_all_rights_only_that_for_perf_events_is_kept(self):
         self.assertEqual(int(self.guest.file("rights").split()[1], 16), 1 << 38)  # CAP_PERFMON
+
+    def test_the_kernel_has_nothing_to_complain_of(self):
+        self.assertNotRegex(self.guest.kernel_log, COMPLAINT)
 
 
 if __name__ == "__main__":

@@ -18,19 +18,10 @@ from system import disk, run_system
 sys.path += [TESTS, os.path.join(TESTS, "system")]
 import json_lines
 import packages
+from container import UNTIL_TRUE
 
 SCRIPT = r"""
 show() { systemctl show bpfpush --property=$1 --value; }
-until_true() { # COMMAND: a guest is slow
-	local i
-	for i in $(seq 1200); do
-		eval "$1" && return
-		sleep 0.1
-	done
-	echo "not true in time: $1"
-	systemctl status --full --no-pager bpfpush
-	exit 1
-}
 collections() { grep -o '"time_ns":[0-9]*' /var/log/bpfpush/points | sort -u | wc -l; }
 goes_on() { # two collections from now
 	local before
@@ -82,7 +73,7 @@ kernel = "6.1"
 class TestService(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.guest = run_system(SCRIPT, kernel, {
+        cls.guest = run_system(UNTIL_TRUE + SCRIPT, kernel, {
             packages.debs()[0]: "/bpfpush.deb", os.path.join(WORKLOADS, "workload-steady"): "/usr/bin/workload-steady"})
         print(cls.guest.output)
 
