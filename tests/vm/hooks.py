@@ -4,8 +4,9 @@
 A line is "RIGHTS COLLECTOR HOOK: what became of it". RIGHTS is "root", "service" (an ordinary user with the
 capabilities of the service) or "both". What became of it is what is attached, (why that), and [what the kernel
 refused: why]; or "off", where only a setting asks for the hook. Where bpfpush refuses the kernel, the lines are
-what it says. A golden file also has the deviations that are known: "deviation MODULE.CLASS.CASE: reason" for a
-counted test that fails on this kernel.
+what it says. A golden file also says how many of the counted tests there are, "cases N run, N skipped" and "night N run, N skipped",
+and the deviations that are known: "deviation MODULE.CLASS.CASE /PATTERN/: reason" for one that fails on this kernel, with
+a message that has the pattern.
 """
 
 import json
@@ -15,7 +16,7 @@ import re
 GOLDEN = os.path.join(os.path.dirname(os.path.realpath(__file__)), "golden")
 LICENCE = "# SPDX-" "License-Identifier: Apache-2.0"  # in two parts, as it is not about this file
 VERSION = "# Linux "
-DEVIATION = "deviation "
+CASES, BY_NIGHT, DEVIATION = "cases", "night", "deviation "
 
 
 def golden_path(kernel):
@@ -59,7 +60,7 @@ def lines_of(root, service):
 
 class Golden:
     def __init__(self, kernel):
-        self.kernel, self.version, self.lines, self.deviations = kernel, "", [], []
+        self.kernel, self.version, self.lines, self.counts, self.deviations = kernel, "", [], {}, []
         if os.path.exists(golden_path(kernel)):
             with open(golden_path(kernel), encoding="utf-8") as file:
                 for line in file.read().splitlines():
@@ -68,6 +69,8 @@ class Golden:
     def take(self, line):
         if line.startswith(VERSION):
             self.version = line.removeprefix(VERSION)
+        elif line.partition(" ")[0] in (CASES, BY_NIGHT):
+            self.counts[line.partition(" ")[0]] = line.partition(" ")[2]
         elif line.startswith(DEVIATION):
             self.deviations.append(line.removeprefix(DEVIATION))
         elif line and not line.startswith("#"):
@@ -76,7 +79,8 @@ class Golden:
     def write(self):
         os.makedirs(GOLDEN, exist_ok=True)
         with open(golden_path(self.kernel), "w", encoding="utf-8") as file:
-            file.write("\n".join([LICENCE, VERSION + self.version, *self.lines, *(DEVIATION + line for line in self.deviations), ""]))
+            file.write("\n".join([LICENCE, VERSION + self.version, *self.lines, *(f"{kind} {self.counts[kind]}" for kind in sorted(self.counts)),
+                                  *(DEVIATION + line for line in self.deviations), ""]))
 
 
 def short(version):
