@@ -31,7 +31,8 @@ import tempfile
 import time
 import unittest
 
-sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..'))
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.append(os.path.join(HERE, '..'))
 import leftovers
 import rights
 

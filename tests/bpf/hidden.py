@@ -3,9 +3,9 @@
 
 Some kernels of sandboxes run no tracing program while a thread of the init process is current, and count no miss.
 That hides interrupts and softirqs on top of such a thread: they serve the disks, timers and sockets of all processes.
+It is all that they hide: what ftrace saw less this is how often the kernel ran the program, to the last event.
 ftrace sees these events, but not the switch away from such a thread: /proc counts it.
 """
-import collections
 import contextlib
 import os
 import re
@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 INIT = 1
-TIMES = 5
+TIMES = 20
 LINE = re.compile(r'.*-(\d+) +\[\d+\] ..([.shHzZ]).*?: \w+: (.*)')
 
 
@@ -61,25 +61,26 @@ def tracefs():
             subprocess.run(['umount', place], check=True)
 
 
-def run_unhidden(run, *events):
-    """What run() returns, which is called again if one of these events was hidden meanwhile, at most TIMES times."""
+def run_unhidden(run, *events, about=''):
+    """What run() returns, which is called again if one of these events was hidden meanwhile, at most TIMES times.
+    about: how the text of the events begins that matter."""
     with tracefs() as place:
         for _ in range(TIMES if place else 0):
             with contextlib.closing(Events(place, events)) as seen:
                 result = run()
-                if not seen.hidden():
+                if not any(text.startswith(about) for text in seen.hidden()):
                     return result
     return run()
 
 
-def run_and_count_hidden(run, event, pattern):
-    """What run() returns, and {what pattern's group is in an event's text: how many such events were hidden meanwhile}."""
+def run_and_find_hidden(run, event, pattern):
+    """What run() returns, and the matches of pattern in the texts of the events that were hidden meanwhile."""
     with tracefs() as place:
         if not place:
-            return run(), collections.Counter()
+            return run(), []
         with contextlib.closing(Events(place, [event])) as seen:
             result = run()
-            return result, collections.Counter(re.search(pattern, text)[1] for text in seen.hidden())
+            return result, [match for match in (re.search(pattern, text) for text in seen.hidden()) if match]
 
 
 def switches_of_init():

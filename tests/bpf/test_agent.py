@@ -15,6 +15,7 @@ import unittest
 
 import harness
 from harness import Points
+from runs import runs_of
 
 PATIENCE_S = 90
 
@@ -209,17 +210,6 @@ class RunsTest(unittest.TestCase):
         with open(self.path, 'w') as file:
             file.write(digit)
 
-    @staticmethod
-    def kernel_runs(agent):
-        """What the kernel says of all programs of the agent."""
-        runs, directory = {}, '/proc/%d/fdinfo' % agent.process.pid
-        for name in os.listdir(directory):
-            with open(os.path.join(directory, name)) as file:
-                info = dict(line.split(':', 1) for line in file if ':' in line)
-            if 'run_cnt' in info:
-                runs[int(info['prog_id'])] = int(info['run_cnt'])
-        return sum(runs.values())
-
     def test_runs_are_absent_while_the_kernel_does_not_count_them(self):
         def has_runs(collections):
             return bool(collections[-1].select(RUNS))
@@ -236,7 +226,7 @@ class RunsTest(unittest.TestCase):
             reported = sum(point['delta'] for collection in seen for point in collection.select(RUNS))
             self.assertGreater(reported, 0)
             # Somebody else's statistics may make it count in between; a jump would count the first runs twice.
-            self.assertLessEqual(reported, self.kernel_runs(agent))
+            self.assertLessEqual(reported, runs_of(agent.process.pid).total())
 
 
 class WalkTest(unittest.TestCase):

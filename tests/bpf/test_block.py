@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disks: operations of a loop device that nobody else uses, equal to what the kernel counts in /sys/block/NAME/stat."""
+import collections
 import fcntl
 import os
 import subprocess
@@ -9,6 +10,7 @@ import unittest
 
 import harness
 from harness import check_counted, once
+from hidden import run_and_find_hidden, run_unhidden
 
 DURATION, QUEUE = 'bpfpush.disk.operation.duration', 'bpfpush.disk.operation.queue.duration'
 SIZE, UNTIMED = 'bpfpush.disk.operation.size', 'bpfpush.disk.operation.untimed'
@@ -17,6 +19,11 @@ LOOP_CTL_GET_FREE, LOOP_SET_FD, LOOP_CLR_FD, LOOP_SET_DIRECT_IO = 0x4c82, 0x4c00
 SECTOR = 512
 # In /sys/block/NAME/stat (Documentation/block/stat.rst): where an operation's count, sectors and milliseconds are.
 STAT = {'read': (0, 2, 3), 'write': (4, 6, 7), 'discard': (11, 13, 14), 'flush': (15, None, 16)}
+BEGIN, END = 'block/block_rq_issue', 'block/block_rq_complete'
+LOOP_MAJOR = 7
+# In what ftrace says of an end: the disk, the operation, which has an F before it if a flush comes first, and sectors.
+ENDED = r'(\d+,\d+) F?([RWDF])\S* .* \+ (\d+) '
+LETTERS = {'read': 'R', 'write': 'W', 'discard': 'D', 'flush': 'F'}
 
 # read, write N SIZE: of different places, past the page cache. buffered, discard SIZE. fsync N. With "?" it may fail.
 WORKLOAD = '''
@@ -106,10 +113,14 @@ class Loop:
 class BlockTest(unittest.TestCase):
     def count(self, loop, *work):
         """What was counted, and how /sys/block/NAME/stat grew."""
-        before = stat(loop.name)
-        seen = self.seen = once(['block'], [sys.executable, '-c', WORKLOAD, '/dev/' + loop.name, *work])
-        self.assertEqual(seen.total(UNTIMED), 0)
-        return seen.select(**{DEVICE: loop.name}), [now - then for now, then in zip(stat(loop.name), before)]
+        def run():
+            before = stat(loop.name)
+            seen = once(['block'], [sys.executable, '-c', WORKLOAD, '/dev/' + loop.name, *work])
+            return seen, [now - then for now, then in zip(stat(loop.name), before)]
+
+        self.seen, grown = run_unhidden(run, BEGIN, END, about='%d,%s ' % (LOOP_MAJOR, loop.name.removeprefix('loop')))
+        self.assertEqual(self.seen.total(UNTIMED), 0)
+        return self.seen.select(**{DEVICE: loop.name}), grown
 
     def check(self, mine, grown, expected=None):
         grown[STAT['write'][0]] -= grown[STAT['flush'][0]]  # the kernel counts a flush as a write of nothing, too
@@ -133,18 +144,30 @@ class BlockTest(unittest.TestCase):
         self.assertGreater(took_ms, kernel_ms * 0.4 - 1)
 
     def test_other_disks(self):
-        """They have other users, too: what is counted lies between what /sys/block/NAME/stat says inside and around that."""
+        """
+        They have other users, too: what is counted lies between what /sys/block/NAME/stat says inside and around that.
+        The kernel also counts the ends that it runs no program for.
+        """
         with tempfile.NamedTemporaryFile(dir='/var/tmp') as file:
             file.truncate(4 << 20)
             around = {}
             exec(DISKS, around)
             before = around['stats']()
-            seen = once(['block'], [sys.executable, '-c', DISKS + WORKLOAD + SHOW, file.name, 'write', '100', '8192', 'fsync', '3',
-                                    'read', '100', '8192'])
+            command = [sys.executable, '-c', DISKS + WORKLOAD + SHOW, file.name, 'write', '100', '8192', 'fsync', '3', 'read', '100', '8192']
+            seen, found = run_and_find_hidden(lambda: once(['block'], command), END, ENDED)
             most = around['grown'](before)
+        hidden = collections.Counter()
+        for match in found:
+            hidden[match[1], match[2], 'count'] += 1
+            hidden[match[1], match[2], 'sectors'] += int(match[3])
         self.assertGreaterEqual(sum(least[0] for least in seen.expected.values()), 100)
         for name, least in seen.expected.items():
+            with open('/sys/block/%s/dev' % name) as file:
+                device = file.read().strip().replace(':', ',')
             for operation, (count, sectors, _) in STAT.items():
+                least[count] -= hidden[device, LETTERS[operation], 'count']
+                if sectors:
+                    least[sectors] -= hidden[device, LETTERS[operation], 'sectors']
                 sizes = seen.total(SIZE, **{OPERATION: operation, DEVICE: name}) or {'count': 0, 'sum': 0}
                 if operation != 'write':
                     self.assertTrue(least[count] <= sizes['count'] <= most[name][count], (name, operation, sizes))

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupts of devices, between what /proc/interrupts counts while they are counted and what it counts around that."""
+"""
+Interrupts of devices: at least as many as the kernel ran the program for, and between what /proc/interrupts counts
+while they are counted and what it counts around that.
+"""
+import collections
 import sys
 import tempfile
 import unittest
 
 import harness
+import runs
 from harness import once, remembered
-from hidden import run_and_count_hidden
+from hidden import run_and_find_hidden
 
 DURATION, NUMBER, NAME = 'bpfpush.hardirq.duration', 'bpfpush.hardirq.number', 'bpfpush.hardirq.name'
 
@@ -23,13 +28,14 @@ def counts():
 def grown(before):
     return {number: n - before.get(number, 0) for number, n in counts().items() if n != before.get(number, 0)}
 '''
-INSIDE = WORKLOAD + '''
-before = counts()
+INSIDE = WORKLOAD + runs.INSIDE + '''
+before, runs_before = counts(), agent_runs('irq_handler_exi')
 file = os.open(sys.argv[1], os.O_RDWR)
 for i in range(300):
     os.pwritev(file, [mmap.mmap(-1, 4096)], i * 4096)
     os.fsync(file)
-print(json.dumps(grown(before)), flush=True)
+n_runs = agent_runs('irq_handler_exi') - runs_before
+print(json.dumps({'interrupts': grown(before), 'runs': n_runs}), flush=True)
 time.sleep(0.1)  # the kernel counts an interrupt before its handler runs
 '''
 
@@ -42,16 +48,22 @@ class HardirqTest(unittest.TestCase):
         exec(WORKLOAD, around)
         with tempfile.NamedTemporaryFile(dir='/var/tmp') as file:
             before = around['counts']()
-            seen, hidden = run_and_count_hidden(lambda: once(['hardirq'], [sys.executable, '-c', INSIDE, file.name]),
-                                                'irq/irq_handler_exit', r'irq=(\d+)')
-        return seen, hidden, around['grown'](before)
+            with runs.counted():
+                seen, hidden = run_and_find_hidden(lambda: once(['hardirq'], [sys.executable, '-c', INSIDE, file.name]),
+                                                   'irq/irq_handler_exit', r'irq=(\d+)')
+        return seen, collections.Counter(match[1] for match in hidden), around['grown'](before)
 
     def test_each_interrupt_is_counted(self):
         seen, hidden, most = self.count()
-        if not seen.expected:
+        inside, n_runs, n_counted = seen.expected['interrupts'], seen.expected['runs'], seen.total(DURATION)
+        if not inside:
             self.skipTest('needs a device that makes numbered interrupts')
         self.assertLessEqual({str(number) for number in seen.by(NUMBER)}, set(most))
-        for number, n in seen.expected.items():
+        n_counted = n_counted['count'] if n_counted else 0
+        print('%d interrupts, %d runs, around them %d interrupts, %d of them hidden; %d counted'
+              % (sum(inside.values()), n_runs, sum(most.values()), hidden.total(), n_counted))
+        self.assertGreaterEqual(n_counted, n_runs)
+        for number, n in inside.items():
             with self.subTest(number):
                 least = n - hidden[number]  # the kernel counts those that it runs no program for, too
                 points = seen.select(DURATION, **{NUMBER: int(number)})
