@@ -39,6 +39,10 @@ class Events:
         with open(os.path.join(self.directory, 'trace')) as file:
             return [match for match in map(LINE.match, file) if match]
 
+    def of_others(self, pid):
+        """What those say that did not come while this process was current."""
+        return [line[3] for line in self.lines() if int(line[1]) != pid]
+
     def hidden(self):
         """What those say that came in an interrupt or a softirq on top of the init process."""
         threads = self.threads | threads_of_init()
@@ -81,6 +85,19 @@ def run_and_find_hidden(run, event, pattern):
         with contextlib.closing(Events(place, [event])) as seen:
             result = run()
             return result, [match for match in (re.search(pattern, text) for text in seen.hidden()) if match]
+
+
+def run_and_count_others(run, event, pattern):
+    """
+    What run() returns, whose workload printed its pid, and the most events that match the pattern that others had
+    meanwhile: some of the workload's own may be among them, if another process was current.
+    """
+    with tracefs() as place:
+        if not place:
+            return run(), 0
+        with contextlib.closing(Events(place, [event])) as seen:
+            result = run()
+            return result, sum(bool(re.search(pattern, text)) for text in seen.of_others(result.expected['pid']))
 
 
 def switches_of_init():

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 
-PATIENCE_S = 90
+from harness import PATIENCE_S
 
 # Puts the descriptors in a row from 3 on and becomes the service, which has the same process id.
 LINE_UP = '''

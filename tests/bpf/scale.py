@@ -19,9 +19,8 @@ import threading
 import time
 
 import harness
-from harness import OWNER, workload
+from harness import OWNER, PATIENCE_S, workload
 
-PATIENCE_S = 100
 UNIT = 'systemd.unit.name'
 COUNT = 'bpfpush.syscalls'
 CALL = 'bpfpush.syscall.name'

@@ -14,10 +14,8 @@ import time
 import unittest
 
 import harness
-from harness import Points
-from runs import runs_of
-
-PATIENCE_S = 90
+from harness import PATIENCE_S, Points
+from held import runs_of
 
 
 class Agent:

@@ -6,8 +6,8 @@ import time
 import unittest
 
 import harness
-from harness import Cgroup
-from scale import COUNT, PATIENCE_S, UNIT, Run, differences, working
+from harness import PATIENCE_S, Cgroup
+from scale import COUNT, UNIT, Run, differences, working
 
 CALL = 'bpfpush.syscall.name'
 LIMIT, N_UNITS = 800, 40  # less than what the units need

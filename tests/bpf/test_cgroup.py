@@ -6,6 +6,7 @@ import tempfile
 import unittest
 
 import harness
+import held
 from harness import Cgroup, OWNER, once
 
 CREATED = 'bpfpush.cgroup.created'
@@ -74,14 +75,16 @@ class CgroupTest(unittest.TestCase):
         self.assertGreater(self.deep_unit([letter * 250 for letter in 'abcde']), 0)
 
     def test_a_short_lived_cgroup_keeps_its_name_after_a_thousand_others(self):
-        """More text than the ring has room for: the agent reads it in time. The pauses let it run."""
-        script = """
-import os, sys, time
+        """More text than the ring has room for. Once half of it is in use, the agent reads it."""
+        script = held.INSIDE + """
+import time
+names = held.Ring(os.getppid(), "cgroup_names")
 for i in range(1500):
     path = "%s/%s-%d" % (sys.argv[1], "long" * 50, i)
     os.mkdir(path)
     os.rmdir(path)
-    time.sleep(0.002)
+    while names.unread_bytes() > 192 << 10:
+        time.sleep(0.001)
 """ + SHORT_LIVED
         with Cgroup('cgroup') as cgroup:
             seen = once(['cgroup', 'scheduler'], cgroup.command(['python3', '-c', script, cgroup.directory, '20']))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """More programs that are busy than CPUs, and some that interrupt them: every default metric is exact all the same."""
 import contextlib
-import ctypes
 import json
 import os
 import shutil
@@ -9,15 +8,14 @@ import subprocess
 import unittest
 
 import harness
-from harness import OWNER, Cgroup, once, workload
-from scale import PATIENCE_S, Run
+from harness import OWNER, Cgroup, enter_own_network, once, workload
+from scale import Run
 
 N_BRIEF = int(os.environ.get('BPFPUSH_CONTEND', 48))  # children; they set how long the work takes
 CAPABILITIES = '+bpf,+perfmon'
 USER = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--bounding-set=-all,' + CAPABILITIES,
         '--inh-caps=' + CAPABILITIES, '--ambient-caps=' + CAPABILITIES, '--no-new-privs']
 
-CLONE_NEWNET = 0x40000000
 CALL = 'bpfpush.syscall.name'
 DURATION = 'bpfpush.tcp.connection.duration'
 PROGRAM = 'bpfpush.program.name'
@@ -103,8 +101,7 @@ def is_preempting(run):
 
 def setUpModule():
     """Nobody else is to use TCP next to the workload. What is started from here on is in this network namespace."""
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), 'unshare')
+    enter_own_network()
 
 
 class ContendTest(unittest.TestCase):
@@ -145,7 +142,7 @@ class ContendTest(unittest.TestCase):
     def test_what_map_calls_of_others_hide_is_known(self):
         """While a process changes a map, programs at some hooks are skipped. What is counted and what is missed is all."""
         with Cgroup('contend') as cgroup, Cgroup('maps') as maps, changing(maps) as changed:
-            seen = once([], [workload('contend'), cgroup.directory, N_BRIEF // 3], timeout=4 * PATIENCE_S)
+            seen = once([], [workload('contend'), cgroup.directory, N_BRIEF // 3])
         mine, truth = seen.of(cgroup), truth_of(seen.expected)
         made = sum(truth[figure] for _, _, figure in CALLS)
         self.check_whole(seen, 'sys_exit', sum(mine.total(*row[:1], **row[1]) for row in CALLS), made, all_made=made + changed['bpf'])

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 import harness
-import runs
+import held
 from harness import once, remembered
 from hidden import run_and_find_hidden
 
@@ -28,13 +28,13 @@ def counts():
 def grown(before):
     return {number: n - before.get(number, 0) for number, n in counts().items() if n != before.get(number, 0)}
 '''
-INSIDE = WORKLOAD + runs.INSIDE + '''
-before, runs_before = counts(), agent_runs('irq_handler_exi')
+INSIDE = WORKLOAD + held.INSIDE + '''
+before, runs_before = counts(), held.runs_of(os.getppid())['irq_handler_exi']
 file = os.open(sys.argv[1], os.O_RDWR)
 for i in range(300):
     os.pwritev(file, [mmap.mmap(-1, 4096)], i * 4096)
     os.fsync(file)
-n_runs = agent_runs('irq_handler_exi') - runs_before
+n_runs = held.runs_of(os.getppid())['irq_handler_exi'] - runs_before
 print(json.dumps({'interrupts': grown(before), 'runs': n_runs}), flush=True)
 time.sleep(0.1)  # the kernel counts an interrupt before its handler runs
 '''
@@ -48,7 +48,7 @@ class HardirqTest(unittest.TestCase):
         exec(WORKLOAD, around)
         with tempfile.NamedTemporaryFile(dir='/var/tmp') as file:
             before = around['counts']()
-            with runs.counted():
+            with held.counted_runs():
                 seen, hidden = run_and_find_hidden(lambda: once(['hardirq'], [sys.executable, '-c', INSIDE, file.name]),
                                                    'irq/irq_handler_exit', r'irq=(\d+)')
         return seen, collections.Counter(match[1] for match in hidden), around['grown'](before)

@@ -13,12 +13,12 @@ import unittest
 
 import harness
 import json_lines
-from harness import once, workload
-from manager import PATIENCE_S, Manager
+from harness import PATIENCE_S, once, workload
+from manager import Manager
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 N = 500
-CLONE_NEWNS, CLONE_NEWNET, MS_REC, MS_PRIVATE = 0x20000, 0x40000000, 0x4000, 0x40000  # sched.h, sys/mount.h
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000  # sched.h, sys/mount.h
 TARGETS = {'call': 'target = libc:malloc', 'function_return': 'target = libc:malloc', 'mark': 'target = libc:libc:setjmp',
            'classic': 'target = sched/sched_switch', 'raw': 'target = sys_enter', 'btf': 'target = sys_enter',
            'fault': 'event = page-faults', 'switched': '', 'tick': 'event = cycles', 'seed': '', 'packet': 'interface = lo',
@@ -38,12 +38,6 @@ def mount_tracefs():
     libc.unshare(CLONE_NEWNS)
     libc.mount(b'none', b'/', None, MS_REC | MS_PRIVATE, None)
     libc.mount(b'tracefs', b'/sys/kernel/tracing', b'tracefs', 0, None)
-
-
-def isolate():
-    """A network without packets of others."""
-    ctypes.CDLL(None).unshare(CLONE_NEWNET)
-    subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
 
 
 class Hooks(unittest.TestCase):
@@ -114,7 +108,7 @@ for _ in range(%d):
 """ % N
 
     def packets(self, keys, **options):
-        return self.once({'packet': keys}, command=[sys.executable, '-c', self.SEND], preexec_fn=isolate, **options)[0]
+        return self.once({'packet': keys}, command=[sys.executable, '-c', self.SEND], preexec_fn=harness.enter_own_network, **options)[0]
 
     def test_each_packet_of_an_interface_is_counted(self):
         self.assertEqual(self.packets('interface = lo\n'), {'packet': N})

@@ -19,8 +19,8 @@ import unittest.mock as mock
 
 import harness
 import json_lines
-from harness import Cgroup, Points, workload
-from manager import PATIENCE_S, Manager
+from harness import PATIENCE_S, Cgroup, Points, workload
+from manager import Manager
 
 COUNT = 'bpfpush.syscalls'
 NO_RIGHTS = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all']

@@ -12,8 +12,8 @@ import tempfile
 import unittest
 
 import harness
-from harness import once
-from test_agent import PATIENCE_S, Agent
+from harness import PATIENCE_S, once
+from test_agent import Agent
 from test_own import HERE, compile_object
 
 CALL = 987  # as in own/skipped.bpf.c

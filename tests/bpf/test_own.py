@@ -86,9 +86,11 @@ class Pair(unittest.TestCase):
         self.file(name + '.conf', descriptor)
         compile_object(self.file(name + '.bpf.c', source), os.path.join(self.directory, name + '.bpf.o'))
 
-    def once_with_recipe(self, name, title, command):
+    def once_with_recipe(self, name, title, command, old='', new=''):
+        """In its descriptor, the new text is in the place of the old one."""
         blocks = self.recipe(title)
-        self.install(name, blocks['c'], blocks['ini'])
+        self.assertIn(old, blocks['ini'])
+        self.install(name, blocks['c'], blocks['ini'].replace(old, new) if old else blocks['ini'])
         return once([name], command, params=self.params())
 
     def install_own(self, name):
@@ -148,8 +150,9 @@ class OwnTest(Pair):
         with Cgroup('own') as cgroup:
             shell = ['/bin/sh', '-c', '/bin/true; ' * 20 + ':']
             command = ' '.join(map(shlex.quote, cgroup.command(shell)))
-            # The forks outside are not counted.
-            seen = self.once_with_recipe('chosen', 'Only chosen cgroups', ['/bin/sh', '-c', f'/bin/true; /bin/true; {command}'])
+            # The forks outside are not counted, nor those of other tests.
+            seen = self.once_with_recipe('chosen', 'Only chosen cgroups', ['/bin/sh', '-c', f'/bin/true; /bin/true; {command}'],
+                                         '^/bpfpush-test', '^' + cgroup.path)
         self.assertEqual(seen.total('system.forks'), 20)
 
     def test_recipe_of_the_arguments_of_a_function(self):

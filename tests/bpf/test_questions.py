@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions on the command line: the first row is the right one, and its number is exact."""
+import contextlib
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import unittest
 import xml.etree.ElementTree
 
 import harness
-from harness import OWNER, Cgroup, agent, cgroup_root, once, workload
+from harness import OWNER, PATIENCE_S, Cgroup, agent, cgroup_root, once, state_of, workload
 
 CALLS = 'bpfpush.syscalls'
 DISK = 'process.disk.io'
@@ -23,7 +24,7 @@ NS = 1e-9
 def ask(question, *command, **options):
     """What `bpfpush once` prints for a person."""
     done = subprocess.run([agent(), 'once', '--config=/dev/null', *question.split(), '--', *command],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False, **options)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False, **options)
     if done.returncode:
         raise AssertionError('%s: exit status %d\n%s' % (question, done.returncode, done.stderr))
     return done.stdout
@@ -36,9 +37,15 @@ def rows(text, metric):
     return [dict(zip((head for head, *_ in heads), re.split(r'\s{2,}', line.strip()))) for line in table[1:]]
 
 
+def is_of_another_test(pid):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open('/proc/%s/status' % pid) as file:
+        return 'PPid:\t%d\n' % os.getpid() not in file.read()
+
+
 def scopes():
-    """Cgroups that commands have been counted in alone."""
-    return [name for _, names, _ in os.walk(cgroup_root()) for name in names if name.startswith('bpfpush-once-')]
+    """Cgroups that commands have been counted in alone; not those of the agents that another test runs."""
+    return [name for _, names, _ in os.walk(cgroup_root()) for name in names
+            if name.startswith('bpfpush-once-') and not is_of_another_test(name.removeprefix('bpfpush-once-'))]
 
 
 class Workloads(unittest.TestCase):
@@ -144,7 +151,7 @@ class QuestionsTest(Workloads):
             self.assertTrue([part for part in root.iter() if re.fullmatch(r'heat-\d', part.get('class', ''))])
         for words, said in ((['fileio', 'run_queue.duration', '--output=' + picture], 'one of them for a file.svg'),
                             (['bpfpush.syscalls'], 'name a metric that is one')):
-            done = subprocess.run([agent(), 'once', '--config=/dev/null', '--heatmap', *words], capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run([agent(), 'once', '--config=/dev/null', '--heatmap', *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
             self.assertEqual((done.returncode, done.stdout), (64, ''))
             self.assertIn(said, done.stderr)
 
@@ -158,7 +165,7 @@ class QuestionsTest(Workloads):
                 ('--by=bpfpush.sycall.name', 78, '--by: unknown attribute "bpfpush.sycall.name": did you mean "bpfpush.syscall.name"?'),
                 ('--where=unit=[', 78, '--where: "unit=[": a "[" has no "]": ')):
             done = subprocess.run([agent(), 'once', '--config=/dev/null', '--for=1ms', CALLS, *line.split()],
-                                  capture_output=True, text=True, timeout=60, check=False)
+                                  capture_output=True, text=True, timeout=PATIENCE_S, check=False)
             self.assertEqual((done.returncode, done.stdout, done.stderr[:len(said)]), (status, '', said))
 
     def test_one_row_for_the_whole_machine(self):
@@ -169,16 +176,16 @@ class QuestionsTest(Workloads):
 
     def test_an_answer_without_rows_says_so(self):
         done = subprocess.run([agent(), 'once', '--config=/dev/null', '--for=1ms', 'syscalls', '--where=unit=/no/such'],
-                              capture_output=True, text=True, timeout=60, check=True)
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=True)
         self.assertEqual(done.stderr, 'bpfpush once: nothing that was counted meets the question\n')
         done = subprocess.run([agent(), 'once', '--config=/dev/null', '--for=1ms', '--heatmap', 'syscall.duration'],
-                              capture_output=True, text=True, timeout=60, check=True)
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=True)
         self.assertEqual(done.stderr, 'bpfpush once: nothing was counted\n')
 
     def test_an_answer_without_rows_fails_too_if_it_cannot_be_written(self):
         with open('/dev/full', 'w') as full:
             done = subprocess.run([agent(), 'once', '--config=/dev/null', '--for=1ms', 'syscalls', '--where=unit=/no/such'],
-                                  stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                                  stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
         self.assertEqual((done.returncode, done.stderr),
                          (74, 'exporter console: cannot write to standard output: No space left on device\n'))
 
@@ -223,7 +230,7 @@ class OnlyCommandTest(Workloads):
     def test_the_status_is_the_commands(self):
         for command, status in ((['sh', '-c', 'exit 3'], 3), (['sh', '-c', 'kill -9 $$'], 137), (['/nonexistent'], 127)):
             done = subprocess.run([agent(), 'once', '--config=/dev/null', '--only-command', 'syscalls', '--', *command],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60, check=False)
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE_S, check=False)
             self.assertEqual((done.returncode, scopes()), (status, []))
 
     def test_a_signal_or_a_reader_that_goes_leaves_no_cgroup(self):
@@ -238,7 +245,7 @@ class OnlyCommandTest(Workloads):
                 run.send_signal(number or signal.SIGTERM)
                 if number in (signal.SIGINT, signal.SIGHUP):  # a terminal gives it to both
                     os.killpg(run.pid, number)
-                run.wait(30)
+                run.wait(PATIENCE_S)
                 self.assertEqual(scopes(), [])
 
     def test_the_next_one_removes_what_one_that_was_killed_left(self):
@@ -249,7 +256,7 @@ class OnlyCommandTest(Workloads):
         os.kill(child, signal.SIGKILL)
         left = scopes()
         self.assertEqual(len(left), 1)
-        while os.path.exists('/proc/%d' % child):
+        while state_of(child):
             time.sleep(0.01)
         ask('--only-command syscalls', 'true')
 
@@ -259,7 +266,7 @@ class OnlyCommandTest(Workloads):
                                     ('mount -o remount,bind,ro %s' % cgroup_root(), 77, 'cannot be made: Read-only file system')):
             script = 'mount --bind {0} {0}; '.format(cgroup_root()) if 'remount' in hide else ''
             done = subprocess.run(['unshare', '-m', 'sh', '-c', script + hide + '; exec "$@"', 'sh', *line],
-                                  capture_output=True, text=True, timeout=60, check=False)
+                                  capture_output=True, text=True, timeout=PATIENCE_S, check=False)
             self.assertEqual((done.returncode, done.stdout), (status, ''), done.stderr)
             self.assertIn(words, done.stderr)
 

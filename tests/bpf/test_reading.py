@@ -12,11 +12,10 @@ import unittest
 
 import harness
 import json_lines
-from harness import Cgroup, once, workload
+from harness import PATIENCE_S, Cgroup, once, workload
 from manager import Manager
 from test_own import Pair
 
-PATIENCE_S = 60
 CALL = 0x100000
 SPLIT, SET, ENUM = range(3)
 CPU = 'cpu.logical_number'

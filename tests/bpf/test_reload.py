@@ -4,7 +4,6 @@ programs is left to the manager, and the counts go on."""
 import http.server
 import json
 import os
-import random
 import re
 import signal
 import subprocess
@@ -16,8 +15,8 @@ import unittest
 
 import harness
 import json_lines
-from harness import Cgroup, Points, workload
-from manager import PATIENCE_S, Manager
+from harness import PATIENCE_S, Cgroup, Points, workload
+from manager import Manager
 
 USER = 65534
 # The last one to find the program and its collectors.
@@ -210,6 +209,7 @@ class ExchangeTest(Service):
         self.cgroup = self.enterContext(Cgroup('exchange'))
         self.counts = os.path.join(self.directory, 'counts')
         self.gap_s = 0
+        self.chance = harness.chance()
         self.brief = {}  # the calls of each cgroup that came and went while no agent ran
         self.path = self.configure('points', collectors='syscalls, memory')
         self.start()
@@ -259,7 +259,7 @@ class ExchangeTest(Service):
         with Cgroup('brief%d' % len(self.brief)) as cgroup:
             done = subprocess.run([workload('syscall'), cgroup.procs], stdout=subprocess.PIPE, check=True)
             self.brief[cgroup.path] = json.loads(done.stdout)['getsid']
-        for killed_after_s in (random.random() * 3, None):
+        for killed_after_s in (self.chance.random() * 3, None):
             self.start_again(killed_after_s)
         self.wait_for_points(self.path)
 

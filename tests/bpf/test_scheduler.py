@@ -4,7 +4,7 @@ import time
 import unittest
 
 import harness
-from harness import Cgroup, once, remembered, workload
+from harness import Cgroup, once, remembered, state_of, workload
 from hidden import run_and_count_switches
 
 SWITCHES = 'process.context_switches'
@@ -92,12 +92,6 @@ class SchedulerTest(unittest.TestCase):
             old.wait()
             self.assertEqual(seen.total(CPU), 0)
             self.assertEqual(seen.total(SWITCHES), 0)
-
-
-def state_of(pid):
-    with open('/proc/%d/stat' % pid) as file:
-        text = file.read()
-    return text[text.rindex(')') + 2]
 
 
 if __name__ == '__main__':

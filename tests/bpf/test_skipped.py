@@ -7,7 +7,7 @@ import unittest
 import harness
 import skips
 from harness import Cgroup, once, workload
-from hidden import run_and_count_switches
+from hidden import run_and_count_switches, run_unhidden
 from test_memory import FAULTS, TYPE
 from test_tcpstate import exchanged, transitions
 
@@ -43,7 +43,11 @@ class TaskTest(SkippedTest):
         for type_ in ('voluntary', 'involuntary'):
             self.assertEqual(mine.total('process.context_switches', **{'process.context_switch.type': type_}), seen.expected[type_])
         waits = mine.total('bpfpush.scheduler.run_queue.duration')
-        self.assertAlmostEqual(waits['sum'], seen.expected['run_delay_ns'] * 1e-9, delta=1e-9)
+        delay_s = seen.expected['run_delay_ns'] * 1e-9
+        self.assertLessEqual(waits['sum'], delay_s + 1e-9)
+        # The last wait of a task is lost if it ended at a hidden switch.
+        if waits['count'] == seen.expected['arrivals']:
+            self.assertAlmostEqual(waits['sum'], delay_s, delta=1e-9)
         self.assertLessEqual(waits['count'], seen.expected['arrivals'])
         self.assertGreaterEqual(waits['count'], seen.expected['arrivals'] - n_hidden)
 
@@ -71,10 +75,13 @@ class TaskTest(SkippedTest):
 class SocketTest(SkippedTest):
     def check(self, *states, without=('state_change_again',)):
         skips.install_socket(self.place, states, without)
-        with Cgroup('server') as server, Cgroup('client') as client:
-            seen = once(['network', 'tcpstate'], [workload('tcp'), 'exchange', server.procs, client.procs], self.params(),
-                        env=PREEMPTIBLE)
-            sides = {'server': seen.of(server), 'client': seen.of(client)}
+        def run():
+            with Cgroup('server') as server, Cgroup('client') as client:
+                seen = once(['network', 'tcpstate'], [workload('tcp'), 'exchange', server.procs, client.procs], self.params(),
+                            env=PREEMPTIBLE)
+                return seen, {'server': seen.of(server), 'client': seen.of(client)}
+
+        seen, sides = run_unhidden(run, 'sock/inet_sock_set_state')
         for (name, mine), changes in zip(sides.items(), exchanged(seen.expected)):
             with self.subTest(states, side=name):
                 self.assertEqual(transitions(mine), changes)

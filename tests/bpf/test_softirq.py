@@ -8,7 +8,7 @@ import sys
 import unittest
 
 import harness
-import runs
+import held
 from harness import once, remembered
 from hidden import run_and_find_hidden
 
@@ -31,10 +31,10 @@ def work():
         sender.sendto(b'x', receiver.getsockname())
         receiver.recv(1)
 '''
-INSIDE = WORKLOAD + runs.INSIDE + '''
-before, runs_before = counts(), agent_runs('softirq_exit')
+INSIDE = WORKLOAD + held.INSIDE + '''
+before, runs_before = counts(), held.runs_of(os.getppid())['softirq_exit']
 work()
-n_runs = agent_runs('softirq_exit') - runs_before
+n_runs = held.runs_of(os.getppid())['softirq_exit'] - runs_before
 print(json.dumps({'softirqs': {name: n - before[name] for name, n in counts().items()}, 'runs': n_runs}), flush=True)
 '''
 
@@ -46,7 +46,7 @@ class SoftirqTest(unittest.TestCase):
         around = {}
         exec(WORKLOAD, around)
         before = around['counts']()
-        with runs.counted():
+        with held.counted_runs():
             seen, hidden = run_and_find_hidden(lambda: once(['softirq'], [sys.executable, '-c', INSIDE, str(DATAGRAMS)]),
                                                'irq/softirq_exit', r'action=(\w+)')
         hidden = collections.Counter(match[1].lower() for match in hidden)

@@ -3,7 +3,6 @@
 import collections
 import json
 import os
-import random
 import re
 import socket
 import subprocess
@@ -14,8 +13,8 @@ import unittest
 
 import harness
 import json_lines
-from harness import OWNER, Cgroup, workload
-from manager import PATIENCE_S, Manager
+from harness import OWNER, PATIENCE_S, Cgroup, workload
+from manager import Manager
 
 COUNT = 'bpfpush.syscalls'
 OWN_TIME = 'otel.sdk.metric_reader.collection.duration'
@@ -98,6 +97,7 @@ class StateTest(unittest.TestCase):
                        '[exporter statsd]\ntype = statsd\ndialect = dogstatsd\nendpoint = unix:%s\n'
                        'template = {metric}\nretry_max = 200ms\n' % (self.output, self.receiver.path))
         self.process = None
+        self.chance = harness.chance()
 
     def restart(self, is_killed=True):
         if self.process:
@@ -139,7 +139,7 @@ class StateTest(unittest.TestCase):
     def run_workload(self, i, expected):
         with Cgroup('state%d' % i) as cgroup:
             with subprocess.Popen([workload('syscall'), cgroup.procs], stdout=subprocess.PIPE) as process:
-                time.sleep(random.random() * 1.2)
+                time.sleep(self.chance.random() * 1.2)
                 self.restart(is_killed=i % 5 != 4)
                 expected[cgroup.path] = json.loads(process.communicate()[0])['getsid']
         # Its keys are removed from the kernel's maps later on, under other kills.

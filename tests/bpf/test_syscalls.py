@@ -6,7 +6,7 @@ import time
 import unittest
 
 import harness
-from harness import ANY, Cgroup, once, remembered, workload
+from harness import ANY, PATIENCE_S, Cgroup, once, remembered, workload
 
 COUNT = 'bpfpush.syscalls'
 DURATION = 'bpfpush.syscall.duration'
@@ -154,7 +154,7 @@ class StartTest(unittest.TestCase):
             launched_ns = time.time_ns()
             seen = once([], ['kill', '-%d' % signal.SIGTERM, caller.pid],
                         {'agent': {'include_units': cgroup.path}}).of(cgroup)
-            times = [int(text) for text in caller.communicate(timeout=60)[0].split()]
+            times = [int(text) for text in caller.communicate(timeout=PATIENCE_S)[0].split()]
         calls = seen.select(COUNT, **{NAME: 'getpgid'})
         start_ns = min(point['start_time_ns'] for point in seen if 'start_time_ns' in point)
         # The baseline is read shortly before the clock: in far less time than it takes to load and attach.

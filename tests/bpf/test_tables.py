@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 import harness
-from harness import Cgroup, agent, config_text, once, workload
+from harness import PATIENCE_S, Cgroup, agent, config_text, once, workload
 
 ALL = ('syscalls', 'fileio', 'scheduler', 'memory', 'network', 'tcpstate')
 COUNT = 'bpfpush.syscalls'
@@ -25,7 +25,7 @@ def listed(cpus, params=None):
     with tempfile.NamedTemporaryFile('w', prefix='bpfpush-test-', suffix='.conf') as config:
         config.write(config_text(dict({'agent': {'memory_limit': '1GiB'}}, **params or {})))
         config.flush()
-        done = subprocess.run([agent(), 'list', '--json', '--for=1ms', '--config=' + config.name], text=True, timeout=60,
+        done = subprocess.run([agent(), 'list', '--json', '--for=1ms', '--config=' + config.name], text=True, timeout=PATIENCE_S,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, env=pretending(cpus))
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 

@@ -5,12 +5,12 @@ import unittest
 
 import harness
 from harness import Cgroup, once, remembered, workload
-from hidden import run_unhidden
+from hidden import run_and_count_others, run_unhidden
 
 ADDRESSES = {'ipv4': '127.0.0.1', 'ipv6': '::1'}
 CONNECTIONS, IO, RETRANSMITS = ('bpfpush.tcp.peer.' + name for name in ('connections', 'io', 'retransmits'))
 REFUSED = """
-import socket, sys
+import json, os, socket, sys
 with open(sys.argv[1], 'w') as file:
     file.write('0')
 for i in range(int(sys.argv[2])):
@@ -18,7 +18,10 @@ for i in range(int(sys.argv[2])):
         socket.create_connection(('127.1.%d.%d' % (i // 200, i % 200 + 1), 1)) # nobody listens there
     except ConnectionRefusedError:
         pass
+print(json.dumps({'pid': os.getpid()}), flush=True)
 """
+# What is counted as a connection of one end.
+CONNECTED = 'newstate=TCP_ESTABLISHED|oldstate=TCP_SYN_SENT newstate=TCP_CLOSE'
 
 
 def of_peer(points, type_):
@@ -81,16 +84,19 @@ class PeerTest(unittest.TestCase):
         self.check_exchange(server, client.select(**{'process.pid': expected['pid']}), expected)
 
     def test_peers_without_room_are_counted_together(self):
+        """Those of the whole machine are, so others' connections may come on top."""
         peers = 3000
         with Cgroup('peers') as cgroup:
-            seen = once(['tcppeer'], [sys.executable, '-c', REFUSED, cgroup.procs, peers], {'agent': {'units': '8'}})
+            command = [sys.executable, '-c', REFUSED, cgroup.procs, peers]
+            seen, others = run_and_count_others(lambda: once(['tcppeer'], command, {'agent': {'units': '8'}}),
+                                                'sock/inet_sock_set_state', CONNECTED)
         refused = {'error.type': 'ECONNREFUSED'}
         mine = seen.of(cgroup).select(CONNECTIONS, **refused)
         beyond = seen.total(CONNECTIONS, **{'otel.metric.overflow': harness.ANY})
         self.assertEqual(len(mine), mine.total())
         self.assertGreater(len(mine), 32)
         self.assertGreater(beyond, 0)
-        self.assertEqual(mine.total() + beyond, peers)
+        self.assertTrue(peers <= mine.total() + beyond <= peers + others, (mine.total(), beyond, others))
 
 
 if __name__ == '__main__':

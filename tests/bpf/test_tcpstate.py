@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tcpstate collector: every change of state of known connections, and what ss shows."""
+import collections
 import os
 import subprocess
 import tempfile
 import unittest
 
 import harness
-from harness import Cgroup, once, workload
+from harness import OWNER, Cgroup, Points, enter_own_network, once, workload
 from hidden import run_unhidden
 
 COUNT = 'system.network.connection.count'
@@ -27,6 +28,11 @@ def transitions(points):
 def states(points):
     counts = {state: int(points.total(COUNT, **{STATE: state})) for state in NAMES.values()}
     return {state: count for state, count in counts.items() if count}
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
 
 
 def ss_states(text, is_waiting):
@@ -115,8 +121,9 @@ SERVER = {'listen': 9, 'syn_received': 6, 'established': 15, 'close_wait': 3}
 CLIENT = {'syn_sent': 6, 'established': 12, 'fin_wait_1': 3, 'fin_wait_2': 3}
 # Starts the workload and waits until it has its connections.
 START = '"$0" "$@" >/dev/null 2>&1 & while ! [ -e "$4" ]; do kill -0 $! || exit 1; sleep 0.02; done'
-# In the agent's network namespace, and in all that some process is in.
-SS = 'ss -tanHo >"$1.own"; for i in $(lsns -nrt net -o PID); do nsenter -t $i -n ss -tanHo; done >"$1.all"'
+# In the agent's network namespace, which is new, and in another one; then what ss shows there.
+BOTH = 'start() { ' + START + '; }; start states "$1" "$2" "$3"; start apart "$1" "$2" "$4"; ' \
+    'ss -tanHo >"$3"; nsenter -t $! -n ss -tanHo >"$4"'
 
 
 class CountTest(unittest.TestCase):
@@ -172,17 +179,16 @@ class CountTest(unittest.TestCase):
             self.assertEqual([pid_ for pid_ in seen.of(self.server).by('process.pid', COUNT) if pid_], pid)
 
     def test_the_count_is_what_ss_shows(self):
-        """Other programs open connections, and TIME_WAIT ends, between ss and the collection: hence again."""
-        subprocess.run(self.command('states'), check=True)
-        file = os.path.join(self.place, 'ss')
-        for _ in range(8):
-            seen = once(['tcpstate'], ['sh', '-c', SS, 'ss', file])
-            with open(file + '.own') as own, open(file + '.all') as all_:
-                expected = dict(ss_states(all_.read(), False), **ss_states(own.read(), True))
-            if states(seen) == expected:
-                break
-        self.assertEqual(states(seen), expected)
-        self.assertGreaterEqual(expected['time_wait'], 6)
+        files = [os.path.join(self.place, name) for name in ('own', 'apart')]
+        seen = once(['tcpstate'], ['sh', '-c', BOTH, workload('tcp'), self.server.procs, self.client.procs, *files],
+                    preexec_fn=enter_own_network)
+        own, apart = (read(file) for file in files)
+        expected = collections.Counter(ss_states(own, True))
+        expected.update(ss_states(own, False))
+        expected.update(ss_states(apart, False))
+        mine = seen.of(self.server) + seen.of(self.client) + seen.select(COUNT, **{OWNER: None, STATE: 'time_wait'})
+        self.assertEqual(states(Points(mine)), dict(expected))
+        self.assertEqual(expected['time_wait'], 6)
         self.assertEqual({point['attributes']['network.transport'] for point in seen.select(COUNT)}, {'tcp'})
 
 

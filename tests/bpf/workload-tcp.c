@@ -16,6 +16,7 @@
 
 #include <arpa/inet.h>
 #include <linux/filter.h>
+#include <linux/sock_diag.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -295,11 +296,15 @@ static void attach_drop(int fd)
 	workload_check(!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)));
 }
 
+/* Once it has dropped something, which then is sent again. */
 static void detach_drop(int fd)
 {
-	int unused = 0;
+	__u32 figures[SK_MEMINFO_VARS] = { 0 };
+	socklen_t size = sizeof(figures);
 
-	workload_check(!setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused)));
+	while (!figures[SK_MEMINFO_DROPS])
+		workload_check(!usleep(1000) && !getsockopt(fd, SOL_SOCKET, SO_MEMINFO, figures, &size));
+	workload_check(!setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){ 0 }, sizeof(int)));
 }
 
 static int begin_connect(enum family family, int port)
@@ -417,21 +422,17 @@ static unsigned long namespace_retransmits(void)
 	return 0;
 }
 
-/* The answer to the SYN is dropped for a while, then what the client sends, at the server's door. */
+/* The first answer to the SYN is dropped, then the first of what the client sends, at the server's door. */
 static void lose_some(enum family family, int i)
 {
 	int port, listener = new_port(family, 4, &port), client = begin_connect(family, port), server;
-	struct pollfd ready = { .events = POLLOUT };
 
-	usleep(900000);
 	detach_drop(client);
-	ready.fd = client;
-	workload_check(poll(&ready, 1, 10000) == 1);
+	workload_check(poll(&(struct pollfd){ client, POLLOUT, 0 }, 1, -1) == 1);
 	workload_check(!ioctl(client, FIONBIO, &(int){ 0 }));
 	server = accept(listener, NULL, NULL);
 	attach_drop(server);
 	send_all(client, request_size(i));
-	usleep(300000);
 	detach_drop(server);
 	receive_all(server, request_size(i));
 	send_all(server, reply_size(i));

@@ -13,7 +13,7 @@ import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', 'bpf'))
 import harness
-from harness import Cgroup
+from harness import PATIENCE_S, Cgroup, state_of
 from scale import working
 from screen import Screen
 
@@ -273,10 +273,10 @@ class EndTest(unittest.TestCase):
             screen.wait_for('cpu%', 'no unit')
             pid = screen.pid()
             screen.tmux('kill-server')
-            end = time.monotonic() + 60
-            while os.path.exists('/proc/%d' % pid) and time.monotonic() < end:
+            end = time.monotonic() + PATIENCE_S
+            while state_of(pid) and time.monotonic() < end:
                 time.sleep(0.02)
-            self.assertFalse(os.path.exists('/proc/%d' % pid))
+            self.assertEqual(state_of(pid), '')
 
     def test_it_can_be_stopped_and_woken(self):
         with Screen(80, 24, shell='bash --norc --noprofile -i') as screen:
