@@ -2,6 +2,7 @@
 """What the kernel lets this process do. It is tried, not guessed from the user id: in a container root may have few rights."""
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -13,12 +14,14 @@ SYS_BPF = {"x86_64": 321, "aarch64": 280}
 
 
 def bpf_refusal():
-    """Why no BPF program can be loaded here, or None. Tried with `return 0;` for a tracepoint."""
+    """Why no BPF program may be loaded here, or None. Tried with `return 0;` for a tracepoint; any other failure is one."""
     libc = ctypes.CDLL(None, use_errno=True)
     program = ctypes.create_string_buffer(struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0))
     licence = ctypes.create_string_buffer(b"GPL")
     attributes = struct.pack("<IIQQ", RAW_TRACEPOINT, 2, ctypes.addressof(program), ctypes.addressof(licence)).ljust(128, b"\0")
     fd = libc.syscall(SYS_BPF[platform.machine()], BPF_PROG_LOAD, attributes, len(attributes))
+    if fd < 0 and ctypes.get_errno() not in (errno.EPERM, errno.EACCES):
+        raise OSError(ctypes.get_errno(), f"bpf(BPF_PROG_LOAD) of a program that does nothing: {os.strerror(ctypes.get_errno())}")
     if fd < 0:
         return f"the right to load BPF programs (root, or CAP_BPF and CAP_PERFMON): {os.strerror(ctypes.get_errno())}"
     os.close(fd)
