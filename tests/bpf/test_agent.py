@@ -14,6 +14,7 @@ import time
 import unittest
 
 import harness
+import json_lines
 from harness import PATIENCE_S, Points
 from held import runs_of
 
@@ -50,16 +51,10 @@ class Agent:
     def collections(self):
         """The points of each collection so far, in the order in which they were written."""
         found = []
-        if not os.path.exists(self.output):
-            return found
-        with open(self.output) as file:
-            for line in file:
-                if not line.endswith('\n'):
-                    break
-                point = json.loads(line)
-                if not found or found[-1][0]['time_ns'] != point['time_ns']:
-                    found.append(Points())
-                found[-1].append(point)
+        for point in json_lines.points(json_lines.read(self.output)):
+            if not found or found[-1][0]['time_ns'] != point['time_ns']:
+                found.append(Points())
+            found[-1].append(point)
         return found[:-1]  # the last one may not be whole yet
 
     def wait(self, condition):

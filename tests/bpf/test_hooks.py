@@ -138,8 +138,7 @@ class RestartTest(Hooks):
 
     def wait_for_calls(self):
         for _ in range(PATIENCE_S * 10):
-            with open(self.output, encoding='utf-8') as file:
-                points = json_lines.points(file, n_killed=1)
+            points = json_lines.points(json_lines.read(self.output), n_killed=1)
             totals = [point['total'] for point in points if point['attributes'].get('hooks.hook') == 'call']
             if totals and totals[-1] == N:
                 return

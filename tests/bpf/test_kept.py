@@ -92,8 +92,7 @@ class KeptTest(unittest.TestCase):
             self.assertEqual(total, expected)
 
     def last_points(self):
-        with open(self.output) as file:
-            points = json_lines.points(file, n_killed=len(self.manager.processes))
+        points = json_lines.points(json_lines.read(self.output), n_killed=len(self.manager.processes))
         return Points(point for point in points if point['time_ns'] == points[-1]['time_ns'])
 
     def test_other_settings_begin_again_and_leave_nothing_behind(self):

@@ -218,8 +218,8 @@ class ExchangeTest(Service):
         self.addCleanup(self.workload.kill)
 
     def points_of(self, path):
-        with open(self.path) as file:
-            return Points(json_lines.points((line for line in file if path in line), n_killed=len(self.manager.processes)))
+        lines = (line for line in json_lines.read(self.path) if path.encode() in line)
+        return Points(json_lines.points(lines, n_killed=len(self.manager.processes)))
 
     def collections(self):
         """{time: Points} of the workload."""

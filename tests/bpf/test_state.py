@@ -109,9 +109,7 @@ class StateTest(unittest.TestCase):
         self.manager.wait_for('READY=1')
 
     def points(self):
-        with open(self.output) as file:
-            points = json_lines.points(file, n_killed=len(self.manager.processes))
-        for point in points:
+        for point in json_lines.points(json_lines.read(self.output), n_killed=len(self.manager.processes)):
             # Other units of the machine may end and come again, and then begin again.
             owner = point['attributes'].get(OWNER, '')
             if point['name'] == OWN_TIME or (point['kind'] == 'sum' and owner.startswith('/bpfpush-test-state')):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent as a test runs it: `bpfpush run --config FILE`, ready when it says READY=1."""
 
-import json
 import os
 import select
 import signal
@@ -12,6 +11,7 @@ import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+import json_lines
 import rights
 
 BPFPUSH = os.environ.get("BPFPUSH") or os.path.realpath(
@@ -68,17 +68,12 @@ class Follower:
     """Reads a growing file of JSON lines once, for those who wait for something in it."""
 
     def __init__(self, path):
-        self.path, self.offset = path, 0
+        self.path, self.place = path, 0
 
     def lines(self):
         """Those that have come since the last call."""
-        if not os.path.exists(self.path):
-            return []
-        with open(self.path, "rb") as file:
-            file.seek(self.offset)
-            whole = file.read().rpartition(b"\n")[0]
-        self.offset += len(whole) + 1 if whole else 0
-        return [json.loads(line) for line in whole.split(b"\n")] if whole else []
+        lines, self.place = json_lines.read_on(self.path, self.place)
+        return json_lines.points(lines)
 
     def wait_end(self, cgroup, timeout_s=90):
         """The time of the first collection without any line of a cgroup that has been removed."""

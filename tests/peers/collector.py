@@ -10,7 +10,6 @@ senders, or of several ways to send, are told apart. StatsD belongs to channel 0
 a request, so points keep the order in which they came.
 """
 
-import json
 import os
 import shutil
 import socket
@@ -21,6 +20,8 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.append(os.path.join(HERE, ".."))
+import json_lines
 
 TEMPORALITY = {1: "delta", 2: "cumulative"}
 
@@ -135,11 +136,6 @@ KINDS = [("sum", fill_number), ("gauge", fill_number), ("histogram", fill_histog
          ("exponentialHistogram", fill_exponential)]
 
 
-def whole_lines(file):
-    """Of a file that is being written. To iterate over it would go on in the middle of a line that grows meanwhile."""
-    return file.read().split("\n")[:-1]
-
-
 def points_of(export):
     """All points of one ExportMetricsServiceRequest in OTLP/JSON, as flat dicts.
 
@@ -237,10 +233,7 @@ class Collector:
 
     def points(self, channel=0):
         """What has been received and written so far."""
-        if not os.path.exists(self.outputs[channel]):
-            return []
-        with open(self.outputs[channel], encoding="utf-8") as file:
-            return [point for line in whole_lines(file) for point in points_of(json.loads(line))]
+        return [point for request in json_lines.points(json_lines.read(self.outputs[channel])) for point in points_of(request)]
 
     def wait_points(self, are_enough, channel=0, timeout_s=10):
         deadline = time.monotonic() + timeout_s

@@ -12,7 +12,7 @@ import re
 from decimal import Decimal
 
 from agent import HOST
-from collector import whole_lines
+import json_lines
 
 DESCRIPTORS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "bpf", "*.conf")
 USUAL_RANGES = {"s": "-18..0", "By": "4..22"}
@@ -21,8 +21,7 @@ TAGGED_KEEP = {"graphite": "", "dogstatsd": "/:", "influx": "/", "tagged": ":@+"
 
 
 def read_lines(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line, parse_float=Decimal) for line in whole_lines(file)]
+    return [json.loads(line, parse_float=Decimal) for line in json_lines.read(path)]
 
 
 def digits(data):

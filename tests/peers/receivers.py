@@ -11,7 +11,8 @@ import os
 import re
 import urllib.request
 
-from collector import Unavailable as NoCollector, collector_path, free_ports, points_of, whole_lines
+from collector import Unavailable as NoCollector, collector_path, free_ports, points_of
+import json_lines
 from receiver import Receiver, Unavailable, is_bound, LISTEN
 
 
@@ -72,8 +73,8 @@ LoadPlugin statsd
         top = self.path("csv", "h", "statsd")
         for file in sorted(os.listdir(top)) if os.path.isdir(top) else []:
             kind, name = self.FILE.match(file).groups()
-            with open(os.path.join(top, file), encoding="utf-8") as lines:
-                yield kind, name, [float(row[1]) for row in list(csv.reader(lines))[1:] if len(row) > 1]
+            lines = [line.decode() for line in json_lines.read(os.path.join(top, file))]
+            yield kind, name, [float(row[1]) for row in list(csv.reader(lines))[1:]]
 
     def totals(self):
         rows = {(kind, name): values for kind, name, values in self.rows()}
@@ -264,10 +265,8 @@ service:
         self.settle()
 
     def points(self):
-        if not os.path.exists(self.path("metrics.jsonl")):
-            return []
-        with open(self.path("metrics.jsonl"), encoding="utf-8") as file:
-            return [point for line in whole_lines(file) for point in points_of(json.loads(line))]
+        requests = json_lines.points(json_lines.read(self.path("metrics.jsonl")))
+        return [point for request in requests for point in points_of(request)]
 
     def totals(self):
         found = {}

@@ -13,8 +13,9 @@ import tempfile
 import unittest
 
 from agent import Agent, Follower, ROOMY, Unavailable as NoAgent, cgroup2_mount, count_once, require_agent
-from collector import Collector, Unavailable as NoCollector, collector_path, whole_lines
+from collector import Collector, Unavailable as NoCollector, collector_path
 from expected import explicit
+import json_lines
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
@@ -28,11 +29,6 @@ def config_text(urls, json_path):
         sections.append(f"[exporter {temporality}-{histogram}]\ntype = otlp\nendpoint = {url}\n"
                         f"temporality = {temporality}\nhistogram = {histogram}\n")
     return "\n".join(sections)
-
-
-def read_lines(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in whole_lines(file)]
 
 
 def identity(scope, name, attributes):
@@ -131,7 +127,7 @@ class TestAgent(unittest.TestCase):
             cls.status = agent.stop()
             cls.log = agent.log_text()
         cls.collector.stop()
-        cls.lines = read_lines(lines_path)
+        cls.lines = json_lines.points(json_lines.read(lines_path))
         cls.points = [cls.collector.points(channel) for channel in range(len(WAYS))]
 
     @classmethod

@@ -48,7 +48,7 @@ class Outage:
         self.peak = self.resident = self.waited_ns = 0
 
     def lines(self):
-        return expected.read_lines(self.lines_path) if os.path.exists(self.lines_path) else []
+        return expected.read_lines(self.lines_path)
 
     def times(self):
         return sorted({line["time_ns"] for line in self.lines()})

@@ -5,7 +5,6 @@
     test_service.py KERNEL
 """
 
-import io
 import os
 import re
 import sys
@@ -96,7 +95,7 @@ class TestService(unittest.TestCase):
         n_oom_kills = self.guest.file("journal").count("'oom-kill'")
         self.assertGreater(n_oom_kills, 0)
         found = [{}, {}]
-        for line in json_lines.points(io.StringIO(self.guest.file("points"), newline="\n"), n_oom_kills + 1):
+        for line in json_lines.points(self.guest.file("points").split("\n")[:-1], n_oom_kills + 1):
             for number, call in enumerate(("timer_getoverrun", "ioprio_get")):
                 if line["attributes"].get("bpfpush.syscall.name") == call and line["attributes"].get("systemd.unit.name") == "counted.service":
                     found[number][line["start_time_ns"]] = line["total"]
