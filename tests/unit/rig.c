@@ -58,7 +58,7 @@ void run_for(uint64_t ms)
 {
 	uint64_t end_ns = now_ns() + ms * MS;
 
-	while (now_ns() < end_ns)
+	for (uint64_t n = 0; n < ms || now_ns() < end_ns; n++)
 		turn();
 }
 

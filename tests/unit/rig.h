@@ -23,6 +23,7 @@
 
 #define MS    UINT64_C(1000000) /* in ns */
 #define NEVER (UINT64_C(3600000) * MS)
+#define PATIENCE_NS (60000 * MS) /* for what takes no time on a machine that does nothing else */
 
 #define RIG_TEST(function) cmocka_unit_test_setup_teardown(function, rig_setup, rig_teardown)
 
@@ -52,12 +53,13 @@ int rig_teardown(void **state);
 
 uint64_t now_ns(void);
 void turn(void);
+/* At least that long, and as many turns: on a busy machine, time may pass without one. */
 void run_for(uint64_t ms);
 
-/* Turns the loop until the condition holds, which it does within some seconds or the test fails. */
+/* Turns the loop until the condition holds, or the test fails. */
 #define RUN_UNTIL(condition)                                                    \
 	do {                                                                    \
-		uint64_t end_ns_ = now_ns() + 10000 * MS;                       \
+		uint64_t end_ns_ = now_ns() + PATIENCE_NS;                      \
 		while (!(condition)) {                                          \
 			if (now_ns() > end_ns_)                                 \
 				fail_msg("waited in vain for: %s", #condition); \
