@@ -75,34 +75,29 @@ def answer_half(status):
     return step
 
 
-def slow(seconds):
-    """Reads and is silent for a while."""
-    def step(server, connection):
-        server.remember(read_request(connection))
-        time.sleep(seconds)
-        return False
-    return step
+def silence(server, connection):
+    """Reads and is silent, until the other side has enough of it."""
+    server.remember(read_request(connection))
+    connection.recv(1)
+    return False
 
 
-def late(seconds):
-    """Takes the request, after a while."""
-    def step(server, connection):
-        server.remember(read_request(connection))
-        time.sleep(seconds)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-        return True
-    return step
+def after(event, step):
+    """That, once the event is set."""
+    def wait_and_step(server, connection):
+        event.wait()
+        return step(server, connection)
+    return wait_and_step
 
 
 def drip(begin):
-    """That, and then a byte now and then, for longer than anybody waits."""
+    """That, and then a byte now and then, until the other side has enough of it."""
     def step(server, connection):
         server.remember(read_request(connection))
         connection.sendall(begin)
-        for _ in range(100):
+        while True:
             time.sleep(0.05)
             connection.sendall(b"y")
-        return False
     return step
 
 
@@ -128,7 +123,7 @@ class Server:
         self.context = context
         self.requests = []  # (time, connection's number, headers, digest of the body, body)
         self.n_dropped = 0
-        self.n_connections = 0
+        self.n_connections = self.n_closed = 0
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", port))
         self.port = self.listener.getsockname()[1]
@@ -169,6 +164,8 @@ class Server:
             pass
         finally:
             connection.close()
+            with self.lock:
+                self.n_closed += 1
 
     @staticmethod
     def has_request(connection):

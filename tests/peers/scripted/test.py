@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OTLP exporter against everything a receiver may do: what is sent, again or not, and how it is counted.
 
+How long anything took is not looked at, but how long the exporter said or saw by its own clock that it waited, at least.
+
     test.py PUSH_OTLP PROTOC PROTO [NAME…]
 """
 
@@ -21,7 +23,9 @@ import threading
 import time
 
 sys.dont_write_bytecode = True
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
 
+import patience  # noqa: E402
 import server as scripted  # noqa: E402
 from server import answer  # noqa: E402
 
@@ -40,17 +44,82 @@ def expect(what, seen, wanted):
         raise Failed(f"{what} is {seen}" + ("" if callable(wanted) else f", not {wanted}"))
 
 
-def push(url, *arguments, environment=None, file_bytes=None, prefix=()):
+class Client:
+    """The exporter at work, and what it has said so far."""
+
+    def __init__(self, command, **options):
+        self.files = [tempfile.TemporaryFile("w+") for _ in range(2)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self.files[0], stderr=self.files[1], bufsize=0, **options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.kill()
+        self.process.wait()
+        for file in self.files:
+            file.close()
+
+    def said(self, number):
+        return os.pread(self.files[number].fileno(), 1 << 24, 0).decode()
+
+    def log(self):
+        return self.said(1)
+
+    def attempts(self):
+        """[[when it began, when it ended], …] in us, without the end of one that is under way."""
+        found = []
+        for what, us in re.findall(r"^(began|ended) (\d+)$", self.said(0), re.MULTILINE):
+            if what == "began":
+                found.append([])
+            found[-1].append(int(us))
+        return found
+
+    def n_pushed(self):
+        return self.said(0).count("pushed\n")
+
+    def n_ended(self):
+        return self.said(0).count("ended ")
+
+    def ask(self, batches="b"):
+        """Of --on-demand: so many more batches, and waits until they are pushed."""
+        wanted = self.n_pushed() + len(batches)
+        self.process.stdin.write(batches.encode())
+        self.wait(lambda: self.n_pushed() == wanted)
+
+    def wait(self, condition):
+        def has_ended_or_holds():
+            is_over = self.process.poll() is not None
+            return condition() or is_over
+        patience.wait(has_ended_or_holds, self.log)
+        expect("ended before its time", condition(), bool)
+
+    def finish(self):
+        """(its counts, its log)"""
+        self.process.stdin.close()
+        if self.process.wait(patience.PATIENCE_S):
+            raise Failed(f"exit status {self.process.returncode}: {self.log()}")
+        return {**json.loads(self.said(0).splitlines()[-1]), "attempts": self.attempts()}, self.log()
+
+
+def push(url, *arguments, environment=None, file_bytes=None, prefix=(), meanwhile=lambda client: None):
     """Runs the exporter; (its counts, its log). file_bytes: no file can get longer, as on a disk that is full."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("OTEL_") and not k.lower().endswith("_proxy")}
     env.update(environment or {})
     command = [*prefix, PUSH, *arguments] + ([f"endpoint={url}"] if url else [])
     limit = file_bytes and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes)))
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=False, preexec_fn=limit,
-                            restore_signals=False)  # SIGXFSZ stays ignored
-    if result.returncode:
-        raise Failed(f"exit status {result.returncode}: {result.stderr}")
-    return json.loads(result.stdout), result.stderr
+    with Client(command, env=env, preexec_fn=limit, restore_signals=False) as client:  # SIGXFSZ stays ignored
+        meanwhile(client)
+        return client.finish()
+
+
+def when_pushed(count, event):
+    """Meanwhile: the event happens as soon as so many batches are pushed."""
+    def meanwhile(client):
+        client.wait(lambda: client.n_pushed() == count)
+        event.set()
+    return meanwhile
 
 
 def encode(message, text):
@@ -72,15 +141,28 @@ JSON_PARTIAL = b'{"partialSuccess": {"rejectedDataPoints": "3", "errorMessage": 
 STATUS = encode("Status", 'code: 3 message: "bad \\033[31m data"')
 
 
-def soon(seconds):
-    return lambda: email.utils.formatdate(time.time() + seconds, usegmt=True)
+def at_once(_, text):
+    """The first delay is 20 ms at most."""
+    expect("delay", re.findall(r"kept for another attempt(?: in ([\d.]+) s)?$", text, re.MULTILINE), lambda seen: seen in (["0.0"], [""]))
 
 
+def after_a_second(attempts, text):
+    """As the receiver wants it, and half as much more at most."""
+    expect("delay", re.findall(r"kept for another attempt in ([\d.]+) s$", text, re.MULTILINE), lambda seen: 1.0 <= float(*seen) <= 1.5)
+    expect("delay in us", attempts[1][0] - attempts[0][1], lambda seen: seen >= 10**6)
+
+
+def after_a_timeout(attempts, text):
+    at_once(attempts, text)
+    expect("time-out", re.findall(r"timed out after (\d+) milliseconds", text), lambda seen: int(*seen) >= TIMEOUT_MS)
+
+
+TIMEOUT_MS = 1000
 ACCEPTED = {"exported": N, "rejected": 0, "requests": 1, "retries": 0, "inflight": 0, "is_idle": 1, "is_failing": 0}
 REFUSED = {"exported": 0, "rejected": N, "requests": 1, "retries": 0, "inflight": 0, "is_idle": 1, "is_failing": 1}
 RETRIED = {"exported": N, "rejected": 0, "requests": 2, "retries": 1, "inflight": 0, "is_idle": 1, "is_failing": 0}
 
-# name: (steps, what is counted, delay between the first two attempts, what the log says)
+# name: (steps, what is counted, when the second attempt comes, what the log says)
 ANSWERS = {
     "200": ([answer(200)], ACCEPTED, None, ""),
     "200, JSON body": ([answer(200, b"{}", "application/json")], ACCEPTED, None, ""),
@@ -116,25 +198,24 @@ ANSWERS = {
     "415": ([answer(415)], REFUSED, None, r"HTTP 415 \(try compression = none\);"),
     "415, gRPC": ([answer(415, b"", "application/grpc")], REFUSED, None, r"HTTP 415 \(this is OTLP/gRPC, .* try port 4318\);"),
     "HTTP/0.9": ([scripted.say(b"+OK ready\r\n"), answer(200)], RETRIED, None, r"\(something else than HTTP listens there\);"),
-    "429, seconds": ([answer(429, Retry_After="1"), answer(200)], RETRIED, (0.99, 2.0), r"HTTP 429.*; kept for another attempt in 1\.\d s"),
-    "429, date": ([answer(429, Retry_After=soon(2)), answer(200)], RETRIED, (0.9, 4.7), "HTTP 429"),
-    "429, a past date": ([answer(429, Retry_After="Sun, 06 Nov 1994 08:49:37 GMT"), answer(200)], RETRIED, (0, 0.3), ""),
-    "429, negative": ([answer(429, Retry_After="-1000"), answer(200)], RETRIED, (0, 0.3), ""),
-    "429, nonsense": ([answer(429, Retry_After="soon"), answer(200)], RETRIED, (0, 0.3), ""),
+    "429, seconds": ([answer(429, Retry_After="1"), answer(200)], RETRIED, after_a_second, "HTTP 429"),
+    "429, a past date": ([answer(429, Retry_After="Sun, 06 Nov 1994 08:49:37 GMT"), answer(200)], RETRIED, at_once, ""),
+    "429, negative": ([answer(429, Retry_After="-1000"), answer(200)], RETRIED, at_once, ""),
+    "429, nonsense": ([answer(429, Retry_After="soon"), answer(200)], RETRIED, at_once, ""),
     "500": ([answer(500)], REFUSED, None, "HTTP 500"),
     "501": ([answer(501)], REFUSED, None, "HTTP 501"),
-    "502": ([answer(502), answer(200)], RETRIED, (0, 0.3), "HTTP 502"),
-    "503": ([answer(503), answer(200)], RETRIED, (0, 0.3), "HTTP 503"),
-    "504": ([answer(504), answer(200)], RETRIED, (0, 0.3), "HTTP 504"),
+    "502": ([answer(502), answer(200)], RETRIED, at_once, "HTTP 502"),
+    "503": ([answer(503), answer(200)], RETRIED, at_once, "HTTP 503"),
+    "504": ([answer(504), answer(200)], RETRIED, at_once, "HTTP 504"),
     "503, then 400": ([answer(503), answer(400)], {**REFUSED, "requests": 2, "retries": 1}, None, "HTTP 400"),
-    "close after read": ([scripted.close_after_read, answer(200)], RETRIED, (0, 0.3), "kept for another attempt"),
-    "silence": ([scripted.slow(1.0), answer(200)], RETRIED, (0.29, 0.9), "timed? ?out|Timeout"),
-    "drip": ([scripted.drip(b"HTTP/1.1 200 OK\r\nX: "), answer(200)], RETRIED, (0.29, 0.9), "timed? ?out|Timeout"),
-    "200, a body without end": ([scripted.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"), answer(200)], RETRIED, (0.29, 0.9),
-                                "timed? ?out|Timeout"),
+    "close after read": ([scripted.close_after_read, answer(200)], RETRIED, at_once, "kept for another attempt"),
+    "silence": ([scripted.silence, answer(200)], RETRIED, after_a_timeout, ""),
+    "drip": ([scripted.drip(b"HTTP/1.1 200 OK\r\nX: "), answer(200)], RETRIED, after_a_timeout, ""),
+    "200, a body without end": ([scripted.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"), answer(200)], RETRIED, after_a_timeout,
+                                ""),
     "200, gzip bomb": ([scripted.bomb(200)], ACCEPTED, None, "the answer is larger than max_response_size"),
     "400, gzip bomb": ([scripted.bomb(400)], REFUSED, None, "HTTP 400: the answer is larger than max_response_size;"),
-    "503, gzip bomb": ([scripted.bomb(503), answer(200)], RETRIED, (0, 0.3),
+    "503, gzip bomb": ([scripted.bomb(503), answer(200)], RETRIED, at_once,
                        "HTTP 503: the answer is larger than max_response_size; kept"),
 }
 
@@ -142,19 +223,32 @@ ANSWERS = {
 def run_answer(name):
     steps, wanted, delay, log = ANSWERS[name]
     server = scripted.Server(steps)
-    counts, text = push(f"http://127.0.0.1:{server.port}", *FAST, "timeout=300ms")
+    counts, text = push(f"http://127.0.0.1:{server.port}", *FAST, *([f"timeout={TIMEOUT_MS}ms"] if delay is after_a_timeout else []))
     server.stop()
     for key, value in wanted.items():
         expect(key, counts[key], value)
     expect("requests that arrived", len(server.requests), wanted["requests"])
+    expect("attempts", len(counts["attempts"]), wanted["requests"])
     expect("different bodies", len({request[3] for request in server.requests}), 1)
     if delay:
-        passed = server.requests[1][0] - server.requests[0][0]
-        expect("delay", round(passed, 3), lambda seen: delay[0] <= seen <= delay[1])
+        delay(counts["attempts"], text)
     if not re.search(log, text):
         raise Failed(f"the log lacks {log!r}: {text}")
     if "\033" in text:
         raise Failed("control characters in the log")
+
+
+def a_date_in_retry_after_is_waited_for():
+    dates = []
+
+    def refuse(server, connection):
+        dates.append(int(time.time()) + 3)
+        return answer(429, Retry_After=email.utils.formatdate(dates[0], usegmt=True))(server, connection)
+    server = scripted.Server([refuse, answer(200)])
+    counts, text = push(f"http://127.0.0.1:{server.port}", *FAST)
+    expect("requests", counts["requests"], 2)
+    expect("too early, in s", dates[0] - (time.time() - time.monotonic() + server.requests[1][0]), lambda seen: seen < 0.01)
+    expect("delay", re.findall(r"HTTP 429.*; kept for another attempt in ([\d.]+) s$", text, re.MULTILINE), lambda seen: float(*seen) <= 4.5)
 
 
 def the_request_is_what_the_protocol_asks_for():
@@ -246,24 +340,27 @@ DELTA = [*LONG, "temporality=delta"]
 
 
 def after_an_outage_the_newest_totals_go_first_and_alone():
-    server = scripted.Server([scripted.slow(0.5), answer(200)])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", *LONG, "queue_requests=3")
+    all_are_pushed = threading.Event()
+    server = scripted.Server([scripted.after(all_are_pushed, scripted.close_after_read), answer(200)])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", *LONG, "queue_requests=3", meanwhile=when_pushed(10, all_are_pushed))
     expect("what arrived", values(server), [1, 55])
     expect("exported", counts["exported"], N)
     expect("dropped", counts["dropped_queue"], 0)
 
 
 def of_the_backlog_of_totals_one_window_stays_for_each_time():
-    server = scripted.Server([answer(503, Retry_After="1"), answer(200)])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", "--batches=10", "--pause=50", "backlog=4s", *FAST)
+    all_are_pushed = threading.Event()
+    server = scripted.Server([scripted.after(all_are_pushed, answer(503)), answer(200)])
+    counts, _ = push(f"http://127.0.0.1:{server.port}", *LONG, "backlog=4s", meanwhile=when_pushed(10, all_are_pushed))
     # The totals at 2 to 11 s; those at 3 and 7 s are the last of their four seconds. The newest goes first.
     expect("what arrived", values(server, 1), [55, 21, 3])
     expect("exported", counts["exported"], 3 * N)
 
 
 def deltas_that_a_full_queue_has_no_room_for_are_merged():
-    server = scripted.Server([answer(503, Retry_After="1"), answer(200)])
-    counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA, "queue_requests=3")
+    all_are_pushed = threading.Event()
+    server = scripted.Server([scripted.after(all_are_pushed, answer(503)), answer(200)])
+    counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA, "queue_requests=3", meanwhile=when_pushed(10, all_are_pushed))
     expect("dropped", counts["dropped_queue"], 0)
     expect("what arrived", sum(values(server, 1)), 55)
     expect("requests that arrived", len(server.requests) - 1, lambda n: n <= 3)
@@ -273,21 +370,34 @@ def deltas_that_a_full_queue_has_no_room_for_are_merged():
 def deltas_that_were_refused_or_expired_are_in_the_next_ones():
     for refusal in (answer(400), answer(401), answer(413), answer(500)):
         server = scripted.Server([refusal, refusal, refusal, answer(200)])
-        # The refusals come long before the last batch, which takes up what was refused.
-        counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=100")
+
+        def push_ten(client):
+            """Each batch takes up what was refused before it."""
+            for n in range(10):
+                client.ask()
+                client.wait(lambda n=n: client.n_ended() > n)
+        counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA, "--on-demand", meanwhile=push_ten)
         expect("what arrived", sum(values(server, 3)), 55)
         expect("lost", counts["rejected"] + counts["dropped_error"], 0)
         expect("exported and waiting", (counts["exported"] > 0, counts["inflight"]), (True, 0))
         expect("said", text.count("its counts are in the next request"), 1)
     server = scripted.Server([answer(503), answer(503), answer(503), answer(503), answer(503), answer(200)])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=50", "retry_give_up=60ms")
-    expect("what arrived", sum(values(server, 5)), 55)
+
+    def push_until_they_arrive(client):
+        while len(server.requests) < 6:
+            client.ask()
+            time.sleep(0.05)
+        client.ask()  # what was given up meanwhile goes with it
+        pushed.append(client.n_pushed())
+    pushed = []
+    counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--on-demand", "retry_give_up=60ms", meanwhile=push_until_they_arrive)
+    expect("what arrived", sum(values(server, 5)), pushed[0] * (pushed[0] + 1) // 2)
     expect("lost", counts["dropped_error"], 0)
 
 
 def deltas_that_are_always_refused_wait():
     server = scripted.Server([answer(400)])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=100", "--patience=5000")
+    counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=100")
     expect("exported", counts["exported"], 0)
     expect("waiting: a window or two", counts["inflight"], lambda n: n <= 2 * N)
     expect("idle", counts["is_idle"], 1)
@@ -314,12 +424,15 @@ def deltas_in_doubt_are_never_merged():
 
 
 def at_the_end_all_that_waits_is_one_request():
-    """40 batches wait for a receiver that takes 300 ms a request, and there is time for nine."""
+    def push_forty(client):
+        client.ask(39 * "b")
+        client.wait(client.n_ended)
+        client.ask("l")
     for more in (["temporality=cumulative"], ["temporality=delta"], ["temporality=delta", "spool=1MiB"]):
-        server = scripted.Server([answer(503, Retry_After="300"), scripted.late(0.3)])
-        counts, _ = push(f"http://127.0.0.1:{server.port}", "--batches=40", "--pause=5", "--last", "--patience=3000", *more,
-                         *FAST, environment={"STATE_DIRECTORY": "/dev/null"})
-        expect("what arrived", sum(values(server, 1)), 820)
+        server = scripted.Server([answer(503, Retry_After="300"), answer(200)])
+        counts, _ = push(f"http://127.0.0.1:{server.port}", "--on-demand", *more, *FAST, environment={"STATE_DIRECTORY": "/dev/null"},
+                         meanwhile=push_forty)
+        expect("what arrived", values(server, 1), [820])
         expect("exported", counts["exported"], N)
 
 
@@ -327,8 +440,7 @@ def an_outage_of_a_day_loses_no_delta():
     """8 640 batches, as many as ten seconds has a day; the newest windows keep their resolution."""
     n_batches = 8640
     server = scripted.Server([answer(503, Retry_After="5"), answer(200)])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", f"--batches={n_batches}", "--pause=0", "--series=100",
-                     "--patience=55000", *FAST, "temporality=delta", "queue_requests=100")
+    counts, _ = push(f"http://127.0.0.1:{server.port}", f"--batches={n_batches}", "--pause=0", "--series=100", *FAST, "temporality=delta", "queue_requests=100")
     expect("what arrived", sum(values(server, 1)), n_batches * (n_batches + 1) // 2)
     expect("dropped or waiting", counts["dropped_queue"] + counts["dropped_error"] + counts["inflight"], 0)
 
@@ -346,7 +458,7 @@ def what_waits_in_a_spool_outlives_the_process():
         with tempfile.TemporaryDirectory() as directory:
             dead = scripted.Server([answer(503)])
             environment = {"STATE_DIRECTORY": directory}
-            counts, _ = push(f"http://127.0.0.1:{dead.port}", *SPOOL, *more, "--patience=300", environment=environment)
+            counts, _ = push(f"http://127.0.0.1:{dead.port}", *SPOOL, *more, "--attempts=1", environment=environment)
             expect("waiting", counts["inflight"], 10 * N)
             server = scripted.Server([answer(200)])
             counts, text = push(f"http://127.0.0.1:{server.port}", *SPOOL, *more, environment=environment)
@@ -368,12 +480,11 @@ def a_spool_keeps_an_hour_as_it_was_and_adds_up_the_rest():
         environment = {"STATE_DIRECTORY": directory}
         options = ["--pause=0", "--series=100", *FAST, "temporality=delta", "spool=1MiB", "spool_age=100s"]
         dead = scripted.Server([answer(503, Retry_After="100")])
-        counts, _ = push(f"http://127.0.0.1:{dead.port}", *options, f"--batches={n}", "--patience=20000",
-                         environment=environment)
+        counts, _ = push(f"http://127.0.0.1:{dead.port}", *options, f"--batches={n}", "--attempts=1", environment=environment)
         expect("on disk", sum(stored(directory).values()), lambda size: size < 1 << 20)
         expect("in memory for a later process", counts["dropped_queue"] + counts["dropped_error"], 0)
         server = scripted.Server([answer(200)])
-        push(f"http://127.0.0.1:{server.port}", *options, "--batches=0", "--patience=20000", environment=environment)
+        push(f"http://127.0.0.1:{server.port}", *options, "--batches=0", environment=environment)
         seen = values(server)
         expect("the newest hundred", seen[-100:], list(range(n - 99, n + 1)))
         expect("windows", len(seen), lambda count: count <= 103)
@@ -385,9 +496,10 @@ def a_small_spool_merges_and_loses_nothing():
     with tempfile.TemporaryDirectory() as directory:
         environment = {"STATE_DIRECTORY": directory}
         options = ["--pause=0", "--series=1000", *FAST, "temporality=delta", "spool=1MiB", "compression=none"]
-        server = scripted.Server([answer(503, Retry_After="5"), answer(200)])
-        counts, _ = push(f"http://127.0.0.1:{server.port}", *options, f"--batches={n}", "--patience=40000",
-                         environment=environment)
+        all_are_pushed = threading.Event()
+        server = scripted.Server([scripted.after(all_are_pushed, answer(503)), answer(200)])
+        counts, _ = push(f"http://127.0.0.1:{server.port}", *options, "timeout=0", f"--batches={n}", environment=environment,
+                         meanwhile=when_pushed(n, all_are_pushed))
         expect("on disk", sum(stored(directory).values()), lambda size: size < 3 << 19)
         seen = [int(re.search(r"as_int: (\d+)", decode(request[4])).group(1)) for request in server.requests[1:]]
         expect("what arrived", sum(seen), n * (n + 1) // 2)
@@ -425,7 +537,7 @@ def damage_request(path, number):
 def what_is_damaged_while_it_waits_is_lost_counted_and_kept():
     with tempfile.TemporaryDirectory() as directory:
         environment = {"STATE_DIRECTORY": directory}
-        push(f"http://127.0.0.1:{scripted.Server([answer(503)]).port}", *SPOOL, "--patience=300", environment=environment)
+        push(f"http://127.0.0.1:{scripted.Server([answer(503)]).port}", *SPOOL, "--attempts=1", environment=environment)
 
         def damage(server, connection):
             damage_request(os.path.join(directory, "spool", "test", "00000001"), 6)
@@ -441,16 +553,19 @@ def what_is_damaged_while_it_waits_is_lost_counted_and_kept():
 def what_cannot_be_read_now_waits_and_the_exporter_fails():
     with tempfile.TemporaryDirectory() as directory:
         environment = {"STATE_DIRECTORY": directory}
-        push(f"http://127.0.0.1:{scripted.Server([answer(503)]).port}", *SPOOL, "--patience=300", environment=environment)
+        push(f"http://127.0.0.1:{scripted.Server([answer(503)]).port}", *SPOOL, "--attempts=1", environment=environment)
         path = os.path.join(directory, "spool", "test", "00000001")
 
         def hide(server, connection):
             os.rename(path, path + "-")
             os.symlink(path + "-", path)
-            threading.Timer(0.4, os.replace, (path + "-", path)).start()
             return answer(503)(server, connection)
+
+        def show(client):
+            client.wait(lambda: "the spool cannot be read now" in client.log())
+            os.replace(path + "-", path)
         server = scripted.Server([hide, answer(200)])
-        counts, text = push(f"http://127.0.0.1:{server.port}", *SPOOL, "--pause=100", environment=environment)
+        counts, text = push(f"http://127.0.0.1:{server.port}", *SPOOL, "--pause=100", environment=environment, meanwhile=show)
         expect("exported", counts["exported"], 20 * N)
         expect("what arrived", sum(values(server, 1)), 2 * 55)
         expect("complaints", len(re.findall("the spool cannot be read now: .*; what waits stays there", text)), 1)
@@ -488,17 +603,18 @@ def a_spool_that_was_deleted_is_made_again():
 
 TROUBLES = (answer(503), answer(429, Retry_After="0"), answer(400), answer(413), answer(500), scripted.close_before_read)
 # The request has come, and no answer leaves: whoever sent it cannot know what became of it.
-LOST = (scripted.close_after_read, scripted.answer_half(100), scripted.slow(0.15))
+LOST = (scripted.close_after_read, scripted.answer_half(100), scripted.silence)
+WEIGHTS = [6] * (len(TROUBLES) + len(LOST) - 1) + [1]  # who is silent costs a time-out
 
 
 def chaos(seed, batches, *options):
     """-> (the bodies that the receiver took, by digest; those of them whose answer was lost; the counts)."""
-    random_ = random.Random(seed)
-    taken, unanswered, end = {}, {}, time.monotonic() + 0.02 * batches * 0.8
+    random_, calm = random.Random(seed), threading.Event()
+    taken, unanswered = {}, {}
 
     def step(server, connection):
-        is_fine = time.monotonic() > end or random_.random() < 0.3
-        trouble = answer(200) if is_fine else random_.choice(TROUBLES + LOST)
+        is_fine = calm.is_set() or random_.random() < 0.3
+        trouble = answer(200) if is_fine else random_.choices(TROUBLES + LOST, WEIGHTS)[0]
         is_taken = is_fine or (trouble in LOST and random_.random() < 0.5)
         n = len(server.requests)
         result = trouble(server, connection)
@@ -508,9 +624,18 @@ def chaos(seed, batches, *options):
             if not is_fine:
                 unanswered[digest] = body
         return result
+
+    def push_all(client):
+        """What is refused waits for another batch, so the last ones come when all is well."""
+        client.ask("b" * (batches - 3))
+        calm.set()
+        for _ in range(3):
+            n_ended = client.n_ended()
+            client.ask()
+            client.wait(lambda n=n_ended: client.n_ended() > n)
     server = scripted.Server([step])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", f"--batches={batches}", "--pause=20", "--patience=50000",
-                     "timeout=100ms", *FAST, *options)
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--on-demand", "--pause=20", "timeout=2s", *FAST, *options,
+                     meanwhile=push_all)
     expect("waiting", counts["inflight"], 0)
     expect("dropped", counts["dropped_queue"] + counts["dropped_error"], 0)
     return taken, unanswered, counts
@@ -544,19 +669,23 @@ def after_chaos_totals_are_right():
 
 def a_request_that_is_tried_too_long_is_dropped():
     server = scripted.Server([answer(503)])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", "retry_give_up=300ms", *FAST)
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "retry_give_up=1s", *FAST)
     expect("dropped", counts["dropped_error"], N)
     expect("idle", counts["is_idle"], 1)
     expect("attempts", counts["requests"], lambda n: n >= 3)
+    began = counts["attempts"][0][0]
+    expect("attempts that ended within a second", [ended - began < 10**6 for _, ended in counts["attempts"]],
+           (counts["requests"] - 1) * [True] + [False])
 
 
 def an_absurd_retry_after_is_clamped_and_zero_does_not_spin():
     server = scripted.Server([answer(429, Retry_After="100000")])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", "--patience=500", *FAST)
-    expect("requests", counts["requests"], 1)
+    counts, text = push(f"http://127.0.0.1:{server.port}", "--attempts=1", *FAST)
+    expect("delay", re.findall(r"kept for another attempt in (\d+) s$", text, re.MULTILINE), lambda seen: 300 <= int(*seen) <= 450)
     server = scripted.Server([answer(429, Retry_After="0")])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", "--patience=1000", "retry_initial=100ms", "retry_max=100ms")
-    expect("requests in a second at 0 to 100 ms", counts["requests"], lambda n: 5 <= n <= 60)
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--attempts=20", "retry_initial=100ms", "retry_max=100ms")
+    waited = [after[0] - before[1] for before, after in zip(counts["attempts"], counts["attempts"][1:])]
+    expect("us waited in all, of 19 waits of 0 to 100 ms", sum(waited), lambda us: us > 300000)
     expect("in flight", counts["inflight"], N)
 
 
@@ -566,11 +695,10 @@ def nobody_listens_then_somebody_does():
     server.stop()
     box = []
 
-    def revive():
-        time.sleep(0.4)
+    def revive(client):
+        client.wait(lambda: client.n_pushed() == 3 and client.n_ended() >= 2)
         box.append(scripted.Server([answer(200)], port=port))
-    threading.Thread(target=revive, daemon=True).start()
-    counts, text = push(f"http://127.0.0.1:{port}", "--batches=3", *FAST)
+    counts, text = push(f"http://127.0.0.1:{port}", "--batches=3", *FAST, meanwhile=revive)
     expect("exported", counts["exported"], N)
     expect("requests", counts["requests"], lambda n: n >= 3)
     expect("said once", text.count("kept for another attempt"), 1)
@@ -588,11 +716,14 @@ def a_receiver_that_moves_is_found_at_the_next_attempt():
             hosts.write(f"{address} receiver.test\n")
             hosts.flush()
         lead_to("127.0.0.9")
-        threading.Timer(0.4, lead_to, ["127.0.0.1"]).start()
+
+        def move(client):
+            client.wait(lambda: client.n_ended() >= 2)
+            lead_to("127.0.0.1")
         alone = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts.name]
         if subprocess.run([*alone, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
             return  # not root
-        counts, _ = push(f"http://receiver.test:{server.port}", "--patience=30000", *FAST, prefix=alone)
+        counts, _ = push(f"http://receiver.test:{server.port}", *FAST, prefix=alone, meanwhile=move)
     expect("exported", counts["exported"], N)
     expect("attempts", counts["requests"], lambda n: n >= 3)
 
@@ -623,7 +754,12 @@ def a_connection_closed_while_idle_is_replaced():
         answer(200)(server, connection)
         return False
     server = scripted.Server([close_later])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", "--batches=5", "--pause=50", *FAST)
+
+    def push_five(client):
+        for n in range(5):
+            client.ask()
+            client.wait(lambda n=n: server.n_closed > n)
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--on-demand", *FAST, meanwhile=push_five)
     expect("exported", counts["exported"], 5 * N)
     expect("retries", counts["retries"], 0)
     expect("connections", server.n_connections, 5)
@@ -636,15 +772,16 @@ def a_header_whose_file_is_gone_waits_for_it():
         with open(path, "w", encoding="utf-8") as file:
             file.write("one\r\n")
 
-        def rotate():
-            time.sleep(0.15)
+        def rotate(client):
+            client.ask()
+            client.wait(client.n_ended)
             os.unlink(path)
-            time.sleep(0.3)
-            with open(path, "w", encoding="utf-8") as file:
+            client.ask()
+            client.wait(lambda: "cannot be used" in client.log())
+            with open(path + "-", "w", encoding="utf-8") as file:
                 file.write("two")
-        threading.Thread(target=rotate, daemon=True).start()
-        counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=2", "--pause=300",
-                            f"headers=Token: file:{path}", *FAST)
+            os.rename(path + "-", path)
+        counts, text = push(f"http://127.0.0.1:{server.port}", "--on-demand", f"headers=Token: file:{path}", *FAST, meanwhile=rotate)
     expect("exported", counts["exported"], 2 * N)
     expect("tokens", [request[2]["token"] for request in server.requests], ["one", "two"])
     expect("said once", text.count("cannot be used"), 1)
@@ -694,7 +831,7 @@ def tls_is_checked_both_ways_and_files_are_read_again():
 
         counts, _ = push(url, f"ca_file={path('right.pem')}", *FAST)
         expect("exported with the right CA", counts["exported"], N)
-        counts, text = push(url, f"ca_file={path('wrong.pem')}", "--patience=2000", *FAST)
+        counts, text = push(url, f"ca_file={path('wrong.pem')}", "--attempts=2", *FAST)
         expect("exported with the wrong CA", counts["exported"], 0)
         expect("kept with the wrong CA", counts["inflight"], N)
         expect("the log names it", bool(re.search("certificate.* \\(set ca_file to the certificate of its CA\\);", text)), True)
@@ -704,12 +841,11 @@ def tls_is_checked_both_ways_and_files_are_read_again():
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             return False
 
-        _, text = push(f"https://127.0.0.1:{scripted.Server([answer_in_clear]).port}", "--patience=2000", "retry_initial=10s",
-                       "retry_max=10s")
+        _, text = push(f"https://127.0.0.1:{scripted.Server([answer_in_clear]).port}", "--attempts=1")
         expect(f"plain HTTP in {text}", text.count("(the port speaks plain HTTP: try http://)"), 1)
         counts, _ = push(mutual_url, f"ca_file={path('right.pem')}", *client, *FAST)
         expect("exported with a client certificate", counts["exported"], N)
-        counts, _ = push(mutual_url, f"ca_file={path('right.pem')}", "--patience=2000", *FAST)
+        counts, _ = push(mutual_url, f"ca_file={path('right.pem')}", "--attempts=2", *FAST)
         expect("exported without one", counts["exported"], 0)
 
         with open(path("openssl.cnf"), "w", encoding="ascii") as file:
@@ -719,14 +855,16 @@ def tls_is_checked_both_ways_and_files_are_read_again():
         for version, wanted in (("TLSv1_1", 0), ("TLSv1_2", N)):
             server = serve(False, scripted.ssl.TLSVersion[version])
             counts, _ = push(f"https://127.0.0.1:{server.port}", f"ca_file={path('right.pem')}", *FAST,
-                             *([] if wanted else ["--patience=2000"]), environment=machine)
+                             *([] if wanted else ["--attempts=2"]), environment=machine)
             expect(f"exported with {version}", counts["exported"], wanted)
         expect("keys are written", os.path.exists(path("keys")), False)
 
         shutil.copy(path("wrong.pem"), path("rotated.pem"))
-        timer = threading.Timer(0.5, lambda: shutil.copy(path("right.pem"), path("rotated.pem")))
-        timer.start()
-        counts, _ = push(url, f"ca_file={path('rotated.pem')}", *FAST)
+
+        def rotate(client):
+            client.wait(client.n_ended)
+            shutil.copy(path("right.pem"), path("rotated.pem"))
+        counts, _ = push(url, f"ca_file={path('rotated.pem')}", *FAST, meanwhile=rotate)
         expect("exported once the CA file is right", counts["exported"], N)
 
         def answer_and_spoil(server, connection):
@@ -737,8 +875,13 @@ def tls_is_checked_both_ways_and_files_are_read_again():
         shutil.copy(path("right.pem"), path("rotated.pem"))
         server = serve(False)
         server.steps = [answer_and_spoil]
-        counts, _ = push(f"https://127.0.0.1:{server.port}", f"ca_file={path('rotated.pem')}", "--batches=2", "--pause=800",
-                         "--patience=1500", *FAST)
+
+        def push_two(client):
+            client.ask()
+            client.wait(lambda: server.n_closed)
+            client.ask()
+        counts, _ = push(f"https://127.0.0.1:{server.port}", f"ca_file={path('rotated.pem')}", "--on-demand", "--attempts=2", *FAST,
+                         meanwhile=push_two)
         expect("exported before the CA file is wrong", counts["exported"], N)
 
 
@@ -775,7 +918,7 @@ def something_else_on_that_port_is_named_once_a_change():
 
 
 def the_port_of_grpc_is_hinted_at():
-    _, text = push("http://127.0.0.2:4317", "--batches=1", "retry_give_up=1ms", "--patience=300", *FAST)
+    _, text = push("http://127.0.0.2:4317", "--batches=1", "retry_give_up=1ms", *FAST)
     expect("hints", text.count("(port 4317 is for OTLP/gRPC, bpfpush sends OTLP/HTTP: try port 4318)"), 1)
 
 
@@ -789,14 +932,13 @@ def the_url_is_named_without_its_secrets():
 
 def a_proxy_is_called_one():
     server = scripted.Server([answer(407, b"who?", "text/plain")])
-    once = ["--patience=300", "retry_initial=10s", "retry_max=10s"]
     for url, environment, wanted in [
             ("https://host.invalid", {"https_proxy": f"http://127.0.0.1:{server.port}"},
              "the proxy answered HTTP 407 (it wants credentials: https_proxy="),
             ("http://host.invalid", {"http_proxy": f"http://127.0.0.1:{server.port}"},
              "HTTP 407: who? (the proxy wants credentials: http_proxy="),
             ("http://host.invalid", {"http_proxy": "http://proxy.invalid:1"}, "resolve proxy: proxy.invalid")]:
-        _, text = push(url, *once, environment=environment)
+        _, text = push(url, "--attempts=1", environment=environment)
         expect(f"{wanted} in {text}", text.count(wanted), 1)
 
 
@@ -820,6 +962,7 @@ def a_secret_in_clear_text_is_warned_of_once():
 
 
 TESTS = [
+    a_date_in_retry_after_is_waited_for,
     the_request_is_what_the_protocol_asks_for,
     no_compression_and_a_url_as_it_is,
     environment_ranks_below_options,
@@ -874,7 +1017,7 @@ def main():
         try:
             run()
             print(f"ok      {name}")
-        except (Failed, subprocess.TimeoutExpired, IndexError, KeyError) as error:
+        except (Failed, subprocess.TimeoutExpired, TimeoutError, IndexError, KeyError, TypeError) as error:
             failures += 1
             print(f"FAILED  {name}: {type(error).__name__}: {error}")
     print(f"{len(cases)} cases, {failures} failed")
