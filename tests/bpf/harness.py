@@ -236,6 +236,12 @@ def chance():
     return random.Random(seed)
 
 
+def check_margin(test, what, got, allowed):
+    """For statistics: got may be as much as allowed. Both are printed, so that a drift is seen."""
+    print('%s: %g of the %g that are allowed' % (what, got, allowed))
+    test.assertLessEqual(got, allowed, what)
+
+
 def remembered(run):
     """For a method of a test that counts: what it returned when it was first called with these arguments. Several
     tests look at it, so none may change it."""

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import ctypes
+import fcntl
 import mmap
 import os
 import platform
@@ -26,6 +27,14 @@ def bpf(command, layout, *words):
     if result < 0:
         raise OSError(ctypes.get_errno(), 'bpf: ' + os.strerror(ctypes.get_errno()))
     return result
+
+
+@contextlib.contextmanager
+def statistics_locked():
+    """Yields the file of kernel.bpf_stats_enabled, which agents look at. No other test changes it meanwhile."""
+    with open('/proc/sys/kernel/bpf_stats_enabled', 'r+') as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
 
 
 @contextlib.contextmanager

@@ -14,9 +14,9 @@ import time
 import unittest
 
 import harness
+import held
 import json_lines
 from harness import PATIENCE_S, Points
-from held import runs_of
 
 
 class Agent:
@@ -194,14 +194,14 @@ class RunsTest(unittest.TestCase):
     """Runs of programs are known only while the kernel counts them."""
 
     def setUp(self):
-        self.path = '/proc/sys/kernel/bpf_stats_enabled'
-        with open(self.path) as file:
-            self.addCleanup(self.set_kept, file.read())
+        self.file = self.enterContext(held.statistics_locked())
+        self.addCleanup(self.set_kept, self.file.read())
         self.set_kept('0')
 
     def set_kept(self, digit):
-        with open(self.path, 'w') as file:
-            file.write(digit)
+        self.file.seek(0)
+        self.file.write(digit)
+        self.file.flush()
 
     def test_runs_are_absent_while_the_kernel_does_not_count_them(self):
         def has_runs(collections):
@@ -219,7 +219,7 @@ class RunsTest(unittest.TestCase):
             reported = sum(point['delta'] for collection in seen for point in collection.select(RUNS))
             self.assertGreater(reported, 0)
             # Somebody else's statistics may make it count in between; a jump would count the first runs twice.
-            self.assertLessEqual(reported, runs_of(agent.process.pid).total())
+            self.assertLessEqual(reported, held.runs_of(agent.process.pid).total())
 
 
 class WalkTest(unittest.TestCase):

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import harness
-from harness import OWNER, Cgroup, enter_own_network, once, workload
+from harness import OWNER, Cgroup, check_margin, enter_own_network, once, workload
 from scale import Run
 
 N_BRIEF = int(os.environ.get('BPFPUSH_CONTEND', 48))  # children; they set how long the work takes
@@ -158,7 +158,7 @@ class ContendTest(unittest.TestCase):
         missed = {point['attributes'][PROGRAM]: point['total'] for point in seen.select('bpfpush.bpf.program.event.missed')
                   if point['attributes'][PROGRAM].startswith(program)}
         self.assertLessEqual(counted, made)
-        self.assertAlmostEqual(counted + sum(missed.values()), made, delta=all_made * 0.01 + 50, msg=missed)
+        check_margin(self, 'counted and missed against made, with %s' % missed, abs(counted + sum(missed.values()) - made), all_made * 0.01 + 50)
 
 
 if __name__ == '__main__':
