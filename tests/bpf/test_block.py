@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disks: operations of a loop device that nobody else uses, equal to what the kernel counts in /sys/block/NAME/stat."""
 import collections
+import errno
 import fcntl
 import os
 import subprocess
@@ -90,14 +91,26 @@ class Loop:
     def __enter__(self):
         try:
             with open('/dev/loop-control', 'rb') as control:
-                self.name = 'loop%d' % fcntl.ioctl(control, LOOP_CTL_GET_FREE)
-            self.device = open('/dev/' + self.name, 'r+b', buffering=0)
-            fcntl.ioctl(self.device, LOOP_SET_FD, self.file.fileno())
+                while not self.take(fcntl.ioctl(control, LOOP_CTL_GET_FREE)):
+                    pass
         except OSError as problem:
             self.file.close()
             raise unittest.SkipTest('needs loop devices: %s' % problem)
         self.set('iostats', '1')
         return self
+
+    def take(self, number):
+        """False: somebody else was faster."""
+        self.name = 'loop%d' % number
+        self.device = open('/dev/' + self.name, 'r+b', buffering=0)
+        try:
+            fcntl.ioctl(self.device, LOOP_SET_FD, self.file.fileno())
+        except OSError as problem:
+            self.device.close()
+            if problem.errno != errno.EBUSY:
+                raise
+            return False
+        return True
 
     def set(self, key, value):
         with open('/sys/block/%s/queue/%s' % (self.name, key), 'w') as file:
