@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 from container import Unavailable, rootfs, run_container
+from night import IS_NIGHT
 from packages import PACKAGES, ROOT, NotBuilt, build, debs, key
 
 DEBIAN = os.path.join(ROOT, "packaging", "debian")
@@ -40,16 +41,22 @@ def run(*command, **options):
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, **options).stdout
 
 
-def built():
-    """The directory with everything: deb/, deb-again/, rpm/, rpm-again/; built once for each state of the tree."""
-    directory = os.path.join(os.path.dirname(os.path.dirname(debs()[0])), "all")
+def build_once(directory, *kinds, **options):
+    """Unless it is there: a tree that has changed has another one."""
     if not os.path.exists(directory):
-        again = os.path.join(PACKAGES, "elsewhere", "quite", "another-directory")
         shutil.rmtree(directory + ".new", ignore_errors=True)
-        shutil.rmtree(again, ignore_errors=True)
-        build(f"{directory}.new/rpm", "rpm")
-        build(f"{directory}.new/again", "deb", "rpm", work=again, umask=0o077, env={**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C"})
+        build(directory + ".new", *kinds, **options)
         os.rename(directory + ".new", directory)
+
+
+def built():
+    """The directory with what is built beside debs(): rpm/ and, by night, again/ with both kinds."""
+    directory = os.path.join(os.path.dirname(os.path.dirname(debs()[0])), "all")
+    build_once(os.path.join(directory, "rpm"), "rpm")
+    if IS_NIGHT:
+        with tempfile.TemporaryDirectory(prefix="elsewhere.", dir=PACKAGES) as elsewhere:
+            build_once(os.path.join(directory, "again"), "deb", "rpm", work=os.path.join(elsewhere, "quite", "another-directory"), umask=0o077,
+                       env={**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C"})
     return directory
 
 
@@ -80,6 +87,8 @@ class TestPackages(unittest.TestCase):
                 versions.add(re.search(pattern, file.read(), re.MULTILINE)[1])
         self.assertEqual(len(versions), 1, versions)
 
+    # It depends on compilers and on how packages are built, which hardly ever change, and compiles everything twice.
+    @unittest.skipUnless(IS_NIGHT, "by night: BPFPUSH_TEST_NIGHT=1")
     def test_a_second_build_elsewhere_gives_the_same_bytes(self):
         first = os.path.dirname(self.deb)
         compared = 0
