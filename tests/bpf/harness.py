@@ -37,10 +37,10 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.append(os.path.join(HERE, '..'))
 import leftovers
 import rights
+from patience import PATIENCE_S
 
 OWNER = 'process.linux.cgroup'
 SKIP_STATUS = 77
-PATIENCE_S = 240  # for what takes a few seconds on an idle machine
 CLONE_NEWNET = 0x40000000  # sched.h
 ANY = object()
 

@@ -5,10 +5,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..'))
+from patience import PATIENCE_S
+
 NAMES = ("chromium-headless-shell", "chromium", "google-chrome", "chrome")
-PATIENCE_S = 120
 
 
 def find():

@@ -9,11 +9,13 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
 
-PATIENCE_S = 90
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), '..'))
+from patience import PATIENCE_S
 
 
 def agent():

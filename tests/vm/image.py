@@ -60,7 +60,7 @@ def built():
 def sources():
     """{what the tree has: where the guest has it}"""
     files = {os.path.join(HERE, "init"): "/init"}
-    files.update({os.path.join(TESTS, name): f"/tests/{name}" for name in ("json_lines.py", "leftovers.py", "rights.py")})
+    files.update({os.path.join(TESTS, name): f"/tests/{name}" for name in ("json_lines.py", "leftovers.py", "patience.py", "rights.py")})
     for suite in ("bpf", "vm"):
         for name in os.listdir(os.path.join(TESTS, suite)):
             if name.endswith(".py"):
