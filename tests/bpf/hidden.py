@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 INIT = 1
-TIMES = 20
+TIMES = 5
 LINE = re.compile(r'.*-(\d+) +\[\d+\] ..([.shHzZ]).*?: \w+: (.*)')
 
 

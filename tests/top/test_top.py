@@ -21,6 +21,7 @@ SIZES = ((80, 24), (20, 5), (132, 43), (300, 100), (10, 3), (80, 24))
 NAMES = ('wide-\u5bbd\u5b57\u7b26', 'e\u0301\u0301\u0301-combining', '\u05e9\u05dc\u05d5\u05dd-rtl', '\u202e-turned', 'x' * 200,
          '<script>&"\'', '[31mred')
 BUSY = 'import os\nwhile True: os.getppid()'
+DAY_S = 86400
 IDLE = 'import os, time\nwhile True: os.getppid(), time.sleep(0.05)'
 # Of each metric a few series, of system calls more than a page has.
 MANY = """
@@ -293,6 +294,12 @@ class EndTest(unittest.TestCase):
             screen.wait(lambda text: 'cpu%' not in text)
 
 
+def began_s(clock):
+    """When a table began, since midnight: its heading says when it ended, to the second, and how long it is."""
+    hours, minutes, seconds, length_s = map(float, clock.groups())
+    return hours * 3600 + minutes * 60 + seconds - length_s
+
+
 class NumbersTest(unittest.TestCase):
     def plain(self, *words):
         return subprocess.Popen([harness.agent(), 'top', '--interval=1s', *words], stdout=subprocess.PIPE, text=True)
@@ -300,7 +307,7 @@ class NumbersTest(unittest.TestCase):
     def sums(self, text, cgroup, heading):
         """Of all tables: what the rate and the length of each say."""
         total = 0
-        for table in re.split(r'\n\n', text):
+        for table in text.strip().split('\n\n'):
             elapsed = float(re.search(r', ([\d.]+) s,', table).group(1))
             total += sum(number(row[heading]) * elapsed for row in rows_of(table) if cgroup.path in row['line'])
         return total
@@ -327,13 +334,19 @@ class NumbersTest(unittest.TestCase):
                     screen.wait(lambda text: re.search(r'getpriority +700 ', text), '700 in all')
 
     def test_time_on_cpus_is_that_of_the_kernel(self):
-        with Cgroup('cpu') as cgroup, self.plain('--for=6s') as top:
-            first = top.stdout.readline()
+        with Cgroup('cpu') as cgroup, self.plain('--for=1h') as top:
+            text = top.stdout.readline()
             with cgroup.start([sys.executable, '-c', 'import time\nwhile time.process_time() < 1.5: pass']) as busy:
                 busy.wait()
                 with open(cgroup.path_of('cpu.stat')) as file:
                     expected = int(re.search(r'usage_usec (\d+)', file.read()).group(1)) / 1e6
-            text = first + top.stdout.read()
+            ended_s = time.time()
+            for line in top.stdout:  # up to a table that began after that
+                clock = re.match(r'(\d+):(\d+):(\d+) UTC, ([\d.]+) s', line)
+                if clock and 0 < (began_s(clock) - ended_s) % DAY_S < DAY_S / 2:
+                    break
+                text += line
+            top.terminate()
         self.assertAlmostEqual(self.sums(text, cgroup, 'cpu%') / 100, expected, delta=0.03)
 
     def test_a_burst_of_units_comes_and_goes(self):
