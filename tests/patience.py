@@ -4,7 +4,7 @@
 import time
 
 # On a machine that does nothing else, the longest of these waits takes some seconds. Only a failure takes so long.
-PATIENCE_S = 240
+PATIENCE_S = 600
 
 
 def wait(condition, what, pause_s=0.02):

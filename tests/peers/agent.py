@@ -12,7 +12,9 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
 import json_lines
+import patience
 import rights
+from patience import PATIENCE_S
 
 BPFPUSH = os.environ.get("BPFPUSH") or os.path.realpath(
     os.path.join(os.path.dirname(__file__), "..", "..", "build", "bpfpush"))
@@ -58,7 +60,7 @@ def count_once(directory, *command):
     with open(path, "w", encoding="utf-8") as file:
         file.write("[agent]\n" + ROOMY)
     done = subprocess.run([BPFPUSH, "once", f"--config={path}", "--format=json", "--", *command], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=60, check=False)
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if done.returncode:
         raise RuntimeError(f"once ended with status {done.returncode}:\n{done.stderr}")
     return [line for line in done.stdout.split("\n") if line]  # names may hold what splitlines() takes for an end
@@ -75,17 +77,29 @@ class Follower:
         lines, self.place = json_lines.read_on(self.path, self.place)
         return json_lines.points(lines)
 
-    def wait_end(self, cgroup, timeout_s=90):
+    def wait_end(self, cgroup):
         """The time of the first collection without any line of a cgroup that has been removed."""
-        deadline, seen_ns = time.monotonic() + timeout_s, None
-        while time.monotonic() < deadline:
+        seen_ns = 0
+
+        def end_ns():
+            nonlocal seen_ns
             for line in self.lines():
                 if line["attributes"].get("process.linux.cgroup") == cgroup:
                     seen_ns = line["time_ns"]
                 elif seen_ns and line["time_ns"] > seen_ns and line["collector"] == "self":
                     return line["time_ns"]  # bpfpush's own come last
-            time.sleep(0.1)
-        raise TimeoutError(f"series of {cgroup} are still exported after {timeout_s} s")
+            return None
+        return patience.wait(end_ns, f"series of {cgroup} are still exported", 0.1)
+
+    def wait_collections(self, n):
+        """Until there are lines of so many more. The first may have begun before this call, and the last may not be whole."""
+        self.lines()
+        times = set()
+
+        def are_enough():
+            times.update(line["time_ns"] for line in self.lines())
+            return len(times) >= n
+        patience.wait(are_enough, f"{n} collections", 0.1)
 
 
 class Agent:
@@ -123,8 +137,8 @@ class Agent:
             self.process.wait()
         self.directory.cleanup()
 
-    def wait_ready(self, notify, timeout_s=30):
-        deadline = time.monotonic() + timeout_s
+    def wait_ready(self, notify):
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             if select.select([notify], [], [], 0.05)[0]:
                 self.notified += notify.recv(65536).decode().split("\n")
@@ -132,16 +146,16 @@ class Agent:
                     return
             elif self.process.poll() is not None:
                 raise RuntimeError(f"the agent ended with status {self.process.returncode}:\n{self.log_text()}")
-        raise TimeoutError(f"no READY=1 within {timeout_s} s:\n{self.log_text()}")
+        raise TimeoutError(f"no READY=1 within {PATIENCE_S} s:\n{self.log_text()}")
 
     def log_text(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def stop(self, timeout_s=30):
+    def stop(self):
         """SIGTERM and wait; its exit status."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout_s)
+        return self.process.wait(PATIENCE_S)
 
     def memory_bytes(self):
         """What it has resident now, and had at most."""

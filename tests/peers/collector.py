@@ -22,6 +22,7 @@ import unittest
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.append(os.path.join(HERE, ".."))
 import json_lines
+from patience import PATIENCE_S
 
 TEMPORALITY = {1: "delta", 2: "cumulative"}
 
@@ -206,7 +207,7 @@ class Collector:
             file.write(self.config_text())
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([self.path, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and self.process.poll() is None:
             if "Everything is ready" in self.log_text():
                 return True
@@ -215,13 +216,13 @@ class Collector:
         return False
 
     def stop(self):
-        """Ends it politely, so that all it received is in the file; by force after 10 seconds."""
+        """Ends it politely, so that all it received is in the file."""
         if not self.process:
             return
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -235,7 +236,7 @@ class Collector:
         """What has been received and written so far."""
         return [point for request in json_lines.points(json_lines.read(self.outputs[channel])) for point in points_of(request)]
 
-    def wait_points(self, are_enough, channel=0, timeout_s=10):
+    def wait_points(self, are_enough, channel=0, timeout_s=PATIENCE_S):
         deadline = time.monotonic() + timeout_s
         points = self.points(channel)
         while not are_enough(points):

@@ -2,12 +2,12 @@
 """The real graphite-web, which renders what a Carbon has stored: its HTTP API, as Grafana uses it."""
 
 import json
-import os
 import urllib.error
 import urllib.parse
 import urllib.request
 
 from carbon import packages_of
+from patience import PATIENCE_S
 from receiver import Receiver
 
 SETTINGS = """\
@@ -47,7 +47,7 @@ class GraphiteWeb(Receiver):
     def ask(self, path, data=None, **parameters):
         query = urllib.parse.urlencode(parameters)
         try:
-            with urllib.request.urlopen(f"http://{self.endpoint}{path}?{query}", data, timeout=60) as answer:
+            with urllib.request.urlopen(f"http://{self.endpoint}{path}?{query}", data, timeout=PATIENCE_S) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             with error:

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from patience import PATIENCE_S
 from receiver import Receiver
 
 PAGE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "docs", "prometheus.md")
@@ -58,7 +59,7 @@ class Promql(Receiver):
 
     def is_ready(self):
         try:
-            with urllib.request.urlopen(self.url(self.health), timeout=5) as answer:
+            with urllib.request.urlopen(self.url(self.health), timeout=PATIENCE_S) as answer:
                 return answer.status == 200
         except OSError:
             return False
@@ -68,13 +69,13 @@ class Promql(Receiver):
         keys = exporter_of(self.exporter)
         return {**keys, "endpoint": re.sub(r"//localhost:\d+", f"//{self.host}:{self.port}", keys["endpoint"]), **more}
 
-    def settle(self, timeout_s=60):
+    def settle(self):
         """What is accepted can be queried at once, once VictoriaMetrics has flushed."""
 
     def ask(self, what, **parameters):
         """The API's answer to query or query_range. ValueError: what it does not understand."""
         try:
-            with urllib.request.urlopen(self.url(f"/api/v1/{what}", **parameters), timeout=30) as answer:
+            with urllib.request.urlopen(self.url(f"/api/v1/{what}", **parameters), timeout=PATIENCE_S) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
@@ -86,7 +87,7 @@ class Promql(Receiver):
         return [(item["metric"], float(item["value"][1]) if "value" in item else item["histogram"][1]) for item in found["data"]["result"]]
 
     def names(self):
-        with urllib.request.urlopen(self.url("/api/v1/label/__name__/values"), timeout=30) as answer:
+        with urllib.request.urlopen(self.url("/api/v1/label/__name__/values"), timeout=PATIENCE_S) as answer:
             return set(json.load(answer)["data"])
 
 
@@ -134,8 +135,8 @@ class VictoriaMetricsOtlp(Promql):
         return [os.path.join(self.home, "victoria-metrics"), *self.flags, f"-httpListenAddr={self.endpoint}", "-retentionPeriod=1y",
                 f"-storageDataPath={self.path('data')}", "-memory.allowedBytes=256MB", "-search.latencyOffset=0s"]
 
-    def settle(self, timeout_s=60):
-        with urllib.request.urlopen(self.url("/internal/force_flush"), timeout=timeout_s):
+    def settle(self):
+        with urllib.request.urlopen(self.url("/internal/force_flush"), timeout=PATIENCE_S):
             pass
 
     @staticmethod
@@ -163,7 +164,7 @@ def refuses_otlp(receiver, path):
     """The status of an empty push."""
     request = urllib.request.Request(receiver.url(path), b"", {"Content-Type": "application/x-protobuf"})
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         error.close()

@@ -19,6 +19,7 @@ import tempfile
 import time
 
 from collector import free_ports
+from patience import PATIENCE_S
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 LISTEN = "0A"  # the states in /proc/net/tcp and udp of a socket that can be sent to
@@ -47,15 +48,18 @@ def each(receivers, act):
         return dict(zip([receiver.name for receiver in receivers], pool.map(act, receivers)))
 
 
-def is_bound(host, port, protocol, state):
+def sockets_at(host, port, protocol):
+    """(state, how much waits to be read) of each socket of that address."""
     address = socket.inet_aton(host)[::-1].hex().upper()
     for version in ("", "6"):
         with open(f"/proc/self/net/{protocol}{version}", encoding="ascii") as sockets:
-            for line in sockets:
-                local, own_state = line.split()[1], line.split()[3]
-                if local.endswith(f":{port:04X}") and own_state == state and local[:-5].endswith((address, "00000000")):
-                    return True
-    return False
+            for _, local, _, state, queues, *_ in map(str.split, sockets):
+                if local.endswith(f":{port:04X}") and local[:-5].endswith((address, "00000000")):
+                    yield state, int(queues.split(":")[1], 16)
+
+
+def is_bound(host, port, protocol, state):
+    return any(own_state == state for own_state, _ in sockets_at(host, port, protocol))
 
 
 class Receiver:
@@ -123,11 +127,11 @@ class Receiver:
         self.stop(keep=False)
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def try_start(self, timeout_s=30):
+    def try_start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
                                             env={**os.environ, **self.environment()}, start_new_session=True)
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and self.process.poll() is None:
             if self.is_ready():
                 return True
@@ -141,7 +145,7 @@ class Receiver:
             raise RuntimeError(f"{self.name} did not start again:\n{self.log_text()[-3000:]}")
 
     def stop(self, keep=True):
-        """Ends it politely, so that all it received is stored; by force after 10 seconds."""
+        """Ends it politely, so that all it received is stored."""
         if not self.process:
             return
         self.resume()
@@ -149,7 +153,7 @@ class Receiver:
             self.keep_totals()
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -197,25 +201,31 @@ class Receiver:
             self.socket.close()
         self.socket = None
 
-    def settle(self, timeout_s=60):
-        """The totals when they have not changed for a flush and a half."""
-        deadline = time.monotonic() + timeout_s
-        totals, since = self.totals(), time.monotonic()
+    def has_unread(self):
+        """In its sockets, but for that at a path, of which the kernel does not say it."""
+        return any(n_bytes for state, n_bytes in sockets_at(self.host, self.port, self.protocol) if state != LISTEN)
+
+    def settle(self, are_enough=lambda totals: True):
+        """The totals when they are enough, nothing waits to be read, and they have not changed for a flush and a half."""
+        deadline = time.monotonic() + PATIENCE_S
+        totals, since = None, time.monotonic()
         while time.monotonic() - since < 1.5 * self.flush_s + 0.3:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{self.name} does not come to rest within {timeout_s} s")
+                if totals is not None and not are_enough(totals):
+                    return totals  # for whoever says what is lacking
+                raise TimeoutError(f"{self.name} does not come to rest within {PATIENCE_S} s")
             time.sleep(0.3)
             now = self.totals()
-            if now != totals:
+            if now != totals or self.has_unread() or not are_enough(now):
                 totals, since = now, time.monotonic()
         return totals
 
-    def wait_totals(self, are_enough, timeout_s=10):
-        deadline = time.monotonic() + timeout_s
+    def wait_totals(self, are_enough):
+        deadline = time.monotonic() + PATIENCE_S
         totals = self.totals()
         while not are_enough(totals):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{self.name} after {timeout_s} s:\n" + "\n".join(map(str, sorted(totals.items())[:40])))
+                raise TimeoutError(f"{self.name} after {PATIENCE_S} s:\n" + "\n".join(map(str, sorted(totals.items())[:40])))
             time.sleep(0.05)
             totals = self.totals()
         return totals

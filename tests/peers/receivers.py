@@ -13,11 +13,12 @@ import urllib.request
 
 from collector import Unavailable as NoCollector, collector_path, free_ports, points_of
 import json_lines
+from patience import PATIENCE_S
 from receiver import Receiver, Unavailable, is_bound, LISTEN
 
 
 def fetch(url, data=None):
-    with urllib.request.urlopen(url, data, timeout=10) as answer:
+    with urllib.request.urlopen(url, data, timeout=PATIENCE_S) as answer:
         return answer.read().decode(errors="replace")
 
 

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 
 from collector import Collector, main
+from patience import PATIENCE_S
 
 START, END = 1_700_000_000_000_000_000, 1_700_000_010_000_000_000
 
@@ -29,7 +30,7 @@ def point(**members):
 def post(collector, payload, channel=0):
     http = urllib.request.Request(collector.otlp_urls[channel] + "/v1/metrics", json.dumps(payload).encode(),
                                   {"Content-Type": "application/json"})
-    with urllib.request.urlopen(http, timeout=5) as answer:
+    with urllib.request.urlopen(http, timeout=PATIENCE_S) as answer:
         return answer.status
 
 
@@ -87,7 +88,7 @@ class TestCollector(unittest.TestCase):
     def test_what_is_no_otlp_is_refused(self):
         http = urllib.request.Request(self.collector.otlp_urls[0] + "/v1/metrics", b"{", {"Content-Type": "application/json"})
         with self.assertRaises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(http, timeout=5)
+            urllib.request.urlopen(http, timeout=PATIENCE_S)
         self.assertEqual(refused.exception.code, 400)
         refused.exception.close()
 

@@ -14,6 +14,7 @@ import unittest
 
 from agent import BPFPUSH
 from collector import Collector, free_ports, main
+from patience import PATIENCE_S
 
 SECRET = "Sesame-4711"
 ENDPOINT = "/v1/metrics"
@@ -73,7 +74,7 @@ class ConnectTest(unittest.TestCase):
         with open(path, "w", encoding="ascii") as file:
             for name, keys in exporters.items():
                 file.write(f"[exporter {name}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items()))
-        done = subprocess.run([BPFPUSH, "check", "--connect", f"--config={path}"], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([BPFPUSH, "check", "--connect", f"--config={path}"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         first, *lines = done.stdout.splitlines()
         self.assertRegex(first, "^OK: ")
         self.assertNotIn(SECRET, done.stdout + done.stderr)

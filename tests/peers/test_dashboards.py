@@ -24,6 +24,8 @@ from carbon import Carbon
 from collector import free_ports
 from expected import clean, read_lines
 from graphite_web import GraphiteWeb
+import patience
+from patience import PATIENCE_S
 from promql import Prometheus, VictoriaMetricsOtlp
 from receiver import Unavailable, installed
 
@@ -113,15 +115,14 @@ class Units:
             self.remove(directory(unit))
 
     @staticmethod
-    def remove(path, timeout_s=10):
-        deadline = time.monotonic() + timeout_s
-        while True:
+    def remove(path):
+        def is_removed():
             try:
-                return os.rmdir(path)
+                os.rmdir(path)
             except OSError:  # a process is still ending
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+                return False
+            return True
+        patience.wait(is_removed, f"processes of {path} end")
 
 
 def workload(name):
@@ -133,7 +134,7 @@ def inside(unit, *command):
 
 
 def run(command):
-    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=120, check=True)
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
 
 
 def work(top):
@@ -166,17 +167,6 @@ class Statistics:
         write(STATISTICS, self.before)
 
 
-def wait_collections(follower, n, timeout_s=90):
-    """Until so many more have been written; one may be halfway in the file."""
-    follower.lines()
-    times, deadline = set(), time.monotonic() + timeout_s
-    while len(times) <= n:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(times)} collections after {timeout_s} s")
-        time.sleep(0.1)
-        times.update(line["time_ns"] for line in follower.lines())
-
-
 def is_exempt(text):
     return next((reason for pattern, reason in EXEMPT.items() if re.search(pattern, text.replace("_", ".").replace("page.cache", "page_cache"))), None)
 
@@ -194,9 +184,9 @@ class TestDashboards(unittest.TestCase):
         with Statistics(), Agent(cls.small_config()) as small:
             with Agent(cls.config(), prefix=inside("bpfpush.service")) as agent:
                 follower = Follower(os.path.join(cls.top, "lines"))
-                wait_collections(follower, 1)
+                follower.wait_collections(2)
                 work(cls.top)
-                wait_collections(follower, 2)
+                follower.wait_collections(3)
                 cls.end_s = time.time()
                 cls.status = agent.stop(), small.stop()
                 cls.log = agent.log_text() + small.log_text()
@@ -317,15 +307,14 @@ class TestDashboards(unittest.TestCase):
         return [(name, values) for name, values in self.graphite.render(target) if any(values)]
 
     @classmethod
-    def wait_stored(cls, timeout_s=60):
+    def wait_stored(cls):
         """Carbon writes its files some time after it was told."""
-        deadline, stored = time.monotonic() + timeout_s, -1
-        while time.monotonic() < deadline:
-            before, stored = stored, len(cls.carbon.files())
-            if stored == before:
-                return
-            time.sleep(1)
-        raise TimeoutError(f"Carbon still makes new files after {timeout_s} s")
+        counts = [-1]
+
+        def has_stored():
+            counts.append(len(cls.carbon.files()))
+            return counts[-1] == counts[-2]
+        patience.wait(has_stored, "Carbon makes no new files", 1)
 
     def assert_graphite(self, prefix):
         asked = 0

@@ -10,12 +10,11 @@ import json
 import os
 import sys
 import tempfile
-import time
 import unittest
 from contextlib import ExitStack
 
 import expected
-from agent import Agent, cgroup2_mount, count_once
+from agent import Agent, Follower, cgroup2_mount, count_once
 from receiver import Receiver, each
 from rig import INTERVAL_S, Rig, assert_held_to_127_bytes, by_second, carbon_series_of_statsd, lacking, statsd_exporter_series
 
@@ -40,9 +39,11 @@ class TestExporters(unittest.TestCase):
     @classmethod
     def run_agent(cls, rig):
         lines_path = os.path.join(cls.directory, "lines.json")
-        with Agent(rig.config(lines_path)) as agent:
+        # Of this test's cgroup alone: what a receiver has to store does not depend on how many units this machine has.
+        config = rig.config(lines_path).replace("[agent]\n", f"[agent]\ninclude_units = /{os.path.basename(cls.cgroup)}\n")
+        with Agent(config) as agent:
             cls.once = cls.run_once()
-            time.sleep(3 * INTERVAL_S)
+            Follower(lines_path).wait_collections(3)
             cls.status = agent.stop()
             cls.log = agent.log_text()
         cls.lines = expected.read_lines(lines_path)
@@ -62,12 +63,12 @@ class TestExporters(unittest.TestCase):
         cls.want_points = want
         cls.points = {name: by_second(receiver.points(), want) for name, (receiver, keys) in rig.ways.items()
                       if keys["type"] == "graphite"}
-        time.sleep(2.5)  # a flush of statsd, and Carbon's writing; statsd sends gauges for ever
-        cls.behind = rig.behind.totals()
+        want = cls.want_behind().items()  # statsd sends gauges for ever, so it does not come to rest
+        cls.behind = rig.behind.wait_totals(lambda totals: want <= totals.items())
         cls.bad = {name: receiver.bad_lines() for name, (receiver, _) in rig.ways.items()}
 
-    def assert_same(self, have, want):
-        self.assertGreater(len(want), 200)
+    def assert_same(self, have, want, least=200):
+        self.assertGreater(len(want), least)
         differences = [f"{key}: arrived {have.get(key)}, expected {want.get(key)}"
                        for key in sorted({*have, *want}) if have.get(key) != want.get(key)]
         self.assertEqual(differences[:5], [], f"{len(differences)} of {len(want)}")
@@ -88,12 +89,15 @@ class TestExporters(unittest.TestCase):
         self.assert_same(self.totals["statsd-graphite"], expected.statsd_totals(self.lines, "graphite"))
         self.assert_same(self.totals["statsd-plain"], expected.statsd_totals(self.lines, "plain"))
 
+    @classmethod
+    def want_behind(cls):
+        counters = [line for line in cls.lines if line["kind"] != "gauge"]
+        return {carbon_series_of_statsd(key): value for key, value in expected.statsd_totals(counters, "graphite").items()}
+
     def test_carbon_behind_statsd_has_the_same_totals(self):
-        counters = [line for line in self.lines if line["kind"] != "gauge"]
         have = {key: value for key, value in self.behind.items() if key[0].startswith("stats.counters.") and
                 key[0].endswith(".count") and not key[0].startswith("stats.counters.statsd.")}
-        self.assert_same(have, {carbon_series_of_statsd(key): value
-                                for key, value in expected.statsd_totals(counters, "graphite").items()})
+        self.assert_same(have, self.want_behind(), 100)  # counters alone; 140 were seen
 
     def test_statsd_exporter_has_the_same_totals_over_udp_and_a_unix_socket(self):
         for dialect in ("dogstatsd", "influx"):

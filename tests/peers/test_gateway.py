@@ -29,7 +29,7 @@ class GatewayTest(unittest.TestCase):
                     store.come_back()
                     fleet.wait()
                 # A gateway that is stopped gives up what it would try again.
-                points = store.wait_points(lambda points: len(points) == fleet.counts["delivered"], timeout_s=60)
+                points = store.wait_points(lambda points: len(points) == fleet.counts["delivered"])
         found = Counter()
         for point in points:
             found[point["resource"]["service.instance.id"], point["attributes"]["n"]] += point["value"]

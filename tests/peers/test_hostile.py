@@ -7,12 +7,11 @@ import shutil
 import socket
 import sys
 import tempfile
-import time
 import unittest
 from contextlib import ExitStack
 
 import expected
-from agent import Agent, cgroup2_mount, config_of
+from agent import Agent, Follower, cgroup2_mount, config_of
 from carbon import Carbon
 from receiver import Receiver, each
 from receivers import CollectorStatsd
@@ -72,7 +71,7 @@ class TestHostileNames(unittest.TestCase):
                 for index, name in enumerate(CGROUPS + UNITS):
                     program = os.path.join(cls.programs, FILES[index % len(FILES)])
                     act(os.path.join(cls.top, name), program, sink.getsockname()[1])
-            time.sleep(INTERVAL_S)
+            Follower(lines_path).wait_collections(2)
             cls.status = agent.stop()
             cls.log = agent.log_text()
         cls.lines = expected.read_lines(lines_path)
@@ -157,7 +156,8 @@ class TestNamesThatAreAlike(unittest.TestCase):
     @classmethod
     def run_agent(cls, carbon, collector, statsd, port, order):
         """Each name in an interval of its own."""
-        with Agent(config_of("1s", os.path.join(cls.directory, "lines.json"), {
+        lines_path = os.path.join(cls.directory, "lines.json")
+        with Agent(config_of("1s", lines_path, {
                 "dotted": {"type": "graphite", "endpoint": carbon.endpoint, "dialect": "dotted"},
                 "tagged": {"type": "graphite", "endpoint": carbon.endpoint, "dialect": "tagged"},
                 "plain": {"type": "statsd", "endpoint": statsd.endpoint, "dialect": "plain"},
@@ -165,7 +165,7 @@ class TestNamesThatAreAlike(unittest.TestCase):
         }).replace("[agent]\n", "[agent]\ncollectors = network\n")) as agent:
             for name, datagrams in order:
                 act(os.path.join(cls.top, name), "/bin/bash", port, datagrams)
-                time.sleep(1.2)
+                Follower(lines_path).wait_collections(3)
             agent.stop()
 
     def values(self, receiver, is_tagged):

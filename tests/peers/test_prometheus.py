@@ -12,12 +12,12 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from contextlib import ExitStack
 
 from agent import Agent, Follower, HOST, Unavailable as NoAgent, cgroup2_mount, config_of, require_agent
 from expected import OWNERS, explicit, read_lines
+from patience import PATIENCE_S
 from promql import Prometheus, VictoriaMetricsOtlp, blocks, page, quantile_bucket, refuses_otlp, without_resets
 from receiver import Unavailable, each
 from workload import SYSTEM_CALLS
@@ -137,7 +137,7 @@ class TestPage(unittest.TestCase):
     @classmethod
     def work(cls, cgroup):
         command = [sys.executable, os.path.join(HERE, "workload.py"), cgroup2_mount() + cgroup, os.path.join(cls.top, "file")]
-        subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=True)
+        subprocess.run(command, stdin=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
 
     @classmethod
     def run_brief(cls, n):
@@ -149,15 +149,9 @@ class TestPage(unittest.TestCase):
             cls.wait_collection()
 
     @classmethod
-    def wait_collection(cls, timeout_s=60):
+    def wait_collection(cls):
         """Until a collection that began after this call has been written."""
-        cls.follower.lines()
-        times, deadline = set(), time.monotonic() + timeout_s
-        while len(times) < 3:  # one may be halfway in the file
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(times)} collections after {timeout_s} s")
-            time.sleep(0.1)
-            times.update(line["time_ns"] for line in cls.follower.lines())
+        cls.follower.wait_collections(3)
 
     # What arrives.
 

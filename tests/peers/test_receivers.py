@@ -61,7 +61,6 @@ class TestStatsd(unittest.TestCase):
                 receiver.disconnect()
                 receiver.pause()
                 receiver.send("stays:2|c")
-            time.sleep(0.5)
             for receiver in receivers:
                 receiver.resume()
             cls.totals = each(receivers, Receiver.settle)
