@@ -5,9 +5,10 @@
  */
 #include "label.h"
 
-#define CALL	987	/* no system call has this number, so only the test makes it */
-#define NOWHERE 0x100	/* addresses where no process has memory */
-#define NOWHERE_ELSE 0x200
+/*
+ * The compiler is told, so that two tests do not count each other's: CALL, a number that no system call has;
+ * NOWHERE and NOWHERE_ELSE, addresses where no process has memory.
+ */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
