@@ -24,8 +24,8 @@ from image import HERE, NEEDED, Unavailable, find, image, put, put_program
 
 PORTS = ("kernel_log", "output", "archive", "status")  # as in init
 # For the kernel. Warnings and worse are to be seen, of which "quiet" alone would leave out the first. Without no_timer_check, it
-# refuses to boot where interrupts of its timer come late, as they do on a machine that is busy.
-WORDS = "console=ttyS0 quiet loglevel=5 panic=-1 oops=panic tsc=unstable no_timer_check"
+# refuses to boot where interrupts of its timer come late, as they do on a machine that is busy. A kernel that hangs ends itself.
+WORDS = "console=ttyS0 quiet loglevel=5 panic=-1 oops=panic sysctl.kernel.hung_task_panic=1 tsc=unstable no_timer_check"
 # Emulated, copies byte by byte and page tables of five levels cost a fifth of the whole time, and what keeps the kernel
 # from what belongs to programs another part.
 CPU = "max,-erms,-la57,-smap,-smep,-umip,-pku"
