@@ -179,7 +179,8 @@ class Test:
         return named + ([(f"{unnamed} cases", "the test does not name them")] if unnamed > 0 else [])
 
     def why_flaky(self):
-        said = [line for line in output_of(self.entry).splitlines() if re.match(r"\w*(Error|Expired|Exception)\b|FAIL|not ok", line)]
+        lines = output_of(self.entry).splitlines()
+        said = [line for line in lines if re.match(r"[\w.]*(Error|Expired|Exception)\b", line)] or [line for line in lines if "FAIL" in line]
         return f"{self.entry['result']} at first{': ' + said[-1][:200] if said else ''}"
 
 

@@ -177,7 +177,7 @@ class B(unittest.TestCase):
         self.assertEqual(summarize(known, other, suite="bpf")[0], 0)
 
     def test_what_passes_at_the_second_look_is_flaky(self):
-        first = entry("a", "ok\nAssertionError: 511 != 500\n2 passed, 1 failed\n", "FAIL", returncode=1)
+        first = entry("a", "ok\nAssertionError: 511 != 500\nFAILED (failures=1)\n2 passed, 1 failed\n", "FAIL", returncode=1)
         status, lines = summarize(first, suite="bpf", again=[entry("a", "3 passed, 0 failed\n")])
         self.assertEqual((status, lines[-1]), (0, "3 passed, 0 failed, 0 skipped"))
         self.assertIn("flaky: build/bpf / a: FAIL at first: AssertionError: 511 != 500", lines)

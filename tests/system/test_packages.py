@@ -215,4 +215,4 @@ if __name__ == "__main__":
     except (Unavailable, NotBuilt) as lacking:
         print(f"skipped: {lacking}")
         sys.exit(77)
-    unittest.main()
+    unittest.main(verbosity=2)
