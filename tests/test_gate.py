@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-COPIED = ["dev", "tests/summary.py", "tests/alone", "tests/leftovers.py", "tests/flaky"]
+COPIED = ["dev", "tests/summary.py", "tests/alone", "tests/flaky"]
 PREPARES = ["tests/system/rootfs-build", "tests/system/packages.py", "tests/vm/kernel-fetch", "tests/judge/examples-fetch"]
 MESON = """\
 project('bpfpush', 'c', meson_version: '>=0.63.0')
