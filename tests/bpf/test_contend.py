@@ -145,7 +145,7 @@ class ContendTest(unittest.TestCase):
             seen = once([], [workload('contend'), cgroup.directory, N_BRIEF // 3])
         mine, truth = seen.of(cgroup), truth_of(seen.expected)
         made = sum(truth[figure] for _, _, figure in CALLS)
-        self.check_whole(seen, 'sys_exit', sum(mine.total(*row[:1], **row[1]) for row in CALLS), made, all_made=made + changed['bpf'])
+        self.check_whole(seen, 'sys_exit', sum(mine.total(*row[:1], **row[1]) for row in CALLS), made, all_made=made + changed['calls'])
         for (name, attributes, figure), program in zip(NETWORK, ('udp_send', 'udp_receive')):
             self.check_whole(seen, program, mine.total(name, **attributes), truth[figure], all_made=truth[figure])
         calls, ratios = seen.total('bpfpush.syscalls'), seen.select('bpfpush.bpf.program.event.missed_ratio')
