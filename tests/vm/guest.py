@@ -13,6 +13,7 @@ machine; counts are exact.
 import io
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,9 @@ import tarfile
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
 from image import HERE, NEEDED, Unavailable, find, image, put, put_program
+from patience import PATIENCE_S
 
 PORTS = ("kernel_log", "output", "archive", "status")  # as in init
 # For the kernel. Warnings and worse are to be seen, of which "quiet" alone would leave out the first. Without no_timer_check, it
@@ -32,7 +35,9 @@ CPU = "max,-erms,-la57,-smap,-smep,-umip,-pku"
 KERNEL = "6.1"  # where a test does not ask for another; tests/vm/kernel-fetch lists them
 # In a kernel's log. A call trace alone is none: it also prints one where it ends a program for its memory.
 COMPLAINT = r"BUG:|WARNING:|UBSAN:|Oops|cut here|[Uu]nable to handle|protection fault|rcu.*stall|rcu.*starved|blocked for more than"
-LIMIT_S = 1800  # for a guest: much longer than it takes on a machine that is busy
+# Linux 6.12, when CPUs come and go: the books of its own deadline servers, which no BPF program writes. Seen once.
+KNOWN = re.compile(r".*cut here.*\n.*dl_rq->running_bw > old\n(?:.*\n)*?.*end trace.*")
+LIMIT_S = 3 * PATIENCE_S  # for a guest
 
 
 def kernel_path(kernel):
@@ -56,7 +61,8 @@ class Result:
         for port in PORTS:
             with open(os.path.join(work, port), "rb") as file:
                 texts[port] = file.read()
-        self.output, self.kernel_log = (texts[port].decode(errors="replace").replace("\r", "") for port in ("output", "kernel_log"))
+        self.output, log = (texts[port].decode(errors="replace").replace("\r", "") for port in ("output", "kernel_log"))
+        self.kernel_log = KNOWN.sub("(a known fault)", log)
         status = texts["status"].strip()
         self.status = int(status) if status else None
         self.files = {}
@@ -132,7 +138,7 @@ def run_disk(disk, put_own, *machine):
             break
     if result.status is None:
         raise RuntimeError(f"the guest ended without its script's status (limit {LIMIT_S} s)\n"
-                           f"{said}\n{result.output}\n{result.kernel_log[-3000:]}")
+                           f"{said}\n{result.output}\n{result.kernel_log[-30000:]}")
     return result
 
 
