@@ -17,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+from patience import PATIENCE_S
+
 BPFPUSH = os.environ["BPFPUSH"]
 EXIT_SETTINGS = 78
 TRUNCATIONS = 60
@@ -126,7 +129,7 @@ def file_of(name, suffix):
 def check(names, place, config=None):
     """-> exit status and what is said, the place taken out of it"""
     result = subprocess.run([BPFPUSH, "check", f"--config={config or '/dev/null'}", f"--collector-directory={place}",
-                             *names], capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+                             *names], capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S)
     text = result.stderr.decode(errors="replace").replace(place + "/", "")
     return result.returncode, text.replace(f"{config}:", "config:") if config else text
 

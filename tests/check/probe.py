@@ -10,6 +10,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+from patience import PATIENCE_S
+
 DIRECTORY = sys.argv.pop(1)
 EXIT_SETTINGS = 78
 
@@ -23,7 +26,7 @@ class ProbeTest(unittest.TestCase):
         for name in names:
             with self.subTest(name):
                 done = subprocess.run([os.environ["BPFPUSH"], "check", f"--config={name}.conf"], cwd=DIRECTORY, text=True,
-                                      capture_output=True, check=False, timeout=60)
+                                      capture_output=True, check=False, timeout=PATIENCE_S)
                 done.stderr = done.stderr.replace(platform.machine() + "-linux-gnu", "MACHINE-linux-gnu")
                 if os.environ.get("GOLDEN_UPDATE"):
                     with open(os.path.join(DIRECTORY, name + ".expect"), "w", encoding="utf-8") as file:
@@ -40,7 +43,7 @@ class ProbeTest(unittest.TestCase):
                 config.write(text + "[agent]\ncollectors = cgroup\n")
                 config.flush()
                 done = subprocess.run([os.environ["BPFPUSH"], "check", "--config=" + config.name], text=True, capture_output=True,
-                                      check=False, timeout=60)
+                                      check=False, timeout=PATIENCE_S)
                 self.assertEqual(done.returncode, EXIT_SETTINGS)
                 self.assertRegex(done.stderr, f'^{config.name}:{line}: scheduler makes metric "process.context_switches", too '
                                  '\\(/.*/scheduler.conf:\\d+\\); give the probe another one: name = …\n$')
@@ -58,7 +61,7 @@ class ProbeTest(unittest.TestCase):
                             'write one, such as unit\n')):
             with self.subTest(text):
                 done = subprocess.run([os.environ["BPFPUSH"], "dump", "--config=/dev/null", "--probe", text, "shape"], text=True,
-                                      capture_output=True, check=False, timeout=60)
+                                      capture_output=True, check=False, timeout=PATIENCE_S)
                 self.assertEqual((done.returncode, done.stderr), (EXIT_SETTINGS, said))
 
 

@@ -14,9 +14,9 @@ import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
 import rights
+from patience import PATIENCE_S
 
 BUILD = os.environ.get("BUILD_DIR") or os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "build"))
-LIMIT_S = 600  # for everything that is waited for: much longer than it takes on a machine that is busy
 SOURCES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "bpf")
 
 # What the collectors report: a name that goes is missed by somebody's dashboard.
@@ -71,7 +71,7 @@ class TestCollectors(unittest.TestCase):
 
     def check(self, directory, name):
         done = subprocess.run([self.bpfpush, "check", f"--config={self.config}", f"--collector-directory={directory}", name],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
                               preexec_fn=rights.become_nobody)
         return done.returncode, done.stdout + done.stderr
 
@@ -95,7 +95,7 @@ class TestCollectors(unittest.TestCase):
     def test_the_six_report_what_they_promise(self):
         for name, promised in METRICS.items():
             done = subprocess.run([self.bpfpush, "dump", f"--config={self.config}", f"--collector-directory={self.place()}",
-                                   "descriptor", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
+                                   "descriptor", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S,
                                   check=False, preexec_fn=rights.become_nobody)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertLessEqual(promised, set(re.findall(r"^\[metric \S+\] name=(\S+)", done.stdout, re.MULTILINE)), name)
@@ -105,7 +105,7 @@ class TestCollectors(unittest.TestCase):
         with open(config, "w", encoding="ascii") as file:
             file.write(section)
         done = subprocess.run([self.bpfpush, "list", "--available", f"--config={config}", f"--collector-directory={directory}",
-                               *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                               *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
                               preexec_fn=rights.become_nobody)
         return done.returncode, done.stdout, done.stderr
 
@@ -174,7 +174,7 @@ class TestCollectors(unittest.TestCase):
                 file.write(f"[agent]\ncollector_directory = {directory}\n")
             with self.subTest(strange):
                 done = subprocess.run([self.bpfpush, "check", f"--config={config}"], stdin=subprocess.DEVNULL,
-                                      capture_output=True, timeout=LIMIT_S, check=False, preexec_fn=rights.become_nobody)
+                                      capture_output=True, timeout=PATIENCE_S, check=False, preexec_fn=rights.become_nobody)
                 self.assertEqual(done.returncode, 78)
                 self.assertIn(f'{directory}: "', done.stderr.decode())
                 self.assertIn("cannot be a collector's name", done.stderr.decode())
@@ -188,7 +188,7 @@ class TestCollectors(unittest.TestCase):
             file.write(re.sub(r"(?m)^\[label transitions\.from\]\n(.+\n)+|^object = .+\n", "", text))
         shutil.copy(os.path.join(directory, object_of("tcpstate") + ".bpf.o"), os.path.join(directory, "My-pair.bpf.o"))
         done = subprocess.run([self.bpfpush, "dump", f"--config={self.config}", f"--collector-directory={directory}", "shape",
-                               "My-pair"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                               "My-pair"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
                               preexec_fn=rights.become_nobody)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\bfrom .* -> my_pair\.from\n")

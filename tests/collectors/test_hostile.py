@@ -14,10 +14,10 @@ import unittest
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
 import rights
+from patience import PATIENCE_S
 
 BUILD = os.environ["BUILD_DIR"]
 IS_SANITIZED = os.environ["SANITIZE"] != "none"
-LIMIT_S = 600  # for everything that is waited for: much longer than it takes on a machine that is busy
 OTHER = 12345  # a user who is neither root nor the owner of anything here
 HEAD = '#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\nchar LICENSE[] SEC("license") = "GPL";\n'
 MAP = ('struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, int); __type(value, long long); } '
@@ -50,7 +50,7 @@ class HostileTest(unittest.TestCase):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run([*prefix, self.bpfpush, "check", f"--config={self.config}",
                                f"--collector-directory={self.collectors}", *names],
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False,
                               preexec_fn=rights.become_nobody if is_nobody else None, env={**os.environ, **(environment or {})})
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         text = done.stderr.decode().replace(self.place + "/", "")
@@ -163,7 +163,7 @@ class HostileTest(unittest.TestCase):
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(f"{self.place}/status")
             server.listen()
-            server.settimeout(LIMIT_S)
+            server.settimeout(PATIENCE_S)
             client = subprocess.Popen([self.bpfpush, "status"], env={**os.environ, "RUNTIME_DIRECTORY": self.place},
                                       stdout=subprocess.PIPE)
             with server.accept()[0] as connection:
@@ -176,7 +176,7 @@ class HostileTest(unittest.TestCase):
             server.bind(f"{self.place}/status")
             server.listen()
             done = subprocess.run([self.bpfpush, "status"], env={**os.environ, "RUNTIME_DIRECTORY": self.place}, capture_output=True, text=True,
-                                  timeout=LIMIT_S, check=False)
+                                  timeout=PATIENCE_S, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr),
                          (3, "", f"bpfpush status: {self.place}/status: the service does not answer\n"))
 

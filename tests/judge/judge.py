@@ -511,19 +511,19 @@ def work(names):
         print(json.dumps({name: {"begin": begin, "end": end, "work": work, "before": before, "after": after}}), flush=True)
 
 
-def run(names, directory, timeout):
+def run(names, directory):
     worker = sys.argv[0] if "inside" in sys.argv[0] else __file__
     return subprocess.run([harness.agent(), "once", "--config=/dev/null", "--format=json", f"--collector-directory={directory}",
                            *[RENAMED.get(name, name) for name in names], "--", sys.executable, "-B", os.path.realpath(worker), "work", *names],
-                          capture_output=True, text=True, timeout=timeout, check=False)
+                          capture_output=True, text=True, timeout=harness.PATIENCE_S, check=False)
 
 
-def count(names, directory, timeout=120):
+def count(names, directory):
     """{name: (points, facts)} of one run that counts all of these examples."""
     trace = Trace(*sorted({event for name in names for event in getattr(EXAMPLES[name], "events", ())}))
     before = {name: EXAMPLES[name].snapshot() for name in names}
     try:
-        done = run(names, directory, timeout)
+        done = run(names, directory)
     finally:
         traced = trace.end()
     after = {name: EXAMPLES[name].snapshot() for name in names}

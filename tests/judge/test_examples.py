@@ -5,10 +5,13 @@
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
 import examples
+from patience import PATIENCE_S
 
 PAGE = os.path.join(examples.HERE, "..", "..", "docs", "ebpf_exporter.md")
 
@@ -22,7 +25,7 @@ class TestExamples(unittest.TestCase):
 
     def check(self, name):
         return subprocess.run([os.environ["BPFPUSH"], "check", "--config=/dev/null", f"--collector-directory={self.directory}",
-                               examples.RENAMED.get(name, name)], capture_output=True, text=True, timeout=60, check=False)
+                               examples.RENAMED.get(name, name)], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
     def test_every_example_is_a_sound_collector(self):
         self.assertEqual(len(self.chosen), 38)

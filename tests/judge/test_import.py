@@ -13,6 +13,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+from patience import PATIENCE_S
+
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 IMPORTER = os.path.join(ROOT, "contrib", "import-ebpf-exporter")
@@ -114,7 +117,7 @@ class TestImport(unittest.TestCase):
         subprocess.run([*shlex.split(os.environ["BPF_COMPILE"]), "-c", os.path.join(HERE, "sample.bpf.c"), "-o", cls.object], check=True)
 
     def run_importer(self, *words):
-        done = subprocess.run([IMPORTER, "--bpfpush=", *words], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([IMPORTER, "--bpfpush=", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         self.assertNotIn("Traceback", done.stderr)
         return done
 

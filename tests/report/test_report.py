@@ -77,7 +77,7 @@ OWNERS = ("process.linux.cgroup", "systemd.unit.name", "container.id")
 
 def report(path, *arguments, **options):
     return subprocess.run([AGENT, "report", *OPTIONS, f"--output={path}", *arguments], text=True, capture_output=True, check=False,
-                          timeout=100, **options)
+                          timeout=harness.PATIENCE_S, **options)
 
 
 class Page:

@@ -31,7 +31,7 @@ FATES = ("acknowledged", "taken without an answer", "neither taken nor answered"
 CHANNELS = ("repeat", "skip", "totals")  # the first word of the path
 RECORD = struct.Struct("<BBI")  # channel, what became of it, bytes of the body, which follows
 HOLE_S = 10
-PATIENCE_S = 60  # for a sender that is silent
+SILENCE_S = 60  # for a sender that is silent
 
 
 class Ledger:
@@ -73,7 +73,7 @@ class Connection:
     def __init__(self, peer, ledger, random_):
         self.peer, self.ledger, self.random = peer, ledger, random_
         self.n_answered, self.channel, self.body = 0, None, b""
-        peer.settimeout(PATIENCE_S)
+        peer.settimeout(SILENCE_S)
 
     def read(self, pause_s=0.0, part=1.0):
         """The next request, or a part of its body."""

@@ -19,6 +19,7 @@ import tempfile
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
 import leftovers
 import rights
+from patience import PATIENCE_S
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -35,13 +36,11 @@ ExecStart=/bin/bash -c 'bash /payload.sh >/result/output 2>&1 </dev/null; echo $
 # What BPF needs inside: nspawn takes both away by default.
 RIGHTS = ["--capability=all", "--system-call-filter=bpf perf_event_open"]
 
-
-LIMIT_S = 180  # for everything that is waited for in a container: much longer than it takes on a machine that is busy
 UNTIL_TRUE = f"""\
 until_true() {{ # COMMAND
-	local end=$((SECONDS + {LIMIT_S}))
+	local end=$((SECONDS + {PATIENCE_S}))
 	until eval "$1"; do
-		[ $SECONDS -lt $end ] || {{ echo "not true within {LIMIT_S} s: $1"; exit 100; }}
+		[ $SECONDS -lt $end ] || {{ echo "not true within {PATIENCE_S} s: $1"; exit 100; }}
 		sleep 0.1
 	done
 }}
@@ -122,7 +121,7 @@ def wait_process(process, timeout_s):
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGTERM)  # nspawn passes it on as an orderly power-off
         try:
-            process.wait(LIMIT_S)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 
-from machine import LIMIT_S
+from machine import PATIENCE_S
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.append(os.path.join(HERE, "..", "peers"))
@@ -100,7 +100,7 @@ class Work:
     def pause(self):
         """No more units come and go."""
         self.is_over.set()
-        self.thread.join(LIMIT_S)
+        self.thread.join(PATIENCE_S)
         if self.broken:
             raise self.broken
 
@@ -208,7 +208,7 @@ class Counting(Work):
                  for key in keys}
         return {key: totals[name] for key, name in names.items() if name in totals}
 
-    def wait_delivered(self, timeout_s=LIMIT_S):
+    def wait_delivered(self, timeout_s=PATIENCE_S):
         """Until a collection from now on has arrived at the Collector, and later lines at StatsD."""
         now_ns, before = time.time_ns(), self.statsd_totals()
         self.collector.wait_points(lambda points: points and points[-1]["time_ns"] > now_ns, CUMULATIVE, timeout_s)

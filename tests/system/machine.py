@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import time
 
-from container import LIMIT_S, OwnCgroup, RIGHTS, rootfs
+from container import PATIENCE_S, OwnCgroup, RIGHTS, rootfs
 
 # The disk is a layer in memory above the container's root, which lives as long as this mount namespace does. With
 # --keep-unit, nspawn leaves with 133 where the container wants to start again.
@@ -91,14 +91,14 @@ class Machine:
         return None
 
     def wait_booted(self):
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and time.monotonic() < deadline:
             if self.first_process() and self.run("systemctl is-system-running --wait", check=False).stdout.strip() in ("running", "degraded"):
                 return
             time.sleep(0.05)
         raise RuntimeError(f"the container did not boot:\n{self.console()[-3000:]}")
 
-    def run(self, command, check=True, timeout_s=LIMIT_S):
+    def run(self, command, check=True, timeout_s=PATIENCE_S):
         """The result of a bash command; its stdout and stderr are one text. Fails if it does, unless check is False."""
         pid = self.first_process()
         if not pid:
@@ -113,7 +113,7 @@ class Machine:
     def out(self, command):
         return self.run(command).stdout.strip()
 
-    def until(self, what, command, timeout_s=LIMIT_S):
+    def until(self, what, command, timeout_s=PATIENCE_S):
         """Waits until a command succeeds, and returns what it said."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -136,7 +136,7 @@ class Machine:
     def reboot(self):
         before = self.first_process()
         self.run("systemctl --no-block reboot")
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + PATIENCE_S
         while os.path.exists(f"/proc/{before}"):
             if time.monotonic() > deadline:
                 raise CommandFailed(f"the container does not end:\n{self.console()[-3000:]}")
@@ -151,7 +151,7 @@ class Machine:
                 os.kill(pid, signal.SIGKILL)
         if self.process:
             try:
-                self.process.wait(LIMIT_S)
+                self.process.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:  # it was between two boots
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()

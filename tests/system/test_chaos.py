@@ -23,7 +23,7 @@ import ledger
 from chaos_receiver import CHANNELS, FATES, KINDS
 from container import Unavailable
 from counting import BUILD, CALL, METRIC, UNIT, WORKLOADS, Work
-from machine import LIMIT_S, Machine
+from machine import PATIENCE_S, Machine
 from night import IS_NIGHT
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -256,7 +256,7 @@ class Chaos:
 
     def wait_sent(self):
         """Until nothing waits, in two collections."""
-        deadline, n_seen = time.monotonic() + LIMIT_S, 0
+        deadline, n_seen = time.monotonic() + PATIENCE_S, 0
         while n_seen < 2:
             status = self.look()
             own = [exporter for exporter in (status or {"exporters": []})["exporters"] if exporter["name"] in CHANNELS]
@@ -264,7 +264,7 @@ class Chaos:
                 n_seen += 1
                 time.sleep(1.2)
             elif time.monotonic() > deadline:
-                raise AssertionError(f"not all is sent within {LIMIT_S} s: {own}")
+                raise AssertionError(f"not all is sent within {PATIENCE_S} s: {own}")
             else:
                 time.sleep(0.1)
 

@@ -10,6 +10,7 @@ import unittest
 
 from guest import main
 from image import HERE
+from patience import PATIENCE_S
 
 FETCH = os.path.join(HERE, "kernel-fetch")
 DAY_S = 24 * 60 * 60
@@ -20,7 +21,7 @@ class TestFetch(unittest.TestCase):
         self.cache = self.enterContext(tempfile.TemporaryDirectory())
 
     def fetch(self, *words):
-        return subprocess.run(["unshare", "--net", FETCH, *words], capture_output=True, text=True, check=False, timeout=100,
+        return subprocess.run(["unshare", "--net", FETCH, *words], capture_output=True, text=True, check=False, timeout=PATIENCE_S,
                               env={**os.environ, "BPFPUSH_CACHE": self.cache})
 
     def put(self, kernel, days):

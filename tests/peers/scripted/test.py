@@ -903,7 +903,7 @@ def wrong_options_are_refused_with_reasons():
         "timeout=500us": "timeout: \"500us\" is too small: write 0, or at least 1ms",
     }
     for option, reason in cases.items():
-        result = subprocess.run([PUSH, option], capture_output=True, text=True, timeout=60, check=False)
+        result = subprocess.run([PUSH, option], capture_output=True, text=True, timeout=patience.PATIENCE_S, check=False)
         expect(f"exit status of {option}", result.returncode, 2)
         if reason not in result.stderr:
             raise Failed(f"{option}: {result.stderr!r} lacks {reason!r}")
