@@ -9,6 +9,7 @@ declare -gA _bpfpush_options=(
 	[once]="--format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --only-command --histogram --heatmap"
 	[report]="--output= --points= --for= --probe= --set= --per-process --duration= --only-command"
 	[check]="--connect"
+	[allow]=""
 	[list]="--available --for= --json --probe="
 	[dump]="--for= --probe="
 )
@@ -103,6 +104,8 @@ _bpfpush()
 		mapfile -t COMPREPLY < <(compgen -W "descriptor shape snapshot batch otlp" -- "$current")
 	elif [[ $command == @(once|top|report) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors; _bpfpush_metrics)" -- "$current")
+	elif [[ $command == allow ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "memory perf-events processes xdp" -- "$current")
 	elif [[ $command != status ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors)" -- "$current")
 	fi

@@ -11,6 +11,7 @@ commands=(
 	'report:count for a while, then write a page for a browser'
 	'check:look for mistakes in the configuration and the collectors'
 	'list:show collectors, hooks, costs, maps, metrics and settings'
+	'allow:let the service do what its sandbox forbids'
 	'dump:print the data at one stage'
 	'help:print the commands, or the options of one command'
 )
@@ -84,6 +85,9 @@ top)
 		'--heatmap[draw histograms over time]' \
 		'*:collector or metric:_bpfpush_collectors metrics'
 	;;
+allow)
+	_arguments $all_options '*:drop-in:(memory perf-events processes xdp)'
+	;;
 status)
 	_arguments $all_options '--json[print JSON]'
 	;;
@@ -138,6 +142,6 @@ dump)
 		'*:collector:_bpfpush_collectors'
 	;;
 help)
-	_arguments '1:command:(run top status once report check list dump)'
+	_arguments '1:command:(run top status once report check allow list dump)'
 	;;
 esac

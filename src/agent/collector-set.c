@@ -195,19 +195,18 @@ static bool has_hook(const struct collector *collector)
 
 	if (collector->is_probe && !collector->object->is_tried) {
 		programs_choose(collector->object, true);
-		hooks_look(collector, &diag);
+		hooks_look(collector, UINT64_MAX, &diag);
 	}
 	log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
 	return !diag.n_errors;
 }
 
-static int start_one(struct collector *collector)
+static int start_one(struct collector *collector, struct buf *why)
 {
-	_cleanup_(buf_done) struct buf why = BUF_INIT;
-	int err = has_hook(collector) ? collector_start(collector, &why) : -EOPNOTSUPP;
+	int err = has_hook(collector) ? collector_start(collector, why) : -EOPNOTSUPP;
 
-	if (why.size)
-		log_error("collector %s cannot run: %s%s", collector->name, buf_text(&why), remedy(err));
+	if (why->size)
+		log_error("collector %s cannot run: %s%s", collector->name, buf_text(why), remedy(err));
 	if (!err && !collector_report_hooks(collector) && collector->is_strict)
 		err = -EOPNOTSUPP;
 	if (err && collector->is_strict)
@@ -232,13 +231,15 @@ static int start_some(struct collector_set *set, bool is_infrastructure)
 
 	for (size_t i = 0; i < set->n; i++) {
 		struct collector *collector = set->items[i];
+		_cleanup_(buf_done) struct buf why = BUF_INIT;
 		int err = 0;
 
 		if (!strcmp(collector->name, INFRASTRUCTURE) == is_infrastructure)
-			err = start_one(collector);
+			err = start_one(collector, &why);
 		if (err) {
 			set->is_refused |= collector->is_strict;
-			buf_printf(&set->missing, "%s%s", set->missing.size ? ", " : "", collector->name);
+			buf_printf(&set->missing, "%s%s (%s)", set->missing.size ? ", " : "", collector->name,
+				   why.size ? buf_text(&why) : "the log says why");
 			if (set->refused)
 				set->refused[set->n_refused++] = collector;
 			else

@@ -29,7 +29,7 @@ struct collector_set {
 	bool is_strict; /* what collectors are unless their sections say otherwise */
 	struct collector **refused; /* room for those that cannot start; NULL: nobody looks at them */
 	size_t n_refused;
-	struct buf missing; /* the names of those that cannot start */
+	struct buf missing; /* the names of those that cannot start, and why */
 	bool is_refused; /* all of them, and the log says so: a strict one lacks a hook, or the kernel cannot do it */
 	bool is_cut;	/* memory does not suffice for as many as asked for */
 };

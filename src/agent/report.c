@@ -242,8 +242,8 @@ static const char *future_of(const struct agent *agent, const struct queue *queu
 		return "the spool keeps them";
 	if (!agent->state)
 		return queue->spooled_bytes ? "those that are not in the spool are lost" : "lost";
-	return queue->spooled_bytes ? "those that are not in the spool are lost unless systemd restarts the service" :
-				      "lost unless systemd restarts the service";
+	return queue->spooled_bytes ? "the spool and a restart by systemd keep them, a stop only what is in the spool" :
+				      "a restart by systemd keeps them, a stop does not";
 }
 
 void agent_report_unsent(const struct agent *agent)

@@ -231,32 +231,56 @@ int collector_set_metric(struct collector *collector, const char *name, const st
 	return err;
 }
 
-/* One line for all programs that were refused for one reason. */
-static void report_refused(const struct collector *collector, struct buf *refused, const char *error)
+/* Was no alternative of its hook attached, and is it the first of them? */
+static bool is_hook_refused(const struct programs *programs, const struct program *program)
+{
+	return program->state == PROGRAM_REFUSED && !programs_find(programs, program->hook, PROGRAM_ATTACHED) &&
+	       programs_find(programs, program->hook, PROGRAM_REFUSED) == program;
+}
+
+static const char *error_of(const struct program *program)
+{
+	return program->error ?: "out of memory";
+}
+
+void collector_each_refusal(const struct collector *collector, collector_tell *tell, void *user)
+{
+	const struct programs *programs = &collector->object->programs;
+	_cleanup_(buf_done) struct buf names = BUF_INIT;
+	const char *last = NULL;
+
+	array_for_each (program, programs->items, programs->n) {
+		if (!collector_uses(collector, program) || !is_hook_refused(programs, program))
+			continue;
+		if (last && strcmp(error_of(program), last)) {
+			tell(collector, buf_text(&names), last, user);
+			buf_reset(&names);
+		}
+		last = error_of(program);
+		buf_printf(&names, "%s%s (%s)", names.size ? ", " : "", program->name, program->section);
+	}
+	if (last)
+		tell(collector, buf_text(&names), last, user);
+}
+
+static void log_refusal(const struct collector *collector, const char *programs, const char *error, void *user)
 {
 	const struct log_field fields[] = {
 		{ "BPFPUSH_COLLECTOR", collector->name },
-		{ "BPFPUSH_PROGRAM", buf_text(refused) },
+		{ "BPFPUSH_PROGRAM", programs },
 		{ NULL, NULL },
 	};
 
-	if (refused->size)
-		log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields, "collector %s is partial: the kernel refused %s: %s",
-			  collector->name, buf_text(refused), error);
-	buf_reset(refused);
+	log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields, "collector %s is partial: the kernel refused %s: %s",
+		  collector->name, programs, error);
 }
 
 bool collector_report_hooks(const struct collector *collector)
 {
 	const struct programs *programs = &collector->object->programs;
-	_cleanup_(buf_done) struct buf refused = BUF_INIT;
-	const char *last = "";
 	bool is_complete = true;
 
 	array_for_each (program, programs->items, programs->n) {
-		const char *error = program->error ?: "out of memory";
-		bool is_attached;
-
 		if (!collector_uses(collector, program))
 			continue;
 		if (program->state == PROGRAM_ATTACHED)
@@ -264,18 +288,12 @@ bool collector_report_hooks(const struct collector *collector)
 				  program_choice(program) ? ": " : "", program_choice(program) ?: "");
 		if (program->state != PROGRAM_REFUSED)
 			continue;
-		is_attached = programs_find(programs, program->hook, PROGRAM_ATTACHED);
-		is_complete &= is_attached;
-		if (is_attached || programs_find(programs, program->hook, PROGRAM_REFUSED) != program) {
+		is_complete &= !!programs_find(programs, program->hook, PROGRAM_ATTACHED);
+		if (!is_hook_refused(programs, program))
 			log_debug("collector %s: the kernel refused %s (%s): %s%s", collector->name, program->name,
-				  program->section, error, is_attached ? "; an alternative is used" : "");
-			continue;
-		}
-		if (strcmp(error, last))
-			report_refused(collector, &refused, last);
-		buf_printf(&refused, "%s%s (%s)", refused.size ? ", " : "", program->name, program->section);
-		last = error;
+				  program->section, error_of(program),
+				  programs_find(programs, program->hook, PROGRAM_ATTACHED) ? "; an alternative is used" : "");
 	}
-	report_refused(collector, &refused, last);
+	collector_each_refusal(collector, log_refusal, NULL);
 	return is_complete;
 }

@@ -133,6 +133,9 @@ struct collector_map {
  * collector, those that none exports.
  */
 void collector_find_maps(struct collector *collector);
+/* Of a started collector: calls tell for each reason why hooks are not attached, with a list of their programs. */
+typedef void collector_tell(const struct collector *collector, const char *programs, const char *error, void *user);
+void collector_each_refusal(const struct collector *collector, collector_tell *tell, void *user);
 /*
  * Logs how the hooks of a started collector are attached, and a line for those of which no alternative could be, or a
  * line for each reason: the collector is partial then. Is it complete?

@@ -13,7 +13,9 @@
 #include "collector/binding.h"
 #include "collector/hook/check.h"
 #include "command/setup.h"
+#include "agent/unit.h"
 #include "util/log.h"
+#include "util/rights.h"
 
 static void print_exporters(const struct config *config)
 {
@@ -105,11 +107,23 @@ static enum exit_code check_as_user(const struct arguments *arguments, const str
 	return EXIT_SETTINGS;
 }
 
+/* With which the service starts: in its unit, one's own; outside of it, systemd knows them. If not, all. */
+static uint64_t service_rights(const struct arguments *arguments)
+{
+	uint64_t rights;
+
+	if (arguments->config_path || arguments->collector_directory)
+		return UINT64_MAX;
+	if (geteuid() && rights_judge())
+		return rights_permitted();
+	return unit_rights(&rights) ? UINT64_MAX : rights;
+}
+
 /*
  * What the machine lacks now it may have later, or another one has: a warning, unless a collector is strict, or a
- * probe, which is nothing without its hook.
+ * probe, which is nothing without its hook. A warning, too, is what the service may not attach.
  */
-static enum exit_code look_at_hooks(const struct collector_set *set)
+static enum exit_code look_at_hooks(const struct collector_set *set, uint64_t rights, bool *ret_is_whole)
 {
 	enum exit_code code = EXIT_OK;
 
@@ -118,10 +132,14 @@ static enum exit_code look_at_hooks(const struct collector_set *set)
 		bool is_mistake = set->items[i]->is_strict || set->items[i]->is_probe;
 
 		programs_choose(set->items[i]->object, true);
-		hooks_look(set->items[i], &diag);
-		log_lines(is_mistake ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, buf_text(&diag.text));
+		hooks_look(set->items[i], UINT64_MAX, &diag);
 		if (diag.n_errors && is_mistake)
 			code = EXIT_SETTINGS;
+		is_mistake &= diag.n_errors > 0;
+		if (!diag.n_errors)
+			hooks_look(set->items[i], rights, &diag);
+		*ret_is_whole &= !diag.n_errors;
+		log_lines(is_mistake ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, buf_text(&diag.text));
 	}
 	return code;
 }
@@ -131,13 +149,14 @@ int command_check(const struct arguments *arguments)
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	bool is_service = !geteuid() && !arguments->config_path && !arguments->collector_directory;
 	struct arguments limited = *arguments;
+	bool is_whole = true;
 	enum exit_code code;
 
 	set_limits(arguments, NULL);
 	limited.on_config = set_limits;
 	code = setup_open(&limited, arguments->words, &setup);
 	if (code == EXIT_OK)
-		code = look_at_hooks(&setup.set);
+		code = look_at_hooks(&setup.set, service_rights(arguments), &is_whole);
 	setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL); /* receivers may take their time */
 	if (code == EXIT_INTERNAL)
 		fprintf(stderr, "bpfpush check: needs far more memory than any use does: a collector, or the configuration, has too many parts\n");
@@ -145,7 +164,7 @@ int command_check(const struct arguments *arguments)
 		code = check_as_user(arguments, setup.config);
 	if (code != EXIT_OK)
 		return code;
-	printf("OK: %zu collector%s (", setup.set.n_shown, plural(setup.set.n_shown));
+	printf("OK%s: %zu collector%s (", is_whole ? "" : ", but not all of it will count here", setup.set.n_shown, plural(setup.set.n_shown));
 	for (size_t i = 0; i < setup.set.n_shown; i++)
 		printf("%s%s", i ? ", " : "", setup.set.items[i]->name);
 	printf("), ");

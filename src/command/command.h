@@ -21,6 +21,8 @@ enum exit_code {
 };
 
 int command_run(const struct arguments *arguments);
+/* Puts drop-ins of the unit in their place. */
+int command_allow(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
 int command_list(const struct arguments *arguments);
 /* list --available */

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include "command/command.h"
+#include "agent/unit.h"
 
 #define DIRECTORY "/run/bpfpush"
 #define PATIENCE_S 10
@@ -23,6 +24,18 @@ static FILE *ask(const struct sockaddr_un *address)
 	if (answer)
 		(void)TAKE_FD(fd);
 	return answer;
+}
+
+/* Why nobody listens. */
+static const char *absence(void)
+{
+	_cleanup_(freep) char *state = unit_state();
+
+	if (state && (!strcmp(state, "activating") || !strcmp(state, "reloading") || !strcmp(state, "deactivating")))
+		return "the service is just starting or stopping: ask again in some seconds";
+	if (state && !strcmp(state, "active"))
+		return "the service has no RuntimeDirectory=, or is just starting";
+	return "the service is not running: systemctl status bpfpush says why";
 }
 
 int command_status(const struct arguments *arguments)
@@ -45,7 +58,7 @@ int command_status(const struct arguments *arguments)
 	}
 	if (code == EOF) {
 		bool is_gone = !answer && (errno == ENOENT || errno == ECONNREFUSED);
-		const char *why = is_gone	  ? "nobody listens: the service is not running, or has no RuntimeDirectory=" :
+		const char *why = is_gone	  ? absence() :
 				  errno == EAGAIN ? "the service does not answer" : strerror(errno);
 
 		fprintf(stderr, "bpfpush status: %s: %s%s\n", address.sun_path, why,

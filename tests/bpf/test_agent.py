@@ -404,7 +404,7 @@ class StatusTest(unittest.TestCase):
     def test_its_page_has_what_cannot_run(self):
         with Agent({'RUNTIME_DIRECTORY': self.directory}, more='[probe none]\nhook = usdt:/bin/sh:no:mark\n') as agent:
             agent.wait(lambda collections: collections)
-            self.assertEqual(self.ask_json()['problems'], 'cannot run, and the log says why: none\n')
+            self.assertEqual(self.ask_json()['problems'], 'cannot run: none (the log says why)\n')
             self.assertIn('agent.conf:5: hook: /bin/sh has no USDT no:mark\n', agent.messages())
 
     def test_a_receiver_that_never_answers_fails_when_its_time_is_up(self):

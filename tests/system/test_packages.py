@@ -31,6 +31,7 @@ EXPECTED = {
     *(f"/usr/share/doc/bpfpush/contrib/grafana/{name}" for name in ("README.md", "bpfpush-alerts.yml", "bpfpush-graphite.json",
                                                                    "bpfpush-prometheus.json")),
     *(f"/usr/share/doc/bpfpush/docs/{os.path.basename(path)}" for path in glob.glob(os.path.join(ROOT, "docs", "*.md"))),
+    *(f"/usr/lib/bpfpush/drop-ins/{os.path.basename(path)}" for path in glob.glob(os.path.join(ROOT, "systemd", "drop-ins", "*"))),
     *(f"/usr/share/doc/bpfpush/examples/{os.path.basename(path)}" for path in glob.glob(os.path.join(ROOT, "systemd", "examples", "*"))),
     *(f"/usr/share/man/man{name[-1]}/{name}" for name in ("bpfpush.8", "bpfpush.conf.5", "bpfpush.collector.5")),
 }

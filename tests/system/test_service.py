@@ -13,6 +13,7 @@ import unittest
 from container import Unavailable, rootfs, run_container
 
 BUILD = os.environ.get("BUILD_DIR") or os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "build"))
+README = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "README.md")
 LOG_H = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "src", "util", "log.h")
 
 INSTALL = """\
@@ -132,6 +133,44 @@ entries
                          and "interval" in entry["MESSAGE"] and entry["PRIORITY"] == "3"],
                         [entry["MESSAGE"] for entry in entries])
         self.find(entries, "CONFIG_REJECTED")
+
+    def test_what_the_readme_configures_counts_or_says_what_to_do(self):
+        with open(README, encoding="utf-8") as file:
+            probe = re.search(r"```ini\n(\[probe lookups\]\n.*?)```", file.read(), re.DOTALL)[1]
+        result = self.boot(f"""
+configure <<'X'
+[agent]
+interval = 1s
+collectors = memory
+[exporter file]
+type = json
+path = /var/log/bpfpush/points.json
+[collector dns]
+{probe}
+X
+systemctl start bpfpush || exit 1
+bpfpush check >/result/check 2>&1; echo $? >>/result/check
+bpfpush status >/result/page
+entries
+bpfpush allow >/result/before
+pid=$(show MainPID)
+bpfpush allow perf-events >/result/allowed 2>&1 || exit 1
+until_true '[ "$(show MainPID) $(show ActiveState)" != "$pid active" ] && [ "$(show ActiveState)" = active ]'
+bpfpush allow perf-events >/result/again 2>&1 || exit 1
+until_true '[ "$(show ActiveState)" = active ]'
+bpfpush allow >/result/after
+bpfpush check >/result/check_after 2>&1 || exit 1
+""")
+        cure = 'CAP_SYS_ADMIN is missing; "sudo bpfpush allow perf-events" gives it to the service'
+        for name in ("check", "page"):
+            self.assertGreaterEqual(result.file(name).count(cure), 2, result.file(name))
+        self.assertRegex(result.file("check"), r"(?m)^OK, but not all of it will count here: .*\n(.*\n)*0\n$")
+        self.assertIn(cure, "\n".join(str(entry["MESSAGE"]) for entry in self.journal(result)))
+        self.assertRegex(result.file("before"), r"(?m)^perf-events +For probes")
+        self.assertRegex(result.file("after"), r"(?m)^perf-events +on +For probes")
+        self.assertIn("perf-events.conf is new\n", result.file("allowed"))
+        self.assertIn("perf-events.conf is there already\n", result.file("again"))
+        self.assertRegex(result.file("check_after"), r"(?m)^OK: \d+ collectors")
 
     def test_a_table_in_the_journal_is_warned_of_once(self):
         result = self.boot("""

@@ -47,7 +47,7 @@ void agent_append_problems(const struct agent *agent, const char *before, const 
 	if (agent->is_reload_refused)
 		buf_printf(out, "%sthe configuration has mistakes, and the old one goes on%s", before, after);
 	if (agent->options.set->missing.size)
-		buf_printf(out, "%scannot run, and the log says why: %s%s", before, buf_text(&agent->options.set->missing), after);
+		buf_printf(out, "%scannot run: %s%s", before, buf_text(&agent->options.set->missing), after);
 	if (agent->too_low.size)
 		buf_printf(out, "%snumbers are too low: %.*s%s", before, (int)agent->too_low.size, agent->too_low.data, after);
 }
@@ -140,6 +140,15 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 	buf_printf(&page->json, "\"waiting\":%" PRIu64 ",\"queue\":%" PRIu64 "},", waiting.n_points, waiting.n_bytes);
 }
 
+static void append_refusal(const struct collector *collector, const char *programs, const char *error, void *user)
+{
+	struct page *page = user;
+
+	buf_printf(&page->text, "  without %s: %s\n", programs, error);
+	buf_append_json(&page->json, error);
+	buf_append_byte(&page->json, ',');
+}
+
 static void append_collector(struct page *page, const struct collector *collector)
 {
 	const struct programs *programs = &collector->object->programs;
@@ -168,8 +177,10 @@ static void append_collector(struct page *page, const struct collector *collecto
 	buf_printf(&page->text, "%-24s %3zu of %-3zu %9zu %9" PRIu64 "  %s\n", collector->name, n_attached, n_hooks, n_series,
 		   missed, n_overflows ? "yes" : "no");
 	buf_begin_object(&page->json, "name", collector->name);
-	buf_printf(&page->json, "\"attached\":%zu,\"hooks\":%zu,\"series\":%zu,\"missed\":%" PRIu64 ",\"overflow\":%s},",
+	buf_printf(&page->json, "\"attached\":%zu,\"hooks\":%zu,\"series\":%zu,\"missed\":%" PRIu64 ",\"overflow\":%s,\"refused\":[",
 		   n_attached, n_hooks, n_series, missed, n_overflows ? "true" : "false");
+	collector_each_refusal(collector, append_refusal, page);
+	buf_end_list(&page->json, "]},");
 }
 
 void page_append(const struct agent *agent, uint64_t now_ns, struct buf *out)

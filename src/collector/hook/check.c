@@ -218,27 +218,34 @@ static bool has_category(const char *section, struct buf *lack)
 	return !section_is(section, " tp tracepoint ") || find_event(target_of(section), lack) >= 0 || !lack->size;
 }
 
-static bool is_here(const char *section, struct buf *lack)
+static bool is_here(const char *section, uint64_t rights, struct buf *lack)
 {
+	const char *right = refusal_lack(section, rights);
+
+	if (right) {
+		buf_append_text(lack, right);
+		return false;
+	}
 	if (section_is(section, FUNCTIONS TRACEPOINTS))
 		return is_in_kernel(section, lack);
 	return !section_is(section, " uprobe uretprobe usdt ") || file_has(section, lack);
 }
 
 /* Is it the first of its hook's alternatives, and none of them is here? lack: what it lacks then. */
-static bool is_hook_missing(const struct programs *programs, const struct program *program, struct buf *lack)
+static bool is_hook_missing(const struct programs *programs, const struct program *program, uint64_t rights,
+			    struct buf *lack)
 {
 	for (const struct program *other = programs->items + programs->n; other-- > programs->items;) {
 		if (strcmp(other->hook, program->hook) || other->state != PROGRAM_WAITING)
 			continue;
 		buf_reset(lack);
-		if (other < program || is_here(other->section, lack))
+		if (other < program || is_here(other->section, rights, lack))
 			return false;
 	}
 	return true;
 }
 
-void hooks_look(const struct collector *collector, struct diag *diag)
+void hooks_look(const struct collector *collector, uint64_t rights, struct diag *diag)
 {
 	const struct programs *programs = &collector->object->programs;
 
@@ -247,7 +254,7 @@ void hooks_look(const struct collector *collector, struct diag *diag)
 		_cleanup_(buf_done) struct buf lack = BUF_INIT;
 
 		if (!collector_uses(collector, program) || program->state != PROGRAM_WAITING ||
-		    (has_category(program->section, &lack) && !is_hook_missing(programs, program, &lack)))
+		    (has_category(program->section, &lack) && !is_hook_missing(programs, program, rights, &lack)))
 			continue;
 		if (collector->is_probe) { /* which has one hook */
 			diag_add(diag, collector->conf_path, described ? described->line : 0, "hook: %s", buf_text(&lack));
@@ -255,5 +262,7 @@ void hooks_look(const struct collector *collector, struct diag *diag)
 		}
 		diag_add(diag, collector->conf_path, described ? described->line : 0, "program \"%s\" (%s): %s",
 			 program->name, program->section, buf_text(&lack));
+		if (rights != UINT64_MAX)
+			return;
 	}
 }

@@ -37,6 +37,9 @@ bool kernel_is_since(unsigned int major, unsigned int minor);
 /* strerror() that also knows the errors that the kernel has for itself. err: -errno. */
 const char *refusal_error(int err);
 
+/* What a process with these capabilities, a set of bits, lacks to attach such a program; NULL: nothing known. */
+const char *refusal_lack(const char *section, uint64_t rights);
+
 /* Of what libbpf said, the line that names the cause, without its end; empty where it said nothing. */
 void refusal_cause(const char *log, char *words, size_t size);
 

@@ -47,6 +47,10 @@ void refusal_cause(const char *log, char *words, size_t size)
 
 #define PERF_SECTIONS " tp tracepoint kprobe kretprobe uprobe uretprobe usdt perf_event "
 
+/* Rights that some programs need, and a drop-in that gives them to the service (command/allow.c). */
+#define NO_SYS_ADMIN "CAP_SYS_ADMIN is missing; \"sudo bpfpush allow perf-events\" gives it to the service"
+#define NO_NET_ADMIN "CAP_NET_ADMIN is missing; \"sudo bpfpush allow xdp\" gives it to the service"
+
 /* What an error means; the first row that fits. */
 static const struct meaning {
 	int err;	      /* 0: any */
@@ -69,13 +73,13 @@ static const struct meaning {
 	{ -ENODEV, "attach", " xdp ", NULL, "this machine has no such interface; ip link lists them" },
 	{ -EBUSY, "attach", " xdp ", NULL, "the interface has a program already" },
 	{ -EOPNOTSUPP, "attach", " xdp ", NULL, "the driver cannot do it; write mode = generic" },
-	{ -EPERM, NULL, " xdp ", NULL, "CAP_NET_ADMIN is missing", CAP_NET_ADMIN },
+	{ -EPERM, NULL, " xdp ", NULL, NO_NET_ADMIN, CAP_NET_ADMIN },
 	{ -ENOENT, "attach", " raw_tp raw_tracepoint ", NULL, "this kernel has no tracepoint of that name" },
 	{ -ENOENT, NULL, " tp tracepoint ", "/sys/kernel/tracing/events", "mount tracefs at /sys/kernel/tracing, and look there for the tracepoint's name" },
 	{ -ENOENT, NULL, " tp tracepoint ", NULL, "this kernel has no tracepoint of that name" },
 	{ -EOPNOTSUPP, NULL, " iter ", NULL, "from Linux 7.0 on, the kernel can stop in this walk" },
-	{ -EACCES, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
-	{ -EPERM, "attach", PERF_SECTIONS, NULL, "CAP_SYS_ADMIN is missing", CAP_SYS_ADMIN },
+	{ -EACCES, "attach", PERF_SECTIONS, NULL, NO_SYS_ADMIN, CAP_SYS_ADMIN },
+	{ -EPERM, "attach", PERF_SECTIONS, NULL, NO_SYS_ADMIN, CAP_SYS_ADMIN },
 	{ 0, "attach", KERNEL_PROBES, HAS_KERNEL_PROBES, NO_KERNEL_PROBES },
 	{ -ESRCH, "attach", KERNEL_PROBES, NULL, "this kernel has no function of that name, or nobody can trace it" },
 	{ -ENOENT, "attach", KERNEL_PROBES, NULL, "this kernel has no function of that name" },
@@ -94,6 +98,14 @@ static const char *meaning(const char *what, const char *section, int err, const
 		    (!row->missing || access(row->missing, F_OK)))
 			return row->text;
 	}
+	return NULL;
+}
+
+const char *refusal_lack(const char *section, uint64_t rights)
+{
+	array_for_each (row, meanings, ARRAY_SIZE(meanings))
+		if (row->capability && section_is(section, row->types) && !(rights >> row->capability & 1))
+			return row->text;
 	return NULL;
 }
 

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/unit.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <systemd/sd-bus.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+
+#define MANAGER	    "org.freedesktop.systemd1"
+#define MANAGER_AT  "/org/freedesktop/systemd1"
+#define UNIT_AT	    MANAGER_AT "/unit/bpfpush_2eservice"
+#define PATIENCE_US (5 * 1000 * 1000) /* systemd answers such questions at once */
+
+
+/* As systemctl(1): root talks to systemd itself, which also works where no message bus runs. */
+static int open_bus(sd_bus **ret_bus)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	int err = geteuid() ? -EPERM : sd_bus_new(&bus);
+
+	if (err >= 0)
+		err = sd_bus_set_address(bus, "unix:path=/run/systemd/private");
+	if (err >= 0)
+		err = sd_bus_start(bus);
+	if (err < 0)
+		return sd_bus_open_system(ret_bus);
+	*ret_bus = TAKE_PTR(bus);
+	return 0;
+}
+
+/* To be freed. */
+static char *property_text(sd_bus *bus, const char *interface, const char *name)
+{
+	char *text = NULL;
+
+	return sd_bus_get_property_string(bus, MANAGER, UNIT_AT, interface, name, NULL, &text) < 0 ? NULL : text;
+}
+
+char *unit_state(void)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+
+	if (open_bus(&bus) < 0)
+		return NULL;
+	sd_bus_set_method_call_timeout(bus, PATIENCE_US);
+	return property_text(bus, MANAGER ".Unit", "ActiveState");
+}
+
+int unit_rights(uint64_t *ret_rights)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	_cleanup_(freep) char *state = NULL, *user = NULL;
+	bool is_root;
+	int err = open_bus(&bus);
+
+	if (err < 0)
+		return err;
+	sd_bus_set_method_call_timeout(bus, PATIENCE_US);
+	state = property_text(bus, MANAGER ".Unit", "LoadState");
+	user = property_text(bus, MANAGER ".Service", "User");
+	if (!state || !user || strcmp(state, "loaded"))
+		return -ENOENT;
+	is_root = !*user || !strcmp(user, "root") || !strcmp(user, "0");
+	err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service",
+					  is_root ? "CapabilityBoundingSet" : "AmbientCapabilities", NULL, 't', ret_rights);
+	return err < 0 ? err : 0;
+}
+
+int unit_apply(struct buf *why)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *job = NULL;
+	sd_bus_error error = SD_BUS_ERROR_NULL;
+	int err = open_bus(&bus);
+
+	if (err >= 0)
+		err = sd_bus_call_method(bus, MANAGER, MANAGER_AT, MANAGER ".Manager", "Reload", &error, NULL, "");
+	if (err >= 0)
+		err = sd_bus_call_method(bus, MANAGER, MANAGER_AT, MANAGER ".Manager", "TryRestartUnit", &error, &job, "ss",
+					 UNIT_NAME, "replace");
+	if (err < 0)
+		buf_append_text(why, error.message ?: strerror(-err));
+	sd_bus_error_free(&error);
+	return err < 0 ? err : 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the service's sandbox forbids, and some need: drop-ins that come with bpfpush, to be chosen by name. */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "build-config.h"
+#include "command/command.h"
+#include "agent/unit.h"
+#include "util/diag.h"
+
+#define SUFFIX	      ".conf"
+#define TEXT_BYTES    (64 << 10)
+#define COMMENT_BYTES 160
+
+/* Where the service finds it. */
+static void place_of(const char *name, char *path, size_t size)
+{
+	snprintf(path, size, UNIT_DROP_INS "/%s" SUFFIX, name);
+}
+
+/* The first comment of a drop-in but its licence says what it is for. */
+static void print_drop_in(const char *name)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char path[PATH_MAX], line[COMMENT_BYTES] = "", place[PATH_MAX];
+
+	snprintf(path, sizeof(path), DROP_IN_DIR "/%s" SUFFIX, name);
+	place_of(name, place, sizeof(place));
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && (*line != '#' || strstr(line, "SPDX")))
+		;
+	line[strcspn(line, "\n")] = '\0';
+	printf("%-12s %-3s %s\n", name, access(place, F_OK) ? "" : "on", line + strspn(line, "# "));
+}
+
+static int read_text(const char *path, char *text)
+{
+	_cleanup_(fclosep) FILE *f = fopen(path, "re");
+	size_t n = f ? fread(text, 1, TEXT_BYTES - 1, f) : 0;
+
+	text[n] = '\0';
+	return !f || ferror(f) ? -errno : 0;
+}
+
+/* A file that is there already may have been edited: it stays. -errno. */
+static int write_text(const char *place, const char *text)
+{
+	size_t length = strlen(text);
+	int fd, err;
+
+	if (mkdir(UNIT_DROP_INS, 0755) && errno != EEXIST)
+		return -errno;
+	fd = open(place, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	errno = ENOSPC; /* of a short write */
+	err = write(fd, text, length) == (ssize_t)length && !fchmod(fd, 0644) && !fsync(fd) ? 0 : -errno;
+	if (close(fd) && !err)
+		err = -errno;
+	if (err)
+		unlink(place);
+	return err;
+}
+
+static enum exit_code allow(const char *name)
+{
+	_cleanup_(buf_done) struct buf why = BUF_INIT;
+	char path[PATH_MAX], place[PATH_MAX], text[TEXT_BYTES];
+	int err;
+
+	snprintf(path, sizeof(path), DROP_IN_DIR "/%s" SUFFIX, name);
+	place_of(name, place, sizeof(place));
+	err = read_text(path, text) ?: write_text(place, text);
+	if (err && err != -EEXIST) {
+		fprintf(stderr, "bpfpush allow: %s: %s%s\n", place, strerror(-err), err == -EACCES ? ": run it as root" : "");
+		return err == -EACCES || err == -EPERM ? EXIT_RIGHTS : EXIT_OUTPUT;
+	}
+	printf("%s %s\n", place, err ? "is there already" : "is new");
+	if (unit_apply(&why)) {
+		fprintf(stderr, "bpfpush allow: systemd did not read it: %s\nRun: systemctl daemon-reload && systemctl try-restart "
+			UNIT_NAME "\n", buf_text(&why));
+		return EXIT_UNAVAILABLE;
+	}
+	printf("The service, if it runs, restarts with it and loses no count. To undo it:\n"
+	       "rm %s && systemctl daemon-reload && systemctl try-restart " UNIT_NAME "\n", place);
+	return EXIT_OK;
+}
+
+/* Cuts the suffix off. */
+static const char *name_of(char *path)
+{
+	char *name = strrchr(path, '/') + 1;
+
+	name[strlen(name) - strlen(SUFFIX)] = '\0';
+	return name;
+}
+
+int command_allow(const struct arguments *arguments)
+{
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	enum exit_code code = EXIT_OK;
+	const char *names[32];
+	size_t n = 0;
+	glob_t found;
+
+	if (glob(DROP_IN_DIR "/*" SUFFIX, 0, NULL, &found)) {
+		fprintf(stderr, "bpfpush allow: %s: there are no drop-ins: is bpfpush installed?\n", DROP_IN_DIR);
+		return EXIT_UNAVAILABLE;
+	}
+	for (; n < found.gl_pathc && n < ARRAY_SIZE(names); n++)
+		names[n] = name_of(found.gl_pathv[n]);
+	for (size_t i = 0; !arguments->n_words && i < n; i++)
+		print_drop_in(names[i]);
+	for (size_t i = 0; i < arguments->n_words; i++)
+		(void)diag_find(&diag, "bpfpush allow", 0, "drop-in", arguments->words[i], names, n);
+	fputs(buf_text(&diag.text), stderr);
+	for (size_t i = 0; i < arguments->n_words && !diag.n_errors && code == EXIT_OK; i++)
+		code = allow(arguments->words[i]);
+	globfree(&found);
+	return diag.n_errors ? EXIT_USE : code;
+}
