@@ -148,6 +148,7 @@ path = /var/log/bpfpush/points.json
 [collector dns]
 {probe}
 X
+lookup() {{ for i in $(seq $1); do getent ahosts localhost >/dev/null; done; }}
 systemctl start bpfpush || exit 1
 bpfpush check >/result/check 2>&1; echo $? >>/result/check
 bpfpush status >/result/page
@@ -160,6 +161,10 @@ bpfpush allow perf-events >/result/again 2>&1 || exit 1
 until_true '[ "$(show ActiveState)" = active ]'
 bpfpush allow >/result/after
 bpfpush check >/result/check_after 2>&1 || exit 1
+wait_collections 1
+lookup 7
+wait_collections 2
+cp /var/log/bpfpush/points.json /result/points
 """)
         cure = 'CAP_SYS_ADMIN is missing; "sudo bpfpush allow perf-events" gives it to the service'
         for name in ("check", "page"):
@@ -171,6 +176,12 @@ bpfpush check >/result/check_after 2>&1 || exit 1
         self.assertIn("perf-events.conf is new\n", result.file("allowed"))
         self.assertIn("perf-events.conf is there already\n", result.file("again"))
         self.assertRegex(result.file("check_after"), r"(?m)^OK: \d+ collectors")
+        totals = {}
+        for line in result.file("points").splitlines():
+            point = json.loads(line)
+            if point["collector"] == "lookups" and point["attributes"]["systemd.unit.name"] != "bpfpush.service":
+                totals[str(point["attributes"])] = point["total"]["count"]
+        self.assertEqual(sum(totals.values()), 7, result.file("points")[-2000:])
 
     def test_a_table_in_the_journal_is_warned_of_once(self):
         result = self.boot("""

@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/capability.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +14,11 @@
 
 #include "collector/binding.h"
 #include "collector/hook/file.h"
+#include "collector/kernel/kernel.h"
 #include "util/array.h"
 #include "util/hash.h"
 #include "util/kept.h"
+#include "util/rights.h"
 #include "util/store.h"
 
 /* To be changed with what is saved of programs, and with what they and the agent agree on outside the object. */
@@ -39,12 +42,26 @@ static uint64_t hash_descriptor(uint64_t hash, const struct descriptor *descript
 	return hash;
 }
 
-/* All that decides what is loaded and attached, except what the kernel is like. */
-static uint64_t hash_of(const struct object *object)
+/* The capabilities without which a program of the object might be refused. */
+static uint64_t rights_that_matter(const struct object *object)
+{
+	static const unsigned int capabilities[] = { CAP_SYS_ADMIN, CAP_NET_ADMIN };
+	uint64_t rights = 0;
+
+	array_for_each (program, object->programs.items, object->programs.n)
+		array_for_each (capability, capabilities, ARRAY_SIZE(capabilities))
+			if (refusal_lack(program->section, ~(UINT64_C(1) << *capability)))
+				rights |= UINT64_C(1) << *capability;
+	return rights;
+}
+
+/* All that decides what is loaded and attached, except what the kernel is like. rights: of those that matter. */
+static uint64_t hash_of(const struct object *object, uint64_t rights)
 {
 	uint64_t hash = hash_text(hash_text(hash_text(HASH_STABLE_START, LAYOUT), object->path), object->kernel_types);
 	struct bpf_map *map;
 
+	hash = hash_stable(hash, &rights, sizeof(rights));
 	hash = hash_stable(hash, object->bytes, object->n_bytes);
 	hash = hash_stable(hash, object->settings.data, object->settings.size_bytes);
 	for (size_t i = 0; i < object->n_collectors; i++)
@@ -146,10 +163,21 @@ static int adopt(struct object *object, struct kept *kept)
 	return err ?: object_bind(object, object->bpf);
 }
 
+static bool is_kept_with(struct object *object, struct kept *kept, uint64_t rights)
+{
+	object->hash = hash_of(object, rights);
+	return kept_find(kept, name_of(object, "o", "").text) >= 0;
+}
+
+/* A process that has given up its rights had some of those that matter, and finds what it has kept with them. */
 bool object_is_kept(struct object *object, struct kept *kept)
 {
-	object->hash = hash_of(object);
-	return kept_find(kept, name_of(object, "o", "").text) >= 0;
+	uint64_t matter = rights_that_matter(object), permitted = rights_permitted();
+	bool is_kept = is_kept_with(object, kept, permitted & matter);
+
+	for (uint64_t rights = matter; !permitted && !is_kept && rights; rights = (rights - 1) & matter)
+		is_kept = is_kept_with(object, kept, rights);
+	return is_kept;
 }
 
 int object_adopt(struct object *object, struct kept *kept)

@@ -3,8 +3,8 @@
 
 /*
  * An object that outlives the process. Its maps, its attached programs and their links are kept (util/kept.h), so the
- * kernel goes on counting. The next process takes them over instead of loading the object, if its file, its settings
- * and its sizes are the same: their hash is part of the names.
+ * kernel goes on counting. The next process takes them over instead of loading the object, if its file, its settings,
+ * its sizes, and the rights that a program might need are the same: their hash is part of the names.
  *
  *     OBJECT.HASH16.m.MAP  .p.PROGRAM  .l.PROGRAM  .o    the last one holds the states of the programs, and comes
  *                                                        last: with it, the object is whole
