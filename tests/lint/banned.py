@@ -30,7 +30,7 @@ ALLOWED = {
 }
 
 # Only these log; all others return errors, and the configuration fills a diag.
-NARRATORS = re.compile(r"^src/(agent|collector|command|export)/|^src/main\.c$|^src/util/log\.[ch]$")
+NARRATORS = re.compile(r"^src/(agent|collector|command|export)/|^src/(main|top-program)\.c$|^src/util/log\.[ch]$")
 LOGGING = re.compile(r"\b(log_(?:error|warning|info|debug|event)|fprintf\s*\(\s*stderr|perror|sd_journal_\w+)\b")
 
 # Only the agent reads clocks.

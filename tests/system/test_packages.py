@@ -21,7 +21,7 @@ DEBIAN = os.path.join(ROOT, "packaging", "debian")
 OBJECTS = [os.path.basename(path)[:-len(".bpf.c")] for path in glob.glob(os.path.join(ROOT, "bpf", "*.bpf.c"))]
 COLLECTORS = [os.path.basename(path)[:-len(".conf")] for path in glob.glob(os.path.join(ROOT, "bpf", "*.conf"))]
 EXPECTED = {
-    "/etc/bpfpush/bpfpush.conf", "/usr/bin/bpfpush", "UNITS/bpfpush.service", "/usr/lib/sysusers.d/bpfpush.conf",
+    "/etc/bpfpush/bpfpush.conf", "/usr/bin/bpfpush", "/usr/lib/bpfpush/bpfpush-top", "UNITS/bpfpush.service", "/usr/lib/sysusers.d/bpfpush.conf",
     "/usr/lib/systemd/catalog/bpfpush.catalog", "/usr/share/bash-completion/completions/bpfpush",
     "/usr/share/fish/vendor_completions.d/bpfpush.fish", "/usr/share/zsh/site-functions/_bpfpush",
     *(f"/usr/lib/bpfpush/collectors/{name}.conf" for name in COLLECTORS), *(f"/usr/lib/bpfpush/collectors/{name}.bpf.o" for name in OBJECTS),
@@ -163,9 +163,10 @@ class TestPackages(unittest.TestCase):
         for entry in parts["files"]:
             with open(f"{self.top}/usr/lib/bpfpush/collectors/{entry['fileName']}", "rb") as file:
                 self.assertEqual(hashlib.sha256(file.read()).hexdigest(), entry["checksums"][0]["checksumValue"])
-        linked = set(re.findall(r"\[(lib[\w-]+)\.so", run("readelf", "--dynamic", f"{self.top}/usr/bin/bpfpush"))) - {"libc", "libm"}
-        if "libncursesw" in linked:
-            linked.discard("libtinfo")  # a part of it
+        service, screen = (set(re.findall(r"\[(lib[\w-]+)\.so", run("readelf", "--dynamic", f"{self.top}/usr/{path}")))
+                           for path in ("bin/bpfpush", "lib/bpfpush/bpfpush-top"))
+        self.assertNotIn("libncursesw", service)
+        linked = (service | screen) - {"libc", "libm", "libtinfo"}  # libtinfo is a part of libncursesw
         named = {entry["relatedSpdxElement"].removeprefix("SPDXRef-") for entry in parts["relationships"] if entry["relationshipType"] == "DYNAMIC_LINK"}
         self.assertEqual(linked, {{"zlib": "libz", "inih": "libinih", "ncursesw": "libncursesw"}.get(name, name) for name in named})
 
