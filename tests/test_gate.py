@@ -50,7 +50,7 @@ class TestGate(unittest.TestCase):
             cls.write(path, "#!/bin/sh\necho installed\n")
         cls.write("tests/skips", "build/vm / known: needs luck\n")
         cls.write("tests/versions")
-        cls.write("meson_options.txt", "option('fuzzers', type: 'boolean', value: false)\n")
+        cls.write("meson_options.txt", "option('fuzzers', type: 'boolean', value: false)\noption('tests', type: 'boolean', value: true)\n")
         cls.write("program.c", "int main(void)\n{\n\treturn 0;\n}\n")
         cls.write(".gitignore", "/build*\n")
         subprocess.run(["git", "init", "-q", cls.top], check=True)
