@@ -103,7 +103,7 @@ once)
 		'--sort=[sort by this column]:column:(total rate value count sum mean p50 p90 p99 max unit)' \
 		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
 		'--per-process[count each process by itself]' \
-		'--only-command[count only COMMAND and what it starts]' \
+		'--whole-machine[count all that happens while COMMAND runs]' \
 		'--histogram[draw histograms, a line for each bucket]' \
 		'--heatmap[draw histograms over time]' \
 		'--duration=[measure how long these system calls take]:calls:(all read write openat fsync futex)' \
@@ -114,7 +114,7 @@ report)
 		'--output=[write the page to this file]:file:_files' \
 		'--points=[append what the page shows to this file, as JSON lines]:file:_files' \
 		'--for=[count for this long]:time:(10s 1m 5m)' \
-		'--only-command[count only COMMAND and what it starts]' \
+		'--whole-machine[count all that happens while COMMAND runs]' \
 		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
 		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
 		'--per-process[count each process by itself]' \

@@ -20,6 +20,8 @@
 #define TURNS	100
 #define TURN_US 1000
 
+#define WHAT_TO_DO "--whole-machine counts all that happens while it runs"
+
 struct scope {
 	char parent[PATH_MAX], path[PATH_MAX + NAME_MAX];
 	int parent_fd, fd; /* their cgroup.procs; fd -1: it is removed */
@@ -101,9 +103,10 @@ int scope_new(struct scope **ret_scope)
 	}
 	if (err == -EOPNOTSUPP)
 		log_error("a command cannot be counted alone: its cgroup would be made in the cgroup2 tree, which is not mounted "
-			  "here, or does not show the cgroup of bpfpush");
+			  "here, or does not show the cgroup of bpfpush; " WHAT_TO_DO);
 	else if (err)
-		log_error("a command cannot be counted alone: its cgroup %s cannot be made: %s", scope->path, strerror(-err));
+		log_error("a command cannot be counted alone: its cgroup %s cannot be made: %s; " WHAT_TO_DO,
+			  scope->path, strerror(-err));
 	if (err)
 		scope = scope_free(scope);
 	*ret_scope = scope;

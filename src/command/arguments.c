@@ -43,8 +43,8 @@ static const struct setting_row rows[] = {
 	    "count each process by itself"),
 	ROW(duration_calls, "--duration", COMMAND_ASKS | COMMAND_REPORT, SETTING_TEXT, "CALLS",
 	    "measure how long these system calls take, like read,write; all: each of them"),
-	ROW(is_only_command, "--only-command", COMMAND_ONCE | COMMAND_REPORT, SETTING_BOOL, NULL,
-	    "count only COMMAND and what it starts, in a cgroup of its own"),
+	ROW(is_whole_machine, "--whole-machine", COMMAND_ONCE | COMMAND_REPORT, SETTING_BOOL, NULL,
+	    "count all that happens while COMMAND runs, not only COMMAND and what it starts"),
 	ROW(is_histogram, "--histogram", COMMAND_ONCE, SETTING_BOOL, NULL, "draw histograms, a line for each bucket"),
 	ROW(is_heatmap, "--heatmap", COMMAND_ASKS, SETTING_BOOL, NULL, "draw histograms over time"),
 	ROW(interval_ns, "--interval", COMMAND_RUN | COMMAND_TOP, SETTING_DURATION, "TIME", "time between collections, like 10s",
@@ -158,14 +158,15 @@ int arguments_parse(enum command_name command, int argc, char **argv, struct arg
 		if (err || arguments->is_help || arguments->is_version)
 			return err;
 	}
-	if (!arguments->command && !arguments->is_only_command)
+	if (!arguments->command && !arguments->is_whole_machine)
 		return 0;
+	arguments->is_alone = command & (COMMAND_ONCE | COMMAND_REPORT) && !arguments->is_whole_machine;
 	/* Only what counts for a while can do so while a command runs. */
 	if (!(command & COMMAND_COUNTS))
 		fprintf(stderr, "%s does not run a command: remove \"--\" and everything after it\n", program);
 	else if (!arguments->command || !*arguments->command)
-		fprintf(stderr, "%s: %swrite a command after \"--\"\n", program,
-			arguments->is_only_command ? "--only-command needs one: " : "");
+		fprintf(stderr, "%s: %s\n", program, arguments->command ? "write a command after \"--\"" :
+			"--whole-machine has no effect without a command: write one after \"--\", or remove it");
 	else
 		return 0;
 	return -EINVAL;

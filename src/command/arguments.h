@@ -38,7 +38,7 @@ struct arguments {
 	uint64_t duration_ns; /* 0: not given */
 	int format;	      /* table, json, bpftrace-json */
 	int log_level;	      /* enum log_level, or -1 */
-	bool is_per_process, is_only_command, is_histogram, is_heatmap;
+	bool is_per_process, is_whole_machine, is_histogram, is_heatmap;
 	bool is_json, is_available, is_connect, is_help, is_version;
 	enum command_name name;
 	char **words; /* the other words before "--", ended by NULL; the list is owned */
@@ -47,6 +47,7 @@ struct arguments {
 	/* Called when the configuration is read; NULL: nothing. */
 	void (*on_config)(const struct arguments *arguments, const struct config *config);
 	char **command; /* the words after "--", or NULL */
+	bool is_alone;	/* only what the command does is counted */
 };
 
 /*

@@ -142,19 +142,27 @@ static void check(const char *option, const char *word, const struct names *name
 		diag_add_unknown(diag, option, 0, kinds ? "column" : "attribute", word, known, n);
 }
 
+/* The attributes and kinds of the metrics that are asked for. */
+static void list_words(const struct collector_set *set, const struct question *question, struct names *names,
+		       unsigned int *kinds)
+{
+	for (size_t i = 0; i < set->n_shown; i++)
+		for (size_t j = 0; j < set->items[i]->n_metrics; j++) {
+			if (!question_wants_metric(question, set->items[i]->metrics[j]))
+				continue;
+			collector_list_attributes(set->items[i], set->items[i]->metrics[j], names);
+			*kinds |= 1U << set->items[i]->metrics[j]->kind;
+		}
+}
+
 static void check_words(const struct arguments *arguments, const struct collector_set *set,
 		       const struct question *question, struct diag *diag)
 {
 	struct names names = { 0 };
 	unsigned int kinds = 0;
+	bool has_owner = false;
 
-	for (size_t i = 0; i < set->n_shown; i++)
-		for (size_t j = 0; j < set->items[i]->n_metrics; j++) {
-			if (!question_wants_metric(question, set->items[i]->metrics[j]))
-				continue;
-			collector_list_attributes(set->items[i], set->items[i]->metrics[j], &names);
-			kinds |= 1U << set->items[i]->metrics[j]->kind;
-		}
+	list_words(set, question, &names, &kinds);
 	for (size_t i = 0; i < question->by.n_items; i++)
 		if (strcmp(question->by.items[i], "none"))
 			check("--by", question->by.items[i], &names, 0, diag);
@@ -162,8 +170,14 @@ static void check_words(const struct arguments *arguments, const struct collecto
 		check("--where", question->conditions[i].attribute, &names, 0, diag);
 	if (arguments->sort && (arguments->name == COMMAND_ONCE || question->metrics.n_items))
 		check("--sort", arguments->sort, &names, kinds, diag);
+	for (size_t i = 0; i < names.n; i++)
+		has_owner |= attribute_owner(names.items[i]) != NULL;
+	if (arguments->is_alone && !has_owner)
+		diag_add(diag, "bpfpush", 0, "what is asked for is not counted for each unit, so not for a command alone: "
+					     "add --whole-machine");
 }
 
+/* Only what the command does. */
 static int add_own(struct question *question, struct diag *diag)
 {
 	char condition[64];
@@ -180,5 +194,5 @@ int ask_collectors(const struct arguments *arguments, char *const *words, const 
 	err = err ?: set_all(arguments, set, diag) ?: add_metrics(arguments, words, set, diag, ret_question);
 	if (!err && !diag->n_errors)
 		check_words(arguments, set, ret_question, diag);
-	return err || !arguments->is_only_command ? err : add_own(ret_question, diag);
+	return err || !arguments->is_alone ? err : add_own(ret_question, diag);
 }

@@ -32,6 +32,21 @@ static bool has_effect(const struct arguments *arguments)
 	return true;
 }
 
+/* Probes that were not hit, or an answer without rows. */
+static void say_what_is_empty(const struct arguments *arguments, const struct answer *answer, const struct setup *setup)
+{
+	bool is_asked = setup->question.n_conditions > arguments->is_alone, is_said = false;
+
+	for (size_t i = 0; i < setup->set.n_shown; i++) {
+		if (!setup->set.items[i]->is_probe || setup->set.items[i]->metrics[0]->n_series)
+			continue;
+		fprintf(stderr, "bpfpush once: %s: there was nothing to count\n", setup->set.items[i]->descriptor->description);
+		is_said = true;
+	}
+	if (answer->view && !answer->n_series && !is_said)
+		fprintf(stderr, "bpfpush once: nothing %s\n", is_asked ? "that was counted meets the question" : "was counted");
+}
+
 int command_once(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
@@ -61,12 +76,7 @@ int command_once(const struct arguments *arguments)
 		code = EXIT_INTERNAL;
 	if (code == EXIT_OK)
 		code = answer_write(&this, arguments);
-	if (this.view && code == EXIT_OK && !this.n_series)
-		fprintf(stderr, "bpfpush once: nothing %s\n",
-			setup.question.n_conditions ? "that was counted meets the question" : "was counted");
-	for (size_t i = 0; code == EXIT_OK && i < setup.set.n_shown; i++)
-		if (setup.set.items[i]->is_probe && !setup.set.items[i]->metrics[0]->n_series)
-			fprintf(stderr, "bpfpush once: %s: there was nothing to count\n",
-				setup.set.items[i]->descriptor->description);
+	if (code == EXIT_OK)
+		say_what_is_empty(arguments, &this, &setup);
 	return code == EXIT_OK ? status : (int)code;
 }

@@ -53,7 +53,7 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 
 	if (!err && arguments->on_config)
 		arguments->on_config(arguments, setup.config);
-	if (!err && arguments->is_only_command)
+	if (!err && arguments->is_alone)
 		setup.config->agent.names.units.own = scope_name();
 	for (size_t i = 0; i < arguments->probes.n_items && !err; i++)
 		err = config_add_probe(setup.config, arguments->probes.items[i], &diag);
@@ -143,7 +143,7 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 	options->set = &setup->set;
 	options->is_once = true;
 	options->is_filter = true;
-	if (arguments->is_only_command) {
+	if (arguments->is_alone) {
 		agent_block_signals(); /* none ends us before the cgroup is removed */
 		err = scope_new(&setup->scope);
 		if (err)

@@ -14,7 +14,7 @@ struct setup {
 	struct config *config;
 	struct collector_set set;
 	struct question question; /* of the command line */
-	struct scope *scope;	  /* of --only-command, from setup_count() on */
+	struct scope *scope;	  /* of a command that is counted alone, from setup_count() on */
 	struct agent_options counting; /* for setup_count(): the interval, whether it has self, the view; else zeros */
 };
 

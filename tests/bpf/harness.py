@@ -190,8 +190,9 @@ def config_text(params):
                    for name, keys in params.items())
 
 
-def once(collectors, command=None, params=None, seconds=None, timeout=PATIENCE_S, **options):
-    """Counts while command runs (or for seconds) and returns Points. params: as in config_text()."""
+def once(collectors, command=None, params=None, seconds=None, timeout=PATIENCE_S, is_alone=False, **options):
+    """Counts while command runs (or for seconds) and returns Points. params: as in config_text(). is_alone: only what
+    the command does itself, where it does not enter another cgroup."""
     with tempfile.NamedTemporaryFile('w', prefix='bpfpush-test-', suffix='.conf') as config:
         line = [agent(), 'once', '--format=json']
         if params:
@@ -202,7 +203,7 @@ def once(collectors, command=None, params=None, seconds=None, timeout=PATIENCE_S
             line.append('--for=%gs' % seconds)
         line += list(collectors)
         if command:
-            line += ['--'] + [str(word) for word in command]
+            line += ([] if is_alone else ['--whole-machine']) + ['--'] + [str(word) for word in command]
         done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               timeout=timeout, **options)
     seen = Points()

@@ -50,7 +50,8 @@ class MissedTest(unittest.TestCase):
             file.write(text.replace(without, ''))
 
     def run_command(self, *words):
-        done = subprocess.run([harness.agent(), words[0], '--collector-directory=' + self.directory, *words[1:], 'skipped',
+        whole = ['--whole-machine'] if words[0] == 'once' else []
+        done = subprocess.run([harness.agent(), words[0], '--collector-directory=' + self.directory, *words[1:], *whole, 'skipped',
                                '--', *WORKLOAD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done

@@ -317,7 +317,7 @@ class BoundsTest(Pair):
         self.assertEqual(seen.total('test.calls'), 3 * 1024)
         self.assertEqual(seen.total('test.last'), ((1 << 53) + 1) / 2)
         output = subprocess.run([harness.agent(), 'once', '--format=json', '--config=/dev/null',
-                                 '--collector-directory=' + self.directory, 'bounds', '--', sys.executable, '-c',
+                                 '--collector-directory=' + self.directory, 'bounds', '--whole-machine', '--', sys.executable, '-c',
                                  self.CALLS % values], stdout=subprocess.PIPE, check=True, text=True).stdout
         self.assertIn('"value":4503599627370496.5}', output)
         self.assertIn('"sum":27021597764222.979,"bounds":[0.05,0.1,0.15],"counts":[0,0,0,3]', output)
@@ -433,7 +433,7 @@ class SharedTest(Pair):
         os.chmod(self.directory, 0o755)
         program = shutil.copy(harness.agent(), self.directory)
         done = subprocess.run([program, 'once', '--config=/dev/null', f'--collector-directory={self.directory}', 'first',
-                               'second', '--', '/bin/true'], stderr=subprocess.PIPE, text=True, check=False,
+                               'second', '--whole-machine', '--', '/bin/true'], stderr=subprocess.PIPE, text=True, check=False,
                               preexec_fn=rights.become_nobody)
         self.assertEqual((done.returncode, done.stderr.splitlines()),
                          (77, ['not started: CAP_BPF and CAP_PERFMON are missing: run as root, or with CAP_BPF and CAP_PERFMON']))

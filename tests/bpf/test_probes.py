@@ -165,7 +165,7 @@ class KernelTest(Probes):
         self.check_latency('kretprobe:hrtimer_nanosleep+0')
 
     def test_a_function_that_nobody_can_probe(self):
-        done = subprocess.run([harness.agent(), 'once', '--config=/dev/null', '--probe=kprobe:exc_int3', '--', 'true'],
+        done = subprocess.run([harness.agent(), 'once', '--config=/dev/null', '--probe=kprobe:exc_int3', '--whole-machine', '--', 'true'],
                               stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 69, done.stderr)
         self.assertIn('nobody can probe this function: it is notrace, or in /sys/kernel/debug/kprobes/blacklist', done.stderr)
@@ -264,7 +264,7 @@ class CommandTest(Probes):
 
     def test_a_wrong_probe_of_the_command_line_ends_it(self):
         """Without a second of counting."""
-        self.assertEqual(self.run_with('once', '--probe=rawtp:sched_switch', f'--probe=usdt:{PATH}:no:mark', '--', '/no/such/command'),
+        self.assertEqual(self.run_with('once', '--probe=rawtp:sched_switch', f'--probe=usdt:{PATH}:no:mark', '--whole-machine', '--', '/no/such/command'),
                          (69, [f'bpfpush --probe: hook: {PATH} has no USDT no:mark',
                                'not started: collector mark is strict (strict = yes, or --probe) and lacks a hook']))
 

@@ -21,9 +21,10 @@ PAGE = 4096
 NS = 1e-9
 
 
-def ask(question, *command, **options):
+def ask(question, *command, is_alone=False, **options):
     """What `bpfpush once` prints for a person."""
-    done = subprocess.run([agent(), 'once', '--config=/dev/null', *question.split(), '--', *command],
+    words = question.split() + ([] if is_alone else ['--whole-machine'])
+    done = subprocess.run([agent(), 'once', '--config=/dev/null', *words, '--', *command],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False, **options)
     if done.returncode:
         raise AssertionError('%s: exit status %d\n%s' % (question, done.returncode, done.stderr))
@@ -205,7 +206,7 @@ class OnlyCommandTest(Workloads):
             loop = busy.start(['sh', '-c', 'while :; do cat /nonexistent; done'], stderr=subprocess.DEVNULL)
             self.addCleanup(loop.wait)  # the cgroup kills it
             script = '%s; %s' % (self.work('one', '', 1000, 10), self.work('two', '', 234, 20))
-            seen = once(['syscalls', 'fileio', '--only-command'], ['sh', '-c', script])
+            seen = once(['syscalls', 'fileio'], ['sh', '-c', script], is_alone=True)
             self.assertEqual(seen.total(CALLS, **{'bpfpush.syscall.name': 'ftruncate'}), 1234)
             self.assertEqual(seen.total('bpfpush.file.operations', **{'bpfpush.file.operation': 'fsync'}), 2)
             # Making a file makes more of the disk dirty than its blocks.
@@ -221,7 +222,7 @@ class OnlyCommandTest(Workloads):
         # One is left in a cgroup below, which it has made itself.
         inner = 'mkdir "$0/inner"; echo 0 >"$0/inner/cgroup.procs"; echo $$; exec sleep 60 >/dev/null 2>&1'
         script = 'd=%s$(sed -n "s/^0:://p" /proc/self/cgroup); (sh -c \'%s\' "$d" & ) | head -1' % (cgroup_root(), inner)
-        text = ask('--only-command --format=json syscalls', 'sh', '-c', script)
+        text = ask('--format=json syscalls', 'sh', '-c', script, is_alone=True)
         pid = int(re.search(r'^\d+$', text, re.MULTILINE).group(0))
         self.addCleanup(os.kill, pid, signal.SIGKILL)
         with open('/proc/self/cgroup') as mine, open('/proc/%d/cgroup' % pid) as its:
@@ -229,12 +230,12 @@ class OnlyCommandTest(Workloads):
 
     def test_the_status_is_the_commands(self):
         for command, status in ((['sh', '-c', 'exit 3'], 3), (['sh', '-c', 'kill -9 $$'], 137), (['/nonexistent'], 127)):
-            done = subprocess.run([agent(), 'once', '--config=/dev/null', '--only-command', 'syscalls', '--', *command],
+            done = subprocess.run([agent(), 'once', '--config=/dev/null', 'syscalls', '--', *command],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE_S, check=False)
             self.assertEqual((done.returncode, scopes()), (status, []))
 
     def test_a_signal_or_a_reader_that_goes_leaves_no_cgroup(self):
-        line = [agent(), 'once', '--config=/dev/null', '--only-command', 'syscalls', '--limit=0', '--',
+        line = [agent(), 'once', '--config=/dev/null', 'syscalls', '--limit=0', '--',
                 'sh', '-c', 'echo runs; exec sleep 60']
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, None):
             with self.subTest(number), subprocess.Popen(line, stdout=subprocess.PIPE, start_new_session=True) as run:
@@ -249,7 +250,7 @@ class OnlyCommandTest(Workloads):
                 self.assertEqual(scopes(), [])
 
     def test_the_next_one_removes_what_one_that_was_killed_left(self):
-        line = [agent(), 'once', '--config=/dev/null', '--only-command', 'syscalls', '--', 'sh', '-c', 'echo $$; exec sleep 60']
+        line = [agent(), 'once', '--config=/dev/null', 'syscalls', '--', 'sh', '-c', 'echo $$; exec sleep 60']
         with subprocess.Popen(line, stdout=subprocess.PIPE) as run:
             child = int(run.stdout.readline())
             run.kill()
@@ -258,12 +259,12 @@ class OnlyCommandTest(Workloads):
         self.assertEqual(len(left), 1)
         while state_of(child):
             time.sleep(0.01)
-        ask('--only-command syscalls', 'true')
+        ask('syscalls', 'true', is_alone=True)
 
     def test_without_a_tree_it_says_so_before_it_counts(self):
-        line = [agent(), 'once', '--config=/dev/null', '--only-command', 'syscalls', '--', 'echo', 'ran']
-        for hide, status, words in (('umount -l %s' % cgroup_root(), 69, 'would be made in the cgroup2 tree, which is not mounted'),
-                                    ('mount -o remount,bind,ro %s' % cgroup_root(), 77, 'cannot be made: Read-only file system')):
+        line = [agent(), 'once', '--config=/dev/null', 'syscalls', '--', 'echo', 'ran']
+        for hide, status, words in (('umount -l %s' % cgroup_root(), 69, 'would be made in the cgroup2 tree, which is not mounted here, or does not show the cgroup of bpfpush; --whole-machine counts all'),
+                                    ('mount -o remount,bind,ro %s' % cgroup_root(), 77, 'cannot be made: Read-only file system; --whole-machine counts all')):
             script = 'mount --bind {0} {0}; '.format(cgroup_root()) if 'remount' in hide else ''
             done = subprocess.run(['unshare', '-m', 'sh', '-c', script + hide + '; exec "$@"', 'sh', *line],
                                   capture_output=True, text=True, timeout=PATIENCE_S, check=False)

@@ -514,7 +514,7 @@ def work(names):
 def run(names, directory):
     worker = sys.argv[0] if "inside" in sys.argv[0] else __file__
     return subprocess.run([harness.agent(), "once", "--config=/dev/null", "--format=json", f"--collector-directory={directory}",
-                           *[RENAMED.get(name, name) for name in names], "--", sys.executable, "-B", os.path.realpath(worker), "work", *names],
+                           *[RENAMED.get(name, name) for name in names], "--whole-machine", "--", sys.executable, "-B", os.path.realpath(worker), "work", *names],
                           capture_output=True, text=True, timeout=harness.PATIENCE_S, check=False)
 
 

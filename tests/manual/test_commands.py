@@ -211,7 +211,9 @@ class CommandsTest(unittest.TestCase):
             self.assertIn(f'did you mean "{meant}"?', result.stderr)
         for words, status, said in (
                 (["once", *HERE, "nosuch"], 78, ', and no metric ends with it; "bpfpush list --available" shows all collectors'),
-                (["once", "--only-command"], 64, 'bpfpush once: --only-command needs one: write a command after "--"'),
+                (["once", "--whole-machine"], 64, 'bpfpush once: --whole-machine has no effect without a command: write one after "--", or remove it'),
+                (["once", "--"], 64, 'bpfpush once: write a command after "--"'),
+                (["once", *HERE, "block", "--", "true"], 78, "not counted for each unit, so not for a command alone: add --whole-machine"),
                 (["once", "--limit=99999999999999999999"], 64, "bpfpush once: --limit: is too large"),
                 (["status", "extra"], 64, 'bpfpush status: takes no words: remove "extra"'),
                 (["report", "-o", "/dev/null", "--points=/no/such/p"], 74, "bpfpush report: --points=/no/such/p: No such file or directory"),

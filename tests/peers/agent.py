@@ -59,7 +59,7 @@ def count_once(directory, *command):
     path = os.path.join(directory, "once.conf")
     with open(path, "w", encoding="utf-8") as file:
         file.write("[agent]\n" + ROOMY)
-    done = subprocess.run([BPFPUSH, "once", f"--config={path}", "--format=json", "--", *command], stdin=subprocess.DEVNULL,
+    done = subprocess.run([BPFPUSH, "once", f"--config={path}", "--format=json", "--whole-machine", "--", *command], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if done.returncode:
         raise RuntimeError(f"once ended with status {done.returncode}:\n{done.stderr}")

@@ -91,7 +91,7 @@ class Page:
         try:
             for path in paths:
                 os.mkdir(path)
-            self.said = report(self.path, f"--points={points}", "--duration=clock_nanosleep", "--",
+            self.said = report(self.path, f"--points={points}", "--duration=clock_nanosleep", "--whole-machine", "--",
                                sys.executable, "-c", WORKLOAD, *paths)
         finally:
             for path in [path for path in paths if os.path.exists(path)] + [parent]:
@@ -385,13 +385,13 @@ class BrowserTest(unittest.TestCase):
         left, name = self.tab.ask("['#units .scroll', '#units tbody td'].map(s => document.querySelector(s).getBoundingClientRect().left)")
         self.assertAlmostEqual(name, left, delta=2)
         path = page.path + ".short.html"
-        report(path, "--only-command", "--", "sleep", "0.5")
+        report(path, "--", "sleep", "0.5")
         self.tab.open(path, width=1280)
         wide, there = self.tab.ask("(e => [e.scrollWidth, e.clientWidth])(document.querySelector('#units .scroll'))")
         self.assertLessEqual(wide, there)
 
     def test_what_counting_costs_is_there_whatever_is_asked(self):
-        for asked in (["--only-command"], ["--where=unit=nobody"], ["run_queue.duration"]):
+        for asked in ([], ["--whole-machine"], ["run_queue.duration"]):
             path = page.path + ".own.html"
             report(path, *asked, "--", "sleep", "0.5")
             self.tab.open(path)

@@ -33,7 +33,7 @@ END
 mkdir /tmp/own
 cp /given/hooks.bpf.o /tmp/own/
 cp /given/kprobes.conf /tmp/own/hooks.conf
-bpfpush once --config=/tmp/agent.conf --format=json hooks -- workload-noted {N} >/result/kprobes 2>/result/kprobes.log || exit 1
+bpfpush once --config=/tmp/agent.conf --format=json --whole-machine hooks -- workload-noted {N} >/result/kprobes 2>/result/kprobes.log || exit 1
 
 wait_for_collections() {{
 	local start=$(wc -l </tmp/points) seen

@@ -34,7 +34,7 @@ for i in $(seq {KILLS}); do
 	workload-memory /sys/fs/cgroup/oom.service oom /sys/fs/cgroup/oom.service/cgroup.procs || exit 1
 done
 END
-say oom bpfpush once --format=json memory -- sh /tmp/kill
+say oom bpfpush once --format=json --whole-machine memory -- sh /tmp/kill
 cp oom.service/memory.events /result/oom.truth
 cd /
 """
@@ -76,16 +76,16 @@ say compiler bpfpush once --for=1ms
 echo 1 >/proc/sys/net/core/bpf_jit_enable
 
 mount -t tmpfs none /sys/fs/cgroup
-say hidden bpfpush once --format=json syscalls -- sh -c :
+say hidden bpfpush once --format=json --whole-machine syscalls -- sh -c :
 umount /sys/fs/cgroup
 umount /sys/fs/cgroup
-say cgroup bpfpush once --format=json syscalls -- sh -c :
+say cgroup bpfpush once --format=json --whole-machine syscalls -- sh -c :
 mount -t tmpfs none /sys/fs/cgroup
 mkdir /sys/fs/cgroup/systemd
 mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
 mkdir /sys/fs/cgroup/systemd/some.service
 echo 'echo 0 >/sys/fs/cgroup/systemd/some.service/cgroup.procs; exec ls / >/dev/null' >/tmp/move
-say cgroup1 bpfpush once --format=json syscalls -- sh /tmp/move
+say cgroup1 bpfpush once --format=json --whole-machine syscalls -- sh /tmp/move
 umount /sys/fs/cgroup/systemd /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 
