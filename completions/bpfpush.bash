@@ -6,7 +6,7 @@ declare -gA _bpfpush_options=(
 	[run]="--interval="
 	[top]="--interval= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --heatmap"
 	[status]="--json"
-	[once]="--format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --whole-machine --histogram --heatmap"
+	[once]="--format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --whole-machine --all --histogram --heatmap"
 	[report]="--output= --points= --for= --probe= --set= --per-process --duration= --whole-machine"
 	[check]="--connect"
 	[allow]=""

@@ -70,6 +70,7 @@ complete -c bpfpush -n "__bpfpush_is_in top once report" -l set -xa '(__bpfpush_
 complete -c bpfpush -n "__bpfpush_is_in top once report" -l per-process -d 'Count each process by itself'
 complete -c bpfpush -n "__bpfpush_is_in top once report" -l duration -xa 'all read write openat fsync futex' -d 'Measure how long these system calls take'
 complete -c bpfpush -n "__bpfpush_is_in once report" -l whole-machine -d 'Count all that happens while COMMAND runs'
+complete -c bpfpush -n "__bpfpush_is_in once" -l all -d 'Show each metric in detail'
 complete -c bpfpush -n "__bpfpush_is_in once" -l histogram -d 'Draw histograms, a line for each bucket'
 complete -c bpfpush -n "__bpfpush_is_in once" -l output -s o -rF -d 'Append to this file instead of writing to standard output'
 complete -c bpfpush -n "__bpfpush_is_in report" -l output -s o -rF -d 'Write the page to this file'

@@ -104,6 +104,7 @@ once)
 		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
 		'--per-process[count each process by itself]' \
 		'--whole-machine[count all that happens while COMMAND runs]' \
+		'--all[show each metric in detail]' \
 		'--histogram[draw histograms, a line for each bucket]' \
 		'--heatmap[draw histograms over time]' \
 		'--duration=[measure how long these system calls take]:calls:(all read write openat fsync futex)' \

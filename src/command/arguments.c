@@ -45,6 +45,7 @@ static const struct setting_row rows[] = {
 	    "measure how long these system calls take, like read,write; all: each of them"),
 	ROW(is_whole_machine, "--whole-machine", COMMAND_ONCE | COMMAND_REPORT, SETTING_BOOL, NULL,
 	    "count all that happens while COMMAND runs, not only COMMAND and what it starts"),
+	ROW(is_all, "--all", COMMAND_ONCE, SETTING_BOOL, NULL, "show each metric in detail, not one table of all units"),
 	ROW(is_histogram, "--histogram", COMMAND_ONCE, SETTING_BOOL, NULL, "draw histograms, a line for each bucket"),
 	ROW(is_heatmap, "--heatmap", COMMAND_ASKS, SETTING_BOOL, NULL, "draw histograms over time"),
 	ROW(interval_ns, "--interval", COMMAND_RUN | COMMAND_TOP, SETTING_DURATION, "TIME", "time between collections, like 10s",

@@ -38,7 +38,7 @@ struct arguments {
 	uint64_t duration_ns; /* 0: not given */
 	int format;	      /* table, json, bpftrace-json */
 	int log_level;	      /* enum log_level, or -1 */
-	bool is_per_process, is_whole_machine, is_histogram, is_heatmap;
+	bool is_per_process, is_whole_machine, is_all, is_histogram, is_heatmap;
 	bool is_json, is_available, is_connect, is_help, is_version;
 	enum command_name name;
 	char **words; /* the other words before "--", ended by NULL; the list is owned */

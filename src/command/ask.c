@@ -65,6 +65,17 @@ bool ask_is_of_processes(const struct arguments *arguments)
 	return is_found;
 }
 
+bool ask_is_general(const struct arguments *arguments)
+{
+	bool is_detail = arguments->format || arguments->is_all || arguments->is_histogram || arguments->is_heatmap;
+
+	is_detail |= arguments->n_words || arguments->probes.n_items || arguments->where.n_items;
+	is_detail |= arguments->duration_calls != NULL;
+	for (size_t i = 0; i < arguments->by.n_items; i++)
+		is_detail |= strcmp(arguments->by.items[i], "unit") && strcmp(arguments->by.items[i], "process");
+	return arguments->name == COMMAND_ONCE && !is_detail;
+}
+
 /* Collectors without processes count as they do. option: that needs one with them, or "". */
 static int set_per_process(const struct collector_set *set, const char *option, struct diag *diag)
 {
@@ -168,7 +179,9 @@ static void check_words(const struct arguments *arguments, const struct collecto
 			check("--by", question->by.items[i], &names, 0, diag);
 	for (size_t i = 0; i < question->n_conditions; i++)
 		check("--where", question->conditions[i].attribute, &names, 0, diag);
-	if (arguments->sort && (arguments->name == COMMAND_ONCE || question->metrics.n_items))
+	/* The columns of a table of units are others. */
+	if (arguments->sort && !ask_is_general(arguments) &&
+	    (arguments->name == COMMAND_ONCE || question->metrics.n_items))
 		check("--sort", arguments->sort, &names, kinds, diag);
 	for (size_t i = 0; i < names.n; i++)
 		has_owner |= attribute_owner(names.items[i]) != NULL;

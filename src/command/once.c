@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "command/answer.h"
+#include "command/table.h"
 
 #define ROWS_ON_TERMINAL "10"
 
@@ -51,6 +52,7 @@ int command_once(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(answer_done) struct answer this = { 0 };
+	_cleanup_(table_done) struct table table = TABLE_INIT;
 	_cleanup_(agent_freep) struct agent *agent = NULL;
 	struct arguments mine = *arguments;
 	enum exit_code code;
@@ -66,16 +68,18 @@ int command_once(const struct arguments *arguments)
 	/* A person gets the largest ones; a file or another program gets all. */
 	if (!mine.limit && !mine.output_path && isatty(STDOUT_FILENO))
 		mine.limit = ROWS_ON_TERMINAL;
-	if (setup_replace_exporters(&setup, mine.is_heatmap ? NULL : exporters[mine.format], &mine))
-		return EXIT_INTERNAL;
-	code = answer_begin(&this, arguments, &setup);
+	code = table_begin(&table, arguments, &setup);
+	if (code == EXIT_OK && !table.top)
+		code = answer_begin(&this, arguments, &setup);
 	if (code != EXIT_OK)
 		return code;
+	if (setup_replace_exporters(&setup, table.top || mine.is_heatmap ? NULL : exporters[mine.format], &mine))
+		return EXIT_INTERNAL;
 	code = setup_count(arguments, &setup, &agent, &status);
 	if (this.is_failing)
 		code = EXIT_INTERNAL;
 	if (code == EXIT_OK)
-		code = answer_write(&this, arguments);
+		code = table.top ? table_end(&table, arguments) : answer_write(&this, arguments);
 	if (code == EXIT_OK)
 		say_what_is_empty(arguments, &this, &setup);
 	return code == EXIT_OK ? status : (int)code;

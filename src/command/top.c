@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "command/ask.h"
 #include "command/setup.h"
@@ -54,6 +55,7 @@ int command_top(const struct arguments *arguments)
 {
 	_cleanup_(top_freep) struct top *top = NULL;
 	struct arguments mine = *arguments;
+	struct winsize size = { 0 };
 	struct top_options options = {
 		.by = &arguments->by,
 		.where = &arguments->where,
@@ -61,6 +63,7 @@ int command_top(const struct arguments *arguments)
 		.interval_ns = arguments->interval_ns ?: INTERVAL_NS,
 		.duration_ns = arguments->duration_ns,
 		.is_heatmap = arguments->is_heatmap,
+		.fd = STDOUT_FILENO,
 	};
 	bool is_again = true;
 	enum exit_code code = EXIT_OK;
@@ -74,6 +77,8 @@ int command_top(const struct arguments *arguments)
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !screen_is_possible())
 		log_warning("TERM=%s: no screen is known for this type of terminal, so plain tables follow",
 			    getenv("TERM") ?: "");
+	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	options.width = size.ws_col;
 	agent_block_signals();
 	top = top_new(&options);
 	if (!top)

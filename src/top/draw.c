@@ -53,7 +53,8 @@ void draw_heading(const struct top *top, const char *length, struct buf *out)
 	share = machine_share(top->batch);
 	if (!isnan(share))
 		buf_printf(out, ", machine %.1f %% of %ld CPU%s", share, n, plural((uint64_t)n));
-	buf_printf(out, ", agent %.1f %%", top->agent_share);
+	if (top->agent)
+		buf_printf(out, ", agent %.1f %%", top->agent_share);
 }
 
 static void put(unsigned int line, const char *style, struct buf *text)

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <systemd/sd-event.h>
 #include <unistd.h>
@@ -41,32 +40,40 @@ static void show(struct top *top)
 	draw(top);
 }
 
+static void append_heading(const struct top *top, uint64_t elapsed_ns, struct buf *out)
+{
+	_cleanup_(buf_done) struct buf heading = BUF_INIT;
+	char length[32];
+
+	snprintf(length, sizeof(length), "%.3f s", (double)elapsed_ns / 1e9);
+	draw_heading(top, length, &heading);
+	grid_cut(out, buf_text(&heading), top->options.width ?: UINT_MAX);
+	buf_append_byte(out, '\n');
+}
+
 /* A plain table */
 static void print(struct top *top)
 {
+	const struct top_options *options = &top->options;
 	uint64_t elapsed_ns = top->batch->time_ns - top->batch->previous_ns;
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
-	struct winsize size = { 0 };
-	char length[32];
 
 	/* What is left at the end is of no use if it is short. */
-	if (top->batch->is_last && top->n_printed && elapsed_ns < top->options.interval_ns / 2)
+	if (top->batch->is_last && !options->is_plain && top->n_printed && elapsed_ns < options->interval_ns / 2)
 		return;
-	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	fill(top);
 	buf_append_text(&text, top->n_printed++ ? "\n" : "");
-	snprintf(length, sizeof(length), "%.3f s", (double)elapsed_ns / 1e9);
-	draw_heading(top, length, &text);
-	buf_append_byte(&text, '\n');
+	append_heading(top, elapsed_ns, &text);
 	for (size_t i = 0; i < top->content.n_grids; i++) {
 		grid_limit(&top->content.grids[i], top->page->limit);
-		grid_print(&top->content.grids[i], size.ws_col, false, &text);
+		grid_print(&top->content.grids[i], options->width, options->has_colour, &text);
 	}
 	grid_to_locale((char *)buf_text(&text));
-	if (dprintf(STDOUT_FILENO, "%s", buf_text(&text)) >= 0)
+	if (dprintf(options->fd, "%s", buf_text(&text)) >= 0)
 		return;
 	top->error = errno;
-	agent_stop(top->agent);
+	if (top->agent)
+		agent_stop(top->agent);
 }
 
 static uint64_t agent_ns(void)
@@ -283,7 +290,7 @@ struct top *top_new(const struct top_options *options)
 	if (!top)
 		return NULL;
 	top->options = *options;
-	top->is_screen = screen_is_possible();
+	top->is_screen = !options->is_plain && screen_is_possible();
 	return TAKE_PTR(top);
 }
 
@@ -310,6 +317,11 @@ int top_ask(struct top *top, const struct question *question, struct diag *diag)
 	if (*page->sort && !has_metrics)
 		(void)diag_find(diag, "--sort", 0, "column", page->sort, overview_columns, overview_n_columns);
 	return err;
+}
+
+int top_error(const struct top *top)
+{
+	return top->error;
 }
 
 void top_free(struct top *top)

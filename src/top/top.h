@@ -17,6 +17,11 @@ struct top_options {
 	uint64_t limit;			       /* rows of it; 0: all */
 	uint64_t interval_ns, duration_ns;     /* duration 0: until a key or a signal */
 	bool is_per_process, is_heatmap;
+	/* Tables even where there is a screen, for batches of agent_once(); then the others tell how: */
+	bool is_plain;
+	int fd;		    /* where they are written */
+	unsigned int width; /* 0: any */
+	bool has_colour;
 };
 
 /* It borrows what options point to. NULL: no memory. */
@@ -35,5 +40,7 @@ const struct batch *top_view(void *top, const struct batch *batch);
 #define TOP_PROCESSES  1
 #define TOP_UNWRITABLE 2
 int top_run(struct top *top, struct agent *agent);
+/* Why a table could not be written: errno, or 0. */
+int top_error(const struct top *top);
 
 DEFINE_CLEANUP(struct top *, top_free);

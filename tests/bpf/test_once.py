@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table that `bpfpush once` prints where nothing is asked for in detail: its numbers, and that it fits."""
+import contextlib
+import os
+import re
+import subprocess
+import tempfile
+import termios
+import unittest
+
+import harness
+from harness import PATIENCE_S, Cgroup, agent, workload
+
+ONCE = [agent(), 'once', '--config=/dev/null']
+HEADING = re.compile(r'^(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d UTC, ([\d.]+) m?s', re.MULTILINE)
+FAILURES = {'many': 40000, 'few': 4000}
+# Less than 1 % is that of loaders and shells, and what is lost when a number is rounded.
+MARGIN = 0.02
+
+
+def run(*words, **options):
+    return subprocess.run([*ONCE, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False, **options)
+
+
+def on_terminal(lines, columns, *words):
+    """What a terminal of this size gets."""
+    leader, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (lines, columns))
+    with os.fdopen(leader, 'rb', buffering=0) as screen, os.fdopen(terminal, 'wb') as output:
+        environment = dict(os.environ, NO_COLOR='1', LC_ALL='C.UTF-8')
+        with subprocess.Popen([*ONCE, *words], stdout=output, env=environment) as process:
+            output.close()
+            text = b''
+            with contextlib.suppress(OSError):  # the program has closed its side
+                while block := screen.read(65536):
+                    text += block
+        assert process.returncode == 0, text
+    return text.decode().replace('\r\n', '\n')
+
+
+def rows(text):
+    """[{heading: text}] of the first table. Numbers end where their heading does, and texts begin there."""
+    heads, *lines = text.split('\n\n')[0].splitlines()[1:]
+    places = [(match.group(), match.start(), match.end()) for match in re.finditer(r'\S+', heads)]
+    return [{name: line[max(0, begin - 12):end].split()[-1] if name.endswith(('/s', '%')) else line[begin:].split()[0]
+             for name, begin, end in places} for line in lines if '…' not in line[:4]]
+
+
+def number(text):
+    match = re.match(r'([\d.]+)([kMG]?)$', text)
+    return float(match.group(1)) * {'': 1, 'k': 1e3, 'M': 1e6, 'G': 1e9}[match.group(2)]
+
+
+class TableTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory(prefix='bpfpush-test-')
+        self.addCleanup(self.directory.cleanup)
+
+    def work(self, name, procs='""'):
+        """A command that makes failing calls."""
+        path = os.path.join(self.directory.name, name)
+        return f'rm -f {path}; {workload("ask")} {name} {procs} {FAILURES[name]} 1 {path} >&2'
+
+    def check_rate(self, text, row, name):
+        """The calls that failed, from the rate and the time that both are on the page."""
+        seen = number(row['errs/s']) * float(HEADING.search(text).group(1))
+        self.assertLess(abs(seen - FAILURES[name]), FAILURES[name] * MARGIN, text)
+
+    def test_the_busiest_unit_comes_first_and_its_rates_are_right(self):
+        with Cgroup('many') as many, Cgroup('few') as few:
+            script = f'{self.work("few", few.procs)}; {self.work("many", many.procs)}'
+            text = on_terminal(500, 250, '--whole-machine', '--sort=errs/s', '--', 'sh', '-c', script)
+            found = {row['unit']: row for row in rows(text)}
+            self.check_rate(text, found[many.path], 'many')
+            self.check_rate(text, found[few.path], 'few')
+            order = [name for name in found if name in (many.path, few.path)]
+            self.assertEqual(order, [many.path, few.path])
+
+    def test_of_a_command_the_rows_are_what_it_did_alone(self):
+        with Cgroup('busy') as busy:
+            loop = busy.start(['sh', '-c', 'while :; do cat /nonexistent; done'], stderr=subprocess.DEVNULL)
+            self.addCleanup(loop.wait)  # the cgroup kills it
+            text = on_terminal(500, 250, '--', 'sh', '-c', self.work('many'))
+            [row] = rows(text)
+            self.assertRegex(row['unit'], r'^bpfpush-once-\d+$')
+            self.check_rate(text, row, 'many')
+
+    def test_each_process_of_a_command_has_a_row(self):
+        for option in ('--per-process', '--by=process'):
+            with self.subTest(option):
+                text = on_terminal(500, 250, option, '--sort=errs/s', '--', 'sh', '-c', f'{self.work("few")}; {self.work("many")}')
+                mine = [row for row in rows(text) if row['executable.name'] == 'workload-ask']
+                self.assertEqual(len(mine), 2, text)
+                self.check_rate(text, mine[0], 'many')
+                self.check_rate(text, mine[1], 'few')
+                self.assertEqual([row['executable.name'] for row in rows(text)].count('rm'), 2, text)
+
+    def test_it_fits_the_terminal(self):
+        with contextlib.ExitStack() as stack:
+            for i in range(30):
+                cgroup = stack.enter_context(Cgroup('one-of-many-with-a-long-name-%d' % i))
+                self.addCleanup(cgroup.start(['sh', '-c', 'while sleep 0.05; do :; done']).wait)
+            for lines, columns in ((24, 80), (12, 40), (50, 132), (6, 20)):
+                with self.subTest(lines=lines, columns=columns):
+                    text = on_terminal(lines, columns, '--for=500ms')
+                    printed = text.splitlines()
+                    self.assertLessEqual(max(map(len, printed)), columns, text)
+                    self.assertLess(len(printed), lines)
+                    if lines < 30:
+                        self.assertEqual(len(printed), lines - 1, text)
+                        self.assertRegex(printed[-1], r'^  … \d+ more$')
+            text = run('--for=500ms').stdout
+            self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
+            self.assertGreaterEqual(len(text.splitlines()), 32)  # all of them
+            self.assertEqual(len(run('--for=500ms', '--limit=2').stdout.splitlines()), 5)
+
+    def test_details_are_for_those_who_ask(self):
+        for words in (['--all'], ['syscalls'], ['bpfpush.syscalls'], ['--by=syscall.name', '--all'], ['--histogram'], ['--where=error.type', 'syscalls']):
+            text = run('--for=100ms', *words).stdout
+            self.assertIn('bpfpush.syscalls (call)', text, words)
+        self.assertIn('process.paging.faults (fault)', run('--for=100ms', '--all').stdout)
+        self.assertIn('"name":"process.paging.faults"', run('--for=100ms', '--format=json').stdout)
+
+    def test_it_is_appended_to_a_file(self):
+        path = os.path.join(self.directory.name, 'table')
+        for n in (1, 2):
+            done = run('--for=10ms', '--output=' + path)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, '', ''))
+            with open(path, encoding='utf-8') as file:
+                self.assertEqual(len(HEADING.findall(file.read())), n)
+
+    def test_mistakes(self):
+        with open('/dev/full', 'w') as full:
+            done = subprocess.run([*ONCE, '--for=1ms'], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
+        self.assertEqual((done.returncode, done.stderr), (74, 'bpfpush once: standard output: No space left on device\n'))
+        done = run('--for=1ms', '--sort=err/s')
+        self.assertEqual((done.returncode, done.stdout), (78, ''))
+        self.assertIn('--sort: unknown column "err/s": did you mean "errs/s"?', done.stderr)
+        done = run('--', '/no/such/command')
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (127, '', 'cannot run /no/such/command: No such file or directory\n'))
+
+
+if __name__ == '__main__':
+    harness.main()
