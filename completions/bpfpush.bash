@@ -4,9 +4,9 @@
 _bpfpush_options_all="--config= --collector-directory= --log-level= --help --version"
 declare -gA _bpfpush_options=(
 	[run]="--interval="
-	[top]="--interval= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --heatmap"
+	[top]="--interval= --count= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --heatmap"
 	[status]="--json"
-	[once]="--format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --whole-machine --all --histogram --heatmap"
+	[once]="--interval= --count= --format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --whole-machine --all --histogram --heatmap"
 	[report]="--output= --points= --for= --probe= --set= --per-process --duration= --whole-machine"
 	[check]="--connect"
 	[allow]=""
@@ -60,6 +60,7 @@ _bpfpush_value()
 		;;
 	--set) compopt -o nospace && mapfile -t COMPREPLY < <(compgen -S . -W "$(_bpfpush_collectors)" -- "$2") ;;
 	--duration) mapfile -t COMPREPLY < <(compgen -W "all read write openat fsync futex" -- "$2") ;;
+	--count) mapfile -t COMPREPLY < <(compgen -W "1 5 10" -- "$2") ;;
 	--limit) mapfile -t COMPREPLY < <(compgen -W "0 5 10 20" -- "$2") ;;
 	*) return 1 ;;
 	esac

@@ -73,6 +73,7 @@ run)
 top)
 	_arguments $all_options \
 		'--interval=[time between collections]:time:(1s 2s 10s)' \
+		'--count=[end after this many intervals]:number:(1 5 10)' \
 		'--limit=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
 		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
@@ -93,6 +94,8 @@ status)
 	;;
 once)
 	_arguments $all_options \
+		'--interval=[print after each interval]:time:(1s 2s 10s)' \
+		'--count=[end after this many intervals]:number:(1 5 10)' \
 		'--format=[what to print]:format:(table csv json bpftrace-json)' \
 		'--limit=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
 		'--output=[append to this file instead of writing to standard output]:file:_files' \

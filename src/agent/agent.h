@@ -55,10 +55,10 @@ void agent_block_signals(void);
 int agent_run(struct agent *agent);
 /*
  * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL:
- * none), then collects and pushes once. A command that is still running is then ended. -EIO: the
- * output could not be written. 126 or 127, as a shell has it: the command could not be run, so nothing
- * was pushed. Each error has been logged. *ret_status is the command's exit status, or 128 + signal if
- * a signal ended it.
+ * none), and collects and pushes at the end, and at each interval before, if there is one. A command
+ * that is still running is then ended. -EIO: the output could not be written. 126 or 127, as a shell
+ * has it: the command could not be run, so nothing was pushed. Each error has been logged. *ret_status
+ * is the command's exit status, or 128 + signal if a signal ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);
 /* Ends agent_run(), as SIGTERM does. */

@@ -16,6 +16,8 @@
 #define SETTLE_US	      20000
 
 struct command {
+	struct agent *agent;
+	uint64_t end_us; /* CLOCK_BOOTTIME, when counting ends; 0: not known */
 	bool stop;
 	bool has_ended;
 	pid_t pid;
@@ -99,13 +101,29 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *user)
 	return 0;
 }
 
+/* The last collection, at the end, has what comes after the last whole interval but one. */
 static int on_interval(sd_event_source *source, uint64_t usec, void *user)
 {
-	struct agent *agent = user;
+	const struct command *command = user;
+	uint64_t interval_us = command->agent->options.interval_ns / NS_PER_US;
 
-	agent_collect(agent);
-	sd_event_source_set_time(source, usec + agent->options.interval_ns / NS_PER_US);
+	agent_collect(command->agent);
+	sd_event_source_set_time(source, usec + interval_us);
+	if (command->end_us && usec + interval_us + interval_us / 2 > command->end_us)
+		return 0;
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int add_interval(struct command *command, uint64_t duration_ns)
+{
+	struct agent *agent = command->agent;
+	uint64_t interval_ns = agent->options.interval_ns;
+
+	if (!interval_ns || (duration_ns && interval_ns + interval_ns / 2 > duration_ns))
+		return 0;
+	command->end_us = duration_ns ? (clock_ns(CLOCK_BOOTTIME) + duration_ns) / NS_PER_US : 0;
+	return sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, interval_ns / NS_PER_US, 1000,
+					  on_interval, command);
 }
 
 /*
@@ -132,8 +150,7 @@ static void end_command(struct agent *agent, struct command *command)
 
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments, int *ret_status)
 {
-	uint64_t interval_ns = agent->options.interval_ns;
-	struct command command = { 0 };
+	struct command command = { .agent = agent };
 	int err = agent_catch_signals(agent, on_signal, &command);
 
 	if (!err && arguments)
@@ -143,9 +160,8 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 	if (!err && duration_ns)
 		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, duration_ns / 1000, 1000,
 						 on_deadline, &command.stop);
-	if (err >= 0 && interval_ns)
-		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, interval_ns / NS_PER_US, 1000,
-						 on_interval, agent);
+	if (err >= 0)
+		err = add_interval(&command, duration_ns);
 	while (err >= 0 && !command.has_ended && (!command.stop || (arguments && !duration_ns)))
 		err = sd_event_run(agent->event, UINT64_MAX);
 	if (err < 0)

@@ -75,15 +75,25 @@ static bool add_heats(struct answer *answer, const struct batch *batch)
 	return answer->heats;
 }
 
+/* NULL: there is one only at the end. */
+static const struct batch *find_answer(const struct answer *answer)
+{
+	const struct batch *batch = view_batch(answer->view);
+
+	if (answer->has_intervals)
+		return answer->has_totals ? batch : view_interval(answer->view);
+	return batch->is_last ? view_whole(answer->view) : NULL;
+}
+
 const struct batch *answer_take(void *user, const struct batch *batch)
 {
 	struct answer *answer = user;
 
 	answer->is_failing |= view_add(answer->view, batch) ||
 			      (answer->has_heats && !add_heats(answer, view_batch(answer->view)));
-	if (!batch->is_last || answer->is_failing)
+	batch = answer->is_failing ? NULL : find_answer(answer);
+	if (!batch)
 		return NULL;
-	batch = view_whole(answer->view);
 	for (size_t i = 0; i < batch->n_metrics; i++)
 		answer->n_series += batch->metrics[i]->n_series;
 	return batch;
@@ -113,10 +123,14 @@ static enum exit_code begin_heats(struct answer *answer, const struct arguments 
 enum exit_code answer_begin(struct answer *answer, const struct arguments *arguments, struct setup *setup)
 {
 	enum exit_code code = arguments->is_heatmap ? begin_heats(answer, arguments, setup) : EXIT_OK;
+	/* Then exporters take what is counted. */
+	bool is_of_batch = !arguments->is_heatmap && question_is_empty(&setup->question);
 
-	if (code != EXIT_OK || (!arguments->is_heatmap && question_is_empty(&setup->question)))
+	answer->has_intervals = arguments->interval_ns;
+	answer->has_totals = arguments->format;
+	if (code != EXIT_OK || (is_of_batch && (!answer->has_intervals || answer->has_totals)))
 		return code;
-	if (view_new(&setup->question, true, &answer->view))
+	if (view_new(&setup->question, !answer->has_intervals, &answer->view))
 		return EXIT_INTERNAL;
 	setup->counting.view = answer_take;
 	setup->counting.view_user = answer;

@@ -34,8 +34,9 @@ struct arguments {
 	char *duration_calls; /* of --duration */
 	struct setting_list probes, by, where;
 	struct setting_list settings; /* COLLECTOR.KEY=VALUE */
-	uint64_t interval_ns; /* 0: the configuration's */
+	uint64_t interval_ns; /* 0: the configuration's, or of once: none */
 	uint64_t duration_ns; /* 0: not given */
+	uint64_t count;	      /* of intervals; 0: not given */
 	int format;	      /* table, json, bpftrace-json */
 	int log_level;	      /* enum log_level, or -1 */
 	bool is_per_process, is_whole_machine, is_all, is_histogram, is_heatmap;

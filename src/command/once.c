@@ -9,7 +9,7 @@
 /* By the value of --format=. */
 static const char *const exporters[] = { "console", "csv", "json", "bpftrace-json" };
 
-/* An option that changes nothing is a mistake. */
+/* An option that changes nothing is a mistake, and so is a number of unknown intervals. */
 static bool has_effect(const struct arguments *arguments)
 {
 	const struct setting_table *known = exporter_find(exporters[arguments->format])->settings;
@@ -21,8 +21,13 @@ static bool has_effect(const struct arguments *arguments)
 		{ "sort", arguments->sort },
 		{ "limit", arguments->limit },
 		{ "histogram", arguments->is_histogram },
+		{ "interval", arguments->interval_ns && arguments->is_heatmap },
 	};
 
+	if (arguments->count && !arguments->interval_ns) {
+		fprintf(stderr, "bpfpush once: --count needs an interval: add --interval=TIME\n");
+		return false;
+	}
 	array_for_each (option, options, ARRAY_SIZE(options)) {
 		if (!option->is_given || (!arguments->is_heatmap && setting_table_find(known, option->key)))
 			continue;
@@ -31,6 +36,15 @@ static bool has_effect(const struct arguments *arguments)
 		return false;
 	}
 	return true;
+}
+
+/* If it is not to end earlier. */
+static void end_after_count(struct arguments *arguments)
+{
+	uint64_t most_ns = arguments->count * arguments->interval_ns;
+
+	if (most_ns && (!arguments->duration_ns || most_ns < arguments->duration_ns))
+		arguments->duration_ns = most_ns;
 }
 
 /* Probes that were not hit, or an answer without rows. */
@@ -68,6 +82,8 @@ int command_once(const struct arguments *arguments)
 	/* A person gets the largest ones; a file or another program gets all. */
 	if (!mine.limit && !mine.output_path && isatty(STDOUT_FILENO))
 		mine.limit = ROWS_ON_TERMINAL;
+	end_after_count(&mine);
+	setup.counting.interval_ns = mine.interval_ns;
 	code = table_begin(&table, arguments, &setup);
 	if (code == EXIT_OK && !table.top)
 		code = answer_begin(&this, arguments, &setup);
@@ -75,7 +91,7 @@ int command_once(const struct arguments *arguments)
 		return code;
 	if (setup_replace_exporters(&setup, table.top || mine.is_heatmap ? NULL : exporters[mine.format], &mine))
 		return EXIT_INTERNAL;
-	code = setup_count(arguments, &setup, &agent, &status);
+	code = setup_count(&mine, &setup, &agent, &status);
 	if (this.is_failing)
 		code = EXIT_INTERNAL;
 	if (code == EXIT_OK)

@@ -153,7 +153,7 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 	err = agent_new(options, ret_agent);
 	if (err)
 		return setup_exit_code(setup, err);
-	if (!duration_ns && !arguments->command)
+	if (!duration_ns && !arguments->command && !arguments->interval_ns)
 		duration_ns = (arguments->name & (COMMAND_LIST | COMMAND_DUMP) ? 1 : 10) * NS_PER_S;
 	err = agent_once(*ret_agent, duration_ns, arguments->command, ret_status);
 	return err > 0 ? (enum exit_code)err : err == -EIO ? EXIT_OUTPUT : err ? EXIT_INTERNAL : EXIT_OK;

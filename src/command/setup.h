@@ -41,8 +41,8 @@ int setup_replace_exporters(struct setup *setup, const char *type, const struct 
 
 /*
  * Counts for as long as the arguments say, or while their command runs, and pushes once. Without either, 10 seconds for
- * somebody who reads the numbers, and one for list and dump. 126 or 127 if the command cannot be run. The agent is to
- * be freed before the setup.
+ * somebody who reads the numbers, one for list and dump, and with --interval until a signal. 126
+ * or 127 if the command cannot be run. The agent is to be freed before the setup.
  */
 enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent,
 			   int *ret_status);

@@ -62,6 +62,7 @@ int command_top(const struct arguments *arguments)
 		.sort = arguments->sort,
 		.interval_ns = arguments->interval_ns ?: INTERVAL_NS,
 		.duration_ns = arguments->duration_ns,
+		.count = arguments->count,
 		.is_heatmap = arguments->is_heatmap,
 		.fd = STDOUT_FILENO,
 	};

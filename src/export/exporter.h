@@ -58,7 +58,7 @@ struct exporter_context {
 	struct queue_budget *queue_budget; /* of all of them; NULL: no bound */
 	struct exporter *const *opened; /* all that get the same batches, in this order, ended by NULL; NULL: unknown */
 	uint64_t interval_ns; /* from one batch to the next; the last batch comes earlier */
-	bool is_once;	      /* there is one batch, for a person: no refresh, no queue */
+	bool is_once;	      /* there is one batch, or few, for a person: no refresh, no queue */
 	bool opens_later;     /* a file that cannot be opened now is opened later, with a batch */
 	bool is_trial;	      /* only probe(), without a batch: failures are not logged */
 };

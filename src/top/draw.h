@@ -19,7 +19,7 @@ struct top {
 	bool is_screen, is_paused, is_typing, wants_processes;
 	bool is_filled;		   /* the content is that of the page */
 	int error;		   /* why standard output takes no more */
-	uint64_t n_printed;
+	uint64_t n_printed, n_taken; /* n_taken: collections */
 };
 
 /* " UTC, …": after the time of the last collection, how long it was (length), and whose CPUs. */

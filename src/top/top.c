@@ -90,7 +90,7 @@ const struct batch *top_view(void *user, const struct batch *batch)
 	struct top *top = user;
 	uint64_t ns;
 
-	if (batch->is_last && top->is_screen)
+	if ((batch->is_last && top->is_screen) || (top->options.count && top->n_taken == top->options.count))
 		return NULL;
 	for (struct page *page = top->page; page; page = page->below)
 		if (page->kind != PAGE_HELP && page_add(page, batch))
@@ -109,6 +109,8 @@ const struct batch *top_view(void *user, const struct batch *batch)
 		show(top);
 	else
 		print(top);
+	if (++top->n_taken == top->options.count)
+		agent_stop(top->agent);
 	return NULL;
 }
 

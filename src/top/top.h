@@ -16,6 +16,7 @@ struct top_options {
 	const char *sort;		       /* its column, or NULL */
 	uint64_t limit;			       /* rows of it; 0: all */
 	uint64_t interval_ns, duration_ns;     /* duration 0: until a key or a signal */
+	uint64_t count;			       /* of collections; 0: any */
 	bool is_per_process, is_heatmap;
 	/* Tables even where there is a screen, for batches of agent_once(); then the others tell how: */
 	bool is_plain;

@@ -143,6 +143,28 @@ const struct batch *view_batch(const struct view *view)
 	return &view->batch;
 }
 
+static void cut_to_interval(struct series *series)
+{
+	const struct metric *metric = series->metric;
+
+	series->is_present &= series->delta.sum || series->delta.count;
+	series->total.sum = series->delta.sum;
+	series->total.count = series->delta.count;
+	for (uint32_t i = 0; series->total.bucket && i < metric->layout.n_buckets; i++)
+		series->total.bucket[i] = series->delta.bucket[i];
+}
+
+const struct batch *view_interval(struct view *view)
+{
+	for (size_t i = 0; i < view->batch.n_metrics; i++) {
+		struct metric *metric = &view->metrics[i].metric;
+
+		for (size_t j = 0; j < metric->n_series && metric->kind != METRIC_GAUGE; j++)
+			cut_to_interval(metric->series[j]);
+	}
+	return &view->batch;
+}
+
 const struct batch *view_whole(struct view *view)
 {
 	view->batch.previous_ns = view->begin_ns;

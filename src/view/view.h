@@ -29,6 +29,8 @@ int view_add(struct view *view, const struct batch *batch);
  * one before it, so the deltas are those of the last interval.
  */
 const struct batch *view_batch(const struct view *view);
+/* The same, but its totals are those of the last interval, in which each series of it grew; a gauge is as it is. */
+const struct batch *view_interval(struct view *view);
 /* The same from the first collection on: its deltas equal its totals. For those that show a whole run. */
 const struct batch *view_whole(struct view *view);
 

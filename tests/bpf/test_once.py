@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table that `bpfpush once` prints where nothing is asked for in detail: its numbers, and that it fits."""
+"""The table that `bpfpush once` prints where nothing is asked for in detail: its numbers, and that it fits; intervals."""
 import contextlib
+import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import termios
@@ -138,6 +140,58 @@ class TableTest(unittest.TestCase):
         self.assertIn('--sort: unknown column "err/s": did you mean "errs/s"?', done.stderr)
         done = run('--', '/no/such/command')
         self.assertEqual((done.returncode, done.stdout, done.stderr), (127, '', 'cannot run /no/such/command: No such file or directory\n'))
+
+
+class IntervalTest(unittest.TestCase):
+    def test_what_each_interval_has_is_all_that_there_is(self):
+        with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as directory:
+            script = '; sleep 0.35; '.join(f'{workload("ask")} {n} "" {n} 1 {directory}/{n} >&2' for n in (1000, 200, 30))
+            words = ['--interval=100ms', 'syscalls', '--by=syscall.name', '--where=syscall.name=ftruncate', '--', 'sh', '-c', script]
+            text = run(*words).stdout
+            tables = re.findall(r'^  ftruncate +(\d+) ', text, re.MULTILINE)
+            self.assertEqual(sum(map(int, tables)), 1230, text)
+            self.assertGreaterEqual(len(tables), 3)
+            self.assertGreaterEqual(len(HEADING.findall(text)), 7)  # also when it slept
+            self.assertIn('\n\nbpfpush.syscalls (call)\n', text)
+            # Each of the headings but the first stands after an empty line.
+            self.assertEqual([text[match.start() - 2:match.start()] for match in HEADING.finditer(text)][1:],
+                             ['\n\n'] * (len(HEADING.findall(text)) - 1))
+
+    def test_a_percentile_is_that_of_its_interval(self):
+        script = 'sleep 0.0001; sleep 0.0001; sleep 0.0001; sleep 2; sleep 0.0001'
+        text = run('--interval=1500ms', 'syscall.duration', '--duration=clock_nanosleep', '--by=syscall.name',
+                   '--where=syscall.name=clock_nanosleep', '--', 'sh', '-c', script).stdout
+        found = [line.split() for line in text.splitlines() if line.startswith('  clock_nanosleep')]
+        # In the second interval two calls ended, one of them after 2 s: that is the largest of both.
+        self.assertEqual([row[1] for row in found], ['3', '2'], text)
+        self.assertRegex(' '.join(found[1]), r' 2(\.\d+)?s')
+        self.assertNotRegex(' '.join(found[0]), r' \d(\.\d+)?s')
+
+    def test_it_ends_after_so_many(self):
+        for words in ([], ['memory'], ['--all']):
+            text = run('--interval=100ms', '--count=3', *words).stdout
+            self.assertEqual(len(HEADING.findall(text)), 3, text)
+        points = [json.loads(line) for line in run('--interval=100ms', '--count=3', '--format=json', 'memory').stdout.splitlines()]
+        self.assertEqual(len({point['time_ns'] for point in points}), 3)
+        self.assertEqual(len(HEADING.findall(run('--interval=100ms', '--count=99', '--for=250ms').stdout)), 3)
+        done = subprocess.run([agent(), 'top', '--config=/dev/null', '--interval=100ms', '--count=2'], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+        self.assertEqual(len(HEADING.findall(done.stdout)), 2, done.stdout)
+
+    def test_without_an_end_a_signal_ends_it(self):
+        with subprocess.Popen([*ONCE, '--interval=100ms', 'memory'], stdout=subprocess.PIPE, text=True) as process:
+            headings = 0
+            while headings < 3:
+                headings += bool(HEADING.match(process.stdout.readline()))
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
+        self.assertEqual(process.returncode, 0)
+
+    def test_mistakes(self):
+        for words, said in ((['--count=3'], 'bpfpush once: --count needs an interval: add --interval=TIME\n'),
+                            (['--interval=1s', '--heatmap', 'scheduler'], 'bpfpush once: --interval has no effect with --heatmap: remove one of them\n')):
+            done = run(*words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (64, '', said))
 
 
 if __name__ == '__main__':

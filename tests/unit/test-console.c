@@ -171,6 +171,7 @@ static void push_once(const struct assignment *settings, size_t n_settings, char
 	for (size_t i = 0; i < n_settings; i++)
 		assert_ok(setting_table_set(ops->settings, options, &settings[i], &diag));
 	assert_ok(exporter_open("test", ops, options, &once, &exporter));
+	fixture.batch.is_last = true;
 	assert_push(exporter, &fixture, 0);
 	n = read(pipes[0], ret_text, size - 1);
 	assert_true(n > 0);

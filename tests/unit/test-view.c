@@ -197,6 +197,29 @@ static void histograms_are_added_up(void **state)
 	assert_memory_equal(a->delta.bucket, a->total.bucket, sizeof(left));
 }
 
+/* Its totals are those of the interval; what did not grow in it is left out. */
+static void an_interval_stands_alone(void **state)
+{
+	static const uint64_t slow[N_BUCKETS] = { 0, 0, 0, 9 }, fast[N_BUCKETS] = { 1, 0, 0, 0 };
+	const struct series *a;
+
+	question.by = (struct setting_list)LIST("unit");
+	for (uint64_t i = 0; i < 4; i++) {
+		begin(200 + i);
+		series_add_histogram(get(&waits, "a.service", "read"), 10, i == 1 ? fast : slow);
+		series_add(get(&calls, "a.service", "read"), i);
+		series_add(get(&level, "a.service", "read"), 5);
+		end();
+		a = found(view_interval(view), 2, "a.service");
+		assert_int_equal(a->total.sum, 10);
+		assert_int_equal(a->total.count, i == 1 ? 1 : 9);
+		assert_memory_equal(a->total.bucket, i == 1 ? fast : slow, sizeof(slow));
+		a = found(view_batch(view), 0, "a.service");
+		assert_true(i ? a->total.sum == i && a->delta.sum == i : !a);
+		assert_int_equal(found(view_batch(view), 1, "a.service")->total.sum, 5);
+	}
+}
+
 static void overflows_stay_what_they_are(void **state)
 {
 	struct condition condition = { .attribute = (char *)"unit", .pattern = "none.service" };
@@ -350,6 +373,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(totals_are_those_of_the_series, setup, teardown),
 		cmocka_unit_test_setup_teardown(gauges_are_added_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(histograms_are_added_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_interval_stands_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(overflows_stay_what_they_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(series_end_with_those_that_they_are_made_of, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_view_of_a_whole_run_keeps_them, setup, teardown),

@@ -106,10 +106,12 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 		return 0;
 	if (output->is_terminal)
 		page.has_colour = output_has_colour(output->fd, &page.width);
+	if (exporter->context->is_once && exporter->stats.requests)
+		buf_append_byte(page.out, '\n');
 	append_title(&page, batch);
 	batch_for_each_metric(metric, batch)
 		append_metric(&page, metric, batch->time_ns - batch->previous_ns);
-	if (page.is_cut && exporter->context->is_once)
+	if (page.is_cut && exporter->context->is_once && batch->is_last)
 		buf_append_text(page.out, "\n--limit=0 shows all series\n");
 	if (!exporter->context->is_once)
 		buf_append_byte(page.out, '\n');
