@@ -230,13 +230,16 @@ static int add_ends(void *list, const char *collector, const char *metric)
 }
 
 /* The shortest of the names that begin with word. NULL: none does. */
-static const char *shortest_after(const char *word, const struct setting_list *names)
+static const char *shortest_after(const char *word, const void *names, size_t n, size_t item_bytes)
 {
 	const char *found = NULL;
 
-	array_for_each (name, names->items, names->n_items)
-		if (!strncmp(*name, word, strlen(word)) && (!found || strlen(*name) < strlen(found)))
-			found = *name;
+	for (size_t i = 0; i < n; i++) {
+		const char *name = array_name(names, i, item_bytes);
+
+		if (!strncmp(name, word, strlen(word)) && (!found || strlen(name) < strlen(found)))
+			found = name;
+	}
 	return found;
 }
 
@@ -256,7 +259,9 @@ void collector_search_report(const struct collector_search *search, const struct
 	for (size_t i = 0; i < search->n_directories; i++)
 		buf_printf(&directories, "%s%s", i ? ", " : "", search->directories[i]);
 	nearest = parse_nearest(wanted->name, all.wanted, all.n_wanted) ?:
-		  parse_nearest(wanted->name, metrics.items, metrics.n_items) ?: shortest_after(wanted->name, &metrics);
+		  parse_nearest(wanted->name, metrics.items, metrics.n_items) ?:
+		  shortest_after(wanted->name, all.wanted, all.n_wanted, sizeof(*all.wanted)) ?:
+		  shortest_after(wanted->name, metrics.items, metrics.n_items, sizeof(*metrics.items));
 	if (nearest)
 		diag_add(diag, wanted->path, wanted->line, "collector \"%s\" is not in %s%s; did you mean \"%s\"?",
 			 wanted->name, buf_text(&directories), neither, nearest);

@@ -86,6 +86,23 @@ void arguments_print_options(enum command_name command, FILE *f)
 	}
 }
 
+/* Where --by-unit is written for --by=unit. */
+static bool propose_value(enum command_name command, const char *program, const char *word, struct diag *diag)
+{
+	array_for_each (row, rows, ARRAY_SIZE(rows)) {
+		size_t length = strlen(row->key);
+
+		if (!(row->commands & command) || !row->argument)
+			continue;
+		if (strncmp(row->key, word, length) || word[length] != '-')
+			continue;
+		diag_add(diag, program, 0, "unknown option \"%s\": did you mean \"%s=%s\"?", word, row->key,
+			 word + length + 1);
+		return true;
+	}
+	return false;
+}
+
 /* The option that word names, perhaps with a value, or is the beginning of. NULL: reported. */
 static const struct setting_row *find_option(enum command_name command, const char *program, const char *word,
 					     struct diag *diag)
@@ -109,7 +126,8 @@ static const struct setting_row *find_option(enum command_name command, const ch
 	if (n_found == 1)
 		return found;
 	snprintf(name, sizeof(name), "%.*s", (int)length, word);
-	diag_add_unknown(diag, program, 0, "option", name, keys, n);
+	if (!propose_value(command, program, name, diag))
+		diag_add_unknown(diag, program, 0, "option", name, keys, n);
 	return NULL;
 }
 

@@ -38,6 +38,8 @@ class CommandsTest(unittest.TestCase):
                 (["foo"], 'bpfpush: unknown command "foo": there are ' + ", ".join(BPFPUSH.commands())),
                 (["once", "--fro=1s"], 'bpfpush once: unknown option "--fro": did you mean "--for"?'),
                 (["once", "--f=1s"], 'bpfpush once: unknown option "--f": there are '),  # --for or --format
+                (["runn"], 'bpfpush: unknown command "runn": did you mean "run"?'),
+                (["once", "--by-unit"], 'bpfpush once: unknown option "--by-unit": did you mean "--by=unit"?'),
                 (["check", "-x"], 'bpfpush check: unknown option "-x": there are '),
                 (["once", "--format=jsn"], 'bpfpush once: unknown --format "jsn": did you mean "json"?'),
                 (["once", "--for"], "bpfpush once: --for needs a value: write --for=TIME"),
@@ -206,7 +208,7 @@ class CommandsTest(unittest.TestCase):
                 self.assertEqual((result.returncode, result.stdout), (78, ""), result.stderr)
                 self.assertEqual(result.stderr[:len(said)], said)
                 self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
-        for words, meant in (("sycall.duration", "syscall.duration"), ("bpfpush.file.ios", "bpfpush.file.io"), ("sycalls", "syscalls"), ("disk", "disk.io")):
+        for words, meant in (("sycall.duration", "syscall.duration"), ("bpfpush.file.ios", "bpfpush.file.io"), ("sycalls", "syscalls"), ("disk", "disk.io"), ("sysc", "syscalls"), ("sched", "scheduler")):
             result = subprocess.run([BPFPUSH.path, "once", *HERE, words], capture_output=True, text=True, check=False)
             self.assertIn(f'did you mean "{meant}"?', result.stderr)
         for words, status, said in (
