@@ -36,7 +36,7 @@ typedef u32 lbl_pci_subclass; /* class << 8 | subclass */
 
 /* value members */
 typedef u64 val_ns;	   /* nanoseconds, shown as seconds: the metric's unit is s */
-typedef u64 val_tally;	   /* a gauge that an iterator counts again at each collection */
+typedef s64 val_tally;	   /* a gauge that an iterator counts again at each collection: it adds, and may subtract */
 typedef u64 val_level;	   /* a gauge that programs set: the largest of the CPUs' values is shown, not their sum */
 
 /* settings */

@@ -15,7 +15,7 @@
 
 #define OWN_DIRECTORY SYSCONFDIR "/bpfpush/collectors"
 
-static const char *const default_names[] = { "syscalls", "network", "fileio", "scheduler", "memory", "tcpstate" };
+static const char *const default_names[] = { "syscalls", "network", "fileio", "scheduler", "memory", "tcpstate", "usage" };
 
 /*
  * A binary next to build.ninja has not been installed: its collectors are those of the same build.

@@ -5,7 +5,7 @@
  * The collectors that the configuration and the command line ask for: found, opened, tuned,
  * started.
  *
- * Which: those named on the command line; else [agent] collectors; else the six that are on by
+ * Which: those named on the command line; else [agent] collectors; else the seven that are on by
  * default and every collector in the user's own directories (all below except the last). A section
  * [collector NAME] adds NAME, and "enabled = no" removes it. The collector "cgroup", which names
  * short-lived cgroups, is added to whatever runs.

@@ -213,7 +213,7 @@ static void check_kind(const struct collector *collector, const struct descripto
 	bool is_sum = !described->kind && field->class != FIELD_HISTOGRAM, is_level = is_type(field, "val_level");
 	unsigned int line = described->line;
 
-	if (is_sum && field->is_signed)
+	if (is_sum && field->is_signed && !is_type(field, "val_tally"))
 		complain_of_field(collector, line, field->name,
 				  "is signed, but a sum only grows; make it a u64, or write kind = gauge");
 	else if (is_sum && field->size_bytes < 4)

@@ -56,7 +56,7 @@ struct config_agent {
 	uint64_t shutdown_timeout_ns; /* for the last push */
 	/* Searched in this order, before the standard places; the first collector of a name counts. */
 	struct setting_list collector_directories;
-	struct setting_list collectors; /* names to run; empty: the six that are on by default */
+	struct setting_list collectors; /* names to run; empty: the seven that are on by default */
 	struct label_choice names;
 	bool self_metrics;	       /* export bpfpush's own */
 	bool is_strict;	    /* a hook that cannot be attached makes the start fail; collectors may choose otherwise */

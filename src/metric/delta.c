@@ -33,6 +33,14 @@ static uint64_t level(uint64_t cell, unsigned int bits, bool is_signed)
 	return is_signed ? (uint64_t)((int64_t)(cell << unused) >> unused) : cell << unused >> unused;
 }
 
+/* A tally that becomes smaller was subtracted from: it has not begun at 0 again. */
+static uint64_t growth(const struct delta_metric *of, uint64_t now, uint64_t before)
+{
+	if (of->is_tally && of->is_signed)
+		return level(now - before, of->sum_bits, true);
+	return delta_grown(now, before, of->sum_bits);
+}
+
 /* One row while it is being computed. */
 struct visit {
 	const struct delta *delta;
@@ -190,7 +198,7 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 	for (uint32_t m = 0; m < delta->n_metrics; m++) {
 		struct delta_metric *of = &delta->metrics[m];
 		uint32_t cell = of->first_cell;
-		uint64_t grown = delta_grown(visit.now[cell], visit.before[cell], of->sum_bits);
+		uint64_t grown = growth(of, visit.now[cell], visit.before[cell]);
 		bool is_grown = false;
 		int r = 0;
 

@@ -14,6 +14,9 @@
 
 const struct overview_column overview_columns[] = {
 	{ "cpu%", "time on CPUs; 100 % is one CPU", "bpfpush.scheduler.cpu.time", NULL, NULL, OVERVIEW_SHARE, 50, 90 },
+	{ "memory", "memory in use, with the page cache", "bpfpush.cgroup.memory.usage", NULL, NULL, OVERVIEW_LEVEL_BYTES, 0,
+	  0 },
+	{ "tasks", "processes and threads", "bpfpush.cgroup.tasks", NULL, NULL, OVERVIEW_LEVEL, 1e3, 1e4 },
 	{ "p99wait", "99 of 100 waits for a CPU were shorter than this", "bpfpush.scheduler.run_queue.duration", NULL, NULL,
 	  OVERVIEW_P99, 0.01, 0.1 },
 	{ "calls/s", "system calls", "bpfpush.syscalls", NULL, NULL, OVERVIEW_RATE, 1e5, 1e6 },
@@ -36,6 +39,19 @@ const struct overview_column overview_columns[] = {
 	{ "faults/s", "page faults", "process.paging.faults", NULL, NULL, OVERVIEW_RATE, 1e4, 1e5 },
 };
 const size_t overview_n_columns = ARRAY_SIZE(overview_columns);
+
+static const struct kind {
+	const char *unit; /* NULL: % */
+	bool is_level;	  /* of this time; it does not grow */
+	bool is_largest;  /* of the series of a row, not their sum */
+} kinds[] = {
+	[OVERVIEW_RATE] = { .unit = "" },
+	[OVERVIEW_BYTES] = { .unit = "By" },
+	[OVERVIEW_SHARE] = { .unit = NULL },
+	[OVERVIEW_P99] = { .unit = "s", .is_largest = true },
+	[OVERVIEW_LEVEL] = { .unit = "", .is_level = true },
+	[OVERVIEW_LEVEL_BYTES] = { .unit = "By", .is_level = true },
+};
 
 /* What a series of the rows' metric keeps. */
 struct row {
@@ -73,8 +89,10 @@ static double number(const struct overview_column *column, const struct series *
 {
 	if (column->kind == OVERVIEW_P99)
 		return bounds_quantile(series->metric, &series->delta, 0.99);
+	if (kinds[column->kind].is_level)
+		return (double)(int64_t)series->total.sum / (double)series->metric->divisor;
 	return (double)series->delta.sum / (double)series->metric->divisor / elapsed_s *
-	       (column->kind == OVERVIEW_SHARE ? 100 : 1);
+	       (kinds[column->kind].unit ? 1 : 100);
 }
 
 static struct row *find_row(struct metric *rows, const struct question *question, const struct series *series)
@@ -95,7 +113,7 @@ static struct row *find_row(struct metric *rows, const struct question *question
 }
 
 static void add_metric(struct metric *rows, const struct question *question, const struct metric *metric,
-		       double elapsed_s)
+		       double elapsed_s, bool *has)
 {
 	struct series *series;
 
@@ -109,21 +127,22 @@ static void add_metric(struct metric *rows, const struct question *question, con
 			if (strcmp(column->metric, metric->name) || !counts(column, series))
 				continue;
 			more = number(column, series, elapsed_s);
-			*sum = column->kind != OVERVIEW_P99 ? *sum + more : more > *sum ? more : *sum;
+			*sum = !kinds[column->kind].is_largest ? *sum + more : more > *sum ? more : *sum;
+			has[i] = true;
 		}
 	}
 }
 
 static void append_number(struct buf *out, const struct overview_column *column, double value)
 {
-	static const char *const units[] = { [OVERVIEW_RATE] = "", [OVERVIEW_BYTES] = "By", [OVERVIEW_P99] = "s" };
+	const struct kind *kind = &kinds[column->kind];
 
-	if (column->kind == OVERVIEW_SHARE)
+	if (!kind->unit)
 		buf_printf(out, "%.1f", value);
-	else if (!value)
-		buf_append_byte(out, column->kind == OVERVIEW_P99 ? '-' : '0');
+	else if (value <= 0) /* what is a cgroup's own may be less than 0 for a moment */
+		buf_append_byte(out, kind->is_level || kind->is_largest ? '-' : '0');
 	else
-		decimal_human(out, value, units[column->kind]);
+		decimal_human(out, value, kind->unit);
 	if (out->size > 2 && !memcmp(out->data + out->size - 2, "iB", 2)) /* 64.0K, since columns are narrow */
 		out->size -= 2;
 }
@@ -150,7 +169,8 @@ static void end_row(struct grid *grid, const struct question *question, const st
 		if (!has[i])
 			continue;
 		append_number(&grid->text, column, value);
-		grid_end_cell(grid, value, !value ? LEVEL_NONE : column->alarm && value >= column->alarm ? LEVEL_ALARM :
+		grid_end_cell(grid, value, value <= 0 ? LEVEL_NONE :
+					   column->alarm && value >= column->alarm ? LEVEL_ALARM :
 					   column->high && value >= column->high ? LEVEL_HIGH : LEVEL_PLAIN);
 	}
 }
@@ -169,10 +189,12 @@ void overview_fill(struct grid *grid, const struct question *question, const str
 		bool is_used = false;
 
 		for (size_t i = 0; i < overview_n_columns; i++)
-			if (!strcmp(overview_columns[i].metric, metric->name))
-				has[i] = is_used = true;
+			if (!strcmp(overview_columns[i].metric, metric->name)) {
+				has[i] = !kinds[overview_columns[i].kind].is_level;
+				is_used = true;
+			}
 		if (is_used)
-			add_metric(&rows, question, metric, elapsed_s);
+			add_metric(&rows, question, metric, elapsed_s, has);
 	}
 	for (size_t i = 0; i < overview_n_columns; i++)
 		if (has[i])

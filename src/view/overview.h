@@ -17,7 +17,14 @@ struct overview_column {
 	const char *heading, *about;
 	const char *metric;
 	const char *attribute, *value; /* of the series that count; value NULL: any; attribute NULL: all */
-	enum { OVERVIEW_RATE, OVERVIEW_BYTES, OVERVIEW_SHARE, OVERVIEW_P99 } kind; /* share: of a CPU, in % */
+	enum {
+		OVERVIEW_RATE,
+		OVERVIEW_BYTES,	      /* per second */
+		OVERVIEW_SHARE,	      /* of a CPU, in % */
+		OVERVIEW_P99,
+		OVERVIEW_LEVEL,	      /* at this time */
+		OVERVIEW_LEVEL_BYTES,
+	} kind;
 	double high, alarm; /* from which on it stands out, as shown: /s, %, s; 0: never */
 };
 
@@ -28,6 +35,7 @@ extern const size_t overview_n_columns;
 int overview_extend(struct question *question);
 /*
  * batch: an answer to the question of the view. rows: with at least one attribute in .by; each is a column. A quantity
- * whose metric the batch lacks has no column. Rows are struct series *: any of the row's. Sorted by the first quantity.
+ * whose metric the batch lacks has no column, and neither has a level without series. Rows are struct series *: any of
+ * the row's. Sorted by the first quantity.
  */
 void overview_fill(struct grid *grid, const struct question *rows, const struct batch *batch);

@@ -58,6 +58,7 @@ ROWS = [
     ("pagecache", {}, WRITES, ["tp_btf/mm_filemap_add_to_page_cache", "tp_btf/writeback_dirty_folio"]),
     ("tcppeer", {}, REFUSED, ["tp_btf/inet_sock_set_state", "tp_btf/tcp_destroy_sock"]),
     ("throttle", {}, CGROUPS, ["tp_btf/cgroup_rmdir", "iter/cgroup"]),
+    ("usage", {}, CGROUPS, ["iter/cgroup"]),
     ("hardware", {}, CALLS, [CLOCK]),
     ("filesystem", {}, WRITES, ["fentry/vfs_write", "fexit/vfs_write"]),
     ("tcpstate", {}, REFUSED, ["tp_btf/inet_sock_set_state", "tp_btf/tcp_destroy_sock"]),

@@ -10,7 +10,7 @@ from harness import once
 from test_agent import Agent
 from test_own import Pair
 
-DEFAULT = 'syscalls, network, fileio, scheduler, memory, tcpstate'
+DEFAULT = 'syscalls, network, fileio, scheduler, memory, tcpstate, usage'
 OBJ_GET_INFO_BY_FD, ITER_CREATE = 15, 33  # enum bpf_cmd of linux/bpf.h
 N_COLLECTIONS = 3
 

@@ -29,6 +29,7 @@ METRICS = {
                   "bpfpush.scheduler.migrations"},
     "memory": {"process.paging.faults", "bpfpush.memory.oom_kills", "bpfpush.memory.reclaim.duration"},
     "tcpstate": {"bpfpush.tcp.state.transitions", "system.network.connection.count"},
+    "usage": {"bpfpush.cgroup.memory.usage", "bpfpush.cgroup.tasks"},
     "throttle": {"bpfpush.cgroup.cpu.periods", "bpfpush.cgroup.cpu.throttled_periods", "bpfpush.cgroup.cpu.throttled_time"},
     "dns": {"dns.lookup.duration"},
     "pagecache": {"bpfpush.page_cache.accesses", "bpfpush.page_cache.misses", "bpfpush.page_cache.added", "bpfpush.page_cache.dirtied"},
@@ -123,7 +124,7 @@ class TestCollectors(unittest.TestCase):
         listed = {line["collector"]: line for line in map(json.loads, text.splitlines())}
         self.assertEqual(sorted(listed), names(SOURCES, ".conf"))
         self.assertEqual({name for name, line in listed.items() if line["enabled"]},
-                         {"block", "cgroup", "fileio", "network", "scheduler", "syscalls", "tcpstate"})
+                         {"block", "cgroup", "fileio", "network", "scheduler", "syscalls", "tcpstate", "usage"})
         for name, line in listed.items():
             self.assertLessEqual(set(line["cost"].split(", ")), {"walk", "rare", "hot", "clock"}, name)
             self.assertTrue(line["description"], name)

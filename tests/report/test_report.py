@@ -60,6 +60,8 @@ READ = """
 NUMBERS = ["total", "value", "count", "rate", "sum", "mean", "p50", "p90", "p99", "max"]
 OVERVIEW = {
     "cpu%": ("bpfpush.scheduler.cpu.time", {}, 100),
+    "memory": ("bpfpush.cgroup.memory.usage", {}, 1),
+    "tasks": ("bpfpush.cgroup.tasks", {}, 1),
     "calls/s": ("bpfpush.syscalls", {}, 1),
     "errs/s": ("bpfpush.syscalls", {"error.type": harness.ANY}, 1),
     "disk-rd": ("process.disk.io", {"disk.io.direction": "read"}, 1),
@@ -236,7 +238,7 @@ class NumbersTest(unittest.TestCase):
                     continue
                 name, attributes, factor = OVERVIEW[head]
                 points = page.points.select(name, **attributes, **{owner[0]: owner[1]})
-                expected = sum(numbers_of(point)["rate"] for point in points) * factor
+                expected = sum(point["value"] if point["kind"] == "gauge" else numbers_of(point)["rate"] for point in points) * factor
                 self.assertAlmostEqual(float(number), expected, delta=abs(expected) * 1e-9, msg=(owner, head))
         at = part["heads"].index("p99wait")
         for row in part["rows"]:

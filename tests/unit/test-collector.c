@@ -13,13 +13,14 @@
 
 static const struct label_choice choice;
 
-static const char *const names[] = { "cgroup", "fileio", "memory", "network", "scheduler", "syscalls", "tcpstate" };
+static const char *const names[] = { "cgroup", "fileio", "memory", "network", "scheduler", "syscalls", "tcpstate", "usage" };
 /* The same; those of a pair share an object. */
 static const char *const pairs[][2] = {
 	{ "fileio", "memory" },
 	{ "scheduler", "syscalls" },
 	{ "network", "tcpstate" },
 	{ "cgroup" },
+	{ "usage" },
 };
 
 static int open_shipped(const char *name, struct labels *labels, struct diag *diag, struct collector **ret_collector)

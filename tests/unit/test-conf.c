@@ -140,7 +140,7 @@ static void as_it_is_it_changes_nothing(void **state)
 /* Its numbers cannot belong to a process. */
 static bool has_no_processes(const char *name)
 {
-	static const char *const names[] = { "block", "drops", "hardirq", "softirq", "throttle" };
+	static const char *const names[] = { "block", "drops", "hardirq", "softirq", "throttle", "usage" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(names[i], name))

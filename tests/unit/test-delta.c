@@ -142,6 +142,24 @@ static void gauges_show_levels_and_tallies(void **state)
 	teardown(&f);
 }
 
+static void a_tally_may_be_below_zero(void **state)
+{
+	static const int64_t steps[] = { 10, -3, 0, INT64_MIN, 5 };
+	struct fixture f;
+
+	setup(&f, METRIC_GAUGE, 64);
+	f.of.is_tally = f.of.is_signed = true;
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		uint64_t cell = f.rows->n_live ? rows_previous(f.rows, 1)[0] : 0;
+
+		begin(&f);
+		*touch(&f, 1) += cell + (uint64_t)steps[i];
+		end(&f, 1);
+		assert_int_equal(f.metric.series[0]->total.sum, steps[i]);
+	}
+	teardown(&f);
+}
+
 static void a_level_has_the_width_and_the_sign_of_its_member(void **state)
 {
 	static const struct {
@@ -517,6 +535,7 @@ int main(void)
 		cmocka_unit_test(what_never_grew_has_no_series),
 		cmocka_unit_test(the_overflow_row_is_told_apart),
 		cmocka_unit_test(gauges_show_levels_and_tallies),
+		cmocka_unit_test(a_tally_may_be_below_zero),
 		cmocka_unit_test(a_level_has_the_width_and_the_sign_of_its_member),
 		cmocka_unit_test(a_row_in_overflow_gets_its_name_when_there_is_room),
 		cmocka_unit_test(a_row_that_does_not_grow_leaves_the_overflow_too),

@@ -95,7 +95,7 @@ class TestCpus(unittest.TestCase):
     def test_every_collector_starts_whole(self):
         for run in ("both", "late"):
             log = self.guest.file(f"{run}.log")
-            self.assertIn("started: 6 collectors", log)
+            self.assertIn("started: 7 collectors", log)
             known = ("the kernel's tables have room for ", "started: ", "stopped")
             self.assertEqual([line for line in log.splitlines() if not line.startswith(known)], [])
 

@@ -25,7 +25,7 @@ from night import IS_NIGHT
 # Those whose figures depend on the kernel.
 COUNTED = ["test_" + name for name in (
     "block", "cgroup", "compat", "dns", "drops", "fileio", "filesystem", "hardirq", "memory", "network", "pagecache", "probes", "process",
-    "scheduler", "softirq", "syscalls", "task", "tcppeer", "tcpstate", "throttle")]
+    "scheduler", "softirq", "syscalls", "task", "tcppeer", "tcpstate", "throttle", "usage")]
 # For each change: each collector counts what it is for, by the hooks that each kernel has in its own way. What else is counted
 # takes twice as long and hangs less on the kernel: by night, the oldest and the newest count all.
 CORE = [
@@ -70,7 +70,8 @@ CORE = [
     "test_tcpstate.TransitionsTest.test_every_change_of_state_is_counted_on_its_owner",
     "test_tcpstate.CountTest.test_sockets_older_than_the_agent_are_counted_on_their_owner",
     "test_tcpstate.CountTest.test_sockets_are_counted_in_every_network_namespace",
-    "test_throttle.ThrottleTest.test_growth_is_that_of_cpu_stat"]
+    "test_throttle.ThrottleTest.test_growth_is_that_of_cpu_stat",
+    "test_usage"]
 WHOLE = ("6.1", "newest")
 LEFT_OUT = [
     # These need a compiler, or take half a minute each.

@@ -198,7 +198,7 @@ class TestDebian12(Refusals, unittest.TestCase):
         self.assertEqual((self.guest.file("rights.status"), self.guest.file("rights.err")), ("0\n", ""))
         listed = [json.loads(line) for line in self.guest.file("rights.out").splitlines()]
         self.assertGreaterEqual({each["collector"] for each in listed},
-                                {"cgroup", "fileio", "memory", "network", "scheduler", "syscalls", "tcpstate"})
+                                {"cgroup", "fileio", "memory", "network", "scheduler", "syscalls", "tcpstate", "usage"})
         for each in listed:
             self.assertIn("attached", {program["state"] for program in each["programs"]}, each["collector"])
 

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The usage collector: the numbers of memory.current and pids.current, each cgroup's own."""
+import os
+import subprocess
+import sys
+import unittest
+
+import harness
+from harness import ANY, Cgroup, once
+
+MEMORY, TASKS = 'bpfpush.cgroup.memory.usage', 'bpfpush.cgroup.tasks'
+FILES = {MEMORY: 'memory.current', TASKS: 'pids.current'}
+HELD_BYTES = 24 << 20
+HOLD = 'import signal\nheld = b"x" * %d\nprint(flush=True)\nsignal.pause()' % HELD_BYTES
+SLEEP = 'i=1; while [ $i -lt "$1" ]; do sleep 9999 & i=$((i + 1)); done; echo; exec sleep 9999'
+ATTEMPTS = 20
+
+
+def lacks():
+    """What this machine lacks for cgroups with these files; None when it has all."""
+    root = harness.cgroup_root()
+    if not root:
+        return 'cgroup2'
+    with open(os.path.join(root, 'cgroup.controllers')) as file:
+        return None if {'memory', 'pids'} <= set(file.read().split()) else 'the memory and pids controllers in cgroup2'
+
+
+class Inner(Cgroup):
+    def __init__(self, parent, name):
+        self.path, self.directory = ('%s/%s' % (place, name) for place in (parent.path, parent.directory))
+
+
+def allow(directory):
+    """Switches the controllers on for the cgroups below."""
+    with open(os.path.join(directory, 'cgroup.subtree_control'), 'w') as file:
+        file.write('+memory +pids')
+
+
+def numbers_of(cgroup):
+    numbers = {}
+    for name, file in FILES.items():
+        with open(cgroup.path_of(file)) as text:
+            numbers[name] = int(text.read())
+    return numbers
+
+
+class UsageTest(unittest.TestCase):
+    def setUp(self):
+        if lacks():
+            self.skipTest('needs ' + lacks())
+        allow(harness.cgroup_root())
+        self.top = self.enterContext(Cgroup('usage'))
+
+    def make(self, name, parent=None):
+        return self.enterContext(Inner(parent or self.top, name))
+
+    def start(self, cgroup, command):
+        process = cgroup.start(command, stdout=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        process.stdout.readline()
+
+    def sleep(self, cgroup, n):
+        self.start(cgroup, ['sh', '-c', SLEEP, 'sh', str(n)])
+
+    def count(self, *cgroups):
+        """What was counted, and what the files said before and after that, which must be the same."""
+        for _ in range(ATTEMPTS):
+            before = [numbers_of(cgroup) for cgroup in cgroups]
+            seen = once(['usage'], ['true'])
+            if before == [numbers_of(cgroup) for cgroup in cgroups]:
+                return seen, before
+        raise AssertionError('the numbers do not come to rest')
+
+    def check(self, seen, attributes, *numbers):
+        """Of the kernel's numbers, the first less the others."""
+        for name in FILES:
+            expected = numbers[0][name] - sum(each[name] for each in numbers[1:])
+            self.assertEqual(seen.total(name, **attributes), expected, (name, attributes))
+
+    def test_numbers_are_those_of_the_kernel(self):
+        allow(self.top.directory)
+        holder, sleepers = self.make('holder'), self.make('sleepers')
+        self.start(holder, [sys.executable, '-c', HOLD])
+        self.sleep(sleepers, 7)
+        seen, (top, held, slept) = self.count(self.top, holder, sleepers)
+        self.assertGreaterEqual(held[MEMORY], HELD_BYTES)
+        self.assertEqual((held[TASKS], slept[TASKS]), (1, 7))
+        self.check(seen.of(holder), {}, held)
+        self.check(seen.of(sleepers), {}, slept)
+        self.check(seen.of(self.top), {}, top, held, slept)
+
+    def test_cgroups_of_a_unit_add_up_without_other_units_below(self):
+        manager = 'user@%d.service' % os.getpid()
+        allow(self.top.directory)
+        user = self.make(manager)
+        allow(user.directory)
+        init, slice_ = self.make('init.scope', user), self.make('app.slice', user)
+        allow(slice_.directory)
+        app = self.make('app.service', slice_)
+        self.sleep(init, 3)
+        self.sleep(app, 4)
+        seen, (whole, part) = self.count(user, app)
+        self.assertEqual((whole[TASKS], part[TASKS]), (7, 4))
+        self.check(seen, {'systemd.unit.name': manager}, whole, part)
+        self.check(seen, {'systemd.unit.name': manager + '/app.service'}, part)
+
+    def test_a_cgroup_without_controllers_counts_in_the_one_above(self):
+        within = self.make('within')
+        self.sleep(within, 5)
+        seen, (top,) = self.count(self.top)
+        self.assertEqual(top[TASKS], 5)
+        self.check(seen.of(self.top), {}, top)
+        self.assertEqual(seen.of(within), [])
+
+    def test_nothing_is_counted_twice(self):
+        allow(self.top.directory)
+        self.sleep(self.make('one'), 2)
+        self.sleep(self.make('two.service'), 3)
+        directories = [entry.path for entry in os.scandir(harness.cgroup_root()) if entry.is_dir()]
+        for _ in range(ATTEMPTS):
+            seen = once(['usage'], ['true'])
+            tasks = 0
+            for directory in directories:
+                with open(os.path.join(directory, 'pids.current')) as file:
+                    tasks += int(file.read())
+            if seen.total(TASKS) == tasks:
+                break
+        self.assertEqual(seen.total(TASKS), tasks)
+        self.assertGreaterEqual(tasks, 5)
+        self.assertEqual(seen.select(TASKS, **{'otel.metric.overflow': ANY}), [])
+
+
+if __name__ == '__main__':
+    harness.main()
