@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory and tasks of cgroups. The kernel has both numbers (memory.current and pids.current show them), so nothing
- * runs when they change: a walk over the cgroups copies them at each collection. Only the v2 hierarchy has them here,
- * and only cgroups whose controller is on.
+ * Memory, tasks and pressure of cgroups. The kernel has these numbers (memory.current, pids.current and cpu.pressure
+ * show them), so nothing runs when they change: a walk over the cgroups copies them at each collection. Only the v2
+ * hierarchy has them here, and memory and tasks only cgroups whose controller is on.
  *
  * The kernel's number of a cgroup contains those of the cgroups below it. A unit may have several cgroups, which the
  * agent adds up, and other units may be below it. So each cgroup counts what is its own: the kernel's number less
@@ -12,6 +12,9 @@
  *
  * The walk meets a cgroup before its children. What they get in between makes the cgroup's own number too small for
  * that moment, even less than 0.
+ *
+ * Pressure does not add up: two cgroups may be stalled at once. The kernel's time for a cgroup is that in which some
+ * task in it or below it was stalled, so that of a unit is the time of its topmost cgroup.
  */
 #include "label.h"
 #include "table.h"
@@ -45,6 +48,18 @@ struct cgroup___of_controllers {
 	struct cgroup_subsys_state *subsys[1];
 };
 
+struct psi_group {
+	u64 total[1][1]; /* ns in each state; up to date every 2 s, and when a file is read */
+};
+
+struct psi_group___flat { /* as most kernels' BTF has it */
+	u64 total[1];
+};
+
+struct cgroup___with_pressure {
+	struct psi_group *psi; /* 6.1. NULL: the root, and where it is switched off */
+};
+
 struct bpf_iter_meta;
 
 struct bpf_iter__cgroup {
@@ -59,6 +74,11 @@ struct bpf_ringbuf {
 
 #pragma clang attribute pop
 
+#define PRESSURE_OFFSET                                                                            \
+	(bpf_core_field_exists(struct psi_group___flat, total) ?                                   \
+		 bpf_core_field_offset(struct psi_group___flat, total) :                           \
+		 bpf_core_field_offset(struct psi_group, total))
+
 #define PAGE_BYTES                                                                                 \
 	(bpf_core_field_offset(struct bpf_ringbuf, producer_pos) -                                 \
 	 bpf_core_field_offset(struct bpf_ringbuf, consumer_pos))
@@ -67,6 +87,14 @@ enum cgroup_subsys_id {
 	memory_cgrp_id,
 	pids_cgrp_id,
 };
+
+enum psi_states {
+	PSI_IO_SOME,
+	PSI_MEM_SOME,
+	PSI_CPU_SOME,
+};
+
+enum pressure_resource { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_IO };
 
 struct usage_key {
 	lbl_cgroup cgroup;
@@ -77,7 +105,18 @@ struct usage_value {
 	val_tally tasks;
 };
 
+struct pressure_key {
+	lbl_cgroup_top cgroup;
+	enum pressure_resource resource;
+	u32 unused;
+};
+
+struct pressure_value {
+	val_ns time;
+};
+
 TABLE(usages, struct usage_key, struct usage_value, 2);
+TABLE(pressures, struct pressure_key, struct pressure_value, 4);
 
 static __noinline int usage_add(const struct cgroup_subsys_state *css, s64 bytes, s64 tasks)
 {
@@ -122,6 +161,31 @@ static __always_inline const void *css_at(struct cgroup *cgroup, u64 number)
 	(bpf_core_enum_value_exists(enum cgroup_subsys_id, id) ?                                   \
 		 css_at(cgroup, bpf_core_enum_value(enum cgroup_subsys_id, id)) : NULL)
 
+static __noinline int pressure_copy(struct cgroup *cgroup, enum pressure_resource resource, u32 state)
+{
+	struct pressure_key key = { .resource = resource };
+	struct pressure_value *value;
+	const void *group;
+	u64 time = 0;
+
+	group = BPF_CORE_READ((struct cgroup___with_pressure *)cgroup, psi);
+	group += PRESSURE_OFFSET + state * sizeof(time);
+	bpf_probe_read_kernel(&time, sizeof(time), group);
+	if (!time)
+		return 0;
+	key.cgroup = BPF_CORE_READ(cgroup, kn, id);
+	value = pressures_at(&key);
+	if (value)
+		value->time = time;
+	return 0;
+}
+
+#define COPY_PRESSURE(cgroup, resource, state)                                                     \
+	do {                                                                                       \
+		if (bpf_core_enum_value_exists(enum psi_states, state))                            \
+			pressure_copy(cgroup, resource, bpf_core_enum_value(enum psi_states, state)); \
+	} while (0)
+
 SEC("iter/cgroup")
 int groups_walk(struct bpf_iter__cgroup *ctx)
 {
@@ -138,5 +202,8 @@ int groups_walk(struct bpf_iter__cgroup *ctx)
 	pids = CSS_OF(cgroup, pids_cgrp_id);
 	if (pids)
 		usage_move((const void *)pids, 0, BPF_CORE_READ(pids, counter.counter));
+	COPY_PRESSURE(cgroup, RESOURCE_CPU, PSI_CPU_SOME);
+	COPY_PRESSURE(cgroup, RESOURCE_MEMORY, PSI_MEM_SOME);
+	COPY_PRESSURE(cgroup, RESOURCE_IO, PSI_IO_SOME);
 	return 0;
 }

@@ -55,7 +55,7 @@ _bpfpush_value()
 	--where) mapfile -t COMPREPLY < <(compgen -W "unit= error.type direction=" -- "$2") ;;
 	--sort)
 		local columns="total rate value count sum mean p50 p90 p99 max unit"
-		[[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *" top "* ]] && columns="cpu% memory tasks p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit"
+		[[ " ${COMP_WORDS[*]:0:COMP_CWORD} " == *" top "* ]] && columns="cpu% memory tasks stall% p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit"
 		mapfile -t COMPREPLY < <(compgen -W "$columns" -- "$2")
 		;;
 	--set) compopt -o nospace && mapfile -t COMPREPLY < <(compgen -S . -W "$(_bpfpush_collectors)" -- "$2") ;;

@@ -65,7 +65,7 @@ complete -c bpfpush -n "__bpfpush_is_in once" -l format -xa 'table csv json bpft
 complete -c bpfpush -n "__bpfpush_is_in top once" -l limit -xa '0 5 10 20' -d 'Rows to show for each metric'
 complete -c bpfpush -n "__bpfpush_is_in top once" -l by -xa 'unit process none syscall.name error.type direction' -d 'Add up what does not differ in these attributes'
 complete -c bpfpush -n "__bpfpush_is_in top once" -l where -xa 'unit= error.type direction=' -d 'Show only what meets the condition'
-complete -c bpfpush -n "__bpfpush_is_in top" -l sort -xa 'cpu% memory tasks p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit' -d 'Sort by this column'
+complete -c bpfpush -n "__bpfpush_is_in top" -l sort -xa 'cpu% memory tasks stall% p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit' -d 'Sort by this column'
 complete -c bpfpush -n "__bpfpush_is_in once" -l sort -xa 'total rate value count sum mean p50 p90 p99 max unit' -d 'Sort by this column'
 complete -c bpfpush -n "__bpfpush_is_in top once report" -l set -xa '(__bpfpush_collectors).' -d 'Change a setting of a collector'
 complete -c bpfpush -n "__bpfpush_is_in top once report" -l per-process -d 'Count each process by itself'

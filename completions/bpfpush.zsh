@@ -79,7 +79,7 @@ top)
 		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
 		'*--by=[add up what does not differ in these attributes]:attributes:_sequence _values attribute unit process none syscall.name error.type direction' \
 		'*--where=[show only what meets the condition]:condition:(unit= error.type direction=)' \
-		'--sort=[sort by this column]:column:(cpu% memory tasks p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit)' \
+		'--sort=[sort by this column]:column:(cpu% memory tasks stall% p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit)' \
 		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
 		'--per-process[count each process by itself]' \
 		'--duration=[measure how long these system calls take]:calls:(all read write openat fsync futex)' \

@@ -15,6 +15,7 @@
 /* key members */
 typedef u64 lbl_cgroup;	   /* kernfs id of a cgroup: systemd.unit.name, container.id or process.linux.cgroup */
 typedef u64 lbl_cgroup_path; /* the same: always its path, "/system.slice/sshd.service" */
+typedef u64 lbl_cgroup_top; /* as lbl_cgroup; but other cgroups than the topmost of a unit make no series */
 typedef u64 lbl_process;   /* process_id() in owner.h: process.pid, process.creation.time, process.executable.name */
 typedef u32 lbl_tgid;	   /* process id alone */
 typedef u32 lbl_syscall;   /* syscall_number() in syscall.h: the name of the call, 0 included */

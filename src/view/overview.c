@@ -17,6 +17,8 @@ const struct overview_column overview_columns[] = {
 	{ "memory", "memory in use, with the page cache", "bpfpush.cgroup.memory.usage", NULL, NULL, OVERVIEW_LEVEL_BYTES, 0,
 	  0 },
 	{ "tasks", "processes and threads", "bpfpush.cgroup.tasks", NULL, NULL, OVERVIEW_LEVEL, 1e3, 1e4 },
+	{ "stall%", "time in which some task was stalled for CPU, memory or I/O", "bpfpush.cgroup.pressure.time",
+	  "bpfpush.pressure.resource", NULL, OVERVIEW_STALL, 10, 50 },
 	{ "p99wait", "99 of 100 waits for a CPU were shorter than this", "bpfpush.scheduler.run_queue.duration", NULL, NULL,
 	  OVERVIEW_P99, 0.01, 0.1 },
 	{ "calls/s", "system calls", "bpfpush.syscalls", NULL, NULL, OVERVIEW_RATE, 1e5, 1e6 },
@@ -51,6 +53,7 @@ static const struct kind {
 	[OVERVIEW_P99] = { .unit = "s", .is_largest = true },
 	[OVERVIEW_LEVEL] = { .unit = "", .is_level = true },
 	[OVERVIEW_LEVEL_BYTES] = { .unit = "By", .is_level = true },
+	[OVERVIEW_STALL] = { .unit = NULL, .is_largest = true },
 };
 
 /* What a series of the rows' metric keeps. */
@@ -87,12 +90,16 @@ static bool counts(const struct overview_column *column, const struct series *se
 
 static double number(const struct overview_column *column, const struct series *series, double elapsed_s)
 {
+	double divisor = (double)series->metric->divisor, rate = (double)series->delta.sum / divisor / elapsed_s;
+	const struct kind *kind = &kinds[column->kind];
+
 	if (column->kind == OVERVIEW_P99)
 		return bounds_quantile(series->metric, &series->delta, 0.99);
-	if (kinds[column->kind].is_level)
-		return (double)(int64_t)series->total.sum / (double)series->metric->divisor;
-	return (double)series->delta.sum / (double)series->metric->divisor / elapsed_s *
-	       (kinds[column->kind].unit ? 1 : 100);
+	if (kind->is_level)
+		return (double)(int64_t)series->total.sum / divisor;
+	if (column->kind == OVERVIEW_STALL) /* a short interval may get the time of a longer one, see usage.bpf.c */
+		return rate < 1 ? rate * 100 : 100;
+	return kind->unit ? rate : rate * 100;
 }
 
 static struct row *find_row(struct metric *rows, const struct question *question, const struct series *series)
@@ -137,10 +144,12 @@ static void append_number(struct buf *out, const struct overview_column *column,
 {
 	const struct kind *kind = &kinds[column->kind];
 
-	if (!kind->unit)
+	if (value <= 0 && (kind->is_level || kind->is_largest)) /* a level may be less than 0 for a moment */
+		buf_append_byte(out, '-');
+	else if (!kind->unit)
 		buf_printf(out, "%.1f", value);
-	else if (value <= 0) /* what is a cgroup's own may be less than 0 for a moment */
-		buf_append_byte(out, kind->is_level || kind->is_largest ? '-' : '0');
+	else if (!value)
+		buf_append_byte(out, '0');
 	else
 		decimal_human(out, value, kind->unit);
 	if (out->size > 2 && !memcmp(out->data + out->size - 2, "iB", 2)) /* 64.0K, since columns are narrow */

@@ -24,6 +24,7 @@ struct overview_column {
 		OVERVIEW_P99,
 		OVERVIEW_LEVEL,	      /* at this time */
 		OVERVIEW_LEVEL_BYTES,
+		OVERVIEW_STALL,	      /* of the time, in %; the largest of the series that count */
 	} kind;
 	double high, alarm; /* from which on it stands out, as shown: /s, %, s; 0: never */
 };

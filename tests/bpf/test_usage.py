@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The usage collector: the numbers of memory.current and pids.current, each cgroup's own."""
+"""The usage collector: the numbers of memory.current and pids.current, each cgroup's own, and the times of *.pressure."""
 import os
 import subprocess
 import sys
@@ -8,12 +8,43 @@ import unittest
 import harness
 from harness import ANY, Cgroup, once
 
-MEMORY, TASKS = 'bpfpush.cgroup.memory.usage', 'bpfpush.cgroup.tasks'
+MEMORY, TASKS, PRESSURE = 'bpfpush.cgroup.memory.usage', 'bpfpush.cgroup.tasks', 'bpfpush.cgroup.pressure.time'
+RESOURCES = ('cpu', 'memory', 'io')
 FILES = {MEMORY: 'memory.current', TASKS: 'pids.current'}
 HELD_BYTES = 24 << 20
 HOLD = 'import signal\nheld = b"x" * %d\nprint(flush=True)\nsignal.pause()' % HELD_BYTES
 SLEEP = 'i=1; while [ $i -lt "$1" ]; do sleep 9999 & i=$((i + 1)); done; echo; exec sleep 9999'
 ATTEMPTS = 20
+# Two processes in the second cgroup want one CPU until tasks of the first one have waited for so long. Then nothing runs
+# there, and the files are read until they stay as they are: the kernel brings its numbers up to date.
+STALL = '''
+import json, os, re, sys, time
+def read():
+    times = {}
+    for resource in ("cpu", "memory", "io"):
+        with open("%s/%s.pressure" % (sys.argv[1], resource)) as file:
+            times[resource] = int(re.search(r"some .*total=([0-9]+)", file.read()).group(1))
+    return times
+def burn():
+    with open(sys.argv[2] + "/cgroup.procs", "w") as file:
+        file.write("0")
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    while True:
+        pass
+children = [os.fork() or burn() for _ in range(2)]
+while read()["cpu"] < int(sys.argv[3]):
+    time.sleep(0.01)
+for child in children:
+    os.kill(child, 9)
+for child in children:
+    os.waitpid(child, 0)
+before = None
+while before != read():
+    before = read()
+    time.sleep(0.1)
+print(json.dumps(before))
+'''
+STALL_US = 300000
 
 
 def lacks():
@@ -23,6 +54,10 @@ def lacks():
         return 'cgroup2'
     with open(os.path.join(root, 'cgroup.controllers')) as file:
         return None if {'memory', 'pids'} <= set(file.read().split()) else 'the memory and pids controllers in cgroup2'
+
+
+def has_pressure():
+    return os.path.exists(os.path.join(harness.cgroup_root(), 'cpu.pressure'))
 
 
 class Inner(Cgroup):
@@ -130,6 +165,21 @@ class UsageTest(unittest.TestCase):
         self.assertEqual(seen.total(TASKS), tasks)
         self.assertGreaterEqual(tasks, 5)
         self.assertEqual(seen.select(TASKS, **{'otel.metric.overflow': ANY}), [])
+
+
+class PressureTest(unittest.TestCase):
+    def test_times_are_those_of_the_topmost_cgroup(self):
+        if not has_pressure():
+            self.skipTest('needs a kernel that measures pressure (PSI)')
+        name = 'stall%d.service' % os.getpid()
+        top = self.enterContext(Cgroup('stalled'))
+        unit = self.enterContext(Inner(top, name))
+        inner = self.enterContext(Inner(unit, 'inner'))
+        seen = once(['usage'], [sys.executable, '-c', STALL, unit.directory, inner.directory, STALL_US])
+        times = {resource: seen.total(PRESSURE, **{'systemd.unit.name': name, 'bpfpush.pressure.resource': resource})
+                 for resource in RESOURCES}
+        self.assertGreaterEqual(seen.expected['cpu'], STALL_US)
+        self.assertEqual({resource: int(time * 1e6 + 0.001) for resource, time in times.items()}, seen.expected)
 
 
 if __name__ == '__main__':

@@ -29,7 +29,7 @@ METRICS = {
                   "bpfpush.scheduler.migrations"},
     "memory": {"process.paging.faults", "bpfpush.memory.oom_kills", "bpfpush.memory.reclaim.duration"},
     "tcpstate": {"bpfpush.tcp.state.transitions", "system.network.connection.count"},
-    "usage": {"bpfpush.cgroup.memory.usage", "bpfpush.cgroup.tasks"},
+    "usage": {"bpfpush.cgroup.memory.usage", "bpfpush.cgroup.tasks", "bpfpush.cgroup.pressure.time"},
     "throttle": {"bpfpush.cgroup.cpu.periods", "bpfpush.cgroup.cpu.throttled_periods", "bpfpush.cgroup.cpu.throttled_time"},
     "dns": {"dns.lookup.duration"},
     "pagecache": {"bpfpush.page_cache.accesses", "bpfpush.page_cache.misses", "bpfpush.page_cache.added", "bpfpush.page_cache.dirtied"},

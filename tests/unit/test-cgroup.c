@@ -57,6 +57,34 @@ static void ids_are_the_inodes_of_directories(void **state)
 	assert_name(cgroups, make(&tree, "."), "process.linux.cgroup", "/");
 }
 
+static void assert_place(struct cgroups *cgroups, uint64_t id, enum cgroup_place place)
+{
+	struct cgroup_unit unit = { .place = CGROUP_UNKNOWN };
+
+	(void)cgroups_get(cgroups, id, &unit);
+	assert_int_equal(unit.place, place);
+}
+
+static void the_topmost_cgroup_of_a_unit_is_known(void **state)
+{
+	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	uint64_t inner, top;
+
+	tree_init(&tree);
+	inner = make(&tree, "system.slice/nginx.service/worker");
+	top = make(&tree, "system.slice/nginx.service");
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	assert_place(cgroups, inner, CGROUP_INNER);
+	assert_place(cgroups, top, CGROUP_TOP);
+	assert_place(cgroups, make(&tree, "system.slice"), CGROUP_TOP);
+	cgroups_tell(cgroups, 1ull << 40, "/a.scope");
+	cgroups_tell(cgroups, 1ull << 41, "/a.scope/b");
+	assert_place(cgroups, 1ull << 40, CGROUP_TOP);
+	assert_place(cgroups, 1ull << 41, CGROUP_INNER);
+	assert_place(cgroups, 1ull << 42, CGROUP_UNKNOWN);
+}
+
 static void the_tree_is_walked_once_a_collection(void **state)
 {
 	_cleanup_(tree_done) struct tree tree;
@@ -439,6 +467,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ids_are_the_inodes_of_directories),
+		cmocka_unit_test(the_topmost_cgroup_of_a_unit_is_known),
 		cmocka_unit_test(the_tree_is_walked_once_a_collection),
 		cmocka_unit_test(what_is_gone_keeps_its_name),
 		cmocka_unit_test(another_of_the_same_path_is_another),

@@ -199,9 +199,39 @@ static void a_cgroup_of_our_own_is_a_unit(void **state)
 	}
 }
 
+static void the_topmost_cgroup_of_a_unit_is_not_within_it(void **state)
+{
+	static const struct {
+		const char *path, *own;
+		bool is_top;
+	} cases[] = {
+		{ "/", NULL, true },
+		{ "/system.slice", NULL, true },
+		{ "/mine/theirs", NULL, true },
+		{ "/system.slice/nginx.service", NULL, true },
+		{ "/system.slice/nginx.service/worker", NULL, false },
+		{ "/system.slice/outer.service/inner.service", NULL, false },
+		{ "/user.slice/user-1000.slice/user@1000.service", NULL, true },
+		{ "/user.slice/user-1000.slice/user@1000.service/app.slice", NULL, false },
+		{ "/user.slice/user-1000.slice/user@1000.service/init.scope", NULL, false },
+		{ "/user.slice/user-1000.slice/user@1000.service/app.slice/a.service", NULL, true },
+		{ "/system.slice/docker-" ID ".scope", NULL, true },
+		{ "/system.slice/docker-" ID ".scope/init.scope", NULL, false },
+		{ "/a.service/own", "own", true },
+		{ "/a.service/own/b.service", "own", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct unit_choice choice = { .own = cases[i].own };
+
+		assert_int_equal(unit_is_top(&choice, cases[i].path), cases[i].is_top);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_topmost_cgroup_of_a_unit_is_not_within_it),
 		cmocka_unit_test(a_path_means_a_unit_a_container_or_itself),
 		cmocka_unit_test(a_name_longer_than_its_room_is_cut),
 		cmocka_unit_test(units_with_numbers_are_folded_by_default),

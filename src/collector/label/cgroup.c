@@ -43,6 +43,7 @@ struct cgroup {
 	char *path;	       /* NULL: not kept, or not known */
 	uint32_t asked;	       /* cgroups->n_begun when it was last asked for, or made … */
 	uint32_t seen;	       /* … and cgroups->n_walks when it was last seen */
+	enum cgroup_place place;
 	bool is_gone;
 };
 
@@ -172,7 +173,10 @@ static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 	int err;
 
 	watches_tell(&cgroups->watches, cgroups->root, id, path);
+	new.place = cgroup && cgroup->place ? cgroup->place :
+		    unit_is_top(cgroups->choice, path) ? CGROUP_TOP : CGROUP_INNER;
 	if (cgroup) {
+		cgroup->place = new.place; /* it was restored */
 		cgroup->seen = cgroups->n_walks;
 		if (cgroups->keeps_paths && !cgroup->path) /* it was restored */
 			cgroup->path = strdup(path);
@@ -397,7 +401,7 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_un
 
 	if (err)
 		return err;
-	*ret_unit = cgroup ? (struct cgroup_unit){ cgroup->attribute, cgroup->text, cgroup->path } :
+	*ret_unit = cgroup ? (struct cgroup_unit){ cgroup->attribute, cgroup->text, cgroup->path, cgroup->place } :
 			     (struct cgroup_unit){ "process.linux.cgroup", "unknown" };
 	return !cgroup;
 }

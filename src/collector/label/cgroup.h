@@ -46,10 +46,16 @@ int cgroups_walk(struct cgroups *cgroups);
 /* A collection begins: catches up, may go on with a walk, and forgets what is long gone. */
 void cgroups_begin(struct cgroups *cgroups);
 
+/* Is it the topmost cgroup of its unit? Outside of units, each cgroup is. */
+enum cgroup_place { CGROUP_UNKNOWN, /* no walk has met it since it was restored */
+		    CGROUP_TOP,
+		    CGROUP_INNER };
+
 /* An attribute and its value, and the path below the root; valid until the next call. */
 struct cgroup_unit {
 	const char *attribute, *text; /* text NULL: nobody wants the unit */
 	const char *path; /* NULL: not kept, or not known */
+	enum cgroup_place place;
 };
 /* 1: nobody knows the id now, so its unit is "unknown"; a later collection may know it. -ENOMEM. */
 int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_unit);

@@ -56,6 +56,17 @@ static int add_cgroup(const struct member *member)
 	return err ? err : r;
 }
 
+/* What does not add up counts only for one cgroup of a unit. */
+static int add_cgroup_top(const struct member *member)
+{
+	struct cgroup_unit unit = { 0 };
+	int r = cgroups_get(member->label->context->labels->cgroups, member->value, &unit);
+
+	if (r < 0)
+		return r;
+	return unit.place == CGROUP_TOP ? add_cgroup(member) : LABEL_UNWANTED | (unit.place == CGROUP_UNKNOWN);
+}
+
 static void put_cgroup_path(struct member *member)
 {
 	struct cgroup_unit unit = { 0 };
@@ -228,6 +239,8 @@ static const struct label_type label_table[] = {
 	{ "cgroup", NUMBER, 8, 0, true, "systemd.unit.name", .add = add_cgroup, .is_gone = cgroup_is_gone, .n_own = 1,
 	  .own = { "systemd.unit.name", "container.id", "process.linux.cgroup" }, .instead = "cgroup-path" },
 	{ "cgroup-path", NUMBER, 0, 0, true, NULL, put_cgroup_path, .is_gone = cgroup_is_gone },
+	{ "cgroup-top", NUMBER, 8, 0, true, "systemd.unit.name", .add = add_cgroup_top, .is_gone = cgroup_is_gone, .n_own = 1,
+	  .own = { "systemd.unit.name", "container.id", "process.linux.cgroup" }, .instead = "cgroup-path" },
 	{ "process", NUMBER, 8, 0, true, "process.pid", .add = add_process, .is_gone = label_process_is_gone, .n_own = 3,
 	  .own = { "process.pid", "process.creation.time", "process.executable.name" }, .instead = "integer" },
 	{ "tgid", NUMBER, 4, 0, true, "process.pid", put_integer, .kind = ATTRIBUTE_NUMBER },

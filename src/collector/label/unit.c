@@ -124,6 +124,19 @@ static bool has_part(const char *path, const char *name)
 	return false;
 }
 
+bool unit_is_top(const struct unit_choice *choice, const char *path)
+{
+	char name[PATH_MAX], parent[PATH_MAX], name_of_parent[PATH_MAX];
+	const char *end = strrchr(path, '/') ?: path;
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)(end - path), path);
+	if (has_part(path, choice->own))
+		return !has_part(parent, choice->own);
+	unit_name(path, name, sizeof(name));
+	unit_name(parent, name_of_parent, sizeof(name_of_parent));
+	return strcmp(name, name_of_parent) != 0;
+}
+
 int unit_of_path(const struct unit_choice *choice, const char *path, const char **ret_attribute, char **ret_text)
 {
 	const char *chosen;

@@ -29,5 +29,7 @@ struct unit_choice {
  * The choice's own one is its bare name as process.linux.cgroup, which no other cgroup is. -ENOMEM.
  */
 int unit_of_path(const struct unit_choice *choice, const char *path, const char **ret_attribute, char **ret_text);
+/* Is it not within another cgroup that has the same name before it is chosen or folded? */
+bool unit_is_top(const struct unit_choice *choice, const char *path);
 /* What the unit is called: its own name, or the first pattern of fold that it matches. NULL: it is not wanted. */
 const char *unit_choose(const struct unit_choice *choice, const char *name);
