@@ -22,6 +22,6 @@ int command_top(const struct arguments *arguments)
 	memcpy(path + (n > 0 ? n : 0), NAME, sizeof(NAME));
 	execv(path, arguments->all);
 	execv(PROGRAM_DIR "/" NAME, arguments->all);
-	log_error("bpfpush top: " PROGRAM_DIR "/" NAME ": %s", strerror(errno));
+	log_error("bpfpush top: " PROGRAM_DIR "/" NAME ": %s: is bpfpush installed as a whole?", strerror(errno));
 	return EXIT_UNAVAILABLE;
 }

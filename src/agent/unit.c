@@ -12,8 +12,7 @@
 #define MANAGER	    "org.freedesktop.systemd1"
 #define MANAGER_AT  "/org/freedesktop/systemd1"
 #define UNIT_AT	    MANAGER_AT "/unit/bpfpush_2eservice"
-#define PATIENCE_US (5 * 1000 * 1000) /* systemd answers such questions at once */
-
+#define PATIENCE_US (25 * 1000 * 1000) /* systemd may be reading its files */
 
 /* As systemctl(1): root talks to systemd itself, which also works where no message bus runs. */
 static int open_bus(sd_bus **ret_bus)
@@ -26,9 +25,11 @@ static int open_bus(sd_bus **ret_bus)
 	if (err >= 0)
 		err = sd_bus_start(bus);
 	if (err < 0)
-		return sd_bus_open_system(ret_bus);
-	*ret_bus = TAKE_PTR(bus);
-	return 0;
+		err = sd_bus_open_system(&bus);
+	if (err >= 0)
+		err = sd_bus_set_method_call_timeout(bus, PATIENCE_US);
+	*ret_bus = err < 0 ? NULL : TAKE_PTR(bus);
+	return err;
 }
 
 /* To be freed. */
@@ -45,7 +46,6 @@ char *unit_state(void)
 
 	if (open_bus(&bus) < 0)
 		return NULL;
-	sd_bus_set_method_call_timeout(bus, PATIENCE_US);
 	return property_text(bus, MANAGER ".Unit", "ActiveState");
 }
 
@@ -58,7 +58,6 @@ int unit_rights(uint64_t *ret_rights)
 
 	if (err < 0)
 		return err;
-	sd_bus_set_method_call_timeout(bus, PATIENCE_US);
 	state = property_text(bus, MANAGER ".Unit", "LoadState");
 	user = property_text(bus, MANAGER ".Service", "User");
 	if (!state || !user || strcmp(state, "loaded"))

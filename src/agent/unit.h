@@ -10,7 +10,7 @@
 #define UNIT_NAME     "bpfpush.service"
 #define UNIT_DROP_INS "/etc/systemd/system/" UNIT_NAME ".d"
 
-/* The capabilities that it starts its processes with, as a set of bits. -ENOENT: there is no such unit; -errno. */
+/* The capabilities that it starts its processes with, as a set of bits. -ENOENT: systemd knows no such unit; -errno. */
 int unit_rights(uint64_t *ret_rights);
 /* "active", "activating" and so on, to be freed; NULL: nobody knows. */
 char *unit_state(void);

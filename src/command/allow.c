@@ -9,14 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/unit.h"
 #include "build-config.h"
 #include "command/command.h"
-#include "agent/unit.h"
 #include "util/diag.h"
 
 #define SUFFIX	      ".conf"
 #define TEXT_BYTES    (64 << 10)
 #define COMMENT_BYTES 160
+#define APPLY	      "systemctl daemon-reload && systemctl try-restart " UNIT_NAME
 
 /* Where the service finds it. */
 static void place_of(const char *name, char *path, size_t size)
@@ -68,27 +69,33 @@ static int write_text(const char *place, const char *text)
 	return err;
 }
 
-static enum exit_code allow(const char *name)
+static enum exit_code put(const char *name)
 {
-	_cleanup_(buf_done) struct buf why = BUF_INIT;
 	char path[PATH_MAX], place[PATH_MAX], text[TEXT_BYTES];
-	int err;
+	int err, unreadable;
 
 	snprintf(path, sizeof(path), DROP_IN_DIR "/%s" SUFFIX, name);
 	place_of(name, place, sizeof(place));
-	err = read_text(path, text) ?: write_text(place, text);
+	unreadable = read_text(path, text);
+	err = unreadable ?: write_text(place, text);
 	if (err && err != -EEXIST) {
-		fprintf(stderr, "bpfpush allow: %s: %s%s\n", place, strerror(-err), err == -EACCES ? ": run it as root" : "");
+		fprintf(stderr, "bpfpush allow: %s: %s%s\n", unreadable ? path : place, strerror(-err),
+			err == -EACCES ? ": run it as root" : "");
 		return err == -EACCES || err == -EPERM ? EXIT_RIGHTS : EXIT_OUTPUT;
 	}
-	printf("%s %s\n", place, err ? "is there already" : "is new");
+	printf("%s %s; to undo it, remove this file, and run: " APPLY "\n", place, err ? "is there already" : "is new");
+	return EXIT_OK;
+}
+
+static enum exit_code apply(void)
+{
+	_cleanup_(buf_done) struct buf why = BUF_INIT;
+
 	if (unit_apply(&why)) {
-		fprintf(stderr, "bpfpush allow: systemd did not read it: %s\nRun: systemctl daemon-reload && systemctl try-restart "
-			UNIT_NAME "\n", buf_text(&why));
+		fprintf(stderr, "bpfpush allow: systemd did not read it: %s; run: " APPLY "\n", buf_text(&why));
 		return EXIT_UNAVAILABLE;
 	}
-	printf("The service, if it runs, restarts with it and loses no count. To undo it:\n"
-	       "rm %s && systemctl daemon-reload && systemctl try-restart " UNIT_NAME "\n", place);
+	printf("The service, if it runs, restarts now, and goes on with its counts.\n");
 	return EXIT_OK;
 }
 
@@ -110,7 +117,7 @@ int command_allow(const struct arguments *arguments)
 	glob_t found;
 
 	if (glob(DROP_IN_DIR "/*" SUFFIX, 0, NULL, &found)) {
-		fprintf(stderr, "bpfpush allow: %s: there are no drop-ins: is bpfpush installed?\n", DROP_IN_DIR);
+		fprintf(stderr, "bpfpush allow: %s: holds no drop-ins: is bpfpush installed?\n", DROP_IN_DIR);
 		return EXIT_UNAVAILABLE;
 	}
 	for (; n < found.gl_pathc && n < ARRAY_SIZE(names); n++)
@@ -121,7 +128,9 @@ int command_allow(const struct arguments *arguments)
 		(void)diag_find(&diag, "bpfpush allow", 0, "drop-in", arguments->words[i], names, n);
 	fputs(buf_text(&diag.text), stderr);
 	for (size_t i = 0; i < arguments->n_words && !diag.n_errors && code == EXIT_OK; i++)
-		code = allow(arguments->words[i]);
+		code = put(arguments->words[i]);
+	if (arguments->n_words && !diag.n_errors && code == EXIT_OK)
+		code = apply();
 	globfree(&found);
 	return diag.n_errors ? EXIT_USE : code;
 }

@@ -173,8 +173,8 @@ cp /var/log/bpfpush/points.json /result/points
         self.assertIn(cure, "\n".join(str(entry["MESSAGE"]) for entry in self.journal(result)))
         self.assertRegex(result.file("before"), r"(?m)^perf-events +For probes")
         self.assertRegex(result.file("after"), r"(?m)^perf-events +on +For probes")
-        self.assertIn("perf-events.conf is new\n", result.file("allowed"))
-        self.assertIn("perf-events.conf is there already\n", result.file("again"))
+        self.assertIn("perf-events.conf is new; to undo it, ", result.file("allowed"))
+        self.assertIn("perf-events.conf is there already; to undo it, ", result.file("again"))
         self.assertRegex(result.file("check_after"), r"(?m)^OK: \d+ collectors")
         totals = {}
         for line in result.file("points").splitlines():
