@@ -61,11 +61,16 @@ static const char *file_of(const struct arguments *arguments)
 static bool open_file(struct table *table, const struct arguments *arguments, struct top_options *options)
 {
 	const char *path = file_of(arguments);
+	/* O_NONBLOCK: a pipe without a reader is refused instead of waited for. */
+	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 
 	if (path)
-		options->fd = table->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+		options->fd = table->fd = open(path, flags, 0644);
 	if (options->fd < 0)
-		fprintf(stderr, "bpfpush once: --output=%s: %s\n", path, strerror(errno));
+		fprintf(stderr, "bpfpush once: --output=%s: %s\n", path,
+			errno == ENXIO ? "is a pipe that nobody reads" : strerror(errno));
+	else if (path)
+		fcntl(options->fd, F_SETFL, O_APPEND); /* a slow reader is waited for */
 	return options->fd >= 0;
 }
 

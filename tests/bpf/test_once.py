@@ -131,6 +131,13 @@ class TableTest(unittest.TestCase):
             with open(path, encoding='utf-8') as file:
                 self.assertEqual(len(HEADING.findall(file.read())), n)
 
+    def test_a_pipe_that_nobody_reads_is_refused_at_once(self):
+        with tempfile.TemporaryDirectory() as directory:
+            os.mkfifo(directory + '/pipe')
+            done = run('--for=100ms', f'--output={directory}/pipe')
+            self.assertEqual((done.returncode, done.stderr),
+                             (74, f'bpfpush once: --output={directory}/pipe: is a pipe that nobody reads\n'))
+
     def test_mistakes(self):
         with open('/dev/full', 'w') as full:
             done = subprocess.run([*ONCE, '--for=1ms'], stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
