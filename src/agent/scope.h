@@ -10,7 +10,7 @@ struct scope;
 
 /* The same for the whole process; without characters that mean something in a pattern. */
 const char *scope_name(void);
-/* -EOPNOTSUPP: there is no tree of cgroups; -errno of making one in it. The reason is logged. */
+/* -EOPNOTSUPP: no cgroup2 tree is mounted here; -errno of making a cgroup in it. The reason is logged. */
 int scope_new(struct scope **ret_scope);
 /* Moves the calling process there. -errno. For a child after vfork(). */
 int scope_enter(const struct scope *scope);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What is busy, live: a screen with keys, or, where there is no terminal to draw on, a plain table for each collection.
+ * What is busy, live: a screen with keys or, without a terminal to draw on, a plain table for each collection.
  * The caller makes the agent, with top_view() as its view.
  */
 

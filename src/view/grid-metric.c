@@ -142,7 +142,7 @@ static int by_rank(const void *left, const void *right)
 	return rank(a) - rank(b) ?: strcmp(a, b);
 }
 
-/* Before the numbers, or after them, where it goes first if there is no room: when the process began. */
+/* When the process began comes after the numbers: the last column is the first to go if a line is too long. */
 static bool is_shown(const struct columns *columns, size_t i, bool is_last)
 {
 	const char *name = columns->names[i];

@@ -38,7 +38,7 @@ struct heat_cells {
 	size_t stretch;	    /* so often each column fits, once there are all that heat_new() was told of */
 };
 
-/* No rows if there are no values. -ENOMEM. heat_cells_done() frees after that, too. */
+/* Without values, it has no rows. -ENOMEM. heat_cells_done() frees after that, too. */
 int heat_cells_init(struct heat_cells *cells, const struct heat *heat, size_t columns_max, size_t rows_max);
 void heat_cells_done(struct heat_cells *cells);
 /* 0: nothing; else 1 to HEAT_LEVELS. */

@@ -7,7 +7,7 @@
     bench-agent.py BPFPUSH units [SECONDS]
 
 It runs as the service does (NOTIFY_SOCKET, OTLP to a sink on this machine, a collection every 10 s, the
-six collectors and the one that names cgroups). With "exporters" it runs with each exporter alone and with
+default collectors and the one that names cgroups). With "exporters" it runs with each exporter alone and with
 OTLP beside each other one, in turn, and collects every second. With "units" there are 300 units, each of which
 makes calls of 44 kinds between any two collections.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A little of everything that the six collectors count, done in a cgroup of its own.
+"""A little of everything that the default collectors count, done in a cgroup of its own.
 
     workload.py CGROUP_DIRECTORY FILE
 

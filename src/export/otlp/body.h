@@ -8,7 +8,7 @@
  * A point on the wire is its numbers (times, values, flags) and then its attributes. What it is in is bytes, too: the
  * attributes of the resource, the scope, the metric without its data, and what follows the points in the data
  * (temporality, monotonic). The schema is the same everywhere, so it is written, and passed over when a body is read.
- * No message around points is ever empty: without points there is no body.
+ * No message around points is ever empty: without points, nothing is written.
  */
 
 #include <stdbool.h>
@@ -74,7 +74,7 @@ int otlp_body_read(const uint8_t *data, size_t size, otlp_point_fn *point, void 
 
 /*
  * The next field of a message: its number, and its content without a length (a varint: its bytes). Takes it off *in.
- * False: there is none, or what is there is no field, and then in->size is not 0.
+ * False: at the end, or if what follows is not a field; then in->size is not 0.
  */
 bool otlp_next_field(struct bytes *in, unsigned int *ret_number, struct bytes *ret_content);
 /* The content of the first field of that number; nothing: there is none. */
