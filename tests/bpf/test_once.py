@@ -152,7 +152,7 @@ class TableTest(unittest.TestCase):
 class IntervalTest(unittest.TestCase):
     def test_what_each_interval_has_is_all_that_there_is(self):
         with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as directory:
-            script = '; sleep 0.35; '.join(f'{workload("ask")} {n} "" {n} 1 {directory}/{n} >&2' for n in (1000, 200, 30))
+            script = '; sleep 1; '.join(f'{workload("ask")} {n} "" {n} 1 {directory}/{n} >&2' for n in (1000, 200, 30))
             words = ['--interval=100ms', 'syscalls', '--by=syscall.name', '--where=syscall.name=ftruncate', '--', 'sh', '-c', script]
             text = run(*words).stdout
             tables = re.findall(r'^  ftruncate +(\d+) ', text, re.MULTILINE)
@@ -180,7 +180,12 @@ class IntervalTest(unittest.TestCase):
             self.assertEqual(len(HEADING.findall(text)), 3, text)
         points = [json.loads(line) for line in run('--interval=100ms', '--count=3', '--format=json', 'memory').stdout.splitlines()]
         self.assertEqual(len({point['time_ns'] for point in points}), 3)
-        self.assertEqual(len(HEADING.findall(run('--interval=100ms', '--count=99', '--for=250ms').stdout)), 3)
+        # How many intervals fit depends on the machine, but not how long they are together.
+        lengths = [float(match.group(1)) * (1e-3 if match.group().endswith('ms') else 1)
+                   for match in HEADING.finditer(run('--interval=100ms', '--count=99', '--for=350ms').stdout)]
+        self.assertGreater(len(lengths), 1, lengths)
+        self.assertLess(len(lengths), 5, lengths)
+        self.assertGreaterEqual(sum(lengths), 0.349, lengths)  # each has three digits
         done = subprocess.run([agent(), 'top', '--config=/dev/null', '--interval=100ms', '--count=2'], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=PATIENCE_S, check=True)
         self.assertEqual(len(HEADING.findall(done.stdout)), 2, done.stdout)
