@@ -16,6 +16,7 @@
 #include "agent/scope.h"
 #include "agent/state.h"
 #include "agent/status/status.h"
+#include "agent/status/viewers.h"
 #include "build-config.h"
 #include "collector/label/cgroup.h"
 #include "util/array.h"
@@ -212,6 +213,7 @@ void agent_free(struct agent *agent)
 	self_free(agent->self);
 	state_free(agent->state);
 	status_free(agent->status);
+	viewers_free(agent->viewers);
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		exporter_free(agent->exporters[i]);
 	free(agent->exporters);
@@ -318,6 +320,7 @@ void agent_collect(struct agent *agent)
 	for (size_t i = 0; i < agent->n_exporters && batch; i++)
 		exporter_send(agent->exporters[i], batch);
 	status_changed(agent->status);
+	viewers_tell(agent->viewers);
 	sd_event_source_set_time(agent->sweep, 0);
 	sd_event_source_set_enabled(agent->sweep, SD_EVENT_ONESHOT);
 }

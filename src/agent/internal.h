@@ -15,6 +15,7 @@
 struct self;
 struct state;
 struct status;
+struct viewers;
 
 /* What the log says about an overflow. */
 struct notice {
@@ -37,6 +38,7 @@ struct agent {
 	struct self *self;
 	struct state *state; /* NULL: it ends with the process */
 	struct status *status; /* NULL: it does not run as a service */
+	struct viewers *viewers; /* likewise */
 	struct batch batch; /* its metrics are those of all collectors and of the agent itself */
 	uint64_t boottime_ns;	/* CLOCK_BOOTTIME, of the last collection or the start */
 	uint64_t next_ns;	/* likewise, of the next collection */

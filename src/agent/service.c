@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "agent/status/status.h"
+#include "agent/status/viewers.h"
 #include "collector/kernel/kernel.h"
 #include "util/kept.h"
 #include "util/phase.h"
@@ -214,6 +215,8 @@ int agent_run(struct agent *agent)
 		err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000,
 					on_timer, agent);
 	err = err < 0 ? err : status_new(agent, &agent->status);
+	if (!err && !agent->options.is_filter)
+		err = viewers_new(agent, &agent->viewers);
 	if (err)
 		return err;
 	if (agent->n_exporters && !agent->options.is_filter)

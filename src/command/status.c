@@ -2,23 +2,22 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
-#include "command/command.h"
+#include "agent/status/socket.h"
 #include "agent/unit.h"
+#include "command/command.h"
 
-#define DIRECTORY "/run/bpfpush"
 #define PATIENCE_S 10
 
 /* A stream of the agent's answer, as in agent/status/page.h, or NULL. */
-static FILE *ask(const struct sockaddr_un *address)
+static FILE *ask(struct sockaddr_un *ret_address)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
-	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	_cleanup_(closep) int fd = socket_connect(SOCKET_STATUS, ret_address);
 	FILE *answer;
 
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
-	    connect(fd, (const struct sockaddr *)address, sizeof(*address)))
+	errno = fd < 0 ? -fd : 0;
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)))
 		return NULL;
 	answer = fdopen(fd, "r");
 	if (answer)
@@ -40,8 +39,7 @@ static const char *absence(void)
 
 int command_status(const struct arguments *arguments)
 {
-	const char *directory = getenv("RUNTIME_DIRECTORY") ?: DIRECTORY;
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address;
 	_cleanup_(fclosep) FILE *answer = NULL;
 	bool is_json = false;
 	int code = EOF, c;
@@ -50,7 +48,6 @@ int command_status(const struct arguments *arguments)
 		fprintf(stderr, "bpfpush status: takes no words: remove \"%s\"\n", arguments->words[0]);
 		return EXIT_USE;
 	}
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s/status", directory);
 	answer = ask(&address);
 	if (answer) {
 		errno = ECONNRESET; /* unless reading says otherwise */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "agent/status/socket.h"
 #include "command/ask.h"
 #include "command/setup.h"
 #include "top/screen.h"
@@ -13,8 +14,19 @@
 
 #define INTERVAL_NS (2 * NS_PER_S) /* for a person who watches */
 
-/* One agent, from its start to its end. Sets *ret_again if another one is wanted, which counts processes. */
-static enum exit_code run(const struct arguments *arguments, struct top *top, uint64_t interval_ns, bool *ret_again)
+/* r: of top_run() or top_watch(). Sets *ret_wish if an agent is to be run then: TOP_PROCESSES or TOP_ALONE. */
+static enum exit_code end(int r, int *ret_wish)
+{
+	if (r == TOP_UNWRITABLE)
+		log_error("standard output cannot be written: %s", strerror(errno));
+	if (r < 0)
+		log_error("stopped by an error: %s", strerror(-r));
+	*ret_wish = r == TOP_PROCESSES || r == TOP_ALONE ? r : 0;
+	return r == TOP_UNWRITABLE ? EXIT_OUTPUT : r < 0 ? EXIT_INTERNAL : EXIT_OK;
+}
+
+/* One agent, from its start to its end. */
+static enum exit_code run(const struct arguments *arguments, struct top *top, uint64_t interval_ns, int *ret_wish)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
@@ -29,6 +41,7 @@ static enum exit_code run(const struct arguments *arguments, struct top *top, ui
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	int r;
 
+	*ret_wish = 0;
 	if (code != EXIT_OK || setup_replace_exporters(&setup, NULL, arguments) ||
 	    top_ask(top, &setup.question, &diag))
 		return code == EXIT_OK ? EXIT_INTERNAL : code;
@@ -42,13 +55,36 @@ static enum exit_code run(const struct arguments *arguments, struct top *top, ui
 	r = agent_new(&options, &agent);
 	if (r)
 		return setup_exit_code(&setup, r);
-	r = top_run(top, agent);
-	if (r == TOP_UNWRITABLE)
-		log_error("standard output cannot be written: %s", strerror(errno));
-	if (r < 0)
-		log_error("stopped by an error: %s", strerror(-r));
-	*ret_again = r == TOP_PROCESSES;
-	return r == TOP_UNWRITABLE ? EXIT_OUTPUT : r < 0 ? EXIT_INTERNAL : EXIT_OK;
+	return end(top_run(top, agent), ret_wish);
+}
+
+/* The service's collections are shown, unless something is asked for that they may not have. */
+static bool asks_for_more(const struct arguments *arguments)
+{
+	return arguments->config_path || arguments->collector_directory || arguments->n_words ||
+	       arguments->probes.n_items || arguments->settings.n_items || arguments->duration_calls ||
+	       arguments->interval_ns || arguments->is_per_process || ask_is_of_processes(arguments);
+}
+
+static enum exit_code watch(const struct arguments *arguments, struct top *top, int *ret_wish)
+{
+	_cleanup_(question_done) struct question question = { 0 };
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	struct sockaddr_un address;
+	int fd = asks_for_more(arguments) ? -ENOENT : socket_connect(SOCKET_COLLECTIONS, &address), r;
+
+	*ret_wish = fd < 0 && (fd != -EACCES || !geteuid()) ? TOP_ALONE : 0;
+	if (fd < 0 && !*ret_wish)
+		log_error("%s: %s; run it as root or in the service's group", address.sun_path, strerror(-fd));
+	if (fd < 0)
+		return *ret_wish ? EXIT_OK : EXIT_RIGHTS;
+	r = question_init(&question, &arguments->by, &arguments->where, &diag) ?: top_ask(top, &question, &diag);
+	log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
+	if (r || diag.n_errors) {
+		closep(&fd);
+		return r ? EXIT_INTERNAL : EXIT_USE;
+	}
+	return end(top_watch(top, fd), ret_wish);
 }
 
 int command_top(const struct arguments *arguments)
@@ -64,10 +100,11 @@ int command_top(const struct arguments *arguments)
 		.duration_ns = arguments->duration_ns,
 		.count = arguments->count,
 		.is_heatmap = arguments->is_heatmap,
+		.can_count = !geteuid(),
 		.fd = STDOUT_FILENO,
 	};
-	bool is_again = true;
-	enum exit_code code = EXIT_OK;
+	enum exit_code code;
+	int wish;
 
 	options.is_per_process = arguments->is_per_process || ask_is_of_processes(arguments);
 	(void)(arguments->limit && parse_u64(arguments->limit, &options.limit));
@@ -84,10 +121,10 @@ int command_top(const struct arguments *arguments)
 	top = top_new(&options);
 	if (!top)
 		return EXIT_INTERNAL;
-	while (is_again) {
-		is_again = false;
-		code = run(&mine, top, options.interval_ns, &is_again);
-		mine.is_per_process = true;
+	code = watch(arguments, top, &wish);
+	while (wish) {
+		mine.is_per_process |= wish == TOP_PROCESSES;
+		code = run(&mine, top, options.interval_ns, &wish);
 	}
 	return code;
 }

@@ -64,7 +64,7 @@ static void save_text(struct series_names *names, const char *text)
 	store_text(names->store, text);
 }
 
-static void save_name(const struct series *series, struct series_names *names)
+void name_save(const struct series *series, struct series_names *names)
 {
 	store_number(names->store, overflow_of(series));
 	store_number(names->store, series->start_ns);
@@ -86,7 +86,7 @@ static void series_save(struct series *series, uint32_t before, struct series_na
 {
 	if (!series->named_at) {
 		series->named_at = (uint32_t)names->store->size;
-		save_name(series, names);
+		name_save(series, names);
 	}
 	store_number(out, series->named_at - before);
 	store_number(out, series->is_provisional);
@@ -175,19 +175,32 @@ static void read_attribute(struct stored *in, const struct stored *names, struct
 	in->is_bad |= err || type > ATTRIBUTE_FLAG || !*name || !utf8_is_printable(name, SIZE_MAX);
 }
 
+int name_read(struct stored *in, const struct stored *names, struct attributes *ret_attributes,
+	      enum overflow *ret_reason, uint64_t *ret_start_ns)
+{
+	uint64_t reason = stored_number(in), n;
+
+	*ret_start_ns = stored_number(in);
+	n = stored_number(in);
+	attributes_init(ret_attributes);
+	for (uint64_t i = 0; i < n && !in->is_bad; i++)
+		read_attribute(in, names, ret_attributes);
+	if (in->is_bad || reason > OVERFLOWS)
+		return -EINVAL;
+	*ret_reason = (enum overflow)reason;
+	return 0;
+}
+
 /* *place: NULL, if it does not go on. */
 static int restore_name(struct metric *metric, struct stored in, const struct stored *names,
 			const struct numbers *total, struct series **place)
 {
-	uint64_t reason = stored_number(&in), start_ns = stored_number(&in), n = stored_number(&in);
 	struct attributes attributes;
+	enum overflow reason;
+	uint64_t start_ns;
+	int err = name_read(&in, names, &attributes, &reason, &start_ns);
 
-	attributes_init(&attributes);
-	for (uint64_t i = 0; i < n && !in.is_bad; i++)
-		read_attribute(&in, names, &attributes);
-	if (in.is_bad || reason > OVERFLOWS)
-		return -EINVAL;
-	return metric ? series_restore(metric, &attributes, reason, start_ns, total, place) : 0;
+	return err || !metric ? err : series_restore(metric, &attributes, reason, start_ns, total, place);
 }
 
 static int restore_series(struct metric *metric, uint32_t n_buckets, uint32_t at, struct stored *in,

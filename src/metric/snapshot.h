@@ -26,6 +26,14 @@ bool names_are_stale(const struct series_names *names);
 /* All names are to be written to store. */
 void names_begin(struct series_names *names, struct store *store);
 
+/*
+ * What one series is called, for those who write all else themselves; in the reader, the names are all that was
+ * written. *ret_reason: of an overflow series, else OVERFLOWS. -EINVAL.
+ */
+void name_save(const struct series *series, struct series_names *names);
+int name_read(struct stored *in, const struct stored *names, struct attributes *ret_attributes,
+	      enum overflow *ret_reason, uint64_t *ret_start_ns);
+
 /* Numbers the series that have a point in the last batch, from 1 on. */
 void metrics_save(struct metric *const *metrics, size_t n, struct series_names *names, struct store *out);
 

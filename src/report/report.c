@@ -81,7 +81,7 @@ static void append_metric(struct buf *out, const struct batch *batch, size_t i, 
 		heat_svg(heat, out);
 		buf_append_text(out, "</div>\n");
 	}
-	grid_of_metric(&grid, metric, batch->time_ns - batch->previous_ns);
+	grid_of_metric(&grid, metric, batch->time_ns - batch->previous_ns, GRID_BOTH);
 	grid_limit(&grid, ROWS_MAX);
 	append_grid(out, &grid, metric->name);
 	buf_append_text(out, "</details>\n");
@@ -93,7 +93,7 @@ static void append_units(struct buf *out, const struct batch *batch)
 	const struct question question = { .by = { &unit, 1 } };
 	_cleanup_(grid_done) struct grid grid = { 0 };
 
-	overview_fill(&grid, &question, batch);
+	overview_fill(&grid, &question, batch, 0);
 	grid_limit(&grid, UNITS_MAX);
 	append_grid(out, &grid, "Units");
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "top/draw.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <systemd/sd-event.h>
 #include <unistd.h>
 
 #include "top/screen.h"
+#include "util/duration.h"
 #include "view/histogram.h"
 
 #define LINES_FOR_BELOW 16 /* of a screen that has more about the chosen row below the rows */
@@ -55,6 +58,8 @@ void draw_heading(const struct top *top, const char *length, struct buf *out)
 		buf_printf(out, ", machine %.1f %% of %ld CPU%s", share, n, plural((uint64_t)n));
 	if (top->agent)
 		buf_printf(out, ", agent %.1f %%", top->agent_share);
+	else if (top->event)
+		buf_append_text(out, ", by the service");
 }
 
 static void put(unsigned int line, const char *style, struct buf *text)
@@ -93,8 +98,8 @@ static void put_line(const struct line *of, unsigned int line, bool is_chosen)
 
 static void append_state(const struct top *top, struct buf *out)
 {
-	if (!top->agent)
-		buf_append_text(out, ", starting again to count each process by itself");
+	if (*top->state)
+		buf_printf(out, ", %s", top->state);
 	else if (top->is_paused)
 		buf_printf(out, ", paused for %u s", top->paused_s);
 	else if (!top->batch)
@@ -114,6 +119,12 @@ static void append_title(const struct top *top, struct buf *out)
 		if (content->n_lines < content->n_rows)
 			buf_printf(out, "%zu of ", content->n_lines);
 		buf_printf(out, "%zu row%s", content->n_rows, plural(content->n_rows));
+	}
+	if (top->is_whole && top->batch && page->kind != PAGE_HELP) {
+		uint64_t s = (top->batch->time_ns - top->begin_ns) / NS_PER_S;
+
+		buf_printf(out, "%ssince counting began, %" PRIu64 ":%02" PRIu64 ":%02" PRIu64 " ago", out->size ? ", " : "",
+			   s / 3600, s / 60 % 60, s % 60);
 	}
 	if (top->is_typing || *page->filter)
 		buf_printf(out, ", only with \"%s%s\"", page->filter, top->is_typing ? "_" : "");
@@ -137,7 +148,8 @@ static unsigned int draw_top(const struct top *top)
 		return line;
 	if (top->agent)
 		agent_append_problems(top->agent, "", "; ", &problems);
-	buf_append_text(&problems, screen_message());
+	buf_append_text(&problems, top->problems ?: "");
+	buf_append_text(&problems, *top->note ? top->note : screen_message());
 	if (problems.size)
 		put(line++, SGR_ALARM, &problems);
 	append_title(top, &text);
@@ -160,6 +172,13 @@ static void append_folded(struct buf *out, const char *text, unsigned int width)
 	}
 }
 
+static void append_histogram(const struct top *top, const struct series *series, struct buf *out)
+{
+	const struct numbers *numbers = top->is_whole ? &series->total : &series->delta;
+
+	histogram_print(series->metric, numbers->bucket, screen_columns(), out);
+}
+
 /*
  * About the chosen row, in lines: the buckets of a histogram, or how they came over time; or the last text of the
  * row, if it is cut.
@@ -178,7 +197,7 @@ static void append_below(const struct top *top, unsigned int height, struct buf 
 	if (page->heat && top->options.is_heatmap)
 		heat_print(page->heat, width - 1, height, screen_has_colours(), out);
 	else if (page->heat && line->kind == LINE_ROW)
-		histogram_print(line->grid->rows[line->row], width, out);
+		append_histogram(top, line->grid->rows[line->row], out);
 	if (page->kind != PAGE_METRICS && page->kind != PAGE_HELP)
 		return;
 	grid_lay_out(line->grid, width, 0, &layout);
@@ -244,4 +263,31 @@ void draw(struct top *top)
 	for (size_t i = top->page->first; i < content->n_lines && line < bottom; i++, line++)
 		put_line(&content->lines[i], line, i == top->page->cursor);
 	screen_show();
+}
+
+void top_fill(struct top *top)
+{
+	size_t *cursor = &top->page->cursor, n;
+
+	if (!top->is_filled)
+		page_fill(top->page, top->is_whole ? top->begin_ns : 0, &top->content);
+	top->is_filled = true;
+	n = top->content.n_lines;
+	*cursor = *cursor < n ? *cursor : n ? n - 1 : 0;
+}
+
+void top_show(struct top *top)
+{
+	if (!top->is_screen)
+		return;
+	top_fill(top);
+	draw(top);
+}
+
+void top_stop(struct top *top)
+{
+	if (top->agent)
+		agent_stop(top->agent);
+	else if (top->event)
+		sd_event_exit(top->event, 0);
 }

@@ -84,9 +84,9 @@ static void end_text(struct grid *grid, const char *text)
 	grid_end_cell(grid, 0, LEVEL_PLAIN);
 }
 
-static void fill_metrics(struct grid *grid, const struct batch *batch)
+static void fill_metrics(struct grid *grid, const struct batch *batch, uint64_t begin_ns)
 {
-	double elapsed_s = (double)(batch->time_ns - batch->previous_ns) / 1e9;
+	double elapsed_s = (double)(batch->time_ns - (begin_ns ?: batch->previous_ns)) / 1e9;
 	struct metric *metric;
 
 	grid_begin(grid);
@@ -100,7 +100,9 @@ static void fill_metrics(struct grid *grid, const struct batch *batch)
 		size_t n = 0;
 
 		metric_for_each_series(series, metric) {
-			sum += (double)(metric->kind == METRIC_HISTOGRAM ? series->delta.count : series->delta.sum);
+			const struct numbers *numbers = begin_ns ? &series->total : &series->delta;
+
+			sum += (double)(metric->kind == METRIC_HISTOGRAM ? numbers->count : numbers->sum);
 			n++;
 		}
 		sum = metric->kind == METRIC_GAUGE ? 0 : sum / elapsed_s;
@@ -128,6 +130,7 @@ static void fill_help(struct grid *grid)
 		{ "Left Right < >", "sort by the column to the left or to the right" },
 		{ "r", "the other way round" },
 		{ "/ \\ F4", "only rows with a text; Enter keeps it, Esc shows all again" },
+		{ "s", "numbers since counting began instead of the last interval's, and back" },
 		{ "H", "of durations: a heat map or a histogram" },
 		{ "Space", "pause; what is counted meanwhile comes with the next numbers" },
 		{ "+ -", "the next longer or shorter interval" },
@@ -159,7 +162,7 @@ static size_t make_grids(struct content *content, size_t n)
 	return n < content->n_made ? n : content->n_made;
 }
 
-static void fill_grids(const struct page *page, struct content *content)
+static void fill_grids(const struct page *page, uint64_t begin_ns, struct content *content)
 {
 	static const struct batch none;
 	const struct batch *batch = page->view ? view_batch(page->view) : &none;
@@ -170,13 +173,14 @@ static void fill_grids(const struct page *page, struct content *content)
 		struct grid *grid = &content->grids[content->n_grids];
 
 		if (page->kind == PAGE_OVERVIEW)
-			overview_fill(grid, &page->rows, batch);
+			overview_fill(grid, &page->rows, batch, begin_ns);
 		else if (page->kind == PAGE_METRICS)
-			fill_metrics(grid, batch);
+			fill_metrics(grid, batch, begin_ns);
 		else if (page->kind == PAGE_HELP)
 			fill_help(grid);
 		else
-			grid_of_metric(grid, batch->metrics[i], batch->time_ns - batch->previous_ns);
+			grid_of_metric(grid, batch->metrics[i], batch->time_ns - (begin_ns ?: batch->previous_ns),
+				       begin_ns ? GRID_WHOLE : GRID_INTERVAL);
 		content->n_grids += grid->n_rows || page->kind != PAGE_DETAIL;
 	}
 }
@@ -210,14 +214,14 @@ static void hide_columns(const struct page *page, struct grid *grid)
 	}
 }
 
-void page_fill(const struct page *page, struct content *content)
+void page_fill(const struct page *page, uint64_t begin_ns, struct content *content)
 {
 	size_t limit = page->kind == PAGE_DETAIL ? DETAIL_ROWS : page->limit;
 
 	content->n_grids = 0;
 	content->n_rows = 0;
 	array_free(&content->lines, &content->n_lines);
-	fill_grids(page, content);
+	fill_grids(page, begin_ns, content);
 	for (size_t i = 0; i < content->n_grids; i++) {
 		struct grid *grid = &content->grids[i];
 		unsigned int column = *page->sort ? grid_find_column(grid, page->sort) : grid->sorted;

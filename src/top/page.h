@@ -59,8 +59,8 @@ struct page *page_free(struct page *page);
 void page_restart(struct page *page);
 /* One collection more, for it alone. -ENOMEM. */
 int page_add(struct page *page, const struct batch *batch);
-/* Its grids and lines, of the last collection. */
-void page_fill(const struct page *page, struct content *content);
+/* Its grids and lines. begin_ns: when counting began, for numbers since then; 0: those of the last interval. */
+void page_fill(const struct page *page, uint64_t begin_ns, struct content *content);
 void content_done(struct content *content);
 
 /* A page above it, of the same series. line: only those of this row of an overview. NULL: no memory. */

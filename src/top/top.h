@@ -18,6 +18,7 @@ struct top_options {
 	uint64_t interval_ns, duration_ns;     /* duration 0: until a key or a signal */
 	uint64_t count;			       /* of collections; 0: any */
 	bool is_per_process, is_heatmap;
+	bool can_count; /* by itself; else only the service may */
 	/* Tables even where there is a screen, for batches of agent_once(); then the others tell how: */
 	bool is_plain;
 	int fd;		    /* where they are written */
@@ -41,6 +42,14 @@ const struct batch *top_view(void *top, const struct batch *batch);
 #define TOP_PROCESSES  1
 #define TOP_UNWRITABLE 2
 int top_run(struct top *top, struct agent *agent);
+/*
+ * The same with the collections of the service, to which fd is connected (socket_connect(), SOCKET_COLLECTIONS) and
+ * which is closed here. When the service ends, it waits for the next one. TOP_ALONE: it is to be run with an agent,
+ * because a key asks for what the service does not do, or because the service is of another version. Without
+ * top_options.can_count no key does.
+ */
+#define TOP_ALONE 3
+int top_watch(struct top *top, int fd);
 /* Why a table could not be written: errno, or 0. */
 int top_error(const struct top *top);
 

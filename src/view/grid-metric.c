@@ -39,9 +39,9 @@ static const struct number_column {
 	enum quantity quantity;
 	double fraction; /* of a quantile */
 } number_columns[GRID_NUMBERS_MAX] = {
-	{ "total", "since counting began", 1 << METRIC_SUM, TOTAL, 0 },
+	{ "total", "of what is counted", 1 << METRIC_SUM, TOTAL, 0 },
 	{ "value", "at this time", 1 << METRIC_GAUGE, TOTAL, 0 },
-	{ "count", "how many values since counting began", 1 << METRIC_HISTOGRAM, TOTAL, 0 },
+	{ "count", "how many values", 1 << METRIC_HISTOGRAM, TOTAL, 0 },
 	{ "rate", "per second; of a time in % of a CPU", 1 << METRIC_SUM | 1 << METRIC_HISTOGRAM, RATE, 0 },
 	{ "sum", "of all values", 1 << METRIC_HISTOGRAM, SUM, 0 },
 	{ "mean", "of all values", 1 << METRIC_HISTOGRAM, MEAN, 0 },
@@ -63,17 +63,26 @@ size_t grid_list_numbers(unsigned int kinds, const char **ret_headings)
 
 struct layout {
 	const struct metric *metric;
+	enum grid_span span;
 	double seconds;
 	struct columns columns; /* attributes; of owners only the first one is shown, for all */
 	uint32_t first, end;	/* of all buckets that hold something */
 };
+
+static const struct numbers *totals(const struct layout *layout, const struct series *series)
+{
+	bool is_interval = layout->span == GRID_INTERVAL && layout->metric->kind != METRIC_GAUGE;
+
+	return is_interval ? &series->delta : &series->total;
+}
 
 /* NAN: it has none. */
 static double number_of(const struct layout *layout, const struct series *series, const struct number_column *column,
 			const char **ret_before)
 {
 	const struct metric *metric = layout->metric;
-	const struct numbers *total = &series->total;
+	const struct numbers *total = totals(layout, series);
+	const struct numbers *growth = layout->span == GRID_WHOLE ? &series->total : &series->delta;
 	bool is_histogram = metric->kind == METRIC_HISTOGRAM, is_open;
 	double divisor = is_histogram ? 1 : (double)metric->divisor;
 	uint32_t first = 0, end = metric->layout.n_buckets;
@@ -82,7 +91,7 @@ static double number_of(const struct layout *layout, const struct series *series
 		return metric->kind == METRIC_GAUGE ? (double)(int64_t)total->sum / divisor :
 						      (double)(is_histogram ? total->count : total->sum) / divisor;
 	if (column->quantity == RATE)
-		return (double)(is_histogram ? series->delta.count : series->delta.sum) / divisor / layout->seconds;
+		return (double)(is_histogram ? growth->count : growth->sum) / divisor / layout->seconds;
 	if (!total->count || (column->quantity <= MEAN && metric->layout.has_no_sum))
 		return NAN;
 	if (column->quantity <= MEAN)
@@ -111,13 +120,14 @@ static void end_number(struct grid *grid, const struct layout *layout, const str
 	bool is_count = metric->kind == METRIC_HISTOGRAM && column->quantity <= RATE;
 	const char *unit = is_count ? "" : metric->unit, *before = "";
 	bool is_human = !strcmp(unit, "s") || !strcmp(unit, "By");
+	const struct numbers *total = totals(layout, series);
 	double value = number_of(layout, series, column, &before);
 
 	buf_append_text(&grid->text, before);
 	if (isnan(value))
 		buf_append_byte(&grid->text, '-');
 	else if (column->quantity == TOTAL && (!is_human || metric->kind == METRIC_GAUGE))
-		decimal_quotient(&grid->text, is_count ? series->total.count : series->total.sum,
+		decimal_quotient(&grid->text, is_count ? total->count : total->sum,
 				 is_count ? 1 : metric->divisor, metric->kind == METRIC_GAUGE);
 	else if (column->quantity == RATE)
 		grid_append_rate(&grid->text, value, unit);
@@ -159,9 +169,9 @@ static void find_layout(struct layout *layout, const struct metric *metric)
 	metric_for_each_series(series, metric) {
 		uint32_t first = 0, end = metric->layout.n_buckets;
 
-		if (metric->kind != METRIC_HISTOGRAM || !series->total.count)
+		if (metric->kind != METRIC_HISTOGRAM || !totals(layout, series)->count)
 			continue;
-		bounds_trim(series->total.bucket, &first, &end);
+		bounds_trim(totals(layout, series)->bucket, &first, &end);
 		layout->first = first < layout->first ? first : layout->first;
 		layout->end = end > layout->end ? end : layout->end;
 	}
@@ -235,7 +245,7 @@ static void add_series(struct grid *grid, const struct layout *layout, const str
 		if (number_columns[i].kinds & kind)
 			end_number(grid, layout, series, &number_columns[i]);
 	if (layout->metric->kind == METRIC_HISTOGRAM) {
-		histogram_bars(series, layout->first, layout->end, &grid->text);
+		histogram_bars(totals(layout, series)->bucket, layout->first, layout->end, &grid->text);
 		grid_end_cell(grid, 0, LEVEL_PLAIN);
 	}
 	for (size_t i = 0; i < columns->n; i++)
@@ -268,6 +278,16 @@ static int by_growth(const void *left_, const void *right_)
 	return 0;
 }
 
+static int by_total(const void *left, const void *right)
+{
+	const struct series *const *series[] = { left, right };
+	uint64_t weights[ARRAY_SIZE(series)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(series); i++)
+		weights[i] = series_is_overflow(*series[i]) ? UINT64_MAX : weight(*series[i], &(*series[i])->total);
+	return weights[0] == weights[1] ? by_growth(left, right) : weights[0] > weights[1] ? -1 : 1;
+}
+
 /* "{call}" is UCUM's way to write a plain word. What the numbers lack stands next to it. */
 static void append_title(struct buf *out, const struct metric *metric)
 {
@@ -281,16 +301,18 @@ static void append_title(struct buf *out, const struct metric *metric)
 	buf_append_text(out, " missed");
 }
 
-void grid_of_metric(struct grid *grid, const struct metric *metric, uint64_t elapsed_ns)
+void grid_of_metric(struct grid *grid, const struct metric *metric, uint64_t elapsed_ns, enum grid_span span)
 {
-	struct layout layout = { .metric = metric, .seconds = elapsed_ns ? (double)elapsed_ns / 1e9 : NAN };
+	struct layout layout = {
+		.metric = metric, .span = span, .seconds = elapsed_ns ? (double)elapsed_ns / 1e9 : NAN,
+	};
 	_cleanup_(freep) struct series **sorted = NULL;
 	size_t n;
 
 	grid_begin(grid);
 	append_title(&grid->title, metric);
 	find_layout(&layout, metric);
-	sorted = columns_sort(metric, by_growth, &n);
+	sorted = columns_sort(metric, span == GRID_WHOLE ? by_total : by_growth, &n);
 	if (!sorted || columns_add(&layout.columns, metric, by_rank))
 		grid->text.error = -ENOMEM;
 	add_columns(grid, &layout);

@@ -117,9 +117,12 @@ void grid_cut(struct buf *out, const char *text, unsigned int width);
  *     gauge      value
  *     histogram  count, rate, sum, mean, p50, p90, p99, max, and its buckets as bars on an axis that all rows share
  * Rows are struct series *, those that grew most first (histograms: whose sum did), and before them the overflow
- * series. elapsed_ns: of the deltas.
+ * series. elapsed_ns: how long it took what rates are made of.
  */
-void grid_of_metric(struct grid *grid, const struct metric *metric, uint64_t elapsed_ns);
+enum grid_span { GRID_BOTH,	/* rates are of the last interval, all else since counting began */
+		 GRID_INTERVAL, /* all is of the last interval */
+		 GRID_WHOLE };	/* all is since counting began */
+void grid_of_metric(struct grid *grid, const struct metric *metric, uint64_t elapsed_ns, enum grid_span span);
 /* The headings of the numbers that metrics of these kinds have, a set of enum metric_kind; how many. */
 #define GRID_NUMBERS_MAX 10
 size_t grid_list_numbers(unsigned int kinds, const char **ret_headings);

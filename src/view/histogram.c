@@ -13,13 +13,13 @@
 #define LIMIT_WIDTH 10
 #define OTHER_WIDTH (2 * LIMIT_WIDTH + 18) /* of a line, besides its bar */
 
-void histogram_bars(const struct series *series, uint32_t first, uint32_t end, struct buf *out)
+void histogram_bars(const uint64_t *bucket, uint32_t first, uint32_t end, struct buf *out)
 {
 	uint64_t heights[BARS_MAX] = { 0 }, most = 1;
 	uint32_t n = first < end ? end - first : 0, together = (n + BARS_MAX - 1) / BARS_MAX;
 
 	for (uint32_t i = 0; i < n; i++)
-		heights[i / together] += series->total.bucket[first + i];
+		heights[i / together] += bucket[first + i];
 	n = n ? (n + together - 1) / together : 0;
 	for (uint32_t i = 0; i < n; i++)
 		most = heights[i] > most ? heights[i] : most;
@@ -63,12 +63,11 @@ void histogram_axis(const struct metric *metric, uint32_t first, uint32_t end, c
 	snprintf(ret_text, size, "%s", buf_text(&text));
 }
 
-void histogram_print(const struct series *series, unsigned int width, struct buf *out)
+void histogram_print(const struct metric *metric, const uint64_t *bucket, unsigned int width, struct buf *out)
 {
 	static const char stars[] = "****************************************";
-	const uint64_t *bucket = series->total.bucket;
 	unsigned int bar = !width || width > OTHER_WIDTH + BAR_WIDTH ? BAR_WIDTH : 1;
-	uint32_t first = 0, end = series->metric->layout.n_buckets;
+	uint32_t first = 0, end = metric->layout.n_buckets;
 	uint64_t most = 1;
 
 	if (bar == 1 && width > OTHER_WIDTH)
@@ -80,12 +79,12 @@ void histogram_print(const struct series *series, unsigned int width, struct buf
 		buf_printf(out, "%*s : count     distribution\n", 2 * LIMIT_WIDTH + 4, "value");
 	for (uint32_t i = first; i < end; i++) {
 		/* Exactly 0, which may be far from the next value. */
-		bool is_zero = !i && !series->metric->layout.bounds;
+		bool is_zero = !i && !metric->layout.bounds;
 
-		append_bound(series->metric, (int64_t)i - 1, is_zero ? 2 * LIMIT_WIDTH + 4 : LIMIT_WIDTH, out);
+		append_bound(metric, (int64_t)i - 1, is_zero ? 2 * LIMIT_WIDTH + 4 : LIMIT_WIDTH, out);
 		buf_append_text(out, is_zero ? "" : " -> ");
 		if (!is_zero)
-			append_bound(series->metric, i, LIMIT_WIDTH, out);
+			append_bound(metric, i, LIMIT_WIDTH, out);
 		buf_printf(out, " : %-8" PRIu64 " |%-*.*s|\n", bucket[i], (int)bar,
 			   (int)((double)bar * (double)bucket[i] / (double)most), stars);
 		while (is_zero && i + 1 < end && !bucket[i + 1])

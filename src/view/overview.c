@@ -56,6 +56,12 @@ static const struct kind {
 	[OVERVIEW_STALL] = { .unit = NULL, .is_largest = true },
 };
 
+/* Of what numbers are: of the last interval, or of all that is counted. */
+struct span {
+	double elapsed_s;
+	bool is_whole;
+};
+
 /* What a series of the rows' metric keeps. */
 struct row {
 	const struct series *of;
@@ -88,13 +94,14 @@ static bool counts(const struct overview_column *column, const struct series *se
 	return !column->attribute;
 }
 
-static double number(const struct overview_column *column, const struct series *series, double elapsed_s)
+static double number(const struct overview_column *column, const struct series *series, const struct span *span)
 {
-	double divisor = (double)series->metric->divisor, rate = (double)series->delta.sum / divisor / elapsed_s;
+	const struct numbers *numbers = span->is_whole ? &series->total : &series->delta;
+	double divisor = (double)series->metric->divisor, rate = (double)numbers->sum / divisor / span->elapsed_s;
 	const struct kind *kind = &kinds[column->kind];
 
 	if (column->kind == OVERVIEW_P99)
-		return bounds_quantile(series->metric, &series->delta, 0.99);
+		return bounds_quantile(series->metric, numbers, 0.99);
 	if (kind->is_level)
 		return (double)(int64_t)series->total.sum / divisor;
 	if (column->kind == OVERVIEW_STALL) /* a short interval may get the time of a longer one, see usage.bpf.c */
@@ -120,7 +127,7 @@ static struct row *find_row(struct metric *rows, const struct question *question
 }
 
 static void add_metric(struct metric *rows, const struct question *question, const struct metric *metric,
-		       double elapsed_s, bool *has)
+		       const struct span *span, bool *has)
 {
 	struct series *series;
 
@@ -133,7 +140,7 @@ static void add_metric(struct metric *rows, const struct question *question, con
 
 			if (strcmp(column->metric, metric->name) || !counts(column, series))
 				continue;
-			more = number(column, series, elapsed_s);
+			more = number(column, series, span);
 			*sum = !kinds[column->kind].is_largest ? *sum + more : more > *sum ? more : *sum;
 			has[i] = true;
 		}
@@ -184,9 +191,9 @@ static void end_row(struct grid *grid, const struct question *question, const st
 	}
 }
 
-void overview_fill(struct grid *grid, const struct question *question, const struct batch *batch)
+void overview_fill(struct grid *grid, const struct question *question, const struct batch *batch, uint64_t begin_ns)
 {
-	double elapsed_s = (double)(batch->time_ns - batch->previous_ns) / 1e9;
+	const struct span span = { (double)(batch->time_ns - (begin_ns ?: batch->previous_ns)) / 1e9, begin_ns != 0 };
 	bool has[ARRAY_SIZE(overview_columns)] = { 0 };
 	struct metric rows = { .name = "" }, *metric;
 
@@ -203,7 +210,7 @@ void overview_fill(struct grid *grid, const struct question *question, const str
 				is_used = true;
 			}
 		if (is_used)
-			add_metric(&rows, question, metric, elapsed_s, has);
+			add_metric(&rows, question, metric, &span, has);
 	}
 	for (size_t i = 0; i < overview_n_columns; i++)
 		if (has[i])

@@ -37,6 +37,7 @@ int overview_extend(struct question *question);
 /*
  * batch: an answer to the question of the view. rows: with at least one attribute in .by; each is a column. A quantity
  * whose metric the batch lacks has no column, and neither has a level without series. Rows are struct series *: any of
- * the row's. Sorted by the first quantity.
+ * the row's. Sorted by the first quantity. begin_ns: when counting began, for numbers since then; 0: those of the last
+ * interval.
  */
-void overview_fill(struct grid *grid, const struct question *rows, const struct batch *batch);
+void overview_fill(struct grid *grid, const struct question *rows, const struct batch *batch, uint64_t begin_ns);

@@ -331,7 +331,11 @@ class NumbersTest(unittest.TestCase):
                 screen.wait(lambda text: [number(row['calls/s']) for row in rows_of(text)] == [0], 'its end')
                 for key in 'Enter', 'Enter':
                     screen.keys(key)
-                    screen.wait(lambda text: re.search(r'getpriority +700 ', text), '700 in all')
+                    screen.wait(lambda text: re.search(r'getpriority +0 ', text), 'none now')
+                    screen.keys('s')
+                    screen.wait(lambda text: re.search(r'getpriority +700 ', text) and 'since counting began' in text, '700 in all')
+                    screen.keys('s')
+                    screen.wait(lambda text: re.search(r'getpriority +0 ', text), 'none now')
 
     def test_time_on_cpus_is_that_of_the_kernel(self):
         with Cgroup('cpu') as cgroup, self.plain('--for=1h') as top:

@@ -213,7 +213,7 @@ static void every_metric_has_a_grid(void **state)
 
 	fixture_init(&fixture);
 	for (int i = 0; i < FIXTURE_METRICS; i++) {
-		grid_of_metric(&grid, &fixture.metrics[i], 1000000000);
+		grid_of_metric(&grid, &fixture.metrics[i], 1000000000, GRID_BOTH);
 		grid_print(&grid, 0, false, &out);
 		assert_ok(buf_error(&out));
 		assert_int_equal(grid.n_cells, grid.n_rows * grid.n_columns);
@@ -256,13 +256,48 @@ static void the_process_comes_after_its_unit(void **state)
 
 	metric_fill(&metric, 3);
 	metric.loss = (struct loss){ 1, 99, true };
-	grid_of_metric(&grid, &metric, 2000000000);
+	grid_of_metric(&grid, &metric, 2000000000, GRID_BOTH);
 	assert_printed(&grid, 0,
 		       "example (s), 1 % missed\n"
 		       "  unit                executable.name  pid  error.type  total  rate  creation.time\n"
 		       "  0123456789abcdef-0  x                  0  EIO            4s  200%              0\n"
 		       "  / (no unit)         x                  1  EIO         4.00s  200%              1\n"
 		       "  0123456789ab        x                  2  EIO         4.00s  200%              2\n");
+	metric_done_series(&metric);
+}
+
+/* 100 fast ones long ago, and one slow one in the last second of 50. */
+static void a_span_says_what_numbers_are_of(void **state)
+{
+	static const struct histogram_bound bounds[] = { { 10, 0 }, { 1000, 0 } };
+	static const struct {
+		enum grid_span span;
+		uint64_t elapsed_ns;
+		const char *printed;
+	} cases[] = {
+		{ GRID_BOTH, 1000000000, "    101   1/s  1.10ms  10.9\xc2\xb5s  5.05\xc2\xb5s  9.09\xc2\xb5s  10.00\xc2\xb5s" },
+		{ GRID_INTERVAL, 1000000000, "      1   1/s  100\xc2\xb5s  100\xc2\xb5s  505\xc2\xb5s  901\xc2\xb5s  990\xc2\xb5s" },
+		{ GRID_WHOLE, 50000000000, "    101  2.02/s  1.10ms  10.9\xc2\xb5s  5.05\xc2\xb5s" },
+	};
+	struct metric metric = { .name = "example", .unit = "s", .kind = METRIC_HISTOGRAM, .divisor = 1000000,
+				 .layout = { .n_buckets = 3, .bounds = bounds } };
+	struct series *series;
+
+	metric_init_series(&metric, NULL);
+	assert_ok(series_get(&metric, &(struct attributes){ .n = 0 }, 1, &series));
+	series_add_histogram(series, 1000, (const uint64_t[]){ 100, 0, 0 });
+	series_begin(&metric);
+	series_add_histogram(series, 100, (const uint64_t[]){ 0, 1, 0 });
+	series_end(&metric);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(grid_done) struct grid grid = { 0 };
+		_cleanup_(buf_done) struct buf out = BUF_INIT;
+
+		grid_of_metric(&grid, &metric, cases[i].elapsed_ns, cases[i].span);
+		grid_print(&grid, 0, false, &out);
+		if (!strstr(buf_text(&out), cases[i].printed))
+			assert_string_equal(buf_text(&out), cases[i].printed);
+	}
 	metric_done_series(&metric);
 }
 
@@ -293,13 +328,13 @@ static void the_last_bucket_is_open(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_(buf_done) struct buf out = BUF_INIT;
 
-		histogram_print(series, cases[i].width, &out);
+		histogram_print(&metric, series->total.bucket, cases[i].width, &out);
 		snprintf(expected, sizeof(expected), "\n         0 ->       10\xc2\xb5s%s", cases[i].line);
 		assert_non_null(strstr(buf_text(&out), expected));
 		assert_non_null(strstr(buf_text(&out), "\n      10\xc2\xb5s ->   12.345ms : 0        |"));
 		assert_non_null(strstr(buf_text(&out), "\n  12.345ms ->          \xe2\x88\x9e : 4        |*"));
 	}
-	grid_of_metric(&grid, &metric, 1000000000);
+	grid_of_metric(&grid, &metric, 1000000000, GRID_BOTH);
 	assert_string_equal(grid_text(&grid, &grid.cells[grid_find_column(&grid, "max")]), "> 12.3ms");
 	assert_string_equal(grid.columns[grid.n_columns - 1].heading, "0" DOTS "\xe2\x88\x9e");
 	metric_done_series(&metric);
@@ -314,7 +349,7 @@ static void ten_thousand_series_are_cheap(void **state)
 
 	metric_fill(&metric, 10000);
 	start = clock();
-	grid_of_metric(&grid, &metric, 1000000000);
+	grid_of_metric(&grid, &metric, 1000000000, GRID_BOTH);
 	grid_sort(&grid, grid_find_column(&grid, "pid"), false);
 	assert_int_equal(((const struct series *)grid.rows[0])->attributes[3].number, 9999);
 	grid_limit(&grid, 500);
@@ -352,7 +387,7 @@ static void without_memory_nothing_is_shown_as_if_it_were_all(void **state)
 	int err = -1;
 
 	fixture_init(&fixture);
-	grid_of_metric(&all, &fixture.metrics[1], 1000000000);
+	grid_of_metric(&all, &fixture.metrics[1], 1000000000, GRID_BOTH);
 	grid_sort(&all, 0, false);
 	grid_print(&all, 60, true, &whole);
 	for (; err; n++) {
@@ -360,7 +395,7 @@ static void without_memory_nothing_is_shown_as_if_it_were_all(void **state)
 		_cleanup_(buf_done) struct buf out = BUF_INIT;
 
 		alloc_fail_at(n);
-		grid_of_metric(&grid, &fixture.metrics[1], 1000000000);
+		grid_of_metric(&grid, &fixture.metrics[1], 1000000000, GRID_BOTH);
 		grid_sort(&grid, 0, false);
 		grid_print(&grid, 60, true, &out);
 		alloc_end();
@@ -385,6 +420,7 @@ int main(void)
 		cmocka_unit_test(columns_that_tell_nothing_go_before_texts_are_cut),
 		cmocka_unit_test(every_metric_has_a_grid),
 		cmocka_unit_test(the_process_comes_after_its_unit),
+		cmocka_unit_test(a_span_says_what_numbers_are_of),
 		cmocka_unit_test(the_last_bucket_is_open),
 		cmocka_unit_test(ten_thousand_series_are_cheap),
 		cmocka_unit_test(no_column_is_added_beyond_the_last),

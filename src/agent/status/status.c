@@ -12,11 +12,11 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
 #include "agent/internal.h"
 #include "agent/status/page.h"
+#include "agent/status/socket.h"
 #include "util/kept.h"
 #include "util/utf8.h"
 
@@ -39,10 +39,7 @@ struct status {
 	/* To be sent with the line. */
 	char phase[64]; /* or "" */
 	bool is_alive;
-	/* Those who ask. */
-	struct sockaddr_un address;
-	int fd;
-	sd_event_source *socket;
+	struct listener listener; /* to those who ask */
 };
 
 /* The line */
@@ -196,26 +193,6 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *us
 	return 0;
 }
 
-/* Only the service's user and its group may ask. */
-static int add_socket(struct status *status)
-{
-	const char *directory = getenv("RUNTIME_DIRECTORY");
-	struct sockaddr_un *address = &status->address;
-
-	if (!directory || strchr(directory, ':') || strlen(directory) + sizeof("/status") > sizeof(address->sun_path))
-		return 0;
-	address->sun_family = AF_UNIX;
-	snprintf(address->sun_path, sizeof(address->sun_path), "%s/status", directory);
-	status->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (!connect(status->fd, (struct sockaddr *)address, sizeof(*address)) || errno == EAGAIN)
-		return -EADDRINUSE; /* another agent's */
-	(void)unlink(address->sun_path); /* of an agent that was killed */
-	if (status->fd < 0 || bind(status->fd, (struct sockaddr *)address, sizeof(*address)) ||
-	    chmod(address->sun_path, 0660) || listen(status->fd, 8))
-		return -errno;
-	return sd_event_add_io(status->agent->event, &status->socket, status->fd, EPOLLIN, on_connect, status);
-}
-
 int status_new(struct agent *agent, struct status **ret_status)
 {
 	_cleanup_(status_freep) struct status *status = calloc(1, sizeof(*status));
@@ -224,7 +201,7 @@ int status_new(struct agent *agent, struct status **ret_status)
 	if (!status)
 		return -ENOMEM;
 	status->agent = agent;
-	status->fd = status->manager_fd = -1;
+	status->listener.fd = status->manager_fd = -1;
 	r = sd_event_add_post(agent->event, NULL, on_turn, status);
 	if (r >= 0)
 		r = sd_event_add_time(agent->event, &status->timer, CLOCK_BOOTTIME, 0, 1000, on_time, status);
@@ -234,9 +211,11 @@ int status_new(struct agent *agent, struct status **ret_status)
 		r = find_manager(status, agent->event);
 	if (r < 0)
 		return r;
-	r = add_socket(status);
+	if (!agent->options.is_filter) /* which is not the service */
+		r = listener_open(&status->listener, SOCKET_STATUS, agent->event, on_connect, status);
 	if (r < 0)
-		log_warning("%s: %s; \"bpfpush status\" has no answer of this process", status->address.sun_path, strerror(-r));
+		log_warning("%s: %s; \"bpfpush status\" has no answer of this process", status->listener.address.sun_path,
+			    strerror(-r));
 	*ret_status = TAKE_PTR(status);
 	return 0;
 }
@@ -245,12 +224,9 @@ void status_free(struct status *status)
 {
 	if (!status)
 		return;
-	if (status->socket)
-		(void)unlink(status->address.sun_path);
 	sd_event_source_unref(status->timer);
 	sd_event_source_unref(status->writable);
-	sd_event_source_unref(status->socket);
-	closep(&status->fd);
+	listener_close(&status->listener);
 	closep(&status->manager_fd);
 	free(status);
 }

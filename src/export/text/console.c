@@ -60,7 +60,7 @@ static void append_histogram(struct page *page, size_t row)
 		buf_printf(page->out, "%s%s %s", i ? ", " : "  ", grid->columns[i].heading,
 			   grid_text(grid, &grid->cells[row * grid->n_columns + i]));
 	buf_append_text(page->out, series->n_attributes ? "\n" : "");
-	histogram_print(series, page->width, page->out);
+	histogram_print(series->metric, series->total.bucket, page->width, page->out);
 }
 
 static void append_metric(struct page *page, const struct metric *metric, uint64_t elapsed_ns)
@@ -68,7 +68,7 @@ static void append_metric(struct page *page, const struct metric *metric, uint64
 	struct grid *grid = &page->grid;
 	unsigned int column;
 
-	grid_of_metric(grid, metric, elapsed_ns);
+	grid_of_metric(grid, metric, elapsed_ns, GRID_BOTH);
 	if (!grid->n_rows && !buf_error(&grid->text))
 		return;
 	column = page->options->sort ? grid_find_column(grid, page->options->sort) : grid->n_columns;

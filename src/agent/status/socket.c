@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/status/socket.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+
+#define DIRECTORY "/run/bpfpush"
+
+static int set_address(const char *directory, const char *name, struct sockaddr_un *ret_address)
+{
+	int size;
+
+	*ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	size = snprintf(ret_address->sun_path, sizeof(ret_address->sun_path), "%s/%s", directory, name);
+	return size < (int)sizeof(ret_address->sun_path) ? 0 : -ENAMETOOLONG;
+}
+
+int listener_open(struct listener *listener, const char *name, sd_event *event, sd_event_io_handler_t on_connect,
+		  void *user)
+{
+	const char *directory = getenv("RUNTIME_DIRECTORY");
+	struct sockaddr_un *address = &listener->address;
+
+	if (!directory || strchr(directory, ':') || set_address(directory, name, address))
+		return 0;
+	listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (!connect(listener->fd, (struct sockaddr *)address, sizeof(*address)) || errno == EAGAIN)
+		return -EADDRINUSE; /* another agent's */
+	(void)unlink(address->sun_path); /* of an agent that was killed */
+	if (listener->fd < 0 || bind(listener->fd, (struct sockaddr *)address, sizeof(*address)) ||
+	    chmod(address->sun_path, 0660) || listen(listener->fd, 8))
+		return -errno;
+	return sd_event_add_io(event, &listener->source, listener->fd, EPOLLIN, on_connect, user);
+}
+
+void listener_close(struct listener *listener)
+{
+	if (listener->source)
+		(void)unlink(listener->address.sun_path);
+	listener->source = sd_event_source_unref(listener->source);
+	closep(&listener->fd);
+	listener->fd = -1;
+}
+
+int socket_connect(const char *name, struct sockaddr_un *ret_address)
+{
+	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || set_address(getenv("RUNTIME_DIRECTORY") ?: DIRECTORY, name, ret_address))
+		return fd < 0 ? -errno : -ENAMETOOLONG;
+	return connect(fd, (const struct sockaddr *)ret_address, sizeof(*ret_address)) ? -errno : TAKE_FD(fd);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The sockets of a running service, in $RUNTIME_DIRECTORY (/run/bpfpush). Only the service's user and its group, and
+ * root, may connect.
+ */
+
+#include <systemd/sd-event.h>
+#include <sys/un.h>
+
+#define SOCKET_STATUS	   "status"	 /* the answer is that of page.h */
+#define SOCKET_COLLECTIONS "collections" /* each collection, see viewers.h */
+
+struct listener {
+	struct sockaddr_un address;
+	int fd; /* -1: none */
+	sd_event_source *source;
+};
+
+/*
+ * on_connect is called with the listening descriptor, and user. Without a $RUNTIME_DIRECTORY, nothing is opened.
+ * -errno; -EADDRINUSE: another agent listens. listener_close() is safe after that, too, with zeros and an fd of -1.
+ */
+int listener_open(struct listener *listener, const char *name, sd_event *event, sd_event_io_handler_t on_connect,
+		  void *user);
+void listener_close(struct listener *listener);
+
+/* Connects to one of them. The descriptor, or -errno. *ret_address: for messages. */
+int socket_connect(const char *name, struct sockaddr_un *ret_address);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metric/copy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "metric/series.h"
+#include "metric/snapshot.h"
+#include "util/array.h"
+#include "util/utf8.h"
+
+#define METRICS_MAX 10000
+#define SCALE_MAX   20
+
+static void write_metric(const struct metric *metric, struct series_names *names)
+{
+	const struct histogram_layout *layout = &metric->layout;
+	const uint64_t numbers[] = { metric->kind, metric->divisor, metric->is_updown, (uint64_t)layout->scale,
+				     (uint64_t)layout->offset, layout->n_buckets, layout->has_no_sum,
+				     layout->bounds != NULL, metric->loss.missed, metric->loss.events,
+				     metric->loss.is_known };
+	const char *const texts[] = { metric->scope, metric->name, metric->unit, metric->description };
+	struct store *out = names->store;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		store_text(out, texts[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		store_number(out, numbers[i]);
+	for (uint32_t i = 0; layout->bounds && i + 1 < layout->n_buckets; i++)
+		store_number(out, layout->bounds[i].upper);
+}
+
+static void write_series(const struct series *series, struct series_names *names)
+{
+	const struct numbers *numbers[] = { &series->total, &series->delta };
+
+	store_number(names->store, 1);
+	name_save(series, names);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		store_number(names->store, numbers[i]->sum);
+		if (series->total.bucket)
+			store_numbers(names->store, numbers[i]->bucket, series->metric->layout.n_buckets);
+	}
+}
+
+void batch_write(const struct batch *batch, struct store *out)
+{
+	struct series_names names = { .store = out };
+	struct metric *metric;
+	struct series *series;
+
+	store_number(out, batch->time_ns);
+	store_number(out, batch->previous_ns);
+	store_number(out, batch->n_metrics);
+	batch_for_each_metric(metric, batch) {
+		write_metric(metric, &names);
+		metric_for_each_series(series, metric)
+			write_series(series, &names);
+		store_number(out, 0);
+	}
+	index_done(&names.texts);
+}
+
+struct batch_copy {
+	struct metric_copy {
+		struct metric metric;
+		char *texts[4];
+		struct histogram_bound *bounds;
+	} *metrics;
+	struct metric **list;
+	struct batch batch;
+	struct budget budget;
+};
+
+struct batch_copy *batch_copy_new(void)
+{
+	struct batch_copy *copy = calloc(1, sizeof(*copy));
+
+	if (copy)
+		copy->budget.limit_bytes = BATCH_COPY_BYTES;
+	return copy;
+}
+
+struct batch_copy *batch_copy_free(struct batch_copy *copy)
+{
+	if (!copy)
+		return NULL;
+	for (size_t i = 0; i < copy->batch.n_metrics; i++) {
+		struct metric_copy *of = &copy->metrics[i];
+
+		metric_done_series(&of->metric);
+		for (size_t j = 0; j < ARRAY_SIZE(of->texts); j++)
+			free(of->texts[j]);
+		free(of->bounds);
+	}
+	free(copy->metrics);
+	free(copy->list);
+	free(copy);
+	return NULL;
+}
+
+/* bounds: room for those of one metric. What it points to lies in them, and in what is read. */
+static int read_metric(struct stored *in, struct histogram_bound *bounds, struct metric *ret_metric)
+{
+	const char *texts[4];
+	uint64_t numbers[11];
+	bool is_right;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		texts[i] = stored_text(in);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		numbers[i] = stored_number(in);
+	*ret_metric = (struct metric){
+		.scope = texts[0], .name = texts[1], .unit = texts[2], .description = texts[3],
+		.kind = (enum metric_kind)numbers[0], .divisor = numbers[1], .is_updown = numbers[2],
+		.layout = { .scale = (int32_t)numbers[3], .offset = (int32_t)numbers[4],
+			    .n_buckets = (uint32_t)numbers[5], .has_no_sum = numbers[6],
+			    .bounds = numbers[7] ? bounds : NULL },
+		.loss = { numbers[8], numbers[9], numbers[10] },
+	};
+	is_right = numbers[0] <= METRIC_HISTOGRAM && numbers[1] && numbers[5] <= HISTOGRAM_BUCKETS_MAX &&
+		   (numbers[0] == METRIC_HISTOGRAM) == (numbers[5] > 0) && (!numbers[7] || numbers[5] > 1) &&
+		   ret_metric->layout.scale <= SCALE_MAX && ret_metric->layout.scale >= -SCALE_MAX / 2 &&
+		   ret_metric->layout.offset < INT16_MAX && ret_metric->layout.offset > INT16_MIN;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		is_right &= utf8_is_printable(texts[i], SIZE_MAX);
+	for (uint64_t i = 0; is_right && numbers[7] && i + 1 < numbers[5]; i++)
+		bounds[i] = (struct histogram_bound){ .upper = stored_number(in) };
+	return is_right && !in->is_bad ? 0 : -EINVAL;
+}
+
+static int keep_metric(struct batch_copy *copy, const struct metric *metric, struct metric_copy *of)
+{
+	const char *const texts[] = { metric->scope, metric->name, metric->unit, metric->description };
+	size_t bytes = metric->layout.bounds ? (metric->layout.n_buckets - 1) * sizeof(*of->bounds) : 0;
+	bool has_all = true;
+
+	of->metric = *metric;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		has_all &= (of->texts[i] = strdup(texts[i])) != NULL;
+	of->metric.scope = of->texts[0];
+	of->metric.name = of->texts[1];
+	of->metric.unit = of->texts[2];
+	of->metric.description = of->texts[3];
+	of->bounds = bytes ? malloc(bytes) : NULL;
+	if (of->bounds)
+		memcpy(of->bounds, metric->layout.bounds, bytes);
+	of->metric.layout.bounds = of->bounds;
+	metric_init_series(&of->metric, &copy->budget);
+	return has_all && (!bytes || of->bounds) ? 0 : -ENOMEM;
+}
+
+static bool is_same(const struct metric *left, const struct metric *right)
+{
+	return left->kind == right->kind && left->divisor == right->divisor && left->is_updown == right->is_updown &&
+	       histogram_layouts_equal(&left->layout, &right->layout) && !strcmp(left->scope, right->scope) &&
+	       !strcmp(left->name, right->name) && !strcmp(left->unit, right->unit) &&
+	       !strcmp(left->description, right->description);
+}
+
+static void set_numbers(const struct metric *metric, struct numbers *numbers, struct stored *in)
+{
+	numbers->sum = stored_number(in);
+	numbers->count = 0;
+	if (!numbers->bucket)
+		return;
+	stored_numbers(in, numbers->bucket, metric->layout.n_buckets);
+	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
+		numbers->count += numbers->bucket[i];
+}
+
+static int read_series(struct metric *metric, const struct stored *all, struct stored *in)
+{
+	struct attributes attributes;
+	enum overflow reason;
+	struct series *series;
+	uint64_t start_ns;
+	int err = name_read(in, all, &attributes, &reason, &start_ns);
+
+	if (!err && reason == OVERFLOWS)
+		err = series_get(metric, &attributes, start_ns, &series);
+	else if (!err)
+		err = series_get_overflow(metric, reason, start_ns, &series);
+	if (err)
+		return err;
+	series->start_ns = start_ns;
+	set_numbers(metric, &series->total, in);
+	set_numbers(metric, &series->delta, in);
+	return 0;
+}
+
+static int read_all_series(struct metric *metric, const struct stored *all, struct stored *in)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < metric->n_series; i++)
+		while (metric->series[i]->n_sources)
+			series_put(metric->series[i]);
+	series_begin(metric);
+	while (!err && stored_number(in))
+		err = read_series(metric, all, in);
+	series_end(metric);
+	return err ?: in->is_bad ? -EINVAL : 0;
+}
+
+/* Room for the first collection's metrics. */
+static int begin(struct batch_copy *copy, size_t n)
+{
+	copy->metrics = calloc(n + 1, sizeof(*copy->metrics));
+	copy->list = copy->batch.metrics = calloc(n + 1, sizeof(*copy->list));
+	if (!copy->metrics || !copy->list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		copy->list[i] = &copy->metrics[i].metric;
+	return 0;
+}
+
+int batch_copy_read(struct batch_copy *copy, const struct stored *all, struct stored *in)
+{
+	struct histogram_bound bounds[HISTOGRAM_BUCKETS_MAX];
+	bool is_first = !copy->metrics;
+	struct metric metric;
+	uint64_t n;
+	int err;
+
+	copy->batch.time_ns = stored_number(in);
+	copy->batch.previous_ns = stored_number(in);
+	n = stored_number(in);
+	if (in->is_bad || n > METRICS_MAX || copy->batch.previous_ns >= copy->batch.time_ns)
+		return -EINVAL;
+	err = is_first ? begin(copy, n) : n == copy->batch.n_metrics ? 0 : -ESTALE;
+	for (size_t i = 0; i < n && !err; i++) {
+		struct metric_copy *of = &copy->metrics[i];
+
+		err = read_metric(in, bounds, &metric);
+		copy->batch.n_metrics += is_first && !err;
+		if (!err && is_first)
+			err = keep_metric(copy, &metric, of);
+		else if (!err && !is_same(&metric, &of->metric))
+			err = -ESTALE;
+		of->metric.loss = metric.loss;
+		err = err ?: read_all_series(&of->metric, all, in);
+	}
+	return err;
+}
+
+const struct batch *batch_copy_batch(const struct batch_copy *copy)
+{
+	return &copy->batch;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The collections of the service, as agent/status/viewers.h sends them. Whoever sends may have been taken over: the
+ * bytes are checked, and the memory that they take is bounded.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+
+#include "agent/status/socket.h"
+#include "agent/status/viewers.h"
+#include "metric/copy.h"
+#include "top/draw.h"
+#include "util/duration.h"
+
+#define RETRY_US 500000
+
+struct service {
+	struct top *top;
+	sd_event *event;
+	sd_event_source *readable;
+	int fd; /* -1: it has gone */
+	struct viewers_header header;
+	uint8_t *data; /* of a message, with room for size bytes: the header first */
+	size_t size, n_read;
+	struct batch_copy *copy;
+	uint64_t number; /* of the last collection */
+	char problems[512];
+};
+
+static void forget(struct service *service)
+{
+	service->top->batch = NULL;
+	service->top->is_filled = false;
+	service->top->begin_ns = 0;
+	page_restart(service->top->page);
+	service->copy = batch_copy_free(service->copy);
+}
+
+static int read_batch(struct service *service, const struct stored *all, struct stored in)
+{
+	service->copy = service->copy ?: batch_copy_new();
+	return service->copy ? batch_copy_read(service->copy, all, &in) : -ENOMEM;
+}
+
+static bool is_known(const struct batch *batch, const char *word)
+{
+	struct metric *metric;
+	struct series *series;
+
+	batch_for_each_metric(metric, batch)
+		metric_for_each_series(series, metric)
+			for (unsigned int i = 0; i < series->n_attributes; i++)
+				if (question_is_named(word, series->attributes[i].name))
+					return true;
+	return false;
+}
+
+/* An attribute that no series has may be a mistake, or come later. */
+static void look_for_attributes(struct top *top, const struct batch *batch)
+{
+	const struct question *question = &top->page->question;
+
+	for (size_t i = 0; i < question->n_conditions; i++) {
+		const char *word = question->conditions[i].attribute;
+
+		if (!is_known(batch, word))
+			snprintf(top->note, sizeof(top->note), "no series has an attribute \"%s\"", word);
+	}
+}
+
+/*
+ * A whole message. Views follow from collection to collection: they begin again if one is missing, or if its metrics
+ * are not those of the one before.
+ */
+static int take_message(struct service *service)
+{
+	struct top *top = service->top;
+	struct stored all = { service->data, service->data + service->size, false }, in = all;
+	uint64_t interval_ns, number;
+	int err;
+
+	(void)stored_bytes(&in, sizeof(service->header));
+	interval_ns = stored_number(&in);
+	number = stored_number(&in);
+	snprintf(service->problems, sizeof(service->problems), "%s", stored_text(&in));
+	grid_clean(service->problems);
+	if (in.is_bad || top->is_paused)
+		return in.is_bad ? -EINVAL : 0;
+	if (number != service->number + 1)
+		forget(service);
+	err = read_batch(service, &all, in);
+	if (err == -ESTALE) {
+		forget(service);
+		err = read_batch(service, &all, in);
+	}
+	if (err)
+		return err;
+	if (!top->n_taken)
+		look_for_attributes(top, batch_copy_batch(service->copy));
+	service->number = number;
+	top->options.interval_ns = interval_ns;
+	top->state = "";
+	(void)top_view(top, batch_copy_batch(service->copy));
+	return 0;
+}
+
+/* Returns how many bytes came; 0: no more now; -errno. */
+static ssize_t read_more(struct service *service)
+{
+	bool is_header = service->n_read < sizeof(service->header);
+	size_t size = is_header ? sizeof(service->header) : service->size;
+	uint8_t *data = is_header ? (uint8_t *)&service->header : service->data;
+	ssize_t n = recv(service->fd, data + service->n_read, size - service->n_read, MSG_DONTWAIT);
+
+	if (n <= 0)
+		return !n ? -ECONNRESET : errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	service->n_read += (size_t)n;
+	return n;
+}
+
+static int begin_message(struct service *service)
+{
+	const struct viewers_header *header = &service->header;
+	uint8_t *data;
+
+	if (header->magic != VIEWERS_MAGIC || header->size <= sizeof(*header) || header->size > VIEWERS_BYTES_MAX)
+		return -EPROTO;
+	data = realloc(service->data, header->size);
+	if (!data)
+		return -ENOMEM;
+	memcpy(data, header, sizeof(*header));
+	service->data = data;
+	service->size = header->size;
+	return 0;
+}
+
+static int read_messages(struct service *service)
+{
+	ssize_t n;
+	int err = 0;
+
+	while (!err && (n = read_more(service)) > 0) {
+		if (service->n_read == sizeof(service->header))
+			err = begin_message(service);
+		if (err || service->n_read < sizeof(service->header) || service->n_read < service->size)
+			continue;
+		err = take_message(service);
+		service->n_read = 0;
+	}
+	return err ?: n < 0 ? (int)n : 0;
+}
+
+static void disconnect(struct service *service)
+{
+	service->readable = sd_event_source_unref(service->readable);
+	closep(&service->fd);
+	service->fd = -1;
+	service->n_read = 0;
+	service->number = UINT64_MAX; /* that of the next is not its successor */
+	service->top->state = "the service has ended: waiting for it";
+	top_show(service->top);
+}
+
+static int on_readable(sd_event_source *source, int fd, uint32_t events, void *user)
+{
+	struct service *service = user;
+	int err = read_messages(service);
+
+	if (err == -EPROTO || err == -EINVAL) {
+		service->top->wish = TOP_ALONE;
+		top_stop(service->top);
+	} else if (err == -ENOMEM) {
+		return err;
+	} else if (err) {
+		disconnect(service);
+	}
+	return 0;
+}
+
+static int listen_to(struct service *service, int fd)
+{
+	service->fd = fd;
+	service->top->state = "waiting for the service's first collection";
+	return sd_event_add_io(service->event, &service->readable, fd, EPOLLIN, on_readable, service);
+}
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *user)
+{
+	struct service *service = user;
+	struct sockaddr_un address;
+	int fd = service->fd < 0 ? socket_connect(SOCKET_COLLECTIONS, &address) : -1;
+	int r = fd < 0 ? 0 : listen_to(service, fd);
+
+	if (fd >= 0)
+		top_show(service->top);
+	sd_event_source_set_time(source, usec + RETRY_US);
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int watch(struct service *service, int fd)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	int r = sd_event_new(&service->event);
+
+	service->top->event = service->event;
+	for (size_t i = 0; i < ARRAY_SIZE(signals) && r >= 0; i++)
+		r = sd_event_add_signal(service->event, NULL, signals[i], NULL, NULL);
+	if (r >= 0)
+		r = sd_event_add_time_relative(service->event, NULL, CLOCK_BOOTTIME, RETRY_US, 1000, on_retry, service);
+	if (r >= 0)
+		r = top_begin(service->top, service->event);
+	if (r < 0) {
+		closep(&fd);
+		return r;
+	}
+	r = listen_to(service, fd);
+	top_show(service->top);
+	return r < 0 ? r : sd_event_loop(service->event);
+}
+
+int top_watch(struct top *top, int fd)
+{
+	struct service service = { .top = top, .fd = -1 };
+	uint64_t interval_ns = top->options.interval_ns;
+	int r;
+
+	top->problems = service.problems;
+	r = watch(&service, fd);
+	top->options.interval_ns = interval_ns;
+	r = top_end(top, r);
+	sd_event_source_unref(service.readable);
+	closep(&service.fd);
+	sd_event_unref(service.event);
+	batch_copy_free(service.copy);
+	free(service.data);
+	return r;
+}
