@@ -3,7 +3,7 @@
 
 _bpfpush_options_all="--config= --collector-directory= --log-level= --help --version"
 declare -gA _bpfpush_options=(
-	[run]="--interval="
+	[run]="--interval= --count= --probe="
 	[top]="--interval= --count= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --heatmap"
 	[status]="--json"
 	[once]="--interval= --count= --format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --whole-machine --all --histogram --heatmap"

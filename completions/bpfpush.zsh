@@ -68,6 +68,8 @@ case $command in
 run)
 	_arguments $all_options \
 		'--interval=[time between collections]:time:(1s 10s 1m)' \
+		'--count=[end after this many intervals]:number:(1 5 10)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
 		'*:collector:_bpfpush_collectors'
 	;;
 top)

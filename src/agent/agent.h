@@ -24,6 +24,7 @@ struct agent_options {
 	struct collector_set *set; /* opened, not started; borrowed */
 	struct kept *kept; /* outlives the agent; NULL: nothing is kept */
 	uint64_t interval_ns; /* with is_once, 0: one collection, at the end */
+	uint64_t count; /* agent_run() ends with so many collections; 0: when it is told to */
 	bool is_once;
 	bool has_runs;	/* programs_enable_stats() counts runs of programs and their time */
 	bool has_self;	/* its own metrics too; with is_once only what programs missed, in any case */

@@ -71,6 +71,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *user)
 			log_warning("a restart will not be able to go on with all that is counted now: the service manager "
 				    "has no room for it; raise FileDescriptorStoreMax= of the unit");
 	}
+	if (agent->n_collections == agent->options.count) { /* the last one is made at the end */
+		agent->is_stopping = true;
+		return 0;
+	}
 	agent_collect(agent);
 	return_memory_of_series(agent);
 	/* From start to start; collections missed in a sleep or a stall are not made up for. */

@@ -48,6 +48,7 @@ static int start(struct run *run)
 		.set = &run->setup.set,
 		.kept = run->kept,
 		.interval_ns = run->arguments->interval_ns ?: config->interval_ns,
+		.count = run->arguments->count,
 		.reload = isatty(STDERR_FILENO) ? NULL : reload,
 		.user = run,
 		.has_self = config->self_metrics,

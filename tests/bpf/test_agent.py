@@ -113,6 +113,23 @@ class MemoryTest(unittest.TestCase):
                 agent.wait(is_most_gone)
 
 
+class CountTest(unittest.TestCase):
+    def test_it_ends_after_so_many_collections(self):
+        """And counts a probe of the command line."""
+        with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as directory:
+            config, output = os.path.join(directory, 'agent.conf'), os.path.join(directory, 'points')
+            with open(config, 'w') as file:
+                file.write('[exporter file]\ntype = json\npath = %s\n' % output)
+            for count in 1, 3:
+                with self.subTest(count):
+                    subprocess.run([harness.agent(), 'run', '--config=' + config, '--interval=200ms', '--count=%d' % count,
+                                    '--probe=count tracepoint:sched:sched_switch', 'memory'], check=True, timeout=PATIENCE_S)
+                    points = list(json_lines.points(json_lines.read(output)))
+                    os.unlink(output)
+                    self.assertEqual(len({point['time_ns'] for point in points}), count)
+                    self.assertIn('sched_switch', {point['collector'] for point in points})
+
+
 HOUR_NS = 3600 * 10**9
 
 
