@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "top/script.h"
 #include "util/array.h"
 #include "view/overview.h"
 
-#define DETAIL_ROWS 10  /* of each metric */
-#define HEAT_COLUMNS 300 /* collections that are kept */
+#define DETAIL_ROWS 10	       /* of each metric */
+#define HEAT_COLUMNS 300       /* collections that are kept */
+#define COMMAND_LINE_BYTES 4096
 
 struct page *page_new(enum page_kind kind, struct page *below, const struct setting_list *by,
 		      const struct setting_list *where)
@@ -214,6 +216,26 @@ static void hide_columns(const struct page *page, struct grid *grid)
 	}
 }
 
+/* An interpreter's process is known by what it runs: "python3.11 app.py". */
+static void name_scripts(struct grid *grid)
+{
+	unsigned int column = grid_find_column(grid, "executable.name");
+	char words[COMMAND_LINE_BYTES];
+
+	for (size_t row = 0; row < grid->n_rows && column < grid->n_columns; row++) {
+		const struct series *series = grid->rows[row];
+		const char *executable = grid_text(grid, &grid->cells[row * grid->n_columns + column]);
+		const struct attribute *pid = array_find(series->attributes, series->n_attributes, "process.pid");
+		const char *script = pid ? script_of(executable, (pid_t)pid->number, words, sizeof(words)) : NULL;
+		_cleanup_(buf_done) struct buf name = BUF_INIT;
+
+		if (!script)
+			continue;
+		buf_printf(&name, "%s %s", executable, script);
+		grid_replace(grid, row, column, buf_text(&name));
+	}
+}
+
 void page_fill(const struct page *page, uint64_t begin_ns, struct content *content)
 {
 	size_t limit = page->kind == PAGE_DETAIL ? DETAIL_ROWS : page->limit;
@@ -226,6 +248,8 @@ void page_fill(const struct page *page, uint64_t begin_ns, struct content *conte
 		struct grid *grid = &content->grids[i];
 		unsigned int column = *page->sort ? grid_find_column(grid, page->sort) : grid->sorted;
 
+		if (page->kind != PAGE_METRICS && page->kind != PAGE_HELP)
+			name_scripts(grid);
 		if (column < grid->n_columns)
 			grid_sort(grid, column, page->is_reversed);
 		hide_columns(page, grid);

@@ -63,6 +63,20 @@ void grid_end_cell(struct grid *grid, double number, enum level level)
 	widen(&grid->columns[i % grid->n_columns], grid_text(grid, &grid->cells[i]));
 }
 
+void grid_replace(struct grid *grid, size_t row, unsigned int column, const char *text)
+{
+	struct grid_cell *cell = &grid->cells[row * grid->n_columns + column];
+
+	buf_append_text(&grid->text, text);
+	buf_append_byte(&grid->text, '\0');
+	if (buf_error(&grid->text))
+		return;
+	cell->text = grid->text_start;
+	grid->text_start = grid->text.size;
+	grid_clean((char *)grid->text.data + cell->text);
+	widen(&grid->columns[column], grid_text(grid, cell));
+}
+
 unsigned int grid_find_column(const struct grid *grid, const char *heading)
 {
 	unsigned int i = 0;

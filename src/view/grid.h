@@ -54,6 +54,8 @@ void grid_add_row(struct grid *grid, const void *of);
  * are invisible, join others or turn their direction) becomes '?', a newline a blank.
  */
 void grid_end_cell(struct grid *grid, double number, enum level level);
+/* Another text in a cell that has been ended, before grid_sort(). */
+void grid_replace(struct grid *grid, size_t row, unsigned int column, const char *text);
 void grid_done(struct grid *grid);
 void grid_clean(char *text); /* as grid_end_cell() does */
 /* The text of one of its cells. */

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unicodedata
 import unittest
@@ -178,6 +179,19 @@ class KeysTest(unittest.TestCase):
             screen.wait(lambda text: re.search(r'^%d +python' % busy.pid, text, re.MULTILINE), 'the process')
             screen.keys('Escape')
             screen.wait(lambda text: 'pid' not in text and 'unit' in text, 'the units')
+
+    def test_an_interpreter_is_known_by_its_script(self):
+        with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as directory:
+            path = os.path.join(directory, 'serve-all.py')
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(IDLE)
+            with Cgroup('script') as cgroup, cgroup.start([sys.executable, '-u', path, '--secret=x']) as script, \
+                    Screen(140, 30, '--interval=500ms', '--by=process', '--where=unit=*-test-script-*') as screen:
+                text = screen.wait(lambda text: re.search(r'^%d +python\S* serve-all\.py ' % script.pid, text, re.MULTILINE), 'its script')
+                self.assertNotIn('secret', text)
+                screen.keys('Enter')
+                screen.wait(lambda text: re.search(r'^%d python\S* serve-all\.py ' % script.pid, text, re.MULTILINE), 'the title of its page')
+                script.kill()
 
     def test_a_pause_keeps_the_numbers(self):
         with Cgroup('pause') as cgroup, Screen(100, 30, '--interval=500ms', '--where=syscall.name=getpriority', '--where=unit=*-test-pause-*') as screen, \
