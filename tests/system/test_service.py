@@ -164,6 +164,8 @@ bpfpush check >/result/check_after 2>&1 || exit 1
 wait_collections 1
 lookup 7
 wait_collections 2
+setpriv --reuid=nobody --regid=bpfpush --clear-groups bpfpush top --count=2 >/result/top 2>&1 || exit 1
+setpriv --reuid=nobody --regid=nogroup --clear-groups bpfpush top --count=2 >/result/no_top 2>&1; echo $? >>/result/no_top
 cp /var/log/bpfpush/points.json /result/points
 """)
         cure = 'CAP_SYS_ADMIN is missing; "sudo bpfpush allow perf-events" gives it to the service'
@@ -171,6 +173,8 @@ cp /var/log/bpfpush/points.json /result/points
             self.assertGreaterEqual(result.file(name).count(cure), 2, result.file(name))
         self.assertRegex(result.file("check"), r"(?m)^OK, but not all of it will count here: .*\n(.*\n)*0\n$")
         self.assertIn(cure, "\n".join(str(entry["MESSAGE"]) for entry in self.journal(result)))
+        self.assertEqual(len(re.findall(r"(?m) UTC, [01]\.\d+ s, .*by the service$", result.file("top"))), 2, result.file("top"))
+        self.assertRegex(result.file("no_top"), r"^/run/bpfpush/collections: Permission denied; run it as root .*\n77\n$")
         self.assertRegex(result.file("before"), r"(?m)^perf-events +For probes")
         self.assertRegex(result.file("after"), r"(?m)^perf-events +on +For probes")
         self.assertIn("perf-events.conf is new; to undo it, ", result.file("allowed"))
