@@ -49,6 +49,8 @@ void agent_free(struct agent *agent);
 
 /* A signal that comes while all is read and attached waits for agent_run() or agent_once(), which do the same. */
 void agent_block_signals(void);
+/* For a command: that nobody reads on ends us only after it and its cgroup, when agent_once() lets SIGPIPE go. */
+void agent_hold_pipe(bool is_held);
 /*
  * Runs as a service until SIGTERM or SIGINT: a collection each interval, a last one at the end. 0
  * or -errno. 1: it is to be run again with a new configuration (RELOAD_EXEC).
@@ -57,9 +59,10 @@ int agent_run(struct agent *agent);
 /*
  * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL:
  * none), and collects and pushes at the end, and at each interval before, if there is one. A command
- * that is still running is then ended. -EIO: the output could not be written. 126 or 127, as a shell
- * has it: the command could not be run, so nothing was pushed. Each error has been logged. *ret_status
- * is the command's exit status, or 128 + signal if a signal ended it.
+ * that is still running is then ended, and so it is if nobody reads the output of an interval. -EIO: the
+ * output could not be written. 126 or 127, as a shell has it: the command could not be run, so nothing was
+ * pushed. Each error has been logged. *ret_status is the command's exit status, or 128 + signal if a signal
+ * ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);
 /* Ends agent_run(), as SIGTERM does. */

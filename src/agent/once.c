@@ -19,6 +19,7 @@ struct command {
 	struct agent *agent;
 	uint64_t end_us; /* CLOCK_BOOTTIME, when counting ends; 0: not known */
 	bool stop;
+	bool is_unread; /* what was printed */
 	bool has_ended;
 	pid_t pid;
 	int status; /* as a shell shows it */
@@ -101,13 +102,31 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *user)
 	return 0;
 }
 
+void agent_hold_pipe(bool is_held)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	sigprocmask(is_held ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+/* The write to a reader that is gone sent the signal, which is held. */
+static bool is_unread(void)
+{
+	sigset_t waiting;
+
+	return !sigpending(&waiting) && sigismember(&waiting, SIGPIPE) == 1;
+}
+
 /* The last collection, at the end, has what comes after the last whole interval but one. */
 static int on_interval(sd_event_source *source, uint64_t usec, void *user)
 {
-	const struct command *command = user;
+	struct command *command = user;
 	uint64_t interval_us = command->agent->options.interval_ns / NS_PER_US;
 
 	agent_collect(command->agent);
+	command->is_unread = is_unread();
 	sd_event_source_set_time(source, usec + interval_us);
 	if (command->end_us && usec + interval_us + interval_us / 2 > command->end_us)
 		return 0;
@@ -162,7 +181,7 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 						 on_deadline, &command.stop);
 	if (err >= 0)
 		err = add_interval(&command, duration_ns);
-	while (err >= 0 && !command.has_ended && (!command.stop || (arguments && !duration_ns)))
+	while (err >= 0 && !command.has_ended && !command.is_unread && (!command.stop || (arguments && !duration_ns)))
 		err = sd_event_run(agent->event, UINT64_MAX);
 	if (err < 0)
 		log_error("stopped by an error: %s", strerror(-err));
@@ -171,6 +190,7 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 	agent_finish(agent, &command.stop);
 	if (command.pid > 0 && !command.has_ended)
 		end_command(agent, &command);
+	agent_hold_pipe(false);
 	*ret_status = command.status;
 	if (err >= 0 && agent->is_read_failing)
 		err = -EBADF; /* numbers are missing, and the log says which */

@@ -143,6 +143,7 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 	options->set = &setup->set;
 	options->is_once = true;
 	options->is_filter = true;
+	agent_hold_pipe(arguments->command);
 	if (arguments->is_alone) {
 		agent_block_signals(); /* none ends us before the cgroup is removed */
 		err = scope_new(&setup->scope);

@@ -199,6 +199,20 @@ class IntervalTest(unittest.TestCase):
             process.stdout.read()
         self.assertEqual(process.returncode, 0)
 
+    def test_a_reader_that_goes_ends_the_command(self):
+        for words, script in (([], ''), (['--whole-machine'], ''), ([], "trap '' TERM; "), (['--format=json', 'memory'], ''),
+                              (['--format=csv', 'memory'], ''), (['memory'], '')):
+            line = [*ONCE, '--interval=100ms', *words, '--', 'sh', '-c', script + 'echo $$ >&2; while :; do sleep 0.1; done']
+            with self.subTest(words), subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+                child = int(process.stderr.readline())
+                self.assertTrue(process.stdout.readline())
+                process.stdout.close()
+                self.assertEqual(process.wait(PATIENCE_S), -signal.SIGPIPE)
+                self.assertEqual(harness.state_of(child), '')
+                self.assertEqual(process.stderr.read(), '')
+                self.assertEqual([name for _, names, _ in os.walk(harness.cgroup_root()) for name in names
+                                  if name == f'bpfpush-once-{process.pid}'], [])
+
     def test_mistakes(self):
         for words, said in ((['--count=3'], 'bpfpush once: --count needs an interval: add --interval=TIME\n'),
                             (['--interval=1s', '--heatmap', 'scheduler'], 'bpfpush once: --interval has no effect with --heatmap: remove one of them\n')):

@@ -175,7 +175,9 @@ static int settle(struct exporter *exporter)
 		mend(output);
 		exporter_account(exporter, POINTS_NOT_SENT, output->n_points);
 		output->n_lost += output->n_points;
-		exporter_fail(exporter, LOG_LEVEL_ERROR, NULL, "cannot write to %s: %s", path, strerror(-err));
+		/* A filter whose reader is gone says nothing. */
+		exporter_fail(exporter, err == -EPIPE && exporter->context->is_once ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR,
+			      NULL, "cannot write to %s: %s", path, strerror(-err));
 	} else {
 		exporter_works(exporter, "writes to %s again; %zu point%s lost meanwhile", path, output->n_lost,
 			       output->n_lost == 1 ? " was" : "s were");
