@@ -12,9 +12,11 @@
 #include "util/array.h"
 #include "util/log.h"
 #include "util/parse.h"
+#include "view/grid.h"
 #include "view/overview.h"
 
-#define OTHER_LINES 4 /* of a screen: two above the rows, one below them, and the prompt */
+#define OTHER_LINES 5 /* of a screen: two above the rows, two below them, and the prompt */
+#define HINT	    "details: --all, or a collector such as syscalls (bpfpush list --available)"
 
 static bool has_overview(const struct collector_set *set)
 {
@@ -101,9 +103,21 @@ enum exit_code table_begin(struct table *table, const struct arguments *argument
 	return diag.n_errors ? EXIT_SETTINGS : EXIT_OK;
 }
 
+/* Somebody who reads the table may not know that there is more. errno, or 0. */
+static int print_hint(int fd)
+{
+	unsigned int width;
+	bool has_colour = output_has_colour(fd, &width);
+
+	if (!isatty(fd))
+		return 0;
+	return dprintf(fd, "%s%.*s%s\n", has_colour ? SGR_FAINT : "", (int)grid_fit(HINT, width), HINT,
+		       has_colour ? SGR_END : "") < 0 ? errno : 0;
+}
+
 enum exit_code table_end(const struct table *table, const struct arguments *arguments)
 {
-	int error = table->top ? top_error(table->top) : 0;
+	int error = top_error(table->top) ?: print_hint(table->fd < 0 ? STDOUT_FILENO : table->fd);
 
 	if (error)
 		fprintf(stderr, "bpfpush once: %s: %s\n", file_of(arguments) ?: "standard output", strerror(error));

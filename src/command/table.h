@@ -15,6 +15,6 @@ struct table {
 
 /* Before anything is attached, and only if nothing is asked for in detail. EXIT_* after a message; EXIT_INTERNAL. */
 enum exit_code table_begin(struct table *table, const struct arguments *arguments, struct setup *setup);
-/* Could it be written? Else EXIT_OUTPUT after a message. */
+/* A last line for a terminal. Could all be written? Else EXIT_OUTPUT after a message. */
 enum exit_code table_end(const struct table *table, const struct arguments *arguments);
 void table_done(struct table *table);

@@ -16,6 +16,7 @@ from harness import PATIENCE_S, Cgroup, agent, workload
 ONCE = [agent(), 'once', '--config=/dev/null']
 HEADING = re.compile(r'^(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d UTC, ([\d.]+) m?s', re.MULTILINE)
 FAILURES = {'many': 40000, 'few': 4000}
+HINT = 'details: --all, or a collector such as syscalls (bpfpush list --available)'
 # Less than 1 % is that of loaders and shells, and what is lost when a number is rounded.
 MARGIN = 0.02
 
@@ -24,12 +25,12 @@ def run(*words, **options):
     return subprocess.run([*ONCE, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False, **options)
 
 
-def on_terminal(lines, columns, *words):
+def on_terminal(lines, columns, *words, **environment):
     """What a terminal of this size gets."""
     leader, terminal = os.openpty()
     termios.tcsetwinsize(terminal, (lines, columns))
     with os.fdopen(leader, 'rb', buffering=0) as screen, os.fdopen(terminal, 'wb') as output:
-        environment = dict(os.environ, NO_COLOR='1', LC_ALL='C.UTF-8')
+        environment = dict(os.environ, **dict({'NO_COLOR': '1', 'LC_ALL': 'C.UTF-8'}, **environment))
         with subprocess.Popen([*ONCE, *words], stdout=output, env=environment) as process:
             output.close()
             text = b''
@@ -45,7 +46,7 @@ def rows(text):
     heads, *lines = text.split('\n\n')[0].splitlines()[1:]
     places = [(match.group(), match.start(), match.end()) for match in re.finditer(r'\S+', heads)]
     return [{name: line[max(0, begin - 12):end].split()[-1] if name.endswith(('/s', '%')) else line[begin:].split()[0]
-             for name, begin, end in places} for line in lines if '…' not in line[:4]]
+             for name, begin, end in places} for line in lines if line.startswith('  ') and '…' not in line[:4]]
 
 
 def number(text):
@@ -110,7 +111,8 @@ class TableTest(unittest.TestCase):
                     self.assertLess(len(printed), lines)
                     if lines < 30:
                         self.assertEqual(len(printed), lines - 1, text)
-                        self.assertRegex(printed[-1], r'^  … \d+ more$')
+                        self.assertRegex(printed[-2], r'^  … \d+ more$')
+                    self.assertEqual(printed[-1], HINT[:columns])
             text = run('--for=500ms').stdout
             self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
             self.assertGreaterEqual(len(text.splitlines()), 32)  # all of them
@@ -122,6 +124,16 @@ class TableTest(unittest.TestCase):
             self.assertIn('bpfpush.syscalls (call)', text, words)
         self.assertIn('process.paging.faults (fault)', run('--for=100ms', '--all').stdout)
         self.assertIn('"name":"process.paging.faults"', run('--for=100ms', '--format=json').stdout)
+
+    def test_a_terminal_is_told_that_there_is_more(self):
+        for words in ([], ['--interval=100ms', '--count=2'], ['--', 'true']):
+            text = on_terminal(24, 80, '--for=200ms', *words)
+            self.assertEqual((text.count(HINT), text.splitlines()[-1]), (1, HINT), text)
+        for words in (['--all', '--limit=1'], ['memory']):
+            self.assertNotIn('details', on_terminal(24, 80, '--for=10ms', *words))
+        for words in ([], ['--format=csv'], ['--format=json']):
+            self.assertNotIn('details', run('--for=10ms', *words).stdout)
+        self.assertIn('\033[2m%s\033[0m\n' % HINT, on_terminal(24, 80, '--for=10ms', NO_COLOR='', TERM='xterm'))
 
     def test_it_is_appended_to_a_file(self):
         path = os.path.join(self.directory.name, 'table')
