@@ -75,6 +75,12 @@ bool collector_is_disabled(const struct config *config, const char *name)
 	return section && !section->is_enabled;
 }
 
+bool collector_is_default(const struct collector_search *search, const struct config *config, const char *name)
+{
+	return !search->is_named && !config->agent.collectors.n_items && !config_find_section(config, "collector", name) &&
+	       array_find(default_names, ARRAY_SIZE(default_names), name);
+}
+
 /* The same, unless its section in config (NULL: none) says "enabled = no". */
 static int add_enabled(struct collector_search *search, const struct config *config, const char *name, const char *path,
 		       unsigned int line)

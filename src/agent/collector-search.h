@@ -47,5 +47,7 @@ bool collector_search_has_metric(const struct collector_search *search, const ch
 /* Reports that no directory has a collector of this name, or such a metric, and suggests the nearest name. */
 void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
 			     struct diag *diag);
+/* Is it on although nothing names it? */
+bool collector_is_default(const struct collector_search *search, const struct config *config, const char *name);
 /* Does the configuration say "enabled = no"? */
 bool collector_is_disabled(const struct config *config, const char *name);

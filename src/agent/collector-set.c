@@ -79,6 +79,7 @@ static int open_one(struct collector_set *set, const struct config *config, cons
 	err = open_with(set, section, directory, wanted->name, diag, &collector);
 	if (err || !collector || diag->n_errors > n_before)
 		return err;
+	collector->is_default = collector_is_default(search, config, wanted->name);
 	err = array_append(&set->items, &set->n, &collector);
 	if (!err)
 		(void)TAKE_PTR(collector);
@@ -201,19 +202,29 @@ static bool has_hook(const struct collector *collector)
 	return !diag.n_errors;
 }
 
-static int start_one(struct collector *collector, struct buf *why)
+static int start_one(struct collector_set *set, struct collector *collector)
 {
-	int err = has_hook(collector) ? collector_start(collector, why) : -EOPNOTSUPP;
+	_cleanup_(buf_done) struct buf why = BUF_INIT;
+	int err = has_hook(collector) ? collector_start(collector, &why) : -EOPNOTSUPP;
 
-	if (why->size)
-		log_error("collector %s cannot run: %s%s", collector->name, buf_text(why), remedy(err));
+	/* An older kernel that does not have what it counts is all right, unless somebody wants to know it. */
+	if (err == -ESRCH && collector->is_default) {
+		log_info("collector %s is left out: %s", collector->name, buf_text(&why));
+		return err;
+	}
+	if (why.size)
+		log_error("collector %s cannot run: %s%s", collector->name, buf_text(&why), remedy(err));
 	if (!err && !collector_report_hooks(collector) && collector->is_strict)
 		err = -EOPNOTSUPP;
 	if (err && collector->is_strict)
 		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "not started: collector %s is strict (strict = yes, or "
 			  "--probe) and lacks a hook", collector->name);
-	if (err)
+	if (err) {
+		set->is_refused |= collector->is_strict;
+		buf_printf(&set->missing, "%s%s (%s)", set->missing.size ? ", " : "", collector->name,
+			   why.size ? buf_text(&why) : "the log says why");
 		return err;
+	}
 	err = collector_share(collector);
 	if (err)
 		log_warning("collector %s: its names of cgroups cannot be read: %s", collector->name, strerror(-err));
@@ -231,15 +242,11 @@ static int start_some(struct collector_set *set, bool is_infrastructure)
 
 	for (size_t i = 0; i < set->n; i++) {
 		struct collector *collector = set->items[i];
-		_cleanup_(buf_done) struct buf why = BUF_INIT;
 		int err = 0;
 
 		if (!strcmp(collector->name, INFRASTRUCTURE) == is_infrastructure)
-			err = start_one(collector, &why);
+			err = start_one(set, collector);
 		if (err) {
-			set->is_refused |= collector->is_strict;
-			buf_printf(&set->missing, "%s%s (%s)", set->missing.size ? ", " : "", collector->name,
-				   why.size ? buf_text(&why) : "the log says why");
 			if (set->refused)
 				set->refused[set->n_refused++] = collector;
 			else

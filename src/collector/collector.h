@@ -36,6 +36,7 @@ struct collector {
 	struct watch *watches; /* of the [cgroups] sections */
 	size_t n_watches;
 	bool is_strict; /* each hook has to be attached */
+	bool is_default; /* nobody has asked for it */
 	bool is_started;
 	bool is_probe; /* its descriptor was written for it, and its object is a copy of its own */
 };

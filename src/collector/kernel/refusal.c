@@ -62,6 +62,7 @@ static const struct meaning {
 	bool is_silent; /* only if libbpf said nothing */
 } meanings[] = {
 	{ -ESRCH, NULL, " tp_btf ", NULL, "this kernel has no tracepoint of that name" },
+	{ -ESRCH, NULL, " iter ", NULL, "this kernel has no walk of that name" },
 	{ -ESRCH, NULL, " fentry fexit ", NULL, "this kernel has no function of that name" },
 	{ -EPERM, "load", " fentry fexit ", NULL, "this kernel lets nobody attach to functions; use a tracepoint" },
 	{ -ENOTSUPP_OF_KERNEL, "attach", " uprobe uretprobe usdt ", NULL,
