@@ -47,6 +47,8 @@ SMALL = "[collector fileio]\nenabled = no\n[collector network]\nenabled = no\n[c
 # Parts of queries that may be without an answer.
 EXEMPT = {
     r"bpfpush.cgroup.cpu": "the collector throttle needs the cpu controller in cgroup2",
+    r"bpfpush.cgroup.(memory|tasks)": "the kernel has them only with the memory and the pids controller in cgroup2",
+    r"bpfpush.cgroup.pressure": "the kernel measures pressure only with PSI",
     r"bpfpush.memory.(oom|reclaim)": "the kernel counts them only with the memory controller",
     r"bpfpush.filesystem": "the collector filesystem needs fexit or kprobes",
     r"bpfpush.cpu": "the collector hardware needs a PMU, which few virtual machines have",
@@ -102,7 +104,7 @@ class Units:
     def __enter__(self):
         os.mkdir(directory())
         for parent in (cgroup2_mount(), directory()):
-            for controller in {"cpu", "memory"} & set(read(f"{parent}/cgroup.controllers").split()):
+            for controller in {"cpu", "memory", "pids"} & set(read(f"{parent}/cgroup.controllers").split()):
                 write(f"{parent}/cgroup.subtree_control", f"+{controller}")
         for unit in UNITS:
             os.mkdir(directory(unit))
