@@ -38,6 +38,11 @@ def rows(text, metric):
     return [dict(zip((head for head, *_ in heads), re.split(r'\s{2,}', line.strip()))) for line in table[1:]]
 
 
+def seconds(text):
+    number, unit = re.fullmatch(r'([\d.]+)(\D+)', text).groups()
+    return round(float(number) * {'s': 1, 'ms': 1e-3, 'µs': 1e-6, 'ns': 1e-9}[unit], 12)
+
+
 def is_of_another_test(pid):
     with contextlib.suppress(FileNotFoundError, ProcessLookupError), open('/proc/%s/status' % pid) as file:
         return 'PPid:\t%d\n' % os.getpid() not in file.read()
@@ -157,6 +162,28 @@ class QuestionsTest(Workloads):
             self.assertEqual((done.returncode, done.stdout), (64, ''))
             self.assertIn(said, done.stderr)
 
+    def check_bands(self, found, n_fast, n_slow):
+        """found: [(lower limit, upper limit, how many)]. A busy machine wakes sleepers late, but not early."""
+        found = [(seconds(low), seconds(high), int(n)) for low, high, n in found if int(n)]
+        fast, slow = ([limits for limits in found if (limits[0] >= 1) == is_slow] for is_slow in (False, True))
+        self.assertEqual([sum(n for *_, n in band) for band in (fast, slow)], [n_fast, n_slow])
+        self.assertEqual([min(band)[:2] for band in (fast, slow)], [(0.0156, 0.0312), (1, 2)])
+
+    def test_two_latencies_are_two_bands(self):
+        question = 'syscall.duration --duration=clock_nanosleep --where=unit='
+        sleeps = ['sh', '-c', 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.02; done; sleep 1.2; sleep 1.2']
+        picture = os.path.join(self.directory, 'heat.svg')
+        with Cgroup('many') as many:
+            text = ask('--histogram ' + question + many.path, *many.command(sleeps))
+            self.check_bands(re.findall(r'^ +(\S+) -> +(\S+) : (\d+) ', text, re.MULTILINE), 12, 2)
+            ask('--heatmap ' + question + many.path + ' --output=' + picture, *many.command(sleeps))
+        with open(picture, encoding='utf-8') as file:
+            cells = re.findall(r' x="(\d+)" y="\d+" [^>]*><title>[\d:.]+, (\S+) to (\S+): (\d+)<', file.read())
+        self.check_bands([cell[1:] for cell in cells], 12, 2)
+        # Those that came last are on the right.
+        last = max(int(x) for x, low, *_ in cells if seconds(low) < 1)
+        self.assertLess(last, min(int(x) for x, low, *_ in cells if seconds(low) >= 1))
+
     def test_an_option_that_would_change_nothing_is_refused(self):
         for line, status, said in (
                 ('--limit=3 --format=json', 64, 'bpfpush once: --limit has no effect with this --format: remove one of them'),
@@ -218,6 +245,15 @@ class OnlyCommandTest(Workloads):
             self.assertRegex(owners.pop(), r'^bpfpush-once-\d+$')
             self.assertEqual(seen.total(CALLS, **{'bpfpush.syscall.name': 'execve', 'error.type': None}), 3)
             self.assertEqual(seen.select(CALLS, **{'bpfpush.syscall.name': 'execve', 'error.type': 'ENOENT'}), [])
+
+    def test_what_does_this_command_do(self):
+        command = 'bpfpush once --all --'
+        self.assertLess(len(command), 60)
+        text = ask(command.split()[2], 'sh', '-c', self.work('one', '', 3000, 500), is_alone=True)
+        calls = {(row['syscall.name'], row['error.type']): row['total'] for row in rows(text, CALLS)}
+        self.assertEqual(calls['ftruncate', 'EBADF'], '3000')
+        self.assertEqual(calls['pwrite64', '-'], '500')
+        self.assertIn(('fsync', '-'), calls)
 
     def test_processes_that_are_left_go_on_elsewhere(self):
         # One is left in a cgroup below, which it has made itself.
