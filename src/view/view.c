@@ -143,15 +143,12 @@ const struct batch *view_batch(const struct view *view)
 	return &view->batch;
 }
 
-static void cut_to_interval(struct series *series)
+static void copy(const struct metric *metric, struct numbers *to, const struct numbers *from)
 {
-	const struct metric *metric = series->metric;
-
-	series->is_present &= series->delta.sum || series->delta.count;
-	series->total.sum = series->delta.sum;
-	series->total.count = series->delta.count;
-	for (uint32_t i = 0; series->total.bucket && i < metric->layout.n_buckets; i++)
-		series->total.bucket[i] = series->delta.bucket[i];
+	to->sum = from->sum;
+	to->count = from->count;
+	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
+		to->bucket[i] = from->bucket[i];
 }
 
 const struct batch *view_interval(struct view *view)
@@ -159,8 +156,12 @@ const struct batch *view_interval(struct view *view)
 	for (size_t i = 0; i < view->batch.n_metrics; i++) {
 		struct metric *metric = &view->metrics[i].metric;
 
-		for (size_t j = 0; j < metric->n_series && metric->kind != METRIC_GAUGE; j++)
-			cut_to_interval(metric->series[j]);
+		for (size_t j = 0; j < metric->n_series && metric->kind != METRIC_GAUGE; j++) {
+			struct series *series = metric->series[j];
+
+			series->is_present &= series->delta.sum || series->delta.count;
+			copy(metric, &series->total, &series->delta);
+		}
 	}
 	return &view->batch;
 }
@@ -172,14 +173,8 @@ const struct batch *view_whole(struct view *view)
 		struct metric *metric = &view->metrics[i].metric;
 
 		metric->loss = view->metrics[i].loss;
-		for (size_t j = 0; j < metric->n_series; j++) {
-			struct numbers *total = &metric->series[j]->total, *delta = &metric->series[j]->delta;
-
-			delta->sum = metric->kind == METRIC_GAUGE ? delta->sum : total->sum;
-			delta->count = total->count;
-			for (uint32_t k = 0; k < metric->layout.n_buckets; k++)
-				delta->bucket[k] = total->bucket[k];
-		}
+		for (size_t j = 0; j < metric->n_series && metric->kind != METRIC_GAUGE; j++)
+			copy(metric, &metric->series[j]->delta, &metric->series[j]->total);
 	}
 	return &view->batch;
 }
