@@ -8,7 +8,6 @@
 #include <string.h>
 #include <wchar.h>
 
-
 #define TEXT_WIDTH_MIN 12 /* of a text that is cut for the columns after it */
 #define NAME_WIDTH_MIN 20 /* of the first, where it leaves two thirds to the numbers */
 #define TAIL_WIDTH_MIN 8  /* of a text that keeps its end, too */
@@ -106,8 +105,7 @@ void grid_cut(struct buf *out, const char *text, unsigned int width)
 	}
 	if (!width)
 		return;
-	left = width - 1 - tail;
-	buf_append(out, text, (size_t)(skip(text, &left) - text));
+	buf_append(out, text, grid_fit(text, width - 1 - tail));
 	buf_append_text(out, ELLIPSIS);
 	/* What goes in front of the tail ends inside a wide character perhaps: then that one goes, too. */
 	left = whole - tail;

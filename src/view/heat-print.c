@@ -68,7 +68,7 @@ static void put_cell(struct canvas *canvas, unsigned int level, size_t n)
 		buf_printf(canvas->out, "\033[48;5;%um", colours[level]);
 	for (size_t i = 0; i < n && !canvas->is_picture; i++)
 		buf_append_byte(canvas->out, (uint8_t)densities[is_coloured ? 0 : level]);
-	buf_append_text(canvas->out, is_coloured ? "\033[0m" : "");
+	buf_append_text(canvas->out, is_coloured ? SGR_END : "");
 	canvas->column += n;
 	end_text(canvas);
 }
