@@ -164,6 +164,11 @@ def key_of(point, heads):
                        if (name in OWNERS if head == "unit" else name == head or name.endswith("." + head))), "-") for head in heads)
 
 
+# What follows the digits that are seen, and what they are multiplied by. In the table of units, "M" is also MiB.
+SCALES = {"": [1], "k": [1e3], "M": [1e6, 1 << 20], "G": [1e9, 1 << 30], "T": [1e12, 1 << 40], "K": [1 << 10], "%": [0.01], "s": [1], "ms": [1e-3], "µs": [1e-6],
+          "ns": [1e-9], "B": [1], "KiB": [1 << 10], "MiB": [1 << 20], "GiB": [1 << 30], "TiB": [1 << 40]}
+
+
 class NumbersTest(unittest.TestCase):
     """The page and the JSON of one run."""
 
@@ -174,14 +179,25 @@ class NumbersTest(unittest.TestCase):
         with browser.Browser() as tab:
             page.read(tab)
 
+    def check_text(self, text, number, where):
+        """What is seen is the number, rounded. Where there is none, or a level of 0, it is "-"."""
+        if text == "-":
+            self.assertLessEqual(float(number or 0), 0, where)
+            return
+        digits, unit = re.fullmatch(r"(?:[≤>] )?([\d.]+)(\D*)", text).groups()
+        half = 10 ** -len(digits.partition(".")[2]) * 0.5001
+        self.assertTrue([scale for scale in SCALES[unit.removesuffix("/s")] if abs(float(digits) - float(number) / scale) <= half],
+                        (where, text, number))
+
     def check_row(self, part, row, points):
         n = next(i for i, head in enumerate(part["heads"]) if head in NUMBERS)
         key = tuple(text for text, _ in row[:n])
         self.assertTrue(key in points, (part["name"], key))
-        for head, (_, number) in zip(part["heads"][n:], row[n:]):
+        for head, (text, number) in zip(part["heads"][n:], row[n:]):
             expected = numbers_of(points[key]).get(head)
             if head not in NUMBERS:
                 continue
+            self.check_text(text, number, (part["name"], key, head))
             self.assertEqual(number is None, expected is None, (part["name"], key, head))
             if number is not None:
                 self.assertAlmostEqual(float(number), expected, delta=abs(expected) * 1e-9, msg=(part["name"], key, head))
@@ -234,7 +250,8 @@ class NumbersTest(unittest.TestCase):
         self.assertGreaterEqual(len(part["rows"]), len(HOSTILE))
         for row in part["rows"]:
             owner = owners.get(row[0][0])
-            for head, (_, number) in zip(part["heads"][1:], row[1:]):
+            for head, (text, number) in zip(part["heads"][1:], row[1:]):
+                self.check_text(text, number, (row[0], head))
                 if head == "p99wait" or not owner:
                     continue
                 name, attributes, factor = OVERVIEW[head]
