@@ -27,6 +27,7 @@ PROBE_READ(by2);
 
 #ifdef PROBE_TEXT_BYTES
 PROBE_READ(text);
+PROBE_READ(address);
 const volatile enum probe_text text_is = PROBE_TEXT_POINTER;
 #endif
 
@@ -37,6 +38,7 @@ struct probe_call {
 	s64 by0, by1, by2, value;
 #ifdef PROBE_TEXT_BYTES
 	char text[PROBE_TEXT_BYTES];
+	u8 address[16];
 #endif
 };
 
@@ -49,6 +51,7 @@ struct probe_key {
 	char unused_comm[16];
 #ifdef PROBE_TEXT_BYTES
 	char unused_text[PROBE_TEXT_BYTES];
+	lbl_ipv6 unused_address;
 #endif
 };
 
@@ -77,6 +80,14 @@ static __always_inline void probe_lose(u32 n)
 }
 
 #ifdef PROBE_TEXT_BYTES
+/* Is the result known there, or what else the hook has? */
+static __always_inline bool probe_is_known(enum probe_from from, enum probe_place place)
+{
+	if (from == PROBE_FROM_RET)
+		return place == PROBE_LEAVE_KERNEL || place == PROBE_LEAVE_USER;
+	return from != PROBE_FROM_NOTHING;
+}
+
 static __always_inline void probe_copy(char *to, const void *from, u32 bytes)
 {
 	if ((s64)(u64)from < 0)
@@ -85,11 +96,28 @@ static __always_inline void probe_copy(char *to, const void *from, u32 bytes)
 		bpf_probe_read_user_str(to, bytes, from);
 }
 
+/* A field is the address; all else points to it. */
+static __always_inline void probe_address(void *ctx, enum probe_place place, u8 *to)
+{
+	u64 from;
+
+	if (address_from == PROBE_FROM_FIELD) {
+		bpf_probe_read_kernel(to, 16, ctx + address_offset);
+		return;
+	}
+	from = probe_number(ctx, place, probe_read_of(address));
+	if ((s64)from < 0)
+		bpf_probe_read_kernel(to, 16, (const void *)from);
+	else
+		bpf_probe_read_user(to, 16, (const void *)from);
+}
+
 static __always_inline void probe_text(void *ctx, enum probe_place place, char *to)
 {
 	u32 bytes = text_bytes & (2 * PROBE_TEXT_BYTES - 1);
 	u64 value;
 
+	__builtin_memset(to, 0, PROBE_TEXT_BYTES); /* what follows the end of the text tells keys apart */
 	if (text_from == PROBE_FROM_FIELD && text_is == PROBE_TEXT_ARRAY) {
 		bpf_probe_read_kernel_str(to, bytes < PROBE_TEXT_BYTES ? bytes : PROBE_TEXT_BYTES, ctx + text_offset);
 		return;
@@ -112,8 +140,10 @@ static __always_inline void probe_look(void *ctx, enum probe_place place, struct
 	call->by2 = probe_number(ctx, place, probe_read_of(by2));
 	call->value = probe_number(ctx, place, probe_read_of(value));
 #ifdef PROBE_TEXT_BYTES
-	if (text_from != PROBE_FROM_NOTHING)
+	if (probe_is_known(text_from, place))
 		probe_text(ctx, place, call->text);
+	if (probe_is_known(address_from, place))
+		probe_address(ctx, place, call->address);
 #endif
 }
 
@@ -190,8 +220,14 @@ static __always_inline int probe_count(void *ctx, enum probe_place place, const 
 	if (by_errno)
 		key.error = probe_error(result);
 #ifdef PROBE_TEXT_BYTES
+	if (began && text_from == PROBE_FROM_RET)
+		probe_text(ctx, place, here.text);
 	if (text_from != PROBE_FROM_NOTHING)
 		__builtin_memcpy(key.unused_text, here.text, sizeof(key.unused_text));
+	if (began && address_from == PROBE_FROM_RET)
+		probe_address(ctx, place, here.address);
+	if (address_from != PROBE_FROM_NOTHING)
+		__builtin_memcpy(&key.unused_address, here.address, sizeof(key.unused_address));
 #endif
 	probe_add(&key, value);
 	return 0;

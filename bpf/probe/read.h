@@ -56,16 +56,20 @@ struct probe_read {
 	enum probe_from from;
 	u32 offset, bytes; /* offset: of a field */
 	bool is_signed;
+	bool is_error;	 /* all but errors become 0 */
+	bool is_swapped; /* in network byte order */
 };
 
 #define PROBE_READ(NAME)                                                                           \
 	const volatile enum probe_from NAME##_from = PROBE_FROM_NOTHING;                           \
 	const volatile u32 NAME##_offset = 0;                                                      \
 	const volatile u32 NAME##_bytes = 8;                                                       \
-	const volatile bool NAME##_signed = true
+	const volatile bool NAME##_signed = true;                                                  \
+	const volatile bool NAME##_error = false;                                                  \
+	const volatile bool NAME##_swapped = false
 
 #define probe_read_of(NAME) \
-	((struct probe_read){ NAME##_from, NAME##_offset, NAME##_bytes, NAME##_signed })
+	((struct probe_read){ NAME##_from, NAME##_offset, NAME##_bytes, NAME##_signed, NAME##_error, NAME##_swapped })
 
 /* The compiler must not make one load of several, from an address that depends on n: the verifier refuses that. */
 #define probe_take_(n, number, value)                                                              \
@@ -113,6 +117,18 @@ static __always_inline u64 probe_argument(void *ctx, enum probe_place place, u32
 	return value;
 }
 
+/* The errno that a number means, or 0. */
+static __always_inline u32 probe_errno(s64 number)
+{
+	return number < 0 && number >= -4095 ? -number : 0;
+}
+
+/* The same for a register. A function of type int leaves its upper half 0. */
+static __always_inline u32 probe_error(u64 result)
+{
+	return probe_errno(result >> 32 ? (s64)result : (s32)result);
+}
+
 static __always_inline s64 probe_number(void *ctx, enum probe_place place, struct probe_read read)
 {
 	u32 unused = 64 - 8 * read.bytes;
@@ -125,13 +141,10 @@ static __always_inline s64 probe_number(void *ctx, enum probe_place place, struc
 	else if (read.from != PROBE_FROM_NOTHING)
 		value = probe_argument(ctx, place, read.from - PROBE_FROM_ARG0);
 	value <<= unused;
-	return read.is_signed ? (s64)value >> unused : (s64)(value >> unused);
-}
-
-/* The errno that a result means, or 0. A function of type int leaves the upper half of the register 0. */
-static __always_inline u32 probe_error(u64 result)
-{
-	if (result >> 32 == 0)
-		result = (s64)(s32)result;
-	return result >= (u64)-4095 ? -(s64)result : 0;
+	if (read.is_swapped)
+		return __builtin_bswap64(value);
+	value = read.is_signed ? (s64)value >> unused : (s64)(value >> unused);
+	if (!read.is_error)
+		return value;
+	return -(s64)(read.from == PROBE_FROM_FIELD ? probe_errno(value) : probe_error(value));
 }

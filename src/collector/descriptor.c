@@ -195,6 +195,8 @@ int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struc
 	(*ret_descriptor)->text_hash = hash_text(HASH_STABLE_START, buf_text(text->text)) | 1;
 	array_for_each (metric, (*ret_descriptor)->metrics, (*ret_descriptor)->n_metrics)
 		metric->line = text->metric_line;
+	array_for_each (label, (*ret_descriptor)->labels, (*ret_descriptor)->n_labels)
+		label->line = text->label_line;
 	return 0;
 }
 

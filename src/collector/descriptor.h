@@ -127,7 +127,7 @@ struct descriptor {
 struct descriptor_text {
 	struct buf *text;
 	const char *path;
-	unsigned int line, metric_line; /* the second: of its metrics' names */
+	unsigned int line, metric_line, label_line; /* the others: of its metrics' names, and of its labels */
 };
 
 /* Every mistake goes to diag; the rest of the file is still returned. -ENOMEM, -EIO. */

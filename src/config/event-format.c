@@ -2,6 +2,8 @@
 /* Documentation/trace/events.rst */
 #include "config/probe-internal.h"
 
+#include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,19 +35,33 @@ static char *cut_name(char *declaration)
 	return end;
 }
 
+/* A name may be written in parts. */
+static void join_texts(char *line)
+{
+	for (char *gap = line; (gap = strstr(gap, "\" \"")) != NULL;)
+		memmove(gap, gap + 3, strlen(gap + 3) + 1);
+}
+
 void event_fields_read(const char *event, struct event_fields *ret_fields)
 {
 	int category = (int)strcspn(event, ":");
 	_cleanup_(fclosep) FILE *f = NULL;
-	char line[512];
+	_cleanup_(freep) char *line = NULL;
+	char path[512];
+	size_t room = 0;
 
-	snprintf(line, sizeof(line), "events/%.*s/%s/format", category, event, event + category + 1);
-	f = target_open_trace(line);
+	snprintf(path, sizeof(path), "events/%.*s/%s/format", category, event, event + category + 1);
+	f = target_open_trace(path);
 	ret_fields->n = 0;
-	while (f && ret_fields->n < EVENT_FIELDS && fgets(line, sizeof(line), f)) {
+	while (f && ret_fields->n < EVENT_FIELDS && getline(&line, &room, f) > 0) {
 		struct probe_value *field = &ret_fields->items[ret_fields->n];
 		char *declaration = ret_fields->declarations[ret_fields->n];
 
+		if (!strncmp(line, "print fmt:", 10)) {
+			join_texts(line);
+			ret_fields->print = TAKE_PTR(line);
+			break;
+		}
 		if (sscanf(line, " field:%127[^;]; offset:%u; size:%u; signed:%u;", declaration, &field->offset, &field->bytes,
 			   &field->is_signed) != 4)
 			continue;
@@ -56,4 +72,40 @@ void event_fields_read(const char *event, struct event_fields *ret_fields)
 			field->bytes = 64;
 		ret_fields->n++;
 	}
+}
+
+static bool is_plain(const char *name)
+{
+	for (const char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("_-+./:| ", *c))
+			return false;
+	return *name;
+}
+
+/* Of two names for a number, the first one is printed. */
+static void write_name(int64_t number, const char *name, size_t begin, struct buf *out)
+{
+	char line[32];
+
+	snprintf(line, sizeof(line), "value = %" PRId64 "=", number);
+	if (is_plain(name) && !strstr(buf_text(out) + begin, line))
+		buf_printf(out, "%s%s\n", line, name);
+}
+
+/* __print_symbolic(REC->FIELD, { 1, "ONE" }, { 0x2, "TWO" }) */
+bool event_names_write(const struct event_fields *fields, const char *field, struct buf *out)
+{
+	size_t begin = out->size;
+	char head[160], name[64];
+	const char *at;
+	int64_t number;
+	int n = 0;
+
+	snprintf(head, sizeof(head), "__print_symbolic(REC->%s,", field);
+	at = fields->print ? strstr(fields->print, head) : NULL;
+	for (at = at ? at + strlen(head) - 1 : ""; sscanf(at, ", { %" SCNi64 " , \"%63[^\"]\" }%n", &number, name, &n) == 2 && n; n = 0) {
+		write_name(number, name, begin, out);
+		at += n;
+	}
+	return out->size > begin;
 }

@@ -3,6 +3,7 @@
 
 /* A [probe] section between probe.c, which understands it, and probe-text.c, which writes its descriptor. */
 
+#include "config/internal.h"
 #include "config/probe.h"
 
 #define HAS_ARGUMENTS 1u
@@ -26,12 +27,30 @@ struct probe_measure {
 	const char *suffix; /* of the metric's name */
 };
 
+struct probe_type {
+	const char *name;
+	const char *label;  /* that shows it, as in "as = LABEL" of a descriptor; NULL: it is a number or a text */
+	unsigned int bytes; /* of a register that it takes; what it points to is found by all of them */
+	unsigned int is;
+	unsigned int fields; /* how many bytes a field of it may have, or'ed; 0: fields have such a type already */
+};
+
+/* .is */
+#define IS_SIGNED  1u
+#define IS_TEXT	   2u /* that it points to */
+#define IS_WIDE	   4u /* 16 bytes, or what points to them */
+#define IS_ERROR   8u /* all but errors become 0 */
+#define IS_SWAPPED 16u /* in network byte order */
+#define IS_NAMED   32u /* by the event, or by an enum of the kernel; a field has a sign of its own */
+
 /* An argument, a result or a field. */
 struct probe_value {
 	const char *name; /* without its type; first, for array_find() */
 	const char *from; /* the object's enum probe_from in lower case; NULL: there is none */
 	unsigned int offset, bytes, is_signed;
-	const char *text; /* its enum probe_text; NULL: it is a number */
+	const char *text; /* its enum probe_text; NULL: it is another value */
+	const struct probe_type *type; /* NULL: none is written */
+	const char *constants; /* IS_NAMED: of the kernel's enum; NULL: of the event */
 };
 
 #define EVENT_FIELDS 64
@@ -40,6 +59,7 @@ struct event_fields {
 	struct probe_value items[EVENT_FIELDS];
 	char declarations[EVENT_FIELDS][128]; /* hold the names */
 	size_t n; /* 0: this kernel has no such event, or nobody here may know */
+	char *print; /* how the kernel prints them, which names some numbers; NULL: it does not say; to be freed */
 };
 
 struct probe {
@@ -57,7 +77,7 @@ struct probe {
 	struct probe_value measured;
 	int n_arguments; /* that the hook has, if it has some */
 	unsigned int n_numbers; /* that it counts by */
-	bool has_text;
+	bool has_text, has_address; /* and by them */
 	bool is_paired;	 /* what is known where the function is entered counts where it returns */
 	bool is_classic; /* only a classic tracepoint has fields, and those of system calls are only classic */
 	struct event_fields fields;
@@ -65,14 +85,36 @@ struct probe {
 	struct diag *diag;
 };
 
+#define complain(probe, key, ...) assignments_complain(&(probe)->all, (probe)->diag, key, NULL, __VA_ARGS__)
+#define complain_of_word(probe, key, what, word, items, n)                                         \
+	({                                                                                         \
+		struct assignment place_ = assignments_place(&(probe)->all, key, NULL);            \
+		diag_add_unknown((probe)->diag, place_.path, place_.line, what, word, items, n);   \
+	})
+
+/* Does it have this property of a type? */
+static inline bool probe_value_is(const struct probe_value *value, unsigned int is)
+{
+	return value->type && value->type->is & is;
+}
+
+/* "s32", "enum=NAME"; NULL: the whole register. It is cut. False: there is none, which is reported. probe-type.c */
+bool probe_type_read(struct probe *probe, const char *key, char *type, struct probe_value *value);
+/* Makes of a name and a type a field of the event. If there is no such field, or it has another type: reported. */
+void probe_take_field(struct probe *probe, const char *key, struct probe_value *value);
+
 /* What follows is written to probe->out. probe-text.c */
 
 void probe_write_param(struct probe *probe, const char *name, const char *value);
 /* A member of the key is an attribute of that name. */
 void probe_write_label(struct probe *probe, const char *member, const char *first, const char *last);
 void probe_write_value(struct probe *probe, const char *slot, const struct probe_value *value);
+/* After probe_write_label(): how its type shows it. */
+void probe_write_type(struct probe *probe, const struct probe_value *value);
 /* All else, once the values are known. */
 void probe_write(struct probe *probe);
 
 /* The fields of a classic tracepoint's record, CATEGORY:NAME, as tracefs describes them. event-format.c */
 void event_fields_read(const char *event, struct event_fields *ret_fields);
+/* Lines "value = NUMBER=NAME" of a [label], for the names that the kernel prints for a field. False: it prints none. */
+bool event_names_write(const struct event_fields *fields, const char *field, struct buf *out);

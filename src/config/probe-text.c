@@ -24,6 +24,18 @@ void probe_write_value(struct probe *probe, const char *slot, const struct probe
 		   "[param %s_from]\ndefault = %s\n[param %s_offset]\ndefault = %u\n[param %s_bytes]\ndefault = %u\n"
 		   "[param %s_signed]\ndefault = %s\n",
 		   slot, value->from, slot, value->offset, slot, value->bytes, slot, value->is_signed ? "yes" : "no");
+	if (probe_value_is(value, IS_ERROR | IS_SWAPPED))
+		buf_printf(probe->out, "[param %s_%s]\ndefault = yes\n", slot, probe_value_is(value, IS_ERROR) ? "error" : "swapped");
+}
+
+void probe_write_type(struct probe *probe, const struct probe_value *value)
+{
+	if (value->type && value->type->label)
+		buf_printf(probe->out, "as = %s\n", value->type->label);
+	else if (value->constants)
+		buf_printf(probe->out, "as = kernel-enum %s\n", value->constants);
+	else if (probe_value_is(value, IS_NAMED))
+		(void)event_names_write(&probe->fields, value->name, probe->out);
 }
 
 /* Of the collector and of the metric: "Histogram of ret of kretprobe:vfs_read". */
@@ -43,7 +55,7 @@ static void write_metrics(struct probe *probe)
 	const char *unit = probe->unit ?: probe->what->unit ?: strstr(probe->target, "-clock") ? "ns" :
 			   probe->kind->can & IS_FUNCTION ? "{call}" : "{event}";
 
-	buf_printf(probe->out, "[collector]\nobject = probe%s\n", probe->has_text ? "-text" : "");
+	buf_printf(probe->out, "[collector]\nobject = probe%s\n", probe->has_text || probe->has_address ? "-text" : "");
 	write_description(probe);
 	buf_printf(probe->out, "[metric %s]\nunit = %s\n", probe->what->map, unit);
 	write_description(probe);

@@ -18,7 +18,6 @@
 
 #define ARGUMENTS 6
 #define CALLS HAS_ARGUMENTS | IS_FUNCTION
-#define NO_TEXT "arguments can be text, results cannot"
 #define USE_RETURN "write kretprobe: or uretprobe:, or measure = latency"
 
 #define FUNCTION_PROGRAMS \
@@ -27,9 +26,9 @@
 
 static const struct hook_kind kinds[] = {
 	{ "kprobe", "FUNCTION", 1, CALLS, FUNCTION_PROGRAMS, USE_RETURN },
-	{ "kretprobe", "FUNCTION", 1, CALLS | HAS_RESULT, FUNCTION_PROGRAMS, NO_TEXT },
+	{ "kretprobe", "FUNCTION", 1, CALLS | HAS_RESULT, FUNCTION_PROGRAMS },
 	{ "uprobe", "BINARY:FUNCTION", 2, CALLS, USER_PROGRAMS, USE_RETURN },
-	{ "uretprobe", "BINARY:FUNCTION", 2, CALLS | HAS_RESULT, USER_PROGRAMS, NO_TEXT },
+	{ "uretprobe", "BINARY:FUNCTION", 2, CALLS | HAS_RESULT, USER_PROGRAMS },
 	{ "usdt", "BINARY:PROVIDER:NAME", 3, HAS_ARGUMENTS, { "user_mark" }, "it has only arguments" },
 	{ "tracepoint", "CATEGORY:NAME", 2, HAS_FIELDS, { "event__raw", NULL, "event__tp" },
 	  "write the name of one of its fields, or use rawtp:, which has arg0 to arg5" },
@@ -78,13 +77,6 @@ static const struct setting_row rows[] = {
 };
 static const struct setting_table probe_settings = SETTING_TABLE(rows, struct probe);
 
-#define complain(probe, key, ...) assignments_complain(&(probe)->all, (probe)->diag, key, NULL, __VA_ARGS__)
-#define complain_of_word(probe, key, what, word, items, n)                                         \
-	({                                                                                         \
-		struct assignment place_ = assignments_place(&(probe)->all, key, NULL);            \
-		diag_add_unknown((probe)->diag, place_.path, place_.line, what, word, items, n);   \
-	})
-
 /* As names of metrics and attributes are. */
 static const char *make_name(char *text)
 {
@@ -121,38 +113,6 @@ static void find_hook(struct probe *probe)
 	probe->kind = NULL;
 }
 
-/* "s32", "text"; NULL: the whole register. */
-static bool parse_type(const char *type, struct probe_value *value)
-{
-	unsigned int bits = 64;
-	char sign = 's';
-	int end = 0;
-
-	value->text = type && !strcmp(type, "text") ? "pointer" : NULL;
-	if (type && !value->text && (sscanf(type, "%c%u%n", &sign, &bits, &end) != 2 || type[end]))
-		return false;
-	value->bytes = bits / 8;
-	value->is_signed = sign == 's';
-	return (sign == 's' || sign == 'u') && (bits == 8 || bits == 16 || bits == 32 || bits == 64);
-}
-
-static void take_field(struct probe *probe, const char *key, const char *type, struct probe_value *value)
-{
-	const struct probe_value *field = array_find(probe->fields.items, probe->fields.n, value->name);
-
-	probe->is_classic = true;
-	if (type)
-		complain(probe, key, "\"%s:%s\": a field of a tracepoint has a type already; write %s", value->name, type,
-			 value->name);
-	else if (!field && probe->fields.n)
-		complain_of_word(probe, key, "field", value->name, probe->fields.items, probe->fields.n);
-	else if (field && !field->text && (field->bytes > 8 || field->bytes & (field->bytes - 1)))
-		complain(probe, key, "field \"%s\" of %s is neither a number nor a text; use another one", value->name,
-			 probe->target);
-	else /* If fields cannot be read, neither can the event be attached. */
-		*value = field ? *field : (struct probe_value){ .name = value->name, .from = "field" };
-}
-
 /* libc, libc.so.6, libc-2.31.so, but not libc++.so */
 static bool is_of_libc(const struct probe *probe)
 {
@@ -161,6 +121,41 @@ static bool is_of_libc(const struct probe *probe)
 	target_split(probe->target, 0, path);
 	base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	return !strncmp(base, "libc", 4) && (strchr(".", base[4]) || (base[4] == '-' && isdigit((unsigned char)base[5])));
+}
+
+/* What a word cannot be here. True: it is reported. */
+static bool is_refused(struct probe *probe, const char *key, const struct probe_word *word,
+		       const struct probe_value *value, unsigned int can)
+{
+	const char *name = word->name;
+
+	if (word->needs & ~can)
+		complain(probe, key, "\"%s\" is not known at %s:; %s", name, probe->kind->name, probe->kind->remedy);
+	else if (word->param && !strcmp(key, "measure"))
+		complain(probe, key, "\"%s\" is not a number; name an argument, a result or a field", name);
+	else if (word->param && value->type)
+		complain(probe, key, "\"%s:%s\": only arguments, results and fields have a type; write %s", name, value->type->name, name);
+	else if (word->needs == HAS_ARGUMENTS && word - words >= probe->n_arguments)
+		complain(probe, key, "\"%s\" is not known at %s, which has %d argument%s; count from arg0", name, probe->hook,
+			 probe->n_arguments, plural((uint64_t)probe->n_arguments));
+	else if (word->needs == HAS_RESULT && (word->param || probe_value_is(value, IS_ERROR)) && is_of_libc(probe))
+		complain(probe, key, "functions of the C library return -1, or codes of their own, so \"errno\" is not known; write "
+			 "\"by ret\", or \"by ret:s32\" for an int");
+	else
+		return false;
+	return true;
+}
+
+static void check_constants(struct probe *probe, const char *key, const struct probe_value *value)
+{
+	_cleanup_(buf_done) struct buf unused = BUF_INIT;
+	bool is_field = value->from && !strcmp(value->from, "field");
+
+	if (!value->from || !probe_value_is(value, IS_NAMED) || (value->constants && *value->constants) ||
+	    (is_field && (!probe->fields.n || event_names_write(&probe->fields, value->name, &unused))))
+		return;
+	complain(probe, key, "\"%s:enum\": %s; write %s:enum=NAME with the name of an enum of the kernel, or one of its constants",
+		 value->name, is_field ? "the event has no names for the numbers of this field" : "the name of the enum is missing", value->name);
 }
 
 /* Is it an argument, a result or a field? If not, it is on, or there is a complaint. text is cut into name and type. */
@@ -175,27 +170,17 @@ static bool read_value(struct probe *probe, const char *key, char *text, struct 
 		value->name += 5;
 	else if (!(can & HAS_FIELDS) || strcmp(text, "ret"))
 		word = array_find(words, ARRAY_SIZE(words), text);
+	if (!probe_type_read(probe, key, type, value) || (word && is_refused(probe, key, word, value, can)))
+		return false;
 	if (!word && can & HAS_FIELDS)
-		take_field(probe, key, type, value);
-	else if (!parse_type(type, value))
-		complain(probe, key, "\"%s:%s\": there is no type \"%s\"; write text, or s or u with 8, 16, 32 or 64, like %s:s32",
-			 text, type, type, text);
+		probe_take_field(probe, key, value);
 	else if (!word)
 		complain_of_word(probe, key, "value", text, words, ARRAY_SIZE(words));
-	else if (word->needs & ~can || (word->needs == HAS_RESULT && value->text) ||
-		 (word->param && (type || !strcmp(key, "measure"))))
-		complain(probe, key, "\"%s%s%s\" is not known at %s:; %s", text, type ? ":" : "", type ?: "", probe->kind->name,
-			 probe->kind->remedy);
-	else if (word->needs == HAS_ARGUMENTS && word - words >= probe->n_arguments)
-		complain(probe, key, "\"%s\" is not known at %s, which has %d argument%s; count from arg0", text, probe->hook,
-			 probe->n_arguments, plural((uint64_t)probe->n_arguments));
-	else if (!strcmp(text, "errno") && is_of_libc(probe))
-		complain(probe, key, "functions of the C library return -1, or codes of their own, so \"errno\" is not known; write "
-			 "\"by ret\", or \"by ret:s32\" for an int");
 	else if (word->param)
 		probe_write_param(probe, word->param, "yes");
 	else
 		value->from = text;
+	check_constants(probe, key, value);
 	if (word && word->member)
 		probe_write_label(probe, word->member, word->attribute, "");
 	/* Where a function returns, its arguments are lost. */
@@ -221,6 +206,9 @@ static void read_measure(struct probe *probe)
 		complain(probe, "measure", "latency needs a function that returns; use kprobe: or uprobe:, or measure = count");
 	else if (n == 2 && read_value(probe, "measure", probe->word, measured) && measured->text)
 		complain(probe, "measure", "\"%s\" is a text; name a number", probe->word);
+	else if (measured->type && (measured->type->label || probe_value_is(measured, IS_NAMED)))
+		complain(probe, "measure", "\"%s:%s\" is shown by a name, and only a number can be measured; write %s", probe->word,
+			 measured->type->name, probe->word);
 	else if (measured->from)
 		probe_write_value(probe, "value", measured);
 	if (probe->is_paired && probe->unit && strcmp(probe->unit, "s"))
@@ -233,24 +221,27 @@ static void read_by(struct probe *probe, size_t i)
 	char *text = probe->by.items[i], member[32];
 	struct probe_value value;
 	bool is_value = read_value(probe, "by", text, &value);
+	bool *taken = value.text ? &probe->has_text : probe_value_is(&value, IS_WIDE) ? &probe->has_address : NULL;
 	const char *slot;
 
 	if (array_find(probe->by.items, i, text))
 		complain(probe, "by", "\"%s\" is there twice; remove one", text);
 	if (!is_value)
 		return;
-	if (value.text ? probe->has_text : probe->n_numbers == ARRAY_SIZE(slots)) {
-		complain(probe, "by", "\"%s\" is one too many; at most %zu numbers and one text are possible", text,
+	if (taken ? *taken : probe->n_numbers == ARRAY_SIZE(slots)) {
+		complain(probe, "by", "\"%s\" is one too many; at most %zu numbers, one text and one ipv6 are possible", text,
 			 ARRAY_SIZE(slots));
 		return;
 	}
-	probe->has_text |= value.text != NULL;
-	slot = value.text ? "text" : slots[probe->n_numbers++];
+	slot = !taken ? slots[probe->n_numbers++] : value.text ? "text" : "address";
+	if (taken)
+		*taken = true;
 	probe_write_value(probe, slot, &value);
 	if (value.text)
 		probe_write_param(probe, "text_is", value.text);
 	snprintf(member, sizeof(member), "unused_%s", slot);
 	probe_write_label(probe, member, probe->called, make_name(strchr(text, '.') ? strchr(text, '.') + 1 : text));
+	probe_write_type(probe, &value);
 }
 
 /* Inside of an instruction, a probe would change what the program does. */
@@ -324,10 +315,12 @@ int probe_describe(const struct config_section *section, struct diag *diag, stru
 			       .all = section->given };
 	const struct assignment place = assignments_place(&probe.all, "hook", NULL);
 	const struct assignment name = assignments_place(&probe.all, "name", NULL);
+	const struct assignment by = assignments_place(&probe.all, "by", NULL);
 	int err = setting_table_init(&probe_settings, &probe);
 
 	ret_text->path = place.path;
 	ret_text->line = place.line;
+	ret_text->label_line = by.key && !strcmp(by.path, place.path) ? by.line : place.line;
 	ret_text->metric_line = name.key && !strcmp(name.path, place.path) ? name.line : place.line;
 	snprintf(probe.called, sizeof(probe.called), "%s", section->name);
 	make_name(probe.called);
@@ -342,6 +335,7 @@ int probe_describe(const struct config_section *section, struct diag *diag, stru
 		find_hook(&probe);
 	if (!err && probe.kind)
 		understand(&probe);
+	free(probe.fields.print);
 	setting_table_done(&probe_settings, &probe);
 	return err ?: buf_error(probe.out);
 }

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probes: nothing but sections of the configuration, or options of the command line."""
 import json
+import os
 import platform
+import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -15,9 +18,11 @@ ROOM = 4096  # for threads in calls of a latency; those that are in none keep up
 PATH = workload('probed')
 CALL, NEST, JUMP = (f'{PATH}:probed_{name}' for name in ('call', 'nest', 'jump'))
 ERROR, WAIT, EXEC, LARGE = (f'{PATH}:probed_{name}' for name in ('error', 'wait', 'exec', 'large'))
+NAME, TYPED = (f'{PATH}:probed_{name}' for name in ('name', 'typed'))
 SYS_LSEEK = 62 if platform.machine() == 'aarch64' else 8
 ERRORS = N // 4  # of probed_call(), which returns its number else
 NUMBERS = [number for number in range(N) if number % 4]
+TEXTS = {'a long name': 0, 'short': 1, 's': 2}  # of probed_name(), by the number's remainder
 
 
 class Probes(unittest.TestCase):
@@ -95,6 +100,39 @@ class FunctionTest(Probes):
         self.assertEqual(mine.by('renames.ret', 'bpfpush.probe.renames'), {-1: N})
         self.assertEqual(mine.total('bpfpush.probe.timed.duration', **{'timed.ret': -1})['count'], N)
 
+    def test_arguments_are_shown_as_their_types_say(self):
+        mine, _ = self.count(to={'hook': 'uprobe:' + TYPED, 'by': 'unit, arg0:ipv6, arg1:ipv4, arg2:be16, arg5:errno'},
+                             on={'hook': 'uprobe:' + TYPED, 'by': 'unit, arg3:dev, arg4:enum=TCP_ESTABLISHED, arg1:hex'},
+                             at={'hook': 'uprobe:' + TYPED, 'by': 'unit, arg4:ifindex'})
+        every = range(N)
+        self.assertEqual(mine.by('to.arg0', 'bpfpush.probe.to'), {f'2001:db8::{i or ""}': N / 3 for i in range(3)})
+        self.assertEqual(mine.by('to.arg1', 'bpfpush.probe.to'), {f'192.0.2.{i}': N / 5 for i in range(5)})
+        self.assertEqual(mine.by('to.arg2', 'bpfpush.probe.to'), {8080: N / 2, 8081: N / 2})
+        self.assertEqual(mine.by('to.arg5', 'bpfpush.probe.to'), {'ENOENT': ERRORS, None: N - ERRORS})
+        self.assertEqual(mine.by('on.arg3', 'bpfpush.probe.on'), {device_name('7:0'): N})
+        names = {1: 'TCP_ESTABLISHED', 2: 'TCP_SYN_SENT', 3: 'TCP_SYN_RECV', 99: '99'}
+        states = [i % 3 + 1 if i % 6 else 99 for i in every]
+        self.assertEqual(mine.by('on.arg4', 'bpfpush.probe.on'), {name: states.count(state) for state, name in names.items()})
+        self.assertEqual(mine.by('on.arg1', 'bpfpush.probe.on'), {f'{i << 24 | 0x0200c0:#x}': N / 5 for i in range(5)})
+        self.assertEqual(mine.by('at.arg4', 'bpfpush.probe.at')['lo'], states.count(1))
+
+    def test_the_text_that_a_function_returns(self):
+        """Where it returns, and of a call whose arguments are known, too. A shorter text leaves nothing of a longer one."""
+        mine, _ = self.count(names={'hook': 'uretprobe:' + NAME, 'by': 'unit, ret:text'},
+                             pairs={'hook': 'uretprobe:' + NAME, 'by': 'unit, ret:text, arg0:s32'},
+                             times={'hook': 'uprobe:' + NAME, 'measure': 'latency', 'by': 'unit, ret:text'})
+        expected = {text: len([i for i in NUMBERS if i % 3 == rest]) for text, rest in TEXTS.items()}
+        expected[''] = ERRORS  # NULL
+        self.assertEqual(mine.by('names.ret', 'bpfpush.probe.names'), expected)
+        self.assertEqual(mine.by('pairs.ret', 'bpfpush.probe.pairs'), expected)
+        self.assertEqual(len(mine.select('bpfpush.probe.pairs')), N)
+        times = mine.by('times.ret', 'bpfpush.probe.times.duration')
+        self.assertEqual({text: time['count'] for text, time in times.items()}, expected)
+        with Cgroup('probes') as cgroup:
+            done = subprocess.run([harness.agent(), 'dump', '--config=/dev/null', f'--probe=latency uprobe:{NAME} by ret:text', 'snapshot',
+                                   '--', PATH, cgroup.procs, str(N)], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(len(re.findall('^times [0-9a-f]', done.stdout, re.MULTILINE)), len(expected))
+
     def test_a_function_of_several_versions(self):
         mine, _ = self.count(n=50, arguments=['threads'], made={'hook': 'uprobe:libc:pthread_create', 'by': 'unit'})
         self.assertEqual(mine.total('bpfpush.probe.made'), 50)
@@ -131,6 +169,12 @@ class FunctionTest(Probes):
         self.assertEqual(seen.total('bpfpush.probe.lost', **{'bpfpush.probe.name': 'jump'}), done['lost'])
 
 
+def device_name(number):
+    """What the kernel calls this block device; if it has none, its number."""
+    path = '/sys/dev/block/' + number
+    return os.path.basename(os.path.realpath(path))
+
+
 def lacks_kprobes():
     with open('/proc/kallsyms', encoding='ascii', errors='replace') as file:
         return not any(line.split()[2] == 'register_kprobe' for line in file)
@@ -152,6 +196,15 @@ class KernelTest(Probes):
         found = mine.total('bpfpush.probe.sizes')
         self.assertEqual((found['count'], found['sum']), (N, sum(i % 7 for i in range(N))))
         self.assertEqual(mine.by('sizes.arg2', 'bpfpush.probe.sizes').keys(), set(range(7)))
+
+    def test_the_text_that_a_function_returns(self):
+        code = 'import os\nfor i in range(30): os.readlink("/proc/self/root")\nfor i in range(20): os.readlink("/proc/self/exe")'
+        with Cgroup('probes') as cgroup:
+            seen = once(['paths'], cgroup.command([sys.executable, '-c', code]),
+                        params={'probe paths': {'hook': 'kretprobe:d_path', 'by': 'unit, ret:text'}})
+        paths = seen.of(cgroup).by('paths.ret', 'bpfpush.probe.paths')
+        self.assertGreaterEqual(paths['/'], 30)
+        self.assertGreaterEqual(paths[os.path.realpath(sys.executable)], 20)
 
     def test_a_call_goes_on_after_exec(self):
         call = {'x86_64': '__x64_sys_execve', 'aarch64': '__arm64_sys_execve'}[platform.machine()]
@@ -189,6 +242,33 @@ class EventTest(Probes):
         self.assertEqual(mine.by('seeks.syscall_nr').keys(), {SYS_LSEEK})
         seeks = mine.select(**{'seeks.fd': 2 ** 32 - 1})
         self.assertEqual(seeks.by('seeks.offset', 'bpfpush.probe.seeks'), {offset: N // 5 for offset in range(5)})
+
+    def test_fields_are_shown_as_their_types_say(self):
+        """Connections to a port that nobody has, with an address that nobody else uses."""
+        code = ('import socket\nfor i in range(20):\n for kind, to in ((socket.AF_INET, ""), (socket.AF_INET6, "::ffff:")):\n'
+                '  socket.socket(kind).connect_ex((to + "127.77.1.2", 1))')
+        event = 'tracepoint:sock:inet_sock_set_state'
+        seen = once(['links', 'wide'], [sys.executable, '-c', code], preexec_fn=mount_tracefs, params={
+            'probe links': {'hook': event, 'by': 'daddr:ipv4, newstate:enum, dport'},
+            'probe wide': {'hook': event, 'by': 'daddr_v6:ipv6, oldstate:enum, protocol:enum=IPPROTO_TCP'}})
+        links = seen.select('bpfpush.probe.links', **{'links.daddr': '127.77.1.2'})
+        self.assertEqual(links.by('links.newstate'), {'TCP_SYN_SENT': 40, 'TCP_CLOSE': 40})
+        self.assertEqual(links.by('links.dport'), {1: 80})
+        wide = seen.select('bpfpush.probe.wide', **{'wide.daddr_v6': '127.77.1.2'})
+        self.assertEqual(wide.by('wide.oldstate'), {'TCP_CLOSE': 40, 'TCP_SYN_SENT': 40})
+        self.assertEqual(wide.by('wide.protocol'), {'IPPROTO_TCP': 80})
+
+    def test_results_of_system_calls_are_shown_as_their_types_say(self):
+        mine, _ = self.count(exits={'hook': 'tracepoint:raw_syscalls:sys_exit', 'by': 'unit, id:syscall, ret:errno'})
+        for call, error in (('lseek', 'EBADF'), ('rename', 'ENOENT'), ('write', 'ENOSPC')):
+            self.assertEqual(mine.total('bpfpush.probe.exits', **{'exits.id': call, 'exits.ret': error}), N, call)
+        self.assertEqual(mine.by('exits.ret', **{'exits.id': 'lseek'}), {'EBADF': N})
+        self.assertGreaterEqual(mine.total('bpfpush.probe.exits', **{'exits.id': 'write', 'exits.ret': None}), N)
+
+    def test_functions_of_the_kernel_have_names(self):
+        mine, seen = self.count(timers={'hook': 'tracepoint:timer:hrtimer_start', 'by': 'unit, comm, function:ksym'})
+        self.assertEqual(mine.total('bpfpush.probe.timers', **{'timers.function': 'hrtimer_wakeup', 'thread.name': 'probed'}),
+                         seen.expected['naps'])
 
     def test_the_name_that_a_task_gets(self):
         _, seen = self.count(names={'hook': 'tracepoint:task:task_rename', 'by': 'newcomm'},
@@ -273,6 +353,23 @@ class CommandTest(Probes):
                               stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (78, f'bpfpush --probe: measure: "arg1" is not known at '
                          f'usdt:{PATH}:workload:probed, which has 1 argument; count from arg0\n'))
+
+    def test_types_that_a_field_cannot_have_are_mistakes(self):
+        event = 'tracepoint:sock:inet_sock_set_state'
+        cases = {
+            'sport:ipv4': 'by: "sport:ipv4": the field has 2 bytes, too few or too many for this type; write sport or another type',
+            'daddr_v6:dev': 'by: "daddr_v6:dev": the field has 16 bytes, too few or too many for this type; write another field',
+            'daddr_v6': 'by: field "daddr_v6" of sock:inet_sock_set_state has 16 bytes, too many for a number; if it is an address, '
+                        'write daddr_v6:ipv6',
+            'sport:u16': 'by: "sport:u16": a field of a tracepoint has a type already; write sport',
+            'newstate:enun': 'unknown type "enun": did you mean "enum"?',
+            'sport:enum': 'by: "sport:enum": the event has no names for the numbers of this field; write sport:enum=NAME with the '
+                          'name of an enum of the kernel, or one of its constants',
+            'sport:enum=skb_drop_reasn': 'this kernel has no enum "skb_drop_reasn", and none with a constant of this name: did you '
+                                         'mean "skb_drop_reason"?'}
+        for value, said in cases.items():
+            with self.subTest(value):
+                self.assertEqual(self.run_with('dump', f'--probe={event} by {value}', 'shape'), (78, ['bpfpush --probe: ' + said]))
 
     def test_a_probe_that_counts_nothing_says_so(self):
         done = subprocess.run([harness.agent(), 'once', '--config=/dev/null', f'--probe=latency uprobe:{CALL} by unit', '--', 'true'],

@@ -7,6 +7,7 @@
  */
 #include "workload.h"
 
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -77,6 +78,31 @@ __attribute__((noipa)) long probed_call(int number, const char *name)
 {
 	USDT("workload", "probed", number);
 	return number % 4 ? number : -ENOENT;
+}
+
+/* A text, or none. */
+const char *probed_name(int number);
+__attribute__((noipa)) const char *probed_name(int number)
+{
+	static const char *const texts[] = { "a long name", "short", "s" };
+
+	return number % 4 ? texts[number % 3] : NULL;
+}
+
+void probed_typed(const uint8_t *ipv6, uint32_t ipv4, uint16_t port, uint32_t device, int state, int error);
+__attribute__((noipa)) void probed_typed(const uint8_t *ipv6, uint32_t ipv4, uint16_t port, uint32_t device, int state,
+					 int error)
+{
+	asm volatile("" : : "r"(ipv6), "r"(ipv4), "r"(port), "r"(device), "r"(state), "r"(error));
+}
+
+static void call_typed(int i)
+{
+	uint8_t ipv6[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = (uint8_t)(i % 3) };
+
+	workload_check(!probed_name(i) == !(i % 4));
+	probed_typed(ipv6, htonl(0xc0000200 + (uint32_t)i % 5), htons((uint16_t)(8080 + i % 2)), 7u << 20,
+		     i % 6 ? i % 3 + 1 : 99, i % 4 ? i : -ENOENT);
 }
 
 void probed_nest(int depth);
@@ -220,6 +246,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++) {
 		workload_check(probed_call(i, names[i % 3]) == (i % 4 ? i : -ENOENT));
 		workload_check(probed_error(i) == (i % 4 ? i : -ENOENT));
+		call_typed(i);
 		probed_large(i % 4 ? (uint64_t)i : -(uint64_t)i - 1);
 		workload_check(rename("", "") == -1);
 		workload_check(lseek(-1, i % 5, SEEK_SET) < 0);

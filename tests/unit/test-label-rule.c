@@ -75,7 +75,7 @@ static void what_fits_nothing_may_be_dropped_for_now_or_for_good(void **state)
 
 static void constants_of_the_kernel_have_its_names(void **state)
 {
-	struct descriptor_label section = { .as = LABEL_KERNEL_ENUM " pid_type", .prefix = "PIDTYPE_" };
+	struct descriptor_label section = { .as = LABEL_KERNEL_ENUM " pid_type", .prefix = "PIDTYPE_", .line = 7 };
 	struct field field = integer("", 4);
 	struct diag diag = DIAG_INIT;
 	uint64_t tgid = 1, strange = 77;
@@ -92,6 +92,13 @@ static void constants_of_the_kernel_have_its_names(void **state)
 	section.as = LABEL_KERNEL_ENUM " there_is_no_such_enum";
 	assert_ok(label_rule_new(&section, labels_kernel_types(f.labels), &diag, "test", &rule));
 	assert_string_equal(text_as(&f, section.as, &field, &tgid, rule), "1");
+	assert_ok(label_rule_check_enum(rule, labels_kernel_types(f.labels), &diag, "test"));
+	assert_non_null(strstr(buf_text(&diag.text), "test:7: this kernel has no enum \"there_is_no_such_enum\""));
+	diag_done(&diag);
+	label_rule_free(rule);
+	section.as = LABEL_KERNEL_ENUM " PIDTYPE_SID"; /* a constant, for enums without a name */
+	assert_ok(label_rule_new(&section, labels_kernel_types(f.labels), &diag, "test", &rule));
+	assert_string_equal(text_as(&f, section.as, &field, &tgid, rule), "TGID");
 	label_rule_free(rule);
 	labels_begin(f.labels, 0);
 	assert_null(f.labels->kernel_types);

@@ -298,7 +298,7 @@ static void the_descriptor_says_what_a_number_or_an_array_is(void **state)
 	static const uint8_t mapped[16] = { [10] = 0xff, 0xff, 192, 0, 2, 1 }, v4[4] = { 192, 0, 2, 1 };
 	struct field word = integer("u32", 4), wide = integer("", 8), octets = bytes(4, 1), address = bytes(16, 1);
 	struct field narrow = integer("", 2);
-	uint64_t number = 2, zero = 0, minus_two = 0xfffe;
+	uint64_t number = 2, zero = 0, minus_two = 0xfffe, local = 0x0100007f;
 	struct fixture f;
 
 	setup(&f);
@@ -311,6 +311,7 @@ static void the_descriptor_says_what_a_number_or_an_array_is(void **state)
 	assert_int_equal(f.attributes.items[0].type, ATTRIBUTE_FLAG);
 	assert_string_equal(text_as(&f, "bool", &word, &zero, NULL), "false");
 	assert_string_equal(text_as(&f, "ipv4", &octets, v4, NULL), "192.0.2.1");
+	assert_string_equal(text_as(&f, "ipv4", &wide, &local, NULL), "127.0.0.1");
 	assert_string_equal(text_as(&f, "ipv6", &address, mapped, NULL), "192.0.2.1");
 	assert_string_equal(text_as(&f, "hex", &octets, v4, NULL), "c0000201");
 	assert_string_equal(text_as(&f, "text", &octets, "ab\0d", NULL), "ab");

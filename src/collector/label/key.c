@@ -115,6 +115,7 @@ static void check_section(const struct binding *binding, const struct descriptor
 static int describe(const struct binding *binding, const struct descriptor_label *section, struct key_label *label)
 {
 	const struct btf *kernel = NULL;
+	int err;
 
 	label->type = type_of(binding, section, label->field);
 	if (label->type && !label->type->put && !label->type->add)
@@ -129,7 +130,12 @@ static int describe(const struct binding *binding, const struct descriptor_label
 	check_section(binding, section, label);
 	if (!strcmp(label->type->name, LABEL_KERNEL_ENUM))
 		kernel = labels_kernel_types(binding->collector->labels);
-	return label_rule_new(section, kernel, binding->collector->diag, binding->collector->conf_path, &label->rule);
+	err = label_rule_new(section, kernel, binding->collector->diag, binding->collector->conf_path, &label->rule);
+	/* A collector is for many kernels. */
+	if (!err && kernel && label->rule && binding->collector->is_probe)
+		err = label_rule_check_enum(label->rule, kernel, binding->collector->diag,
+					    binding->collector->conf_path);
+	return err;
 }
 
 int key_labels_new(struct binding *binding)

@@ -10,6 +10,7 @@
 #include "collector/descriptor.h"
 #include "collector/shape.h"
 #include "util/array.h"
+#include "util/cleanup.h"
 #include "util/parse.h"
 
 #define COPIES_MAX 2000 /* as a message says; the memory grows with the square */
@@ -77,11 +78,33 @@ void patterns_done(struct patterns *patterns)
 	free(patterns->items);
 }
 
-/* On a kernel that has no such enum, numbers stay numbers. */
-static int add_constants(struct label_rule *rule, const struct btf *types, const char *name)
+static bool has_constant(const struct btf *types, uint32_t id, const char *name)
+{
+	const char *constant;
+	int64_t number;
+
+	for (uint32_t i = 0; (constant = shape_enum_at(types, id, i, &number)); i++)
+		if (!strcmp(constant, name))
+			return true;
+	return false;
+}
+
+/* That of the name or, since many have none, the one that has such a constant. -ENOENT. */
+static int find_enum(const struct btf *types, const char *name)
 {
 	int narrow = btf__find_by_name_kind(types, name, BTF_KIND_ENUM);
 	int id = narrow < 0 ? btf__find_by_name_kind(types, name, BTF_KIND_ENUM64) : narrow;
+
+	for (uint32_t i = 1; id < 0 && i < btf__type_cnt(types); i++)
+		if (btf_is_any_enum(btf__type_by_id(types, i)) && has_constant(types, i, name))
+			return (int)i;
+	return id;
+}
+
+/* On a kernel that has no such enum, numbers stay numbers. */
+static int add_constants(struct label_rule *rule, const struct btf *types, const char *name)
+{
+	int id = find_enum(types, name);
 	const char *constant;
 	int64_t number;
 
@@ -129,6 +152,29 @@ int label_rule_new(const struct descriptor_label *section, const struct btf *ker
 		err = patterns_compile(&section->matches, diag, path, &rule->matches);
 	*ret_rule = err ? label_rule_free(rule) : rule;
 	return err;
+}
+
+int label_rule_check_enum(const struct label_rule *rule, const struct btf *kernel, struct diag *diag, const char *path)
+{
+	const char *wanted = strchr(rule->section->as, ' ') + 1, *nearest;
+	_cleanup_(freep) const char **names = NULL;
+	size_t n = 0;
+	int err = 0;
+
+	for (uint32_t i = 1; !rule->n_constants && i < btf__type_cnt(kernel) && !err; i++) {
+		const struct btf_type *type = btf__type_by_id(kernel, i);
+		const char *name = btf_is_any_enum(type) ? btf__name_by_offset(kernel, type->name_off) : NULL;
+
+		if (name && *name)
+			err = array_append(&names, &n, &name);
+	}
+	nearest = parse_nearest(wanted, names, n);
+	if (rule->n_constants || err)
+		return err;
+	diag_add(diag, path, rule->section->line, "this kernel has no enum \"%s\", and none with a constant of this name%s%s%s", wanted,
+		 nearest ? ": did you mean \"" : "; write another one, or the number's type alone, such as u32", nearest ?: "",
+		 nearest ? "\"?" : "");
+	return 0;
 }
 
 struct label_rule *label_rule_free(struct label_rule *rule)
