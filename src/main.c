@@ -57,7 +57,9 @@ static int refuse(const char *word)
 {
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
-	if (word)
+	if (word && *word == '-')
+		diag_add(&diag, "bpfpush", 0, "a command comes before options, as in bpfpush once %s", word);
+	else if (word)
 		diag_add_unknown(&diag, "bpfpush", 0, "command", word, command_table, ARRAY_SIZE(command_table));
 	else
 		print_help(NULL, stderr);

@@ -196,6 +196,7 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	err = err < 0 ? err : add_sweep(agent) ?: open_exporters(agent);
 	if (!err && !options->is_filter)
 		agent->state = state_new(options->kept);
+	options->set->is_brief = options->is_once;
 	err = err ?: collector_set_start(options->set, options->kept) ?: list_metrics(agent);
 	if (!err)
 		begin(agent);

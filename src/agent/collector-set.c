@@ -202,6 +202,14 @@ static bool has_hook(const struct collector *collector)
 	return !diag.n_errors;
 }
 
+static void note_missing(struct collector_set *set, const struct collector *collector, const char *why)
+{
+	if (collector->is_strict) /* as a probe of the command line is */
+		buf_printf(&set->lacking, "%s%s %s%s", set->lacking.size ? ", " : "", collector_kind(collector), collector->name,
+			   collector->is_probe && !collector->descriptor->programs->line ? "" : " (strict = yes)");
+	buf_printf(&set->missing, "%s%s (%s)", set->missing.size ? ", " : "", collector->name, *why ? why : "the log says why");
+}
+
 static int start_one(struct collector_set *set, struct collector *collector)
 {
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
@@ -213,16 +221,11 @@ static int start_one(struct collector_set *set, struct collector *collector)
 		return err;
 	}
 	if (why.size)
-		log_error("collector %s cannot run: %s%s", collector->name, buf_text(&why), remedy(err));
+		log_error("%s %s cannot run: %s%s", collector_kind(collector), collector->name, buf_text(&why), remedy(err));
 	if (!err && !collector_report_hooks(collector) && collector->is_strict)
 		err = -EOPNOTSUPP;
-	if (err && collector->is_strict)
-		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "not started: collector %s is strict (strict = yes, or "
-			  "--probe) and lacks a hook", collector->name);
 	if (err) {
-		set->is_refused |= collector->is_strict;
-		buf_printf(&set->missing, "%s%s (%s)", set->missing.size ? ", " : "", collector->name,
-			   why.size ? buf_text(&why) : "the log says why");
+		note_missing(set, collector, buf_text(&why));
 		return err;
 	}
 	err = collector_share(collector);
@@ -231,10 +234,7 @@ static int start_one(struct collector_set *set, struct collector *collector)
 	return 0;
 }
 
-/*
- * Starts the collector that names cgroups, or all others, and takes out those that fail. The first error,
- * if any.
- */
+/* Starts the collector that names cgroups, or all others, and takes out those that fail. The first error, or 0. */
 static int start_some(struct collector_set *set, bool is_infrastructure)
 {
 	size_t n = 0, n_shown = 0;
@@ -284,7 +284,7 @@ static void size_tables(struct collector_set *set)
 			set->units += more;
 	set->budget->table_bytes = collectors_size(set->items, set->n, set->units);
 	set->is_cut = set->units < asked;
-	if (set->is_cut)
+	if (set->is_cut && !set->is_brief)
 		log_info("the kernel's tables have room for %" PRIu64 " unit%s instead of %" PRIu64 ", because they may take "
 			    "half of memory_limit = %" PRIu64 "MiB; to have room for all, set memory_limit = %" PRIu64
 			    "MiB in [agent]", set->units, plural(set->units), asked, set->budget->limit_bytes >> 20,
@@ -361,8 +361,11 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 	first = first ? first : err;
 	hooks_forget();
 	keep_freed_memory(false);
-	if (set->is_refused)
+	set->is_refused = set->lacking.size;
+	if (set->is_refused) {
+		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "not started: hooks are missing for %s", buf_text(&set->lacking));
 		return first;
+	}
 	if (kept)
 		keep(set, kept);
 	if (set->n_shown)
@@ -389,6 +392,7 @@ void collector_set_done(struct collector_set *set)
 	free(set->items);
 	free(set->refused);
 	buf_done(&set->missing);
+	buf_done(&set->lacking);
 	labels_free(set->labels);
 	free(set->budget);
 	*set = (struct collector_set){ 0 };

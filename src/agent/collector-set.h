@@ -30,7 +30,9 @@ struct collector_set {
 	struct collector **refused; /* room for those that cannot start; NULL: nobody looks at them */
 	size_t n_refused;
 	struct buf missing; /* the names of those that cannot start, and why */
+	struct buf lacking; /* the names of those that may not start without all of their hooks, and lack some */
 	bool is_refused; /* all of them, and the log says so: a strict one lacks a hook, or the kernel cannot do it */
+	bool is_brief; /* what only costs room is not worth a message before there is none */
 	bool is_cut;	/* memory does not suffice for as many as asked for */
 };
 

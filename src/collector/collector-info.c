@@ -257,7 +257,12 @@ void collector_each_refusal(const struct collector *collector, collector_tell *t
 			buf_reset(&names);
 		}
 		last = error_of(program);
-		buf_printf(&names, "%s%s (%s)", names.size ? ", " : "", program->name, program->section);
+		buf_append_text(&names, names.size ? ", " : "");
+		/* Programs of probes are not the user's. */
+		if (collector->is_probe)
+			buf_append_text(&names, program->section);
+		else
+			buf_printf(&names, "%s (%s)", program->name, program->section);
 	}
 	if (last)
 		tell(collector, buf_text(&names), last, user);
@@ -271,8 +276,8 @@ static void log_refusal(const struct collector *collector, const char *programs,
 		{ NULL, NULL },
 	};
 
-	log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields, "collector %s is partial: the kernel refused %s: %s",
-		  collector->name, programs, error);
+	log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, fields, "%s %s is partial: the kernel refused %s: %s",
+		  collector_kind(collector), collector->name, programs, error);
 }
 
 bool collector_report_hooks(const struct collector *collector)

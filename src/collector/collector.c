@@ -365,8 +365,11 @@ static int check_counting(const struct collector *collector, struct buf *why)
 	}
 	if (!first)
 		return 0;
-	buf_printf(why, "the kernel refused all programs that count, such as %s (%s): %.255s", first->name, first->section,
-		   first->error ?: refusal_error(first->err));
+	if (collector->is_probe)
+		buf_printf(why, "the kernel refused %s: %.255s", first->section, first->error ?: refusal_error(first->err));
+	else
+		buf_printf(why, "the kernel refused all programs that count, such as %s (%s): %.255s", first->name,
+			   first->section, first->error ?: refusal_error(first->err));
 	/* With all rights, it is the kernel that cannot. */
 	return first->err == -EPERM && !(~rights_permitted() & RIGHTS) ? -ENODEV : first->err;
 }

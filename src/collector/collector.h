@@ -59,6 +59,12 @@ int collector_open(const char *directory, const char *name, const struct collect
 		   struct collector **ret_collector);
 void collector_free(struct collector *collector);
 
+/* For messages: which section has its name. */
+static inline const char *collector_kind(const struct collector *collector)
+{
+	return collector->is_probe ? "probe" : "collector";
+}
+
 /* Changes a setting, before collector_start(). -ENOMEM. */
 int collector_set(struct collector *collector, const struct assignment *wanted, struct diag *diag);
 /* The same for a metric of that name, or for all of them (NULL). */

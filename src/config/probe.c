@@ -105,6 +105,11 @@ static void find_hook(struct probe *probe)
 		return;
 	probe->target = hook + n + (hook[n] == ':');
 	probe->is_classic = !strncmp(hook, "tracepoint:syscalls:", 20);
+	if (!(probe->kind->can & IS_SAMPLED) && strpbrk(strrchr(probe->target, ':') ?: probe->target, "*?[")) {
+		complain(probe, "hook", "\"%s\" has a wildcard; a probe is at one place, so write one name", hook);
+		probe->kind = NULL;
+		return;
+	}
 	sscanf(probe->target, "%*[^:]%n:%*[^:]%n:%*[^:]%n", &ends[0], &ends[1], &ends[2]);
 	n = ends[probe->kind->n_parts - 1];
 	if (n && !probe->target[n])

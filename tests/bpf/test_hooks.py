@@ -236,7 +236,7 @@ class StrictTest(Hooks):
     def test_a_hook_that_is_refused_keeps_a_strict_collector_from_starting(self):
         programs = {'raw': 'target = sys_enter\n', 'btf': 'target = task_renam\n'}
         self.once(programs, said='collector hooks is partial: the kernel refused btf (tp_btf/task_renam)')
-        with self.assertRaisesRegex(AssertionError, r'status 69\n(.*\n)*not started: collector hooks is strict'):
+        with self.assertRaisesRegex(AssertionError, r'status 69\n(.*\n)*not started: hooks are missing for collector hooks \(strict = yes\)'):
             self.once(programs, strict='yes')
 
     def test_hooks_that_are_refused_for_one_reason_are_one_line(self):

@@ -54,6 +54,16 @@ def number(text):
     return float(match.group(1)) * {'': 1, 'k': 1e3, 'M': 1e6, 'G': 1e9}[match.group(2)]
 
 
+class MessageTest(unittest.TestCase):
+    def test_a_short_run_does_not_speak_of_room_that_it_does_not_need(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as config:
+            config.write('[agent]\nmemory_limit = 11MiB\n')
+            config.flush()
+            done = subprocess.run([harness.agent(), 'once', '--config=' + config.name, '--', 'true'], capture_output=True, text=True,
+                                  timeout=PATIENCE_S, check=True)
+        self.assertEqual(done.stderr, '')
+
+
 class TableTest(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory(prefix='bpfpush-test-')

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -340,13 +341,41 @@ class CommandTest(Probes):
         strict = text.replace('[probe d]', '[probe d]\nstrict = yes')
         self.assertEqual(self.run_with('once', '--for=1ms', text=strict, stdout=subprocess.DEVNULL), (69, [
             *expected[:3], expected[3].replace(':10:', ':11:'),
-            'not started: collector d is strict (strict = yes, or --probe) and lacks a hook']))
+            'not started: hooks are missing for probe d (strict = yes)']))
 
     def test_a_wrong_probe_of_the_command_line_ends_it(self):
         """Without a second of counting."""
         self.assertEqual(self.run_with('once', '--probe=rawtp:sched_switch', f'--probe=usdt:{PATH}:no:mark', '--whole-machine', '--', '/no/such/command'),
                          (69, [f'bpfpush --probe: hook: {PATH} has no USDT no:mark',
-                               'not started: collector mark is strict (strict = yes, or --probe) and lacks a hook']))
+                               'not started: hooks are missing for probe mark']))
+
+    def test_several_wrong_probes_end_it_with_one_sentence(self):
+        self.assertEqual(self.run_with('once', f'--probe=usdt:{PATH}:no:mark', f'--probe=usdt:{PATH}:no:other', '--for=1ms'),
+                         (69, [f'bpfpush --probe: hook: {PATH} has no USDT no:mark',
+                               f'bpfpush --probe: hook: {PATH} has no USDT no:other',
+                               'not started: hooks are missing for probe mark, probe other']))
+
+    @unittest.skipIf(os.path.exists('/sys/kernel/tracing/events'), 'tracefs is mounted')
+    def test_a_tracefs_that_is_not_mounted_is_what_is_said(self):
+        done = subprocess.run([harness.agent(), 'once', '--config=/dev/null', '--probe=tracepoint:syscalls:sys_enter_openat by filename',
+                               '--for=1ms'], stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr.splitlines()), (69, [
+            'bpfpush --probe: hook: tracefs is not mounted; run mount -t tracefs tracefs /sys/kernel/tracing',
+            'not started: hooks are missing for probe sys_enter_openat']))
+
+    def test_a_refusal_names_the_hook_and_no_program_of_ours(self):
+        limited = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=+bpf,+perfmon', '--ambient-caps=+bpf,+perfmon']
+        with tempfile.TemporaryDirectory() as directory:
+            os.chmod(directory, 0o755)
+            os.mkdir(directory + '/bpf')
+            for path in ('bpf/probe.bpf.o', 'bpf/cgroup.bpf.o', 'bpf/cgroup.conf', 'build.ninja'):
+                shutil.copy(os.path.join(os.path.dirname(harness.agent()), path), os.path.join(directory, path))
+            program, binary = (shutil.copy(path, directory) for path in (harness.agent(), PATH))
+            done = subprocess.run([*limited, program, 'once', '--config=/dev/null', f'--probe=uprobe:{binary}:probed_call', '--for=1ms'],
+                                  stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.stderr.splitlines()[-1], 'not started: hooks are missing for probe probed_call')
+        self.assertRegex(done.stderr, f'^probe probed_call cannot run: the kernel refused uprobe/{binary}:probed_call: attach: .*'
+                         '\\(CAP_SYS_ADMIN is missing; "sudo bpfpush allow perf-events" gives it to the service\\)\n')
 
     def test_arguments_that_a_mark_lacks_are_a_mistake(self):
         done = subprocess.run([harness.agent(), 'dump', '--config=/dev/null', f'--probe=sum arg1 usdt:{PATH}:workload:probed', 'shape'],

@@ -53,6 +53,9 @@ REFUSED = [
     ("metrics: [", 1, "this is not YAML: "),
     ("a\n", 1, "the file must be a mapping of keys and values"),
     ("metrics: {}\n", 0, "there are no metrics in it"),
+    ("# cachestat\nprograms:\n  - name: cachestat\n    metrics: {}\n    kprobes: {vfs_read: count}\n    code: int count() {}\n", 3,
+     "this is a configuration of ebpf_exporter 1, with C for BCC in it, which nothing here compiles: rewrite that C for libbpf, "
+     "or write a probe; docs/ebpf_exporter.md, \"Configurations of ebpf_exporter 1\", says how"),
     (COUNTER % "none_total", 3, "the object has no map none_total"),
     (COUNTER % "a;b", 3, "the name is not a map's name: a;b"),
     (COUNTER % "untyped_total", 3, "map untyped_total has no type of its keys: in the C source, write __type(key, …) instead of key_size"),

@@ -36,6 +36,7 @@ class CommandsTest(unittest.TestCase):
         for words, said in (
                 (["chekc"], 'bpfpush: unknown command "chekc": did you mean "check"?'),
                 (["foo"], 'bpfpush: unknown command "foo": there are ' + ", ".join(BPFPUSH.commands())),
+                (["--by=unit"], "bpfpush: a command comes before options, as in bpfpush once --by=unit\n"),
                 (["once", "--fro=1s"], 'bpfpush once: unknown option "--fro": did you mean "--for"?'),
                 (["once", "--f=1s"], 'bpfpush once: unknown option "--f": there are '),  # --for or --format
                 (["runn"], 'bpfpush: unknown command "runn": did you mean "run"?'),

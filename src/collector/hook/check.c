@@ -212,6 +212,15 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 	return false;
 }
 
+/* Classic tracepoints are found by it. */
+static bool has_tracefs(const char *section, struct buf *lack)
+{
+	if (!section_is(section, " tp tracepoint ") || target_has_trace())
+		return true;
+	buf_append_text(lack, "tracefs is not mounted; run mount -t tracefs tracefs /sys/kernel/tracing");
+	return false;
+}
+
 /* The category of a classic tracepoint is wrong even if an alternative, which has none, is right. */
 static bool has_category(const char *section, struct buf *lack)
 {
@@ -227,7 +236,7 @@ static bool is_here(const char *section, uint64_t rights, struct buf *lack)
 		return false;
 	}
 	if (section_is(section, FUNCTIONS TRACEPOINTS))
-		return is_in_kernel(section, lack);
+		return is_in_kernel(section, lack) && has_tracefs(section, lack);
 	return !section_is(section, " uprobe uretprobe usdt ") || file_has(section, lack);
 }
 
