@@ -10,7 +10,7 @@
  *                  tracepoint:CATEGORY:NAME   rawtp:NAME                    perf:EVENT
  *     measure      count | latency | sum VALUE | histogram VALUE
  *     by           unit, process, comm, cpu, errno, and values; a VALUE is arg0 … arg5, ret, or the name of a field of
- *                  a tracepoint, perhaps with its type: arg1:s32, arg0:text
+ *                  a tracepoint, perhaps with its type: arg1:s32, arg0:text, daddr:ipv4 (probe-type.c)
  *     name, unit, description                  of the metric
  *     period, frequency                        of a perf event
  */

@@ -289,6 +289,10 @@ class CommandsTest(unittest.TestCase):
                 text = self.list_on_terminal(columns)
                 self.assertLessEqual(max(map(len, text.splitlines())), columns, text)
                 self.assertEqual({word for word in text.split() if not re.match(r"[\d.]+$", word)} ^ words, set())
+        # What each collector takes of a CPU, and all of them together.
+        text = self.list_on_terminal(80)
+        self.assertEqual(len(re.findall(r"^  all of them +\d+\.\d\d$", text, re.MULTILINE)), 2, text)
+        self.assertRegex(text, r"(?m)^all programs: \d+\.\d\d % of a CPU$")
         # No line is cut where nothing is too narrow, and what the compiler has made is left out.
         self.assertIn("metric   bpfpush.tcp.rtt                          histogram [s] Smoothed round-trip time of each TCP connection that "
                       "received an acknowledgement since the last collection\n", wide)
