@@ -15,6 +15,7 @@
 #include "collector/hook/file.h"
 #include "config/internal.h"
 #include "util/array.h"
+#include "util/parse.h"
 
 #define ARGUMENTS 6
 #define CALLS HAS_ARGUMENTS | IS_FUNCTION
@@ -156,11 +157,17 @@ static void check_constants(struct probe *probe, const char *key, const struct p
 	_cleanup_(buf_done) struct buf unused = BUF_INIT;
 	bool is_field = value->from && !strcmp(value->from, "field");
 
-	if (!value->from || !probe_value_is(value, IS_NAMED) || (value->constants && *value->constants) ||
-	    (is_field && (!probe->fields.n || event_names_write(&probe->fields, value->name, &unused))))
+	if (!value->from || !probe_value_is(value, IS_NAMED))
 		return;
-	complain(probe, key, "\"%s:enum\": %s; write %s:enum=NAME with the name of an enum of the kernel, or one of its constants",
-		 value->name, is_field ? "the event has no names for the numbers of this field" : "the name of the enum is missing", value->name);
+	if (!value->constants && is_field &&
+	    (!probe->fields.n || event_names_write(&probe->fields, value->name, &unused)))
+		return;
+	if (value->constants && parse_is_name(value->constants))
+		return;
+	complain(probe, key,
+		 "\"%s:enum%s%s\": %s; write %s:enum=NAME with the name of an enum of the kernel, or one of its constants",
+		 value->name, value->constants ? "=" : "", value->constants ?: "", value->constants ? "this is not a name" :
+		 is_field ? "the event has no names for the numbers of this field" : "the name of the enum is missing", value->name);
 }
 
 /* Is it an argument, a result or a field? If not, it is on, or there is a complaint. text is cut into name and type. */
