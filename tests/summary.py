@@ -214,6 +214,15 @@ def read_suite(path):
                   for test in names]
 
 
+def read_cpu(path):
+    """What the tests of one log took of the CPUs, in seconds; tests/alone writes it."""
+    try:
+        with open(os.path.splitext(path)[0] + ".cpu", encoding="ascii") as lines:
+            return sum(map(float, lines))
+    except FileNotFoundError:
+        return 0
+
+
 def read_skips():
     """The lines of tests/skips: patterns of what may be skipped."""
     with open(os.path.join(HERE, "skips"), encoding="utf-8") as lines:
@@ -246,16 +255,17 @@ class Summary:
         self.allowed = read_skips()
         self.is_strict = is_strict
         for path in paths:
-            self.add_suite(*read_suite(path))
+            self.add_suite(*read_suite(path), read_cpu(path))
 
-    def add_suite(self, name, tests):
+    def add_suite(self, name, tests, cpu_seconds):
         part = Count()
         for test in tests:
             self.add_test(test)
             part.add(test.count)
         print(f"{name}: {part}")
         self.tests += tests
-        self.suites[name] = {**vars(part), "seconds": round(sum(seconds(test) for test in tests))}
+        self.suites[name] = {**vars(part), "seconds": round(sum(seconds(test) for test in tests)),
+                             "cpu_seconds": round(cpu_seconds)}
         self.total.add(part)
 
     def add_test(self, test):
@@ -354,7 +364,7 @@ def print_record(path):
     with open(path, encoding="utf-8") as file:
         record = json.load(file)
     for suite, part in record["suites"].items():
-        print(f"{part['seconds']:6} s  {suite}: {part['passed']} passed, {part['failed']} failed, {part['skipped']} skipped")
+        print(f"{part['seconds']:6} s, {part['cpu_seconds']:6} s of a CPU  {suite}: {part['passed']} passed, {part['failed']} failed, {part['skipped']} skipped")
     for key in ("failures", "flaky"):
         for title in record[key]:
             print(f"{key.removesuffix('s').replace('failure', 'failed')}: {title}")

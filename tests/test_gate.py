@@ -34,6 +34,16 @@ EMPTY = "import unittest\nclass Empty(unittest.TestCase): pass\nunittest.main()"
 CRASH = "import os; os.kill(os.getpid(), 11)"
 LEAVES = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session=True).pid, file=open('pid', 'w'))"
 # tests/alone is its parent, and meson its grandparent.
+# Two seconds of a CPU, one of them by a child that it does not wait for.
+BUSY = """
+import os, time
+end, (reader, writer) = time.process_time() + 1, os.pipe()
+is_child = not os.fork()
+while time.process_time() < end: pass
+if is_child: os.write(writer, b'x'), time.sleep(1000)
+os.read(reader, 1)
+print('1 passed, 0 failed')
+"""
 KILLS = "import os; os.kill(int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1]), 9)"
 
 
@@ -103,6 +113,13 @@ class TestGate(unittest.TestCase):
         status, output = self.run_dev("--last")
         self.assertEqual(status, 1, output)
         self.assertIn("of another tree", output)
+
+    def test_the_record_says_what_a_suite_takes(self):
+        status, _, output = self.judge({"busy": BUSY})
+        self.assertEqual(status, 0, output)
+        with open(os.path.join(self.top, "build/gate.json"), encoding="utf-8") as file:
+            self.assertIn(json.load(file)["suites"]["build/vm"]["cpu_seconds"], (2, 3))
+        self.assertRegex(self.run_dev("--last")[1], r"(?m)^ +\d+ s, +[23] s of a CPU  build/vm: 1 passed, 0 failed, 0 skipped$")
 
     def test_without_a_second_look_chance_is_red(self):
         status, last, output = self.judge({"good": GOOD, "chance": CHANCE}, DEV_NO_SECOND_LOOK="1")
