@@ -35,6 +35,24 @@ while True:
 CALLS = 'import os, sys, time\nsys.stdin.readline()\nfor i in range(%d): os.getpriority(os.PRIO_PROCESS, 0)\nsys.stdin.readline()'
 
 
+# What services are known for: failing opens, connections of both ends, bytes written to a file.
+DEEDS = """
+import os, socket, sys, tempfile
+sys.stdin.readline()
+for i in range(420):
+    try: os.open('/nowhere', 0)
+    except OSError: pass
+with socket.create_server(('127.0.0.1', 0)) as server:
+    for i in range(21):
+        with socket.create_connection(server.getsockname()) as client, server.accept()[0] as accepted:
+            pass
+with tempfile.TemporaryFile(buffering=0) as file:
+    for i in range(50):
+        file.write(bytes(65536))
+sys.stdin.readline()
+"""
+
+
 @contextlib.contextmanager
 def running(cgroup, script):
     """A Python process inside, which is killed at the end."""
@@ -325,6 +343,15 @@ class NumbersTest(unittest.TestCase):
             elapsed = float(re.search(r', ([\d.]+) s,', table).group(1))
             total += sum(number(row[heading]) * elapsed for row in rows_of(table) if cgroup.path in row['line'])
         return total
+
+    def test_columns_are_what_was_done(self):
+        with Cgroup('deeds') as cgroup, self.plain('--where=unit=*-test-deeds-*', '--for=5s') as top, running(cgroup, DEEDS) as deeds:
+            first = top.stdout.readline()
+            deeds.stdin.write('\n')
+            deeds.stdin.flush()
+            text = first + top.stdout.read()
+        for heading, expected in (('errs/s', 420), ('conns/s', 2 * 21), ('file-wr', 50 * 65536 / 2**20 * 1e6)):  # its M is 2^20
+            self.assertAlmostEqual(self.sums(text, cgroup, heading) / expected, 1, delta=0.02, msg=heading + '\n' + text)
 
     def test_calls_are_those_that_were_made(self):
         with Cgroup('calls') as cgroup, self.plain('--where=syscall.name=getpriority', '--for=5s') as top, \
