@@ -20,9 +20,12 @@ static enum exit_code end(int r, int *ret_wish)
 	if (r == TOP_UNWRITABLE)
 		log_error("standard output cannot be written: %s", strerror(errno));
 	if (r < 0)
-		log_error("stopped by an error: %s", strerror(-r));
+		log_error("stopped: %s", r == -EPROTO ? "what the service sends cannot be read; is it of another version?" :
+			  r == -EBUSY ? "too many others watch the service" :
+			  r == -ECONNRESET ? "the service has ended" : strerror(-r));
 	*ret_wish = r == TOP_PROCESSES || r == TOP_ALONE ? r : 0;
-	return r == TOP_UNWRITABLE ? EXIT_OUTPUT : r < 0 ? EXIT_INTERNAL : EXIT_OK;
+	return r == TOP_UNWRITABLE ? EXIT_OUTPUT : r == -EPROTO || r == -EBUSY || r == -ECONNRESET ? EXIT_UNAVAILABLE :
+	       r < 0 ? EXIT_INTERNAL : EXIT_OK;
 }
 
 /* One agent, from its start to its end. */
@@ -63,7 +66,8 @@ static bool asks_for_more(const struct arguments *arguments)
 {
 	return arguments->config_path || arguments->collector_directory || arguments->n_words ||
 	       arguments->probes.n_items || arguments->settings.n_items || arguments->duration_calls ||
-	       arguments->interval_ns || arguments->is_per_process || ask_is_of_processes(arguments);
+	       arguments->interval_ns || arguments->duration_ns || arguments->is_per_process ||
+	       ask_is_of_processes(arguments);
 }
 
 static enum exit_code watch(const struct arguments *arguments, struct top *top, int *ret_wish)
@@ -84,7 +88,10 @@ static enum exit_code watch(const struct arguments *arguments, struct top *top, 
 		closep(&fd);
 		return r ? EXIT_INTERNAL : EXIT_USE;
 	}
-	return end(top_watch(top, fd), ret_wish);
+	r = top_watch(top, fd);
+	if (*top_note(top))
+		log_warning("%s", top_note(top));
+	return end(r, ret_wish);
 }
 
 int command_top(const struct arguments *arguments)

@@ -11,6 +11,8 @@
 
 #define METRICS_MAX 10000
 #define SCALE_MAX   20
+#define TEXT_BYTES  1000
+#define DESCRIPTION 3 /* among the texts of a metric */
 
 static void write_metric(const struct metric *metric, struct series_names *names)
 {
@@ -99,6 +101,14 @@ struct batch_copy *batch_copy_free(struct batch_copy *copy)
 	return NULL;
 }
 
+/* As all names of metrics, attributes and units are: nothing in them joins, hides or turns what is shown. */
+static bool is_ascii(const char *text)
+{
+	while (*text && (unsigned char)*text < 0x80)
+		text++;
+	return !*text;
+}
+
 /* bounds: room for those of one metric. What it points to lies in them, and in what is read. */
 static int read_metric(struct stored *in, struct histogram_bound *bounds, struct metric *ret_metric)
 {
@@ -123,7 +133,7 @@ static int read_metric(struct stored *in, struct histogram_bound *bounds, struct
 		   ret_metric->layout.scale <= SCALE_MAX && ret_metric->layout.scale >= -SCALE_MAX / 2 &&
 		   ret_metric->layout.offset < INT16_MAX && ret_metric->layout.offset > INT16_MIN;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		is_right &= utf8_is_printable(texts[i], SIZE_MAX);
+		is_right &= utf8_is_printable(texts[i], TEXT_BYTES) && (i == DESCRIPTION || is_ascii(texts[i]));
 	for (uint64_t i = 0; is_right && numbers[7] && i + 1 < numbers[5]; i++)
 		bounds[i] = (struct histogram_bound){ .upper = stored_number(in) };
 	return is_right && !in->is_bad ? 0 : -EINVAL;
@@ -158,15 +168,39 @@ static bool is_same(const struct metric *left, const struct metric *right)
 	       !strcmp(left->description, right->description);
 }
 
-static void set_numbers(const struct metric *metric, struct numbers *numbers, struct stored *in)
+/* Adds them: several series may have become one, for lack of room. */
+static void read_numbers(const struct metric *metric, struct numbers *numbers, struct stored *in)
 {
-	numbers->sum = stored_number(in);
-	numbers->count = 0;
+	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
+
+	numbers->sum += stored_number(in);
 	if (!numbers->bucket)
 		return;
-	stored_numbers(in, numbers->bucket, metric->layout.n_buckets);
-	for (uint32_t i = 0; i < metric->layout.n_buckets; i++)
-		numbers->count += numbers->bucket[i];
+	stored_numbers(in, bucket, metric->layout.n_buckets);
+	for (uint32_t i = 0; i < metric->layout.n_buckets; i++) {
+		numbers->bucket[i] += bucket[i];
+		numbers->count += bucket[i];
+	}
+}
+
+/* Not of a batch: what says whose a number is, is a text, and names are plain. */
+static bool are_wrong(const struct attributes *attributes)
+{
+	bool is_wrong = false;
+
+	array_for_each (item, attributes->items, attributes->n)
+		is_wrong |= !is_ascii(item->name) || (item->type != ATTRIBUTE_TEXT && attribute_owner(item->name));
+	return is_wrong;
+}
+
+/* series_begin() has forgotten the delta. */
+static void forget_total(struct series *series)
+{
+	struct numbers *total = &series->total;
+
+	total->sum = total->count = 0;
+	if (total->bucket)
+		memset(total->bucket, 0, series->metric->layout.n_buckets * sizeof(*total->bucket));
 }
 
 static int read_series(struct metric *metric, const struct stored *all, struct stored *in)
@@ -177,15 +211,19 @@ static int read_series(struct metric *metric, const struct stored *all, struct s
 	uint64_t start_ns;
 	int err = name_read(in, all, &attributes, &reason, &start_ns);
 
-	if (!err && reason == OVERFLOWS)
-		err = series_get(metric, &attributes, start_ns, &series);
-	else if (!err)
-		err = series_get_overflow(metric, reason, start_ns, &series);
+	if (err || are_wrong(&attributes))
+		return -EINVAL;
+	err = reason == OVERFLOWS ? series_get(metric, &attributes, start_ns, &series) :
+				    series_get_overflow(metric, reason, start_ns, &series);
 	if (err)
 		return err;
+	if (series->n_sources > 1 && !series_is_overflow(series)) /* each series is there once */
+		return -EINVAL;
+	if (series->n_sources == 1)
+		forget_total(series);
 	series->start_ns = start_ns;
-	set_numbers(metric, &series->total, in);
-	set_numbers(metric, &series->delta, in);
+	read_numbers(metric, &series->total, in);
+	read_numbers(metric, &series->delta, in);
 	return 0;
 }
 

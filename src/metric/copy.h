@@ -11,7 +11,7 @@
 #include "metric/metric.h"
 #include "util/store.h"
 
-#define BATCH_COPY_BYTES ((uint64_t)512 << 20)
+#define BATCH_COPY_BYTES ((uint64_t)128 << 20)
 
 /* Appends all present series, with their totals and deltas. */
 void batch_write(const struct batch *batch, struct store *out);

@@ -172,7 +172,7 @@ static void read_attribute(struct stored *in, const struct stored *names, struct
 	} else {
 		err = attributes_add_number(attributes, name, (int64_t)stored_number(in));
 	}
-	in->is_bad |= err || type > ATTRIBUTE_FLAG || !*name || !utf8_is_printable(name, SIZE_MAX);
+	in->is_bad |= err || type > ATTRIBUTE_FLAG || !*name || !utf8_is_printable(name, ATTRIBUTE_TEXT_BYTES);
 }
 
 int name_read(struct stored *in, const struct stored *names, struct attributes *ret_attributes,

@@ -96,14 +96,15 @@ static void put_line(const struct line *of, unsigned int line, bool is_chosen)
 	screen_put(line, buf_text(&text), is_chosen);
 }
 
+/* It comes first, since the line may be cut. */
 static void append_state(const struct top *top, struct buf *out)
 {
 	if (*top->state)
-		buf_printf(out, ", %s", top->state);
+		buf_printf(out, "%s; ", top->state);
 	else if (top->is_paused)
-		buf_printf(out, ", paused for %u s", top->paused_s);
+		buf_printf(out, "paused for %u s; ", top->paused_s);
 	else if (!top->batch)
-		buf_append_text(out, ", counting");
+		buf_append_text(out, "counting; ");
 }
 
 static void append_title(const struct top *top, struct buf *out)
@@ -137,19 +138,21 @@ static unsigned int draw_top(const struct top *top)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT, problems = BUF_INIT;
 	unsigned int line = 0;
+	const char *message;
 	char every[32];
 
 	snprintf(every, sizeof(every), "every %g s", (double)top->options.interval_ns / 1e9);
 	buf_append_text(&text, "bpfpush ");
-	draw_heading(top, every, &text);
 	append_state(top, &text);
+	draw_heading(top, every, &text);
 	put(line++, SGR_CHOSEN, &text);
 	if (screen_lines() < LINES_FOR_TITLE)
 		return line;
 	if (top->agent)
 		agent_append_problems(top->agent, "", "; ", &problems);
 	buf_append_text(&problems, top->problems ?: "");
-	buf_append_text(&problems, *top->note ? top->note : screen_message());
+	message = *top->note ? top->note : screen_message();
+	buf_printf(&problems, "%s%s", problems.size && *message ? "; " : "", message);
 	if (problems.size)
 		put(line++, SGR_ALARM, &problems);
 	append_title(top, &text);

@@ -23,6 +23,7 @@ struct top {
 	unsigned int paused_s;
 	bool is_screen, is_paused, is_typing;
 	bool is_whole;		   /* numbers are those since counting began */
+	bool is_instead;	   /* all metrics, since nothing has units */
 	int wish;		   /* TOP_PROCESSES or TOP_ALONE when it ends, or 0 */
 	bool is_filled;		   /* the content is that of the page */
 	int error;		   /* why standard output takes no more */
@@ -38,6 +39,8 @@ void draw(struct top *top);
 void top_fill(struct top *top);
 /* Draws, if there is a screen. */
 void top_show(struct top *top);
+/* Another agent counts, or the same one from the beginning. */
+void top_restart(struct top *top);
 /* Ends it, whoever counts. */
 void top_stop(struct top *top);
 /* What is done before and after the loop is run, whoever counts. -errno, or what top_run() returns. */

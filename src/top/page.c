@@ -7,6 +7,7 @@
 
 #include "top/script.h"
 #include "util/array.h"
+#include "util/utf8.h"
 #include "view/overview.h"
 
 #define DETAIL_ROWS 10	       /* of each metric */
@@ -58,6 +59,8 @@ struct page *page_free(struct page *page)
 void page_restart(struct page *page)
 {
 	for (; page; page = page->below) {
+		if (page->kind == PAGE_METRIC && !page->below) /* there may be more metrics then */
+			page->kind = PAGE_DETAIL;
 		page->view = view_free(page->view);
 		page->heat = heat_free(page->heat);
 	}
@@ -232,6 +235,7 @@ static void name_scripts(struct grid *grid)
 		if (!script)
 			continue;
 		buf_printf(&name, "%s %s", executable, script);
+		utf8_clean((char *)buf_text(&name)); /* a command line may hold any bytes */
 		grid_replace(grid, row, column, buf_text(&name));
 	}
 }

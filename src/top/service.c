@@ -4,6 +4,7 @@
  * bytes are checked, and the memory that they take is bounded.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,11 @@
 #include "metric/copy.h"
 #include "top/draw.h"
 #include "util/duration.h"
+#include "util/utf8.h"
+#include "view/overview.h"
 
-#define RETRY_US 500000
+#define TURN_US 500000 /* between looks at whether the service is there, and speaks */
+#define LATE_US 2000000 /* beyond two intervals, a collection may be as late as this */
 
 struct service {
 	struct top *top;
@@ -29,15 +33,15 @@ struct service {
 	size_t size, n_read;
 	struct batch_copy *copy;
 	uint64_t number; /* of the last collection */
-	char problems[512];
+	uint64_t heard_us; /* CLOCK_BOOTTIME: when it came */
+	bool has_come;	 /* over this connection */
+	int error;	 /* why it ends */
+	char problems[512], silence[64];
 };
 
 static void forget(struct service *service)
 {
-	service->top->batch = NULL;
-	service->top->is_filled = false;
-	service->top->begin_ns = 0;
-	page_restart(service->top->page);
+	top_restart(service->top);
 	service->copy = batch_copy_free(service->copy);
 }
 
@@ -65,10 +69,11 @@ static void look_for_attributes(struct top *top, const struct batch *batch)
 {
 	const struct question *question = &top->page->question;
 
-	for (size_t i = 0; i < question->n_conditions; i++) {
-		const char *word = question->conditions[i].attribute;
+	for (size_t i = 0; i < question->n_conditions + question->by.n_items; i++) {
+		const char *word = i < question->n_conditions ? question->conditions[i].attribute :
+								question->by.items[i - question->n_conditions];
 
-		if (!is_known(batch, word))
+		if (!is_known(batch, word) && !overview_needs(word))
 			snprintf(top->note, sizeof(top->note), "no series has an attribute \"%s\"", word);
 	}
 }
@@ -88,9 +93,14 @@ static int take_message(struct service *service)
 	interval_ns = stored_number(&in);
 	number = stored_number(&in);
 	snprintf(service->problems, sizeof(service->problems), "%s", stored_text(&in));
-	grid_clean(service->problems);
-	if (in.is_bad || top->is_paused)
-		return in.is_bad ? -EINVAL : 0;
+	utf8_clean(service->problems);
+	if (in.is_bad)
+		return -EINVAL;
+	service->has_come = true;
+	top->state = "";
+	(void)sd_event_now(service->event, CLOCK_BOOTTIME, &service->heard_us);
+	if (top->is_paused)
+		return 0;
 	if (number != service->number + 1)
 		forget(service);
 	err = read_batch(service, &all, in);
@@ -104,7 +114,6 @@ static int take_message(struct service *service)
 		look_for_attributes(top, batch_copy_batch(service->copy));
 	service->number = number;
 	top->options.interval_ns = interval_ns;
-	top->state = "";
 	(void)top_view(top, batch_copy_batch(service->copy));
 	return 0;
 }
@@ -139,66 +148,103 @@ static int begin_message(struct service *service)
 	return 0;
 }
 
-static int read_messages(struct service *service)
+/* Up to the end of a message: keys and signals have their turn before the next. */
+static int read_message(struct service *service)
 {
-	ssize_t n;
+	ssize_t n = 0;
 	int err = 0;
 
-	while (!err && (n = read_more(service)) > 0) {
-		if (service->n_read == sizeof(service->header))
+	do {
+		n = read_more(service);
+		if (n > 0 && service->n_read == sizeof(service->header))
 			err = begin_message(service);
-		if (err || service->n_read < sizeof(service->header) || service->n_read < service->size)
-			continue;
-		err = take_message(service);
-		service->n_read = 0;
-	}
-	return err ?: n < 0 ? (int)n : 0;
+	} while (!err && n > 0 && (service->n_read < sizeof(service->header) || service->n_read < service->size));
+	if (err || n <= 0)
+		return err ?: (int)n;
+	service->n_read = 0;
+	return take_message(service);
+}
+
+/* Nothing of it can be shown. */
+static void give_up(struct service *service, int err)
+{
+	struct top *top = service->top;
+
+	if (top->options.can_count)
+		top->wish = TOP_ALONE;
+	else
+		service->error = err;
+	top->state = err == -EBUSY ? "too many others watch the service: starting to count" :
+				     "what the service sends cannot be read: starting to count";
+	top_stop(top);
 }
 
 static void disconnect(struct service *service)
 {
+	if (!service->top->is_screen)
+		service->error = -ECONNRESET;
+	if (!service->top->is_screen)
+		top_stop(service->top);
 	service->readable = sd_event_source_unref(service->readable);
 	closep(&service->fd);
 	service->fd = -1;
 	service->n_read = 0;
 	service->number = UINT64_MAX; /* that of the next is not its successor */
-	service->top->state = "the service has ended: waiting for it";
+	service->top->state = service->has_come ? "the service has ended: waiting" : "the service shows nothing: waiting";
 	top_show(service->top);
 }
 
 static int on_readable(sd_event_source *source, int fd, uint32_t events, void *user)
 {
 	struct service *service = user;
-	int err = read_messages(service);
+	int err = read_message(service);
 
-	if (err == -EPROTO || err == -EINVAL) {
-		service->top->wish = TOP_ALONE;
-		top_stop(service->top);
-	} else if (err == -ENOMEM) {
+	if (err == -ENOMEM)
 		return err;
-	} else if (err) {
+	if (err == -EPROTO || err == -EINVAL)
+		give_up(service, -EPROTO);
+	else if (err && !service->copy && !service->has_come) /* it closes at once if it has no place */
+		give_up(service, -EBUSY);
+	else if (err)
 		disconnect(service);
-	}
 	return 0;
 }
 
 static int listen_to(struct service *service, int fd)
 {
 	service->fd = fd;
+	service->has_come = false;
+	(void)sd_event_now(service->event, CLOCK_BOOTTIME, &service->heard_us);
 	service->top->state = "waiting for the service's first collection";
 	return sd_event_add_io(service->event, &service->readable, fd, EPOLLIN, on_readable, service);
 }
 
-static int on_retry(sd_event_source *source, uint64_t usec, void *user)
+/* It may hang. */
+static void say_if_silent(struct service *service, uint64_t now_us)
+{
+	uint64_t late_us = 2 * service->top->options.interval_ns / NS_PER_US + LATE_US;
+
+	if (!service->has_come || now_us < service->heard_us + late_us)
+		return;
+	snprintf(service->silence, sizeof(service->silence), "nothing from the service for %" PRIu64 " s",
+		 (now_us - service->heard_us) / 1000000);
+	service->top->state = service->silence;
+	top_show(service->top);
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *user)
 {
 	struct service *service = user;
 	struct sockaddr_un address;
-	int fd = service->fd < 0 ? socket_connect(SOCKET_COLLECTIONS, &address) : -1;
-	int r = fd < 0 ? 0 : listen_to(service, fd);
+	int r = 0, fd;
 
-	if (fd >= 0)
+	if (service->fd >= 0) {
+		say_if_silent(service, usec);
+	} else if ((fd = socket_connect(SOCKET_COLLECTIONS, &address)) >= 0) {
+		r = listen_to(service, fd);
 		top_show(service->top);
-	sd_event_source_set_time(source, usec + RETRY_US);
+	}
+	sd_event_source_set_time(source, usec + TURN_US);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -211,7 +257,7 @@ static int watch(struct service *service, int fd)
 	for (size_t i = 0; i < ARRAY_SIZE(signals) && r >= 0; i++)
 		r = sd_event_add_signal(service->event, NULL, signals[i], NULL, NULL);
 	if (r >= 0)
-		r = sd_event_add_time_relative(service->event, NULL, CLOCK_BOOTTIME, RETRY_US, 1000, on_retry, service);
+		r = sd_event_add_time_relative(service->event, NULL, CLOCK_BOOTTIME, TURN_US, 1000, on_time, service);
 	if (r >= 0)
 		r = top_begin(service->top, service->event);
 	if (r < 0) {
@@ -220,7 +266,8 @@ static int watch(struct service *service, int fd)
 	}
 	r = listen_to(service, fd);
 	top_show(service->top);
-	return r < 0 ? r : sd_event_loop(service->event);
+	r = r < 0 ? r : sd_event_loop(service->event);
+	return r < 0 ? r : service->error;
 }
 
 int top_watch(struct top *top, int fd)

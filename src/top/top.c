@@ -77,6 +77,35 @@ static void find_begin(struct top *top, const struct batch *batch)
 		top->begin_ns = begin_ns;
 }
 
+/* Collectors that say nothing of what an overview shows: all that they say. */
+static void show_all_instead(struct top *top, const struct batch *batch)
+{
+	struct page *page = page_new(PAGE_DETAIL, NULL, top->options.by, top->options.where);
+
+	if (!page || page_add(page, batch)) {
+		page_free(page);
+		return;
+	}
+	page_free(top->page);
+	top->page = page;
+	top->is_instead = true;
+}
+
+void top_restart(struct top *top)
+{
+	struct page *page = top->is_instead ? page_new(PAGE_OVERVIEW, NULL, top->options.by, top->options.where) : NULL;
+
+	/* What comes may have units again. */
+	while (page && top->page)
+		top->page = page_free(top->page);
+	top->page = top->page ?: page;
+	top->is_instead = top->is_instead && !page;
+	page_restart(top->page);
+	top->batch = NULL;
+	top->is_filled = false;
+	top->begin_ns = 0;
+}
+
 const struct batch *top_view(void *user, const struct batch *batch)
 {
 	struct top *top = user;
@@ -93,9 +122,8 @@ const struct batch *top_view(void *user, const struct batch *batch)
 	top->batch = batch;
 	top->is_filled = false;
 	find_begin(top, batch);
-	/* Collectors that say nothing of what an overview shows. */
 	if (top->page->kind == PAGE_OVERVIEW && !top->page->below && !view_batch(top->page->view)->n_metrics)
-		top->page->kind = PAGE_DETAIL;
+		show_all_instead(top, batch);
 	if (top->page->kind == PAGE_DETAIL && !top->page->below && view_batch(top->page->view)->n_metrics == 1)
 		top->page->kind = PAGE_METRIC;
 	if (top->is_screen)
@@ -184,6 +212,11 @@ int top_ask(struct top *top, const struct question *question, struct diag *diag)
 	return err;
 }
 
+const char *top_note(const struct top *top)
+{
+	return top->note;
+}
+
 int top_error(const struct top *top)
 {
 	return top->error;
@@ -236,17 +269,16 @@ int top_end(struct top *top, int r)
 
 	top->agent = NULL;
 	top->event = NULL;
-	top->batch = NULL;
 	top->problems = NULL;
-	top->is_filled = false;
-	top->begin_ns = 0;
-	page_restart(top->page);
+	top->is_paused = false;
+	top_restart(top);
 	errno = top->error;
 	if (top->error || r || !wish)
 		return top->error ? TOP_UNWRITABLE : r;
 	top->wish = 0;
 	top->options.is_per_process |= wish == TOP_PROCESSES;
-	top->state = wish == TOP_PROCESSES ? "starting again to count each process by itself" : "starting to count";
+	if (!*top->state)
+		top->state = wish == TOP_PROCESSES ? "starting again to count each process by itself" : "starting to count";
 	top_show(top);
 	return wish;
 }

@@ -45,11 +45,14 @@ int top_run(struct top *top, struct agent *agent);
 /*
  * The same with the collections of the service, to which fd is connected (socket_connect(), SOCKET_COLLECTIONS) and
  * which is closed here. When the service ends, it waits for the next one. TOP_ALONE: it is to be run with an agent,
- * because a key asks for what the service does not do, or because the service is of another version. Without
- * top_options.can_count no key does.
+ * because a key asks for what the service does not do, or because nothing of it can be shown. Without
+ * top_options.can_count: -EPROTO, what it sends cannot be read; -EBUSY, too many others watch. A plain table ends with
+ * the service: -ECONNRESET.
  */
 #define TOP_ALONE 3
 int top_watch(struct top *top, int fd);
+/* After top_watch(): what is doubtful about the question, or "". */
+const char *top_note(const struct top *top);
 /* Why a table could not be written: errno, or 0. */
 int top_error(const struct top *top);
 

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "util/utf8.h"
+
 #define TEXT_WIDTH_MIN 12 /* of a text that is cut for the columns after it */
 #define NAME_WIDTH_MIN 20 /* of the first, where it leaves two thirds to the numbers */
 #define TAIL_WIDTH_MIN 8  /* of a text that keeps its end, too */
@@ -47,11 +49,11 @@ void grid_clean(char *text)
 
 	for (; *text; text += bytes) {
 		bytes = next_character(text, &width);
-		if (width >= 0 && *text != '\n') {
+		if (width >= 0 && !utf8_is_control(text)) {
 			memmove(to, text, bytes);
 			to += bytes;
 		} else {
-			*to++ = *text == '\n' ? ' ' : '?';
+			*to++ = *text == '\n' || *text == '\t' ? ' ' : '?';
 		}
 	}
 	*to = '\0';

@@ -86,11 +86,20 @@ int overview_extend(struct question *question)
 	return err;
 }
 
+bool overview_needs(const char *word)
+{
+	for (size_t i = 0; i < overview_n_columns; i++)
+		if (overview_columns[i].attribute && question_is_named(word, overview_columns[i].attribute))
+			return true;
+	return false;
+}
+
 static bool counts(const struct overview_column *column, const struct series *series)
 {
 	for (unsigned int i = 0; i < series->n_attributes; i++)
 		if (column->attribute && !strcmp(series->attributes[i].name, column->attribute))
-			return !column->value || !strcmp(series->attributes[i].text, column->value);
+			return !column->value || (series->attributes[i].type == ATTRIBUTE_TEXT &&
+						  !strcmp(series->attributes[i].text, column->value));
 	return !column->attribute;
 }
 

@@ -34,6 +34,8 @@ extern const size_t overview_n_columns;
 
 /* Adds the metrics of the columns to those asked for, and the attributes to those that are told apart. -ENOMEM. */
 int overview_extend(struct question *question);
+/* Is it one of those attributes? */
+bool overview_needs(const char *word);
 /*
  * batch: an answer to the question of the view. rows: with at least one attribute in .by; each is a column. A quantity
  * whose metric the batch lacks has no column, and neither has a level without series. Rows are struct series *: any of

@@ -19,6 +19,7 @@ struct view {
 		struct loss loss; /* from the first collection on */
 	} *metrics;
 	struct batch batch;
+	struct budget budget;
 	uint64_t begin_ns; /* of the first collection */
 };
 
@@ -28,6 +29,7 @@ int view_new(const struct question *question, bool keeps_all, struct view **ret_
 
 	if (!view)
 		return -ENOMEM;
+	view->budget.limit_bytes = VIEW_BYTES;
 	view->question = question;
 	view->keeps_all = keeps_all;
 	*ret_view = view;
@@ -62,7 +64,7 @@ static int begin(struct view *view, const struct batch *batch)
 			continue;
 		*own = (struct view_metric){ .metric = *batch->metrics[i], .place = i };
 		own->metric.dropped = (struct setting_list){ 0 };
-		metric_init_series(&own->metric, NULL);
+		metric_init_series(&own->metric, &view->budget);
 		view->batch.metrics[n++] = &own->metric;
 	}
 	view->batch.n_metrics = n;

@@ -13,6 +13,9 @@
 
 struct view;
 
+/* Of the series of a view. More than that are counted together, in an overflow series. */
+#define VIEW_BYTES ((uint64_t)512 << 20)
+
 /*
  * question is borrowed. keeps_all: series stay after their last growth, to be shown at the end; else they go, as those
  * of any batch. -ENOMEM.

@@ -34,9 +34,8 @@ class Service:
         self.environment = 'RUNTIME_DIRECTORY=' + self.directory.name
         self.path = os.path.join(self.directory.name, 'collections')
         self.config = os.path.join(self.directory.name, 'agent.conf')
-        with open(self.config, 'w', encoding='utf-8') as file:
-            file.write('[agent]\ninterval = %s\n[exporter file]\ntype = json\npath = %s/points\n' % (interval, self.directory.name))
-        self.process = None
+        self.interval, self.process = interval, None
+        self.configure('')
 
     def __enter__(self):
         os.chmod(self.directory.name, 0o755)
@@ -46,6 +45,10 @@ class Service:
     def __exit__(self, *error):
         self.end(signal.SIGTERM)
         self.directory.cleanup()
+
+    def configure(self, more):
+        with open(self.config, 'w', encoding='utf-8') as file:
+            file.write('[agent]\ninterval = %s\n%s\n[exporter file]\ntype = json\npath = %s/points\n' % (self.interval, more, self.directory.name))
 
     def start(self):
         with open(os.path.join(self.directory.name, 'log'), 'w', encoding='utf-8') as log:
@@ -146,6 +149,31 @@ class ShownTest(unittest.TestCase):
             self.assertEqual((wrong.returncode, wrong.stdout), (64, ''))
             self.assertIn('unknown column "nothing"', wrong.stderr)
 
+    def test_a_plain_table_ends_with_it(self):
+        with Service() as service, subprocess.Popen([harness.agent(), 'top'], env=dict(os.environ, RUNTIME_DIRECTORY=service.directory.name),
+                                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as top:
+            self.assertIn('by the service', top.stdout.readline())
+            service.end(signal.SIGTERM)
+            self.assertEqual(top.communicate(timeout=PATIENCE_S)[1], 'stopped: the service has ended\n')
+            self.assertEqual(top.returncode, 69)
+
+    def test_it_says_that_the_service_hangs(self):
+        with Service() as service, Screen(80, 24, environment=service.environment) as screen:
+            screen.wait_for('by the service', 'cpu%')
+            service.process.send_signal(signal.SIGSTOP)
+            screen.wait_for('nothing from the service for')
+            service.process.send_signal(signal.SIGCONT)
+            screen.wait(lambda text: 'nothing from' not in text, 'new numbers')
+
+    def test_collectors_without_units_show_all_that_they_have(self):
+        with Service() as service, Screen(100, 30, environment=service.environment) as screen:
+            screen.wait_for('by the service', 'cpu%')
+            for collectors, there, gone in (('softirq', 'bpfpush.softirq.duration', 'cpu%'), ('scheduler softirq', 'cpu%', 'bpfpush.softirq')):
+                service.end(signal.SIGTERM)
+                service.configure('collectors = ' + collectors)
+                service.start()
+                screen.wait(lambda text, there=there, gone=gone: there in text and gone not in text, there)
+
     def test_it_waits_for_the_next_service(self):
         with Service() as service, Screen(100, 30, environment=service.environment) as screen:
             for by in signal.SIGTERM, signal.SIGKILL:
@@ -196,6 +224,9 @@ class SocketTest(unittest.TestCase):
                 message(viewer)
             with service.connect() as another:
                 self.assertEqual(another.recv(1), b'')
+            self.assertIn(', agent ', service.top('--count=1').stdout)  # it counts by itself
+            refused = service.top('--count=1', user=NOBODY, group=0, extra_groups=[])
+            self.assertEqual((refused.returncode, refused.stderr), (69, 'stopped: too many others watch the service\n'))
             viewers.pop().close()
             patience.wait(lambda: self.is_told(service), 'a place for another')
             for viewer in viewers:
@@ -212,13 +243,15 @@ class SocketTest(unittest.TestCase):
 
 
 class HostileTest(unittest.TestCase):
-    def answer(self, data, *words):
+    def answer(self, data, *words, **options):
         """Top, where what listens is not the service."""
         with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as directory, socket.socket(socket.AF_UNIX) as listener:
+            os.chmod(directory, 0o755)
             listener.bind(os.path.join(directory, 'collections'))
+            os.chmod(os.path.join(directory, 'collections'), 0o666)
             listener.listen()
             with subprocess.Popen([harness.agent(), 'top', *words], env=dict(os.environ, RUNTIME_DIRECTORY=directory),
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as top:
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as top:
                 listener.settimeout(PATIENCE_S)
                 viewer, _ = listener.accept()
                 with viewer, contextlib.suppress(BrokenPipeError):
@@ -238,6 +271,27 @@ class HostileTest(unittest.TestCase):
                 code, shown, said = self.answer(data, '--count=1')
                 self.assertEqual((code, said), (0, ''))
                 self.assertIn(', agent ', shown)  # it counts by itself
+        code, shown, said = self.answer(b'x' * 64, user=NOBODY, group=NOBODY, extra_groups=[])
+        self.assertEqual((code, shown), (69, ''))
+        self.assertIn('what the service sends cannot be read', said)
+
+    def test_what_it_says_obeys_no_terminal(self):
+        """And numbers where texts belong are no batch."""
+        with Service() as service:
+            viewer = service.connect()
+            right = message(viewer)
+            viewer.close()
+        at = right.index(b'\0', 16)  # the problems, an empty text, after two numbers
+        for text in (b'fails \x1b]0;x\x07 \r\x08\xff', b'\xe2\x80\xae'):
+            data = right[:at] + text + right[at:]
+            # Texts of names lie where they are looked for: only the first metric would be read rightly, so there is none.
+            end = data.index(b'\0', 16) + 1
+            data = data[:end] + b'\x02\x01\x00'  # time, the one before, no metrics
+            data = data[:8] + struct.pack('=Q', len(data)) + data[16:]
+            with self.subTest(text):
+                code, shown, said = self.answer(data + data, '--count=1')
+                self.assertEqual(code, 0, said)
+                self.assertFalse(re.search('[\x00-\x08\x0b-\x1f\x7f\u202e]', shown + said), shown + said)
 
 
 if __name__ == '__main__':

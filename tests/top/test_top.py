@@ -200,15 +200,15 @@ class KeysTest(unittest.TestCase):
 
     def test_an_interpreter_is_known_by_its_script(self):
         with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as directory:
-            path = os.path.join(directory, 'serve-all.py')
+            path = os.path.join(directory, 'serve\x1b]0;x\x07\r\xff-all.py')
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(IDLE)
             with Cgroup('script') as cgroup, cgroup.start([sys.executable, '-u', path, '--secret=x']) as script, \
                     Screen(140, 30, '--interval=500ms', '--by=process', '--where=unit=*-test-script-*') as screen:
-                text = screen.wait(lambda text: re.search(r'^%d +python\S* serve-all\.py ' % script.pid, text, re.MULTILINE), 'its script')
+                text = screen.wait(lambda text: re.search(r'^%d +python\S* serve\?]0;x\?+.*-all\.py ' % script.pid, text, re.MULTILINE), 'its script')
                 self.assertNotIn('secret', text)
                 screen.keys('Enter')
-                screen.wait(lambda text: re.search(r'^%d python\S* serve-all\.py ' % script.pid, text, re.MULTILINE), 'the title of its page')
+                screen.wait(lambda text: re.search(r'^%d python\S* serve\?]0;x\?+.*-all\.py ' % script.pid, text, re.MULTILINE), 'the title of its page')
                 script.kill()
 
     def test_a_pause_keeps_the_numbers(self):
@@ -418,6 +418,8 @@ class NumbersTest(unittest.TestCase):
             done = subprocess.run([harness.agent(), 'top', '--for=1s', *words], stdout=subprocess.PIPE, text=True, check=True)
             self.assertNotIn('\033', done.stdout)
             self.assertEqual(len(re.findall(r'UTC, ', done.stdout)), 1, done.stdout)
+            if words == ['tcpstate']:  # which says nothing of what an overview shows
+                self.assertIn('system.network.connection.count', done.stdout)
 
 
 if __name__ == '__main__':

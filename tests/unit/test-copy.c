@@ -250,6 +250,36 @@ static int read_again(void)
 	return copy ? send_and_read(copy) : -ENOMEM;
 }
 
+/* A series of them is changed in place before it is sent. */
+static void series_that_cannot_be_are_refused(void **state)
+{
+	struct attribute *attributes;
+	struct series **series;
+	size_t n;
+
+	collect(0, 2);
+	assert_ok(read_again());
+	attributes = (struct attribute *)metrics[0].series[0]->attributes;
+	n = metrics[0].series[0]->n_attributes;
+	for (size_t i = 0; i < n; i++) {
+		struct attribute before = attributes[i];
+
+		attributes[i].name = "caf\xc3\xa9";
+		assert_error(read_again(), EINVAL);
+		attributes[i] = before;
+		attributes[i].name = "systemd.unit.name";
+		assert_int_equal(read_again(), before.type == ATTRIBUTE_TEXT ? 0 : -EINVAL);
+		attributes[i] = before;
+	}
+	/* Each is there once. */
+	series = metrics[0].series;
+	metrics[0].series = (struct series *[]){ series[0], series[0], series[0] };
+	assert_error(read_again(), EINVAL);
+	metrics[0].series = series;
+	assert_ok(read_again());
+	assert_same_batch();
+}
+
 static void failing_allocations_are_survived(void **state)
 {
 	collect(0, 5);
@@ -264,6 +294,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(other_metrics_need_another_copy, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage_is_survived, setup, teardown),
 		cmocka_unit_test_setup_teardown(metrics_that_cannot_be_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(series_that_cannot_be_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(failing_allocations_are_survived, setup, teardown),
 	};
 

@@ -2,6 +2,7 @@
 #include "agent/status/socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +53,12 @@ void listener_close(struct listener *listener)
 
 int socket_connect(const char *name, struct sockaddr_un *ret_address)
 {
-	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0 || set_address(getenv("RUNTIME_DIRECTORY") ?: DIRECTORY, name, ret_address))
 		return fd < 0 ? -errno : -ENAMETOOLONG;
-	return connect(fd, (const struct sockaddr *)ret_address, sizeof(*ret_address)) ? -errno : TAKE_FD(fd);
+	/* A service that hangs does not take those who want to connect: they do not wait for it. */
+	if (connect(fd, (const struct sockaddr *)ret_address, sizeof(*ret_address)) || fcntl(fd, F_SETFL, 0))
+		return -errno;
+	return TAKE_FD(fd);
 }

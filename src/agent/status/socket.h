@@ -26,5 +26,5 @@ int listener_open(struct listener *listener, const char *name, sd_event *event, 
 		  void *user);
 void listener_close(struct listener *listener);
 
-/* Connects to one of them. The descriptor, or -errno. *ret_address: for messages. */
+/* Connects to one of them. The descriptor, or -errno; -EAGAIN: it does not answer. *ret_address: for messages. */
 int socket_connect(const char *name, struct sockaddr_un *ret_address);

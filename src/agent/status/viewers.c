@@ -19,6 +19,7 @@ struct viewers {
 		sd_event_source *source;
 		struct store store; /* what is sent; empty: it has been sent */
 		size_t sent;
+		unsigned int n_missed; /* collections, one after the other */
 	} viewers[VIEWERS_MAX];
 };
 
@@ -62,9 +63,14 @@ static void write_message(const struct agent *agent, struct store *store)
 
 static void tell(const struct viewers *viewers, struct viewer *viewer)
 {
-	if (viewer->fd < 0 || viewer->store.size)
+	if (viewer->fd < 0)
 		return;
-	viewer->sent = 0;
+	if (viewer->store.size) {
+		if (++viewer->n_missed == VIEWERS_PATIENCE)
+			leave(viewer);
+		return;
+	}
+	viewer->sent = viewer->n_missed = 0;
 	write_message(viewers->agent, &viewer->store);
 	if (viewer->store.has_failed || viewer->store.size > VIEWERS_BYTES_MAX)
 		leave(viewer);
