@@ -284,11 +284,11 @@ static void size_tables(struct collector_set *set)
 			set->units += more;
 	set->budget->table_bytes = collectors_size(set->items, set->n, set->units);
 	set->is_cut = set->units < asked;
-	if (set->is_cut && !set->is_brief)
-		log_info("the kernel's tables have room for %" PRIu64 " unit%s instead of %" PRIu64 ", because they may take "
-			    "half of memory_limit = %" PRIu64 "MiB; to have room for all, set memory_limit = %" PRIu64
-			    "MiB in [agent]", set->units, plural(set->units), asked, set->budget->limit_bytes >> 20,
-			 (wanted >> 19) + 1);
+	if (set->is_cut)
+		log_event(set->is_brief ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, NULL, NULL,
+			  "the kernel's tables have room for %" PRIu64 " unit%s instead of %" PRIu64 ", because they may take half "
+			  "of memory_limit = %" PRIu64 "MiB; to have room for all, set memory_limit = %" PRIu64 "MiB in [agent]",
+			  set->units, plural(set->units), asked, set->budget->limit_bytes >> 20, (wanted >> 19) + 1);
 	log_debug("the kernel's tables take %" PRIu64 " KiB, for %" PRIu64 " units", set->budget->table_bytes >> 10, set->units);
 }
 

@@ -68,6 +68,8 @@ void event_fields_read(const char *event, struct event_fields *ret_fields)
 		field->from = "field";
 		field->text = text_of(declaration);
 		field->name = cut_name(declaration);
+		if (!strncmp(field->name, "common_", 7)) /* the kernel keeps them from programs */
+			continue;
 		if (field->text && field->bytes > 64)
 			field->bytes = 64;
 		ret_fields->n++;

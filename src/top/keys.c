@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/duration.h"
+#include "view/overview.h"
 
 #define ESCAPE	     27
 #define INTERVAL_MIN (100 * NS_PER_MS)
@@ -97,17 +98,7 @@ static void change_interval(struct top *top, uint64_t ns)
 
 static bool has_processes(const struct top *top)
 {
-	struct metric *metric;
-	struct series *series;
-
-	if (top->agent || !top->batch)
-		return top->options.is_per_process;
-	batch_for_each_metric(metric, top->batch)
-		metric_for_each_series(series, metric)
-			for (unsigned int i = 0; i < series->n_attributes; i++)
-				if (!strcmp(series->attributes[i].name, "process.pid"))
-					return true;
-	return false;
+	return top->agent || !top->batch ? top->options.is_per_process : overview_has_processes(top->batch);
 }
 
 static void show_processes(struct top *top)

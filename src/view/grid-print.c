@@ -240,21 +240,24 @@ void grid_print_row(const struct grid *grid, const struct grid_layout *layout, s
 {
 	static const char *const colours[] = { [LEVEL_PLAIN] = "", [LEVEL_NONE] = SGR_FAINT, [LEVEL_HIGH] = SGR_HIGH,
 					       [LEVEL_ALARM] = SGR_ALARM };
+	_cleanup_(buf_done) struct buf shown = BUF_INIT;
 	unsigned int before = layout->indent;
 
 	for (unsigned int i = 0; i < grid->n_columns; i++) {
 		const struct grid_cell *cell = row == GRID_HEADINGS ? NULL : &grid->cells[row * grid->n_columns + i];
 		const char *text = cell ? grid_text(grid, cell) : grid->columns[i].heading, *colour = "";
-		unsigned int taken = grid_width(text), width = layout->widths[i];
-		unsigned int blanks = taken < width ? width - taken : 0;
+		unsigned int width = layout->widths[i], blanks;
 		bool is_number = grid->columns[i].is_number;
 
 		if (!width)
 			continue;
+		buf_reset(&shown);
+		grid_cut(&shown, text, width);
+		blanks = width - grid_width(buf_text(&shown)); /* it may be cut to less */
 		if (has_colour)
 			colour = cell ? colours[cell->level] : i == grid->sorted ? SGR_CHOSEN : SGR_HEADING;
 		buf_printf(out, "%*s%s", (int)(before + (is_number ? blanks : 0)), "", colour);
-		grid_cut(out, text, width);
+		buf_append_text(out, buf_text(&shown));
 		buf_append_text(out, *colour ? SGR_END : "");
 		before = layout->gap + (is_number ? 0 : blanks);
 	}

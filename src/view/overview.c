@@ -9,6 +9,7 @@
 #include "metric/bounds.h"
 #include "metric/decimal.h"
 #include "metric/series.h"
+#include "util/array.h"
 
 #define MB 1e6
 
@@ -46,14 +47,15 @@ static const struct kind {
 	const char *unit; /* NULL: % */
 	bool is_level;	  /* of this time; it does not grow */
 	bool is_largest;  /* of the series of a row, not their sum */
+	bool is_of_units; /* nobody counts it for each process */
 } kinds[] = {
 	[OVERVIEW_RATE] = { .unit = "" },
 	[OVERVIEW_BYTES] = { .unit = "By" },
 	[OVERVIEW_SHARE] = { .unit = NULL },
 	[OVERVIEW_P99] = { .unit = "s", .is_largest = true },
-	[OVERVIEW_LEVEL] = { .unit = "", .is_level = true },
-	[OVERVIEW_LEVEL_BYTES] = { .unit = "By", .is_level = true },
-	[OVERVIEW_STALL] = { .unit = NULL, .is_largest = true },
+	[OVERVIEW_LEVEL] = { .unit = "", .is_level = true, .is_of_units = true },
+	[OVERVIEW_LEVEL_BYTES] = { .unit = "By", .is_level = true, .is_of_units = true },
+	[OVERVIEW_STALL] = { .unit = NULL, .is_largest = true, .is_of_units = true },
 };
 
 /* Of what numbers are: of the last interval, or of all that is counted. */
@@ -84,6 +86,20 @@ int overview_extend(struct question *question)
 		err = add_once(&question->metrics, overview_columns[i].metric) ?:
 		      add_once(&question->by, overview_columns[i].attribute);
 	return err;
+}
+
+bool overview_has_processes(const struct batch *batch)
+{
+	struct metric *metric;
+	struct series *series;
+
+	batch_for_each_metric(metric, batch)
+		metric_for_each_series(series, metric)
+			for (size_t i = 0; i < overview_n_columns; i++)
+				if (!strcmp(metric->name, overview_columns[i].metric) &&
+				    array_find(series->attributes, series->n_attributes, "process.pid"))
+					return true;
+	return false;
 }
 
 bool overview_needs(const char *word)
@@ -205,7 +221,10 @@ void overview_fill(struct grid *grid, const struct question *question, const str
 	const struct span span = { (double)(batch->time_ns - (begin_ns ?: batch->previous_ns)) / 1e9, begin_ns != 0 };
 	bool has[ARRAY_SIZE(overview_columns)] = { 0 };
 	struct metric rows = { .name = "" }, *metric;
+	bool is_of_processes = false;
 
+	for (size_t i = 0; i < question->by.n_items; i++)
+		is_of_processes |= question_is_named(question->by.items[i], "process.pid");
 	metric_init_series(&rows, NULL);
 	grid_begin(grid);
 	for (size_t i = 0; i < question->by.n_items; i++)
@@ -214,7 +233,8 @@ void overview_fill(struct grid *grid, const struct question *question, const str
 		bool is_used = false;
 
 		for (size_t i = 0; i < overview_n_columns; i++)
-			if (!strcmp(overview_columns[i].metric, metric->name)) {
+			if (!strcmp(overview_columns[i].metric, metric->name) &&
+			    !(is_of_processes && kinds[overview_columns[i].kind].is_of_units)) {
 				has[i] = !kinds[overview_columns[i].kind].is_level;
 				is_used = true;
 			}

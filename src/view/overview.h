@@ -36,6 +36,8 @@ extern const size_t overview_n_columns;
 int overview_extend(struct question *question);
 /* Is it one of those attributes? */
 bool overview_needs(const char *word);
+/* Does it tell processes apart in what the columns show? */
+bool overview_has_processes(const struct batch *batch);
 /*
  * batch: an answer to the question of the view. rows: with at least one attribute in .by; each is a column. A quantity
  * whose metric the batch lacks has no column, and neither has a level without series. Rows are struct series *: any of

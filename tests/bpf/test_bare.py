@@ -42,7 +42,7 @@ class OldKernelTest(unittest.TestCase):
     REASON = ('the kernel refused all programs that count, such as groups_walk (iter/cgroup): load: No such process '
               '(this kernel has no walk of that name)\n')
     LEFT_OUT, REFUSED = 'collector usage is left out: ' + REASON, 'collector usage cannot run: ' + REASON
-    STRICT = 'not started: collector usage is strict (strict = yes, or --probe) and lacks a hook\n'
+    STRICT = 'not started: hooks are missing for collector usage (strict = yes)\n'
 
     def setUp(self):
         self.directory = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-test-'))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions on the command line: the first row is the right one, and its number is exact."""
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -254,6 +255,13 @@ class OnlyCommandTest(Workloads):
         self.assertEqual(calls['ftruncate', 'EBADF'], '3000')
         self.assertEqual(calls['pwrite64', '-'], '500')
         self.assertIn(('fsync', '-'), calls)
+
+    def test_a_probe_counts_the_command_whatever_it_is_told_apart_by(self):
+        for by in '', ' by comm', ' by unit,comm', ' by process':
+            line = [agent(), 'once', '--config=/dev/null', '--format=json', '--probe=count tracepoint:sched:sched_process_exec' + by, '--',
+                    'sh', '-c', '/bin/true; /bin/true; /bin/true; :']
+            done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE_S)
+            self.assertEqual(sum(json.loads(point)['total'] for point in done.stdout.splitlines()), 4, by)
 
     def test_processes_that_are_left_go_on_elsewhere(self):
         # One is left in a cgroup below, which it has made itself.

@@ -60,17 +60,17 @@ class TablesTest(unittest.TestCase):
             self.assertAlmostEqual(reckoned / tables, 1, delta=0.03)
 
     def test_tables_take_at_most_half_of_the_memory(self):
-        collectors, log = listed('128', {'agent': {'memory_limit': '24MiB'}})
+        collectors, log = listed('128', {'agent': {'memory_limit': '24MiB', 'log_level': 'debug'}})
         self.assertLess(map_bytes(collectors), 12 * MIB)
         self.assertRegex(log, r'have room for \d+ units instead of 500.*half of memory_limit = 24MiB.*'
                               r'set memory_limit = \d+MiB in \[agent\]')
 
     def test_as_many_units_have_room_as_fit_however_many_are_asked_for(self):
-        rooms = {re.search(r'room for (\d+) units', listed('128', {'agent': {'memory_limit': '192MiB', 'units': units}})[1])[1]
+        rooms = {re.search(r'room for (\d+) units', listed('128', {'agent': {'memory_limit': '192MiB', 'units': units, 'log_level': 'debug'}})[1])[1]
                  for units in ('2000', '5000', '100000')}
         room, = rooms
         self.assertGreaterEqual(int(room), 500)
-        _, log = listed('128', {'agent': {'memory_limit': '192MiB', 'units': room}})
+        _, log = listed('128', {'agent': {'memory_limit': '192MiB', 'units': room, 'log_level': 'debug'}})
         self.assertNotIn('have room for', log)
 
     def test_calls_are_exact_whatever_columns_there_are(self):

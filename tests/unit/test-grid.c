@@ -161,6 +161,19 @@ static void texts_are_cut_before_columns_go(void **state)
 	assert_printed(&grid, 3, "  " DOTS "\n  " DOTS "\n  b\n");
 }
 
+/* Without ".service" it takes less than the column has. */
+static void a_name_that_is_cut_short_keeps_its_column(void **state)
+{
+	static const char *const texts[] = { "a-service.service", "b-slice-of-a-tree.slice" };
+	_cleanup_(grid_done) struct grid grid = { 0 };
+
+	grid_fill(&grid, texts, 2);
+	assert_printed(&grid, 26,
+		       "  text              number\n"
+		       "  a-service              0\n"
+		       "  b-slice-" DOTS "e.slice       1\n");
+}
+
 /* A unit with numbers in the columns that hold 1 there, and nothing in the others. */
 static void telling_fill(struct grid *grid, const char *unit, const char *numbers)
 {
@@ -417,6 +430,7 @@ int main(void)
 		cmocka_unit_test(no_rows_are_sorted_too),
 		cmocka_unit_test(a_limit_says_how_many_are_left),
 		cmocka_unit_test(texts_are_cut_before_columns_go),
+		cmocka_unit_test(a_name_that_is_cut_short_keeps_its_column),
 		cmocka_unit_test(columns_that_tell_nothing_go_before_texts_are_cut),
 		cmocka_unit_test(every_metric_has_a_grid),
 		cmocka_unit_test(the_process_comes_after_its_unit),
