@@ -22,6 +22,7 @@ import fnmatch
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -236,7 +237,9 @@ def read_flaky():
 
 
 def hash_tree():
-    """The hash of the tree as git would commit it, or None where git cannot say."""
+    """The hash of the tree as git would commit it, or None where git cannot say, or is not installed."""
+    if not shutil.which("git"):
+        return None
     with tempfile.TemporaryDirectory(prefix="bpfpush-index.") as place:
         environment = {**os.environ, "GIT_INDEX_FILE": os.path.join(place, "index")}
         for words in (["add", "--all"], ["write-tree"]):

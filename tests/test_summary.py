@@ -38,7 +38,7 @@ def entry(name, output, result="OK", duration=1.0, returncode=0):
     return {"name": f"bpfpush:unit / {name}", "stdout": output, "result": result, "duration": duration, "returncode": returncode}
 
 
-def summarize(*entries, more=(), suite="unit", expected=None, again=()):
+def summarize(*entries, more=(), suite="unit", expected=None, again=(), **environment):
     """(exit status, lines) of a log with these entries; expected: the tests that were to run; again: the second look."""
     with tempfile.TemporaryDirectory(prefix="bpfpush-summary.") as top:
         logs = os.path.join("build", "meson-logs")
@@ -54,7 +54,7 @@ def summarize(*entries, more=(), suite="unit", expected=None, again=()):
         for item in again:
             write(f"again-{suite}-{item['name'].split(' / ')[-1]}.json", [json.dumps(item)])
         done = subprocess.run([sys.executable, SUMMARY, *more, os.path.join(logs, suite + ".json")], capture_output=True, text=True,
-                              check=False, cwd=top)
+                              check=False, cwd=top, env={**os.environ, **environment})
     return done.returncode, done.stdout.splitlines()
 
 
@@ -228,6 +228,14 @@ class B(unittest.TestCase):
         self.assertEqual((record["tier"], record["passed"], record["failed"], record["failures"], record["seconds"]),
                          ("quick", 2, 1, ["build/unit / a"], 7))
         self.assertEqual(record["suites"]["build/unit"]["seconds"], 1)
+
+    def test_a_record_needs_no_git(self):
+        with tempfile.TemporaryDirectory(prefix="bpfpush-summary.") as top:
+            path = os.path.join(top, "gate.json")
+            self.assertEqual(summarize(entry("a", ""), more=["--record", path], PATH=top)[0], 0)
+            with open(path, encoding="utf-8") as file:
+                self.assertIsNone(json.load(file)["tree"])
+            self.assertEqual(summarize(more=["--last", path], PATH=top)[0], 1)
 
     def test_the_slowest_come_first(self):
         _, lines = summarize(entry("a", "", duration=1), entry("b", "", duration=3), entry("c", "", duration=2), more=("--slowest", "2"))
