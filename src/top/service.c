@@ -68,12 +68,13 @@ static bool is_known(const struct batch *batch, const char *word)
 static void look_for_attributes(struct top *top, const struct batch *batch)
 {
 	const struct question *question = &top->page->question;
+	size_t n_by = top->options.by ? top->options.by->n_items : 0;
 
-	for (size_t i = 0; i < question->n_conditions + question->by.n_items; i++) {
+	for (size_t i = 0; i < question->n_conditions + n_by; i++) {
 		const char *word = i < question->n_conditions ? question->conditions[i].attribute :
-								question->by.items[i - question->n_conditions];
+								top->options.by->items[i - question->n_conditions];
 
-		if (!is_known(batch, word) && !overview_needs(word))
+		if (strcmp(word, "none") && !is_known(batch, word) && !overview_needs(word))
 			snprintf(top->note, sizeof(top->note), "no series has an attribute \"%s\"", word);
 	}
 }
@@ -94,6 +95,7 @@ static int take_message(struct service *service)
 	number = stored_number(&in);
 	snprintf(service->problems, sizeof(service->problems), "%s", stored_text(&in));
 	utf8_clean(service->problems);
+	grid_clean(service->problems);
 	if (in.is_bad)
 		return -EINVAL;
 	service->has_come = true;

@@ -77,10 +77,23 @@ static void find_begin(struct top *top, const struct batch *batch)
 		top->begin_ns = begin_ns;
 }
 
+/* The one that lies below all others, as the options say. NULL: no memory. */
+static struct page *new_first_page(const struct top *top, enum page_kind kind)
+{
+	const struct top_options *options = &top->options;
+	struct page *page = page_new(kind, NULL, options->by, options->where);
+
+	if (!page)
+		return NULL;
+	snprintf(page->sort, sizeof(page->sort), "%s", options->sort ?: "");
+	page->limit = options->limit;
+	return page;
+}
+
 /* Collectors that say nothing of what an overview shows: all that they say. */
 static void show_all_instead(struct top *top, const struct batch *batch)
 {
-	struct page *page = page_new(PAGE_DETAIL, NULL, top->options.by, top->options.where);
+	struct page *page = new_first_page(top, PAGE_DETAIL);
 
 	if (!page || page_add(page, batch)) {
 		page_free(page);
@@ -93,7 +106,7 @@ static void show_all_instead(struct top *top, const struct batch *batch)
 
 void top_restart(struct top *top)
 {
-	struct page *page = top->is_instead ? page_new(PAGE_OVERVIEW, NULL, top->options.by, top->options.where) : NULL;
+	struct page *page = top->is_instead ? new_first_page(top, PAGE_OVERVIEW) : NULL;
 
 	/* What comes may have units again. */
 	while (page && top->page)
@@ -190,21 +203,18 @@ struct top *top_new(const struct top_options *options)
 /* The page that is seen first. */
 int top_ask(struct top *top, const struct question *question, struct diag *diag)
 {
-	const struct top_options *options = &top->options;
 	bool has_metrics = question->metrics.n_items;
 	struct page *page = top->page;
 	int err = 0;
 
 	if (page) /* it is run again */
 		return 0;
-	page = page_new(has_metrics ? PAGE_DETAIL : PAGE_OVERVIEW, NULL, options->by, options->where);
+	page = new_first_page(top, has_metrics ? PAGE_DETAIL : PAGE_OVERVIEW);
 	top->page = page;
 	if (!page)
 		return -ENOMEM;
 	for (size_t i = 0; i < question->metrics.n_items && !err; i++)
 		err = setting_list_add(&page->question.metrics, question->metrics.items[i]);
-	snprintf(page->sort, sizeof(page->sort), "%s", options->sort ?: "");
-	page->limit = options->limit;
 	for (size_t i = 0; i < page->rows.by.n_items; i++)
 		has_metrics |= !strcmp(grid_heading(page->rows.by.items[i]), page->sort);
 	if (*page->sort && !has_metrics)

@@ -296,7 +296,7 @@ class EndTest(unittest.TestCase):
             self.assertTrue(screen.text().isascii(), screen.text())
 
     def test_an_unknown_terminal_gets_plain_tables(self):
-        with Screen(80, 24, '--for=1s', environment='TERM=unheard-of') as screen:
+        with Screen(80, 24, '--for=1s', '--limit=3', environment='TERM=unheard-of') as screen:
             text = screen.wait_for('TERM=unheard-of', 'it has ended')
             self.assertIn('cpu%', text)
             self.assertEqual(screen.file('status'), '0\n')
@@ -412,6 +412,12 @@ class NumbersTest(unittest.TestCase):
         with open('/dev/full', 'w') as full:
             done = subprocess.run([harness.agent(), 'top', '--for=1s'], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (74, 'standard output cannot be written: No space left on device\n'))
+
+    def test_options_hold_where_nothing_has_units(self):
+        with Cgroup('instead') as cgroup, running(cgroup, IDLE):
+            done = subprocess.run([harness.agent(), 'top', '--for=1s', '--limit=1', 'softirq'], stdout=subprocess.PIPE, text=True, check=True)
+            self.assertRegex(done.stdout, r'(?m)^  … [1-9]\d* more$')
+            self.assertEqual(len(re.findall(r'(?m)^  [a-z]\w* +\d', done.stdout)), 1, done.stdout)
 
     def test_without_a_terminal_it_is_a_plain_table(self):
         for words in ([], ['scheduler'], ['tcpstate']):
