@@ -4,22 +4,13 @@
  * may watch. What is read is sent on, and then read again: it must be the same.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "demand.h"
 #include "metric/copy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(bool is_right, const char *what)
-{
-	if (is_right)
-		return;
-	fprintf(stderr, "%s\n", what);
-	abort();
-}
 
 /* A collection that could be read: a copy of it is the same to the last byte. */
 static void send_on(const struct batch *batch, struct store stores[2])

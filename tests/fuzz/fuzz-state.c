@@ -4,23 +4,14 @@
  * process that reads them can load programs. What is read is saved, and then read again: it must be the same.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "demand.h"
 #include "metric/series.h"
 #include "metric/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(bool is_right, const char *what)
-{
-	if (is_right)
-		return;
-	fprintf(stderr, "%s\n", what);
-	abort();
-}
 
 static void begin(struct metric metrics[3], struct metric *list[3], struct budget *budget)
 {
