@@ -7,8 +7,8 @@ import re
 import signal
 import time
 
-# All tests name theirs so: bpfpush-WORDS-PID.
-MADE_BY = re.compile(r"bpfpush-(?:[a-z]+-)*(\d+)")
+# All tests name theirs so: bpfpush-WORDS-PID, with any words.
+MADE_BY = re.compile(r"bpfpush-(?:.*-)?(\d+)")
 KILLS, PAUSE_S = 200, 0.01  # what has just been killed takes a moment to leave
 CLOCK_S = 5  # a clock may be set while tests run
 

@@ -12,9 +12,9 @@ from container import OwnCgroup, Unavailable, leftovers, rootfs, run_container
 # A test that is killed: what it has started lives on in its cgroup, below a directory of this machine.
 KILLED = """
 import os, subprocess, sys, time
-directory = os.path.join(sys.argv[1], f"bpfpush-left-{os.getpid()}", "inside")
+directory = os.path.join(sys.argv[1], sys.argv[2] + str(os.getpid()), "inside")
 os.makedirs(directory)
-left = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, start_new_session=True)
+left = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 with open(os.path.join(directory, "cgroup.procs"), "w") as procs:
     procs.write(str(left.pid))
 print(directory, flush=True)
@@ -48,7 +48,12 @@ class TestContainer(unittest.TestCase):
 
     def test_what_a_killed_test_left_running_is_ended_and_that_of_a_running_one_is_not(self):
         hierarchy = next(path for path in OwnCgroup.HIERARCHIES if os.path.exists(os.path.join(path, "cgroup.procs")))
-        with subprocess.Popen([sys.executable, "-c", KILLED, hierarchy], stdout=subprocess.PIPE, text=True) as test:
+        for name in ("bpfpush-left-", "bpfpush-test-left-0-", "bpfpush-test-left-again-é1.x-"):
+            with self.subTest(name):
+                self.check_killed(hierarchy, name)
+
+    def check_killed(self, hierarchy, name):
+        with subprocess.Popen([sys.executable, "-c", KILLED, hierarchy, name], stdout=subprocess.PIPE, text=True) as test:
             directory = test.stdout.readline().strip()
             leftovers.remove_cgroups(hierarchy)
             with open(os.path.join(directory, "cgroup.procs"), encoding="ascii") as procs:
