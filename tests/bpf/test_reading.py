@@ -11,6 +11,7 @@ import time
 import unittest
 
 import harness
+import held
 import json_lines
 from harness import PATIENCE_S, Cgroup, once, workload
 from manager import Manager
@@ -35,6 +36,7 @@ def calls(*items):
 
 
 class RunningPair(Pair):
+    agent = None
     n_killed = 0
     so_far = None, 0, None
 
@@ -45,13 +47,13 @@ class RunningPair(Pair):
         config = self.file('agent.cfg', f'[agent]\ninterval = 1s\ncollectors = {" ".join(names)}\n{settings}\n'
                            f'collector_directory = {self.directory}\n[exporter x]\ntype = json\npath = {self.output}\n')
         with open(os.path.join(self.directory, 'log'), 'w+') as log:
-            agent = subprocess.Popen([*prefix, harness.agent(), 'run', '--config=' + config], stderr=log)
+            self.agent = subprocess.Popen([*prefix, harness.agent(), 'run', '--config=' + config], stderr=log)
             try:
                 self.wait_for(lambda points: points)
-                yield agent
+                yield self.agent
             finally:
-                agent.terminate()
-                agent.wait()
+                self.agent.terminate()
+                self.agent.wait()
                 log.seek(0)
                 self.log = log.read()
 
@@ -69,9 +71,10 @@ class RunningPair(Pair):
         """Until the points fulfil it. -> what it returns"""
         deadline = time.monotonic() + PATIENCE_S
         while True:
+            has_ended = self.agent and self.agent.poll() is not None
             found = condition(self.points())
-            if found or time.monotonic() > deadline:
-                self.assertTrue(found, 'in vain')
+            if found or has_ended or time.monotonic() > deadline:
+                self.assertTrue(found, 'in vain; the agent has ended' if has_ended else 'in vain')
                 return found
             time.sleep(0.05)
 
@@ -296,6 +299,19 @@ class RecordTest(RunningPair):
 
 class ChosenTest(RunningPair):
     CALL = 0x400000
+    # Makes a cgroup, waits until the agent has taken what its ring says of it, and makes calls there.
+    CALLS_ONCE_KNOWN = held.INSIDE + f"""import ctypes, time
+ring = held.Ring(os.getppid(), 'cgroup_names')
+os.mkdir(sys.argv[1])
+while ring.unread_bytes():
+    time.sleep(0.001)
+with open(sys.argv[1] + '/cgroup.procs', 'w') as procs:
+    procs.write('0')
+for _ in range(100):
+    ctypes.CDLL(None).syscall({CALL})
+with open(os.path.dirname(sys.argv[1]) + '/cgroup.procs', 'w') as procs:
+    procs.write('0')
+"""
     CALLED = "import ctypes\nfor _ in range(%d): ctypes.CDLL(None).syscall(%d)"
     ROOM = 3  # of the hash map
 
@@ -318,11 +334,11 @@ class ChosenTest(RunningPair):
                 mine = seen.of(cgroup)
                 self.assertEqual(tuple(mine.total('test.' + name) for name in ('all', 'by_id', 'in_cgroup')), expected)
 
-    def wait_until_chosen(self, cgroup):
-        """Calls until the agent has seen the cgroup."""
+    def wait_until_chosen(self, cgroup, name='by_id'):
+        """Calls until the agent has put the cgroup into that map."""
         def is_chosen(_):
             self.call(cgroup, 1)
-            return self.counted(cgroup, 'by_id')
+            return self.counted(cgroup, name)
         self.wait_for(is_chosen)
 
     def test_cgroups_that_come_later_are_chosen_at_once(self):
@@ -330,13 +346,8 @@ class ChosenTest(RunningPair):
         name = f'/bpfpush-test-chosen-later-{os.getpid()}'
         place = harness.cgroup_root() + name
         self.addCleanup(os.rmdir, place)
-        script = f'import ctypes, os, time\nos.mkdir("{place}")\nopen("{place}/cgroup.procs", "w").write("0")\n' \
-            f'for _ in range(100):\n    ctypes.CDLL(None).syscall({self.CALL})\n    time.sleep(0.01)\n' \
-            f'open("{harness.cgroup_root()}/cgroup.procs", "w").write("0")\n'
-        seen = once(['chosen'], [sys.executable, '-c', script], params=self.params()).select(**{harness.OWNER: name})
-        self.assertEqual(seen.total('test.all'), 100)
-        self.assertGreater(seen.total('test.by_id'), 0)
-        self.assertGreater(seen.total('test.in_cgroup'), 0)
+        seen = once(['chosen'], [sys.executable, '-c', self.CALLS_ONCE_KNOWN, place], params=self.params()).select(**{harness.OWNER: name})
+        self.assertEqual([seen.total('test.' + name) for name in ('all', 'by_id', 'in_cgroup')], [100, 100, 100])
 
     def test_a_full_map_is_said_once_and_cgroups_that_go_make_room(self):
         with self.running('chosen'), contextlib.ExitStack() as stack:
@@ -344,8 +355,7 @@ class ChosenTest(RunningPair):
             for cgroup in cgroups:
                 self.wait_until_chosen(cgroup)
             with Cgroup('chosen-later-over') as over:
-                self.call(over, 5)
-                self.wait_for(lambda points: points.of(over).select('test.in_cgroup'))
+                self.wait_until_chosen(over, 'in_cgroup')
                 self.assertEqual(self.counted(over, 'by_id'), 0)
             stack.pop_all().close()
             with Cgroup('chosen-later-again') as again:
