@@ -165,7 +165,7 @@ def key_of(point, heads):
 
 
 # What follows the digits that are seen, and what they are multiplied by. In the table of units, "M" is also MiB.
-SCALES = {"": [1], "k": [1e3], "M": [1e6, 1 << 20], "G": [1e9, 1 << 30], "T": [1e12, 1 << 40], "K": [1 << 10], "%": [0.01], "s": [1], "ms": [1e-3], "µs": [1e-6],
+SCALES = {"": [1], "k": [1e3], "M": [1e6, 1 << 20], "G": [1e9, 1 << 30], "T": [1e12, 1 << 40], "K": [1 << 10], "%": [0.01], "d": [86400], "h": [3600], "min": [60], "s": [1], "ms": [1e-3], "µs": [1e-6],
           "ns": [1e-9], "B": [1], "KiB": [1 << 10], "MiB": [1 << 20], "GiB": [1 << 30], "TiB": [1 << 40]}
 
 
@@ -294,7 +294,7 @@ class NumbersTest(unittest.TestCase):
 
 def lower(limits):
     number, unit = re.match(r"([\d.]+)(\D+)? to", limits).groups()
-    return float(number) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "KiB": 1024, "MiB": 1 << 20}.get(unit, 1)
+    return float(number) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "min": 60, "h": 3600, "d": 86400, "KiB": 1024, "MiB": 1 << 20}.get(unit, 1)
 
 
 CONTRAST = """
