@@ -199,9 +199,12 @@ static void bind_socket(int fd, struct sockaddr_in *ret_address)
 
 static void open_tools(struct tools *tools)
 {
-	char path[] = "/var/tmp/bpfpush-contend.XXXXXX";
+	char path[64];
 
-	tools->file = mkostemp(path, O_CLOEXEC);
+	/* mkostemp() may try several names, and each try is counted: it makes them of a clock, which two of us may read
+	 * at the same moment. */
+	snprintf(path, sizeof(path), "/var/tmp/bpfpush-contend.%d", getpid());
+	tools->file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	workload_check(tools->file >= 0 && !unlink(path));
 	tools->mine->file_opens++;
 	tools->udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
