@@ -32,6 +32,7 @@ SLOT_S = 10  # the first archive of the page's storage-schemas.conf, and the int
 # What the reader's machine has before he begins: an apt that finds packages, the name localhost. Then what
 # `meson install` installed, and two exporters beside the first of the page: one to compare with, and that with tags.
 MACHINE = """\
+begun_s=$(date +%s)
 rm -f /etc/apt/sources.list.d/*
 echo 'deb [trusted=yes] file:/packages ./' >/etc/apt/sources.list
 apt-get -q update >/dev/null
@@ -63,7 +64,7 @@ systemctl start carbon-cache
 wait_collections 1
 cp /var/log/bpfpush/points /result/points
 render() { # NAME TARGET
-	curl -sS --get -d from=-15min -d format=json --data-urlencode "target=$2" http://localhost:8080/render >/result/$1
+	curl -sS --get -d from=$begun_s -d format=json --data-urlencode "target=$2" http://localhost:8080/render >/result/$1
 }
 last_s=$(grep -o '"time_ns":[0-9]*' /result/points | sort | tail -1 | grep -o '[0-9]*' | cut -c1-10)
 values() { # NAME...: the times of all points that have a value, up to the last collection
