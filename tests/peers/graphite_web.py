@@ -2,6 +2,7 @@
 """The real graphite-web, which renders what a Carbon has stored: its HTTP API, as Grafana uses it."""
 
 import json
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -31,6 +32,7 @@ class GraphiteWeb(Receiver):
     def __init__(self, carbon):
         super().__init__()
         self.carbon = carbon
+        self.begun_s = int(time.time())
 
     def write_config(self):
         self.write("local_settings.py", SETTINGS.format(
@@ -53,9 +55,9 @@ class GraphiteWeb(Receiver):
             with error:
                 raise ValueError(f"status {error.code}: {error.read().decode(errors='replace')[-500:]}") from error
 
-    def render(self, target, seconds=600):
-        """[(name, values without gaps)]"""
-        fields = {"target": target, "from": f"-{seconds}s", "until": "now", "format": "json"}
+    def render(self, target):
+        """[(name, values without gaps)] since this was made"""
+        fields = {"target": target, "from": self.begun_s, "until": "now", "format": "json"}
         answer = self.ask("/render", urllib.parse.urlencode(fields).encode())
         return [(series["target"], [value for value, _ in series["datapoints"] if value is not None]) for series in answer]
 

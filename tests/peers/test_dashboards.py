@@ -234,7 +234,7 @@ class TestDashboards(unittest.TestCase):
 
     def prometheus_queries(self, unit=".*", host=".*"):
         """[(panel, the text of a query, whether it is a range query)]"""
-        values = {"host": grafana.promql_value([host]), "unit": grafana.promql_value([unit]), "top": "10", "__rate_interval": "10m"}
+        values = {"host": grafana.promql_value([host]), "unit": grafana.promql_value([unit]), "top": "10", "__rate_interval": "1h"}
         for panel in grafana.panels_of(grafana.load("bpfpush-prometheus.json")):
             for target in panel["targets"]:
                 yield panel, grafana.replaced(target["expr"], values), target["range"]

@@ -241,19 +241,19 @@ class TestPage(unittest.TestCase):
         samples = [number for _, number in dict((attributes["bpfpush.syscall.name"], samples)
                    for attributes, samples in self.lines.of("bpfpush.syscalls") if owner(attributes) == self.brief)["getppid"]]
         self.assertEqual((samples.count(0), max(samples)), (2, 3 * SYSTEM_CALLS))
-        (_, value), = self.victoria.query(f"increase({self.brief_calls('[10m]')})", self.lines.end_ms)
+        (_, value), = self.victoria.query(f"increase({self.brief_calls('[1h]')})", self.lines.end_ms)
         self.assertEqual(value, truth)
         # Prometheus extrapolates to the end of the range, at most by half the time between two samples.
-        (_, value), = self.prometheus.query(f"increase({self.brief_calls('[10m]')})", self.lines.end_ms)
+        (_, value), = self.prometheus.query(f"increase({self.brief_calls('[1h]')})", self.lines.end_ms)
         self.assertGreaterEqual(value, truth)
         self.assertLess(value, 1.2 * truth)
         for receiver in (self.victoria, self.prometheus):
-            self.assertEqual([value for _, value in receiver.query(f"resets({self.brief_calls('[10m]')})", self.lines.end_ms)], [1])
+            self.assertEqual([value for _, value in receiver.query(f"resets({self.brief_calls('[1h]')})", self.lines.end_ms)], [1])
 
     def test_its_histograms_have_their_whole_increase_too(self):
         samples, = [samples for attributes, samples in self.lines.of(RUN_QUEUE) if owner(attributes) == self.brief]
         *_, (_, truth) = without_resets([(ms, number["count"]) for ms, number in samples])
-        selector = f'{{process_linux_cgroup="{self.brief}"}}[10m]'
+        selector = f'{{process_linux_cgroup="{self.brief}"}}[1h]'
         (_, value), = self.victoria.query(f"increase(bpfpush_scheduler_run_queue_duration_seconds_count{selector})", self.lines.end_ms)
         self.assertEqual(value, truth)
         (_, value), = self.prometheus.query(f"histogram_count(increase(bpfpush_scheduler_run_queue_duration_seconds{selector}))", self.lines.end_ms)
