@@ -7,9 +7,11 @@ import re
 import signal
 import time
 
+import patience
+
 # All tests name theirs so: bpfpush-WORDS-PID, with any words.
 MADE_BY = re.compile(r"bpfpush-(?:.*-)?(\d+)")
-KILLS, PAUSE_S = 200, 0.01  # what has just been killed takes a moment to leave
+TRIES, PAUSE_S = 200, 0.01
 CLOCK_S = 5  # a clock may be set while tests run
 
 
@@ -33,22 +35,27 @@ def kill_all(directory):
                     os.kill(pid, signal.SIGKILL)
 
 
+def try_to_remove(directory):
+    """Kills what lives in this cgroup. -> is it gone?"""
+    kill_all(directory)
+    for path, _, _ in os.walk(directory, topdown=False):
+        with contextlib.suppress(OSError):  # of processes, or removed by another test
+            os.rmdir(path)
+    return not os.path.exists(directory)
+
+
 def remove(directory):
-    """Kills what lives in this cgroup, and removes it."""
-    for _ in range(KILLS):
-        kill_all(directory)
-        for path, _, _ in os.walk(directory, topdown=False):
-            with contextlib.suppress(OSError):  # of processes, or removed by another test
-                os.rmdir(path)
-        if not os.path.exists(directory):
-            return
-        time.sleep(PAUSE_S)
+    """Kills what lives in this cgroup, and removes it. What has just been killed takes a moment to leave."""
+    patience.wait(lambda: try_to_remove(directory), f"{directory} is empty", PAUSE_S)
 
 
 def remove_cgroups(root):
-    """Those below that directory whose maker has ended."""
+    """Those below that directory whose maker has ended; what does not leave soon stays there."""
     for name in os.listdir(root):
         made_by, path = MADE_BY.fullmatch(name), os.path.join(root, name)
         with contextlib.suppress(FileNotFoundError):
             if made_by and has_ended(made_by[1], os.stat(path).st_ctime):
-                remove(path)
+                for _ in range(TRIES):
+                    if try_to_remove(path):
+                        break
+                    time.sleep(PAUSE_S)

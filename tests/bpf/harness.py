@@ -20,7 +20,6 @@ that is counted to the last call enters its cgroup itself (workload.h), when all
 
 Set by meson: BPFPUSH, the agent; BPFPUSH_WORKLOADS, the directory of the workloads.
 """
-import contextlib
 import ctypes
 import functools
 import json
@@ -30,7 +29,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -90,16 +88,7 @@ class Cgroup:
         return self
 
     def __exit__(self, *error):
-        for _ in range(200):
-            for pid in self.pids():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, 9)
-            try:
-                os.rmdir(self.directory)
-                return
-            except OSError:
-                time.sleep(0.01)
-        raise RuntimeError('%s is still busy' % self.directory)
+        leftovers.remove(self.directory)
 
     def path_of(self, file):
         return os.path.join(self.directory, file)
