@@ -5,6 +5,7 @@
         screen.wait(lambda text: 'cpu%' in text)
         screen.keys('Enter')
 """
+import contextlib
 import os
 import shlex
 import signal
@@ -46,7 +47,8 @@ class Screen:
         while pid and self.runs(int(pid)) and time.monotonic() < end:
             time.sleep(0.02)
         if pid and self.runs(int(pid)):
-            os.kill(int(pid), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
         self.directory.cleanup()
 
     @staticmethod
@@ -54,7 +56,7 @@ class Screen:
         try:
             with open('/proc/%d/cmdline' % pid, 'rb') as file:
                 return file.read().startswith(agent().encode() + b'\0')
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # it may end between open() and read()
             return False
 
     def tmux(self, *words):
