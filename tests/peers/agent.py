@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
@@ -100,6 +101,38 @@ class Follower:
             times.update(line["time_ns"] for line in self.lines())
             return len(times) >= n
         patience.wait(are_enough, f"{n} collections", 0.1)
+
+
+class Sleepers:
+    """`with Sleepers() as sleepers:` measures how late this machine is by itself: a thread on each CPU sleeps again and again."""
+
+    PAUSE_S = 0.02
+
+    def __init__(self):
+        self.is_over = False
+        self.most_s = dict.fromkeys(os.sched_getaffinity(0), 0)
+        self.threads = [threading.Thread(target=self.sleep, args=(cpu,), daemon=True) for cpu in self.most_s]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        for thread in self.threads:
+            thread.join()
+
+    def sleep(self, cpu):
+        os.sched_setaffinity(0, {cpu})  # of this thread
+        while not self.is_over:
+            before = time.monotonic()
+            time.sleep(self.PAUSE_S)
+            self.most_s[cpu] = max(self.most_s[cpu], time.monotonic() - before - self.PAUSE_S)
+
+    def late_s(self):
+        """The most by which one slept too long."""
+        return max(self.most_s.values())
 
 
 class Agent:

@@ -24,6 +24,7 @@ from patience import PATIENCE_S
 HERE = os.path.dirname(os.path.realpath(__file__))
 LISTEN = "0A"  # the states in /proc/net/tcp and udp of a socket that can be sent to
 BOUND = "07"
+LOOK_S = 0.3  # between two looks at what has arrived
 
 
 class Unavailable(Exception):
@@ -206,18 +207,19 @@ class Receiver:
         return any(n_bytes for state, n_bytes in sockets_at(self.host, self.port, self.protocol) if state != LISTEN)
 
     def settle(self, are_enough=lambda totals: True):
-        """The totals when they are enough, nothing waits to be read, and they have not changed for a flush and a half."""
+        """The totals when they are enough, nothing waits to be read, and they have not changed for a flush and a half. Looks
+        are counted, not seconds: when this machine stands still, the receiver does as well."""
         deadline = time.monotonic() + PATIENCE_S
-        totals, since = None, time.monotonic()
-        while time.monotonic() - since < 1.5 * self.flush_s + 0.3:
+        totals, n_same = None, 0
+        while n_same * LOOK_S < 1.5 * self.flush_s + LOOK_S:
             if time.monotonic() > deadline:
                 if totals is not None and not are_enough(totals):
                     return totals  # for whoever says what is lacking
                 raise TimeoutError(f"{self.name} does not come to rest within {PATIENCE_S} s")
-            time.sleep(0.3)
+            time.sleep(LOOK_S)
             now = self.totals()
-            if now != totals or self.has_unread() or not are_enough(now):
-                totals, since = now, time.monotonic()
+            n_same = 0 if now != totals or self.has_unread() or not are_enough(now) else n_same + 1
+            totals = now
         return totals
 
     def wait_totals(self, are_enough):

@@ -193,7 +193,7 @@ class TestDashboards(unittest.TestCase):
                 cls.status = agent.stop(), small.stop()
                 cls.log = agent.log_text() + small.log_text()
         cls.victoria.settle()
-        cls.wait_stored()
+        cls.carbon.settle()
 
     @classmethod
     def carbon_keys(cls, **more):
@@ -307,16 +307,6 @@ class TestDashboards(unittest.TestCase):
 
     def render(self, target):
         return [(name, values) for name, values in self.graphite.render(target) if any(values)]
-
-    @classmethod
-    def wait_stored(cls):
-        """Carbon writes its files some time after it was told."""
-        counts = [-1]
-
-        def has_stored():
-            counts.append(len(cls.carbon.files()))
-            return counts[-1] == counts[-2]
-        patience.wait(has_stored, "Carbon makes no new files", 1)
 
     def assert_graphite(self, prefix):
         asked = 0

@@ -76,7 +76,8 @@ class TestExporters(unittest.TestCase):
     def test_the_agent_ends_well_and_has_lost_nothing(self):
         self.assertEqual(self.status, 0, self.log)
         # Carbon and VictoriaMetrics get paths and tags on purpose. The rig's service manager keeps no descriptors.
-        expected_ones = ("push to the same endpoint", "raise FileDescriptorStoreMax=")
+        # A busy kernel may skip events.
+        expected_ones = ("push to the same endpoint", "raise FileDescriptorStoreMax=", "because the kernel skipped events", "no longer skips events")
         self.assertEqual([line for line in self.log.splitlines() if not any(one in line for one in expected_ones)], [])
         losses = [line for line in self.lines if line["name"] == "otel.sdk.exporter.metric_data_point.exported" and
                   "error.type" in line["attributes"] and line["total"]]

@@ -18,7 +18,7 @@ import time
 import unittest
 from contextlib import ExitStack
 
-from agent import BPFPUSH, Follower, Unavailable, config_of, require_agent
+from agent import BPFPUSH, Follower, Sleepers, Unavailable, config_of, require_agent
 from patience import PATIENCE_S
 
 INTERVAL_S, COLLECTIONS, SHUTDOWN_S, WATCHDOG_S, CONNECT_S, RELOADS = 2, 7, 6, 4, 15, 2
@@ -28,24 +28,6 @@ LEAST_LATE_S = 0.1 * INTERVAL_S
 # A mount namespace of its own, whose resolv.conf names the dead servers, and whose hosts file knows nothing.
 ALONE = ["unshare", "--mount", "sh", "-c",
          'mount --bind "$1/resolv.conf" /etc/resolv.conf && mount --bind "$1/hosts" /etc/hosts && shift && exec "$@"', "sh"]
-
-
-class Sleeper(threading.Thread):
-    """How late this machine is by itself: sleeps beside the agent, and keeps (when, how much too long)."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.slept, self.is_over = [], False
-
-    def run(self):
-        while not self.is_over:
-            before = time.monotonic()
-            time.sleep(0.02)
-            after = time.monotonic()
-            self.slept.append((after, after - before - 0.02))
-
-    def late_s(self):
-        return max(late for _, late in self.slept)
 
 
 class Silence(unittest.TestCase):
@@ -87,8 +69,7 @@ class Silence(unittest.TestCase):
         }
         with open(f"{directory}/conf", "w", encoding="ascii") as file:
             file.write(config_of(f"{INTERVAL_S}s\nshutdown_timeout = {SHUTDOWN_S}s", lines, exporters))
-        sleeper = Sleeper()
-        sleeper.start()
+        sleepers = stack.enter_context(Sleepers())
         with open(f"{directory}/log", "w", encoding="ascii") as log:
             agent = subprocess.Popen([*ALONE, directory, BPFPUSH, "run", f"--config={directory}/conf"], stdin=subprocess.DEVNULL,
                                      stdout=log, stderr=log, env={**os.environ, "NOTIFY_SOCKET": f"{directory}/notify",
@@ -97,11 +78,14 @@ class Silence(unittest.TestCase):
             began = time.monotonic()
             check = subprocess.Popen([*ALONE, directory, BPFPUSH, "check", "--connect", f"--config={directory}/conf"],
                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            said = []
+            waiter = threading.Thread(target=lambda: said.extend((check.communicate()[0], time.monotonic() - began)))
+            waiter.start()
             cls.follower, cls.times = Follower(lines), set()
             cls.alive = cls.watch(agent, notify)
             cls.waited_s = cls.run_delay_s(agent)
-            cls.said = check.communicate(timeout=PATIENCE_S)[0]
-            cls.checked_s, cls.check_status = time.monotonic() - began, check.returncode
+            waiter.join(PATIENCE_S)
+            (cls.said, cls.checked_s), cls.check_status = said, check.returncode
             cls.times = sorted(cls.times | {line["time_ns"] for line in cls.follower.lines()})
             cls.reloads = [cls.reload_s(agent, notify) for _ in range(RELOADS)]
             stopped, waited_s = time.monotonic(), cls.run_delay_s(agent)
@@ -112,10 +96,9 @@ class Silence(unittest.TestCase):
         finally:
             agent.kill()
             agent.wait()
-            sleeper.is_over = True
             with open(f"{directory}/log", encoding="utf-8") as file:
                 cls.log = file.read()
-        cls.late_s = sleeper.late_s() + cls.waited_s
+        cls.late_s = sleepers.late_s() + cls.waited_s
 
     @staticmethod
     def reload_s(agent, notify):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A little of everything that the default collectors count, done in a cgroup of its own.
 
-    workload.py CGROUP_DIRECTORY FILE
+    workload.py CGROUP_DIRECTORY FILE [wait]    wait: it says that it is ready, and begins with a line of its input
 
 The work is done by a child that is born in the cgroup: if it moved there, what it did before would count for the one
 or the other, depending on when it is looked at. Its parent stays outside and lingers, so that whoever waits for the
@@ -112,7 +112,10 @@ def work(path):
 
 
 def main():
-    cgroup, path = sys.argv[1:]
+    cgroup, path, *wait = sys.argv[1:]
+    if wait:
+        print("ready", flush=True)
+        sys.stdin.readline()
     child = fork_into(cgroup)
     if child == 0:
         work(path)
