@@ -7,6 +7,7 @@ import json
 import unittest
 
 from guest import COMPLAINT, main, run_guest
+from patience import PATIENCE_S
 
 KILLS = 3
 # Ends what should have been refused; says everything that a person or a script would see.
@@ -15,10 +16,10 @@ export OTEL_LOG_LEVEL=warn # not what bpfpush does
 say() { # CASE COMMAND...
 	local case=$1
 	shift
-	timeout 60 "$@" >/result/$case.out 2>/result/$case.err
+	timeout PATIENCE_S "$@" >/result/$case.out 2>/result/$case.err
 	echo $? >/result/$case.status
 }
-"""
+""".replace("PATIENCE_S", str(PATIENCE_S))
 OLD = SAY + """\
 say run bpfpush run
 say once bpfpush once --for=1ms
