@@ -8,6 +8,7 @@ import sys
 import unittest
 
 from container import OwnCgroup, Unavailable, leftovers, rootfs, run_container
+from patience import wait
 
 # A test that is killed: what it has started lives on in its cgroup, below a directory of this machine.
 KILLED = """
@@ -59,8 +60,11 @@ class TestContainer(unittest.TestCase):
             with open(os.path.join(directory, "cgroup.procs"), encoding="ascii") as procs:
                 self.assertEqual(procs.read().count("\n"), 1)
             test.kill()
-        leftovers.remove_cgroups(hierarchy)
-        self.assertFalse(os.path.exists(os.path.dirname(directory)))
+
+        def is_removed():
+            leftovers.remove_cgroups(hierarchy)
+            return not os.path.exists(os.path.dirname(directory))
+        wait(is_removed, "it is removed")
 
 
 if __name__ == "__main__":

@@ -148,7 +148,6 @@ path = /var/log/bpfpush/points.json
 [collector dns]
 {probe}
 X
-lookup() {{ for i in $(seq $1); do getent ahosts localhost >/dev/null; done; }}
 systemctl start bpfpush || exit 1
 bpfpush check >/result/check 2>&1; echo $? >>/result/check
 bpfpush status >/result/page
@@ -162,7 +161,8 @@ until_true '[ "$(show ActiveState)" = active ]'
 bpfpush allow >/result/after
 bpfpush check >/result/check_after 2>&1 || exit 1
 wait_collections 1
-lookup 7
+# Not in the unit of this script: other containers have one of that name, and the same C library.
+systemd-run --quiet --wait --unit=counted-lookups sh -c 'for i in $(seq 7); do getent ahosts localhost >/dev/null; done; :' || exit 1
 wait_collections 2
 setpriv --reuid=nobody --regid=bpfpush --clear-groups bpfpush top --count=2 >/result/top 2>&1 || exit 1
 setpriv --reuid=nobody --regid=nogroup --clear-groups bpfpush top --count=2 >/result/no_top 2>&1; echo $? >>/result/no_top
@@ -173,7 +173,7 @@ cp /var/log/bpfpush/points.json /result/points
             self.assertGreaterEqual(result.file(name).count(cure), 2, result.file(name))
         self.assertRegex(result.file("check"), r"(?m)^OK, but not all of it will count here: .*\n(.*\n)*0\n$")
         self.assertIn(cure, "\n".join(str(entry["MESSAGE"]) for entry in self.journal(result)))
-        self.assertEqual(len(re.findall(r"(?m) UTC, [01]\.\d+ s, .*by the service$", result.file("top"))), 2, result.file("top"))
+        self.assertEqual(len(re.findall(r"(?m) UTC, [\d.]+ ?[a-z]+, .*by the service$", result.file("top"))), 2, result.file("top"))
         self.assertRegex(result.file("no_top"), r"^/run/bpfpush/collections: Permission denied; run it as root .*\n77\n$")
         self.assertRegex(result.file("before"), r"(?m)^perf-events +For probes")
         self.assertRegex(result.file("after"), r"(?m)^perf-events +on +For probes")
@@ -183,7 +183,7 @@ cp /var/log/bpfpush/points.json /result/points
         totals = {}
         for line in result.file("points").splitlines():
             point = json.loads(line)
-            if point["collector"] == "lookups" and point["attributes"]["systemd.unit.name"] != "bpfpush.service":
+            if point["collector"] == "lookups" and point["attributes"]["systemd.unit.name"] == "counted-lookups.service":
                 totals[str(point["attributes"])] = point["total"]["count"]
         self.assertEqual(sum(totals.values()), 7, result.file("points")[-2000:])
 
@@ -218,11 +218,11 @@ entries
     def test_an_agent_that_hangs_is_started_again(self):
         result = self.boot(NOBODY + """
 mkdir -p /run/systemd/system/bpfpush.service.d
-printf '[Service]\\nWatchdogSec=8s\\nRestartSec=100ms\\n' >/run/systemd/system/bpfpush.service.d/quick.conf
+printf '[Service]\\nWatchdogSec=20s\\nRestartSec=100ms\\n' >/run/systemd/system/bpfpush.service.d/quick.conf
 systemctl daemon-reload
 systemctl start bpfpush
 # It has told the watchdog of itself when the time was up for the first time.
-until_true '[ $(show WatchdogTimestampMonotonic) -gt $(($(show ExecMainStartTimestampMonotonic) + 8000000)) ]'
+until_true '[ $(show WatchdogTimestampMonotonic) -gt $(($(show ExecMainStartTimestampMonotonic) + 20000000)) ]'
 echo "before $(show NRestarts)" >/result/restarts
 kill -STOP $(show MainPID)
 comes_back
