@@ -72,37 +72,37 @@ class Workloads(unittest.TestCase):
 
 
 class QuestionsTest(Workloads):
-    def first(self, question, metric, command):
-        """The first row that a person sees, and the points that a program gets for the same question."""
+    def ask_twice(self, question, metric, command, *cgroups):
+        """The units of these cgroups in the order in which a person sees them with their rows, and the points that a
+        program gets for the same question. Other units of this machine may do more."""
         self.assertLess(len('bpfpush once ' + question), 60)
-        # Whatever else this machine does is in no unit.
-        units = [row for row in rows(ask(question, *command()), metric) if not row['unit'].startswith('/ (')]
-        return units[0], once(question.split(), command())
+        found = {row['unit']: row for row in rows(ask(question, *command()), metric)}
+        return [row for unit, row in found.items() if unit in {cgroup.path for cgroup in cgroups}], once(question.split(), command())
 
     def test_which_service_makes_most_failing_calls(self):
         with Cgroup('many') as many, Cgroup('few') as few:
-            row, seen = self.first('syscalls --by=unit --where=error.type', CALLS, lambda: self.both(many, few))
-            self.assertEqual((row['unit'], row['total']), (many.path, '3000'))
+            found, seen = self.ask_twice('syscalls --by=unit --where=error.type', CALLS, lambda: self.both(many, few), many, few)
+            self.assertEqual([(row['unit'], row['total']) for row in found], [(many.path, '3000'), (few.path, '20')])
             self.assertEqual([point['total'] for point in seen.of(many)], [seen.expected['many'][0]])
             self.assertEqual([point['total'] for point in seen.of(few)], [seen.expected['few'][0]])
             self.assertEqual({point['name'] for point in seen}, {CALLS})
 
     def test_who_writes_to_the_disk(self):
         with Cgroup('many') as many, Cgroup('few') as few:
-            row, seen = self.first('disk.io --by=unit --where=direction=write', DISK, lambda: self.both(many, few))
-            self.assertEqual(row['unit'], many.path)
+            found, seen = self.ask_twice('disk.io --by=unit --where=direction=write', DISK, lambda: self.both(many, few), many, few)
+            self.assertEqual([row['unit'] for row in found], [many.path, few.path])
             self.assertGreaterEqual(seen.expected['many'][1], 500 * PAGE)
             self.assertEqual(seen.of(many).total(DISK), seen.expected['many'][1])
             self.assertEqual(seen.of(few).total(DISK), seen.expected['few'][1])
 
     def test_who_waits_for_a_cpu(self):
         def command():
-            return 'sh', '-c', ' & '.join(['%s %s sleep 20 >/dev/null' % (workload('sched'), few.directory),
+            return 'sh', '-c', ' & '.join(['%s %s sleep 1 >/dev/null' % (workload('sched'), few.directory),
                                            '%s %s contend 4' % (workload('sched'), many.directory), 'wait'])
 
         with Cgroup('many') as many, Cgroup('few') as few:
-            row, seen = self.first('run_queue.duration --by=unit', WAIT, command)
-            self.assertEqual(row['unit'], many.path)
+            found, seen = self.ask_twice('run_queue.duration --by=unit', WAIT, command, many, few)
+            self.assertEqual([row['unit'] for row in found], [many.path, few.path])
             waits = seen.of(many).total(WAIT)
             self.assertAlmostEqual(waits['sum'], seen.expected['run_delay_ns'] * NS, delta=NS)
             self.assertEqual(len(seen.of(many)), 1)
@@ -165,14 +165,13 @@ class QuestionsTest(Workloads):
 
     def check_bands(self, found, n_fast, n_slow):
         """found: [(lower limit, upper limit, how many)]. A busy machine wakes sleepers late, but not early."""
-        found = [(seconds(low), seconds(high), int(n)) for low, high, n in found if int(n)]
-        fast, slow = ([limits for limits in found if (limits[0] >= 1) == is_slow] for is_slow in (False, True))
-        self.assertEqual([sum(n for *_, n in band) for band in (fast, slow)], [n_fast, n_slow])
-        self.assertEqual([min(band)[:2] for band in (fast, slow)], [(0.0156, 0.0312), (1, 2)])
+        found = [(seconds(low), int(n)) for low, _, n in found if int(n)]
+        self.assertEqual([sum(n for low, n in found if (low >= 4) == is_slow) for is_slow in (False, True)], [n_fast, n_slow])
+        self.assertGreaterEqual(min(found)[0], 0.0156)
 
     def test_two_latencies_are_two_bands(self):
         question = 'syscall.duration --duration=clock_nanosleep --where=unit='
-        sleeps = ['sh', '-c', 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.02; done; sleep 1.2; sleep 1.2']
+        sleeps = ['sh', '-c', 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.02; done; sleep 5 & sleep 5; wait']
         picture = os.path.join(self.directory, 'heat.svg')
         with Cgroup('many') as many:
             text = ask('--histogram ' + question + many.path, *many.command(sleeps))
@@ -182,8 +181,8 @@ class QuestionsTest(Workloads):
             cells = re.findall(r' x="(\d+)" y="\d+" [^>]*><title>[\d:.]+, (\S+) to (\S+): (\d+)<', file.read())
         self.check_bands([cell[1:] for cell in cells], 12, 2)
         # Those that came last are on the right.
-        last = max(int(x) for x, low, *_ in cells if seconds(low) < 1)
-        self.assertLess(last, min(int(x) for x, low, *_ in cells if seconds(low) >= 1))
+        last = max(int(x) for x, low, *_ in cells if seconds(low) < 4)
+        self.assertLess(last, min(int(x) for x, low, *_ in cells if seconds(low) >= 4))
 
     def test_an_option_that_would_change_nothing_is_refused(self):
         for line, status, said in (

@@ -5,10 +5,10 @@
  *
  *     workload-sched CGROUP_DIRECTORY short N       N children that exit at once, one after another
  *     workload-sched CGROUP_DIRECTORY sleep N       one that sleeps N times
- *     workload-sched CGROUP_DIRECTORY contend N     N that compete for one CPU for 200 ms
+ *     workload-sched CGROUP_DIRECTORY contend N     N that compete for one CPU until each has had 100 ms of it
  *     workload-sched CGROUP_DIRECTORY pingpong N    one that moves itself between two CPUs N times
- *     workload-sched CGROUP_DIRECTORY crowd N       N that compete for two CPUs for 300 ms, and are moved
- *                                                   from one to the other while they wait
+ *     workload-sched CGROUP_DIRECTORY crowd N       N that compete for two CPUs until each has had 100 ms of
+ *                                                   them, and are moved from one to the other while they wait
  */
 #include <err.h>
 #include <fcntl.h>
@@ -33,14 +33,6 @@ struct figures {
 
 static int cgroup_fd;
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void pin(pid_t pid, int cpu)
 {
 	cpu_set_t set;
@@ -51,12 +43,14 @@ static void pin(pid_t pid, int cpu)
 		err(1, "sched_setaffinity %d", cpu);
 }
 
-static void spin(uint64_t for_ns)
+/* By its own clock: those who share a CPU also share it if it is taken away for a while. */
+static void spin_100_ms(void)
 {
-	uint64_t end = now_ns() + for_ns;
+	struct timespec used;
 
-	while (now_ns() < end)
-		;
+	do {
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	} while (!used.tv_sec && used.tv_nsec < 100000000);
 }
 
 static void do_short(int n)
@@ -72,12 +66,12 @@ static void do_sleep(int n)
 static void do_contend(int n)
 {
 	pin(0, 0);
-	spin(200000000);
+	spin_100_ms();
 }
 
 static void do_crowd(int n)
 {
-	spin(300000000);
+	spin_100_ms();
 }
 
 static void do_pingpong(int n)
