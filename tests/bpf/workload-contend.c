@@ -262,20 +262,9 @@ static void wait_dead(pid_t pid)
 
 /* ------ what the kernel says ------ */
 
-static FILE *open_proc(pid_t pid, const char *file)
-{
-	char path[64];
-	FILE *stream;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	stream = fopen(path, "re");
-	workload_check(stream);
-	return stream;
-}
-
 static uint64_t proc_field(pid_t pid, const char *file, const char *name)
 {
-	FILE *stream = open_proc(pid, file);
+	FILE *stream = workload_open_proc(pid, file);
 	uint64_t value = UINT64_MAX;
 	char line[256];
 
@@ -287,29 +276,16 @@ static uint64_t proc_field(pid_t pid, const char *file, const char *name)
 	return value;
 }
 
-/* A death is told before the last switch. After that, the task has no stack, so it is in no call. */
-static void wait_last_switch(pid_t pid)
-{
-	char line[64] = "";
-
-	while (strncmp(line, "-1 ", 3)) {
-		FILE *stream = open_proc(pid, "syscall");
-
-		workload_check(fgets(line, sizeof(line), stream));
-		fclose(stream);
-	}
-}
-
 static void add_kept(pid_t pid, struct figures *figures)
 {
 	uint64_t cpu_ns, run_delay_ns, arrivals, minor, major;
 	FILE *stream;
 
-	wait_last_switch(pid);
-	stream = open_proc(pid, "schedstat");
+	workload_wait_last_switch(pid);
+	stream = workload_open_proc(pid, "schedstat");
 	workload_check(fscanf(stream, "%" SCNu64 "%" SCNu64 "%" SCNu64, &cpu_ns, &run_delay_ns, &arrivals) == 3);
 	fclose(stream);
-	stream = open_proc(pid, "stat"); /* no name here has a space */
+	stream = workload_open_proc(pid, "stat"); /* no name here has a space */
 	workload_check(fscanf(stream, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %" SCNu64 " %*u %" SCNu64, &minor, &major) == 2);
 	fclose(stream);
 	figures->cpu_ns += cpu_ns;

@@ -10,6 +10,8 @@
  *     workload-sched CGROUP_DIRECTORY crowd N       N that compete for two CPUs until each has had 100 ms of
  *                                                   them, and are moved from one to the other while they wait
  */
+#include "workload.h"
+
 #include <err.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -111,14 +113,10 @@ static pid_t spawn(const struct mode *mode, int n)
 
 static uint64_t field(pid_t pid, const char *file, const char *name)
 {
-	char path[64], line[256];
+	FILE *stream = workload_open_proc(pid, file);
 	uint64_t value = 0;
-	FILE *stream;
+	char line[256];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	stream = fopen(path, "r");
-	if (!stream)
-		err(1, "%s", path);
 	while (fgets(line, sizeof(line), stream))
 		if (!strncmp(line, name, strlen(name)))
 			sscanf(line + strlen(name), "%*[ \t:]%" SCNu64, &value);
@@ -128,14 +126,9 @@ static uint64_t field(pid_t pid, const char *file, const char *name)
 
 static void schedstat(pid_t pid, uint64_t ret_value[3])
 {
-	char path[64];
-	FILE *stream;
+	FILE *stream = workload_open_proc(pid, "schedstat");
 
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
-	stream = fopen(path, "r");
-	if (!stream || fscanf(stream, "%" SCNu64 "%" SCNu64 "%" SCNu64, &ret_value[0],
-			      &ret_value[1], &ret_value[2]) != 3)
-		err(1, "%s", path);
+	workload_check(fscanf(stream, "%" SCNu64 "%" SCNu64 "%" SCNu64, &ret_value[0], &ret_value[1], &ret_value[2]) == 3);
 	fclose(stream);
 }
 
@@ -152,6 +145,7 @@ static void reap(pid_t pid, struct figures *total)
 	struct rusage usage;
 	uint64_t value[3];
 
+	workload_wait_last_switch(pid);
 	schedstat(pid, value);
 	total->cpu_ns += value[0];
 	total->run_delay_ns += value[1];
@@ -175,7 +169,6 @@ static void move_about(const pid_t *pids, int n)
 	}
 }
 
-/* A zombie is announced before its last switch, so all are given time to get there. */
 static void run(const struct mode *mode, int n, struct figures *total)
 {
 	int n_children = mode->children == ONE ? 1 : n;
@@ -192,7 +185,6 @@ static void run(const struct mode *mode, int n, struct figures *total)
 		move_about(pids, n_children);
 	for (int i = 0; i < n_children; i++)
 		wait_for_death(pids[i]);
-	usleep(50000);
 	for (int i = 0; i < n_children; i++)
 		reap(pids[i], total);
 }

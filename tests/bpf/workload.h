@@ -55,3 +55,27 @@ static inline void workload_wait_state(int fd, int state)
 		workload_check(!getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size));
 	} while (info.tcpi_state != state);
 }
+
+static inline FILE *workload_open_proc(pid_t pid, const char *file)
+{
+	char path[64];
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	stream = fopen(path, "re");
+	workload_check(stream);
+	return stream;
+}
+
+/* A death is told before the last switch. After that, the task has no stack, so it is in no call. */
+static inline void workload_wait_last_switch(pid_t pid)
+{
+	char line[64] = "";
+
+	while (strncmp(line, "-1 ", 3)) {
+		FILE *stream = workload_open_proc(pid, "syscall");
+
+		workload_check(fgets(line, sizeof(line), stream));
+		fclose(stream);
+	}
+}
