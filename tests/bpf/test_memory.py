@@ -4,11 +4,11 @@ import os
 import re
 import subprocess
 import tempfile
-import time
 import unittest
 
 import harness
-from harness import Cgroup, once, workload
+import patience
+from harness import Cgroup, once, state_of, workload
 
 FAULTS = 'process.paging.faults'
 TYPE = 'system.paging.fault.type'
@@ -169,8 +169,8 @@ class FaultsTest(unittest.TestCase):
 
     def test_what_was_before_is_not_counted(self):
         with Cgroup('memory') as cgroup:
-            old = cgroup.start(['sleep', '60'])
-            time.sleep(0.2)
+            old = cgroup.start(['sleep', '9999'])
+            patience.wait(lambda: state_of(old.pid) == 'S', 'it sleeps')
             seen = once(['memory'], ['true']).of(cgroup)
             old.kill()
             old.wait()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scheduler: equal to what /proc says of dead children, to the switch and to the nanosecond."""
-import time
 import unittest
 
 import harness
+import patience
 from harness import Cgroup, once, remembered, state_of, workload
 from hidden import run_and_count_switches
 
@@ -84,9 +84,8 @@ class SchedulerTest(unittest.TestCase):
 
     def test_what_was_before_is_not_counted(self):
         with Cgroup('scheduler') as cgroup:
-            old = cgroup.start(['sh', '-c', 'i=0; while [ $i -lt 5000 ]; do i=$((i + 1)); done; sleep 60'])
-            while state_of(old.pid) != 'S':
-                time.sleep(0.02)
+            old = cgroup.start(['sh', '-c', 'i=0; while [ $i -lt 5000 ]; do i=$((i + 1)); done; exec sleep 9999'])
+            patience.wait(lambda: state_of(old.pid) == 'S', 'it sleeps')
             seen = once(['scheduler'], ['true']).of(cgroup)
             old.kill()
             old.wait()
