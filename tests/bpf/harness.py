@@ -144,6 +144,10 @@ class Points(list):
             return _histogram(point['total'] for point in found)
         return sum(point['value' if point['kind'] == 'gauge' else 'total'] for point in found)
 
+    def length_s(self):
+        """How long was counted: what is done one after the other does not take longer."""
+        return max(point['time_ns'] - point['start_time_ns'] for point in self if 'start_time_ns' in point) * 1e-9
+
     def by(self, attribute, name=None, **attributes):
         """{attribute's value: sum of totals}; None for points without it."""
         values = {point['attributes'].get(attribute) for point in self.select(name, **attributes)}

@@ -69,7 +69,7 @@ class TcpTest(unittest.TestCase):
                 times = points.total(name, **{'bpfpush.tcp.role': role})
                 self.assertEqual(times['count'], number, name)
                 self.assertGreater(times['sum'], 0)
-                self.assertLess(times['sum'], 60)
+                self.assertLess(times['sum'], 2 * points.length_s())  # the next one may begin before one has ended
             self.assertEqual(len(points.select('bpfpush.tcp.rtt')), 1)
 
     def test_connections_fail_for_a_named_reason(self):
