@@ -122,7 +122,6 @@ class CfsThrottling(Example):
         write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu")
         os.makedirs(directory, exist_ok=True)
         write(directory + "/cpu.max", "10000 50000")
-        time.sleep(0.3)  # bpfpush learns of the cgroup
         child = os.fork()
         if not child:
             write(directory + "/cgroup.procs", "0")
@@ -295,7 +294,6 @@ class Oomkill(Example):
         write("/sys/fs/cgroup/cgroup.subtree_control", "+memory")
         os.makedirs(directory, exist_ok=True)
         write(directory + "/memory.max", "16M")
-        time.sleep(0.3)  # bpfpush learns of the cgroup
         for _ in range(self.KILLS):
             subprocess.run([judge.harness.workload("memory"), directory, "oom", directory + "/cgroup.procs"], check=True, stdout=subprocess.DEVNULL)
         return {"kills": int(re.search(r"(?m)^oom_kill (\d+)", read(directory + "/memory.events")).group(1))}
