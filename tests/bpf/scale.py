@@ -51,11 +51,14 @@ class Truth:
 
 
 @contextlib.contextmanager
-def working(mode, cgroup, *arguments):
-    """Runs the workload until it prints and yields what it did; units that live end after that."""
+def working(mode, cgroup, *arguments, after_batch=None):
+    """Runs the workload until it prints and yields what it did; units that live end after that. after_batch() is called
+    after each batch, if it is told to make batches."""
     command = [workload('units'), mode, cgroup.directory, *map(str, arguments)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        line = process.stdout.readline()
+        while (line := process.stdout.readline()) == '\n':
+            after_batch()
+            print(file=process.stdin, flush=True)
         if not line:
             raise AssertionError('%s printed nothing' % ' '.join(command))
         yield Truth(cgroup.directory, line)

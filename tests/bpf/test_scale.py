@@ -9,6 +9,7 @@ from scale import CALL, CHURN_CALLS, COUNT, N_CALLS, OWNER, UNIT, Run, differenc
 
 N_UNITS = 300
 N_SHORT, N_PER_SECOND = 1000, 67
+N_BATCH = 134  # in a second, during which there is a collection
 N_LASTING = 5  # of workload-units.c
 N_BEYOND = 100
 
@@ -75,11 +76,12 @@ class LimitTest(unittest.TestCase):
 
 
 class ChurnTest(unittest.TestCase):
-    """Units of a moment, one after the other."""
+    """Units of a moment, one after the other, and as many between two collections as the tables have room for."""
 
     @classmethod
     def setUpClass(cls):
-        with Cgroup('churn') as cgroup, Run(interval_s=2) as run, working('churn', cgroup, N_SHORT, N_PER_SECOND) as truth:
+        with Cgroup('churn') as cgroup, Run(interval_s=1) as run, \
+                working('churn', cgroup, N_SHORT, N_BATCH, N_BATCH, after_batch=lambda: run.wait_collections(1)) as truth:
             run.wait_collections(1)
         cls.run_, cls.truth = run, truth
 

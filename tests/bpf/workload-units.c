@@ -4,7 +4,8 @@
  * makes counted calls of 44 kinds on every CPU in turn, writes and reads a file and opens one TCP connection.
  * For each line of stdin they make the calls again, and they end when stdin ends.
  *
- * units churn PARENT N PER_SECOND: N units one after the other. Each lives for the few calls of its process.
+ * units churn PARENT N PER_SECOND [BATCH]: N units one after the other. Each lives for the few calls of its process.
+ * After each batch of so many, an empty line is printed and a line of stdin is waited for.
  *
  * units spawn PARENT N PER_SECOND: the same with all processes in the one cgroup PARENT, and next to them
  * LONG_LIVED ones which go on calling until the end.
@@ -317,7 +318,14 @@ static void call_few(int i)
 	_exit(0);
 }
 
-static void run_churn(const char *parent, int n, int per_second)
+static void wait_line(void)
+{
+	char end;
+
+	workload_check(printf("\n") == 1 && !fflush(stdout) && read(STDIN_FILENO, &end, 1) == 1);
+}
+
+static void run_churn(const char *parent, int n, int per_second, int batch)
 {
 	struct timespec start;
 
@@ -332,6 +340,8 @@ static void run_churn(const char *parent, int n, int per_second)
 		reap(pid);
 		remove_unit(parent, i);
 		wait_turn(&start, i + 1, per_second);
+		if (batch && (i + 1) % batch == 0)
+			wait_line();
 	}
 	print_figures(n);
 }
@@ -372,6 +382,7 @@ static void run_spawn(const char *parent, int n, int per_second)
 int main(int argc, char **argv)
 {
 	int n = argc > 3 ? strtol(argv[3], NULL, 10) : 0, per_second = argc > 4 ? strtol(argv[4], NULL, 10) : 0;
+	int batch = argc > 5 ? strtol(argv[5], NULL, 10) : 0;
 
 	workload_check(n > 0 && strrchr(argv[2], '/') && (per_second > 0 || !strcmp(argv[1], "live")));
 	figures = share((n + LONG_LIVED) * sizeof(*figures));
@@ -381,7 +392,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "live"))
 		run_live(argv[2], n);
 	if (!strcmp(argv[1], "churn"))
-		run_churn(argv[2], n, per_second);
+		run_churn(argv[2], n, per_second, batch);
 	if (!strcmp(argv[1], "spawn"))
 		run_spawn(argv[2], n, per_second);
 	return 0;
