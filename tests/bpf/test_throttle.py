@@ -17,6 +17,9 @@ echo 0 >"$1/../cgroup.procs"
 REST = """
 until [ "$last" = "$(cat "$1/cpu.stat")" ]; do last=$(cat "$1/cpu.stat"); sleep 0.3; done
 """
+# Said before and after that, so that the test sees whether they were at rest.
+SAY = 'cat "$1/cpu.stat" >&2\n'
+ATTEMPTS = 20
 NAMES = {'nr_periods': 'bpfpush.cgroup.cpu.periods', 'nr_throttled': 'bpfpush.cgroup.cpu.throttled_periods',
          'throttled_usec': 'bpfpush.cgroup.cpu.throttled_time'}
 
@@ -25,6 +28,17 @@ def stat(text):
     """{the metric's name: the number}, as in cpu.stat"""
     numbers = dict(line.split() for line in text.splitlines())
     return {name: int(numbers[key]) for key, name in NAMES.items()}
+
+
+def numbers_of(cgroup):
+    with open(cgroup.path_of('cpu.stat')) as file:
+        return stat(file.read())
+
+
+def said(seen):
+    """What a command has said of cpu.stat, in order."""
+    lines = [line for line in seen.stderr.splitlines() if line.split()[:1] and line.split()[0] in NAMES]
+    return [stat('\n'.join(lines[i:i + len(NAMES)])) for i in range(0, len(lines), len(NAMES))]
 
 
 def lacks():
@@ -49,17 +63,23 @@ class ThrottleTest(unittest.TestCase):
             total = mine.total(name)
             self.assertEqual(int(total * 1000000 + 0.001) if name.endswith('time') else total, number, name)
 
-    def run_in(self, cgroup, times, script=''):
-        return ['sh', '-c', WORK + REST + script, 'sh', cgroup.directory, str(times)]
+    def run_in(self, cgroup, times):
+        return ['sh', '-c', SAY + WORK + REST + SAY, 'sh', cgroup.directory, str(times)]
+
+    def count(self, cgroup):
+        """What was counted, and the numbers at rest before and after that."""
+        for _ in range(ATTEMPTS):
+            before = numbers_of(cgroup)
+            seen = once(['throttle'], self.run_in(cgroup, before[NAMES['nr_throttled']] + 10))
+            after = numbers_of(cgroup)
+            if said(seen) == [before, after]:
+                return seen, before, after
+        raise AssertionError('the numbers do not come to rest')
 
     def test_growth_is_that_of_cpu_stat(self):
         with Cgroup('throttled') as cgroup:
             subprocess.run(self.run_in(cgroup, 5), check=True)
-            with open(cgroup.path_of('cpu.stat')) as file:
-                before = stat(file.read())
-            seen = once(['throttle'], self.run_in(cgroup, before[NAMES['nr_throttled']] + 10))
-            with open(cgroup.path_of('cpu.stat')) as file:
-                after = stat(file.read())
+            seen, before, after = self.count(cgroup)
         grown = {name: after[name] - before[name] for name in after}
         self.assertGreaterEqual(grown[NAMES['nr_throttled']], 10)
         name = NAMES['throttled_usec']
@@ -70,8 +90,7 @@ class ThrottleTest(unittest.TestCase):
         cgroup = Cgroup('brief')
         seen = once(['throttle'], ['sh', '-c', 'mkdir "$1" || exit 1\n' + WORK + REST + 'cat "$1/cpu.stat" >&2; rmdir "$1"', 'sh',
                                    cgroup.directory, '7'])
-        lines = '\n'.join(line for line in seen.stderr.splitlines() if line.split()[0] in NAMES)
-        expected = stat(lines)
+        [expected] = said(seen)
         self.assertGreaterEqual(expected[NAMES['nr_throttled']], 7)
         self.check(seen, cgroup, expected)
 
