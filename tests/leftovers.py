@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cgroups of tests that were killed, which nobody else removes."""
+"""The cgroups and traces of tests that were killed, which nobody else removes."""
 
 import contextlib
+import math
 import os
 import re
 import signal
+import subprocess
 import time
 
 import patience
@@ -15,8 +17,8 @@ TRIES, PAUSE_S = 200, 0.01
 CLOCK_S = 5  # a clock may be set while tests run
 
 
-def has_ended(pid, made_s):
-    """Has the process with that id ended that made a cgroup at that time? Another one that began later may have its id."""
+def has_ended(pid, made_s=math.inf):
+    """Has the process with that id ended that made something at that time? Another one that began later may have its id."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
@@ -59,3 +61,25 @@ def remove_cgroups(root):
                     if try_to_remove(path):
                         break
                     time.sleep(PAUSE_S)
+
+
+def remove_instances(tracefs):
+    """Those of its instances whose maker has ended."""
+    for name in os.listdir(os.path.join(tracefs, "instances")):
+        made_by, path = MADE_BY.fullmatch(name), os.path.join(tracefs, "instances", name)
+        with contextlib.suppress(OSError):  # removed by another test, or a file of it is open
+            if made_by and has_ended(made_by[1], os.stat(path).st_ctime):
+                os.rmdir(path)
+
+
+def remove_tracefs():
+    """The places where a process that has ended has mounted it, and its instances."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+        places = [line.split()[1] for line in file if line.split()[2] == "tracefs"]
+    for place in places:
+        made_by = MADE_BY.fullmatch(os.path.basename(place))
+        if made_by and has_ended(made_by[1]):
+            with contextlib.suppress(OSError):
+                remove_instances(place)
+                subprocess.run(["umount", place], stderr=subprocess.DEVNULL, check=False)
+                os.rmdir(place)

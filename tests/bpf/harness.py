@@ -266,6 +266,7 @@ def main():
         sys.exit(SKIP_STATUS)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's would be inherited by all that the tests start
     leftovers.remove_cgroups(cgroup_root())
+    leftovers.remove_tracefs()
     done = unittest.main(verbosity=2, exit=False).result
     if not done.testsRun:
         sys.exit('no case was run')

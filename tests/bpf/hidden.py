@@ -7,12 +7,16 @@ It is all that they hide: what ftrace saw less this is how often the kernel ran 
 ftrace sees these events, but not the switch away from such a thread: /proc counts it.
 """
 import contextlib
+import glob
 import os
 import re
 import subprocess
 import tempfile
 
+from harness import leftovers
+
 INIT = 1
+BUFFER_KB = 8192  # of each CPU
 TIMES = 5
 LINE = re.compile(r'.*-(\d+) +\[\d+\] ..([.shHzZ]).*?: \w+: (.*)')
 
@@ -21,21 +25,34 @@ def threads_of_init():
     return {int(thread) for thread in os.listdir('/proc/%d/task' % INIT)}
 
 
+def write(path, text):
+    with open(path, 'w') as file:
+        file.write(text)
+
+
 class Events:
     """What ftrace sees of some tracepoints, such as 'sock/inet_sock_set_state', until it is closed."""
 
     def __init__(self, tracefs, events):
         self.directory = os.path.join(tracefs, 'instances', 'bpfpush-test-%d' % os.getpid())
         os.mkdir(self.directory)
+        write(self.directory + '/buffer_size_kb', str(BUFFER_KB))
         self.threads = threads_of_init()
         for event in events:
-            self.write(event, 'enable', '1')
+            write(os.path.join(self.directory, 'events', event, 'enable'), '1')
 
-    def write(self, event, file, text):
-        with open(os.path.join(self.directory, 'events', event, file), 'w') as file:
-            file.write(text)
+    def n_lost(self):
+        """Ends the trace. -> how many events later ones have overwritten"""
+        write(self.directory + '/tracing_on', '0')
+        total = 0
+        for path in glob.glob(self.directory + '/per_cpu/cpu*/stats'):
+            with open(path) as file:
+                total += sum(int(line.split()[1]) for line in file if line.startswith('overrun:'))
+        return total
 
     def lines(self):
+        if self.n_lost():
+            raise AssertionError('what was hidden is not known: ftrace lost %d events' % self.n_lost())
         with open(os.path.join(self.directory, 'trace')) as file:
             return [match for match in map(LINE.match, file) if match]
 
@@ -55,24 +72,25 @@ class Events:
 @contextlib.contextmanager
 def tracefs():
     """Its directory; None: it cannot be mounted."""
-    with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as place:
+    with tempfile.TemporaryDirectory(prefix='bpfpush-test-', suffix='-%d' % os.getpid()) as place:
         if subprocess.run(['mount', '-t', 'tracefs', 'tracefs', place], stderr=subprocess.DEVNULL).returncode:
             yield None
             return
         try:
+            leftovers.remove_instances(place)
             yield place
         finally:
             subprocess.run(['umount', place], check=True)
 
 
 def run_unhidden(run, *events, about=''):
-    """What run() returns, which is called again if one of these events was hidden meanwhile, at most TIMES times.
+    """What run() returns, which is called again if one of these events was hidden or lost meanwhile, at most TIMES times.
     about: how the text of the events begins that matter."""
     with tracefs() as place:
         for _ in range(TIMES if place else 0):
             with contextlib.closing(Events(place, events)) as seen:
                 result = run()
-                if not any(text.startswith(about) for text in seen.hidden()):
+                if not seen.n_lost() and not any(text.startswith(about) for text in seen.hidden()):
                     return result
     return run()
 

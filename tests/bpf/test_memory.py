@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory: page faults equal to getrusage(), OOM kills and reclaim stalls of a small memory cgroup."""
+import contextlib
 import os
 import re
-import subprocess
-import tempfile
 import unittest
 
 import harness
 import patience
 from harness import Cgroup, once, state_of, workload
+from hidden import tracefs
 
 FAULTS = 'process.paging.faults'
 TYPE = 'system.paging.fault.type'
@@ -86,18 +86,17 @@ class Trace:
         self.events = [begin, end]
 
     def __enter__(self):
-        self.mount = tempfile.mkdtemp(prefix='bpfpush-test-')
-        try:
-            subprocess.run(['mount', '-t', 'tracefs', 'tracefs', self.mount], check=True)
-            self.directory = '%s/instances/bpfpush-test-%d' % (self.mount, os.getpid())
+        with contextlib.ExitStack() as stack:
+            place = stack.enter_context(tracefs())
+            if not place:
+                raise unittest.SkipTest('needs tracefs')
+            self.directory = '%s/instances/bpfpush-test-%d' % (place, os.getpid())
             os.mkdir(self.directory)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise unittest.SkipTest('needs tracefs: %s' % error)
-        with open(self.directory + '/trace_clock', 'w') as file:
-            file.write('mono')  # as the programs'
-        for event in self.events:
-            with open('%s/events/vmscan/%s/enable' % (self.directory, event), 'w') as file:
-                file.write('1')
+            stack.callback(os.rmdir, self.directory)
+            write(self.directory + '/trace_clock', 'mono')  # as the programs'
+            for event in self.events:
+                write('%s/events/vmscan/%s/enable' % (self.directory, event), '1')
+            self.stack = stack.pop_all()
         return self
 
     def durations(self, pid):
@@ -114,9 +113,7 @@ class Trace:
         return durations
 
     def __exit__(self, *error):
-        os.rmdir(self.directory)
-        subprocess.run(['umount', self.mount], check=True)
-        os.rmdir(self.mount)
+        self.stack.close()
 
 
 class FaultsTest(unittest.TestCase):

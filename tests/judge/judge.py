@@ -99,7 +99,8 @@ class Trace:
     LINE = re.compile(r"^\s*.*-(\d+)\s+\[\d+\]\s+\S+\s+([\d.]+): (\w+): (.*)$")
 
     def __init__(self, *events):
-        self.directory = os.path.join(TRACING, "instances", f"judge-{os.getpid()}")
+        harness.leftovers.remove_instances(TRACING)
+        self.directory = os.path.join(TRACING, "instances", f"bpfpush-judge-{os.getpid()}")
         os.mkdir(self.directory)
         write(os.path.join(self.directory, "buffer_size_kb"), "16384")
         write(os.path.join(self.directory, "trace_clock"), "mono")
