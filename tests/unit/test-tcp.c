@@ -154,6 +154,7 @@ static void a_receiver_that_has_read_all_and_closes_confirms_it(void **state)
 
 static void a_receiver_that_takes_all_and_never_closes_gets_it_again(void **state)
 {
+	_cleanup_(buf_done) struct buf expected = BUF_INIT;
 	struct sender_options options;
 
 	receiver_init(&receiver, "127.0.0.1", 0);
@@ -163,16 +164,20 @@ static void a_receiver_that_takes_all_and_never_closes_gets_it_again(void **stat
 	tcp_new(&options);
 	put("a 1 1\n", 1);
 	flush(tcp, true, 0);
-	RUN_UNTIL((receiver_read(&receiver), stats->is_failing));
+	RUN_UNTIL((receiver_read(&receiver), stats->retries));
 	assert_int_equal(receiver.n_ended > 0, true);
+	assert_true(stats->is_failing);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
 	receiver_hang_up(&receiver);
 	receiver.stays_open = false;
 	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
-	assert_true(is_text(&receiver.text, "a 1 1\na 1 1\n"));
+	/* A busy machine may not let the receiver close in time, so that there are more repeats. */
+	for (uint64_t i = 0; i < stats->requests; i++)
+		buf_append_text(&expected, "a 1 1\n");
+	assert_true(is_text(&receiver.text, buf_text(&expected)));
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
-	assert_int_equal(stats->retries, 1);
+	assert_int_equal(stats->retries, stats->requests - 1);
 	assert_false(stats->is_failing);
 }
 
@@ -183,7 +188,7 @@ static void the_first_connection_is_confirmed_soon(void **state)
 
 	receiver_init(&receiver, "127.0.0.1", 0);
 	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
-	options.timeout_ns = 100 * MS;
+	options.timeout_ns = 2000 * MS;
 	tcp_new(&options);
 	put("a 1 1\n", 1);
 	flush(tcp, false, 0);
@@ -191,8 +196,11 @@ static void the_first_connection_is_confirmed_soon(void **state)
 	put("b 2 2\n", 1);
 	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_read(&receiver) == 12);
-	run_for(300);
+	tcp->options.timeout_ns = 100 * MS; /* only now: a busy machine may take longer to connect */
+	run_for(150);
+	flush(tcp, false, 0);
 	receiver_read(&receiver);
+	assert_int_equal(receiver.n_ended, 1);
 	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
 	assert_int_equal(receiver.n_accepted, 2);
 	assert_false(stats->is_failing);
@@ -206,7 +214,6 @@ static void without_confirming_the_acknowledgement_counts_and_the_connection_sta
 	receiver.stays_open = true;
 	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
 	options.confirm_every_ns = 0;
-	options.timeout_ns = 100 * MS;
 	tcp_new(&options);
 	for (size_t i = 1; i <= 3; i++) {
 		put("a 1 1\n", 1);
@@ -214,6 +221,7 @@ static void without_confirming_the_acknowledgement_counts_and_the_connection_sta
 		RUN_UNTIL(exporter_is_idle(&world.exporter));
 		assert_int_equal(stats->points[POINTS_DELIVERED], i);
 	}
+	tcp->options.timeout_ns = 100 * MS; /* only now: a busy machine may take longer to connect */
 	put("a 1 1\n", 1);
 	flush(tcp, true, 0);
 	RUN_UNTIL(exporter_is_idle(&world.exporter));
