@@ -368,8 +368,7 @@ class NumbersTest(unittest.TestCase):
             with running(cgroup, CALLS % 700) as calls:
                 calls.stdin.write('\n')
                 calls.stdin.flush()
-                screen.wait(lambda text: any(number(row['calls/s']) for row in rows_of(text)), 'the burst')
-                screen.wait(lambda text: [number(row['calls/s']) for row in rows_of(text)] == [0], 'its end')
+                screen.wait(lambda text: [number(row['calls/s']) for row in rows_of(text)] == [0], 'the end of the burst')
                 for key in 'Enter', 'Enter':
                     screen.keys(key)
                     screen.wait(lambda text: re.search(r'getpriority +0 ', text), 'none now')
