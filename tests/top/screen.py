@@ -7,6 +7,7 @@
 """
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -21,6 +22,12 @@ from patience import PATIENCE_S
 
 def agent():
     return os.path.realpath(os.environ.get('BPFPUSH', 'build/bpfpush'))
+
+
+def paused_s(text):
+    """For how long the heading says that it pauses; each number is there for a second only. 0: it does not say so."""
+    match = re.search(r'paused for (\d+) s', text)
+    return int(match.group(1)) if match else 0
 
 
 class Screen:
