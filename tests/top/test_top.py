@@ -32,12 +32,14 @@ while True:
     os.listdir('/'), os.access('/nowhere', 0), os.getcwd(), os.getrandom(1), open('/etc/passwd').read(), time.sleep(0.01)
 """
 # What top sees of this is exact: nobody else makes this call.
-CALLS = 'import os, sys, time\nsys.stdin.readline()\nfor i in range(%d): os.getpriority(os.PRIO_PROCESS, 0)\nsys.stdin.readline()'
+CALLS = 'import os, sys\nprint("ready", flush=True)\nsys.stdin.readline()\n' \
+    'for i in range(%d): os.getpriority(os.PRIO_PROCESS, 0)\nprint("done", flush=True)\nsys.stdin.readline()'
 
 
 # What services are known for: failing opens, connections of both ends, bytes written to a file.
 DEEDS = """
 import os, socket, sys, tempfile
+print("ready", flush=True)
 sys.stdin.readline()
 for i in range(420):
     try: os.open('/nowhere', 0)
@@ -49,6 +51,7 @@ with socket.create_server(('127.0.0.1', 0)) as server:
 with tempfile.TemporaryFile(buffering=0) as file:
     for i in range(50):
         file.write(bytes(65536))
+print("done", flush=True)
 sys.stdin.readline()
 """
 
@@ -56,7 +59,7 @@ sys.stdin.readline()
 @contextlib.contextmanager
 def running(cgroup, script):
     """A Python process inside, which is killed at the end."""
-    with cgroup.start([sys.executable, '-c', script], stdin=subprocess.PIPE, text=True) as process:
+    with cgroup.start([sys.executable, '-c', script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
@@ -344,23 +347,39 @@ class NumbersTest(unittest.TestCase):
             total += sum(number(row[heading]) * elapsed for row in rows_of(table) if cgroup.path in row['line'])
         return total
 
+    def until_now(self, top):
+        """Its tables up to the first that began after this moment."""
+        now_s, text = time.time(), ''
+        for line in top.stdout:
+            clock = re.match(r'(\d+):(\d+):(\d+) UTC, ([\d.]+) s', line)
+            if clock and 0 < (began_s(clock) - now_s) % DAY_S < DAY_S / 2:
+                break
+            text += line
+        return text
+
+    def tables_of(self, cgroup, script, where):
+        """All that top shows of what the script does between "ready" and "done"."""
+        with running(cgroup, script) as process:
+            self.assertEqual(process.stdout.readline(), 'ready\n')
+            with self.plain('--for=1h', where) as top:
+                text = top.stdout.readline()
+                process.stdin.write('\n')
+                process.stdin.flush()
+                self.assertEqual(process.stdout.readline(), 'done\n')
+                text += self.until_now(top)
+                top.terminate()
+        return text
+
     def test_columns_are_what_was_done(self):
-        with Cgroup('deeds') as cgroup, self.plain('--where=unit=*-test-deeds-*', '--for=5s') as top, running(cgroup, DEEDS) as deeds:
-            first = top.stdout.readline()
-            deeds.stdin.write('\n')
-            deeds.stdin.flush()
-            text = first + top.stdout.read()
+        with Cgroup('deeds') as cgroup:
+            text = self.tables_of(cgroup, DEEDS, '--where=unit=*-test-deeds-*')
         for heading, expected in (('errs/s', 420), ('conns/s', 2 * 21), ('file-wr', 50 * 65536 / 2**20 * 1e6)):  # its M is 2^20
             self.assertAlmostEqual(self.sums(text, cgroup, heading) / expected, 1, delta=0.02, msg=heading + '\n' + text)
 
     def test_calls_are_those_that_were_made(self):
-        with Cgroup('calls') as cgroup, self.plain('--where=syscall.name=getpriority', '--for=5s') as top, \
-                running(cgroup, CALLS % 700) as calls:
-            first = top.stdout.readline()
-            calls.stdin.write('\n')
-            calls.stdin.flush()
-            text = first + top.stdout.read()
-        self.assertAlmostEqual(self.sums(text, cgroup, 'calls/s'), 700, delta=7)  # three digits are shown
+        with Cgroup('calls') as cgroup:
+            text = self.tables_of(cgroup, CALLS % 700, '--where=syscall.name=getpriority')
+        self.assertAlmostEqual(self.sums(text, cgroup, 'calls/s'), 700, delta=7, msg=text)  # three digits are shown
 
     def test_totals_are_older_than_their_page(self):
         with Cgroup('past') as cgroup, Screen(100, 40, '--interval=500ms', '--where=syscall.name=getpriority', '--where=unit=*-test-past-*') as screen:
@@ -384,12 +403,7 @@ class NumbersTest(unittest.TestCase):
                 busy.wait()
                 with open(cgroup.path_of('cpu.stat')) as file:
                     expected = int(re.search(r'usage_usec (\d+)', file.read()).group(1)) / 1e6
-            ended_s = time.time()
-            for line in top.stdout:  # up to a table that began after that
-                clock = re.match(r'(\d+):(\d+):(\d+) UTC, ([\d.]+) s', line)
-                if clock and 0 < (began_s(clock) - ended_s) % DAY_S < DAY_S / 2:
-                    break
-                text += line
+            text += self.until_now(top)
             top.terminate()
         self.assertAlmostEqual(self.sums(text, cgroup, 'cpu%') / 100, expected, delta=0.03)
 
