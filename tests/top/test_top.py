@@ -157,15 +157,16 @@ class KeysTest(unittest.TestCase):
                 screen.wait(lambda text, order=order: re.findall('^/bpfpush-.*rt-([ab])-', text, re.MULTILINE) == order, '%s: %s' % (key, order))
 
     def test_a_key_leads_there_and_back(self):
-        with Screen(100, 30, '--interval=500ms') as screen:
-            screen.wait_for('cpu%', 'no unit')
+        with Cgroup('back') as cgroup, running(cgroup, IDLE), \
+                Screen(100, 30, '--interval=500ms', '--where=unit=*-test-back-*') as screen:
+            screen.wait_for('cpu%', '1 row')
             for key, there, back in (('Tab', 'series', 'cpu%'), ('h', 'what it does', 'cpu%'), ('p', 'pid', '1 row')):
                 screen.keys(key)
                 screen.wait_for(there)
                 screen.keys(key)
                 screen.wait(lambda text, there=there, back=back: back in text and there not in text, back)
             screen.keys('Tab', 'p')
-            screen.wait_for('pid', 'rows')
+            screen.wait_for('pid', '1 row')
             screen.keys('Escape')
             screen.wait_for('series')
 
