@@ -145,8 +145,9 @@ class KeysTest(unittest.TestCase):
                     screen.wait(lambda text, drawn=drawn: text.split('\n')[1:-1] == drawn, 'the same page, drawn as a whole')
 
     def test_an_attribute_of_processes_needs_no_option(self):
-        with Screen(100, 30, '--interval=500ms', '--by=pid') as screen:
-            screen.wait(lambda text: re.search(r'^%d  ' % os.getpid(), text, re.MULTILINE), 'this process')
+        with Cgroup('by-number') as cgroup, running(cgroup, BUSY) as busy, \
+                Screen(100, 30, '--interval=500ms', '--by=pid', '--where=unit=*-test-by-number-*') as screen:
+            screen.wait(lambda text: re.search(r'^%d  ' % busy.pid, text, re.MULTILINE), 'the process')
 
     def test_columns_sort_the_rows(self):
         with Cgroup('sort-a') as idle, Cgroup('sort-b') as busy, running(idle, IDLE), running(busy, BUSY), \
@@ -201,7 +202,7 @@ class KeysTest(unittest.TestCase):
 
     def test_processes_are_counted_when_asked_for(self):
         with Cgroup('processes') as cgroup, running(cgroup, BUSY) as busy, \
-                Screen(120, 30, '--interval=500ms') as screen:
+                Screen(120, 30, '--interval=500ms', '--where=unit=*-test-processes-*') as screen:
             screen.wait_for('cpu%', cgroup.path[:8])
             screen.keys('p')
             screen.wait(lambda text: re.search(r'^%d +python' % busy.pid, text, re.MULTILINE), 'the process')
