@@ -303,8 +303,8 @@ class EndTest(unittest.TestCase):
 
     def test_a_terminal_without_utf8_gets_none(self):
         with Screen(100, 30, '--interval=500ms', 'run_queue.duration', environment='LC_ALL=C') as screen:
-            self.assertTrue(re.search(r' \d[.\d]+us ', screen.wait_for('->', 'us')))
-            self.assertTrue(screen.text().isascii(), screen.text())
+            text = screen.wait(lambda text: '->' in text and re.search(r' \d[.\d]+us ', text), 'a time in us')
+            self.assertTrue(text.isascii(), text)
 
     def test_an_unknown_terminal_gets_plain_tables(self):
         with Screen(80, 24, '--for=1s', '--limit=3', environment='TERM=unheard-of') as screen:
