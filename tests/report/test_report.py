@@ -21,7 +21,7 @@ AGENT = os.environ["BPFPUSH"]
 OPTIONS = ["--config=/dev/null", "--collector-directory=" + os.path.join(os.path.dirname(AGENT), "bpf")]
 # Names of cgroups; what they would do in a page that forgets to escape them is seen in the console and in the tables.
 HOSTILE = ["<script>throw 1<!--", "\"'><b onclick=x>", "\u05d0\u05d1\u05d2 \u202eright-to-left", "宽字符" * 20, "&lt;&amp;", "x" * 200]
-CALLS, FAILED, FAST, SLOW = 1234, 321, 300, 40
+CALLS, FAILED, FAST, SLOW = 100000, 20000, 300, 40  # more calls than others make: tables have 50 rows
 PARENT = f"bpfpush-test-report-{os.getpid()}"
 # Makes known calls in each cgroup: getpgid, unlink that fails, and sleeps of 1 ms and 16 ms.
 WORKLOAD = f"""
