@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -62,8 +63,8 @@ static enum exit_code target_open(struct target *target, const char *path)
 
 static enum exit_code target_write(struct target *target, const struct buf *out)
 {
-	bool is_file = target->path && lseek(target->fd, 0, SEEK_END) >= 0;
-	off_t old_size = is_file ? lseek(target->fd, 0, SEEK_CUR) : 0;
+	struct stat status;
+	bool is_file = target->path && !fstat(target->fd, &status) && S_ISREG(status.st_mode);
 	size_t at = 0;
 	ssize_t n = 0;
 	int err = 0;
@@ -71,7 +72,7 @@ static enum exit_code target_write(struct target *target, const struct buf *out)
 	/* So that a page that is there already is not lost to a full disk. */
 	if (is_file) {
 		err = posix_fallocate(target->fd, 0, (off_t)out->size);
-		n = ftruncate(target->fd, err ? old_size : (off_t)out->size) ?: lseek(target->fd, 0, SEEK_SET);
+		n = ftruncate(target->fd, err ? status.st_size : (off_t)out->size) ?: lseek(target->fd, 0, SEEK_SET);
 	}
 	if (err) {
 		errno = err;

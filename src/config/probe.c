@@ -134,9 +134,11 @@ static bool is_refused(struct probe *probe, const char *key, const struct probe_
 		       const struct probe_value *value, unsigned int can)
 {
 	const char *name = word->name;
+	bool has_ret = probe->is_classic && strstr(probe->target, ":sys_exit_");
 
 	if (word->needs & ~can)
-		complain(probe, key, "\"%s\" is not known at %s:; %s", name, probe->kind->name, probe->kind->remedy);
+		complain(probe, key, "\"%s\" is not known at %s:; %s", name, probe->kind->name,
+			 has_ret && !strcmp(name, "errno") ? "write ret:errno" : probe->kind->remedy);
 	else if (word->param && !strcmp(key, "measure"))
 		complain(probe, key, "\"%s\" is not a number; name an argument, a result or a field", name);
 	else if (word->param && value->type)

@@ -328,6 +328,13 @@ class CommandTest(Probes):
                                   text=True, check=False, preexec_fn=mount_tracefs, **options)
             return done.returncode, [line.replace(config.name, 'NAME') for line in done.stderr.splitlines()]
 
+    def test_the_category_of_a_system_call_is_named(self):
+        for category in ('syscall', 'raw_syscalls'):
+            status, lines = self.run_with('check', text='[probe a]\nhook = tracepoint:%s:sys_enter_getpid\n' % category)
+            self.assertEqual(status, 78, lines)
+            self.assertRegex(lines[0], r'^NAME:2: hook: this kernel has no tracepoint (?:%s:)?sys_enter_getpid: '
+                             r'did you mean syscalls:sys_enter_getpid\?$' % category)
+
     def test_what_a_check_says_is_said_at_the_start(self):
         text = ('[agent]\ncollectors = cgroup\n[probe a]\nhook = tracepoint:shed:sched_switch\n'
                 '[probe b]\nhook = tracepoint:syscalls:sys_enter_getpid2\n[probe c]\nhook = usdt:%s:no:mark\n'

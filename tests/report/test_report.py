@@ -485,6 +485,10 @@ class FileTest(unittest.TestCase):
         self.assertIn("cannot write to /dev/full: No space left on device", done.stderr)
         self.assert_page()
 
+    def test_a_device_that_is_full_is_called_so(self):
+        done = self.short("/dev/full")
+        self.assertEqual((done.returncode, done.stderr), (74, "bpfpush report: /dev/full cannot be written: No space left on device\n"))
+
     def test_places_that_cannot_be_written_are_found_before_counting(self):
         for path, reason in ((self.place.name, "Is a directory"), (self.path + "/x/y", "No such file or directory"),
                              ("/proc/report.html", "No such file or directory")):

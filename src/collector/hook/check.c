@@ -173,10 +173,16 @@ void hooks_forget(void)
 	symbols = NULL;
 }
 
+/* Its beginning and its end have tracepoints, which are only classic ones. */
+static bool is_of_call(const char *event)
+{
+	return !strncmp(event, "sys_enter_", 10) || !strncmp(event, "sys_exit_", 9);
+}
+
 /* A module that is not loaded may have it. */
 static bool is_in_kernel(const char *section, struct buf *lack)
 {
-	const char *name = target_of(section), *nearest;
+	const char *name = target_of(section), *event = strrchr(name, '/') ? strrchr(name, '/') + 1 : name, *nearest;
 	bool is_function = section_is(section, FUNCTIONS), is_syscall = !strncmp(name, "syscalls/", 9);
 	const char *prefix = is_function ? "" : "btf_trace_";
 	uint32_t kind = is_function ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
@@ -193,13 +199,18 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 	if (found > 0 || (is_syscall && !found))
 		return true;
 	if (is_syscall) {
-		buf_printf(lack, "this kernel has no tracepoint syscalls:%s", name + 9);
+		buf_printf(lack, "this kernel has no tracepoint syscalls:%s", event);
+		return false;
+	}
+	if (!is_function && is_of_call(event)) {
+		buf_reset(lack);
+		buf_printf(lack, "this kernel has no tracepoint %s: did you mean syscalls:%s?", event, event);
 		return false;
 	}
 	kernel = kernel ?: btf__load_vmlinux_btf();
 	if (!kernel || strpbrk(name, "*?:"))
 		return true;
-	target_offset(strrchr(name, '/') ? strrchr(name, '/') + 1 : name, plain);
+	target_offset(event, plain);
 	snprintf(full, sizeof(full), "%s%s", prefix, plain);
 	if (btf__find_by_name_kind(kernel, full, kind) > 0)
 		return true;
