@@ -146,7 +146,7 @@ class ShownTest(unittest.TestCase):
 
     def test_what_is_unknown_has_a_name(self):
         with Service() as service:
-            with Screen(100, 30, '--where=no.such=x', environment=service.environment) as screen:
+            with Screen(300, 30, '--where=no.such=x', environment=service.environment) as screen:
                 screen.wait_for('no series has an attribute "no.such"', '0 rows')
             wrong = service.top('--sort=nothing', '--count=1')
             self.assertEqual((wrong.returncode, wrong.stdout), (64, ''))
