@@ -435,7 +435,7 @@ class NumbersTest(unittest.TestCase):
             with Cgroup('burst') as cgroup, working('live', cgroup, 500):
                 screen.wait(lambda text: re.search(r'^500 rows', text, re.MULTILINE), '500 rows')
                 screen.keys('End')
-                screen.wait(lambda text: 'h help' in text, 'the last rows')
+                screen.wait(lambda _: '\033[7m' in screen.text('-e').split('\n')[-3], 'the last row, chosen')
             screen.wait(lambda text: re.search(r'^0 rows$', text, re.MULTILINE), 'none of them')
             self.assertNotIn('bpfpush-test-burst', screen.text())
 
