@@ -12,6 +12,7 @@ from chaos_receiver import ACKED, CHANNELS, DOUBTED, LOST, REFUSED, read_ledgers
 GAUGE, SUM, HISTOGRAM = DATA = 5, 7, 9  # fields of Metric
 NO_VALUE = 1
 MONOTONIC = 3  # the field of a sum
+INFLIGHT = b"otel.sdk.exporter.metric_data_point.inflight"
 
 
 def varint(data, at):
@@ -58,6 +59,7 @@ class Decoder:
     def __init__(self):
         self.series = {}  # {(name, encoded attributes): (name, attributes)}: the same words come again and again
         self.n_points = 0  # of all kinds
+        self.inflight = {}  # {(name, attributes): (time, points)}: what was not acknowledged when that was collected
 
     def key(self, name, items):
         encoded = name, *items
@@ -82,6 +84,8 @@ class Decoder:
                 self.n_points += 1
                 if not is_level:
                     yield from self.point(name, kind, point)
+                elif name == INFLIGHT:
+                    self.inflight.update((series, (time_ns, values[0])) for series, _, time_ns, values in self.point(name, kind, point))
 
     def point(self, name, kind, point):
         found, items = {}, []
@@ -117,6 +121,7 @@ class Deltas:
         self.n_points = collections.Counter()  # {time of a window: points of these bodies}
         self.n_bodies = collections.Counter()
         self.last_ns = 0  # the window that came last
+        self.inflight = {}  # as in Decoder
 
     def add(self, fates, points, n_points):
         """A body is counted once, however often it came. A body that only was refused has come again within others."""
@@ -143,6 +148,7 @@ class Totals:
     def __init__(self):
         self.taken, self.refused = collections.defaultdict(dict), collections.defaultdict(dict)
         self.fallen = []
+        self.inflight = {}
 
     def add(self, fates, points, _):
         found = self.taken if fates & {ACKED, DOUBTED} else self.refused if REFUSED in fates else None
@@ -180,4 +186,5 @@ def read(directory):
         before = decoder.n_points
         points = list(decoder.points(body))
         found[key[0]].add(fates[key], points, decoder.n_points - before)
+        found[key[0]].inflight, decoder.inflight = {**found[key[0]].inflight, **decoder.inflight}, {}
     return found, n
