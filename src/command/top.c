@@ -134,7 +134,7 @@ int command_top(const struct arguments *arguments)
 		code = run(&mine, top, options.interval_ns, &wish);
 	}
 	if (code == EXIT_RIGHTS && asks_for_more(&mine))
-		log_error("without these rights, top can show what the running service counts: leave out the options that "
-			  "change what is counted");
+		log_error("without these rights, top can only show what a running service counts: leave out the options "
+			  "that change what is counted");
 	return code;
 }

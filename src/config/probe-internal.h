@@ -100,7 +100,7 @@ static inline bool probe_value_is(const struct probe_value *value, unsigned int 
 
 /* "s32", "enum=NAME"; NULL: the whole register. It is cut. False: there is none, which is reported. probe-type.c */
 bool probe_type_read(struct probe *probe, const char *key, char *type, struct probe_value *value);
-/* Makes of a name and a type a field of the event. If there is no such field, or it has another type: reported. */
+/* Makes of a name and a type a field of the event. A field that is missing or has another type is reported. */
 void probe_take_field(struct probe *probe, const char *key, struct probe_value *value);
 
 /* What follows is written to probe->out. probe-text.c */

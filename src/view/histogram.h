@@ -6,7 +6,7 @@
 #include "metric/metric.h"
 #include "util/buf.h"
 
-/* A bar for each bucket of the range, or for some neighbours together so that there are no more than 32. */
+/* A bar for each bucket of the range, or for some neighbours together, so that 32 bars are enough. */
 void histogram_bars(const uint64_t *bucket, uint32_t first, uint32_t end, struct buf *out);
 /* "1.02µs…8.19ms": what bars of that range extend from and to. */
 void histogram_axis(const struct metric *metric, uint32_t first, uint32_t end, char *ret_text, size_t size);

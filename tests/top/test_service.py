@@ -139,7 +139,7 @@ class ShownTest(unittest.TestCase):
             self.assertEqual(len(re.findall('(?m)^.* UTC, .*by the service$', shown.stdout)), 2, shown.stdout)
             alone = service.top('--count=1', '--interval=1s', user=NOBODY, group=0, extra_groups=[])
             self.assertEqual((alone.returncode, alone.stdout), (77, ''))
-            self.assertIn('without these rights, top can show what the running service counts', alone.stderr)
+            self.assertIn('without these rights, top can only show what a running service counts', alone.stderr)
             refused = service.top('--count=1', user=NOBODY, group=NOBODY, extra_groups=[])
             self.assertEqual(refused.returncode, 77, refused)
             self.assertIn(service.path + ": Permission denied; run it as root or in the service's group", refused.stderr)

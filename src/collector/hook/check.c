@@ -203,8 +203,8 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 		return false;
 	}
 	if (!is_function && is_of_call(event)) {
-		buf_reset(lack);
-		buf_printf(lack, "this kernel has no tracepoint %s: did you mean syscalls:%s?", event, event);
+		if (!lack->size) /* the categories of this kernel have not said it */
+			buf_printf(lack, "this kernel has no tracepoint %s: did you mean syscalls:%s?", event, event);
 		return false;
 	}
 	kernel = kernel ?: btf__load_vmlinux_btf();

@@ -159,7 +159,7 @@ bool file_has(const char *section, struct buf *lack)
 
 	target_offset(rest ?: "", sight.name);
 	if (!rest && !strchr(path, '/'))
-		buf_printf(lack, "there is no library or program %s in " PLACES "; write its path", path);
+		buf_printf(lack, "no library or program %s is in " PLACES "; write its path", path);
 	else if (!rest)
 		buf_printf(lack, access(path, F_OK) ? "this machine has no file %s" : "%s is not a file that can run", path);
 	else if (!*sight.name || !look(path, is_mark, &sight) || (sight.is_there && !sight.is_indirect))

@@ -126,7 +126,7 @@ struct member {
 	int64_t number; /* the same with its sign */
 	struct attributes *attributes;
 	struct buf text;
-	bool is_absent; /* there is no attribute */
+	bool is_absent; /* the attribute is left out */
 	int r;	/* 1: a later collection may know another name; -errno */
 };
 
