@@ -8,18 +8,13 @@ import unittest
 import harness
 import patience
 from harness import Cgroup, once, state_of, workload
-from hidden import tracefs
+from hidden import tracefs, write
 
 FAULTS = 'process.paging.faults'
 TYPE = 'system.paging.fault.type'
 KILLS = 'bpfpush.memory.oom_kills'
 RECLAIM = 'bpfpush.memory.reclaim.duration'
 LIMIT_BYTES = 16 << 20  # as in workload-memory.c
-
-
-def write(path, text):
-    with open(path, 'w') as file:
-        file.write(text)
 
 
 class Memory1:
