@@ -22,6 +22,10 @@ void screen_resize(void)
 {
 }
 
+void screen_suspend(void)
+{
+}
+
 unsigned int screen_lines(void)
 {
 	return 0;

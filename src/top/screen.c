@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ncurses handles Ctrl-Z by itself. A change of the size comes as a signal through the loop. Messages would tear the
- * picture, whoever writes them, so standard error is a file in memory meanwhile.
+ * A change of the size and Ctrl-Z come as signals through the loop: ncurses ignores the second while it draws. Messages
+ * would tear the picture, whoever writes them, so standard error is a file in memory meanwhile.
  */
 #define NCURSES_WIDECHAR 1
 #include "top/screen.h"
@@ -9,6 +9,7 @@
 #include <curses.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -116,6 +117,16 @@ static void find_colours(void)
 			init_pair((short)(i + 1), styles[i].colour, -1);
 }
 
+static void block_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGWINCH);
+	sigaddset(&set, SIGTSTP);
+	sigprocmask(how, &set, NULL);
+}
+
 int screen_begin(void)
 {
 	if (screen)
@@ -123,6 +134,7 @@ int screen_begin(void)
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
 		return -ENOTTY;
+	block_signals(SIG_BLOCK);
 	begin_messages();
 	find_colours();
 	cbreak();
@@ -155,6 +167,17 @@ void screen_resize(void)
 	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
 		resizeterm(size.ws_row, size.ws_col);
 	clearok(stdscr, TRUE);
+}
+
+void screen_suspend(void)
+{
+	signal(SIGTSTP, SIG_DFL);
+	endwin();
+	raise(SIGTSTP);
+	block_signals(SIG_UNBLOCK); /* until SIGCONT */
+	block_signals(SIG_BLOCK);
+	def_shell_mode(); /* the shell may have changed it */
+	screen_resize();
 }
 
 unsigned int screen_lines(void)

@@ -7,12 +7,17 @@
 
 /* Can standard input and output be one? Needs no screen_begin(). */
 bool screen_is_possible(void);
-/* If standard error is a terminal, too, messages wait until screen_end(). -ENOTTY: the terminal cannot do it. */
+/*
+ * If standard error is a terminal, too, messages wait until screen_end(). Blocks SIGWINCH and SIGTSTP: they are to end
+ * in screen_resize() and screen_suspend(). -ENOTTY: the terminal cannot do it.
+ */
 int screen_begin(void);
 /* The terminal is as before. Safe twice. */
 void screen_end(void);
 /* Has the size changed? */
 void screen_resize(void);
+/* Gives the terminal back and stops the process, until the shell continues it. The picture is then to be shown. */
+void screen_suspend(void);
 unsigned int screen_lines(void), screen_columns(void);
 /* Those of heat_print(). */
 bool screen_has_colours(void);

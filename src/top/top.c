@@ -170,6 +170,13 @@ static int on_resize(sd_event_source *source, const struct signalfd_siginfo *inf
 	return 0;
 }
 
+static int on_suspend(sd_event_source *source, const struct signalfd_siginfo *info, void *user)
+{
+	screen_suspend();
+	top_show(user);
+	return 0;
+}
+
 static int on_second(sd_event_source *source, uint64_t usec, void *user)
 {
 	struct top *top = user;
@@ -246,19 +253,17 @@ void top_free(struct top *top)
 static int add_sources(struct top *top, sd_event *event)
 {
 	int r = 0;
-	sigset_t set;
 
 	if (top->options.duration_ns)
 		r = sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME, top->options.duration_ns / NS_PER_US, 1000,
 					       on_end, top);
 	if (!top->is_screen || r < 0)
 		return r;
-	sigemptyset(&set);
-	sigaddset(&set, SIGWINCH);
-	sigprocmask(SIG_BLOCK, &set, NULL);
 	r = sd_event_add_io(event, NULL, STDIN_FILENO, EPOLLIN, on_input, top);
 	if (r >= 0)
 		r = sd_event_add_signal(event, NULL, SIGWINCH, on_resize, top);
+	if (r >= 0)
+		r = sd_event_add_signal(event, NULL, SIGTSTP, on_suspend, top);
 	if (r >= 0)
 		r = sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME, NS_PER_S / NS_PER_US, 1000, on_second, top);
 	return r;

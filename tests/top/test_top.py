@@ -350,6 +350,37 @@ class EndTest(unittest.TestCase):
             screen.keys('q')
             screen.wait(lambda text: 'cpu%' not in text)
 
+    def test_it_can_be_stopped_while_it_draws(self):
+        with Screen(200, 60, shell='bash --norc --noprofile -i') as screen:
+            screen.wait_for('#')
+            screen.keys("sh -c 'echo $$ > %s; exec %s top --interval=500ms'" % (
+                os.path.join(screen.directory.name, 'pid'), os.path.realpath(harness.agent())), 'Enter')
+            screen.wait_for('cpu%', 'no unit')
+            terminal = int(screen.state('pid'))
+            os.kill(terminal, signal.SIGSTOP)
+            try:
+                self.fill_terminal_of(screen.pid())
+                os.kill(screen.pid(), signal.SIGTSTP)
+            finally:
+                os.kill(terminal, signal.SIGCONT)
+            screen.wait_for('Stopped')
+            screen.keys('fg', 'Enter')
+            screen.wait_for('cpu%', 'no unit', 'h help')
+            screen.keys('q')
+            screen.wait(lambda text: 'cpu%' not in text)
+
+    def fill_terminal_of(self, pid):
+        """Until it waits in write() to a terminal that reads no more."""
+        end = time.monotonic() + PATIENCE_S
+        n_waits = 0
+        while n_waits < 20:
+            self.assertLess(time.monotonic(), end)
+            with open('/proc/%d/syscall' % pid, encoding='ascii') as file:
+                n_waits = n_waits + 1 if re.match(r'\d+ 0x1 ', file.read()) else 0  # a call, on descriptor 1
+            if not n_waits:
+                os.kill(pid, signal.SIGWINCH)  # it draws all again
+            time.sleep(0.02)
+
 
 def began_s(clock):
     """When a table began, since midnight: its heading says when it ended, to the second, and how long it is."""
