@@ -45,7 +45,7 @@ static int check_memory_limit(const char *text, const char **ret_complaint)
 /* Units that are made for one job each, with a number in their names: docs/collectors.md. */
 #define FOLD_UNITS                                                                                \
 	"session-*.scope run-* ssh*@* *coredump@* dbus-:* polkit-*@* user@*/app-* user@*/run-* " \
-	"user@*/vte-*"
+	"user@*/vte-* *-conmon-*.scope"
 
 #define ROW(...) SETTING(struct config_agent, __VA_ARGS__)
 

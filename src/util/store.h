@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Of all that the agent saves: to be raised with what a later process would read otherwise. */
-#define STORE_FORMAT 12
+#define STORE_FORMAT 13
 
 #define STORE_BYTES	   ((size_t)1 << 30)
 #define STORE_NUMBER_BYTES 10 /* at most */

@@ -33,6 +33,43 @@ for i in range(n):
             time.sleep(0.0001)
 '''
 
+# Who made it, below a cgroup of the test's own: {pid} makes names that no other test has, {a} and {b} are ids.
+LAYOUTS = (
+    ('docker/{a1}/docker/{b}', 'container.id', '{a1}'),
+    ('system.slice/docker-{a1}.scope/init.scope', 'container.id', '{a1}'),
+    ('machine.slice/machine-libpod_pod_{b}.slice/libpod-{a2}.scope/container', 'container.id', '{a2}'),
+    ('libpod_parent/{b}/libpod-{a3}', 'container.id', '{a3}'),
+    ('kubepods/burstable/pod{pid}/{a4}', 'container.id', '{a4}'),
+    ('system.slice/containerd.service/kubepods-pod{pid}.slice:cri-containerd:{a5}', 'container.id', '{a5}'),
+    ('machine.slice/libpod-conmon-{a2}.scope', 'systemd.unit.name', '*-conmon-*.scope'),
+    ('system.slice/shop{pid}.service/libpod-payload-{b}', 'systemd.unit.name', 'shop{pid}.service'),
+    ('system.slice/shop{pid}.service/runtime', 'systemd.unit.name', 'shop{pid}.service'),
+    ('system.slice/run{pid}.service/{a1}', 'systemd.unit.name', 'run{pid}.service'),
+    ('user@{pid}.service/app.slice/a.service/{a1}', 'systemd.unit.name', 'user@{pid}.service/a.service'),
+    ('user@{pid}.service/lxc.payload.c1/run{pid}.service', 'systemd.unit.name', 'user@{pid}.service'),
+    ('machine.slice/machine-{pid}.scope/payload/docker/{a1}', 'systemd.unit.name', 'machine-{pid}.scope'),
+    ('lxc.payload.c1/system.slice/run{pid}.service', OWNER, '{path}/lxc.payload.c1'),
+    ('lxc.payload.c1/docker/{a1}', OWNER, '{path}/lxc.payload.c1'),
+    ('lxc/101/ns/init.scope', OWNER, '{path}/lxc/101'),
+    ('lxc.monitor.c1', OWNER, '{path}/lxc.monitor.c1'),
+    ('docker/{a1}-{b}', OWNER, '{path}/docker/{a1}-{b}'),
+)
+
+# Goes into each cgroup in turn, and makes as many in it as its number in the list says.
+VISIT = """
+import os, sys
+for i, path in enumerate(sys.argv[1:], 1):
+    os.makedirs(path, exist_ok=True)
+    pid = os.fork()
+    if not pid:
+        with open(path + "/cgroup.procs", "w") as file:
+            file.write("0")
+        for k in range(i):
+            os.mkdir("%s/made-%d" % (path, k))
+        os._exit(0)
+    assert not os.waitpid(pid, 0)[1]
+"""
+
 
 def remove_below(cgroup):
     subprocess.run(['find', cgroup.directory, '-mindepth', '1', '-depth', '-type', 'd', '-delete'], check=True)
@@ -123,6 +160,32 @@ for name in ["session-%d.scope" % i for i in range(5)] + ["secret.service", "oth
             self.assertEqual(units['other.service'], 3)
             self.assertNotIn('secret.service', units)
             self.assertFalse([name for name in units if name and name.startswith('session-') and '*' not in name])
+
+    def check_layouts(self, makes_before):
+        """Each owner has exactly what was done in its cgroups."""
+        names = {'pid': os.getpid(), 'b': '%064x' % os.getpid()}
+        names.update({'a%d' % i: '%x' % i + names['b'][1:] for i in range(1, 6)})
+        with Cgroup('layouts') as cgroup:
+            names['path'] = cgroup.path
+            paths = [os.path.join(cgroup.directory, path.format(**names)) for path, _, _ in LAYOUTS]
+            expected = {}
+            for i, (_, attribute, name) in enumerate(LAYOUTS, 1):
+                owner = (attribute, name.format(**names))
+                expected[owner] = expected.get(owner, 0) + i
+            try:
+                for path in paths if makes_before else []:
+                    os.makedirs(path, exist_ok=True)
+                seen = once(['cgroup'], ['python3', '-c', VISIT, *paths])
+            finally:
+                remove_below(cgroup)
+        made = {owner: seen.total(CREATED, **dict([owner])) for owner in expected}
+        self.assertEqual(made, expected)
+
+    def test_owners_of_cgroups_that_are_there_are_named_by_their_layout(self):
+        self.check_layouts(makes_before=True)
+
+    def test_owners_of_cgroups_that_come_later_are_named_by_their_layout(self):
+        self.check_layouts(makes_before=False)
 
     def test_attributes_that_are_left_out_add_up(self):
         with Cgroup('drop') as cgroup:

@@ -60,14 +60,32 @@ static void check_unit(const char *path, const char *text)
 	demand(ends_in(end + 1, end + strlen(end), units) && is_component(path, end + 1, strlen(end + 1)));
 }
 
+/* Does a component end in it, perhaps before ".scope"? */
+static bool ends_component(const char *path, const char *id)
+{
+	for (const char *at = path; (at = strstr(at, id)); at++) {
+		const char *end = at + strlen(id);
+
+		end += strncmp(end, ".scope", 6) ? 0 : 6;
+		if (*end == '/' || !*end)
+			return true;
+	}
+	return false;
+}
+
+/* A guest's name is the path down to it. */
 static void check_name(const char *path, const char *attribute, const char *text)
 {
-	if (!strcmp(attribute, "container.id"))
-		demand(strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64 && strstr(path, text));
-	else if (!strcmp(attribute, "systemd.unit.name"))
+	size_t length = strlen(text);
+
+	if (!strcmp(attribute, "container.id")) {
+		demand(length == 64 && strspn(text, "0123456789abcdef") == 64 && ends_component(path, text));
+	} else if (!strcmp(attribute, "systemd.unit.name")) {
 		check_unit(path, text);
-	else
-		demand(!strcmp(attribute, "process.linux.cgroup") && !strcmp(text, path));
+	} else {
+		demand(!strcmp(attribute, "process.linux.cgroup") && !strncmp(text, path, length));
+		demand(!path[length] || (path[length] == '/' && strstr(text, "lxc")));
+	}
 }
 
 /* As an attribute, it is one printable line. */

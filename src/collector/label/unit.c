@@ -9,41 +9,104 @@
 
 #include "util/cleanup.h"
 
-static bool ends_with(const char *text, size_t length, const char *suffix)
-{
-	size_t n = strlen(suffix);
+/* Whose cgroups a component is among. That says what it can be, and what may be believed of it. */
+enum {
+	NOBODY = 0,	  /* those in a container, a guest or a unit, which chooses their names itself */
+	MACHINE = 1 << 0, /* this machine's: slices of its systemd, and what others put next to them */
+	RUNTIME = 1 << 1, /* a container runtime's */
+	PODMAN = 1 << 2,  /* Podman's without systemd: bare digits are a pod's */
+	LXC = 1 << 3,	  /* of which each is a guest */
+	MANAGER = 1 << 4, /* a user's: units there have their names below that of the manager */
+};
 
-	return length > n && !memcmp(text + length - n, suffix, n);
-}
+enum kind { PLACE, CONTAINER, GUEST, UNIT };
 
-static bool is_unit(const char *part, size_t length)
-{
-	static const char *const suffixes[] = { ".service", ".scope", ".socket", ".mount", ".swap" };
+/*
+ * Each component is made by one program, so the whole of it has to fit. The first row that does is taken.
+ * What fits none, as a slice or somebody's own cgroup, is nothing by itself, and what is below it is among the same.
+ */
+static const struct layout {
+	const char *pattern; /* "*": one character or more; "#": the 64 digits of an id */
+	unsigned int among;
+	enum kind kind;
+	unsigned int below;
+} layouts[] = {
+	/* where runtimes without systemd put containers, and LXC, Incus and Proxmox their guests */
+	{ "docker", MACHINE, PLACE, RUNTIME },
+	{ "ecs", MACHINE, PLACE, RUNTIME },
+	{ "kubepods", MACHINE, PLACE, RUNTIME },
+	{ "libpod_parent", MACHINE, PLACE, PODMAN },
+	{ "lxc", MACHINE | MANAGER, PLACE, LXC },
+	{ "lxc.payload", MACHINE | MANAGER, PLACE, LXC },
+	/* containers */
+	{ "#", MACHINE | RUNTIME, CONTAINER, NOBODY },
+	{ "crio-#", MACHINE | RUNTIME, CONTAINER, NOBODY },
+	{ "kata_#", MACHINE | RUNTIME, CONTAINER, NOBODY },
+	{ "libpod-#", MACHINE | RUNTIME | PODMAN, CONTAINER, NOBODY },
+	{ "libpod-payload-#", MACHINE | RUNTIME | PODMAN, CONTAINER, NOBODY },
+	{ "*.slice:*:#", MACHINE | RUNTIME, CONTAINER, NOBODY }, /* meant for systemd, but made without it */
+	{ "containerd-#.scope", MACHINE, CONTAINER, NOBODY },
+	{ "cri-containerd-#.scope", MACHINE, CONTAINER, NOBODY },
+	{ "crio-#.scope", MACHINE, CONTAINER, NOBODY },
+	{ "docker-#.scope", MACHINE, CONTAINER, NOBODY },
+	{ "libpod-#.scope", MACHINE, CONTAINER, NOBODY },
+	{ "nerdctl-#.scope", MACHINE, CONTAINER, NOBODY },
+	/* guests without a unit */
+	{ "*", LXC, GUEST, NOBODY },
+	{ "lxc.payload.*", MACHINE | MANAGER, GUEST, NOBODY },
+	{ "*.libvirt-lxc", MACHINE, GUEST, NOBODY },
+	/* units: also guests of nspawn and libvirt (machine-*.scope) and monitors of containers (*-conmon-#.scope) */
+	{ "user@*.service", MACHINE, UNIT, MANAGER },
+	{ "containerd.service", MACHINE, UNIT, RUNTIME },
+	{ "crio.service", MACHINE, UNIT, RUNTIME },
+	{ "docker.service", MACHINE, UNIT, RUNTIME },
+	{ "*.service", MACHINE | MANAGER, UNIT, NOBODY },
+	{ "*.scope", MACHINE | MANAGER, UNIT, NOBODY },
+	{ "*.socket", MACHINE | MANAGER, UNIT, NOBODY },
+	{ "*.mount", MACHINE | MANAGER, UNIT, NOBODY },
+	{ "*.swap", MACHINE | MANAGER, UNIT, NOBODY },
+};
 
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
-		if (ends_with(part, length, suffixes[i]))
-			return true;
-	return false;
-}
-
-/* 64 hexadecimal digits that no further one follows or precedes: a container's id in whatever wrapping. */
-static const char *container_id(const char *part, size_t length)
-{
-	size_t run;
-
-	for (const char *at = part; at < part + length; at += run + 1) {
-		run = strspn(at, "0123456789abcdef");
-		if (run == 64)
-			return at;
-	}
-	return NULL;
-}
+#define ID_DIGITS 64
 
 /* A component of a path. */
 struct part {
 	const char *text;
 	size_t length;
 };
+
+/* *ret_id: where the digits are, if the pattern has any. */
+static bool fits(const char *pattern, struct part part, const char **ret_id)
+{
+	const char *at = part.text, *end = part.text + part.length;
+
+	for (; *pattern && *pattern != '*'; pattern++) {
+		bool is_id = *pattern == '#';
+		size_t n = is_id ? ID_DIGITS : 1;
+
+		if ((size_t)(end - at) < n || (is_id ? strspn(at, "0123456789abcdef") < n : *at != *pattern))
+			return false;
+		*ret_id = is_id ? at : *ret_id;
+		at += n;
+	}
+	if (!*pattern)
+		return at == end;
+	for (struct part rest = { at, (size_t)(end - at) }; rest.length;) {
+		rest.text++;
+		rest.length--;
+		if (fits(pattern + 1, rest, ret_id))
+			return true;
+	}
+	return false;
+}
+
+static const struct layout *find_layout(unsigned int among, struct part part, const char **ret_id)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++)
+		if (layouts[i].among & among && fits(layouts[i].pattern, part, ret_id))
+			return &layouts[i];
+	return NULL;
+}
 
 /*
  * systemd puts a "_" before what cgroupfs would take for a file of its own. "\xNN" is a part of the unit's name
@@ -69,32 +132,32 @@ static const char *print_unit(struct part unit, struct part inner, char *text, s
 
 const char *unit_name(const char *path, char *text, size_t size)
 {
-	struct part unit = { 0 }, inner = { "", 0 };
-	bool is_user = false;
+	struct part own = { path, strlen(path) }, unit = { 0 }, inner = { "", 0 };
+	unsigned int among = MACHINE;
 
-	for (const char *at = path, *end; *at && !inner.length; at = end) {
+	for (const char *at = path, *end; *at && among != NOBODY; at = end) {
 		struct part part = { at + strspn(at, "/"), 0 };
-		const char *id;
+		const struct layout *layout;
+		const char *id = NULL;
 
 		end = strchrnul(part.text, '/');
 		part.length = (size_t)(end - part.text);
-		id = is_user ? NULL : container_id(part.text, part.length);
-		if (id) {
-			snprintf(text, size, "%.64s", id);
+		layout = find_layout(among, part, &id);
+		if (!layout)
+			continue;
+		if (layout->kind == CONTAINER) {
+			snprintf(text, size, "%.*s", ID_DIGITS, id);
 			return "container.id";
 		}
-		if (!is_unit(part.text, part.length))
-			continue;
-		if (is_user) {
-			inner = part;
-		} else if (!unit.text) {
-			unit = part;
-			is_user = !strncmp(part.text, "user@", 5) && ends_with(part.text, part.length, ".service");
-		}
+		if (layout->kind == GUEST)
+			own.length = (size_t)(end - path);
+		else if (layout->kind == UNIT)
+			*(unit.text ? &inner : &unit) = part;
+		among = layout->below;
 	}
 	if (unit.text)
 		return print_unit(unit, inner, text, size);
-	snprintf(text, size, "%s", path);
+	snprintf(text, size, "%.*s", (int)own.length, own.text);
 	return "process.linux.cgroup";
 }
 

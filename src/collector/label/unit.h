@@ -6,12 +6,12 @@
 #include "util/setting-table.h"
 
 /*
- * The meaning of a cgroup's path, as in systemd's cg_path_get_unit(): slices are skipped, and the
- * first component that is a unit is the name. A container's 64-digit id takes precedence over the
- * unit in which it runs. Below user@UID.service, a user can make cgroups with any name. So a unit
- * there is named together with its manager, "user@1000.service/nginx.service", and no id counts as
- * a container's. Returns the attribute's name and puts its value into text (size bytes; a longer
- * one is cut).
+ * The meaning of a cgroup's path. A table of layouts (unit.c) says of each component, from the root on, which program
+ * made it, what it is, and what may be believed below it: nothing below a container, a guest or a unit, as those that
+ * are inside can choose names there. So the outermost container, guest or unit is the name. A guest without a unit is
+ * its path. Below user@UID.service a unit is named together with its manager, "user@1000.service/nginx.service". Below
+ * the service of a container runtime, the container takes precedence. Returns the attribute's name and puts its value
+ * into text (size bytes; a longer one is cut).
  */
 const char *unit_name(const char *path, char *text, size_t size);
 
