@@ -19,9 +19,13 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 struct cgroup_name {
 	u64 id;
 	char path[CGROUP_PATH_BYTES]; /* from the root, with a leading "/"; "": the cgroup is gone */
+	u64 unused;
 };
 
-/* Each record is a struct cgroup_name up to the end of its path, or without it if the kernel may have cut it. */
+/*
+ * Each record is a struct cgroup_name up to the end of its path, or without it if the kernel may have cut it. The id of
+ * the parent follows a path, as an agent in a namespace knows the parent but not the whole path.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
@@ -57,7 +61,7 @@ static __noinline int record_send(u64 path_bytes)
 	u32 only = 0;
 	u64 *lost;
 
-	if (path_bytes >= CGROUP_PATH_BYTES)
+	if (path_bytes > sizeof(record) - sizeof(record.id))
 		path_bytes = 0;
 	if (!bpf_ringbuf_output(&cgroup_names, &record, sizeof(record.id) + path_bytes, flags))
 		return 0;
@@ -72,13 +76,21 @@ int BPF_PROG(cgroup_mkdir, struct cgroup *cgroup, const char *path)
 {
 	struct created_value *value;
 	struct owner owner;
-	long path_bytes;
+	u64 path_bytes;
 	bool is_lost;
 
 	if (cgroup->root->hierarchy_id)
 		return 0;
 	record.id = cgroup->kn->id;
 	path_bytes = bpf_probe_read_kernel_str(record.path, sizeof(record.path), path);
+	if (path_bytes < CGROUP_PATH_BYTES) {
+		u64 parent = cgroup->self.parent->cgroup->kn->id;
+
+		__builtin_memcpy(record.path + path_bytes, &parent, sizeof(parent));
+		path_bytes += sizeof(parent);
+	} else {
+		path_bytes = 0;
+	}
 	is_lost = record_send(path_bytes);
 	owner_of_task_seldom(&owner, bpf_get_current_task_btf());
 	value = created_at(&owner);

@@ -15,11 +15,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
-	struct cgroup_subsys_state *parent;
-};
-
 struct cfs_bandwidth {
 	int nr_periods;
 	int nr_throttled;

@@ -78,8 +78,9 @@ class OwnCgroup:
 
     HIERARCHIES = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup"]
 
-    def __init__(self, name):
-        self.paths = []
+    def __init__(self, name, below=""):
+        """below: where the container is within it."""
+        self.paths, self.below = [], below
         if os.path.isdir("/run/systemd/system"):
             return
         for hierarchy in self.HIERARCHIES:
@@ -90,11 +91,12 @@ class OwnCgroup:
         for path in self.paths:
             leftovers.remove_cgroups(os.path.dirname(path))
             os.mkdir(path)
+            os.makedirs(os.path.join(path, self.below), exist_ok=True)
         return self
 
     def enter_child(self):
         for path in self.paths:
-            with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as procs:
+            with open(os.path.join(path, self.below, "cgroup.procs"), "w", encoding="ascii") as procs:
                 procs.write("0")
 
     def __exit__(self, *_):
@@ -137,7 +139,7 @@ def read_files(directory):
     return files
 
 
-def run_container(script, payload=None, timeout_s=1800, options=()):
+def run_container(script, payload=None, timeout_s=1800, options=(), below=""):
     root = rootfs()
     with tempfile.TemporaryDirectory(prefix="bpfpush-system.") as work:
         os.mkdir(os.path.join(work, "result"))
@@ -146,7 +148,7 @@ def run_container(script, payload=None, timeout_s=1800, options=()):
                 file.write(text)
         name = f"bpfpush-test-{os.getpid()}"
         console = os.path.join(work, "console")
-        with OwnCgroup(name) as cgroup, open(console, "wb") as output:
+        with OwnCgroup(name, below) as cgroup, open(console, "wb") as output:
             process = subprocess.Popen(nspawn_command(root, work, payload, name, options), stdin=subprocess.DEVNULL,
                                        stdout=output, stderr=output, preexec_fn=cgroup.enter_child)
             wait_process(process, timeout_s)

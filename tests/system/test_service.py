@@ -64,8 +64,8 @@ class TestService(unittest.TestCase):
                        stdout=subprocess.DEVNULL)
         cls.ids = log_ids()
 
-    def boot(self, script):
-        result = run_container(INSTALL + script, payload=self.stage)
+    def boot(self, script, **options):
+        result = run_container(INSTALL + script, payload=self.stage, **options)
         self.assertEqual(result.status, 0, result.output)
         return result
 
@@ -186,6 +186,41 @@ cp /var/log/bpfpush/points.json /result/points
             if point["collector"] == "lookups" and point["attributes"]["systemd.unit.name"] == "counted-lookups.service":
                 totals[str(point["attributes"])] = point["total"]["count"]
         self.assertEqual(sum(totals.values()), 7, result.file("points")[-2000:])
+
+    @unittest.skipIf(os.path.isdir("/run/systemd/system"), "systemd puts the container into a cgroup of its own choice")
+    def test_in_a_guest_all_units_have_their_own_names(self):
+        """Those that were there before the agent, and those that came later, even if they are gone."""
+        for below in ("t.slice/machine-box.scope", "lxc.payload.c1", "docker-" + 64 * "a" + ".scope"):
+            with self.subTest(below):
+                result = self.boot("""
+configure <<'X'
+[agent]
+interval = 1s
+collectors = syscalls
+[exporter file]
+type = json
+path = /var/log/bpfpush/points.json
+X
+mkfifo /run/go
+calls='for i in 1 2 3 4 5 6 7; do cat /dev/null; done'
+systemd-run --quiet --unit=before-it sh -c "read go </run/go; $calls"
+until_true '[ "$(systemctl is-active before-it)" = active ]'
+systemctl start bpfpush || exit 1
+echo >/run/go
+systemd-run --quiet --wait --unit=after-it sh -c "$calls" || exit 1
+until_true '[ "$(systemctl is-active before-it)" != active ]'
+wait_collections 3
+cp /var/log/bpfpush/points.json /result/points
+""", below=below)
+                calls = {}
+                for line in result.file("points").splitlines():
+                    point = json.loads(line)
+                    if point["attributes"].get("bpfpush.syscall.name") == "execve":
+                        unit = point["attributes"].get("systemd.unit.name") or next(iter(point["attributes"].values()))
+                        calls[unit] = point["total"]
+                self.assertEqual(calls.get("before-it.service"), 7, calls)
+                self.assertIn(calls.get("after-it.service"), (8, 9), calls)  # with its shell, which newer systemds start in two steps
+                self.assertNotIn(os.path.basename(below), calls)
 
     def test_a_table_in_the_journal_is_warned_of_once(self):
         result = self.boot("""

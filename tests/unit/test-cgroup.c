@@ -162,6 +162,31 @@ static void what_the_kernel_tells_is_known_at_once(void **state)
 	assert_unknown(cgroups, 1ull << 41);
 }
 
+/* In the namespace of a guest or a container, the kernel still tells whole paths. */
+static void paths_of_the_kernel_begin_at_our_root(void **state)
+{
+	static const char above[] = "/machine.slice/machine-box.scope/payload";
+	_cleanup_(tree_done) struct tree tree;
+	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+	uint64_t id;
+	char path[128];
+
+	tree_init(&tree);
+	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	assert_ok(cgroups_walk(cgroups));
+	id = make(&tree, "system.slice/new.service");
+	snprintf(path, sizeof(path), "%s/system.slice/new.service", above);
+	cgroups_tell(cgroups, id, path);
+	assert_name(cgroups, id, "systemd.unit.name", "new.service");
+	/* It is known from now on, of those that are gone as well. */
+	snprintf(path, sizeof(path), "%s/system.slice/brief.service", above);
+	cgroups_tell(cgroups, 1ull << 40, path);
+	assert_name(cgroups, 1ull << 40, "systemd.unit.name", "brief.service");
+	/* Others are not below our root. */
+	cgroups_tell(cgroups, 1ull << 41, "/system.slice/other.service");
+	assert_name(cgroups, 1ull << 41, "systemd.unit.name", "other.service");
+}
+
 /* It was told of after the last snapshot, and both the cgroup and the process that heard of it are gone. */
 static void what_was_told_is_known_to_a_later_process(void **state)
 {
@@ -472,6 +497,7 @@ int main(void)
 		cmocka_unit_test(what_is_gone_keeps_its_name),
 		cmocka_unit_test(another_of_the_same_path_is_another),
 		cmocka_unit_test(what_the_kernel_tells_is_known_at_once),
+		cmocka_unit_test(paths_of_the_kernel_begin_at_our_root),
 		cmocka_unit_test(what_was_told_is_known_to_a_later_process),
 		cmocka_unit_test(a_unit_is_called_as_somebody_chose),
 		cmocka_unit_test(what_is_gone_is_forgotten_when_nobody_asks),

@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,7 +30,6 @@
 
 #define PATH_BYTES	 4096
 #define DEPTH_MAX	 64
-#define ROOT_INODE	 1 /* of the cgroup2 root (kernfs) */
 #define STEPS_FIRST	 5000000 /* of the first walk: 50 for each cgroup, 13 µs together */
 #define STEPS_MORE	 8000	 /* of each collection: 2 to 5 ms */
 #define FORGET_AFTER	 8	 /* collections in which nobody asked for a cgroup that is gone … */
@@ -58,6 +58,8 @@ struct walk {
 
 struct cgroups {
 	char *root;
+	bool is_part; /* that is not the root of all, but that of a namespace … */
+	char *above;  /* … whose path this is, in which the kernel's paths begin; NULL: not yet known */
 	const struct unit_choice *choice;
 	struct ring_buffer *ring; /* NULL: none */
 	struct removals *removals; /* NULL: what it tells is not recorded */
@@ -79,6 +81,7 @@ struct cgroups {
 int cgroups_new(const char *root, const struct unit_choice *choice, struct cgroups **ret_cgroups)
 {
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = calloc(1, sizeof(*cgroups));
+	struct stat status;
 
 	if (!cgroups)
 		return -ENOMEM;
@@ -89,6 +92,7 @@ int cgroups_new(const char *root, const struct unit_choice *choice, struct cgrou
 	cgroups->root = root ? strdup(root) : cgroups_own_root();
 	if (root && !cgroups->root)
 		return -ENOMEM;
+	cgroups->is_part = cgroups->root && !stat(cgroups->root, &status) && status.st_ino != CGROUPS_ROOT_INODE;
 	*ret_cgroups = TAKE_PTR(cgroups);
 	return 0;
 }
@@ -109,6 +113,7 @@ void cgroups_free(struct cgroups *cgroups)
 	index_done(&cgroups->index);
 	free(cgroups->items);
 	free(cgroups->walk);
+	free(cgroups->above);
 	free(cgroups->root);
 	free(cgroups);
 }
@@ -190,10 +195,26 @@ static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 	return err ? err : add_new(cgroups, new);
 }
 
+/*
+ * The kernel's paths begin at the root of all, and those of a walk at our root. What is not below our root keeps its
+ * path, and so does all that is gone before that root is known.
+ */
+static const char *path_below_root(struct cgroups *cgroups, uint64_t id, const char *path)
+{
+	size_t n;
+
+	if (!cgroups->is_part || !*path)
+		return path;
+	cgroups->above = cgroups->above ?: cgroups_find_above(cgroups->root, id, path);
+	n = cgroups->above ? strlen(cgroups->above) : 0;
+	return n && !strncmp(path, cgroups->above, n) && path[n] == '/' ? path + n : path;
+}
+
 void cgroups_tell(struct cgroups *cgroups, uint64_t id, const char *path)
 {
 	struct cgroup *cgroup = *path ? NULL : find(cgroups, id);
 
+	path = path_below_root(cgroups, id, path);
 	if (cgroup)
 		cgroup->is_gone = true;
 	if (!*path) {
@@ -206,22 +227,36 @@ void cgroups_tell(struct cgroups *cgroups, uint64_t id, const char *path)
 		cgroups->is_due = true;
 }
 
-/* An id and a path. Without the path: it is too long for the kernel. */
+/* Where a cgroup is gone, its parent may still say where our root is. */
+static void learn_above(struct cgroups *cgroups, uint64_t parent, const char *path)
+{
+	_cleanup_(freep) char *above = strndup(path, (size_t)(strrchr(path, '/') - path));
+
+	cgroups->above = above ? cgroups_find_above(cgroups->root, parent, above) : NULL;
+}
+
+/* An id, a path, and the id of the parent. Without the path: it is too long for the kernel. */
 static int take_record(void *user, void *data, size_t size)
 {
 	const char *path = (const char *)data + sizeof(uint64_t);
 	struct cgroups *cgroups = user;
-	uint64_t id;
+	uint64_t id, parent;
+	size_t n;
 
-	if (size <= sizeof(id) || path[size - sizeof(id) - 1]) {
+	n = size > sizeof(id) ? strnlen(path, size - sizeof(id)) + 1 : size;
+	if (sizeof(id) + n > size) {
 		cgroups->is_due = true;
 		return 0;
 	}
 	memcpy(&id, data, sizeof(id));
+	if (cgroups->is_part && !cgroups->above && *path == '/' && sizeof(id) + n + sizeof(parent) == size) {
+		memcpy(&parent, path + n, sizeof(parent));
+		learn_above(cgroups, parent, path);
+	}
 	if (*path) /* a walk shows what is gone */
 		(void)removals_add(cgroups->removals,
 				   &(struct removal){ .binding = REMOVALS_NAME, .key = path, .cells = &id, .n_cells = 1,
-						      .key_bytes = (uint32_t)strlen(path) + 1 });
+						      .key_bytes = (uint32_t)n });
 	cgroups_tell(cgroups, id, path);
 	return 0;
 }
@@ -306,7 +341,7 @@ static int walk_begin(struct cgroups *cgroups)
 	cgroups->is_whole = false;
 	walk_enter(cgroups->walk, AT_FDCWD, cgroups->root ?: "");
 	/* The root of all is never gone, even where no tree is mounted, or only that of a namespace. */
-	return add(cgroups, ROOT_INODE, "/");
+	return add(cgroups, CGROUPS_ROOT_INODE, "/");
 }
 
 /* One entry of a directory: "." is the directory itself. */
@@ -332,7 +367,7 @@ static int walk_step(struct cgroups *cgroups)
 			walk->is_partial = true;
 			return 0;
 		}
-		cgroups->is_whole |= status.st_ino == ROOT_INODE;
+		cgroups->is_whole |= status.st_ino == CGROUPS_ROOT_INODE;
 		return add(cgroups, status.st_ino, length ? walk->path : "/");
 	}
 	if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".."))

@@ -19,10 +19,20 @@ struct store;
 struct stored;
 struct unit_choice;
 
-/* The mount point of cgroup2 in a file like /proc/self/mounts (fstab(5)), or NULL. To be freed. */
+#define CGROUPS_ROOT_INODE 1 /* of the root of all cgroups (kernfs); a namespace has another root */
+
+/*
+ * The mount point of cgroup2 in a file like /proc/self/mounts (fstab(5)), that of the root of all if it is there. NULL:
+ * there is none. To be freed.
+ */
 char *cgroups_find_root(FILE *mounts);
 /* The same for this process, if it is still there. */
 char *cgroups_own_root(void);
+/*
+ * path: of the cgroup with this id, from the root of all. If it is there below root as well, that is the root of a
+ * namespace, whose own path is returned. Otherwise NULL. To be freed.
+ */
+char *cgroups_find_above(const char *root, uint64_t id, const char *path);
 /* root: the mount point of cgroup2; NULL: found in /proc/self/mounts. choice is borrowed. -ENOMEM. */
 int cgroups_new(const char *root, const struct unit_choice *choice, struct cgroups **ret_cgroups);
 void cgroups_free(struct cgroups *cgroups);
