@@ -175,7 +175,7 @@ class PressureTest(unittest.TestCase):
         times = {resource: seen.total(PRESSURE, **{'systemd.unit.name': name, 'bpfpush.pressure.resource': resource})
                  for resource in RESOURCES}
         self.assertGreaterEqual(seen.expected['cpu'], STALL_US)
-        self.assertEqual({resource: int(time * 1e6 + 0.001) for resource, time in times.items()}, seen.expected)
+        self.assertEqual({resource: round(time * 1e9) // 1000 for resource, time in times.items()}, seen.expected)
 
 
 if __name__ == '__main__':
