@@ -23,7 +23,7 @@ const volatile bool per_process = false;
 #define OWNER_PER_PROCESS per_process
 #endif
 
-#define PROCESS_NAME_BYTES 64
+#define PROCESS_NAME_BYTES 256 /* a file's name has at most 255 */
 
 struct process_name {
 	u64 image; /* the address space that the name was read from; exec makes a new one */
@@ -52,7 +52,7 @@ static __always_inline u64 process_id(struct task_struct *task)
 
 static __noinline int process_remember(struct task_struct *task, u64 id)
 {
-	struct process_name *known, fresh = {};
+	struct process_name *known, fresh;
 	const unsigned char *name;
 	u64 image;
 
@@ -60,6 +60,7 @@ static __noinline int process_remember(struct task_struct *task, u64 id)
 	known = bpf_map_lookup_elem(&process_names, &id);
 	if (known && (known->image == image || !image))
 		return 0;
+	__builtin_memset(&fresh, 0, sizeof(fresh));
 	fresh.image = image;
 	name = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
 	if (!image || !name || bpf_probe_read_kernel_str(fresh.name, sizeof(fresh.name), name) < 2)

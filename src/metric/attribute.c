@@ -39,7 +39,7 @@ static int add(struct attributes *attributes, struct attribute item)
 
 #define HASH_TEXT_BYTES 9 /* "~" and eight digits */
 
-/* In place of the last characters of what was cut: two texts that begin alike stay two. */
+/* After what was cut or replaced, in place of its last characters if need be: two texts that look alike stay two. */
 static char *put_hash(char *start, char *end, size_t limit, uint64_t hash)
 {
 	char text[HASH_TEXT_BYTES + 1];
@@ -60,6 +60,7 @@ static int add_text(struct attributes *attributes, const char *name, const void 
 	char *start = attributes->storage + attributes->used, *end = start;
 	const char *from = text;
 	size_t whole = size;
+	bool is_changed = false;
 
 	if (attributes->n == ATTRIBUTES_MAX)
 		return -ENOSPC;
@@ -71,10 +72,11 @@ static int add_text(struct attributes *attributes, const char *name, const void 
 			break;
 		memcpy(end, bytes ? from : replacement, kept);
 		end += kept;
+		is_changed |= !bytes;
 		from += bytes ? bytes : 1;
 		size -= bytes ? bytes : 1;
 	}
-	if (size)
+	if (size || is_changed)
 		end = put_hash(start, end, limit, hash_stable(HASH_STABLE_START, text, whole));
 	(void)add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = start });
 	*end++ = '\0';

@@ -5,8 +5,8 @@
  * The names on a number. Built on the stack while a key is decoded, copied once into its series.
  *
  * Bytes from the kernel (process names, cgroup paths) are hostile. This module makes text valid UTF-8: each
- * bad byte and each control byte becomes U+FFFD. It cuts text at ATTRIBUTE_TEXT_BYTES and ends it in a hash of
- * the whole ("…~0123abcd"), so that texts with the same beginning stay apart. Only what has several lines may be
+ * bad byte and each control byte becomes U+FFFD. It cuts text at ATTRIBUTE_TEXT_BYTES. What was changed ends in a hash
+ * of the whole ("…~0123abcd"), so that texts that look alike then stay apart. Only what has several lines may be
  * longer, and then holds newlines. Encoders can rely on this; they only have to deal with what their own formats
  * forbid.
  */

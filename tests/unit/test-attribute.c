@@ -7,6 +7,21 @@
 #include "util/buf.h"
 #include "util/cleanup.h"
 
+/* Is it what is wanted, and a hash where bytes were replaced? */
+static void assert_replaced(const char *text, const char *want)
+{
+	size_t n = strlen(want);
+
+	assert_true(strlen(text) >= n);
+	assert_memory_equal(text, want, n);
+	if (strstr(want, "\xef\xbf\xbd")) {
+		assert_int_equal(text[n], '~');
+		assert_int_equal(strspn(text + n + 1, "0123456789abcdef"), 8);
+		n += 9;
+	}
+	assert_int_equal(strlen(text), n);
+}
+
 static void hostile_text_becomes_printable_utf8(void **state)
 {
 	static const struct {
@@ -33,7 +48,7 @@ static void hostile_text_becomes_printable_utf8(void **state)
 
 		attributes_init(&attributes);
 		assert_ok(attributes_add_text(&attributes, "name", cases[i].in, cases[i].size));
-		assert_string_equal(attributes.items[0].text, cases[i].want);
+		assert_replaced(attributes.items[0].text, cases[i].want);
 	}
 }
 
@@ -70,6 +85,20 @@ static void long_texts_that_begin_alike_stay_two(void **state)
 	assert_string_not_equal(attributes.items[1].text, attributes.items[2].text);
 }
 
+static void texts_that_look_alike_stay_two(void **state)
+{
+	static const char *const pairs[][2] = { { "bad\xff.service", "bad\xfe.service" }, { "a\x1b" "b", "a\x1c" "b" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		struct attributes attributes;
+
+		attributes_init(&attributes);
+		for (size_t k = 0; k < 2; k++)
+			assert_ok(attributes_add_text(&attributes, "name", pairs[i][k], strlen(pairs[i][k])));
+		assert_string_not_equal(attributes.items[0].text, attributes.items[1].text);
+	}
+}
+
 static void several_lines_are_longer_and_leave_room_for_others(void **state)
 {
 	static const char longest[ATTRIBUTE_LINES_BYTES + 1] = "first\nsecond\t";
@@ -79,7 +108,7 @@ static void several_lines_are_longer_and_leave_room_for_others(void **state)
 	memset(text, 'x', sizeof(text));
 	attributes_init(&attributes);
 	assert_ok(attributes_add_lines(&attributes, "lines", longest, strlen(longest)));
-	assert_string_equal(attributes.items[0].text, "first\nsecond\xef\xbf\xbd");
+	assert_replaced(attributes.items[0].text, "first\nsecond\xef\xbf\xbd");
 
 	attributes_init(&attributes);
 	assert_ok(attributes_add_lines(&attributes, "whole", text, ATTRIBUTE_LINES_BYTES));
@@ -127,6 +156,7 @@ int main(void)
 		cmocka_unit_test(hostile_text_becomes_printable_utf8),
 		cmocka_unit_test(long_text_is_cut_between_characters),
 		cmocka_unit_test(long_texts_that_begin_alike_stay_two),
+		cmocka_unit_test(texts_that_look_alike_stay_two),
 		cmocka_unit_test(several_lines_are_longer_and_leave_room_for_others),
 		cmocka_unit_test(what_does_not_fit_is_refused_and_the_rest_kept),
 		cmocka_unit_test(sorting_is_by_name),

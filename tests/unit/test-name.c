@@ -41,10 +41,10 @@ static void text_that_cannot_be_read_back_ends_in_digits_of_its_own(void **state
 	ASSERT_NAME(DIALECT_PLAIN, "{unit}.{metric}", "user_1000_service_e3ecc218.a.sum:1|c", "systemd.unit.name",
 		    "user@1000.service");
 	ASSERT_NAME(DIALECT_PLAIN, "{unit}.{metric}.{attributes}",
-		    "a_b_1_c_________________________x_218341b0.a.sum.___b4a03f2d:1|c", "systemd.unit.name", hostile,
+		    "a_b_1_c_________________________x_62c626a1_75881135.a.sum.___b4a03f2d:1|c", "systemd.unit.name", hostile,
 		    "process.executable.name", "..");
 	ASSERT_NAME(DIALECT_TAGGED, NULL,
-		    "a.sum.count;na_me_781bf486=a.b:1_c_@__________..___________x_dd809a76 1 1700000010\n", "na me", hostile);
+		    "a.sum.count;na_me_781bf486=a.b:1_c_@__________..___________x_62c626a1_2fbba3bb 1 1700000010\n", "na me", hostile);
 }
 
 /* Each of these could be taken for something else. */
