@@ -43,9 +43,14 @@ static int check_memory_limit(const char *text, const char **ret_complaint)
 }
 
 /* Units that are made for one job each, with a number in their names: docs/collectors.md. */
-#define FOLD_UNITS                                                                                \
-	"session-*.scope run-* ssh*@* *coredump@* dbus-:* polkit-*@* user@*/app-* user@*/run-* " \
-	"user@*/vte-* *-conmon-*.scope"
+#define NUMBERED(before)                                                                              \
+	before "run-u[0-9]* " before "run-p[0-9]*-i[0-9]* " before "run-r????????????????????????????????.s* " \
+	before "dbus-:* "
+#define FOLD_UNITS                                                                                     \
+	"session-*.scope ssh*@[0-9]*-* *coredump*@[0-9]*-* polkit-*@[0-9]*-* snap.*.scope "            \
+	"[0-9a-f]*-*-*-*-[0-9a-f]*.*.scope apptainer-[0-9]*.scope *-conmon-*.scope " NUMBERED("")      \
+	NUMBERED("user@*/") "user@*/app-*.scope user@*/app-*@* user@*/snap.*.scope user@*/vte-* "      \
+	"user@*/tmux-spawn-* user@*/gnome-launched-*"
 
 #define ROW(...) SETTING(struct config_agent, __VA_ARGS__)
 
