@@ -18,13 +18,13 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct cgroup_name {
 	u64 id;
-	char path[CGROUP_PATH_BYTES]; /* from the root, with a leading "/"; "": the cgroup is gone */
+	char path[CGROUP_PATH_BYTES]; /* from the root, with a leading "/", maybe cut; "": the cgroup is gone */
 	u64 unused;
 };
 
 /*
- * Each record is a struct cgroup_name up to the end of its path, or without it if the kernel may have cut it. The id of
- * the parent follows a path, as an agent in a namespace knows the parent but not the whole path.
+ * Each record is a struct cgroup_name up to the end of its path. If that is cut, its beginning still says whose the
+ * cgroup is. The id of the parent follows it, as an agent in a namespace knows the parent but not the whole path.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -83,7 +83,7 @@ int BPF_PROG(cgroup_mkdir, struct cgroup *cgroup, const char *path)
 		return 0;
 	record.id = cgroup->kn->id;
 	path_bytes = bpf_probe_read_kernel_str(record.path, sizeof(record.path), path);
-	if (path_bytes < CGROUP_PATH_BYTES) {
+	if (path_bytes <= CGROUP_PATH_BYTES) {
 		u64 parent = cgroup->self.parent->cgroup->kn->id;
 
 		__builtin_memcpy(record.path + path_bytes, &parent, sizeof(parent));

@@ -348,7 +348,7 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 		set->is_refused = true;
 		return err;
 	}
-	if (complaint)
+	if (*complaint)
 		log_warning("%s", complaint);
 	keep_freed_memory(true);
 	/*

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/label/cgroup.h"
+#include "collector/label/cgroup-root.h"
 #include "util/log.h"
 
 /* A process that forks while it is moved leaves a child there. */

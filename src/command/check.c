@@ -12,6 +12,7 @@
 #include "agent/connect.h"
 #include "collector/binding.h"
 #include "collector/hook/check.h"
+#include "collector/label/cgroup.h"
 #include "command/setup.h"
 #include "agent/unit.h"
 #include "util/log.h"
@@ -151,6 +152,7 @@ int command_check(const struct arguments *arguments)
 	struct arguments limited = *arguments;
 	bool is_whole = true;
 	enum exit_code code;
+	const char *hidden;
 
 	set_limits(arguments, NULL);
 	limited.on_config = set_limits;
@@ -164,6 +166,9 @@ int command_check(const struct arguments *arguments)
 		code = check_as_user(arguments, setup.config);
 	if (code != EXIT_OK)
 		return code;
+	hidden = cgroups_complaint(setup.set.labels->cgroups);
+	if (*hidden)
+		log_warning("%s", hidden);
 	printf("OK%s: %zu collector%s (", is_whole ? "" : ", but not all of it will count here", setup.set.n_shown, plural(setup.set.n_shown));
 	for (size_t i = 0; i < setup.set.n_shown; i++)
 		printf("%s%s", i ? ", " : "", setup.set.items[i]->name);

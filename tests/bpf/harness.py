@@ -127,6 +127,17 @@ class Points(list):
     status = 0     # its exit status
     stderr = ''    # its and the agent's
 
+    def add(self, text):
+        """What the agent and the workload printed."""
+        for line in text.split('\n'):  # names may hold what splitlines() takes for an end
+            if not line.startswith('{'):
+                continue
+            record = json.loads(line)
+            if 'collector' in record:
+                self.append(record)
+            else:
+                self.expected.update(record)
+
     def select(self, name=None, **attributes):
         """Those with this name and these attributes. None: must not be there; ANY: whatever it is."""
         chosen = Points(point for point in self if _matches(point, name, attributes))
@@ -201,14 +212,7 @@ def once(collectors, command=None, params=None, seconds=None, timeout=PATIENCE_S
                               timeout=timeout, **options)
     seen = Points()
     seen.expected, seen.status, seen.stderr = {}, done.returncode, done.stderr
-    for text in done.stdout.split('\n'):  # names may hold what splitlines() takes for an end
-        if not text.startswith('{'):
-            continue
-        record = json.loads(text)
-        if 'collector' in record:
-            seen.append(record)
-        else:
-            seen.expected.update(record)
+    seen.add(done.stdout)
     if done.returncode:
         raise AssertionError('%s: exit status %d\n%s' % (' '.join(line), done.returncode, done.stderr))
     return seen

@@ -53,6 +53,9 @@ LAYOUTS = (
     ('lxc/101/ns/init.scope', OWNER, '{path}/lxc/101'),
     ('lxc.monitor.c1', OWNER, '{path}/lxc.monitor.c1'),
     ('docker/{a1}-{b}', OWNER, '{path}/docker/{a1}-{b}'),
+    # The path is longer than the kernel's text, and there are more levels than a walk has directories open.
+    ('user@{pid}.service/app.slice/deep.service' + '/deeper-and-deeper-down' * 70, 'systemd.unit.name', 'user@{pid}.service/deep.service'),
+    ('lxc.payload.c2' + '/d' * 100, OWNER, '{path}/lxc.payload.c2'),
 )
 
 # Goes into each cgroup in turn, and makes as many in it as its number in the list says.

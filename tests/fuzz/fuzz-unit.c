@@ -73,7 +73,7 @@ static bool ends_component(const char *path, const char *id)
 	return false;
 }
 
-/* A guest's name is the path down to it. */
+/* A guest's name is the path down to it, and a path that ends in "/" is that of a cgroup above. */
 static void check_name(const char *path, const char *attribute, const char *text)
 {
 	size_t length = strlen(text);
@@ -84,7 +84,7 @@ static void check_name(const char *path, const char *attribute, const char *text
 		check_unit(path, text);
 	} else {
 		demand(!strcmp(attribute, "process.linux.cgroup") && !strncmp(text, path, length));
-		demand(!path[length] || (path[length] == '/' && strstr(text, "lxc")));
+		demand(!path[length] || !strcmp(path + length, "/") || (path[length] == '/' && strstr(text, "lxc")));
 	}
 }
 

@@ -7,6 +7,7 @@
 #include "alloc.h"
 #include "collector/adopt/saved.h"
 #include "collector/label/cgroup.h"
+#include "collector/label/cgroup-root.h"
 #include "collector/label/unit.h"
 #include "tree.h"
 
@@ -54,7 +55,8 @@ static void ids_are_the_inodes_of_directories(void **state)
 	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	assert_name(cgroups, unit, "systemd.unit.name", "nginx.service");
 	assert_name(cgroups, slice, "process.linux.cgroup", "/system.slice");
-	assert_name(cgroups, make(&tree, "."), "process.linux.cgroup", "/");
+	/* Its inode number is not that of the root of all cgroups. */
+	assert_name(cgroups, make(&tree, "."), "process.linux.cgroup", "/.");
 }
 
 static void assert_place(struct cgroups *cgroups, uint64_t id, enum cgroup_place place)
@@ -78,8 +80,8 @@ static void the_topmost_cgroup_of_a_unit_is_known(void **state)
 	assert_place(cgroups, inner, CGROUP_INNER);
 	assert_place(cgroups, top, CGROUP_TOP);
 	assert_place(cgroups, make(&tree, "system.slice"), CGROUP_TOP);
-	cgroups_tell(cgroups, 1ull << 40, "/a.scope");
-	cgroups_tell(cgroups, 1ull << 41, "/a.scope/b");
+	cgroups_tell(cgroups, 1ull << 40, 0, "/a.scope");
+	cgroups_tell(cgroups, 1ull << 41, 0, "/a.scope/b");
 	assert_place(cgroups, 1ull << 40, CGROUP_TOP);
 	assert_place(cgroups, 1ull << 41, CGROUP_INNER);
 	assert_place(cgroups, 1ull << 42, CGROUP_UNKNOWN);
@@ -152,13 +154,13 @@ static void what_the_kernel_tells_is_known_at_once(void **state)
 	tree_init(&tree);
 	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	assert_ok(cgroups_walk(cgroups));
-	cgroups_tell(cgroups, 1ull << 40, "/system.slice/told.service");
+	cgroups_tell(cgroups, 1ull << 40, 0, "/system.slice/told.service");
 	assert_name(cgroups, 1ull << 40, "systemd.unit.name", "told.service");
 	assert_false(cgroups_is_gone(cgroups, 1ull << 40));
-	cgroups_tell(cgroups, 1ull << 40, "");
+	cgroups_tell(cgroups, 1ull << 40, 0, "");
 	assert_true(cgroups_is_gone(cgroups, 1ull << 40));
 	assert_name(cgroups, 1ull << 40, "systemd.unit.name", "told.service");
-	cgroups_tell(cgroups, 1ull << 41, ""); /* one that was made before anybody listened */
+	cgroups_tell(cgroups, 1ull << 41, 0, ""); /* one that was made before anybody listened */
 	assert_unknown(cgroups, 1ull << 41);
 }
 
@@ -176,15 +178,21 @@ static void paths_of_the_kernel_begin_at_our_root(void **state)
 	assert_ok(cgroups_walk(cgroups));
 	id = make(&tree, "system.slice/new.service");
 	snprintf(path, sizeof(path), "%s/system.slice/new.service", above);
-	cgroups_tell(cgroups, id, path);
+	cgroups_tell(cgroups, id, 0, path);
 	assert_name(cgroups, id, "systemd.unit.name", "new.service");
 	/* It is known from now on, of those that are gone as well. */
 	snprintf(path, sizeof(path), "%s/system.slice/brief.service", above);
-	cgroups_tell(cgroups, 1ull << 40, path);
+	cgroups_tell(cgroups, 1ull << 40, 0, path);
 	assert_name(cgroups, 1ull << 40, "systemd.unit.name", "brief.service");
-	/* Others are not below our root. */
-	cgroups_tell(cgroups, 1ull << 41, "/system.slice/other.service");
-	assert_name(cgroups, 1ull << 41, "systemd.unit.name", "other.service");
+	/* One with a path of ours that is not below our root is not ours. */
+	cgroups_tell(cgroups, 1ull << 41, 0, "/system.slice/new.service");
+	assert_name(cgroups, 1ull << 41, "process.linux.cgroup", "unknown");
+	cgroups_tell(cgroups, 1ull << 41, 0, "");
+	assert_true(cgroups_is_gone(cgroups, 1ull << 41));
+	/* Of one whose path is too long for the kernel, our root may be all that is known. */
+	snprintf(path, sizeof(path), "%s/", above);
+	cgroups_tell(cgroups, 1ull << 42, 0, path);
+	assert_name(cgroups, 1ull << 42, "process.linux.cgroup", "/.");
 }
 
 /* It was told of after the last snapshot, and both the cgroup and the process that heard of it are gone. */
@@ -230,8 +238,8 @@ static void a_unit_is_called_as_somebody_chose(void **state)
 
 	tree_init(&tree);
 	assert_ok(cgroups_new(tree.path, &choice, &cgroups));
-	cgroups_tell(cgroups, 1ull << 40, "/a.slice/job-1.service");
-	cgroups_tell(cgroups, 1ull << 41, "/a.slice/secret.service/below");
+	cgroups_tell(cgroups, 1ull << 40, 0, "/a.slice/job-1.service");
+	cgroups_tell(cgroups, 1ull << 41, 0, "/a.slice/secret.service/below");
 	assert_name(cgroups, 1ull << 40, "systemd.unit.name", "job-*");
 	assert_ok(cgroups_get(cgroups, 1ull << 41, &unit));
 	assert_null(unit.text);
@@ -241,8 +249,8 @@ static void a_unit_is_called_as_somebody_chose(void **state)
 static void tell_of_short(struct cgroups *cgroups, uint64_t first, uint64_t n)
 {
 	for (uint64_t id = first; id < first + n; id++) {
-		cgroups_tell(cgroups, id, "/a.slice/short.service");
-		cgroups_tell(cgroups, id, "");
+		cgroups_tell(cgroups, id, 0, "/a.slice/short.service");
+		cgroups_tell(cgroups, id, 0, "");
 	}
 }
 
@@ -269,7 +277,7 @@ static void what_is_gone_is_forgotten_when_nobody_asks(void **state)
 	tell_of_short(cgroups, asked, 1);
 	tell_of_short(cgroups, others, n);
 	for (uint64_t id = living; id < living + n; id++)
-		cgroups_tell(cgroups, id, "/a.slice/long.service");
+		cgroups_tell(cgroups, id, 0, "/a.slice/long.service");
 	tell_of_short(cgroups, latest, n);
 	for (int i = 0; i < 20; i++) {
 		assert_name(cgroups, asked, "systemd.unit.name", "short.service");
@@ -332,19 +340,19 @@ static void a_walk_that_was_not_whole_proves_nothing(void **state)
 {
 	_cleanup_(tree_done) struct tree tree;
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
-	char path[256];
 	uint64_t id;
 
 	tree_init(&tree);
-	id = make(&tree, "a.service");
-	assert_ok(cgroups_new(tree.path, &all, &cgroups));
+	id = make(&tree, "root/a.service");
+	assert_ok(cgroups_new(tree_path(&tree, "root"), &all, &cgroups));
 	assert_name(cgroups, id, "systemd.unit.name", "a.service");
-	for (int i = 0; i < 66; i++)
-		memcpy(path + 2 * i, "/d", 3);
-	make(&tree, path + 1);
-	assert_ok(rmdir(tree_path(&tree, "a.service")));
+	assert_ok(rmdir(tree_path(&tree, "root/a.service")));
+	assert_ok(rename(tree_path(&tree, "root"), tree_path(&tree, "away")));
 	cgroups_begin(cgroups);
 	assert_false(cgroups_is_gone(cgroups, id));
+	assert_ok(rename(tree_path(&tree, "away"), tree_path(&tree, "root")));
+	cgroups_begin(cgroups);
+	assert_true(cgroups_is_gone(cgroups, id));
 }
 
 /* The tree may be that of a namespace, which does not show all. */
@@ -429,22 +437,68 @@ static void links_are_not_followed(void **state)
 	assert_name(cgroups, id, "systemd.unit.name", "real.service");
 }
 
-static void a_tree_deeper_than_the_limit_is_left_out_below_it(void **state)
-{
-	_cleanup_(tree_done) struct tree tree;
-	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
-	uint64_t deepest, below;
-	char path[256];
+#define LEVELS_MAX 300
 
-	tree_init(&tree);
-	for (int i = 0; i < 65; i++)
-		memcpy(path + 2 * i, "/d", 3);
-	below = make(&tree, path + 1);
-	path[2 * 64] = '\0';
-	deepest = make(&tree, path + 1);
-	assert_ok(cgroups_new(tree.path, &all, &cgroups));
-	assert_name(cgroups, deepest, "process.linux.cgroup", path);
-	assert_unknown(cgroups, below);
+/* Each level has two directories. Goes from one to the next, as the whole path may be longer than a path can be. */
+static void make_levels(int *fds, int n, char name[static 2], uint64_t ids[static 2])
+{
+	struct stat status;
+
+	for (int i = 0; i < n; i++) {
+		for (int k = 0; k < 2; k++) {
+			name[0] = (char)('a' + k);
+			assert_ok(mkdirat(fds[i], name, 0755));
+			assert_ok(fstatat(fds[i], name, &status, 0));
+			ids[2 * i + k] = status.st_ino;
+		}
+		fds[i + 1] = openat(fds[i], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(fds[i + 1] >= 0);
+	}
+}
+
+static void remove_levels(int *fds, int n, char name[static 2])
+{
+	for (int i = n - 1; i >= 0; i--) {
+		close(fds[i + 1]);
+		for (int k = 0; k < 2; k++) {
+			name[0] = (char)('a' + k);
+			assert_ok(unlinkat(fds[i], name, AT_REMOVEDIR));
+		}
+	}
+	close(fds[0]);
+}
+
+/* There are more levels than a walk has directories open, or their paths are too long. */
+static void what_is_too_deep_has_the_name_of_what_is_above(void **state)
+{
+	static const struct {
+		int n_levels, n_bytes;
+	} trees[] = { { LEVELS_MAX, 1 }, { 60, 1 }, { 61, 1 }, { 62, 1 }, { 63, 1 }, { LEVELS_MAX, 200 }, { 20, 240 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
+		_cleanup_(tree_done) struct tree tree;
+		_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
+		int fds[LEVELS_MAX + 1], n = trees[i].n_levels;
+		uint64_t ids[2 * LEVELS_MAX];
+		char name[256] = { 0 };
+
+		tree_init(&tree);
+		make(&tree, "system.slice/hidden.service");
+		fds[0] = open(tree_path(&tree, "system.slice/hidden.service"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		memset(name, 'x', (size_t)trees[i].n_bytes);
+		make_levels(fds, n, name, ids);
+		assert_ok(cgroups_new(tree.path, &all, &cgroups));
+		assert_ok(cgroups_walk(cgroups));
+		for (int k = 0; k < 2 * n; k++) {
+			assert_name(cgroups, ids[k], "systemd.unit.name", "hidden.service");
+			assert_place(cgroups, ids[k], CGROUP_INNER);
+		}
+		cgroups_begin(cgroups);
+		remove_levels(fds, n, name);
+		assert_false(cgroups_is_gone(cgroups, make(&tree, "system.slice")));
+		cgroups_begin(cgroups);
+		assert_true(cgroups_is_gone(cgroups, ids[2 * n - 1]));
+	}
 }
 
 static void what_is_not_known_takes_no_room(void **state)
@@ -509,7 +563,7 @@ int main(void)
 		cmocka_unit_test(the_whole_tree_shows_what_is_gone),
 		cmocka_unit_test(a_mount_point_may_have_blanks),
 		cmocka_unit_test(links_are_not_followed),
-		cmocka_unit_test(a_tree_deeper_than_the_limit_is_left_out_below_it),
+		cmocka_unit_test(what_is_too_deep_has_the_name_of_what_is_above),
 		cmocka_unit_test(what_is_not_known_takes_no_room),
 		cmocka_unit_test(a_failed_allocation_is_an_error_and_no_leak),
 	};

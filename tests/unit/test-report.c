@@ -180,7 +180,7 @@ static void as_many_units_as_there_are_have_room(void **state)
 	scene.set.units = 10;
 	set_idle(&scene, 0, 1);
 	for (uint64_t id = 2; id < 52; id++)
-		cgroups_tell(scene.set.labels->cgroups, id, "/some.slice");
+		cgroups_tell(scene.set.labels->cgroups, id, 0, "/some.slice");
 	assert_non_null(strstr(report(&scene), MARKED "units = 80 in [agent]"));
 	scene_done(&scene);
 }

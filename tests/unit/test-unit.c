@@ -134,6 +134,9 @@ static const struct {
 	{ "/machine/qemu-3-web.libvirt-qemu/emulator" },
 	{ "/machine/lxc-4711-box.libvirt-lxc/system.slice/cron.service", NULL, NULL, "/machine/lxc-4711-box.libvirt-lxc" },
 	{ "/qemu.slice/100.scope", "100.scope" },
+	/* the path of a cgroup above */
+	{ "/system.slice/shop.service/", "shop.service" },
+	{ "/mine/theirs/", NULL, NULL, "/mine/theirs" },
 	/* LXC, Incus and Proxmox: the guest, whatever runs inside */
 	{ "/lxc.payload.c1" },
 	{ "/lxc.payload.c1/.lxc", NULL, NULL, "/lxc.payload.c1" },
@@ -152,7 +155,7 @@ static const struct {
 	{ "/lxc/" ID "/a.service", NULL, NULL, "/lxc/" ID },
 	{ "/lxc/a.service", NULL, NULL, "/lxc/a.service" },
 	{ "/lxc" },
-	{ "/lxc/" },
+	{ "/lxc/", NULL, NULL, "/lxc" },
 	{ "/mine/lxc/101/ns/init.scope", NULL, NULL, "/mine/lxc/101" },
 	{ "/lxc.monitor.c1" },
 	{ "/lxc.monitor/101" },

@@ -6,6 +6,7 @@
 
 #include "agent/internal.h"
 #include "build-config.h"
+#include "collector/label/cgroup.h"
 #include "export/transport/http.h"
 #include "util/array.h"
 
@@ -42,6 +43,8 @@ void page_append_health(const struct exporter *exporter, uint64_t now_ns, struct
 
 void agent_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out)
 {
+	const char *hidden = cgroups_complaint(agent->options.set->labels->cgroups);
+
 	if (agent->is_read_failing)
 		buf_printf(out, "%sthe last collection could not read all maps%s", before, after);
 	if (agent->is_reload_refused)
@@ -50,6 +53,8 @@ void agent_append_problems(const struct agent *agent, const char *before, const 
 		buf_printf(out, "%scannot run: %s%s", before, buf_text(&agent->options.set->missing), after);
 	if (agent->too_low.size)
 		buf_printf(out, "%snumbers are too low: %.*s%s", before, (int)agent->too_low.size, agent->too_low.data, after);
+	if (*hidden)
+		buf_printf(out, "%s%s%s", before, hidden, after);
 }
 
 void page_append_place(const struct exporter *exporter, struct buf *out)

@@ -90,7 +90,7 @@ static int restore_removal(const struct bindings *bindings, struct stored *in, b
 		const char *path = stored_text(in);
 
 		stored_numbers(in, &id, 1);
-		cgroups_tell(bindings->cgroups, id, path);
+		cgroups_tell(bindings->cgroups, id, 0, path);
 	}
 	if (!binding)
 		return 0;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <mntent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "collector/label/cgroup.h"
+#include "collector/label/cgroup-root.h"
+#include "collector/label/namespace.h"
 #include "util/array.h"
 
 /* The root of all, not that of a namespace. */
@@ -52,15 +55,65 @@ char *cgroups_own_root(void)
 	return root && !statfs(root, &found) && found.f_type == CGROUP2_SUPER_MAGIC ? TAKE_PTR(root) : NULL;
 }
 
-char *cgroups_find_above(const char *root, uint64_t id, const char *path)
+int cgroup_root_init(struct cgroup_root *root, const char *path)
+{
+	struct stat status;
+
+	root->path = path ? strdup(path) : cgroups_own_root();
+	if (path && !root->path)
+		return -ENOMEM;
+	root->is_part = root->path && !stat(root->path, &status) && status.st_ino != CGROUPS_ROOT_INODE;
+	namespaces_complain(root->is_part, &root->hidden);
+	return 0;
+}
+
+void cgroup_root_done(struct cgroup_root *root)
+{
+	buf_done(&root->hidden);
+	free(root->above);
+	free(root->path);
+}
+
+/* length: of the path of the cgroup with this id, from the root of all. Is it here as well, below our own root? */
+static char *find_above(const struct cgroup_root *root, uint64_t id, const char *path, size_t length)
 {
 	struct stat status;
 	char full[PATH_MAX];
 
-	for (const char *end = strchr(path + 1, '/'); end; end = strchr(end + 1, '/')) {
-		snprintf(full, sizeof(full), "%s%s", root, end);
+	for (size_t i = 1; i <= length; i++) {
+		if (i < length && path[i] != '/')
+			continue;
+		snprintf(full, sizeof(full), "%s%.*s", root->path, (int)(length - i), path + i);
 		if (!stat(full, &status) && status.st_ino == id)
-			return strndup(path, (size_t)(end - path));
+			return strndup(path, i);
 	}
-	return !stat(root, &status) && status.st_ino == id ? strdup(path) : NULL;
+	return NULL;
+}
+
+void cgroup_root_learn(struct cgroup_root *root, uint64_t id, uint64_t parent, const char *path)
+{
+	if (!root->is_part || root->above || *path != '/')
+		return;
+	/* Where a cgroup is gone, the one that it was in may still be there. */
+	root->above = find_above(root, id, path, strlen(path)) ?:
+		      find_above(root, parent, path, (size_t)(strrchr(path, '/') - path));
+}
+
+const char *cgroup_root_below(const struct cgroup_root *root, const char *path)
+{
+	size_t n = root->above ? strlen(root->above) : 0;
+
+	if (!n)
+		return path;
+	if (strncmp(path, root->above, n) || path[n] != '/')
+		return NULL;
+	return path[n + 1] ? path + n : CGROUPS_PART_ROOT;
+}
+
+const char *cgroup_root_complaint(struct cgroup_root *root)
+{
+	if (root->path)
+		return buf_text(&root->hidden);
+	return "no cgroup2 tree is mounted, so numbers do not show units and containers: mount it (mount -t cgroup2 cgroup2 "
+	       "/sys/fs/cgroup) or, where cgroup v1 is in use, start the machine with systemd.unified_cgroup_hierarchy=1";
 }

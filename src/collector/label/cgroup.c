@@ -10,17 +10,16 @@
 #include "collector/label/cgroup.h"
 
 #include <bpf/libbpf.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "collector/flat/removals.h"
+#include "collector/label/cgroup-root.h"
 #include "collector/label/unit.h"
+#include "collector/label/walk.h"
 #include "collector/label/watch.h"
 #include "metric/attribute.h"
 #include "util/array.h"
@@ -28,8 +27,8 @@
 #include "util/index.h"
 #include "util/store.h"
 
-#define PATH_BYTES	 4096
-#define DEPTH_MAX	 64
+#define RING_PATH_BYTES	 1024 /* of a path that the kernel may have cut */
+#define UNKNOWN		 "unknown"
 #define STEPS_FIRST	 5000000 /* of the first walk: 50 for each cgroup, 13 µs together */
 #define STEPS_MORE	 8000	 /* of each collection: 2 to 5 ms */
 #define FORGET_AFTER	 8	 /* collections in which nobody asked for a cgroup that is gone … */
@@ -45,21 +44,11 @@ struct cgroup {
 	uint32_t seen;	       /* … and cgroups->n_walks when it was last seen */
 	enum cgroup_place place;
 	bool is_gone;
-};
-
-/* A walk that is under way: the directories from the root down to where it is. */
-struct walk {
-	DIR *dirs[DEPTH_MAX + 1];
-	size_t lengths[DEPTH_MAX + 1]; /* of their paths */
-	unsigned int depth;
-	bool is_partial; /* something could not be read */
-	char path[PATH_BYTES];
+	bool is_cut; /* its name is that of one above it, until a walk has ended */
 };
 
 struct cgroups {
-	char *root;
-	bool is_part; /* that is not the root of all, but that of a namespace … */
-	char *above;  /* … whose path this is, in which the kernel's paths begin; NULL: not yet known */
+	struct cgroup_root root;
 	const struct unit_choice *choice;
 	struct ring_buffer *ring; /* NULL: none */
 	struct removals *removals; /* NULL: what it tells is not recorded */
@@ -81,7 +70,7 @@ struct cgroups {
 int cgroups_new(const char *root, const struct unit_choice *choice, struct cgroups **ret_cgroups)
 {
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = calloc(1, sizeof(*cgroups));
-	struct stat status;
+	int err;
 
 	if (!cgroups)
 		return -ENOMEM;
@@ -89,32 +78,32 @@ int cgroups_new(const char *root, const struct unit_choice *choice, struct cgrou
 	cgroups->is_due = true;
 	cgroups->n_steps = STEPS_FIRST;
 	cgroups->n_limit = KNOWN_MAX;
-	cgroups->root = root ? strdup(root) : cgroups_own_root();
-	if (root && !cgroups->root)
-		return -ENOMEM;
-	cgroups->is_part = cgroups->root && !stat(cgroups->root, &status) && status.st_ino != CGROUPS_ROOT_INODE;
+	err = cgroup_root_init(&cgroups->root, root);
+	if (err)
+		return err;
 	*ret_cgroups = TAKE_PTR(cgroups);
 	return 0;
+}
+
+static void free_texts(const struct cgroup *cgroup)
+{
+	free(cgroup->text);
+	free(cgroup->path);
 }
 
 void cgroups_free(struct cgroups *cgroups)
 {
 	if (!cgroups)
 		return;
-	while (cgroups->walk && cgroups->walk->depth)
-		closedir(cgroups->walk->dirs[--cgroups->walk->depth]);
-	array_for_each (cgroup, cgroups->items, cgroups->n) {
-		free(cgroup->text);
-		free(cgroup->path);
-	}
+	array_for_each (cgroup, cgroups->items, cgroups->n)
+		free_texts(cgroup);
 	ring_buffer__free(cgroups->ring);
 	if (cgroups->lost)
 		munmap((void *)cgroups->lost, sizeof(*cgroups->lost));
 	index_done(&cgroups->index);
 	free(cgroups->items);
-	free(cgroups->walk);
-	free(cgroups->above);
-	free(cgroups->root);
+	walk_free(cgroups->walk);
+	cgroup_root_done(&cgroups->root);
 	free(cgroups);
 }
 
@@ -137,8 +126,7 @@ static void forget_gone(struct cgroups *cgroups)
 
 		if (cgroup->is_gone && (i < n_older || (i + RECENT < cgroups->n &&
 							cgroups->n_begun - cgroup->asked > FORGET_AFTER))) {
-			free(cgroup->text);
-			free(cgroup->path);
+			free_texts(cgroup);
 		} else {
 			cgroups->items[n++] = *cgroup;
 		}
@@ -165,99 +153,118 @@ static int add_new(struct cgroups *cgroups, struct cgroup new)
 		return 0;
 	}
 	cgroups->n -= cgroup != NULL;
-	free(new.text);
-	free(new.path);
+	free_texts(&new);
 	return -ENOMEM;
 }
 
-/* It exists: the walk has seen it, or it has just been made. */
+static enum cgroup_place place_of(const struct cgroups *cgroups, const char *path)
+{
+	return unit_is_top(cgroups->choice, path) ? CGROUP_TOP : CGROUP_INNER;
+}
+
+static int name(const struct cgroups *cgroups, const char *path, struct cgroup *cgroup)
+{
+	int err;
+
+	if (!path) {
+		cgroup->attribute = "process.linux.cgroup";
+		cgroup->place = CGROUP_INNER;
+		cgroup->text = strdup(UNKNOWN);
+		return cgroup->text ? 0 : -ENOMEM;
+	}
+	err = unit_of_path(cgroups->choice, path, &cgroup->attribute, &cgroup->text);
+	if (!err && cgroups->keeps_paths)
+		cgroup->path = strdup(path);
+	cgroup->place = place_of(cgroups, path);
+	return err;
+}
+
+/*
+ * It exists: the walk has seen it, or it has just been made. A path that ends in "/" is that of a cgroup above it. NULL:
+ * it is not below our root, where others may have the same path.
+ */
 static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 {
 	struct cgroup new = { .id = id, .asked = cgroups->n_begun, .seen = cgroups->n_walks };
 	struct cgroup *cgroup = find(cgroups, id);
 	int err;
 
-	watches_tell(&cgroups->watches, cgroups->root, id, path);
-	new.place = cgroup && cgroup->place ? cgroup->place :
-		    unit_is_top(cgroups->choice, path) ? CGROUP_TOP : CGROUP_INNER;
-	if (cgroup) {
-		cgroup->place = new.place; /* it was restored */
+	if (path)
+		watches_tell(&cgroups->watches, cgroups->root.path, id, path);
+	if (cgroup && !(cgroup->is_cut && path && !unit_is_from_above(path))) {
 		cgroup->seen = cgroups->n_walks;
-		if (cgroups->keeps_paths && !cgroup->path) /* it was restored */
+		if (path && !cgroup->place) /* it was restored */
+			cgroup->place = place_of(cgroups, path);
+		if (path && !cgroup->path && cgroups->keeps_paths) /* it was restored */
 			cgroup->path = strdup(path);
 		/* The ring knows better than a walk that was on its way when the cgroup went. */
 		cgroup->is_gone &= cgroups->ring != NULL;
 		return 0;
 	}
-	err = unit_of_path(cgroups->choice, path, &new.attribute, &new.text); /* once for each cgroup */
-	if (!err && cgroups->keeps_paths)
-		new.path = strdup(path);
-	return err ? err : add_new(cgroups, new);
+	err = name(cgroups, path, &new); /* once for each cgroup */
+	if (!err && !cgroup)
+		return add_new(cgroups, new);
+	free_texts(err ? &new : cgroup);
+	if (!err)
+		*cgroup = new;
+	return err;
 }
 
-/*
- * The kernel's paths begin at the root of all, and those of a walk at our root. What is not below our root keeps its
- * path, and so does all that is gone before that root is known.
- */
-static const char *path_below_root(struct cgroups *cgroups, uint64_t id, const char *path)
-{
-	size_t n;
-
-	if (!cgroups->is_part || !*path)
-		return path;
-	cgroups->above = cgroups->above ?: cgroups_find_above(cgroups->root, id, path);
-	n = cgroups->above ? strlen(cgroups->above) : 0;
-	return n && !strncmp(path, cgroups->above, n) && path[n] == '/' ? path + n : path;
-}
-
-void cgroups_tell(struct cgroups *cgroups, uint64_t id, const char *path)
+void cgroups_tell(struct cgroups *cgroups, uint64_t id, uint64_t parent, const char *path)
 {
 	struct cgroup *cgroup = *path ? NULL : find(cgroups, id);
+	bool is_cut;
 
-	path = path_below_root(cgroups, id, path);
 	if (cgroup)
 		cgroup->is_gone = true;
 	if (!*path) {
-		watches_tell(&cgroups->watches, cgroups->root, id, NULL);
+		watches_tell(&cgroups->watches, cgroups->root.path, id, NULL);
 		return;
 	}
+	cgroup_root_learn(&cgroups->root, id, parent, path);
+	path = cgroup_root_below(&cgroups->root, path);
 	if (cgroups->n >= cgroups->n_limit)
 		forget_gone(cgroups);
-	if (add(cgroups, id, path))
-		cgroups->is_due = true;
+	is_cut = path && unit_is_from_above(path);
+	cgroups->is_due |= add(cgroups, id, path) || is_cut; /* a walk may see the whole path */
+	cgroup = is_cut ? find(cgroups, id) : NULL;
+	if (cgroup)
+		cgroup->is_cut = true;
 }
 
-/* Where a cgroup is gone, its parent may still say where our root is. */
-static void learn_above(struct cgroups *cgroups, uint64_t parent, const char *path)
+/* n: its bytes. If the kernel had no room for more, it ends with its last "/" instead, as that of a walk does. */
+static const char *copy_path(const char *path, size_t n, char text[static RING_PATH_BYTES])
 {
-	_cleanup_(freep) char *above = strndup(path, (size_t)(strrchr(path, '/') - path));
-
-	cgroups->above = above ? cgroups_find_above(cgroups->root, parent, above) : NULL;
+	if (n < RING_PATH_BYTES)
+		return path;
+	memcpy(text, path, RING_PATH_BYTES);
+	strrchr(text, '/')[1] = '\0';
+	return text;
 }
 
-/* An id, a path, and the id of the parent. Without the path: it is too long for the kernel. */
+/* An id, a path, and the id of the parent. */
 static int take_record(void *user, void *data, size_t size)
 {
 	const char *path = (const char *)data + sizeof(uint64_t);
 	struct cgroups *cgroups = user;
-	uint64_t id, parent;
+	char text[RING_PATH_BYTES];
+	uint64_t id, parent = 0;
 	size_t n;
 
 	n = size > sizeof(id) ? strnlen(path, size - sizeof(id)) + 1 : size;
-	if (sizeof(id) + n > size) {
+	if (sizeof(id) + n > size || (*path && *path != '/')) {
 		cgroups->is_due = true;
 		return 0;
 	}
 	memcpy(&id, data, sizeof(id));
-	if (cgroups->is_part && !cgroups->above && *path == '/' && sizeof(id) + n + sizeof(parent) == size) {
+	if (*path == '/' && sizeof(id) + n + sizeof(parent) == size)
 		memcpy(&parent, path + n, sizeof(parent));
-		learn_above(cgroups, parent, path);
-	}
+	path = copy_path(path, n, text);
 	if (*path) /* a walk shows what is gone */
 		(void)removals_add(cgroups->removals,
 				   &(struct removal){ .binding = REMOVALS_NAME, .key = path, .cells = &id, .n_cells = 1,
-						      .key_bytes = (uint32_t)n });
-	cgroups_tell(cgroups, id, path);
+						      .key_bytes = (uint32_t)strlen(path) + 1 });
+	cgroups_tell(cgroups, id, parent, path);
 	return 0;
 }
 
@@ -316,82 +323,42 @@ void cgroups_begin(struct cgroups *cgroups)
 	forget_gone(cgroups);
 }
 
-/* Goes down into a directory, without following a link. */
-static void walk_enter(struct walk *walk, int parent_fd, const char *name)
-{
-	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir) {
-		walk->is_partial |= errno != ENOENT || !walk->depth;
-		closep(&fd);
-		return;
-	}
-	walk->lengths[walk->depth] = strlen(walk->path);
-	walk->dirs[walk->depth++] = dir;
-}
-
 static int walk_begin(struct cgroups *cgroups)
 {
-	cgroups->walk = calloc(1, sizeof(*cgroups->walk));
+	cgroups->walk = walk_new(cgroups->root.path ?: "");
 	if (!cgroups->walk)
 		return -ENOMEM;
 	cgroups->n_walks++;
 	cgroups->is_due = false;
 	cgroups->is_whole = false;
-	walk_enter(cgroups->walk, AT_FDCWD, cgroups->root ?: "");
 	/* The root of all is never gone, even where no tree is mounted, or only that of a namespace. */
 	return add(cgroups, CGROUPS_ROOT_INODE, "/");
 }
 
-/* One entry of a directory: "." is the directory itself. */
-static int walk_step(struct cgroups *cgroups)
+static int walk_on(struct cgroups *cgroups)
 {
-	struct walk *walk = cgroups->walk;
-	DIR *dir = walk->dirs[walk->depth - 1];
-	size_t length = walk->lengths[walk->depth - 1];
-	const struct dirent *entry;
-	struct stat status;
+	const char *path;
+	uint64_t id;
 
-	errno = 0;
-	entry = readdir(dir);
-	walk->path[length] = '\0';
-	if (!entry) {
-		walk->is_partial |= errno != 0;
-		closedir(dir);
-		walk->depth--;
+	if (!walk_step(cgroups->walk, &id, &path))
 		return 0;
-	}
-	if (!strcmp(entry->d_name, ".")) {
-		if (fstat(dirfd(dir), &status)) {
-			walk->is_partial = true;
-			return 0;
-		}
-		cgroups->is_whole |= status.st_ino == CGROUPS_ROOT_INODE;
-		return add(cgroups, status.st_ino, length ? walk->path : "/");
-	}
-	if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".."))
-		return 0;
-	if (walk->depth > DEPTH_MAX || length + strlen(entry->d_name) + 2 > PATH_BYTES) {
-		walk->is_partial = true;
-		return 0;
-	}
-	snprintf(walk->path + length, PATH_BYTES - length, "/%s", entry->d_name);
-	walk_enter(walk, dirfd(dir), entry->d_name);
-	return 0;
+	cgroups->is_whole |= id == CGROUPS_ROOT_INODE;
+	return add(cgroups, id, *path ? path : id == CGROUPS_ROOT_INODE ? "/" : CGROUPS_PART_ROOT);
 }
 
 /* Cgroups that a whole walk has not seen are gone. But the tree of a namespace does not have all that the ring has. */
 static void walk_end(struct cgroups *cgroups)
 {
-	bool is_judge = !cgroups->walk->is_partial && (cgroups->is_whole || !cgroups->ring);
+	bool is_judge = !walk_is_partial(cgroups->walk) && (cgroups->is_whole || !cgroups->ring);
 
-	for (size_t i = 0; i < cgroups->n && is_judge; i++)
-		if (cgroups->items[i].seen != cgroups->n_walks) {
-			cgroups->items[i].is_gone = true;
-			watches_tell(&cgroups->watches, cgroups->root, cgroups->items[i].id, NULL);
-		}
-	free(cgroups->walk);
+	array_for_each (cgroup, cgroups->items, cgroups->n) {
+		cgroup->is_cut = false; /* it is gone, or no path is long enough for it */
+		if (!is_judge || cgroup->seen == cgroups->n_walks)
+			continue;
+		cgroup->is_gone = true;
+		watches_tell(&cgroups->watches, cgroups->root.path, cgroup->id, NULL);
+	}
+	walk_free(cgroups->walk);
 	cgroups->walk = NULL;
 }
 
@@ -402,10 +369,10 @@ int cgroups_walk(struct cgroups *cgroups)
 	for (; (cgroups->walk || cgroups->is_due) && cgroups->n_steps && !err; cgroups->n_steps--) {
 		if (!cgroups->walk)
 			err = walk_begin(cgroups);
-		else if (cgroups->walk->depth)
-			err = walk_step(cgroups);
-		else
+		else if (walk_is_over(cgroups->walk))
 			walk_end(cgroups);
+		else
+			err = walk_on(cgroups);
 	}
 	/* One that is left out is looked for again. */
 	cgroups->is_due |= err != 0;
@@ -418,9 +385,11 @@ static int look_up(struct cgroups *cgroups, uint64_t id, struct cgroup **ret_cgr
 	struct cgroup *cgroup = find(cgroups, id);
 	int err = 0;
 
-	if (!cgroup) {
+	if (!cgroup)
 		cgroups_catch_up(cgroups);
-		err = find(cgroups, id) ? 0 : cgroups_walk(cgroups);
+	cgroup = find(cgroups, id);
+	if (!cgroup || cgroup->is_cut) {
+		err = cgroups_walk(cgroups);
 		cgroup = find(cgroups, id);
 	}
 	if (cgroup)
@@ -437,7 +406,7 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_un
 	if (err)
 		return err;
 	*ret_unit = cgroup ? (struct cgroup_unit){ cgroup->attribute, cgroup->text, cgroup->path, cgroup->place } :
-			     (struct cgroup_unit){ "process.linux.cgroup", "unknown" };
+			     (struct cgroup_unit){ "process.linux.cgroup", UNKNOWN };
 	return !cgroup;
 }
 
@@ -467,12 +436,9 @@ void cgroups_walk_again(struct cgroups *cgroups)
 	cgroups->is_due |= !cgroups->ring; /* some may come before it tells of them */
 }
 
-const char *cgroups_complaint(const struct cgroups *cgroups)
+const char *cgroups_complaint(struct cgroups *cgroups)
 {
-	if (cgroups->root)
-		return NULL;
-	return "no cgroup2 tree is mounted, so numbers do not show units and containers: mount it (mount -t cgroup2 cgroup2 "
-	       "/sys/fs/cgroup) or, where cgroup v1 is in use, start the machine with systemd.unified_cgroup_hierarchy=1";
+	return cgroup_root_complaint(&cgroups->root);
 }
 
 size_t cgroups_count(const struct cgroups *cgroups)

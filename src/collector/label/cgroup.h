@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "util/cleanup.h"
 
@@ -19,20 +18,6 @@ struct store;
 struct stored;
 struct unit_choice;
 
-#define CGROUPS_ROOT_INODE 1 /* of the root of all cgroups (kernfs); a namespace has another root */
-
-/*
- * The mount point of cgroup2 in a file like /proc/self/mounts (fstab(5)), that of the root of all if it is there. NULL:
- * there is none. To be freed.
- */
-char *cgroups_find_root(FILE *mounts);
-/* The same for this process, if it is still there. */
-char *cgroups_own_root(void);
-/*
- * path: of the cgroup with this id, from the root of all. If it is there below root as well, that is the root of a
- * namespace, whose own path is returned. Otherwise NULL. To be freed.
- */
-char *cgroups_find_above(const char *root, uint64_t id, const char *path);
 /* root: the mount point of cgroup2; NULL: found in /proc/self/mounts. choice is borrowed. -ENOMEM. */
 int cgroups_new(const char *root, const struct unit_choice *choice, struct cgroups **ret_cgroups);
 void cgroups_free(struct cgroups *cgroups);
@@ -48,8 +33,11 @@ void cgroups_hear_out(struct cgroups *cgroups, int ring_fd);
 int cgroups_wake_fd(const struct cgroups *cgroups);
 /* Reads what the ring holds. */
 void cgroups_catch_up(struct cgroups *cgroups);
-/* What one record says: the cgroup was made; with path "", it is gone. */
-void cgroups_tell(struct cgroups *cgroups, uint64_t id, const char *path);
+/*
+ * What one record says: the cgroup was made; with path "", it is gone. A path that ends in "/" is that of a cgroup
+ * above, whose name it has until a walk finds its own. parent: the id of the cgroup that it is in; 0: not known.
+ */
+void cgroups_tell(struct cgroups *cgroups, uint64_t id, uint64_t parent, const char *path);
 
 /* Learns all that exist now, as far as it may go in one collection. -ENOMEM. */
 int cgroups_walk(struct cgroups *cgroups);
@@ -74,8 +62,8 @@ void cgroups_keep_paths(struct cgroups *cgroups);
 /* The maps that are kept filled (label/watch.h), to be changed; those that are new are filled by a walk. */
 struct watches *cgroups_watches(struct cgroups *cgroups);
 void cgroups_walk_again(struct cgroups *cgroups);
-/* Why names cannot be found here, and what to do; NULL: nothing is wrong. */
-const char *cgroups_complaint(const struct cgroups *cgroups);
+/* Why names cannot be found here, or not all, and what to do; "": nothing is wrong. */
+const char *cgroups_complaint(struct cgroups *cgroups);
 /* From here on, what the ring tells is recorded there at once: a later process is not told again. Borrowed. */
 void cgroups_record(struct cgroups *cgroups, struct removals *removals);
 /*

@@ -130,9 +130,14 @@ static const char *print_unit(struct part unit, struct part inner, char *text, s
 	return "systemd.unit.name";
 }
 
+bool unit_is_from_above(const char *path)
+{
+	return *path && path[1] && path[strlen(path) - 1] == '/';
+}
+
 const char *unit_name(const char *path, char *text, size_t size)
 {
-	struct part own = { path, strlen(path) }, unit = { 0 }, inner = { "", 0 };
+	struct part own = { path, strlen(path) - unit_is_from_above(path) }, unit = { 0 }, inner = { "", 0 };
 	unsigned int among = MACHINE;
 
 	for (const char *at = path, *end; *at && among != NOBODY; at = end) {

@@ -10,10 +10,13 @@
  * made it, what it is, and what may be believed below it: nothing below a container, a guest or a unit, as those that
  * are inside can choose names there. So the outermost container, guest or unit is the name. A guest without a unit is
  * its path. Below user@UID.service a unit is named together with its manager, "user@1000.service/nginx.service". Below
- * the service of a container runtime, the container takes precedence. Returns the attribute's name and puts its value
- * into text (size bytes; a longer one is cut).
+ * the service of a container runtime, the container takes precedence. A path that ends in "/" is that of a cgroup
+ * above, which gives its name to one whose own path is not known. Returns the attribute's name and puts its value into
+ * text (size bytes; a longer one is cut).
  */
 const char *unit_name(const char *path, char *text, size_t size);
+/* Does a path end in "/", and is not the root's? */
+bool unit_is_from_above(const char *path);
 
 /* Patterns of names, as in fnmatch(3), except that a backslash is a plain character and "*" matches "/" too. */
 struct unit_choice {

@@ -7,6 +7,7 @@
 #include <linux/bpf.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "util/cleanup.h"
 
@@ -15,11 +16,13 @@ static void put(struct watch *watch, const char *root, uint64_t id, const char *
 	const uint64_t yes = 1; /* little endian, so it is 1 in fewer bytes, too */
 	_cleanup_(closep) int directory = -1;
 	char full[PATH_MAX];
+	struct stat status;
 
 	if (watch->is_storage) {
 		snprintf(full, sizeof(full), "%s%s", root, path);
 		directory = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (directory >= 0)
+		/* Not one above, nor a later one. */
+		if (directory >= 0 && !fstat(directory, &status) && status.st_ino == id)
 			(void)bpf_map_update_elem(watch->fd, &directory, &yes, BPF_ANY);
 	} else if (bpf_map_update_elem(watch->fd, &id, &yes, BPF_ANY) == -E2BIG) {
 		watch->is_full = true;
