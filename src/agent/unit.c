@@ -49,18 +49,48 @@ char *unit_state(void)
 	return property_text(bus, MANAGER ".Unit", "ActiveState");
 }
 
-int unit_rights(uint64_t *ret_rights)
+/* *ret_bus: if systemd has loaded the unit. */
+static int open_unit(sd_bus **ret_bus)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-	_cleanup_(freep) char *state = NULL, *user = NULL;
-	bool is_root;
+	_cleanup_(freep) char *state = NULL;
 	int err = open_bus(&bus);
 
 	if (err < 0)
 		return err;
 	state = property_text(bus, MANAGER ".Unit", "LoadState");
+	if (!state || strcmp(state, "loaded"))
+		return -ENOENT;
+	*ret_bus = TAKE_PTR(bus);
+	return 0;
+}
+
+int unit_limits(uint64_t *ret_open, uint64_t *ret_kept)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	uint32_t kept = 0;
+	int err = open_unit(&bus);
+
+	if (err >= 0)
+		err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service", "LimitNOFILESoft", NULL, 't', ret_open);
+	if (err >= 0)
+		err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service", "FileDescriptorStoreMax", NULL,
+						  'u', &kept);
+	*ret_kept = kept;
+	return err < 0 ? err : 0;
+}
+
+int unit_rights(uint64_t *ret_rights)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	_cleanup_(freep) char *user = NULL;
+	bool is_root;
+	int err = open_unit(&bus);
+
+	if (err < 0)
+		return err;
 	user = property_text(bus, MANAGER ".Service", "User");
-	if (!state || !user || strcmp(state, "loaded"))
+	if (!user)
 		return -ENOENT;
 	is_root = !*user || !strcmp(user, "root") || !strcmp(user, "0");
 	err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 
 #include "agent/connect.h"
+#include "collector/adopt/adopt.h"
 #include "collector/binding.h"
 #include "collector/hook/check.h"
 #include "collector/label/cgroup.h"
@@ -53,6 +55,7 @@ static enum exit_code connect_all(struct setup *setup)
  */
 #define STARTS	     50
 #define MEMORY_BYTES (UINT64_C(200) << 20)
+#define OWN_FILES    64 /* of the service, besides those of objects */
 #define PARTS	     32 /* probes and the like that need no more than that */
 
 static _unused_ void on_limit(int number)
@@ -145,6 +148,28 @@ static enum exit_code look_at_hooks(const struct collector_set *set, uint64_t ri
 	return code;
 }
 
+/* Each probe has an object of its own. */
+static void look_at_descriptors(const struct collector_set *set)
+{
+	uint64_t may_open, may_keep, n = 0, n_objects = 0;
+
+	for (size_t i = 0; i < set->n; i++)
+		if (set->items[i]->object->collectors[0] == set->items[i]) {
+			n += object_count_kept(set->items[i]->object);
+			n_objects++;
+		}
+	if (!n || unit_limits(&may_open, &may_keep))
+		return;
+	if (2 * n + OWN_FILES > may_open)
+		log_warning("the service may open %" PRIu64 " descriptors and needs about %" PRIu64 ": they suffice for some %" PRIu64
+			    " objects and probes of %" PRIu64 "; raise LimitNOFILE= of the unit", may_open, 2 * n + OWN_FILES,
+			    may_open * n_objects / (2 * n), n_objects);
+	if (n > may_keep)
+		log_warning("systemd keeps %" PRIu64 " descriptors over a restart and about %" PRIu64 " are needed, so counting will "
+			    "begin again at each: they suffice for some %" PRIu64 " objects and probes of %" PRIu64
+			    "; raise FileDescriptorStoreMax= of the unit", may_keep, n, may_keep * n_objects / n, n_objects);
+}
+
 int command_check(const struct arguments *arguments)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
@@ -166,6 +191,8 @@ int command_check(const struct arguments *arguments)
 		code = check_as_user(arguments, setup.config);
 	if (code != EXIT_OK)
 		return code;
+	if (is_service)
+		look_at_descriptors(&setup.set);
 	hidden = cgroups_complaint(setup.set.labels->cgroups);
 	if (*hidden)
 		log_warning("%s", hidden);

@@ -69,7 +69,7 @@ static int start(struct run *run)
 	return r < 0 ? EXIT_INTERNAL : r ? AGAIN : EXIT_OK;
 }
 
-static int run(struct run *run)
+static int run_setup(struct run *run)
 {
 	const struct config *config = run->setup.config;
 	bool is_default = !config->n_exporters && !config->is_export_off;
@@ -83,25 +83,34 @@ static int run(struct run *run)
 	return start(run);
 }
 
+/* One configuration, from its start to its end; the screen instead, if somebody wants to see numbers. */
+static int run_one(struct run *run, bool *ret_is_top)
+{
+	int code = setup_open(run->arguments, run->arguments->words, &run->setup);
+
+	/* Started by hand with nothing configured. */
+	*ret_is_top = code == EXIT_OK && !run->setup.config->n_exporters && isatty(STDOUT_FILENO);
+	if (code == EXIT_OK && !*ret_is_top)
+		code = run_setup(run);
+	setup_done(&run->setup);
+	return code;
+}
+
 int command_run(const struct arguments *arguments)
 {
 	struct run this = { .arguments = arguments };
-	bool is_top;
-	int code;
+	bool is_top = false;
+	int code = kept_new(&this.kept) ? EXIT_INTERNAL : AGAIN;
 
 	agent_block_signals();
-	code = kept_new(&this.kept) ? EXIT_INTERNAL : setup_open(arguments, arguments->words, &this.setup);
-	/* Started by hand with nothing configured: somebody wants to see numbers. */
-	is_top = code == EXIT_OK && !this.setup.config->n_exporters && isatty(STDOUT_FILENO);
-	if (code == EXIT_OK && !is_top)
-		code = run(&this);
-	setup_done(&this.setup);
+	while (code == AGAIN) {
+		code = run_one(&this, &is_top);
+		if (code == AGAIN)
+			log_warning("goes on in the same process, because it cannot start again: %s",
+				    strerror(-kept_exec(this.kept, arguments->all)));
+	}
 	if (is_top)
 		code = command_top(arguments);
-	if (code == AGAIN) {
-		log_error("cannot start again: %s", strerror(-kept_exec(this.kept, arguments->all)));
-		code = EXIT_INTERNAL;
-	}
 	kept_free(this.kept);
 	return code;
 }

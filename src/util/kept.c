@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <systemd/sd-daemon.h>
 
@@ -14,6 +16,8 @@
 #define FIRST_FD  SD_LISTEN_FDS_START
 #define NAME_BYTES 256
 #define PATIENCE_S 3 /* for a manager that does not read */
+#define NAMES_BYTES (64 << 10) /* in a variable; Linux has room for 128 KiB (execve(2)) */
+#define NAMES_FD   "BPFPUSH_FDNAMES" /* for more names: the descriptor of a file with them */
 
 struct item {
 	char *name;
@@ -54,12 +58,33 @@ static int add(struct kept *kept, char *name, int fd, bool is_used)
 	return err;
 }
 
+/* What kept_exec() has put after all others. */
+static int add_from_file(struct kept *kept, int n)
+{
+	_cleanup_(closep) int fd = FIRST_FD + n;
+	_cleanup_(fclosep) FILE *file = fdopen(fd, "re");
+	_cleanup_(freep) char *name = NULL;
+	size_t size = 0;
+	int err = 0;
+
+	fd = file ? -1 : fd;
+	for (int i = 0; i < n && !err; i++) {
+		ssize_t length = file ? getdelim(&name, &size, ':', file) : -1;
+
+		if (length > 0 && name[length - 1] == ':')
+			name[length - 1] = '\0';
+		err = add(kept, strdup(length < 0 ? "" : name), FIRST_FD + i, false);
+	}
+	return err;
+}
+
 int kept_new(struct kept **ret_kept)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
 	_cleanup_(kept_freep) struct kept *kept = calloc(1, sizeof(*kept));
 	_cleanup_(freep) char **names = NULL;
 	struct sockaddr_un address;
+	bool has_file;
 	int n, err = 0;
 
 	if (!kept)
@@ -68,8 +93,13 @@ int kept_new(struct kept **ret_kept)
 	kept->manager_fd = kept_manager(&address) ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
 	(void)setsockopt(kept->manager_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	n = sd_listen_fds_with_names(true, &names);
+	has_file = n > 0 && getenv(NAMES_FD);
+	unsetenv(NAMES_FD);
+	for (int i = 0; i < n && !has_file; i++)
+		err = add(kept, TAKE_PTR(names[i]), FIRST_FD + i, false) ?: err;
 	for (int i = 0; i < n; i++)
-		err = add(kept, names[i], FIRST_FD + i, false) ?: err;
+		free(names[i]);
+	err = has_file ? add_from_file(kept, n) : err;
 	if (!err)
 		*ret_kept = TAKE_PTR(kept);
 	return err;
@@ -207,36 +237,90 @@ void kept_drop(struct kept *kept, const char *prefix)
 	kept->n = n;
 }
 
-/* First out of the way of each other, then in a row from FIRST_FD on. */
-static int line_up(struct kept *kept, struct buf *names)
+/* Of count descriptors from FIRST_FD on: those that are not kept, as duplicates elsewhere; or -1. NULL: no memory. */
+static int *put_away(int count)
+{
+	int *away = malloc((size_t)count * sizeof(*away));
+
+	for (int i = 0; away && i < count; i++)
+		away[i] = fcntl(FIRST_FD + i, F_DUPFD_CLOEXEC, FIRST_FD + count);
+	return away;
+}
+
+static void put_back(const int *away, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (away[i] < 0)
+			close(FIRST_FD + i);
+		else if (dup3(away[i], FIRST_FD + i, O_CLOEXEC) >= 0)
+			close(away[i]);
+}
+
+/* Out of the way of each other. */
+static int move_up(struct kept *kept, int count)
 {
 	for (size_t i = 0; i < kept->n; i++) {
-		int fd = fcntl(kept->items[i].fd, F_DUPFD_CLOEXEC, FIRST_FD + (int)kept->n);
+		int fd = fcntl(kept->items[i].fd, F_DUPFD_CLOEXEC, FIRST_FD + count);
 
 		if (fd < 0)
 			return -errno;
 		close(kept->items[i].fd);
 		kept->items[i].fd = fd;
 	}
+	return 0;
+}
+
+static int make_file(const struct buf *names)
+{
+	int fd = memfd_create("names", 0);
+
+	if (fd >= 0 && write(fd, names->data, names->size) == (ssize_t)names->size && !lseek(fd, 0, SEEK_SET))
+		return fd;
+	closep(&fd);
+	return -1;
+}
+
+/* In a row from FIRST_FD on, and after them a file with their names, if they are many. */
+static int line_up(const struct kept *kept)
+{
+	_cleanup_(buf_done) struct buf names = BUF_INIT;
+	_cleanup_(closep) int file = -1;
+	int last = FIRST_FD + (int)kept->n;
+	char pid[16], n[16];
+
 	for (size_t i = 0; i < kept->n; i++) {
 		if (dup2(kept->items[i].fd, FIRST_FD + (int)i) < 0)
 			return -errno;
-		buf_printf(names, "%s%s", i ? ":" : "", kept->items[i].name);
+		buf_printf(&names, "%s%s", i ? ":" : "", kept->items[i].name);
 	}
-	return buf_error(names);
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	snprintf(n, sizeof(n), "%zu", kept->n);
+	if (buf_error(&names) || setenv("LISTEN_PID", pid, true) || setenv("LISTEN_FDS", n, true))
+		return -ENOMEM;
+	if (names.size < NAMES_BYTES)
+		return setenv("LISTEN_FDNAMES", buf_text(&names), true) ? -ENOMEM : 0;
+	file = make_file(&names);
+	if (file < 0 || dup2(file, last) < 0)
+		return -errno;
+	file = file == last ? -1 : file;
+	return setenv(NAMES_FD, "yes", true) ? -ENOMEM : 0;
 }
 
 int kept_exec(struct kept *kept, char *const argv[])
 {
-	_cleanup_(buf_done) struct buf names = BUF_INIT;
-	char pid[16], n[16];
-	int err = line_up(kept, &names);
+	static const char *const variables[] = { "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", NAMES_FD };
+	int count = (int)kept->n + 1, err = move_up(kept, count);
+	_cleanup_(freep) int *away = err ? NULL : put_away(count);
 
-	snprintf(pid, sizeof(pid), "%d", getpid());
-	snprintf(n, sizeof(n), "%zu", kept->n);
-	if (err || setenv("LISTEN_PID", pid, true) || setenv("LISTEN_FDS", n, true) ||
-	    setenv("LISTEN_FDNAMES", buf_text(&names), true))
+	if (!away)
 		return err ?: -ENOMEM;
-	execvp(argv[0], argv);
-	return -errno;
+	err = line_up(kept);
+	if (!err) {
+		execvp(argv[0], argv);
+		err = -errno;
+	}
+	put_back(away, count);
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		unsetenv(variables[i]);
+	return err;
 }

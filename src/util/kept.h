@@ -43,8 +43,7 @@ bool kept_is_cut(const struct kept *kept);
 void kept_drop(struct kept *kept, const char *prefix);
 /*
  * Replaces this process by argv[0], which is looked for in PATH, and gives it what is kept. All other descriptors
- * from 3 on must have FD_CLOEXEC. Returns only on failure, with -errno, and then descriptors are in disorder: the
- * caller can only end.
+ * from 3 on must have FD_CLOEXEC. Returns only on failure, with -errno, and then this process can go on.
  */
 int kept_exec(struct kept *kept, char *const argv[]);
 

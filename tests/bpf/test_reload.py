@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,9 +72,9 @@ class Service(unittest.TestCase):
                        '[exporter file]\ntype = json\npath = %s\n' % (collectors, settings, path))
         return path
 
-    def start(self, is_waiting=True):
+    def start(self, is_waiting=True, program=None):
         with open(self.log, 'w') as log:
-            self.process = self.manager.start(ORDINARY + [harness.agent(), 'run', '--config=' + self.config], stderr=log)
+            self.process = self.manager.start(ORDINARY + [program or harness.agent(), 'run', '--config=' + self.config], stderr=log)
         if is_waiting:
             self.manager.wait_for('READY=1')
 
@@ -176,6 +177,27 @@ class ReloadTest(Service):
         self.manager.wait_for('STOPPING=1')
         self.assertEqual(self.process.wait(PATIENCE_S), 0)
         self.assertIn('takes rights that are given up', self.messages())
+
+    def test_a_program_that_cannot_be_executed_goes_on(self):
+        """It was removed: the new configuration is used by the process that is there, and the kernel counts on."""
+        program = os.path.join(self.directory, 'bpfpush')
+        shutil.copy(harness.agent(), program)
+        collectors = 'collector_directory = ' + os.path.join(os.path.dirname(os.path.realpath(harness.agent())), 'bpf')
+        last = self.configure('first', collectors)
+        self.start(program=program)
+        links = self.manager.ids(r'\.l\.')
+        self.wait_for_points(last)
+        os.remove(program)
+        for n, name in enumerate(('second', 'third'), 2):
+            last = self.configure(name, collectors)
+            self.hang_up()
+            self.wait_for_start(n)
+            self.wait_for_points(last)
+            self.assertEqual(self.manager.ids(r'\.l\.'), links)
+        said = self.messages()
+        self.assertEqual(said.count('goes on in the same process, because it cannot start again: No such file'), 2, said)
+        self.assertEqual(len(re.findall(r'[1-9]\d* series.* go on from the process before', said)), 2, said)
+        self.stop()
 
     def test_signals_that_come_at_any_time(self):
         """While it starts, twice, and a stop at once after another."""

@@ -134,6 +134,20 @@ entries
                         [entry["MESSAGE"] for entry in entries])
         self.find(entries, "CONFIG_REJECTED")
 
+    def test_a_check_says_how_many_probes_fit_into_the_unit(self):
+        result = self.boot(r"""
+for i in $(seq 300); do printf '[probe many%s]\nhook = uprobe:libc:getpid\nmeasure = count\n' $i; done | configure
+bpfpush check >/result/many 2>&1 || exit 1
+configure </dev/null
+bpfpush check >/result/few 2>&1 || exit 1
+""")
+        found = re.findall(r"descriptors.* suffice for some (\d+) objects and probes of (3\d\d); raise (\w+)= of the unit",
+                           result.file("many"))
+        self.assertEqual([limit for _, _, limit in found], ["LimitNOFILE", "FileDescriptorStoreMax"], result.file("many"))
+        for fitting, _, limit in found:
+            self.assertTrue(50 <= int(fitting) < 250, (limit, fitting))
+        self.assertNotIn("descriptors", result.file("few"))
+
     def test_what_the_readme_configures_counts_or_says_what_to_do(self):
         with open(README, encoding="utf-8") as file:
             probe = re.search(r"```ini\n(\[probe lookups\]\n.*?)```", file.read(), re.DOTALL)[1]

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -227,7 +228,81 @@ static void without_the_program_it_says_so(void **state)
 	assert_int_equal(status, 0);
 }
 
-int main(void)
+#define MANY 1000
+
+static const char *long_name(int i)
+{
+	static char name[256];
+
+	snprintf(name, sizeof(name), "%0200d", i);
+	return name;
+}
+
+/* In the program that is executed. */
+static int find_many(void)
+{
+	_cleanup_(kept_freep) struct kept *kept = NULL;
+	int n = 0;
+
+	if (kept_new(&kept) || getenv("BPFPUSH_FDNAMES") || fcntl(3 + MANY, F_GETFD) >= 0)
+		return 1;
+	for (int i = 0; i < MANY; i++) {
+		char byte = 0;
+		int fd = kept_look(kept, long_name(i));
+
+		n += fd >= 0 && pread(fd, &byte, 1, 0) == 1 && byte == (char)('0' + i % 10);
+	}
+	return n != MANY;
+}
+
+/* Together their names are longer than a string of an exec can be. */
+static void any_number_goes_on(void **state)
+{
+	static const struct rlimit more = { 4 * MANY, 4 * MANY };
+	char *const argv[] = { "/proc/self/exe", "find-many", NULL };
+	struct kept *kept = NULL;
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		bool is_ready = !setrlimit(RLIMIT_NOFILE, &more) && !kept_new(&kept);
+
+		for (int i = 0; i < MANY && is_ready; i++)
+			is_ready = !kept_put(kept, long_name(i), file_with((char[]){ (char)('0' + i % 10), 0 }));
+		if (is_ready)
+			kept_exec(kept, argv);
+		_exit(2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* In a process of its own, as above. */
+static bool goes_on(void)
+{
+	char *const argv[] = { "/nowhere/bpfpush", NULL };
+	_cleanup_(kept_freep) struct kept *kept = NULL;
+
+	if (dup2(file_with("1"), 43) < 0 || dup3(43, 3, O_CLOEXEC) < 0 || dup3(43, 4, O_CLOEXEC) < 0 || kept_new(&kept) ||
+	    kept_put(kept, "a", file_with("2")) || kept_put(kept, "b", file_with("3")) || close(4) ||
+	    kept_exec(kept, argv) != -ENOENT || getenv("LISTEN_FDS") || getenv("LISTEN_FDNAMES"))
+		return false;
+	return is_same_file(3, 43) && fcntl(3, F_GETFD) == FD_CLOEXEC && fcntl(4, F_GETFD) == -1 &&
+	       kept_find(kept, "a") > 5 && kept_find(kept, "b") > 5 && !is_same_file(kept_find(kept, "a"), 43);
+}
+
+static void a_failed_exec_leaves_all_as_it_was(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(!goes_on());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_manager_gets_what_is_kept, be_manager, be_none),
@@ -237,8 +312,12 @@ int main(void)
 		cmocka_unit_test(it_takes_over_what_the_process_was_given),
 		cmocka_unit_test(what_is_meant_for_another_process_is_not_taken),
 		cmocka_unit_test(a_program_that_is_executed_gets_it_and_nothing_else),
+		cmocka_unit_test(any_number_goes_on),
+		cmocka_unit_test(a_failed_exec_leaves_all_as_it_was),
 		cmocka_unit_test(without_the_program_it_says_so),
 	};
 
+	if (argc > 1)
+		return find_many();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,6 +241,22 @@ static int keep_all(const struct object *object, struct kept *kept)
 	return err ?: save_programs(object, kept);
 }
 
+size_t object_count_kept(const struct object *object)
+{
+	const struct programs *programs = &object->programs;
+	size_t n = 1; /* the states of the programs */
+	struct bpf_map *map;
+
+	bpf_object__for_each_map (map, object->bpf)
+		n++;
+	/* Of alternatives, one is attached. */
+	for (size_t i = 0; i < programs->n; i++)
+		if (programs->items[i].state != PROGRAM_OFF &&
+		    (!i || strcmp(programs->items[i].hook, programs->items[i - 1].hook)))
+			n += 2;
+	return n;
+}
+
 int object_keep(struct object *object, struct kept *kept)
 {
 	int err = object->is_adopted ? 0 : keep_all(object, kept);

@@ -19,6 +19,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct kept;
@@ -38,6 +39,9 @@ bool object_is_kept(struct object *object, struct kept *kept);
  * counted, or it is kept already. -errno of kept_put() or memfd_create(): then nothing of it is kept.
  */
 int object_keep(struct object *object, struct kept *kept);
+
+/* How many descriptors that will be, at most, and about half of those that are then open. Before the start. */
+size_t object_count_kept(const struct object *object);
 
 struct past {
 	struct kept *kept;
