@@ -106,7 +106,7 @@ _bpfpush()
 	elif [[ $command == @(once|top|report) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors; _bpfpush_metrics)" -- "$current")
 	elif [[ $command == allow ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "memory perf-events processes xdp" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "memory perf-events processes symbols xdp" -- "$current")
 	elif [[ $command != status ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors)" -- "$current")
 	fi

@@ -42,7 +42,7 @@ complete -c bpfpush -n __bpfpush_is_first -a report -d 'Count for a while, then 
 complete -c bpfpush -n __bpfpush_is_first -a check -d 'Look for mistakes in the configuration and the collectors'
 complete -c bpfpush -n __bpfpush_is_first -a list -d 'Show collectors, hooks, costs, maps, metrics and settings'
 complete -c bpfpush -n __bpfpush_is_first -a allow -d 'Let the service do what its sandbox forbids'
-complete -c bpfpush -n "__bpfpush_is_in allow" -a 'memory perf-events processes xdp' -d drop-in
+complete -c bpfpush -n "__bpfpush_is_in allow" -a 'memory perf-events processes symbols xdp' -d drop-in
 complete -c bpfpush -n __bpfpush_is_first -a dump -d 'Print the data at one stage'
 complete -c bpfpush -n __bpfpush_is_first -a help -d 'Print the commands, or the options of one command'
 complete -c bpfpush -n __bpfpush_is_first -l version -s V -d 'Print the version'

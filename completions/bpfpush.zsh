@@ -89,7 +89,7 @@ top)
 		'*:collector or metric:_bpfpush_collectors metrics'
 	;;
 allow)
-	_arguments $all_options '*:drop-in:(memory perf-events processes xdp)'
+	_arguments $all_options '*:drop-in:(memory perf-events processes symbols xdp)'
 	;;
 status)
 	_arguments $all_options '--json[print JSON]'

@@ -350,6 +350,7 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 	}
 	if (*complaint)
 		log_warning("%s", complaint);
+	collectors_find_symbols(set->items, set->n, kept);
 	keep_freed_memory(true);
 	/*
 	 * From here on, even a cgroup that lives only while the others are attached gets its name.

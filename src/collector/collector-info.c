@@ -198,6 +198,34 @@ static void add_attributes(const struct binding *binding, const struct descripto
 		names_add(names, described->attributes.items[i].text);
 }
 
+bool collector_names_functions(const struct collector *collector)
+{
+	array_for_each (binding, collector->bindings, collector->n_bindings)
+		for (size_t i = 0; binding->labels && i < binding->key.n_fields; i++) {
+			const struct key_label *label = &binding->labels[i];
+			const char *name = label->field->name;
+
+			/* A setting with the name of the member says whether it is filled. */
+			if (label->attribute && label->type && label->type->is_function &&
+			    (!setting_find(&collector->settings, name) || setting_is_on(&collector->settings, name)))
+				return true;
+		}
+	return false;
+}
+
+void collectors_find_symbols(struct collector *const *items, size_t n, struct kept *kept)
+{
+	const char *complaint = NULL;
+
+	for (size_t i = 0; i < n && !complaint; i++) {
+		if (!collector_names_functions(items[i]))
+			continue;
+		complaint = labels_find_symbols(items[i]->labels, kept);
+		if (*complaint)
+			log_warning("%s %s: %s", collector_kind(items[i]), items[i]->name, complaint);
+	}
+}
+
 void collector_list_attributes(const struct collector *collector, const struct metric *metric, struct names *names)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings)

@@ -79,6 +79,10 @@ struct names {
 	size_t n;
 };
 
+/* Does it want names of the kernel's functions, with the settings that it has now? */
+bool collector_names_functions(const struct collector *collector);
+/* Before the start: finds them, once for all that want them, or says why it cannot. kept: NULL: see label/label.h. */
+void collectors_find_symbols(struct collector *const *items, size_t n, struct kept *kept);
 /* Adds the attributes that series of the metric may have. */
 void collector_list_attributes(const struct collector *collector, const struct metric *metric, struct names *names);
 /* Before the start: gives the tables of n collectors room for this many units. Returns the bytes that they take. */

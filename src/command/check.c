@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include "collector/binding.h"
 #include "collector/hook/check.h"
 #include "collector/label/cgroup.h"
+#include "collector/label/label.h"
 #include "command/setup.h"
 #include "agent/unit.h"
 #include "util/log.h"
@@ -143,6 +145,8 @@ static enum exit_code look_at_hooks(const struct collector_set *set, uint64_t ri
 		if (!diag.n_errors)
 			hooks_look(set->items[i], rights, &diag);
 		*ret_is_whole &= !diag.n_errors;
+		if (collector_names_functions(set->items[i]) && !(rights & 1ull << CAP_SYSLOG))
+			diag_add(&diag, set->items[i]->conf_path, 0, LABEL_NO_SYMBOLS);
 		log_lines(is_mistake ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, buf_text(&diag.text));
 	}
 	return code;

@@ -148,6 +148,52 @@ bpfpush check >/result/few 2>&1 || exit 1
             self.assertTrue(50 <= int(fitting) < 250, (limit, fitting))
         self.assertNotIn("descriptors", result.file("few"))
 
+    def test_no_address_of_the_kernel_is_exported(self):
+        """Without the right to see its functions they have no names; with it, also after a reload, which has no rights."""
+        result = self.boot(r"""
+drop() {
+    for i in $(seq 50); do echo x >/dev/udp/127.0.0.1/9; done
+    wait_collections $1
+    cp /var/log/bpfpush/points.json /result/$2
+}
+configure <<'X'
+[agent]
+interval = 1s
+[exporter file]
+type = json
+path = /var/log/bpfpush/points.json
+[collector drops]
+function = yes
+X
+systemctl start bpfpush || exit 1
+bpfpush check >/result/check 2>&1 || exit 1
+entries
+drop 2 before
+bpfpush allow symbols || exit 1
+until_true '[ "$(show ActiveState)" = active ]'
+bpfpush check >/result/check_after 2>&1 || exit 1
+drop 2 allowed
+systemctl reload bpfpush || exit 1
+drop 2 reloaded
+journalctl --quiet --unit=bpfpush --output=cat >/result/log
+""")
+        cure = 'functions of the kernel are called "unknown": CAP_SYSLOG is missing; "sudo bpfpush allow symbols" gives it to the service'
+        self.assertEqual([text.count(cure) for text in (result.file("check"), result.file("check_after"))], [1, 0])
+        self.assertEqual(result.file("log").count(cure), 1, result.file("log"))
+        start = 0
+        for name, may_name in (("before", False), ("allowed", True), ("reloaded", True)):
+            text, grown = result.file(name), {}
+            for point in map(json.loads, text[start:].splitlines()):
+                attributes = point["attributes"]
+                if attributes.get("bpfpush.network.drop.reason") == "NO_SOCKET":
+                    function = attributes["code.function.name"]
+                    grown[function] = grown.get(function, 0) + point["delta"]
+            functions = {function for function, n in grown.items() if n}
+            self.assertGreaterEqual(sum(grown.values()), 50, (name, grown))
+            self.assertFalse([function for function in functions if (function != "unknown") != may_name], (name, grown))
+            self.assertNotIn("0xffff", text)
+            start = len(text)
+
     def test_what_the_readme_configures_counts_or_says_what_to_do(self):
         with open(README, encoding="utf-8") as file:
             probe = re.search(r"```ini\n(\[probe lookups\]\n.*?)```", file.read(), re.DOTALL)[1]

@@ -283,8 +283,9 @@ static bool goes_on(void)
 	char *const argv[] = { "/nowhere/bpfpush", NULL };
 	_cleanup_(kept_freep) struct kept *kept = NULL;
 
-	if (dup2(file_with("1"), 43) < 0 || dup3(43, 3, O_CLOEXEC) < 0 || dup3(43, 4, O_CLOEXEC) < 0 || kept_new(&kept) ||
-	    kept_put(kept, "a", file_with("2")) || kept_put(kept, "b", file_with("3")) || close(4) ||
+	if (dup2(file_with("1"), 43) < 0 || dup3(43, 3, O_CLOEXEC) < 0 || dup3(43, 4, O_CLOEXEC) < 0)
+		return false;
+	if (kept_new(&kept) || kept_put(kept, "a", file_with("2")) || kept_put(kept, "b", file_with("3")) || close(4) ||
 	    kept_exec(kept, argv) != -ENOENT || getenv("LISTEN_FDS") || getenv("LISTEN_FDNAMES"))
 		return false;
 	return is_same_file(3, 43) && fcntl(3, F_GETFD) == FD_CLOEXEC && fcntl(4, F_GETFD) == -1 &&

@@ -9,6 +9,7 @@
 
 #include <bpf/btf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +21,10 @@
 #include "collector/label/rule.h"
 #include "util/duration.h"
 #include "util/hash.h"
+#include "util/kept.h"
+
+#define KEPT_SYMBOLS  "kallsyms"
+#define FIRST_SYMBOLS 64 /* lines of /proc/kallsyms that tell whether it shows addresses */
 
 int labels_new(uint64_t boot_ns, const struct label_choice *choice, struct labels **ret_labels)
 {
@@ -65,6 +70,48 @@ void labels_free(struct labels *labels)
 	fclosep(&labels->kallsyms);
 	fclosep(&labels->modules);
 	free(labels);
+}
+
+/* To those without the right, all are 0. The first are 0 to everybody: they are those of a CPU's own memory. */
+static bool has_addresses(FILE *kallsyms)
+{
+	unsigned long long address = 0;
+	char line[1024];
+
+	if (kallsyms)
+		rewind(kallsyms);
+	for (int i = 0; i < FIRST_SYMBOLS && !address && kallsyms && fgets(line, sizeof(line), kallsyms); i++)
+		(void)sscanf(line, "%llx", &address);
+	return address;
+}
+
+/* The file shows what whoever opened it may see. */
+static void take_over(struct labels *labels, int kept_fd)
+{
+	int fd = kept_fd < 0 ? -1 : fcntl(kept_fd, F_DUPFD_CLOEXEC, 0);
+	FILE *kallsyms = fd < 0 ? NULL : fdopen(fd, "re");
+
+	if (!kallsyms) {
+		closep(&fd);
+		return;
+	}
+	fclosep(&labels->kallsyms);
+	labels->kallsyms = kallsyms;
+}
+
+const char *labels_find_symbols(struct labels *labels, struct kept *kept)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+
+	if (!has_addresses(labels->kallsyms) && kept)
+		take_over(labels, kept_find(kept, KEPT_SYMBOLS));
+	else if (kept)
+		(void)kept_put(kept, KEPT_SYMBOLS, fileno(labels->kallsyms));
+	if (has_addresses(labels->kallsyms))
+		return "";
+	f = fopen("/proc/sys/kernel/kptr_restrict", "re");
+	return f && fgetc(f) == '2' ? "functions of the kernel are called \"unknown\": kernel.kptr_restrict is 2, which hides them "
+				"from everybody; set it to 1" : LABEL_NO_SYMBOLS;
 }
 
 /* Only their names and addresses: how often they are used changes all the time. */

@@ -27,6 +27,13 @@ struct label_choice {
 	char *kernel_types; /* a file with the types of the running kernel; NULL: the kernel's own */
 };
 
+struct kept;
+
+/* The right that it takes. */
+#define LABEL_NO_SYMBOLS                                                            \
+	"functions of the kernel are called \"unknown\": CAP_SYSLOG is missing; "       \
+	"\"sudo bpfpush allow symbols\" gives it to the service"
+
 struct labels {
 	uint64_t boot_ns; /* Unix time of boot, for process.creation.time; set again after the clock was set */
 	const struct label_choice *choice; /* borrowed */
@@ -63,6 +70,12 @@ void labels_free(struct labels *labels);
  * previous_ns: CLOCK_BOOTTIME of the collection before, or of the start.
  */
 void labels_begin(struct labels *labels, uint64_t previous_ns);
+/*
+ * Before the start, if functions of the kernel are to be named. "": they can be. Otherwise why not, and what to do:
+ * they are called "unknown", as an address would tell where the kernel is. What one process had the right to read is
+ * kept for later ones; kept may be NULL.
+ */
+const char *labels_find_symbols(struct labels *labels, struct kept *kept);
 /* The types of the running kernel, which are megabytes: only until labels_begin(). NULL: there are none. */
 const struct btf *labels_kernel_types(struct labels *labels);
 /* A hash map of the kernel side from a number (u64) to a text in its value. */
@@ -94,6 +107,7 @@ struct label_type {
 	uint8_t digits, below;	 /* … of them, and of those below them */
 	bool is_changing; /* the same number may get another name */
 	bool has_lines;	  /* the text has */
+	bool is_function; /* of the kernel, see labels_find_symbols() */
 	bool (*is_gone)(struct labels *labels, uint64_t value);
 	unsigned int n_own; /* attributes that it names itself, so that no [label] can; 0: it makes one */
 	const char *own[4]; /* those that it may make, ended by NULL … */

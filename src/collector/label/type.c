@@ -150,9 +150,12 @@ static const char *find_function(struct labels *labels, uint64_t address)
 	return ksyms_find(fresh, address);
 }
 
+/* Addresses of the kernel stay on the machine. */
+#define UNKNOWN_FUNCTION "unknown"
+
 static void put_ksym(struct member *member)
 {
-	put(member, find_function(member->label->context->labels, member->value), "0x%" PRIx64, member->value);
+	put(member, find_function(member->label->context->labels, member->value), UNKNOWN_FUNCTION);
 }
 
 /* The innermost first, one in a line. */
@@ -163,7 +166,7 @@ static void put_stack(struct member *member)
 
 	for (; at < end && (address = shape_load(at, sizeof(address))); at += sizeof(address)) {
 		buf_append_text(&member->text, member->text.size ? "\n" : "");
-		put(member, find_function(member->label->context->labels, address), "0x%" PRIx64, address);
+		put(member, find_function(member->label->context->labels, address), UNKNOWN_FUNCTION);
 	}
 	member->is_absent = !member->text.size;
 }
@@ -249,8 +252,9 @@ static const struct label_type label_table[] = {
 	{ "dev", NUMBER, 0, 0, true, "system.device", put_named, .name_of = name_device, .is_changing = true },
 	{ "stat-dev", NUMBER, 4, 0, true, "system.device", put_named, .name_of = name_stat_device, .is_changing = true },
 	{ "ifindex", NUMBER, 0, 0, true, "network.interface.name", put_named, .name_of = name_interface, .is_changing = true },
-	{ "ksym", NUMBER, 8, 0, true, "code.function.name", put_ksym, .is_changing = true },
-	{ "ksym", CLASS(BYTES), 0, 8, false, "code.stacktrace", put_stack, .is_changing = true, .has_lines = true },
+	{ "ksym", NUMBER, 8, 0, true, "code.function.name", put_ksym, .is_changing = true, .is_function = true },
+	{ "ksym", CLASS(BYTES), 0, 8, false, "code.stacktrace", put_stack, .is_changing = true, .has_lines = true,
+	  .is_function = true },
 	{ "ipv4", NUMBER | ARRAY, 4, 0, false, NULL, put_ip },
 	{ "ipv4", NUMBER, 8, 0, false, NULL, put_ip }, /* its low half, which comes first in memory */
 	{ "ipv6", ARRAY, 16, 0, false, NULL, put_ip },
