@@ -50,6 +50,7 @@ struct agent {
 	bool is_read_failing;
 	bool is_stopping; /* SIGTERM or SIGINT has come, since the last collection began to be sent */
 	enum agent_reload reload;
+	bool is_tracing_off; /* programs at functions do not run */
 	bool is_reload_refused; /* the configuration had mistakes when it was read last */
 	struct notice notices[OVERFLOWS];
 	struct notice records; /* that found no room */

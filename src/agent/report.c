@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "collector/kernel/kernel.h"
 #include "collector/label/cgroup.h"
 #include "collector/label/watch.h"
 #include "metric/loss.h"
@@ -217,8 +218,28 @@ static void report_misses(struct agent *agent)
 	}
 }
 
+/* Programs that are attached at functions still are, and the kernel does not run them. */
+static void report_tracing(struct agent *agent)
+{
+	const struct collector_set *set = agent->options.set;
+	_cleanup_(buf_done) struct buf names = BUF_INIT;
+	bool is_off = !kernel_traces_functions();
+
+	if (is_off == agent->is_tracing_off)
+		return;
+	for (size_t i = 0; i < set->n; i++)
+		if (programs_are_at_functions(&set->items[i]->object->programs))
+			buf_printf(&names, "%s%s", names.size ? ", " : "", set->items[i]->name);
+	agent->is_tracing_off = is_off && names.size;
+	if (agent->is_tracing_off)
+		log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, NULL, "%s count only in part: " NO_TRACED_FUNCTIONS, buf_text(&names));
+	else if (!is_off)
+		log_info("%s count again at functions: kernel.ftrace_enabled is 1", buf_text(&names));
+}
+
 void agent_report(struct agent *agent)
 {
+	report_tracing(agent);
 	report_misses(agent);
 	report_maps(agent);
 	report_series(agent);

@@ -17,6 +17,7 @@
 #include "collector/hook/file.h"
 #include "collector/hook/hook.h"
 #include "collector/hook/perf.h"
+#include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
 #include "util/array.h"
 #include "util/buf.h"
@@ -268,6 +269,14 @@ int programs_load(struct programs *programs, const struct programs_loader *loade
 	if (!err)
 		*ret_object = object;
 	return err;
+}
+
+bool programs_are_at_functions(const struct programs *programs)
+{
+	array_for_each (program, programs->items, programs->n)
+		if (program->state == PROGRAM_ATTACHED && section_is(program->section, KERNEL_FUNCTIONS))
+			return true;
+	return false;
 }
 
 bool programs_renew(struct programs *programs, const struct bpf_object *object)

@@ -99,6 +99,8 @@ struct programs_loader {
  */
 int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
 		  struct bpf_object **ret_object);
+/* Are some attached where the kernel runs them only while it traces functions (kernel_traces_functions())? */
+bool programs_are_at_functions(const struct programs *programs);
 /*
  * Attaches those that run on each CPU to CPUs that have come online since; a CPU that it may not have is logged, and so
  * is a program whose file was replaced. Are there any for each CPU? Then it needs CAP_PERFMON. object NULL: nothing is

@@ -90,6 +90,37 @@ say cgroup1 bpfpush once --format=json --whole-machine syscalls -- sh /tmp/move
 umount /sys/fs/cgroup/systemd /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 
+echo 0 >/proc/sys/kernel/ftrace_enabled
+if [ $(cat /proc/sys/kernel/ftrace_enabled) = 0 ]; then # newer kernels leave it at 1
+say functions bpfpush once --for=1ms pagecache filesystem
+say functions-check bpfpush check --config=/dev/null pagecache
+echo 1 >/proc/sys/kernel/ftrace_enabled
+cat >/tmp/functions.conf <<'END'
+[agent]
+interval = 1s
+collectors = pagecache syscalls
+[exporter file]
+type = json
+path = /tmp/functions.json
+END
+until_said() {
+	for i in $(seq $((10 * PATIENCE_S))); do
+		! grep -q "$1" /result/functions-run.err || return
+		sleep 0.1
+	done
+}
+OTEL_LOG_LEVEL=info bpfpush run --config=/tmp/functions.conf 2>/result/functions-run.err &
+agent=$!
+until_said 'started: '
+echo 0 >/proc/sys/kernel/ftrace_enabled
+until_said 'count only in part'
+echo 1 >/proc/sys/kernel/ftrace_enabled
+until_said 'count again'
+kill $agent
+wait $agent
+echo $? >/result/functions-run.status
+fi
+
 mount -t securityfs securityfs /sys/kernel/security
 echo integrity >/sys/kernel/security/lockdown
 say integrity bpfpush once --for=1ms
@@ -97,7 +128,7 @@ echo confidentiality >/sys/kernel/security/lockdown
 say lockdown bpfpush once --for=1ms
 say lockdown-run bpfpush run
 say lockdown-list bpfpush list
-"""
+""".replace("PATIENCE_S", str(PATIENCE_S))
 RIGHTS = "CAP_BPF and CAP_PERFMON are missing: run as root, or with CAP_BPF and CAP_PERFMON"
 TYPES = ("this kernel has no type information (/sys/kernel/btf/vmlinux): use one built with CONFIG_DEBUG_INFO_BTF, like the "
          "kernels of Debian, Fedora and RHEL")
@@ -194,6 +225,14 @@ class Refusals(Kills):
 
 class TestDebian12(Refusals, unittest.TestCase):
     kernel = "6.1"
+
+    def test_where_functions_are_not_traced_it_says_so(self):
+        cause = "the sysctl kernel.ftrace_enabled is 0, so the kernel runs no program at functions: set it to 1"
+        for case in ("functions", "functions-check"):
+            self.assertIn(cause, "\n".join(said(self.guest, case)[1]), case)
+        status, lines = said(self.guest, "functions-run")
+        self.assertEqual((status, [line for line in lines if "functions" in line]),
+                         (0, ["pagecache count only in part: " + cause, "pagecache count again at functions: kernel.ftrace_enabled is 1"]))
 
     def test_two_capabilities_attach_every_collector(self):
         self.assertEqual((self.guest.file("rights.status"), self.guest.file("rights.err")), ("0\n", ""))

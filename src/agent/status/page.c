@@ -6,6 +6,7 @@
 
 #include "agent/internal.h"
 #include "build-config.h"
+#include "collector/kernel/kernel.h"
 #include "collector/label/cgroup.h"
 #include "export/transport/http.h"
 #include "util/array.h"
@@ -47,6 +48,8 @@ void agent_append_problems(const struct agent *agent, const char *before, const 
 
 	if (agent->is_read_failing)
 		buf_printf(out, "%sthe last collection could not read all maps%s", before, after);
+	if (agent->is_tracing_off)
+		buf_printf(out, "%s" NO_TRACED_FUNCTIONS "%s", before, after);
 	if (agent->is_reload_refused)
 		buf_printf(out, "%sthe configuration has mistakes, and the old one goes on%s", before, after);
 	if (agent->options.set->missing.size)

@@ -237,6 +237,8 @@ int hook_try(const struct program *program, struct bpf_program *bpf)
 	 */
 	if (!strcmp(program->section, "iter/bpf_sk_storage_map") && kernel_is_since(7, 0))
 		return -EOPNOTSUPP;
+	if (section_is(program->section, KERNEL_FUNCTIONS) && !kernel_traces_functions())
+		return -ECANCELED;
 	if (*name && section_is(program->section, " tp tracepoint "))
 		return try_classic(name);
 	if (!*name || bpf_program__type(bpf) != BPF_PROG_TYPE_TRACING)

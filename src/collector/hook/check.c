@@ -19,7 +19,6 @@
 #include "util/array.h"
 #include "util/parse.h"
 
-#define FUNCTIONS " kprobe kretprobe kprobe.multi kretprobe.multi fentry fexit "
 #define TRACEPOINTS " tp_btf raw_tp raw_tracepoint tp tracepoint "
 
 /* What a target has to look like; the first row that fits. */
@@ -30,7 +29,7 @@ static const struct form {
 } forms[] = {
 	{ " tp tracepoint ", "/", "target = sched/sched_switch" },
 	{ TRACEPOINTS, "", "target = sched_switch" },
-	{ FUNCTIONS, "", "target = vfs_read" },
+	{ KERNEL_FUNCTIONS, "", "target = vfs_read" },
 	{ " uprobe uretprobe ", ":", "target = libc:malloc" },
 	{ " usdt ", "::", "target = /usr/bin/program:provider:name" },
 	{ " perf_event ", "", "event = page-faults" },
@@ -183,7 +182,7 @@ static bool is_of_call(const char *event)
 static bool is_in_kernel(const char *section, struct buf *lack)
 {
 	const char *name = target_of(section), *event = strrchr(name, '/') ? strrchr(name, '/') + 1 : name, *nearest;
-	bool is_function = section_is(section, FUNCTIONS), is_syscall = !strncmp(name, "syscalls/", 9);
+	bool is_function = section_is(section, KERNEL_FUNCTIONS), is_syscall = !strncmp(name, "syscalls/", 9);
 	const char *prefix = is_function ? "" : "btf_trace_";
 	uint32_t kind = is_function ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
 	int found;
@@ -192,6 +191,10 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 
 	if (section_is(section, KERNEL_PROBES) && access(HAS_KERNEL_PROBES, F_OK)) {
 		buf_append_text(lack, NO_KERNEL_PROBES);
+		return false;
+	}
+	if (is_function && !kernel_traces_functions()) {
+		buf_append_text(lack, NO_TRACED_FUNCTIONS);
 		return false;
 	}
 	/* Those of system calls have no type of their own, nor have those that somebody has added. */
@@ -246,7 +249,7 @@ static bool is_here(const char *section, uint64_t rights, struct buf *lack)
 		buf_append_text(lack, right);
 		return false;
 	}
-	if (section_is(section, FUNCTIONS TRACEPOINTS))
+	if (section_is(section, KERNEL_FUNCTIONS TRACEPOINTS))
 		return is_in_kernel(section, lack) && has_tracefs(section, lack);
 	return !section_is(section, " uprobe uretprobe usdt ") || file_has(section, lack);
 }

@@ -60,6 +60,13 @@ bool kernel_is_since(unsigned int major, unsigned int minor)
 	return is_major > major || (is_major == major && is_minor >= minor);
 }
 
+bool kernel_traces_functions(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/ftrace_enabled", "re");
+
+	return !f || fgetc(f) != '0';
+}
+
 static void ask_proc(struct buf *why)
 {
 	if (access("/proc/self", F_OK))

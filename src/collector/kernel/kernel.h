@@ -27,9 +27,17 @@ int kernel_find_symbol(char **list, const char *name, uint64_t *ret_address);
 bool kernel_is_since(unsigned int major, unsigned int minor);
 
 /*
+ * Does the kernel run programs at functions (KERNEL_FUNCTIONS)? If the sysctl kernel.ftrace_enabled is 0, it attaches
+ * them, and does not run them.
+ */
+bool kernel_traces_functions(void);
+
+/*
  * Why the kernel did not take a program or an object, for people: refusal.c.
  */
 
+#define KERNEL_FUNCTIONS  " kprobe kretprobe kprobe.multi kretprobe.multi fentry fexit "
+#define NO_TRACED_FUNCTIONS "the sysctl kernel.ftrace_enabled is 0, so the kernel runs no program at functions: set it to 1"
 #define KERNEL_PROBES	  " kprobe kretprobe kprobe.multi kretprobe.multi "
 #define HAS_KERNEL_PROBES "/sys/bus/event_source/devices/kprobe" /* is there, if the kernel has them */
 #define NO_KERNEL_PROBES  "this kernel has no kprobes (CONFIG_KPROBE_EVENTS); use a tracepoint"

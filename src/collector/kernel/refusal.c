@@ -61,6 +61,7 @@ static const struct meaning {
 	unsigned int capability; /* only if the process does not have it; 0: in any case */
 	bool is_silent; /* only if libbpf said nothing */
 } meanings[] = {
+	{ -ECANCELED, NULL, KERNEL_FUNCTIONS, NULL, NO_TRACED_FUNCTIONS },
 	{ -ESRCH, NULL, " tp_btf ", NULL, "this kernel has no tracepoint of that name" },
 	{ -ESRCH, NULL, " iter ", NULL, "this kernel has no walk of that name" },
 	{ -ESRCH, NULL, " fentry fexit ", NULL, "this kernel has no function of that name" },
