@@ -53,6 +53,7 @@ struct program {
 	int err;     /* the same as -errno */
 	int fd, link_fd; /* while it is attached; of an adopted one they are borrowed (adopt/adopt.h) */
 	int past_link_fd; /* of an iterator that runs once more as it was (adopt/adopt.h), borrowed; or -1 */
+	size_t n_places; /* functions of the same name that it is attached to, if there are several; or not known */
 	struct hook_link *links; /* none: adopted, or not attached */
 	size_t n_links;
 	uint64_t file; /* that it was attached to (hook/file.h); 0: none */

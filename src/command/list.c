@@ -48,10 +48,13 @@ static void add_program(struct page *page, const struct program *program)
 	bool is_known = page->is_started || program->state != PROGRAM_WAITING;
 	const char *state = is_known ? states[program->state] : "not loaded";
 	const char *choice = program_choice(program), *about = program->error ?: choice;
+	char places[64];
 	double ratio = page->measured_ns ? (double)program->run_time_ns / (double)page->measured_ns : 0;
 	size_t begin = page->text.size;
 	struct loss loss = program_loss(program);
 
+	snprintf(places, sizeof(places), "at all %zu functions of this name", program->n_places);
+	about = about ?: program->n_places > 1 ? places : NULL;
 	buf_printf(&page->text, "  %-*s %s", page->name_width, program->name, program->section);
 	if (page->text.size - begin > (size_t)page->numbers_at) {
 		buf_append_byte(&page->text, '\n');

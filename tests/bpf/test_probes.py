@@ -12,6 +12,7 @@ import unittest
 
 import harness
 from harness import Cgroup, check_margin, once, workload
+from hidden import tracefs, write
 from test_hooks import mount_tracefs
 
 N = 600
@@ -223,6 +224,32 @@ class KernelTest(Probes):
                               stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 69, done.stderr)
         self.assertIn('nobody can probe this function: it is notrace, or in /sys/kernel/debug/kprobes/blacklist', done.stderr)
+
+    def test_a_name_that_several_functions_have(self):
+        """All calls are counted, as the kernel's function tracer has them, or the name is refused."""
+        reads = ['sh', '-c', 'for i in 1 2 3 4 5; do cat /proc/cpuinfo /proc/consoles /proc/crypto >/dev/null; done']
+        line = [harness.agent(), 'once', '--config=/dev/null', '--format=json', '--probe=count kprobe:c_start', '--', *reads]
+        with open('/proc/kallsyms', encoding='ascii', errors='replace') as file:
+            n = sum(line.split()[1] in 'tTwW' and line.split()[2] == 'c_start' for line in file)
+        if n < 2:
+            self.skipTest('needs a kernel with several functions c_start')
+        with tracefs() as place:
+            instance = os.path.join(place, 'instances', 'bpfpush-test-%d' % os.getpid())
+            os.mkdir(instance)
+            try:
+                write(instance + '/set_ftrace_filter', 'c_start')
+                write(instance + '/current_tracer', 'function')
+                done = subprocess.run(line, capture_output=True, text=True, check=False)
+                with open(instance + '/trace', encoding='utf-8', errors='replace') as file:
+                    n_calls = sum(text.lstrip().startswith('cat-') and ': c_start <-' in text for text in file)
+            finally:
+                os.rmdir(instance)
+        if done.returncode:  # and nothing was run
+            self.assertRegex(done.stderr, 'has (several functions of this name|%d functions c_start), and not all can be counted' % n)
+            return
+        self.assertGreaterEqual(n_calls, 3 * 5)
+        points = [json.loads(text) for text in done.stdout.splitlines()]
+        self.assertEqual(sum(point['total'] for point in points if point['name'] == 'bpfpush.probe.c_start'), n_calls, done.stderr)
 
     def check_latency(self, hook):
         mine, seen = self.count(naps={'hook': hook, 'measure': 'latency', 'by': 'unit, errno'})

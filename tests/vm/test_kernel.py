@@ -54,6 +54,7 @@ CORE = [
     "test_probes.FunctionTest.test_calls_that_do_not_return_are_lost_and_spoil_no_other",
     "test_probes.KernelTest.test_results_and_errors",
     "test_probes.KernelTest.test_latency",
+    "test_probes.KernelTest.test_a_name_that_several_functions_have",
     "test_probes.EventTest",
     "test_process",
     "test_scheduler.SchedulerTest.test_children_that_exit_at_once_are_counted",

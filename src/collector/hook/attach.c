@@ -12,6 +12,7 @@
 #include <linux/perf_event.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -65,28 +66,58 @@ static bool is_return(const struct program *program)
 	return section_is(program->section, " kretprobe kretprobe.multi uretprobe ");
 }
 
+static char *symbols; /* of the kernel, once a start */
+
+void hook_forget(void)
+{
+	free(symbols);
+	symbols = NULL;
+}
+
+static bool are_told(const unsigned long *addresses, size_t n)
+{
+	while (n && addresses[n - 1])
+		n--;
+	return !n;
+}
+
 /* libbpf would look the function up in lists that only root can read; the kernel itself finds it by name. */
 static int attach_functions(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
 	const char *target = target_of(program->section);
 	bool is_name = !strpbrk(target, "*?");
+	unsigned long addresses[KERNEL_PLACES];
 	struct bpf_kprobe_multi_opts options;
+	size_t n = is_name ? kernel_find_functions(&symbols, target, addresses) : 0;
+	int err;
 
 	OPTIONS_INIT(options);
-	options.syms = is_name ? &target : NULL;
-	options.cnt = is_name;
 	options.retprobe = is_return(program);
-	return take(program, bpf_program__attach_kprobe_multi_opts(bpf, is_name ? NULL : target, &options), -1);
+	if (n > 1) { /* the kernel would take the first */
+		options.addrs = addresses;
+		options.cnt = n;
+		if (n > KERNEL_PLACES || !are_told(addresses, n))
+			return -EADDRNOTAVAIL;
+	} else {
+		options.syms = is_name ? &target : NULL;
+		options.cnt = is_name;
+	}
+	err = take(program, bpf_program__attach_kprobe_multi_opts(bpf, is_name ? NULL : target, &options), -1);
+	program->n_places = err ? 0 : n;
+	return err && n > 1 ? -EADDRNOTAVAIL : err;
 }
 
 static int attach_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
+	unsigned long addresses[KERNEL_PLACES];
 	struct bpf_kprobe_opts options;
 	char name[TARGET_BYTES];
 
 	OPTIONS_INIT(options);
 	options.retprobe = is_return(program);
 	options.offset = target_offset(target_of(program->section), name);
+	if (kernel_find_functions(&symbols, name, addresses) > 1)
+		return -EADDRNOTAVAIL;
 	return take(program, bpf_program__attach_kprobe_opts(bpf, name, &options), -1);
 }
 

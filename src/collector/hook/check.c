@@ -13,6 +13,7 @@
 
 #include "collector/binding.h"
 #include "collector/hook/file.h"
+#include "collector/hook/hook.h"
 #include "collector/hook/perf.h"
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
@@ -168,8 +169,39 @@ void hooks_forget(void)
 {
 	btf__free(kernel);
 	free(symbols);
+	hook_forget();
 	kernel = NULL;
 	symbols = NULL;
+}
+
+/* What compilers make of a function that they change or cut: NAME.isra.0, NAME.constprop.0, NAME.part.0. */
+static const char *find_part(const char *name, char *text, size_t size)
+{
+	const char *at;
+
+	snprintf(text, size, " %s.", name);
+	at = symbols ? strstr(symbols, text) : NULL;
+	if (!at)
+		return NULL;
+	snprintf(text, size, "%.*s", (int)strcspn(at + 1, "\t\n"), at + 1);
+	return text;
+}
+
+/* The kernel's types have functions by the names that they have in its source. */
+static bool is_one_function(const char *section, const char *name, struct buf *lack)
+{
+	unsigned long addresses[KERNEL_PLACES];
+	size_t n = kernel_find_functions(&symbols, name, addresses);
+	char text[TARGET_BYTES + 32];
+	const char *part = n ? NULL : find_part(name, text, sizeof(text));
+
+	if (n > 1 && section_is(section, " kprobe kretprobe "))
+		buf_printf(lack, "this kernel has %zu functions %s, and " SEVERAL_FUNCTIONS, n, name);
+	else if (part)
+		buf_printf(lack, "this kernel has no function %s: did you mean %s?", name, part);
+	else
+		return true;
+	return false;
 }
 
 /* Its beginning and its end have tracepoints, which are only classic ones. */
@@ -214,6 +246,8 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 	if (!kernel || strpbrk(name, "*?:"))
 		return true;
 	target_offset(event, plain);
+	if (section_is(section, KERNEL_PROBES) && !is_one_function(section, plain, lack))
+		return false;
 	snprintf(full, sizeof(full), "%s%s", prefix, plain);
 	if (btf__find_by_name_kind(kernel, full, kind) > 0)
 		return true;

@@ -177,15 +177,43 @@ int kernel_check(bool has_types, struct buf *why)
 	return 0;
 }
 
-int kernel_find_symbol(char **list, const char *name, uint64_t *ret_address)
+static int read_symbols(char **list)
 {
 	_cleanup_(fclosep) FILE *f = *list ? NULL : fopen("/proc/kallsyms", "re");
-	char text[512 + 4];
 	size_t size = 0;
-	const char *at;
 
-	if (!*list && (!f || getdelim(list, &size, '\0', f) < 0))
-		return -errno;
+	return !*list && (!f || getdelim(list, &size, '\0', f) < 0) ? -errno : 0;
+}
+
+/* A line is "ADDRESS TYPE NAME", and may go on with "\t[MODULE]". */
+size_t kernel_find_functions(char **list, const char *name, unsigned long addresses[static KERNEL_PLACES])
+{
+	size_t length = strlen(name), n = 0;
+
+	if (read_symbols(list))
+		return 0;
+	for (const char *at = *list; (at = strstr(at, name)); at += length) {
+		const char *line = at;
+
+		if (at - *list < 3 || at[-1] != ' ' || !strchr("tTwW", at[-2]) || !strchr("\n\t", at[length]))
+			continue;
+		while (line > *list && line[-1] != '\n')
+			line--;
+		if (n < KERNEL_PLACES)
+			addresses[n] = strtoul(line, NULL, 16);
+		n++;
+	}
+	return n;
+}
+
+int kernel_find_symbol(char **list, const char *name, uint64_t *ret_address)
+{
+	char text[512 + 4];
+	const char *at;
+	int err = read_symbols(list);
+
+	if (err)
+		return err;
 	snprintf(text, sizeof(text), " %.512s\n", name);
 	at = strstr(*list, text);
 	text[strlen(text) - 1] = '\t'; /* the name of a module follows */

@@ -16,6 +16,12 @@
  * elsewhere than the kernel.
  */
 int kernel_check(bool has_types, struct buf *why);
+#define KERNEL_PLACES 64
+/*
+ * How many functions of that name there are; 0: none, or it is not known. addresses: of the first of them, 0 where
+ * they are not told. list: as above.
+ */
+size_t kernel_find_functions(char **list, const char *name, unsigned long addresses[static KERNEL_PLACES]);
 /* May this thread read maps, with the capabilities that it has now? */
 bool kernel_can_read(void);
 /*
@@ -38,6 +44,7 @@ bool kernel_traces_functions(void);
 
 #define KERNEL_FUNCTIONS  " kprobe kretprobe kprobe.multi kretprobe.multi fentry fexit "
 #define NO_TRACED_FUNCTIONS "the sysctl kernel.ftrace_enabled is 0, so the kernel runs no program at functions: set it to 1"
+#define SEVERAL_FUNCTIONS "not all can be counted: name a tracepoint, or a function that calls it"
 #define KERNEL_PROBES	  " kprobe kretprobe kprobe.multi kretprobe.multi "
 #define HAS_KERNEL_PROBES "/sys/bus/event_source/devices/kprobe" /* is there, if the kernel has them */
 #define NO_KERNEL_PROBES  "this kernel has no kprobes (CONFIG_KPROBE_EVENTS); use a tracepoint"

@@ -83,6 +83,7 @@ static const struct meaning {
 	{ -EACCES, "attach", PERF_SECTIONS, NULL, NO_SYS_ADMIN, CAP_SYS_ADMIN },
 	{ -EPERM, "attach", PERF_SECTIONS, NULL, NO_SYS_ADMIN, CAP_SYS_ADMIN },
 	{ 0, "attach", KERNEL_PROBES, HAS_KERNEL_PROBES, NO_KERNEL_PROBES },
+	{ -EADDRNOTAVAIL, "attach", KERNEL_PROBES, NULL, "the kernel has several functions of this name, and " SEVERAL_FUNCTIONS },
 	{ -ESRCH, "attach", KERNEL_PROBES, NULL, "this kernel has no function of that name, or nobody can trace it" },
 	{ -ENOENT, "attach", KERNEL_PROBES, NULL, "this kernel has no function of that name" },
 	{ -EINVAL, "attach", " kprobe kretprobe ", NULL,
