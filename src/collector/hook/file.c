@@ -5,6 +5,7 @@
 #include <gelf.h>
 #include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -78,6 +79,8 @@ struct sight {
 	uint64_t offset;   /* of a function, in the file */
 	int n_arguments; /* of a mark */
 	char variant[128]; /* of an indirect function, one that it may choose */
+	char similar[256]; /* a function whose name is made of this one by a compiler */
+	bool has_symbols; /* of functions that are not exported, too */
 };
 
 /* In a note are three addresses, the provider, the name and the arguments, each of these with a 0 at its end. */
@@ -102,6 +105,19 @@ static void look_for_mark(Elf_Data *notes, struct sight *sight)
 	}
 }
 
+/* C++ and Rust put the length before a name, and compilers call a part of a function NAME.part.0. */
+static bool is_made_of(const char *text, const char *name, size_t n)
+{
+	const char *at = strstr(text, name);
+	const char *digits = at;
+
+	if (at == text)
+		return at && at[n] == '.';
+	while (at && digits > text && strchr("0123456789", digits[-1]))
+		digits--;
+	return at && *text == '_' && strtoul(digits, NULL, 10) == n;
+}
+
 /* As libbpf does, which takes functions alone, with a version or without. What is imported is somewhere else. */
 static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct sight *sight)
 {
@@ -122,6 +138,8 @@ static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct 
 			sight->is_ambiguous |= sight->offset && sight->offset != offset;
 			sight->offset = offset;
 		}
+		if (text && type == STT_FUNC && is_made_of(text, sight->name, n) && !*sight->similar)
+			snprintf(sight->similar, sizeof(sight->similar), "%s", text);
 		while (at && *at == '_')
 			at++;
 		if (type == STT_FUNC && at && at > text && !strncmp(at, sight->name, n) && at[n] == '_')
@@ -141,6 +159,7 @@ static bool look(const char *path, bool is_mark, struct sight *sight)
 		GElf_Shdr head;
 		Elf_Data *data = gelf_getshdr(section, &head) ? elf_getdata(section, NULL) : NULL;
 
+		sight->has_symbols |= head.sh_type == SHT_SYMTAB;
 		if (data && is_mark && head.sh_type == SHT_NOTE)
 			look_for_mark(data, sight);
 		else if (data && !is_mark && (head.sh_type == SHT_DYNSYM || head.sh_type == SHT_SYMTAB))
@@ -148,6 +167,46 @@ static bool look(const char *path, bool is_mark, struct sight *sight)
 	}
 	elf_end(elf);
 	return fd >= 0;
+}
+
+/* Has a library that this one needs the function? Some have moved: those of libpthread and libdl are in libc now. */
+static bool find_in_needed(Elf *elf, const char *function, char path[TARGET_BYTES])
+{
+	struct sight sight = { 0 };
+	Elf_Scn *section = NULL;
+	GElf_Shdr head;
+	GElf_Dyn item;
+
+	snprintf(sight.name, sizeof(sight.name), "%s", function);
+	while ((section = elf_nextscn(elf, section)) && !sight.is_there) {
+		bool is_dynamic = gelf_getshdr(section, &head) && head.sh_type == SHT_DYNAMIC;
+		Elf_Data *data = is_dynamic ? elf_getdata(section, NULL) : NULL;
+
+		for (int i = 0; data && !sight.is_there && gelf_getdyn(data, i, &item); i++) {
+			if (item.d_tag != DT_NEEDED)
+				continue;
+			snprintf(path, TARGET_BYTES, "%s", elf_strptr(elf, head.sh_link, item.d_un.d_val) ?: "");
+			if (find(path))
+				look(path, false, &sight);
+		}
+	}
+	return sight.is_there;
+}
+
+static void append_lack_of_function(const char *path, const struct sight *sight, struct buf *lack)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	char other[TARGET_BYTES];
+
+	buf_printf(lack, "%s has no function %s", path, sight->name);
+	if (*sight->similar)
+		buf_printf(lack, ": did you mean %s?", sight->similar);
+	else if (elf && find_in_needed(elf, sight->name, other))
+		buf_printf(lack, "; %s has it", other);
+	else if (!sight->has_symbols)
+		buf_append_text(lack, " that it exports, and it is stripped of the names of all others");
+	elf_end(elf);
 }
 
 bool file_has(const char *section, struct buf *lack)
@@ -170,8 +229,10 @@ bool file_has(const char *section, struct buf *lack)
 		buf_printf(lack, "the processor decides which function of %s is called as %s (IFUNC); %s%s", path, sight.name,
 			   *sight.variant ? "name that function, such as " :
 			   "the file is stripped and does not name these functions, so none of them can be probed", sight.variant);
+	else if (is_mark)
+		buf_printf(lack, "%s has no USDT %s", path, sight.name);
 	else
-		buf_printf(lack, "%s has no %s %s", path, is_mark ? "USDT" : "function", sight.name);
+		append_lack_of_function(path, &sight, lack);
 	return false;
 }
 
