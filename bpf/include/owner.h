@@ -50,9 +50,11 @@ static __always_inline u64 process_id(struct task_struct *task)
 	return task->group_leader->start_boottime >> 20 << 22 | (u32)task->tgid;
 }
 
+static const struct process_name no_name;
+
 static __noinline int process_remember(struct task_struct *task, u64 id)
 {
-	struct process_name *known, fresh;
+	struct process_name *known;
 	const unsigned char *name;
 	u64 image;
 
@@ -60,12 +62,16 @@ static __noinline int process_remember(struct task_struct *task, u64 id)
 	known = bpf_map_lookup_elem(&process_names, &id);
 	if (known && (known->image == image || !image))
 		return 0;
-	__builtin_memset(&fresh, 0, sizeof(fresh));
-	fresh.image = image;
+	/* There is no room for a name on the stack of every program. */
+	if (!known && bpf_map_update_elem(&process_names, &id, &no_name, BPF_ANY))
+		return 0;
+	known = known ?: bpf_map_lookup_elem(&process_names, &id);
+	if (!known)
+		return 0;
+	known->image = image;
 	name = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
-	if (!image || !name || bpf_probe_read_kernel_str(fresh.name, sizeof(fresh.name), name) < 2)
-		bpf_probe_read_kernel_str(fresh.name, 16, task->comm);
-	bpf_map_update_elem(&process_names, &id, &fresh, BPF_ANY);
+	if (!image || !name || bpf_probe_read_kernel_str(known->name, sizeof(known->name), name) < 2)
+		bpf_probe_read_kernel_str(known->name, 16, task->comm);
 	return 0;
 }
 
