@@ -43,13 +43,14 @@ static int check_memory_limit(const char *text, const char **ret_complaint)
 }
 
 /* Units that are made for one job each, with a number in their names: docs/collectors.md. */
+/* Below user@UID.service, a user chooses all names. "?" and "-" apart: together they are a trigraph. */
 #define NUMBERED(before)                                                                              \
 	before "run-u[0-9]* " before "run-p[0-9]*-i[0-9]* " before "run-r????????????????????????????????.s* " \
-	before "dbus-:* "
+	before "dbus-:* " before "snap.*.scope " before "apptainer-[0-9]*.scope " before "libpod-conmon-*.scope " before "crio-conmon-*.scope "
 #define FOLD_UNITS                                                                                     \
-	"session-*.scope ssh*@[0-9]*-* *coredump*@[0-9]*-* polkit-*@[0-9]*-* snap.*.scope "            \
-	"[0-9a-f]*-*-*-*-[0-9a-f]*.*.scope apptainer-[0-9]*.scope *-conmon-*.scope " NUMBERED("")      \
-	NUMBERED("user@*/") "user@*/app-*.scope user@*/app-*@* user@*/snap.*.scope user@*/vte-* "      \
+	"session-*.scope ssh*@[0-9]*-* systemd-coredump@[0-9]*-* polkit-*@[0-9]*-* "                   \
+	"[0-9a-f]???????" "-????" "-????" "-????" "-????????????.*.scope "                             \
+	NUMBERED("") NUMBERED("user@*/") "user@*/app-*.scope user@*/app-*@* user@*/vte-* "             \
 	"user@*/tmux-spawn-* user@*/gnome-launched-*"
 
 #define ROW(...) SETTING(struct config_agent, __VA_ARGS__)

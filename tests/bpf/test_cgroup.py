@@ -41,7 +41,7 @@ LAYOUTS = (
     ('libpod_parent/{b}/libpod-{a3}', 'container.id', '{a3}'),
     ('kubepods/burstable/pod{pid}/{a4}', 'container.id', '{a4}'),
     ('system.slice/containerd.service/kubepods-pod{pid}.slice:cri-containerd:{a5}', 'container.id', '{a5}'),
-    ('machine.slice/libpod-conmon-{a2}.scope', 'systemd.unit.name', '*-conmon-*.scope'),
+    ('machine.slice/libpod-conmon-{a2}.scope', 'systemd.unit.name', 'libpod-conmon-*.scope'),
     ('system.slice/shop{pid}.service/libpod-payload-{b}', 'systemd.unit.name', 'shop{pid}.service'),
     ('system.slice/shop{pid}.service/runtime', 'systemd.unit.name', 'shop{pid}.service'),
     ('system.slice/run{pid}.service/{a1}', 'systemd.unit.name', 'run{pid}.service'),
