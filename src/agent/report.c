@@ -232,9 +232,10 @@ static void report_tracing(struct agent *agent)
 			buf_printf(&names, "%s%s", names.size ? ", " : "", set->items[i]->name);
 	agent->is_tracing_off = is_off && names.size;
 	if (agent->is_tracing_off)
-		log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, NULL, "%s count only in part: " NO_TRACED_FUNCTIONS, buf_text(&names));
+		log_event(LOG_LEVEL_WARNING, LOG_ID_PARTIAL, NULL, "counting only in part: %s: " NO_TRACED_FUNCTIONS,
+			  buf_text(&names));
 	else if (!is_off)
-		log_info("%s count again at functions: kernel.ftrace_enabled is 1", buf_text(&names));
+		log_info("counting again at functions: %s: the sysctl kernel.ftrace_enabled is 1", buf_text(&names));
 }
 
 void agent_report(struct agent *agent)

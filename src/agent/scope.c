@@ -46,6 +46,20 @@ static int open_procs(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+/* In a namespace of cgroups, the path that the kernel shows is not that from the root of all. */
+static bool is_ours(const char *path)
+{
+	_cleanup_(fclosep) FILE *f = NULL;
+	char procs[PATH_MAX + NAME_MAX];
+	int pid = 0;
+
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	f = fopen(procs, "re");
+	while (f && pid != getpid() && fscanf(f, "%d", &pid) == 1)
+		;
+	return f && pid == getpid();
+}
+
 /* The directory of the cgroup that we are in. -EOPNOTSUPP: it cannot be seen from here. */
 static int find_own(char *path, size_t size)
 {
@@ -58,7 +72,7 @@ static int find_own(char *path, size_t size)
 		if (strncmp(line, "0::/", 4) || !strncmp(line, "0::/..", 6))
 			continue;
 		snprintf(path, size, "%s%s", root, line[4] ? line + 3 : "");
-		return 0;
+		return is_ours(path) ? 0 : -EOPNOTSUPP;
 	}
 	return -EOPNOTSUPP;
 }

@@ -237,13 +237,20 @@ void kept_drop(struct kept *kept, const char *prefix)
 	kept->n = n;
 }
 
-/* Of count descriptors from FIRST_FD on: those that are not kept, as duplicates elsewhere; or -1. NULL: no memory. */
+/* Of count descriptors from FIRST_FD on: those that are not kept, as duplicates elsewhere; or -1. NULL: no room. */
 static int *put_away(int count)
 {
 	int *away = malloc((size_t)count * sizeof(*away));
 
-	for (int i = 0; away && i < count; i++)
+	for (int i = 0; away && i < count; i++) {
 		away[i] = fcntl(FIRST_FD + i, F_DUPFD_CLOEXEC, FIRST_FD + count);
+		if (away[i] >= 0 || errno == EBADF)
+			continue;
+		while (i--)
+			closep(&away[i]);
+		free(away);
+		return NULL;
+	}
 	return away;
 }
 
@@ -312,8 +319,10 @@ int kept_exec(struct kept *kept, char *const argv[])
 	int count = (int)kept->n + 1, err = move_up(kept, count);
 	_cleanup_(freep) int *away = err ? NULL : put_away(count);
 
+	for (size_t i = 0; i < kept->n; i++)
+		kept->items[i].is_used = false; /* if this process goes on, it looks again for what it needs */
 	if (!away)
-		return err ?: -ENOMEM;
+		return err ?: -EMFILE;
 	err = line_up(kept);
 	if (!err) {
 		execvp(argv[0], argv);

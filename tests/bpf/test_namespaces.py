@@ -61,13 +61,16 @@ class NamespaceTest(unittest.TestCase):
     def test_what_each_hides_is_said_once(self):
         commands = (['check', '--config=/dev/null', 'syscalls'], ['list', '--config=/dev/null', 'cgroup'],
                     ['once', '--config=/dev/null', 'cgroup', '--', 'true'])
-        kinds = {UTS: ['unshare', '--uts'], PID: ['unshare', '--pid', '--fork', '--mount-proc'], CGROUP: CONTAINER}
+        kinds = {UTS: ['unshare', '--uts', '--pid', '--fork', '--mount-proc'], PID: ['unshare', '--pid', '--fork', '--mount-proc'], CGROUP: CONTAINER}
         for hidden, container in kinds.items():
             for command in commands:
                 with self.subTest(hidden, command=command[0]):
                     said = self.say(container + [harness.agent(), *command])
                     self.assertEqual(len(said), 1, said)
                     self.assertIn(hidden, said[0])
+
+    def test_a_service_with_a_host_name_of_its_own_hides_nothing(self):
+        self.assertEqual(self.say(['unshare', '--uts', harness.agent(), 'check', '--config=/dev/null', 'syscalls']), [])
 
     def test_what_is_hidden_has_nobody_elses_name(self):
         with Cgroup('container') as container, Cgroup('old') as old, Cgroup('new') as new:

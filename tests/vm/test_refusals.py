@@ -113,9 +113,9 @@ OTEL_LOG_LEVEL=info bpfpush run --config=/tmp/functions.conf 2>/result/functions
 agent=$!
 until_said 'started: '
 echo 0 >/proc/sys/kernel/ftrace_enabled
-until_said 'count only in part'
+until_said 'counting only in part'
 echo 1 >/proc/sys/kernel/ftrace_enabled
-until_said 'count again'
+until_said 'counting again'
 kill $agent
 wait $agent
 echo $? >/result/functions-run.status
@@ -232,7 +232,8 @@ class TestDebian12(Refusals, unittest.TestCase):
             self.assertIn(cause, "\n".join(said(self.guest, case)[1]), case)
         status, lines = said(self.guest, "functions-run")
         self.assertEqual((status, [line for line in lines if "functions" in line]),
-                         (0, ["pagecache count only in part: " + cause, "pagecache count again at functions: kernel.ftrace_enabled is 1"]))
+                         (0, ["counting only in part: pagecache: " + cause,
+                              "counting again at functions: pagecache: the sysctl kernel.ftrace_enabled is 1"]))
 
     def test_two_capabilities_attach_every_collector(self):
         self.assertEqual((self.guest.file("rights.status"), self.guest.file("rights.err")), ("0\n", ""))

@@ -12,6 +12,7 @@
 #include "util/cleanup.h"
 #include "util/hash.h"
 
+#define NEEDED_MAX     64 /* libraries of a file that are looked into */
 #define USDT_ARGUMENTS 12 /* <sys/sdt.h> */
 
 #if defined(__x86_64__)
@@ -156,7 +157,7 @@ static bool look(const char *path, bool is_mark, struct sight *sight)
 
 	sight->is_elf = elf && elf_kind(elf) == ELF_K_ELF;
 	while (sight->is_elf && (section = elf_nextscn(elf, section))) {
-		GElf_Shdr head;
+		GElf_Shdr head = { 0 };
 		Elf_Data *data = gelf_getshdr(section, &head) ? elf_getdata(section, NULL) : NULL;
 
 		sight->has_symbols |= head.sh_type == SHT_SYMTAB;
@@ -174,6 +175,7 @@ static bool find_in_needed(Elf *elf, const char *function, char path[TARGET_BYTE
 {
 	struct sight sight = { 0 };
 	Elf_Scn *section = NULL;
+	unsigned int n_needed = 0;
 	GElf_Shdr head;
 	GElf_Dyn item;
 
@@ -183,7 +185,7 @@ static bool find_in_needed(Elf *elf, const char *function, char path[TARGET_BYTE
 		Elf_Data *data = is_dynamic ? elf_getdata(section, NULL) : NULL;
 
 		for (int i = 0; data && !sight.is_there && gelf_getdyn(data, i, &item); i++) {
-			if (item.d_tag != DT_NEEDED)
+			if (item.d_tag != DT_NEEDED || n_needed++ >= NEEDED_MAX)
 				continue;
 			snprintf(path, TARGET_BYTES, "%s", elf_strptr(elf, head.sh_link, item.d_un.d_val) ?: "");
 			if (find(path))

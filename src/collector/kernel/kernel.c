@@ -182,7 +182,11 @@ static int read_symbols(char **list)
 	_cleanup_(fclosep) FILE *f = *list ? NULL : fopen("/proc/kallsyms", "re");
 	size_t size = 0;
 
-	return !*list && (!f || getdelim(list, &size, '\0', f) < 0) ? -errno : 0;
+	if (*list || (f && getdelim(list, &size, '\0', f) >= 0))
+		return 0;
+	free(*list); /* it may have been made all the same */
+	*list = NULL;
+	return -ENODATA;
 }
 
 /* A line is "ADDRESS TYPE NAME", and may go on with "\t[MODULE]". */
@@ -190,7 +194,7 @@ size_t kernel_find_functions(char **list, const char *name, unsigned long addres
 {
 	size_t length = strlen(name), n = 0;
 
-	if (read_symbols(list))
+	if (!length || read_symbols(list))
 		return 0;
 	for (const char *at = *list; (at = strstr(at, name)); at += length) {
 		const char *line = at;

@@ -352,7 +352,8 @@ static void walk_end(struct cgroups *cgroups)
 	bool is_judge = !walk_is_partial(cgroups->walk) && (cgroups->is_whole || !cgroups->ring);
 
 	array_for_each (cgroup, cgroups->items, cgroups->n) {
-		cgroup->is_cut = false; /* it is gone, or no path is long enough for it */
+		/* It is gone, or no path is long enough for it, unless another walk follows. */
+		cgroup->is_cut &= cgroups->is_due;
 		if (!is_judge || cgroup->seen == cgroups->n_walks)
 			continue;
 		cgroup->is_gone = true;

@@ -16,14 +16,18 @@ static const struct {
 	{ "/proc/self/ns/uts", 0xEFFFFFFE, "host.name is its own name (--uts=host)" },
 };
 
+#define UTS 2
+
 void namespaces_complain(bool is_part, struct buf *out)
 {
 	const char *before = "the container in which bpfpush runs hides a part of the machine: ";
 	struct stat status;
 
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
-		/* The machine's cgroups may be mounted all the same. */
-		if ((!i && !is_part) || stat(namespaces[i].path, &status) || status.st_ino == namespaces[i].initial)
+		/* The machine's cgroups may be mounted all the same, and a service may have a host name of its own. */
+		if ((!i && !is_part) || (i == UTS && !out->size))
+			continue;
+		if (stat(namespaces[i].path, &status) || status.st_ino == namespaces[i].initial)
 			continue;
 		buf_printf(out, "%s%s", before, namespaces[i].hidden);
 		before = "; ";

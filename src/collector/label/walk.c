@@ -27,6 +27,7 @@ struct walk {
 	unsigned int depth;
 	struct place *closed; /* between the last two of them */
 	size_t n_closed;
+	long from; /* where the last one of dirs was opened again; or 0 */
 	bool is_partial;
 	char path[PATH_BYTES];
 };
@@ -38,7 +39,8 @@ static bool close_last(struct walk *walk)
 	struct place place = { .at = telldir(dir), .length = walk->lengths[walk->depth - 1] };
 	struct stat status;
 
-	if (fstat(dirfd(dir), &status))
+	/* Names of a directory that have the same place would be met again and again. */
+	if (place.at <= walk->from || fstat(dirfd(dir), &status))
 		return false;
 	place.id = status.st_ino;
 	if (array_append(&walk->closed, &walk->n_closed, &place))
@@ -61,6 +63,7 @@ static void enter(struct walk *walk, int parent_fd, const char *name)
 		walk->is_partial = true;
 		closedir(dir);
 	} else {
+		walk->from = 0;
 		walk->lengths[walk->depth] = strlen(walk->path);
 		walk->dirs[walk->depth++] = dir;
 	}
@@ -81,6 +84,7 @@ static void leave(struct walk *walk)
 		parent = fd < 0 || fstat(fd, &status) || status.st_ino != place.id ? NULL : fdopendir(fd);
 		if (parent) {
 			seekdir(parent, place.at);
+			walk->from = place.at;
 			walk->lengths[walk->depth] = place.length;
 			walk->dirs[walk->depth++] = parent;
 		} else {
