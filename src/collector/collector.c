@@ -291,8 +291,6 @@ void post_attach_mark(void)
 /* Variables get the addresses of the kernel's symbols, unless the configuration sets them. */
 static int set_symbols(const struct collector *collector, struct buf *why)
 {
-	_cleanup_(freep) char *symbols = NULL;
-
 	array_for_each (param, collector->descriptor->params, collector->descriptor->n_params) {
 		const struct setting *setting = setting_find(&collector->settings, param->name);
 		uint64_t address;
@@ -300,7 +298,7 @@ static int set_symbols(const struct collector *collector, struct buf *why)
 
 		if (!param->symbol || setting->text)
 			continue;
-		err = kernel_find_symbol(&symbols, param->symbol, &address);
+		err = kernel_find_symbol(param->symbol, &address);
 		if (err)
 			buf_printf(why, err == -ENOENT ? "this kernel has no symbol %s" :
 				   "the address of the kernel's symbol %s is not told: CAP_SYSLOG is missing, or the sysctl "

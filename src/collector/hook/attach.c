@@ -12,7 +12,6 @@
 #include <linux/perf_event.h>
 #include <net/if.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -66,14 +65,6 @@ static bool is_return(const struct program *program)
 	return section_is(program->section, " kretprobe kretprobe.multi uretprobe ");
 }
 
-static char *symbols; /* of the kernel, once a start */
-
-void hook_forget(void)
-{
-	free(symbols);
-	symbols = NULL;
-}
-
 static bool are_told(const unsigned long *addresses, size_t n)
 {
 	while (n && addresses[n - 1])
@@ -88,7 +79,7 @@ static int attach_functions(const struct bpf_object *object, struct program *pro
 	bool is_name = !strpbrk(target, "*?");
 	unsigned long addresses[KERNEL_PLACES];
 	struct bpf_kprobe_multi_opts options;
-	size_t n = is_name ? kernel_find_functions(&symbols, target, addresses) : 0;
+	size_t n = is_name ? kernel_find_functions(target, addresses) : 0;
 	int err;
 
 	OPTIONS_INIT(options);
@@ -116,7 +107,7 @@ static int attach_function(const struct bpf_object *object, struct program *prog
 	OPTIONS_INIT(options);
 	options.retprobe = is_return(program);
 	options.offset = target_offset(target_of(program->section), name);
-	if (kernel_find_functions(&symbols, name, addresses) > 1)
+	if (kernel_find_functions(name, addresses) > 1)
 		return -EADDRNOTAVAIL;
 	return take(program, bpf_program__attach_kprobe_opts(bpf, name, &options), -1);
 }

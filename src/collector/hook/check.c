@@ -13,7 +13,6 @@
 
 #include "collector/binding.h"
 #include "collector/hook/file.h"
-#include "collector/hook/hook.h"
 #include "collector/hook/perf.h"
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
@@ -163,42 +162,27 @@ static int find_event(const char *target, struct buf *lack)
 }
 
 static struct btf *kernel;
-static char *symbols;
 
 void hooks_forget(void)
 {
 	btf__free(kernel);
-	free(symbols);
-	hook_forget();
 	kernel = NULL;
-	symbols = NULL;
-}
-
-/* What compilers make of a function that they change or cut: NAME.isra.0, NAME.constprop.0, NAME.part.0. */
-static const char *find_part(const char *name, char *text, size_t size)
-{
-	const char *at;
-
-	snprintf(text, size, " %s.", name);
-	at = symbols ? strstr(symbols, text) : NULL;
-	if (!at)
-		return NULL;
-	snprintf(text, size, "%.*s", (int)strcspn(at + 1, "\t\n"), at + 1);
-	return text;
+	kernel_forget_symbols();
 }
 
 /* The kernel's types have functions by the names that they have in its source. */
 static bool is_one_function(const char *section, const char *name, struct buf *lack)
 {
 	unsigned long addresses[KERNEL_PLACES];
-	size_t n = kernel_find_functions(&symbols, name, addresses);
+	size_t n = kernel_find_functions(name, addresses);
 	char text[TARGET_BYTES + 32];
-	const char *part = n ? NULL : find_part(name, text, sizeof(text));
 
-	if (n > 1 && section_is(section, " kprobe kretprobe "))
+	if (!*name)
+		buf_printf(lack, "\"%s\" is not the name of a function; write one like vfs_read", target_of(section));
+	else if (n > 1 && section_is(section, " kprobe kretprobe "))
 		buf_printf(lack, "this kernel has %zu functions %s, and " SEVERAL_FUNCTIONS, n, name);
-	else if (part)
-		buf_printf(lack, "this kernel has no function %s: did you mean %s?", name, part);
+	else if (!n && kernel_find_part(name, text, sizeof(text)))
+		buf_printf(lack, "this kernel has no function %s: did you mean %s?", name, text);
 	else
 		return true;
 	return false;
@@ -252,7 +236,7 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 	if (btf__find_by_name_kind(kernel, full, kind) > 0)
 		return true;
 	snprintf(full, sizeof(full), "%s%s", is_function ? "" : "__tracepoint_", plain);
-	if (kernel_find_symbol(&symbols, full, &unused) != -ENOENT)
+	if (kernel_find_symbol(full, &unused) != -ENOENT)
 		return true;
 	nearest = find_nearest(kernel, kind, prefix, plain);
 	buf_printf(lack, "this kernel has no %s %s%s%s%s", is_function ? "function" : "tracepoint", plain,

@@ -23,9 +23,6 @@ int hook_attach(const struct bpf_object *object, struct program *program);
 /* Ends its links; those of a program that is kept stay on. */
 void hook_detach(struct program *program);
 
-/* Frees what hook_attach() has found. */
-void hook_forget(void);
-
 /* Is it on each CPU, also those that come online later? */
 bool hook_is_everywhere(const struct program *program);
 

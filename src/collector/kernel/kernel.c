@@ -177,54 +177,76 @@ int kernel_check(bool has_types, struct buf *why)
 	return 0;
 }
 
-static int read_symbols(char **list)
-{
-	_cleanup_(fclosep) FILE *f = *list ? NULL : fopen("/proc/kallsyms", "re");
-	size_t size = 0;
+static char *symbols; /* /proc/kallsyms, for which the kernel takes a tenth of a second */
 
-	if (*list || (f && getdelim(list, &size, '\0', f) >= 0))
-		return 0;
-	free(*list); /* it may have been made all the same */
-	*list = NULL;
-	return -ENODATA;
+void kernel_forget_symbols(void)
+{
+	free(symbols);
+	symbols = NULL;
 }
 
-/* A line is "ADDRESS TYPE NAME", and may go on with "\t[MODULE]". */
-size_t kernel_find_functions(char **list, const char *name, unsigned long addresses[static KERNEL_PLACES])
+static bool read_symbols(void)
+{
+	_cleanup_(fclosep) FILE *f = symbols ? NULL : fopen("/proc/kallsyms", "re");
+	size_t size = 0;
+
+	if (!symbols && f && getdelim(&symbols, &size, '\0', f) < 0)
+		kernel_forget_symbols(); /* it may have room, and nothing in it */
+	return symbols;
+}
+
+/* Where the name of a function begins that begins so. A line is "ADDRESS TYPE NAME", and may go on with "\t[MODULE]". */
+static const char *next_function(const char *at, const char *name)
+{
+	while (at && (at = strstr(at, name)) && (at - symbols < 3 || at[-1] != ' ' || !strchr("tTwW", at[-2])))
+		at++;
+	return at;
+}
+
+static uint64_t address_at(const char *at)
+{
+	while (at > symbols && at[-1] != '\n')
+		at--;
+	return strtoull(at, NULL, 16);
+}
+
+size_t kernel_find_functions(const char *name, unsigned long addresses[static KERNEL_PLACES])
 {
 	size_t length = strlen(name), n = 0;
 
-	if (!length || read_symbols(list))
-		return 0;
-	for (const char *at = *list; (at = strstr(at, name)); at += length) {
-		const char *line = at;
-
-		if (at - *list < 3 || at[-1] != ' ' || !strchr("tTwW", at[-2]) || !strchr("\n\t", at[length]))
+	for (const char *at = *name && read_symbols() ? symbols : NULL; (at = next_function(at, name)); at += length) {
+		if (!strchr("\n\t", at[length]))
 			continue;
-		while (line > *list && line[-1] != '\n')
-			line--;
 		if (n < KERNEL_PLACES)
-			addresses[n] = strtoul(line, NULL, 16);
+			addresses[n] = (unsigned long)address_at(at);
 		n++;
 	}
 	return n;
 }
 
-int kernel_find_symbol(char **list, const char *name, uint64_t *ret_address)
+bool kernel_find_part(const char *name, char *text, size_t size)
+{
+	const char *at;
+
+	snprintf(text, size, "%s.", name);
+	at = *name && read_symbols() ? next_function(symbols, text) : NULL;
+	if (at)
+		snprintf(text, size, "%.*s", (int)strcspn(at, "\t\n"), at);
+	return at;
+}
+
+int kernel_find_symbol(const char *name, uint64_t *ret_address)
 {
 	char text[512 + 4];
 	const char *at;
-	int err = read_symbols(list);
 
-	if (err)
-		return err;
+	if (!read_symbols())
+		return -EACCES;
 	snprintf(text, sizeof(text), " %.512s\n", name);
-	at = strstr(*list, text);
+	at = strstr(symbols, text);
 	text[strlen(text) - 1] = '\t'; /* the name of a module follows */
-	at = at ?: strstr(*list, text);
-	while (at && at > *list && at[-1] != '\n')
-		at--;
-	*ret_address = at ? strtoull(at, NULL, 16) : 0;
+	at = at ?: strstr(symbols, text);
+	*ret_address = at ? address_at(at) : 0;
 	return *ret_address ? 0 : at ? -EACCES : -ENOENT;
 }
 

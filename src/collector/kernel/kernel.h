@@ -16,19 +16,20 @@
  * elsewhere than the kernel.
  */
 int kernel_check(bool has_types, struct buf *why);
+/* 0, or -ENOENT, or -EACCES if it is there, but its address is not told, or if that is not known. */
+int kernel_find_symbol(const char *name, uint64_t *ret_address);
 #define KERNEL_PLACES 64
 /*
  * How many functions of that name there are; 0: none, or it is not known. addresses: of the first of them, 0 where
- * they are not told. list: as above.
+ * they are not told.
  */
-size_t kernel_find_functions(char **list, const char *name, unsigned long addresses[static KERNEL_PLACES]);
+size_t kernel_find_functions(const char *name, unsigned long addresses[static KERNEL_PLACES]);
+/* What a compiler has made of the function, as NAME.isra.0, NAME.constprop.0 or NAME.part.0, if anything. */
+bool kernel_find_part(const char *name, char *text, size_t size);
+/* The list of symbols is megabytes, so it is to be let go after a start. */
+void kernel_forget_symbols(void);
 /* May this thread read maps, with the capabilities that it has now? */
 bool kernel_can_read(void);
-/*
- * 0, or -ENOENT, or -EACCES if it is there, but its address is not told. list: of all symbols, NULL at first, and for
- * the caller to free: the kernel takes a tenth of a second for it.
- */
-int kernel_find_symbol(char **list, const char *name, uint64_t *ret_address);
 /* Is this Linux of that version or a later one? For what cannot be tried. */
 bool kernel_is_since(unsigned int major, unsigned int minor);
 
