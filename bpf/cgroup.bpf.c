@@ -19,7 +19,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 struct cgroup_name {
 	u64 id;
 	char path[CGROUP_PATH_BYTES]; /* from the root, with a leading "/", maybe cut; "": the cgroup is gone */
-	u64 unused;
+	u64 room; /* for the id that follows a path */
 };
 
 /*

@@ -10,26 +10,26 @@ static const struct {
 	const char *path;
 	ino_t initial;
 	const char *hidden;
+	bool is_of_cgroups; /* the machine's may be mounted all the same */
+	bool is_of_services; /* those of systemd, too: to be said only after others */
 } namespaces[] = {
-	{ "/proc/self/ns/cgroup", 0xEFFFFFFB, "not all units and containers outside of it have their names (--cgroupns=host)" },
+	{ "/proc/self/ns/cgroup", 0xEFFFFFFB,
+	  "not all units and containers outside of it have their names (--cgroupns=host)", .is_of_cgroups = true },
 	{ "/proc/self/ns/pid", 0xEFFFFFFC, "with per_process, processes outside of it seem to have ended (--pid=host)" },
-	{ "/proc/self/ns/uts", 0xEFFFFFFE, "host.name is its own name (--uts=host)" },
+	{ "/proc/self/ns/uts", 0xEFFFFFFE, "host.name is its own name (--uts=host)", .is_of_services = true },
 };
-
-#define UTS 2
 
 void namespaces_complain(bool is_part, struct buf *out)
 {
 	const char *before = "the container in which bpfpush runs hides a part of the machine: ";
 	struct stat status;
 
-	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
-		/* The machine's cgroups may be mounted all the same, and a service may have a host name of its own. */
-		if ((!i && !is_part) || (i == UTS && !out->size))
+	array_for_each (row, namespaces, ARRAY_SIZE(namespaces)) {
+		if ((row->is_of_cgroups && !is_part) || (row->is_of_services && !out->size))
 			continue;
-		if (stat(namespaces[i].path, &status) || status.st_ino == namespaces[i].initial)
+		if (stat(row->path, &status) || status.st_ino == row->initial)
 			continue;
-		buf_printf(out, "%s%s", before, namespaces[i].hidden);
+		buf_printf(out, "%s%s", before, row->hidden);
 		before = "; ";
 	}
 }
