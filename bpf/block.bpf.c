@@ -17,12 +17,11 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define REQUESTS_MAX	    16384 /* that drivers have at the same time */
 #define OPERATION_MASK	    0xff  /* REQ_OP_BITS */
 #define ERROR_EIO	    5
-#define MINOR_BITS	    20
+#define DISK_NAME_BYTES	    32 /* DISK_NAME_LEN */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct gendisk {
-	int major;
-	int first_minor;
+	char disk_name[DISK_NAME_BYTES];
 };
 
 struct request_queue {
@@ -50,10 +49,9 @@ enum disk_operation {
 };
 
 struct disk_key {
-	lbl_dev device;
+	lbl_disk device[DISK_NAME_BYTES];
 	enum disk_operation operation;
 	lbl_errno error;
-	u32 unused;
 };
 
 struct disk_value {
@@ -163,7 +161,7 @@ int BPF_PROG(block_rq_complete, struct request *request, int error, unsigned int
 	}
 	if (!bytes && key.operation <= DISK_OPERATION_WRITE)
 		return 0;
-	key.device = disk->major << MINOR_BITS | disk->first_minor;
+	bpf_probe_read_kernel_str(key.device, sizeof(key.device), disk->disk_name);
 	value = operations_at(&key);
 	if (value && started)
 		add_times(value, started, request->part ? request->start_time_ns : 0);

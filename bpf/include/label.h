@@ -21,6 +21,7 @@ typedef u32 lbl_tgid;	   /* process id alone */
 typedef u32 lbl_syscall;   /* syscall_number() in syscall.h: the name of the call, 0 included */
 typedef u32 lbl_errno;	   /* errno, positive or negative: "ENOENT" */
 typedef u32 lbl_dev;	   /* kernel dev_t (major << 20 | minor): the block device's name */
+typedef u8 lbl_disk;	   /* lbl_disk name[32]: what the kernel calls a disk, gendisk.disk_name; "" is none */
 typedef u32 lbl_stat_dev;  /* the same as stat(2) has it: makedev(major, minor) */
 typedef u32 lbl_ifindex;   /* network interface index of the agent's network namespace: its name */
 typedef u64 lbl_ksym;	   /* address in the kernel: the function's name; lbl_ksym frame[20]: a stack up to a 0 */

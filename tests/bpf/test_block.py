@@ -56,16 +56,24 @@ while words:
 '''
 
 
-DISKS = '''
-import json, os
+DISKS = r'''
+import json, os, re
 
 def stats():
-    """{disk: the words of its stat}, of those that are no loop devices, and count."""
-    seen = {}
-    for name in os.listdir('/sys/block'):
+    """
+    {disk: the words of its stat}, of those that are no loop devices, and count. Requests go to the paths of an NVMe
+    disk, where it has paths: nvme0c0n1 and nvme0c1n1 to nvme0n1.
+    """
+    seen, names = {}, os.listdir('/sys/block')
+    paths = {name: re.sub(r'^(nvme\d+)c\d+(n\d+)$', r'\1\2', name) for name in names}
+    with_paths = {disk for name, disk in paths.items() if name != disk}
+    for name, disk in paths.items():
+        if name in with_paths or name.startswith(('loop', 'zram', 'dm-', 'md')):
+            continue
         with open('/sys/block/%s/stat' % name) as file:
-            seen[name] = [int(word) for word in file.read().split()]
-    return {name: words for name, words in seen.items() if not name.startswith(('loop', 'zram', 'dm-', 'md'))}
+            words = [int(word) for word in file.read().split()]
+        seen[disk] = [old + new for old, new in zip(seen.get(disk, [0] * len(words)), words)]
+    return seen
 
 def grown(before):
     after = stats()
@@ -74,6 +82,13 @@ def grown(before):
 before = stats()
 '''
 SHOW = "print(json.dumps(grown(before)), flush=True)"
+
+
+def devices_of(name, devices):
+    """Those of "MAJOR,MINOR" that are the disk, or may be a path to it: no file has the number of a path."""
+    with open('/sys/block/%s/dev' % name) as file:
+        own = file.read().strip().replace(':', ',')
+    return {own, *(device for device in devices if not os.path.exists('/sys/dev/block/' + device.replace(',', ':')))}
 
 
 def stat(name):
@@ -175,12 +190,11 @@ class BlockTest(unittest.TestCase):
             hidden[match[1], match[2], 'sectors'] += int(match[3])
         self.assertGreaterEqual(sum(least[0] for least in seen.expected.values()), 100)
         for name, least in seen.expected.items():
-            with open('/sys/block/%s/dev' % name) as file:
-                device = file.read().strip().replace(':', ',')
+            devices = devices_of(name, {device for device, _, _ in hidden})
             for operation, (count, sectors, _) in STAT.items():
-                least[count] -= hidden[device, LETTERS[operation], 'count']
+                least[count] -= sum(hidden[device, LETTERS[operation], 'count'] for device in devices)
                 if sectors:
-                    least[sectors] -= hidden[device, LETTERS[operation], 'sectors']
+                    least[sectors] -= sum(hidden[device, LETTERS[operation], 'sectors'] for device in devices)
                 sizes = seen.total(SIZE, **{OPERATION: operation, DEVICE: name}) or {'count': 0, 'sum': 0}
                 if operation != 'write':
                     self.assertTrue(least[count] <= sizes['count'] <= most[name][count], (name, operation, sizes))

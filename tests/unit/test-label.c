@@ -130,6 +130,32 @@ static void interfaces_and_devices_have_the_kernels_names_or_their_numbers(void 
 	teardown(&f);
 }
 
+static const char *disk_called(struct fixture *f, const char *name)
+{
+	struct field field = { .type_name = "lbl_disk", .class = FIELD_BYTES, .size_bytes = 32, .bucket_bytes = 1 };
+	char text[32] = "";
+
+	memcpy(text, name, strlen(name));
+	attributes_init(&f->attributes);
+	assert_ok(add(f, &field, text));
+	return f->attributes.n ? f->attributes.items[0].text : "";
+}
+
+static void a_path_is_called_as_its_disk(void **state)
+{
+	static const char *const names[][2] = {
+		{ "nvme0c0n1", "nvme0n1" }, { "nvme12c345n67", "nvme12n67" }, { "nvme0n1", "nvme0n1" }, { "sda", "sda" },
+		{ "dm-0", "dm-0" }, { "", "" }, { "nvme0c0n1p1", "nvme0c0n1p1" }, { "nvme0cn1", "nvme0cn1" }, { "nvme", "nvme" },
+		{ "nvme0c0n", "nvme0c0n" }, { "nvme0c0n1 ", "nvme0c0n1 " }, { "cciss!c0d0", "cciss!c0d0" },
+	};
+	struct fixture f;
+
+	setup(&f);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_string_equal(disk_called(&f, names[i][0]), names[i][1]);
+	teardown(&f);
+}
+
 static void a_text_ends_at_its_first_nul_or_with_its_room(void **state)
 {
 	struct field field = { .type_name = "", .class = FIELD_TEXT, .size_bytes = 4, .bucket_bytes = 1 };
@@ -465,6 +491,7 @@ int main(void)
 		cmocka_unit_test(system_calls_have_names_in_both_abis),
 		cmocka_unit_test(addresses_are_in_network_byte_order),
 		cmocka_unit_test(interfaces_and_devices_have_the_kernels_names_or_their_numbers),
+		cmocka_unit_test(a_path_is_called_as_its_disk),
 		cmocka_unit_test(a_text_ends_at_its_first_nul_or_with_its_room),
 		cmocka_unit_test(constants_are_names_and_none_is_no_attribute),
 		cmocka_unit_test(a_process_is_its_number_and_when_it_began),

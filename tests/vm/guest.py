@@ -6,7 +6,7 @@
 
 SCRIPT runs under bash as root, with bpfpush, the workloads and Python in PATH, the collectors where
 bpfpush looks for them, and tests/ in /tests; files that it leaves in /result come back. The root file system is
-ext4 on a disk, /tmp is in memory. A boot takes about four seconds. Times in the guest say nothing about a real
+ext4 on an NVMe disk that has paths, /tmp is in memory. A boot takes about four seconds. Times in the guest say nothing about a real
 machine; counts are exact.
 """
 
@@ -96,7 +96,8 @@ def command(work, disk, kernel, append, memory_mb, cpus, threads):
     words = ["qemu-system-x86_64", "-accel", f"tcg,thread={threads},tb-size=256", "-cpu", CPU, "-M", "q35", "-nodefaults", "-no-user-config",
              "-display", "none", "-no-reboot", "-smp", cpus, "-m", str(memory_mb), "-kernel", kernel_path(kernel),
              "-initrd", os.path.join(work, "initramfs"), "-append", f"{WORDS} {append}",
-             "-drive", f"if=none,id=root,format=raw,snapshot=on,file={disk}", "-device", "nvme,serial=root,drive=root"]
+             "-drive", f"if=none,id=root,format=raw,snapshot=on,file={disk}", "-device", "nvme-subsys,id=root",
+             "-device", "nvme,serial=root,subsys=root", "-device", "nvme-ns,drive=root"]
     for port in PORTS:
         words += ["-serial", f"file:{os.path.join(work, port)}"]
     return words

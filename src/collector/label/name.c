@@ -37,6 +37,20 @@ void name_stat_device(const struct label_type *type, uint32_t number, char ret_t
 	name_block_device(major(number), minor(number), ret_text);
 }
 
+/* "nvme0c1n2" is a path to "nvme0n2", which is the disk that programs see (drivers/nvme/host/multipath.c). */
+void name_disk(const uint8_t *data, size_t size, struct buf *out)
+{
+	int bytes = (int)strnlen((const char *)data, size), disk = 0, path = 0, end = 0;
+	char name[NAME_TEXT_BYTES];
+
+	snprintf(name, sizeof(name), "%.*s", bytes, (const char *)data);
+	(void)sscanf(name, "nvme%*[0-9]%nc%*[0-9]%nn%*[0-9]%n", &disk, &path, &end);
+	if (end && !name[end])
+		buf_printf(out, "%.*s%s", disk, name, name + path);
+	else
+		buf_append_text(out, name);
+}
+
 void name_interface(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])
 {
 	if (!if_indextoname(number, ret_text))

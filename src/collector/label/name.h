@@ -28,6 +28,8 @@ name_fn name_pci;
  */
 char *name_find_pci(FILE *f, const char *head, const char *below, char *line, size_t size);
 
+/* The name that the kernel has for a disk, up to its first NUL; a path of an NVMe disk is called as that disk. */
+void name_disk(const uint8_t *data, size_t size, struct buf *out);
 /* Two hexadecimal digits for each byte. */
 void name_bytes(const uint8_t *data, size_t size, struct buf *out);
 /*

@@ -219,6 +219,12 @@ static void put_domain(struct member *member)
 	name_domain(member->raw, member->label->field->size_bytes, &member->text);
 }
 
+static void put_disk(struct member *member)
+{
+	name_disk(member->raw, member->label->field->size_bytes, &member->text);
+	member->is_absent = !member->text.size;
+}
+
 static void put_bool(struct member *member)
 {
 	buf_append_text(&member->text, member->value ? "true" : "false");
@@ -251,6 +257,7 @@ static const struct label_type label_table[] = {
 	{ "errno", NUMBER, 0, 0, true, "error.type", put_errno },
 	{ "dev", NUMBER, 0, 0, true, "system.device", put_named, .name_of = name_device, .is_changing = true },
 	{ "stat-dev", NUMBER, 4, 0, true, "system.device", put_named, .name_of = name_stat_device, .is_changing = true },
+	{ "disk", ARRAY, 0, 1, false, "system.device", put_disk },
 	{ "ifindex", NUMBER, 0, 0, true, "network.interface.name", put_named, .name_of = name_interface, .is_changing = true },
 	{ "ksym", NUMBER, 8, 0, true, "code.function.name", put_ksym, .is_changing = true, .is_function = true },
 	{ "ksym", CLASS(BYTES), 0, 8, false, "code.stacktrace", put_stack, .is_changing = true, .has_lines = true,
