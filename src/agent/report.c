@@ -8,6 +8,7 @@
 #include "collector/kernel/kernel.h"
 #include "collector/label/cgroup.h"
 #include "collector/label/watch.h"
+#include "metric/bounds.h"
 #include "metric/loss.h"
 #include "util/array.h"
 
@@ -15,6 +16,8 @@
 #define QUIET_COLLECTIONS 6
 /* A smaller share of missed events is not worth a message; the metrics have it all the same. */
 #define LOSS_SHARE 1e-3
+/* Of fewer values, no sum is looked at. */
+#define UNFIT_VALUES 10
 
 /* A failure is logged once, until a collection succeeds. */
 void agent_report_reading(const struct agent *agent, const char *collector, int err)
@@ -238,8 +241,45 @@ static void report_tracing(struct agent *agent)
 		log_info("counting again at functions: %s: the sysctl kernel.ftrace_enabled is 1", buf_text(&names));
 }
 
+/* The first series whose sum its bounds do not allow. NULL: there is none. */
+static const struct series *find_unfit(const struct metric *metric, double *ret_least, double *ret_most)
+{
+	const struct series *series;
+
+	metric_for_each_series(series, metric)
+		if (series->total.count >= UNFIT_VALUES && !bounds_fit(metric, &series->total, ret_least, ret_most))
+			return series;
+	return NULL;
+}
+
+/*
+ * Said once of a metric, if the same series is so twice: numbers that were read while they changed fit the next time.
+ * Where numbers are counted together for lack of room, some of a histogram may be missing in its series.
+ */
+static void report_bounds(const struct agent *agent)
+{
+	struct metric *metric;
+	double least, most;
+
+	batch_for_each_metric(metric, &agent->batch) {
+		const struct series *unfit, *before = metric->unfit;
+
+		metric->is_judged |= metric->overflow[OVERFLOW_SERIES] || metric->overflow[OVERFLOW_TABLE];
+		if (!metric->layout.bounds || metric->layout.has_no_sum || metric->is_judged)
+			continue;
+		metric->unfit = unfit = find_unfit(metric, &least, &most);
+		if (!unfit || (unfit != before && !(agent->options.is_once && agent->batch.is_last)))
+			continue;
+		metric->is_judged = true;
+		log_warning("collector %s: the sum of %s is %g, and its bounds allow %g to %g: \"buckets\" describes other bounds than "
+			    "the program has, or its map lost counts", metric->scope, metric->name,
+			    (double)unfit->total.sum / (double)metric->divisor, least, most);
+	}
+}
+
 void agent_report(struct agent *agent)
 {
+	report_bounds(agent);
 	report_tracing(agent);
 	report_misses(agent);
 	report_maps(agent);

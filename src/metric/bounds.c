@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#define TOLERANCE (1.0 / 64)
+
 /* base^(offset+i). */
 static double limit(const struct histogram_layout *layout, uint32_t i)
 {
@@ -45,6 +47,21 @@ double bounds_middle(const struct metric *metric, uint32_t i)
 	if (isinf(high))
 		high = metric->layout.bounds ? low : limit(&metric->layout, i);
 	return low > 0 ? 2 * high / (1 + high / low) : high / 2;
+}
+
+bool bounds_fit(const struct metric *metric, const struct numbers *numbers, double *ret_least, double *ret_most)
+{
+	double sum = (double)numbers->sum / (double)metric->divisor, least = 0, most = 0;
+
+	for (uint32_t i = 0; i < metric->layout.n_buckets; i++) {
+		if (!numbers->bucket[i])
+			continue;
+		least += (double)numbers->bucket[i] * lower(metric, i);
+		most += (double)numbers->bucket[i] * bounds_upper(metric, i);
+	}
+	*ret_least = least;
+	*ret_most = most;
+	return sum >= least * (1 - TOLERANCE) && sum <= most * (1 + TOLERANCE);
 }
 
 uint32_t bounds_explicit_n(const struct metric *metric)

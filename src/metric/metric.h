@@ -98,6 +98,8 @@ struct metric {
 	struct index index;		    /* of series, by the hash of their attributes */
 	/* Set for one collection: a map that feeds this gauge could not be read, so it stays as it was. */
 	bool is_held;
+	const void *unfit; /* the series whose sum its bounds did not allow at the last collection; of report.c */
+	bool is_judged;	   /* no sum is looked at any more; likewise */
 	struct loss loss; /* of the program that missed most of those that feed it */
 };
 

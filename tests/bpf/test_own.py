@@ -278,6 +278,7 @@ class BoundsTest(Pair):
         # A key k of linear counts from k * 50 on.
         self.assert_histogram(points['key.linear'], [49, 99, 149], self.VALUES, 1000000, has_sum=False)
         self.assert_histogram(points['key.zero'], [0, 1, 2, 4, 8], self.VALUES, has_sum=False)
+        self.assert_histogram(points['key.floor'], [1, 3, 7, 15, 31, 63], self.VALUES)
         self.assert_histogram(points['key.fixed'], [10, 100], self.VALUES, has_sum=False)
         for parity in range(2):
             [point] = seen.select('test.key.powers', **{'bounds.parity': parity})
@@ -294,6 +295,17 @@ class BoundsTest(Pair):
         self.assertEqual({bound: n for bound, n in counts.items() if n}, {0: 1, 1024: 1, 4096: 2, 1 << 20: 1})
         self.assertEqual(total['sum'], sum(values) * 1024)
 
+    def test_bounds_that_do_not_fit_the_sum_are_said_once(self):
+        with open(os.path.join(self.directory, 'bounds.conf'), encoding='utf-8') as file:
+            fitting = file.read()
+        call = self.CALLS % [*range(1, 9), *[17] * 10]
+        for wrong, said in ((fitting, []), (fitting.replace('exp2 floor 0..5', 'exp2 0..5'), ['test.key.floor is 206, and its bounds allow 94 to 189']),
+                            (fitting.replace('= exp2 0..5', '= exp2 floor 0..5'), ['test.key.powers is 186, and its bounds allow 327 to 668'])):
+            with self.subTest(said):
+                self.file('bounds.conf', wrong)
+                seen = once(['bounds'], [sys.executable, '-c', call], params=self.params())
+                self.assertEqual(re.findall('collector bounds: the sum of (.*?): "buckets"', seen.stderr), said)
+
     def test_the_largest_number_is_above_all_bounds(self):
         seen = once(['bounds'], [sys.executable, '-c', self.CALLS % [-1]], params=self.params())
         for name in ('shared.linear', 'percpu.linear', 'shared.fixed', 'percpu.fixed', 'shared.powers', 'percpu.powers'):
@@ -308,7 +320,7 @@ class BoundsTest(Pair):
         self.assertIn('  test.shared.scaled: 4 buckets up to 50 100 150, divided by 1000\n', shape)
         self.assertIn('  test.key.powers: 7 buckets up to 1 2 4 8 16 32, divided by 1\n', shape)
         self.assertIn('  test.key.linear: 4 buckets up to 49 99 149, divided by 1000000, no sum\n', shape)
-        self.assertEqual(shape.count(' buckets up to '), 11)
+        self.assertEqual(shape.count(' buckets up to '), 12)
 
     def test_numbers_are_multiplied_exactly(self):
         # No double has all of these digits.

@@ -157,6 +157,32 @@ static void without_a_range_each_bucket_is_explicit(void **state)
 	}
 }
 
+static void a_sum_has_to_be_between_the_bounds_of_its_values(void **state)
+{
+	uint64_t bucket[4] = { 5, 20, 10 }; /* 0, 1 to 49, 50 to 1099 */
+	struct numbers numbers = { .count = 35, .bucket = bucket };
+	const struct { uint64_t sum; bool is_fit; } sums[] = {
+		{ 490, true }, { 481, false }, { 11970, true }, { 12157, true }, { 12160, false }, { 0, false },
+		{ UINT64_MAX, false },
+	};
+	double least, most;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sums); i++) {
+		numbers.sum = sums[i].sum;
+		assert_int_equal(bounds_fit(&lengths, &numbers, &least, &most), sums[i].is_fit);
+		assert_true(least == 490 && most == 20 * 49 + 10 * 1099);
+	}
+	bucket[3] = 1;
+	assert_true(bounds_fit(&lengths, &numbers, &least, &most) && isinf(most));
+	numbers.sum = 490;
+	assert_false(bounds_fit(&lengths, &numbers, &least, &most));
+	assert_false(bounds_fit(&waits, &numbers, &least, &most));
+	assert_true(least == 1.589);
+	memset(bucket, 0, sizeof(bucket));
+	numbers.sum = 0;
+	assert_true(bounds_fit(&lengths, &numbers, &least, &most));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +194,7 @@ int main(void)
 		cmocka_unit_test(the_middle_is_as_far_from_both_bounds),
 		cmocka_unit_test(an_explicit_histogram_counts_neighbours_together),
 		cmocka_unit_test(without_a_range_each_bucket_is_explicit),
+		cmocka_unit_test(a_sum_has_to_be_between_the_bounds_of_its_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,10 @@ static void layouts_have_bounds_and_keys(void **state)
 	assert_buckets("exp2 3..5 sum 6", 0, "8:3 16:4 32:5 +6");
 	assert_buckets("exp2", 5, "1:0 2:1 4:2 8:3");
 	assert_buckets("exp2 63..63", 0, "9223372036854775808:63");
+	assert_buckets("exp2 floor 0..3", 0, "1:0 3:1 7:2 15:3");
+	assert_buckets("exp2 \tfloor 3..4 sum 5", 0, "15:3 31:4 +5");
+	assert_buckets("exp2 floor", 5, "1:0 3:1 7:2 15:3");
+	assert_buckets("exp2 floor 62..63", 0, "9223372036854775807:62 18446744073709551615:63");
 	assert_buckets("exp2zero 0..3", 0, "0:0 1:1 2:2 4:3");
 	assert_buckets("exp2zero", 4, "0:0 1:1 2:2");
 	assert_buckets("exp2zero 64..64", 0, "9223372036854775808:64");
@@ -58,7 +62,8 @@ static void without_a_range_all_powers_have_a_bucket(void **state)
 static void what_is_no_layout_is_refused(void **state)
 {
 	static const char *const wrong[] = {
-		"", "exp3 0..1", "exp2 0..", "exp2 0", "exp2 5..4", "exp2 0..64", "exp2zero 0..65", "exp2 0..1 x", "exp2 x",
+		"", "exp3 0..1", "exp2 0..", "exp2 0", "exp2 5..4", "exp2 0..64", "exp2 floor 0..64", "exp2 floor 0", "exp2 floor0", "exp2floor 0..1", "exp2zero floor 0..1", "exp2 0..1 floor",
+		 "exp2zero 0..65", "exp2 0..1 x", "exp2 x",
 		"exp2 0..1 sum", "exp2 0..1 sum 3 4", "exp2 3..5 sum 3", "exp2 3..5 sum 5", "fixed 1 5 20 sum 4", "exp2 -1..4", "linear", "linear 0..10", "linear 0..10 step 0",
 		"linear 0..10 step 3", "linear 10..0 step 5", "linear 0..1024 step 1", "linear 0..9007199254740993 step 1",
 		"linear 0..18446744073709551616 step 1", "fixed", "fixed 1 1", "fixed 2 1", "fixed 1 2.5", "fixed 1 x",

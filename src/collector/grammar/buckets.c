@@ -9,7 +9,7 @@
 #define BOUND_MAX  (UINT64_C(1) << 53) /* of linear and fixed: any number up to here is a double */
 #define DIGITS_MAX 15
 
-static const char is_no_layout[] = "is not a layout; write exp2 0..27, exp2zero 0..27, linear 0..1000 step 50 or fixed 1 2 5, "
+static const char is_no_layout[] = "is not a layout; write exp2 0..27, exp2 floor 0..27, exp2zero 0..27, linear 0..1000 step 50 or fixed 1 2 5, "
 				   "in whole numbers as the map counts, and then perhaps sum 28";
 
 static bool add(struct buckets *buckets, uint64_t upper, uint64_t key)
@@ -20,16 +20,28 @@ static bool add(struct buckets *buckets, uint64_t upper, uint64_t key)
 	return true;
 }
 
+/* The largest value in the bucket of a power of two. */
+static uint64_t upper_of(uint64_t exponent, bool is_floor)
+{
+	return is_floor ? (UINT64_C(2) << exponent) - 1 : UINT64_C(1) << exponent;
+}
+
 /* Each reads what follows the word, and moves *at past it. */
 static const char *read_exp2(const char **at, bool has_zero, uint32_t n_buckets, struct buckets *buckets)
 {
 	uint64_t first = 0, last = n_buckets ? n_buckets - 2 : 63u + has_zero;
+	bool is_floor = false;
 	int n = 0;
 
+	if (!has_zero)
+		(void)sscanf(*at, " floor%n", &n);
+	is_floor = n;
+	*at += n;
+	n = 0;
 	if (sscanf(*at, " %" SCNu64 "..%" SCNu64 "%n", &first, &last, &n) == 1 || last > 63u + has_zero || first > last)
 		return "has a range that is not one of powers of two; write exp2 0..27, at most 0..63 (exp2zero: 0..64)";
 	for (uint64_t key = first; key <= last; key++)
-		add(buckets, has_zero && !key ? 0 : UINT64_C(1) << (key - has_zero), key);
+		add(buckets, has_zero && !key ? 0 : upper_of(key - has_zero, is_floor), key);
 	*at += n;
 	return NULL;
 }

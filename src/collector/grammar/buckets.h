@@ -9,6 +9,7 @@
  * bound before and not above bound i; the last one counts all above. If the key says the bucket, its number has the
  * meaning that ebpf_exporter's examples give it:
  *     exp2        key k     values in (2^(k-1), 2^k]
+ *     exp2 floor  key k     values in [2^k, 2^(k+1)), and 0 in key 0
  *     exp2zero    key 0     zeros; key k: values in (2^(k-2), 2^(k-1)]
  *     linear      key k     values from k * step on, below (k + 1) * step
  *     fixed       key k     values not above k, and above the bound before

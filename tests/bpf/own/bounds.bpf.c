@@ -79,6 +79,13 @@ struct {
 } zero_by_key SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, u32);
+	__type(value, u64);
+} floor_by_key SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 256);
 	__type(key, u64);
@@ -127,6 +134,8 @@ int BPF_KPROBE(called, long number, u64 v, u64 magic)
 	ADD(powers_by_key, ((struct slot){ v % 2, 100 }), v);
 	ADD(linear_by_key, (u32)(v / 50), 1);
 	ADD(zero_by_key, (u32)(v ? key_of_power(v) + 1 : 0), 1);
+	ADD(floor_by_key, (u32)(v ? hist_log2(v) : 0), 1);
+	ADD(floor_by_key, 100, v);
 	ADD(fixed_by_key, (v <= 10 ? 10ull : v <= 100 ? 100ull : 5000ull), 1);
 	return 0;
 }
