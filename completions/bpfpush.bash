@@ -9,6 +9,7 @@ declare -gA _bpfpush_options=(
 	[once]="--interval= --count= --format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --whole-machine --all --histogram --heatmap"
 	[report]="--output= --points= --for= --probe= --set= --per-process --duration= --whole-machine"
 	[check]="--connect"
+	[reload]=""
 	[allow]=""
 	[list]="--available --for= --json --probe="
 	[dump]="--for= --probe="
@@ -107,7 +108,7 @@ _bpfpush()
 		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors; _bpfpush_metrics)" -- "$current")
 	elif [[ $command == allow ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "memory perf-events processes symbols xdp" -- "$current")
-	elif [[ $command != status ]]; then
+	elif [[ $command != @(status|reload) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_bpfpush_collectors)" -- "$current")
 	fi
 }

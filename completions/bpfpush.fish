@@ -31,7 +31,7 @@ function __bpfpush_is_first
     test (count (commandline -opc)) -eq 1
 end
 
-set -l all run top status once report check allow list dump
+set -l all run top status once report check reload allow list dump
 
 complete -c bpfpush -f
 complete -c bpfpush -n __bpfpush_is_first -a run -d 'Count and push until stopped; this is what the service runs'
@@ -40,6 +40,7 @@ complete -c bpfpush -n __bpfpush_is_first -a status -d 'Show what the running se
 complete -c bpfpush -n __bpfpush_is_first -a once -d 'Count for a while, or while a command runs, then print'
 complete -c bpfpush -n __bpfpush_is_first -a report -d 'Count for a while, then write a page for a browser'
 complete -c bpfpush -n __bpfpush_is_first -a check -d 'Look for mistakes in the configuration and the collectors'
+complete -c bpfpush -n __bpfpush_is_first -a reload -d 'Check the configuration, and let the running service use it'
 complete -c bpfpush -n __bpfpush_is_first -a list -d 'Show collectors, hooks, costs, maps, metrics and settings'
 complete -c bpfpush -n __bpfpush_is_first -a allow -d 'Let the service do what its sandbox forbids'
 complete -c bpfpush -n "__bpfpush_is_in allow" -a 'memory perf-events processes symbols xdp' -d drop-in

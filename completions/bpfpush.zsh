@@ -10,6 +10,7 @@ commands=(
 	'once:count for a while, or while a command runs, then print'
 	'report:count for a while, then write a page for a browser'
 	'check:look for mistakes in the configuration and the collectors'
+	'reload:check the configuration, and let the running service use it'
 	'list:show collectors, hooks, costs, maps, metrics and settings'
 	'allow:let the service do what its sandbox forbids'
 	'dump:print the data at one stage'
@@ -88,6 +89,9 @@ top)
 		'--heatmap[draw histograms over time]' \
 		'*:collector or metric:_bpfpush_collectors metrics'
 	;;
+reload)
+	_arguments $all_options
+	;;
 allow)
 	_arguments $all_options '*:drop-in:(memory perf-events processes symbols xdp)'
 	;;
@@ -148,6 +152,6 @@ dump)
 		'*:collector:_bpfpush_collectors'
 	;;
 help)
-	_arguments '1:command:(run top status once report check allow list dump)'
+	_arguments '1:command:(run top status once report check reload allow list dump)'
 	;;
 esac

@@ -29,6 +29,7 @@ static const struct command {
 	  "count for a while and write what was counted as a page for a browser", command_report },
 	{ "check", COMMAND_CHECK, "[COLLECTOR…]",
 	  "look for mistakes in the configuration and the collectors; needs no privileges", command_check },
+	{ "reload", COMMAND_RELOAD, "", "check the configuration, and let the running service use it", command_reload },
 	{ "allow", COMMAND_ALLOW, "[NAME…]", "let the service do what its sandbox forbids; without a name, show what there is",
 	  command_allow },
 	{ "list", COMMAND_LIST, "[COLLECTOR…] [-- COMMAND…]", "show collectors, hooks, costs, maps, metrics and settings",

@@ -28,7 +28,7 @@ struct agent_options {
 	bool is_once;
 	bool has_runs;	/* programs_enable_stats() counts runs of programs and their time */
 	bool has_self;	/* its own metrics too; with is_once only what programs missed, in any case */
-	/* SIGHUP: looks at the configuration again. NULL: SIGHUP ends the agent. */
+	/* SIGHUP, or a socket: looks at the configuration again. NULL: SIGHUP ends the agent. */
 	enum agent_reload (*reload)(void *user);
 	void *user; /* of reload() */
 	bool is_filter; /* prints for a person or a script, and ends when its reader is gone */

@@ -93,11 +93,13 @@ void agent_set_interval(struct agent *agent, uint64_t interval_ns)
 	sd_event_source_set_enabled(agent->timer, interval_ns ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-static void look_at_configuration(struct agent *agent)
+/* True: it is right, and the agent ends its work with the old one. */
+static bool look_at_configuration(struct agent *agent)
 {
 	agent->reload = agent->options.reload(agent->options.user);
 	agent->is_reload_refused = !agent->reload;
 	status_changed(agent->status);
+	return agent->reload;
 }
 
 /* SIGHUP ends a run in a terminal: the terminal has gone. */
@@ -162,8 +164,7 @@ static void finish(struct agent *agent)
  */
 static bool is_still_right(struct agent *agent)
 {
-	look_at_configuration(agent);
-	if (agent->reload)
+	if (look_at_configuration(agent))
 		return true;
 	agent->batch.is_last = agent->is_stopping = false;
 	agent_set_interval(agent, agent->options.interval_ns);
@@ -218,7 +219,7 @@ int agent_run(struct agent *agent)
 	if (!err)
 		err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000,
 					on_timer, agent);
-	err = err < 0 ? err : status_new(agent, &agent->status);
+	err = err < 0 ? err : status_new(agent, look_at_configuration, &agent->status);
 	if (!err && !agent->options.is_filter)
 		err = viewers_new(agent, &agent->viewers);
 	if (err)

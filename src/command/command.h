@@ -24,6 +24,8 @@ int command_run(const struct arguments *arguments);
 /* Puts drop-ins of the unit in their place. */
 int command_allow(const struct arguments *arguments);
 int command_check(const struct arguments *arguments);
+/* check, and then the service's own opinion, in status.c. */
+int command_reload(const struct arguments *arguments);
 int command_list(const struct arguments *arguments);
 /* list --available */
 int command_available(const struct arguments *arguments, struct buf *out);

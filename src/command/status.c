@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "agent/status/socket.h"
 #include "agent/unit.h"
 #include "command/command.h"
+#include "util/log.h"
 
-#define PATIENCE_S 10
+#define PATIENCE_S 10 /* for an answer that needs no work */
 
 /* A stream of the agent's answer, as in agent/status/page.h, or NULL. */
-static FILE *ask(struct sockaddr_un *ret_address)
+static FILE *ask(const char *name, time_t patience_s, struct sockaddr_un *ret_address)
 {
-	const struct timeval patience = { .tv_sec = PATIENCE_S };
-	_cleanup_(closep) int fd = socket_connect(SOCKET_STATUS, ret_address);
+	const struct timeval patience = { .tv_sec = patience_s };
+	_cleanup_(closep) int fd = socket_connect(name, ret_address);
 	FILE *answer;
 
 	errno = fd < 0 ? -fd : 0;
@@ -37,31 +39,48 @@ static const char *absence(void)
 	return "the service is not running: systemctl status bpfpush says why";
 }
 
-int command_status(const struct arguments *arguments)
+static bool takes_words(const struct arguments *arguments, const char *name)
+{
+	if (arguments->n_words)
+		fprintf(stderr, "bpfpush %s: takes no words: remove \"%s\"\n", name, arguments->words[0]);
+	return arguments->n_words;
+}
+
+/* The answer's first character is '0' or '1'. patience_s: 0: without limit. remedy: if the socket is forbidden. */
+static enum exit_code ask_service(const char *name, time_t patience_s, const char *remedy, FILE **ret_answer,
+				  bool *ret_is_well)
 {
 	struct sockaddr_un address;
-	_cleanup_(fclosep) FILE *answer = NULL;
-	bool is_json = false;
-	int code = EOF, c;
+	bool is_gone;
+	int digit = EOF;
 
-	if (arguments->n_words) {
-		fprintf(stderr, "bpfpush status: takes no words: remove \"%s\"\n", arguments->words[0]);
-		return EXIT_USE;
-	}
-	answer = ask(&address);
-	if (answer) {
+	*ret_answer = ask(name, patience_s, &address);
+	if (*ret_answer) {
 		errno = ECONNRESET; /* unless reading says otherwise */
-		code = getc(answer);
+		digit = getc(*ret_answer);
 	}
-	if (code == EOF) {
-		bool is_gone = !answer && (errno == ENOENT || errno == ECONNREFUSED);
-		const char *why = is_gone	  ? absence() :
-				  errno == EAGAIN ? "the service does not answer" : strerror(errno);
+	*ret_is_well = digit == '0';
+	if (digit == '0' || digit == '1')
+		return EXIT_OK;
+	is_gone = errno == ENOENT || errno == ECONNREFUSED || errno == ECONNRESET;
+	fprintf(stderr, "bpfpush %s: %s: %s%s\n", name, address.sun_path,
+		is_gone ? absence() : errno == EAGAIN ? "the service does not answer" : strerror(errno),
+		errno == EACCES ? remedy : "");
+	return errno == EACCES ? EXIT_RIGHTS : EXIT_NOT_RUNNING;
+}
 
-		fprintf(stderr, "bpfpush status: %s: %s%s\n", address.sun_path, why,
-			errno == EACCES ? "; run it as root or in the service's group" : "");
-		return errno == EACCES ? EXIT_RIGHTS : EXIT_NOT_RUNNING;
-	}
+int command_status(const struct arguments *arguments)
+{
+	_cleanup_(fclosep) FILE *answer = NULL;
+	bool is_json = false, is_well;
+	enum exit_code code;
+	int c;
+
+	if (takes_words(arguments, "status"))
+		return EXIT_USE;
+	code = ask_service(SOCKET_STATUS, PATIENCE_S, "; run it as root or in the service's group", &answer, &is_well);
+	if (code != EXIT_OK)
+		return code;
 	/* The answer is the service's, and whoever took that over shall not rule the terminal of root. */
 	for (int last = 0; (c = getc(answer)) != EOF; last = c) {
 		bool is_control = (c < 0x20 && c != '\n') || c == 0x7f || (last == 0xc2 && c < 0xa0);
@@ -71,5 +90,47 @@ int command_status(const struct arguments *arguments)
 		else if (is_json == arguments->is_json)
 			putchar(is_control ? '?' : c);
 	}
-	return code == '0' ? EXIT_OK : EXIT_FAILING;
+	return is_well ? EXIT_OK : EXIT_FAILING;
+}
+
+/* systemd names the service to a command of its unit: a service without sockets hears a signal. */
+static bool send_signal(void)
+{
+	const char *pid = getenv("MAINPID");
+
+	return pid && strtol(pid, NULL, 10) > 1 && !kill((pid_t)strtol(pid, NULL, 10), SIGHUP);
+}
+
+int command_reload(const struct arguments *arguments)
+{
+	_cleanup_(fclosep) FILE *answer = NULL;
+	struct arguments quiet = *arguments;
+	enum exit_code code;
+	bool is_well = true;
+
+	if (takes_words(arguments, "reload"))
+		return EXIT_USE;
+	if (arguments->config_path || arguments->collector_directory) {
+		fprintf(stderr, "bpfpush reload: the service reads its own files: remove --%s\n",
+			arguments->config_path ? "config" : "collector-directory");
+		return EXIT_USE;
+	}
+	/* The service knows its credentials itself; whether a command of its unit sees them depends on systemd. */
+	unsetenv("CREDENTIALS_DIRECTORY");
+	unsetenv("NOTIFY_SOCKET");
+	if (quiet.log_level < 0)
+		quiet.log_level = LOG_LEVEL_WARNING;
+	log_set_level((enum log_level)quiet.log_level);
+	code = command_check(&quiet);
+	(void)fflush(stdout);
+	if (code == EXIT_OK)
+		code = ask_service(SOCKET_RELOAD, 0, "; run it as root", &answer, &is_well);
+	if (code == EXIT_NOT_RUNNING && send_signal())
+		return EXIT_OK;
+	if (!is_well && code == EXIT_OK) {
+		fprintf(stderr, "bpfpush reload: the service does not use the new configuration, and goes on as before; its log "
+				"says why: journalctl --unit=bpfpush\n");
+		return EXIT_SETTINGS;
+	}
+	return code;
 }

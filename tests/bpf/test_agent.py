@@ -392,8 +392,8 @@ class StatusTest(unittest.TestCase):
     def setUp(self):
         self.directory = self.enterContext(tempfile.TemporaryDirectory(prefix='bpfpush-test-'))
 
-    def ask(self, *options):
-        return subprocess.run([harness.agent(), 'status', *options], capture_output=True, text=True, check=False,
+    def ask(self, *options, command='status'):
+        return subprocess.run([harness.agent(), command, *options], capture_output=True, text=True, check=False,
                               env=dict(os.environ, RUNTIME_DIRECTORY=self.directory))
 
     def ask_json(self):
@@ -450,6 +450,11 @@ class StatusTest(unittest.TestCase):
                 self.assertIn('Address already in use', other.messages())
                 self.assertEqual(self.ask_json()['pid'], agent.process.pid)
             self.assertEqual(self.ask_json()['pid'], agent.process.pid)
+            self.assertNotIn('reloading', agent.messages())
+            for words in (['--config=/dev/null'], ['--collector-directory=/'], ['memory']):
+                self.assertEqual(self.ask(*words, command='reload').returncode, 64)
+            self.assertEqual(self.ask(command='reload').returncode, 0)
+            agent.wait(lambda _: 'reloading the configuration' in agent.messages())
 
 
 def parse_time(text):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Debian of tests/system under another kernel: systemd is its first process.
 
-    result = run_system(SCRIPT, kernel="6.12", files={path on this machine: path there})
+    result = run_system(SCRIPT, kernel="6.12", {path on this machine: path there}, "trixie")
 
 SCRIPT runs under bash as a service once the system is up; files that it leaves in /result come back. The result is that of
-guest.py. A boot takes some 15 seconds.
+guest.py. Without a suite, it is this machine's Debian. A boot takes some 15 seconds.
 """
 
 import os
@@ -38,11 +38,11 @@ systemctl poweroff --force --force
 MASKED = ("getty@tty1.service", "serial-getty@ttyS0.service", "systemd-remount-fs.service", "e2scrub_reap.service")
 
 
-def disk():
+def disk(*suite):
     """The path of a file system with that Debian."""
-    found = subprocess.run([ROOTFS_BUILD, "--cached"], capture_output=True, text=True, check=False)
+    found = subprocess.run([ROOTFS_BUILD, "--cached", *suite], capture_output=True, text=True, check=False)
     if found.returncode:
-        raise Unavailable("the Debian of tests/system: run tests/system/rootfs-build")
+        raise Unavailable(f"the Debian of tests/system: run {' '.join(['tests/system/rootfs-build', *suite])}")
     root = found.stdout.strip()
     path = os.path.join(BUILD, "tests", "vm", os.path.basename(root) + ".ext4")
     if not os.path.exists(path):
@@ -61,7 +61,7 @@ def write(directory, name, text):
     os.chmod(path, 0o755)
 
 
-def run_system(script, kernel, files, memory_mb=768):
+def run_system(script, kernel, files, *suite, memory_mb=768):
     def put_own(directory):
         for source, target in files.items():
             put(directory, source, target)
@@ -71,4 +71,4 @@ def run_system(script, kernel, files, memory_mb=768):
         write(directory, "etc/systemd/system/test-script.service", SERVICE)
 
     masks = " ".join(f"systemd.mask={unit}" for unit in MASKED)
-    return run_disk(disk(), put_own, kernel, f"systemd.wants=test-script.service {masks}", memory_mb, "2", "single")
+    return run_disk(disk(*suite), put_own, kernel, f"systemd.wants=test-script.service {masks}", memory_mb, "2", "single")

@@ -20,24 +20,25 @@ static int set_address(const char *directory, const char *name, struct sockaddr_
 	int size;
 
 	*ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	size = snprintf(ret_address->sun_path, sizeof(ret_address->sun_path), "%s/%s", directory, name);
+	size = snprintf(ret_address->sun_path, sizeof(ret_address->sun_path), "%.*s/%s", (int)strcspn(directory, ":"),
+			directory, name);
 	return size < (int)sizeof(ret_address->sun_path) ? 0 : -ENAMETOOLONG;
 }
 
-int listener_open(struct listener *listener, const char *name, sd_event *event, sd_event_io_handler_t on_connect,
-		  void *user)
+int listener_open(struct listener *listener, const char *name, mode_t mode, sd_event *event,
+		  sd_event_io_handler_t on_connect, void *user)
 {
 	const char *directory = getenv("RUNTIME_DIRECTORY");
 	struct sockaddr_un *address = &listener->address;
 
-	if (!directory || strchr(directory, ':') || set_address(directory, name, address))
+	if (!directory || set_address(directory, name, address))
 		return 0;
 	listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (!connect(listener->fd, (struct sockaddr *)address, sizeof(*address)) || errno == EAGAIN)
 		return -EADDRINUSE; /* another agent's */
 	(void)unlink(address->sun_path); /* of an agent that was killed */
 	if (listener->fd < 0 || bind(listener->fd, (struct sockaddr *)address, sizeof(*address)) ||
-	    chmod(address->sun_path, 0660) || listen(listener->fd, 8))
+	    chmod(address->sun_path, mode) || listen(listener->fd, 8))
 		return -errno;
 	return sd_event_add_io(event, &listener->source, listener->fd, EPOLLIN, on_connect, user);
 }

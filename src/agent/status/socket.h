@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The sockets of a running service, in $RUNTIME_DIRECTORY (/run/bpfpush). Only the service's user and its group, and
- * root, may connect.
+ * The sockets of a running service, in $RUNTIME_DIRECTORY (/run/bpfpush; of several, the first). Root and the service's
+ * user may connect, and its group to all but the last.
  */
 
 #include <systemd/sd-event.h>
@@ -11,6 +11,11 @@
 
 #define SOCKET_STATUS	   "status"	 /* the answer is that of page.h */
 #define SOCKET_COLLECTIONS "collections" /* each collection, see viewers.h */
+/*
+ * A process that connects asks for what SIGHUP does. The answer is a character: '0': the service reloads, if the files
+ * are still right a moment later; '1': it does not, and its log says why. No answer: it is stopping.
+ */
+#define SOCKET_RELOAD "reload"
 
 struct listener {
 	struct sockaddr_un address;
@@ -19,11 +24,12 @@ struct listener {
 };
 
 /*
- * on_connect is called with the listening descriptor, and user. Without a $RUNTIME_DIRECTORY, nothing is opened.
- * -errno; -EADDRINUSE: another agent listens. listener_close() is safe after that, too, with zeros and an fd of -1.
+ * on_connect is called with the listening descriptor, and user. mode: of the socket. Without a $RUNTIME_DIRECTORY,
+ * nothing is opened. -errno; -EADDRINUSE: another agent listens. listener_close() is safe after that, too, with zeros
+ * and an fd of -1.
  */
-int listener_open(struct listener *listener, const char *name, sd_event *event, sd_event_io_handler_t on_connect,
-		  void *user);
+int listener_open(struct listener *listener, const char *name, mode_t mode, sd_event *event,
+		  sd_event_io_handler_t on_connect, void *user);
 void listener_close(struct listener *listener);
 
 /* Connects to one of them. The descriptor, or -errno; -EAGAIN: it does not answer. *ret_address: for messages. */

@@ -27,6 +27,7 @@
 
 struct status {
 	struct agent *agent;
+	bool (*reload)(struct agent *agent);
 	sd_event_source *timer;
 	uint64_t next_ns;	/* the next line is not sent before; CLOCK_BOOTTIME */
 	unsigned int n_changes; /* of all exporters, as seen last */
@@ -39,7 +40,8 @@ struct status {
 	/* To be sent with the line. */
 	char phase[64]; /* or "" */
 	bool is_alive;
-	struct listener listener; /* to those who ask */
+	struct listener readers;   /* of the page */
+	struct listener reloaders; /* see SOCKET_RELOAD */
 };
 
 /* The line */
@@ -181,7 +183,7 @@ static int find_manager(struct status *status, sd_event *event)
 /* The page */
 
 /* It fits into the socket's buffer, so a reader who does not read is not waited for. */
-static int on_connect(sd_event_source *source, int fd, uint32_t events, void *user)
+static int on_reader(sd_event_source *source, int fd, uint32_t events, void *user)
 {
 	struct status *status = user;
 	_cleanup_(closep) int reader = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -193,7 +195,30 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *us
 	return 0;
 }
 
-int status_new(struct agent *agent, struct status **ret_status)
+static int on_reloader(sd_event_source *source, int fd, uint32_t events, void *user)
+{
+	struct status *status = user;
+	struct agent *agent = status->agent;
+	_cleanup_(closep) int reloader = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (reloader < 0 || (agent->batch.is_last && !agent->reload))
+		return 0;
+	(void)!send(reloader, agent->reload || status->reload(agent) ? "0" : "1", 1, MSG_NOSIGNAL);
+	return 0;
+}
+
+/* False, after a warning: the agent goes on without it. */
+static bool answer(struct status *status, struct listener *listener, const char *name, mode_t mode,
+		   sd_event_io_handler_t on_connect)
+{
+	int r = listener_open(listener, name, mode, status->agent->event, on_connect, status);
+
+	if (r < 0)
+		log_warning("%s: %s; \"bpfpush %s\" cannot reach this process", listener->address.sun_path, strerror(-r), name);
+	return r >= 0;
+}
+
+int status_new(struct agent *agent, bool (*reload)(struct agent *agent), struct status **ret_status)
 {
 	_cleanup_(status_freep) struct status *status = calloc(1, sizeof(*status));
 	int r;
@@ -201,7 +226,8 @@ int status_new(struct agent *agent, struct status **ret_status)
 	if (!status)
 		return -ENOMEM;
 	status->agent = agent;
-	status->listener.fd = status->manager_fd = -1;
+	status->reload = reload;
+	status->readers.fd = status->reloaders.fd = status->manager_fd = -1;
 	r = sd_event_add_post(agent->event, NULL, on_turn, status);
 	if (r >= 0)
 		r = sd_event_add_time(agent->event, &status->timer, CLOCK_BOOTTIME, 0, 1000, on_time, status);
@@ -211,11 +237,10 @@ int status_new(struct agent *agent, struct status **ret_status)
 		r = find_manager(status, agent->event);
 	if (r < 0)
 		return r;
-	if (!agent->options.is_filter) /* which is not the service */
-		r = listener_open(&status->listener, SOCKET_STATUS, agent->event, on_connect, status);
-	if (r < 0)
-		log_warning("%s: %s; \"bpfpush status\" has no answer of this process", status->listener.address.sun_path,
-			    strerror(-r));
+	/* A filter is not the service. Where another agent has the first socket, the second would be its, too. */
+	if (!agent->options.is_filter && answer(status, &status->readers, SOCKET_STATUS, 0660, on_reader) &&
+	    agent->options.reload)
+		answer(status, &status->reloaders, SOCKET_RELOAD, 0600, on_reloader);
 	*ret_status = TAKE_PTR(status);
 	return 0;
 }
@@ -226,7 +251,8 @@ void status_free(struct status *status)
 		return;
 	sd_event_source_unref(status->timer);
 	sd_event_source_unref(status->writable);
-	listener_close(&status->listener);
+	listener_close(&status->readers);
+	listener_close(&status->reloaders);
 	closep(&status->manager_fd);
 	free(status);
 }

@@ -6,6 +6,8 @@
  * and not more often than once a second, and a page to whoever connects to the socket "status" in $RUNTIME_DIRECTORY.
  */
 
+#include <stdbool.h>
+
 #include "util/cleanup.h"
 
 struct agent;
@@ -13,9 +15,10 @@ struct status;
 
 /*
  * After the exporters are opened; agent is borrowed. From here on, the manager's watchdog hears that all is well while
- * collections come. That there can be no socket is logged, and not an error. -errno.
+ * collections come. That there can be no socket is logged, and not an error. reload: looks at the configuration again;
+ * true: it is right. -errno.
  */
-int status_new(struct agent *agent, struct status **ret_status);
+int status_new(struct agent *agent, bool (*reload)(struct agent *agent), struct status **ret_status);
 void status_free(struct status *status);
 
 /* Something has changed. status may be NULL. */

@@ -134,7 +134,7 @@ int viewers_new(struct agent *agent, struct viewers **ret_viewers)
 	viewers->listener.fd = -1;
 	for (size_t i = 0; i < VIEWERS_MAX; i++)
 		viewers->viewers[i].fd = -1;
-	r = listener_open(&viewers->listener, SOCKET_COLLECTIONS, agent->event, on_connect, viewers);
+	r = listener_open(&viewers->listener, SOCKET_COLLECTIONS, 0660, agent->event, on_connect, viewers);
 	if (r < 0)
 		log_warning("%s: %s; \"bpfpush top\" cannot show the collections of this process",
 			    viewers->listener.address.sun_path, strerror(-r));
