@@ -14,12 +14,8 @@ struct user_pt_regs {
 
 #include <linux/bpf_perf_event.h>
 
+#include "mark.h"
 #include "owner.h"
-
-/* On kernels without cookies, each place where a USDT stands takes an entry. */
-#define BPF_USDT_MAX_SPEC_CNT 64
-#define BPF_USDT_MAX_IP_CNT   256
-#include <bpf/usdt.bpf.h>
 
 enum probe_place {
 	PROBE_ENTER_KERNEL,
@@ -106,15 +102,11 @@ static __always_inline u64 probe_raw_argument(struct bpf_raw_tracepoint_args *ra
 
 static __always_inline u64 probe_argument(void *ctx, enum probe_place place, u32 n)
 {
-	long value = 0;
-
 	if (place == PROBE_ENTER_KERNEL || place == PROBE_ENTER_USER)
 		return probe_register(ctx, n);
 	if (place == PROBE_RAW)
 		return probe_raw_argument(ctx, n);
-	if (place == PROBE_MARK)
-		bpf_usdt_arg(ctx, n, &value);
-	return value;
+	return place == PROBE_MARK ? mark_argument(ctx, n) : 0;
 }
 
 /* The errno that a number means, or 0. */

@@ -42,10 +42,11 @@ void programs_listen(struct buf *words)
 
 void programs_quiet(void)
 {
-	static int event, packet;
+	static int event, packet, mark;
 
 	libbpf_set_print(collect);
 	event = event ?: libbpf_register_prog_handler("perf_event+", BPF_PROG_TYPE_PERF_EVENT, 0, NULL);
+	mark = mark ?: libbpf_register_prog_handler("mark+", BPF_PROG_TYPE_KPROBE, 0, NULL);
 	packet = packet ?: libbpf_register_prog_handler("xdp+", BPF_PROG_TYPE_XDP, BPF_XDP, NULL);
 }
 
@@ -57,6 +58,8 @@ static int add(struct programs *programs, const struct bpf_program *bpf)
 	if (!program)
 		return -ENOMEM;
 	section += *section == '?'; /* libbpf would not load it by itself */
+	if (!strcmp(section, "mark")) /* a USDT whose arguments libbpf does not read (hook/mark.h) */
+		section = "usdt";
 	*program = (struct program){ .fd = -1, .link_fd = -1, .past_link_fd = -1,
 				     .is_iterator = !strncmp(section, "iter/", 5),
 				     .is_empty = bpf_program__insn_cnt(bpf) <= EMPTY_INSTRUCTIONS };

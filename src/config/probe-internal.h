@@ -3,6 +3,7 @@
 
 /* A [probe] section between probe.c, which understands it, and probe-text.c, which writes its descriptor. */
 
+#include "collector/hook/mark.h"
 #include "config/internal.h"
 #include "config/probe.h"
 
@@ -76,6 +77,7 @@ struct probe {
 	char word[128]; /* the name of what is measured */
 	struct probe_value measured;
 	int n_arguments; /* that the hook has, if it has some */
+	char unreadable[MARK_ARGUMENTS][48]; /* an operand of a USDT of an unknown form, in one of its places; or "" */
 	unsigned int n_numbers; /* that it counts by */
 	bool has_text, has_address; /* and by them */
 	bool is_paired;	 /* what is known where the function is entered counts where it returns */
@@ -113,6 +115,11 @@ void probe_write_value(struct probe *probe, const char *slot, const struct probe
 void probe_write_type(struct probe *probe, const struct probe_value *value);
 /* All else, once the values are known. */
 void probe_write(struct probe *probe);
+
+/* Which arguments a USDT has, and which of them can be read in each of its places. probe-file.c */
+void probe_look_at_marks(struct probe *probe);
+/* Is its file the C library? probe-file.c */
+bool probe_is_of_libc(const struct probe *probe);
 
 /* The fields of a classic tracepoint's record, CATEGORY:NAME, as tracefs describes them. event-format.c */
 void event_fields_read(const char *event, struct event_fields *ret_fields);

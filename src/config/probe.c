@@ -12,7 +12,6 @@
 
 #include "collector/grammar/grammar.h"
 #include "collector/hook/perf.h"
-#include "collector/hook/file.h"
 #include "config/internal.h"
 #include "util/array.h"
 #include "util/parse.h"
@@ -119,16 +118,6 @@ static void find_hook(struct probe *probe)
 	probe->kind = NULL;
 }
 
-/* libc, libc.so.6, libc-2.31.so, but not libc++.so */
-static bool is_of_libc(const struct probe *probe)
-{
-	char path[TARGET_BYTES], *base;
-
-	target_split(probe->target, 0, path);
-	base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	return !strncmp(base, "libc", 4) && (strchr(".", base[4]) || (base[4] == '-' && isdigit((unsigned char)base[5])));
-}
-
 /* What a word cannot be here. True: it is reported. */
 static bool is_refused(struct probe *probe, const char *key, const struct probe_word *word,
 		       const struct probe_value *value, unsigned int can)
@@ -146,7 +135,11 @@ static bool is_refused(struct probe *probe, const char *key, const struct probe_
 	else if (word->needs == HAS_ARGUMENTS && word - words >= probe->n_arguments)
 		complain(probe, key, "\"%s\" is not known at %s, which has %d argument%s; count from arg0", name, probe->hook,
 			 probe->n_arguments, plural((uint64_t)probe->n_arguments));
-	else if (word->needs == HAS_RESULT && (word->param || probe_value_is(value, IS_ERROR)) && is_of_libc(probe))
+	else if (word->needs == HAS_ARGUMENTS && *probe->unreadable[word - words])
+		complain(probe, key, "\"%s\" of %s cannot be read: in one of its places it is %s; name another one, or none",
+			 name, probe->hook, probe->unreadable[word - words]);
+	else if (word->needs == HAS_RESULT && (word->param || probe_value_is(value, IS_ERROR)) &&
+		 probe_is_of_libc(probe))
 		complain(probe, key, "functions of the C library return -1, or codes of their own, so \"errno\" is not known; write "
 			 "\"by ret\", or \"by ret:s32\" for an int");
 	else
@@ -312,7 +305,7 @@ static void understand(struct probe *probe)
 	if (probe->kind->can & HAS_FIELDS)
 		event_fields_read(probe->target, &probe->fields);
 	if (!strcmp(probe->kind->name, "usdt"))
-		probe->n_arguments = file_arguments(probe->target);
+		probe_look_at_marks(probe);
 	check_place(probe);
 	check_event(probe);
 	read_measure(probe);

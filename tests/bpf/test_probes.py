@@ -265,6 +265,20 @@ class EventTest(Probes):
         mine, _ = self.count(mark={'hook': f'usdt:{PATH}:workload:probed', 'measure': 'sum arg0', 'by': 'unit'})
         self.assertEqual(mine.total('bpfpush.probe.mark'), sum(range(N)))
 
+    @unittest.skipUnless(platform.machine() == 'x86_64', 'needs operands of x86-64')
+    def test_each_place_of_a_mark_has_operands_of_its_own(self):
+        hook = f'usdt:{PATH}:workload:forms'
+        mine, seen = self.count(forms={'hook': hook, 'by': 'unit, arg0, arg1'}, all={'hook': hook, 'by': 'unit'})
+        forms = {(point['attributes']['forms.arg0'], point['attributes']['forms.arg1']): point['total']
+                 for point in mine.select('bpfpush.probe.forms')}
+        self.assertEqual(forms, {(-50, 0): N / 4, (-39, 1): N / 4, (-28, 2): N / 4, (-17, 3): N / 4, (-39, 7): N})
+        self.assertEqual((mine.total('bpfpush.probe.all'), seen.expected['guarded']), (2 * N, 0))
+
+    @unittest.skipUnless(platform.machine() == 'x86_64', 'needs operands of x86-64')
+    def test_a_mark_that_a_semaphore_guards(self):
+        mine, seen = self.count(guarded={'hook': f'usdt:{PATH}:workload:guarded', 'measure': 'sum arg0', 'by': 'unit'})
+        self.assertEqual((mine.total('bpfpush.probe.guarded'), seen.expected['guarded']), (sum(range(N)), N))
+
     def test_a_tracepoint_by_its_fields(self):
         mine, _ = self.count(seeks={'hook': 'tracepoint:syscalls:sys_enter_lseek', 'by': 'unit, fd, offset, __syscall_nr'})
         self.assertEqual(mine.by('seeks.syscall_nr').keys(), {SYS_LSEEK})
@@ -416,6 +430,19 @@ class CommandTest(Probes):
                               stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (78, f'bpfpush --probe: measure: "arg1" is not known at '
                          f'usdt:{PATH}:workload:probed, which has 1 argument; count from arg0\n'))
+
+    @unittest.skipUnless(platform.machine() == 'x86_64', 'needs operands of x86-64')
+    def test_an_operand_of_an_unknown_form_spoils_only_itself(self):
+        with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as directory:
+            path = os.path.join(directory, 'conf')
+            with open(path, 'w', encoding='ascii') as file:
+                file.write(f'[probe forms]\nhook = usdt:{PATH}:workload:forms\nby = arg1, arg2\n')
+            said = (f'{path}:3: by: "arg2" of usdt:{PATH}:workload:forms cannot be read: in one of its places it is 8f@%xmm0; '
+                    'name another one, or none\n')
+            for words in (['check'], ['once', '--for=1ms'], ['run']):
+                done = subprocess.run([harness.agent(), *words, '--config=' + path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                      stdout=subprocess.DEVNULL, text=True, check=False)
+                self.assertEqual((done.returncode, done.stderr), (78, said), words)
 
     def test_types_that_a_field_cannot_have_are_mistakes(self):
         event = 'tracepoint:sock:inet_sock_set_state'

@@ -25,21 +25,21 @@
 #define OPERAND "-4@%[value]"
 #endif
 
-/* A note as <sys/sdt.h> makes it, of a USDT with one int. */
-#define USDT(provider, name, number)                                                                     \
+/* A note as <sys/sdt.h> makes it. */
+#define USDT(provider, name, semaphore, operands, ...)                                                   \
 	asm volatile("990: nop\n"                                                                        \
 		     ".pushsection .note.stapsdt, \"\", \"note\"\n"                                      \
 		     ".balign 4\n .4byte 992f-991f, 994f-993f, 3\n"                                      \
 		     "991: .asciz \"stapsdt\"\n"                                                         \
 		     "992: .balign 4\n"                                                                  \
-		     "993: .8byte 990b, _.stapsdt.base, 0\n"                                             \
-		     ".asciz \"" provider "\", \"" name "\", \"" OPERAND "\"\n"                          \
+		     "993: .8byte 990b, _.stapsdt.base, " semaphore "\n"                                 \
+		     ".asciz \"" provider "\", \"" name "\", \"" operands "\"\n"                         \
 		     "994: .balign 4\n .popsection\n"                                                    \
 		     ".ifndef _.stapsdt.base\n"                                                          \
 		     ".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n"         \
 		     ".weak _.stapsdt.base\n .hidden _.stapsdt.base\n"                                   \
 		     "_.stapsdt.base: .space 1\n .size _.stapsdt.base, 1\n .popsection\n .endif\n"       \
-		     : : [value] "r"(number))
+		     : : __VA_ARGS__)
 
 static uint64_t now_ns(void)
 {
@@ -76,8 +76,29 @@ __attribute__((noipa)) void probed_large(uint64_t number)
 long probed_call(int number, const char *name);
 __attribute__((noipa)) long probed_call(int number, const char *name)
 {
-	USDT("workload", "probed", number);
+	USDT("workload", "probed", "0", OPERAND, [value] "r"(number));
 	return number % 4 ? number : -ENOENT;
+}
+
+/* Above 0 while a probe is attached to the USDT that it guards. */
+extern volatile unsigned short probed_semaphore;
+volatile unsigned short probed_semaphore __attribute__((section(".probes"), visibility("hidden")));
+extern int probed_table[4];
+int probed_table[4] = { -50, -39, -28, -17 };
+
+static uint64_t guarded;
+
+/* One USDT in two places with operands of different forms; the last one is a floating-point number. */
+static void pass_forms(int number)
+{
+#if defined(__x86_64__)
+	USDT("workload", "forms", "0", "-4@(%%rdi,%%rsi,4) 8@%%rsi 8f@%%xmm0", "D"(probed_table), "S"(number % 4L));
+	USDT("workload", "forms", "0", "-4@4+probed_table(%%rip) 8@$7 8@%%rdi", "D"(probed_table));
+	if (!probed_semaphore)
+		return;
+	guarded++;
+	USDT("workload", "guarded", "probed_semaphore", "-4@%%edi", "D"(number));
+#endif
 }
 
 /* A text, or none. */
@@ -247,6 +268,7 @@ int main(int argc, char **argv)
 		workload_check(probed_call(i, names[i % 3]) == (i % 4 ? i : -ENOENT));
 		workload_check(probed_error(i) == (i % 4 ? i : -ENOENT));
 		call_typed(i);
+		pass_forms(i);
 		probed_large(i % 4 ? (uint64_t)i : -(uint64_t)i - 1);
 		workload_check(rename("", "") == -1);
 		workload_check(lseek(-1, i % 5, SEEK_SET) < 0);
@@ -263,7 +285,8 @@ int main(int argc, char **argv)
 		probed_jump(DEPTH);
 	printf("{\"naps\": %llu, \"nap_least_ns\": %llu, \"nap_most_ns\": %llu}\n", (unsigned long long)naps,
 	       (unsigned long long)nap_least_ns, (unsigned long long)nap_most_ns);
-	printf("{\"inner_ns\": %llu, \"outer_ns\": %llu, \"nested\": %d, \"jumps\": %d, \"lost\": %d}\n",
-	       (unsigned long long)inner_ns, (unsigned long long)outer_ns, DEPTH + 1, JUMPS, ESCAPES + JUMPS * DEPTH);
+	printf("{\"inner_ns\": %llu, \"outer_ns\": %llu, \"nested\": %d, \"jumps\": %d, \"lost\": %d, \"guarded\": %llu}\n",
+	       (unsigned long long)inner_ns, (unsigned long long)outer_ns, DEPTH + 1, JUMPS, ESCAPES + JUMPS * DEPTH,
+	       (unsigned long long)guarded);
 	return 0;
 }

@@ -136,10 +136,29 @@ static int attach_user_mark(const struct bpf_object *object, struct program *pro
 {
 	char path[TARGET_BYTES], provider[TARGET_BYTES];
 	const char *rest = file_split(program->section, path), *name = rest ? target_split(rest, 0, provider) : NULL;
+	const struct bpf_map *places = bpf_object__find_map_by_name(object, "mark_places");
+	struct bpf_uprobe_opts options;
+	struct mark *marks;
+	size_t n;
+	int err;
 
 	if (!name)
 		return -ENOENT;
-	return take(program, bpf_program__attach_usdt(bpf, -1, path, provider, name, NULL), -1);
+	if (!places) /* it reads the arguments as <bpf/usdt.bpf.h> does */
+		return take(program, bpf_program__attach_usdt(bpf, -1, path, provider, name, NULL), -1);
+	err = marks_find(path, rest, &marks, &n);
+	OPTIONS_INIT(options);
+	for (uint32_t i = 0; i < n && !err; i++) {
+		options.bpf_cookie = i;
+		options.ref_ctr_offset = marks[i].semaphore;
+		err = bpf_map_update_elem(bpf_map__fd(places), &i, marks[i].arguments, BPF_ANY);
+		if (!err)
+			err = take(program, bpf_program__attach_uprobe_opts(bpf, -1, path, marks[i].offset, &options),
+				   -1);
+	}
+	program->n_places = n > 1 ? n : 0;
+	array_free(&marks, &n);
+	return err ?: program->n_links ? 0 : -ENOENT;
 }
 
 /* A classic one has a category. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/hook/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <glob.h>
@@ -9,11 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "util/array.h"
 #include "util/cleanup.h"
 #include "util/hash.h"
 
-#define NEEDED_MAX     64 /* libraries of a file that are looked into */
-#define USDT_ARGUMENTS 12 /* <sys/sdt.h> */
+#define NEEDED_MAX 64 /* libraries of a file that are looked into */
 
 #if defined(__x86_64__)
 #define MACHINE "x86_64-linux-gnu"
@@ -73,38 +74,15 @@ uint64_t file_identity(const char *section)
 			   (uint64_t[]){ status.st_dev, status.st_ino }, 16) | 1;
 }
 
-/* What a file says of a function or mark. */
+/* What a file says of a function. */
 struct sight {
-	char name[TARGET_BYTES]; /* of a mark: PROVIDER:NAME */
+	char name[TARGET_BYTES];
 	bool is_elf, is_there, is_indirect, is_ambiguous;
-	uint64_t offset;   /* of a function, in the file */
-	int n_arguments; /* of a mark */
+	uint64_t offset; /* in the file */
 	char variant[128]; /* of an indirect function, one that it may choose */
 	char similar[256]; /* a function whose name is made of this one by a compiler */
 	bool has_symbols; /* of functions that are not exported, too */
 };
-
-/* In a note are three addresses, the provider, the name and the arguments, each of these with a 0 at its end. */
-static void look_for_mark(Elf_Data *notes, struct sight *sight)
-{
-	size_t size = strlen(sight->name) + 1, name_at, text_at;
-	char wanted[TARGET_BYTES];
-	GElf_Nhdr note;
-
-	memcpy(wanted, sight->name, size);
-	wanted[strcspn(wanted, ":")] = '\0';
-	for (size_t at = 0; (at = gelf_getnote(notes, at, &note, &name_at, &text_at));) {
-		const char *text = (const char *)notes->d_buf + text_at + 24, *end = text + note.n_descsz - 24;
-
-		if (note.n_descsz <= 24 + size || memcmp(text, wanted, size))
-			continue;
-		text += size;
-		sight->is_there = true;
-		sight->n_arguments = *text != '\0';
-		for (; text < end && *text; text++)
-			sight->n_arguments += *text == ' ' && text[-1] != ','; /* of ARM: -4@[sp, 28] */
-	}
-}
 
 /* C++ and Rust put the length before a name, and compilers call a part of a function NAME.part.0. */
 static bool is_made_of(const char *text, const char *name, size_t n)
@@ -149,7 +127,7 @@ static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct 
 }
 
 /* False: the file cannot be read. */
-static bool look(const char *path, bool is_mark, struct sight *sight)
+static bool look(const char *path, struct sight *sight)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -161,9 +139,7 @@ static bool look(const char *path, bool is_mark, struct sight *sight)
 		Elf_Data *data = gelf_getshdr(section, &head) ? elf_getdata(section, NULL) : NULL;
 
 		sight->has_symbols |= head.sh_type == SHT_SYMTAB;
-		if (data && is_mark && head.sh_type == SHT_NOTE)
-			look_for_mark(data, sight);
-		else if (data && !is_mark && (head.sh_type == SHT_DYNSYM || head.sh_type == SHT_SYMTAB))
+		if (data && (head.sh_type == SHT_DYNSYM || head.sh_type == SHT_SYMTAB))
 			look_for_function(elf, head.sh_link, data, sight);
 	}
 	elf_end(elf);
@@ -189,7 +165,7 @@ static bool find_in_needed(Elf *elf, const char *function, char path[TARGET_BYTE
 				continue;
 			snprintf(path, TARGET_BYTES, "%s", elf_strptr(elf, head.sh_link, item.d_un.d_val) ?: "");
 			if (find(path))
-				look(path, false, &sight);
+				look(path, &sight);
 		}
 	}
 	return sight.is_there;
@@ -211,11 +187,25 @@ static void append_lack_of_function(const char *path, const struct sight *sight,
 	elf_end(elf);
 }
 
+/* Of a mark, only whether it is there. */
+static bool look_for_mark(const char *path, struct sight *sight)
+{
+	struct mark *marks;
+	size_t n;
+	int err = marks_find(path, sight->name, &marks, &n);
+
+	sight->is_elf = err != -ENOEXEC;
+	sight->is_there = n;
+	array_free(&marks, &n);
+	return !err || err == -ENOEXEC;
+}
+
 bool file_has(const char *section, struct buf *lack)
 {
 	char path[TARGET_BYTES];
 	const char *rest = file_split(section, path);
 	bool is_mark = section_is(section, " usdt ");
+	bool (*look_at)(const char *path, struct sight *sight) = is_mark ? look_for_mark : look;
 	struct sight sight = { 0 };
 
 	target_offset(rest ?: "", sight.name);
@@ -223,7 +213,7 @@ bool file_has(const char *section, struct buf *lack)
 		buf_printf(lack, "no library or program %s is in " PLACES "; write its path", path);
 	else if (!rest)
 		buf_printf(lack, access(path, F_OK) ? "this machine has no file %s" : "%s is not a file that can run", path);
-	else if (!*sight.name || !look(path, is_mark, &sight) || (sight.is_there && !sight.is_indirect))
+	else if (!*sight.name || !look_at(path, &sight) || (sight.is_there && !sight.is_indirect))
 		return true;
 	else if (!sight.is_elf)
 		buf_printf(lack, "%s is neither a program nor a library (ELF)", path);
@@ -238,16 +228,14 @@ bool file_has(const char *section, struct buf *lack)
 	return false;
 }
 
-int file_arguments(const char *target)
+int file_find_marks(const char *target, struct mark **ret_marks, size_t *ret_n)
 {
-	struct sight sight = { .n_arguments = USDT_ARGUMENTS };
 	char path[TARGET_BYTES];
 	const char *rest = target_split(target, 1, path);
 
-	snprintf(sight.name, sizeof(sight.name), "%s", rest ?: "");
-	if (rest && find(path))
-		look(path, true, &sight);
-	return sight.n_arguments;
+	*ret_marks = NULL;
+	*ret_n = 0;
+	return rest && find(path) ? marks_find(path, rest, ret_marks, ret_n) : -ENOENT;
 }
 
 uint64_t file_offset(const char *path, const char *function)
@@ -255,5 +243,5 @@ uint64_t file_offset(const char *path, const char *function)
 	struct sight sight = { 0 };
 
 	snprintf(sight.name, sizeof(sight.name), "%s", function);
-	return look(path, false, &sight) && !sight.is_ambiguous ? sight.offset : 0;
+	return look(path, &sight) && !sight.is_ambiguous ? sight.offset : 0;
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collector/hook/mark.h"
 #include "collector/hook/target.h"
 #include "util/buf.h"
 
@@ -20,5 +21,5 @@ uint64_t file_identity(const char *section);
 bool file_has(const char *section, struct buf *lack);
 /* Where a function is in a file, also if several versions of its name are there. 0: in none or several places. */
 uint64_t file_offset(const char *path, const char *function);
-/* How many arguments the USDT FILE:PROVIDER:NAME has, as far as its file tells; else as many as one can have. */
-int file_arguments(const char *target);
+/* The places of the USDT FILE:PROVIDER:NAME, to be freed. -ENOENT: no such file; or -errno of marks_find(). */
+int file_find_marks(const char *target, struct mark **ret_marks, size_t *ret_n);
