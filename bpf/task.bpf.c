@@ -23,11 +23,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
  * preempts them. Without the right to use those, the functions around the tracepoints are, which are called as
  * long as a program, here an empty one, is attached to each tracepoint.
  */
-struct call_context {
-	u64 common;
-	long number;
-	long ret; /* at sys_exit only */
-};
+struct trace_event_raw_sys_exit {
+	long ret;
+} __attribute__((preserve_access_index)); /* what all events begin with is longer on some kernels */
 
 static __always_inline struct pt_regs *call_registers(void)
 {
@@ -64,7 +62,7 @@ int BPF_PROG(sys_enter__btf_plain, struct pt_regs *regs)
 }
 
 SEC("tp/raw_syscalls/sys_enter")
-int sys_enter__tp(struct call_context *ctx)
+int sys_enter__tp(void *ctx)
 {
 	return call_enter(call_registers(), true);
 }
@@ -122,7 +120,7 @@ int BPF_PROG(sys_exit__btf_plain, struct pt_regs *regs, long ret)
 }
 
 SEC("tp/raw_syscalls/sys_exit")
-int sys_exit__tp(struct call_context *ctx)
+int sys_exit__tp(struct trace_event_raw_sys_exit *ctx)
 {
 	return call_exit(call_registers(), ctx->ret, true);
 }

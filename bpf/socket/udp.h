@@ -107,14 +107,10 @@ int BPF_PROG(udp_receive__btf, struct sock *sk, int bytes, int flags)
 }
 
 /* Kernels that preempt these programs skip events, so they have others: see task.bpf.c and function.h. */
-struct length_context {
-	u64 common;
-	struct sock *sk;
-	u16 family;
-	u16 protocol;
-	int bytes;
-	int flags;
-};
+struct trace_event_raw_sock_msg_length {
+	const void *sk;
+	int ret, flags;
+} __attribute__((preserve_access_index)); /* what all events begin with is longer on some kernels */
 
 static __always_inline int udp_send(const void *address, int bytes)
 {
@@ -135,15 +131,15 @@ static __always_inline int udp_receive(const void *address, int bytes, int flags
 }
 
 SEC("tp/sock/sock_send_length")
-int udp_send__tp(struct length_context *ctx)
+int udp_send__tp(struct trace_event_raw_sock_msg_length *ctx)
 {
-	return udp_send(ctx->sk, ctx->bytes);
+	return udp_send(ctx->sk, ctx->ret);
 }
 
 SEC("tp/sock/sock_recv_length")
-int udp_receive__tp(struct length_context *ctx)
+int udp_receive__tp(struct trace_event_raw_sock_msg_length *ctx)
 {
-	return udp_receive(ctx->sk, ctx->bytes, ctx->flags);
+	return udp_receive(ctx->sk, ctx->ret, ctx->flags);
 }
 
 AT_TRACEPOINT(udp_send, sock_send_length)
