@@ -67,6 +67,7 @@ void event_fields_read(const char *event, struct event_fields *ret_fields)
 			continue;
 		field->from = "field";
 		field->text = text_of(declaration);
+		field->is_array = !field->text && strchr(declaration, '[');
 		field->name = cut_name(declaration);
 		if (!strncmp(field->name, "common_", 7)) /* the kernel keeps them from programs */
 			continue;

@@ -50,6 +50,7 @@ struct probe_value {
 	const char *from; /* the object's enum probe_from in lower case; NULL: there is none */
 	unsigned int offset, bytes, is_signed;
 	const char *text; /* its enum probe_text; NULL: it is another value */
+	bool is_array;	  /* a field of several numbers */
 	const struct probe_type *type; /* NULL: none is written */
 	const char *constants; /* IS_NAMED: of the kernel's enum; NULL: of the event */
 };

@@ -58,6 +58,9 @@ static bool check_type(struct probe *probe, const char *key, const struct probe_
 	if (type && (!type->fields || (field && field->text)))
 		complain(probe, key, "\"%s:%s\": a field of a tracepoint has a type already; write %s", value->name, type->name,
 			 value->name);
+	else if (!type && field && field->is_array && is_number(field))
+		complain(probe, key, "field \"%s\" of %s is an array of %u bytes, not a number; write %s:%s", value->name, probe->target,
+			 field->bytes, value->name, field->bytes == 4 ? "ipv4 if it is an address, or another type" : "hex, or another type");
 	else if (!field || (!type && (field->text || is_number(field))))
 		return true;
 	else if (!type && bytes == 16)

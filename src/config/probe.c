@@ -114,7 +114,8 @@ static void find_hook(struct probe *probe)
 	n = ends[probe->kind->n_parts - 1];
 	if (n && !probe->target[n])
 		return;
-	complain(probe, "hook", "\"%s\" does not have the right parts; write %s:%s", hook, kind, probe->kind->form);
+	complain(probe, "hook", "\"%s\" does not have the right parts; write %s:%s%s", hook, kind, probe->kind->form,
+		 strstr(probe->target, "::") ? ", with the name that \"nm\" shows, like _ZN3one3twoEv" : "");
 	probe->kind = NULL;
 }
 
@@ -125,7 +126,9 @@ static bool is_refused(struct probe *probe, const char *key, const struct probe_
 	const char *name = word->name;
 	bool has_ret = probe->is_classic && strstr(probe->target, ":sys_exit_");
 
-	if (word->needs & ~can)
+	if (word->needs & ~can && array_find(probe->fields.items, probe->fields.n, name))
+		complain(probe, key, "\"%s\" is a word of probes; write args.%s for the field", name, name);
+	else if (word->needs & ~can)
 		complain(probe, key, "\"%s\" is not known at %s:; %s", name, probe->kind->name,
 			 has_ret && !strcmp(name, "errno") ? "write ret:errno" : probe->kind->remedy);
 	else if (word->param && !strcmp(key, "measure"))
@@ -254,11 +257,12 @@ static void read_by(struct probe *probe, size_t i)
 /* Inside of an instruction, a probe would change what the program does. */
 static void check_place(struct probe *probe)
 {
-	const char *place = strchr(probe->target, ':'), *offset = place ? strchr(place, '+') : NULL;
+	const char *colon = strchr(probe->target, ':'), *place = colon ? colon + 1 : probe->target;
+	const char *offset = strchr(place, '+');
 
-	if (place && probe->kind->can & IS_FUNCTION &&
-	    (isdigit((unsigned char)place[1]) || (offset && strtoull(offset + 1, NULL, 0))))
-		complain(probe, "hook", "\"%s\" has an offset, where there may be no instruction; name a function alone", place + 1);
+	if (probe->kind->can & IS_FUNCTION &&
+	    (isdigit((unsigned char)*place) || (offset && strtoull(offset + 1, NULL, 0))))
+		complain(probe, "hook", "\"%s\" has an offset, where there may be no instruction; name a function alone", place);
 }
 
 static void check_event(struct probe *probe)

@@ -451,6 +451,8 @@ class CommandTest(Probes):
             'daddr_v6:dev': 'by: "daddr_v6:dev": the field has 16 bytes, too few or too many for this type; write another field',
             'daddr_v6': 'by: field "daddr_v6" of sock:inet_sock_set_state has 16 bytes, too many for a number; if it is an address, '
                         'write daddr_v6:ipv6',
+            'saddr': 'by: field "saddr" of sock:inet_sock_set_state is an array of 4 bytes, not a number; write saddr:ipv4 if it is an '
+                     'address, or another type',
             'sport:u16': 'by: "sport:u16": a field of a tracepoint has a type already; write sport',
             'newstate:enun': 'unknown type "enun": did you mean "enum"?',
             'sport:enum': 'by: "sport:enum": the event has no names for the numbers of this field; write sport:enum=NAME with the '
@@ -460,6 +462,9 @@ class CommandTest(Probes):
         for value, said in cases.items():
             with self.subTest(value):
                 self.assertEqual(self.run_with('dump', f'--probe={event} by {value}', 'shape'), (78, ['bpfpush --probe: ' + said]))
+        self.assertEqual(self.run_with('dump', '--probe=tracepoint:signal:signal_generate by errno', 'shape'),
+                         (78, ['bpfpush --probe: by: "errno" is a word of probes; write args.errno for the field']))
+        self.assertEqual(self.run_with('dump', '--probe=tracepoint:signal:signal_generate by args.errno', 'shape')[0], 0)
 
     def test_a_probe_that_counts_nothing_says_so(self):
         done = subprocess.run([harness.agent(), 'once', '--config=/dev/null', f'--probe=latency uprobe:{CALL} by unit', '--', 'true'],
