@@ -9,7 +9,6 @@
 
 #include "kernel.h"
 
-#define MARK_PLACES    256
 #define MARK_ARGUMENTS 6
 
 /* number + base + (index << shift), or what is in the program's memory there. */
@@ -24,10 +23,12 @@ struct mark_place {
 	struct mark_argument arguments[MARK_ARGUMENTS];
 };
 
+/* How many places there are; a probe at another hook has the map, too. */
+const volatile u32 mark_places_entries = 1;
+
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MARK_PLACES);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct mark_place);
 } mark_places SEC(".maps");

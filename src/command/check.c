@@ -191,7 +191,8 @@ int command_check(const struct arguments *arguments)
 	setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL); /* receivers may take their time */
 	if (code == EXIT_INTERNAL)
 		fprintf(stderr, "bpfpush check: needs far more memory than any use does: a collector, or the configuration, has too many parts\n");
-	if (code == EXIT_OK && is_service)
+	/* At a reload, the service judges by itself. */
+	if (code == EXIT_OK && is_service && arguments->name == COMMAND_CHECK)
 		code = check_as_user(arguments, setup.config);
 	if (code != EXIT_OK)
 		return code;

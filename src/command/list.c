@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "collector/hook/target.h"
 #include "command/setup.h"
 #include "util/array.h"
 
@@ -53,7 +54,8 @@ static void add_program(struct page *page, const struct program *program)
 	size_t begin = page->text.size;
 	struct loss loss = program_loss(program);
 
-	snprintf(places, sizeof(places), "at all %zu functions of this name", program->n_places);
+	snprintf(places, sizeof(places), "at all %zu %s", program->n_places,
+		 section_is(program->section, " usdt ") ? "places" : "functions of this name");
 	about = about ?: program->n_places > 1 ? places : NULL;
 	buf_printf(&page->text, "  %-*s %s", page->name_width, program->name, program->section);
 	if (page->text.size - begin > (size_t)page->numbers_at) {

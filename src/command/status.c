@@ -9,7 +9,8 @@
 #include "command/command.h"
 #include "util/log.h"
 
-#define PATIENCE_S 10 /* for an answer that needs no work */
+#define PATIENCE_S	  10 /* for an answer that needs no work */
+#define RELOAD_PATIENCE_S 60 /* while the service looks at all of its files */
 
 /* A stream of the agent's answer, as in agent/status/page.h, or NULL. */
 static FILE *ask(const char *name, time_t patience_s, struct sockaddr_un *ret_address)
@@ -46,12 +47,15 @@ static bool takes_words(const struct arguments *arguments, const char *name)
 	return arguments->n_words;
 }
 
-/* The answer's first character is '0' or '1'. patience_s: 0: without limit. remedy: if the socket is forbidden. */
-static enum exit_code ask_service(const char *name, time_t patience_s, const char *remedy, FILE **ret_answer,
-				  bool *ret_is_well)
+/*
+ * The answer's first character is '0' or '1'. remedy: if the socket is forbidden. ask_otherwise: if there is none; it
+ * says whether it could; or NULL.
+ */
+static enum exit_code ask_service(const char *name, time_t patience_s, const char *remedy, bool (*ask_otherwise)(void),
+				  FILE **ret_answer, bool *ret_is_well)
 {
 	struct sockaddr_un address;
-	bool is_gone;
+	bool is_gone, is_otherwise;
 	int digit = EOF;
 
 	*ret_answer = ask(name, patience_s, &address);
@@ -59,10 +63,12 @@ static enum exit_code ask_service(const char *name, time_t patience_s, const cha
 		errno = ECONNRESET; /* unless reading says otherwise */
 		digit = getc(*ret_answer);
 	}
-	*ret_is_well = digit == '0';
-	if (digit == '0' || digit == '1')
+	is_gone = errno == ENOENT || errno == ECONNREFUSED;
+	is_otherwise = !*ret_answer && is_gone && ask_otherwise && ask_otherwise();
+	*ret_is_well = digit == '0' || is_otherwise;
+	if (digit == '0' || digit == '1' || is_otherwise)
 		return EXIT_OK;
-	is_gone = errno == ENOENT || errno == ECONNREFUSED || errno == ECONNRESET;
+	is_gone |= errno == ECONNRESET;
 	fprintf(stderr, "bpfpush %s: %s: %s%s\n", name, address.sun_path,
 		is_gone ? absence() : errno == EAGAIN ? "the service does not answer" : strerror(errno),
 		errno == EACCES ? remedy : "");
@@ -78,7 +84,7 @@ int command_status(const struct arguments *arguments)
 
 	if (takes_words(arguments, "status"))
 		return EXIT_USE;
-	code = ask_service(SOCKET_STATUS, PATIENCE_S, "; run it as root or in the service's group", &answer, &is_well);
+	code = ask_service(SOCKET_STATUS, PATIENCE_S, "; run it as root or in the service's group", NULL, &answer, &is_well);
 	if (code != EXIT_OK)
 		return code;
 	/* The answer is the service's, and whoever took that over shall not rule the terminal of root. */
@@ -124,9 +130,7 @@ int command_reload(const struct arguments *arguments)
 	code = command_check(&quiet);
 	(void)fflush(stdout);
 	if (code == EXIT_OK)
-		code = ask_service(SOCKET_RELOAD, 0, "; run it as root", &answer, &is_well);
-	if (code == EXIT_NOT_RUNNING && send_signal())
-		return EXIT_OK;
+		code = ask_service(SOCKET_RELOAD, RELOAD_PATIENCE_S, "; run it as root", send_signal, &answer, &is_well);
 	if (!is_well && code == EXIT_OK) {
 		fprintf(stderr, "bpfpush reload: the service does not use the new configuration, and goes on as before; its log "
 				"says why: journalctl --unit=bpfpush\n");

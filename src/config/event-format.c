@@ -67,7 +67,8 @@ void event_fields_read(const char *event, struct event_fields *ret_fields)
 			continue;
 		field->from = "field";
 		field->text = text_of(declaration);
-		field->is_array = !field->text && strchr(declaration, '[');
+		field->is_placed = !field->text && !strncmp(declaration, "__", 2) && strstr(declaration, "_loc ");
+		field->is_array = !field->text && strchr(declaration, '[') && !strstr(declaration, "[1]");
 		field->name = cut_name(declaration);
 		if (!strncmp(field->name, "common_", 7)) /* the kernel keeps them from programs */
 			continue;

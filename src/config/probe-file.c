@@ -10,6 +10,7 @@
 void probe_look_at_marks(struct probe *probe)
 {
 	struct mark *marks;
+	char entries[16];
 	size_t n;
 
 	if (!file_find_marks(probe->target, &marks, &n) && n)
@@ -25,6 +26,9 @@ void probe_look_at_marks(struct probe *probe)
 				snprintf(probe->unreadable[i], sizeof(probe->unreadable[i]), "%.*s", (int)length, operand);
 		}
 	}
+	snprintf(entries, sizeof(entries), "%zu", n);
+	if (n)
+		probe_write_param(probe, "mark_places_entries", entries);
 	array_free(&marks, &n);
 }
 

@@ -51,6 +51,7 @@ struct probe_value {
 	unsigned int offset, bytes, is_signed;
 	const char *text; /* its enum probe_text; NULL: it is another value */
 	bool is_array;	  /* a field of several numbers */
+	bool is_placed;	  /* one that holds where its bytes are, other than a text */
 	const struct probe_type *type; /* NULL: none is written */
 	const char *constants; /* IS_NAMED: of the kernel's enum; NULL: of the event */
 };

@@ -43,7 +43,7 @@ static struct program {
 	.sections = {
 		[1] = { .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct program, names),
 			.sh_size = sizeof(program.names) },
-		[2] = { .sh_name = 1, .sh_type = SHT_NOTE, .sh_offset = offsetof(struct program, note),
+		[2] = { .sh_name = 21, .sh_type = SHT_NOTE, .sh_offset = offsetof(struct program, note),
 			.sh_addralign = 4 },
 		[3] = { .sh_name = 7, .sh_type = SHT_PROGBITS, .sh_addr = PLACE + 8 },
 		[4] = { .sh_name = 1, .sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct program, symbols),
@@ -51,7 +51,7 @@ static struct program {
 	},
 	.symbols = { [1] = { .st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), .st_shndx = 3,
 			     .st_value = PLACE } },
-	.names = "\0table\0.stapsdt.base",
+	.names = "\0table\0.stapsdt.base\0.note.stapsdt",
 	.note = { .n_namesz = 8, .n_type = 3 },
 	.owner = "stapsdt",
 	.addresses = { PLACE + 16, PLACE + 8, PLACE + sizeof(struct program) },

@@ -12,17 +12,19 @@
 extern uint64_t mark_test_data[];
 uint64_t mark_test_data[] = { 1, 2, 3 };
 
-#define NOTE(number, operands)                                                                           \
+#define NOTE_AT(place, number, operands)                                                                           \
 	".balign 4\n .4byte 8, 95f-94f, 3\n .asciz \"stapsdt\"\n .balign 4\n"                             \
-	"94: .8byte mark_test_place, 0, 0\n .asciz \"test\", \"" number "\", \"" operands "\"\n"            \
+	"94: .8byte mark_test_place + " place ", 0, 0\n .asciz \"test\", \"" number "\", \"" operands "\"\n"            \
 	"95: .balign 4\n"
+#define NOTE(number, operands) NOTE_AT("0", number, operands)
 
 #if defined(__x86_64__)
 #define REGISTER(name) (1 + offsetof(struct pt_regs, name))
+#define CONSTANT "$"
 #define OPERANDS "-4@$-5 8@%rax 4@%r8d 1@%dl -8@-16(%rbp) 4@(%rdi,%rsi,4)"
 #define MORE	 "4@(,%r9,8) 8@mark_test_data+8(%rip) 8@-8+mark_test_data 1@%spl 2@(%r15) 8@%rip"
 #define WRONG	 "8f@%rdx 3@%rax 8@%ah 8@%fs:-8(%rax) 8@12(%rip) 8@no_such_symbol"
-#define WRONGER	 "8@(%rax,%rbx,3) @%rax 8@$mark_test_data 8@-mark_test_data 8@ 8@(%zz)"
+#define WRONGER	 "8@(%rax,%rbx,3) @%rax 8@$mark_test_data 8@$ 8@() 8@(%zz)"
 static const struct mark_argument expected[] = {
 	{ -5, 0, 0, 0, 4, true, false },
 	{ 0, REGISTER(rax), 0, 0, 8, false, false },
@@ -40,6 +42,7 @@ static const struct mark_argument expected[] = {
 };
 #else
 #define REGISTER(n) (1 + offsetof(struct user_pt_regs, regs) + 8 * (n))
+#define CONSTANT ""
 #define OPERANDS "-4@-5 8@x0 4@w8 8@[sp, 16] 4@[x0, x1, lsl 2] 8@[x3]"
 #define MORE	 "8@[x1, x2] 8@sp 8@[x29, -8] 4@7 8@x30 1@w1"
 #define WRONG	 "8@d0 3@x0 8@x31 8@[q1] 8@[] 8@no_such_symbol"
@@ -64,7 +67,8 @@ static const struct mark_argument expected[] = {
 extern const char mark_test_place[];
 asm(".pushsection .text\n mark_test_place: nop\n .popsection\n"
     ".pushsection .note.stapsdt, \"\", \"note\"\n" NOTE("known", OPERANDS) NOTE("more", MORE) NOTE("wrong", WRONG)
-    NOTE("wronger", WRONGER) NOTE("none", "") NOTE("twice", "8@") NOTE("twice", "8@ 8@") ".popsection\n");
+    NOTE("wronger", WRONGER) NOTE("none", "") NOTE("twice", "8@") NOTE_AT("1", "twice", "8@ 8@")
+    NOTE("equal", "8@" CONSTANT "1 4@" CONSTANT "2") NOTE("equal", "8@" CONSTANT "1 4@" CONSTANT "3") ".popsection\n");
 
 static struct mark *marks;
 static size_t n;
@@ -141,7 +145,17 @@ static void each_place_is_found(void **state)
 	assert_int_equal(marks[0].n_arguments, 1);
 	assert_int_equal(marks[1].n_arguments, 2);
 	assert_int_equal(marks[0].semaphore, 0);
-	assert_true(marks[0].offset && marks[0].offset == marks[1].offset);
+	assert_true(marks[0].offset && marks[0].offset + 1 == marks[1].offset);
+	array_free(&marks, &n);
+}
+
+/* What the notes of one place do not agree on is unknown. */
+static void a_place_counts_once(void **state)
+{
+	find("test:equal");
+	assert_int_equal(n, 1);
+	assert_int_equal(marks[0].arguments[0].bytes, 8);
+	assert_int_equal(marks[0].arguments[1].bytes, 0);
 	array_free(&marks, &n);
 }
 
@@ -162,6 +176,7 @@ int main(void)
 		cmocka_unit_test(what_has_another_form_is_not_read),
 		cmocka_unit_test(operands_are_told_apart),
 		cmocka_unit_test(each_place_is_found),
+		cmocka_unit_test(a_place_counts_once),
 		cmocka_unit_test(what_is_no_program_has_no_marks),
 	};
 

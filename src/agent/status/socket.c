@@ -34,10 +34,12 @@ int listener_open(struct listener *listener, const char *name, mode_t mode, sd_e
 	if (!directory || set_address(directory, name, address))
 		return 0;
 	listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (listener->fd < 0)
+		return -errno;
 	if (!connect(listener->fd, (struct sockaddr *)address, sizeof(*address)) || errno == EAGAIN)
 		return -EADDRINUSE; /* another agent's */
 	(void)unlink(address->sun_path); /* of an agent that was killed */
-	if (listener->fd < 0 || bind(listener->fd, (struct sockaddr *)address, sizeof(*address)) ||
+	if (bind(listener->fd, (struct sockaddr *)address, sizeof(*address)) ||
 	    chmod(address->sun_path, mode) || listen(listener->fd, 8))
 		return -errno;
 	return sd_event_add_io(event, &listener->source, listener->fd, EPOLLIN, on_connect, user);

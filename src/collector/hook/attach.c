@@ -226,7 +226,7 @@ int hook_attach(const struct bpf_object *object, struct program *program)
 	program->file = file_identity(program->section);
 	if (err)
 		hook_detach(program);
-	else if (program->n_links == 1 && !hook_is_everywhere(program)) /* that of a USDT is none */
+	else if (program->n_links == 1 && !hook_is_everywhere(program)) /* that of libbpf's USDT is none */
 		program->link_fd = program->links->link ? bpf_link__fd(program->links->link) ?: -1 : program->links->fd;
 	return err;
 }

@@ -77,7 +77,7 @@ uint64_t file_identity(const char *section)
 /* What a file says of a function. */
 struct sight {
 	char name[TARGET_BYTES];
-	bool is_elf, is_there, is_indirect, is_ambiguous;
+	bool is_elf, is_there, is_indirect, is_ambiguous, is_crowded;
 	uint64_t offset; /* in the file */
 	char variant[128]; /* of an indirect function, one that it may choose */
 	char similar[256]; /* a function whose name is made of this one by a compiler */
@@ -195,9 +195,10 @@ static bool look_for_mark(const char *path, struct sight *sight)
 	int err = marks_find(path, sight->name, &marks, &n);
 
 	sight->is_elf = err != -ENOEXEC;
+	sight->is_crowded = err == -E2BIG;
 	sight->is_there = n;
 	array_free(&marks, &n);
-	return !err || err == -ENOEXEC;
+	return !err || !sight->is_elf || sight->is_crowded;
 }
 
 bool file_has(const char *section, struct buf *lack)
@@ -216,7 +217,9 @@ bool file_has(const char *section, struct buf *lack)
 	else if (!*sight.name || !look_at(path, &sight) || (sight.is_there && !sight.is_indirect))
 		return true;
 	else if (!sight.is_elf)
-		buf_printf(lack, "%s is neither a program nor a library (ELF)", path);
+		buf_printf(lack, "%s is neither a program nor a library (ELF%s)", path, is_mark ? " of 64 bits" : "");
+	else if (sight.is_crowded)
+		buf_printf(lack, "%s has the USDT %s in more than %d places", path, sight.name, MARK_PLACES);
 	else if (sight.is_indirect)
 		buf_printf(lack, "the processor decides which function of %s is called as %s (IFUNC); %s%s", path, sight.name,
 			   *sight.variant ? "name that function, such as " :

@@ -15,6 +15,7 @@
 
 #define OPERAND_BYTES 128
 #define ADDRESSES     24 /* the bytes of the three that begin a note */
+#define NOTE_TYPE     3
 
 struct file {
 	Elf *elf;
@@ -23,11 +24,15 @@ struct file {
 	struct mark **marks;
 	size_t *n_marks;
 	int err;
+	/* The symbol that was looked for last: the places of a mark mostly have the same. */
+	char symbol[OPERAND_BYTES];
+	uint64_t address;
+	bool is_symbol;
 };
 
 /* Where an operand is. */
 struct at {
-	Elf *elf;
+	struct file *file;
 	uint64_t place; /* its address */
 };
 
@@ -58,14 +63,16 @@ static uint16_t find_register(const char *name)
 	return 0;
 }
 
-/* "-12(%rbp,%rsi,4)" is "-12", and "%rbp", "%rsi", "4". */
+/* "-12(%rbp,%rsi,4)" is "-12", and "%rbp", "%rsi", "4". NULL: a bracket is not closed, or holds nothing. */
 static char *split_operand(char *operand, char *parts[3])
 {
-	char *rest = strchr(operand, '(');
+	char *rest = strchr(operand, '('), *end = rest ? strchr(rest, ')') : NULL;
 
+	if (rest && (!end || end[1] || end == rest + 1))
+		return NULL;
 	if (rest) {
 		*rest++ = '\0';
-		rest[strcspn(rest, ")")] = '\0';
+		*end = '\0';
 	}
 	for (int i = 0; i < 3; i++)
 		parts[i] = strsep(&rest, ",");
@@ -87,22 +94,22 @@ static uint16_t find_register(const char *name)
 	return (uint16_t)(1 + offsetof(struct user_pt_regs, regs) + 8 * number);
 }
 
-/* "[x0, x1, lsl 3]" is "", and "x0", "x1", "8"; "[sp, 28]" is "28", and "sp". */
+/* "[x0, x1, lsl 3]" is "", and "x0", "x1", "8"; "[sp, 28]" is "28", and "sp". NULL: it does not end, or is empty. */
 static char *split_operand(char *operand, char *parts[3])
 {
 	static char factor[4];
-	char *rest = *operand == '[' ? operand + 1 : NULL, *shift;
+	char *rest = operand + 1, *end = strchr(rest, ']'), *shift;
 
-	if (!rest)
-		return operand;
-	rest[strcspn(rest, "]")] = '\0';
+	if (!end || end[1] || end == rest)
+		return NULL;
+	*end = '\0';
 	for (int i = 0; i < 3; i++) {
 		parts[i] = strsep(&rest, ",");
 		while (parts[i] && *parts[i] == ' ')
 			parts[i]++;
 	}
 	shift = parts[2] && !strncmp(parts[2], "lsl", 3) ? parts[2] + 3 + strspn(parts[2] + 3, " #") : NULL;
-	if (shift) {
+	if (shift && isdigit((unsigned char)*shift)) { /* else the word stays, and is not a factor */
 		snprintf(factor, sizeof(factor), "%u", 1u << (strtoul(shift, NULL, 10) & 7));
 		parts[2] = factor;
 	}
@@ -114,8 +121,10 @@ static char *split_operand(char *operand, char *parts[3])
 }
 #endif
 
-static bool find_symbol(Elf *elf, const char *name, size_t n, uint64_t *ret_address)
+/* False: there is none, or several places have this name, as static variables of several files. */
+static bool search_symbol(Elf *elf, const char *name, uint64_t *ret_address)
 {
+	bool is_found = false;
 	Elf_Scn *section = NULL;
 	GElf_Shdr head;
 	GElf_Sym symbol;
@@ -128,13 +137,27 @@ static bool find_symbol(Elf *elf, const char *name, size_t n, uint64_t *ret_addr
 		for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
 			const char *text = symbol.st_shndx ? elf_strptr(elf, head.sh_link, symbol.st_name) : NULL;
 
-			if (!text || strncmp(text, name, n) || text[n] || GELF_ST_TYPE(symbol.st_info) == STT_TLS)
+			if (!text || strcmp(text, name) || GELF_ST_TYPE(symbol.st_info) == STT_TLS)
 				continue;
+			if (is_found && *ret_address != symbol.st_value)
+				return false;
 			*ret_address = symbol.st_value;
-			return true;
+			is_found = true;
 		}
 	}
-	return false;
+	return is_found;
+}
+
+static bool find_symbol(struct file *file, const char *name, size_t n, uint64_t *ret_address)
+{
+	if (!n || n >= sizeof(file->symbol))
+		return false;
+	if (strncmp(file->symbol, name, n) || file->symbol[n]) {
+		snprintf(file->symbol, sizeof(file->symbol), "%.*s", (int)n, name);
+		file->is_symbol = search_symbol(file->elf, file->symbol, &file->address);
+	}
+	*ret_address = file->address;
+	return file->is_symbol;
 }
 
 /* "12", "table", "12+table", "table-4". A symbol is as far from the instruction as in the file, wherever that is loaded. */
@@ -151,7 +174,7 @@ static bool read_displacement(const char *text, const struct at *at, struct mark
 		value = strtoull(text, &end, 0);
 		if (!isdigit((unsigned char)*text)) {
 			end = (char *)text + strcspn(text, "+-");
-			if (is_minus || is_relative || !find_symbol(at->elf, text, (size_t)(end - text), &value))
+			if (is_minus || is_relative || !find_symbol(at->file, text, (size_t)(end - text), &value))
 				return false;
 			value -= at->place;
 			is_relative = true;
@@ -168,6 +191,11 @@ static bool read_displacement(const char *text, const struct at *at, struct mark
 	return is_relative == (argument->base && argument->base == find_register("%" INSTRUCTION));
 }
 
+static bool is_constant(const char *operand)
+{
+	return *CONSTANT ? *operand == *CONSTANT : *operand != '[';
+}
+
 static bool read_operand(char *operand, const struct at *at, struct mark_argument *argument)
 {
 	char *parts[3] = { NULL }, *displacement;
@@ -176,10 +204,14 @@ static bool read_operand(char *operand, const struct at *at, struct mark_argumen
 	argument->base = find_register(operand);
 	if (argument->base)
 		return true;
-	if (*operand == *CONSTANT || (!*CONSTANT && *operand != '['))
-		return read_displacement(operand + strlen(CONSTANT), at, argument) && !argument->base;
+	if (is_constant(operand)) {
+		operand += strlen(CONSTANT);
+		return *operand && read_displacement(operand, at, argument) && !argument->base;
+	}
 	argument->is_memory = true;
 	displacement = split_operand(operand, parts);
+	if (!displacement)
+		return false;
 	argument->base = parts[0] && *parts[0] ? find_register(parts[0]) : 0;
 	argument->index = parts[1] && *parts[1] ? find_register(parts[1]) : 0;
 	factor = parts[2] && *parts[2] ? strtoul(parts[2], NULL, 10) : 1;
@@ -196,18 +228,21 @@ static void read_argument(const char *text, size_t n, const struct at *at, struc
 {
 	struct mark_argument argument = { 0 };
 	char operand[OPERAND_BYTES];
-	int bytes = 0, begin = 0;
+	int bytes = 0, begin = 0, size;
 
 	*ret_argument = argument;
 	if (n >= sizeof(operand))
 		return;
 	snprintf(operand, sizeof(operand), "%.*s", (int)n, text);
-	if (sscanf(operand, "%d@%n", &bytes, &begin) != 1 || !begin || !strchr("\1\2\4\10", abs(bytes)) || !bytes)
+	if (sscanf(operand, "%3d@%n", &bytes, &begin) != 1 || !begin)
+		return;
+	size = abs(bytes);
+	if (size != 1 && size != 2 && size != 4 && size != 8)
 		return;
 	argument.is_signed = bytes < 0;
 	if (!read_operand(operand + begin, at, &argument))
 		return;
-	argument.bytes = (uint8_t)abs(bytes);
+	argument.bytes = (uint8_t)size;
 	*ret_argument = argument;
 }
 
@@ -216,9 +251,11 @@ size_t mark_operand(const struct mark *mark, unsigned int number, const char **r
 	const char *at = mark->operands, *end;
 
 	for (;; at = end) {
+		bool is_inside = false; /* of ARM: -4@[x0, x1, lsl 2] */
+
 		at += strspn(at, " ");
-		for (end = at; *end && (*end != ' ' || end[-1] == ','); end++) /* of ARM: -4@[sp, 28] */
-			;
+		for (end = at; *end && (*end != ' ' || is_inside); end++)
+			is_inside = *end == '[' || (is_inside && *end != ']');
 		if (end == at || !number--)
 			break;
 	}
@@ -248,20 +285,35 @@ static uint64_t semaphore_place(Elf *elf, uint64_t address)
 	return 0;
 }
 
+/* Equal code of several functions may be one, with all their notes. Where these differ, an argument is unknown. */
+static bool is_known(const struct file *file, const struct mark *mark)
+{
+	array_for_each (known, *file->marks, *file->n_marks) {
+		if (known->offset != mark->offset)
+			continue;
+		for (size_t i = 0; i < MARK_ARGUMENTS; i++)
+			if (memcmp(&known->arguments[i], &mark->arguments[i], sizeof(known->arguments[i])))
+				known->arguments[i] = (struct mark_argument){ 0 };
+		return true;
+	}
+	return false;
+}
+
 static void add_mark(struct file *file, const uint64_t addresses[3], const char *operands)
 {
-	uint64_t moved = file->base ? file->base - addresses[1] : 0;
-	const struct at at = { file->elf, addresses[0] + moved };
+	uint64_t moved = file->base && addresses[1] ? file->base - addresses[1] : 0;
+	const struct at at = { file, addresses[0] + moved };
 	struct mark mark = { .offset = file_place(file->elf, at.place),
 			     .semaphore = semaphore_place(file->elf, addresses[2] ? addresses[2] + moved : 0) };
 	const char *operand;
 	size_t n;
 
-	snprintf(mark.operands, sizeof(mark.operands), "%s", operands);
+	if (snprintf(mark.operands, sizeof(mark.operands), "%s", operands) >= MARK_TEXT_BYTES)
+		*(strrchr(mark.operands, ' ') ?: mark.operands) = '\0'; /* the last one is cut */
 	for (; (n = mark_operand(&mark, mark.n_arguments, &operand)); mark.n_arguments++)
 		if (mark.n_arguments < MARK_ARGUMENTS)
 			read_argument(operand, n, &at, &mark.arguments[mark.n_arguments]);
-	if (!mark.offset)
+	if (!mark.offset || is_known(file, &mark))
 		return;
 	file->err = *file->n_marks == MARK_PLACES ? -E2BIG : array_append(file->marks, file->n_marks, &mark);
 }
@@ -281,7 +333,8 @@ static void read_notes(struct file *file, Elf_Data *notes)
 	for (size_t at = 0; !file->err && (at = gelf_getnote(notes, at, &note, &name_at, &text_at));) {
 		const char *text = (const char *)notes->d_buf + text_at;
 
-		if (note.n_descsz <= ADDRESSES + size || memcmp(text + ADDRESSES, wanted, size) ||
+		if (note.n_type != NOTE_TYPE || note.n_descsz <= ADDRESSES + size ||
+		    memcmp(text + ADDRESSES, wanted, size) ||
 		    !memchr(text + ADDRESSES + size, '\0', note.n_descsz - ADDRESSES - size))
 			continue;
 		memcpy(addresses, text, sizeof(addresses));
@@ -292,9 +345,10 @@ static void read_notes(struct file *file, Elf_Data *notes)
 int marks_find(const char *path, const char *name, struct mark **ret_marks, size_t *ret_n)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ, NULL);
 	struct file file = { .elf = elf, .name = name, .marks = ret_marks, .n_marks = ret_n };
-	Elf_Scn *section = NULL;
+	Elf_Scn *section = NULL, *notes = NULL;
+	Elf_Data *data;
 	size_t names;
 	GElf_Shdr head;
 
@@ -305,16 +359,16 @@ int marks_find(const char *path, const char *name, struct mark **ret_marks, size
 		elf_end(elf);
 		return file.err;
 	}
-	while ((section = elf_nextscn(elf, section)))
-		if (gelf_getshdr(section, &head) && !strcmp(elf_strptr(elf, names, head.sh_name) ?: "", ".stapsdt.base"))
-			file.base = head.sh_addr;
-	while (!file.err && (section = elf_nextscn(elf, section))) {
-		bool has_notes = gelf_getshdr(section, &head) && head.sh_type == SHT_NOTE;
-		Elf_Data *data = has_notes ? elf_getdata(section, NULL) : NULL;
+	while ((section = elf_nextscn(elf, section))) {
+		const char *called = gelf_getshdr(section, &head) ? elf_strptr(elf, names, head.sh_name) : NULL;
 
-		if (data)
-			read_notes(&file, data);
+		if (called && !strcmp(called, ".stapsdt.base"))
+			file.base = head.sh_addr;
+		if (called && !strcmp(called, ".note.stapsdt") && head.sh_type == SHT_NOTE)
+			notes = section;
 	}
+	if (notes && (data = elf_getdata(notes, NULL)))
+		read_notes(&file, data);
 	elf_end(elf);
 	if (file.err)
 		array_free(ret_marks, ret_n);

@@ -32,8 +32,8 @@ struct mark {
 };
 
 /*
- * All places of PROVIDER:NAME in the file, to be freed. -ENOEXEC: the file is neither a program nor a library; -E2BIG:
- * more places than MARK_PLACES; -errno of open(), -ENOMEM.
+ * All places of PROVIDER:NAME in the file, to be freed. -ENOEXEC: the file is not a program or library of 64 bits;
+ * -E2BIG: more places than MARK_PLACES; -errno of open(), -ENOMEM.
  */
 int marks_find(const char *path, const char *name, struct mark **ret_marks, size_t *ret_n);
 /* The operand of an argument: "-4@(%rdi,%rsi,4)". Its length; 0: there is none. */
