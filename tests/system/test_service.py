@@ -25,7 +25,10 @@ journalctl --update-catalog
 mkdir -p /etc/bpfpush
 configure() { cat >/etc/bpfpush/bpfpush.conf; }
 show() { systemctl show bpfpush --property="$1" --value; }
-entries() { journalctl --sync; journalctl --unit=bpfpush --output=json --all >/result/journal; }
+entries() { # Also by identifier: of a process that has ended, the journal may not know the unit any more.
+	journalctl --sync
+	journalctl --output=json --all _SYSTEMD_UNIT=bpfpush.service + UNIT=bpfpush.service + SYSLOG_IDENTIFIER=bpfpush >/result/journal
+}
 pushed() { bpfpush status --json | grep -o '"pushed":[0-9]*' | tr -dc 0-9; }
 wait_collections() { # N more, of which the exporter was told
 	local i before
