@@ -271,8 +271,8 @@ static void report_bounds(const struct agent *agent)
 		if (!unfit || (unfit != before && !(agent->options.is_once && agent->batch.is_last)))
 			continue;
 		metric->is_judged = true;
-		log_warning("collector %s: the sum of %s is %g, and its bounds allow %g to %g: \"buckets\" describes other bounds than "
-			    "the program has, or its map lost counts", metric->scope, metric->name,
+		log_warning("collector %s: the sum of %s is %g, and its bounds allow %g to %g: its map lost counts, or \"buckets\" "
+			    "describes other bounds than the program has; see bpfpush.collector(5)", metric->scope, metric->name,
 			    (double)unfit->total.sum / (double)metric->divisor, least, most);
 	}
 }

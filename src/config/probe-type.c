@@ -62,10 +62,9 @@ static bool check_type(struct probe *probe, const char *key, const struct probe_
 		complain(probe, key, "field \"%s\" of %s is neither a number nor a text; use another one", value->name,
 			 probe->target);
 	else if (!type && field && field->is_array && is_number(field))
-		complain(probe, key, "field \"%s\" of %s is an array of %u byte%s, not a number; %s%s%s", value->name, probe->target,
-			 field->bytes, plural(field->bytes), strcmp(key, "by") ? "use another one" : "write ",
-			 strcmp(key, "by") ? "" : value->name, strcmp(key, "by") ? "" : field->bytes == 4 ? ":ipv4 if it is an "
-			 "address, or another type" : ":hex, or another type");
+		complain(probe, key, "field \"%s\" of %s is an array of %u byte%s, not a number; \"by\" can show it, as %s:%s",
+			 value->name, probe->target, field->bytes, plural(field->bytes), value->name,
+			 field->bytes == 4 ? "ipv4" : "hex");
 	else if (!field || (!type && (field->text || is_number(field))))
 		return true;
 	else if (!type && bytes == 16)

@@ -304,7 +304,7 @@ class BoundsTest(Pair):
             with self.subTest(said):
                 self.file('bounds.conf', wrong)
                 seen = once(['bounds'], [sys.executable, '-c', call], params=self.params())
-                self.assertEqual(re.findall('collector bounds: the sum of (.*?): "buckets"', seen.stderr), said)
+                self.assertEqual(re.findall('collector bounds: the sum of (.*?): its map', seen.stderr), said)
 
     def test_the_largest_number_is_above_all_bounds(self):
         seen = once(['bounds'], [sys.executable, '-c', self.CALLS % [-1]], params=self.params())

@@ -451,8 +451,8 @@ class CommandTest(Probes):
             'daddr_v6:dev': 'by: "daddr_v6:dev": the field has 16 bytes, too few or too many for this type; write another field',
             'daddr_v6': 'by: field "daddr_v6" of sock:inet_sock_set_state has 16 bytes, too many for a number; if it is an address, '
                         'write daddr_v6:ipv6',
-            'saddr': 'by: field "saddr" of sock:inet_sock_set_state is an array of 4 bytes, not a number; write saddr:ipv4 if it is an '
-                     'address, or another type',
+            'saddr': 'by: field "saddr" of sock:inet_sock_set_state is an array of 4 bytes, not a number; "by" can show it, '
+                     'as saddr:ipv4',
             'sport:u16': 'by: "sport:u16": a field of a tracepoint has a type already; write sport',
             'newstate:enun': 'unknown type "enun": did you mean "enum"?',
             'sport:enum': 'by: "sport:enum": the event has no names for the numbers of this field; write sport:enum=NAME with the '

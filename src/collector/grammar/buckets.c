@@ -30,7 +30,7 @@ static uint64_t upper_of(uint64_t exponent, bool is_floor)
 static const char *read_exp2(const char **at, bool has_zero, uint32_t n_buckets, struct buckets *buckets)
 {
 	uint64_t first = 0, last = n_buckets ? n_buckets - 2 : 63u + has_zero;
-	bool is_floor = false;
+	bool is_floor;
 	int n = 0;
 
 	if (!has_zero)

@@ -263,23 +263,12 @@ size_t mark_operand(const struct mark *mark, unsigned int number, const char **r
 	return (size_t)(end - at);
 }
 
-/* 0: it is in no part of the file that is loaded. */
+/* 0: it is in no part of the file that is loaded. A semaphore may be in data that begins as zeros, beyond the file. */
 static uint64_t file_place(Elf *elf, uint64_t address)
 {
 	GElf_Phdr part;
 
 	for (int i = 0; gelf_getphdr(elf, i, &part); i++)
-		if (part.p_type == PT_LOAD && address >= part.p_vaddr && address - part.p_vaddr < part.p_filesz)
-			return address - part.p_vaddr + part.p_offset;
-	return 0;
-}
-
-/* A semaphore is where a program's data is, beyond what the file holds of it, too. */
-static uint64_t semaphore_place(Elf *elf, uint64_t address)
-{
-	GElf_Phdr part;
-
-	for (int i = 0; address && gelf_getphdr(elf, i, &part); i++)
 		if (part.p_type == PT_LOAD && address >= part.p_vaddr && address - part.p_vaddr < part.p_memsz)
 			return address - part.p_vaddr + part.p_offset;
 	return 0;
@@ -304,7 +293,7 @@ static void add_mark(struct file *file, const uint64_t addresses[3], const char 
 	uint64_t moved = file->base && addresses[1] ? file->base - addresses[1] : 0;
 	const struct at at = { file, addresses[0] + moved };
 	struct mark mark = { .offset = file_place(file->elf, at.place),
-			     .semaphore = semaphore_place(file->elf, addresses[2] ? addresses[2] + moved : 0) };
+			     .semaphore = addresses[2] ? file_place(file->elf, addresses[2] + moved) : 0 };
 	const char *operand;
 	size_t n;
 

@@ -68,7 +68,7 @@ static const struct meaning {
 	{ -EPERM, "load", " fentry fexit ", NULL, "this kernel lets nobody attach to functions; use a tracepoint" },
 	{ -ENOTSUPP_OF_KERNEL, "attach", " uprobe uretprobe usdt ", NULL,
 	  "the kernel cannot stop a program at this instruction; name another function" },
-	{ -E2BIG, "attach", " usdt ", NULL, "the mark is in more than 256 places, or in more than when it was looked for" },
+	{ -E2BIG, "attach", " usdt ", NULL, "the mark is in more than 256 places, or the file has changed meanwhile; reload" },
 	{ -ENOENT, NULL, " uprobe uretprobe usdt ", NULL, "the file does not exist, or has no such function or mark", 0, true },
 	{ -ESRCH, NULL, " usdt ", NULL, "the object must include <bpf/usdt.bpf.h>", 0, true },
 	{ -ENOENT, "attach", " perf_event ", NULL, "this machine cannot count that; a virtual machine often has no PMU" },
