@@ -41,8 +41,9 @@
  * - The hash map is for keys beyond that: to read it, the agent makes bpf() calls, and while these run, the
  *   kernel skips classic tracepoints and kprobes on that CPU.
  * - Only the agent removes. It makes a place RETIRED, which programs no longer find, waits until no program
- *   can be writing there, takes its last number, zeroes it and makes it REMOVED. A place never becomes
- *   FREE again, because that ends the search for a key.
+ *   can be writing there, takes its last number and makes it RESERVED. When it has noted down that this
+ *   number is no longer in the place, it zeroes it and makes it REMOVED. A place never becomes FREE
+ *   again, because that ends the search for a key.
  */
 
 #include "kernel.h"
@@ -54,7 +55,7 @@ enum table_state {
 	TABLE_REMOVED = 2,
 	TABLE_FILLING = 3,
 	TABLE_RETIRED = 5,
-	TABLE_RESERVED = 7, /* place 0 */
+	TABLE_RESERVED = 7, /* place 0, and one that is out until it is zeroed */
 };
 
 #define TABLE_STATE  7ull

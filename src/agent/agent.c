@@ -140,12 +140,13 @@ static int listen_to_programs(struct agent *agent)
 /* Keys whose owners are gone are removed after a collection, in short turns that leave the loop free for exporters. */
 static int on_sweep(sd_event_source *source, uint64_t usec, void *user)
 {
-	const struct collector_set *set = ((struct agent *)user)->options.set;
+	const struct agent *agent = user;
+	const struct collector_set *set = agent->options.set;
 	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME), soonest_ns = UINT64_MAX;
 	int64_t left_ns = SWEEP_TURN_NS;
 
 	for (size_t i = 0; i < set->n; i++) {
-		uint64_t wait_ns = collector_sweep(set->items[i], now_ns, &left_ns);
+		uint64_t wait_ns = collector_sweep(set->items[i], now_ns, agent->boottime_ns, &left_ns);
 
 		soonest_ns = wait_ns < soonest_ns ? wait_ns : soonest_ns;
 	}

@@ -21,7 +21,7 @@ struct header {
 	uint64_t sequence; /* the higher one is the newer; 0: not whole */
 	uint64_t size;	   /* with the header */
 	uint64_t names, names_bytes; /* which of the two stores, and what it held */
-	uint64_t removals_bytes, removals_done; /* that follow */
+	uint64_t told_bytes; /* that follow */
 };
 
 /* Two with snapshots, and two with names. */
@@ -33,7 +33,7 @@ struct state {
 	unsigned int current; /* holds the last snapshot, if sequence is not 0 */
 	uint64_t sequence;
 	struct series_names names;
-	struct removals removals;
+	struct store_tail told; /* by the ring of cgroups, since the snapshot */
 	struct restored restored; /* whose series are held … */
 	uint64_t held_until_ns;	  /* … so long, CLOCK_BOOTTIME */
 	bool has_told; /* that it cannot be saved */
@@ -61,8 +61,7 @@ static bool is_whole(const struct state *state, unsigned int which)
 
 	return header->magic == MAGIC && header->sequence && header->names <= 1 &&
 	       header->names_bytes <= STORE_BYTES && header->size >= sizeof(*header) && header->size <= STORE_BYTES &&
-	       header->removals_bytes <= STORE_BYTES - header->size &&
-	       header->removals_done <= header->removals_bytes;
+	       header->told_bytes <= STORE_BYTES - header->size;
 }
 
 static void use(struct state *state, unsigned int which)
@@ -72,8 +71,8 @@ static void use(struct state *state, unsigned int which)
 
 	state->current = which;
 	state->sequence = header->sequence;
-	store->size = header->size + header->removals_bytes;
-	state->removals = (struct removals){ store, header->size, &header->removals_bytes, &header->removals_done };
+	store->size = header->size + header->told_bytes;
+	state->told = (struct store_tail){ store, header->size, &header->told_bytes };
 }
 
 struct state *state_new(struct kept *kept)
@@ -185,15 +184,15 @@ static void save_all(struct state *state, const struct agent *agent, struct stor
 	store_number(out, hash_names(agent->options.config));
 	metrics_save(agent->batch.metrics, agent->batch.n_metrics, &state->names, out);
 	cgroups_save(set->labels->cgroups, out);
-	collectors_save(set->items, set->n, &state->removals, out);
+	collectors_save(set->items, set->n, out);
 }
 
-/* Without memory, rather leave no state than one that does not know what was removed since. */
+/* Without memory, rather leave no state than one that does not know which places were cleared since. */
 static void give_up(struct state *state)
 {
 	for (unsigned int i = 0; i < 2; i++)
 		__atomic_store_n(&header_of(state, i)->sequence, 0, __ATOMIC_SEQ_CST);
-	state->removals.store = NULL;
+	state->told.store = NULL;
 	state->names.n = 0;
 	if (!state->has_told)
 		log_warning("no memory to save the state: after a restart, all series would start again");
@@ -261,7 +260,7 @@ static bool is_held(void *user, const struct series *series)
 	return series->metric->kind != METRIC_GAUGE && !(collector && collector->object->is_adopted);
 }
 
-static int restore_all(struct state *state, struct agent *agent, struct stored *in, struct stored *removals)
+static int restore_all(struct state *state, struct agent *agent, struct stored *in)
 {
 	const struct collector_set *set = agent->options.set;
 	const struct header *header = header_of(state, state->current);
@@ -273,26 +272,23 @@ static int restore_all(struct state *state, struct agent *agent, struct stored *
 	restored->has_other_names = stored_number(in) != hash_names(agent->options.config);
 	return metrics_restore(agent->batch.metrics, agent->batch.n_metrics, in, restored) ?:
 	       cgroups_restore(set->labels->cgroups, in, restored->has_other_names) ?:
-	       collectors_restore(set->items, set->n, agent->options.kept, in, restored, removals,
-				  header->removals_done) ?:
+	       collectors_restore(set->items, set->n, agent->options.kept, in, restored) ?:
 	       in->is_bad ? -EINVAL : 0;
 }
 
 void state_restore(struct state *state, struct agent *agent)
 {
 	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME), time_ns, boottime_ns, boot_ns;
-	struct stored in, removals;
+	struct stored in;
 	const uint8_t *data;
 	int err;
 
 	if (state)
-		cgroups_record(agent->options.set->labels->cgroups, &state->removals);
+		cgroups_record(agent->options.set->labels->cgroups, &state->told);
 	if (!state || !state->sequence)
 		return;
 	data = state->stores[state->current].data;
-	removals.at = data + state->removals.begin;
-	removals = (struct stored){ removals.at, removals.at + *state->removals.bytes, false };
-	in = (struct stored){ data + sizeof(struct header), removals.at, false };
+	in = (struct stored){ data + sizeof(struct header), data + state->told.begin, false };
 	time_ns = stored_number(&in);
 	boottime_ns = stored_number(&in);
 	boot_ns = stored_number(&in);
@@ -301,7 +297,7 @@ void state_restore(struct state *state, struct agent *agent)
 	agent->batch.time_ns = state->restored.time_ns = time_ns;
 	agent->boottime_ns = boottime_ns;
 	agent->options.set->labels->boot_ns = boot_ns;
-	err = restore_all(state, agent, &in, &removals);
+	err = restore_all(state, agent, &in);
 	if (err)
 		log_warning("the state of the process before cannot be read to its end (%s): some series start again",
 			    strerror(-err));

@@ -17,9 +17,12 @@
  * - After that, requests leave. One that has left is marked in the snapshot, with the instruction that forgets it. In
  *   between, a request may be sent twice: OTLP says so, for Graphite it is the same point, and of StatsD's datagrams
  *   it is at most one, the one in whose send() the process is killed.
- * - While it retires places: they are read as before, until a sweep frees them.
- * - While it frees a place or deletes a key: a record was written before (collector/flat/removals.h). The later
- *   process finishes it and takes the numbers out of the row, so what came after the last reading is growth.
+ * - While it retires places or takes them out (collector/flat/sweep.h): the older snapshot does not list them, so they
+ *   are read as before.
+ * - While it clears places: the snapshot lists them, and no row has their numbers. The later process clears the rest.
+ * - While it deletes keys from hash maps, before it saves: the older snapshot has what they held, and their rows end
+ *   (flat/sweep.h says for which keys this is not exact).
+ * - While it hears of new cgroups: their names are appended to the snapshot at once.
  * - While it restores: what has been done to maps is done again; the snapshot stays as it is, except for marks.
  *
  * What is read is checked like any input. The state of a version with another format is left out.

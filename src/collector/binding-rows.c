@@ -193,6 +193,15 @@ static bool is_owner_gone(void *user, uint32_t row)
 	return false;
 }
 
+int binding_compute(struct binding *binding, uint64_t previous_ns)
+{
+	int err = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns);
+
+	if (!err && !binding->is_broken)
+		sweep_delete(&binding->sweep, &binding->source, binding->rows);
+	return err;
+}
+
 uint64_t binding_sweep(struct binding *binding, struct sweep_turn *turn)
 {
 	const struct sweep_owner owner = { is_owner_gone, binding };
@@ -305,18 +314,18 @@ static uint64_t shape_hash(const struct binding *binding)
 	return hash | 1;
 }
 
-void binding_save(struct binding *binding, struct removals *removals, uint32_t number, struct store *out)
+void binding_save(const struct binding *binding, struct store *out)
 {
 	size_t begin;
 
-	binding->source.removals = removals;
-	binding->source.number = number;
 	store_text(out, binding->map);
 	store_number(out, binding->has_baseline ? shape_hash(binding) : 0);
 	store_number(out, binding->source.flat.base);
 	begin = store_begin(out);
 	if (binding->has_baseline)
 		rows_save(binding->rows, binding->delta.n_metrics, out);
+	if (binding->has_baseline && binding->source.is_table)
+		flat_save(&binding->source.flat, out);
 	store_end(out, begin);
 }
 
@@ -331,6 +340,8 @@ int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, 
 		return -ESTALE;
 	}
 	err = rows_restore(&binding->delta, binding->rows, in, restored);
+	if (!err && source->is_table)
+		err = flat_restore(&(past ?: source)->flat, in);
 	binding->past = past;
 	binding->has_baseline = !past && !err && !in->is_bad;
 	if (!err && !in->is_bad)

@@ -77,12 +77,14 @@ int bindings_open(struct collector *collector, const struct bpf_object *object);
  * computed (is_broken).
  */
 int binding_read(struct binding *binding, bool is_walk_broken);
+/* Gives the growth to the series; then deletes keys from the map (sweep_delete()). */
+int binding_compute(struct binding *binding, uint64_t previous_ns);
 /* Removes keys whose owner is gone from the map. Returns when there is more to do (flat/sweep.h). */
 uint64_t binding_sweep(struct binding *binding, struct sweep_turn *turn);
 /* Lets the rows and the map's memory go. */
 void binding_close(struct binding *binding);
-/* Its rows, for a process that adopts the map; from then on, removals are recorded with this number. */
-void binding_save(struct binding *binding, struct removals *removals, uint32_t number, struct store *out);
+/* Its rows, for a process that adopts the map. */
+void binding_save(const struct binding *binding, struct store *out);
 /*
  * The rows go on: the next reading is not for the baseline, or it is and what past holds then is growth. past is owned;
  * NULL: the map is adopted. -ESTALE: they are of another shape; -EINVAL; -ENOMEM: there are none.

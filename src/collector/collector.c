@@ -430,7 +430,7 @@ int collector_compute(struct collector *collector, uint64_t previous_ns)
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		series_begin(collector->metrics[i]);
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
-		int r = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns);
+		int r = binding_compute(binding, previous_ns);
 
 		err = err ? err : r;
 	}
@@ -439,9 +439,9 @@ int collector_compute(struct collector *collector, uint64_t previous_ns)
 	return err;
 }
 
-uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, int64_t *left_ns)
+uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, uint64_t saved_ns, int64_t *left_ns)
 {
-	struct sweep_turn turn = { now_ns, *left_ns };
+	struct sweep_turn turn = { now_ns, saved_ns, *left_ns };
 	uint64_t soonest_ns = SWEEP_DONE;
 
 	for (size_t i = 0; i < collector->n_bindings; i++) {

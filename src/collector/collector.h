@@ -112,10 +112,11 @@ int collector_compute(struct collector *collector, uint64_t previous_ns);
 
 /*
  * Removes keys whose owners are gone from the kernel's maps, for at most left_ns, of which it takes off what it
- * needed. Called after each reading, with a clock that only goes forwards. Returns in how many ns to call it again:
- * 0 in the next turn of the loop, UINT64_MAX not before the next reading.
+ * needed. Called after each reading, with a clock that only goes forwards; saved_ns: when the collection began whose
+ * state a later process would find. Returns in how many ns to call it again: 0 in the next turn of the loop,
+ * UINT64_MAX not before the next reading.
  */
-uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, int64_t *left_ns);
+uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, uint64_t saved_ns, int64_t *left_ns);
 
 /* Ends all series. The next reading begins new ones, which hold what has grown since the last reading. */
 void collector_restart(struct collector *collector);

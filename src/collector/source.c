@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/array.h"
 
 #define BATCH_ENTRIES 512
 
@@ -150,6 +151,7 @@ static int add_values(struct source *source, struct rows *rows, const void *key,
 	if (!source->is_table)
 		memset(cells, 0, rows->n_cells * sizeof(*cells));
 	source->n_spilled += source->is_table;
+	rows_at(rows, row)->is_in_hash = true;
 	for (size_t at = 0; at < n_bytes; at += source->stride_bytes)
 		add_value(source, values + at, cells);
 	for (size_t i = 0; i < source->n_runs; i++)
@@ -237,82 +239,76 @@ int source_read(struct source *source, struct rows *rows)
 	return err;
 }
 
-/* What a key of the hash map holds; is_last: it is taken out. */
-static int look_up(const struct source *source, const void *key, bool is_last, uint64_t *cells, uint32_t n_cells)
+/* What a key of the hash map holds. */
+static void add_key(const struct source *source, uint64_t *cells, uint32_t n_cells)
 {
-	int err = is_last ? bpf_map_lookup_and_delete_elem(source->fd, key, source->memory) :
-			    bpf_map_lookup_elem(source->fd, key, source->memory);
-
-	/* Before 5.14 the kernel cannot do both at once, so what comes in between is lost. */
-	if (err && is_last)
-		return bpf_map_delete_elem(source->fd, key);
-
 	memset(cells, 0, n_cells * sizeof(*cells));
-	for (size_t at = 0; at < source->values_bytes && !err; at += source->stride_bytes)
+	for (size_t at = 0; at < source->values_bytes; at += source->stride_bytes)
 		add_value(source, source->memory + at, cells);
-	return err;
 }
 
-/* The row no longer has what was removed. */
-static void leave(struct source *source, struct rows *rows, uint32_t row, const uint64_t *cells)
+static bool is_as_read(const struct source *source, const uint64_t *cells, const uint64_t *read)
 {
-	if (source->is_table || source->is_mortal)
-		flat_leave(rows, row, cells);
-	else /* should the key come again before the next reading, it counts from 0 */
-		memset(rows_previous(rows, row), 0, rows->n_cells * sizeof(*cells));
+	bool is_same = true;
+
+	/* The numbers of single CPUs are not counts. */
+	array_for_each (run, source->runs, source->n_runs)
+		is_same &= run->is_last || !memcmp(cells + run->first_cell, read + run->first_cell,
+						   run->count * sizeof(*read));
+	return is_same;
+}
+
+/*
+ * A key whose row has nothing but what the hash map holds, as the last reading found it: not one that has grown since,
+ * or has a place in the table as well. What comes now is growth in the next reading.
+ */
+static void take_key(const struct source *source, struct rows *rows, uint32_t row)
+{
+	const void *key = rows_key(rows, row);
+	uint64_t *cells = source->flat.cells;
+
+	if (bpf_map_lookup_elem(source->fd, key, source->memory))
+		return;
+	add_key(source, cells, rows->n_cells);
+	if (!is_as_read(source, cells, rows_cells(rows, row)))
+		return;
+	if (!bpf_map_lookup_and_delete_elem(source->fd, key, source->memory))
+		add_key(source, cells, rows->n_cells);
+	/* Before 5.14 the kernel cannot do both at once, so what comes in between is lost. */
+	else if (bpf_map_delete_elem(source->fd, key))
+		return;
+	flat_leave(rows, row, cells);
+	rows_at(rows, row)->is_in_hash = false;
 }
 
 /* The rows of a key end together. It does not come back, so nobody has to know what they held. */
 static void remove_cpus(struct source *source, const struct rows *rows, const void *key)
 {
 	uint32_t n_cpus = (uint32_t)(source->values_bytes / source->stride_bytes), row;
+	bool is_idle = true;
 
 	for (uint32_t cpu = 0; cpu < n_cpus; cpu++) {
 		row = rows_find(rows, row_key(source, key, cpu));
-		if (row != ROWS_OVERFLOW && rows_at(rows, row)->idle < SOURCE_IDLE_READINGS)
-			return;
+		if (row == ROWS_OVERFLOW)
+			continue;
+		rows_at(rows, row)->is_doomed = false; /* once for all */
+		is_idle &= rows_at(rows, row)->idle >= SOURCE_IDLE_READINGS;
 	}
-	(void)bpf_map_delete_elem(source->fd, key);
+	if (is_idle)
+		(void)bpf_map_delete_elem(source->fd, key);
 }
 
 void source_remove(struct source *source, struct rows *rows, uint32_t row)
 {
-	bool is_late = source->is_table || source->is_mortal; /* it may have grown since the last reading */
-	uint64_t *cells = is_late ? source->flat.cells : rows_previous(rows, row);
 	const void *key = rows_key(rows, row);
-	const struct removal removal = { source->number, 0, key, rows->key_bytes, rows->n_cells, cells };
 
-	if (row == ROWS_OVERFLOW || traits[source->type] & SOURCE_ARRAY || source->records)
-		return;
 	if (source->cpu_bytes) {
 		remove_cpus(source, rows, key);
 		return;
 	}
-	if (is_late && look_up(source, key, false, cells, rows->n_cells))
-		return;
-	if (!removals_add(source->removals, &removal) ||
-	    (is_late ? look_up(source, key, true, cells, rows->n_cells) : bpf_map_delete_elem(source->fd, key)))
-		return;
-	leave(source, rows, row, cells);
-	removals_end(source->removals);
-}
-
-int source_removed(struct source *source, struct rows *rows, const struct removal *removal, bool is_unfinished)
-{
-	uint32_t row;
-	int err = rows_touch(rows, removal->key, &row);
-
-	if (!err && is_unfinished && !removal->place && !source->batch)
-		err = grow_batch(source);
-	if (err)
-		return err;
-	if (is_unfinished && removal->place && source->is_table)
-		flat_finish(&source->flat, removal->place);
-	/* If it holds something else, it was deleted and has come again. */
-	if (is_unfinished && !removal->place &&
-	    !look_up(source, removal->key, false, rows_cells(rows, row), rows->n_cells) &&
-	    !memcmp(rows_cells(rows, row), removal->cells, rows->n_cells * sizeof(*removal->cells)))
-		(void)bpf_map_delete_elem(source->fd, removal->key);
-	leave(source, rows, row, removal->cells);
-	return 0;
+	if (source->is_table || source->is_mortal)
+		take_key(source, rows, row);
+	else if (!bpf_map_delete_elem(source->fd, key))
+		/* Should the key come again before the next reading, it counts from 0. */
+		memset(rows_previous(rows, row), 0, rows->n_cells * sizeof(uint64_t));
 }

@@ -30,8 +30,6 @@ struct source {
 	uint32_t cpu_bytes; /* of its number, if each CPU of a key has a row: the rows' keys end with it */
 	bool is_table;
 	struct flat flat; /* flat_from_parts() */
-	struct removals *removals; /* borrowed; NULL: none are recorded … */
-	uint32_t number;	   /* … and the binding's number there */
 
 	/* kept by source.c */
 	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
@@ -63,16 +61,11 @@ int source_open(struct source *source);
  */
 int source_read(struct source *source, struct rows *rows);
 /*
- * Removes a key from a hash map, which may be that of a table. Nothing writes to it, because its owner is gone; or it
- * is_mortal, and what came after the last reading is growth in the next one.
- * Entries of arrays stay, and a key with a row that is not idle, where each CPU has one.
+ * Removes a key from a hash map, which may be that of a table, of a row that is_in_hash. Nothing writes to it, because
+ * its owner is gone; or it is_mortal. It stays if it has grown since the last reading, if the table has a place for it
+ * as well, or if the row of another CPU is not idle.
  */
 void source_remove(struct source *source, struct rows *rows, uint32_t row);
-/*
- * What the process before removed after its last snapshot, of which rows are: takes it out of its row. is_unfinished:
- * the process ended in the middle of it.
- */
-int source_removed(struct source *source, struct rows *rows, const struct removal *removal, bool is_unfinished);
 void source_close(struct source *source);
 /* The same for one on the heap, or NULL. */
 struct source *source_free(struct source *source);

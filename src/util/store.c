@@ -39,6 +39,19 @@ void store_reset(struct store *store)
 	store->has_failed = false;
 }
 
+void store_tail_end(struct store_tail *tail)
+{
+	if (!tail->store->has_failed)
+		__atomic_store_n(tail->bytes, tail->store->size - tail->begin, __ATOMIC_SEQ_CST);
+}
+
+struct stored store_tail_read(const struct store_tail *tail)
+{
+	const uint8_t *begin = tail->store ? tail->store->data + tail->begin : NULL;
+
+	return (struct stored){ begin, begin ? begin + *tail->bytes : NULL, false };
+}
+
 void store_bytes(struct store *store, const void *data, size_t size)
 {
 	uint8_t *at = store_reserve(store, size);

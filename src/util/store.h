@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Of all that the agent saves: to be raised with what a later process would read otherwise. */
-#define STORE_FORMAT 13
+#define STORE_FORMAT 14
 
 #define STORE_BYTES	   ((size_t)1 << 30)
 #define STORE_NUMBER_BYTES 10 /* at most */
@@ -57,6 +57,16 @@ static inline void store_number(struct store *store, uint64_t number)
 		store->size = (size_t)(store_put(at, number) - store->data);
 }
 
+/* What is appended to a store that is whole already, record by record. */
+struct store_tail {
+	struct store *store; /* NULL: nothing is to be kept */
+	size_t begin;	     /* in the store */
+	uint64_t *bytes;     /* how much counts; in memory that lives as long as the store's */
+};
+
+/* What was appended since the last call counts from now on, if there was room for it. */
+void store_tail_end(struct store_tail *tail);
+
 void store_bytes(struct store *store, const void *data, size_t size);
 void store_text(struct store *store, const char *text);
 /* n numbers, of which many are 0. */
@@ -69,6 +79,8 @@ struct stored {
 	const uint8_t *at, *end;
 	bool is_bad;
 };
+
+struct stored store_tail_read(const struct store_tail *tail);
 
 const void *stored_bytes(struct stored *in, size_t size); /* NULL: is_bad */
 uint64_t stored_number(struct stored *in);

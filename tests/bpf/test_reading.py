@@ -167,7 +167,7 @@ while due[0][0] < 25:
         time.sleep(0.001)
     call(%d + key)
     counts[key] += 1
-    heapq.heappush(due, (at + 2 + key / 8, key))
+    heapq.heappush(due, (at + 2 + key / 4, key))
 print(*counts)
 """
 

@@ -12,11 +12,13 @@
 #include <linux/bpf.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "collector/flat/layout.h"
 #include "collector/flat/sweep.h"
 #include "kernel.h"
+#include "metric/snapshot.h"
 #include "util/duration.h"
 
 #define KEYS	8192
@@ -41,11 +43,13 @@ struct rig {
 	struct source source;
 	struct rows *rows;
 	struct sweep sweep;
-	uint64_t now_ns;
+	uint64_t now_ns, saved_ns;
+	struct store state; /* of that time */
 	uint64_t seen[KEYS], overflow;
 	uint32_t idle; /* readings without growth that all rows pretend; 0: as they are */
 	bool is_gone;  /* what is said of each owner … */
-	uint64_t live_from; /* … of keys before this one; 0: of all */
+	uint64_t live_from; /* … of keys before this one; 0: of all … */
+	uint64_t live; /* … but this one; 0: of all */
 };
 
 static inline int find_program(const struct rig *rig, const char *name)
@@ -57,6 +61,7 @@ static inline void open_rig(struct rig *rig, bool is_hot, uint64_t n_keys, uint3
 {
 	const struct flat_machine machine = { n_columns, 4 };
 	const char *name = is_hot ? "hot" : "rare";
+	int fd = memfd_create("state", MFD_CLOEXEC);
 	struct flat_parts parts;
 	uint32_t n_words = 0;
 
@@ -78,10 +83,13 @@ static inline void open_rig(struct rig *rig, bool is_hot, uint64_t n_keys, uint3
 				       .flat = flat_from_parts(&parts) };
 	assert_ok(rows_new(sizeof(struct key), source_n_cells(&rig->source), 1, &rig->rows));
 	assert_ok(source_open(&rig->source));
+	assert_ok(stores_open(fd, &rig->state, 1));
+	close(fd);
 }
 
 static inline void close_rig(struct rig *rig)
 {
+	stores_close(&rig->state, 1);
 	source_close(&rig->source);
 	rows_free(rig->rows);
 	bpf_object__close(rig->object);
@@ -113,7 +121,9 @@ static bool is_gone(void *user, uint32_t row)
 {
 	const struct rig *rig = user;
 
-	return rig->is_gone && ((const struct key *)rows_key(rig->rows, row))->number < (rig->live_from ?: KEYS);
+	uint64_t number = ((const struct key *)rows_key(rig->rows, row))->number;
+
+	return rig->is_gone && number < (rig->live_from ?: KEYS) && (!rig->live || number != rig->live);
 }
 
 /* As delta_compute() does: growth is added up, and rows end whose keys are gone. */
@@ -140,16 +150,33 @@ static inline void settle(struct rig *rig)
 	}
 }
 
-static inline void read_rig(struct rig *rig)
+static inline void save_rig(const struct rig *rig, struct store *out)
+{
+	store_reset(out);
+	rows_save(rig->rows, 0, out);
+	flat_save(&rig->source.flat, out);
+	assert_false(out->has_failed);
+}
+
+/* A collection up to where the state is saved: it also deletes keys. */
+static inline void read_unsaved(struct rig *rig)
 {
 	assert_ok(source_read(&rig->source, rig->rows));
 	settle(rig);
+	sweep_delete(&rig->sweep, &rig->source, rig->rows);
+}
+
+static inline void read_rig(struct rig *rig)
+{
+	read_unsaved(rig);
+	save_rig(rig, &rig->state);
+	rig->saved_ns = ++rig->now_ns;
 }
 
 static inline uint64_t sweep_for(struct rig *rig, int64_t left_ns)
 {
 	const struct sweep_owner owner = { is_gone, rig };
-	struct sweep_turn turn = { rig->now_ns, left_ns };
+	struct sweep_turn turn = { rig->now_ns, rig->saved_ns, left_ns };
 
 	return sweep_go_on(&rig->sweep, &rig->source, rig->rows, &owner, &turn);
 }
@@ -158,7 +185,9 @@ static inline uint64_t sweep_for(struct rig *rig, int64_t left_ns)
 static inline void retire(struct rig *rig)
 {
 	rig->now_ns += 10 * NS_PER_S;
-	assert_int_not_equal(sweep_for(rig, 2000000), 0);
+	while (!sweep_for(rig, 2000000))
+		;
+	assert_int_equal(rig->sweep.phase, rig->sweep.n_retired ? SWEEP_GRACE : SWEEP_IDLE);
 }
 
 /* A whole pass. */
@@ -169,23 +198,24 @@ static inline void sweep(struct rig *rig)
 		usleep(100);
 }
 
-/* The process was killed. Another one opens the table, and knows what the last reading found. */
-static inline void follow(struct rig *rig)
+/* The process was killed. Another one opens the table, and knows what is in the state. */
+static inline void follow_state(struct rig *rig, const struct store *state)
 {
-	_cleanup_(rows_freep) struct rows *old = rig->rows;
+	struct stored in = { state->data, state->data + state->size, false };
+	const struct restored restored = { 0 };
+	const struct delta none = { 0 };
 
-	source_close(&rig->source);
 	rig->sweep = (struct sweep){ 0 };
 	assert_ok(rows_new(sizeof(struct key), source_n_cells(&rig->source), 1, &rig->rows));
 	assert_ok(source_open(&rig->source));
-	rows_begin(rig->rows);
-	for (uint32_t row = 0; row < old->n; row++) {
-		uint32_t number = ROWS_OVERFLOW;
+	assert_ok(rows_restore(&none, rig->rows, &in, &restored));
+	assert_ok(flat_restore(&rig->source.flat, &in));
+	assert_ptr_equal(in.at, in.end);
+}
 
-		if (!rows_is_live(old, row))
-			continue;
-		if (row)
-			assert_ok(rows_touch(rig->rows, rows_key(old, row), &number));
-		memcpy(rows_previous(rig->rows, number), rows_previous(old, row), old->n_cells * sizeof(uint64_t));
-	}
+static inline void follow(struct rig *rig)
+{
+	source_close(&rig->source);
+	rows_free(rig->rows);
+	follow_state(rig, &rig->state);
 }

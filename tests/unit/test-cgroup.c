@@ -202,28 +202,21 @@ static void what_was_told_is_known_to_a_later_process(void **state)
 	static const uint64_t id = 1ull << 40;
 	_cleanup_(tree_done) struct tree tree;
 	_cleanup_(cgroups_freep) struct cgroups *cgroups = NULL;
-	uint64_t bytes = 0, bytes_done = 0;
-	struct restored restored = { 0 };
-	struct stored snapshot, told;
-	struct collector collector = { 0 }, *items[] = { &collector };
-	struct removals removals;
-	struct labels labels;
+	struct store_tail tail;
 	struct store store;
+	uint64_t bytes = 0;
 	int fd = memfd_create("test", MFD_CLOEXEC);
 
 	tree_init(&tree);
 	assert_ok(cgroups_new(tree.path, &all, &cgroups));
 	assert_ok(stores_open(fd, &store, 1));
 	close(fd);
-	store_number(&store, 0); /* no collectors */
-	removals = (struct removals){ &store, store.size, &bytes, &bytes_done };
-	assert_true(removals_add(&removals, &(struct removal){ .binding = REMOVALS_NAME, .key = path, .cells = &id,
-							       .n_cells = 1, .key_bytes = sizeof(path) }));
-	snapshot = (struct stored){ store.data, store.data + removals.begin, false };
-	told = (struct stored){ snapshot.end, snapshot.end + bytes, false };
-	labels.cgroups = cgroups;
-	collector.labels = &labels;
-	assert_ok(collectors_restore(items, 1, NULL, &snapshot, &restored, &told, bytes_done));
+	tail = (struct store_tail){ &store, store.size, &bytes };
+	store_number(&store, id);
+	store_text(&store, path);
+	store_tail_end(&tail);
+	store_number(&store, id + 1); /* killed before its text */
+	cgroups_record(cgroups, &tail);
 	assert_name(cgroups, id, "systemd.unit.name", "told.service");
 	stores_close(&store, 1);
 }

@@ -113,7 +113,16 @@ static unsigned int count_staying(const struct rig *rig)
 	return n;
 }
 
-static void a_key_leaves_in_two_steps(void **state)
+static unsigned int count_out(const struct rig *rig)
+{
+	unsigned int n = 0;
+
+	for (uint32_t place = 1; place < rig->source.flat.n_places; place++)
+		n += flat_is_out(&rig->source.flat, place);
+	return n;
+}
+
+static void a_key_leaves_in_three_steps(void **state)
 {
 	struct rig rig;
 
@@ -133,7 +142,10 @@ static void a_key_leaves_in_two_steps(void **state)
 	read_rig(&rig);
 	assert_int_equal(rig.rows->n_live, 0);
 	assert_int_equal(rig.seen[1] + rig.seen[2], 2);
-	/* The places serve again, and begin with nothing. */
+	/* The places serve again after the next state, and begin with nothing. */
+	assert_int_equal(count_out(&rig), 2);
+	sweep(&rig);
+	assert_int_equal(count_out(&rig), 0);
 	count(&rig, 1, 60);
 	read_rig(&rig);
 	assert_int_equal(rig.rows->n_live, 60);
@@ -271,6 +283,7 @@ static void spilled_keys_leave_too(void **state)
 		read_rig(&rig);
 	assert_int_equal(rig.source.n_spilled, 8);
 	retire(&rig);
+	read_rig(&rig);
 	count(&rig, BURST, 7); /* back at once */
 	while (sweep_for(&rig, 2000000) != SWEEP_DONE)
 		usleep(100);
@@ -284,6 +297,58 @@ static void spilled_keys_leave_too(void **state)
 }
 
 /* ------ an earlier process was killed ------ */
+
+/* Returns a key of the hash map that gets a place as well, since another key has left its own. */
+static uint64_t find_both(struct rig *rig)
+{
+	uint64_t number = 0;
+
+	rig->idle = 2;
+	count(rig, 1, BURST);
+	read_rig(rig);
+	assert_int_equal(rig->source.n_spilled, 1);
+	for (uint32_t row = 1; row < rig->rows->n; row++)
+		if (rows_at(rig->rows, row)->is_in_hash)
+			number = ((const struct key *)rows_key(rig->rows, row))->number;
+	rig->live = number;
+	for (int i = 0; i < 3; i++) {
+		sweep(rig);
+		read_rig(rig);
+	}
+	count(rig, number, 1);
+	read_rig(rig);
+	assert_int_equal(rig->source.n_spilled, 1);
+	assert_int_equal(rig->source.flat.n_live, 1);
+	rig->live = 0;
+	return number;
+}
+
+static void a_key_with_a_place_and_in_the_hash_map_leaves_one_after_the_other(void **state)
+{
+	uint64_t number;
+	struct rig rig;
+
+	/* The process is killed after so many steps. */
+	for (int n_steps = 0; n_steps < 24; n_steps++) {
+		open_rig(&rig, false, 0, 1);
+		number = find_both(&rig);
+		for (int i = 0; i < n_steps; i++)
+			if (i % 3 == 0)
+				sweep(&rig);
+			else if (i % 3 == 1)
+				read_unsaved(&rig);
+			else
+				read_rig(&rig);
+		if (n_steps == 23)
+			assert_int_equal(rig.rows->n_live, 0);
+		follow(&rig);
+		read_rig(&rig);
+		for (uint64_t i = 1; i <= BURST; i++)
+			assert_int_equal(rig.seen[i], 1 + (i == number));
+		assert_int_equal(rig.overflow, 0);
+		close_rig(&rig);
+	}
+}
 
 /* Its owners are not known to be gone now, so that only its state tells that a place is retired. */
 static void places_that_were_retired_count_and_are_freed(void **state)
@@ -394,12 +459,13 @@ int main(void)
 		cmocka_unit_test(a_histogram_of_zeros_is_not_empty),
 		cmocka_unit_test(a_table_that_grows_loses_nothing),
 		cmocka_unit_test(keys_without_a_place_spill_and_then_overflow),
-		cmocka_unit_test(a_key_leaves_in_two_steps),
+		cmocka_unit_test(a_key_leaves_in_three_steps),
 		cmocka_unit_test(a_burst_leaves_nothing_but_what_lives),
 		cmocka_unit_test(what_is_added_after_the_first_step_counts),
 		cmocka_unit_test(a_key_that_returns_meanwhile_goes_on),
 		cmocka_unit_test(turns_are_short_and_readings_between_them_are_right),
 		cmocka_unit_test(spilled_keys_leave_too),
+		cmocka_unit_test(a_key_with_a_place_and_in_the_hash_map_leaves_one_after_the_other),
 		cmocka_unit_test(places_that_were_retired_count_and_are_freed),
 		cmocka_unit_test(a_table_that_was_wide_is_wide_and_one_that_was_narrowed_is_read_to_its_end),
 		cmocka_unit_test(a_table_that_was_never_wide_stays_narrow),

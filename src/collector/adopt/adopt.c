@@ -22,7 +22,7 @@
 #include "util/store.h"
 
 /* To be changed with what is saved of programs, and with what they and the agent agree on outside the object. */
-#define LAYOUT "2"
+#define LAYOUT "3"
 #define NAME_BYTES 256
 
 /* What it says of metrics and labels does not decide what is loaded. */

@@ -7,17 +7,15 @@
  */
 
 #include "collector/collector.h"
-#include "collector/flat/removals.h"
 #include "metric/snapshot.h"
 
 struct kept;
 
-/* After a collection. What is removed from then on goes to removals. */
-void collectors_save(struct collector *const *items, size_t n, struct removals *removals, struct store *out);
+/* After a collection. */
+void collectors_save(struct collector *const *items, size_t n, struct store *out);
 /*
- * After the start, before the first reading. removals: what follows the snapshot; the last of them is unfinished if
- * fewer than all bytes are done. Objects that are not adopted go on with their past, if that is in kept. Maps of
- * another shape begin again. -ENOMEM, -EINVAL.
+ * After the start, before the first reading. Objects that are not adopted go on with their past, if that is in kept.
+ * Maps of another shape begin again. -ENOMEM, -EINVAL.
  */
 int collectors_restore(struct collector *const *items, size_t n, struct kept *kept, struct stored *in,
-		       const struct restored *restored, struct stored *removals, uint64_t bytes_done);
+		       const struct restored *restored);

@@ -129,9 +129,13 @@ int flat_open(struct flat *table, uint32_t n_cells)
 		return err;
 	flat_put_spilled(table);
 	err = show_places(table, true);
-	if (!err)
-		flat_close_rest(table);
-	return err;
+	if (err)
+		return err;
+	for (uint32_t place = 1; place < table->n_places; place++)
+		if (flat_is_out(table, place))
+			__atomic_fetch_xor(&table->words[place], TABLE_RESERVED ^ TABLE_RETIRED, __ATOMIC_SEQ_CST);
+	flat_close_rest(table);
+	return 0;
 }
 
 void flat_close(struct flat *table)
@@ -312,7 +316,7 @@ void flat_close_rest(struct flat *table)
 }
 
 /*
- * The end of a place: nobody finds it, its last numbers are taken, it is vacant.
+ * The end of a place: nobody finds it, its last numbers are taken out of its row, it is vacant.
  */
 
 void flat_retire(struct flat *table, uint32_t place)
@@ -329,6 +333,12 @@ bool flat_is_retired(const struct flat *table, uint32_t place)
 	return (__atomic_load_n(&table->words[place], __ATOMIC_ACQUIRE) & TABLE_STATE) == TABLE_RETIRED;
 }
 
+/* Nobody's, as place 0. */
+bool flat_is_out(const struct flat *table, uint32_t place)
+{
+	return (__atomic_load_n(&table->words[place], __ATOMIC_ACQUIRE) & TABLE_STATE) == TABLE_RESERVED;
+}
+
 void flat_leave(struct rows *rows, uint32_t row, const uint64_t *cells)
 {
 	uint64_t *previous = rows_previous(rows, row);
@@ -339,31 +349,34 @@ void flat_leave(struct rows *rows, uint32_t row, const uint64_t *cells)
 		rows_at(rows, row)->stay = ROWS_ONCE;
 }
 
-static void clear(struct flat *table, uint32_t place)
+void flat_take_out(struct flat *table, struct rows *rows, uint32_t place)
+{
+	memset(table->cells, 0, rows->n_cells * sizeof(*table->cells));
+	add_place(table, place, table->cells);
+	flat_leave(rows, table->place_rows[place], table->cells);
+	table->place_rows[place] = 0;
+	__atomic_fetch_or(&table->words[place], TABLE_RESERVED, __ATOMIC_SEQ_CST);
+}
+
+void flat_clear(struct flat *table, uint32_t place)
 {
 	for (uint32_t column = 0; column < table->columns; column++)
 		memset(value_at(table, column, place), 0, table->stride_bytes);
-	table->place_rows[place] = 0;
 	__atomic_store_n(&table->words[place], (uint64_t)TABLE_REMOVED, __ATOMIC_SEQ_CST);
 }
 
-void flat_free(struct flat *table, struct rows *rows, uint32_t place, struct removals *removals, uint32_t binding)
+void flat_save(const struct flat *table, struct store *out)
 {
-	uint64_t *cells = table->cells;
-	uint32_t row = table->place_rows[place];
-	const struct removal removal = { binding, place, rows_key(rows, row), rows->key_bytes, rows->n_cells, cells };
-
-	memset(cells, 0, rows->n_cells * sizeof(*cells));
-	add_place(table, place, cells);
-	if (!removals_add(removals, &removal))
-		return;
-	flat_leave(rows, row, cells);
-	clear(table, place);
-	removals_end(removals);
+	for (uint32_t place = 1; place < table->n_places; place++)
+		if (flat_is_out(table, place))
+			store_number(out, place);
+	store_number(out, 0);
 }
 
-void flat_finish(struct flat *table, uint32_t place)
+int flat_restore(struct flat *table, struct stored *in)
 {
-	if (place < table->n_places && flat_is_retired(table, place))
-		clear(table, place);
+	for (uint64_t place; (place = stored_number(in));)
+		if (place < table->n_places && flat_is_retired(table, (uint32_t)place))
+			flat_clear(table, (uint32_t)place);
+	return in->is_bad ? -EINVAL : 0;
 }

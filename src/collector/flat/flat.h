@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #include "collector/flat/layout.h"
-#include "collector/flat/removals.h"
 #include "collector/shape.h"
 #include "metric/rows.h"
+#include "util/store.h"
 
 /*
  * A run: count numbers of size_bytes each, from offset_bytes in the value into cells from first_cell on. A run
@@ -107,7 +107,8 @@ struct flat flat_from_parts(const struct flat_parts *parts);
  * - It may have been widened, or be in the middle of narrowing: places of the rest are used that programs no longer
  *   look for. So all places are mapped, unless the rest is empty. Which part was in use at first is known from the
  *   layout.
- * - Places may be retired. They are read as before. The next sweep frees them, after a grace period of its own.
+ * - Places may be retired. They are read as before. The next sweep takes them out, after a grace period of its own.
+ * - Places may have been taken out. They are retired again; flat_restore() clears those that are in no row any more.
  * - Word 0 tells whether programs have put keys into the hash map, except between a reading's look at it and the
  *   end of that reading. So the hash map is read in the first reading.
  * - Programs go on counting and inserting, as they do at any time: a place that is being filled will be live.
@@ -128,15 +129,19 @@ bool flat_take_spilled(struct flat *table);
 void flat_put_spilled(struct flat *table);
 
 /*
- * Removal. Programs no longer find a place that is retired, but may be writing there for a while. After they
- * have ended, flat_free() gives it back.
+ * Removal. Programs no longer find a place that is retired, but may be writing there for a while. After they have
+ * ended, its numbers are final: flat_take_out() takes them out of its row, and readings leave it out. The place is
+ * vacant after flat_clear(), which must wait for a state that lists it (flat_save()): a later process that has an
+ * older state counts the place as before.
  */
 void flat_retire(struct flat *table, uint32_t place);
 bool flat_is_retired(const struct flat *table, uint32_t place);
-/* It stays retired if removals has no room for it. binding: its number there. */
-void flat_free(struct flat *table, struct rows *rows, uint32_t place, struct removals *removals, uint32_t binding);
-/* Does what is left of a flat_free() in the middle of which the process before ended. */
-void flat_finish(struct flat *table, uint32_t place);
+void flat_take_out(struct flat *table, struct rows *rows, uint32_t place);
+bool flat_is_out(const struct flat *table, uint32_t place);
+void flat_clear(struct flat *table, uint32_t place);
+/* Which places have been taken out, for a later process, which clears them after flat_open(). -EINVAL. */
+void flat_save(const struct flat *table, struct store *out);
+int flat_restore(struct flat *table, struct stored *in);
 /*
  * Narrowing, after a burst of keys. If few are left, flat_narrow() makes programs use the first part again. Then all
  * places of the rest are to be retired and freed; a row whose owner is there is kept. After that, and a grace period,

@@ -4,17 +4,22 @@
 /*
  * Removes the keys of one map whose owners are gone, in pieces that are short enough for the loop.
  *
- * A place of a table is removed in two steps, so that nothing is lost and nothing counts for the next key. In the
- * first, programs cease to find it. When none can be writing there any more, the second frees it. A key that comes
- * back meanwhile gets another place. From a hash map, a key that did not grow in the last two readings is deleted at
- * once.
+ * A place of a table is removed in three steps, so that nothing is lost and nothing counts for the next key, wherever
+ * the process is killed. In the first, programs cease to find it. When none can be writing there any more, the second
+ * takes its numbers out of its row. When the agent's state has neither, the third makes it vacant. A key that comes
+ * back meanwhile gets another place.
+ *
+ * A key of a hash map that did not grow in the last two readings is deleted in a collection, between the reading and
+ * the state. The last state has all that the key held, so its row just ends in a process that comes after a kill. Only
+ * a key that comes back between its deletion and that process, and by then counts no less than before, would count too
+ * little: one that expires, and not one whose owner is gone.
  */
 
 #include "collector/source.h"
 
 #define SWEEP_DONE UINT64_MAX
 
-enum sweep_phase { SWEEP_IDLE, SWEEP_REMOVE, SWEEP_GRACE, SWEEP_FREE };
+enum sweep_phase { SWEEP_IDLE, SWEEP_RETIRE, SWEEP_GRACE, SWEEP_TAKE_OUT, SWEEP_CLEAR };
 
 /* Since when to wait for programs, and for which answer of the kernel. */
 struct grace {
@@ -27,14 +32,16 @@ struct sweep {
 	enum sweep_phase phase;
 	uint32_t place, row; /* where the next turn goes on */
 	uint32_t n_retired;
+	bool has_doomed; /* rows whose keys the next collection deletes */
 	bool is_narrowing; /* see flat_narrow() */
 	uint64_t begin_ns; /* of the last pass */
+	uint64_t out_ns;   /* when the last place was taken out */
 	struct grace grace;
 };
 
 /* What one turn of the loop may do; several sweeps share it. */
 struct sweep_turn {
-	uint64_t now_ns;
+	uint64_t now_ns, saved_ns; /* the state is of that time, or a later one; on the same clock */
 	int64_t left_ns; /* of the time for it, by what each piece usually takes */
 };
 
@@ -49,3 +56,5 @@ struct sweep_owner {
  */
 uint64_t sweep_go_on(struct sweep *sweep, struct source *source, struct rows *rows, const struct sweep_owner *owner,
 		     struct sweep_turn *turn);
+/* Deletes keys from the hash map, in a collection: after the growth of rows is known, and before the state is saved. */
+void sweep_delete(struct sweep *sweep, struct source *source, struct rows *rows);

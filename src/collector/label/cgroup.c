@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "collector/flat/removals.h"
 #include "collector/label/cgroup-root.h"
 #include "collector/label/unit.h"
 #include "collector/label/walk.h"
@@ -51,7 +50,7 @@ struct cgroups {
 	struct cgroup_root root;
 	const struct unit_choice *choice;
 	struct ring_buffer *ring; /* NULL: none */
-	struct removals *removals; /* NULL: what it tells is not recorded */
+	struct store_tail *told; /* NULL: what it tells is not recorded */
 	const uint64_t *lost; /* mapped: reading it is not a system call, see table.h */
 	uint64_t n_lost;      /* as lost said last */
 	struct watches watches; /* maps that hold some of the cgroups */
@@ -232,16 +231,6 @@ void cgroups_tell(struct cgroups *cgroups, uint64_t id, uint64_t parent, const c
 		cgroup->is_cut = true;
 }
 
-/* n: its bytes. If the kernel had no room for more, it ends with its last "/" instead, as that of a walk does. */
-static const char *copy_path(const char *path, size_t n, char text[static RING_PATH_BYTES])
-{
-	if (n < RING_PATH_BYTES)
-		return path;
-	memcpy(text, path, RING_PATH_BYTES);
-	strrchr(text, '/')[1] = '\0';
-	return text;
-}
-
 /* An id, a path, and the id of the parent. */
 static int take_record(void *user, void *data, size_t size)
 {
@@ -259,18 +248,29 @@ static int take_record(void *user, void *data, size_t size)
 	memcpy(&id, data, sizeof(id));
 	if (*path == '/' && sizeof(id) + n + sizeof(parent) == size)
 		memcpy(&parent, path + n, sizeof(parent));
-	path = copy_path(path, n, text);
-	if (*path) /* a walk shows what is gone */
-		(void)removals_add(cgroups->removals,
-				   &(struct removal){ .binding = REMOVALS_NAME, .key = path, .cells = &id, .n_cells = 1,
-						      .key_bytes = (uint32_t)strlen(path) + 1 });
-	cgroups_tell(cgroups, id, parent, path);
+	memcpy(text, path, n < RING_PATH_BYTES ? n : RING_PATH_BYTES);
+	if (n >= RING_PATH_BYTES) /* the kernel had no room for more: as that of a walk, it ends with its last "/" */
+		strrchr(text, '/')[1] = '\0';
+	if (*text && cgroups->told && cgroups->told->store) { /* a walk shows what is gone */
+		store_number(cgroups->told->store, id);
+		store_text(cgroups->told->store, text);
+		store_tail_end(cgroups->told);
+	}
+	cgroups_tell(cgroups, id, parent, text);
 	return 0;
 }
 
-void cgroups_record(struct cgroups *cgroups, struct removals *removals)
+void cgroups_record(struct cgroups *cgroups, struct store_tail *told)
 {
-	cgroups->removals = removals;
+	struct stored in = store_tail_read(told);
+
+	while (in.at < in.end && !in.is_bad) {
+		uint64_t id = stored_number(&in);
+		const char *path = stored_text(&in);
+
+		cgroups_tell(cgroups, id, 0, in.is_bad ? "" : path);
+	}
+	cgroups->told = told;
 }
 
 int cgroups_listen(struct cgroups *cgroups, int ring_fd, int lost_fd)

@@ -13,7 +13,7 @@
 #include "util/cleanup.h"
 
 struct cgroups;
-struct removals;
+struct store_tail;
 struct store;
 struct stored;
 struct unit_choice;
@@ -64,8 +64,11 @@ struct watches *cgroups_watches(struct cgroups *cgroups);
 void cgroups_walk_again(struct cgroups *cgroups);
 /* Why names cannot be found here, or not all, and what to do; "": nothing is wrong. */
 const char *cgroups_complaint(struct cgroups *cgroups);
-/* From here on, what the ring tells is recorded there at once: a later process is not told again. Borrowed. */
-void cgroups_record(struct cgroups *cgroups, struct removals *removals);
+/*
+ * A later process is not told again: what the ring tells is recorded there at once, and what an earlier process has
+ * recorded there is known. Borrowed.
+ */
+void cgroups_record(struct cgroups *cgroups, struct store_tail *told);
 /*
  * For a later process. Those that are known already stay as they
  * are. A walk finds out which are gone. has_other_choice: the configuration has changed what units become. -ENOMEM,
