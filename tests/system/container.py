@@ -51,15 +51,16 @@ class Unavailable(Exception):
     """This machine cannot run the container; the text says what it lacks."""
 
 
-def rootfs():
+def rootfs(*which):
+    """which: options of rootfs-build"""
     lacking = rights.container_refusal() or rights.bpf_refusal()
     if lacking:
         raise Unavailable(f"needs {lacking}")
     if not shutil.which("systemd-nspawn"):
         raise Unavailable("systemd-nspawn is missing: apt-get install systemd-container")
-    found = subprocess.run([os.path.join(HERE, "rootfs-build"), "--cached"], capture_output=True, text=True, check=False)
+    found = subprocess.run([os.path.join(HERE, "rootfs-build"), "--cached", *which], capture_output=True, text=True, check=False)
     if found.returncode:
-        raise Unavailable("the container's root is not made: run tests/system/rootfs-build")
+        raise Unavailable(f"the container's root is not made: run {' '.join(['tests/system/rootfs-build', *which])}")
     return found.stdout.strip()
 
 
@@ -139,8 +140,8 @@ def read_files(directory):
     return files
 
 
-def run_container(script, payload=None, timeout_s=1800, options=(), below=""):
-    root = rootfs()
+def run_container(script, payload=None, timeout_s=1800, options=(), below="", which=(), environment=None):
+    root = rootfs(*which)
     with tempfile.TemporaryDirectory(prefix="bpfpush-system.") as work:
         os.mkdir(os.path.join(work, "result"))
         for name, text in (("script", UNTIL_TRUE + script), ("test-script.service", SERVICE)):
@@ -150,7 +151,8 @@ def run_container(script, payload=None, timeout_s=1800, options=(), below=""):
         console = os.path.join(work, "console")
         with OwnCgroup(name, below) as cgroup, open(console, "wb") as output:
             process = subprocess.Popen(nspawn_command(root, work, payload, name, options), stdin=subprocess.DEVNULL,
-                                       stdout=output, stderr=output, preexec_fn=cgroup.enter_child)
+                                       stdout=output, stderr=output, preexec_fn=cgroup.enter_child,
+                                       env=dict(os.environ, **(environment or {})))
             wait_process(process, timeout_s)
         files = read_files(os.path.join(work, "result"))
         with open(console, encoding="utf-8", errors="replace") as file:
