@@ -60,7 +60,7 @@ static int find_encoding(const struct arguments *arguments, struct setup *setup,
 }
 
 /* The body of an OTLP request as it would be sent, before compression; for protoc --decode. */
-static int dump_otlp(const struct setup *setup, const struct agent *agent, struct otlp_encoding *encoding)
+static int dump_otlp(const struct setup *setup, struct otlp_encoding *encoding)
 {
 	_cleanup_(freep) uint8_t *room = malloc(OTLP_LIMIT_BYTES);
 	struct otlp_encoded encoded;
@@ -70,7 +70,7 @@ static int dump_otlp(const struct setup *setup, const struct agent *agent, struc
 	encoding->resource = setup->config->resource.items;
 	encoding->n_resource = setup->config->resource.n;
 	encoding->version = VERSION;
-	if (!room || otlp_encode(encoding, agent_batch(agent), write_body, NULL, &encoded))
+	if (!room || otlp_encode(encoding, agent_batch(setup->agent), write_body, NULL, &encoded))
 		return EXIT_INTERNAL;
 	return EXIT_OK;
 }
@@ -80,18 +80,17 @@ static int dump_started(const struct arguments *arguments, struct setup *setup, 
 {
 	struct otlp_encoding encoding = { 0 };
 	bool is_otlp = !strcmp(stage->name, "otlp");
-	int status, err = is_otlp ? find_encoding(arguments, setup, &encoding) : 0;
+	int err = is_otlp ? find_encoding(arguments, setup, &encoding) : 0;
 	_cleanup_(freep) _unused_ char *owner_attribute = encoding.owner_attribute; /* it is borrowed in all else */
-	_cleanup_(agent_freep) struct agent *agent = NULL;
 	enum exit_code code;
 
-	if (err || setup_replace_exporters(setup, stage->exporter, arguments))
+	if (err)
 		return EXIT_INTERNAL;
-	code = setup_count(arguments, setup, &agent, &status);
+	code = setup_count(arguments, setup, stage->exporter);
 	if (code != EXIT_OK)
 		return code;
 	if (is_otlp)
-		return dump_otlp(setup, agent, &encoding);
+		return dump_otlp(setup, &encoding);
 	return stage->exporter ? EXIT_OK : dump_collectors(arguments, setup, stage);
 }
 

@@ -217,7 +217,6 @@ int command_list(const struct arguments *arguments)
 {
 	_cleanup_(closep) _unused_ int statistics = -1;
 	_cleanup_(setup_done) struct setup setup = { 0 };
-	_cleanup_(agent_freep) struct agent *agent = NULL;
 	struct winsize size = { 0 };
 	bool is_terminal = !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= WIDTH_MIN;
 	bool is_narrow = is_terminal && size.ws_col < 100;
@@ -225,7 +224,6 @@ int command_list(const struct arguments *arguments)
 	struct buf *out = arguments->is_json ? &page.json : &page.text;
 	size_t width = is_terminal && !arguments->is_json ? size.ws_col : SIZE_MAX;
 	enum exit_code code;
-	int status;
 
 	if (arguments->is_available) {
 		code = (enum exit_code)command_available(arguments, out);
@@ -237,13 +235,11 @@ int command_list(const struct arguments *arguments)
 	if (code != EXIT_OK)
 		return code;
 	statistics = programs_enable_stats(); /* without CAP_SYS_ADMIN, runs and times stay 0 */
-	if (setup_replace_exporters(&setup, NULL, arguments))
-		return EXIT_INTERNAL;
 	setup.set.refused = calloc(setup.set.n, sizeof(*setup.set.refused));
-	code = setup_count(arguments, &setup, &agent, &status);
+	code = setup_count(arguments, &setup, NULL);
 	page.is_started = code == EXIT_OK;
 	if (page.is_started)
-		page.measured_ns = agent_batch(agent)->time_ns - agent_batch(agent)->previous_ns;
+		page.measured_ns = agent_batch(setup.agent)->time_ns - agent_batch(setup.agent)->previous_ns;
 	if (code == EXIT_RIGHTS && setup.set.n_shown)
 		fprintf(stderr, "bpfpush list: nothing was attached: only what the files say is shown\n");
 	else if (code != EXIT_OK && !setup.set.n_refused)

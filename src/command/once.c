@@ -67,10 +67,8 @@ int command_once(const struct arguments *arguments)
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(answer_done) struct answer this = { 0 };
 	_cleanup_(table_done) struct table table = TABLE_INIT;
-	_cleanup_(agent_freep) struct agent *agent = NULL;
 	struct arguments mine = *arguments;
 	enum exit_code code;
-	int status = 0;
 
 	if (!has_effect(arguments) || !answer_can_be_drawn(arguments))
 		return EXIT_USE;
@@ -89,14 +87,12 @@ int command_once(const struct arguments *arguments)
 		code = answer_begin(&this, arguments, &setup);
 	if (code != EXIT_OK)
 		return code;
-	if (setup_replace_exporters(&setup, table.top || mine.is_heatmap ? NULL : exporters[mine.format], &mine))
-		return EXIT_INTERNAL;
-	code = setup_count(&mine, &setup, &agent, &status);
+	code = setup_count(&mine, &setup, table.top || mine.is_heatmap ? NULL : exporters[mine.format]);
 	if (this.is_failing)
 		code = EXIT_INTERNAL;
 	if (code == EXIT_OK)
 		code = table.top ? table_end(&table, arguments) : answer_write(&this, arguments);
 	if (code == EXIT_OK)
 		say_what_is_empty(arguments, &this, &setup);
-	return code == EXIT_OK ? status : (int)code;
+	return code == EXIT_OK ? setup.status : (int)code;
 }

@@ -178,11 +178,9 @@ static int write_page(const struct page *page, const struct collector_set *set, 
 	return err;
 }
 
-static enum exit_code count(struct arguments *arguments, struct setup *setup, struct page *page, struct buf *out,
-			    int *ret_status)
+static enum exit_code count(struct arguments *arguments, struct setup *setup, struct page *page, struct buf *out)
 {
 	_cleanup_(closep) int statistics = programs_enable_stats(); /* costs are unknown without CAP_SYS_ADMIN */
-	_cleanup_(agent_freep) struct agent *agent = NULL;
 	uint64_t interval_ns = arguments->duration_ns / COLUMNS;
 	enum exit_code code;
 
@@ -195,7 +193,7 @@ static enum exit_code count(struct arguments *arguments, struct setup *setup, st
 		.view_user = page,
 	};
 	setup->set.refused = calloc(setup->set.n + 1, sizeof(*setup->set.refused));
-	code = setup_count(arguments, setup, &agent, ret_status);
+	code = setup_count(arguments, setup, arguments->points_path ? "json" : NULL);
 	/* If the points could not be written, the page still can be. */
 	if (code != EXIT_OK && code != EXIT_OUTPUT)
 		return code;
@@ -211,7 +209,6 @@ int command_report(const struct arguments *given)
 	_cleanup_(answer_done) struct answer answer = { .has_heats = true };
 	struct page page = { &arguments, &answer, 0 };
 	enum exit_code code;
-	int status = 0;
 
 	agent_block_signals(); /* so that none leaves an unfinished file */
 	code = target_open(&target, given->output_path);
@@ -224,11 +221,10 @@ int command_report(const struct arguments *given)
 	setup.question.exempt = REPORT_OWN;
 	arguments.duration_ns = given->duration_ns ?: given->command ? 0 : DEFAULT_NS;
 	arguments.output_path = given->points_path;
-	if (setup_replace_exporters(&setup, given->points_path ? "json" : NULL, &arguments) ||
-	    view_new(&setup.question, true, &answer.view))
+	if (view_new(&setup.question, true, &answer.view))
 		return EXIT_INTERNAL;
-	code = count(&arguments, &setup, &page, &out, &status);
+	code = count(&arguments, &setup, &page, &out);
 	if ((code == EXIT_OK || code == EXIT_OUTPUT) && target_write(&target, &out) != EXIT_OK)
 		code = EXIT_OUTPUT;
-	return code == EXIT_OK ? status : (int)code;
+	return code == EXIT_OK ? setup.status : (int)code;
 }

@@ -102,6 +102,7 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 
 void setup_done(struct setup *setup)
 {
+	agent_free(setup->agent);
 	scope_free(setup->scope);
 	question_done(&setup->question);
 	collector_set_done(&setup->set);
@@ -150,13 +151,14 @@ int setup_replace_exporters(struct setup *setup, const char *type, const struct 
 	return err;
 }
 
-enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent,
-			   int *ret_status)
+enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, const char *type)
 {
 	struct agent_options *options = &setup->counting;
 	uint64_t duration_ns = arguments->duration_ns;
 	int err;
 
+	if (setup_replace_exporters(setup, type, arguments))
+		return EXIT_INTERNAL;
 	options->config = setup->config;
 	options->set = &setup->set;
 	options->is_once = true;
@@ -169,11 +171,11 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 			return err == -EACCES || err == -EPERM || err == -EROFS ? EXIT_RIGHTS : EXIT_UNAVAILABLE;
 		options->scope = setup->scope;
 	}
-	err = agent_new(options, ret_agent);
+	err = agent_new(options, &setup->agent);
 	if (err)
 		return setup_exit_code(setup, err);
 	if (!duration_ns && !arguments->command && !arguments->interval_ns)
 		duration_ns = (arguments->name & (COMMAND_LIST | COMMAND_DUMP) ? 1 : 10) * NS_PER_S;
-	err = agent_once(*ret_agent, duration_ns, arguments->command, ret_status);
+	err = agent_once(setup->agent, duration_ns, arguments->command, &setup->status);
 	return err > 0 ? (enum exit_code)err : err == -EIO ? EXIT_OUTPUT : err ? EXIT_INTERNAL : EXIT_OK;
 }

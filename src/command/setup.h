@@ -15,6 +15,8 @@ struct setup {
 	struct collector_set set;
 	struct question question; /* of the command line */
 	struct scope *scope;	  /* of a command that is counted alone, from setup_count() on */
+	struct agent *agent;	  /* likewise */
+	int status;		  /* after setup_count(): of the command */
 	struct agent_options counting; /* for setup_count(): the interval, whether it has self, the view; else zeros */
 };
 
@@ -40,9 +42,8 @@ enum exit_code setup_exit_code(const struct setup *setup, int err);
 int setup_replace_exporters(struct setup *setup, const char *type, const struct arguments *arguments);
 
 /*
- * Counts for as long as the arguments say, or while their command runs, and pushes once. Without either, 10 seconds for
- * somebody who reads the numbers, one for list and dump, and with --interval until a signal. 126
- * or 127 if the command cannot be run. The agent is to be freed before the setup.
+ * setup_replace_exporters(), and then counts for as long as the arguments say, or while their command runs, and pushes
+ * once. Without either, 10 seconds for somebody who reads the numbers, one for list and dump, and with --interval until
+ * a signal. 126 or 127 if the command cannot be run.
  */
-enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, struct agent **ret_agent,
-			   int *ret_status);
+enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, const char *type);
