@@ -14,7 +14,7 @@
 static const struct command {
 	const char *name;
 	enum command_name bit;
-	const char *synopsis;
+	const char *synopsis; /* "": it takes no words */
 	const char *help;
 	int (*run)(const struct arguments *arguments);
 } command_table[] = {
@@ -105,7 +105,10 @@ int main(int argc, char **argv)
 		print_help(command, stdout);
 	else if (arguments.is_version)
 		printf("bpfpush %s\n", VERSION);
-	else {
+	else if (arguments.n_words && !*command->synopsis) {
+		fprintf(stderr, "bpfpush %s: takes no words: remove \"%s\"\n", command->name, arguments.words[0]);
+		return EXIT_USE;
+	} else {
 		arguments.all = argv;
 		r = command->run(&arguments);
 	}

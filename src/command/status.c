@@ -40,13 +40,6 @@ static const char *absence(void)
 	return "the service is not running: systemctl status bpfpush says why";
 }
 
-static bool takes_words(const struct arguments *arguments, const char *name)
-{
-	if (arguments->n_words)
-		fprintf(stderr, "bpfpush %s: takes no words: remove \"%s\"\n", name, arguments->words[0]);
-	return arguments->n_words;
-}
-
 /*
  * The answer's first character is '0' or '1'. remedy: if the socket is forbidden. ask_otherwise: if there is none; it
  * says whether it could; or NULL.
@@ -82,8 +75,6 @@ int command_status(const struct arguments *arguments)
 	enum exit_code code;
 	int c;
 
-	if (takes_words(arguments, "status"))
-		return EXIT_USE;
 	code = ask_service(SOCKET_STATUS, PATIENCE_S, "; run it as root or in the service's group", NULL, &answer, &is_well);
 	if (code != EXIT_OK)
 		return code;
@@ -114,8 +105,6 @@ int command_reload(const struct arguments *arguments)
 	enum exit_code code;
 	bool is_well = true;
 
-	if (takes_words(arguments, "reload"))
-		return EXIT_USE;
 	if (arguments->config_path || arguments->collector_directory) {
 		fprintf(stderr, "bpfpush reload: the service reads its own files: remove --%s\n",
 			arguments->config_path ? "config" : "collector-directory");
