@@ -24,7 +24,7 @@
 
 struct scope {
 	char parent[PATH_MAX], path[PATH_MAX + NAME_MAX];
-	int parent_fd, fd; /* their cgroup.procs; fd -1: it is removed */
+	FILE *parent_procs, *procs; /* their cgroup.procs; procs NULL: it was not made */
 };
 
 const char *scope_name(void)
@@ -36,25 +36,20 @@ const char *scope_name(void)
 	return name;
 }
 
-static int open_procs(const char *path)
+static FILE *open_procs(const char *path, const char *mode)
 {
 	char procs[PATH_MAX + 2 * NAME_MAX];
-	int fd;
 
 	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
-	fd = open(procs, O_WRONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return fopen(procs, mode);
 }
 
 /* In a namespace of cgroups, the path that the kernel shows is not that from the root of all. */
 static bool is_ours(const char *path)
 {
-	_cleanup_(fclosep) FILE *f = NULL;
-	char procs[PATH_MAX + NAME_MAX];
+	_cleanup_(fclosep) FILE *f = open_procs(path, "re");
 	int pid = 0;
 
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
-	f = fopen(procs, "re");
 	while (f && pid != getpid() && fscanf(f, "%d", &pid) == 1)
 		;
 	return f && pid == getpid();
@@ -102,16 +97,15 @@ int scope_new(struct scope **ret_scope)
 
 	if (!scope)
 		return err;
-	scope->fd = scope->parent_fd = -1;
 	if (!err)
 		remove_left_over(scope->parent);
 	snprintf(scope->path, sizeof(scope->path), "%s/%s", scope->parent, scope_name());
 	if (!err && mkdir(scope->path, 0755))
 		err = -errno;
 	if (!err) {
-		scope->parent_fd = open_procs(scope->parent);
-		scope->fd = open_procs(scope->path);
-		err = scope->fd < 0 ? scope->fd : scope->parent_fd < 0 ? scope->parent_fd : 0;
+		scope->procs = open_procs(scope->path, "we");
+		scope->parent_procs = scope->procs ? open_procs(scope->parent, "we") : NULL;
+		err = scope->parent_procs ? 0 : -errno;
 		if (err)
 			rmdir(scope->path);
 	}
@@ -129,20 +123,17 @@ int scope_new(struct scope **ret_scope)
 
 int scope_enter(const struct scope *scope)
 {
-	return write(scope->fd, "0", 1) < 0 ? -errno : 0;
+	return write(fileno(scope->procs), "0", 1) < 0 ? -errno : 0;
 }
 
 static void remove_one(const struct scope *scope, const char *path)
 {
-	char procs[PATH_MAX + 2 * NAME_MAX];
-
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
 	for (int i = 0; i < TURNS && rmdir(path) && errno == EBUSY; i++) {
-		_cleanup_(fclosep) FILE *f = fopen(procs, "re");
+		_cleanup_(fclosep) FILE *f = open_procs(path, "re");
 		int process;
 
 		while (f && fscanf(f, "%d", &process) == 1)
-			dprintf(scope->parent_fd, "%d", process);
+			dprintf(fileno(scope->parent_procs), "%d", process);
 		if (i)
 			usleep(TURN_US);
 	}
@@ -150,8 +141,8 @@ static void remove_one(const struct scope *scope, const char *path)
 
 void scope_remove(struct scope *scope)
 {
-	FTS *tree = scope && scope->fd >= 0 ?
-			    fts_open((char *[]){ scope->path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+	char *paths[] = { scope ? scope->path : NULL, NULL };
+	FTS *tree = scope && scope->procs ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
 	FTSENT *entry;
 
 	if (!tree)
@@ -160,7 +151,8 @@ void scope_remove(struct scope *scope)
 		if (entry->fts_info == FTS_DP)
 			remove_one(scope, entry->fts_accpath);
 	fts_close(tree);
-	closep(&scope->fd);
+	fclosep(&scope->procs);
+	scope->procs = NULL;
 }
 
 struct scope *scope_free(struct scope *scope)
@@ -168,8 +160,8 @@ struct scope *scope_free(struct scope *scope)
 	if (!scope)
 		return NULL;
 	scope_remove(scope);
-	closep(&scope->fd);
-	closep(&scope->parent_fd);
+	fclosep(&scope->procs);
+	fclosep(&scope->parent_procs);
 	free(scope);
 	return NULL;
 }
