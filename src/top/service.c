@@ -28,9 +28,7 @@ struct service {
 	sd_event *event;
 	sd_event_source *readable;
 	int fd; /* -1: it has gone */
-	struct viewers_header header;
-	uint8_t *data; /* of a message, with room for size bytes: the header first */
-	size_t size, n_read;
+	struct buf message; /* what has come of it, the header first */
 	struct batch_copy *copy;
 	uint64_t number; /* of the last collection */
 	uint64_t heard_us; /* CLOCK_BOOTTIME: when it came */
@@ -86,11 +84,12 @@ static void look_for_attributes(struct top *top, const struct batch *batch)
 static int take_message(struct service *service)
 {
 	struct top *top = service->top;
-	struct stored all = { service->data, service->data + service->size, false }, in = all;
+	const struct buf *message = &service->message;
+	struct stored all = { message->data, message->data + message->size, false }, in = all;
 	uint64_t interval_ns, number;
 	int err;
 
-	(void)stored_bytes(&in, sizeof(service->header));
+	(void)stored_bytes(&in, sizeof(struct viewers_header));
 	interval_ns = stored_number(&in);
 	number = stored_number(&in);
 	snprintf(service->problems, sizeof(service->problems), "%s", stored_text(&in));
@@ -120,51 +119,38 @@ static int take_message(struct service *service)
 	return 0;
 }
 
-/* Returns how many bytes came; 0: no more now; -errno. */
-static ssize_t read_more(struct service *service)
+/* How large the message is, as far as that is known. 0: there is no such message. */
+static size_t message_bytes(const struct buf *message)
 {
-	bool is_header = service->n_read < sizeof(service->header);
-	size_t size = is_header ? sizeof(service->header) : service->size;
-	uint8_t *data = is_header ? (uint8_t *)&service->header : service->data;
-	ssize_t n = recv(service->fd, data + service->n_read, size - service->n_read, MSG_DONTWAIT);
+	struct viewers_header header;
 
-	if (n <= 0)
-		return !n ? -ECONNRESET : errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	service->n_read += (size_t)n;
-	return n;
-}
-
-static int begin_message(struct service *service)
-{
-	const struct viewers_header *header = &service->header;
-	uint8_t *data;
-
-	if (header->magic != VIEWERS_MAGIC || header->size <= sizeof(*header) || header->size > VIEWERS_BYTES_MAX)
-		return -EPROTO;
-	data = realloc(service->data, header->size);
-	if (!data)
-		return -ENOMEM;
-	memcpy(data, header, sizeof(*header));
-	service->data = data;
-	service->size = header->size;
-	return 0;
+	if (message->size < sizeof(header))
+		return sizeof(header);
+	memcpy(&header, message->data, sizeof(header));
+	return header.magic == VIEWERS_MAGIC && header.size > sizeof(header) && header.size <= VIEWERS_BYTES_MAX ?
+		       header.size : 0;
 }
 
 /* Up to the end of a message: keys and signals have their turn before the next. */
 static int read_message(struct service *service)
 {
-	ssize_t n = 0;
-	int err = 0;
+	struct buf *message = &service->message;
+	size_t size;
+	int err;
 
-	do {
-		n = read_more(service);
-		if (n > 0 && service->n_read == sizeof(service->header))
-			err = begin_message(service);
-	} while (!err && n > 0 && (service->n_read < sizeof(service->header) || service->n_read < service->size));
-	if (err || n <= 0)
-		return err ?: (int)n;
-	service->n_read = 0;
-	return take_message(service);
+	while ((size = message_bytes(message)) > message->size) {
+		uint8_t *end = buf_reserve(message, size - message->size);
+		ssize_t n = end ? recv(service->fd, end, size - message->size, MSG_DONTWAIT) : 0;
+
+		if (!end)
+			return -ENOMEM;
+		if (n <= 0)
+			return !n ? -ECONNRESET : errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		message->size += (size_t)n;
+	}
+	err = size ? take_message(service) : -EPROTO;
+	buf_reset(message);
+	return err;
 }
 
 /* Nothing of it can be shown. */
@@ -190,7 +176,7 @@ static void disconnect(struct service *service)
 	service->readable = sd_event_source_unref(service->readable);
 	closep(&service->fd);
 	service->fd = -1;
-	service->n_read = 0;
+	buf_reset(&service->message);
 	service->number = UINT64_MAX; /* that of the next is not its successor */
 	service->top->state = service->has_come ? "the service has ended: waiting" : "the service shows nothing: waiting";
 	top_show(service->top);
@@ -286,6 +272,6 @@ int top_watch(struct top *top, int fd)
 	closep(&service.fd);
 	sd_event_unref(service.event);
 	batch_copy_free(service.copy);
-	free(service.data);
+	buf_done(&service.message);
 	return r;
 }
