@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "util/cleanup.h"
+#include "util/log.h"
 
 #define DIRECTORY "/run/bpfpush"
 
@@ -25,14 +25,11 @@ static int set_address(const char *directory, const char *name, struct sockaddr_
 	return size < (int)sizeof(ret_address->sun_path) ? 0 : -ENAMETOOLONG;
 }
 
-int listener_open(struct listener *listener, const char *name, mode_t mode, sd_event *event,
-		  sd_event_io_handler_t on_connect, void *user)
+/* -EADDRINUSE: another agent listens. */
+static int begin(struct listener *listener, mode_t mode, sd_event *event, sd_event_io_handler_t on_connect, void *user)
 {
-	const char *directory = getenv("RUNTIME_DIRECTORY");
 	struct sockaddr_un *address = &listener->address;
 
-	if (!directory || set_address(directory, name, address))
-		return 0;
 	listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener->fd < 0)
 		return -errno;
@@ -43,6 +40,18 @@ int listener_open(struct listener *listener, const char *name, mode_t mode, sd_e
 	    chmod(address->sun_path, mode) || listen(listener->fd, 8))
 		return -errno;
 	return sd_event_add_io(event, &listener->source, listener->fd, EPOLLIN, on_connect, user);
+}
+
+bool listener_open(struct listener *listener, const char *name, mode_t mode, const char *loss, sd_event *event,
+		   sd_event_io_handler_t on_connect, void *user)
+{
+	const char *directory = getenv("RUNTIME_DIRECTORY");
+	bool is_wanted = directory && !set_address(directory, name, &listener->address);
+	int r = is_wanted ? begin(listener, mode, event, on_connect, user) : 0;
+
+	if (r < 0)
+		log_warning("%s: %s; %s", listener->address.sun_path, strerror(-r), loss);
+	return r >= 0;
 }
 
 void listener_close(struct listener *listener)

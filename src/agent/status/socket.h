@@ -6,6 +6,7 @@
  * user may connect, and its group to all but the last.
  */
 
+#include <stdbool.h>
 #include <systemd/sd-event.h>
 #include <sys/un.h>
 
@@ -25,11 +26,11 @@ struct listener {
 
 /*
  * on_connect is called with the listening descriptor, and user. mode: of the socket. Without a $RUNTIME_DIRECTORY,
- * nothing is opened. -errno; -EADDRINUSE: another agent listens. listener_close() is safe after that, too, with zeros
- * and an fd of -1.
+ * nothing is opened. False, after a warning that ends with loss, which says what cannot be done then: the agent goes on
+ * without it. listener_close() is safe after that, too, with zeros and an fd of -1.
  */
-int listener_open(struct listener *listener, const char *name, mode_t mode, sd_event *event,
-		  sd_event_io_handler_t on_connect, void *user);
+bool listener_open(struct listener *listener, const char *name, mode_t mode, const char *loss, sd_event *event,
+		   sd_event_io_handler_t on_connect, void *user);
 void listener_close(struct listener *listener);
 
 /* Connects to one of them. The descriptor, or -errno; -EAGAIN: it does not answer. *ret_address: for messages. */

@@ -173,8 +173,7 @@ static int find_manager(struct status *status, sd_event *event)
 	if (status->manager_fd < 0)
 		return -errno;
 	r = sd_event_add_io(event, &status->writable, status->manager_fd, EPOLLOUT, on_writable, status);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(status->writable, SD_EVENT_OFF);
+	r = r < 0 ? r : sd_event_source_set_enabled(status->writable, SD_EVENT_OFF);
 	if (r >= 0 && sd_watchdog_enabled(false, &status->watchdog_us) > 0)
 		r = sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, 0, 1, on_watchdog, status);
 	return r;
@@ -207,17 +206,6 @@ static int on_reloader(sd_event_source *source, int fd, uint32_t events, void *u
 	return 0;
 }
 
-/* False, after a warning: the agent goes on without it. */
-static bool answer(struct status *status, struct listener *listener, const char *name, mode_t mode,
-		   sd_event_io_handler_t on_connect)
-{
-	int r = listener_open(listener, name, mode, status->agent->event, on_connect, status);
-
-	if (r < 0)
-		log_warning("%s: %s; \"bpfpush %s\" cannot reach this process", listener->address.sun_path, strerror(-r), name);
-	return r >= 0;
-}
-
 int status_new(struct agent *agent, bool (*reload)(struct agent *agent), struct status **ret_status)
 {
 	_cleanup_(status_freep) struct status *status = calloc(1, sizeof(*status));
@@ -229,18 +217,17 @@ int status_new(struct agent *agent, bool (*reload)(struct agent *agent), struct 
 	status->reload = reload;
 	status->readers.fd = status->reloaders.fd = status->manager_fd = -1;
 	r = sd_event_add_post(agent->event, NULL, on_turn, status);
-	if (r >= 0)
-		r = sd_event_add_time(agent->event, &status->timer, CLOCK_BOOTTIME, 0, 1000, on_time, status);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(status->timer, SD_EVENT_OFF);
-	if (r >= 0)
-		r = find_manager(status, agent->event);
+	r = r < 0 ? r : sd_event_add_time(agent->event, &status->timer, CLOCK_BOOTTIME, 0, 1000, on_time, status);
+	r = r < 0 ? r : sd_event_source_set_enabled(status->timer, SD_EVENT_OFF);
+	r = r < 0 ? r : find_manager(status, agent->event);
 	if (r < 0)
 		return r;
 	/* A filter is not the service. Where another agent has the first socket, the second would be its, too. */
-	if (!agent->options.is_filter && answer(status, &status->readers, SOCKET_STATUS, 0660, on_reader) &&
-	    agent->options.reload)
-		answer(status, &status->reloaders, SOCKET_RELOAD, 0600, on_reloader);
+	if (!agent->options.is_filter &&
+	    listener_open(&status->readers, SOCKET_STATUS, 0660, "\"bpfpush status\" cannot reach this process",
+			  agent->event, on_reader, status) && agent->options.reload)
+		listener_open(&status->reloaders, SOCKET_RELOAD, 0600, "\"bpfpush reload\" cannot reach this process",
+			      agent->event, on_reloader, status);
 	*ret_status = TAKE_PTR(status);
 	return 0;
 }

@@ -126,7 +126,6 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *us
 int viewers_new(struct agent *agent, struct viewers **ret_viewers)
 {
 	struct viewers *viewers = calloc(1, sizeof(*viewers));
-	int r;
 
 	if (!viewers)
 		return -ENOMEM;
@@ -134,10 +133,8 @@ int viewers_new(struct agent *agent, struct viewers **ret_viewers)
 	viewers->listener.fd = -1;
 	for (size_t i = 0; i < VIEWERS_MAX; i++)
 		viewers->viewers[i].fd = -1;
-	r = listener_open(&viewers->listener, SOCKET_COLLECTIONS, 0660, agent->event, on_connect, viewers);
-	if (r < 0)
-		log_warning("%s: %s; \"bpfpush top\" cannot show the collections of this process",
-			    viewers->listener.address.sun_path, strerror(-r));
+	listener_open(&viewers->listener, SOCKET_COLLECTIONS, 0660,
+		      "\"bpfpush top\" cannot show the collections of this process", agent->event, on_connect, viewers);
 	*ret_viewers = viewers;
 	return 0;
 }
