@@ -20,14 +20,11 @@ static int open_bus(sd_bus **ret_bus)
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	int err = geteuid() ? -EPERM : sd_bus_new(&bus);
 
-	if (err >= 0)
-		err = sd_bus_set_address(bus, "unix:path=/run/systemd/private");
-	if (err >= 0)
-		err = sd_bus_start(bus);
+	err = err < 0 ? err : sd_bus_set_address(bus, "unix:path=/run/systemd/private");
+	err = err < 0 ? err : sd_bus_start(bus);
 	if (err < 0)
 		err = sd_bus_open_system(&bus);
-	if (err >= 0)
-		err = sd_bus_set_method_call_timeout(bus, PATIENCE_US);
+	err = err < 0 ? err : sd_bus_set_method_call_timeout(bus, PATIENCE_US);
 	*ret_bus = err < 0 ? NULL : TAKE_PTR(bus);
 	return err;
 }
@@ -40,13 +37,19 @@ static char *property_text(sd_bus *bus, const char *interface, const char *name)
 	return sd_bus_get_property_string(bus, MANAGER, UNIT_AT, interface, name, NULL, &text) < 0 ? NULL : text;
 }
 
+/* Of the service. */
+static int property_number(sd_bus *bus, const char *name, char type, void *ret_number)
+{
+	int err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service", name, NULL, type, ret_number);
+
+	return err < 0 ? err : 0;
+}
+
 char *unit_state(void)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 
-	if (open_bus(&bus) < 0)
-		return NULL;
-	return property_text(bus, MANAGER ".Unit", "ActiveState");
+	return open_bus(&bus) < 0 ? NULL : property_text(bus, MANAGER ".Unit", "ActiveState");
 }
 
 /* *ret_bus: if systemd has loaded the unit. */
@@ -71,13 +74,10 @@ int unit_limits(uint64_t *ret_open, uint64_t *ret_kept)
 	uint32_t kept = 0;
 	int err = open_unit(&bus);
 
-	if (err >= 0)
-		err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service", "LimitNOFILESoft", NULL, 't', ret_open);
-	if (err >= 0)
-		err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service", "FileDescriptorStoreMax", NULL,
-						  'u', &kept);
+	err = err ?: property_number(bus, "LimitNOFILESoft", 't', ret_open);
+	err = err ?: property_number(bus, "FileDescriptorStoreMax", 'u', &kept);
 	*ret_kept = kept;
-	return err < 0 ? err : 0;
+	return err;
 }
 
 int unit_rights(uint64_t *ret_rights)
@@ -93,9 +93,7 @@ int unit_rights(uint64_t *ret_rights)
 	if (!user)
 		return -ENOENT;
 	is_root = !*user || !strcmp(user, "root") || !strcmp(user, "0");
-	err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service",
-					  is_root ? "CapabilityBoundingSet" : "AmbientCapabilities", NULL, 't', ret_rights);
-	return err < 0 ? err : 0;
+	return property_number(bus, is_root ? "CapabilityBoundingSet" : "AmbientCapabilities", 't', ret_rights);
 }
 
 int unit_apply(struct buf *why)
