@@ -2,6 +2,7 @@
 #include "util/buf.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define KEPT_BYTES (256u << 10) /* by buf_reset(), in any case */
@@ -53,37 +54,31 @@ void buf_append_byte(struct buf *buf, uint8_t byte)
 	buf_append(buf, &byte, 1);
 }
 
+/* text up to the first of the special characters, which is at *text then. False: there is none. */
+static bool append_plain(struct buf *buf, const char **text, const char *special)
+{
+	size_t plain = strcspn(*text, special);
+
+	buf_append(buf, *text, plain);
+	*text += plain;
+	return **text;
+}
+
 void buf_append_json(struct buf *out, const char *text)
 {
-	buf_append_byte(out, '"');
-	while (*text) {
-		size_t plain = 0;
+	static const char special[] = "\"\\\x01\x02\x03\x04\x05\x06\a\b\t\n\v\f\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16"
+				      "\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f";
 
-		while ((unsigned char)text[plain] >= 0x20 && text[plain] != '"' && text[plain] != '\\')
-			plain++;
-		buf_append(out, text, plain);
-		text += plain;
-		if (!*text)
-			break;
-		if ((unsigned char)*text < 0x20)
-			buf_printf(out, "\\u%04x", (unsigned char)*text);
-		else
-			buf_printf(out, "\\%c", *text);
-		text++;
-	}
+	buf_append_byte(out, '"');
+	for (; append_plain(out, &text, special); text++)
+		buf_printf(out, (unsigned char)*text < 0x20 ? "\\u%04x" : "\\%c", *text);
 	buf_append_byte(out, '"');
 }
 
 void buf_append_html(struct buf *out, const char *text)
 {
-	while (*text) {
-		size_t plain = strcspn(text, "&<>\"'");
-
-		buf_append(out, text, plain);
-		text += plain;
-		if (*text)
-			buf_printf(out, "&#%d;", *text++);
-	}
+	for (; append_plain(out, &text, "&<>\"'"); text++)
+		buf_printf(out, "&#%d;", *text);
 }
 
 void buf_append_pairs(struct buf *json, ...)
