@@ -207,12 +207,13 @@ int collector_open(const char *directory, const char *name, const struct collect
 	err = err ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
 		err = targets_set(&collector->object->programs, collector->descriptor) ?:
-		      alternatives_find(&collector->object->programs) ?: select_settings(collector) ?:
-		      bindings_make(collector) ?: chosen_new(collector);
+		      select_settings(collector) ?: bindings_make(collector) ?: chosen_new(collector);
 	if (err)
 		return err;
-	if (collector->descriptor && collector->object)
+	if (collector->descriptor && collector->object) {
+		alternatives_find(&collector->object->programs);
 		bindings_check(collector);
+	}
 	for (size_t i = 0; i < options->n_others && diag->n_errors == n_before; i++)
 		check_names(collector, options->others[i]);
 	*ret_collector = NULL;

@@ -18,7 +18,6 @@
 #include "util/trust.h"
 #include "util/utf8.h"
 
-#define NAME_BYTES_MAX	 256
 #define OBJECT_BYTES_MAX (16 << 20)
 
 /* The file is read once: what is checked is what is loaded, whatever happens to the file meanwhile. */
@@ -112,7 +111,7 @@ static void check_types(const struct object *object, struct diag *diag)
 		enum bpf_attach_type attach = bpf_program__expected_attach_type(bpf);
 		const char *name = bpf_program__name(bpf), *section = bpf_program__section_name(bpf);
 
-		if (!utf8_is_printable(name, NAME_BYTES_MAX) || !utf8_is_printable(section, NAME_BYTES_MAX))
+		if (!utf8_is_printable(name, PROGRAM_NAME_BYTES) || !utf8_is_printable(section, PROGRAM_NAME_BYTES))
 			diag_add(diag, object->path, 0, "program \"%s\" in section \"%s\": these names cannot be printed", name,
 				 section);
 		if (type == BPF_PROG_TYPE_KPROBE || type == BPF_PROG_TYPE_TRACEPOINT ||

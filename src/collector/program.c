@@ -83,7 +83,9 @@ int programs_list(struct bpf_object *object, struct programs *programs)
 		if (!err && strcmp(bpf_program__section_name(bpf), ".text"))
 			err = add(programs, bpf);
 	}
-	return err ?: alternatives_find(programs);
+	if (!err)
+		alternatives_find(programs);
+	return err;
 }
 
 const struct program *programs_find(const struct programs *programs, const char *hook, enum program_state state)
@@ -346,8 +348,6 @@ void programs_done(struct programs *programs)
 	detach_all(programs);
 	array_for_each (program, programs->items, programs->n) {
 		free(program->name);
-		free(program->hook);
-		free(program->variant);
 		free(program->section);
 		free(program->error);
 		free(program->backup);

@@ -17,6 +17,8 @@ struct buf;
 struct store;
 struct stored;
 
+#define PROGRAM_NAME_BYTES 256 /* of one that can be printed: object.c refuses longer ones */
+
 enum program_state {
 	PROGRAM_WAITING, /* an alternative that was not needed */
 	PROGRAM_OFF,	 /* its setting is off */
@@ -31,8 +33,8 @@ struct program_past {
 
 struct program {
 	char *name;
-	char *hook;	 /* programs of one hook are alternatives … */
-	char *variant;	 /* … but those of one variant belong together */
+	char hook[PROGRAM_NAME_BYTES];	  /* programs of one hook are alternatives … */
+	char variant[PROGRAM_NAME_BYTES]; /* … but those of one variant belong together */
 	char *section;	 /* "tp_btf/sys_exit" */
 	const struct collector *collector; /* the first that uses it reports its numbers; NULL before the start */
 	const struct delta_metric *events; /* the sum that grows by one with each run; NULL: there is none */

@@ -6,7 +6,6 @@
  */
 #include "collector/hook/alternative.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,33 +110,28 @@ static bool are_variants_alike(const struct programs *programs, const struct pro
 	return false;
 }
 
-/* As many bytes of its name; hook and variant have room for all. */
+/* As many bytes of its name. */
 static void name_after(struct program *program, size_t hook_bytes, size_t variant_bytes)
 {
-	snprintf(program->hook, hook_bytes + 1, "%s", program->name);
-	snprintf(program->variant, variant_bytes + 1, "%s", program->name);
+	snprintf(program->hook, sizeof(program->hook), "%.*s", (int)hook_bytes, program->name);
+	snprintf(program->variant, sizeof(program->variant), "%.*s", (int)variant_bytes, program->name);
 	program->is_doubtful = false;
 }
 
-static int set_names(struct program *program)
+static void set_names(struct program *program)
 {
 	const char *name = program->name, *end = strstr(name + strspn(name, "_"), "__");
 	const char *part = end ? strstr(end + 2, "__") : NULL, *all = name + strlen(name);
 	bool is_alone = !end || section_of(name, (size_t)(end - name)) != SECTION_OTHER;
 
 	program->type = section_of(program->section, strcspn(program->section, "/"));
-	program->hook = program->hook ?: strdup(name);
-	program->variant = program->variant ?: strdup(name);
-	if (!program->hook || !program->variant)
-		return -ENOMEM;
 	name_after(program, (size_t)((is_alone ? all : end) - name), (size_t)((is_alone || !part ? all : part) - name));
-	return 0;
 }
 
 /* Each program of this hook becomes a hook of its own. */
 static void split(struct programs *programs, const struct program *of)
 {
-	char hook[256];
+	char hook[PROGRAM_NAME_BYTES];
 
 	snprintf(hook, sizeof(hook), "%s", of->hook);
 	array_for_each (program, programs->items, programs->n)
@@ -155,18 +149,14 @@ static void compare(struct programs *programs, struct program *one, struct progr
 		split(programs, one);
 }
 
-int alternatives_find(struct programs *programs)
+void alternatives_find(struct programs *programs)
 {
-	int err = 0;
-
 	array_for_each (program, programs->items, programs->n)
-		err = err ?: set_names(program);
-	array_for_each (program, programs->items, err ? 0 : programs->n)
+		set_names(program);
+	array_for_each (program, programs->items, programs->n)
 		for (struct program *other = programs->items; other < program; other++)
 			compare(programs, other, program);
-	if (!err)
-		alternatives_rank(programs, NULL);
-	return err;
+	alternatives_rank(programs, NULL);
 }
 
 /* Is it worth to take another alternative, because programs at the hook's tracepoint can be preempted? */

@@ -20,8 +20,8 @@
 
 struct programs;
 
-/* Sets hook, variant, type, rank and is_doubtful of all programs, by their names and sections; also again. -ENOMEM. */
-int alternatives_find(struct programs *programs);
+/* Sets hook, variant, type, rank and is_doubtful of all programs, by their names and sections; also again. */
+void alternatives_find(struct programs *programs);
 /*
  * Sets the ranks for this kernel. is_preemptible: can programs at the tracepoint of this section be preempted? It
  * is asked only about hooks that have an alternative which cannot.
