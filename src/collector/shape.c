@@ -34,7 +34,7 @@ static const char *type_name(const struct btf *btf, const struct btf_type *type)
 
 /*
  * The type without const, volatile and typedefs, and its id. *typedef_name becomes the outermost typedef's
- * name; set it to "" before; NULL: not asked for. NULL: broken or endless.
+ * name; set it to "" before. NULL: broken or endless.
  */
 static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, const char **typedef_name)
 {
@@ -43,7 +43,7 @@ static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, con
 
 		if (!type)
 			return NULL;
-		if (btf_is_typedef(type) && typedef_name && !**typedef_name)
+		if (btf_is_typedef(type) && !**typedef_name)
 			*typedef_name = type_name(btf, type);
 		if (!btf_is_mod(type) && !btf_is_typedef(type))
 			return type;
@@ -71,21 +71,6 @@ static int add(struct walk *walk, const char *name, const struct field *field)
 static bool is_number_size(int64_t size_bytes)
 {
 	return size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8;
-}
-
-/* An array of char. clang marks neither char nor u8 as text; any typedef (u8, __u8) says that bytes are meant. */
-static bool is_text(const struct btf *btf, const struct btf_type *type)
-{
-	const struct btf_type *element;
-	const char *typedef_name = "";
-	uint32_t id;
-
-	if (!btf_is_array(type))
-		return false;
-	id = btf_array(type)->type;
-	element = bare_type(btf, &id, &typedef_name);
-	return element && btf_is_int(element) && element->size == 1 && !*typedef_name &&
-	       !strcmp(type_name(btf, element), "char");
 }
 
 static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset, unsigned int depth);
@@ -122,12 +107,15 @@ static int walk_array(struct walk *walk, const struct btf_type *type, const char
 	uint32_t element_id = btf_array(type)->type;
 	const char *typedef_name = "";
 	const struct btf_type *element = bare_type(walk->btf, &element_id, &typedef_name);
+	bool is_text;
 
 	if (!*field->type_name && !strncmp(typedef_name, "lbl_", 4))
 		field->type_name = typedef_name;
 	if (!element || !btf_is_int(element) || !is_number_size(element->size) || field->size_bytes > 4096)
 		return -EINVAL;
-	field->class = is_text(walk->btf, type) ? FIELD_TEXT : FIELD_BYTES;
+	/* clang marks neither char nor u8 as text; any typedef (u8, __u8) says that bytes are meant. */
+	is_text = !*typedef_name && element->size == 1 && !strcmp(type_name(walk->btf, element), "char");
+	field->class = is_text ? FIELD_TEXT : FIELD_BYTES;
 	field->bucket_bytes = element->size;
 	return add(walk, name, field);
 }
