@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/array.h"
 #include "util/cleanup.h"
 
 /* Whose cgroups a component is among. That says what it can be, and what may be believed of it. */
@@ -26,45 +27,29 @@ enum kind { PLACE, CONTAINER, GUEST, UNIT };
  * What fits none, as a slice or somebody's own cgroup, is nothing by itself, and what is below it is among the same.
  */
 static const struct layout {
-	const char *pattern; /* "*": one character or more; "#": the 64 digits of an id */
+	const char *patterns[6]; /* ended by NULL; "*": one character or more; "#": the 64 digits of an id */
 	unsigned int among;
 	enum kind kind;
 	unsigned int below;
 } layouts[] = {
 	/* where runtimes without systemd put containers, and LXC, Incus and Proxmox their guests */
-	{ "docker", MACHINE, PLACE, RUNTIME },
-	{ "ecs", MACHINE, PLACE, RUNTIME },
-	{ "kubepods", MACHINE, PLACE, RUNTIME },
-	{ "libpod_parent", MACHINE, PLACE, PODMAN },
-	{ "lxc", MACHINE | MANAGER, PLACE, LXC },
-	{ "lxc.payload", MACHINE | MANAGER, PLACE, LXC },
+	{ { "docker", "ecs", "kubepods" }, MACHINE, PLACE, RUNTIME },
+	{ { "libpod_parent" }, MACHINE, PLACE, PODMAN },
+	{ { "lxc", "lxc.payload" }, MACHINE | MANAGER, PLACE, LXC },
 	/* containers */
-	{ "#", MACHINE | RUNTIME, CONTAINER, NOBODY },
-	{ "crio-#", MACHINE | RUNTIME, CONTAINER, NOBODY },
-	{ "kata_#", MACHINE | RUNTIME, CONTAINER, NOBODY },
-	{ "libpod-#", MACHINE | RUNTIME | PODMAN, CONTAINER, NOBODY },
-	{ "libpod-payload-#", MACHINE | RUNTIME | PODMAN, CONTAINER, NOBODY },
-	{ "*.slice:*:#", MACHINE | RUNTIME, CONTAINER, NOBODY }, /* meant for systemd, but made without it */
-	{ "containerd-#.scope", MACHINE, CONTAINER, NOBODY },
-	{ "cri-containerd-#.scope", MACHINE, CONTAINER, NOBODY },
-	{ "crio-#.scope", MACHINE, CONTAINER, NOBODY },
-	{ "docker-#.scope", MACHINE, CONTAINER, NOBODY },
-	{ "libpod-#.scope", MACHINE, CONTAINER, NOBODY },
-	{ "nerdctl-#.scope", MACHINE, CONTAINER, NOBODY },
+	{ { "#", "crio-#", "kata_#" }, MACHINE | RUNTIME, CONTAINER, NOBODY },
+	{ { "libpod-#", "libpod-payload-#" }, MACHINE | RUNTIME | PODMAN, CONTAINER, NOBODY },
+	{ { "*.slice:*:#" }, MACHINE | RUNTIME, CONTAINER, NOBODY }, /* meant for systemd, but made without it */
+	{ { "containerd-#.scope", "cri-containerd-#.scope", "nerdctl-#.scope" }, MACHINE, CONTAINER, NOBODY },
+	{ { "crio-#.scope", "docker-#.scope", "libpod-#.scope" }, MACHINE, CONTAINER, NOBODY },
 	/* guests without a unit */
-	{ "*", LXC, GUEST, NOBODY },
-	{ "lxc.payload.*", MACHINE | MANAGER, GUEST, NOBODY },
-	{ "*.libvirt-lxc", MACHINE, GUEST, NOBODY },
+	{ { "*" }, LXC, GUEST, NOBODY },
+	{ { "lxc.payload.*" }, MACHINE | MANAGER, GUEST, NOBODY },
+	{ { "*.libvirt-lxc" }, MACHINE, GUEST, NOBODY },
 	/* units: also guests of nspawn and libvirt (machine-*.scope) and monitors of containers (*-conmon-#.scope) */
-	{ "user@*.service", MACHINE, UNIT, MANAGER },
-	{ "containerd.service", MACHINE, UNIT, RUNTIME },
-	{ "crio.service", MACHINE, UNIT, RUNTIME },
-	{ "docker.service", MACHINE, UNIT, RUNTIME },
-	{ "*.service", MACHINE | MANAGER, UNIT, NOBODY },
-	{ "*.scope", MACHINE | MANAGER, UNIT, NOBODY },
-	{ "*.socket", MACHINE | MANAGER, UNIT, NOBODY },
-	{ "*.mount", MACHINE | MANAGER, UNIT, NOBODY },
-	{ "*.swap", MACHINE | MANAGER, UNIT, NOBODY },
+	{ { "user@*.service" }, MACHINE, UNIT, MANAGER },
+	{ { "containerd.service", "crio.service", "docker.service" }, MACHINE, UNIT, RUNTIME },
+	{ { "*.service", "*.scope", "*.socket", "*.mount", "*.swap" }, MACHINE | MANAGER, UNIT, NOBODY },
 };
 
 #define ID_DIGITS 64
@@ -102,9 +87,10 @@ static bool fits(const char *pattern, struct part part, const char **ret_id)
 
 static const struct layout *find_layout(unsigned int among, struct part part, const char **ret_id)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++)
-		if (layouts[i].among & among && fits(layouts[i].pattern, part, ret_id))
-			return &layouts[i];
+	array_for_each (layout, layouts, ARRAY_SIZE(layouts))
+		for (const char *const *pattern = layout->patterns; layout->among & among && *pattern; pattern++)
+			if (fits(*pattern, part, ret_id))
+				return layout;
 	return NULL;
 }
 
