@@ -38,17 +38,18 @@ void name_stat_device(const struct label_type *type, uint32_t number, char ret_t
 }
 
 /* "nvme0c1n2" is a path to "nvme0n2", which is the disk that programs see (drivers/nvme/host/multipath.c). */
-void name_disk(const uint8_t *data, size_t size, struct buf *out)
+void put_disk(struct member *member)
 {
-	int bytes = (int)strnlen((const char *)data, size), disk = 0, path = 0, end = 0;
+	int disk = 0, path = 0, end = 0;
 	char name[NAME_TEXT_BYTES];
 
-	snprintf(name, sizeof(name), "%.*s", bytes, (const char *)data);
+	snprintf(name, sizeof(name), "%.*s", (int)member->label->field->size_bytes, (const char *)member->raw);
 	(void)sscanf(name, "nvme%*[0-9]%nc%*[0-9]%nn%*[0-9]%n", &disk, &path, &end);
 	if (end && !name[end])
-		buf_printf(out, "%.*s%s", disk, name, name + path);
+		buf_printf(&member->text, "%.*s%s", disk, name, name + path);
 	else
-		buf_append_text(out, name);
+		buf_append_text(&member->text, name);
+	member->is_absent = !*name;
 }
 
 void name_interface(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])
@@ -100,10 +101,10 @@ void name_pci(const struct label_type *type, uint32_t number, char ret_text[NAME
 		snprintf(ret_text, NAME_TEXT_BYTES, "0x%0*x", type->digits + type->below, number);
 }
 
-void name_bytes(const uint8_t *data, size_t size, struct buf *out)
+void put_bytes(struct member *member)
 {
-	for (size_t i = 0; i < size; i++)
-		buf_printf(out, "%02x", data[i]);
+	for (size_t i = 0; i < member->label->field->size_bytes; i++)
+		buf_printf(&member->text, "%02x", ((const uint8_t *)member->raw)[i]);
 }
 
 static bool append_parts(const uint8_t *data, size_t size, struct buf *out)
@@ -123,14 +124,12 @@ static bool append_parts(const uint8_t *data, size_t size, struct buf *out)
 	return at < size;
 }
 
-void name_domain(const uint8_t *data, size_t size, struct buf *out)
+void put_domain(struct member *member)
 {
-	size_t before = out->size;
-
-	if (!append_parts(data, size, out)) {
-		out->size = before;
-		name_bytes(data, size, out);
-	} else if (out->size == before) {
-		buf_append_byte(out, '.');
+	if (!append_parts(member->raw, member->label->field->size_bytes, &member->text)) {
+		member->text.size = 0;
+		put_bytes(member);
+	} else if (!member->text.size) {
+		buf_append_byte(&member->text, '.');
 	}
 }

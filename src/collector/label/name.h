@@ -6,8 +6,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-struct buf;
-
 #define NAME_TEXT_BYTES 128
 
 struct label_type;
@@ -28,12 +26,15 @@ name_fn name_pci;
  */
 char *name_find_pci(FILE *f, const char *head, const char *below, char *line, size_t size);
 
+/* For label types: what the bytes of a member become. */
+struct member;
+
 /* The name that the kernel has for a disk, up to its first NUL; a path of an NVMe disk is called as that disk. */
-void name_disk(const uint8_t *data, size_t size, struct buf *out);
+void put_disk(struct member *member);
 /* Two hexadecimal digits for each byte. */
-void name_bytes(const uint8_t *data, size_t size, struct buf *out);
+void put_bytes(struct member *member);
 /*
  * A domain name as DNS sends it (RFC 1035, 3.1), in lower case, since case does not tell names apart; "." is the root.
- * Bytes other than letters, digits, "-" and "_" become \DDD. If all of it is not a name: as name_bytes().
+ * Bytes other than letters, digits, "-" and "_" become \DDD. If all of it is not a name: as put_bytes().
  */
-void name_domain(const uint8_t *data, size_t size, struct buf *out);
+void put_domain(struct member *member);

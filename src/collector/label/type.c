@@ -209,22 +209,6 @@ static void put_hex(struct member *member)
 	buf_printf(&member->text, "0x%" PRIx64, member->value);
 }
 
-static void put_bytes(struct member *member)
-{
-	name_bytes(member->raw, member->label->field->size_bytes, &member->text);
-}
-
-static void put_domain(struct member *member)
-{
-	name_domain(member->raw, member->label->field->size_bytes, &member->text);
-}
-
-static void put_disk(struct member *member)
-{
-	name_disk(member->raw, member->label->field->size_bytes, &member->text);
-	member->is_absent = !member->text.size;
-}
-
 static void put_bool(struct member *member)
 {
 	buf_append_text(&member->text, member->value ? "true" : "false");
