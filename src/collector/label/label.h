@@ -108,6 +108,7 @@ struct label_type {
 	bool is_changing; /* the same number may get another name */
 	bool has_lines;	  /* the text has */
 	bool is_function; /* of the kernel, see labels_find_symbols() */
+	bool is_of_top;	  /* only the topmost cgroup of a unit counts */
 	bool (*is_gone)(struct labels *labels, uint64_t value);
 	unsigned int n_own; /* attributes that it names itself, so that no [label] can; 0: it makes one */
 	const char *own[4]; /* those that it may make, ended by NULL … */

@@ -45,26 +45,18 @@ int label_syscall_number(const char *name, size_t length)
 
 static int add_cgroup(const struct member *member)
 {
-	struct cgroup_unit unit;
+	struct cgroup_unit unit = { 0 };
 	int r = cgroups_get(member->label->context->labels->cgroups, member->value, &unit), err;
 
 	if (r < 0)
 		return r;
+	/* What does not add up counts only for one cgroup of a unit. */
+	if (member->label->type->is_of_top && unit.place != CGROUP_TOP)
+		return LABEL_UNWANTED | (unit.place == CGROUP_UNKNOWN);
 	if (!unit.text)
 		return LABEL_UNWANTED;
 	err = attributes_add_text(member->attributes, unit.attribute, unit.text, strlen(unit.text));
 	return err ? err : r;
-}
-
-/* What does not add up counts only for one cgroup of a unit. */
-static int add_cgroup_top(const struct member *member)
-{
-	struct cgroup_unit unit = { 0 };
-	int r = cgroups_get(member->label->context->labels->cgroups, member->value, &unit);
-
-	if (r < 0)
-		return r;
-	return unit.place == CGROUP_TOP ? add_cgroup(member) : LABEL_UNWANTED | (unit.place == CGROUP_UNKNOWN);
 }
 
 static void put_cgroup_path(struct member *member)
@@ -150,23 +142,15 @@ static const char *find_function(struct labels *labels, uint64_t address)
 	return ksyms_find(fresh, address);
 }
 
-/* Addresses of the kernel stay on the machine. */
-#define UNKNOWN_FUNCTION "unknown"
-
-static void put_ksym(struct member *member)
-{
-	put(member, find_function(member->label->context->labels, member->value), UNKNOWN_FUNCTION);
-}
-
-/* The innermost first, one in a line. */
-static void put_stack(struct member *member)
+/* One, or those of a stack, the innermost first, one in a line. Addresses of the kernel stay on the machine. */
+static void put_functions(struct member *member)
 {
 	const uint8_t *at = member->raw, *end = at + member->label->field->size_bytes;
 	uint64_t address;
 
 	for (; at < end && (address = shape_load(at, sizeof(address))); at += sizeof(address)) {
 		buf_append_text(&member->text, member->text.size ? "\n" : "");
-		put(member, find_function(member->label->context->labels, address), UNKNOWN_FUNCTION);
+		put(member, find_function(member->label->context->labels, address), "unknown");
 	}
 	member->is_absent = !member->text.size;
 }
@@ -232,8 +216,8 @@ static const struct label_type label_table[] = {
 	{ "cgroup", NUMBER, 8, 0, true, "systemd.unit.name", .add = add_cgroup, .is_gone = cgroup_is_gone, .n_own = 1,
 	  .own = { "systemd.unit.name", "container.id", "process.linux.cgroup" }, .instead = "cgroup-path" },
 	{ "cgroup-path", NUMBER, 0, 0, true, NULL, put_cgroup_path, .is_gone = cgroup_is_gone },
-	{ "cgroup-top", NUMBER, 8, 0, true, "systemd.unit.name", .add = add_cgroup_top, .is_gone = cgroup_is_gone, .n_own = 1,
-	  .own = { "systemd.unit.name", "container.id", "process.linux.cgroup" }, .instead = "cgroup-path" },
+	{ "cgroup-top", NUMBER, 8, 0, true, "systemd.unit.name", .add = add_cgroup, .is_gone = cgroup_is_gone, .n_own = 1,
+	  .own = { "systemd.unit.name", "container.id", "process.linux.cgroup" }, .instead = "cgroup-path", .is_of_top = true },
 	{ "process", NUMBER, 8, 0, true, "process.pid", .add = add_process, .is_gone = label_process_is_gone, .n_own = 3,
 	  .own = { "process.pid", "process.creation.time", "process.executable.name" }, .instead = "integer" },
 	{ "tgid", NUMBER, 4, 0, true, "process.pid", put_integer, .kind = ATTRIBUTE_NUMBER },
@@ -243,8 +227,8 @@ static const struct label_type label_table[] = {
 	{ "stat-dev", NUMBER, 4, 0, true, "system.device", put_named, .name_of = name_stat_device, .is_changing = true },
 	{ "disk", ARRAY, 0, 1, false, "system.device", put_disk },
 	{ "ifindex", NUMBER, 0, 0, true, "network.interface.name", put_named, .name_of = name_interface, .is_changing = true },
-	{ "ksym", NUMBER, 8, 0, true, "code.function.name", put_ksym, .is_changing = true, .is_function = true },
-	{ "ksym", CLASS(BYTES), 0, 8, false, "code.stacktrace", put_stack, .is_changing = true, .has_lines = true,
+	{ "ksym", NUMBER, 8, 0, true, "code.function.name", put_functions, .is_changing = true, .is_function = true },
+	{ "ksym", CLASS(BYTES), 0, 8, false, "code.stacktrace", put_functions, .is_changing = true, .has_lines = true,
 	  .is_function = true },
 	{ "ipv4", NUMBER | ARRAY, 4, 0, false, NULL, put_ip },
 	{ "ipv4", NUMBER, 8, 0, false, NULL, put_ip }, /* its low half, which comes first in memory */
