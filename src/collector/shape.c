@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/parse.h"
 
 #define DEPTH_MAX  8
 #define FIELDS_MAX 256
@@ -270,6 +271,22 @@ static size_t common_prefix(const struct btf *btf, uint32_t type_id)
 	while (length && first[length - 1] != '_')
 		length--;
 	return i > 1 ? length : 0;
+}
+
+const char *shape_nearest_type(const struct btf *btf, uint32_t kinds, const char *prefix, const char *name, long slack)
+{
+	_cleanup_(freep) const char **names = calloc(btf__type_cnt(btf), sizeof(*names));
+	size_t n = 0, prefix_bytes = strlen(prefix), length = strlen(name);
+
+	for (uint32_t id = 1; names && id < btf__type_cnt(btf); id++) {
+		const struct btf_type *type = btf__type_by_id(btf, id);
+		const char *text = kinds >> btf_kind(type) & 1 ? type_name(btf, type) : "";
+
+		if (*text && !strncmp(text, prefix, prefix_bytes) &&
+		    labs((long)(strlen(text) - prefix_bytes - length)) <= slack)
+			names[n++] = text + prefix_bytes;
+	}
+	return names ? parse_nearest(name, names, n) : NULL;
 }
 
 bool shape_enum_value(const struct btf *btf, uint32_t type_id, const char *name, int64_t *ret_value)

@@ -68,6 +68,11 @@ int64_t shape_number(const struct field *field, uint64_t value);
 
 /* The name of the i-th constant of an enum, and its value. NULL: there are fewer. */
 const char *shape_enum_at(const struct btf *btf, uint32_t type_id, uint32_t i, int64_t *ret_value);
+/*
+ * Of the types of these kinds (1 << BTF_KIND_…) whose names begin with prefix, what follows that in the name that is
+ * nearest to name (parse_nearest()), and not longer or shorter by more than slack. NULL: there is none.
+ */
+const char *shape_nearest_type(const struct btf *btf, uint32_t kinds, const char *prefix, const char *name, long slack);
 /* The value that has this name, in upper or lower case, of an enum. False: none, and *ret_value is any. */
 bool shape_enum_value(const struct btf *btf, uint32_t type_id, const char *name, int64_t *ret_value);
 /*

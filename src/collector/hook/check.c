@@ -17,7 +17,6 @@
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
 #include "util/array.h"
-#include "util/parse.h"
 
 #define TRACEPOINTS " tp_btf raw_tp raw_tracepoint tp tracepoint "
 
@@ -117,24 +116,6 @@ void hook_check(const struct collector *collector, const struct program *program
 	if (described && !strcmp(described->name, program->name))
 		check_keys(collector, program, described);
 	check_target(collector, program, described);
-}
-
-/* Of all functions or tracepoints that the kernel itself has, or NULL. */
-static const char *find_nearest(const struct btf *kernel, uint32_t kind, const char *prefix, const char *name)
-{
-	_cleanup_(freep) const char **names = calloc(btf__type_cnt(kernel), sizeof(*names));
-	size_t n = 0, prefix_bytes = strlen(prefix), length = strlen(name);
-
-	for (uint32_t id = 1; names && id < btf__type_cnt(kernel); id++) {
-		const struct btf_type *type = btf__type_by_id(kernel, id);
-		const char *text = btf_kind(type) == kind ? btf__name_by_offset(kernel, type->name_off) : "";
-
-		/* Those of another length are not near, and there are many. */
-		if (*text && !strncmp(text, prefix, prefix_bytes) &&
-		    labs((long)(strlen(text) - prefix_bytes - length)) < 3)
-			names[n++] = text + prefix_bytes;
-	}
-	return names ? parse_nearest_of(name, names, n, sizeof(*names)) : NULL;
 }
 
 /*
@@ -238,7 +219,8 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 	snprintf(full, sizeof(full), "%s%s", is_function ? "" : "__tracepoint_", plain);
 	if (kernel_find_symbol(full, &unused) != -ENOENT)
 		return true;
-	nearest = find_nearest(kernel, kind, prefix, plain);
+	/* Those of another length are not near, and there are many. */
+	nearest = shape_nearest_type(kernel, 1u << kind, prefix, plain, 2);
 	buf_printf(lack, "this kernel has no %s %s%s%s%s", is_function ? "function" : "tracepoint", plain,
 		   nearest ? ": did you mean " : "", nearest ?: "", nearest ? "?" : "");
 	return false;

@@ -133,8 +133,7 @@ static int describe(const struct binding *binding, const struct descriptor_label
 	err = label_rule_new(section, kernel, binding->collector->diag, binding->collector->conf_path, &label->rule);
 	/* A collector is for many kernels. */
 	if (!err && kernel && label->rule && binding->collector->is_probe)
-		err = label_rule_check_enum(label->rule, kernel, binding->collector->diag,
-					    binding->collector->conf_path);
+		label_rule_check_enum(label->rule, kernel, binding->collector->diag, binding->collector->conf_path);
 	return err;
 }
 

@@ -3,14 +3,13 @@
 
 #include <bpf/btf.h>
 #include <errno.h>
-#include <regex.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector/descriptor.h"
 #include "collector/shape.h"
 #include "util/array.h"
-#include "util/cleanup.h"
 #include "util/parse.h"
 
 #define COPIES_MAX 2000 /* as a message says; the memory grows with the square */
@@ -154,27 +153,17 @@ int label_rule_new(const struct descriptor_label *section, const struct btf *ker
 	return err;
 }
 
-int label_rule_check_enum(const struct label_rule *rule, const struct btf *kernel, struct diag *diag, const char *path)
+void label_rule_check_enum(const struct label_rule *rule, const struct btf *kernel, struct diag *diag,
+			   const char *path)
 {
 	const char *wanted = strchr(rule->section->as, ' ') + 1, *nearest;
-	_cleanup_(freep) const char **names = NULL;
-	size_t n = 0;
-	int err = 0;
 
-	for (uint32_t i = 1; !rule->n_constants && i < btf__type_cnt(kernel) && !err; i++) {
-		const struct btf_type *type = btf__type_by_id(kernel, i);
-		const char *name = btf_is_any_enum(type) ? btf__name_by_offset(kernel, type->name_off) : NULL;
-
-		if (name && *name)
-			err = array_append(&names, &n, &name);
-	}
-	nearest = parse_nearest(wanted, names, n);
-	if (rule->n_constants || err)
-		return err;
+	if (rule->n_constants)
+		return;
+	nearest = shape_nearest_type(kernel, 1u << BTF_KIND_ENUM | 1u << BTF_KIND_ENUM64, "", wanted, LONG_MAX);
 	diag_add(diag, path, rule->section->line, "this kernel has no enum \"%s\", and none with a constant of this name%s%s%s", wanted,
 		 nearest ? ": did you mean \"" : "; write another one, or the number's type alone, such as u32", nearest ?: "",
 		 nearest ? "\"?" : "");
-	return 0;
 }
 
 struct label_rule *label_rule_free(struct label_rule *rule)

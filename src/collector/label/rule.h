@@ -35,8 +35,9 @@ void patterns_done(struct patterns *patterns);
  */
 int label_rule_new(const struct descriptor_label *section, const struct btf *kernel, struct diag *diag,
 		   const char *path, struct label_rule **ret_rule);
-/* Reports that the kernel has no enum of the name that the section, whose rule this is, gives it. -ENOMEM. */
-int label_rule_check_enum(const struct label_rule *rule, const struct btf *kernel, struct diag *diag, const char *path);
+/* Reports that the kernel has no enum of the name that the section, whose rule this is, gives it. */
+void label_rule_check_enum(const struct label_rule *rule, const struct btf *kernel, struct diag *diag,
+			   const char *path);
 struct label_rule *label_rule_free(struct label_rule *rule);
 /* For LABEL_KERNEL_ENUM: the name of the constant in the running kernel, or NULL. */
 const char *label_rule_constant(const struct label_rule *rule, int64_t number);
