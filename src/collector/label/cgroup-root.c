@@ -10,7 +10,6 @@
 #include <sys/vfs.h>
 
 #include "collector/label/cgroup-root.h"
-#include "collector/label/namespace.h"
 #include "util/array.h"
 
 /* The root of all, not that of a namespace. */
@@ -55,6 +54,40 @@ char *cgroups_own_root(void)
 	return root && !statfs(root, &found) && found.f_type == CGROUP2_SUPER_MAGIC ? TAKE_PTR(root) : NULL;
 }
 
+/* The numbers of the initial namespaces are those of include/linux/proc_ns.h, the same in every kernel. */
+static const struct {
+	const char *path;
+	ino_t initial;
+	const char *hidden;
+	bool is_of_cgroups; /* the machine's may be mounted all the same */
+	bool is_of_services; /* those of systemd, too: to be said only after others */
+} namespaces[] = {
+	{ "/proc/self/ns/cgroup", 0xEFFFFFFB,
+	  "not all units and containers outside of it have their names (--cgroupns=host)", .is_of_cgroups = true },
+	{ "/proc/self/ns/pid", 0xEFFFFFFC, "with per_process, processes outside of it seem to have ended (--pid=host)" },
+	{ "/proc/self/ns/uts", 0xEFFFFFFE, "host.name is its own name (--uts=host)", .is_of_services = true },
+};
+
+/*
+ * What the namespaces of this process hide of the machine, in one sentence, with the options of podman and docker that
+ * cure it; nothing, if they hide nothing. is_part: only a part of all cgroups can be seen. Network namespaces have no
+ * number that is known, and do not hide names.
+ */
+static void complain_of_namespaces(bool is_part, struct buf *out)
+{
+	const char *before = "the container in which bpfpush runs hides a part of the machine: ";
+	struct stat status;
+
+	array_for_each (row, namespaces, ARRAY_SIZE(namespaces)) {
+		if ((row->is_of_cgroups && !is_part) || (row->is_of_services && !out->size))
+			continue;
+		if (stat(row->path, &status) || status.st_ino == row->initial)
+			continue;
+		buf_printf(out, "%s%s", before, row->hidden);
+		before = "; ";
+	}
+}
+
 int cgroup_root_init(struct cgroup_root *root, const char *path)
 {
 	struct stat status;
@@ -63,7 +96,7 @@ int cgroup_root_init(struct cgroup_root *root, const char *path)
 	if (path && !root->path)
 		return -ENOMEM;
 	root->is_part = root->path && !stat(root->path, &status) && status.st_ino != CGROUPS_ROOT_INODE;
-	namespaces_complain(root->is_part, &root->hidden);
+	complain_of_namespaces(root->is_part, &root->hidden);
 	return 0;
 }
 
