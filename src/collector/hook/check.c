@@ -186,14 +186,6 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 	char plain[TARGET_BYTES], full[TARGET_BYTES + 32];
 	uint64_t unused;
 
-	if (section_is(section, KERNEL_PROBES) && access(HAS_KERNEL_PROBES, F_OK)) {
-		buf_append_text(lack, NO_KERNEL_PROBES);
-		return false;
-	}
-	if (is_function && !kernel_traces_functions()) {
-		buf_append_text(lack, NO_TRACED_FUNCTIONS);
-		return false;
-	}
 	/* Those of system calls have no type of their own, nor have those that somebody has added. */
 	found = section_is(section, " tp tracepoint ") ? find_event(name, lack) : 0;
 	if (found > 0 || (is_syscall && !found))
@@ -229,7 +221,9 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 /* Classic tracepoints are found by it. */
 static bool has_tracefs(const char *section, struct buf *lack)
 {
-	if (!section_is(section, " tp tracepoint ") || target_has_trace())
+	_cleanup_(fclosep) FILE *f = target_open_trace("events");
+
+	if (f || errno != ENOENT || !section_is(section, " tp tracepoint "))
 		return true;
 	buf_append_text(lack, "tracefs is not mounted; run mount -t tracefs tracefs /sys/kernel/tracing");
 	return false;
@@ -243,10 +237,14 @@ static bool has_category(const char *section, struct buf *lack)
 
 static bool is_here(const char *section, uint64_t rights, struct buf *lack)
 {
-	const char *right = refusal_lack(section, rights);
+	const char *fault = refusal_lack(section, rights);
 
-	if (right) {
-		buf_append_text(lack, right);
+	if (!fault && section_is(section, KERNEL_PROBES) && access(HAS_KERNEL_PROBES, F_OK))
+		fault = NO_KERNEL_PROBES;
+	else if (!fault && section_is(section, KERNEL_FUNCTIONS) && !kernel_traces_functions())
+		fault = NO_TRACED_FUNCTIONS;
+	if (fault) {
+		buf_append_text(lack, fault);
 		return false;
 	}
 	if (section_is(section, KERNEL_FUNCTIONS TRACEPOINTS))
@@ -279,13 +277,12 @@ void hooks_look(const struct collector *collector, uint64_t rights, struct diag 
 		if (!collector_uses(collector, program) || program->state != PROGRAM_WAITING ||
 		    (has_category(program->section, &lack) && !is_hook_missing(programs, program, rights, &lack)))
 			continue;
-		if (collector->is_probe) { /* which has one hook */
+		if (collector->is_probe)
 			diag_add(diag, collector->conf_path, described ? described->line : 0, "hook: %s", buf_text(&lack));
-			return;
-		}
-		diag_add(diag, collector->conf_path, described ? described->line : 0, "program \"%s\" (%s): %s",
-			 program->name, program->section, buf_text(&lack));
-		if (rights != UINT64_MAX)
+		else
+			diag_add(diag, collector->conf_path, described ? described->line : 0, "program \"%s\" (%s): %s",
+				 program->name, program->section, buf_text(&lack));
+		if (collector->is_probe || rights != UINT64_MAX) /* a probe has one hook */
 			return;
 	}
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "collector/descriptor.h"
 #include "collector/program.h"
@@ -59,13 +58,6 @@ FILE *target_open_trace(const char *name)
 	}
 	errno = err;
 	return f;
-}
-
-bool target_has_trace(void)
-{
-	/* Where this process may not look, it may be. */
-	return !access("/sys/kernel/tracing/events", F_OK) || errno != ENOENT || !access("/sys/kernel/debug/tracing/events", F_OK) ||
-	       errno != ENOENT;
 }
 
 bool target_is_given(const struct descriptor_program *described)

@@ -25,9 +25,7 @@ const char *target_of(const char *section);
 size_t target_offset(const char *target, char name[TARGET_BYTES]);
 /* What follows the ":" that has n_after more of them after it, and what stands before it. NULL: there is none. */
 const char *target_split(const char *target, int n_after, char head[TARGET_BYTES]);
-/* Is tracefs mounted, as far as this process may know? */
-bool target_has_trace(void);
-/* A file of tracefs, or NULL and errno. */
+/* A file or directory of tracefs, or NULL and errno; ENOENT: it is not there, as far as this process may know. */
 FILE *target_open_trace(const char *name);
 
 /* Does it say where the program is attached? */
