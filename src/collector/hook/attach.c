@@ -25,12 +25,11 @@
 #include "util/array.h"
 #include "util/cleanup.h"
 
-/* libbpf refuses padding that is not 0, which LIBBPF_OPTS leaves to the compiler. */
-#define OPTIONS_INIT(options)                            \
-	do {                                             \
-		memset(&(options), 0, sizeof(options));  \
-		(options).sz = sizeof(options);          \
-	} while (0)
+/* The last declaration. libbpf refuses padding that is not 0, which LIBBPF_OPTS leaves to the compiler. */
+#define OPTIONS(type, name)                      \
+	struct type name;                        \
+	memset(&(name), 0, sizeof(name));        \
+	(name).sz = sizeof(name)
 
 /* The errno of libbpf if there is neither a link nor an fd of one. */
 static int take(struct program *program, struct bpf_link *link, int fd)
@@ -50,9 +49,8 @@ static int attach_iterator(const struct bpf_object *object, struct program *prog
 	const struct bpf_map *map = program->map ? bpf_object__find_map_by_name(object, program->map) : NULL;
 	bool is_cgroups = !strcmp(target_of(program->section), "cgroup");
 	union bpf_iter_link_info info = { .map.map_fd = map ? (uint32_t)bpf_map__fd(map) : 0 };
-	struct bpf_iter_attach_opts options;
+	OPTIONS(bpf_iter_attach_opts, options);
 
-	OPTIONS_INIT(options);
 	options.link_info = &info;
 	options.link_info_len = sizeof(info);
 	if (is_cgroups)
@@ -78,11 +76,10 @@ static int attach_functions(const struct bpf_object *object, struct program *pro
 	const char *target = target_of(program->section);
 	bool is_name = !strpbrk(target, "*?");
 	unsigned long addresses[KERNEL_PLACES];
-	struct bpf_kprobe_multi_opts options;
 	size_t n = is_name ? kernel_find_functions(target, addresses) : 0;
 	int err;
+	OPTIONS(bpf_kprobe_multi_opts, options);
 
-	OPTIONS_INIT(options);
 	options.retprobe = is_return(program);
 	if (n > 1) { /* the kernel would take the first */
 		options.addrs = addresses;
@@ -101,10 +98,9 @@ static int attach_functions(const struct bpf_object *object, struct program *pro
 static int attach_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
 	unsigned long addresses[KERNEL_PLACES];
-	struct bpf_kprobe_opts options;
 	char name[TARGET_BYTES];
+	OPTIONS(bpf_kprobe_opts, options);
 
-	OPTIONS_INIT(options);
 	options.retprobe = is_return(program);
 	options.offset = target_offset(target_of(program->section), name);
 	if (kernel_find_functions(name, addresses) > 1)
@@ -114,14 +110,13 @@ static int attach_function(const struct bpf_object *object, struct program *prog
 
 static int attach_user_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
-	struct bpf_uprobe_opts options;
 	char path[TARGET_BYTES], name[TARGET_BYTES];
 	const char *function = file_split(program->section, path);
 	size_t offset, begin;
+	OPTIONS(bpf_uprobe_opts, options);
 
 	if (!function)
 		return -ENOENT;
-	OPTIONS_INIT(options);
 	options.retprobe = is_return(program);
 	offset = target_offset(function, name);
 	/* libbpf 1.1 refuses a name that has several versions (pthread_create). */
@@ -137,17 +132,16 @@ static int attach_user_mark(const struct bpf_object *object, struct program *pro
 	char path[TARGET_BYTES], provider[TARGET_BYTES];
 	const char *rest = file_split(program->section, path), *name = rest ? target_split(rest, 0, provider) : NULL;
 	const struct bpf_map *places = bpf_object__find_map_by_name(object, "mark_places");
-	struct bpf_uprobe_opts options;
 	struct mark *marks;
 	size_t n;
 	int err;
+	OPTIONS(bpf_uprobe_opts, options);
 
 	if (!name)
 		return -ENOENT;
 	if (!places) /* it reads the arguments as <bpf/usdt.bpf.h> does */
 		return take(program, bpf_program__attach_usdt(bpf, -1, path, provider, name, NULL), -1);
 	err = marks_find(path, rest, &marks, &n);
-	OPTIONS_INIT(options);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		options.bpf_cookie = i;
 		options.ref_ctr_offset = marks[i].semaphore;
@@ -180,11 +174,10 @@ static int attach_packets(const struct bpf_object *object, struct program *progr
 	struct descriptor_item target = { .text = target_of(program->section) };
 	struct descriptor_list one = { &target, 1 }, names = how && how->interfaces.n ? how->interfaces : one;
 	struct if_nameindex *all = if_nameindex();
-	struct bpf_link_create_opts options;
 	size_t n = 0;
 	int err = 0;
+	OPTIONS(bpf_link_create_opts, options);
 
-	OPTIONS_INIT(options);
 	options.flags = !mode ? 0 : strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
 	for (const struct if_nameindex *at = all; at && at->if_index; at++)
 		array_for_each (name, names.items, err ? 0 : names.n)
