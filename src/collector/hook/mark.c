@@ -223,27 +223,22 @@ static bool read_operand(char *operand, const struct at *at, struct mark_argumen
 	return read_displacement(displacement, at, argument);
 }
 
-/* An operand that cannot be read spoils itself alone. */
+/* An operand that cannot be read spoils itself alone: *ret_argument stays zero. */
 static void read_argument(const char *text, size_t n, const struct at *at, struct mark_argument *ret_argument)
 {
 	struct mark_argument argument = { 0 };
 	char operand[OPERAND_BYTES];
-	int bytes = 0, begin = 0, size;
+	int bytes = 0, begin = 0;
 
-	*ret_argument = argument;
 	if (n >= sizeof(operand))
 		return;
 	snprintf(operand, sizeof(operand), "%.*s", (int)n, text);
-	if (sscanf(operand, "%3d@%n", &bytes, &begin) != 1 || !begin)
-		return;
-	size = abs(bytes);
-	if (size != 1 && size != 2 && size != 4 && size != 8)
-		return;
+	(void)sscanf(operand, "%3d@%n", &bytes, &begin);
+	argument.bytes = (uint8_t)abs(bytes);
 	argument.is_signed = bytes < 0;
-	if (!read_operand(operand + begin, at, &argument))
-		return;
-	argument.bytes = (uint8_t)size;
-	*ret_argument = argument;
+	if (begin && abs(bytes) <= 8 && __builtin_popcount(argument.bytes) == 1 &&
+	    read_operand(operand + begin, at, &argument))
+		*ret_argument = argument;
 }
 
 size_t mark_operand(const struct mark *mark, unsigned int number, const char **ret_operand)
