@@ -282,13 +282,11 @@ static void read_buckets(const struct collector *collector, const struct descrip
 }
 
 static void read_range(const struct collector *collector, const struct descriptor_metric *described,
-		       const struct field *field, struct metric *metric)
+		       struct metric *metric)
 {
-	const char *complaint = NULL;
+	const char *complaint = range_parse(described->range, described->unit, &metric->layout);
 
-	if (field->is_known)
-		complaint = range_parse(described->range, described->unit, &metric->layout);
-	if (complaint && !range_check(described->range))
+	if (complaint)
 		complain(collector, described->line, "range \"%s\" %s", described->range, complaint);
 }
 
@@ -296,18 +294,16 @@ static void read_range(const struct collector *collector, const struct descripto
 static void read_multiply(const struct collector *collector, const struct descriptor_metric *described,
 			  const struct field *field, struct meaning *meaning)
 {
-	uint64_t factor, divisor;
+	uint64_t *factor = &meaning->factor, *divisor = &meaning->metric.divisor;
 
-	if (multiply_parse(described->multiply, &factor, &divisor))
+	/* The grammar has read it already. */
+	(void)multiply_parse(described->multiply, factor, divisor);
+	if (!field->is_known)
 		return;
-	meaning->factor = factor;
-	meaning->metric.divisor = divisor;
-	if (field->class != FIELD_HISTOGRAM || !field->is_known)
-		return;
-	if ((factor & (factor - 1)) || (divisor & (divisor - 1)))
+	if ((*factor & (*factor - 1)) || (*divisor & (*divisor - 1)))
 		complain(collector, described->line, "multiply \"%s\" would move the buckets of \"%s\" off the powers of "
 			 "two that they are; write one, such as 1024 or 0.5", described->multiply, field->name);
-	meaning->metric.layout.offset += __builtin_ctzll(factor) - __builtin_ctzll(divisor);
+	meaning->metric.layout.offset += __builtin_ctzll(*factor) - __builtin_ctzll(*divisor);
 }
 
 static void read_meaning(const struct collector *collector, const struct descriptor_metric *described,
@@ -332,8 +328,8 @@ static void read_meaning(const struct collector *collector, const struct descrip
 	}
 	if (described->multiply && !is_time)
 		read_multiply(collector, described, field, meaning);
-	if (field->class == FIELD_HISTOGRAM)
-		read_range(collector, described, field, &meaning->metric);
+	if (field->is_known)
+		read_range(collector, described, &meaning->metric);
 	if (described->buckets && !field->is_known)
 		read_buckets(collector, described, field, meaning);
 }
