@@ -20,6 +20,7 @@
 struct file {
 	Elf *elf;
 	uint64_t base; /* where .stapsdt.base is; 0: nowhere */
+	uint64_t place; /* the address of the mark that is read now */
 	const char *name;
 	struct mark **marks;
 	size_t *n_marks;
@@ -28,12 +29,6 @@ struct file {
 	char symbol[OPERAND_BYTES];
 	uint64_t address;
 	bool is_symbol;
-};
-
-/* Where an operand is. */
-struct at {
-	struct file *file;
-	uint64_t place; /* its address */
 };
 
 #if defined(__x86_64__)
@@ -161,7 +156,7 @@ static bool find_symbol(struct file *file, const char *name, size_t n, uint64_t 
 }
 
 /* "12", "table", "12+table", "table-4". A symbol is as far from the instruction as in the file, wherever that is loaded. */
-static bool read_displacement(const char *text, const struct at *at, struct mark_argument *argument)
+static bool read_displacement(const char *text, struct file *file, struct mark_argument *argument)
 {
 	uint64_t sum = 0, value;
 	bool is_relative = false;
@@ -174,9 +169,9 @@ static bool read_displacement(const char *text, const struct at *at, struct mark
 		value = strtoull(text, &end, 0);
 		if (!isdigit((unsigned char)*text)) {
 			end = (char *)text + strcspn(text, "+-");
-			if (is_minus || is_relative || !find_symbol(at->file, text, (size_t)(end - text), &value))
+			if (is_minus || is_relative || !find_symbol(file, text, (size_t)(end - text), &value))
 				return false;
-			value -= at->place;
+			value -= file->place;
 			is_relative = true;
 		}
 		if (*end && !strchr("+-", *end))
@@ -196,7 +191,7 @@ static bool is_constant(const char *operand)
 	return *CONSTANT ? *operand == *CONSTANT : *operand != '[';
 }
 
-static bool read_operand(char *operand, const struct at *at, struct mark_argument *argument)
+static bool read_operand(char *operand, struct file *file, struct mark_argument *argument)
 {
 	char *parts[3] = { NULL }, *displacement;
 	unsigned long factor;
@@ -206,7 +201,7 @@ static bool read_operand(char *operand, const struct at *at, struct mark_argumen
 		return true;
 	if (is_constant(operand)) {
 		operand += strlen(CONSTANT);
-		return *operand && read_displacement(operand, at, argument) && !argument->base;
+		return *operand && read_displacement(operand, file, argument) && !argument->base;
 	}
 	argument->is_memory = true;
 	displacement = split_operand(operand, parts);
@@ -220,11 +215,11 @@ static bool read_operand(char *operand, const struct at *at, struct mark_argumen
 	if (!factor || factor > 8 || factor & (factor - 1) || (!parts[0] && !*displacement))
 		return false;
 	argument->shift = (uint8_t)__builtin_ctzl(factor);
-	return read_displacement(displacement, at, argument);
+	return read_displacement(displacement, file, argument);
 }
 
 /* An operand that cannot be read spoils itself alone: *ret_argument stays zero. */
-static void read_argument(const char *text, size_t n, const struct at *at, struct mark_argument *ret_argument)
+static void read_argument(const char *text, size_t n, struct file *file, struct mark_argument *ret_argument)
 {
 	struct mark_argument argument = { 0 };
 	char operand[OPERAND_BYTES];
@@ -237,7 +232,7 @@ static void read_argument(const char *text, size_t n, const struct at *at, struc
 	argument.bytes = (uint8_t)abs(bytes);
 	argument.is_signed = bytes < 0;
 	if (begin && abs(bytes) <= 8 && __builtin_popcount(argument.bytes) == 1 &&
-	    read_operand(operand + begin, at, &argument))
+	    read_operand(operand + begin, file, &argument))
 		*ret_argument = argument;
 }
 
@@ -286,17 +281,17 @@ static bool is_known(const struct file *file, const struct mark *mark)
 static void add_mark(struct file *file, const uint64_t addresses[3], const char *operands)
 {
 	uint64_t moved = file->base && addresses[1] ? file->base - addresses[1] : 0;
-	const struct at at = { file, addresses[0] + moved };
-	struct mark mark = { .offset = file_place(file->elf, at.place),
+	struct mark mark = { .offset = file_place(file->elf, addresses[0] + moved),
 			     .semaphore = addresses[2] ? file_place(file->elf, addresses[2] + moved) : 0 };
 	const char *operand;
 	size_t n;
 
+	file->place = addresses[0] + moved;
 	if (snprintf(mark.operands, sizeof(mark.operands), "%s", operands) >= MARK_TEXT_BYTES)
 		*(strrchr(mark.operands, ' ') ?: mark.operands) = '\0'; /* the last one is cut */
 	for (; (n = mark_operand(&mark, mark.n_arguments, &operand)); mark.n_arguments++)
 		if (mark.n_arguments < MARK_ARGUMENTS)
-			read_argument(operand, n, &at, &mark.arguments[mark.n_arguments]);
+			read_argument(operand, n, file, &mark.arguments[mark.n_arguments]);
 	if (!mark.offset || is_known(file, &mark))
 		return;
 	file->err = *file->n_marks == MARK_PLACES ? -E2BIG : array_append(file->marks, file->n_marks, &mark);
