@@ -186,7 +186,7 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 			    !bpf_program__autoload(bpf))
 				continue;
 			buf_reset(messages);
-			err = hook_attach(object, program);
+			err = hook_attach(object, program, bpf);
 			if (!err) {
 				program->fd = bpf_program__fd(bpf);
 				program->state = PROGRAM_ATTACHED;
@@ -262,17 +262,14 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 int programs_load(struct programs *programs, const struct programs_loader *loader, struct buf *why,
 		  struct bpf_object **ret_object)
 {
-	struct bpf_object *object = NULL;
 	int err;
 
 	alternatives_rank(programs, hook_is_preemptible);
 	messages = why;
 	do
-		err = try_load(programs, loader, &object);
+		err = try_load(programs, loader, ret_object);
 	while (err > 0);
 	messages = NULL;
-	if (!err)
-		*ret_object = object;
 	return err;
 }
 

@@ -205,14 +205,11 @@ static const struct way {
 	{ " xdp ", attach_packets },
 };
 
-int hook_attach(const struct bpf_object *object, struct program *program)
+int hook_attach(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
-	struct bpf_program *bpf = bpf_object__find_program_by_name(object, program->name);
 	const struct way *way = ways, *end = ways + ARRAY_SIZE(ways);
 	int err;
 
-	if (!bpf)
-		return -ENOENT;
 	while (way < end && !section_is(program->section, way->types))
 		way++;
 	err = way < end ? way->attach(object, program, bpf) : take(program, bpf_program__attach(bpf), -1);

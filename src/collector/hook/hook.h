@@ -19,7 +19,7 @@ struct hook_link {
 };
 
 /* Fills the links of a program of a loaded object, and link_fd. 0 or -errno. */
-int hook_attach(const struct bpf_object *object, struct program *program);
+int hook_attach(const struct bpf_object *object, struct program *program, struct bpf_program *bpf);
 /* Ends its links; those of a program that is kept stay on. */
 void hook_detach(struct program *program);
 
