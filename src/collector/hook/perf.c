@@ -28,9 +28,11 @@
 #define HARDWARE(event) PERF_TYPE_HARDWARE, PERF_COUNT_HW_##event
 #define SOFTWARE(event) PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##event
 #define CACHE(name)	PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_##name
+#define OPERATION(name, result) \
+	PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_OP_##name << 8 | PERF_COUNT_HW_CACHE_RESULT_##result << 16
 
 static const struct event {
-	const char *name; /* of a cache: what precedes "-loads" and the like */
+	const char *name; /* of a cache: what precedes that of an operation */
 	uint32_t type;
 	uint64_t config;
 	bool is_each; /* each of them is an occurrence that can be counted */
@@ -49,19 +51,10 @@ static const struct event {
 }, caches[] = {
 	{ "L1-dcache", CACHE(L1D) }, { "L1-icache", CACHE(L1I) }, { "LLC", CACHE(LL) },	  { "dTLB", CACHE(DTLB) },
 	{ "iTLB", CACHE(ITLB) },     { "branch", CACHE(BPU) },	  { "node", CACHE(NODE) },
-};
-
-/* What follows the name of a cache. */
-static const struct operation {
-	const char *name;
-	uint64_t config;
-} operations[] = {
-	{ "-loads", PERF_COUNT_HW_CACHE_OP_READ << 8 },
-	{ "-load-misses", PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 },
-	{ "-stores", PERF_COUNT_HW_CACHE_OP_WRITE << 8 },
-	{ "-store-misses", PERF_COUNT_HW_CACHE_OP_WRITE << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 },
-	{ "-prefetches", PERF_COUNT_HW_CACHE_OP_PREFETCH << 8 },
-	{ "-prefetch-misses", PERF_COUNT_HW_CACHE_OP_PREFETCH << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 },
+}, operations[] = {
+	{ "-loads", OPERATION(READ, ACCESS) },	       { "-load-misses", OPERATION(READ, MISS) },
+	{ "-stores", OPERATION(WRITE, ACCESS) },       { "-store-misses", OPERATION(WRITE, MISS) },
+	{ "-prefetches", OPERATION(PREFETCH, ACCESS) }, { "-prefetch-misses", OPERATION(PREFETCH, MISS) },
 };
 
 static void set_rate(struct perf_event_attr *attributes, bool is_frequency, uint64_t number)
@@ -72,7 +65,7 @@ static void set_rate(struct perf_event_attr *attributes, bool is_frequency, uint
 
 static bool find_cache(const char *name, struct perf_event_attr *attributes)
 {
-	const struct operation *operation = NULL;
+	const struct event *operation = NULL;
 
 	array_for_each (cache, caches, ARRAY_SIZE(caches)) {
 		size_t length = strlen(cache->name);
