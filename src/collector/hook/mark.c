@@ -186,11 +186,6 @@ static bool read_displacement(const char *text, struct file *file, struct mark_a
 	return is_relative == (argument->base && argument->base == find_register("%" INSTRUCTION));
 }
 
-static bool is_constant(const char *operand)
-{
-	return *CONSTANT ? *operand == *CONSTANT : *operand != '[';
-}
-
 static bool read_operand(char *operand, struct file *file, struct mark_argument *argument)
 {
 	char *parts[3] = { NULL }, *displacement;
@@ -199,7 +194,7 @@ static bool read_operand(char *operand, struct file *file, struct mark_argument 
 	argument->base = find_register(operand);
 	if (argument->base)
 		return true;
-	if (is_constant(operand)) {
+	if (*CONSTANT ? *operand == *CONSTANT : *operand != '[') {
 		operand += strlen(CONSTANT);
 		return *operand && read_displacement(operand, file, argument) && !argument->base;
 	}
