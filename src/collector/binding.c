@@ -281,15 +281,6 @@ static void read_buckets(const struct collector *collector, const struct descrip
 							    .bounds = buckets->bounds };
 }
 
-static void read_range(const struct collector *collector, const struct descriptor_metric *described,
-		       struct metric *metric)
-{
-	const char *complaint = range_parse(described->range, described->unit, &metric->layout);
-
-	if (complaint)
-		complain(collector, described->line, "range \"%s\" %s", described->range, complaint);
-}
-
 /* The bounds of a structure of hist.h move along, from one power of two to another. */
 static void read_multiply(const struct collector *collector, const struct descriptor_metric *described,
 			  const struct field *field, struct meaning *meaning)
@@ -310,6 +301,7 @@ static void read_meaning(const struct collector *collector, const struct descrip
 			 const struct field *field, struct meaning *meaning)
 {
 	bool is_time = is_type(field, "val_ns");
+	const char *complaint;
 
 	*meaning = (struct meaning){
 		.metric = { .scope = collector->name,
@@ -328,8 +320,9 @@ static void read_meaning(const struct collector *collector, const struct descrip
 	}
 	if (described->multiply && !is_time)
 		read_multiply(collector, described, field, meaning);
-	if (field->is_known)
-		read_range(collector, described, &meaning->metric);
+	complaint = field->is_known ? range_parse(described->range, described->unit, &meaning->metric.layout) : NULL;
+	if (complaint)
+		complain(collector, described->line, "range \"%s\" %s", described->range, complaint);
 	if (described->buckets && !field->is_known)
 		read_buckets(collector, described, field, meaning);
 }
