@@ -7,7 +7,6 @@
 #include <bpf/libbpf.h>
 #include <string.h>
 
-
 /* [label]s whose map is exported and whose member is there. */
 static void check_labels(const struct collector *collector)
 {
@@ -49,10 +48,9 @@ static void check_when(const struct collector *collector, unsigned int line, con
 
 static void check_metric(const struct binding *binding, const struct descriptor_metric *metric)
 {
-	size_t n = metric->attributes.n;
+	size_t n = metric->attributes.n + (metric->cpu != NULL);
 
 	check_when(binding->collector, metric->line, metric->when);
-	n += metric->cpu != NULL;
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		n += binding->labels[i].type && binding->labels[i].attribute ? binding->labels[i].type->n_own ?: 1 : 0;
 	if (n > ATTRIBUTES_MAX)
