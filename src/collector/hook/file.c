@@ -21,6 +21,9 @@
 #else
 #define MACHINE "aarch64-linux-gnu"
 #endif
+
+DEFINE_CLEANUP(Elf *, elf_end);
+
 /* Where the linker and the shell look first is not asked: it differs between processes. */
 #define PLACES "/usr/local/lib,/lib/" MACHINE ",/usr/lib/" MACHINE ",/lib64,/usr/lib64,/lib,/usr/lib,/usr/local/bin," \
 	       "/usr/bin,/usr/sbin"
@@ -130,7 +133,7 @@ static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct 
 static bool look(const char *path, struct sight *sight)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	_cleanup_(elf_endp) Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	Elf_Scn *section = NULL;
 
 	sight->is_elf = elf && elf_kind(elf) == ELF_K_ELF;
@@ -142,7 +145,6 @@ static bool look(const char *path, struct sight *sight)
 		if (data && (head.sh_type == SHT_DYNSYM || head.sh_type == SHT_SYMTAB))
 			look_for_function(elf, head.sh_link, data, sight);
 	}
-	elf_end(elf);
 	return fd >= 0;
 }
 
@@ -174,7 +176,7 @@ static bool find_in_needed(Elf *elf, const char *function, char path[TARGET_BYTE
 static void append_lack_of_function(const char *path, const struct sight *sight, struct buf *lack)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	_cleanup_(elf_endp) Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	char other[TARGET_BYTES];
 
 	buf_printf(lack, "%s has no function %s", path, sight->name);
@@ -184,7 +186,6 @@ static void append_lack_of_function(const char *path, const struct sight *sight,
 		buf_printf(lack, "; %s has it", other);
 	else if (!sight->has_symbols)
 		buf_append_text(lack, " that it exports, and it is stripped of the names of all others");
-	elf_end(elf);
 }
 
 /* Of a mark, only whether it is there. */

@@ -17,6 +17,8 @@
 #define ADDRESSES     24 /* the bytes of the three that begin a note */
 #define NOTE_TYPE     3
 
+DEFINE_CLEANUP(Elf *, elf_end);
+
 struct file {
 	Elf *elf;
 	uint64_t base; /* where .stapsdt.base is; 0: nowhere */
@@ -319,7 +321,7 @@ static void read_notes(struct file *file, Elf_Data *notes)
 int marks_find(const char *path, const char *name, struct mark **ret_marks, size_t *ret_n)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ, NULL);
+	_cleanup_(elf_endp) Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ, NULL);
 	struct file file = { .elf = elf, .name = name, .marks = ret_marks, .n_marks = ret_n };
 	Elf_Scn *section = NULL, *notes = NULL;
 	Elf_Data *data;
@@ -328,11 +330,8 @@ int marks_find(const char *path, const char *name, struct mark **ret_marks, size
 
 	*ret_marks = NULL;
 	*ret_n = 0;
-	if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 || elf_getshdrstrndx(elf, &names)) {
-		file.err = fd < 0 ? -errno : -ENOEXEC;
-		elf_end(elf);
-		return file.err;
-	}
+	if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 || elf_getshdrstrndx(elf, &names))
+		return fd < 0 ? -errno : -ENOEXEC;
 	while ((section = elf_nextscn(elf, section))) {
 		const char *called = gelf_getshdr(section, &head) ? elf_strptr(elf, names, head.sh_name) : NULL;
 
@@ -343,7 +342,6 @@ int marks_find(const char *path, const char *name, struct mark **ret_marks, size
 	}
 	if (notes && (data = elf_getdata(notes, NULL)))
 		read_notes(&file, data);
-	elf_end(elf);
 	if (file.err)
 		array_free(ret_marks, ret_n);
 	return file.err;
