@@ -247,9 +247,7 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 		refuse(programs, culprit, err, "load", buf_text(messages));
 		return 1;
 	}
-	err = loader->loaded ? loader->loaded(loader->user, object) : 0;
-	if (!err)
-		err = attach_all(programs, object);
+	err = (loader->loaded ? loader->loaded(loader->user, object) : 0) ?: attach_all(programs, object);
 	if (err) {
 		detach_all(programs);
 		bpf_object__close(object);

@@ -136,7 +136,7 @@ int label_rule_new(const struct descriptor_label *section, const struct btf *ker
 {
 	const char *blank = section->as ? strchr(section->as, ' ') : NULL;
 	struct label_rule *rule;
-	int err = 0;
+	int err;
 
 	check(section, diag, path);
 	if (!blank && !section->prefix && !section->values.n && !section->matches.n)
@@ -145,10 +145,8 @@ int label_rule_new(const struct descriptor_label *section, const struct btf *ker
 	if (!rule)
 		return -ENOMEM;
 	rule->section = section;
-	if (kernel && blank)
-		err = add_constants(rule, kernel, blank + 1);
-	if (!err)
-		err = patterns_compile(&section->matches, diag, path, &rule->matches);
+	err = (kernel && blank ? add_constants(rule, kernel, blank + 1) : 0) ?:
+	      patterns_compile(&section->matches, diag, path, &rule->matches);
 	*ret_rule = err ? label_rule_free(rule) : rule;
 	return err;
 }

@@ -81,9 +81,8 @@ static int add_process(const struct member *member)
 
 	at += strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &parts));
 	snprintf(at, sizeof(text) - (size_t)(at - text), ".%03" PRIu64 "Z", created_ns / NS_PER_MS % 1000);
-	err = attributes_add_number(member->attributes, "process.pid", (int64_t)label_process_number(member->value));
-	if (!err)
-		err = attributes_add_text(member->attributes, "process.creation.time", text, strlen(text));
+	err = attributes_add_number(member->attributes, "process.pid", (int64_t)label_process_number(member->value)) ?:
+	      attributes_add_text(member->attributes, "process.creation.time", text, strlen(text));
 	if (err || names->fd < 0 || bpf_map_lookup_elem(names->fd, &member->value, value))
 		return err;
 	return attributes_add_text(member->attributes, "process.executable.name", name, strnlen(name, names->text_bytes));
