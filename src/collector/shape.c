@@ -23,7 +23,7 @@
 struct walk {
 	const struct btf *btf;
 	struct shape shape;
-	char *culprit;
+	char **culprit; /* as asked for, or NULL */
 };
 
 static const char *type_name(const struct btf *btf, const struct btf_type *type)
@@ -95,8 +95,8 @@ static int walk_members(struct walk *walk, const struct btf_type *type, const ch
 			err = -EINVAL;
 		else
 			err = walk_type(walk, member->type, path, offset + bits / 8, depth + 1);
-		if (err == -EINVAL && !walk->culprit)
-			walk->culprit = strdup(path);
+		if (err == -EINVAL && walk->culprit && !*walk->culprit)
+			*walk->culprit = strdup(path);
 		if (err)
 			return err;
 	}
@@ -195,16 +195,14 @@ static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint
 int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit)
 {
 	int64_t size = btf__resolve_size(btf, type_id);
-	struct walk walk = { .btf = btf, .shape.size_bytes = size > 0 && size <= 65536 ? (uint32_t)size : 0 };
+	struct walk walk = { .btf = btf, .shape.size_bytes = size > 0 && size <= 65536 ? (uint32_t)size : 0,
+			     .culprit = ret_culprit };
 	int err = walk_type(&walk, type_id, "", 0, 0);
 
 	if (!err)
 		*ret_shape = walk.shape;
 	else
 		shape_done(&walk.shape);
-	if (err && ret_culprit)
-		*ret_culprit = TAKE_PTR(walk.culprit);
-	free(walk.culprit);
 	return err;
 }
 

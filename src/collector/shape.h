@@ -47,7 +47,7 @@ struct shape {
 /*
  * -EINVAL: not a type of known size made of integers, enums, arrays and structures (a pointer, a union, a
  * bit field, nested deeper than 8 or with more than 256 members). -ENOMEM. On failure *ret_culprit, if
- * asked for, is the member's name, to be freed by the caller.
+ * asked for and NULL before, is the member's name, to be freed by the caller.
  */
 int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit);
 const struct field *shape_find(const struct shape *shape, const char *name);
