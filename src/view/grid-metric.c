@@ -227,7 +227,8 @@ static void end_attribute(struct grid *grid, const struct series *series, const 
 
 	for (unsigned int i = 0; i < series->n_attributes && !found && attribute_owner(name); i++)
 		found = attribute_owner(series->attributes[i].name) ? &series->attributes[i] : NULL;
-	grid_end_attribute(grid, series, found, "-");
+	/* Processes that live for less than an interval are counted together. */
+	grid_end_attribute(grid, series, found, strcmp(name, "process.pid") ? "-" : "(brief)");
 }
 
 static void add_series(struct grid *grid, const struct layout *layout, const struct series *series)

@@ -126,7 +126,10 @@ static void draw_axis(struct canvas *canvas, const struct heat_cells *cells)
 
 static void draw_map(struct canvas *canvas, const struct heat *heat, const struct heat_cells *cells)
 {
-	grid_cut(&canvas->text, heat_name(heat), canvas->width);
+	_cleanup_(buf_done) struct buf name = BUF_INIT;
+
+	heat_append_name(&name, heat);
+	grid_cut(&canvas->text, buf_text(&name), canvas->width);
 	buf_append_text(&canvas->text, cells->n_rows ? "" : ": no values");
 	put_text(canvas, 0);
 	end_line(canvas);
@@ -138,7 +141,7 @@ static void draw_map(struct canvas *canvas, const struct heat *heat, const struc
 		put_text(canvas, AXIS_WIDTH);
 		for (unsigned int level = 1; level <= HEAT_LEVELS; level++)
 			put_cell(canvas, level, 1 + (canvas->has_colour || canvas->is_picture));
-		buf_printf(&canvas->text, "%" PRIu64 " value%s in a cell, on a logarithmic scale; times in UTC", cells->most,
+		buf_printf(&canvas->text, "%" PRIu64 " value%s in a cell, logarithmic; times in UTC", cells->most,
 			   plural(cells->most));
 		put_text(canvas, canvas->column + 1);
 		end_line(canvas);
@@ -162,6 +165,7 @@ void heat_svg(const struct heat *heat, struct buf *out)
 	struct canvas canvas = { .out = out, .is_picture = true, .width = PICTURE_WIDTH };
 	int width = PICTURE_WIDTH * CHARACTER_WIDTH, height;
 	_cleanup_(heat_cells_done) struct heat_cells cells;
+	_cleanup_(buf_done) struct buf name = BUF_INIT;
 
 	if (heat_cells_init(&cells, heat, PICTURE_COLUMNS, PICTURE_ROWS_MAX))
 		out->error = out->error ?: -ENOMEM;
@@ -170,7 +174,8 @@ void heat_svg(const struct heat *heat, struct buf *out)
 	buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"heat\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
 		   "role=\"img\" font-family=\"monospace\" font-size=\"12\" shape-rendering=\"crispEdges\" aria-label=\"Heat map of ",
 		   width, height, width, height);
-	buf_append_html(out, heat_name(heat));
+	heat_append_name(&name, heat);
+	buf_append_html(out, buf_text(&name));
 	buf_printf(out, "\">\n<rect class=\"heat-back\" width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n"
 		   "<g class=\"heat-text\" fill=\"#444\">\n", width, height);
 	draw_map(&canvas, heat, &cells);

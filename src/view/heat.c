@@ -14,6 +14,7 @@
 struct heat {
 	struct metric metric; /* without series */
 	size_t room, n_added; /* columns; the i-th is at i % room */
+	bool is_of_many;      /* of several series together */
 	uint64_t *ends_ns;
 	uint64_t *counts;
 };
@@ -42,9 +43,9 @@ struct heat *heat_free(struct heat *heat)
 	return NULL;
 }
 
-const char *heat_name(const struct heat *heat)
+void heat_append_name(struct buf *out, const struct heat *heat)
 {
-	return heat->metric.name;
+	buf_printf(out, "%s%s", heat->metric.name, heat->is_of_many ? ", all series together" : "");
 }
 
 static uint64_t end_ns(const struct heat *heat, size_t column)
@@ -79,6 +80,7 @@ void heat_add(struct heat *heat, const struct metric *metric, uint64_t time_ns)
 		memset(buckets(heat, heat->n_added++), 0, n_buckets * sizeof(*bucket));
 	bucket = buckets(heat, heat->n_added - 1);
 	heat->ends_ns[(heat->n_added - 1) % heat->room] = time_ns;
+	heat->is_of_many |= metric->n_series > 1;
 	metric_for_each_series(series, metric)
 		for (uint32_t i = 0; i < n_buckets; i++)
 			bucket[i] += series->delta.bucket[i];

@@ -47,8 +47,8 @@ unsigned int heat_level(const struct heat_cells *cells, uint64_t count);
 void heat_append_limit(struct buf *out, const struct heat *heat, const struct heat_cells *cells, size_t row);
 /* A time of day, in UTC: "14:05:09", with n_digits more for parts of a second (0 to 9). */
 void heat_append_time(struct buf *out, uint64_t time_ns, int n_digits);
-/* The name of the metric. */
-const char *heat_name(const struct heat *heat);
+/* The name of the metric, and whether several of its series are in the map. */
+void heat_append_name(struct buf *out, const struct heat *heat);
 
 /* For a terminal of that size; has_colour: SGR sequences of 256 colours, else characters of rising density. */
 void heat_print(const struct heat *heat, unsigned int width, unsigned int height, bool has_colour, struct buf *out);

@@ -138,7 +138,7 @@ static void the_terminal_shows_limits_times_and_density(void **state)
 	buf_reset(&out);
 	heat_print(example.heat, 80, 24, false, &out);
 	assert_string_equal(buf_text(&out),
-			    "call.duration\n"
+			    "call.duration, all series together\n"
 			    "  31.2ms |            ..  ++                                          \n"
 			    "  15.6ms |                                                            \n"
 			    "  7.81ms |                                                            \n"
@@ -146,7 +146,7 @@ static void the_terminal_shows_limits_times_and_density(void **state)
 			    "  1.95ms |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n"
 			    "         ++---------+---------+---------+---------+---------+---------\n"
 			    "          08:00:00  08:00:05  08:00:10  08:00:15  08:00:20  08:00:25\n"
-			    "          1 .:-=+*#%@ 100 values in a cell, on a logarithmic scale; times in UTC\n");
+			    "          1 .:-=+*#%@ 100 values in a cell, logarithmic; times in UTC\n");
 	example_done(&example);
 }
 
