@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "command/answer.h"
 #include "command/table.h"
@@ -38,6 +40,21 @@ static bool has_effect(const struct arguments *arguments)
 	return true;
 }
 
+/* Could a shell run it? */
+static bool is_program(const char *name)
+{
+	_cleanup_(freep) char *directories = strdup(strchr(name, '/') ? "" : getenv("PATH") ?: "");
+	char *rest = directories, *directory, path[PATH_MAX];
+	struct stat status;
+
+	while (rest && (directory = strsep(&rest, ":"))) {
+		snprintf(path, sizeof(path), "%s%s%s", directory, *directory ? "/" : "", name);
+		if (!access(path, X_OK) && !stat(path, &status) && S_ISREG(status.st_mode))
+			return true;
+	}
+	return false;
+}
+
 /* If it is not to end earlier. */
 static void end_after_count(struct arguments *arguments)
 {
@@ -47,15 +64,26 @@ static void end_after_count(struct arguments *arguments)
 		arguments->duration_ns = most_ns;
 }
 
-/* Probes that were not hit, or an answer without rows. */
+static bool has_series(const struct collector *collector)
+{
+	for (size_t i = 0; i < collector->n_metrics; i++)
+		if (collector->metrics[i]->n_series)
+			return true;
+	return false;
+}
+
+/* In a table, of the collectors that somebody has named, those that have counted nothing; or an answer without rows. */
 static void say_what_is_empty(const struct arguments *arguments, const struct answer *answer, const struct setup *setup)
 {
 	bool is_asked = setup->question.n_conditions > arguments->is_alone, is_said = false;
 
 	for (size_t i = 0; i < setup->set.n_shown; i++) {
-		if (!setup->set.items[i]->is_probe || setup->set.items[i]->metrics[0]->n_series)
+		const struct collector *collector = setup->set.items[i];
+
+		if ((!collector->is_probe && (!arguments->n_words || arguments->format)) || has_series(collector))
 			continue;
-		fprintf(stderr, "bpfpush once: %s: there was nothing to count\n", setup->set.items[i]->descriptor->description);
+		fprintf(stderr, "bpfpush once: %s: there was nothing to count\n",
+			collector->is_probe ? collector->descriptor->description : collector->name);
 		is_said = true;
 	}
 	if (answer->view && !answer->n_series && !is_said)
@@ -75,6 +103,8 @@ int command_once(const struct arguments *arguments)
 	if (!answer_can_write("once: --output", arguments->output_path))
 		return EXIT_OUTPUT;
 	code = setup_open(arguments, arguments->words, &setup);
+	if (code == EXIT_SETTINGS && arguments->n_words && is_program(arguments->words[0]))
+		fprintf(stderr, "bpfpush once: to count what %s does, write -- before it\n", arguments->words[0]);
 	if (code != EXIT_OK)
 		return code;
 	/* A person gets the largest ones; a file or another program gets all. */

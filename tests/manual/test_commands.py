@@ -213,6 +213,7 @@ class CommandsTest(unittest.TestCase):
             result = subprocess.run([BPFPUSH.path, "once", *HERE, words], capture_output=True, text=True, check=False)
             self.assertIn(f'did you mean "{meant}"?', result.stderr)
         for words, status, said in (
+                (["once", *HERE, "sleep", "1"], 78, "bpfpush once: to count what sleep does, write -- before it"),
                 (["once", *HERE, "nosuch"], 78, ', and no metric ends with it; "bpfpush list --available" shows all collectors'),
                 (["once", "--whole-machine"], 64, 'bpfpush once: --whole-machine has no effect without a command: write one after "--", or remove it'),
                 (["once", "--"], 64, 'bpfpush once: write a command after "--"'),
