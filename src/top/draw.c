@@ -55,7 +55,7 @@ void draw_heading(const struct top *top, const char *length, struct buf *out)
 		return;
 	share = machine_share(top->batch);
 	if (!isnan(share))
-		buf_printf(out, ", machine %.1f %% of %ld CPU%s", share, n, plural((uint64_t)n));
+		buf_printf(out, ", machine %.1f of %ld00 %%", share, n);
 	if (top->agent)
 		buf_printf(out, ", agent %.1f %%", top->agent_share);
 	else if (top->event)

@@ -66,6 +66,22 @@ static void back(struct top *top)
 	top->is_filled = false;
 }
 
+static void enter(struct top *top, const struct line *line)
+{
+	struct page *page = line ? page_enter(top->page, line) : NULL;
+
+	go(top, page);
+	if (!page)
+		snprintf(top->note, sizeof(top->note), "there is no more to see of it");
+}
+
+static void switch_heat_map(struct top *top)
+{
+	top->options.is_heatmap = !top->options.is_heatmap;
+	if (top->options.is_heatmap && !top->page->heat)
+		snprintf(top->note, sizeof(top->note), "heat maps are of durations: open a metric of them (Tab)");
+}
+
 static void pause_or_go_on(struct top *top)
 {
 	top->is_paused = !top->is_paused;
@@ -151,7 +167,7 @@ void keys_obey(struct top *top, int key)
 	case -KEY_END: case 'G': move_cursor(top, LONG_MAX / 2); break;
 	case -KEY_LEFT: case '<': case ',': move_sort(top, -1); break;
 	case -KEY_RIGHT: case '>': case '.': move_sort(top, 1); break;
-	case '\r': case '\n': case -KEY_ENTER: go(top, line ? page_enter(top->page, line) : NULL); break;
+	case '\r': case '\n': case -KEY_ENTER: enter(top, line); break;
 	case ESCAPE: case -KEY_BACKSPACE: back(top); break;
 	case '\t': case 'm': open_or_return(top, PAGE_METRICS); break;
 	case -KEY_F(1): case 'h': case '?': open_or_return(top, PAGE_HELP); break;
@@ -159,7 +175,7 @@ void keys_obey(struct top *top, int key)
 	case 'r': top->page->is_reversed = !top->page->is_reversed; top->is_filled = false; break;
 	case 'p': show_processes(top); break;
 	case 's': top->is_whole = !top->is_whole; top->is_filled = false; break;
-	case 'H': top->options.is_heatmap = !top->options.is_heatmap; break;
+	case 'H': switch_heat_map(top); break;
 	case ' ': pause_or_go_on(top); break;
 	case '+': change_interval(top, top->options.interval_ns * 2); break;
 	case '-': change_interval(top, top->options.interval_ns / 2); break;

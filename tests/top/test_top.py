@@ -134,6 +134,15 @@ class KeysTest(unittest.TestCase):
             screen.keys('Space')
             screen.wait(lambda text: 'paused' not in text, 'newer numbers')
 
+    def test_keys_that_find_nothing_say_so(self):
+        with Screen(80, 24, '--interval=1s') as screen:
+            screen.wait_for('cpu%', 'no unit')
+            screen.keys('Space')
+            screen.wait_for('paused')
+            for key, note in (('H', 'heat maps are of durations'), ('h', 'what it does'), ('Enter', 'no more to see of it')):
+                screen.keys(key)
+                screen.wait_for(note)
+
     def test_pages_leave_nothing_on_the_screen(self):
         # A key, what is there after it, and what is no longer there.
         pages = (('Enter', 'bpfpush.syscalls', 'p99wait'), ('End', 'scheduler.run_queue.duration', 'bpfpush.syscalls'),
