@@ -129,12 +129,19 @@ void attributes_sort(struct attributes *attributes)
 	qsort(attributes->items, attributes->n, sizeof(*attributes->items), by_name);
 }
 
-void attribute_append(struct buf *out, const struct attribute *attribute)
+const char *attribute_text(const struct attribute *attribute, char room[ATTRIBUTE_NUMBER_BYTES])
 {
 	if (attribute->type == ATTRIBUTE_TEXT)
-		buf_append_text(out, attribute->text);
-	else if (attribute->type == ATTRIBUTE_NUMBER)
-		buf_printf(out, "%" PRId64, attribute->number);
-	else
-		buf_append_text(out, attribute->number ? "true" : "false");
+		return attribute->text;
+	if (attribute->type == ATTRIBUTE_FLAG)
+		return attribute->number ? "true" : "false";
+	snprintf(room, ATTRIBUTE_NUMBER_BYTES, "%" PRId64, attribute->number);
+	return room;
+}
+
+void attribute_append(struct buf *out, const struct attribute *attribute)
+{
+	char number[ATTRIBUTE_NUMBER_BYTES];
+
+	buf_append_text(out, attribute_text(attribute, number));
 }

@@ -56,5 +56,8 @@ int attributes_add_flag(struct attributes *attributes, const char *name, bool fl
 void attributes_drop(struct attributes *attributes, const char *name);
 /* Sorts by name, so that a series is the same in whatever order its attributes were added. */
 void attributes_sort(struct attributes *attributes);
-/* Appends its value as plain text: a number in decimal, a flag as true or false. */
+/* Its value as plain text: a number in decimal, for which there is room, a flag as true or false. */
+#define ATTRIBUTE_NUMBER_BYTES 24
+const char *attribute_text(const struct attribute *attribute, char room[ATTRIBUTE_NUMBER_BYTES]);
+/* Appends that. */
 void attribute_append(struct buf *out, const struct attribute *attribute);

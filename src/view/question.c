@@ -94,16 +94,9 @@ bool question_wants_metric(const struct question *question, const struct metric 
 
 static bool matches(const struct condition *condition, const struct attribute *attribute)
 {
-	char number[24];
-	const char *text = attribute->text;
+	char number[ATTRIBUTE_NUMBER_BYTES];
 
-	if (!condition->pattern)
-		return true;
-	if (attribute->type == ATTRIBUTE_FLAG)
-		text = attribute->number ? "true" : "false";
-	else if (attribute->type == ATTRIBUTE_NUMBER)
-		snprintf(number, sizeof(number), "%lld", (long long)attribute->number), text = number;
-	return !fnmatch(condition->pattern, text, FNM_NOESCAPE);
+	return !condition->pattern || !fnmatch(condition->pattern, attribute_text(attribute, number), FNM_NOESCAPE);
 }
 
 static bool is_met(const struct condition *condition, const struct series *series)

@@ -2,7 +2,6 @@
 #include "export/lines/name.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -119,32 +118,22 @@ static void append_owner(struct buf *out, const struct attribute *owner)
 		text_append_marked(out, &level_rule, owner->text, hash_pair(owner->name, owner->text));
 }
 
-static const char *value_text(const struct attribute *attribute, char number[24])
-{
-	if (attribute->type == ATTRIBUTE_TEXT)
-		return attribute->text;
-	if (attribute->type == ATTRIBUTE_FLAG)
-		return attribute->number ? "true" : "false";
-	snprintf(number, 24, "%" PRId64, attribute->number);
-	return number;
-}
-
 /* It is the same in all series, so nothing has to be found again. NULL: there is none. */
 static void append_resource(struct buf *out, const struct text_rule *rule, const struct attribute *attribute)
 {
-	char number[24];
+	char number[ATTRIBUTE_NUMBER_BYTES];
 
-	text_append_replaced(out, rule, attribute ? value_text(attribute, number) : "", rule->limit_bytes);
+	text_append_replaced(out, rule, attribute ? attribute_text(attribute, number) : "", rule->limit_bytes);
 }
 
 static void append_value(struct buf *out, const struct attribute *attribute)
 {
-	char number[24];
+	char number[ATTRIBUTE_NUMBER_BYTES];
 
 	if (attribute->type == ATTRIBUTE_TEXT && attribute_owner(attribute->name))
 		append_owner(out, attribute);
 	else
-		text_append(out, &level_rule, value_text(attribute, number));
+		text_append(out, &level_rule, attribute_text(attribute, number));
 }
 
 /* Paths */
@@ -334,7 +323,7 @@ void name_append_tags(const struct naming *naming, const struct series *series, 
 	const struct setting_list *resource_tags = naming->resource_tags;
 	const struct text_rule rule = { naming->dialect->value_keeps, NAME_LEVEL_BYTES };
 	size_t at = out->size;
-	char number[24];
+	char number[ATTRIBUTE_NUMBER_BYTES];
 
 	if (!naming->dialect->tag_first)
 		return;
@@ -349,6 +338,6 @@ void name_append_tags(const struct naming *naming, const struct series *series, 
 		if (is_in_path(naming, attribute))
 			continue;
 		begin_tag(naming, at, attribute->name, is_taken ? "series" : NULL, out);
-		text_append(out, &rule, value_text(attribute, number));
+		text_append(out, &rule, attribute_text(attribute, number));
 	}
 }
