@@ -171,16 +171,10 @@ static bool is_same(const struct metric *left, const struct metric *right)
 /* Adds them: several series may have become one, for lack of room. */
 static void read_numbers(const struct metric *metric, struct numbers *numbers, struct stored *in)
 {
-	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
+	uint64_t bucket[HISTOGRAM_BUCKETS_MAX], sum = stored_number(in);
 
-	numbers->sum += stored_number(in);
-	if (!numbers->bucket)
-		return;
 	stored_numbers(in, bucket, metric->layout.n_buckets);
-	for (uint32_t i = 0; i < metric->layout.n_buckets; i++) {
-		numbers->bucket[i] += bucket[i];
-		numbers->count += bucket[i];
-	}
+	numbers_add(metric, numbers, sum, bucket);
 }
 
 /* Not of a batch: what says whose a number is, is a text, and names are plain. */

@@ -243,7 +243,7 @@ int series_get(struct metric *metric, struct attributes *attributes, uint64_t st
 	return 0;
 }
 
-static void numbers_add(const struct metric *metric, struct numbers *numbers, uint64_t sum, const uint64_t *bucket)
+void numbers_add(const struct metric *metric, struct numbers *numbers, uint64_t sum, const uint64_t *bucket)
 {
 	numbers->sum += sum;
 	for (uint32_t i = 0; i < metric->layout.n_buckets; i++) {
@@ -304,10 +304,6 @@ void series_add(struct series *series, uint64_t grown)
 
 void series_add_histogram(struct series *series, uint64_t sum, const uint64_t *bucket)
 {
-	if (!series->total.bucket) {
-		series_add(series, sum);
-		return;
-	}
 	numbers_add(series->metric, &series->total, sum, bucket);
 	numbers_add(series->metric, &series->delta, sum, bucket);
 }

@@ -42,6 +42,8 @@ int series_restore(struct metric *metric, struct attributes *attributes, enum ov
 /* The caller no longer feeds it. A series that nothing feeds makes room for others at once. Takes NULL. */
 void series_put(struct series *series);
 
+/* Adds a sum, and a count for each bucket that the metric has. */
+void numbers_add(const struct metric *metric, struct numbers *numbers, uint64_t sum, const uint64_t *bucket);
 void series_begin(struct metric *metric); /* forgets deltas; gauges that are not held begin at 0 */
 void series_add(struct series *series, uint64_t grown); /* sum: to total and delta; gauge: to the value */
 void series_add_histogram(struct series *series, uint64_t sum, const uint64_t *bucket); /* grown by */

@@ -84,17 +84,9 @@ static int get(struct view *view, struct metric *metric, const struct series *se
 	return series_get(metric, &attributes, view->begin_ns, ret_series);
 }
 
-/* What was counted before the first collection that the view sees. */
-static void add_past(struct series *own, const struct series *series)
-{
-	own->total.sum += series->total.sum - series->delta.sum;
-	own->total.count += series->total.count - series->delta.count;
-	for (uint32_t i = 0; own->total.bucket && i < own->metric->layout.n_buckets; i++)
-		own->total.bucket[i] += series->total.bucket[i] - series->delta.bucket[i];
-}
-
 static int add_metric(struct view *view, struct metric *metric, const struct metric *source, bool is_first)
 {
+	const struct numbers *counted;
 	struct series *series, *own;
 	int err = 0;
 
@@ -109,12 +101,14 @@ static int add_metric(struct view *view, struct metric *metric, const struct met
 		if (err)
 			break;
 		own->n_sources = 1;
-		if (is_first && metric->kind != METRIC_GAUGE)
-			add_past(own, series);
-		if (metric->kind == METRIC_HISTOGRAM)
-			series_add_histogram(own, series->delta.sum, series->delta.bucket);
-		else
-			series_add(own, metric->kind == METRIC_GAUGE ? series->total.sum : series->delta.sum);
+		if (metric->kind == METRIC_GAUGE) {
+			series_add(own, series->total.sum);
+			continue;
+		}
+		/* Also what was counted before the first collection that the view sees. */
+		counted = is_first ? &series->total : &series->delta;
+		numbers_add(metric, &own->total, counted->sum, counted->bucket);
+		numbers_add(metric, &own->delta, series->delta.sum, series->delta.bucket);
 	}
 	series_end(metric);
 	return err;
