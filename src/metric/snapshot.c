@@ -191,18 +191,7 @@ int name_read(struct stored *in, const struct stored *names, struct attributes *
 	return 0;
 }
 
-/* *place: NULL, if it does not go on. */
-static int restore_name(struct metric *metric, struct stored in, const struct stored *names,
-			const struct numbers *total, struct series **place)
-{
-	struct attributes attributes;
-	enum overflow reason;
-	uint64_t start_ns;
-	int err = name_read(&in, names, &attributes, &reason, &start_ns);
-
-	return err || !metric ? err : series_restore(metric, &attributes, reason, start_ns, total, place);
-}
-
+/* metric: NULL, if it does not go on. */
 static int restore_series(struct metric *metric, uint32_t n_buckets, uint32_t at, struct stored *in,
 			  struct restored *restored)
 {
@@ -210,7 +199,10 @@ static int restore_series(struct metric *metric, uint32_t n_buckets, uint32_t at
 	struct numbers total = { .bucket = bucket };
 	struct stored name = restored->names;
 	bool is_provisional = stored_number(in);
+	struct attributes attributes;
 	struct series **place;
+	enum overflow reason;
+	uint64_t start_ns;
 	int err;
 
 	total.sum = stored_number(in);
@@ -221,7 +213,9 @@ static int restore_series(struct metric *metric, uint32_t n_buckets, uint32_t at
 	place = array_add(&restored->series, &restored->n_series, sizeof(*place));
 	if (!place)
 		return -ENOMEM;
-	err = restore_name(metric, name, &restored->names, &total, place);
+	err = name_read(&name, &restored->names, &attributes, &reason, &start_ns);
+	if (!err && metric)
+		err = series_restore(metric, &attributes, reason, start_ns, &total, place);
 	if (!err && *place)
 		(*place)->is_provisional = is_provisional;
 	return err;
