@@ -72,10 +72,7 @@ struct row {
 
 static int add_once(struct setting_list *list, const char *word)
 {
-	for (size_t i = 0; i < list->n_items && word; i++)
-		if (question_is_named(list->items[i], word))
-			return 0;
-	return word ? setting_list_add(list, word) : 0;
+	return !word || question_lists(list, word) ? 0 : setting_list_add(list, word);
 }
 
 int overview_extend(struct question *question)
@@ -221,10 +218,8 @@ void overview_fill(struct grid *grid, const struct question *question, const str
 	const struct span span = { (double)(batch->time_ns - (begin_ns ?: batch->previous_ns)) / 1e9, begin_ns != 0 };
 	bool has[ARRAY_SIZE(overview_columns)] = { 0 };
 	struct metric rows = { .name = "" }, *metric;
-	bool is_of_processes = false;
+	bool is_of_processes = question_lists(&question->by, "process.pid");
 
-	for (size_t i = 0; i < question->by.n_items; i++)
-		is_of_processes |= question_is_named(question->by.items[i], "process.pid");
 	metric_init_series(&rows, NULL);
 	grid_begin(grid);
 	for (size_t i = 0; i < question->by.n_items; i++)

@@ -23,6 +23,14 @@ bool question_is_named(const char *word, const char *name)
 	return !strcmp(word, "unit") ? attribute_owner(name) != NULL : !strcmp(word, name) || ends_with_word(name, word);
 }
 
+bool question_lists(const struct setting_list *list, const char *name)
+{
+	for (size_t i = 0; i < list->n_items; i++)
+		if (question_is_named(list->items[i], name))
+			return true;
+	return false;
+}
+
 int question_add(struct question *question, const char *text, struct diag *diag)
 {
 	bool is_absent = *text == '!';
@@ -118,18 +126,11 @@ bool question_wants(const struct question *question, const struct series *series
 	return true;
 }
 
-static bool is_chosen(const struct question *question, const char *name)
-{
-	for (size_t i = 0; i < question->by.n_items; i++)
-		if (question_is_named(question->by.items[i], name))
-			return true;
-	return !question->by.n_items;
-}
-
 void question_choose(const struct question *question, const struct series *series, struct attributes *ret_attributes)
 {
 	attributes_init(ret_attributes);
 	for (unsigned int i = 0; i < series->n_attributes; i++)
-		if (is_exempt(question, series->metric) || is_chosen(question, series->attributes[i].name))
+		if (!question->by.n_items || is_exempt(question, series->metric) ||
+		    question_lists(&question->by, series->attributes[i].name))
 			ret_attributes->items[ret_attributes->n++] = series->attributes[i];
 }

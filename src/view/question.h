@@ -47,3 +47,5 @@ bool question_wants(const struct question *question, const struct series *series
 void question_choose(const struct question *question, const struct series *series, struct attributes *ret_attributes);
 /* Does name fit the word, as above? */
 bool question_is_named(const char *word, const char *name);
+/* Or one of these words? */
+bool question_lists(const struct setting_list *list, const char *name);
