@@ -14,6 +14,10 @@
 #define TEXT_BYTES  1000
 #define DESCRIPTION 3 /* among the texts of a metric */
 
+/* The texts of a metric, as they follow each other. */
+#define TEXTS 4
+#define TEXTS_OF(metric) { &(metric)->scope, &(metric)->name, &(metric)->unit, &(metric)->description }
+
 static void write_metric(const struct metric *metric, struct series_names *names)
 {
 	const struct histogram_layout *layout = &metric->layout;
@@ -64,11 +68,7 @@ void batch_write(const struct batch *batch, struct store *out)
 }
 
 struct batch_copy {
-	struct metric_copy {
-		struct metric metric;
-		char *texts[4];
-		struct histogram_bound *bounds;
-	} *metrics;
+	struct metric *metrics; /* which own their texts and bounds */
 	struct metric **list;
 	struct batch batch;
 	struct budget budget;
@@ -88,12 +88,13 @@ struct batch_copy *batch_copy_free(struct batch_copy *copy)
 	if (!copy)
 		return NULL;
 	for (size_t i = 0; i < copy->batch.n_metrics; i++) {
-		struct metric_copy *of = &copy->metrics[i];
+		struct metric *metric = &copy->metrics[i];
+		const char **texts[] = TEXTS_OF(metric);
 
-		metric_done_series(&of->metric);
-		for (size_t j = 0; j < ARRAY_SIZE(of->texts); j++)
-			free(of->texts[j]);
-		free(of->bounds);
+		metric_done_series(metric);
+		for (size_t j = 0; j < TEXTS; j++)
+			free((char *)*texts[j]);
+		free((void *)metric->layout.bounds);
 	}
 	free(copy->metrics);
 	free(copy->list);
@@ -112,11 +113,11 @@ static bool is_ascii(const char *text)
 /* bounds: room for those of one metric. What it points to lies in them, and in what is read. */
 static int read_metric(struct stored *in, struct histogram_bound *bounds, struct metric *ret_metric)
 {
-	const char *texts[4];
+	const char *texts[TEXTS];
 	uint64_t numbers[11];
 	bool is_right;
 
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+	for (size_t i = 0; i < TEXTS; i++)
 		texts[i] = stored_text(in);
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		numbers[i] = stored_number(in);
@@ -132,32 +133,28 @@ static int read_metric(struct stored *in, struct histogram_bound *bounds, struct
 		   (numbers[0] == METRIC_HISTOGRAM) == (numbers[5] > 0) && (!numbers[7] || numbers[5] > 1) &&
 		   ret_metric->layout.scale <= SCALE_MAX && ret_metric->layout.scale >= -SCALE_MAX / 2 &&
 		   ret_metric->layout.offset < INT16_MAX && ret_metric->layout.offset > INT16_MIN;
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+	for (size_t i = 0; i < TEXTS; i++)
 		is_right &= utf8_is_printable(texts[i], TEXT_BYTES) && (i == DESCRIPTION || is_ascii(texts[i]));
 	for (uint64_t i = 0; is_right && numbers[7] && i + 1 < numbers[5]; i++)
 		bounds[i] = (struct histogram_bound){ .upper = stored_number(in) };
 	return is_right && !in->is_bad ? 0 : -EINVAL;
 }
 
-static int keep_metric(struct batch_copy *copy, const struct metric *metric, struct metric_copy *of)
+/* *metric points to what is read. */
+static int keep_metric(struct batch_copy *copy, struct metric *metric)
 {
-	const char *const texts[] = { metric->scope, metric->name, metric->unit, metric->description };
-	size_t bytes = metric->layout.bounds ? (metric->layout.n_buckets - 1) * sizeof(*of->bounds) : 0;
-	bool has_all = true;
+	const char **texts[] = TEXTS_OF(metric);
+	size_t bytes = metric->layout.bounds ? (metric->layout.n_buckets - 1) * sizeof(struct histogram_bound) : 0;
+	struct histogram_bound *bounds = bytes ? malloc(bytes) : NULL;
+	bool has_all = !bytes || bounds;
 
-	of->metric = *metric;
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		has_all &= (of->texts[i] = strdup(texts[i])) != NULL;
-	of->metric.scope = of->texts[0];
-	of->metric.name = of->texts[1];
-	of->metric.unit = of->texts[2];
-	of->metric.description = of->texts[3];
-	of->bounds = bytes ? malloc(bytes) : NULL;
-	if (of->bounds)
-		memcpy(of->bounds, metric->layout.bounds, bytes);
-	of->metric.layout.bounds = of->bounds;
-	metric_init_series(&of->metric, &copy->budget);
-	return has_all && (!bytes || of->bounds) ? 0 : -ENOMEM;
+	if (bounds)
+		memcpy(bounds, metric->layout.bounds, bytes);
+	metric->layout.bounds = bounds;
+	for (size_t i = 0; i < TEXTS; i++)
+		has_all &= (*texts[i] = strdup(*texts[i])) != NULL;
+	metric_init_series(metric, &copy->budget);
+	return has_all ? 0 : -ENOMEM;
 }
 
 static bool is_same(const struct metric *left, const struct metric *right)
@@ -243,7 +240,7 @@ static int begin(struct batch_copy *copy, size_t n)
 	if (!copy->metrics || !copy->list)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		copy->list[i] = &copy->metrics[i].metric;
+		copy->list[i] = &copy->metrics[i];
 	return 0;
 }
 
@@ -262,16 +259,18 @@ int batch_copy_read(struct batch_copy *copy, const struct stored *all, struct st
 		return -EINVAL;
 	err = is_first ? begin(copy, n) : n == copy->batch.n_metrics ? 0 : -ESTALE;
 	for (size_t i = 0; i < n && !err; i++) {
-		struct metric_copy *of = &copy->metrics[i];
+		struct metric *own = &copy->metrics[i];
 
 		err = read_metric(in, bounds, &metric);
 		copy->batch.n_metrics += is_first && !err;
-		if (!err && is_first)
-			err = keep_metric(copy, &metric, of);
-		else if (!err && !is_same(&metric, &of->metric))
+		if (!err && is_first) {
+			*own = metric;
+			err = keep_metric(copy, own);
+		} else if (!err && !is_same(&metric, own)) {
 			err = -ESTALE;
-		of->metric.loss = metric.loss;
-		err = err ?: read_all_series(&of->metric, all, in);
+		}
+		own->loss = metric.loss;
+		err = err ?: read_all_series(own, all, in);
 	}
 	return err;
 }
