@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "export/otlp/headers.h"
 #include "export/otlp/internal.h"
 #include "export/otlp/merge.h"
 
@@ -167,6 +166,36 @@ static struct queue_item *next_item(struct otlp *otlp)
 	return otlp->is_waiting ? NULL : item;
 }
 
+/* text: as the settings have it. */
+static int add_header(struct otlp *otlp, const char *text)
+{
+	_cleanup_(freep) char *header = NULL;
+	const char *complaint;
+	const char *path = otlp_header_file(text);
+	int err = path ? otlp_header_resolve(text, &header, &complaint) : 0;
+
+	if (!err)
+		return http_client_add_header(otlp->client, header ?: text);
+	otlp->report.outcome = 0;
+	exporter_fail(otlp->exporter, LOG_LEVEL_ERROR, NULL, "headers: %.*s: the file %s cannot be used: %s",
+		      (int)strcspn(text, ":"), text, path, complaint);
+	return err;
+}
+
+/* Those of a request: the value of a header may be in a file and change. -errno: that of a file was reported. */
+static int set_headers(struct otlp *otlp)
+{
+	const struct setting_list *list = &otlp->options->headers;
+	int err = http_client_reset_headers(otlp->client) ?:
+		  http_client_add_header(otlp->client, "Content-Type: application/x-protobuf");
+
+	if (!err && !otlp->options->is_uncompressed)
+		err = http_client_add_header(otlp->client, "Content-Encoding: gzip");
+	for (size_t i = 0; i < list->n_items && !err; i++)
+		err = add_header(otlp, list->items[i]);
+	return err;
+}
+
 void otlp_send_next(struct otlp *otlp)
 {
 	struct exporter_stats *stats = &otlp->exporter->stats;
@@ -178,7 +207,7 @@ void otlp_send_next(struct otlp *otlp)
 	item = next_item(otlp);
 	if (!item)
 		return;
-	err = otlp_set_headers(otlp->client, otlp->options, &otlp->report);
+	err = set_headers(otlp);
 	if (!err)
 		err = http_client_post(otlp->client, item->data, item->size, on_answer, otlp);
 	if (err) {
