@@ -2,23 +2,83 @@
 #include "export/lines/name.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "export/lines/name-text.h"
 #include "util/array.h"
 #include "util/hash.h"
 
+#define TEXT_HEX	  "0123456789abcdef"
+#define TEXT_DIGITS_BYTES 9 /* "_" and eight digits */
+#define TEXT_OVERFLOW	  "otel_metric_overflow"
+
+struct text_rule {
+	const char *keeps; /* besides letters and digits */
+	size_t limit_bytes;
+};
+
 static const struct text_rule level_rule = { "_-", NAME_LEVEL_BYTES }, tag_rule = { "_-.", NAME_TAG_BYTES };
 
-int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
-		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags)
-{
-	const char *complaint;
+/* Texts as parts of names: rules 1 and 2 */
 
-	*naming = (struct naming){ .dialect = dialect, .resource = resource, .n_resource = n_resource,
-				   .resource_tags = resource_tags, .limit_bytes = NAME_PATH_BYTES };
-	return template_parse(template ? template : dialect->default_template, &naming->template, &complaint);
+static bool is_kept(const struct text_rule *rule, char byte)
+{
+	return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+	       strchr(rule->keeps, byte);
+}
+
+static bool ends_in_digits(const char *text, size_t size)
+{
+	return size >= TEXT_DIGITS_BYTES && text[size - TEXT_DIGITS_BYTES] == '_' &&
+	       strspn(text + size - TEXT_DIGITS_BYTES + 1, TEXT_HEX) == TEXT_DIGITS_BYTES - 1;
+}
+
+/* Can it stay as it is? */
+static bool text_is_plain(const struct text_rule *rule, const char *text)
+{
+	size_t size = 0;
+
+	while (text[size] && is_kept(rule, text[size]))
+		size++;
+	return size && !text[size] && size <= rule->limit_bytes && !ends_in_digits(text, size) && strcmp(text, "_") &&
+	       strcmp(text, TEXT_OVERFLOW);
+}
+
+static void text_append_digits(struct buf *out, uint64_t hash)
+{
+	buf_printf(out, "_%08" PRIx32, (uint32_t)hash);
+}
+
+/* Without digits, at most limit bytes. */
+static void text_append_replaced(struct buf *out, const struct text_rule *rule, const char *text, size_t limit)
+{
+	size_t at = out->size;
+
+	for (const char *byte = text; *byte && out->size - at < limit; byte++) {
+		if (is_kept(rule, *byte))
+			buf_append_byte(out, (uint8_t)*byte);
+		else if (((unsigned char)*byte & 0xc0) != 0x80) /* the first byte of a character of UTF-8 */
+			buf_append_byte(out, '_');
+	}
+	if (out->size == at)
+		buf_append_byte(out, '_');
+}
+
+/* With "_" for each character that is not kept, then digits of hash. */
+static void text_append_marked(struct buf *out, const struct text_rule *rule, const char *text, uint64_t hash)
+{
+	text_append_replaced(out, rule, text, rule->limit_bytes - TEXT_DIGITS_BYTES);
+	text_append_digits(out, hash);
+}
+
+/* text as it is if possible; if not, marked with its own hash. */
+static void text_append(struct buf *out, const struct text_rule *rule, const char *text)
+{
+	if (text_is_plain(rule, text))
+		buf_append_text(out, text);
+	else
+		text_append_marked(out, rule, text, hash_stable(HASH_STABLE_START, text, strlen(text)));
 }
 
 static uint64_t hash_pair(const char *first, const char *second)
@@ -51,12 +111,10 @@ static uint64_t identity(const struct series *series)
 static bool is_line_level(const char *level)
 {
 	static const char *const levels[] = { "count", "sum", "bucket", "total" };
-	size_t size = strcspn(level, ".");
+	char first[sizeof("bucket") + 1]; /* a longer one is cut to what is none of them either */
 
-	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
-		if (strlen(levels[i]) == size && !memcmp(level, levels[i], size))
-			return true;
-	return false;
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(level, "."), level);
+	return array_find(levels, ARRAY_SIZE(levels), first);
 }
 
 bool name_is_shadowed(const struct naming *naming, const struct metric *metric, const char *unit_suffix,

@@ -5,24 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "util/cleanup.h"
-
-static const struct {
-	const char *name;
-	enum template_kind kind;
-} placeholders[] = {
-	{ "metric", TEMPLATE_METRIC },
-	{ "host", TEMPLATE_HOST },
-	{ "unit", TEMPLATE_UNIT },
-	{ "attributes", TEMPLATE_ATTRIBUTES },
-};
-
 static enum template_kind placeholder_kind(const char *name, size_t size)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(placeholders); i++)
-		if (strlen(placeholders[i].name) == size && !memcmp(placeholders[i].name, name, size))
-			return placeholders[i].kind;
-	return TEMPLATE_NAMED;
+	static const char *const names[] = { [TEMPLATE_METRIC] = "metric", [TEMPLATE_HOST] = "host",
+					     [TEMPLATE_UNIT] = "unit", [TEMPLATE_ATTRIBUTES] = "attributes" };
+	enum template_kind kind = TEMPLATE_METRIC;
+
+	while (kind < TEMPLATE_NAMED && (strlen(names[kind]) != size || memcmp(names[kind], name, size)))
+		kind++;
+	return kind;
 }
 
 /* One piece at text into *piece; what is wrong with it, or NULL. */
@@ -114,4 +105,14 @@ int template_check(const char *text, const char **ret_complaint)
 	struct template template;
 
 	return template_parse(text, &template, ret_complaint);
+}
+
+int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
+		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags)
+{
+	const char *complaint;
+
+	*naming = (struct naming){ .dialect = dialect, .resource = resource, .n_resource = n_resource,
+				   .resource_tags = resource_tags, .limit_bytes = NAME_PATH_BYTES };
+	return template_parse(template ? template : dialect->default_template, &naming->template, &complaint);
 }
