@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "export/otlp/words.h"
 #include "otlp-metrics.pb-c.h"
 #include "util/utf8.h"
 
@@ -18,6 +17,102 @@
 #define JSON	 "application/json"
 #define HTML	 "text/html"
 #define GRPC	 "application/grpc"
+
+#define WORDS_BYTES 1024
+#define NUMBER	    "+-.0123456789eE"
+
+/*
+ * Words: what the body says. It comes from outside, so it need not be what its content type promises: whatever makes no
+ * sense is skipped, and texts may still hold bytes that cannot be printed.
+ */
+
+static bool is_type(const char *content_type, const char *type)
+{
+	size_t size = strlen(type);
+
+	return !strncasecmp(content_type, type, size) && strchr("; \t", content_type[size]);
+}
+
+/* at: after a backslash; moved to what comes after the escape. */
+static char read_escape(const char **at)
+{
+	char c = **at, digits[5] = "";
+	unsigned long code;
+
+	*at += c != '\0';
+	if (c != 'u')
+		return strchr("bfnrt", c) ? ' ' : c;
+	for (size_t i = 0; i < 4 && isxdigit((unsigned char)**at); i++)
+		digits[i] = *(*at)++;
+	code = strtoul(digits, NULL, 16);
+	return code && code < 0x80 ? (char)code : '?';
+}
+
+/* at: after the first quote; moved to what comes after the last. */
+static void read_string(const char **at, char text[WORDS_BYTES])
+{
+	size_t n = 0;
+
+	while (**at && **at != '"') {
+		char c = *(*at)++;
+
+		if (c == '\\')
+			c = read_escape(at);
+		if (n < WORDS_BYTES - 1)
+			text[n++] = c;
+	}
+	*at += **at == '"';
+	text[n] = '\0';
+}
+
+/*
+ * The string, with its escapes resolved, or the number that belongs to the first such key, at any depth; cut.
+ * Characters above ASCII that are written as escapes become '?'. false: there is none.
+ */
+static bool find_word(const char *json, const char *key, char ret_text[WORDS_BYTES])
+{
+	bool is_key = false, is_value = false;
+	char text[WORDS_BYTES];
+
+	while (*json) {
+		char c = *json++;
+
+		if (c == '"') {
+			read_string(&json, text);
+			if (is_value) {
+				memcpy(ret_text, text, sizeof(text));
+				return true;
+			}
+			is_key = !strcmp(text, key);
+		} else if (is_value && strchr(NUMBER, c)) {
+			snprintf(ret_text, WORDS_BYTES, "%.*s", (int)strspn(json - 1, NUMBER), json - 1);
+			return true;
+		} else if (!isspace((unsigned char)c)) {
+			is_value = is_key && c == ':';
+			is_key = false;
+		}
+	}
+	return false;
+}
+
+/* The message, or else the error, of JSON, the title of HTML, the first line of plain text or of no type; "": none. */
+static void read_text(const char *content_type, const char *body, char ret_text[WORDS_BYTES])
+{
+	const char *title;
+
+	ret_text[0] = '\0';
+	if (is_type(content_type, JSON)) {
+		(void)(find_word(body, "message", ret_text) || find_word(body, "error", ret_text));
+	} else if (is_type(content_type, HTML)) {
+		title = strcasestr(body, "<title");
+		title = title ? strchr(title, '>') : NULL;
+		if (title)
+			snprintf(ret_text, WORDS_BYTES, "%.*s", (int)strcspn(title + 1, "<"), title + 1);
+	} else if (!content_type[0] || is_type(content_type, "text/plain")) {
+		body += strspn(body, " \t\r\n");
+		snprintf(ret_text, WORDS_BYTES, "%.*s", (int)strcspn(body, "\r\n"), body);
+	}
+}
 
 /* Text from outside may end up in a log: one line, with its blanks folded. */
 static void set_message(struct otlp_answer *answer, const char *text)
@@ -68,10 +163,10 @@ static void read_json_success(const struct http_answer *http, size_t n_points, s
 
 	if (!body)
 		return;
-	n = words_find(body, "rejectedDataPoints", text) ? strtod(text, NULL) : 0;
+	n = find_word(body, "rejectedDataPoints", text) ? strtod(text, NULL) : 0;
 	if (n > 0)
 		answer->n_rejected = n < (double)n_points ? (uint64_t)n : n_points;
-	if (words_find(body, "errorMessage", text))
+	if (find_word(body, "errorMessage", text))
 		set_message(answer, text);
 }
 
@@ -94,16 +189,16 @@ static void read_words(const struct http_answer *http, struct otlp_answer *answe
 	if (http->location)
 		snprintf(text, sizeof(text), "Location: %s", body);
 	else
-		words_read(http->content_type, body, text);
+		read_text(http->content_type, body, text);
 	set_message(answer, text);
 }
 
 void otlp_answer_read(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
 {
-	bool is_protobuf = words_is_type(http->content_type, PROTOBUF);
-	bool is_json = words_is_type(http->content_type, JSON);
+	bool is_protobuf = is_type(http->content_type, PROTOBUF);
+	bool is_json = is_type(http->content_type, JSON);
 	bool is_decodable = http->body_size && http->body_size <= BODY_BYTES_MAX && is_protobuf;
-	bool is_page = http->body_size && words_is_type(http->content_type, HTML); /* of a portal or another server */
+	bool is_page = http->body_size && is_type(http->content_type, HTML); /* of a portal or another server */
 
 	*answer = (struct otlp_answer){ .verdict = OTLP_REFUSED };
 	if (http->failure == HTTP_TOO_LARGE)
@@ -190,7 +285,7 @@ static void append_hint(const struct otlp_report *report, const struct http_answ
 static void report_accepted(const struct otlp_report *report, const struct http_answer *http,
 			    const struct otlp_answer *answer)
 {
-	bool is_undecodable = words_is_type(http->content_type, PROTOBUF);
+	bool is_undecodable = is_type(http->content_type, PROTOBUF);
 	char what[512];
 
 	snprintf(what, sizeof(what), "%.64s answered with status %d",
