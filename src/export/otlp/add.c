@@ -14,25 +14,14 @@ typedef Otlp__ExponentialHistogramDataPoint__Buckets buckets_t;
 
 #define BUCKETS_MAX 4096 /* of one that bodies of ours have; more is somebody else's */
 
-/* The numbers of fields in points: proto/otlp-metrics.proto. */
-enum { FIELD_START = 2, FIELD_TIME = 3, FIELD_COUNT = 4, FIELD_AS_INT = 6 };
-
-static const struct kind {
-	const ProtobufCMessageDescriptor *message;
-	unsigned int flags, value; /* numbers of fields; value: a whole number of eight bytes */
-} kinds[] = {
-	[OTLP__METRIC__DATA_GAUGE] = { &otlp__number_data_point__descriptor, 8, 0 },
-	[OTLP__METRIC__DATA_SUM] = { &otlp__number_data_point__descriptor, 8, FIELD_AS_INT },
-	[OTLP__METRIC__DATA_HISTOGRAM] = { &otlp__histogram_data_point__descriptor, 10, FIELD_COUNT },
-	[OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM] = { &otlp__exponential_histogram_data_point__descriptor, 10,
-						       FIELD_COUNT },
-};
+/* The numbers of fields that points of all kinds have. */
+enum { FIELD_START = 2, FIELD_TIME = 3 };
 
 enum otlp_mark otlp_mark(unsigned int data_field, struct bytes numbers)
 {
 	struct bytes start = otlp_find_field(numbers, FIELD_START), time = otlp_find_field(numbers, FIELD_TIME);
 
-	if (otlp_find_field(numbers, kinds[data_field].flags).data)
+	if (otlp_find_field(numbers, otlp_kinds[data_field].flags).data)
 		return OTLP_MARK_ENDED;
 	return start.size && bytes_are_equal(start, time) ? OTLP_MARK_ZERO : OTLP_MARK_VALUE;
 }
@@ -44,7 +33,7 @@ struct bytes otlp_start(struct bytes numbers)
 
 uint64_t otlp_value(unsigned int data_field, struct bytes numbers)
 {
-	struct bytes content = otlp_find_field(numbers, kinds[data_field].value);
+	struct bytes content = otlp_find_field(numbers, otlp_kinds[data_field].value);
 	uint64_t value = 0;
 
 	if (content.size == sizeof(value))
@@ -140,7 +129,7 @@ static int add(unsigned int data_field, ProtobufCMessage *older, ProtobufCMessag
 
 int otlp_add(unsigned int data_field, struct bytes older_bytes, struct bytes *numbers, uint8_t **ret_sum)
 {
-	const ProtobufCMessageDescriptor *message = kinds[data_field].message;
+	const ProtobufCMessageDescriptor *message = otlp_kinds[data_field].message;
 	ProtobufCMessage *older = protobuf_c_message_unpack(message, NULL, older_bytes.size, older_bytes.data);
 	ProtobufCMessage *newer = protobuf_c_message_unpack(message, NULL, numbers->size, numbers->data);
 	int err = older && newer ? add(data_field, older, newer) : -EBADMSG;

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "otlp-metrics.pb-c.h"
+#include "util/cleanup.h"
 
 /* The numbers of fields in the messages around points: proto/otlp-metrics.proto. */
 enum {
@@ -208,16 +209,12 @@ struct bytes otlp_find_field(struct bytes in, unsigned int wanted)
 	return (struct bytes){ 0 };
 }
 
-/* The field of a point, by what it is in. */
-static unsigned int attributes_field(unsigned int data_field)
-{
-	return data_field == OTLP__METRIC__DATA_HISTOGRAM ? 9 :
-	       data_field == OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM ? 1 : 7;
-}
-
-/* A set of the numbers that data have in a metric. */
-#define KINDS (1 << OTLP__METRIC__DATA_GAUGE | 1 << OTLP__METRIC__DATA_SUM | 1 << OTLP__METRIC__DATA_HISTOGRAM | \
-	       1 << OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM)
+const struct otlp_kind otlp_kinds[] = {
+	[OTLP__METRIC__DATA_GAUGE] = { &otlp__number_data_point__descriptor, 7, 8, 0 },
+	[OTLP__METRIC__DATA_SUM] = { &otlp__number_data_point__descriptor, 7, 8, 6 },
+	[OTLP__METRIC__DATA_HISTOGRAM] = { &otlp__histogram_data_point__descriptor, 9, 10, 4 },
+	[OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM] = { &otlp__exponential_histogram_data_point__descriptor, 1, 10, 4 },
+};
 
 struct reader {
 	otlp_point_fn *point;
@@ -228,7 +225,7 @@ struct reader {
 static int read_point(struct reader *reader, struct bytes in)
 {
 	struct bytes rest = in, content, attributes;
-	unsigned int number = 0, wanted = attributes_field(reader->place.data_field);
+	unsigned int number = 0, wanted = otlp_kinds[reader->place.data_field].attributes;
 
 	do {
 		attributes = rest;
@@ -268,8 +265,9 @@ static int read_metric(struct reader *reader, struct bytes in)
 		if (!otlp_next_field(&rest, &place->data_field, &content))
 			return -EBADMSG;
 	} while (place->data_field < OTLP__METRIC__DATA_GAUGE);
-	return rest.size || place->data_field >= 16 || !(KINDS >> place->data_field & 1) ? -EBADMSG :
-											   read_data(reader, content);
+	if (rest.size || place->data_field >= ARRAY_SIZE(otlp_kinds) || !otlp_kinds[place->data_field].attributes)
+		return -EBADMSG;
+	return read_data(reader, content);
 }
 
 /* A message of levels: the field of outer names what the fields of inner are in. */

@@ -34,10 +34,11 @@ static struct bytes packed(struct buf *buf, const ProtobufCMessage *message)
 static int pack_point(struct walk *walk, struct series *series, enum otlp_form form)
 {
 	struct otlp_point point;
-	unsigned int field = otlp_point_make(&walk->points, series, form, &point);
-	const struct series_cache *attributes = otlp_attributes_of(series, field, walk->encoding);
+	const struct series_cache *attributes =
+		otlp_attributes_of(series, otlp_kinds[walk->place.data_field].attributes, walk->encoding);
 	struct bytes numbers;
 
+	otlp_point_make(&walk->points, series, form, &point);
 	buf_reset(&walk->numbers);
 	numbers = packed(&walk->numbers, &point.base);
 	if (!attributes || buf_error(&walk->numbers) || buf_error(&walk->resource) || buf_error(&walk->scope) ||

@@ -70,8 +70,8 @@ static void fill_exponential(Otlp__ExponentialHistogramDataPoint *point,
 	point->positive = positive;
 }
 
-unsigned int otlp_point_make(const struct otlp_points *points, const struct series *series, enum otlp_form form,
-			     struct otlp_point *ret_point)
+void otlp_point_make(const struct otlp_points *points, const struct series *series, enum otlp_form form,
+		     struct otlp_point *ret_point)
 {
 	static uint64_t zeros[HISTOGRAM_BUCKETS_MAX];
 	static const struct numbers none = { .bucket = zeros };
@@ -88,16 +88,13 @@ unsigned int otlp_point_make(const struct otlp_points *points, const struct seri
 		if (metric->kind == METRIC_GAUGE && !metric->is_updown)
 			start_ns = 0;
 		SET_TIMES(ret_point->number, start_ns, time_ns, flags);
-		return 7;
-	}
-	if (points->histogram == OTLP_EXPLICIT) {
+	} else if (points->histogram == OTLP_EXPLICIT) {
 		fill_explicit(&ret_point->histogram, ret_point->counts, metric, numbers, points->bounds);
 		SET_TIMES(ret_point->histogram, start_ns, time_ns, flags);
-		return 9;
+	} else {
+		fill_exponential(&ret_point->exponential, &ret_point->positive, metric, numbers);
+		SET_TIMES(ret_point->exponential, start_ns, time_ns, flags);
 	}
-	fill_exponential(&ret_point->exponential, &ret_point->positive, metric, numbers);
-	SET_TIMES(ret_point->exponential, start_ns, time_ns, flags);
-	return 1;
 }
 
 /* Attributes */

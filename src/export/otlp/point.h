@@ -30,9 +30,8 @@ struct otlp_point {
 	uint64_t counts[HISTOGRAM_BUCKETS_MAX]; /* of an explicit histogram */
 };
 
-/* The number of the field that attributes have in the message. */
-unsigned int otlp_point_make(const struct otlp_points *points, const struct series *series, enum otlp_form form,
-			     struct otlp_point *ret_point);
+void otlp_point_make(const struct otlp_points *points, const struct series *series, enum otlp_form form,
+		     struct otlp_point *ret_point);
 
 /* For each attribute a KeyValue, framed by the number of the field, which is below 16, and its length. */
 void otlp_attributes_append(struct buf *out, unsigned int field, const struct attribute *attributes,
