@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "export/spool/spool.h"
-
 /* Points that are read before a push, or at the end: it may not take long. */
 #define POINTS_AT_ONCE 500000
 
@@ -56,23 +54,17 @@ static void move_up(struct queue *queue, struct queue_item *last, struct queue_i
 	}
 }
 
-struct merger {
-	struct queue *queue;
-	backlog_merge_fn *merge;
-	void *user;
-	size_t n_gone; /* points */
-};
-
-static void take_out(struct merger *merger, struct queue_item *item)
+/* What it says, others say. */
+static void take_out(struct exporter *exporter, struct queue_item *item)
 {
-	merger->n_gone += item->n_points;
-	queue_remove(merger->queue, item);
+	exporter_account(exporter, POINTS_PUSHED, -(uint64_t)item->n_points);
+	queue_remove(&exporter->queue, item);
 }
 
 /* The n chosen items become one window, with the time of the newest of them. How many points were read; 0: none. */
-static size_t merge_chosen(struct merger *merger, size_t n)
+static size_t merge_chosen(struct exporter *exporter, size_t n)
 {
-	struct queue *queue = merger->queue;
+	struct queue *queue = &exporter->queue;
 	struct queue_item **items = calloc(n, sizeof(*items)), *item, *last = TAILQ_LAST(&queue->items, queue_items);
 	uint64_t time_ns = queue->time_ns;
 	size_t n_points = 0, i = 0;
@@ -88,17 +80,17 @@ static size_t merge_chosen(struct merger *merger, size_t n)
 		}
 	for (i = 0, err = 0; i < n && !err; i++)
 		err = queue_load(queue, items[i]);
-	err = err ?: merger->merge(merger->user, items, n);
+	err = err ?: exporter->ops->merge(exporter, items, n);
 	if (!err)
 		move_up(queue, last, TAILQ_NEXT(items[n - 1], link));
 	else
 		while ((item = TAILQ_LAST(&queue->items, queue_items)) != last)
-			take_out(merger, item);
+			take_out(exporter, item);
 	for (i = 0; i < n; i++)
 		if (err)
 			queue_unload(queue, items[i]);
 		else
-			take_out(merger, items[i]);
+			take_out(exporter, items[i]);
 	queue->time_ns = time_ns;
 	free(items);
 	return err ? 0 : n_points;
@@ -114,19 +106,18 @@ static bool is_aged(const struct queue *queue)
 	return queue->age_ns && last->time_ns > item->time_ns + queue->age_ns;
 }
 
-size_t backlog_tidy(struct queue *queue, backlog_merge_fn *merge, void *user, bool is_last)
+void backlog_tidy(struct exporter *exporter, bool is_last)
 {
-	struct merger merger = { queue, merge, user, 0 };
+	struct queue *queue = &exporter->queue;
 	size_t n = TAILQ_EMPTY(&queue->items) ? 0 : choose(queue, 0), n_points = 0, n_read;
 
 	if (n)
-		(void)merge_chosen(&merger, n);
+		(void)merge_chosen(exporter, n);
 	while ((n = TAILQ_EMPTY(&queue->items) ? 0 : choose(queue, 2)) &&
 	       (queue_is_over(queue) || (n_points < POINTS_AT_ONCE && (is_last || is_aged(queue))))) {
-		n_read = merge_chosen(&merger, n);
+		n_read = merge_chosen(exporter, n);
 		if (!n_read)
 			break;
 		n_points += n_read;
 	}
-	return merger.n_gone;
 }

@@ -15,18 +15,10 @@
  * What is being sent stays as it is, and so does what the receiver may have already: it would count twice.
  */
 
-#include <stdbool.h>
-
-#include "export/queue.h"
+#include "export/exporter.h"
 
 /*
- * Puts requests into the queue that say the same as these n of it, the oldest first, in fewer points, which it counts
- * as pushed. -errno: what it put is not to be used.
+ * After all requests of a batch have been put into the queue, and before queue_aim(), for an exporter with merge().
+ * Points that are not there any more, because others say the same, are not counted as pushed any more.
  */
-typedef int backlog_merge_fn(void *user, struct queue_item *const *items, size_t n);
-
-/*
- * After all requests of a batch have been put into the queue, and before queue_aim(). Returns how many points of those
- * that were counted as pushed are not there any more, because others say the same.
- */
-size_t backlog_tidy(struct queue *queue, backlog_merge_fn *merge, void *user, bool is_last);
+void backlog_tidy(struct exporter *exporter, bool is_last);

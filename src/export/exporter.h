@@ -82,7 +82,10 @@ struct exporter_ops {
 	int (*open)(struct exporter *exporter, const void *options);
 	/* As exporter_encode(); what it puts into the queue, send() begins to send. */
 	int (*push)(struct exporter *exporter, const struct batch *batch);
-	/* A backlog_merge_fn, which puts requests with exporter_enqueue(). NULL: windows are not merged. */
+	/*
+	 * Puts requests with exporter_enqueue() that say the same as these n of the queue, the oldest first, in fewer
+	 * points, which it counts as pushed. -errno: what it put is not to be used. NULL: windows are not merged.
+	 */
 	int (*merge)(struct exporter *exporter, struct queue_item *const *items, size_t n);
 	/*
 	 * Tries the receiver with nothing to deliver, and is called again after each turn of the loop until it returns

@@ -70,12 +70,6 @@ static void tell(struct exporter *exporter, int err)
 		exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_SPOOL, "the spool is used again");
 }
 
-/* Is there a spool, and can it be used? */
-static bool is_spooled(const struct exporter *exporter)
-{
-	return exporter->queue.spool && exporter->spool.directory >= 0 && !exporter->spool.error;
-}
-
 /* Its files are gone: what is in memory, or in a file that is still open, goes on. */
 static void leave_spool(struct exporter *exporter)
 {
@@ -158,19 +152,13 @@ static void trim(struct exporter *exporter)
 		      "its queue is full, the oldest points are dropped; queue_size in [agent], or spool, gives it more room");
 }
 
-static int merge(void *user, struct queue_item *const *items, size_t n)
-{
-	struct exporter *exporter = user;
-
-	return exporter->ops->merge(exporter, items, n);
-}
-
 void exporter_tidy(struct exporter *exporter, bool is_last)
 {
 	if (!exporter->ops->merge)
 		return;
-	is_last &= !is_spooled(exporter); /* a later process sends it then */
-	exporter_account(exporter, POINTS_PUSHED, -(uint64_t)backlog_tidy(&exporter->queue, merge, exporter, is_last));
+	/* With a spool that can be used, a later process sends it. */
+	is_last &= !exporter->queue.spool || exporter->spool.directory < 0 || exporter->spool.error;
+	backlog_tidy(exporter, is_last);
 	trim(exporter);
 	queue_aim(&exporter->queue);
 }
