@@ -55,6 +55,10 @@ static const char *segment_words(int err)
 	       err == -ENOTSUP || err == -ELOOP ? "it is not a file that belongs to this user alone" : strerror(-err);
 }
 
+#define spool_warn(exporter, format, ...)                                                                             \
+	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s" format,                       \
+		     (exporter)->spool.path, (exporter)->name, __VA_ARGS__)
+
 static void tell(struct exporter *exporter, int err)
 {
 	struct spool *spool = &exporter->spool;
@@ -64,8 +68,7 @@ static void tell(struct exporter *exporter, int err)
 	spool->error = err;
 	limit(exporter);
 	if (err)
-		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s cannot be used now: %s; "
-			     "what waits stays in memory", spool->path, spool->name, words_of(err));
+		spool_warn(exporter, " cannot be used now: %s; what waits stays in memory", words_of(err));
 	else
 		exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_SPOOL, "the spool is used again");
 }
@@ -91,8 +94,7 @@ static void leave_spool(struct exporter *exporter)
 
 static void count_spooled(struct exporter *exporter, const uint64_t points[N_POINTS])
 {
-	const struct spool *spool = &exporter->spool;
-	const struct spool_found *found = &spool->found;
+	const struct spool_found *found = &exporter->spool.found;
 	uint64_t n = exporter->queue.n_points;
 
 	for (enum points fate = 0; fate < N_POINTS; fate++)
@@ -100,19 +102,16 @@ static void count_spooled(struct exporter *exporter, const uint64_t points[N_POI
 	if (exporter->queue.spooled_bytes)
 		exporter_log(exporter, LOG_LEVEL_INFO, NULL, "%" PRIu64 " point%s of before wait in its spool", n, plural(n));
 	if (found->n_foreign)
-		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s: %" PRIu64 " point%s lost, since "
-			     "another temporality or compression made them", spool->path, spool->name, found->n_foreign,
-			     plural(found->n_foreign));
+		spool_warn(exporter, ": %" PRIu64 " point%s lost, since another temporality or compression made them",
+			   found->n_foreign, plural(found->n_foreign));
 	if (found->n_damaged)
-		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s: %" PRIu64 " damaged record%s, %"
-			     PRIu64 " point%s lost%s; the segment becomes the file \"damaged\" there", spool->path, spool->name,
-			     found->n_damaged, plural(found->n_damaged), found->n_lost, plural(found->n_lost),
-			     found->n_unknown ? ", and others, whose number is not known" : "");
+		spool_warn(exporter, ": %" PRIu64 " damaged record%s, %" PRIu64 " point%s lost%s; the segment becomes the file "
+			   "\"damaged\" there", found->n_damaged, plural(found->n_damaged), found->n_lost,
+			   plural(found->n_lost), found->n_unknown ? ", and others, whose number is not known" : "");
 	if (found->n_unread)
-		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s: %" PRIu64 " segment%s cannot be "
-			     "read, and it is not known how many points are there; the first is %08x: %s", spool->path,
-			     spool->name, found->n_unread, plural(found->n_unread), found->unread,
-			     segment_words(found->unread_error));
+		spool_warn(exporter, ": %" PRIu64 " segment%s cannot be read, and it is not known how many points are there; the "
+			   "first is %08x: %s", found->n_unread, plural(found->n_unread), found->unread,
+			   segment_words(found->unread_error));
 }
 
 void exporter_spool(struct exporter *exporter)
