@@ -11,16 +11,13 @@
 /* What "process" stands for. */
 static const char *const process_attributes[] = { "process.pid", "process.executable.name", "unit" };
 
-static bool ends_with_word(const char *name, const char *word)
+bool question_is_named(const char *word, const char *name)
 {
 	size_t length = strlen(name), n = strlen(word);
 
-	return length > n && name[length - n - 1] == '.' && !strcmp(name + length - n, word);
-}
-
-bool question_is_named(const char *word, const char *name)
-{
-	return !strcmp(word, "unit") ? attribute_owner(name) != NULL : !strcmp(word, name) || ends_with_word(name, word);
+	if (!strcmp(word, "unit"))
+		return attribute_owner(name) != NULL;
+	return length >= n && !strcmp(name + length - n, word) && (length == n || name[length - n - 1] == '.');
 }
 
 bool question_lists(const struct setting_list *list, const char *name)
@@ -100,18 +97,14 @@ bool question_wants_metric(const struct question *question, const struct metric 
 	return !question->metrics.n_items || is_exempt(question, metric);
 }
 
-static bool matches(const struct condition *condition, const struct attribute *attribute)
-{
-	char number[ATTRIBUTE_NUMBER_BYTES];
-
-	return !condition->pattern || !fnmatch(condition->pattern, attribute_text(attribute, number), FNM_NOESCAPE);
-}
-
 static bool is_met(const struct condition *condition, const struct series *series)
 {
-	for (unsigned int i = 0; i < series->n_attributes; i++)
-		if (question_is_named(condition->attribute, series->attributes[i].name) &&
-		    matches(condition, &series->attributes[i]))
+	const char *pattern = condition->pattern;
+	char number[ATTRIBUTE_NUMBER_BYTES];
+
+	array_for_each (attribute, series->attributes, series->n_attributes)
+		if (question_is_named(condition->attribute, attribute->name) &&
+		    (!pattern || !fnmatch(pattern, attribute_text(attribute, number), FNM_NOESCAPE)))
 			return !condition->is_negated;
 	return condition->is_negated;
 }
