@@ -109,11 +109,11 @@ static bool is_aged(const struct queue *queue)
 void backlog_tidy(struct exporter *exporter, bool is_last)
 {
 	struct queue *queue = &exporter->queue;
-	size_t n = TAILQ_EMPTY(&queue->items) ? 0 : choose(queue, 0), n_points = 0, n_read;
+	size_t n = choose(queue, 0), n_points = 0, n_read;
 
 	if (n)
 		(void)merge_chosen(exporter, n);
-	while ((n = TAILQ_EMPTY(&queue->items) ? 0 : choose(queue, 2)) &&
+	while ((n = choose(queue, 2)) &&
 	       (queue_is_over(queue) || (n_points < POINTS_AT_ONCE && (is_last || is_aged(queue))))) {
 		n_read = merge_chosen(exporter, n);
 		if (!n_read)
