@@ -133,13 +133,15 @@ static void put_section(const struct merge *merge, const struct section *section
 		}
 }
 
-int otlp_merge(const struct bytes *bodies, size_t n, struct otlp_writer *writer)
+int otlp_merge(struct queue_item *const *items, size_t n, struct otlp_writer *writer)
 {
+	struct buf *bodies = calloc(n, sizeof(*bodies));
 	struct merge merge = { 0 };
-	int err = 0;
+	int err = bodies ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < n && !err; i++)
-		err = otlp_body_read(bodies[i].data, bodies[i].size, take, &merge);
+		err = gzip_read(&bodies[i], items[i]->data, items[i]->size) ?:
+		      otlp_body_read(bodies[i].data, bodies[i].size, take, &merge);
 	for (size_t i = 0; i < merge.n_sections && !err; i++)
 		put_section(&merge, &merge.sections[i], writer);
 	/* The places that the writer knows end with the call. */
@@ -150,20 +152,6 @@ int otlp_merge(const struct bytes *bodies, size_t n, struct otlp_writer *writer)
 	free(merge.points);
 	free(merge.sections);
 	index_done(&merge.index);
-	return err;
-}
-
-int otlp_merge_items(struct queue_item *const *items, size_t n, struct otlp_writer *writer)
-{
-	struct buf *bodies = calloc(n, sizeof(*bodies));
-	_cleanup_(freep) struct bytes *bytes = calloc(n, sizeof(*bytes));
-	int err = bodies && bytes ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < n && !err; i++) {
-		err = gzip_read(&bodies[i], items[i]->data, items[i]->size);
-		bytes[i] = (struct bytes){ bodies[i].data, bodies[i].size };
-	}
-	err = err ?: otlp_merge(bytes, n, writer);
 	for (size_t i = 0; bodies && i < n; i++)
 		buf_done(&bodies[i]);
 	free(bodies);

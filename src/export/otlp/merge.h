@@ -14,11 +14,9 @@
 #include "export/queue.h"
 
 /*
- * bodies: the oldest first. Puts the points into the writer and ends it. -EBADMSG: one of them is not a body;
- * -ENOMEM. Then nothing has been put.
+ * items: the oldest first; their bodies may be compressed. Puts the points into the writer and ends it. -EBADMSG: one
+ * of them is not a body; -ENOMEM. Then nothing has been put.
  */
-int otlp_merge(const struct bytes *bodies, size_t n, struct otlp_writer *writer);
-/* The same for requests, which may be compressed. */
-int otlp_merge_items(struct queue_item *const *items, size_t n, struct otlp_writer *writer);
+int otlp_merge(struct queue_item *const *items, size_t n, struct otlp_writer *writer);
 /* What the deltas of a request count (otlp_value()), added up, as far as there is memory to read it. */
 uint64_t otlp_sum_values(const struct queue_item *item);

@@ -66,7 +66,7 @@ static int merge(struct exporter *exporter, struct queue_item *const *items, siz
 {
 	struct otlp *otlp = exporter->state;
 	struct otlp_writer into = { otlp->encoding.room, otlp->encoding.limit_bytes, enqueue_merged, otlp };
-	int err = otlp_merge_items(items, n, &into) ?: into.err;
+	int err = otlp_merge(items, n, &into) ?: into.err;
 
 	give_room_back(&otlp->encoding);
 	return err ?: (into.n_too_large ? -EFBIG : 0); /* max_request_size may have become less */
