@@ -142,7 +142,7 @@ static void give_up_or_wait(struct otlp *otlp, struct queue_item *item, int err)
 	queue_end(&otlp->exporter->queue, fate);
 }
 
-/* What a former process was sending when it was killed is in doubt. */
+/* NULL: there is none, or it is to wait. What a former process was sending when it was killed is in doubt. */
 static struct queue_item *next_item(struct otlp *otlp)
 {
 	struct queue *queue = &otlp->exporter->queue;
@@ -199,12 +199,9 @@ static int set_headers(struct otlp *otlp)
 void otlp_send_next(struct otlp *otlp)
 {
 	struct exporter_stats *stats = &otlp->exporter->stats;
-	struct queue_item *item;
+	struct queue_item *item = next_item(otlp);
 	int err;
 
-	if (otlp->is_waiting)
-		return;
-	item = next_item(otlp);
 	if (!item)
 		return;
 	err = set_headers(otlp);
