@@ -169,27 +169,23 @@ static int open_file(const char *path, FILE **ret_file, const char **ret_complai
 {
 	_cleanup_(freep) char *found = credential_path(path);
 	_cleanup_(closep) int fd = found ? open(found, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
-	FILE *file = NULL;
 	struct stat st;
-	int err;
+	int err = fd < 0 || fstat(fd, &st) ? -errno : 0;
 
-	if (fd >= 0 && !fstat(fd, &st)) {
-		if (!S_ISREG(st.st_mode)) {
-			*ret_complaint = S_ISDIR(st.st_mode)  ? "is a directory" :
-					 S_ISFIFO(st.st_mode) ? "is a pipe, which can be read only once" :
-								"is not a regular file";
-			return -EBADMSG;
-		}
-		file = fdopen(fd, "r");
+	if (!err && !S_ISREG(st.st_mode)) {
+		*ret_complaint = S_ISDIR(st.st_mode)  ? "is a directory" :
+				 S_ISFIFO(st.st_mode) ? "is a pipe, which can be read only once" :
+							"is not a regular file";
+		return -EBADMSG;
 	}
-	if (!file) {
-		err = -errno;
-		*ret_complaint = strerror(-err);
-		return err;
+	*ret_file = err ? NULL : fdopen(fd, "r");
+	if (*ret_file) {
+		(void)TAKE_FD(fd);
+		return 0;
 	}
-	(void)TAKE_FD(fd);
-	*ret_file = file;
-	return 0;
+	err = err ?: -errno;
+	*ret_complaint = strerror(-err);
+	return err;
 }
 
 /* The one line of a header's file. -errno and why it cannot be used. */
