@@ -69,7 +69,6 @@ void batch_write(const struct batch *batch, struct store *out)
 
 struct batch_copy {
 	struct metric *metrics; /* which own their texts and bounds */
-	struct metric **list;
 	struct batch batch;
 	struct budget budget;
 };
@@ -97,7 +96,7 @@ struct batch_copy *batch_copy_free(struct batch_copy *copy)
 		free((void *)metric->layout.bounds);
 	}
 	free(copy->metrics);
-	free(copy->list);
+	free(copy->batch.metrics);
 	free(copy);
 	return NULL;
 }
@@ -236,11 +235,11 @@ static int read_all_series(struct metric *metric, const struct stored *all, stru
 static int begin(struct batch_copy *copy, size_t n)
 {
 	copy->metrics = calloc(n + 1, sizeof(*copy->metrics));
-	copy->list = copy->batch.metrics = calloc(n + 1, sizeof(*copy->list));
-	if (!copy->metrics || !copy->list)
+	copy->batch.metrics = calloc(n + 1, sizeof(*copy->batch.metrics));
+	if (!copy->metrics || !copy->batch.metrics)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		copy->list[i] = &copy->metrics[i];
+		copy->batch.metrics[i] = &copy->metrics[i];
 	return 0;
 }
 
