@@ -166,7 +166,5 @@ const struct series_cache *otlp_attributes_of(struct series *series, unsigned in
 	otlp_attributes_append(&encoded, field, series->attributes, series->n_attributes);
 	if (encoding->owner_attribute)
 		append_owner(&encoded, field, series, encoding->owner_attribute);
-	if (buf_error(&encoded))
-		return NULL;
-	return series_cache_new(series, &owners[field], encoded.data, encoded.size);
+	return buf_error(&encoded) ? NULL : series_cache_new(series, &owners[field], encoded.data, encoded.size);
 }
