@@ -42,16 +42,12 @@ static int add(struct attributes *attributes, struct attribute item)
 /* After what was cut or replaced, in place of its last characters if need be: two texts that look alike stay two. */
 static char *put_hash(char *start, char *end, size_t limit, uint64_t hash)
 {
-	char text[HASH_TEXT_BYTES + 1];
-
 	if (end > start + limit - HASH_TEXT_BYTES) {
 		end = start + limit - HASH_TEXT_BYTES;
 		while (end > start && ((uint8_t)*end & 0xc0) == 0x80)
 			end--;
 	}
-	snprintf(text, sizeof(text), "~%08" PRIx32, (uint32_t)hash);
-	memcpy(end, text, HASH_TEXT_BYTES);
-	return end + HASH_TEXT_BYTES;
+	return end + snprintf(end, HASH_TEXT_BYTES + 1, "~%08" PRIx32, (uint32_t)hash);
 }
 
 static int add_text(struct attributes *attributes, const char *name, const void *text, size_t size, size_t limit,

@@ -90,9 +90,7 @@ uint64_t *rows_touch_row(struct rows *rows, uint32_t row)
 		return cells;
 	record->generation = rows->generation;
 	rows->n_touched++;
-	for (uint32_t i = 0; i < rows->n_cells; i++)
-		cells[i] = 0;
-	return cells;
+	return memset(cells, 0, rows->n_cells * sizeof(*cells));
 }
 
 static uint32_t find(const struct rows *rows, const void *key, uint64_t hash)
