@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/otlp/add.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,33 +12,6 @@ typedef Otlp__ExponentialHistogramDataPoint exponential_t;
 typedef Otlp__ExponentialHistogramDataPoint__Buckets buckets_t;
 
 #define BUCKETS_MAX 4096 /* of one that bodies of ours have; more is somebody else's */
-
-/* The numbers of fields that points of all kinds have. */
-enum { FIELD_START = 2, FIELD_TIME = 3 };
-
-enum otlp_mark otlp_mark(unsigned int data_field, struct bytes numbers)
-{
-	struct bytes start = otlp_find_field(numbers, FIELD_START), time = otlp_find_field(numbers, FIELD_TIME);
-
-	if (otlp_find_field(numbers, otlp_kinds[data_field].flags).data)
-		return OTLP_MARK_ENDED;
-	return start.size && bytes_are_equal(start, time) ? OTLP_MARK_ZERO : OTLP_MARK_VALUE;
-}
-
-struct bytes otlp_start(struct bytes numbers)
-{
-	return otlp_find_field(numbers, FIELD_START);
-}
-
-uint64_t otlp_value(unsigned int data_field, struct bytes numbers)
-{
-	struct bytes content = otlp_find_field(numbers, otlp_kinds[data_field].value);
-	uint64_t value = 0;
-
-	if (content.size == sizeof(value))
-		memcpy(&value, content.data, sizeof(value));
-	return le64toh(value);
-}
 
 static double as_double(const number_t *number)
 {

@@ -5,6 +5,7 @@
  */
 #include "export/otlp/merge.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,6 +15,12 @@
 #include "util/array.h"
 #include "util/hash.h"
 #include "util/index.h"
+
+/* The numbers of fields that points of all kinds have. */
+enum { FIELD_START = 2, FIELD_TIME = 3 };
+
+/* What a point is to its series: a value, a 0 at its start, or a last point without a value. */
+enum mark { MARK_VALUE, MARK_ZERO, MARK_ENDED };
 
 struct section {
 	struct otlp_place place;
@@ -25,7 +32,7 @@ struct point {
 	struct bytes numbers, attributes;
 	uint8_t *owned; /* NULL, or the numbers */
 	uint32_t section, next; /* next: in the section, or INDEX_NONE */
-	enum otlp_mark mark;
+	enum mark mark;
 };
 
 struct merge {
@@ -34,6 +41,15 @@ struct merge {
 	size_t n_sections, n_points, at; /* at: the last section */
 	struct index index; /* of points */
 };
+
+static enum mark mark_of(unsigned int data_field, struct bytes numbers)
+{
+	struct bytes start = otlp_find_field(numbers, FIELD_START), time = otlp_find_field(numbers, FIELD_TIME);
+
+	if (otlp_find_field(numbers, otlp_kinds[data_field].flags).data)
+		return MARK_ENDED;
+	return start.size && bytes_are_equal(start, time) ? MARK_ZERO : MARK_VALUE;
+}
 
 static bool has_place(const struct section *section, const struct otlp_place *place)
 {
@@ -100,7 +116,8 @@ static bool is_same(const struct merge *merge, const struct point *a, const stru
 	bool is_delta = merge->sections[a->section].is_delta;
 
 	return a->section == b->section && a->mark == b->mark && bytes_are_equal(a->attributes, b->attributes) &&
-	       (is_delta || bytes_are_equal(otlp_start(a->numbers), otlp_start(b->numbers)));
+	       (is_delta || bytes_are_equal(otlp_find_field(a->numbers, FIELD_START),
+					    otlp_find_field(b->numbers, FIELD_START)));
 }
 
 static int take(void *user, const struct otlp_place *place, struct bytes numbers, struct bytes attributes)
@@ -108,7 +125,7 @@ static int take(void *user, const struct otlp_place *place, struct bytes numbers
 	struct merge *merge = user;
 	int err = find_section(merge, place);
 	struct point point = { numbers, attributes, NULL, (uint32_t)merge->at, INDEX_NONE,
-			       otlp_mark(place->data_field, numbers) };
+			       mark_of(place->data_field, numbers) };
 	uint64_t hash = hash_bytes(attributes.data, attributes.size) + merge->at * 8 + point.mark;
 	uint32_t i;
 
@@ -128,7 +145,7 @@ static void put_section(const struct merge *merge, const struct section *section
 	for (int is_ended = 0; is_ended < 2; is_ended++)
 		for (uint32_t i = section->first; i != INDEX_NONE; i = point->next) {
 			point = &merge->points[i];
-			if ((point->mark == OTLP_MARK_ENDED) == is_ended)
+			if ((point->mark == MARK_ENDED) == is_ended)
 				otlp_writer_put(writer, &section->place, point->numbers, point->attributes);
 		}
 }
@@ -158,9 +175,15 @@ int otlp_merge(struct queue_item *const *items, size_t n, struct otlp_writer *wr
 	return err;
 }
 
+/* A sum of whole numbers, or how many values are in a histogram. */
 static int add_value(void *user, const struct otlp_place *place, struct bytes numbers, struct bytes attributes)
 {
-	*(uint64_t *)user += is_delta(place->tail) ? otlp_value(place->data_field, numbers) : 0;
+	struct bytes content = otlp_find_field(numbers, otlp_kinds[place->data_field].value);
+	uint64_t value = 0;
+
+	if (is_delta(place->tail) && content.size == sizeof(value))
+		memcpy(&value, content.data, sizeof(value));
+	*(uint64_t *)user += le64toh(value);
 	return 0;
 }
 

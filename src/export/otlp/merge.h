@@ -18,5 +18,5 @@
  * of them is not a body; -ENOMEM. Then nothing has been put.
  */
 int otlp_merge(struct queue_item *const *items, size_t n, struct otlp_writer *writer);
-/* What the deltas of a request count (otlp_value()), added up, as far as there is memory to read it. */
+/* What the deltas of a request count (numbers, and values in histograms), as far as there is memory to read it. */
 uint64_t otlp_sum_values(const struct queue_item *item);
