@@ -3,12 +3,8 @@
 
 /* Shared by the files of the exporter. */
 
-#include "export/exporter.h"
 #include "export/otlp/answer.h"
-#include "export/otlp/encode.h"
 #include "export/otlp/options.h"
-#include "export/transport/http.h"
-#include "export/transport/timer.h"
 
 struct otlp {
 	struct exporter *exporter;
