@@ -172,7 +172,7 @@ void queue_aim(struct queue *queue)
 	if (queue->is_begun)
 		return;
 	TAILQ_FOREACH(item, &queue->items, link)
-		if (!item->is_held && (!queue->is_newest_first || item->time_ns == last->time_ns))
+		if (!item->is_held && (!queue->slot_ns || item->time_ns == last->time_ns))
 			break;
 	queue->waiting = item;
 }
@@ -200,7 +200,7 @@ void queue_end(struct queue *queue, enum points fate)
 	} else {
 		end_item(queue, item, fate);
 	}
-	if (queue->is_newest_first)
+	if (queue->slot_ns)
 		queue_aim(queue);
 }
 

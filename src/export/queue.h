@@ -82,10 +82,9 @@ struct queue {
 	size_t limit_bytes; /* of all, what is in the spool included */
 	uint64_t time_ns; /* of the window that queue_put() is for */
 	bool is_fresh;	  /* nothing was there when it began: it is to be sent now, so nothing of it is dropped */
-	/* For backlog.c: of windows that wait, one stays for each such time, besides the newest; 0: all of them. */
+	/* Of totals: the newest window is next; of others, one stays for each such time. 0: the oldest is next. */
 	uint64_t slot_ns;
 	uint64_t age_ns; /* older windows are merged; 0: none */
-	bool is_newest_first;
 	struct spool *spool;  /* NULL: none. Borrowed */
 	size_t spooled_bytes; /* of size_bytes; the rest is in memory */
 };
@@ -124,7 +123,7 @@ size_t queue_confirm(struct queue *queue);
 void queue_remove(struct queue *queue, struct queue_item *item);
 /* Takes the n_items items of a window out as a whole. False: some have been sent or dropped, so the rest stays. */
 bool queue_take_back(struct queue *queue, uint64_t time_ns, size_t n_items);
-/* Unless one was begun: what is next is the oldest that is not held, or with is_newest_first the newest window. */
+/* Unless one was begun: what is next is the oldest that is not held, or the newest window of totals. */
 void queue_aim(struct queue *queue);
 /* Nothing has become of what is left: marks stay. */
 void queue_done(struct queue *queue);

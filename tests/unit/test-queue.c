@@ -193,7 +193,7 @@ static void what_is_held_is_not_sent_again_and_the_newest_window_may_go_first(vo
 	struct queue queue;
 
 	init(&queue, 10, 1000);
-	queue.is_newest_first = true;
+	queue.slot_ns = UINT64_MAX;
 	for (size_t i = 1; i <= 4; i++) {
 		queue.time_ns = i / 2; /* 0, 1 1, 2 */
 		put(&queue, 10, i);
@@ -205,7 +205,7 @@ static void what_is_held_is_not_sent_again_and_the_newest_window_may_go_first(vo
 	queue_hold(&queue);
 	assert_int_equal(queue_begin(&queue)->n_points, 3);
 	queue_end(&queue, POINTS_DELIVERED);
-	queue.is_newest_first = false;
+	queue.slot_ns = 0;
 	queue_aim(&queue);
 	assert_int_equal(queue_begin(&queue)->n_points, 1);
 	queue_end(&queue, POINTS_DELIVERED);

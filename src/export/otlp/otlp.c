@@ -188,7 +188,6 @@ static int otlp_open(struct exporter *exporter, const void *untyped)
 	otlp->report.is_delta = options->encoding.temporality == OTLP_DELTA;
 	otlp->retry = (struct timer){ exporter->context->event, otlp_wake, otlp, NULL };
 	queue_init(&exporter->queue, options->queue_requests, exporter->context->queue_budget);
-	exporter->queue.is_newest_first = !otlp->report.is_delta;
 	if (!otlp->report.is_delta)
 		exporter->queue.slot_ns = options->backlog_ns ?: UINT64_MAX;
 	exporter->format = (uint64_t)(otlp->report.is_delta | options->is_uncompressed << 1);
