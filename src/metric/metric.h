@@ -150,6 +150,9 @@ static inline bool series_is_overflow(const struct series *series)
 	return series == overflow[OVERFLOW_TABLE] || series == overflow[OVERFLOW_SERIES];
 }
 
+/* The attribute that says whose its numbers are, or NULL. */
+const struct attribute *series_owner(const struct series *series);
+
 /* NULL: owner has none yet. */
 static inline struct series_cache *series_cache(const struct series *series, const void *owner)
 {

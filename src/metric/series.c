@@ -68,6 +68,14 @@ static void series_free(struct series *series)
 	free(series);
 }
 
+const struct attribute *series_owner(const struct series *series)
+{
+	array_for_each (attribute, series->attributes, series->n_attributes)
+		if (attribute_owner(attribute->name))
+			return attribute;
+	return NULL;
+}
+
 struct series_cache *series_cache_new(struct series *series, const void *owner, const void *data, size_t size)
 {
 	struct series_cache *cache = calloc(1, sizeof(*cache) + size);

@@ -225,8 +225,8 @@ static void end_attribute(struct grid *grid, const struct series *series, const 
 {
 	const struct attribute *found = array_find(series->attributes, series->n_attributes, name);
 
-	for (unsigned int i = 0; i < series->n_attributes && !found && attribute_owner(name); i++)
-		found = attribute_owner(series->attributes[i].name) ? &series->attributes[i] : NULL;
+	if (!found && attribute_owner(name))
+		found = series_owner(series);
 	/* Processes that live for less than an interval are counted together. */
 	grid_end_attribute(grid, series, found, strcmp(name, "process.pid") ? "-" : "(brief)");
 }

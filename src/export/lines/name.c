@@ -209,14 +209,6 @@ static const struct attribute *find(const struct attribute *attributes, unsigned
 	return NULL;
 }
 
-static const struct attribute *find_owner(const struct series *series)
-{
-	for (unsigned int i = 0; i < series->n_attributes; i++)
-		if (attribute_owner(series->attributes[i].name))
-			return &series->attributes[i];
-	return NULL;
-}
-
 /* Whether a placeholder other than {attributes} shows an attribute of the series. */
 static bool is_in_path(const struct naming *naming, const struct attribute *attribute)
 {
@@ -279,7 +271,7 @@ static void append_piece(const struct naming *naming, const struct template_piec
 		break;
 	case TEMPLATE_UNIT:
 	case TEMPLATE_NAMED:
-		attribute = is_unit ? find_owner(series) :
+		attribute = is_unit ? series_owner(series) :
 				      find(series->attributes, series->n_attributes, piece->text, piece->size);
 		if (attribute)
 			append_value(out, attribute);

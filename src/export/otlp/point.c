@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/otlp/point.h"
 
-#include <string.h>
-
 #include "metric/bounds.h"
+#include "util/array.h"
 
 #define NO_RECORDED_VALUE 1 /* of flags */
 /* All kinds of points have these members, each in a structure of its own. */
@@ -139,16 +138,12 @@ void otlp_attributes_append(struct buf *out, unsigned int field, const struct at
 
 static void append_owner(struct buf *out, unsigned int field, const struct series *series, char *name)
 {
-	struct attribute owner = { 0 };
+	const struct attribute *found = series_owner(series);
+	struct attribute owner;
 
-	for (unsigned int i = 0; i < series->n_attributes; i++) {
-		if (!strcmp(series->attributes[i].name, name))
-			return;
-		if (attribute_owner(series->attributes[i].name))
-			owner = series->attributes[i];
-	}
-	if (!owner.name)
+	if (!found || array_find(series->attributes, series->n_attributes, name))
 		return;
+	owner = *found;
 	owner.name = name;
 	otlp_attributes_append(out, field, &owner, 1);
 }
