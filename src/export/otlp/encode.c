@@ -7,6 +7,7 @@
 
 #include "metric/bounds.h"
 #include "export/otlp/point.h"
+#include "util/array.h"
 #include "util/buf.h"
 
 #define FIELD_ATTRIBUTES 1   /* of a resource */
@@ -22,6 +23,81 @@ struct walk {
 	struct otlp_points points;
 };
 
+/* Attributes */
+
+static void fill_attribute(Otlp__KeyValue *item, Otlp__AnyValue *value, const struct attribute *attribute)
+{
+	otlp__key_value__init(item);
+	otlp__any_value__init(value);
+	item->key = (char *)attribute->name;
+	item->value = value;
+	if (attribute->type == ATTRIBUTE_TEXT) {
+		value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+		value->string_value = (char *)attribute->text;
+	} else if (attribute->type == ATTRIBUTE_NUMBER) {
+		value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+		value->int_value = attribute->number;
+	} else {
+		value->value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
+		value->bool_value = attribute->number != 0;
+	}
+}
+
+/* For each attribute a KeyValue, framed by the number of the field, which is below 16, and its length. */
+static void append_attributes(struct buf *out, unsigned int field, const struct attribute *attributes, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		Otlp__KeyValue item;
+		Otlp__AnyValue value;
+		size_t size, length;
+		uint8_t *at;
+
+		fill_attribute(&item, &value, &attributes[i]);
+		size = protobuf_c_message_get_packed_size(&item.base);
+		buf_append_byte(out, (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED));
+		for (length = size; length >= 0x80; length >>= 7)
+			buf_append_byte(out, (uint8_t)(length | 0x80));
+		buf_append_byte(out, (uint8_t)length);
+		at = buf_reserve(out, size);
+		if (at)
+			out->size += protobuf_c_message_pack(&item.base, at);
+	}
+}
+
+static void append_owner(struct buf *out, unsigned int field, const struct series *series, char *name)
+{
+	const struct attribute *found = series_owner(series);
+	struct attribute owner;
+
+	if (!found || array_find(series->attributes, series->n_attributes, name))
+		return;
+	owner = *found;
+	owner.name = name;
+	append_attributes(out, field, &owner, 1);
+}
+
+/*
+ * Those of a series, which never change: encoded once for each number of the field that is in use,
+ * and kept with the series, for all encodings without an attribute of their own. NULL: no memory.
+ */
+static const struct series_cache *attributes_of(struct series *series, unsigned int field,
+						const struct otlp_encoding *encoding)
+{
+	static const char shared[OTLP_FIELDS];
+	const char *owners = encoding->owner_attribute ? encoding->owners : shared;
+	const struct series_cache *cache = series_cache(series, &owners[field]);
+	_cleanup_(buf_done) struct buf encoded = BUF_INIT;
+
+	if (cache)
+		return cache;
+	append_attributes(&encoded, field, series->attributes, series->n_attributes);
+	if (encoding->owner_attribute)
+		append_owner(&encoded, field, series, encoding->owner_attribute);
+	return buf_error(&encoded) ? NULL : series_cache_new(series, &owners[field], encoded.data, encoded.size);
+}
+
+/* Points */
+
 static struct bytes packed(struct buf *buf, const ProtobufCMessage *message)
 {
 	uint8_t *at = buf_reserve(buf, protobuf_c_message_get_packed_size(message));
@@ -35,7 +111,7 @@ static int pack_point(struct walk *walk, struct series *series, enum otlp_form f
 {
 	struct otlp_point point;
 	const struct series_cache *attributes =
-		otlp_attributes_of(series, otlp_kinds[walk->place.data_field].attributes, walk->encoding);
+		attributes_of(series, otlp_kinds[walk->place.data_field].attributes, walk->encoding);
 	struct bytes numbers;
 
 	otlp_point_make(&walk->points, series, form, &point);
@@ -149,7 +225,7 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 	const char *scope = NULL;
 	struct metric *metric;
 
-	otlp_attributes_append(&walk.resource, FIELD_ATTRIBUTES, encoding->resource, encoding->n_resource);
+	append_attributes(&walk.resource, FIELD_ATTRIBUTES, encoding->resource, encoding->n_resource);
 	walk.place.resource = (struct bytes){ walk.resource.data, walk.resource.size };
 	batch_for_each_metric(metric, batch) {
 		if (!scope || strcmp(scope, metric->scope)) {

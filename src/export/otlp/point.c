@@ -2,7 +2,6 @@
 #include "export/otlp/point.h"
 
 #include "metric/bounds.h"
-#include "util/array.h"
 
 #define NO_RECORDED_VALUE 1 /* of flags */
 /* All kinds of points have these members, each in a structure of its own. */
@@ -94,72 +93,4 @@ void otlp_point_make(const struct otlp_points *points, const struct series *seri
 		fill_exponential(&ret_point->exponential, &ret_point->positive, metric, numbers);
 		SET_TIMES(ret_point->exponential, start_ns, time_ns, flags);
 	}
-}
-
-/* Attributes */
-
-static void fill_attribute(Otlp__KeyValue *item, Otlp__AnyValue *value, const struct attribute *attribute)
-{
-	otlp__key_value__init(item);
-	otlp__any_value__init(value);
-	item->key = (char *)attribute->name;
-	item->value = value;
-	if (attribute->type == ATTRIBUTE_TEXT) {
-		value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-		value->string_value = (char *)attribute->text;
-	} else if (attribute->type == ATTRIBUTE_NUMBER) {
-		value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
-		value->int_value = attribute->number;
-	} else {
-		value->value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
-		value->bool_value = attribute->number != 0;
-	}
-}
-
-void otlp_attributes_append(struct buf *out, unsigned int field, const struct attribute *attributes, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		Otlp__KeyValue item;
-		Otlp__AnyValue value;
-		size_t size, length;
-		uint8_t *at;
-
-		fill_attribute(&item, &value, &attributes[i]);
-		size = protobuf_c_message_get_packed_size(&item.base);
-		buf_append_byte(out, (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED));
-		for (length = size; length >= 0x80; length >>= 7)
-			buf_append_byte(out, (uint8_t)(length | 0x80));
-		buf_append_byte(out, (uint8_t)length);
-		at = buf_reserve(out, size);
-		if (at)
-			out->size += protobuf_c_message_pack(&item.base, at);
-	}
-}
-
-static void append_owner(struct buf *out, unsigned int field, const struct series *series, char *name)
-{
-	const struct attribute *found = series_owner(series);
-	struct attribute owner;
-
-	if (!found || array_find(series->attributes, series->n_attributes, name))
-		return;
-	owner = *found;
-	owner.name = name;
-	otlp_attributes_append(out, field, &owner, 1);
-}
-
-const struct series_cache *otlp_attributes_of(struct series *series, unsigned int field,
-					      const struct otlp_encoding *encoding)
-{
-	static const char shared[OTLP_FIELDS];
-	const char *owners = encoding->owner_attribute ? encoding->owners : shared;
-	const struct series_cache *cache = series_cache(series, &owners[field]);
-	_cleanup_(buf_done) struct buf encoded = BUF_INIT;
-
-	if (cache)
-		return cache;
-	otlp_attributes_append(&encoded, field, series->attributes, series->n_attributes);
-	if (encoding->owner_attribute)
-		append_owner(&encoded, field, series, encoding->owner_attribute);
-	return buf_error(&encoded) ? NULL : series_cache_new(series, &owners[field], encoded.data, encoded.size);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One point as a message of protobuf-c, and its attributes, which are appended to the packed message. */
+/* One point as a message of protobuf-c, without its attributes, which are appended to the packed message. */
 
 #include "export/otlp/encode.h"
 #include "otlp-metrics.pb-c.h"
-#include "util/buf.h"
 
 /* What a series has in a batch: its point, before it a 0 at its start if it is new, or a last point without a value. */
 enum otlp_form { OTLP_POINT, OTLP_ZERO, OTLP_ENDED };
@@ -32,13 +31,3 @@ struct otlp_point {
 
 void otlp_point_make(const struct otlp_points *points, const struct series *series, enum otlp_form form,
 		     struct otlp_point *ret_point);
-
-/* For each attribute a KeyValue, framed by the number of the field, which is below 16, and its length. */
-void otlp_attributes_append(struct buf *out, unsigned int field, const struct attribute *attributes,
-			    unsigned int n);
-/*
- * Those of a series, which never change: encoded once for each number of the field that is in use,
- * and kept with the series, for all encodings without an attribute of their own. NULL: no memory.
- */
-const struct series_cache *otlp_attributes_of(struct series *series, unsigned int field,
-					      const struct otlp_encoding *encoding);
