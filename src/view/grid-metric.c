@@ -228,7 +228,7 @@ static void end_attribute(struct grid *grid, const struct series *series, const 
 	if (!found && attribute_owner(name))
 		found = series_owner(series);
 	/* Processes that live for less than an interval are counted together. */
-	grid_end_attribute(grid, series, found, strcmp(name, "process.pid") ? "-" : "(brief)");
+	grid_end_attribute(grid, series, found, !strcmp(name, "process.pid") && series_owner(series) ? "(brief)" : "-");
 }
 
 static void add_series(struct grid *grid, const struct layout *layout, const struct series *series)
