@@ -73,6 +73,12 @@ static void tell(struct exporter *exporter, int err)
 		exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_SPOOL, "the spool is used again");
 }
 
+/* Is there a spool, and can it be used? */
+static bool is_spooled(const struct exporter *exporter)
+{
+	return exporter->queue.spool && exporter->spool.directory >= 0 && !exporter->spool.error;
+}
+
 /* Its files are gone: what is in memory, or in a file that is still open, goes on. */
 static void leave_spool(struct exporter *exporter)
 {
@@ -155,8 +161,7 @@ void exporter_tidy(struct exporter *exporter, bool is_last)
 {
 	if (!exporter->ops->merge)
 		return;
-	/* With a spool that can be used, a later process sends it. */
-	is_last &= !exporter->queue.spool || exporter->spool.directory < 0 || exporter->spool.error;
+	is_last &= !is_spooled(exporter); /* a later process sends it then */
 	backlog_tidy(exporter, is_last);
 	trim(exporter);
 	queue_aim(&exporter->queue);

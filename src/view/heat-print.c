@@ -129,6 +129,7 @@ static void draw_map(struct canvas *canvas, const struct heat *heat, const struc
 	_cleanup_(buf_done) struct buf name = BUF_INIT;
 
 	heat_append_name(&name, heat);
+	canvas->out->error = canvas->out->error ?: buf_error(&name);
 	grid_cut(&canvas->text, buf_text(&name), canvas->width);
 	buf_append_text(&canvas->text, cells->n_rows ? "" : ": no values");
 	put_text(canvas, 0);
@@ -175,6 +176,7 @@ void heat_svg(const struct heat *heat, struct buf *out)
 		   "role=\"img\" font-family=\"monospace\" font-size=\"12\" shape-rendering=\"crispEdges\" aria-label=\"Heat map of ",
 		   width, height, width, height);
 	heat_append_name(&name, heat);
+	out->error = out->error ?: buf_error(&name);
 	buf_append_html(out, buf_text(&name));
 	buf_printf(out, "\">\n<rect class=\"heat-back\" width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n"
 		   "<g class=\"heat-text\" fill=\"#444\">\n", width, height);

@@ -14,7 +14,7 @@
 struct heat {
 	struct metric metric; /* without series */
 	size_t room, n_added; /* columns; the i-th is at i % room */
-	bool is_of_many;      /* of several series together */
+	bool is_of_many;      /* several series of one collection have values */
 	uint64_t *ends_ns;
 	uint64_t *counts;
 };
@@ -75,15 +75,18 @@ void heat_add(struct heat *heat, const struct metric *metric, uint64_t time_ns)
 	uint32_t n_buckets = heat->metric.layout.n_buckets;
 	struct series *series;
 	uint64_t *bucket;
+	size_t n_series = 0;
 
 	if (!is_rest(heat, time_ns))
 		memset(buckets(heat, heat->n_added++), 0, n_buckets * sizeof(*bucket));
 	bucket = buckets(heat, heat->n_added - 1);
 	heat->ends_ns[(heat->n_added - 1) % heat->room] = time_ns;
-	heat->is_of_many |= metric->n_series > 1;
-	metric_for_each_series(series, metric)
+	metric_for_each_series(series, metric) {
+		n_series += series->total.count > 0;
 		for (uint32_t i = 0; i < n_buckets; i++)
 			bucket[i] += series->delta.bucket[i];
+	}
+	heat->is_of_many |= n_series > 1;
 }
 
 /* The buckets that hold something, among those of from on; *first is at least *end if none does. */

@@ -111,7 +111,7 @@ static uint64_t identity(const struct series *series)
 static bool is_line_level(const char *level)
 {
 	static const char *const levels[] = { "count", "sum", "bucket", "total" };
-	char first[sizeof("bucket") + 1]; /* a longer one is cut to what is none of them either */
+	char first[sizeof("bucket") + 1]; /* one more than the longest: what is cut is none of them */
 
 	snprintf(first, sizeof(first), "%.*s", (int)strcspn(level, "."), level);
 	return array_find(levels, ARRAY_SIZE(levels), first);

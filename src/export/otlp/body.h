@@ -26,14 +26,14 @@ static inline bool bytes_are_equal(struct bytes a, struct bytes b)
 	return a.size == b.size && (a.data == b.data || !a.size || !memcmp(a.data, b.data, a.size));
 }
 
-/* The kinds of points: the numbers of their fields in proto/otlp-metrics.proto. Others are the same in all of them. */
+/* The kinds of points: the numbers of their fields in proto/otlp-metrics.proto. Other fields are the same in all. */
 struct otlp_kind {
 	const struct ProtobufCMessageDescriptor *message;
 	unsigned int attributes, flags;
 	unsigned int value; /* a whole number of eight bytes; 0: of none */
 };
 
-/* By the number of the data in Metric. */
+/* By the number of the data in Metric, as otlp_body_read() and the encoder know it; others are not kinds. */
 extern const struct otlp_kind otlp_kinds[];
 
 /* What points are in. */
