@@ -12,7 +12,8 @@ from harness import Cgroup, OWNER, PATIENCE_S, Points
 CREATED = 'bpfpush.cgroup.created'
 HEAD = 'the container in which bpfpush runs hides a part of the machine: '
 CGROUP = 'not all units and containers outside of it have their names (--cgroupns=host)'
-PID = 'with per_process, processes outside of it seem to have ended (--pid=host)'
+PID = ('CPU time, page faults and I/O of a process outside of it are counted when it ends, and with per_process it seems to have ended '
+       '(--pid=host)')
 UTS = 'host.name is its own name (--uts=host)'
 # Only the part of the tree below this cgroup is mounted, and process 1 of the machine is out of sight.
 CONTAINER = ['unshare', '--cgroup', '--mount', '--pid', '--fork', '--mount-proc', 'sh', '-c', r'''
@@ -30,6 +31,19 @@ for i in range(int(sys.argv[1])):
     os.mkdir("%s/made-%d" % (os.path.dirname(sys.argv[2]), i))
     os.rmdir("%s/made-%d" % (os.path.dirname(sys.argv[2]), i))
 """
+
+
+# Touches as many new pages as the number says.
+FAULT = """
+import mmap, sys
+pages = mmap.mmap(-1, %d * mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+pages.madvise(mmap.MADV_NOHUGEPAGE)
+for at in range(0, len(pages), mmap.PAGESIZE):
+    pages[at] = 1
+print("touched", flush=True)
+sys.stdin.read()
+"""
+N_PAGES = 20000
 
 
 def make(n, directory):
@@ -88,6 +102,27 @@ class NamespaceTest(unittest.TestCase):
         self.assertEqual((owners['/.'], owners['/inside']), (3, 4))
         self.assertGreaterEqual(owners['unknown'], 5 + 6)
         self.assertFalse([owner for owner in owners if owner and 'bpfpush-test' in owner])
+
+    def test_what_the_kernel_counts_in_tasks_outside_comes_when_they_end(self):
+        for is_over in (False, True):
+            with self.subTest(is_over=is_over), Cgroup('outside') as outside, tempfile.NamedTemporaryFile('r', prefix='bpfpush-test-') as output:
+                line = ['unshare', '--pid', '--fork', '--mount-proc', harness.agent(), 'once', '--config=/dev/null', '--format=json',
+                        '--output=' + output.name, '--whole-machine', 'memory', '--', 'cat']
+                with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
+                    print('is it counting?', file=agent.stdin, flush=True)
+                    agent.stdout.readline()
+                    with outside.start(['python3', '-c', FAULT % N_PAGES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as faulting:
+                        faulting.stdout.readline()
+                        if is_over:
+                            faulting.stdin.close()
+                            faulting.wait(PATIENCE_S)
+                        agent.communicate(timeout=PATIENCE_S)
+                        faulting.kill()
+                seen = Points()
+                seen.add(output.read())
+            owners = seen.by(OWNER, 'process.paging.faults')
+            n = sum(n for owner, n in owners.items() if owner and os.path.basename(outside.directory) in owner)
+            self.assertEqual(n >= N_PAGES, is_over, n)
 
 
 if __name__ == '__main__':

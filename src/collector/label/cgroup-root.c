@@ -64,7 +64,9 @@ static const struct {
 } namespaces[] = {
 	{ "/proc/self/ns/cgroup", 0xEFFFFFFB,
 	  "not all units and containers outside of it have their names (--cgroupns=host)", .is_of_cgroups = true },
-	{ "/proc/self/ns/pid", 0xEFFFFFFC, "with per_process, processes outside of it seem to have ended (--pid=host)" },
+	{ "/proc/self/ns/pid", 0xEFFFFFFC,
+	  "CPU time, page faults and I/O of a process outside of it are counted when it ends, and with per_process it seems to "
+	  "have ended (--pid=host)" },
 	{ "/proc/self/ns/uts", 0xEFFFFFFE, "host.name is its own name (--uts=host)", .is_of_services = true },
 };
 
