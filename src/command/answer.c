@@ -99,15 +99,46 @@ const struct batch *answer_take(void *user, const struct batch *batch)
 	return batch;
 }
 
+/* The setting that switches a metric on, if it is off; or NULL. */
+static const char *find_switch(const struct collector *collector, const struct metric *metric)
+{
+	array_for_each (described, collector->descriptor->metrics, collector->descriptor->n_metrics)
+		if (described->when && !strcmp(described->name, metric->name) &&
+		    !setting_is_on(&collector->settings, described->when))
+			return described->when;
+	return NULL;
+}
+
+/* The histograms that are asked for and counted. Without any, what switches one on is said. */
+static size_t count_histograms(const struct setup *setup)
+{
+	_cleanup_(buf_done) struct buf off = BUF_INIT;
+	size_t n = 0;
+
+	for (size_t i = 0; i < setup->set.n_shown; i++) {
+		const struct collector *collector = setup->set.items[i];
+
+		for (size_t j = 0; j < collector->n_metrics; j++) {
+			const struct metric *metric = collector->metrics[j];
+			const char *setting = find_switch(collector, metric);
+
+			if (metric->kind != METRIC_HISTOGRAM || !question_wants_metric(&setup->question, metric))
+				continue;
+			n += !setting;
+			if (setting)
+				buf_printf(&off, "bpfpush once: --heatmap: %s counts only with --set=%s.%s=VALUE\n", metric->name,
+					   collector->name, setting);
+		}
+	}
+	fputs(n ? "" : buf_text(&off), stderr);
+	return n;
+}
+
 static enum exit_code begin_heats(struct answer *answer, const struct arguments *arguments, struct setup *setup)
 {
 	uint64_t interval_ns = arguments->duration_ns / COLUMNS;
-	size_t n = 0;
+	size_t n = count_histograms(setup);
 
-	for (size_t i = 0; i < setup->set.n_shown; i++)
-		for (size_t j = 0; j < setup->set.items[i]->n_metrics; j++)
-			n += setup->set.items[i]->metrics[j]->kind == METRIC_HISTOGRAM &&
-			     question_wants_metric(&setup->question, setup->set.items[i]->metrics[j]);
 	if (!n || (n > 1 && is_svg(arguments->output_path))) {
 		fprintf(stderr, "bpfpush once: --heatmap: %zu metrics that count here are histograms; name %s, like run_queue.duration\n",
 			n, n ? "one of them for a file.svg" : "a metric that is one");

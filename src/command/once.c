@@ -72,15 +72,16 @@ static bool has_series(const struct collector *collector)
 	return false;
 }
 
-/* In a table, of the collectors that somebody has named, those that have counted nothing; or an answer without rows. */
+/* Of the collectors that somebody has named, those that have counted nothing; or an answer without rows. */
 static void say_what_is_empty(const struct arguments *arguments, const struct answer *answer, const struct setup *setup)
 {
 	bool is_asked = setup->question.n_conditions > arguments->is_alone, is_said = false;
+	bool is_named = arguments->n_words && !arguments->format && !answer->view;
 
 	for (size_t i = 0; i < setup->set.n_shown; i++) {
 		const struct collector *collector = setup->set.items[i];
 
-		if ((!collector->is_probe && (!arguments->n_words || arguments->format)) || has_series(collector))
+		if ((!collector->is_probe && !is_named) || has_series(collector))
 			continue;
 		fprintf(stderr, "bpfpush once: %s: there was nothing to count\n",
 			collector->is_probe ? collector->descriptor->description : collector->name);
