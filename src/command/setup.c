@@ -66,6 +66,7 @@ static int add_probe(struct config *config, const char *text, bool is_alone, str
 enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup)
 {
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
+	enum exit_code mistake = EXIT_SETTINGS;
 	struct setup setup = { 0 };
 	int err = setup_read(arguments, &diag, &setup.config);
 
@@ -76,8 +77,10 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 	for (size_t i = 0; i < arguments->probes.n_items && !err; i++)
 		err = add_probe(setup.config, arguments->probes.items[i], arguments->is_alone, &diag);
 	err = err ?: collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set);
-	if (!err && !diag.n_errors) /* else the set is not whole */
+	if (!err && !diag.n_errors) { /* else the set is not whole */
 		err = ask_collectors(arguments, names, &setup.set, &diag, &setup.question);
+		mistake = diag.n_errors ? EXIT_USE : mistake;
+	}
 	err = err ?: buf_error(&diag.text);
 	if (!err && !diag.n_errors && !setup.set.n_shown)
 		diag_add(&diag, "bpfpush", 0, "no collector is enabled, so nothing would be counted; enable one in [agent] "
@@ -94,7 +97,7 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 			log_event(LOG_LEVEL_ERROR, LOG_ID_CONFIG_REJECTED, NULL,
 				  "%u mistake%s in the configuration and the collectors", diag.n_errors, plural(diag.n_errors));
 		setup_done(&setup);
-		return EXIT_SETTINGS;
+		return mistake;
 	}
 	*ret_setup = setup;
 	return EXIT_OK;

@@ -22,7 +22,8 @@ struct setup {
 
 /*
  * names: the collectors that the command line names, ended by NULL; for a command that takes a question, metrics, too.
- * Every mistake is printed to stderr, one a line. EXIT_OK, EXIT_SETTINGS after mistakes, EXIT_INTERNAL.
+ * Every mistake is printed to stderr, one a line. EXIT_OK; EXIT_SETTINGS after mistakes, EXIT_USE after those of
+ * options; EXIT_INTERNAL.
  */
 enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup);
 /* Only the configuration, with what the command line adds. Every mistake goes to diag. -ENOMEM, -EINVAL. */

@@ -100,7 +100,7 @@ enum exit_code table_begin(struct table *table, const struct arguments *argument
 	log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
 	setup->counting.view = top_view;
 	setup->counting.view_user = table->top;
-	return diag.n_errors ? EXIT_SETTINGS : EXIT_OK;
+	return diag.n_errors ? EXIT_USE : EXIT_OK;
 }
 
 /* Somebody who reads the table may not know that there is more. errno, or 0. */

@@ -206,7 +206,8 @@ class CommandsTest(unittest.TestCase):
                 (["syscals"], 'bpfpush: collector "syscals" is not in ')):
             with self.subTest(words):
                 result = subprocess.run([BPFPUSH.path, "once", *HERE, "--for=1ms", *words], capture_output=True, text=True, check=False)
-                self.assertEqual((result.returncode, result.stdout), (78, ""), result.stderr)
+                status = 64 if words[0].startswith("--") else 78
+                self.assertEqual((result.returncode, result.stdout), (status, ""), result.stderr)
                 self.assertEqual(result.stderr[:len(said)], said)
                 self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
         for words, meant in (("sycall.duration", "syscall.duration"), ("bpfpush.file.ios", "bpfpush.file.io"), ("sycalls", "syscalls"), ("disk", "disk.io"), ("sysc", "syscalls"), ("sched", "scheduler")):
@@ -217,10 +218,11 @@ class CommandsTest(unittest.TestCase):
                 (["once", *HERE, "nosuch"], 78, ', and no metric ends with it; "bpfpush list --available" shows all collectors'),
                 (["once", "--whole-machine"], 64, 'bpfpush once: --whole-machine has no effect without a command: write one after "--", or remove it'),
                 (["once", "--"], 64, 'bpfpush once: write a command after "--"'),
-                (["once", *HERE, "block", "--", "true"], 78, "not counted for each unit, so not for a command alone: add --whole-machine"),
+                (["once", *HERE, "block", "--", "true"], 64, "not counted for each unit, so not for a command alone: add --whole-machine"),
                 (["once", "--limit=99999999999999999999"], 64, "bpfpush once: --limit: is too large"),
                 (["status", "extra"], 64, 'bpfpush status: takes no words: remove "extra"'),
                 (["report", "-o", "/dev/null", "--points=/no/such/p"], 74, "bpfpush report: --points=/no/such/p: No such file or directory"),
+                (["once", *HERE, "--heatmap", "syscalls"], 64, "bpfpush once: --heatmap: bpfpush.syscall.duration counts only with --set=syscalls.duration=VALUE"),
                 (["once", "--heatmap", "-o", "/no/such.png"], 64, "bpfpush once: --output=/no/such.png: only a file.svg is a picture")):
             with self.subTest(words):
                 result = subprocess.run([BPFPUSH.path, *words], capture_output=True, text=True, check=False)

@@ -316,7 +316,7 @@ class EndTest(unittest.TestCase):
     def test_a_mistake_shows_no_screen(self):
         with Screen(80, 24, '--where=no.such=x') as screen:
             screen.wait_for('no.such', 'it has ended')
-            self.check_restored(screen, 78)
+            self.check_restored(screen, 64)
 
     def test_nothing_stays_where_there_is_one_screen(self):
         with Screen(80, 24, '--interval=500ms', environment='TERM=vt100') as screen:
