@@ -72,7 +72,7 @@ static void enter(struct top *top, const struct line *line)
 
 	go(top, page);
 	if (!page)
-		snprintf(top->note, sizeof(top->note), "there is no more to see of it");
+		snprintf(top->note, sizeof(top->note), "this row has nothing more to show");
 }
 
 static void switch_heat_map(struct top *top)

@@ -119,7 +119,7 @@ static int take_message(struct service *service)
 	return 0;
 }
 
-/* How large the message is, as far as that is known. 0: there is no such message. */
+/* How large the message is, as far as that is known. 0: this is not a message of the service. */
 static size_t message_bytes(const struct buf *message)
 {
 	struct viewers_header header;

@@ -5,8 +5,8 @@
     result.status, result.output, result.file("name")
 
 SCRIPT runs under bash as a service once the system is up, with DIRECTORY read-only at /payload and a
-place for files that outlive the container at /result; options=[...] go to systemd-nspawn. A boot takes half a second.
-It waits with until_true COMMAND.
+place for files that outlive the container at /result; options=[...] go to systemd-nspawn, and environment={...} with them;
+which=[...] are options of rootfs-build. A boot takes half a second. It waits with until_true COMMAND.
 """
 
 import os

@@ -139,7 +139,7 @@ class KeysTest(unittest.TestCase):
             screen.wait_for('cpu%', 'no unit')
             screen.keys('Space')
             screen.wait_for('paused')
-            for key, note in (('H', 'heat maps are of durations'), ('h', 'what it does'), ('Enter', 'no more to see of it')):
+            for key, note in (('H', 'heat maps are of durations'), ('h', 'what it does'), ('Enter', 'has nothing more to show')):
                 screen.keys(key)
                 screen.wait_for(note)
 

@@ -56,6 +56,7 @@ static int restore_collector(struct collector *const *items, size_t n, struct st
 		struct stored rows = stored_block(in);
 		struct binding *binding = is_adopted || has_past ? binding_find(collector, map) : NULL;
 		struct source *old = binding && has_past ? past_open(&past, map, &binding->source, base) : NULL;
+
 		if (binding && (!has_past || old) && !binding_restore(binding, shape, &rows, restored, old))
 			past.object->has_past |= has_past;
 	}

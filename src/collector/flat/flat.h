@@ -144,7 +144,7 @@ void flat_save(const struct flat *table, struct store *out);
 int flat_restore(struct flat *table, struct stored *in);
 /*
  * Narrowing, after a burst of keys. If few are left, flat_narrow() makes programs use the first part again. Then all
- * places of the rest are to be retired and freed; a row whose owner is there is kept. After that, and a grace period,
+ * places of the rest are to be retired and cleared; a row whose owner is there is kept. After that, and a grace period,
  * flat_close_rest() unmaps the rest, unless a key has come there meanwhile.
  */
 bool flat_narrow(struct flat *table);

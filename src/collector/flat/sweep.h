@@ -6,8 +6,8 @@
  *
  * A place of a table is removed in three steps, so that nothing is lost and nothing counts for the next key, wherever
  * the process is killed. In the first, programs cease to find it. When none can be writing there any more, the second
- * takes its numbers out of its row. When the agent's state has neither, the third makes it vacant. A key that comes
- * back meanwhile gets another place.
+ * takes its numbers out of its row. When a saved state lists the place, and its row without these numbers, the third
+ * makes it vacant. A key that comes back meanwhile gets another place.
  *
  * A key of a hash map that did not grow in the last two readings is deleted in a collection, between the reading and
  * the state. The last state has all that the key held, so its row just ends in a process that comes after a kill. Only
