@@ -53,9 +53,11 @@ static enum exit_code connect_all(struct setup *setup)
 
 /*
  * What is checked may come from anywhere, so it must not take the machine. A slow machine gets as much more time as it
- * took to come this far, and many collectors get more of both than few.
+ * took to come this far, and many collectors get more of both than few. A guest counts as its own time what its host
+ * takes from it, so even the smallest check has some seconds.
  */
 #define STARTS	     100
+#define LEAST_S	     5
 #define MEMORY_BYTES (UINT64_C(200) << 20)
 #define OWN_FILES    64 /* of the service, besides those of objects */
 #define PARTS	     32 /* probes and the like that need no more than that */
@@ -74,7 +76,8 @@ static void set_limits(const struct arguments *arguments, const struct config *c
 #ifndef __SANITIZE_ADDRESS__ /* which needs more of both */
 	size_t n_parts = arguments->n_words + (config ? config->n_sections + config->agent.collectors.n_items : 0);
 	rlim_t times = 1 + n_parts / PARTS;
-	const struct itimerval timer = { .it_value.tv_sec = (clock() * STARTS / CLOCKS_PER_SEC + 1) * (time_t)times };
+	time_t limit_s = (clock() * STARTS / CLOCKS_PER_SEC + LEAST_S) * (time_t)times;
+	const struct itimerval timer = { .it_value.tv_sec = limit_s };
 	struct rlimit memory = { RLIM_INFINITY, RLIM_INFINITY };
 
 	signal(SIGPROF, on_limit);

@@ -83,7 +83,8 @@ class TcpTest(unittest.TestCase):
 
     def test_lost_segments_are_retransmits_and_no_bytes(self):
         _, client, expected = self.run_both('loss')
-        self.assertGreaterEqual(expected['retransmits'], 9)  # SYN, SYN/ACK and data, three times
+        # Three times data, and the SYN or the SYN/ACK or both: whichever end's timer fires first.
+        self.assertGreaterEqual(expected['retransmits'], 6)
         self.assertEqual(client.total('bpfpush.tcp.retransmits'), expected['retransmits'])
         for type_ in TYPES:
             with self.subTest(type_):
