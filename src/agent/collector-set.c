@@ -15,7 +15,7 @@
 
 #include "agent/collector-search.h"
 #include "collector/adopt/adopt.h"
-#include "collector/binding.h"
+#include "collector/start.h"
 #include "collector/hook/check.h"
 #include "collector/kernel/kernel.h"
 #include "collector/label/cgroup.h"
@@ -135,7 +135,7 @@ static int tell_at_once(const struct collector_set *set, struct diag *diag)
 
 	for (size_t i = 0; i < set->n; i++)
 		n += set->items[i]->descriptor->n_cgroups;
-	return names && n && setting_find(&names->settings, yes.key) ? collector_set(names, &yes, diag) : 0;
+	return names && n && variable_find(&names->variables, yes.key) ? collector_set(names, &yes, diag) : 0;
 }
 
 int collector_set_open(const struct config *config, const char *const *names, uint64_t boot_ns, struct diag *diag,

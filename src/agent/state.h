@@ -17,11 +17,11 @@
  * - After that, requests leave. One that has left is marked in the snapshot, with the instruction that forgets it. In
  *   between, a request may be sent twice: OTLP says so, for Graphite it is the same point, and of StatsD's datagrams
  *   it is at most one, the one in whose send() the process is killed.
- * - While it retires places or takes them out (collector/flat/sweep.h): the older snapshot does not list them, so they
+ * - While it retires places or takes them out (collector/table/sweep.h): the older snapshot does not list them, so they
  *   are read as before.
  * - While it clears places: the snapshot lists them, and no row has their numbers. The later process clears the rest.
  * - While it deletes keys from hash maps, before it saves: the older snapshot has what they held, and their rows end
- *   (flat/sweep.h says for which keys this is not exact).
+ *   (table/sweep.h says for which keys this is not exact).
  * - While it hears of new cgroups: their names are appended to the snapshot at once.
  * - While it restores: what has been done to maps is done again; the snapshot stays as it is, except for marks.
  *

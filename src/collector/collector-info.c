@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collector/binding.h"
+#include "collector/binding/binding.h"
+#include "collector/collector.h"
 #include "collector/label/cgroup.h"
 #include "util/array.h"
 #include "util/buf.h"
@@ -31,34 +32,9 @@ uint64_t collector_map_kernel_bytes(const struct collector_map *map)
 	return bytes;
 }
 
-struct collector *collector_named(struct collector *const *items, size_t n, const char *name)
-{
-	array_for_each (item, items, n)
-		if (!strcmp((*item)->name, name))
-			return *item;
-	return NULL;
-}
-
-const struct descriptor_program *collector_describes(const struct collector *collector, const struct program *program)
-{
-	for (size_t i = 0; i < collector->descriptor->n_programs; i++)
-		if (program_is_called(program, collector->descriptor->programs[i].name))
-			return &collector->descriptor->programs[i];
-	return NULL;
-}
-
-const struct settings *collector_settings_for(const struct collector *collector, const char *when)
-{
-	return strcmp(when ?: "", SETTING_PREEMPTIBLE) ? &collector->settings : &collector->object->settings;
-}
-
-bool collector_uses(const struct collector *collector, const struct program *program)
-{
-	return !collector->descriptor->object || collector_describes(collector, program);
-}
-
 /* A flat table is one map for those who ask. The first of an object has the words of all. */
-static void describe_table(const struct collector *collector, const struct flat_parts *parts, struct collector_map *map)
+static void describe_table(const struct collector *collector, const struct table_parts *parts,
+			   struct collector_map *map)
 {
 	const struct bpf_map *more[] = { parts->keys, parts->more, parts->words };
 
@@ -72,7 +48,7 @@ static void describe_table(const struct collector *collector, const struct flat_
 static void find_maps(struct collector *collector)
 {
 	const struct object *object = collector->object;
-	struct flat_parts parts;
+	struct table_parts parts;
 	struct bpf_map *map;
 
 	bpf_object__for_each_map (map, object->bpf) {
@@ -87,9 +63,9 @@ static void find_maps(struct collector *collector)
 		};
 
 		if ((binding ? binding->collector : object->collectors[0]) != collector ||
-		    flat_is_part(object->bpf, map))
+		    table_is_part(object->bpf, map))
 			continue;
-		if (flat_find(object->bpf, item.name, &parts))
+		if (table_find(object->bpf, item.name, &parts))
 			describe_table(collector, &parts, &item);
 		(void)array_append(&collector->maps, &collector->n_maps, &item);
 	}
@@ -104,9 +80,9 @@ void collector_find_maps(struct collector *collector)
 
 		map->is_overflowing = binding && binding->rows &&
 				      rows_at(binding->rows, ROWS_OVERFLOW)->idle < OVERFLOW_READINGS;
-		map->has_records = binding && binding->source.records;
-		if (binding && binding->source.is_table)
-			map->n_keys = binding->source.flat.n_live + binding->source.n_spilled;
+		map->has_records = binding && binding->reader.records;
+		if (binding && binding->reader.is_table)
+			map->n_keys = binding->reader.table.n_live + binding->reader.n_spilled;
 		else if (binding && binding->rows)
 			map->n_keys = binding->rows->n_live;
 	}
@@ -115,25 +91,16 @@ void collector_find_maps(struct collector *collector)
 int collector_wake_fd(const struct collector *collector, size_t i)
 {
 	for (size_t j = 0; j < collector->n_bindings; j++)
-		if (collector->bindings[j].source.records && !i--)
-			return records_wake_fd(collector->bindings[j].source.records);
+		if (collector->bindings[j].reader.records && !i--)
+			return records_wake_fd(collector->bindings[j].reader.records);
 	return -1;
 }
 
 void collector_wake(struct collector *collector)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings)
-		if (binding->source.records && binding->rows)
-			records_count(binding->source.records, binding->rows, false);
-}
-
-const struct delta_metric *binding_find_sum(const struct collector *collector, const char *place)
-{
-	array_for_each (binding, collector->bindings, collector->n_bindings)
-		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
-			if (of->metric->kind == METRIC_SUM && descriptor_is_metric_of(of->user, place))
-				return of;
-	return NULL;
+		if (binding->reader.records && binding->rows)
+			records_count(binding->reader.records, binding->rows, false);
 }
 
 struct loss program_loss(const struct program *program)
@@ -147,7 +114,7 @@ struct loss program_loss(const struct program *program)
 static void add_loss(const struct collector *collector, const struct program *program, const struct loss *loss)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
-		bool is_fed = loss->missed && program_uses_map(program, binding->source.fd);
+		bool is_fed = loss->missed && program_uses_map(program, binding->reader.fd);
 
 		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
 			if (is_fed && loss->missed > of->metric->loss.missed)
@@ -207,7 +174,8 @@ bool collector_names_functions(const struct collector *collector)
 
 			/* A setting with the name of the member says whether it is filled. */
 			if (label->attribute && label->type && label->type->is_function &&
-			    (!setting_find(&collector->settings, name) || setting_is_on(&collector->settings, name)))
+			    (!variable_find(&collector->variables, name) ||
+			     variable_is_on(&collector->variables, name)))
 				return true;
 		}
 	return false;

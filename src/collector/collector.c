@@ -9,23 +9,20 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/binding.h"
+#include "collector/binding/bindings.h"
+#include "collector/binding/cgroups.h"
+#include "collector/binding/size.h"
 #include "collector/hook/alternative.h"
-#include "collector/hook/hook.h"
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
-#include "collector/reading/chosen.h"
+#include "collector/start.h"
 #include "metric/series.h"
 #include "util/array.h"
 #include "util/parse.h"
-#include "util/rights.h"
 #include "util/trust.h"
-
-#define RIGHTS (UINT64_C(1) << CAP_SYS_ADMIN | UINT64_C(1) << CAP_NET_ADMIN)
 
 static int read_descriptor(struct collector *collector)
 {
@@ -69,47 +66,6 @@ static int take_object(struct collector *collector, const struct collector_optio
 	return 0;
 }
 
-/* What a collector says of a program of its object. is_start: it is loaded if one of the collectors wants it now. */
-static void choose(struct program *program, const struct collector *collector, bool is_start)
-{
-	bool is_wanted = collector_uses(collector, program), is_once = false;
-
-	if (is_wanted)
-		program->collector = collector;
-	array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs) {
-		if (!program_is_called(program, described->name))
-			continue;
-		if (described->events)
-			program->events = binding_find_sum(collector, described->events);
-		if (described->frequency || described->period || described->interfaces.n || described->mode)
-			program->how = described;
-		is_wanted &= setting_is_on(collector_settings_for(collector, described->when), described->when);
-		is_once |= described->runs != NULL;
-		program->is_seed |= described->runs && !strcmp(described->runs, "seed");
-		if (described->map && program_is_over_map(program))
-			program->map = described->map;
-		if (described->backup && !program->backup && is_start)
-			program->backup = strdup(described->backup);
-	}
-	if (!is_wanted || !is_start)
-		return;
-	program->is_once = is_once && (program->state == PROGRAM_OFF || program->is_once);
-	program->state = PROGRAM_WAITING;
-}
-
-void programs_choose(struct object *object, bool is_start)
-{
-	array_for_each (program, object->programs.items, object->programs.n) {
-		program->collector = NULL;
-		program->how = NULL;
-		program->events = NULL;
-		program->state = is_start ? PROGRAM_OFF : program->state;
-		/* The first collector that uses a program reports its numbers; any may say what counts its runs. */
-		for (size_t i = object->n_collectors; i-- > 0;)
-			choose(program, object->collectors[i], is_start);
-	}
-}
-
 static void leave_object(struct collector *collector)
 {
 	struct object *object = collector->object;
@@ -142,8 +98,8 @@ static const char *own_name(const struct collector *collector, const char *varia
  */
 static int select_settings(struct collector *collector)
 {
-	const struct settings *all = &collector->object->settings;
-	struct setting *items = calloc(all->n + 1, sizeof(*items));
+	const struct variables *all = &collector->object->variables;
+	struct variable *items = calloc(all->n + 1, sizeof(*items));
 	bool is_shared = collector->descriptor->object && !collector->is_probe;
 	size_t n = 0;
 
@@ -157,9 +113,9 @@ static int select_settings(struct collector *collector)
 			all->data[items[n].offset_bytes] = true;
 		else
 			n += own || descriptor_find_param(collector->descriptor, items[n].name) ||
-			     (!is_shared && strcmp(items[n].name, SETTING_PREEMPTIBLE));
+			     (!is_shared && strcmp(items[n].name, VARIABLE_PREEMPTIBLE));
 	}
-	collector->settings = (struct settings){ all->btf, all->data, all->size_bytes, items, n };
+	collector->variables = (struct variables){ all->btf, all->data, all->size_bytes, items, n };
 	return items ? 0 : -ENOMEM;
 }
 
@@ -237,7 +193,7 @@ void collector_free(struct collector *collector)
 		free(collector->metrics[i]);
 	}
 	free(collector->metrics);
-	free(collector->settings.items);
+	free(collector->variables.items);
 	free(collector->maps);
 	leave_object(collector);
 	descriptor_free(collector->descriptor);
@@ -249,7 +205,7 @@ void collector_free(struct collector *collector)
 
 int collector_set(struct collector *collector, const struct assignment *wanted, struct diag *diag)
 {
-	struct setting *setting = setting_find(&collector->settings, wanted->key);
+	struct variable *variable = variable_find(&collector->variables, wanted->key);
 	const char *complaint, *names[64] = { "enabled", "drop_attributes", "strict" }; /* which every collector has */
 	size_t n = 3;
 
@@ -260,117 +216,16 @@ int collector_set(struct collector *collector, const struct assignment *wanted, 
 			diag_add(diag, wanted->path, wanted->line, "strict = %s: is neither yes nor no", wanted->value);
 		return 0;
 	}
-	if (!setting) {
-		for (size_t i = 0; i < collector->settings.n && n < ARRAY_SIZE(names); i++)
-			names[n++] = collector->settings.items[i].name;
+	if (!variable) {
+		for (size_t i = 0; i < collector->variables.n && n < ARRAY_SIZE(names); i++)
+			names[n++] = collector->variables.items[i].name;
 		diag_add_unknown(diag, wanted->path, wanted->line, "setting", wanted->key, names, n);
 		return 0;
 	}
-	complaint = setting_set(&collector->settings, setting, wanted->value);
+	complaint = variable_set(&collector->variables, variable, wanted->value);
 	if (complaint)
 		diag_add(diag, wanted->path, wanted->line, "%s = %s: %s", wanted->key, wanted->value, complaint);
 	return 0;
-}
-
-int object_bind(void *user, const struct bpf_object *bpf)
-{
-	const struct object *object = user;
-	int err = 0;
-
-	for (size_t i = 0; i < object->n_collectors && !err; i++)
-		err = bindings_open(object->collectors[i], bpf) ?: chosen_fill(object->collectors[i], bpf);
-	return err;
-}
-
-/* For a uprobe of this program's own: it runs once after all is attached, as ebpf_exporter's do. */
-__attribute__((noinline, used, visibility("default"))) void post_attach_mark(void);
-void post_attach_mark(void)
-{
-	asm volatile("");
-}
-
-/* Variables get the addresses of the kernel's symbols, unless the configuration sets them. */
-static int set_symbols(const struct collector *collector, struct buf *why)
-{
-	array_for_each (param, collector->descriptor->params, collector->descriptor->n_params) {
-		const struct setting *setting = setting_find(&collector->settings, param->name);
-		uint64_t address;
-		int err;
-
-		if (!param->symbol || setting->text)
-			continue;
-		err = kernel_find_symbol(param->symbol, &address);
-		if (err)
-			buf_printf(why, err == -ENOENT ? "this kernel has no symbol %s" :
-				   "the address of the kernel's symbol %s is not told: CAP_SYSLOG is missing, or the sysctl "
-				   "kernel.kptr_restrict is 2", param->symbol);
-		if (err)
-			return err;
-		memcpy(collector->settings.data + setting->offset_bytes, &address, sizeof(address));
-	}
-	return 0;
-}
-
-static int start(struct object *object)
-{
-	const struct setting *preemptible = setting_find(&object->settings, SETTING_PREEMPTIBLE);
-	const struct programs_loader loader = { object_open_again, object_bind, object };
-	struct bpf_object *bpf;
-	int err = 0;
-
-	for (size_t i = 0; i < object->n_collectors && !err; i++)
-		err = set_symbols(object->collectors[i], &object->why);
-	if (err)
-		return err;
-	if (preemptible)
-		object->settings.data[preemptible->offset_bytes] = hook_is_preemptible("tp_btf/task_newtask");
-	programs_choose(object, true);
-	err = programs_load(&object->programs, &loader, &object->why, &bpf);
-	if (err)
-		return err;
-	bpf_object__close(object->bpf);
-	object->bpf = bpf;
-	post_attach_mark();
-	/* The iterators' first run finds what was there before: the hooks count on from it. */
-	return programs_iterate(&object->programs, true);
-}
-
-static bool counts(const struct collector *collector, const struct program *program)
-{
-	array_for_each (binding, collector->bindings, collector->n_bindings)
-		if (program_uses_map(program, binding->source.fd))
-			return true;
-	return false;
-}
-
-/*
- * 0: an attached program uses a map that is exported, or none was refused. Else -errno of the first refusal: what is
- * attached may well begin something, but no number would come of it.
- */
-static int check_counting(const struct collector *collector, struct buf *why)
-{
-	const struct programs *programs = &collector->object->programs;
-	const struct program *first = NULL;
-
-	array_for_each (program, programs->items, programs->n) {
-		if (!collector_uses(collector, program))
-			continue;
-		if (program->state == PROGRAM_ATTACHED && counts(collector, program))
-			return 0;
-		/* Of alternatives, the last is what was hoped for. */
-		if (program->state == PROGRAM_REFUSED && !programs_find(programs, program->hook, PROGRAM_ATTACHED) &&
-		    (!first || (!strcmp(first->hook, program->hook) && strcmp(first->variant, program->variant))))
-			first = program;
-	}
-	if (!first)
-		return 0;
-	if (collector->is_probe)
-		buf_printf(why, "the kernel refused %s: %.255s", first->section, first->error ?: refusal_error(first->err));
-	else
-		buf_printf(why, "the kernel refused all programs that count, such as %s (%s): %.255s", first->name,
-			   first->section, first->error ?: refusal_error(first->err));
-	/* With all rights, it is the kernel that cannot. */
-	return first->err == -EPERM && !(~rights_permitted() & RIGHTS) ? -ENODEV : first->err;
 }
 
 int collector_start(struct collector *collector, struct buf *why)
@@ -380,14 +235,14 @@ int collector_start(struct collector *collector, struct buf *why)
 	int err;
 
 	if (!object->is_tried)
-		object->err = start(object);
+		object->err = object_start(object);
 	object->is_tried = true;
 	if (object->err) {
 		refusal_cause(buf_text(&object->why), line, sizeof(line));
 		buf_printf(why, "%s%s%s%s", refusal_error(object->err), *line ? " (" : "", line, *line ? ")" : "");
 		return object->err;
 	}
-	err = check_counting(collector, why);
+	err = collector_check_counting(collector, why);
 	if (err)
 		return err;
 	collector->is_started = true;
@@ -460,4 +315,18 @@ void collector_restart(struct collector *collector)
 		delta_release(&collector->bindings[i].delta, collector->bindings[i].rows);
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		metric_done_series(collector->metrics[i]);
+}
+
+uint64_t collectors_size(struct collector *const *collectors, size_t n, uint64_t units)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct object *object = collectors[i]->object;
+
+		object->units = units;
+		if (object->collectors[0] == collectors[i])
+			bytes += sizes_set(object, object->bpf);
+	}
+	return bytes;
 }

@@ -9,37 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collector/descriptor.h"
-#include "collector/object.h"
-#include "metric/metric.h"
+#include "collector/parts.h"
 #include "util/diag.h"
 #include "util/setting-table.h"
-
-/* To be read by all, and changed through the functions below. */
-struct collector {
-	char *name;
-	char *directory;
-	char *conf_path;
-	struct labels *labels;
-	struct budget *budget; /* of the process */
-	struct diag *diag; /* where mistakes go, while it is opened */
-	struct descriptor *descriptor;
-	struct object *object;
-	struct settings settings; /* those of the object's variables that are its own; the object owns the data */
-	struct binding *bindings;
-	size_t n_bindings;
-	struct metric **metrics; /* one for each name, each in one piece of memory */
-	size_t n_metrics;
-	struct collector_map *maps; /* as of the last collector_find_maps() */
-	size_t n_maps;
-	struct label_context context;
-	struct watch *watches; /* of the [cgroups] sections */
-	size_t n_watches;
-	bool is_strict; /* each hook has to be attached */
-	bool is_default; /* nobody has asked for it */
-	bool is_started;
-	bool is_probe; /* its descriptor was written for it, and its object is a copy of its own */
-};
 
 /* All of it is borrowed; labels and budget outlive the collector. */
 struct collector_options {
@@ -59,20 +31,11 @@ int collector_open(const char *directory, const char *name, const struct collect
 		   struct collector **ret_collector);
 void collector_free(struct collector *collector);
 
-/* For messages: which section has its name. */
-static inline const char *collector_kind(const struct collector *collector)
-{
-	return collector->is_probe ? "probe" : "collector";
-}
-
 /* Changes a setting, before collector_start(). -ENOMEM. */
 int collector_set(struct collector *collector, const struct assignment *wanted, struct diag *diag);
 /* The same for a metric of that name, or for all of them (NULL). */
 int collector_set_metric(struct collector *collector, const char *metric, const struct assignment *setting,
 			 struct diag *diag);
-/* NULL: there is none of that name. */
-struct metric *collector_find_metric(const struct collector *collector, const char *name);
-struct collector *collector_named(struct collector *const *items, size_t n, const char *name);
 /* Names to choose from, each once; borrowed. */
 struct names {
 	const char *items[256];
@@ -121,13 +84,7 @@ uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, uint64_t 
 /* Ends all series. The next reading begins new ones, which hold what has grown since the last reading. */
 void collector_restart(struct collector *collector);
 
-/* The first [program] section that means the program, or NULL. */
-const struct descriptor_program *collector_describes(const struct collector *collector, const struct program *program);
-/* Is it one of the collector's programs: does a [program] section name it? Without sharing, all are. */
-bool collector_uses(const struct collector *collector, const struct program *program);
 
-/* The settings that "when" in a descriptor means: the collector's, or with SETTING_PREEMPTIBLE the object's. */
-const struct settings *collector_settings_for(const struct collector *collector, const char *when);
 
 struct collector_map {
 	int fds[4]; /* of all that it consists of */

@@ -2,7 +2,8 @@
 /* Prints the stages of the data pipeline that belong to a collector, for people and golden files. */
 #include <inttypes.h>
 
-#include "collector/binding.h"
+#include "collector/binding/binding.h"
+#include "collector/collector.h"
 #include "util/array.h"
 
 void collector_dump_descriptor(const struct collector *collector, FILE *f)
@@ -46,8 +47,8 @@ static void dump_bounds(const struct delta_metric *of, FILE *f)
 void collector_dump_shape(const struct collector *collector, FILE *f)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
-		fprintf(f, "%s%s%s key, %" PRIu32 " bytes\n", binding->map, binding->source.is_table ? " (flat table)" : "",
-			setting_is_on(&collector->settings, binding->first->when) ? "" : " (off)", binding->key.size_bytes);
+		fprintf(f, "%s%s%s key, %" PRIu32 " bytes\n", binding->map, binding->reader.is_table ? " (flat table)" : "",
+			variable_is_on(&collector->variables, binding->first->when) ? "" : " (off)", binding->key.size_bytes);
 		dump_fields(&binding->key, binding->labels, f);
 		fprintf(f, "%s value, %" PRIu32 " bytes\n", binding->map, binding->value.size_bytes);
 		dump_fields(&binding->value, NULL, f);

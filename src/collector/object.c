@@ -13,8 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collector/binding.h"
-#include "collector/flat/layout.h"
+#include "collector/table/layout.h"
 #include "util/trust.h"
 #include "util/utf8.h"
 
@@ -127,7 +126,7 @@ static void check_types(const struct object *object, struct diag *diag)
 	}
 }
 
-static struct bpf_object *open_bytes(const struct object *object)
+struct bpf_object *object_open_bytes(const struct object *object)
 {
 	const char *name = strrchr(object->path, '/') + 1;
 	char short_name[16]; /* the kernel's limit */
@@ -186,7 +185,7 @@ int object_open(const char *path, const char *needed_by, struct diag *diag, stru
 		return 0;
 	}
 	programs_listen(&words);
-	object->bpf = object->btf ? open_bytes(object) : NULL;
+	object->bpf = object->btf ? object_open_bytes(object) : NULL;
 	err = errno;
 	programs_listen(NULL);
 	if (!object->bpf) {
@@ -196,9 +195,9 @@ int object_open(const char *path, const char *needed_by, struct diag *diag, stru
 		return 0;
 	}
 	check_types(object, diag);
-	map = bpf_object__find_map_by_name(object->bpf, SETTINGS_SECTION);
+	map = bpf_object__find_map_by_name(object->bpf, VARIABLES_SECTION);
 	data = map ? bpf_map__initial_value(map, &size) : NULL;
-	err = settings_init(object->btf, bpf_object__btf(object->bpf), data, data ? size : 0, &object->settings) ?:
+	err = variables_init(object->btf, bpf_object__btf(object->bpf), data, data ? size : 0, &object->variables) ?:
 	      programs_list(object->bpf, &object->programs);
 	if (!err)
 		*ret_object = TAKE_PTR(object);
@@ -210,7 +209,7 @@ void object_free(struct object *object)
 	if (!object)
 		return;
 	programs_done(&object->programs);
-	settings_done(&object->settings);
+	variables_done(&object->variables);
 	bpf_object__close(object->bpf);
 	btf__free(object->btf);
 	buf_done(&object->why);
@@ -234,31 +233,6 @@ __attribute__((weak)) int bpf_btf_get_next_id(uint32_t start_id, uint32_t *ret_n
 		return -errno;
 	}
 	*ret_next_id = attributes.next_id;
-	return 0;
-}
-
-int object_open_again(void *user, struct bpf_object **ret_bpf)
-{
-	const struct object *object = user;
-	const struct settings *settings = &object->settings;
-	struct bpf_object *bpf = open_bytes(object);
-	uint64_t *seed;
-	int err = 0;
-
-	if (!bpf)
-		return -errno;
-	if (settings->size_bytes)
-		err = bpf_map__set_initial_value(bpf_object__find_map_by_name(bpf, SETTINGS_SECTION), settings->data,
-						 settings->size_bytes);
-	if (err) {
-		bpf_object__close(bpf);
-		return err;
-	}
-	(void)sizes_set(object, bpf);
-	seed = flat_seed(bpf);
-	if (seed)
-		(void)!getrandom(seed, sizeof(*seed), 0);
-	*ret_bpf = bpf;
 	return 0;
 }
 

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "collector/label/label.h"
-#include "collector/program.h"
-#include "collector/setting.h"
+#include "collector/programs.h"
+#include "collector/variable.h"
 #include "util/buf.h"
 #include "util/diag.h"
 
@@ -24,7 +24,7 @@ struct object {
 	const char *kernel_types; /* as in struct label_choice, borrowed */
 	struct btf *btf;
 	struct bpf_object *bpf;	  /* opened for checks; then the loaded one */
-	struct settings settings; /* all its variables */
+	struct variables variables; /* all its variables */
 	struct programs programs;
 	/* Kept by collector.c. Those that are on, in the order of their opening; the last that leaves frees it. */
 	struct collector **collectors;
@@ -42,10 +42,8 @@ struct object {
 int object_open(const char *path, const char *needed_by, struct diag *diag, struct object **ret_object);
 void object_free(struct object *object);
 
-/* For programs_loader: opens the bytes of the object (user) again, settings and sizes set. */
-int object_open_again(void *user, struct bpf_object **ret_bpf);
-/* The same: its collectors use the maps of the loaded one; in collector.c. */
-int object_bind(void *user, const struct bpf_object *bpf);
+/* The bytes of the object, opened again. NULL and errno. */
+struct bpf_object *object_open_bytes(const struct object *object);
 
 /* The map of processes' names, where the loaded object has it as owner.h does; else names stays what it is. */
 void object_find_names(const struct object *object, struct label_names *names);

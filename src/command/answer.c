@@ -104,7 +104,7 @@ static const char *find_switch(const struct collector *collector, const struct m
 {
 	array_for_each (described, collector->descriptor->metrics, collector->descriptor->n_metrics)
 		if (described->when && !strcmp(described->name, metric->name) &&
-		    !setting_is_on(&collector->settings, described->when))
+		    !variable_is_on(&collector->variables, described->when))
 			return described->when;
 	return NULL;
 }

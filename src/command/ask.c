@@ -84,7 +84,7 @@ static int set_per_process(const struct collector_set *set, const char *option, 
 	int err = 0;
 
 	for (size_t i = 0; i < set->n_shown && !err; i++) {
-		if (!setting_find(&set->items[i]->settings, PER_PROCESS))
+		if (!variable_find(&set->items[i]->variables, PER_PROCESS))
 			continue;
 		n++;
 		err = collector_set(set->items[i], &yes, diag);

@@ -13,7 +13,7 @@
 
 #include "agent/connect.h"
 #include "collector/adopt/adopt.h"
-#include "collector/binding.h"
+#include "collector/start.h"
 #include "collector/hook/check.h"
 #include "collector/label/cgroup.h"
 #include "collector/label/label.h"

@@ -118,18 +118,18 @@ static void add_metric(struct page *page, const struct metric *metric)
 }
 
 /* What a setting does is said by the collector's descriptor, unless it is one of a header. */
-static void add_setting(struct page *page, const struct collector *collector, const struct setting *setting)
+static void add_setting(struct page *page, const struct collector *collector, const struct variable *variable)
 {
-	const struct descriptor_param *param = descriptor_find_param(collector->descriptor, setting->name);
+	const struct descriptor_param *param = descriptor_find_param(collector->descriptor, variable->name);
 	const char *about = param ? param->description : NULL;
 	_cleanup_(buf_done) struct buf value = BUF_INIT;
 
-	if (!setting_show(&collector->settings, setting, &value))
+	if (!variable_show(&collector->variables, variable, &value))
 		return;
-	if (!param && !strcmp(setting->name, "per_process"))
+	if (!param && !strcmp(variable->name, "per_process"))
 		about = "One series for each process";
-	buf_printf(&page->text, "  setting  %s = %s  %s\n", setting->name, buf_text(&value), about ?: "");
-	buf_begin_object(&page->json, "name", setting->name, "description", about ?: "", "default",
+	buf_printf(&page->text, "  setting  %s = %s  %s\n", variable->name, buf_text(&value), about ?: "");
+	buf_begin_object(&page->json, "name", variable->name, "description", about ?: "", "default",
 			 param ? param->default_text : NULL, "value", buf_text(&value));
 	buf_end_list(&page->json, "},");
 }
@@ -161,8 +161,8 @@ static void add_collector(struct page *page, struct collector *collector)
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		add_metric(page, collector->metrics[i]);
 	buf_end_list(&page->json, "],\"settings\":[");
-	array_for_each (setting, collector->settings.items, collector->is_probe ? 0 : collector->settings.n)
-		add_setting(page, collector, setting);
+	array_for_each (variable, collector->variables.items, collector->is_probe ? 0 : collector->variables.n)
+		add_setting(page, collector, variable);
 	buf_append_byte(&page->text, '\n');
 	buf_end_list(&page->json, "],");
 	buf_printf(&page->json,

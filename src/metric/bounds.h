@@ -31,7 +31,7 @@ uint64_t bounds_explicit_count(const struct metric *metric, const uint64_t *buck
 void bounds_trim(const uint64_t *bucket, uint32_t *first, uint32_t *end);
 /*
  * Can the sum of the values be what it is, as their buckets have these bounds? Numbers of one reading may be some
- * microseconds apart (collector/source.c), so a small part does not matter. ret_…: what the bounds allow, in the
+ * microseconds apart (collector/reader/reader.c), so a small part does not matter. ret_…: what the bounds allow, in the
  * metric's unit.
  */
 bool bounds_fit(const struct metric *metric, const struct numbers *numbers, double *ret_least, double *ret_most);

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collector/source.h"
+#include "collector/reader/reader.h"
 #include "metric/delta.h"
 #include "metric/series.h"
 #include "metric/snapshot.h"
@@ -38,8 +38,8 @@ struct bench {
 	enum kind kind;
 	uint32_t n_keys, n_cpus;
 	uint64_t turn;
-	struct source_run run;
-	struct source source;
+	struct reader_run run;
+	struct reader reader;
 	struct metric metric;
 	struct delta_metric of;
 	struct delta delta;
@@ -85,7 +85,7 @@ static int attributes_of(void *user, const void *raw, const struct delta_metric 
 /* The places of bpf/include/table.h, one after the other; each CPU's column has every key. */
 static void grow_table(struct bench *bench)
 {
-	const struct flat *flat = &bench->source.flat;
+	const struct table *table = &bench->reader.table;
 
 	for (uint32_t i = 0; i < bench->n_keys; i++) {
 		uint32_t place = 1 + i * 3 / 2;
@@ -93,11 +93,12 @@ static void grow_table(struct bench *bench)
 		if (bench->turn == 1) {
 			struct key key = key_of(i);
 
-			must(!bpf_map_update_elem(flat->keys_fd, &place, &key, 0), "update");
-			flat->words[place] = 1;
+			must(!bpf_map_update_elem(table->keys_fd, &place, &key, 0), "update");
+			table->words[place] = 1;
 		}
-		for (uint32_t column = 0; column < flat->columns; column++)
-			++*(uint64_t *)(flat->values + ((size_t)column * flat->capacity + place) * flat->stride_bytes);
+		for (uint32_t column = 0; column < table->columns; column++)
+			++*(uint64_t *)(table->values +
+					((size_t)column * table->capacity + place) * table->stride_bytes);
 	}
 }
 
@@ -115,7 +116,7 @@ static void grow_hash(struct bench *bench)
 			keys[i] = key_of(first + i);
 		for (size_t i = 0; i < n * per_key; i++)
 			values[i] = bench->turn;
-		must(!bpf_map_update_batch(bench->source.fd, keys, values, &n, NULL), "update");
+		must(!bpf_map_update_batch(bench->reader.fd, keys, values, &n, NULL), "update");
 	}
 	free(keys);
 	free(values);
@@ -139,14 +140,14 @@ static int make_map(enum bpf_map_type type, uint32_t key_bytes, uint32_t value_b
 	return fd;
 }
 
-static struct flat make_table(uint32_t n_keys, uint32_t n_columns)
+static struct table make_table(uint32_t n_keys, uint32_t n_columns)
 {
 	uint32_t capacity = 64, mask, zero = 0;
 
 	while (capacity < n_keys * 2)
 		capacity *= 2;
 	mask = capacity - 1;
-	struct flat flat = { .words_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, 8, capacity),
+	struct table table = { .words_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, 8, capacity),
 			     .keys_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct key), capacity),
 			     .values_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, 8, capacity * n_columns),
 			     .data_fd = make_map(BPF_MAP_TYPE_ARRAY, 4, 4, 1),
@@ -154,8 +155,8 @@ static struct flat make_table(uint32_t n_keys, uint32_t n_columns)
 			     .columns = n_columns,
 			     .key_bytes = sizeof(struct key),
 			     .value_bytes = 8 };
-	must(!bpf_map_update_elem(flat.data_fd, &zero, &mask, 0), "update");
-	return flat;
+	must(!bpf_map_update_elem(table.data_fd, &zero, &mask, 0), "update");
+	return table;
 }
 
 static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys, uint32_t n_columns)
@@ -164,19 +165,19 @@ static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys, uin
 	int fd;
 
 	*bench = (struct bench){ .kind = kind, .n_keys = n_keys, .n_cpus = (uint32_t)libbpf_num_possible_cpus() };
-	bench->run = (struct source_run){ .size_bytes = 8, .count = 1 };
-	bench->source = (struct source){ .type = (int)types[kind], .key_bytes = sizeof(struct key), .value_bytes = 8,
+	bench->run = (struct reader_run){ .size_bytes = 8, .count = 1 };
+	bench->reader = (struct reader){ .type = (int)types[kind], .key_bytes = sizeof(struct key), .value_bytes = 8,
 					 .runs = &bench->run, .n_runs = 1,
 					 .is_table = is_table };
-	bench->source.fd = make_map(types[kind], sizeof(struct key), 8, n_keys * 2);
+	bench->reader.fd = make_map(types[kind], sizeof(struct key), 8, n_keys * 2);
 	if (is_table)
-		bench->source.flat = make_table(n_keys, n_columns);
+		bench->reader.table = make_table(n_keys, n_columns);
 	bench->metric = (struct metric){ .scope = "bench", .name = "bench", .unit = "1", .description = "", .divisor = 1 };
 	metric_init_series(&bench->metric, NULL);
 	bench->of = (struct delta_metric){ .metric = &bench->metric, .factor = 1, .sum_bits = 64 };
 	must(!rows_new(sizeof(struct key), 1, 1, &bench->rows), "rows");
 	bench->delta = (struct delta){ .metrics = &bench->of, .n_metrics = 1, .attributes = attributes_of };
-	must(!source_open(&bench->source), "source_open");
+	must(!reader_open(&bench->reader), "reader_open");
 	fd = memfd_create("bench", MFD_CLOEXEC);
 	must(fd >= 0 && !stores_open(fd, bench->stores, 3), "stores_open");
 	close(fd);
@@ -184,25 +185,25 @@ static void open_bench(struct bench *bench, enum kind kind, uint32_t n_keys, uin
 
 static void close_bench(struct bench *bench)
 {
-	source_close(&bench->source);
+	reader_close(&bench->reader);
 	rows_free(bench->rows);
 	metric_done_series(&bench->metric);
 	stores_close(bench->stores, 3);
 	index_done(&bench->names.texts);
-	close(bench->source.fd);
+	close(bench->reader.fd);
 	if (bench->kind != KIND_TABLE)
 		return;
-	close(bench->source.flat.words_fd);
-	close(bench->source.flat.keys_fd);
-	close(bench->source.flat.values_fd);
-	close(bench->source.flat.data_fd);
+	close(bench->reader.table.words_fd);
+	close(bench->reader.table.keys_fd);
+	close(bench->reader.table.values_fd);
+	close(bench->reader.table.data_fd);
 }
 
 static void turn(struct bench *bench, double *read_ns, double *delta_ns)
 {
 	double start_ns = now_ns(), middle_ns;
 
-	must(!source_read(&bench->source, bench->rows), "source_read");
+	must(!reader_read(&bench->reader, bench->rows), "reader_read");
 	middle_ns = now_ns();
 	series_begin(&bench->metric);
 	must(!delta_compute(&bench->delta, bench->rows, 1), "delta_compute");

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "collector/descriptor.h"
-#include "collector/label/key.h"
+#include "collector/binding/key.h"
 #include "collector/label/rule.h"
 #include "util/utf8.h"
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "collector/label/label.h"
-#include "collector/program.h"
+#include "collector/programs.h"
 #include "collector/shape.h"
-#include "collector/setting.h"
+#include "collector/variable.h"
 
 #define TYPES 200
 
@@ -56,25 +56,25 @@ static void check_type(const struct btf *btf, uint32_t id)
 	shape_done(&shape);
 }
 
-static void check_settings(const struct btf *btf)
+static void check_variables(const struct btf *btf)
 {
 	static const char *const texts[] = { "", "0", "-1", "18446744073709551615", "yes", "read, openat", "all", "none" };
 	static const uint8_t section[100] = { 1, 2, 3 };
-	struct settings settings;
+	struct variables variables;
 
-	demand(settings_init(btf, btf, section, sizeof(section), &settings) == 0);
-	for (size_t i = 0; i < settings.n; i++) {
-		struct setting *setting = &settings.items[i];
+	demand(variables_init(btf, btf, section, sizeof(section), &variables) == 0);
+	for (size_t i = 0; i < variables.n; i++) {
+		struct variable *variable = &variables.items[i];
 
-		demand(setting->offset_bytes + (uint64_t)setting->size_bytes <= sizeof(section));
-		(void)setting_is_on(&settings, setting->name);
+		demand(variable->offset_bytes + (uint64_t)variable->size_bytes <= sizeof(section));
+		(void)variable_is_on(&variables, variable->name);
 		for (size_t j = 0; j < ARRAY_SIZE(texts); j++) {
-			const char *complaint = setting_set(&settings, setting, texts[j]);
+			const char *complaint = variable_set(&variables, variable, texts[j]);
 
 			demand(!complaint || *complaint != '\0');
 		}
 	}
-	settings_done(&settings);
+	variables_done(&variables);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (uint32_t id = 0; id < btf__type_cnt(btf) && id < TYPES; id++)
 		check_type(btf, id);
-	check_settings(btf);
+	check_variables(btf);
 	btf__free(btf);
 	return 0;
 }

@@ -10,7 +10,7 @@ import source
 
 PATH = "src/util/store.h"
 # STORE_FORMAT, and what writes it.
-KNOWN = (14, "1c857cbcfe23d14a")
+KNOWN = (14, "275d473c1a49e778")
 WRITERS = re.compile(r"\bstore_(bytes|numbers?|text|begin|end|reserve)\(|^struct header \{", re.MULTILINE)
 
 

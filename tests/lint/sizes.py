@@ -16,8 +16,6 @@ FOLDER_FILES = 15
 # (path, function or None for the file): (lines at most, why it is one piece).
 # The list may only become shorter.
 EXCEPTIONS = {
-    ("src/collector/binding.c", None): (600, "lays a descriptor over a shape, and owns what comes of it"),
-    ("src/collector/collector.c", None): (500, "the life of a collector: open, start, read, end"),
     ("src/collector/label/cgroup.c", None): (490, "names of cgroups, the walk that finds them, and what a later process takes over"),
     ("src/export/transport/socket.c", None): (450, "one socket, its look-ups and its renewal"),
     ("src/export/transport/tcp.c", None): (450, "what was sent over TCP until the receiver has read it"),

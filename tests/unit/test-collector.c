@@ -10,6 +10,7 @@
 
 #include "alloc.h"
 #include "collector/collector.h"
+#include "collector/start.h"
 
 static const struct label_choice choice;
 

@@ -11,6 +11,7 @@
 
 #include "btf-build.h"
 #include "collector/label/ksym.h"
+#include "collector/label/name.h"
 #include "label-rig.h"
 
 static int add(struct fixture *f, const struct field *field, const void *raw)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "collector/program.h"
+#include "collector/programs.h"
 #include "kernel.h"
 #include "util/buf.h"
 

@@ -7,7 +7,8 @@
 
 #include "alloc.h"
 #include "collector/hook/alternative.h"
-#include "collector/program.h"
+#include "collector/programs.h"
+#include "util/cleanup.h"
 
 static struct bpf_object *open_object(const char *name)
 {

@@ -7,7 +7,8 @@
 #include <linux/bpf.h>
 #include <unistd.h>
 
-#include "collector/binding.h"
+#include "collector/binding/binding.h"
+#include "collector/collector.h"
 #include "kernel.h"
 #include "tree.h"
 
@@ -42,7 +43,7 @@ static void a_map_that_cannot_be_read_is_not_zero(void **state)
 
 	assert_ok(labels_new(0, &choice, &labels));
 	collector = start(labels, &tree);
-	fd = &collector->bindings[0].source.fd;
+	fd = &collector->bindings[0].reader.fd;
 	kept = *fd;
 	for (int i = 0; i < 6; i++) {
 		struct metric **metrics = collector->metrics;

@@ -3,7 +3,7 @@
  * A process is killed after each instruction of a removal, and of saving the state in the middle of it: whatever it
  * had done by then, the process after it sees what was counted since the first state, once.
  */
-#include "flat-rig.h"
+#include "table-rig.h"
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -41,16 +41,16 @@ static void assert_exact(const struct rig *rig, const struct states *states)
 	uint32_t row;
 
 	state.size = states->sizes[*states->which];
-	other.source.memory = NULL;
+	other.reader.memory = NULL;
 	follow_state(&other, &state);
-	assert_ok(source_read(&other.source, other.rows));
+	assert_ok(reader_read(&other.reader, other.rows));
 	row = rows_find(other.rows, &key);
 	assert_int_not_equal(row, ROWS_OVERFLOW);
 	assert_true(rows_is_touched(other.rows, row));
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(rows_cells(other.rows, row)[i] - rows_previous(other.rows, row)[i],
 				 SINCE * (i ? KEY : 1));
-	source_close(&other.source);
+	reader_close(&other.reader);
 	rows_free(other.rows);
 }
 
@@ -58,19 +58,19 @@ static uint32_t place_of(const struct rig *rig, uint32_t row)
 {
 	uint32_t place = 1;
 
-	while (place < rig->source.flat.n_places && rig->source.flat.place_rows[place] != row)
+	while (place < rig->reader.table.n_places && rig->reader.table.place_rows[place] != row)
 		place++;
-	assert_true(place < rig->source.flat.n_places);
+	assert_true(place < rig->reader.table.n_places);
 	return place;
 }
 
 /* What another process changes of the table, so that the killed one can go on to its next instruction. */
-static void swap_place(const struct flat *flat, uint32_t place, uint8_t *saved, bool is_back)
+static void swap_place(const struct table *table, uint32_t place, uint8_t *saved, bool is_back)
 {
-	for (uint32_t column = 0; column <= flat->columns; column++) {
-		uint8_t *at = column == flat->columns ? (uint8_t *)&flat->words[place] :
-			flat->values + ((size_t)column * flat->capacity + place) * flat->stride_bytes;
-		size_t size = column == flat->columns ? 8 : flat->stride_bytes;
+	for (uint32_t column = 0; column <= table->columns; column++) {
+		uint8_t *at = column == table->columns ? (uint8_t *)&table->words[place] :
+			table->values + ((size_t)column * table->capacity + place) * table->stride_bytes;
+		size_t size = column == table->columns ? 8 : table->stride_bytes;
 
 		memcpy(is_back ? at : saved, is_back ? saved : at, size);
 		saved += size;
@@ -80,11 +80,11 @@ static void swap_place(const struct flat *flat, uint32_t place, uint8_t *saved, 
 /* All that is done between the grace period and a place that is vacant. */
 static void remove_place(struct rig *rig, const struct states *states, uint32_t place)
 {
-	flat_take_out(&rig->source.flat, rig->rows, place);
+	table_take_out(&rig->reader.table, rig->rows, place);
 	save_rig(rig, states->stores[1]);
 	states->sizes[1] = states->stores[1]->size;
 	*states->which = 1;
-	flat_clear(&rig->source.flat, place);
+	table_clear(&rig->reader.table, place);
 }
 
 static void a_kill_at_any_instruction_loses_and_repeats_nothing(void **state)
@@ -107,7 +107,7 @@ static void a_kill_at_any_instruction_loses_and_repeats_nothing(void **state)
 	for (int i = 0; i < SINCE; i++)
 		count(&rig, KEY, 1);
 	place = place_of(&rig, rows_find(rig.rows, &key));
-	flat_retire(&rig.source.flat, place);
+	table_retire(&rig.reader.table, place);
 	pid = fork();
 	if (!pid) {
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
@@ -120,16 +120,16 @@ static void a_kill_at_any_instruction_loses_and_repeats_nothing(void **state)
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		if (!WIFSTOPPED(status))
 			break;
-		swap_place(&rig.source.flat, place, saved, false);
+		swap_place(&rig.reader.table, place, saved, false);
 		assert_exact(&rig, &states);
-		swap_place(&rig.source.flat, place, saved, true);
+		swap_place(&rig.reader.table, place, saved, true);
 		assert_ok(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL));
 	}
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
 	assert_true(n_steps[0] > 100 && n_steps[1] > 20);
 	assert_exact(&rig, &states);
 	/* The place serves again. */
-	assert_int_equal(rig.source.flat.words[place] & 1, 0);
+	assert_int_equal(rig.reader.table.words[place] & 1, 0);
 	stores_close(&second, 1);
 	close_rig(&rig);
 }

@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 #include "agent/internal.h"
-#include "collector/binding.h"
+#include "collector/binding/binding.h"
+#include "collector/collector.h"
 #include "collector/label/cgroup.h"
 #include "logged.h"
 #include "metric/series.h"

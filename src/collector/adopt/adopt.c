@@ -12,9 +12,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "collector/binding.h"
+#include "collector/binding/bindings.h"
 #include "collector/hook/file.h"
 #include "collector/kernel/kernel.h"
+#include "collector/start.h"
 #include "util/array.h"
 #include "util/hash.h"
 #include "util/kept.h"
@@ -63,7 +64,7 @@ static uint64_t hash_of(const struct object *object, uint64_t rights)
 
 	hash = hash_stable(hash, &rights, sizeof(rights));
 	hash = hash_stable(hash, object->bytes, object->n_bytes);
-	hash = hash_stable(hash, object->settings.data, object->settings.size_bytes);
+	hash = hash_stable(hash, object->variables.data, object->variables.size_bytes);
 	for (size_t i = 0; i < object->n_collectors; i++)
 		hash = hash_descriptor(hash_text(hash, object->collectors[i]->name), object->collectors[i]->descriptor);
 	array_for_each (program, object->programs.items, object->programs.n) {
@@ -281,25 +282,25 @@ static int look(const struct past *past, const struct bpf_map *map, int *ret_fd,
 	return compare_map(map, *ret_fd, ret_entries);
 }
 
-struct source *past_open(const struct past *past, const char *map, const struct source *now, uint32_t base)
+struct reader *past_open(const struct past *past, const char *map, const struct reader *now, uint32_t base)
 {
-	struct source *source = malloc(sizeof(*source));
-	struct flat_parts parts = { .more = bpf_object__find_map_by_name(past->object->bpf, map) };
+	struct reader *reader = malloc(sizeof(*reader));
+	struct table_parts parts = { .more = bpf_object__find_map_by_name(past->object->bpf, map) };
 	uint32_t n_values = 0, unused;
 	int err = 0;
 
 	/* A ring does not tell twice what it held. */
-	if (!source || now->records) {
-		free(source);
+	if (!reader || now->records) {
+		free(reader);
 		return NULL;
 	}
-	*source = *now;
-	source->memory = NULL;
-	source->flat = (struct flat){ 0 };
-	if (now->is_table && flat_find(past->object->bpf, map, &parts)) {
-		struct flat *table = &source->flat;
+	*reader = *now;
+	reader->memory = NULL;
+	reader->table = (struct table){ 0 };
+	if (now->is_table && table_find(past->object->bpf, map, &parts)) {
+		struct table *table = &reader->table;
 
-		*table = flat_from_parts(&parts);
+		*table = table_from_parts(&parts);
 		table->base = base;
 		table->n_first = 0; /* all of it is read */
 		err = look(past, parts.words, &table->words_fd, &unused) ?:
@@ -307,6 +308,6 @@ struct source *past_open(const struct past *past, const char *map, const struct 
 		      look(past, parts.values, &table->values_fd, &n_values);
 		table->columns = n_values / (table->capacity ?: 1);
 	}
-	err = err ?: look(past, parts.more, &source->fd, &unused) ?: source_open(source);
-	return err ? source_free(source) : source;
+	err = err ?: look(past, parts.more, &reader->fd, &unused) ?: reader_open(reader);
+	return err ? reader_free(reader) : reader;
 }

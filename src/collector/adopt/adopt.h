@@ -24,7 +24,7 @@
 
 struct kept;
 struct object;
-struct source;
+struct reader;
 
 /*
  * Before it is loaded; its sizes are set. 0: is_adopted, and its rows are open. 1: nothing of it was kept. -ESTALE:
@@ -53,6 +53,6 @@ struct past {
  * Of a map with the same name, the source of the past, on the heap, by that of now. base: of a flat table, its
  * flat.base then. NULL: there is none that can be read in the same way.
  */
-struct source *past_open(const struct past *past, const char *map, const struct source *now, uint32_t base);
+struct reader *past_open(const struct past *past, const char *map, const struct reader *now, uint32_t base);
 /* The descriptor of a map ("m.") or link ("l.") of the past, borrowed; or -1. */
 int past_find(const struct past *past, const char *kind, const char *name);

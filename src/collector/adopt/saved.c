@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "collector/adopt/adopt.h"
-#include "collector/binding.h"
+#include "collector/binding/bindings.h"
 #include "collector/label/cgroup.h"
 #include "util/array.h"
 
@@ -55,7 +55,7 @@ static int restore_collector(struct collector *const *items, size_t n, struct st
 		uint32_t base = (uint32_t)stored_number(in);
 		struct stored rows = stored_block(in);
 		struct binding *binding = is_adopted || has_past ? binding_find(collector, map) : NULL;
-		struct source *old = binding && has_past ? past_open(&past, map, &binding->source, base) : NULL;
+		struct reader *old = binding && has_past ? past_open(&past, map, &binding->reader, base) : NULL;
 
 		if (binding && (!has_past || old) && !binding_restore(binding, shape, &rows, restored, old))
 			past.object->has_past |= has_past;

@@ -12,6 +12,7 @@
 #include "collector/hook/target.h"
 #include "collector/program.h"
 #include "util/array.h"
+#include "util/cleanup.h"
 
 /* Events can be compared that have a bit in common. */
 enum event { EVENT_TRACEPOINT = 1,

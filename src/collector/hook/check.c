@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/binding.h"
+#include "collector/binding/binding.h"
 #include "collector/hook/file.h"
 #include "collector/hook/perf.h"
 #include "collector/hook/target.h"

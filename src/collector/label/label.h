@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "collector/label/name.h"
 #include "collector/label/unit.h"
 #include "collector/shape.h"
 #include "metric/attribute.h"
@@ -19,6 +18,7 @@
 
 #define LABEL_NAMES_VALUE_BYTES_MAX 4096
 #define LABEL_NAMES 64
+#define NAME_TEXT_BYTES 128
 
 /* What the configuration says about names. */
 struct label_choice {
@@ -91,6 +91,10 @@ struct label_context {
 };
 
 struct member;
+
+struct label_type;
+/* The name of a number; what has no name is its number. name.h has them. */
+typedef void name_fn(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES]);
 
 struct label_type {
 	const char *name;    /* as in "as = NAME" and in the typedef lbl_NAME, with "_" for "-" */

@@ -9,7 +9,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "collector/label/label.h"
 #include "util/buf.h"
 #include "util/cleanup.h"
 

@@ -3,14 +3,9 @@
 
 /* Numbers and bytes to text. What has no name is its number. */
 
-#include <stdint.h>
 #include <stdio.h>
 
-#define NAME_TEXT_BYTES 128
-
-struct label_type;
-
-typedef void name_fn(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES]);
+#include "collector/label/label.h"
 
 name_fn name_device;	/* kernel dev_t: what the kernel calls the block device */
 name_fn name_stat_device; /* the same for the number that stat(2) gives */
@@ -27,7 +22,6 @@ name_fn name_pci;
 char *name_find_pci(FILE *f, const char *head, const char *below, char *line, size_t size);
 
 /* For label types: what the bytes of a member become. */
-struct member;
 
 /* The name that the kernel has for a disk, up to its first NUL; a path of an NVMe disk is called as that disk. */
 void put_disk(struct member *member);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/reader/record.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/label/label.h"
+#include "metric/metric.h"
+#include "util/array.h"
+
+#define PERF_PAGES   16	   /* for each CPU */
+#define ROWS_MAX     65536 /* whatever the budget */
+#define TURN_RECORDS 4096
+#define RECORD_BYTES 16 /* at least, in a ring */
+
+struct records {
+	const struct shape *key;
+	const struct key_label *labels;
+	const struct budget *budget;
+	uint32_t bytes; /* of a ring */
+	struct ring_buffer *ring; /* one of both */
+	struct perf_buffer *perf;
+	struct rows *rows; /* meanwhile, as is n_left */
+	unsigned int n_left;
+	uint8_t *made; /* room for a key, zero between its members */
+};
+
+/* Growth is counted without a map: what the row held before is less by as much. */
+static void add(struct rows *rows, uint32_t row, uint64_t n)
+{
+	*rows_previous(rows, row) -= n;
+	if (row != ROWS_OVERFLOW)
+		rows_at(rows, row)->stay = ROWS_KEPT;
+}
+
+static int take_record(void *user, void *data, size_t size)
+{
+	struct records *records = user;
+	struct rows *rows = records->rows;
+	uint32_t row = ROWS_OVERFLOW;
+
+	if (size >= records->key->size_bytes) {
+		array_for_each (label, records->labels, records->key->n_fields)
+			if (label->attribute)
+				memcpy(records->made + label->field->offset_bytes,
+				       (const uint8_t *)data + label->field->offset_bytes, label->field->size_bytes);
+		row = rows_find(rows, records->made);
+		if (row == ROWS_OVERFLOW && rows->n_live < ROWS_MAX &&
+		    (!records->budget || budget_has_room(records->budget)))
+			(void)rows_touch(rows, records->made, &row);
+	}
+	add(rows, row, 1);
+	return --records->n_left ? 0 : -EAGAIN;
+}
+
+static void take_sample(void *user, int cpu, void *data, uint32_t size)
+{
+	(void)take_record(user, data, size);
+}
+
+static void take_lost(void *user, int cpu, __u64 n)
+{
+	add(((struct records *)user)->rows, ROWS_OVERFLOW, n);
+}
+
+int records_open(const struct bpf_map *map, const struct shape *key, const struct key_label *labels,
+		 const struct budget *budget, struct records **ret_records)
+{
+	_cleanup_(records_freep) struct records *records = calloc(1, sizeof(*records));
+
+	if (!records)
+		return -ENOMEM;
+	*records = (struct records){ .key = key, .labels = labels, .budget = budget, .bytes = bpf_map__max_entries(map),
+				     .made = calloc(1, key->size_bytes) };
+	if (!records->made)
+		return -ENOMEM;
+	if (bpf_map__type(map) == BPF_MAP_TYPE_PERF_EVENT_ARRAY)
+		records->perf = perf_buffer__new(bpf_map__fd(map), PERF_PAGES, take_sample, take_lost, records, NULL);
+	else
+		records->ring = ring_buffer__new(bpf_map__fd(map), take_record, records, NULL);
+	if (!records->perf && !records->ring)
+		return -errno;
+	*ret_records = TAKE_PTR(records);
+	return 0;
+}
+
+struct records *records_free(struct records *records)
+{
+	if (!records)
+		return NULL;
+	ring_buffer__free(records->ring);
+	perf_buffer__free(records->perf);
+	free(records->made);
+	free(records);
+	return NULL;
+}
+
+int records_wake_fd(const struct records *records)
+{
+	return records->perf ? perf_buffer__epoll_fd(records->perf) : ring_buffer__epoll_fd(records->ring);
+}
+
+void records_count(struct records *records, struct rows *rows, bool is_all)
+{
+	records->rows = rows;
+	records->n_left = is_all ? records->bytes / RECORD_BYTES + 1 : TURN_RECORDS;
+	if (records->perf)
+		(void)perf_buffer__consume(records->perf);
+	else
+		(void)ring_buffer__consume(records->ring);
+}
