@@ -284,9 +284,11 @@ bool collector_report_hooks(const struct collector *collector)
 	array_for_each (program, programs->items, programs->n) {
 		if (!collector_uses(collector, program))
 			continue;
-		if (program->state == PROGRAM_ATTACHED)
-			log_debug("collector %s: %s attached as %s%s%s", collector->name, program->hook, program->section,
-				  program_choice(program) ? ": " : "", program_choice(program) ?: "");
+		if (program->state == PROGRAM_ATTACHED && program_choice(program))
+			log_debug("collector %s: %s attached as %s: %s", collector->name, program->hook, program->section,
+				  program_choice(program));
+		else if (program->state == PROGRAM_ATTACHED)
+			log_debug("collector %s: %s attached as %s", collector->name, program->hook, program->section);
 		if (program->state != PROGRAM_REFUSED)
 			continue;
 		is_complete &= !!programs_find(programs, program->hook, PROGRAM_ATTACHED);

@@ -96,7 +96,7 @@ static const char *own_name(const struct collector *collector, const char *varia
  * Of a shared object's variables those that begin with the collector's name, and those that its [param]s name.
  * COLLECTOR_on says that the collector is on.
  */
-static int select_settings(struct collector *collector)
+static int select_variables(struct collector *collector)
 {
 	const struct variables *all = &collector->object->variables;
 	struct variable *items = calloc(all->n + 1, sizeof(*items));
@@ -126,16 +126,26 @@ static void check_names(const struct collector *collector, const struct collecto
 	const struct collector *second = probe == other ? collector : other;
 	const struct descriptor *mine = probe->descriptor, *theirs = second->descriptor;
 
-	for (size_t i = 0; i < mine->n_metrics * theirs->n_metrics && probe->is_probe; i++) {
-		const struct descriptor_metric *metric = &mine->metrics[i % mine->n_metrics];
-		const struct descriptor_metric *same = &theirs->metrics[i / mine->n_metrics];
-
-		if (strcmp(metric->name, same->name) || (metric->attributes.n && same->attributes.n))
-			continue;
-		diag_add(collector->diag, probe->conf_path, metric->line, "%s makes metric \"%s\", too (%s:%u); give the probe "
-			 "another one: name = …", second->name, metric->name, second->conf_path, same->line);
+	if (!probe->is_probe)
 		return;
-	}
+	array_for_each (same, theirs->metrics, theirs->n_metrics)
+		array_for_each (metric, mine->metrics, mine->n_metrics) {
+			if (strcmp(metric->name, same->name) || (metric->attributes.n && same->attributes.n))
+				continue;
+			diag_add(collector->diag, probe->conf_path, metric->line,
+				 "%s makes metric \"%s\", too (%s:%u); give the probe another one: name = …",
+				 second->name, metric->name, second->conf_path, same->line);
+			return;
+		}
+}
+
+static int join_parts(struct collector *collector)
+{
+	int err = targets_set(&collector->object->programs, collector->descriptor);
+
+	err = err ?: select_variables(collector);
+	err = err ?: bindings_make(collector);
+	return err ?: chosen_new(collector);
 }
 
 int collector_open(const char *directory, const char *name, const struct collector_options *options, struct diag *diag,
@@ -162,8 +172,7 @@ int collector_open(const char *directory, const char *name, const struct collect
 			      read_descriptor(collector);
 	err = err ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
-		err = targets_set(&collector->object->programs, collector->descriptor) ?:
-		      select_settings(collector) ?: bindings_make(collector) ?: chosen_new(collector);
+		err = join_parts(collector);
 	if (err)
 		return err;
 	if (collector->descriptor && collector->object) {
@@ -239,7 +248,9 @@ int collector_start(struct collector *collector, struct buf *why)
 	object->is_tried = true;
 	if (object->err) {
 		refusal_cause(buf_text(&object->why), line, sizeof(line));
-		buf_printf(why, "%s%s%s%s", refusal_error(object->err), *line ? " (" : "", line, *line ? ")" : "");
+		buf_append_text(why, refusal_error(object->err));
+		if (*line)
+			buf_printf(why, " (%s)", line);
 		return object->err;
 	}
 	err = collector_check_counting(collector, why);

@@ -20,10 +20,12 @@ static void dump_fields(const struct shape *shape, const struct key_label *label
 		const struct field *field = &shape->fields[i];
 		uint32_t buckets_end = field->bucket_offset_bytes + field->n_buckets * field->bucket_bytes;
 		bool is_histogram = field->class == FIELD_HISTOGRAM;
+		uint32_t size_bytes = is_histogram ? buckets_end - field->offset_bytes : field->size_bytes;
+		const char *name = *field->name ? field->name : "(itself)";
+		const char *type = *field->type_name ? field->type_name : "-";
 
-		fprintf(f, "  %-24s %-9s %-13s at %" PRIu32 ", %" PRIu32 " bytes", *field->name ? field->name : "(itself)",
-			classes[field->class], *field->type_name ? field->type_name : "-", field->offset_bytes,
-			is_histogram ? buckets_end - field->offset_bytes : field->size_bytes);
+		fprintf(f, "  %-24s %-9s %-13s at %" PRIu32 ", %" PRIu32 " bytes", name, classes[field->class], type,
+			field->offset_bytes, size_bytes);
 		if (is_histogram)
 			fprintf(f, ", %" PRIu32 " buckets at %" PRIu32, field->n_buckets, field->bucket_offset_bytes);
 		if (labels)
@@ -47,8 +49,9 @@ static void dump_bounds(const struct delta_metric *of, FILE *f)
 void collector_dump_shape(const struct collector *collector, FILE *f)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
-		fprintf(f, "%s%s%s key, %" PRIu32 " bytes\n", binding->map, binding->reader.is_table ? " (flat table)" : "",
-			variable_is_on(&collector->variables, binding->first->when) ? "" : " (off)", binding->key.size_bytes);
+		fprintf(f, "%s%s", binding->map, binding->reader.is_table ? " (flat table)" : "");
+		fputs(variable_is_on(&collector->variables, binding->first->when) ? "" : " (off)", f);
+		fprintf(f, " key, %" PRIu32 " bytes\n", binding->key.size_bytes);
 		dump_fields(&binding->key, binding->labels, f);
 		fprintf(f, "%s value, %" PRIu32 " bytes\n", binding->map, binding->value.size_bytes);
 		dump_fields(&binding->value, NULL, f);

@@ -9,8 +9,6 @@
 #include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "collector/table/layout.h"
@@ -197,8 +195,8 @@ int object_open(const char *path, const char *needed_by, struct diag *diag, stru
 	check_types(object, diag);
 	map = bpf_object__find_map_by_name(object->bpf, VARIABLES_SECTION);
 	data = map ? bpf_map__initial_value(map, &size) : NULL;
-	err = variables_init(object->btf, bpf_object__btf(object->bpf), data, data ? size : 0, &object->variables) ?:
-	      programs_list(object->bpf, &object->programs);
+	err = variables_init(object->btf, bpf_object__btf(object->bpf), data, data ? size : 0, &object->variables);
+	err = err ?: programs_list(object->bpf, &object->programs);
 	if (!err)
 		*ret_object = TAKE_PTR(object);
 	return err;
@@ -217,23 +215,6 @@ void object_free(struct object *object)
 	free(object->bytes);
 	free(object->path);
 	free(object);
-}
-
-/*
- * Takes the place of libbpf's own function. libbpf looks in the modules for types that the kernel itself lacks.
- * Listing them needs CAP_SYS_ADMIN, and before 1.3 libbpf gives up without it. As in later versions, it is
- * told then that the list ends.
- */
-__attribute__((weak)) int bpf_btf_get_next_id(uint32_t start_id, uint32_t *ret_next_id)
-{
-	union bpf_attr attributes = { .start_id = start_id };
-
-	if (syscall(SYS_bpf, BPF_BTF_GET_NEXT_ID, &attributes, sizeof(attributes))) {
-		errno = errno == EPERM ? ENOENT : errno;
-		return -errno;
-	}
-	*ret_next_id = attributes.next_id;
-	return 0;
 }
 
 /* A user's object may have another map of that name, which is not used. */

@@ -36,5 +36,7 @@ bool collector_uses(const struct collector *collector, const struct program *pro
 
 const struct variables *collector_variables_for(const struct collector *collector, const char *when)
 {
-	return strcmp(when ?: "", VARIABLE_PREEMPTIBLE) ? &collector->variables : &collector->object->variables;
+	bool is_of_object = when && !strcmp(when, VARIABLE_PREEMPTIBLE);
+
+	return is_of_object ? &collector->object->variables : &collector->variables;
 }

@@ -30,7 +30,9 @@ int programs_enable_stats(void)
 
 static bool has_backup(const struct programs *programs, const struct program *program)
 {
-	array_for_each (other, programs->items, program->backup ? programs->n : 0)
+	if (!program->backup)
+		return false;
+	array_for_each (other, programs->items, programs->n)
 		if (other->fd >= 0 && program_is_called(other, program->backup))
 			return true;
 	return false;

@@ -28,7 +28,7 @@
 
 static struct buf *messages; /* where libbpf's warnings go during programs_load() */
 
-static _printf_(2, 0) int collect(enum libbpf_print_level level, const char *format, va_list arguments)
+static _printf_(2, 0) int collect_message(enum libbpf_print_level level, const char *format, va_list arguments)
 {
 	if (messages && level == LIBBPF_WARN && messages->size < 65536)
 		buf_vprintf(messages, format, arguments);
@@ -44,13 +44,13 @@ void programs_quiet(void)
 {
 	static int event, packet, mark;
 
-	libbpf_set_print(collect);
+	libbpf_set_print(collect_message);
 	event = event ?: libbpf_register_prog_handler("perf_event+", BPF_PROG_TYPE_PERF_EVENT, 0, NULL);
 	mark = mark ?: libbpf_register_prog_handler("mark+", BPF_PROG_TYPE_KPROBE, 0, NULL);
 	packet = packet ?: libbpf_register_prog_handler("xdp+", BPF_PROG_TYPE_XDP, BPF_XDP, NULL);
 }
 
-static int add(struct programs *programs, const struct bpf_program *bpf)
+static int add_program(struct programs *programs, const struct bpf_program *bpf)
 {
 	struct program *program = array_add(&programs->items, &programs->n, sizeof(*program));
 	const char *section = bpf_program__section_name(bpf);
@@ -81,7 +81,7 @@ int programs_list(struct bpf_object *object, struct programs *programs)
 	bpf_object__for_each_program (bpf, object) {
 		/* A function that programs call; libbpf takes it for a program if it is alone. */
 		if (!err && strcmp(bpf_program__section_name(bpf), ".text"))
-			err = add(programs, bpf);
+			err = add_program(programs, bpf);
 	}
 	if (!err)
 		alternatives_find(programs);
@@ -119,7 +119,8 @@ static bool is_lost_with(const struct program *program, const struct program *re
 }
 
 /* log: what libbpf said of the load. */
-static void refuse(struct programs *programs, struct program *refused, int err, const char *what, const char *log)
+static void refuse_program(struct programs *programs, struct program *refused, int err, const char *what,
+			   const char *log)
 {
 	char what_of_other[64];
 
@@ -192,7 +193,7 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 				program->state = PROGRAM_ATTACHED;
 				continue;
 			}
-			refuse(programs, program, err, "attach", buf_text(messages));
+			refuse_program(programs, program, err, "attach", buf_text(messages));
 			is_worth |= has_alternative(programs, program);
 		}
 	}
@@ -200,7 +201,7 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 }
 
 /* Chooses among alternatives. What is refused here costs no load. */
-static void choose(struct programs *programs, struct bpf_object *object)
+static void choose_alternatives(struct programs *programs, struct bpf_object *object)
 {
 	struct bpf_program *bpf;
 	bool is_done = false;
@@ -218,7 +219,8 @@ static void choose(struct programs *programs, struct bpf_object *object)
 			bpf_program__set_autoload(bpf, is_wanted && !err);
 			if (!err)
 				continue;
-			refuse(programs, program, err, bpf_program__type(bpf) == BPF_PROG_TYPE_TRACING ? "load" : "attach", "");
+			refuse_program(programs, program, err,
+				       bpf_program__type(bpf) == BPF_PROG_TYPE_TRACING ? "load" : "attach", "");
 			is_done = false;
 		}
 	}
@@ -232,7 +234,7 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 	int err = loader->open(loader->user, &object);
 	if (err)
 		return err;
-	choose(programs, object);
+	choose_alternatives(programs, object);
 	/* What has been said so far is dealt with, and a verifier's log would leave no room for the next one. */
 	buf_reset(messages);
 	err = bpf_object__load(object);
@@ -244,10 +246,11 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 		culprit = find_culprit(programs, buf_text(messages));
 		if (!culprit || culprit->state != PROGRAM_WAITING)
 			return err;
-		refuse(programs, culprit, err, "load", buf_text(messages));
+		refuse_program(programs, culprit, err, "load", buf_text(messages));
 		return 1;
 	}
-	err = (loader->loaded ? loader->loaded(loader->user, object) : 0) ?: attach_all(programs, object);
+	err = loader->loaded ? loader->loaded(loader->user, object) : 0;
+	err = err ?: attach_all(programs, object);
 	if (err) {
 		detach_all(programs);
 		bpf_object__close(object);
@@ -303,7 +306,7 @@ bool programs_renew(struct programs *programs, const struct bpf_object *object)
 	return has_any;
 }
 
-static int iterate(int link_fd)
+static int run_iterator(int link_fd)
 {
 	_cleanup_(closep) int fd = bpf_iter_create(link_fd);
 	char unused[256];
@@ -330,10 +333,11 @@ int programs_iterate(struct programs *programs, bool is_start)
 
 		if (!is_due || program->state != PROGRAM_ATTACHED)
 			continue;
-		past = program->past_link_fd < 0 ? 0 : iterate(program->past_link_fd);
+		past = program->past_link_fd < 0 ? 0 : run_iterator(program->past_link_fd);
 		program->past_link_fd = -1;
-		r = iterate(program->link_fd);
-		err = err ?: past ?: r;
+		r = run_iterator(program->link_fd);
+		past = past ?: r;
+		err = err ?: past;
 	}
 	return err;
 }

@@ -54,7 +54,7 @@ static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, con
 }
 
 /* A member lies in what holds it: libbpf does not see to that, and the kernel may load an object without its BTF. */
-static int add(struct walk *walk, const char *name, const struct field *field)
+static int add_field(struct walk *walk, const char *name, const struct field *field)
 {
 	uint64_t end = (uint64_t)field->offset_bytes + field->size_bytes;
 	struct field *added;
@@ -89,7 +89,9 @@ static int walk_members(struct walk *walk, const struct btf_type *type, const ch
 		_cleanup_(freep) char *path = NULL;
 		int err = 0;
 
-		if (asprintf(&path, "%s%s%s", name, *name && own && *own ? "." : "", own ? own : "") < 0)
+		const char *dot = *name && own && *own ? "." : "";
+
+		if (asprintf(&path, "%s%s%s", name, dot, own ?: "") < 0)
 			return -ENOMEM;
 		if (btf_member_bitfield_size(type, i) || bits % 8)
 			err = -EINVAL;
@@ -118,7 +120,7 @@ static int walk_array(struct walk *walk, const struct btf_type *type, const char
 	is_text = !*typedef_name && element->size == 1 && !strcmp(type_name(walk->btf, element), "char");
 	field->class = is_text ? FIELD_TEXT : FIELD_BYTES;
 	field->bucket_bytes = element->size;
-	return add(walk, name, field);
+	return add_field(walk, name, field);
 }
 
 /* The member of a structure of that name, whose own members begin with first. */
@@ -152,7 +154,7 @@ static int add_histogram(struct walk *walk, size_t first, const char *name, bool
 	joined.n_buckets = bucket->size_bytes / bucket->bucket_bytes;
 	while (joined.is_known && walk->shape.n_fields > first)
 		free(walk->shape.fields[--walk->shape.n_fields].name);
-	return add(walk, name, &joined);
+	return add_field(walk, name, &joined);
 }
 
 static int walk_struct(struct walk *walk, const struct btf_type *type, const char *name, struct field *field,
@@ -164,7 +166,7 @@ static int walk_struct(struct walk *walk, const struct btf_type *type, const cha
 
 	if (!strncmp(field->type_name, "lbl_", 4) || !strncmp(field->type_name, "prm_", 4)) {
 		field->class = FIELD_BYTES;
-		return add(walk, name, field);
+		return add_field(walk, name, field);
 	}
 	err = walk_members(walk, type, name, field->offset_bytes, depth);
 	return err ?: add_histogram(walk, first, name, !strcmp(tag, "hist_time") || !strcmp(tag, "hist_value"));
@@ -189,7 +191,7 @@ static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint
 	field.class = btf_is_int(type) ? FIELD_INTEGER : FIELD_ENUM;
 	field.is_bool = btf_is_int(type) && btf_int_encoding(type) & BTF_INT_BOOL;
 	field.is_signed = btf_is_int(type) ? btf_int_encoding(type) & BTF_INT_SIGNED : btf_kflag(type);
-	return add(walk, name, &field);
+	return add_field(walk, name, &field);
 }
 
 int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit)

@@ -154,7 +154,7 @@ static int adopt_map(struct bpf_map *map, int fd)
 	return entries < bpf_map__max_entries(map) ? -EINVAL : bpf_map__reuse_fd(map, fd);
 }
 
-static int adopt(struct object *object, struct kept *kept)
+static int adopt_parts(struct object *object, struct kept *kept)
 {
 	struct bpf_map *map;
 	int err = adopt_programs(object, kept);
@@ -191,7 +191,7 @@ int object_adopt(struct object *object, struct kept *kept)
 		snprintf(name.text, sizeof(name.text), "%s.", bpf_object__name(object->bpf));
 		return kept_has(kept, name.text) ? -ESTALE : 1;
 	}
-	err = is_whole ? adopt(object, kept) : -ENODATA;
+	err = is_whole ? adopt_parts(object, kept) : -ENODATA;
 	object->is_adopted = object->is_tried = !err;
 	for (uint32_t i = 0; err && i < object->programs.n; i++)
 		object->programs.items[i].fd = object->programs.items[i].link_fd = -1;
@@ -276,7 +276,7 @@ int past_find(const struct past *past, const char *kind, const char *name)
 	return kept_look(past->kept, name_at(past->object, past->hash, kind, name).text);
 }
 
-static int look(const struct past *past, const struct bpf_map *map, int *ret_fd, uint32_t *ret_entries)
+static int find_map(const struct past *past, const struct bpf_map *map, int *ret_fd, uint32_t *ret_entries)
 {
 	*ret_fd = past_find(past, "m.", bpf_map__name(map));
 	return compare_map(map, *ret_fd, ret_entries);
@@ -303,11 +303,12 @@ struct reader *past_open(const struct past *past, const char *map, const struct 
 		*table = table_from_parts(&parts);
 		table->base = base;
 		table->n_first = 0; /* all of it is read */
-		err = look(past, parts.words, &table->words_fd, &unused) ?:
-		      look(past, parts.keys, &table->keys_fd, &table->capacity) ?:
-		      look(past, parts.values, &table->values_fd, &n_values);
+		err = find_map(past, parts.words, &table->words_fd, &unused);
+		err = err ?: find_map(past, parts.keys, &table->keys_fd, &table->capacity);
+		err = err ?: find_map(past, parts.values, &table->values_fd, &n_values);
 		table->columns = n_values / (table->capacity ?: 1);
 	}
-	err = err ?: look(past, parts.more, &reader->fd, &unused) ?: reader_open(reader);
+	err = err ?: find_map(past, parts.more, &reader->fd, &unused);
+	err = err ?: reader_open(reader);
 	return err ? reader_free(reader) : reader;
 }

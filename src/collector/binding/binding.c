@@ -35,11 +35,14 @@ void binding_complain_of_member(const struct binding *binding, const char *secti
 {
 	bool is_key = !strcmp(section, "label");
 	const struct shape *shape = is_key ? &binding->key : &binding->value;
-	bool is_plain = shape->n_fields == 1 && !*shape->fields[0].name;
+	const char *what = is_key ? "key" : "value";
 
-	if (is_plain || !*member)
-		complain(binding->collector, line, "the %s of map \"%s\" has %smembers; write [%s %s%s]", is_key ? "key" : "value",
-			 binding->map, is_plain ? "no " : "", section, binding->map, is_plain ? "" : ".MEMBER");
+	if (shape->n_fields == 1 && !*shape->fields[0].name)
+		complain(binding->collector, line, "the %s of map \"%s\" has no members; write [%s %s]", what,
+			 binding->map, section, binding->map);
+	else if (!*member)
+		complain(binding->collector, line, "the %s of map \"%s\" has members; write [%s %s.MEMBER]", what,
+			 binding->map, section, binding->map);
 	else
 		complain_of_unknown(binding->collector, line, "member", member, shape->fields, shape->n_fields);
 }

@@ -25,6 +25,7 @@ static int bind_shape(const struct binding *binding, const char *what, uint32_t 
 {
 	const struct collector *collector = binding->collector;
 	_cleanup_(freep) char *culprit = NULL;
+	char place[512] = "";
 	int err;
 
 	if (!type_id) {
@@ -33,11 +34,14 @@ static int bind_shape(const struct binding *binding, const char *what, uint32_t 
 		return 0;
 	}
 	err = shape_from_btf(collector->object->btf, type_id, shape, &culprit);
-	if (err == -EINVAL)
-		complain(collector, binding->first->line,
-			 "the %s of map \"%s\" cannot be read%s%s; use integers, enums, arrays of them and structures of those",
-			 what, binding->map, culprit ? ": member " : "", culprit ?: "");
-	return err == -EINVAL ? 0 : err;
+	if (err != -EINVAL)
+		return err;
+	if (culprit)
+		snprintf(place, sizeof(place), ": member %s", culprit);
+	complain(collector, binding->first->line,
+		 "the %s of map \"%s\" cannot be read%s; use integers, enums, arrays of them and structures of those", what,
+		 binding->map, place);
+	return 0;
 }
 
 /* A flat table has its keys in a map of their own. */
@@ -80,20 +84,30 @@ static void bind_bucket(struct binding *binding)
 		binding->bucket = field;
 }
 
+/* Why the map cannot be exported as the section wants it; NULL: it can. */
+static const char *find_fault(const struct collector *collector, const struct bpf_map *map,
+			      const struct descriptor_metric *first)
+{
+	enum reader_traits traits = reader_traits((int)bpf_map__type(map));
+	bool is_ring = traits & READER_RECORDS;
+
+	if (is_ring && !first->record)
+		return "has records; say of which structure: record = STRUCT";
+	if (!is_ring && first->record)
+		return "is neither a ring buffer nor a perf event array; remove \"record\"";
+	if (!traits)
+		return "has a type that cannot be exported; use a flat table (TABLE), a hash or an array";
+	if (is_old_table(collector, map))
+		return "is a flat table of an earlier <bpfpush/table.h>; compile the object again";
+	return NULL;
+}
+
 static int binding_make(struct collector *collector, const struct bpf_map *map, const struct descriptor_metric *first,
 			struct binding **ret_binding)
 {
 	struct binding *binding = array_add(&collector->bindings, &collector->n_bindings, sizeof(*binding));
 	uint32_t key_id = bpf_map__btf_key_type_id(map), value_id = bpf_map__btf_value_type_id(map);
-	enum reader_traits traits = reader_traits((int)bpf_map__type(map));
-	bool is_ring = traits & READER_RECORDS;
-	const char *fault = is_ring && !first->record ? "has records; say of which structure: record = STRUCT" :
-			    !is_ring && first->record ? "is neither a ring buffer nor a perf event array; remove \"record\"" :
-			    !traits ?
-				    "has a type that cannot be exported; use a flat table (TABLE), a hash or an array" :
-			    is_old_table(collector, map) ?
-				    "is a flat table of an earlier <bpfpush/table.h>; compile the object again" :
-				    NULL;
+	const char *fault = find_fault(collector, map, first);
 	int err;
 
 	if (!binding)
@@ -112,8 +126,8 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 		binding->reader.type = (int)bpf_map__type(map);
 	}
 	binding->reader.value_bytes = bpf_map__value_size(map);
-	err = is_ring ? option_bind_record(binding) : bind_shape(binding, "key", key_id, &binding->key);
-	if (!err && !is_ring && binding->key.n_fields)
+	err = first->record ? option_bind_record(binding) : bind_shape(binding, "key", key_id, &binding->key);
+	if (!err && !first->record && binding->key.n_fields)
 		err = bind_shape(binding, "value", value_id, &binding->value);
 	if (err || !binding->key.n_fields || !binding->value.n_fields)
 		return err;
@@ -132,9 +146,13 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 }
 
 /* Of a member, or of the value where it has no members: what follows its name. */
-#define complain_of_field(collector, line, name, text, ...)                                                           \
-	complain(collector, line, "%s%s%s " text, *(name) ? "member \"" : "the value", name, *(name) ? "\"" : "",     \
-		 ##__VA_ARGS__)
+#define complain_of_field(collector, line, name, text, ...)                                      \
+	do {                                                                                     \
+		if (*(name))                                                                     \
+			complain(collector, line, "member \"%s\" " text, name, ##__VA_ARGS__);   \
+		else                                                                             \
+			complain(collector, line, "the value " text, ##__VA_ARGS__);             \
+	} while (0)
 
 /* The field that [metric MAP.MEMBER] means; NULL after a complaint. */
 static const struct field *find_field(const struct binding *binding, const struct descriptor_metric *described)
@@ -245,7 +263,8 @@ static int add_metric(struct collector *collector, struct binding *binding, cons
 {
 	struct delta_metric *metric = array_add(&binding->delta.metrics, &binding->delta.n_metrics, sizeof(*metric));
 	struct reader *reader = &binding->reader;
-	const char *cpus = described->cpus ?: is_type(field, "val_level") ? "max" : "sum";
+	const char *usual = is_type(field, "val_level") ? "max" : "sum";
+	const char *cpus = described->cpus ?: usual;
 	struct reader_run run = { .offset_bytes = field->offset_bytes, .size_bytes = field->size_bytes, .count = 1,
 				  .is_maximum = !strcmp(cpus, "max"), .is_last = !strcmp(cpus, "last") };
 	int err;

@@ -14,7 +14,7 @@
 
 #define CGRP_STORAGE 32 /* BPF_MAP_TYPE_CGRP_STORAGE, which older headers lack */
 
-static void check(const struct collector *collector, const struct descriptor_cgroups *described,
+static void check_map(const struct collector *collector, const struct descriptor_cgroups *described,
 		  const struct bpf_map *map)
 {
 	bool is_hash = map && (bpf_map__type(map) == BPF_MAP_TYPE_HASH || bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH);
@@ -47,7 +47,7 @@ int chosen_new(struct collector *collector)
 		watch->map = described->map;
 		watch->fd = -1;
 		LIST_INSERT_HEAD(cgroups_watches(collector->labels->cgroups), watch, others);
-		check(collector, described, bpf_object__find_map_by_name(collector->object->bpf, described->map));
+		check_map(collector, described, bpf_object__find_map_by_name(collector->object->bpf, described->map));
 		err = patterns_compile(&described->matches, collector->diag, collector->conf_path, &watch->patterns);
 	}
 	return err;

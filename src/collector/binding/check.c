@@ -52,8 +52,9 @@ static void check_metric(const struct binding *binding, const struct descriptor_
 	size_t n = metric->attributes.n + (metric->cpu != NULL);
 
 	check_when(binding->collector, metric->line, metric->when);
-	for (uint32_t i = 0; i < binding->key.n_fields; i++)
-		n += binding->labels[i].type && binding->labels[i].attribute ? binding->labels[i].type->n_own ?: 1 : 0;
+	array_for_each (label, binding->labels, binding->key.n_fields)
+		if (label->type && label->attribute)
+			n += label->type->n_own ?: 1;
 	if (n > ATTRIBUTES_MAX)
 		complain(binding->collector, metric->line, "metric \"%s\" would have %zu attributes; at most %d are possible, so remove some, or members of the key",
 			 metric->name, n, ATTRIBUTES_MAX);
@@ -183,9 +184,11 @@ static void check_events(const struct collector *collector, const struct descrip
 		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics) {
 			const struct descriptor_metric *metric = of->user;
 
-			if (of->metric->kind == METRIC_SUM)
-				buf_printf(&sums, "%s%s%s%s", sums.size ? ", " : "", metric->map, *metric->member ? "." : "",
-					   metric->member);
+			if (of->metric->kind != METRIC_SUM)
+				continue;
+			buf_printf(&sums, "%s%s", sums.size ? ", " : "", metric->map);
+			if (*metric->member)
+				buf_printf(&sums, ".%s", metric->member);
 		}
 	complain(collector, described->line, "events = %s: no section [metric %s] makes a sum; name one that grows by one with "
 		 "each run of the program: %s", described->events, described->events, sums.size ? buf_text(&sums) : "there is none");
@@ -220,6 +223,20 @@ static void check_programs(const struct collector *collector)
 		complain(collector, 0, "%s has no program, so nothing would be counted", collector->object->path);
 }
 
+static void check_variables_differ(const struct collector *collector, const struct collector *other)
+{
+	array_for_each (mine, collector->variables.items, collector->variables.n) {
+		const struct descriptor_param *param = descriptor_find_param(collector->descriptor, mine->name);
+		unsigned int line = param ? param->line : 0;
+
+		array_for_each (theirs, other->variables.items, other->variables.n)
+			if (mine->offset_bytes == theirs->offset_bytes)
+				complain(collector, line, "setting \"%s\" is the same variable as \"%s\" of collector %s; "
+					 "give each collector its own variable, %s_%s", mine->name, theirs->name, other->name,
+					 collector->name, mine->name);
+	}
+}
+
 /* Nothing that one collector sets or reads may be another's. */
 static void check_sharing(const struct collector *collector, const struct collector *other)
 {
@@ -230,16 +247,7 @@ static void check_sharing(const struct collector *collector, const struct collec
 			 collector->object->path);
 		return;
 	}
-	for (size_t i = 0; i < collector->variables.n * other->variables.n; i++) {
-		const struct variable *mine = &collector->variables.items[i / other->variables.n];
-		const struct variable *theirs = &other->variables.items[i % other->variables.n];
-		const struct descriptor_param *param = descriptor_find_param(descriptor, mine->name);
-
-		if (mine->offset_bytes == theirs->offset_bytes)
-			complain(collector, param ? param->line : 0,
-				 "setting \"%s\" is the same variable as \"%s\" of collector %s; give each collector its own variable, %s_%s",
-				 mine->name, theirs->name, other->name, collector->name, mine->name);
-	}
+	check_variables_differ(collector, other);
 	hook_check_sharing(collector, other);
 	for (size_t i = 0; i < collector->n_bindings; i++)
 		if (binding_find(other, collector->bindings[i].map))

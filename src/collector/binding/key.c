@@ -61,21 +61,23 @@ static const struct label_type *type_of(const struct binding *binding, const str
 {
 	const char *as = section ? section->as : NULL;
 	const struct label_type *type = as ? label_type_named(as, field) : label_type_find(field);
+	const char *type_name = *field->type_name ? field->type_name : "an array";
+	const char *dot = *field->name ? "." : "";
+	unsigned int line = section ? section->line : binding->first->line;
 	_cleanup_(buf_done) struct buf names = BUF_INIT;
 
 	if (type)
 		return type;
 	label_type_names(field, &names);
 	if (as)
-		complain(binding->collector, section->line,
+		complain(binding->collector, line,
 			 "as = %s: no type of this name fits member \"%s\" of the key of map \"%s\" (%u byte%s); write one of: %s", as,
 			 field->name, binding->map, field->size_bytes, plural(field->size_bytes), buf_text(&names));
 	else
-		complain(binding->collector, section ? section->line : binding->first->line,
+		complain(binding->collector, line,
 			 "member \"%s\" of the key of map \"%s\" (type %s) cannot become an attribute; use an integer, an enum, a char "
 			 "array or a lbl_ type of <bpfpush/label.h>, or write [label %s%s%s] with as = one of: %s",
-			 field->name, binding->map, *field->type_name ? field->type_name : "an array", binding->map,
-			 *field->name ? "." : "", field->name, buf_text(&names));
+			 field->name, binding->map, type_name, binding->map, dot, field->name, buf_text(&names));
 	return NULL;
 }
 
@@ -112,7 +114,8 @@ static void check_section(const struct binding *binding, const struct descriptor
 			 section->as, section->as);
 }
 
-static int describe(const struct binding *binding, const struct descriptor_label *section, struct key_label *label)
+static int describe_label(const struct binding *binding, const struct descriptor_label *section,
+			  struct key_label *label)
 {
 	const struct btf *kernel = NULL;
 	int err;
@@ -154,7 +157,7 @@ int key_labels_new(struct binding *binding)
 				 "member \"%s\" of the key of map \"%s\" says the bucket, and makes no attribute; remove this section",
 				 section->member, binding->map);
 		else if (field != binding->bucket && (section || !is_filler(field)))
-			err = describe(binding, section, &binding->labels[i]);
+			err = describe_label(binding, section, &binding->labels[i]);
 	}
 	return err;
 }
@@ -181,9 +184,9 @@ bool key_label_makes(const struct key_label *label, const char *attribute)
 /* An attribute is there once: neither OTLP nor any other format can tell two of one name apart. */
 static const char *same_attribute(const struct key_label *one, const struct key_label *other)
 {
-	return key_label_makes(one, other->attribute) ? other->attribute :
-	       key_label_makes(other, one->attribute) ? one->attribute :
-							NULL;
+	if (key_label_makes(one, other->attribute))
+		return other->attribute;
+	return key_label_makes(other, one->attribute) ? one->attribute : NULL;
 }
 
 static void complain_of_same(const struct binding *binding, const struct key_label *one, const struct key_label *other)

@@ -55,7 +55,7 @@ void meaning_read(const struct collector *collector, const struct descriptor_met
 		.metric = { .scope = collector->name,
 			    .name = described->name,
 			    .unit = described->unit,
-			    .description = described->description ? described->description : "",
+			    .description = described->description ?: "",
 			    .kind = described->kind ? METRIC_GAUGE : METRIC_SUM,
 			    .is_updown = described->kind && *described->kind == 'u',
 			    .divisor = is_time ? NS_PER_S : 1 },

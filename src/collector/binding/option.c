@@ -104,22 +104,44 @@ static const char *text_of(const struct option *option, const struct descriptor_
 	return *(const char *const *)((const char *)described + option->offset);
 }
 
-void options_check(const struct binding *binding, const struct descriptor_metric *described, const struct field *field)
+static int find_facts(const struct binding *binding, const struct descriptor_metric *described,
+		      const struct field *field)
 {
 	enum reader_traits traits = reader_traits(binding->reader.type);
-	int facts = (traits & READER_PERCPU ? PERCPU : 0) | (traits & READER_ARRAY ? FIXED : 0) |
-		    (described->kind && strcmp(field->type_name, "val_tally") ? GAUGE : 0) |
-		    (field->is_signed ? SIGNED : 0) | (described->cpu ? SPLIT : 0) |
-		    (described->record ? RECORD : 0) | (option_find_enum(binding) ? ONE_ENUM : 0) |
-		    (binding->reader.is_table ? FLAT : 0) | (field->class == FIELD_HISTOGRAM ? HISTOGRAM : 0) |
-		    (described->buckets ? BOUNDS : 0) | (strcmp(field->type_name, "val_ns") ? 0 : TIME) |
-		    (field->is_known ? KNOWN : 0) |
-		    (described->bucket || (field->class == FIELD_HISTOGRAM && !field->is_known) ? UNBOUND : 0);
+	bool is_histogram = field->class == FIELD_HISTOGRAM;
+	const struct {
+		int fact;
+		bool is_true;
+	} facts[] = {
+		{ PERCPU, traits & READER_PERCPU },
+		{ FIXED, traits & READER_ARRAY },
+		{ GAUGE, described->kind && strcmp(field->type_name, "val_tally") },
+		{ SIGNED, field->is_signed },
+		{ SPLIT, described->cpu },
+		{ RECORD, described->record },
+		{ ONE_ENUM, option_find_enum(binding) },
+		{ FLAT, binding->reader.is_table },
+		{ HISTOGRAM, is_histogram },
+		{ BOUNDS, described->buckets },
+		{ TIME, !strcmp(field->type_name, "val_ns") },
+		{ KNOWN, field->is_known },
+		{ UNBOUND, described->bucket || (is_histogram && !field->is_known) },
+	};
+	int all = 0;
+
+	array_for_each (fact, facts, ARRAY_SIZE(facts))
+		all |= fact->is_true ? fact->fact : 0;
+	return all;
+}
+
+void options_check(const struct binding *binding, const struct descriptor_metric *described, const struct field *field)
+{
+	int facts = find_facts(binding, described, field);
 
 	array_for_each (option, options, ARRAY_SIZE(options)) {
-		const char *text = text_of(option, described), *first = text_of(option, binding->first);
+		const char *text = text_of(option, described), *first = text_of(option, binding->first) ?: "";
 
-		if (option->is_of_map && strcmp(text ?: "", first ?: ""))
+		if (option->is_of_map && strcmp(text ?: "", first))
 			complain(binding->collector, described->line,
 				 "\"%s\" differs from that on line %u; it must be the same for all of map \"%s\"",
 				 option->key, binding->first->line, binding->map);

@@ -12,7 +12,7 @@
 static const char is_no_layout[] = "is not a layout; write exp2 0..27, exp2 floor 0..27, exp2zero 0..27, linear 0..1000 step 50 or fixed 1 2 5, "
 				   "in whole numbers as the map counts, and then perhaps sum 28";
 
-static bool add(struct buckets *buckets, uint64_t upper, uint64_t key)
+static bool add_bound(struct buckets *buckets, uint64_t upper, uint64_t key)
 {
 	if (buckets->n == HISTOGRAM_BUCKETS_MAX - 1)
 		return false;
@@ -41,7 +41,7 @@ static const char *read_exp2(const char **at, bool has_zero, uint32_t n_buckets,
 	if (sscanf(*at, " %" SCNu64 "..%" SCNu64 "%n", &first, &last, &n) == 1 || last > 63u + has_zero || first > last)
 		return "has a range that is not one of powers of two; write exp2 0..27, at most 0..63 (exp2zero: 0..64)";
 	for (uint64_t key = first; key <= last; key++)
-		add(buckets, has_zero && !key ? 0 : upper_of(key - has_zero, is_floor), key);
+		add_bound(buckets, has_zero && !key ? 0 : upper_of(key - has_zero, is_floor), key);
 	*at += n;
 	return NULL;
 }
@@ -58,7 +58,7 @@ static const char *read_linear(const char **at, bool is_key, struct buckets *buc
 		return "has a step that does not lead from the first to the last bound, or from 0 to the first if the key says "
 		       "the bucket; write linear 0..1000 step 50";
 	for (uint64_t value = first; value <= last; value += step)
-		if (!add(buckets, is_key ? value + step - 1 : value, value / step))
+		if (!add_bound(buckets, is_key ? value + step - 1 : value, value / step))
 			return "has more than 1023 bounds; make the step larger";
 	*at += n;
 	return NULL;
@@ -71,7 +71,7 @@ static const char *read_fixed(const char **at, struct buckets *buckets)
 	for (int n; sscanf(*at, " %" SCNu64 "%n", &bound, &n) == 1; *at += n) {
 		if (bound > BOUND_MAX || (buckets->n && bound <= buckets->bounds[buckets->n - 1].upper))
 			return "has bounds that do not rise, or not up to 2^53; write them from the least to the greatest";
-		if (!add(buckets, bound, bound))
+		if (!add_bound(buckets, bound, bound))
 			return "has more than 1023 bounds; remove some";
 	}
 	return buckets->n ? NULL : "has no bounds; write fixed 1 2 5 10, in whole numbers as the map counts";
@@ -85,11 +85,16 @@ static const char *read_layout(const char *at, uint32_t n_buckets, struct bucket
 
 	sscanf(at, "%15s%n", word, &n);
 	at += n;
-	complaint = !strcmp(word, "exp2")     ? read_exp2(&at, false, n_buckets, buckets) :
-		    !strcmp(word, "exp2zero") ? read_exp2(&at, true, n_buckets, buckets) :
-		    !strcmp(word, "linear")   ? read_linear(&at, !n_buckets, buckets) :
-		    !strcmp(word, "fixed")    ? read_fixed(&at, buckets) :
-						is_no_layout;
+	if (!strcmp(word, "exp2"))
+		complaint = read_exp2(&at, false, n_buckets, buckets);
+	else if (!strcmp(word, "exp2zero"))
+		complaint = read_exp2(&at, true, n_buckets, buckets);
+	else if (!strcmp(word, "linear"))
+		complaint = read_linear(&at, !n_buckets, buckets);
+	else if (!strcmp(word, "fixed"))
+		complaint = read_fixed(&at, buckets);
+	else
+		complaint = is_no_layout;
 	if (complaint || !*at)
 		return complaint;
 	n = 0;
@@ -115,10 +120,12 @@ const char *buckets_parse(const char *text, uint32_t n_buckets, struct buckets *
 
 const char *range_parse(const char *text, const char *unit, struct histogram_layout *layout)
 {
-	const char *range = text ?: !strcmp(unit, "s") ? "-18..0" : !strcmp(unit, "By") ? "4..22" : "0..18";
+	const char *usual = !strcmp(unit, "By") ? "4..22" : "0..18", *range = text;
 	int least = layout->offset + 1, greatest = layout->offset + (int)layout->n_buckets - 2;
 	int first, last, step = 1, n = 0;
 
+	if (!range)
+		range = !strcmp(unit, "s") ? "-18..0" : usual;
 	if (sscanf(range, "%d..%d%n step %d%n", &first, &last, &n, &step, &n) < 2 || range[n] || step < 1 || first > last)
 		return "is not a range of powers of two; write -20..4 for bounds from 2^-20 to 2^4, and perhaps step 2 for every "
 		       "second one";

@@ -34,8 +34,10 @@ static const struct grammar_section *find_section(struct reader *reader, const s
 
 	if (!section || !section->argument == !*head->argument)
 		return section;
-	complain(reader, head->line, "write [%s%s%s]", section->name, section->argument ? " " : "",
-		 section->argument ?: "");
+	if (section->argument)
+		complain(reader, head->line, "write [%s %s]", section->name, section->argument);
+	else
+		complain(reader, head->line, "write [%s]", section->name);
 	return NULL;
 }
 
@@ -101,7 +103,8 @@ static int set_key(struct reader *reader, const struct grammar_key *key, const s
 	return 0;
 }
 
-static int set(struct reader *reader, const struct grammar_section *section, const struct ini_entry *entry, void *item)
+static int read_entry(struct reader *reader, const struct grammar_section *section, const struct ini_entry *entry,
+		      void *item)
 {
 	const char *names[GRAMMAR_KEYS];
 	size_t n = 0;
@@ -129,7 +132,7 @@ static int read_section(struct reader *reader, size_t *at)
 	reader->has_collector |= item == reader->descriptor;
 	for (; entry < file->entries + file->n_entries && entry->key && !err; entry++)
 		if (item)
-			err = set(reader, section, entry, item);
+			err = read_entry(reader, section, entry, item);
 	array_for_each (key, grammar_keys, GRAMMAR_KEYS)
 		if (item && key->is_required && !strcmp(key->section, section->name) && !*text_at(item, key->offset))
 			complain(reader, head->line, "[%s] lacks \"%s\"; add a line %s = …", section->name, key->name,
@@ -149,7 +152,7 @@ static void check_sections_differ(struct reader *reader)
 	}
 }
 
-static int parse(FILE *f, const char *path, const struct descriptor_text *text, struct diag *diag,
+static int read_descriptor(FILE *f, const char *path, const struct descriptor_text *text, struct diag *diag,
 		 struct descriptor **ret_descriptor)
 {
 	_cleanup_(descriptor_freep) struct descriptor *descriptor = calloc(1, sizeof(*descriptor));
@@ -182,13 +185,13 @@ static int parse(FILE *f, const char *path, const struct descriptor_text *text, 
 
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor)
 {
-	return parse(f, path, NULL, diag, ret_descriptor);
+	return read_descriptor(f, path, NULL, diag, ret_descriptor);
 }
 
 int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor)
 {
 	_cleanup_(fclosep) FILE *f = fmemopen(text->text->data, text->text->size, "r");
-	int err = f ? parse(f, text->path, text, diag, ret_descriptor) : -ENOMEM;
+	int err = f ? read_descriptor(f, text->path, text, diag, ret_descriptor) : -ENOMEM;
 
 	if (err)
 		return err;
@@ -227,20 +230,30 @@ static void for_each_item(const struct descriptor *descriptor,
 	}
 }
 
+static void dump_list(const char *key, const struct descriptor_list *list, FILE *f)
+{
+	array_for_each (entry, list->items, list->n) {
+		fprintf(f, " %s=%s", key, entry->text);
+		if (entry->value)
+			fprintf(f, "=%s", entry->value);
+	}
+}
+
 static void dump_item(const struct grammar_section *section, void *item, void *user)
 {
 	const char *argument = section->argument ? *text_at(item, section->argument_offset) : "";
 	const char *member = section->member_offset ? *text_at(item, section->member_offset) : "";
 	FILE *f = user;
 
-	fprintf(f, "[%s%s%s%s%s]", section->name, *argument ? " " : "", argument, *member ? "." : "", member);
+	fprintf(f, "[%s%s%s", section->name, *argument ? " " : "", argument);
+	fprintf(f, "%s%s]", *member ? "." : "", member);
 	array_for_each (key, grammar_keys, GRAMMAR_KEYS) {
 		if (strcmp(key->section, section->name))
 			continue;
-		if (key->form == GRAMMAR_TEXT && *text_at(item, key->offset))
+		if (key->form != GRAMMAR_TEXT)
+			dump_list(key->name, list_at(item, key), f);
+		else if (*text_at(item, key->offset))
 			fprintf(f, " %s=%s", key->name, *text_at(item, key->offset));
-		array_for_each (entry, list_at(item, key)->items, key->form == GRAMMAR_TEXT ? 0 : list_at(item, key)->n)
-			fprintf(f, " %s=%s%s%s", key->name, entry->text, entry->value ? "=" : "", entry->value ?: "");
 	}
 	fputc('\n', f);
 }

@@ -34,7 +34,7 @@ static struct grammar_pattern pair = { "=", "has no number and text; write value
 static struct grammar_pattern rate = { "^(0*[1-9][0-9]{0,18}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,15})$", "is not a whole number above 0" };
 static struct grammar_pattern filled = { ".", "is empty; write what to look for or to show, or remove the line" };
 
-static const char *match(struct grammar_pattern *pattern, const char *word)
+static const char *check_pattern(struct grammar_pattern *pattern, const char *word)
 {
 	if (!pattern->is_compiled)
 		pattern->is_compiled = !regcomp(&pattern->compiled, pattern->text, REG_EXTENDED | REG_NOSUB);
@@ -43,12 +43,14 @@ static const char *match(struct grammar_pattern *pattern, const char *word)
 
 const char *grammar_check(const struct grammar_key *key, const char *word)
 {
-	return key->pattern ? match(key->pattern, word) : key->check ? key->check(word) : NULL;
+	if (key->pattern)
+		return check_pattern(key->pattern, word);
+	return key->check ? key->check(word) : NULL;
 }
 
 const char *grammar_check_name(const char *word)
 {
-	return match(&name, word);
+	return check_pattern(&name, word);
 }
 
 static const char *check_expire(const char *value)

@@ -64,7 +64,7 @@ static const struct section *section(const struct program *program)
 }
 
 /* "tp/sched/sched_switch" and "tp_btf/sched_switch" have one target. */
-static const char *target(const struct program *program)
+static const char *event_name(const struct program *program)
 {
 	const char *target = target_of(program->section), *slash = strrchr(target, '/');
 
@@ -82,7 +82,7 @@ static bool sees_same_event(const struct program *one, const struct program *oth
 
 	if (left->event == EVENT_OTHER)
 		return !strcmp(one->section, other->section);
-	return left->event == EVENT_WALK || (!strcmp(target(one), target(other)) &&
+	return left->event == EVENT_WALK || (!strcmp(event_name(one), event_name(other)) &&
 					     (left->mechanism != right->mechanism || left->event == right->event));
 }
 
@@ -103,11 +103,14 @@ static bool is_called_after_section(const struct program *program)
 /* Can two variants stand for each other, as far as the sections of their programs tell? */
 static bool are_variants_alike(const struct programs *programs, const struct program *one, const struct program *other)
 {
-	array_for_each (left, programs->items, programs->n)
-		array_for_each (right, programs->items, strcmp(left->variant, one->variant) ? 0 : programs->n)
+	array_for_each (left, programs->items, programs->n) {
+		if (strcmp(left->variant, one->variant))
+			continue;
+		array_for_each (right, programs->items, programs->n)
 			if (!strcmp(right->variant, other->variant) &&
 			    (!is_comparable(left, right) || sees_same_event(left, right)))
 				return true;
+	}
 	return false;
 }
 
@@ -123,14 +126,15 @@ static void set_names(struct program *program)
 {
 	const char *name = program->name, *end = strstr(name + strspn(name, "_"), "__");
 	const char *part = end ? strstr(end + 2, "__") : NULL, *all = name + strlen(name);
-	bool is_alone = !end || section_of(name, (size_t)(end - name)) != SECTION_OTHER;
 
+	if (!end || section_of(name, (size_t)(end - name)) != SECTION_OTHER)
+		end = part = all;
 	program->type = section_of(program->section, strcspn(program->section, "/"));
-	name_after(program, (size_t)((is_alone ? all : end) - name), (size_t)((is_alone || !part ? all : part) - name));
+	name_after(program, (size_t)(end - name), (size_t)((part ?: all) - name));
 }
 
 /* Each program of this hook becomes a hook of its own. */
-static void split(struct programs *programs, const struct program *of)
+static void split_hook(struct programs *programs, const struct program *of)
 {
 	char hook[PROGRAM_NAME_BYTES];
 
@@ -140,14 +144,14 @@ static void split(struct programs *programs, const struct program *of)
 			name_after(program, strlen(program->name), strlen(program->name));
 }
 
-static void compare(struct programs *programs, struct program *one, struct program *other)
+static void compare_programs(struct programs *programs, struct program *one, struct program *other)
 {
 	if (strcmp(one->hook, other->hook) || !strcmp(one->variant, other->variant))
 		return;
 	if (!is_comparable(one, other) && !(is_called_after_section(one) && is_called_after_section(other)))
 		other->is_doubtful = true;
 	if (!are_variants_alike(programs, one, other))
-		split(programs, one);
+		split_hook(programs, one);
 }
 
 void alternatives_find(struct programs *programs)
@@ -156,7 +160,7 @@ void alternatives_find(struct programs *programs)
 		set_names(program);
 	array_for_each (program, programs->items, programs->n)
 		for (struct program *other = programs->items; other < program; other++)
-			compare(programs, other, program);
+			compare_programs(programs, other, program);
 	alternatives_rank(programs, NULL);
 }
 

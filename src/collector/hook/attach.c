@@ -32,7 +32,7 @@
 	(name).sz = sizeof(name)
 
 /* The errno of libbpf if there is neither a link nor an fd of one. */
-static int take(struct program *program, struct bpf_link *link, int fd)
+static int take_link(struct program *program, struct bpf_link *link, int fd)
 {
 	const struct hook_link item = { .link = link, .fd = fd };
 	int err = link || fd >= 0 ? array_append(&program->links, &program->n_links, &item) : -errno;
@@ -55,7 +55,7 @@ static int attach_iterator(const struct bpf_object *object, struct program *prog
 	options.link_info_len = sizeof(info);
 	if (is_cgroups)
 		info.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
-	return take(program, bpf_program__attach_iter(bpf, map || is_cgroups ? &options : NULL), -1);
+	return take_link(program, bpf_program__attach_iter(bpf, map || is_cgroups ? &options : NULL), -1);
 }
 
 static bool is_return(const struct program *program)
@@ -90,7 +90,7 @@ static int attach_functions(const struct bpf_object *object, struct program *pro
 		options.syms = is_name ? &target : NULL;
 		options.cnt = is_name;
 	}
-	err = take(program, bpf_program__attach_kprobe_multi_opts(bpf, is_name ? NULL : target, &options), -1);
+	err = take_link(program, bpf_program__attach_kprobe_multi_opts(bpf, is_name ? NULL : target, &options), -1);
 	program->n_places = err ? 0 : n;
 	return err && n > 1 ? -EADDRNOTAVAIL : err;
 }
@@ -105,7 +105,7 @@ static int attach_function(const struct bpf_object *object, struct program *prog
 	options.offset = target_offset(target_of(program->section), name);
 	if (kernel_find_functions(name, addresses) > 1)
 		return -EADDRNOTAVAIL;
-	return take(program, bpf_program__attach_kprobe_opts(bpf, name, &options), -1);
+	return take_link(program, bpf_program__attach_kprobe_opts(bpf, name, &options), -1);
 }
 
 static int attach_user_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
@@ -123,8 +123,8 @@ static int attach_user_function(const struct bpf_object *object, struct program 
 	begin = *name ? file_offset(path, name) : 0;
 	options.func_name = *name && !begin ? name : NULL;
 	/* What this process calls (post_attach_mark) does not concern others. */
-	return take(program, bpf_program__attach_uprobe_opts(bpf, strcmp(path, "/proc/self/exe") ? -1 : 0, path,
-							     begin + offset, &options), -1);
+	return take_link(program, bpf_program__attach_uprobe_opts(bpf, strcmp(path, "/proc/self/exe") ? -1 : 0, path,
+								  begin + offset, &options), -1);
 }
 
 static int attach_user_mark(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
@@ -140,19 +140,19 @@ static int attach_user_mark(const struct bpf_object *object, struct program *pro
 	if (!name)
 		return -ENOENT;
 	if (!places) /* it reads the arguments as <bpf/usdt.bpf.h> does */
-		return take(program, bpf_program__attach_usdt(bpf, -1, path, provider, name, NULL), -1);
+		return take_link(program, bpf_program__attach_usdt(bpf, -1, path, provider, name, NULL), -1);
 	err = marks_find(path, rest, &marks, &n);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		options.bpf_cookie = i;
 		options.ref_ctr_offset = marks[i].semaphore;
 		err = bpf_map_update_elem(bpf_map__fd(places), &i, marks[i].arguments, BPF_ANY);
 		if (!err)
-			err = take(program, bpf_program__attach_uprobe_opts(bpf, -1, path, marks[i].offset, &options),
-				   -1);
+			err = take_link(program, bpf_program__attach_uprobe_opts(bpf, -1, path, marks[i].offset,
+										 &options), -1);
 	}
 	program->n_places = n > 1 ? n : 0;
 	array_free(&marks, &n);
-	return err ?: program->n_links ? 0 : -ENOENT;
+	return err || program->n_links ? err : -ENOENT;
 }
 
 /* A classic one has a category. */
@@ -162,8 +162,8 @@ static int attach_tracepoint(const struct bpf_object *object, struct program *pr
 	char category[TARGET_BYTES];
 
 	snprintf(category, sizeof(category), "%.*s", (int)strcspn(target, "/"), target);
-	return take(program, name ? bpf_program__attach_tracepoint(bpf, category, name + 1) :
-				    bpf_program__attach_raw_tracepoint(bpf, target), -1);
+	return take_link(program, name ? bpf_program__attach_tracepoint(bpf, category, name + 1) :
+					 bpf_program__attach_raw_tracepoint(bpf, target), -1);
 }
 
 /* "*" is each interface that there is. */
@@ -178,17 +178,19 @@ static int attach_packets(const struct bpf_object *object, struct program *progr
 	int err = 0;
 	OPTIONS(bpf_link_create_opts, options);
 
-	options.flags = !mode ? 0 : strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
-	for (const struct if_nameindex *at = all; at && at->if_index; at++)
-		array_for_each (name, names.items, err ? 0 : names.n)
+	if (mode)
+		options.flags = strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
+	for (const struct if_nameindex *at = all; at && at->if_index && !err; at++)
+		array_for_each (name, names.items, names.n)
 			if (!strcmp(name->text, "*") || if_nametoindex(name->text) == at->if_index) {
-				err = take(program, NULL,
-					   bpf_link_create(bpf_program__fd(bpf), (int)at->if_index, BPF_XDP, &options));
+				err = take_link(program, NULL,
+						bpf_link_create(bpf_program__fd(bpf), (int)at->if_index, BPF_XDP,
+								&options));
 				n++;
 			}
 	if (all)
 		if_freenameindex(all);
-	return err ?: n < names.n ? -ENODEV : 0;
+	return !err && n < names.n ? -ENODEV : err;
 }
 
 static const struct way {
@@ -208,16 +210,22 @@ static const struct way {
 int hook_attach(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
 {
 	const struct way *way = ways, *end = ways + ARRAY_SIZE(ways);
+	const struct hook_link *only;
 	int err;
 
 	while (way < end && !section_is(program->section, way->types))
 		way++;
-	err = way < end ? way->attach(object, program, bpf) : take(program, bpf_program__attach(bpf), -1);
+	err = way < end ? way->attach(object, program, bpf) : take_link(program, bpf_program__attach(bpf), -1);
 	program->file = file_identity(program->section);
+	only = program->links;
 	if (err)
 		hook_detach(program);
-	else if (program->n_links == 1 && !hook_is_everywhere(program)) /* that of libbpf's USDT is none */
-		program->link_fd = program->links->link ? bpf_link__fd(program->links->link) ?: -1 : program->links->fd;
+	else if (program->n_links != 1 || hook_is_everywhere(program))
+		program->link_fd = -1;
+	else if (!only->link)
+		program->link_fd = only->fd;
+	else
+		program->link_fd = bpf_link__fd(only->link) ?: -1; /* that of libbpf's USDT is none */
 	return err;
 }
 

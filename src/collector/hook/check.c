@@ -45,7 +45,8 @@ static bool has_form(const char *target, const char *separators)
 static void check_target(const struct collector *collector, const struct program *program,
 			 const struct descriptor_program *described)
 {
-	const char *frequency = described ? described->frequency : NULL, *period = described ? described->period : NULL;
+	const char *frequency = described ? described->frequency : NULL;
+	const char *period = described ? described->period : NULL;
 	const char *target = target_of(program->section), *complaint;
 	unsigned int line = described ? described->line : 0;
 
@@ -213,8 +214,9 @@ static bool is_in_kernel(const char *section, struct buf *lack)
 		return true;
 	/* Those of another length are not near, and there are many. */
 	nearest = shape_nearest_type(kernel, 1u << kind, prefix, plain, 2);
-	buf_printf(lack, "this kernel has no %s %s%s%s%s", is_function ? "function" : "tracepoint", plain,
-		   nearest ? ": did you mean " : "", nearest ?: "", nearest ? "?" : "");
+	buf_printf(lack, "this kernel has no %s %s", is_function ? "function" : "tracepoint", plain);
+	if (nearest)
+		buf_printf(lack, ": did you mean %s?", nearest);
 	return false;
 }
 

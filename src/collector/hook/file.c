@@ -36,7 +36,7 @@ static bool is_file(const char *path)
 }
 
 /* Makes a path of a name. A search takes a while, so the last one is remembered. */
-static bool find(char path[TARGET_BYTES])
+static bool find_file(char path[TARGET_BYTES])
 {
 	static char name[TARGET_BYTES], found[TARGET_BYTES];
 	char pattern[TARGET_BYTES + sizeof(PLACES) + 32];
@@ -63,7 +63,7 @@ const char *file_split(const char *section, char path[TARGET_BYTES])
 {
 	const char *rest = target_split(target_of(section), section_is(section, " usdt "), path);
 
-	return rest && find(path) ? rest : NULL;
+	return rest && find_file(path) ? rest : NULL;
 }
 
 uint64_t file_identity(const char *section)
@@ -130,7 +130,7 @@ static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct 
 }
 
 /* False: the file cannot be read. */
-static bool look(const char *path, struct sight *sight)
+static bool read_symbols(const char *path, struct sight *sight)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	_cleanup_(elf_endp) Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -166,8 +166,8 @@ static bool find_in_needed(Elf *elf, const char *function, char path[TARGET_BYTE
 			if (item.d_tag != DT_NEEDED || n_needed++ >= NEEDED_MAX)
 				continue;
 			snprintf(path, TARGET_BYTES, "%s", elf_strptr(elf, head.sh_link, item.d_un.d_val) ?: "");
-			if (find(path))
-				look(path, &sight);
+			if (find_file(path))
+				read_symbols(path, &sight);
 		}
 	}
 	return sight.is_there;
@@ -207,7 +207,7 @@ bool file_has(const char *section, struct buf *lack)
 	char path[TARGET_BYTES];
 	const char *rest = file_split(section, path);
 	bool is_mark = section_is(section, " usdt ");
-	bool (*look_at)(const char *path, struct sight *sight) = is_mark ? look_for_mark : look;
+	bool (*look_at)(const char *path, struct sight *sight) = is_mark ? look_for_mark : read_symbols;
 	struct sight sight = { 0 };
 
 	target_offset(rest ?: "", sight.name);
@@ -239,7 +239,7 @@ int file_find_marks(const char *target, struct mark **ret_marks, size_t *ret_n)
 
 	*ret_marks = NULL;
 	*ret_n = 0;
-	return rest && find(path) ? marks_find(path, rest, ret_marks, ret_n) : -ENOENT;
+	return rest && find_file(path) ? marks_find(path, rest, ret_marks, ret_n) : -ENOENT;
 }
 
 uint64_t file_offset(const char *path, const char *function)
@@ -247,5 +247,5 @@ uint64_t file_offset(const char *path, const char *function)
 	struct sight sight = { 0 };
 
 	snprintf(sight.name, sizeof(sight.name), "%s", function);
-	return look(path, &sight) && !sight.is_ambiguous ? sight.offset : 0;
+	return read_symbols(path, &sight) && !sight.is_ambiguous ? sight.offset : 0;
 }

@@ -176,7 +176,7 @@ static bool is_alive(struct hook_link *item)
 }
 
 /* -ENODEV: the CPU is offline. */
-static int renew(struct bpf_program *bpf, struct perf_event_attr *attributes, int cpu, struct hook_link *item)
+static int renew_event(struct bpf_program *bpf, struct perf_event_attr *attributes, int cpu, struct hook_link *item)
 {
 	_cleanup_(closep) int fd = -1;
 
@@ -206,11 +206,11 @@ int perf_attach(const struct bpf_object *object, struct program *program, struct
 	program->n_links = (size_t)n_cpus;
 	for (int cpu = 0; cpu < n_cpus; cpu++) {
 		struct hook_link *item = &program->links[cpu];
-		int r = item->link && is_alive(item) ? 0 : renew(bpf, &attributes, cpu, item);
+		int r = item->link && is_alive(item) ? 0 : renew_event(bpf, &attributes, cpu, item);
 
 		n += !r;
 		if (r && r != -ENODEV)
 			err = r;
 	}
-	return err ?: (n ? 0 : -ENODEV);
+	return err || n ? err : -ENODEV;
 }

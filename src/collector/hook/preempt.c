@@ -24,7 +24,7 @@
 #include "util/cleanup.h"
 
 /* In C: if (!(*this_cpu_ptr(&__preempt_count) & 0xff)) seen = 1; */
-static int load(int variable, int map_fd)
+static int load_probe(int variable, int map_fd)
 {
 	const struct bpf_insn code[] = {
 		{ BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_BTF_ID, 0, variable }, { 0 },
@@ -42,7 +42,7 @@ static int load(int variable, int map_fd)
 }
 
 /* System calls, of which one sends a datagram and one switches to another task. */
-static void act(void)
+static void cause_events(void)
 {
 	const struct timespec moment = { .tv_nsec = 500000 };
 	int ends[2];
@@ -59,17 +59,17 @@ static void act(void)
  * 1 if the count was 0 at a tracepoint, else 0, or -errno. Each look has its own program and map: a program that was
  * preempted may end long after it has been detached, and would answer for the next tracepoint.
  */
-static int look(int variable, const char *tracepoint)
+static int probe_tracepoint(int variable, const char *tracepoint)
 {
 	uint32_t only = 0, seen = 0;
 	_cleanup_(closep) int map_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "preempt_seen", sizeof(only), sizeof(seen), 1,
 						      NULL);
-	_cleanup_(closep) int program_fd = map_fd < 0 ? map_fd : load(variable, map_fd);
+	_cleanup_(closep) int program_fd = map_fd < 0 ? map_fd : load_probe(variable, map_fd);
 	int link_fd = program_fd < 0 ? program_fd : bpf_raw_tracepoint_open(tracepoint, program_fd);
 
 	if (link_fd < 0)
 		return link_fd;
-	act();
+	cause_events();
 	close(link_fd);
 	return bpf_map_lookup_elem(map_fd, &only, &seen) ?: (int)seen;
 }
@@ -77,7 +77,7 @@ static int look(int variable, const char *tracepoint)
 static const char *const tracepoints[] = { "sock_send_length", "sys_exit" };
 static bool is_preemptible[ARRAY_SIZE(tracepoints)]; /* programs there, and at those of the same kind */
 
-static void ask(void)
+static void probe_kernel(void)
 {
 	struct btf *kernel = btf__load_vmlinux_btf();
 	int variable = kernel ? btf__find_by_name_kind(kernel, "__preempt_count", BTF_KIND_VAR) : -errno;
@@ -85,13 +85,13 @@ static void ask(void)
 
 	btf__free(kernel);
 	for (size_t i = 0; i < ARRAY_SIZE(tracepoints); i++) {
-		int seen = variable < 0 ? variable : look(variable, tracepoints[i]);
+		int seen = variable < 0 ? variable : probe_tracepoint(variable, tracepoints[i]);
 
 		/* If it does not tell: hooks that cannot be preempted cost little more. */
 		is_preemptible[i] = seen < 0 ? kernel_is_since(7, 0) : seen;
 		is_any |= is_preemptible[i];
 	}
-	if (variable >= 0 && is_any && look(variable, "sched_switch") == 1)
+	if (variable >= 0 && is_any && probe_tracepoint(variable, "sched_switch") == 1)
 		memset(is_preemptible, false, sizeof(is_preemptible));
 }
 
@@ -103,7 +103,7 @@ bool hook_is_preemptible(const char *section)
 	if (getenv("BPFPUSH_PRETEND_PREEMPTIBLE"))
 		return true;
 	if (!is_asked)
-		ask();
+		probe_kernel();
 	is_asked = true;
 	return is_preemptible[name && (!strcmp(name, "/sys_exit") || !strcmp(name, "/sys_enter"))];
 }

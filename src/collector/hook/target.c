@@ -65,17 +65,20 @@ bool target_is_given(const struct descriptor_program *described)
 	return described->target || described->binary || described->event || described->interfaces.n;
 }
 
-static int retarget(struct program *program, const struct descriptor_program *described)
+static int set_target(struct program *program, const struct descriptor_program *described)
 {
-	const char *binary = described->binary;
-	const char *target = described->interfaces.n ? described->interfaces.items->text :
-				described->event ?: described->target ?: target_of(program->section);
-	char *section, path[TARGET_BYTES];
+	const char *target = described->target ?: target_of(program->section), *binary = described->binary;
+	char *section, path[TARGET_BYTES], file[TARGET_BYTES] = "";
 
-	if (binary)
+	if (described->interfaces.n)
+		target = described->interfaces.items->text;
+	else if (described->event)
+		target = described->event;
+	if (binary) {
 		target = target_split(target, section_is(program->section, " usdt "), path) ?: target;
-	if (asprintf(&section, "%.*s/%s%s%s", (int)strcspn(program->section, "/"), program->section, binary ?: "",
-		     binary ? ":" : "", target) < 0)
+		snprintf(file, sizeof(file), "%s:", binary);
+	}
+	if (asprintf(&section, "%.*s/%s%s", (int)strcspn(program->section, "/"), program->section, file, target) < 0)
 		return -ENOMEM;
 	free(program->section);
 	program->section = section;
@@ -89,6 +92,6 @@ int targets_set(struct programs *programs, const struct descriptor *descriptor)
 	array_for_each (program, programs->items, programs->n)
 		array_for_each (described, descriptor->programs, descriptor->n_programs)
 			if (!err && target_is_given(described) && program_is_called(program, described->name))
-				err = retarget(program, described);
+				err = set_target(program, described);
 	return err;
 }

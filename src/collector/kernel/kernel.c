@@ -77,6 +77,7 @@ static void ask_rights(struct buf *why)
 {
 	_cleanup_(closep) int fd = try_program(nothing, ARRAY_SIZE(nothing));
 	uint64_t rights = rights_permitted();
+	static const char *const missing[] = { "CAP_BPF and CAP_PERFMON are", "CAP_PERFMON is", "CAP_BPF is" };
 	bool has_bpf = rights >> CAP_BPF & 1, has_perfmon = rights >> CAP_PERFMON & 1;
 
 	if (fd != -EPERM && fd != -ENOSYS)
@@ -85,10 +86,7 @@ static void ask_rights(struct buf *why)
 		buf_append_text(why, "bpf() is refused although CAP_BPF and CAP_PERFMON are there: the system call filter "
 				     "(seccomp) must allow it, and the user namespace must be that of the machine");
 	else
-		buf_printf(why, "%s missing: %s",
-			   has_bpf     ? "CAP_PERFMON is" :
-			   has_perfmon ? "CAP_BPF is" :
-					 "CAP_BPF and CAP_PERFMON are",
+		buf_printf(why, "%s missing: %s", missing[has_bpf + 2 * has_perfmon],
 			   geteuid() ? "run as root, or with CAP_BPF and CAP_PERFMON" :
 				       "a container has to be given both");
 }
@@ -246,8 +244,10 @@ int kernel_find_symbol(const char *name, uint64_t *ret_address)
 	at = strstr(symbols, text);
 	text[strlen(text) - 1] = '\t'; /* the name of a module follows */
 	at = at ?: strstr(symbols, text);
-	*ret_address = at ? address_at(at) : 0;
-	return *ret_address ? 0 : at ? -EACCES : -ENOENT;
+	if (!at)
+		return -ENOENT;
+	*ret_address = address_at(at);
+	return *ret_address ? 0 : -EACCES;
 }
 
 bool kernel_can_read(void)

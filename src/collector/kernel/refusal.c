@@ -92,7 +92,7 @@ static const struct meaning {
 	  "or that it calls" },
 };
 
-static const char *meaning(const char *what, const char *section, int err, const char *log)
+static const char *explain_error(const char *what, const char *section, int err, const char *log)
 {
 	array_for_each (row, meanings, ARRAY_SIZE(meanings)) {
 		if ((row->err && row->err != err) || !section_is(section, row->types) || (row->is_silent && *log) ||
@@ -124,15 +124,20 @@ const char *refusal_error(int err)
 
 char *refusal_text(const char *what, int err, const char *section, const char *log)
 {
-	const char *known = meaning(what, section, err, log);
+	const char *known = explain_error(what, section, err, log);
 	char words[256], *text;
+	int n;
 
 	verifier_words(log, words, sizeof(words));
 	if (!strcmp(what, "attach") && *log && !known) {
 		memcpy(words, ": ", 2);
 		refusal_cause(log, words + 2, sizeof(words) - 2);
 	}
-	if (asprintf(&text, "%s: %s%s%s%s%s", what, refusal_error(err), known ? " (" : "", known ?: "", known ? ")" : "", words) < 0)
+	if (known)
+		n = asprintf(&text, "%s: %s (%s)%s", what, refusal_error(err), known, words);
+	else
+		n = asprintf(&text, "%s: %s%s", what, refusal_error(err), words);
+	if (n < 0)
 		return NULL;
 	utf8_clean(text);
 	return text;

@@ -106,7 +106,7 @@ void cgroups_free(struct cgroups *cgroups)
 	free(cgroups);
 }
 
-static struct cgroup *find(const struct cgroups *cgroups, uint64_t id)
+static struct cgroup *find_cgroup(const struct cgroups *cgroups, uint64_t id)
 {
 	uint32_t i;
 
@@ -161,7 +161,7 @@ static enum cgroup_place place_of(const struct cgroups *cgroups, const char *pat
 	return unit_is_top(cgroups->choice, path) ? CGROUP_TOP : CGROUP_INNER;
 }
 
-static int name(const struct cgroups *cgroups, const char *path, struct cgroup *cgroup)
+static int name_cgroup(const struct cgroups *cgroups, const char *path, struct cgroup *cgroup)
 {
 	int err;
 
@@ -182,10 +182,10 @@ static int name(const struct cgroups *cgroups, const char *path, struct cgroup *
  * It exists: the walk has seen it, or it has just been made. A path that ends in "/" is that of a cgroup above it. NULL:
  * it is not below our root, where others may have the same path.
  */
-static int add(struct cgroups *cgroups, uint64_t id, const char *path)
+static int add_cgroup(struct cgroups *cgroups, uint64_t id, const char *path)
 {
 	struct cgroup new = { .id = id, .asked = cgroups->n_begun, .seen = cgroups->n_walks };
-	struct cgroup *cgroup = find(cgroups, id);
+	struct cgroup *cgroup = find_cgroup(cgroups, id);
 	int err;
 
 	if (path)
@@ -200,7 +200,7 @@ static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 		cgroup->is_gone &= cgroups->ring != NULL;
 		return 0;
 	}
-	err = name(cgroups, path, &new); /* once for each cgroup */
+	err = name_cgroup(cgroups, path, &new); /* once for each cgroup */
 	if (!err && !cgroup)
 		return add_new(cgroups, new);
 	free_texts(err ? &new : cgroup);
@@ -211,7 +211,7 @@ static int add(struct cgroups *cgroups, uint64_t id, const char *path)
 
 void cgroups_tell(struct cgroups *cgroups, uint64_t id, uint64_t parent, const char *path)
 {
-	struct cgroup *cgroup = *path ? NULL : find(cgroups, id);
+	struct cgroup *cgroup = *path ? NULL : find_cgroup(cgroups, id);
 	bool is_cut;
 
 	if (cgroup)
@@ -225,8 +225,8 @@ void cgroups_tell(struct cgroups *cgroups, uint64_t id, uint64_t parent, const c
 	if (cgroups->n >= cgroups->n_limit)
 		forget_gone(cgroups);
 	is_cut = path && unit_is_from_above(path);
-	cgroups->is_due |= add(cgroups, id, path) || is_cut; /* a walk may see the whole path */
-	cgroup = is_cut ? find(cgroups, id) : NULL;
+	cgroups->is_due |= add_cgroup(cgroups, id, path) || is_cut; /* a walk may see the whole path */
+	cgroup = is_cut ? find_cgroup(cgroups, id) : NULL;
 	if (cgroup)
 		cgroup->is_cut = true;
 }
@@ -332,7 +332,7 @@ static int walk_begin(struct cgroups *cgroups)
 	cgroups->is_due = false;
 	cgroups->is_whole = false;
 	/* The root of all is never gone, even where no tree is mounted, or only that of a namespace. */
-	return add(cgroups, CGROUPS_ROOT_INODE, "/");
+	return add_cgroup(cgroups, CGROUPS_ROOT_INODE, "/");
 }
 
 static int walk_on(struct cgroups *cgroups)
@@ -343,7 +343,9 @@ static int walk_on(struct cgroups *cgroups)
 	if (!walk_step(cgroups->walk, &id, &path))
 		return 0;
 	cgroups->is_whole |= id == CGROUPS_ROOT_INODE;
-	return add(cgroups, id, *path ? path : id == CGROUPS_ROOT_INODE ? "/" : CGROUPS_PART_ROOT);
+	if (!*path)
+		path = id == CGROUPS_ROOT_INODE ? "/" : CGROUPS_PART_ROOT;
+	return add_cgroup(cgroups, id, path);
 }
 
 /* Cgroups that a whole walk has not seen are gone. But the tree of a namespace does not have all that the ring has. */
@@ -383,15 +385,15 @@ int cgroups_walk(struct cgroups *cgroups)
 /* *ret_cgroup becomes NULL if nobody knows it. */
 static int look_up(struct cgroups *cgroups, uint64_t id, struct cgroup **ret_cgroup)
 {
-	struct cgroup *cgroup = find(cgroups, id);
+	struct cgroup *cgroup = find_cgroup(cgroups, id);
 	int err = 0;
 
 	if (!cgroup)
 		cgroups_catch_up(cgroups);
-	cgroup = find(cgroups, id);
+	cgroup = find_cgroup(cgroups, id);
 	if (!cgroup || cgroup->is_cut) {
 		err = cgroups_walk(cgroups);
-		cgroup = find(cgroups, id);
+		cgroup = find_cgroup(cgroups, id);
 	}
 	if (cgroup)
 		cgroup->asked = cgroups->n_begun;
@@ -476,9 +478,10 @@ int cgroups_restore(struct cgroups *cgroups, struct stored *in, bool has_other_c
 		text = stored_text(in);
 		if (in->is_bad || !new.attribute)
 			return -EINVAL;
-		if (find(cgroups, new.id))
+		if (find_cgroup(cgroups, new.id))
 			continue;
-		text = has_other_choice ? unit_choose(cgroups->choice, text) ?: "" : text;
+		if (has_other_choice)
+			text = unit_choose(cgroups->choice, text) ?: "";
 		new.text = *text ? strdup(text) : NULL;
 		err = *text && !new.text ? -ENOMEM : add_new(cgroups, new);
 	}

@@ -33,7 +33,7 @@ static int by_address(const void *left, const void *right)
 	return a->name_at < b->name_at ? -1 : a->name_at > b->name_at;
 }
 
-static int add(struct ksyms *ksyms, uint64_t address, const char *name, const char *module)
+static int add_symbol(struct ksyms *ksyms, uint64_t address, const char *name, const char *module)
 {
 	uint32_t module_hash = (uint32_t)hash_bytes(module, strlen(module));
 	const struct ksym symbol = { address, name ? ksyms->names.size : 0, module_hash };
@@ -56,7 +56,7 @@ static int read_lines(struct ksyms *ksyms, FILE *f)
 		if (sscanf(line, "%llx %c %511s %63s", &address, &type, name, module) < 3 || !address)
 			continue;
 		/* Functions are text, weak text. */
-		err = add(ksyms, address, strchr("tTwW", type) ? name : NULL, module);
+		err = add_symbol(ksyms, address, strchr("tTwW", type) ? name : NULL, module);
 	}
 	return err;
 }

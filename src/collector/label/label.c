@@ -185,7 +185,7 @@ bool label_is_number(const struct field *field)
 	return field->class == FIELD_INTEGER || field->class == FIELD_ENUM;
 }
 
-static uint64_t load(const struct field *field, const void *raw)
+static uint64_t load_number(const struct field *field, const void *raw)
 {
 	return label_is_number(field) ? shape_load(raw, field->size_bytes) : 0;
 }
@@ -215,7 +215,7 @@ static int add_text(struct member *member)
 int label_add(const struct key_label *label, const void *key, struct attributes *attributes)
 {
 	const void *raw = (const uint8_t *)key + label->field->offset_bytes;
-	uint64_t value = load(label->field, raw);
+	uint64_t value = load_number(label->field, raw);
 	struct member member = { label, raw, value, (int64_t)value, attributes };
 	const char *text = NULL;
 	int r;
@@ -244,23 +244,23 @@ int label_add(const struct key_label *label, const void *key, struct attributes 
 }
 
 /* What the member names, if such things end; 0: it does not. */
-static uint64_t mortal(const struct key_label *label, const void *key)
+static uint64_t load_mortal(const struct key_label *label, const void *key)
 {
 	const struct field *field = label->field;
 
-	return label->type && label->type->is_gone ? load(field, (const uint8_t *)key + field->offset_bytes) : 0;
+	return label->type && label->type->is_gone ? load_number(field, (const uint8_t *)key + field->offset_bytes) : 0;
 }
 
 bool label_is_gone(const struct key_label *label, const void *key)
 {
-	uint64_t value = mortal(label, key);
+	uint64_t value = load_mortal(label, key);
 
 	return value && label->type->is_gone(label->context->labels, value);
 }
 
 uint64_t label_brief(const struct key_label *label, const void *key)
 {
-	uint64_t id = mortal(label, key);
+	uint64_t id = load_mortal(label, key);
 	bool is_brief = id && label->type->is_gone == label_process_is_gone &&
 			label_process_start_ns(id) >= label->context->labels->previous_ns &&
 			label_process_is_gone(label->context->labels, id);

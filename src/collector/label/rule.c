@@ -36,7 +36,8 @@ static bool is_too_large(const char *text)
 		n = strtoul(at + 1, &end, 10);
 		if (*end == ',' && end[1] != '}')
 			n = strtoul(end + 1, &end, 10);
-		copies *= n > COPIES_MAX ? COPIES_MAX + 1 : n ?: 1;
+		n = n ?: 1;
+		copies *= n > COPIES_MAX ? COPIES_MAX + 1 : n;
 	}
 	return copies > COPIES_MAX;
 }
@@ -118,7 +119,7 @@ static int add_constants(struct label_rule *rule, const struct btf *types, const
 	return 0;
 }
 
-static void check(const struct descriptor_label *section, struct diag *diag, const char *path)
+static void check_section(const struct descriptor_label *section, struct diag *diag, const char *path)
 {
 	const struct descriptor_list *values = &section->values;
 
@@ -138,15 +139,15 @@ int label_rule_new(const struct descriptor_label *section, const struct btf *ker
 	struct label_rule *rule;
 	int err;
 
-	check(section, diag, path);
+	check_section(section, diag, path);
 	if (!blank && !section->prefix && !section->values.n && !section->matches.n)
 		return 0;
 	rule = calloc(1, sizeof(*rule));
 	if (!rule)
 		return -ENOMEM;
 	rule->section = section;
-	err = (kernel && blank ? add_constants(rule, kernel, blank + 1) : 0) ?:
-	      patterns_compile(&section->matches, diag, path, &rule->matches);
+	err = kernel && blank ? add_constants(rule, kernel, blank + 1) : 0;
+	err = err ?: patterns_compile(&section->matches, diag, path, &rule->matches);
 	*ret_rule = err ? label_rule_free(rule) : rule;
 	return err;
 }
@@ -155,13 +156,15 @@ void label_rule_check_enum(const struct label_rule *rule, const struct btf *kern
 			   const char *path)
 {
 	const char *wanted = strchr(rule->section->as, ' ') + 1, *nearest;
+	char guess[256] = "; write another one, or the number's type alone, such as u32";
 
 	if (rule->n_constants)
 		return;
 	nearest = shape_nearest_type(kernel, 1u << BTF_KIND_ENUM | 1u << BTF_KIND_ENUM64, "", wanted, LONG_MAX);
-	diag_add(diag, path, rule->section->line, "this kernel has no enum \"%s\", and none with a constant of this name%s%s%s", wanted,
-		 nearest ? ": did you mean \"" : "; write another one, or the number's type alone, such as u32", nearest ?: "",
-		 nearest ? "\"?" : "");
+	if (nearest)
+		snprintf(guess, sizeof(guess), ": did you mean \"%s\"?", nearest);
+	diag_add(diag, path, rule->section->line,
+		 "this kernel has no enum \"%s\", and none with a constant of this name%s", wanted, guess);
 }
 
 struct label_rule *label_rule_free(struct label_rule *rule)

@@ -61,7 +61,7 @@ struct part {
 };
 
 /* *ret_id: where the digits are, if the pattern has any. */
-static bool fits(const char *pattern, struct part part, const char **ret_id)
+static bool fits_pattern(const char *pattern, struct part part, const char **ret_id)
 {
 	const char *at = part.text, *end = part.text + part.length;
 
@@ -79,7 +79,7 @@ static bool fits(const char *pattern, struct part part, const char **ret_id)
 	for (struct part rest = { at, (size_t)(end - at) }; rest.length;) {
 		rest.text++;
 		rest.length--;
-		if (fits(pattern + 1, rest, ret_id))
+		if (fits_pattern(pattern + 1, rest, ret_id))
 			return true;
 	}
 	return false;
@@ -89,7 +89,7 @@ static const struct layout *find_layout(unsigned int among, struct part part, co
 {
 	array_for_each (layout, layouts, ARRAY_SIZE(layouts))
 		for (const char *const *pattern = layout->patterns; layout->among & among && *pattern; pattern++)
-			if (fits(*pattern, part, ret_id))
+			if (fits_pattern(*pattern, part, ret_id))
 				return layout;
 	return NULL;
 }
@@ -98,7 +98,7 @@ static const struct layout *find_layout(unsigned int among, struct part part, co
  * systemd puts a "_" before what cgroupfs would take for a file of its own. "\xNN" is a part of the unit's name
  * itself, as systemctl shows it.
  */
-static struct part unescape(struct part part)
+static struct part unescape_part(struct part part)
 {
 	size_t skipped = part.length > 1 && part.text[0] == '_';
 
@@ -109,10 +109,12 @@ static const char *print_unit(struct part unit, struct part inner, char *text, s
 {
 	bool has_inner = inner.length && (inner.length != 10 || memcmp(inner.text, "init.scope", 10) != 0);
 
-	unit = unescape(unit);
-	inner = unescape(inner);
-	snprintf(text, size, "%.*s%s%.*s", (int)unit.length, unit.text, has_inner ? "/" : "",
-		 has_inner ? (int)inner.length : 0, has_inner ? inner.text : "");
+	unit = unescape_part(unit);
+	inner = unescape_part(inner);
+	if (has_inner)
+		snprintf(text, size, "%.*s/%.*s", (int)unit.length, unit.text, (int)inner.length, inner.text);
+	else
+		snprintf(text, size, "%.*s", (int)unit.length, unit.text);
 	return "systemd.unit.name";
 }
 

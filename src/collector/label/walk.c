@@ -51,7 +51,7 @@ static bool close_last(struct walk *walk)
 }
 
 /* Goes down into a directory, without following a link. */
-static void enter(struct walk *walk, int parent_fd, const char *name)
+static void enter_directory(struct walk *walk, int parent_fd, const char *name)
 {
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -70,7 +70,7 @@ static void enter(struct walk *walk, int parent_fd, const char *name)
 }
 
 /* Goes up from the last directory, of which nothing is left to be read. */
-static void leave(struct walk *walk)
+static void leave_directory(struct walk *walk)
 {
 	DIR *dir = walk->dirs[--walk->depth], *parent = NULL;
 	struct place place;
@@ -101,7 +101,7 @@ struct walk *walk_new(const char *root)
 	struct walk *walk = calloc(1, sizeof(*walk));
 
 	if (walk)
-		enter(walk, AT_FDCWD, root);
+		enter_directory(walk, AT_FDCWD, root);
 	return walk;
 }
 
@@ -146,7 +146,7 @@ bool walk_step(struct walk *walk, uint64_t *ret_id, const char **ret_path)
 	walk->path[length] = '\0';
 	if (!entry) {
 		walk->is_partial |= errno != 0;
-		leave(walk);
+		leave_directory(walk);
 		return false;
 	}
 	if (!strcmp(entry->d_name, ".")) {
@@ -157,7 +157,7 @@ bool walk_step(struct walk *walk, uint64_t *ret_id, const char **ret_path)
 	}
 	if (entry->d_type == DT_DIR && strcmp(entry->d_name, "..") != 0) {
 		extend_path(walk, length, entry->d_name);
-		enter(walk, dirfd(dir), entry->d_name);
+		enter_directory(walk, dirfd(dir), entry->d_name);
 	}
 	return false;
 }

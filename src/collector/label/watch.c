@@ -11,7 +11,7 @@
 
 #include "util/cleanup.h"
 
-static void put(struct watch *watch, const char *root, uint64_t id, const char *path)
+static void put_cgroup(struct watch *watch, const char *root, uint64_t id, const char *path)
 {
 	const uint64_t yes = 1; /* little endian, so it is 1 in fewer bytes, too */
 	_cleanup_(closep) int directory = -1;
@@ -35,7 +35,7 @@ void watches_tell(const struct watches *watches, const char *root, uint64_t id, 
 
 	LIST_FOREACH(watch, watches, others) {
 		if (path && patterns_fit(&watch->patterns, path, NULL, 0))
-			put(watch, root, id, path);
+			put_cgroup(watch, root, id, path);
 		if (!path && !watch->is_storage)
 			(void)bpf_map_delete_elem(watch->fd, &id);
 	}

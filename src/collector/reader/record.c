@@ -28,7 +28,7 @@ struct records {
 };
 
 /* Growth is counted without a map: what the row held before is less by as much. */
-static void add(struct rows *rows, uint32_t row, uint64_t n)
+static void add_growth(struct rows *rows, uint32_t row, uint64_t n)
 {
 	*rows_previous(rows, row) -= n;
 	if (row != ROWS_OVERFLOW)
@@ -51,7 +51,7 @@ static int take_record(void *user, void *data, size_t size)
 		    (!records->budget || budget_has_room(records->budget)))
 			(void)rows_touch(rows, records->made, &row);
 	}
-	add(rows, row, 1);
+	add_growth(rows, row, 1);
 	return --records->n_left ? 0 : -EAGAIN;
 }
 
@@ -62,7 +62,7 @@ static void take_sample(void *user, int cpu, void *data, uint32_t size)
 
 static void take_lost(void *user, int cpu, __u64 n)
 {
-	add(((struct records *)user)->rows, ROWS_OVERFLOW, n);
+	add_growth(((struct records *)user)->rows, ROWS_OVERFLOW, n);
 }
 
 int records_open(const struct bpf_map *map, const struct shape *key, const struct key_label *labels,

@@ -34,7 +34,7 @@ static uint64_t wanted; /* the last ticket */
 static _Atomic uint64_t reached;
 static atomic_bool is_running, is_refused;
 
-static void *ask(void *goal)
+static void *wait_for_programs(void *goal)
 {
 	/* With one CPU the kernel answers at once, though a program may have been preempted. */
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
@@ -53,7 +53,7 @@ static void ask_kernel(void)
 	if (is_running || is_refused)
 		return;
 	is_running = true;
-	if (pthread_create(&thread, NULL, ask, (void *)(uintptr_t)wanted)) {
+	if (pthread_create(&thread, NULL, wait_for_programs, (void *)(uintptr_t)wanted)) {
 		is_refused = true;
 		is_running = false;
 	} else {
@@ -76,7 +76,8 @@ static bool is_gone(const struct sweep_owner *owner, uint32_t row, struct sweep_
 
 /* These three return true once they are through. */
 
-static bool retire(struct sweep *sweep, struct reader *reader, const struct sweep_owner *owner, struct sweep_turn *turn)
+static bool retire_place(struct sweep *sweep, struct reader *reader, const struct sweep_owner *owner,
+			 struct sweep_turn *turn)
 {
 	struct table *table = &reader->table;
 	uint32_t rest = sweep->is_narrowing ? table->n_first : UINT32_MAX; /* to be emptied, whoever the owners are */
@@ -163,7 +164,7 @@ static bool take_out(struct sweep *sweep, struct reader *reader, struct rows *ro
 	return true;
 }
 
-static bool clear(struct sweep *sweep, struct table *table, struct sweep_turn *turn)
+static bool clear_place(struct sweep *sweep, struct table *table, struct sweep_turn *turn)
 {
 	for (; sweep->place < table->n_places; sweep->place++) {
 		if (turn->left_ns <= 0)
@@ -193,7 +194,7 @@ uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *ro
 	if (sweep->phase == SWEEP_IDLE && !begin_pass(sweep, reader, turn))
 		return SWEEP_DONE;
 	if (sweep->phase == SWEEP_RETIRE) {
-		if (!retire(sweep, reader, owner, turn) || !doom_rows(sweep, reader, rows, owner, turn))
+		if (!retire_place(sweep, reader, owner, turn) || !doom_rows(sweep, reader, rows, owner, turn))
 			return 0;
 		sweep->phase = sweep->n_retired || sweep->is_narrowing ? SWEEP_GRACE : SWEEP_IDLE;
 		sweep->place = 1;
@@ -215,7 +216,7 @@ uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *ro
 	}
 	if (turn->saved_ns <= sweep->out_ns)
 		return SWEEP_DONE;
-	if (!clear(sweep, &reader->table, turn))
+	if (!clear_place(sweep, &reader->table, turn))
 		return 0;
 	if (sweep->is_narrowing)
 		table_close_rest(&reader->table);

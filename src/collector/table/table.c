@@ -34,15 +34,15 @@ static size_t page_bytes(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static size_t pages(size_t bytes)
+static size_t round_to_pages(size_t bytes)
 {
 	return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
 /* Puts bytes of a map, which begin at base, from first on at their place in what is reserved for them. */
-static int show(int fd, size_t base, void *reserved, size_t first, size_t bytes)
+static int map_pages(int fd, size_t base, void *reserved, size_t first, size_t bytes)
 {
-	size_t from = first / page_bytes() * page_bytes(), to = pages(first + bytes);
+	size_t from = first / page_bytes() * page_bytes(), to = round_to_pages(first + bytes);
 	void *memory = mmap((uint8_t *)reserved + from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			    (off_t)(base + from));
 
@@ -55,7 +55,7 @@ static uint32_t *mask_of(const struct table *table)
 }
 
 /* Maps what has come into use since the last time, or all. */
-static int show_places(struct table *table, bool is_all)
+static int map_places(struct table *table, bool is_all)
 {
 	uint32_t mask = __atomic_load_n(mask_of(table), __ATOMIC_ACQUIRE);
 	uint32_t n = mask < table->capacity && !is_all ? mask + 1 : table->capacity;
@@ -64,11 +64,12 @@ static int show_places(struct table *table, bool is_all)
 
 	if (n <= table->n_places)
 		return 0;
-	err = show(table->words_fd, table->base * sizeof(*table->words), table->words, 0, n * sizeof(*table->words));
+	err = map_pages(table->words_fd, table->base * sizeof(*table->words), table->words, 0,
+			n * sizeof(*table->words));
 	if (!err && n == table->capacity)
-		err = show(table->values_fd, 0, table->values, 0, table->columns * column);
+		err = map_pages(table->values_fd, 0, table->values, 0, table->columns * column);
 	for (uint32_t i = 0; n < table->capacity && i < table->columns && !err; i++)
-		err = show(table->values_fd, 0, table->values, i * column, n * table->stride_bytes);
+		err = map_pages(table->values_fd, 0, table->values, i * column, n * table->stride_bytes);
 	if (!err)
 		table->n_places = n;
 	return err;
@@ -93,11 +94,11 @@ struct table table_from_parts(const struct table_parts *parts)
  * Addresses without memory for all that may come, so that a table that grows stays where it is. The first write to a
  * page gives it memory.
  */
-static int reserve(struct table *table)
+static int reserve_addresses(struct table *table)
 {
-	size_t words_bytes = pages(table->capacity * sizeof(*table->words));
-	size_t values_bytes = pages((size_t)table->columns * table->capacity * table->stride_bytes);
-	size_t rows_bytes = pages(table->capacity * sizeof(*table->place_rows));
+	size_t words_bytes = round_to_pages(table->capacity * sizeof(*table->words));
+	size_t values_bytes = round_to_pages((size_t)table->columns * table->capacity * table->stride_bytes);
+	size_t rows_bytes = round_to_pages(table->capacity * sizeof(*table->place_rows));
 	uint8_t *memory = mmap(NULL, words_bytes + values_bytes + rows_bytes, PROT_NONE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -123,12 +124,13 @@ int table_open(struct table *table, uint32_t n_cells)
 	table->stride_bytes = ((size_t)table->value_bytes + 7) / 8 * 8;
 	table->n_places = table->n_live = 0;
 	table->cells = malloc((n_cells + 1) * sizeof(*table->cells));
-	err = table->cells ? reserve(table) ?: show_places(table, false) : -ENOMEM;
+	err = table->cells ? reserve_addresses(table) : -ENOMEM;
+	err = err ?: map_places(table, false);
 	/* Makes place 0 nobody's. If it was, the table has been in use. */
 	if (err || !(__atomic_fetch_or(&table->words[0], TABLE_RESERVED, __ATOMIC_SEQ_CST) & TABLE_STATE))
 		return err;
 	table_put_spilled(table);
-	err = show_places(table, true);
+	err = map_places(table, true);
 	if (err)
 		return err;
 	for (uint32_t place = 1; place < table->n_places; place++)
@@ -254,7 +256,7 @@ static void add_place(const struct table *table, uint32_t place, uint64_t *cells
 int table_read(struct table *table, struct rows *rows)
 {
 	uint16_t used[CHUNK];
-	int err = show_places(table, false);
+	int err = map_places(table, false);
 
 	if (err)
 		return err;
@@ -298,7 +300,7 @@ bool table_narrow(struct table *table)
 
 void table_close_rest(struct table *table)
 {
-	size_t from = pages(table->n_first * sizeof(*table->place_rows));
+	size_t from = round_to_pages(table->n_first * sizeof(*table->place_rows));
 	size_t to = table->capacity * sizeof(*table->place_rows) / page_bytes() * page_bytes();
 
 	if (__atomic_load_n(mask_of(table), __ATOMIC_ACQUIRE) >= table->n_first)
@@ -312,7 +314,7 @@ void table_close_rest(struct table *table)
 	if (from < to) /* all zero: no place there has a row */
 		(void)madvise((uint8_t *)table->place_rows + from, to - from, MADV_DONTNEED);
 	table->n_places = 0;
-	(void)show_places(table, false); /* else at the next reading */
+	(void)map_places(table, false); /* else at the next reading */
 }
 
 /*
