@@ -6,6 +6,7 @@
  * go on after a suspend; points carry CLOCK_REALTIME, kept in order by advance_time(). At the end
  * there is one more collection, and the loop turns until it is sent.
  */
+#include "agent/agent.h"
 #include "agent/internal.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
-#include "agent/agent.h"
+#include "agent/options.h"
 #include "util/duration.h"
 
 struct self;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counting for a while, or while a command runs. */
+#include "agent/agent.h"
 #include "agent/internal.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is logged about collections: each state once, when it begins. */
+#include "agent/agent.h"
 #include "agent/internal.h"
 
 #include <inttypes.h>

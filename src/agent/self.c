@@ -6,6 +6,7 @@
  * others, and a number that is unknown for a while (runs of programs, while the kernel does not
  * count them) has no point and goes on later without a jump.
  */
+#include "agent/agent.h"
 #include "agent/internal.h"
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent as a service: a collection each interval, and what the service manager wants to know of it. */
+#include "agent/agent.h"
 #include "agent/internal.h"
 
 #include <errno.h>

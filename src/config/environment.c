@@ -4,6 +4,7 @@
  * an empty one is unset, enums are matched in any case, unknown or malformed values are ignored
  * with a warning. They rank below the files.
  */
+#include "config/config.h"
 #include "config/internal.h"
 
 #include <errno.h>

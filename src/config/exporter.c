@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From [exporter NAME] sections, as gathered, to exporters with their options. */
+#include "config/config.h"
 #include "config/internal.h"
 
 #include <errno.h>

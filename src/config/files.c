@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "config/config.h"
 #include "config/internal.h"
 
 #include <errno.h>

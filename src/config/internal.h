@@ -3,7 +3,11 @@
 
 /* The parts of config_read(). All: -ENOMEM. */
 
-#include "config/config.h"
+#include <stdbool.h>
+
+struct config;
+struct diag;
+struct setting_list;
 
 /* Adds paths in the order of reading to a list that is empty. A directory that cannot be read goes to diag. */
 int config_files_find(const char *const *roots, struct diag *diag, struct setting_list *paths);

@@ -4,8 +4,7 @@
 /* A [probe] section between probe.c, which understands it, and probe-text.c, which writes its descriptor. */
 
 #include "collector/hook/mark.h"
-#include "config/internal.h"
-#include "config/probe.h"
+#include "util/setting-table.h"
 
 #define HAS_ARGUMENTS 1u
 #define HAS_RESULT    2u /* it is where a function returns */

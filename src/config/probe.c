@@ -13,6 +13,7 @@
 #include "collector/grammar/grammar.h"
 #include "collector/hook/perf.h"
 #include "config/internal.h"
+#include "config/probe.h"
 #include "util/array.h"
 #include "util/parse.h"
 

@@ -4,6 +4,7 @@
  * other sections are gathered, because who knows their keys is not known here: collectors check
  * theirs when they are opened, and an exporter's keys follow from its type.
  */
+#include "config/config.h"
 #include "config/internal.h"
 
 #include <errno.h>

@@ -11,6 +11,7 @@
 #include "export/backlog.h"
 #include "export/exporter.h"
 #include "export/transport/timer.h"
+#include "export/spool/requests.h"
 #include "util/buf.h"
 #include "util/duration.h"
 

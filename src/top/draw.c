@@ -7,6 +7,8 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
+#include "agent/status/page.h"
 #include "top/screen.h"
 #include "util/duration.h"
 #include "view/histogram.h"
@@ -149,7 +151,7 @@ static unsigned int draw_top(const struct top *top)
 	if (screen_lines() < LINES_FOR_TITLE)
 		return line;
 	if (top->agent)
-		agent_append_problems(top->agent, "", "; ", &problems);
+		page_append_problems(top->agent, "", "; ", &problems);
 	buf_append_text(&problems, top->problems ?: "");
 	message = *top->note ? top->note : screen_message();
 	buf_printf(&problems, "%s%s", problems.size && *message ? "; " : "", message);

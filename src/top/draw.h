@@ -4,7 +4,7 @@
 /* What is shown, and its picture: what is said about the whole at the top, the page, and the keys at the bottom. */
 
 #include "top/page.h"
-#include "top/top.h"
+#include "top/options.h"
 
 struct top {
 	struct top_options options;

@@ -16,6 +16,7 @@
 #include "agent/status/viewers.h"
 #include "metric/copy.h"
 #include "top/draw.h"
+#include "top/top.h"
 #include "util/duration.h"
 #include "util/utf8.h"
 #include "view/overview.h"

@@ -7,24 +7,10 @@
  */
 
 #include "agent/agent.h"
+#include "top/options.h"
 #include "view/question.h"
 
 struct top;
-
-struct top_options {
-	const struct setting_list *by, *where; /* of the first page; by: none: by unit */
-	const char *sort;		       /* its column, or NULL */
-	uint64_t limit;			       /* rows of it; 0: all */
-	uint64_t interval_ns, duration_ns;     /* duration 0: until a key or a signal */
-	uint64_t count;			       /* of collections; 0: any */
-	bool is_per_process, is_heatmap;
-	bool can_count; /* by itself; else only the service may */
-	/* Tables even where there is a screen, for batches of agent_once(); then the others tell how: */
-	bool is_plain;
-	int fd;		    /* where they are written */
-	unsigned int width; /* 0: any */
-	bool has_colour;
-};
 
 /* It borrows what options point to. NULL: no memory. */
 struct top *top_new(const struct top_options *options);
@@ -39,8 +25,6 @@ const struct batch *top_view(void *top, const struct batch *batch);
  * agent_run() with keys. -errno. TOP_PROCESSES: it is to be run again with an agent that counts each process by itself.
  * TOP_UNWRITABLE: standard output takes no more; errno says why.
  */
-#define TOP_PROCESSES  1
-#define TOP_UNWRITABLE 2
 int top_run(struct top *top, struct agent *agent);
 /*
  * The same with the collections of the service, to which fd is connected (socket_connect(), SOCKET_COLLECTIONS) and
@@ -49,7 +33,6 @@ int top_run(struct top *top, struct agent *agent);
  * top_options.can_count: -EPROTO, what it sends cannot be read; -EBUSY, too many others watch. A plain table ends with
  * the service: -ECONNRESET.
  */
-#define TOP_ALONE 3
 int top_watch(struct top *top, int fd);
 /* After top_watch(): what is doubtful about the question, or "". */
 const char *top_note(const struct top *top);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "export/spool/segment.h"
-#include "export/spool/spool.h"
+#include "export/spool/requests.h"
 #include "util/cleanup.h"
 
 #define LIMIT_BYTES ((uint64_t)64 << 10)

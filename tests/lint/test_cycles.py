@@ -18,6 +18,12 @@ class TestCycles(unittest.TestCase):
                  "src/a/x.c": '#include "x.h"\n'}
         self.assertEqual(cycles.circles(cycles.includes(texts)), [["src/a/x.h", "src/a/y.h", "src/util/z.h"]])
 
+    def test_a_file_and_its_header_are_one_module(self):
+        texts = {"src/x.h": "", "src/y.h": "", "src/x.c": '#include "x.h"\n#include "y.h"\n', "src/y.c": '#include "y.h"\n'}
+        self.assertEqual(cycles.circles(cycles.modules(cycles.includes(texts))), [])
+        texts["src/y.c"] += '#include "x.h"\n'
+        self.assertEqual(cycles.circles(cycles.modules(cycles.includes(texts))), [["src/x", "src/y"]])
+
     def test_calls_in_a_circle_are_found(self):
         texts = {"src/a.c": function("a", "b") + function("a_helper"), "src/b.c": function("b", "c"), "src/c.c": function("c", "a_helper"),
                  "src/d.c": function("d", "a")}

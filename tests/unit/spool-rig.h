@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "export/spool/spool.h"
+#include "export/spool/requests.h"
 
 #define LIMIT_BYTES ((uint64_t)64 << 10)
 #define VALUE_BYTES 700

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "export/spool/spool.h"
+#include "export/spool/requests.h"
 
 #define WINDOWS_MAX 12 /* more are merged */
 #define REQUESTS    3  /* of a window */

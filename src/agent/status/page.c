@@ -42,7 +42,7 @@ void page_append_health(const struct exporter *exporter, uint64_t now_ns, struct
 		buf_printf(out, ": %.*s", exporter_problem_bytes(exporter), stats->problem);
 }
 
-void agent_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out)
+void page_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out)
 {
 	const char *hidden = cgroups_complaint(agent->options.set->labels->cgroups);
 
@@ -109,7 +109,7 @@ static void append_agent(struct page *page, const struct agent *agent)
 	}
 	buf_printf(&page->text, "\n%" PRIu64 " of %" PRIu64 " series, %.1f of %.1f MiB for tables and series\n",
 		   budget->n_series, budget->limit_series, (double)bytes / MIB, (double)budget->limit_bytes / MIB);
-	agent_append_problems(agent, "", "\n", &problems);
+	page_append_problems(agent, "", "\n", &problems);
 	buf_append_text(&page->text, buf_text(&problems));
 	buf_begin_object(&page->json, "version", VERSION, "problems", buf_text(&problems));
 	buf_printf(&page->json,

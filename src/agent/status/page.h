@@ -16,3 +16,5 @@ void page_append_place(const struct exporter *exporter, struct buf *out);
  * one JSON object.
  */
 void page_append(const struct agent *agent, uint64_t now_ns, struct buf *out);
+/* Each problem of the agent itself, between before and after. */
+void page_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out);

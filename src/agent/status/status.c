@@ -67,7 +67,7 @@ static void append_line(const struct agent *agent, struct buf *out)
 		return;
 	}
 	buf_printf(out, ", %" PRIu64 " series, read in %.1f ms", set->budget->n_series, (double)agent->collection_ns / 1e6);
-	agent_append_problems(agent, "; ", "", out);
+	page_append_problems(agent, "; ", "", out);
 	append_exporters(agent, true, out);
 	append_exporters(agent, false, out);
 }

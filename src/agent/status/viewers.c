@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "agent/internal.h"
+#include "agent/status/page.h"
 #include "agent/status/socket.h"
 #include "metric/copy.h"
 
@@ -54,7 +55,7 @@ static void write_message(const struct agent *agent, struct store *store)
 	store_bytes(store, &header, sizeof(header));
 	store_number(store, agent->options.interval_ns);
 	store_number(store, agent->n_collections);
-	agent_append_problems(agent, "", "; ", &problems);
+	page_append_problems(agent, "", "; ", &problems);
 	store_text(store, buf_text(&problems));
 	batch_write(&agent->batch, store);
 	header.size = store->size;

@@ -23,35 +23,7 @@
  * is set. In Graphite every gauge has one, since graphs are drawn from its points.
  */
 
-#include "export/exporter.h"
-#include "export/lines/name.h"
-#include "export/lines/pack.h"
-
-enum lines_unit { LINES_SECONDS,
-		  LINES_MILLISECONDS,
-		  LINES_MICROSECONDS,
-		  LINES_NANOSECONDS };
-
-enum lines_histogram { LINES_COUNTERS,
-		       LINES_DISTRIBUTION,
-		       LINES_TIMER };
-
-/* Begins with what its user sets; what that points to is borrowed. The rest is all 0, for lines.c and point.c. */
-struct lines {
-	struct naming naming;
-	enum lines_unit time_unit; /* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
-	enum lines_histogram histogram;
-	int is_cumulative; /* Graphite only */
-	bool sends_unchanged;
-	struct pack pack;	   /* limit_bytes, put and user */
-	struct exporter *exporter; /* counts the points */
-
-	struct line_metric *metrics; /* one for each metric of a batch */
-	size_t n_metrics;
-	uint64_t time_s;   /* of the batch */
-	uint64_t n_pushed; /* points, in this push */
-	uint64_t window, window_ns; /* of the newest lines: its number, and its first push's time in the queue */
-};
+#include "export/lines/point.h"
 
 /*
  * All batches have the same metrics. time_s: Unix time, for Graphite. Gauges that did not change are sent again

@@ -15,10 +15,9 @@
  */
 
 #include "export/otlp/body.h"
+#include "export/otlp/form.h"
 #include "metric/metric.h"
 
-enum otlp_temporality { OTLP_CUMULATIVE, OTLP_DELTA };
-enum otlp_histogram { OTLP_EXPLICIT, OTLP_EXPONENTIAL };
 
 #define OTLP_FIELDS 16 /* which attributes may have in a message */
 

@@ -3,7 +3,8 @@
 
 /* One point as a message of protobuf-c, without its attributes, which are appended to the packed message. */
 
-#include "export/otlp/encode.h"
+#include "export/otlp/form.h"
+#include "metric/metric.h"
 #include "otlp-metrics.pb-c.h"
 
 /* What a series has in a batch: its point, before it a 0 at its start if it is new, or a last point without a value. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "export/spool/internal.h"
+#include "export/spool/requests.h"
 #include "export/spool/segment.h"
 #include "util/array.h"
 

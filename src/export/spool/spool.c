@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "export/spool/internal.h"
 #include "export/spool/segment.h"
+#include "util/cleanup.h"
 #include "util/array.h"
 
 struct segment *spool_segment(struct spool *spool, uint64_t place)

@@ -19,7 +19,11 @@
  * time, up to half a minute later. A machine that loses power may lose that; what is left is whole or cut.
  */
 
-#include "export/queue.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export/points.h"
 
 struct spool {
 	const char *name;     /* of the exporter. Borrowed */
@@ -62,17 +66,6 @@ struct spool {
 
 #define SPOOL_INIT { .transaction = UINT64_MAX, .directory = -1, .tail = -1 }
 
-/*
- * Opens it, and puts what waits there into the queue by its time, without the data. Of all points
- * that it has found (POINTS_PUSHED), some have met a fate since the state was saved, or cannot be read. -errno: not
- * now, and nothing was done.
- */
-int spool_open(struct spool *spool, struct queue *queue, uint64_t ret_points[N_POINTS]);
-/*
- * Writes what is in the queue and not in the spool. -errno: the rest of it stays in memory. -ESTALE: somebody has
- * deleted its files.
- */
-int spool_commit(struct spool *spool, struct queue *queue);
 /* The size bytes at a place, for free(). -EBADMSG: they are damaged, which is counted. */
 int spool_read(struct spool *spool, uint64_t place, size_t size, uint8_t **ret_data);
 /* As queue_item.mark. If the disk cannot be written, the mark is missing: a later process may send it again. */
@@ -83,3 +76,15 @@ void spool_replace(struct spool *spool, uint64_t place, size_t size);
 void spool_close(struct spool *spool);
 /* Closes one whose files are gone, to be opened again. */
 void spool_leave(struct spool *spool);
+
+/* For the files of the spool. */
+
+/* The segment of a place, or NULL. */
+struct segment *spool_segment(struct spool *spool, uint64_t place);
+/* A new one becomes the tail. -errno */
+int spool_begin_segment(struct spool *spool, uint32_t number);
+
+static inline struct segment *spool_tail(struct spool *spool)
+{
+	return &spool->segments[spool->n_segments - 1];
+}

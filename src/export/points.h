@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The fates of points. An exporter counts each point that it takes on from a batch as pushed, and
+ * counts it again when its fate is known. Until then the point waits. So between any two calls
+ *     pushed = delivered + rejected + all that were dropped + waiting
+ */
+enum points {
+	POINTS_PUSHED,
+	POINTS_DELIVERED,	   /* taken by the receiver */
+	POINTS_REJECTED,	   /* refused by the receiver for good, also as a part of a request */
+	POINTS_QUEUE_FULL,	   /* dropped: others needed the room */
+	POINTS_TOO_LARGE,	   /* dropped: one point alone is larger than a request or datagram */
+	POINTS_NOT_SENT,	   /* dropped: not encoded, not written, or tried for too long */
+	POINTS_CONNECTION_REFUSED, /* dropped: the kernel reports that nothing receives datagrams there */
+	POINTS_UNSUPPORTED,	   /* dropped: the format cannot express them */
+	POINTS_IN_DOUBT,	   /* given up, but the receiver may have them */
+	N_POINTS
+};
