@@ -4,8 +4,7 @@
 /*
  * Types with a meaning. The typedef of a key's member tells the agent how the number becomes an
  * attribute; the typedef of a value's member tells it what the number is. BTF has the names of
- * typedefs, so a descriptor does not repeat any of this (see CONTRIBUTING.md, "Keys, values,
- * maps").
+ * typedefs, so a descriptor does not repeat any of this (see docs/writing-collectors.md).
  *
  * A label of 0 makes no attribute, except where its line says otherwise.
  */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own pairs, dropped into a directory with nothing rebuilt: those that CONTRIBUTING.md shows, to the
-letter; own/timers, which has a kernel function, an enum, a histogram, a signed gauge and a setting; own/baseline
-and own/pinned, whose maps hold something at the start."""
+"""A user's own pairs, dropped into a directory with nothing rebuilt: those that docs/writing-collectors.md shows,
+to the letter; own/timers, which has a kernel function, an enum, a histogram, a signed gauge and a setting;
+own/baseline and own/pinned, whose maps hold something at the start."""
 import ctypes
 import json
 import os
@@ -19,7 +19,7 @@ import rights
 from harness import Cgroup, once
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-CONTRIBUTING = os.path.join(HERE, '..', '..', 'CONTRIBUTING.md')
+PAGE = os.path.join(HERE, '..', '..', 'docs', 'writing-collectors.md')
 EXECS = 7
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000  # sched.h, sys/mount.h
 # A program around the lines of a recipe, with a metric, without which there is no collector.
@@ -67,7 +67,7 @@ class Pair(unittest.TestCase):
         return path
 
     def install_example(self):
-        with open(CONTRIBUTING, encoding='utf-8') as file:
+        with open(PAGE, encoding='utf-8') as file:
             text = file.read()
         source = re.search(r'```c\n(.*?)```', text, re.S).group(1)
         descriptor = re.search(r'```ini\n(.*?)```', text, re.S).group(1)
@@ -76,8 +76,8 @@ class Pair(unittest.TestCase):
 
     def recipe(self, title):
         """The blocks of code below that heading: {language: text}."""
-        with open(CONTRIBUTING, encoding='utf-8') as file:
-            part = re.split(r'^###+ ', file.read(), flags=re.M)
+        with open(PAGE, encoding='utf-8') as file:
+            part = re.split(r'^##+ ', file.read(), flags=re.M)
         text = next(each for each in part if each.startswith(title + '\n'))
         return dict(re.findall(r'```(\w+)\n(.*?)```', text, re.S))
 

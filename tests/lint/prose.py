@@ -33,7 +33,7 @@ PHRASES = [
 ]
 # Places of the tree that a page may name; what is between backquotes or in a link.
 PATH = re.compile(r"(?:`|\]\()((?:bpf|conf|docs|man|packaging|proto|src|systemd|tests)/[\w./-]*\w)/?[`)]")
-NOT_THERE = {"src/export/text/sums.c"}  # the example of CONTRIBUTING.md
+NOT_THERE = {"src/export/text/sums.c"}  # the example of docs/writing-exporters.md
 
 
 def markdown(text):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exporter that CONTRIBUTING.md shows, to the letter: what it writes, and that each point has a fate. */
+/* The exporter that docs/writing-exporters.md shows, to the letter: what it writes, and that each point has a fate. */
 #include "test.h"
 
 #include <errno.h>
