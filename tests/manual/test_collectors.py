@@ -15,6 +15,7 @@ NAMES = sys.argv.pop(1).split(",")
 
 # They run only with fexit or kprobes, or with a PMU: not on every machine.
 CHOOSY = {"filesystem", "hardware"}
+HEADINGS = ["Metrics", "What it counts", "Settings", "Limits", "Cost"]
 
 
 class CollectorsTest(unittest.TestCase):
@@ -29,6 +30,17 @@ class CollectorsTest(unittest.TestCase):
         self.assertEqual(set(self.listed) | CHOOSY, set(NAMES))
         self.assertEqual(set(self.sections) - set(NAMES), {"What applies to all"})
         self.assertEqual(set(NAMES) - set(self.sections), set())
+
+    def parts(self, name):
+        """{heading: text} of a collector's section, in their order."""
+        parts = re.split(r"^### (.*)\n", self.sections[name], flags=re.MULTILINE)
+        return dict(zip(parts[1::2], parts[2::2]))
+
+    def test_the_headings_are_the_same_everywhere(self):
+        for name in NAMES:
+            found = list(self.parts(name))
+            self.assertEqual(found, [heading for heading in HEADINGS if heading in found], name)
+            self.assertLessEqual({"Metrics", "What it counts", "Cost"}, set(found), name)
 
     def test_the_tables_are_what_the_program_lists(self):
         for name, item in self.listed.items():
@@ -56,9 +68,8 @@ class CollectorsTest(unittest.TestCase):
                 if "default" not in setting:  # every collector's, in the section "What applies to all"
                     self.assertRegex(setting["name"], r"^per_process$")
                     continue
-                told = re.search(r"^- \*\*Settings:\*\* (.*(?:\n  .*)*)", self.sections[name], re.MULTILINE)
-                self.assertIsNotNone(told, name)
-                self.assertRegex(told.group(1), rf"`{setting['name']}` = .*\b{setting['default']}`? \(default\)", name)
+                told = self.parts(name).get("Settings", "")
+                self.assertRegex(told, rf"`{setting['name']}` = .*\b{setting['default']}`? \(default\)", name)
 
     def test_the_hooks_that_are_named_are_those_of_the_objects(self):
         for name, item in self.listed.items():
