@@ -99,7 +99,7 @@ static __always_inline void owner_of_task(struct owner *owner, struct task_struc
 }
 
 /*
- * The same for programs that seldom run: each run takes some 50 ns more, but the start takes milliseconds
+ * Like owner_of_task(), for programs that seldom run: each run takes some 50 ns more, but the start takes milliseconds
  * less. For each plain load from one trusted pointer to the next, the verifier (6.2 and later) searches all
  * types of the kernel up to four times, on every path that leads there.
  */

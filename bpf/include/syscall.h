@@ -97,7 +97,7 @@ static __always_inline bool syscall_restarts(long ret)
 
 /*
  * errno, 0 for success: only -4095..-1 are errors (mmap returns addresses). A seccomp filter can make up any of them,
- * so those without a name are one: nobody can fill a table with them.
+ * so those without a name are one: they cannot fill a table.
  */
 static __always_inline u32 syscall_error(long ret)
 {
@@ -119,7 +119,7 @@ static __always_inline u32 syscall_number(struct task_struct *task, struct pt_re
 }
 
 /*
- * The same at sys_exit. rt_sigreturn() overwrites its own number, and what it returns is not a result. If
+ * The number at sys_exit. rt_sigreturn() overwrites its own number, and what it returns is not a result. If
  * a debugger or a program has set the number to -1, the result is ENOSYS.
  */
 static __always_inline u32 syscall_number_at_exit(struct task_struct *task, struct pt_regs *regs, long *ret)

@@ -64,7 +64,7 @@ enum table_state {
 #define TABLE_NEW    (1u << 31) /* with a place: it is vacant no more, but has no key yet */
 
 #define table_add(where, what) ((void)__sync_fetch_and_add((where), (what)))
-/* The same for a key: NAME_at(key)->member += what. */
+/* Adds to a key's value: NAME_at(key)->member += what. */
 #define table_add_to(NAME, key, member, what)                                                      \
 	do {                                                                                       \
 		__typeof__(NAME##_at(key)) found_ = NAME##_at(key);                                \
@@ -83,7 +83,7 @@ enum table_state {
 /* Keeps the compiler from moving arithmetic on a looked-up pointer above its NULL check. */
 #define table_barrier(pointer) asm volatile("" : "+r"(pointer))
 
-/* Set by the agent: a random number, so that nobody can prepare keys whose homes are the same. */
+/* Set by the agent: a random number, so that keys with the same home cannot be prepared. */
 const volatile u64 table_seed SEC(".rodata.table");
 
 static __always_inline u64 table_hash(const u64 *word, u32 n_words)

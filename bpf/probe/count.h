@@ -147,7 +147,7 @@ static __always_inline void probe_look(void *ctx, enum probe_place place, struct
 #endif
 }
 
-/* Of a call that began elsewhere, only the result is to be looked for where it ends. */
+/* If a call began elsewhere, only its result is to be looked for where it ends. */
 #define probe_result_(ctx, place, NAME, known)                                                     \
 	(NAME##_from == PROBE_FROM_RET ? probe_number(ctx, place, probe_read_of(NAME)) : (known))
 

@@ -139,7 +139,7 @@ static __always_inline int pair_forget(u32 key)
 	return 0;
 }
 
-/* Of a new program. If its first thread is another than that of the old one, it takes over that one's number. */
+/* A new program begins. If its first thread is another than that of the old one, it takes over that one's number. */
 static __always_inline int pair_exec(u32 before)
 {
 	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &before);

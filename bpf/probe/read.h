@@ -115,7 +115,7 @@ static __always_inline u32 probe_errno(s64 number)
 	return number < 0 && number >= -4095 ? -number : 0;
 }
 
-/* The same for a register. A function of type int leaves its upper half 0. */
+/* Like probe_errno(), for a register. A function of type int leaves its upper half 0. */
 static __always_inline u32 probe_error(u64 result)
 {
 	return probe_errno(result >> 32 ? (s64)result : (s32)result);

@@ -43,7 +43,7 @@ static __always_inline struct call_start *call_start_of(struct task_struct *task
 	return start && start->ns && start->number == number ? start : NULL;
 }
 
-/* How long the call took; 0: nobody knows, or it has not ended. */
+/* How long the call took; 0: it is not known, or it has not ended. */
 static __noinline u64 call_end(struct task_struct *task, u32 number, bool restarts)
 {
 	struct call_start *start = call_start_of(task, number);
@@ -60,7 +60,7 @@ static __noinline u64 call_end(struct task_struct *task, u32 number, bool restar
 	return ns;
 }
 
-/* The same for a call that has ended with EINTR. */
+/* Like call_end(), for a call that has ended with EINTR. */
 static __always_inline u64 call_end_interrupted(struct task_struct *task, u32 number)
 {
 	struct call_start *start = call_start_of(task, number);

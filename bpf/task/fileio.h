@@ -120,7 +120,7 @@ static __always_inline bool is_regular(struct task_struct *task, u32 fd, bool ha
 	return is_regular_by_helper(table->fd + fd);
 }
 
-/* Of a program's rare paths: see owner_of_task_seldom(). */
+/* For a program's rare paths: see owner_of_task_seldom(). */
 static __noinline bool is_regular_seldom(struct task_struct *task, u32 fd)
 {
 	struct fdtable *table = BPF_CORE_READ((struct task_struct___file *)task, files, fdt);

@@ -7,7 +7,7 @@
  *
  * A reclaim stall is the time that a task itself spends freeing memory before it gets a page, because the
  * machine is short of memory (direct reclaim) or because its cgroup has reached a limit (memcg reclaim).
- * The work of kswapd does not stall anybody.
+ * The work of kswapd does not stall any task.
  */
 #include "sums.h"
 

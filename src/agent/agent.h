@@ -22,7 +22,7 @@ void agent_free(struct agent *agent);
 
 /* A signal that comes while all is read and attached waits for agent_run() or agent_once(), which do the same. */
 void agent_block_signals(void);
-/* For a command: that nobody reads on ends us only after it and its cgroup, when agent_once() lets SIGPIPE go. */
+/* For a command: SIGPIPE ends us only after it and its cgroup, when agent_once() lets the signal go. */
 void agent_hold_pipe(bool is_held);
 /*
  * Runs as a service until SIGTERM or SIGINT: a collection each interval, a last one at the end. 0
@@ -44,7 +44,7 @@ void agent_stop(struct agent *agent);
 struct sd_event *agent_event(const struct agent *agent);
 /* The last collection; valid until the next. */
 const struct batch *agent_batch(const struct agent *agent);
-/* Of agent_run(), from the last collection on, so the next one may be due at once. 0: none until it is set again. */
+/* Sets that of agent_run(), from the last collection on: the next may be due at once. 0: none until it is set again. */
 void agent_set_interval(struct agent *agent, uint64_t interval_ns);
 
 /* Unix time of boot, ns. */

@@ -81,7 +81,7 @@ bool collector_is_default(const struct collector_search *search, const struct co
 	       array_find(default_names, ARRAY_SIZE(default_names), name);
 }
 
-/* The same, unless its section in config (NULL: none) says "enabled = no". */
+/* Like collector_search_add(), unless its section in config (NULL: none) says "enabled = no". */
 static int add_enabled(struct collector_search *search, const struct config *config, const char *name, const char *path,
 		       unsigned int line)
 {

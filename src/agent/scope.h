@@ -8,7 +8,7 @@
 
 struct scope;
 
-/* The same for the whole process; without characters that mean something in a pattern. */
+/* One name for the whole process; without characters that mean something in a pattern. */
 const char *scope_name(void);
 /* -EOPNOTSUPP: no cgroup2 tree is mounted here; -errno of making a cgroup in it. The reason is logged. */
 int scope_new(struct scope **ret_scope);

@@ -131,7 +131,7 @@ static uint64_t hash_sections(uint64_t hash, const struct config *config, const 
 	return hash;
 }
 
-/* Of all that decides which names a key has. */
+/* A hash of all that decides which names a key has. */
 static uint64_t hash_names(const struct config *config)
 {
 	const struct label_choice *choice = &config->agent.names;
@@ -147,7 +147,7 @@ static uint64_t hash_names(const struct config *config)
 	return hash_sections(hash, config, "metric", NULL, NULL);
 }
 
-/* Of all that decides where it sends, and what. */
+/* A hash of all that decides where it sends, and what. */
 static uint64_t hash_exporter(const struct config *config, const struct exporter *exporter)
 {
 	const char *type = exporter->ops->type;

@@ -14,7 +14,7 @@
 int unit_rights(uint64_t *ret_rights);
 /* How many descriptors it may have open, and systemd keeps of them. Errors as above. */
 int unit_limits(uint64_t *ret_open, uint64_t *ret_kept);
-/* "active", "activating" and so on, to be freed; NULL: nobody knows. */
+/* "active", "activating" and so on, to be freed; NULL: it is not known. */
 char *unit_state(void);
 /* Lets systemd read its files again, and restarts the service if it runs. -errno, with systemd's words in why. */
 int unit_apply(struct buf *why);

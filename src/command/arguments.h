@@ -5,7 +5,7 @@
 
 #include "util/setting-table.h"
 
-/* Of each, one bit. */
+/* One bit for each. */
 enum command_name {
 	COMMAND_RUN = 1,
 	COMMAND_STATUS = 2,

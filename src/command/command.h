@@ -11,7 +11,7 @@
 enum exit_code {
 	EXIT_OK = 0,
 	EXIT_FAILING = 1,     /* status: the service runs, and something fails; check --connect: a receiver */
-	EXIT_NOT_RUNNING = 3, /* status: nobody answers */
+	EXIT_NOT_RUNNING = 3, /* status: no answer */
 	EXIT_USE = 64,	       /* the command line is wrong */
 	EXIT_UNAVAILABLE = 69, /* this kernel cannot do it */
 	EXIT_INTERNAL = 70,    /* out of memory and the like */

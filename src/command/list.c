@@ -23,7 +23,7 @@ static const char *const states[] = {
 #define WIDTH_MIN 40
 #define INDENT	  11 /* of what goes on in the next line */
 
-/* The same for a person and as JSON. */
+/* The page for a person and as JSON. */
 struct page {
 	struct buf text, json;
 	bool is_started;

@@ -72,7 +72,7 @@ static bool has_series(const struct collector *collector)
 	return false;
 }
 
-/* Of the collectors that somebody has named, those that have counted nothing; or an answer without rows. */
+/* Names the requested collectors that have counted nothing, or says that the answer has no rows. */
 static void say_what_is_empty(const struct arguments *arguments, const struct answer *answer, const struct setup *setup)
 {
 	bool is_asked = setup->question.n_conditions > arguments->is_alone, is_said = false;

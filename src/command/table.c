@@ -103,7 +103,7 @@ enum exit_code table_begin(struct table *table, const struct arguments *argument
 	return diag.n_errors ? EXIT_USE : EXIT_OK;
 }
 
-/* Somebody who reads the table may not know that there is more. errno, or 0. */
+/* A person who reads the table may not know that there is more. errno, or 0. */
 static int print_hint(int fd)
 {
 	unsigned int width;

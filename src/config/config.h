@@ -114,7 +114,7 @@ const char *config_find_place(const struct config *config, const char *key, cons
  */
 int config_add_exporter(struct config *config, const struct config_section *section,
 			const struct exporter_ops *ops, struct diag *diag);
-/* Of exporters that fill the journal if a service has them. */
+/* Warns of exporters that fill the journal if a service has them. */
 void config_warn_of_output(struct config *config);
 void config_free_exporters(struct config *config);
 struct config *config_free(struct config *config);

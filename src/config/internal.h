@@ -16,7 +16,7 @@ int config_files_find(const char *const *roots, struct diag *diag, struct settin
  * none, which is in diag too.
  */
 int config_read_file(struct config *config, const char *path, bool is_named, struct diag *diag);
-/* The same for what does not stand in a file; mistakes are those of origin. */
+/* Like config_read_file(), for a text that is in no file; mistakes are those of origin. */
 int config_read_text(struct config *config, const char *text, const char *origin, struct diag *diag);
 /*
  * [agent] interval and log_level, from OTEL_METRIC_EXPORT_INTERVAL and OTEL_LOG_LEVEL; the resource, from

@@ -95,7 +95,7 @@ struct exporter_ops {
 	int (*probe)(struct exporter *exporter);
 	/* After push(); NULL: push() has written all. */
 	void (*send)(struct exporter *exporter, const struct batch *batch);
-	/* Of an exporter that does not use the queue; NULL: what is in the queue, and n_doubtful. */
+	/* For an exporter that does not use the queue; NULL: what is in the queue, and n_doubtful. */
 	struct exporter_waiting (*waiting)(const struct exporter *exporter);
 	void (*close)(struct exporter *exporter);
 };
@@ -145,7 +145,7 @@ void exporter_send(struct exporter *exporter, const struct batch *batch);
  * once an hour; of many changes in a minute, only the first are.
  */
 #define exporter_fail(exporter, level, id, ...) exporter_fail_until(exporter, level, id, 0, __VA_ARGS__)
-/* The same; the log says " in 4 s" after the message, which delay_ns does not make another one. 0: it does not. */
+/* Like exporter_fail(); the log says " in 4 s" after the message. A new delay_ns is not a new message. 0: no time. */
 void exporter_fail_until(struct exporter *exporter, enum log_level level, const char *id, uint64_t delay_ns,
 			 const char *format, ...) _printf_(5, 6);
 /* Once an hour, that it still fails. To be called with each batch. */
@@ -164,7 +164,7 @@ bool exporter_recovers(struct exporter *exporter); /* did it fail before, and is
 void exporter_asks(struct exporter *exporter, bool is_asking);
 /* Only this changes stats.points. */
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n);
-/* The same for points that will always be lost like this. The first time, why is logged, and what to do. */
+/* Like exporter_account(), for points that will always be lost like this. Logs why and what to do, the first time. */
 void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why);
 /*
  * Puts a request with n_points points, counted as pushed already, into the exporter's queue, in the window of the batch
@@ -172,7 +172,7 @@ void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, cons
  * lost to a lack of memory. -ENOMEM. user: a struct exporter; the function is a put() of pack.h.
  */
 int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points);
-/* The same for what an item of another exporter holds; NULL: it had no memory for that. */
+/* Like exporter_enqueue(), for the data of another exporter's item; NULL: that one had no memory for it. */
 int exporter_share(struct exporter *exporter, struct queue_item *of, size_t n_points);
 /* For open(), of one with merge(): what waits is also on disk, unless limit_bytes is 0. format: as in spool.h. */
 void exporter_set_spool(struct exporter *exporter, uint64_t limit_bytes, uint32_t format);

@@ -40,7 +40,7 @@ struct attributes {
 	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1) + ATTRIBUTE_LINES_BYTES - ATTRIBUTE_TEXT_BYTES];
 };
 
-/* The same name, a constant, if it says what owner a number has; else NULL. A series has at most one of them. */
+/* The name as a constant, if it says what owner a number has; else NULL. A series has at most one of them. */
 const char *attribute_owner(const char *name);
 
 void attributes_init(struct attributes *attributes);
@@ -48,7 +48,7 @@ void attributes_init(struct attributes *attributes);
  * name is borrowed until the series is made. -ENOSPC: the attribute does not fit and is left out.
  */
 int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size);
-/* The same with up to ATTRIBUTE_LINES_BYTES and newlines. A second one may be cut to ATTRIBUTE_TEXT_BYTES. */
+/* Adds a text of up to ATTRIBUTE_LINES_BYTES with newlines. A second one may be cut to ATTRIBUTE_TEXT_BYTES. */
 int attributes_add_lines(struct attributes *attributes, const char *name, const void *text, size_t size);
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);

@@ -14,7 +14,7 @@
  */
 void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor, bool is_signed);
 /*
- * The same at a place with room for DECIMAL_BYTES. Returns the place after its last digit; writes
+ * Writes the quotient to a place with room for DECIMAL_BYTES. Returns the place after its last digit; writes
  * no NUL.
  */
 #define DECIMAL_BYTES 39
@@ -34,5 +34,5 @@ const char *decimal_print_double(char text[DECIMAL_DOUBLE_BYTES], double value);
  * have their own scales; all others are counted in thousands.
  */
 void decimal_human(struct buf *out, double value, const char *unit);
-/* The same with up to nine digits, none of them a 0 at the end of decimals. */
+/* Like decimal_human(), with up to nine digits, none of them a 0 at the end of decimals. */
 void decimal_human_exact(struct buf *out, double value, const char *unit);

@@ -16,8 +16,8 @@
 #include "metric/rows.h"
 
 /*
- * Of a histogram of which each row is one bucket: a number in the key says which. The row has one cell, whose growth is
- * that of the bucket, or of the sum.
+ * For a histogram of which each row is one bucket: a number in the key says which. The row has one cell, whose growth
+ * is that of the bucket, or of the sum.
  */
 struct delta_bucket {
 	uint32_t offset_bytes, size_bytes; /* of the number in the key; 0: the rows are not such ones */
@@ -61,10 +61,10 @@ struct delta {
  */
 void delta_end_gone(const struct delta *delta, struct rows *rows);
 /*
- * The same, and then the growth of all rows. Between series_begin() and series_end() of the metrics.
- * previous_ns: Unix time of the reading before, the start of series that are new. -ENOMEM or the
- * error of attributes(); the other rows are still computed. A row whose series has
- * no room feeds the overflow series until it has.
+ * Ends rows like delta_end_gone(), and then computes the growth of all rows. Between series_begin() and
+ * series_end() of the metrics. previous_ns: Unix time of the reading before, the start of series that
+ * are new. -ENOMEM or the error of attributes(); the other rows are still computed. A row whose series
+ * has no room feeds the overflow series until it has.
  */
 int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previous_ns);
 /*

@@ -48,7 +48,7 @@ struct histogram_layout {
 	int32_t scale;
 	int32_t offset;
 	uint32_t n_buckets;
-	bool has_no_sum;	/* nobody knows it: no exporter shows one */
+	bool has_no_sum;	/* it is not known: no exporter shows one */
 	const struct histogram_bound *bounds; /* n_buckets - 1, rising; NULL: exponential */
 	/* How many an explicit histogram has: up to first, first + step, … and the last of these; 0: each one. */
 	uint32_t n_explicit, first, step;

@@ -76,7 +76,7 @@ uint32_t *rows_compact(struct rows *rows);
 void rows_begin(struct rows *rows);
 /* The row of key, made if it is new, with cells of 0 if this is its first touch in this reading. -ENOMEM. */
 int rows_touch(struct rows *rows, const void *key, uint32_t *ret_row);
-/* The same by number, which must be that of a living row. Its cells of this reading. */
+/* Touches a row by its number, which must be that of a living row. Returns its cells of this reading. */
 uint64_t *rows_touch_row(struct rows *rows, uint32_t row);
 /* The row of a key that has been touched in any reading; ROWS_OVERFLOW: there is none. */
 uint32_t rows_find(const struct rows *rows, const void *key);
@@ -88,13 +88,13 @@ static inline struct row *rows_at(const struct rows *rows, uint32_t row)
 	return (struct row *)(rows->records + row * rows->stride);
 }
 
-/* Of this reading. */
+/* The cells of this reading. */
 static inline uint64_t *rows_cells(const struct rows *rows, uint32_t row)
 {
 	return (uint64_t *)(rows->records + row * rows->stride + rows->cells_at);
 }
 
-/* Of the reading before; 0 in the first one. */
+/* The cells of the reading before; 0 in the first one. */
 static inline uint64_t *rows_previous(const struct rows *rows, uint32_t row)
 {
 	return (uint64_t *)(rows->records + row * rows->stride + rows->previous_at);

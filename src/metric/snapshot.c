@@ -95,7 +95,7 @@ static void series_save(struct series *series, uint32_t before, struct series_na
 		store_numbers(out, series->total.bucket, series->metric->layout.n_buckets);
 }
 
-/* Of all that its numbers mean. */
+/* A hash of all that its numbers mean. */
 static uint64_t identity_of(const struct metric *metric)
 {
 	const char *const texts[] = { metric->scope, metric->name, metric->unit };

@@ -48,7 +48,7 @@ struct restored {
 
 /* -ENOMEM, -EINVAL; what was read until then goes on. */
 int metrics_restore(struct metric *const *metrics, size_t n, struct stored *in, struct restored *restored);
-/* Of those for which is_held() is false, or of all (NULL). */
+/* Releases those for which is_held() is false, or all (NULL). */
 void restored_release(struct restored *restored, bool (*is_held)(void *user, const struct series *series), void *user);
 
 void rows_save(struct rows *rows, size_t n_metrics, struct store *out);

@@ -26,7 +26,7 @@ static const struct {
 	[PAGE_HELP] = { "help", "Esc back  q quit" },
 };
 
-/* Of a CPU, in %. NAN: nobody counts it. */
+/* The machine's use, in % of a CPU. NAN: it is not counted. */
 static double machine_share(const struct batch *batch)
 {
 	struct metric *metric;

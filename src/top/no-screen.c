@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of a program that has no screen: it is possible nowhere, so nothing else is called. */
+/* The screen of a program without one: it is possible nowhere, so nothing else is called. */
 #include <errno.h>
 
 #include "top/screen.h"

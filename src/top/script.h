@@ -7,10 +7,10 @@
 #include <sys/types.h>
 
 /*
- * Of a command line as /proc/PID/cmdline has it: size bytes, each word ended by a NUL. executable: what the process is
- * called. The name without its directory, borrowed from words, or NULL: it is not a known interpreter, or it runs no
- * file.
+ * Finds the script in a command line as /proc/PID/cmdline has it: size bytes, each word ended by a NUL. executable:
+ * what the process is called. Returns the name without its directory, borrowed from words, or NULL: it is not a known
+ * interpreter, or it runs no file.
  */
 const char *script_find(const char *executable, const char *words, size_t size);
-/* Of a process, in buffer; NULL, too, if it has ended or hides its command line. */
+/* Finds the script of a process, in buffer. Also NULL if it has ended or hides its command line. */
 const char *script_of(const char *executable, pid_t pid, char *buffer, size_t size);

@@ -27,7 +27,7 @@ const struct batch *top_view(void *top, const struct batch *batch);
  */
 int top_run(struct top *top, struct agent *agent);
 /*
- * The same with the collections of the service, to which fd is connected (socket_connect(), SOCKET_COLLECTIONS) and
+ * Runs with the collections of the service, to which fd is connected (socket_connect(), SOCKET_COLLECTIONS) and
  * which is closed here. When the service ends, it waits for the next one. TOP_ALONE: it is to be run with an agent,
  * because a key asks for what the service does not do, or because nothing of it can be shown. Without
  * top_options.can_count: -EPROTO, what it sends cannot be read; -EBUSY, too many others watch. A plain table ends with

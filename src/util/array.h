@@ -11,7 +11,7 @@
  *     struct thing *thing = array_add(&things, &n_things, sizeof(*thing));
  */
 void *array_add(void *list, size_t *n, size_t item_bytes);
-/* The same, and the new item is a copy of *item. 0, -ENOMEM. */
+/* Adds a copy of *item, like array_add(). 0, -ENOMEM. */
 #define array_append(list, n, item) \
 	array_append_bytes(list, n, 1 ? (item) : *(list), sizeof(*(item))) /* the types are compared */
 int array_append_bytes(void *list, size_t *n, const void *item, size_t item_bytes);

@@ -25,7 +25,7 @@ void kept_free(struct kept *kept);
 
 /* The descriptor of that name, borrowed until it is dropped, or -1. From then on it counts as used. */
 int kept_find(struct kept *kept, const char *name);
-/* The same, but it does not count as used. */
+/* Like kept_find(), but it does not count as used. */
 int kept_look(const struct kept *kept, const char *name);
 /* Is there one whose name begins with prefix? */
 bool kept_has(const struct kept *kept, const char *prefix);
@@ -39,7 +39,7 @@ int kept_error(const struct kept *kept);
 /* After the last kept_put(). Some time later, kept_is_cut() is true if the manager had no room for all. */
 void kept_probe(struct kept *kept);
 bool kept_is_cut(const struct kept *kept);
-/* Forgets all whose names begin with prefix; NULL: all that nobody has found or put. */
+/* Forgets all whose names begin with prefix; NULL: all that were neither found nor put. */
 void kept_drop(struct kept *kept, const char *prefix);
 /*
  * Replaces this process by argv[0], which is looked for in PATH, and gives it what is kept. All other descriptors

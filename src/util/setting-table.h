@@ -69,7 +69,7 @@ struct setting_table {
 	}
 #define SETTING_TABLE(rows, structure) { (rows), ARRAY_SIZE(rows), sizeof(structure) }
 
-/* One "key = value" as somebody wrote it. */
+/* One "key = value" as it was written. */
 struct assignment {
 	const char *key;
 	const char *value;
@@ -88,7 +88,7 @@ struct assignments {
 
 /* The last one of key, or of key and this text. NULL: none. */
 const struct assignment *assignments_find(const struct assignments *all, const char *key, const char *text);
-/* The same; if there is none, one with only the section's place. */
+/* Like assignments_find(), but if there is none, one with only the section's place. */
 struct assignment assignments_place(const struct assignments *all, const char *key, const char *text);
 /* Reports "key: …" where that stands. */
 #define assignments_complain(all, diag, key, text, format, ...)                                  \

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of all that the agent saves: to be raised with what a later process would read otherwise. */
+/* The version of all that the agent saves. Raise it when a later process would read something differently. */
 #define STORE_FORMAT 14
 
 #define STORE_BYTES	   ((size_t)1 << 30)

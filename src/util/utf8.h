@@ -12,7 +12,7 @@
 size_t utf8_bytes(const char *text, size_t size);
 /* Is it a control character (C0, DEL, C1)? text begins with a well-formed character. */
 bool utf8_is_control(const char *text);
-/* The same as utf8_bytes(), but 0 for a control character too. */
+/* Like utf8_bytes(), but also 0 for a control character. */
 size_t utf8_printable_bytes(const char *text, size_t size);
 /* Does the text end before max bytes, and hold nothing but well-formed, printable characters? */
 bool utf8_is_printable(const char *text, size_t max);

@@ -117,7 +117,7 @@ static uint64_t begin_ns(const struct heat *heat, size_t column)
 {
 	if (column > oldest(heat))
 		return end_ns(heat, column - 1);
-	/* Nobody has said it: as long as the next one. */
+	/* It is not known: as long as the next one. */
 	return column + 1 < heat->n_added ? 2 * end_ns(heat, column) - end_ns(heat, column + 1) : end_ns(heat, column);
 }
 

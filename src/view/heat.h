@@ -11,7 +11,7 @@
 
 struct heat;
 
-/* Of a histogram, whose texts and bounds are borrowed. Keeps the last n_columns collections. NULL: no memory. */
+/* For a histogram, whose texts and bounds are borrowed. Keeps the last n_columns collections. NULL: no memory. */
 struct heat *heat_new(const struct metric *metric, size_t n_columns);
 struct heat *heat_free(struct heat *heat);
 /*

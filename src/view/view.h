@@ -13,7 +13,7 @@
 
 struct view;
 
-/* Of the series of a view. More than that are counted together, in an overflow series. */
+/* The memory for the series of a view. More are counted together, in an overflow series. */
 #define VIEW_BYTES ((uint64_t)512 << 20)
 
 /*
@@ -32,9 +32,9 @@ int view_add(struct view *view, const struct batch *batch);
  * one before it, so the deltas are those of the last interval.
  */
 const struct batch *view_batch(const struct view *view);
-/* The same, but its totals are those of the last interval, in which each series of it grew; a gauge is as it is. */
+/* Like view_batch(), but totals are those of the last interval, in which each series grew; a gauge is as it is. */
 const struct batch *view_interval(struct view *view);
-/* The same from the first collection on: its deltas equal its totals. For those that show a whole run. */
+/* Like view_batch(), from the first collection on: deltas equal totals. For views that show a whole run. */
 const struct batch *view_whole(struct view *view);
 
 DEFINE_CLEANUP(struct view *, view_free);

@@ -80,7 +80,7 @@ void page_append_place(const struct exporter *exporter, struct buf *out)
 
 /* The page */
 
-/* The same, twice. */
+/* The same page as text and as JSON. */
 struct page {
 	struct buf text, json;
 	uint64_t now_ns;

@@ -119,7 +119,7 @@ static void close_all(struct exporter *exporter)
 	socket_free(state->sock);
 }
 
-/* Of all that lines depend on. */
+/* A hash of all that lines depend on. */
 static uint64_t hash_format(const struct exporter *exporter, const struct lines_settings *settings)
 {
 	const struct lines *lines = &settings->lines;

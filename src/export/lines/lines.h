@@ -15,7 +15,7 @@
  *                Or one value for each bucket, NAME:d|ms|@r or NAME:d|d|@r, off by at most a third (at scale 0), with a
  *                sample rate r that gives the count of values back.
  *
- * Lines that nobody takes do not pile up: the next push takes the newest window out of the queue, if nothing of it has
+ * Lines that are not taken do not pile up: the next push takes the newest window out of the queue, if nothing of it has
  * been sent, and counts from where that one did. So an outage costs resolution and no counts. StatsD, whose lines have
  * no time, does so whenever a whole window waits; Graphite when the next push would fill three quarters of the queue.
  *

@@ -88,7 +88,7 @@ static uint64_t hash_pair(const char *first, const char *second)
 
 /* Metrics */
 
-/* The same in every process and on every machine. */
+/* A hash that is equal in every process and on every machine. */
 static uint64_t identity(const struct series *series)
 {
 	const struct metric *metric = series->metric;

@@ -65,7 +65,7 @@ struct template {
 
 /* text is borrowed. -EINVAL with *ret_complaint, which follows "path:line: template: ". */
 int template_parse(const char *text, struct template *ret_template, const char **ret_complaint);
-/* The same as a check of a table of options. */
+/* Checks a text like template_parse(), for a table of options. */
 int template_check(const char *text, const char **ret_complaint);
 
 #define NAME_LEVEL_BYTES  200

@@ -36,7 +36,7 @@ struct spool {
 	struct spool_found {
 		uint64_t n_damaged;	    /* records and gaps */
 		uint64_t n_lost, n_foreign; /* points in them; points in another format */
-		uint64_t n_unknown;	    /* gaps of which nobody knows how many points they had */
+		uint64_t n_unknown;	    /* gaps whose number of points is not known */
 		uint64_t n_unread;	    /* segments; of the first of them, its number, and why */
 		uint32_t unread;
 		int unread_error;

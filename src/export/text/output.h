@@ -68,5 +68,5 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch);
  * a signal.
  */
 int output_flush(struct exporter *exporter, const struct batch *batch);
-/* What a terminal wants, see https://no-color.org; and its width, 80 if nobody knows it. */
+/* What a terminal wants, see https://no-color.org; and its width, 80 if it is not known. */
 bool output_has_colour(int fd, unsigned int *ret_width);

@@ -94,7 +94,7 @@ DEFINE_CLEANUP(struct http_client *, http_client_free);
 /* Can one post to this URL? If not, *ret_complaint says why. 0, -EINVAL, -ENOMEM. */
 int url_check(const char *url, const char **ret_complaint);
 
-/* Of a URL that url_check() takes. */
+/* Is it https? For a URL that url_check() takes. */
 bool url_is_encrypted(const char *url);
 
 /* Where a URL leads. All zero for one that url_check() refuses. */

@@ -40,9 +40,9 @@ struct addresses {
 
 #define ADDRESS_TEXT_BYTES 128
 
-/* Of IP: "192.0.2.1:8125", "[2001:db8::1]:8125". */
+/* Prints an address of IP: "192.0.2.1:8125", "[2001:db8::1]:8125". */
 void address_print(const struct address *address, char text[ADDRESS_TEXT_BYTES]);
-/* Of a unix socket and of a numeric host. -EAGAIN: it is a name, to be looked up. type: SOCK_STREAM or SOCK_DGRAM. */
+/* For a unix socket or a numeric host. -EAGAIN: it is a name, to be looked up. type: SOCK_STREAM or SOCK_DGRAM. */
 int addresses_of(const struct endpoint *endpoint, int type, struct addresses *ret_addresses);
 
 struct lookup_answer {
