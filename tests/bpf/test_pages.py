@@ -21,8 +21,9 @@ def commands(page):
     with open(os.path.join(ROOT, page), encoding='utf-8') as file:
         text = file.read()
     found = LINE.findall(text)
-    for cell in ROW.findall(text.partition('\n## The tools\n')[2]):
-        found += re.findall('`([^`]+)`', cell.replace('FUNCTION', 'vfs_read'))
+    for heading in ('The tools', 'I want to know'):
+        for cell in ROW.findall(text.partition(f'\n## {heading}\n')[2].partition('\n## ')[0]):
+            found += re.findall('`([^`]+)`', cell.replace('FUNCTION', 'vfs_read'))
     return [shlex.split(words.replace('\\\n', ' '), comments=True) for words in found]
 
 
