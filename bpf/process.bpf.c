@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Processes: how they start, how they end, how long they live. All of it is rare, so this is not a part of task.bpf.c:
- * whoever does not want these numbers does not even have their maps.
+ * without the collector, there are not even its maps.
  *
  * A process ends with its last thread. Before 6.16 the hook does not say which thread that is, and if several end
  * at once, each of them finds that none lives. The first of them counts, and leaves a mark for the others.

@@ -14,7 +14,7 @@
  * The process of a socket is the one that connected or listened, because only then the current task is known
  * to be the socket's. An accepted socket inherits its listener's. The kernel does not copy records to
  * accepted sockets: if it had no memory for the copy, it would refuse the connection. It copies only the
- * listener's process, and only if somebody asks for processes.
+ * listener's process, and only if a collector asks for processes.
  */
 
 #include "owner.h"

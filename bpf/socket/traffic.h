@@ -5,7 +5,7 @@
  * TCP traffic by owner. Nothing is counted when a message is sent or received. The kernel itself counts each
  * socket's bytes, retransmitted segments and round trip. They are read when the socket changes its state, and
  * at each collection from all open sockets. The socket's record holds what has been counted, so each byte
- * counts once, whoever reads first. The last change would be enough, but the kernel may skip the program then,
+ * counts once, whatever reads first. The last change would be enough, but the kernel may skip the program then,
  * and nothing of a closed socket can be read later. The program that closes a socket makes a change before, when
  * most of the bytes have been sent. A sent byte counts when it is first transmitted, a received byte when it has
  * arrived in order, whether or not the program ever reads it.

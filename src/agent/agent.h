@@ -32,7 +32,7 @@ int agent_run(struct agent *agent);
 /*
  * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL:
  * none), and collects and pushes at the end, and at each interval before, if there is one. A command
- * that is still running is then ended, and so it is if nobody reads the output of an interval. -EIO: the
+ * that is still running is then ended, and so it is if the output of an interval is not read. -EIO: the
  * output could not be written. 126 or 127, as a shell has it: the command could not be run, so nothing was
  * pushed. Each error has been logged. *ret_status is the command's exit status, or 128 + signal if a signal
  * ended it.

@@ -215,7 +215,7 @@ static int start_one(struct collector_set *set, struct collector *collector)
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
 	int err = has_hook(collector) ? collector_start(collector, &why) : -EOPNOTSUPP;
 
-	/* An older kernel that does not have what it counts is all right, unless somebody wants to know it. */
+	/* An older kernel that does not have what it counts is all right, unless the user wants to know it. */
 	if (err == -ESRCH && collector->is_default) {
 		log_info("collector %s is left out: %s", collector->name, buf_text(&why));
 		return err;

@@ -27,7 +27,7 @@ struct collector_set {
 	struct budget *budget;
 	uint64_t units; /* that tables are to have room for; after the start, that they have room for */
 	bool is_strict; /* what collectors are unless their sections say otherwise */
-	struct collector **refused; /* room for those that cannot start; NULL: nobody looks at them */
+	struct collector **refused; /* room for those that cannot start; NULL: they are not kept */
 	size_t n_refused;
 	struct buf missing; /* the names of those that cannot start, and why */
 	struct buf lacking; /* the names of those that may not start without all of their hooks, and lack some */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The agent from inside: shared by the files of this directory and of status/; nobody else
- * includes it.
+ * The agent from inside: shared by the files of this directory and of status/; no others
+ * include it.
  */
 
 #include <systemd/sd-event.h>

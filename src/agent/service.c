@@ -19,14 +19,14 @@
 #include "util/phase.h"
 #include "util/rights.h"
 
-/* Without a receiver, the first collection is soon after the start, so that somebody who watches sees life. */
+/* Without a receiver, the first collection is soon after the start, so that a person who watches sees life. */
 #define FIRST_COLLECTION_NS NS_PER_S
 
 /*
- * The start needs pages of the program and its libraries that nobody uses later: the kernel gets those that it can
+ * The start needs pages of the program and its libraries that are not used later: the kernel gets those that it can
  * read from the file again, if they are needed; pages that a debugger or a uprobe has changed stay. Of data it then
  * reads the pages that are asked for, without those around them. A kernel that cannot do this (before 5.4, or for a
- * file of somebody else) leaves the pages.
+ * file of another user) leaves the pages.
  */
 static int page_out(struct dl_phdr_info *object, size_t size, void *unused)
 {

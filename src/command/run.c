@@ -83,7 +83,7 @@ static int run_setup(struct run *run)
 	return start(run);
 }
 
-/* One configuration, from its start to its end; the screen instead, if somebody wants to see numbers. */
+/* One configuration, from its start to its end; the screen instead, if a person wants to see numbers. */
 static int run_one(struct run *run, bool *ret_is_top)
 {
 	int code = setup_open(run->arguments, run->arguments->words, &run->setup);

@@ -44,7 +44,7 @@ int setup_replace_exporters(struct setup *setup, const char *type, const struct 
 
 /*
  * setup_replace_exporters(), and then counts for as long as the arguments say, or while their command runs, and pushes
- * once. Without either, 10 seconds for somebody who reads the numbers, one for list and dump, and with --interval until
+ * once. Without either, 10 seconds for a person who reads the numbers, one for list and dump, and with --interval until
  * a signal. 126 or 127 if the command cannot be run.
  */
 enum exit_code setup_count(const struct arguments *arguments, struct setup *setup, const char *type);

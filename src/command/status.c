@@ -28,7 +28,7 @@ static FILE *ask(const char *name, time_t patience_s, struct sockaddr_un *ret_ad
 	return answer;
 }
 
-/* Why nobody listens. */
+/* Why there is no answer. */
 static const char *absence(void)
 {
 	_cleanup_(freep) char *state = unit_state();
@@ -78,7 +78,7 @@ int command_status(const struct arguments *arguments)
 	code = ask_service(SOCKET_STATUS, PATIENCE_S, "; run it as root or in the service's group", NULL, &answer, &is_well);
 	if (code != EXIT_OK)
 		return code;
-	/* The answer is the service's, and whoever took that over shall not rule the terminal of root. */
+	/* The answer is the service's, and an attacker who took that over shall not rule the terminal of root. */
 	for (int last = 0; (c = getc(answer)) != EOF; last = c) {
 		bool is_control = (c < 0x20 && c != '\n') || c == 0x7f || (last == 0xc2 && c < 0xa0);
 

@@ -60,7 +60,7 @@ struct probe_value {
 struct event_fields {
 	struct probe_value items[EVENT_FIELDS];
 	char declarations[EVENT_FIELDS][128]; /* hold the names */
-	size_t n; /* 0: this kernel has no such event, or nobody here may know */
+	size_t n; /* 0: this kernel has no such event, or we may not know */
 	char *print; /* how the kernel prints them, which names some numbers; NULL: it does not say; to be freed */
 };
 

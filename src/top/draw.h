@@ -41,8 +41,8 @@ void top_fill(struct top *top);
 void top_show(struct top *top);
 /* Another agent counts, or the same one from the beginning. */
 void top_restart(struct top *top);
-/* Ends it, whoever counts. */
+/* Ends it, with an agent or with the service. */
 void top_stop(struct top *top);
-/* What is done before and after the loop is run, whoever counts. -errno, or what top_run() returns. */
+/* What is done before and after the loop, with an agent or with the service. -errno, or what top_run() returns. */
 int top_begin(struct top *top, struct sd_event *event);
 int top_end(struct top *top, int r);

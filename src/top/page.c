@@ -206,7 +206,7 @@ static void add_line(struct content *content, int kind, const struct grid *grid,
 	(void)array_append(&content->lines, &content->n_lines, &line);
 }
 
-/* What all rows have in common stands in the title. Nobody reads when a process began. */
+/* What all rows have in common stands in the title. The start of a process is of no use to a reader. */
 static void hide_columns(const struct page *page, struct grid *grid)
 {
 	for (unsigned int i = 0; i < grid->n_columns; i++) {

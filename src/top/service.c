@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collections of the service, as agent/status/viewers.h sends them. Whoever sends may have been taken over: the
+ * The collections of the service, as agent/status/viewers.h sends them. The service may have been taken over: the
  * bytes are checked, and the memory that they take is bounded.
  */
 #include <errno.h>

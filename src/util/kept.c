@@ -28,7 +28,7 @@ struct item {
 struct kept {
 	struct item *items;
 	size_t n;
-	int manager_fd; /* -1: nobody is told */
+	int manager_fd; /* -1: there is none */
 	int error;	/* -errno of telling it */
 	int probe_fd;	/* the other end of a pipe that only the manager holds, or -1 */
 };

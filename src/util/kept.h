@@ -47,7 +47,7 @@ void kept_drop(struct kept *kept, const char *prefix);
  */
 int kept_exec(struct kept *kept, char *const argv[]);
 
-/* Where the service manager listens (NOTIFY_SOCKET): the length of the address; 0: nobody does. */
+/* Where the service manager listens (NOTIFY_SOCKET): the length of the address; 0: there is none. */
 socklen_t kept_manager(struct sockaddr_un *ret_address);
 
 DEFINE_CLEANUP(struct kept *, kept_free);

@@ -41,7 +41,7 @@ int trust_check_directory(const char *path, struct diag *diag)
 
 int trust_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f)
 {
-	/* O_NONBLOCK: do not wait for the writer of a FIFO that somebody put there. */
+	/* O_NONBLOCK: do not wait for the writer of a FIFO that was put there. */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_named ? 0 : O_NONBLOCK));
 	struct stat status;
 

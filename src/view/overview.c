@@ -47,7 +47,7 @@ static const struct kind {
 	const char *unit; /* NULL: % */
 	bool is_level;	  /* of this time; it does not grow */
 	bool is_largest;  /* of the series of a row, not their sum */
-	bool is_of_units; /* nobody counts it for each process */
+	bool is_of_units; /* it is not counted for each process */
 } kinds[] = {
 	[OVERVIEW_RATE] = { .unit = "" },
 	[OVERVIEW_BYTES] = { .unit = "By" },

@@ -123,7 +123,7 @@ int view_add(struct view *view, const struct batch *batch)
 		const struct metric *source = batch->metrics[view->metrics[i].place];
 		struct loss *loss = &view->metrics[i].loss;
 
-		/* Of collections without a loss, nobody says how many events they had. */
+		/* For collections without a loss, it is not known how many events they had. */
 		*loss = (struct loss){ loss->missed + source->loss.missed, source->loss.events,
 				       is_first && source->loss.is_known };
 		err = add_metric(view, &view->metrics[i].metric, source, is_first);

@@ -145,7 +145,7 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events, void *u
 }
 
 /*
- * The loop turns, or nobody would ask; and collections come. What receivers do does not count. Times are those of the
+ * The loop turns, or it could not ask; and collections come. What receivers do does not count. Times are those of the
  * watchdog's clock, which stands still in a suspend.
  */
 static int on_watchdog(sd_event_source *source, uint64_t usec, void *user)

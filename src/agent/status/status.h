@@ -3,7 +3,7 @@
 
 /*
  * What an operator is told of a running agent: one line to the service manager (sd_notify(3)), soon after each change
- * and not more often than once a second, and a page to whoever connects to the socket "status" in $RUNTIME_DIRECTORY.
+ * and not more often than once a second, and a page to each client of the socket "status" in $RUNTIME_DIRECTORY.
  */
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
 /*
  * Those who watch (bpfpush top): each gets every collection over a socket, as long as it reads. Nothing is done while
- * there are none, and nothing waits for them: whoever has not read one yet misses the next, and goes after many.
+ * there are none, and nothing waits for them: a viewer that has not read one yet misses the next, and goes after many.
  *
  * A message has the header, then, as util/store.h writes them, how long the interval is in ns, the number of the
  * collection, the problems of the agent as text, and the batch of metric/copy.h.

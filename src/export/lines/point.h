@@ -5,7 +5,7 @@
  * One point of a series as lines; lines.h says which.
  *
  * What has grown is counted from the totals before the window ("base"), which are kept with the series. A window is
- * one push, or several: Graphite replaces a point by a later one with the same time, and lines that nobody has taken
+ * one push, or several: Graphite replaces a point by a later one with the same time, and lines that were not taken
  * are made again (lines.h). Then the later lines hold everything that was counted in the window.
  */
 

@@ -11,7 +11,7 @@ typedef Otlp__HistogramDataPoint histogram_t;
 typedef Otlp__ExponentialHistogramDataPoint exponential_t;
 typedef Otlp__ExponentialHistogramDataPoint__Buckets buckets_t;
 
-#define BUCKETS_MAX 4096 /* of one that bodies of ours have; more is somebody else's */
+#define BUCKETS_MAX 4096 /* of one in our own bodies; more is not ours */
 
 static double as_double(const number_t *number)
 {

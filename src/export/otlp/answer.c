@@ -238,7 +238,7 @@ static int outcome(const struct http_answer *http, const struct otlp_answer *ans
 	return http->status * 4 + answer->is_foreign * 2 + (answer->n_rejected || answer->message[0]);
 }
 
-/* What whoever set this up may have overlooked. The first that fits is put after what went wrong. */
+/* What the user may have overlooked at the set-up. The first that fits is put after what went wrong. */
 static const struct {
 	int first, last;   /* status; 0: any, or none */
 	unsigned int port; /* 0: any */

@@ -116,7 +116,7 @@ static void settle_gaps(struct loading *loading, const struct spool_head *head)
 	loading->n_logged = head->n_before + head->n_points;
 }
 
-/* At the end of the log is the second of two commits, or nobody knows what. */
+/* At the end of the log is the second of two commits, or something unknown. */
 static void settle_last_gaps(struct loading *loading)
 {
 	struct found *gaps = loading->n_items ? &loading->items[loading->n_items - loading->n_gaps] : NULL;

@@ -13,7 +13,7 @@
  */
 int spool_open(struct spool *spool, struct queue *queue, uint64_t ret_points[N_POINTS]);
 /*
- * Writes what is in the queue and not in the spool. -errno: the rest of it stays in memory. -ESTALE: somebody has
- * deleted its files.
+ * Writes what is in the queue and not in the spool. -errno: the rest of it stays in memory. -ESTALE: its files
+ * have been deleted.
  */
 int spool_commit(struct spool *spool, struct queue *queue);

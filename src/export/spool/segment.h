@@ -38,7 +38,7 @@ struct spool_head {
 
 /*
  * The directory spool/NAME below one that exists. Both are made, for their owner alone. Locked until it is closed.
- * -errno; -ENOTSUP: it belongs to somebody else, or others can write to it; -EWOULDBLOCK: a process has it.
+ * -errno; -ENOTSUP: it belongs to another user, or others can write to it; -EWOULDBLOCK: a process has it.
  */
 int segment_directory(const char *path, const char *name);
 /* The numbers of its segments, ascending; *ret_numbers is for free(). */

@@ -7,7 +7,7 @@
  *
  * A gauge has "value" in place of "total" and "delta", and no start. For a histogram both are
  * {"count":3,"sum":0.5,"bounds":[0,1,2],"counts":[0,1,1,1]}, counts[i] for values up to bounds[i],
- * the last one for all above; "sum" is absent if nobody knows it. Numbers are exact: no digit is lost to a double.
+ * the last one for all above; "sum" is absent if it is not known. Numbers are exact: no digit is lost to a double.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -123,7 +123,7 @@ static int write_rest(struct output *output, int patience_ms)
 }
 
 /*
- * Takes what was written of out from the end of the file again, unless somebody else has appended
+ * Takes what was written of out from the end of the file again, unless another writer has appended
  * since.
  */
 static bool cut_back(const struct output *output)

@@ -2,7 +2,7 @@
 /*
  * libcurl's multi interface says what it waits for through two callbacks: its sockets become I/O
  * sources of sd-event, its one timeout becomes a timer. When one of them fires,
- * curl_multi_socket_action() goes on, and then we ask for finished transfers. Nobody may call libcurl
+ * curl_multi_socket_action() goes on, and then we ask for finished transfers. We may not call libcurl
  * from libcurl's own callbacks. So the answer is delivered after libcurl has returned, when the easy
  * handle is not in the multi handle any more, and the caller is free to post again.
  */
@@ -145,7 +145,7 @@ static void deliver(struct http_client *client, CURLcode code)
 	/* 100 Continue is not an answer, nor is 101, after which libcurl is content. It reads numbers of any length. */
 	if (status < 200 || status > 999)
 		status = 0;
-	/* How a body breaks off cannot change what the status says, but whoever waits has not been answered in time. */
+	/* How a body breaks off cannot change what the status says, but the exporter has not been answered in time. */
 	if (status && client->response.error == -EFBIG)
 		answer.failure = HTTP_TOO_LARGE;
 	else if (!status || code == CURLE_OPERATION_TIMEDOUT)
@@ -238,7 +238,7 @@ int http_files_check(const struct http_options *options, char problem[HTTP_PROBL
 		curl_easy_setopt(easy, CURLOPT_URL, "https://localhost/");
 		curl_easy_setopt(easy, CURLOPT_PROXY, "");
 		curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-		curl_easy_setopt(easy, CURLOPT_TIMEOUT, 10L); /* if somebody else connects to the listener */
+		curl_easy_setopt(easy, CURLOPT_TIMEOUT, 10L); /* if another program connects to the listener */
 		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, problem);
 		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
 		curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
@@ -271,7 +271,7 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent);
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-	/* By default an address is kept for a minute, even if nobody is there any more. Connections live for longer. */
+	/* By default an address is kept for a minute, even if the receiver is gone. Connections live for longer. */
 	curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);

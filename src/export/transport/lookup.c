@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A lookup is owned by its thread, which writes the answer into a pipe and touches nothing else, whether or not
- * anybody reads it. All signals are blocked in it: those that the loop takes by signalfd must not find a thread
+ * it is read. All signals are blocked in it: those that the loop takes by signalfd must not find a thread
  * that would die of them, nor may the pipe's.
  */
 #include "export/transport/lookup.h"
@@ -86,7 +86,7 @@ static const char *parse_host(const char *text, const char *default_port, struct
 	memcpy(endpoint->host, host, size);
 	if (has_brackets && (rest == end || (*rest && *rest != ':') || !is_ipv6(endpoint->host)))
 		return "write an IPv6 address as [ADDRESS] or [ADDRESS]:PORT";
-	/* Whether the last group of "::1:2003" is a port, nobody could say. */
+	/* There is no way to tell whether the last group of "::1:2003" is a port. */
 	if (!has_brackets && *rest && strchr(rest + 1, ':'))
 		return "write HOST:PORT, or [ADDRESS]:PORT for an IPv6 address";
 	if (!size)

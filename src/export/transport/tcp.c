@@ -140,7 +140,7 @@ static void on_end(struct tcp_sender *sender)
 
 /* Progress */
 
-/* How old a connection becomes. The first one is shorter: nobody knows yet whether the receiver reads. */
+/* How old a connection becomes. The first one is shorter: it is not known yet whether the receiver reads. */
 static uint64_t confirm_after_ns(const struct tcp_sender *sender)
 {
 	uint64_t every_ns = sender->sock.options.confirm_every_ns;
@@ -229,7 +229,7 @@ static bool is_time_to_confirm(const struct tcp_sender *sender)
 
 	if (!sender->sock.options.confirm_every_ns || !has_unconfirmed(sender))
 		return false;
-	/* After a failure, somebody waits to hear that it works again. */
+	/* After a failure, the user waits to hear that it works again. */
 	return sender->is_last || sender->sock.exporter->stats.is_failing || age_ns >= confirm_after_ns(sender) ||
 	       sender->sent_bytes >= (most_bytes < CONFIRM_BYTES ? most_bytes : CONFIRM_BYTES);
 }

@@ -11,7 +11,7 @@
  * A point counts as delivered when the kernel took the datagram and did not report by the next one that it was
  * refused. Nothing more can be known with UDP.
  *
- * UDP reports a datagram that nobody takes by an error of a later call, or by an error of the socket. So the last
+ * UDP reports a datagram that is not taken by an error of a later call, or by an error of the socket. So the last
  * datagram is in doubt until the next datagram or flush met no error. A unix socket reports at once, so a
  * datagram that it refuses has not left.
  */
