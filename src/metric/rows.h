@@ -42,7 +42,7 @@ struct row {
 	/* kept by delta.c */
 	uint32_t idle;	  /* readings in a row without growth; a large number if the overflow row has never grown */
 	bool is_unwanted; /* it feeds no series */
-	bool is_in_hash;  /* its key was found in a hash map. Set by source.c, as is the next by others */
+	bool is_in_hash;  /* its key was found in a hash map. Set by reader.c, as is the next by others */
 	bool is_doomed;	  /* its key is to be deleted there, unless it grows */
 	uint8_t stay;	  /* enum rows_stay; set by others too */
 };

@@ -31,7 +31,7 @@ struct reader {
 	bool is_table;
 	struct table table; /* table_from_parts() */
 
-	/* kept by source.c */
+	/* kept by reader.c */
 	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
 	size_t values_bytes; /* of one key: as many values as there are possible CPUs, or one */
 	uint8_t *memory;     /* room for a batch, and for the key of a row */

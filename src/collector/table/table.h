@@ -24,8 +24,8 @@ struct reader_run {
 	uint32_t count;
 	uint32_t first_cell;
 	bool is_maximum; /* the largest of several CPUs' unsigned numbers counts, not their sum */
-	bool is_last;	 /* that which changed last; the numbers of all CPUs follow it in the cells (source.c) */
-	uint8_t kind;	 /* kept by source.c */
+	bool is_last;	 /* that which changed last; the numbers of all CPUs follow it in the cells (reader.c) */
+	uint8_t kind;	 /* kept by reader.c */
 };
 
 /* Nearly all are simple: sums are u64, the buckets of histograms u32. */
