@@ -30,18 +30,18 @@
 #define MEMORY_MIN   (8ull << 20)
 #define MEMORY_MAX   (192ull << 20)
 
-/* section: [collector] or [probe], whose text is a descriptor; NULL: none. */
+/* section: [collector] or [probe], which is written as a descriptor; NULL: none. */
 static int open_with(const struct collector_set *set, const struct config_section *section, const char *directory,
 		     const char *name, struct diag *diag, struct collector **ret_collector)
 {
 	_cleanup_(buf_done) struct buf written = BUF_INIT;
-	struct descriptor_text text = { &written };
+	struct descriptor_entries entries = { &written };
 	bool is_probe = section && !strcmp(section->kind, "probe");
 	struct collector_options options = { set->labels,	     set->budget,   set->items, set->n,
-					     is_probe ? &text : NULL,
+					     is_probe ? &entries : NULL,
 					     set->is_strict || (is_probe && !section->given.line) };
 	unsigned int n_before = diag->n_errors;
-	int err = is_probe ? probe_describe(section, diag, &text) : 0;
+	int err = is_probe ? probe_describe(section, diag, &entries) : 0;
 
 	if (err || diag->n_errors > n_before)
 		return err;

@@ -48,7 +48,7 @@ static int take_object(struct collector *collector, const struct collector_optio
 
 	if (asprintf(&path, "%s/%s.bpf.o", collector->directory, shared ?: collector->name) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < options->n_others && !options->text; i++)
+	for (size_t i = 0; i < options->n_others && !options->entries; i++)
 		if (!options->others[i]->is_probe && !strcmp(options->others[i]->object->path, path) &&
 		    !options->others[i]->object->is_tried)
 			object = options->others[i]->object;
@@ -161,14 +161,14 @@ int collector_open(const char *directory, const char *name, const struct collect
 					 .is_strict = options->is_strict, .diag = diag,
 					 .name = strdup(name), .directory = strdup(directory),
 					 .context = { .labels = options->labels, .process_names.fd = -1 },
-					 .is_probe = options->text };
-	if (options->text)
-		collector->conf_path = strdup(options->text->path);
+					 .is_probe = options->entries };
+	if (options->entries)
+		collector->conf_path = strdup(options->entries->path);
 	else if (asprintf(&collector->conf_path, "%s/%s.conf", directory, name) < 0)
 		collector->conf_path = NULL;
 	if (!collector->name || !collector->directory || !collector->conf_path)
 		return -ENOMEM;
-	err = options->text ? descriptor_parse_text(options->text, diag, &collector->descriptor) :
+	err = options->entries ? descriptor_read_entries(options->entries, diag, &collector->descriptor) :
 			      read_descriptor(collector);
 	err = err ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)

@@ -19,7 +19,7 @@ struct collector_options {
 	struct budget *budget; /* NULL: no limits */
 	struct collector *const *others; /* open already: an object that one of them has is shared */
 	size_t n_others;
-	struct descriptor_text *text; /* in place of NAME.conf; NULL: none */
+	struct descriptor_entries *entries; /* in place of NAME.conf; NULL: none */
 	bool is_strict;
 };
 

@@ -123,8 +123,11 @@ struct descriptor {
 	size_t n_params, n_metrics, n_labels, n_programs, n_cgroups;
 };
 
-/* A descriptor that was written for something else, whose place is reported for each mistake. */
-struct descriptor_text {
+/*
+ * A descriptor that was written for something else, whose place is reported for each mistake. A section is "", its kind
+ * and its argument, a key is the key and its value; each of these ends in NUL.
+ */
+struct descriptor_entries {
 	struct buf *text;
 	const char *path;
 	unsigned int line, metric_line, label_line; /* the others: of its metrics' names, and of its labels */
@@ -132,8 +135,11 @@ struct descriptor_text {
 
 /* Every mistake goes to diag; the rest of the file is still returned. -ENOMEM, -EIO. */
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor);
-/* The same. -ENOMEM. */
-int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor);
+/* They write to entries.text. */
+void descriptor_write_section(struct buf *out, const char *kind, const char *argument);
+void descriptor_write_key(struct buf *out, const char *key, const char *format, ...) _printf_(3, 4);
+/* As descriptor_parse(); takes the text over. -ENOMEM. */
+int descriptor_read_entries(struct descriptor_entries *entries, struct diag *diag, struct descriptor **ret_descriptor);
 void descriptor_free(struct descriptor *descriptor);
 
 /* Prints all of it, a line for each section. */

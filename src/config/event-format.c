@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/descriptor.h"
 #include "collector/hook/target.h"
 #include "util/cleanup.h"
 
@@ -89,11 +90,11 @@ static bool is_plain(const char *name)
 /* Of two names for a number, the first one is printed. */
 static void write_name(int64_t number, const char *name, size_t begin, struct buf *out)
 {
-	char line[32];
+	char key[32] = "value";
+	int n = snprintf(key + sizeof("value"), sizeof(key) - sizeof("value"), "%" PRId64 "=", number);
 
-	snprintf(line, sizeof(line), "value = %" PRId64 "=", number);
-	if (is_plain(name) && !strstr(buf_text(out) + begin, line))
-		buf_printf(out, "%s%s\n", line, name);
+	if (is_plain(name) && !memmem(buf_text(out) + begin, out->size - begin, key, sizeof("value") + (size_t)n))
+		descriptor_write_key(out, "value", "%" PRId64 "=%s", number, name);
 }
 
 /* __print_symbolic(REC->FIELD, { 1, "ONE" }, { 0x2, "TWO" }) */

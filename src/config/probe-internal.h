@@ -106,7 +106,7 @@ bool probe_type_read(struct probe *probe, const char *key, char *type, struct pr
 /* Makes of a name and a type a field of the event. A field that is missing or has another type is reported. */
 void probe_take_field(struct probe *probe, const char *key, struct probe_value *value);
 
-/* What follows is written to probe->out. probe-text.c */
+/* What follows is written to probe->out, as struct descriptor_entries has it. probe-text.c */
 
 void probe_write_param(struct probe *probe, const char *name, const char *value);
 /* A member of the key is an attribute of that name. */
@@ -124,5 +124,5 @@ bool probe_is_of_libc(const struct probe *probe);
 
 /* The fields of a classic tracepoint's record, CATEGORY:NAME, as tracefs describes them. event-format.c */
 void event_fields_read(const char *event, struct event_fields *ret_fields);
-/* Lines "value = NUMBER=NAME" of a [label], for the names that the kernel prints for a field. False: it prints none. */
+/* Keys "value" of a [label], NUMBER=NAME, for the names that the kernel prints for a field. False: it prints none. */
 bool event_names_write(const struct event_fields *fields, const char *field, struct buf *out);

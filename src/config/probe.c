@@ -321,19 +321,19 @@ static void understand(struct probe *probe)
 	probe_write(probe);
 }
 
-int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_text *ret_text)
+int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_entries *ret_entries)
 {
-	struct probe probe = { .section = section->name, .out = ret_text->text, .diag = diag, .n_arguments = ARGUMENTS,
-			       .all = section->given };
+	struct probe probe = { .section = section->name, .out = ret_entries->text, .diag = diag,
+			       .n_arguments = ARGUMENTS, .all = section->given };
 	const struct assignment place = assignments_place(&probe.all, "hook", NULL);
 	const struct assignment name = assignments_place(&probe.all, "name", NULL);
 	const struct assignment by = assignments_place(&probe.all, "by", NULL);
 	int err = setting_table_init(&probe_settings, &probe);
 
-	ret_text->path = place.path;
-	ret_text->line = place.line;
-	ret_text->label_line = by.key && !strcmp(by.path, place.path) ? by.line : place.line;
-	ret_text->metric_line = name.key && !strcmp(name.path, place.path) ? name.line : place.line;
+	ret_entries->path = place.path;
+	ret_entries->line = place.line;
+	ret_entries->label_line = by.key && !strcmp(by.path, place.path) ? by.line : place.line;
+	ret_entries->metric_line = name.key && !strcmp(name.path, place.path) ? name.line : place.line;
 	snprintf(probe.called, sizeof(probe.called), "%s", section->name);
 	make_name(probe.called);
 	if (grammar_check_name(probe.called))

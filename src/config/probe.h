@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * [probe NAME]: a collector without an object of its own. Its section becomes the text of a descriptor over
+ * [probe NAME]: a collector without an object of its own. Its section becomes the entries of a descriptor over
  * bpf/probe.bpf.o, so whatever happens to a probe is what happens to a collector.
  *
  *     hook         kprobe:FUNCTION            kretprobe:FUNCTION
@@ -20,5 +20,5 @@
 
 /* A key that every collector has, too. */
 bool probe_is_common(const char *key);
-/* Mistakes go to diag; with any, the text is not whole. -ENOMEM. */
-int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_text *ret_text);
+/* Mistakes go to diag; with any, the entries are not whole. -ENOMEM. */
+int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_entries *ret_entries);

@@ -31,14 +31,14 @@ static void set_variable(const char *name, const char *value, size_t size)
 static void describe_probe(const struct config_section *section)
 {
 	_cleanup_(buf_done) struct buf written = BUF_INIT;
-	struct descriptor_text text = { &written };
+	struct descriptor_entries entries = { &written };
 	_cleanup_(descriptor_freep) struct descriptor *descriptor = NULL;
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
-	demand(probe_describe(section, &diag, &text) == 0);
+	demand(probe_describe(section, &diag, &entries) == 0);
 	if (diag.n_errors)
 		return;
-	demand(descriptor_parse_text(&text, &diag, &descriptor) == 0);
+	demand(descriptor_read_entries(&entries, &diag, &descriptor) == 0);
 	demand(descriptor->n_programs > 0 && descriptor->n_metrics > 0);
 }
 

@@ -6,6 +6,7 @@
 #include "collector/descriptor.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "collector/grammar/grammar.h"
@@ -152,55 +153,104 @@ static void check_sections_differ(struct reader *reader)
 	}
 }
 
-static int read_descriptor(FILE *f, const char *path, const struct descriptor_text *text, struct diag *diag,
-		 struct descriptor **ret_descriptor)
+/* file becomes the descriptor's. */
+static int read_file(struct ini_file *file, struct diag *diag, struct descriptor **ret_descriptor)
 {
 	_cleanup_(descriptor_freep) struct descriptor *descriptor = calloc(1, sizeof(*descriptor));
-	struct reader reader = { .descriptor = descriptor, .diag = diag };
-	int err;
+	struct reader reader = { .descriptor = descriptor, .diag = diag, .file = file };
+	int err = 0;
 
-	if (!descriptor)
+	if (!descriptor) {
+		ini_file_free(file);
 		return -ENOMEM;
-	err = ini_read(f, path, diag, &descriptor->file);
-	if (err)
-		return err;
-	reader.file = descriptor->file;
-	array_for_each (entry, descriptor->file->entries, descriptor->file->n_entries)
-		if (text)
-			entry->line = text->line;
+	}
+	descriptor->file = file;
 	check_sections_differ(&reader);
-	for (size_t at = 0; !err && at < reader.file->n_entries;)
+	for (size_t at = 0; !err && at < file->n_entries;)
 		err = read_section(&reader, &at);
 	if (err)
 		return err;
 	if (!reader.has_collector)
-		diag_add(diag, path, 0, "no [collector] section; begin with one that has a description = …");
+		diag_add(diag, file->path, 0, "no [collector] section; begin with one that has a description = …");
 	if (!descriptor->description)
 		descriptor->description = "";
 	if (!descriptor->n_metrics)
-		diag_add(diag, path, 0, "no [metric MAP] section, so nothing would be shown; add one for each map to export");
+		diag_add(diag, file->path, 0, "no [metric MAP] section, so nothing would be shown; add one for each map to export");
 	*ret_descriptor = TAKE_PTR(descriptor);
 	return 0;
 }
 
 int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor)
 {
-	return read_descriptor(f, path, NULL, diag, ret_descriptor);
+	struct ini_file *file;
+	int err = ini_read(f, path, diag, &file);
+
+	return err ?: read_file(file, diag, ret_descriptor);
 }
 
-int descriptor_parse_text(struct descriptor_text *text, struct diag *diag, struct descriptor **ret_descriptor)
+void descriptor_write_section(struct buf *out, const char *kind, const char *argument)
 {
-	_cleanup_(fclosep) FILE *f = fmemopen(text->text->data, text->text->size, "r");
-	int err = f ? read_descriptor(f, text->path, text, diag, ret_descriptor) : -ENOMEM;
+	buf_append_byte(out, '\0');
+	buf_append(out, kind, strlen(kind) + 1);
+	buf_append(out, argument, strlen(argument) + 1);
+}
+
+void descriptor_write_key(struct buf *out, const char *key, const char *format, ...)
+{
+	va_list arguments;
+
+	buf_append(out, key, strlen(key) + 1);
+	va_start(arguments, format);
+	buf_vprintf(out, format, arguments);
+	va_end(arguments);
+	buf_append_byte(out, '\0');
+}
+
+static char *skip_text(char **at)
+{
+	char *text = *at;
+
+	*at += strlen(text) + 1;
+	return text;
+}
+
+static unsigned int line_of(const struct descriptor_entries *entries, const char *kind)
+{
+	if (!strcmp(kind, "metric"))
+		return entries->metric_line;
+	return strcmp(kind, "label") ? entries->line : entries->label_line;
+}
+
+int descriptor_read_entries(struct descriptor_entries *entries, struct diag *diag, struct descriptor **ret_descriptor)
+{
+	_cleanup_(ini_file_freep) struct ini_file *file = calloc(1, sizeof(*file));
+	size_t size = entries->text->size;
+	uint64_t hash = hash_stable(HASH_STABLE_START, entries->text->data, size);
+	struct ini_entry entry = { 0 };
+	int err = file ? 0 : -ENOMEM;
 
 	if (err)
 		return err;
-	(*ret_descriptor)->text_hash = hash_text(HASH_STABLE_START, buf_text(text->text)) | 1;
-	array_for_each (metric, (*ret_descriptor)->metrics, (*ret_descriptor)->n_metrics)
-		metric->line = text->metric_line;
-	array_for_each (label, (*ret_descriptor)->labels, (*ret_descriptor)->n_labels)
-		label->line = text->label_line;
-	return 0;
+	file->path = strdup(entries->path);
+	file->text = (char *)TAKE_PTR(entries->text->data);
+	for (char *at = file->text; file->path && at < file->text + size && !err;) {
+		const char *first = skip_text(&at);
+
+		entry.key = *first ? first : NULL;
+		if (!entry.key) {
+			entry.section = skip_text(&at);
+			entry.argument = skip_text(&at);
+			entry.line = line_of(entries, entry.section);
+		}
+		entry.value = entry.key ? skip_text(&at) : NULL;
+		err = array_append(&file->entries, &file->n_entries, &entry);
+	}
+	if (!file->path || err)
+		return -ENOMEM;
+	err = read_file(TAKE_PTR(file), diag, ret_descriptor);
+	if (!err)
+		(*ret_descriptor)->text_hash = hash | 1;
+	return err;
 }
 
 const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name)
