@@ -54,7 +54,7 @@ static void print_help(const struct command *command, FILE *f)
 }
 
 /* word: in place of a command, or NULL. */
-static int refuse(const char *word)
+static int refuse_command(const char *word)
 {
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	word = argc > 1 + arguments.is_help ? argv[1 + arguments.is_help] : NULL; /* "help COMMAND" */
 	command = word ? array_find(command_table, ARRAY_SIZE(command_table), word) : NULL;
 	if (!command && !arguments.is_version && (word || !arguments.is_help))
-		return refuse(word);
+		return refuse_command(word);
 	if (command && !arguments.is_help)
 		r = arguments_parse(command->bit, argc - 1, argv + 1, &arguments);
 	if (r)
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 	}
 	if (!fflush(stdout) && !ferror(stdout))
 		return r;
-	fprintf(stderr, "bpfpush%s%s: standard output cannot be written: %s\n", command ? " " : "",
-		command ? command->name : "", strerror(errno));
+	word = command ? command->name : "";
+	fprintf(stderr, "bpfpush%s%s: standard output cannot be written: %s\n", *word ? " " : "", word, strerror(errno));
 	return r ?: EXIT_OUTPUT;
 }

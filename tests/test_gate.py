@@ -90,7 +90,8 @@ class TestGate(unittest.TestCase):
         lines = [MESON]
         for name, script in tests.items():
             self.write(f"{name}.py", script)
-            lines.append(f"test('{name}', python, args: files('{name}.py'), suite: '{suite}', workdir: meson.project_build_root(), is_parallel: false)\n")
+            lines.append(f"test('{name}', python, args: files('{name}.py'), suite: '{suite}', timeout: 600, "
+                         "workdir: meson.project_build_root(), is_parallel: false)\n")
         self.write("meson.build", "".join(lines))
         status, output = self.run_dev(suite, *words, **environment)
         return status, output.splitlines()[-1], output

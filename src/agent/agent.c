@@ -161,12 +161,13 @@ static int add_sweep(struct agent *agent)
 {
 	int err = sd_event_add_time(agent->event, &agent->sweep, CLOCK_BOOTTIME, 0, SWEEP_ACCURACY, on_sweep, agent);
 
-	return err < 0 ? err : sd_event_source_set_priority(agent->sweep, SD_EVENT_PRIORITY_IDLE) ?:
-			       sd_event_source_set_enabled(agent->sweep, SD_EVENT_OFF);
+	if (err >= 0)
+		err = sd_event_source_set_priority(agent->sweep, SD_EVENT_PRIORITY_IDLE);
+	return err < 0 ? err : sd_event_source_set_enabled(agent->sweep, SD_EVENT_OFF);
 }
 
 /* Counts from here on, or from where the process before was. */
-static void begin(struct agent *agent)
+static void begin_counting(struct agent *agent)
 {
 	state_restore(agent->state, agent);
 	if (agent->batch.time_ns)
@@ -195,13 +196,15 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	agent->options = *options;
 	agent->instance_fd = -1;
 	err = sd_event_new(&agent->event);
-	err = err < 0 ? err : add_sweep(agent) ?: open_exporters(agent);
+	if (err >= 0)
+		err = add_sweep(agent) ?: open_exporters(agent);
 	if (!err && !options->is_filter)
 		agent->state = state_new(options->kept);
 	options->set->is_brief = options->is_once;
-	err = err ?: collector_set_start(options->set, options->kept) ?: list_metrics(agent);
+	err = err ?: collector_set_start(options->set, options->kept);
+	err = err ?: list_metrics(agent);
 	if (!err)
-		begin(agent);
+		begin_counting(agent);
 	err = err ?: listen_to_programs(agent);
 	if (err < 0)
 		return err;
@@ -274,13 +277,12 @@ static void read_collectors(struct agent *agent)
 	struct collector_set *set = agent->options.set;
 	bool is_failing = false;
 
-	for (size_t i = 0; i < 2 * set->n; i++) {
-		struct collector *collector = set->items[i % set->n];
-		int err = i < set->n ? collector_read(collector) :
-				       collector_compute(collector, agent->batch.previous_ns);
+	for (size_t i = 0; i < set->n; i++)
+		is_failing |= agent_report_reading(agent, set->items[i]->name, collector_read(set->items[i]));
+	for (size_t i = 0; i < set->n; i++) {
+		int err = collector_compute(set->items[i], agent->batch.previous_ns);
 
-		agent_report_reading(agent, collector->name, err);
-		is_failing |= err != 0;
+		is_failing |= agent_report_reading(agent, set->items[i]->name, err);
 	}
 	agent->is_read_failing = is_failing;
 }
@@ -356,25 +358,20 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_signal
 }
 
 /*
- * Would waiting long for a receiver not help? A reload does not wait for one that has never answered either: the next
- * process goes on with what is unsent.
+ * How long to wait for what is unsent. A reload does not wait long for a receiver that has never answered either: the
+ * next process goes on with what is unsent.
  */
-static bool is_hopeless(const struct agent *agent, const struct exporter_stats *stats)
-{
-	bool has_answered = stats->delivered_ns || stats->points[POINTS_REJECTED];
-
-	return stats->is_failing || (agent->reload == RELOAD_EXEC && !has_answered);
-}
-
-/* How long to wait for what is unsent. */
 static uint64_t patience_ns(const struct agent *agent)
 {
 	uint64_t timeout_ns = agent->options.config->agent.shutdown_timeout_ns, wait_ns = 0;
 
 	for (size_t i = 0; i < agent->n_exporters; i++) {
+		const struct exporter_stats *stats = &agent->exporters[i]->stats;
+		bool has_answered = stats->delivered_ns || stats->points[POINTS_REJECTED];
+
 		if (exporter_is_idle(agent->exporters[i]))
 			continue;
-		if (!is_hopeless(agent, &agent->exporters[i]->stats))
+		if (!stats->is_failing && (has_answered || agent->reload != RELOAD_EXEC))
 			return timeout_ns;
 		wait_ns = timeout_ns < HOPELESS_NS ? timeout_ns : HOPELESS_NS;
 	}

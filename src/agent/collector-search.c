@@ -22,8 +22,9 @@ static const char *const default_names[] = { "syscalls", "network", "fileio", "s
  */
 static char *find_tree(void)
 {
+	const char *called = (const char *)getauxval(AT_EXECFN) ?: "";
 	/* Without /proc, as it was called. */
-	_cleanup_(freep) char *exe = realpath("/proc/self/exe", NULL) ?: strdup((const char *)getauxval(AT_EXECFN) ?: "");
+	_cleanup_(freep) char *exe = realpath("/proc/self/exe", NULL) ?: strdup(called);
 	_cleanup_(freep) char *ninja = NULL;
 	char *slash = exe ? strrchr(exe, '/') : NULL, *tree;
 	int length = slash ? (int)(slash - exe) : 0;
@@ -110,11 +111,12 @@ const char *collector_search_find(const struct collector_search *search, const c
 	static const char *const suffixes[] = { ".conf", ".bpf.o" };
 	char path[PATH_MAX];
 
-	for (size_t i = 0; i < 2 * search->n_directories; i++) {
-		snprintf(path, sizeof(path), "%s/%s%s", search->directories[i / 2], name, suffixes[i % 2]);
-		if (!access(path, F_OK))
-			return search->directories[i / 2];
-	}
+	for (size_t i = 0; i < search->n_directories; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(suffixes); j++) {
+			snprintf(path, sizeof(path), "%s/%s%s", search->directories[i], name, suffixes[j]);
+			if (!access(path, F_OK))
+				return search->directories[i];
+		}
 	return NULL;
 }
 
@@ -265,9 +267,10 @@ void collector_search_report(const struct collector_search *search, const struct
 	for (size_t i = 0; i < search->n_directories; i++)
 		buf_printf(&directories, "%s%s", i ? ", " : "", search->directories[i]);
 	nearest = parse_nearest(wanted->name, all.wanted, all.n_wanted) ?:
-		  parse_nearest(wanted->name, metrics.items, metrics.n_items) ?:
-		  shortest_after(wanted->name, all.wanted, all.n_wanted, sizeof(*all.wanted)) ?:
-		  shortest_after(wanted->name, metrics.items, metrics.n_items, sizeof(*metrics.items));
+		  parse_nearest(wanted->name, metrics.items, metrics.n_items);
+	if (!nearest)
+		nearest = shortest_after(wanted->name, all.wanted, all.n_wanted, sizeof(*all.wanted)) ?:
+			  shortest_after(wanted->name, metrics.items, metrics.n_items, sizeof(*metrics.items));
 	if (nearest)
 		diag_add(diag, wanted->path, wanted->line, "collector \"%s\" is not in %s%s; did you mean \"%s\"?",
 			 wanted->name, buf_text(&directories), neither, nearest);

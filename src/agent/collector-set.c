@@ -94,7 +94,8 @@ static uint64_t memory_share(void)
 
 	(void)sysinfo(&info);
 	share = (uint64_t)info.totalram * info.mem_unit / MEMORY_SHARE;
-	return share < MEMORY_MIN ? MEMORY_MIN : share > MEMORY_MAX ? MEMORY_MAX : share;
+	share = share < MEMORY_MAX ? share : MEMORY_MAX;
+	return share > MEMORY_MIN ? share : MEMORY_MIN;
 }
 
 /*
@@ -127,7 +128,7 @@ static int set_metric(const struct collector_set *set, const struct config_secti
 }
 
 /* Programs that count for chosen cgroups need each of them at once. */
-static int tell_at_once(const struct collector_set *set, struct diag *diag)
+static int set_at_once(const struct collector_set *set, struct diag *diag)
 {
 	const struct assignment yes = { .key = "at_once", .value = "yes" };
 	struct collector *names = collector_named(set->items, set->n, INFRASTRUCTURE);
@@ -166,7 +167,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 		if (i < n_asked)
 			set.n_shown = set.n;
 	}
-	err = err ?: tell_at_once(&set, diag);
+	err = err ?: set_at_once(&set, diag);
 	/* Where collectors are missing, named on the command line or wrong, other metrics may be theirs. */
 	is_all = !search.is_named && diag->n_errors == n_before;
 	for (size_t i = 0; i < config->n_sections && !err; i++)
@@ -180,7 +181,7 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 	return 0;
 }
 
-static const char *remedy(int err)
+static const char *remedy_for(int err)
 {
 	if (err == -ENOMEM)
 		return "; give the service more memory (MemoryMax=), or set units in [agent] to a smaller number";
@@ -204,10 +205,12 @@ static bool has_hook(const struct collector *collector)
 
 static void note_missing(struct collector_set *set, const struct collector *collector, const char *why)
 {
+	const char *how = collector->is_probe && !collector->descriptor->programs->line ? "" : " (strict = yes)";
+
 	if (collector->is_strict) /* as a probe of the command line is */
-		buf_printf(&set->lacking, "%s%s %s%s", set->lacking.size ? ", " : "", collector_kind(collector), collector->name,
-			   collector->is_probe && !collector->descriptor->programs->line ? "" : " (strict = yes)");
-	buf_printf(&set->missing, "%s%s (%s)", set->missing.size ? ", " : "", collector->name, *why ? why : "the log says why");
+		buf_printf(&set->lacking, "%s%s %s%s", set->lacking.size ? ", " : "", collector_kind(collector),
+			   collector->name, how);
+	buf_printf(&set->missing, "%s%s (%s)", set->missing.size ? ", " : "", collector->name, why);
 }
 
 static int start_one(struct collector_set *set, struct collector *collector)
@@ -221,11 +224,12 @@ static int start_one(struct collector_set *set, struct collector *collector)
 		return err;
 	}
 	if (why.size)
-		log_error("%s %s cannot run: %s%s", collector_kind(collector), collector->name, buf_text(&why), remedy(err));
+		log_error("%s %s cannot run: %s%s", collector_kind(collector), collector->name,
+			  buf_text(&why), remedy_for(err));
 	if (!err && !collector_report_hooks(collector) && collector->is_strict)
 		err = -EOPNOTSUPP;
 	if (err) {
-		note_missing(set, collector, buf_text(&why));
+		note_missing(set, collector, why.size ? buf_text(&why) : "the log says why");
 		return err;
 	}
 	err = collector_share(collector);
@@ -242,10 +246,9 @@ static int start_some(struct collector_set *set, bool is_infrastructure)
 
 	for (size_t i = 0; i < set->n; i++) {
 		struct collector *collector = set->items[i];
-		int err = 0;
+		bool is_meant = !strcmp(collector->name, INFRASTRUCTURE) == is_infrastructure;
+		int err = is_meant ? start_one(set, collector) : 0;
 
-		if (!strcmp(collector->name, INFRASTRUCTURE) == is_infrastructure)
-			err = start_one(set, collector);
 		if (err) {
 			if (set->refused)
 				set->refused[set->n_refused++] = collector;
@@ -301,7 +304,7 @@ static struct object *object_at(const struct collector_set *set, size_t i)
 }
 
 /* Returns how many objects have to be loaded. */
-static size_t adopt(const struct collector_set *set, struct kept *kept)
+static size_t adopt_objects(const struct collector_set *set, struct kept *kept)
 {
 	size_t n = 0, n_adopted = 0;
 
@@ -321,7 +324,7 @@ static size_t adopt(const struct collector_set *set, struct kept *kept)
 	return n - n_adopted;
 }
 
-static void keep(const struct collector_set *set, struct kept *kept)
+static void keep_objects(const struct collector_set *set, struct kept *kept)
 {
 	int err = 0;
 
@@ -330,8 +333,7 @@ static void keep(const struct collector_set *set, struct kept *kept)
 			err = object_keep(object_at(set, i), kept) ?: err;
 	err = err ?: kept_error(kept);
 	if (err)
-		log_warning("a restart will not be able to go on with all that is counted now: %s%s", strerror(-err),
-			    remedy(err));
+		log_warning("a restart will not be able to go on with all that is counted now: %s%s", strerror(-err), remedy_for(err));
 }
 
 int collector_set_start(struct collector_set *set, struct kept *kept)
@@ -342,7 +344,7 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 
 	size_tables(set);
 	/* What no collector can do without, and what they count less well without: each is said once. */
-	err = adopt(set, kept) ? kernel_check(set->labels->choice->kernel_types, &why) : 0;
+	err = adopt_objects(set, kept) ? kernel_check(set->labels->choice->kernel_types, &why) : 0;
 	if (err) {
 		log_event(LOG_LEVEL_ERROR, LOG_ID_CANNOT_RUN, NULL, "not started: %s", buf_text(&why));
 		set->is_refused = true;
@@ -352,9 +354,7 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 		log_warning("%s", complaint);
 	collectors_find_symbols(set->items, set->n, kept);
 	keep_freed_memory(true);
-	/*
-	 * From here on, even a cgroup that lives only while the others are attached gets its name.
-	 */
+	/* From here on, even a cgroup that lives only while the others are attached gets its name. */
 	first = start_some(set, true);
 	err = cgroups_walk(set->labels->cgroups);
 	first = first ? first : err;
@@ -368,7 +368,7 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 		return first;
 	}
 	if (kept)
-		keep(set, kept);
+		keep_objects(set, kept);
 	if (set->n_shown)
 		return 0;
 	return first ? first : -ENOENT;

@@ -22,11 +22,12 @@ static void print_result(const struct exporter *exporter, int result, uint64_t t
 	/* Without what becomes of the points: there are none. */
 	const char *words = result ? exporter->stats.problem : "no answer";
 	const char *advice = result < 0 ? memrchr(words, ';', strlen(words)) : NULL;
+	int length = advice ? (int)(advice - words) : -1;
 
 	page_append_place(exporter, &place);
 	utf8_clean((char *)buf_text(&place));
-	fprintf(out, "exporter %s: %s: %s: %.*s (%.3f s)\n", exporter->name, buf_text(&place), result > 0 ? "works" : "fails",
-		advice ? (int)(advice - words) : -1, words, (double)took_ns / (double)NS_PER_S);
+	fprintf(out, "exporter %s: %s: %s: %.*s (%.3f s)\n", exporter->name, buf_text(&place),
+		result > 0 ? "works" : "fails", length, words, (double)took_ns / (double)NS_PER_S);
 }
 
 /* Those that have a result are freed, and no longer among the n. */
@@ -69,7 +70,9 @@ int agent_connect(const struct config *config, FILE *out)
 	int r = exporters ? sd_event_new(&context.event) : -ENOMEM;
 
 	signal(SIGPIPE, SIG_IGN);
-	array_for_each (exporter, config->exporters, r < 0 ? 0 : config->n_exporters) {
+	if (r < 0)
+		return r;
+	array_for_each (exporter, config->exporters, config->n_exporters) {
 		if (!exporter->ops->probe)
 			fprintf(out, "exporter %s: not tried: it has no receiver\n", exporter->name);
 		else if (r >= 0)

@@ -38,8 +38,10 @@ static int on_child(sd_event_source *source, const siginfo_t *info, void *user)
 /* As execvp(3) finds it, but without trying each place, which would count as what the command does. */
 static const char *find_program(const char *name, char *path, size_t size)
 {
-	const char *at = strchr(name, '/') ? NULL : getenv("PATH") ?: "/bin:/usr/bin";
+	const char *at = getenv("PATH") ?: "/bin:/usr/bin";
 
+	if (strchr(name, '/'))
+		return name;
 	for (size_t length; at; at = at[length] ? at + length + 1 : NULL) {
 		length = strcspn(at, ":");
 		snprintf(path, size, "%.*s/%s", (int)length, length ? at : ".", name);
@@ -50,7 +52,7 @@ static const char *find_program(const char *name, char *path, size_t size)
 }
 
 /* 0, -errno, or the status that a shell has for a command that cannot be run, which is logged. */
-static int spawn(struct agent *agent, char *const *arguments, struct command *command)
+static int spawn_command(struct agent *agent, char *const *arguments, struct command *command)
 {
 	const struct scope *scope = agent->options.scope;
 	char path[PATH_MAX];
@@ -174,7 +176,7 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 	int err = agent_catch_signals(agent, on_signal, &command);
 
 	if (!err && arguments)
-		err = spawn(agent, arguments, &command);
+		err = spawn_command(agent, arguments, &command);
 	if (err > 0)
 		return err;
 	if (!err && duration_ns)

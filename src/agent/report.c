@@ -21,11 +21,12 @@
 #define UNFIT_VALUES 10
 
 /* A failure is logged once, until a collection succeeds. */
-void agent_report_reading(const struct agent *agent, const char *collector, int err)
+bool agent_report_reading(const struct agent *agent, const char *collector, int err)
 {
 	if (err && !agent->is_read_failing)
 		log_error("collector %s: its maps could not be read: %s; a later collection will catch up",
 			  collector, strerror(-err));
+	return err;
 }
 
 static void notice_add(struct notice *notice, const char *name, const char *collector)
@@ -78,7 +79,7 @@ static void notice_log(struct notice *notice, const char *id, const char *what, 
 }
 
 /* The limit, doubled until it does. */
-static uint64_t doubled(uint64_t limit, uint64_t needed)
+static uint64_t double_limit(uint64_t limit, uint64_t needed)
 {
 	while (limit && limit < needed)
 		limit *= 2;
@@ -88,6 +89,8 @@ static uint64_t doubled(uint64_t limit, uint64_t needed)
 static void report_maps(struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
+	uint64_t value = set->is_cut ? set->budget->limit_bytes >> 19 :
+				       double_limit(2 * set->units, cgroups_count(set->labels->cgroups));
 	enum news news;
 
 	for (size_t i = 0; i < set->n; i++) {
@@ -106,9 +109,7 @@ static void report_maps(struct agent *agent)
 		}
 	}
 	notice_log(&agent->notices[OVERFLOW_TABLE], LOG_ID_TABLE_FULL, "tables are full",
-		   set->is_cut ? "memory_limit" : "units",
-		   set->is_cut ? set->budget->limit_bytes >> 19 :
-				 doubled(2 * set->units, cgroups_count(set->labels->cgroups)));
+		   set->is_cut ? "memory_limit" : "units", value);
 	news = notice_news(&agent->records, NULL, 0);
 	if (news == NEWS_ON)
 		log_warning("records of%s are counted together, marked otel.metric.overflow=true: they were lost, they are "
@@ -134,12 +135,12 @@ static void report_series(struct agent *agent)
 	}
 	if (budget->limit_series && budget->n_series + n_missing > budget->limit_series) {
 		notice_log(notice, LOG_ID_SERIES_LIMIT, "series_limit is reached", "series_limit",
-			   doubled(budget->limit_series, budget->n_series + n_missing));
+			   double_limit(budget->limit_series, budget->n_series + n_missing));
 		return;
 	}
 	bytes += n_missing * (budget->series_bytes / (budget->n_series + 1));
 	notice_log(notice, LOG_ID_SERIES_LIMIT, "memory_limit is reached", "memory_limit",
-		   doubled(2 * budget->limit_bytes, bytes) >> 20);
+		   double_limit(2 * budget->limit_bytes, bytes) >> 20);
 }
 
 /* "syscalls, fileio by about 1.28 % (sys_exit)": whose numbers, by how much, and where. */
@@ -160,7 +161,7 @@ static void append_loss(struct buf *out, const struct program *program, const st
 }
 
 /* How often it can be divided by 1000 before it is 0. */
-static unsigned int thousands(uint64_t number)
+static unsigned int thousands_of(uint64_t number)
 {
 	unsigned int n = 0;
 
@@ -183,7 +184,8 @@ static double add_losses(struct agent *agent, const struct collector *collector)
 		append_loss(&agent->too_low, program, &loss);
 		agent->missing.is_on = true;
 		if (!loss.is_known) {
-			agent->missing.is_new |= thousands(program->missed) > thousands(program->last_missed);
+			agent->missing.is_new |= thousands_of(program->missed) >
+						 thousands_of(program->last_missed);
 			continue;
 		}
 		notice_add(&agent->missing, program->hook, collector->name);
@@ -210,7 +212,7 @@ static void report_misses(struct agent *agent)
 		worst = share > worst ? share : worst;
 		collector_find_losses(set->items[i]);
 	}
-	news = notice_news(&agent->missing, NULL, doubled(1, (uint64_t)(worst * 1e6)));
+	news = notice_news(&agent->missing, NULL, double_limit(1, (uint64_t)(worst * 1e6)));
 	if (news == NEWS_ON) {
 		const struct log_field fields[] = { { "BPFPUSH_MISSED", buf_text(&agent->too_low) }, { NULL, NULL } };
 

@@ -130,7 +130,7 @@ static void report_if(struct self *self, bool is_kept, enum self_metric metric, 
 	}
 }
 
-static void report(struct self *self, enum self_metric metric, uint64_t value)
+static void report_value(struct self *self, enum self_metric metric, uint64_t value)
 {
 	report_if(self, true, metric, value);
 }
@@ -163,7 +163,7 @@ static void report_programs(struct self *self, struct collector *collector, bool
 		if (program->collector != collector || (!is_attached && program->state != PROGRAM_REFUSED))
 			continue;
 		set_labels(self, { "bpfpush.collector.name", collector->name }, { "bpfpush.program.name", program->name });
-		report(self, SELF_PROGRAM_ATTACHED, is_attached);
+		report_value(self, SELF_PROGRAM_ATTACHED, is_attached);
 		if (!is_attached)
 			continue;
 		report_if(self, self->has_runs, SELF_PROGRAM_RUNS, program->runs);
@@ -181,11 +181,11 @@ static void report_maps(struct self *self, struct collector *collector)
 	collector_find_maps(collector);
 	array_for_each (map, collector->maps, collector->n_maps) {
 		set_labels(self, { "bpfpush.collector.name", collector->name }, { "bpfpush.map.name", map->name });
-		report(self, SELF_MAP_ENTRIES, map->n_keys);
-		report(self, SELF_MAP_LIMIT, map->max_entries);
-		report(self, SELF_MAP_OVERFLOWING, map->is_overflowing);
-		report(self, SELF_MAP_MEMORY, is_memory_read || self->at >= self->n_numbers ?
-		       collector_map_kernel_bytes(map) : self->numbers[self->at].last);
+		report_value(self, SELF_MAP_ENTRIES, map->n_keys);
+		report_value(self, SELF_MAP_LIMIT, map->max_entries);
+		report_value(self, SELF_MAP_OVERFLOWING, map->is_overflowing);
+		report_value(self, SELF_MAP_MEMORY, is_memory_read || self->at >= self->n_numbers ?
+			     collector_map_kernel_bytes(map) : self->numbers[self->at].last);
 	}
 }
 
@@ -196,18 +196,18 @@ static void report_exporter(struct self *self, struct exporter *exporter)
 
 	set_labels(self, { "otel.component.name", exporter->name },
 		   { "otel.component.type", exporter->ops->component ?: exporter->ops->type }, { "error.type", NULL });
-	report(self, SELF_INFLIGHT, waiting.n_points);
-	report(self, SELF_QUEUE_BYTES, waiting.n_bytes);
-	report(self, SELF_REQUESTS, stats->requests);
-	report(self, SELF_RETRIES, stats->retries);
-	report(self, SELF_SENT_BYTES, stats->bytes_sent);
-	report(self, SELF_DOUBTFUL_POINTS, stats->doubtful_points);
-	report(self, SELF_DOUBTFUL_VALUES, stats->doubtful_values);
+	report_value(self, SELF_INFLIGHT, waiting.n_points);
+	report_value(self, SELF_QUEUE_BYTES, waiting.n_bytes);
+	report_value(self, SELF_REQUESTS, stats->requests);
+	report_value(self, SELF_RETRIES, stats->retries);
+	report_value(self, SELF_SENT_BYTES, stats->bytes_sent);
+	report_value(self, SELF_DOUBTFUL_POINTS, stats->doubtful_points);
+	report_value(self, SELF_DOUBTFUL_VALUES, stats->doubtful_values);
 	report_if(self, exporter->queue.spool, SELF_SPOOL_BYTES, spool_bytes(&exporter->spool));
 	report_if(self, exporter->queue.spool, SELF_SPOOL_DAMAGED, exporter->spool.n_damaged);
 	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++) {
 		self->labels[2].value = points_error_type[fate];
-		report(self, SELF_EXPORTED, stats->points[fate]);
+		report_value(self, SELF_EXPORTED, stats->points[fate]);
 	}
 	memcpy(exporter->reported, stats->points, sizeof(stats->points));
 }
@@ -226,10 +226,10 @@ void self_collect(struct self *self, const struct agent *agent)
 		series_begin(&self->metrics[i]);
 	report_collection(self, agent->collection_ns);
 	set_labels(self, { NULL });
-	report(self, SELF_SERIES, budget->n_series);
-	report(self, SELF_SERIES_LIMIT, budget->limit_series);
-	report(self, SELF_MEMORY, budget->series_bytes + budget->table_bytes);
-	report(self, SELF_MEMORY_LIMIT, budget->limit_bytes);
+	report_value(self, SELF_SERIES, budget->n_series);
+	report_value(self, SELF_SERIES_LIMIT, budget->limit_series);
+	report_value(self, SELF_MEMORY, budget->series_bytes + budget->table_bytes);
+	report_value(self, SELF_MEMORY_LIMIT, budget->limit_bytes);
 	for (size_t i = 0; i < set->n; i++) {
 		report_programs(self, set->items[i], !agent->options.has_self);
 		if (agent->options.has_self)
@@ -272,6 +272,8 @@ void self_free(struct self *self)
 
 struct metric *self_metrics(struct self *self, const struct agent_options *options, size_t *ret_n)
 {
-	*ret_n = options->has_self ? SELF_METRICS : options->is_once ? 2 : 0;
+	size_t n_without = options->is_once ? 2 : 0;
+
+	*ret_n = options->has_self ? SELF_METRICS : n_without;
 	return options->has_self ? self->metrics : &self->metrics[SELF_PROGRAM_MISSED];
 }

@@ -95,7 +95,7 @@ void agent_set_interval(struct agent *agent, uint64_t interval_ns)
 }
 
 /* True: it is right, and the agent ends its work with the old one. */
-static bool look_at_configuration(struct agent *agent)
+static bool check_configuration(struct agent *agent)
 {
 	agent->reload = agent->options.reload(agent->options.user);
 	agent->is_reload_refused = !agent->reload;
@@ -111,7 +111,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
 	if (info->ssi_signo != SIGHUP || !agent->options.reload)
 		agent->is_stopping = true;
 	else if (!agent->batch.is_last) /* else it ends, and what comes next reads the configuration anyway */
-		look_at_configuration(agent);
+		check_configuration(agent);
 	return 0;
 }
 
@@ -141,7 +141,7 @@ static void drop_rights(const struct collector_set *set)
 }
 
 /* Ends with a last collection. A SIGTERM during a reload makes it a stop. */
-static void finish(struct agent *agent)
+static void finish_counting(struct agent *agent)
 {
 	char phase[64] = "STOPPING=1";
 
@@ -156,7 +156,7 @@ static void finish(struct agent *agent)
 	if (agent->reload != RELOAD_EXEC || !agent->is_stopping)
 		return;
 	agent->reload = RELOAD_NONE;
-	finish(agent);
+	finish_counting(agent);
 }
 
 /*
@@ -165,7 +165,7 @@ static void finish(struct agent *agent)
  */
 static bool is_still_right(struct agent *agent)
 {
-	if (look_at_configuration(agent))
+	if (check_configuration(agent))
 		return true;
 	agent->batch.is_last = agent->is_stopping = false;
 	agent_set_interval(agent, agent->options.interval_ns);
@@ -220,7 +220,7 @@ int agent_run(struct agent *agent)
 	if (!err)
 		err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000,
 					on_timer, agent);
-	err = err < 0 ? err : status_new(agent, look_at_configuration, &agent->status);
+	err = err < 0 ? err : status_new(agent, check_configuration, &agent->status);
 	if (!err && !agent->options.is_filter)
 		err = viewers_new(agent, &agent->viewers);
 	if (err)
@@ -237,7 +237,7 @@ int agent_run(struct agent *agent)
 	do {
 		while (!agent->is_stopping && !agent->reload && err >= 0)
 			err = sd_event_run(agent->event, UINT64_MAX);
-		finish(agent);
+		finish_counting(agent);
 	} while (agent->reload == RELOAD_EXEC && !is_still_right(agent));
 	if (agent->reload != RELOAD_EXEC)
 		log_event(LOG_LEVEL_INFO, LOG_ID_STOPPED, NULL, "stopped");

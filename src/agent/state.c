@@ -46,13 +46,14 @@ static struct header *header_of(const struct state *state, unsigned int which)
 
 static int open_stores(struct kept *kept, struct store stores[STORES])
 {
-	int found = kept_find(kept, "state"), err;
-	_cleanup_(closep) int made = found < 0 ? memfd_create("state", MFD_CLOEXEC) : -1;
+	_cleanup_(closep) int made = -1;
+	int fd = kept_find(kept, "state"), err = 0;
 
-	if (found < 0 && made < 0)
-		return -errno;
-	err = made < 0 ? 0 : kept_put(kept, "state", made);
-	return err ?: stores_open(made < 0 ? found : made, stores, STORES);
+	if (fd < 0) {
+		fd = made = memfd_create("state", MFD_CLOEXEC);
+		err = made < 0 ? -errno : kept_put(kept, "state", made);
+	}
+	return err ?: stores_open(fd, stores, STORES);
 }
 
 static bool is_whole(const struct state *state, unsigned int which)
@@ -64,7 +65,7 @@ static bool is_whole(const struct state *state, unsigned int which)
 	       header->told_bytes <= STORE_BYTES - header->size;
 }
 
-static void use(struct state *state, unsigned int which)
+static void use_snapshot(struct state *state, unsigned int which)
 {
 	struct header *header = header_of(state, which);
 	struct store *store = &state->stores[which];
@@ -89,7 +90,7 @@ struct state *state_new(struct kept *kept)
 	}
 	for (unsigned int i = 0; i < 2; i++)
 		if (is_whole(state, i) && header_of(state, i)->sequence > state->sequence)
-			use(state, i);
+			use_snapshot(state, i);
 	if (!state->sequence && (header_of(state, 0)->magic || header_of(state, 1)->magic))
 		log_warning("the state of the process before is of another version, or damaged: all series start again");
 	return state;
@@ -231,7 +232,7 @@ void state_save(struct state *state, struct agent *agent)
 	*header = (struct header){ .magic = MAGIC, .size = out->size, .names_bytes = names->size,
 				   .names = (uint64_t)(names - &state->stores[NAMES]) };
 	__atomic_store_n(&header->sequence, ++state->sequence, __ATOMIC_SEQ_CST);
-	use(state, next);
+	use_snapshot(state, next);
 	store_reset(other_names(state));
 }
 
@@ -266,14 +267,15 @@ static int restore_all(struct state *state, struct agent *agent, struct stored *
 	const struct header *header = header_of(state, state->current);
 	const uint8_t *names = state->stores[NAMES + header->names].data;
 	struct restored *restored = &state->restored;
+	int err;
 
 	restore_exporters(agent, in);
 	restored->names = (struct stored){ names, names + header->names_bytes, false };
 	restored->has_other_names = stored_number(in) != hash_names(agent->options.config);
-	return metrics_restore(agent->batch.metrics, agent->batch.n_metrics, in, restored) ?:
-	       cgroups_restore(set->labels->cgroups, in, restored->has_other_names) ?:
-	       collectors_restore(set->items, set->n, agent->options.kept, in, restored) ?:
-	       in->is_bad ? -EINVAL : 0;
+	err = metrics_restore(agent->batch.metrics, agent->batch.n_metrics, in, restored);
+	err = err ?: cgroups_restore(set->labels->cgroups, in, restored->has_other_names);
+	err = err ?: collectors_restore(set->items, set->n, agent->options.kept, in, restored);
+	return !err && in->is_bad ? -EINVAL : err;
 }
 
 void state_restore(struct state *state, struct agent *agent)

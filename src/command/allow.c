@@ -19,12 +19,6 @@
 #define COMMENT_BYTES 160
 #define APPLY	      "systemctl daemon-reload && systemctl try-restart " UNIT_NAME
 
-/* Where the service finds it. */
-static void place_of(const char *name, char *path, size_t size)
-{
-	snprintf(path, size, UNIT_DROP_INS "/%s" SUFFIX, name);
-}
-
 /* The first comment of a drop-in but its licence says what it is for. */
 static void print_drop_in(const char *name)
 {
@@ -32,7 +26,7 @@ static void print_drop_in(const char *name)
 	char path[PATH_MAX], line[COMMENT_BYTES] = "", place[PATH_MAX];
 
 	snprintf(path, sizeof(path), DROP_IN_DIR "/%s" SUFFIX, name);
-	place_of(name, place, sizeof(place));
+	snprintf(place, sizeof(place), UNIT_DROP_INS "/%s" SUFFIX, name);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f) && (*line != '#' || strstr(line, "SPDX")))
 		;
@@ -69,17 +63,19 @@ static int write_text(const char *place, const char *text)
 	return err;
 }
 
-static enum exit_code put(const char *name)
+static enum exit_code put_drop_in(const char *name)
 {
 	char path[PATH_MAX], place[PATH_MAX], text[TEXT_BYTES];
 	int err, unreadable;
 
 	snprintf(path, sizeof(path), DROP_IN_DIR "/%s" SUFFIX, name);
-	place_of(name, place, sizeof(place));
+	snprintf(place, sizeof(place), UNIT_DROP_INS "/%s" SUFFIX, name);
 	unreadable = read_text(path, text);
 	err = unreadable ?: write_text(place, text);
 	if (err && err != -EEXIST) {
-		fprintf(stderr, "bpfpush allow: %s: %s%s\n", unreadable ? path : place, strerror(-err),
+		const char *failed = unreadable ? path : place;
+
+		fprintf(stderr, "bpfpush allow: %s: %s%s\n", failed, strerror(-err),
 			err == -EACCES ? ": run it as root" : "");
 		return err == -EACCES || err == -EPERM ? EXIT_RIGHTS : EXIT_OUTPUT;
 	}
@@ -87,7 +83,7 @@ static enum exit_code put(const char *name)
 	return EXIT_OK;
 }
 
-static enum exit_code apply(void)
+static enum exit_code apply_drop_in(void)
 {
 	_cleanup_(buf_done) struct buf why = BUF_INIT;
 
@@ -97,15 +93,6 @@ static enum exit_code apply(void)
 	}
 	printf("The service, if it runs, restarts now, and goes on with its counts.\n");
 	return EXIT_OK;
-}
-
-/* Cuts the suffix off. */
-static const char *name_of(char *path)
-{
-	char *name = strrchr(path, '/') + 1;
-
-	name[strlen(name) - strlen(SUFFIX)] = '\0';
-	return name;
 }
 
 int command_allow(const struct arguments *arguments)
@@ -120,17 +107,21 @@ int command_allow(const struct arguments *arguments)
 		fprintf(stderr, "bpfpush allow: %s: holds no drop-ins: is bpfpush installed?\n", DROP_IN_DIR);
 		return EXIT_UNAVAILABLE;
 	}
-	for (; n < found.gl_pathc && n < ARRAY_SIZE(names); n++)
-		names[n] = name_of(found.gl_pathv[n]);
+	for (; n < found.gl_pathc && n < ARRAY_SIZE(names); n++) {
+		char *name = strrchr(found.gl_pathv[n], '/') + 1;
+
+		name[strlen(name) - strlen(SUFFIX)] = '\0';
+		names[n] = name;
+	}
 	for (size_t i = 0; !arguments->n_words && i < n; i++)
 		print_drop_in(names[i]);
 	for (size_t i = 0; i < arguments->n_words; i++)
 		(void)diag_find(&diag, "bpfpush allow", 0, "drop-in", arguments->words[i], names, n);
 	fputs(buf_text(&diag.text), stderr);
 	for (size_t i = 0; i < arguments->n_words && !diag.n_errors && code == EXIT_OK; i++)
-		code = put(arguments->words[i]);
+		code = put_drop_in(arguments->words[i]);
 	if (arguments->n_words && !diag.n_errors && code == EXIT_OK)
-		code = apply();
+		code = apply_drop_in();
 	globfree(&found);
 	return diag.n_errors ? EXIT_USE : code;
 }

@@ -41,11 +41,6 @@ static bool has_end(const char *path, const char *end)
 	return length > strlen(end) && !strcmp(path + length - strlen(end), end);
 }
 
-static bool is_svg(const char *path)
-{
-	return has_end(path, ".svg");
-}
-
 bool answer_can_be_drawn(const struct arguments *arguments)
 {
 	static const char *const others[] = { ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".webp" };
@@ -139,7 +134,7 @@ static enum exit_code begin_heats(struct answer *answer, const struct arguments 
 	uint64_t interval_ns = arguments->duration_ns / COLUMNS;
 	size_t n = count_histograms(setup);
 
-	if (!n || (n > 1 && is_svg(arguments->output_path))) {
+	if (!n || (n > 1 && has_end(arguments->output_path, ".svg"))) {
 		fprintf(stderr, "bpfpush once: --heatmap: %zu metrics that count here are histograms; name %s, like run_queue.duration\n",
 			n, n ? "one of them for a file.svg" : "a metric that is one");
 		return EXIT_USE;
@@ -171,6 +166,7 @@ enum exit_code answer_begin(struct answer *answer, const struct arguments *argum
 enum exit_code answer_write(const struct answer *answer, const struct arguments *arguments)
 {
 	const char *path = arguments->output_path && strcmp(arguments->output_path, "-") ? arguments->output_path : NULL;
+	const char *mode = has_end(path, ".svg") ? "we" : "ae";
 	_cleanup_(buf_done) struct buf out = BUF_INIT;
 	unsigned int width = 80;
 	size_t n = answer->heats ? view_batch(answer->view)->n_metrics : 0, n_heats = 0;
@@ -182,14 +178,14 @@ enum exit_code answer_write(const struct answer *answer, const struct arguments 
 	for (size_t i = 0; i < n; i++) {
 		if (!answer->heats[i] || (heat_is_empty(answer->heats[i]) && n_heats > 1))
 			continue;
-		if (is_svg(path))
+		if (has_end(path, ".svg"))
 			heat_svg(answer->heats[i], &out);
 		else
 			heat_print(answer->heats[i], width, HEIGHT - 2, has_colour, &out);
 	}
 	if (!out.size || buf_error(&out))
 		return buf_error(&out) ? EXIT_INTERNAL : EXIT_OK;
-	f = path ? fopen(path, is_svg(path) ? "we" : "ae") : stdout;
+	f = path ? fopen(path, mode) : stdout;
 	has_failed = !f || fwrite(out.data, 1, out.size, f) < out.size;
 	if (f && path)
 		has_failed |= fclose(f) != 0;

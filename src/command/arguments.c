@@ -77,10 +77,10 @@ static const struct setting_table table = SETTING_TABLE(rows, struct arguments);
 void arguments_print_options(enum command_name command, FILE *f)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const char *argument = rows[i].argument;
+		const char *argument = rows[i].argument ?: "";
 		char text[64];
 
-		snprintf(text, sizeof(text), "%s%s%s", rows[i].key, argument ? "=" : "", argument ?: "");
+		snprintf(text, sizeof(text), "%s%s%s", rows[i].key, *argument ? "=" : "", argument);
 		if (rows[i].commands & command)
 			fprintf(f, "  %-28s %s\n", text, rows[i].help);
 	}
@@ -141,8 +141,10 @@ static int take_option(enum command_name command, const char *program, char ***a
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	const struct setting_row *row = find_option(command, program, word, &diag);
 
-	if (row && row->argument)
-		assignment.value = assignment.value ? assignment.value + 1 : (*argv)[1] ? *++*argv : "";
+	if (row && row->argument && assignment.value)
+		assignment.value++; /* after the "=" */
+	else if (row && row->argument)
+		assignment.value = (*argv)[1] ? *++*argv : "";
 	if (row && row->argument && !*assignment.value)
 		diag_add(&diag, program, 0, "%s needs a value: write %s=%s", row->key, row->key, row->argument);
 	else if (row && !row->argument && assignment.value)

@@ -97,10 +97,11 @@ static int set_per_process(const struct collector_set *set, const char *option, 
 
 static int set_all(const struct arguments *arguments, const struct collector_set *set, struct diag *diag)
 {
-	const char *option = array_find(arguments->by.items, arguments->by.n_items, "process") ? "--by=process" :
-			     arguments->is_per_process ? "--per-process" : "";
+	const char *option = arguments->is_per_process ? "--per-process" : "";
 	int err = 0;
 
+	if (array_find(arguments->by.items, arguments->by.n_items, "process"))
+		option = "--by=process";
 	for (size_t i = 0; i < arguments->settings.n_items && !err; i++)
 		err = set_written(set, arguments->settings.items[i], diag);
 	if (arguments->duration_calls && !err)
@@ -131,8 +132,8 @@ static int add_metrics(const struct arguments *arguments, char *const *words, co
 }
 
 /* An attribute may be written with an end of its name; of columns, which have one of these kinds, only the heading. */
-static void check(const char *option, const char *word, const struct names *names, unsigned int kinds,
-		  struct diag *diag)
+static void check_word(const char *option, const char *word, const struct names *names,
+		       unsigned int kinds, struct diag *diag)
 {
 	const char *known[GRID_NUMBERS_MAX + ARRAY_SIZE(names->items)];
 	size_t n = kinds ? grid_list_numbers(kinds, known) : 0;
@@ -176,13 +177,13 @@ static void check_words(const struct arguments *arguments, const struct collecto
 	list_words(set, question, &names, &kinds);
 	for (size_t i = 0; i < question->by.n_items; i++)
 		if (strcmp(question->by.items[i], "none"))
-			check("--by", question->by.items[i], &names, 0, diag);
+			check_word("--by", question->by.items[i], &names, 0, diag);
 	for (size_t i = 0; i < question->n_conditions; i++)
-		check("--where", question->conditions[i].attribute, &names, 0, diag);
+		check_word("--where", question->conditions[i].attribute, &names, 0, diag);
 	/* The columns of a table of units are others. */
 	if (arguments->sort && !ask_is_general(arguments) &&
 	    (arguments->name == COMMAND_ONCE || question->metrics.n_items))
-		check("--sort", arguments->sort, &names, kinds, diag);
+		check_word("--sort", arguments->sort, &names, kinds, diag);
 	for (size_t i = 0; i < names.n; i++)
 		has_owner |= attribute_owner(names.items[i]) != NULL;
 	if (arguments->is_alone && !has_owner)
@@ -190,22 +191,18 @@ static void check_words(const struct arguments *arguments, const struct collecto
 					     "add --whole-machine");
 }
 
-/* Only what the command does. */
-static int add_own(struct question *question, struct diag *diag)
-{
-	char condition[64];
-
-	snprintf(condition, sizeof(condition), "unit=%s", scope_name());
-	return question_add(question, condition, diag);
-}
-
 int ask_collectors(const struct arguments *arguments, char *const *words, const struct collector_set *set,
 		   struct diag *diag, struct question *ret_question)
 {
 	int err = question_init(ret_question, &arguments->by, &arguments->where, diag);
+	char condition[64];
 
-	err = err ?: set_all(arguments, set, diag) ?: add_metrics(arguments, words, set, diag, ret_question);
+	err = err ?: set_all(arguments, set, diag);
+	err = err ?: add_metrics(arguments, words, set, diag, ret_question);
 	if (!err && !diag->n_errors)
 		check_words(arguments, set, ret_question, diag);
-	return err || !arguments->is_alone ? err : add_own(ret_question, diag);
+	if (err || !arguments->is_alone)
+		return err;
+	snprintf(condition, sizeof(condition), "unit=%s", scope_name()); /* only what the command does */
+	return question_add(ret_question, condition, diag);
 }

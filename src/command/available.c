@@ -14,11 +14,13 @@
 static void add_line(const struct wanted_collector *collector, bool is_on, bool is_json, struct buf *out)
 {
 	_cleanup_(descriptor_freep) struct descriptor *descriptor = collector_search_describe(collector);
-	const char *about = descriptor ? descriptor->description : "", *cost = descriptor ? descriptor->cost : NULL;
+	const char *about = descriptor ? descriptor->description : "";
+	const char *cost = descriptor ? descriptor->cost : NULL;
 
 	if (!is_json) {
-		buf_printf(out, "%-*s %-3s  %-*s  %s\n", NAME_WIDTH, collector->name, is_on ? "on" : "off", COST_WIDTH,
-			   cost ?: "-", *about ? about : "the descriptor cannot be read: see bpfpush check");
+		buf_printf(out, "%-*s %-3s", NAME_WIDTH, collector->name, is_on ? "on" : "off");
+		buf_printf(out, "  %-*s", COST_WIDTH, cost ?: "-");
+		buf_printf(out, "  %s\n", *about ? about : "the descriptor cannot be read: see bpfpush check");
 		return;
 	}
 	buf_begin_object(out, "collector", collector->name, "description", about, "directory", collector->path,
@@ -49,5 +51,7 @@ int command_available(const struct arguments *arguments, struct buf *out)
 		add_line(collector, is_on, arguments->is_json, out);
 	}
 	log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
-	return diag.n_errors ? EXIT_SETTINGS : err ? EXIT_INTERNAL : EXIT_OK;
+	if (diag.n_errors)
+		return EXIT_SETTINGS;
+	return err ? EXIT_INTERNAL : EXIT_OK;
 }

@@ -46,9 +46,10 @@ static enum exit_code connect_all(struct setup *setup)
 	if (!config->n_exporters && !config->is_export_off && setup_replace_exporters(setup, "otlp", &none))
 		return EXIT_INTERNAL;
 	r = agent_connect(config, stdout);
-	if (r < 0)
-		fprintf(stderr, "bpfpush check: %s\n", strerror(-r));
-	return r < 0 ? EXIT_INTERNAL : r ? EXIT_FAILING : EXIT_OK;
+	if (r >= 0)
+		return r ? EXIT_FAILING : EXIT_OK;
+	fprintf(stderr, "bpfpush check: %s\n", strerror(-r));
+	return EXIT_INTERNAL;
 }
 
 /*
@@ -132,7 +133,8 @@ static uint64_t service_rights(const struct arguments *arguments)
  * What the machine lacks now it may have later, or another one has: a warning, unless a collector is strict, or a
  * probe, which is nothing without its hook. A warning, too, is what the service may not attach.
  */
-static enum exit_code look_at_hooks(const struct collector_set *set, uint64_t rights, bool *ret_is_whole)
+static enum exit_code check_hooks(const struct collector_set *set, uint64_t rights,
+				  bool *ret_is_whole)
 {
 	enum exit_code code = EXIT_OK;
 
@@ -156,7 +158,7 @@ static enum exit_code look_at_hooks(const struct collector_set *set, uint64_t ri
 }
 
 /* Each probe has an object of its own. */
-static void look_at_descriptors(const struct collector_set *set)
+static void check_file_limits(const struct collector_set *set)
 {
 	uint64_t may_open, may_keep, n = 0, n_objects = 0;
 
@@ -190,7 +192,7 @@ int command_check(const struct arguments *arguments)
 	limited.on_config = set_limits;
 	code = setup_open(&limited, arguments->words, &setup);
 	if (code == EXIT_OK)
-		code = look_at_hooks(&setup.set, service_rights(arguments), &is_whole);
+		code = check_hooks(&setup.set, service_rights(arguments), &is_whole);
 	setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL); /* receivers may take their time */
 	if (code == EXIT_INTERNAL)
 		fprintf(stderr, "bpfpush check: needs far more memory than any use does: a collector, or the configuration, has too many parts\n");
@@ -200,7 +202,7 @@ int command_check(const struct arguments *arguments)
 	if (code != EXIT_OK)
 		return code;
 	if (is_service)
-		look_at_descriptors(&setup.set);
+		check_file_limits(&setup.set);
 	hidden = cgroups_complaint(setup.set.labels->cgroups);
 	if (*hidden)
 		log_warning("%s", hidden);

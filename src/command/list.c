@@ -56,7 +56,8 @@ static void add_program(struct page *page, const struct program *program)
 
 	snprintf(places, sizeof(places), "at all %zu %s", program->n_places,
 		 section_is(program->section, " usdt ") ? "places" : "functions of this name");
-	about = about ?: program->n_places > 1 ? places : NULL;
+	if (!about && program->n_places > 1)
+		about = places;
 	buf_printf(&page->text, "  %-*s %s", page->name_width, program->name, program->section);
 	if (page->text.size - begin > (size_t)page->numbers_at) {
 		buf_append_byte(&page->text, '\n');
@@ -73,7 +74,9 @@ static void add_program(struct page *page, const struct program *program)
 		loss_append(&loss, &page->text);
 		buf_append_byte(&page->text, ')');
 	}
-	buf_printf(&page->text, "%s%*s%s\n", about ? "\n" : "", about ? INDENT : 0, "", about ?: "");
+	if (about)
+		buf_printf(&page->text, "\n%*s%s", INDENT, "", about);
+	buf_append_byte(&page->text, '\n');
 
 	buf_begin_object(&page->json, "name", program->name, "hook", program->hook, "section", program->section,
 			 "state", state, "error", program->error, "choice", choice);
@@ -89,13 +92,13 @@ static void add_map(struct page *page, const struct collector_map *map)
 {
 	uint64_t bytes = collector_map_kernel_bytes(map);
 	size_t begin = page->text.size;
+	const char *unit = map->max_entries == 1 ? "entry" : "entries";
 
 	buf_printf(&page->text, "  map      %-*s %s", page->name_width, map->name, map->type);
 	if (page->is_started && map->n_keys)
 		buf_printf(&page->text, ", %" PRIu32 " of", map->n_keys);
 	if (page->is_started && map->max_entries)
-		buf_printf(&page->text, "%s %" PRIu32 " %s", map->n_keys ? "" : ",", map->max_entries,
-			   map->max_entries == 1 ? "entry" : "entries");
+		buf_printf(&page->text, "%s %" PRIu32 " %s", map->n_keys ? "" : ",", map->max_entries, unit);
 	if (bytes)
 		buf_printf(&page->text, ", %" PRIu64 " KiB", bytes / 1024);
 	buf_append_byte(&page->text, '\n');
@@ -121,6 +124,7 @@ static void add_metric(struct page *page, const struct metric *metric)
 static void add_setting(struct page *page, const struct collector *collector, const struct variable *variable)
 {
 	const struct descriptor_param *param = descriptor_find_param(collector->descriptor, variable->name);
+	const char *default_text = param ? param->default_text : NULL;
 	const char *about = param ? param->description : NULL;
 	_cleanup_(buf_done) struct buf value = BUF_INIT;
 
@@ -129,8 +133,8 @@ static void add_setting(struct page *page, const struct collector *collector, co
 	if (!param && !strcmp(variable->name, "per_process"))
 		about = "One series for each process";
 	buf_printf(&page->text, "  setting  %s = %s  %s\n", variable->name, buf_text(&value), about ?: "");
-	buf_begin_object(&page->json, "name", variable->name, "description", about ?: "", "default",
-			 param ? param->default_text : NULL, "value", buf_text(&value));
+	buf_begin_object(&page->json, "name", variable->name, "description", about ?: "",
+			 "default", default_text, "value", buf_text(&value));
 	buf_end_list(&page->json, "},");
 }
 
@@ -161,8 +165,9 @@ static void add_collector(struct page *page, struct collector *collector)
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		add_metric(page, collector->metrics[i]);
 	buf_end_list(&page->json, "],\"settings\":[");
-	array_for_each (variable, collector->variables.items, collector->is_probe ? 0 : collector->variables.n)
-		add_setting(page, collector, variable);
+	if (!collector->is_probe)
+		array_for_each (variable, collector->variables.items, collector->variables.n)
+			add_setting(page, collector, variable);
 	buf_append_byte(&page->text, '\n');
 	buf_end_list(&page->json, "],");
 	buf_printf(&page->json,

@@ -43,7 +43,8 @@ static bool has_effect(const struct arguments *arguments)
 /* Could a shell run it? */
 static bool is_program(const char *name)
 {
-	_cleanup_(freep) char *directories = strdup(strchr(name, '/') ? "" : getenv("PATH") ?: "");
+	const char *searched = strchr(name, '/') ? NULL : getenv("PATH");
+	_cleanup_(freep) char *directories = strdup(searched ?: "");
 	char *rest = directories, *directory, path[PATH_MAX];
 	struct stat status;
 
@@ -55,15 +56,6 @@ static bool is_program(const char *name)
 	return false;
 }
 
-/* If it is not to end earlier. */
-static void end_after_count(struct arguments *arguments)
-{
-	uint64_t most_ns = arguments->count * arguments->interval_ns;
-
-	if (most_ns && (!arguments->duration_ns || most_ns < arguments->duration_ns))
-		arguments->duration_ns = most_ns;
-}
-
 static bool has_series(const struct collector *collector)
 {
 	for (size_t i = 0; i < collector->n_metrics; i++)
@@ -72,8 +64,9 @@ static bool has_series(const struct collector *collector)
 	return false;
 }
 
-/* Names the requested collectors that have counted nothing, or says that the answer has no rows. */
-static void say_what_is_empty(const struct arguments *arguments, const struct answer *answer, const struct setup *setup)
+/* Of the collectors that somebody has named, those that have counted nothing; or an answer without rows. */
+static void report_empty(const struct arguments *arguments, const struct answer *answer,
+			 const struct setup *setup)
 {
 	bool is_asked = setup->question.n_conditions > arguments->is_alone, is_said = false;
 	bool is_named = arguments->n_words && !arguments->format && !answer->view;
@@ -97,6 +90,7 @@ int command_once(const struct arguments *arguments)
 	_cleanup_(answer_done) struct answer this = { 0 };
 	_cleanup_(table_done) struct table table = TABLE_INIT;
 	struct arguments mine = *arguments;
+	uint64_t most_ns = mine.count * mine.interval_ns;
 	enum exit_code code;
 
 	if (!has_effect(arguments) || !answer_can_be_drawn(arguments))
@@ -111,7 +105,8 @@ int command_once(const struct arguments *arguments)
 	/* A person gets the largest ones; a file or another program gets all. */
 	if (!mine.limit && !mine.output_path && isatty(STDOUT_FILENO))
 		mine.limit = ROWS_ON_TERMINAL;
-	end_after_count(&mine);
+	if (most_ns && (!mine.duration_ns || most_ns < mine.duration_ns))
+		mine.duration_ns = most_ns;
 	setup.counting.interval_ns = mine.interval_ns;
 	code = table_begin(&table, arguments, &setup);
 	if (code == EXIT_OK && !table.top)
@@ -124,6 +119,6 @@ int command_once(const struct arguments *arguments)
 	if (code == EXIT_OK)
 		code = table.top ? table_end(&table, arguments) : answer_write(&this, arguments);
 	if (code == EXIT_OK)
-		say_what_is_empty(arguments, &this, &setup);
+		report_empty(arguments, &this, &setup);
 	return code == EXIT_OK ? setup.status : (int)code;
 }

@@ -72,7 +72,8 @@ static enum exit_code target_write(struct target *target, const struct buf *out)
 	/* So that a page that is there already is not lost to a full disk. */
 	if (is_file) {
 		err = posix_fallocate(target->fd, 0, (off_t)out->size);
-		n = ftruncate(target->fd, err ? status.st_size : (off_t)out->size) ?: lseek(target->fd, 0, SEEK_SET);
+		n = ftruncate(target->fd, err ? status.st_size : (off_t)out->size);
+		n = n ?: lseek(target->fd, 0, SEEK_SET);
 	}
 	if (err) {
 		errno = err;
@@ -121,7 +122,7 @@ static void add_missing(struct grid *grid, const struct collector *collector)
 }
 
 /* What all series of a metric have grown by, in its unit. */
-static double grown(const struct batch *batch, const char *name)
+static double sum_growth(const struct batch *batch, const char *name)
 {
 	struct metric *metric;
 	struct series *series;
@@ -149,8 +150,8 @@ static void state_facts(struct grid *grid, const struct arguments *arguments, co
 	strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&begin, &tm));
 	snprintf(length, sizeof(length), "%.1f s", seconds);
 	snprintf(kernel, sizeof(kernel), "%s %s, %ld CPUs", machine.release, machine.machine, sysconf(_SC_NPROCESSORS_ONLN));
-	snprintf(cost, sizeof(cost), "%.2f %% of a CPU", grown(batch, "bpfpush.bpf.program.time") / seconds * 100);
-	snprintf(missed, sizeof(missed), "%.0f", grown(batch, "bpfpush.bpf.program.event.missed"));
+	snprintf(cost, sizeof(cost), "%.2f %% of a CPU", sum_growth(batch, "bpfpush.bpf.program.time") / seconds * 100);
+	snprintf(missed, sizeof(missed), "%.0f", sum_growth(batch, "bpfpush.bpf.program.event.missed"));
 	for (char *const *word = arguments->all; *word && strlen(command) + strlen(*word) + 2 < sizeof(command); word++)
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s%s", *command ? " " : "", *word);
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
@@ -178,15 +179,15 @@ static int write_page(const struct page *page, const struct collector_set *set, 
 	return err;
 }
 
-static enum exit_code count(struct arguments *arguments, struct setup *setup, struct page *page, struct buf *out)
+static enum exit_code make_page(struct arguments *arguments, struct setup *setup, struct page *page,
+				struct buf *out)
 {
 	_cleanup_(closep) int statistics = programs_enable_stats(); /* costs are unknown without CAP_SYS_ADMIN */
-	uint64_t interval_ns = arguments->duration_ns / COLUMNS;
+	uint64_t interval_ns = arguments->duration_ns / COLUMNS ?: NS_PER_S;
 	enum exit_code code;
 
-	interval_ns = !interval_ns ? NS_PER_S : interval_ns < INTERVAL_MIN_NS ? INTERVAL_MIN_NS : interval_ns;
 	setup->counting = (struct agent_options){
-		.interval_ns = interval_ns,
+		.interval_ns = interval_ns > INTERVAL_MIN_NS ? interval_ns : INTERVAL_MIN_NS,
 		.has_runs = statistics >= 0,
 		.has_self = true,
 		.view = on_batch,
@@ -219,11 +220,12 @@ int command_report(const struct arguments *given)
 	if (code != EXIT_OK)
 		return code;
 	setup.question.exempt = REPORT_OWN;
-	arguments.duration_ns = given->duration_ns ?: given->command ? 0 : DEFAULT_NS;
+	if (!given->duration_ns && !given->command)
+		arguments.duration_ns = DEFAULT_NS;
 	arguments.output_path = given->points_path;
 	if (view_new(&setup.question, true, &answer.view))
 		return EXIT_INTERNAL;
-	code = count(&arguments, &setup, &page, &out);
+	code = make_page(&arguments, &setup, &page, &out);
 	if ((code == EXIT_OK || code == EXIT_OUTPUT) && target_write(&target, &out) != EXIT_OK)
 		code = EXIT_OUTPUT;
 	return code == EXIT_OK ? setup.status : (int)code;

@@ -17,7 +17,7 @@ struct run {
 	struct kept *kept;
 };
 
-static enum agent_reload reload(void *user)
+static enum agent_reload reload_configuration(void *user)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	const struct run *run = user;
@@ -39,7 +39,7 @@ static enum agent_reload reload(void *user)
 	return is_restarted ? RELOAD_RESTART : RELOAD_NONE;
 }
 
-static int start(struct run *run)
+static int run_agent(struct run *run)
 {
 	_cleanup_(agent_freep) struct agent *agent = NULL;
 	const struct config_agent *config = &run->setup.config->agent;
@@ -49,7 +49,7 @@ static int start(struct run *run)
 		.kept = run->kept,
 		.interval_ns = run->arguments->interval_ns ?: config->interval_ns,
 		.count = run->arguments->count,
-		.reload = isatty(STDERR_FILENO) ? NULL : reload,
+		.reload = isatty(STDERR_FILENO) ? NULL : reload_configuration,
 		.user = run,
 		.has_self = config->self_metrics,
 	};
@@ -64,9 +64,10 @@ static int start(struct run *run)
 	if (r)
 		return setup_exit_code(&run->setup, r);
 	r = agent_run(agent);
-	if (r < 0)
-		log_error("stopped by an error: %s", strerror(-r));
-	return r < 0 ? EXIT_INTERNAL : r ? AGAIN : EXIT_OK;
+	if (r >= 0)
+		return r ? AGAIN : EXIT_OK;
+	log_error("stopped by an error: %s", strerror(-r));
+	return EXIT_INTERNAL;
 }
 
 static int run_setup(struct run *run)
@@ -80,20 +81,7 @@ static int run_setup(struct run *run)
 		return EXIT_INTERNAL;
 	if (is_default)
 		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
-	return start(run);
-}
-
-/* One configuration, from its start to its end; the screen instead, if a person wants to see numbers. */
-static int run_one(struct run *run, bool *ret_is_top)
-{
-	int code = setup_open(run->arguments, run->arguments->words, &run->setup);
-
-	/* Started by hand with nothing configured. */
-	*ret_is_top = code == EXIT_OK && !run->setup.config->n_exporters && isatty(STDOUT_FILENO);
-	if (code == EXIT_OK && !*ret_is_top)
-		code = run_setup(run);
-	setup_done(&run->setup);
-	return code;
+	return run_agent(run);
 }
 
 int command_run(const struct arguments *arguments)
@@ -104,7 +92,12 @@ int command_run(const struct arguments *arguments)
 
 	agent_block_signals();
 	while (code == AGAIN) {
-		code = run_one(&this, &is_top);
+		code = setup_open(arguments, arguments->words, &this.setup);
+		/* Started by hand with nothing configured: the screen instead, if somebody wants to see numbers. */
+		is_top = code == EXIT_OK && !this.setup.config->n_exporters && isatty(STDOUT_FILENO);
+		if (code == EXIT_OK && !is_top)
+			code = run_setup(&this);
+		setup_done(&this.setup);
 		if (code == AGAIN)
 			log_warning("goes on in the same process, because it cannot start again: %s",
 				    strerror(-kept_exec(this.kept, arguments->all)));

@@ -180,5 +180,7 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 	if (!duration_ns && !arguments->command && !arguments->interval_ns)
 		duration_ns = (arguments->name & (COMMAND_LIST | COMMAND_DUMP) ? 1 : 10) * NS_PER_S;
 	err = agent_once(setup->agent, duration_ns, arguments->command, &setup->status);
-	return err > 0 ? (enum exit_code)err : err == -EIO ? EXIT_OUTPUT : err ? EXIT_INTERNAL : EXIT_OK;
+	if (err < 0)
+		return err == -EIO ? EXIT_OUTPUT : EXIT_INTERNAL;
+	return (enum exit_code)err;
 }

@@ -13,7 +13,7 @@
 #define RELOAD_PATIENCE_S 60 /* while the service looks at all of its files */
 
 /* A stream of the agent's answer, as in agent/status/page.h, or NULL. */
-static FILE *ask(const char *name, time_t patience_s, struct sockaddr_un *ret_address)
+static FILE *open_answer(const char *name, time_t patience_s, struct sockaddr_un *ret_address)
 {
 	const struct timeval patience = { .tv_sec = patience_s };
 	_cleanup_(closep) int fd = socket_connect(name, ret_address);
@@ -28,8 +28,8 @@ static FILE *ask(const char *name, time_t patience_s, struct sockaddr_un *ret_ad
 	return answer;
 }
 
-/* Why there is no answer. */
-static const char *absence(void)
+/* Why nobody listens. */
+static const char *explain_absence(void)
 {
 	_cleanup_(freep) char *state = unit_state();
 
@@ -49,9 +49,10 @@ static enum exit_code ask_service(const char *name, time_t patience_s, const cha
 {
 	struct sockaddr_un address;
 	bool is_gone, is_otherwise;
-	int digit = EOF;
+	int digit = EOF, error;
+	const char *why;
 
-	*ret_answer = ask(name, patience_s, &address);
+	*ret_answer = open_answer(name, patience_s, &address);
 	if (*ret_answer) {
 		errno = ECONNRESET; /* unless reading says otherwise */
 		digit = getc(*ret_answer);
@@ -61,11 +62,12 @@ static enum exit_code ask_service(const char *name, time_t patience_s, const cha
 	*ret_is_well = digit == '0' || is_otherwise;
 	if (digit == '0' || digit == '1' || is_otherwise)
 		return EXIT_OK;
-	is_gone |= errno == ECONNRESET;
-	fprintf(stderr, "bpfpush %s: %s: %s%s\n", name, address.sun_path,
-		is_gone ? absence() : errno == EAGAIN ? "the service does not answer" : strerror(errno),
-		errno == EACCES ? remedy : "");
-	return errno == EACCES ? EXIT_RIGHTS : EXIT_NOT_RUNNING;
+	error = errno;
+	why = error == EAGAIN ? "the service does not answer" : strerror(error);
+	if (is_gone || error == ECONNRESET)
+		why = explain_absence();
+	fprintf(stderr, "bpfpush %s: %s: %s%s\n", name, address.sun_path, why, error == EACCES ? remedy : "");
+	return error == EACCES ? EXIT_RIGHTS : EXIT_NOT_RUNNING;
 }
 
 int command_status(const struct arguments *arguments)

@@ -111,13 +111,15 @@ static int print_hint(int fd)
 
 	if (!isatty(fd))
 		return 0;
-	return dprintf(fd, "%s%.*s%s\n", has_colour ? SGR_FAINT : "", (int)grid_fit(HINT, width), HINT,
-		       has_colour ? SGR_END : "") < 0 ? errno : 0;
+	if (dprintf(fd, has_colour ? SGR_FAINT "%.*s" SGR_END "\n" : "%.*s\n", (int)grid_fit(HINT, width), HINT) < 0)
+		return errno;
+	return 0;
 }
 
 enum exit_code table_end(const struct table *table, const struct arguments *arguments)
 {
-	int error = top_error(table->top) ?: print_hint(table->fd < 0 ? STDOUT_FILENO : table->fd);
+	int fd = table->fd < 0 ? STDOUT_FILENO : table->fd;
+	int error = top_error(table->top) ?: print_hint(fd);
 
 	if (error)
 		fprintf(stderr, "bpfpush once: %s: %s\n", file_of(arguments) ?: "standard output", strerror(error));

@@ -15,21 +15,28 @@
 #define INTERVAL_NS (2 * NS_PER_S) /* for a person who watches */
 
 /* r: of top_run() or top_watch(). Sets *ret_wish if an agent is to be run then: TOP_PROCESSES or TOP_ALONE. */
-static enum exit_code end(int r, int *ret_wish)
+static enum exit_code report_end(int r, int *ret_wish)
 {
+	static const char *const of_service[] = {
+		[EPROTO] = "what the service sends cannot be read; is it of another version?",
+		[EBUSY] = "too many others watch the service",
+		[ECONNRESET] = "the service has ended",
+	};
+	const char *words = r < 0 && -r < (int)ARRAY_SIZE(of_service) ? of_service[-r] : NULL;
+
+	*ret_wish = r == TOP_PROCESSES || r == TOP_ALONE ? r : 0;
+	if (r < 0) {
+		log_error("stopped: %s", words ?: strerror(-r));
+		return words ? EXIT_UNAVAILABLE : EXIT_INTERNAL;
+	}
 	if (r == TOP_UNWRITABLE)
 		log_error("standard output cannot be written: %s", strerror(errno));
-	if (r < 0)
-		log_error("stopped: %s", r == -EPROTO ? "what the service sends cannot be read; is it of another version?" :
-			  r == -EBUSY ? "too many others watch the service" :
-			  r == -ECONNRESET ? "the service has ended" : strerror(-r));
-	*ret_wish = r == TOP_PROCESSES || r == TOP_ALONE ? r : 0;
-	return r == TOP_UNWRITABLE ? EXIT_OUTPUT : r == -EPROTO || r == -EBUSY || r == -ECONNRESET ? EXIT_UNAVAILABLE :
-	       r < 0 ? EXIT_INTERNAL : EXIT_OK;
+	return r == TOP_UNWRITABLE ? EXIT_OUTPUT : EXIT_OK;
 }
 
 /* One agent, from its start to its end. */
-static enum exit_code run(const struct arguments *arguments, struct top *top, uint64_t interval_ns, int *ret_wish)
+static enum exit_code run_agent(const struct arguments *arguments, struct top *top,
+				uint64_t interval_ns, int *ret_wish)
 {
 	_cleanup_(setup_done) struct setup setup = { 0 };
 	_cleanup_(agent_freep) struct agent *agent = NULL;
@@ -58,11 +65,11 @@ static enum exit_code run(const struct arguments *arguments, struct top *top, ui
 	r = agent_new(&options, &agent);
 	if (r)
 		return setup_exit_code(&setup, r);
-	return end(top_run(top, agent), ret_wish);
+	return report_end(top_run(top, agent), ret_wish);
 }
 
 /* The service's collections are shown, unless something is asked for that they may not have. */
-static bool asks_for_more(const struct arguments *arguments)
+static bool needs_own_agent(const struct arguments *arguments)
 {
 	return arguments->config_path || arguments->collector_directory || arguments->n_words ||
 	       arguments->probes.n_items || arguments->settings.n_items || arguments->duration_calls ||
@@ -70,13 +77,16 @@ static bool asks_for_more(const struct arguments *arguments)
 	       ask_is_of_processes(arguments);
 }
 
-static enum exit_code watch(const struct arguments *arguments, struct top *top, int *ret_wish)
+static enum exit_code watch_service(const struct arguments *arguments, struct top *top,
+				    int *ret_wish)
 {
 	_cleanup_(question_done) struct question question = { 0 };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	struct sockaddr_un address;
-	int fd = asks_for_more(arguments) ? -ENOENT : socket_connect(SOCKET_COLLECTIONS, &address), r;
+	int fd = -ENOENT, r;
 
+	if (!needs_own_agent(arguments))
+		fd = socket_connect(SOCKET_COLLECTIONS, &address);
 	*ret_wish = fd < 0 && (fd != -EACCES || !geteuid()) ? TOP_ALONE : 0;
 	if (fd < 0 && !*ret_wish)
 		log_error("%s: %s; run it as root or in the service's group", address.sun_path, strerror(-fd));
@@ -91,7 +101,7 @@ static enum exit_code watch(const struct arguments *arguments, struct top *top, 
 	r = top_watch(top, fd);
 	if (*top_note(top))
 		log_warning("%s", top_note(top));
-	return end(r, ret_wish);
+	return report_end(r, ret_wish);
 }
 
 int command_top(const struct arguments *arguments)
@@ -128,12 +138,12 @@ int command_top(const struct arguments *arguments)
 	top = top_new(&options);
 	if (!top)
 		return EXIT_INTERNAL;
-	code = watch(arguments, top, &wish);
+	code = watch_service(arguments, top, &wish);
 	while (wish) {
 		mine.is_per_process |= wish == TOP_PROCESSES;
-		code = run(&mine, top, options.interval_ns, &wish);
+		code = run_agent(&mine, top, options.interval_ns, &wish);
 	}
-	if (code == EXIT_RIGHTS && asks_for_more(&mine))
+	if (code == EXIT_RIGHTS && needs_own_agent(&mine))
 		log_error("without these rights, top can only show what a running service counts: leave out the options "
 			  "that change what is counted");
 	return code;

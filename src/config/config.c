@@ -43,16 +43,19 @@ int config_read(const char *path, const char *const *roots, struct diag *diag, s
 	if (!config)
 		return -ENOMEM;
 	err = setting_table_init(&config_agent_settings, &config->agent);
-	err = err ?: resource_set_defaults(&config->resource, roots ?: os_release_roots, path);
-	err = err ?: config_environment_set(config);
 	if (!err)
-		err = path ? config_read_file(config, path, true, diag) :
-			     read_standard_files(config, roots ?: standard_roots, diag);
+		err = resource_set_defaults(&config->resource, roots ?: os_release_roots, path);
+	err = err ?: config_environment_set(config);
+	if (!err && path)
+		err = config_read_file(config, path, true, diag);
+	else if (!err)
+		err = read_standard_files(config, roots ?: standard_roots, diag);
 	err = err ?: config_set_exporters(config, diag);
 	err = err ?: config_environment_set_exporters(config, diag);
 	if (!err && !diag->n_errors) /* what was refused is not as it was written */
 		config_warn_of_twins(config);
-	err = err ?: buf_error(&diag->text) ?: buf_error(&config->warnings.text);
+	err = err ?: buf_error(&diag->text);
+	err = err ?: buf_error(&config->warnings.text);
 	if (err)
 		return err;
 	*ret_config = TAKE_PTR(config);

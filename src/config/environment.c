@@ -14,7 +14,7 @@
 
 #include "util/parse.h"
 
-static const char *get(const char *name)
+static const char *get_variable(const char *name)
 {
 	const char *text = getenv(name);
 
@@ -31,7 +31,7 @@ static int set_agent(struct config *config, const char *variable, const char *ke
 static int set_interval(struct config *config)
 {
 	static const char variable[] = "OTEL_METRIC_EXPORT_INTERVAL";
-	const char *text = get(variable);
+	const char *text = get_variable(variable);
 	char duration[32];
 	uint64_t interval_ms;
 
@@ -55,7 +55,7 @@ static int set_log_level(struct config *config)
 		{ "warn", "warning" }, { "warning", "warning" }, { "error", "error" },	 { "fatal", "error" },
 		{ "none", "error" },
 	};
-	const char *text = get(variable);
+	const char *text = get_variable(variable);
 
 	for (size_t i = 0; i < ARRAY_SIZE(levels) && text; i++)
 		if (!strcasecmp(text, levels[i].text))
@@ -67,8 +67,8 @@ static int set_log_level(struct config *config)
 
 static int set_resource(struct config *config)
 {
-	const char *list = get("OTEL_RESOURCE_ATTRIBUTES");
-	const char *name = get("OTEL_SERVICE_NAME");
+	const char *list = get_variable("OTEL_RESOURCE_ATTRIBUTES");
+	const char *name = get_variable("OTEL_SERVICE_NAME");
 	int r = list ? resource_set_list(&config->resource, list) : 0;
 
 	if (r == -EINVAL)
@@ -84,10 +84,13 @@ static int set_resource(struct config *config)
 
 int config_environment_set(struct config *config)
 {
-	if (get("OTEL_CONFIG_FILE"))
+	int err;
+
+	if (get_variable("OTEL_CONFIG_FILE"))
 		diag_add(&config->warnings, "OTEL_CONFIG_FILE", 0,
 			 "is ignored: bpfpush has its own configuration files");
-	return set_interval(config) ?: set_log_level(config) ?: set_resource(config);
+	err = set_interval(config) ?: set_log_level(config);
+	return err ?: set_resource(config);
 }
 
 static int add_exporter(struct config *config, struct diag *diag, const char *type, const char *variable)
@@ -120,9 +123,9 @@ static int add_listed_exporters(struct config *config, struct diag *diag, const 
 int config_environment_set_exporters(struct config *config, struct diag *diag)
 {
 	static const char of_metrics[] = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", of_all[] = "OTEL_EXPORTER_OTLP_ENDPOINT";
-	const char *endpoint = get(of_metrics) ? of_metrics : get(of_all) ? of_all : NULL;
-	const char *disabled = get("OTEL_SDK_DISABLED");
-	const char *listed = get("OTEL_METRICS_EXPORTER");
+	const char *endpoint = get_variable(of_metrics) ? of_metrics : of_all;
+	const char *disabled = get_variable("OTEL_SDK_DISABLED");
+	const char *listed = get_variable("OTEL_METRICS_EXPORTER");
 
 	if (disabled && !strcasecmp(disabled, "true")) {
 		diag_add(&config->warnings, "OTEL_SDK_DISABLED", 0, "is true: nothing is exported");
@@ -139,5 +142,5 @@ int config_environment_set_exporters(struct config *config, struct diag *diag)
 		config->is_export_off = !strcasecmp(listed, "none");
 		return add_listed_exporters(config, diag, listed);
 	}
-	return endpoint ? add_exporter(config, diag, "otlp", endpoint) : 0;
+	return get_variable(endpoint) ? add_exporter(config, diag, "otlp", endpoint) : 0;
 }

@@ -20,7 +20,9 @@ static const char *text_of(const char *declaration)
 		return "location";
 	if (!strncmp(declaration, "__rel_loc", 9))
 		return "relative";
-	return strchr(declaration, '*') ? "pointer" : strchr(declaration, '[') ? "array" : NULL;
+	if (strchr(declaration, '*'))
+		return "pointer";
+	return strchr(declaration, '[') ? "array" : NULL;
 }
 
 /* Cuts the declaration after the name, and returns where that begins. */

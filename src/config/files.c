@@ -17,23 +17,6 @@ static int add_path(struct setting_list *paths, const char *directory, const cha
 	return path && asprintf(path, "%s/%s", directory, name) >= 0 ? 0 : -ENOMEM;
 }
 
-/*
- * The strongest one that exists; one that cannot be read exists, and is reported when it is opened.
- */
-static int add_main(struct setting_list *paths, const char *const *roots)
-{
-	struct stat status;
-	int r = 0;
-
-	for (; *roots && r >= 0; roots++) {
-		r = add_path(paths, *roots, "bpfpush/bpfpush.conf");
-		if (r < 0 || lstat(paths->items[0], &status) == 0 || errno != ENOENT)
-			break;
-		free(paths->items[--paths->n_items]);
-	}
-	return r;
-}
-
 int config_is_file(const struct dirent *entry)
 {
 	size_t length = strlen(entry->d_name);
@@ -83,9 +66,18 @@ static int compare_names(const void *left, const void *right)
 
 int config_files_find(const char *const *roots, struct diag *diag, struct setting_list *paths)
 {
-	int r = add_main(paths, roots);
-	size_t first = paths->n_items;
+	struct stat status;
+	size_t first;
+	int r = 0;
 
+	/* The strongest one that exists; one that cannot be read exists, and is reported when it is opened. */
+	for (const char *const *root = roots; *root && r >= 0; root++) {
+		r = add_path(paths, *root, "bpfpush/bpfpush.conf");
+		if (r < 0 || lstat(paths->items[0], &status) == 0 || errno != ENOENT)
+			break;
+		free(paths->items[--paths->n_items]);
+	}
+	first = paths->n_items;
 	for (; *roots && r >= 0; roots++)
 		r = add_drop_ins(paths, first, *roots, diag);
 	if (paths->n_items)

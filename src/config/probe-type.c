@@ -54,6 +54,7 @@ static bool check_type(struct probe *probe, const char *key, const struct probe_
 {
 	const struct probe_type *type = value->type;
 	unsigned int bytes = field ? field->bytes : 0;
+	const char *more = field && is_number(field) ? " or another type" : "";
 
 	if (type && (!type->fields || (field && field->text)))
 		complain(probe, key, "\"%s:%s\": a field of a tracepoint has a type already; write %s", value->name, type->name,
@@ -75,8 +76,7 @@ static bool check_type(struct probe *probe, const char *key, const struct probe_
 			 probe->target);
 	else if (!(type->fields & bytes) || bytes & (bytes - 1))
 		complain(probe, key, "\"%s:%s\": the field has %u byte%s, too few or too many for this type; write %s%s", value->name,
-			 type->name, bytes, plural(bytes), is_number(field) ? value->name : "another field",
-			 is_number(field) ? " or another type" : "");
+			 type->name, bytes, plural(bytes), *more ? value->name : "another field", more);
 	else
 		return true;
 	return false;

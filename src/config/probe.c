@@ -17,7 +17,6 @@
 #include "util/array.h"
 #include "util/parse.h"
 
-#define ARGUMENTS 6
 #define CALLS HAS_ARGUMENTS | IS_FUNCTION
 #define USE_RETURN "write kretprobe: or uretprobe:, or measure = latency"
 
@@ -154,19 +153,19 @@ static bool is_refused(struct probe *probe, const char *key, const struct probe_
 static void check_constants(struct probe *probe, const char *key, const struct probe_value *value)
 {
 	_cleanup_(buf_done) struct buf unused = BUF_INIT;
+	const char *equals = value->constants ? "=" : "", *why = "this is not a name";
 	bool is_field = value->from && !strcmp(value->from, "field");
 
-	if (!value->from || !probe_value_is(value, IS_NAMED))
+	if (!value->from || !probe_value_is(value, IS_NAMED) ||
+	    (value->constants && parse_is_name(value->constants)))
 		return;
 	if (!value->constants && is_field &&
 	    (!probe->fields.n || event_names_write(&probe->fields, value->name, &unused)))
 		return;
-	if (value->constants && parse_is_name(value->constants))
-		return;
-	complain(probe, key,
-		 "\"%s:enum%s%s\": %s; write %s:enum=NAME with the name of an enum of the kernel, or one of its constants",
-		 value->name, value->constants ? "=" : "", value->constants ?: "", value->constants ? "this is not a name" :
-		 is_field ? "the event has no names for the numbers of this field" : "the name of the enum is missing", value->name);
+	if (!value->constants)
+		why = is_field ? "the event has no names for the numbers of this field" : "the name of the enum is missing";
+	complain(probe, key, "\"%s:enum%s%s\": %s; write %s:enum=NAME with the name of an enum of the kernel, or one of its constants",
+		 value->name, equals, value->constants ?: "", why, value->name);
 }
 
 /* Is it an argument, a result or a field? If not, it is on, or there is a complaint. text is cut into name and type. */
@@ -232,20 +231,22 @@ static void read_by(struct probe *probe, size_t i)
 	char *text = probe->by.items[i], member[32];
 	struct probe_value value;
 	bool is_value = read_value(probe, "by", text, &value);
-	bool *taken = value.text ? &probe->has_text : probe_value_is(&value, IS_WIDE) ? &probe->has_address : NULL;
-	const char *slot;
+	bool is_small = !value.text && !probe_value_is(&value, IS_WIDE);
+	bool *taken = value.text ? &probe->has_text : &probe->has_address;
+	const char *slot = value.text ? "text" : "address";
 
 	if (array_find(probe->by.items, i, text))
 		complain(probe, "by", "\"%s\" is there twice; remove one", text);
 	if (!is_value)
 		return;
-	if (taken ? *taken : probe->n_numbers == ARRAY_SIZE(slots)) {
+	if (is_small ? probe->n_numbers == ARRAY_SIZE(slots) : *taken) {
 		complain(probe, "by", "\"%s\" is one too many; at most %zu numbers, one text and one ipv6 are possible", text,
 			 ARRAY_SIZE(slots));
 		return;
 	}
-	slot = !taken ? slots[probe->n_numbers++] : value.text ? "text" : "address";
-	if (taken)
+	if (is_small)
+		slot = slots[probe->n_numbers++];
+	else
 		*taken = true;
 	probe_write_value(probe, slot, &value);
 	if (value.text)
@@ -268,17 +269,17 @@ static void check_place(struct probe *probe)
 
 static void check_event(struct probe *probe)
 {
-	const char *key = probe->period ? "period" : "frequency", *of_event, *of_rate;
-	bool is_rated = probe->period || probe->frequency;
+	const char *rate = probe->period ? "period" : "frequency";
+	bool is_sampled = probe->kind->can & IS_SAMPLED;
+	const char *of_event = is_sampled ? perf_complaint(probe->target, NULL, NULL) : NULL;
+	const char *of_rate = is_sampled ? perf_complaint(probe->target, probe->frequency, probe->period) : NULL;
 
-	if (probe->kind->can & IS_SAMPLED) {
-		of_event = perf_complaint(probe->target, NULL, NULL);
-		of_rate = perf_complaint(probe->target, probe->frequency, probe->period);
-		if (of_event ?: of_rate)
-			complain(probe, of_event ? "hook" : key, "%s", of_event ?: of_rate);
-	} else if (is_rated) {
-		complain(probe, key, "is for hook = perf:EVENT; remove the line");
-	}
+	if (of_event)
+		complain(probe, "hook", "%s", of_event);
+	else if (of_rate)
+		complain(probe, rate, "%s", of_rate);
+	else if (!is_sampled && (probe->period || probe->frequency))
+		complain(probe, rate, "is for hook = perf:EVENT; remove the line");
 }
 
 /* What the grammar of descriptors says of a key, and what is taken already. */
@@ -303,7 +304,7 @@ static void check_key(struct probe *probe, const struct assignment *setting)
 		diag_add(probe->diag, setting->path, setting->line, "%s \"%.80s\" %s", setting->key, setting->value, complaint);
 }
 
-static void understand(struct probe *probe)
+static void translate_probe(struct probe *probe)
 {
 	unsigned int n_before = probe->diag->n_errors;
 
@@ -316,15 +317,14 @@ static void understand(struct probe *probe)
 	read_measure(probe);
 	for (size_t i = 0; i < probe->by.n_items; i++)
 		read_by(probe, i);
-	if (probe->diag->n_errors > n_before)
-		return;
-	probe_write(probe);
+	if (probe->diag->n_errors == n_before)
+		probe_write(probe);
 }
 
 int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_entries *ret_entries)
 {
 	struct probe probe = { .section = section->name, .out = ret_entries->text, .diag = diag,
-			       .n_arguments = ARGUMENTS, .all = section->given };
+			       .n_arguments = MARK_ARGUMENTS, .all = section->given };
 	const struct assignment place = assignments_place(&probe.all, "hook", NULL);
 	const struct assignment name = assignments_place(&probe.all, "name", NULL);
 	const struct assignment by = assignments_place(&probe.all, "by", NULL);
@@ -346,7 +346,7 @@ int probe_describe(const struct config_section *section, struct diag *diag, stru
 	if (!err)
 		find_hook(&probe);
 	if (!err && probe.kind)
-		understand(&probe);
+		translate_probe(&probe);
 	free(probe.fields.print);
 	setting_table_done(&probe_settings, &probe);
 	return err ?: buf_error(probe.out);
@@ -359,7 +359,10 @@ static void name_hook(const struct config *config, const char *hook, const char 
 	size_t n;
 
 	at += strspn(at, "_.0123456789");
-	snprintf(name, 37, "%.*s", at < end ? (int)(end - at) : 7, at < end ? at : "command"); /* probe is an object */
+	if (at < end)
+		snprintf(name, 37, "%.*s", (int)(end - at), at);
+	else
+		snprintf(name, 37, "command"); /* probe is an object */
 	for (char *c = name; *c; c++)
 		*c = isalnum((unsigned char)*c) ? *c : '_';
 	n = strlen(name);

@@ -88,7 +88,7 @@ static int set_instance(struct resource *resource, const char *host, const char 
 }
 
 /* os-release(5): KEY=value, perhaps in quotes with backslashes; at text, in place. */
-static void unquote(char *text)
+static void unquote_value(char *text)
 {
 	char quote = *text == '"' || *text == '\'' ? *text : '\0', *to = text;
 
@@ -119,7 +119,7 @@ static int set_os(struct resource *resource, const char *const *roots)
 
 			if (strncmp(line, wanted[i].key, length))
 				continue;
-			unquote(line + length);
+			unquote_value(line + length);
 			r = resource_set(resource, wanted[i].name, line + length);
 		}
 	return r;
@@ -141,11 +141,12 @@ int resource_set_defaults(struct resource *resource, const char *const *roots, c
 
 	for (size_t i = 0; i < ARRAY_SIZE(defaults) && r >= 0; i++)
 		r = resource_set(resource, defaults[i][0], defaults[i][1]);
-	return r ?: set_instance(resource, system.nodename, config_path) ?: set_os(resource, roots);
+	r = r ?: set_instance(resource, system.nodename, config_path);
+	return r ?: set_os(resource, roots);
 }
 
 /* Only valid UTF-8 without control characters comes through. */
-static bool decode(char *text)
+static bool decode_item(char *text)
 {
 	return !parse_percent(text) && utf8_is_printable(text, SIZE_MAX);
 }
@@ -170,7 +171,7 @@ int resource_set_list(struct resource *resource, const char *list)
 			if (!item || strchr(item, '='))
 				return -EINVAL;
 			item = parse_strip(item);
-			if (!decode(name) || !decode(item) || !*name)
+			if (!decode_item(name) || !decode_item(item) || !*name)
 				return -EINVAL;
 			if (pass)
 				r = resource_set(resource, name, item);

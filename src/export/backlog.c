@@ -21,7 +21,7 @@ static bool is_in_newest(const struct queue *queue, const struct queue_item *ite
 }
 
 /* Chooses items; how many, or 0 if they are of one window. n_windows: the oldest; 0: those that the newest takes up. */
-static size_t choose(struct queue *queue, unsigned int n_windows)
+static size_t choose_items(struct queue *queue, unsigned int n_windows)
 {
 	unsigned int n_seen = 0;
 	uint64_t last_ns = 0;
@@ -109,11 +109,11 @@ static bool is_aged(const struct queue *queue)
 void backlog_tidy(struct exporter *exporter, bool is_last)
 {
 	struct queue *queue = &exporter->queue;
-	size_t n = choose(queue, 0), n_points = 0, n_read;
+	size_t n = choose_items(queue, 0), n_points = 0, n_read;
 
 	if (n)
 		(void)merge_chosen(exporter, n);
-	while ((n = choose(queue, 2)) &&
+	while ((n = choose_items(queue, 2)) &&
 	       (queue_is_over(queue) || (n_points < POINTS_AT_ONCE && (is_last || is_aged(queue))))) {
 		n_read = merge_chosen(exporter, n);
 		if (!n_read)

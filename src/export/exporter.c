@@ -84,6 +84,7 @@ int exporter_problem_bytes(const struct exporter *exporter)
 /* Says how many changes of the minute before were not logged. */
 static void begin_minute(struct exporter *exporter, uint64_t now_ns)
 {
+	const char *now = exporter->stats.is_failing ? "fails" : "works";
 	unsigned int n = exporter->n_minute;
 
 	if (now_ns - exporter->minute_ns < MINUTE_NS)
@@ -92,7 +93,7 @@ static void begin_minute(struct exporter *exporter, uint64_t now_ns)
 	exporter->n_minute = 0;
 	if (n > CHANGES_MAX)
 		exporter_log(exporter, LOG_LEVEL_WARNING, NULL, "%u more change%s not logged; now it %s", n - CHANGES_MAX,
-			     n - CHANGES_MAX == 1 ? " is" : "s are", exporter->stats.is_failing ? "fails" : "works");
+			     n - CHANGES_MAX == 1 ? " is" : "s are", now);
 }
 
 /* A receiver that comes and goes must not fill the log. */

@@ -18,7 +18,7 @@
 #define DEFAULT_DIRECTORY "/var/lib/bpfpush"
 #define REQUEST_BYTES	  4096 /* of a spool, for each request that may wait: most are larger */
 
-static void limit(struct exporter *exporter)
+static void limit_queue(struct exporter *exporter)
 {
 	struct queue *queue = &exporter->queue;
 
@@ -39,35 +39,39 @@ void exporter_set_spool(struct exporter *exporter, uint64_t limit_bytes, uint32_
 	exporter->spool.limit_bytes = limit_bytes;
 	queue->spool = &exporter->spool;
 	queue->limit_items += limit_bytes / REQUEST_BYTES;
-	limit(exporter);
+	limit_queue(exporter);
 }
 
 static const char *words_of(int err)
 {
-	return err == -ENOENT ? "the state directory is not there; systemd makes it, or set STATE_DIRECTORY" :
-	       err == -ENOTSUP ? "another user owns it or can write to it" :
-	       err == -ESTALE ? "it was deleted" :
-	       err == -EWOULDBLOCK ? "another bpfpush uses it" : strerror(-err);
+	switch (err) {
+	case -ENOENT: return "the state directory is not there; systemd makes it, or set STATE_DIRECTORY";
+	case -ENOTSUP: return "another user owns it or can write to it";
+	case -ESTALE: return "it was deleted";
+	case -EWOULDBLOCK: return "another bpfpush uses it";
+	default: return strerror(-err);
+	}
 }
 
 static const char *segment_words(int err)
 {
-	return err == -ENOENT ? "it is missing" :
-	       err == -ENOTSUP || err == -ELOOP ? "it is not a file that belongs to this user alone" : strerror(-err);
+	if (err == -ENOENT)
+		return "it is missing";
+	return err == -ENOTSUP || err == -ELOOP ? "it is not a file that belongs to this user alone" : strerror(-err);
 }
 
 #define spool_warn(exporter, format, ...)                                                                             \
 	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s" format,                       \
 		     (exporter)->spool.path, (exporter)->name, __VA_ARGS__)
 
-static void tell(struct exporter *exporter, int err)
+static void update_error(struct exporter *exporter, int err)
 {
 	struct spool *spool = &exporter->spool;
 
 	if (err == spool->error)
 		return;
 	spool->error = err;
-	limit(exporter);
+	limit_queue(exporter);
 	if (err)
 		spool_warn(exporter, " cannot be used now: %s; what waits stays in memory", words_of(err));
 	else
@@ -81,7 +85,7 @@ static bool is_spooled(const struct exporter *exporter)
 }
 
 /* Its files are gone: what is in memory, or in a file that is still open, goes on. */
-static void leave_spool(struct exporter *exporter)
+static void abandon_spool(struct exporter *exporter)
 {
 	struct queue *queue = &exporter->queue;
 	struct queue_item *item = TAILQ_FIRST(&queue->items), *next;
@@ -132,19 +136,19 @@ void exporter_spool(struct exporter *exporter)
 	if (queue->spool->directory >= 0) {
 		err = spool_commit(queue->spool, queue);
 		if (err == -ESTALE)
-			leave_spool(exporter);
+			abandon_spool(exporter);
 	} else {
 		/* The first commit is for later, when it is saved which transaction was the last. */
 		err = spool_open(queue->spool, queue, points);
 		if (!err)
 			count_spooled(exporter, points);
 	}
-	tell(exporter, err);
+	update_error(exporter, err);
 	queue_aim(queue);
 }
 
 /* Drops what the queue has no room for. Logs so once an hour. */
-static void trim(struct exporter *exporter)
+static void trim_queue(struct exporter *exporter)
 {
 	size_t n_dropped = queue_trim(&exporter->queue);
 	uint64_t now_ns = n_dropped ? timer_boottime_ns(exporter->context->event) : 0;
@@ -164,7 +168,7 @@ void exporter_tidy(struct exporter *exporter, bool is_last)
 		return;
 	is_last &= !is_spooled(exporter); /* a later process sends it then */
 	backlog_tidy(exporter, is_last);
-	trim(exporter);
+	trim_queue(exporter);
 	queue_aim(&exporter->queue);
 }
 
@@ -174,7 +178,7 @@ static int count_put(struct exporter *exporter, int err, size_t n_points)
 	if (err)
 		exporter_account(exporter, POINTS_NOT_SENT, n_points);
 	else if (!exporter->ops->merge)
-		trim(exporter);
+		trim_queue(exporter);
 	return err;
 }
 
@@ -205,21 +209,6 @@ int exporter_encode(struct exporter *exporter, const struct batch *batch)
 	return err;
 }
 
-static void save_spool(const struct spool *spool, struct store *out)
-{
-	store_number(out, spool->transaction);
-	store_number(out, spool->n_replaced);
-	for (size_t i = 0; i < spool->n_replaced; i++)
-		store_number(out, spool->replaced[i].place);
-}
-
-static void restore_spool(struct spool *spool, struct stored *in)
-{
-	spool->transaction = stored_number(in);
-	for (uint64_t n = stored_number(in); n && !in->is_bad; n--)
-		spool_replace(spool, stored_number(in), 0);
-}
-
 void exporter_save(struct exporter *exporter, struct store *out)
 {
 	const struct queue *queue = &exporter->queue;
@@ -233,7 +222,10 @@ void exporter_save(struct exporter *exporter, struct store *out)
 		store_number(out, exporter->stats.points[fate] - exporter->reported[fate]);
 	store_number(out, exporter->position);
 	store_number(out, exporter->n_doubtful);
-	save_spool(&exporter->spool, out);
+	store_number(out, exporter->spool.transaction);
+	store_number(out, exporter->spool.n_replaced);
+	for (size_t i = 0; i < exporter->spool.n_replaced; i++)
+		store_number(out, exporter->spool.replaced[i].place);
 	TAILQ_FOREACH(item, &queue->items, link) {
 		if (item->place)
 			continue;
@@ -294,7 +286,9 @@ void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same
 	exporter->position = stored_number(in);
 	exporter->n_doubtful = stored_number(in);
 	exporter_account(exporter, POINTS_PUSHED, exporter->n_doubtful);
-	restore_spool(&exporter->spool, in);
+	exporter->spool.transaction = stored_number(in);
+	for (n = stored_number(in); n && !in->is_bad; n--)
+		spool_replace(&exporter->spool, stored_number(in), 0);
 	while (in->at < in->end && !in->is_bad)
 		restore_item(exporter, in, can_send);
 	exporter_tidy(exporter, false);

@@ -43,7 +43,7 @@ bool queue_is_near(const struct queue *queue, uint64_t more_bytes)
 	return used_bytes + more_bytes > queue->budget->limit_bytes && memory_bytes(queue) == most_bytes;
 }
 
-static void mark(struct queue *queue, struct queue_item *item, uint8_t mark)
+static void mark_item(struct queue *queue, struct queue_item *item, uint8_t mark)
 {
 	if (item->place)
 		spool_mark(queue->spool, item->place, mark);
@@ -51,7 +51,7 @@ static void mark(struct queue *queue, struct queue_item *item, uint8_t mark)
 		*item->mark = mark;
 }
 
-static void leave_data(struct queue_item *item)
+static void release_data(struct queue_item *item)
 {
 	struct queue_item *before = item;
 
@@ -77,10 +77,10 @@ static size_t end_item(struct queue *queue, struct queue_item *item, enum points
 	queue->size_bytes -= item->size;
 	queue->spooled_bytes -= item->place ? item->size : 0;
 	queue->n_points -= n_points;
-	mark(queue, item, (uint8_t)fate);
+	mark_item(queue, item, (uint8_t)fate);
 	if (item->place)
 		spool_replace(queue->spool, item->place, item->size);
-	leave_data(item);
+	release_data(item);
 	free(item);
 	return n_points;
 }
@@ -185,7 +185,7 @@ struct queue_item *queue_begin(struct queue *queue)
 		queue->waiting = TAILQ_NEXT(queue->waiting, link);
 	queue->is_begun = queue->waiting;
 	if (queue->waiting)
-		mark(queue, queue->waiting, QUEUE_SENT);
+		mark_item(queue, queue->waiting, QUEUE_SENT);
 	return queue->waiting;
 }
 
@@ -195,7 +195,7 @@ void queue_end(struct queue *queue, enum points fate)
 
 	queue->is_begun = false;
 	if (fate == POINTS_PUSHED) {
-		mark(queue, item, queue_mark(queue, item));
+		mark_item(queue, item, queue_mark(queue, item));
 		queue_unload(queue, item);
 	} else {
 		end_item(queue, item, fate);
@@ -258,7 +258,7 @@ int queue_load(struct queue *queue, struct queue_item *item)
 void queue_unload(struct queue *queue, struct queue_item *item)
 {
 	if (item->place && !(queue->is_begun && item == queue->waiting))
-		leave_data(item);
+		release_data(item);
 }
 
 void queue_spool(struct queue *queue, struct queue_item *item)

@@ -29,7 +29,7 @@ void attributes_init(struct attributes *attributes)
 	attributes->used = 0;
 }
 
-static int add(struct attributes *attributes, struct attribute item)
+static int add_item(struct attributes *attributes, struct attribute item)
 {
 	if (attributes->n == ATTRIBUTES_MAX)
 		return -ENOSPC;
@@ -74,7 +74,8 @@ static int add_text(struct attributes *attributes, const char *name, const void 
 	}
 	if (size || is_changed)
 		end = put_hash(start, end, limit, hash_stable(HASH_STABLE_START, text, whole));
-	(void)add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = start });
+	(void)add_item(attributes,
+		       (struct attribute){ .name = name, .type = ATTRIBUTE_TEXT, .text = start });
 	*end++ = '\0';
 	attributes->used += (size_t)(end - start);
 	return 0;
@@ -95,12 +96,16 @@ int attributes_add_lines(struct attributes *attributes, const char *name, const 
 
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number)
 {
-	return add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_NUMBER, .number = number });
+	const struct attribute item = { .name = name, .type = ATTRIBUTE_NUMBER, .number = number };
+
+	return add_item(attributes, item);
 }
 
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag)
 {
-	return add(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_FLAG, .number = flag });
+	const struct attribute item = { .name = name, .type = ATTRIBUTE_FLAG, .number = flag };
+
+	return add_item(attributes, item);
 }
 
 void attributes_drop(struct attributes *attributes, const char *name)

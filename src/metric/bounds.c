@@ -6,7 +6,7 @@
 #define TOLERANCE (1.0 / 64)
 
 /* base^(offset+i). */
-static double limit(const struct histogram_layout *layout, uint32_t i)
+static double bucket_limit(const struct histogram_layout *layout, uint32_t i)
 {
 	return exp2(ldexp(layout->offset + (int)i, -layout->scale));
 }
@@ -19,15 +19,17 @@ double bounds_upper(const struct metric *metric, uint32_t i)
 		return i ? INFINITY : 0;
 	if (layout->bounds)
 		return (double)layout->bounds[i].upper / (double)metric->divisor;
-	return i ? limit(layout, i) : 0;
+	return i ? bucket_limit(layout, i) : 0;
 }
 
 /* Of exponential buckets, the first one above zero reaches down to its lower limit, not to 0. */
-static double lower(const struct metric *metric, uint32_t i)
+static double lower_bound(const struct metric *metric, uint32_t i)
 {
 	if (!i)
 		return 0;
-	return metric->layout.bounds ? bounds_upper(metric, i - 1) : limit(&metric->layout, i - 1);
+	if (metric->layout.bounds)
+		return bounds_upper(metric, i - 1);
+	return bucket_limit(&metric->layout, i - 1);
 }
 
 uint64_t bounds_upper_raw(const struct metric *metric, uint32_t i)
@@ -42,10 +44,10 @@ uint64_t bounds_upper_raw(const struct metric *metric, uint32_t i)
 
 double bounds_middle(const struct metric *metric, uint32_t i)
 {
-	double low = lower(metric, i), high = bounds_upper(metric, i);
+	double low = lower_bound(metric, i), high = bounds_upper(metric, i);
 
 	if (isinf(high))
-		high = metric->layout.bounds ? low : limit(&metric->layout, i);
+		high = metric->layout.bounds ? low : bucket_limit(&metric->layout, i);
 	return low > 0 ? 2 * high / (1 + high / low) : high / 2;
 }
 
@@ -56,7 +58,7 @@ bool bounds_fit(const struct metric *metric, const struct numbers *numbers, doub
 	for (uint32_t i = 0; i < metric->layout.n_buckets; i++) {
 		if (!numbers->bucket[i])
 			continue;
-		least += (double)numbers->bucket[i] * lower(metric, i);
+		least += (double)numbers->bucket[i] * lower_bound(metric, i);
 		most += (double)numbers->bucket[i] * bounds_upper(metric, i);
 	}
 	*ret_least = least;
@@ -107,7 +109,7 @@ double bounds_quantile(const struct metric *metric, const struct numbers *number
 			below += here;
 			continue;
 		}
-		low = lower(metric, i);
+		low = lower_bound(metric, i);
 		high = bounds_upper(metric, i);
 		if (isinf(high)) /* nothing is known above */
 			return low;

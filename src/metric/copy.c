@@ -183,16 +183,6 @@ static bool are_wrong(const struct attributes *attributes)
 	return is_wrong;
 }
 
-/* series_begin() has forgotten the delta. */
-static void forget_total(struct series *series)
-{
-	struct numbers *total = &series->total;
-
-	total->sum = total->count = 0;
-	if (total->bucket)
-		memset(total->bucket, 0, series->metric->layout.n_buckets * sizeof(*total->bucket));
-}
-
 static int read_series(struct metric *metric, const struct stored *all, struct stored *in)
 {
 	struct attributes attributes;
@@ -209,8 +199,11 @@ static int read_series(struct metric *metric, const struct stored *all, struct s
 		return err;
 	if (series->n_sources > 1 && !series_is_overflow(series)) /* each series is there once */
 		return -EINVAL;
-	if (series->n_sources == 1)
-		forget_total(series);
+	if (series->n_sources == 1) { /* series_begin() has forgotten the delta */
+		series->total.sum = series->total.count = 0;
+		if (series->total.bucket)
+			memset(series->total.bucket, 0, metric->layout.n_buckets * sizeof(*series->total.bucket));
+	}
 	series->start_ns = start_ns;
 	read_numbers(metric, &series->total, in);
 	read_numbers(metric, &series->delta, in);
@@ -228,11 +221,11 @@ static int read_all_series(struct metric *metric, const struct stored *all, stru
 	while (!err && stored_number(in))
 		err = read_series(metric, all, in);
 	series_end(metric);
-	return err ?: in->is_bad ? -EINVAL : 0;
+	return !err && in->is_bad ? -EINVAL : err;
 }
 
 /* Room for the first collection's metrics. */
-static int begin(struct batch_copy *copy, size_t n)
+static int init_metrics(struct batch_copy *copy, size_t n)
 {
 	copy->metrics = calloc(n + 1, sizeof(*copy->metrics));
 	copy->batch.metrics = calloc(n + 1, sizeof(*copy->batch.metrics));
@@ -256,7 +249,9 @@ int batch_copy_read(struct batch_copy *copy, const struct stored *all, struct st
 	n = stored_number(in);
 	if (in->is_bad || n > METRICS_MAX || copy->batch.previous_ns >= copy->batch.time_ns)
 		return -EINVAL;
-	err = is_first ? begin(copy, n) : n == copy->batch.n_metrics ? 0 : -ESTALE;
+	if (!is_first && n != copy->batch.n_metrics)
+		return -ESTALE;
+	err = is_first ? init_metrics(copy, n) : 0;
 	for (size_t i = 0; i < n && !err; i++) {
 		struct metric *own = &copy->metrics[i];
 

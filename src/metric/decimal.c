@@ -132,8 +132,8 @@ void decimal_human(struct buf *out, double value, const char *unit)
 	const struct scale *scale = find_scale(value, unit);
 	double shown = value / scale->divisor;
 
-	if (shown == floor(shown) && shown < 1e6)
+	if (shown == floor(shown) || shown >= 100)
 		buf_printf(out, "%.0f%s", shown, scale->suffix);
 	else
-		buf_printf(out, "%.*f%s", shown < 10 ? 2 : shown < 100 ? 1 : 0, shown, scale->suffix);
+		buf_printf(out, "%.*f%s", shown < 10 ? 2 : 1, shown, scale->suffix);
 }

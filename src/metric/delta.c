@@ -26,7 +26,7 @@ uint64_t delta_grown(uint64_t now, uint64_t before, unsigned int bits)
  * What a gauge of so many bits holds: cells are sums over CPUs modulo 2^64, of which each may have wrapped
  * (begun on one, ended on another), so only the low bits count.
  */
-static uint64_t level(uint64_t cell, unsigned int bits, bool is_signed)
+static uint64_t gauge_level(uint64_t cell, unsigned int bits, bool is_signed)
 {
 	unsigned int unused = 64 - bits;
 
@@ -34,10 +34,10 @@ static uint64_t level(uint64_t cell, unsigned int bits, bool is_signed)
 }
 
 /* A tally that becomes smaller was subtracted from: it has not begun at 0 again. */
-static uint64_t growth(const struct delta_metric *of, uint64_t now, uint64_t before)
+static uint64_t cell_growth(const struct delta_metric *of, uint64_t now, uint64_t before)
 {
 	if (of->is_tally && of->is_signed)
-		return level(now - before, of->sum_bits, true);
+		return gauge_level(now - before, of->sum_bits, true);
 	return delta_grown(now, before, of->sum_bits);
 }
 
@@ -106,7 +106,8 @@ static uint32_t n_bucket_cells(const struct delta_metric *of)
 }
 
 /* Fills bucket[] with the growth of a row that is one bucket. Returns that of the sum. */
-static uint64_t spread(const struct delta_metric *of, const uint8_t *key, uint64_t grown, uint64_t *bucket)
+static uint64_t fill_buckets(const struct delta_metric *of, const uint8_t *key, uint64_t grown,
+			     uint64_t *bucket)
 {
 	uint32_t n = of->metric->layout.n_buckets, i = 0;
 	uint64_t number = 0;
@@ -126,7 +127,7 @@ static uint64_t spread(const struct delta_metric *of, const uint8_t *key, uint64
 }
 
 /* Gives the growth of one metric's cells to the series: of its number (grown), and of its buckets if it has any. */
-static int add(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_grown)
+static int add_growth(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_grown)
 {
 	const struct delta_metric *of = &visit->delta->metrics[m];
 	const uint64_t *now = visit->now + of->first_cell, *before = visit->before + of->first_cell;
@@ -142,9 +143,9 @@ static int add(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_
 	for (uint32_t i = 0; i < n_buckets; i++)
 		bucket[i] = delta_grown(now[1 + i], before[1 + i], of->bucket_bits);
 	if (is_level)
-		grown = level(now[0], of->sum_bits, of->is_signed);
+		grown = gauge_level(now[0], of->sum_bits, of->is_signed);
 	if (of->bucket.size_bytes)
-		grown = spread(of, visit->key, grown, bucket);
+		grown = fill_buckets(of, visit->key, grown, bucket);
 	err = keep_series(visit, m);
 	if (!err)
 		series_add_histogram(visit->series[m], grown * of->factor, bucket);
@@ -152,7 +153,7 @@ static int add(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_
 }
 
 /* What the metric's cells hold now has been accounted for. */
-static void settle(const struct delta_metric *of, const uint64_t *now, uint64_t *before)
+static void update_previous(const struct delta_metric *of, const uint64_t *now, uint64_t *before)
 {
 	uint32_t n_more = n_bucket_cells(of) + of->n_more;
 
@@ -198,14 +199,14 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 	for (uint32_t m = 0; m < delta->n_metrics; m++) {
 		struct delta_metric *of = &delta->metrics[m];
 		uint32_t cell = of->first_cell;
-		uint64_t grown = growth(of, visit.now[cell], visit.before[cell]);
+		uint64_t grown = cell_growth(of, visit.now[cell], visit.before[cell]);
 		bool is_grown = false;
 		int r = 0;
 
 		if (of->metric->overflow[OVERFLOW_SERIES])
 			leave_overflow(&visit, m);
 		if (!*is_unwanted)
-			r = add(&visit, m, grown, &is_grown);
+			r = add_growth(&visit, m, grown, &is_grown);
 		if (is_grown)
 			*idle = 0;
 		if (r > 0) {
@@ -218,7 +219,7 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 			continue;
 		}
 		of->grown += grown;
-		settle(of, visit.now, visit.before);
+		update_previous(of, visit.now, visit.before);
 	}
 	if (!err && rows_at(rows, row)->stay == ROWS_ONCE)
 		rows_at(rows, row)->stay = ROWS_GO;
@@ -279,8 +280,11 @@ static void row_leave(const struct delta_metric *of, struct rows *rows, uint32_t
 	bool is_count = rows_is_touched(rows, row) && of->metric->kind != METRIC_GAUGE;
 	uint64_t *now = rows_cells(rows, row) + of->first_cell, *before = rows_previous(rows, row) + of->first_cell;
 
-	for (uint32_t i = 0; i < 1 + n_bucket_cells(of); i++)
-		before[i] = is_count ? -delta_grown(now[i], before[i], i ? of->bucket_bits : of->sum_bits) : 0;
+	for (uint32_t i = 0; i < 1 + n_bucket_cells(of); i++) {
+		unsigned int bits = i ? of->bucket_bits : of->sum_bits;
+
+		before[i] = is_count ? -delta_grown(now[i], before[i], bits) : 0;
+	}
 	if (is_count)
 		rows_at(rows, row)->stay = ROWS_KEPT;
 }

@@ -93,7 +93,7 @@ uint64_t *rows_touch_row(struct rows *rows, uint32_t row)
 	return memset(cells, 0, rows->n_cells * sizeof(*cells));
 }
 
-static uint32_t find(const struct rows *rows, const void *key, uint64_t hash)
+static uint32_t find_row(const struct rows *rows, const void *key, uint64_t hash)
 {
 	uint32_t row;
 
@@ -105,10 +105,10 @@ static uint32_t find(const struct rows *rows, const void *key, uint64_t hash)
 
 uint32_t rows_find(const struct rows *rows, const void *key)
 {
-	return find(rows, key, hash_bytes(key, rows->key_bytes));
+	return find_row(rows, key, hash_bytes(key, rows->key_bytes));
 }
 
-static int add(struct rows *rows, const void *key, uint64_t hash, uint32_t *ret_row)
+static int add_row(struct rows *rows, const void *key, uint64_t hash, uint32_t *ret_row)
 {
 	uint32_t row = rows->first_free ? rows->first_free : (uint32_t)rows->n;
 	int err = index_add(&rows->index, hash, row);
@@ -132,10 +132,10 @@ static int add(struct rows *rows, const void *key, uint64_t hash, uint32_t *ret_
 int rows_touch(struct rows *rows, const void *key, uint32_t *ret_row)
 {
 	uint64_t hash = hash_bytes(key, rows->key_bytes);
-	uint32_t row = find(rows, key, hash);
+	uint32_t row = find_row(rows, key, hash);
 
 	if (row == ROWS_OVERFLOW) {
-		int err = add(rows, key, hash, &row);
+		int err = add_row(rows, key, hash, &row);
 
 		if (err)
 			return err;

@@ -43,7 +43,7 @@ void metric_init_series(struct metric *metric, struct budget *budget)
 }
 
 /* The budget counts only series that are fed. */
-static void count(struct series *series, int change)
+static void count_in_budget(struct series *series, int change)
 {
 	if (!series_is_overflow(series))
 		series->metric->budget->n_series += (uint64_t)change;
@@ -54,7 +54,7 @@ static void series_free(struct series *series)
 	struct metric *metric = series->metric;
 
 	if (series->n_sources)
-		count(series, -1);
+		count_in_budget(series, -1);
 	for (size_t i = 0; i < OVERFLOWS; i++)
 		if (metric->overflow[i] == series)
 			metric->overflow[i] = NULL;
@@ -131,7 +131,8 @@ static bool attributes_equal(const struct series *series, const struct attribute
 	return true;
 }
 
-static struct series *find(const struct metric *metric, const struct attributes *attributes, uint64_t hash)
+static struct series *find_series(const struct metric *metric, const struct attributes *attributes,
+				  uint64_t hash)
 {
 	uint32_t i;
 
@@ -203,7 +204,7 @@ static int series_make(struct metric *metric, const struct attributes *attribute
 void series_take(struct series *series)
 {
 	if (!series->n_sources++)
-		count(series, 1);
+		count_in_budget(series, 1);
 }
 
 int series_get_overflow(struct metric *metric, enum overflow reason, uint64_t start_ns, struct series **ret_series)
@@ -238,7 +239,7 @@ int series_get(struct metric *metric, struct attributes *attributes, uint64_t st
 		attributes_drop(attributes, metric->dropped.items[i]);
 	attributes_sort(attributes);
 	hash = attributes_hash(attributes);
-	series = find(metric, attributes, hash);
+	series = find_series(metric, attributes, hash);
 	if (!series) {
 		if (!budget_has_room(metric->budget))
 			return series_get_overflow(metric, OVERFLOW_SERIES, start_ns, ret_series);
@@ -286,7 +287,7 @@ int series_restore(struct metric *metric, struct attributes *attributes, enum ov
 void series_put(struct series *series)
 {
 	if (series && !--series->n_sources)
-		count(series, -1);
+		count_in_budget(series, -1);
 }
 
 void series_begin(struct metric *metric)

@@ -15,7 +15,7 @@
 #define FEW	  1000u /* so many names that ended may stay */
 
 /* Series lie all over memory: what is asked for in time is there when its turn comes. */
-static void expect(const struct series *series)
+static void prefetch_series(const struct series *series)
 {
 	if (!series)
 		return;
@@ -35,15 +35,6 @@ void names_begin(struct series_names *names, struct store *store)
 	index_clear(&names->texts);
 	store_reset(store);
 	store_number(store, 0); /* nothing else lies at 0 */
-}
-
-static enum overflow overflow_of(const struct series *series)
-{
-	enum overflow reason = 0;
-
-	while (reason < OVERFLOWS && series->metric->overflow[reason] != series)
-		reason++;
-	return reason;
 }
 
 static void save_text(struct series_names *names, const char *text)
@@ -66,7 +57,11 @@ static void save_text(struct series_names *names, const char *text)
 
 void name_save(const struct series *series, struct series_names *names)
 {
-	store_number(names->store, overflow_of(series));
+	enum overflow reason = 0;
+
+	while (reason < OVERFLOWS && series->metric->overflow[reason] != series)
+		reason++;
+	store_number(names->store, reason);
 	store_number(names->store, series->start_ns);
 	store_number(names->store, series->n_attributes);
 	for (unsigned int i = 0; i < series->n_attributes; i++) {
@@ -122,7 +117,7 @@ static void metric_save(const struct metric *metric, bool is_first, struct serie
 	for (size_t i = 0; i < metric->n_series; i++) {
 		struct series *series = metric->series[i];
 
-		expect(i + AHEAD < metric->n_series ? metric->series[i + AHEAD] : NULL);
+		prefetch_series(i + AHEAD < metric->n_series ? metric->series[i + AHEAD] : NULL);
 		series->number = series->is_present ? (uint32_t)++names->n_live : 0;
 		if (!series->is_present || is_first)
 			series->named_at = 0;
@@ -278,7 +273,8 @@ void rows_save(struct rows *rows, size_t n_metrics, struct store *out)
 		for (size_t m = 0; m < n_metrics; m++) {
 			const struct series *series = rows_series(rows, row)[m];
 
-			expect(row + AHEAD < rows->n ? rows_series(rows, row + AHEAD)[m] : NULL);
+			if (row + AHEAD < rows->n)
+				prefetch_series(rows_series(rows, row + AHEAD)[m]);
 			store_number(out, series ? series->number : 0);
 		}
 	}
@@ -323,5 +319,5 @@ int rows_restore(const struct delta *delta, struct rows *rows, struct stored *in
 		if (!err)
 			err = restore_row(delta, rows, row, in, restored);
 	}
-	return err ? err : in->is_bad ? -EINVAL : 0;
+	return !err && in->is_bad ? -EINVAL : err;
 }

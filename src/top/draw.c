@@ -64,7 +64,7 @@ void draw_heading(const struct top *top, const char *length, struct buf *out)
 		buf_append_text(out, ", by the service");
 }
 
-static void put(unsigned int line, const char *style, struct buf *text)
+static void put_styled(unsigned int line, const char *style, struct buf *text)
 {
 	_cleanup_(buf_done) struct buf styled = BUF_INIT;
 
@@ -147,7 +147,7 @@ static unsigned int draw_top(const struct top *top)
 	buf_append_text(&text, "bpfpush ");
 	append_state(top, &text);
 	draw_heading(top, every, &text);
-	put(line++, SGR_CHOSEN, &text);
+	put_styled(line++, SGR_CHOSEN, &text);
 	if (screen_lines() < LINES_FOR_TITLE)
 		return line;
 	if (top->agent)
@@ -156,9 +156,9 @@ static unsigned int draw_top(const struct top *top)
 	message = *top->note ? top->note : screen_message();
 	buf_printf(&problems, "%s%s", problems.size && *message ? "; " : "", message);
 	if (problems.size)
-		put(line++, SGR_ALARM, &problems);
+		put_styled(line++, SGR_ALARM, &problems);
 	append_title(top, &text);
-	put(line++, SGR_TITLE, &text);
+	put_styled(line++, SGR_TITLE, &text);
 	return line;
 }
 
@@ -238,11 +238,11 @@ static void draw_keys(const struct top *top)
 	buf_append_text(&text, top->is_typing ? "type a part of a name; Enter keeps it, Esc shows all" : kinds[top->page->kind].keys);
 	if (top->page->heat && !top->is_typing)
 		buf_append_text(&text, "  H heat map");
-	put(screen_lines() - 1, SGR_CHOSEN, &text);
+	put_styled(screen_lines() - 1, SGR_CHOSEN, &text);
 }
 
 /* Shows n_lines of the page, with the chosen one. */
-static void scroll(struct page *page, size_t n_lines, size_t n_all)
+static void scroll_page(struct page *page, size_t n_lines, size_t n_all)
 {
 	if (page->cursor < page->first)
 		page->first = page->cursor;
@@ -264,7 +264,7 @@ void draw(struct top *top)
 		draw_keys(top);
 	bottom = screen_lines() - has_keys - draw_below(top);
 	top->n_shown = bottom > line ? bottom - line : 1;
-	scroll(top->page, top->n_shown, content->n_lines);
+	scroll_page(top->page, top->n_shown, content->n_lines);
 	for (size_t i = top->page->first; i < content->n_lines && line < bottom; i++, line++)
 		put_line(&content->lines[i], line, i == top->page->cursor);
 	screen_show();
@@ -278,7 +278,8 @@ void top_fill(struct top *top)
 		page_fill(top->page, top->is_whole ? top->begin_ns : 0, &top->content);
 	top->is_filled = true;
 	n = top->content.n_lines;
-	*cursor = *cursor < n ? *cursor : n ? n - 1 : 0;
+	if (*cursor >= n)
+		*cursor = n ? n - 1 : 0;
 }
 
 void top_show(struct top *top)

@@ -26,18 +26,21 @@ static void move_cursor(struct top *top, ssize_t by)
 static void move_sort(struct top *top, int by)
 {
 	const struct grid *grid = top->content.n_lines ? top->content.lines[top->page->cursor].grid : NULL;
-	int n = grid ? (int)grid->n_columns : 0, at = n ? (int)grid->sorted : 0;
+	int n = grid ? (int)grid->n_columns : 0, at;
 
 	if (!n)
 		return;
+	at = (int)grid->sorted;
+	if (at >= n)
+		at = by > 0 ? n - 1 : 0;
 	do
-		at = at >= n ? (by > 0 ? 0 : n - 1) : (at + by + n) % n;
+		at = (at + by + n) % n;
 	while (!grid->columns[at].width);
 	snprintf(top->page->sort, sizeof(top->page->sort), "%s", grid->columns[at].heading);
 	top->is_filled = false;
 }
 
-static void go(struct top *top, struct page *page)
+static void show_page(struct top *top, struct page *page)
 {
 	if (!page)
 		return;
@@ -54,11 +57,11 @@ static void open_or_return(struct top *top, enum page_kind kind)
 	if (top->page->kind == kind && top->page->below)
 		top->page = page_free(top->page);
 	else
-		go(top, page_open(top->page, NULL, kind, kind == PAGE_OVERVIEW ? "process" : NULL));
+		show_page(top, page_open(top->page, NULL, kind, kind == PAGE_OVERVIEW ? "process" : NULL));
 	top->is_filled = false;
 }
 
-static void back(struct top *top)
+static void go_back(struct top *top)
 {
 	if (*top->page->filter)
 		top->page->filter[0] = '\0';
@@ -67,11 +70,11 @@ static void back(struct top *top)
 	top->is_filled = false;
 }
 
-static void enter(struct top *top, const struct line *line)
+static void enter_row(struct top *top, const struct line *line)
 {
 	struct page *page = line ? page_enter(top->page, line) : NULL;
 
-	go(top, page);
+	show_page(top, page);
 	if (!page)
 		snprintf(top->note, sizeof(top->note), "this row has nothing more to show");
 }
@@ -92,7 +95,7 @@ static void pause_or_go_on(struct top *top)
 }
 
 /* What the service does not do: top counts by itself then. */
-static void wish(struct top *top, int what)
+static void request_agent(struct top *top, int what)
 {
 	if (!top->options.can_count) {
 		snprintf(top->note, sizeof(top->note), "the service does not do this, and to count by itself takes root");
@@ -105,25 +108,22 @@ static void wish(struct top *top, int what)
 static void change_interval(struct top *top, uint64_t ns)
 {
 	if (!top->agent) {
-		wish(top, TOP_ALONE);
+		request_agent(top, TOP_ALONE);
 		return;
 	}
-	top->options.interval_ns = ns < INTERVAL_MIN ? INTERVAL_MIN : ns > INTERVAL_MAX ? INTERVAL_MAX : ns;
+	ns = ns < INTERVAL_MAX ? ns : INTERVAL_MAX;
+	top->options.interval_ns = ns > INTERVAL_MIN ? ns : INTERVAL_MIN;
 	if (!top->is_paused)
 		agent_set_interval(top->agent, top->options.interval_ns);
 }
 
-static bool has_processes(const struct top *top)
-{
-	return top->agent || !top->batch ? top->options.is_per_process : overview_has_processes(top->batch);
-}
-
 static void show_processes(struct top *top)
 {
-	bool has = has_processes(top);
+	bool has = top->agent || !top->batch ? top->options.is_per_process :
+					       overview_has_processes(top->batch);
 
 	if (!has)
-		wish(top, TOP_PROCESSES);
+		request_agent(top, TOP_PROCESSES);
 	if (has || top->wish)
 		open_or_return(top, PAGE_OVERVIEW);
 }
@@ -168,8 +168,8 @@ void keys_obey(struct top *top, int key)
 	case -KEY_END: case 'G': move_cursor(top, LONG_MAX / 2); break;
 	case -KEY_LEFT: case '<': case ',': move_sort(top, -1); break;
 	case -KEY_RIGHT: case '>': case '.': move_sort(top, 1); break;
-	case '\r': case '\n': case -KEY_ENTER: enter(top, line); break;
-	case ESCAPE: case -KEY_BACKSPACE: back(top); break;
+	case '\r': case '\n': case -KEY_ENTER: enter_row(top, line); break;
+	case ESCAPE: case -KEY_BACKSPACE: go_back(top); break;
 	case '\t': case 'm': open_or_return(top, PAGE_METRICS); break;
 	case -KEY_F(1): case 'h': case '?': open_or_return(top, PAGE_HELP); break;
 	case -KEY_F(4): case '/': case '\\': top->is_typing = true; break;

@@ -26,7 +26,8 @@ struct page *page_new(enum page_kind kind, struct page *below, const struct sett
 
 	if (!err)
 		*page = (struct page){ .kind = kind };
-	by = by && by->n_items ? by : kind == PAGE_OVERVIEW ? &by_unit : &none;
+	if (!by || !by->n_items)
+		by = kind == PAGE_OVERVIEW ? &by_unit : &none;
 	for (size_t i = 0; !err && where && i < where->n_items; i++)
 		err = setting_list_add(&page->where, where->items[i]);
 	err = err ?: question_init(&page->question, by, &page->where, &diag);
@@ -159,22 +160,18 @@ static void fill_help(struct grid *grid)
 	}
 }
 
-/* A grid has headings that point into it: all are there before the first is filled, and none moves after that. */
-static size_t make_grids(struct content *content, size_t n)
-{
-	while (content->n_made < n && array_add(&content->grids, &content->n_made, sizeof(*content->grids)))
-		;
-	return n < content->n_made ? n : content->n_made;
-}
-
 static void fill_grids(const struct page *page, uint64_t begin_ns, struct content *content)
 {
 	static const struct batch none;
 	const struct batch *batch = page->view ? view_batch(page->view) : &none;
+	uint64_t since_ns = begin_ns ?: batch->previous_ns;
 	bool is_of_metrics = page->kind == PAGE_DETAIL || page->kind == PAGE_METRIC;
-	size_t n = make_grids(content, is_of_metrics ? batch->n_metrics : page->view || page->kind == PAGE_HELP);
+	size_t n = is_of_metrics ? batch->n_metrics : page->view || page->kind == PAGE_HELP;
 
-	for (size_t i = 0; i < n; i++) {
+	/* A grid has headings that point into it, so none moves once the first is filled. */
+	while (content->n_made < n && array_add(&content->grids, &content->n_made, sizeof(*content->grids)))
+		;
+	for (size_t i = 0; i < n && i < content->n_made; i++) {
 		struct grid *grid = &content->grids[content->n_grids];
 
 		if (page->kind == PAGE_OVERVIEW)
@@ -184,13 +181,13 @@ static void fill_grids(const struct page *page, uint64_t begin_ns, struct conten
 		else if (page->kind == PAGE_HELP)
 			fill_help(grid);
 		else
-			grid_of_metric(grid, batch->metrics[i], batch->time_ns - (begin_ns ?: batch->previous_ns),
+			grid_of_metric(grid, batch->metrics[i], batch->time_ns - since_ns,
 				       begin_ns ? GRID_WHOLE : GRID_INTERVAL);
 		content->n_grids += grid->n_rows || page->kind != PAGE_DETAIL;
 	}
 }
 
-static bool matches(const struct grid *grid, size_t row, const char *filter)
+static bool matches_filter(const struct grid *grid, size_t row, const char *filter)
 {
 	bool is_found = !*filter;
 
@@ -260,7 +257,7 @@ void page_fill(const struct page *page, uint64_t begin_ns, struct content *conte
 		for (int kind = LINE_TITLE; content->n_grids > 1 && kind <= LINE_HEADINGS; kind++)
 			add_line(content, kind, grid, GRID_HEADINGS);
 		for (size_t row = 0, n = 0; row < grid->n_rows; row++) {
-			if (!matches(grid, row, page->filter))
+			if (!matches_filter(grid, row, page->filter))
 				continue;
 			content->n_rows++;
 			if (!limit || n++ < limit)
@@ -291,19 +288,17 @@ static int add_conditions(struct page *page, const struct question *rows, const 
 
 	for (size_t i = 0; i < rows->by.n_items && !err; i++) {
 		_cleanup_(buf_done) struct buf text = BUF_INIT, value = BUF_INIT;
-		const struct attribute *found = NULL;
+		const struct attribute *found = question_find(rows->by.items[i], series);
+		const char *word = found ? found->name : rows->by.items[i];
 
-		for (unsigned int j = 0; j < series->n_attributes && !found; j++)
-			if (question_is_named(rows->by.items[i], series->attributes[j].name))
-				found = &series->attributes[j];
 		buf_printf(name, "%s%s", i ? " " : "", grid_text(line->grid, &cells[i]));
-		buf_printf(&text, found ? "%s=" : "!%s", found ? found->name : rows->by.items[i]);
 		if (found)
 			attribute_append(&value, found);
+		buf_printf(&text, found ? "%s=" : "!%s", word);
 		for (const char *at = buf_text(&value); *at; at++)
 			buf_printf(&text, strchr("*?[", *at) ? "[%c]" : "%c", *at);
-		err = buf_error(&text) ?: setting_list_add(&page->where, buf_text(&text)) ?:
-		      question_add(&page->question, buf_text(&text), &diag);
+		err = buf_error(&text) ?: setting_list_add(&page->where, buf_text(&text));
+		err = err ?: question_add(&page->question, buf_text(&text), &diag);
 	}
 	return err;
 }

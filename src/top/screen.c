@@ -81,19 +81,6 @@ static size_t read_messages(char *to, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
-static void end_messages(void)
-{
-	static char text[MESSAGES_BYTES];
-	size_t n = read_messages(text, sizeof(text));
-
-	if (messages_fd >= 0)
-		(void)dup2(stderr_fd, STDERR_FILENO);
-	(void)!write(STDERR_FILENO, text, n);
-	closep(&messages_fd);
-	closep(&stderr_fd);
-	messages_fd = stderr_fd = -1;
-}
-
 const char *screen_message(void)
 {
 	static char text[MESSAGE_BYTES];
@@ -105,16 +92,6 @@ const char *screen_message(void)
 	text[n] = '\0';
 	last = strrchr(text, '\n');
 	return last ? last + 1 : text;
-}
-
-static void find_colours(void)
-{
-	const char *no_color = getenv("NO_COLOR");
-
-	has_colour = !(no_color && *no_color) && has_colors() && start_color() == OK && use_default_colors() == OK;
-	for (short i = 0; i < (short)ARRAY_SIZE(styles) && has_colour; i++)
-		if (styles[i].colour)
-			init_pair((short)(i + 1), styles[i].colour, -1);
 }
 
 static void block_signals(int how)
@@ -129,6 +106,8 @@ static void block_signals(int how)
 
 int screen_begin(void)
 {
+	const char *no_color = getenv("NO_COLOR");
+
 	if (screen)
 		return 0;
 	screen = newterm(NULL, stdout, stdin);
@@ -136,7 +115,10 @@ int screen_begin(void)
 		return -ENOTTY;
 	block_signals(SIG_BLOCK);
 	begin_messages();
-	find_colours();
+	has_colour = !(no_color && *no_color) && has_colors() && start_color() == OK && use_default_colors() == OK;
+	for (short i = 0; i < (short)ARRAY_SIZE(styles) && has_colour; i++)
+		if (styles[i].colour)
+			init_pair((short)(i + 1), styles[i].colour, -1);
 	cbreak();
 	noecho();
 	nonl();
@@ -150,6 +132,9 @@ int screen_begin(void)
 
 void screen_end(void)
 {
+	static char messages[MESSAGES_BYTES];
+	size_t n;
+
 	if (!screen)
 		return;
 	erase(); /* there may be no other screen to return to */
@@ -157,7 +142,13 @@ void screen_end(void)
 	endwin();
 	delscreen(screen);
 	screen = NULL;
-	end_messages();
+	n = read_messages(messages, sizeof(messages));
+	if (messages_fd >= 0)
+		(void)dup2(stderr_fd, STDERR_FILENO);
+	(void)!write(STDERR_FILENO, messages, n);
+	closep(&messages_fd);
+	closep(&stderr_fd);
+	messages_fd = stderr_fd = -1;
 }
 
 void screen_resize(void)
@@ -231,10 +222,11 @@ void screen_put(unsigned int line, const char *text, bool is_chosen)
 			continue;
 		bytes = strcspn(text + 1, "\033") + 1;
 		part = strndup(text, bytes);
-		if (part)
-			grid_to_locale(part);
-		taken = grid_width(part ?: "");
-		addnstr(part ?: "", (int)grid_fit(part ?: "", width));
+		if (!part)
+			continue;
+		grid_to_locale(part);
+		taken = grid_width(part);
+		addnstr(part, (int)grid_fit(part, width));
 		width -= taken < width ? taken : width;
 	}
 	attrset(0);
@@ -255,5 +247,7 @@ int screen_key(void)
 
 	if (kind == ERR)
 		return 0;
-	return kind == KEY_CODE_YES ? -(int)key : key == 8 || key == 127 ? -KEY_BACKSPACE : (int)key;
+	if (kind == KEY_CODE_YES)
+		return -(int)key;
+	return key == 8 || key == 127 ? -KEY_BACKSPACE : (int)key;
 }

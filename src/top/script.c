@@ -69,7 +69,9 @@ const char *script_find(const char *executable, const char *words, size_t size)
 	for (const char *word = words; interpreter && word < end; word += strlen(word) + 1) {
 		if (!is_skipped && (is_named || *word != '-')) {
 			slash = strrchr(word, '/');
-			return *word ? slash && slash[1] ? slash + 1 : word : NULL;
+			if (slash && slash[1])
+				return slash + 1;
+			return *word ? word : NULL;
 		}
 		if (!is_skipped && is_among(interpreter->code, word))
 			return NULL;

@@ -38,7 +38,7 @@ struct service {
 	char problems[512], silence[64];
 };
 
-static void forget(struct service *service)
+static void discard_copy(struct service *service)
 {
 	top_restart(service->top);
 	service->copy = batch_copy_free(service->copy);
@@ -57,14 +57,13 @@ static bool is_known(const struct batch *batch, const char *word)
 
 	batch_for_each_metric(metric, batch)
 		metric_for_each_series(series, metric)
-			for (unsigned int i = 0; i < series->n_attributes; i++)
-				if (question_is_named(word, series->attributes[i].name))
-					return true;
+			if (question_find(word, series))
+				return true;
 	return false;
 }
 
 /* An attribute that no series has may be a mistake, or come later. */
-static void look_for_attributes(struct top *top, const struct batch *batch)
+static void check_attributes(struct top *top, const struct batch *batch)
 {
 	const struct question *question = &top->page->question;
 	size_t n_by = top->options.by ? top->options.by->n_items : 0;
@@ -104,16 +103,16 @@ static int take_message(struct service *service)
 	if (top->is_paused)
 		return 0;
 	if (number != service->number + 1)
-		forget(service);
+		discard_copy(service);
 	err = read_batch(service, &all, in);
 	if (err == -ESTALE) {
-		forget(service);
+		discard_copy(service);
 		err = read_batch(service, &all, in);
 	}
 	if (err)
 		return err;
 	if (!top->n_taken)
-		look_for_attributes(top, batch_copy_batch(service->copy));
+		check_attributes(top, batch_copy_batch(service->copy));
 	service->number = number;
 	top->options.interval_ns = interval_ns;
 	(void)top_view(top, batch_copy_batch(service->copy));
@@ -145,8 +144,10 @@ static int read_message(struct service *service)
 
 		if (!end)
 			return -ENOMEM;
-		if (n <= 0)
-			return !n ? -ECONNRESET : errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		if (!n)
+			return -ECONNRESET;
 		message->size += (size_t)n;
 	}
 	err = size ? take_message(service) : -EPROTO;
@@ -168,7 +169,7 @@ static void give_up(struct service *service, int err)
 	top_stop(top);
 }
 
-static void disconnect(struct service *service)
+static void end_connection(struct service *service)
 {
 	if (!service->top->is_screen)
 		service->error = -ECONNRESET;
@@ -195,7 +196,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *u
 	else if (err && !service->copy && !service->has_come) /* it closes at once if it has no place */
 		give_up(service, -EBUSY);
 	else if (err)
-		disconnect(service);
+		end_connection(service);
 	return 0;
 }
 
@@ -209,7 +210,7 @@ static int listen_to(struct service *service, int fd)
 }
 
 /* It may hang. */
-static void say_if_silent(struct service *service, uint64_t now_us)
+static void check_silence(struct service *service, uint64_t now_us)
 {
 	uint64_t late_us = 2 * service->top->options.interval_ns / NS_PER_US + LATE_US;
 
@@ -228,7 +229,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *user)
 	int r = 0, fd;
 
 	if (service->fd >= 0) {
-		say_if_silent(service, usec);
+		check_silence(service, usec);
 	} else if ((fd = socket_connect(SOCKET_COLLECTIONS, &address)) >= 0) {
 		r = listen_to(service, fd);
 		top_show(service->top);
@@ -237,7 +238,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *user)
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-static int watch(struct service *service, int fd)
+static int watch_service(struct service *service, int fd)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	int r = sd_event_new(&service->event);
@@ -266,7 +267,7 @@ int top_watch(struct top *top, int fd)
 	int r;
 
 	top->problems = service.problems;
-	r = watch(&service, fd);
+	r = watch_service(&service, fd);
 	top->options.interval_ns = interval_ns;
 	r = top_end(top, r);
 	sd_event_source_unref(service.readable);

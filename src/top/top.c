@@ -18,30 +18,23 @@
 #include "util/duration.h"
 #include "view/overview.h"
 
-static void append_heading(const struct top *top, uint64_t elapsed_ns, struct buf *out)
-{
-	_cleanup_(buf_done) struct buf heading = BUF_INIT;
-	char length[32];
-
-	snprintf(length, sizeof(length), "%.3f s", (double)elapsed_ns / 1e9);
-	draw_heading(top, length, &heading);
-	grid_cut(out, buf_text(&heading), top->options.width ?: UINT_MAX);
-	buf_append_byte(out, '\n');
-}
-
 /* A plain table */
-static void print(struct top *top)
+static void print_table(struct top *top)
 {
 	const struct top_options *options = &top->options;
 	uint64_t elapsed_ns = top->batch->time_ns - top->batch->previous_ns;
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	_cleanup_(buf_done) struct buf heading = BUF_INIT, text = BUF_INIT;
+	char length[32];
 
 	/* What is left at the end is of no use if it is short. */
 	if (top->batch->is_last && !options->is_plain && top->n_printed && elapsed_ns < options->interval_ns / 2)
 		return;
 	top_fill(top);
 	buf_append_text(&text, top->n_printed++ ? "\n" : "");
-	append_heading(top, elapsed_ns, &text);
+	snprintf(length, sizeof(length), "%.3f s", (double)elapsed_ns / 1e9);
+	draw_heading(top, length, &heading);
+	grid_cut(&text, buf_text(&heading), options->width ?: UINT_MAX);
+	buf_append_byte(&text, '\n');
 	for (size_t i = 0; i < top->content.n_grids; i++) {
 		grid_limit(&top->content.grids[i], top->page->limit);
 		grid_print(&top->content.grids[i], options->width, options->has_colour, &text);
@@ -142,7 +135,7 @@ const struct batch *top_view(void *user, const struct batch *batch)
 	if (top->is_screen)
 		top_show(top);
 	else
-		print(top);
+		print_table(top);
 	if (++top->n_taken == top->options.count)
 		top_stop(top);
 	return NULL;

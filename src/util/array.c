@@ -39,7 +39,7 @@ void array_free(void *list, size_t *n)
 	*n = 0;
 }
 
-static size_t room(size_t n)
+static size_t room_for(size_t n)
 {
 	size_t room = 1;
 
@@ -52,10 +52,10 @@ void array_shrink(void *list, size_t n_before, size_t n, size_t item_bytes)
 {
 	char *items;
 
-	if (room(n) == room(n_before))
+	if (room_for(n) == room_for(n_before))
 		return;
 	memcpy(&items, list, sizeof(items));
-	items = reallocarray(items, room(n), item_bytes);
+	items = reallocarray(items, room_for(n), item_bytes);
 	if (items)
 		memcpy(list, &items, sizeof(items));
 }

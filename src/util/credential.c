@@ -19,13 +19,13 @@ const char *credential_name(const char *path)
 
 char *credential_path(const char *path)
 {
-	const char *name = credential_name(path), *directory = getenv(VARIABLE);
+	const char *name = credential_name(path);
+	const char *directory = getenv(VARIABLE) ?: "/run/credentials/bpfpush.service";
 	char *found;
 
 	if (!name)
 		return strdup(path);
-	return asprintf(&found, "%s/%s", directory ? directory : "/run/credentials/bpfpush.service", name) < 0 ? NULL :
-														  found;
+	return asprintf(&found, "%s/%s", directory, name) < 0 ? NULL : found;
 }
 
 bool credential_is_due(void)

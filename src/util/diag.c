@@ -57,6 +57,7 @@ void diag_add_none_of(struct diag *diag, const char *path, unsigned int line, co
 		      const void *items, size_t n, size_t item_bytes)
 {
 	const char *nearest = word ? parse_nearest_of(word, items, n, item_bytes) : NULL;
+	const char *are = n == 1 ? "is" : "are";
 	_cleanup_(buf_done) struct buf list = BUF_INIT;
 
 	if (nearest) {
@@ -66,8 +67,7 @@ void diag_add_none_of(struct diag *diag, const char *path, unsigned int line, co
 	for (size_t i = 0; i < n; i++)
 		buf_printf(&list, "%s%s", i ? ", " : "", array_name(items, i, item_bytes));
 	if (word)
-		diag_add(diag, path, line, "unknown %s \"%s\": there %s %s", what, word, n == 1 ? "is" : "are",
-			 n ? buf_text(&list) : "none");
+		diag_add(diag, path, line, "unknown %s \"%s\": there %s %s", what, word, are, n ? buf_text(&list) : "none");
 	else
 		diag_add(diag, path, line, "%s is missing: there are %s", what, buf_text(&list));
 	if (buf_error(&list))

@@ -44,5 +44,6 @@ static inline uint64_t hash_stable(uint64_t hash, const void *data, size_t size)
 /* Its end counts, so that two texts are not taken for one. NULL is "". */
 static inline uint64_t hash_text(uint64_t hash, const char *text)
 {
-	return hash_stable(hash, text ?: "", text ? strlen(text) + 1 : 1);
+	text = text ?: "";
+	return hash_stable(hash, text, strlen(text) + 1);
 }

@@ -11,7 +11,7 @@
 
 #define ENTRIES_MIN 16u
 
-static void put(struct index *index, struct index_entry entry)
+static void put_entry(struct index *index, struct index_entry entry)
 {
 	size_t at = entry.hash & (index->n_entries - 1);
 
@@ -20,7 +20,7 @@ static void put(struct index *index, struct index_entry entry)
 	index->entries[at] = entry;
 }
 
-static int resize(struct index *index, size_t n_entries)
+static int resize_index(struct index *index, size_t n_entries)
 {
 	struct index other = { .n_entries = n_entries, .n = index->n };
 
@@ -29,7 +29,7 @@ static int resize(struct index *index, size_t n_entries)
 		return -ENOMEM;
 	for (size_t i = 0; i < index->n_entries; i++)
 		if (index->entries[i].number_plus_1)
-			put(&other, index->entries[i]);
+			put_entry(&other, index->entries[i]);
 	free(index->entries);
 	*index = other;
 	return 0;
@@ -42,15 +42,15 @@ void index_shrink(struct index *index)
 	while (n_entries > ENTRIES_MIN && 8 * index->n < n_entries)
 		n_entries /= 2;
 	if (n_entries < index->n_entries)
-		(void)resize(index, n_entries);
+		(void)resize_index(index, n_entries);
 }
 
 int index_add(struct index *index, uint64_t hash, uint32_t number)
 {
 	if (2 * (index->n + 1) > index->n_entries &&
-	    resize(index, index->n_entries ? index->n_entries * 2 : ENTRIES_MIN))
+	    resize_index(index, index->n_entries ? index->n_entries * 2 : ENTRIES_MIN))
 		return -ENOMEM;
-	put(index, (struct index_entry){ (uint32_t)hash, number + 1 });
+	put_entry(index, (struct index_entry){ (uint32_t)hash, number + 1 });
 	index->n++;
 	return 0;
 }

@@ -48,7 +48,7 @@ socklen_t kept_manager(struct sockaddr_un *ret_address)
 }
 
 /* Keeps fd itself, and name, which is freed on failure. */
-static int add(struct kept *kept, char *name, int fd, bool is_used)
+static int add_item(struct kept *kept, char *name, int fd, bool is_used)
 {
 	const struct item item = { name, fd, is_used };
 	int err = name ? array_append(&kept->items, &kept->n, &item) : -ENOMEM;
@@ -73,7 +73,7 @@ static int add_from_file(struct kept *kept, int n)
 
 		if (length > 0 && name[length - 1] == ':')
 			name[length - 1] = '\0';
-		err = add(kept, strdup(length < 0 ? "" : name), FIRST_FD + i, false);
+		err = add_item(kept, strdup(length < 0 ? "" : name), FIRST_FD + i, false);
 	}
 	return err;
 }
@@ -96,7 +96,7 @@ int kept_new(struct kept **ret_kept)
 	has_file = n > 0 && getenv(NAMES_FD);
 	unsetenv(NAMES_FD);
 	for (int i = 0; i < n && !has_file; i++)
-		err = add(kept, TAKE_PTR(names[i]), FIRST_FD + i, false) ?: err;
+		err = add_item(kept, TAKE_PTR(names[i]), FIRST_FD + i, false) ?: err;
 	for (int i = 0; i < n; i++)
 		free(names[i]);
 	err = has_file ? add_from_file(kept, n) : err;
@@ -145,7 +145,7 @@ bool kept_has(const struct kept *kept, const char *prefix)
 }
 
 /* fd: goes with the message; -1: none. A manager that is not there, or refuses, is none. */
-static void tell(struct kept *kept, const char *what, const char *name, int fd)
+static void notify_manager(struct kept *kept, const char *what, const char *name, int fd)
 {
 	union {
 		struct cmsghdr header;
@@ -179,8 +179,8 @@ void kept_probe(struct kept *kept)
 
 	if (pipe2(ends, O_CLOEXEC))
 		return;
-	tell(kept, "FDSTOREREMOVE=1", "probe", -1); /* of the program before an exec */
-	tell(kept, "FDSTORE=1\nFDPOLL=0", "probe", ends[0]);
+	notify_manager(kept, "FDSTOREREMOVE=1", "probe", -1); /* of the program before an exec */
+	notify_manager(kept, "FDSTORE=1\nFDPOLL=0", "probe", ends[0]);
 	close(ends[0]);
 	closep(&kept->probe_fd);
 	kept->probe_fd = ends[1];
@@ -204,17 +204,17 @@ int kept_put(struct kept *kept, const char *name, int fd)
 	if (copy < 0)
 		return -errno;
 	if (item) {
-		tell(kept, "FDSTOREREMOVE=1", name, -1);
+		notify_manager(kept, "FDSTOREREMOVE=1", name, -1);
 		close(item->fd);
 		item->fd = copy;
 		item->is_used = true;
 	} else {
-		err = add(kept, strdup(name), copy, true);
+		err = add_item(kept, strdup(name), copy, true);
 	}
 	if (err)
 		close(copy);
 	else /* that they seem to be broken must not make the manager let maps and links go */
-		tell(kept, "FDSTORE=1\nFDPOLL=0", name, copy);
+		notify_manager(kept, "FDSTORE=1\nFDPOLL=0", name, copy);
 	return err;
 }
 
@@ -229,7 +229,7 @@ void kept_drop(struct kept *kept, const char *prefix)
 			kept->items[n++] = item;
 			continue;
 		}
-		tell(kept, "FDSTOREREMOVE=1", item.name, -1);
+		notify_manager(kept, "FDSTOREREMOVE=1", item.name, -1);
 		close(item.fd);
 		free(item.name);
 	}
@@ -252,15 +252,6 @@ static int *put_away(int count)
 		return NULL;
 	}
 	return away;
-}
-
-static void put_back(const int *away, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (away[i] < 0)
-			close(FIRST_FD + i);
-		else if (dup3(away[i], FIRST_FD + i, O_CLOEXEC) >= 0)
-			close(away[i]);
 }
 
 /* Out of the way of each other. */
@@ -328,7 +319,11 @@ int kept_exec(struct kept *kept, char *const argv[])
 		execvp(argv[0], argv);
 		err = -errno;
 	}
-	put_back(away, count);
+	for (int i = 0; i < count; i++) /* back again */
+		if (away[i] < 0)
+			close(FIRST_FD + i);
+		else if (dup3(away[i], FIRST_FD + i, O_CLOEXEC) >= 0)
+			close(away[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
 		unsetenv(variables[i]);
 	return err;

@@ -54,12 +54,12 @@ static const struct number_type number_types[] = {
 static void complain_limit(const struct setting_row *row, const struct assignment *at, struct diag *diag,
 			   const char *side, uint64_t limit)
 {
-	const struct parse_unit *unit = number_types[row->type].units;
+	static const struct parse_unit none[] = { { "", 1 }, { NULL, 0 } };
+	const struct parse_unit *unit = number_types[row->type].units ?: none;
 
-	while (unit && (!limit || limit % unit->factor) && unit[1].name)
+	while ((!limit || limit % unit->factor) && unit[1].name)
 		unit++;
-	complain(at, diag, "\"%s\" is %s %" PRIu64 "%s", at->value, side, unit ? limit / unit->factor : limit,
-		 unit ? unit->name : "");
+	complain(at, diag, "\"%s\" is %s %" PRIu64 "%s", at->value, side, limit / unit->factor, unit->name);
 }
 
 /*

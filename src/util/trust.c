@@ -9,7 +9,7 @@
 #include "util/rights.h"
 
 /* Reports an open file or directory that others may write. path: what the message calls it. */
-static void check(int fd, const char *path, struct diag *diag)
+static void check_writers(int fd, const char *path, struct diag *diag)
 {
 	const char *asker = getenv("SUDO_UID");
 	struct stat status, program = { 0 };
@@ -35,7 +35,7 @@ int trust_check_directory(const char *path, struct diag *diag)
 
 	if (fd < 0)
 		return -errno;
-	check(fd, path, diag);
+	check_writers(fd, path, diag);
 	return 0;
 }
 
@@ -48,7 +48,7 @@ int trust_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f)
 	if (fd < 0 || fstat(fd, &status))
 		return -errno;
 	if (S_ISREG(status.st_mode))
-		check(fd, path, diag);
+		check_writers(fd, path, diag);
 	else if (!is_named && !(S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)))
 		return S_ISDIR(status.st_mode) ? -EISDIR : -EOPNOTSUPP;
 	*ret_f = fdopen(fd, "r");

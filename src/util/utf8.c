@@ -14,7 +14,7 @@ size_t utf8_bytes(const char *text, size_t size)
 
 	if (!size || byte[0] < 0x80)
 		return size ? 1 : 0;
-	bytes = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
+	bytes = 2 + (byte[0] >= 0xe0) + (byte[0] >= 0xf0);
 	if (byte[0] < 0xc2 || byte[0] > 0xf4 || size < bytes)
 		return 0;
 	character = byte[0] & (0xff >> (bytes + 1));

@@ -69,7 +69,7 @@ struct layout {
 	uint32_t first, end;	/* of all buckets that hold something */
 };
 
-static const struct numbers *totals(const struct layout *layout, const struct series *series)
+static const struct numbers *shown_numbers(const struct layout *layout, const struct series *series)
 {
 	bool is_interval = layout->span == GRID_INTERVAL && layout->metric->kind != METRIC_GAUGE;
 
@@ -81,15 +81,16 @@ static double number_of(const struct layout *layout, const struct series *series
 			const char **ret_before)
 {
 	const struct metric *metric = layout->metric;
-	const struct numbers *total = totals(layout, series);
+	const struct numbers *total = shown_numbers(layout, series);
 	const struct numbers *growth = layout->span == GRID_WHOLE ? &series->total : &series->delta;
 	bool is_histogram = metric->kind == METRIC_HISTOGRAM, is_open;
 	double divisor = is_histogram ? 1 : (double)metric->divisor;
 	uint32_t first = 0, end = metric->layout.n_buckets;
 
+	if (column->quantity == TOTAL && metric->kind == METRIC_GAUGE)
+		return (double)(int64_t)total->sum / divisor;
 	if (column->quantity == TOTAL)
-		return metric->kind == METRIC_GAUGE ? (double)(int64_t)total->sum / divisor :
-						      (double)(is_histogram ? total->count : total->sum) / divisor;
+		return (double)(is_histogram ? total->count : total->sum) / divisor;
 	if (column->quantity == RATE)
 		return (double)(is_histogram ? growth->count : growth->sum) / divisor / layout->seconds;
 	if (!total->count || (column->quantity <= MEAN && metric->layout.has_no_sum))
@@ -108,8 +109,9 @@ static double number_of(const struct layout *layout, const struct series *series
 void grid_append_rate(struct buf *out, double value, const char *unit)
 {
 	bool is_time = !strcmp(unit, "s");
+	double shown = is_time ? value * 100 : value;
 
-	decimal_human(out, is_time ? value * 100 : value, is_time ? "" : unit);
+	decimal_human(out, shown, is_time ? "" : unit);
 	buf_append_text(out, is_time ? "%" : "/s");
 }
 
@@ -120,36 +122,43 @@ static void end_number(struct grid *grid, const struct layout *layout, const str
 	bool is_count = metric->kind == METRIC_HISTOGRAM && column->quantity <= RATE;
 	const char *unit = is_count ? "" : metric->unit, *before = "";
 	bool is_human = !strcmp(unit, "s") || !strcmp(unit, "By");
-	const struct numbers *total = totals(layout, series);
+	uint64_t divisor = is_count ? 1 : metric->divisor;
+	const struct numbers *total = shown_numbers(layout, series);
 	double value = number_of(layout, series, column, &before);
+	enum level level;
 
 	buf_append_text(&grid->text, before);
 	if (isnan(value))
 		buf_append_byte(&grid->text, '-');
 	else if (column->quantity == TOTAL && (!is_human || metric->kind == METRIC_GAUGE))
-		decimal_quotient(&grid->text, is_count ? total->count : total->sum,
-				 is_count ? 1 : metric->divisor, metric->kind == METRIC_GAUGE);
+		decimal_quotient(&grid->text, is_count ? total->count : total->sum, divisor,
+				 metric->kind == METRIC_GAUGE);
 	else if (column->quantity == RATE)
 		grid_append_rate(&grid->text, value, unit);
 	else
 		decimal_human(&grid->text, value, unit);
-	grid_end_cell(grid, isnan(value) ? -INFINITY : value, isnan(value) || !value ? LEVEL_NONE : LEVEL_PLAIN);
+	level = isnan(value) || !value ? LEVEL_NONE : LEVEL_PLAIN;
+	grid_end_cell(grid, isnan(value) ? -INFINITY : value, level);
 }
 
 /* The unit first, then the process, and when it began last. */
-static int rank(const char *name)
+static int rank_attribute(const char *name)
 {
 	static const char *const known[] = { "process.creation.time", "process.pid", "process.executable.name" };
 	const char *const *found = array_find(known, ARRAY_SIZE(known), name);
 
-	return attribute_owner(name) ? -3 : found == &known[0] ? 1 : found ? (int)(known - found) : 0;
+	if (attribute_owner(name))
+		return -3;
+	if (found == &known[0])
+		return 1;
+	return found ? (int)(known - found) : 0;
 }
 
 static int by_rank(const void *left, const void *right)
 {
 	const char *a = *(const char *const *)left, *b = *(const char *const *)right;
 
-	return rank(a) - rank(b) ?: strcmp(a, b);
+	return rank_attribute(a) - rank_attribute(b) ?: strcmp(a, b);
 }
 
 /* When the process began comes after the numbers: the last column is the first to go if a line is too long. */
@@ -157,8 +166,8 @@ static bool is_shown(const struct columns *columns, size_t i, bool is_last)
 {
 	const char *name = columns->names[i];
 
-	return (rank(name) > 0) == is_last && strcmp(name, "otel.metric.overflow") && strcmp(name, "bpfpush.overflow.reason") &&
-	       !(i && attribute_owner(name));
+	return (rank_attribute(name) > 0) == is_last && strcmp(name, "otel.metric.overflow") &&
+	       strcmp(name, "bpfpush.overflow.reason") && !(i && attribute_owner(name));
 }
 
 static void find_layout(struct layout *layout, const struct metric *metric)
@@ -169,9 +178,9 @@ static void find_layout(struct layout *layout, const struct metric *metric)
 	metric_for_each_series(series, metric) {
 		uint32_t first = 0, end = metric->layout.n_buckets;
 
-		if (metric->kind != METRIC_HISTOGRAM || !totals(layout, series)->count)
+		if (metric->kind != METRIC_HISTOGRAM || !shown_numbers(layout, series)->count)
 			continue;
-		bounds_trim(totals(layout, series)->bucket, &first, &end);
+		bounds_trim(shown_numbers(layout, series)->bucket, &first, &end);
 		layout->first = first < layout->first ? first : layout->first;
 		layout->end = end > layout->end ? end : layout->end;
 	}
@@ -204,6 +213,7 @@ void grid_end_attribute(struct grid *grid, const struct series *series, const st
 			const char *none)
 {
 	size_t i = grid->n_ended % grid->n_columns;
+	double number = found ? (double)found->number : -INFINITY;
 
 	if (found && found->type != ATTRIBUTE_NUMBER)
 		grid->columns[i].is_number = false;
@@ -218,7 +228,7 @@ void grid_end_attribute(struct grid *grid, const struct series *series, const st
 		attribute_append(&grid->text, found);
 	if (found && attribute_owner(found->name) && !strcmp(found->text, "/"))
 		buf_append_text(&grid->text, " (no unit)");
-	grid_end_cell(grid, found ? (double)found->number : -INFINITY, found ? LEVEL_PLAIN : LEVEL_NONE);
+	grid_end_cell(grid, number, found ? LEVEL_PLAIN : LEVEL_NONE);
 }
 
 static void end_attribute(struct grid *grid, const struct series *series, const char *name)
@@ -246,7 +256,8 @@ static void add_series(struct grid *grid, const struct layout *layout, const str
 		if (number_columns[i].kinds & kind)
 			end_number(grid, layout, series, &number_columns[i]);
 	if (layout->metric->kind == METRIC_HISTOGRAM) {
-		histogram_bars(totals(layout, series)->bucket, layout->first, layout->end, &grid->text);
+		histogram_bars(shown_numbers(layout, series)->bucket, layout->first, layout->end,
+			       &grid->text);
 		grid_end_cell(grid, 0, LEVEL_PLAIN);
 	}
 	for (size_t i = 0; i < columns->n; i++)
@@ -255,7 +266,7 @@ static void add_series(struct grid *grid, const struct layout *layout, const str
 }
 
 /* What series are sorted by: of histograms the sum, which says more than the count. */
-static uint64_t weight(const struct series *series, const struct numbers *numbers)
+static uint64_t weigh_series(const struct series *series, const struct numbers *numbers)
 {
 	const struct metric *metric = series->metric;
 
@@ -268,8 +279,8 @@ static int by_growth(const void *left_, const void *right_)
 	const struct series *left = *(struct series *const *)left_, *right = *(struct series *const *)right_;
 	const uint64_t keys[][2] = {
 		{ series_is_overflow(left), series_is_overflow(right) },
-		{ weight(left, &left->delta), weight(right, &right->delta) },
-		{ weight(left, &left->total), weight(right, &right->total) },
+		{ weigh_series(left, &left->delta), weigh_series(right, &right->delta) },
+		{ weigh_series(left, &left->total), weigh_series(right, &right->total) },
 		{ left->hash, right->hash },
 	};
 
@@ -284,9 +295,12 @@ static int by_total(const void *left, const void *right)
 	const struct series *const *series[] = { left, right };
 	uint64_t weights[ARRAY_SIZE(series)];
 
-	for (size_t i = 0; i < ARRAY_SIZE(series); i++)
-		weights[i] = series_is_overflow(*series[i]) ? UINT64_MAX : weight(*series[i], &(*series[i])->total);
-	return weights[0] == weights[1] ? by_growth(left, right) : weights[0] > weights[1] ? -1 : 1;
+	for (size_t i = 0; i < ARRAY_SIZE(series); i++) {
+		const struct series *one = *series[i];
+
+		weights[i] = series_is_overflow(one) ? UINT64_MAX : weigh_series(one, &one->total);
+	}
+	return (weights[0] < weights[1]) - (weights[0] > weights[1]) ?: by_growth(left, right);
 }
 
 /* "{call}" is UCUM's way to write a plain word. What the numbers lack stands next to it. */

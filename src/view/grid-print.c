@@ -72,7 +72,7 @@ unsigned int grid_width(const char *text)
 }
 
 /* As many whole characters as width holds, with what combines with the last; takes their columns off *width. */
-static const char *skip(const char *text, unsigned int *width)
+static const char *skip_characters(const char *text, unsigned int *width)
 {
 	while (*text) {
 		int columns;
@@ -88,7 +88,7 @@ static const char *skip(const char *text, unsigned int *width)
 
 size_t grid_fit(const char *text, unsigned int width)
 {
-	return (size_t)(skip(text, &width) - text);
+	return (size_t)(skip_characters(text, &width) - text);
 }
 
 void grid_cut(struct buf *out, const char *text, unsigned int width)
@@ -111,10 +111,10 @@ void grid_cut(struct buf *out, const char *text, unsigned int width)
 	buf_append_text(out, ELLIPSIS);
 	/* What goes in front of the tail ends inside a wide character perhaps: then that one goes, too. */
 	left = whole - tail;
-	end = skip(text, &left);
+	end = skip_characters(text, &left);
 	if (left) {
 		left = whole - tail + 1;
-		end = skip(text, &left);
+		end = skip_characters(text, &left);
 	}
 	buf_append(out, end, tail ? size - (size_t)(end - text) : 0);
 }
@@ -163,7 +163,9 @@ static void leave_out(const struct grid *grid, unsigned int width, const struct 
 	for (unsigned int i = 0; i < grid->n_columns; i++) {
 		unsigned int most = grid->columns[i].is_number ? UINT_MAX : width / 2, own = grid->columns[i].width;
 
-		wanted += own ? (own < most ? own : most) + (i ? layout->gap : 0) : 0;
+		if (own && i)
+			wanted += layout->gap;
+		wanted += own < most ? own : most;
 	}
 	for (unsigned int i = grid->n_columns; grid->n_rows && i-- > 1 && wanted > width;)
 		if (grid->columns[i].width && !grid->columns[i].is_telling && i != grid->sorted) {
@@ -176,7 +178,8 @@ static void leave_out(const struct grid *grid, unsigned int width, const struct 
  * As many columns as fit with their texts cut, without those that are out. Neither numbers nor bars can be cut. Returns
  * the first column that found no room.
  */
-static unsigned int fit(const struct grid *grid, unsigned int width, const bool *is_out, struct grid_layout *layout)
+static unsigned int fit_columns(const struct grid *grid, unsigned int width, const bool *is_out,
+				struct grid_layout *layout)
 {
 	unsigned int name = width / 3 < NAME_WIDTH_MIN ? width / 3 : NAME_WIDTH_MIN;
 
@@ -208,15 +211,15 @@ void grid_lay_out(const struct grid *grid, unsigned int width, unsigned int inde
 	unsigned int end;
 
 	leave_out(grid, width, &layout, is_out);
-	end = fit(grid, width, is_out, &layout);
+	end = fit_columns(grid, width, is_out, &layout);
 	if (end < grid->n_columns) {
 		layout.gap = 1;
-		end = fit(grid, width, is_out, &layout);
+		end = fit_columns(grid, width, is_out, &layout);
 	}
 	for (unsigned int i = 1; end <= grid->sorted && grid->sorted < grid->n_columns && i < grid->sorted; i++)
 		if (grid->columns[i].is_number && grid->columns[i].width && !is_out[i]) {
 			is_out[i] = true;
-			end = fit(grid, width, is_out, &layout);
+			end = fit_columns(grid, width, is_out, &layout);
 		}
 	/* Texts then grow, the narrowest first. */
 	for (; layout.taken < width; layout.taken++) {
@@ -254,8 +257,10 @@ void grid_print_row(const struct grid *grid, const struct grid_layout *layout, s
 		buf_reset(&shown);
 		grid_cut(&shown, text, width);
 		blanks = width - grid_width(buf_text(&shown)); /* it may be cut to less */
-		if (has_colour)
-			colour = cell ? colours[cell->level] : i == grid->sorted ? SGR_CHOSEN : SGR_HEADING;
+		if (has_colour && cell)
+			colour = colours[cell->level];
+		else if (has_colour)
+			colour = i == grid->sorted ? SGR_CHOSEN : SGR_HEADING;
 		buf_printf(out, "%*s%s", (int)(before + (is_number ? blanks : 0)), "", colour);
 		buf_append_text(out, buf_text(&shown));
 		buf_append_text(out, *colour ? SGR_END : "");
@@ -271,7 +276,8 @@ void grid_print(const struct grid *grid, unsigned int width, bool has_colour, st
 	grid_lay_out(grid, width ?: UINT32_MAX, 2, &layout);
 	buf_append_text(out, has_colour && *title ? SGR_TITLE : "");
 	grid_cut(out, title, width ?: UINT32_MAX);
-	buf_append_text(out, !*title ? "" : has_colour ? SGR_END "\n" : "\n");
+	if (*title)
+		buf_append_text(out, has_colour ? SGR_END "\n" : "\n");
 	for (size_t row = GRID_HEADINGS; row + 1 <= grid->n_rows; row++) {
 		grid_print_row(grid, &layout, row, has_colour, out);
 		buf_append_byte(out, '\n');

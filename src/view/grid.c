@@ -42,7 +42,7 @@ void grid_add_row(struct grid *grid, const void *of)
 		grid->text.error = -ENOMEM;
 }
 
-static void widen(struct grid_column *column, const char *text)
+static void widen_column(struct grid_column *column, const char *text)
 {
 	unsigned int width = grid_width(text);
 
@@ -60,7 +60,7 @@ void grid_end_cell(struct grid *grid, double number, enum level level)
 	grid->cells[i] = (struct grid_cell){ start, number, level };
 	grid->text_start = grid->text.size;
 	grid->columns[i % grid->n_columns].is_telling |= level != LEVEL_NONE;
-	widen(&grid->columns[i % grid->n_columns], grid_text(grid, &grid->cells[i]));
+	widen_column(&grid->columns[i % grid->n_columns], grid_text(grid, &grid->cells[i]));
 }
 
 void grid_replace(struct grid *grid, size_t row, unsigned int column, const char *text)
@@ -74,7 +74,7 @@ void grid_replace(struct grid *grid, size_t row, unsigned int column, const char
 	cell->text = grid->text_start;
 	grid->text_start = grid->text.size;
 	grid_clean((char *)grid->text.data + cell->text);
-	widen(&grid->columns[column], grid_text(grid, cell));
+	widen_column(&grid->columns[column], grid_text(grid, cell));
 }
 
 unsigned int grid_find_column(const struct grid *grid, const char *heading)
@@ -105,7 +105,7 @@ static int by_column(const void *left_, const void *right_, void *order_)
 		difference = (a->number < b->number) - (a->number > b->number);
 	else
 		difference = strcmp(grid_text(grid, a), grid_text(grid, b));
-	return difference ? difference * order->sign : left < right ? -1 : 1;
+	return difference * order->sign ?: (left > right) - (left < right);
 }
 
 void grid_sort(struct grid *grid, unsigned int column, bool is_reversed)
@@ -145,6 +145,7 @@ void grid_limit(struct grid *grid, size_t n)
 			continue;
 		grid->columns[i].width = grid_width(grid->columns[i].heading);
 		for (size_t row = 0; row < n; row++)
-			widen(&grid->columns[i], grid_text(grid, &grid->cells[row * grid->n_columns + i]));
+			widen_column(&grid->columns[i],
+				     grid_text(grid, &grid->cells[row * grid->n_columns + i]));
 	}
 }

@@ -80,18 +80,6 @@ static void end_line(struct canvas *canvas)
 	buf_append_text(canvas->out, canvas->is_picture ? "" : "\n");
 }
 
-static void append_title(struct buf *out, const struct heat *heat, const struct heat_cells *cells, size_t row,
-			 size_t column)
-{
-	buf_append_text(out, "<title>");
-	heat_append_time(out, cells->times_ns[column], 3);
-	buf_append_text(out, ", ");
-	heat_append_limit(out, heat, cells, row);
-	buf_append_text(out, " to ");
-	heat_append_limit(out, heat, cells, row + 1);
-	buf_printf(out, ": %" PRIu64 "</title>", cells->counts[row * cells->n_columns + column]);
-}
-
 static void draw_row(struct canvas *canvas, const struct heat *heat, const struct heat_cells *cells, size_t row)
 {
 	size_t width;
@@ -101,9 +89,18 @@ static void draw_row(struct canvas *canvas, const struct heat *heat, const struc
 	width = grid_width(buf_text(&canvas->text));
 	put_text(canvas, width < AXIS_WIDTH ? AXIS_WIDTH - width : 0);
 	for (size_t i = 0; i < cells->n_columns; i++) {
-		if (canvas->is_picture)
-			append_title(&canvas->text, heat, cells, row, i);
-		put_cell(canvas, heat_level(cells, cells->counts[row * cells->n_columns + i]), cells->stretch);
+		uint64_t count = cells->counts[row * cells->n_columns + i];
+
+		if (canvas->is_picture) {
+			buf_append_text(&canvas->text, "<title>");
+			heat_append_time(&canvas->text, cells->times_ns[i], 3);
+			buf_append_text(&canvas->text, ", ");
+			heat_append_limit(&canvas->text, heat, cells, row);
+			buf_append_text(&canvas->text, " to ");
+			heat_append_limit(&canvas->text, heat, cells, row + 1);
+			buf_printf(&canvas->text, ": %" PRIu64 "</title>", count);
+		}
+		put_cell(canvas, heat_level(cells, count), cells->stretch);
 	}
 	end_line(canvas);
 }
@@ -153,10 +150,11 @@ static void draw_map(struct canvas *canvas, const struct heat *heat, const struc
 void heat_print(const struct heat *heat, unsigned int width, unsigned int height, bool has_colour, struct buf *out)
 {
 	struct canvas canvas = { .out = out, .has_colour = has_colour, .width = width };
+	unsigned int n_columns = width > AXIS_WIDTH ? width - AXIS_WIDTH : 1;
+	unsigned int n_rows = height > OTHER_LINES ? height - OTHER_LINES : 1;
 	_cleanup_(heat_cells_done) struct heat_cells cells;
 
-	if (heat_cells_init(&cells, heat, width > AXIS_WIDTH ? width - AXIS_WIDTH : 1,
-			    height > OTHER_LINES ? height - OTHER_LINES : 1))
+	if (heat_cells_init(&cells, heat, n_columns, n_rows))
 		out->error = out->error ?: -ENOMEM;
 	draw_map(&canvas, heat, &cells);
 }

@@ -53,12 +53,12 @@ static uint64_t end_ns(const struct heat *heat, size_t column)
 	return heat->ends_ns[column % heat->room];
 }
 
-static uint64_t *buckets(const struct heat *heat, size_t column)
+static uint64_t *column_buckets(const struct heat *heat, size_t column)
 {
 	return heat->counts + column % heat->room * heat->metric.layout.n_buckets;
 }
 
-static size_t oldest(const struct heat *heat)
+static size_t oldest_column(const struct heat *heat)
 {
 	return heat->n_added > heat->room ? heat->n_added - heat->room : 0;
 }
@@ -78,8 +78,8 @@ void heat_add(struct heat *heat, const struct metric *metric, uint64_t time_ns)
 	size_t n_series = 0;
 
 	if (!is_rest(heat, time_ns))
-		memset(buckets(heat, heat->n_added++), 0, n_buckets * sizeof(*bucket));
-	bucket = buckets(heat, heat->n_added - 1);
+		memset(column_buckets(heat, heat->n_added++), 0, n_buckets * sizeof(*bucket));
+	bucket = column_buckets(heat, heat->n_added - 1);
 	heat->ends_ns[(heat->n_added - 1) % heat->room] = time_ns;
 	metric_for_each_series(series, metric) {
 		n_series += series->total.count > 0;
@@ -94,10 +94,10 @@ static void find_range(const struct heat *heat, uint32_t from, uint32_t *first, 
 {
 	*first = heat->metric.layout.n_buckets;
 	*end = 0;
-	for (size_t column = oldest(heat); column < heat->n_added; column++) {
+	for (size_t column = oldest_column(heat); column < heat->n_added; column++) {
 		uint32_t low = from, high = heat->metric.layout.n_buckets;
 
-		bounds_trim(buckets(heat, column), &low, &high);
+		bounds_trim(column_buckets(heat, column), &low, &high);
 		if (low == high)
 			continue;
 		*first = low < *first ? low : *first;
@@ -115,7 +115,7 @@ bool heat_is_empty(const struct heat *heat)
 
 static uint64_t begin_ns(const struct heat *heat, size_t column)
 {
-	if (column > oldest(heat))
+	if (column > oldest_column(heat))
 		return end_ns(heat, column - 1);
 	/* It is not known: as long as the next one. */
 	return column + 1 < heat->n_added ? 2 * end_ns(heat, column) - end_ns(heat, column + 1) : end_ns(heat, column);
@@ -126,16 +126,16 @@ static uint32_t row_bucket(const struct heat_cells *cells, size_t row)
 	return row ? cells->second + (uint32_t)(row - 1) * cells->step : cells->first;
 }
 
-static void fill(struct heat_cells *cells, const struct heat *heat, size_t group)
+static void fill_cells(struct heat_cells *cells, const struct heat *heat, size_t group)
 {
 	uint32_t n_buckets = heat->metric.layout.n_buckets;
-	size_t first_group = oldest(heat) / group;
+	size_t first_group = oldest_column(heat) / group;
 
-	for (size_t column = oldest(heat); column < heat->n_added; column++) {
+	for (size_t column = oldest_column(heat); column < heat->n_added; column++) {
 		size_t at = column / group - first_group;
-		const uint64_t *bucket = buckets(heat, column);
+		const uint64_t *bucket = column_buckets(heat, column);
 
-		if (column == oldest(heat) || !(column % group))
+		if (column == oldest_column(heat) || !(column % group))
 			cells->times_ns[at] = begin_ns(heat, column);
 		cells->times_ns[at + 1] = end_ns(heat, column);
 		for (size_t row = 0; row < cells->n_rows; row++) {
@@ -160,7 +160,7 @@ int heat_cells_init(struct heat_cells *cells, const struct heat *heat, size_t co
 	/* Groups stay what they are while columns come and go. */
 	do {
 		group++;
-		cells->n_columns = (heat->n_added - 1) / group - oldest(heat) / group + 1;
+		cells->n_columns = (heat->n_added - 1) / group - oldest_column(heat) / group + 1;
 	} while (cells->n_columns > (columns_max ?: 1));
 	if (!cells->first && !heat->metric.layout.bounds && rows_max > 1)
 		find_range(heat, 1, &cells->second, &last);
@@ -177,7 +177,7 @@ int heat_cells_init(struct heat_cells *cells, const struct heat *heat, size_t co
 		return -ENOMEM;
 	}
 	cells->times_ns = cells->counts + cells->n_rows * cells->n_columns;
-	fill(cells, heat, group);
+	fill_cells(cells, heat, group);
 	return 0;
 }
 

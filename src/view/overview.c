@@ -4,6 +4,7 @@
  */
 #include "view/overview.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "metric/bounds.h"
@@ -107,7 +108,7 @@ bool overview_needs(const char *word)
 	return false;
 }
 
-static bool counts(const struct overview_column *column, const struct series *series)
+static bool counts_series(const struct overview_column *column, const struct series *series)
 {
 	for (unsigned int i = 0; i < series->n_attributes; i++)
 		if (column->attribute && !strcmp(series->attributes[i].name, column->attribute))
@@ -116,7 +117,8 @@ static bool counts(const struct overview_column *column, const struct series *se
 	return !column->attribute;
 }
 
-static double number(const struct overview_column *column, const struct series *series, const struct span *span)
+static double compute_number(const struct overview_column *column, const struct series *series,
+			     const struct span *span)
 {
 	const struct numbers *numbers = span->is_whole ? &series->total : &series->delta;
 	double divisor = (double)series->metric->divisor, rate = (double)numbers->sum / divisor / span->elapsed_s;
@@ -160,10 +162,10 @@ static void add_metric(struct metric *rows, const struct question *question, con
 			const struct overview_column *column = &overview_columns[i];
 			double *sum = &row->numbers[i], more;
 
-			if (strcmp(column->metric, metric->name) || !counts(column, series))
+			if (strcmp(column->metric, metric->name) || !counts_series(column, series))
 				continue;
-			more = number(column, series, span);
-			*sum = !kinds[column->kind].is_largest ? *sum + more : more > *sum ? more : *sum;
+			more = compute_number(column, series, span);
+			*sum = kinds[column->kind].is_largest ? fmax(*sum, more) : *sum + more;
 			has[i] = true;
 		}
 	}
@@ -185,31 +187,28 @@ static void append_number(struct buf *out, const struct overview_column *column,
 		out->size -= 2;
 }
 
-/* What it is called in the column of this attribute. */
-static void end_name(struct grid *grid, const struct series *series, const char *word, bool is_first)
-{
-	const struct attribute *found = NULL;
-
-	for (unsigned int i = 0; i < series->n_attributes && !found; i++)
-		found = question_is_named(word, series->attributes[i].name) ? &series->attributes[i] : NULL;
-	grid_end_attribute(grid, series, found, is_first && question_is_named(word, "process.pid") ? "(brief)" : "-");
-}
-
 static void end_row(struct grid *grid, const struct question *question, const struct row *row, const bool *has)
 {
 	grid_add_row(grid, row->of);
-	for (size_t i = 0; i < question->by.n_items; i++)
-		end_name(grid, row->of, question->by.items[i], !i);
+	for (size_t i = 0; i < question->by.n_items; i++) {
+		const char *word = question->by.items[i];
+
+		grid_end_attribute(grid, row->of, question_find(word, row->of),
+				   !i && question_is_named(word, "process.pid") ? "(brief)" : "-");
+	}
 	for (size_t i = 0; i < overview_n_columns; i++) {
 		const struct overview_column *column = &overview_columns[i];
 		double value = row->numbers[i];
+		enum level level = value <= 0 ? LEVEL_NONE : LEVEL_PLAIN;
 
 		if (!has[i])
 			continue;
 		append_number(&grid->text, column, value);
-		grid_end_cell(grid, value, value <= 0 ? LEVEL_NONE :
-					   column->alarm && value >= column->alarm ? LEVEL_ALARM :
-					   column->high && value >= column->high ? LEVEL_HIGH : LEVEL_PLAIN);
+		if (column->high && value >= column->high)
+			level = LEVEL_HIGH;
+		if (column->alarm && value >= column->alarm)
+			level = LEVEL_ALARM;
+		grid_end_cell(grid, value, level);
 	}
 }
 

@@ -83,6 +83,14 @@ bool question_is_empty(const struct question *question)
 	return !question->metrics.n_items && !question->by.n_items && !question->n_conditions;
 }
 
+const struct attribute *question_find(const char *word, const struct series *series)
+{
+	array_for_each (attribute, series->attributes, series->n_attributes)
+		if (question_is_named(word, attribute->name))
+			return attribute;
+	return NULL;
+}
+
 static bool is_exempt(const struct question *question, const struct metric *metric)
 {
 	return question->exempt && !strcmp(question->exempt, metric->scope);

@@ -45,6 +45,8 @@ bool question_wants_metric(const struct question *question, const struct metric 
 bool question_wants(const struct question *question, const struct series *series);
 /* The attributes that it is told apart by, in the order of the series. Texts are borrowed from it. */
 void question_choose(const struct question *question, const struct series *series, struct attributes *ret_attributes);
+/* The attribute whose name fits the word, as above, or NULL. */
+const struct attribute *question_find(const char *word, const struct series *series);
 /* Does name fit the word, as above? */
 bool question_is_named(const char *word, const char *name);
 /* Or one of these words? */

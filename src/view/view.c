@@ -49,7 +49,7 @@ struct view *view_free(struct view *view)
 }
 
 /* The metrics of a batch are always the same. */
-static int begin(struct view *view, const struct batch *batch)
+static int init_metrics(struct view *view, const struct batch *batch)
 {
 	size_t n = 0;
 
@@ -72,7 +72,8 @@ static int begin(struct view *view, const struct batch *batch)
 	return 0;
 }
 
-static int get(struct view *view, struct metric *metric, const struct series *series, struct series **ret_series)
+static int get_series(struct view *view, struct metric *metric, const struct series *series,
+		      struct series **ret_series)
 {
 	const struct metric *source = series->metric;
 	struct attributes attributes;
@@ -97,7 +98,7 @@ static int add_metric(struct view *view, struct metric *metric, const struct met
 	metric_for_each_series(series, source) {
 		if (!question_wants(view->question, series))
 			continue;
-		err = get(view, metric, series, &own);
+		err = get_series(view, metric, series, &own);
 		if (err)
 			break;
 		own->n_sources = 1;
@@ -117,7 +118,7 @@ static int add_metric(struct view *view, struct metric *metric, const struct met
 int view_add(struct view *view, const struct batch *batch)
 {
 	bool is_first = !view->metrics;
-	int err = is_first ? begin(view, batch) : 0;
+	int err = is_first ? init_metrics(view, batch) : 0;
 
 	for (size_t i = 0; i < view->batch.n_metrics && !err; i++) {
 		const struct metric *source = batch->metrics[view->metrics[i].place];
@@ -139,7 +140,8 @@ const struct batch *view_batch(const struct view *view)
 	return &view->batch;
 }
 
-static void copy(const struct metric *metric, struct numbers *to, const struct numbers *from)
+static void copy_numbers(const struct metric *metric, struct numbers *to,
+			 const struct numbers *from)
 {
 	to->sum = from->sum;
 	to->count = from->count;
@@ -156,7 +158,7 @@ const struct batch *view_interval(struct view *view)
 			struct series *series = metric->series[j];
 
 			series->is_present &= series->delta.sum || series->delta.count;
-			copy(metric, &series->total, &series->delta);
+			copy_numbers(metric, &series->total, &series->delta);
 		}
 	}
 	return &view->batch;
@@ -170,7 +172,7 @@ const struct batch *view_whole(struct view *view)
 
 		metric->loss = view->metrics[i].loss;
 		for (size_t j = 0; j < metric->n_series && metric->kind != METRIC_GAUGE; j++)
-			copy(metric, &metric->series[j]->delta, &metric->series[j]->total);
+			copy_numbers(metric, &metric->series[j]->delta, &metric->series[j]->total);
 	}
 	return &view->batch;
 }

@@ -65,4 +65,5 @@ def main():
     findings.finish(checked)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -18,9 +18,14 @@
 /* "40 s", "3 min" */
 static void append_age_in_words(struct buf *out, const char *before, uint64_t age_ns, const char *after)
 {
-	uint64_t age_s = age_ns / NS_PER_S, unit_s = age_s < 120 ? 1 : age_s < 7200 ? 60 : 3600;
+	uint64_t age_s = age_ns / NS_PER_S;
 
-	buf_printf(out, "%s%" PRIu64 " %s%s", before, age_s / unit_s, unit_s == 1 ? "s" : unit_s == 60 ? "min" : "h", after);
+	if (age_s < 120)
+		buf_printf(out, "%s%" PRIu64 " s%s", before, age_s, after);
+	else if (age_s < 7200)
+		buf_printf(out, "%s%" PRIu64 " min%s", before, age_s / 60, after);
+	else
+		buf_printf(out, "%s%" PRIu64 " h%s", before, age_s / 3600, after);
 }
 
 void page_append_health(const struct exporter *exporter, uint64_t now_ns, struct buf *out)
@@ -125,6 +130,7 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 {
 	const struct exporter_stats *stats = &exporter->stats;
 	struct exporter_waiting waiting = exporter_waiting(exporter);
+	const char *state = stats->delivered_ns ? "delivered" : "waiting";
 	_cleanup_(buf_done) struct buf place = BUF_INIT;
 
 	page_append_place(exporter, &place);
@@ -132,10 +138,10 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 	page_append_health(exporter, page->now_ns, &page->text);
 	buf_append_text(&page->text, "\n ");
 	buf_begin_object(&page->json, "name", exporter->name, "type", exporter->ops->type, "endpoint", buf_text(&place),
-			 "problem", stats->problem, "state",
-			 stats->is_failing ? "failing" : stats->delivered_ns ? "delivered" : "waiting");
+			 "problem", stats->problem, "state", stats->is_failing ? "failing" : state);
 	for (enum points fate = 0; fate < N_POINTS; fate++) {
-		const char *name = fate == POINTS_PUSHED ? "pushed" : points_error_type[fate] ?: "delivered";
+		const char *other = fate == POINTS_PUSHED ? "pushed" : "delivered";
+		const char *name = points_error_type[fate] ?: other;
 
 		if (stats->points[fate] || fate <= POINTS_DELIVERED)
 			buf_printf(&page->text, " %" PRIu64 " %s,", stats->points[fate], name);

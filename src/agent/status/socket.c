@@ -26,7 +26,8 @@ static int set_address(const char *directory, const char *name, struct sockaddr_
 }
 
 /* -EADDRINUSE: another agent listens. */
-static int begin(struct listener *listener, mode_t mode, sd_event *event, sd_event_io_handler_t on_connect, void *user)
+static int begin_listening(struct listener *listener, mode_t mode, sd_event *event,
+			   sd_event_io_handler_t on_connect, void *user)
 {
 	struct sockaddr_un *address = &listener->address;
 
@@ -47,7 +48,7 @@ bool listener_open(struct listener *listener, const char *name, mode_t mode, con
 {
 	const char *directory = getenv("RUNTIME_DIRECTORY");
 	bool is_wanted = directory && !set_address(directory, name, &listener->address);
-	int r = is_wanted ? begin(listener, mode, event, on_connect, user) : 0;
+	int r = is_wanted ? begin_listening(listener, mode, event, on_connect, user) : 0;
 
 	if (r < 0)
 		log_warning("%s: %s; %s", listener->address.sun_path, strerror(-r), loss);
@@ -65,9 +66,10 @@ void listener_close(struct listener *listener)
 
 int socket_connect(const char *name, struct sockaddr_un *ret_address)
 {
+	const char *directory = getenv("RUNTIME_DIRECTORY") ?: DIRECTORY;
 	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd < 0 || set_address(getenv("RUNTIME_DIRECTORY") ?: DIRECTORY, name, ret_address))
+	if (fd < 0 || set_address(directory, name, ret_address))
 		return fd < 0 ? -errno : -ENAMETOOLONG;
 	/* A service that hangs does not take those who want to connect: they do not wait for it. */
 	if (connect(fd, (const struct sockaddr *)ret_address, sizeof(*ret_address)) || fcntl(fd, F_SETFL, 0))

@@ -73,7 +73,7 @@ static void append_line(const struct agent *agent, struct buf *out)
 }
 
 /* Connected, the socket can be polled; connected each time, it finds a manager that was started again. */
-static void tell_manager(struct status *status)
+static void notify_manager(struct status *status)
 {
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
 	char text[MESSAGE_BYTES];
@@ -101,7 +101,7 @@ static void tell_manager(struct status *status)
 void status_say(struct status *status, const char *phase)
 {
 	snprintf(status->phase, sizeof(status->phase), "%s\n", phase);
-	tell_manager(status);
+	notify_manager(status);
 }
 
 /* When it is sent */
@@ -121,7 +121,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *user)
 	struct status *status = user;
 
 	status->next_ns = clock_ns(CLOCK_BOOTTIME) + LEAST_NS;
-	tell_manager(status);
+	notify_manager(status);
 	return 0;
 }
 
@@ -140,7 +140,7 @@ static int on_turn(sd_event_source *source, void *user)
 
 static int on_writable(sd_event_source *source, int fd, uint32_t events, void *user)
 {
-	tell_manager(user);
+	notify_manager(user);
 	return 0;
 }
 
@@ -157,7 +157,7 @@ static int on_watchdog(sd_event_source *source, uint64_t usec, void *user)
 	status->is_alive = agent->batch.is_last || age_ns < 2 * agent->options.interval_ns + LATE_NS;
 	if (!status->is_alive && next_us > RECHECK_US)
 		next_us = RECHECK_US;
-	tell_manager(status);
+	notify_manager(status);
 	sd_event_source_set_time_relative(source, next_us);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

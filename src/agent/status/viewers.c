@@ -24,7 +24,7 @@ struct viewers {
 	} viewers[VIEWERS_MAX];
 };
 
-static void leave(struct viewer *viewer)
+static void remove_viewer(struct viewer *viewer)
 {
 	viewer->source = sd_event_source_unref(viewer->source);
 	stores_close(&viewer->store, 1);
@@ -38,7 +38,7 @@ static void send_more(struct viewer *viewer)
 	ssize_t n = send(viewer->fd, store->data + viewer->sent, store->size - viewer->sent, MSG_NOSIGNAL);
 
 	if (n < 0 && errno != EAGAIN) {
-		leave(viewer);
+		remove_viewer(viewer);
 		return;
 	}
 	viewer->sent += n > 0 ? (size_t)n : 0;
@@ -62,19 +62,19 @@ static void write_message(const struct agent *agent, struct store *store)
 	memcpy(store->data, &header, sizeof(header));
 }
 
-static void tell(const struct viewers *viewers, struct viewer *viewer)
+static void send_collection(const struct viewers *viewers, struct viewer *viewer)
 {
 	if (viewer->fd < 0)
 		return;
 	if (viewer->store.size) {
 		if (++viewer->n_missed == VIEWERS_PATIENCE)
-			leave(viewer);
+			remove_viewer(viewer);
 		return;
 	}
 	viewer->sent = viewer->n_missed = 0;
 	write_message(viewers->agent, &viewer->store);
 	if (viewer->store.has_failed || viewer->store.size > VIEWERS_BYTES_MAX)
-		leave(viewer);
+		remove_viewer(viewer);
 	else
 		send_more(viewer);
 }
@@ -82,20 +82,20 @@ static void tell(const struct viewers *viewers, struct viewer *viewer)
 void viewers_tell(struct viewers *viewers)
 {
 	for (size_t i = 0; viewers && i < VIEWERS_MAX; i++)
-		tell(viewers, &viewers->viewers[i]);
+		send_collection(viewers, &viewers->viewers[i]);
 }
 
 /* A viewer says nothing: what can be read is its end. */
 static int on_viewer(sd_event_source *source, int fd, uint32_t events, void *user)
 {
 	if (events & ~(uint32_t)EPOLLOUT)
-		leave(user);
+		remove_viewer(user);
 	else
 		send_more(user);
 	return 0;
 }
 
-static int enter(struct viewers *viewers, struct viewer *viewer, int fd)
+static int add_viewer(struct viewers *viewers, struct viewer *viewer, int fd)
 {
 	_cleanup_(closep) int memory = memfd_create("viewer", MFD_CLOEXEC);
 	int r = memory < 0 ? -errno : stores_open(memory, &viewer->store, 1);
@@ -117,10 +117,10 @@ static int on_connect(sd_event_source *source, int fd, uint32_t events, void *us
 		closep(&viewer);
 		return 0;
 	}
-	if (enter(viewers, place, viewer) < 0)
-		leave(place);
+	if (add_viewer(viewers, place, viewer) < 0)
+		remove_viewer(place);
 	else if (viewers->agent->n_collections)
-		tell(viewers, place);
+		send_collection(viewers, place);
 	return 0;
 }
 
@@ -145,7 +145,7 @@ void viewers_free(struct viewers *viewers)
 	if (!viewers)
 		return;
 	for (size_t i = 0; i < VIEWERS_MAX; i++)
-		leave(&viewers->viewers[i]);
+		remove_viewer(&viewers->viewers[i]);
 	listener_close(&viewers->listener);
 	free(viewers);
 }

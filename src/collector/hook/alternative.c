@@ -58,7 +58,7 @@ static size_t section_of(const char *text, size_t length)
 	return SECTION_OTHER;
 }
 
-static const struct section *section(const struct program *program)
+static const struct section *section_of_program(const struct program *program)
 {
 	return &sections[program->type];
 }
@@ -68,17 +68,17 @@ static const char *event_name(const struct program *program)
 {
 	const char *target = target_of(program->section), *slash = strrchr(target, '/');
 
-	return section(program)->event == EVENT_TRACEPOINT && slash ? slash + 1 : target;
+	return section_of_program(program)->event == EVENT_TRACEPOINT && slash ? slash + 1 : target;
 }
 
 static bool is_comparable(const struct program *one, const struct program *other)
 {
-	return section(one)->event & section(other)->event;
+	return section_of_program(one)->event & section_of_program(other)->event;
 }
 
 static bool sees_same_event(const struct program *one, const struct program *other)
 {
-	const struct section *left = section(one), *right = section(other);
+	const struct section *left = section_of_program(one), *right = section_of_program(other);
 
 	if (left->event == EVENT_OTHER)
 		return !strcmp(one->section, other->section);
@@ -173,9 +173,9 @@ static bool is_preempted(const struct programs *programs, const char *hook, bool
 	array_for_each (program, programs->items, programs->n) {
 		if (program->state != PROGRAM_WAITING || strcmp(program->hook, hook))
 			continue;
-		if (section(program)->unpreempted)
+		if (section_of_program(program)->unpreempted)
 			has_other = true;
-		else if (section(program)->event == EVENT_TRACEPOINT)
+		else if (section_of_program(program)->event == EVENT_TRACEPOINT)
 			preempted = program->section;
 	}
 	return has_other && preempted && is_preemptible && is_preemptible(preempted);

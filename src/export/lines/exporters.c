@@ -100,7 +100,7 @@ static const struct setting_row graphite_rows[] = {
 	ROW(sender.retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
 };
 
-static void check(const void *data, const struct assignments *given, struct diag *diag)
+static void check_settings(const void *data, const struct assignments *given, struct diag *diag)
 {
 	const struct lines_settings *settings = data;
 
@@ -141,23 +141,24 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 	struct sender_options sender = settings->sender;
 	struct lines *lines = &state->lines;
 	const struct dialect *dialect = &dialect_table[settings->dialect + (is_graphite ? DIALECT_DOTTED : 0)];
-	const char *complaint;
+	const struct socket_ops *ops = is_graphite ? &tcp_ops : &udp_ops;
+	const char *port = is_graphite ? GRAPHITE_PORT : STATSD_PORT, *complaint;
+	unsigned int datagram_bytes;
 	int err;
 
 	*lines = settings->lines;
 	exporter->format = hash_format(exporter, settings);
-	err = endpoint_parse(settings->endpoint, is_graphite ? GRAPHITE_PORT : STATSD_PORT, !is_graphite,
-				 &sender.endpoint, &complaint) ?:
-		  naming_init(&lines->naming, dialect, settings->template, context->resource, context->n_resource,
-			      &settings->resource_attributes);
-
-	if (!is_graphite)
-		lines->naming.limit_bytes = settings->max_name_bytes;
+	err = endpoint_parse(settings->endpoint, port, !is_graphite, &sender.endpoint, &complaint) ?:
+	      naming_init(&lines->naming, dialect, settings->template, context->resource, context->n_resource,
+			  &settings->resource_attributes);
 	lines->exporter = exporter;
-	lines->pack = (struct pack){ .put = exporter_enqueue, .user = exporter };
-	lines->pack.limit_bytes = is_graphite ? PIECE_BYTES :
-				  settings->max_datagram_bytes ?: sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
-	err = err ?: socket_new(is_graphite ? &tcp_ops : &udp_ops, exporter, &sender, &state->sock);
+	lines->pack = (struct pack){ .put = exporter_enqueue, .user = exporter, .limit_bytes = PIECE_BYTES };
+	if (!is_graphite) {
+		datagram_bytes = sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
+		lines->pack.limit_bytes = settings->max_datagram_bytes ?: datagram_bytes;
+		lines->naming.limit_bytes = settings->max_name_bytes;
+	}
+	err = err ?: socket_new(ops, exporter, &sender, &state->sock);
 	if (err)
 		close_all(exporter);
 	return err;
@@ -192,7 +193,7 @@ static uint64_t next_slot(struct exporter *exporter, const struct batch *batch)
 	return state->slot_s;
 }
 
-static int push(struct exporter *exporter, const struct batch *batch)
+static int push_batch(struct exporter *exporter, const struct batch *batch)
 {
 	struct state *state = exporter->state;
 
@@ -209,7 +210,7 @@ static void send_lines(struct exporter *exporter, const struct batch *batch)
 	state->sock->ops->flush(state->sock, batch->is_last, batch->is_last ? WINDOW_AT_END_NS : window_ns);
 }
 
-static int probe(struct exporter *exporter)
+static int probe_receiver(struct exporter *exporter)
 {
 	return socket_probe(((struct state *)exporter->state)->sock);
 }
@@ -218,8 +219,8 @@ static const struct setting_table statsd_settings = SETTING_TABLE(statsd_rows, s
 static const struct setting_table graphite_settings = SETTING_TABLE(graphite_rows, struct lines_settings);
 
 #define OPS                                                                                             \
-	.check = check, .state_bytes = sizeof(struct state), .open = open_exporter, .push = push,        \
-	.send = send_lines, .probe = probe, .close = close_all
+	.check = check_settings, .state_bytes = sizeof(struct state), .open = open_exporter,             \
+	.push = push_batch, .send = send_lines, .probe = probe_receiver, .close = close_all
 
 const struct exporter_ops statsd_exporter = { .type = "statsd", .settings = &statsd_settings, OPS };
 const struct exporter_ops graphite_exporter = { .type = "graphite", .settings = &graphite_settings, OPS };

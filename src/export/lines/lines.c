@@ -192,21 +192,15 @@ static void push_ended(struct lines *lines, const struct batch *batch)
 	exporter->queue.time_ns = batch->time_ns;
 }
 
-/* Another push, a quarter of the room being for the lines of series that end, would be too much. */
-static bool is_filling(const struct lines *lines)
-{
-	const struct queue *queue = &lines->exporter->queue;
-
-	return queue->budget && queue_is_near(queue, queue->budget->limit_bytes / 4 + lines->pack.n_bytes);
-}
-
 /* False: what is in the queue is too useful, or on its way. */
 static bool take_back(struct lines *lines)
 {
 	struct queue *queue = &lines->exporter->queue;
+	/* Another push, a quarter of the room being for the lines of series that end, would be too much. */
+	bool is_filling = queue->budget && queue_is_near(queue, queue->budget->limit_bytes / 4 + lines->pack.n_bytes);
 	size_t n_points = queue->n_points;
 
-	if (!lines->pack.n_pieces || (lines->naming.dialect->is_graphite && !is_filling(lines)) ||
+	if (!lines->pack.n_pieces || (lines->naming.dialect->is_graphite && !is_filling) ||
 	    !queue_take_back(queue, lines->window_ns, lines->pack.n_pieces))
 		return false;
 	exporter_account(lines->exporter, POINTS_PUSHED, queue->n_points - n_points);

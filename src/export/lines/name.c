@@ -45,11 +45,6 @@ static bool text_is_plain(const struct text_rule *rule, const char *text)
 	       strcmp(text, TEXT_OVERFLOW);
 }
 
-static void text_append_digits(struct buf *out, uint64_t hash)
-{
-	buf_printf(out, "_%08" PRIx32, (uint32_t)hash);
-}
-
 /* Without digits, at most limit bytes. */
 static void text_append_replaced(struct buf *out, const struct text_rule *rule, const char *text, size_t limit)
 {
@@ -69,7 +64,7 @@ static void text_append_replaced(struct buf *out, const struct text_rule *rule, 
 static void text_append_marked(struct buf *out, const struct text_rule *rule, const char *text, uint64_t hash)
 {
 	text_append_replaced(out, rule, text, rule->limit_bytes - TEXT_DIGITS_BYTES);
-	text_append_digits(out, hash);
+	buf_printf(out, "_%08" PRIx32, (uint32_t)hash);
 }
 
 /* text as it is if possible; if not, marked with its own hash. */
@@ -88,8 +83,8 @@ static uint64_t hash_pair(const char *first, const char *second)
 
 /* Metrics */
 
-/* A hash that is equal in every process and on every machine. */
-static uint64_t identity(const struct series *series)
+/* The same in every process and on every machine. */
+static uint64_t hash_series(const struct series *series)
 {
 	const struct metric *metric = series->metric;
 	uint64_t hash = hash_text(hash_text(HASH_STABLE_START, metric->scope), metric->name);
@@ -201,7 +196,8 @@ static bool is_named(const struct attribute *attribute, const char *name, size_t
 	return strlen(attribute->name) == size && !memcmp(attribute->name, name, size);
 }
 
-static const struct attribute *find(const struct attribute *attributes, unsigned int n, const char *name, size_t size)
+static const struct attribute *find_attribute(const struct attribute *attributes, unsigned int n,
+					      const char *name, size_t size)
 {
 	for (unsigned int i = 0; i < n; i++)
 		if (is_named(&attributes[i], name, size))
@@ -264,7 +260,8 @@ static void append_piece(const struct naming *naming, const struct template_piec
 		buf_append_text(out, unit_suffix);
 		break;
 	case TEMPLATE_HOST:
-		append_resource(out, &level_rule, find(naming->resource, naming->n_resource, "host.name", 9));
+		append_resource(out, &level_rule,
+				find_attribute(naming->resource, naming->n_resource, "host.name", 9));
 		break;
 	case TEMPLATE_ATTRIBUTES:
 		append_attributes(naming, series, at, out);
@@ -272,12 +269,14 @@ static void append_piece(const struct naming *naming, const struct template_piec
 	case TEMPLATE_UNIT:
 	case TEMPLATE_NAMED:
 		attribute = is_unit ? series_owner(series) :
-				      find(series->attributes, series->n_attributes, piece->text, piece->size);
+				      find_attribute(series->attributes, series->n_attributes,
+						     piece->text, piece->size);
 		if (attribute)
 			append_value(out, attribute);
 		else
 			append_resource(out, &level_rule, is_unit ? NULL :
-					find(naming->resource, naming->n_resource, piece->text, piece->size));
+					find_attribute(naming->resource, naming->n_resource,
+						       piece->text, piece->size));
 		break;
 	}
 }
@@ -322,7 +321,7 @@ void name_append_path(const struct naming *naming, const struct series *series, 
 		has_digits = true;
 	}
 	if (has_digits)
-		text_append_digits(out, identity(series));
+		buf_printf(out, "_%08" PRIx32, (uint32_t)hash_series(series));
 	buf_append_text(out, kind->path_suffix);
 }
 
@@ -358,7 +357,8 @@ static void append_resource_tags(const struct naming *naming, const struct text_
 
 	for (size_t i = 0; i < tags->n_items; i++) {
 		const char *name = tags->items[i];
-		const struct attribute *attribute = find(naming->resource, naming->n_resource, name, strlen(name));
+		const struct attribute *attribute =
+			find_attribute(naming->resource, naming->n_resource, name, strlen(name));
 		bool is_host = !strcmp(name, "host.name") && naming->template.n_of[TEMPLATE_HOST];
 
 		if (!attribute || is_host || is_in_path(naming, attribute) || array_find(tags->items, i, name))

@@ -9,7 +9,7 @@
 #define PART_BYTES 64 /* at most, for a tag with a bound, a suffix with a level, a value and a type each */
 
 /* Gives away what is in the buffer, of which it is all. */
-static void put(struct pack *pack)
+static void put_piece(struct pack *pack)
 {
 	int err = pack->put(pack->user, pack->buf.data, pack->buf.size, pack->n_points);
 
@@ -21,7 +21,7 @@ static void put(struct pack *pack)
 }
 
 /* The line, which follows what is in the buffer, joins that, or begins the next piece. */
-static int add(struct pack *pack, const uint8_t *line, size_t size)
+static int add_line(struct pack *pack, const uint8_t *line, size_t size)
 {
 	size_t end = (size_t)(line - pack->buf.data) + size;
 	struct buf next = BUF_INIT;
@@ -35,7 +35,7 @@ static int add(struct pack *pack, const uint8_t *line, size_t size)
 	if (!buf_reserve(&next, pack->limit_bytes + size))
 		return -ENOMEM;
 	buf_append(&next, line, size);
-	put(pack);
+	put_piece(pack);
 	pack->buf = next;
 	return 0;
 }
@@ -83,8 +83,11 @@ void pack_line(struct pack *pack, const struct line *line, const char *value, co
 
 	if (at && is_separated)
 		*at++ = '\n';
-	if (at)
-		err = add(pack, at, (size_t)((uint8_t *)put_line(pack, (char *)at, line, value, type) - at));
+	if (at) {
+		char *end = put_line(pack, (char *)at, line, value, type);
+
+		err = add_line(pack, at, (size_t)((uint8_t *)end - at));
+	}
 	pack->buf.error = 0; /* what is there stays */
 	if (err)
 		pack->failure = err;
@@ -99,7 +102,7 @@ int pack_flush(struct pack *pack)
 	int err;
 
 	if (pack->buf.size)
-		put(pack);
+		put_piece(pack);
 	err = pack->error;
 	pack->error = 0;
 	return err;

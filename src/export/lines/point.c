@@ -38,20 +38,10 @@ static uint64_t number_at(const struct lines *lines, const struct metric *metric
 }
 
 /* In the window. */
-static uint64_t grown(const struct lines *lines, const struct series *series, const struct point_state *state,
-		      uint32_t i)
+static uint64_t window_growth(const struct lines *lines, const struct series *series,
+			      const struct point_state *state, uint32_t i)
 {
 	return number_at(lines, series->metric, &series->total, i) - state->base[i];
-}
-
-static void set_base(const struct lines *lines, const struct series *series, struct point_state *state)
-{
-	const struct metric *metric = series->metric;
-
-	for (uint32_t i = 0; i < state->n_base; i++)
-		state->base[i] = number_at(lines, metric, &series->total, i) -
-				 number_at(lines, metric, &series->delta, i);
-	state->window = lines->window;
 }
 
 /* Numbers */
@@ -66,7 +56,7 @@ static void put_number(struct lines *lines, const struct line *line, bool is_neg
 }
 
 /* Seconds in nanoseconds may take more than 64 bits. */
-static unsigned __int128 scaled(uint64_t raw, uint64_t multiplier, uint64_t divisor)
+static unsigned __int128 scale_number(uint64_t raw, uint64_t multiplier, uint64_t divisor)
 {
 	if (multiplier == 1)
 		return divisor == 1 ? raw : raw / divisor;
@@ -77,7 +67,8 @@ static unsigned __int128 scaled(uint64_t raw, uint64_t multiplier, uint64_t divi
 static bool put_sum(struct lines *lines, const struct line_metric *kind, const struct series *series,
 		    const struct point_state *state, uint32_t i, const struct line *line)
 {
-	const uint64_t multiplier = i == BASE_SUM ? kind->multiplier : 1, divisor = i == BASE_SUM ? kind->divisor : 1;
+	const uint64_t multiplier = i == BASE_SUM ? kind->multiplier : 1;
+	const uint64_t divisor = i == BASE_SUM ? kind->divisor : 1;
 	const uint64_t total = number_at(lines, series->metric, &series->total, i);
 	const uint64_t delta = total - state->base[i];
 	unsigned __int128 whole;
@@ -86,7 +77,8 @@ static bool put_sum(struct lines *lines, const struct line_metric *kind, const s
 		put_number(lines, line, false, lines->is_cumulative ? total : delta, divisor, NULL);
 		return true;
 	}
-	whole = scaled(total, multiplier, divisor) - scaled(total - delta, multiplier, divisor);
+	whole = scale_number(total, multiplier, divisor);
+	whole -= scale_number(total - delta, multiplier, divisor);
 	if (whole > INT64_MAX)
 		return false;
 	if (whole || lines->sends_unchanged)
@@ -123,7 +115,7 @@ static bool write_counters(struct lines *lines, const struct line_metric *kind, 
 	struct line line = { .name = &state->name, .suffix = first == BASE_SUM ? "" : ".count", .ending = "" };
 	bool is_complete;
 
-	if (!grown(lines, series, state, first) && !lines->sends_unchanged)
+	if (!window_growth(lines, series, state, first) && !lines->sends_unchanged)
 		return true;
 	if (lines->is_cumulative && first == BASE_COUNT)
 		line.ending = ".total";
@@ -135,7 +127,7 @@ static bool write_counters(struct lines *lines, const struct line_metric *kind, 
 		is_complete &= put_sum(lines, kind, series, state, BASE_SUM, &line);
 	line.suffix = ".bucket";
 	for (uint32_t i = 0; i < bounds_explicit_n(series->metric); i++) {
-		if (!grown(lines, series, state, BASE_BUCKETS + i) &&
+		if (!window_growth(lines, series, state, BASE_BUCKETS + i) &&
 		    !(lines->sends_unchanged && number_at(lines, series->metric, &series->total, BASE_BUCKETS + i)))
 			continue;
 		line.bound = kind->buckets[bounds_explicit_last(series->metric, i)].bound;
@@ -151,7 +143,7 @@ static void write_values(struct lines *lines, const struct line_metric *kind, co
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
 
 	for (uint32_t i = 0; i < series->metric->layout.n_buckets; i++) {
-		uint64_t n = grown(lines, series, state, BASE_BUCKETS + i);
+		uint64_t n = window_growth(lines, series, state, BASE_BUCKETS + i);
 		char type[DECIMAL_RATE_BYTES + 8], *end;
 
 		if (!n)
@@ -166,12 +158,18 @@ static void write_values(struct lines *lines, const struct line_metric *kind, co
 bool point_write(struct lines *lines, const struct line_metric *kind, const struct series *series,
 		       struct point_state *state)
 {
-	if (state->window != lines->window || (state->ended_s && state->ended_s != lines->time_s))
-		set_base(lines, series, state);
+	const struct metric *metric = series->metric;
+
+	if (state->window != lines->window || (state->ended_s && state->ended_s != lines->time_s)) {
+		for (uint32_t i = 0; i < state->n_base; i++)
+			state->base[i] = number_at(lines, metric, &series->total, i) -
+					 number_at(lines, metric, &series->delta, i);
+		state->window = lines->window;
+	}
 	state->ended_s = 0;
-	if (series->metric->kind == METRIC_GAUGE)
+	if (metric->kind == METRIC_GAUGE)
 		return write_gauge(lines, kind, series, state);
-	if (series->metric->kind == METRIC_SUM || lines->histogram == LINES_COUNTERS)
+	if (metric->kind == METRIC_SUM || lines->histogram == LINES_COUNTERS)
 		return write_counters(lines, kind, series, state);
 	write_values(lines, kind, series, state);
 	return true;
@@ -194,23 +192,18 @@ static void print_bound(double value, char text[32])
 		memmove(plus, plus + 1, strlen(plus));
 }
 
-/* A few digits and no exponent, which some receivers do not read. */
-static void print_value(double value, char text[32])
-{
-	double shown = fmin(value, VALUE_MAX);
-	int decimals = shown > 0 ? 5 - (int)floor(log10(shown)) : 0;
-
-	snprintf(text, 32, "%.*f", decimals < 0 ? 0 : decimals > 25 ? 25 : decimals, shown);
-}
-
 struct bucket_text *bucket_texts_new(const struct metric *metric, double per_second, char dot)
 {
 	struct bucket_text *texts = calloc(metric->layout.n_buckets, sizeof(*texts));
 	char *point;
 
 	for (uint32_t i = 0; texts && i < metric->layout.n_buckets; i++) {
+		double middle = fmin(bounds_middle(metric, i) * per_second, VALUE_MAX);
+		double decimals = middle > 0 ? 5 - floor(log10(middle)) : 0;
+
 		print_bound(bounds_upper(metric, i) * per_second, texts[i].bound);
-		print_value(bounds_middle(metric, i) * per_second, texts[i].middle);
+		/* A few digits and no exponent, which some receivers do not read. */
+		snprintf(texts[i].middle, 32, "%.*f", (int)fmin(fmax(decimals, 0), 25), middle);
 		point = strchr(texts[i].bound, '.');
 		if (point)
 			*point = dot;

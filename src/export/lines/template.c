@@ -57,7 +57,7 @@ static bool is_alone(const struct template *template, unsigned int i)
 	return is_first || (piece->kind != TEMPLATE_ATTRIBUTES && before->kind == TEMPLATE_TEXT);
 }
 
-static void describe(struct template *template)
+static void classify_template(struct template *template)
 {
 	bool is_after_metric = false;
 
@@ -95,7 +95,7 @@ int template_parse(const char *text, struct template *ret_template, const char *
 		*ret_complaint = fault;
 		return -EINVAL;
 	}
-	describe(&template);
+	classify_template(&template);
 	*ret_template = template;
 	return 0;
 }

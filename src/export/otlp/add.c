@@ -89,7 +89,7 @@ static int add_exponential(exponential_t *older, exponential_t *newer)
 	return err;
 }
 
-static int add(unsigned int data_field, ProtobufCMessage *older, ProtobufCMessage *newer)
+static int add_point(unsigned int data_field, ProtobufCMessage *older, ProtobufCMessage *newer)
 {
 	if (data_field == OTLP__METRIC__DATA_HISTOGRAM)
 		return add_histogram((histogram_t *)older, (histogram_t *)newer);
@@ -104,7 +104,7 @@ int otlp_add(unsigned int data_field, struct bytes older_bytes, struct bytes *nu
 	const ProtobufCMessageDescriptor *message = otlp_kinds[data_field].message;
 	ProtobufCMessage *older = protobuf_c_message_unpack(message, NULL, older_bytes.size, older_bytes.data);
 	ProtobufCMessage *newer = protobuf_c_message_unpack(message, NULL, numbers->size, numbers->data);
-	int err = older && newer ? add(data_field, older, newer) : -EBADMSG;
+	int err = older && newer ? add_point(data_field, older, newer) : -EBADMSG;
 	size_t size = err ? 0 : protobuf_c_message_get_packed_size(newer);
 	uint8_t *sum = err ? NULL : malloc(size + 1);
 

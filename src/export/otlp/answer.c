@@ -231,7 +231,7 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points, struct ot
 /* Messages */
 
 /* What came back, in one number. */
-static int outcome(const struct http_answer *http, const struct otlp_answer *answer)
+static int encode_outcome(const struct http_answer *http, const struct otlp_answer *answer)
 {
 	if (http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED)
 		return -(int)http->failure;
@@ -285,14 +285,12 @@ static void append_hint(const struct otlp_report *report, const struct http_answ
 static void report_accepted(const struct otlp_report *report, const struct http_answer *http,
 			    const struct otlp_answer *answer)
 {
-	bool is_undecodable = is_type(http->content_type, PROTOBUF);
+	const char *body = http->content_type[0] ? http->content_type : "a body without a content type";
 	char what[512];
 
-	snprintf(what, sizeof(what), "%.64s answered with status %d",
-		 is_undecodable	       ? "a body that cannot be decoded" :
-		 http->content_type[0] ? http->content_type :
-					 "a body without a content type",
-		 http->status);
+	if (is_type(http->content_type, PROTOBUF))
+		body = "a body that cannot be decoded";
+	snprintf(what, sizeof(what), "%.64s answered with status %d", body, http->status);
 	if (answer->n_rejected)
 		exporter_log(report->exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED,
 			     "the receiver rejected %zu point%s: %s", (size_t)answer->n_rejected,
@@ -333,7 +331,7 @@ void otlp_report_answer(struct otlp_report *report, const struct http_answer *ht
 {
 	int last = report->outcome;
 
-	report->outcome = outcome(http, answer);
+	report->outcome = encode_outcome(http, answer);
 	if (report->outcome == last)
 		return;
 	if (answer->verdict == OTLP_ACCEPTED)

@@ -32,14 +32,14 @@ enum {
 
 /* Writing; there is room */
 
-static uint8_t *begin(struct otlp_writer *writer, unsigned int field)
+static uint8_t *begin_field(struct otlp_writer *writer, unsigned int field)
 {
 	*writer->at = (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED);
 	writer->at += FRAME_BYTES;
 	return writer->at;
 }
 
-static void end(struct otlp_writer *writer, uint8_t *begun)
+static void end_field(struct otlp_writer *writer, uint8_t *begun)
 {
 	size_t size = (size_t)(writer->at - begun);
 
@@ -47,7 +47,7 @@ static void end(struct otlp_writer *writer, uint8_t *begun)
 		begun[i - LENGTH_BYTES] = (uint8_t)(size >> 7 * i & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0);
 }
 
-static void put(struct otlp_writer *writer, struct bytes bytes)
+static void write_bytes(struct otlp_writer *writer, struct bytes bytes)
 {
 	if (bytes.size) /* else data may be NULL */
 		writer->at = mempcpy(writer->at, bytes.data, bytes.size);
@@ -55,10 +55,10 @@ static void put(struct otlp_writer *writer, struct bytes bytes)
 
 static void put_message(struct otlp_writer *writer, unsigned int field, struct bytes content)
 {
-	uint8_t *begun = begin(writer, field);
+	uint8_t *begun = begin_field(writer, field);
 
-	put(writer, content);
-	end(writer, begun);
+	write_bytes(writer, content);
+	end_field(writer, begun);
 }
 
 static void begin_levels(struct otlp_writer *writer)
@@ -67,17 +67,17 @@ static void begin_levels(struct otlp_writer *writer)
 	uint8_t **begun = writer->begun;
 
 	if (!begun[OTLP_RESOURCE_METRICS]) {
-		begun[OTLP_RESOURCE_METRICS] = begin(writer, FIELD_RESOURCE_METRICS);
+		begun[OTLP_RESOURCE_METRICS] = begin_field(writer, FIELD_RESOURCE_METRICS);
 		put_message(writer, FIELD_RESOURCE, place->resource);
 	}
 	if (!begun[OTLP_SCOPE_METRICS]) {
-		begun[OTLP_SCOPE_METRICS] = begin(writer, FIELD_SCOPE_METRICS);
+		begun[OTLP_SCOPE_METRICS] = begin_field(writer, FIELD_SCOPE_METRICS);
 		put_message(writer, FIELD_SCOPE, place->scope);
 	}
 	if (!begun[OTLP_METRIC]) {
-		begun[OTLP_METRIC] = begin(writer, FIELD_METRIC);
-		put(writer, place->header);
-		begun[OTLP_DATA] = begin(writer, place->data_field);
+		begun[OTLP_METRIC] = begin_field(writer, FIELD_METRIC);
+		write_bytes(writer, place->header);
+		begun[OTLP_DATA] = begin_field(writer, place->data_field);
 	}
 }
 
@@ -86,13 +86,13 @@ void otlp_writer_leave(struct otlp_writer *writer, enum otlp_level outermost)
 	static const struct bytes schema = { (const uint8_t *)SCHEMA_URL, sizeof(SCHEMA_URL) - 1 };
 
 	if (writer->begun[OTLP_DATA])
-		put(writer, writer->place.tail);
+		write_bytes(writer, writer->place.tail);
 	for (enum otlp_level level = OTLP_LEVELS; level-- > outermost; writer->begun[level] = NULL) {
 		if (!writer->begun[level])
 			continue;
 		if (level < OTLP_METRIC)
 			put_message(writer, FIELD_SCHEMA_URL, schema);
-		end(writer, writer->begun[level]);
+		end_field(writer, writer->begun[level]);
 	}
 }
 
@@ -110,7 +110,7 @@ void otlp_writer_end(struct otlp_writer *writer)
 }
 
 /* Ends the levels that the next place is not in. */
-static void move(struct otlp_writer *writer, const struct otlp_place *place)
+static void move_to_place(struct otlp_writer *writer, const struct otlp_place *place)
 {
 	const struct otlp_place *last = &writer->place;
 
@@ -132,7 +132,7 @@ void otlp_writer_put(struct otlp_writer *writer, const struct otlp_place *place,
 	uint8_t *begun;
 
 	writer->at = writer->at ?: writer->room;
-	move(writer, place);
+	move_to_place(writer, place);
 	if (bytes > writer->limit_bytes - (size_t)(writer->at - writer->room))
 		otlp_writer_end(writer);
 	if (bytes > writer->limit_bytes) {
@@ -140,10 +140,10 @@ void otlp_writer_put(struct otlp_writer *writer, const struct otlp_place *place,
 		return;
 	}
 	begin_levels(writer);
-	begun = begin(writer, FIELD_DATA_POINT);
-	put(writer, numbers);
-	put(writer, attributes);
-	end(writer, begun);
+	begun = begin_field(writer, FIELD_DATA_POINT);
+	write_bytes(writer, numbers);
+	write_bytes(writer, attributes);
+	end_field(writer, begun);
 	writer->n_points++;
 }
 
@@ -166,7 +166,11 @@ static bool read_varint(struct bytes *in, uint64_t *ret_value)
 	return false;
 }
 
-bool otlp_next_field(struct bytes *in, unsigned int *ret_number, struct bytes *ret_content)
+/*
+ * The next field of a message: its number, and its content without a length (a varint: its bytes). Takes it off *in.
+ * False: at the end, or if what follows is not a field; then in->size is not 0.
+ */
+static bool read_field(struct bytes *in, unsigned int *ret_number, struct bytes *ret_content)
 {
 	struct bytes rest = *in;
 	uint64_t key, size = 0;
@@ -203,7 +207,7 @@ struct bytes otlp_find_field(struct bytes in, unsigned int wanted)
 	struct bytes content;
 	unsigned int number;
 
-	while (otlp_next_field(&in, &number, &content))
+	while (read_field(&in, &number, &content))
 		if (number == wanted)
 			return content;
 	return (struct bytes){ 0 };
@@ -231,7 +235,7 @@ static int read_point(struct reader *reader, struct bytes in)
 		attributes = rest;
 		if (!rest.size)
 			break;
-		if (!otlp_next_field(&rest, &number, &content))
+		if (!read_field(&rest, &number, &content))
 			return -EBADMSG;
 	} while (number != wanted);
 	return reader->point(reader->user, &reader->place, (struct bytes){ in.data, in.size - attributes.size },
@@ -246,11 +250,11 @@ static int read_data(struct reader *reader, struct bytes in)
 	int err = 0;
 
 	for (reader->place.tail = rest; rest.size; reader->place.tail = rest)
-		if (!otlp_next_field(&rest, &number, &content))
+		if (!read_field(&rest, &number, &content))
 			return -EBADMSG;
 		else if (number != FIELD_DATA_POINT)
 			break;
-	while (!err && in.data < reader->place.tail.data && otlp_next_field(&in, &number, &content))
+	while (!err && in.data < reader->place.tail.data && read_field(&in, &number, &content))
 		err = read_point(reader, content);
 	return err;
 }
@@ -262,7 +266,7 @@ static int read_metric(struct reader *reader, struct bytes in)
 
 	do {
 		place->header = (struct bytes){ in.data, in.size - rest.size };
-		if (!otlp_next_field(&rest, &place->data_field, &content))
+		if (!read_field(&rest, &place->data_field, &content))
 			return -EBADMSG;
 	} while (place->data_field < OTLP__METRIC__DATA_GAUGE);
 	if (rest.size || place->data_field >= ARRAY_SIZE(otlp_kinds) || !otlp_kinds[place->data_field].attributes)
@@ -278,14 +282,14 @@ static int read_level(struct reader *reader, struct bytes in, unsigned int level
 	unsigned int number;
 	int err = 0;
 
-	while (!err && otlp_next_field(&in, &number, &content))
+	while (!err && read_field(&in, &number, &content))
 		if (number == FIELD_RESOURCE) /* and FIELD_SCOPE */
 			*outer = content;
 		else if (number == fields[level])
 			err = level ? read_metric(reader, content) : read_level(reader, content, 1);
 		else if (number != FIELD_SCHEMA_URL)
 			err = -EBADMSG;
-	return err ?: in.size ? -EBADMSG : 0;
+	return !err && in.size ? -EBADMSG : err;
 }
 
 int otlp_body_read(const uint8_t *data, size_t size, otlp_point_fn *point, void *user)
@@ -295,7 +299,7 @@ int otlp_body_read(const uint8_t *data, size_t size, otlp_point_fn *point, void 
 	unsigned int number;
 	int err = 0;
 
-	while (!err && otlp_next_field(&in, &number, &content))
+	while (!err && read_field(&in, &number, &content))
 		err = number == FIELD_RESOURCE_METRICS ? read_level(&reader, content, 0) : -EBADMSG;
-	return err ?: in.size ? -EBADMSG : 0;
+	return !err && in.size ? -EBADMSG : err;
 }

@@ -82,10 +82,5 @@ typedef int otlp_point_fn(void *user, const struct otlp_place *place, struct byt
  */
 int otlp_body_read(const uint8_t *data, size_t size, otlp_point_fn *point, void *user);
 
-/*
- * The next field of a message: its number, and its content without a length (a varint: its bytes). Takes it off *in.
- * False: at the end, or if what follows is not a field; then in->size is not 0.
- */
-bool otlp_next_field(struct bytes *in, unsigned int *ret_number, struct bytes *ret_content);
 /* The content of the first field of that number; nothing: there is none. */
 struct bytes otlp_find_field(struct bytes in, unsigned int wanted);

@@ -98,7 +98,7 @@ static const struct series_cache *attributes_of(struct series *series, unsigned 
 
 /* Points */
 
-static struct bytes packed(struct buf *buf, const ProtobufCMessage *message)
+static struct bytes pack_message(struct buf *buf, const ProtobufCMessage *message)
 {
 	uint8_t *at = buf_reserve(buf, protobuf_c_message_get_packed_size(message));
 
@@ -116,7 +116,7 @@ static int pack_point(struct walk *walk, struct series *series, enum otlp_form f
 
 	otlp_point_make(&walk->points, series, form, &point);
 	buf_reset(&walk->numbers);
-	numbers = packed(&walk->numbers, &point.base);
+	numbers = pack_message(&walk->numbers, &point.base);
 	if (!attributes || buf_error(&walk->numbers) || buf_error(&walk->resource) || buf_error(&walk->scope) ||
 	    buf_error(&walk->header) || buf_error(&walk->tail))
 		return -ENOMEM;
@@ -178,8 +178,8 @@ static void set_metric(struct walk *walk, const struct metric *metric)
 		walk->points.bounds[i] = bounds_upper(metric, bounds_explicit_last(metric, i));
 	buf_reset(&walk->header);
 	buf_reset(&walk->tail);
-	walk->place.header = packed(&walk->header, &header.base);
-	walk->place.tail = packed(&walk->tail, &tail.base);
+	walk->place.header = pack_message(&walk->header, &header.base);
+	walk->place.tail = pack_message(&walk->tail, &tail.base);
 }
 
 static void set_scope(struct walk *walk, const char *name)
@@ -191,7 +191,7 @@ static void set_scope(struct walk *walk, const char *name)
 	scope.name = text;
 	scope.version = (char *)walk->encoding->version;
 	buf_reset(&walk->scope);
-	walk->place.scope = packed(&walk->scope, &scope.base);
+	walk->place.scope = pack_message(&walk->scope, &scope.base);
 }
 
 /*

@@ -46,7 +46,7 @@ static const struct variable {
 };
 
 /* The value of a variable, or NULL where it is not set or the file has given key. */
-static const char *get(struct environment *environment, const char *what, const char *key)
+static const char *get_variable(struct environment *environment, const char *what, const char *key)
 {
 	static const char *const prefixes[] = { "OTEL_EXPORTER_OTLP_METRICS_", "OTEL_EXPORTER_OTLP_" };
 	const char *value;
@@ -60,14 +60,14 @@ static const char *get(struct environment *environment, const char *what, const 
 	return NULL;
 }
 
-static int set(const struct environment *environment, const char *key, const char *value)
+static int set_option(const struct environment *environment, const char *key, const char *value)
 {
 	const struct assignment assignment = { key, value, environment->name, 0 };
 
 	return setting_table_set(&otlp_settings, environment->options, &assignment, environment->diag);
 }
 
-static void ignored(const struct environment *environment, const char *why)
+static void warn_ignored(const struct environment *environment, const char *why)
 {
 	/* Not the value: it may be a secret in the wrong place. */
 	log_warning("%s: %s; ignored", environment->name, why);
@@ -75,38 +75,38 @@ static void ignored(const struct environment *environment, const char *why)
 
 static int read_variable(struct environment *environment, const struct variable *variable)
 {
-	const char *text = get(environment, variable->what, variable->key);
+	const char *text = get_variable(environment, variable->what, variable->key);
 
 	if (!text)
 		return 0;
 	if (!variable->words[0].word)
-		return set(environment, variable->key, text);
+		return set_option(environment, variable->key, text);
 	for (size_t i = 0; i < ARRAY_SIZE(variable->words) && variable->words[i].word; i++)
 		if (!strcasecmp(text, variable->words[i].word))
-			return set(environment, variable->key, variable->words[i].value);
-	ignored(environment, "unknown value");
+			return set_option(environment, variable->key, variable->words[i].value);
+	warn_ignored(environment, "unknown value");
 	return 0;
 }
 
 /* The endpoint of all signals or, as it is, that of metrics. */
 static int read_endpoint(struct environment *environment)
 {
-	const char *url = get(environment, "ENDPOINT", "endpoint");
+	const char *url = get_variable(environment, "ENDPOINT", "endpoint");
 
 	if (!url || assignments_find(environment->given, "metrics_endpoint", NULL))
 		return 0;
-	return set(environment, strstr(environment->name, "_METRICS_") ? "metrics_endpoint" : "endpoint", url);
+	return set_option(environment, strstr(environment->name, "_METRICS_") ? "metrics_endpoint" : "endpoint", url);
 }
 
 static void read_timeout(struct environment *environment)
 {
-	const char *value = get(environment, "TIMEOUT", "timeout");
+	const char *value = get_variable(environment, "TIMEOUT", "timeout");
 	uint64_t timeout_ms;
 
 	if (!value)
 		return;
 	if (parse_u64(value, &timeout_ms) < 0 || timeout_ms > UINT32_MAX)
-		ignored(environment, "not a number of milliseconds");
+		warn_ignored(environment, "not a number of milliseconds");
 	else
 		environment->options->http.timeout_ns = timeout_ms * NS_PER_MS;
 }
@@ -128,12 +128,12 @@ static int add_header(struct environment *environment, char *item)
 		return -ENOMEM;
 	if (otlp_header_check(header, &complaint) < 0)
 		return -EINVAL;
-	return set(environment, "headers", header);
+	return set_option(environment, "headers", header);
 }
 
 static int read_headers(struct environment *environment)
 {
-	const char *value = get(environment, "HEADERS", "headers");
+	const char *value = get_variable(environment, "HEADERS", "headers");
 	_cleanup_(freep) char *list = value ? strdup(value) : NULL;
 	char *rest = list, *item;
 
@@ -145,7 +145,7 @@ static int read_headers(struct environment *environment)
 		if (err == -ENOMEM)
 			return err;
 		if (err < 0)
-			ignored(environment, "an item is not a percent-encoded KEY=VALUE");
+			warn_ignored(environment, "an item is not a percent-encoded KEY=VALUE");
 	}
 	return 0;
 }
@@ -153,11 +153,11 @@ static int read_headers(struct environment *environment)
 int otlp_options_environment(void *options, const struct assignments *given, struct diag *diag)
 {
 	struct environment environment = { .options = options, .given = given, .diag = diag };
-	const char *protocol = get(&environment, "PROTOCOL", "");
+	const char *protocol = get_variable(&environment, "PROTOCOL", "");
 	int err;
 
 	if (protocol && strcasecmp(protocol, "http/protobuf"))
-		ignored(&environment, "bpfpush sends only http/protobuf");
+		warn_ignored(&environment, "bpfpush sends only http/protobuf");
 	err = read_endpoint(&environment);
 	read_timeout(&environment);
 	for (size_t i = 0; i < ARRAY_SIZE(variables) && !err; i++)

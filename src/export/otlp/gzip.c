@@ -52,5 +52,7 @@ int gzip_read(struct buf *out, const void *data, size_t size)
 			out->size += GZIP_STEP - stream.avail_out;
 	} while (err == Z_OK);
 	inflateEnd(&stream);
-	return err == Z_STREAM_END && !stream.avail_in ? 0 : buf_error(out) ?: -EBADMSG;
+	if (err == Z_STREAM_END && !stream.avail_in)
+		return 0;
+	return buf_error(out) ?: -EBADMSG;
 }

@@ -81,7 +81,7 @@ static int find_section(struct merge *merge, const struct otlp_place *place)
 	return array_append(&merge->sections, &merge->n_sections, &section);
 }
 
-static int append(struct merge *merge, const struct point *added)
+static int append_point(struct merge *merge, const struct point *added)
 {
 	struct section *section = &merge->sections[added->section];
 	uint32_t *link;
@@ -93,7 +93,7 @@ static int append(struct merge *merge, const struct point *added)
 }
 
 /* The newer of two points of a series. */
-static int join(struct merge *merge, struct point *older, struct bytes numbers)
+static int join_points(struct merge *merge, struct point *older, struct bytes numbers)
 {
 	const struct section *section = &merge->sections[older->section];
 	struct point left = *older;
@@ -107,7 +107,7 @@ static int join(struct merge *merge, struct point *older, struct bytes numbers)
 	if (!err)
 		free(left.owned);
 	left.next = INDEX_NONE;
-	return err ? append(merge, &left) : 0;
+	return err ? append_point(merge, &left) : 0;
 }
 
 /* Totals that began again say nothing of those before. */
@@ -120,7 +120,8 @@ static bool is_same(const struct merge *merge, const struct point *a, const stru
 					    otlp_find_field(b->numbers, FIELD_START)));
 }
 
-static int take(void *user, const struct otlp_place *place, struct bytes numbers, struct bytes attributes)
+static int merge_point(void *user, const struct otlp_place *place, struct bytes numbers,
+		       struct bytes attributes)
 {
 	struct merge *merge = user;
 	int err = find_section(merge, place);
@@ -133,8 +134,9 @@ static int take(void *user, const struct otlp_place *place, struct bytes numbers
 		return err;
 	index_for_each(i, &merge->index, hash)
 		if (is_same(merge, &merge->points[i], &point))
-			return join(merge, &merge->points[i], numbers);
-	return append(merge, &point) ?: index_add(&merge->index, hash, (uint32_t)(merge->n_points - 1));
+			return join_points(merge, &merge->points[i], numbers);
+	err = append_point(merge, &point);
+	return err ?: index_add(&merge->index, hash, (uint32_t)(merge->n_points - 1));
 }
 
 /* Last points come last, as in encode.c. */
@@ -158,7 +160,7 @@ int otlp_merge(struct queue_item *const *items, size_t n, struct otlp_writer *wr
 
 	for (size_t i = 0; i < n && !err; i++)
 		err = gzip_read(&bodies[i], items[i]->data, items[i]->size) ?:
-		      otlp_body_read(bodies[i].data, bodies[i].size, take, &merge);
+		      otlp_body_read(bodies[i].data, bodies[i].size, merge_point, &merge);
 	for (size_t i = 0; i < merge.n_sections && !err; i++)
 		put_section(&merge, &merge.sections[i], writer);
 	/* The places that the writer knows end with the call. */

@@ -85,10 +85,12 @@ const struct setting_table otlp_settings = SETTING_TABLE(rows, struct otlp_optio
 
 bool otlp_options_encode_alike(const struct otlp_options *a, const struct otlp_options *b)
 {
+	const char *attribute = a->encoding.owner_attribute ?: "";
+
 	return a->is_uncompressed == b->is_uncompressed && a->encoding.temporality == b->encoding.temporality &&
 	       a->encoding.histogram == b->encoding.histogram && a->encoding.limit_bytes == b->encoding.limit_bytes &&
 	       a->encoding.has_zero_points == b->encoding.has_zero_points &&
-	       !strcmp(a->encoding.owner_attribute ?: "", b->encoding.owner_attribute ?: "");
+	       !strcmp(attribute, b->encoding.owner_attribute ?: "");
 }
 
 const char *otlp_base(const struct otlp_options *options)
@@ -173,9 +175,9 @@ static int open_file(const char *path, FILE **ret_file, const char **ret_complai
 	int err = fd < 0 || fstat(fd, &st) ? -errno : 0;
 
 	if (!err && !S_ISREG(st.st_mode)) {
-		*ret_complaint = S_ISDIR(st.st_mode)  ? "is a directory" :
-				 S_ISFIFO(st.st_mode) ? "is a pipe, which can be read only once" :
-							"is not a regular file";
+		*ret_complaint = S_ISDIR(st.st_mode) ? "is a directory" : "is not a regular file";
+		if (S_ISFIFO(st.st_mode))
+			*ret_complaint = "is a pipe, which can be read only once";
 		return -EBADMSG;
 	}
 	*ret_file = err ? NULL : fdopen(fd, "r");
@@ -253,9 +255,10 @@ static int check_pem(const char *path, bool is_key, const char **ret_complaint)
 	}
 	if (is_found && !is_encrypted)
 		return 0;
-	*ret_complaint = is_encrypted ? "needs a passphrase, which nobody can enter; remove it with \"openssl pkey\"" :
-			 is_key	      ? "has no key in PEM form, which begins with a line \"-----BEGIN PRIVATE KEY-----\"" :
-					"has no certificate in PEM form, which begins with a line \"-----BEGIN CERTIFICATE-----\"";
+	*ret_complaint = is_key ? "has no key in PEM form, which begins with a line \"-----BEGIN PRIVATE KEY-----\"" :
+				  "has no certificate in PEM form, which begins with a line \"-----BEGIN CERTIFICATE-----\"";
+	if (is_encrypted)
+		*ret_complaint = "needs a passphrase, which nobody can enter; remove it with \"openssl pkey\"";
 	return -EBADMSG;
 }
 

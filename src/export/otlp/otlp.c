@@ -19,7 +19,7 @@
 #define ROOM_KEPT_BYTES ((size_t)1 << 20)
 
 /* One encoded body into the queue. */
-static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points)
+static int enqueue_body(void *user, const uint8_t *data, size_t size, size_t n_points)
 {
 	struct otlp *otlp = user;
 	_cleanup_(buf_done) struct buf body = BUF_INIT;
@@ -40,7 +40,7 @@ static int enqueue(void *user, const uint8_t *data, size_t size, size_t n_points
 static int enqueue_for_all(void *user, const uint8_t *data, size_t size, size_t n_points)
 {
 	struct otlp *otlp = user;
-	int err = enqueue(otlp, data, size, n_points);
+	int err = enqueue_body(otlp, data, size, n_points);
 	struct queue_item *item = err ? NULL : TAILQ_LAST(&otlp->exporter->queue.items, queue_items);
 
 	for (struct otlp *led = otlp->next_led; led; led = led->next_led)
@@ -52,7 +52,7 @@ static int enqueue_for_all(void *user, const uint8_t *data, size_t size, size_t 
 static int enqueue_merged(void *user, const uint8_t *data, size_t size, size_t n_points)
 {
 	exporter_account(((struct otlp *)user)->exporter, POINTS_PUSHED, n_points);
-	return enqueue(user, data, size, n_points);
+	return enqueue_body(user, data, size, n_points);
 }
 
 static void give_room_back(const struct otlp_encoding *encoding)
@@ -62,24 +62,14 @@ static void give_room_back(const struct otlp_encoding *encoding)
 			      MADV_DONTNEED);
 }
 
-static int merge(struct exporter *exporter, struct queue_item *const *items, size_t n)
+static int merge_requests(struct exporter *exporter, struct queue_item *const *items, size_t n)
 {
 	struct otlp *otlp = exporter->state;
 	struct otlp_writer into = { otlp->encoding.room, otlp->encoding.limit_bytes, enqueue_merged, otlp };
 	int err = otlp_merge(items, n, &into) ?: into.err;
 
 	give_room_back(&otlp->encoding);
-	return err ?: (into.n_too_large ? -EFBIG : 0); /* max_request_size may have become less */
-}
-
-static void count_encoded(struct exporter *exporter, const struct otlp_encoded *encoded, int err)
-{
-	exporter_account(exporter, POINTS_PUSHED, encoded->n_points);
-	exporter_drop(exporter, POINTS_TOO_LARGE, encoded->n_too_large,
-		      "points are dropped, because each alone is longer than max_request_size; raise it");
-	exporter_account(exporter, POINTS_NOT_SENT, encoded->n_failed);
-	if (err)
-		exporter_log(exporter, LOG_LEVEL_ERROR, NULL, "could not encode all points: %s", strerror(-err));
+	return !err && into.n_too_large ? -EFBIG : err; /* max_request_size may have become less */
 }
 
 static int otlp_push(struct exporter *exporter, const struct batch *batch)
@@ -95,8 +85,14 @@ static int otlp_push(struct exporter *exporter, const struct batch *batch)
 		each->exporter->has_window = true;
 	}
 	err = otlp_encode(&otlp->encoding, batch, enqueue_for_all, otlp, &encoded);
-	for (each = otlp; each; each = each->next_led)
-		count_encoded(each->exporter, &encoded, err);
+	for (each = otlp; each; each = each->next_led) {
+		exporter_account(each->exporter, POINTS_PUSHED, encoded.n_points);
+		exporter_drop(each->exporter, POINTS_TOO_LARGE, encoded.n_too_large,
+			      "points are dropped, because each alone is longer than max_request_size; raise it");
+		exporter_account(each->exporter, POINTS_NOT_SENT, encoded.n_failed);
+		if (err)
+			exporter_log(each->exporter, LOG_LEVEL_ERROR, NULL, "could not encode all points: %s", strerror(-err));
+	}
 	give_room_back(&otlp->encoding);
 	return err;
 }
@@ -108,7 +104,7 @@ static int otlp_probe(struct exporter *exporter)
 	int err = 0;
 
 	if (!exporter->stats.requests && !exporter->queue.n_items) {
-		err = enqueue(otlp, NULL, 0, 0);
+		err = enqueue_body(otlp, NULL, 0, 0);
 		otlp_send_next(otlp);
 	}
 	if (err || exporter->stats.is_failing)
@@ -163,7 +159,7 @@ static int open_client(struct otlp *otlp)
 }
 
 /* To the list of the first that makes the same bodies. */
-static void join(struct otlp *otlp)
+static void join_leader(struct otlp *otlp)
 {
 	struct exporter *const *at = otlp->exporter->context->opened;
 	struct otlp *last = NULL;
@@ -202,7 +198,7 @@ static int otlp_open(struct exporter *exporter, const void *untyped)
 	if (err)
 		otlp_close(exporter);
 	else
-		join(otlp);
+		join_leader(otlp);
 	return err;
 }
 
@@ -215,7 +211,7 @@ const struct exporter_ops otlp_exporter = {
 	.state_bytes = sizeof(struct otlp),
 	.open = otlp_open,
 	.push = otlp_push,
-	.merge = merge,
+	.merge = merge_requests,
 	.send = otlp_send,
 	.probe = otlp_probe,
 	.close = otlp_close,

@@ -74,11 +74,13 @@ void otlp_point_make(const struct otlp_points *points, const struct series *seri
 	static uint64_t zeros[HISTOGRAM_BUCKETS_MAX];
 	static const struct numbers none = { .bucket = zeros };
 	const struct metric *metric = series->metric;
-	const struct numbers *numbers = form != OTLP_POINT ? &none : points->is_delta ? &series->delta : &series->total;
+	const struct numbers *numbers = points->is_delta ? &series->delta : &series->total;
 	uint64_t start_ns = points->is_delta ? points->previous_ns : series->start_ns;
 	uint64_t time_ns = form == OTLP_ZERO ? start_ns : points->time_ns;
 	uint32_t flags = form == OTLP_ENDED ? NO_RECORDED_VALUE : 0;
 
+	if (form != OTLP_POINT)
+		numbers = &none;
 	if (metric->kind != METRIC_HISTOGRAM) {
 		fill_number(&ret_point->number, metric, numbers->sum);
 		if (form == OTLP_ENDED)

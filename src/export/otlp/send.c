@@ -31,13 +31,6 @@ static void wait_and_retry(struct otlp *otlp, uint64_t delay_ns)
 	otlp->is_waiting = timer_arm(&otlp->retry, delay_ns) >= 0;
 }
 
-static bool is_expired(const struct otlp *otlp, const struct queue_item *item)
-{
-	uint64_t limit_ns = otlp->options->retry_give_up_ns;
-
-	return limit_ns && timer_now_ns(otlp->retry.event) - item->first_sent_ns >= limit_ns;
-}
-
 /* The receiver may have taken these deltas: what would count twice, or not at all. */
 static void count_doubt(struct otlp *otlp, struct queue_item *item)
 {
@@ -52,7 +45,9 @@ static void count_doubt(struct otlp *otlp, struct queue_item *item)
 static enum points fate_of(struct otlp *otlp, struct queue_item *item, const struct http_answer *http,
 			   enum otlp_verdict verdict)
 {
-	bool is_delta = otlp->report.is_delta, is_over = verdict == OTLP_REFUSED || is_expired(otlp, item);
+	uint64_t limit_ns = otlp->options->retry_give_up_ns;
+	bool is_expired = limit_ns && timer_now_ns(otlp->retry.event) - item->first_sent_ns >= limit_ns;
+	bool is_delta = otlp->report.is_delta, is_over = verdict == OTLP_REFUSED || is_expired;
 
 	if (is_delta && http->failure == HTTP_UNANSWERED && !item->is_doubtful)
 		count_doubt(otlp, item);
@@ -68,7 +63,8 @@ static enum points fate_of(struct otlp *otlp, struct queue_item *item, const str
 }
 
 /* Counts the points of the request that was sent if their fate is known. */
-static enum points settle(struct otlp *otlp, const struct http_answer *http, const struct otlp_answer *answer)
+static enum points account_answer(struct otlp *otlp, const struct http_answer *http,
+				  const struct otlp_answer *answer)
 {
 	struct exporter *exporter = otlp->exporter;
 	struct queue_item *item = exporter->queue.waiting;
@@ -112,7 +108,7 @@ static void on_answer(void *user, const struct http_answer *http)
 	if (answer.verdict == OTLP_AGAIN)
 		delay_ns = backoff_draw(&otlp->backoff, answer.retry_after_ns);
 	otlp_report_answer(&otlp->report, http, &answer, delay_ns);
-	queue_end(queue, settle(otlp, http, &answer));
+	queue_end(queue, account_answer(otlp, http, &answer));
 	if (answer.verdict == OTLP_AGAIN) {
 		wait_and_retry(otlp, delay_ns);
 		return;

@@ -15,7 +15,8 @@
 /* That are in memory for a compaction. */
 #define COMPACTED_BYTES (2 * SEGMENT_BYTES)
 
-static int append(struct spool *spool, struct spool_head *head, const void *data, uint64_t *ret_place)
+static int append_record(struct spool *spool, struct spool_head *head, const void *data,
+			 uint64_t *ret_place)
 {
 	struct segment *tail = spool_tail(spool);
 	int err;
@@ -49,14 +50,14 @@ static int append_commit(struct spool *spool, uint64_t first)
 		places[i] = spool->replaced[i - 1].place;
 	for (int i = 0; i < COMMITS && !err; i++) {
 		places[0] = first;
-		err = append(spool, &head, places, &place);
+		err = append_record(spool, &head, places, &place);
 	}
 	free(places);
 	return err;
 }
 
 /* The state was saved since the last commit: it does not need what that replaced. */
-static void settle(struct spool *spool)
+static void drop_replaced(struct spool *spool)
 {
 	size_t n = spool->n_committed, n_before = spool->n_replaced;
 
@@ -96,7 +97,7 @@ static void remove_dead(struct spool *spool)
 }
 
 /* What waits in segments at the front is to be written again, so that they can go: too much, or up to a damaged one. */
-static void compact(struct spool *spool, struct queue *queue)
+static void compact_segments(struct spool *spool, struct queue *queue)
 {
 	uint64_t bytes = spool_bytes(spool), excess = bytes > spool->limit_bytes ? bytes - spool->limit_bytes : 0;
 	uint64_t live_bytes = 0;
@@ -148,7 +149,7 @@ static int write_requests(struct spool *spool, struct queue *queue)
 					   .mark = queue_mark(queue, item) };
 
 		if (!err && !item->place)
-			err = append(spool, &head, item->data, &item->next_place);
+			err = append_record(spool, &head, item->data, &item->next_place);
 	}
 	return err ?: append_commit(spool, first);
 }
@@ -163,9 +164,9 @@ int spool_commit(struct spool *spool, struct queue *queue)
 
 	if (fstat(spool->tail, &status) || !status.st_nlink)
 		return -ESTALE;
-	settle(spool);
+	drop_replaced(spool);
 	remove_dead(spool);
-	compact(spool, queue);
+	compact_segments(spool, queue);
 	if (queue->spooled_bytes == queue->size_bytes && !spool->n_replaced)
 		return 0;
 	n_segments = spool->n_segments;

@@ -59,7 +59,7 @@ static int take_commit(struct loading *loading, const struct spool_head *head, u
 }
 
 /* It is left alone, or it is missing. */
-static void skip(struct loading *loading, uint32_t number, int err)
+static void skip_segment(struct loading *loading, uint32_t number, int err)
 {
 	struct spool_found *found = &loading->spool->found;
 
@@ -92,7 +92,7 @@ static int add_gap(struct loading *loading, size_t end)
 }
 
 /* The record after gaps, or after a segment that is missing. */
-static void settle_gaps(struct loading *loading, const struct spool_head *head)
+static void resolve_gaps(struct loading *loading, const struct spool_head *head)
 {
 	struct found *gaps = loading->n_items ? &loading->items[loading->n_items - loading->n_gaps] : NULL;
 	bool is_known = loading->is_known && head->n_before >= loading->n_logged;
@@ -109,15 +109,15 @@ static void settle_gaps(struct loading *loading, const struct spool_head *head)
 		struct segment *before = spool_segment(loading->spool, gaps[-1].place);
 
 		before->is_to_go = true; /* so that this is said only once */
-		skip(loading, before->number + 1, -ENOENT);
+		skip_segment(loading, before->number + 1, -ENOENT);
 	}
 	loading->n_gaps = 0;
 	loading->is_known = true;
 	loading->n_logged = head->n_before + head->n_points;
 }
 
-/* At the end of the log is the second of two commits, or something unknown. */
-static void settle_last_gaps(struct loading *loading)
+/* At the end of the log is the second of two commits, or nobody knows what. */
+static void resolve_last_gaps(struct loading *loading)
 {
 	struct found *gaps = loading->n_items ? &loading->items[loading->n_items - loading->n_gaps] : NULL;
 
@@ -127,7 +127,8 @@ static void settle_last_gaps(struct loading *loading)
 				   gaps->head.size != spool_record_bytes(gaps[-1].head.size);
 }
 
-static int take(void *user, const struct spool_head *head, uint64_t offset, const uint8_t *data)
+static int take_record(void *user, const struct spool_head *head, uint64_t offset,
+		       const uint8_t *data)
 {
 	struct loading *loading = user;
 	uint64_t place = SPOOL_PLACE(loading->number, offset);
@@ -136,7 +137,7 @@ static int take(void *user, const struct spool_head *head, uint64_t offset, cons
 
 	if (err)
 		return err;
-	settle_gaps(loading, head);
+	resolve_gaps(loading, head);
 	loading->at = offset + spool_record_bytes(head->size);
 	if (head->transaction != loading->transaction) {
 		loading->transaction = head->transaction;
@@ -156,14 +157,18 @@ static int read_segment(struct loading *loading, uint32_t number, bool is_last)
 	struct stat status;
 	size_t end = 0, size;
 	ssize_t n;
-	int err = fd < 0 ? fd : fstat(fd, &status) ? -errno : status.st_size > SEGMENT_BYTES_MAX ? -EFBIG : 0;
+	int err = fd < 0 ? fd : 0;
 
+	if (!err && fstat(fd, &status))
+		err = -errno;
+	else if (!err && status.st_size > SEGMENT_BYTES_MAX)
+		err = -EFBIG;
 	if (!err && !status.st_size)
 		return segment_remove(loading->spool->directory, number, false);
 	bytes = err ? NULL : malloc((size_t)status.st_size);
 	n = bytes ? pread(fd, bytes, (size_t)status.st_size, 0) : 0;
 	if (err || n < 0) {
-		skip(loading, number, err ?: -errno);
+		skip_segment(loading, number, err ?: -errno);
 		return 0;
 	}
 	segment = bytes ? array_add(&loading->spool->segments, &loading->spool->n_segments, sizeof(*segment)) : NULL;
@@ -174,7 +179,7 @@ static int read_segment(struct loading *loading, uint32_t number, bool is_last)
 	loading->bytes = bytes;
 	loading->at = 0;
 	size = (size_t)n;
-	err = records_find(bytes, size, take, loading, &end);
+	err = records_find(bytes, size, take_record, loading, &end);
 	if (!err && is_last && n == status.st_size && end < size) {
 		err = ftruncate(fd, (off_t)end) ? -errno : 0;
 		segment->size = size = end;
@@ -215,7 +220,7 @@ static int find_replaced(struct loading *loading)
 }
 
 /* Later transactions are not to come back when their numbers are used again. */
-static int cut(struct loading *loading)
+static int cut_log(struct loading *loading)
 {
 	struct spool *spool = loading->spool;
 	size_t n = loading->n_items;
@@ -239,7 +244,8 @@ static int cut(struct loading *loading)
 }
 
 /* Does it wait? What cannot be read or used is lost; what has ended since the state was saved is in no count yet. */
-static bool waits(const struct loading *loading, const struct found *item, uint64_t points[N_POINTS])
+static bool is_waiting(const struct loading *loading, const struct found *item,
+		       uint64_t points[N_POINTS])
 {
 	const struct spool_head *head = &item->head;
 	struct spool *spool = loading->spool;
@@ -275,13 +281,13 @@ static int compare_times(const void *left, const void *right)
 	return (a->place > b->place) - (a->place < b->place);
 }
 
-static void put(struct loading *loading, struct queue *queue, uint64_t points[N_POINTS])
+static void fill_queue(struct loading *loading, struct queue *queue, uint64_t points[N_POINTS])
 {
 	struct spool *spool = loading->spool;
 	size_t n = 0;
 
 	for (size_t i = 0; i < loading->n_items; i++)
-		if (waits(loading, &loading->items[i], points))
+		if (is_waiting(loading, &loading->items[i], points))
 			loading->items[n++] = loading->items[i];
 		else if (loading->items[i].head.mark != SPOOL_REPLACED)
 			spool_mark(spool, loading->items[i].place, SPOOL_REPLACED);
@@ -301,9 +307,10 @@ static void put(struct loading *loading, struct queue *queue, uint64_t points[N_
 	}
 }
 
-static int load(struct loading *loading, const uint32_t *numbers, size_t n)
+static int load_segments(struct loading *loading, const uint32_t *numbers, size_t n)
 {
 	struct spool *spool = loading->spool;
+	uint32_t last_number = n ? numbers[n - 1] : 0;
 	uint64_t last;
 	int err = 0;
 
@@ -312,17 +319,17 @@ static int load(struct loading *loading, const uint32_t *numbers, size_t n)
 		err = read_segment(loading, numbers[i], i + 1 == n);
 	if (err)
 		return err;
-	settle_last_gaps(loading);
+	resolve_last_gaps(loading);
 	last = loading->end || !loading->transaction ? loading->transaction : loading->transaction - 1;
 	if (spool->transaction == UINT64_MAX)
 		spool->transaction = last;
-	err = find_replaced(loading) ?: cut(loading);
+	err = find_replaced(loading) ?: cut_log(loading);
 	if (!err && loading->n_items) {
 		const struct spool_head *head = &loading->items[loading->n_items - 1].head;
 
 		spool->n_logged = head->n_before + head->n_points;
 	}
-	return err ?: spool_begin_segment(spool, n ? numbers[n - 1] + 1 : 1);
+	return err ?: spool_begin_segment(spool, last_number + 1);
 }
 
 static int read_all(struct loading *loading)
@@ -333,7 +340,8 @@ static int read_all(struct loading *loading)
 
 	if (!err && faccessat(directory, ".", W_OK, 0))
 		err = -errno;
-	return err ?: segments_list(directory, &numbers, &n) ?: load(loading, numbers, n);
+	err = err ?: segments_list(directory, &numbers, &n);
+	return err ?: load_segments(loading, numbers, n);
 }
 
 int spool_open(struct spool *spool, struct queue *queue, uint64_t ret_points[N_POINTS])
@@ -348,7 +356,7 @@ int spool_open(struct spool *spool, struct queue *queue, uint64_t ret_points[N_P
 	spool->directory = segment_directory(spool->path, spool->name);
 	err = read_all(&loading);
 	if (!err) {
-		put(&loading, queue, ret_points);
+		fill_queue(&loading, queue, ret_points);
 		spool->n_damaged += spool->found.n_damaged + spool->found.n_unread;
 		spool->n_replaced = 0;
 		array_shrink(&spool->replaced, before.n_replaced, 0, sizeof(*spool->replaced));

@@ -53,12 +53,7 @@ int segment_directory(const char *path, const char *name)
 	return TAKE_FD(fd);
 }
 
-static void set_name(uint32_t number, char ret_name[NAME_BYTES])
-{
-	snprintf(ret_name, NAME_BYTES, "%08x", number);
-}
-
-static int compare(const void *left, const void *right)
+static int compare_numbers(const void *left, const void *right)
 {
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
@@ -81,14 +76,14 @@ int segments_list(int directory, uint32_t **ret_numbers, size_t *ret_n)
 		uint32_t number = (uint32_t)strtoul(entry->d_name, NULL, 16);
 		char name[NAME_BYTES];
 
-		set_name(number, name);
+		snprintf(name, sizeof(name), "%08x", number);
 		if (!number || number >= NUMBER_MAX || strcmp(name, entry->d_name))
 			continue;
 		(void)array_append(&numbers, &n, &number);
 	}
 	closedir(list);
 	if (n)
-		qsort(numbers, n, sizeof(*numbers), compare);
+		qsort(numbers, n, sizeof(*numbers), compare_numbers);
 	*ret_numbers = TAKE_PTR(numbers);
 	*ret_n = n;
 	return 0;
@@ -100,7 +95,7 @@ int segment_open(int directory, uint32_t number, int flags)
 	char name[NAME_BYTES];
 	struct stat status;
 
-	set_name(number, name);
+	snprintf(name, sizeof(name), "%08x", number);
 	fd = openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 	if (fd < 0 || fstat(fd, &status))
 		return -errno;
@@ -110,9 +105,11 @@ int segment_open(int directory, uint32_t number, int flags)
 int segment_remove(int directory, uint32_t number, bool is_kept)
 {
 	char name[NAME_BYTES];
+	int r;
 
-	set_name(number, name);
-	return (is_kept ? renameat(directory, name, directory, "damaged") : unlinkat(directory, name, 0)) ? -errno : 0;
+	snprintf(name, sizeof(name), "%08x", number);
+	r = is_kept ? renameat(directory, name, directory, "damaged") : unlinkat(directory, name, 0);
+	return r < 0 ? -errno : 0;
 }
 
 static uint32_t head_crc(const struct spool_head *head)

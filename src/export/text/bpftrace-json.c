@@ -47,10 +47,10 @@ static void append_hist(struct buf *out, const struct series *series)
 	bounds_trim(bucket, &first, &end);
 	buf_append_byte(out, '[');
 	for (uint32_t i = first; i < end; i++) {
-		uint64_t below = i ? bounds_upper_raw(metric, i - 1) : 0;
+		uint64_t least = i ? bounds_upper_raw(metric, i - 1) + 1 : 0;
 		uint64_t upper = bounds_upper_raw(metric, i);
 
-		buf_printf(out, "%s{\"min\": %" PRIu64, i > first ? ", " : "", i ? below + 1 : 0);
+		buf_printf(out, "%s{\"min\": %" PRIu64, i > first ? ", " : "", least);
 		if (i + 1 < metric->layout.n_buckets)
 			buf_printf(out, ", \"max\": %" PRIu64, upper);
 		buf_printf(out, ", \"count\": %" PRIu64 "}", bucket[i]);

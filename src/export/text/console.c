@@ -40,13 +40,15 @@ struct page {
 static void append_title(struct page *page, const struct batch *batch)
 {
 	double seconds = (double)(batch->time_ns - batch->previous_ns) / (double)NS_PER_S;
+	bool is_short = seconds < 1;
+	const char *unit = is_short ? "ms" : "s";
 	time_t now = (time_t)(batch->time_ns / NS_PER_S);
 	char text[32] = "";
 	struct tm tm;
 
 	if (gmtime_r(&now, &tm))
 		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-	buf_printf(page->out, "%s UTC, %.1f %s\n", text, seconds < 1 ? seconds * 1e3 : seconds, seconds < 1 ? "ms" : "s");
+	buf_printf(page->out, "%s UTC, %.1f %s\n", text, is_short ? seconds * 1e3 : seconds, unit);
 }
 
 /* Which series it is of, as "unit cron.service, syscall.name read". */

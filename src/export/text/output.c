@@ -69,10 +69,11 @@ int output_open(struct exporter *exporter, const void *options)
 
 	output->fd = fd;
 	if (fd < 0) {
-		bool is_unread = err == ENXIO && !stat(path, &st) && S_ISFIFO(st.st_mode);
-
-		exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s%s%s", path,
-			      is_unread ? "" : ": ", is_unread ? " is a pipe that nobody reads" : strerror(err));
+		if (err == ENXIO && !stat(path, &st) && S_ISFIFO(st.st_mode))
+			exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING,
+				      "path: %s is a pipe that nobody reads", path);
+		else
+			exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s: %s", path, strerror(err));
 		return exporter->context->opens_later ? 0 : -err;
 	}
 	output->is_terminal = isatty(fd);
@@ -139,7 +140,7 @@ static bool cut_back(const struct output *output)
 /*
  * The rest of out will never be written: no half line may stay that the next one would be glued to.
  */
-static void mend(struct output *output)
+static void remove_half_line(struct output *output)
 {
 	if (output->n_written && !cut_back(output))
 		output->is_torn = output->out.data[output->n_written - 1] != '\n';
@@ -150,7 +151,7 @@ void output_close(struct exporter *exporter)
 	struct output *output = exporter->state;
 
 	if (write_rest(output, PATIENCE_END_MS) < 0)
-		mend(output);
+		remove_half_line(output);
 	if (output->fd >= 0)
 		close(output->fd);
 	buf_done(&output->out);
@@ -158,7 +159,7 @@ void output_close(struct exporter *exporter)
 }
 
 /* Writes the buffer and accounts for its points. */
-static int settle(struct exporter *exporter)
+static int flush_buffer(struct exporter *exporter)
 {
 	struct output *output = exporter->state;
 	struct exporter_stats *stats = &exporter->stats;
@@ -172,7 +173,7 @@ static int settle(struct exporter *exporter)
 	if (err == -EAGAIN)
 		return 0;
 	if (err) {
-		mend(output);
+		remove_half_line(output);
 		exporter_account(exporter, POINTS_NOT_SENT, output->n_points);
 		output->n_lost += output->n_points;
 		/* A filter whose reader is gone says nothing. */
@@ -196,7 +197,7 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch)
 	struct output *output = exporter->state;
 
 	if (output->out.size)
-		(void)settle(exporter);
+		(void)flush_buffer(exporter);
 	if (output->fd < 0)
 		(void)output_open(exporter, exporter->options);
 	output->n_unsupported = 0;
@@ -220,7 +221,7 @@ int output_flush(struct exporter *exporter, const struct batch *batch)
 	exporter_account(exporter, POINTS_PUSHED, output->n_points + output->n_unsupported);
 	exporter_account(exporter, POINTS_UNSUPPORTED, output->n_unsupported);
 	exporter->stats.requests++;
-	return settle(exporter);
+	return flush_buffer(exporter);
 }
 
 struct exporter_waiting output_waiting(const struct exporter *exporter)

@@ -47,8 +47,13 @@ static void go_on(struct http_client *client, curl_socket_t fd, int action);
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
 {
-	go_on(user, fd, (revents & EPOLLIN ? CURL_CSELECT_IN : 0) | (revents & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-				(revents & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0));
+	int events = revents & EPOLLIN ? CURL_CSELECT_IN : 0;
+
+	if (revents & EPOLLOUT)
+		events |= CURL_CSELECT_OUT;
+	if (revents & (EPOLLERR | EPOLLHUP))
+		events |= CURL_CSELECT_ERR;
+	go_on(user, fd, events);
 	return 0;
 }
 
@@ -113,7 +118,8 @@ static size_t on_write(char *data, size_t size, size_t n, void *user)
 	return buf_error(&client->response) ? 0 : size * n;
 }
 
-static const char *describe(struct http_client *client, enum http_failure failure, CURLcode code)
+static const char *describe_failure(struct http_client *client, enum http_failure failure,
+				    CURLcode code)
 {
 	long proxy_status = 0;
 
@@ -127,7 +133,7 @@ static const char *describe(struct http_client *client, enum http_failure failur
 	return client->problem[0] ? client->problem : curl_easy_strerror(code);
 }
 
-static void deliver(struct http_client *client, CURLcode code)
+static void deliver_answer(struct http_client *client, CURLcode code)
 {
 	const curl_off_t max_s = HTTP_RETRY_AFTER_MAX_NS / NS_PER_S;
 	struct http_answer answer = { 0 };
@@ -150,7 +156,7 @@ static void deliver(struct http_client *client, CURLcode code)
 		answer.failure = HTTP_TOO_LARGE;
 	else if (!status || code == CURLE_OPERATION_TIMEDOUT)
 		answer.failure = client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
-	answer.problem = describe(client, answer.failure, code);
+	answer.problem = describe_failure(client, answer.failure, code);
 	answer.status = (int)status;
 	answer.content_type = type ? type : "";
 	answer.body = client->response.data;
@@ -170,7 +176,7 @@ static void go_on(struct http_client *client, curl_socket_t fd, int action)
 		return;
 	code = message->data.result; /* there is only one transfer, and only its end is a message */
 	curl_multi_remove_handle(client->multi, client->easy);
-	deliver(client, code);
+	deliver_answer(client, code);
 }
 
 /* Setting up */
@@ -248,7 +254,9 @@ int http_files_check(const struct http_options *options, char problem[HTTP_PROBL
 	}
 	curl_easy_cleanup(easy);
 	curl_multi_cleanup(multi);
-	return code == CURLE_SSL_CACERT_BADFILE ? -EBADMSG : code == CURLE_SSL_CERTPROBLEM ? -EKEYREJECTED : 0;
+	if (code == CURLE_SSL_CACERT_BADFILE)
+		return -EBADMSG;
+	return code == CURLE_SSL_CERTPROBLEM ? -EKEYREJECTED : 0;
 }
 
 static void set_request(struct http_client *client, const struct http_options *options)

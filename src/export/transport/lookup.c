@@ -122,10 +122,11 @@ void address_print(const struct address *address, char text[ADDRESS_TEXT_BYTES])
 
 	(void)getnameinfo((const struct sockaddr *)&address->socket, address->size, host, sizeof(host), service,
 			  sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV);
-	snprintf(text, ADDRESS_TEXT_BYTES, "%s%s%s:%s", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", service);
+	snprintf(text, ADDRESS_TEXT_BYTES, is_ipv6 ? "[%s]:%s" : "%s:%s", host, service);
 }
 
-static int find(const struct endpoint *endpoint, int type, int flags, struct addresses *ret_addresses)
+static int find_addresses(const struct endpoint *endpoint, int type, int flags,
+			  struct addresses *ret_addresses)
 {
 	const struct addrinfo hints = { .ai_socktype = type, .ai_flags = flags | AI_NUMERICSERV };
 	struct addrinfo *found = NULL;
@@ -151,7 +152,7 @@ int addresses_of(const struct endpoint *endpoint, int type, struct addresses *re
 	struct sockaddr_un *local = (struct sockaddr_un *)&ret_addresses->items[0].socket;
 
 	if (!size)
-		return find(endpoint, type, AI_NUMERICHOST, ret_addresses) ? -EAGAIN : 0;
+		return find_addresses(endpoint, type, AI_NUMERICHOST, ret_addresses) ? -EAGAIN : 0;
 	*ret_addresses = (struct addresses){ .n = 1, .items[0].socket.ss_family = AF_UNIX };
 	memcpy(local->sun_path, path, size);
 	if (path[0] == '@')
@@ -160,14 +161,14 @@ int addresses_of(const struct endpoint *endpoint, int type, struct addresses *re
 	return 0;
 }
 
-static void *run(void *user)
+static void *run_lookup(void *user)
 {
 	_cleanup_(freep) struct lookup *lookup = user;
 	struct lookup_answer answer = { 0 };
 	char room[96];
 
 	(void)rights_set(0, 0);
-	answer.error = find(&lookup->endpoint, lookup->type, 0, &answer.addresses);
+	answer.error = find_addresses(&lookup->endpoint, lookup->type, 0, &answer.addresses);
 	if (answer.error)
 		snprintf(answer.problem, sizeof(answer.problem), "%s",
 			 answer.error == EAI_SYSTEM ? strerror_r(errno, room, sizeof(room)) :
@@ -189,7 +190,7 @@ int lookup_start(const struct endpoint *endpoint, int type)
 	*lookup = (struct lookup){ *endpoint, type, ends[1] };
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&thread, NULL, run, lookup);
+	err = pthread_create(&thread, NULL, run_lookup, lookup);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!err) {
 		(void)pthread_detach(thread);

@@ -130,7 +130,7 @@ static void try_addresses(struct socket *sock, int err)
 
 static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *user);
 
-static int look_up(struct socket *sock)
+static int begin_lookup(struct socket *sock)
 {
 	int fd, r;
 
@@ -159,7 +159,7 @@ bool socket_open(struct socket *sock)
 		try_addresses(sock, 0);
 		return sock->state == SOCKET_OPEN;
 	}
-	err = look_up(sock);
+	err = begin_lookup(sock);
 	if (err)
 		socket_fail(sock, strerror(-err));
 	else
@@ -233,7 +233,7 @@ static void on_resolve_time(void *user)
 	struct socket *sock = user;
 
 	/* Without a thread now, the next error asks again. */
-	(void)look_up(sock);
+	(void)begin_lookup(sock);
 }
 
 /* The name has these addresses now. true: the one in use, or to be tried, is still among them. */
@@ -278,7 +278,7 @@ void socket_look_up_again(struct socket *sock)
 	if (!sock->has_name || now_ns - sock->looked_up_ns < sock->options.retry.max_ns)
 		return;
 	sock->looked_up_ns = now_ns;
-	(void)look_up(sock);
+	(void)begin_lookup(sock);
 }
 
 /* The rest */
@@ -326,9 +326,11 @@ int socket_probe(struct socket *sock)
 {
 	struct exporter_stats *stats = &sock->exporter->stats;
 	const char *words = "connected";
-	int result = socket_open(sock) ? 1 : stats->is_failing ? -ENOTCONN : 0;
+	int result = 1;
 
-	if (result > 0 && sock->ops->probe)
+	if (!socket_open(sock))
+		return stats->is_failing ? -ENOTCONN : 0;
+	if (sock->ops->probe)
 		result = sock->ops->probe(sock, &words);
 	if (result > 0)
 		snprintf(stats->problem, sizeof(stats->problem), "%s", words);

@@ -68,7 +68,7 @@ static bool has_unconfirmed(const struct tcp_sender *sender)
 }
 
 /* Bytes that the receiver's kernel has not acknowledged; the end of our stream counts as one. */
-static size_t unacknowledged(const struct tcp_sender *sender)
+static size_t count_unacknowledged(const struct tcp_sender *sender)
 {
 	int n = 0;
 
@@ -133,7 +133,7 @@ static void on_end(struct tcp_sender *sender)
 		sender->state = STATE_ENDED;
 		socket_watch(&sender->sock, SOCKET_IGNORE);
 		(void)timer_arm(&sender->sock.work, END_POLL_NS);
-	} else if (!unacknowledged(sender)) {
+	} else if (!count_unacknowledged(sender)) {
 		end_orderly(sender);
 	}
 }
@@ -175,7 +175,7 @@ static uint64_t check_delay_ns(const struct tcp_sender *sender)
 static void check_progress(struct tcp_sender *sender)
 {
 	uint64_t now_ns = timer_now_ns(sender->sock.event), delay_ns;
-	size_t n = unacknowledged(sender);
+	size_t n = count_unacknowledged(sender);
 
 	if (n < sender->n_unacknowledged)
 		sender->progress_ns = now_ns;

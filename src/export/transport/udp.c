@@ -132,7 +132,7 @@ static uint64_t step_for(const struct udp_sender *sender, uint64_t window_ns)
 	return n < sender->sock.options.burst ? sender->sock.options.burst : n;
 }
 
-static void plan(struct udp_sender *sender)
+static void plan_window(struct udp_sender *sender)
 {
 	sender->deadline_ns = timer_now_ns(sender->sock.event) + sender->window_ns;
 	sender->step = sender->window_ns < TICK_NS ? UINT64_MAX / 2 : step_for(sender, sender->window_ns);
@@ -142,7 +142,7 @@ static void plan(struct udp_sender *sender)
  * How many may leave now. Ticks that come late are made up for, but not so that a loop that was held up overruns
  * the receiver.
  */
-static uint64_t allowance(const struct udp_sender *sender)
+static uint64_t count_allowed(const struct udp_sender *sender)
 {
 	uint64_t now_ns = timer_now_ns(sender->sock.event), n;
 
@@ -168,7 +168,7 @@ static void send_up_to(struct udp_sender *sender, uint64_t n)
 
 static void on_tick(void *sock)
 {
-	send_up_to(sock, allowance(sock));
+	send_up_to(sock, count_allowed(sock));
 }
 
 /* An error of the socket that no call has met yet. */
@@ -190,7 +190,7 @@ static void on_ready(void *sock, uint32_t events)
 	if (events & (EPOLLERR | EPOLLHUP))
 		on_error(sock);
 	else if (events & EPOLLOUT)
-		send_up_to(sock, allowance(sock));
+		send_up_to(sock, count_allowed(sock));
 }
 
 static void on_opened(void *sock)
@@ -198,8 +198,8 @@ static void on_opened(void *sock)
 	struct udp_sender *sender = sock;
 
 	sender->sock.exporter->n_losses += sender->sock.exporter->stats.requests != 0;
-	plan(sender);
-	send_up_to(sender, allowance(sender));
+	plan_window(sender);
+	send_up_to(sender, count_allowed(sender));
 }
 
 static void on_flush(void *sock, bool is_last, uint64_t window_ns)
@@ -219,13 +219,13 @@ static void on_flush(void *sock, bool is_last, uint64_t window_ns)
 	sender->has_sent = sender->was_refused = false;
 
 	sender->window_ns = window_ns;
-	plan(sender);
+	plan_window(sender);
 	if (!sender->is_full || !is_open)
 		send_up_to(sender, burst && window_ns >= TICK_NS ? burst : UINT64_MAX);
 }
 
 /* An empty datagram may be refused; if it is not, nothing more can be known. */
-static int probe(void *sock, const char **ret_words)
+static int probe_receiver(void *sock, const char **ret_words)
 {
 	struct udp_sender *sender = sock;
 	uint64_t now_ns = timer_now_ns(sender->sock.event);
@@ -252,5 +252,5 @@ const struct socket_ops udp_ops = {
 	.ready = on_ready,
 	.expired = on_tick,
 	.flush = on_flush,
-	.probe = probe,
+	.probe = probe_receiver,
 };
