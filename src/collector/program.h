@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <string.h>
 
+struct bpf_link;
 struct collector;
 struct delta_metric;
 struct descriptor_program;
-struct hook_link;
 
 #define PROGRAM_NAME_BYTES 256 /* of one that can be printed: object.c refuses longer ones */
 
@@ -24,6 +24,13 @@ enum program_state {
 /* What the kernel had counted at the baseline, or at the last reading of the process before. */
 struct program_past {
 	uint64_t runs, run_time_ns, skipped;
+};
+
+/* Most programs have one. */
+struct hook_link {
+	struct bpf_link *link;
+	int fd; /* of a perf event, which is the link's; or, without a link of libbpf's, of the link itself; or 0, -1 */
+	uint64_t time_ns; /* of a perf event, when it was looked at last */
 };
 
 /* Each part is written by what its comment names, and read by all. */

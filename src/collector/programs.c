@@ -14,9 +14,10 @@
 #include <string.h>
 
 #include "collector/hook/alternative.h"
+#include "collector/hook/attach.h"
 #include "collector/hook/file.h"
-#include "collector/hook/hook.h"
 #include "collector/hook/perf.h"
+#include "collector/hook/preempt.h"
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
 #include "util/array.h"

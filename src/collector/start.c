@@ -13,7 +13,7 @@
 #include "collector/binding/cgroups.h"
 #include "collector/binding/size.h"
 #include "collector/table/layout.h"
-#include "collector/hook/hook.h"
+#include "collector/hook/preempt.h"
 #include "collector/kernel/kernel.h"
 #include "util/array.h"
 #include "util/rights.h"

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "export/transport/http.h"
+#include "export/transport/url.h"
 #include "util/cleanup.h"
 
 static void urls_are_checked(void **state)

@@ -8,7 +8,7 @@
 #include "build-config.h"
 #include "collector/kernel/kernel.h"
 #include "collector/label/cgroup.h"
-#include "export/transport/http.h"
+#include "export/transport/url.h"
 #include "util/array.h"
 
 #define MIB (1 << 20)

@@ -3,7 +3,7 @@
  * A kind of section is a row in ways[], unless bpf_program__attach() does. For most of them it would do, but it knows
  * only what the object says, not what a descriptor has added to it.
  */
-#include "collector/hook/hook.h"
+#include "collector/hook/attach.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

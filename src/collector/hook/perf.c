@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "collector/descriptor.h"
-#include "collector/hook/hook.h"
 #include "collector/hook/target.h"
 #include "collector/program.h"
 #include "util/array.h"

@@ -8,7 +8,7 @@
  * A kernel does not tell if its count is not a variable (arm64; x86-64 in 6.2 to 6.14) or the variable has no
  * address for programs (CONFIG_KALLSYMS_ALL). Then its version decides.
  */
-#include "collector/hook/hook.h"
+#include "collector/hook/preempt.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "export/transport/url.h"
 #include "otlp-metrics.pb-c.h"
 #include "util/utf8.h"
 

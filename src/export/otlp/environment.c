@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "export/otlp/options.h"
+#include "export/transport/url.h"
 #include "util/cleanup.h"
 #include "util/duration.h"
 #include "util/log.h"

@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "export/transport/url.h"
 #include "util/cleanup.h"
 #include "util/credential.h"
 #include "util/duration.h"

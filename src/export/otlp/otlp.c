@@ -11,6 +11,7 @@
 #include "export/otlp/gzip.h"
 #include "export/otlp/internal.h"
 #include "export/otlp/merge.h"
+#include "export/transport/url.h"
 #include "util/buf.h"
 
 #define CONNECTION_LIFETIME_S 600 /* in the manual */

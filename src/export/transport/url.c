@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/transport/http.h"
+#include "export/transport/url.h"
 
 #include <curl/curl.h>
 #include <errno.h>
