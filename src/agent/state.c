@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "agent/internal.h"
-#include "collector/adopt/saved.h"
+#include "collector/adopt/state.h"
 #include "collector/label/cgroup.h"
 #include "util/array.h"
 #include "util/hash.h"
@@ -24,16 +24,16 @@ struct header {
 	uint64_t told_bytes; /* that follow */
 };
 
-/* Two with snapshots, and two with names. */
+/* Two copies of the state, and two with names. */
 #define NAMES  2
 #define STORES 4
 
 struct state {
 	struct store stores[STORES];
-	unsigned int current; /* holds the last snapshot, if sequence is not 0 */
+	unsigned int current; /* is the last copy, if sequence is not 0 */
 	uint64_t sequence;
 	struct series_names names;
-	struct store_tail told; /* by the ring of cgroups, since the snapshot */
+	struct store_tail told; /* by the ring of cgroups, since the last copy */
 	struct restored restored; /* whose series are held … */
 	uint64_t held_until_ns;	  /* … so long, CLOCK_BOOTTIME */
 	bool has_told; /* that it cannot be saved */
@@ -65,7 +65,7 @@ static bool is_whole(const struct state *state, unsigned int which)
 	       header->told_bytes <= STORE_BYTES - header->size;
 }
 
-static void use_snapshot(struct state *state, unsigned int which)
+static void use_copy(struct state *state, unsigned int which)
 {
 	struct header *header = header_of(state, which);
 	struct store *store = &state->stores[which];
@@ -90,7 +90,7 @@ struct state *state_new(struct kept *kept)
 	}
 	for (unsigned int i = 0; i < 2; i++)
 		if (is_whole(state, i) && header_of(state, i)->sequence > state->sequence)
-			use_snapshot(state, i);
+			use_copy(state, i);
 	if (!state->sequence && (header_of(state, 0)->magic || header_of(state, 1)->magic))
 		log_warning("the state of the process before is of another version, or damaged: all series start again");
 	return state;
@@ -200,7 +200,7 @@ static void give_up(struct state *state)
 	state->has_told = true;
 }
 
-/* To be written next: the last snapshot does not need them. */
+/* To be written next: the last copy does not need them. */
 static struct store *other_names(struct state *state)
 {
 	return &state->stores[NAMES + !header_of(state, state->current)->names];
@@ -232,7 +232,7 @@ void state_save(struct state *state, struct agent *agent)
 	*header = (struct header){ .magic = MAGIC, .size = out->size, .names_bytes = names->size,
 				   .names = (uint64_t)(names - &state->stores[NAMES]) };
 	__atomic_store_n(&header->sequence, ++state->sequence, __ATOMIC_SEQ_CST);
-	use_snapshot(state, next);
+	use_copy(state, next);
 	store_reset(other_names(state));
 }
 

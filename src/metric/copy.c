@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "metric/series.h"
-#include "metric/snapshot.h"
+#include "metric/state.h"
 #include "util/array.h"
 #include "util/utf8.h"
 

@@ -134,7 +134,7 @@ struct series {
 	bool is_present; /* has a point in this batch: fed now, or changed since the last collection */
 	bool is_ended;	 /* had its last point in the batch before; forgotten after this one */
 	unsigned int n_sources;
-	uint32_t number, named_at; /* kept by snapshot.c */
+	uint32_t number, named_at; /* kept by state.c */
 	uint64_t start_ns; /* Unix time, ns: of the collection before the first number was seen */
 	struct numbers total;
 	struct numbers delta;

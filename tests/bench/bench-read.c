@@ -20,7 +20,7 @@
 #include "collector/reader/reader.h"
 #include "metric/delta.h"
 #include "metric/series.h"
-#include "metric/snapshot.h"
+#include "metric/state.h"
 
 #define ROUNDS_MAX 200
 #define BATCH	   1000

@@ -9,7 +9,7 @@
 
 #include "demand.h"
 #include "metric/series.h"
-#include "metric/snapshot.h"
+#include "metric/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

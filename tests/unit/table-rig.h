@@ -18,7 +18,7 @@
 #include "collector/table/layout.h"
 #include "collector/table/sweep.h"
 #include "kernel.h"
-#include "metric/snapshot.h"
+#include "metric/state.h"
 #include "util/duration.h"
 
 #define KEYS	8192

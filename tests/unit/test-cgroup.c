@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "alloc.h"
-#include "collector/adopt/saved.h"
+#include "collector/adopt/state.h"
 #include "collector/label/cgroup.h"
 #include "collector/label/cgroup-root.h"
 #include "collector/label/unit.h"
@@ -195,7 +195,7 @@ static void paths_of_the_kernel_begin_at_our_root(void **state)
 	assert_name(cgroups, 1ull << 42, "process.linux.cgroup", "/.");
 }
 
-/* It was told of after the last snapshot, and both the cgroup and the process that heard of it are gone. */
+/* It was told of after the last save, and both the cgroup and the process that heard of it are gone. */
 static void what_was_told_is_known_to_a_later_process(void **state)
 {
 	static const char path[] = "/system.slice/told.service";

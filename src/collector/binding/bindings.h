@@ -4,7 +4,7 @@
 /* The bindings of a collector, from the descriptor to the end. */
 
 #include "collector/binding/binding.h"
-#include "metric/snapshot.h"
+#include "metric/state.h"
 
 /*
  * Lays the descriptor over the object. A mismatch goes to .diag with the descriptor's line; it is left out, and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "metric/snapshot.h"
+#include "metric/state.h"
 
 #include <errno.h>
 #include <stdlib.h>

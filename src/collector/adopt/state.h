@@ -7,7 +7,7 @@
  */
 
 #include "collector/collector.h"
-#include "metric/snapshot.h"
+#include "metric/state.h"
 
 struct kept;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/adopt/saved.h"
+#include "collector/adopt/state.h"
 
 #include <errno.h>
 #include <stdlib.h>

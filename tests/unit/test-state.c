@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "metric/series.h"
-#include "metric/snapshot.h"
+#include "metric/state.h"
 
 #define BUCKETS 40
 #define METRICS 3
