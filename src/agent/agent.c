@@ -278,7 +278,8 @@ static void read_collectors(struct agent *agent)
 	bool is_failing = false;
 
 	for (size_t i = 0; i < set->n; i++)
-		is_failing |= agent_report_reading(agent, set->items[i]->name, collector_read(set->items[i]));
+		is_failing |= agent_report_reading(agent, set->items[i]->name,
+						   collector_read(set->items[i]));
 	for (size_t i = 0; i < set->n; i++) {
 		int err = collector_compute(set->items[i], agent->batch.previous_ns);
 
@@ -358,8 +359,8 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_signal
 }
 
 /*
- * How long to wait for what is unsent. A reload does not wait long for a receiver that has never answered either: the
- * next process goes on with what is unsent.
+ * How long to wait for what is unsent. A reload does not wait long for a receiver that has never
+ * answered either: the next process goes on with what is unsent.
  */
 static uint64_t patience_ns(const struct agent *agent)
 {

@@ -269,8 +269,10 @@ void collector_search_report(const struct collector_search *search, const struct
 	nearest = parse_nearest(wanted->name, all.wanted, all.n_wanted) ?:
 		  parse_nearest(wanted->name, metrics.items, metrics.n_items);
 	if (!nearest)
-		nearest = shortest_after(wanted->name, all.wanted, all.n_wanted, sizeof(*all.wanted)) ?:
-			  shortest_after(wanted->name, metrics.items, metrics.n_items, sizeof(*metrics.items));
+		nearest = shortest_after(wanted->name, all.wanted, all.n_wanted, sizeof(*all.wanted));
+	if (!nearest)
+		nearest = shortest_after(wanted->name, metrics.items, metrics.n_items,
+					 sizeof(*metrics.items));
 	if (nearest)
 		diag_add(diag, wanted->path, wanted->line, "collector \"%s\" is not in %s%s; did you mean \"%s\"?",
 			 wanted->name, buf_text(&directories), neither, nearest);

@@ -208,8 +208,8 @@ static void note_missing(struct collector_set *set, const struct collector *coll
 	const char *how = collector->is_probe && !collector->descriptor->programs->line ? "" : " (strict = yes)";
 
 	if (collector->is_strict) /* as a probe of the command line is */
-		buf_printf(&set->lacking, "%s%s %s%s", set->lacking.size ? ", " : "", collector_kind(collector),
-			   collector->name, how);
+		buf_printf(&set->lacking, "%s%s %s%s", set->lacking.size ? ", " : "",
+			   collector_kind(collector), collector->name, how);
 	buf_printf(&set->missing, "%s%s (%s)", set->missing.size ? ", " : "", collector->name, why);
 }
 
@@ -354,7 +354,7 @@ int collector_set_start(struct collector_set *set, struct kept *kept)
 		log_warning("%s", complaint);
 	collectors_find_symbols(set->items, set->n, kept);
 	keep_freed_memory(true);
-	/* From here on, even a cgroup that lives only while the others are attached gets its name. */
+	/* From here on, even a cgroup that lives while the others are attached gets its name. */
 	first = start_some(set, true);
 	err = cgroups_walk(set->labels->cgroups);
 	first = first ? first : err;

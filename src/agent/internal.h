@@ -77,7 +77,7 @@ void agent_finish(struct agent *agent, bool *stop);
 int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_signal, void *user);
 
 /* Logs that reading a collector failed (err: -errno), once until a reading of all succeeds. */
-bool agent_report_reading(const struct agent *agent, const char *collector, int err); /* is err one? */
+bool agent_report_reading(const struct agent *agent, const char *collector, int err); /* err? */
 /* Logs what is new: missed events, full tables, a spent budget. */
 void agent_report(struct agent *agent);
 /* Logs what goes on from the process before. */

@@ -89,8 +89,8 @@ static uint64_t double_limit(uint64_t limit, uint64_t needed)
 static void report_maps(struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
-	uint64_t value = set->is_cut ? set->budget->limit_bytes >> 19 :
-				       double_limit(2 * set->units, cgroups_count(set->labels->cgroups));
+	uint64_t units = double_limit(2 * set->units, cgroups_count(set->labels->cgroups));
+	uint64_t value = set->is_cut ? set->budget->limit_bytes >> 19 : units;
 	enum news news;
 
 	for (size_t i = 0; i < set->n; i++) {

@@ -145,7 +145,7 @@ static int join_parts(struct collector *collector)
 
 	err = err ?: select_variables(collector);
 	err = err ?: bindings_make(collector);
-	return err ?: chosen_new(collector);
+	return err ?: cgroup_maps_new(collector);
 }
 
 int collector_open(const char *directory, const char *name, const struct collector_options *options, struct diag *diag,
@@ -194,7 +194,7 @@ void collector_free(struct collector *collector)
 {
 	if (!collector)
 		return;
-	chosen_free(collector);
+	cgroup_maps_free(collector);
 	bindings_done(collector);
 	for (size_t i = 0; i < collector->n_metrics; i++) {
 		metric_done_series(collector->metrics[i]);

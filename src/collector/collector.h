@@ -84,8 +84,6 @@ uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, uint64_t 
 /* Ends all series. The next reading begins new ones, which hold what has grown since the last reading. */
 void collector_restart(struct collector *collector);
 
-
-
 struct collector_map {
 	int fds[4]; /* of all that it consists of */
 	size_t n_fds; /* 0 before the start */

@@ -111,7 +111,7 @@ struct descriptor_cgroups {
 
 struct descriptor {
 	struct ini_file *file; /* owns the strings */
-	uint64_t text_hash; /* of a text that was written for something else; 0: it is a file */
+	uint64_t text_hash; /* of entries that were written for something else; 0: it is a file */
 	const char *description;
 	const char *object; /* NULL: of the descriptor's own name, and not shared */
 	const char *cost;   /* NULL: not said */

@@ -33,7 +33,7 @@ struct hook_link {
 	uint64_t time_ns; /* of a perf event, when it was looked at last */
 };
 
-/* Each part is written by what its comment names, and read by all. */
+/* Each part has a comment that names who decides it; all read it. */
 struct program {
 	/* The object (programs_list()); a target that the descriptor gives changes the section. */
 	char *name;

@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@
 #include "util/array.h"
 #include "util/buf.h"
 #include "util/log.h"
+#include "util/rights.h"
 
 #define INTERRUPTED_MAX	   20
 #define EMPTY_INSTRUCTIONS 2 /* return 0 */
@@ -227,6 +229,19 @@ static void choose_alternatives(struct programs *programs, struct bpf_object *ob
 	}
 }
 
+/*
+ * Before 1.3, libbpf loads nothing where a type or function is not the kernel's own: it wants to look in the modules,
+ * whose list needs CAP_SYS_ADMIN. It tries so only once for an object, and any name makes it try.
+ */
+static void skip_modules(const struct bpf_object *bpf)
+{
+	bool gives_up = libbpf_major_version() == 1 && libbpf_minor_version() < 3;
+	struct bpf_program *program = bpf_object__next_program(bpf, NULL);
+
+	if (gives_up && program && !(rights_permitted() >> CAP_SYS_ADMIN & 1))
+		(void)bpf_program__set_attach_target(program, 0, "a name that no function has");
+}
+
 /* One try. 0: done; 1: try again; -errno. */
 static int try_load(struct programs *programs, const struct programs_loader *loader, struct bpf_object **ret_object)
 {
@@ -236,6 +251,7 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 	if (err)
 		return err;
 	choose_alternatives(programs, object);
+	skip_modules(object);
 	/* What has been said so far is dealt with, and a verifier's log would leave no room for the next one. */
 	buf_reset(messages);
 	err = bpf_object__load(object);

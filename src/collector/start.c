@@ -61,19 +61,6 @@ void programs_choose(struct object *object, bool is_start)
 	}
 }
 
-/*
- * Before 1.3, libbpf loads nothing where a type or function is not the kernel's own: it wants to look in the modules,
- * whose list needs CAP_SYS_ADMIN. It tries so only once for an object, and any name makes it try.
- */
-static void skip_modules(const struct bpf_object *bpf)
-{
-	bool gives_up = libbpf_major_version() == 1 && libbpf_minor_version() < 3;
-	struct bpf_program *program = bpf_object__next_program(bpf, NULL);
-
-	if (gives_up && program && !(rights_permitted() >> CAP_SYS_ADMIN & 1))
-		(void)bpf_program__set_attach_target(program, 0, "a name that no function has");
-}
-
 int object_open_again(void *user, struct bpf_object **ret_bpf)
 {
 	const struct object *object = user;
@@ -91,7 +78,6 @@ int object_open_again(void *user, struct bpf_object **ret_bpf)
 		bpf_object__close(bpf);
 		return err;
 	}
-	skip_modules(bpf);
 	(void)sizes_set(object, bpf);
 	seed = table_seed(bpf);
 	if (seed)
@@ -106,7 +92,7 @@ int object_bind(void *user, const struct bpf_object *bpf)
 	int err = 0;
 
 	for (size_t i = 0; i < object->n_collectors && !err; i++)
-		err = bindings_open(object->collectors[i], bpf) ?: chosen_fill(object->collectors[i], bpf);
+		err = bindings_open(object->collectors[i], bpf) ?: cgroup_maps_fill(object->collectors[i], bpf);
 	return err;
 }
 
@@ -163,7 +149,7 @@ int object_start(struct object *object)
 	return programs_iterate(&object->programs, true);
 }
 
-static bool fills_exported_map(const struct collector *collector, const struct program *program)
+static bool uses_exported_map(const struct collector *collector, const struct program *program)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings)
 		if (program_uses_map(program, binding->reader.fd))
@@ -183,7 +169,7 @@ int collector_check_counting(const struct collector *collector, struct buf *why)
 	array_for_each (program, programs->items, programs->n) {
 		if (!collector_uses(collector, program))
 			continue;
-		if (program->state == PROGRAM_ATTACHED && fills_exported_map(collector, program))
+		if (program->state == PROGRAM_ATTACHED && uses_exported_map(collector, program))
 			return 0;
 		/* Of alternatives, the last is what was hoped for. */
 		if (program->state == PROGRAM_REFUSED && !programs_find(programs, program->hook, PROGRAM_ATTACHED) &&

@@ -138,7 +138,7 @@ static const struct variable_type {
 	{ NULL, FIELD_TEXT, set_text, show_text },
 };
 
-/* Sets the type of a setting. -ENOMEM. */
+/* Sets the type of a variable. -ENOMEM. */
 static int find_type(const struct btf *btf, uint32_t type_id, struct variable *variable)
 {
 	_cleanup_(shape_done) struct shape shape = { 0 };

@@ -98,7 +98,8 @@ static void add_map(struct page *page, const struct collector_map *map)
 	if (page->is_started && map->n_keys)
 		buf_printf(&page->text, ", %" PRIu32 " of", map->n_keys);
 	if (page->is_started && map->max_entries)
-		buf_printf(&page->text, "%s %" PRIu32 " %s", map->n_keys ? "" : ",", map->max_entries, unit);
+		buf_printf(&page->text, "%s %" PRIu32 " %s", map->n_keys ? "" : ",",
+			   map->max_entries, unit);
 	if (bytes)
 		buf_printf(&page->text, ", %" PRIu64 " KiB", bytes / 1024);
 	buf_append_byte(&page->text, '\n');

@@ -105,6 +105,7 @@ int command_once(const struct arguments *arguments)
 	/* A person gets the largest ones; a file or another program gets all. */
 	if (!mine.limit && !mine.output_path && isatty(STDOUT_FILENO))
 		mine.limit = ROWS_ON_TERMINAL;
+	/* If it is not to end earlier. */
 	if (most_ns && (!mine.duration_ns || most_ns < mine.duration_ns))
 		mine.duration_ns = most_ns;
 	setup.counting.interval_ns = mine.interval_ns;

@@ -93,8 +93,9 @@ int command_run(const struct arguments *arguments)
 	agent_block_signals();
 	while (code == AGAIN) {
 		code = setup_open(arguments, arguments->words, &this.setup);
-		/* Started by hand with nothing configured: the screen instead, if somebody wants to see numbers. */
-		is_top = code == EXIT_OK && !this.setup.config->n_exporters && isatty(STDOUT_FILENO);
+		/* Started by hand with nothing configured: the screen instead. */
+		is_top = code == EXIT_OK && !this.setup.config->n_exporters &&
+			 isatty(STDOUT_FILENO);
 		if (code == EXIT_OK && !is_top)
 			code = run_setup(&this);
 		setup_done(&this.setup);

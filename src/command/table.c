@@ -111,7 +111,8 @@ static int print_hint(int fd)
 
 	if (!isatty(fd))
 		return 0;
-	if (dprintf(fd, has_colour ? SGR_FAINT "%.*s" SGR_END "\n" : "%.*s\n", (int)grid_fit(HINT, width), HINT) < 0)
+	if (dprintf(fd, has_colour ? SGR_FAINT "%.*s" SGR_END "\n" : "%.*s\n",
+		    (int)grid_fit(HINT, width), HINT) < 0)
 		return errno;
 	return 0;
 }

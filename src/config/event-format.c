@@ -94,9 +94,14 @@ static void write_name(int64_t number, const char *name, size_t begin, struct bu
 {
 	char key[32] = "value";
 	int n = snprintf(key + sizeof("value"), sizeof(key) - sizeof("value"), "%" PRId64 "=", number);
+	size_t bytes = sizeof("value") + (size_t)n, length = strlen(name);
 
-	if (is_plain(name) && !memmem(buf_text(out) + begin, out->size - begin, key, sizeof("value") + (size_t)n))
-		descriptor_write_key(out, "value", "%" PRId64 "=%s", number, name);
+	while (length && name[length - 1] == ' ')
+		length--;
+	if (!is_plain(name) || buf_error(out))
+		return;
+	if (out->size == begin || !memmem(out->data + begin, out->size - begin, key, bytes))
+		descriptor_write_key(out, "value", "%" PRId64 "=%.*s", number, (int)length, name);
 }
 
 /* __print_symbolic(REC->FIELD, { 1, "ONE" }, { 0x2, "TWO" }) */

@@ -70,7 +70,7 @@ int config_files_find(const char *const *roots, struct diag *diag, struct settin
 	size_t first;
 	int r = 0;
 
-	/* The strongest one that exists; one that cannot be read exists, and is reported when it is opened. */
+	/* The strongest that exists; if it cannot be read, that is reported when it is opened. */
 	for (const char *const *root = roots; *root && r >= 0; root++) {
 		r = add_path(paths, *root, "bpfpush/bpfpush.conf");
 		if (r < 0 || lstat(paths->items[0], &status) == 0 || errno != ENOENT)

@@ -202,7 +202,8 @@ static int read_series(struct metric *metric, const struct stored *all, struct s
 	if (series->n_sources == 1) { /* series_begin() has forgotten the delta */
 		series->total.sum = series->total.count = 0;
 		if (series->total.bucket)
-			memset(series->total.bucket, 0, metric->layout.n_buckets * sizeof(*series->total.bucket));
+			memset(series->total.bucket, 0,
+			       metric->layout.n_buckets * sizeof(*series->total.bucket));
 	}
 	series->start_ns = start_ns;
 	read_numbers(metric, &series->total, in);

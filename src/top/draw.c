@@ -231,16 +231,6 @@ static unsigned int draw_below(const struct top *top)
 	return n;
 }
 
-static void draw_keys(const struct top *top)
-{
-	_cleanup_(buf_done) struct buf text = BUF_INIT;
-
-	buf_append_text(&text, top->is_typing ? "type a part of a name; Enter keeps it, Esc shows all" : kinds[top->page->kind].keys);
-	if (top->page->heat && !top->is_typing)
-		buf_append_text(&text, "  H heat map");
-	put_styled(screen_lines() - 1, SGR_CHOSEN, &text);
-}
-
 /* Shows n_lines of the page, with the chosen one. */
 static void scroll_page(struct page *page, size_t n_lines, size_t n_all)
 {
@@ -255,13 +245,19 @@ static void scroll_page(struct page *page, size_t n_lines, size_t n_all)
 void draw(struct top *top)
 {
 	const struct content *content = &top->content;
+	_cleanup_(buf_done) struct buf keys = BUF_INIT;
 	unsigned int line = draw_top(top), bottom;
 	bool has_keys;
+
 	if (content->n_grids == 1 && screen_lines() > line + 2)
 		put_line(&(struct line){ LINE_HEADINGS, content->grids, GRID_HEADINGS }, line++, false);
 	has_keys = screen_lines() > line + 1;
+	buf_append_text(&keys, top->is_typing ? "type a part of a name; Enter keeps it, Esc shows all" :
+						kinds[top->page->kind].keys);
+	if (top->page->heat && !top->is_typing)
+		buf_append_text(&keys, "  H heat map");
 	if (has_keys)
-		draw_keys(top);
+		put_styled(screen_lines() - 1, SGR_CHOSEN, &keys);
 	bottom = screen_lines() - has_keys - draw_below(top);
 	top->n_shown = bottom > line ? bottom - line : 1;
 	scroll_page(top->page, top->n_shown, content->n_lines);

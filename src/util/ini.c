@@ -16,7 +16,7 @@
 #include "util/parse.h"
 #include "util/utf8.h"
 
-struct reader {
+struct ini_reader {
 	struct ini_file *file;
 	struct diag *diag;
 	char *text; /* what is still to be read, NUL-terminated */
@@ -36,7 +36,7 @@ struct reader {
 	 diag_add((reader)->diag, (reader)->file->path, (reader)->line, __VA_ARGS__))
 
 /* key and value: NULL for a section. Too many, or no memory, end the reading. */
-static void add_entry(struct reader *reader, const char *key, const char *value)
+static void add_entry(struct ini_reader *reader, const char *key, const char *value)
 {
 	struct ini_file *file = reader->file;
 	const struct ini_entry entry = { reader->section, reader->argument, key, value, reader->line };
@@ -51,7 +51,7 @@ static void add_entry(struct reader *reader, const char *key, const char *value)
 
 static int on_entry(void *user, const char *section, const char *key, const char *value)
 {
-	struct reader *reader = user;
+	struct ini_reader *reader = user;
 
 	if (!*reader->key)
 		mistake(reader, "no key before \"=\": write key = value");
@@ -63,7 +63,7 @@ static int on_entry(void *user, const char *section, const char *key, const char
 }
 
 /* "[kind argument]", stripped. */
-static void read_section(struct reader *reader, char *text)
+static void read_section(struct ini_reader *reader, char *text)
 {
 	char *end = strchr(text, ']'), *kind, *argument;
 
@@ -105,7 +105,7 @@ static bool has_comment(const char *text)
 }
 
 /* Would inih read it as it is meant? What it finds before "=" is checked in on_entry(). */
-static bool check_line(struct reader *reader, const char *text)
+static bool check_line(struct ini_reader *reader, const char *text)
 {
 	if (!strchr(text, '='))
 		mistake(reader, "no \"=\": write key = value");
@@ -123,7 +123,7 @@ static bool check_line(struct reader *reader, const char *text)
 	return false;
 }
 
-static bool check_bytes(struct reader *reader, const char *text, size_t size)
+static bool check_bytes(struct ini_reader *reader, const char *text, size_t size)
 {
 	if (size > INI_LINE_BYTES) {
 		mistake(reader, "this line has %zu bytes, and %d are the limit", size, INI_LINE_BYTES);
@@ -145,7 +145,7 @@ static bool check_bytes(struct reader *reader, const char *text, size_t size)
 }
 
 /* The next line, without its end and blanks around it; NULL at the end of the text. */
-static char *next_line(struct reader *reader, size_t *ret_size)
+static char *next_line(struct ini_reader *reader, size_t *ret_size)
 {
 	char *start = reader->text, *end;
 	size_t size;
@@ -167,7 +167,7 @@ static char *next_line(struct reader *reader, size_t *ret_size)
 /*
  * The next line that is for inih; NULL at the end. Sections and mistakes are dealt with on the way.
  */
-static char *find_line(struct reader *reader)
+static char *find_line(struct ini_reader *reader)
 {
 	char *text;
 	size_t size;
@@ -196,7 +196,7 @@ static char *find_line(struct reader *reader)
 /* The ini_reader of inih. */
 static char *give_line(char *buffer, int capacity, void *stream)
 {
-	struct reader *reader = stream;
+	struct ini_reader *reader = stream;
 
 	reader->room = (size_t)capacity - 3; /* without CR, LF and NUL */
 	reader->key = find_line(reader);
@@ -212,7 +212,7 @@ static char *give_line(char *buffer, int capacity, void *stream)
 int ini_read(FILE *f, const char *path, struct diag *diag, struct ini_file **ret_file)
 {
 	_cleanup_(ini_file_freep) struct ini_file *file = calloc(1, sizeof(*file));
-	struct reader reader = { .file = file, .diag = diag };
+	struct ini_reader reader = { .file = file, .diag = diag };
 	int r = 0;
 
 	if (!file)

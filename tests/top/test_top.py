@@ -472,7 +472,7 @@ class NumbersTest(unittest.TestCase):
     @staticmethod
     def chooses_last(screen):
         """By the key, again if a collection that was under way has changed the rows since."""
-        is_chosen = '\033[7m' in screen.text('-e').split('\n')[-3]
+        is_chosen = re.search(r'\033\[(0;)?7m', screen.text('-e').split('\n')[-3])  # 0 depends on the row above
         if not is_chosen:
             screen.keys('End')
         return is_chosen

@@ -8,7 +8,7 @@ static void names_that_the_kernel_prints_are_found(void **state)
 {
 	struct event_fields fields = {
 		.print = (char *)"print fmt: \"%s %s\", __print_symbolic(REC->state2, { 1, \"no\" }), __print_symbolic(REC->state, "
-				 "{ 1, \"ONE\" }, {0x10,\"SIX TEEN\"}, { -1, \"MINUS\" }, { 1, \"AGAIN\" }, { 5, \"a;b\" }, { 6, \"x/y\" }), REC->pid",
+				 "{ 1, \"ONE\" }, {0x10,\"SIX TEEN \"}, { -1, \"MINUS\" }, { 1, \"AGAIN\" }, { 5, \"a;b\" }, { 6, \"x/y\" }), REC->pid",
 	};
 	static const char written[] = "value\0" "1=ONE\0" "value\0" "16=SIX TEEN\0" "value\0" "-1=MINUS\0" "value\0" "6=x/y\0";
 	_cleanup_(buf_done) struct buf out = BUF_INIT;

@@ -50,8 +50,8 @@ struct past {
 };
 
 /*
- * Of a map with the same name, the source of the past, on the heap, by that of now. base: of a flat table, its
- * flat.base then. NULL: there is none that can be read in the same way.
+ * Of a map with the same name, the reader of the past, on the heap, by that of now. base: of a flat table, its
+ * table.base then. NULL: there is none that can be read in the same way.
  */
 struct reader *past_open(const struct past *past, const char *map, const struct reader *now, uint32_t base);
 /* The descriptor of a map ("m.") or link ("l.") of the past, borrowed; or -1. */

@@ -31,7 +31,7 @@ static void check_map(const struct collector *collector, const struct descriptor
 		complain(collector, described->line, "[cgroups %s] chooses no cgroup; add a line match = REGEX", described->map);
 }
 
-int chosen_new(struct collector *collector)
+int cgroup_maps_new(struct collector *collector)
 {
 	const struct descriptor *descriptor = collector->descriptor;
 	int err = 0;
@@ -53,7 +53,7 @@ int chosen_new(struct collector *collector)
 	return err;
 }
 
-int chosen_fill(struct collector *collector, const struct bpf_object *bpf)
+int cgroup_maps_fill(struct collector *collector, const struct bpf_object *bpf)
 {
 	array_for_each (watch, collector->watches, collector->n_watches) {
 		const struct bpf_map *map = bpf_object__find_map_by_name(bpf, watch->map);
@@ -65,7 +65,7 @@ int chosen_fill(struct collector *collector, const struct bpf_object *bpf)
 	return 0;
 }
 
-void chosen_free(struct collector *collector)
+void cgroup_maps_free(struct collector *collector)
 {
 	array_for_each (watch, collector->watches, collector->n_watches) {
 		if (watch->map)

@@ -6,7 +6,7 @@
 #include "collector/parts.h"
 
 /* Mistakes go to .diag. -ENOMEM. */
-int chosen_new(struct collector *collector);
+int cgroup_maps_new(struct collector *collector);
 /* After loading: fills the maps. 0. */
-int chosen_fill(struct collector *collector, const struct bpf_object *bpf);
-void chosen_free(struct collector *collector);
+int cgroup_maps_fill(struct collector *collector, const struct bpf_object *bpf);
+void cgroup_maps_free(struct collector *collector);

@@ -11,7 +11,6 @@ struct meaning {
 	struct buckets buckets;
 };
 
-
 /* Mistakes go to .diag. */
 void meaning_read(const struct collector *collector, const struct descriptor_metric *described,
 		  const struct field *field, struct meaning *ret_meaning);

@@ -14,31 +14,31 @@
 #include "util/hash.h"
 #include "util/ini.h"
 
-struct reader {
+struct parser {
 	struct descriptor *descriptor;
 	struct diag *diag;
 	const struct ini_file *file;
 	bool has_collector;
 };
 
-#define complain(reader, line, ...) diag_add((reader)->diag, (reader)->file->path, line, __VA_ARGS__)
+#define complain(parser, line, ...) diag_add((parser)->diag, (parser)->file->path, line, __VA_ARGS__)
 
 static const char **text_at(void *item, size_t offset)
 {
 	return (const char **)((char *)item + offset);
 }
 
-static const struct grammar_section *find_section(struct reader *reader, const struct ini_entry *head)
+static const struct grammar_section *find_section(struct parser *parser, const struct ini_entry *head)
 {
-	const struct grammar_section *section = diag_find(reader->diag, reader->file->path, head->line, "section",
+	const struct grammar_section *section = diag_find(parser->diag, parser->file->path, head->line, "section",
 							  head->section, grammar_sections, GRAMMAR_SECTIONS);
 
 	if (!section || !section->argument == !*head->argument)
 		return section;
 	if (section->argument)
-		complain(reader, head->line, "write [%s %s]", section->name, section->argument);
+		complain(parser, head->line, "write [%s %s]", section->name, section->argument);
 	else
-		complain(reader, head->line, "write [%s]", section->name);
+		complain(parser, head->line, "write [%s]", section->name);
 	return NULL;
 }
 
@@ -82,20 +82,20 @@ static int add_to_list(void *item, const struct grammar_key *key, const struct i
 	return array_append(&list->items, &list->n, &item_of_list);
 }
 
-static int set_key(struct reader *reader, const struct grammar_key *key, const struct ini_entry *entry, void *item)
+static int set_key(struct parser *parser, const struct grammar_key *key, const struct ini_entry *entry, void *item)
 {
 	const char *complaint = grammar_check(key, entry->value);
 	size_t n_words = 0;
 
 	while (key->words[n_words])
 		n_words++;
-	if (n_words && !diag_find(reader->diag, reader->file->path, entry->line, key->name, entry->value, key->words,
+	if (n_words && !diag_find(parser->diag, parser->file->path, entry->line, key->name, entry->value, key->words,
 				  n_words))
 		return 0;
 	if (key->form == GRAMMAR_TEXT && *text_at(item, key->offset))
-		complain(reader, entry->line, "\"%s\" is set twice in this section; keep one", entry->key);
+		complain(parser, entry->line, "\"%s\" is set twice in this section; keep one", entry->key);
 	if (complaint)
-		complain(reader, entry->line, "%s \"%s\" %s", key->name, entry->value, complaint);
+		complain(parser, entry->line, "%s \"%s\" %s", key->name, entry->value, complaint);
 	else if (key->form != GRAMMAR_TEXT)
 		return add_to_list(item, key, entry);
 	/* A required text is kept all the same: it is not missing. */
@@ -104,7 +104,7 @@ static int set_key(struct reader *reader, const struct grammar_key *key, const s
 	return 0;
 }
 
-static int read_entry(struct reader *reader, const struct grammar_section *section, const struct ini_entry *entry,
+static int read_entry(struct parser *parser, const struct grammar_section *section, const struct ini_entry *entry,
 		      void *item)
 {
 	const char *names[GRAMMAR_KEYS];
@@ -114,41 +114,41 @@ static int read_entry(struct reader *reader, const struct grammar_section *secti
 		if (strcmp(key->section, section->name))
 			continue;
 		if (!strcmp(key->name, entry->key))
-			return set_key(reader, key, entry, item);
+			return set_key(parser, key, entry, item);
 		names[n++] = key->name;
 	}
-	diag_add_unknown(reader->diag, reader->file->path, entry->line, "key", entry->key, names, n);
+	diag_add_unknown(parser->diag, parser->file->path, entry->line, "key", entry->key, names, n);
 	return 0;
 }
 
 /* One section with its keys; *at becomes the index of the entry after them. */
-static int read_section(struct reader *reader, size_t *at)
+static int read_section(struct parser *parser, size_t *at)
 {
-	const struct ini_file *file = reader->file;
+	const struct ini_file *file = parser->file;
 	const struct ini_entry *head = &file->entries[*at], *entry = head + 1;
-	const struct grammar_section *section = find_section(reader, head);
-	void *item = section ? add_item(reader->descriptor, section, head) : NULL;
+	const struct grammar_section *section = find_section(parser, head);
+	void *item = section ? add_item(parser->descriptor, section, head) : NULL;
 	int err = section && !item ? -ENOMEM : 0;
 
-	reader->has_collector |= item == reader->descriptor;
+	parser->has_collector |= item == parser->descriptor;
 	for (; entry < file->entries + file->n_entries && entry->key && !err; entry++)
 		if (item)
-			err = read_entry(reader, section, entry, item);
+			err = read_entry(parser, section, entry, item);
 	array_for_each (key, grammar_keys, GRAMMAR_KEYS)
 		if (item && key->is_required && !strcmp(key->section, section->name) && !*text_at(item, key->offset))
-			complain(reader, head->line, "[%s] lacks \"%s\"; add a line %s = …", section->name, key->name,
+			complain(parser, head->line, "[%s] lacks \"%s\"; add a line %s = …", section->name, key->name,
 				 key->name);
 	*at = (size_t)(entry - file->entries);
 	return err;
 }
 
-static void check_sections_differ(struct reader *reader)
+static void check_sections_differ(struct parser *parser)
 {
-	array_for_each (entry, reader->file->entries, reader->file->n_entries) {
-		const struct ini_entry *earlier = entry->key ? NULL : ini_find_earlier(reader->file, entry);
+	array_for_each (entry, parser->file->entries, parser->file->n_entries) {
+		const struct ini_entry *earlier = entry->key ? NULL : ini_find_earlier(parser->file, entry);
 
 		if (earlier)
-			complain(reader, entry->line, "[%s%s%s] already begins on line %u; keep one", entry->section,
+			complain(parser, entry->line, "[%s%s%s] already begins on line %u; keep one", entry->section,
 				 *entry->argument ? " " : "", entry->argument, earlier->line);
 	}
 }
@@ -157,7 +157,7 @@ static void check_sections_differ(struct reader *reader)
 static int read_file(struct ini_file *file, struct diag *diag, struct descriptor **ret_descriptor)
 {
 	_cleanup_(descriptor_freep) struct descriptor *descriptor = calloc(1, sizeof(*descriptor));
-	struct reader reader = { .descriptor = descriptor, .diag = diag, .file = file };
+	struct parser parser = { .descriptor = descriptor, .diag = diag, .file = file };
 	int err = 0;
 
 	if (!descriptor) {
@@ -165,12 +165,12 @@ static int read_file(struct ini_file *file, struct diag *diag, struct descriptor
 		return -ENOMEM;
 	}
 	descriptor->file = file;
-	check_sections_differ(&reader);
+	check_sections_differ(&parser);
 	for (size_t at = 0; !err && at < file->n_entries;)
-		err = read_section(&reader, &at);
+		err = read_section(&parser, &at);
 	if (err)
 		return err;
-	if (!reader.has_collector)
+	if (!parser.has_collector)
 		diag_add(diag, file->path, 0, "no [collector] section; begin with one that has a description = …");
 	if (!descriptor->description)
 		descriptor->description = "";
@@ -233,6 +233,7 @@ int descriptor_read_entries(struct descriptor_entries *entries, struct diag *dia
 		return err;
 	file->path = strdup(entries->path);
 	file->text = (char *)TAKE_PTR(entries->text->data);
+	*entries->text = (struct buf)BUF_INIT;
 	for (char *at = file->text; file->path && at < file->text + size && !err;) {
 		const char *first = skip_text(&at);
 

@@ -180,9 +180,9 @@ static int attach_packets(const struct bpf_object *object, struct program *progr
 
 	if (mode)
 		options.flags = strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
-	for (const struct if_nameindex *at = all; at && at->if_index && !err; at++)
+	for (const struct if_nameindex *at = all; at && at->if_index; at++)
 		array_for_each (name, names.items, names.n)
-			if (!strcmp(name->text, "*") || if_nametoindex(name->text) == at->if_index) {
+			if (!err && (!strcmp(name->text, "*") || if_nametoindex(name->text) == at->if_index)) {
 				err = take_link(program, NULL,
 						bpf_link_create(bpf_program__fd(bpf), (int)at->if_index, BPF_XDP,
 								&options));

@@ -68,7 +68,8 @@ bool target_is_given(const struct descriptor_program *described)
 static int set_target(struct program *program, const struct descriptor_program *described)
 {
 	const char *target = described->target ?: target_of(program->section), *binary = described->binary;
-	char *section, path[TARGET_BYTES], file[TARGET_BYTES] = "";
+	int type_bytes = (int)strcspn(program->section, "/"), n;
+	char *section, path[TARGET_BYTES];
 
 	if (described->interfaces.n)
 		target = described->interfaces.items->text;
@@ -76,9 +77,11 @@ static int set_target(struct program *program, const struct descriptor_program *
 		target = described->event;
 	if (binary) {
 		target = target_split(target, section_is(program->section, " usdt "), path) ?: target;
-		snprintf(file, sizeof(file), "%s:", binary);
+		n = asprintf(&section, "%.*s/%s:%s", type_bytes, program->section, binary, target);
+	} else {
+		n = asprintf(&section, "%.*s/%s", type_bytes, program->section, target);
 	}
-	if (asprintf(&section, "%.*s/%s%s", (int)strcspn(program->section, "/"), program->section, file, target) < 0)
+	if (n < 0)
 		return -ENOMEM;
 	free(program->section);
 	program->section = section;

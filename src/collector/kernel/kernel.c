@@ -28,7 +28,7 @@
 
 #define SET(register, value)   { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (register), .imm = (value) }
 #define ADD(register, value)   { .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (register), .imm = (value) }
-#define COPY(register, reader) { .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (register), .src_reg = (reader) }
+#define COPY(register, source) { .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (register), .src_reg = (source) }
 #define CALL(function)	       { .code = BPF_JMP | BPF_CALL, .imm = (function) }
 #define END		       SET(BPF_REG_0, 0), { .code = BPF_JMP | BPF_EXIT }
 

@@ -4,7 +4,7 @@
  * read is seen in the next reading. So a number is never lost or counted twice, but two numbers of one
  * reading may be some microseconds apart.
  *
- * Flat tables are the fast path (table/flat.c). All other types take one system call for hundreds of keys. A
+ * Flat tables are the fast path (table/table.c). All other types take one system call for hundreds of keys. A
  * reading that breaks off must not pass for a whole one, because keys that it did not reach would count as gone,
  * and as new the next time.
  */

@@ -76,7 +76,7 @@ static bool is_gone(const struct sweep_owner *owner, uint32_t row, struct sweep_
 
 /* These three return true once they are through. */
 
-static bool retire_place(struct sweep *sweep, struct reader *reader, const struct sweep_owner *owner,
+static bool retire_places(struct sweep *sweep, struct reader *reader, const struct sweep_owner *owner,
 			 struct sweep_turn *turn)
 {
 	struct table *table = &reader->table;
@@ -164,7 +164,7 @@ static bool take_out(struct sweep *sweep, struct reader *reader, struct rows *ro
 	return true;
 }
 
-static bool clear_place(struct sweep *sweep, struct table *table, struct sweep_turn *turn)
+static bool clear_places(struct sweep *sweep, struct table *table, struct sweep_turn *turn)
 {
 	for (; sweep->place < table->n_places; sweep->place++) {
 		if (turn->left_ns <= 0)
@@ -194,7 +194,7 @@ uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *ro
 	if (sweep->phase == SWEEP_IDLE && !begin_pass(sweep, reader, turn))
 		return SWEEP_DONE;
 	if (sweep->phase == SWEEP_RETIRE) {
-		if (!retire_place(sweep, reader, owner, turn) || !doom_rows(sweep, reader, rows, owner, turn))
+		if (!retire_places(sweep, reader, owner, turn) || !doom_rows(sweep, reader, rows, owner, turn))
 			return 0;
 		sweep->phase = sweep->n_retired || sweep->is_narrowing ? SWEEP_GRACE : SWEEP_IDLE;
 		sweep->place = 1;
@@ -216,7 +216,7 @@ uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *ro
 	}
 	if (turn->saved_ns <= sweep->out_ns)
 		return SWEEP_DONE;
-	if (!clear_place(sweep, &reader->table, turn))
+	if (!clear_places(sweep, &reader->table, turn))
 		return 0;
 	if (sweep->is_narrowing)
 		table_close_rest(&reader->table);

@@ -90,7 +90,7 @@ struct table {
 	uint32_t n_first; /* places that programs use until a key finds none there */
 	bool has_levels; /* numbers that are not counts: a place must stay with its key. Set by the caller */
 
-	/* kept by flat.c */
+	/* kept by table.c */
 	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
 	uint8_t *data;
 	uint64_t *words; /* values, place_rows and end follow it */

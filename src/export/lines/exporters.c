@@ -148,11 +148,12 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 
 	*lines = settings->lines;
 	exporter->format = hash_format(exporter, settings);
-	err = endpoint_parse(settings->endpoint, port, !is_graphite, &sender.endpoint, &complaint) ?:
-	      naming_init(&lines->naming, dialect, settings->template, context->resource, context->n_resource,
-			  &settings->resource_attributes);
+	err = endpoint_parse(settings->endpoint, port, !is_graphite, &sender.endpoint, &complaint);
+	err = err ?: naming_init(&lines->naming, dialect, settings->template, context->resource,
+				 context->n_resource, &settings->resource_attributes);
 	lines->exporter = exporter;
-	lines->pack = (struct pack){ .put = exporter_enqueue, .user = exporter, .limit_bytes = PIECE_BYTES };
+	lines->pack = (struct pack){ .put = exporter_enqueue, .user = exporter,
+				     .limit_bytes = PIECE_BYTES };
 	if (!is_graphite) {
 		datagram_bytes = sender.endpoint.path[0] ? UNIX_BYTES : UDP_BYTES;
 		lines->pack.limit_bytes = settings->max_datagram_bytes ?: datagram_bytes;
@@ -219,7 +220,7 @@ static const struct setting_table statsd_settings = SETTING_TABLE(statsd_rows, s
 static const struct setting_table graphite_settings = SETTING_TABLE(graphite_rows, struct lines_settings);
 
 #define OPS                                                                                             \
-	.check = check_settings, .state_bytes = sizeof(struct state), .open = open_exporter,             \
+	.check = check_settings, .state_bytes = sizeof(struct state), .open = open_exporter, \
 	.push = push_batch, .send = send_lines, .probe = probe_receiver, .close = close_all
 
 const struct exporter_ops statsd_exporter = { .type = "statsd", .settings = &statsd_settings, OPS };

@@ -196,8 +196,9 @@ static void push_ended(struct lines *lines, const struct batch *batch)
 static bool take_back(struct lines *lines)
 {
 	struct queue *queue = &lines->exporter->queue;
-	/* Another push, a quarter of the room being for the lines of series that end, would be too much. */
-	bool is_filling = queue->budget && queue_is_near(queue, queue->budget->limit_bytes / 4 + lines->pack.n_bytes);
+	/* A quarter of the room is for lines of series that end: another push would be too much. */
+	bool is_filling = queue->budget && queue_is_near(queue, queue->budget->limit_bytes / 4 +
+								lines->pack.n_bytes);
 	size_t n_points = queue->n_points;
 
 	if (!lines->pack.n_pieces || (lines->naming.dialect->is_graphite && !is_filling) ||

@@ -158,18 +158,16 @@ static void write_values(struct lines *lines, const struct line_metric *kind, co
 bool point_write(struct lines *lines, const struct line_metric *kind, const struct series *series,
 		       struct point_state *state)
 {
-	const struct metric *metric = series->metric;
-
 	if (state->window != lines->window || (state->ended_s && state->ended_s != lines->time_s)) {
 		for (uint32_t i = 0; i < state->n_base; i++)
-			state->base[i] = number_at(lines, metric, &series->total, i) -
-					 number_at(lines, metric, &series->delta, i);
+			state->base[i] = number_at(lines, series->metric, &series->total, i) -
+					 number_at(lines, series->metric, &series->delta, i);
 		state->window = lines->window;
 	}
 	state->ended_s = 0;
-	if (metric->kind == METRIC_GAUGE)
+	if (series->metric->kind == METRIC_GAUGE)
 		return write_gauge(lines, kind, series, state);
-	if (metric->kind == METRIC_SUM || lines->histogram == LINES_COUNTERS)
+	if (series->metric->kind == METRIC_SUM || lines->histogram == LINES_COUNTERS)
 		return write_counters(lines, kind, series, state);
 	write_values(lines, kind, series, state);
 	return true;

@@ -167,8 +167,8 @@ static bool read_varint(struct bytes *in, uint64_t *ret_value)
 }
 
 /*
- * The next field of a message: its number, and its content without a length (a varint: its bytes). Takes it off *in.
- * False: at the end, or if what follows is not a field; then in->size is not 0.
+ * The next field of a message: its number, and its content without a length (a varint: its bytes).
+ * Takes it off *in. False: at the end, or if what follows is not a field; then in->size is not 0.
  */
 static bool read_field(struct bytes *in, unsigned int *ret_number, struct bytes *ret_content)
 {

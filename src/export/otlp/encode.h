@@ -18,7 +18,6 @@
 #include "export/otlp/form.h"
 #include "metric/metric.h"
 
-
 #define OTLP_FIELDS 16 /* which attributes may have in a message */
 
 struct otlp_encoding {

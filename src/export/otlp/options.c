@@ -341,8 +341,17 @@ void otlp_options_check(const void *untyped, const struct assignments *given, st
 	explicit_bzero(value, sizeof(value));
 }
 
-/* Secrets that would go over a network in clear text. */
-static void warn_of_bare_secrets(const struct otlp_options *options, const struct exporter *exporter, const char *url)
+/* path: NULL without a file, or if systemd hands it over. */
+static void warn_of_readers(const struct exporter *exporter, const char *path)
+{
+	struct stat status;
+
+	if (path && !stat(path, &status) && S_ISREG(status.st_mode) && status.st_mode & S_IROTH)
+		exporter_log(exporter, LOG_LEVEL_WARNING, NULL, "all users can read the secret in %s: run chmod o-r %s",
+			     path, path);
+}
+
+void otlp_options_warn(const struct otlp_options *options, const struct exporter *exporter, const char *url)
 {
 	const struct setting_list *headers = &options->headers;
 	struct url_place place = url_place(url);
@@ -358,21 +367,6 @@ static void warn_of_bare_secrets(const struct otlp_options *options, const struc
 		exporter_log(exporter, LOG_LEVEL_WARNING, NULL,
 			     "the %s%.*s is sent unencrypted over the network: use https://", what,
 			     (int)strcspn(name, ":"), name);
-}
-
-/* path: NULL without a file, or if systemd hands it over. */
-static void warn_of_readers(const struct exporter *exporter, const char *path)
-{
-	struct stat status;
-
-	if (path && !stat(path, &status) && S_ISREG(status.st_mode) && status.st_mode & S_IROTH)
-		exporter_log(exporter, LOG_LEVEL_WARNING, NULL, "all users can read the secret in %s: run chmod o-r %s",
-			     path, path);
-}
-
-void otlp_options_warn(const struct otlp_options *options, const struct exporter *exporter, const char *url)
-{
-	warn_of_bare_secrets(options, exporter, url);
 	warn_of_readers(exporter, options->http.key_file);
 	for (size_t i = 0; i < options->headers.n_items; i++)
 		warn_of_readers(exporter, otlp_header_file(options->headers.items[i]));

@@ -46,7 +46,8 @@ static enum points fate_of(struct otlp *otlp, struct queue_item *item, const str
 			   enum otlp_verdict verdict)
 {
 	uint64_t limit_ns = otlp->options->retry_give_up_ns;
-	bool is_expired = limit_ns && timer_now_ns(otlp->retry.event) - item->first_sent_ns >= limit_ns;
+	uint64_t waited_ns = timer_now_ns(otlp->retry.event) - item->first_sent_ns;
+	bool is_expired = limit_ns && waited_ns >= limit_ns;
 	bool is_delta = otlp->report.is_delta, is_over = verdict == OTLP_REFUSED || is_expired;
 
 	if (is_delta && http->failure == HTTP_UNANSWERED && !item->is_doubtful)

@@ -73,7 +73,8 @@ int output_open(struct exporter *exporter, const void *options)
 			exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING,
 				      "path: %s is a pipe that nobody reads", path);
 		else
-			exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s: %s", path, strerror(err));
+			exporter_fail(exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "path: %s: %s",
+				      path, strerror(err));
 		return exporter->context->opens_later ? 0 : -err;
 	}
 	output->is_terminal = isatty(fd);
