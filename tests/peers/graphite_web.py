@@ -19,6 +19,7 @@ LOG_DIR = CONF_DIR = STORAGE_DIR = {directory!r}
 WHISPER_DIR = {whisper!r}
 STANDARD_DIRS = [WHISPER_DIR]
 CARBONLINK_HOSTS = []
+FIND_TIMEOUT = FETCH_TIMEOUT = {patience}  # 3 and 6 s are too few beside other work
 DATABASES = {{"default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": {database!r}}}}}
 """
 # It draws pictures with this library, which only JSON does without.
@@ -36,7 +37,8 @@ class GraphiteWeb(Receiver):
 
     def write_config(self):
         self.write("local_settings.py", SETTINGS.format(
-            directory=self.directory, whisper=self.carbon.path("whisper"), database=self.path("database")))
+            directory=self.directory, whisper=self.carbon.path("whisper"), database=self.path("database"),
+            patience=PATIENCE_S))
         self.write("cairocffi.py", CAIRO)
 
     def command(self):
