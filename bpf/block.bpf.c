@@ -2,11 +2,11 @@
 /*
  * Requests to disks: how long they took, how long they waited before that, how large they were.
  *
- * The kernel keeps the time at which it made a request, so the wait needs no hook of its own. Only the time at
- * which the driver got the request is kept here, until the request is complete.
+ * The kernel keeps the time at which it made a request, so the wait needs no hook of its own. Only
+ * the time at which the driver got the request is kept here, until the request is complete.
  *
- * A flush has several steps. The kernel also reports the end of the whole as the completion of a read or write
- * of no bytes, which no driver ever saw: that is not counted.
+ * A flush has several steps. The kernel also reports the end of the whole as the completion of a
+ * read or write of no bytes, which no driver ever saw: that is not counted.
  */
 #include "function.h"
 #include "hist.h"
@@ -45,7 +45,8 @@ enum disk_operation {
 	DISK_OPERATION_DISCARD = 3,
 	DISK_OPERATION_SECURE_ERASE = 5,
 	DISK_OPERATION_WRITE_ZEROES = 9,
-	DISK_OPERATION_OTHER = OPERATION_MASK, /* zones; commands that programs or the driver itself made */
+	/* zones; commands that programs or the driver itself made */
+	DISK_OPERATION_OTHER = OPERATION_MASK,
 };
 
 struct disk_key {
@@ -130,7 +131,8 @@ static __always_inline u32 error_number(int error)
 
 static __always_inline enum disk_operation operation_of(u32 flags)
 {
-	const u32 known = 1 << DISK_OPERATION_READ | 1 << DISK_OPERATION_WRITE | 1 << DISK_OPERATION_FLUSH |
+	const u32 known = 1 << DISK_OPERATION_READ | 1 << DISK_OPERATION_WRITE |
+			  1 << DISK_OPERATION_FLUSH |
 			  1 << DISK_OPERATION_DISCARD | 1 << DISK_OPERATION_SECURE_ERASE |
 			  1 << DISK_OPERATION_WRITE_ZEROES;
 	u32 operation = flags & OPERATION_MASK;
@@ -138,17 +140,20 @@ static __always_inline enum disk_operation operation_of(u32 flags)
 	return operation < 32 && known >> operation & 1 ? operation : DISK_OPERATION_OTHER;
 }
 
-static __always_inline void add_times(struct disk_value *value, const struct started *started, u64 made_ns)
+static __always_inline void add_times(struct disk_value *value, const struct started *started,
+				      u64 made_ns)
 {
 	hist_time_add_atomic(&value->duration, bpf_ktime_get_ns() - started->start_ns);
 	if (made_ns)
-		hist_time_add_atomic(&value->queue, started->start_ns > made_ns ? started->start_ns - made_ns : 0);
+		hist_time_add_atomic(&value->queue,
+				     started->start_ns > made_ns ? started->start_ns - made_ns : 0);
 }
 
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(block_rq_complete, struct request *request, int error, unsigned int bytes)
 {
-	struct disk_key key = { .operation = operation_of(request->cmd_flags), .error = error_number(error) };
+	struct disk_key key = { .operation = operation_of(request->cmd_flags),
+				.error = error_number(error) };
 	struct gendisk *disk = request->q->disk;
 	u64 address = (u64)request;
 	struct started *started = bpf_map_lookup_elem(&requests, &address);

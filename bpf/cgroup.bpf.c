@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tells the agent the path of every cgroup that is made, so that it can name a cgroup that is gone by the
- * time it looks, and which cgroups are gone. Even what a cgroup counted in a millisecond then has an owner.
- * The tracepoints carry the path. The agent finds cgroups that are older than this program in the file
- * system.
+ * Tells the agent the path of every cgroup that is made, so that it can name a cgroup that is gone
+ * by the time it looks, and which cgroups are gone. Even what a cgroup counted in a millisecond
+ * then has an owner. The tracepoints carry the path. The agent finds cgroups that are older than
+ * this program in the file system.
  *
  * Only for the v2 hierarchy: in v1 each hierarchy numbers its cgroups separately. In v2 a cgroup is
  * never renamed.
@@ -18,13 +18,15 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct cgroup_name {
 	u64 id;
-	char path[CGROUP_PATH_BYTES]; /* from the root, with a leading "/", maybe cut; "": the cgroup is gone */
+	/* from the root, with a leading "/", maybe cut; "": the cgroup is gone */
+	char path[CGROUP_PATH_BYTES];
 	u64 room; /* for the id that follows a path */
 };
 
 /*
- * Each record is a struct cgroup_name up to the end of its path. If that is cut, its beginning still says whose the
- * cgroup is. The id of the parent follows it, as an agent in a namespace knows the parent but not the whole path.
+ * Each record is a struct cgroup_name up to the end of its path. If that is cut, its beginning
+ * still says whose the cgroup is. The id of the parent follows it, as an agent in a namespace knows
+ * the parent but not the whole path.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -47,13 +49,19 @@ struct created_value {
 
 TABLE(created, struct owner, struct created_value, 4);
 
-/* The kernel holds a lock while it calls programs at these tracepoints, so one record at a time is written. */
+/*
+ * The kernel holds a lock while it calls programs at these tracepoints, so one record at a time is
+ * written.
+ */
 static struct cgroup_name record;
 
 /* Set where programs count only for chosen cgroups: the agent has to choose at once. */
 const volatile bool at_once = false;
 
-/* The agent reads the ring at each collection. It is woken only if half of the ring is in use before that. */
+/*
+ * The agent reads the ring at each collection. It is woken only if half of the ring is in use
+ * before that.
+ */
 static __noinline int record_send(u64 path_bytes)
 {
 	u64 waiting = bpf_ringbuf_query(&cgroup_names, BPF_RB_AVAIL_DATA);

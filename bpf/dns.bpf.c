@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How long programs wait for the C library to look up a name. Only functions that do not call each other are
- * hooked, so each lookup counts once. The file with the functions is in dns.conf.
+ * How long programs wait for the C library to look up a name. Only functions that do not call each
+ * other are hooked, so each lookup counts once. The file with the functions is in dns.conf.
  */
 #include "owner.h"
 #include "hist.h"
@@ -42,7 +42,8 @@ STORAGE(lookups_begun, TASK, 0, u64);
 static __always_inline int lookup_begin(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 *began_ns = bpf_task_storage_get(&lookups_begun, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	u64 *began_ns = bpf_task_storage_get(&lookups_begun, task, NULL,
+					     BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (began_ns)
 		*began_ns = bpf_ktime_get_ns();

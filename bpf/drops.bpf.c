@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets that the kernel frees because they went no further, by the reason it gives (since 5.17). What was
- * delivered or sent is freed at another tracepoint.
+ * Packets that the kernel frees because they went no further, by the reason it gives (since 5.17).
+ * What was delivered or sent is freed at another tracepoint.
  */
 #include "table.h"
 #include "label.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How long file systems take to read, write, open and flush regular files. Measured are the functions that all file
- * systems share, from their entry to their return.
+ * How long file systems take to read, write, open and flush regular files. Measured are the
+ * functions that all file systems share, from their entry to their return.
  *
- * One operation may call another: a write to a file opened with O_SYNC flushes it, so each kind has a start of its
- * own. And a file system may use another one, which calls the same function again; then only the inner call counts,
- * because its end clears the start. So if the kernel skips a program, the next operation is measured right.
+ * One operation may call another: a write to a file opened with O_SYNC flushes it, so each kind has
+ * a start of its own. And a file system may use another one, which calls the same function again;
+ * then only the inner call counts, because its end clears the start. So if the kernel skips a
+ * program, the next operation is measured right.
  */
 #include "owner.h"
 #include "hist.h"
@@ -57,7 +58,8 @@ static __always_inline int operation_begin(enum fs_operation operation, struct i
 	bool is_counted = (BPF_CORE_READ(inode, i_mode) & MODE_TYPE) == MODE_REGULAR &&
 			  !is_made_up(BPF_CORE_READ(sb, s_magic));
 	struct fs_starts *starts = bpf_task_storage_get(&fs_begun, bpf_get_current_task_btf(), NULL,
-							is_counted ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+							is_counted ?
+							BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 
 	if (starts) {
 		starts->of[operation].sb = sb;

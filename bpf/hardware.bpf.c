@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the processor counts, by owner. A counter of each CPU runs on, whatever the CPU does. Each time it has
- * counted as many events as the period of hardware.conf, the program runs, and all of them count for the task that
- * is running then.
+ * What the processor counts, by owner. A counter of each CPU runs on, whatever the CPU does. Each
+ * time it has counted as many events as the period of hardware.conf, the program runs, and all of
+ * them count for the task that is running then.
  */
 #include "owner.h"
 #include "table.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Handlers of interrupts, and the work that they leave for just after them. On one CPU neither interrupts its own
- * kind, so a CPU needs to keep only the start of one of each. Nothing preempts either.
+ * Handlers of interrupts, and the work that they leave for just after them. On one CPU neither
+ * interrupts its own kind, so a CPU needs to keep only the start of one of each. Nothing preempts
+ * either.
  */
 #include "hist.h"
 #include "table.h"

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The page cache by owner, in pages: how many were looked for, how many were missing, added and made dirty.
+ * The page cache by owner, in pages: how many were looked for, how many were missing, added and
+ * made dirty.
  *
- * A read looks for the pages that it returns, a page fault for one. What the kernel adds to the cache meanwhile, also
- * by reading ahead, was missing. The tracepoint where a folio is added does not say what for, so a task that is in a
- * read or in a fault is marked. A fault may happen in a read, so there is a mark for each.
+ * A read looks for the pages that it returns, a page fault for one. What the kernel adds to the
+ * cache meanwhile, also by reading ahead, was missing. The tracepoint where a folio is added does
+ * not say what for, so a task that is in a read or in a fault is marked. A fault may happen in a
+ * read, so there is a mark for each.
  *
- * A folio is one page or several. A page's tracepoint, on older kernels, gives the folio that begins with it.
+ * A folio is one page or several. A page's tracepoint, on older kernels, gives the folio that
+ * begins with it.
  */
 #include "function.h"
 #include "owner.h"
@@ -123,8 +126,10 @@ static __always_inline int page_count(u64 added, u64 dirtied)
 
 static __always_inline int mark(enum cache_cause cause, bool is_in)
 {
-	struct cache_marks *marks = bpf_task_storage_get(&cache_marks, bpf_get_current_task_btf(), NULL,
-							 is_in ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	struct cache_marks *marks = bpf_task_storage_get(&cache_marks,
+							 bpf_get_current_task_btf(), NULL,
+							 is_in ? BPF_LOCAL_STORAGE_GET_F_CREATE :
+							 0);
 
 	if (marks)
 		marks->is_in[cause] = is_in;
@@ -133,7 +138,8 @@ static __always_inline int mark(enum cache_cause cause, bool is_in)
 
 static __always_inline int folio_add(const void *folio)
 {
-	struct cache_marks *marks = bpf_task_storage_get(&cache_marks, bpf_get_current_task_btf(), NULL, 0);
+	struct cache_marks *marks = bpf_task_storage_get(&cache_marks,
+							 bpf_get_current_task_btf(), NULL, 0);
 	u64 pages = folio_pages(folio);
 
 	if (marks && marks->is_in[CACHE_FAULT])
@@ -161,7 +167,10 @@ int BPF_PROG(page_dirty__btf, void *folio)
 	return page_count(0, folio_pages(folio));
 }
 
-/* Until 5.15. The tracepoint of that time, writeback_dirty_page, would not be an alternative to the other one. */
+/*
+ * Until 5.15. The tracepoint of that time, writeback_dirty_page, would not be an alternative to the
+ * other one.
+ */
 SEC("fentry/__set_page_dirty")
 int BPF_PROG(page_dirty__fentry, void *page)
 {
@@ -182,7 +191,8 @@ int BPF_PROG(read_end, struct kiocb *io, void *to, s64 already, s64 read)
 
 	mark(CACHE_READ, false);
 	if (read > already)
-		lookup_count(CACHE_READ, (end - 1) / PAGE_BYTES - (end - (read - already)) / PAGE_BYTES + 1, 0);
+		lookup_count(CACHE_READ,
+			     (end - 1) / PAGE_BYTES - (end - (read - already)) / PAGE_BYTES + 1, 0);
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a [probe] of the configuration runs. Each probe has an instance of this object, and a descriptor that the
- * agent writes: it says where which program attaches, and its settings say what the programs do there. The verifier
- * removes all else.
+ * What a [probe] of the configuration runs. Each probe has an instance of this object, and a
+ * descriptor that the agent writes: it says where which program attaches, and its settings say what
+ * the programs do there. The verifier removes all else.
  */
 #include "probe/count.h"
 #include "probe/pair.h"
@@ -53,5 +53,6 @@ PROGRAM("perf_event", sample, probe_count(ctx, PROBE_SAMPLE, NULL))
 
 /* Beside those for a latency. */
 PROGRAM("raw_tp", thread_end, pair_forget(bpf_get_current_pid_tgid()))
-PROGRAM("raw_tp", thread_end_again, pair_forget(bpf_get_current_pid_tgid())) /* for when the kernel skips that one */
+/* for when the kernel skips that one */
+PROGRAM("raw_tp", thread_end_again, pair_forget(bpf_get_current_pid_tgid()))
 PROGRAM("raw_tp", thread_exec, pair_exec(((struct bpf_raw_tracepoint_args *)ctx)->args[1]))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Processes: how they start, how they end, how long they live. All of it is rare, so this is not a part of task.bpf.c:
- * without the collector, there are not even its maps.
+ * Processes: how they start, how they end, how long they live. All of it is rare, so this is not a
+ * part of task.bpf.c: without the collector, there are not even its maps.
  *
- * A process ends with its last thread. Before 6.16 the hook does not say which thread that is, and if several end
- * at once, each of them finds that none lives. The first of them counts, and leaves a mark for the others.
+ * A process ends with its last thread. Before 6.16 the hook does not say which thread that is, and
+ * if several end at once, each of them finds that none lives. The first of them counts, and leaves
+ * a mark for the others.
  */
 #include "function.h"
 #include "hist.h"
@@ -64,7 +65,10 @@ TABLE(exits, struct code_key, struct process_count, 2);
 TABLE(kills, struct signal_key, struct process_count, 1);
 TABLE(lifetimes, struct owner, struct hist_time, 1);
 
-/* Processes that are counted, by process_id(). The others end a moment later, so the oldest marks may go. */
+/*
+ * Processes that are counted, by process_id(). The others end a moment later, so the oldest marks
+ * may go.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
@@ -150,7 +154,8 @@ static __always_inline int thread_end(struct task_struct *task)
 		return 0;
 	owner_of_task_seldom(&owner, task);
 	exit_add(&owner, process_status(leader, signal));
-	hist_time_add_to(lifetimes, &owner, bpf_ktime_get_boot_ns() - BPF_CORE_READ(leader, start_boottime));
+	hist_time_add_to(lifetimes, &owner,
+			 bpf_ktime_get_boot_ns() - BPF_CORE_READ(leader, start_boottime));
 	return 0;
 }
 

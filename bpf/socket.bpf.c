@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The collectors that look at sockets: network, tcpstate and tcppeer. They share one program at the changes of state
- * of a TCP socket, one record for each socket, and one walk over all records before each collection. What
- * they count is in socket/; this file calls it at the hooks. A socket that was open before the programs
- * attached is counted from then on.
+ * The collectors that look at sockets: network, tcpstate and tcppeer. They share one program at the
+ * changes of state of a TCP socket, one record for each socket, and one walk over all records
+ * before each collection. What they count is in socket/; this file calls it at the hooks. A socket
+ * that was open before the programs attached is counted from then on.
  */
 #include "socket/settings.h"
 #include "socket/changes.h"
@@ -57,7 +57,9 @@ int BPF_PROG(state_change, struct sock *sk, int from, int to)
 	return state_follow(sk, from, to, false);
 }
 
-/* The same event once more, for when the kernel skips the first program: it hardly ever skips both. */
+/*
+ * The same event once more, for when the kernel skips the first program: it hardly ever skips both.
+ */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(state_change_again, struct sock *sk, int from, int to)
 {
@@ -79,7 +81,10 @@ int BPF_PROG(socket_end, struct sock *sk)
 	return socket_finish(sk);
 }
 
-/* Softirqs are mostly off there, so nothing preempts the first one. But they are on if a packet came during a close. */
+/*
+ * Softirqs are mostly off there, so nothing preempts the first one. But they are on if a packet
+ * came during a close.
+ */
 SEC("tp_btf/tcp_destroy_sock")
 int BPF_PROG(socket_end_again, struct sock *sk)
 {
@@ -101,11 +106,12 @@ static __always_inline void walk_end(void)
 }
 
 /*
- * met: the record that the walk has met, NULL: it meets sockets. A socket may be closed meanwhile, and its memory be
- * another socket's at once. Then its record is not the one that the walk has met: a record's memory stays what it is
- * until the walk ends. So all of it is read before the record.
+ * met: the record that the walk has met, NULL: it meets sockets. A socket may be closed meanwhile,
+ * and its memory be another socket's at once. Then its record is not the one that the walk has met:
+ * a record's memory stays what it is until the walk ends. So all of it is read before the record.
  */
-static __always_inline void walk_step(struct sock *sk, struct tcp_sock *tp, struct socket_record *met)
+static __always_inline void walk_step(struct sock *sk, struct tcp_sock *tp,
+				      struct socket_record *met)
 {
 	struct socket_record *record = met ?: bpf_sk_storage_get(&socket_records, sk, NULL, 0);
 	struct peer peer = {};
@@ -134,7 +140,10 @@ static __always_inline void walk_step(struct sock *sk, struct tcp_sock *tp, stru
 		tcp_account(record, &now, &peer);
 }
 
-/* All sockets that have a record, in any network namespace. First in this file, so bpfpush prefers it. */
+/*
+ * All sockets that have a record, in any network namespace. First in this file, so bpfpush prefers
+ * it.
+ */
 SEC("iter/bpf_sk_storage_map")
 int sockets_walk(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
@@ -198,6 +207,7 @@ int process_seed(struct bpf_iter__task_file *ctx)
 		return 0;
 	record = record_of_old(sk, tp);
 	if (OWNER_PER_PROCESS && record && !record->owner.process)
-		record->owner.process = process_of_socket(sk, task, sk->__sk_common.skc_state == STATE_LISTEN);
+		record->owner.process =
+			process_of_socket(sk, task, sk->__sk_common.skc_state == STATE_LISTEN);
 	return 0;
 }

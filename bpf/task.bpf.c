@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The collectors that look at tasks: syscalls, fileio, scheduler and memory. Each further program on a
- * hook costs more than counting does, so they share one program per hook. What two of them need, such as
- * the task and its owner, is taken once. Each collector has a file of its own in task/; this file calls
- * them at the hooks.
+ * The collectors that look at tasks: syscalls, fileio, scheduler and memory. Each further program
+ * on a hook costs more than counting does, so they share one program per hook. What two of them
+ * need, such as the task and its owner, is taken once. Each collector has a file of its own in
+ * task/; this file calls them at the hooks.
  */
 #include "task/settings.h"
 #include "owner.h"
@@ -19,9 +19,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* ------ system calls ------ */
 
 /*
- * If the kernel preempts programs at tp_btf, it skips events. Then the classic tracepoints are used: nothing
- * preempts them. Without the right to use those, the functions around the tracepoints are, which are called as
- * long as a program, here an empty one, is attached to each tracepoint.
+ * If the kernel preempts programs at tp_btf, it skips events. Then the classic tracepoints are
+ * used: nothing preempts them. Without the right to use those, the functions around the tracepoints
+ * are, which are called as long as a program, here an empty one, is attached to each tracepoint.
  */
 struct trace_event_raw_sys_exit {
 	long ret;
@@ -43,7 +43,8 @@ static __always_inline int call_enter(struct pt_regs *regs, bool has_cast)
 		return 0;
 	task = bpf_get_current_task_btf();
 	number = syscall_number(task, regs);
-	if ((is_timed && syscall_is_timed(number)) || (calls && file_is_timed(task, regs, calls, has_cast)))
+	if ((is_timed && syscall_is_timed(number)) ||
+	    (calls && file_is_timed(task, regs, calls, has_cast)))
 		call_begin(task, number);
 	return 0;
 }
@@ -185,9 +186,10 @@ int BPF_PROG(task_newtask, struct task_struct *task)
 }
 
 /*
- * Here faults and disk bytes are final on most kernels; switches and CPU time are at the last switch. But
- * this runs before the parent is notified, so a parent that then reads misses at most that switch. It makes
- * the record if the kernel has skipped task_newtask, or if that is not attached.
+ * Here faults and disk bytes are final on most kernels; switches and CPU time are at the last
+ * switch. But this runs before the parent is notified, so a parent that then reads misses at most
+ * that switch. It makes the record if the kernel has skipped task_newtask, or if that is not
+ * attached.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How long cgroups wait because they have used up their cpu.max. The kernel keeps these numbers for each cgroup
- * (cpu.stat shows them), so nothing runs when a cgroup is throttled: they are copied at each collection, and a last
- * time when the cgroup is removed. Only the v2 hierarchy has them here.
+ * How long cgroups wait because they have used up their cpu.max. The kernel keeps these numbers for
+ * each cgroup (cpu.stat shows them), so nothing runs when a cgroup is throttled: they are copied at
+ * each collection, and a last time when the cgroup is removed. Only the v2 hierarchy has them here.
  *
- * Since 6.1 a walk over all cgroups meets those without tasks too. On older kernels the walk is over tasks, and a
- * cgroup that had none at the start counts with all that it had before.
+ * Since 6.1 a walk over all cgroups meets those without tasks too. On older kernels the walk is
+ * over tasks, and a cgroup that had none at the start counts with all that it had before.
  */
 #include "label.h"
 #include "table.h"
@@ -118,7 +118,9 @@ SEC("iter/task")
 int groups_walk__task(struct bpf_iter__task *ctx)
 {
 	struct task_struct___in_group *task = (void *)ctx->task;
-	const struct cgroup_subsys_state *css = task ? (void *)BPF_CORE_READ(task, sched_task_group) : NULL;
+	const struct cgroup_subsys_state *css = task ?
+						(void *)BPF_CORE_READ(task, sched_task_group) :
+						NULL;
 
 	for (int i = 0; i < LONGEST_PATH && css; i++) {
 		group_copy(css);

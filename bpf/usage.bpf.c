@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory, tasks and pressure of cgroups. The kernel has these numbers (memory.current, pids.current and cpu.pressure
- * show them), so nothing runs when they change: a walk over the cgroups copies them at each collection. Only the v2
- * hierarchy has them here, and memory and tasks only cgroups whose controller is on.
+ * Memory, tasks and pressure of cgroups. The kernel has these numbers (memory.current, pids.current
+ * and cpu.pressure show them), so nothing runs when they change: a walk over the cgroups copies
+ * them at each collection. Only the v2 hierarchy has them here, and memory and tasks only cgroups
+ * whose controller is on.
  *
- * The kernel's number of a cgroup contains those of the cgroups below it. A unit may have several cgroups, which the
- * agent adds up, and other units may be below it. So each cgroup counts what is its own: the kernel's number less
- * those of its children. Then the cgroups of a unit add up to the number of its topmost one, less other units in it,
- * and all cgroups add up to the machine's. If only the topmost cgroup of a unit counted, slices and user@.service
- * would count their units again.
+ * The kernel's number of a cgroup contains those of the cgroups below it. A unit may have several
+ * cgroups, which the agent adds up, and other units may be below it. So each cgroup counts what is
+ * its own: the kernel's number less those of its children. Then the cgroups of a unit add up to the
+ * number of its topmost one, less other units in it, and all cgroups add up to the machine's. If
+ * only the topmost cgroup of a unit counted, slices and user@.service would count their units
+ * again.
  *
- * The walk meets a cgroup before its children. What they get in between makes the cgroup's own number too small for
- * that moment, even less than 0.
+ * The walk meets a cgroup before its children. What they get in between makes the cgroup's own
+ * number too small for that moment, even less than 0.
  *
- * Pressure does not add up: two cgroups may be stalled at once. The kernel's time for a cgroup is that in which some
- * task in it or below it was stalled, so that of a unit is the time of its topmost cgroup.
+ * Pressure does not add up: two cgroups may be stalled at once. The kernel's time for a cgroup is
+ * that in which some task in it or below it was stalled, so that of a unit is the time of its
+ * topmost cgroup.
  */
 #include "label.h"
 #include "table.h"
@@ -147,16 +150,20 @@ static __always_inline const void *css_at(struct cgroup *cgroup, u64 number)
 	const void *css = NULL;
 
 	bpf_probe_read_kernel(&css, sizeof(css), (void *)cgroup + number * sizeof(css) +
-						 bpf_core_field_offset(struct cgroup___of_controllers, subsys));
+			      bpf_core_field_offset(struct cgroup___of_controllers, subsys));
 	return css;
 }
 
-/* It is the first member of what the controller keeps for the cgroup. NULL: the controller is off there. */
+/*
+ * It is the first member of what the controller keeps for the cgroup. NULL: the controller is off
+ * there.
+ */
 #define CSS_OF(cgroup, id)                                                                         \
 	(bpf_core_enum_value_exists(enum cgroup_subsys_id, id) ?                                   \
 		 css_at(cgroup, bpf_core_enum_value(enum cgroup_subsys_id, id)) : NULL)
 
-static __noinline int pressure_copy(struct cgroup *cgroup, enum pressure_resource resource, u32 state)
+static __noinline int pressure_copy(struct cgroup *cgroup,
+				    enum pressure_resource resource, u32 state)
 {
 	struct pressure_key key = { .resource = resource };
 	struct pressure_value *value;
@@ -178,7 +185,8 @@ static __noinline int pressure_copy(struct cgroup *cgroup, enum pressure_resourc
 #define COPY_PRESSURE(cgroup, resource, state)                                                     \
 	do {                                                                                       \
 		if (bpf_core_enum_value_exists(enum psi_states, state))                            \
-			pressure_copy(cgroup, resource, bpf_core_enum_value(enum psi_states, state)); \
+			pressure_copy(cgroup, resource,                                            \
+				      bpf_core_enum_value(enum psi_states, state));                \
 	} while (0)
 
 SEC("iter/cgroup")
@@ -193,7 +201,8 @@ int groups_walk(struct bpf_iter__cgroup *ctx)
 	table_barrier(cgroup);
 	memory = CSS_OF(cgroup, memory_cgrp_id);
 	if (memory)
-		usage_move((const void *)memory, BPF_CORE_READ(memory, memory.usage.counter) * PAGE_BYTES, 0);
+		usage_move((const void *)memory,
+			   BPF_CORE_READ(memory, memory.usage.counter) * PAGE_BYTES, 0);
 	pids = CSS_OF(cgroup, pids_cgrp_id);
 	if (pids)
 		usage_move((const void *)pids, 0, BPF_CORE_READ(pids, counter.counter));

@@ -76,8 +76,8 @@ int main(int argc, char **argv)
 	int fd, r = 0;
 
 	/*
-	 * All standard streams are open, or a file that is opened later would become one, and get what is written
-	 * there; for reading, so that what is written there still fails.
+	 * All standard streams are open, or a file that is opened later would become one, and get
+	 * what is written there; for reading, so that what is written there still fails.
 	 */
 	while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO)
 		;
@@ -93,7 +93,8 @@ int main(int argc, char **argv)
 	word = argc > 1 ? argv[1] : "";
 	arguments.is_help = !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
 	arguments.is_version = !strcmp(word, "--version") || !strcmp(word, "-V");
-	word = argc > 1 + arguments.is_help ? argv[1 + arguments.is_help] : NULL; /* "help COMMAND" */
+	/* "help COMMAND" */
+	word = argc > 1 + arguments.is_help ? argv[1 + arguments.is_help] : NULL;
 	command = word ? array_find(command_table, ARRAY_SIZE(command_table), word) : NULL;
 	if (!command && !arguments.is_version && (word || !arguments.is_help))
 		return refuse_command(word);

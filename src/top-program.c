@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service's program has no screen: here it becomes the one that has, which is otherwise the same. */
+/*
+ * The service's program has no screen: here it becomes the one that has, which is otherwise the
+ * same.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>

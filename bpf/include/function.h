@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * A CPU's registers. They hold the arguments of a function where it begins, and its result where it ends: for
- * kprobes and uprobes. This is not the struct pt_regs of <linux/ptrace.h>: include one of the two.
+ * A CPU's registers. They hold the arguments of a function where it begins, and its result where it
+ * ends: for kprobes and uprobes. This is not the struct pt_regs of <linux/ptrace.h>: include one of
+ * the two.
  */
 
 #include "kernel.h"
@@ -39,17 +40,18 @@ struct pt_regs {
 #endif
 
 /*
- * An alternative, HOOK__multi, for a program at a tracepoint, HOOK__btf, on kernels that preempt that one and then
- * skip events. Nothing preempts this one, and it needs no more rights. It is at the function that the kernel calls
- * as soon as two programs are attached to the tracepoint, here empty ones. The function's first argument is
- * nobody's; the others are the tracepoint's.
+ * An alternative, HOOK__multi, for a program at a tracepoint, HOOK__btf, on kernels that preempt
+ * that one and then skip events. Nothing preempts this one, and it needs no more rights. It is at
+ * the function that the kernel calls as soon as two programs are attached to the tracepoint, here
+ * empty ones. The function's first argument is nobody's; the others are the tracepoint's.
  *
  *     AT_TRACEPOINT(udp_send, sock_send_length)
  *     {
  *             return send((void *)function_argument_2(ctx), function_argument_3(ctx));
  *     }
  *
- * It is skipped where it interrupts another kprobe or classic tracepoint, so it is not for what interrupts do.
+ * It is skipped where it interrupts another kprobe or classic tracepoint, so it is not for what
+ * interrupts do.
  */
 #define AT_TRACEPOINT(hook, tracepoint)                                                            \
 	SEC("tp_btf/" #tracepoint)                                                                 \

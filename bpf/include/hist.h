@@ -9,15 +9,18 @@
  * The agent knows a histogram by the name of its structure; its count is the sum of the buckets.
  * bucket[0] counts zeros. bucket[i], i >= 1, counts
  *     hist_value   values in (2^(i-2), 2^(i-1)]              1 -> [1], 2 -> [2], 3 and 4 -> [3]
- *     hist_time    times in (2^(i-31), 2^(i-30)] seconds     exactly 1 s -> [30], 1 s + 1 ns -> [31]
+ *     hist_time    times in (2^(i-31), 2^(i-30)] seconds     exactly 1 s -> [30], 1 s + 1 ns ->
+ *                                                            [31]
  * The last bucket also counts all larger values (above 2^46, or 36 hours).
  *
- * A structure of your own, { u64 sum; u32 bucket[N]; }, has N - 1 bounds, which the descriptor repeats. bucket[i]
- * counts values above the bound before and not above bound i, the last bucket all above:
+ * A structure of your own, { u64 sum; u32 bucket[N]; }, has N - 1 bounds, which the descriptor
+ * repeats. bucket[i] counts values above the bound before and not above bound i, the last bucket
+ * all above:
  *     hist_linear_add(&h, v, 100, 50)      buckets = linear 100..500 step 50      N = 10
  *     hist_exp2_add(&h, v, 10)             buckets = exp2 10..20                  N = 12
  *     hist_fixed_add(&h, v, bounds, 3)     buckets = fixed 1 5 20                 N = 4
- * and the same with _atomic after "add", if several programs write. bounds: an array of u64, static const.
+ * and the same with _atomic after "add", if several programs write. bounds: an array of u64, static
+ * const.
  */
 
 #include "label.h"
@@ -34,7 +37,10 @@ struct hist_time {
 	u32 bucket[HIST_BUCKETS];
 };
 
-/* 1 if a < b, else 0, for numbers below 2^63; without a branch, which the verifier would follow both ways. */
+/*
+ * 1 if a < b, else 0, for numbers below 2^63; without a branch, which the verifier would follow
+ * both ways.
+ */
 static __always_inline u64 hist_is_less(u64 a, u64 b)
 {
 	asm volatile("" : "+r"(a));
@@ -64,7 +70,10 @@ static __always_inline u32 hist_value_index(u64 v)
 	return 2 + hist_log2((v < last ? v : last) - 1);
 }
 
-/* A power of two of nanoseconds is not one of seconds; a comparison with 2^(e-29) s decides the bucket. */
+/*
+ * A power of two of nanoseconds is not one of seconds; a comparison with 2^(e-29) s decides the
+ * bucket.
+ */
 static __always_inline u32 hist_time_index(u64 ns)
 {
 	const u64 last = NSEC_PER_SEC << 17; /* (HIST_BUCKETS - 1) is for more than half of it */
@@ -115,7 +124,8 @@ static __always_inline u32 hist_fixed_index(u64 v, const u64 *bounds, u32 n)
 #define hist_fixed_add(hist, v, bounds, n)                                                         \
 	hist_put_(hist_add_, hist, v, hist_fixed_index(value_, bounds, n))
 #define hist_linear_add_atomic(hist, v, first, step)                                               \
-	hist_put_(hist_add_atomic_, hist, v, hist_linear_index(value_, first, step, HIST_SIZE(hist) - 1))
+	hist_put_(hist_add_atomic_, hist, v,                                                       \
+		  hist_linear_index(value_, first, step, HIST_SIZE(hist) - 1))
 #define hist_exp2_add_atomic(hist, v, first)                                                       \
 	hist_put_(hist_add_atomic_, hist, v, hist_exp2_index(value_, first, HIST_SIZE(hist) - 1))
 #define hist_fixed_add_atomic(hist, v, bounds, n)                                                  \
@@ -132,13 +142,13 @@ static __always_inline u32 hist_fixed_index(u64 v, const u64 *bounds, u32 n)
 		u64 value_ = (ns);                                                                 \
 		hist_add_(hist, value_, hist_time_index(value_));                                  \
 	})
-#define hist_add_(hist, v, index)                                                                  \
-	({                                                                                         \
-		u32 index_ = (index);                                                              \
-		asm volatile("" : "+r"(index_));                                                   \
-		(hist)->sum += (v);                                                                \
-		if (index_ < HIST_SIZE(hist))                                                         \
-			(hist)->bucket[index_]++;                                                  \
+#define hist_add_(hist, v, index)			\
+	({						\
+		u32 index_ = (index);			\
+		asm volatile("" : "+r"(index_));		\
+		(hist)->sum += (v);			\
+		if (index_ < HIST_SIZE(hist))		\
+			(hist)->bucket[index_]++;	\
 	})
 
 /* In a value of TABLE_PERCPU (table.h). */
@@ -171,11 +181,11 @@ static __always_inline u32 hist_fixed_index(u64 v, const u64 *bounds, u32 n)
 		if (found_)                                                                        \
 			hist_time_add_atomic(found_, ns);                                          \
 	} while (0)
-#define hist_add_atomic_(hist, v, index)                                                           \
-	({                                                                                         \
-		u32 index_ = (index);                                                              \
-		asm volatile("" : "+r"(index_));                                                   \
-		__sync_fetch_and_add(&(hist)->sum, (v));                                           \
-		if (index_ < HIST_SIZE(hist))                                                         \
-			__sync_fetch_and_add(&(hist)->bucket[index_], 1);                          \
+#define hist_add_atomic_(hist, v, index)					\
+	({									\
+		u32 index_ = (index);						\
+		asm volatile("" : "+r"(index_));					\
+		__sync_fetch_and_add(&(hist)->sum, (v));			\
+		if (index_ < HIST_SIZE(hist))					\
+			__sync_fetch_and_add(&(hist)->bucket[index_], 1);	\
 	})

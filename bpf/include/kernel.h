@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * The kernel's structures, with only the members that the collectors read. CO-RE finds the members by name
- * in the running kernel, so neither their order nor missing members matter. A type that only one collector
- * reads stays in that collector. So does a further member of a structure in this header: declare
- * "struct task_struct___mine" with it, and cast; CO-RE ignores everything from the three underscores on.
+ * The kernel's structures, with only the members that the collectors read. CO-RE finds the members
+ * by name in the running kernel, so neither their order nor missing members matter. A type that
+ * only one collector reads stays in that collector. So does a further member of a structure in this
+ * header: declare "struct task_struct___mine" with it, and cast; CO-RE ignores everything from the
+ * three underscores on.
  */
 
 #ifndef __VMLINUX_H__
@@ -120,7 +121,10 @@ struct task_struct {
 
 #define NSEC_PER_SEC 1000000000ull
 
-/* A value of each task or socket: STORAGE(starts, TASK, 0, u64) is for bpf_task_storage_get(&starts, …). */
+/*
+ * A value of each task or socket: STORAGE(starts, TASK, 0, u64) is for
+ * bpf_task_storage_get(&starts, …).
+ */
 #define STORAGE(NAME, OF, FLAGS, VALUE)                                                            \
 	struct {                                                                                   \
 		__uint(type, BPF_MAP_TYPE_##OF##_STORAGE);                                         \

@@ -12,24 +12,30 @@
 #include "kernel.h"
 
 /* key members */
-typedef u64 lbl_cgroup;	   /* kernfs id of a cgroup: systemd.unit.name, container.id or process.linux.cgroup */
+/* kernfs id of a cgroup: systemd.unit.name, container.id or process.linux.cgroup */
+typedef u64 lbl_cgroup;
 typedef u64 lbl_cgroup_path; /* the same: always its path, "/system.slice/sshd.service" */
-typedef u64 lbl_cgroup_top; /* as lbl_cgroup; but other cgroups than the topmost of a unit make no series */
-typedef u64 lbl_process;   /* process_id() in owner.h: process.pid, process.creation.time, process.executable.name */
+/* as lbl_cgroup; but other cgroups than the topmost of a unit make no series */
+typedef u64 lbl_cgroup_top;
+/* process_id() in owner.h: process.pid, process.creation.time, process.executable.name */
+typedef u64 lbl_process;
 typedef u32 lbl_tgid;	   /* process id alone */
 typedef u32 lbl_syscall;   /* syscall_number() in syscall.h: the name of the call, 0 included */
 typedef u32 lbl_errno;	   /* errno, positive or negative: "ENOENT" */
 typedef u32 lbl_dev;	   /* kernel dev_t (major << 20 | minor): the block device's name */
-typedef u8 lbl_disk;	   /* lbl_disk name[32]: what the kernel calls a disk, gendisk.disk_name; "" is none */
+/* lbl_disk name[32]: what the kernel calls a disk, gendisk.disk_name; "" is none */
+typedef u8 lbl_disk;
 typedef u32 lbl_stat_dev;  /* the same as stat(2) has it: makedev(major, minor) */
 typedef u32 lbl_ifindex;   /* network interface index of the agent's network namespace: its name */
-typedef u64 lbl_ksym;	   /* address in the kernel: the function's name; lbl_ksym frame[20]: a stack up to a 0 */
+/* address in the kernel: the function's name; lbl_ksym frame[20]: a stack up to a 0 */
+typedef u64 lbl_ksym;
 typedef u32 lbl_ipv4;	   /* network byte order; 0 is 0.0.0.0 */
 typedef struct {
 	u8 byte[16];
 } lbl_ipv6;		   /* network byte order; ::ffff:192.0.2.1 is 192.0.2.1 */
 typedef u8 lbl_hex;	   /* lbl_hex id[8]: two hexadecimal digits for each byte, 0 included */
-typedef u8 lbl_dname;	   /* lbl_dname name[256]: a domain name as DNS sends it; all zero is the root, "." */
+/* lbl_dname name[256]: a domain name as DNS sends it; all zero is the root, "." */
+typedef u8 lbl_dname;
 typedef u32 lbl_pci_vendor; /* names of the PCI ID database, 0 included */
 typedef u32 lbl_pci_device; /* vendor << 16 | device */
 typedef u32 lbl_pci_class;
@@ -37,12 +43,17 @@ typedef u32 lbl_pci_subclass; /* class << 8 | subclass */
 
 /* value members */
 typedef u64 val_ns;	   /* nanoseconds, shown as seconds: the metric's unit is s */
-typedef s64 val_tally;	   /* a gauge that an iterator counts again at each collection: it adds, and may subtract */
-typedef u64 val_level;	   /* a gauge that programs set: the largest of the CPUs' values is shown, not their sum */
+/* a gauge that an iterator counts again at each collection: it adds, and may subtract */
+typedef s64 val_tally;
+/* a gauge that programs set: the largest of the CPUs' values is shown, not their sum */
+typedef u64 val_level;
 
 /* settings */
 typedef struct {
 	u64 word[8];
-} prm_syscalls; /* a set of system calls by number, word n / 64 bit n % 64: "read, openat", or "all" */
+/* a set of system calls by number, word n / 64 bit n % 64: "read, openat", or "all" */
+} prm_syscalls;
 
-/* any char array in a key is text, up to its first NUL; any enum gives the names of its constants */
+/*
+ * any char array in a key is text, up to its first NUL; any enum gives the names of its constants
+ */

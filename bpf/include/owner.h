@@ -42,8 +42,8 @@ struct {
 } process_names SEC(".maps");
 
 /*
- * A number that no other process has had since boot: the start time in units of 2^20 ns (about 1 ms),
- * above 22 bits of process id (the kernel's PID_MAX_LIMIT is 2^22).
+ * A number that no other process has had since boot: the start time in units of 2^20 ns (about 1
+ * ms), above 22 bits of process id (the kernel's PID_MAX_LIMIT is 2^22).
  */
 static __always_inline u64 process_id(struct task_struct *task)
 {
@@ -70,7 +70,8 @@ static __noinline int process_remember(struct task_struct *task, u64 id)
 		return 0;
 	known->image = image;
 	name = BPF_CORE_READ(task, mm, exe_file, f_path.dentry, d_name.name);
-	if (!image || !name || bpf_probe_read_kernel_str(known->name, sizeof(known->name), name) < 2)
+	if (!image || !name ||
+	    bpf_probe_read_kernel_str(known->name, sizeof(known->name), name) < 2)
 		bpf_probe_read_kernel_str(known->name, 16, task->comm);
 	return 0;
 }
@@ -99,9 +100,10 @@ static __always_inline void owner_of_task(struct owner *owner, struct task_struc
 }
 
 /*
- * Like owner_of_task(), for programs that seldom run: each run takes some 50 ns more, but the start takes milliseconds
- * less. For each plain load from one trusted pointer to the next, the verifier (6.2 and later) searches all
- * types of the kernel up to four times, on every path that leads there.
+ * Like owner_of_task(), for programs that seldom run: each run takes some 50 ns more, but the start
+ * takes milliseconds less. For each plain load from one trusted pointer to the next, the verifier
+ * (6.2 and later) searches all types of the kernel up to four times, on every path that leads
+ * there.
  */
 static __always_inline void owner_of_task_seldom(struct owner *owner, struct task_struct *task)
 {

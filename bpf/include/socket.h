@@ -4,9 +4,9 @@
 /*
  * Sockets: their types, their states by the names of OpenTelemetry, and their cgroups.
  *
- * The cgroup of a socket is the one that the kernel keeps in it: the cgroup that made the socket, or the
- * listener's for an accepted one. It never changes, and it is right in every context. Most events of a
- * socket happen in softirq context, on whatever task is running.
+ * The cgroup of a socket is the one that the kernel keeps in it: the cgroup that made the socket,
+ * or the listener's for an accepted one. It never changes, and it is right in every context. Most
+ * events of a socket happen in softirq context, on whatever task is running.
  */
 
 #include "kernel.h"
@@ -15,7 +15,8 @@
 #define AF_INET6 10
 #define SOCKET_PROTOCOL_TCP 6
 #define SOCKET_PROTOCOL_UDP 17
-#define SOCKET_FLAG_DONE (1ul << 1) /* SOCK_DONE of enum sock_flags: the peer's FIN has been taken */
+/* SOCK_DONE of enum sock_flags: the peer's FIN has been taken */
+#define SOCKET_FLAG_DONE (1ul << 1)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -72,7 +73,8 @@ struct bpf_iter__task_file {
 #endif
 
 struct sock_cgroup_data___tagged {
-	u64 val; /* until 5.14: bit 0 means that it is not a pointer, bit 1 that it holds no reference */
+	/* until 5.14: bit 0 means that it is not a pointer, bit 1 that it holds no reference */
+	u64 val;
 };
 
 #pragma clang attribute pop
@@ -92,7 +94,10 @@ enum connection_state {
 	STATE_CLOSING,
 };
 
-/* The protocol on the wire, not the socket's: an IPv6 socket with an IPv4 peer (::ffff:a.b.c.d) is ipv4. */
+/*
+ * The protocol on the wire, not the socket's: an IPv6 socket with an IPv4 peer (::ffff:a.b.c.d) is
+ * ipv4.
+ */
 enum network_type { NETWORK_TYPE_IPV4, NETWORK_TYPE_IPV6 };
 
 static __always_inline enum network_type socket_type(const struct sock_common *socket)

@@ -3,15 +3,18 @@
 
 /*
  * A system call as the hooks sys_enter and sys_exit see it, on each architecture: its number, its
- * arguments, and what its result means. This header deals with everything that is odd about the two hooks.
+ * arguments, and what its result means. This header deals with everything that is odd about the two
+ * hooks.
  */
 
 #include "function.h"
 #include "label.h"
 
 /* What lbl_syscall holds besides the numbers of the machine's own ABI. */
-#define SYSCALL_COMPAT	0x80000000u /* added to the number of a call of 32-bit code: "compat_read" */
-#define SYSCALL_UNKNOWN 0x7fffffffu /* numbers that no kernel has (and x32), all in one: "unknown" */
+/* added to the number of a call of 32-bit code: "compat_read" */
+#define SYSCALL_COMPAT	0x80000000u
+/* numbers that no kernel has (and x32), all in one: "unknown" */
+#define SYSCALL_UNKNOWN 0x7fffffffu
 #define SYSCALL_NUMBERS 512	    /* those of a kernel end below: 470 in 6.18 */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -45,7 +48,9 @@ struct task_struct___thread {
 #define syscall_is_compat(task) (syscall_thread_(task).status & 2)
 #define syscall_raw_number(regs) ((s32)(regs)->orig_ax)
 
-/* The result at sys_exit stays in place until a signal is handled, so restarts can be judged then. */
+/*
+ * The result at sys_exit stays in place until a signal is handled, so restarts can be judged then.
+ */
 #define SYSCALL_RESULT_STAYS 1
 #define syscall_result(regs) ((long)(regs)->ax)
 
@@ -96,8 +101,8 @@ static __always_inline bool syscall_restarts(long ret)
 }
 
 /*
- * errno, 0 for success: only -4095..-1 are errors (mmap returns addresses). A seccomp filter can make up any of them,
- * so those without a name are one: they cannot fill a table.
+ * errno, 0 for success: only -4095..-1 are errors (mmap returns addresses). A seccomp filter can
+ * make up any of them, so those without a name are one: they cannot fill a table.
  */
 static __always_inline u32 syscall_error(long ret)
 {
@@ -119,10 +124,11 @@ static __always_inline u32 syscall_number(struct task_struct *task, struct pt_re
 }
 
 /*
- * The number at sys_exit. rt_sigreturn() overwrites its own number, and what it returns is not a result. If
- * a debugger or a program has set the number to -1, the result is ENOSYS.
+ * The number at sys_exit. rt_sigreturn() overwrites its own number, and what it returns is not a
+ * result. If a debugger or a program has set the number to -1, the result is ENOSYS.
  */
-static __always_inline u32 syscall_number_at_exit(struct task_struct *task, struct pt_regs *regs, long *ret)
+static __always_inline u32 syscall_number_at_exit(struct task_struct *task,
+						  struct pt_regs *regs, long *ret)
 {
 	u32 number = syscall_raw_number(regs);
 
@@ -139,7 +145,10 @@ static __always_inline u32 syscall_number_at_exit(struct task_struct *task, stru
 	return number;
 }
 
-/* When a forked child first returns to user space, it looks like a second return of clone(), with 0. */
+/*
+ * When a forked child first returns to user space, it looks like a second return of clone(), with
+ * 0.
+ */
 static __always_inline bool syscall_is_birth(u32 number, long ret)
 {
 	if (ret)

@@ -7,7 +7,8 @@
  *     TABLE(opens, struct open_key, struct open_value, 4);        for what is rare
  *     struct open_value *value = opens_at(&key);
  *     if (value)
- *             table_add(&value->count, 1);        or all in one: table_add_to(opens, &key, count, 1);
+ *             table_add(&value->count, 1);        or all in one: table_add_to(opens, &key, count,
+ *                                                 1);
  *
  *     TABLE_PERCPU(calls, struct call_key, struct call_value, 44);    for what is hot
  *     bool is_own;
@@ -15,35 +16,37 @@
  *     if (value)
  *             table_count(&value->count, 1, is_own);
  *
- * - The last argument is the number of keys that one unit typically has. The agent knows for how many units
- *   and CPUs there is memory, and sizes the table.
- * - is_own: no other program writes there, so table_count() need not be atomic. It may be true only if one
- *   program writes the table.
- * - The key's size is a multiple of 8, and the key has no padding: zero all of it before filling it.
+ * - The last argument is the number of keys that one unit typically has. The agent knows for how
+ *   many units and CPUs there is memory, and sizes the table.
+ * - is_own: no other program writes there, so table_count() need not be atomic. It may be true only
+ *   if one program writes the table.
+ * - The key's size is a multiple of 8, and the key has no padding: zero all of it before filling
+ *   it.
  * - _at() returns NULL only to please the verifier.
- * - No program that may sleep (uprobe.s, fentry.s) counts in a table: the agent would not wait for it before
- *   it gives a place to another key.
+ * - No program that may sleep (uprobe.s, fentry.s) counts in a table: the agent would not wait for
+ *   it before it gives a place to another key.
  *
- * A table is a number of places. Each has a word and a key, and values in columns: TABLE has one column for
- * all CPUs, TABLE_PERCPU one for each CPU that was online at the start, and a shared one for the others. The
- * word holds the state of the place and 61 bits of its key's hash, which stand for the key. So programs
- * compare no keys, and of two CPUs that insert a key at once, the later finds the place of the earlier one.
+ * A table is a number of places. Each has a word and a key, and values in columns: TABLE has one
+ * column for all CPUs, TABLE_PERCPU one for each CPU that was online at the start, and a shared one
+ * for the others. The word holds the state of the place and 61 bits of its key's hash, which stand
+ * for the key. So programs compare no keys, and of two CPUs that insert a key at once, the later
+ * finds the place of the earlier one.
  *
- * - A place is looked for from the key's home on, in TABLE_PROBES places. If all of them are taken, it is
- *   looked for from the key's second home on, in as many. If these are taken too, the key goes to a hash map
- *   (NAME_more). If that is full too, place 0 counts: it belongs to no key, and is reported with
- *   otel.metric.overflow.
- * - At first only a part of the table is used, so that few keys need little memory in the agent and in
- *   caches. The first key that finds no place there opens the rest. Then the homes of most keys are
- *   elsewhere, and they get second places. The agent adds up by key. When few
- *   keys are left, the agent closes the rest again. The first part stays crowded, so second
- *   homes are in the upper half.
- * - The hash map is for keys beyond that: to read it, the agent makes bpf() calls, and while these run, the
- *   kernel skips classic tracepoints and kprobes on that CPU.
- * - Only the agent removes. It makes a place RETIRED, which programs no longer find, waits until no program
- *   can be writing there, takes its last number and makes it RESERVED. When it has noted down that this
- *   number is no longer in the place, it zeroes it and makes it REMOVED. A place never becomes FREE
- *   again, because that ends the search for a key.
+ * - A place is looked for from the key's home on, in TABLE_PROBES places. If all of them are taken,
+ *   it is looked for from the key's second home on, in as many. If these are taken too, the key
+ *   goes to a hash map (NAME_more). If that is full too, place 0 counts: it belongs to no key, and
+ *   is reported with otel.metric.overflow.
+ * - At first only a part of the table is used, so that few keys need little memory in the agent and
+ *   in caches. The first key that finds no place there opens the rest. Then the homes of most keys
+ *   are elsewhere, and they get second places. The agent adds up by key. When few keys are left,
+ *   the agent closes the rest again. The first part stays crowded, so second homes are in the upper
+ *   half.
+ * - The hash map is for keys beyond that: to read it, the agent makes bpf() calls, and while these
+ *   run, the kernel skips classic tracepoints and kprobes on that CPU.
+ * - Only the agent removes. It makes a place RETIRED, which programs no longer find, waits until no
+ *   program can be writing there, takes its last number and makes it RESERVED. When it has noted
+ *   down that this number is no longer in the place, it zeroes it and makes it REMOVED. A place
+ *   never becomes FREE again, because that ends the search for a key.
  */
 
 #include "kernel.h"
@@ -119,11 +122,12 @@ static __always_inline u64 *table_word(u32 index)
 }
 
 /*
- * The place of a key that was not at home, or with TABLE_NEW one that was vacant and is its own now: the caller
- * puts the key there. 0: all are taken; TABLE_NEW alone: another key was faster.
+ * The place of a key that was not at home, or with TABLE_NEW one that was vacant and is its own
+ * now: the caller puts the key there. 0: all are taken; TABLE_NEW alone: another key was faster.
  *
- * The verifier follows each turn of the loop, in each program. So it is global (followed once), one for all
- * tables, and has few branches. vacant is 0, but if the verifier knew, it would follow more.
+ * The verifier follows each turn of the loop, in each program. So it is global (followed once), one
+ * for all tables, and has few branches. vacant is 0, but if the verifier knew, it would follow
+ * more.
  */
 __noinline u32 table_seek(u64 hash, u32 home, u32 base, u32 mask, u32 vacant)
 {
@@ -188,7 +192,8 @@ __noinline u32 table_seek(u64 hash, u32 home, u32 base, u32 mask, u32 vacant)
 		if (at == TABLE_NEW)                                                               \
 			at = table_seek(hash, hash >> 32, NAME##_base, mask, 0);                   \
 		if (!at) /* its second home */                                                     \
-			at = table_seek(hash, (u32)hash >> 3 | NAME##_capacity / 2, NAME##_base, mask, 0); \
+			at = table_seek(hash, (u32)hash >> 3 | NAME##_capacity / 2, NAME##_base,   \
+					mask, 0);                                                  \
 		if (!(at & TABLE_NEW))                                                             \
 			return at;                                                                 \
 		at ^= TABLE_NEW;                                                                   \

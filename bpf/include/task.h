@@ -18,7 +18,8 @@ struct bpf_iter__task {
 #pragma clang attribute pop
 #endif
 
-#define TASK_EXITING 0x4 /* PF_EXITING: set before a parent is notified of the end, and never cleared */
+/* PF_EXITING: set before a parent is notified of the end, and never cleared */
+#define TASK_EXITING 0x4
 
 /* True in the switch away from a task that will never run again; then all its sums are final. */
 static __always_inline bool task_is_dead(struct task_struct *task)

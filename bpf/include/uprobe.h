@@ -6,9 +6,10 @@
  *
  *	int NAME(struct pt_regs *ctx) { return KEEP_STACK(ctx, run(ctx)); }
  *
- * From 6.13 on, the kernel gives a program with much on its stack another stack, one for each CPU. But it may preempt
- * the program of a uprobe, and the next run on that CPU then spoils the stack. A program that may go on as another one,
- * although there is none, keeps its thread's stack. On arm64 before 6.0 such programs cannot call functions.
+ * From 6.13 on, the kernel gives a program with much on its stack another stack, one for each CPU.
+ * But it may preempt the program of a uprobe, and the next run on that CPU then spoils the stack. A
+ * program that may go on as another one, although there is none, keeps its thread's stack. On arm64
+ * before 6.0 such programs cannot call functions.
  */
 
 #include "kernel.h"

@@ -15,7 +15,8 @@ enum probe_measure {
 };
 
 const volatile enum probe_measure measure = PROBE_MEASURE_COUNT;
-const volatile bool is_paired = false; /* begins where the function is entered, ends where it returns */
+/* begins where the function is entered, ends where it returns */
+const volatile bool is_paired = false;
 const volatile bool by_unit = false;
 const volatile bool by_errno = false;
 const volatile bool by_cpu = false;
@@ -117,16 +118,19 @@ static __always_inline void probe_text(void *ctx, enum probe_place place, char *
 	u32 bytes = text_bytes & (2 * PROBE_TEXT_BYTES - 1);
 	u64 value;
 
-	__builtin_memset(to, 0, PROBE_TEXT_BYTES); /* what follows the end of the text tells keys apart */
+	/* what follows the end of the text tells keys apart */
+	__builtin_memset(to, 0, PROBE_TEXT_BYTES);
 	if (text_from == PROBE_FROM_FIELD && text_is == PROBE_TEXT_ARRAY) {
-		bpf_probe_read_kernel_str(to, bytes < PROBE_TEXT_BYTES ? bytes : PROBE_TEXT_BYTES, ctx + text_offset);
+		bpf_probe_read_kernel_str(to, bytes < PROBE_TEXT_BYTES ? bytes : PROBE_TEXT_BYTES,
+					  ctx + text_offset);
 		return;
 	}
 	value = probe_number(ctx, place, probe_read_of(text));
 	if (text_from == PROBE_FROM_FIELD && text_is == PROBE_TEXT_LOCATION)
 		bpf_probe_read_kernel_str(to, PROBE_TEXT_BYTES, ctx + (value & 0xffff));
 	else if (text_from == PROBE_FROM_FIELD && text_is == PROBE_TEXT_RELATIVE)
-		bpf_probe_read_kernel_str(to, PROBE_TEXT_BYTES, ctx + text_offset + 4 + (value & 0xffff));
+		bpf_probe_read_kernel_str(to, PROBE_TEXT_BYTES,
+					  ctx + text_offset + 4 + (value & 0xffff));
 	else
 		probe_copy(to, (const void *)value, PROBE_TEXT_BYTES);
 }
@@ -188,7 +192,8 @@ static __always_inline void probe_add(const struct probe_key *key, u64 value)
 }
 
 /* began: what was known of the call when it began; NULL: all is known here. */
-static __always_inline int probe_count(void *ctx, enum probe_place place, const struct probe_call *began)
+static __always_inline int probe_count(void *ctx, enum probe_place place,
+				       const struct probe_call *began)
 {
 	bool is_return = place == PROBE_LEAVE_KERNEL || place == PROBE_LEAVE_USER;
 	u64 result = is_return ? PT_REGS_RC((struct pt_regs *)ctx) : 0;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Arguments of a USDT. It may be in several places of its file, each with operands of its own, which notes in the
- * file describe. The agent reads the notes (src/collector/hook/mark.h), and attaches a uprobe to each place; its cookie
- * is the key here.
+ * Arguments of a USDT. It may be in several places of its file, each with operands of its own,
+ * which notes in the file describe. The agent reads the notes (src/collector/hook/mark.h), and
+ * attaches a uprobe to each place; its cookie is the key here.
  */
 
 #include "kernel.h"

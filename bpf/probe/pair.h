@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * Joins the return of a function with the call. Each thread that is in a call has a stack of calls, because a
- * function may call itself, and an interrupt may call the function that it interrupts. A thread keeps its empty stack
- * for the next call, which is cheaper, until half of the room is in use. So the other half is for threads in calls.
+ * Joins the return of a function with the call. Each thread that is in a call has a stack of calls,
+ * because a function may call itself, and an interrupt may call the function that it interrupts. A
+ * thread keeps its empty stack for the next call, which is cheaper, until half of the room is in
+ * use. So the other half is for threads in calls.
  *
- * Some calls never return (longjmp(), the end of the thread, exec), and the kernel may miss a return. The stack
- * pointer tells them: on one stack, what was called later and still runs lies below. Where a thread ends or its
- * program does, they are all over. They are dropped and counted. So are returns without a call, such as those of
- * threads that found no room for a stack.
+ * Some calls never return (longjmp(), the end of the thread, exec), and the kernel may miss a
+ * return. The stack pointer tells them: on one stack, what was called later and still runs lies
+ * below. Where a thread ends or its program does, they are all over. They are dropped and counted.
+ * So are returns without a call, such as those of threads that found no room for a stack.
  */
 
 #include "count.h"
@@ -17,7 +18,10 @@
 
 #define PAIR_DEPTH 8
 
-/* Two calls of one thread that are further apart are not on the same stack: that of an interrupt, a coroutine … */
+/*
+ * Two calls of one thread that are further apart are not on the same stack: that of an interrupt, a
+ * coroutine …
+ */
 #define PAIR_KERNEL_STACK (16ull << 10)
 #define PAIR_USER_STACK	  (8ull << 20)
 
@@ -60,7 +64,8 @@ static __always_inline u32 pair_key(void)
 
 static __always_inline void pair_begin(struct pt_regs *regs, enum probe_place place)
 {
-	u64 stack = PT_REGS_SP(regs), room = place == PROBE_ENTER_KERNEL ? PAIR_KERNEL_STACK : PAIR_USER_STACK;
+	u64 stack = PT_REGS_SP(regs),
+		room = place == PROBE_ENTER_KERNEL ? PAIR_KERNEL_STACK : PAIR_USER_STACK;
 	u32 key = pair_key(), depth, n_lost = 0;
 	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &key);
 	struct probe_call *call;
@@ -90,8 +95,12 @@ static __always_inline void pair_begin(struct pt_regs *regs, enum probe_place pl
 	call->start_ns = bpf_ktime_get_ns();
 }
 
-/* The thread whose call ends, and the call's place, which the caller gives to pair_end(). NULL: it is not known. */
-static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum probe_place place, u32 *ret_depth)
+/*
+ * The thread whose call ends, and the call's place, which the caller gives to pair_end(). NULL: it
+ * is not known.
+ */
+static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum probe_place place,
+						     u32 *ret_depth)
 {
 	u64 stack = PT_REGS_SP(regs) - PAIR_RETURN_BYTES;
 	u32 key = pair_key(), depth, found = PAIR_DEPTH;
@@ -106,7 +115,10 @@ static __always_inline struct pair_thread *pair_find(struct pt_regs *regs, enum 
 	for (u32 i = 0; i < PAIR_DEPTH; i++)
 		if (i < depth && thread->calls[i].stack == stack)
 			found = i;
-	/* Where the kernel has no stack pointer for us (kretprobe.multi since 6.14), it also misses no return. */
+	/*
+	 * Where the kernel has no stack pointer for us (kretprobe.multi since 6.14), it also misses
+	 * no return.
+	 */
 	if (found == PAIR_DEPTH && place == PROBE_LEAVE_KERNEL && depth)
 		found = depth - 1;
 	if (found < PAIR_DEPTH) {
@@ -139,7 +151,10 @@ static __always_inline int pair_forget(u32 key)
 	return 0;
 }
 
-/* A new program begins. If its first thread is another than that of the old one, it takes over that one's number. */
+/*
+ * A new program begins. If its first thread is another than that of the old one, it takes over that
+ * one's number.
+ */
 static __always_inline int pair_exec(u32 before)
 {
 	struct pair_thread *thread = bpf_map_lookup_elem(&threads, &before);

@@ -64,10 +64,14 @@ struct probe_read {
 	const volatile bool NAME##_error = false;                                                  \
 	const volatile bool NAME##_swapped = false
 
-#define probe_read_of(NAME) \
-	((struct probe_read){ NAME##_from, NAME##_offset, NAME##_bytes, NAME##_signed, NAME##_error, NAME##_swapped })
+#define probe_read_of(NAME)                                                                        \
+	((struct probe_read){ NAME##_from, NAME##_offset, NAME##_bytes, NAME##_signed,             \
+			      NAME##_error, NAME##_swapped })
 
-/* The compiler must not make one load of several, from an address that depends on n: the verifier refuses that. */
+/*
+ * The compiler must not make one load of several, from an address that depends on n: the verifier
+ * refuses that.
+ */
 #define probe_take_(n, number, value)                                                              \
 	if ((n) == (number)) {                                                                     \
 		u64 taken_ = (value);                                                              \
@@ -96,7 +100,8 @@ static __always_inline u64 probe_register(struct pt_regs *regs, u32 n)
 
 static __always_inline u64 probe_raw_argument(struct bpf_raw_tracepoint_args *raw, u32 n)
 {
-	probe_take(n, raw->args[0], raw->args[1], raw->args[2], raw->args[3], raw->args[4], raw->args[5]);
+	probe_take(n, raw->args[0], raw->args[1], raw->args[2], raw->args[3], raw->args[4],
+		   raw->args[5]);
 	return 0;
 }
 

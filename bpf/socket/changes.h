@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The changes of state of a socket, each counted once. A record knows the last state that was seen. If the
- * socket is found in another one, it changed its state unseen. There is one usual way to each state, so what lies
- * between is known, and is counted then. At the end of a socket, its flags tell how it ended.
+ * The changes of state of a socket, each counted once. A record knows the last state that was seen.
+ * If the socket is found in another one, it changed its state unseen. There is one usual way to
+ * each state, so what lies between is known, and is counted then. At the end of a socket, its flags
+ * tell how it ended.
  */
 
 #include "connections.h"
@@ -13,11 +14,11 @@
 #define LONGEST_WAY 6 /* over LISTEN to LAST_ACK */
 
 #define AFTER(before, state) ((u64)(before) << 4 * (state))
-#define WAYS(to_established)                                                                                       \
-	(AFTER(STATE_CLOSED, STATE_SYN_SENT) | AFTER(STATE_CLOSED, STATE_LISTEN) |                                 \
-	 AFTER(STATE_LISTEN, STATE_SYN_RECEIVED) | AFTER(to_established, STATE_ESTABLISHED) |                      \
-	 AFTER(STATE_ESTABLISHED, STATE_FIN_WAIT_1) | AFTER(STATE_ESTABLISHED, STATE_CLOSE_WAIT) |                 \
-	 AFTER(STATE_FIN_WAIT_1, STATE_FIN_WAIT_2) | AFTER(STATE_FIN_WAIT_1, STATE_CLOSING) |                      \
+#define WAYS(to_established)                                                                \
+	(AFTER(STATE_CLOSED, STATE_SYN_SENT) | AFTER(STATE_CLOSED, STATE_LISTEN) |          \
+	 AFTER(STATE_LISTEN, STATE_SYN_RECEIVED) | AFTER(to_established, STATE_ESTABLISHED) |\
+	 AFTER(STATE_ESTABLISHED, STATE_FIN_WAIT_1) | AFTER(STATE_ESTABLISHED, STATE_CLOSE_WAIT) |\
+	 AFTER(STATE_FIN_WAIT_1, STATE_FIN_WAIT_2) | AFTER(STATE_FIN_WAIT_1, STATE_CLOSING) |\
 	 AFTER(STATE_CLOSE_WAIT, STATE_LAST_ACK))
 
 /* A number and no branches, so the verifier need not follow each way. 0: nothing was seen yet. */
@@ -29,8 +30,8 @@ static __always_inline u32 state_before(u32 state, enum tcp_role role)
 }
 
 /* error: of a connection that was never established, or 0 */
-static __always_inline void change_count(struct socket_record *record, u32 type, u32 from, u32 to, u32 error,
-					 const struct peer *peer)
+static __always_inline void change_count(struct socket_record *record, u32 type, u32 from,
+					 u32 to, u32 error, const struct peer *peer)
 {
 	bool is_opening = from == STATE_SYN_SENT || from == STATE_SYN_RECEIVED;
 
@@ -45,11 +46,13 @@ static __always_inline void change_count(struct socket_record *record, u32 type,
 }
 
 /*
- * Counts the way from last, which the record held before the socket's state was read, to that state. A change is
- * seen before the socket has its new state, so a record may be ahead of its socket. Then nothing is counted.
- * Two CPUs may do this at once, so a compare-and-exchange decides which of them counts.
+ * Counts the way from last, which the record held before the socket's state was read, to that
+ * state. A change is seen before the socket has its new state, so a record may be ahead of its
+ * socket. Then nothing is counted. Two CPUs may do this at once, so a compare-and-exchange decides
+ * which of them counts.
  */
-__noinline int changes_catch_up(struct socket_record *record, u32 type, u32 last, u32 to, const struct peer *peer)
+__noinline int changes_catch_up(struct socket_record *record, u32 type, u32 last, u32 to,
+				const struct peer *peer)
 {
 	u32 at = to, before;
 
@@ -71,8 +74,8 @@ __noinline int changes_catch_up(struct socket_record *record, u32 type, u32 last
 	return 0;
 }
 
-static __always_inline void change_follow(struct sock *sk, struct tcp_sock *tp, struct socket_record *record, u32 from,
-					  u32 to)
+static __always_inline void change_follow(struct sock *sk, struct tcp_sock *tp,
+					  struct socket_record *record, u32 from, u32 to)
 {
 	bool is_opening = from == STATE_SYN_SENT || from == STATE_SYN_RECEIVED;
 	u32 type = socket_type(&sk->__sk_common), error = 0;
@@ -102,14 +105,16 @@ static __always_inline void change_follow(struct sock *sk, struct tcp_sock *tp, 
 }
 
 /* The state in which a socket was closed, from the one that was seen last. */
-static __always_inline u32 state_at_end(struct sock *sk, struct tcp_sock *tp, const struct socket_record *record)
+static __always_inline u32 state_at_end(struct sock *sk, struct tcp_sock *tp,
+					const struct socket_record *record)
 {
 	bool has_peers_fin = sk->__sk_common.skc_flags & SOCKET_FLAG_DONE;
 	u32 last = record->state;
 
 	if (!last || last == STATE_SYN_SENT)
 		last = tp->rcv_nxt ? STATE_ESTABLISHED : STATE_SYN_SENT;
-	else if (last == STATE_SYN_RECEIVED || (last == STATE_LISTEN && record->role == TCP_ROLE_SERVER))
+	else if (last == STATE_SYN_RECEIVED ||
+		 (last == STATE_LISTEN && record->role == TCP_ROLE_SERVER))
 		last = STATE_ESTABLISHED;
 	if (last == STATE_FIN_WAIT_1 && has_peers_fin)
 		return STATE_FIN_WAIT_2;
@@ -125,7 +130,8 @@ static __always_inline void change_end(struct sock *sk, struct tcp_sock *tp)
 
 	if (!record && (tp->segs_out || tp->rcv_nxt) && socket_is_young(sk)) {
 		record_fill(&fresh, sk, tp, true);
-		record = bpf_sk_storage_get(&socket_records, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
+		record = bpf_sk_storage_get(&socket_records, sk, &fresh,
+					    BPF_SK_STORAGE_GET_F_CREATE);
 	}
 	if (record && record->state != STATE_CLOSED)
 		change_follow(sk, tp, record, state_at_end(sk, tp, record), STATE_CLOSED);

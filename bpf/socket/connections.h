@@ -36,7 +36,8 @@ __noinline int connection_count(const struct socket_record *record, u32 type, u3
 	return 0;
 }
 
-__noinline int peer_connection_count(const struct socket_record *record, u32 from, u32 error, const struct peer *peer)
+__noinline int peer_connection_count(const struct socket_record *record, u32 from, u32 error,
+				     const struct peer *peer)
 {
 	struct peer_value grown = { .connections = 1 };
 	u32 role;

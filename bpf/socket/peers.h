@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * TCP by the peer's address and the service's port: that of the listener, or the one that was connected to. The
- * other port is new for each connection, so it makes no key. IPv4 addresses are mapped to IPv6, as the kernel has
- * them in IPv6 sockets.
+ * TCP by the peer's address and the service's port: that of the listener, or the one that was
+ * connected to. The other port is new for each connection, so it makes no key. IPv4 addresses are
+ * mapped to IPv6, as the kernel has them in IPv6 sockets.
  */
 
 #include "record.h"
@@ -54,7 +54,8 @@ static __always_inline u32 local_port_of(const struct sock *sk)
 }
 
 /* socket: of a socket, or of a half-open connection */
-static __always_inline void peer_read(const struct sock_common *socket, u32 local_port, struct peer *ret_peer)
+static __always_inline void peer_read(const struct sock_common *socket, u32 local_port,
+				      struct peer *ret_peer)
 {
 	u32 *word = (u32 *)&ret_peer->address;
 
@@ -95,7 +96,8 @@ static __always_inline void peer_add(const struct owner *owner, u32 role, const 
 	table_add(&value->retransmits, grown->retransmits);
 }
 
-static __always_inline void peer_fail(const struct owner *owner, u32 role, const struct peer *peer, u32 error)
+static __always_inline void peer_fail(const struct owner *owner, u32 role,
+				      const struct peer *peer, u32 error)
 {
 	struct peer_failure_key key = {};
 

@@ -2,19 +2,20 @@
 #pragma once
 
 /*
- * What is known of a TCP socket: its owner, how much of what the kernel counts in it has been counted here,
- * and the last state in which the programs saw it. A socket gets its record at the first change of state that
- * they see. Two walks at the start give one to the sockets that exist already. Each later walk visits the
- * sockets that have a record: those of all network namespaces, held by a process or not.
+ * What is known of a TCP socket: its owner, how much of what the kernel counts in it has been
+ * counted here, and the last state in which the programs saw it. A socket gets its record at the
+ * first change of state that they see. Two walks at the start give one to the sockets that exist
+ * already. Each later walk visits the sockets that have a record: those of all network namespaces,
+ * held by a process or not.
  *
- * The kernel skips a program while another run of it on the same CPU is preempted or interrupted. So a socket
- * may change its state unseen, even all its life. Then the next change that is seen, the next walk, or the end
- * of the socket catches up (changes.h).
+ * The kernel skips a program while another run of it on the same CPU is preempted or interrupted.
+ * So a socket may change its state unseen, even all its life. Then the next change that is seen,
+ * the next walk, or the end of the socket catches up (changes.h).
  *
- * The process of a socket is the one that connected or listened, because only then the current task is known
- * to be the socket's. An accepted socket inherits its listener's. The kernel does not copy records to
- * accepted sockets: if it had no memory for the copy, it would refuse the connection. It copies only the
- * listener's process, and only if a collector asks for processes.
+ * The process of a socket is the one that connected or listened, because only then the current task
+ * is known to be the socket's. An accepted socket inherits its listener's. The kernel does not copy
+ * records to accepted sockets: if it had no memory for the copy, it would refuse the connection. It
+ * copies only the listener's process, and only if a collector asks for processes.
  */
 
 #include "owner.h"
@@ -53,7 +54,8 @@ struct task_struct___in_namespaces {
 struct tcp_sums {
 	u64 received;
 	u64 sent;
-	u64 retransmits; /* in SYN_RECEIVED 0: there they are SYN/ACKs, which are counted when they are sent */
+	/* in SYN_RECEIVED 0: there they are SYN/ACKs, which are counted when they are sent */
+	u64 retransmits;
 	u64 acked; /* bytes, plus 1 */
 	u64 rtt_ns;
 	u32 type; /* enum network_type */
@@ -77,7 +79,10 @@ STORAGE(socket_records, SK, 0, struct socket_record);
 
 STORAGE(listener_processes, SK, BPF_F_CLONE, u64);
 
-/* Retransmitted is read first: bytes retransmitted in between look sent now, and are subtracted next time. */
+/*
+ * Retransmitted is read first: bytes retransmitted in between look sent now, and are subtracted
+ * next time.
+ */
 static __always_inline u64 tcp_sent(struct tcp_sock *tp)
 {
 	u64 again = *(volatile u64 *)&tp->bytes_retrans;
@@ -101,9 +106,10 @@ static __noinline int tcp_read(struct sock *sk, struct tcp_sock *tp, struct tcp_
 }
 
 /*
- * Which side connected, for a connection whose beginning was not seen: the SYN counts as an acknowledged byte
- * on the side that sent it first, and not on the other (tcp_create_openreq_child() starts after it). So does a
- * FIN, once it is sent. At the end nothing tells whether it was; but who has the peer's FIN mostly has sent one.
+ * Which side connected, for a connection whose beginning was not seen: the SYN counts as an
+ * acknowledged byte on the side that sent it first, and not on the other
+ * (tcp_create_openreq_child() starts after it). So does a FIN, once it is sent. At the end nothing
+ * tells whether it was; but who has the peer's FIN mostly has sent one.
  */
 static __always_inline enum tcp_role role_guess(struct sock *sk, struct tcp_sock *tp)
 {
@@ -136,8 +142,8 @@ u64 seeded_ns; /* when all sockets that a walk can find had their records; 0: no
 u64 agent_net;
 
 /*
- * Has a socket without a record been opened since? The walks at the start do not find those of other network
- * namespaces that no process holds. These do not live long.
+ * Has a socket without a record been opened since? The walks at the start do not find those of
+ * other network namespaces that no process holds. These do not live long.
  */
 static __always_inline bool socket_is_young(struct sock *sk)
 {
@@ -146,7 +152,8 @@ static __always_inline bool socket_is_young(struct sock *sk)
 }
 
 /* From here on everything counts; with is_whole, all that was before counts too. */
-static __noinline int record_fill(struct socket_record *record, struct sock *sk, struct tcp_sock *tp, bool is_whole)
+static __noinline int record_fill(struct socket_record *record, struct sock *sk,
+				  struct tcp_sock *tp, bool is_whole)
 {
 	struct tcp_sums now;
 
@@ -166,14 +173,16 @@ static __noinline int record_fill(struct socket_record *record, struct sock *sk,
 }
 
 /* The process that now holds the socket, for its record, and for what a listener accepts. */
-static __always_inline u64 process_of_socket(struct sock *sk, struct task_struct *task, bool is_listening)
+static __always_inline u64 process_of_socket(struct sock *sk, struct task_struct *task,
+					     bool is_listening)
 {
 	u64 id = process_id(task), *inherited;
 
 	if (!OWNER_PER_PROCESS || task->flags & TASK_KERNEL)
 		return 0;
 	if (is_listening) {
-		inherited = bpf_sk_storage_get(&listener_processes, sk, &id, BPF_SK_STORAGE_GET_F_CREATE);
+		inherited = bpf_sk_storage_get(&listener_processes, sk, &id,
+					       BPF_SK_STORAGE_GET_F_CREATE);
 		if (inherited)
 			*inherited = id;
 	}
@@ -181,28 +190,38 @@ static __always_inline u64 process_of_socket(struct sock *sk, struct task_struct
 	return id;
 }
 
-/* A socket connects, listens, or is accepted. Still in its old state, an accepted one is a copy of its listener. */
-static __always_inline void record_open(struct socket_record *record, struct sock *sk, int from, int to)
+/*
+ * A socket connects, listens, or is accepted. Still in its old state, an accepted one is a copy of
+ * its listener.
+ */
+static __always_inline void record_open(struct socket_record *record, struct sock *sk,
+					int from, int to)
 {
 	u64 *inherited;
 
 	record->acked = 0;
 	record->state = from;
 	record->established_ns = to == STATE_LISTEN ? 0 : bpf_ktime_get_ns();
-	record->role = to == STATE_SYN_SENT ? TCP_ROLE_CLIENT : to == STATE_LISTEN ? TCP_ROLE_NONE : TCP_ROLE_SERVER;
+	record->role = to == STATE_SYN_SENT ? TCP_ROLE_CLIENT : to == STATE_LISTEN ? TCP_ROLE_NONE :
+		       TCP_ROLE_SERVER;
 	if (!OWNER_PER_PROCESS)
 		return;
 	if (to == STATE_SYN_RECEIVED) {
 		inherited = bpf_sk_storage_get(&listener_processes, sk, NULL, 0);
 		record->owner.process = inherited ? *inherited : 0;
 	} else {
-		record->owner.process = process_of_socket(sk, bpf_get_current_task_btf(), to == STATE_LISTEN);
+		record->owner.process = process_of_socket(sk, bpf_get_current_task_btf(),
+							  to == STATE_LISTEN);
 	}
 }
 
-/* The record of a socket that changes its state, made if there was none. NULL: no memory; a later change catches up. */
+/*
+ * The record of a socket that changes its state, made if there was none. NULL: no memory; a later
+ * change catches up.
+ */
 static __always_inline struct socket_record *record_at_change(struct sock *sk, struct tcp_sock *tp,
-							      struct socket_record *record, int from, int to)
+							      struct socket_record *record,
+							      int from, int to)
 {
 	bool is_opening = to == STATE_SYN_SENT || to == STATE_LISTEN ||
 			  (from == STATE_LISTEN && to == STATE_SYN_RECEIVED);

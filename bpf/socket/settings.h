@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The settings of the collectors that share this object. NAME_on says which of them are on. The verifier
- * knows their values, so it removes the code of those that are off.
+ * The settings of the collectors that share this object. NAME_on says which of them are on. The
+ * verifier knows their values, so it removes the code of those that are off.
  */
 #include "label.h"
 #include "preempt.h"

@@ -4,13 +4,14 @@
 /*
  * TCP states: transitions are counted when they happen, sockets at each collection.
  *
- * Transitions are the kernel's. TIME_WAIT and the half-open connections of a listener are separate small
- * objects there, so a socket that goes to TIME_WAIT is seen to change to closed.
+ * Transitions are the kernel's. TIME_WAIT and the half-open connections of a listener are separate
+ * small objects there, so a socket that goes to TIME_WAIT is seen to change to closed.
  *
- * The gauge counts sockets as the walk over them meets them, so no missed event can make it wrong for long.
- * A listener says how many half-open connections wait for it. The network namespace says how many TIME_WAIT
- * it has. Some of them are in FIN_WAIT_2, because after a while the kernel keeps a socket in that state as
- * such a small object too. They have no owner: nothing in them says whose they were.
+ * The gauge counts sockets as the walk over them meets them, so no missed event can make it wrong
+ * for long. A listener says how many half-open connections wait for it. The network namespace says
+ * how many TIME_WAIT it has. Some of them are in FIN_WAIT_2, because after a while the kernel keeps
+ * a socket in that state as such a small object too. They have no owner: nothing in them says whose
+ * they were.
  */
 
 #include "record.h"
@@ -118,7 +119,8 @@ __noinline int state_add(const struct owner *owner, u32 state, u64 n)
 
 static __always_inline int half_open_of(struct sock *listener)
 {
-	return BPF_CORE_READ((struct inet_connection_sock *)listener, icsk_accept_queue.qlen.counter);
+	return BPF_CORE_READ((struct inet_connection_sock *)listener,
+			     icsk_accept_queue.qlen.counter);
 }
 
 static __always_inline int time_wait_of(const struct net *net)

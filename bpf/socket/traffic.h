@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * TCP traffic by owner. Nothing is counted when a message is sent or received. The kernel itself counts each
- * socket's bytes, retransmitted segments and round trip. They are read when the socket changes its state, and
- * at each collection from all open sockets. The socket's record holds what has been counted, so each byte
- * counts once, whatever reads first. The last change would be enough, but the kernel may skip the program then,
- * and nothing of a closed socket can be read later. The program that closes a socket makes a change before, when
- * most of the bytes have been sent. A sent byte counts when it is first transmitted, a received byte when it has
- * arrived in order, whether or not the program ever reads it.
+ * TCP traffic by owner. Nothing is counted when a message is sent or received. The kernel itself
+ * counts each socket's bytes, retransmitted segments and round trip. They are read when the socket
+ * changes its state, and at each collection from all open sockets. The socket's record holds what
+ * has been counted, so each byte counts once, whatever reads first. The last change would be
+ * enough, but the kernel may skip the program then, and nothing of a closed socket can be read
+ * later. The program that closes a socket makes a change before, when most of the bytes have been
+ * sent. A sent byte counts when it is first transmitted, a received byte when it has arrived in
+ * order, whether or not the program ever reads it.
  */
 
 #include "hist.h"
@@ -52,8 +53,9 @@ static __always_inline struct time_value *time_value(const struct socket_record 
 }
 
 /*
- * The growth from what has been counted to `now`, which becomes the new mark. A close and a collection may
- * look at the same socket on two CPUs at once, so a compare-and-exchange decides which of them counts.
+ * The growth from what has been counted to `now`, which becomes the new mark. A close and a
+ * collection may look at the same socket on two CPUs at once, so a compare-and-exchange decides
+ * which of them counts.
  */
 __noinline u64 record_claim(u64 *counted, u64 now)
 {
@@ -83,7 +85,8 @@ static __always_inline void rtt_sample(struct socket_record *record, const struc
 		hist_time_add_atomic(&value->rtt, now->rtt_ns);
 }
 
-static __always_inline void traffic_add(const struct socket_record *record, u32 type, const struct peer_value *grown)
+static __always_inline void traffic_add(const struct socket_record *record, u32 type,
+					const struct peer_value *grown)
 {
 	struct tcp_traffic *value;
 	struct tcp_key key = {};
@@ -99,7 +102,8 @@ static __always_inline void traffic_add(const struct socket_record *record, u32 
 }
 
 /* Global, as are others here: the verifier looks at it once, not on each path that leads to it. */
-__noinline int tcp_account(struct socket_record *record, const struct tcp_sums *now, const struct peer *peer)
+__noinline int tcp_account(struct socket_record *record, const struct tcp_sums *now,
+			   const struct peer *peer)
 {
 	struct peer_value grown = {};
 

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * UDP traffic by owner. The kernel keeps no sums in a UDP socket, so each call is counted when it returns.
- * The hook also sees calls on other sockets, and returns at once. Bytes are what the call returned. A
- * datagram is what UdpInDatagrams and UdpOutDatagrams count: a segmented send (UDP_SEGMENT) or a coalesced
- * receive (UDP_GRO) is one. A datagram that is sent by clearing UDP_CORK is not seen. An unconnected IPv6
- * socket counts as ipv6 even if its peer has an IPv4 address, because the hook cannot see the peer.
+ * UDP traffic by owner. The kernel keeps no sums in a UDP socket, so each call is counted when it
+ * returns. The hook also sees calls on other sockets, and returns at once. Bytes are what the call
+ * returned. A datagram is what UdpInDatagrams and UdpOutDatagrams count: a segmented send
+ * (UDP_SEGMENT) or a coalesced receive (UDP_GRO) is one. A datagram that is sent by clearing
+ * UDP_CORK is not seen. An unconnected IPv6 socket counts as ipv6 even if its peer has an IPv4
+ * address, because the hook cannot see the peer.
  */
 
 #include "function.h"
@@ -106,7 +107,10 @@ int BPF_PROG(udp_receive__btf, struct sock *sk, int bytes, int flags)
 	return 0;
 }
 
-/* Kernels that preempt these programs skip events, so they have others: see task.bpf.c and function.h. */
+/*
+ * Kernels that preempt these programs skip events, so they have others: see task.bpf.c and
+ * function.h.
+ */
 struct trace_event_raw_sock_msg_length {
 	const void *sk;
 	int ret, flags;
@@ -149,10 +153,14 @@ AT_TRACEPOINT(udp_send, sock_send_length)
 
 AT_TRACEPOINT(udp_receive, sock_recv_length)
 {
-	return udp_receive((void *)function_argument_2(ctx), function_argument_3(ctx), function_argument_4(ctx));
+	return udp_receive((void *)function_argument_2(ctx), function_argument_3(ctx),
+			   function_argument_4(ctx));
 }
 
-/* For kernels before 6.3. For an IPv4 peer, the IPv6 functions call the IPv4 ones: each counts its own sockets. */
+/*
+ * For kernels before 6.3. For an IPv4 peer, the IPv6 functions call the IPv4 ones: each counts its
+ * own sockets.
+ */
 SEC("fexit/udp_sendmsg")
 int BPF_PROG(udp_send__fexit__ipv4, struct sock *sk, void *msg, u64 size, int bytes)
 {
@@ -170,8 +178,9 @@ int BPF_PROG(udp_send__fexit__ipv6, struct sock *sk, void *msg, u64 size, int by
 }
 
 /*
- * The arguments of *_recvmsg changed. Until 5.18 they are (sk, msg, size, noblock, flags, address length);
- * then `noblock` was removed, and later the address length. Since 5.17 a program can ask how many there are.
+ * The arguments of *_recvmsg changed. Until 5.18 they are (sk, msg, size, noblock, flags, address
+ * length); then `noblock` was removed, and later the address length. Since 5.17 a program can ask
+ * how many there are.
  */
 static __always_inline void udp_exit_received(u64 *ctx, u16 family)
 {

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * How long system calls take: one storage and two clock readings, whichever collectors want to know.
+ * How long system calls take: one storage and two clock readings, whichever collectors want to
+ * know.
  *
  * A call that a signal interrupts has lasted until the signal came, if the program then gets EINTR.
  */
@@ -20,13 +21,15 @@ static __always_inline u32 call_raw_number(struct pt_regs *regs)
 {
 	u32 number = syscall_raw_number(regs);
 
-	asm volatile("" : "+r"(number)); /* or clang checks bounds in a way that the verifier does not follow */
+	/* or clang checks bounds in a way that the verifier does not follow */
+	asm volatile("" : "+r"(number));
 	return number;
 }
 
 static __always_inline void call_begin(struct task_struct *task, u32 number)
 {
-	struct call_start *start = bpf_task_storage_get(&starts, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct call_start *start = bpf_task_storage_get(&starts, task, NULL,
+							BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!start)
 		return;

@@ -7,8 +7,8 @@
 enum file_operation { FILE_NONE, FILE_READ, FILE_WRITE, FILE_OPEN, FILE_FSYNC };
 
 /*
- * What a call does, by number: an operation, which argument is the descriptor, and whether it copies
- * from one descriptor to another.
+ * What a call does, by number: an operation, which argument is the descriptor, and whether it
+ * copies from one descriptor to another.
  */
 enum {
 	CALL_OPERATION = 7,
@@ -22,7 +22,8 @@ enum {
 #define COPIES_1_0 CALL_COPIES
 
 #define FILE_CALL_BITS 8
-#define COMPAT(call) ((call) << FILE_CALL_BITS) /* what a call of 32-bit code with this number does */
+/* what a call of 32-bit code with this number does */
+#define COMPAT(call) ((call) << FILE_CALL_BITS)
 
 static const u16 file_calls[SYSCALL_NUMBERS] = {
 #if defined(__TARGET_ARCH_x86)
@@ -111,7 +112,10 @@ static const u16 file_calls[SYSCALL_NUMBERS] = {
 #endif
 };
 
-/* What the calls of this number do, native and compat. Most do nothing with files, and that shows here. */
+/*
+ * What the calls of this number do, native and compat. Most do nothing with files, and that shows
+ * here.
+ */
 static __always_inline u32 file_calls_of(u32 raw_number)
 {
 	return raw_number < SYSCALL_NUMBERS ? file_calls[raw_number] : 0;

@@ -2,14 +2,16 @@
 #pragma once
 
 /*
- * Files as programs use them: counts the system calls that read, write, open and flush regular files when
- * they return. The call's descriptor leads to the file, and the file's inode says whether it is a regular
- * one. Pipes, sockets, devices and directories are not, and the kernel's virtual files (/proc, /sys,
- * cgroup files) do not count either: see is_made_up(). What happens to the file decides whether a call is
- * a read or a write: sendfile() from a file to a socket is a read, and copy_file_range() is both.
+ * Files as programs use them: counts the system calls that read, write, open and flush regular
+ * files when they return. The call's descriptor leads to the file, and the file's inode says
+ * whether it is a regular one. Pipes, sockets, devices and directories are not, and the kernel's
+ * virtual files (/proc, /sys, cgroup files) do not count either: see is_made_up(). What happens to
+ * the file decides whether a call is a read or a write: sendfile() from a file to a socket is a
+ * read, and copy_file_range() is both.
  *
- * mmap, io_uring, AIO and the kernel's own reads are not seen here, because they are not system calls on
- * a file. The bytes that really went to and from devices are the kernel's own sums in each task.
+ * mmap, io_uring, AIO and the kernel's own reads are not seen here, because they are not system
+ * calls on a file. The bytes that really went to and from devices are the kernel's own sums in each
+ * task.
  */
 #include "file.h"
 #include "call.h"
@@ -75,9 +77,9 @@ static __always_inline void disk_add(const struct owner *any, const struct disk_
 }
 
 /*
- * A descriptor's file is reached through an array of pointers, where plain loads are not allowed to go on. A
- * cast allows it at no cost; without it, each load needs a helper call. A program that contains the cast is
- * refused before 5.17, so there is another without it.
+ * A descriptor's file is reached through an array of pointers, where plain loads are not allowed to
+ * go on. A cast allows it at no cost; without it, each load needs a helper call. A program that
+ * contains the cast is refused before 5.17, so there is another without it.
  */
 
 /* thread_info stands for any type that begins with a word. */
@@ -86,7 +88,8 @@ static __always_inline bool is_regular_by_cast(struct file **at)
 	unsigned long address = cast_to(struct thread_info, at)->flags;
 	struct inode *inode = cast_to(struct file, address)->f_inode;
 
-	return address && (inode->i_mode & MODE_TYPE) == MODE_REGULAR && !is_made_up(inode->i_sb->s_magic);
+	return address && (inode->i_mode & MODE_TYPE) == MODE_REGULAR &&
+	       !is_made_up(inode->i_sb->s_magic);
 }
 
 static __always_inline bool is_regular_by_helper(struct file **at)
@@ -101,7 +104,9 @@ static __always_inline bool is_regular_by_helper(struct file **at)
 	       !is_made_up(BPF_CORE_READ(inode, i_sb, s_magic));
 }
 
-/* The verifier checks loads from an untrusted pointer without a search: see owner_of_task_seldom(). */
+/*
+ * The verifier checks loads from an untrusted pointer without a search: see owner_of_task_seldom().
+ */
 static __always_inline struct task_struct *distrust(struct task_struct *task, bool has_cast)
 {
 	if (has_cast && bpf_core_enum_value_exists(enum special_kfunc_type, KF_bpf_rdonly_cast))
@@ -125,7 +130,8 @@ static __noinline bool is_regular_seldom(struct task_struct *task, u32 fd)
 {
 	struct fdtable *table = BPF_CORE_READ((struct task_struct___file *)task, files, fdt);
 
-	return fd < BPF_CORE_READ(table, max_fds) && is_regular_by_helper(BPF_CORE_READ(table, fd) + fd);
+	return fd < BPF_CORE_READ(table, max_fds) &&
+	       is_regular_by_helper(BPF_CORE_READ(table, fd) + fd);
 }
 
 static __always_inline void file_add(const struct owner *owner, u32 operation, u64 bytes)
@@ -164,7 +170,8 @@ static __noinline int file_duration_add(const struct owner *owner, u32 operation
 	return 0;
 }
 
-static __always_inline void operation_add(const struct owner *owner, u32 operation, long ret, u64 ns)
+static __always_inline void operation_add(const struct owner *owner, u32 operation,
+					  long ret, u64 ns)
 {
 	u32 error = syscall_error(ret);
 
@@ -176,7 +183,10 @@ static __always_inline void operation_add(const struct owner *owner, u32 operati
 		file_duration_add(owner, operation, ns);
 }
 
-/* A copy from one descriptor to another; either may be a file. Global, so that the verifier follows it only once. */
+/*
+ * A copy from one descriptor to another; either may be a file. Global, so that the verifier follows
+ * it only once.
+ */
 __noinline int copy_exit(u32 call, long ret, u64 ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -202,10 +212,11 @@ __noinline int copy_exit(u32 call, long ret, u64 ns)
 }
 
 /*
- * any: the owner; it is taken here if syscalls has not needed it. ns: how long the call took, if that is
- * known already. A failed open has no file to look at, so it counts in any case.
+ * any: the owner; it is taken here if syscalls has not needed it. ns: how long the call took, if
+ * that is known already. A failed open has no file to look at, so it counts in any case.
  */
-static __always_inline void file_exit(struct task_struct *task, struct pt_regs *regs, u32 calls, long ret,
+static __always_inline void file_exit(struct task_struct *task, struct pt_regs *regs,
+				      u32 calls, long ret,
 				      const struct owner *any, u64 ns, bool has_cast)
 {
 	bool is_compat = syscall_is_compat(task);
@@ -224,7 +235,8 @@ static __always_inline void file_exit(struct task_struct *task, struct pt_regs *
 	if (syscalls_on)
 		owner = owner_for(any, fileio_per_process);
 	else
-		owner_set(&owner, task, distrust(task, has_cast)->cgroups->dfl_cgrp->kn->id, fileio_per_process);
+		owner_set(&owner, task, distrust(task, has_cast)->cgroups->dfl_cgrp->kn->id,
+			  fileio_per_process);
 	if (fileio_duration && !ns)
 		ns = call_end(task, syscall_number(task, regs), false);
 	operation_add(&owner, call & CALL_OPERATION, ret, ns);

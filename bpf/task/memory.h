@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Page faults are the kernel's own sums in each task (sums.h). Whether a fault was major is known only
- * after it, so a hook at its start could not count it.
+ * Page faults are the kernel's own sums in each task (sums.h). Whether a fault was major is known
+ * only after it, so a hook at its start could not count it.
  *
- * A reclaim stall is the time that a task itself spends freeing memory before it gets a page, because the
- * machine is short of memory (direct reclaim) or because its cgroup has reached a limit (memcg reclaim).
- * The work of kswapd does not stall any task.
+ * A reclaim stall is the time that a task itself spends freeing memory before it gets a page,
+ * because the machine is short of memory (direct reclaim) or because its cgroup has reached a limit
+ * (memcg reclaim). The work of kswapd does not stall any task.
  */
 #include "sums.h"
 
@@ -57,7 +57,10 @@ struct trace_event_raw_mark_victim {
 	u32 uid;
 } __attribute__((preserve_access_index));
 
-/* Is the tracepoint's argument the task? Since 6.9, and in later builds of some older kernels; before that, its id. */
+/*
+ * Is the tracepoint's argument the task? Since 6.9, and in later builds of some older kernels;
+ * before that, its id.
+ */
 static __always_inline bool victim_is_task(void)
 {
 	/* The task and the user came in one change. */

@@ -2,13 +2,15 @@
 #pragma once
 
 /*
- * Switches, CPU time and migrations are the kernel's own sums in each task (sums.h). Only the distribution
- * of the waits for a CPU needs a hook, and that hook reads no clock: at a switch, the wait that ends is
- * the run queue's clock minus last_queued. The kernel adds the same difference to run_delay just after.
+ * Switches, CPU time and migrations are the kernel's own sums in each task (sums.h). Only the
+ * distribution of the waits for a CPU needs a hook, and that hook reads no clock: at a switch, the
+ * wait that ends is the run queue's clock minus last_queued. The kernel adds the same difference to
+ * run_delay just after.
  *
- * If a waiting task is moved to another CPU, the kernel adds its wait to run_delay in parts, one per
- * queue. So this program keeps the run_delay that the task had when it last came to a CPU. That makes it
- * one wait, and the histogram's sum and count grow as run_delay and pcount in /proc/PID/schedstat do.
+ * If a waiting task is moved to another CPU, the kernel adds its wait to run_delay in parts, one
+ * per queue. So this program keeps the run_delay that the task had when it last came to a CPU. That
+ * makes it one wait, and the histogram's sum and count grow as run_delay and pcount in
+ * /proc/PID/schedstat do.
  */
 #include "sums.h"
 
@@ -47,7 +49,10 @@ static __always_inline void wait_end(struct task_struct *next, u64 queued)
 	struct task_seen *seen;
 
 	seen = bpf_task_storage_get(&tasks_seen, next, NULL, 0);
-	/* task_newtask was skipped. On kernels that skip programs, making the record here wakes nobody. */
+	/*
+	 * task_newtask was skipped. On kernels that skip programs, making the record here wakes
+	 * nobody.
+	 */
 	if (!seen && hooks_preemptible && task_is_young(next))
 		seen = task_seen_make(next);
 	if (!seen)
@@ -56,7 +61,9 @@ static __always_inline void wait_end(struct task_struct *next, u64 queued)
 	seen->waited_ns = waited;
 }
 
-/* A wait whose end was not seen becomes part of the task's next wait; a dead task has no next wait. */
+/*
+ * A wait whose end was not seen becomes part of the task's next wait; a dead task has no next wait.
+ */
 static __noinline int wait_settle(struct task_struct *dead)
 {
 	struct task_seen *seen = bpf_task_storage_get(&tasks_seen, dead, NULL, 0);

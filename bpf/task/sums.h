@@ -2,23 +2,25 @@
 #pragma once
 
 /*
- * What tasks have used, without a hook per event. The kernel keeps exact sums in every task, from zero at
- * its fork. They are read at each collection and at the end of the task, and the growth since the last
- * reading is added up. There is one walk, one storage and one end for the sums of all collectors.
+ * What tasks have used, without a hook per event. The kernel keeps exact sums in every task, from
+ * zero at its fork. They are read at each collection and at the end of the task, and the growth
+ * since the last reading is added up. There is one walk, one storage and one end for the sums of
+ * all collectors.
  *
- * - Counting starts with the first walk. A task that is older starts at what it had when it was first
- *   seen, a younger one at zero.
- * - A task ends at the last switch away from it if that hook is in use: all its sums are final there, and
- *   the kernel never skips that program. Else it ends at sched_process_exit, which costs less.
- * - A walk and the end of a task may run on two CPUs at once. The first of them counts. If a task ends
- *   while a walk is looking at it, that walk also counts its last growth.
- * - Growth counts for the owner that the task has when it is read. If a task moves to another cgroup,
- *   everything that it used since the last collection counts for the new one.
- * - Storage is made by walks, and by hooks in process context, but never under the lock of a run queue:
- *   an allocation there may wake kswapd, which takes such a lock.
- * - Before 6.2 a program cannot reach a task's storage while another task on the same CPU is preempted
- *   while using its own. With preempt=full, which no such kernel has by default, the end of a task may
- *   then not be counted.
+ * - Counting starts with the first walk. A task that is older starts at what it had when it was
+ *   first seen, a younger one at zero.
+ * - A task ends at the last switch away from it if that hook is in use: all its sums are final
+ *   there, and the kernel never skips that program. Else it ends at sched_process_exit, which costs
+ *   less.
+ * - A walk and the end of a task may run on two CPUs at once. The first of them counts. If a task
+ *   ends while a walk is looking at it, that walk also counts its last growth.
+ * - Growth counts for the owner that the task has when it is read. If a task moves to another
+ *   cgroup, everything that it used since the last collection counts for the new one.
+ * - Storage is made by walks, and by hooks in process context, but never under the lock of a run
+ *   queue: an allocation there may wake kswapd, which takes such a lock.
+ * - Before 6.2 a program cannot reach a task's storage while another task on the same CPU is
+ *   preempted while using its own. With preempt=full, which no such kernel has by default, the end
+ *   of a task may then not be counted.
  */
 #include "preempt.h"
 #include "task.h"
@@ -125,7 +127,8 @@ static __always_inline void sums_take(struct task_struct *task, struct task_seen
 /* A task's storage, made if there is none. */
 static __always_inline struct task_seen *task_seen_make(struct task_struct *task)
 {
-	struct task_seen fresh = { .waited_ns = task_is_young(task) ? 0 : task->sched_info.run_delay };
+	struct task_seen fresh =
+		{ .waited_ns = task_is_young(task) ? 0 : task->sched_info.run_delay };
 
 	return bpf_task_storage_get(&tasks_seen, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
@@ -149,7 +152,8 @@ static __always_inline void sums_walk(struct bpf_iter__task *ctx)
 	}
 	/* This is read after the storage is made: if the end is still to come, it finds storage. */
 	seen = task_seen_make(task);
-	if (seen && !(ENDS_AT_SWITCH ? task_is_dead(task) : *(volatile u32 *)&task->flags & TASK_EXITING))
+	if (seen &&
+	    !(ENDS_AT_SWITCH ? task_is_dead(task) : *(volatile u32 *)&task->flags & TASK_EXITING))
 		sums_take(task, seen);
 }
 
@@ -162,7 +166,10 @@ static __always_inline void sums_now(struct task_struct *task)
 		sums_take(task, seen);
 }
 
-/* At the end of a task, once. Without storage it was never counted, unless a complete walk must have seen it. */
+/*
+ * At the end of a task, once. Without storage it was never counted, unless a complete walk must
+ * have seen it.
+ */
 static __noinline int sums_end(struct task_struct *task)
 {
 	struct task_seen fresh = {}, *seen;

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * System calls by name and error, counted when they return: one hook, no clock, no helper call. Durations
- * cost a second hook and two clock readings, so they are measured only for the calls that the user names.
- * Without such calls the second hook is not attached.
+ * System calls by name and error, counted when they return: one hook, no clock, no helper call.
+ * Durations cost a second hook and two clock readings, so they are measured only for the calls that
+ * the user names. Without such calls the second hook is not attached.
  *
- * A call that a signal interrupts returns a result that only the kernel understands. Either the call
- * starts again, and counts when it finally returns, or the program gets EINTR. The kernel decides this
- * when it delivers the signal, so EINTR is counted there.
+ * A call that a signal interrupts returns a result that only the kernel understands. Either the
+ * call starts again, and counts when it finally returns, or the program gets EINTR. The kernel
+ * decides this when it delivers the signal, so EINTR is counted there.
  */
 #include "call.h"
 
@@ -44,7 +44,8 @@ TABLE(syscall_durations, struct syscall_key, struct hist_time, 4);
 
 static __always_inline bool syscall_is_timed(u32 number)
 {
-	asm volatile("" : "+r"(number)); /* or clang 19 indexes with what the number was made of, which is not bounded */
+	/* or clang 19 indexes with what the number was made of, which is not bounded */
+	asm volatile("" : "+r"(number));
 	return number < SYSCALL_NUMBERS && syscalls_duration.word[number / 64] >> number % 64 & 1;
 }
 

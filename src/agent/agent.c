@@ -2,9 +2,9 @@
 /*
  * A collection reads all collectors, one after the other, and gives the batch of all series to each
  * exporter, which encodes it at once. In between the loop serves the exporters' sockets. This is
- * the only file that reads clocks for them: collections come at an interval of CLOCK_BOOTTIME, so that they
- * go on after a suspend; points carry CLOCK_REALTIME, kept in order by advance_time(). At the end
- * there is one more collection, and the loop turns until it is sent.
+ * the only file that reads clocks for them: collections come at an interval of CLOCK_BOOTTIME, so
+ * that they go on after a suspend; points carry CLOCK_REALTIME, kept in order by advance_time(). At
+ * the end there is one more collection, and the loop turns until it is sent.
  */
 #include "agent/agent.h"
 #include "agent/internal.h"
@@ -56,7 +56,8 @@ static int open_exporters(struct agent *agent)
 	agent->context.opened = agent->exporters;
 	array_for_each (exporter, config->exporters, config->n_exporters) {
 		struct exporter **next = &agent->exporters[agent->n_exporters];
-		int err = exporter_open(exporter->name, exporter->ops, exporter->options, &agent->context, next);
+		int err = exporter_open(exporter->name, exporter->ops, exporter->options,
+					&agent->context, next);
 
 		if (err == -ENOMEM)
 			return err;
@@ -104,7 +105,8 @@ static int list_metrics(struct agent *agent)
 	if (!next)
 		return -ENOMEM;
 	for (size_t i = 0; i < set->n_shown; i++)
-		next = mempcpy(next, set->items[i]->metrics, set->items[i]->n_metrics * sizeof(*next));
+		next = mempcpy(next, set->items[i]->metrics,
+			       set->items[i]->n_metrics * sizeof(*next));
 	for (size_t i = 0; i < n_own; i++)
 		next[i] = &own[i];
 	return 0;
@@ -134,11 +136,15 @@ static int listen_to_programs(struct agent *agent)
 		err = sd_event_add_io(agent->event, NULL, fd, EPOLLIN, on_names, cgroups);
 	for (size_t i = 0; i < set->n; i++)
 		for (size_t j = 0; err >= 0 && (fd = collector_wake_fd(set->items[i], j)) >= 0; j++)
-			err = sd_event_add_io(agent->event, NULL, fd, EPOLLIN, on_records, set->items[i]);
+			err = sd_event_add_io(agent->event, NULL, fd, EPOLLIN, on_records,
+					      set->items[i]);
 	return err;
 }
 
-/* Keys whose owners are gone are removed after a collection, in short turns that leave the loop free for exporters. */
+/*
+ * Keys whose owners are gone are removed after a collection, in short turns that leave the loop
+ * free for exporters.
+ */
 static int on_sweep(sd_event_source *source, uint64_t usec, void *user)
 {
 	const struct agent *agent = user;
@@ -147,7 +153,8 @@ static int on_sweep(sd_event_source *source, uint64_t usec, void *user)
 	int64_t left_ns = SWEEP_TURN_NS;
 
 	for (size_t i = 0; i < set->n; i++) {
-		uint64_t wait_ns = collector_sweep(set->items[i], now_ns, agent->boottime_ns, &left_ns);
+		uint64_t wait_ns = collector_sweep(set->items[i], now_ns,
+						   agent->boottime_ns, &left_ns);
 
 		soonest_ns = wait_ns < soonest_ns ? wait_ns : soonest_ns;
 	}
@@ -159,7 +166,8 @@ static int on_sweep(sd_event_source *source, uint64_t usec, void *user)
 
 static int add_sweep(struct agent *agent)
 {
-	int err = sd_event_add_time(agent->event, &agent->sweep, CLOCK_BOOTTIME, 0, SWEEP_ACCURACY, on_sweep, agent);
+	int err = sd_event_add_time(agent->event, &agent->sweep, CLOCK_BOOTTIME, 0, SWEEP_ACCURACY,
+				    on_sweep, agent);
 
 	if (err >= 0)
 		err = sd_event_source_set_priority(agent->sweep, SD_EVENT_PRIORITY_IDLE);
@@ -259,7 +267,8 @@ static void restart_series(struct agent *agent, uint64_t back_ns)
 static void advance_time(struct agent *agent)
 {
 	uint64_t now_ns = clock_ns(CLOCK_REALTIME), boottime_ns = clock_ns(CLOCK_BOOTTIME);
-	uint64_t elapsed_ns = boottime_ns - agent->boottime_ns, expected_ns = agent->batch.time_ns + elapsed_ns;
+	uint64_t elapsed_ns = boottime_ns - agent->boottime_ns,
+		expected_ns = agent->batch.time_ns + elapsed_ns;
 	uint64_t interval_ns = agent->options.interval_ns ? agent->options.interval_ns : NS_PER_S;
 
 	agent->boottime_ns = boottime_ns;
@@ -268,10 +277,14 @@ static void advance_time(struct agent *agent)
 		restart_series(agent, expected_ns - now_ns);
 		agent->batch.previous_ns = now_ns - elapsed_ns;
 	}
-	agent->batch.time_ns = now_ns > agent->batch.previous_ns ? now_ns : agent->batch.previous_ns + 1;
+	agent->batch.time_ns = now_ns > agent->batch.previous_ns ? now_ns :
+			       agent->batch.previous_ns + 1;
 }
 
-/* First reads all, then computes: series that have ended in one collector make room for new ones in another. */
+/*
+ * First reads all, then computes: series that have ended in one collector make room for new ones in
+ * another.
+ */
 static void read_collectors(struct agent *agent)
 {
 	struct collector_set *set = agent->options.set;
@@ -321,7 +334,8 @@ void agent_collect(struct agent *agent)
 	if (options->view)
 		batch = options->view(options->view_user, batch);
 	for (size_t i = 0; i < agent->n_exporters && batch; i++)
-		(void)exporter_encode(agent->exporters[i], batch); /* has logged and counted what it could not */
+		/* has logged and counted what it could not */
+		(void)exporter_encode(agent->exporters[i], batch);
 	state_save(agent->state, agent);
 	for (size_t i = 0; i < agent->n_exporters && batch; i++)
 		exporter_send(agent->exporters[i], batch);
@@ -329,33 +343,6 @@ void agent_collect(struct agent *agent)
 	viewers_tell(agent->viewers);
 	sd_event_source_set_time(agent->sweep, 0);
 	sd_event_source_set_enabled(agent->sweep, SD_EVENT_ONESHOT);
-}
-
-static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-
-void agent_block_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaddset(&set, signals[i]);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-}
-
-int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_signal, void *user)
-{
-	int err = 0;
-
-	agent_block_signals();
-	/* Output for a person ends when it is no longer read, as a filter does; a service goes on. */
-	signal(SIGPIPE, agent->options.is_filter ? SIG_DFL : SIG_IGN);
-	/* A file at its limit is an error that is counted, not the end. */
-	signal(SIGXFSZ, SIG_IGN);
-	for (size_t i = 0; i < ARRAY_SIZE(signals) && err >= 0; i++)
-		err = sd_event_add_signal(agent->event, NULL, signals[i], on_signal, user);
-	return err < 0 ? err : 0;
 }
 
 /*
@@ -386,7 +373,8 @@ void agent_finish(struct agent *agent, bool *stop)
 	agent->batch.is_last = true;
 	agent_collect(agent); /* a part of the time that the service manager grants */
 	*stop = false;
-	while (!*stop && (wait_ns = patience_ns(agent)) > (passed_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns))
+	while (!*stop &&
+	       (wait_ns = patience_ns(agent)) > (passed_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns))
 		if (sd_event_run(agent->event, (wait_ns - passed_ns) / 1000 + 1) < 0)
 			break;
 	agent_report_unsent(agent);

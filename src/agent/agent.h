@@ -20,9 +20,15 @@ struct agent;
 int agent_new(const struct agent_options *options, struct agent **ret_agent);
 void agent_free(struct agent *agent);
 
-/* A signal that comes while all is read and attached waits for agent_run() or agent_once(), which do the same. */
+/*
+ * A signal that comes while all is read and attached waits for agent_run() or agent_once(), which
+ * do the same.
+ */
 void agent_block_signals(void);
-/* For a command: SIGPIPE ends us only after it and its cgroup, when agent_once() lets the signal go. */
+/*
+ * For a command: SIGPIPE ends us only after it and its cgroup, when agent_once() lets the signal
+ * go.
+ */
 void agent_hold_pipe(bool is_held);
 /*
  * Runs as a service until SIGTERM or SIGINT: a collection each interval, a last one at the end. 0
@@ -31,11 +37,11 @@ void agent_hold_pipe(bool is_held);
 int agent_run(struct agent *agent);
 /*
  * Counts for duration_ns (0: until a signal, or the command's end), or while command runs (NULL:
- * none), and collects and pushes at the end, and at each interval before, if there is one. A command
- * that is still running is then ended, and so it is if the output of an interval is not read. -EIO: the
- * output could not be written. 126 or 127, as a shell has it: the command could not be run, so nothing was
- * pushed. Each error has been logged. *ret_status is the command's exit status, or 128 + signal if a signal
- * ended it.
+ * none), and collects and pushes at the end, and at each interval before, if there is one. A
+ * command that is still running is then ended, and so it is if the output of an interval is not
+ * read. -EIO: the output could not be written. 126 or 127, as a shell has it: the command could not
+ * be run, so nothing was pushed. Each error has been logged. *ret_status is the command's exit
+ * status, or 128 + signal if a signal ended it.
  */
 int agent_once(struct agent *agent, uint64_t duration_ns, char *const *command, int *ret_status);
 /* Ends agent_run(), as SIGTERM does. */
@@ -44,7 +50,10 @@ void agent_stop(struct agent *agent);
 struct sd_event *agent_event(const struct agent *agent);
 /* The last collection; valid until the next. */
 const struct batch *agent_batch(const struct agent *agent);
-/* Sets that of agent_run(), from the last collection on: the next may be due at once. 0: none until it is set again. */
+/*
+ * Sets that of agent_run(), from the last collection on: the next may be due at once. 0: none until
+ * it is set again.
+ */
 void agent_set_interval(struct agent *agent, uint64_t interval_ns);
 
 /* Unix time of boot, ns. */

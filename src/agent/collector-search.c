@@ -50,7 +50,8 @@ static int find_directories(struct collector_search *search, const struct config
 	return 0;
 }
 
-int collector_search_add(struct collector_search *search, const char *name, const char *path, unsigned int line)
+int collector_search_add(struct collector_search *search, const char *name, const char *path,
+			 unsigned int line)
 {
 	struct wanted_collector wanted = { NULL, path ?: "bpfpush", line };
 
@@ -76,23 +77,27 @@ bool collector_is_disabled(const struct config *config, const char *name)
 	return section && !section->is_enabled;
 }
 
-bool collector_is_default(const struct collector_search *search, const struct config *config, const char *name)
+bool collector_is_default(const struct collector_search *search, const struct config *config,
+			  const char *name)
 {
-	return !search->is_named && !config->agent.collectors.n_items && !config_find_section(config, "collector", name) &&
+	return !search->is_named && !config->agent.collectors.n_items &&
+	       !config_find_section(config, "collector", name) &&
 	       array_find(default_names, ARRAY_SIZE(default_names), name);
 }
 
 /* Like collector_search_add(), unless its section in config (NULL: none) says "enabled = no". */
-static int add_enabled(struct collector_search *search, const struct config *config, const char *name, const char *path,
-		       unsigned int line)
+static int add_enabled(struct collector_search *search, const struct config *config,
+		       const char *name, const char *path, unsigned int line)
 {
-	return config && collector_is_disabled(config, name) ? 0 : collector_search_add(search, name, path, line);
+	return config && collector_is_disabled(config, name) ? 0 :
+	       collector_search_add(search, name, path, line);
 }
 
 /*
  * The names of all NAME.conf in a directory, sorted, but those that config (NULL: none) disables.
  */
-static int add_directory(struct collector_search *search, const char *directory, const struct config *config)
+static int add_directory(struct collector_search *search, const char *directory,
+			 const struct config *config)
 {
 	_cleanup_(freep) struct dirent **entries = NULL;
 	int n = scandir(directory, &entries, config_is_file, alphasort), err = 0;
@@ -152,7 +157,8 @@ static int visit_metrics(const struct collector_search *search, void *user,
 	int r = collector_search_all(search, &all);
 
 	array_for_each (collector, all.wanted, all.n_wanted) {
-		_cleanup_(descriptor_freep) struct descriptor *descriptor = collector_search_describe(collector);
+		_cleanup_(descriptor_freep) struct descriptor *descriptor =
+			collector_search_describe(collector);
 
 		for (size_t i = 0; descriptor && i < descriptor->n_metrics && !r; i++)
 			if (descriptor->metrics[i].name)
@@ -181,20 +187,24 @@ static int add_if_named(void *user, const char *collector, const char *metric)
 static int add_word(struct collector_search *search, const char *word)
 {
 	struct word metric = { search, word, false };
-	int err = collector_search_find(search, word) ? 0 : visit_metrics(search, &metric, add_if_named);
+	int err = collector_search_find(search, word) ? 0 :
+		  visit_metrics(search, &metric, add_if_named);
 
 	return err || metric.is_metric ? err : collector_search_add(search, word, NULL, 0);
 }
 
-static int find_names(struct collector_search *search, const struct config *config, const char *const *names)
+static int find_names(struct collector_search *search, const struct config *config,
+		      const char *const *names)
 {
 	const struct setting_list *list = &config->agent.collectors;
-	const char *const *chosen = list->n_items ? (const char *const *)list->items : default_names;
+	const char *const *chosen = list->n_items ? (const char *const *)list->items :
+				    default_names;
 	size_t n_chosen = list->n_items ? list->n_items : ARRAY_SIZE(default_names);
 	int err = 0;
 
 	for (; names && *names && !err; names++)
-		err = config_find_section(config, "probe", *names) ? collector_search_add(search, *names, NULL, 0) :
+		err = config_find_section(config, "probe", *names) ?
+		      collector_search_add(search, *names, NULL, 0) :
 								     add_word(search, *names);
 	array_for_each (section, config->sections, config->n_sections)
 		if (is_a(section, "probe") && !section->given.line && !err)
@@ -210,7 +220,8 @@ static int find_names(struct collector_search *search, const struct config *conf
 	}
 	array_for_each (section, config->sections, config->n_sections)
 		if ((is_a(section, "collector") || is_a(section, "probe")) && !err)
-			err = add_enabled(search, config, section->name, section->given.path, section->given.line);
+			err = add_enabled(search, config, section->name, section->given.path,
+					  section->given.line);
 	/* All directories but the last, the installed one, are the user's own. */
 	for (size_t i = 0; i + 1 < search->n_directories && !list->n_items && !err; i++)
 		err = add_directory(search, search->directories[i], config);
@@ -251,8 +262,8 @@ static const char *shortest_after(const char *word, const void *names, size_t n,
 	return found;
 }
 
-void collector_search_report(const struct collector_search *search, const struct wanted_collector *wanted,
-			     struct diag *diag)
+void collector_search_report(const struct collector_search *search,
+			     const struct wanted_collector *wanted, struct diag *diag)
 {
 	/* In a file, metrics mean nothing. */
 	const char *neither = wanted->line ? "" : ", and no metric ends with it";
@@ -269,7 +280,8 @@ void collector_search_report(const struct collector_search *search, const struct
 	nearest = parse_nearest(wanted->name, all.wanted, all.n_wanted) ?:
 		  parse_nearest(wanted->name, metrics.items, metrics.n_items);
 	if (!nearest)
-		nearest = shortest_after(wanted->name, all.wanted, all.n_wanted, sizeof(*all.wanted));
+		nearest = shortest_after(wanted->name, all.wanted, all.n_wanted,
+					 sizeof(*all.wanted));
 	if (!nearest)
 		nearest = shortest_after(wanted->name, metrics.items, metrics.n_items,
 					 sizeof(*metrics.items));
@@ -284,7 +296,8 @@ void collector_search_report(const struct collector_search *search, const struct
 }
 
 /* Those of the configuration come first, and must be there. */
-static void check_directories(const struct collector_search *search, const struct config *config, struct diag *diag)
+static void check_directories(const struct collector_search *search, const struct config *config,
+			      struct diag *diag)
 {
 	for (size_t i = 0; i < search->n_directories; i++) {
 		const char *directory = search->directories[i], *path;
@@ -304,18 +317,22 @@ static void check_directories(const struct collector_search *search, const struc
  * A section for a collector that does not exist is a slip of the pen, whether or not it would run
  * now.
  */
-static void check_sections(const struct collector_search *search, const struct config *config, struct diag *diag)
+static void check_sections(const struct collector_search *search, const struct config *config,
+			   struct diag *diag)
 {
 	array_for_each (section, config->sections, config->n_sections) {
 		const struct assignments *given = &section->given;
-		const struct wanted_collector asked = { (char *)section->name, given->path, given->line };
+		const struct wanted_collector asked = { (char *)section->name, given->path,
+							given->line };
 
 		if (is_a(section, "probe") &&
-		    (collector_search_find(search, section->name) || config_find_section(config, "collector", section->name)))
+		    (collector_search_find(search, section->name) ||
+		     config_find_section(config, "collector", section->name)))
 			diag_add(diag, asked.path, asked.line,
 				 "[probe %s] has the name of a collector; give the probe another one, and all its settings in its own section",
 				 section->name);
-		else if (is_a(section, "collector") && !array_find(search->wanted, search->n_wanted, section->name) &&
+		else if (is_a(section, "collector") &&
+			 !array_find(search->wanted, search->n_wanted, section->name) &&
 		    !collector_search_find(search, section->name))
 			collector_search_report(search, &asked, diag);
 	}

@@ -65,7 +65,8 @@ int agent_connect(const struct config *config, FILE *out)
 		.opens_later = true,
 		.is_trial = true,
 	};
-	_cleanup_(freep) struct exporter **exporters = calloc(config->n_exporters + 1, sizeof(*exporters));
+	_cleanup_(freep) struct exporter **exporters = calloc(config->n_exporters + 1,
+							      sizeof(*exporters));
 	size_t n = 0;
 	int r = exporters ? sd_event_new(&context.event) : -ENOMEM;
 
@@ -76,7 +77,8 @@ int agent_connect(const struct config *config, FILE *out)
 		if (!exporter->ops->probe)
 			fprintf(out, "exporter %s: not tried: it has no receiver\n", exporter->name);
 		else if (r >= 0)
-			r = exporter_open(exporter->name, exporter->ops, exporter->options, &context, &exporters[n]);
+			r = exporter_open(exporter->name, exporter->ops, exporter->options,
+					  &context, &exporters[n]);
 		n += exporters[n] != NULL;
 	}
 	if (r >= 0)

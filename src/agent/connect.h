@@ -6,7 +6,8 @@
 #include "config/config.h"
 
 /*
- * Tries the receivers of all exporters, all at the same time and for 15 seconds at most. Writes a line for each to
- * out: the exporter, its endpoint without secrets, what happened, and how long that took. 0; 1 if one failed; -errno.
+ * Tries the receivers of all exporters, all at the same time and for 15 seconds at most. Writes a
+ * line for each to out: the exporter, its endpoint without secrets, what happened, and how long
+ * that took. 0; 1 if one failed; -errno.
  */
 int agent_connect(const struct config *config, FILE *out);

@@ -23,7 +23,8 @@ struct notice {
 	const char *what; /* likewise, as is value: of the setting */
 	uint64_t value;
 	unsigned int n_quiet; /* collections in a row without overflow */
-	bool is_on, is_new; /* during a report: something overflows now, and has not been named yet */
+	/* during a report: something overflows now, and has not been named yet */
+	bool is_on, is_new;
 };
 
 struct agent {
@@ -48,14 +49,16 @@ struct agent {
 	unsigned int n_collections;
 	int instance_fd; /* a claim to its identity, or -1 */
 	bool is_read_failing;
-	bool is_stopping; /* SIGTERM or SIGINT has come, since the last collection began to be sent */
+	/* SIGTERM or SIGINT has come, since the last collection began to be sent */
+	bool is_stopping;
 	enum agent_reload reload;
 	bool is_tracing_off; /* programs at functions do not run */
 	bool is_reload_refused; /* the configuration had mistakes when it was read last */
 	struct notice notices[OVERFLOWS];
 	struct notice records; /* that found no room */
 	struct notice missing; /* that programs miss events */
-	struct buf too_low;    /* which numbers that made too low at the last collection, and by how much; or empty */
+	/* which numbers that made too low at the last collection, and by how much; or empty */
+	struct buf too_low;
 };
 
 static inline uint64_t clock_ns(clockid_t clock)
@@ -69,8 +72,8 @@ static inline uint64_t clock_ns(clockid_t clock)
 /* A collection, and a push to every exporter. */
 void agent_collect(struct agent *agent);
 /*
- * The last collection, and a push to every exporter; then runs the loop until everything is sent, the time is up, or
- * *stop is set again.
+ * The last collection, and a push to every exporter; then runs the loop until everything is sent,
+ * the time is up, or *stop is set again.
  */
 void agent_finish(struct agent *agent, bool *stop);
 /* SIGTERM, SIGINT and SIGHUP to on_signal, through the loop. */
@@ -86,14 +89,19 @@ void agent_report_restored(const struct agent *agent);
 void agent_report_unsent(const struct agent *agent);
 
 /*
- * The agent's numbers about itself, exported like all others: what its programs cost and miss, how full its maps are,
- * and the fate of its points. NULL: no memory.
+ * The agent's numbers about itself, exported like all others: what its programs cost and miss, how
+ * full its maps are, and the fate of its points. NULL: no memory.
  */
 struct self *self_new(void);
 void self_free(struct self *self);
-/* After a collection. Without has_self, of the programs only what those have missed that have missed something. */
+/*
+ * After a collection. Without has_self, of the programs only what those have missed that have
+ * missed something.
+ */
 void self_collect(struct self *self, const struct agent *agent);
-/* Ends all series; the next collection begins new ones, which hold what has grown since the last. */
+/*
+ * Ends all series; the next collection begins new ones, which hold what has grown since the last.
+ */
 void self_restart(struct self *self);
 /* Those that are exported: with is_once only what programs have missed. */
 struct metric *self_metrics(struct self *self, const struct agent_options *options, size_t *ret_n);

@@ -35,7 +35,9 @@ static int on_child(sd_event_source *source, const siginfo_t *info, void *user)
 	return 0;
 }
 
-/* As execvp(3) finds it, but without trying each place, which would count as what the command does. */
+/*
+ * As execvp(3) finds it, but without trying each place, which would count as what the command does.
+ */
 static const char *find_program(const char *name, char *path, size_t size)
 {
 	const char *at = getenv("PATH") ?: "/bin:/usr/bin";
@@ -61,7 +63,10 @@ static int spawn_command(struct agent *agent, char *const *arguments, struct com
 	sigset_t none;
 
 	sigemptyset(&none);
-	/* The child has our memory, and we wait, until it has become the command, or has said why it cannot. */
+	/*
+	 * The child has our memory, and we wait, until it has become the command, or has said why
+	 * it cannot.
+	 */
 	command->pid = vfork();
 	if (command->pid < 0)
 		return -errno;
@@ -144,8 +149,8 @@ static int add_interval(struct command *command, uint64_t duration_ns)
 	if (!interval_ns || (duration_ns && interval_ns + interval_ns / 2 > duration_ns))
 		return 0;
 	command->end_us = duration_ns ? (clock_ns(CLOCK_BOOTTIME) + duration_ns) / NS_PER_US : 0;
-	return sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, interval_ns / NS_PER_US, 1000,
-					  on_interval, command);
+	return sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME,
+					  interval_ns / NS_PER_US, 1000, on_interval, command);
 }
 
 /*
@@ -159,9 +164,10 @@ static void end_command(struct agent *agent, struct command *command)
 
 	kill(command->pid, SIGTERM);
 	kill(command->pid, SIGCONT);
-	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME, COMMAND_END_NS / 1000, 0,
-				       on_deadline, &is_late) >= 0)
-		while (!command->has_ended && !is_late && sd_event_run(agent->event, UINT64_MAX) >= 0)
+	if (sd_event_add_time_relative(agent->event, &deadline, CLOCK_BOOTTIME,
+				       COMMAND_END_NS / 1000, 0, on_deadline, &is_late) >= 0)
+		while (!command->has_ended && !is_late &&
+		       sd_event_run(agent->event, UINT64_MAX) >= 0)
 			;
 	if (!command->has_ended)
 		kill(command->pid, SIGKILL);
@@ -180,11 +186,13 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 	if (err > 0)
 		return err;
 	if (!err && duration_ns)
-		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, duration_ns / 1000, 1000,
+		err = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME,
+						 duration_ns / 1000, 1000,
 						 on_deadline, &command.stop);
 	if (err >= 0)
 		err = add_interval(&command, duration_ns);
-	while (err >= 0 && !command.has_ended && !command.is_unread && (!command.stop || (arguments && !duration_ns)))
+	while (err >= 0 && !command.has_ended && !command.is_unread &&
+	       (!command.stop || (arguments && !duration_ns)))
 		err = sd_event_run(agent->event, UINT64_MAX);
 	if (err < 0)
 		log_error("stopped by an error: %s", strerror(-err));
@@ -199,7 +207,7 @@ int agent_once(struct agent *agent, uint64_t duration_ns, char *const *arguments
 		err = -EBADF; /* numbers are missing, and the log says which */
 	/* An output can fail without points, too. */
 	for (size_t i = 0; i < agent->n_exporters && err >= 0; i++)
-		err = agent->exporters[i]->stats.is_failing || agent->exporters[i]->stats.points[POINTS_NOT_SENT] ?
-		      -EIO : 0;
+		err = agent->exporters[i]->stats.is_failing ||
+		      agent->exporters[i]->stats.points[POINTS_NOT_SENT] ? -EIO : 0;
 	return err < 0 ? err : 0;
 }

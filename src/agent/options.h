@@ -12,7 +12,8 @@ struct scope;
 /* What a new configuration takes. */
 enum agent_reload { RELOAD_NONE,    /* it has mistakes, which are logged */
 		    RELOAD_EXEC,    /* the program again, with what is kept */
-		    RELOAD_RESTART, /* the service manager, which starts it with the rights to load something */
+		    /* the service manager, which starts it with the rights to load something */
+		    RELOAD_RESTART,
 };
 
 struct agent_options {
@@ -23,15 +24,18 @@ struct agent_options {
 	uint64_t count; /* agent_run() ends with so many collections; 0: when it is told to */
 	bool is_once;
 	bool has_runs;	/* programs_enable_stats() counts runs of programs and their time */
-	bool has_self;	/* its own metrics too; with is_once only what programs missed, in any case */
+	/* its own metrics too; with is_once only what programs missed, in any case */
+	bool has_self;
 	/* SIGHUP, or a socket: looks at the configuration again. NULL: SIGHUP ends the agent. */
 	enum agent_reload (*reload)(void *user);
 	void *user; /* of reload() */
 	bool is_filter; /* prints for a person or a script, and ends when its reader is gone */
 	/*
-	 * Called with each batch; exporters get the one that it returns, if any. NULL: they get the batch itself.
+	 * Called with each batch; exporters get the one that it returns, if any. NULL: they get the
+	 * batch itself.
 	 */
 	const struct batch *(*view)(void *view_user, const struct batch *batch);
 	void *view_user;
-	struct scope *scope; /* of agent_once()'s command, removed after the last reading. NULL: none */
+	/* of agent_once()'s command, removed after the last reading. NULL: none */
+	struct scope *scope;
 };

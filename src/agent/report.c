@@ -43,22 +43,28 @@ static void notice_add(struct notice *notice, const char *name, const char *coll
 
 enum news { NEWS_NONE, NEWS_ON, NEWS_OVER };
 
-/* Has something been added, is the value larger than what was said last, or has it been over for a while? */
+/*
+ * Has something been added, is the value larger than what was said last, or has it been over for a
+ * while?
+ */
 static enum news notice_news(struct notice *notice, const char *what, uint64_t value)
 {
-	bool is_new = notice->is_on && (notice->is_new || what != notice->what || value > notice->value);
+	bool is_new = notice->is_on &&
+		      (notice->is_new || what != notice->what || value > notice->value);
 
 	notice->n_quiet = notice->is_on ? 0 : notice->n_quiet + 1;
 	notice->is_on = notice->is_new = false;
 	if (!is_new)
-		return notice->n_quiet == QUIET_COLLECTIONS && notice->names.size ? NEWS_OVER : NEWS_NONE;
+		return notice->n_quiet == QUIET_COLLECTIONS && notice->names.size ?
+		       NEWS_OVER : NEWS_NONE;
 	notice->what = what;
 	notice->value = value;
 	return NEWS_ON;
 }
 
 /* setting: of [agent]; value: that would do. */
-static void notice_log(struct notice *notice, const char *id, const char *what, const char *setting, uint64_t value)
+static void notice_log(struct notice *notice, const char *id, const char *what, const char *setting,
+		       uint64_t value)
 {
 	enum news news = notice_news(notice, what, value);
 	const char *names = buf_text(&notice->names), *unit = strcmp(setting, "memory_limit") ? "" : "MiB";
@@ -99,7 +105,8 @@ static void report_maps(struct agent *agent)
 		collector_find_maps(collector);
 		array_for_each (map, collector->maps, collector->n_maps)
 			if (map->is_overflowing)
-				notice_add(map->has_records ? &agent->records : &agent->notices[OVERFLOW_TABLE],
+				notice_add(map->has_records ? &agent->records :
+					   &agent->notices[OVERFLOW_TABLE],
 					   map->name, collector->name);
 		array_for_each (watch, collector->watches, collector->n_watches) {
 			if (watch->is_full && !watch->has_told)
@@ -170,14 +177,18 @@ static unsigned int thousands_of(uint64_t number)
 	return n;
 }
 
-/* What a collector's programs missed in this collection, unless it is next to nothing. Returns the largest share. */
+/*
+ * What a collector's programs missed in this collection, unless it is next to nothing. Returns the
+ * largest share.
+ */
 static double add_losses(struct agent *agent, const struct collector *collector)
 {
 	const struct programs *programs = &collector->object->programs;
 	double worst = 0;
 
 	array_for_each (program, programs->items, programs->n) {
-		struct loss loss = program->collector == collector ? program_loss(program) : (struct loss){ 0 };
+		struct loss loss = program->collector == collector ? program_loss(program) :
+				   (struct loss){ 0 };
 
 		if (!loss.missed || (loss.is_known && loss_share(&loss) < LOSS_SHARE))
 			continue;
@@ -196,8 +207,9 @@ static double add_losses(struct agent *agent, const struct collector *collector)
 }
 
 /*
- * Said when a further program misses events, when the largest share has doubled, and when that is over. A few events
- * now and then are nothing new: where no share is known, it is said of the first one, and a thousandfold later.
+ * Said when a further program misses events, when the largest share has doubled, and when that is
+ * over. A few events now and then are nothing new: where no share is known, it is said of the first
+ * one, and a thousandfold later.
  */
 static void report_misses(struct agent *agent)
 {
@@ -214,7 +226,8 @@ static void report_misses(struct agent *agent)
 	}
 	news = notice_news(&agent->missing, NULL, double_limit(1, (uint64_t)(worst * 1e6)));
 	if (news == NEWS_ON) {
-		const struct log_field fields[] = { { "BPFPUSH_MISSED", buf_text(&agent->too_low) }, { NULL, NULL } };
+		const struct log_field fields[] = { { "BPFPUSH_MISSED", buf_text(&agent->too_low) },
+						    { NULL, NULL } };
 
 		log_event(LOG_LEVEL_WARNING, LOG_ID_EVENTS_MISSED, fields,
 			  "numbers are too low, because the kernel skipped events: %s", fields[0].value);
@@ -245,19 +258,22 @@ static void report_tracing(struct agent *agent)
 }
 
 /* The first series whose sum its bounds do not allow. NULL: there is none. */
-static const struct series *find_unfit(const struct metric *metric, double *ret_least, double *ret_most)
+static const struct series *find_unfit(const struct metric *metric, double *ret_least,
+				       double *ret_most)
 {
 	const struct series *series;
 
 	metric_for_each_series(series, metric)
-		if (series->total.count >= UNFIT_VALUES && !bounds_fit(metric, &series->total, ret_least, ret_most))
+		if (series->total.count >= UNFIT_VALUES &&
+		    !bounds_fit(metric, &series->total, ret_least, ret_most))
 			return series;
 	return NULL;
 }
 
 /*
- * Said once of a metric, if the same series is so twice: numbers that were read while they changed fit the next time.
- * Where numbers are counted together for lack of room, some of a histogram may be missing in its series.
+ * Said once of a metric, if the same series is so twice: numbers that were read while they changed
+ * fit the next time. Where numbers are counted together for lack of room, some of a histogram may
+ * be missing in its series.
  */
 static void report_bounds(const struct agent *agent)
 {
@@ -267,11 +283,13 @@ static void report_bounds(const struct agent *agent)
 	batch_for_each_metric(metric, &agent->batch) {
 		const struct series *unfit, *before = metric->unfit;
 
-		metric->is_judged |= metric->overflow[OVERFLOW_SERIES] || metric->overflow[OVERFLOW_TABLE];
+		metric->is_judged |= metric->overflow[OVERFLOW_SERIES] ||
+				     metric->overflow[OVERFLOW_TABLE];
 		if (!metric->layout.bounds || metric->layout.has_no_sum || metric->is_judged)
 			continue;
 		metric->unfit = unfit = find_unfit(metric, &least, &most);
-		if (!unfit || (unfit != before && !(agent->options.is_once && agent->batch.is_last)))
+		if (!unfit ||
+		    (unfit != before && !(agent->options.is_once && agent->batch.is_last)))
 			continue;
 		metric->is_judged = true;
 		log_warning("collector %s: the sum of %s is %g, and its bounds allow %g to %g: its map lost counts, or \"buckets\" "

@@ -81,7 +81,8 @@ static void remove_left_over(const char *parent)
 	int pid;
 
 	while (tree && (entry = readdir(tree))) {
-		if (sscanf(entry->d_name, "bpfpush-once-%d", &pid) != 1 || pid <= 0 || !kill(pid, 0) || errno != ESRCH)
+		if (sscanf(entry->d_name, "bpfpush-once-%d", &pid) != 1 || pid <= 0 || !kill(pid, 0) ||
+		    errno != ESRCH)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
 		(void)rmdir(path);
@@ -142,7 +143,8 @@ static void remove_one(const struct scope *scope, const char *path)
 void scope_remove(struct scope *scope)
 {
 	char *paths[] = { scope ? scope->path : NULL, NULL };
-	FTS *tree = scope && scope->procs ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+	FTS *tree = scope && scope->procs ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) :
+		    NULL;
 	FTSENT *entry;
 
 	if (!tree)

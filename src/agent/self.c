@@ -86,7 +86,8 @@ struct self {
 };
 
 /* Those of the numbers that follow. */
-#define set_labels(self, ...) memcpy((self)->labels, (struct label[LABELS]){ __VA_ARGS__ }, sizeof((self)->labels))
+#define set_labels(self, ...) \
+	memcpy((self)->labels, (struct label[LABELS]){ __VA_ARGS__ }, sizeof((self)->labels))
 
 /* The next number of the walk. NULL: no memory. */
 static struct number *next_number(struct self *self)
@@ -106,7 +107,8 @@ static int find_series(struct self *self, enum self_metric metric, struct series
 	attributes_init(&attributes);
 	for (const struct label *label = self->labels; label < self->labels + LABELS; label++)
 		if (label->value)
-			(void)attributes_add_text(&attributes, label->name, label->value, strlen(label->value));
+			(void)attributes_add_text(&attributes, label->name, label->value,
+						  strlen(label->value));
 	return series_get(&self->metrics[metric], &attributes, self->previous_ns, ret_series);
 }
 
@@ -157,10 +159,12 @@ static void report_programs(struct self *self, struct collector *collector, bool
 	const struct programs *programs = &collector->object->programs;
 
 	array_for_each (program, programs->items, programs->n) {
-		bool is_attached = program->state == PROGRAM_ATTACHED, is_told = !is_brief || program->missed;
+		bool is_attached = program->state == PROGRAM_ATTACHED,
+			is_told = !is_brief || program->missed;
 		struct loss loss = program_loss(program);
 
-		if (program->collector != collector || (!is_attached && program->state != PROGRAM_REFUSED))
+		if (program->collector != collector ||
+		    (!is_attached && program->state != PROGRAM_REFUSED))
 			continue;
 		set_labels(self, { "bpfpush.collector.name", collector->name }, { "bpfpush.program.name", program->name });
 		report_value(self, SELF_PROGRAM_ATTACHED, is_attached);
@@ -220,7 +224,8 @@ void self_collect(struct self *self, const struct agent *agent)
 	char digit = '0';
 
 	self->previous_ns = agent->batch.previous_ns;
-	self->has_runs = agent->options.has_runs || (fd >= 0 && read(fd, &digit, 1) == 1 && digit != '0');
+	self->has_runs = agent->options.has_runs ||
+			 (fd >= 0 && read(fd, &digit, 1) == 1 && digit != '0');
 	self->at = 0;
 	for (size_t i = 0; i < SELF_METRICS; i++)
 		series_begin(&self->metrics[i]);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent as a service: a collection each interval, and what the service manager wants to know of it. */
+/*
+ * The agent as a service: a collection each interval, and what the service manager wants to know of
+ * it.
+ */
 #include "agent/agent.h"
 #include "agent/internal.h"
 
@@ -15,18 +18,51 @@
 #include "agent/status/status.h"
 #include "agent/status/viewers.h"
 #include "collector/kernel/kernel.h"
+#include "util/array.h"
 #include "util/kept.h"
 #include "util/phase.h"
 #include "util/rights.h"
 
-/* Without a receiver, the first collection is soon after the start, so that a person who watches sees life. */
+/*
+ * Without a receiver, the first collection is soon after the start, so that a person who watches
+ * sees life.
+ */
 #define FIRST_COLLECTION_NS NS_PER_S
 
+static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+
+void agent_block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_signal, void *user)
+{
+	int err = 0;
+
+	agent_block_signals();
+	/*
+	 * Output for a person ends when it is no longer read, as a filter does; a service goes on.
+	 */
+	signal(SIGPIPE, agent->options.is_filter ? SIG_DFL : SIG_IGN);
+	/* A file at its limit is an error that is counted, not the end. */
+	signal(SIGXFSZ, SIG_IGN);
+	for (size_t i = 0; i < ARRAY_SIZE(signals) && err >= 0; i++)
+		err = sd_event_add_signal(agent->event, NULL, signals[i], on_signal, user);
+	return err < 0 ? err : 0;
+}
+
 /*
- * The start needs pages of the program and its libraries that are not used later: the kernel gets those that it can
- * read from the file again, if they are needed; pages that a debugger or a uprobe has changed stay. Of data it then
- * reads the pages that are asked for, without those around them. A kernel that cannot do this (before 5.4, or for a
- * file of another user) leaves the pages.
+ * The start needs pages of the program and its libraries that are not used later: the kernel gets
+ * those that it can read from the file again, if they are needed; pages that a debugger or a uprobe
+ * has changed stay. Of data it then reads the pages that are asked for, without those around them.
+ * A kernel that cannot do this (before 5.4, or for a file of another user) leaves the pages.
  */
 static int page_out(struct dl_phdr_info *object, size_t size, void *unused)
 {
@@ -64,7 +100,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *user)
 	struct agent *agent = user;
 	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
 
-	/* The start needs much memory, most of it once: until names are known and a connection is made. */
+	/*
+	 * The start needs much memory, most of it once: until names are known and a connection is
+	 * made.
+	 */
 	if (agent->n_collections++ == 1) {
 		malloc_trim(0);
 		dl_iterate_phdr(page_out, NULL);
@@ -110,14 +149,15 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
 
 	if (info->ssi_signo != SIGHUP || !agent->options.reload)
 		agent->is_stopping = true;
-	else if (!agent->batch.is_last) /* else it ends, and what comes next reads the configuration anyway */
+	else if (!agent->batch.is_last)
+		/* else it ends, and what comes next reads the configuration anyway */
 		check_configuration(agent);
 	return 0;
 }
 
 /*
- * All is attached, and to read what was counted takes no capability, except on kernels before 5.19, and to attach to
- * CPUs that come online. Threads that look up names have given up theirs.
+ * All is attached, and to read what was counted takes no capability, except on kernels before 5.19,
+ * and to attach to CPUs that come online. Threads that look up names have given up theirs.
  */
 static void drop_rights(const struct collector_set *set)
 {
@@ -160,8 +200,8 @@ static void finish_counting(struct agent *agent)
 }
 
 /*
- * The files may have changed while the last collection was sent. If they are wrong now, a new process would end at
- * once, so this one goes on after all.
+ * The files may have changed while the last collection was sent. If they are wrong now, a new
+ * process would end at once, so this one goes on after all.
  */
 static bool is_still_right(struct agent *agent)
 {
@@ -218,8 +258,8 @@ int agent_run(struct agent *agent)
 	agent->collected_ns = clock_ns(CLOCK_MONOTONIC);
 	agent->next_ns = clock_ns(CLOCK_BOOTTIME) + first_delay_ns(agent);
 	if (!err)
-		err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME, agent->next_ns / 1000, 1000,
-					on_timer, agent);
+		err = sd_event_add_time(agent->event, &agent->timer, CLOCK_BOOTTIME,
+					agent->next_ns / 1000, 1000, on_timer, agent);
 	err = err < 0 ? err : status_new(agent, check_configuration, &agent->status);
 	if (!err && !agent->options.is_filter)
 		err = viewers_new(agent, &agent->viewers);

@@ -61,8 +61,8 @@ static bool is_whole(const struct state *state, unsigned int which)
 	const struct header *header = header_of(state, which);
 
 	return header->magic == MAGIC && header->sequence && header->names <= 1 &&
-	       header->names_bytes <= STORE_BYTES && header->size >= sizeof(*header) && header->size <= STORE_BYTES &&
-	       header->told_bytes <= STORE_BYTES - header->size;
+	       header->names_bytes <= STORE_BYTES && header->size >= sizeof(*header) &&
+	       header->size <= STORE_BYTES && header->told_bytes <= STORE_BYTES - header->size;
 }
 
 static void use_copy(struct state *state, unsigned int which)
@@ -115,9 +115,12 @@ void state_forget_series(struct state *state)
 	state->restored = (struct restored){ 0 };
 }
 
-/* Of the settings of a section, or of all sections of a kind (name NULL), or of the settings that are called key. */
-static uint64_t hash_sections(uint64_t hash, const struct config *config, const char *kind, const char *name,
-			      const char *key)
+/*
+ * Of the settings of a section, or of all sections of a kind (name NULL), or of the settings that
+ * are called key.
+ */
+static uint64_t hash_sections(uint64_t hash, const struct config *config, const char *kind,
+			      const char *name, const char *key)
 {
 	for (size_t i = 0; i < config->n_sections; i++) {
 		const struct config_section *section = &config->sections[i];
@@ -126,7 +129,8 @@ static uint64_t hash_sections(uint64_t hash, const struct config *config, const 
 			continue;
 		array_for_each (setting, section->given.items, section->given.n)
 			if (!key || !strcmp(setting->key, key))
-				hash = hash_text(hash_text(hash_text(hash, section->name), setting->key),
+				hash = hash_text(hash_text(hash_text(hash, section->name),
+							   setting->key),
 						 setting->value);
 	}
 	return hash;
@@ -136,8 +140,10 @@ static uint64_t hash_sections(uint64_t hash, const struct config *config, const 
 static uint64_t hash_names(const struct config *config)
 {
 	const struct label_choice *choice = &config->agent.names;
-	const struct setting_list *lists[] = { &choice->units.include, &choice->units.exclude, &choice->units.fold };
-	uint64_t hash = hash_stable(HASH_STABLE_START, &choice->brief_processes, sizeof(choice->brief_processes));
+	const struct setting_list *lists[] = { &choice->units.include, &choice->units.exclude,
+					       &choice->units.fold };
+	uint64_t hash = hash_stable(HASH_STABLE_START, &choice->brief_processes,
+				    sizeof(choice->brief_processes));
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		hash = hash_stable(hash, &i, sizeof(i));
@@ -152,7 +158,8 @@ static uint64_t hash_names(const struct config *config)
 static uint64_t hash_exporter(const struct config *config, const struct exporter *exporter)
 {
 	const char *type = exporter->ops->type;
-	uint64_t hash = hash_sections(hash_text(HASH_STABLE_START, type), config, "exporter", exporter->name, NULL);
+	uint64_t hash = hash_sections(hash_text(HASH_STABLE_START, type), config, "exporter",
+				      exporter->name, NULL);
 
 	for (char *const *at = environ; at && *at; at++)
 		if (!strncmp(*at, "OTEL_", 5))
@@ -188,7 +195,10 @@ static void save_all(struct state *state, const struct agent *agent, struct stor
 	collectors_save(set->items, set->n, out);
 }
 
-/* Without memory, rather leave no state than one that does not know which places were cleared since. */
+/*
+ * Without memory, rather leave no state than one that does not know which places were cleared
+ * since.
+ */
 static void give_up(struct state *state)
 {
 	for (unsigned int i = 0; i < 2; i++)
@@ -248,17 +258,23 @@ static void restore_exporters(struct agent *agent, struct stored *in)
 		for (size_t j = 0; j < agent->n_exporters; j++)
 			if (!strcmp(agent->exporters[j]->name, name))
 				exporter_restore(agent->exporters[j], &saved,
-						 hash == hash_exporter(agent->options.config, agent->exporters[j]));
+						 hash == hash_exporter(agent->options.config,
+								       agent->exporters[j]));
 	}
 }
 
-/* Does something go on that is not there yet? What an adopted object feeds is known at once; a gauge has no total. */
+/*
+ * Does something go on that is not there yet? What an adopted object feeds is known at once; a
+ * gauge has no total.
+ */
 static bool is_held(void *user, const struct series *series)
 {
 	const struct collector_set *set = user;
-	const struct collector *collector = collector_named(set->items, set->n, series->metric->scope);
+	const struct collector *collector = collector_named(set->items, set->n,
+							    series->metric->scope);
 
-	return series->metric->kind != METRIC_GAUGE && !(collector && collector->object->is_adopted);
+	return series->metric->kind != METRIC_GAUGE &&
+	       !(collector && collector->object->is_adopted);
 }
 
 static int restore_all(struct state *state, struct agent *agent, struct stored *in)

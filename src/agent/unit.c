@@ -34,13 +34,15 @@ static char *property_text(sd_bus *bus, const char *interface, const char *name)
 {
 	char *text = NULL;
 
-	return sd_bus_get_property_string(bus, MANAGER, UNIT_AT, interface, name, NULL, &text) < 0 ? NULL : text;
+	return sd_bus_get_property_string(bus, MANAGER, UNIT_AT, interface, name, NULL, &text) < 0 ?
+	       NULL : text;
 }
 
 /* Of the service. */
 static int property_number(sd_bus *bus, const char *name, char type, void *ret_number)
 {
-	int err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service", name, NULL, type, ret_number);
+	int err = sd_bus_get_property_trivial(bus, MANAGER, UNIT_AT, MANAGER ".Service", name, NULL, type,
+					      ret_number);
 
 	return err < 0 ? err : 0;
 }
@@ -104,7 +106,8 @@ int unit_apply(struct buf *why)
 	int err = open_bus(&bus);
 
 	if (err >= 0)
-		err = sd_bus_call_method(bus, MANAGER, MANAGER_AT, MANAGER ".Manager", "Reload", &error, NULL, "");
+		err = sd_bus_call_method(bus, MANAGER, MANAGER_AT, MANAGER ".Manager", "Reload",
+					 &error, NULL, "");
 	if (err >= 0)
 		err = sd_bus_call_method(bus, MANAGER, MANAGER_AT, MANAGER ".Manager", "TryRestartUnit", &error, &job, "ss",
 					 UNIT_NAME, "replace");

@@ -33,7 +33,10 @@ static bool is_chain_finite(const struct btf *btf, const struct btf_type *type)
 	return false;
 }
 
-/* What follows a type: entries that begin with the number of a name, and some of them with that of a type after it. */
+/*
+ * What follows a type: entries that begin with the number of a name, and some of them with that of
+ * a type after it.
+ */
 static const struct {
 	uint8_t bytes;
 	bool has_type;
@@ -47,7 +50,8 @@ static const struct {
 
 static bool are_entries_whole(const struct btf *btf, const struct btf_type *type)
 {
-	uint32_t kind = btf_kind(type), words = kind < ARRAY_SIZE(entries) ? entries[kind].bytes / sizeof(uint32_t) : 0;
+	uint32_t kind = btf_kind(type),
+		words = kind < ARRAY_SIZE(entries) ? entries[kind].bytes / sizeof(uint32_t) : 0;
 	const uint32_t *entry = (const uint32_t *)(type + 1);
 
 	for (uint32_t i = 0; words && i < btf_vlen(type); i++, entry += words)
@@ -69,15 +73,18 @@ static bool is_section_whole(const struct btf *btf, const struct btf_type *type)
 }
 
 /* Kinds of which a type refers to one other type. */
-static const uint32_t referring = 1u << BTF_KIND_PTR | 1u << BTF_KIND_TYPEDEF | 1u << BTF_KIND_VOLATILE |
-				  1u << BTF_KIND_CONST | 1u << BTF_KIND_RESTRICT | 1u << BTF_KIND_VAR |
-				  1u << BTF_KIND_FUNC | 1u << BTF_KIND_FUNC_PROTO | 1u << BTF_KIND_DECL_TAG |
-				  1u << BTF_KIND_TYPE_TAG;
+static const uint32_t referring = 1u << BTF_KIND_PTR | 1u << BTF_KIND_TYPEDEF |
+				  1u << BTF_KIND_VOLATILE |
+				  1u << BTF_KIND_CONST | 1u << BTF_KIND_RESTRICT |
+				  1u << BTF_KIND_VAR |
+				  1u << BTF_KIND_FUNC | 1u << BTF_KIND_FUNC_PROTO |
+				  1u << BTF_KIND_DECL_TAG | 1u << BTF_KIND_TYPE_TAG;
 
 static bool is_type_whole(const struct btf *btf, const struct btf_type *type)
 {
 	if (btf_is_array(type))
-		return is_type(btf, btf_array(type)->type) && is_type(btf, btf_array(type)->index_type);
+		return is_type(btf, btf_array(type)->type) &&
+		       is_type(btf, btf_array(type)->index_type);
 	if (btf_is_datasec(type))
 		return is_section_whole(btf, type);
 	if (!(referring >> btf_kind(type) & 1))
@@ -91,7 +98,8 @@ bool btf_is_whole(const struct btf *btf)
 	for (uint32_t id = 1; id < btf__type_cnt(btf); id++) {
 		const struct btf_type *type = btf__type_by_id(btf, id);
 
-		if (!is_name(btf, type->name_off) || !is_type_whole(btf, type) || !are_entries_whole(btf, type))
+		if (!is_name(btf, type->name_off) || !is_type_whole(btf, type) ||
+		    !are_entries_whole(btf, type))
 			return false;
 	}
 	return true;

@@ -40,11 +40,15 @@ static void describe_table(const struct collector *collector, const struct table
 
 	map->type = "table";
 	map->max_entries = *parts->capacity + bpf_map__max_entries(parts->more);
-	for (size_t i = 0; i < ARRAY_SIZE(more) - (*parts->base || !map->binding) && collector->is_started; i++)
+	for (size_t i = 0;
+	     i < ARRAY_SIZE(more) - (*parts->base || !map->binding) && collector->is_started; i++)
 		map->fds[map->n_fds++] = bpf_map__fd(more[i]);
 }
 
-/* Names and types are compared only once: the agent asks at each collection. Without memory some are left out. */
+/*
+ * Names and types are compared only once: the agent asks at each collection. Without memory some
+ * are left out.
+ */
 static void find_maps(struct collector *collector)
 {
 	const struct object *object = collector->object;
@@ -79,7 +83,8 @@ void collector_find_maps(struct collector *collector)
 		const struct binding *binding = map->binding;
 
 		map->is_overflowing = binding && binding->rows &&
-				      rows_at(binding->rows, ROWS_OVERFLOW)->idle < OVERFLOW_READINGS;
+				      rows_at(binding->rows,
+					      ROWS_OVERFLOW)->idle < OVERFLOW_READINGS;
 		map->has_records = binding && binding->reader.records;
 		if (binding && binding->reader.is_table)
 			map->n_keys = binding->reader.table.n_live + binding->reader.n_spilled;
@@ -105,13 +110,15 @@ void collector_wake(struct collector *collector)
 
 struct loss program_loss(const struct program *program)
 {
-	uint64_t runs = program->runs - program->last_runs, missed = program->missed - program->last_missed;
+	uint64_t runs = program->runs - program->last_runs,
+		missed = program->missed - program->last_missed;
 
 	return program->events ? (struct loss){ missed, program->events->grown, true } :
 				 (struct loss){ missed, runs, runs != 0 };
 }
 
-static void add_loss(const struct collector *collector, const struct program *program, const struct loss *loss)
+static void add_loss(const struct collector *collector, const struct program *program,
+		     const struct loss *loss)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		bool is_fed = loss->missed && program_uses_map(program, binding->reader.fd);
@@ -194,7 +201,8 @@ void collectors_find_symbols(struct collector *const *items, size_t n, struct ke
 	}
 }
 
-void collector_list_attributes(const struct collector *collector, const struct metric *metric, struct names *names)
+void collector_list_attributes(const struct collector *collector, const struct metric *metric,
+			       struct names *names)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings)
 		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
@@ -202,8 +210,8 @@ void collector_list_attributes(const struct collector *collector, const struct m
 				add_attributes(binding, of->user, names);
 }
 
-int collector_set_metric(struct collector *collector, const char *name, const struct assignment *setting,
-			 struct diag *diag)
+int collector_set_metric(struct collector *collector, const char *name,
+			 const struct assignment *setting, struct diag *diag)
 {
 	const struct setting_list *dropped = NULL;
 	struct names names = { 0 };
@@ -221,16 +229,18 @@ int collector_set_metric(struct collector *collector, const char *name, const st
 		collector_list_attributes(collector, metric, &names);
 	}
 	for (size_t i = n_before; dropped && i < dropped->n_items; i++)
-		if (strcmp(dropped->items[i], "unit") && !array_find(names.items, names.n, dropped->items[i]))
-			diag_add_unknown(diag, setting->path, setting->line, "attribute", dropped->items[i], names.items,
-					 names.n);
+		if (strcmp(dropped->items[i], "unit") &&
+		    !array_find(names.items, names.n, dropped->items[i]))
+			diag_add_unknown(diag, setting->path, setting->line, "attribute", dropped->items[i],
+					 names.items, names.n);
 	return err;
 }
 
 /* Was no alternative of its hook attached, and is it the first of them? */
 static bool is_hook_refused(const struct programs *programs, const struct program *program)
 {
-	return program->state == PROGRAM_REFUSED && !programs_find(programs, program->hook, PROGRAM_ATTACHED) &&
+	return program->state == PROGRAM_REFUSED &&
+	       !programs_find(programs, program->hook, PROGRAM_ATTACHED) &&
 	       programs_find(programs, program->hook, PROGRAM_REFUSED) == program;
 }
 
@@ -264,7 +274,8 @@ void collector_each_refusal(const struct collector *collector, collector_tell *t
 		tell(collector, buf_text(&names), last, user);
 }
 
-static void log_refusal(const struct collector *collector, const char *programs, const char *error, void *user)
+static void log_refusal(const struct collector *collector, const char *programs,
+			const char *error, void *user)
 {
 	const struct log_field fields[] = {
 		{ "BPFPUSH_COLLECTOR", collector->name },
@@ -295,7 +306,8 @@ bool collector_report_hooks(const struct collector *collector)
 		if (!is_hook_refused(programs, program))
 			log_debug("collector %s: the kernel refused %s (%s): %s%s", collector->name, program->name,
 				  program->section, error_of(program),
-				  programs_find(programs, program->hook, PROGRAM_ATTACHED) ? "; an alternative is used" : "");
+				  programs_find(programs, program->hook, PROGRAM_ATTACHED) ? "; an alternative is used" :
+				  "");
 	}
 	collector_each_refusal(collector, log_refusal, NULL);
 	return is_complete;

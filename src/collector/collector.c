@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A collector is data: an object says what the kernel counts, a descriptor what the numbers mean. This file
- * joins the parts that understand them. Opening checks everything that can be checked without a right, so
- * that each mistake is reported with its line. Starting loads the object and attaches its programs. From then
- * on a reading is always the same: run the iterators, read the maps, give the growth to the series.
+ * A collector is data: an object says what the kernel counts, a descriptor what the numbers mean.
+ * This file joins the parts that understand them. Opening checks everything that can be checked
+ * without a right, so that each mistake is reported with its line. Starting loads the object and
+ * attaches its programs. From then on a reading is always the same: run the iterators, read the
+ * maps, give the growth to the series.
  */
 #include "collector/collector.h"
 
@@ -49,7 +50,8 @@ static int take_object(struct collector *collector, const struct collector_optio
 	if (asprintf(&path, "%s/%s.bpf.o", collector->directory, shared ?: collector->name) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < options->n_others && !options->entries; i++)
-		if (!options->others[i]->is_probe && !strcmp(options->others[i]->object->path, path) &&
+		if (!options->others[i]->is_probe &&
+		    !strcmp(options->others[i]->object->path, path) &&
 		    !options->others[i]->object->is_tried)
 			object = options->others[i]->object;
 	if (!object)
@@ -83,7 +85,10 @@ static void leave_object(struct collector *collector)
 		object_free(object);
 }
 
-/* S of a variable COLLECTOR_S, or NULL. Characters that a variable's name cannot have are "_" there. */
+/*
+ * S of a variable COLLECTOR_S, or NULL. Characters that a variable's name cannot have are "_"
+ * there.
+ */
 static const char *own_name(const struct collector *collector, const char *variable)
 {
 	for (const char *at = collector->name; *at; at++, variable++)
@@ -93,8 +98,8 @@ static const char *own_name(const struct collector *collector, const char *varia
 }
 
 /*
- * Of a shared object's variables those that begin with the collector's name, and those that its [param]s name.
- * COLLECTOR_on says that the collector is on.
+ * Of a shared object's variables those that begin with the collector's name, and those that its
+ * [param]s name. COLLECTOR_on says that the collector is on.
  */
 static int select_variables(struct collector *collector)
 {
@@ -119,7 +124,10 @@ static int select_variables(struct collector *collector)
 	return items ? 0 : -ENOMEM;
 }
 
-/* Metrics of one name are told apart by their scope, which not all exporters have, so probes may not make them. */
+/*
+ * Metrics of one name are told apart by their scope, which not all exporters have, so probes may
+ * not make them.
+ */
 static void check_names(const struct collector *collector, const struct collector *other)
 {
 	const struct collector *probe = collector->is_probe ? collector : other;
@@ -130,7 +138,8 @@ static void check_names(const struct collector *collector, const struct collecto
 		return;
 	array_for_each (same, theirs->metrics, theirs->n_metrics)
 		array_for_each (metric, mine->metrics, mine->n_metrics) {
-			if (strcmp(metric->name, same->name) || (metric->attributes.n && same->attributes.n))
+			if (strcmp(metric->name, same->name) ||
+			    (metric->attributes.n && same->attributes.n))
 				continue;
 			diag_add(collector->diag, probe->conf_path, metric->line,
 				 "%s makes metric \"%s\", too (%s:%u); give the probe another one: name = …",
@@ -148,8 +157,8 @@ static int join_parts(struct collector *collector)
 	return err ?: cgroup_maps_new(collector);
 }
 
-int collector_open(const char *directory, const char *name, const struct collector_options *options, struct diag *diag,
-		   struct collector **ret_collector)
+int collector_open(const char *directory, const char *name, const struct collector_options *options,
+		   struct diag *diag, struct collector **ret_collector)
 {
 	_cleanup_(collector_freep) struct collector *collector = calloc(1, sizeof(*collector));
 	unsigned int n_before = diag->n_errors;
@@ -160,7 +169,8 @@ int collector_open(const char *directory, const char *name, const struct collect
 	*collector = (struct collector){ .labels = options->labels, .budget = options->budget,
 					 .is_strict = options->is_strict, .diag = diag,
 					 .name = strdup(name), .directory = strdup(directory),
-					 .context = { .labels = options->labels, .process_names.fd = -1 },
+					 .context = { .labels = options->labels,
+						      .process_names.fd = -1 },
 					 .is_probe = options->entries };
 	if (options->entries)
 		collector->conf_path = strdup(options->entries->path);
@@ -168,7 +178,8 @@ int collector_open(const char *directory, const char *name, const struct collect
 		collector->conf_path = NULL;
 	if (!collector->name || !collector->directory || !collector->conf_path)
 		return -ENOMEM;
-	err = options->entries ? descriptor_read_entries(options->entries, diag, &collector->descriptor) :
+	err = options->entries ?
+	      descriptor_read_entries(options->entries, diag, &collector->descriptor) :
 			      read_descriptor(collector);
 	err = err ?: take_object(collector, options);
 	if (!err && collector->descriptor && collector->object)
@@ -215,7 +226,8 @@ void collector_free(struct collector *collector)
 int collector_set(struct collector *collector, const struct assignment *wanted, struct diag *diag)
 {
 	struct variable *variable = variable_find(&collector->variables, wanted->key);
-	const char *complaint, *names[64] = { "enabled", "drop_attributes", "strict" }; /* which every collector has */
+	/* which every collector has */
+	const char *complaint, *names[64] = { "enabled", "drop_attributes", "strict" };
 	size_t n = 3;
 
 	if (!strcmp(wanted->key, "drop_attributes"))
@@ -233,7 +245,8 @@ int collector_set(struct collector *collector, const struct assignment *wanted, 
 	}
 	complaint = variable_set(&collector->variables, variable, wanted->value);
 	if (complaint)
-		diag_add(diag, wanted->path, wanted->line, "%s = %s: %s", wanted->key, wanted->value, complaint);
+		diag_add(diag, wanted->path, wanted->line, "%s = %s: %s", wanted->key,
+			 wanted->value, complaint);
 	return 0;
 }
 
@@ -306,7 +319,8 @@ int collector_compute(struct collector *collector, uint64_t previous_ns)
 	return err;
 }
 
-uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, uint64_t saved_ns, int64_t *left_ns)
+uint64_t collector_sweep(struct collector *collector, uint64_t now_ns, uint64_t saved_ns,
+			 int64_t *left_ns)
 {
 	struct sweep_turn turn = { now_ns, saved_ns, *left_ns };
 	uint64_t soonest_ns = SWEEP_DONE;

@@ -2,44 +2,61 @@
 #pragma once
 
 /*
- * NAME.conf: what the numbers of an object mean. Text in, plain structure out; knows nothing of BPF, so
- * names of maps, members, programs and settings are checked against the object by collector_open().
+ * NAME.conf: what the numbers of an object mean. Text in, plain structure out; knows nothing of
+ * BPF, so names of maps, members, programs and settings are checked against the object by
+ * collector_open().
  *
  *     [collector]             description
- *                             object = NAME             shared with others; default: the descriptor's own name
- *                             cost = CLASS, …           walk, rare, hot, clock: what "list --available" shows
+ *                             object = NAME             shared with others; default: the
+ *                                                       descriptor's own name
+ *                             cost = CLASS, …           walk, rare, hot, clock: what "list
+ *                                                       --available" shows
  *     [param NAME]            default, description      a "const volatile" variable of the object
- *                             symbol = NAME             it gets the address of this symbol of the kernel
+ *                             symbol = NAME             it gets the address of this symbol of the
+ *                                                       kernel
  *     [metric MAP[.MEMBER]]   name, unit, description, attribute = NAME=VALUE (repeatable)
  *                             kind = gauge, updowncounter
- *                             when = SETTING            neither filled nor read where that setting is zero
+ *                             when = SETTING            neither filled nor read where that setting
+ *                                                       is zero
  *                             buckets = LAYOUT          of a histogram that is not of hist.h
  *                             range = RANGE             of one of hist.h, where it is explicit
  *                             bucket = MEMBER           of the key: which bucket a value counts in
- *                             multiply = NUMBER         makes the metric's unit of what the kernel counts
- *                             cpu = NAME                one series for each CPU, with this attribute
- *                             cpus = sum, max, last     what a gauge shows that several CPUs have set
+ *                             multiply = NUMBER         makes the metric's unit of what the kernel
+ *                                                       counts
+ *                             cpu = NAME                one series for each CPU, with this
+ *                                                       attribute
+ *                             cpus = sum, max, last     what a gauge shows that several CPUs have
+ *                                                       set
  *                             expire = DURATION         a key that has not grown for that long ends
- *                             zero = yes                a series for each constant of the key's enum, from the start
+ *                             zero = yes                a series for each constant of the key's
+ *                                                       enum, from the start
  *                             since = start, zero       what growth counts from
  *                             record = STRUCT           of a ring's records, which are counted
- *     [label MAP[.MEMBER]]    name                      of the attribute that a key member becomes; MAP may be *
- *                             as = TYPE                 a type of label.h without "lbl_", or kernel-enum NAME
+ *     [label MAP[.MEMBER]]    name                      of the attribute that a key member becomes;
+ *                                                       MAP may be *
+ *                             as = TYPE                 a type of label.h without "lbl_", or
+ *                                                       kernel-enum NAME
  *                             prefix = TEXT             is cut off
  *                             value = NUMBER=TEXT       repeatable
  *                             match = REGEX             repeatable
  *                             other = TEXT, keep, drop  where neither a value nor a match fits
- *     [program NAME]          when = SETTING              loaded only where that setting is not zero
- *                             map = MAP                 whose elements an iterator over a map visits
+ *     [program NAME]          when = SETTING              loaded only where that setting is not
+ *                                                         zero
+ *                             map = MAP                 whose elements an iterator over a map
+ *                                                       visits
  *                             runs = once               an iterator that runs only at the start
- *                             runs = seed               and again after the kernel has skipped a program
+ *                             runs = seed               and again after the kernel has skipped a
+ *                                                       program
  *                             backup = PROGRAM          counts what the kernel lets this one miss
  *                             events = MAP[.MEMBER]     a sum that grows by one with each run
  *                             target = TEXT             what follows the "/" of its section's name
  *                             binary = PATH             the file of that target
- *                             event = NAME              of a perf event, with frequency = or period = NUMBER
- *                             interface = NAME          of XDP, repeatable, with mode = generic, native
- *     [cgroups MAP]           match = REGEX             repeatable; the map holds the cgroups whose path fits
+ *                             event = NAME              of a perf event, with frequency = or period
+ *                                                       = NUMBER
+ *                             interface = NAME          of XDP, repeatable, with mode = generic,
+ *                                                       native
+ *     [cgroups MAP]           match = REGEX             repeatable; the map holds the cgroups whose
+ *                                                       path fits
  */
 
 #include <stdbool.h>
@@ -77,7 +94,8 @@ struct descriptor_metric {
 	const char *when; /* a setting; NULL: always */
 	const char *kind; /* "gauge", "updowncounter"; NULL: it follows from the member's type */
 	/* NULL: absent */
-	const char *buckets, *range, *bucket, *multiply, *cpu, *cpus, *expire, *zero, *since, *record;
+	const char *buckets, *range, *bucket, *multiply, *cpu, *cpus, *expire, *zero,
+		*since, *record;
 	struct descriptor_list attributes; /* each NAME=VALUE */
 	unsigned int line;
 };
@@ -124,29 +142,34 @@ struct descriptor {
 };
 
 /*
- * A descriptor that was written for something else, whose place is reported for each mistake. A section is "", its kind
- * and its argument, a key is the key and its value; each of these ends in NUL.
+ * A descriptor that was written for something else, whose place is reported for each mistake. A
+ * section is "", its kind and its argument, a key is the key and its value; each of these ends in
+ * NUL.
  */
 struct descriptor_entries {
 	struct buf *text;
 	const char *path;
-	unsigned int line, metric_line, label_line; /* the others: of its metrics' names, and of its labels */
+	/* the others: of its metrics' names, and of its labels */
+	unsigned int line, metric_line, label_line;
 };
 
 /* Every mistake goes to diag; the rest of the file is still returned. -ENOMEM, -EIO. */
-int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor);
+int descriptor_parse(FILE *f, const char *path, struct diag *diag,
+		     struct descriptor **ret_descriptor);
 /* They write to entries.text. */
 void descriptor_write_section(struct buf *out, const char *kind, const char *argument);
 void descriptor_write_key(struct buf *out, const char *key, const char *format, ...) _printf_(3, 4);
 /* As descriptor_parse(); takes the text over. -ENOMEM. */
-int descriptor_read_entries(struct descriptor_entries *entries, struct diag *diag, struct descriptor **ret_descriptor);
+int descriptor_read_entries(struct descriptor_entries *entries, struct diag *diag,
+			    struct descriptor **ret_descriptor);
 void descriptor_free(struct descriptor *descriptor);
 
 /* Prints all of it, a line for each section. */
 void descriptor_dump(const struct descriptor *descriptor, FILE *f);
 
 /* NULL: there is none. */
-const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name);
+const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor,
+						     const char *name);
 
 /* Is it the metric of the section [metric place]? */
 bool descriptor_is_metric_of(const struct descriptor_metric *metric, const char *place);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the stages of the data pipeline that belong to a collector, for people and golden files. */
+/*
+ * Prints the stages of the data pipeline that belong to a collector, for people and golden files.
+ */
 #include <inttypes.h>
 
 #include "collector/binding/binding.h"
@@ -18,16 +20,19 @@ static void dump_fields(const struct shape *shape, const struct key_label *label
 
 	for (uint32_t i = 0; i < shape->n_fields; i++) {
 		const struct field *field = &shape->fields[i];
-		uint32_t buckets_end = field->bucket_offset_bytes + field->n_buckets * field->bucket_bytes;
+		uint32_t buckets_end = field->bucket_offset_bytes +
+				       field->n_buckets * field->bucket_bytes;
 		bool is_histogram = field->class == FIELD_HISTOGRAM;
-		uint32_t size_bytes = is_histogram ? buckets_end - field->offset_bytes : field->size_bytes;
+		uint32_t size_bytes = is_histogram ? buckets_end - field->offset_bytes :
+				      field->size_bytes;
 		const char *name = *field->name ? field->name : "(itself)";
 		const char *type = *field->type_name ? field->type_name : "-";
 
 		fprintf(f, "  %-24s %-9s %-13s at %" PRIu32 ", %" PRIu32 " bytes", name, classes[field->class], type,
 			field->offset_bytes, size_bytes);
 		if (is_histogram)
-			fprintf(f, ", %" PRIu32 " buckets at %" PRIu32, field->n_buckets, field->bucket_offset_bytes);
+			fprintf(f, ", %" PRIu32 " buckets at %" PRIu32, field->n_buckets,
+				field->bucket_offset_bytes);
 		if (labels)
 			fprintf(f, " -> %s", labels[i].attribute ? labels[i].attribute : "(no attribute)");
 		fputc('\n', f);

@@ -17,7 +17,9 @@
 
 #define OBJECT_BYTES_MAX (16 << 20)
 
-/* The file is read once: what is checked is what is loaded, whatever happens to the file meanwhile. */
+/*
+ * The file is read once: what is checked is what is loaded, whatever happens to the file meanwhile.
+ */
 static int read_bytes(struct object *object, const char *needed_by, struct diag *diag)
 {
 	_cleanup_(buf_done) struct buf file = { .limit_bytes = OBJECT_BYTES_MAX };
@@ -42,8 +44,12 @@ static int read_bytes(struct object *object, const char *needed_by, struct diag 
 	return 0;
 }
 
-/* Programs may not do anything but watch: not by a function that they call, nor by what they say of a packet, … */
-static void check_code(const struct object *object, const char *section, const Elf_Data *code, struct diag *diag)
+/*
+ * Programs may not do anything but watch: not by a function that they call, nor by what they say of
+ * a packet, …
+ */
+static void check_code(const struct object *object, const char *section, const Elf_Data *code,
+		       struct diag *diag)
 {
 	static const char *const refused[] = {
 		[BPF_FUNC_probe_write_user] = "bpf_probe_write_user", [BPF_FUNC_override_return] = "bpf_override_return",
@@ -57,12 +63,13 @@ static void check_code(const struct object *object, const char *section, const E
 
 	for (size_t at = 0; at + sizeof(now) <= code->d_size; at += sizeof(now), before = now) {
 		memcpy(&now, (const char *)code->d_buf + at, sizeof(now));
-		if (now.code == (BPF_JMP | BPF_CALL) && !now.src_reg && (uint32_t)now.imm < ARRAY_SIZE(refused) &&
-		    refused[now.imm])
+		if (now.code == (BPF_JMP | BPF_CALL) && !now.src_reg &&
+		    (uint32_t)now.imm < ARRAY_SIZE(refused) && refused[now.imm])
 			diag_add(diag, object->path, 0, "section \"%s\" calls %s, which does more than watch: remove the call",
 				 section, refused[now.imm]);
 		/* What a program computes is not known before it runs. */
-		if (is_packet && now.code == (BPF_JMP | BPF_EXIT) && !before.dst_reg && before.imm != XDP_PASS &&
+		if (is_packet && now.code == (BPF_JMP | BPF_EXIT) && !before.dst_reg &&
+		    before.imm != XDP_PASS &&
 		    (before.code == (BPF_ALU | BPF_MOV) || before.code == (BPF_ALU64 | BPF_MOV)))
 			diag_add(diag, object->path, 0, "section \"%s\" returns %d, but only XDP_PASS leaves the packet alone: "
 				 "return that", section, before.imm);
@@ -70,12 +77,13 @@ static void check_code(const struct object *object, const char *section, const E
 }
 
 /*
- * Looks at the sections before libbpf does, which believes what it finds. The type information is that of the last
- * section .BTF, as for libbpf. NULL: errno is as libbpf's is.
+ * Looks at the sections before libbpf does, which believes what it finds. The type information is
+ * that of the last section .BTF, as for libbpf. NULL: errno is as libbpf's is.
  */
 static struct btf *read_sections(const struct object *object, struct diag *diag)
 {
-	Elf *elf = elf_version(EV_CURRENT) ? elf_memory((char *)object->bytes, object->n_bytes) : NULL;
+	Elf *elf = elf_version(EV_CURRENT) ? elf_memory((char *)object->bytes, object->n_bytes) :
+		   NULL;
 	const Elf_Data *types = NULL;
 	Elf_Scn *section = NULL;
 	struct btf *btf;
@@ -84,7 +92,8 @@ static struct btf *read_sections(const struct object *object, struct diag *diag)
 
 	while (is_elf && (section = elf_nextscn(elf, section))) {
 		const Elf64_Shdr *head = elf64_getshdr(section);
-		const char *name = head && head->sh_type == SHT_PROGBITS ? elf_strptr(elf, names, head->sh_name) : NULL;
+		const char *name = head && head->sh_type == SHT_PROGBITS ?
+				   elf_strptr(elf, names, head->sh_name) : NULL;
 		const Elf_Data *data = name ? elf_rawdata(section, NULL) : NULL;
 
 		if (data && !strcmp(name, ".BTF"))
@@ -106,16 +115,20 @@ static void check_types(const struct object *object, struct diag *diag)
 	bpf_object__for_each_program (bpf, object->bpf) {
 		enum bpf_prog_type type = bpf_program__type(bpf);
 		enum bpf_attach_type attach = bpf_program__expected_attach_type(bpf);
-		const char *name = bpf_program__name(bpf), *section = bpf_program__section_name(bpf);
+		const char *name = bpf_program__name(bpf),
+			*section = bpf_program__section_name(bpf);
 
-		if (!utf8_is_printable(name, PROGRAM_NAME_BYTES) || !utf8_is_printable(section, PROGRAM_NAME_BYTES))
+		if (!utf8_is_printable(name, PROGRAM_NAME_BYTES) ||
+		    !utf8_is_printable(section, PROGRAM_NAME_BYTES))
 			diag_add(diag, object->path, 0, "program \"%s\" in section \"%s\": these names cannot be printed", name,
 				 section);
 		if (type == BPF_PROG_TYPE_KPROBE || type == BPF_PROG_TYPE_TRACEPOINT ||
 		    type == BPF_PROG_TYPE_RAW_TRACEPOINT || type == BPF_PROG_TYPE_PERF_EVENT ||
 		    type == BPF_PROG_TYPE_XDP || !strcmp(section, ".text") ||
-		    (type == BPF_PROG_TYPE_TRACING && (attach == BPF_TRACE_RAW_TP || attach == BPF_TRACE_FENTRY ||
-						       attach == BPF_TRACE_FEXIT || attach == BPF_TRACE_ITER)))
+		    (type == BPF_PROG_TYPE_TRACING &&
+		     (attach == BPF_TRACE_RAW_TP || attach == BPF_TRACE_FENTRY ||
+						       attach == BPF_TRACE_FEXIT ||
+		      attach == BPF_TRACE_ITER)))
 			continue;
 		diag_add(diag, object->path, 0,
 			 "program \"%s\" is in section \"%s\", and only programs that watch may run: use tp_btf, raw_tp, tp, "
@@ -156,7 +169,8 @@ static void complain_of_bytes(const char *path, int err, const char *words, stru
 			 libbpf_strerror(err, text, sizeof(text)) ? "damaged" : text);
 }
 
-int object_open(const char *path, const char *needed_by, struct diag *diag, struct object **ret_object)
+int object_open(const char *path, const char *needed_by, struct diag *diag,
+		struct object **ret_object)
 {
 	_cleanup_(object_freep) struct object *object = calloc(1, sizeof(*object));
 	_cleanup_(buf_done) struct buf words = BUF_INIT;
@@ -195,7 +209,8 @@ int object_open(const char *path, const char *needed_by, struct diag *diag, stru
 	check_types(object, diag);
 	map = bpf_object__find_map_by_name(object->bpf, VARIABLES_SECTION);
 	data = map ? bpf_map__initial_value(map, &size) : NULL;
-	err = variables_init(object->btf, bpf_object__btf(object->bpf), data, data ? size : 0, &object->variables);
+	err = variables_init(object->btf, bpf_object__btf(object->bpf), data, data ? size : 0,
+			     &object->variables);
 	err = err ?: programs_list(object->bpf, &object->programs);
 	if (!err)
 		*ret_object = TAKE_PTR(object);
@@ -225,10 +240,12 @@ void object_find_names(const struct object *object, struct label_names *names)
 	const struct field *field;
 
 	if (!map || bpf_map__key_size(map) != sizeof(uint64_t) ||
-	    (bpf_map__type(map) != BPF_MAP_TYPE_HASH && bpf_map__type(map) != BPF_MAP_TYPE_LRU_HASH) ||
+	    (bpf_map__type(map) != BPF_MAP_TYPE_HASH &&
+	     bpf_map__type(map) != BPF_MAP_TYPE_LRU_HASH) ||
 	    shape_from_btf(object->btf, bpf_map__btf_value_type_id(map), &shape, NULL))
 		return;
 	field = shape_find(&shape, "name");
 	if (field && field->class == FIELD_TEXT && shape.size_bytes <= LABEL_NAMES_VALUE_BYTES_MAX)
-		*names = (struct label_names){ bpf_map__fd(map), field->offset_bytes, field->size_bytes };
+		*names = (struct label_names){ bpf_map__fd(map), field->offset_bytes,
+					       field->size_bytes };
 }

@@ -21,7 +21,8 @@ struct metric *collector_find_metric(const struct collector *collector, const ch
 	return NULL;
 }
 
-const struct descriptor_program *collector_describes(const struct collector *collector, const struct program *program)
+const struct descriptor_program *collector_describes(const struct collector *collector,
+						     const struct program *program)
 {
 	for (size_t i = 0; i < collector->descriptor->n_programs; i++)
 		if (program_is_called(program, collector->descriptor->programs[i].name))

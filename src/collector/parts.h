@@ -25,7 +25,8 @@ struct collector {
 	struct diag *diag; /* where mistakes go, while it is opened */
 	struct descriptor *descriptor;
 	struct object *object;
-	struct variables variables; /* those of the object's variables that are its own; the object owns the data */
+	/* those of the object's variables that are its own; the object owns the data */
+	struct variables variables;
 	struct binding *bindings;
 	size_t n_bindings;
 	struct metric **metrics; /* one for each name, each in one piece of memory */
@@ -51,8 +52,16 @@ struct collector *collector_named(struct collector *const *items, size_t n, cons
 /* NULL: there is none of that name. */
 struct metric *collector_find_metric(const struct collector *collector, const char *name);
 /* The first [program] section that means the program, or NULL. */
-const struct descriptor_program *collector_describes(const struct collector *collector, const struct program *program);
-/* Is it one of the collector's programs: does a [program] section name it? Without sharing, all are. */
+const struct descriptor_program *collector_describes(const struct collector *collector,
+						     const struct program *program);
+/*
+ * Is it one of the collector's programs: does a [program] section name it? Without sharing, all
+ * are.
+ */
 bool collector_uses(const struct collector *collector, const struct program *program);
-/* The settings that "when" in a descriptor means: the collector's, or with VARIABLE_PREEMPTIBLE the object's. */
-const struct variables *collector_variables_for(const struct collector *collector, const char *when);
+/*
+ * The settings that "when" in a descriptor means: the collector's, or with VARIABLE_PREEMPTIBLE the
+ * object's.
+ */
+const struct variables *collector_variables_for(const struct collector *collector,
+						const char *when);

@@ -9,7 +9,8 @@
 
 bool program_uses_map(const struct program *program, int map_fd)
 {
-	uint32_t ids[64], map_size = sizeof(struct bpf_map_info), size = sizeof(struct bpf_prog_info);
+	uint32_t ids[64], map_size = sizeof(struct bpf_map_info),
+		size = sizeof(struct bpf_prog_info);
 	/* A program has at most 64 maps. */
 	struct bpf_prog_info info = { .nr_map_ids = ARRAY_SIZE(ids), .map_ids = (uintptr_t)ids };
 	struct bpf_map_info map = { 0 };
@@ -48,14 +49,16 @@ void programs_stats(struct programs *programs, bool is_baseline)
 		if (program->fd < 0 || bpf_obj_get_info_by_fd(program->fd, &info, &size))
 			continue;
 		if (is_baseline)
-			program->past = (struct program_past){ info.run_cnt, info.run_time_ns, info.recursion_misses };
+			program->past = (struct program_past){ info.run_cnt, info.run_time_ns,
+							       info.recursion_misses };
 		program->last_runs = program->runs;
 		program->last_missed = program->missed;
 		program->runs = info.run_cnt - program->past.runs;
 		program->run_time_ns = info.run_time_ns - program->past.run_time_ns;
 		program->skipped = info.recursion_misses - program->past.skipped;
 		programs->n_skipped += info.recursion_misses;
-		program->missed = program->is_empty || has_backup(programs, program) ? 0 : program->skipped;
+		program->missed = program->is_empty || has_backup(programs, program) ? 0 :
+				  program->skipped;
 	}
 }
 

@@ -29,7 +29,11 @@ struct program_past {
 /* Most programs have one. */
 struct hook_link {
 	struct bpf_link *link;
-	int fd; /* of a perf event, which is the link's; or, without a link of libbpf's, of the link itself; or 0, -1 */
+	/*
+	 * of a perf event, which is the link's; or, without a link of libbpf's, of the link itself;
+	 * or 0, -1
+	 */
+	int fd;
 	uint64_t time_ns; /* of a perf event, when it was looked at last */
 };
 
@@ -51,21 +55,30 @@ struct program {
 	bool is_doubtful; /* an alternative by its name, but perhaps not by its section */
 
 	/* What collectors want of it: programs_choose() in start.c. */
-	const struct collector *collector; /* the first that uses it reports its numbers; NULL before the start */
-	const struct delta_metric *events; /* the sum that grows by one with each run; NULL: there is none */
-	const struct descriptor_program *how; /* event, interfaces and what belongs to them; NULL: nothing */
+	/* the first that uses it reports its numbers; NULL before the start */
+	const struct collector *collector;
+	/* the sum that grows by one with each run; NULL: there is none */
+	const struct delta_metric *events;
+	/* event, interfaces and what belongs to them; NULL: nothing */
+	const struct descriptor_program *how;
 	const char *map; /* whose elements it visits, NULL: none; borrowed from the descriptor */
 	char *backup; /* counts what this one misses, if it is attached; NULL: none */
 	bool is_once; /* an iterator that runs only at the start … */
 	bool is_seed; /* … and again after the kernel has skipped a program */
 
-	/* Its attachment: programs_load(), hook/attach.c, or adopt/adopt.c, which also chooses what is kept. */
+	/*
+	 * Its attachment: programs_load(), hook/attach.c, or adopt/adopt.c, which also chooses what
+	 * is kept.
+	 */
 	enum program_state state;
 	char *error; /* PROGRAM_REFUSED: why, one line */
 	int err;     /* the same as -errno */
-	int fd, link_fd; /* while it is attached; of an adopted one they are borrowed (adopt/adopt.h) */
-	int past_link_fd; /* of an iterator that runs once more as it was (adopt/adopt.h), borrowed; or -1 */
-	size_t n_places; /* functions of the same name that it is attached to, if there are several; or not known */
+	/* while it is attached; of an adopted one they are borrowed (adopt/adopt.h) */
+	int fd, link_fd;
+	/* of an iterator that runs once more as it was (adopt/adopt.h), borrowed; or -1 */
+	int past_link_fd;
+	/* functions of the same name that it is attached to, if there are several; or not known */
+	size_t n_places;
 	struct hook_link *links; /* none: adopted, or not attached */
 	size_t n_links;
 	uint64_t file; /* that it was attached to (hook/file.h); 0: none */
@@ -92,5 +105,8 @@ static inline bool program_is_called(const struct program *program, const char *
 {
 	return !strcmp(program->name, name) || !strcmp(program->hook, name);
 }
-/* Why this one of its hook's alternatives is attached, or NULL if nothing needs to be said. alternative.c */
+/*
+ * Why this one of its hook's alternatives is attached, or NULL if nothing needs to be said.
+ * alternative.c
+ */
 const char *program_choice(const struct program *program);

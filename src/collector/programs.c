@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libbpf loads an object whole or not at all, and a loaded object cannot be loaded again. So a program
- * that the kernel refuses costs a new try: it is marked, the next alternative of its hook takes its
- * place, the object is opened afresh. Each try marks at least one program, so there are never more tries
- * than programs. libbpf's own message tells which one was refused.
+ * libbpf loads an object whole or not at all, and a loaded object cannot be loaded again. So a
+ * program that the kernel refuses costs a new try: it is marked, the next alternative of its hook
+ * takes its place, the object is opened afresh. Each try marks at least one program, so there are
+ * never more tries than programs. libbpf's own message tells which one was refused.
  */
 #include "collector/programs.h"
 
@@ -31,7 +31,8 @@
 
 static struct buf *messages; /* where libbpf's warnings go during programs_load() */
 
-static _printf_(2, 0) int collect_message(enum libbpf_print_level level, const char *format, va_list arguments)
+static _printf_(2, 0) int collect_message(enum libbpf_print_level level, const char *format,
+					  va_list arguments)
 {
 	if (messages && level == LIBBPF_WARN && messages->size < 65536)
 		buf_vprintf(messages, format, arguments);
@@ -61,7 +62,8 @@ static int add_program(struct programs *programs, const struct bpf_program *bpf)
 	if (!program)
 		return -ENOMEM;
 	section += *section == '?'; /* libbpf would not load it by itself */
-	if (!strcmp(section, "mark")) /* a USDT whose arguments libbpf does not read (hook/mark.h) */
+	/* a USDT whose arguments libbpf does not read (hook/mark.h) */
+	if (!strcmp(section, "mark"))
 		section = "usdt";
 	*program = (struct program){ .fd = -1, .link_fd = -1, .past_link_fd = -1,
 				     .is_iterator = !strncmp(section, "iter/", 5),
@@ -91,7 +93,8 @@ int programs_list(struct bpf_object *object, struct programs *programs)
 	return err;
 }
 
-const struct program *programs_find(const struct programs *programs, const char *hook, enum program_state state)
+const struct program *programs_find(const struct programs *programs, const char *hook,
+				    enum program_state state)
 {
 	array_for_each (program, programs->items, programs->n)
 		if (!strcmp(program->hook, hook) && program->state == state)
@@ -108,7 +111,8 @@ static bool is_chosen(const struct programs *programs, const struct program *pro
 		if (other->state != PROGRAM_WAITING || strcmp(other->hook, program->hook) ||
 		    !strcmp(other->variant, program->variant))
 			continue;
-		if (other->rank < program->rank || (other->rank == program->rank && other < program))
+		if (other->rank < program->rank ||
+		    (other->rank == program->rank && other < program))
 			return false;
 	}
 	return true;
@@ -122,8 +126,8 @@ static bool is_lost_with(const struct program *program, const struct program *re
 }
 
 /* log: what libbpf said of the load. */
-static void refuse_program(struct programs *programs, struct program *refused, int err, const char *what,
-			   const char *log)
+static void refuse_program(struct programs *programs, struct program *refused, int err,
+			   const char *what, const char *log)
 {
 	char what_of_other[64];
 
@@ -135,7 +139,8 @@ static void refuse_program(struct programs *programs, struct program *refused, i
 		program->state = PROGRAM_REFUSED;
 		program->err = err;
 		free(program->error);
-		program->error = refusal_text(program == refused ? what : what_of_other, err, refused->section, log);
+		program->error = refusal_text(program == refused ? what : what_of_other, err,
+					      refused->section, log);
 	}
 }
 
@@ -174,8 +179,8 @@ static bool has_alternative(const struct programs *programs, const struct progra
 }
 
 /*
- * Iterators go last: their first run sets the baseline of what the hooks then count on. 1: a program was
- * refused that has an alternative, so another try is worth while.
+ * Iterators go last: their first run sets the baseline of what the hooks then count on. 1: a
+ * program was refused that has an alternative, so another try is worth while.
  */
 static int attach_all(struct programs *programs, struct bpf_object *object)
 {
@@ -183,11 +188,12 @@ static int attach_all(struct programs *programs, struct bpf_object *object)
 
 	for (int iterators = 0; iterators < 2; iterators++) {
 		array_for_each (program, programs->items, programs->n) {
-			struct bpf_program *bpf = bpf_object__find_program_by_name(object, program->name);
+			struct bpf_program *bpf = bpf_object__find_program_by_name(object,
+										   program->name);
 			int err;
 
-			if (program->is_iterator != (iterators == 1) || program->state != PROGRAM_WAITING ||
-			    !bpf_program__autoload(bpf))
+			if (program->is_iterator != (iterators == 1) ||
+			    program->state != PROGRAM_WAITING || !bpf_program__autoload(bpf))
 				continue;
 			buf_reset(messages);
 			err = hook_attach(object, program, bpf);
@@ -223,15 +229,17 @@ static void choose_alternatives(struct programs *programs, struct bpf_object *ob
 			if (!err)
 				continue;
 			refuse_program(programs, program, err,
-				       bpf_program__type(bpf) == BPF_PROG_TYPE_TRACING ? "load" : "attach", "");
+				       bpf_program__type(bpf) == BPF_PROG_TYPE_TRACING ? "load" : "attach",
+				       "");
 			is_done = false;
 		}
 	}
 }
 
 /*
- * Before 1.3, libbpf loads nothing where a type or function is not the kernel's own: it wants to look in the modules,
- * whose list needs CAP_SYS_ADMIN. It tries so only once for an object, and any name makes it try.
+ * Before 1.3, libbpf loads nothing where a type or function is not the kernel's own: it wants to
+ * look in the modules, whose list needs CAP_SYS_ADMIN. It tries so only once for an object, and any
+ * name makes it try.
  */
 static void skip_modules(const struct bpf_object *bpf)
 {
@@ -243,7 +251,8 @@ static void skip_modules(const struct bpf_object *bpf)
 }
 
 /* One try. 0: done; 1: try again; -errno. */
-static int try_load(struct programs *programs, const struct programs_loader *loader, struct bpf_object **ret_object)
+static int try_load(struct programs *programs, const struct programs_loader *loader,
+		    struct bpf_object **ret_object)
 {
 	struct bpf_object *object;
 	struct program *culprit;
@@ -252,12 +261,18 @@ static int try_load(struct programs *programs, const struct programs_loader *loa
 		return err;
 	choose_alternatives(programs, object);
 	skip_modules(object);
-	/* What has been said so far is dealt with, and a verifier's log would leave no room for the next one. */
+	/*
+	 * What has been said so far is dealt with, and a verifier's log would leave no room for the
+	 * next one.
+	 */
 	buf_reset(messages);
 	err = bpf_object__load(object);
 	if (err) {
 		bpf_object__close(object);
-		/* A signal came while the kernel checked a program, more often than libbpf tries again. */
+		/*
+		 * A signal came while the kernel checked a program, more often than libbpf tries
+		 * again.
+		 */
 		if (err == -EAGAIN && programs->n_interrupted++ < INTERRUPTED_MAX)
 			return 1;
 		culprit = find_culprit(programs, buf_text(messages));
@@ -294,7 +309,8 @@ int programs_load(struct programs *programs, const struct programs_loader *loade
 bool programs_are_at_functions(const struct programs *programs)
 {
 	array_for_each (program, programs->items, programs->n)
-		if (program->state == PROGRAM_ATTACHED && section_is(program->section, KERNEL_FUNCTIONS))
+		if (program->state == PROGRAM_ATTACHED &&
+		    section_is(program->section, KERNEL_FUNCTIONS))
 			return true;
 	return false;
 }
@@ -310,7 +326,8 @@ bool programs_renew(struct programs *programs, const struct bpf_object *object)
 
 		has_any |= is_everywhere;
 		if (is_everywhere && object)
-			err = perf_attach(object, program, bpf_object__find_program_by_name(object, program->name));
+			err = perf_attach(object, program,
+					  bpf_object__find_program_by_name(object, program->name));
 		if (err && err != program->err)
 			log_warning("program %s (%s) does not run on a CPU that has come online: %s; restart bpfpush",
 				    program->name, program->section, refusal_error(err));
@@ -331,7 +348,9 @@ static int run_iterator(int link_fd)
 
 	if (fd < 0)
 		return fd;
-	/* Our iterators write nothing: each read is the kernel's walk, EAGAIN means that it paused. */
+	/*
+	 * Our iterators write nothing: each read is the kernel's walk, EAGAIN means that it paused.
+	 */
 	do
 		size = read(fd, unused, sizeof(unused));
 	while (size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR)));
@@ -345,7 +364,8 @@ int programs_iterate(struct programs *programs, bool is_start)
 
 	programs->n_seeded = programs->n_skipped;
 	array_for_each (program, programs->items, programs->n) {
-		bool is_due = program->is_iterator && (is_start || (program->is_seed ? has_skips : !program->is_once));
+		bool is_due = program->is_iterator &&
+			      (is_start || (program->is_seed ? has_skips : !program->is_once));
 		int past, r;
 
 		if (!is_due || program->state != PROGRAM_ATTACHED)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BTF describes types as the compiler knows them: a graph in which a member refers to its type, through
- * typedefs and const. What the agent needs is flat: a list of the numbers and texts in some bytes. So a type
- * is walked once, depth first; each structure gives its name to what is below it.
+ * BTF describes types as the compiler knows them: a graph in which a member refers to its type,
+ * through typedefs and const. What the agent needs is flat: a list of the numbers and texts in some
+ * bytes. So a type is walked once, depth first; each structure gives its name to what is below it.
  *
- * An object may come from anywhere, so a walk has bounds and every place is checked against the whole.
+ * An object may come from anywhere, so a walk has bounds and every place is checked against the
+ * whole.
  */
 #include "collector/shape.h"
 
@@ -34,10 +35,11 @@ static const char *type_name(const struct btf *btf, const struct btf_type *type)
 }
 
 /*
- * The type without const, volatile and typedefs, and its id. *typedef_name becomes the outermost typedef's
- * name; set it to "" before. NULL: broken or endless.
+ * The type without const, volatile and typedefs, and its id. *typedef_name becomes the outermost
+ * typedef's name; set it to "" before. NULL: broken or endless.
  */
-static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, const char **typedef_name)
+static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id,
+					const char **typedef_name)
 {
 	for (int i = 0; i < 32; i++) {
 		const struct btf_type *type = btf__type_by_id(btf, *id);
@@ -53,7 +55,10 @@ static const struct btf_type *bare_type(const struct btf *btf, uint32_t *id, con
 	return NULL;
 }
 
-/* A member lies in what holds it: libbpf does not see to that, and the kernel may load an object without its BTF. */
+/*
+ * A member lies in what holds it: libbpf does not see to that, and the kernel may load an object
+ * without its BTF.
+ */
 static int add_field(struct walk *walk, const char *name, const struct field *field)
 {
 	uint64_t end = (uint64_t)field->offset_bytes + field->size_bytes;
@@ -74,10 +79,11 @@ static bool is_number_size(int64_t size_bytes)
 	return size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8;
 }
 
-static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset, unsigned int depth);
+static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset,
+		     unsigned int depth);
 
-static int walk_members(struct walk *walk, const struct btf_type *type, const char *name, uint32_t offset,
-			unsigned int depth)
+static int walk_members(struct walk *walk, const struct btf_type *type, const char *name,
+			uint32_t offset, unsigned int depth)
 {
 	/* Each member of a structure is a field or a mistake, so FIELDS_MAX bounds the walk. */
 	if (!btf_vlen(type))
@@ -105,7 +111,8 @@ static int walk_members(struct walk *walk, const struct btf_type *type, const ch
 	return 0;
 }
 
-static int walk_array(struct walk *walk, const struct btf_type *type, const char *name, struct field *field)
+static int walk_array(struct walk *walk, const struct btf_type *type, const char *name,
+		      struct field *field)
 {
 	uint32_t element_id = btf_array(type)->type;
 	const char *typedef_name = "";
@@ -114,17 +121,23 @@ static int walk_array(struct walk *walk, const struct btf_type *type, const char
 
 	if (!*field->type_name && !strncmp(typedef_name, "lbl_", 4))
 		field->type_name = typedef_name;
-	if (!element || !btf_is_int(element) || !is_number_size(element->size) || field->size_bytes > 4096)
+	if (!element || !btf_is_int(element) || !is_number_size(element->size) ||
+	    field->size_bytes > 4096)
 		return -EINVAL;
-	/* clang marks neither char nor u8 as text; any typedef (u8, __u8) says that bytes are meant. */
-	is_text = !*typedef_name && element->size == 1 && !strcmp(type_name(walk->btf, element), "char");
+	/*
+	 * clang marks neither char nor u8 as text; any typedef (u8, __u8) says that bytes are
+	 * meant.
+	 */
+	is_text = !*typedef_name && element->size == 1 &&
+	!strcmp(type_name(walk->btf, element), "char");
 	field->class = is_text ? FIELD_TEXT : FIELD_BYTES;
 	field->bucket_bytes = element->size;
 	return add_field(walk, name, field);
 }
 
 /* The member of a structure of that name, whose own members begin with first. */
-static const struct field *find_member(const struct walk *walk, size_t first, const char *name, const char *member)
+static const struct field *find_member(const struct walk *walk, size_t first, const char *name,
+				       const char *member)
 {
 	char path[256];
 
@@ -133,8 +146,9 @@ static const struct field *find_member(const struct walk *walk, size_t first, co
 }
 
 /*
- * The members "sum" and "bucket" of a structure are a histogram as well, which has the structure's name. Of one of
- * hist.h, they are nothing else: only the name of its type says what the buckets hold.
+ * The members "sum" and "bucket" of a structure are a histogram as well, which has the structure's
+ * name. Of one of hist.h, they are nothing else: only the name of its type says what the buckets
+ * hold.
  */
 static int add_histogram(struct walk *walk, size_t first, const char *name, bool is_known)
 {
@@ -157,8 +171,8 @@ static int add_histogram(struct walk *walk, size_t first, const char *name, bool
 	return add_field(walk, name, &joined);
 }
 
-static int walk_struct(struct walk *walk, const struct btf_type *type, const char *name, struct field *field,
-		       unsigned int depth)
+static int walk_struct(struct walk *walk, const struct btf_type *type, const char *name,
+		       struct field *field, unsigned int depth)
 {
 	const char *tag = type_name(walk->btf, type);
 	size_t first = walk->shape.n_fields;
@@ -172,7 +186,8 @@ static int walk_struct(struct walk *walk, const struct btf_type *type, const cha
 	return err ?: add_histogram(walk, first, name, !strcmp(tag, "hist_time") || !strcmp(tag, "hist_value"));
 }
 
-static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset, unsigned int depth)
+static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint32_t offset,
+		     unsigned int depth)
 {
 	struct field field = { .type_name = "", .offset_bytes = offset };
 	int64_t size = btf__resolve_size(walk->btf, type_id);
@@ -190,14 +205,17 @@ static int walk_type(struct walk *walk, uint32_t type_id, const char *name, uint
 		return -EINVAL;
 	field.class = btf_is_int(type) ? FIELD_INTEGER : FIELD_ENUM;
 	field.is_bool = btf_is_int(type) && btf_int_encoding(type) & BTF_INT_BOOL;
-	field.is_signed = btf_is_int(type) ? btf_int_encoding(type) & BTF_INT_SIGNED : btf_kflag(type);
+	field.is_signed = btf_is_int(type) ? btf_int_encoding(type) & BTF_INT_SIGNED :
+			  btf_kflag(type);
 	return add_field(walk, name, &field);
 }
 
-int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape, char **ret_culprit)
+int shape_from_btf(const struct btf *btf, uint32_t type_id, struct shape *ret_shape,
+		   char **ret_culprit)
 {
 	int64_t size = btf__resolve_size(btf, type_id);
-	struct walk walk = { .btf = btf, .shape.size_bytes = size > 0 && size <= 65536 ? (uint32_t)size : 0,
+	struct walk walk = { .btf = btf,
+			     .shape.size_bytes = size > 0 && size <= 65536 ? (uint32_t)size : 0,
 			     .culprit = ret_culprit };
 	int err = walk_type(&walk, type_id, "", 0, 0);
 
@@ -273,7 +291,8 @@ static size_t common_prefix(const struct btf *btf, uint32_t type_id)
 	return i > 1 ? length : 0;
 }
 
-const char *shape_nearest_type(const struct btf *btf, uint32_t kinds, const char *prefix, const char *name, long slack)
+const char *shape_nearest_type(const struct btf *btf, uint32_t kinds, const char *prefix,
+			       const char *name, long slack)
 {
 	_cleanup_(freep) const char **names = calloc(btf__type_cnt(btf), sizeof(*names));
 	size_t n = 0, prefix_bytes = strlen(prefix), length = strlen(name);
@@ -300,7 +319,8 @@ bool shape_enum_value(const struct btf *btf, uint32_t type_id, const char *name,
 	return false;
 }
 
-const char *shape_enum_name(const struct btf *btf, uint32_t type_id, int64_t value, char *text, size_t size)
+const char *shape_enum_name(const struct btf *btf, uint32_t type_id, int64_t value, char *text,
+			    size_t size)
 {
 	const struct btf_type *type = btf__type_by_id(btf, type_id);
 	int64_t constant = 0;

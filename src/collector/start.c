@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an object becomes once it is started: its programs as its collectors want them, and its maps for their rows. */
+/*
+ * What an object becomes once it is started: its programs as its collectors want them, and its maps
+ * for their rows.
+ */
 #include "collector/start.h"
 
 #include <bpf/libbpf.h>
@@ -20,21 +23,28 @@
 
 #define RIGHTS (UINT64_C(1) << CAP_SYS_ADMIN | UINT64_C(1) << CAP_NET_ADMIN)
 
-/* What a collector says of a program of its object. is_start: it is loaded if one of the collectors wants it now. */
-static void choose_program(struct program *program, const struct collector *collector, bool is_start)
+/*
+ * What a collector says of a program of its object. is_start: it is loaded if one of the collectors
+ * wants it now.
+ */
+static void choose_program(struct program *program, const struct collector *collector,
+			   bool is_start)
 {
 	bool is_wanted = collector_uses(collector, program), is_once = false;
 
 	if (is_wanted)
 		program->collector = collector;
-	array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs) {
+	array_for_each (described, collector->descriptor->programs,
+			collector->descriptor->n_programs) {
 		if (!program_is_called(program, described->name))
 			continue;
 		if (described->events)
 			program->events = binding_find_sum(collector, described->events);
-		if (described->frequency || described->period || described->interfaces.n || described->mode)
+		if (described->frequency || described->period || described->interfaces.n ||
+		    described->mode)
 			program->how = described;
-		is_wanted &= variable_is_on(collector_variables_for(collector, described->when), described->when);
+		is_wanted &= variable_is_on(collector_variables_for(collector, described->when),
+					    described->when);
 		is_once |= described->runs != NULL;
 		program->is_seed |= described->runs && !strcmp(described->runs, "seed");
 		if (described->map && program_is_over_map(program))
@@ -55,7 +65,10 @@ void programs_choose(struct object *object, bool is_start)
 		program->how = NULL;
 		program->events = NULL;
 		program->state = is_start ? PROGRAM_OFF : program->state;
-		/* The first collector that uses a program reports its numbers; any may say what counts its runs. */
+		/*
+		 * The first collector that uses a program reports its numbers; any may say what
+		 * counts its runs.
+		 */
 		for (size_t i = object->n_collectors; i-- > 0;)
 			choose_program(program, object->collectors[i], is_start);
 	}
@@ -72,8 +85,9 @@ int object_open_again(void *user, struct bpf_object **ret_bpf)
 	if (!bpf)
 		return -errno;
 	if (variables->size_bytes)
-		err = bpf_map__set_initial_value(bpf_object__find_map_by_name(bpf, VARIABLES_SECTION), variables->data,
-						 variables->size_bytes);
+		err = bpf_map__set_initial_value(bpf_object__find_map_by_name(bpf,
+									      VARIABLES_SECTION),
+						 variables->data, variables->size_bytes);
 	if (err) {
 		bpf_object__close(bpf);
 		return err;
@@ -92,7 +106,8 @@ int object_bind(void *user, const struct bpf_object *bpf)
 	int err = 0;
 
 	for (size_t i = 0; i < object->n_collectors && !err; i++)
-		err = bindings_open(object->collectors[i], bpf) ?: cgroup_maps_fill(object->collectors[i], bpf);
+		err = bindings_open(object->collectors[i], bpf) ?:
+		      cgroup_maps_fill(object->collectors[i], bpf);
 	return err;
 }
 
@@ -120,14 +135,16 @@ static int set_symbols(const struct collector *collector, struct buf *why)
 				   "kernel.kptr_restrict is 2", param->symbol);
 		if (err)
 			return err;
-		memcpy(collector->variables.data + variable->offset_bytes, &address, sizeof(address));
+		memcpy(collector->variables.data + variable->offset_bytes, &address,
+		       sizeof(address));
 	}
 	return 0;
 }
 
 int object_start(struct object *object)
 {
-	const struct variable *preemptible = variable_find(&object->variables, VARIABLE_PREEMPTIBLE);
+	const struct variable *preemptible = variable_find(&object->variables,
+							   VARIABLE_PREEMPTIBLE);
 	const struct programs_loader loader = { object_open_again, object_bind, object };
 	struct bpf_object *bpf;
 	int err = 0;
@@ -158,8 +175,8 @@ static bool uses_exported_map(const struct collector *collector, const struct pr
 }
 
 /*
- * 0: an attached program uses a map that is exported, or none was refused. Else -errno of the first refusal: what is
- * attached may well begin something, but no number would come of it.
+ * 0: an attached program uses a map that is exported, or none was refused. Else -errno of the first
+ * refusal: what is attached may well begin something, but no number would come of it.
  */
 int collector_check_counting(const struct collector *collector, struct buf *why)
 {
@@ -172,8 +189,10 @@ int collector_check_counting(const struct collector *collector, struct buf *why)
 		if (program->state == PROGRAM_ATTACHED && uses_exported_map(collector, program))
 			return 0;
 		/* Of alternatives, the last is what was hoped for. */
-		if (program->state == PROGRAM_REFUSED && !programs_find(programs, program->hook, PROGRAM_ATTACHED) &&
-		    (!first || (!strcmp(first->hook, program->hook) && strcmp(first->variant, program->variant))))
+		if (program->state == PROGRAM_REFUSED &&
+		    !programs_find(programs, program->hook, PROGRAM_ATTACHED) &&
+		    (!first || (!strcmp(first->hook, program->hook) &&
+				strcmp(first->variant, program->variant))))
 			first = program;
 	}
 	if (!first)

@@ -20,7 +20,8 @@ static uint8_t *data_of(const struct variables *variables, const struct variable
 	return variables->data + variable->offset_bytes;
 }
 
-static const char *set_syscalls(const struct variables *variables, const struct variable *variable, const char *text)
+static const char *set_syscalls(const struct variables *variables, const struct variable *variable,
+				const char *text)
 {
 	uint8_t bits[BYTES_MAX] = { 0 };
 	static char complaint[128];
@@ -45,7 +46,8 @@ static const char *set_syscalls(const struct variables *variables, const struct 
 	return NULL;
 }
 
-static void show_syscalls(const struct variables *variables, const struct variable *variable, struct buf *out)
+static void show_syscalls(const struct variables *variables, const struct variable *variable,
+			  struct buf *out)
 {
 	uint32_t n_set = 0;
 
@@ -59,7 +61,8 @@ static void show_syscalls(const struct variables *variables, const struct variab
 		buf_append_text(out, "none");
 }
 
-static const char *set_enum(const struct variables *variables, const struct variable *variable, const char *text)
+static const char *set_enum(const struct variables *variables, const struct variable *variable,
+			    const char *text)
 {
 	int64_t value;
 
@@ -69,16 +72,19 @@ static const char *set_enum(const struct variables *variables, const struct vari
 	return NULL;
 }
 
-static void show_enum(const struct variables *variables, const struct variable *variable, struct buf *out)
+static void show_enum(const struct variables *variables, const struct variable *variable,
+		      struct buf *out)
 {
 	int64_t value = (int64_t)shape_load(data_of(variables, variable), variable->size_bytes);
 	uint32_t type_id = variable->field.type_id;
 	char text[128];
 
-	buf_append_text(out, shape_enum_name(variables->btf, type_id, value, text, sizeof(text)) ?: "(no name)");
+	buf_append_text(out,
+			shape_enum_name(variables->btf, type_id, value, text, sizeof(text)) ?: "(no name)");
 }
 
-static const char *set_integer(const struct variables *variables, const struct variable *variable, const char *text)
+static const char *set_integer(const struct variables *variables, const struct variable *variable,
+			       const char *text)
 {
 	const struct field *field = &variable->field;
 	uint64_t number = 0;
@@ -88,7 +94,8 @@ static const char *set_integer(const struct variables *variables, const struct v
 		if (parse_bool(text, &flag))
 			return "is neither yes nor no";
 		number = flag;
-	} else if ((field->is_signed ? parse_s64(text, (int64_t *)&number) : parse_u64(text, &number)) ||
+	} else if ((field->is_signed ? parse_s64(text, (int64_t *)&number) :
+		    parse_u64(text, &number)) ||
 		   (uint64_t)shape_number(field, number) != number) {
 		return "is not a whole number in the variable's range";
 	}
@@ -97,7 +104,8 @@ static const char *set_integer(const struct variables *variables, const struct v
 	return NULL;
 }
 
-static void show_integer(const struct variables *variables, const struct variable *variable, struct buf *out)
+static void show_integer(const struct variables *variables, const struct variable *variable,
+			 struct buf *out)
 {
 	const struct field *field = &variable->field;
 	uint64_t number = shape_load(data_of(variables, variable), variable->size_bytes);
@@ -105,10 +113,12 @@ static void show_integer(const struct variables *variables, const struct variabl
 	if (field->is_bool)
 		buf_append_text(out, number ? "yes" : "no");
 	else
-		buf_printf(out, field->is_signed ? "%" PRId64 : "%" PRIu64, shape_number(field, number));
+		buf_printf(out, field->is_signed ? "%" PRId64 : "%" PRIu64,
+			   shape_number(field, number));
 }
 
-static const char *set_text(const struct variables *variables, const struct variable *variable, const char *text)
+static const char *set_text(const struct variables *variables, const struct variable *variable,
+			    const char *text)
 {
 	if (strlen(text) >= variable->size_bytes)
 		return "is too long for the variable";
@@ -117,7 +127,8 @@ static const char *set_text(const struct variables *variables, const struct vari
 	return NULL;
 }
 
-static void show_text(const struct variables *variables, const struct variable *variable, struct buf *out)
+static void show_text(const struct variables *variables, const struct variable *variable,
+		      struct buf *out)
 {
 	const char *text = (const char *)data_of(variables, variable);
 
@@ -129,8 +140,10 @@ static const struct variable_type {
 	const char *name; /* of the typedef; NULL: any, by class */
 	enum field_class class;
 	/* What is wrong, or NULL. */
-	const char *(*set)(const struct variables *variables, const struct variable *variable, const char *text);
-	void (*show)(const struct variables *variables, const struct variable *variable, struct buf *out);
+	const char *(*set)(const struct variables *variables, const struct variable *variable,
+			   const char *text);
+	void (*show)(const struct variables *variables, const struct variable *variable,
+		     struct buf *out);
 } types[] = {
 	{ "prm_syscalls", FIELD_BYTES, set_syscalls, show_syscalls },
 	{ NULL, FIELD_INTEGER, set_integer, show_integer },
@@ -151,17 +164,21 @@ static int find_type(const struct btf *btf, uint32_t type_id, struct variable *v
 	variable->field = *shape.fields;
 	variable->field.name = NULL;
 	array_for_each (type, types, ARRAY_SIZE(types))
-		if (!variable->type && (type->name ? !strcmp(type->name, variable->field.type_name) :
+		if (!variable->type &&
+		    (type->name ? !strcmp(type->name, variable->field.type_name) :
 						    type->class == variable->field.class))
 			variable->type = type;
 	return 0;
 }
 
-int variables_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
+int variables_init(const struct btf *btf, const struct btf *final, const void *data,
+		   size_t size_bytes,
 		  struct variables *ret_variables)
 {
-	_cleanup_(variables_done) struct variables variables = { .btf = btf, .size_bytes = size_bytes };
-	int id = size_bytes ? btf__find_by_name_kind(final, VARIABLES_SECTION, BTF_KIND_DATASEC) : -ENOENT;
+	_cleanup_(variables_done) struct variables variables = { .btf = btf,
+								 .size_bytes = size_bytes };
+	int id = size_bytes ? btf__find_by_name_kind(final, VARIABLES_SECTION, BTF_KIND_DATASEC) :
+		 -ENOENT;
 	const struct btf_type *section = id > 0 ? btf__type_by_id(final, (uint32_t)id) : NULL;
 	uint32_t n = section ? btf_vlen(section) : 0;
 
@@ -179,7 +196,8 @@ int variables_init(const struct btf *btf, const struct btf *final, const void *d
 		    info->offset > size_bytes - info->size)
 			continue;
 		variables.items[variables.n] =
-			(struct variable){ .name = name, .offset_bytes = info->offset, .size_bytes = info->size };
+			(struct variable){ .name = name, .offset_bytes = info->offset,
+					   .size_bytes = info->size };
 		if (find_type(btf, variable->type, &variables.items[variables.n++]))
 			return -ENOMEM;
 	}
@@ -220,7 +238,8 @@ const char *variable_set(struct variables *variables, struct variable *variable,
 	return complaint;
 }
 
-bool variable_show(const struct variables *variables, const struct variable *variable, struct buf *out)
+bool variable_show(const struct variables *variables, const struct variable *variable,
+		   struct buf *out)
 {
 	if (variable->text)
 		buf_append_text(out, variable->text);

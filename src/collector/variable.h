@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What may be tuned in an object: its "const volatile" variables, set by name before it is loaded. Place
- * and type come from BTF. A text becomes a value by the type:
+ * What may be tuned in an object: its "const volatile" variables, set by name before it is loaded.
+ * Place and type come from BTF. A text becomes a value by the type:
  *     bool               yes, no
  *     integers           decimal or 0x, within the type's range
  *     enums              a constant's name without the common prefix, in lower case
@@ -38,10 +38,12 @@ struct variables {
 };
 
 /*
- * data: the object's .rodata, copied; NULL with size 0 where it has none. final: the opened object's own BTF,
- * in which libbpf has put the places of variables (compilers leave them 0); same types as btf. -ENOMEM.
+ * data: the object's .rodata, copied; NULL with size 0 where it has none. final: the opened
+ * object's own BTF, in which libbpf has put the places of variables (compilers leave them 0); same
+ * types as btf. -ENOMEM.
  */
-int variables_init(const struct btf *btf, const struct btf *final, const void *data, size_t size_bytes,
+int variables_init(const struct btf *btf, const struct btf *final, const void *data,
+		   size_t size_bytes,
 		  struct variables *ret_variables);
 void variables_done(struct variables *variables);
 
@@ -49,9 +51,13 @@ struct variable *variable_find(const struct variables *variables, const char *na
 /* What is wrong, continuing the text, and valid until the next call; or NULL. */
 const char *variable_set(struct variables *variables, struct variable *variable, const char *text);
 /*
- * Its value as a user may write it: the text that set it, or else what the object holds. False, with
- * nothing appended, if no text can set it.
+ * Its value as a user may write it: the text that set it, or else what the object holds. False,
+ * with nothing appended, if no text can set it.
  */
-bool variable_show(const struct variables *variables, const struct variable *variable, struct buf *out);
-/* Is there one of that name, and not all of its bytes are zero? Without a name (NULL), nothing is off. */
+bool variable_show(const struct variables *variables, const struct variable *variable,
+		   struct buf *out);
+/*
+ * Is there one of that name, and not all of its bytes are zero? Without a name (NULL), nothing is
+ * off.
+ */
 bool variable_is_on(const struct variables *variables, const char *name);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the service's sandbox forbids, and some need: drop-ins that come with bpfpush, to be chosen by name. */
+/*
+ * What the service's sandbox forbids, and some need: drop-ins that come with bpfpush, to be chosen
+ * by name.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -55,7 +58,8 @@ static int write_text(const char *place, const char *text)
 	if (fd < 0)
 		return -errno;
 	errno = ENOSPC; /* of a short write */
-	err = write(fd, text, length) == (ssize_t)length && !fchmod(fd, 0644) && !fsync(fd) ? 0 : -errno;
+	err = write(fd, text, length) == (ssize_t)length && !fchmod(fd, 0644) && !fsync(fd) ? 0 :
+	      -errno;
 	if (close(fd) && !err)
 		err = -errno;
 	if (err)

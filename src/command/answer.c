@@ -117,7 +117,8 @@ static size_t count_histograms(const struct setup *setup)
 			const struct metric *metric = collector->metrics[j];
 			const char *setting = find_switch(collector, metric);
 
-			if (metric->kind != METRIC_HISTOGRAM || !question_wants_metric(&setup->question, metric))
+			if (metric->kind != METRIC_HISTOGRAM ||
+			    !question_wants_metric(&setup->question, metric))
 				continue;
 			n += !setting;
 			if (setting)
@@ -129,7 +130,8 @@ static size_t count_histograms(const struct setup *setup)
 	return n;
 }
 
-static enum exit_code begin_heats(struct answer *answer, const struct arguments *arguments, struct setup *setup)
+static enum exit_code begin_heats(struct answer *answer, const struct arguments *arguments,
+				  struct setup *setup)
 {
 	uint64_t interval_ns = arguments->duration_ns / COLUMNS;
 	size_t n = count_histograms(setup);
@@ -140,15 +142,18 @@ static enum exit_code begin_heats(struct answer *answer, const struct arguments 
 		return EXIT_USE;
 	}
 	if (interval_ns > INTERVAL_MAX || !arguments->duration_ns)
-		interval_ns = arguments->duration_ns || !arguments->command ? INTERVAL_MAX : INTERVAL_MIN;
+		interval_ns = arguments->duration_ns || !arguments->command ? INTERVAL_MAX :
+			      INTERVAL_MIN;
 	setup->counting.interval_ns = interval_ns < INTERVAL_MIN ? INTERVAL_MIN : interval_ns;
 	answer->has_heats = true;
 	return EXIT_OK;
 }
 
-enum exit_code answer_begin(struct answer *answer, const struct arguments *arguments, struct setup *setup)
+enum exit_code answer_begin(struct answer *answer, const struct arguments *arguments,
+			    struct setup *setup)
 {
-	enum exit_code code = arguments->is_heatmap ? begin_heats(answer, arguments, setup) : EXIT_OK;
+	enum exit_code code = arguments->is_heatmap ? begin_heats(answer, arguments, setup) :
+			      EXIT_OK;
 	/* Then exporters take what is counted. */
 	bool is_of_batch = !arguments->is_heatmap && question_is_empty(&setup->question);
 
@@ -165,7 +170,8 @@ enum exit_code answer_begin(struct answer *answer, const struct arguments *argum
 
 enum exit_code answer_write(const struct answer *answer, const struct arguments *arguments)
 {
-	const char *path = arguments->output_path && strcmp(arguments->output_path, "-") ? arguments->output_path : NULL;
+	const char *path = arguments->output_path && strcmp(arguments->output_path, "-") ?
+			   arguments->output_path : NULL;
 	const char *mode = has_end(path, ".svg") ? "we" : "ae";
 	_cleanup_(buf_done) struct buf out = BUF_INIT;
 	unsigned int width = 80;

@@ -20,9 +20,9 @@ static int check_limit(const char *text, const char **ret_complaint)
 	return err;
 }
 
-#define ROW(member, name, commands_, type, argument_, help_, ...)                                      \
-	SETTING(struct arguments, member, name, type, NULL, .commands = (commands_), .argument = (argument_), \
-		.help = (help_), ##__VA_ARGS__)
+#define ROW(member, name, commands_, type, argument_, help_, ...)                          \
+	SETTING(struct arguments, member, name, type, NULL, .commands = (commands_),       \
+		.argument = (argument_), .help = (help_), ##__VA_ARGS__)
 
 static const struct setting_row rows[] = {
 	ROW(config_path, "--config", COMMAND_ALL, SETTING_TEXT, "FILE", "read this configuration file and no other"),
@@ -87,7 +87,8 @@ void arguments_print_options(enum command_name command, FILE *f)
 }
 
 /* Where --by-unit is written for --by=unit. */
-static bool propose_value(enum command_name command, const char *program, const char *word, struct diag *diag)
+static bool propose_value(enum command_name command, const char *program, const char *word,
+			  struct diag *diag)
 {
 	array_for_each (row, rows, ARRAY_SIZE(rows)) {
 		size_t length = strlen(row->key);
@@ -104,8 +105,8 @@ static bool propose_value(enum command_name command, const char *program, const 
 }
 
 /* The option that word names, perhaps with a value, or is the beginning of. NULL: reported. */
-static const struct setting_row *find_option(enum command_name command, const char *program, const char *word,
-					     struct diag *diag)
+static const struct setting_row *find_option(enum command_name command, const char *program,
+					     const char *word, struct diag *diag)
 {
 	const struct setting_row *found = NULL;
 	const char *keys[ARRAY_SIZE(rows)];
@@ -131,11 +132,16 @@ static const struct setting_row *find_option(enum command_name command, const ch
 	return NULL;
 }
 
-/* *argv: the option; left at its value, if that is a word of its own. -EINVAL after a message; -ENOMEM. */
-static int take_option(enum command_name command, const char *program, char ***argv, struct arguments *arguments)
+/*
+ * *argv: the option; left at its value, if that is a word of its own. -EINVAL after a message;
+ * -ENOMEM.
+ */
+static int take_option(enum command_name command, const char *program, char ***argv,
+		       struct arguments *arguments)
 {
 	static const char *const letters[][2] = { { "-h", "--help" }, { "-V", "--version" }, { "-o", "--output" } };
-	const char *const *letter = array_find_name(letters, ARRAY_SIZE(letters), sizeof(letters[0]), **argv);
+	const char *const *letter = array_find_name(letters, ARRAY_SIZE(letters),
+						    sizeof(letters[0]), **argv);
 	const char *word = letter ? letter[1] : **argv;
 	struct assignment assignment = { .value = strchr(word, '='), .path = program };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
@@ -183,7 +189,8 @@ int arguments_parse(enum command_name command, int argc, char **argv, struct arg
 	}
 	if (!arguments->command && !arguments->is_whole_machine)
 		return 0;
-	arguments->is_alone = command & (COMMAND_ONCE | COMMAND_REPORT) && !arguments->is_whole_machine;
+	arguments->is_alone = command & (COMMAND_ONCE | COMMAND_REPORT) &&
+			      !arguments->is_whole_machine;
 	/* Only what counts for a while can do so while a command runs. */
 	if (!(command & COMMAND_COUNTS))
 		fprintf(stderr, "%s does not run a command: remove \"--\" and everything after it\n", program);

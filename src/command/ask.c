@@ -13,8 +13,8 @@
 #define PER_PROCESS "per_process"
 
 /* key of the collector called name, for an option. */
-static int set_one(const struct collector_set *set, const char *option, const char *name, const char *key,
-		   const char *value, struct diag *diag)
+static int set_one(const struct collector_set *set, const char *option, const char *name,
+		   const char *key, const char *value, struct diag *diag)
 {
 	const struct assignment assignment = { key, value, option, 0, 0 };
 	struct collector *collector = collector_named(set->items, set->n_shown, name);
@@ -37,7 +37,8 @@ static int set_one(const struct collector_set *set, const char *option, const ch
 static int set_written(const struct collector_set *set, const char *text, struct diag *diag)
 {
 	char name[COLLECTOR_NAME_BYTES + 1], key[64];
-	const char *equals = strchr(text, '='), *dot = equals ? memrchr(text, '.', (size_t)(equals - text)) : NULL;
+	const char *equals = strchr(text, '='),
+		*dot = equals ? memrchr(text, '.', (size_t)(equals - text)) : NULL;
 
 	if (!dot || dot == text || dot + 1 == equals) {
 		diag_add(diag, "--set", 0, "\"%s\": write COLLECTOR.KEY=VALUE", text);
@@ -67,12 +68,14 @@ bool ask_is_of_processes(const struct arguments *arguments)
 
 bool ask_is_general(const struct arguments *arguments)
 {
-	bool is_detail = arguments->format || arguments->is_all || arguments->is_histogram || arguments->is_heatmap;
+	bool is_detail = arguments->format || arguments->is_all || arguments->is_histogram ||
+			 arguments->is_heatmap;
 
 	is_detail |= arguments->n_words || arguments->probes.n_items || arguments->where.n_items;
 	is_detail |= arguments->duration_calls != NULL;
 	for (size_t i = 0; i < arguments->by.n_items; i++)
-		is_detail |= strcmp(arguments->by.items[i], "unit") && strcmp(arguments->by.items[i], "process");
+		is_detail |= strcmp(arguments->by.items[i], "unit") &&
+			     strcmp(arguments->by.items[i], "process");
 	return arguments->name == COMMAND_ONCE && !is_detail;
 }
 
@@ -95,7 +98,8 @@ static int set_per_process(const struct collector_set *set, const char *option, 
 	return err;
 }
 
-static int set_all(const struct arguments *arguments, const struct collector_set *set, struct diag *diag)
+static int set_all(const struct arguments *arguments, const struct collector_set *set,
+		   struct diag *diag)
 {
 	const char *option = arguments->is_per_process ? "--per-process" : "";
 	int err = 0;
@@ -112,7 +116,8 @@ static int set_all(const struct arguments *arguments, const struct collector_set
 }
 
 /* A question is about some metrics if a word is not the name of a collector. */
-static int add_metrics(const struct arguments *arguments, char *const *words, const struct collector_set *set,
+static int add_metrics(const struct arguments *arguments, char *const *words,
+		       const struct collector_set *set,
 		       struct diag *diag, struct question *question)
 {
 	bool has_metric = false;
@@ -131,7 +136,10 @@ static int add_metrics(const struct arguments *arguments, char *const *words, co
 	return err;
 }
 
-/* An attribute may be written with an end of its name; of columns, which have one of these kinds, only the heading. */
+/*
+ * An attribute may be written with an end of its name; of columns, which have one of these kinds,
+ * only the heading.
+ */
 static void check_word(const char *option, const char *word, const struct names *names,
 		       unsigned int kinds, struct diag *diag)
 {
@@ -155,8 +163,8 @@ static void check_word(const char *option, const char *word, const struct names 
 }
 
 /* The attributes and kinds of the metrics that are asked for. */
-static void list_words(const struct collector_set *set, const struct question *question, struct names *names,
-		       unsigned int *kinds)
+static void list_words(const struct collector_set *set, const struct question *question,
+		       struct names *names, unsigned int *kinds)
 {
 	for (size_t i = 0; i < set->n_shown; i++)
 		for (size_t j = 0; j < set->items[i]->n_metrics; j++) {
@@ -191,7 +199,8 @@ static void check_words(const struct arguments *arguments, const struct collecto
 					     "add --whole-machine");
 }
 
-int ask_collectors(const struct arguments *arguments, char *const *words, const struct collector_set *set,
+int ask_collectors(const struct arguments *arguments, char *const *words,
+		   const struct collector_set *set,
 		   struct diag *diag, struct question *ret_question)
 {
 	int err = question_init(ret_question, &arguments->by, &arguments->where, diag);
@@ -203,6 +212,7 @@ int ask_collectors(const struct arguments *arguments, char *const *words, const 
 		check_words(arguments, set, ret_question, diag);
 	if (err || !arguments->is_alone)
 		return err;
-	snprintf(condition, sizeof(condition), "unit=%s", scope_name()); /* only what the command does */
+	/* only what the command does */
+	snprintf(condition, sizeof(condition), "unit=%s", scope_name());
 	return question_add(ret_question, condition, diag);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every collector that could be switched on. The descriptors say it all, so nothing is opened or attached. */
+/*
+ * Every collector that could be switched on. The descriptors say it all, so nothing is opened or
+ * attached.
+ */
 #include <string.h>
 
 #include "agent/collector-search.h"
@@ -11,9 +14,11 @@
 #define NAME_WIDTH 12
 #define COST_WIDTH 11 /* "walk, clock" */
 
-static void add_line(const struct wanted_collector *collector, bool is_on, bool is_json, struct buf *out)
+static void add_line(const struct wanted_collector *collector, bool is_on, bool is_json,
+		     struct buf *out)
 {
-	_cleanup_(descriptor_freep) struct descriptor *descriptor = collector_search_describe(collector);
+	_cleanup_(descriptor_freep) struct descriptor *descriptor =
+		collector_search_describe(collector);
 	const char *about = descriptor ? descriptor->description : "";
 	const char *cost = descriptor ? descriptor->cost : NULL;
 
@@ -40,7 +45,8 @@ int command_available(const struct arguments *arguments, struct buf *out)
 			arguments->n_words ? "their names" : "\"--\" and the command");
 		return EXIT_USE;
 	}
-	err = setup_read(arguments, &diag, &config) ?: collector_search(config, NULL, &diag, &search);
+	err = setup_read(arguments, &diag, &config) ?:
+	      collector_search(config, NULL, &diag, &search);
 	if (!err && !diag.n_errors)
 		err = collector_search_all(&search, &all);
 	array_for_each (collector, all.wanted, all.n_wanted) {

@@ -43,7 +43,8 @@ static enum exit_code connect_all(struct setup *setup)
 	const struct config *config = setup->config;
 	int r;
 
-	if (!config->n_exporters && !config->is_export_off && setup_replace_exporters(setup, "otlp", &none))
+	if (!config->n_exporters && !config->is_export_off &&
+	    setup_replace_exporters(setup, "otlp", &none))
 		return EXIT_INTERNAL;
 	r = agent_connect(config, stdout);
 	if (r >= 0)
@@ -53,9 +54,10 @@ static enum exit_code connect_all(struct setup *setup)
 }
 
 /*
- * What is checked may come from anywhere, so it must not take the machine. A slow machine gets as much more time as it
- * took to come this far, and many collectors get more of both than few. A guest counts as its own time what its host
- * takes from it, so even the smallest check has some seconds.
+ * What is checked may come from anywhere, so it must not take the machine. A slow machine gets as
+ * much more time as it took to come this far, and many collectors get more of both than few. A
+ * guest counts as its own time what its host takes from it, so even the smallest check has some
+ * seconds.
  */
 #define STARTS	     100
 #define LEAST_S	     5
@@ -75,7 +77,8 @@ static _unused_ void on_limit(int number)
 static void set_limits(const struct arguments *arguments, const struct config *config)
 {
 #ifndef __SANITIZE_ADDRESS__ /* which needs more of both */
-	size_t n_parts = arguments->n_words + (config ? config->n_sections + config->agent.collectors.n_items : 0);
+	size_t n_parts = arguments->n_words +
+			 (config ? config->n_sections + config->agent.collectors.n_items : 0);
 	rlim_t times = 1 + n_parts / PARTS;
 	time_t limit_s = (clock() * STARTS / CLOCKS_PER_SEC + LEAST_S) * (time_t)times;
 	const struct itimerval timer = { .it_value.tv_sec = limit_s };
@@ -89,7 +92,10 @@ static void set_limits(const struct arguments *arguments, const struct config *c
 #endif
 }
 
-/* The service's user perhaps cannot use what root can. In the unit's sandbox, root is that user or cannot become it. */
+/*
+ * The service's user perhaps cannot use what root can. In the unit's sandbox, root is that user or
+ * cannot become it.
+ */
 static enum exit_code check_as_user(const struct arguments *arguments, const struct config *config)
 {
 	struct stat status;
@@ -102,9 +108,11 @@ static enum exit_code check_as_user(const struct arguments *arguments, const str
 		return EXIT_OK;
 	log_set_level(LOG_LEVEL_ERROR); /* the rest was said */
 	/* Root goes on in the saved ids. */
-	if (!setresgid(user->pw_gid, user->pw_gid, 0) && !setresuid(user->pw_uid, user->pw_uid, 0) &&
+	if (!setresgid(user->pw_gid, user->pw_gid, 0) &&
+	    !setresuid(user->pw_uid, user->pw_uid, 0) &&
 	    !config_read(NULL, NULL, &diag, &setup.config))
-		(void)collector_set_open(setup.config, (const char *const *)arguments->words, 0, &diag, &setup.set);
+		(void)collector_set_open(setup.config, (const char *const *)arguments->words, 0,
+					 &diag, &setup.set);
 	if (setresuid(0, 0, 0) || setresgid(0, 0, 0)) {
 		log_error("cannot be root again: %s", strerror(errno));
 		return EXIT_INTERNAL;
@@ -117,7 +125,10 @@ static enum exit_code check_as_user(const struct arguments *arguments, const str
 	return EXIT_SETTINGS;
 }
 
-/* With which the service starts: in its unit, one's own; outside of it, systemd knows them. If not, all. */
+/*
+ * With which the service starts: in its unit, one's own; outside of it, systemd knows them. If not,
+ * all.
+ */
 static uint64_t service_rights(const struct arguments *arguments)
 {
 	uint64_t rights;
@@ -130,8 +141,9 @@ static uint64_t service_rights(const struct arguments *arguments)
 }
 
 /*
- * What the machine lacks now it may have later, or another one has: a warning, unless a collector is strict, or a
- * probe, which is nothing without its hook. A warning, too, is what the service may not attach.
+ * What the machine lacks now it may have later, or another one has: a warning, unless a collector
+ * is strict, or a probe, which is nothing without its hook. A warning, too, is what the service may
+ * not attach.
  */
 static enum exit_code check_hooks(const struct collector_set *set, uint64_t rights,
 				  bool *ret_is_whole)

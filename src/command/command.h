@@ -10,7 +10,8 @@
 
 enum exit_code {
 	EXIT_OK = 0,
-	EXIT_FAILING = 1,     /* status: the service runs, and something fails; check --connect: a receiver */
+	/* status: the service runs, and something fails; check --connect: a receiver */
+	EXIT_FAILING = 1,
 	EXIT_NOT_RUNNING = 3, /* status: no answer */
 	EXIT_USE = 64,	       /* the command line is wrong */
 	EXIT_UNAVAILABLE = 69, /* this kernel cannot do it */

@@ -24,8 +24,12 @@ static const struct stage {
 	{ "otlp", true },
 };
 
-/* The collector that was added only to name cgroups is printed unless others were asked for by name. */
-static int dump_collectors(const struct arguments *arguments, const struct setup *setup, const struct stage *stage)
+/*
+ * The collector that was added only to name cgroups is printed unless others were asked for by
+ * name.
+ */
+static int dump_collectors(const struct arguments *arguments, const struct setup *setup,
+			   const struct stage *stage)
 {
 	size_t n = arguments->n_words > 1 ? setup->set.n_shown : setup->set.n;
 
@@ -39,8 +43,12 @@ static int write_body(void *user, const uint8_t *data, size_t size, size_t n_poi
 	return fwrite(data, 1, size, stdout) == size ? 0 : -EIO;
 }
 
-/* As the first exporter of this type encodes, or the one that the service would have without any. -ENOMEM. */
-static int find_encoding(const struct arguments *arguments, struct setup *setup, struct otlp_encoding *ret_encoding)
+/*
+ * As the first exporter of this type encodes, or the one that the service would have without any.
+ * -ENOMEM.
+ */
+static int find_encoding(const struct arguments *arguments, struct setup *setup,
+			 struct otlp_encoding *ret_encoding)
 {
 	const struct config *config = setup->config;
 	struct otlp_options *options;
@@ -76,12 +84,14 @@ static int dump_otlp(const struct setup *setup, struct otlp_encoding *encoding)
 }
 
 /* Counts for a while, then prints what is there. */
-static int dump_started(const struct arguments *arguments, struct setup *setup, const struct stage *stage)
+static int dump_started(const struct arguments *arguments, struct setup *setup,
+			const struct stage *stage)
 {
 	struct otlp_encoding encoding = { 0 };
 	bool is_otlp = !strcmp(stage->name, "otlp");
 	int err = is_otlp ? find_encoding(arguments, setup, &encoding) : 0;
-	_cleanup_(freep) _unused_ char *owner_attribute = encoding.owner_attribute; /* it is borrowed in all else */
+	/* it is borrowed in all else */
+	_cleanup_(freep) _unused_ char *owner_attribute = encoding.owner_attribute;
 	enum exit_code code;
 
 	if (err)

@@ -32,7 +32,10 @@ struct page {
 	int name_width, numbers_at; /* columns for what most programs have */
 };
 
-/* Of the time of one CPU: of all programs of the collector, or of those that no collector before it has, too. */
+/*
+ * Of the time of one CPU: of all programs of the collector, or of those that no collector before it
+ * has, too.
+ */
 static double cpu_ratio(const struct page *page, const struct collector *collector, bool is_own)
 {
 	const struct programs *programs = &collector->object->programs;
@@ -50,7 +53,8 @@ static void add_program(struct page *page, const struct program *program)
 	const char *state = is_known ? states[program->state] : "not loaded";
 	const char *choice = program_choice(program), *about = program->error ?: choice;
 	char places[64];
-	double ratio = page->measured_ns ? (double)program->run_time_ns / (double)page->measured_ns : 0;
+	double ratio = page->measured_ns ?
+		       (double)program->run_time_ns / (double)page->measured_ns : 0;
 	size_t begin = page->text.size;
 	struct loss loss = program_loss(program);
 
@@ -66,7 +70,8 @@ static void add_program(struct page *page, const struct program *program)
 	buf_printf(&page->text, "%*s", page->numbers_at - (int)(page->text.size - begin), "");
 	if (program->state == PROGRAM_ATTACHED)
 		buf_printf(&page->text, " %9" PRIu64 " %6" PRIu64 " %6.2f %6" PRIu64, program->runs,
-			   program->runs ? program->run_time_ns / program->runs : 0, ratio * 100, program->missed);
+			   program->runs ? program->run_time_ns / program->runs : 0, ratio * 100,
+			   program->missed);
 	else
 		buf_printf(&page->text, " %s", state);
 	if (program->state == PROGRAM_ATTACHED && loss.missed && loss.is_known) {
@@ -122,9 +127,11 @@ static void add_metric(struct page *page, const struct metric *metric)
 }
 
 /* What a setting does is said by the collector's descriptor, unless it is one of a header. */
-static void add_setting(struct page *page, const struct collector *collector, const struct variable *variable)
+static void add_setting(struct page *page, const struct collector *collector,
+			const struct variable *variable)
 {
-	const struct descriptor_param *param = descriptor_find_param(collector->descriptor, variable->name);
+	const struct descriptor_param *param = descriptor_find_param(collector->descriptor,
+								     variable->name);
 	const char *default_text = param ? param->default_text : NULL;
 	const char *about = param ? param->description : NULL;
 	_cleanup_(buf_done) struct buf value = BUF_INIT;
@@ -174,7 +181,8 @@ static void add_collector(struct page *page, struct collector *collector)
 	buf_printf(&page->json,
 		   "\"budget\":{\"series\":%" PRIu64 ",\"series_limit\":%" PRIu64 ",\"memory_bytes\":%" PRIu64
 		   ",\"memory_limit_bytes\":%" PRIu64 "},\"total_cpu_ratio\":%.9g}\n",
-		   budget->n_series, budget->limit_series, budget->series_bytes + budget->table_bytes,
+		   budget->n_series, budget->limit_series,
+		   budget->series_bytes + budget->table_bytes,
 		   budget->limit_bytes, page->total_ratio);
 }
 
@@ -197,7 +205,10 @@ static void add_set(struct page *page, const struct collector_set *set, size_t n
 		   (double)budget->limit_bytes / MIB);
 }
 
-/* Lines that are too wide go on in the next one, with a whole word, further to the left if it is a long one. */
+/*
+ * Lines that are too wide go on in the next one, with a whole word, further to the left if it is a
+ * long one.
+ */
 static void print_folded(struct buf *out, size_t width)
 {
 	const char *text = buf_text(out);
@@ -245,12 +256,16 @@ int command_list(const struct arguments *arguments)
 	code = setup_count(arguments, &setup, NULL);
 	page.is_started = code == EXIT_OK;
 	if (page.is_started)
-		page.measured_ns = agent_batch(setup.agent)->time_ns - agent_batch(setup.agent)->previous_ns;
+		page.measured_ns = agent_batch(setup.agent)->time_ns -
+				   agent_batch(setup.agent)->previous_ns;
 	if (code == EXIT_RIGHTS && setup.set.n_shown)
 		fprintf(stderr, "bpfpush list: nothing was attached: only what the files say is shown\n");
 	else if (code != EXIT_OK && !setup.set.n_refused)
 		return code;
-	/* The collector that was added only to name cgroups is shown unless others were asked for by name. */
+	/*
+	 * The collector that was added only to name cgroups is shown unless others were asked for
+	 * by name.
+	 */
 	add_set(&page, &setup.set, arguments->n_words ? setup.set.n_shown : setup.set.n);
 	print_folded(out, width);
 	if (!setup.set.n_refused || buf_error(out))

@@ -31,7 +31,8 @@ static bool has_effect(const struct arguments *arguments)
 		return false;
 	}
 	array_for_each (option, options, ARRAY_SIZE(options)) {
-		if (!option->is_given || (!arguments->is_heatmap && setting_table_find(known, option->key)))
+		if (!option->is_given ||
+		    (!arguments->is_heatmap && setting_table_find(known, option->key)))
 			continue;
 		fprintf(stderr, "bpfpush once: --%s has no effect with %s: remove one of them\n", option->key,
 			arguments->is_heatmap ? "--heatmap" : "this --format");
@@ -64,7 +65,10 @@ static bool has_series(const struct collector *collector)
 	return false;
 }
 
-/* Of the collectors that somebody has named, those that have counted nothing; or an answer without rows. */
+/*
+ * Of the collectors that somebody has named, those that have counted nothing; or an answer without
+ * rows.
+ */
 static void report_empty(const struct arguments *arguments, const struct answer *answer,
 			 const struct setup *setup)
 {
@@ -114,7 +118,8 @@ int command_once(const struct arguments *arguments)
 		code = answer_begin(&this, arguments, &setup);
 	if (code != EXIT_OK)
 		return code;
-	code = setup_count(&mine, &setup, table.top || mine.is_heatmap ? NULL : exporters[mine.format]);
+	code = setup_count(&mine, &setup,
+			   table.top || mine.is_heatmap ? NULL : exporters[mine.format]);
 	if (this.is_failing)
 		code = EXIT_INTERNAL;
 	if (code == EXIT_OK)

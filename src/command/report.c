@@ -52,7 +52,8 @@ static enum exit_code target_open(struct target *target, const char *path)
 		fprintf(stderr, "bpfpush report: the report is a page for a browser: write it to a file, with --output=FILE\n");
 		return EXIT_USE;
 	}
-	target->fd = target->path ? open(path, flags | O_EXCL, 0666) : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	target->fd = target->path ? open(path, flags | O_EXCL, 0666) :
+		     fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 	target->is_ours = target->path && target->fd >= 0;
 	if (target->fd < 0 && errno == EEXIST)
 		target->fd = open(path, flags, 0666);
@@ -79,7 +80,8 @@ static enum exit_code target_write(struct target *target, const struct buf *out)
 		errno = err;
 		n = -1;
 	}
-	while (n >= 0 && at < out->size && (n = write(target->fd, out->data + at, out->size - at)) >= 0)
+	while (n >= 0 && at < out->size &&
+	       (n = write(target->fd, out->data + at, out->size - at)) >= 0)
 		at += (size_t)n;
 	if (n >= 0) {
 		target->is_ours = false;
@@ -96,7 +98,8 @@ static const struct batch *on_batch(void *user, const struct batch *batch)
 	page->begin_ns = page->begin_ns ?: batch->previous_ns;
 	if (isatty(STDERR_FILENO) && !page->arguments->command)
 		fprintf(stderr, batch->is_last ? "\r\033[K" : "\rbpfpush report: %.0f of %.0f s",
-			(double)(batch->time_ns - page->begin_ns) / 1e9, (double)page->arguments->duration_ns / 1e9);
+			(double)(batch->time_ns - page->begin_ns) / 1e9,
+			(double)page->arguments->duration_ns / 1e9);
 	return answer_take(page->answer, batch);
 }
 
@@ -118,7 +121,9 @@ static void add_missing(struct grid *grid, const struct collector *collector)
 	array_for_each (program, programs->items, programs->n)
 		if (collector_uses(collector, program) && program->state == PROGRAM_REFUSED &&
 		    !programs_find(programs, program->hook, PROGRAM_ATTACHED))
-			add_row(grid, (const char *[]){ collector->name, program->section, program->error ?: "" });
+			add_row(grid,
+				(const char *[]){ collector->name, program->section,
+						  program->error ?: "" });
 }
 
 /* What all series of a metric have grown by, in its unit. */
@@ -130,11 +135,13 @@ static double sum_growth(const struct batch *batch, const char *name)
 
 	batch_for_each_metric(metric, batch)
 		metric_for_each_series(series, metric)
-			sum += strcmp(metric->name, name) ? 0 : (double)series->delta.sum / (double)metric->divisor;
+			sum += strcmp(metric->name, name) ? 0 :
+			       (double)series->delta.sum / (double)metric->divisor;
 	return sum;
 }
 
-static void state_facts(struct grid *grid, const struct arguments *arguments, const struct batch *batch)
+static void state_facts(struct grid *grid, const struct arguments *arguments,
+			const struct batch *batch)
 {
 	char date[32], length[32], kernel[200], cost[32], missed[32], command[1024] = "";
 	double seconds = (double)(batch->time_ns - batch->previous_ns) / 1e9;
@@ -149,18 +156,22 @@ static void state_facts(struct grid *grid, const struct arguments *arguments, co
 	uname(&machine);
 	strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&begin, &tm));
 	snprintf(length, sizeof(length), "%.1f s", seconds);
-	snprintf(kernel, sizeof(kernel), "%s %s, %ld CPUs", machine.release, machine.machine, sysconf(_SC_NPROCESSORS_ONLN));
+	snprintf(kernel, sizeof(kernel), "%s %s, %ld CPUs", machine.release, machine.machine,
+		 sysconf(_SC_NPROCESSORS_ONLN));
 	snprintf(cost, sizeof(cost), "%.2f %% of a CPU", sum_growth(batch, "bpfpush.bpf.program.time") / seconds * 100);
 	snprintf(missed, sizeof(missed), "%.0f", sum_growth(batch, "bpfpush.bpf.program.event.missed"));
-	for (char *const *word = arguments->all; *word && strlen(command) + strlen(*word) + 2 < sizeof(command); word++)
-		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s%s", *command ? " " : "", *word);
+	for (char *const *word = arguments->all;
+	     *word && strlen(command) + strlen(*word) + 2 < sizeof(command); word++)
+		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s%s",
+			 *command ? " " : "", *word);
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
 		add_row(grid, facts[i]);
 }
 
 static int write_page(const struct page *page, const struct collector_set *set, struct buf *out)
 {
-	struct report report = { .batch = view_whole(page->answer->view), .heats = page->answer->heats };
+	struct report report = { .batch = view_whole(page->answer->view),
+				 .heats = page->answer->heats };
 	int err;
 
 	grid_begin(&report.facts);
@@ -172,7 +183,8 @@ static int write_page(const struct page *page, const struct collector_set *set, 
 	grid_add_column(&report.missing, "hook", NULL, false);
 	grid_add_column(&report.missing, "reason", NULL, false);
 	for (size_t i = 0; i < set->n_refused + set->n; i++)
-		add_missing(&report.missing, i < set->n_refused ? set->refused[i] : set->items[i - set->n_refused]);
+		add_missing(&report.missing,
+			    i < set->n_refused ? set->refused[i] : set->items[i - set->n_refused]);
 	err = report_write(&report, out);
 	grid_done(&report.facts);
 	grid_done(&report.missing);
@@ -182,7 +194,8 @@ static int write_page(const struct page *page, const struct collector_set *set, 
 static enum exit_code make_page(struct arguments *arguments, struct setup *setup, struct page *page,
 				struct buf *out)
 {
-	_cleanup_(closep) int statistics = programs_enable_stats(); /* costs are unknown without CAP_SYS_ADMIN */
+	/* costs are unknown without CAP_SYS_ADMIN */
+	_cleanup_(closep) int statistics = programs_enable_stats();
 	uint64_t interval_ns = arguments->duration_ns / COLUMNS ?: NS_PER_S;
 	enum exit_code code;
 
@@ -198,7 +211,8 @@ static enum exit_code make_page(struct arguments *arguments, struct setup *setup
 	/* If the points could not be written, the page still can be. */
 	if (code != EXIT_OK && code != EXIT_OUTPUT)
 		return code;
-	return page->answer->is_failing || write_page(page, &setup->set, out) ? EXIT_INTERNAL : code;
+	return page->answer->is_failing || write_page(page, &setup->set, out) ?
+	       EXIT_INTERNAL : code;
 }
 
 int command_report(const struct arguments *given)

@@ -23,7 +23,8 @@ static enum agent_reload reload_configuration(void *user)
 	const struct run *run = user;
 	enum exit_code code = setup_open(run->arguments, run->arguments->words, &setup);
 	/* The capabilities that an exec gives back: root's. */
-	bool regains_rights = !geteuid() && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0, is_restarted;
+	bool regains_rights = !geteuid() && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0,
+		is_restarted;
 	struct sockaddr_un address;
 
 	if (code != EXIT_OK) {
@@ -56,7 +57,10 @@ static int run_agent(struct run *run)
 	bool is_heir = run->kept && kept_has(run->kept, ""); /* before the new state is kept, too */
 	int r = agent_new(&options, &agent);
 
-	/* An earlier process had the rights. The manager gives them to the next one, or then says what is missing. */
+	/*
+	 * An earlier process had the rights. The manager gives them to the next one, or then says
+	 * what is missing.
+	 */
 	if (r == -EPERM && is_heir) {
 		kept_drop(run->kept, "");
 		return EXIT_INTERNAL;

@@ -18,7 +18,8 @@ static void log_warnings(struct config *config)
 
 void setup_set_log_level(const struct arguments *arguments, const struct config *config)
 {
-	log_set_level((enum log_level)(arguments->log_level >= 0 ? arguments->log_level : config->agent.log_level));
+	log_set_level((enum log_level)(arguments->log_level >= 0 ? arguments->log_level :
+				       config->agent.log_level));
 }
 
 int setup_read(const struct arguments *arguments, struct diag *diag, struct config **ret_config)
@@ -39,7 +40,8 @@ int setup_read(const struct arguments *arguments, struct diag *diag, struct conf
 		list->items[0] = TAKE_PTR(directory);
 	}
 	setup_set_log_level(arguments, *ret_config);
-	if (arguments->name == COMMAND_CHECK || (arguments->name == COMMAND_RUN && log_is_journal()))
+	if (arguments->name == COMMAND_CHECK ||
+	    (arguments->name == COMMAND_RUN && log_is_journal()))
 		config_warn_of_output(*ret_config);
 	log_warnings(*ret_config);
 	return 0;
@@ -63,7 +65,8 @@ static int add_probe(struct config *config, const char *text, bool is_alone, str
 	return buf_error(&whole) ?: config_add_probe(config, buf_text(&whole), diag);
 }
 
-enum exit_code setup_open(const struct arguments *arguments, char *const *names, struct setup *ret_setup)
+enum exit_code setup_open(const struct arguments *arguments, char *const *names,
+			  struct setup *ret_setup)
 {
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	enum exit_code mistake = EXIT_SETTINGS;
@@ -75,8 +78,11 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 	if (!err && arguments->is_alone)
 		setup.config->agent.names.units.own = scope_name();
 	for (size_t i = 0; i < arguments->probes.n_items && !err; i++)
-		err = add_probe(setup.config, arguments->probes.items[i], arguments->is_alone, &diag);
-	err = err ?: collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag, &setup.set);
+		err = add_probe(setup.config, arguments->probes.items[i],
+				arguments->is_alone, &diag);
+	err = err ?:
+	      collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag,
+				 &setup.set);
 	if (!err && !diag.n_errors) { /* else the set is not whole */
 		err = ask_collectors(arguments, names, &setup.set, &diag, &setup.question);
 		mistake = diag.n_errors ? EXIT_USE : mistake;
@@ -130,7 +136,8 @@ enum exit_code setup_exit_code(const struct setup *setup, int err)
 	return lacks_rights ? EXIT_RIGHTS : EXIT_UNAVAILABLE;
 }
 
-int setup_replace_exporters(struct setup *setup, const char *type, const struct arguments *arguments)
+int setup_replace_exporters(struct setup *setup, const char *type,
+			    const struct arguments *arguments)
 {
 	const struct exporter_ops *ops = type ? exporter_find(type) : NULL;
 	const struct assignment wanted[] = {
@@ -140,7 +147,8 @@ int setup_replace_exporters(struct setup *setup, const char *type, const struct 
 		{ "histogram", arguments->is_histogram ? "yes" : NULL },
 	};
 	struct assignment settings[ARRAY_SIZE(wanted)];
-	struct config_section section = { .name = type, .is_enabled = true, .given.items = settings };
+	struct config_section section = { .name = type, .is_enabled = true,
+					  .given.items = settings };
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	int err = 0;
 
@@ -171,7 +179,8 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 		agent_block_signals(); /* none ends us before the cgroup is removed */
 		err = scope_new(&setup->scope);
 		if (err)
-			return err == -EACCES || err == -EPERM || err == -EROFS ? EXIT_RIGHTS : EXIT_UNAVAILABLE;
+			return err == -EACCES || err == -EPERM || err == -EROFS ? EXIT_RIGHTS :
+			       EXIT_UNAVAILABLE;
 		options->scope = setup->scope;
 	}
 	err = agent_new(options, &setup->agent);

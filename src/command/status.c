@@ -41,11 +41,11 @@ static const char *explain_absence(void)
 }
 
 /*
- * The answer's first character is '0' or '1'. remedy: if the socket is forbidden. ask_otherwise: if there is none; it
- * says whether it could; or NULL.
+ * The answer's first character is '0' or '1'. remedy: if the socket is forbidden. ask_otherwise: if
+ * there is none; it says whether it could; or NULL.
  */
-static enum exit_code ask_service(const char *name, time_t patience_s, const char *remedy, bool (*ask_otherwise)(void),
-				  FILE **ret_answer, bool *ret_is_well)
+static enum exit_code ask_service(const char *name, time_t patience_s, const char *remedy,
+				  bool (*ask_otherwise)(void), FILE **ret_answer, bool *ret_is_well)
 {
 	struct sockaddr_un address;
 	bool is_gone, is_otherwise;
@@ -80,9 +80,13 @@ int command_status(const struct arguments *arguments)
 	code = ask_service(SOCKET_STATUS, PATIENCE_S, "; run it as root or in the service's group", NULL, &answer, &is_well);
 	if (code != EXIT_OK)
 		return code;
-	/* The answer is the service's, and an attacker who took that over shall not rule the terminal of root. */
+	/*
+	 * The answer is the service's, and an attacker who took that over shall not rule the
+	 * terminal of root.
+	 */
 	for (int last = 0; (c = getc(answer)) != EOF; last = c) {
-		bool is_control = (c < 0x20 && c != '\n') || c == 0x7f || (last == 0xc2 && c < 0xa0);
+		bool is_control = (c < 0x20 && c != '\n') || c == 0x7f ||
+				  (last == 0xc2 && c < 0xa0);
 
 		if (!c)
 			is_json = true;
@@ -112,7 +116,10 @@ int command_reload(const struct arguments *arguments)
 			arguments->config_path ? "config" : "collector-directory");
 		return EXIT_USE;
 	}
-	/* The service knows its credentials itself; whether a command of its unit sees them depends on systemd. */
+	/*
+	 * The service knows its credentials itself; whether a command of its unit sees them depends
+	 * on systemd.
+	 */
 	unsetenv("CREDENTIALS_DIRECTORY");
 	unsetenv("NOTIFY_SOCKET");
 	if (quiet.log_level < 0)
@@ -121,7 +128,8 @@ int command_reload(const struct arguments *arguments)
 	code = command_check(&quiet);
 	(void)fflush(stdout);
 	if (code == EXIT_OK)
-		code = ask_service(SOCKET_RELOAD, RELOAD_PATIENCE_S, "; run it as root", send_signal, &answer, &is_well);
+		code = ask_service(SOCKET_RELOAD, RELOAD_PATIENCE_S, "; run it as root", send_signal,
+				   &answer, &is_well);
 	if (!is_well && code == EXIT_OK) {
 		fprintf(stderr, "bpfpush reload: the service does not use the new configuration, and goes on as before; its log "
 				"says why: journalctl --unit=bpfpush\n");

@@ -36,7 +36,8 @@ static struct setting_list list_attributes(const struct arguments *arguments)
 	if (!arguments->is_per_process && !ask_is_of_processes(arguments))
 		return arguments->by;
 	if (arguments->is_alone)
-		return (struct setting_list){ .items = of_command, .n_items = ARRAY_SIZE(of_command) };
+		return (struct setting_list){ .items = of_command,
+					      .n_items = ARRAY_SIZE(of_command) };
 	if (arguments->by.n_items)
 		return arguments->by;
 	return (struct setting_list){ .items = of_all, .n_items = ARRAY_SIZE(of_all) };
@@ -57,10 +58,12 @@ static uint64_t find_limit(const struct arguments *arguments, int fd)
 
 static const char *file_of(const struct arguments *arguments)
 {
-	return arguments->output_path && strcmp(arguments->output_path, "-") ? arguments->output_path : NULL;
+	return arguments->output_path && strcmp(arguments->output_path, "-") ?
+	       arguments->output_path : NULL;
 }
 
-static bool open_file(struct table *table, const struct arguments *arguments, struct top_options *options)
+static bool open_file(struct table *table, const struct arguments *arguments,
+		      struct top_options *options)
 {
 	const char *path = file_of(arguments);
 	/* O_NONBLOCK: a pipe without a reader is refused instead of waited for. */
@@ -76,20 +79,23 @@ static bool open_file(struct table *table, const struct arguments *arguments, st
 	return options->fd >= 0;
 }
 
-enum exit_code table_begin(struct table *table, const struct arguments *arguments, struct setup *setup)
+enum exit_code table_begin(struct table *table, const struct arguments *arguments,
+			   struct setup *setup)
 {
 	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	struct setting_list by = list_attributes(arguments), where = { 0 };
 	char condition[64], *conditions[] = { condition };
 	struct top_options options = {
-		.by = &by, .where = &where, .sort = arguments->sort, .is_plain = true, .fd = STDOUT_FILENO,
+		.by = &by, .where = &where, .sort = arguments->sort, .is_plain = true,
+				       .fd = STDOUT_FILENO,
 	};
 
 	if (!ask_is_general(arguments) || !has_overview(&setup->set))
 		return EXIT_OK;
 	snprintf(condition, sizeof(condition), "unit=%s", scope_name());
 	if (arguments->is_alone)
-		where = (struct setting_list){ .items = conditions, .n_items = ARRAY_SIZE(conditions) };
+		where = (struct setting_list){ .items = conditions,
+					       .n_items = ARRAY_SIZE(conditions) };
 	if (!open_file(table, arguments, &options))
 		return EXIT_OUTPUT;
 	options.limit = find_limit(arguments, options.fd);

@@ -14,7 +14,10 @@
 
 #define INTERVAL_NS (2 * NS_PER_S) /* for a person who watches */
 
-/* r: of top_run() or top_watch(). Sets *ret_wish if an agent is to be run then: TOP_PROCESSES or TOP_ALONE. */
+/*
+ * r: of top_run() or top_watch(). Sets *ret_wish if an agent is to be run then: TOP_PROCESSES or
+ * TOP_ALONE.
+ */
 static enum exit_code report_end(int r, int *ret_wish)
 {
 	static const char *const of_service[] = {
@@ -72,7 +75,8 @@ static enum exit_code run_agent(const struct arguments *arguments, struct top *t
 static bool needs_own_agent(const struct arguments *arguments)
 {
 	return arguments->config_path || arguments->collector_directory || arguments->n_words ||
-	       arguments->probes.n_items || arguments->settings.n_items || arguments->duration_calls ||
+	       arguments->probes.n_items || arguments->settings.n_items ||
+	       arguments->duration_calls ||
 	       arguments->interval_ns || arguments->duration_ns || arguments->is_per_process ||
 	       ask_is_of_processes(arguments);
 }
@@ -92,7 +96,8 @@ static enum exit_code watch_service(const struct arguments *arguments, struct to
 		log_error("%s: %s; run it as root or in the service's group", address.sun_path, strerror(-fd));
 	if (fd < 0)
 		return *ret_wish ? EXIT_OK : EXIT_RIGHTS;
-	r = question_init(&question, &arguments->by, &arguments->where, &diag) ?: top_ask(top, &question, &diag);
+	r = question_init(&question, &arguments->by, &arguments->where, &diag) ?:
+	    top_ask(top, &question, &diag);
 	log_lines(LOG_LEVEL_ERROR, buf_text(&diag.text));
 	if (r || diag.n_errors) {
 		closep(&fd);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What comes later replaces what is there: defaults, the environment, then the files, the strongest
- * last. Exporters get their types and settings at the end. Every mistake on the way is gathered, and
- * reading goes on after it.
+ * last. Exporters get their types and settings at the end. Every mistake on the way is gathered,
+ * and reading goes on after it.
  */
 #include "config/config.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "build-config.h"
@@ -35,7 +37,8 @@ static int read_standard_files(struct config *config, const char *const *roots, 
 	return r;
 }
 
-int config_read(const char *path, const char *const *roots, struct diag *diag, struct config **ret_config)
+int config_read(const char *path, const char *const *roots, struct diag *diag,
+		struct config **ret_config)
 {
 	_cleanup_(config_freep) struct config *config = calloc(1, sizeof(*config));
 	int err;
@@ -62,7 +65,8 @@ int config_read(const char *path, const char *const *roots, struct diag *diag, s
 	return 0;
 }
 
-const char *config_find_place(const struct config *config, const char *key, const char *word, unsigned int *ret_line)
+const char *config_find_place(const struct config *config, const char *key, const char *word,
+			      unsigned int *ret_line)
 {
 	const char *path = NULL;
 
@@ -92,4 +96,46 @@ struct config *config_free(struct config *config)
 	free(config->files);
 	free(config);
 	return NULL;
+}
+
+/* The last part of the hook, as a name that no other probe has. */
+static void name_hook(const struct config *config, const char *hook, const char *end, char name[48])
+{
+	const char *at = (const char *)memrchr(hook, ':', (size_t)(end - hook)) + 1;
+	size_t n;
+
+	at += strspn(at, "_.0123456789");
+	if (at < end)
+		snprintf(name, 37, "%.*s", (int)(end - at), at);
+	else
+		snprintf(name, 37, "command"); /* probe is an object */
+	for (char *c = name; *c; c++)
+		*c = isalnum((unsigned char)*c) ? *c : '_';
+	n = strlen(name);
+	for (int i = 2; config_find_section(config, "probe", name); i++)
+		snprintf(name + n, 48 - n, "_%d", i);
+}
+
+int config_add_probe(struct config *config, const char *text, struct diag *diag)
+{
+	_cleanup_(buf_done) struct buf section = BUF_INIT;
+	const char *by = strstr(text, " by "), *end = by ?: text + strlen(text), *hook;
+	char name[48];
+
+	while (end > text && end[-1] == ' ')
+		end--;
+	for (hook = end; hook > text && hook[-1] != ' ';)
+		hook--;
+	if (!memchr(hook, ':', (size_t)(end - hook)) || strpbrk(text, "\r\n")) {
+		diag_add(diag, "bpfpush", 0, "--probe \"%.100s\" is not as it should be; write MEASURE HOOK by VALUES, like "
+			 "\"latency uprobe:libc:getaddrinfo by unit\"", text);
+		return 0;
+	}
+	name_hook(config, hook, end, name);
+	buf_printf(&section, "[probe %s]\nhook = %.*s\n", name, (int)(end - hook), hook);
+	if (hook > text)
+		buf_printf(&section, "measure = %.*s\n", (int)(hook - text), text);
+	if (by)
+		buf_printf(&section, "by = %s\n", by + 4);
+	return buf_error(&section) ?: config_read_text(config, buf_text(&section), "bpfpush --probe", diag);
 }

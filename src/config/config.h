@@ -32,8 +32,8 @@ struct config_section {
 	const char *name;
 	bool is_enabled;  /* "enabled = no" leaves it out */
 	/*
-	 * All but "enabled"; later ones replace earlier ones. Its place is where the section stands last, for messages;
-	 * path NULL: on the command line.
+	 * All but "enabled"; later ones replace earlier ones. Its place is where the section stands
+	 * last, for messages; path NULL: on the command line.
 	 */
 	struct assignments given;
 };
@@ -42,7 +42,8 @@ struct config_exporter {
 	const char *name;
 	const struct exporter_ops *ops;
 	void *options;	  /* of ops, filled */
-	const char *path; /* of its section, or the variable of the environment with line 0, or NULL */
+	/* of its section, or the variable of the environment with line 0, or NULL */
+	const char *path;
 	unsigned int line;
 };
 
@@ -54,12 +55,15 @@ struct config_agent {
 	uint64_t memory_limit_bytes;  /* of tables and series; 0: by the machine's memory */
 	uint64_t queue_bytes;	      /* of what waits to be sent, of all exporters together */
 	uint64_t shutdown_timeout_ns; /* for the last push */
-	/* Searched in this order, before the standard places; the first collector of a name counts. */
+	/*
+	 * Searched in this order, before the standard places; the first collector of a name counts.
+	 */
 	struct setting_list collector_directories;
 	struct setting_list collectors; /* names to run; empty: the seven that are on by default */
 	struct label_choice names;
 	bool self_metrics;	       /* export bpfpush's own */
-	bool is_strict;	    /* a hook that cannot be attached makes the start fail; collectors may choose otherwise */
+	/* a hook that cannot be attached makes the start fail; collectors may choose otherwise */
+	bool is_strict;
 };
 
 struct config {
@@ -79,35 +83,40 @@ struct config {
 	 * them.
 	 */
 	struct diag warnings;
-	struct ini_file **files; /* in the order of reading; the strings above are borrowed from them */
+	/* in the order of reading; the strings above are borrowed from them */
+	struct ini_file **files;
 	size_t n_files;
 };
 
 extern const struct setting_table config_agent_settings;
 
 /*
- * Reads all of it, and the environment. Mistakes go to diag; *ret_config is set all the same when memory allows, so
- * that a check can go on to the collectors. -ENOMEM, or -ENOENT where path is absent (in diag too).
+ * Reads all of it, and the environment. Mistakes go to diag; *ret_config is set all the same when
+ * memory allows, so that a check can go on to the collectors. -ENOMEM, or -ENOENT where path is
+ * absent (in diag too).
  *
- * path: --config FILE: this one alone, no drop-ins; NULL: the standard places. roots: those, the strongest first,
- * ended by NULL; NULL: the build's sysconfdir (/etc), /run and /usr/lib. For tests, which have their os-release there
- * too.
+ * path: --config FILE: this one alone, no drop-ins; NULL: the standard places. roots: those, the
+ * strongest first, ended by NULL; NULL: the build's sysconfdir (/etc), /run and /usr/lib. For
+ * tests, which have their os-release there too.
  */
-int config_read(const char *path, const char *const *roots, struct diag *diag, struct config **ret_config);
+int config_read(const char *path, const char *const *roots, struct diag *diag,
+		struct config **ret_config);
 /* For scandir(3): is it NAME.conf, and not hidden, as an editor's files are? */
 int config_is_file(const struct dirent *entry);
 /* The section of this kind and name, or NULL. */
-const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name);
+const struct config_section *config_find_section(const struct config *config, const char *kind,
+						 const char *name);
 /*
- * Adds a [probe] section as the command line has it, "[MEASURE] HOOK [by VALUE, VALUE]", and names it after its hook.
- * Its line is 0. Mistakes go to diag. -ENOMEM.
+ * Adds a [probe] section as the command line has it, "[MEASURE] HOOK [by VALUE, VALUE]", and names
+ * it after its hook. Its line is 0. Mistakes go to diag. -ENOMEM.
  */
 int config_add_probe(struct config *config, const char *text, struct diag *diag);
 /*
  * Where a file sets key of [agent] to a text that contains word: its path and line, the last one if
  * there are several. NULL: nowhere, so it is from the command line or a default.
  */
-const char *config_find_place(const struct config *config, const char *key, const char *word, unsigned int *ret_line);
+const char *config_find_place(const struct config *config, const char *key, const char *word,
+			      unsigned int *ret_line);
 /*
  * Adds an exporter, unless its section is not enabled, and checks it. The section's name and path
  * are borrowed, its settings are not kept. Mistakes go to diag. -ENOMEM.

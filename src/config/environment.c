@@ -21,11 +21,13 @@ static const char *get_variable(const char *name)
 	return text && *text ? text : NULL;
 }
 
-static int set_agent(struct config *config, const char *variable, const char *key, const char *value)
+static int set_agent(struct config *config, const char *variable, const char *key,
+		     const char *value)
 {
 	const struct assignment setting = { key, value, variable, 0 };
 
-	return setting_table_set(&config_agent_settings, &config->agent, &setting, &config->warnings);
+	return setting_table_set(&config_agent_settings, &config->agent, &setting,
+				 &config->warnings);
 }
 
 static int set_interval(struct config *config)
@@ -93,7 +95,8 @@ int config_environment_set(struct config *config)
 	return err ?: set_resource(config);
 }
 
-static int add_exporter(struct config *config, struct diag *diag, const char *type, const char *variable)
+static int add_exporter(struct config *config, struct diag *diag, const char *type,
+			const char *variable)
 {
 	struct config_section section = { .is_enabled = true, .given.path = variable };
 	const struct exporter_ops *ops = exporter_find(type);

@@ -11,7 +11,9 @@
 #include "collector/hook/target.h"
 #include "util/cleanup.h"
 
-/* "char comm[16]", "const char * name", "__data_loc char[] path", "unsigned char flags", "int pid" */
+/*
+ * "char comm[16]", "const char * name", "__data_loc char[] path", "unsigned char flags", "int pid"
+ */
 static const char *text_of(const char *declaration)
 {
 	if (!strstr(declaration, "char") || strstr(declaration, "unsigned char"))
@@ -70,8 +72,10 @@ void event_fields_read(const char *event, struct event_fields *ret_fields)
 			continue;
 		field->from = "field";
 		field->text = text_of(declaration);
-		field->is_placed = !field->text && !strncmp(declaration, "__", 2) && strstr(declaration, "_loc ");
-		field->is_array = !field->text && strchr(declaration, '[') && !strstr(declaration, "[1]");
+		field->is_placed = !field->text && !strncmp(declaration, "__", 2) &&
+				   strstr(declaration, "_loc ");
+		field->is_array = !field->text && strchr(declaration, '[') &&
+				  !strstr(declaration, "[1]");
 		field->name = cut_name(declaration);
 		if (!strncmp(field->name, "common_", 7)) /* the kernel keeps them from programs */
 			continue;
@@ -115,7 +119,8 @@ bool event_names_write(const struct event_fields *fields, const char *field, str
 
 	snprintf(head, sizeof(head), "__print_symbolic(REC->%s,", field);
 	at = fields->print ? strstr(fields->print, head) : NULL;
-	for (at = at ? at + strlen(head) - 1 : ""; sscanf(at, ", { %" SCNi64 " , \"%63[^\"]\" }%n", &number, name, &n) == 2 && n; n = 0) {
+	for (at = at ? at + strlen(head) - 1 : "";
+	     sscanf(at, ", { %" SCNi64 " , \"%63[^\"]\" }%n", &number, name, &n) == 2 && n; n = 0) {
 		write_name(number, name, begin, out);
 		at += n;
 	}

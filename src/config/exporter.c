@@ -75,7 +75,8 @@ static const struct exporter_ops *find_type(const struct config_section *section
 static const char *file_of(const struct config_exporter *exporter)
 {
 	const struct setting_row *row = setting_table_find(exporter->ops->settings, "path");
-	const char *path = row ? *(char *const *)((const char *)exporter->options + row->offset) : NULL;
+	const char *path = row ? *(char *const *)((const char *)exporter->options + row->offset) :
+			   NULL;
 
 	return path && strcmp(path, "-") ? path : NULL;
 }
@@ -99,7 +100,8 @@ static uint64_t hash_of(const struct config_exporter *exporter)
 		const void *member = (const char *)exporter->options + row->offset;
 		const struct setting_list *list = setting_row_is_list(row) ? member : NULL;
 
-		hash = hash_text(hash, row->type == SETTING_TEXT ? *(char *const *)member : row->key);
+		hash = hash_text(hash,
+				 row->type == SETTING_TEXT ? *(char *const *)member : row->key);
 		for (size_t i = 0; list && i < list->n_items; i++)
 			hash = hash_text(hash, list->items[i]);
 	}
@@ -115,7 +117,8 @@ void config_warn_of_twins(struct config *config)
 		unsigned int n_before = config->warnings.n_errors;
 		const char *file = file_of(exporter);
 
-		for (twin = config->exporters; twin < exporter && config->warnings.n_errors == n_before; twin++) {
+		for (twin = config->exporters;
+		     twin < exporter && config->warnings.n_errors == n_before; twin++) {
 			const char *other = file ? file_of(twin) : NULL;
 
 			if (other && !strcmp(file, other))
@@ -123,7 +126,8 @@ void config_warn_of_twins(struct config *config)
 					 "exporters %s and %s append to the same file, %s: give each its own path",
 					 twin->name, exporter->name, file);
 			/* Nothing tells their endpoints apart. */
-			if (setting_table_find(exporter->ops->settings, "endpoint") && hash_of(exporter) == hash_of(twin))
+			if (setting_table_find(exporter->ops->settings, "endpoint") &&
+			    hash_of(exporter) == hash_of(twin))
 				diag_add(&config->warnings, exporter->path, exporter->line,
 					 "exporters %s and %s push to the same endpoint: it gets every number twice",
 					 twin->name, exporter->name);
@@ -136,7 +140,8 @@ int config_set_exporters(struct config *config, struct diag *diag)
 	int r = 0;
 
 	array_for_each (section, config->sections, config->n_sections) {
-		const struct exporter_ops *ops = strcmp(section->kind, "exporter") ? NULL : find_type(section, diag);
+		const struct exporter_ops *ops = strcmp(section->kind, "exporter") ? NULL :
+						 find_type(section, diag);
 
 		if (ops && r >= 0)
 			r = config_add_exporter(config, section, ops, diag);

@@ -25,7 +25,8 @@ int config_is_file(const struct dirent *entry)
 }
 
 /* Adds a drop-in, unless one of a stronger root has that name and masks it. */
-static int add_drop_in(struct setting_list *paths, size_t first, const char *directory, const char *name)
+static int add_drop_in(struct setting_list *paths, size_t first, const char *directory,
+		       const char *name)
 {
 	while (first < paths->n_items && strcmp(basename(paths->items[first]), name))
 		first++;
@@ -33,7 +34,8 @@ static int add_drop_in(struct setting_list *paths, size_t first, const char *dir
 }
 
 /* Those before first in paths are not drop-ins. */
-static int add_drop_ins(struct setting_list *paths, size_t first, const char *root, struct diag *diag)
+static int add_drop_ins(struct setting_list *paths, size_t first, const char *root,
+			struct diag *diag)
 {
 	char parent[PATH_MAX], directory[PATH_MAX + 16];
 	_cleanup_(freep) struct dirent **entries = NULL;
@@ -81,6 +83,7 @@ int config_files_find(const char *const *roots, struct diag *diag, struct settin
 	for (; *roots && r >= 0; roots++)
 		r = add_drop_ins(paths, first, *roots, diag);
 	if (paths->n_items)
-		qsort(paths->items + first, paths->n_items - first, sizeof(*paths->items), compare_names);
+		qsort(paths->items + first, paths->n_items - first, sizeof(*paths->items),
+		      compare_names);
 	return r;
 }

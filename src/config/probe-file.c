@@ -23,7 +23,8 @@ void probe_look_at_marks(struct probe *probe)
 			size_t length = mark_operand(mark, i, &operand);
 
 			if (!mark->arguments[i].bytes)
-				snprintf(probe->unreadable[i], sizeof(probe->unreadable[i]), "%.*s", (int)length, operand);
+				snprintf(probe->unreadable[i], sizeof(probe->unreadable[i]), "%.*s",
+					 (int)length, operand);
 		}
 	}
 	snprintf(entries, sizeof(entries), "%zu", n);
@@ -39,5 +40,6 @@ bool probe_is_of_libc(const struct probe *probe)
 
 	target_split(probe->target, 0, path);
 	base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	return !strncmp(base, "libc", 4) && (strchr(".", base[4]) || (base[4] == '-' && isdigit((unsigned char)base[5])));
+	return !strncmp(base, "libc", 4) &&
+	       (strchr(".", base[4]) || (base[4] == '-' && isdigit((unsigned char)base[5])));
 }

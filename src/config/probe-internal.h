@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A [probe] section between probe.c, which understands it, and probe-text.c, which writes its descriptor. */
+/*
+ * A [probe] section between probe.c, which understands it, and probe-text.c, which writes its
+ * descriptor.
+ */
 
 #include "collector/hook/mark.h"
 #include "util/setting-table.h"
@@ -16,7 +19,10 @@ struct hook_kind {
 	const char *name;
 	const char *form; /* of what follows the name */
 	unsigned int n_parts, can;
-	/* Of the object: at the entry of a function, at its return, and the alternatives to these; or one alone. */
+	/*
+	 * Of the object: at the entry of a function, at its return, and the alternatives to these;
+	 * or one alone.
+	 */
 	const char *programs[4];
 	const char *remedy; /* for a value that it does not have */
 };
@@ -29,10 +35,13 @@ struct probe_measure {
 
 struct probe_type {
 	const char *name;
-	const char *label;  /* that shows it, as in "as = LABEL" of a descriptor; NULL: it is a number or a text */
-	unsigned int bytes; /* of a register that it takes; what it points to is found by all of them */
+	/* that shows it, as in "as = LABEL" of a descriptor; NULL: it is a number or a text */
+	const char *label;
+	/* of a register that it takes; what it points to is found by all of them */
+	unsigned int bytes;
 	unsigned int is;
-	unsigned int fields; /* how many bytes a field of it may have, or'ed; 0: fields have such a type already */
+	/* how many bytes a field of it may have, or'ed; 0: fields have such a type already */
+	unsigned int fields;
 };
 
 /* .is */
@@ -41,7 +50,8 @@ struct probe_type {
 #define IS_WIDE	   4u /* 16 bytes, or what points to them */
 #define IS_ERROR   8u /* all but errors become 0 */
 #define IS_SWAPPED 16u /* in network byte order */
-#define IS_NAMED   32u /* by the event, or by an enum of the kernel; a field has a sign of its own */
+/* by the event, or by an enum of the kernel; a field has a sign of its own */
+#define IS_NAMED   32u
 
 /* An argument, a result or a field. */
 struct probe_value {
@@ -61,7 +71,10 @@ struct event_fields {
 	struct probe_value items[EVENT_FIELDS];
 	char declarations[EVENT_FIELDS][128]; /* hold the names */
 	size_t n; /* 0: this kernel has no such event, or we may not know */
-	char *print; /* how the kernel prints them, which names some numbers; NULL: it does not say; to be freed */
+	/*
+	 * how the kernel prints them, which names some numbers; NULL: it does not say; to be freed
+	 */
+	char *print;
 };
 
 struct probe {
@@ -78,17 +91,20 @@ struct probe {
 	char word[128]; /* the name of what is measured */
 	struct probe_value measured;
 	int n_arguments; /* that the hook has, if it has some */
-	char unreadable[MARK_ARGUMENTS][48]; /* an operand of a USDT of an unknown form, in one of its places; or "" */
+	/* an operand of a USDT of an unknown form, in one of its places; or "" */
+	char unreadable[MARK_ARGUMENTS][48];
 	unsigned int n_numbers; /* that it counts by */
 	bool has_text, has_address; /* and by them */
 	bool is_paired;	 /* what is known where the function is entered counts where it returns */
-	bool is_classic; /* only a classic tracepoint has fields, and those of system calls are only classic */
+	/* only a classic tracepoint has fields, and those of system calls are only classic */
+	bool is_classic;
 	struct event_fields fields;
 	struct buf *out;
 	struct diag *diag;
 };
 
-#define complain(probe, key, ...) assignments_complain(&(probe)->all, (probe)->diag, key, NULL, __VA_ARGS__)
+#define complain(probe, key, ...) \
+	assignments_complain(&(probe)->all, (probe)->diag, key, NULL, __VA_ARGS__)
 #define complain_of_word(probe, key, what, word, items, n)                                         \
 	({                                                                                         \
 		struct assignment place_ = assignments_place(&(probe)->all, key, NULL);            \
@@ -101,16 +117,23 @@ static inline bool probe_value_is(const struct probe_value *value, unsigned int 
 	return value->type && value->type->is & is;
 }
 
-/* "s32", "enum=NAME"; NULL: the whole register. It is cut. False: there is none, which is reported. probe-type.c */
+/*
+ * "s32", "enum=NAME"; NULL: the whole register. It is cut. False: there is none, which is reported.
+ * probe-type.c
+ */
 bool probe_type_read(struct probe *probe, const char *key, char *type, struct probe_value *value);
-/* Makes of a name and a type a field of the event. A field that is missing or has another type is reported. */
+/*
+ * Makes of a name and a type a field of the event. A field that is missing or has another type is
+ * reported.
+ */
 void probe_take_field(struct probe *probe, const char *key, struct probe_value *value);
 
 /* What follows is written to probe->out, as struct descriptor_entries has it. probe-text.c */
 
 void probe_write_param(struct probe *probe, const char *name, const char *value);
 /* A member of the key is an attribute of that name. */
-void probe_write_label(struct probe *probe, const char *member, const char *first, const char *last);
+void probe_write_label(struct probe *probe, const char *member, const char *first,
+		       const char *last);
 void probe_write_value(struct probe *probe, const char *slot, const struct probe_value *value);
 /* After probe_write_label(): how its type shows it. */
 void probe_write_type(struct probe *probe, const struct probe_value *value);
@@ -122,7 +145,13 @@ void probe_look_at_marks(struct probe *probe);
 /* Is its file the C library? probe-file.c */
 bool probe_is_of_libc(const struct probe *probe);
 
-/* The fields of a classic tracepoint's record, CATEGORY:NAME, as tracefs describes them. event-format.c */
+/*
+ * The fields of a classic tracepoint's record, CATEGORY:NAME, as tracefs describes them.
+ * event-format.c
+ */
 void event_fields_read(const char *event, struct event_fields *ret_fields);
-/* Keys "value" of a [label], NUMBER=NAME, for the names that the kernel prints for a field. False: it prints none. */
+/*
+ * Keys "value" of a [label], NUMBER=NAME, for the names that the kernel prints for a field. False:
+ * it prints none.
+ */
 bool event_names_write(const struct event_fields *fields, const char *field, struct buf *out);

@@ -106,7 +106,8 @@ static const char *choose_unit(const struct probe *probe)
 
 static void write_metrics(struct probe *probe)
 {
-	bool may_lose = probe->is_paired || (probe->measured.bytes == 8 && !probe->measured.is_signed);
+	bool may_lose = probe->is_paired ||
+			(probe->measured.bytes == 8 && !probe->measured.is_signed);
 	struct buf *out = probe->out;
 
 	descriptor_write_section(probe->out, "collector", "");
@@ -134,7 +135,8 @@ static void write_metrics(struct probe *probe)
 
 static void write_program(struct probe *probe, const char *name)
 {
-	const char *target = probe->target, *event = probe->kind->can & HAS_FIELDS ? strchr(target, ':') + 1 : target;
+	const char *target = probe->target,
+		*event = probe->kind->can & HAS_FIELDS ? strchr(target, ':') + 1 : target;
 	const char *key = probe->kind->can & IS_SAMPLED ? "event" : "target";
 
 	descriptor_write_section(probe->out, "program", name);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types of the values of a [probe]: how a number lies in a register or a record, and what is shown in place of it. */
+/*
+ * Types of the values of a [probe]: how a number lies in a register or a record, and what is shown
+ * in place of it.
+ */
 #include "config/probe-internal.h"
 
 #include <string.h>
@@ -7,9 +10,11 @@
 #include "util/array.h"
 
 static const struct probe_type types[] = {
-	{ "s8", NULL, 1, IS_SIGNED }, { "s16", NULL, 2, IS_SIGNED }, { "s32", NULL, 4, IS_SIGNED }, { "s64", NULL, 8, IS_SIGNED },
+	{ "s8", NULL, 1, IS_SIGNED }, { "s16", NULL, 2, IS_SIGNED }, { "s32", NULL, 4, IS_SIGNED },
+					   { "s64", NULL, 8, IS_SIGNED },
 	{ "u8", NULL, 1 }, { "u16", NULL, 2 }, { "u32", NULL, 4 }, { "u64", NULL, 8 },
-	{ "be16", NULL, 2, IS_SWAPPED, 2 }, { "be32", NULL, 4, IS_SWAPPED, 4 }, { "be64", NULL, 8, IS_SWAPPED, 8 },
+	{ "be16", NULL, 2, IS_SWAPPED, 2 }, { "be32", NULL, 4, IS_SWAPPED, 4 },
+					   { "be64", NULL, 8, IS_SWAPPED, 8 },
 	{ "text", NULL, 8, IS_TEXT },
 	{ "errno", "errno", 8, IS_SIGNED | IS_ERROR, 4 | 8 },
 	{ "enum", NULL, 4, IS_SIGNED | IS_NAMED, 1 | 2 | 4 | 8 },
@@ -64,7 +69,8 @@ static bool check_type(struct probe *probe, const char *key, const struct probe_
 			 probe->target);
 	else if (!type && field && field->is_array && is_number(field))
 		complain(probe, key, "field \"%s\" of %s is an array of %u byte%s, not a number; \"by\" can show it, as %s:%s",
-			 value->name, probe->target, field->bytes, plural(field->bytes), value->name,
+			 value->name, probe->target, field->bytes, plural(field->bytes),
+			 value->name,
 			 field->bytes == 4 ? "ipv4" : "hex");
 	else if (!field || (!type && (field->text || is_number(field))))
 		return true;
@@ -84,7 +90,8 @@ static bool check_type(struct probe *probe, const char *key, const struct probe_
 
 void probe_take_field(struct probe *probe, const char *key, struct probe_value *value)
 {
-	const struct probe_value *field = array_find(probe->fields.items, probe->fields.n, value->name);
+	const struct probe_value *field = array_find(probe->fields.items, probe->fields.n,
+						     value->name);
 
 	probe->is_classic = true;
 	if (!field && probe->fields.n)
@@ -96,5 +103,6 @@ void probe_take_field(struct probe *probe, const char *key, struct probe_value *
 	value->offset = field->offset;
 	value->bytes = field->bytes;
 	value->text = field->text;
-	value->is_signed = !value->type || probe_value_is(value, IS_NAMED) ? field->is_signed : value->is_signed;
+	value->is_signed = !value->type || probe_value_is(value, IS_NAMED) ? field->is_signed :
+			   value->is_signed;
 }

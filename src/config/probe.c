@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Understands a [probe] section. What the section alone tells is checked here; whether there is such a function,
- * symbol or event is checked where every collector's hooks are.
+ * Understands a [probe] section. What the section alone tells is checked here; whether there is
+ * such a function, symbol or event is checked where every collector's hooks are.
  */
 #include "config/probe-internal.h"
 
@@ -66,12 +66,14 @@ static int check_length(const char *text, const char **ret_complaint)
 	return strlen(text) > 255 ? -EINVAL : 0;
 }
 
-#define ROW(member, type, default) SETTING(struct probe, member, #member, type, default, .check = check_length)
+#define ROW(member, type, default) \
+	SETTING(struct probe, member, #member, type, default, .check = check_length)
 #define COMMON(key)		   SETTING(struct probe, common, key, SETTING_LIST, NULL)
 
 static const struct setting_row rows[] = {
 	ROW(hook, SETTING_TEXT, NULL), ROW(measure, SETTING_TEXT, "count"), ROW(by, SETTING_WORDS, NULL),
-	ROW(name, SETTING_TEXT, NULL), ROW(unit, SETTING_TEXT, NULL), ROW(description, SETTING_TEXT, NULL),
+	ROW(name, SETTING_TEXT, NULL), ROW(unit, SETTING_TEXT, NULL),
+					   ROW(description, SETTING_TEXT, NULL),
 	ROW(period, SETTING_TEXT, NULL), ROW(frequency, SETTING_TEXT, NULL),
 	COMMON("enabled"), COMMON("drop_attributes"), COMMON("strict"),
 };
@@ -105,7 +107,8 @@ static void find_hook(struct probe *probe)
 		return;
 	probe->target = hook + n + (hook[n] == ':');
 	probe->is_classic = !strncmp(hook, "tracepoint:syscalls:", 20);
-	if (!(probe->kind->can & IS_SAMPLED) && strpbrk(strrchr(probe->target, ':') ?: probe->target, "*?[")) {
+	if (!(probe->kind->can & IS_SAMPLED) &&
+	    strpbrk(strrchr(probe->target, ':') ?: probe->target, "*?[")) {
 		complain(probe, "hook", "\"%s\" has a wildcard; a probe is at one place, so write one name", hook);
 		probe->kind = NULL;
 		return;
@@ -168,7 +171,10 @@ static void check_constants(struct probe *probe, const char *key, const struct p
 		 value->name, equals, value->constants ?: "", why, value->name);
 }
 
-/* Is it an argument, a result or a field? If not, it is on, or there is a complaint. text is cut into name and type. */
+/*
+ * Is it an argument, a result or a field? If not, it is on, or there is a complaint. text is cut
+ * into name and type.
+ */
 static bool read_value(struct probe *probe, const char *key, char *text, struct probe_value *value)
 {
 	unsigned int can = probe->kind->can | (probe->is_paired ? HAS_RESULT : 0);
@@ -180,7 +186,8 @@ static bool read_value(struct probe *probe, const char *key, char *text, struct 
 		value->name += 5;
 	else if (!(can & HAS_FIELDS) || strcmp(text, "ret"))
 		word = array_find(words, ARRAY_SIZE(words), text);
-	if (!probe_type_read(probe, key, type, value) || (word && is_refused(probe, key, word, value, can)))
+	if (!probe_type_read(probe, key, type, value) ||
+	    (word && is_refused(probe, key, word, value, can)))
 		return false;
 	if (!word && can & HAS_FIELDS)
 		probe_take_field(probe, key, value);
@@ -252,7 +259,8 @@ static void read_by(struct probe *probe, size_t i)
 	if (value.text)
 		probe_write_param(probe, "text_is", value.text);
 	snprintf(member, sizeof(member), "unused_%s", slot);
-	probe_write_label(probe, member, probe->called, make_name(strchr(text, '.') ? strchr(text, '.') + 1 : text));
+	probe_write_label(probe, member, probe->called,
+			  make_name(strchr(text, '.') ? strchr(text, '.') + 1 : text));
 	probe_write_type(probe, &value);
 }
 
@@ -272,7 +280,8 @@ static void check_event(struct probe *probe)
 	const char *rate = probe->period ? "period" : "frequency";
 	bool is_sampled = probe->kind->can & IS_SAMPLED;
 	const char *of_event = is_sampled ? perf_complaint(probe->target, NULL, NULL) : NULL;
-	const char *of_rate = is_sampled ? perf_complaint(probe->target, probe->frequency, probe->period) : NULL;
+	const char *of_rate = is_sampled ?
+			      perf_complaint(probe->target, probe->frequency, probe->period) : NULL;
 
 	if (of_event)
 		complain(probe, "hook", "%s", of_event);
@@ -292,7 +301,8 @@ static void check_key(struct probe *probe, const struct assignment *setting)
 		key++;
 	complaint = key < end && *setting->value ? grammar_check(key, setting->value) : NULL;
 	if (!strcmp(setting->key, "by") &&
-	    (*setting->value ? setting->value[strlen(setting->value) - 1] == ',' : !probe->by.n_items))
+	    (*setting->value ? setting->value[strlen(setting->value) - 1] == ',' :
+	     !probe->by.n_items))
 		complaint = "ends where a word should follow; write one, such as unit";
 	else if (!strcmp(setting->key, "name") &&
 		 (!strncmp(setting->value, "bpfpush.", 8) || !strncmp(setting->value, "otel.", 5)))
@@ -301,7 +311,8 @@ static void check_key(struct probe *probe, const struct assignment *setting)
 		if (*c & 0x80)
 			complaint = "is not ASCII, as units of UCUM are; write one like s, By or {call}";
 	if (complaint)
-		diag_add(probe->diag, setting->path, setting->line, "%s \"%.80s\" %s", setting->key, setting->value, complaint);
+		diag_add(probe->diag, setting->path, setting->line, "%s \"%.80s\" %s", setting->key,
+			 setting->value, complaint);
 }
 
 static void translate_probe(struct probe *probe)
@@ -321,7 +332,8 @@ static void translate_probe(struct probe *probe)
 		probe_write(probe);
 }
 
-int probe_describe(const struct config_section *section, struct diag *diag, struct descriptor_entries *ret_entries)
+int probe_describe(const struct config_section *section, struct diag *diag,
+		   struct descriptor_entries *ret_entries)
 {
 	struct probe probe = { .section = section->name, .out = ret_entries->text, .diag = diag,
 			       .n_arguments = MARK_ARGUMENTS, .all = section->given };
@@ -333,7 +345,8 @@ int probe_describe(const struct config_section *section, struct diag *diag, stru
 	ret_entries->path = place.path;
 	ret_entries->line = place.line;
 	ret_entries->label_line = by.key && !strcmp(by.path, place.path) ? by.line : place.line;
-	ret_entries->metric_line = name.key && !strcmp(name.path, place.path) ? name.line : place.line;
+	ret_entries->metric_line = name.key && !strcmp(name.path, place.path) ?
+				   name.line : place.line;
 	snprintf(probe.called, sizeof(probe.called), "%s", section->name);
 	make_name(probe.called);
 	if (grammar_check_name(probe.called))
@@ -350,48 +363,6 @@ int probe_describe(const struct config_section *section, struct diag *diag, stru
 	free(probe.fields.print);
 	setting_table_done(&probe_settings, &probe);
 	return err ?: buf_error(probe.out);
-}
-
-/* The last part of the hook, as a name that no other probe has. */
-static void name_hook(const struct config *config, const char *hook, const char *end, char name[48])
-{
-	const char *at = (const char *)memrchr(hook, ':', (size_t)(end - hook)) + 1;
-	size_t n;
-
-	at += strspn(at, "_.0123456789");
-	if (at < end)
-		snprintf(name, 37, "%.*s", (int)(end - at), at);
-	else
-		snprintf(name, 37, "command"); /* probe is an object */
-	for (char *c = name; *c; c++)
-		*c = isalnum((unsigned char)*c) ? *c : '_';
-	n = strlen(name);
-	for (int i = 2; config_find_section(config, "probe", name); i++)
-		snprintf(name + n, 48 - n, "_%d", i);
-}
-
-int config_add_probe(struct config *config, const char *text, struct diag *diag)
-{
-	_cleanup_(buf_done) struct buf section = BUF_INIT;
-	const char *by = strstr(text, " by "), *end = by ?: text + strlen(text), *hook;
-	char name[48];
-
-	while (end > text && end[-1] == ' ')
-		end--;
-	for (hook = end; hook > text && hook[-1] != ' ';)
-		hook--;
-	if (!memchr(hook, ':', (size_t)(end - hook)) || strpbrk(text, "\r\n")) {
-		diag_add(diag, "bpfpush", 0, "--probe \"%.100s\" is not as it should be; write MEASURE HOOK by VALUES, like "
-			 "\"latency uprobe:libc:getaddrinfo by unit\"", text);
-		return 0;
-	}
-	name_hook(config, hook, end, name);
-	buf_printf(&section, "[probe %s]\nhook = %.*s\n", name, (int)(end - hook), hook);
-	if (hook > text)
-		buf_printf(&section, "measure = %.*s\n", (int)(hook - text), text);
-	if (by)
-		buf_printf(&section, "by = %s\n", by + 4);
-	return buf_error(&section) ?: config_read_text(config, buf_text(&section), "bpfpush --probe", diag);
 }
 
 bool probe_is_common(const char *key)

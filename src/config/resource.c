@@ -68,11 +68,15 @@ int resource_set(struct resource *resource, const char *name, const char *text)
 	utf8_clean(own_text);
 	end = resource->items + resource->n++;
 	memmove(item + 1, item, (size_t)(end - item) * sizeof(*item));
-	*item = (struct attribute){ .name = TAKE_PTR(own_name), .type = ATTRIBUTE_TEXT, .text = TAKE_PTR(own_text) };
+	*item = (struct attribute){ .name = TAKE_PTR(own_name), .type = ATTRIBUTE_TEXT,
+				    .text = TAKE_PTR(own_text) };
 	return 0;
 }
 
-/* No id: a first boot, or a container without one. Clones of a machine have its id, but names of their own. */
+/*
+ * No id: a first boot, or a container without one. Clones of a machine have its id, but names of
+ * their own.
+ */
 static int set_instance(struct resource *resource, const char *host, const char *config_path)
 {
 	_cleanup_(freep) char *path = config_path ? realpath(config_path, NULL) : NULL;
@@ -92,7 +96,8 @@ static void unquote_value(char *text)
 {
 	char quote = *text == '"' || *text == '\'' ? *text : '\0', *to = text;
 
-	for (char *from = text + !!quote; *from && *from != '\n' && (!quote || *from != quote); from++) {
+	for (char *from = text + !!quote; *from && *from != '\n' && (!quote || *from != quote);
+	     from++) {
 		if (*from == '\\' && quote != '\'' && from[1])
 			from++;
 		*to++ = *from;
@@ -125,7 +130,8 @@ static int set_os(struct resource *resource, const char *const *roots)
 	return r;
 }
 
-int resource_set_defaults(struct resource *resource, const char *const *roots, const char *config_path)
+int resource_set_defaults(struct resource *resource, const char *const *roots,
+			  const char *config_path)
 {
 	struct utsname system = { 0 };
 	int r = 0;

@@ -28,16 +28,18 @@ int resource_set(struct resource *resource, const char *name, const char *text);
  * host.name, host.arch, os.type, os.name, os.version. os-release is taken from the
  * first of roots (ended by NULL) that has it. Attributes without a source are left out.
  *
- * service.instance.id is a hash of the machine's id (which is confidential: machine-id(5)) and the host's name. If
- * --config named a file, its path is hashed too, so agents with different files are different
- * instances. config_path: that file; NULL for the standard places. -ENOMEM.
+ * service.instance.id is a hash of the machine's id (which is confidential: machine-id(5)) and the
+ * host's name. If --config named a file, its path is hashed too, so agents with different files are
+ * different instances. config_path: that file; NULL for the standard places. -ENOMEM.
  */
-int resource_set_defaults(struct resource *resource, const char *const *roots, const char *config_path);
+int resource_set_defaults(struct resource *resource, const char *const *roots,
+			  const char *config_path);
 /*
  * The value of OTEL_RESOURCE_ATTRIBUTES: "name=text,name=text", with "%2C" for "," and the like.
  * -EINVAL: it is malformed, and nothing of it is set (OpenTelemetry specification,
  * resource/sdk.md). -ENOMEM, -ENOSPC.
  */
 int resource_set_list(struct resource *resource, const char *list);
-const char *resource_find(const struct resource *resource, const char *name); /* its text, or NULL */
+/* its text, or NULL */
+const char *resource_find(const struct resource *resource, const char *name);
 void resource_done(struct resource *resource);

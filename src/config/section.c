@@ -44,14 +44,17 @@ static int check_memory_limit(const char *text, const char **ret_complaint)
 }
 
 /* Units that are made for one job each, with a number in their names: docs/collectors.md. */
-/* Below user@UID.service, a user chooses all names. "?" and "-" apart: together they are a trigraph. */
-#define NUMBERED(before)                                                                              \
-	before "run-u[0-9]* " before "run-p[0-9]*-i[0-9]* " before "run-r????????????????????????????????.s* " \
+/*
+ * Below user@UID.service, a user chooses all names. "?" and "-" apart: together they are a
+ * trigraph.
+ */
+#define NUMBERED(before)		\
+	before "run-u[0-9]* " before "run-p[0-9]*-i[0-9]* " before "run-r????????????????????????????????.s* "	\
 	before "dbus-:* " before "snap.*.scope " before "apptainer-[0-9]*.scope " before "libpod-conmon-*.scope " before "crio-conmon-*.scope "
-#define FOLD_UNITS                                                                                     \
-	"session-*.scope ssh*@[0-9]*-* systemd-coredump@[0-9]*-* polkit-*@[0-9]*-* "                   \
-	"[0-9a-f]???????" "-????" "-????" "-????" "-????????????.*.scope "                             \
-	NUMBERED("") NUMBERED("user@*/") "user@*/app-*.scope user@*/app-*@* user@*/vte-* "             \
+#define FOLD_UNITS			\
+	"session-*.scope ssh*@[0-9]*-* systemd-coredump@[0-9]*-* polkit-*@[0-9]*-* "				\
+	"[0-9a-f]???????" "-????" "-????" "-????" "-????????????.*.scope "			\
+	NUMBERED("") NUMBERED("user@*/") "user@*/app-*.scope user@*/app-*@* user@*/vte-* "	\
 	"user@*/tmux-spawn-* user@*/gnome-launched-*"
 
 #define ROW(...) SETTING(struct config_agent, __VA_ARGS__)
@@ -96,7 +99,8 @@ struct reading {
 
 static int take_agent(struct reading *reading, const struct assignment *setting)
 {
-	return setting_table_set(&config_agent_settings, &reading->config->agent, setting, reading->diag);
+	return setting_table_set(&config_agent_settings, &reading->config->agent, setting,
+				 reading->diag);
 }
 
 static int take_resource(struct reading *reading, const struct assignment *setting)
@@ -137,7 +141,8 @@ static int take_setting(struct reading *reading, const struct assignment *settin
 
 static const struct section_kind {
 	const char *name;
-	int (*take)(struct reading *reading, const struct assignment *setting); /* take_setting: it has an argument */
+	/* take_setting: it has an argument */
+	int (*take)(struct reading *reading, const struct assignment *setting);
 } section_kinds[] = {
 	{ "agent", take_agent },
 	{ "resource", take_resource },
@@ -151,8 +156,10 @@ static const struct section_kind {
 static const struct section_kind *find_kind(struct reading *reading)
 {
 	const struct ini_entry *entry = reading->entry;
-	const struct section_kind *kind = diag_find(reading->diag, reading->file->path, entry->line, "section",
-						    entry->section, section_kinds, ARRAY_SIZE(section_kinds));
+	const struct section_kind *kind = diag_find(reading->diag, reading->file->path,
+						    entry->line, "section",
+						    entry->section, section_kinds,
+						    ARRAY_SIZE(section_kinds));
 	const char *argument = entry->argument, *complaint;
 
 	if (!kind)
@@ -168,10 +175,12 @@ static const struct section_kind *find_kind(struct reading *reading)
 	return NULL;
 }
 
-const struct config_section *config_find_section(const struct config *config, const char *kind, const char *name)
+const struct config_section *config_find_section(const struct config *config, const char *kind,
+						 const char *name)
 {
 	for (size_t i = 0; i < config->n_sections; i++)
-		if (!strcmp(config->sections[i].kind, kind) && !strcmp(config->sections[i].name, name))
+		if (!strcmp(config->sections[i].kind, kind) &&
+		    !strcmp(config->sections[i].name, name))
 			return &config->sections[i];
 	return NULL;
 }
@@ -193,12 +202,15 @@ static int begin_section(struct reading *reading, const struct ini_entry *earlie
 	reading->kind = kind;
 	if (kind->take != take_setting)
 		return 0;
-	reading->section = (struct config_section *)config_find_section(config, kind->name, argument);
+	reading->section = (struct config_section *)config_find_section(config,
+									kind->name, argument);
 	if (!reading->section) {
-		reading->section = array_add(&config->sections, &config->n_sections, sizeof(*reading->section));
+		reading->section = array_add(&config->sections, &config->n_sections,
+					     sizeof(*reading->section));
 		if (!reading->section)
 			return -ENOMEM;
-		*reading->section = (struct config_section){ kind->name, argument, .is_enabled = true };
+		*reading->section = (struct config_section){ kind->name, argument,
+							     .is_enabled = true };
 	}
 	reading->section->given.path = reading->file->path;
 	reading->section->given.line = entry->line;
@@ -212,9 +224,10 @@ static bool is_foreign(const char *name)
 
 static int take_entry(struct reading *reading)
 {
-	const struct ini_entry *entry = reading->entry, *earlier = ini_find_earlier(reading->file, entry);
-	const struct assignment setting = { entry->key, entry->value, reading->file->path, entry->line,
-					    earlier ? earlier->line : 0 };
+	const struct ini_entry *entry = reading->entry,
+		*earlier = ini_find_earlier(reading->file, entry);
+	const struct assignment setting = { entry->key, entry->value, reading->file->path,
+					    entry->line, earlier ? earlier->line : 0 };
 
 	if (is_foreign(entry->section) || is_foreign(entry->key))
 		return 0;

@@ -8,7 +8,8 @@
 
 static bool can_merge(const struct queue *queue, const struct queue_item *item)
 {
-	return !item->is_doubtful && !item->is_damaged && !(queue->is_begun && item == queue->waiting) &&
+	return !item->is_doubtful && !item->is_damaged &&
+	       !(queue->is_begun && item == queue->waiting) &&
 	       !(item->place && (queue_is_short(queue) || queue->spool->error));
 }
 
@@ -20,7 +21,10 @@ static bool is_in_newest(const struct queue *queue, const struct queue_item *ite
 	       (queue->slot_ns && item->time_ns / queue->slot_ns == newest_ns / queue->slot_ns);
 }
 
-/* Chooses items; how many, or 0 if they are of one window. n_windows: the oldest; 0: those that the newest takes up. */
+/*
+ * Chooses items; how many, or 0 if they are of one window. n_windows: the oldest; 0: those that the
+ * newest takes up.
+ */
 static size_t choose_items(struct queue *queue, unsigned int n_windows)
 {
 	unsigned int n_seen = 0;
@@ -32,7 +36,8 @@ static size_t choose_items(struct queue *queue, unsigned int n_windows)
 		bool is_new = can_merge(queue, item) && (!n_seen || item->time_ns != last_ns);
 
 		item->is_chosen = can_merge(queue, item) &&
-				  (n_windows ? n_seen + is_new <= n_windows : is_in_newest(queue, item));
+				  (n_windows ? n_seen + is_new <= n_windows :
+				   is_in_newest(queue, item));
 		if (!item->is_chosen)
 			continue;
 		n_seen += is_new;
@@ -61,11 +66,15 @@ static void take_out(struct exporter *exporter, struct queue_item *item)
 	queue_remove(&exporter->queue, item);
 }
 
-/* The n chosen items become one window, with the time of the newest of them. How many points were read; 0: none. */
+/*
+ * The n chosen items become one window, with the time of the newest of them. How many points were
+ * read; 0: none.
+ */
 static size_t merge_chosen(struct exporter *exporter, size_t n)
 {
 	struct queue *queue = &exporter->queue;
-	struct queue_item **items = calloc(n, sizeof(*items)), *item, *last = TAILQ_LAST(&queue->items, queue_items);
+	struct queue_item **items = calloc(n, sizeof(*items)), *item,
+		*last = TAILQ_LAST(&queue->items, queue_items);
 	uint64_t time_ns = queue->time_ns;
 	size_t n_points = 0, i = 0;
 	int err;
@@ -114,7 +123,8 @@ void backlog_tidy(struct exporter *exporter, bool is_last)
 	if (n)
 		(void)merge_chosen(exporter, n);
 	while ((n = choose_items(queue, 2)) &&
-	       (queue_is_over(queue) || (n_points < POINTS_AT_ONCE && (is_last || is_aged(queue))))) {
+	       (queue_is_over(queue) ||
+		(n_points < POINTS_AT_ONCE && (is_last || is_aged(queue))))) {
 		n_read = merge_chosen(exporter, n);
 		if (!n_read)
 			break;

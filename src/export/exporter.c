@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of exporters, and the accounts that all of them keep in the same way. What an exporter
- * holds is never computed from its counts: it is asked of the queue or buffer itself, so that a point
- * that was forgotten or counted twice shows as a difference.
+ * holds is never computed from its counts: it is asked of the queue or buffer itself, so that a
+ * point that was forgotten or counted twice shows as a difference.
  */
 #include "export/exporter.h"
 
@@ -20,8 +20,8 @@
 #define MINUTE_NS (60 * NS_PER_S)
 #define HOUR_NS (60 * MINUTE_NS)
 
-extern const struct exporter_ops otlp_exporter, statsd_exporter, graphite_exporter, console_exporter, csv_exporter,
-	json_exporter, bpftrace_json_exporter;
+extern const struct exporter_ops otlp_exporter, statsd_exporter, graphite_exporter,
+	console_exporter, csv_exporter, json_exporter, bpftrace_json_exporter;
 
 const struct exporter_ops *const exporter_table[] = {
 	&otlp_exporter,
@@ -60,7 +60,8 @@ int exporter_open(const char *name, const struct exporter_ops *ops, const void *
 
 	if (!exporter)
 		return -ENOMEM;
-	*exporter = (struct exporter){ .name = name, .ops = ops, .options = options, .context = context,
+	*exporter = (struct exporter){ .name = name, .ops = ops, .options = options,
+				       .context = context,
 				       .state = exporter + 1, .spool = SPOOL_INIT };
 	err = ops->open(exporter, options);
 	if (err && !exporter->stats.is_failing)
@@ -76,7 +77,8 @@ int exporter_open(const char *name, const struct exporter_ops *ops, const void *
 
 int exporter_problem_bytes(const struct exporter *exporter)
 {
-	const char *problem = exporter->stats.problem, *end = memrchr(problem, ';', strlen(problem));
+	const char *problem = exporter->stats.problem,
+		*end = memrchr(problem, ';', strlen(problem));
 
 	return (int)(end ? (size_t)(end - problem) : strlen(problem));
 }
@@ -114,10 +116,12 @@ void exporter_remind(struct exporter *exporter)
 	time_t begin;
 
 	begin_minute(exporter, now_ns);
-	if (!stats->is_failing || now_ns - stats->failing_ns < HOUR_NS || now_ns - exporter->reminded_ns < HOUR_NS)
+	if (!stats->is_failing || now_ns - stats->failing_ns < HOUR_NS ||
+	    now_ns - exporter->reminded_ns < HOUR_NS)
 		return;
 	exporter->reminded_ns = now_ns;
-	begin = (time_t)((timer_turn_ns(event, CLOCK_REALTIME) + stats->failing_ns - now_ns) / NS_PER_S);
+	begin = (time_t)((timer_turn_ns(event, CLOCK_REALTIME) + stats->failing_ns - now_ns) /
+			 NS_PER_S);
 	strftime(since, sizeof(since), "%F %H:%M UTC", gmtime_r(&begin, &tm));
 	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, "still failing since %s: %.*s; %zu point%s", since,
 		     exporter_problem_bytes(exporter), stats->problem, n, n == 1 ? " waits" : "s wait");
@@ -129,8 +133,8 @@ void exporter_send(struct exporter *exporter, const struct batch *batch)
 		exporter->ops->send(exporter, batch);
 }
 
-void exporter_fail_until(struct exporter *exporter, enum log_level level, const char *id, uint64_t delay_ns,
-			 const char *format, ...)
+void exporter_fail_until(struct exporter *exporter, enum log_level level, const char *id,
+			 uint64_t delay_ns, const char *format, ...)
 {
 	struct exporter_stats *stats = &exporter->stats;
 	char message[MESSAGE_BYTES], problem[sizeof(stats->problem)], delay[32] = "";
@@ -149,7 +153,8 @@ void exporter_fail_until(struct exporter *exporter, enum log_level level, const 
 	stats->n_changes++;
 	memcpy(stats->problem, problem, sizeof(problem));
 	if (delay_ns)
-		snprintf(delay, sizeof(delay), " in %.*f s", delay_ns < 10 * NS_PER_S, (double)delay_ns / (double)NS_PER_S);
+		snprintf(delay, sizeof(delay), " in %.*f s", delay_ns < 10 * NS_PER_S,
+			 (double)delay_ns / (double)NS_PER_S);
 	if (!exporter->context->is_trial && may_log(exporter))
 		exporter_log(exporter, level, id, "%s%s", message, delay);
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the agent knows about exporters. Each exporter has a struct exporter_ops at the bottom of its file, a row in
- * exporter_table[] and a section [exporter NAME] in the configuration.
+ * What the agent knows about exporters. Each exporter has a struct exporter_ops at the bottom of
+ * its file, a row in exporter_table[] and a section [exporter NAME] in the configuration.
  *
  * An exporter encodes a batch at once, since the batch is gone when push() returns, and sends when
  * it can: nothing here blocks or delays the caller. Points that are lost are counted.
@@ -25,15 +25,22 @@ struct exporter;
 /* The attribute error.type of each fate (queue.h); NULL: none. */
 extern const char *const points_error_type[N_POINTS];
 
-/* What an exporter and its sender count themselves; the agent exports it (otel.sdk.exporter.*, bpfpush.exporter.*). */
+/*
+ * What an exporter and its sender count themselves; the agent exports it (otel.sdk.exporter.*,
+ * bpfpush.exporter.*).
+ */
 struct exporter_stats {
 	uint64_t points[N_POINTS]; /* only exporter_account() changes them */
 	uint64_t requests;	   /* sent, retries included */
 	uint64_t retries;
 	uint64_t bytes_sent; /* of payload, as sent */
-	/* Deltas that a receiver may have taken without an answer; what their sums and counts of values add up to. */
+	/*
+	 * Deltas that a receiver may have taken without an answer; what their sums and counts of
+	 * values add up to.
+	 */
 	uint64_t doubtful_points, doubtful_values;
-	bool is_failing;     /* the last attempt failed; only exporter_fail() and exporter_works() change it */
+	/* the last attempt failed; only exporter_fail() and exporter_works() change it */
+	bool is_failing;
 	char problem[640];   /* why, in words, maybe with what follows from it after "; " */
 	unsigned int n_changes; /* of these two, and deliveries */
 	/* CLOCK_BOOTTIME */
@@ -56,7 +63,8 @@ struct exporter_context {
 	unsigned int n_resource;
 	const char *version; /* of the agent */
 	struct queue_budget *queue_budget; /* of all of them; NULL: no bound */
-	struct exporter *const *opened; /* all that get the same batches, in this order, ended by NULL; NULL: unknown */
+	/* all that get the same batches, in this order, ended by NULL; NULL: unknown */
+	struct exporter *const *opened;
 	uint64_t interval_ns; /* from one batch to the next; the last batch comes earlier */
 	bool is_once;	      /* there is one batch, or few, for a person: no refresh, no queue */
 	bool opens_later;     /* a file that cannot be opened now is opened later, with a batch */
@@ -65,8 +73,10 @@ struct exporter_context {
 
 struct exporter_ops {
 	const char *type; /* "otlp" */
-	const char *component; /* the value of otel.component.type; NULL: type, as OpenTelemetry has no word for it */
-	const struct setting_table *settings; /* of the structure that open() gets; may have no rows */
+	/* the value of otel.component.type; NULL: type, as OpenTelemetry has no word for it */
+	const char *component;
+	/* of the structure that open() gets; may have no rows */
+	const struct setting_table *settings;
 	/*
 	 * Reads environment variables into settings that are not given in the file. NULL: there are
 	 * no such variables.
@@ -76,26 +86,29 @@ struct exporter_ops {
 	void (*check)(const void *options, const struct assignments *given, struct diag *diag);
 	size_t state_bytes; /* of exporter.state, all 0 before open() */
 	/*
-	 * options is borrowed and outlives the exporter. 0 or -errno: then it has undone all, and said why by
-	 * exporter_fail() if that says more than the errno.
+	 * options is borrowed and outlives the exporter. 0 or -errno: then it has undone all, and
+	 * said why by exporter_fail() if that says more than the errno.
 	 */
 	int (*open)(struct exporter *exporter, const void *options);
 	/* As exporter_encode(); what it puts into the queue, send() begins to send. */
 	int (*push)(struct exporter *exporter, const struct batch *batch);
 	/*
-	 * Puts requests with exporter_enqueue() that say the same as these n of the queue, the oldest first, in fewer
-	 * points, which it counts as pushed. -errno: what it put is not to be used. NULL: windows are not merged.
+	 * Puts requests with exporter_enqueue() that say the same as these n of the queue, the
+	 * oldest first, in fewer points, which it counts as pushed. -errno: what it put is not to
+	 * be used. NULL: windows are not merged.
 	 */
 	int (*merge)(struct exporter *exporter, struct queue_item *const *items, size_t n);
 	/*
-	 * Tries the receiver with nothing to deliver, and is called again after each turn of the loop until it returns
-	 * something else than 0. 1: it works. -errno: it does not. stats.problem has words for both. NULL: there is no
-	 * receiver.
+	 * Tries the receiver with nothing to deliver, and is called again after each turn of the
+	 * loop until it returns something else than 0. 1: it works. -errno: it does not.
+	 * stats.problem has words for both. NULL: there is no receiver.
 	 */
 	int (*probe)(struct exporter *exporter);
 	/* After push(); NULL: push() has written all. */
 	void (*send)(struct exporter *exporter, const struct batch *batch);
-	/* For an exporter that does not use the queue; NULL: what is in the queue, and n_doubtful. */
+	/*
+	 * For an exporter that does not use the queue; NULL: what is in the queue, and n_doubtful.
+	 */
 	struct exporter_waiting (*waiting)(const struct exporter *exporter);
 	void (*close)(struct exporter *exporter);
 };
@@ -107,14 +120,18 @@ struct exporter {
 	const void *options; /* of ops */
 	void *state; /* of ops */
 	struct exporter_stats stats;
-	uint64_t reported[N_POINTS]; /* of stats.points, in the agent's own series; a later process counts the rest */
+	/* of stats.points, in the agent's own series; a later process counts the rest */
+	uint64_t reported[N_POINTS];
 	struct queue queue;    /* of an exporter that sends: open() gives it its limits */
-	uint64_t format;       /* likewise: a hash of what decides how requests look; others cannot be sent */
+	/* likewise: a hash of what decides how requests look; others cannot be sent */
+	uint64_t format;
 	struct spool spool;    /* is used if queue.spool is set */
 	uint64_t position;     /* of ops: how far it is, for a later process */
-	bool has_window;       /* another exporter has begun it in this one's queue, and put there what both send */
+	/* another exporter has begun it in this one's queue, and put there what both send */
+	bool has_window;
 	size_t n_doubtful;     /* points that have left the queue, with their fate unknown */
-	unsigned int n_losses; /* grows when something may have been lost: what did not change is to be sent again */
+	/* grows when something may have been lost: what did not change is to be sent again */
+	unsigned int n_losses;
 	unsigned int told; /* a bit for each fate of points that was explained */
 	unsigned int n_minute; /* changes since minute_ns, logged or not */
 	uint64_t minute_ns, reminded_ns; /* CLOCK_BOOTTIME; only for exporter.c */
@@ -136,59 +153,82 @@ int exporter_open(const char *name, const struct exporter_ops *ops, const void *
 int exporter_encode(struct exporter *exporter, const struct batch *batch);
 /* Begins to send what was encoded; no datagram and no request leaves before. */
 void exporter_send(struct exporter *exporter, const struct batch *batch);
-/* log_event() with "exporter NAME: " before the message, and the name in the field that systemd/bpfpush.catalog shows. */
-#define exporter_log(exporter, level, id, format, ...)                                                                \
-	log_event(level, id, (const struct log_field[]){ { "BPFPUSH_EXPORTER", (exporter)->name }, { NULL, NULL } },   \
+/*
+ * log_event() with "exporter NAME: " before the message, and the name in the field that
+ * systemd/bpfpush.catalog shows.
+ */
+#define exporter_log(exporter, level, id, format, ...)                                      \
+	log_event(level, id,                                                                \
+		  (const struct log_field[]){ { "BPFPUSH_EXPORTER", (exporter)->name },     \
+					      { NULL, NULL } },                             \
 		  "exporter %s: " format, (exporter)->name, ##__VA_ARGS__)
 /*
- * It fails now. Logged with the name, unless it fails already with the same message. So is a failure that lasts,
- * once an hour; of many changes in a minute, only the first are.
+ * It fails now. Logged with the name, unless it fails already with the same message. So is a
+ * failure that lasts, once an hour; of many changes in a minute, only the first are.
  */
-#define exporter_fail(exporter, level, id, ...) exporter_fail_until(exporter, level, id, 0, __VA_ARGS__)
-/* Like exporter_fail(); the log says " in 4 s" after the message. A new delay_ns is not a new message. 0: no time. */
-void exporter_fail_until(struct exporter *exporter, enum log_level level, const char *id, uint64_t delay_ns,
-			 const char *format, ...) _printf_(5, 6);
+#define exporter_fail(exporter, level, id, ...) \
+	exporter_fail_until(exporter, level, id, 0, __VA_ARGS__)
+/*
+ * Like exporter_fail(); the log says " in 4 s" after the message. A new delay_ns is not a new
+ * message. 0: no time.
+ */
+void exporter_fail_until(struct exporter *exporter, enum log_level level, const char *id,
+			 uint64_t delay_ns, const char *format, ...) _printf_(5, 6);
 /* Once an hour, that it still fails. To be called with each batch. */
 void exporter_remind(struct exporter *exporter);
 /* How much of stats.problem says why. */
 int exporter_problem_bytes(const struct exporter *exporter);
 /* It works now. Logged with the name, if it did not before. */
-#define exporter_works(exporter, ...)                                                                                 \
-	(exporter_recovers(exporter) ?                                                                                \
-		 exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, __VA_ARGS__) :                        \
+#define exporter_works(exporter, ...)								\
+	(exporter_recovers(exporter) ?								\
+		 exporter_log(exporter, LOG_LEVEL_INFO, LOG_ID_EXPORT_RECOVERED, __VA_ARGS__) :	\
 		 (void)0)
-bool exporter_recovers(struct exporter *exporter); /* did it fail before, and is that to be logged? */
-#define exporter_delivers(exporter)                                                                                   \
+/* did it fail before, and is that to be logged? */
+bool exporter_recovers(struct exporter *exporter);
+#define exporter_delivers(exporter)	\
 	exporter_works(exporter, "delivers%s", (exporter)->stats.delivered_ns ? " again" : "")
 /* A receiver is to answer now (a connection, a request, an end), or has done so. */
 void exporter_asks(struct exporter *exporter, bool is_asking);
 /* Only this changes stats.points. */
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n);
-/* Like exporter_account(), for points that will always be lost like this. Logs why and what to do, the first time. */
+/*
+ * Like exporter_account(), for points that will always be lost like this. Logs why and what to do,
+ * the first time.
+ */
 void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why);
 /*
- * Puts a request with n_points points, counted as pushed already, into the exporter's queue, in the window of the batch
- * at hand. Takes data over, also on failure, and gives back what is allocated beyond size. Counts the points that are
- * lost to a lack of memory. -ENOMEM. user: a struct exporter; the function is a put() of pack.h.
+ * Puts a request with n_points points, counted as pushed already, into the exporter's queue, in the
+ * window of the batch at hand. Takes data over, also on failure, and gives back what is allocated
+ * beyond size. Counts the points that are lost to a lack of memory. -ENOMEM. user: a struct
+ * exporter; the function is a put() of pack.h.
  */
 int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points);
-/* Like exporter_enqueue(), for the data of another exporter's item; NULL: that one had no memory for it. */
+/*
+ * Like exporter_enqueue(), for the data of another exporter's item; NULL: that one had no memory
+ * for it.
+ */
 int exporter_share(struct exporter *exporter, struct queue_item *of, size_t n_points);
-/* For open(), of one with merge(): what waits is also on disk, unless limit_bytes is 0. format: as in spool.h. */
+/*
+ * For open(), of one with merge(): what waits is also on disk, unless limit_bytes is 0. format: as
+ * in spool.h.
+ */
 void exporter_set_spool(struct exporter *exporter, uint64_t limit_bytes, uint32_t format);
 /*
- * Writes to the spool what is not in it, if there is one. What that cannot take stays in memory. Only right before the
- * state is saved (exporter_save()).
+ * Writes to the spool what is not in it, if there is one. What that cannot take stays in memory.
+ * Only right before the state is saved (exporter_save()).
  */
 void exporter_spool(struct exporter *exporter);
-/* Merges what has waited for long (backlog.h), and drops what there is still no room for, which is logged once. */
+/*
+ * Merges what has waited for long (backlog.h), and drops what there is still no room for, which is
+ * logged once.
+ */
 void exporter_tidy(struct exporter *exporter, bool is_last);
 struct exporter_waiting exporter_waiting(const struct exporter *exporter);
 /*
- * What waits, for a later process. A request that leaves the queue afterwards is marked in what was saved: the later
- * process counts it as what became of it, but as delivered if only a part was. One that was being sent is in doubt
- * then, and those of another format count as not sent. is_same: so are the settings; if not, how it fares is not taken
- * over.
+ * What waits, for a later process. A request that leaves the queue afterwards is marked in what was
+ * saved: the later process counts it as what became of it, but as delivered if only a part was. One
+ * that was being sent is in doubt then, and those of another format count as not sent. is_same: so
+ * are the settings; if not, how it fares is not taken over.
  */
 void exporter_save(struct exporter *exporter, struct store *out);
 void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an exporter holds until it is sent, and beyond the end of the process: in memory that outlives it, and on disk
- * if there is a spool. The memory says which transaction of the spool was the last, and has what could not be written.
+ * What an exporter holds until it is sent, and beyond the end of the process: in memory that
+ * outlives it, and on disk if there is a spool. The memory says which transaction of the spool was
+ * the last, and has what could not be written.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -60,8 +61,8 @@ static const char *segment_words(int err)
 	return err == -ENOTSUP || err == -ELOOP ? "it is not a file that belongs to this user alone" : strerror(-err);
 }
 
-#define spool_warn(exporter, format, ...)                                                                             \
-	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s" format,                       \
+#define spool_warn(exporter, format, ...)					\
+	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL, "the spool %s/spool/%s" format,	\
 		     (exporter)->spool.path, (exporter)->name, __VA_ARGS__)
 
 static void update_error(struct exporter *exporter, int err)
@@ -138,7 +139,9 @@ void exporter_spool(struct exporter *exporter)
 		if (err == -ESTALE)
 			abandon_spool(exporter);
 	} else {
-		/* The first commit is for later, when it is saved which transaction was the last. */
+		/*
+		 * The first commit is for later, when it is saved which transaction was the last.
+		 */
 		err = spool_open(queue->spool, queue, points);
 		if (!err)
 			count_spooled(exporter, points);
@@ -187,7 +190,8 @@ int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points)
 	struct exporter *exporter = user;
 	uint8_t *less = realloc(data, size ?: 1);
 
-	return count_put(exporter, queue_put(&exporter->queue, less ?: data, size, n_points), n_points);
+	return count_put(exporter, queue_put(&exporter->queue, less ?: data, size, n_points),
+			 n_points);
 }
 
 int exporter_share(struct exporter *exporter, struct queue_item *of, size_t n_points)
@@ -243,7 +247,8 @@ static void restore_item(struct exporter *exporter, struct stored *in, bool can_
 	uint8_t *mark = (uint8_t *)stored_bytes(in, 1), *copy;
 	/* What was given up in doubt still is: only who has it can say how much it counts. */
 	bool is_sent = mark && (*mark == QUEUE_SENT || *mark == POINTS_IN_DOUBT);
-	uint64_t time_ns = stored_number(in), n_points = stored_number(in), size = stored_number(in);
+	uint64_t time_ns = stored_number(in), n_points = stored_number(in),
+		size = stored_number(in);
 	const void *data = stored_bytes(in, size);
 	struct queue_item *last;
 
@@ -252,7 +257,8 @@ static void restore_item(struct exporter *exporter, struct stored *in, bool can_
 	exporter_account(exporter, POINTS_PUSHED, n_points);
 	copy = can_send && (!*mark || is_sent) ? malloc(size) : NULL;
 	if (!copy) {
-		exporter_account(exporter, *mark && *mark < N_POINTS ? *mark : POINTS_NOT_SENT, n_points);
+		exporter_account(exporter, *mark && *mark < N_POINTS ? *mark : POINTS_NOT_SENT,
+				 n_points);
 		return;
 	}
 	exporter->queue.time_ns = time_ns;

@@ -9,11 +9,14 @@
 enum points {
 	POINTS_PUSHED,
 	POINTS_DELIVERED,	   /* taken by the receiver */
-	POINTS_REJECTED,	   /* refused by the receiver for good, also as a part of a request */
+	/* refused by the receiver for good, also as a part of a request */
+	POINTS_REJECTED,
 	POINTS_QUEUE_FULL,	   /* dropped: others needed the room */
-	POINTS_TOO_LARGE,	   /* dropped: one point alone is larger than a request or datagram */
+	/* dropped: one point alone is larger than a request or datagram */
+	POINTS_TOO_LARGE,
 	POINTS_NOT_SENT,	   /* dropped: not encoded, not written, or tried for too long */
-	POINTS_CONNECTION_REFUSED, /* dropped: the kernel reports that nothing receives datagrams there */
+	/* dropped: the kernel reports that nothing receives datagrams there */
+	POINTS_CONNECTION_REFUSED,
 	POINTS_UNSUPPORTED,	   /* dropped: the format cannot express them */
 	POINTS_IN_DOUBT,	   /* given up, but the receiver may have them */
 	N_POINTS

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list, with two ways to use it. OTLP and datagrams send one item at a time and know what became of it: queue_begin()
- * and queue_end(); `waiting` is the one that is next. Lines over TCP have no answers. There the list has two parts:
- * requests that were sent and are unconfirmed, and from `waiting` on those that were not sent.
+ * A list, with two ways to use it. OTLP and datagrams send one item at a time and know what became
+ * of it: queue_begin() and queue_end(); `waiting` is the one that is next. Lines over TCP have no
+ * answers. There the list has two parts: requests that were sent and are unconfirmed, and from
+ * `waiting` on those that were not sent.
  */
 #include "export/queue.h"
 
@@ -12,7 +13,8 @@
 
 void queue_init(struct queue *queue, size_t limit_items, struct queue_budget *budget)
 {
-	*queue = (struct queue){ .limit_items = limit_items, .limit_bytes = SIZE_MAX, .budget = budget };
+	*queue = (struct queue){ .limit_items = limit_items, .limit_bytes = SIZE_MAX,
+				 .budget = budget };
 	TAILQ_INIT(&queue->items);
 	if (budget)
 		SLIST_INSERT_HEAD(&budget->queues, queue, link);
@@ -40,7 +42,8 @@ bool queue_is_near(const struct queue *queue, uint64_t more_bytes)
 		used_bytes += memory_bytes(other);
 		most_bytes = memory_bytes(other) > most_bytes ? memory_bytes(other) : most_bytes;
 	}
-	return used_bytes + more_bytes > queue->budget->limit_bytes && memory_bytes(queue) == most_bytes;
+	return used_bytes + more_bytes > queue->budget->limit_bytes &&
+	       memory_bytes(queue) == most_bytes;
 }
 
 static void mark_item(struct queue *queue, struct queue_item *item, uint8_t mark)
@@ -93,8 +96,8 @@ int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points)
 		free(data);
 		return -ENOMEM;
 	}
-	*item = (struct queue_item){ .data = data, .sharer = item, .size = size, .n_points = n_points,
-				     .time_ns = queue->time_ns };
+	*item = (struct queue_item){ .data = data, .sharer = item, .size = size,
+				     .n_points = n_points, .time_ns = queue->time_ns };
 	TAILQ_INSERT_TAIL(&queue->items, item, link);
 	if (!queue->waiting)
 		queue->waiting = item;
@@ -120,7 +123,8 @@ int queue_share(struct queue *queue, struct queue_item *of)
 
 bool queue_is_over(const struct queue *queue)
 {
-	return queue->size_bytes > queue->limit_bytes || queue->n_items > queue->limit_items || queue_is_short(queue);
+	return queue->size_bytes > queue->limit_bytes || queue->n_items > queue->limit_items ||
+	       queue_is_short(queue);
 }
 
 size_t queue_trim(struct queue *queue)
@@ -130,7 +134,9 @@ size_t queue_trim(struct queue *queue)
 
 	while (!queue->is_fresh && queue_is_over(queue)) {
 		item = TAILQ_FIRST(&queue->items);
-		while (item && ((queue->is_begun && item == queue->waiting) || (item->place && queue_is_short(queue))))
+		while (item &&
+		       ((queue->is_begun && item == queue->waiting) ||
+			(item->place && queue_is_short(queue))))
 			item = TAILQ_NEXT(item, link);
 		if (!item)
 			break;
@@ -153,7 +159,8 @@ bool queue_take_back(struct queue *queue, uint64_t time_ns, size_t n_items)
 	size_t n = 0;
 
 	TAILQ_FOREACH(item, &queue->items, link)
-		n += item->time_ns == time_ns && !item->is_doubtful && !(queue->is_begun && item == queue->waiting);
+		n += item->time_ns == time_ns && !item->is_doubtful &&
+		     !(queue->is_begun && item == queue->waiting);
 	if (n != n_items)
 		return false;
 	for (item = TAILQ_FIRST(&queue->items); item; item = next) {

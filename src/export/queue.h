@@ -2,13 +2,15 @@
 #pragma once
 
 /*
- * Requests that wait to be sent, oldest first, bounded in bytes and in number. Those of one batch are a window, and
- * have its time. When a bound is passed, the oldest request is dropped, since the newest numbers are the most useful.
- * The request that is being sent is never dropped. The caller learns how many points were lost.
+ * Requests that wait to be sent, oldest first, bounded in bytes and in number. Those of one batch
+ * are a window, and have its time. When a bound is passed, the oldest request is dropped, since the
+ * newest numbers are the most useful. The request that is being sent is never dropped. The caller
+ * learns how many points were lost.
  *
- * All queues share one budget of memory. One queue may use all of it; when it is spent, the one that uses most gives
- * way. What was just put into an empty queue does not give way. So a receiver that is away does not cost those of
- * others anything; each exporter may use memory for one window more.
+ * All queues share one budget of memory. One queue may use all of it; when it is spent, the one
+ * that uses most gives way. What was just put into an empty queue does not give way. So a receiver
+ * that is away does not cost those of others anything; each exporter may use memory for one window
+ * more.
  */
 
 #include <stdbool.h>
@@ -25,12 +27,15 @@
 struct queue_item {
 	TAILQ_ENTRY(queue_item) link;
 	uint8_t *data; /* NULL: only in the spool, see queue_load() */
-	struct queue_item *sharer; /* the next of those that own data together, in a ring; itself: it does alone */
+	/* the next of those that own data together, in a ring; itself: it does alone */
+	struct queue_item *sharer;
 	size_t size;
 	size_t n_points;
-	uint8_t *mark;		/* NULL, or set to QUEUE_SENT, or to what became of it when it leaves; the caller's */
+	/* NULL, or set to QUEUE_SENT, or to what became of it when it leaves; the caller's */
+	uint8_t *mark;
 	uint64_t time_ns;	/* of its window */
-	bool is_held;		/* refused: not to be sent, but to be merged with the next window (backlog.h) */
+	/* refused: not to be sent, but to be merged with the next window (backlog.h) */
+	bool is_held;
 	bool is_doubtful;	/* the receiver may have it: to be repeated as it is */
 	bool is_chosen;		/* for backlog.c */
 	bool is_damaged;	/* cannot be read from the spool */
@@ -64,8 +69,12 @@ struct queue {
 	size_t limit_items;
 	size_t limit_bytes; /* of all, what is in the spool included */
 	uint64_t time_ns; /* of the window that queue_put() is for */
-	bool is_fresh;	  /* nothing was there when it began: it is to be sent now, so nothing of it is dropped */
-	/* Of totals: the newest window is next; of others, one stays for each such time. 0: the oldest is next. */
+	/* nothing was there when it began: it is to be sent now, so nothing of it is dropped */
+	bool is_fresh;
+	/*
+	 * Of totals: the newest window is next; of others, one stays for each such time. 0: the
+	 * oldest is next.
+	 */
 	uint64_t slot_ns;
 	uint64_t age_ns; /* older windows are merged; 0: none */
 	struct spool *spool;  /* NULL: none. Borrowed */
@@ -90,9 +99,15 @@ int queue_share(struct queue *queue, struct queue_item *of);
 bool queue_is_over(const struct queue *queue);
 /* Drops what is too much; how many points. */
 size_t queue_trim(struct queue *queue);
-/* Marks the next request that is not held as being sent; the queue still owns it. NULL: there is none, or busy. */
+/*
+ * Marks the next request that is not held as being sent; the queue still owns it. NULL: there is
+ * none, or busy.
+ */
 struct queue_item *queue_begin(struct queue *queue);
-/* The request that was begun is freed, unless fate is POINTS_PUSHED: then it stays for another attempt. */
+/*
+ * The request that was begun is freed, unless fate is POINTS_PUSHED: then it stays for another
+ * attempt.
+ */
 void queue_end(struct queue *queue, enum points fate);
 /* The request that was begun stays, but is not sent again as it is. */
 void queue_hold(struct queue *queue);
@@ -102,16 +117,27 @@ void queue_step(struct queue *queue);
 void queue_rewind(struct queue *queue);
 /* Frees the requests that were sent; the number of their points. */
 size_t queue_confirm(struct queue *queue);
-/* Takes an item out, whose mark stays: what it said is in others now. Not the one that was begun. */
+/*
+ * Takes an item out, whose mark stays: what it said is in others now. Not the one that was begun.
+ */
 void queue_remove(struct queue *queue, struct queue_item *item);
-/* Takes the n_items items of a window out as a whole. False: some have been sent or dropped, so the rest stays. */
+/*
+ * Takes the n_items items of a window out as a whole. False: some have been sent or dropped, so the
+ * rest stays.
+ */
 bool queue_take_back(struct queue *queue, uint64_t time_ns, size_t n_items);
-/* Unless one was begun: what is next is the oldest that is not held, or the newest window of totals. */
+/*
+ * Unless one was begun: what is next is the oldest that is not held, or the newest window of
+ * totals.
+ */
 void queue_aim(struct queue *queue);
 /* Nothing has become of what is left: marks stay. */
 void queue_done(struct queue *queue);
 
-/* Its data is in memory then, until it was sent, or queue_unload(). -errno; and is_damaged, if it never will be. */
+/*
+ * Its data is in memory then, until it was sent, or queue_unload(). -errno; and is_damaged, if it
+ * never will be.
+ */
 int queue_load(struct queue *queue, struct queue_item *item);
 void queue_unload(struct queue *queue, struct queue_item *item);
 /* The mark of an item, as it is to be saved. */
@@ -120,7 +146,10 @@ static inline uint8_t queue_mark(const struct queue *queue, const struct queue_i
 	return item->is_doubtful || (queue->is_begun && item == queue->waiting) ? QUEUE_SENT : 0;
 }
 
-/* For spool.c: the item is at next_place now; it is loaded, and is to be written again; one that was there before. */
+/*
+ * For spool.c: the item is at next_place now; it is loaded, and is to be written again; one that
+ * was there before.
+ */
 void queue_spool(struct queue *queue, struct queue_item *item);
 void queue_unspool(struct queue *queue, struct queue_item *item);
 int queue_put_spooled(struct queue *queue, const struct queue_item *item);

@@ -39,7 +39,10 @@ static int add_item(struct attributes *attributes, struct attribute item)
 
 #define HASH_TEXT_BYTES 9 /* "~" and eight digits */
 
-/* After what was cut or replaced, in place of its last characters if need be: two texts that look alike stay two. */
+/*
+ * After what was cut or replaced, in place of its last characters if need be: two texts that look
+ * alike stay two.
+ */
 static char *put_hash(char *start, char *end, size_t limit, uint64_t hash)
 {
 	if (end > start + limit - HASH_TEXT_BYTES) {
@@ -50,8 +53,8 @@ static char *put_hash(char *start, char *end, size_t limit, uint64_t hash)
 	return end + snprintf(end, HASH_TEXT_BYTES + 1, "~%08" PRIx32, (uint32_t)hash);
 }
 
-static int add_text(struct attributes *attributes, const char *name, const void *text, size_t size, size_t limit,
-		    bool has_lines)
+static int add_text(struct attributes *attributes, const char *name, const void *text, size_t size,
+		    size_t limit, bool has_lines)
 {
 	char *start = attributes->storage + attributes->used, *end = start;
 	const char *from = text;
@@ -81,12 +84,14 @@ static int add_text(struct attributes *attributes, const char *name, const void 
 	return 0;
 }
 
-int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size)
+int attributes_add_text(struct attributes *attributes, const char *name, const void *text,
+			size_t size)
 {
 	return add_text(attributes, name, text, size, ATTRIBUTE_TEXT_BYTES, false);
 }
 
-int attributes_add_lines(struct attributes *attributes, const char *name, const void *text, size_t size)
+int attributes_add_lines(struct attributes *attributes, const char *name, const void *text,
+			 size_t size)
 {
 	size_t kept_free = (ATTRIBUTES_MAX - attributes->n) * (ATTRIBUTE_TEXT_BYTES + 1);
 	size_t more = sizeof(attributes->storage) - attributes->used - kept_free;
@@ -122,7 +127,8 @@ void attributes_drop(struct attributes *attributes, const char *name)
 
 static int by_name(const void *left, const void *right)
 {
-	return strcmp(((const struct attribute *)left)->name, ((const struct attribute *)right)->name);
+	return strcmp(((const struct attribute *)left)->name,
+		      ((const struct attribute *)right)->name);
 }
 
 void attributes_sort(struct attributes *attributes)

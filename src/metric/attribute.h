@@ -4,11 +4,11 @@
 /*
  * The names on a number. Built on the stack while a key is decoded, copied once into its series.
  *
- * Bytes from the kernel (process names, cgroup paths) are hostile. This module makes text valid UTF-8: each
- * bad byte and each control byte becomes U+FFFD. It cuts text at ATTRIBUTE_TEXT_BYTES. What was changed ends in a hash
- * of the whole ("…~0123abcd"), so that texts that look alike then stay apart. Only what has several lines may be
- * longer, and then holds newlines. Encoders can rely on this; they only have to deal with what their own formats
- * forbid.
+ * Bytes from the kernel (process names, cgroup paths) are hostile. This module makes text valid
+ * UTF-8: each bad byte and each control byte becomes U+FFFD. It cuts text at ATTRIBUTE_TEXT_BYTES.
+ * What was changed ends in a hash of the whole ("…~0123abcd"), so that texts that look alike then
+ * stay apart. Only what has several lines may be longer, and then holds newlines. Encoders can rely
+ * on this; they only have to deal with what their own formats forbid.
  */
 
 #include <stdbool.h>
@@ -37,26 +37,37 @@ struct attributes {
 	unsigned int n;
 	size_t used; /* bytes of storage */
 	/* All texts fit, however long, and one of several lines. */
-	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1) + ATTRIBUTE_LINES_BYTES - ATTRIBUTE_TEXT_BYTES];
+	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1) + ATTRIBUTE_LINES_BYTES -
+		     ATTRIBUTE_TEXT_BYTES];
 };
 
-/* The name as a constant, if it says what owner a number has; else NULL. A series has at most one of them. */
+/*
+ * The name as a constant, if it says what owner a number has; else NULL. A series has at most one
+ * of them.
+ */
 const char *attribute_owner(const char *name);
 
 void attributes_init(struct attributes *attributes);
 /*
  * name is borrowed until the series is made. -ENOSPC: the attribute does not fit and is left out.
  */
-int attributes_add_text(struct attributes *attributes, const char *name, const void *text, size_t size);
-/* Adds a text of up to ATTRIBUTE_LINES_BYTES with newlines. A second one may be cut to ATTRIBUTE_TEXT_BYTES. */
-int attributes_add_lines(struct attributes *attributes, const char *name, const void *text, size_t size);
+int attributes_add_text(struct attributes *attributes, const char *name, const void *text,
+			size_t size);
+/*
+ * Adds a text of up to ATTRIBUTE_LINES_BYTES with newlines. A second one may be cut to
+ * ATTRIBUTE_TEXT_BYTES.
+ */
+int attributes_add_lines(struct attributes *attributes, const char *name, const void *text,
+			 size_t size);
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
 /* Takes the one of that name out, if there is one. "unit": the one that says what owner it has. */
 void attributes_drop(struct attributes *attributes, const char *name);
 /* Sorts by name, so that a series is the same in whatever order its attributes were added. */
 void attributes_sort(struct attributes *attributes);
-/* Its value as plain text: a number in decimal, for which there is room, a flag as true or false. */
+/*
+ * Its value as plain text: a number in decimal, for which there is room, a flag as true or false.
+ */
 #define ATTRIBUTE_NUMBER_BYTES 24
 const char *attribute_text(const struct attribute *attribute, char room[ATTRIBUTE_NUMBER_BYTES]);
 /* Appends that. */

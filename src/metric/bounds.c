@@ -51,7 +51,8 @@ double bounds_middle(const struct metric *metric, uint32_t i)
 	return low > 0 ? 2 * high / (1 + high / low) : high / 2;
 }
 
-bool bounds_fit(const struct metric *metric, const struct numbers *numbers, double *ret_least, double *ret_most)
+bool bounds_fit(const struct metric *metric, const struct numbers *numbers, double *ret_least,
+		double *ret_most)
 {
 	double sum = (double)numbers->sum / (double)metric->divisor, least = 0, most = 0;
 
@@ -82,7 +83,8 @@ uint32_t bounds_explicit_last(const struct metric *metric, uint32_t i)
 
 uint64_t bounds_explicit_count(const struct metric *metric, const uint64_t *bucket, uint32_t i)
 {
-	uint32_t first = i ? bounds_explicit_last(metric, i - 1) + 1 : 0, last = bounds_explicit_last(metric, i);
+	uint32_t first = i ? bounds_explicit_last(metric, i - 1) + 1 : 0,
+		last = bounds_explicit_last(metric, i);
 	uint64_t count = 0;
 
 	for (uint32_t j = first; j <= last; j++)

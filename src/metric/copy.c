@@ -16,16 +16,20 @@
 
 /* The texts of a metric, as they follow each other. */
 #define TEXTS 4
-#define TEXTS_OF(metric) { &(metric)->scope, &(metric)->name, &(metric)->unit, &(metric)->description }
+#define TEXTS_OF(metric) \
+	{ &(metric)->scope, &(metric)->name, &(metric)->unit, &(metric)->description }
 
 static void write_metric(const struct metric *metric, struct series_names *names)
 {
 	const struct histogram_layout *layout = &metric->layout;
-	const uint64_t numbers[] = { metric->kind, metric->divisor, metric->is_updown, (uint64_t)layout->scale,
-				     (uint64_t)layout->offset, layout->n_buckets, layout->has_no_sum,
-				     layout->bounds != NULL, metric->loss.missed, metric->loss.events,
-				     metric->loss.is_known };
-	const char *const texts[] = { metric->scope, metric->name, metric->unit, metric->description };
+	const uint64_t numbers[] = { metric->kind, metric->divisor, metric->is_updown,
+				     (uint64_t)layout->scale,
+				     (uint64_t)layout->offset, layout->n_buckets,
+				     layout->has_no_sum,
+				     layout->bounds != NULL, metric->loss.missed,
+				     metric->loss.events, metric->loss.is_known };
+	const char *const texts[] = { metric->scope, metric->name, metric->unit,
+				      metric->description };
 	struct store *out = names->store;
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
@@ -45,7 +49,8 @@ static void write_series(const struct series *series, struct series_names *names
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		store_number(names->store, numbers[i]->sum);
 		if (series->total.bucket)
-			store_numbers(names->store, numbers[i]->bucket, series->metric->layout.n_buckets);
+			store_numbers(names->store, numbers[i]->bucket,
+				      series->metric->layout.n_buckets);
 	}
 }
 
@@ -101,7 +106,10 @@ struct batch_copy *batch_copy_free(struct batch_copy *copy)
 	return NULL;
 }
 
-/* As all names of metrics, attributes and units are: nothing in them joins, hides or turns what is shown. */
+/*
+ * As all names of metrics, attributes and units are: nothing in them joins, hides or turns what is
+ * shown.
+ */
 static bool is_ascii(const char *text)
 {
 	while (*text && (unsigned char)*text < 0x80)
@@ -122,18 +130,23 @@ static int read_metric(struct stored *in, struct histogram_bound *bounds, struct
 		numbers[i] = stored_number(in);
 	*ret_metric = (struct metric){
 		.scope = texts[0], .name = texts[1], .unit = texts[2], .description = texts[3],
-		.kind = (enum metric_kind)numbers[0], .divisor = numbers[1], .is_updown = numbers[2],
+		.kind = (enum metric_kind)numbers[0], .divisor = numbers[1],
+				       .is_updown = numbers[2],
 		.layout = { .scale = (int32_t)numbers[3], .offset = (int32_t)numbers[4],
 			    .n_buckets = (uint32_t)numbers[5], .has_no_sum = numbers[6],
 			    .bounds = numbers[7] ? bounds : NULL },
 		.loss = { numbers[8], numbers[9], numbers[10] },
 	};
-	is_right = numbers[0] <= METRIC_HISTOGRAM && numbers[1] && numbers[5] <= HISTOGRAM_BUCKETS_MAX &&
-		   (numbers[0] == METRIC_HISTOGRAM) == (numbers[5] > 0) && (!numbers[7] || numbers[5] > 1) &&
-		   ret_metric->layout.scale <= SCALE_MAX && ret_metric->layout.scale >= -SCALE_MAX / 2 &&
+	is_right = numbers[0] <= METRIC_HISTOGRAM && numbers[1] &&
+		   numbers[5] <= HISTOGRAM_BUCKETS_MAX &&
+		   (numbers[0] == METRIC_HISTOGRAM) == (numbers[5] > 0) &&
+		   (!numbers[7] || numbers[5] > 1) &&
+		   ret_metric->layout.scale <= SCALE_MAX &&
+		   ret_metric->layout.scale >= -SCALE_MAX / 2 &&
 		   ret_metric->layout.offset < INT16_MAX && ret_metric->layout.offset > INT16_MIN;
 	for (size_t i = 0; i < TEXTS; i++)
-		is_right &= utf8_is_printable(texts[i], TEXT_BYTES) && (i == DESCRIPTION || is_ascii(texts[i]));
+		is_right &= utf8_is_printable(texts[i], TEXT_BYTES) &&
+			(i == DESCRIPTION || is_ascii(texts[i]));
 	for (uint64_t i = 0; is_right && numbers[7] && i + 1 < numbers[5]; i++)
 		bounds[i] = (struct histogram_bound){ .upper = stored_number(in) };
 	return is_right && !in->is_bad ? 0 : -EINVAL;
@@ -143,7 +156,8 @@ static int read_metric(struct stored *in, struct histogram_bound *bounds, struct
 static int keep_metric(struct batch_copy *copy, struct metric *metric)
 {
 	const char **texts[] = TEXTS_OF(metric);
-	size_t bytes = metric->layout.bounds ? (metric->layout.n_buckets - 1) * sizeof(struct histogram_bound) : 0;
+	size_t bytes = metric->layout.bounds ?
+		       (metric->layout.n_buckets - 1) * sizeof(struct histogram_bound) : 0;
 	struct histogram_bound *bounds = bytes ? malloc(bytes) : NULL;
 	bool has_all = !bytes || bounds;
 
@@ -158,8 +172,10 @@ static int keep_metric(struct batch_copy *copy, struct metric *metric)
 
 static bool is_same(const struct metric *left, const struct metric *right)
 {
-	return left->kind == right->kind && left->divisor == right->divisor && left->is_updown == right->is_updown &&
-	       histogram_layouts_equal(&left->layout, &right->layout) && !strcmp(left->scope, right->scope) &&
+	return left->kind == right->kind && left->divisor == right->divisor &&
+	       left->is_updown == right->is_updown &&
+	       histogram_layouts_equal(&left->layout, &right->layout) &&
+	       !strcmp(left->scope, right->scope) &&
 	       !strcmp(left->name, right->name) && !strcmp(left->unit, right->unit) &&
 	       !strcmp(left->description, right->description);
 }
@@ -179,7 +195,8 @@ static bool are_wrong(const struct attributes *attributes)
 	bool is_wrong = false;
 
 	array_for_each (item, attributes->items, attributes->n)
-		is_wrong |= !is_ascii(item->name) || (item->type != ATTRIBUTE_TEXT && attribute_owner(item->name));
+		is_wrong |= !is_ascii(item->name) ||
+			    (item->type != ATTRIBUTE_TEXT && attribute_owner(item->name));
 	return is_wrong;
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 /*
- * A batch as bytes, and a copy of it in another process, which follows it from collection to collection. The reader
- * takes any bytes, and at most BATCH_COPY_BYTES of memory for series: beyond that, numbers go to overflow series.
+ * A batch as bytes, and a copy of it in another process, which follows it from collection to
+ * collection. The reader takes any bytes, and at most BATCH_COPY_BYTES of memory for series: beyond
+ * that, numbers go to overflow series.
  *
- * The bytes may follow others in the same store: the reader is given all of them, and where it begins.
+ * The bytes may follow others in the same store: the reader is given all of them, and where it
+ * begins.
  */
 
 #include "metric/metric.h"
@@ -22,8 +24,8 @@ struct batch_copy;
 struct batch_copy *batch_copy_new(void);
 struct batch_copy *batch_copy_free(struct batch_copy *copy);
 /*
- * The next collection, at in->at; all: the whole store. 0; -EINVAL: it is none; -ESTALE: its metrics are not those of
- * the first one; -ENOMEM. After an error the copy is of no use any more.
+ * The next collection, at in->at; all: the whole store. 0; -EINVAL: it is none; -ESTALE: its
+ * metrics are not those of the first one; -ENOMEM. After an error the copy is of no use any more.
  */
 int batch_copy_read(struct batch_copy *copy, const struct stored *all, struct stored *in);
 /* Its metrics are always the same; all else is valid until the next is read. */

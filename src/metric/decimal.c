@@ -33,9 +33,11 @@ char *decimal_put(char *at, uint64_t raw, uint64_t divisor)
 	for (int i = 0; rest && i < DECIMALS_MAX; i++) {
 		/* The wide division is some ten times slower. */
 		digit = divisor <= UINT64_MAX / 10 ? rest * 10 / divisor :
-						     (uint64_t)((unsigned __int128)rest * 10 / divisor);
+						     (uint64_t)((unsigned __int128)rest * 10 /
+								divisor);
 		*at++ = (char)('0' + digit);
-		rest = rest * 10 - digit * divisor; /* what overflows is gone again: it is below divisor */
+		/* what overflows is gone again: it is below divisor */
+		rest = rest * 10 - digit * divisor;
 	}
 	return at;
 }

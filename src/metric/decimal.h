@@ -10,12 +10,13 @@
 
 /*
  * raw / divisor in decimal, every digit exact: 1500000000 / 1000000000 is "1.5". A quotient that
- * does not end (its divisor has other factors than 2 and 5) is cut after 18 decimals. is_signed: raw is an int64_t.
+ * does not end (its divisor has other factors than 2 and 5) is cut after 18 decimals. is_signed:
+ * raw is an int64_t.
  */
 void decimal_quotient(struct buf *out, uint64_t raw, uint64_t divisor, bool is_signed);
 /*
- * Writes the quotient to a place with room for DECIMAL_BYTES. Returns the place after its last digit; writes
- * no NUL.
+ * Writes the quotient to a place with room for DECIMAL_BYTES. Returns the place after its last
+ * digit; writes no NUL.
  */
 #define DECIMAL_BYTES 39
 char *decimal_put(char *at, uint64_t raw, uint64_t divisor);
@@ -26,7 +27,10 @@ char *decimal_put(char *at, uint64_t raw, uint64_t divisor);
  */
 #define DECIMAL_RATE_BYTES 64
 char *decimal_put_rate(char *at, uint64_t n);
-/* The shortest decimal that reads back as the same double; valid JSON. value is finite. Returns text. */
+/*
+ * The shortest decimal that reads back as the same double; valid JSON. value is finite. Returns
+ * text.
+ */
 #define DECIMAL_DOUBLE_BYTES 32
 const char *decimal_print_double(char text[DECIMAL_DOUBLE_BYTES], double value);
 /*

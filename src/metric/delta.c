@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps are never reset, so each reading shows totals, and what goes to a series is the difference to the
- * reading before. Sums and histograms add it to the series' total and delta. A gauge begins each
- * collection at 0 and is given what its cells hold now (or, for a tally, what they have grown by).
+ * Maps are never reset, so each reading shows totals, and what goes to a series is the difference
+ * to the reading before. Sums and histograms add it to the series' total and delta. A gauge begins
+ * each collection at 0 and is given what its cells hold now (or, for a tally, what they have grown
+ * by).
  *
- * Decoding a key into attributes and finding the series is expensive, so a row does it once and keeps the
- * series. Two kinds of answers are not for life: the overflow series, given up as soon as there is room,
- * and a series whose names were not all known.
+ * Decoding a key into attributes and finding the series is expensive, so a row does it once and
+ * keeps the series. Two kinds of answers are not for life: the overflow series, given up as soon as
+ * there is room, and a series whose names were not all known.
  */
 #include "metric/delta.h"
 
@@ -23,14 +24,15 @@ uint64_t delta_grown(uint64_t now, uint64_t before, unsigned int bits)
 }
 
 /*
- * What a gauge of so many bits holds: cells are sums over CPUs modulo 2^64, of which each may have wrapped
- * (begun on one, ended on another), so only the low bits count.
+ * What a gauge of so many bits holds: cells are sums over CPUs modulo 2^64, of which each may have
+ * wrapped (begun on one, ended on another), so only the low bits count.
  */
 static uint64_t gauge_level(uint64_t cell, unsigned int bits, bool is_signed)
 {
 	unsigned int unused = 64 - bits;
 
-	return is_signed ? (uint64_t)((int64_t)(cell << unused) >> unused) : cell << unused >> unused;
+	return is_signed ? (uint64_t)((int64_t)(cell << unused) >> unused) :
+	       cell << unused >> unused;
 }
 
 /* A tally that becomes smaller was subtracted from: it has not begun at 0 again. */
@@ -51,7 +53,9 @@ struct visit {
 	uint64_t previous_ns;
 };
 
-/* If there is room, the row leaves the overflow series, and gets one of its own when it grows next. */
+/*
+ * If there is room, the row leaves the overflow series, and gets one of its own when it grows next.
+ */
 static void leave_overflow(const struct visit *visit, uint32_t m)
 {
 	const struct metric *metric = visit->delta->metrics[m].metric;
@@ -126,7 +130,10 @@ static uint64_t fill_buckets(const struct delta_metric *of, const uint8_t *key, 
 	return 0;
 }
 
-/* Gives the growth of one metric's cells to the series: of its number (grown), and of its buckets if it has any. */
+/*
+ * Gives the growth of one metric's cells to the series: of its number (grown), and of its buckets
+ * if it has any.
+ */
 static int add_growth(const struct visit *visit, uint32_t m, uint64_t grown, bool *ret_grown)
 {
 	const struct delta_metric *of = &visit->delta->metrics[m];
@@ -136,7 +143,8 @@ static int add_growth(const struct visit *visit, uint32_t m, uint64_t grown, boo
 	uint64_t bucket[HISTOGRAM_BUCKETS_MAX];
 	int err;
 
-	*ret_grown = grown || (n_buckets && memcmp(now + 1, before + 1, n_buckets * sizeof(*now)) != 0);
+	*ret_grown = grown ||
+		     (n_buckets && memcmp(now + 1, before + 1, n_buckets * sizeof(*now)) != 0);
 	if (of->metric->is_held || (!*ret_grown && !is_level && !(of->has_zero && visit->key)) ||
 	    (is_level && !visit->key && !now[0]))
 		return 0;
@@ -159,13 +167,15 @@ static void update_previous(const struct delta_metric *of, const uint64_t *now, 
 
 	before[of->first_cell] = now[of->first_cell];
 	if (n_more)
-		memcpy(before + of->first_cell + 1, now + of->first_cell + 1, n_more * sizeof(*now));
+		memcpy(before + of->first_cell + 1, now + of->first_cell + 1,
+		       n_more * sizeof(*now));
 }
 
-int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, struct series *series,
-		uint64_t previous_ns)
+int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m,
+		struct series *series, uint64_t previous_ns)
 {
-	const struct visit visit = { .delta = delta, .key = row == ROWS_OVERFLOW ? NULL : rows_key(rows, row),
+	const struct visit visit = { .delta = delta,
+				     .key = row == ROWS_OVERFLOW ? NULL : rows_key(rows, row),
 				     .series = rows_series(rows, row), .previous_ns = previous_ns };
 	int r;
 
@@ -187,10 +197,13 @@ static void row_release(const struct delta *delta, struct rows *rows, uint32_t r
 	}
 }
 
-static int row_compute(const struct delta *delta, struct rows *rows, uint32_t row, uint64_t previous_ns)
+static int row_compute(const struct delta *delta, struct rows *rows, uint32_t row,
+		       uint64_t previous_ns)
 {
-	const struct visit visit = { delta, row == ROWS_OVERFLOW ? NULL : rows_key(rows, row), rows_cells(rows, row),
-				     rows_previous(rows, row), rows_series(rows, row), previous_ns };
+	const struct visit visit = { delta, row == ROWS_OVERFLOW ? NULL : rows_key(rows, row),
+				     rows_cells(rows, row),
+				     rows_previous(rows, row), rows_series(rows, row),
+				     previous_ns };
 	bool *is_unwanted = &rows_at(rows, row)->is_unwanted;
 	uint32_t *idle = &rows_at(rows, row)->idle;
 	int err = 0;
@@ -213,7 +226,10 @@ static int row_compute(const struct delta *delta, struct rows *rows, uint32_t ro
 			*is_unwanted = r == DELTA_UNWANTED;
 			row_release(delta, rows, row);
 		}
-		/* Growth that found no series is still to be given: it counts as growth the next time too. */
+		/*
+		 * Growth that found no series is still to be given: it counts as growth the next
+		 * time too.
+		 */
 		if (r < 0) {
 			err = r;
 			continue;
@@ -261,7 +277,8 @@ void delta_release(const struct delta *delta, struct rows *rows)
 
 void delta_hide(const struct delta *delta, struct rows *rows, uint32_t row, bool is_hidden)
 {
-	if (is_hidden && !memcmp(rows_cells(rows, row), rows_previous(rows, row), rows->n_cells * sizeof(uint64_t)))
+	if (is_hidden && !memcmp(rows_cells(rows, row), rows_previous(rows, row),
+				 rows->n_cells * sizeof(uint64_t)))
 		row_release(delta, rows, row);
 	else
 		is_hidden = false;
@@ -271,14 +288,17 @@ void delta_hide(const struct delta *delta, struct rows *rows, uint32_t row, bool
 void delta_baseline(struct rows *rows)
 {
 	for (uint32_t row = 0; row < rows->n; row++)
-		for (uint32_t i = 0; rows_is_live(rows, row) && rows_is_touched(rows, row) && i < rows->n_cells; i++)
+		for (uint32_t i = 0;
+		     rows_is_live(rows, row) && rows_is_touched(rows, row) &&
+		     i < rows->n_cells; i++)
 			rows_previous(rows, row)[i] += rows_cells(rows, row)[i];
 }
 
 static void row_leave(const struct delta_metric *of, struct rows *rows, uint32_t row)
 {
 	bool is_count = rows_is_touched(rows, row) && of->metric->kind != METRIC_GAUGE;
-	uint64_t *now = rows_cells(rows, row) + of->first_cell, *before = rows_previous(rows, row) + of->first_cell;
+	uint64_t *now = rows_cells(rows, row) + of->first_cell,
+		*before = rows_previous(rows, row) + of->first_cell;
 
 	for (uint32_t i = 0; i < 1 + n_bucket_cells(of); i++) {
 		unsigned int bits = i ? of->bucket_bits : of->sum_bits;

@@ -16,11 +16,12 @@
 #include "metric/rows.h"
 
 /*
- * For a histogram of which each row is one bucket: a number in the key says which. The row has one cell, whose growth
- * is that of the bucket, or of the sum.
+ * For a histogram of which each row is one bucket: a number in the key says which. The row has one
+ * cell, whose growth is that of the bucket, or of the sum.
  */
 struct delta_bucket {
-	uint32_t offset_bytes, size_bytes; /* of the number in the key; 0: the rows are not such ones */
+	/* of the number in the key; 0: the rows are not such ones */
+	uint32_t offset_bytes, size_bytes;
 	bool has_sum;
 	uint64_t sum_key; /* the number that says the sum */
 };
@@ -30,7 +31,8 @@ struct delta_metric {
 	struct metric *metric;
 	uint64_t factor; /* numbers and sums are raw numbers of the metric, times this */
 	struct delta_bucket bucket;
-	uint32_t first_cell; /* sum, gauge: the number; histogram: the sum, followed by the buckets */
+	/* sum, gauge: the number; histogram: the sum, followed by the buckets */
+	uint32_t first_cell;
 	uint8_t sum_bits;    /* width in the kernel: 8, 16, 32, 64 */
 	uint8_t bucket_bits;
 	bool is_signed; /* a gauge that may be below 0 */
@@ -38,7 +40,8 @@ struct delta_metric {
 	bool is_tally; /* a gauge whose value is the growth since the last reading */
 	bool has_zero; /* a row has its series before it grows */
 	const void *user; /* for attributes() */
-	uint64_t grown; /* what a sum has grown by in the last delta_compute(), over all rows, wanted or not */
+	/* what a sum has grown by in the last delta_compute(), over all rows, wanted or not */
+	uint64_t grown;
 };
 
 #define DELTA_UNWANTED 2
@@ -49,9 +52,11 @@ struct delta {
 	size_t n_metrics;
 	/*
 	 * Decodes a key into the attributes of one of metrics. 0 or -errno. 1: a name is not known
-	 * yet; the row is decoded again when it grows next. DELTA_UNWANTED: nothing of it is exported; with 1: now.
+	 * yet; the row is decoded again when it grows next. DELTA_UNWANTED: nothing of it is
+	 * exported; with 1: now.
 	 */
-	int (*attributes)(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes);
+	int (*attributes)(void *user, const void *key, const struct delta_metric *of,
+			  struct attributes *attributes);
 	void *user;
 };
 
@@ -61,26 +66,32 @@ struct delta {
  */
 void delta_end_gone(const struct delta *delta, struct rows *rows);
 /*
- * Ends rows like delta_end_gone(), and then computes the growth of all rows. Between series_begin() and
- * series_end() of the metrics. previous_ns: Unix time of the reading before, the start of series that
- * are new. -ENOMEM or the error of attributes(); the other rows are still computed. A row whose series
- * has no room feeds the overflow series until it has.
+ * Ends rows like delta_end_gone(), and then computes the growth of all rows. Between series_begin()
+ * and series_end() of the metrics. previous_ns: Unix time of the reading before, the start of
+ * series that are new. -ENOMEM or the error of attributes(); the other rows are still computed. A
+ * row whose series has no room feeds the overflow series until it has.
  */
 int delta_compute(const struct delta *delta, struct rows *rows, uint64_t previous_ns);
 /*
- * A row of an earlier process goes on, with its series for the m-th metric; NULL: it is found by the names that the
- * key has now. -ENOMEM or the error of attributes().
+ * A row of an earlier process goes on, with its series for the m-th metric; NULL: it is found by
+ * the names that the key has now. -ENOMEM or the error of attributes().
  */
-int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m, struct series *series,
-		uint64_t previous_ns);
-/* Sets the baseline: from now on growth counts from the present numbers. What delta_leave() took along is growth. */
+int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint32_t m,
+		struct series *series, uint64_t previous_ns);
+/*
+ * Sets the baseline: from now on growth counts from the present numbers. What delta_leave() took
+ * along is growth.
+ */
 void delta_baseline(struct rows *rows);
 /*
- * The rows go on with another map, whose first reading is the baseline. What they have grown by until now is taken
- * along, and those that count stay, found there or not.
+ * The rows go on with another map, whose first reading is the baseline. What they have grown by
+ * until now is taken along, and those that count stay, found there or not.
  */
 void delta_leave(const struct delta *delta, struct rows *rows);
-/* A row that goes on, but is not exported meanwhile, once its last growth has been given; and the end of that. */
+/*
+ * A row that goes on, but is not exported meanwhile, once its last growth has been given; and the
+ * end of that.
+ */
 void delta_hide(const struct delta *delta, struct rows *rows, uint32_t row, bool is_hidden);
 /* Takes the rows' series back, before the metrics forget them. */
 void delta_release(const struct delta *delta, struct rows *rows);

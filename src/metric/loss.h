@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Events that the kernel did not deliver to a program, next to those that it did, since the last collection. How many
- * it did is known only if the collector says which of its sums counts them, or else while the kernel counts runs.
+ * Events that the kernel did not deliver to a program, next to those that it did, since the last
+ * collection. How many it did is known only if the collector says which of its sums counts them, or
+ * else while the kernel counts runs.
  */
 
 #include <stdbool.h>
@@ -20,7 +21,8 @@ struct loss {
 /* missed / (events + missed); 0 if nothing was missed. */
 static inline double loss_share(const struct loss *loss)
 {
-	return loss->missed ? (double)loss->missed / ((double)loss->events + (double)loss->missed) : 0;
+	return loss->missed ? (double)loss->missed / ((double)loss->events + (double)loss->missed) :
+	       0;
 }
 
 /* "1.28 %", or "442 events" if the share is not known. */

@@ -2,10 +2,12 @@
 #pragma once
 
 /*
- * The data model: a metric says what numbers mean, a series is one metric with one set of attributes.
+ * The data model: a metric says what numbers mean, a series is one metric with one set of
+ * attributes.
  *
- * Numbers stay as the kernel counted them, in 64-bit integers ("raw"), or are a whole multiple of that (delta.h).
- * Only an encoder converts them to the metric's unit: value = raw / divisor. Nothing is rounded before that.
+ * Numbers stay as the kernel counted them, in 64-bit integers ("raw"), or are a whole multiple of
+ * that (delta.h). Only an encoder converts them to the metric's unit: value = raw / divisor.
+ * Nothing is rounded before that.
  *
  * A series carries both, its total since start_ns and its delta since the last collection, so that
  * an exporter needs no state of its own (OTLP data model, "Temporality"):
@@ -32,9 +34,11 @@ extern const char *const metric_kinds[]; /* "sum", "gauge", "histogram" */
 #define HISTOGRAM_BUCKETS_MAX 1024
 
 /*
- * The buckets of a histogram are those of OpenTelemetry's base-2 exponential histogram at one scale:
+ * The buckets of a histogram are those of OpenTelemetry's base-2 exponential histogram at one
+ * scale:
  *     bucket[0]      values of exactly 0
- *     bucket[i]      values in (base^k, base^(k+1)], k = offset + i - 1, base = 2^(2^-scale), in the metric's unit
+ *     bucket[i]      values in (base^k, base^(k+1)], k = offset + i - 1, base = 2^(2^-scale), in
+ *                    the metric's unit
  * or have explicit bounds:
  *     bucket[i]      raw values above bounds[i-1].upper, and not above bounds[i].upper
  * The last one also holds all larger values.
@@ -50,11 +54,15 @@ struct histogram_layout {
 	uint32_t n_buckets;
 	bool has_no_sum;	/* it is not known: no exporter shows one */
 	const struct histogram_bound *bounds; /* n_buckets - 1, rising; NULL: exponential */
-	/* How many an explicit histogram has: up to first, first + step, … and the last of these; 0: each one. */
+	/*
+	 * How many an explicit histogram has: up to first, first + step, … and the last of these;
+	 * 0: each one.
+	 */
 	uint32_t n_explicit, first, step;
 };
 
-bool histogram_layouts_equal(const struct histogram_layout *left, const struct histogram_layout *right);
+bool histogram_layouts_equal(const struct histogram_layout *left,
+			     const struct histogram_layout *right);
 
 /* Why numbers are in an overflow series: the attribute bpfpush.overflow.reason says it. */
 enum overflow { OVERFLOW_TABLE,	 /* "table": the kernel's table had no place for their keys */
@@ -62,13 +70,15 @@ enum overflow { OVERFLOW_TABLE,	 /* "table": the kernel's table had no place for
 		OVERFLOWS };
 
 /*
- * What the process may hold: a number of series of all collectors together, and a number of bytes for series
- * and the kernel's tables. The set of collectors owns it; metrics and collectors charge it.
+ * What the process may hold: a number of series of all collectors together, and a number of bytes
+ * for series and the kernel's tables. The set of collectors owns it; metrics and collectors charge
+ * it.
  */
 struct budget {
 	uint64_t limit_series, limit_bytes; /* 0: none */
 	uint64_t n_series;		    /* that something feeds; without the overflow series */
-	uint64_t series_bytes;		    /* of all series in memory, with what exporters keep with them */
+	/* of all series in memory, with what exporters keep with them */
+	uint64_t series_bytes;
 	uint64_t table_bytes;		    /* of the kernel's tables */
 };
 
@@ -76,7 +86,8 @@ struct budget {
 static inline bool budget_has_room(const struct budget *budget)
 {
 	return (!budget->limit_series || budget->n_series < budget->limit_series) &&
-	       (!budget->limit_bytes || budget->series_bytes + budget->table_bytes < budget->limit_bytes);
+	       (!budget->limit_bytes ||
+		budget->series_bytes + budget->table_bytes < budget->limit_bytes);
 }
 
 struct metric {
@@ -86,7 +97,8 @@ struct metric {
 	const char *description; /* one line, or "" */
 	enum metric_kind kind;
 	uint64_t divisor; /* 1: whole numbers; 1000000000: nanoseconds shown as seconds */
-	bool is_updown; /* a gauge whose series add up: OTLP's updowncounter; to all others it is a gauge */
+	/* a gauge whose series add up: OTLP's updowncounter; to all others it is a gauge */
+	bool is_updown;
 	struct histogram_layout layout; /* of a sum or gauge: no buckets */
 	struct setting_list dropped; /* attributes that are left out before a series is made */
 
@@ -96,15 +108,20 @@ struct metric {
 	struct series *overflow[OVERFLOWS]; /* each one of series, or NULL */
 	struct budget *budget;		    /* which they are charged to */
 	struct index index;		    /* of series, by the hash of their attributes */
-	/* Set for one collection: a map that feeds this gauge could not be read, so it stays as it was. */
+	/*
+	 * Set for one collection: a map that feeds this gauge could not be read, so it stays as it
+	 * was.
+	 */
 	bool is_held;
-	const void *unfit; /* the series whose sum its bounds did not allow at the last collection; of report.c */
+	/* the series whose sum its bounds did not allow at the last collection; of report.c */
+	const void *unfit;
 	bool is_judged;	   /* no sum is looked at any more; likewise */
 	struct loss loss; /* of the program that missed most of those that feed it */
 };
 
 struct numbers {
-	uint64_t sum;	  /* sum: the number; gauge: an int64_t in two's complement; histogram: of all values */
+	/* sum: the number; gauge: an int64_t in two's complement; histogram: of all values */
+	uint64_t sum;
 	uint64_t count;	  /* histogram: of values, always equal to the sum of bucket[] */
 	uint64_t *bucket; /* histogram: layout.n_buckets of them, else NULL */
 };
@@ -131,7 +148,8 @@ struct series {
 	const struct attribute *attributes; /* sorted by name */
 	unsigned int n_attributes;
 	bool is_provisional; /* its attributes may be known better later; kept by delta.c */
-	bool is_present; /* has a point in this batch: fed now, or changed since the last collection */
+	/* has a point in this batch: fed now, or changed since the last collection */
+	bool is_present;
 	bool is_ended;	 /* had its last point in the batch before; forgotten after this one */
 	unsigned int n_sources;
 	uint32_t number, named_at; /* kept by state.c */
@@ -164,7 +182,8 @@ static inline struct series_cache *series_cache(const struct series *series, con
 }
 
 /* Holds a copy of data, or zeros if data is NULL. owner must have none yet. NULL: no memory. */
-struct series_cache *series_cache_new(struct series *series, const void *owner, const void *data, size_t size);
+struct series_cache *series_cache_new(struct series *series, const void *owner, const void *data,
+				      size_t size);
 
 /* One collection of everything; valid only while the exporters are called. */
 struct batch {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One array of equal records (header, key, cells, previous cells, series) and an index from keys to
- * records. Removed records are linked into a list and used again; when most are, the others move together.
+ * records. Removed records are linked into a list and used again; when most are, the others move
+ * together.
  */
 #include "metric/rows.h"
 
@@ -98,7 +99,8 @@ static uint32_t find_row(const struct rows *rows, const void *key, uint64_t hash
 	uint32_t row;
 
 	index_for_each(row, &rows->index, hash)
-		if (rows_at(rows, row)->hash == hash && !memcmp(rows_key(rows, row), key, rows->key_bytes))
+		if (rows_at(rows, row)->hash == hash &&
+		    !memcmp(rows_key(rows, row), key, rows->key_bytes))
 			return row;
 	return ROWS_OVERFLOW;
 }

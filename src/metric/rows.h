@@ -7,13 +7,14 @@
  *
  * A row is a key with n_cells numbers ("cells"). Each cell is the sum over all CPUs and places in
  * which the key was found, modulo 2^64, however wide it is in the kernel. A row keeps its number
- * until rows_compact() or its removal, so a source may remember the number. Row ROWS_OVERFLOW has no key: it counts
- * everything whose key had no place in the kernel's table.
+ * until rows_compact() or its removal, so a source may remember the number. Row ROWS_OVERFLOW has
+ * no key: it counts everything whose key had no place in the kernel's table.
  *
- * One reading:  rows_begin(), then for each thing found rows_touch() and additions to its cells, then rows_end().
+ * One reading:  rows_begin(), then for each thing found rows_touch() and additions to its cells,
+ * then rows_end().
  *
- * rows_compact() and rows_touch() may move all rows: pointers to keys, cells and series are valid until the next
- * call of either.
+ * rows_compact() and rows_touch() may move all rows: pointers to keys, cells and series are valid
+ * until the next call of either.
  */
 
 #include <stdbool.h>
@@ -37,12 +38,15 @@ struct row {
 	uint32_t generation; /* of the last touch; 0: free */
 	union {
 		uint32_t next_free; /* of a free one */
-		uint32_t grown_s;   /* CLOCK_BOOTTIME, when it had grown last; 0: not known. Set by others */
+		/* CLOCK_BOOTTIME, when it had grown last; 0: not known. Set by others */
+		uint32_t grown_s;
 	};
 	/* kept by delta.c */
-	uint32_t idle;	  /* readings in a row without growth; a large number if the overflow row has never grown */
+	/* readings in a row without growth; a large number if the overflow row has never grown */
+	uint32_t idle;
 	bool is_unwanted; /* it feeds no series */
-	bool is_in_hash;  /* its key was found in a hash map. Set by reader.c, as is the next by others */
+	/* its key was found in a hash map. Set by reader.c, as is the next by others */
+	bool is_in_hash;
 	bool is_doomed;	  /* its key is to be deleted there, unless it grows */
 	uint8_t stay;	  /* enum rows_stay; set by others too */
 };
@@ -68,15 +72,22 @@ int rows_new(uint32_t key_bytes, uint32_t n_cells, uint32_t n_series, struct row
 struct rows *rows_free(struct rows *rows);
 
 /*
- * Between readings: if most rows are free, the others take the lowest numbers, and memory is given back. Returns the
- * new number of each row, by its old one, for the caller to free; or NULL: nothing has changed.
+ * Between readings: if most rows are free, the others take the lowest numbers, and memory is given
+ * back. Returns the new number of each row, by its old one, for the caller to free; or NULL:
+ * nothing has changed.
  */
 uint32_t *rows_compact(struct rows *rows);
 
 void rows_begin(struct rows *rows);
-/* The row of key, made if it is new, with cells of 0 if this is its first touch in this reading. -ENOMEM. */
+/*
+ * The row of key, made if it is new, with cells of 0 if this is its first touch in this reading.
+ * -ENOMEM.
+ */
 int rows_touch(struct rows *rows, const void *key, uint32_t *ret_row);
-/* Touches a row by its number, which must be that of a living row. Returns its cells of this reading. */
+/*
+ * Touches a row by its number, which must be that of a living row. Returns its cells of this
+ * reading.
+ */
 uint64_t *rows_touch_row(struct rows *rows, uint32_t row);
 /* The row of a key that has been touched in any reading; ROWS_OVERFLOW: there is none. */
 uint32_t rows_find(const struct rows *rows, const void *key);

@@ -14,20 +14,24 @@
 #include "util/array.h"
 #include "util/hash.h"
 
-const char *const metric_kinds[] = { [METRIC_SUM] = "sum", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram" };
+const char *const metric_kinds[] = { [METRIC_SUM] = "sum", [METRIC_GAUGE] = "gauge",
+				     [METRIC_HISTOGRAM] = "histogram" };
 
 static const struct setting_row rows[] = {
 	SETTING(struct metric, dropped, "drop_attributes", SETTING_WORDS, NULL),
 };
 const struct setting_table metric_settings = SETTING_TABLE(rows, struct metric);
 
-bool histogram_layouts_equal(const struct histogram_layout *left, const struct histogram_layout *right)
+bool histogram_layouts_equal(const struct histogram_layout *left,
+			     const struct histogram_layout *right)
 {
-	return left->scale == right->scale && left->offset == right->offset && left->n_buckets == right->n_buckets &&
+	return left->scale == right->scale && left->offset == right->offset &&
+	       left->n_buckets == right->n_buckets &&
 	       left->has_no_sum == right->has_no_sum && left->n_explicit == right->n_explicit &&
-	       left->first == right->first && left->step == right->step && !left->bounds == !right->bounds &&
-	       (!left->bounds ||
-		!memcmp(left->bounds, right->bounds, (left->n_buckets - 1) * sizeof(*left->bounds)));
+	       left->first == right->first && left->step == right->step &&
+	       !left->bounds == !right->bounds && (!left->bounds ||
+		!memcmp(left->bounds, right->bounds,
+			(left->n_buckets - 1) * sizeof(*left->bounds)));
 }
 
 void metric_init_series(struct metric *metric, struct budget *budget)
@@ -76,7 +80,8 @@ const struct attribute *series_owner(const struct series *series)
 	return NULL;
 }
 
-struct series_cache *series_cache_new(struct series *series, const void *owner, const void *data, size_t size)
+struct series_cache *series_cache_new(struct series *series, const void *owner, const void *data,
+				      size_t size)
 {
 	struct series_cache *cache = calloc(1, sizeof(*cache) + size);
 
@@ -120,7 +125,8 @@ static bool attributes_equal(const struct series *series, const struct attribute
 	if (series->n_attributes != attributes->n)
 		return false;
 	for (unsigned int i = 0; i < attributes->n; i++) {
-		const struct attribute *left = &series->attributes[i], *right = &attributes->items[i];
+		const struct attribute *left = &series->attributes[i],
+			*right = &attributes->items[i];
 
 		if (left->type != right->type || strcmp(left->name, right->name))
 			return false;
@@ -137,7 +143,8 @@ static struct series *find_series(const struct metric *metric, const struct attr
 	uint32_t i;
 
 	index_for_each(i, &metric->index, hash)
-		if (metric->series[i]->hash == hash && attributes_equal(metric->series[i], attributes))
+		if (metric->series[i]->hash == hash &&
+		    attributes_equal(metric->series[i], attributes))
 			return metric->series[i];
 	return NULL;
 }
@@ -184,7 +191,9 @@ static int series_make(struct metric *metric, const struct attributes *attribute
 		       uint64_t start_ns, struct series **ret_series)
 {
 	struct series *series = series_new(metric, attributes);
-	struct series **place = series ? array_add(&metric->series, &metric->n_series, sizeof(series)) : NULL;
+	struct series **place = series ?
+				array_add(&metric->series, &metric->n_series, sizeof(series)) :
+				NULL;
 
 	if (place && index_add(&metric->index, hash, (uint32_t)metric->n_series - 1)) {
 		metric->n_series--;
@@ -207,7 +216,8 @@ void series_take(struct series *series)
 		count_in_budget(series, 1);
 }
 
-int series_get_overflow(struct metric *metric, enum overflow reason, uint64_t start_ns, struct series **ret_series)
+int series_get_overflow(struct metric *metric, enum overflow reason, uint64_t start_ns,
+			struct series **ret_series)
 {
 	static const char *const reasons[] = { [OVERFLOW_TABLE] = "table", [OVERFLOW_SERIES] = "series" };
 	struct attributes attributes;
@@ -252,7 +262,8 @@ int series_get(struct metric *metric, struct attributes *attributes, uint64_t st
 	return 0;
 }
 
-void numbers_add(const struct metric *metric, struct numbers *numbers, uint64_t sum, const uint64_t *bucket)
+void numbers_add(const struct metric *metric, struct numbers *numbers, uint64_t sum,
+		 const uint64_t *bucket)
 {
 	numbers->sum += sum;
 	for (uint32_t i = 0; i < metric->layout.n_buckets; i++) {
@@ -261,8 +272,8 @@ void numbers_add(const struct metric *metric, struct numbers *numbers, uint64_t 
 	}
 }
 
-int series_restore(struct metric *metric, struct attributes *attributes, enum overflow reason, uint64_t start_ns,
-		   const struct numbers *total, struct series **ret_series)
+int series_restore(struct metric *metric, struct attributes *attributes, enum overflow reason,
+		   uint64_t start_ns, const struct numbers *total, struct series **ret_series)
 {
 	struct series *series;
 	int err = reason == OVERFLOWS ? series_get(metric, attributes, start_ns, &series) :

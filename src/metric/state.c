@@ -77,7 +77,8 @@ void name_save(const struct series *series, struct series_names *names)
 	names->n++;
 }
 
-static void series_save(struct series *series, uint32_t before, struct series_names *names, struct store *out)
+static void series_save(struct series *series, uint32_t before, struct series_names *names,
+			struct store *out)
 {
 	if (!series->named_at) {
 		series->named_at = (uint32_t)names->store->size;
@@ -95,7 +96,8 @@ static uint64_t identity_of(const struct metric *metric)
 {
 	const char *const texts[] = { metric->scope, metric->name, metric->unit };
 	const struct histogram_layout *layout = &metric->layout;
-	const uint32_t shape[] = { (uint32_t)layout->scale, (uint32_t)layout->offset, layout->n_buckets };
+	const uint32_t shape[] = { (uint32_t)layout->scale, (uint32_t)layout->offset,
+				   layout->n_buckets };
 	const uint64_t parts[] = { metric->kind, metric->divisor };
 	uint64_t hash = hash_stable(HASH_STABLE_START, parts, sizeof(parts));
 
@@ -108,7 +110,8 @@ static uint64_t identity_of(const struct metric *metric)
 	return hash_stable(hash, &layout->has_no_sum, sizeof(layout->has_no_sum));
 }
 
-static void metric_save(const struct metric *metric, bool is_first, struct series_names *names, struct store *out)
+static void metric_save(const struct metric *metric, bool is_first, struct series_names *names,
+			struct store *out)
 {
 	uint32_t before = 0;
 
@@ -129,7 +132,8 @@ static void metric_save(const struct metric *metric, bool is_first, struct serie
 	store_number(out, 0);
 }
 
-void metrics_save(struct metric *const *metrics, size_t n, struct series_names *names, struct store *out)
+void metrics_save(struct metric *const *metrics, size_t n, struct series_names *names,
+		  struct store *out)
 {
 	bool is_first = !names->n;
 
@@ -153,7 +157,8 @@ static const char *read_text(struct stored *in, const struct stored *names)
 	return text;
 }
 
-static void read_attribute(struct stored *in, const struct stored *names, struct attributes *attributes)
+static void read_attribute(struct stored *in, const struct stored *names,
+			   struct attributes *attributes)
 {
 	const char *name = read_text(in, names), *text;
 	uint64_t type = stored_number(in);
@@ -167,7 +172,8 @@ static void read_attribute(struct stored *in, const struct stored *names, struct
 	} else {
 		err = attributes_add_number(attributes, name, (int64_t)stored_number(in));
 	}
-	in->is_bad |= err || type > ATTRIBUTE_FLAG || !*name || !utf8_is_printable(name, ATTRIBUTE_TEXT_BYTES);
+	in->is_bad |= err || type > ATTRIBUTE_FLAG || !*name ||
+		      !utf8_is_printable(name, ATTRIBUTE_TEXT_BYTES);
 }
 
 int name_read(struct stored *in, const struct stored *names, struct attributes *ret_attributes,
@@ -216,7 +222,8 @@ static int restore_series(struct metric *metric, uint32_t n_buckets, uint32_t at
 	return err;
 }
 
-static int restore_metric(struct metric *const *metrics, size_t n, struct stored *in, struct restored *restored)
+static int restore_metric(struct metric *const *metrics, size_t n, struct stored *in,
+			  struct restored *restored)
 {
 	uint64_t identity = stored_number(in), n_buckets = stored_number(in);
 	struct metric *metric = NULL; /* it does not go on */
@@ -224,14 +231,16 @@ static int restore_metric(struct metric *const *metrics, size_t n, struct stored
 	int err = in->is_bad || n_buckets > HISTOGRAM_BUCKETS_MAX ? -EINVAL : 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (identity_of(metrics[i]) == identity && metrics[i]->layout.n_buckets == n_buckets)
+		if (identity_of(metrics[i]) == identity &&
+		    metrics[i]->layout.n_buckets == n_buckets)
 			metric = metrics[i];
 	while (!err && (step = (uint32_t)stored_number(in)))
 		err = restore_series(metric, (uint32_t)n_buckets, at += step, in, restored);
 	return in->is_bad ? -EINVAL : err;
 }
 
-int metrics_restore(struct metric *const *metrics, size_t n, struct stored *in, struct restored *restored)
+int metrics_restore(struct metric *const *metrics, size_t n, struct stored *in,
+		    struct restored *restored)
 {
 	uint64_t n_saved = stored_number(in);
 	int err = in->is_bad ? -EINVAL : 0;
@@ -241,7 +250,8 @@ int metrics_restore(struct metric *const *metrics, size_t n, struct stored *in, 
 	return err;
 }
 
-void restored_release(struct restored *restored, bool (*is_held)(void *user, const struct series *series), void *user)
+void restored_release(struct restored *restored,
+		      bool (*is_held)(void *user, const struct series *series), void *user)
 {
 	size_t n = 0;
 
@@ -267,7 +277,9 @@ void rows_save(struct rows *rows, size_t n_metrics, struct store *out)
 		if (!rows_is_live(rows, row))
 			continue;
 		store_bytes(out, rows_key(rows, row), rows->key_bytes);
-		store_number(out, (uint64_t)rows_at(rows, row)->stay << 1 | rows_at(rows, row)->is_unwanted);
+		store_number(out,
+			     (uint64_t)rows_at(rows, row)->stay << 1 |
+			     rows_at(rows, row)->is_unwanted);
 		store_number(out, rows_at(rows, row)->idle);
 		store_numbers(out, rows_previous(rows, row), rows->n_cells);
 		for (size_t m = 0; m < n_metrics; m++) {
@@ -280,8 +292,8 @@ void rows_save(struct rows *rows, size_t n_metrics, struct store *out)
 	}
 }
 
-static int restore_row(const struct delta *delta, struct rows *rows, uint32_t row, struct stored *in,
-		       const struct restored *restored)
+static int restore_row(const struct delta *delta, struct rows *rows, uint32_t row,
+		       struct stored *in, const struct restored *restored)
 {
 	uint64_t flags = stored_number(in);
 	int err = 0;
@@ -293,9 +305,11 @@ static int restore_row(const struct delta *delta, struct rows *rows, uint32_t ro
 	stored_numbers(in, rows_previous(rows, row), rows->n_cells);
 	for (uint32_t m = 0; m < delta->n_metrics && !err; m++) {
 		uint64_t number = stored_number(in);
-		struct series *series = number && number <= restored->n_series ? restored->series[number - 1] : NULL;
+		struct series *series = number && number <= restored->n_series ?
+					restored->series[number - 1] : NULL;
 
-		if (restored->has_other_names || (series && series->metric != delta->metrics[m].metric))
+		if (restored->has_other_names ||
+		    (series && series->metric != delta->metrics[m].metric))
 			series = NULL; /* it is looked for */
 		if (number)
 			err = delta_adopt(delta, rows, row, m, series, restored->time_ns);
@@ -303,7 +317,8 @@ static int restore_row(const struct delta *delta, struct rows *rows, uint32_t ro
 	return err;
 }
 
-int rows_restore(const struct delta *delta, struct rows *rows, struct stored *in, const struct restored *restored)
+int rows_restore(const struct delta *delta, struct rows *rows, struct stored *in,
+		 const struct restored *restored)
 {
 	uint64_t n = stored_number(in);
 	int err = 0;

@@ -49,14 +49,16 @@ static void append_grid(struct buf *out, const struct grid *grid, const char *ab
 
 		buf_printf(out, "<th scope=\"col\"%s", column->is_number ? " class=\"n\"" : "");
 		if (column->about)
-			append_text(out, " title=\"", attribute_owner(column->about) ? OWNERS : column->about, "\"");
+			append_text(out, " title=\"",
+				    attribute_owner(column->about) ? OWNERS : column->about, "\"");
 		append_text(out, ">", column->heading, "</th>");
 	}
 	buf_append_text(out, "</tr></thead>\n<tbody>\n");
 	for (size_t row = 0; row < grid->n_rows && !buf_error(&grid->text); row++) {
 		buf_append_text(out, "<tr>");
 		for (unsigned int i = 0; i < grid->n_columns; i++)
-			append_cell(out, grid, &grid->columns[i], &grid->cells[row * grid->n_columns + i]);
+			append_cell(out, grid, &grid->columns[i],
+				    &grid->cells[row * grid->n_columns + i]);
 		buf_append_text(out, "</tr>\n");
 	}
 	buf_append_text(out, "</tbody></table></div>\n");
@@ -66,7 +68,8 @@ static void append_grid(struct buf *out, const struct grid *grid, const char *ab
 }
 
 /* The i-th of the batch, if something was counted. prefix: of its id. heat: NULL: there is none. */
-static void append_metric(struct buf *out, const struct batch *batch, size_t i, char prefix, const struct heat *heat)
+static void append_metric(struct buf *out, const struct batch *batch, size_t i, char prefix,
+			  const struct heat *heat)
 {
 	const struct metric *metric = batch->metrics[i];
 	_cleanup_(grid_done) struct grid grid = { 0 };

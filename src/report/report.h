@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What was counted as one page of HTML that needs nothing else: no network, no other file, and JavaScript only to sort
- * and filter. Each number stands as text, and in full in the attribute data-n of its cell.
+ * What was counted as one page of HTML that needs nothing else: no network, no other file, and
+ * JavaScript only to sort and filter. Each number stands as text, and in full in the attribute
+ * data-n of its cell.
  */
 
 #include "view/grid.h"
@@ -15,7 +16,8 @@
 struct report {
 	struct grid facts; /* about the run: names and values; the first value is in the heading */
 	const struct batch *batch;  /* of the whole run: its deltas are the totals */
-	struct heat *const *heats;  /* one for each metric of the batch; NULL: it is not a histogram */
+	/* one for each metric of the batch; NULL: it is not a histogram */
+	struct heat *const *heats;
 	struct grid missing;	    /* what was not counted, and why */
 };
 

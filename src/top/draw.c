@@ -185,8 +185,8 @@ static void append_histogram(const struct top *top, const struct series *series,
 }
 
 /*
- * About the chosen row, in lines: the buckets of a histogram, or how they came over time; or the last text of the
- * row, if it is cut.
+ * About the chosen row, in lines: the buckets of a histogram, or how they came over time; or the
+ * last text of the row, if it is cut.
  */
 static void append_below(const struct top *top, unsigned int height, struct buf *out)
 {
@@ -250,7 +250,8 @@ void draw(struct top *top)
 	bool has_keys;
 
 	if (content->n_grids == 1 && screen_lines() > line + 2)
-		put_line(&(struct line){ LINE_HEADINGS, content->grids, GRID_HEADINGS }, line++, false);
+		put_line(&(struct line){ LINE_HEADINGS, content->grids, GRID_HEADINGS },
+			 line++, false);
 	has_keys = screen_lines() > line + 1;
 	buf_append_text(&keys, top->is_typing ? "type a part of a name; Enter keeps it, Esc shows all" :
 						kinds[top->page->kind].keys);

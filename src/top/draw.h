@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What is shown, and its picture: what is said about the whole at the top, the page, and the keys at the bottom. */
+/*
+ * What is shown, and its picture: what is said about the whole at the top, the page, and the keys
+ * at the bottom.
+ */
 
 #include "top/page.h"
 #include "top/options.h"
@@ -43,6 +46,9 @@ void top_show(struct top *top);
 void top_restart(struct top *top);
 /* Ends it, with an agent or with the service. */
 void top_stop(struct top *top);
-/* What is done before and after the loop, with an agent or with the service. -errno, or what top_run() returns. */
+/*
+ * What is done before and after the loop, with an agent or with the service. -errno, or what
+ * top_run() returns.
+ */
 int top_begin(struct top *top, struct sd_event *event);
 int top_end(struct top *top, int r);

@@ -25,7 +25,8 @@ static void move_cursor(struct top *top, ssize_t by)
 /* To the next column, from the one that is sorted by. */
 static void move_sort(struct top *top, int by)
 {
-	const struct grid *grid = top->content.n_lines ? top->content.lines[top->page->cursor].grid : NULL;
+	const struct grid *grid = top->content.n_lines ?
+				  top->content.lines[top->page->cursor].grid : NULL;
 	int n = grid ? (int)grid->n_columns : 0, at;
 
 	if (!n)
@@ -145,7 +146,8 @@ bool keys_type(struct top *top, int key)
 		;
 	if (key == -KEY_BACKSPACE)
 		filter[n] = '\0';
-	else if (key >= ' ' && key != 127 && size > 0 && n + (size_t)size < sizeof(top->page->filter))
+	else if (key >= ' ' && key != 127 && size > 0 &&
+		 n + (size_t)size < sizeof(top->page->filter))
 		*(char *)mempcpy(filter + n, bytes, (size_t)size) = '\0';
 	top->is_filled = false;
 	return key > 0 || is_end || key == -KEY_BACKSPACE;

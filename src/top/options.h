@@ -16,7 +16,10 @@ struct top_options {
 	uint64_t count;			       /* of collections; 0: any */
 	bool is_per_process, is_heatmap;
 	bool can_count; /* by itself; else only the service may */
-	/* Tables even where there is a screen, for batches of agent_once(); then the others tell how: */
+	/*
+	 * Tables even where there is a screen, for batches of agent_once(); then the others tell
+	 * how:
+	 */
 	bool is_plain;
 	int fd;		    /* where they are written */
 	unsigned int width; /* 0: any */

@@ -21,7 +21,8 @@ struct page *page_new(enum page_kind kind, struct page *below, const struct sett
 	static char *const units[] = { unit };
 	static const struct setting_list by_unit = { .items = (char **)units, .n_items = 1 }, none;
 	struct page *page = calloc(1, sizeof(*page));
-	_cleanup_(diag_done) struct diag diag = DIAG_INIT; /* what is asked here has been checked, or is made here */
+	/* what is asked here has been checked, or is made here */
+	_cleanup_(diag_done) struct diag diag = DIAG_INIT;
 	int err = page ? 0 : -ENOMEM;
 
 	if (!err)
@@ -32,7 +33,8 @@ struct page *page_new(enum page_kind kind, struct page *below, const struct sett
 		err = setting_list_add(&page->where, where->items[i]);
 	err = err ?: question_init(&page->question, by, &page->where, &diag);
 	if (!err && kind == PAGE_OVERVIEW)
-		err = question_init(&page->rows, by, &none, &diag) ?: overview_extend(&page->question);
+		err = question_init(&page->rows, by, &none, &diag) ?:
+		      overview_extend(&page->question);
 	if (err) {
 		page_free(page);
 		return NULL;
@@ -108,7 +110,8 @@ static void fill_metrics(struct grid *grid, const struct batch *batch, uint64_t 
 		metric_for_each_series(series, metric) {
 			const struct numbers *numbers = begin_ns ? &series->total : &series->delta;
 
-			sum += (double)(metric->kind == METRIC_HISTOGRAM ? numbers->count : numbers->sum);
+			sum += (double)(metric->kind == METRIC_HISTOGRAM ? numbers->count :
+					numbers->sum);
 			n++;
 		}
 		sum = metric->kind == METRIC_GAUGE ? 0 : sum / elapsed_s;
@@ -118,7 +121,8 @@ static void fill_metrics(struct grid *grid, const struct batch *batch, uint64_t 
 		buf_printf(&grid->text, "%zu", n);
 		grid_end_cell(grid, (double)n, n ? LEVEL_PLAIN : LEVEL_NONE);
 		if (sum)
-			grid_append_rate(&grid->text, sum, metric->kind == METRIC_SUM ? metric->unit : "");
+			grid_append_rate(&grid->text, sum,
+					 metric->kind == METRIC_SUM ? metric->unit : "");
 		grid_end_cell(grid, sum, LEVEL_PLAIN);
 		end_text(grid, metric->description);
 	}
@@ -169,7 +173,8 @@ static void fill_grids(const struct page *page, uint64_t begin_ns, struct conten
 	size_t n = is_of_metrics ? batch->n_metrics : page->view || page->kind == PAGE_HELP;
 
 	/* A grid has headings that point into it, so none moves once the first is filled. */
-	while (content->n_made < n && array_add(&content->grids, &content->n_made, sizeof(*content->grids)))
+	while (content->n_made < n &&
+	       array_add(&content->grids, &content->n_made, sizeof(*content->grids)))
 		;
 	for (size_t i = 0; i < n && i < content->n_made; i++) {
 		struct grid *grid = &content->grids[content->n_grids];
@@ -192,7 +197,8 @@ static bool matches_filter(const struct grid *grid, size_t row, const char *filt
 	bool is_found = !*filter;
 
 	for (unsigned int i = 0; i < grid->n_columns && !is_found; i++)
-		is_found = strcasestr(grid_text(grid, &grid->cells[row * grid->n_columns + i]), filter);
+		is_found = strcasestr(grid_text(grid, &grid->cells[row * grid->n_columns + i]),
+				      filter);
 	return is_found;
 }
 
@@ -203,14 +209,19 @@ static void add_line(struct content *content, int kind, const struct grid *grid,
 	(void)array_append(&content->lines, &content->n_lines, &line);
 }
 
-/* What all rows have in common stands in the title. The start of a process is of no use to a reader. */
+/*
+ * What all rows have in common stands in the title. The start of a process is of no use to a
+ * reader.
+ */
 static void hide_columns(const struct page *page, struct grid *grid)
 {
 	for (unsigned int i = 0; i < grid->n_columns; i++) {
 		bool is_hidden = !strcmp(grid->columns[i].heading, "creation.time");
 
-		for (size_t j = 0; page->below && page->name && j < page->below->rows.by.n_items; j++)
-			is_hidden |= !strcmp(grid_heading(page->below->rows.by.items[j]), grid->columns[i].heading);
+		for (size_t j = 0; page->below && page->name && j < page->below->rows.by.n_items;
+		     j++)
+			is_hidden |= !strcmp(grid_heading(page->below->rows.by.items[j]),
+					     grid->columns[i].heading);
 		if (is_hidden)
 			grid->columns[i].width = 0;
 	}
@@ -224,9 +235,13 @@ static void name_scripts(struct grid *grid)
 
 	for (size_t row = 0; row < grid->n_rows && column < grid->n_columns; row++) {
 		const struct series *series = grid->rows[row];
-		const char *executable = grid_text(grid, &grid->cells[row * grid->n_columns + column]);
-		const struct attribute *pid = array_find(series->attributes, series->n_attributes, "process.pid");
-		const char *script = pid ? script_of(executable, (pid_t)pid->number, words, sizeof(words)) : NULL;
+		const char *executable = grid_text(grid,
+						   &grid->cells[row * grid->n_columns + column]);
+		const struct attribute *pid = array_find(series->attributes,
+							 series->n_attributes, "process.pid");
+		const char *script = pid ?
+				     script_of(executable, (pid_t)pid->number, words,
+					       sizeof(words)) : NULL;
 		_cleanup_(buf_done) struct buf name = BUF_INIT;
 
 		if (!script)
@@ -247,7 +262,8 @@ void page_fill(const struct page *page, uint64_t begin_ns, struct content *conte
 	fill_grids(page, begin_ns, content);
 	for (size_t i = 0; i < content->n_grids; i++) {
 		struct grid *grid = &content->grids[i];
-		unsigned int column = *page->sort ? grid_find_column(grid, page->sort) : grid->sorted;
+		unsigned int column = *page->sort ? grid_find_column(grid, page->sort) :
+				      grid->sorted;
 
 		if (page->kind != PAGE_METRICS && page->kind != PAGE_HELP)
 			name_scripts(grid);
@@ -276,10 +292,11 @@ void content_done(struct content *content)
 }
 
 /*
- * What a row of an overview is: a condition for each attribute that it is told apart by, and a name, as "cron.service"
- * or "4711 sshd ssh.service".
+ * What a row of an overview is: a condition for each attribute that it is told apart by, and a
+ * name, as "cron.service" or "4711 sshd ssh.service".
  */
-static int add_conditions(struct page *page, const struct question *rows, const struct line *line, struct buf *name)
+static int add_conditions(struct page *page, const struct question *rows, const struct line *line,
+			  struct buf *name)
 {
 	struct diag diag = DIAG_INIT; /* all of them are right */
 	const struct grid_cell *cells = &line->grid->cells[line->row * line->grid->n_columns];
@@ -303,7 +320,8 @@ static int add_conditions(struct page *page, const struct question *rows, const 
 	return err;
 }
 
-struct page *page_open(struct page *page, const struct line *line, enum page_kind kind, const char *by)
+struct page *page_open(struct page *page, const struct line *line, enum page_kind kind,
+		       const char *by)
 {
 	char *items[] = { (char *)by };
 	const struct setting_list list = { .items = items, .n_items = by != NULL };

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What is on the screen, without the screen: pages lie on each other, each with a question of its own, and the one on
- * top has its numbers as grids, whose rows are lines to scroll.
+ * What is on the screen, without the screen: pages lie on each other, each with a question of its
+ * own, and the one on top has its numbers as grids, whose rows are lines to scroll.
  */
 
 #include "view/grid.h"
@@ -11,7 +11,8 @@
 #include "view/view.h"
 
 enum page_kind { PAGE_OVERVIEW, /* a row for each unit */
-		 PAGE_DETAIL,	/* each metric with its busiest series: of one row of an overview, or of all */
+		 /* each metric with its busiest series: of one row of an overview, or of all */
+		 PAGE_DETAIL,
 		 PAGE_METRICS,	/* a row for each metric */
 		 PAGE_METRIC,	/* all series of a metric */
 		 PAGE_HELP };
@@ -48,8 +49,8 @@ struct content {
 };
 
 /*
- * A page above below (NULL: none). by: none: of all attributes, or of an overview by unit. where: copied. NULL: no
- * memory.
+ * A page above below (NULL: none). by: none: of all attributes, or of an overview by unit. where:
+ * copied. NULL: no memory.
  */
 struct page *page_new(enum page_kind kind, struct page *below, const struct setting_list *by,
 		      const struct setting_list *where);
@@ -59,11 +60,21 @@ struct page *page_free(struct page *page);
 void page_restart(struct page *page);
 /* One collection more, for it alone. -ENOMEM. */
 int page_add(struct page *page, const struct batch *batch);
-/* Its grids and lines. begin_ns: when counting began, for numbers since then; 0: those of the last interval. */
+/*
+ * Its grids and lines. begin_ns: when counting began, for numbers since then; 0: those of the last
+ * interval.
+ */
 void page_fill(const struct page *page, uint64_t begin_ns, struct content *content);
 void content_done(struct content *content);
 
-/* A page above it, of the same series. line: only those of this row of an overview. NULL: no memory. */
-struct page *page_open(struct page *page, const struct line *line, enum page_kind kind, const char *by);
-/* What Enter shows: of a unit its detail, of a metric its series. NULL: there is nothing more to see. */
+/*
+ * A page above it, of the same series. line: only those of this row of an overview. NULL: no
+ * memory.
+ */
+struct page *page_open(struct page *page, const struct line *line, enum page_kind kind,
+		       const char *by);
+/*
+ * What Enter shows: of a unit its detail, of a metric its series. NULL: there is nothing more to
+ * see.
+ */
 struct page *page_enter(struct page *page, const struct line *line);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A change of the size and Ctrl-Z come as signals through the loop: ncurses ignores the second while it draws. Messages
- * would tear the picture, whoever writes them, so standard error is a file in memory meanwhile.
+ * A change of the size and Ctrl-Z come as signals through the loop: ncurses ignores the second
+ * while it draws. Messages would tear the picture, whoever writes them, so standard error is a file
+ * in memory meanwhile.
  */
 #define NCURSES_WIDECHAR 1
 #include "top/screen.h"
@@ -48,7 +49,8 @@ bool screen_is_possible(void)
 	int known;
 	bool can_move;
 
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || setupterm(NULL, STDOUT_FILENO, &known) != OK)
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
+	    setupterm(NULL, STDOUT_FILENO, &known) != OK)
 		return false;
 	can_move = tigetstr("cup") > (char *)0;
 	del_curterm(cur_term);
@@ -115,7 +117,8 @@ int screen_begin(void)
 		return -ENOTTY;
 	block_signals(SIG_BLOCK);
 	begin_messages();
-	has_colour = !(no_color && *no_color) && has_colors() && start_color() == OK && use_default_colors() == OK;
+	has_colour = !(no_color && *no_color) && has_colors() && start_color() == OK &&
+		     use_default_colors() == OK;
 	for (short i = 0; i < (short)ARRAY_SIZE(styles) && has_colour; i++)
 		if (styles[i].colour)
 			init_pair((short)(i + 1), styles[i].colour, -1);

@@ -41,7 +41,8 @@ static const struct interpreter *find_interpreter(const char *executable)
 		size_t length = strlen(interpreters[i].name);
 		const char *version = executable + length;
 
-		if (!strncmp(executable, interpreters[i].name, length) && version[strspn(version, "0123456789.-")] == '\0')
+		if (!strncmp(executable, interpreters[i].name, length) &&
+		    version[strspn(version, "0123456789.-")] == '\0')
 			return &interpreters[i];
 	}
 	return NULL;
@@ -57,7 +58,8 @@ static bool is_among(const char *options, const char *word)
 
 	if (is_joined && strstr(options, last))
 		return true;
-	return snprintf(searched, sizeof(searched), " %s ", word) < (int)sizeof(searched) && strstr(options, searched);
+	return snprintf(searched, sizeof(searched), " %s ", word) < (int)sizeof(searched) &&
+	       strstr(options, searched);
 }
 
 const char *script_find(const char *executable, const char *words, size_t size)

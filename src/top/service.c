@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collections of the service, as agent/status/viewers.h sends them. The service may have been taken over: the
- * bytes are checked, and the memory that they take is bounded.
+ * The collections of the service, as agent/status/viewers.h sends them. The service may have been
+ * taken over: the bytes are checked, and the memory that they take is bounded.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -69,8 +69,9 @@ static void check_attributes(struct top *top, const struct batch *batch)
 	size_t n_by = top->options.by ? top->options.by->n_items : 0;
 
 	for (size_t i = 0; i < question->n_conditions + n_by; i++) {
+		size_t j = i - question->n_conditions;
 		const char *word = i < question->n_conditions ? question->conditions[i].attribute :
-								top->options.by->items[i - question->n_conditions];
+								top->options.by->items[j];
 
 		if (strcmp(word, "none") && !is_known(batch, word) && !overview_needs(word))
 			snprintf(top->note, sizeof(top->note), "no series has an attribute \"%s\"", word);
@@ -78,8 +79,8 @@ static void check_attributes(struct top *top, const struct batch *batch)
 }
 
 /*
- * A whole message. Views follow from collection to collection: they begin again if one is missing, or if its metrics
- * are not those of the one before.
+ * A whole message. Views follow from collection to collection: they begin again if one is missing,
+ * or if its metrics are not those of the one before.
  */
 static int take_message(struct service *service)
 {
@@ -127,7 +128,8 @@ static size_t message_bytes(const struct buf *message)
 	if (message->size < sizeof(header))
 		return sizeof(header);
 	memcpy(&header, message->data, sizeof(header));
-	return header.magic == VIEWERS_MAGIC && header.size > sizeof(header) && header.size <= VIEWERS_BYTES_MAX ?
+	return header.magic == VIEWERS_MAGIC && header.size > sizeof(header) &&
+	       header.size <= VIEWERS_BYTES_MAX ?
 		       header.size : 0;
 }
 
@@ -193,7 +195,8 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *u
 		return err;
 	if (err == -EPROTO || err == -EINVAL)
 		give_up(service, -EPROTO);
-	else if (err && !service->copy && !service->has_come) /* it closes at once if it has no place */
+	else if (err && !service->copy && !service->has_come)
+		/* it closes at once if it has no place */
 		give_up(service, -EBUSY);
 	else if (err)
 		end_connection(service);
@@ -206,7 +209,8 @@ static int listen_to(struct service *service, int fd)
 	service->has_come = false;
 	(void)sd_event_now(service->event, CLOCK_BOOTTIME, &service->heard_us);
 	service->top->state = "waiting for the service's first collection";
-	return sd_event_add_io(service->event, &service->readable, fd, EPOLLIN, on_readable, service);
+	return sd_event_add_io(service->event, &service->readable, fd, EPOLLIN,
+			       on_readable, service);
 }
 
 /* It may hang. */
@@ -247,7 +251,8 @@ static int watch_service(struct service *service, int fd)
 	for (size_t i = 0; i < ARRAY_SIZE(signals) && r >= 0; i++)
 		r = sd_event_add_signal(service->event, NULL, signals[i], NULL, NULL);
 	if (r >= 0)
-		r = sd_event_add_time_relative(service->event, NULL, CLOCK_BOOTTIME, TURN_US, 1000, on_time, service);
+		r = sd_event_add_time_relative(service->event, NULL, CLOCK_BOOTTIME, TURN_US, 1000,
+					       on_time, service);
 	if (r >= 0)
 		r = top_begin(service->top, service->event);
 	if (r < 0) {

@@ -27,7 +27,8 @@ static void print_table(struct top *top)
 	char length[32];
 
 	/* What is left at the end is of no use if it is short. */
-	if (top->batch->is_last && !options->is_plain && top->n_printed && elapsed_ns < options->interval_ns / 2)
+	if (top->batch->is_last && !options->is_plain && top->n_printed &&
+	    elapsed_ns < options->interval_ns / 2)
 		return;
 	top_fill(top);
 	buf_append_text(&text, top->n_printed++ ? "\n" : "");
@@ -64,7 +65,8 @@ static void find_begin(struct top *top, const struct batch *batch)
 
 	batch_for_each_metric(metric, batch)
 		metric_for_each_series(series, metric)
-			begin_ns = series->start_ns && series->start_ns < begin_ns ? series->start_ns : begin_ns;
+			begin_ns = series->start_ns && series->start_ns < begin_ns ?
+				   series->start_ns : begin_ns;
 	/* Series that have ended say it no more, but that of which the totals are says it still. */
 	if (!top->begin_ns || top->begin_ns > begin_ns)
 		top->begin_ns = begin_ns;
@@ -117,20 +119,24 @@ const struct batch *top_view(void *user, const struct batch *batch)
 	struct top *top = user;
 	uint64_t ns;
 
-	if ((batch->is_last && top->is_screen) || (top->options.count && top->n_taken == top->options.count))
+	if ((batch->is_last && top->is_screen) ||
+	    (top->options.count && top->n_taken == top->options.count))
 		return NULL;
 	for (struct page *page = top->page; page; page = page->below)
 		if (page->kind != PAGE_HELP && page_add(page, batch))
 			return NULL;
 	ns = agent_ns();
-	top->agent_share = (double)(ns - top->agent_ns) / (double)(batch->time_ns - batch->previous_ns) * 100;
+	top->agent_share = (double)(ns - top->agent_ns) /
+			   (double)(batch->time_ns - batch->previous_ns) * 100;
 	top->agent_ns = ns;
 	top->batch = batch;
 	top->is_filled = false;
 	find_begin(top, batch);
-	if (top->page->kind == PAGE_OVERVIEW && !top->page->below && !view_batch(top->page->view)->n_metrics)
+	if (top->page->kind == PAGE_OVERVIEW && !top->page->below &&
+	    !view_batch(top->page->view)->n_metrics)
 		show_all_instead(top, batch);
-	if (top->page->kind == PAGE_DETAIL && !top->page->below && view_batch(top->page->view)->n_metrics == 1)
+	if (top->page->kind == PAGE_DETAIL && !top->page->below &&
+	    view_batch(top->page->view)->n_metrics == 1)
 		top->page->kind = PAGE_METRIC;
 	if (top->is_screen)
 		top_show(top);
@@ -248,7 +254,8 @@ static int add_sources(struct top *top, sd_event *event)
 	int r = 0;
 
 	if (top->options.duration_ns)
-		r = sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME, top->options.duration_ns / NS_PER_US, 1000,
+		r = sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME,
+					       top->options.duration_ns / NS_PER_US, 1000,
 					       on_end, top);
 	if (!top->is_screen || r < 0)
 		return r;
@@ -258,7 +265,8 @@ static int add_sources(struct top *top, sd_event *event)
 	if (r >= 0)
 		r = sd_event_add_signal(event, NULL, SIGTSTP, on_suspend, top);
 	if (r >= 0)
-		r = sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME, NS_PER_S / NS_PER_US, 1000, on_second, top);
+		r = sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME, NS_PER_S / NS_PER_US,
+					       1000, on_second, top);
 	return r;
 }
 

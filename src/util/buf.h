@@ -29,7 +29,10 @@ void buf_append_byte(struct buf *buf, uint8_t byte);
 void buf_append_json(struct buf *buf, const char *text);
 /* text as it stands in HTML or XML, also within quotes. */
 void buf_append_html(struct buf *buf, const char *text);
-/* "{" and members, each of a name and a text, with a comma after it; a text that is NULL makes none. */
+/*
+ * "{" and members, each of a name and a text, with a comma after it; a text that is NULL makes
+ * none.
+ */
 #define buf_begin_object(json, ...) buf_append_pairs(json, __VA_ARGS__, (const char *)NULL)
 void buf_append_pairs(struct buf *json, ...) __attribute__((sentinel));
 /* end, in place of the comma after the last member or item. */

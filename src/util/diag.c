@@ -7,7 +7,10 @@
 #include "util/parse.h"
 #include "util/utf8.h"
 
-/* Where a message goes: before those about later lines of the same file, else after all about it, else at the end. */
+/*
+ * Where a message goes: before those about later lines of the same file, else after all about it,
+ * else at the end.
+ */
 static size_t find_place(const char *text, const char *path, unsigned int line)
 {
 	size_t length = strlen(path), place = strlen(text);
@@ -53,8 +56,8 @@ void diag_add(struct diag *diag, const char *path, unsigned int line, const char
 	buf_append_text(&diag->text, after);
 }
 
-void diag_add_none_of(struct diag *diag, const char *path, unsigned int line, const char *what, const char *word,
-		      const void *items, size_t n, size_t item_bytes)
+void diag_add_none_of(struct diag *diag, const char *path, unsigned int line, const char *what,
+		      const char *word, const void *items, size_t n, size_t item_bytes)
 {
 	const char *nearest = word ? parse_nearest_of(word, items, n, item_bytes) : NULL;
 	const char *are = n == 1 ? "is" : "are";

@@ -5,7 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A quick hash of some bytes, for tables in memory. The seed varies by process, against chosen collisions. */
+/*
+ * A quick hash of some bytes, for tables in memory. The seed varies by process, against chosen
+ * collisions.
+ */
 extern uint64_t hash_seed;
 
 static inline uint64_t hash_bytes(const void *data, size_t size)
@@ -29,8 +32,8 @@ static inline uint64_t hash_bytes(const void *data, size_t size)
 }
 
 /*
- * FNV-1a, which has no seed: for what goes into a name, and has to be the same after a restart. Continues hash, at
- * first HASH_STABLE_START.
+ * FNV-1a, which has no seed: for what goes into a name, and has to be the same after a restart.
+ * Continues hash, at first HASH_STABLE_START.
  */
 #define HASH_STABLE_START UINT64_C(0xcbf29ce484222325)
 

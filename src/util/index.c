@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open addressing: a pair lies at the first free place from its hash on. A search ends at a free place, so
- * a removal moves later pairs of the same run up into the gap, unless they lie before their own place then.
+ * Open addressing: a pair lies at the first free place from its hash on. A search ends at a free
+ * place, so a removal moves later pairs of the same run up into the gap, unless they lie before
+ * their own place then.
  */
 #include "util/index.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of the file is cut into strings where it lies. The reader that inih calls for each line is
- * ours: it counts lines, takes sections (inih cuts them at 49 bytes and does not report empty ones), and
- * refuses what inih would join, cut or pass over. inih splits off the key. It is not given the value,
- * because it reads at most 196 bytes of a line and takes the end of some values for comments.
+ * The text of the file is cut into strings where it lies. The reader that inih calls for each line
+ * is ours: it counts lines, takes sections (inih cuts them at 49 bytes and does not report empty
+ * ones), and refuses what inih would join, cut or pass over. inih splits off the key. It is not
+ * given the value, because it reads at most 196 bytes of a line and takes the end of some values
+ * for comments.
  */
 #include "util/ini.h"
 
@@ -39,7 +40,8 @@ struct ini_reader {
 static void add_entry(struct ini_reader *reader, const char *key, const char *value)
 {
 	struct ini_file *file = reader->file;
-	const struct ini_entry entry = { reader->section, reader->argument, key, value, reader->line };
+	const struct ini_entry entry = { reader->section, reader->argument, key, value,
+					 reader->line };
 
 	if (file->n_entries == INI_ENTRIES) {
 		mistake(reader, "more than %u keys and sections, the rest is not read", INI_ENTRIES);
@@ -187,7 +189,8 @@ static char *find_line(struct ini_reader *reader)
 			reader->is_skipping = true;
 			if (is_sound)
 				read_section(reader, text);
-		} else if (is_sound && *text && *text != '#' && *text != ';' && check_line(reader, text))
+		} else if (is_sound && *text && *text != '#' && *text != ';' &&
+			   check_line(reader, text))
 			return text;
 	}
 	return NULL;

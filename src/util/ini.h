@@ -32,7 +32,8 @@
 struct ini_entry {
 	const char *section;  /* "metric" of "[metric map.field]" */
 	const char *argument; /* "map.field", or "" */
-	const char *key;      /* NULL: the section's own line, so that empty sections are seen too */
+	/* NULL: the section's own line, so that empty sections are seen too */
+	const char *key;
 	const char *value;    /* NULL where key is NULL */
 	unsigned int line;
 };
@@ -56,7 +57,8 @@ int ini_read(FILE *f, const char *path, struct diag *diag, struct ini_file **ret
  * same name, or the same section again. NULL: it is the first. For "duplicate" mistakes;
  * INI_ENTRIES bounds the cost.
  */
-const struct ini_entry *ini_find_earlier(const struct ini_file *file, const struct ini_entry *entry);
+const struct ini_entry *ini_find_earlier(const struct ini_file *file,
+					 const struct ini_entry *entry);
 struct ini_file *ini_file_free(struct ini_file *file);
 
 DEFINE_CLEANUP(struct ini_file *, ini_file_free);

@@ -90,7 +90,8 @@ int kept_new(struct kept **ret_kept)
 	if (!kept)
 		return -ENOMEM;
 	kept->probe_fd = -1;
-	kept->manager_fd = kept_manager(&address) ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+	kept->manager_fd = kept_manager(&address) ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) :
+			   -1;
 	(void)setsockopt(kept->manager_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	n = sd_listen_fds_with_names(true, &names);
 	has_file = n > 0 && getenv(NAMES_FD);
@@ -154,8 +155,8 @@ static void notify_manager(struct kept *kept, const char *what, const char *name
 	struct sockaddr_un address;
 	char text[NAME_BYTES + 64];
 	struct iovec part = { text, (size_t)snprintf(text, sizeof(text), "%s\nFDNAME=%s\n", what, name) };
-	struct msghdr message = { .msg_name = &address, .msg_namelen = kept_manager(&address), .msg_iov = &part,
-				  .msg_iovlen = 1 };
+	struct msghdr message = { .msg_name = &address, .msg_namelen = kept_manager(&address),
+				  .msg_iov = &part, .msg_iovlen = 1 };
 
 	if (kept->manager_fd < 0 || !message.msg_namelen)
 		return;
@@ -237,7 +238,10 @@ void kept_drop(struct kept *kept, const char *prefix)
 	kept->n = n;
 }
 
-/* Of count descriptors from FIRST_FD on: those that are not kept, as duplicates elsewhere; or -1. NULL: no room. */
+/*
+ * Of count descriptors from FIRST_FD on: those that are not kept, as duplicates elsewhere; or -1.
+ * NULL: no room.
+ */
 static int *put_away(int count)
 {
 	int *away = malloc((size_t)count * sizeof(*away));
@@ -272,7 +276,8 @@ static int make_file(const struct buf *names)
 {
 	int fd = memfd_create("names", 0);
 
-	if (fd >= 0 && write(fd, names->data, names->size) == (ssize_t)names->size && !lseek(fd, 0, SEEK_SET))
+	if (fd >= 0 && write(fd, names->data, names->size) == (ssize_t)names->size &&
+	    !lseek(fd, 0, SEEK_SET))
 		return fd;
 	closep(&fd);
 	return -1;
@@ -311,7 +316,8 @@ int kept_exec(struct kept *kept, char *const argv[])
 	_cleanup_(freep) int *away = err ? NULL : put_away(count);
 
 	for (size_t i = 0; i < kept->n; i++)
-		kept->items[i].is_used = false; /* if this process goes on, it looks again for what it needs */
+		/* if this process goes on, it looks again for what it needs */
+		kept->items[i].is_used = false;
 	if (!away)
 		return err ?: -EMFILE;
 	err = line_up(kept);

@@ -2,8 +2,9 @@
 /*
  * Where messages go is decided once, from what stderr is. Names and errors in a message may come
  * from hostile places, so each message is made one clean line before it goes anywhere. Only the
- * journal gets the fields and the MESSAGE_ID. It looks at a sender for the name of its unit, in vain if the process has
- * ended before; of its stream it always knows the unit. So what has neither field nor MESSAGE_ID goes there.
+ * journal gets the fields and the MESSAGE_ID. It looks at a sender for the name of its unit, in
+ * vain if the process has ended before; of its stream it always knows the unit. So what has neither
+ * field nor MESSAGE_ID goes there.
  */
 #include "util/log.h"
 
@@ -37,7 +38,8 @@ void log_init(enum log_level level)
 
 	log_set_level(level);
 	is_journal = stream && sscanf(stream, "%llu:%llu%c", &device, &inode, &end) == 2 &&
-		     !fstat(STDERR_FILENO, &status) && status.st_dev == device && status.st_ino == inode;
+		     !fstat(STDERR_FILENO, &status) && status.st_dev == device &&
+		     status.st_ino == inode;
 }
 
 bool log_is_journal(void)
@@ -65,7 +67,8 @@ static int send_to_journal(enum log_level level, const char *id, const struct lo
 	int n = 0, r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		for (const struct log_field *at = lists[i]; at && at->name && n < FIELDS_MAX && r >= 0; at++) {
+		for (const struct log_field *at = lists[i];
+		     at && at->name && n < FIELDS_MAX && r >= 0; at++) {
 			char *text;
 
 			r = asprintf(&text, "%s=%s", at->name, at->value);
@@ -79,8 +82,8 @@ static int send_to_journal(enum log_level level, const char *id, const struct lo
 }
 
 /*
- * In one call, so that lines of several writers do not mix. There is nowhere to report a failure. The
- * journal's stream takes the prefixes of sd-daemon(3).
+ * In one call, so that lines of several writers do not mix. There is nowhere to report a failure.
+ * The journal's stream takes the prefixes of sd-daemon(3).
  */
 static void write_to_stderr(enum log_level level, const char *message)
 {
@@ -96,7 +99,8 @@ static void write_to_stderr(enum log_level level, const char *message)
 		;
 }
 
-void log_event(enum log_level level, const char *id, const struct log_field *fields, const char *format, ...)
+void log_event(enum log_level level, const char *id, const struct log_field *fields,
+	       const char *format, ...)
 {
 	int errno_kept = errno;
 	char message[TEXT_BYTES];

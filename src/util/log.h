@@ -50,7 +50,8 @@ bool log_is_journal(void); /* do messages go there, with their fields? */
  * the end goes; cut at 16 KiB. id and fields may be NULL; fields end with a NULL name, more than 8
  * are left out. Without a journal, id and fields are not shown. errno stays as it was.
  */
-void log_event(enum log_level level, const char *id, const struct log_field *fields, const char *format, ...)
+void log_event(enum log_level level, const char *id, const struct log_field *fields,
+	       const char *format, ...)
 	_printf_(4, 5);
 /* Each line of text as a message of its own. */
 void log_lines(enum log_level level, const char *text);

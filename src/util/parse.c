@@ -115,7 +115,8 @@ static const struct parse_unit *read_unit(const char **text, const struct parse_
 }
 
 /* Numbers with units, at most n_parts of them, each unit less than the one before. */
-static int read_quantity(const char *text, const struct parse_unit *units, int n_parts, uint64_t *ret_value)
+static int read_quantity(const char *text, const struct parse_unit *units, int n_parts,
+			 uint64_t *ret_value)
 {
 	uint64_t total = 0, number = 0;
 	bool is_over = false;
@@ -201,13 +202,15 @@ static size_t edit_distance(const char *a, const char *b)
 		for (size_t j = 0; j <= n_b; j++) {
 			size_t least = i + j;
 
-			if (i && j && edits[i - 1][j - 1] + !is_same_letter(a[i - 1], b[j - 1]) < least)
+			if (i && j &&
+			    edits[i - 1][j - 1] + !is_same_letter(a[i - 1], b[j - 1]) < least)
 				least = edits[i - 1][j - 1] + !is_same_letter(a[i - 1], b[j - 1]);
 			if (i && edits[i - 1][j] + 1 < least)
 				least = edits[i - 1][j] + 1;
 			if (j && edits[i][j - 1] + 1 < least)
 				least = edits[i][j - 1] + 1;
-			if (i > 1 && j > 1 && edits[i - 2][j - 2] + 1 < least && is_same_letter(a[i - 1], b[j - 2]) &&
+			if (i > 1 && j > 1 && edits[i - 2][j - 2] + 1 < least &&
+			    is_same_letter(a[i - 1], b[j - 2]) &&
 			    is_same_letter(a[i - 2], b[j - 1]))
 				least = edits[i - 2][j - 2] + 1;
 			edits[i][j] = least;

@@ -24,7 +24,8 @@ extern const struct parse_unit parse_duration_units[], parse_size_units[];
  */
 bool parse_is_name(const char *text);
 
-int parse_bool(const char *text, bool *ret_value);    /* yes/no, true/false, on/off, 1/0, in any case */
+/* yes/no, true/false, on/off, 1/0, in any case */
+int parse_bool(const char *text, bool *ret_value);
 int parse_u64(const char *text, uint64_t *ret_value); /* decimal or 0x, nothing else */
 int parse_s64(const char *text, int64_t *ret_value);  /* the same with a sign */
 /*

@@ -26,7 +26,8 @@ int rights_set(uint64_t permitted, uint64_t effective)
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {
 		{ .permitted = (uint32_t)permitted, .effective = (uint32_t)effective },
-		{ .permitted = (uint32_t)(permitted >> 32), .effective = (uint32_t)(effective >> 32) },
+		{ .permitted = (uint32_t)(permitted >> 32),
+		  .effective = (uint32_t)(effective >> 32) },
 	};
 
 	/* The kernel takes what is not inheritable out of the ambient set, too. */

@@ -19,15 +19,18 @@ bool setting_row_is_list(const struct setting_row *row)
 	return row && (row->type == SETTING_LIST || row->type == SETTING_WORDS);
 }
 
-const struct assignment *assignments_find(const struct assignments *all, const char *key, const char *text)
+const struct assignment *assignments_find(const struct assignments *all, const char *key,
+					  const char *text)
 {
 	for (size_t i = all->n; i--;)
-		if (!strcmp(all->items[i].key, key) && (!text || !strcmp(all->items[i].value, text)))
+		if (!strcmp(all->items[i].key, key) &&
+		    (!text || !strcmp(all->items[i].value, text)))
 			return &all->items[i];
 	return NULL;
 }
 
-struct assignment assignments_place(const struct assignments *all, const char *key, const char *text)
+struct assignment assignments_place(const struct assignments *all, const char *key,
+				    const char *text)
 {
 	const struct assignment *found = assignments_find(all, key, text);
 
@@ -51,8 +54,8 @@ static const struct number_type number_types[] = {
 };
 
 /* The limit as one would write it: 1s, 64KiB. */
-static void complain_limit(const struct setting_row *row, const struct assignment *at, struct diag *diag,
-			   const char *side, uint64_t limit)
+static void complain_limit(const struct setting_row *row, const struct assignment *at,
+			   struct diag *diag, const char *side, uint64_t limit)
 {
 	static const struct parse_unit none[] = { { "", 1 }, { NULL, 0 } };
 	const struct parse_unit *unit = number_types[row->type].units ?: none;
@@ -74,7 +77,8 @@ static const char *likely_unit(const struct setting_row *row, uint64_t value)
 	return number_types[row->type].example_unit;
 }
 
-static int set_number(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
+static int set_number(const struct setting_row *row, void *member, const struct assignment *at,
+		      struct diag *diag)
 {
 	const struct number_type *type = &number_types[row->type];
 	const char *text = at->value;
@@ -99,7 +103,8 @@ static int set_number(const struct setting_row *row, void *member, const struct 
 	return -EINVAL;
 }
 
-static int set_bool(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
+static int set_bool(const struct setting_row *row, void *member, const struct assignment *at,
+		    struct diag *diag)
 {
 	int r = parse_bool(at->value, member);
 
@@ -108,7 +113,8 @@ static int set_bool(const struct setting_row *row, void *member, const struct as
 	return r;
 }
 
-static int set_choice(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
+static int set_choice(const struct setting_row *row, void *member, const struct assignment *at,
+		      struct diag *diag)
 {
 	size_t n = 0;
 
@@ -122,7 +128,8 @@ static int set_choice(const struct setting_row *row, void *member, const struct 
 }
 
 /* What the row's own check says. text: the value, or an item of it. */
-static int check_text(const struct setting_row *row, const char *text, const struct assignment *at, struct diag *diag)
+static int check_text(const struct setting_row *row, const char *text, const struct assignment *at,
+		      struct diag *diag)
 {
 	const char *complaint = "not allowed";
 	int r = row->check ? row->check(text, &complaint) : 0;
@@ -136,7 +143,8 @@ static int check_text(const struct setting_row *row, const char *text, const str
 	return r;
 }
 
-static int set_text(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
+static int set_text(const struct setting_row *row, void *member, const struct assignment *at,
+		    struct diag *diag)
 {
 	bool is_set = *at->value || row->default_text;
 	char **text = member, *copy = is_set ? strdup(at->value) : NULL;
@@ -163,7 +171,8 @@ int setting_list_add(struct setting_list *list, const char *text)
 	return item && (*item = strdup(text)) ? 0 : -ENOMEM;
 }
 
-static int set_list(const struct setting_row *row, void *member, const struct assignment *at, struct diag *diag)
+static int set_list(const struct setting_row *row, void *member, const struct assignment *at,
+		    struct diag *diag)
 {
 	const char *separators = row->type == SETTING_WORDS ? ", \t" : "", *text = at->value;
 	struct setting_list *list = member;
@@ -186,9 +195,11 @@ static int set_list(const struct setting_row *row, void *member, const struct as
 	return 0;
 }
 
-static int set_value(const struct setting_row *row, void *structure, const struct assignment *at, struct diag *diag)
+static int set_value(const struct setting_row *row, void *structure, const struct assignment *at,
+		     struct diag *diag)
 {
-	static int (*const setters[])(const struct setting_row *, void *, const struct assignment *, struct diag *) = {
+	static int (*const setters[])(const struct setting_row *, void *, const struct assignment *,
+				      struct diag *) = {
 		[SETTING_BOOL] = set_bool,
 		[SETTING_U64] = set_number,
 		[SETTING_DURATION] = set_number,
@@ -217,16 +228,17 @@ int setting_table_init(const struct setting_table *table, void *structure)
 		if (r < 0)
 			return r;
 		if (setting_row_is_list(row))
-			((struct setting_list *)((char *)structure + row->offset))->is_default = true;
+			((struct setting_list *)((char *)structure + row->offset))->is_default =
+				true;
 	}
 	return 0;
 }
 
-int setting_table_set(const struct setting_table *table, void *structure, const struct assignment *assignment,
-		      struct diag *diag)
+int setting_table_set(const struct setting_table *table, void *structure,
+		      const struct assignment *assignment, struct diag *diag)
 {
-	const struct setting_row *row = diag_find(diag, assignment->path, assignment->line, "key", assignment->key,
-						  table->rows, table->n_rows);
+	const struct setting_row *row = diag_find(diag, assignment->path, assignment->line, "key",
+						  assignment->key, table->rows, table->n_rows);
 
 	if (!row)
 		return 0;

@@ -24,7 +24,8 @@ enum setting_type {
 	SETTING_TEXT,	  /* char *, owned by the structure; NULL if absent and without a default */
 	SETTING_CHOICE,	  /* int: index in choices, which are matched in any case */
 	SETTING_LIST,	  /* struct setting_list: the key may be repeated, one item each time */
-	SETTING_WORDS,	  /* struct setting_list: the same, but commas and blanks separate items too */
+	/* struct setting_list: the same, but commas and blanks separate items too */
+	SETTING_WORDS,
 };
 
 struct setting_list {
@@ -87,9 +88,11 @@ struct assignments {
 };
 
 /* The last one of key, or of key and this text. NULL: none. */
-const struct assignment *assignments_find(const struct assignments *all, const char *key, const char *text);
+const struct assignment *assignments_find(const struct assignments *all, const char *key,
+					  const char *text);
 /* Like assignments_find(), but if there is none, one with only the section's place. */
-struct assignment assignments_place(const struct assignments *all, const char *key, const char *text);
+struct assignment assignments_place(const struct assignments *all, const char *key,
+				    const char *text);
 /* Reports "key: …" where that stands. */
 #define assignments_complain(all, diag, key, text, format, ...)                                  \
 	({                                                                                       \
@@ -98,8 +101,8 @@ struct assignment assignments_place(const struct assignments *all, const char *k
 	})
 
 /*
- * Sets the defaults in a zeroed structure, whose texts and lists setting_table_done() frees, also after a failure:
- * -ENOMEM; -EINVAL if a row refuses its own default.
+ * Sets the defaults in a zeroed structure, whose texts and lists setting_table_done() frees, also
+ * after a failure: -ENOMEM; -EINVAL if a row refuses its own default.
  */
 int setting_table_init(const struct setting_table *table, void *structure);
 void setting_table_done(const struct setting_table *table, void *structure); /* NULL: nothing */
@@ -115,5 +118,5 @@ bool setting_row_is_list(const struct setting_row *row);
  *
  * Values of SETTING_TEXT and SETTING_LIST are never repeated in a message: they may be secrets.
  */
-int setting_table_set(const struct setting_table *table, void *structure, const struct assignment *assignment,
-		      struct diag *diag);
+int setting_table_set(const struct setting_table *table, void *structure,
+		      const struct assignment *assignment, struct diag *diag);

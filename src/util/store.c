@@ -14,7 +14,8 @@ int stores_open(int fd, struct store *ret_stores, size_t n)
 
 	if (ftruncate(fd, (off_t)(n * STORE_BYTES)) < 0)
 		return -errno;
-	data = mmap(NULL, n * STORE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	data = mmap(NULL, n * STORE_BYTES, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (data == MAP_FAILED)
 		return -errno;
 	for (size_t i = 0; i < n; i++)
@@ -129,7 +130,8 @@ uint64_t stored_number(struct stored *in)
 
 const char *stored_text(struct stored *in)
 {
-	const uint8_t *end = in->is_bad || in->at == in->end ? NULL : memchr(in->at, '\0', (size_t)(in->end - in->at));
+	const uint8_t *end = in->is_bad || in->at == in->end ? NULL :
+			     memchr(in->at, '\0', (size_t)(in->end - in->at));
 	const char *text = (const char *)in->at;
 
 	in->is_bad = !end;
@@ -161,5 +163,6 @@ struct stored stored_block(struct stored *in)
 	if (size_at)
 		memcpy(&size, size_at, sizeof(size));
 	data = stored_bytes(in, size);
-	return data ? (struct stored){ data, data + size, false } : (struct stored){ NULL, NULL, true };
+	return data ? (struct stored){ data, data + size, false } :
+	       (struct stored){ NULL, NULL, true };
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Numbers and texts one after the other in a part of a file in memory (memfd_create(2)), and their reader. What is
- * written is in the file with the instruction that writes it, so it is there even if the process is killed at the next
- * one. Numbers take seven bits a byte, the lowest first.
+ * Numbers and texts one after the other in a part of a file in memory (memfd_create(2)), and their
+ * reader. What is written is in the file with the instruction that writes it, so it is there even
+ * if the process is killed at the next one. Numbers take seven bits a byte, the lowest first.
  *
- * A store has room for all that it will ever hold, and only what is written takes memory: addresses in it stay valid.
- * The reader takes any bytes. After the first that cannot be right, is_bad is set, and numbers are 0 and texts are
- * empty.
+ * A store has room for all that it will ever hold, and only what is written takes memory: addresses
+ * in it stay valid. The reader takes any bytes. After the first that cannot be right, is_bad is
+ * set, and numbers are 0 and texts are empty.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The version of all that the agent saves. Raise it when a later process would read something differently. */
+/*
+ * The version of all that the agent saves. Raise it when a later process would read something
+ * differently.
+ */
 #define STORE_FORMAT 14
 
 #define STORE_BYTES	   ((size_t)1 << 30)
@@ -28,7 +31,10 @@ struct store {
 	bool has_failed; /* it is full: something that was appended is missing */
 };
 
-/* n of them, one after the other in the file, whose descriptor is not needed any more. Their size is 0. -errno. */
+/*
+ * n of them, one after the other in the file, whose descriptor is not needed any more. Their size
+ * is 0. -errno.
+ */
 int stores_open(int fd, struct store *ret_stores, size_t n);
 void stores_close(struct store *stores, size_t n);
 /* Begins again; gives back memory that is far from what the last content took. */

@@ -21,7 +21,8 @@ static void check_writers(int fd, const char *path, struct diag *diag)
 	others = status.st_mode & (S_IWGRP | S_IWOTH);
 	if (status.st_gid == program.st_gid)
 		others &= ~(program.st_mode & S_IWGRP);
-	if (status.st_uid && status.st_uid != program.st_uid && (!asker || strtoul(asker, NULL, 10) != status.st_uid))
+	if (status.st_uid && status.st_uid != program.st_uid &&
+	    (!asker || strtoul(asker, NULL, 10) != status.st_uid))
 		diag_add(diag, path, 0, "belongs to user %u, who could change what runs in the kernel: as root, run chown root %s",
 			 status.st_uid, path);
 	else if (others)
@@ -42,7 +43,8 @@ int trust_check_directory(const char *path, struct diag *diag)
 int trust_open(const char *path, bool is_named, struct diag *diag, FILE **ret_f)
 {
 	/* O_NONBLOCK: do not wait for the writer of a FIFO that was put there. */
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_named ? 0 : O_NONBLOCK));
+	_cleanup_(closep) int fd =
+		open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_named ? 0 : O_NONBLOCK));
 	struct stat status;
 
 	if (fd < 0 || fstat(fd, &status))

@@ -23,7 +23,8 @@ size_t utf8_bytes(const char *text, size_t size)
 			return 0;
 		character = character << 6 | (byte[i] & 0x3f);
 	}
-	if (character < least[bytes] || character > 0x10ffff || (character >= 0xd800 && character <= 0xdfff))
+	if (character < least[bytes] || character > 0x10ffff ||
+	    (character >= 0xd800 && character <= 0xdfff))
 		return 0;
 	return bytes;
 }

@@ -18,7 +18,8 @@ int columns_add(struct columns *columns, const struct metric *metric, columns_or
 
 	metric_for_each_series(series, metric)
 		for (unsigned int i = 0; i < series->n_attributes; i++) {
-			if (columns->n && array_find(columns->names, columns->n, series->attributes[i].name))
+			if (columns->n &&
+			    array_find(columns->names, columns->n, series->attributes[i].name))
 				continue;
 			if (array_append(&columns->names, &columns->n, &series->attributes[i].name))
 				return -ENOMEM;

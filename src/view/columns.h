@@ -12,7 +12,10 @@ struct columns {
 	size_t n;
 };
 
-/* Adds those of the present series of metric; all are in that order then. -ENOMEM: some are missing. */
+/*
+ * Adds those of the present series of metric; all are in that order then. -ENOMEM: some are
+ * missing.
+ */
 int columns_add(struct columns *columns, const struct metric *metric, columns_order *order);
 columns_order columns_by_name;
 void columns_done(struct columns *columns);

@@ -77,8 +77,8 @@ static const struct numbers *shown_numbers(const struct layout *layout, const st
 }
 
 /* NAN: it has none. */
-static double number_of(const struct layout *layout, const struct series *series, const struct number_column *column,
-			const char **ret_before)
+static double number_of(const struct layout *layout, const struct series *series,
+			const struct number_column *column, const char **ret_before)
 {
 	const struct metric *metric = layout->metric;
 	const struct numbers *total = shown_numbers(layout, series);
@@ -92,7 +92,8 @@ static double number_of(const struct layout *layout, const struct series *series
 	if (column->quantity == TOTAL)
 		return (double)(is_histogram ? total->count : total->sum) / divisor;
 	if (column->quantity == RATE)
-		return (double)(is_histogram ? growth->count : growth->sum) / divisor / layout->seconds;
+		return (double)(is_histogram ? growth->count : growth->sum) / divisor /
+		       layout->seconds;
 	if (!total->count || (column->quantity <= MEAN && metric->layout.has_no_sum))
 		return NAN;
 	if (column->quantity <= MEAN)
@@ -101,7 +102,8 @@ static double number_of(const struct layout *layout, const struct series *series
 	if (column->quantity == QUANTILE)
 		return bounds_quantile(metric, total, column->fraction);
 	bounds_trim(total->bucket, &first, &end);
-	is_open = end > 1 && end == metric->layout.n_buckets; /* then what the last bucket begins with */
+	/* then what the last bucket begins with */
+	is_open = end > 1 && end == metric->layout.n_buckets;
 	*ret_before = is_open ? "> " : "\xe2\x89\xa4 ";
 	return bounds_upper(metric, end - 1 - is_open);
 }
@@ -161,7 +163,10 @@ static int by_rank(const void *left, const void *right)
 	return rank_attribute(a) - rank_attribute(b) ?: strcmp(a, b);
 }
 
-/* When the process began comes after the numbers: the last column is the first to go if a line is too long. */
+/*
+ * When the process began comes after the numbers: the last column is the first to go if a line is
+ * too long.
+ */
 static bool is_shown(const struct columns *columns, size_t i, bool is_last)
 {
 	const char *name = columns->names[i];
@@ -190,7 +195,8 @@ static void add_attribute_columns(struct grid *grid, const struct columns *colum
 {
 	for (size_t i = 0; i < columns->n; i++)
 		if (is_shown(columns, i, is_last))
-			grid_add_column(grid, grid_heading(columns->names[i]), columns->names[i], true);
+			grid_add_column(grid, grid_heading(columns->names[i]),
+					columns->names[i], true);
 }
 
 static void add_columns(struct grid *grid, const struct layout *layout)
@@ -198,19 +204,21 @@ static void add_columns(struct grid *grid, const struct layout *layout)
 	unsigned int kind = 1U << layout->metric->kind;
 
 	add_attribute_columns(grid, &layout->columns, false);
-	if (!grid->n_columns && (layout->metric->overflow[OVERFLOW_TABLE] || layout->metric->overflow[OVERFLOW_SERIES]))
+	if (!grid->n_columns &&
+	    (layout->metric->overflow[OVERFLOW_TABLE] || layout->metric->overflow[OVERFLOW_SERIES]))
 		grid_add_column(grid, "", NULL, false); /* for what an overflow series is called */
 	for (size_t i = 0; i < ARRAY_SIZE(number_columns); i++)
 		if (number_columns[i].kinds & kind)
-			grid_add_column(grid, number_columns[i].heading, number_columns[i].about, true);
+			grid_add_column(grid, number_columns[i].heading,
+					number_columns[i].about, true);
 	histogram_axis(layout->metric, layout->first, layout->end, grid->axis, sizeof(grid->axis));
 	if (layout->metric->kind == METRIC_HISTOGRAM)
 		grid_add_column(grid, grid->axis, "how many values, from the least to the greatest", false);
 	add_attribute_columns(grid, &layout->columns, true);
 }
 
-void grid_end_attribute(struct grid *grid, const struct series *series, const struct attribute *found,
-			const char *none)
+void grid_end_attribute(struct grid *grid, const struct series *series,
+			const struct attribute *found, const char *none)
 {
 	size_t i = grid->n_ended % grid->n_columns;
 	double number = found ? (double)found->number : -INFINITY;
@@ -238,7 +246,8 @@ static void end_attribute(struct grid *grid, const struct series *series, const 
 	if (!found && attribute_owner(name))
 		found = series_owner(series);
 	/* Processes that live for less than an interval are counted together. */
-	grid_end_attribute(grid, series, found, !strcmp(name, "process.pid") && series_owner(series) ? "(brief)" : "-");
+	grid_end_attribute(grid, series, found,
+			   !strcmp(name, "process.pid") && series_owner(series) ? "(brief)" : "-");
 }
 
 static void add_series(struct grid *grid, const struct layout *layout, const struct series *series)
@@ -270,13 +279,15 @@ static uint64_t weigh_series(const struct series *series, const struct numbers *
 {
 	const struct metric *metric = series->metric;
 
-	return metric->kind == METRIC_HISTOGRAM && metric->layout.has_no_sum ? numbers->count : numbers->sum;
+	return metric->kind == METRIC_HISTOGRAM && metric->layout.has_no_sum ? numbers->count :
+	       numbers->sum;
 }
 
 /* The overflow series first, then the growth, the total, and for an order that stays, the hash. */
 static int by_growth(const void *left_, const void *right_)
 {
-	const struct series *left = *(struct series *const *)left_, *right = *(struct series *const *)right_;
+	const struct series *left = *(struct series *const *)left_,
+		*right = *(struct series *const *)right_;
 	const uint64_t keys[][2] = {
 		{ series_is_overflow(left), series_is_overflow(right) },
 		{ weigh_series(left, &left->delta), weigh_series(right, &right->delta) },
@@ -306,7 +317,8 @@ static int by_total(const void *left, const void *right)
 /* "{call}" is UCUM's way to write a plain word. What the numbers lack stands next to it. */
 static void append_title(struct buf *out, const struct metric *metric)
 {
-	size_t size = strlen(metric->unit), at = metric->unit[0] == '{' && metric->unit[size - 1] == '}';
+	size_t size = strlen(metric->unit),
+		at = metric->unit[0] == '{' && metric->unit[size - 1] == '}';
 
 	buf_printf(out, "%s (%.*s)", metric->name, (int)(size - 2 * at), metric->unit + at);
 	if (!metric->loss.missed)
@@ -316,10 +328,12 @@ static void append_title(struct buf *out, const struct metric *metric)
 	buf_append_text(out, " missed");
 }
 
-void grid_of_metric(struct grid *grid, const struct metric *metric, uint64_t elapsed_ns, enum grid_span span)
+void grid_of_metric(struct grid *grid, const struct metric *metric, uint64_t elapsed_ns,
+		    enum grid_span span)
 {
 	struct layout layout = {
-		.metric = metric, .span = span, .seconds = elapsed_ns ? (double)elapsed_ns / 1e9 : NAN,
+		.metric = metric, .span = span,
+				 .seconds = elapsed_ns ? (double)elapsed_ns / 1e9 : NAN,
 	};
 	_cleanup_(freep) struct series **sorted = NULL;
 	size_t n;

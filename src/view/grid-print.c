@@ -16,14 +16,21 @@
 #define ELLIPSIS       "\xe2\x80\xa6"
 #define USUAL_END      ".service" /* which a name is understood without */
 
-/* The character at text, which is not empty: its bytes and its columns, -1 where a terminal may do anything. */
+/*
+ * The character at text, which is not empty: its bytes and its columns, -1 where a terminal may do
+ * anything.
+ */
 static size_t next_character(const char *text, int *ret_width)
 {
 	/* Invisible ones that change the direction, join, or choose another shape of others. */
-	static const wchar_t unruly[][2] = { { 0xad, 0xad },	 { 0x61c, 0x61c },   { 0x180b, 0x180f },
-					     { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f },
-					     { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb },
-					     { 0x1f1e6, 0x1f1ff }, { 0x1f3fb, 0x1f3ff }, { 0xe0000, 0xe0fff } };
+	static const wchar_t unruly[][2] = { { 0xad, 0xad },	 { 0x61c, 0x61c },
+					     { 0x180b, 0x180f },
+					     { 0x200b, 0x200f }, { 0x2028, 0x202e },
+					     { 0x2060, 0x206f },
+					     { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff },
+					     { 0xfff9, 0xfffb },
+					     { 0x1f1e6, 0x1f1ff }, { 0x1f3fb, 0x1f3ff },
+					     { 0xe0000, 0xe0fff } };
 	mbstate_t state = { 0 };
 	wchar_t character;
 	size_t bytes;
@@ -71,7 +78,10 @@ unsigned int grid_width(const char *text)
 	return sum;
 }
 
-/* As many whole characters as width holds, with what combines with the last; takes their columns off *width. */
+/*
+ * As many whole characters as width holds, with what combines with the last; takes their columns
+ * off *width.
+ */
 static const char *skip_characters(const char *text, unsigned int *width)
 {
 	while (*text) {
@@ -93,11 +103,13 @@ size_t grid_fit(const char *text, unsigned int width)
 
 void grid_cut(struct buf *out, const char *text, unsigned int width)
 {
-	unsigned int whole = grid_width(text), tail = width < TAIL_WIDTH_MIN ? 0 : (width - 1) / 2, left;
+	unsigned int whole = grid_width(text), tail = width < TAIL_WIDTH_MIN ? 0 : (width - 1) / 2,
+		left;
 	size_t size = strlen(text);
 	const char *end;
 
-	if (whole > width && size > strlen(USUAL_END) && !strcmp(text + size - strlen(USUAL_END), USUAL_END)) {
+	if (whole > width && size > strlen(USUAL_END) &&
+	    !strcmp(text + size - strlen(USUAL_END), USUAL_END)) {
 		size -= strlen(USUAL_END);
 		whole -= (unsigned int)strlen(USUAL_END);
 	}
@@ -109,7 +121,10 @@ void grid_cut(struct buf *out, const char *text, unsigned int width)
 		return;
 	buf_append(out, text, grid_fit(text, width - 1 - tail));
 	buf_append_text(out, ELLIPSIS);
-	/* What goes in front of the tail ends inside a wide character perhaps: then that one goes, too. */
+	/*
+	 * What goes in front of the tail ends inside a wide character perhaps: then that one goes,
+	 * too.
+	 */
 	left = whole - tail;
 	end = skip_characters(text, &left);
 	if (left) {
@@ -155,13 +170,18 @@ void grid_to_locale(char *text)
 	*to = '\0';
 }
 
-/* From the right, those that tell nothing, until all others have room; texts that of half of the screen. */
-static void leave_out(const struct grid *grid, unsigned int width, const struct grid_layout *layout, bool *is_out)
+/*
+ * From the right, those that tell nothing, until all others have room; texts that of half of the
+ * screen.
+ */
+static void leave_out(const struct grid *grid, unsigned int width, const struct grid_layout *layout,
+		      bool *is_out)
 {
 	uint64_t wanted = layout->indent;
 
 	for (unsigned int i = 0; i < grid->n_columns; i++) {
-		unsigned int most = grid->columns[i].is_number ? UINT_MAX : width / 2, own = grid->columns[i].width;
+		unsigned int most = grid->columns[i].is_number ? UINT_MAX : width / 2,
+			own = grid->columns[i].width;
 
 		if (own && i)
 			wanted += layout->gap;
@@ -175,8 +195,8 @@ static void leave_out(const struct grid *grid, unsigned int width, const struct 
 }
 
 /*
- * As many columns as fit with their texts cut, without those that are out. Neither numbers nor bars can be cut. Returns
- * the first column that found no room.
+ * As many columns as fit with their texts cut, without those that are out. Neither numbers nor bars
+ * can be cut. Returns the first column that found no room.
  */
 static unsigned int fit_columns(const struct grid *grid, unsigned int width, const bool *is_out,
 				struct grid_layout *layout)
@@ -204,7 +224,8 @@ static unsigned int fit_columns(const struct grid *grid, unsigned int width, con
 	return grid->n_columns;
 }
 
-void grid_lay_out(const struct grid *grid, unsigned int width, unsigned int indent, struct grid_layout *ret_layout)
+void grid_lay_out(const struct grid *grid, unsigned int width, unsigned int indent,
+		  struct grid_layout *ret_layout)
 {
 	struct grid_layout layout = { .indent = indent, .gap = 2 };
 	bool is_out[GRID_COLUMNS_MAX] = { 0 };
@@ -216,7 +237,8 @@ void grid_lay_out(const struct grid *grid, unsigned int width, unsigned int inde
 		layout.gap = 1;
 		end = fit_columns(grid, width, is_out, &layout);
 	}
-	for (unsigned int i = 1; end <= grid->sorted && grid->sorted < grid->n_columns && i < grid->sorted; i++)
+	for (unsigned int i = 1;
+	     end <= grid->sorted && grid->sorted < grid->n_columns && i < grid->sorted; i++)
 		if (grid->columns[i].is_number && grid->columns[i].width && !is_out[i]) {
 			is_out[i] = true;
 			end = fit_columns(grid, width, is_out, &layout);
@@ -227,7 +249,8 @@ void grid_lay_out(const struct grid *grid, unsigned int width, unsigned int inde
 
 		for (unsigned int i = 0; i < grid->n_columns; i++)
 			if (layout.widths[i] && layout.widths[i] < grid->columns[i].width &&
-			    (narrowest == grid->n_columns || layout.widths[i] < layout.widths[narrowest]))
+			    (narrowest == grid->n_columns ||
+			     layout.widths[i] < layout.widths[narrowest]))
 				narrowest = i;
 		if (narrowest == grid->n_columns)
 			break;
@@ -238,17 +261,19 @@ void grid_lay_out(const struct grid *grid, unsigned int width, unsigned int inde
 	*ret_layout = layout;
 }
 
-void grid_print_row(const struct grid *grid, const struct grid_layout *layout, size_t row, bool has_colour,
-		    struct buf *out)
+void grid_print_row(const struct grid *grid, const struct grid_layout *layout, size_t row,
+		    bool has_colour, struct buf *out)
 {
-	static const char *const colours[] = { [LEVEL_PLAIN] = "", [LEVEL_NONE] = SGR_FAINT, [LEVEL_HIGH] = SGR_HIGH,
-					       [LEVEL_ALARM] = SGR_ALARM };
+	static const char *const colours[] = { [LEVEL_PLAIN] = "", [LEVEL_NONE] = SGR_FAINT,
+					       [LEVEL_HIGH] = SGR_HIGH, [LEVEL_ALARM] = SGR_ALARM };
 	_cleanup_(buf_done) struct buf shown = BUF_INIT;
 	unsigned int before = layout->indent;
 
 	for (unsigned int i = 0; i < grid->n_columns; i++) {
-		const struct grid_cell *cell = row == GRID_HEADINGS ? NULL : &grid->cells[row * grid->n_columns + i];
-		const char *text = cell ? grid_text(grid, cell) : grid->columns[i].heading, *colour = "";
+		const struct grid_cell *cell = row == GRID_HEADINGS ? NULL :
+					       &grid->cells[row * grid->n_columns + i];
+		const char *text = cell ? grid_text(grid, cell) : grid->columns[i].heading,
+			*colour = "";
 		unsigned int width = layout->widths[i], blanks;
 		bool is_number = grid->columns[i].is_number;
 

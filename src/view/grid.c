@@ -30,7 +30,8 @@ void grid_add_column(struct grid *grid, const char *heading, const char *about, 
 {
 	if (grid->n_columns < GRID_COLUMNS_MAX)
 		grid->columns[grid->n_columns++] =
-			(struct grid_column){ heading, about, is_number, false, grid_width(heading) };
+			(struct grid_column){ heading, about, is_number, false,
+					      grid_width(heading) };
 }
 
 void grid_add_row(struct grid *grid, const void *of)
@@ -127,7 +128,8 @@ void grid_sort(struct grid *grid, unsigned int column, bool is_reversed)
 		places[i] = i;
 	qsort_r(places, n, sizeof(*places), by_column, &order);
 	for (size_t i = 0; i < n; i++) {
-		memcpy(&cells[i * grid->n_columns], &grid->cells[places[i] * grid->n_columns], row_bytes);
+		memcpy(&cells[i * grid->n_columns],
+		       &grid->cells[places[i] * grid->n_columns], row_bytes);
 		rows[i] = grid->rows[places[i]];
 	}
 	memcpy(grid->cells, cells, n * row_bytes);

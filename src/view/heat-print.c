@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A terminal and a picture show the same: lines of characters of one width, some of which are cells. */
+/*
+ * A terminal and a picture show the same: lines of characters of one width, some of which are
+ * cells.
+ */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -45,7 +48,8 @@ static void put_text(struct canvas *canvas, size_t column)
 
 	if (canvas->is_picture) {
 		buf_printf(canvas->out, "<text x=\"%zu\" y=\"%zu\" textLength=\"%zu\">", column * CHARACTER_WIDTH,
-			   canvas->line * LINE_HEIGHT + LINE_HEIGHT * 3 / 4, width * CHARACTER_WIDTH);
+			   canvas->line * LINE_HEIGHT + LINE_HEIGHT * 3 / 4,
+			   width * CHARACTER_WIDTH);
 		buf_append_html(canvas->out, text);
 		buf_append_text(canvas->out, "</text>\n");
 	} else {
@@ -62,7 +66,8 @@ static void put_cell(struct canvas *canvas, unsigned int level, size_t n)
 
 	if (canvas->is_picture && level)
 		buf_printf(canvas->out, "<rect class=\"heat-%u\" fill=\"%s\" x=\"%zu\" y=\"%zu\" width=\"%zu\" height=\"%d\">%s</rect>\n",
-			   level, fills[level], canvas->column * CHARACTER_WIDTH, canvas->line * LINE_HEIGHT,
+			   level, fills[level], canvas->column * CHARACTER_WIDTH,
+			   canvas->line * LINE_HEIGHT,
 			   n * CHARACTER_WIDTH, LINE_HEIGHT, buf_text(&canvas->text));
 	if (is_coloured)
 		buf_printf(canvas->out, "\033[48;5;%um", colours[level]);
@@ -80,7 +85,8 @@ static void end_line(struct canvas *canvas)
 	buf_append_text(canvas->out, canvas->is_picture ? "" : "\n");
 }
 
-static void draw_row(struct canvas *canvas, const struct heat *heat, const struct heat_cells *cells, size_t row)
+static void draw_row(struct canvas *canvas, const struct heat *heat,
+		     const struct heat_cells *cells, size_t row)
 {
 	size_t width;
 
@@ -114,7 +120,9 @@ static void draw_axis(struct canvas *canvas, const struct heat_cells *cells)
 		buf_append_byte(&canvas->text, i % (apart * stretch) ? '-' : '+');
 	put_text(canvas, AXIS_WIDTH - 1);
 	end_line(canvas);
-	for (size_t i = 0; i < cells->n_columns && AXIS_WIDTH + i * stretch + TIME_WIDTH <= canvas->width; i += apart) {
+	for (size_t i = 0;
+	     i < cells->n_columns &&
+	     AXIS_WIDTH + i * stretch + TIME_WIDTH <= canvas->width; i += apart) {
 		heat_append_time(&canvas->text, cells->times_ns[i], 0);
 		put_text(canvas, AXIS_WIDTH + i * stretch);
 	}
@@ -147,7 +155,8 @@ static void draw_map(struct canvas *canvas, const struct heat *heat, const struc
 	buf_done(&canvas->text);
 }
 
-void heat_print(const struct heat *heat, unsigned int width, unsigned int height, bool has_colour, struct buf *out)
+void heat_print(const struct heat *heat, unsigned int width, unsigned int height, bool has_colour,
+		struct buf *out)
 {
 	struct canvas canvas = { .out = out, .has_colour = has_colour, .width = width };
 	unsigned int n_columns = width > AXIS_WIDTH ? width - AXIS_WIDTH : 1;

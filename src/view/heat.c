@@ -26,8 +26,8 @@ struct heat *heat_new(const struct metric *metric, size_t n_columns)
 	if (!heat)
 		return NULL;
 	heat->room = n_columns > 2 ? n_columns : 2;
-	heat->metric = (struct metric){ .name = metric->name, .unit = metric->unit, .divisor = metric->divisor,
-					.layout = metric->layout };
+	heat->metric = (struct metric){ .name = metric->name, .unit = metric->unit,
+					.divisor = metric->divisor, .layout = metric->layout };
 	heat->ends_ns = calloc(heat->room, sizeof(*heat->ends_ns));
 	heat->counts = calloc(heat->room * metric->layout.n_buckets + 1, sizeof(*heat->counts));
 	return heat->ends_ns && heat->counts ? heat : heat_free(heat);
@@ -67,7 +67,8 @@ static bool is_rest(const struct heat *heat, uint64_t time_ns)
 {
 	size_t n = heat->n_added;
 
-	return n >= 2 && (time_ns - end_ns(heat, n - 1)) * 2 < end_ns(heat, n - 1) - end_ns(heat, n - 2);
+	return n >= 2 &&
+	       (time_ns - end_ns(heat, n - 1)) * 2 < end_ns(heat, n - 1) - end_ns(heat, n - 2);
 }
 
 void heat_add(struct heat *heat, const struct metric *metric, uint64_t time_ns)
@@ -118,7 +119,8 @@ static uint64_t begin_ns(const struct heat *heat, size_t column)
 	if (column > oldest_column(heat))
 		return end_ns(heat, column - 1);
 	/* It is not known: as long as the next one. */
-	return column + 1 < heat->n_added ? 2 * end_ns(heat, column) - end_ns(heat, column + 1) : end_ns(heat, column);
+	return column + 1 < heat->n_added ? 2 * end_ns(heat, column) - end_ns(heat, column + 1) :
+	       end_ns(heat, column);
 }
 
 static uint32_t row_bucket(const struct heat_cells *cells, size_t row)
@@ -141,19 +143,22 @@ static void fill_cells(struct heat_cells *cells, const struct heat *heat, size_t
 		for (size_t row = 0; row < cells->n_rows; row++) {
 			uint64_t *cell = &cells->counts[row * cells->n_columns + at];
 
-			for (uint32_t i = row_bucket(cells, row); i < row_bucket(cells, row + 1) && i < n_buckets; i++)
+			for (uint32_t i = row_bucket(cells, row);
+			     i < row_bucket(cells, row + 1) && i < n_buckets; i++)
 				*cell += bucket[i];
 			cells->most = *cell > cells->most ? *cell : cells->most;
 		}
 	}
 }
 
-int heat_cells_init(struct heat_cells *cells, const struct heat *heat, size_t columns_max, size_t rows_max)
+int heat_cells_init(struct heat_cells *cells, const struct heat *heat, size_t columns_max,
+		    size_t rows_max)
 {
 	size_t group = 0, n_zeros = 0; /* rows */
 	uint32_t end, last = 0;
 
-	*cells = (struct heat_cells){ .step = 1, .stretch = columns_max > heat->room ? columns_max / heat->room : 1 };
+	*cells = (struct heat_cells){ .step = 1, .stretch = columns_max > heat->room ?
+							    columns_max / heat->room : 1 };
 	find_range(heat, 0, &cells->first, &end);
 	if (cells->first >= end)
 		return 0;
@@ -191,17 +196,20 @@ unsigned int heat_level(const struct heat_cells *cells, uint64_t count)
 {
 	if (!count || cells->most <= 1)
 		return count ? HEAT_LEVELS : 0;
-	return 1 + (unsigned int)((HEAT_LEVELS - 1) * log((double)count) / log((double)cells->most) + 0.5);
+	return 1 + (unsigned int)((HEAT_LEVELS - 1) * log((double)count) /
+				  log((double)cells->most) + 0.5);
 }
 
-void heat_append_limit(struct buf *out, const struct heat *heat, const struct heat_cells *cells, size_t row)
+void heat_append_limit(struct buf *out, const struct heat *heat,
+		       const struct heat_cells *cells, size_t row)
 {
 	uint32_t bucket = row_bucket(cells, row), n_buckets = heat->metric.layout.n_buckets;
 
 	if (bucket >= n_buckets)
 		buf_append_text(out, "more");
 	else
-		decimal_human(out, bucket ? bounds_upper(&heat->metric, bucket - 1) : 0, heat->metric.unit);
+		decimal_human(out, bucket ? bounds_upper(&heat->metric, bucket - 1) : 0,
+			      heat->metric.unit);
 }
 
 void heat_append_time(struct buf *out, uint64_t time_ns, int n_digits)

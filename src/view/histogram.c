@@ -33,7 +33,8 @@ void histogram_bars(const uint64_t *bucket, uint32_t first, uint32_t end, struct
 }
 
 /* The upper bound of bucket i, of -1: 0, right in that width. */
-static void append_bound(const struct metric *metric, int64_t i, unsigned int width, struct buf *out)
+static void append_bound(const struct metric *metric, int64_t i, unsigned int width,
+			 struct buf *out)
 {
 	double upper = i < 0 ? 0 : bounds_upper(metric, (uint32_t)i);
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
@@ -51,7 +52,8 @@ static void append_bound(const struct metric *metric, int64_t i, unsigned int wi
 	buf_printf(out, "%*s%s", width > taken ? (int)(width - taken) : 0, "", buf_text(&text));
 }
 
-void histogram_axis(const struct metric *metric, uint32_t first, uint32_t end, char *ret_text, size_t size)
+void histogram_axis(const struct metric *metric, uint32_t first, uint32_t end, char *ret_text,
+		    size_t size)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT;
 
@@ -63,7 +65,8 @@ void histogram_axis(const struct metric *metric, uint32_t first, uint32_t end, c
 	snprintf(ret_text, size, "%s", buf_text(&text));
 }
 
-void histogram_print(const struct metric *metric, const uint64_t *bucket, unsigned int width, struct buf *out)
+void histogram_print(const struct metric *metric, const uint64_t *bucket, unsigned int width,
+		     struct buf *out)
 {
 	static const char stars[] = "****************************************";
 	unsigned int bar = !width || width > OTHER_WIDTH + BAR_WIDTH ? BAR_WIDTH : 1;
@@ -81,7 +84,8 @@ void histogram_print(const struct metric *metric, const uint64_t *bucket, unsign
 		/* Exactly 0, which may be far from the next value. */
 		bool is_zero = !i && !metric->layout.bounds;
 
-		append_bound(metric, (int64_t)i - 1, is_zero ? 2 * LIMIT_WIDTH + 4 : LIMIT_WIDTH, out);
+		append_bound(metric, (int64_t)i - 1,
+			     is_zero ? 2 * LIMIT_WIDTH + 4 : LIMIT_WIDTH, out);
 		buf_append_text(out, is_zero ? "" : " -> ");
 		if (!is_zero)
 			append_bound(metric, i, LIMIT_WIDTH, out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows are found as series are: by a metric of their own, whose series keep what is added up for a row.
+ * The rows are found as series are: by a metric of their own, whose series keep what is added up
+ * for a row.
  */
 #include "view/overview.h"
 
@@ -103,7 +104,8 @@ bool overview_has_processes(const struct batch *batch)
 bool overview_needs(const char *word)
 {
 	for (size_t i = 0; i < overview_n_columns; i++)
-		if (overview_columns[i].attribute && question_is_named(word, overview_columns[i].attribute))
+		if (overview_columns[i].attribute &&
+		    question_is_named(word, overview_columns[i].attribute))
 			return true;
 	return false;
 }
@@ -113,7 +115,8 @@ static bool counts_series(const struct overview_column *column, const struct ser
 	for (unsigned int i = 0; i < series->n_attributes; i++)
 		if (column->attribute && !strcmp(series->attributes[i].name, column->attribute))
 			return !column->value || (series->attributes[i].type == ATTRIBUTE_TEXT &&
-						  !strcmp(series->attributes[i].text, column->value));
+						  !strcmp(series->attributes[i].text,
+							  column->value));
 	return !column->attribute;
 }
 
@@ -121,19 +124,22 @@ static double compute_number(const struct overview_column *column, const struct 
 			     const struct span *span)
 {
 	const struct numbers *numbers = span->is_whole ? &series->total : &series->delta;
-	double divisor = (double)series->metric->divisor, rate = (double)numbers->sum / divisor / span->elapsed_s;
+	double divisor = (double)series->metric->divisor,
+		rate = (double)numbers->sum / divisor / span->elapsed_s;
 	const struct kind *kind = &kinds[column->kind];
 
 	if (column->kind == OVERVIEW_P99)
 		return bounds_quantile(series->metric, numbers, 0.99);
 	if (kind->is_level)
 		return (double)(int64_t)series->total.sum / divisor;
-	if (column->kind == OVERVIEW_STALL) /* a short interval may get the time of a longer one, see usage.bpf.c */
+	/* a short interval may get the time of a longer one, see usage.bpf.c */
+	if (column->kind == OVERVIEW_STALL)
 		return rate < 1 ? rate * 100 : 100;
 	return kind->unit ? rate : rate * 100;
 }
 
-static struct row *find_row(struct metric *rows, const struct question *question, const struct series *series)
+static struct row *find_row(struct metric *rows, const struct question *question,
+			    const struct series *series)
 {
 	struct attributes attributes;
 	struct series_cache *cache;
@@ -150,8 +156,8 @@ static struct row *find_row(struct metric *rows, const struct question *question
 	return cache ? (struct row *)cache->data : NULL;
 }
 
-static void add_metric(struct metric *rows, const struct question *question, const struct metric *metric,
-		       const struct span *span, bool *has)
+static void add_metric(struct metric *rows, const struct question *question,
+		       const struct metric *metric, const struct span *span, bool *has)
 {
 	struct series *series;
 
@@ -175,7 +181,8 @@ static void append_number(struct buf *out, const struct overview_column *column,
 {
 	const struct kind *kind = &kinds[column->kind];
 
-	if (value <= 0 && (kind->is_level || kind->is_largest)) /* a level may be less than 0 for a moment */
+	/* a level may be less than 0 for a moment */
+	if (value <= 0 && (kind->is_level || kind->is_largest))
 		buf_append_byte(out, '-');
 	else if (!kind->unit)
 		buf_printf(out, "%.1f", value);
@@ -183,11 +190,13 @@ static void append_number(struct buf *out, const struct overview_column *column,
 		buf_append_byte(out, '0');
 	else
 		decimal_human(out, value, kind->unit);
-	if (out->size > 2 && !memcmp(out->data + out->size - 2, "iB", 2)) /* 64.0K, since columns are narrow */
+	/* 64.0K, since columns are narrow */
+	if (out->size > 2 && !memcmp(out->data + out->size - 2, "iB", 2))
 		out->size -= 2;
 }
 
-static void end_row(struct grid *grid, const struct question *question, const struct row *row, const bool *has)
+static void end_row(struct grid *grid, const struct question *question, const struct row *row,
+		    const bool *has)
 {
 	grid_add_row(grid, row->of);
 	for (size_t i = 0; i < question->by.n_items; i++) {
@@ -212,9 +221,12 @@ static void end_row(struct grid *grid, const struct question *question, const st
 	}
 }
 
-void overview_fill(struct grid *grid, const struct question *question, const struct batch *batch, uint64_t begin_ns)
+void overview_fill(struct grid *grid, const struct question *question, const struct batch *batch,
+		   uint64_t begin_ns)
 {
-	const struct span span = { (double)(batch->time_ns - (begin_ns ?: batch->previous_ns)) / 1e9, begin_ns != 0 };
+	const struct span span =
+		{ (double)(batch->time_ns - (begin_ns ?: batch->previous_ns)) / 1e9,
+			begin_ns != 0 };
 	bool has[ARRAY_SIZE(overview_columns)] = { 0 };
 	struct metric rows = { .name = "" }, *metric;
 	bool is_of_processes = question_lists(&question->by, "process.pid");
@@ -237,10 +249,12 @@ void overview_fill(struct grid *grid, const struct question *question, const str
 	}
 	for (size_t i = 0; i < overview_n_columns; i++)
 		if (has[i])
-			grid_add_column(grid, overview_columns[i].heading, overview_columns[i].about, true);
+			grid_add_column(grid, overview_columns[i].heading,
+					overview_columns[i].about, true);
 	for (size_t i = 0; i < rows.n_series; i++)
 		if (rows.series[i]->caches)
-			end_row(grid, question, (const struct row *)rows.series[i]->caches->data, has);
+			end_row(grid, question, (const struct row *)rows.series[i]->caches->data,
+				has);
 	if (grid->n_columns > question->by.n_items)
 		grid_sort(grid, (unsigned int)question->by.n_items, false);
 	metric_done_series(&rows);

@@ -2,11 +2,13 @@
 #pragma once
 
 /*
- * Which unit is busy, and with what: a grid with a row for each unit (or process, or whatever is asked for) and a
- * column for each of the quantities that matter most. What a column is made of is a table.
+ * Which unit is busy, and with what: a grid with a row for each unit (or process, or whatever is
+ * asked for) and a column for each of the quantities that matter most. What a column is made of is
+ * a table.
  *
- * Two questions belong to it: the one of the rows, by unit, and the one of the view, which also tells apart what the
- * columns need, as failed calls. The second is the same as the first, and overview_extend() of it.
+ * Two questions belong to it: the one of the rows, by unit, and the one of the view, which also
+ * tells apart what the columns need, as failed calls. The second is the same as the first, and
+ * overview_extend() of it.
  */
 
 #include "view/grid.h"
@@ -16,7 +18,8 @@
 struct overview_column {
 	const char *heading, *about;
 	const char *metric;
-	const char *attribute, *value; /* of the series that count; value NULL: any; attribute NULL: all */
+	/* of the series that count; value NULL: any; attribute NULL: all */
+	const char *attribute, *value;
 	enum {
 		OVERVIEW_RATE,
 		OVERVIEW_BYTES,	      /* per second */
@@ -32,16 +35,20 @@ struct overview_column {
 extern const struct overview_column overview_columns[];
 extern const size_t overview_n_columns;
 
-/* Adds the metrics of the columns to those asked for, and the attributes to those that are told apart. -ENOMEM. */
+/*
+ * Adds the metrics of the columns to those asked for, and the attributes to those that are told
+ * apart. -ENOMEM.
+ */
 int overview_extend(struct question *question);
 /* Is it one of those attributes? */
 bool overview_needs(const char *word);
 /* Does it tell processes apart in what the columns show? */
 bool overview_has_processes(const struct batch *batch);
 /*
- * batch: an answer to the question of the view. rows: with at least one attribute in .by; each is a column. A quantity
- * whose metric the batch lacks has no column, and neither has a level without series. Rows are struct series *: any of
- * the row's. Sorted by the first quantity. begin_ns: when counting began, for numbers since then; 0: those of the last
- * interval.
+ * batch: an answer to the question of the view. rows: with at least one attribute in .by; each is a
+ * column. A quantity whose metric the batch lacks has no column, and neither has a level without
+ * series. Rows are struct series *: any of the row's. Sorted by the first quantity. begin_ns: when
+ * counting began, for numbers since then; 0: those of the last interval.
  */
-void overview_fill(struct grid *grid, const struct question *rows, const struct batch *batch, uint64_t begin_ns);
+void overview_fill(struct grid *grid, const struct question *rows, const struct batch *batch,
+		   uint64_t begin_ns);

@@ -17,7 +17,8 @@ bool question_is_named(const char *word, const char *name)
 
 	if (!strcmp(word, "unit"))
 		return attribute_owner(name) != NULL;
-	return length >= n && !strcmp(name + length - n, word) && (length == n || name[length - n - 1] == '.');
+	return length >= n && !strcmp(name + length - n, word) &&
+	       (length == n || name[length - n - 1] == '.');
 }
 
 bool question_lists(const struct setting_list *list, const char *name)
@@ -31,7 +32,8 @@ bool question_lists(const struct setting_list *list, const char *name)
 int question_add(struct question *question, const char *text, struct diag *diag)
 {
 	bool is_absent = *text == '!';
-	struct condition *condition = array_add(&question->conditions, &question->n_conditions, sizeof(*condition));
+	struct condition *condition = array_add(&question->conditions, &question->n_conditions,
+						sizeof(*condition));
 	const char *complaint;
 	char *equals;
 	if (!condition || !(condition->attribute = strdup(text + is_absent)))
@@ -51,8 +53,8 @@ int question_add(struct question *question, const char *text, struct diag *diag)
 	return 0;
 }
 
-int question_init(struct question *question, const struct setting_list *by, const struct setting_list *where,
-		  struct diag *diag)
+int question_init(struct question *question, const struct setting_list *by,
+		  const struct setting_list *where, struct diag *diag)
 {
 	int err = 0;
 
@@ -60,8 +62,10 @@ int question_init(struct question *question, const struct setting_list *by, cons
 	for (size_t i = 0; i < by->n_items && !err; i++) {
 		bool is_process = !strcmp(by->items[i], "process");
 
-		for (size_t j = 0; j < (is_process ? ARRAY_SIZE(process_attributes) : 1) && !err; j++)
-			err = setting_list_add(&question->by, is_process ? process_attributes[j] : by->items[i]);
+		for (size_t j = 0; j < (is_process ? ARRAY_SIZE(process_attributes) : 1) && !err;
+		     j++)
+			err = setting_list_add(&question->by,
+					       is_process ? process_attributes[j] : by->items[i]);
 	}
 	for (size_t i = 0; i < where->n_items && !err; i++)
 		err = question_add(question, where->items[i], diag);
@@ -112,7 +116,8 @@ static bool is_met(const struct condition *condition, const struct series *serie
 
 	array_for_each (attribute, series->attributes, series->n_attributes)
 		if (question_is_named(condition->attribute, attribute->name) &&
-		    (!pattern || !fnmatch(pattern, attribute_text(attribute, number), FNM_NOESCAPE)))
+		    (!pattern ||
+		     !fnmatch(pattern, attribute_text(attribute, number), FNM_NOESCAPE)))
 			return !condition->is_negated;
 	return condition->is_negated;
 }
@@ -127,7 +132,8 @@ bool question_wants(const struct question *question, const struct series *series
 	return true;
 }
 
-void question_choose(const struct question *question, const struct series *series, struct attributes *ret_attributes)
+void question_choose(const struct question *question, const struct series *series,
+		     struct attributes *ret_attributes)
 {
 	attributes_init(ret_attributes);
 	for (unsigned int i = 0; i < series->n_attributes; i++)

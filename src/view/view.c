@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view has a metric for each metric of the batch that is asked for, and lets series.c do with its series what that
- * does for every collector. What holds a series is that it was found in this collection, or in any.
+ * The view has a metric for each metric of the batch that is asked for, and lets series.c do with
+ * its series what that does for every collector. What holds a series is that it was found in this
+ * collection, or in any.
  */
 #include "view/view.h"
 
@@ -79,13 +80,15 @@ static int get_series(struct view *view, struct metric *metric, const struct ser
 	struct attributes attributes;
 
 	if (series_is_overflow(series))
-		return series_get_overflow(metric, series == source->overflow[OVERFLOW_TABLE] ? OVERFLOW_TABLE :
+		return series_get_overflow(metric, series == source->overflow[OVERFLOW_TABLE] ?
+					   OVERFLOW_TABLE :
 					   OVERFLOW_SERIES, view->begin_ns, ret_series);
 	question_choose(view->question, series, &attributes);
 	return series_get(metric, &attributes, view->begin_ns, ret_series);
 }
 
-static int add_metric(struct view *view, struct metric *metric, const struct metric *source, bool is_first)
+static int add_metric(struct view *view, struct metric *metric, const struct metric *source,
+		      bool is_first)
 {
 	const struct numbers *counted;
 	struct series *series, *own;

@@ -16,7 +16,8 @@
 /* In words */
 
 /* "40 s", "3 min" */
-static void append_age_in_words(struct buf *out, const char *before, uint64_t age_ns, const char *after)
+static void append_age_in_words(struct buf *out, const char *before, uint64_t age_ns,
+				const char *after)
 {
 	uint64_t age_s = age_ns / NS_PER_S;
 
@@ -47,7 +48,8 @@ void page_append_health(const struct exporter *exporter, uint64_t now_ns, struct
 		buf_printf(out, ": %.*s", exporter_problem_bytes(exporter), stats->problem);
 }
 
-void page_append_problems(const struct agent *agent, const char *before, const char *after, struct buf *out)
+void page_append_problems(const struct agent *agent, const char *before, const char *after,
+			  struct buf *out)
 {
 	const char *hidden = cgroups_complaint(agent->options.set->labels->cgroups);
 
@@ -72,7 +74,8 @@ void page_append_place(const struct exporter *exporter, struct buf *out)
 	const char *text = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && !text; i++) {
-		const struct setting_row *row = setting_table_find(exporter->ops->settings, keys[i]);
+		const struct setting_row *row =
+			setting_table_find(exporter->ops->settings, keys[i]);
 
 		if (row)
 			text = *(char *const *)((const char *)exporter->options + row->offset);
@@ -113,7 +116,8 @@ static void append_agent(struct page *page, const struct agent *agent)
 		buf_append_text(&page->text, "none yet");
 	}
 	buf_printf(&page->text, "\n%" PRIu64 " of %" PRIu64 " series, %.1f of %.1f MiB for tables and series\n",
-		   budget->n_series, budget->limit_series, (double)bytes / MIB, (double)budget->limit_bytes / MIB);
+		   budget->n_series, budget->limit_series, (double)bytes / MIB,
+		   (double)budget->limit_bytes / MIB);
 	page_append_problems(agent, "", "\n", &problems);
 	buf_append_text(&page->text, buf_text(&problems));
 	buf_begin_object(&page->json, "version", VERSION, "problems", buf_text(&problems));
@@ -122,7 +126,8 @@ static void append_agent(struct page *page, const struct agent *agent)
 		   "\"series\":%" PRIu64 ",\"series_limit\":%" PRIu64 ",\"memory\":%" PRIu64
 		   ",\"memory_limit\":%" PRIu64 ",\"exporters\":[",
 		   (int)getpid(), (double)agent->options.interval_ns / 1e9,
-		   (double)(page->now_ns - agent->boottime_ns) / 1e9, (double)agent->collection_ns / 1e9,
+		   (double)(page->now_ns - agent->boottime_ns) / 1e9,
+		   (double)agent->collection_ns / 1e9,
 		   budget->n_series, budget->limit_series, bytes, budget->limit_bytes);
 }
 
@@ -137,7 +142,8 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 	buf_printf(&page->text, "\nexporter %s (%s) to %s\n  ", exporter->name, exporter->ops->type, buf_text(&place));
 	page_append_health(exporter, page->now_ns, &page->text);
 	buf_append_text(&page->text, "\n ");
-	buf_begin_object(&page->json, "name", exporter->name, "type", exporter->ops->type, "endpoint", buf_text(&place),
+	buf_begin_object(&page->json, "name", exporter->name, "type", exporter->ops->type, "endpoint",
+			 buf_text(&place),
 			 "problem", stats->problem, "state", stats->is_failing ? "failing" : state);
 	for (enum points fate = 0; fate < N_POINTS; fate++) {
 		const char *other = fate == POINTS_PUSHED ? "pushed" : "delivered";
@@ -154,7 +160,8 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 	buf_printf(&page->json, "\"waiting\":%" PRIu64 ",\"queue\":%" PRIu64 "},", waiting.n_points, waiting.n_bytes);
 }
 
-static void append_refusal(const struct collector *collector, const char *programs, const char *error, void *user)
+static void append_refusal(const struct collector *collector, const char *programs,
+			   const char *error, void *user)
 {
 	struct page *page = user;
 
@@ -172,7 +179,8 @@ static void append_collector(struct page *page, const struct collector *collecto
 	array_for_each (program, programs->items, programs->n) {
 		if (!collector_uses(collector, program) || (program->state != PROGRAM_ATTACHED &&
 							    (program->state != PROGRAM_REFUSED ||
-							     programs_find(programs, program->hook, PROGRAM_ATTACHED))))
+							     programs_find(programs, program->hook,
+									   PROGRAM_ATTACHED))))
 			continue;
 		n_hooks++;
 		n_attached += program->state == PROGRAM_ATTACHED;

@@ -20,8 +20,8 @@ static int set_address(const char *directory, const char *name, struct sockaddr_
 	int size;
 
 	*ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	size = snprintf(ret_address->sun_path, sizeof(ret_address->sun_path), "%.*s/%s", (int)strcspn(directory, ":"),
-			directory, name);
+	size = snprintf(ret_address->sun_path, sizeof(ret_address->sun_path), "%.*s/%s",
+			(int)strcspn(directory, ":"), directory, name);
 	return size < (int)sizeof(ret_address->sun_path) ? 0 : -ENAMETOOLONG;
 }
 
@@ -43,8 +43,8 @@ static int begin_listening(struct listener *listener, mode_t mode, sd_event *eve
 	return sd_event_add_io(event, &listener->source, listener->fd, EPOLLIN, on_connect, user);
 }
 
-bool listener_open(struct listener *listener, const char *name, mode_t mode, const char *loss, sd_event *event,
-		   sd_event_io_handler_t on_connect, void *user)
+bool listener_open(struct listener *listener, const char *name, mode_t mode, const char *loss,
+		   sd_event *event, sd_event_io_handler_t on_connect, void *user)
 {
 	const char *directory = getenv("RUNTIME_DIRECTORY");
 	bool is_wanted = directory && !set_address(directory, name, &listener->address);
@@ -72,7 +72,8 @@ int socket_connect(const char *name, struct sockaddr_un *ret_address)
 	if (fd < 0 || set_address(directory, name, ret_address))
 		return fd < 0 ? -errno : -ENAMETOOLONG;
 	/* A service that hangs does not take those who want to connect: they do not wait for it. */
-	if (connect(fd, (const struct sockaddr *)ret_address, sizeof(*ret_address)) || fcntl(fd, F_SETFL, 0))
+	if (connect(fd, (const struct sockaddr *)ret_address, sizeof(*ret_address)) ||
+	    fcntl(fd, F_SETFL, 0))
 		return -errno;
 	return TAKE_FD(fd);
 }

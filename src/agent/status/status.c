@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After each turn of the loop in which something happened, it is asked whether exporters have changed. A timer then
- * sends the line, so that it is sent at most once a second, whatever happens.
+ * After each turn of the loop in which something happened, it is asked whether exporters have
+ * changed. A timer then sends the line, so that it is sent at most once a second, whatever happens.
  *
- * sd_notify() waits as long as the manager does not read. Here, what cannot be sent waits until it can, and the line is
- * made then.
+ * sd_notify() waits as long as the manager does not read. Here, what cannot be sent waits until it
+ * can, and the line is made then.
  */
 #include "agent/status/status.h"
 
@@ -72,7 +72,10 @@ static void append_line(const struct agent *agent, struct buf *out)
 	append_exporters(agent, false, out);
 }
 
-/* Connected, the socket can be polled; connected each time, it finds a manager that was started again. */
+/*
+ * Connected, the socket can be polled; connected each time, it finds a manager that was started
+ * again.
+ */
 static void notify_manager(struct status *status)
 {
 	_cleanup_(buf_done) struct buf line = BUF_INIT;
@@ -89,8 +92,10 @@ static void notify_manager(struct status *status)
 	size = snprintf(text, sizeof(text), "%s%sSTATUS=", status->phase, status->is_alive ? "WATCHDOG=1\n" : "");
 	snprintf(text + size, sizeof(text) - (size_t)size, "%s", buf_text(&line));
 	utf8_clean(text + size); /* a newline would begin another message */
-	is_waiting = !connect(status->manager_fd, (struct sockaddr *)&status->manager, status->manager_bytes) &&
-		     send(status->manager_fd, text, strlen(text), MSG_NOSIGNAL) < 0 && errno == EAGAIN;
+	is_waiting = !connect(status->manager_fd, (struct sockaddr *)&status->manager,
+			      status->manager_bytes) &&
+		     send(status->manager_fd, text, strlen(text), MSG_NOSIGNAL) < 0 &&
+		     errno == EAGAIN;
 	sd_event_source_set_enabled(status->writable, is_waiting ? SD_EVENT_ON : SD_EVENT_OFF);
 	if (is_waiting)
 		return;
@@ -110,7 +115,8 @@ void status_changed(struct status *status)
 {
 	int is_on;
 
-	if (!status || (sd_event_source_get_enabled(status->timer, &is_on) >= 0 && is_on != SD_EVENT_OFF))
+	if (!status ||
+	    (sd_event_source_get_enabled(status->timer, &is_on) >= 0 && is_on != SD_EVENT_OFF))
 		return;
 	sd_event_source_set_time(status->timer, status->next_ns / NS_PER_US);
 	sd_event_source_set_enabled(status->timer, SD_EVENT_ONESHOT);
@@ -145,16 +151,18 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events, void *u
 }
 
 /*
- * The loop turns, or it could not ask; and collections come. What receivers do does not count. Times are those of the
- * watchdog's clock, which stands still in a suspend.
+ * The loop turns, or it could not ask; and collections come. What receivers do does not count.
+ * Times are those of the watchdog's clock, which stands still in a suspend.
  */
 static int on_watchdog(sd_event_source *source, uint64_t usec, void *user)
 {
 	struct status *status = user;
 	const struct agent *agent = status->agent;
-	uint64_t next_us = status->watchdog_us / 2, age_ns = clock_ns(CLOCK_MONOTONIC) - agent->collected_ns;
+	uint64_t next_us = status->watchdog_us / 2,
+		age_ns = clock_ns(CLOCK_MONOTONIC) - agent->collected_ns;
 
-	status->is_alive = agent->batch.is_last || age_ns < 2 * agent->options.interval_ns + LATE_NS;
+	status->is_alive = agent->batch.is_last ||
+			   age_ns < 2 * agent->options.interval_ns + LATE_NS;
 	if (!status->is_alive && next_us > RECHECK_US)
 		next_us = RECHECK_US;
 	notify_manager(status);
@@ -172,10 +180,12 @@ static int find_manager(struct status *status, sd_event *event)
 	status->manager_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (status->manager_fd < 0)
 		return -errno;
-	r = sd_event_add_io(event, &status->writable, status->manager_fd, EPOLLOUT, on_writable, status);
+	r = sd_event_add_io(event, &status->writable, status->manager_fd, EPOLLOUT,
+			    on_writable, status);
 	r = r < 0 ? r : sd_event_source_set_enabled(status->writable, SD_EVENT_OFF);
 	if (r >= 0 && sd_watchdog_enabled(false, &status->watchdog_us) > 0)
-		r = sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, 0, 1, on_watchdog, status);
+		r = sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, 0, 1,
+					       on_watchdog, status);
 	return r;
 }
 
@@ -217,12 +227,17 @@ int status_new(struct agent *agent, bool (*reload)(struct agent *agent), struct 
 	status->reload = reload;
 	status->readers.fd = status->reloaders.fd = status->manager_fd = -1;
 	r = sd_event_add_post(agent->event, NULL, on_turn, status);
-	r = r < 0 ? r : sd_event_add_time(agent->event, &status->timer, CLOCK_BOOTTIME, 0, 1000, on_time, status);
+	r = r < 0 ? r :
+	    sd_event_add_time(agent->event, &status->timer, CLOCK_BOOTTIME, 0, 1000,
+			      on_time, status);
 	r = r < 0 ? r : sd_event_source_set_enabled(status->timer, SD_EVENT_OFF);
 	r = r < 0 ? r : find_manager(status, agent->event);
 	if (r < 0)
 		return r;
-	/* A filter is not the service. Where another agent has the first socket, the second would be its, too. */
+	/*
+	 * A filter is not the service. Where another agent has the first socket, the second would
+	 * be its, too.
+	 */
 	if (!agent->options.is_filter &&
 	    listener_open(&status->readers, SOCKET_STATUS, 0660, "\"bpfpush status\" cannot reach this process",
 			  agent->event, on_reader, status) && agent->options.reload)

@@ -35,7 +35,8 @@ static void remove_viewer(struct viewer *viewer)
 static void send_more(struct viewer *viewer)
 {
 	struct store *store = &viewer->store;
-	ssize_t n = send(viewer->fd, store->data + viewer->sent, store->size - viewer->sent, MSG_NOSIGNAL);
+	ssize_t n = send(viewer->fd, store->data + viewer->sent, store->size - viewer->sent,
+			 MSG_NOSIGNAL);
 
 	if (n < 0 && errno != EAGAIN) {
 		remove_viewer(viewer);
@@ -101,7 +102,9 @@ static int add_viewer(struct viewers *viewers, struct viewer *viewer, int fd)
 	int r = memory < 0 ? -errno : stores_open(memory, &viewer->store, 1);
 
 	viewer->fd = fd;
-	return r ?: sd_event_add_io(viewers->agent->event, &viewer->source, fd, EPOLLIN, on_viewer, viewer);
+	return r ?:
+	       sd_event_add_io(viewers->agent->event, &viewer->source, fd, EPOLLIN,
+			       on_viewer, viewer);
 }
 
 /* It gets the last collection at once, if there is one. */

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Those who watch (bpfpush top): each gets every collection over a socket, as long as it reads. Nothing is done while
- * there are none, and nothing waits for them: a viewer that has not read one yet misses the next, and goes after many.
+ * Those who watch (bpfpush top): each gets every collection over a socket, as long as it reads.
+ * Nothing is done while there are none, and nothing waits for them: a viewer that has not read one
+ * yet misses the next, and goes after many.
  *
- * A message has the header, then, as util/store.h writes them, how long the interval is in ns, the number of the
- * collection, the problems of the agent as text, and the batch of metric/copy.h.
+ * A message has the header, then, as util/store.h writes them, how long the interval is in ns, the
+ * number of the collection, the problems of the agent as text, and the batch of metric/copy.h.
  */
 
 #include "util/cleanup.h"
@@ -15,7 +16,8 @@
 #define VIEWERS_MAX   4
 #define VIEWERS_MAGIC (UINT64_C(0x6270667076700000) + STORE_FORMAT)
 #define VIEWERS_BYTES_MAX ((uint64_t)64 << 20) /* of a message */
-#define VIEWERS_PATIENCE  30 /* collections that a viewer may miss one after the other, before it has to go */
+/* collections that a viewer may miss one after the other, before it has to go */
+#define VIEWERS_PATIENCE  30
 
 struct viewers_header {
 	uint64_t magic;

@@ -22,7 +22,10 @@
 #include "util/rights.h"
 #include "util/store.h"
 
-/* To be changed with what is saved of programs, and with what they and the agent agree on outside the object. */
+/*
+ * To be changed with what is saved of programs, and with what they and the agent agree on outside
+ * the object.
+ */
 #define LAYOUT "3"
 #define NAME_BYTES 256
 
@@ -56,17 +59,22 @@ static uint64_t rights_that_matter(const struct object *object)
 	return rights;
 }
 
-/* All that decides what is loaded and attached, except what the kernel is like. rights: of those that matter. */
+/*
+ * All that decides what is loaded and attached, except what the kernel is like. rights: of those
+ * that matter.
+ */
 static uint64_t hash_of(const struct object *object, uint64_t rights)
 {
-	uint64_t hash = hash_text(hash_text(hash_text(HASH_STABLE_START, LAYOUT), object->path), object->kernel_types);
+	uint64_t hash = hash_text(hash_text(hash_text(HASH_STABLE_START, LAYOUT), object->path),
+				  object->kernel_types);
 	struct bpf_map *map;
 
 	hash = hash_stable(hash, &rights, sizeof(rights));
 	hash = hash_stable(hash, object->bytes, object->n_bytes);
 	hash = hash_stable(hash, object->variables.data, object->variables.size_bytes);
 	for (size_t i = 0; i < object->n_collectors; i++)
-		hash = hash_descriptor(hash_text(hash, object->collectors[i]->name), object->collectors[i]->descriptor);
+		hash = hash_descriptor(hash_text(hash, object->collectors[i]->name),
+				       object->collectors[i]->descriptor);
 	array_for_each (program, object->programs.items, object->programs.n) {
 		program->file = file_identity(program->section);
 		hash = hash_stable(hash, &program->file, sizeof(program->file));
@@ -74,7 +82,8 @@ static uint64_t hash_of(const struct object *object, uint64_t rights)
 	bpf_object__for_each_map (map, object->bpf) {
 		uint32_t max_entries = bpf_map__max_entries(map);
 		size_t size = 0;
-		const void *initial = bpf_map__is_internal(map) ? bpf_map__initial_value(map, &size) : NULL;
+		const void *initial = bpf_map__is_internal(map) ?
+				      bpf_map__initial_value(map, &size) : NULL;
 
 		hash = hash_stable(hash, &max_entries, sizeof(max_entries));
 		hash = hash_stable(hash, initial, initial ? size : 0);
@@ -86,11 +95,13 @@ struct name {
 	char text[NAME_BYTES];
 };
 
-static struct name name_at(const struct object *object, uint64_t hash, const char *kind, const char *name)
+static struct name name_at(const struct object *object, uint64_t hash, const char *kind,
+			   const char *name)
 {
 	struct name full;
 
-	snprintf(full.text, sizeof(full.text), "%s.%016" PRIx64 ".%s%s", bpf_object__name(object->bpf), hash, kind, name);
+	snprintf(full.text, sizeof(full.text), "%s.%016" PRIx64 ".%s%s", bpf_object__name(object->bpf), hash,
+		 kind, name);
 	return full;
 }
 
@@ -160,7 +171,8 @@ static int adopt_parts(struct object *object, struct kept *kept)
 	int err = adopt_programs(object, kept);
 
 	bpf_object__for_each_map (map, object->bpf)
-		err = err ?: adopt_map(map, kept_find(kept, name_of(object, "m.", bpf_map__name(map)).text));
+		err = err ?:
+		      adopt_map(map, kept_find(kept, name_of(object, "m.", bpf_map__name(map)).text));
 	return err ?: object_bind(object, object->bpf);
 }
 
@@ -170,13 +182,17 @@ static bool is_kept_with(struct object *object, struct kept *kept, uint64_t righ
 	return kept_find(kept, name_of(object, "o", "").text) >= 0;
 }
 
-/* A process that has given up its rights had some of those that matter, and finds what it has kept with them. */
+/*
+ * A process that has given up its rights had some of those that matter, and finds what it has kept
+ * with them.
+ */
 bool object_is_kept(struct object *object, struct kept *kept)
 {
 	uint64_t matter = rights_that_matter(object), permitted = rights_permitted();
 	bool is_kept = is_kept_with(object, kept, permitted & matter);
 
-	for (uint64_t rights = matter; !permitted && !is_kept && rights; rights = (rights - 1) & matter)
+	for (uint64_t rights = matter; !permitted && !is_kept && rights;
+	     rights = (rights - 1) & matter)
 		is_kept = is_kept_with(object, kept, rights);
 	return is_kept;
 }
@@ -226,18 +242,22 @@ static int keep_all(const struct object *object, struct kept *kept)
 
 	bpf_object__for_each_map (map, object->bpf) {
 		/* The kernel's side of a perf event array ends with the process. */
-		if (bpf_map__type(map) == BPF_MAP_TYPE_PERF_EVENT_ARRAY && binding_of(object, bpf_map__name(map)))
+		if (bpf_map__type(map) == BPF_MAP_TYPE_PERF_EVENT_ARRAY &&
+		    binding_of(object, bpf_map__name(map)))
 			err = 1;
 		if (bpf_map__fd(map) >= 0 && !err)
-			err = kept_put(kept, name_of(object, "m.", bpf_map__name(map)).text, bpf_map__fd(map));
+			err = kept_put(kept, name_of(object, "m.", bpf_map__name(map)).text,
+				       bpf_map__fd(map));
 	}
 	for (uint32_t i = 0; i < programs->n && !err; i++) {
 		const struct program *program = &programs->items[i];
 
 		if (program->state != PROGRAM_ATTACHED)
 			continue;
-		err = program->link_fd < 0 ? 1 : kept_put(kept, name_of(object, "p.", program->name).text, program->fd);
-		err = err ?: kept_put(kept, name_of(object, "l.", program->name).text, program->link_fd);
+		err = program->link_fd < 0 ? 1 :
+		      kept_put(kept, name_of(object, "p.", program->name).text, program->fd);
+		err = err ?:
+		      kept_put(kept, name_of(object, "l.", program->name).text, program->link_fd);
 	}
 	return err ?: save_programs(object, kept);
 }
@@ -276,13 +296,15 @@ int past_find(const struct past *past, const char *kind, const char *name)
 	return kept_look(past->kept, name_at(past->object, past->hash, kind, name).text);
 }
 
-static int find_map(const struct past *past, const struct bpf_map *map, int *ret_fd, uint32_t *ret_entries)
+static int find_map(const struct past *past, const struct bpf_map *map, int *ret_fd,
+		    uint32_t *ret_entries)
 {
 	*ret_fd = past_find(past, "m.", bpf_map__name(map));
 	return compare_map(map, *ret_fd, ret_entries);
 }
 
-struct reader *past_open(const struct past *past, const char *map, const struct reader *now, uint32_t base)
+struct reader *past_open(const struct past *past, const char *map, const struct reader *now,
+			 uint32_t base)
 {
 	struct reader *reader = malloc(sizeof(*reader));
 	struct table_parts parts = { .more = bpf_object__find_map_by_name(past->object->bpf, map) };

@@ -54,17 +54,20 @@ static int restore_collector(struct collector *const *items, size_t n, struct st
 		uint64_t shape = stored_number(in);
 		uint32_t base = (uint32_t)stored_number(in);
 		struct stored rows = stored_block(in);
-		struct binding *binding = is_adopted || has_past ? binding_find(collector, map) : NULL;
-		struct reader *old = binding && has_past ? past_open(&past, map, &binding->reader, base) : NULL;
+		struct binding *binding = is_adopted || has_past ?
+					  binding_find(collector, map) : NULL;
+		struct reader *old = binding && has_past ?
+				     past_open(&past, map, &binding->reader, base) : NULL;
 
-		if (binding && (!has_past || old) && !binding_restore(binding, shape, &rows, restored, old))
+		if (binding && (!has_past || old) &&
+		    !binding_restore(binding, shape, &rows, restored, old))
 			past.object->has_past |= has_past;
 	}
 	return in->is_bad ? -EINVAL : 0;
 }
 
-int collectors_restore(struct collector *const *items, size_t n, struct kept *kept, struct stored *in,
-		       const struct restored *restored)
+int collectors_restore(struct collector *const *items, size_t n, struct kept *kept,
+		       struct stored *in, const struct restored *restored)
 {
 	uint64_t n_saved = stored_number(in);
 	int err = 0;

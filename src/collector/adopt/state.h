@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What collectors know of their objects: for each map that is exported its rows, and how far the kernel had counted
- * runs of programs. A later process counts on from there.
+ * What collectors know of their objects: for each map that is exported its rows, and how far the
+ * kernel had counted runs of programs. A later process counts on from there.
  */
 
 #include "collector/collector.h"
@@ -14,8 +14,8 @@ struct kept;
 /* After a collection. */
 void collectors_save(struct collector *const *items, size_t n, struct store *out);
 /*
- * After the start, before the first reading. Objects that are not adopted go on with their past, if that is in kept.
- * Maps of another shape begin again. -ENOMEM, -EINVAL.
+ * After the start, before the first reading. Objects that are not adopted go on with their past, if
+ * that is in kept. Maps of another shape begin again. -ENOMEM, -EINVAL.
  */
-int collectors_restore(struct collector *const *items, size_t n, struct kept *kept, struct stored *in,
-		       const struct restored *restored);
+int collectors_restore(struct collector *const *items, size_t n, struct kept *kept,
+		       struct stored *in, const struct restored *restored);

@@ -16,7 +16,8 @@ const struct delta_metric *binding_find_sum(const struct collector *collector, c
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings)
 		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
-			if (of->metric->kind == METRIC_SUM && descriptor_is_metric_of(of->user, place))
+			if (of->metric->kind == METRIC_SUM &&
+			    descriptor_is_metric_of(of->user, place))
 				return of;
 	return NULL;
 }
@@ -30,8 +31,8 @@ struct binding *binding_of(const struct object *object, const char *map)
 	return binding;
 }
 
-void binding_complain_of_member(const struct binding *binding, const char *section, unsigned int line,
-				const char *member)
+void binding_complain_of_member(const struct binding *binding, const char *section,
+				unsigned int line, const char *member)
 {
 	bool is_key = !strcmp(section, "label");
 	const struct shape *shape = is_key ? &binding->key : &binding->value;
@@ -44,10 +45,12 @@ void binding_complain_of_member(const struct binding *binding, const char *secti
 		complain(binding->collector, line, "the %s of map \"%s\" has members; write [%s %s.MEMBER]", what,
 			 binding->map, section, binding->map);
 	else
-		complain_of_unknown(binding->collector, line, "member", member, shape->fields, shape->n_fields);
+		complain_of_unknown(binding->collector, line, "member", member, shape->fields,
+				    shape->n_fields);
 }
 
-void collector_complain_of_map(const struct collector *collector, unsigned int line, const char *map)
+void collector_complain_of_map(const struct collector *collector, unsigned int line,
+			       const char *map)
 {
 	const struct bpf_object *bpf = collector->object->bpf;
 	const char *names[64];
@@ -55,7 +58,8 @@ void collector_complain_of_map(const struct collector *collector, unsigned int l
 	size_t n = 0;
 
 	bpf_object__for_each_map (other, bpf)
-		if (n < ARRAY_SIZE(names) && !bpf_map__is_internal(other) && !table_is_part(bpf, other))
+		if (n < ARRAY_SIZE(names) && !bpf_map__is_internal(other) &&
+		    !table_is_part(bpf, other))
 			names[n++] = bpf_map__name(other);
 	complain_of_unknown(collector, line, "map", map, names, n);
 }

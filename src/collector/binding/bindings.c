@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A binding joins a map of the object with the sections of the descriptor that speak of it. BTF gives the
- * members with their places (shape); [metric] sections choose members of the value, [label] sections name
- * those of the key. The result is a list of runs (bytes of a value to cells of a row) and of metrics (cells
- * of a row to series), so that a reading never looks at a name again.
+ * A binding joins a map of the object with the sections of the descriptor that speak of it. BTF
+ * gives the members with their places (shape); [metric] sections choose members of the value,
+ * [label] sections name those of the key. The result is a list of runs (bytes of a value to cells
+ * of a row) and of metrics (cells of a row to series), so that a reading never looks at a name
+ * again.
  */
 #include "collector/binding/bindings.h"
 
@@ -20,8 +21,12 @@
 #include "metric/series.h"
 #include "util/array.h"
 
-/* A type of the map's definition as a shape, or none after a complaint, which names the member in the way. -ENOMEM. */
-static int bind_shape(const struct binding *binding, const char *what, uint32_t type_id, struct shape *shape)
+/*
+ * A type of the map's definition as a shape, or none after a complaint, which names the member in
+ * the way. -ENOMEM.
+ */
+static int bind_shape(const struct binding *binding, const char *what, uint32_t type_id,
+		      struct shape *shape)
 {
 	const struct collector *collector = binding->collector;
 	_cleanup_(freep) char *culprit = NULL;
@@ -64,18 +69,24 @@ static bool is_old_table(const struct collector *collector, const struct bpf_map
 	char slots[256];
 
 	snprintf(slots, sizeof(slots), "%s_slots", bpf_map__name(map));
-	return bpf_map__map_flags(map) & BPF_F_MMAPABLE && variable_find(&collector->object->variables, slots);
+	return bpf_map__map_flags(map) & BPF_F_MMAPABLE &&
+	       variable_find(&collector->object->variables, slots);
 }
 
-/* The member of the key that says which bucket a value counts in; "key" where the key has no members. */
+/*
+ * The member of the key that says which bucket a value counts in; "key" where the key has no
+ * members.
+ */
 static void bind_bucket(struct binding *binding)
 {
 	const struct shape *key = &binding->key;
 	const char *member = binding->first->bucket;
-	const struct field *field = shape_find(key, !*key->fields[0].name && !strcmp(member, "key") ? "" : member);
+	const struct field *field =
+		shape_find(key, !*key->fields[0].name && !strcmp(member, "key") ? "" : member);
 
 	if (!field)
-		complain_of_unknown(binding->collector, binding->first->line, "member of the key", member, key->fields, key->n_fields);
+		complain_of_unknown(binding->collector, binding->first->line, "member of the key", member,
+				    key->fields, key->n_fields);
 	else if (field->class != FIELD_INTEGER || field->is_signed)
 		complain(binding->collector, binding->first->line,
 			 "bucket = %s: this member of the key of map \"%s\" is not an unsigned integer; name one that is",
@@ -102,10 +113,11 @@ static const char *find_fault(const struct collector *collector, const struct bp
 	return NULL;
 }
 
-static int binding_make(struct collector *collector, const struct bpf_map *map, const struct descriptor_metric *first,
-			struct binding **ret_binding)
+static int binding_make(struct collector *collector, const struct bpf_map *map,
+			const struct descriptor_metric *first, struct binding **ret_binding)
 {
-	struct binding *binding = array_add(&collector->bindings, &collector->n_bindings, sizeof(*binding));
+	struct binding *binding = array_add(&collector->bindings, &collector->n_bindings,
+					    sizeof(*binding));
 	uint32_t key_id = bpf_map__btf_key_type_id(map), value_id = bpf_map__btf_value_type_id(map);
 	const char *fault = find_fault(collector, map, first);
 	int err;
@@ -126,12 +138,16 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 		binding->reader.type = (int)bpf_map__type(map);
 	}
 	binding->reader.value_bytes = bpf_map__value_size(map);
-	err = first->record ? option_bind_record(binding) : bind_shape(binding, "key", key_id, &binding->key);
+	err = first->record ? option_bind_record(binding) :
+	      bind_shape(binding, "key", key_id, &binding->key);
 	if (!err && !first->record && binding->key.n_fields)
 		err = bind_shape(binding, "value", value_id, &binding->value);
 	if (err || !binding->key.n_fields || !binding->value.n_fields)
 		return err;
-	/* The kernel reads and writes as many bytes as the map says, the shapes look at as many as their types have. */
+	/*
+	 * The kernel reads and writes as many bytes as the map says, the shapes look at as many as
+	 * their types have.
+	 */
 	if (binding->key.size_bytes != binding->reader.key_bytes ||
 	    binding->value.size_bytes != binding->reader.value_bytes) {
 		complain(collector, first->line, "map \"%s\" does not have the sizes of its key's and value's types; compile the object again", first->map);
@@ -155,7 +171,8 @@ static int binding_make(struct collector *collector, const struct bpf_map *map, 
 	} while (0)
 
 /* The field that [metric MAP.MEMBER] means; NULL after a complaint. */
-static const struct field *find_field(const struct binding *binding, const struct descriptor_metric *described)
+static const struct field *find_field(const struct binding *binding,
+				      const struct descriptor_metric *described)
 {
 	const struct shape *value = &binding->value;
 	const struct field *field = shape_find(value, described->member);
@@ -187,7 +204,8 @@ static bool is_type(const struct field *field, const char *name)
 static void check_kind(const struct collector *collector, const struct descriptor_metric *described,
 		       const struct field *field)
 {
-	bool is_sum = !described->kind && field->class != FIELD_HISTOGRAM, is_level = is_type(field, "val_level");
+	bool is_sum = !described->kind && field->class != FIELD_HISTOGRAM,
+		is_level = is_type(field, "val_level");
 	unsigned int line = described->line;
 
 	if (is_sum && field->is_signed && !is_type(field, "val_tally"))
@@ -207,7 +225,8 @@ static void check_kind(const struct collector *collector, const struct descripto
 }
 
 /* The bounds of a structure's buckets must be as many as it has. */
-static void check_bounds(const struct collector *collector, const struct descriptor_metric *described,
+static void check_bounds(const struct collector *collector,
+			 const struct descriptor_metric *described,
 			 const struct field *field, const struct buckets *buckets)
 {
 	if (buckets->has_sum)
@@ -216,8 +235,8 @@ static void check_bounds(const struct collector *collector, const struct descrip
 	else if (buckets->n && field->n_buckets != buckets->n + 1)
 		complain_of_field(collector, described->line, field->name,
 				  "has %u bucket%s, but with %u bound%s there are %u, the last one for all above; make it bucket[%u], "
-				  "or change \"buckets\"", field->n_buckets, plural(field->n_buckets), buckets->n, plural(buckets->n),
-				  buckets->n + 1, buckets->n + 1);
+				  "or change \"buckets\"", field->n_buckets, plural(field->n_buckets), buckets->n,
+				  plural(buckets->n), buckets->n + 1, buckets->n + 1);
 }
 
 /* The metric of that name, shared by all sections that have it; they must agree on what it is. */
@@ -229,7 +248,8 @@ static int bind_metric(struct collector *collector, const struct descriptor_metr
 	const struct metric *meant = &meaning->metric;
 
 	if (metric) {
-		if (strcmp(metric->unit, meant->unit) || strcmp(metric->description, meant->description) ||
+		if (strcmp(metric->unit, meant->unit) ||
+		    strcmp(metric->description, meant->description) ||
 		    metric->kind != meant->kind || metric->is_updown != meant->is_updown ||
 		    metric->divisor != meant->divisor ||
 		    !histogram_layouts_equal(&metric->layout, &meant->layout))
@@ -258,14 +278,17 @@ static int add_run(struct reader *reader, struct reader_run new)
 	return array_append(&reader->runs, &reader->n_runs, &new);
 }
 
-static int add_metric(struct collector *collector, struct binding *binding, const struct descriptor_metric *described,
+static int add_metric(struct collector *collector, struct binding *binding,
+		      const struct descriptor_metric *described,
 		      const struct field *field, const struct meaning *meaning)
 {
-	struct delta_metric *metric = array_add(&binding->delta.metrics, &binding->delta.n_metrics, sizeof(*metric));
+	struct delta_metric *metric = array_add(&binding->delta.metrics, &binding->delta.n_metrics,
+						sizeof(*metric));
 	struct reader *reader = &binding->reader;
 	const char *usual = is_type(field, "val_level") ? "max" : "sum";
 	const char *cpus = described->cpus ?: usual;
-	struct reader_run run = { .offset_bytes = field->offset_bytes, .size_bytes = field->size_bytes, .count = 1,
+	struct reader_run run = { .offset_bytes = field->offset_bytes,
+				  .size_bytes = field->size_bytes, .count = 1,
 				  .is_maximum = !strcmp(cpus, "max"), .is_last = !strcmp(cpus, "last") };
 	int err;
 
@@ -283,12 +306,15 @@ static int add_metric(struct collector *collector, struct binding *binding, cons
 					 .n_more = run.count - 1,
 					 .user = described };
 	if (binding->bucket && meaning->buckets.n)
-		metric->bucket = (struct delta_bucket){ binding->bucket->offset_bytes, binding->bucket->size_bytes,
-							meaning->buckets.has_sum, meaning->buckets.sum_key };
+		metric->bucket = (struct delta_bucket){ binding->bucket->offset_bytes,
+							binding->bucket->size_bytes,
+							meaning->buckets.has_sum,
+							meaning->buckets.sum_key };
 	binding->has_zero |= metric->has_zero;
 	err = bind_metric(collector, described, meaning, &metric->metric) ?: add_run(reader, run);
 	if (!err && field->class == FIELD_HISTOGRAM)
-		err = add_run(reader, (struct reader_run){ .offset_bytes = field->bucket_offset_bytes,
+		err = add_run(reader,
+			      (struct reader_run){ .offset_bytes = field->bucket_offset_bytes,
 							   .size_bytes = field->bucket_bytes,
 							   .count = field->n_buckets });
 	return err;

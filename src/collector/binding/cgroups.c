@@ -17,11 +17,14 @@
 static void check_map(const struct collector *collector, const struct descriptor_cgroups *described,
 		  const struct bpf_map *map)
 {
-	bool is_hash = map && (bpf_map__type(map) == BPF_MAP_TYPE_HASH || bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH);
+	bool is_hash = map &&
+		       (bpf_map__type(map) == BPF_MAP_TYPE_HASH ||
+			bpf_map__type(map) == BPF_MAP_TYPE_LRU_HASH);
 
 	if (!map)
 		collector_complain_of_map(collector, described->line, described->map);
-	else if (!(is_hash && bpf_map__key_size(map) == sizeof(uint64_t)) && bpf_map__type(map) != CGRP_STORAGE)
+	else if (!(is_hash && bpf_map__key_size(map) == sizeof(uint64_t)) &&
+		 bpf_map__type(map) != CGRP_STORAGE)
 		complain(collector, described->line, "map \"%s\" cannot hold cgroups; use a hash map whose key is the id of a "
 			 "cgroup (u64), or BPF_MAP_TYPE_CGRP_STORAGE", described->map);
 	else if (bpf_map__value_size(map) > sizeof(uint64_t))
@@ -47,8 +50,10 @@ int cgroup_maps_new(struct collector *collector)
 		watch->map = described->map;
 		watch->fd = -1;
 		LIST_INSERT_HEAD(cgroups_watches(collector->labels->cgroups), watch, others);
-		check_map(collector, described, bpf_object__find_map_by_name(collector->object->bpf, described->map));
-		err = patterns_compile(&described->matches, collector->diag, collector->conf_path, &watch->patterns);
+		check_map(collector, described,
+			  bpf_object__find_map_by_name(collector->object->bpf, described->map));
+		err = patterns_compile(&described->matches, collector->diag, collector->conf_path,
+				       &watch->patterns);
 	}
 	return err;
 }

@@ -22,16 +22,16 @@ static void check_labels(const struct collector *collector)
 		array_for_each (other, collector->bindings, collector->n_bindings)
 			is_found |= shape_find(&other->key, label->member) != NULL;
 		if (strcmp(label->map, "*"))
-			complain_of_unknown(collector, label->line, "exported map", label->map, collector->bindings,
-					    collector->n_bindings);
+			complain_of_unknown(collector, label->line, "exported map", label->map,
+					    collector->bindings, collector->n_bindings);
 		else if (!is_found)
 			complain(collector, label->line, "no key of an exported map has a member \"%s\"; correct the name, or remove this section",
 				 label->member);
 	}
 }
 
-static bool has_attribute(const struct binding *binding, const struct descriptor_metric *metric, size_t before,
-			  const char *name)
+static bool has_attribute(const struct binding *binding, const struct descriptor_metric *metric,
+			  size_t before, const char *name)
 {
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		if (key_label_makes(&binding->labels[i], name))
@@ -62,7 +62,8 @@ static void check_metric(const struct binding *binding, const struct descriptor_
 		complain(binding->collector, metric->line, "metric \"%s\" has an attribute \"%s\" already; use another name for \"cpu\"",
 			 metric->name, metric->cpu);
 	array_for_each (fixed, metric->attributes.items, metric->attributes.n)
-		if (has_attribute(binding, metric, (size_t)(fixed - metric->attributes.items), fixed->text) ||
+		if (has_attribute(binding, metric, (size_t)(fixed - metric->attributes.items),
+				  fixed->text) ||
 		    !strcmp(fixed->text, metric->cpu ?: ""))
 			complain(binding->collector, fixed->line,
 				 "metric \"%s\" has an attribute \"%s\" already; remove this line, or use another name",
@@ -70,8 +71,8 @@ static void check_metric(const struct binding *binding, const struct descriptor_
 }
 
 /*
- * A program looks for a key in a flat table byte by byte. Whatever was in the gaps of a key would make another
- * key of it, so the members must leave none.
+ * A program looks for a key in a flat table byte by byte. Whatever was in the gaps of a key would
+ * make another key of it, so the members must leave none.
  */
 static void check_gaps(const struct binding *binding)
 {
@@ -79,7 +80,8 @@ static void check_gaps(const struct binding *binding)
 
 	for (uint32_t i = 0; i <= binding->key.n_fields; i++) {
 		bool is_end = i == binding->key.n_fields;
-		uint32_t start = is_end ? binding->key.size_bytes : binding->key.fields[i].offset_bytes;
+		uint32_t start = is_end ? binding->key.size_bytes :
+				 binding->key.fields[i].offset_bytes;
 
 		if (start > end)
 			complain(binding->collector, binding->first->line,
@@ -114,8 +116,10 @@ static void check_settings(struct collector *collector)
 		const char *complaint = NULL;
 
 		if (!variable)
-			complain_of_unknown(collector, param->line, "\"const volatile\" variable", param->name, variables->items, variables->n);
-		else if (param->symbol && (param->default_text || variable->field.class != FIELD_INTEGER ||
+			complain_of_unknown(collector, param->line, "\"const volatile\" variable", param->name,
+					    variables->items, variables->n);
+		else if (param->symbol &&
+			 (param->default_text || variable->field.class != FIELD_INTEGER ||
 					   variable->size_bytes != sizeof(uint64_t)))
 			complain(collector, param->line, "symbol = %s: the variable \"%s\" must be a u64 without a default, for the "
 				 "address of that symbol", param->symbol, param->name);
@@ -127,7 +131,10 @@ static void check_settings(struct collector *collector)
 	}
 }
 
-/* An iterator over the elements of a map must be told which. Its alternative may visit something else. */
+/*
+ * An iterator over the elements of a map must be told which. Its alternative may visit something
+ * else.
+ */
 static void check_iterator(const struct collector *collector, const struct program *program)
 {
 	const struct descriptor_program *described = collector_describes(collector, program);
@@ -137,12 +144,14 @@ static void check_iterator(const struct collector *collector, const struct progr
 		complain(collector, described ? described->line : 0,
 			 "program \"%s\" visits the elements of a map; name the map in [program %s]: map = …", program->name,
 			 program->name);
-	else if (map && program_is_over_map(program) && !bpf_object__find_map_by_name(collector->object->bpf, map))
+	else if (map && program_is_over_map(program) &&
+		 !bpf_object__find_map_by_name(collector->object->bpf, map))
 		collector_complain_of_map(collector, described->line, map);
 }
 
 /* NULL is none. */
-static void check_program_name(const struct collector *collector, unsigned int line, const char *name)
+static void check_program_name(const struct collector *collector, unsigned int line,
+			       const char *name)
 {
 	const struct programs *programs = &collector->object->programs;
 	bool is_found = !name;
@@ -154,7 +163,8 @@ static void check_program_name(const struct collector *collector, unsigned int l
 }
 
 /* A program does not see what it misses. */
-static void check_backup(const struct collector *collector, const struct descriptor_program *described)
+static void check_backup(const struct collector *collector,
+			 const struct descriptor_program *described)
 {
 	const struct programs *programs = &collector->object->programs;
 
@@ -169,12 +179,14 @@ static void check_backup(const struct collector *collector, const struct descrip
 		}
 }
 
-static void check_events(const struct collector *collector, const struct descriptor_program *described)
+static void check_events(const struct collector *collector,
+			 const struct descriptor_program *described)
 {
 	const struct descriptor *descriptor = collector->descriptor;
 	_cleanup_(buf_done) struct buf sums = BUF_INIT;
 
-	for (const struct descriptor_program *other = descriptor->programs; other < described; other++)
+	for (const struct descriptor_program *other = descriptor->programs;
+	     other < described; other++)
 		if (other->events && !strcmp(other->events, described->events))
 			complain(collector, described->line, "events = %s: program \"%s\" has that line already; each run would count twice, "
 				 "so name another sum, or remove the line", described->events, other->name);
@@ -198,7 +210,8 @@ static void check_programs(const struct collector *collector)
 {
 	const struct programs *programs = &collector->object->programs;
 
-	array_for_each (described, collector->descriptor->programs, collector->descriptor->n_programs) {
+	array_for_each (described, collector->descriptor->programs,
+			collector->descriptor->n_programs) {
 		check_program_name(collector, described->line, described->name);
 		check_backup(collector, described);
 		check_when(collector, described->line, described->when);
@@ -208,12 +221,15 @@ static void check_programs(const struct collector *collector)
 	array_for_each (program, programs->items, programs->n) {
 		if (!collector_uses(collector, program))
 			continue;
-		/* Only one of a hook's alternatives counts, so it must be sure that they are some. */
+		/*
+		 * Only one of a hook's alternatives counts, so it must be sure that they are some.
+		 */
 		if (program->is_doubtful)
 			complain(collector, 0,
 				 "program \"%s\" (%s) looks like an alternative for hook \"%s\", of which only one would count; "
 				 "end its name in the type of its section (%s__btf, %s__fexit …), or use a name without \"__\"",
-				 program->name, program->section, program->hook, program->hook, program->hook);
+				 program->name, program->section, program->hook, program->hook,
+				 program->hook);
 		hook_check(collector, program);
 		check_iterator(collector, program);
 	}
@@ -226,7 +242,8 @@ static void check_programs(const struct collector *collector)
 static void check_variables_differ(const struct collector *collector, const struct collector *other)
 {
 	array_for_each (mine, collector->variables.items, collector->variables.n) {
-		const struct descriptor_param *param = descriptor_find_param(collector->descriptor, mine->name);
+		const struct descriptor_param *param = descriptor_find_param(collector->descriptor,
+									     mine->name);
 		unsigned int line = param ? param->line : 0;
 
 		array_for_each (theirs, other->variables.items, other->variables.n)

@@ -13,11 +13,13 @@
 #include "util/parse.h"
 
 /* NULL: there is none. A section of the map itself is stronger than one of all maps. */
-static const struct descriptor_label *section_of(const struct binding *binding, const struct field *field)
+static const struct descriptor_label *section_of(const struct binding *binding,
+						 const struct field *field)
 {
 	const struct descriptor_label *found = NULL;
 
-	array_for_each (section, binding->collector->descriptor->labels, binding->collector->descriptor->n_labels) {
+	array_for_each (section, binding->collector->descriptor->labels,
+			binding->collector->descriptor->n_labels) {
 		if (strcmp(section->member, field->name))
 			continue;
 		if (!strcmp(section->map, binding->map))
@@ -40,7 +42,8 @@ static bool is_filler(const struct field *field)
 static char *attribute_name(const struct binding *binding, const struct key_label *label,
 			    const struct descriptor_label *section)
 {
-	const char *name = label->type ? label->type->default_name : NULL, *member = label->field->name;
+	const char *name = label->type ? label->type->default_name : NULL,
+		*member = label->field->name;
 	char *made;
 
 	if (section && section->name)
@@ -56,7 +59,8 @@ static char *attribute_name(const struct binding *binding, const struct key_labe
 }
 
 /* The type that the section or, without one, the field says; NULL after a complaint. */
-static const struct label_type *type_of(const struct binding *binding, const struct descriptor_label *section,
+static const struct label_type *type_of(const struct binding *binding,
+					const struct descriptor_label *section,
 					const struct field *field)
 {
 	const char *as = section ? section->as : NULL;
@@ -72,12 +76,14 @@ static const struct label_type *type_of(const struct binding *binding, const str
 	if (as)
 		complain(binding->collector, line,
 			 "as = %s: no type of this name fits member \"%s\" of the key of map \"%s\" (%u byte%s); write one of: %s", as,
-			 field->name, binding->map, field->size_bytes, plural(field->size_bytes), buf_text(&names));
+			 field->name, binding->map, field->size_bytes, plural(field->size_bytes),
+			 buf_text(&names));
 	else
 		complain(binding->collector, line,
 			 "member \"%s\" of the key of map \"%s\" (type %s) cannot become an attribute; use an integer, an enum, a char "
 			 "array or a lbl_ type of <bpfpush/label.h>, or write [label %s%s%s] with as = one of: %s",
-			 field->name, binding->map, type_name, binding->map, dot, field->name, buf_text(&names));
+			 field->name, binding->map, type_name, binding->map, dot, field->name,
+			 buf_text(&names));
 	return NULL;
 }
 
@@ -89,14 +95,19 @@ static bool is_misread(const char *text)
 	uint64_t large;
 
 	return *digits && !digits[strspn(digits, "0123456789")] &&
-	       ((*digits == '0' && digits[1]) || (parse_s64(text, &number) && parse_u64(text, &large)));
+	       ((*digits == '0' && digits[1]) ||
+		(parse_s64(text, &number) && parse_u64(text, &large)));
 }
 
-/* What a section may not say of a type that names its attributes itself, and must say of an enum of the kernel. */
+/*
+ * What a section may not say of a type that names its attributes itself, and must say of an enum of
+ * the kernel.
+ */
 static void check_section(const struct binding *binding, const struct descriptor_label *section,
 			  const struct key_label *label)
 {
-	bool is_said = section->name || section->prefix || section->other || section->values.n || section->matches.n;
+	bool is_said = section->name || section->prefix || section->other || section->values.n ||
+		       section->matches.n;
 
 	if (label->type->n_own && is_said)
 		complain(binding->collector, section->line,
@@ -133,10 +144,12 @@ static int describe_label(const struct binding *binding, const struct descriptor
 	check_section(binding, section, label);
 	if (!strcmp(label->type->name, LABEL_KERNEL_ENUM))
 		kernel = labels_kernel_types(binding->collector->labels);
-	err = label_rule_new(section, kernel, binding->collector->diag, binding->collector->conf_path, &label->rule);
+	err = label_rule_new(section, kernel, binding->collector->diag,
+			     binding->collector->conf_path, &label->rule);
 	/* A collector is for many kernels. */
 	if (!err && kernel && label->rule && binding->collector->is_probe)
-		label_rule_check_enum(label->rule, kernel, binding->collector->diag, binding->collector->conf_path);
+		label_rule_check_enum(label->rule, kernel, binding->collector->diag,
+				      binding->collector->conf_path);
 	return err;
 }
 
@@ -151,7 +164,8 @@ int key_labels_new(struct binding *binding)
 		const struct field *field = &binding->key.fields[i];
 		const struct descriptor_label *section = section_of(binding, field);
 
-		binding->labels[i] = (struct key_label){ .context = &binding->collector->context, .field = field };
+		binding->labels[i] = (struct key_label){ .context = &binding->collector->context,
+							 .field = field };
 		if (section && field == binding->bucket && *section->map != '*')
 			complain(binding->collector, section->line,
 				 "member \"%s\" of the key of map \"%s\" says the bucket, and makes no attribute; remove this section",
@@ -175,7 +189,8 @@ bool key_label_makes(const struct key_label *label, const char *attribute)
 {
 	if (!label->attribute || !attribute)
 		return false;
-	for (size_t i = 0; label->type && i < ARRAY_SIZE(label->type->own) && label->type->own[i]; i++)
+	for (size_t i = 0; label->type && i < ARRAY_SIZE(label->type->own) && label->type->own[i];
+	     i++)
 		if (!strcmp(label->type->own[i], attribute))
 			return true;
 	return !strcmp(label->attribute, attribute);
@@ -189,14 +204,16 @@ static const char *same_attribute(const struct key_label *one, const struct key_
 	return key_label_makes(other, one->attribute) ? one->attribute : NULL;
 }
 
-static void complain_of_same(const struct binding *binding, const struct key_label *one, const struct key_label *other)
+static void complain_of_same(const struct binding *binding, const struct key_label *one,
+			     const struct key_label *other)
 {
 	const struct descriptor_label *left = section_of(binding, one->field);
 	const struct descriptor_label *right = section_of(binding, other->field);
 	const char *instead = one->type && one->type == other->type ? one->type->instead : NULL;
 	const char *first = one->field->name, *second = other->field->name, *map = binding->map;
 	/* The last section that names one of them is the one to be changed. */
-	const struct descriptor_label *last = left && (!right || left->line > right->line) ? left : right;
+	const struct descriptor_label *last = left && (!right || left->line > right->line) ?
+					      left : right;
 	unsigned int line = last ? last->line : binding->first->line;
 
 	if (instead)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The labels of a key: what the type of each member says of it, and what a [label] section says instead. */
+/*
+ * The labels of a key: what the type of each member says of it, and what a [label] section says
+ * instead.
+ */
 
 #include "collector/label/label.h"
 

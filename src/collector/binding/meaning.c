@@ -6,8 +6,12 @@
 #include "util/array.h"
 #include "util/duration.h"
 
-/* The bounds of a section become raw numbers of its metric. What the grammar has complained of is passed over. */
-static void read_buckets(const struct collector *collector, const struct descriptor_metric *described,
+/*
+ * The bounds of a section become raw numbers of its metric. What the grammar has complained of is
+ * passed over.
+ */
+static void read_buckets(const struct collector *collector,
+			 const struct descriptor_metric *described,
 			 const struct field *field, struct meaning *meaning)
 {
 	struct buckets *buckets = &meaning->buckets;
@@ -16,7 +20,8 @@ static void read_buckets(const struct collector *collector, const struct descrip
 	bool is_too_large = false;
 
 	array_for_each (bound, buckets->bounds, buckets->n)
-		is_too_large |= __builtin_mul_overflow(bound->upper, meaning->factor, &bound->upper);
+		is_too_large |= __builtin_mul_overflow(bound->upper, meaning->factor,
+						       &bound->upper);
 	if (is_too_large)
 		complaint = "has bounds that are too large to be multiplied; make them or \"multiply\" smaller";
 	if (complaint && !buckets_check(described->buckets))
@@ -25,12 +30,14 @@ static void read_buckets(const struct collector *collector, const struct descrip
 		return;
 	meaning->metric.kind = METRIC_HISTOGRAM;
 	meaning->metric.layout = (struct histogram_layout){ .n_buckets = buckets->n + 1,
-							    .has_no_sum = !n_buckets && !buckets->has_sum,
+							    .has_no_sum = !n_buckets &&
+									  !buckets->has_sum,
 							    .bounds = buckets->bounds };
 }
 
 /* The bounds of a structure of hist.h move along, from one power of two to another. */
-static void read_multiply(const struct collector *collector, const struct descriptor_metric *described,
+static void read_multiply(const struct collector *collector,
+			  const struct descriptor_metric *described,
 			  const struct field *field, struct meaning *meaning)
 {
 	uint64_t *factor = &meaning->factor, *divisor = &meaning->metric.divisor;
@@ -63,12 +70,17 @@ void meaning_read(const struct collector *collector, const struct descriptor_met
 	};
 	if (field->class == FIELD_HISTOGRAM) {
 		meaning->metric.kind = METRIC_HISTOGRAM;
-		/* bpf/include/hist.h: bucket[1] is (2^-30, 2^-29] s of a time, (2^-1, 2^0] of a value. */
-		meaning->metric.layout = (struct histogram_layout){ 0, is_time ? -30 : -1, field->n_buckets };
+		/*
+		 * bpf/include/hist.h: bucket[1] is (2^-30, 2^-29] s of a time, (2^-1, 2^0] of a
+		 * value.
+		 */
+		meaning->metric.layout = (struct histogram_layout){ 0, is_time ? -30 : -1,
+								    field->n_buckets };
 	}
 	if (described->multiply && !is_time)
 		read_multiply(collector, described, field, meaning);
-	complaint = field->is_known ? range_parse(described->range, described->unit, &meaning->metric.layout) : NULL;
+	complaint = field->is_known ?
+		    range_parse(described->range, described->unit, &meaning->metric.layout) : NULL;
 	if (complaint)
 		complain(collector, described->line, "range \"%s\" %s", described->range, complaint);
 	if (described->buckets && !field->is_known)

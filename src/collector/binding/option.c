@@ -34,7 +34,8 @@ void options_set(struct binding *binding, uint32_t max_entries)
 	if (expire)
 		(void)parse_duration_ns(expire, &binding->expire_ns);
 	binding->reader.is_mortal = expire != NULL;
-	if (!binding->reader.cpu_bytes || !(traits & READER_ARRAY) || max_entries > 1 || *label->field->name)
+	if (!binding->reader.cpu_bytes || !(traits & READER_ARRAY) || max_entries > 1 ||
+	    *label->field->name)
 		return;
 	/* The key is always 0, and tells nothing. */
 	free(label->attribute);
@@ -53,7 +54,8 @@ int option_bind_record(struct binding *binding)
 		id = btf__find_by_name(btf, first->record);
 	if (!count)
 		return -ENOMEM;
-	*count = (struct field){ .name = strdup(""), .type_name = "", .size_bytes = sizeof(uint64_t) };
+	*count = (struct field){ .name = strdup(""), .type_name = "",
+				 .size_bytes = sizeof(uint64_t) };
 	binding->value = (struct shape){ count, 1, sizeof(uint64_t) };
 	if (!count->name)
 		return -ENOMEM;
@@ -69,8 +71,10 @@ int option_bind_record(struct binding *binding)
 }
 
 /* What is true of a section. */
-enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32, FLAT = 64, RECORD = 128,
-       HISTOGRAM = 256, BOUNDS = 512 /* of buckets that are given … */, UNBOUND = 1024 /* … or may be */, TIME = 2048,
+enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32, FLAT = 64,
+	RECORD = 128,
+       HISTOGRAM = 256, BOUNDS = 512 /* of buckets that are given … */,
+       UNBOUND = 1024 /* … or may be */, TIME = 2048,
        KNOWN = 4096 /* histogram of hist.h */ };
 
 #define KEY(key) #key, offsetof(struct descriptor_metric, key)
@@ -134,20 +138,23 @@ static int find_facts(const struct binding *binding, const struct descriptor_met
 	return all;
 }
 
-void options_check(const struct binding *binding, const struct descriptor_metric *described, const struct field *field)
+void options_check(const struct binding *binding, const struct descriptor_metric *described,
+		   const struct field *field)
 {
 	int facts = find_facts(binding, described, field);
 
 	array_for_each (option, options, ARRAY_SIZE(options)) {
-		const char *text = text_of(option, described), *first = text_of(option, binding->first) ?: "";
+		const char *text = text_of(option, described),
+			*first = text_of(option, binding->first) ?: "";
 
 		if (option->is_of_map && strcmp(text ?: "", first))
 			complain(binding->collector, described->line,
 				 "\"%s\" differs from that on line %u; it must be the same for all of map \"%s\"",
 				 option->key, binding->first->line, binding->map);
-		else if (text && ((facts & option->needs) != option->needs || facts & option->forbids))
+		else if (text &&
+			 ((facts & option->needs) != option->needs || facts & option->forbids))
 			complain(binding->collector, described->line, "\"%s\" is only for %s; remove it from [metric %s%s%s]",
-				 option->key, option->rule, binding->map, *described->member ? "." : "",
-				 described->member);
+				 option->key, option->rule, binding->map,
+				 *described->member ? "." : "", described->member);
 	}
 }

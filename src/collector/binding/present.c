@@ -17,7 +17,9 @@ void cpus_choose(struct binding *binding)
 	cpu_set_t online;
 	int n;
 
-	/* The kernel's list is like "0-3,5". Where it cannot be read, all are taken to be online. */
+	/*
+	 * The kernel's list is like "0-3,5". Where it cannot be read, all are taken to be online.
+	 */
 	memset(&online, f ? 0 : 0xff, sizeof(online));
 	while (f && (n = fscanf(f, "%u-%u", &cpu, &last)) > 0) {
 		for (last = n == 2 ? last : cpu; cpu <= last && cpu < CPU_SETSIZE; cpu++)
@@ -37,7 +39,8 @@ int zeros_touch(struct binding *binding)
 	bool is_array = reader_traits(binding->reader.type) & READER_ARRAY;
 	const struct field *field = option_find_enum(binding);
 	_cleanup_(freep) uint8_t *key = calloc(1, binding->key.size_bytes);
-	uint32_t n = bpf_map__max_entries(bpf_object__find_map_by_name(object->bpf, binding->map)), row;
+	uint32_t n = bpf_map__max_entries(bpf_object__find_map_by_name(object->bpf, binding->map)),
+		row;
 	int err = key ? 0 : -ENOMEM;
 	int64_t value;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a binding, from the start on. Their first reading is the baseline: growth counts from it, whatever
- * hooks have counted while others were attached, iterators have found or a pinned map has kept.
+ * The rows of a binding, from the start on. Their first reading is the baseline: growth counts from
+ * it, whatever hooks have counted while others were attached, iterators have found or a pinned map
+ * has kept.
  */
 #include "collector/binding/bindings.h"
 
@@ -36,7 +37,10 @@ static int compare_grown(const void *left, const void *right)
 	return (l->grown < r->grown) - (l->grown > r->grown);
 }
 
-/* A process that nobody will see again, and that has no series of its own: its numbers go to its unit. */
+/*
+ * A process that nobody will see again, and that has no series of its own: its numbers go to its
+ * unit.
+ */
 static bool is_summed(const struct binding *binding, const struct key_label *label, const void *key)
 {
 	uint64_t id = label_brief(label, key);
@@ -48,7 +52,8 @@ static bool is_summed(const struct binding *binding, const struct key_label *lab
 }
 
 /* What a key becomes for one metric: its own attributes, then those that the section fixes. */
-static int key_attributes(void *user, const void *key, const struct delta_metric *of, struct attributes *attributes)
+static int key_attributes(void *user, const void *key, const struct delta_metric *of,
+			  struct attributes *attributes)
 {
 	const struct binding *binding = user;
 	const struct descriptor_metric *described = of->user;
@@ -61,19 +66,24 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 		is_unknown |= r;
 	}
 	if (binding->reader.cpu_bytes) {
-		r = attributes_add_number(attributes, described->cpu, reader_row_cpu(&binding->reader, key));
+		r = attributes_add_number(attributes, described->cpu,
+					  reader_row_cpu(&binding->reader, key));
 		if (r)
 			return r;
 	}
 	array_for_each (fixed, described->attributes.items, described->attributes.n) {
-		r = attributes_add_text(attributes, fixed->text, fixed->value, strlen(fixed->value));
+		r = attributes_add_text(attributes, fixed->text, fixed->value,
+					strlen(fixed->value));
 		if (r)
 			return r;
 	}
 	return is_unknown;
 }
 
-/* A row without a series yet: what its process has counted, if it is a brief one of a unit that is wanted. */
+/*
+ * A row without a series yet: what its process has counted, if it is a brief one of a unit that is
+ * wanted.
+ */
 static int add_row(struct binding *binding, uint32_t row, struct brief **items, size_t *n)
 {
 	const struct delta_metric *of = &binding->delta.metrics[0];
@@ -81,7 +91,8 @@ static int add_row(struct binding *binding, uint32_t row, struct brief **items, 
 	const uint8_t *key = rows_key(rows, row);
 	struct attributes attributes;
 	struct brief brief = { .grown = delta_grown(rows_cells(rows, row)[of->first_cell],
-						    rows_previous(rows, row)[of->first_cell], of->sum_bits) };
+						    rows_previous(rows, row)[of->first_cell],
+						    of->sum_bits) };
 
 	for (uint32_t i = 0; i < binding->key.n_fields && !brief.id; i++)
 		brief.id = label_brief(&binding->labels[i], key);
@@ -143,13 +154,17 @@ static int binding_open(struct binding *binding, const struct bpf_object *object
 		reader->fd = bpf_map__fd(parts.more);
 		reader->table = table_from_parts(&parts);
 		for (size_t i = 0; i < binding->delta.n_metrics; i++)
-			reader->table.has_levels |= binding->delta.metrics[i].metric->kind == METRIC_GAUGE;
+			reader->table.has_levels |=
+				binding->delta.metrics[i].metric->kind == METRIC_GAUGE;
 	}
 	if (binding->first->record)
-		err = records_open(map, &binding->key, binding->labels, binding->collector->budget, &reader->records);
+		err = records_open(map, &binding->key, binding->labels, binding->collector->budget,
+				   &reader->records);
 	binding->delta.attributes = key_attributes;
 	binding->delta.user = binding;
-	err = err ?: rows_new(reader->key_bytes + reader->cpu_bytes, reader_n_cells(reader), binding->delta.n_metrics,
+	err = err ?:
+	      rows_new(reader->key_bytes + reader->cpu_bytes, reader_n_cells(reader),
+		       binding->delta.n_metrics,
 			      &binding->rows);
 	if (!err)
 		err = reader_open(reader);
@@ -165,7 +180,10 @@ int bindings_open(struct collector *collector, const struct bpf_object *object)
 	return err;
 }
 
-/* What the collection before this reading has found. A row that never grew has its time from then on, too. */
+/*
+ * What the collection before this reading has found. A row that never grew has its time from then
+ * on, too.
+ */
 static void note_growth(struct binding *binding)
 {
 	uint32_t time_s = (uint32_t)(binding->collector->labels->previous_ns / NS_PER_S);
@@ -195,7 +213,8 @@ static bool is_owner_gone(void *user, uint32_t row)
 
 int binding_compute(struct binding *binding, uint64_t previous_ns)
 {
-	int err = binding->is_broken ? 0 : delta_compute(&binding->delta, binding->rows, previous_ns);
+	int err = binding->is_broken ? 0 :
+		  delta_compute(&binding->delta, binding->rows, previous_ns);
 
 	if (!err && !binding->is_broken)
 		sweep_delete(&binding->sweep, &binding->reader, binding->rows);
@@ -212,14 +231,20 @@ uint64_t binding_sweep(struct binding *binding, struct sweep_turn *turn)
 	return sweep_go_on(&binding->sweep, &binding->reader, binding->rows, &owner, turn);
 }
 
-/* What came since the last reading of the process before is growth. What comes before the next reading is lost. */
+/*
+ * What came since the last reading of the process before is growth. What comes before the next
+ * reading is lost.
+ */
 static int read_past(struct binding *binding)
 {
 	int err;
 
 	if (!binding->past)
 		return 0;
-	/* These two find the rows of both maps, so that the reading that counts and the baseline are quick. */
+	/*
+	 * These two find the rows of both maps, so that the reading that counts and the baseline
+	 * are quick.
+	 */
 	(void)reader_read(&binding->reader, binding->rows);
 	(void)reader_read(binding->past, binding->rows);
 	err = reader_read(binding->past, binding->rows);
@@ -227,7 +252,10 @@ static int read_past(struct binding *binding)
 	return err;
 }
 
-/* What the first reading found is growth, unless a process before has counted it: its series are there. */
+/*
+ * What the first reading found is growth, unless a process before has counted it: its series are
+ * there.
+ */
 static void count_from_zero(struct binding *binding)
 {
 	struct rows *rows = binding->rows;
@@ -250,8 +278,8 @@ static void count_from_zero(struct binding *binding)
 }
 
 /*
- * A tally cannot be told from two readings at once, so it is held in the reading after a failure too; nor from a
- * walk that broke off.
+ * A tally cannot be told from two readings at once, so it is held in the reading after a failure
+ * too; nor from a walk that broke off.
  */
 int binding_read(struct binding *binding, bool is_walk_broken)
 {
@@ -294,15 +322,16 @@ static uint64_t shape_hash(const struct binding *binding)
 	uint64_t hash = hash_stable(HASH_STABLE_START, &key_bytes, sizeof(key_bytes));
 
 	array_for_each (run, reader->runs, reader->n_runs) {
-		const uint32_t parts[] = { run->offset_bytes, run->size_bytes, run->count, run->first_cell,
-					   run->is_maximum + 2u * run->is_last };
+		const uint32_t parts[] = { run->offset_bytes, run->size_bytes, run->count,
+					   run->first_cell, run->is_maximum + 2u * run->is_last };
 
 		hash = hash_stable(hash, parts, sizeof(parts));
 	}
 	for (uint32_t i = 0; i < binding->key.n_fields; i++) {
 		const struct field *field = &binding->key.fields[i];
 
-		hash = hash_stable(hash_text(hash, field->name), &field->offset_bytes, sizeof(field->offset_bytes));
+		hash = hash_stable(hash_text(hash, field->name), &field->offset_bytes,
+				   sizeof(field->offset_bytes));
 	}
 	for (size_t i = 0; i < binding->delta.n_metrics; i++) {
 		const struct descriptor_metric *described = binding->delta.metrics[i].user;
@@ -330,13 +359,14 @@ void binding_save(const struct binding *binding, struct store *out)
 	store_end(out, begin);
 }
 
-int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, const struct restored *restored,
-		    struct reader *past)
+int binding_restore(struct binding *binding, uint64_t shape, struct stored *in,
+		    const struct restored *restored, struct reader *past)
 {
 	struct reader *reader = &binding->reader;
 	int err;
 
-	if (!binding->rows || binding->has_baseline || binding->past || shape != shape_hash(binding)) {
+	if (!binding->rows || binding->has_baseline || binding->past ||
+	    shape != shape_hash(binding)) {
 		reader_free(past);
 		return -ESTALE;
 	}
@@ -350,7 +380,7 @@ int binding_restore(struct binding *binding, uint64_t shape, struct stored *in, 
 	binding->past = reader_free(past);
 	delta_release(&binding->delta, binding->rows);
 	binding->rows = rows_free(binding->rows);
-	err = rows_new(reader->key_bytes + reader->cpu_bytes, reader_n_cells(reader), binding->delta.n_metrics,
-		       &binding->rows);
+	err = rows_new(reader->key_bytes + reader->cpu_bytes, reader_n_cells(reader),
+		       binding->delta.n_metrics, &binding->rows);
 	return err ?: -EINVAL;
 }

@@ -9,24 +9,36 @@
 #include "collector/binding/binding.h"
 #include "collector/table/layout.h"
 
-/* Where processes are asked for: entries of owner.h's process_names, and how many more keys a unit has. */
+/*
+ * Where processes are asked for: entries of owner.h's process_names, and how many more keys a unit
+ * has.
+ */
 #define PROCESS_NAMES  8192
 #define PROCESS_FACTOR 4
 
 #define FEW_KEYS     3
 #define NARROW_BYTES 64
 
-/* A table that no collector exports now is as small as can be: the code that counts there is not loaded. */
-static uint64_t keys_of(const struct binding *binding, uint64_t units, const struct table_parts *parts)
+/*
+ * A table that no collector exports now is as small as can be: the code that counts there is not
+ * loaded.
+ */
+static uint64_t keys_of(const struct binding *binding, uint64_t units,
+			const struct table_parts *parts)
 {
 	uint64_t per_unit = *parts->per_unit;
 
 	if (!variable_is_on(&binding->collector->variables, binding->first->when))
 		return 0;
-	/* Where it costs little: units that have just ended keep their keys until the next collection. */
-	if (!parts->columns && bpf_map__value_size(parts->values) <= NARROW_BYTES && per_unit < FEW_KEYS)
+	/*
+	 * Where it costs little: units that have just ended keep their keys until the next
+	 * collection.
+	 */
+	if (!parts->columns && bpf_map__value_size(parts->values) <= NARROW_BYTES &&
+	    per_unit < FEW_KEYS)
 		per_unit = FEW_KEYS;
-	return units * per_unit * (variable_is_on(&binding->collector->variables, "per_process") ? PROCESS_FACTOR : 1);
+	return units * per_unit * (variable_is_on(&binding->collector->variables, "per_process") ?
+				   PROCESS_FACTOR : 1);
 }
 
 uint64_t sizes_set(const struct object *object, struct bpf_object *bpf)
@@ -44,18 +56,21 @@ uint64_t sizes_set(const struct object *object, struct bpf_object *bpf)
 		char name[64];
 
 		if (table_find(bpf, bpf_map__name(map), &parts)) {
-			/* Of a collector that is off: nobody maps it, and it keeps its one place. */
+			/*
+			 * Of a collector that is off: nobody maps it, and it keeps its one place.
+			 */
 			(void)bpf_map__set_map_flags(parts.keys, binding ? BPF_F_MMAPABLE : 0);
 			(void)bpf_map__set_map_flags(parts.values, binding ? BPF_F_MMAPABLE : 0);
 			if (binding)
-				bytes += table_size(&parts, keys_of(binding, object->units, &parts), &machine,
-						    &n_words);
+				bytes += table_size(&parts, keys_of(binding, object->units, &parts),
+						    &machine, &n_words);
 		}
 		snprintf(name, sizeof(name), "%s_entries", bpf_map__name(map));
 		entries = variable_find(&object->variables, name);
 		if (!entries || entries->size_bytes != sizeof(n_entries))
 			continue;
-		memcpy(&n_entries, object->variables.data + entries->offset_bytes, sizeof(n_entries));
+		memcpy(&n_entries, object->variables.data + entries->offset_bytes,
+		       sizeof(n_entries));
 		(void)bpf_map__set_max_entries(map, n_entries);
 	}
 	for (size_t i = 0; i < object->n_collectors; i++)

@@ -27,7 +27,8 @@ static uint64_t upper_of(uint64_t exponent, bool is_floor)
 }
 
 /* Each reads what follows the word, and moves *at past it. */
-static const char *read_exp2(const char **at, bool has_zero, uint32_t n_buckets, struct buckets *buckets)
+static const char *read_exp2(const char **at, bool has_zero, uint32_t n_buckets,
+			     struct buckets *buckets)
 {
 	uint64_t first = 0, last = n_buckets ? n_buckets - 2 : 63u + has_zero;
 	bool is_floor;
@@ -38,7 +39,8 @@ static const char *read_exp2(const char **at, bool has_zero, uint32_t n_buckets,
 	is_floor = n;
 	*at += n;
 	n = 0;
-	if (sscanf(*at, " %" SCNu64 "..%" SCNu64 "%n", &first, &last, &n) == 1 || last > 63u + has_zero || first > last)
+	if (sscanf(*at, " %" SCNu64 "..%" SCNu64 "%n", &first, &last, &n) == 1 || last > 63u + has_zero ||
+	    first > last)
 		return "has a range that is not one of powers of two; write exp2 0..27, at most 0..63 (exp2zero: 0..64)";
 	for (uint64_t key = first; key <= last; key++)
 		add_bound(buckets, has_zero && !key ? 0 : upper_of(key - has_zero, is_floor), key);
@@ -69,7 +71,8 @@ static const char *read_fixed(const char **at, struct buckets *buckets)
 	uint64_t bound;
 
 	for (int n; sscanf(*at, " %" SCNu64 "%n", &bound, &n) == 1; *at += n) {
-		if (bound > BOUND_MAX || (buckets->n && bound <= buckets->bounds[buckets->n - 1].upper))
+		if (bound > BOUND_MAX ||
+		    (buckets->n && bound <= buckets->bounds[buckets->n - 1].upper))
 			return "has bounds that do not rise, or not up to 2^53; write them from the least to the greatest";
 		if (!add_bound(buckets, bound, bound))
 			return "has more than 1023 bounds; remove some";
@@ -101,7 +104,8 @@ static const char *read_layout(const char *at, uint32_t n_buckets, struct bucket
 	buckets->has_sum = sscanf(at, " sum %" SCNu64 "%n", &buckets->sum_key, &n) == 1;
 	if (!buckets->has_sum || at[n])
 		return is_no_layout;
-	if (buckets->sum_key >= buckets->bounds[0].key && buckets->sum_key <= buckets->bounds[buckets->n - 1].key)
+	if (buckets->sum_key >= buckets->bounds[0].key &&
+	    buckets->sum_key <= buckets->bounds[buckets->n - 1].key)
 		return "says that one of its buckets has the sum; write the number that has it, as 28 in exp2 0..27 sum 28";
 	return NULL;
 }
@@ -126,7 +130,8 @@ const char *range_parse(const char *text, const char *unit, struct histogram_lay
 
 	if (!range)
 		range = !strcmp(unit, "s") ? "-18..0" : usual;
-	if (sscanf(range, "%d..%d%n step %d%n", &first, &last, &n, &step, &n) < 2 || range[n] || step < 1 || first > last)
+	if (sscanf(range, "%d..%d%n step %d%n", &first, &last, &n, &step, &n) < 2 || range[n] || step < 1 ||
+	    first > last)
 		return "is not a range of powers of two; write -20..4 for bounds from 2^-20 to 2^4, and perhaps step 2 for every "
 		       "second one";
 	if (text && (first < least || last > greatest))
@@ -148,8 +153,10 @@ const char *multiply_parse(const char *text, uint64_t *ret_factor, uint64_t *ret
 
 	for (size_t i = 0; i < n_decimals && i < DIGITS_MAX; i++)
 		divisor *= 10;
-	factor = strtoull(text, NULL, 10) * divisor + (n_decimals ? strtoull(text + n + 1, NULL, 10) : 0);
-	if (!n || n + n_decimals > DIGITS_MAX || text[n + n_decimals + (n_decimals != 0)] || !factor)
+	factor = strtoull(text, NULL, 10) * divisor +
+		 (n_decimals ? strtoull(text + n + 1, NULL, 10) : 0);
+	if (!n || n + n_decimals > DIGITS_MAX ||
+	    text[n + n_decimals + (n_decimals != 0)] || !factor)
 		return "is not a decimal number above 0 of at most 15 digits; write one like 1024 or 0.000001";
 	for (a = factor, b = divisor; b; a = b, b = rest)
 		rest = a % b;

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * What a [metric] section says of numbers: buckets = …, range = … and multiply = …. Numbers in the first are as the map
- * counts them, so bounds are whole numbers.
+ * What a [metric] section says of numbers: buckets = …, range = … and multiply = …. Numbers in the
+ * first are as the map counts them, so bounds are whole numbers.
  *
- * A map has its buckets in one of two places. In the structure { sum; bucket[N] }, bucket[i] counts what is above the
- * bound before and not above bound i; the last one counts all above. If the key says the bucket, its number has the
- * meaning that ebpf_exporter's examples give it:
+ * A map has its buckets in one of two places. In the structure { sum; bucket[N] }, bucket[i] counts
+ * what is above the bound before and not above bound i; the last one counts all above. If the key
+ * says the bucket, its number has the meaning that ebpf_exporter's examples give it:
  *     exp2        key k     values in (2^(k-1), 2^k]
  *     exp2 floor  key k     values in [2^k, 2^(k+1)), and 0 in key 0
  *     exp2zero    key 0     zeros; key k: values in (2^(k-2), 2^(k-1)]
@@ -28,13 +28,13 @@ struct buckets {
 };
 
 /*
- * n_buckets: of the structure, which exp2 and exp2zero without a range take up; 0: the number of the bucket is in the
- * key. NULL, or why text cannot be read: the end of a message. Then .n is 0.
+ * n_buckets: of the structure, which exp2 and exp2zero without a range take up; 0: the number of
+ * the bucket is in the key. NULL, or why text cannot be read: the end of a message. Then .n is 0.
  */
 const char *buckets_parse(const char *text, uint32_t n_buckets, struct buckets *ret_buckets);
 /*
- * A range of powers of two in the metric's unit becomes the explicit buckets of an exponential layout of scale 0.
- * NULL: the usual one of the unit, as far as there are such buckets.
+ * A range of powers of two in the metric's unit becomes the explicit buckets of an exponential
+ * layout of scale 0. NULL: the usual one of the unit, as far as there are such buckets.
  */
 const char *range_parse(const char *text, const char *unit, struct histogram_layout *layout);
 /* The same for a decimal as a fraction in lowest terms. */

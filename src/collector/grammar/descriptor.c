@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each section makes one item of a list in the descriptor, and each key sets one string in that item, as the tables in
- * grammar/ say. The strings are those of the file.
+ * Each section makes one item of a list in the descriptor, and each key sets one string in that
+ * item, as the tables in grammar/ say. The strings are those of the file.
  */
 #include "collector/descriptor.h"
 
@@ -21,17 +21,21 @@ struct parser {
 	bool has_collector;
 };
 
-#define complain(parser, line, ...) diag_add((parser)->diag, (parser)->file->path, line, __VA_ARGS__)
+#define complain(parser, line, ...) \
+	diag_add((parser)->diag, (parser)->file->path, line, __VA_ARGS__)
 
 static const char **text_at(void *item, size_t offset)
 {
 	return (const char **)((char *)item + offset);
 }
 
-static const struct grammar_section *find_section(struct parser *parser, const struct ini_entry *head)
+static const struct grammar_section *find_section(struct parser *parser,
+						  const struct ini_entry *head)
 {
-	const struct grammar_section *section = diag_find(parser->diag, parser->file->path, head->line, "section",
-							  head->section, grammar_sections, GRAMMAR_SECTIONS);
+	const struct grammar_section *section = diag_find(parser->diag, parser->file->path,
+							  head->line, "section",
+							  head->section, grammar_sections,
+							  GRAMMAR_SECTIONS);
 
 	if (!section || !section->argument == !*head->argument)
 		return section;
@@ -75,22 +79,24 @@ static int add_to_list(void *item, const struct grammar_key *key, const struct i
 {
 	struct descriptor_list *list = list_at(item, key);
 	char *equals = key->form == GRAMMAR_PAIRS ? strchr(entry->value, '=') : NULL;
-	const struct descriptor_item item_of_list = { entry->value, equals ? equals + 1 : NULL, entry->line };
+	const struct descriptor_item item_of_list = { entry->value, equals ? equals + 1 : NULL,
+						      entry->line };
 
 	if (equals)
 		*equals = '\0';
 	return array_append(&list->items, &list->n, &item_of_list);
 }
 
-static int set_key(struct parser *parser, const struct grammar_key *key, const struct ini_entry *entry, void *item)
+static int set_key(struct parser *parser, const struct grammar_key *key,
+		   const struct ini_entry *entry, void *item)
 {
 	const char *complaint = grammar_check(key, entry->value);
 	size_t n_words = 0;
 
 	while (key->words[n_words])
 		n_words++;
-	if (n_words && !diag_find(parser->diag, parser->file->path, entry->line, key->name, entry->value, key->words,
-				  n_words))
+	if (n_words && !diag_find(parser->diag, parser->file->path, entry->line, key->name,
+				  entry->value, key->words, n_words))
 		return 0;
 	if (key->form == GRAMMAR_TEXT && *text_at(item, key->offset))
 		complain(parser, entry->line, "\"%s\" is set twice in this section; keep one", entry->key);
@@ -104,8 +110,8 @@ static int set_key(struct parser *parser, const struct grammar_key *key, const s
 	return 0;
 }
 
-static int read_entry(struct parser *parser, const struct grammar_section *section, const struct ini_entry *entry,
-		      void *item)
+static int read_entry(struct parser *parser, const struct grammar_section *section,
+		      const struct ini_entry *entry, void *item)
 {
 	const char *names[GRAMMAR_KEYS];
 	size_t n = 0;
@@ -135,7 +141,8 @@ static int read_section(struct parser *parser, size_t *at)
 		if (item)
 			err = read_entry(parser, section, entry, item);
 	array_for_each (key, grammar_keys, GRAMMAR_KEYS)
-		if (item && key->is_required && !strcmp(key->section, section->name) && !*text_at(item, key->offset))
+		if (item && key->is_required && !strcmp(key->section, section->name) &&
+		    !*text_at(item, key->offset))
 			complain(parser, head->line, "[%s] lacks \"%s\"; add a line %s = …", section->name, key->name,
 				 key->name);
 	*at = (size_t)(entry - file->entries);
@@ -145,7 +152,8 @@ static int read_section(struct parser *parser, size_t *at)
 static void check_sections_differ(struct parser *parser)
 {
 	array_for_each (entry, parser->file->entries, parser->file->n_entries) {
-		const struct ini_entry *earlier = entry->key ? NULL : ini_find_earlier(parser->file, entry);
+		const struct ini_entry *earlier = entry->key ? NULL :
+						  ini_find_earlier(parser->file, entry);
 
 		if (earlier)
 			complain(parser, entry->line, "[%s%s%s] already begins on line %u; keep one", entry->section,
@@ -180,7 +188,8 @@ static int read_file(struct ini_file *file, struct diag *diag, struct descriptor
 	return 0;
 }
 
-int descriptor_parse(FILE *f, const char *path, struct diag *diag, struct descriptor **ret_descriptor)
+int descriptor_parse(FILE *f, const char *path, struct diag *diag,
+		     struct descriptor **ret_descriptor)
 {
 	struct ini_file *file;
 	int err = ini_read(f, path, diag, &file);
@@ -221,7 +230,8 @@ static unsigned int line_of(const struct descriptor_entries *entries, const char
 	return strcmp(kind, "label") ? entries->line : entries->label_line;
 }
 
-int descriptor_read_entries(struct descriptor_entries *entries, struct diag *diag, struct descriptor **ret_descriptor)
+int descriptor_read_entries(struct descriptor_entries *entries, struct diag *diag,
+			    struct descriptor **ret_descriptor)
 {
 	_cleanup_(ini_file_freep) struct ini_file *file = calloc(1, sizeof(*file));
 	size_t size = entries->text->size;
@@ -254,7 +264,8 @@ int descriptor_read_entries(struct descriptor_entries *entries, struct diag *dia
 	return err;
 }
 
-const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor, const char *name)
+const struct descriptor_param *descriptor_find_param(const struct descriptor *descriptor,
+						     const char *name)
 {
 	return array_find(descriptor->params, descriptor->n_params, name);
 }
@@ -263,17 +274,20 @@ bool descriptor_is_metric_of(const struct descriptor_metric *metric, const char 
 {
 	size_t n = strlen(metric->map);
 
-	return !strncmp(place, metric->map, n) && (place[n] == '.' ? !strcmp(place + n + 1, metric->member) :
+	return !strncmp(place, metric->map, n) &&
+	       (place[n] == '.' ? !strcmp(place + n + 1, metric->member) :
 								   !place[n] && !*metric->member);
 }
 
 /* Calls visit for each item of each list, in the order of grammar_sections[]. */
 static void for_each_item(const struct descriptor *descriptor,
-			  void (*visit)(const struct grammar_section *section, void *item, void *user), void *user)
+			  void (*visit)(const struct grammar_section *section, void *item,
+					void *user), void *user)
 {
 	array_for_each (section, grammar_sections, GRAMMAR_SECTIONS) {
 		const char *base = (const char *)descriptor;
-		char *items = section->argument ? *(char **)(base + section->list_offset) : (char *)descriptor;
+		char *items = section->argument ? *(char **)(base + section->list_offset) :
+			      (char *)descriptor;
 		size_t n = section->argument ? *(const size_t *)(base + section->n_offset) : 1;
 
 		for (size_t i = 0; i < n; i++)

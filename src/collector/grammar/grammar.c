@@ -8,7 +8,10 @@
 #include "util/duration.h"
 #include "util/parse.h"
 
-/* A POSIX extended regular expression, and the end of the message about a text that it does not match. */
+/*
+ * A POSIX extended regular expression, and the end of the message about a text that it does not
+ * match.
+ */
 struct grammar_pattern {
 	const char *text, *complaint;
 	bool is_compiled;
@@ -37,8 +40,10 @@ static struct grammar_pattern filled = { ".", "is empty; write what to look for 
 static const char *check_pattern(struct grammar_pattern *pattern, const char *word)
 {
 	if (!pattern->is_compiled)
-		pattern->is_compiled = !regcomp(&pattern->compiled, pattern->text, REG_EXTENDED | REG_NOSUB);
-	return pattern->is_compiled && !regexec(&pattern->compiled, word, 0, NULL, 0) ? NULL : pattern->complaint;
+		pattern->is_compiled = !regcomp(&pattern->compiled, pattern->text,
+						REG_EXTENDED | REG_NOSUB);
+	return pattern->is_compiled && !regexec(&pattern->compiled, word, 0, NULL, 0) ? NULL :
+	       pattern->complaint;
 }
 
 const char *grammar_check(const struct grammar_key *key, const char *word)
@@ -62,13 +67,16 @@ static const char *check_expire(const char *value)
 
 #define LIST(list) offsetof(struct descriptor, list), offsetof(struct descriptor, n_##list), \
 		   sizeof(*((struct descriptor *)NULL)->list)
-#define PLACE(structure, subject) offsetof(struct structure, subject), offsetof(struct structure, line)
+#define PLACE(structure, subject) \
+	offsetof(struct structure, subject), offsetof(struct structure, line)
 
 const struct grammar_section grammar_sections[GRAMMAR_SECTIONS] = {
 	{ "collector" },
 	{ "param", "NAME", LIST(params), PLACE(descriptor_param, name) },
-	{ "metric", "MAP.MEMBER", LIST(metrics), PLACE(descriptor_metric, map), offsetof(struct descriptor_metric, member) },
-	{ "label", "MAP.MEMBER", LIST(labels), PLACE(descriptor_label, map), offsetof(struct descriptor_label, member) },
+	{ "metric", "MAP.MEMBER", LIST(metrics), PLACE(descriptor_metric, map),
+	  offsetof(struct descriptor_metric, member) },
+	{ "label", "MAP.MEMBER", LIST(labels), PLACE(descriptor_label, map),
+	  offsetof(struct descriptor_label, member) },
 	{ "program", "NAME", LIST(programs), PLACE(descriptor_program, name) },
 	{ "cgroups", "MAP", LIST(cgroups), PLACE(descriptor_cgroups, map) },
 };
@@ -84,9 +92,11 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "metric", "unit", offsetof(struct descriptor_metric, unit), NULL, true, .pattern = &unit },
 	{ "metric", "description", offsetof(struct descriptor_metric, description), NULL, true },
 	{ "metric", "kind", offsetof(struct descriptor_metric, kind), .pattern = &kind },
-	{ "metric", "attribute", offsetof(struct descriptor_metric, attributes), NULL, false, GRAMMAR_PAIRS, .pattern = &attribute },
+	{ "metric", "attribute", offsetof(struct descriptor_metric, attributes), NULL, false, GRAMMAR_PAIRS,
+	  .pattern = &attribute },
 	{ "metric", "when", offsetof(struct descriptor_metric, when) },
-	{ "metric", "buckets", offsetof(struct descriptor_metric, buckets), buckets_check, false, GRAMMAR_TEXT, true },
+	{ "metric", "buckets", offsetof(struct descriptor_metric, buckets), buckets_check, false,
+	  GRAMMAR_TEXT, true },
 	{ "metric", "range", offsetof(struct descriptor_metric, range), range_check },
 	{ "metric", "bucket", offsetof(struct descriptor_metric, bucket) },
 	{ "metric", "multiply", offsetof(struct descriptor_metric, multiply), multiply_check },
@@ -99,8 +109,10 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "label", "name", offsetof(struct descriptor_label, name), .pattern = &name },
 	{ "label", "as", offsetof(struct descriptor_label, as) },
 	{ "label", "prefix", offsetof(struct descriptor_label, prefix), .pattern = &filled },
-	{ "label", "value", offsetof(struct descriptor_label, values), NULL, false, GRAMMAR_PAIRS, .pattern = &pair },
-	{ "label", "match", offsetof(struct descriptor_label, matches), NULL, false, GRAMMAR_LIST, .pattern = &filled },
+	{ "label", "value", offsetof(struct descriptor_label, values), NULL, false, GRAMMAR_PAIRS,
+	  .pattern = &pair },
+	{ "label", "match", offsetof(struct descriptor_label, matches), NULL, false, GRAMMAR_LIST,
+	  .pattern = &filled },
 	{ "label", "other", offsetof(struct descriptor_label, other), .pattern = &filled },
 	{ "program", "when", offsetof(struct descriptor_program, when) },
 	{ "program", "map", offsetof(struct descriptor_program, map) },
@@ -114,5 +126,6 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "program", "period", offsetof(struct descriptor_program, period), .pattern = &rate },
 	{ "program", "interface", offsetof(struct descriptor_program, interfaces), NULL, false, GRAMMAR_LIST },
 	{ "program", "mode", offsetof(struct descriptor_program, mode), .words = { "generic", "native" } },
-	{ "cgroups", "match", offsetof(struct descriptor_cgroups, matches), NULL, false, GRAMMAR_LIST, .pattern = &filled },
+	{ "cgroups", "match", offsetof(struct descriptor_cgroups, matches), NULL, false, GRAMMAR_LIST,
+	  .pattern = &filled },
 };

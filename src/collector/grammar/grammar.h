@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a descriptor may say: a kind of section is a row in grammar_sections[], a key of it a row in grammar_keys[]. */
+/*
+ * What a descriptor may say: a kind of section is a row in grammar_sections[], a key of it a row in
+ * grammar_keys[].
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct grammar_section {
 	const char *name;
-	const char *argument;			     /* what messages call it; NULL: the section has none */
+	/* what messages call it; NULL: the section has none */
+	const char *argument;
 	size_t list_offset, n_offset, item_bytes;    /* of its list in the descriptor */
 	size_t argument_offset, line_offset;	     /* in an item */
-	size_t member_offset;			     /* of what follows the dot in the argument; 0: it is one name */
+	/* of what follows the dot in the argument; 0: it is one name */
+	size_t member_offset;
 };
 
 enum grammar_form { GRAMMAR_TEXT,   /* a const char * */
@@ -21,7 +26,8 @@ enum grammar_form { GRAMMAR_TEXT,   /* a const char * */
 struct grammar_key {
 	const char *section, *name;
 	size_t offset; /* in the item */
-	const char *(*check)(const char *value); /* NULL, or the end of the message "KEY "VALUE" …"; NULL: see pattern */
+	/* NULL, or the end of the message "KEY "VALUE" …"; NULL: see pattern */
+	const char *(*check)(const char *value);
 	bool is_required;
 	enum grammar_form form;
 	bool is_kept; /* even if check refuses it, so that nothing misses it */
@@ -37,7 +43,7 @@ extern const struct grammar_key grammar_keys[GRAMMAR_KEYS];
 /* NULL, or the end of the message "KEY "VALUE" …". */
 const char *grammar_check(const struct grammar_key *key, const char *word);
 /*
- * A metric's or an attribute's name is lower case and dotted (OpenTelemetry naming). NULL, or why it is not one:
- * the end of a message.
+ * A metric's or an attribute's name is lower case and dotted (OpenTelemetry naming). NULL, or why
+ * it is not one: the end of a message.
  */
 const char *grammar_check_name(const char *word);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function and a tracepoint have no names in common, so a tracepoint may well be an alternative for a
- * function. That is believed if the variant is called after its type of section (send__btf, send__fexit),
- * and doubtful otherwise: then the collector's check asks for clearer names.
+ * A function and a tracepoint have no names in common, so a tracepoint may well be an alternative
+ * for a function. That is believed if the variant is called after its type of section (send__btf,
+ * send__fexit), and doubtful otherwise: then the collector's check asks for clearer names.
  */
 #include "collector/hook/alternative.h"
 
@@ -22,8 +22,9 @@ enum event { EVENT_TRACEPOINT = 1,
 	     EVENT_OTHER = 16 };
 
 /*
- * In the order in which alternatives are tried: the cheapest and the least demanding first. Where the kernel
- * preempts tp_btf and raw_tp, those come first that it does not preempt, the cheapest of them first.
+ * In the order in which alternatives are tried: the cheapest and the least demanding first. Where
+ * the kernel preempts tp_btf and raw_tp, those come first that it does not preempt, the cheapest of
+ * them first.
  */
 static const struct section {
 	const char *type;
@@ -83,7 +84,8 @@ static bool sees_same_event(const struct program *one, const struct program *oth
 	if (left->event == EVENT_OTHER)
 		return !strcmp(one->section, other->section);
 	return left->event == EVENT_WALK || (!strcmp(event_name(one), event_name(other)) &&
-					     (left->mechanism != right->mechanism || left->event == right->event));
+					     (left->mechanism != right->mechanism ||
+					      left->event == right->event));
 }
 
 /* send__fexit: what comes after "__" is called after a type of section. */
@@ -101,7 +103,8 @@ static bool is_called_after_section(const struct program *program)
 }
 
 /* Can two variants stand for each other, as far as the sections of their programs tell? */
-static bool are_variants_alike(const struct programs *programs, const struct program *one, const struct program *other)
+static bool are_variants_alike(const struct programs *programs, const struct program *one,
+			       const struct program *other)
 {
 	array_for_each (left, programs->items, programs->n) {
 		if (strcmp(left->variant, one->variant))
@@ -148,7 +151,8 @@ static void compare_programs(struct programs *programs, struct program *one, str
 {
 	if (strcmp(one->hook, other->hook) || !strcmp(one->variant, other->variant))
 		return;
-	if (!is_comparable(one, other) && !(is_called_after_section(one) && is_called_after_section(other)))
+	if (!is_comparable(one, other) &&
+	    !(is_called_after_section(one) && is_called_after_section(other)))
 		other->is_doubtful = true;
 	if (!are_variants_alike(programs, one, other))
 		split_hook(programs, one);
@@ -164,8 +168,12 @@ void alternatives_find(struct programs *programs)
 	alternatives_rank(programs, NULL);
 }
 
-/* Is it worth to take another alternative, because programs at the hook's tracepoint can be preempted? */
-static bool is_preempted(const struct programs *programs, const char *hook, bool (*is_preemptible)(const char *section))
+/*
+ * Is it worth to take another alternative, because programs at the hook's tracepoint can be
+ * preempted?
+ */
+static bool is_preempted(const struct programs *programs, const char *hook,
+			 bool (*is_preemptible)(const char *section))
 {
 	const char *preempted = NULL;
 	bool has_other = false;
@@ -191,7 +199,8 @@ void alternatives_rank(struct programs *programs, bool (*is_preemptible)(const c
 				last = other->type;
 		program->is_hook_preempted = is_preempted(programs, program->hook, is_preemptible);
 		program->is_exact = program->is_hook_preempted && sections[last].unpreempted;
-		program->rank = program->is_exact ? sections[last].unpreempted - (int)ARRAY_SIZE(sections) : (int)last;
+		program->rank = program->is_exact ?
+				sections[last].unpreempted - (int)ARRAY_SIZE(sections) : (int)last;
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kind of section is a row in ways[], unless bpf_program__attach() does. For most of them it would do, but it knows
- * only what the object says, not what a descriptor has added to it.
+ * A kind of section is a row in ways[], unless bpf_program__attach() does. For most of them it
+ * would do, but it knows only what the object says, not what a descriptor has added to it.
  */
 #include "collector/hook/attach.h"
 
@@ -25,7 +25,10 @@
 #include "util/array.h"
 #include "util/cleanup.h"
 
-/* The last declaration. libbpf refuses padding that is not 0, which LIBBPF_OPTS leaves to the compiler. */
+/*
+ * The last declaration. libbpf refuses padding that is not 0, which LIBBPF_OPTS leaves to the
+ * compiler.
+ */
 #define OPTIONS(type, name)                      \
 	struct type name;                        \
 	memset(&(name), 0, sizeof(name));        \
@@ -35,7 +38,8 @@
 static int take_link(struct program *program, struct bpf_link *link, int fd)
 {
 	const struct hook_link item = { .link = link, .fd = fd };
-	int err = link || fd >= 0 ? array_append(&program->links, &program->n_links, &item) : -errno;
+	int err = link || fd >= 0 ? array_append(&program->links, &program->n_links, &item) :
+		  -errno;
 
 	if (!err)
 		return 0;
@@ -44,9 +48,11 @@ static int take_link(struct program *program, struct bpf_link *link, int fd)
 	return err;
 }
 
-static int attach_iterator(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
+static int attach_iterator(const struct bpf_object *object, struct program *program,
+			   struct bpf_program *bpf)
 {
-	const struct bpf_map *map = program->map ? bpf_object__find_map_by_name(object, program->map) : NULL;
+	const struct bpf_map *map = program->map ?
+				    bpf_object__find_map_by_name(object, program->map) : NULL;
 	bool is_cgroups = !strcmp(target_of(program->section), "cgroup");
 	union bpf_iter_link_info info = { .map.map_fd = map ? (uint32_t)bpf_map__fd(map) : 0 };
 	OPTIONS(bpf_iter_attach_opts, options);
@@ -55,7 +61,8 @@ static int attach_iterator(const struct bpf_object *object, struct program *prog
 	options.link_info_len = sizeof(info);
 	if (is_cgroups)
 		info.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
-	return take_link(program, bpf_program__attach_iter(bpf, map || is_cgroups ? &options : NULL), -1);
+	return take_link(program,
+			 bpf_program__attach_iter(bpf, map || is_cgroups ? &options : NULL), -1);
 }
 
 static bool is_return(const struct program *program)
@@ -70,8 +77,12 @@ static bool are_told(const unsigned long *addresses, size_t n)
 	return !n;
 }
 
-/* libbpf would look the function up in lists that only root can read; the kernel itself finds it by name. */
-static int attach_functions(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
+/*
+ * libbpf would look the function up in lists that only root can read; the kernel itself finds it by
+ * name.
+ */
+static int attach_functions(const struct bpf_object *object, struct program *program,
+			    struct bpf_program *bpf)
 {
 	const char *target = target_of(program->section);
 	bool is_name = !strpbrk(target, "*?");
@@ -90,12 +101,15 @@ static int attach_functions(const struct bpf_object *object, struct program *pro
 		options.syms = is_name ? &target : NULL;
 		options.cnt = is_name;
 	}
-	err = take_link(program, bpf_program__attach_kprobe_multi_opts(bpf, is_name ? NULL : target, &options), -1);
+	err = take_link(program,
+			bpf_program__attach_kprobe_multi_opts(bpf, is_name ? NULL : target,
+							      &options), -1);
 	program->n_places = err ? 0 : n;
 	return err && n > 1 ? -EADDRNOTAVAIL : err;
 }
 
-static int attach_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
+static int attach_function(const struct bpf_object *object, struct program *program,
+			   struct bpf_program *bpf)
 {
 	unsigned long addresses[KERNEL_PLACES];
 	char name[TARGET_BYTES];
@@ -108,7 +122,8 @@ static int attach_function(const struct bpf_object *object, struct program *prog
 	return take_link(program, bpf_program__attach_kprobe_opts(bpf, name, &options), -1);
 }
 
-static int attach_user_function(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
+static int attach_user_function(const struct bpf_object *object, struct program *program,
+				struct bpf_program *bpf)
 {
 	char path[TARGET_BYTES], name[TARGET_BYTES];
 	const char *function = file_split(program->section, path);
@@ -123,14 +138,17 @@ static int attach_user_function(const struct bpf_object *object, struct program 
 	begin = *name ? file_offset(path, name) : 0;
 	options.func_name = *name && !begin ? name : NULL;
 	/* What this process calls (post_attach_mark) does not concern others. */
-	return take_link(program, bpf_program__attach_uprobe_opts(bpf, strcmp(path, "/proc/self/exe") ? -1 : 0, path,
+	return take_link(program,
+			 bpf_program__attach_uprobe_opts(bpf, strcmp(path, "/proc/self/exe") ? -1 : 0, path,
 								  begin + offset, &options), -1);
 }
 
-static int attach_user_mark(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
+static int attach_user_mark(const struct bpf_object *object, struct program *program,
+			    struct bpf_program *bpf)
 {
 	char path[TARGET_BYTES], provider[TARGET_BYTES];
-	const char *rest = file_split(program->section, path), *name = rest ? target_split(rest, 0, provider) : NULL;
+	const char *rest = file_split(program->section, path),
+		*name = rest ? target_split(rest, 0, provider) : NULL;
 	const struct bpf_map *places = bpf_object__find_map_by_name(object, "mark_places");
 	struct mark *marks;
 	size_t n;
@@ -140,14 +158,17 @@ static int attach_user_mark(const struct bpf_object *object, struct program *pro
 	if (!name)
 		return -ENOENT;
 	if (!places) /* it reads the arguments as <bpf/usdt.bpf.h> does */
-		return take_link(program, bpf_program__attach_usdt(bpf, -1, path, provider, name, NULL), -1);
+		return take_link(program,
+				 bpf_program__attach_usdt(bpf, -1, path, provider, name, NULL), -1);
 	err = marks_find(path, rest, &marks, &n);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		options.bpf_cookie = i;
 		options.ref_ctr_offset = marks[i].semaphore;
 		err = bpf_map_update_elem(bpf_map__fd(places), &i, marks[i].arguments, BPF_ANY);
 		if (!err)
-			err = take_link(program, bpf_program__attach_uprobe_opts(bpf, -1, path, marks[i].offset,
+			err = take_link(program,
+					bpf_program__attach_uprobe_opts(bpf, -1, path,
+									marks[i].offset,
 										 &options), -1);
 	}
 	program->n_places = n > 1 ? n : 0;
@@ -156,7 +177,8 @@ static int attach_user_mark(const struct bpf_object *object, struct program *pro
 }
 
 /* A classic one has a category. */
-static int attach_tracepoint(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
+static int attach_tracepoint(const struct bpf_object *object, struct program *program,
+			     struct bpf_program *bpf)
 {
 	const char *target = target_of(program->section), *name = strchr(target, '/');
 	char category[TARGET_BYTES];
@@ -167,12 +189,14 @@ static int attach_tracepoint(const struct bpf_object *object, struct program *pr
 }
 
 /* "*" is each interface that there is. */
-static int attach_packets(const struct bpf_object *object, struct program *program, struct bpf_program *bpf)
+static int attach_packets(const struct bpf_object *object, struct program *program,
+			  struct bpf_program *bpf)
 {
 	const struct descriptor_program *how = program->how;
 	const char *mode = how ? how->mode : NULL;
 	struct descriptor_item target = { .text = target_of(program->section) };
-	struct descriptor_list one = { &target, 1 }, names = how && how->interfaces.n ? how->interfaces : one;
+	struct descriptor_list one = { &target, 1 },
+		names = how && how->interfaces.n ? how->interfaces : one;
 	struct if_nameindex *all = if_nameindex();
 	size_t n = 0;
 	int err = 0;
@@ -182,9 +206,12 @@ static int attach_packets(const struct bpf_object *object, struct program *progr
 		options.flags = strcmp(mode, "native") ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
 	for (const struct if_nameindex *at = all; at && at->if_index; at++)
 		array_for_each (name, names.items, names.n)
-			if (!err && (!strcmp(name->text, "*") || if_nametoindex(name->text) == at->if_index)) {
+			if (!err &&
+			    (!strcmp(name->text, "*") ||
+			     if_nametoindex(name->text) == at->if_index)) {
 				err = take_link(program, NULL,
-						bpf_link_create(bpf_program__fd(bpf), (int)at->if_index, BPF_XDP,
+						bpf_link_create(bpf_program__fd(bpf),
+								(int)at->if_index, BPF_XDP,
 								&options));
 				n++;
 			}
@@ -195,7 +222,8 @@ static int attach_packets(const struct bpf_object *object, struct program *progr
 
 static const struct way {
 	const char *types;
-	int (*attach)(const struct bpf_object *object, struct program *program, struct bpf_program *bpf);
+	int (*attach)(const struct bpf_object *object, struct program *program,
+		      struct bpf_program *bpf);
 } ways[] = {
 	{ " iter ", attach_iterator },
 	{ " kprobe kretprobe ", attach_function },
@@ -215,7 +243,8 @@ int hook_attach(const struct bpf_object *object, struct program *program, struct
 
 	while (way < end && !section_is(program->section, way->types))
 		way++;
-	err = way < end ? way->attach(object, program, bpf) : take_link(program, bpf_program__attach(bpf), -1);
+	err = way < end ? way->attach(object, program, bpf) :
+	      take_link(program, bpf_program__attach(bpf), -1);
 	program->file = file_identity(program->section);
 	only = program->links;
 	if (err)
@@ -225,7 +254,8 @@ int hook_attach(const struct bpf_object *object, struct program *program, struct
 	else if (!only->link)
 		program->link_fd = only->fd;
 	else
-		program->link_fd = bpf_link__fd(only->link) ?: -1; /* that of libbpf's USDT is none */
+		/* that of libbpf's USDT is none */
+		program->link_fd = bpf_link__fd(only->link) ?: -1;
 	return err;
 }
 
@@ -237,7 +267,10 @@ bool hook_is_everywhere(const struct program *program)
 void hook_detach(struct program *program)
 {
 	array_for_each (item, program->links, program->n_links) {
-		/* Of some kinds of hooks libbpf would switch off what other descriptors of the link still have on. */
+		/*
+		 * Of some kinds of hooks libbpf would switch off what other descriptors of the link
+		 * still have on.
+		 */
 		if (item->link && program->is_kept)
 			bpf_link__disconnect(item->link);
 		if (!item->link && item->fd > 0)
@@ -250,7 +283,8 @@ void hook_detach(struct program *program)
 
 static int try_classic(const char *event)
 {
-	struct perf_event_attr attributes = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attributes) };
+	struct perf_event_attr attributes = { .type = PERF_TYPE_TRACEPOINT,
+					      .size = sizeof(attributes) };
 	_cleanup_(fclosep) FILE *f = NULL;
 	_cleanup_(closep) int fd = -1;
 	char name[TARGET_BYTES];
@@ -271,8 +305,9 @@ int hook_try(const struct program *program, struct bpf_program *bpf)
 	int err;
 
 	/*
-	 * From 7.0 on the kernel takes a storage from its socket while this walk may still look at it: then it uses a
-	 * NULL pointer in __bpf_sk_storage_map_seq_show(), and stops (seen on 7.3).
+	 * From 7.0 on the kernel takes a storage from its socket while this walk may still look at
+	 * it: then it uses a NULL pointer in __bpf_sk_storage_map_seq_show(), and stops (seen on
+	 * 7.3).
 	 */
 	if (!strcmp(program->section, "iter/bpf_sk_storage_map") && kernel_is_since(7, 0))
 		return -EOPNOTSUPP;

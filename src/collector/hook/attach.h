@@ -18,7 +18,8 @@ void hook_detach(struct program *program);
 bool hook_is_everywhere(const struct program *program);
 
 /*
- * Before its object is loaded: would the kernel attach it? Tried are classic tracepoints, because they need more rights
- * than others, and what is found by its name in the kernel's types (tp_btf, fentry, fexit, iterators). 0 or -errno.
+ * Before its object is loaded: would the kernel attach it? Tried are classic tracepoints, because
+ * they need more rights than others, and what is found by its name in the kernel's types (tp_btf,
+ * fentry, fexit, iterators). 0 or -errno.
  */
 int hook_try(const struct program *program, struct bpf_program *bpf);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be said of hooks before anything is attached. A descriptor may be checked on another machine than that which
- * it is for, so what only this machine lacks is told apart from what is wrong on all.
+ * What can be said of hooks before anything is attached. A descriptor may be checked on another
+ * machine than that which it is for, so what only this machine lacks is told apart from what is
+ * wrong on all.
  */
 #include "collector/hook/check.h"
 
@@ -53,7 +54,8 @@ static void check_target(const struct collector *collector, const struct program
 	array_for_each (form, forms, ARRAY_SIZE(forms)) {
 		if (!section_is(program->section, form->types))
 			continue;
-		complaint = strcmp(form->types, " perf_event ") ? NULL : perf_complaint(target, frequency, period);
+		complaint = strcmp(form->types, " perf_event ") ? NULL :
+			    perf_complaint(target, frequency, period);
 		if (!has_form(target, form->separators))
 			complain(collector, line, "program \"%s\" (%s) has no target that could be attached to; add a line to "
 				 "[program %s], such as %s", program->name, program->section, program->name, form->example);
@@ -93,7 +95,8 @@ static void check_keys(const struct collector *collector, const struct program *
 			complain(collector, described->line, "\"%s\" and %s exclude each other; keep one", row->key, row->other);
 	array_for_each (interface, interfaces->items, interfaces->n)
 		if (interfaces->n > 1 && (!strcmp(interface->text, "*") ||
-					  array_find(interfaces->items, interfaces->n, interface->text) != interface))
+					  array_find(interfaces->items, interfaces->n,
+						     interface->text) != interface))
 			complain(collector, interface->line, "interface = %s: an interface takes the program only once; remove this line "
 				 "or the other", interface->text);
 }
@@ -120,8 +123,8 @@ void hook_check(const struct collector *collector, const struct program *program
 }
 
 /*
- * 1: there is such a classic tracepoint; 0: nobody here may know; -1: there is none, and lack tells of one in another
- * category.
+ * 1: there is such a classic tracepoint; 0: nobody here may know; -1: there is none, and lack tells
+ * of one in another category.
  */
 static int find_event(const char *target, struct buf *lack)
 {
@@ -179,15 +182,19 @@ static bool is_of_call(const char *event)
 /* A module that is not loaded may have it. */
 static bool is_in_kernel(const char *section, struct buf *lack)
 {
-	const char *name = target_of(section), *event = strrchr(name, '/') ? strrchr(name, '/') + 1 : name, *nearest;
-	bool is_function = section_is(section, KERNEL_FUNCTIONS), is_syscall = !strncmp(name, "syscalls/", 9);
+	const char *name = target_of(section),
+		*event = strrchr(name, '/') ? strrchr(name, '/') + 1 : name, *nearest;
+	bool is_function = section_is(section, KERNEL_FUNCTIONS),
+		is_syscall = !strncmp(name, "syscalls/", 9);
 	const char *prefix = is_function ? "" : "btf_trace_";
 	uint32_t kind = is_function ? BTF_KIND_FUNC : BTF_KIND_TYPEDEF;
 	int found;
 	char plain[TARGET_BYTES], full[TARGET_BYTES + 32];
 	uint64_t unused;
 
-	/* Those of system calls have no type of their own, nor have those that somebody has added. */
+	/*
+	 * Those of system calls have no type of their own, nor have those that somebody has added.
+	 */
 	found = section_is(section, " tp tracepoint ") ? find_event(name, lack) : 0;
 	if (found > 0 || (is_syscall && !found))
 		return true;
@@ -231,7 +238,9 @@ static bool has_tracefs(const char *section, struct buf *lack)
 	return false;
 }
 
-/* The category of a classic tracepoint is wrong even if an alternative, which has none, is right. */
+/*
+ * The category of a classic tracepoint is wrong even if an alternative, which has none, is right.
+ */
 static bool has_category(const char *section, struct buf *lack)
 {
 	return !section_is(section, " tp tracepoint ") || find_event(target_of(section), lack) >= 0 || !lack->size;
@@ -254,11 +263,14 @@ static bool is_here(const char *section, uint64_t rights, struct buf *lack)
 	return !section_is(section, " uprobe uretprobe usdt ") || file_has(section, lack);
 }
 
-/* Is it the first of its hook's alternatives, and none of them is here? lack: what it lacks then. */
-static bool is_hook_missing(const struct programs *programs, const struct program *program, uint64_t rights,
-			    struct buf *lack)
+/*
+ * Is it the first of its hook's alternatives, and none of them is here? lack: what it lacks then.
+ */
+static bool is_hook_missing(const struct programs *programs, const struct program *program,
+			    uint64_t rights, struct buf *lack)
 {
-	for (const struct program *other = programs->items + programs->n; other-- > programs->items;) {
+	for (const struct program *other = programs->items + programs->n;
+	     other-- > programs->items;) {
 		if (strcmp(other->hook, program->hook) || other->state != PROGRAM_WAITING)
 			continue;
 		buf_reset(lack);
@@ -273,14 +285,17 @@ void hooks_look(const struct collector *collector, uint64_t rights, struct diag 
 	const struct programs *programs = &collector->object->programs;
 
 	array_for_each (program, programs->items, programs->n) {
-		const struct descriptor_program *described = collector_describes(collector, program);
+		const struct descriptor_program *described =
+			collector_describes(collector, program);
 		_cleanup_(buf_done) struct buf lack = BUF_INIT;
 
 		if (!collector_uses(collector, program) || program->state != PROGRAM_WAITING ||
-		    (has_category(program->section, &lack) && !is_hook_missing(programs, program, rights, &lack)))
+		    (has_category(program->section, &lack) &&
+		     !is_hook_missing(programs, program, rights, &lack)))
 			continue;
 		if (collector->is_probe)
-			diag_add(diag, collector->conf_path, described ? described->line : 0, "hook: %s", buf_text(&lack));
+			diag_add(diag, collector->conf_path, described ? described->line : 0, "hook: %s",
+				 buf_text(&lack));
 		else
 			diag_add(diag, collector->conf_path, described ? described->line : 0, "program \"%s\" (%s): %s",
 				 program->name, program->section, buf_text(&lack));

@@ -11,11 +11,15 @@ struct program;
 
 /* While it is opened: complains of what no machine could attach. */
 void hook_check(const struct collector *collector, const struct program *program);
-/* The same of collectors that share an object: only one of them may say where a program is attached. */
+/*
+ * The same of collectors that share an object: only one of them may say where a program is
+ * attached.
+ */
 void hook_check_sharing(const struct collector *collector, const struct collector *other);
 /*
- * After programs_choose(): adds each hook for which this machine has neither a place nor one for an alternative. With a
- * set of capabilities that is not all (UINT64_MAX), adds only the first hook, which whoever has no more cannot attach.
+ * After programs_choose(): adds each hook for which this machine has neither a place nor one for an
+ * alternative. With a set of capabilities that is not all (UINT64_MAX), adds only the first hook,
+ * which whoever has no more cannot attach.
  */
 void hooks_look(const struct collector *collector, uint64_t rights, struct diag *diag);
 /* The memory of what it has looked at. */

@@ -87,7 +87,9 @@ struct sight {
 	bool has_symbols; /* of functions that are not exported, too */
 };
 
-/* C++ and Rust put the length before a name, and compilers call a part of a function NAME.part.0. */
+/*
+ * C++ and Rust put the length before a name, and compilers call a part of a function NAME.part.0.
+ */
 static bool is_made_of(const char *text, const char *name, size_t n)
 {
 	const char *at = strstr(text, name);
@@ -100,7 +102,10 @@ static bool is_made_of(const char *text, const char *name, size_t n)
 	return at && *text == '_' && strtoul(digits, NULL, 10) == n;
 }
 
-/* As libbpf does, which takes functions alone, with a version or without. What is imported is somewhere else. */
+/*
+ * As libbpf does, which takes functions alone, with a version or without. What is imported is
+ * somewhere else.
+ */
 static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct sight *sight)
 {
 	size_t n = strcspn(sight->name, "@");
@@ -108,23 +113,27 @@ static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct 
 	GElf_Shdr head;
 
 	for (int i = 0; gelf_getsym(symbols, i, &symbol); i++) {
-		const char *text = symbol.st_shndx ? elf_strptr(elf, names, symbol.st_name) : NULL, *at = text;
+		const char *text = symbol.st_shndx ? elf_strptr(elf, names, symbol.st_name) : NULL,
+			*at = text;
 		unsigned int type = GELF_ST_TYPE(symbol.st_info);
 		bool is_called = text && !strncmp(text, sight->name, n) && strchr("@", text[n]);
 
 		sight->is_there |= is_called && (type == STT_FUNC || type == STT_GNU_IFUNC);
 		sight->is_indirect |= is_called && type == STT_GNU_IFUNC;
-		if (is_called && type == STT_FUNC && gelf_getshdr(elf_getscn(elf, symbol.st_shndx), &head)) {
+		if (is_called && type == STT_FUNC &&
+		    gelf_getshdr(elf_getscn(elf, symbol.st_shndx), &head)) {
 			uint64_t offset = symbol.st_value - head.sh_addr + head.sh_offset;
 
 			sight->is_ambiguous |= sight->offset && sight->offset != offset;
 			sight->offset = offset;
 		}
-		if (text && type == STT_FUNC && is_made_of(text, sight->name, n) && !*sight->similar)
+		if (text && type == STT_FUNC && is_made_of(text, sight->name, n) &&
+		    !*sight->similar)
 			snprintf(sight->similar, sizeof(sight->similar), "%s", text);
 		while (at && *at == '_')
 			at++;
-		if (type == STT_FUNC && at && at > text && !strncmp(at, sight->name, n) && at[n] == '_')
+		if (type == STT_FUNC && at && at > text && !strncmp(at, sight->name, n) &&
+		    at[n] == '_')
 			snprintf(sight->variant, sizeof(sight->variant), "%s", text);
 	}
 }
@@ -133,7 +142,8 @@ static void look_for_function(Elf *elf, size_t names, Elf_Data *symbols, struct 
 static bool read_symbols(const char *path, struct sight *sight)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	_cleanup_(elf_endp) Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	_cleanup_(elf_endp) Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL :
+				       elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	Elf_Scn *section = NULL;
 
 	sight->is_elf = elf && elf_kind(elf) == ELF_K_ELF;
@@ -148,7 +158,10 @@ static bool read_symbols(const char *path, struct sight *sight)
 	return fd >= 0;
 }
 
-/* Has a library that this one needs the function? Some have moved: those of libpthread and libdl are in libc now. */
+/*
+ * Has a library that this one needs the function? Some have moved: those of libpthread and libdl
+ * are in libc now.
+ */
 static bool find_in_needed(Elf *elf, const char *function, char path[TARGET_BYTES])
 {
 	struct sight sight = { 0 };
@@ -165,7 +178,8 @@ static bool find_in_needed(Elf *elf, const char *function, char path[TARGET_BYTE
 		for (int i = 0; data && !sight.is_there && gelf_getdyn(data, i, &item); i++) {
 			if (item.d_tag != DT_NEEDED || n_needed++ >= NEEDED_MAX)
 				continue;
-			snprintf(path, TARGET_BYTES, "%s", elf_strptr(elf, head.sh_link, item.d_un.d_val) ?: "");
+			snprintf(path, TARGET_BYTES, "%s",
+				 elf_strptr(elf, head.sh_link, item.d_un.d_val) ?: "");
 			if (find_file(path))
 				read_symbols(path, &sight);
 		}
@@ -207,7 +221,8 @@ bool file_has(const char *section, struct buf *lack)
 	char path[TARGET_BYTES];
 	const char *rest = file_split(section, path);
 	bool is_mark = section_is(section, " usdt ");
-	bool (*look_at)(const char *path, struct sight *sight) = is_mark ? look_for_mark : read_symbols;
+	bool (*look_at)(const char *path, struct sight *sight) = is_mark ? look_for_mark :
+								 read_symbols;
 	struct sight sight = { 0 };
 
 	target_offset(rest ?: "", sight.name);

@@ -60,7 +60,10 @@ static uint16_t find_register(const char *name)
 	return 0;
 }
 
-/* "-12(%rbp,%rsi,4)" is "-12", and "%rbp", "%rsi", "4". NULL: a bracket is not closed, or holds nothing. */
+/*
+ * "-12(%rbp,%rsi,4)" is "-12", and "%rbp", "%rsi", "4". NULL: a bracket is not closed, or holds
+ * nothing.
+ */
 static char *split_operand(char *operand, char *parts[3])
 {
 	char *rest = strchr(operand, '('), *end = rest ? strchr(rest, ')') : NULL;
@@ -86,12 +89,16 @@ static uint16_t find_register(const char *name)
 
 	if (!strcmp(name, "sp"))
 		return 1 + offsetof(struct user_pt_regs, sp);
-	if ((sscanf(name, "x%u%n", &number, &n) != 1 && sscanf(name, "w%u%n", &number, &n) != 1) || name[n] || number > 30)
+	if ((sscanf(name, "x%u%n", &number, &n) != 1 && sscanf(name, "w%u%n", &number, &n) != 1) || name[n] ||
+	    number > 30)
 		return 0;
 	return (uint16_t)(1 + offsetof(struct user_pt_regs, regs) + 8 * number);
 }
 
-/* "[x0, x1, lsl 3]" is "", and "x0", "x1", "8"; "[sp, 28]" is "28", and "sp". NULL: it does not end, or is empty. */
+/*
+ * "[x0, x1, lsl 3]" is "", and "x0", "x1", "8"; "[sp, 28]" is "28", and "sp". NULL: it does not
+ * end, or is empty.
+ */
 static char *split_operand(char *operand, char *parts[3])
 {
 	static char factor[4];
@@ -105,8 +112,10 @@ static char *split_operand(char *operand, char *parts[3])
 		while (parts[i] && *parts[i] == ' ')
 			parts[i]++;
 	}
-	shift = parts[2] && !strncmp(parts[2], "lsl", 3) ? parts[2] + 3 + strspn(parts[2] + 3, " #") : NULL;
-	if (shift && isdigit((unsigned char)*shift)) { /* else the word stays, and is not a factor */
+	shift = parts[2] && !strncmp(parts[2], "lsl", 3) ? parts[2] + 3 + strspn(parts[2] + 3, " #") :
+		NULL;
+	/* else the word stays, and is not a factor */
+	if (shift && isdigit((unsigned char)*shift)) {
 		snprintf(factor, sizeof(factor), "%u", 1u << (strtoul(shift, NULL, 10) & 7));
 		parts[2] = factor;
 	}
@@ -128,11 +137,13 @@ static bool search_symbol(Elf *elf, const char *name, uint64_t *ret_address)
 
 	while ((section = elf_nextscn(elf, section))) {
 		bool is_read = gelf_getshdr(section, &head);
-		bool has_symbols = is_read && (head.sh_type == SHT_SYMTAB || head.sh_type == SHT_DYNSYM);
+		bool has_symbols = is_read &&
+				   (head.sh_type == SHT_SYMTAB || head.sh_type == SHT_DYNSYM);
 		Elf_Data *data = has_symbols ? elf_getdata(section, NULL) : NULL;
 
 		for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
-			const char *text = symbol.st_shndx ? elf_strptr(elf, head.sh_link, symbol.st_name) : NULL;
+			const char *text = symbol.st_shndx ?
+					   elf_strptr(elf, head.sh_link, symbol.st_name) : NULL;
 
 			if (!text || strcmp(text, name) || GELF_ST_TYPE(symbol.st_info) == STT_TLS)
 				continue;
@@ -157,7 +168,10 @@ static bool find_symbol(struct file *file, const char *name, size_t n, uint64_t 
 	return file->is_symbol;
 }
 
-/* "12", "table", "12+table", "table-4". A symbol is as far from the instruction as in the file, wherever that is loaded. */
+/*
+ * "12", "table", "12+table", "table-4". A symbol is as far from the instruction as in the file,
+ * wherever that is loaded.
+ */
 static bool read_displacement(const char *text, struct file *file, struct mark_argument *argument)
 {
 	uint64_t sum = 0, value;
@@ -171,7 +185,8 @@ static bool read_displacement(const char *text, struct file *file, struct mark_a
 		value = strtoull(text, &end, 0);
 		if (!isdigit((unsigned char)*text)) {
 			end = (char *)text + strcspn(text, "+-");
-			if (is_minus || is_relative || !find_symbol(file, text, (size_t)(end - text), &value))
+			if (is_minus || is_relative ||
+			    !find_symbol(file, text, (size_t)(end - text), &value))
 				return false;
 			value -= file->place;
 			is_relative = true;
@@ -184,7 +199,10 @@ static bool read_displacement(const char *text, struct file *file, struct mark_a
 	argument->number = (int64_t)sum;
 	if (is_relative && !argument->base)
 		argument->base = find_register("%" INSTRUCTION);
-	/* With the instruction pointer, only a symbol has a meaning; without it, a symbol's address is not known. */
+	/*
+	 * With the instruction pointer, only a symbol has a meaning; without it, a symbol's address
+	 * is not known.
+	 */
 	return is_relative == (argument->base && argument->base == find_register("%" INSTRUCTION));
 }
 
@@ -207,7 +225,8 @@ static bool read_operand(char *operand, struct file *file, struct mark_argument 
 	argument->base = parts[0] && *parts[0] ? find_register(parts[0]) : 0;
 	argument->index = parts[1] && *parts[1] ? find_register(parts[1]) : 0;
 	factor = parts[2] && *parts[2] ? strtoul(parts[2], NULL, 10) : 1;
-	if ((parts[0] && *parts[0] && !argument->base) || (parts[1] && *parts[1] && !argument->index))
+	if ((parts[0] && *parts[0] && !argument->base) ||
+	    (parts[1] && *parts[1] && !argument->index))
 		return false;
 	if (!factor || factor > 8 || factor & (factor - 1) || (!parts[0] && !*displacement))
 		return false;
@@ -216,7 +235,8 @@ static bool read_operand(char *operand, struct file *file, struct mark_argument 
 }
 
 /* An operand that cannot be read spoils itself alone: *ret_argument stays zero. */
-static void read_argument(const char *text, size_t n, struct file *file, struct mark_argument *ret_argument)
+static void read_argument(const char *text, size_t n, struct file *file,
+			  struct mark_argument *ret_argument)
 {
 	struct mark_argument argument = { 0 };
 	char operand[OPERAND_BYTES];
@@ -250,25 +270,33 @@ size_t mark_operand(const struct mark *mark, unsigned int number, const char **r
 	return (size_t)(end - at);
 }
 
-/* 0: it is in no part of the file that is loaded. A semaphore may be in data that begins as zeros, beyond the file. */
+/*
+ * 0: it is in no part of the file that is loaded. A semaphore may be in data that begins as zeros,
+ * beyond the file.
+ */
 static uint64_t file_place(Elf *elf, uint64_t address)
 {
 	GElf_Phdr part;
 
 	for (int i = 0; gelf_getphdr(elf, i, &part); i++)
-		if (part.p_type == PT_LOAD && address >= part.p_vaddr && address - part.p_vaddr < part.p_memsz)
+		if (part.p_type == PT_LOAD && address >= part.p_vaddr &&
+		    address - part.p_vaddr < part.p_memsz)
 			return address - part.p_vaddr + part.p_offset;
 	return 0;
 }
 
-/* Equal code of several functions may be one, with all their notes. Where these differ, an argument is unknown. */
+/*
+ * Equal code of several functions may be one, with all their notes. Where these differ, an argument
+ * is unknown.
+ */
 static bool is_known(const struct file *file, const struct mark *mark)
 {
 	array_for_each (known, *file->marks, *file->n_marks) {
 		if (known->offset != mark->offset)
 			continue;
 		for (size_t i = 0; i < MARK_ARGUMENTS; i++)
-			if (memcmp(&known->arguments[i], &mark->arguments[i], sizeof(known->arguments[i])))
+			if (memcmp(&known->arguments[i], &mark->arguments[i],
+				   sizeof(known->arguments[i])))
 				known->arguments[i] = (struct mark_argument){ 0 };
 		return true;
 	}
@@ -279,7 +307,8 @@ static void add_mark(struct file *file, const uint64_t addresses[3], const char 
 {
 	uint64_t moved = file->base && addresses[1] ? file->base - addresses[1] : 0;
 	struct mark mark = { .offset = file_place(file->elf, addresses[0] + moved),
-			     .semaphore = addresses[2] ? file_place(file->elf, addresses[2] + moved) : 0 };
+			     .semaphore = addresses[2] ?
+					  file_place(file->elf, addresses[2] + moved) : 0 };
 	const char *operand;
 	size_t n;
 
@@ -291,7 +320,8 @@ static void add_mark(struct file *file, const uint64_t addresses[3], const char 
 			read_argument(operand, n, file, &mark.arguments[mark.n_arguments]);
 	if (!mark.offset || is_known(file, &mark))
 		return;
-	file->err = *file->n_marks == MARK_PLACES ? -E2BIG : array_append(file->marks, file->n_marks, &mark);
+	file->err = *file->n_marks == MARK_PLACES ? -E2BIG :
+		    array_append(file->marks, file->n_marks, &mark);
 }
 
 /* The provider, the name and the operands each have a 0 at their end. */
@@ -306,7 +336,8 @@ static void read_notes(struct file *file, Elf_Data *notes)
 		return;
 	memcpy(wanted, file->name, size);
 	wanted[strcspn(wanted, ":")] = '\0';
-	for (size_t at = 0; !file->err && (at = gelf_getnote(notes, at, &note, &name_at, &text_at));) {
+	for (size_t at = 0;
+	     !file->err && (at = gelf_getnote(notes, at, &note, &name_at, &text_at));) {
 		const char *text = (const char *)notes->d_buf + text_at;
 
 		if (note.n_type != NOTE_TYPE || note.n_descsz <= ADDRESSES + size ||
@@ -321,7 +352,8 @@ static void read_notes(struct file *file, Elf_Data *notes)
 int marks_find(const char *path, const char *name, struct mark **ret_marks, size_t *ret_n)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	_cleanup_(elf_endp) Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL : elf_begin(fd, ELF_C_READ, NULL);
+	_cleanup_(elf_endp) Elf *elf = fd < 0 || !elf_version(EV_CURRENT) ? NULL :
+				       elf_begin(fd, ELF_C_READ, NULL);
 	struct file file = { .elf = elf, .name = name, .marks = ret_marks, .n_marks = ret_n };
 	Elf_Scn *section = NULL, *notes = NULL;
 	Elf_Data *data;
@@ -330,10 +362,12 @@ int marks_find(const char *path, const char *name, struct mark **ret_marks, size
 
 	*ret_marks = NULL;
 	*ret_n = 0;
-	if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 || elf_getshdrstrndx(elf, &names))
+	if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 ||
+	    elf_getshdrstrndx(elf, &names))
 		return fd < 0 ? -errno : -ENOEXEC;
 	while ((section = elf_nextscn(elf, section))) {
-		const char *called = gelf_getshdr(section, &head) ? elf_strptr(elf, names, head.sh_name) : NULL;
+		const char *called = gelf_getshdr(section, &head) ?
+				     elf_strptr(elf, names, head.sh_name) : NULL;
 
 		if (called && !strcmp(called, ".stapsdt.base"))
 			file.base = head.sh_addr;

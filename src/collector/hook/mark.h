@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Where a USDT is in its file, and what its arguments are there, from the notes that <sys/sdt.h> leaves: for each
- * place three addresses (of the place, of the section .stapsdt.base, of the semaphore), the provider, the name, and
- * operands as an assembler writes them, "SIZE@OPERAND":
- *     -4@$-5  8@%rax  4@-12(%rbp)  -4@(%rdi,%rsi,4)  -4@12+table(%rip)      8@x0  -4@[sp, 28]  8@[x0, x1, lsl 3]
+ * Where a USDT is in its file, and what its arguments are there, from the notes that <sys/sdt.h>
+ * leaves: for each place three addresses (of the place, of the section .stapsdt.base, of the
+ * semaphore), the provider, the name, and operands as an assembler writes them, "SIZE@OPERAND":
+ *     -4@$-5  8@%rax  4@-12(%rbp)  -4@(%rdi,%rsi,4)  -4@12+table(%rip)
+ *     8@x0    -4@[sp, 28]  8@[x0, x1, lsl 3]
  */
 
 #include <stdbool.h>
@@ -32,8 +33,8 @@ struct mark {
 };
 
 /*
- * All places of PROVIDER:NAME in the file, to be freed. -ENOEXEC: the file is not a program or library of 64 bits;
- * -E2BIG: more places than MARK_PLACES; -errno of open(), -ENOMEM.
+ * All places of PROVIDER:NAME in the file, to be freed. -ENOEXEC: the file is not a program or
+ * library of 64 bits; -E2BIG: more places than MARK_PLACES; -errno of open(), -ENOMEM.
  */
 int marks_find(const char *path, const char *name, struct mark **ret_marks, size_t *ret_n);
 /* The operand of an argument: "-4@(%rdi,%rsi,4)". Its length; 0: there is none. */

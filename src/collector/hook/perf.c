@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perf_event programs: an event on each CPU that is online. Which CPUs these are is not asked: the kernel refuses an
- * event on another CPU, and the time of an event whose CPU has gone stands still.
+ * perf_event programs: an event on each CPU that is online. Which CPUs these are is not asked: the
+ * kernel refuses an event on another CPU, and the time of an event whose CPU has gone stands still.
  */
 #include "collector/hook/perf.h"
 
@@ -28,7 +28,8 @@
 #define SOFTWARE(event) PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##event
 #define CACHE(name)	PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_##name
 #define OPERATION(name, result) \
-	PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_OP_##name << 8 | PERF_COUNT_HW_CACHE_RESULT_##result << 16
+	PERF_TYPE_HW_CACHE, \
+		PERF_COUNT_HW_CACHE_OP_##name << 8 | PERF_COUNT_HW_CACHE_RESULT_##result << 16
 
 static const struct event {
 	const char *name; /* of a cache: what precedes that of an operation */
@@ -126,7 +127,10 @@ bool perf_find(const char *name, struct perf_event_attr *attributes)
 				   find_cache(name, attributes) || find_raw(name, attributes);
 }
 
-/* What is asked for is stronger than what the event says. The grammar has complained of other texts. */
+/*
+ * What is asked for is stronger than what the event says. The grammar has complained of other
+ * texts.
+ */
 static void ask_rate(struct perf_event_attr *attributes, const char *frequency, const char *period)
 {
 	uint64_t number;
@@ -143,7 +147,10 @@ static uint64_t frequency_limit(void)
 	return f && fscanf(f, "%" SCNu64, &limit) == 1 ? limit : UINT64_MAX;
 }
 
-/* Each period of a clock is an interrupt, and below 10000 ns the kernel makes it longer but says the shorter one. */
+/*
+ * Each period of a clock is an interrupt, and below 10000 ns the kernel makes it longer but says
+ * the shorter one.
+ */
 const char *perf_complaint(const char *event, const char *frequency, const char *period)
 {
 	struct perf_event_attr attributes;
@@ -152,12 +159,14 @@ const char *perf_complaint(const char *event, const char *frequency, const char 
 	if (!perf_find(event, &attributes))
 		return "no event has this name; write one like cycles, cache-misses, L1-dcache-load-misses, page-faults, cpu-clock or r1a2";
 	ask_rate(&attributes, frequency, period);
-	is_clock = attributes.type == PERF_TYPE_SOFTWARE && attributes.config <= PERF_COUNT_SW_TASK_CLOCK;
+	is_clock = attributes.type == PERF_TYPE_SOFTWARE &&
+		   attributes.config <= PERF_COUNT_SW_TASK_CLOCK;
 	if (!attributes.sample_period || (!attributes.freq && attributes.sample_period >> 63))
 		return "the kernel takes no frequency or period of 0, and no period of 2^63 or more; write one in between";
 	if (attributes.freq && attributes.sample_freq > frequency_limit())
 		return "the kernel takes no frequency above its sysctl kernel.perf_event_max_sample_rate; write a smaller one";
-	if (is_clock && (attributes.freq ? attributes.sample_freq > 10000 : attributes.sample_period < 100000))
+	if (is_clock &&
+	    (attributes.freq ? attributes.sample_freq > 10000 : attributes.sample_period < 100000))
 		return "a clock that runs the program so often would leave a CPU little time for other work; write a frequency of "
 		       "10000 or less, or a period of 100000 (ns) or more";
 	return NULL;
@@ -168,20 +177,23 @@ static bool is_alive(struct hook_link *item)
 {
 	uint64_t numbers[2]; /* the count, the time */
 
-	if (read(item->fd, numbers, sizeof(numbers)) != sizeof(numbers) || numbers[1] == item->time_ns)
+	if (read(item->fd, numbers, sizeof(numbers)) != sizeof(numbers) ||
+	    numbers[1] == item->time_ns)
 		return false;
 	item->time_ns = numbers[1];
 	return true;
 }
 
 /* -ENODEV: the CPU is offline. */
-static int renew_event(struct bpf_program *bpf, struct perf_event_attr *attributes, int cpu, struct hook_link *item)
+static int renew_event(struct bpf_program *bpf, struct perf_event_attr *attributes, int cpu,
+		       struct hook_link *item)
 {
 	_cleanup_(closep) int fd = -1;
 
 	bpf_link__destroy(item->link);
 	fd = (int)syscall(SYS_perf_event_open, attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	*item = (struct hook_link){ .link = fd < 0 ? NULL : bpf_program__attach_perf_event(bpf, fd) };
+	*item = (struct hook_link){ .link = fd < 0 ? NULL :
+					    bpf_program__attach_perf_event(bpf, fd) };
 	if (!item->link)
 		return -errno;
 	item->fd = TAKE_FD(fd); /* it is the link's now */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small program reads the kernel's count of reasons not to preempt, in the hook itself. It is 0 where the
- * program can be preempted. But a kernel that never preempts does not count at all. So the program also looks
- * where every other kernel counts: at a switch of tasks. Tracepoints of system calls changed later than the
- * others, so each kind has its answer.
+ * A small program reads the kernel's count of reasons not to preempt, in the hook itself. It is 0
+ * where the program can be preempted. But a kernel that never preempts does not count at all. So
+ * the program also looks where every other kernel counts: at a switch of tasks. Tracepoints of
+ * system calls changed later than the others, so each kind has its answer.
  *
- * A kernel does not tell if its count is not a variable (arm64; x86-64 in 6.2 to 6.14) or the variable has no
- * address for programs (CONFIG_KALLSYMS_ALL). Then its version decides.
+ * A kernel does not tell if its count is not a variable (arm64; x86-64 in 6.2 to 6.14) or the
+ * variable has no address for programs (CONFIG_KALLSYMS_ALL). Then its version decides.
  */
 #include "collector/hook/preempt.h"
 
@@ -56,14 +56,15 @@ static void cause_events(void)
 }
 
 /*
- * 1 if the count was 0 at a tracepoint, else 0, or -errno. Each look has its own program and map: a program that was
- * preempted may end long after it has been detached, and would answer for the next tracepoint.
+ * 1 if the count was 0 at a tracepoint, else 0, or -errno. Each look has its own program and map: a
+ * program that was preempted may end long after it has been detached, and would answer for the next
+ * tracepoint.
  */
 static int probe_tracepoint(int variable, const char *tracepoint)
 {
 	uint32_t only = 0, seen = 0;
-	_cleanup_(closep) int map_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "preempt_seen", sizeof(only), sizeof(seen), 1,
-						      NULL);
+	_cleanup_(closep) int map_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "preempt_seen", sizeof(only),
+						      sizeof(seen), 1, NULL);
 	_cleanup_(closep) int program_fd = map_fd < 0 ? map_fd : load_probe(variable, map_fd);
 	int link_fd = program_fd < 0 ? program_fd : bpf_raw_tracepoint_open(tracepoint, program_fd);
 
@@ -75,7 +76,8 @@ static int probe_tracepoint(int variable, const char *tracepoint)
 }
 
 static const char *const tracepoints[] = { "sock_send_length", "sys_exit" };
-static bool is_preemptible[ARRAY_SIZE(tracepoints)]; /* programs there, and at those of the same kind */
+/* programs there, and at those of the same kind */
+static bool is_preemptible[ARRAY_SIZE(tracepoints)];
 
 static void probe_kernel(void)
 {

@@ -62,12 +62,14 @@ FILE *target_open_trace(const char *name)
 
 bool target_is_given(const struct descriptor_program *described)
 {
-	return described->target || described->binary || described->event || described->interfaces.n;
+	return described->target || described->binary || described->event ||
+	       described->interfaces.n;
 }
 
 static int set_target(struct program *program, const struct descriptor_program *described)
 {
-	const char *target = described->target ?: target_of(program->section), *binary = described->binary;
+	const char *target = described->target ?: target_of(program->section),
+		*binary = described->binary;
 	int type_bytes = (int)strcspn(program->section, "/"), n;
 	char *section, path[TARGET_BYTES];
 
@@ -94,7 +96,8 @@ int targets_set(struct programs *programs, const struct descriptor *descriptor)
 
 	array_for_each (program, programs->items, programs->n)
 		array_for_each (described, descriptor->programs, descriptor->n_programs)
-			if (!err && target_is_given(described) && program_is_called(program, described->name))
+			if (!err && target_is_given(described) &&
+			    program_is_called(program, described->name))
 				err = set_target(program, described);
 	return err;
 }

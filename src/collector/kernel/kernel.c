@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be tried is tried, with programs of a few instructions that are loaded and let go. So a kernel counts by
- * what it can do, whatever its version says, and a missing right is that of the system call itself.
+ * What can be tried is tried, with programs of a few instructions that are loaded and let go. So a
+ * kernel counts by what it can do, whatever its version says, and a missing right is that of the
+ * system call itself.
  */
 #include "collector/kernel/kernel.h"
 
@@ -26,16 +27,20 @@
 #define OLDEST_MAJOR 5
 #define OLDEST_MINOR 15
 
-#define SET(register, value)   { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (register), .imm = (value) }
-#define ADD(register, value)   { .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (register), .imm = (value) }
-#define COPY(register, source) { .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (register), .src_reg = (source) }
+#define SET(register, value) \
+	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (register), .imm = (value) }
+#define ADD(register, value) \
+	{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (register), .imm = (value) }
+#define COPY(register, source) \
+	{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (register), .src_reg = (source) }
 #define CALL(function)	       { .code = BPF_JMP | BPF_CALL, .imm = (function) }
 #define END		       SET(BPF_REG_0, 0), { .code = BPF_JMP | BPF_EXIT }
 
 static const struct bpf_insn nothing[] = { END };
 /* The newest function that the shipped collectors cannot do without. */
 static const struct bpf_insn task_registers[] = {
-	CALL(BPF_FUNC_get_current_task_btf), COPY(BPF_REG_1, BPF_REG_0), CALL(BPF_FUNC_task_pt_regs), END,
+	CALL(BPF_FUNC_get_current_task_btf), COPY(BPF_REG_1, BPF_REG_0),
+						  CALL(BPF_FUNC_task_pt_regs), END,
 };
 static const struct bpf_insn read_kernel[] = {
 	COPY(BPF_REG_1, BPF_REG_10), ADD(BPF_REG_1, -8), SET(BPF_REG_2, 8), SET(BPF_REG_3, 0),
@@ -108,7 +113,8 @@ static void ask_files(struct buf *why)
 static void ask_version(struct buf *why)
 {
 	bool is_new = kernel_is_since(OLDEST_MAJOR, OLDEST_MINOR);
-	_cleanup_(closep) int fd = is_new ? -1 : try_program(task_registers, ARRAY_SIZE(task_registers));
+	_cleanup_(closep) int fd = is_new ? -1 :
+				   try_program(task_registers, ARRAY_SIZE(task_registers));
 	struct utsname kernel;
 
 	if (!is_new && fd < 0 && !uname(&kernel))
@@ -163,7 +169,8 @@ int kernel_check(bool has_types, struct buf *why)
 	} needs[] = {
 		{ ask_proc, -EOPNOTSUPP },  { ask_files, -EOPNOTSUPP },
 		{ ask_rights, -EPERM },	    { ask_version, -EOPNOTSUPP },
-		{ ask_types, -EOPNOTSUPP }, { ask_compiler, -EOPNOTSUPP }, { ask_lockdown, -EOPNOTSUPP },
+		{ ask_types, -EOPNOTSUPP }, { ask_compiler, -EOPNOTSUPP },
+		      { ask_lockdown, -EOPNOTSUPP },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
@@ -193,10 +200,14 @@ static bool read_symbols(void)
 	return symbols;
 }
 
-/* Where the name of a function begins that begins so. A line is "ADDRESS TYPE NAME", and may go on with "\t[MODULE]". */
+/*
+ * Where the name of a function begins that begins so. A line is "ADDRESS TYPE NAME", and may go on
+ * with "\t[MODULE]".
+ */
 static const char *next_function(const char *at, const char *name)
 {
-	while (at && (at = strstr(at, name)) && (at - symbols < 3 || at[-1] != ' ' || !strchr("tTwW", at[-2])))
+	while (at && (at = strstr(at, name)) &&
+	       (at - symbols < 3 || at[-1] != ' ' || !strchr("tTwW", at[-2])))
 		at++;
 	return at;
 }
@@ -212,7 +223,8 @@ size_t kernel_find_functions(const char *name, unsigned long addresses[static KE
 {
 	size_t length = strlen(name), n = 0;
 
-	for (const char *at = *name && read_symbols() ? symbols : NULL; (at = next_function(at, name)); at += length) {
+	for (const char *at = *name && read_symbols() ? symbols : NULL;
+	     (at = next_function(at, name)); at += length) {
 		if (!strchr("\n\t", at[length]))
 			continue;
 		if (n < KERNEL_PLACES)

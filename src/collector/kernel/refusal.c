@@ -17,8 +17,8 @@
 #define ENOTSUPP_OF_KERNEL 524 /* linux/errno.h; the C library has no words for it */
 
 /*
- * What the verifier objected to: the last line of its log before "processed N insns". Empty where it said
- * nothing.
+ * What the verifier objected to: the last line of its log before "processed N insns". Empty where
+ * it said nothing.
  */
 static void verifier_words(const char *text, char *words, size_t size)
 {
@@ -47,7 +47,9 @@ void refusal_cause(const char *log, char *words, size_t size)
 
 #define PERF_SECTIONS " tp tracepoint kprobe kretprobe uprobe uretprobe usdt perf_event "
 
-/* Rights that some programs need, and a drop-in that gives them to the service (command/allow.c). */
+/*
+ * Rights that some programs need, and a drop-in that gives them to the service (command/allow.c).
+ */
 #define NO_SYS_ADMIN "CAP_SYS_ADMIN is missing; \"sudo bpfpush allow perf-events\" gives it to the service"
 #define NO_NET_ADMIN "CAP_NET_ADMIN is missing; \"sudo bpfpush allow xdp\" gives it to the service"
 
@@ -95,7 +97,8 @@ static const struct meaning {
 static const char *explain_error(const char *what, const char *section, int err, const char *log)
 {
 	array_for_each (row, meanings, ARRAY_SIZE(meanings)) {
-		if ((row->err && row->err != err) || !section_is(section, row->types) || (row->is_silent && *log) ||
+		if ((row->err && row->err != err) || !section_is(section, row->types) ||
+		    (row->is_silent && *log) ||
 		    (row->capability && rights_permitted() >> row->capability & 1))
 			continue;
 		if ((!row->what || !strncmp(what, row->what, strlen(row->what))) &&
@@ -108,7 +111,8 @@ static const char *explain_error(const char *what, const char *section, int err,
 const char *refusal_lack(const char *section, uint64_t rights)
 {
 	array_for_each (row, meanings, ARRAY_SIZE(meanings))
-		if (row->capability && section_is(section, row->types) && !(rights >> row->capability & 1))
+		if (row->capability && section_is(section, row->types) &&
+		    !(rights >> row->capability & 1))
 			return row->text;
 	return NULL;
 }

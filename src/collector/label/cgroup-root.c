@@ -18,8 +18,8 @@ static bool is_whole(const char *path)
 	struct statfs found;
 	struct stat status;
 
-	return !statfs(path, &found) && found.f_type == CGROUP2_SUPER_MAGIC && !stat(path, &status) &&
-	       status.st_ino == CGROUPS_ROOT_INODE;
+	return !statfs(path, &found) && found.f_type == CGROUP2_SUPER_MAGIC &&
+	       !stat(path, &status) && status.st_ino == CGROUPS_ROOT_INODE;
 }
 
 char *cgroups_find_root(FILE *mounts)
@@ -51,10 +51,14 @@ char *cgroups_own_root(void)
 			root = strdup(of_machine[i]);
 		}
 	/* Something else may be mounted on top of it. */
-	return root && !statfs(root, &found) && found.f_type == CGROUP2_SUPER_MAGIC ? TAKE_PTR(root) : NULL;
+	return root && !statfs(root, &found) && found.f_type == CGROUP2_SUPER_MAGIC ?
+	       TAKE_PTR(root) : NULL;
 }
 
-/* The numbers of the initial namespaces are those of include/linux/proc_ns.h, the same in every kernel. */
+/*
+ * The numbers of the initial namespaces are those of include/linux/proc_ns.h, the same in every
+ * kernel.
+ */
 static const struct {
 	const char *path;
 	ino_t initial;
@@ -71,9 +75,9 @@ static const struct {
 };
 
 /*
- * What the namespaces of this process hide of the machine, in one sentence, with the options of podman and docker that
- * cure it; nothing, if they hide nothing. is_part: only a part of all cgroups can be seen. Network namespaces have no
- * number that is known, and do not hide names.
+ * What the namespaces of this process hide of the machine, in one sentence, with the options of
+ * podman and docker that cure it; nothing, if they hide nothing. is_part: only a part of all
+ * cgroups can be seen. Network namespaces have no number that is known, and do not hide names.
  */
 static void complain_of_namespaces(bool is_part, struct buf *out)
 {
@@ -97,7 +101,8 @@ int cgroup_root_init(struct cgroup_root *root, const char *path)
 	root->path = path ? strdup(path) : cgroups_own_root();
 	if (path && !root->path)
 		return -ENOMEM;
-	root->is_part = root->path && !stat(root->path, &status) && status.st_ino != CGROUPS_ROOT_INODE;
+	root->is_part = root->path && !stat(root->path, &status) &&
+			status.st_ino != CGROUPS_ROOT_INODE;
 	complain_of_namespaces(root->is_part, &root->hidden);
 	return 0;
 }
@@ -109,8 +114,12 @@ void cgroup_root_done(struct cgroup_root *root)
 	free(root->path);
 }
 
-/* length: of the path of the cgroup with this id, from the root of all. Is it here as well, below our own root? */
-static char *find_above(const struct cgroup_root *root, uint64_t id, const char *path, size_t length)
+/*
+ * length: of the path of the cgroup with this id, from the root of all. Is it here as well, below
+ * our own root?
+ */
+static char *find_above(const struct cgroup_root *root, uint64_t id, const char *path,
+			size_t length)
 {
 	struct stat status;
 	char full[PATH_MAX];

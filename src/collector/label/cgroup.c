@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names come from two sides. A BPF program tells of each cgroup that is made or removed, through a ring
- * buffer that is read at each collection. A walk of the tree finds those that are older than the program. It is
- * repeated if the ring had no room for a record or for a path; and, without a ring, in each collection that needs it.
+ * The names come from two sides. A BPF program tells of each cgroup that is made or removed,
+ * through a ring buffer that is read at each collection. A walk of the tree finds those that are
+ * older than the program. It is repeated if the ring had no room for a record or for a path; and,
+ * without a ring, in each collection that needs it.
  *
- * A walk that has seen the whole tree also shows which cgroups are gone. A cgroup that is gone is forgotten when
- * no key has asked for it for some time.
+ * A walk that has seen the whole tree also shows which cgroups are gone. A cgroup that is gone is
+ * forgotten when no key has asked for it for some time.
  */
 #include "collector/label/cgroup.h"
 
@@ -32,7 +33,8 @@
 #define STEPS_MORE	 8000	 /* of each collection: 2 to 5 ms */
 #define FORGET_AFTER	 8	 /* collections in which nobody asked for a cgroup that is gone … */
 #define RECENT		 1024	 /* … except for this many that were made last */
-#define KNOWN_MAX	 131072	 /* beyond that, the older half of those that are gone is forgotten at once */
+/* beyond that, the older half of those that are gone is forgotten at once */
+#define KNOWN_MAX	 131072
 
 struct cgroup {
 	uint64_t id;
@@ -56,7 +58,8 @@ struct cgroups {
 	struct watches watches; /* maps that hold some of the cgroups */
 	struct walk *walk; /* NULL: none is under way */
 	bool is_due;	   /* a walk has to begin */
-	bool keeps_paths, is_whole; /* whole: the last one began at the root of all, not at that of a namespace */
+	/* whole: the last one began at the root of all, not at that of a namespace */
+	bool keeps_paths, is_whole;
 	uint32_t n_walks;
 	unsigned int n_steps; /* that this collection's walk may still take */
 	uint32_t n_begun;     /* calls of cgroups_begin() */
@@ -124,7 +127,8 @@ static void forget_gone(struct cgroups *cgroups)
 		struct cgroup *cgroup = &cgroups->items[i];
 
 		if (cgroup->is_gone && (i < n_older || (i + RECENT < cgroups->n &&
-							cgroups->n_begun - cgroup->asked > FORGET_AFTER))) {
+							cgroups->n_begun -
+							cgroup->asked > FORGET_AFTER))) {
 			free_texts(cgroup);
 		} else {
 			cgroups->items[n++] = *cgroup;
@@ -138,7 +142,8 @@ static void forget_gone(struct cgroups *cgroups)
 	index_done(&cgroups->index);
 	/* A walk finds again those for which the index has no memory. */
 	for (size_t i = 0; i < n; i++)
-		cgroups->is_due |= index_add(&cgroups->index, hash_bytes(&cgroups->items[i].id, sizeof(uint64_t)),
+		cgroups->is_due |= index_add(&cgroups->index,
+					     hash_bytes(&cgroups->items[i].id, sizeof(uint64_t)),
 					     (uint32_t)i) != 0;
 }
 
@@ -147,7 +152,8 @@ static int add_new(struct cgroups *cgroups, struct cgroup new)
 {
 	struct cgroup *cgroup = array_add(&cgroups->items, &cgroups->n, sizeof(*cgroup));
 
-	if (cgroup && !index_add(&cgroups->index, hash_bytes(&new.id, sizeof(new.id)), (uint32_t)cgroups->n - 1)) {
+	if (cgroup && !index_add(&cgroups->index, hash_bytes(&new.id, sizeof(new.id)),
+				 (uint32_t)cgroups->n - 1)) {
 		*cgroup = new;
 		return 0;
 	}
@@ -179,8 +185,8 @@ static int name_cgroup(const struct cgroups *cgroups, const char *path, struct c
 }
 
 /*
- * It exists: the walk has seen it, or it has just been made. A path that ends in "/" is that of a cgroup above it. NULL:
- * it is not below our root, where others may have the same path.
+ * It exists: the walk has seen it, or it has just been made. A path that ends in "/" is that of a
+ * cgroup above it. NULL: it is not below our root, where others may have the same path.
  */
 static int add_cgroup(struct cgroups *cgroups, uint64_t id, const char *path)
 {
@@ -225,7 +231,8 @@ void cgroups_tell(struct cgroups *cgroups, uint64_t id, uint64_t parent, const c
 	if (cgroups->n >= cgroups->n_limit)
 		forget_gone(cgroups);
 	is_cut = path && unit_is_from_above(path);
-	cgroups->is_due |= add_cgroup(cgroups, id, path) || is_cut; /* a walk may see the whole path */
+	/* a walk may see the whole path */
+	cgroups->is_due |= add_cgroup(cgroups, id, path) || is_cut;
 	cgroup = is_cut ? find_cgroup(cgroups, id) : NULL;
 	if (cgroup)
 		cgroup->is_cut = true;
@@ -249,7 +256,8 @@ static int take_record(void *user, void *data, size_t size)
 	if (*path == '/' && sizeof(id) + n + sizeof(parent) == size)
 		memcpy(&parent, path + n, sizeof(parent));
 	memcpy(text, path, n < RING_PATH_BYTES ? n : RING_PATH_BYTES);
-	if (n >= RING_PATH_BYTES) /* the kernel had no room for more: as that of a walk, it ends with its last "/" */
+	/* the kernel had no room for more: as that of a walk, it ends with its last "/" */
+	if (n >= RING_PATH_BYTES)
 		strrchr(text, '/')[1] = '\0';
 	if (*text && cgroups->told && cgroups->told->store) { /* a walk shows what is gone */
 		store_number(cgroups->told->store, id);
@@ -331,7 +339,10 @@ static int walk_begin(struct cgroups *cgroups)
 	cgroups->n_walks++;
 	cgroups->is_due = false;
 	cgroups->is_whole = false;
-	/* The root of all is never gone, even where no tree is mounted, or only that of a namespace. */
+	/*
+	 * The root of all is never gone, even where no tree is mounted, or only that of a
+	 * namespace.
+	 */
 	return add_cgroup(cgroups, CGROUPS_ROOT_INODE, "/");
 }
 
@@ -348,7 +359,10 @@ static int walk_on(struct cgroups *cgroups)
 	return add_cgroup(cgroups, id, path);
 }
 
-/* Cgroups that a whole walk has not seen are gone. But the tree of a namespace does not have all that the ring has. */
+/*
+ * Cgroups that a whole walk has not seen are gone. But the tree of a namespace does not have all
+ * that the ring has.
+ */
 static void walk_end(struct cgroups *cgroups)
 {
 	bool is_judge = !walk_is_partial(cgroups->walk) && (cgroups->is_whole || !cgroups->ring);
@@ -408,7 +422,9 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_un
 
 	if (err)
 		return err;
-	*ret_unit = cgroup ? (struct cgroup_unit){ cgroup->attribute, cgroup->text, cgroup->path, cgroup->place } :
+	*ret_unit = cgroup ?
+		    (struct cgroup_unit){ cgroup->attribute, cgroup->text, cgroup->path,
+					  cgroup->place } :
 			     (struct cgroup_unit){ "process.linux.cgroup", UNKNOWN };
 	return !cgroup;
 }
@@ -456,7 +472,8 @@ size_t cgroups_count(const struct cgroups *cgroups)
 void cgroups_save(const struct cgroups *cgroups, struct store *out)
 {
 	store_number(out, cgroups->n);
-	for (const struct cgroup *cgroup = cgroups->items; cgroup < cgroups->items + cgroups->n; cgroup++) {
+	for (const struct cgroup *cgroup = cgroups->items;
+	     cgroup < cgroups->items + cgroups->n; cgroup++) {
 		store_number(out, cgroup->id);
 		store_number(out, cgroup->is_gone);
 		store_text(out, cgroup->attribute);

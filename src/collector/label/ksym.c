@@ -14,7 +14,8 @@
 
 struct ksym {
 	uint64_t address;
-	size_t name_at;	     /* in names, which are in the file's order; 0: not a function, only an end of one */
+	/* in names, which are in the file's order; 0: not a function, only an end of one */
+	size_t name_at;
 	uint32_t module;     /* a hash of its name; symbols of the kernel itself have one too */
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Kernel addresses to function names, from /proc/kallsyms. Opened without CAP_SYSLOG it may show only zeros; then
- * none is found.
+ * Kernel addresses to function names, from /proc/kallsyms. Opened without CAP_SYSLOG it may show
+ * only zeros; then none is found.
  */
 
 #include <stdint.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel side keeps numbers: ids, addresses, errnos. Here they become names, as late as possible: once a
- * row, when its series is made. So a look-up may cost a system call. What a number means now may not be
- * known yet (a function of a module that has just been loaded), and what it names may end. Keys of owners
- * that have ended are removed from the maps, so a type that can tell has is_gone().
+ * The kernel side keeps numbers: ids, addresses, errnos. Here they become names, as late as
+ * possible: once a row, when its series is made. So a look-up may cost a system call. What a number
+ * means now may not be known yet (a function of a module that has just been loaded), and what it
+ * names may end. Keys of owners that have ended are removed from the maps, so a type that can tell
+ * has is_gone().
  */
 #include "collector/label/label.h"
 
@@ -54,7 +55,8 @@ static void forget_kernel_types(struct labels *labels)
 const struct btf *labels_kernel_types(struct labels *labels)
 {
 	if (!labels->has_kernel_types)
-		labels->kernel_types = labels->choice->kernel_types ? btf__parse(labels->choice->kernel_types, NULL) :
+		labels->kernel_types = labels->choice->kernel_types ?
+				       btf__parse(labels->choice->kernel_types, NULL) :
 								      btf__load_vmlinux_btf();
 	labels->has_kernel_types = true;
 	return labels->kernel_types;
@@ -72,7 +74,10 @@ void labels_free(struct labels *labels)
 	free(labels);
 }
 
-/* To those without the right, all are 0. The first are 0 to everybody: they are those of a CPU's own memory. */
+/*
+ * To those without the right, all are 0. The first are 0 to everybody: they are those of a CPU's
+ * own memory.
+ */
 static bool has_addresses(FILE *kallsyms)
 {
 	unsigned long long address = 0;
@@ -80,7 +85,8 @@ static bool has_addresses(FILE *kallsyms)
 
 	if (kallsyms)
 		rewind(kallsyms);
-	for (int i = 0; i < FIRST_SYMBOLS && !address && kallsyms && fgets(line, sizeof(line), kallsyms); i++)
+	for (int i = 0;
+	     i < FIRST_SYMBOLS && !address && kallsyms && fgets(line, sizeof(line), kallsyms); i++)
 		(void)sscanf(line, "%llx", &address);
 	return address;
 }
@@ -141,7 +147,9 @@ void labels_begin(struct labels *labels, uint64_t previous_ns)
 	memset(labels->processes, 0, sizeof(labels->processes));
 }
 
-/* When the process that has this id now began, in clock ticks after boot (proc(5), stat, field 22). */
+/*
+ * When the process that has this id now began, in clock ticks after boot (proc(5), stat, field 22).
+ */
 static int process_start_ticks(pid_t pid, uint64_t *ret_ticks)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
@@ -149,20 +157,22 @@ static int process_start_ticks(pid_t pid, uint64_t *ret_ticks)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	f = fopen(path, "re");
-	at = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL; /* field 2 may hold blanks */
+	/* field 2 may hold blanks */
+	at = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
 	return at && sscanf(at, " %" SCNu64, ret_ticks) == 1 ? 0 : -ENOENT;
 }
 
 /*
- * No process of that id, or one that started at another time. /proc may hide others' processes (hidepid=), but
- * not from kill(), which sends nothing here.
+ * No process of that id, or one that started at another time. /proc may hide others' processes
+ * (hidepid=), but not from kill(), which sends nothing here.
  */
 static bool is_process_gone(uint64_t id)
 {
 	uint64_t ticks, tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
-	uint64_t first_ns = label_process_start_ns(id), last_ns = first_ns + (1u << PROCESS_START_BITS) - 1;
+	uint64_t first_ns = label_process_start_ns(id),
+		last_ns = first_ns + (1u << PROCESS_START_BITS) - 1;
 
 	if (process_start_ticks(label_process_number(id), &ticks))
 		return kill(label_process_number(id), 0) && errno == ESRCH;
@@ -206,7 +216,8 @@ static int add_text(struct member *member)
 	if (!text)
 		return LABEL_UNWANTED | member->r;
 	if (label->type->has_lines)
-		err = attributes_add_lines(member->attributes, label->attribute, text, strlen(text));
+		err = attributes_add_lines(member->attributes, label->attribute, text,
+					   strlen(text));
 	else
 		err = attributes_add_text(member->attributes, label->attribute, text, strlen(text));
 	return err ?: member->r;
@@ -248,7 +259,8 @@ static uint64_t load_mortal(const struct key_label *label, const void *key)
 {
 	const struct field *field = label->field;
 
-	return label->type && label->type->is_gone ? load_number(field, (const uint8_t *)key + field->offset_bytes) : 0;
+	return label->type && label->type->is_gone ?
+	       load_number(field, (const uint8_t *)key + field->offset_bytes) : 0;
 }
 
 bool label_is_gone(const struct key_label *label, const void *key)

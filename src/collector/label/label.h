@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * A label is a member of a key; attributes are what it becomes. A label type is a row in label_table[]
- * (type.c), found once by the name of the member's typedef or by what the descriptor says. Enums, texts and plain
- * integers need none. Types with state (cgroups, kernel symbols) keep it in struct labels, one for the whole agent.
+ * A label is a member of a key; attributes are what it becomes. A label type is a row in
+ * label_table[] (type.c), found once by the name of the member's typedef or by what the descriptor
+ * says. Enums, texts and plain integers need none. Types with state (cgroups, kernel symbols) keep
+ * it in struct labels, one for the whole agent.
  */
 
 #include <stdint.h>
@@ -24,7 +25,8 @@
 struct label_choice {
 	struct unit_choice units;
 	uint64_t brief_processes; /* label_is_brief(): how many of a table have their own series */
-	char *kernel_types; /* a file with the types of the running kernel; NULL: the kernel's own */
+	/* a file with the types of the running kernel; NULL: the kernel's own */
+	char *kernel_types;
 };
 
 struct kept;
@@ -35,7 +37,8 @@ struct kept;
 	"\"sudo bpfpush allow symbols\" gives it to the service"
 
 struct labels {
-	uint64_t boot_ns; /* Unix time of boot, for process.creation.time; set again after the clock was set */
+	/* Unix time of boot, for process.creation.time; set again after the clock was set */
+	uint64_t boot_ns;
 	const struct label_choice *choice; /* borrowed */
 	struct cgroups *cgroups;
 
@@ -55,7 +58,9 @@ struct labels {
 		uint32_t number;
 		char text[NAME_TEXT_BYTES];
 	} names[LABEL_NAMES];
-	/* What was found since labels_begin(): many keys of many maps ask for the same processes. */
+	/*
+	 * What was found since labels_begin(): many keys of many maps ask for the same processes.
+	 */
 	struct {
 		uint64_t id;
 		bool is_gone;
@@ -66,17 +71,20 @@ struct labels {
 int labels_new(uint64_t boot_ns, const struct label_choice *choice, struct labels **ret_labels);
 void labels_free(struct labels *labels);
 /*
- * Once before each collection: cgroups and kernel functions that were unknown may be looked up again.
- * previous_ns: CLOCK_BOOTTIME of the collection before, or of the start.
+ * Once before each collection: cgroups and kernel functions that were unknown may be looked up
+ * again. previous_ns: CLOCK_BOOTTIME of the collection before, or of the start.
  */
 void labels_begin(struct labels *labels, uint64_t previous_ns);
 /*
- * Before the start, if functions of the kernel are to be named. "": they can be. Otherwise why not, and what to do:
- * they are called "unknown", as an address would tell where the kernel is. What one process had the right to read is
- * kept for later ones; kept may be NULL.
+ * Before the start, if functions of the kernel are to be named. "": they can be. Otherwise why not,
+ * and what to do: they are called "unknown", as an address would tell where the kernel is. What one
+ * process had the right to read is kept for later ones; kept may be NULL.
  */
 const char *labels_find_symbols(struct labels *labels, struct kept *kept);
-/* The types of the running kernel, which are megabytes: only until labels_begin(). NULL: there are none. */
+/*
+ * The types of the running kernel, which are megabytes: only until labels_begin(). NULL: there are
+ * none.
+ */
 const struct btf *labels_kernel_types(struct labels *labels);
 /* A hash map of the kernel side from a number (u64) to a text in its value. */
 struct label_names {
@@ -87,14 +95,16 @@ struct label_names {
 struct label_context {
 	struct labels *labels;
 	const struct btf *btf;		  /* of the object */
-	struct label_names process_names; /* of the same object: lbl_process -> name of the executable */
+	/* of the same object: lbl_process -> name of the executable */
+	struct label_names process_names;
 };
 
 struct member;
 
 struct label_type;
 /* The name of a number; what has no name is its number. name.h has them. */
-typedef void name_fn(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES]);
+typedef void name_fn(const struct label_type *type, uint32_t number,
+		     char ret_text[NAME_TEXT_BYTES]);
 
 struct label_type {
 	const char *name;    /* as in "as = NAME" and in the typedef lbl_NAME, with "_" for "-" */
@@ -104,17 +114,21 @@ struct label_type {
 	bool is_optional;    /* 0 makes no attribute, and never ends */
 	const char *default_name; /* of the attribute; NULL: it has none of its own */
 	void (*put)(struct member *member); /* the attribute's text, or what is_absent says */
-	int (*add)(const struct member *member); /* attributes that are more than a text. NULL, as put: it makes none */
-	enum attribute_type kind; /* of the attribute, where the descriptor says nothing of its text */
+	/* attributes that are more than a text. NULL, as put: it makes none */
+	int (*add)(const struct member *member);
+	/* of the attribute, where the descriptor says nothing of its text */
+	enum attribute_type kind;
 	name_fn *name_of;	 /* for numbers that only have names */
-	const char *pci;	 /* for name_pci: what a line begins with, and how many digits follow … */
+	/* for name_pci: what a line begins with, and how many digits follow … */
+	const char *pci;
 	uint8_t digits, below;	 /* … of them, and of those below them */
 	bool is_changing; /* the same number may get another name */
 	bool has_lines;	  /* the text has */
 	bool is_function; /* of the kernel, see labels_find_symbols() */
 	bool is_of_top;	  /* only the topmost cgroup of a unit counts */
 	bool (*is_gone)(struct labels *labels, uint64_t value);
-	unsigned int n_own; /* attributes that it names itself, so that no [label] can; 0: it makes one */
+	/* attributes that it names itself, so that no [label] can; 0: it makes one */
+	unsigned int n_own;
 	const char *own[4]; /* those that it may make, ended by NULL … */
 	const char *instead; /* … and the type that makes one in place of them */
 };
@@ -153,10 +167,15 @@ struct member {
 #define PROCESS_ID_BITS	   22
 #define PROCESS_START_BITS 20
 
-/* Have modules come or gone since the last call? Functions of others may be at their addresses now. */
+/*
+ * Have modules come or gone since the last call? Functions of others may be at their addresses now.
+ */
 bool label_modules_changed(struct labels *labels);
 bool label_is_number(const struct field *field);
-/* Of a lbl_process: its number, when it began after boot (or up to a millisecond later), and whether it has ended. */
+/*
+ * Of a lbl_process: its number, when it began after boot (or up to a millisecond later), and
+ * whether it has ended.
+ */
 static inline pid_t label_process_number(uint64_t id)
 {
 	return (pid_t)(id & ((1u << PROCESS_ID_BITS) - 1));
@@ -172,9 +191,9 @@ bool label_process_is_gone(struct labels *labels, uint64_t id);
 #define LABEL_UNWANTED DELTA_UNWANTED
 
 /*
- * Adds the attributes of the member of one key: none, one, or several (a process). 1: a later collection may know
- * another name. LABEL_UNWANTED: the configuration or the descriptor excludes what has this key; with 1: as it is called
- * now. -errno of attributes_add_*().
+ * Adds the attributes of the member of one key: none, one, or several (a process). 1: a later
+ * collection may know another name. LABEL_UNWANTED: the configuration or the descriptor excludes
+ * what has this key; with 1: as it is called now. -errno of attributes_add_*().
  */
 int label_add(const struct key_label *label, const void *key, struct attributes *attributes);
 
@@ -184,7 +203,10 @@ int label_add(const struct key_label *label, const void *key, struct attributes 
  */
 bool label_is_gone(const struct key_label *label, const void *key);
 
-/* If the member is a process that began after the previous collection, and has ended: its id. Else 0. */
+/*
+ * If the member is a process that began after the previous collection, and has ended: its id. Else
+ * 0.
+ */
 uint64_t label_brief(const struct key_label *label, const void *key);
 
 /* System calls of the ABI that this was built for. NULL, -1: unknown. */

@@ -15,7 +15,8 @@
 #define DOMAIN_PART_MAX 63
 
 /* The last part of /sys/dev/block/MAJOR:MINOR's target. */
-static void name_block_device(unsigned int major_number, unsigned int minor_number, char ret_text[NAME_TEXT_BYTES])
+static void name_block_device(unsigned int major_number, unsigned int minor_number,
+			      char ret_text[NAME_TEXT_BYTES])
 {
 	char path[64], target[PATH_MAX];
 	ssize_t size;
@@ -31,18 +32,23 @@ void name_device(const struct label_type *type, uint32_t number, char ret_text[N
 	name_block_device(number >> 20, number & 0xfffff, ret_text);
 }
 
-void name_stat_device(const struct label_type *type, uint32_t number, char ret_text[NAME_TEXT_BYTES])
+void name_stat_device(const struct label_type *type, uint32_t number,
+		      char ret_text[NAME_TEXT_BYTES])
 {
 	name_block_device(major(number), minor(number), ret_text);
 }
 
-/* "nvme0c1n2" is a path to "nvme0n2", which is the disk that programs see (drivers/nvme/host/multipath.c). */
+/*
+ * "nvme0c1n2" is a path to "nvme0n2", which is the disk that programs see
+ * (drivers/nvme/host/multipath.c).
+ */
 void put_disk(struct member *member)
 {
 	int disk = 0, path = 0, end = 0;
 	char name[NAME_TEXT_BYTES];
 
-	snprintf(name, sizeof(name), "%.*s", (int)member->label->field->size_bytes, (const char *)member->raw);
+	snprintf(name, sizeof(name), "%.*s", (int)member->label->field->size_bytes,
+		 (const char *)member->raw);
 	(void)sscanf(name, "nvme%*[0-9]%nc%*[0-9]%nn%*[0-9]%n", &disk, &path, &end);
 	if (end && !name[end])
 		buf_printf(&member->text, "%.*s%s", disk, name, name + path);
@@ -90,7 +96,8 @@ void name_pci(const struct label_type *type, uint32_t number, char ret_text[NAME
 
 	snprintf(head, sizeof(head), "%s%0*x ", type->pci, type->digits, number >> 4 * type->below);
 	if (type->below)
-		snprintf(below, sizeof(below), "%0*x ", type->below, number & ((1u << 4 * type->below) - 1));
+		snprintf(below, sizeof(below), "%0*x ", type->below,
+			 number & ((1u << 4 * type->below) - 1));
 	for (size_t i = 0; !f && i < ARRAY_SIZE(paths); i++)
 		f = fopen(paths[i], "re");
 	name = f ? name_find_pci(f, head, below, line, sizeof(line)) : NULL;
@@ -118,7 +125,8 @@ static bool append_parts(const uint8_t *data, size_t size, struct buf *out)
 		if (at)
 			buf_append_byte(out, '.');
 		while (++at < end)
-			buf_printf(out, isalnum(data[at]) || strchr("-_", data[at]) ? "%c" : "\\%03u", tolower(data[at]));
+			buf_printf(out, isalnum(data[at]) || strchr("-_", data[at]) ? "%c" : "\\%03u",
+				   tolower(data[at]));
 	}
 	return at < size;
 }

@@ -52,7 +52,8 @@ int patterns_compile(const struct descriptor_list *matches, struct diag *diag, c
 
 		if (!added)
 			return -ENOMEM;
-		err = is_too_large(match->text) ? REG_ESPACE : regcomp(added, match->text, REG_EXTENDED);
+		err = is_too_large(match->text) ? REG_ESPACE :
+		      regcomp(added, match->text, REG_EXTENDED);
 		if (!err)
 			continue;
 		--ret_patterns->n;
@@ -63,7 +64,8 @@ int patterns_compile(const struct descriptor_list *matches, struct diag *diag, c
 	return 0;
 }
 
-bool patterns_fit(const struct patterns *patterns, const char *text, regmatch_t *ret_parts, size_t n)
+bool patterns_fit(const struct patterns *patterns, const char *text,
+		  regmatch_t *ret_parts, size_t n)
 {
 	array_for_each (pattern, patterns->items, patterns->n)
 		if (!regexec(pattern, text, n, ret_parts, 0))
@@ -108,8 +110,10 @@ static int add_constants(struct label_rule *rule, const struct btf *types, const
 	const char *constant;
 	int64_t number;
 
-	for (uint32_t i = 0; id > 0 && (constant = shape_enum_at(types, (uint32_t)id, i, &number)); i++) {
-		struct constant *added = array_add(&rule->constants, &rule->n_constants, sizeof(*added));
+	for (uint32_t i = 0; id > 0 && (constant = shape_enum_at(types, (uint32_t)id, i, &number));
+	     i++) {
+		struct constant *added = array_add(&rule->constants, &rule->n_constants,
+						   sizeof(*added));
 
 		if (added)
 			*added = (struct constant){ strdup(constant), number };
@@ -119,7 +123,8 @@ static int add_constants(struct label_rule *rule, const struct btf *types, const
 	return 0;
 }
 
-static void check_section(const struct descriptor_label *section, struct diag *diag, const char *path)
+static void check_section(const struct descriptor_label *section, struct diag *diag,
+			  const char *path)
 {
 	const struct descriptor_list *values = &section->values;
 
@@ -129,11 +134,12 @@ static void check_section(const struct descriptor_label *section, struct diag *d
 	for (size_t i = 0; i < values->n; i++)
 		if (array_find(values->items, i, values->items[i].text))
 			diag_add(diag, path, values->items[i].line, "value = %s=%s: \"%s\" has a text already; keep one of the lines",
-				 values->items[i].text, values->items[i].value, values->items[i].text);
+				 values->items[i].text, values->items[i].value,
+				 values->items[i].text);
 }
 
-int label_rule_new(const struct descriptor_label *section, const struct btf *kernel, struct diag *diag,
-		   const char *path, struct label_rule **ret_rule)
+int label_rule_new(const struct descriptor_label *section, const struct btf *kernel,
+		   struct diag *diag, const char *path, struct label_rule **ret_rule)
 {
 	const char *blank = section->as ? strchr(section->as, ' ') : NULL;
 	struct label_rule *rule;
@@ -152,15 +158,16 @@ int label_rule_new(const struct descriptor_label *section, const struct btf *ker
 	return err;
 }
 
-void label_rule_check_enum(const struct label_rule *rule, const struct btf *kernel, struct diag *diag,
-			   const char *path)
+void label_rule_check_enum(const struct label_rule *rule, const struct btf *kernel,
+			   struct diag *diag, const char *path)
 {
 	const char *wanted = strchr(rule->section->as, ' ') + 1, *nearest;
 	char guess[256] = "; write another one, or the number's type alone, such as u32";
 
 	if (rule->n_constants)
 		return;
-	nearest = shape_nearest_type(kernel, 1u << BTF_KIND_ENUM | 1u << BTF_KIND_ENUM64, "", wanted, LONG_MAX);
+	nearest = shape_nearest_type(kernel, 1u << BTF_KIND_ENUM | 1u << BTF_KIND_ENUM64, "",
+				     wanted, LONG_MAX);
 	if (nearest)
 		snprintf(guess, sizeof(guess), ": did you mean \"%s\"?", nearest);
 	diag_add(diag, path, rule->section->line,

@@ -34,7 +34,8 @@ const char *label_syscall_name(uint32_t number)
 int label_syscall_number(const char *name, size_t length)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(syscall_names); i++)
-		if (syscall_names[i] && !strncmp(syscall_names[i], name, length) && !syscall_names[i][length])
+		if (syscall_names[i] && !strncmp(syscall_names[i], name, length) &&
+		    !syscall_names[i][length])
 			return (int)i;
 	return -1;
 }
@@ -71,7 +72,8 @@ static void put_cgroup_path(struct member *member)
 static int add_process(const struct member *member)
 {
 	const struct label_names *names = &member->label->context->process_names;
-	uint64_t created_ns = member->label->context->labels->boot_ns + label_process_start_ns(member->value);
+	uint64_t created_ns = member->label->context->labels->boot_ns +
+			      label_process_start_ns(member->value);
 	uint8_t *value = member->label->context->labels->value;
 	const char *name = (const char *)value + names->text_offset_bytes;
 	time_t seconds = (time_t)(created_ns / NS_PER_S);
@@ -80,8 +82,10 @@ static int add_process(const struct member *member)
 	int err;
 
 	at += strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &parts));
-	snprintf(at, sizeof(text) - (size_t)(at - text), ".%03" PRIu64 "Z", created_ns / NS_PER_MS % 1000);
-	err = attributes_add_number(member->attributes, "process.pid", (int64_t)label_process_number(member->value)) ?:
+	snprintf(at, sizeof(text) - (size_t)(at - text), ".%03" PRIu64 "Z",
+		 created_ns / NS_PER_MS % 1000);
+	err = attributes_add_number(member->attributes, "process.pid",
+				    (int64_t)label_process_number(member->value)) ?:
 	      attributes_add_text(member->attributes, "process.creation.time", text, strlen(text));
 	if (err || names->fd < 0 || bpf_map_lookup_elem(names->fd, &member->value, value))
 		return err;
@@ -124,7 +128,10 @@ static void put_named(struct member *member)
 	buf_append_text(&member->text, name->text);
 }
 
-/* The list is megabytes long, so it is read only for an address that is not known, and once a collection. */
+/*
+ * The list is megabytes long, so it is read only for an address that is not known, and once a
+ * collection.
+ */
 static const char *find_function(struct labels *labels, uint64_t address)
 {
 	const char *known = labels->ksyms ? ksyms_find(labels->ksyms, address) : NULL;
@@ -141,7 +148,10 @@ static const char *find_function(struct labels *labels, uint64_t address)
 	return ksyms_find(fresh, address);
 }
 
-/* One, or those of a stack, the innermost first, one in a line. Addresses of the kernel stay on the machine. */
+/*
+ * One, or those of a stack, the innermost first, one in a line. Addresses of the kernel stay on the
+ * machine.
+ */
 static void put_functions(struct member *member)
 {
 	const uint8_t *at = member->raw, *end = at + member->label->field->size_bytes;
@@ -163,7 +173,9 @@ static void put_ip(struct member *member)
 	const uint8_t *at = (const uint8_t *)member->raw + (is_mapped ? sizeof(mapped) : 0);
 	char text[INET6_ADDRSTRLEN];
 
-	buf_append_text(&member->text, inet_ntop(is_wide && !is_mapped ? AF_INET6 : AF_INET, at, text, sizeof(text)));
+	buf_append_text(&member->text,
+			inet_ntop(is_wide && !is_mapped ? AF_INET6 : AF_INET, at, text,
+				  sizeof(text)));
 }
 
 static void put_enum(struct member *member)
@@ -179,12 +191,14 @@ static void put_enum(struct member *member)
 
 static void put_kernel_enum(struct member *member)
 {
-	put(member, label_rule_constant(member->label->rule, member->number), "%" PRId64, member->number);
+	put(member, label_rule_constant(member->label->rule, member->number), "%" PRId64,
+	    member->number);
 }
 
 static void put_string(struct member *member)
 {
-	buf_append(&member->text, member->raw, strnlen(member->raw, member->label->field->size_bytes));
+	buf_append(&member->text, member->raw,
+		   strnlen(member->raw, member->label->field->size_bytes));
 }
 
 static void put_hex(struct member *member)
@@ -199,7 +213,8 @@ static void put_bool(struct member *member)
 
 static void put_integer(struct member *member)
 {
-	buf_printf(&member->text, member->label->field->is_signed ? "%" PRId64 : "%" PRIu64, member->number);
+	buf_printf(&member->text, member->label->field->is_signed ? "%" PRId64 : "%" PRIu64,
+		   member->number);
 }
 
 static bool cgroup_is_gone(struct labels *labels, uint64_t id)
@@ -217,7 +232,8 @@ static const struct label_type label_table[] = {
 	{ "cgroup-path", NUMBER, 0, 0, true, NULL, put_cgroup_path, .is_gone = cgroup_is_gone },
 	{ "cgroup-top", NUMBER, 8, 0, true, "systemd.unit.name", .add = add_cgroup, .is_gone = cgroup_is_gone, .n_own = 1,
 	  .own = { "systemd.unit.name", "container.id", "process.linux.cgroup" }, .instead = "cgroup-path", .is_of_top = true },
-	{ "process", NUMBER, 8, 0, true, "process.pid", .add = add_process, .is_gone = label_process_is_gone, .n_own = 3,
+	{ "process", NUMBER, 8, 0, true, "process.pid", .add = add_process,
+	  .is_gone = label_process_is_gone, .n_own = 3,
 	  .own = { "process.pid", "process.creation.time", "process.executable.name" }, .instead = "integer" },
 	{ "tgid", NUMBER, 4, 0, true, "process.pid", put_integer, .kind = ATTRIBUTE_NUMBER },
 	{ "syscall", NUMBER, 0, 0, false, "bpfpush.syscall.name", put_syscall },
@@ -230,15 +246,18 @@ static const struct label_type label_table[] = {
 	{ "ksym", CLASS(BYTES), 0, 8, false, "code.stacktrace", put_functions, .is_changing = true, .has_lines = true,
 	  .is_function = true },
 	{ "ipv4", NUMBER | ARRAY, 4, 0, false, NULL, put_ip },
-	{ "ipv4", NUMBER, 8, 0, false, NULL, put_ip }, /* its low half, which comes first in memory */
+	/* its low half, which comes first in memory */
+	{ "ipv4", NUMBER, 8, 0, false, NULL, put_ip },
 	{ "ipv6", ARRAY, 16, 0, false, NULL, put_ip },
 	{ "hex", NUMBER, 0, 0, false, NULL, put_hex },
 	{ "hex", ARRAY, 0, 0, false, NULL, put_bytes },
 	{ "dname", ARRAY, 0, 1, false, NULL, put_domain },
 	{ "pci-vendor", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "", .digits = 4 },
-	{ "pci-device", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "", .digits = 4, .below = 4 },
+	{ "pci-device", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "", .digits = 4,
+	  .below = 4 },
 	{ "pci-class", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "C ", .digits = 2 },
-	{ "pci-subclass", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "C ", .digits = 2, .below = 2 },
+	{ "pci-subclass", NUMBER, 0, 0, false, NULL, put_named, .name_of = name_pci, .pci = "C ", .digits = 2,
+	  .below = 2 },
 	{ "bool", NUMBER, 0, 0, false, NULL, put_bool, .kind = ATTRIBUTE_FLAG },
 	{ "text", ARRAY, 0, 1, false, NULL, put_string },
 	{ "integer", NUMBER, 0, 0, false, NULL, put_integer, .kind = ATTRIBUTE_NUMBER },
@@ -249,7 +268,8 @@ static const struct label_type label_table[] = {
 
 static bool is_fit(const struct label_type *type, const struct field *field)
 {
-	return type->classes & 1u << field->class && (!type->size_bytes || type->size_bytes == field->size_bytes) &&
+	return type->classes & 1u << field->class &&
+	       (!type->size_bytes || type->size_bytes == field->size_bytes) &&
 	       (!type->element_bytes || type->element_bytes == field->bucket_bytes);
 }
 
@@ -280,9 +300,11 @@ void label_type_names(const struct field *field, struct buf *out)
 
 const struct label_type *label_type_find(const struct field *field)
 {
-	static const char *const words[] = { [FIELD_INTEGER] = "integer", [FIELD_ENUM] = "enum", [FIELD_TEXT] = "text",
+	static const char *const words[] = { [FIELD_INTEGER] = "integer", [FIELD_ENUM] = "enum",
+					     [FIELD_TEXT] = "text",
 					     [FIELD_BYTES] = "?", [FIELD_HISTOGRAM] = "?" };
 	const char *word = field->is_bool ? "bool" : words[field->class];
 
-	return label_type_named(strncmp(field->type_name, "lbl_", 4) ? word : field->type_name + 4, field);
+	return label_type_named(strncmp(field->type_name, "lbl_", 4) ? word : field->type_name + 4,
+				field);
 }

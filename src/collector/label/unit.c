@@ -12,8 +12,10 @@
 
 /* Whose cgroups a component is among. That says what it can be, and what may be believed of it. */
 enum {
-	NOBODY = 0,	  /* those in a container, a guest or a unit, which chooses their names itself */
-	MACHINE = 1 << 0, /* this machine's: slices of its systemd, and what others put next to them */
+	/* those in a container, a guest or a unit, which chooses their names itself */
+	NOBODY = 0,
+	/* this machine's: slices of its systemd, and what others put next to them */
+	MACHINE = 1 << 0,
 	RUNTIME = 1 << 1, /* a container runtime's */
 	PODMAN = 1 << 2,  /* Podman's without systemd: bare digits are a pod's */
 	LXC = 1 << 3,	  /* of which each is a guest */
@@ -23,11 +25,13 @@ enum {
 enum kind { PLACE, CONTAINER, GUEST, UNIT };
 
 /*
- * Each component is made by one program, so the whole of it has to fit. The first row that does is taken.
- * What fits none, as a slice or somebody's own cgroup, is nothing by itself, and what is below it is among the same.
+ * Each component is made by one program, so the whole of it has to fit. The first row that does is
+ * taken. What fits none, as a slice or somebody's own cgroup, is nothing by itself, and what is
+ * below it is among the same.
  */
 static const struct layout {
-	const char *patterns[6]; /* ended by NULL; "*": one character or more; "#": the 64 digits of an id */
+	/* ended by NULL; "*": one character or more; "#": the 64 digits of an id */
+	const char *patterns[6];
 	unsigned int among;
 	enum kind kind;
 	unsigned int below;
@@ -39,14 +43,18 @@ static const struct layout {
 	/* containers */
 	{ { "#", "crio-#", "kata_#" }, MACHINE | RUNTIME, CONTAINER, NOBODY },
 	{ { "libpod-#", "libpod-payload-#" }, MACHINE | RUNTIME | PODMAN, CONTAINER, NOBODY },
-	{ { "*.slice:*:#" }, MACHINE | RUNTIME, CONTAINER, NOBODY }, /* meant for systemd, but made without it */
+	/* meant for systemd, but made without it */
+	{ { "*.slice:*:#" }, MACHINE | RUNTIME, CONTAINER, NOBODY },
 	{ { "containerd-#.scope", "cri-containerd-#.scope", "nerdctl-#.scope" }, MACHINE, CONTAINER, NOBODY },
 	{ { "crio-#.scope", "docker-#.scope", "libpod-#.scope" }, MACHINE, CONTAINER, NOBODY },
 	/* guests without a unit */
 	{ { "*" }, LXC, GUEST, NOBODY },
 	{ { "lxc.payload.*" }, MACHINE | MANAGER, GUEST, NOBODY },
 	{ { "*.libvirt-lxc" }, MACHINE, GUEST, NOBODY },
-	/* units: also guests of nspawn and libvirt (machine-*.scope) and monitors of containers (*-conmon-#.scope) */
+	/*
+	 * units: also guests of nspawn and libvirt (machine-*.scope) and monitors of containers
+	 * (*-conmon-#.scope)
+	 */
 	{ { "user@*.service" }, MACHINE, UNIT, MANAGER },
 	{ { "containerd.service", "crio.service", "docker.service" }, MACHINE, UNIT, RUNTIME },
 	{ { "*.service", "*.scope", "*.socket", "*.mount", "*.swap" }, MACHINE | MANAGER, UNIT, NOBODY },
@@ -88,15 +96,16 @@ static bool fits_pattern(const char *pattern, struct part part, const char **ret
 static const struct layout *find_layout(unsigned int among, struct part part, const char **ret_id)
 {
 	array_for_each (layout, layouts, ARRAY_SIZE(layouts))
-		for (const char *const *pattern = layout->patterns; layout->among & among && *pattern; pattern++)
+		for (const char *const *pattern = layout->patterns;
+		     layout->among & among && *pattern; pattern++)
 			if (fits_pattern(*pattern, part, ret_id))
 				return layout;
 	return NULL;
 }
 
 /*
- * systemd puts a "_" before what cgroupfs would take for a file of its own. "\xNN" is a part of the unit's name
- * itself, as systemctl shows it.
+ * systemd puts a "_" before what cgroupfs would take for a file of its own. "\xNN" is a part of the
+ * unit's name itself, as systemctl shows it.
  */
 static struct part unescape_part(struct part part)
 {
@@ -112,7 +121,8 @@ static const char *print_unit(struct part unit, struct part inner, char *text, s
 	unit = unescape_part(unit);
 	inner = unescape_part(inner);
 	if (has_inner)
-		snprintf(text, size, "%.*s/%.*s", (int)unit.length, unit.text, (int)inner.length, inner.text);
+		snprintf(text, size, "%.*s/%.*s", (int)unit.length, unit.text, (int)inner.length,
+			 inner.text);
 	else
 		snprintf(text, size, "%.*s", (int)unit.length, unit.text);
 	return "systemd.unit.name";
@@ -125,7 +135,8 @@ bool unit_is_from_above(const char *path)
 
 const char *unit_name(const char *path, char *text, size_t size)
 {
-	struct part own = { path, strlen(path) - unit_is_from_above(path) }, unit = { 0 }, inner = { "", 0 };
+	struct part own = { path, strlen(path) - unit_is_from_above(path) }, unit = { 0 },
+		inner = { "", 0 };
 	unsigned int among = MACHINE;
 
 	for (const char *at = path, *end; *at && among != NOBODY; at = end) {
@@ -164,7 +175,8 @@ static const char *find_pattern(const struct setting_list *patterns, const char 
 
 const char *unit_choose(const struct unit_choice *choice, const char *name)
 {
-	if ((choice->include.n_items && !find_pattern(&choice->include, name)) || find_pattern(&choice->exclude, name))
+	if ((choice->include.n_items && !find_pattern(&choice->include, name)) ||
+	    find_pattern(&choice->exclude, name))
 		return NULL;
 	return find_pattern(&choice->fold, name) ?: name;
 }
@@ -193,7 +205,8 @@ bool unit_is_top(const struct unit_choice *choice, const char *path)
 	return strcmp(name, name_of_parent) != 0;
 }
 
-int unit_of_path(const struct unit_choice *choice, const char *path, const char **ret_attribute, char **ret_text)
+int unit_of_path(const struct unit_choice *choice, const char *path, const char **ret_attribute,
+		 char **ret_text)
 {
 	const char *chosen;
 	char name[PATH_MAX];

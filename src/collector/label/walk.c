@@ -81,7 +81,8 @@ static void leave_directory(struct walk *walk)
 		place = walk->closed[--walk->n_closed];
 		array_shrink(&walk->closed, walk->n_closed + 1, walk->n_closed, sizeof(place));
 		fd = openat(dirfd(dir), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		parent = fd < 0 || fstat(fd, &status) || status.st_ino != place.id ? NULL : fdopendir(fd);
+		parent = fd < 0 || fstat(fd, &status) || status.st_ino != place.id ? NULL :
+			 fdopendir(fd);
 		if (parent) {
 			seekdir(parent, place.at);
 			walk->from = place.at;
@@ -131,7 +132,8 @@ static void extend_path(struct walk *walk, size_t length, const char *name)
 	bool has_room = length + strlen(name) + sizeof("//") <= sizeof(walk->path);
 
 	if (!length || walk->path[length - 1] != '/')
-		snprintf(walk->path + length, sizeof(walk->path) - length, "/%s", has_room ? name : "");
+		snprintf(walk->path + length, sizeof(walk->path) - length, "/%s",
+			 has_room ? name : "");
 }
 
 bool walk_step(struct walk *walk, uint64_t *ret_id, const char **ret_path)

@@ -13,7 +13,8 @@ struct watch {
 	LIST_ENTRY(watch) others;
 	const char *map; /* its name; the descriptor's string */
 	struct patterns patterns;
-	int fd;		 /* borrowed; of a hash map by cgroup id, or of cgroup storage; -1: not yet */
+	/* borrowed; of a hash map by cgroup id, or of cgroup storage; -1: not yet */
+	int fd;
 	bool is_storage; /* it loses its cgroups by itself */
 	bool is_full;	 /* it had no room for a cgroup … */
 	bool has_told;	 /* … which has been said */

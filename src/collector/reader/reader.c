@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reading never changes a map: programs go on counting meanwhile, and what they add after a key has been
- * read is seen in the next reading. So a number is never lost or counted twice, but two numbers of one
- * reading may be some microseconds apart.
+ * A reading never changes a map: programs go on counting meanwhile, and what they add after a key
+ * has been read is seen in the next reading. So a number is never lost or counted twice, but two
+ * numbers of one reading may be some microseconds apart.
  *
- * Flat tables are the fast path (table/table.c). All other types take one system call for hundreds of keys. A
- * reading that breaks off must not pass for a whole one, because keys that it did not reach would count as gone,
- * and as new the next time.
+ * Flat tables are the fast path (table/table.c). All other types take one system call for hundreds
+ * of keys. A reading that breaks off must not pass for a whole one, because keys that it did not
+ * reach would count as gone, and as new the next time.
  */
 #include "collector/reader/reader.h"
 
@@ -47,7 +47,8 @@ uint32_t reader_n_cells(const struct reader *reader)
 static int grow_batch(struct reader *reader)
 {
 	uint32_t batch = reader->batch ? reader->batch * 2 : BATCH_ENTRIES;
-	uint8_t *memory = realloc(reader->memory, batch * (reader->key_bytes + reader->values_bytes) +
+	uint8_t *memory = realloc(reader->memory,
+				  batch * (reader->key_bytes + reader->values_bytes) +
 						  reader->key_bytes + reader->cpu_bytes);
 
 	if (!memory)
@@ -72,7 +73,8 @@ int reader_open(struct reader *reader)
 	table->n_runs = reader->n_runs;
 	if (reader->is_table)
 		return table_open(table, reader_n_cells(reader));
-	table->cells = reader->is_mortal ? calloc(reader_n_cells(reader), sizeof(*table->cells)) : NULL;
+	table->cells = reader->is_mortal ? calloc(reader_n_cells(reader), sizeof(*table->cells)) :
+		       NULL;
 	return reader->is_mortal && !table->cells ? -ENOMEM : 0;
 }
 
@@ -99,10 +101,11 @@ static void add_value(const struct reader *reader, const uint8_t *value, uint64_
 }
 
 /*
- * Of the CPUs whose number has changed since the reading before the largest; if none has, the number is what it was.
+ * Of the CPUs whose number has changed since the reading before the largest; if none has, the
+ * number is what it was.
  */
-static void pick_last(const struct reader *reader, const struct reader_run *run, const uint8_t *values, uint64_t *cells,
-		      const uint64_t *previous)
+static void pick_last(const struct reader *reader, const struct reader_run *run,
+		      const uint8_t *values, uint64_t *cells, const uint64_t *previous)
 {
 	uint64_t *now = cells + run->first_cell;
 	const uint64_t *before = previous + run->first_cell;
@@ -119,11 +122,11 @@ static void pick_last(const struct reader *reader, const struct reader_run *run,
 }
 
 /*
- * An array has all its entries from the start, and a key those of all CPUs, so one that holds nothing and never did is
- * nobody's.
+ * An array has all its entries from the start, and a key those of all CPUs, so one that holds
+ * nothing and never did is nobody's.
  */
-static bool is_unused(const struct reader *reader, const struct rows *rows, const void *key, const uint8_t *values,
-		      size_t n_bytes)
+static bool is_unused(const struct reader *reader, const struct rows *rows, const void *key,
+		      const uint8_t *values, size_t n_bytes)
 {
 	bool has_all = traits[reader->type] & READER_ARRAY || reader->cpu_bytes;
 
@@ -133,10 +136,11 @@ static bool is_unused(const struct reader *reader, const struct rows *rows, cons
 }
 
 /*
- * One key and all its values. That is the whole of it, and a key that comes twice in a reading counts once; but
- * a key of a table may have a place there too.
+ * One key and all its values. That is the whole of it, and a key that comes twice in a reading
+ * counts once; but a key of a table may have a place there too.
  */
-static int add_values(struct reader *reader, struct rows *rows, const void *key, const uint8_t *values, size_t n_bytes)
+static int add_values(struct reader *reader, struct rows *rows, const void *key,
+		      const uint8_t *values, size_t n_bytes)
 {
 	uint64_t *cells;
 	uint32_t row;
@@ -156,7 +160,8 @@ static int add_values(struct reader *reader, struct rows *rows, const void *key,
 		add_value(reader, values + at, cells);
 	for (size_t i = 0; i < reader->n_runs; i++)
 		if (reader->runs[i].is_last)
-			pick_last(reader, &reader->runs[i], values, cells, rows_previous(rows, row));
+			pick_last(reader, &reader->runs[i], values, cells,
+				  rows_previous(rows, row));
 	return 0;
 }
 
@@ -170,7 +175,8 @@ static const uint8_t *row_key(const struct reader *reader, const void *key, uint
 	return made;
 }
 
-static int add_entry(struct reader *reader, struct rows *rows, const void *key, const uint8_t *values)
+static int add_entry(struct reader *reader, struct rows *rows, const void *key,
+		     const uint8_t *values)
 {
 	uint32_t n_cpus = (uint32_t)(reader->values_bytes / reader->stride_bytes);
 	int err = 0;
@@ -178,7 +184,8 @@ static int add_entry(struct reader *reader, struct rows *rows, const void *key, 
 	if (!reader->cpu_bytes)
 		return add_values(reader, rows, key, values, reader->values_bytes);
 	for (uint32_t cpu = 0; cpu < n_cpus && !err; cpu++, values += reader->stride_bytes)
-		err = add_values(reader, rows, row_key(reader, key, cpu), values, reader->stride_bytes);
+		err = add_values(reader, rows, row_key(reader, key, cpu), values,
+				 reader->stride_bytes);
 	return err;
 }
 
@@ -191,8 +198,8 @@ static int read_batches(struct reader *reader, struct rows *rows)
 	while (!err) {
 		uint8_t *keys = reader->memory, *values = keys + reader->batch * reader->key_bytes;
 		uint32_t count = reader->batch;
-		int r = bpf_map_lookup_batch(reader->fd, is_first ? NULL : &cursor, &cursor, keys, values, &count,
-					     NULL);
+		int r = bpf_map_lookup_batch(reader->fd, is_first ? NULL : &cursor, &cursor, keys,
+					     values, &count, NULL);
 
 		if (r == -ENOSPC) { /* a bucket larger than a batch */
 			err = grow_batch(reader);
@@ -201,7 +208,8 @@ static int read_batches(struct reader *reader, struct rows *rows)
 		if (r && r != -ENOENT)
 			return r;
 		for (uint32_t i = 0; i < count && !err; i++)
-			err = add_entry(reader, rows, keys + i * reader->key_bytes, values + i * reader->values_bytes);
+			err = add_entry(reader, rows, keys + i * reader->key_bytes,
+					values + i * reader->values_bytes);
 		if (r)
 			return err;
 		is_first = false;
@@ -259,8 +267,9 @@ static bool is_as_read(const struct reader *reader, const uint64_t *cells, const
 }
 
 /*
- * A key whose row has nothing but what the hash map holds, as the last reading found it: not one that has grown since,
- * or has a place in the table as well. What comes now is growth in the next reading.
+ * A key whose row has nothing but what the hash map holds, as the last reading found it: not one
+ * that has grown since, or has a place in the table as well. What comes now is growth in the next
+ * reading.
  */
 static void take_key(const struct reader *reader, struct rows *rows, uint32_t row)
 {
@@ -274,8 +283,8 @@ static void take_key(const struct reader *reader, struct rows *rows, uint32_t ro
 		return;
 	if (!bpf_map_lookup_and_delete_elem(reader->fd, key, reader->memory))
 		add_key(reader, cells, rows->n_cells);
-	/* Before 5.14 the kernel cannot do both at once, so what comes in between is lost. */
 	else if (bpf_map_delete_elem(reader->fd, key))
+		/* Before 5.14 the kernel cannot do both at once: what comes between is lost. */
 		return;
 	table_leave(rows, row, cells);
 	rows_at(rows, row)->is_in_hash = false;

@@ -45,7 +45,8 @@ static int take_record(void *user, void *data, size_t size)
 		array_for_each (label, records->labels, records->key->n_fields)
 			if (label->attribute)
 				memcpy(records->made + label->field->offset_bytes,
-				       (const uint8_t *)data + label->field->offset_bytes, label->field->size_bytes);
+				       (const uint8_t *)data + label->field->offset_bytes,
+				       label->field->size_bytes);
 		row = rows_find(rows, records->made);
 		if (row == ROWS_OVERFLOW && rows->n_live < ROWS_MAX &&
 		    (!records->budget || budget_has_room(records->budget)))
@@ -72,12 +73,14 @@ int records_open(const struct bpf_map *map, const struct shape *key, const struc
 
 	if (!records)
 		return -ENOMEM;
-	*records = (struct records){ .key = key, .labels = labels, .budget = budget, .bytes = bpf_map__max_entries(map),
+	*records = (struct records){ .key = key, .labels = labels, .budget = budget,
+				     .bytes = bpf_map__max_entries(map),
 				     .made = calloc(1, key->size_bytes) };
 	if (!records->made)
 		return -ENOMEM;
 	if (bpf_map__type(map) == BPF_MAP_TYPE_PERF_EVENT_ARRAY)
-		records->perf = perf_buffer__new(bpf_map__fd(map), PERF_PAGES, take_sample, take_lost, records, NULL);
+		records->perf = perf_buffer__new(bpf_map__fd(map), PERF_PAGES, take_sample,
+						 take_lost, records, NULL);
 	else
 		records->ring = ring_buffer__new(bpf_map__fd(map), take_record, records, NULL);
 	if (!records->perf && !records->ring)
@@ -99,7 +102,8 @@ struct records *records_free(struct records *records)
 
 int records_wake_fd(const struct records *records)
 {
-	return records->perf ? perf_buffer__epoll_fd(records->perf) : ring_buffer__epoll_fd(records->ring);
+	return records->perf ? perf_buffer__epoll_fd(records->perf) :
+	       ring_buffer__epoll_fd(records->ring);
 }
 
 void records_count(struct records *records, struct rows *rows, bool is_all)

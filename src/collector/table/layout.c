@@ -16,29 +16,37 @@
 #define DATA   ".data.table"
 
 /* A variable of size_bytes in a section, as it will be loaded; NULL: there is none. */
-static void *find_variable(const struct bpf_object *bpf, const char *section, const char *name, uint32_t size_bytes)
+static void *find_variable(const struct bpf_object *bpf, const char *section, const char *name,
+			   uint32_t size_bytes)
 {
 	const struct btf *btf = bpf_object__btf(bpf);
 	int id = btf ? btf__find_by_name_kind(btf, section, BTF_KIND_DATASEC) : -1;
 	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
 	struct bpf_map *map = bpf_object__find_map_by_name(bpf, section);
 	size_t size = 0;
-	const void *initial = map && bpf_map__is_internal(map) ? bpf_map__initial_value(map, &size) : NULL;
-	/* Some versions of libbpf call it constant, but it is what bpf_map__set_initial_value() copies to. */
+	const void *initial = map && bpf_map__is_internal(map) ?
+			      bpf_map__initial_value(map, &size) : NULL;
+	/*
+	 * Some versions of libbpf call it constant, but it is what bpf_map__set_initial_value()
+	 * copies to.
+	 */
 	uint8_t *data = (uint8_t *)(uintptr_t)initial;
 
 	for (uint32_t i = 0; data && type && i < btf_vlen(type); i++) {
 		const struct btf_var_secinfo *info = &btf_var_secinfos(type)[i];
 		const struct btf_type *variable = btf__type_by_id(btf, info->type);
 
-		if (variable && info->size == size_bytes && size >= size_bytes && info->offset <= size - size_bytes &&
-		    info->offset % size_bytes == 0 && !strcmp(btf__name_by_offset(btf, variable->name_off) ?: "", name))
+		if (variable && info->size == size_bytes && size >= size_bytes &&
+		    info->offset <= size - size_bytes &&
+		    info->offset % size_bytes == 0 &&
+		    !strcmp(btf__name_by_offset(btf, variable->name_off) ?: "", name))
 			return data + info->offset;
 	}
 	return NULL;
 }
 
-static uint32_t *find_number(const struct bpf_object *bpf, const char *section, const char *table, const char *suffix)
+static uint32_t *find_number(const struct bpf_object *bpf, const char *section, const char *table,
+			     const char *suffix)
 {
 	char name[256];
 
@@ -80,7 +88,8 @@ bool table_find(const struct bpf_object *bpf, const char *name, struct table_par
 	    bpf_map__value_size(parts.more) != bpf_map__value_size(parts.values))
 		return false;
 	parts.mask_offset_bytes =
-		(uint32_t)((uint8_t *)parts.mask - (uint8_t *)bpf_map__initial_value(parts.data, &(size_t){ 0 }));
+		(uint32_t)((uint8_t *)parts.mask -
+			   (uint8_t *)bpf_map__initial_value(parts.data, &(size_t){ 0 }));
 	*ret_parts = parts;
 	return true;
 }
@@ -122,8 +131,8 @@ static uint32_t capacity_for(uint64_t n_keys, uint64_t place_bytes)
 }
 
 /*
- * At three quarters of the places in use, one key in 2000 finds none. Units that come and go fill tables of few keys
- * a unit first, and an entry costs no column for each CPU.
+ * At three quarters of the places in use, one key in 2000 finds none. Units that come and go fill
+ * tables of few keys a unit first, and an entry costs no column for each CPU.
  */
 static uint32_t more_of(uint32_t capacity)
 {
@@ -132,7 +141,10 @@ static uint32_t more_of(uint32_t capacity)
 	return capacity < TOGETHER_MIN / 2 ? capacity / 4 : TOGETHER_MIN - capacity;
 }
 
-/* Programs use a part until a key finds no place there. Then most keys get a second one, so the part is small. */
+/*
+ * Programs use a part until a key finds no place there. Then most keys get a second one, so the
+ * part is small.
+ */
 static uint32_t active_of(uint32_t capacity)
 {
 	uint32_t active = capacity / 16 > ACTIVE_MIN ? capacity / 16 : ACTIVE_MIN;
@@ -151,12 +163,16 @@ static uint64_t array_bytes(uint64_t n, uint64_t element_bytes)
 	return round_up(n * round_up(element_bytes, 8), 4096) + 512;
 }
 
-/* The kernel's hash: buckets, and elements that are all there from the start, with one to spare for each CPU. */
+/*
+ * The kernel's hash: buckets, and elements that are all there from the start, with one to spare for
+ * each CPU.
+ */
 static uint64_t hash_bytes_of(uint64_t n, uint64_t key_bytes, uint64_t value_bytes, uint32_t n_cpus)
 {
 	uint64_t element_bytes = 48 + round_up(key_bytes, 8) + round_up(value_bytes, 8);
 
-	return round_up(n * 16, 4096) + round_up((n + n_cpus) * element_bytes, 4096) + n_cpus * 64 + 1024;
+	return round_up(n * 16, 4096) + round_up((n + n_cpus) * element_bytes, 4096) +
+	       n_cpus * 64 + 1024;
 }
 
 /* The highest number in "0-3,5". */
@@ -181,17 +197,21 @@ struct table_machine table_machine(void)
 	return (struct table_machine){ highest_online() + 2, (uint32_t)libbpf_num_possible_cpus() };
 }
 
-uint64_t table_size(const struct table_parts *parts, uint64_t n_keys, const struct table_machine *machine,
+uint64_t table_size(const struct table_parts *parts, uint64_t n_keys,
+		    const struct table_machine *machine,
 		   uint32_t *n_words)
 {
-	uint32_t key_bytes = bpf_map__value_size(parts->keys), value_bytes = bpf_map__value_size(parts->values);
+	uint32_t key_bytes = bpf_map__value_size(parts->keys),
+		value_bytes = bpf_map__value_size(parts->values);
 	uint32_t columns = parts->columns ? machine->n_columns : 1;
 	uint64_t column_bytes = columns * round_up(value_bytes, 8);
-	uint32_t capacity = capacity_for(n_keys, column_bytes > key_bytes ? column_bytes : key_bytes);
+	uint32_t capacity = capacity_for(n_keys,
+					 column_bytes > key_bytes ? column_bytes : key_bytes);
 
 	/* The words of each table begin on a page, so that the agent can map what it reads. */
 	*parts->base = *n_words;
-	*n_words += (uint32_t)round_up(capacity, (uint64_t)sysconf(_SC_PAGESIZE) / sizeof(uint64_t));
+	*n_words += (uint32_t)round_up(capacity,
+				       (uint64_t)sysconf(_SC_PAGESIZE) / sizeof(uint64_t));
 	*parts->capacity = capacity;
 	*parts->mask = active_of(capacity) - 1;
 	if (parts->columns)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What bpf/include/table.h makes of TABLE and TABLE_PERCPU: the maps and the variables of a flat table; how large it
- * becomes, and what it takes of the kernel's memory.
+ * What bpf/include/table.h makes of TABLE and TABLE_PERCPU: the maps and the variables of a flat
+ * table; how large it becomes, and what it takes of the kernel's memory.
  */
 
 #include <stdbool.h>
@@ -12,7 +12,9 @@
 struct bpf_map;
 struct bpf_object;
 
-/* The variables as the opened object will be loaded; the loaded object keeps what was written then. */
+/*
+ * The variables as the opened object will be loaded; the loaded object keeps what was written then.
+ */
 struct table_parts {
 	struct bpf_map *values, *keys, *more;
 	struct bpf_map *words; /* of all tables of the object */
@@ -34,18 +36,20 @@ uint64_t *table_seed(const struct bpf_object *bpf);
 
 /* What the machine is like. */
 struct table_machine {
-	uint32_t n_columns;  /* of a table with a column for each CPU: those that are online, and one for the others */
+	/* of a table with a column for each CPU: those that are online, and one for the others */
+	uint32_t n_columns;
 	uint32_t n_possible; /* CPUs */
 };
 
 /*
- * The environment variable BPFPUSH_PRETEND_CPUS, for tests, says how many CPUs are online, and after a slash how
- * many are possible.
+ * The environment variable BPFPUSH_PRETEND_CPUS, for tests, says how many CPUs are online, and
+ * after a slash how many are possible.
  */
 struct table_machine table_machine(void);
 /*
- * Gives an opened object's table room for n_keys keys, or as few as possible. n_words: how many words its tables
- * have so far. Returns the bytes that the table will take.
+ * Gives an opened object's table room for n_keys keys, or as few as possible. n_words: how many
+ * words its tables have so far. Returns the bytes that the table will take.
  */
-uint64_t table_size(const struct table_parts *parts, uint64_t n_keys, const struct table_machine *machine,
+uint64_t table_size(const struct table_parts *parts, uint64_t n_keys,
+		    const struct table_machine *machine,
 		   uint32_t *n_words);

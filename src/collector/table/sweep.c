@@ -9,22 +9,27 @@
 
 #include "util/duration.h"
 
-/* From pass to pass; a bit less than ten seconds, so that a pass belongs to each reading at that interval. */
+/*
+ * From pass to pass; a bit less than ten seconds, so that a pass belongs to each reading at that
+ * interval.
+ */
 #define PASS_NS (19 * NS_PER_S / 2)
 /* From look to look whether the grace period is over. */
 #define GRACE_NS (50 * NS_PER_MS)
 
 /* What pieces take, measured, and rounded up. */
 #define LOOK_NS	  5	/* at a place or row */
-#define ASK_NS	  1000	/* whether an owner is gone: nearly all are cgroups, which are found in memory */
+/* whether an owner is gone: nearly all are cgroups, which are found in memory */
+#define ASK_NS	  1000
 #define FREE_NS	  50	/* for each column of a place */
 
 /* From a hash map, within a collection, which blocks the loop. */
 #define DELETED_MAX 16384
 
 /*
- * When has every BPF program ended that runs now? The kernel answers with membarrier(MEMBARRIER_CMD_GLOBAL), which
- * waits for some milliseconds, so a thread asks. Where the kernel refuses, time has to do.
+ * When has every BPF program ended that runs now? The kernel answers with
+ * membarrier(MEMBARRIER_CMD_GLOBAL), which waits for some milliseconds, so a thread asks. Where the
+ * kernel refuses, time has to do.
  */
 
 /* No program runs for so long. */
@@ -37,7 +42,8 @@ static atomic_bool is_running, is_refused;
 static void *wait_for_programs(void *goal)
 {
 	/* With one CPU the kernel answers at once, though a program may have been preempted. */
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 ||
+	    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		is_refused = true;
 	else
 		reached = (uintptr_t)goal;
@@ -76,11 +82,13 @@ static bool is_gone(const struct sweep_owner *owner, uint32_t row, struct sweep_
 
 /* These three return true once they are through. */
 
-static bool retire_places(struct sweep *sweep, struct reader *reader, const struct sweep_owner *owner,
+static bool retire_places(struct sweep *sweep, struct reader *reader,
+			  const struct sweep_owner *owner,
 			 struct sweep_turn *turn)
 {
 	struct table *table = &reader->table;
-	uint32_t rest = sweep->is_narrowing ? table->n_first : UINT32_MAX; /* to be emptied, whoever the owners are */
+	/* to be emptied, whoever the owners are */
+	uint32_t rest = sweep->is_narrowing ? table->n_first : UINT32_MAX;
 
 	for (; reader->is_table && sweep->place < table->n_places; sweep->place++) {
 		uint32_t row = table->place_rows[sweep->place];
@@ -98,7 +106,10 @@ static bool retire_places(struct sweep *sweep, struct reader *reader, const stru
 	return true;
 }
 
-/* A key of the hash map is deleted in the next collection, if that is the last in which it may not grow. */
+/*
+ * A key of the hash map is deleted in the next collection, if that is the last in which it may not
+ * grow.
+ */
 static bool doom_rows(struct sweep *sweep, struct reader *reader, struct rows *rows,
 			const struct sweep_owner *owner, struct sweep_turn *turn)
 {
@@ -107,7 +118,9 @@ static bool doom_rows(struct sweep *sweep, struct reader *reader, struct rows *r
 	for (; sweep->row < rows->n; sweep->row++) {
 		struct row *record = rows_at(rows, sweep->row);
 		bool is_kept = record->stay == ROWS_KEPT;
-		bool may_go = is_kept || (is_hash && record->is_in_hash && record->idle + 1 >= READER_IDLE_READINGS);
+		bool may_go = is_kept ||
+			      (is_hash && record->is_in_hash &&
+			       record->idle + 1 >= READER_IDLE_READINGS);
 
 		if (turn->left_ns <= 0)
 			return false;
@@ -142,8 +155,8 @@ void sweep_delete(struct sweep *sweep, struct reader *reader, struct rows *rows)
 	sweep->has_doomed = false;
 }
 
-static bool take_out(struct sweep *sweep, struct reader *reader, struct rows *rows, const struct sweep_owner *owner,
-		     struct sweep_turn *turn)
+static bool take_out(struct sweep *sweep, struct reader *reader, struct rows *rows,
+		     const struct sweep_owner *owner, struct sweep_turn *turn)
 {
 	struct table *table = &reader->table;
 	struct row *record;
@@ -182,19 +195,20 @@ static bool begin_pass(struct sweep *sweep, struct reader *reader, const struct 
 {
 	if (sweep->begin_ns && turn->now_ns < sweep->begin_ns + PASS_NS)
 		return false;
-	*sweep = (struct sweep){ .phase = SWEEP_RETIRE, .begin_ns = turn->now_ns, .place = 1, .row = 1,
-				 .has_doomed = sweep->has_doomed };
+	*sweep = (struct sweep){ .phase = SWEEP_RETIRE, .begin_ns = turn->now_ns,
+				 .place = 1, .row = 1, .has_doomed = sweep->has_doomed };
 	sweep->is_narrowing = reader->is_table && table_narrow(&reader->table);
 	return true;
 }
 
-uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *rows, const struct sweep_owner *owner,
-		     struct sweep_turn *turn)
+uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *rows,
+		     const struct sweep_owner *owner, struct sweep_turn *turn)
 {
 	if (sweep->phase == SWEEP_IDLE && !begin_pass(sweep, reader, turn))
 		return SWEEP_DONE;
 	if (sweep->phase == SWEEP_RETIRE) {
-		if (!retire_places(sweep, reader, owner, turn) || !doom_rows(sweep, reader, rows, owner, turn))
+		if (!retire_places(sweep, reader, owner, turn) ||
+		    !doom_rows(sweep, reader, rows, owner, turn))
 			return 0;
 		sweep->phase = sweep->n_retired || sweep->is_narrowing ? SWEEP_GRACE : SWEEP_IDLE;
 		sweep->place = 1;

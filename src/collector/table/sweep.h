@@ -4,15 +4,17 @@
 /*
  * Removes the keys of one map whose owners are gone, in pieces that are short enough for the loop.
  *
- * A place of a table is removed in three steps, so that nothing is lost and nothing counts for the next key, wherever
- * the process is killed. In the first, programs cease to find it. When none can be writing there any more, the second
- * takes its numbers out of its row. When a saved state lists the place, and its row without these numbers, the third
- * makes it vacant. A key that comes back meanwhile gets another place.
+ * A place of a table is removed in three steps, so that nothing is lost and nothing counts for the
+ * next key, wherever the process is killed. In the first, programs cease to find it. When none can
+ * be writing there any more, the second takes its numbers out of its row. When a saved state lists
+ * the place, and its row without these numbers, the third makes it vacant. A key that comes back
+ * meanwhile gets another place.
  *
- * A key of a hash map that did not grow in the last two readings is deleted in a collection, between the reading and
- * the state. The last state has all that the key held, so its row just ends in a process that comes after a kill. Only
- * a key that comes back between its deletion and that process, and by then counts no less than before, would count too
- * little: one that expires, and not one whose owner is gone.
+ * A key of a hash map that did not grow in the last two readings is deleted in a collection,
+ * between the reading and the state. The last state has all that the key held, so its row just ends
+ * in a process that comes after a kill. Only a key that comes back between its deletion and that
+ * process, and by then counts no less than before, would count too little: one that expires, and
+ * not one whose owner is gone.
  */
 
 #include "collector/reader/reader.h"
@@ -41,7 +43,8 @@ struct sweep {
 
 /* What one turn of the loop may do; several sweeps share it. */
 struct sweep_turn {
-	uint64_t now_ns, saved_ns; /* the state is of that time, or a later one; on the same clock */
+	/* the state is of that time, or a later one; on the same clock */
+	uint64_t now_ns, saved_ns;
 	int64_t left_ns; /* of the time for it, by what each piece usually takes */
 };
 
@@ -51,10 +54,13 @@ struct sweep_owner {
 };
 
 /*
- * Not before what the last reading found has been made use of. Returns in how many ns there is more to do: 0 in the
- * next turn, SWEEP_DONE after the next reading.
+ * Not before what the last reading found has been made use of. Returns in how many ns there is more
+ * to do: 0 in the next turn, SWEEP_DONE after the next reading.
  */
-uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *rows, const struct sweep_owner *owner,
-		     struct sweep_turn *turn);
-/* Deletes keys from the hash map, in a collection: after the growth of rows is known, and before the state is saved. */
+uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *rows,
+		     const struct sweep_owner *owner, struct sweep_turn *turn);
+/*
+ * Deletes keys from the hash map, in a collection: after the growth of rows is known, and before
+ * the state is saved.
+ */
 void sweep_delete(struct sweep *sweep, struct reader *reader, struct rows *rows);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words tell in one pass which places are in use. Then column after column is added up: the processor reads
- * each of them forwards, and none of their pages or lines without a key is touched.
+ * Words tell in one pass which places are in use. Then column after column is added up: the
+ * processor reads each of them forwards, and none of their pages or lines without a key is touched.
  */
 #include "collector/table/table.h"
 
@@ -13,13 +13,9 @@
 #include <unistd.h>
 
 /* As in bpf/include/table.h. */
-enum table_state { TABLE_FREE = 0,
-		   TABLE_LIVE = 1,
-		   TABLE_REMOVED = 2,
-		   TABLE_RETIRED = 5,
-		   TABLE_RESERVED = 7 };
+enum table_state { TABLE_FREE, TABLE_LIVE, TABLE_REMOVED, TABLE_RETIRED = 5, TABLE_RESERVED = 7 };
 #define TABLE_STATE   7u
-#define TABLE_IS_USED 3u /* of a state: LIVE and RETIRED have the same bits here, and no other has */
+#define TABLE_IS_USED 3u /* of a state: only LIVE and RETIRED have these bits so */
 #define TABLE_SPILLED 8u
 
 #define CHUNK 1024
@@ -39,12 +35,12 @@ static size_t round_to_pages(size_t bytes)
 	return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
-/* Puts bytes of a map, which begin at base, from first on at their place in what is reserved for them. */
+/* Puts bytes of a map, which begin at base, from first on at their place in the reserved room. */
 static int map_pages(int fd, size_t base, void *reserved, size_t first, size_t bytes)
 {
 	size_t from = first / page_bytes() * page_bytes(), to = round_to_pages(first + bytes);
-	void *memory = mmap((uint8_t *)reserved + from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			    (off_t)(base + from));
+	void *memory = mmap((uint8_t *)reserved + from, to - from, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_FIXED, fd, (off_t)(base + from));
 
 	return memory == MAP_FAILED ? -errno : 0;
 }
@@ -69,7 +65,8 @@ static int map_places(struct table *table, bool is_all)
 	if (!err && n == table->capacity)
 		err = map_pages(table->values_fd, 0, table->values, 0, table->columns * column);
 	for (uint32_t i = 0; n < table->capacity && i < table->columns && !err; i++)
-		err = map_pages(table->values_fd, 0, table->values, i * column, n * table->stride_bytes);
+		err = map_pages(table->values_fd, 0, table->values, i * column,
+				n * table->stride_bytes);
 	if (!err)
 		table->n_places = n;
 	return err;
@@ -91,13 +88,14 @@ struct table table_from_parts(const struct table_parts *parts)
 }
 
 /*
- * Addresses without memory for all that may come, so that a table that grows stays where it is. The first write to a
- * page gives it memory.
+ * Addresses without memory for all that may come, so that a table that grows stays where it is. The
+ * first write to a page gives it memory.
  */
 static int reserve_addresses(struct table *table)
 {
 	size_t words_bytes = round_to_pages(table->capacity * sizeof(*table->words));
-	size_t values_bytes = round_to_pages((size_t)table->columns * table->capacity * table->stride_bytes);
+	size_t values_bytes =
+		round_to_pages((size_t)table->columns * table->capacity * table->stride_bytes);
 	size_t rows_bytes = round_to_pages(table->capacity * sizeof(*table->place_rows));
 	uint8_t *memory = mmap(NULL, words_bytes + values_bytes + rows_bytes, PROT_NONE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -127,7 +125,8 @@ int table_open(struct table *table, uint32_t n_cells)
 	err = table->cells ? reserve_addresses(table) : -ENOMEM;
 	err = err ?: map_places(table, false);
 	/* Makes place 0 nobody's. If it was, the table has been in use. */
-	if (err || !(__atomic_fetch_or(&table->words[0], TABLE_RESERVED, __ATOMIC_SEQ_CST) & TABLE_STATE))
+	if (err || !(__atomic_fetch_or(&table->words[0], TABLE_RESERVED,
+				       __ATOMIC_SEQ_CST) & TABLE_STATE))
 		return err;
 	table_put_spilled(table);
 	err = map_places(table, true);
@@ -135,7 +134,8 @@ int table_open(struct table *table, uint32_t n_cells)
 		return err;
 	for (uint32_t place = 1; place < table->n_places; place++)
 		if (table_is_out(table, place))
-			__atomic_fetch_xor(&table->words[place], TABLE_RESERVED ^ TABLE_RETIRED, __ATOMIC_SEQ_CST);
+			__atomic_fetch_xor(&table->words[place], TABLE_RESERVED ^ TABLE_RETIRED,
+					   __ATOMIC_SEQ_CST);
 	table_close_rest(table);
 	return 0;
 }
@@ -159,21 +159,23 @@ static uint32_t find_used(const uint64_t *words, uint32_t n, uint16_t *ret_used)
 
 	for (uint32_t i = 0; i < n; i++) {
 		ret_used[n_used] = (uint16_t)i;
-		n_used += (__atomic_load_n(&words[i], __ATOMIC_ACQUIRE) & TABLE_IS_USED) == TABLE_LIVE;
+		n_used += (__atomic_load_n(&words[i], __ATOMIC_ACQUIRE) & TABLE_IS_USED) ==
+			  TABLE_LIVE;
 	}
 	return n_used;
 }
 
 /* A histogram that counts something has a sum, or counts zeros. */
-static bool is_empty(const struct reader_run *sum, const struct reader_run *buckets, const uint8_t *value)
+static bool is_empty(const struct reader_run *sum, const struct reader_run *buckets,
+		     const uint8_t *value)
 {
 	return !shape_load(value + sum->offset_bytes, sum->size_bytes) &&
 	       !shape_load(value + buckets->offset_bytes, buckets->size_bytes);
 }
 
 /* The same number of n places; kept apart from the rows, which lie far from each other. */
-static void add_numbers(const struct table *table, const struct reader_run *run, uint32_t first, const uint16_t *used,
-			uint32_t n, uint64_t *const *cells)
+static void add_numbers(const struct table *table, const struct reader_run *run, uint32_t first,
+			const uint16_t *used, uint32_t n, uint64_t *const *cells)
 {
 	size_t stride = table->stride_bytes;
 	uint64_t sums[CHUNK];
@@ -189,7 +191,10 @@ static void add_numbers(const struct table *table, const struct reader_run *run,
 		cells[i][run->first_cell] += sums[i];
 }
 
-/* What n places hold in all columns, of which used counts from the first one on, to the cells of their rows. */
+/*
+ * What n places hold in all columns, of which used counts from the first one on, to the cells of
+ * their rows.
+ */
 static void add_values(const struct table *table, uint32_t first, const uint16_t *used, uint32_t n,
 		       uint64_t *const *cells)
 {
@@ -210,8 +215,9 @@ static void add_values(const struct table *table, uint32_t first, const uint16_t
 	}
 }
 
-/* The rows of n places. A key is read once, when its place is new, so keys are mapped only meanwhile. */
-static int find_rows(struct table *table, struct rows *rows, uint32_t first, const uint16_t *used, uint32_t n)
+/* The rows of n places. A key is read once, when its place is new, so keys are not kept mapped. */
+static int find_rows(struct table *table, struct rows *rows, uint32_t first,
+		     const uint16_t *used, uint32_t n)
 {
 	size_t from = (size_t)first * table->key_bytes, skipped = from % page_bytes();
 	size_t bytes = skipped + (used[n - 1] + 1u) * (size_t)table->key_bytes;
@@ -223,17 +229,20 @@ static int find_rows(struct table *table, struct rows *rows, uint32_t first, con
 		if (place_rows[used[i]])
 			continue;
 		if (!keys)
-			keys = mmap(NULL, bytes, PROT_READ, MAP_SHARED, table->keys_fd, (off_t)(from - skipped));
+			keys = mmap(NULL, bytes, PROT_READ, MAP_SHARED, table->keys_fd,
+				    (off_t)(from - skipped));
 		if (keys == MAP_FAILED)
 			return -errno;
-		err = rows_touch(rows, keys + skipped + used[i] * (size_t)table->key_bytes, &place_rows[used[i]]);
+		err = rows_touch(rows, keys + skipped + used[i] * (size_t)table->key_bytes,
+				 &place_rows[used[i]]);
 	}
 	if (keys)
 		munmap(keys, bytes);
 	return err;
 }
 
-static int add_places(struct table *table, struct rows *rows, uint32_t first, const uint16_t *used, uint32_t n)
+static int add_places(struct table *table, struct rows *rows, uint32_t first,
+		      const uint16_t *used, uint32_t n)
 {
 	uint32_t *place_rows = table->place_rows + first;
 	int err = find_rows(table, rows, first, used, n);
@@ -261,7 +270,8 @@ int table_read(struct table *table, struct rows *rows)
 	if (err)
 		return err;
 	table->n_live = 0;
-	add_place(table, 0, rows_touch_row(rows, ROWS_OVERFLOW)); /* for all keys that found no place */
+	/* for all keys that found no place */
+	add_place(table, 0, rows_touch_row(rows, ROWS_OVERFLOW));
 	for (uint32_t first = 0; first < table->n_places && !err; first += CHUNK) {
 		uint32_t rest = table->n_places - first;
 		uint32_t n = find_used(table->words + first, rest < CHUNK ? rest : CHUNK, used);
@@ -282,7 +292,8 @@ void table_renumber(struct table *table, const uint32_t *numbers)
 
 bool table_take_spilled(struct table *table)
 {
-	return __atomic_fetch_and(&table->words[0], ~(uint64_t)TABLE_SPILLED, __ATOMIC_SEQ_CST) & TABLE_SPILLED;
+	return __atomic_fetch_and(&table->words[0], ~(uint64_t)TABLE_SPILLED,
+				  __ATOMIC_SEQ_CST) & TABLE_SPILLED;
 }
 
 void table_put_spilled(struct table *table)
@@ -292,7 +303,8 @@ void table_put_spilled(struct table *table)
 
 bool table_narrow(struct table *table)
 {
-	if (table->has_levels || table->n_places <= table->n_first || table->n_live > table->n_first / 4)
+	if (table->has_levels || table->n_places <= table->n_first ||
+	    table->n_live > table->n_first / 4)
 		return false;
 	__atomic_store_n(mask_of(table), table->n_first - 1, __ATOMIC_SEQ_CST);
 	return true;
@@ -309,17 +321,15 @@ void table_close_rest(struct table *table)
 		if (__atomic_load_n(&table->words[i], __ATOMIC_ACQUIRE) & 1)
 			return;
 	/* The memory of words and values is taken away, the addresses stay. */
-	(void)mmap(table->words, (size_t)((uint8_t *)table->place_rows - (uint8_t *)table->words), PROT_NONE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	(void)mmap(table->words, (size_t)((uint8_t *)table->place_rows - (uint8_t *)table->words),
+		   PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	if (from < to) /* all zero: no place there has a row */
 		(void)madvise((uint8_t *)table->place_rows + from, to - from, MADV_DONTNEED);
 	table->n_places = 0;
 	(void)map_places(table, false); /* else at the next reading */
 }
 
-/*
- * The end of a place: nobody finds it, its last numbers are taken out of its row, it is vacant.
- */
+/* The end of a place: it is not found, its last numbers leave its row, it is vacant. */
 
 void table_retire(struct table *table, uint32_t place)
 {
@@ -327,18 +337,21 @@ void table_retire(struct table *table, uint32_t place)
 
 	/* Only the agent changes the word of a live place. */
 	if ((word & TABLE_STATE) == TABLE_LIVE)
-		__atomic_store_n(&table->words[place], word ^ TABLE_LIVE ^ TABLE_RETIRED, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&table->words[place], word ^ TABLE_LIVE ^ TABLE_RETIRED,
+				 __ATOMIC_SEQ_CST);
 }
 
 bool table_is_retired(const struct table *table, uint32_t place)
 {
-	return (__atomic_load_n(&table->words[place], __ATOMIC_ACQUIRE) & TABLE_STATE) == TABLE_RETIRED;
+	return (__atomic_load_n(&table->words[place], __ATOMIC_ACQUIRE) & TABLE_STATE) ==
+	       TABLE_RETIRED;
 }
 
 /* Nobody's, as place 0. */
 bool table_is_out(const struct table *table, uint32_t place)
 {
-	return (__atomic_load_n(&table->words[place], __ATOMIC_ACQUIRE) & TABLE_STATE) == TABLE_RESERVED;
+	return (__atomic_load_n(&table->words[place], __ATOMIC_ACQUIRE) & TABLE_STATE) ==
+	       TABLE_RESERVED;
 }
 
 void table_leave(struct rows *rows, uint32_t row, const uint64_t *cells)

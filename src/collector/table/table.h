@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * A flat table of a loaded object (bpf/include/table.h tells how it works), from the reader's side. It is mapped
- * and read in place. Only the part of it that programs use is mapped, and keys only while a place is new.
+ * A flat table of a loaded object (bpf/include/table.h tells how it works), from the reader's side.
+ * It is mapped and read in place. Only the part of it that programs use is mapped, and keys only
+ * while a place is new.
  */
 
 #include <stdbool.h>
@@ -15,8 +16,8 @@
 #include "util/store.h"
 
 /*
- * A run: count numbers of size_bytes each, from offset_bytes in the value into cells from first_cell on. A run
- * of several numbers is the buckets of a histogram.
+ * A run: count numbers of size_bytes each, from offset_bytes in the value into cells from
+ * first_cell on. A run of several numbers is the buckets of a histogram.
  */
 struct reader_run {
 	uint32_t offset_bytes;
@@ -24,7 +25,8 @@ struct reader_run {
 	uint32_t count;
 	uint32_t first_cell;
 	bool is_maximum; /* the largest of several CPUs' unsigned numbers counts, not their sum */
-	bool is_last;	 /* that which changed last; the numbers of all CPUs follow it in the cells (reader.c) */
+	/* that which changed last; the numbers of all CPUs follow it in the cells (reader.c) */
+	bool is_last;
 	uint8_t kind;	 /* kept by reader.c */
 };
 
@@ -50,8 +52,8 @@ struct unaligned_u32 {
 } __attribute__((packed));
 
 /* The rest: narrow numbers, and levels of several CPUs. */
-__attribute__((noinline, unused)) static void run_add_other(const struct reader_run *run, const uint8_t *from,
-							    uint64_t *to)
+__attribute__((noinline, unused)) static void run_add_other(const struct reader_run *run,
+							    const uint8_t *from, uint64_t *to)
 {
 	for (uint32_t i = 0; i < run->count && !run->is_last; i++, from += run->size_bytes) {
 		uint64_t value = shape_load(from, run->size_bytes);
@@ -88,7 +90,8 @@ struct table {
 	const struct reader_run *runs; /* borrowed; set by the caller, as is n_runs */
 	size_t n_runs;
 	uint32_t n_first; /* places that programs use until a key finds none there */
-	bool has_levels; /* numbers that are not counts: a place must stay with its key. Set by the caller */
+	/* numbers that are not counts: a place must stay with its key. Set by the caller */
+	bool has_levels;
 
 	/* kept by table.c */
 	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
@@ -103,15 +106,19 @@ struct table {
 
 struct table table_from_parts(const struct table_parts *parts);
 /*
- * A new table, before anything is attached; or one that an earlier process has left, wherever that was killed:
- * - It may have been widened, or be in the middle of narrowing: places of the rest are used that programs no longer
- *   look for. So all places are mapped, unless the rest is empty. Which part was in use at first is known from the
- *   layout.
- * - Places may be retired. They are read as before. The next sweep takes them out, after a grace period of its own.
- * - Places may have been taken out. They are retired again; table_restore() clears those that are in no row any more.
- * - Word 0 tells whether programs have put keys into the hash map, except between a reading's look at it and the
- *   end of that reading. So the hash map is read in the first reading.
- * - Programs go on counting and inserting, as they do at any time: a place that is being filled will be live.
+ * A new table, before anything is attached; or one that an earlier process has left, wherever that
+ * was killed:
+ * - It may have been widened, or be in the middle of narrowing: places of the rest are used that
+ *   programs no longer look for. So all places are mapped, unless the rest is empty. Which part was
+ *   in use at first is known from the layout.
+ * - Places may be retired. They are read as before. The next sweep takes them out, after a grace
+ *   period of its own.
+ * - Places may have been taken out. They are retired again; table_restore() clears those that are
+ *   in no row any more.
+ * - Word 0 tells whether programs have put keys into the hash map, except between a reading's look
+ *   at it and the end of that reading. So the hash map is read in the first reading.
+ * - Programs go on counting and inserting, as they do at any time: a place that is being filled
+ *   will be live.
  * -errno of mmap(), -ENOMEM.
  */
 int table_open(struct table *table, uint32_t n_cells);
@@ -122,35 +129,40 @@ void table_renumber(struct table *table, const uint32_t *numbers);
 /* Adds what all places hold to rows, between rows_begin() and rows_end(). -errno. */
 int table_read(struct table *table, struct rows *rows);
 /*
- * Have programs put keys into the hash map since it was last found empty? Read it after this call, and say so if
- * it was not empty.
+ * Have programs put keys into the hash map since it was last found empty? Read it after this call,
+ * and say so if it was not empty.
  */
 bool table_take_spilled(struct table *table);
 void table_put_spilled(struct table *table);
 
 /*
- * Removal. Programs no longer find a place that is retired, but may be writing there for a while. After they have
- * ended, its numbers are final: table_take_out() takes them out of its row, and readings leave it out. The place is
- * vacant after table_clear(), which must wait for a state that lists it (table_save()): a later process that has an
- * older state counts the place as before.
+ * Removal. Programs no longer find a place that is retired, but may be writing there for a while.
+ * After they have ended, its numbers are final: table_take_out() takes them out of its row, and
+ * readings leave it out. The place is vacant after table_clear(), which must wait for a state that
+ * lists it (table_save()): a later process that has an older state counts the place as before.
  */
 void table_retire(struct table *table, uint32_t place);
 bool table_is_retired(const struct table *table, uint32_t place);
 void table_take_out(struct table *table, struct rows *rows, uint32_t place);
 bool table_is_out(const struct table *table, uint32_t place);
 void table_clear(struct table *table, uint32_t place);
-/* Which places have been taken out, for a later process, which clears them after table_open(). -EINVAL. */
+/*
+ * Which places have been taken out, for a later process, which clears them after table_open().
+ * -EINVAL.
+ */
 void table_save(const struct table *table, struct store *out);
 int table_restore(struct table *table, struct stored *in);
 /*
- * Narrowing, after a burst of keys. If few are left, table_narrow() makes programs use the first part again. Then all
- * places of the rest are to be retired and cleared; a row whose owner is there is kept. After that, and a grace period,
- * table_close_rest() unmaps the rest, unless a key has come there meanwhile.
+ * Narrowing, after a burst of keys. If few are left, table_narrow() makes programs use the first
+ * part again. Then all places of the rest are to be retired and cleared; a row whose owner is there
+ * is kept. After that, and a grace period, table_close_rest() unmaps the rest, unless a key has
+ * come there meanwhile.
  */
 bool table_narrow(struct table *table);
 void table_close_rest(struct table *table);
 /*
- * The row no longer has so much: it is taken out of its previous cells. So a row that lives on elsewhere does not
- * seem to shrink, and what came after the last reading is growth in the next one.
+ * The row no longer has so much: it is taken out of its previous cells. So a row that lives on
+ * elsewhere does not seem to shrink, and what came after the last reading is growth in the next
+ * one.
  */
 void table_leave(struct rows *rows, uint32_t row, const uint64_t *cells);

@@ -8,7 +8,10 @@
 
 const struct dialect dialect_table[DIALECTS] = {
 	[DIALECT_PLAIN] = { "plain", UNTAGGED },
-	/* etsy's statsd drops or changes everything else by itself, and would so make two names one. */
+	/*
+	 * etsy's statsd drops or changes everything else by itself, and would so make two names
+	 * one.
+	 */
 	[DIALECT_GRAPHITE] = { "graphite", TAGGED, "_-.", '=', ';', ";" },
 	[DIALECT_DOGSTATSD] = { "dogstatsd", TAGGED, "_-./:", ':', ',', "|#", .is_tags_last = true },
 	[DIALECT_INFLUX] = { "influx", TAGGED, "_-./", '=', ',', "," },

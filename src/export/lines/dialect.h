@@ -8,7 +8,8 @@
  *     graphite   path;tag=value;tag=value:5|c           etsy's statsd, Graphite's tags
  *     dogstatsd  path:5|c|#tag:value,tag:value          Datadog, statsd_exporter, the Collector
  *     influx     path,tag=value,tag=value:5|c           telegraf, statsd_exporter
- *     dotted     path 5 1700000000                      carbon and whatever reads its plaintext protocol
+ *     dotted     path 5 1700000000                      carbon and whatever reads its plaintext
+ *                                                       protocol
  *     tagged     path;tag=value;tag=value 5 1700000000  the same, with Graphite's tags
  *
  * In a path, letters, digits, "_" and "-" stay, and the dots between levels. In a tag's value, a
@@ -22,7 +23,8 @@
 struct dialect {
 	const char *name;
 	const char *default_template;
-	const char *value_keeps; /* of a tag's value, besides letters, digits, "_", "-" and "."; NULL: no tags */
+	/* of a tag's value, besides letters, digits, "_", "-" and "."; NULL: no tags */
+	const char *value_keeps;
 	char tag_equals, tag_next;
 	const char *tag_first;
 	bool is_tags_last; /* after the value, not after the path */

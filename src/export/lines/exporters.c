@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two exporters of lines. They differ in their settings, in how they send, and in what time means to them.
+ * The two exporters of lines. They differ in their settings, in how they send, and in what time
+ * means to them.
  *
- * StatsD, in any of its dialects, goes over UDP or a unix datagram socket. A batch becomes lines and datagrams when
- * it is pushed; the datagrams leave in turn. StatsD's lines have no time: what arrives late counts for the time of
- * its arrival, and nothing is sent twice.
+ * StatsD, in any of its dialects, goes over UDP or a unix datagram socket. A batch becomes lines
+ * and datagrams when it is pushed; the datagrams leave in turn. StatsD's lines have no time: what
+ * arrives late counts for the time of its arrival, and nothing is sent twice.
  *
- * Graphite's plaintext protocol goes over TCP, with the times of the collections: what arrives late lies in the
- * graph where it belongs.
+ * Graphite's plaintext protocol goes over TCP, with the times of the collections: what arrives late
+ * lies in the graph where it belongs.
  */
 #include "export/lines/lines.h"
 #include "export/transport/socket.h"
@@ -47,7 +48,9 @@ static const char *const time_units[] = { "s", "ms", "us", "ns", NULL };
 static const char *const histograms[] = { "counters", "distribution", "timer", NULL };
 static const char *const temporalities[] = { "delta", "cumulative", NULL };
 
-/* Slots in which points may lie before their time, after restarts that follow each other quickly. */
+/*
+ * Slots in which points may lie before their time, after restarts that follow each other quickly.
+ */
 #define AHEAD_MAX 60
 
 #define STATSD_PORT   "8125"
@@ -82,7 +85,8 @@ static const struct setting_row statsd_rows[] = {
 	ROW(max_datagram_bytes, "max_datagram_size", SETTING_SIZE, "0", .minimum = 256, .maximum = 65507,
 	    .takes_zero = true),
 	ROW(sender.burst, "burst", SETTING_U64, "8", .maximum = 100000),
-	ROW(sender.resolve_every_ns, "resolve_every", SETTING_DURATION, "5m", .minimum = NS_PER_S, .takes_zero = true),
+	ROW(sender.resolve_every_ns, "resolve_every", SETTING_DURATION, "5m", .minimum = NS_PER_S,
+	    .takes_zero = true),
 	ROW(sender.retry.initial_ns, "retry_initial", SETTING_DURATION, "100ms", .minimum = 1000000),
 	ROW(sender.retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
 };
@@ -94,7 +98,8 @@ static const struct setting_row graphite_rows[] = {
 	ROW(resource_attributes, "resource_attributes", SETTING_WORDS, "host.name"),
 	ROW(lines.is_cumulative, "temporality", SETTING_CHOICE, "delta", .choices = temporalities),
 	ROW(lines.sends_unchanged, "send_unchanged", SETTING_BOOL, "no"),
-	ROW(sender.confirm_every_ns, "confirm_every", SETTING_DURATION, "5m", .minimum = NS_PER_S, .takes_zero = true),
+	ROW(sender.confirm_every_ns, "confirm_every", SETTING_DURATION, "5m", .minimum = NS_PER_S,
+	    .takes_zero = true),
 	ROW(sender.timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = 100000000),
 	ROW(sender.retry.initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = 1000000),
 	ROW(sender.retry.max_ns, "retry_max", SETTING_DURATION, "30s", .minimum = 1000000),
@@ -104,7 +109,8 @@ static void check_settings(const void *data, const struct assignments *given, st
 {
 	const struct lines_settings *settings = data;
 
-	if (settings->lines.histogram == LINES_DISTRIBUTION && settings->dialect != DIALECT_DOGSTATSD)
+	if (settings->lines.histogram == LINES_DISTRIBUTION &&
+	    settings->dialect != DIALECT_DOGSTATSD)
 		assignments_complain(given, diag, "histogram", NULL, "distribution works only with dialect = dogstatsd; with other dialects, receivers would misread the values");
 	if (settings->resource_attributes.n_items > NAME_RESOURCE_TAGS_MAX)
 		assignments_complain(given, diag, "resource_attributes", NULL, "%zu names; at most %d are allowed",
@@ -123,9 +129,10 @@ static void close_all(struct exporter *exporter)
 static uint64_t hash_format(const struct exporter *exporter, const struct lines_settings *settings)
 {
 	const struct lines *lines = &settings->lines;
-	const uint64_t numbers[] = { (uint64_t)settings->dialect, lines->time_unit, lines->histogram,
-				     (uint64_t)lines->is_cumulative };
-	uint64_t hash = hash_stable(hash_text(HASH_STABLE_START, exporter->ops->type), numbers, sizeof(numbers));
+	const uint64_t numbers[] = { (uint64_t)settings->dialect, lines->time_unit,
+				     lines->histogram, (uint64_t)lines->is_cumulative };
+	uint64_t hash = hash_stable(hash_text(HASH_STABLE_START, exporter->ops->type), numbers,
+				    sizeof(numbers));
 
 	for (size_t i = 0; i < settings->resource_attributes.n_items; i++)
 		hash = hash_text(hash, settings->resource_attributes.items[i]);
@@ -140,7 +147,8 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 	bool is_graphite = exporter->ops == &graphite_exporter;
 	struct sender_options sender = settings->sender;
 	struct lines *lines = &state->lines;
-	const struct dialect *dialect = &dialect_table[settings->dialect + (is_graphite ? DIALECT_DOTTED : 0)];
+	const struct dialect *dialect =
+		&dialect_table[settings->dialect + (is_graphite ? DIALECT_DOTTED : 0)];
 	const struct socket_ops *ops = is_graphite ? &tcp_ops : &udp_ops;
 	const char *port = is_graphite ? GRAPHITE_PORT : STATSD_PORT, *complaint;
 	unsigned int datagram_bytes;
@@ -166,13 +174,14 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 }
 
 /*
- * The time of a batch as Graphite keeps it: a slot of its storage, which is as long as the interval. A later point in a
- * slot replaces the earlier one and its counts. So the lines of batches in one slot have what happened in all
- * of them (point.h), and only the first batch may have a slot that has not begun, since that could be the next run's.
- * The slot in which we began belongs to the run before; what happens in it counts for the slot after.
+ * The time of a batch as Graphite keeps it: a slot of its storage, which is as long as the
+ * interval. A later point in a slot replaces the earlier one and its counts. So the lines of
+ * batches in one slot have what happened in all of them (point.h), and only the first batch may
+ * have a slot that has not begun, since that could be the next run's. The slot in which we began
+ * belongs to the run before; what happens in it counts for the slot after.
  *
- * A batch that comes a moment late, after the end of its slot, keeps that slot. Otherwise one slot would be empty and
- * another one would have two. A clock that was set back is a new beginning.
+ * A batch that comes a moment late, after the end of its slot, keeps that slot. Otherwise one slot
+ * would be empty and another one would have two. A clock that was set back is a new beginning.
  */
 static uint64_t next_slot(struct exporter *exporter, const struct batch *batch)
 {
@@ -187,7 +196,8 @@ static uint64_t next_slot(struct exporter *exporter, const struct batch *batch)
 	else if (is_in_turn && slot_s == state->slot_s + 2 * step_s)
 		slot_s -= step_s;
 	/* A run that is continued may have had the next slot. */
-	if (!state->slot_s && exporter->position >= least_s && exporter->position < least_s + AHEAD_MAX * step_s)
+	if (!state->slot_s && exporter->position >= least_s &&
+	    exporter->position < least_s + AHEAD_MAX * step_s)
 		least_s = exporter->position + step_s;
 	exporter->position = state->slot_s = slot_s < least_s ? least_s : slot_s;
 	state->time_ns = batch->time_ns;
@@ -198,7 +208,8 @@ static int push_batch(struct exporter *exporter, const struct batch *batch)
 {
 	struct state *state = exporter->state;
 
-	return lines_push(&state->lines, batch, exporter->ops == &graphite_exporter ? next_slot(exporter, batch) : 0);
+	return lines_push(&state->lines, batch,
+			  exporter->ops == &graphite_exporter ? next_slot(exporter, batch) : 0);
 }
 
 static void send_lines(struct exporter *exporter, const struct batch *batch)
@@ -208,7 +219,8 @@ static void send_lines(struct exporter *exporter, const struct batch *batch)
 
 	if (window_ns > WINDOW_MAX_NS)
 		window_ns = WINDOW_MAX_NS;
-	state->sock->ops->flush(state->sock, batch->is_last, batch->is_last ? WINDOW_AT_END_NS : window_ns);
+	state->sock->ops->flush(state->sock, batch->is_last,
+				batch->is_last ? WINDOW_AT_END_NS : window_ns);
 }
 
 static int probe_receiver(struct exporter *exporter)
@@ -216,11 +228,13 @@ static int probe_receiver(struct exporter *exporter)
 	return socket_probe(((struct state *)exporter->state)->sock);
 }
 
-static const struct setting_table statsd_settings = SETTING_TABLE(statsd_rows, struct lines_settings);
-static const struct setting_table graphite_settings = SETTING_TABLE(graphite_rows, struct lines_settings);
+static const struct setting_table statsd_settings = SETTING_TABLE(statsd_rows,
+								  struct lines_settings);
+static const struct setting_table graphite_settings = SETTING_TABLE(graphite_rows,
+								    struct lines_settings);
 
-#define OPS                                                                                             \
-	.check = check_settings, .state_bytes = sizeof(struct state), .open = open_exporter, \
+#define OPS											\
+	.check = check_settings, .state_bytes = sizeof(struct state), .open = open_exporter,	\
 	.push = push_batch, .send = send_lines, .probe = probe_receiver, .close = close_all
 
 const struct exporter_ops statsd_exporter = { .type = "statsd", .settings = &statsd_settings, OPS };

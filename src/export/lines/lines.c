@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all series of a metric share (the unit, the texts of buckets) is worked out with the first batch. What all
- * points of a series share (its name) is worked out with its first point, kept with the series and freed with it.
- * After that, a line is two copies and a number.
+ * What all series of a metric share (the unit, the texts of buckets) is worked out with the first
+ * batch. What all points of a series share (its name) is worked out with its first point, kept with
+ * the series and freed with it. After that, a line is two copies and a number.
  */
 #include "export/lines/lines.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "export/lines/point.h"
+#include "util/array.h"
 
 static const struct unit {
 	uint64_t per_second;
@@ -56,14 +57,51 @@ static const char *path_suffix(const struct lines *lines, const struct metric *m
 	return lines->is_cumulative ? ".total" : ".count";
 }
 
-static bool is_shadowed(const struct lines *lines, const struct batch *batch, const struct metric *metric)
+/* A level that the lines of sums and histograms add. */
+static bool is_line_level(const char *level)
+{
+	static const char *const levels[] = { "count", "sum", "bucket", "total" };
+	/* one more than the longest: what is cut is none of them */
+	char first[sizeof("bucket") + 1];
+
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(level, "."), level);
+	return array_find(levels, ARRAY_SIZE(levels), first);
+}
+
+/*
+ * Could lines of the metric be taken for those of the other one, and does this metric get digits?
+ * It does if its name is the other's followed by a dot and more ("app.requests.failed" next to
+ * "app.requests"), or if both names are the same and its collector's name comes later.
+ */
+static bool is_shadowed_by(const struct naming *naming, const struct metric *metric,
+		      const char *unit_suffix,
+		      const struct metric *other, const char *other_unit_suffix)
+{
+	char name[256], beginning[256];
+	size_t size;
+
+	snprintf(name, sizeof(name), "%s%s", metric->name, unit_suffix);
+	snprintf(beginning, sizeof(beginning), "%s%s", other->name, other_unit_suffix);
+	size = strlen(beginning);
+	if (strncmp(name, beginning, size))
+		return false;
+	if (!name[size])
+		return (strcmp(metric->scope, other->scope) ?:
+			strcmp(metric->name, other->name)) > 0;
+	return name[size] == '.' &&
+	       (naming->template.has_values_after_metric || is_line_level(name + size + 1));
+}
+
+static bool is_shadowed(const struct lines *lines, const struct batch *batch,
+			const struct metric *metric)
 {
 	const char *suffix = unit_of(lines, metric)->suffix;
 
 	for (size_t i = 0; i < batch->n_metrics; i++) {
 		const struct metric *other = batch->metrics[i];
 
-		if (!name_is_shadowed(&lines->naming, metric, suffix, other, unit_of(lines, other)->suffix))
+		if (!is_shadowed_by(&lines->naming, metric, suffix, other,
+				      unit_of(lines, other)->suffix))
 			continue;
 		exporter_log(lines->exporter, LOG_LEVEL_WARNING, NULL,
 			     "the lines of metric %s (collector %s) could be taken for those of metric %s (collector "
@@ -74,13 +112,14 @@ static bool is_shadowed(const struct lines *lines, const struct batch *batch, co
 	return false;
 }
 
-static void line_metric_init(const struct lines *lines, const struct batch *batch, const struct metric *metric,
-			     struct line_metric *result)
+static void line_metric_init(const struct lines *lines, const struct batch *batch,
+			     const struct metric *metric, struct line_metric *result)
 {
 	const struct unit *unit = unit_of(lines, metric);
 	const uint64_t per_second = unit->per_second;
 	const char dot = lines->naming.dialect->tag_first ? '.' : '_';
-	bool is_whole = metric->divisor % per_second == 0, has_buckets = metric->kind == METRIC_HISTOGRAM;
+	bool is_whole = metric->divisor % per_second == 0,
+		has_buckets = metric->kind == METRIC_HISTOGRAM;
 	bool is_counters = has_buckets && lines->histogram == LINES_COUNTERS;
 
 	*result = (struct line_metric){
@@ -99,7 +138,8 @@ static void learn_metrics(struct lines *lines, const struct batch *batch)
 {
 	lines->metrics = calloc(batch->n_metrics + 1, sizeof(*lines->metrics));
 	for (size_t i = 0; lines->metrics && i < batch->n_metrics; i++) {
-		line_metric_init(lines, batch, batch->metrics[i], &lines->metrics[lines->n_metrics++]);
+		line_metric_init(lines, batch, batch->metrics[i],
+				 &lines->metrics[lines->n_metrics++]);
 		if (batch->metrics[i]->kind == METRIC_HISTOGRAM && !lines->metrics[i].buckets)
 			forget_metrics(lines);
 	}
@@ -108,7 +148,8 @@ static void learn_metrics(struct lines *lines, const struct batch *batch)
 /* Series */
 
 /* NULL: no memory. */
-static struct point_state *state_new(struct lines *lines, struct series *series, const struct line_metric *metric)
+static struct point_state *state_new(struct lines *lines, struct series *series,
+				     const struct line_metric *metric)
 {
 	const uint32_t n_base = point_base_size(lines, series->metric);
 	const size_t text_at = sizeof(struct point_state) + n_base * sizeof(uint64_t);
@@ -120,7 +161,8 @@ static struct point_state *state_new(struct lines *lines, struct series *series,
 	name_append_path(&lines->naming, series, &metric->name, &text);
 	path_size = text.size;
 	name_append_tags(&lines->naming, series, &text);
-	cache = buf_error(&text) ? NULL : series_cache_new(series, lines, NULL, text_at + text.size);
+	cache = buf_error(&text) ? NULL :
+		series_cache_new(series, lines, NULL, text_at + text.size);
 	if (!cache)
 		return NULL;
 	memcpy(cache->data + text_at, text.data, text.size);
@@ -135,7 +177,8 @@ static struct point_state *state_new(struct lines *lines, struct series *series,
 /* Without memory, a point is lost if it has something new. */
 static void lose_series(struct lines *lines, const struct series *series)
 {
-	bool has_changed = series->metric->kind == METRIC_GAUGE || series->delta.sum || series->delta.count;
+	bool has_changed = series->metric->kind == METRIC_GAUGE || series->delta.sum ||
+			   series->delta.count;
 
 	lines->pack.error = -ENOMEM;
 	if (!has_changed && !lines->sends_unchanged)
@@ -144,10 +187,12 @@ static void lose_series(struct lines *lines, const struct series *series)
 	exporter_account(lines->exporter, POINTS_NOT_SENT, 1);
 }
 
-static void push_series(struct lines *lines, const struct line_metric *metric, struct series *series)
+static void push_series(struct lines *lines, const struct line_metric *metric,
+			struct series *series)
 {
 	struct series_cache *cache = series_cache(series, lines);
-	struct point_state *state = cache ? (struct point_state *)cache->data : state_new(lines, series, metric);
+	struct point_state *state = cache ? (struct point_state *)cache->data :
+				    state_new(lines, series, metric);
 	struct pack *pack = &lines->pack;
 	bool is_expressed;
 
@@ -171,7 +216,10 @@ static void push_series(struct lines *lines, const struct line_metric *metric, s
 		pack->n_points++;
 }
 
-/* What has ended since would be missing in the window that is made again. Its lines stay, whatever becomes of that. */
+/*
+ * What has ended since would be missing in the window that is made again. Its lines stay, whatever
+ * becomes of that.
+ */
 static void push_ended(struct lines *lines, const struct batch *batch)
 {
 	struct exporter *exporter = lines->exporter;
@@ -211,12 +259,15 @@ static bool take_back(struct lines *lines)
 
 static void begin_window(struct lines *lines, const struct batch *batch, uint64_t time_s)
 {
-	bool is_graphite = lines->naming.dialect->is_graphite, is_same = is_graphite && time_s == lines->time_s;
+	bool is_graphite = lines->naming.dialect->is_graphite,
+		is_same = is_graphite && time_s == lines->time_s;
 
 	lines->time_s = is_graphite ? time_s : 0;
 	if (is_same)
 		return;
-	/* If the clock was set back, all series began again, and know nothing of the window before. */
+	/*
+	 * If the clock was set back, all series began again, and know nothing of the window before.
+	 */
 	if (lines->metrics && batch->previous_ns == lines->window_ns && take_back(lines))
 		push_ended(lines, batch);
 	else

@@ -18,14 +18,15 @@ struct text_rule {
 	size_t limit_bytes;
 };
 
-static const struct text_rule level_rule = { "_-", NAME_LEVEL_BYTES }, tag_rule = { "_-.", NAME_TAG_BYTES };
+static const struct text_rule level_rule = { "_-", NAME_LEVEL_BYTES },
+	tag_rule = { "_-.", NAME_TAG_BYTES };
 
 /* Texts as parts of names: rules 1 and 2 */
 
 static bool is_kept(const struct text_rule *rule, char byte)
 {
-	return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-	       strchr(rule->keeps, byte);
+	return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+	       (byte >= '0' && byte <= '9') || strchr(rule->keeps, byte);
 }
 
 static bool ends_in_digits(const char *text, size_t size)
@@ -41,19 +42,21 @@ static bool text_is_plain(const struct text_rule *rule, const char *text)
 
 	while (text[size] && is_kept(rule, text[size]))
 		size++;
-	return size && !text[size] && size <= rule->limit_bytes && !ends_in_digits(text, size) && strcmp(text, "_") &&
-	       strcmp(text, TEXT_OVERFLOW);
+	return size && !text[size] && size <= rule->limit_bytes && !ends_in_digits(text, size) &&
+	       strcmp(text, "_") && strcmp(text, TEXT_OVERFLOW);
 }
 
 /* Without digits, at most limit bytes. */
-static void text_append_replaced(struct buf *out, const struct text_rule *rule, const char *text, size_t limit)
+static void text_append_replaced(struct buf *out, const struct text_rule *rule, const char *text,
+				 size_t limit)
 {
 	size_t at = out->size;
 
 	for (const char *byte = text; *byte && out->size - at < limit; byte++) {
 		if (is_kept(rule, *byte))
 			buf_append_byte(out, (uint8_t)*byte);
-		else if (((unsigned char)*byte & 0xc0) != 0x80) /* the first byte of a character of UTF-8 */
+		else if (((unsigned char)*byte & 0xc0) != 0x80)
+			/* the first byte of a character of UTF-8 */
 			buf_append_byte(out, '_');
 	}
 	if (out->size == at)
@@ -61,7 +64,8 @@ static void text_append_replaced(struct buf *out, const struct text_rule *rule, 
 }
 
 /* With "_" for each character that is not kept, then digits of hash. */
-static void text_append_marked(struct buf *out, const struct text_rule *rule, const char *text, uint64_t hash)
+static void text_append_marked(struct buf *out, const struct text_rule *rule, const char *text,
+			       uint64_t hash)
 {
 	text_append_replaced(out, rule, text, rule->limit_bytes - TEXT_DIGITS_BYTES);
 	buf_printf(out, "_%08" PRIx32, (uint32_t)hash);
@@ -73,7 +77,8 @@ static void text_append(struct buf *out, const struct text_rule *rule, const cha
 	if (text_is_plain(rule, text))
 		buf_append_text(out, text);
 	else
-		text_append_marked(out, rule, text, hash_stable(HASH_STABLE_START, text, strlen(text)));
+		text_append_marked(out, rule, text,
+				   hash_stable(HASH_STABLE_START, text, strlen(text)));
 }
 
 static uint64_t hash_pair(const char *first, const char *second)
@@ -102,32 +107,6 @@ static uint64_t hash_series(const struct series *series)
 	return hash;
 }
 
-/* A level that the lines of sums and histograms add. */
-static bool is_line_level(const char *level)
-{
-	static const char *const levels[] = { "count", "sum", "bucket", "total" };
-	char first[sizeof("bucket") + 1]; /* one more than the longest: what is cut is none of them */
-
-	snprintf(first, sizeof(first), "%.*s", (int)strcspn(level, "."), level);
-	return array_find(levels, ARRAY_SIZE(levels), first);
-}
-
-bool name_is_shadowed(const struct naming *naming, const struct metric *metric, const char *unit_suffix,
-		      const struct metric *other, const char *other_unit_suffix)
-{
-	char name[256], beginning[256];
-	size_t size;
-
-	snprintf(name, sizeof(name), "%s%s", metric->name, unit_suffix);
-	snprintf(beginning, sizeof(beginning), "%s%s", other->name, other_unit_suffix);
-	size = strlen(beginning);
-	if (strncmp(name, beginning, size))
-		return false;
-	if (!name[size])
-		return (strcmp(metric->scope, other->scope) ?: strcmp(metric->name, other->name)) > 0;
-	return name[size] == '.' && (naming->template.has_values_after_metric || is_line_level(name + size + 1));
-}
-
 /* Values */
 
 /* The metric's name: its dots separate levels. */
@@ -148,8 +127,8 @@ static void append_levels(struct buf *out, const char *name)
 }
 
 /*
- * A unit, a container and a cgroup never have the same level: a unit that is plain has a "_", an id has none, and the
- * digits of all others are also those of the attribute's name.
+ * A unit, a container and a cgroup never have the same level: a unit that is plain has a "_", an id
+ * has none, and the digits of all others are also those of the attribute's name.
  */
 static void append_owner(struct buf *out, const struct attribute *owner)
 {
@@ -168,15 +147,18 @@ static void append_owner(struct buf *out, const struct attribute *owner)
 	if (is_known && text_is_plain(&level_rule, level))
 		buf_append_text(out, level);
 	else
-		text_append_marked(out, &level_rule, owner->text, hash_pair(owner->name, owner->text));
+		text_append_marked(out, &level_rule, owner->text,
+				   hash_pair(owner->name, owner->text));
 }
 
 /* It is the same in all series, so nothing has to be found again. NULL: there is none. */
-static void append_resource(struct buf *out, const struct text_rule *rule, const struct attribute *attribute)
+static void append_resource(struct buf *out, const struct text_rule *rule,
+			    const struct attribute *attribute)
 {
 	char number[ATTRIBUTE_NUMBER_BYTES];
 
-	text_append_replaced(out, rule, attribute ? attribute_text(attribute, number) : "", rule->limit_bytes);
+	text_append_replaced(out, rule, attribute ? attribute_text(attribute, number) : "",
+			     rule->limit_bytes);
 }
 
 static void append_value(struct buf *out, const struct attribute *attribute)
@@ -220,7 +202,8 @@ static bool is_in_path(const struct naming *naming, const struct attribute *attr
 }
 
 /* Without any, one of the dots around them goes too. */
-static void append_attributes(const struct naming *naming, const struct series *series, size_t at, struct buf *out)
+static void append_attributes(const struct naming *naming, const struct series *series, size_t at,
+			      struct buf *out)
 {
 	bool is_first = true;
 
@@ -242,7 +225,8 @@ static void append_attributes(const struct naming *naming, const struct series *
 		out->size--;
 }
 
-static void append_piece(const struct naming *naming, const struct template_piece *piece, const struct series *series,
+static void append_piece(const struct naming *naming, const struct template_piece *piece,
+			 const struct series *series,
 			 const char *unit_suffix, size_t at, struct buf *out)
 {
 	const bool is_unit = piece->kind == TEMPLATE_UNIT;
@@ -282,7 +266,8 @@ static void append_piece(const struct naming *naming, const struct template_piec
 }
 
 /* Rules 3 and 4. */
-static bool needs_digits(const struct naming *naming, const struct series *series, const struct name_kind *kind)
+static bool needs_digits(const struct naming *naming, const struct series *series,
+			 const struct name_kind *kind)
 {
 	bool has_place = naming->dialect->tag_first || naming->template.n_of[TEMPLATE_ATTRIBUTES];
 
@@ -294,8 +279,8 @@ static bool needs_digits(const struct naming *naming, const struct series *serie
 	return false;
 }
 
-void name_append_path(const struct naming *naming, const struct series *series, const struct name_kind *kind,
-		      struct buf *out)
+void name_append_path(const struct naming *naming, const struct series *series,
+		      const struct name_kind *kind, struct buf *out)
 {
 	size_t suffix_size = strlen(kind->path_suffix);
 	size_t limit = naming->limit_bytes - kind->spare_bytes - suffix_size;
@@ -307,7 +292,8 @@ void name_append_path(const struct naming *naming, const struct series *series, 
 		size_t before = out->size;
 
 		append_piece(naming, piece, series, kind->unit_suffix, at, out);
-		if (piece->kind != TEMPLATE_TEXT && piece->kind != TEMPLATE_METRIC && out->size > before)
+		if (piece->kind != TEMPLATE_TEXT && piece->kind != TEMPLATE_METRIC &&
+		    out->size > before)
 			value_end = out->size;
 	}
 	if (buf_error(out))
@@ -328,10 +314,12 @@ void name_append_path(const struct naming *naming, const struct series *series, 
 /* Tags */
 
 /*
- * Up to where the value goes. taken_as: NULL; or if somebody else has the tag's name, who wants it here: so the digits
- * are neither those that the text itself may need, nor the same for a resource and its series.
+ * Up to where the value goes. taken_as: NULL; or if somebody else has the tag's name, who wants it
+ * here: so the digits are neither those that the text itself may need, nor the same for a resource
+ * and its series.
  */
-static void begin_tag(const struct naming *naming, size_t at, const char *name, const char *taken_as, struct buf *out)
+static void begin_tag(const struct naming *naming, size_t at, const char *name,
+		      const char *taken_as, struct buf *out)
 {
 	if (out->size == at)
 		buf_append_text(out, naming->dialect->tag_first);
@@ -350,8 +338,8 @@ static bool is_reserved(const char *name)
 	return !strcmp(name, "name") || !strcmp(name, "__name__") || !strcmp(name, NAME_TAG_UPPER);
 }
 
-static void append_resource_tags(const struct naming *naming, const struct text_rule *rule, size_t at,
-				 struct buf *out)
+static void append_resource_tags(const struct naming *naming,
+				 const struct text_rule *rule, size_t at, struct buf *out)
 {
 	const struct setting_list *tags = naming->resource_tags;
 
@@ -361,7 +349,8 @@ static void append_resource_tags(const struct naming *naming, const struct text_
 			find_attribute(naming->resource, naming->n_resource, name, strlen(name));
 		bool is_host = !strcmp(name, "host.name") && naming->template.n_of[TEMPLATE_HOST];
 
-		if (!attribute || is_host || is_in_path(naming, attribute) || array_find(tags->items, i, name))
+		if (!attribute || is_host || is_in_path(naming, attribute) ||
+		    array_find(tags->items, i, name))
 			continue;
 		begin_tag(naming, at, name, is_reserved(name) ? "resource" : NULL, out);
 		append_resource(out, rule, attribute);
@@ -383,7 +372,8 @@ void name_append_tags(const struct naming *naming, const struct series *series, 
 	for (unsigned int i = 0; i < series->n_attributes; i++) {
 		const struct attribute *attribute = &series->attributes[i];
 		bool is_taken = is_reserved(attribute->name) ||
-				array_find(resource_tags->items, resource_tags->n_items, attribute->name);
+				array_find(resource_tags->items, resource_tags->n_items,
+					   attribute->name);
 
 		if (is_in_path(naming, attribute))
 			continue;

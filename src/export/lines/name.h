@@ -3,8 +3,8 @@
 
 /*
  * The name of a series in a line format: a path made from a template, then tags where the dialect
- * has them. It has only bytes that the dialect keeps, no empty level and no empty value. A level or a
- * value has at most NAME_LEVEL_BYTES, a tag's name NAME_TAG_BYTES, a path NAME_PATH_BYTES.
+ * has them. It has only bytes that the dialect keeps, no empty level and no empty value. A level or
+ * a value has at most NAME_LEVEL_BYTES, a tag's name NAME_TAG_BYTES, a path NAME_PATH_BYTES.
  *
  * Each series has a name of its own. The rule needs only the series and the exported metrics, so a
  * series has the same name after every restart, in whatever order series appear. "Digits" are "_"
@@ -18,10 +18,11 @@
  *  3. A path ends in digits of the whole series if the series has attributes that neither path nor
  *     tags show, or that cannot be found again in a path of this template.
  *  4. So do the paths of all series of a metric whose lines could be taken for those of another
- *     metric (name_is_shadowed()).
+ *     metric (is_shadowed_by() in lines.c).
  *
- * In a path the rule relies on series of one metric having the same attributes. Only error.type may be
- * missing, the owner where {unit} shows it, and all of them in overflow series, which have two of their own.
+ * In a path the rule relies on series of one metric having the same attributes. Only error.type may
+ * be missing, the owner where {unit} shows it, and all of them in overflow series, which have two
+ * of their own.
  */
 
 #include "export/lines/dialect.h"
@@ -51,13 +52,15 @@ enum template_kind { TEMPLATE_TEXT,
 struct template {
 	struct template_piece {
 		enum template_kind kind;
-		const char *text; /* of TEMPLATE_TEXT and TEMPLATE_NAMED; points into the parsed text */
+		/* of TEMPLATE_TEXT and TEMPLATE_NAMED; points into the parsed text */
+		const char *text;
 		size_t size;
 	} pieces[TEMPLATE_PIECES_MAX];
 	unsigned int n, n_of[TEMPLATE_NAMED + 1]; /* pieces in all, of each kind */
 	/*
-	 * Each value can be found again in a path: it fills levels of its own, and {attributes} comes after {metric}.
-	 * "{unit}_{metric}" is not like that: the path a_b_c says nothing about where the unit ends.
+	 * Each value can be found again in a path: it fills levels of its own, and {attributes}
+	 * comes after {metric}. "{unit}_{metric}" is not like that: the path a_b_c says nothing
+	 * about where the unit ends.
 	 */
 	bool is_readable;
 	bool has_values_after_metric;
@@ -89,22 +92,20 @@ struct naming {
 /* What the names of all series of a metric share. */
 struct name_kind {
 	const char *unit_suffix; /* after the metric's name: "_us" */
-	const char *path_suffix; /* ends the path, unless the metric's name or the template ends it like that already */
+	/* ends the path, unless the metric's name or the template ends it like that already */
+	const char *path_suffix;
 	size_t spare_bytes;	 /* of limit_bytes, for what lines add to the path */
 	bool is_shadowed;
 };
 
-/* template: NULL for the dialect's own. All is borrowed. -EINVAL for a template that template_check() refuses. */
-int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
-		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags);
 /*
- * Could lines of the metric be taken for those of the other one, and does this metric get digits?
- * It does if its name is the other's followed by a dot and more ("app.requests.failed" next to
- * "app.requests"), or if both names are the same and its collector's name comes later.
+ * template: NULL for the dialect's own. All is borrowed. -EINVAL for a template that
+ * template_check() refuses.
  */
-bool name_is_shadowed(const struct naming *naming, const struct metric *metric, const char *unit_suffix,
-		      const struct metric *other, const char *other_unit_suffix);
-void name_append_path(const struct naming *naming, const struct series *series, const struct name_kind *kind,
-		      struct buf *out);
+int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
+		const struct attribute *resource, unsigned int n_resource,
+		const struct setting_list *resource_tags);
+void name_append_path(const struct naming *naming, const struct series *series,
+		      const struct name_kind *kind, struct buf *out);
 /* Begins with the dialect's separator; nothing where the dialect has no tags or none are left. */
 void name_append_tags(const struct naming *naming, const struct series *series, struct buf *out);

@@ -6,7 +6,8 @@
 
 #include "export/lines/name.h"
 
-#define PART_BYTES 64 /* at most, for a tag with a bound, a suffix with a level, a value and a type each */
+/* at most, for a tag with a bound, a suffix with a level, a value and a type each */
+#define PART_BYTES 64
 
 /* Gives away what is in the buffer, of which it is all. */
 static void put_piece(struct pack *pack)
@@ -58,7 +59,8 @@ static char *put_tags(const struct pack *pack, char *at, const struct line *line
 }
 
 /* Behind what is in the buffer, as far as that belongs to it. */
-static char *put_line(const struct pack *pack, char *at, const struct line *line, const char *value, const char *type)
+static char *put_line(const struct pack *pack, char *at, const struct line *line, const char *value,
+		      const char *type)
 {
 	const struct dialect *dialect = pack->dialect;
 

@@ -16,15 +16,21 @@
 #include "util/buf.h"
 
 struct pack {
-	const struct dialect *dialect; /* of Graphite: a newline ends every line; else it only stands between two */
+	/* of Graphite: a newline ends every line; else it only stands between two */
+	const struct dialect *dialect;
 	size_t limit_bytes;
-	int (*put)(void *user, uint8_t *data, size_t size, size_t n_points); /* takes data over, also on failure */
+	/* takes data over, also on failure */
+	int (*put)(void *user, uint8_t *data, size_t size, size_t n_points);
 	void *user;
 
 	size_t n_points; /* that end in buf, maybe none; the caller adds each after its last line */
 	char time[24];	 /* what ends Graphite's lines: " 1700000000\n" */
 	/* Since the caller last set them to 0: */
-	int failure; /* -errno, of a line: -EMSGSIZE: it is longer than limit_bytes; it is left out, as on -ENOMEM */
+	/*
+	 * -errno, of a line: -EMSGSIZE: it is longer than limit_bytes; it is left out, as on
+	 * -ENOMEM
+	 */
+	int failure;
 	unsigned int n_lines;
 	size_t n_pieces, n_bytes; /* that were put */
 
@@ -40,7 +46,8 @@ struct line_name {
 struct line {
 	const struct line_name *name;
 	const char *suffix, *ending; /* of the path; "" for none */
-	const char *bound;	     /* of a bucket: one more tag, or a level between suffix and ending; NULL: none */
+	/* of a bucket: one more tag, or a level between suffix and ending; NULL: none */
+	const char *bound;
 };
 
 /* value, and for StatsD type ("|c" or the like): of at most 64 bytes each. */

@@ -24,11 +24,12 @@ uint32_t point_base_size(const struct lines *lines, const struct metric *metric)
 	if (metric->kind == METRIC_SUM)
 		return BASE_SUM + 1;
 	return BASE_BUCKETS +
-	       (lines->histogram == LINES_COUNTERS ? bounds_explicit_n(metric) : metric->layout.n_buckets);
+	       (lines->histogram == LINES_COUNTERS ? bounds_explicit_n(metric) :
+		metric->layout.n_buckets);
 }
 
-static uint64_t number_at(const struct lines *lines, const struct metric *metric, const struct numbers *numbers,
-			  uint32_t i)
+static uint64_t number_at(const struct lines *lines, const struct metric *metric,
+			  const struct numbers *numbers, uint32_t i)
 {
 	if (i >= BASE_BUCKETS && lines->histogram != LINES_COUNTERS)
 		return numbers->bucket[i - BASE_BUCKETS];
@@ -46,8 +47,8 @@ static uint64_t window_growth(const struct lines *lines, const struct series *se
 
 /* Numbers */
 
-static void put_number(struct lines *lines, const struct line *line, bool is_negative, uint64_t raw, uint64_t divisor,
-		       const char *type)
+static void put_number(struct lines *lines, const struct line *line, bool is_negative, uint64_t raw,
+		       uint64_t divisor, const char *type)
 {
 	char text[1 + DECIMAL_BYTES + 1] = "-";
 
@@ -64,7 +65,8 @@ static unsigned __int128 scale_number(uint64_t raw, uint64_t multiplier, uint64_
 }
 
 /* A line for the number at i, unless there is nothing to send. False: no line can hold it. */
-static bool put_sum(struct lines *lines, const struct line_metric *kind, const struct series *series,
+static bool put_sum(struct lines *lines, const struct line_metric *kind,
+		    const struct series *series,
 		    const struct point_state *state, uint32_t i, const struct line *line)
 {
 	const uint64_t multiplier = i == BASE_SUM ? kind->multiplier : 1;
@@ -86,7 +88,8 @@ static bool put_sum(struct lines *lines, const struct line_metric *kind, const s
 	return true;
 }
 
-static bool write_gauge(struct lines *lines, const struct line_metric *kind, const struct series *series,
+static bool write_gauge(struct lines *lines, const struct line_metric *kind,
+			const struct series *series,
 		       struct point_state *state)
 {
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
@@ -98,7 +101,8 @@ static bool write_gauge(struct lines *lines, const struct line_metric *kind, con
 	/* Graphite has one for each time. */
 	if (state->losses == lines->exporter->n_losses &&
 	    (lines->pack.dialect->is_graphite ? state->time_s == lines->time_s :
-						state->is_sent && state->last_gauge == raw && !lines->sends_unchanged))
+						state->is_sent && state->last_gauge == raw &&
+	     !lines->sends_unchanged))
 		return true;
 	put_number(lines, &line, raw < 0, size, kind->divisor, "|g");
 	state->is_sent = !lines->pack.failure;
@@ -108,11 +112,12 @@ static bool write_gauge(struct lines *lines, const struct line_metric *kind, con
 	return true;
 }
 
-static bool write_counters(struct lines *lines, const struct line_metric *kind, const struct series *series,
-			   const struct point_state *state)
+static bool write_counters(struct lines *lines, const struct line_metric *kind,
+			   const struct series *series, const struct point_state *state)
 {
 	const uint32_t first = series->metric->kind == METRIC_SUM ? BASE_SUM : BASE_COUNT;
-	struct line line = { .name = &state->name, .suffix = first == BASE_SUM ? "" : ".count", .ending = "" };
+	struct line line = { .name = &state->name, .suffix = first == BASE_SUM ? "" : ".count",
+			     .ending = "" };
 	bool is_complete;
 
 	if (!window_growth(lines, series, state, first) && !lines->sends_unchanged)
@@ -128,7 +133,8 @@ static bool write_counters(struct lines *lines, const struct line_metric *kind, 
 	line.suffix = ".bucket";
 	for (uint32_t i = 0; i < bounds_explicit_n(series->metric); i++) {
 		if (!window_growth(lines, series, state, BASE_BUCKETS + i) &&
-		    !(lines->sends_unchanged && number_at(lines, series->metric, &series->total, BASE_BUCKETS + i)))
+		    !(lines->sends_unchanged &&
+		      number_at(lines, series->metric, &series->total, BASE_BUCKETS + i)))
 			continue;
 		line.bound = kind->buckets[bounds_explicit_last(series->metric, i)].bound;
 		is_complete &= put_sum(lines, kind, series, state, BASE_BUCKETS + i, &line);
@@ -137,7 +143,8 @@ static bool write_counters(struct lines *lines, const struct line_metric *kind, 
 }
 
 /* For each bucket one value, with a sample rate that says how often. */
-static void write_values(struct lines *lines, const struct line_metric *kind, const struct series *series,
+static void write_values(struct lines *lines, const struct line_metric *kind,
+			 const struct series *series,
 			const struct point_state *state)
 {
 	const struct line line = { .name = &state->name, .suffix = "", .ending = "" };
@@ -175,7 +182,10 @@ bool point_write(struct lines *lines, const struct line_metric *kind, const stru
 
 /* Buckets */
 
-/* Very small numbers and those above WHOLE_MAX have an exponent, but without "+", which names do not keep. */
+/*
+ * Very small numbers and those above WHOLE_MAX have an exponent, but without "+", which names do
+ * not keep.
+ */
 static void print_bound(double value, char text[32])
 {
 	char *plus;

@@ -4,9 +4,10 @@
 /*
  * One point of a series as lines; lines.h says which.
  *
- * What has grown is counted from the totals before the window ("base"), which are kept with the series. A window is
- * one push, or several: Graphite replaces a point by a later one with the same time, and lines that were not taken
- * are made again (lines.h). Then the later lines hold everything that was counted in the window.
+ * What has grown is counted from the totals before the window ("base"), which are kept with the
+ * series. A window is one push, or several: Graphite replaces a point by a later one with the same
+ * time, and lines that were not taken are made again (lines.h). Then the later lines hold
+ * everything that was counted in the window.
  */
 
 #include "export/exporter.h"
@@ -22,10 +23,14 @@ enum lines_histogram { LINES_COUNTERS,
 		       LINES_DISTRIBUTION,
 		       LINES_TIMER };
 
-/* Begins with what its user sets; what that points to is borrowed. The rest is all 0, for lines.c and point.c. */
+/*
+ * Begins with what its user sets; what that points to is borrowed. The rest is all 0, for lines.c
+ * and point.c.
+ */
 struct lines {
 	struct naming naming;
-	enum lines_unit time_unit; /* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
+	/* what sums and histograms of seconds are in; Graphite: LINES_SECONDS */
+	enum lines_unit time_unit;
 	enum lines_histogram histogram;
 	int is_cumulative; /* Graphite only */
 	bool sends_unchanged;
@@ -36,7 +41,8 @@ struct lines {
 	size_t n_metrics;
 	uint64_t time_s;   /* of the batch */
 	uint64_t n_pushed; /* points, in this push */
-	uint64_t window, window_ns; /* of the newest lines: its number, and its first push's time in the queue */
+	/* of the newest lines: its number, and its first push's time in the queue */
+	uint64_t window, window_ns;
 };
 
 /* A bucket of a histogram as text, in the unit in which its lines are sent. */
@@ -60,14 +66,18 @@ struct point_state {
 	bool is_sent;
 	uint64_t time_s; /* of Graphite's gauge */
 	uint64_t window; /* of the lines sent last */
-	uint64_t ended_s; /* its lines for this time (or 1) stay: if it goes on later, it begins there */
+	/* its lines for this time (or 1) stay: if it goes on later, it begins there */
+	uint64_t ended_s;
 	uint32_t n_base;
 	uint64_t base[]; /* totals before that window */
 };
 
 /* Numbers that base must have room for. */
 uint32_t point_base_size(const struct lines *lines, const struct metric *metric);
-/* False: the format cannot express a part of the point. What happened to the rest is in lines->pack. */
+/*
+ * False: the format cannot express a part of the point. What happened to the rest is in
+ * lines->pack.
+ */
 bool point_write(struct lines *lines, const struct line_metric *kind, const struct series *series,
 		 struct point_state *state);
 /*

@@ -11,7 +11,8 @@ static enum template_kind placeholder_kind(const char *name, size_t size)
 					     [TEMPLATE_UNIT] = "unit", [TEMPLATE_ATTRIBUTES] = "attributes" };
 	enum template_kind kind = TEMPLATE_METRIC;
 
-	while (kind < TEMPLATE_NAMED && (strlen(names[kind]) != size || memcmp(names[kind], name, size)))
+	while (kind < TEMPLATE_NAMED &&
+	       (strlen(names[kind]) != size || memcmp(names[kind], name, size)))
 		kind++;
 	return kind;
 }
@@ -29,7 +30,8 @@ static const char *parse_piece(const char *text, struct template_piece *piece)
 		return "a placeholder is {metric}, {host}, {unit}, {attributes} or {an.attribute}";
 	if (!size)
 		return "outside {placeholders}, only letters, digits, \"_\", \"-\" and \".\" are allowed";
-	*piece = (struct template_piece){ is_placeholder ? placeholder_kind(text, size) : TEMPLATE_TEXT, text, size };
+	*piece = (struct template_piece){ is_placeholder ? placeholder_kind(text, size) :
+					  TEMPLATE_TEXT, text, size };
 	return NULL;
 }
 
@@ -46,11 +48,15 @@ static const char *find_fault(const char *text, const struct template *template)
 	return NULL;
 }
 
-/* Is the piece that begins at text alone in its levels? Text before a value is a fixed part of it. */
+/*
+ * Is the piece that begins at text alone in its levels? Text before a value is a fixed part of it.
+ */
 static bool is_alone(const struct template *template, unsigned int i)
 {
-	const struct template_piece *piece = &template->pieces[i], *before = piece - 1, *after = piece + 1;
-	bool is_first = !i || (before->kind == TEMPLATE_TEXT && before->text[before->size - 1] == '.');
+	const struct template_piece *piece = &template->pieces[i], *before = piece - 1,
+		*after = piece + 1;
+	bool is_first = !i ||
+			(before->kind == TEMPLATE_TEXT && before->text[before->size - 1] == '.');
 
 	if (i + 1 < template->n && (after->kind != TEMPLATE_TEXT || after->text[0] != '.'))
 		return false;
@@ -108,11 +114,14 @@ int template_check(const char *text, const char **ret_complaint)
 }
 
 int naming_init(struct naming *naming, const struct dialect *dialect, const char *template,
-		const struct attribute *resource, unsigned int n_resource, const struct setting_list *resource_tags)
+		const struct attribute *resource, unsigned int n_resource,
+		const struct setting_list *resource_tags)
 {
 	const char *complaint;
 
-	*naming = (struct naming){ .dialect = dialect, .resource = resource, .n_resource = n_resource,
+	*naming = (struct naming){ .dialect = dialect, .resource = resource,
+				   .n_resource = n_resource,
 				   .resource_tags = resource_tags, .limit_bytes = NAME_PATH_BYTES };
-	return template_parse(template ? template : dialect->default_template, &naming->template, &complaint);
+	return template_parse(template ? template : dialect->default_template, &naming->template,
+			      &complaint);
 }

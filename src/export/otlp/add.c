@@ -15,7 +15,8 @@ typedef Otlp__ExponentialHistogramDataPoint__Buckets buckets_t;
 
 static double as_double(const number_t *number)
 {
-	return number->value_case == OTLP__NUMBER_DATA_POINT__VALUE_AS_INT ? (double)number->as_int : number->as_double;
+	return number->value_case == OTLP__NUMBER_DATA_POINT__VALUE_AS_INT ?
+	       (double)number->as_int : number->as_double;
 }
 
 static void add_number(const number_t *older, number_t *newer)
@@ -23,7 +24,8 @@ static void add_number(const number_t *older, number_t *newer)
 	double sum = as_double(older) + as_double(newer);
 
 	newer->start_time_unix_nano = older->start_time_unix_nano;
-	if (older->value_case == OTLP__NUMBER_DATA_POINT__VALUE_AS_INT && newer->value_case == older->value_case &&
+	if (older->value_case == OTLP__NUMBER_DATA_POINT__VALUE_AS_INT &&
+	    newer->value_case == older->value_case &&
 	    !__builtin_add_overflow(older->as_int, newer->as_int, &newer->as_int))
 		return;
 	newer->value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE;
@@ -34,10 +36,12 @@ static int add_histogram(const histogram_t *older, histogram_t *newer)
 {
 	const struct bytes bounds = { (const uint8_t *)older->explicit_bounds,
 				      older->n_explicit_bounds * sizeof(*older->explicit_bounds) };
+	const struct bytes new_bounds = { (const uint8_t *)newer->explicit_bounds,
+					  newer->n_explicit_bounds *
+					  sizeof(*newer->explicit_bounds) };
 
 	if (older->n_bucket_counts != newer->n_bucket_counts ||
-	    !bytes_are_equal(bounds, (struct bytes){ (const uint8_t *)newer->explicit_bounds,
-						     newer->n_explicit_bounds * sizeof(*newer->explicit_bounds) }))
+	    !bytes_are_equal(bounds, new_bounds))
 		return 1;
 	newer->start_time_unix_nano = older->start_time_unix_nano;
 	newer->count += older->count;
@@ -99,11 +103,14 @@ static int add_point(unsigned int data_field, ProtobufCMessage *older, ProtobufC
 	return 0;
 }
 
-int otlp_add(unsigned int data_field, struct bytes older_bytes, struct bytes *numbers, uint8_t **ret_sum)
+int otlp_add(unsigned int data_field, struct bytes older_bytes, struct bytes *numbers,
+	     uint8_t **ret_sum)
 {
 	const ProtobufCMessageDescriptor *message = otlp_kinds[data_field].message;
-	ProtobufCMessage *older = protobuf_c_message_unpack(message, NULL, older_bytes.size, older_bytes.data);
-	ProtobufCMessage *newer = protobuf_c_message_unpack(message, NULL, numbers->size, numbers->data);
+	ProtobufCMessage *older = protobuf_c_message_unpack(message, NULL, older_bytes.size,
+							    older_bytes.data);
+	ProtobufCMessage *newer = protobuf_c_message_unpack(message, NULL, numbers->size,
+							    numbers->data);
 	int err = older && newer ? add_point(data_field, older, newer) : -EBADMSG;
 	size_t size = err ? 0 : protobuf_c_message_get_packed_size(newer);
 	uint8_t *sum = err ? NULL : malloc(size + 1);

@@ -23,8 +23,9 @@
 #define NUMBER	    "+-.0123456789eE"
 
 /*
- * Words: what the body says. It comes from outside, so it need not be what its content type promises: whatever makes no
- * sense is skipped, and texts may still hold bytes that cannot be printed.
+ * Words: what the body says. It comes from outside, so it need not be what its content type
+ * promises: whatever makes no sense is skipped, and texts may still hold bytes that cannot be
+ * printed.
  */
 
 static bool is_type(const char *content_type, const char *type)
@@ -67,8 +68,8 @@ static void read_string(const char **at, char text[WORDS_BYTES])
 }
 
 /*
- * The string, with its escapes resolved, or the number that belongs to the first such key, at any depth; cut.
- * Characters above ASCII that are written as escapes become '?'. false: there is none.
+ * The string, with its escapes resolved, or the number that belongs to the first such key, at any
+ * depth; cut. Characters above ASCII that are written as escapes become '?'. false: there is none.
  */
 static bool find_word(const char *json, const char *key, char ret_text[WORDS_BYTES])
 {
@@ -86,7 +87,8 @@ static bool find_word(const char *json, const char *key, char ret_text[WORDS_BYT
 			}
 			is_key = !strcmp(text, key);
 		} else if (is_value && strchr(NUMBER, c)) {
-			snprintf(ret_text, WORDS_BYTES, "%.*s", (int)strspn(json - 1, NUMBER), json - 1);
+			snprintf(ret_text, WORDS_BYTES, "%.*s",
+				 (int)strspn(json - 1, NUMBER), json - 1);
 			return true;
 		} else if (!isspace((unsigned char)c)) {
 			is_value = is_key && c == ':';
@@ -96,7 +98,10 @@ static bool find_word(const char *json, const char *key, char ret_text[WORDS_BYT
 	return false;
 }
 
-/* The message, or else the error, of JSON, the title of HTML, the first line of plain text or of no type; "": none. */
+/*
+ * The message, or else the error, of JSON, the title of HTML, the first line of plain text or of no
+ * type; "": none.
+ */
 static void read_text(const char *content_type, const char *body, char ret_text[WORDS_BYTES])
 {
 	const char *title;
@@ -139,11 +144,13 @@ static char *copy_body(const struct http_answer *http)
 }
 
 /* false: it cannot be decoded */
-static bool read_success(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
+static bool read_success(const struct http_answer *http, size_t n_points,
+			 struct otlp_answer *answer)
 {
 	Otlp__ExportMetricsServiceResponse *response =
 		otlp__export_metrics_service_response__unpack(NULL, http->body_size, http->body);
-	const Otlp__ExportMetricsPartialSuccess *partial = response ? response->partial_success : NULL;
+	const Otlp__ExportMetricsPartialSuccess *partial = response ?
+							   response->partial_success : NULL;
 
 	if (partial) {
 		if (partial->rejected_data_points > 0)
@@ -156,7 +163,8 @@ static bool read_success(const struct http_answer *http, size_t n_points, struct
 	return response != NULL;
 }
 
-static void read_json_success(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
+static void read_json_success(const struct http_answer *http, size_t n_points,
+			      struct otlp_answer *answer)
 {
 	_cleanup_(freep) char *body = copy_body(http);
 	char text[WORDS_BYTES];
@@ -199,7 +207,8 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points, struct ot
 	bool is_protobuf = is_type(http->content_type, PROTOBUF);
 	bool is_json = is_type(http->content_type, JSON);
 	bool is_decodable = http->body_size && http->body_size <= BODY_BYTES_MAX && is_protobuf;
-	bool is_page = http->body_size && is_type(http->content_type, HTML); /* of a portal or another server */
+	/* of a portal or another server */
+	bool is_page = http->body_size && is_type(http->content_type, HTML);
 
 	*answer = (struct otlp_answer){ .verdict = OTLP_REFUSED };
 	if (http->failure == HTTP_TOO_LARGE)
@@ -210,7 +219,8 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points, struct ot
 		answer->verdict = OTLP_ACCEPTED;
 		/* Something else on that port. Some receivers always answer in JSON. */
 		answer->is_foreign = http->body_size ? !is_protobuf && !is_json :
-						       !strncasecmp(http->content_type, GRPC, strlen(GRPC));
+						       !strncasecmp(http->content_type, GRPC,
+								    strlen(GRPC));
 		if (is_decodable)
 			answer->is_foreign = !read_success(http, n_points, answer);
 		else if (is_json)
@@ -236,10 +246,14 @@ static int encode_outcome(const struct http_answer *http, const struct otlp_answ
 {
 	if (http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED)
 		return -(int)http->failure;
-	return http->status * 4 + answer->is_foreign * 2 + (answer->n_rejected || answer->message[0]);
+	return http->status * 4 + answer->is_foreign * 2 +
+	       (answer->n_rejected || answer->message[0]);
 }
 
-/* What the user may have overlooked at the set-up. The first that fits is put after what went wrong. */
+/*
+ * What the user may have overlooked at the set-up. The first that fits is put after what went
+ * wrong.
+ */
 static const struct {
 	int first, last;   /* status; 0: any, or none */
 	unsigned int port; /* 0: any */
@@ -267,14 +281,16 @@ static const struct {
 	{ 415, 415, .hint = "try compression = none" },
 };
 
-static void append_hint(const struct otlp_report *report, const struct http_answer *http, char *what, size_t size)
+static void append_hint(const struct otlp_report *report, const struct http_answer *http,
+			char *what, size_t size)
 {
 	size_t length = strlen(what);
 
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++) {
 		const char *word = hints[i].word;
 
-		if ((hints[i].first && (http->status < hints[i].first || http->status > hints[i].last)) ||
+		if ((hints[i].first &&
+		     (http->status < hints[i].first || http->status > hints[i].last)) ||
 		    (hints[i].port && report->port != hints[i].port) ||
 		    (word && !strcasestr(what, word) && !strcasestr(http->content_type, word)))
 			continue;
@@ -313,12 +329,14 @@ static void report_failure(const struct otlp_report *report, const struct http_a
 	char what[512];
 
 	if (is_answer)
-		snprintf(what, sizeof(what), "HTTP %d%s%s", http->status, answer->message[0] ? ": " : "", answer->message);
+		snprintf(what, sizeof(what), "HTTP %d%s%s", http->status, answer->message[0] ? ": " : "",
+			 answer->message);
 	else
 		snprintf(what, sizeof(what), "%s", http->problem);
 	append_hint(report, http, what, sizeof(what));
 	if (answer->verdict == OTLP_AGAIN)
-		exporter_fail_until(report->exporter, LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, delay_ns,
+		exporter_fail_until(report->exporter, LOG_LEVEL_WARNING,
+				    LOG_ID_EXPORT_FAILING, delay_ns,
 				    "%.160s: %s%s; kept for another attempt", report->url, what,
 				    may_count_twice ? ", but the receiver may have counted it" : "");
 	else

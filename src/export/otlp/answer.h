@@ -6,13 +6,15 @@
  * Response"). The answer comes from outside, so every length and number in it is checked.
  *
  *     2xx                   accepted, except the rejected_data_points of a partial success
- *                           (a body that is neither JSON nor protobuf that can be decoded is foreign)
+ *                           (a body that is neither JSON nor protobuf that can be decoded is
+ *                           foreign)
  *     429 502 503 504       again later, and not before Retry-After
  *     no answer             again later
  *     anything else         refused for good
  *
- * The specification calls an answer over the limit a failure that is not to be retried. Here it only has no body:
- * what its status says holds, so the limit makes no loss of what is accepted or may be tried again.
+ * The specification calls an answer over the limit a failure that is not to be retried. Here it
+ * only has no body: what its status says holds, so the limit makes no loss of what is accepted or
+ * may be tried again.
  */
 
 #include <stdbool.h>
@@ -33,7 +35,8 @@ struct otlp_answer {
 	uint64_t n_rejected;		  /* points; at most all, and all of a refused request */
 	uint64_t retry_after_ns;	  /* 0: the receiver did not ask for a delay */
 	bool is_foreign;		  /* accepted by something that is not an OTLP receiver */
-	char message[OTLP_MESSAGE_BYTES]; /* from the receiver: one printable line, cut; "" if none */
+	/* from the receiver: one printable line, cut; "" if none */
+	char message[OTLP_MESSAGE_BYTES];
 };
 
 void otlp_answer_read(const struct http_answer *http, size_t n_points,
@@ -46,11 +49,15 @@ struct otlp_report {
 	char *url;	   /* that is asked, as url_public(); the exporter frees it */
 	unsigned int port; /* of the URL; the log hints at a port of another protocol */
 	bool is_delta;	   /* a request that is sent twice may count twice */
-	int outcome;	   /* of the last request, for answer.c; 0: whatever is answered next is news */
+	/* of the last request, for answer.c; 0: whatever is answered next is news */
+	int outcome;
 };
 
 /* delay_ns: until the next attempt, of OTLP_AGAIN. */
 void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
 			const struct otlp_answer *answer, uint64_t delay_ns);
-/* The last answer, which was accepted, as the words of exporter_ops.probe(). 1; -EPROTO if it was foreign. */
+/*
+ * The last answer, which was accepted, as the words of exporter_ops.probe(). 1; -EPROTO if it was
+ * foreign.
+ */
 int otlp_report_last(const struct otlp_report *report);

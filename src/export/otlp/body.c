@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A body is written once, from its beginning to its end. In protobuf the length of a message comes before its content,
- * and OTLP nests four levels of messages around a point. So each level begins with four bytes for its length, which are
- * filled in when the level ends. A short length then has more bytes than it needs (5 is 85 80 80 00); the encoding
- * allows this and parsers read it.
+ * A body is written once, from its beginning to its end. In protobuf the length of a message comes
+ * before its content, and OTLP nests four levels of messages around a point. So each level begins
+ * with four bytes for its length, which are filled in when the level ends. A short length then has
+ * more bytes than it needs (5 is 85 80 80 00); the encoding allows this and parsers read it.
  */
 #include "export/otlp/body.h"
 
@@ -44,7 +44,8 @@ static void end_field(struct otlp_writer *writer, uint8_t *begun)
 	size_t size = (size_t)(writer->at - begun);
 
 	for (int i = 0; i < LENGTH_BYTES; i++)
-		begun[i - LENGTH_BYTES] = (uint8_t)(size >> 7 * i & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0);
+		begun[i - LENGTH_BYTES] = (uint8_t)(size >> 7 * i & 0x7f) |
+					  (i + 1 < LENGTH_BYTES ? 0x80 : 0);
 }
 
 static void write_bytes(struct otlp_writer *writer, struct bytes bytes)
@@ -87,7 +88,8 @@ void otlp_writer_leave(struct otlp_writer *writer, enum otlp_level outermost)
 
 	if (writer->begun[OTLP_DATA])
 		write_bytes(writer, writer->place.tail);
-	for (enum otlp_level level = OTLP_LEVELS; level-- > outermost; writer->begun[level] = NULL) {
+	for (enum otlp_level level = OTLP_LEVELS; level-- > outermost;
+	     writer->begun[level] = NULL) {
 		if (!writer->begun[level])
 			continue;
 		if (level < OTLP_METRIC)
@@ -103,7 +105,8 @@ void otlp_writer_end(struct otlp_writer *writer)
 	if (!writer->n_points)
 		return;
 	otlp_writer_leave(writer, OTLP_RESOURCE_METRICS);
-	err = writer->body(writer->user, writer->room, (size_t)(writer->at - writer->room), writer->n_points);
+	err = writer->body(writer->user, writer->room, (size_t)(writer->at - writer->room),
+			   writer->n_points);
 	writer->err = writer->err ?: err;
 	writer->n_points = 0;
 	writer->at = writer->room;
@@ -118,16 +121,17 @@ static void move_to_place(struct otlp_writer *writer, const struct otlp_place *p
 		otlp_writer_leave(writer, OTLP_RESOURCE_METRICS);
 	else if (!bytes_are_equal(place->scope, last->scope))
 		otlp_writer_leave(writer, OTLP_SCOPE_METRICS);
-	else if (!bytes_are_equal(place->header, last->header) || place->data_field != last->data_field ||
-		 !bytes_are_equal(place->tail, last->tail))
+	else if (!bytes_are_equal(place->header, last->header) ||
+		 place->data_field != last->data_field || !bytes_are_equal(place->tail, last->tail))
 		otlp_writer_leave(writer, OTLP_METRIC);
 	writer->place = *place;
 }
 
-void otlp_writer_put(struct otlp_writer *writer, const struct otlp_place *place, struct bytes numbers,
-		     struct bytes attributes)
+void otlp_writer_put(struct otlp_writer *writer, const struct otlp_place *place,
+		     struct bytes numbers, struct bytes attributes)
 {
-	size_t bytes = FRAMES * FRAME_BYTES + 2 * sizeof(SCHEMA_URL) + place->resource.size + place->scope.size +
+	size_t bytes = FRAMES * FRAME_BYTES + 2 * sizeof(SCHEMA_URL) + place->resource.size +
+		       place->scope.size +
 		       place->header.size + place->tail.size + numbers.size + attributes.size;
 	uint8_t *begun;
 
@@ -217,7 +221,9 @@ const struct otlp_kind otlp_kinds[] = {
 	[OTLP__METRIC__DATA_GAUGE] = { &otlp__number_data_point__descriptor, 7, 8, 0 },
 	[OTLP__METRIC__DATA_SUM] = { &otlp__number_data_point__descriptor, 7, 8, 6 },
 	[OTLP__METRIC__DATA_HISTOGRAM] = { &otlp__histogram_data_point__descriptor, 9, 10, 4 },
-	[OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM] = { &otlp__exponential_histogram_data_point__descriptor, 1, 10, 4 },
+	[OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM] =
+					{ &otlp__exponential_histogram_data_point__descriptor, 1,
+					  10, 4 },
 };
 
 struct reader {
@@ -238,8 +244,8 @@ static int read_point(struct reader *reader, struct bytes in)
 		if (!read_field(&rest, &number, &content))
 			return -EBADMSG;
 	} while (number != wanted);
-	return reader->point(reader->user, &reader->place, (struct bytes){ in.data, in.size - attributes.size },
-			     attributes);
+	return reader->point(reader->user, &reader->place,
+			     (struct bytes){ in.data, in.size - attributes.size }, attributes);
 }
 
 /* The points come first, and what follows them is known before they are. */
@@ -269,7 +275,8 @@ static int read_metric(struct reader *reader, struct bytes in)
 		if (!read_field(&rest, &place->data_field, &content))
 			return -EBADMSG;
 	} while (place->data_field < OTLP__METRIC__DATA_GAUGE);
-	if (rest.size || place->data_field >= ARRAY_SIZE(otlp_kinds) || !otlp_kinds[place->data_field].attributes)
+	if (rest.size || place->data_field >= ARRAY_SIZE(otlp_kinds) ||
+	    !otlp_kinds[place->data_field].attributes)
 		return -EBADMSG;
 	return read_data(reader, content);
 }

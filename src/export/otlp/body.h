@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * The body of an OTLP request (ExportMetricsServiceRequest in protobuf): written point by point, and taken apart into
- * its points again. Pure.
+ * The body of an OTLP request (ExportMetricsServiceRequest in protobuf): written point by point,
+ * and taken apart into its points again. Pure.
  *
- * A point on the wire is its numbers (times, values, flags) and then its attributes. What it is in is bytes, too: the
- * attributes of the resource, the scope, the metric without its data, and what follows the points in the data
- * (temporality, monotonic). The schema is the same everywhere, so it is written, and passed over when a body is read.
- * No message around points is ever empty: without points, nothing is written.
+ * A point on the wire is its numbers (times, values, flags) and then its attributes. What it is in
+ * is bytes, too: the attributes of the resource, the scope, the metric without its data, and what
+ * follows the points in the data (temporality, monotonic). The schema is the same everywhere, so it
+ * is written, and passed over when a body is read. No message around points is ever empty: without
+ * points, nothing is written.
  */
 
 #include <stdbool.h>
@@ -26,14 +27,20 @@ static inline bool bytes_are_equal(struct bytes a, struct bytes b)
 	return a.size == b.size && (a.data == b.data || !a.size || !memcmp(a.data, b.data, a.size));
 }
 
-/* The kinds of points: the numbers of their fields in proto/otlp-metrics.proto. Other fields are the same in all. */
+/*
+ * The kinds of points: the numbers of their fields in proto/otlp-metrics.proto. Other fields are
+ * the same in all.
+ */
 struct otlp_kind {
 	const struct ProtobufCMessageDescriptor *message;
 	unsigned int attributes, flags;
 	unsigned int value; /* a whole number of eight bytes; 0: of none */
 };
 
-/* By the number of the data in Metric, as otlp_body_read() and the encoder know it; others are not kinds. */
+/*
+ * By the number of the data in Metric, as otlp_body_read() and the encoder know it; others are not
+ * kinds.
+ */
 extern const struct otlp_kind otlp_kinds[];
 
 /* What points are in. */
@@ -42,7 +49,8 @@ struct otlp_place {
 	struct bytes scope;	 /* the message InstrumentationScope */
 	struct bytes header;	 /* of Metric: the fields before the data */
 	struct bytes tail;	 /* of the data: the fields after the points */
-	unsigned int data_field; /* the number of the data in Metric, which says what kind of points they are */
+	/* the number of the data in Metric, which says what kind of points they are */
+	unsigned int data_field;
 };
 
 /* One body, valid during the call. 0 or -errno. */
@@ -54,7 +62,8 @@ enum otlp_level { OTLP_RESOURCE_METRICS, OTLP_SCOPE_METRICS, OTLP_METRIC, OTLP_D
 /* All after the first four is zero at first. */
 struct otlp_writer {
 	uint8_t *room;	      /* to build bodies in; touched as far as a body needs */
-	uint64_t limit_bytes; /* of the room, and so of a body: what does not fit begins another one */
+	/* of the room, and so of a body: what does not fit begins another one */
+	uint64_t limit_bytes;
 	otlp_body_fn *body;
 	void *user;
 	int err;	    /* the first that body returned */
@@ -66,19 +75,23 @@ struct otlp_writer {
 	size_t n_points; /* in the body */
 };
 
-/* The bytes of place stay valid until otlp_writer_end(), or until otlp_writer_leave() for what they say. */
-void otlp_writer_put(struct otlp_writer *writer, const struct otlp_place *place, struct bytes numbers,
-		     struct bytes attributes);
+/*
+ * The bytes of place stay valid until otlp_writer_end(), or until otlp_writer_leave() for what they
+ * say.
+ */
+void otlp_writer_put(struct otlp_writer *writer, const struct otlp_place *place,
+		     struct bytes numbers, struct bytes attributes);
 /* Ends this level and those in it, as far as they have begun: their bytes may change. */
 void otlp_writer_leave(struct otlp_writer *writer, enum otlp_level level);
 /* The last body. */
 void otlp_writer_end(struct otlp_writer *writer);
 
 /* Returns an error to stop with. */
-typedef int otlp_point_fn(void *user, const struct otlp_place *place, struct bytes numbers, struct bytes attributes);
+typedef int otlp_point_fn(void *user, const struct otlp_place *place, struct bytes numbers,
+			  struct bytes attributes);
 /*
- * Calls point for each point of a body that otlp_writer_put() has written, in order; all bytes are the body's.
- * -EBADMSG, maybe after some points: it is not one; or what point returned.
+ * Calls point for each point of a body that otlp_writer_put() has written, in order; all bytes are
+ * the body's. -EBADMSG, maybe after some points: it is not one; or what point returned.
  */
 int otlp_body_read(const uint8_t *data, size_t size, otlp_point_fn *point, void *user);
 

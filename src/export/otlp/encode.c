@@ -25,7 +25,8 @@ struct walk {
 
 /* Attributes */
 
-static void fill_attribute(Otlp__KeyValue *item, Otlp__AnyValue *value, const struct attribute *attribute)
+static void fill_attribute(Otlp__KeyValue *item, Otlp__AnyValue *value,
+			   const struct attribute *attribute)
 {
 	otlp__key_value__init(item);
 	otlp__any_value__init(value);
@@ -43,8 +44,12 @@ static void fill_attribute(Otlp__KeyValue *item, Otlp__AnyValue *value, const st
 	}
 }
 
-/* For each attribute a KeyValue, framed by the number of the field, which is below 16, and its length. */
-static void append_attributes(struct buf *out, unsigned int field, const struct attribute *attributes, unsigned int n)
+/*
+ * For each attribute a KeyValue, framed by the number of the field, which is below 16, and its
+ * length.
+ */
+static void append_attributes(struct buf *out, unsigned int field,
+			      const struct attribute *attributes, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		Otlp__KeyValue item;
@@ -64,7 +69,8 @@ static void append_attributes(struct buf *out, unsigned int field, const struct 
 	}
 }
 
-static void append_owner(struct buf *out, unsigned int field, const struct series *series, char *name)
+static void append_owner(struct buf *out, unsigned int field,
+			 const struct series *series, char *name)
 {
 	const struct attribute *found = series_owner(series);
 	struct attribute owner;
@@ -93,7 +99,8 @@ static const struct series_cache *attributes_of(struct series *series, unsigned 
 	append_attributes(&encoded, field, series->attributes, series->n_attributes);
 	if (encoding->owner_attribute)
 		append_owner(&encoded, field, series, encoding->owner_attribute);
-	return buf_error(&encoded) ? NULL : series_cache_new(series, &owners[field], encoded.data, encoded.size);
+	return buf_error(&encoded) ? NULL :
+	       series_cache_new(series, &owners[field], encoded.data, encoded.size);
 }
 
 /* Points */
@@ -111,16 +118,18 @@ static int pack_point(struct walk *walk, struct series *series, enum otlp_form f
 {
 	struct otlp_point point;
 	const struct series_cache *attributes =
-		attributes_of(series, otlp_kinds[walk->place.data_field].attributes, walk->encoding);
+		attributes_of(series, otlp_kinds[walk->place.data_field].attributes,
+			      walk->encoding);
 	struct bytes numbers;
 
 	otlp_point_make(&walk->points, series, form, &point);
 	buf_reset(&walk->numbers);
 	numbers = pack_message(&walk->numbers, &point.base);
-	if (!attributes || buf_error(&walk->numbers) || buf_error(&walk->resource) || buf_error(&walk->scope) ||
-	    buf_error(&walk->header) || buf_error(&walk->tail))
+	if (!attributes || buf_error(&walk->numbers) || buf_error(&walk->resource) ||
+	    buf_error(&walk->scope) || buf_error(&walk->header) || buf_error(&walk->tail))
 		return -ENOMEM;
-	otlp_writer_put(&walk->writer, &walk->place, numbers, (struct bytes){ attributes->data, attributes->size });
+	otlp_writer_put(&walk->writer, &walk->place, numbers,
+			(struct bytes){ attributes->data, attributes->size });
 	return 0;
 }
 
@@ -140,7 +149,10 @@ static void put_series(struct walk *walk, struct series *series)
 			put_point(walk, series, OTLP_POINT);
 		return;
 	}
-	/* A receiver sees growth between two points alone: one of 0 shows what the first one has grown by. */
+	/*
+	 * A receiver sees growth between two points alone: one of 0 shows what the first one has
+	 * grown by.
+	 */
 	if (walk->encoding->has_zero_points && series->start_ns == walk->points.previous_ns &&
 	    series->metric->kind != METRIC_GAUGE && (series->total.sum || series->total.count))
 		put_point(walk, series, OTLP_ZERO);
@@ -155,7 +167,8 @@ static void set_metric(struct walk *walk, const struct metric *metric)
 		[METRIC_GAUGE] = { OTLP__METRIC__DATA_GAUGE, OTLP__METRIC__DATA_GAUGE },
 		[METRIC_SUM] = { OTLP__METRIC__DATA_SUM, OTLP__METRIC__DATA_SUM },
 		[METRIC_HISTOGRAM] = { [OTLP_EXPLICIT] = OTLP__METRIC__DATA_HISTOGRAM,
-				       [OTLP_EXPONENTIAL] = OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM },
+				       [OTLP_EXPONENTIAL] =
+				       OTLP__METRIC__DATA_EXPONENTIAL_HISTOGRAM },
 	};
 	Otlp__Metric header = OTLP__METRIC__INIT;
 	Otlp__Sum tail = OTLP__SUM__INIT; /* what follows the points in any of these */
@@ -169,11 +182,15 @@ static void set_metric(struct walk *walk, const struct metric *metric)
 	walk->points.is_delta = walk->encoding->temporality == OTLP_DELTA && !is_gauge;
 	if (!is_gauge || metric->is_updown)
 		tail.aggregation_temporality =
-			walk->points.is_delta ? OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_DELTA :
-				   OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE;
+			walk->points.is_delta ?
+			OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_DELTA :
+			OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE;
 	tail.is_monotonic = metric->kind == METRIC_SUM;
-	walk->place.data_field = fields[metric->is_updown ? METRIC_SUM : metric->kind][walk->points.histogram];
-	for (uint32_t i = 0; walk->place.data_field == OTLP__METRIC__DATA_HISTOGRAM && i < bounds_explicit_n(metric);
+	walk->place.data_field =
+		fields[metric->is_updown ? METRIC_SUM : metric->kind][walk->points.histogram];
+	for (uint32_t i = 0;
+	     walk->place.data_field == OTLP__METRIC__DATA_HISTOGRAM &&
+	     i < bounds_explicit_n(metric);
 	     i++)
 		walk->points.bounds[i] = bounds_upper(metric, bounds_explicit_last(metric, i));
 	buf_reset(&walk->header);
@@ -195,8 +212,8 @@ static void set_scope(struct walk *walk, const char *name)
 }
 
 /*
- * Series that have ended come last: the Collector's exporter for Prometheus skips what follows such a
- * point in the metric.
+ * Series that have ended come last: the Collector's exporter for Prometheus skips what follows such
+ * a point in the metric.
  */
 static void put_metric(struct walk *walk, const struct metric *metric)
 {
@@ -208,7 +225,8 @@ static void put_metric(struct walk *walk, const struct metric *metric)
 		put_series(walk, series);
 		n_present++;
 	}
-	for (size_t i = 0; n_present < metric->n_series && !walk->points.is_delta && i < metric->n_series; i++)
+	for (size_t i = 0;
+	     n_present < metric->n_series && !walk->points.is_delta && i < metric->n_series; i++)
 		if (metric->series[i]->is_ended)
 			put_point(walk, metric->series[i], OTLP_ENDED);
 	otlp_writer_leave(&walk->writer, OTLP_METRIC);
@@ -225,7 +243,8 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 	const char *scope = NULL;
 	struct metric *metric;
 
-	append_attributes(&walk.resource, FIELD_ATTRIBUTES, encoding->resource, encoding->n_resource);
+	append_attributes(&walk.resource, FIELD_ATTRIBUTES, encoding->resource,
+			  encoding->n_resource);
 	walk.place.resource = (struct bytes){ walk.resource.data, walk.resource.size };
 	batch_for_each_metric(metric, batch) {
 		if (!scope || strcmp(scope, metric->scope)) {

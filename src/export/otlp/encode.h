@@ -4,14 +4,13 @@
 /*
  * A batch as the bodies of OTLP requests (ExportMetricsServiceRequest in protobuf). Pure.
  *
- * From the OTLP data model: a gauge has no start. An updowncounter is a cumulative sum that may fall, whatever the
- * temporality, and has no point of 0. All delta points of a batch begin at its
- * previous_ns, and series that did not grow have none. Cumulative points begin at their series' start;
- * a new series may have a point of 0 there first. A series that has ended has a last point without a
- * value, unless it is delta.
- * Whole numbers (divisor 1) are integers, all others are doubles. All points of an explicit histogram
- * have the same bounds; an exponential one has no empty buckets at its ends. A metric with bounds of its
- * own is always explicit.
+ * From the OTLP data model: a gauge has no start. An updowncounter is a cumulative sum that may
+ * fall, whatever the temporality, and has no point of 0. All delta points of a batch begin at its
+ * previous_ns, and series that did not grow have none. Cumulative points begin at their series'
+ * start; a new series may have a point of 0 there first. A series that has ended has a last point
+ * without a value, unless it is delta. Whole numbers (divisor 1) are integers, all others are
+ * doubles. All points of an explicit histogram have the same bounds; an exponential one has no
+ * empty buckets at its ends. A metric with bounds of its own is always explicit.
  */
 
 #include "export/otlp/body.h"
@@ -29,7 +28,10 @@ struct otlp_encoding {
 	const struct attribute *resource;
 	unsigned int n_resource;
 	const char *version; /* of the agent, and so of every scope */
-	/* This attribute repeats the name of a series' owner, unless the series has one of that name. NULL: none. */
+	/*
+	 * This attribute repeats the name of a series' owner, unless the series has one of that
+	 * name. NULL: none.
+	 */
 	char *owner_attribute;
 	char owners[OTLP_FIELDS]; /* their addresses are those of caches with it (metric.h) */
 };
@@ -42,8 +44,9 @@ struct otlp_encoded {
 };
 
 /*
- * Calls body for each request, in order. Keeps the encoded attributes of a series in its cache. After an
- * error it goes on with the next point; the result is the first error: -ENOMEM or what body returned.
+ * Calls body for each request, in order. Keeps the encoded attributes of a series in its cache.
+ * After an error it goes on with the next point; the result is the first error: -ENOMEM or what
+ * body returned.
  */
 int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch, otlp_body_fn *body,
 		void *user, struct otlp_encoded *ret_encoded);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OTEL_EXPORTER_OTLP_* (OpenTelemetry specification, "OTLP Exporter Configuration"). Each variable also
- * exists as OTEL_EXPORTER_OTLP_METRICS_*, which takes precedence. An empty variable counts as unset. An
- * unknown value is ignored with a warning. The file takes precedence over all of them.
+ * OTEL_EXPORTER_OTLP_* (OpenTelemetry specification, "OTLP Exporter Configuration"). Each variable
+ * also exists as OTEL_EXPORTER_OTLP_METRICS_*, which takes precedence. An empty variable counts as
+ * unset. An unknown value is ignored with a warning. The file takes precedence over all of them.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,8 +23,8 @@ struct environment {
 };
 
 /*
- * A variable, the setting that it gives, and what its words mean there. Those without words are files of TLS, whose
- * text is taken.
+ * A variable, the setting that it gives, and what its words mean there. Those without words are
+ * files of TLS, whose text is taken.
  */
 static const struct variable {
 	const char *what, *key;
@@ -65,7 +65,8 @@ static int set_option(const struct environment *environment, const char *key, co
 {
 	const struct assignment assignment = { key, value, environment->name, 0 };
 
-	return setting_table_set(&otlp_settings, environment->options, &assignment, environment->diag);
+	return setting_table_set(&otlp_settings, environment->options, &assignment,
+				 environment->diag);
 }
 
 static void warn_ignored(const struct environment *environment, const char *why)

@@ -6,8 +6,9 @@
 #include <zlib.h>
 
 /*
- * Bodies have long repeats some KiB apart. The full window finds them: a body is a seventh smaller than with 8
- * KiB, and takes a quarter less time. Little more memory would help: this needs 192 KiB, for a moment.
+ * Bodies have long repeats some KiB apart. The full window finds them: a body is a seventh smaller
+ * than with 8 KiB, and takes a quarter less time. Little more memory would help: this needs 192
+ * KiB, for a moment.
  */
 #define GZIP_WINDOW (15 + 16) /* 16 stands for the gzip format */
 #define GZIP_MEMORY 7
@@ -15,7 +16,8 @@
 int gzip_append(struct buf *out, const void *data, size_t size)
 {
 	z_stream stream = { .next_in = (Bytef *)data, .avail_in = (uInt)size };
-	int err = deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY, Z_DEFAULT_STRATEGY);
+	int err = deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+			       Z_DEFAULT_STRATEGY);
 
 	if (err != Z_OK)
 		return -ENOMEM;

@@ -13,7 +13,8 @@ struct otlp {
 	struct backoff backoff;
 	struct timer retry;
 	bool is_waiting, is_last; /* for retry; is the newest batch the last one? */
-	bool is_led; /* the first exporter that makes the same bodies makes them for this one, too … */
+	/* the first exporter that makes the same bodies makes them for this one, too … */
+	bool is_led;
 	struct otlp *next_led; /* … and goes through this list, which begins with itself */
 	struct otlp_report report;
 	struct otlp_encoding encoding; /* of whose room only pages that bodies fill are touched */

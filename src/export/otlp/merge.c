@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All points are gathered first, by what they are in and by their attributes, which one encoder has written the same
- * way each time. Only the numbers of deltas are looked into.
+ * All points are gathered first, by what they are in and by their attributes, which one encoder has
+ * written the same way each time. Only the numbers of deltas are looked into.
  */
 #include "export/otlp/merge.h"
 
@@ -44,7 +44,8 @@ struct merge {
 
 static enum mark mark_of(unsigned int data_field, struct bytes numbers)
 {
-	struct bytes start = otlp_find_field(numbers, FIELD_START), time = otlp_find_field(numbers, FIELD_TIME);
+	struct bytes start = otlp_find_field(numbers, FIELD_START),
+		time = otlp_find_field(numbers, FIELD_TIME);
 
 	if (otlp_find_field(numbers, otlp_kinds[data_field].flags).data)
 		return MARK_ENDED;
@@ -55,8 +56,10 @@ static bool has_place(const struct section *section, const struct otlp_place *pl
 {
 	const struct otlp_place *own = &section->place;
 
-	return own->data_field == place->data_field && bytes_are_equal(own->header, place->header) &&
-	       bytes_are_equal(own->tail, place->tail) && bytes_are_equal(own->scope, place->scope) &&
+	return own->data_field == place->data_field &&
+	       bytes_are_equal(own->header, place->header) &&
+	       bytes_are_equal(own->tail, place->tail) &&
+	       bytes_are_equal(own->scope, place->scope) &&
 	       bytes_are_equal(own->resource, place->resource);
 }
 
@@ -64,7 +67,8 @@ static bool is_delta(struct bytes tail)
 {
 	struct bytes temporality = otlp_find_field(tail, 2); /* of each kind */
 
-	return temporality.size && *temporality.data == OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_DELTA;
+	return temporality.size &&
+	       *temporality.data == OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_DELTA;
 }
 
 /* Sets merge->at. */
@@ -98,7 +102,8 @@ static int join_points(struct merge *merge, struct point *older, struct bytes nu
 	const struct section *section = &merge->sections[older->section];
 	struct point left = *older;
 	uint8_t *sum = NULL;
-	int err = section->is_delta ? otlp_add(section->place.data_field, older->numbers, &numbers, &sum) : 0;
+	int err = section->is_delta ?
+		  otlp_add(section->place.data_field, older->numbers, &numbers, &sum) : 0;
 
 	if (err < 0)
 		return err;
@@ -115,7 +120,8 @@ static bool is_same(const struct merge *merge, const struct point *a, const stru
 {
 	bool is_delta = merge->sections[a->section].is_delta;
 
-	return a->section == b->section && a->mark == b->mark && bytes_are_equal(a->attributes, b->attributes) &&
+	return a->section == b->section && a->mark == b->mark &&
+	       bytes_are_equal(a->attributes, b->attributes) &&
 	       (is_delta || bytes_are_equal(otlp_find_field(a->numbers, FIELD_START),
 					    otlp_find_field(b->numbers, FIELD_START)));
 }
@@ -140,7 +146,8 @@ static int merge_point(void *user, const struct otlp_place *place, struct bytes 
 }
 
 /* Last points come last, as in encode.c. */
-static void put_section(const struct merge *merge, const struct section *section, struct otlp_writer *writer)
+static void put_section(const struct merge *merge, const struct section *section,
+			struct otlp_writer *writer)
 {
 	const struct point *point;
 
@@ -148,7 +155,8 @@ static void put_section(const struct merge *merge, const struct section *section
 		for (uint32_t i = section->first; i != INDEX_NONE; i = point->next) {
 			point = &merge->points[i];
 			if ((point->mark == MARK_ENDED) == is_ended)
-				otlp_writer_put(writer, &section->place, point->numbers, point->attributes);
+				otlp_writer_put(writer, &section->place, point->numbers,
+						point->attributes);
 		}
 }
 
@@ -178,7 +186,8 @@ int otlp_merge(struct queue_item *const *items, size_t n, struct otlp_writer *wr
 }
 
 /* A sum of whole numbers, or how many values are in a histogram. */
-static int add_value(void *user, const struct otlp_place *place, struct bytes numbers, struct bytes attributes)
+static int add_value(void *user, const struct otlp_place *place, struct bytes numbers,
+		     struct bytes attributes)
 {
 	struct bytes content = otlp_find_field(numbers, otlp_kinds[place->data_field].value);
 	uint64_t value = 0;

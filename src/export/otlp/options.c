@@ -23,7 +23,10 @@ static const char *const temporalities[] = { "cumulative", "delta", NULL };
 static const char *const doubts[] = { "repeat", "skip", NULL };
 static const char *const histograms[] = { "explicit", "exponential", NULL };
 
-/* How much of a URL comes before its query, without the slashes at its end, and without path if it ends so. */
+/*
+ * How much of a URL comes before its query, without the slashes at its end, and without path if it
+ * ends so.
+ */
 static size_t base_bytes(const char *url, const char *path)
 {
 	size_t size = strcspn(url, "?#"), path_size = strlen(path);
@@ -75,7 +78,8 @@ static const struct setting_row rows[] = {
 	    .maximum = 64 << 20),
 	ROW(queue_requests, "queue_requests", SETTING_U64, "1000", .minimum = 1),
 	ROW(backlog_ns, "backlog", SETTING_DURATION, "0", .minimum = NS_PER_S, .takes_zero = true),
-	ROW(spool_bytes, "spool", SETTING_SIZE, "0", .minimum = 1 << 20, .maximum = UINT64_C(4095) << 20, .takes_zero = true),
+	ROW(spool_bytes, "spool", SETTING_SIZE, "0", .minimum = 1 << 20, .maximum = UINT64_C(4095) << 20,
+	    .takes_zero = true),
 	ROW(spool_age_ns, "spool_age", SETTING_DURATION, "1h", .minimum = NS_PER_S),
 	ROW(when_in_doubt, "when_in_doubt", SETTING_CHOICE, "repeat", .choices = doubts),
 	ROW(retry.initial_ns, "retry_initial", SETTING_DURATION, "1s", .minimum = NS_PER_MS),
@@ -88,8 +92,10 @@ bool otlp_options_encode_alike(const struct otlp_options *a, const struct otlp_o
 {
 	const char *attribute = a->encoding.owner_attribute ?: "";
 
-	return a->is_uncompressed == b->is_uncompressed && a->encoding.temporality == b->encoding.temporality &&
-	       a->encoding.histogram == b->encoding.histogram && a->encoding.limit_bytes == b->encoding.limit_bytes &&
+	return a->is_uncompressed == b->is_uncompressed &&
+	       a->encoding.temporality == b->encoding.temporality &&
+	       a->encoding.histogram == b->encoding.histogram &&
+	       a->encoding.limit_bytes == b->encoding.limit_bytes &&
 	       a->encoding.has_zero_points == b->encoding.has_zero_points &&
 	       !strcmp(attribute, b->encoding.owner_attribute ?: "");
 }
@@ -171,7 +177,8 @@ static bool is_secret(const char *text)
 static int open_file(const char *path, FILE **ret_file, const char **ret_complaint)
 {
 	_cleanup_(freep) char *found = credential_path(path);
-	_cleanup_(closep) int fd = found ? open(found, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+	_cleanup_(closep) int fd = found ?
+				   open(found, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 	struct stat st;
 	int err = fd < 0 || fstat(fd, &st) ? -errno : 0;
 
@@ -263,9 +270,12 @@ static int check_pem(const char *path, bool is_key, const char **ret_complaint)
 	return -EBADMSG;
 }
 
-/* Says what is wrong with a file, unless only who checks it cannot know. text: the setting that names it. */
-static void report_file(const char *key, const char *text, const char *file, int err, const char *complaint,
-			const struct assignments *given, struct diag *diag)
+/*
+ * Says what is wrong with a file, unless only who checks it cannot know. text: the setting that
+ * names it.
+ */
+static void report_file(const char *key, const char *text, const char *file, int err,
+			const char *complaint, const struct assignments *given, struct diag *diag)
 {
 	bool is_out_of_reach = err == -ENOENT || err == -EACCES;
 	const char *credential = is_out_of_reach ? credential_name(file) : NULL;
@@ -282,7 +292,8 @@ static void report_file(const char *key, const char *text, const char *file, int
 		diag_add(diag, at.path, at.line, "%s: %s: %s", key, file, complaint);
 }
 
-static void check_tls(const struct otlp_options *options, const struct assignments *given, struct diag *diag)
+static void check_tls(const struct otlp_options *options, const struct assignments *given,
+		      struct diag *diag)
 {
 	const struct http_options *http = &options->http;
 	struct http_options sound = { 0 };
@@ -351,7 +362,8 @@ static void warn_of_readers(const struct exporter *exporter, const char *path)
 			     path, path);
 }
 
-void otlp_options_warn(const struct otlp_options *options, const struct exporter *exporter, const char *url)
+void otlp_options_warn(const struct otlp_options *options, const struct exporter *exporter,
+		       const char *url)
 {
 	const struct setting_list *headers = &options->headers;
 	struct url_place place = url_place(url);

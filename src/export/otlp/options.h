@@ -15,7 +15,8 @@
 enum otlp_doubt { OTLP_REPEAT, OTLP_SKIP };
 
 struct otlp_options {
-	char *endpoint;		     /* the base of a receiver; /v1/metrics is added, before a query */
+	/* the base of a receiver; /v1/metrics is added, before a query */
+	char *endpoint;
 	char *metrics_endpoint;	     /* the whole URL, used as it is; NULL: from endpoint */
 	struct setting_list headers; /* "Name: value" or "Name: file:PATH" */
 	int is_uncompressed;
@@ -42,7 +43,8 @@ void otlp_options_check(const void *options, const struct assignments *given, st
 int otlp_options_environment(void *options, const struct assignments *given, struct diag *diag);
 
 /* Warns of secrets that others can read: on the network, whose url it is, or in files. */
-void otlp_options_warn(const struct otlp_options *options, const struct exporter *exporter, const char *url);
+void otlp_options_warn(const struct otlp_options *options, const struct exporter *exporter,
+		       const char *url);
 /* May text be given as a header? If not, *ret_complaint says why. 0 or -EINVAL. */
 int otlp_header_check(const char *text, const char **ret_complaint);
 /* The path of a header that was given as "Name: file:PATH", or NULL. */

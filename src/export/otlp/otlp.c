@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OTLP over HTTP. A batch is encoded, compressed and queued when it is pushed, once for all exporters that send the
- * same bodies. What waits for long is merged (backlog.h), so an outage costs resolution: the newest totals go first,
- * and deltas that were refused go with the next ones.
+ * OTLP over HTTP. A batch is encoded, compressed and queued when it is pushed, once for all
+ * exporters that send the same bodies. What waits for long is merged (backlog.h), so an outage
+ * costs resolution: the newest totals go first, and deltas that were refused go with the next ones.
  */
 #include <errno.h>
 #include <string.h>
@@ -42,7 +42,8 @@ static int enqueue_for_all(void *user, const uint8_t *data, size_t size, size_t 
 {
 	struct otlp *otlp = user;
 	int err = enqueue_body(otlp, data, size, n_points);
-	struct queue_item *item = err ? NULL : TAILQ_LAST(&otlp->exporter->queue.items, queue_items);
+	struct queue_item *item = err ? NULL :
+				  TAILQ_LAST(&otlp->exporter->queue.items, queue_items);
 
 	for (struct otlp *led = otlp->next_led; led; led = led->next_led)
 		err = exporter_share(led->exporter, item, n_points) ?: err;
@@ -59,14 +60,15 @@ static int enqueue_merged(void *user, const uint8_t *data, size_t size, size_t n
 static void give_room_back(const struct otlp_encoding *encoding)
 {
 	if (encoding->limit_bytes > ROOM_KEPT_BYTES)
-		(void)madvise(encoding->room + ROOM_KEPT_BYTES, encoding->limit_bytes - ROOM_KEPT_BYTES,
-			      MADV_DONTNEED);
+		(void)madvise(encoding->room + ROOM_KEPT_BYTES,
+			      encoding->limit_bytes - ROOM_KEPT_BYTES, MADV_DONTNEED);
 }
 
 static int merge_requests(struct exporter *exporter, struct queue_item *const *items, size_t n)
 {
 	struct otlp *otlp = exporter->state;
-	struct otlp_writer into = { otlp->encoding.room, otlp->encoding.limit_bytes, enqueue_merged, otlp };
+	struct otlp_writer into = { otlp->encoding.room, otlp->encoding.limit_bytes,
+				    enqueue_merged, otlp };
 	int err = otlp_merge(items, n, &into) ?: into.err;
 
 	give_room_back(&otlp->encoding);
@@ -166,7 +168,8 @@ static void join_leader(struct otlp *otlp)
 	struct otlp *last = NULL;
 
 	for (; at && *at; at++)
-		if ((*at)->ops == otlp->exporter->ops && otlp_options_encode_alike((*at)->options, otlp->options))
+		if ((*at)->ops == otlp->exporter->ops &&
+		    otlp_options_encode_alike((*at)->options, otlp->options))
 			last = (*at)->state;
 	otlp->is_led = last;
 	if (last)
@@ -179,8 +182,8 @@ static int otlp_open(struct exporter *exporter, const void *untyped)
 	struct otlp *otlp = exporter->state;
 	int err;
 
-	*otlp = (struct otlp){ .exporter = exporter, .options = options, .encoding = options->encoding,
-			       .backoff = options->retry };
+	*otlp = (struct otlp){ .exporter = exporter, .options = options,
+			       .encoding = options->encoding, .backoff = options->retry };
 	otlp->report.exporter = exporter;
 	otlp->report.is_delta = options->encoding.temporality == OTLP_DELTA;
 	otlp->retry = (struct timer){ exporter->context->event, otlp_wake, otlp, NULL };

@@ -6,7 +6,8 @@
 #define NO_RECORDED_VALUE 1 /* of flags */
 /* All kinds of points have these members, each in a structure of its own. */
 #define SET_TIMES(point, start_ns, time_ns, bits) \
-	((point).start_time_unix_nano = (start_ns), (point).time_unix_nano = (time_ns), (point).flags = (bits))
+	((point).start_time_unix_nano = (start_ns), (point).time_unix_nano = (time_ns), \
+	 (point).flags = (bits))
 
 static double in_unit(const struct metric *metric, uint64_t raw)
 {
@@ -23,11 +24,13 @@ static void fill_number(Otlp__NumberDataPoint *point, const struct metric *metri
 		point->as_int = (int64_t)raw;
 	} else {
 		point->value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE;
-		point->as_double = is_gauge ? (double)(int64_t)raw / (double)metric->divisor : in_unit(metric, raw);
+		point->as_double = is_gauge ? (double)(int64_t)raw / (double)metric->divisor :
+				   in_unit(metric, raw);
 	}
 }
 
-static void fill_explicit(Otlp__HistogramDataPoint *point, uint64_t *counts, const struct metric *metric,
+static void fill_explicit(Otlp__HistogramDataPoint *point, uint64_t *counts,
+			  const struct metric *metric,
 			  const struct numbers *numbers, const double *bounds)
 {
 	const uint32_t n = bounds_explicit_n(metric);
@@ -46,8 +49,8 @@ static void fill_explicit(Otlp__HistogramDataPoint *point, uint64_t *counts, con
 }
 
 static void fill_exponential(Otlp__ExponentialHistogramDataPoint *point,
-			     Otlp__ExponentialHistogramDataPoint__Buckets *positive, const struct metric *metric,
-			     const struct numbers *numbers)
+			     Otlp__ExponentialHistogramDataPoint__Buckets *positive,
+			     const struct metric *metric, const struct numbers *numbers)
 {
 	const struct histogram_layout *layout = &metric->layout;
 	uint32_t first = 1, end = layout->n_buckets;
@@ -68,8 +71,8 @@ static void fill_exponential(Otlp__ExponentialHistogramDataPoint *point,
 	point->positive = positive;
 }
 
-void otlp_point_make(const struct otlp_points *points, const struct series *series, enum otlp_form form,
-		     struct otlp_point *ret_point)
+void otlp_point_make(const struct otlp_points *points, const struct series *series,
+		     enum otlp_form form, struct otlp_point *ret_point)
 {
 	static uint64_t zeros[HISTOGRAM_BUCKETS_MAX];
 	static const struct numbers none = { .bucket = zeros };
@@ -89,7 +92,8 @@ void otlp_point_make(const struct otlp_points *points, const struct series *seri
 			start_ns = 0;
 		SET_TIMES(ret_point->number, start_ns, time_ns, flags);
 	} else if (points->histogram == OTLP_EXPLICIT) {
-		fill_explicit(&ret_point->histogram, ret_point->counts, metric, numbers, points->bounds);
+		fill_explicit(&ret_point->histogram, ret_point->counts, metric, numbers,
+			      points->bounds);
 		SET_TIMES(ret_point->histogram, start_ns, time_ns, flags);
 	} else {
 		fill_exponential(&ret_point->exponential, &ret_point->positive, metric, numbers);

@@ -2,9 +2,9 @@
 /*
  * Requests are sent one at a time. Each is tried until the receiver takes or refuses it.
  *
- * The receiver may have accepted a request that it did not answer. Totals do not mind. Deltas are sent again byte for
- * byte, as the protocol asks, and may count twice, or are given up and may be missing (when_in_doubt). Both are counted
- * and logged; nothing else counts twice or gets lost.
+ * The receiver may have accepted a request that it did not answer. Totals do not mind. Deltas are
+ * sent again byte for byte, as the protocol asks, and may count twice, or are given up and may be
+ * missing (when_in_doubt). Both are counted and logged; nothing else counts twice or gets lost.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,10 @@ void otlp_wake(void *user)
 	struct otlp *otlp = user;
 
 	otlp->is_waiting = false;
-	/* Newer totals may have come. Deltas are merged only between batches, when what waits is saved. */
+	/*
+	 * Newer totals may have come. Deltas are merged only between batches, when what waits is
+	 * saved.
+	 */
 	if (!otlp->report.is_delta)
 		exporter_tidy(otlp->exporter, false);
 	otlp_send_next(otlp);
@@ -42,8 +45,8 @@ static void count_doubt(struct otlp *otlp, struct queue_item *item)
 }
 
 /* What becomes of a request that was not taken. POINTS_PUSHED: it stays. */
-static enum points fate_of(struct otlp *otlp, struct queue_item *item, const struct http_answer *http,
-			   enum otlp_verdict verdict)
+static enum points fate_of(struct otlp *otlp, struct queue_item *item,
+			   const struct http_answer *http, enum otlp_verdict verdict)
 {
 	uint64_t limit_ns = otlp->options->retry_give_up_ns;
 	uint64_t waited_ns = timer_now_ns(otlp->retry.event) - item->first_sent_ns;
@@ -84,8 +87,9 @@ static enum points account_answer(struct otlp *otlp, const struct http_answer *h
 }
 
 /*
- * A window is not sent right after an older one. After an outage, a receiver may answer all machines at the same
- * moment, and all have a newer window by then: they spread it over the interval, and many windows over more than that.
+ * A window is not sent right after an older one. After an outage, a receiver may answer all
+ * machines at the same moment, and all have a newer window by then: they spread it over the
+ * interval, and many windows over more than that.
  */
 static uint64_t backlog_pause_ns(const struct otlp *otlp)
 {
@@ -131,7 +135,8 @@ static void give_up_or_wait(struct otlp *otlp, struct queue_item *item, int err)
 			      "points are lost: the spool cannot be read; \"damaged\" in its directory has what is left" :
 			      "points are lost: a file of the spool is gone, or is not that of this user any more");
 	} else {
-		otlp->report.outcome = 0; /* so that what is wrong with the receiver is said again */
+		/* so that what is wrong with the receiver is said again */
+		otlp->report.outcome = 0;
 		exporter_fail(otlp->exporter, LOG_LEVEL_WARNING, LOG_ID_SPOOL,
 			      "the spool cannot be read now: %s; what waits stays there", strerror(-err));
 		wait_and_retry(otlp, backoff_draw(&otlp->backoff, 0));
@@ -139,7 +144,10 @@ static void give_up_or_wait(struct otlp *otlp, struct queue_item *item, int err)
 	queue_end(&otlp->exporter->queue, fate);
 }
 
-/* NULL: there is none, or it is to wait. What a former process was sending when it was killed is in doubt. */
+/*
+ * NULL: there is none, or it is to wait. What a former process was sending when it was killed is in
+ * doubt.
+ */
 static struct queue_item *next_item(struct otlp *otlp)
 {
 	struct queue *queue = &otlp->exporter->queue;
@@ -179,7 +187,10 @@ static int add_header(struct otlp *otlp, const char *text)
 	return err;
 }
 
-/* Those of a request: the value of a header may be in a file and change. -errno: that of a file was reported. */
+/*
+ * Those of a request: the value of a header may be in a file and change. -errno: that of a file was
+ * reported.
+ */
 static int set_headers(struct otlp *otlp)
 {
 	const struct setting_list *list = &otlp->options->headers;

@@ -86,7 +86,10 @@ static void remove_segments(struct spool *spool, size_t from, size_t n)
 	memmove(segments, segments + n, (spool->n_segments - from) * sizeof(*segments));
 }
 
-/* Those at the front in which nothing waits. What a commit in them replaced was before it, and has gone as well. */
+/*
+ * Those at the front in which nothing waits. What a commit in them replaced was before it, and has
+ * gone as well.
+ */
 static void remove_dead(struct spool *spool)
 {
 	size_t n = 0;
@@ -96,16 +99,21 @@ static void remove_dead(struct spool *spool)
 	remove_segments(spool, 0, n);
 }
 
-/* What waits in segments at the front is to be written again, so that they can go: too much, or up to a damaged one. */
+/*
+ * What waits in segments at the front is to be written again, so that they can go: too much, or up
+ * to a damaged one.
+ */
 static void compact_segments(struct spool *spool, struct queue *queue)
 {
-	uint64_t bytes = spool_bytes(spool), excess = bytes > spool->limit_bytes ? bytes - spool->limit_bytes : 0;
+	uint64_t bytes = spool_bytes(spool),
+		excess = bytes > spool->limit_bytes ? bytes - spool->limit_bytes : 0;
 	uint64_t live_bytes = 0;
 	struct queue_item *item;
 	size_t n_to_go = 0;
 
 	for (size_t i = 0; i + 1 < spool->n_segments; i++)
-		n_to_go = spool->segments[i].is_damaged || spool->segments[i].is_to_go ? i + 1 : n_to_go;
+		n_to_go = spool->segments[i].is_damaged || spool->segments[i].is_to_go ?
+			  i + 1 : n_to_go;
 	for (size_t i = 0; i + 1 < spool->n_segments && (excess || i < n_to_go); i++) {
 		const struct segment *segment = &spool->segments[i];
 		uint64_t dead_bytes = segment->size - segment->live_bytes;
@@ -176,7 +184,8 @@ int spool_commit(struct spool *spool, struct queue *queue)
 		roll_back(spool, n_segments, size);
 		spool->n_logged = n_logged;
 	}
-	spool->n_committed = spool->n_replaced; /* if not by the commit, then in the state that is saved next */
+	/* if not by the commit, then in the state that is saved next */
+	spool->n_committed = spool->n_replaced;
 	if (err)
 		return err;
 	spool->transaction++;

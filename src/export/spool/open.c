@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a spool holds when a process begins. Requests count if their transaction was ended by a commit, or if a later
- * one has begun, since that is only after the commit. Then the log is cut after the last that counts, and goes on in
- * a segment of its own.
+ * What a spool holds when a process begins. Requests count if their transaction was ended by a
+ * commit, or if a later one has begun, since that is only after the commit. Then the log is cut
+ * after the last that counts, and goes on in a segment of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,10 @@
 /* A segment that is larger than any request makes it is not one of ours. */
 #define SEGMENT_BYTES_MAX (256 << 20)
 
-/* A record, or a gap between records: the next one says how many points it has, its own bytes maybe what they met. */
+/*
+ * A record, or a gap between records: the next one says how many points it has, its own bytes maybe
+ * what they met.
+ */
 struct found {
 	uint64_t place;
 	struct spool_head head;
@@ -40,7 +43,8 @@ struct loading {
 	uint64_t transaction, first, end;
 };
 
-static int take_commit(struct loading *loading, const struct spool_head *head, uint64_t place, const uint8_t *data)
+static int take_commit(struct loading *loading, const struct spool_head *head, uint64_t place,
+		       const uint8_t *data)
 {
 	size_t n = head->size / sizeof(uint64_t);
 
@@ -83,7 +87,8 @@ static int add_gap(struct loading *loading, size_t end)
 	if (end - loading->at >= sizeof(head)) /* else it has no mark */
 		memcpy(&head, loading->bytes + loading->at, sizeof(head));
 	*item = (struct found){ SPOOL_PLACE(loading->number, loading->at), {
-		.kind = SPOOL_REQUEST, .mark = head.mark, .not_mark = head.not_mark, .format = loading->spool->format,
+		.kind = SPOOL_REQUEST, .mark = head.mark, .not_mark = head.not_mark,
+		.format = loading->spool->format,
 		.size = (uint32_t)(end - loading->at), .transaction = loading->transaction,
 		.n_before = loading->n_logged }, false, false, false };
 	loading->n_gaps++;
@@ -94,7 +99,8 @@ static int add_gap(struct loading *loading, size_t end)
 /* The record after gaps, or after a segment that is missing. */
 static void resolve_gaps(struct loading *loading, const struct spool_head *head)
 {
-	struct found *gaps = loading->n_items ? &loading->items[loading->n_items - loading->n_gaps] : NULL;
+	struct found *gaps = loading->n_items ?
+			     &loading->items[loading->n_items - loading->n_gaps] : NULL;
 	bool is_known = loading->is_known && head->n_before >= loading->n_logged;
 
 	for (size_t i = 0; i < loading->n_gaps; i++) {
@@ -119,7 +125,8 @@ static void resolve_gaps(struct loading *loading, const struct spool_head *head)
 /* At the end of the log is the second of two commits, or nobody knows what. */
 static void resolve_last_gaps(struct loading *loading)
 {
-	struct found *gaps = loading->n_items ? &loading->items[loading->n_items - loading->n_gaps] : NULL;
+	struct found *gaps = loading->n_items ?
+			     &loading->items[loading->n_items - loading->n_gaps] : NULL;
 
 	if (loading->n_gaps)
 		gaps->is_unknown = loading->n_gaps != 1 || loading->n_gaps == loading->n_items ||
@@ -171,7 +178,9 @@ static int read_segment(struct loading *loading, uint32_t number, bool is_last)
 		skip_segment(loading, number, err ?: -errno);
 		return 0;
 	}
-	segment = bytes ? array_add(&loading->spool->segments, &loading->spool->n_segments, sizeof(*segment)) : NULL;
+	segment = bytes ?
+		  array_add(&loading->spool->segments, &loading->spool->n_segments,
+			    sizeof(*segment)) : NULL;
 	if (!segment)
 		return -ENOMEM;
 	*segment = (struct segment){ .number = number, .size = (uint64_t)status.st_size };
@@ -214,7 +223,9 @@ static int find_replaced(struct loading *loading)
 	for (size_t i = 0; i < loading->n_items; i++) {
 		while (at < n && loading->replacing[at].place < loading->items[i].place)
 			at++;
-		loading->items[i].is_replaced = at < n && loading->replacing[at].place == loading->items[i].place;
+		loading->items[i].is_replaced = at < n &&
+						loading->replacing[at].place ==
+						loading->items[i].place;
 	}
 	return 0;
 }
@@ -243,18 +254,23 @@ static int cut_log(struct loading *loading)
 	return 0;
 }
 
-/* Does it wait? What cannot be read or used is lost; what has ended since the state was saved is in no count yet. */
+/*
+ * Does it wait? What cannot be read or used is lost; what has ended since the state was saved is in
+ * no count yet.
+ */
 static bool is_waiting(const struct loading *loading, const struct found *item,
 		       uint64_t points[N_POINTS])
 {
 	const struct spool_head *head = &item->head;
 	struct spool *spool = loading->spool;
 	struct spool_found *found = &spool->found;
-	bool is_void = head->transaction == loading->transaction && loading->end && item->is_intact &&
+	bool is_void = head->transaction == loading->transaction && loading->end &&
+		       item->is_intact &&
 		       (item->place < loading->first || item->place > loading->end);
 	bool is_whole = (head->mark ^ head->not_mark) == UINT8_MAX;
 
-	if (is_void || item->is_replaced || head->kind != SPOOL_REQUEST || (is_whole && head->mark == SPOOL_REPLACED))
+	if (is_void || item->is_replaced || head->kind != SPOOL_REQUEST ||
+	    (is_whole && head->mark == SPOOL_REPLACED))
 		return false;
 	points[POINTS_PUSHED] += head->n_points;
 	/* Of what was given up in doubt, only its data can say how much it counts. */
@@ -320,7 +336,8 @@ static int load_segments(struct loading *loading, const uint32_t *numbers, size_
 	if (err)
 		return err;
 	resolve_last_gaps(loading);
-	last = loading->end || !loading->transaction ? loading->transaction : loading->transaction - 1;
+	last = loading->end || !loading->transaction ? loading->transaction :
+	       loading->transaction - 1;
 	if (spool->transaction == UINT64_MAX)
 		spool->transaction = last;
 	err = find_replaced(loading) ?: cut_log(loading);

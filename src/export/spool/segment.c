@@ -43,7 +43,10 @@ static int make_private(int parent, const char *name)
 
 int segment_directory(const char *path, const char *name)
 {
-	/* systemd may make a link of the first. In that of another user, root would make what the user cannot use. */
+	/*
+	 * systemd may make a link of the first. In that of another user, root would make what the
+	 * user cannot use.
+	 */
 	_cleanup_(closep) int base = open_private(AT_FDCWD, path, 0);
 	_cleanup_(closep) int parent = base < 0 ? base : make_private(base, "spool");
 	_cleanup_(closep) int fd = parent < 0 ? parent : make_private(parent, name);
@@ -99,7 +102,8 @@ int segment_open(int directory, uint32_t number, int flags)
 	fd = openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 	if (fd < 0 || fstat(fd, &status))
 		return -errno;
-	return S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1 ? TAKE_FD(fd) : -ENOTSUP;
+	return S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1 ?
+	       TAKE_FD(fd) : -ENOTSUP;
 }
 
 int segment_remove(int directory, uint32_t number, bool is_kept)
@@ -165,10 +169,12 @@ int record_mark(int fd, uint64_t offset, uint8_t mark)
 {
 	uint8_t bytes[] = { mark, (uint8_t)~mark };
 
-	return pwrite(fd, bytes, sizeof(bytes), (off_t)(offset + MARK_OFFSET)) == sizeof(bytes) ? 0 : -errno;
+	return pwrite(fd, bytes, sizeof(bytes), (off_t)(offset + MARK_OFFSET)) == sizeof(bytes) ?
+	       0 : -errno;
 }
 
-int records_find(const uint8_t *bytes, size_t size, record_found_fn *found, void *user, size_t *ret_end)
+int records_find(const uint8_t *bytes, size_t size, record_found_fn *found, void *user,
+		 size_t *ret_end)
 {
 	bool was_gap = false;
 	size_t gap_at = 0;
@@ -187,7 +193,8 @@ int records_find(const uint8_t *bytes, size_t size, record_found_fn *found, void
 			at += 8;
 			continue;
 		}
-		err = found(user, &head, at, crc32c(0, data, head.size) == head.body_crc ? data : NULL);
+		err = found(user, &head, at,
+			    crc32c(0, data, head.size) == head.body_crc ? data : NULL);
 		if (err)
 			return err;
 		was_gap = false;

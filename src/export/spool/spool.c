@@ -19,7 +19,8 @@ struct segment *spool_segment(struct spool *spool, uint64_t place)
 int spool_begin_segment(struct spool *spool, uint32_t number)
 {
 	struct segment *segment = array_add(&spool->segments, &spool->n_segments, sizeof(*segment));
-	int fd = segment ? segment_open(spool->directory, number, O_RDWR | O_CREAT | O_EXCL) : -ENOMEM;
+	int fd = segment ? segment_open(spool->directory, number, O_RDWR | O_CREAT | O_EXCL) :
+		 -ENOMEM;
 
 	if (fd < 0) {
 		spool->n_segments -= segment != NULL;
@@ -65,7 +66,8 @@ int spool_read(struct spool *spool, uint64_t place, size_t size, uint8_t **ret_d
 {
 	struct segment *segment = spool_segment(spool, place);
 	bool is_tail = segment == spool_tail(spool);
-	_cleanup_(closep) int fd = is_tail ? -1 : segment_open(spool->directory, SPOOL_SEGMENT(place), O_RDONLY);
+	_cleanup_(closep) int fd = is_tail ? -1 :
+				   segment_open(spool->directory, SPOOL_SEGMENT(place), O_RDONLY);
 	int from = is_tail ? spool->tail : fd;
 	int err = from < 0 ? from : record_read(from, SPOOL_OFFSET(place), size, ret_data);
 

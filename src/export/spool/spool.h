@@ -2,21 +2,27 @@
 #pragma once
 
 /*
- * The requests of a queue on disk, so that they outlive the machine, and do not take memory. It is a log in segments:
+ * The requests of a queue on disk, so that they outlive the machine, and do not take memory. It is
+ * a log in segments:
  *
- *     transaction   the requests of a batch, or those that a merge has made, and a commit that says which requests
- *                   of before they replace. It counts with its commit, which is there twice, since without it a batch
+ *     transaction   the requests of a batch, or those that a merge has made, and a commit that says
+ *                   which requests
+ *                   of before they replace. It counts with its commit, which is there twice, since
+ *                   without it a batch
  *                   is lost.
  *     marks         what became of a request since the last commit, in its head, in place
- *     segments      go when nothing in them waits, the oldest first. When the log takes more room than it may, or one
+ *     segments      go when nothing in them waits, the oldest first. When the log takes more room
+ *                   than it may, or one
  *                   is damaged, what waits in the oldest is written again.
  *
- * A process can be killed anywhere. If its state was kept (agent/state.h), that says which transaction was the last:
- * later ones are cut, since their growth is read again. So nothing is given up until the state has been saved: what a
- * commit replaces is marked, and segments go, with the next one. Without a state, all transactions count.
+ * A process can be killed anywhere. If its state was kept (agent/state.h), that says which
+ * transaction was the last: later ones are cut, since their growth is read again. So nothing is
+ * given up until the state has been saved: what a commit replaces is marked, and segments go, with
+ * the next one. Without a state, all transactions count.
  *
- * Nothing is synced: what a process has written survives its end, and the kernel writes it to the disk in its own
- * time, up to half a minute later. A machine that loses power may lose that; what is left is whole or cut.
+ * Nothing is synced: what a process has written survives its end, and the kernel writes it to the
+ * disk in its own time, up to half a minute later. A machine that loses power may lose that; what
+ * is left is whole or cut.
  */
 
 #include <stdbool.h>
@@ -37,7 +43,8 @@ struct spool {
 		uint64_t n_damaged;	    /* records and gaps */
 		uint64_t n_lost, n_foreign; /* points in them; points in another format */
 		uint64_t n_unknown;	    /* gaps whose number of points is not known */
-		uint64_t n_unread;	    /* segments; of the first of them, its number, and why */
+		/* segments; of the first of them, its number, and why */
+		uint64_t n_unread;
 		uint32_t unread;
 		int unread_error;
 	} found; /* by spool_open() */
@@ -57,7 +64,8 @@ struct spool {
 	struct replaced {
 		uint64_t place;
 		size_t size;
-	} *replaced; /* of which the first n_committed were in the last commit, or in the state if that failed */
+	/* of which the first n_committed were in the last commit, or in the state if that failed */
+	} *replaced;
 	size_t n_replaced, n_committed;
 };
 
@@ -68,7 +76,10 @@ struct spool {
 
 /* The size bytes at a place, for free(). -EBADMSG: they are damaged, which is counted. */
 int spool_read(struct spool *spool, uint64_t place, size_t size, uint8_t **ret_data);
-/* As queue_item.mark. If the disk cannot be written, the mark is missing: a later process may send it again. */
+/*
+ * As queue_item.mark. If the disk cannot be written, the mark is missing: a later process may send
+ * it again.
+ */
 void spool_mark(struct spool *spool, uint64_t place, uint8_t mark);
 uint64_t spool_bytes(const struct spool *spool); /* on disk */
 /* With the next commit, it has ended, or others say what it does. */

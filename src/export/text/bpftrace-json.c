@@ -79,7 +79,8 @@ static void append_key(struct buf *out, const struct columns *columns, const str
 /* Equal values in any order, but always in the same one. */
 static int by_value(const void *left_, const void *right_)
 {
-	const struct series *left = *(struct series *const *)left_, *right = *(struct series *const *)right_;
+	const struct series *left = *(struct series *const *)left_,
+		*right = *(struct series *const *)right_;
 	const struct numbers *a = &left->total, *b = &right->total;
 
 	if (a->count != b->count)
@@ -89,8 +90,8 @@ static int by_value(const void *left_, const void *right_)
 	return left->hash < right->hash ? -1 : left->hash > right->hash;
 }
 
-static void append_map(struct buf *out, const struct metric *metric, const char *type, const char *suffix,
-		       append_fn *append)
+static void append_map(struct buf *out, const struct metric *metric, const char *type,
+		       const char *suffix, append_fn *append)
 {
 	size_t n;
 	_cleanup_(freep) struct series **sorted = columns_sort(metric, by_value, &n);

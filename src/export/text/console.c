@@ -9,7 +9,8 @@
  *       cron.service  read           1234  12.3/s
  *       … 36 more
  *
- * A terminal gets colours, and lines that are as wide as it is; anything else gets all of the texts.
+ * A terminal gets colours, and lines that are as wide as it is; anything else gets all of the
+ * texts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,8 @@ static void append_metric(struct page *page, const struct metric *metric, uint64
 	grid_of_metric(grid, metric, elapsed_ns, GRID_BOTH);
 	if (!grid->n_rows && !buf_error(&grid->text))
 		return;
-	column = page->options->sort ? grid_find_column(grid, page->options->sort) : grid->n_columns;
+	column = page->options->sort ? grid_find_column(grid, page->options->sort) :
+		 grid->n_columns;
 	if (column < grid->n_columns)
 		grid_sort(grid, column, false);
 	grid_limit(grid, page->options->limit);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comma-separated values (RFC 4180) for spreadsheets and data frames: a line a point, after a line with the names of
- * the columns, which comes again only when these change.
+ * Comma-separated values (RFC 4180) for spreadsheets and data frames: a line a point, after a line
+ * with the names of the columns, which comes again only when these change.
  *
  *     time,collector,name,kind,unit,value,delta,rate,count,sum,p50,p90,p99,max,ATTRIBUTE,…
  *
- * value is the total of a sum, or a gauge; of a histogram count and sum stand there instead, and delta and rate are of
- * the count. Numbers are exact, but those of rates and estimates have nine digits. What a point lacks is empty.
+ * value is the total of a sum, or a gauge; of a histogram count and sum stand there instead, and
+ * delta and rate are of the count. Numbers are exact, but those of rates and estimates have nine
+ * digits. What a point lacks is empty.
  *
- * A spreadsheet takes a text that begins with = + - or @ for a formula, even inside quotes, and names come from
- * strangers. So such a text begins with an apostrophe, and one that begins with an apostrophe gets another: what
- * drops one apostrophe from the beginning of each text has the texts as they were.
+ * A spreadsheet takes a text that begins with = + - or @ for a formula, even inside quotes, and
+ * names come from strangers. So such a text begins with an apostrophe, and one that begins with an
+ * apostrophe gets another: what drops one apostrophe from the beginning of each text has the texts
+ * as they were.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -42,8 +44,10 @@ static void append_numbers(struct buf *out, const struct batch *batch, const str
 {
 	const struct metric *metric = series->metric;
 	const struct numbers *total = &series->total;
-	bool is_gauge = metric->kind == METRIC_GAUGE, is_histogram = metric->kind == METRIC_HISTOGRAM;
-	uint64_t grown = is_histogram ? series->delta.count : series->delta.sum, divisor = metric->divisor;
+	bool is_gauge = metric->kind == METRIC_GAUGE,
+		is_histogram = metric->kind == METRIC_HISTOGRAM;
+	uint64_t grown = is_histogram ? series->delta.count : series->delta.sum,
+		divisor = metric->divisor;
 	double seconds = (double)(batch->time_ns - batch->previous_ns) / (double)NS_PER_S;
 	uint32_t first = 0, end = metric->layout.n_buckets;
 
@@ -63,15 +67,17 @@ static void append_numbers(struct buf *out, const struct batch *batch, const str
 	if (!metric->layout.has_no_sum)
 		decimal_quotient(out, total->sum, divisor, false);
 	bounds_trim(total->bucket, &first, &end);
-	buf_printf(out, ",%.9g,%.9g,%.9g,%.9g", bounds_quantile(metric, total, 0.5), bounds_quantile(metric, total, 0.9),
+	buf_printf(out, ",%.9g,%.9g,%.9g,%.9g", bounds_quantile(metric, total, 0.5),
+		   bounds_quantile(metric, total, 0.9),
 		   bounds_quantile(metric, total, 0.99), bounds_upper(metric, end - 1));
 }
 
-static void append_point(struct buf *out, const struct batch *batch, const char *time, const struct columns *columns,
-			 const struct series *series)
+static void append_point(struct buf *out, const struct batch *batch, const char *time,
+			 const struct columns *columns, const struct series *series)
 {
 	const struct metric *metric = series->metric;
-	const char *const texts[] = { metric->scope, metric->name, metric_kinds[metric->kind], metric->unit };
+	const char *const texts[] = { metric->scope, metric->name, metric_kinds[metric->kind],
+				      metric->unit };
 
 	buf_append_text(out, time);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -104,7 +110,8 @@ static void append_head(struct output *output, const struct columns *columns)
 		append_text(out, columns->names[i]);
 	}
 	buf_append_text(out, "\r\n");
-	if (head->size && head->size == out->size - start && !memcmp(head->data, out->data + start, head->size)) {
+	if (head->size && head->size == out->size - start &&
+	    !memcmp(head->data, out->data + start, head->size)) {
 		out->size = start;
 		return;
 	}

@@ -7,7 +7,8 @@
  *
  * A gauge has "value" in place of "total" and "delta", and no start. For a histogram both are
  * {"count":3,"sum":0.5,"bounds":[0,1,2],"counts":[0,1,1,1]}, counts[i] for values up to bounds[i],
- * the last one for all above; "sum" is absent if it is not known. Numbers are exact: no digit is lost to a double.
+ * the last one for all above; "sum" is absent if it is not known. Numbers are exact: no digit is
+ * lost to a double.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +27,8 @@ static void append_head(struct buf *out, struct series *series)
 	if (!cache) {
 		_cleanup_(buf_done) struct buf head = BUF_INIT;
 
-		buf_begin_object(&head, "collector", metric->scope, "name", metric->name, "kind", metric_kinds[metric->kind],
+		buf_begin_object(&head, "collector", metric->scope, "name", metric->name, "kind",
+				 metric_kinds[metric->kind],
 				 "unit", metric->unit);
 		buf_append_text(&head, "\"attributes\":{");
 		for (unsigned int i = 0; i < series->n_attributes; i++) {
@@ -57,15 +59,16 @@ static void append_bounds(struct buf *out, const struct metric *metric)
 	for (uint32_t i = 0; i + 1 < metric->layout.n_buckets; i++) {
 		buf_append_text(out, i ? "," : "");
 		if (metric->layout.bounds)
-			decimal_quotient(out, metric->layout.bounds[i].upper, metric->divisor, false);
+			decimal_quotient(out, metric->layout.bounds[i].upper,
+					 metric->divisor, false);
 		else
 			buf_append_text(out, decimal_print_double(text, bounds_upper(metric, i)));
 	}
 	buf_append_byte(out, ']');
 }
 
-static void append_numbers(struct buf *out, const struct metric *metric, const struct numbers *numbers,
-			   const struct buf *bounds)
+static void append_numbers(struct buf *out, const struct metric *metric,
+			   const struct numbers *numbers, const struct buf *bounds)
 {
 	if (metric->kind != METRIC_HISTOGRAM) {
 		decimal_quotient(out, numbers->sum, metric->divisor, metric->kind == METRIC_GAUGE);

@@ -34,11 +34,13 @@ void output_options_check(const void *untyped, const struct assignments *given, 
 				     "is empty: write the path of a file, or \"-\" for standard output");
 	else if (file[0] != '/')
 		assignments_complain(given, diag, "path", NULL, "must begin with \"/\", or be \"-\" for standard output");
-	else if (stat(parent, &st) < 0 && errno != EACCES) /* only the service's user may look into it */
+	else if (stat(parent, &st) < 0 && errno != EACCES)
+		/* only the service's user may look into it */
 		assignments_complain(given, diag, "path", NULL, "the directory %s cannot be used: %m", parent);
 	else if (!slash[1] || (!stat(file, &st) && S_ISDIR(st.st_mode)))
 		assignments_complain(given, diag, "path", NULL, "%s is a directory, write the path of a file", file);
-	else if (rights_judge() && access(file, W_OK) && (errno != ENOENT || access(parent, W_OK | X_OK)))
+	else if (rights_judge() && access(file, W_OK) &&
+		 (errno != ENOENT || access(parent, W_OK | X_OK)))
 		assignments_complain(given, diag, "path", NULL, "%s cannot be written: %m", file);
 }
 
@@ -52,7 +54,8 @@ static bool ends_torn(const char *path)
 	struct stat st;
 	char last;
 
-	return fd >= 0 && !fstat(fd, &st) && st.st_size && pread(fd, &last, 1, st.st_size - 1) == 1 &&
+	return fd >= 0 && !fstat(fd, &st) && st.st_size &&
+	       pread(fd, &last, 1, st.st_size - 1) == 1 &&
 	       last != '\n';
 }
 
@@ -64,7 +67,8 @@ int output_open(struct exporter *exporter, const void *options)
 	struct stat st;
 	/* O_NONBLOCK: a pipe without a reader is refused instead of waited for. */
 	int fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) :
-			 open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+			 open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY |
+			      O_NONBLOCK, 0644);
 	int err = errno;
 
 	output->fd = fd;
@@ -133,7 +137,8 @@ static bool cut_back(const struct output *output)
 	off_t end = lseek(output->fd, 0, SEEK_CUR), start = end - (off_t)output->n_written;
 	struct stat st;
 
-	if (output->can_block || end < 0 || start < 0 || fstat(output->fd, &st) < 0 || st.st_size != end)
+	if (output->can_block || end < 0 || start < 0 || fstat(output->fd, &st) < 0 ||
+	    st.st_size != end)
 		return false;
 	return !ftruncate(output->fd, start) && lseek(output->fd, start, SEEK_SET) == start;
 }
@@ -178,7 +183,8 @@ static int flush_buffer(struct exporter *exporter)
 		exporter_account(exporter, POINTS_NOT_SENT, output->n_points);
 		output->n_lost += output->n_points;
 		/* A filter whose reader is gone says nothing. */
-		exporter_fail(exporter, err == -EPIPE && exporter->context->is_once ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR,
+		exporter_fail(exporter, err == -EPIPE && exporter->context->is_once ?
+			      LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR,
 			      NULL, "cannot write to %s: %s", path, strerror(-err));
 	} else {
 		exporter_works(exporter, "writes to %s again; %zu point%s lost meanwhile", path, output->n_lost,
@@ -210,7 +216,8 @@ bool output_is_ready(struct exporter *exporter, const struct batch *batch)
 	if (output->fd >= 0)
 		exporter_fail(exporter, LOG_LEVEL_WARNING, NULL, "nobody reads its output: points are dropped");
 	exporter_account(exporter, POINTS_PUSHED, count_points(batch));
-	exporter_account(exporter, output->fd < 0 ? POINTS_NOT_SENT : POINTS_QUEUE_FULL, count_points(batch));
+	exporter_account(exporter, output->fd < 0 ? POINTS_NOT_SENT : POINTS_QUEUE_FULL,
+			 count_points(batch));
 	return false;
 }
 
@@ -229,5 +236,6 @@ struct exporter_waiting output_waiting(const struct exporter *exporter)
 {
 	const struct output *output = exporter->state;
 
-	return (struct exporter_waiting){ output->n_points, output->out.size - output->n_written, false };
+	return (struct exporter_waiting){ output->n_points,
+					  output->out.size - output->n_written, false };
 }

@@ -40,17 +40,19 @@ struct output {
 	size_t n_points;   /* in out */
 	size_t n_lost;	   /* since it failed first */
 	/*
-	 * Points of this batch that the exporter has left out because its format cannot express them.
-	 * The exporter counts them here, after output_is_ready(), which sets this to 0.
+	 * Points of this batch that the exporter has left out because its format cannot express
+	 * them. The exporter counts them here, after output_is_ready(), which sets this to 0.
 	 */
 	size_t n_unsupported;
 	struct buf out;	       /* what the next write takes */
 	struct buf head;       /* the exporter's: the last line of headings */
 };
 
-/* What the struct exporter_ops of all of them have. The state of the exporter is a struct output. */
-#define OUTPUT_OPS                                                                                              \
-	.check = output_options_check, .state_bytes = sizeof(struct output), .open = output_open,               \
+/*
+ * What the struct exporter_ops of all of them have. The state of the exporter is a struct output.
+ */
+#define OUTPUT_OPS										  \
+	.check = output_options_check, .state_bytes = sizeof(struct output), .open = output_open, \
 	.waiting = output_waiting, .close = output_close
 
 int output_open(struct exporter *exporter, const void *options);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libcurl's multi interface says what it waits for through two callbacks: its sockets become I/O
- * sources of sd-event, its one timeout becomes a timer. When one of them fires,
- * curl_multi_socket_action() goes on, and then we ask for finished transfers. We may not call libcurl
- * from libcurl's own callbacks. So the answer is delivered after libcurl has returned, when the easy
- * handle is not in the multi handle any more, and the caller is free to post again.
+ * sources of sd-event, its one timeout becomes a timer. When one fires, curl_multi_socket_action()
+ * goes on, and we ask for finished transfers. libcurl may not be called from its own callbacks, so
+ * an answer is delivered after libcurl has returned, when the easy handle has left the multi
+ * handle, and the caller is free to post again.
  */
 #include "export/transport/http.h"
 
@@ -43,8 +43,6 @@ struct http_client {
 
 static void go_on(struct http_client *client, curl_socket_t fd, int action);
 
-/* libcurl's sockets and timeout on the loop */
-
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
 {
 	int events = revents & EPOLLIN ? CURL_CSELECT_IN : 0;
@@ -65,7 +63,8 @@ static void on_timeout(void *user)
 static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *user, void *socket_user)
 {
 	static const uint32_t events[] = {
-		[CURL_POLL_IN] = EPOLLIN, [CURL_POLL_OUT] = EPOLLOUT, [CURL_POLL_INOUT] = EPOLLIN | EPOLLOUT
+		[CURL_POLL_IN] = EPOLLIN, [CURL_POLL_OUT] = EPOLLOUT,
+					   [CURL_POLL_INOUT] = EPOLLIN | EPOLLOUT
 	};
 	struct http_client *client = user;
 	sd_event_source *source = socket_user;
@@ -100,7 +99,10 @@ static size_t on_read(char *out, size_t size, size_t n, void *user)
 	struct http_client *client = user;
 	size_t left = client->size - client->sent;
 
-	/* libcurl asks for more than there is: it began to send the body again, without a function to rewind it. */
+	/*
+	 * libcurl asks for more than there is: it began to send the body again, without a function
+	 * to rewind it.
+	 */
 	if (!left)
 		return client->size ? CURL_READFUNC_ABORT : 0;
 	if (left > size * n)
@@ -141,17 +143,26 @@ static void deliver_answer(struct http_client *client, CURLcode code)
 	char *type = NULL;
 	long status = 0;
 
-	/* libcurl reads seconds and dates; anything else is 0. Before 8.12, a date in the past is below 0. */
+	/*
+	 * libcurl reads seconds and dates; anything else is 0. Before 8.12, a date in the past is
+	 * below 0.
+	 */
 	curl_easy_getinfo(client->easy, CURLINFO_RETRY_AFTER, &delay_s);
 	if (delay_s > 0)
 		answer.retry_after_ns = (uint64_t)(delay_s < max_s ? delay_s : max_s) * NS_PER_S;
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(client->easy, CURLINFO_CONTENT_TYPE, &type);
 	curl_easy_getinfo(client->easy, CURLINFO_REDIRECT_URL, &answer.location);
-	/* 100 Continue is not an answer, nor is 101, after which libcurl is content. It reads numbers of any length. */
+	/*
+	 * 100 Continue is not an answer, nor is 101, after which libcurl is content. It reads
+	 * numbers of any length.
+	 */
 	if (status < 200 || status > 999)
 		status = 0;
-	/* How a body breaks off cannot change what the status says, but the exporter has not been answered in time. */
+	/*
+	 * How a body breaks off cannot change what the status says, but the exporter has not been
+	 * answered in time.
+	 */
 	if (status && client->response.error == -EFBIG)
 		answer.failure = HTTP_TOO_LARGE;
 	else if (!status || code == CURLE_OPERATION_TIMEDOUT)
@@ -179,8 +190,6 @@ static void go_on(struct http_client *client, curl_socket_t fd, int action)
 	deliver_answer(client, code);
 }
 
-/* Setting up */
-
 /* libcurl copies the path, and reads the file whenever it connects. */
 static void set_file(CURL *easy, CURLoption option, const char *file)
 {
@@ -193,7 +202,8 @@ static void set_tls(CURL *easy, const struct http_options *options)
 {
 	set_file(easy, CURLOPT_SSLCERT, options->certificate_file);
 	set_file(easy, CURLOPT_SSLKEY, options->key_file);
-	curl_easy_setopt(easy, CURLOPT_KEYPASSWD, ""); /* else OpenSSL asks at the terminal for what the key needs */
+	/* else OpenSSL asks at the terminal for what the key needs */
+	curl_easy_setopt(easy, CURLOPT_KEYPASSWD, "");
 	if (options->ca_file)
 		set_file(easy, CURLOPT_CAINFO, options->ca_file);
 }
@@ -205,25 +215,28 @@ static bool start_libcurl(void)
 }
 
 /*
- * libcurl reads the files when it begins to speak TLS: here to a socket of ours, which answers with its end. A pair of
- * sockets will not do, because libcurl 7.88 connects what is connected.
+ * libcurl reads the files when it begins to speak TLS: here to a socket of ours, which answers with
+ * its end. A pair of sockets will not do, because libcurl 7.88 connects what is connected.
  */
 static CURLcode speak_tls(CURLM *multi, CURL *easy)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	socklen_t size = offsetof(struct sockaddr_un, sun_path); /* the kernel chooses an abstract name */
-	_cleanup_(closep) int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), peer = -1;
+	socklen_t size = offsetof(struct sockaddr_un, sun_path); /* the kernel chooses a name */
+	_cleanup_(closep) int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+						0), peer = -1;
 	const CURLMsg *message;
 	int n = 0;
 
-	if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) || listen(listener, 1))
+	if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) ||
+	    listen(listener, 1))
 		return CURLE_OK;
 	size = sizeof(address) - 1;
 	if (getsockname(listener, (struct sockaddr *)&address, &size))
 		return CURLE_OK;
 	curl_easy_setopt(easy, CURLOPT_ABSTRACT_UNIX_SOCKET, address.sun_path + 1);
 	curl_multi_add_handle(multi, easy);
-	while (!curl_multi_perform(multi, &n) && n && !curl_multi_poll(multi, NULL, 0, peer < 0 ? 1 : 1000, NULL)) {
+	while (!curl_multi_perform(multi, &n) && n &&
+	       !curl_multi_poll(multi, NULL, 0, peer < 0 ? 1 : 1000, NULL)) {
 		if (peer < 0)
 			peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		shutdown(peer, SHUT_WR);
@@ -244,7 +257,8 @@ int http_files_check(const struct http_options *options, char problem[HTTP_PROBL
 		curl_easy_setopt(easy, CURLOPT_URL, "https://localhost/");
 		curl_easy_setopt(easy, CURLOPT_PROXY, "");
 		curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-		curl_easy_setopt(easy, CURLOPT_TIMEOUT, 10L); /* if another program connects to the listener */
+		/* if another program connects to the listener */
+		curl_easy_setopt(easy, CURLOPT_TIMEOUT, 10L);
 		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, problem);
 		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
 		curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
@@ -279,12 +293,18 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent);
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-	/* By default an address is kept for a minute, even if the receiver is gone. Connections live for longer. */
+	/*
+	 * By default an address is kept for a minute, even if the receiver is gone. Connections
+	 * live for longer.
+	 */
 	curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
-	/* A connection that resumes an old TLS session would not check the CA that the file has now. */
+	/*
+	 * A connection that resumes an old TLS session would not check the CA that the file has
+	 * now.
+	 */
 	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	/* Whatever the machine's openssl.cnf allows. */
 	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -349,8 +369,8 @@ int http_client_add_header(struct http_client *client, const char *header)
 	return 0;
 }
 
-int http_client_post(struct http_client *client, const uint8_t *body, size_t size, http_answer_fn *answered,
-		     void *user)
+int http_client_post(struct http_client *client, const uint8_t *body, size_t size,
+		     http_answer_fn *answered, void *user)
 {
 	client->body = body;
 	client->size = size;
@@ -367,9 +387,11 @@ struct http_client *http_client_free(struct http_client *client)
 {
 	if (!client)
 		return NULL;
-	curl_multi_remove_handle(client->multi, client->easy); /* also takes one that is in none, or NULL */
+	/* also takes one that is in none, or NULL */
+	curl_multi_remove_handle(client->multi, client->easy);
 	curl_easy_cleanup(client->easy);
-	curl_multi_cleanup(client->multi); /* closes what it keeps, which takes the I/O sources away */
+	/* closes what it keeps, which takes the I/O sources away */
+	curl_multi_cleanup(client->multi);
 	curl_slist_free_all(client->headers);
 	timer_done(&client->timeout);
 	buf_done(&client->response);

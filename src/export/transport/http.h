@@ -7,9 +7,10 @@
  * environment (http_proxy, HTTPS_PROXY, NO_PROXY).
  *
  * Each request is sent at most once. When a connection that was kept turns out to be dead, libcurl
- * would silently send the request again, and a receiver might count it twice. Here this is a failure,
- * and the caller decides. Redirects are not followed, because they could carry credentials elsewhere;
- * .netrc is not read. The process must ignore SIGPIPE: TLS writes to connections that may be closed.
+ * would silently send the request again, and a receiver might count it twice. Here this is a
+ * failure, and the caller decides. Redirects are not followed, because they could carry credentials
+ * elsewhere; .netrc is not read. The process must ignore SIGPIPE: TLS writes to connections that
+ * may be closed.
  */
 
 #include <stdbool.h>
@@ -64,14 +65,15 @@ struct http_answer {
 typedef void http_answer_fn(void *user, const struct http_answer *answer);
 
 /*
- * Whether TLS can use the three files, found out without a network. -EBADMSG: not the certificates in ca_file;
- * -EKEYREJECTED: not certificate_file with its key, which is in it if there is no key_file. Then problem says why.
- * What this libcurl cannot find out is right.
+ * Whether TLS can use the three files, found out without a network. -EBADMSG: not the certificates
+ * in ca_file; -EKEYREJECTED: not certificate_file with its key, which is in it if there is no
+ * key_file. Then problem says why. What this libcurl cannot find out is right.
  */
 #define HTTP_PROBLEM_BYTES 256
 int http_files_check(const struct http_options *options, char problem[HTTP_PROBLEM_BYTES]);
 /* event outlives the client. -ENOMEM, -EIO (libcurl will not start). */
-int http_client_new(struct sd_event *event, const struct http_options *options, struct http_client **ret_client);
+int http_client_new(struct sd_event *event, const struct http_options *options,
+		    struct http_client **ret_client);
 /*
  * The headers of all further requests, except those that HTTP itself needs. reset removes all, and
  * must come first; add copies one ("Name: value"). Not while a request is on its way. -ENOMEM.
@@ -79,11 +81,11 @@ int http_client_new(struct sd_event *event, const struct http_options *options, 
 int http_client_reset_headers(struct http_client *client);
 int http_client_add_header(struct http_client *client, const char *header);
 /*
- * Sends body, borrowed until answered. answered is called once from the loop, never from here; it may post
- * again, or free the client. Not while a request is on its way. -ENOMEM.
+ * Sends body, borrowed until answered. answered is called once from the loop, never from here; it
+ * may post again, or free the client. Not while a request is on its way. -ENOMEM.
  */
-int http_client_post(struct http_client *client, const uint8_t *body, size_t size, http_answer_fn *answered,
-		     void *user);
+int http_client_post(struct http_client *client, const uint8_t *body, size_t size,
+		     http_answer_fn *answered, void *user);
 /* A request that is on its way is given up without a call. */
 struct http_client *http_client_free(struct http_client *client);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lookup is owned by its thread, which writes the answer into a pipe and touches nothing else, whether or not
- * it is read. All signals are blocked in it: those that the loop takes by signalfd must not find a thread
- * that would die of them, nor may the pipe's.
+ * A lookup is owned by its thread, which writes the answer into a pipe and touches nothing else,
+ * whether or not it is read. All signals are blocked in it: those that the loop takes by signalfd
+ * must not find a thread that would die of them, nor may the pipe's.
  */
 #include "export/transport/lookup.h"
 
@@ -96,8 +96,8 @@ static const char *parse_host(const char *text, const char *default_port, struct
 	return parse_port(*rest ? rest + 1 : default_port, endpoint);
 }
 
-int endpoint_parse(const char *text, const char *default_port, bool allows_unix, struct endpoint *ret_endpoint,
-		   const char **ret_complaint)
+int endpoint_parse(const char *text, const char *default_port, bool allows_unix,
+		   struct endpoint *ret_endpoint, const char **ret_complaint)
 {
 	struct endpoint endpoint = { 0 };
 
@@ -120,8 +120,8 @@ void address_print(const struct address *address, char text[ADDRESS_TEXT_BYTES])
 	char host[INET6_ADDRSTRLEN + 32] = "?", service[8] = "?";
 	bool is_ipv6 = address->socket.ss_family == AF_INET6;
 
-	(void)getnameinfo((const struct sockaddr *)&address->socket, address->size, host, sizeof(host), service,
-			  sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV);
+	(void)getnameinfo((const struct sockaddr *)&address->socket, address->size, host,
+			  sizeof(host), service, sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV);
 	snprintf(text, ADDRESS_TEXT_BYTES, is_ipv6 ? "[%s]:%s" : "%s:%s", host, service);
 }
 
@@ -135,7 +135,8 @@ static int find_addresses(const struct endpoint *endpoint, int type, int flags,
 	if (error)
 		return error;
 	*ret_addresses = (struct addresses){ 0 };
-	for (struct addrinfo *info = found; info && ret_addresses->n < ADDRESSES_MAX; info = info->ai_next) {
+	for (struct addrinfo *info = found; info && ret_addresses->n < ADDRESSES_MAX;
+	     info = info->ai_next) {
 		struct address *address = &ret_addresses->items[ret_addresses->n++];
 
 		memcpy(&address->socket, info->ai_addr, info->ai_addrlen);
@@ -157,7 +158,8 @@ int addresses_of(const struct endpoint *endpoint, int type, struct addresses *re
 	memcpy(local->sun_path, path, size);
 	if (path[0] == '@')
 		local->sun_path[0] = '\0';
-	ret_addresses->items[0].size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] != '@'));
+	ret_addresses->items[0].size =
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] != '@'));
 	return 0;
 }
 
@@ -173,7 +175,8 @@ static void *run_lookup(void *user)
 		snprintf(answer.problem, sizeof(answer.problem), "%s",
 			 answer.error == EAI_SYSTEM ? strerror_r(errno, room, sizeof(room)) :
 						      gai_strerror(answer.error));
-	(void)!write(lookup->fd, &answer, sizeof(answer)); /* at once: it is smaller than PIPE_BUF */
+	/* at once: it is smaller than PIPE_BUF */
+	(void)!write(lookup->fd, &answer, sizeof(answer));
 	close(lookup->fd);
 	return NULL;
 }

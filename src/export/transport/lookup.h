@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Where datagrams or a stream go, as an endpoint = of the configuration says it, and the addresses of that, without
- * blocking the loop: a numeric one is known at once, a name is looked up by the C library (hosts file, DNS, whatever
- * nsswitch.conf says) in a thread that lives for one lookup. A lookup that is given up while it runs is left to its
- * thread, which then cleans up.
+ * Where datagrams or a stream go, as an endpoint = of the configuration says it, and the addresses
+ * of that, without blocking the loop: a numeric one is known at once, a name is looked up by the C
+ * library (hosts file, DNS, whatever nsswitch.conf says) in a thread that lives for one lookup. A
+ * lookup that is given up while it runs is left to its thread, which then cleans up.
  */
 
 #include <stdbool.h>
@@ -20,11 +20,11 @@ struct endpoint {
 };
 
 /*
- * HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT for IPv6, and where allows_unix is set, unix:PATH or unix:@NAME.
- * -EINVAL with *ret_complaint, which follows "path:line: endpoint: ".
+ * HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT for IPv6, and where allows_unix is set, unix:PATH or
+ * unix:@NAME. -EINVAL with *ret_complaint, which follows "path:line: endpoint: ".
  */
-int endpoint_parse(const char *text, const char *default_port, bool allows_unix, struct endpoint *ret_endpoint,
-		   const char **ret_complaint);
+int endpoint_parse(const char *text, const char *default_port, bool allows_unix,
+		   struct endpoint *ret_endpoint, const char **ret_complaint);
 
 #define ADDRESSES_MAX 16
 
@@ -42,7 +42,10 @@ struct addresses {
 
 /* Prints an address of IP: "192.0.2.1:8125", "[2001:db8::1]:8125". */
 void address_print(const struct address *address, char text[ADDRESS_TEXT_BYTES]);
-/* For a unix socket or a numeric host. -EAGAIN: it is a name, to be looked up. type: SOCK_STREAM or SOCK_DGRAM. */
+/*
+ * For a unix socket or a numeric host. -EAGAIN: it is a name, to be looked up. type: SOCK_STREAM or
+ * SOCK_DGRAM.
+ */
 int addresses_of(const struct endpoint *endpoint, int type, struct addresses *ret_addresses);
 
 struct lookup_answer {
@@ -52,8 +55,8 @@ struct lookup_answer {
 };
 
 /*
- * endpoint is copied. A descriptor that becomes readable with the answer; closing it gives the lookup up. -ENOMEM and
- * the like: no thread.
+ * endpoint is copied. A descriptor that becomes readable with the answer; closing it gives the
+ * lookup up. -ENOMEM and the like: no thread.
  */
 int lookup_start(const struct endpoint *endpoint, int type);
 struct lookup_answer lookup_read(int fd);

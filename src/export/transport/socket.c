@@ -51,7 +51,9 @@ void socket_report_working(struct socket *sock)
 
 void socket_close(struct socket *sock)
 {
-	/* A part of a request must not look like a whole one: no reader takes a reset for an end. */
+	/*
+	 * A part of a request must not look like a whole one: no reader takes a reset for an end.
+	 */
 	const struct linger at_once = { .l_onoff = 1 };
 
 	if (sock->queue->is_begun)
@@ -88,7 +90,8 @@ static int open_address(struct socket *sock, unsigned int index)
 	const struct address *address = &sock->addresses.items[index];
 	const int on = 1;
 	_cleanup_(closep) int fd =
-		socket(address->socket.ss_family, sock->ops->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		socket(address->socket.ss_family,
+		       sock->ops->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	sd_event_source *io = NULL;
 	bool is_pending = false;
 	int r;
@@ -114,7 +117,10 @@ static int open_address(struct socket *sock, unsigned int index)
 	return is_pending ? timer_arm(&sock->timer, sock->options.timeout_ns) : 0;
 }
 
-/* Opens the next address that can be opened; if there is none, reports that and waits. err: why the last one failed. */
+/*
+ * Opens the next address that can be opened; if there is none, reports that and waits. err: why the
+ * last one failed.
+ */
 static void try_addresses(struct socket *sock, int err)
 {
 	while (sock->n_tried < sock->addresses.n) {
@@ -296,20 +302,22 @@ void socket_watch(struct socket *sock, int events)
 {
 	if (!sock->io)
 		return;
-	(void)sd_event_source_set_enabled(sock->io, events == SOCKET_IGNORE ? SD_EVENT_OFF : SD_EVENT_ON);
+	(void)sd_event_source_set_enabled(sock->io,
+					  events == SOCKET_IGNORE ? SD_EVENT_OFF : SD_EVENT_ON);
 	(void)sd_event_source_set_io_events(sock->io, events & (EPOLLIN | EPOLLOUT));
 }
 
-int socket_new(const struct socket_ops *ops, struct exporter *exporter, const struct sender_options *options,
-	       struct socket **ret_sock)
+int socket_new(const struct socket_ops *ops, struct exporter *exporter,
+	       const struct sender_options *options, struct socket **ret_sock)
 {
 	struct socket *sock = calloc(1, ops->size_bytes);
 
 	if (!sock)
 		return -ENOMEM;
-	*sock = (struct socket){ .event = exporter->context->event, .exporter = exporter, .queue = &exporter->queue,
-				 .options = *options, .ops = ops, .fd = -1, .backoff = options->retry,
-				 .is_unix = options->endpoint.path[0] };
+	*sock = (struct socket){ .event = exporter->context->event, .exporter = exporter,
+				 .queue = &exporter->queue,
+				 .options = *options, .ops = ops, .fd = -1,
+				 .backoff = options->retry, .is_unix = options->endpoint.path[0] };
 	queue_init(sock->queue, SIZE_MAX, exporter->context->queue_budget);
 	sock->work = (struct timer){ sock->event, ops->expired, sock, NULL };
 	sock->timer = (struct timer){ sock->event, on_time, sock, NULL };

@@ -12,14 +12,15 @@
  * the receiver closes by itself when everything is acknowledged, that confirms the same. (A proxy
  * may end its own side and then not read on, because its receiver is gone. That looks the same.)
  *
- * The queue has two parts: what was sent on this connection and is unconfirmed, and what waits. The first item that
- * waits may be sent in part. A connection that ends in an orderly way, with everything acknowledged, confirms
- * what was sent; after any other end all of it is sent again.
+ * The queue has two parts: what was sent on this connection and is unconfirmed, and what waits. The
+ * first item that waits may be sent in part. A connection that ends in an orderly way, with
+ * everything acknowledged, confirms what was sent; after any other end all of it is sent again.
  *
  * SENDING ──nothing waits, or enough was sent──▶ CONFIRMING: our side is shut down
  *    └───────────end from the receiver────────────┐     │ end from the receiver
  *                                                 ▼     ▼
- *                                                ENDED: until everything is acknowledged, or there is an error
+ *                                                ENDED: until everything is acknowledged, or there
+ *                                                is an error
  */
 #include "export/transport/socket.h"
 
@@ -33,9 +34,12 @@
 #include "export/exporter.h"
 #include "util/duration.h"
 
-#define CONFIRM_BYTES	 ((size_t)256 << 10) /* on a connection; it is then renewed when nothing waits */
-#define CONFIRM_PART	 4		     /* of the queue's room, where that is less: later lines need some */
-#define CONNECTION_BYTES ((size_t)1 << 20)   /* it is renewed although something waits: little is sent twice */
+/* on a connection; it is then renewed when nothing waits */
+#define CONFIRM_BYTES	 ((size_t)256 << 10)
+/* of the queue's room, where that is less: later lines need some */
+#define CONFIRM_PART	 4
+/* it is renewed although something waits: little is sent twice */
+#define CONNECTION_BYTES ((size_t)1 << 20)
 #define SENDS		 64		     /* in one turn of the loop */
 #define READS		 16
 
@@ -48,7 +52,8 @@ enum tcp_state { STATE_SENDING,
 		 STATE_ENDED };
 
 struct tcp_sender {
-	struct socket sock; /* whose timer looks at the progress, and whether it is time to confirm */
+	/* whose timer looks at the progress, and whether it is time to confirm */
+	struct socket sock;
 	bool is_last;
 
 	/* The connection. */
@@ -80,7 +85,8 @@ static void confirm_sent(struct tcp_sender *sender)
 	if (!has_unconfirmed(sender))
 		return;
 	socket_report_working(&sender->sock);
-	exporter_account(sender->sock.exporter, POINTS_DELIVERED, queue_confirm(sender->sock.queue));
+	exporter_account(sender->sock.exporter, POINTS_DELIVERED,
+			 queue_confirm(sender->sock.queue));
 }
 
 /* The end of a connection */
@@ -127,8 +133,9 @@ static void on_end(struct tcp_sender *sender)
 		break_off(sender, strerror(err));
 	} else if (sender->state != STATE_ENDED) {
 		/*
-		 * The end stays readable, so a timer looks instead. It does not look at once: a receiver that shuts
-		 * down before it closes, as Twisted does, sends a reset after the end if it left something unread.
+		 * The end stays readable, so a timer looks instead. It does not look at once: a
+		 * receiver that shuts down before it closes, as Twisted does, sends a reset after
+		 * the end if it left something unread.
 		 */
 		sender->state = STATE_ENDED;
 		socket_watch(&sender->sock, SOCKET_IGNORE);
@@ -140,19 +147,24 @@ static void on_end(struct tcp_sender *sender)
 
 /* Progress */
 
-/* How old a connection becomes. The first one is shorter: it is not known yet whether the receiver reads. */
+/*
+ * How old a connection becomes. The first one is shorter: it is not known yet whether the receiver
+ * reads.
+ */
 static uint64_t confirm_after_ns(const struct tcp_sender *sender)
 {
 	uint64_t every_ns = sender->sock.options.confirm_every_ns;
 	bool is_first = !sender->sock.exporter->stats.points[POINTS_DELIVERED];
 
-	return is_first && sender->sock.options.timeout_ns < every_ns ? sender->sock.options.timeout_ns : every_ns;
+	return is_first && sender->sock.options.timeout_ns < every_ns ?
+	       sender->sock.options.timeout_ns : every_ns;
 }
 
 /* Does something still have to happen on the connection? */
 static bool is_busy(const struct tcp_sender *sender)
 {
-	if (sender->state != STATE_SENDING || sender->sock.queue->waiting || sender->n_unacknowledged)
+	if (sender->state != STATE_SENDING || sender->sock.queue->waiting ||
+	    sender->n_unacknowledged)
 		return true;
 	return !sender->sock.options.confirm_every_ns && has_unconfirmed(sender);
 }
@@ -165,11 +177,12 @@ static uint64_t check_delay_ns(const struct tcp_sender *sender)
 	if (sender->state == STATE_ENDED)
 		return END_POLL_NS;
 	if (is_busy(sender))
-		return sender->sock.options.timeout_ns / 4 < most_ns ? sender->sock.options.timeout_ns / 4 : most_ns;
+		return sender->sock.options.timeout_ns / 4 < most_ns ?
+		       sender->sock.options.timeout_ns / 4 : most_ns;
 	/* It is not yet time, or the sender would be confirming. */
 	return has_unconfirmed(sender) ?
-		       sender->opened_ns + confirm_after_ns(sender) - timer_now_ns(sender->sock.event) :
-		       0;
+		       sender->opened_ns + confirm_after_ns(sender) -
+		       timer_now_ns(sender->sock.event) : 0;
 }
 
 static void check_progress(struct tcp_sender *sender)
@@ -230,7 +243,8 @@ static bool is_time_to_confirm(const struct tcp_sender *sender)
 	if (!sender->sock.options.confirm_every_ns || !has_unconfirmed(sender))
 		return false;
 	/* After a failure, the user waits to hear that it works again. */
-	return sender->is_last || sender->sock.exporter->stats.is_failing || age_ns >= confirm_after_ns(sender) ||
+	return sender->is_last || sender->sock.exporter->stats.is_failing ||
+	       age_ns >= confirm_after_ns(sender) ||
 	       sender->sent_bytes >= (most_bytes < CONFIRM_BYTES ? most_bytes : CONFIRM_BYTES);
 }
 
@@ -260,7 +274,10 @@ static int send_part(struct tcp_sender *sender)
 	return 0;
 }
 
-/* 0: nothing waits; 1: enough was sent on this connection; -EAGAIN: it takes no more now; or another error. */
+/*
+ * 0: nothing waits; 1: enough was sent on this connection; -EAGAIN: it takes no more now; or
+ * another error.
+ */
 static int send_waiting(struct tcp_sender *sender)
 {
 	int err = 0;
@@ -268,7 +285,8 @@ static int send_waiting(struct tcp_sender *sender)
 	for (int i = 0; i < SENDS && !err; i++) {
 		if (!sender->sock.queue->waiting)
 			return 0;
-		if (sender->sock.options.confirm_every_ns && !sender->offset && sender->sent_bytes >= CONNECTION_BYTES)
+		if (sender->sock.options.confirm_every_ns && !sender->offset &&
+		    sender->sent_bytes >= CONNECTION_BYTES)
 			return 1;
 		err = send_part(sender);
 	}
@@ -279,7 +297,8 @@ static void send_more(struct tcp_sender *sender)
 {
 	int r;
 
-	if (!sender->sock.queue->n_items || !socket_open(&sender->sock) || sender->state != STATE_SENDING)
+	if (!sender->sock.queue->n_items || !socket_open(&sender->sock) ||
+	    sender->state != STATE_SENDING)
 		return;
 	r = send_waiting(sender);
 	if (r < 0 && r != -EAGAIN) {

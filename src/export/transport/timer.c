@@ -20,7 +20,8 @@ int timer_arm(struct timer *timer, uint64_t delay_ns)
 {
 	uint64_t delay_us = delay_ns / NS_PER_US;
 	int r = timer->source ? sd_event_source_set_time_relative(timer->source, delay_us) :
-				sd_event_add_time_relative(timer->event, &timer->source, CLOCK_MONOTONIC, delay_us,
+				sd_event_add_time_relative(timer->event, &timer->source,
+							   CLOCK_MONOTONIC, delay_us,
 							   ACCURACY_US, on_time, timer);
 
 	if (r >= 0)

@@ -33,7 +33,10 @@ struct backoff {
 
 /* Replaces an earlier time. -ENOMEM: the timer is not armed. */
 int timer_arm(struct timer *timer, uint64_t delay_ns);
-/* The next delay. retry_after_ns: what the receiver asked for, or 0. random: evenly spread over its type. */
+/*
+ * The next delay. retry_after_ns: what the receiver asked for, or 0. random: evenly spread over its
+ * type.
+ */
 uint64_t backoff_next(struct backoff *backoff, uint32_t random, uint64_t retry_after_ns);
 uint64_t backoff_draw(struct backoff *backoff, uint64_t retry_after_ns); /* at random */
 /* Both also take a timer that is not armed or all zero. */

@@ -5,15 +5,16 @@
  * blocks: names are looked up outside the loop, and datagrams that cannot leave at once wait in a
  * bounded queue.
  *
- * They are paced: burst datagrams leave at once, the others in steps over a part of the interval, so that a
- * receiver with the kernel's default buffer keeps up. If the socket is full, the loop waits for room.
+ * They are paced: burst datagrams leave at once, the others in steps over a part of the interval,
+ * so that a receiver with the kernel's default buffer keeps up. If the socket is full, the loop
+ * waits for room.
  *
- * A point counts as delivered when the kernel took the datagram and did not report by the next one that it was
- * refused. Nothing more can be known with UDP.
+ * A point counts as delivered when the kernel took the datagram and did not report by the next one
+ * that it was refused. Nothing more can be known with UDP.
  *
- * UDP reports a datagram that is not taken by an error of a later call, or by an error of the socket. So the last
- * datagram is in doubt until the next datagram or flush met no error. A unix socket reports at once, so a
- * datagram that it refuses has not left.
+ * UDP reports a datagram that is not taken by an error of a later call, or by an error of the
+ * socket. So the last datagram is in doubt until the next datagram or flush met no error. A unix
+ * socket reports at once, so a datagram that it refuses has not left.
  */
 #include "export/transport/socket.h"
 
@@ -90,7 +91,10 @@ static enum send_outcome on_send_error(struct udp_sender *sender, struct queue_i
 		sender->sock.exporter->n_losses++;
 		return SEND_DONE;
 	}
-	/* It is about the datagram before, as far as one can know: an error of this one will come again. */
+	/*
+	 * It is about the datagram before, as far as one can know: an error of this one will come
+	 * again.
+	 */
 	if (!sender->sock.is_unix && (err == ECONNREFUSED || sender->sock.exporter->n_doubtful)) {
 		on_refused(sender);
 		return item->n_sent++ % 2 ? SEND_PAUSE : SEND_AGAIN;
@@ -110,7 +114,8 @@ static enum send_outcome send_some(struct udp_sender *sender, uint64_t n)
 		enum points fate = POINTS_DELIVERED;
 
 		outcome = SEND_DONE;
-		if (send(sender->sock.fd, item->data, item->size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		if (send(sender->sock.fd, item->data, item->size,
+			 MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 			fate = POINTS_TOO_LARGE;
 			outcome = on_send_error(sender, item, errno);
 		} else {
@@ -135,12 +140,13 @@ static uint64_t step_for(const struct udp_sender *sender, uint64_t window_ns)
 static void plan_window(struct udp_sender *sender)
 {
 	sender->deadline_ns = timer_now_ns(sender->sock.event) + sender->window_ns;
-	sender->step = sender->window_ns < TICK_NS ? UINT64_MAX / 2 : step_for(sender, sender->window_ns);
+	sender->step = sender->window_ns < TICK_NS ? UINT64_MAX / 2 :
+		       step_for(sender, sender->window_ns);
 }
 
 /*
- * How many may leave now. Ticks that come late are made up for, but not so that a loop that was held up overruns
- * the receiver.
+ * How many may leave now. Ticks that come late are made up for, but not so that a loop that was
+ * held up overruns the receiver.
  */
 static uint64_t count_allowed(const struct udp_sender *sender)
 {

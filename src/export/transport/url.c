@@ -21,13 +21,15 @@ char *url_public(const char *url)
 	host = host ? host + 3 : url;
 	at = memrchr(host, '@', strcspn(host, "/?#"));
 	at = at ? at + 1 : host;
-	return asprintf(&text, "%.*s%.*s", (int)(host - url), url, (int)strcspn(at, "?#"), at) < 0 ? NULL : text;
+	return asprintf(&text, "%.*s%.*s", (int)(host - url), url, (int)strcspn(at, "?#"), at) < 0 ?
+	       NULL : text;
 }
 
 int url_check(const char *url, const char **ret_complaint)
 {
 	CURLU *parts = curl_url();
-	CURLUcode code = parts ? curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) : CURLUE_OK;
+	CURLUcode code = parts ? curl_url_set(parts, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) :
+			 CURLUE_OK;
 
 	curl_url_cleanup(parts);
 	if (!parts || code == CURLUE_OUT_OF_MEMORY)
@@ -57,7 +59,8 @@ struct url_place url_place(const char *url)
 		dot = strrchr(host, '.');
 		place.is_local = (!strncmp(host, "127.", 4) && !host[strspn(host, "0123456789.")]) ||
 				 !strcmp(host, "[::1]") || !strcasecmp(dot ? dot + 1 : host, "localhost");
-		place.has_password = curl_url_get(parts, CURLUPART_PASSWORD, &password, 0) == CURLUE_OK;
+		place.has_password = curl_url_get(parts, CURLUPART_PASSWORD, &password,
+						  0) == CURLUE_OK;
 		place.port = (unsigned int)strtoul(port, NULL, 10);
 	}
 	curl_free(host);

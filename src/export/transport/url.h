@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a URL says about the receiver, without connecting to it. Only this and http.c use libcurl. */
+/*
+ * What a URL says about the receiver, without connecting to it. Only this and http.c use libcurl.
+ */
 
 #include <stdbool.h>
 
