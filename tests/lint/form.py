@@ -22,6 +22,7 @@ C_RULES = [
     (re.compile(r"^(?:static |const |struct |unsigned )*\w+ \**\w+\([^;{]*\) \{$"), "the brace of a function has its own line"),
     (re.compile(r"\b(?:char|void|int|u?int\d+_t|size_t|struct \w+)\* \w"), "the star belongs to the name"),
     (re.compile(r"^\s*//"), "comments are /* */"),
+    (re.compile(r"\barray_for_each \(.*(?:\? 0 :|: 0\))"), "a loop is not switched off by its count: use if"),
 ]
 
 
