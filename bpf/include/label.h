@@ -25,7 +25,7 @@ typedef u32 lbl_errno;	   /* errno, positive or negative: "ENOENT" */
 typedef u32 lbl_dev;	   /* kernel dev_t (major << 20 | minor): the block device's name */
 /* lbl_disk name[32]: what the kernel calls a disk, gendisk.disk_name; "" is none */
 typedef u8 lbl_disk;
-typedef u32 lbl_stat_dev;  /* the same as stat(2) has it: makedev(major, minor) */
+typedef u32 lbl_stat_dev;  /* a block device, numbered as in stat(2): makedev(major, minor) */
 typedef u32 lbl_ifindex;   /* network interface index of the agent's network namespace: its name */
 /* address in the kernel: the function's name; lbl_ksym frame[20]: a stack up to a 0 */
 typedef u64 lbl_ksym;

@@ -78,8 +78,8 @@ void collector_wake(struct collector *collector);
  * One collection is both calls, first collector_read() of all collectors in the order of their
  * opening, then collector_compute() of all. collector_read() runs the iterators, reads the maps,
  * and ends the series of rows that are gone, which makes room in the budget. collector_compute()
- * gives the growth to the series. What collector_read() finds when it is called first after the
- * start is the baseline, from which growth counts. previous_ns: Unix time of the collection before,
+ * gives the growth to the series. The first collector_read() after the start
+ * gives the baseline, from which growth counts. previous_ns: Unix time of the collection before,
  * or of the start. The first -errno, if any; the rest is still done.
  */
 int collector_read(struct collector *collector);

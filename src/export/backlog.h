@@ -11,8 +11,7 @@
  *                          queue.slot_ns
  *     older than age_ns    the two oldest windows become one, again and again
  *     over a bound         the two oldest windows become one, again and again; if that is not
- *                          enough, the oldest
- *                          requests are dropped
+ *                          enough, the oldest requests are dropped
  *     at the end           all windows become one
  *
  * What is being sent stays as it is, and so does what the receiver may have already: it would count

@@ -123,11 +123,11 @@ struct exporter {
 	/* of stats.points, in the agent's own series; a later process counts the rest */
 	uint64_t reported[N_POINTS];
 	struct queue queue;    /* of an exporter that sends: open() gives it its limits */
-	/* likewise: a hash of what decides how requests look; others cannot be sent */
+	/* Of exporters that send: a hash of what decides how requests look; others are not sent. */
 	uint64_t format;
 	struct spool spool;    /* is used if queue.spool is set */
 	uint64_t position;     /* of ops: how far it is, for a later process */
-	/* another exporter has begun it in this one's queue, and put there what both send */
+	/* the window of this batch was begun by the exporter that encodes for both */
 	bool has_window;
 	size_t n_doubtful;     /* points that have left the queue, with their fate unknown */
 	/* grows when something may have been lost: what did not change is to be sent again */

@@ -8,9 +8,8 @@
  * learns how many points were lost.
  *
  * All queues share one budget of memory. One queue may use all of it; when it is spent, the one
- * that uses most gives way. What was just put into an empty queue does not give way. So a receiver
- * that is away does not cost those of others anything; each exporter may use memory for one window
- * more.
+ * that uses most gives way. A window that began in an empty queue is not dropped. So a receiver
+ * that is away costs other receivers nothing; each exporter may use memory for one window more.
  */
 
 #include <stdbool.h>

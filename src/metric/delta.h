@@ -16,8 +16,8 @@
 #include "metric/rows.h"
 
 /*
- * For a histogram of which each row is one bucket: a number in the key says which. The row has one
- * cell, whose growth is that of the bucket, or of the sum.
+ * For a histogram of which each row is one bucket: a number in the key says which. The only cell of
+ * a row is the count of its bucket; in the row whose number is sum_key, it is the sum.
  */
 struct delta_bucket {
 	/* of the number in the key; 0: the rows are not such ones */
@@ -36,7 +36,7 @@ struct delta_metric {
 	uint8_t sum_bits;    /* width in the kernel: 8, 16, 32, 64 */
 	uint8_t bucket_bits;
 	bool is_signed; /* a gauge that may be below 0 */
-	uint32_t n_more; /* cells of a gauge that follow, which only the source understands */
+	uint32_t n_more; /* cells of a gauge that follow: reader.c keeps them (cpus = last) */
 	bool is_tally; /* a gauge whose value is the growth since the last reading */
 	bool has_zero; /* a row has its series before it grows */
 	const void *user; /* for attributes() */
@@ -52,8 +52,8 @@ struct delta {
 	size_t n_metrics;
 	/*
 	 * Decodes a key into the attributes of one of metrics. 0 or -errno. 1: a name is not known
-	 * yet; the row is decoded again when it grows next. DELTA_UNWANTED: nothing of it is
-	 * exported; with 1: now.
+	 * yet; the row is decoded again when it grows next. DELTA_UNWANTED: it is never
+	 * exported. DELTA_UNWANTED | 1: not by its present name; it is decoded again.
 	 */
 	int (*attributes)(void *user, const void *key, const struct delta_metric *of,
 			  struct attributes *attributes);

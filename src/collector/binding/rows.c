@@ -252,10 +252,7 @@ static int read_past(struct binding *binding)
 	return err;
 }
 
-/*
- * What the first reading found is growth, unless a process before has counted it: its series are
- * there.
- */
+/* What the first reading found is growth, unless an earlier process has counted it into series. */
 static void count_from_zero(struct binding *binding)
 {
 	struct rows *rows = binding->rows;

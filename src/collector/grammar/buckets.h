@@ -37,7 +37,7 @@ const char *buckets_parse(const char *text, uint32_t n_buckets, struct buckets *
  * layout of scale 0. NULL: the usual one of the unit, as far as there are such buckets.
  */
 const char *range_parse(const char *text, const char *unit, struct histogram_layout *layout);
-/* The same for a decimal as a fraction in lowest terms. */
+/* Reads a decimal as a fraction in lowest terms. Returns NULL, or the end of a message. */
 const char *multiply_parse(const char *text, uint64_t *ret_factor, uint64_t *ret_divisor);
 
 /* For grammar_keys[]. */

@@ -26,11 +26,11 @@ enum grammar_form { GRAMMAR_TEXT,   /* a const char * */
 struct grammar_key {
 	const char *section, *name;
 	size_t offset; /* in the item */
-	/* NULL, or the end of the message "KEY "VALUE" …"; NULL: see pattern */
+	/* Returns NULL, or the end of the message "KEY "VALUE" …". No function: pattern decides. */
 	const char *(*check)(const char *value);
 	bool is_required;
 	enum grammar_form form;
-	bool is_kept; /* even if check refuses it, so that nothing misses it */
+	bool is_kept; /* even if check refuses it, so that it does not count as missing as well */
 	const char *words[4]; /* those that it may be, ended by NULL; none: any text */
 	struct grammar_pattern *pattern; /* that a text has to match; NULL: none */
 };

@@ -111,17 +111,18 @@ struct label_type {
 	uint8_t classes;     /* that it fits: 1 << FIELD_… */
 	uint8_t size_bytes;  /* 0: any */
 	uint8_t element_bytes; /* of an array; 0: any */
-	bool is_optional;    /* 0 makes no attribute, and never ends */
+	bool is_optional;    /* a key of 0 makes no attribute, and its owner never ends */
 	const char *default_name; /* of the attribute; NULL: it has none of its own */
+	/* One of both, or neither: then there is no attribute. */
 	void (*put)(struct member *member); /* the attribute's text, or what is_absent says */
-	/* attributes that are more than a text. NULL, as put: it makes none */
+	/* attributes that are more than a text */
 	int (*add)(const struct member *member);
 	/* of the attribute, where the descriptor says nothing of its text */
 	enum attribute_type kind;
 	name_fn *name_of;	 /* for numbers that only have names */
-	/* for name_pci: what a line begins with, and how many digits follow … */
+	/* for name_pci: what a line begins with, the digits of its number and of the one below */
 	const char *pci;
-	uint8_t digits, below;	 /* … of them, and of those below them */
+	uint8_t digits, below; /* below 0: there is none */
 	bool is_changing; /* the same number may get another name */
 	bool has_lines;	  /* the text has */
 	bool is_function; /* of the kernel, see labels_find_symbols() */

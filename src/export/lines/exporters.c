@@ -125,7 +125,7 @@ static void close_all(struct exporter *exporter)
 	socket_free(state->sock);
 }
 
-/* A hash of all that lines depend on. */
+/* A hash of the settings that change lines, except max_name_size: others drop what waits. */
 static uint64_t hash_format(const struct exporter *exporter, const struct lines_settings *settings)
 {
 	const struct lines *lines = &settings->lines;

@@ -66,7 +66,7 @@ struct point_state {
 	bool is_sent;
 	uint64_t time_s; /* of Graphite's gauge */
 	uint64_t window; /* of the lines sent last */
-	/* its lines for this time (or 1) stay: if it goes on later, it begins there */
+	/* when its lines ended that are not made again; 1 for StatsD. A later line begins there. */
 	uint64_t ended_s;
 	uint32_t n_base;
 	uint64_t base[]; /* totals before that window */

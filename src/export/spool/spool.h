@@ -6,14 +6,11 @@
  * a log in segments:
  *
  *     transaction   the requests of a batch, or those that a merge has made, and a commit that says
- *                   which requests
- *                   of before they replace. It counts with its commit, which is there twice, since
- *                   without it a batch
- *                   is lost.
+ *                   which requests of before they replace. It counts with its commit, which is
+ *                   there twice, since without it a batch is lost.
  *     marks         what became of a request since the last commit, in its head, in place
  *     segments      go when nothing in them waits, the oldest first. When the log takes more room
- *                   than it may, or one
- *                   is damaged, what waits in the oldest is written again.
+ *                   than it may, or one is damaged, what waits in the oldest is written again.
  *
  * A process can be killed anywhere. If its state was kept (agent/state.h), that says which
  * transaction was the last: later ones are cut, since their growth is read again. So nothing is
