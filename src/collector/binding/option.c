@@ -71,11 +71,22 @@ int option_bind_record(struct binding *binding)
 }
 
 /* What is true of a section. */
-enum { PERCPU = 1, FIXED = 2, GAUGE = 4, SIGNED = 8, SPLIT = 16, ONE_ENUM = 32, FLAT = 64,
-	RECORD = 128,
-       HISTOGRAM = 256, BOUNDS = 512 /* of buckets that are given … */,
-       UNBOUND = 1024 /* … or may be */, TIME = 2048,
-       KNOWN = 4096 /* histogram of hist.h */ };
+enum {
+	PERCPU = 1,
+	FIXED = 2,
+	GAUGE = 4, /* not a tally */
+	TALLY = 8,
+	SIGNED = 16,
+	SPLIT = 32,
+	ONE_ENUM = 64,
+	FLAT = 128,
+	RECORD = 256,
+	HISTOGRAM = 512,
+	BOUNDS = 1024,	/* of buckets that are given … */
+	UNBOUND = 2048, /* … or may be */
+	TIME = 4096,
+	KNOWN = 8192, /* a histogram of hist.h */
+};
 
 #define KEY(key) #key, offsetof(struct descriptor_metric, key)
 
@@ -91,14 +102,14 @@ static const struct option {
 	{ KEY(cpus), false, PERCPU | GAUGE, SIGNED | SPLIT,
 	  "unsigned gauges in per-CPU hash maps and arrays, without \"cpu\"" },
 	{ KEY(expire), true, 0, FIXED | SPLIT, "hash maps, flat tables and records, without \"cpu\"" },
-	{ KEY(bucket), true, BOUNDS, FLAT | GAUGE | RECORD | HISTOGRAM,
+	{ KEY(bucket), true, BOUNDS, FLAT | GAUGE | TALLY | RECORD | HISTOGRAM,
 	  "numbers that grow, with \"buckets\", in hash maps and arrays that are not flat tables" },
 	{ KEY(buckets), false, UNBOUND, 0,
 	  "structures with \"sum\" and \"bucket\" that are not of hist.h, and for sections with \"bucket\"" },
 	{ KEY(range), false, KNOWN, 0, "histograms of hist.h" },
 	{ KEY(multiply), false, 0, TIME, "numbers other than nanoseconds (val_ns), which are shown as seconds" },
 	{ KEY(zero), false, ONE_ENUM, SPLIT, "maps whose key is one enum, without \"cpu\"" },
-	{ KEY(since), false, 0, GAUGE | RECORD, "sums and histograms, without \"record\"" },
+	{ KEY(since), false, 0, GAUGE | TALLY | RECORD, "sums and histograms, without \"record\"" },
 	{ KEY(kind), false, 0, RECORD | HISTOGRAM, "single numbers in maps without \"record\"" },
 	{ KEY(record), true },
 };
@@ -113,13 +124,15 @@ static int find_facts(const struct binding *binding, const struct descriptor_met
 {
 	enum reader_traits traits = reader_traits(binding->reader.type);
 	bool is_histogram = field->class == FIELD_HISTOGRAM;
+	bool is_tally = !strcmp(field->type_name, "val_tally");
 	const struct {
 		int fact;
 		bool is_true;
 	} facts[] = {
 		{ PERCPU, traits & READER_PERCPU },
 		{ FIXED, traits & READER_ARRAY },
-		{ GAUGE, described->kind && strcmp(field->type_name, "val_tally") },
+		{ GAUGE, described->kind && !is_tally },
+		{ TALLY, is_tally },
 		{ SIGNED, field->is_signed },
 		{ SPLIT, described->cpu },
 		{ RECORD, described->record },
