@@ -10,6 +10,8 @@
 #include "util/duration.h"
 #include "util/log.h"
 
+#define WAIT_NS (2 * NS_PER_S) /* for so long, a person is told what is going on */
+
 static void log_warnings(struct config *config)
 {
 	log_lines(LOG_LEVEL_WARNING, buf_text(&config->warnings.text));
@@ -188,6 +190,9 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 		return setup_exit_code(setup, err);
 	if (!duration_ns && !arguments->command && !arguments->interval_ns)
 		duration_ns = (arguments->name & (COMMAND_LIST | COMMAND_DUMP) ? 1 : 10) * NS_PER_S;
+	if (duration_ns >= WAIT_NS && !arguments->command && !arguments->interval_ns &&
+	    isatty(STDERR_FILENO))
+		fprintf(stderr, "counting for %g s; Ctrl-C ends it sooner\n", (double)duration_ns / NS_PER_S);
 	err = agent_once(setup->agent, duration_ns, arguments->command, &setup->status);
 	if (err < 0)
 		return err == -EIO ? EXIT_OUTPUT : EXIT_INTERNAL;

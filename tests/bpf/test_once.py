@@ -55,6 +55,15 @@ def number(text):
 
 
 class MessageTest(unittest.TestCase):
+    def test_a_person_who_waits_is_told_what_for(self):
+        leader, terminal = os.openpty()
+        with os.fdopen(leader, 'rb', buffering=0) as screen, os.fdopen(terminal, 'wb') as messages:
+            with subprocess.Popen([*ONCE, '--for=1h'], stdout=subprocess.DEVNULL, stderr=messages) as process:
+                messages.close()
+                said = screen.readline()
+                process.send_signal(signal.SIGINT)
+            self.assertEqual((process.returncode, said), (0, b'counting for 3600 s; Ctrl-C ends it sooner\r\n'))
+
     def test_a_short_run_does_not_speak_of_room_that_it_does_not_need(self):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as config:
             config.write('[agent]\nmemory_limit = 11MiB\n')
