@@ -47,9 +47,7 @@ int agent_catch_signals(struct agent *agent, sd_event_signal_handler_t on_signal
 	int err = 0;
 
 	agent_block_signals();
-	/*
-	 * Output for a person ends when it is no longer read, as a filter does; a service goes on.
-	 */
+	/* A filter ends when its reader has gone; a service goes on. */
 	signal(SIGPIPE, agent->options.is_filter ? SIG_DFL : SIG_IGN);
 	/* A file at its limit is an error that is counted, not the end. */
 	signal(SIGXFSZ, SIG_IGN);

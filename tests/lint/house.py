@@ -9,6 +9,7 @@ import collections
 import os
 
 import conditionals
+import cycles
 import form
 import names
 import source
@@ -31,11 +32,12 @@ def count(text, is_header):
 
 
 def main():
-    table = collections.defaultdict(lambda: [0] * (len(HEAD) - 1))
+    table, texts = collections.defaultdict(lambda: [0] * (len(HEAD) - 1)), {}
     for path in source.files(".c", ".h"):
         if not path.startswith("src/"):
             continue
-        row = count(source.read(path), path.endswith(".h"))
+        texts[path] = source.read(path)
+        row = count(texts[path], path.endswith(".h"))
         for folder in (os.path.dirname(path), "sum"):
             table[folder] = [a + b for a, b in zip(table[folder], row)]
     print("{:24}".format(HEAD[0]) + "".join(f"{word:>10}" for word in HEAD[1:]))
@@ -43,6 +45,7 @@ def main():
         row = table[folder]
         shares = [f"{100 * n / max(1, row[2]):.1f} %" for n in row[3:5]]
         print(f"{folder:24}" + "".join(f"{cell:>10}" for cell in [*row[:3], *shares, *row[5:]]))
+    print(f"circles of modules: {len(cycles.circles(cycles.modules(cycles.includes(texts))))}")
 
 
 if __name__ == "__main__":

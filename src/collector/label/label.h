@@ -113,7 +113,7 @@ struct label_type {
 	uint8_t element_bytes; /* of an array; 0: any */
 	bool is_optional;    /* a key of 0 makes no attribute, and its owner never ends */
 	const char *default_name; /* of the attribute; NULL: it has none of its own */
-	/* One of both, or neither: then there is no attribute. */
+	/* At most one of the two is set; a type without either makes no attribute. */
 	void (*put)(struct member *member); /* the attribute's text, or what is_absent says */
 	/* attributes that are more than a text */
 	int (*add)(const struct member *member);
