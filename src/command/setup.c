@@ -191,8 +191,10 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 	if (!duration_ns && !arguments->command && !arguments->interval_ns)
 		duration_ns = (arguments->name & (COMMAND_LIST | COMMAND_DUMP) ? 1 : 10) * NS_PER_S;
 	if (duration_ns >= WAIT_NS && !arguments->command && !arguments->interval_ns &&
-	    isatty(STDERR_FILENO))
+	    isatty(STDERR_FILENO)) {
+		agent_block_signals(); /* from now on, the end of the wait */
 		fprintf(stderr, "counting for %g s; Ctrl-C ends it sooner\n", (double)duration_ns / NS_PER_S);
+	}
 	err = agent_once(setup->agent, duration_ns, arguments->command, &setup->status);
 	if (err < 0)
 		return err == -EIO ? EXIT_OUTPUT : EXIT_INTERNAL;
