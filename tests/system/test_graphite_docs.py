@@ -67,6 +67,26 @@ collections() { grep -o '"time_ns":[0-9]*' /var/log/bpfpush/points | sort -u | w
 wait_collections() { # N more
 	until_true "[ \\$(collections) -ge $(($(collections) + $1)) ]"
 }
+# Carbon tells graphite-web of a new series once, and again only a hundred points later. If that failed, its log has
+# the names.
+tell_tags() {
+	sed -n 's/.*Error tagging //; T; s/: .*//; s/, /\\n/gp; t; p' /var/log/carbon/tagdb.log | sort -u |
+		xargs -d '\\n' -n 100 bash -c 'for path; do set -- "$@" --data-urlencode "path=$path"; shift; done
+			curl -sS "$@" http://localhost:8080/tags/tagMultiSeries' tell_tags >/dev/null
+}
+# Carbon ends without what has come since it began to write, which it does once a second, and without telling graphite-web
+# of the newest series: it must have begun, and have told.
+is_written_and_told() {
+	local whisper=/var/lib/graphite/whisper
+	for directory in servers _tagged; do
+		[ -n "$(find $whisper/$directory -name '*.wsp' -newer /tmp/collected -print -quit)" ] || return 1
+	done
+	n_told=$(curl -sS --get --data-urlencode "expr=host.name=$(hostname)" http://localhost:8080/tags/findSeries | grep -o 'host.name=' | wc -l)
+	[ "$(find $whisper/_tagged -name '*.wsp' | wc -l)" = "$n_told" ] || { tell_tags; return 1; }
+}
+wait_collections 1
+touch /tmp/collected
+until_true is_written_and_told
 systemctl stop carbon-cache
 wait_collections 1
 systemctl start carbon-cache
@@ -81,13 +101,6 @@ values() { # NAME...: the times of all points that have a value, up to the last 
 }
 has_last() { # NAME: is there a point of the last collection?
 	[ -n "$(values $1 | awk -v slot=$((last_s / 10 * 10)) '$1 >= slot')" ]
-}
-# Carbon tells graphite-web of a new series once, and again only a hundred points later. If that failed, its log has
-# the names.
-tell_tags() {
-	sed -n 's/.*Error tagging //; T; s/: .*//; s/, /\\n/gp; t; p' /var/log/carbon/tagdb.log | sort -u |
-		xargs -d '\\n' -n 100 bash -c 'for path; do set -- "$@" --data-urlencode "path=$path"; shift; done
-			curl -sS "$@" http://localhost:8080/tags/tagMultiSeries' tell_tags >/dev/null
 }
 # Until the last collection is there and nothing was added to it or before it for two seconds. Later collections
 # go on meanwhile: to render takes longer than an interval where the machine is busy. Carbon tells graphite-web of
