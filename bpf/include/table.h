@@ -38,9 +38,8 @@
  *   is reported with otel.metric.overflow.
  * - At first only a part of the table is used, so that few keys need little memory in the agent and
  *   in caches. The first key that finds no place there opens the rest. Then the homes of most keys
- *   are elsewhere, and they get second places. The agent adds up by key. When few keys are left,
- *   the agent closes the rest again. The first part stays crowded, so second homes are in the upper
- *   half.
+ *   are elsewhere, and they get second places. The agent adds up by key. The first part stays
+ *   crowded, so second homes are in the upper half.
  * - The hash map is for keys beyond that: to read it, the agent makes bpf() calls, and while these
  *   run, the kernel skips classic tracepoints and kprobes on that CPU.
  * - Only the agent removes. It makes a place RETIRED, which programs no longer find, waits until no

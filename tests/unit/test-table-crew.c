@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both CPUs count in flat tables while the agent's side reads, grows, narrows and removes; not one count may be
+ * Both CPUs count in flat tables while the agent's side reads, grows and removes; not one count may be
  * lost, or be found under another key.
  */
 #include "table-rig.h"
@@ -176,48 +176,11 @@ static void keys_that_count_are_removed_without_loss(void **state)
 	remove_at_once(false, 6000, 3000, false); /* and the table grows */
 }
 
-/* While few keys are counted all the time, bursts of others open the table, and it is narrowed after each. */
-static void a_table_is_narrowed_while_it_counts(void **state)
-{
-	enum { OTHERS = 47 * BURST, FIRST_OTHER = KEYS / 2 };
-	int n_opened = 0, n_narrowed = 0;
-	bool stop = false, is_open;
-	struct crew crew;
-	struct rig rig;
-
-	open_rig(&rig, false, 6000, 1);
-	rig.idle = 1;
-	crew_start(&crew, &rig, 100, &stop);
-	while (n_narrowed < PASSES) {
-		if (rig.reader.table.n_places == rig.reader.table.n_first) {
-			for (uint64_t first = FIRST_OTHER; first < FIRST_OTHER + OTHERS; first += BURST)
-				count(&rig, first, BURST);
-			for (uint64_t key = FIRST_OTHER; key < FIRST_OTHER + OTHERS; key++)
-				crew.workers[0].counted[key]++;
-		}
-		read_rig(&rig);
-		is_open = rig.reader.table.n_places > rig.reader.table.n_first;
-		n_opened += is_open;
-		rig.now_ns += 10 * NS_PER_S;
-		while (sweep_for(&rig, 100000) != SWEEP_DONE)
-			;
-		n_narrowed += is_open && rig.reader.table.n_places == rig.reader.table.n_first;
-	}
-	assert_true(n_opened >= PASSES);
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-	while (!crew_is_done(&crew))
-		;
-	read_rig(&rig);
-	crew_check(&crew, &rig, false);
-	close_rig(&rig);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_cpus_insert_the_same_keys),
 		cmocka_unit_test(keys_that_count_are_removed_without_loss),
-		cmocka_unit_test(a_table_is_narrowed_while_it_counts),
 	};
 
 	return kernel_refuses_programs() ? KERNEL_SKIPPED : cmocka_run_group_tests(tests, NULL, NULL);

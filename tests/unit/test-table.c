@@ -171,14 +171,12 @@ static void a_burst_leaves_nothing_but_what_lives(void **state)
 		count(&rig, FIRST_LIVE, LIVE_KEYS / 2); /* half of the keys come back, half are idle */
 	}
 	read_rig(&rig);
-	assert_int_equal(rig.reader.table.n_places, rig.reader.table.n_first);
 	assert_int_equal(rig.rows->n_live, LIVE_KEYS);
 	assert_in_range(rig.rows->n, LIVE_KEYS + 1, 256);
-	/* The table opens again, and nothing is lost or counted twice. */
+	/* A second burst, and nothing is lost or counted twice. */
 	for (uint64_t first = 0; first < BURST_KEYS; first += BURST)
 		count(&rig, first, BURST);
 	read_rig(&rig);
-	assert_true(rig.reader.table.n_places > rig.reader.table.n_first);
 	for (uint64_t i = 0; i < BURST_KEYS; i++)
 		assert_int_equal(rig.seen[i], i >= FIRST_LIVE && i < FIRST_LIVE + LIVE_KEYS / 2 ? 5 : 2);
 	rig.live_from = 0;
@@ -378,56 +376,36 @@ static void places_that_were_retired_count_and_are_freed(void **state)
 	close_rig(&rig);
 }
 
-static void a_table_that_was_wide_is_wide_and_one_that_was_narrowed_is_read_to_its_end(void **state)
+static void a_table_that_was_wide_is_read_to_its_end(void **state)
 {
-	enum { BURST_KEYS = 93 * BURST, FIRST_LIVE = BURST_KEYS - 40 };
-
-	for (int is_narrowed = 0; is_narrowed < 2; is_narrowed++) {
-		uint32_t n_first;
-		struct rig rig;
-
-		open_rig(&rig, false, 6000, 1);
-		n_first = rig.reader.table.n_places;
-		for (uint64_t first = 0; first < BURST_KEYS; first += BURST)
-			count(&rig, first, BURST);
-		read_rig(&rig);
-		rig.live_from = FIRST_LIVE;
-		rig.idle = 2;
-		if (is_narrowed) {
-			sweep(&rig);
-			read_rig(&rig);
-			read_rig(&rig);
-			assert_true(rig.reader.table.n_live <= n_first / 4);
-			retire(&rig); /* the rest is no longer looked at, and still full */
-		}
-		follow(&rig);
-		assert_int_equal(rig.reader.table.n_first, n_first);
-		assert_int_equal(rig.reader.table.n_places, rig.reader.table.capacity);
-		count(&rig, FIRST_LIVE, 40);
-		for (int i = 0; i < 4; i++) {
-			read_rig(&rig);
-			sweep(&rig);
-		}
-		read_rig(&rig);
-		assert_int_equal(rig.reader.table.n_places, n_first);
-		assert_int_equal(rig.rows->n_live, 40);
-		for (uint64_t i = 0; i < BURST_KEYS; i++)
-			assert_int_equal(rig.seen[i], 1 + (i >= FIRST_LIVE));
-		assert_int_equal(rig.overflow, 0);
-		close_rig(&rig);
-	}
-}
-
-static void a_table_that_was_never_wide_stays_narrow(void **state)
-{
+	enum { BURST_KEYS = 93 * BURST };
 	struct rig rig;
 
 	open_rig(&rig, false, 6000, 1);
+	for (uint64_t first = 0; first < BURST_KEYS; first += BURST)
+		count(&rig, first, BURST);
+	read_rig(&rig);
+	follow(&rig);
+	assert_int_equal(rig.reader.table.n_places, rig.reader.table.capacity);
+	read_rig(&rig);
+	for (uint64_t i = 0; i < BURST_KEYS; i++)
+		assert_int_equal(rig.seen[i], 1);
+	assert_int_equal(rig.overflow, 0);
+	close_rig(&rig);
+}
+
+static void of_a_table_that_was_never_wide_a_part_is_read(void **state)
+{
+	struct rig rig;
+	uint32_t n_first;
+
+	open_rig(&rig, false, 6000, 1);
+	n_first = rig.reader.table.n_places;
 	count(&rig, 0, 40);
 	read_rig(&rig);
 	follow(&rig);
-	assert_int_equal(rig.reader.table.n_places, rig.reader.table.n_first);
-	assert_true(rig.reader.table.n_places < rig.reader.table.capacity);
+	assert_int_equal(rig.reader.table.n_places, n_first);
+	assert_true(n_first < rig.reader.table.capacity);
 	close_rig(&rig);
 }
 
@@ -467,8 +445,8 @@ int main(void)
 		cmocka_unit_test(spilled_keys_leave_too),
 		cmocka_unit_test(a_key_with_a_place_and_in_the_hash_map_leaves_one_after_the_other),
 		cmocka_unit_test(places_that_were_retired_count_and_are_freed),
-		cmocka_unit_test(a_table_that_was_wide_is_wide_and_one_that_was_narrowed_is_read_to_its_end),
-		cmocka_unit_test(a_table_that_was_never_wide_stays_narrow),
+		cmocka_unit_test(a_table_that_was_wide_is_read_to_its_end),
+		cmocka_unit_test(of_a_table_that_was_never_wide_a_part_is_read),
 		cmocka_unit_test(keys_that_had_spilled_are_read),
 	};
 

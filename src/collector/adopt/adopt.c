@@ -324,7 +324,7 @@ struct reader *past_open(const struct past *past, const char *map, const struct 
 
 		*table = table_from_parts(&parts);
 		table->base = base;
-		table->n_first = 0; /* all of it is read */
+		table->is_past = true;
 		err = find_map(past, parts.words, &table->words_fd, &unused);
 		err = err ?: find_map(past, parts.keys, &table->keys_fd, &table->capacity);
 		err = err ?: find_map(past, parts.values, &table->values_fd, &n_values);

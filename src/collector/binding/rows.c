@@ -153,9 +153,6 @@ static int binding_open(struct binding *binding, const struct bpf_object *object
 			return -ESTALE;
 		reader->fd = bpf_map__fd(parts.more);
 		reader->table = table_from_parts(&parts);
-		for (size_t i = 0; i < binding->delta.n_metrics; i++)
-			reader->table.has_levels |=
-				binding->delta.metrics[i].metric->kind == METRIC_GAUGE;
 	}
 	if (binding->first->record)
 		err = records_open(map, &binding->key, binding->labels, binding->collector->budget,

@@ -87,8 +87,6 @@ static bool retire_places(struct sweep *sweep, struct reader *reader,
 			 struct sweep_turn *turn)
 {
 	struct table *table = &reader->table;
-	/* to be emptied, whoever the owners are */
-	uint32_t rest = sweep->is_narrowing ? table->n_first : UINT32_MAX;
 
 	for (; reader->is_table && sweep->place < table->n_places; sweep->place++) {
 		uint32_t row = table->place_rows[sweep->place];
@@ -97,8 +95,7 @@ static bool retire_places(struct sweep *sweep, struct reader *reader,
 			return false;
 		turn->left_ns -= LOOK_NS;
 		/* An earlier process may have left retired ones. */
-		if (!row || (sweep->place < rest && !table_is_retired(table, sweep->place) &&
-			     !is_gone(owner, row, turn)))
+		if (!row || (!table_is_retired(table, sweep->place) && !is_gone(owner, row, turn)))
 			continue;
 		table_retire(table, sweep->place);
 		sweep->n_retired++;
@@ -197,7 +194,6 @@ static bool begin_pass(struct sweep *sweep, struct reader *reader, const struct 
 		return false;
 	*sweep = (struct sweep){ .phase = SWEEP_RETIRE, .begin_ns = turn->now_ns,
 				 .place = 1, .row = 1, .has_doomed = sweep->has_doomed };
-	sweep->is_narrowing = reader->is_table && table_narrow(&reader->table);
 	return true;
 }
 
@@ -210,7 +206,7 @@ uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *ro
 		if (!retire_places(sweep, reader, owner, turn) ||
 		    !doom_rows(sweep, reader, rows, owner, turn))
 			return 0;
-		sweep->phase = sweep->n_retired || sweep->is_narrowing ? SWEEP_GRACE : SWEEP_IDLE;
+		sweep->phase = sweep->n_retired ? SWEEP_GRACE : SWEEP_IDLE;
 		sweep->place = 1;
 		if (sweep->phase == SWEEP_IDLE)
 			return SWEEP_DONE;
@@ -232,8 +228,6 @@ uint64_t sweep_go_on(struct sweep *sweep, struct reader *reader, struct rows *ro
 		return SWEEP_DONE;
 	if (!clear_places(sweep, &reader->table, turn))
 		return 0;
-	if (sweep->is_narrowing)
-		table_close_rest(&reader->table);
 	sweep->phase = SWEEP_IDLE;
 	return 0; /* a pass may be due */
 }

@@ -35,7 +35,6 @@ struct sweep {
 	uint32_t place, row; /* where the next turn goes on */
 	uint32_t n_retired;
 	bool has_doomed; /* rows whose keys the next collection deletes */
-	bool is_narrowing; /* see table_narrow() */
 	uint64_t begin_ns; /* of the last pass */
 	uint64_t out_ns;   /* when the last place was taken out */
 	struct grace grace;

@@ -50,11 +50,11 @@ static uint32_t *mask_of(const struct table *table)
 	return (uint32_t *)(table->data + table->mask_offset_bytes);
 }
 
-/* Maps what has come into use since the last time, or all. */
-static int map_places(struct table *table, bool is_all)
+/* Maps what has come into use since the last time. */
+static int map_places(struct table *table)
 {
 	uint32_t mask = __atomic_load_n(mask_of(table), __ATOMIC_ACQUIRE);
-	uint32_t n = mask < table->capacity && !is_all ? mask + 1 : table->capacity;
+	uint32_t n = mask < table->capacity && !table->is_past ? mask + 1 : table->capacity;
 	size_t column = table->capacity * table->stride_bytes;
 	int err;
 
@@ -82,7 +82,6 @@ struct table table_from_parts(const struct table_parts *parts)
 			      .base = *parts->base,
 			      .capacity = *parts->capacity,
 			      .columns = parts->columns ? *parts->columns : 1,
-			      .n_first = *parts->mask + 1,
 			      .key_bytes = bpf_map__value_size(parts->keys),
 			      .value_bytes = bpf_map__value_size(parts->values) };
 }
@@ -123,20 +122,16 @@ int table_open(struct table *table, uint32_t n_cells)
 	table->n_places = table->n_live = 0;
 	table->cells = malloc((n_cells + 1) * sizeof(*table->cells));
 	err = table->cells ? reserve_addresses(table) : -ENOMEM;
-	err = err ?: map_places(table, false);
+	err = err ?: map_places(table);
 	/* Makes place 0 nobody's. If it was, the table has been in use. */
 	if (err || !(__atomic_fetch_or(&table->words[0], TABLE_RESERVED,
 				       __ATOMIC_SEQ_CST) & TABLE_STATE))
 		return err;
 	table_put_spilled(table);
-	err = map_places(table, true);
-	if (err)
-		return err;
 	for (uint32_t place = 1; place < table->n_places; place++)
 		if (table_is_out(table, place))
 			__atomic_fetch_xor(&table->words[place], TABLE_RESERVED ^ TABLE_RETIRED,
 					   __ATOMIC_SEQ_CST);
-	table_close_rest(table);
 	return 0;
 }
 
@@ -265,7 +260,7 @@ static void add_place(const struct table *table, uint32_t place, uint64_t *cells
 int table_read(struct table *table, struct rows *rows)
 {
 	uint16_t used[CHUNK];
-	int err = map_places(table, false);
+	int err = map_places(table);
 
 	if (err)
 		return err;
@@ -299,34 +294,6 @@ bool table_take_spilled(struct table *table)
 void table_put_spilled(struct table *table)
 {
 	__atomic_fetch_or(&table->words[0], TABLE_SPILLED, __ATOMIC_SEQ_CST);
-}
-
-bool table_narrow(struct table *table)
-{
-	if (table->has_levels || table->n_places <= table->n_first ||
-	    table->n_live > table->n_first / 4)
-		return false;
-	__atomic_store_n(mask_of(table), table->n_first - 1, __ATOMIC_SEQ_CST);
-	return true;
-}
-
-void table_close_rest(struct table *table)
-{
-	size_t from = round_to_pages(table->n_first * sizeof(*table->place_rows));
-	size_t to = table->capacity * sizeof(*table->place_rows) / page_bytes() * page_bytes();
-
-	if (__atomic_load_n(mask_of(table), __ATOMIC_ACQUIRE) >= table->n_first)
-		return;
-	for (uint32_t i = table->n_first; i < table->n_places; i++)
-		if (__atomic_load_n(&table->words[i], __ATOMIC_ACQUIRE) & 1)
-			return;
-	/* The memory of words and values is taken away, the addresses stay. */
-	(void)mmap(table->words, (size_t)((uint8_t *)table->place_rows - (uint8_t *)table->words),
-		   PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	if (from < to) /* all zero: no place there has a row */
-		(void)madvise((uint8_t *)table->place_rows + from, to - from, MADV_DONTNEED);
-	table->n_places = 0;
-	(void)map_places(table, false); /* else at the next reading */
 }
 
 /* The end of a place: it is not found, its last numbers leave its row, it is vacant. */

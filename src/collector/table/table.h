@@ -89,9 +89,7 @@ struct table {
 	uint32_t key_bytes, value_bytes;
 	const struct reader_run *runs; /* borrowed; set by the caller, as is n_runs */
 	size_t n_runs;
-	uint32_t n_first; /* places that programs use until a key finds none there */
-	/* numbers that are not counts: a place must stay with its key. Set by the caller */
-	bool has_levels;
+	bool is_past; /* of programs that have been replaced: which part they used is not known */
 
 	/* kept by table.c */
 	size_t stride_bytes; /* of a value: the kernel rounds it up to 8 */
@@ -108,9 +106,6 @@ struct table table_from_parts(const struct table_parts *parts);
 /*
  * A new table, before anything is attached; or one that an earlier process has left, wherever that
  * was killed:
- * - It may have been widened, or be in the middle of narrowing: places of the rest are used that
- *   programs no longer look for. So all places are mapped, unless the rest is empty. Which part was
- *   in use at first is known from the layout.
  * - Places may be retired. They are read as before. The next sweep takes them out, after a grace
  *   period of its own.
  * - Places may have been taken out. They are retired again; table_restore() clears those that are
@@ -152,14 +147,6 @@ void table_clear(struct table *table, uint32_t place);
  */
 void table_save(const struct table *table, struct store *out);
 int table_restore(struct table *table, struct stored *in);
-/*
- * Narrowing, after a burst of keys. If few are left, table_narrow() makes programs use the first
- * part again. Then all places of the rest are to be retired and cleared; a row whose owner is there
- * is kept. After that, and a grace period, table_close_rest() unmaps the rest, unless a key has
- * come there meanwhile.
- */
-bool table_narrow(struct table *table);
-void table_close_rest(struct table *table);
 /*
  * The row no longer has so much: it is taken out of its previous cells. So a row that lives on
  * elsewhere does not seem to shrink, and what came after the last reading is growth in the next
