@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <systemd/sd-daemon.h>
@@ -234,6 +235,9 @@ int status_new(struct agent *agent, bool (*reload)(struct agent *agent), struct 
 	r = r < 0 ? r : find_manager(status, agent->event);
 	if (r < 0)
 		return r;
+	if (!agent->options.is_filter && !getenv("RUNTIME_DIRECTORY"))
+		log_info("RUNTIME_DIRECTORY is not set, so \"bpfpush status\", \"top\" and \"reload\" "
+			 "cannot reach this process");
 	/*
 	 * A filter is not the service. Where another agent has the first socket, the second would
 	 * be its, too.
