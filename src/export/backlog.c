@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/backlog.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* Points that are read before a push, or at the end: it may not take long. */
@@ -13,19 +14,22 @@ static bool can_merge(const struct queue *queue, const struct queue_item *item)
 	       !(item->place && (queue_is_short(queue) || queue->spool->error));
 }
 
-static bool is_in_newest(const struct queue *queue, const struct queue_item *item)
+/* Does the window of this one take the item up? */
+static bool is_taken_up(const struct queue *queue, const struct queue_item *item,
+			const struct queue_item *by)
 {
-	uint64_t newest_ns = TAILQ_LAST(&queue->items, queue_items)->time_ns;
+	bool is_newest = by == TAILQ_LAST(&queue->items, queue_items);
 
-	return item->is_held || item->time_ns == newest_ns ||
-	       (queue->slot_ns && item->time_ns / queue->slot_ns == newest_ns / queue->slot_ns);
+	return (item->is_held && is_newest) || item->time_ns == by->time_ns ||
+	       (queue->slot_ns && item->time_ns / queue->slot_ns == by->time_ns / queue->slot_ns);
 }
 
 /*
- * Chooses items; how many, or 0 if they are of one window. n_windows: the oldest; 0: those that the
- * newest takes up.
+ * Chooses items; how many, or 0 if they are of one window. by: those that its window takes up;
+ * NULL: n_windows, the oldest.
  */
-static size_t choose_items(struct queue *queue, unsigned int n_windows)
+static size_t choose_items(struct queue *queue, const struct queue_item *by,
+			   unsigned int n_windows)
 {
 	unsigned int n_seen = 0;
 	uint64_t last_ns = 0;
@@ -36,8 +40,8 @@ static size_t choose_items(struct queue *queue, unsigned int n_windows)
 		bool is_new = can_merge(queue, item) && (!n_seen || item->time_ns != last_ns);
 
 		item->is_chosen = can_merge(queue, item) &&
-				  (n_windows ? n_seen + is_new <= n_windows :
-				   is_in_newest(queue, item));
+				  (by ? is_taken_up(queue, item, by) :
+				   n_seen + is_new <= n_windows);
 		if (!item->is_chosen)
 			continue;
 		n_seen += is_new;
@@ -67,24 +71,24 @@ static void take_out(struct exporter *exporter, struct queue_item *item)
 }
 
 /*
- * The n chosen items become one window, with the time of the newest of them. How many points were
- * read; 0: none.
+ * The n chosen items become one window, with the time of the newest of them. -errno: they stay.
+ * *ret_n_points: that were read.
  */
-static size_t merge_chosen(struct exporter *exporter, size_t n)
+static int merge_chosen(struct exporter *exporter, size_t n, size_t *ret_n_points)
 {
 	struct queue *queue = &exporter->queue;
 	struct queue_item **items = calloc(n, sizeof(*items)), *item,
 		*last = TAILQ_LAST(&queue->items, queue_items);
 	uint64_t time_ns = queue->time_ns;
-	size_t n_points = 0, i = 0;
+	size_t i = 0;
 	int err;
 
 	if (!items)
-		return 0;
+		return -ENOMEM;
 	TAILQ_FOREACH(item, &queue->items, link)
 		if (item->is_chosen) {
 			items[i++] = item;
-			n_points += item->n_points;
+			*ret_n_points += item->n_points;
 			queue->time_ns = item->time_ns;
 		}
 	for (i = 0, err = 0; i < n && !err; i++)
@@ -102,7 +106,7 @@ static size_t merge_chosen(struct exporter *exporter, size_t n)
 			take_out(exporter, items[i]);
 	queue->time_ns = time_ns;
 	free(items);
-	return err ? 0 : n_points;
+	return err;
 }
 
 /* Is the newest of the chosen windows older than it may get as one of its own? */
@@ -118,16 +122,19 @@ static bool is_aged(const struct queue *queue)
 void backlog_tidy(struct exporter *exporter, bool is_last)
 {
 	struct queue *queue = &exporter->queue;
-	size_t n = choose_items(queue, 0), n_points = 0, n_read;
+	size_t n, n_points = 0;
 
-	if (n)
-		(void)merge_chosen(exporter, n);
-	while ((n = choose_items(queue, 2)) &&
-	       (queue_is_over(queue) ||
-		(n_points < POINTS_AT_ONCE && (is_last || is_aged(queue))))) {
-		n_read = merge_chosen(exporter, n);
-		if (!n_read)
-			break;
-		n_points += n_read;
+	/* The oldest could not be merged while it was being sent. */
+	for (int is_oldest = 0; is_oldest < 2; is_oldest++) {
+		n = choose_items(queue, is_oldest ? TAILQ_FIRST(&queue->items) :
+				 TAILQ_LAST(&queue->items, queue_items), 0);
+		if (n)
+			(void)merge_chosen(exporter, n, &n_points);
 	}
+	n_points = 0;
+	while ((n = choose_items(queue, NULL, 2)) &&
+	       (queue_is_over(queue) ||
+		(n_points < POINTS_AT_ONCE && (is_last || is_aged(queue)))))
+		if (merge_chosen(exporter, n, &n_points))
+			break;
 }

@@ -7,8 +7,7 @@
  * there are series.
  *
  *     refused, of deltas   merged with the newest window, and sent with it
- *     totals               the newest window is sent first; of older ones, one stays for each
- *                          queue.slot_ns
+ *     totals               one window stays for each queue.slot_ns; the oldest is sent first
  *     older than age_ns    the two oldest windows become one, again and again
  *     over a bound         the two oldest windows become one, again and again; if that is not
  *                          enough, the oldest requests are dropped

@@ -173,13 +173,12 @@ bool queue_take_back(struct queue *queue, uint64_t time_ns, size_t n_items)
 
 void queue_aim(struct queue *queue)
 {
-	const struct queue_item *last = TAILQ_LAST(&queue->items, queue_items);
 	struct queue_item *item;
 
 	if (queue->is_begun)
 		return;
 	TAILQ_FOREACH(item, &queue->items, link)
-		if (!item->is_held && (!queue->slot_ns || item->time_ns == last->time_ns))
+		if (!item->is_held)
 			break;
 	queue->waiting = item;
 }
@@ -207,8 +206,6 @@ void queue_end(struct queue *queue, enum points fate)
 	} else {
 		end_item(queue, item, fate);
 	}
-	if (queue->slot_ns)
-		queue_aim(queue);
 }
 
 void queue_hold(struct queue *queue)

@@ -71,8 +71,8 @@ struct queue {
 	/* nothing was there when it began: it is to be sent now, so nothing of it is dropped */
 	bool is_fresh;
 	/*
-	 * Of totals: the newest window is next; of others, one stays for each such time. 0: the
-	 * oldest is next.
+	 * Of totals: one window stays for each such time, since newer ones say the same. 0: all
+	 * stay.
 	 */
 	uint64_t slot_ns;
 	uint64_t age_ns; /* older windows are merged; 0: none */
@@ -125,10 +125,7 @@ void queue_remove(struct queue *queue, struct queue_item *item);
  * rest stays.
  */
 bool queue_take_back(struct queue *queue, uint64_t time_ns, size_t n_items);
-/*
- * Unless one was begun: what is next is the oldest that is not held, or the newest window of
- * totals.
- */
+/* Unless one was begun: what is next is the oldest that is not held. */
 void queue_aim(struct queue *queue);
 /* Nothing has become of what is left: marks stay. */
 void queue_done(struct queue *queue);

@@ -13,7 +13,7 @@
 #include "util/buf.h"
 #include "util/cleanup.h"
 
-#define BODIES_MAX 64
+#define BODIES_MAX 128
 
 static uint8_t room[1 << 20];
 
@@ -42,17 +42,23 @@ static void bodies_done(struct bodies *bodies)
 	*bodies = (struct bodies){ 0 };
 }
 
-static void encode(const struct batch *batch, enum otlp_temporality temporality, enum otlp_histogram histogram,
-		   struct bodies *out)
+static void encode_up_to(const struct batch *batch, enum otlp_temporality temporality, enum otlp_histogram histogram,
+			 size_t limit_bytes, struct bodies *out)
 {
 	static const struct attribute resource[] = { { .name = "service.name", .text = "x" } };
 	const struct otlp_encoding encoding = { .temporality = temporality, .histogram = histogram,
-						.has_zero_points = true, .limit_bytes = sizeof(room),
+						.has_zero_points = true, .limit_bytes = limit_bytes,
 						.room = room, .resource = resource, .n_resource = 1,
 						.version = "1" };
 	struct otlp_encoded encoded;
 
 	assert_ok(otlp_encode(&encoding, batch, collect, out, &encoded));
+}
+
+static void encode(const struct batch *batch, enum otlp_temporality temporality, enum otlp_histogram histogram,
+		   struct bodies *out)
+{
+	encode_up_to(batch, temporality, histogram, sizeof(room), out);
 }
 
 static int merge_with(const struct bodies *in, struct otlp_writer *writer)
@@ -217,6 +223,35 @@ static void assert_same(const struct bodies *in, const struct bodies *out, bool 
 	ledger_done(&merged);
 }
 
+struct span {
+	uint64_t first_ns, last_ns;
+};
+
+static int widen(void *user, const struct otlp_place *place, struct bytes numbers, struct bytes attributes)
+{
+	struct span *span = user;
+	uint64_t time_ns;
+
+	memcpy(&time_ns, otlp_find_field(numbers, 3).data, sizeof(time_ns));
+	span->first_ns = time_ns < span->first_ns ? time_ns : span->first_ns;
+	span->last_ns = time_ns > span->last_ns ? time_ns : span->last_ns;
+	return 0;
+}
+
+/* No body begins before the end of the one before it: Prometheus would refuse it as a whole. */
+static void assert_in_order(const struct bodies *bodies)
+{
+	uint64_t end_ns = 0;
+
+	for (size_t i = 0; i < bodies->n; i++) {
+		struct span span = { UINT64_MAX, 0 };
+
+		assert_ok(otlp_body_read(bodies->items[i].data, bodies->items[i].size, widen, &span));
+		assert_true(span.first_ns >= end_ns);
+		end_ns = span.last_ns;
+	}
+}
+
 static void start_again(struct series *series, uint64_t now_ns)
 {
 	series->start_ns = now_ns;
@@ -257,14 +292,16 @@ static void windows_of_all_kinds_say_the_same_when_they_are_one(void **state)
 	unsigned int random = 1;
 
 	for (unsigned int round = 0; round < 400; round++) {
-		struct bodies in = { 0 }, out = { 0 }, again = { 0 };
+		enum otlp_temporality temporality = round & 1 ? OTLP_DELTA : OTLP_CUMULATIVE;
+		enum otlp_histogram histogram = round & 2 ? OTLP_EXPONENTIAL : OTLP_EXPLICIT;
+		struct bodies in = { 0 }, out = { 0 }, again = { 0 }, split = { 0 };
 		struct fixture fixture;
 		unsigned int n = 1 + round % 7;
 
 		fixture_init(&fixture);
 		for (unsigned int i = 0; i < n; i++) {
-			encode(&fixture.batch, round & 1 ? OTLP_DELTA : OTLP_CUMULATIVE,
-			       round & 2 ? OTLP_EXPONENTIAL : OTLP_EXPLICIT, &in);
+			encode(&fixture.batch, temporality, histogram, &in);
+			encode_up_to(&fixture.batch, temporality, histogram, 1024, &split);
 			grow(&fixture, &random);
 		}
 		assert_ok(merge(&in, sizeof(room), &out));
@@ -273,11 +310,15 @@ static void windows_of_all_kinds_say_the_same_when_they_are_one(void **state)
 		/* What is merged can be merged, and split. */
 		assert_ok(merge(&out, 4096, &again));
 		assert_same(&in, &again, true);
+		assert_in_order(&again);
+		assert_in_order(&split);
+		assert_true(split.n > n);
 		assert_has_schemas(&out);
 		assert_has_schemas(&again);
 		bodies_done(&in);
 		bodies_done(&out);
 		bodies_done(&again);
+		bodies_done(&split);
 		fixture_done(&fixture);
 	}
 }

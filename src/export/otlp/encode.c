@@ -142,21 +142,15 @@ static void put_point(struct walk *walk, struct series *series, enum otlp_form f
 	walk->err = walk->err ?: err;
 }
 
-static void put_series(struct walk *walk, struct series *series)
+static bool has_zero(const struct walk *walk, const struct series *series)
 {
-	if (walk->points.is_delta) {
-		if (series->delta.sum || series->delta.count)
-			put_point(walk, series, OTLP_POINT);
-		return;
-	}
-	/*
-	 * A receiver sees growth between two points alone: one of 0 shows what the first one has
-	 * grown by.
-	 */
-	if (walk->encoding->has_zero_points && series->start_ns == walk->points.previous_ns &&
-	    series->metric->kind != METRIC_GAUGE && (series->total.sum || series->total.count))
-		put_point(walk, series, OTLP_ZERO);
-	put_point(walk, series, OTLP_POINT);
+	return series->start_ns == walk->points.previous_ns &&
+	       (series->total.sum || series->total.count);
+}
+
+static bool has_point(const struct walk *walk, const struct series *series)
+{
+	return !walk->points.is_delta || series->delta.sum || series->delta.count;
 }
 
 /* The walk */
@@ -211,18 +205,36 @@ static void set_scope(struct walk *walk, const char *name)
 	walk->place.scope = pack_message(&walk->scope, &scope.base);
 }
 
+static void put_zeros(struct walk *walk, const struct metric *metric)
+{
+	struct series *series;
+	size_t n_zeros = 0;
+
+	if (metric->kind == METRIC_GAUGE)
+		return;
+	metric_for_each_series(series, metric) {
+		if (!has_zero(walk, series))
+			continue;
+		if (!n_zeros++)
+			set_metric(walk, metric);
+		put_point(walk, series, OTLP_ZERO);
+	}
+	otlp_writer_leave(&walk->writer, OTLP_METRIC);
+}
+
 /*
  * Series that have ended come last: the Collector's exporter for Prometheus skips what follows such
  * a point in the metric.
  */
-static void put_metric(struct walk *walk, const struct metric *metric)
+static void put_points(struct walk *walk, const struct metric *metric)
 {
 	struct series *series;
 	size_t n_present = 0;
 
 	set_metric(walk, metric);
 	metric_for_each_series(series, metric) {
-		put_series(walk, series);
+		if (has_point(walk, series))
+			put_point(walk, series, OTLP_POINT);
 		n_present++;
 	}
 	for (size_t i = 0;
@@ -230,6 +242,22 @@ static void put_metric(struct walk *walk, const struct metric *metric)
 		if (metric->series[i]->is_ended)
 			put_point(walk, metric->series[i], OTLP_ENDED);
 	otlp_writer_leave(&walk->writer, OTLP_METRIC);
+}
+
+static void walk_batch(struct walk *walk, const struct batch *batch,
+		       void (*put)(struct walk *walk, const struct metric *metric))
+{
+	const char *scope = NULL;
+	struct metric *metric;
+
+	batch_for_each_metric(metric, batch) {
+		if (!scope || strcmp(scope, metric->scope)) {
+			otlp_writer_leave(&walk->writer, OTLP_SCOPE_METRICS);
+			set_scope(walk, metric->scope);
+		}
+		scope = metric->scope;
+		put(walk, metric);
+	}
 }
 
 int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch, otlp_body_fn *body,
@@ -240,20 +268,18 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 		.writer = { encoding->room, encoding->limit_bytes, body, user },
 		.points = { .previous_ns = batch->previous_ns, .time_ns = batch->time_ns },
 	};
-	const char *scope = NULL;
-	struct metric *metric;
 
 	append_attributes(&walk.resource, FIELD_ATTRIBUTES, encoding->resource,
 			  encoding->n_resource);
 	walk.place.resource = (struct bytes){ walk.resource.data, walk.resource.size };
-	batch_for_each_metric(metric, batch) {
-		if (!scope || strcmp(scope, metric->scope)) {
-			otlp_writer_leave(&walk.writer, OTLP_SCOPE_METRICS);
-			set_scope(&walk, metric->scope);
-		}
-		scope = metric->scope;
-		put_metric(&walk, metric);
-	}
+	/*
+	 * A receiver sees growth between two points alone: one of 0 shows what the first one has
+	 * grown by. Those of all metrics come first, as they are of the time of the batch before.
+	 * So no request begins before the end of another one, which Prometheus would refuse.
+	 */
+	if (encoding->has_zero_points && encoding->temporality == OTLP_CUMULATIVE)
+		walk_batch(&walk, batch, put_zeros);
+	walk_batch(&walk, batch, put_points);
 	otlp_writer_end(&walk.writer);
 	walk.encoded.n_too_large = walk.writer.n_too_large;
 	*ret_encoded = walk.encoded;

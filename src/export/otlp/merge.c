@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All points are gathered first, by what they are in and by their attributes, which one encoder has
- * written the same way each time. Only the numbers of deltas are looked into.
+ * written the same way each time. Only the numbers of deltas are looked into. Then they are written
+ * by their times: no body begins before the end of the one before it.
  */
 #include "export/otlp/merge.h"
 
@@ -25,14 +26,14 @@ enum mark { MARK_VALUE, MARK_ZERO, MARK_ENDED };
 struct section {
 	struct otlp_place place;
 	bool is_delta;
-	uint32_t first, last; /* of its points, or INDEX_NONE */
 };
 
 struct point {
 	struct bytes numbers, attributes;
 	uint8_t *owned; /* NULL, or the numbers */
-	uint32_t section, next; /* next: in the section, or INDEX_NONE */
+	uint32_t section, number; /* number: in the order in which points were gathered */
 	enum mark mark;
+	uint64_t time_ns;
 };
 
 struct merge {
@@ -81,19 +82,18 @@ static int find_section(struct merge *merge, const struct otlp_place *place)
 	for (merge->at = 0; merge->at < merge->n_sections; merge->at++)
 		if (has_place(&merge->sections[merge->at], place))
 			return 0;
-	section = (struct section){ *place, is_delta(place->tail), INDEX_NONE, INDEX_NONE };
+	section = (struct section){ *place, is_delta(place->tail) };
 	return array_append(&merge->sections, &merge->n_sections, &section);
 }
 
-static int append_point(struct merge *merge, const struct point *added)
+static uint64_t time_of(struct bytes numbers)
 {
-	struct section *section = &merge->sections[added->section];
-	uint32_t *link;
-	if (array_append(&merge->points, &merge->n_points, added))
-		return -ENOMEM;
-	link = section->first == INDEX_NONE ? &section->first : &merge->points[section->last].next;
-	*link = section->last = (uint32_t)(merge->n_points - 1);
-	return 0;
+	struct bytes content = otlp_find_field(numbers, FIELD_TIME);
+	uint64_t time_ns = 0;
+
+	if (content.size == sizeof(time_ns))
+		memcpy(&time_ns, content.data, sizeof(time_ns));
+	return le64toh(time_ns);
 }
 
 /* The newer of two points of a series. */
@@ -109,10 +109,11 @@ static int join_points(struct merge *merge, struct point *older, struct bytes nu
 		return err;
 	older->numbers = numbers;
 	older->owned = sum;
+	older->time_ns = time_of(numbers);
 	if (!err)
 		free(left.owned);
-	left.next = INDEX_NONE;
-	return err ? append_point(merge, &left) : 0;
+	left.number = (uint32_t)merge->n_points;
+	return err ? array_append(&merge->points, &merge->n_points, &left) : 0;
 }
 
 /* Totals that began again say nothing of those before. */
@@ -131,8 +132,9 @@ static int merge_point(void *user, const struct otlp_place *place, struct bytes 
 {
 	struct merge *merge = user;
 	int err = find_section(merge, place);
-	struct point point = { numbers, attributes, NULL, (uint32_t)merge->at, INDEX_NONE,
-			       mark_of(place->data_field, numbers) };
+	struct point point = { numbers, attributes, NULL, (uint32_t)merge->at,
+			       (uint32_t)merge->n_points, mark_of(place->data_field, numbers),
+			       time_of(numbers) };
 	uint64_t hash = hash_bytes(attributes.data, attributes.size) + merge->at * 8 + point.mark;
 	uint32_t i;
 
@@ -141,23 +143,38 @@ static int merge_point(void *user, const struct otlp_place *place, struct bytes 
 	index_for_each(i, &merge->index, hash)
 		if (is_same(merge, &merge->points[i], &point))
 			return join_points(merge, &merge->points[i], numbers);
-	err = append_point(merge, &point);
+	err = array_append(&merge->points, &merge->n_points, &point);
 	return err ?: index_add(&merge->index, hash, (uint32_t)(merge->n_points - 1));
 }
 
-/* Last points come last, as in encode.c. */
-static void put_section(const struct merge *merge, const struct section *section,
-			struct otlp_writer *writer)
+/* Of points of one time, as in encode.c: last points of a metric come last. */
+static uint64_t rank_of(const struct point *point)
 {
-	const struct point *point;
+	return (uint64_t)point->section << 33 | (uint64_t)(point->mark == MARK_ENDED) << 32 |
+	       point->number;
+}
 
-	for (int is_ended = 0; is_ended < 2; is_ended++)
-		for (uint32_t i = section->first; i != INDEX_NONE; i = point->next) {
-			point = &merge->points[i];
-			if ((point->mark == MARK_ENDED) == is_ended)
-				otlp_writer_put(writer, &section->place, point->numbers,
-						point->attributes);
-		}
+static int compare_points(const void *a, const void *b)
+{
+	const struct point *one = a, *other = b;
+
+	if (one->time_ns != other->time_ns)
+		return one->time_ns < other->time_ns ? -1 : 1;
+	return rank_of(one) < rank_of(other) ? -1 : 1;
+}
+
+static void put_points(struct merge *merge, struct otlp_writer *writer)
+{
+	uint64_t time_ns = 0;
+
+	qsort(merge->points, merge->n_points, sizeof(*merge->points), compare_points);
+	array_for_each (point, merge->points, merge->n_points) {
+		if (point->time_ns != time_ns)
+			otlp_writer_leave(writer, OTLP_METRIC);
+		time_ns = point->time_ns;
+		otlp_writer_put(writer, &merge->sections[point->section].place, point->numbers,
+				point->attributes);
+	}
 }
 
 int otlp_merge(struct queue_item *const *items, size_t n, struct otlp_writer *writer)
@@ -169,8 +186,8 @@ int otlp_merge(struct queue_item *const *items, size_t n, struct otlp_writer *wr
 	for (size_t i = 0; i < n && !err; i++)
 		err = gzip_read(&bodies[i], items[i]->data, items[i]->size) ?:
 		      otlp_body_read(bodies[i].data, bodies[i].size, merge_point, &merge);
-	for (size_t i = 0; i < merge.n_sections && !err; i++)
-		put_section(&merge, &merge.sections[i], writer);
+	if (!err)
+		put_points(&merge, writer);
 	/* The places that the writer knows end with the call. */
 	if (!err)
 		otlp_writer_end(writer);

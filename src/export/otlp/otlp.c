@@ -2,7 +2,8 @@
 /*
  * OTLP over HTTP. A batch is encoded, compressed and queued when it is pushed, once for all
  * exporters that send the same bodies. What waits for long is merged (backlog.h), so an outage
- * costs resolution: the newest totals go first, and deltas that were refused go with the next ones.
+ * costs resolution: of totals only the newest go, and deltas that were refused go with the next
+ * ones. No request of totals begins before the end of one that was sent before it.
  */
 #include <errno.h>
 #include <string.h>

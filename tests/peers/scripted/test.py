@@ -352,8 +352,8 @@ def of_the_backlog_of_totals_one_window_stays_for_each_time():
     all_are_pushed = threading.Event()
     server = scripted.Server([scripted.after(all_are_pushed, answer(503)), answer(200)])
     counts, _ = push(f"http://127.0.0.1:{server.port}", *LONG, "backlog=4s", meanwhile=when_pushed(10, all_are_pushed))
-    # The totals at 2 to 11 s; those at 3 and 7 s are the last of their four seconds. The newest goes first.
-    expect("what arrived", values(server, 1), [55, 21, 3])
+    # The totals at 2 to 11 s; those at 3 and 7 s are the last of their four seconds. The oldest goes first.
+    expect("what arrived", values(server, 1), [3, 21, 55])
     expect("exported", counts["exported"], 3 * N)
 
 
