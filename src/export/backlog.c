@@ -138,3 +138,13 @@ void backlog_tidy(struct exporter *exporter, bool is_last)
 		if (merge_chosen(exporter, n, &n_points))
 			break;
 }
+
+int backlog_cut(struct exporter *exporter, struct queue_item *item)
+{
+	struct queue_item *each;
+	size_t n_points = 0;
+
+	TAILQ_FOREACH(each, &exporter->queue.items, link)
+		each->is_chosen = each == item;
+	return merge_chosen(exporter, 1, &n_points);
+}

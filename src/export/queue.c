@@ -153,6 +153,11 @@ void queue_remove(struct queue *queue, struct queue_item *item)
 	end_item(queue, item, POINTS_PUSHED);
 }
 
+void queue_drop(struct queue *queue, struct queue_item *item, enum points fate)
+{
+	end_item(queue, item, fate);
+}
+
 bool queue_take_back(struct queue *queue, uint64_t time_ns, size_t n_items)
 {
 	struct queue_item *item, *next;
@@ -171,6 +176,11 @@ bool queue_take_back(struct queue *queue, uint64_t time_ns, size_t n_items)
 	return true;
 }
 
+static bool may_be_next(const struct queue_item *item)
+{
+	return !item->is_held && !item->aside_ns;
+}
+
 void queue_aim(struct queue *queue)
 {
 	struct queue_item *item;
@@ -178,7 +188,7 @@ void queue_aim(struct queue *queue)
 	if (queue->is_begun)
 		return;
 	TAILQ_FOREACH(item, &queue->items, link)
-		if (!item->is_held)
+		if (may_be_next(item))
 			break;
 	queue->waiting = item;
 }
@@ -187,7 +197,7 @@ struct queue_item *queue_begin(struct queue *queue)
 {
 	if (queue->is_begun)
 		return NULL;
-	while (queue->waiting && queue->waiting->is_held)
+	while (queue->waiting && !may_be_next(queue->waiting))
 		queue->waiting = TAILQ_NEXT(queue->waiting, link);
 	queue->is_begun = queue->waiting;
 	if (queue->waiting)

@@ -35,8 +35,12 @@ struct queue_item {
 	uint64_t time_ns;	/* of its window */
 	/* refused: not to be sent, but to be merged with the next window (backlog.h) */
 	bool is_held;
+	uint64_t aside_ns;	/* others go first, since then; 0: not so. For otlp/aside.c, as … */
+	unsigned int n_again;	/* … how often the receiver wanted it later */
 	bool is_doubtful;	/* the receiver may have it: to be repeated as it is */
 	bool is_chosen;		/* for backlog.c */
+	bool is_suspect;	/* this and the next are for otlp/cut.c */
+	uint8_t part;
 	bool is_damaged;	/* cannot be read from the spool */
 	unsigned int n_sent;	/* times; this and the next belong to the sender */
 	uint64_t first_sent_ns; /* by the clock of the sender */
@@ -99,8 +103,8 @@ bool queue_is_over(const struct queue *queue);
 /* Drops what is too much; how many points. */
 size_t queue_trim(struct queue *queue);
 /*
- * Marks the next request that is not held as being sent; the queue still owns it. NULL: there is
- * none, or busy.
+ * Marks the next request that is neither held nor put aside as being sent; the queue still owns it.
+ * NULL: there is none, or busy.
  */
 struct queue_item *queue_begin(struct queue *queue);
 /*
@@ -120,12 +124,14 @@ size_t queue_confirm(struct queue *queue);
  * Takes an item out, whose mark stays: what it said is in others now. Not the one that was begun.
  */
 void queue_remove(struct queue *queue, struct queue_item *item);
+/* Ends an item that is not being sent. */
+void queue_drop(struct queue *queue, struct queue_item *item, enum points fate);
 /*
  * Takes the n_items items of a window out as a whole. False: some have been sent or dropped, so the
  * rest stays.
  */
 bool queue_take_back(struct queue *queue, uint64_t time_ns, size_t n_items);
-/* Unless one was begun: what is next is the oldest that is not held. */
+/* Unless one was begun: what is next is the oldest that is neither held nor put aside. */
 void queue_aim(struct queue *queue);
 /* Nothing has become of what is left: marks stay. */
 void queue_done(struct queue *queue);

@@ -9,6 +9,7 @@ is a new file of DIRECTORY, so a process that is killed leaves at most one recor
 
 import collections
 import contextlib
+import gzip
 import hashlib
 import json
 import os
@@ -31,6 +32,8 @@ FATES = ("acknowledged", "taken without an answer", "neither taken nor answered"
 CHANNELS = ("repeat", "skip", "totals")  # the first word of the path
 RECORD = struct.Struct("<BBI")  # channel, what became of it, bytes of the body, which follows
 HOLE_S = 10
+LIMIT_BYTES = 100 << 10
+ALONE_BYTES = 2000  # more than a body with one point has
 SILENCE_S = 60  # for a sender that is silent
 
 
@@ -153,8 +156,15 @@ class Connection:
         self.read()
         fates = self.ledger.fates(self.body)
         if (is_answered and not fates) or fates & {DOUBTED, LOST}:
-            return self.refuse(REFUSED, self.random.choice((400, 400, 413, 500)))
+            return self.refuse(REFUSED, self.random.choice(self.refusals()))
         return self.refuse(AGAIN, 503)
+
+    def refusals(self):
+        """Of a point that is refused alone with 400 or 413, nothing comes again. A limit of bytes is always the same."""
+        size = len(gzip.decompress(self.body))
+        if size > LIMIT_BYTES:
+            return (413,)
+        return (400, 400, 500) if size > ALONE_BYTES else (500,)
 
     def lost(self):
         self.read()

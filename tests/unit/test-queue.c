@@ -188,19 +188,24 @@ static void what_leaves_the_queue_is_marked_with_its_fate_and_what_is_left_is_no
 	assert_memory_equal(marks, both, 4);
 }
 
-static void what_is_held_is_not_sent_again(void **state)
+static void what_is_held_is_not_sent_again_and_what_is_put_aside_not_yet(void **state)
 {
 	struct queue queue;
 
 	init(&queue, 10, 1000);
-	for (size_t i = 1; i <= 3; i++)
+	for (size_t i = 1; i <= 4; i++)
 		put(&queue, 10, i);
+	TAILQ_FIRST(&queue.items)->aside_ns = 1;
 	queue_aim(&queue);
-	assert_int_equal(queue_begin(&queue)->n_points, 1);
-	queue_end(&queue, POINTS_DELIVERED);
 	assert_int_equal(queue_begin(&queue)->n_points, 2);
 	queue_hold(&queue);
 	assert_int_equal(queue_begin(&queue)->n_points, 3);
+	queue_end(&queue, POINTS_DELIVERED);
+	queue_drop(&queue, TAILQ_LAST(&queue.items, queue_items), POINTS_REJECTED);
+	assert_null(queue_begin(&queue));
+	TAILQ_FIRST(&queue.items)->aside_ns = 0;
+	queue_aim(&queue);
+	assert_int_equal(queue_begin(&queue)->n_points, 1);
 	queue_end(&queue, POINTS_DELIVERED);
 	assert_null(queue_begin(&queue));
 	assert_int_equal(queue.n_items, queue.n_held);
@@ -277,7 +282,7 @@ int main(void)
 		cmocka_unit_test(without_memory_the_data_is_freed_all_the_same),
 		cmocka_unit_test(what_was_sent_is_kept_until_it_is_confirmed),
 		cmocka_unit_test(what_was_sent_goes_first_and_what_is_sent_in_part_stays),
-		cmocka_unit_test(what_is_held_is_not_sent_again),
+		cmocka_unit_test(what_is_held_is_not_sent_again_and_what_is_put_aside_not_yet),
 		cmocka_unit_test(what_leaves_the_queue_is_marked_with_its_fate_and_what_is_left_is_not),
 		cmocka_unit_test(of_a_budget_that_is_spent_who_has_most_gives_way),
 		cmocka_unit_test(what_was_put_into_an_empty_queue_stays_until_the_next_window),

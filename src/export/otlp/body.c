@@ -137,7 +137,8 @@ void otlp_writer_put(struct otlp_writer *writer, const struct otlp_place *place,
 
 	writer->at = writer->at ?: writer->room;
 	move_to_place(writer, place);
-	if (bytes > writer->limit_bytes - (size_t)(writer->at - writer->room))
+	if (bytes > writer->limit_bytes - (size_t)(writer->at - writer->room) ||
+	    (writer->limit_points && writer->n_points >= writer->limit_points))
 		otlp_writer_end(writer);
 	if (bytes > writer->limit_bytes) {
 		writer->n_too_large++;

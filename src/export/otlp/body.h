@@ -66,6 +66,7 @@ struct otlp_writer {
 	uint64_t limit_bytes;
 	otlp_body_fn *body;
 	void *user;
+	uint64_t limit_points; /* of a body; 0: none */
 	int err;	    /* the first that body returned */
 	size_t n_too_large; /* points that do not fit a body even alone */
 

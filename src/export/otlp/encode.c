@@ -265,7 +265,8 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 {
 	struct walk walk = {
 		.encoding = encoding,
-		.writer = { encoding->room, encoding->limit_bytes, body, user },
+		.writer = { encoding->room, encoding->limit_bytes, body, user,
+			    encoding->limit_points },
 		.points = { .previous_ns = batch->previous_ns, .time_ns = batch->time_ns },
 	};
 

@@ -23,7 +23,8 @@ struct otlp_encoding {
 	enum otlp_temporality temporality;
 	enum otlp_histogram histogram;
 	bool has_zero_points;
-	uint64_t limit_bytes; /* of one body; a larger batch is split between points */
+	/* of one body; a larger batch is split between points. limit_points: 0: none */
+	uint64_t limit_bytes, limit_points;
 	uint8_t *room;	      /* limit_bytes to build bodies in; touched as far as a body needs */
 	const struct attribute *resource;
 	unsigned int n_resource;

@@ -13,14 +13,30 @@ struct otlp {
 	struct backoff backoff;
 	struct timer retry;
 	bool is_waiting, is_last; /* for retry; is the newest batch the last one? */
+	/* an empty request is next, or on its way: see aside.h */
+	bool is_to_ask, is_asking;
 	/* the first exporter that makes the same bodies makes them for this one, too … */
 	bool is_led;
 	struct otlp *next_led; /* … and goes through this list, which begins with itself */
 	struct otlp_report report;
 	struct otlp_encoding encoding; /* of whose room only pages that bodies fill are touched */
+
+	/* for cut.c */
+	uint64_t limit_points, cut_points; /* of a request; of a part, while one is cut; 0: none */
+	uint64_t learned_ns, told_ns; /* when the limit was learned, that one is cut was said */
+	uint64_t told_points;
+	uint64_t cut_again_ns, cut_pause_ns; /* before that, none is cut; and the last pause */
+	/* of the request that was cut last: refusals that are left, in turn, and when that is it */
+	unsigned int n_refusals, n_refused_in_turn, n_in_turn;
+	bool is_part_accepted; /* of the request that was cut last */
+	/* requests of which both parts were accepted, since one was that had not been cut */
+	unsigned int n_good_twins;
+	char refusal[OTLP_MESSAGE_BYTES + 16]; /* the last one */
 };
 
 /* Sends what is next, unless a request is on its way or it is to wait. */
 void otlp_send_next(struct otlp *otlp);
+/* A request with the headers of all of them. data stays valid until it was answered. -errno. */
+int otlp_post(struct otlp *otlp, const uint8_t *data, size_t size, http_answer_fn *answered);
 /* The function of the timer retry; user: a struct otlp. */
 void otlp_wake(void *user);

@@ -74,6 +74,7 @@ static const struct setting_row rows[] = {
 	ROW(encoding.owner_attribute, "owner_attribute", SETTING_TEXT, NULL, .check = check_attribute),
 	ROW(encoding.limit_bytes, "max_request_size", SETTING_SIZE, "4MiB", .minimum = 4096,
 	    .maximum = 64 << 20),
+	ROW(encoding.limit_points, "max_request_points", SETTING_U64, "0"),
 	ROW(http.limit_response_bytes, "max_response_size", SETTING_SIZE, "4MiB", .minimum = 1024,
 	    .maximum = 64 << 20),
 	ROW(queue_requests, "queue_requests", SETTING_U64, "1000", .minimum = 1),
@@ -96,6 +97,7 @@ bool otlp_options_encode_alike(const struct otlp_options *a, const struct otlp_o
 	       a->encoding.temporality == b->encoding.temporality &&
 	       a->encoding.histogram == b->encoding.histogram &&
 	       a->encoding.limit_bytes == b->encoding.limit_bytes &&
+	       a->encoding.limit_points == b->encoding.limit_points &&
 	       a->encoding.has_zero_points == b->encoding.has_zero_points &&
 	       !strcmp(attribute, b->encoding.owner_attribute ?: "");
 }

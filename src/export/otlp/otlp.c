@@ -9,8 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "export/otlp/aside.h"
+#include "export/otlp/cut.h"
 #include "export/otlp/gzip.h"
-#include "export/otlp/internal.h"
 #include "export/otlp/merge.h"
 #include "export/transport/url.h"
 #include "util/buf.h"
@@ -69,7 +70,8 @@ static int merge_requests(struct exporter *exporter, struct queue_item *const *i
 {
 	struct otlp *otlp = exporter->state;
 	struct otlp_writer into = { otlp->encoding.room, otlp->encoding.limit_bytes,
-				    enqueue_merged, otlp };
+				    enqueue_merged, otlp,
+				    otlp->cut_points ?: otlp_limit_points(otlp) };
 	int err = otlp_merge(items, n, &into) ?: into.err;
 
 	give_room_back(&otlp->encoding);
@@ -79,15 +81,21 @@ static int merge_requests(struct exporter *exporter, struct queue_item *const *i
 static int otlp_push(struct exporter *exporter, const struct batch *batch)
 {
 	struct otlp *otlp = exporter->state, *each;
+	uint64_t limit_points = otlp_limit_points(otlp); /* the least of all, or 0 */
 	struct otlp_encoded encoded;
 	int err;
 
 	if (otlp->is_led)
 		return 0;
 	for (each = otlp->next_led; each; each = each->next_led) {
+		uint64_t limit = otlp_limit_points(each);
+
 		queue_begin_window(&each->exporter->queue, batch->time_ns);
 		each->exporter->has_window = true;
+		if (limit && (!limit_points || limit < limit_points))
+			limit_points = limit;
 	}
+	otlp->encoding.limit_points = limit_points;
 	err = otlp_encode(&otlp->encoding, batch, enqueue_for_all, otlp, &encoded);
 	for (each = otlp; each; each = each->next_led) {
 		exporter_account(each->exporter, POINTS_PUSHED, encoded.n_points);
@@ -125,6 +133,7 @@ static void otlp_send(struct exporter *exporter, const struct batch *batch)
 		timer_disarm(&otlp->retry);
 		otlp->is_waiting = false;
 	}
+	otlp_aside_release(otlp);
 	otlp_send_next(otlp);
 }
 
@@ -184,7 +193,8 @@ static int otlp_open(struct exporter *exporter, const void *untyped)
 	int err;
 
 	*otlp = (struct otlp){ .exporter = exporter, .options = options,
-			       .encoding = options->encoding, .backoff = options->retry };
+			       .encoding = options->encoding, .backoff = options->retry,
+			       .limit_points = options->encoding.limit_points };
 	otlp->report.exporter = exporter;
 	otlp->report.is_delta = options->encoding.temporality == OTLP_DELTA;
 	otlp->retry = (struct timer){ exporter->context->event, otlp_wake, otlp, NULL };

@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "export/otlp/internal.h"
+#include "export/otlp/aside.h"
+#include "export/otlp/cut.h"
 #include "export/otlp/merge.h"
 
 #define BACKLOG_PAUSE_NS (50 * NS_PER_MS) /* a queue of 1000 is sent in a minute */
@@ -80,6 +81,7 @@ static enum points account_answer(struct otlp *otlp, const struct http_answer *h
 			exporter_account(exporter, fate, item->n_points);
 		return fate;
 	}
+	otlp_cut_accepted(otlp, item);
 	exporter_delivers(exporter);
 	exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
 	exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
@@ -101,6 +103,18 @@ static uint64_t backlog_pause_ns(const struct otlp *otlp)
 	return backoff_draw(&pause, 0);
 }
 
+static void end_request(struct otlp *otlp, const struct http_answer *http,
+			const struct otlp_answer *answer, uint64_t delay_ns)
+{
+	struct queue_item *item = otlp->exporter->queue.waiting;
+
+	if (answer->verdict != OTLP_AGAIN || !otlp_aside_is_known(item))
+		otlp_report_answer(&otlp->report, http, answer, delay_ns);
+	if (answer->verdict == OTLP_AGAIN && http->failure == HTTP_OK)
+		otlp->is_to_ask = otlp_aside_put(otlp, item);
+	queue_end(&otlp->exporter->queue, account_answer(otlp, http, answer));
+}
+
 static void on_answer(void *user, const struct http_answer *http)
 {
 	struct otlp *otlp = user;
@@ -112,14 +126,14 @@ static void on_answer(void *user, const struct http_answer *http)
 	otlp_answer_read(http, queue->waiting->n_points, &answer);
 	if (answer.verdict == OTLP_AGAIN)
 		delay_ns = backoff_draw(&otlp->backoff, answer.retry_after_ns);
-	otlp_report_answer(&otlp->report, http, &answer, delay_ns);
-	queue_end(queue, account_answer(otlp, http, &answer));
+	if (!otlp_cut_refused(otlp, http, &answer))
+		end_request(otlp, http, &answer, delay_ns);
+	queue_aim(queue);
 	if (answer.verdict == OTLP_AGAIN) {
 		wait_and_retry(otlp, delay_ns);
 		return;
 	}
 	otlp->backoff.limit_ns = 0;
-	queue_aim(queue);
 	if (queue->waiting && queue->waiting->time_ns != window_ns && !otlp->is_last)
 		wait_and_retry(otlp, backlog_pause_ns(otlp));
 	otlp_send_next(otlp);
@@ -160,6 +174,8 @@ static struct queue_item *next_item(struct otlp *otlp)
 			give_up_or_wait(otlp, item, err);
 			continue;
 		}
+		if (otlp_cut_large(otlp, item))
+			continue;
 		if (!item->is_doubtful || item->n_sent)
 			break;
 		count_doubt(otlp, item);
@@ -171,61 +187,26 @@ static struct queue_item *next_item(struct otlp *otlp)
 	return otlp->is_waiting ? NULL : item;
 }
 
-/* text: as the settings have it. */
-static int add_header(struct otlp *otlp, const char *text)
-{
-	_cleanup_(freep) char *header = NULL;
-	const char *complaint;
-	const char *path = otlp_header_file(text);
-	int err = path ? otlp_header_resolve(text, &header, &complaint) : 0;
-
-	if (!err)
-		return http_client_add_header(otlp->client, header ?: text);
-	otlp->report.outcome = 0;
-	exporter_fail(otlp->exporter, LOG_LEVEL_ERROR, NULL, "headers: %.*s: the file %s cannot be used: %s",
-		      (int)strcspn(text, ":"), text, path, complaint);
-	return err;
-}
-
-/*
- * Those of a request: the value of a header may be in a file and change. -errno: that of a file was
- * reported.
- */
-static int set_headers(struct otlp *otlp)
-{
-	const struct setting_list *list = &otlp->options->headers;
-	int err = http_client_reset_headers(otlp->client) ?:
-		  http_client_add_header(otlp->client, "Content-Type: application/x-protobuf");
-
-	if (!err && !otlp->options->is_uncompressed)
-		err = http_client_add_header(otlp->client, "Content-Encoding: gzip");
-	for (size_t i = 0; i < list->n_items && !err; i++)
-		err = add_header(otlp, list->items[i]);
-	return err;
-}
-
 void otlp_send_next(struct otlp *otlp)
 {
 	struct exporter_stats *stats = &otlp->exporter->stats;
-	struct queue_item *item = next_item(otlp);
-	int err;
+	bool is_to_ask = otlp->is_to_ask && !otlp->is_waiting;
+	struct queue_item *item;
 
+	if (is_to_ask)
+		otlp->is_to_ask = false;
+	if (otlp->is_asking || (is_to_ask && !otlp_aside_ask(otlp)))
+		return;
+	item = next_item(otlp);
 	if (!item)
 		return;
-	err = set_headers(otlp);
-	if (!err)
-		err = http_client_post(otlp->client, item->data, item->size, on_answer, otlp);
-	if (err) {
-		if (!stats->is_failing)
-			exporter_fail(otlp->exporter, LOG_LEVEL_ERROR, LOG_ID_EXPORT_FAILING, "the request cannot be made: %s",
-				      strerror(-err));
+	if (otlp_post(otlp, item->data, item->size, on_answer)) {
 		queue_end(&otlp->exporter->queue, POINTS_PUSHED);
 		wait_and_retry(otlp, backoff_draw(&otlp->backoff, 0));
 		return;
 	}
 	if (!item->n_sent)
 		item->first_sent_ns = timer_now_ns(otlp->retry.event);
-	exporter_asks(otlp->exporter, true);
 	stats->requests++;
 	stats->retries += item->n_sent++ != 0;
 	stats->bytes_sent += item->size;

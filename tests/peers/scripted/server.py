@@ -38,18 +38,20 @@ def read_request(connection):
     return headers, body
 
 
-def answer(status, body=b"", content_type=PROTOBUF, **headers):
+def reply(connection, status, body=b"", content_type=PROTOBUF, **headers):
+    lines = [f"HTTP/1.1 {status} Reason", f"Content-Length: {len(body)}"]
+    if content_type:
+        lines.append(f"Content-Type: {content_type}")
+    for name, value in headers.items():
+        lines.append(f"{name.replace('_', '-')}: {value() if callable(value) else value}")
+    connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+    return True
+
+
+def answer(*what, **more):
     """Reads the request, answers, keeps the connection."""
     def step(server, connection):
-        if not server.remember(read_request(connection)):
-            return False
-        lines = [f"HTTP/1.1 {status} Reason", f"Content-Length: {len(body)}"]
-        if content_type:
-            lines.append(f"Content-Type: {content_type}")
-        for name, value in headers.items():
-            lines.append(f"{name.replace('_', '-')}: {value() if callable(value) else value}")
-        connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-        return True
+        return server.remember(read_request(connection)) and reply(connection, *what, **more)
     return step
 
 

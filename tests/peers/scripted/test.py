@@ -7,6 +7,7 @@ How long anything took is not looked at, but how long the exporter said or saw b
     test.py PUSH_OTLP PROTOC PROTO [NAME…]
 """
 
+import collections
 import email.utils
 import gzip
 import json
@@ -223,7 +224,11 @@ ANSWERS = {
 def run_answer(name):
     steps, wanted, delay, log = ANSWERS[name]
     server = scripted.Server(steps)
-    counts, text = push(f"http://127.0.0.1:{server.port}", *FAST, *([f"timeout={TIMEOUT_MS}ms"] if delay is after_a_timeout else []))
+    more = [f"timeout={TIMEOUT_MS}ms"] if delay is after_a_timeout else []
+    if "400" in name or "413" in name:  # more points would be sent in parts
+        more.append("--series=1")
+        wanted = {key: 1 if value == N else value for key, value in wanted.items()}
+    counts, text = push(f"http://127.0.0.1:{server.port}", *FAST, *more)
     server.stop()
     for key, value in wanted.items():
         expect(key, counts[key], value)
@@ -368,7 +373,8 @@ def deltas_that_a_full_queue_has_no_room_for_are_merged():
 
 
 def deltas_that_were_refused_or_expired_are_in_the_next_ones():
-    for refusal in (answer(400), answer(401), answer(413), answer(500)):
+    for status in (400, 401, 413, 500):
+        refusal, one = answer(status), ["--series=1"]  # more points would be sent in parts
         server = scripted.Server([refusal, refusal, refusal, answer(200)])
 
         def push_ten(client):
@@ -376,31 +382,136 @@ def deltas_that_were_refused_or_expired_are_in_the_next_ones():
             for n in range(10):
                 client.ask()
                 client.wait(lambda n=n: client.n_ended() > n)
-        counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA, "--on-demand", meanwhile=push_ten)
+        counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA, "--on-demand", *one, meanwhile=push_ten)
         expect("what arrived", sum(values(server, 3)), 55)
         expect("lost", counts["rejected"] + counts["dropped_error"], 0)
         expect("exported and waiting", (counts["exported"] > 0, counts["inflight"]), (True, 0))
         expect("said", text.count("its counts are in the next request"), 1)
-    server = scripted.Server([answer(503), answer(503), answer(503), answer(503), answer(503), answer(200)])
+    server = scripted.Server([answer(503), answer(503), answer(503), answer(503), answer(200)])
 
     def push_until_they_arrive(client):
-        while len(server.requests) < 6:
+        while len(server.requests) < 5:
             client.ask()
             time.sleep(0.05)
         client.ask()  # what was given up meanwhile goes with it
         pushed.append(client.n_pushed())
     pushed = []
     counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--on-demand", "retry_give_up=60ms", meanwhile=push_until_they_arrive)
-    expect("what arrived", sum(values(server, 5)), pushed[0] * (pushed[0] + 1) // 2)
+    expect("what arrived", sum(values(server, 4)), pushed[0] * (pushed[0] + 1) // 2)
     expect("lost", counts["dropped_error"], 0)
 
 
 def deltas_that_are_always_refused_wait():
-    server = scripted.Server([answer(400)])
-    counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=100")
-    expect("exported", counts["exported"], 0)
-    expect("waiting: a window or two", counts["inflight"], lambda n: n <= 2 * N)
-    expect("idle", counts["is_idle"], 1)
+    for status in (400, 401, 413):
+        server = scripted.Server([answer(status)])
+        counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--pause=100")
+        expect("exported or rejected", counts["exported"] + counts["rejected"], 0)
+        expect("waiting: a window or two", counts["inflight"], lambda n: n <= 2 * N)
+        expect("idle and failing", (counts["is_idle"], counts["is_failing"]), (1, 1))
+
+
+class Judge(scripted.Server):
+    """Answers 200, or what rule(points) says. A point is {n: value}, with the number of its series."""
+
+    def __init__(self, rule, words=b""):
+        self.rule, self.words, self.taken, self.refused = rule, words, [], []
+        super().__init__([lambda _, connection: self.judge(connection)])
+
+    def judge(self, connection):
+        request = scripted.read_request(connection)
+        if not self.remember(request):
+            return False
+        status = self.status(request[1])
+        return scripted.reply(connection, 200) if status == 200 else scripted.reply(connection, status, self.words, "text/plain")
+
+    def status(self, body):
+        points = {int(n): int(value) for value, n in re.findall(r"as_int: (\d+)\s+attributes {.*?int_value: (\d+)", decode(gzip.decompress(body)), re.DOTALL)}
+        status = self.rule(points)
+        (self.taken if status == 200 else self.refused).append(points)
+        return status
+
+    def sums(self):
+        """Of deltas that were taken: {number of the series: sum}."""
+        found = collections.Counter()
+        for points in self.taken:
+            found.update(points)
+        return dict(found)
+
+
+def a_request_that_is_too_large_is_cut_and_its_size_is_kept():
+    for status, n_refused in ((400, 5), (413, 4)):
+        for temporality in ("cumulative", "delta"):
+            server = Judge(lambda points, status=status: status if len(points) > 100 else 200, b"at most 100")
+
+            def push_ten(client, server=server):
+                for n in range(10):
+                    client.ask()
+                    client.wait(lambda n=n: sum(map(len, server.taken)) == 1000 * (n + 1))
+            counts, text = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--on-demand", f"temporality={temporality}", *FAST,
+                                meanwhile=push_ten)
+            expect("rejected", counts["rejected"], 0)
+            expect("failing or waiting", (counts["is_failing"], counts["inflight"]), (0, 0))
+            expect("exported", counts["exported"], sum(map(len, server.taken)))
+            if temporality == "delta":
+                expect("what arrived", server.sums(), dict.fromkeys(range(1000), 55))
+            expect("the last totals" if temporality == "cumulative" else "the last batch", {n: points[n] for points in server.taken for n in points},
+                   dict.fromkeys(range(1000), 55 if temporality == "cumulative" else 10))
+            # On the way down; after 400, which may have other causes, the second time.
+            expect("refused", [len(points) for points in server.refused], [1000, 500, 250, 125, 125][:n_refused])
+            expect("told", (text.count("; it is sent in parts"), text.count("they have at most 64 points")), (1, 1))
+            expect("words", f"a request of 1000 points (HTTP {status}: at most 100)" in text, True)
+            expect("failed", text.count("refused for good") + text.count("delivers again") + text.count("its counts"), 0)
+
+
+def a_limit_of_points_holds_from_the_start():
+    server = Judge(lambda points: 400 if len(points) > 100 else 200)
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--series=1000", "max_request_points=100", *FAST)
+    expect("requests", [len(points) for points in server.taken + server.refused], 10 * [100])
+    expect("exported", counts["exported"], 1000)
+
+
+def one_bad_point_is_lost_alone():
+    for bad in ({0}, {499}, {999}, {0, 1}, {3, 500}):
+        for temporality in ("cumulative", "delta"):
+            server = Judge(lambda points, bad=bad: 400 if bad & points.keys() else 200, b"bad point")
+            counts, text = push(f"http://127.0.0.1:{server.port}", "--series=1000", f"temporality={temporality}", *FAST)
+            expect("rejected", counts["rejected"], len(bad))
+            expect("exported", counts["exported"], 1000 - len(bad))
+            expect("what arrived", sorted(n for points in server.taken for n in points), sorted(set(range(1000)) - bad))
+            expect("told", text.count("refuses each of them alone: HTTP 400: bad point"), 1)
+            expect("failing or waiting", (counts["is_failing"], counts["inflight"]), (0, 0))
+
+
+def a_receiver_that_refuses_everything_is_not_asked_for_ever():
+    server = Judge(lambda points: 400)
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--batches=10", *FAST)
+    # Down from 1000 to 1 and one more; what is left of the first batch; one for each of the other batches.
+    expect("requests", len(server.refused), lambda n: n <= 12 + 10 + 9)
+    expect("rejected", counts["rejected"], counts["pushed"])
+    expect("failing", counts["is_failing"], 1)
+
+
+def one_request_of_deltas_that_comes_always_too_early_does_not_stop_the_others():
+    """Of 1, it is; at the end, all that waits is one request."""
+    def push_six(client):
+        client.ask()
+        client.wait(lambda: server.refused)
+        client.ask("bbbb")
+        client.wait(lambda: {} in server.taken and len(server.taken) == 5)
+        expect("said", client.log().count("accepts an empty request, but not one of 10 points: http"), 1)
+        client.ask("l")
+    server = Judge(lambda points: 429 if points.get(0) == 1 else 200, b"later")
+    counts, text = push(f"http://127.0.0.1:{server.port}", "--on-demand", "temporality=delta", *FAST, meanwhile=push_six)
+    expect("what arrived", [points.get(0) for points in server.taken], [None, 2, 3, 4, 5, 1 + 6])
+    expect("waiting", counts["inflight"], 0)
+    expect("delivers again", text.count("delivers again"), lambda n: n <= 1)
+
+
+def a_receiver_that_is_busy_gets_deltas_in_order():
+    server = scripted.Server([*12 * [answer(429)], answer(200)])
+    _, text = push(f"http://127.0.0.1:{server.port}", *DELTA)
+    expect("what arrived", values(server, 12), list(range(1, 11)))
+    expect("said", text.count("accepts an empty request"), 0)
 
 
 def deltas_in_doubt_are_repeated_or_skipped_and_counted():
@@ -608,9 +719,10 @@ WEIGHTS = [6] * (len(TROUBLES) + len(LOST) - 1) + [1]  # who is silent costs a t
 
 
 def chaos(seed, batches, *options):
-    """-> (the bodies that the receiver took, by digest; those of them whose answer was lost; the counts)."""
+    """-> (the bodies that the receiver took, by digest; those of them whose answer was lost; those of one point that it refused;
+    the counts)."""
     random_, calm = random.Random(seed), threading.Event()
-    taken, unanswered = {}, {}
+    taken, unanswered, alone = {}, {}, {}
 
     def step(server, connection):
         is_fine = calm.is_set() or random_.random() < 0.3
@@ -619,6 +731,7 @@ def chaos(seed, batches, *options):
         n = len(server.requests)
         result = trouble(server, connection)
         mine = [request for request in server.requests[n:] if request[1] == threading.current_thread().name]
+        alone.update({digest: body for _, _, _, digest, body in mine if trouble in TROUBLES and len(counts_of(body)) == 1})
         for _, _, _, digest, body in mine if is_taken else ():
             taken[digest] = body
             if not is_fine:
@@ -638,32 +751,36 @@ def chaos(seed, batches, *options):
                      meanwhile=push_all)
     expect("waiting", counts["inflight"], 0)
     expect("dropped", counts["dropped_queue"] + counts["dropped_error"], 0)
-    return taken, unanswered, counts
+    return taken, unanswered, alone, counts
+
+
+def counts_of(body):
+    """Of each point."""
+    return [int(n) for n in re.findall(r"as_int: (\d+)", decode(gzip.decompress(body)))]
 
 
 def total(bodies):
-    return sum(int(re.search(r"as_int: (\d+)", decode(gzip.decompress(body))).group(1)) for body in bodies.values())
+    return sum(sum(counts_of(body)) for body in bodies.values())
 
 
 def in_chaos_no_delta_counts_twice_and_only_those_in_doubt_can_be_missing():
     n = 150
     for seed, more in ((1, []), (2, ["queue_requests=2"]), (3, ["retry_give_up=30ms"]),
                        (4, ["queue_requests=3", "when_in_doubt=skip"])):
-        taken, unanswered, counts = chaos(seed, n, "temporality=delta", *more)
-        lost = n * (n + 1) // 2 - total(taken)
-        doubtful = counts["doubtful_values"] // N
-        expect(f"lost with seed {seed}", lost, lambda lost: 0 <= lost <= doubtful)
-        expect("refused for good", counts["rejected"], 0)
-        if not counts["dropped_doubt"]:
+        taken, unanswered, alone, counts = chaos(seed, n, "temporality=delta", *more)
+        lost = N * n * (n + 1) // 2 - total(taken)
+        expect(f"lost with seed {seed}", lost, lambda lost: 0 <= lost <= counts["doubtful_values"] + total(alone))
+        expect("refused for good", counts["rejected"], lambda n: n <= len(alone))
+        if not counts["dropped_doubt"] and not counts["rejected"]:
             expect("lost without giving up", lost, 0)
-        if "when_in_doubt=skip" in more:
-            expect("what was skipped and not taken", lost, doubtful - total(unanswered))
+        if "when_in_doubt=skip" in more and not counts["rejected"]:
+            expect("what was skipped and not taken", lost, counts["doubtful_values"] - total(unanswered))
 
 
 def after_chaos_totals_are_right():
     n = 150
-    taken, _, counts = chaos(6, n, "temporality=cumulative")
-    expect("the last total", max(total({0: body}) for body in taken.values()), n * (n + 1) // 2)
+    taken, _, _, counts = chaos(6, n, "temporality=cumulative")
+    expect("the last total", max(max(counts_of(body)) for body in taken.values()), n * (n + 1) // 2)
     expect("exported", counts["exported"] > 0, True)
 
 
@@ -973,6 +1090,12 @@ TESTS = [
     deltas_that_a_full_queue_has_no_room_for_are_merged,
     deltas_that_were_refused_or_expired_are_in_the_next_ones,
     deltas_that_are_always_refused_wait,
+    a_request_that_is_too_large_is_cut_and_its_size_is_kept,
+    a_limit_of_points_holds_from_the_start,
+    one_bad_point_is_lost_alone,
+    a_receiver_that_refuses_everything_is_not_asked_for_ever,
+    one_request_of_deltas_that_comes_always_too_early_does_not_stop_the_others,
+    a_receiver_that_is_busy_gets_deltas_in_order,
     deltas_in_doubt_are_repeated_or_skipped_and_counted,
     deltas_in_doubt_are_never_merged,
     at_the_end_all_that_waits_is_one_request,

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A receiver that answers 400 or 413 may refuse the size of a request, or one point of it. So the
+ * request is sent in two parts, and each part that is refused in two parts again. What was too
+ * large gets small enough like this, and the size is kept for later requests. One bad point is
+ * found, and all others are delivered.
+ *
+ * That must not become a storm where everything is refused, or all points of a kind. So it pauses
+ * when two points in turn have been refused, each alone, or when three were found in one request,
+ * about; each time for longer, until a whole request is accepted.
+ */
+#include "export/otlp/cut.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "export/backlog.h"
+#include "util/duration.h"
+
+#define HOUR_NS (3600 * NS_PER_S)
+/* A receiver that takes fewer in one request is not known; 413 may also be a mistake. */
+#define LIMIT_LEAST 64
+
+/* Of struct queue_item. PART_LAST: the second part, and the first was accepted. */
+enum { PART_NONE, PART_FIRST, PART_SECOND, PART_LAST };
+
+static size_t halve_points(size_t n)
+{
+	return (n + 1) / 2;
+}
+
+/* How often a request is refused until one point of it is found. */
+static unsigned int count_refusals(size_t n_points)
+{
+	unsigned int n = 1;
+
+	for (; n_points > 1; n_points = halve_points(n_points))
+		n++;
+	return n;
+}
+
+static void pause_cutting(struct otlp *otlp)
+{
+	uint64_t pause_ns = otlp->cut_pause_ns ? 2 * otlp->cut_pause_ns : 60 * NS_PER_S;
+
+	otlp->cut_pause_ns = pause_ns < HOUR_NS ? pause_ns : HOUR_NS;
+	otlp->cut_again_ns = timer_boottime_ns(otlp->retry.event) + otlp->cut_pause_ns;
+}
+
+/* Counts a refusal. May the request be cut, or a point that was refused alone be given up? */
+static bool may_cut(struct otlp *otlp, const struct queue_item *item)
+{
+	if (timer_boottime_ns(otlp->retry.event) < otlp->cut_again_ns)
+		return false;
+	if (item->part == PART_NONE) {
+		otlp->is_part_accepted = false;
+		otlp->n_in_turn = count_refusals(item->n_points) + 1;
+		otlp->n_refused_in_turn = 0;
+		otlp->n_refusals = 3 * otlp->n_in_turn;
+	}
+	if (++otlp->n_refused_in_turn < otlp->n_in_turn && --otlp->n_refusals)
+		return true;
+	pause_cutting(otlp);
+	return item->n_points == 1;
+}
+
+/* From now on, no request has more points. */
+static void learn_limit(struct otlp *otlp, uint64_t n_points)
+{
+	if (n_points < LIMIT_LEAST)
+		n_points = LIMIT_LEAST;
+	if (otlp->limit_points && otlp->limit_points <= n_points)
+		return;
+	otlp->limit_points = n_points;
+	otlp->learned_ns = timer_boottime_ns(otlp->retry.event);
+}
+
+uint64_t otlp_limit_points(struct otlp *otlp)
+{
+	uint64_t now_ns = timer_boottime_ns(otlp->retry.event);
+	uint64_t set = otlp->options->encoding.limit_points;
+
+	/* It may have been a mistake, or the receiver has changed. */
+	if (otlp->learned_ns && now_ns - otlp->learned_ns >= HOUR_NS) {
+		otlp->limit_points *= 2;
+		otlp->learned_ns = now_ns;
+	}
+	if (set && otlp->limit_points > set)
+		otlp->limit_points = set;
+	return otlp->limit_points;
+}
+
+/* So many points a part. Until the next state is saved, the receiver may have some of them. */
+static int cut_item(struct otlp *otlp, struct queue_item *item, uint64_t n_points)
+{
+	int err;
+
+	item->is_doubtful = otlp->report.is_delta;
+	queue_end(&otlp->exporter->queue, POINTS_PUSHED);
+	otlp->cut_points = n_points;
+	err = backlog_cut(otlp->exporter, item);
+	otlp->cut_points = 0;
+	if (err)
+		item->is_doubtful = false;
+	return err;
+}
+
+static int cut_in_two(struct otlp *otlp, struct queue_item *item)
+{
+	struct queue *queue = &otlp->exporter->queue;
+	struct queue_item *before = TAILQ_PREV(item, queue_items, link), *first, *second;
+	int err = cut_item(otlp, item, halve_points(item->n_points));
+
+	if (err)
+		return err;
+	first = before ? TAILQ_NEXT(before, link) : TAILQ_FIRST(&queue->items);
+	second = TAILQ_NEXT(first, link);
+	first->part = PART_FIRST;
+	if (second)
+		second->part = PART_SECOND;
+	return 0;
+}
+
+static void tell_of_cut(struct otlp *otlp, const struct queue_item *item)
+{
+	uint64_t now_ns = timer_boottime_ns(otlp->retry.event);
+
+	if (otlp->told_ns && now_ns - otlp->told_ns < HOUR_NS)
+		return;
+	otlp->told_ns = now_ns;
+	exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL,
+		     "the receiver refuses a request of %zu points (%s); it is sent in parts",
+		     item->n_points, otlp->refusal);
+}
+
+static void drop_point(struct otlp *otlp, struct queue_item *item)
+{
+	char why[sizeof(otlp->refusal) + 100];
+
+	snprintf(why, sizeof(why), "points are dropped, because the receiver refuses each of them alone: %s",
+		 otlp->refusal);
+	exporter_drop(otlp->exporter, POINTS_REJECTED, item->n_points, why);
+}
+
+/*
+ * A bad point of deltas waits until another one of its request is accepted: if none is, it is not
+ * the point.
+ */
+static void end_lone_point(struct otlp *otlp, struct queue_item *item)
+{
+	struct queue *queue = &otlp->exporter->queue;
+
+	if (otlp->report.is_delta && !otlp->is_part_accepted) {
+		item->is_suspect = true;
+		queue_hold(queue);
+		queue_end(queue, POINTS_PUSHED);
+	} else {
+		drop_point(otlp, item);
+		queue_end(queue, POINTS_REJECTED);
+	}
+}
+
+bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,
+		      const struct otlp_answer *answer)
+{
+	struct queue_item *item = otlp->exporter->queue.waiting;
+
+	if (answer->verdict != OTLP_REFUSED || (http->status != 400 && http->status != 413) ||
+	    item->is_doubtful)
+		return false;
+	snprintf(otlp->refusal, sizeof(otlp->refusal), "HTTP %d%s%s", http->status,
+		 answer->message[0] ? ": " : "", answer->message);
+	if (http->status == 413)
+		learn_limit(otlp, halve_points(item->n_points));
+	if (!may_cut(otlp, item))
+		return false;
+	if (item->n_points > 1) {
+		tell_of_cut(otlp, item);
+		return !cut_in_two(otlp, item);
+	}
+	if (item->part == PART_NONE)
+		return false;
+	end_lone_point(otlp, item);
+	return true;
+}
+
+bool otlp_cut_large(struct otlp *otlp, struct queue_item *item)
+{
+	uint64_t limit = otlp->limit_points;
+
+	return limit && item->n_points > limit && !item->is_doubtful &&
+	       !cut_item(otlp, item, limit);
+}
+
+void otlp_cut_accepted(struct otlp *otlp, const struct queue_item *accepted)
+{
+	struct queue *queue = &otlp->exporter->queue;
+	struct queue_item *item = TAILQ_NEXT(accepted, link), *next;
+
+	otlp->n_refused_in_turn = 0;
+	otlp->is_part_accepted |= accepted->part != PART_NONE;
+	if (accepted->part == PART_FIRST && item && item->part == PART_SECOND)
+		item->part = PART_LAST;
+	/* Both parts are good: if that was so before, it is the size. */
+	if (accepted->part == PART_LAST && otlp->n_good_twins++)
+		learn_limit(otlp, accepted->n_points);
+	if (accepted->part == PART_NONE) {
+		otlp->n_good_twins = 0;
+		otlp->cut_pause_ns = otlp->cut_again_ns = 0;
+	}
+	if (otlp->limit_points < otlp->told_points || (!otlp->told_points && otlp->learned_ns)) {
+		otlp->told_points = otlp->limit_points;
+		exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL,
+			     "the receiver takes no larger requests: from now on, they have at most %" PRIu64
+			     " points; set max_request_points, or max_request_size", otlp->limit_points);
+	}
+	for (item = TAILQ_FIRST(&queue->items); item; item = next) {
+		next = TAILQ_NEXT(item, link);
+		if (!item->is_suspect)
+			continue;
+		drop_point(otlp, item);
+		queue_drop(queue, item, POINTS_REJECTED);
+	}
+}
