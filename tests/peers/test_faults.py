@@ -262,7 +262,7 @@ class TestMove(FaultTest):
                     first[name].stop(keep=False)
                 lead_to("127.0.0.3")
                 cls.moved_ns = time.time_ns()
-                outage.at_phase(6)
+                outage.at_phase(10)  # a connection is renewed when it is five seconds old
 
             lead_to("127.0.0.2")
             cls.run_faults({name: (second[name], {**keys[name], "endpoint": f"receiver.test:{first[name].port}"}) for name in first},

@@ -132,7 +132,8 @@ static void what_a_connection_took_along_unread_comes_again(void **state)
 	assert_false(stats->is_failing);
 }
 
-static void a_receiver_that_has_read_all_and_closes_confirms_it(void **state)
+/* As a proxy does whose receiver went away: all is acknowledged, and then there is an orderly end. */
+static void an_end_that_comes_by_itself_confirms_nothing(void **state)
 {
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
@@ -140,16 +141,94 @@ static void a_receiver_that_has_read_all_and_closes_confirms_it(void **state)
 	flush(tcp, false, 0);
 	RUN_UNTIL(receiver_read(&receiver) == 6);
 	receiver_hang_up(&receiver);
-	RUN_UNTIL(exporter_is_idle(&world.exporter));
-	assert_int_equal(stats->points[POINTS_DELIVERED], 5);
-	assert_false(stats->is_failing);
+	RUN_UNTIL(stats->is_failing);
+	assert_non_null(strstr(stats->problem, "the receiver ended the connection by itself; its lines are sent again"));
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 5);
 
-	/* It restarts at the same port, and the next line goes there. */
-	put("b 2 2\n", 7);
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_true(is_text(&receiver.text, "a 1 1\na 1 1\n"));
+	assert_int_equal(receiver.n_accepted, 2);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 5);
+	assert_int_equal(stats->retries, 1);
+	assert_false(stats->is_failing);
+}
+
+static void an_end_of_a_connection_with_nothing_unconfirmed_is_no_failure(void **state)
+{
+	struct sender_options options;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
+	options.confirm_every_ns = 0;
+	tcp_new(&options);
+	put("a 1 1\n", 1);
 	flush(tcp, false, 0);
-	RUN_UNTIL(receiver_read(&receiver) == 12);
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	receiver_hang_up(&receiver);
+	RUN_UNTIL(tcp->state == SOCKET_CLOSED);
+	put("b 2 2\n", 1);
+	flush(tcp, false, 0);
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_true(is_text(&receiver.text, "a 1 1\nb 2 2\n"));
 	assert_int_equal(receiver.n_accepted, 2);
 	assert_int_equal(stats->retries, 0);
+	assert_false(stats->is_failing);
+}
+
+/* It lies unread in our socket when we are about to shut down our side. */
+static void an_end_that_was_there_before_our_own_is_no_answer_to_it(void **state)
+{
+	receiver_init(&receiver, "127.0.0.1", 0);
+	tcp_new_to(&receiver);
+	put("a 1 1\n", 5);
+	flush(tcp, false, 0);
+	RUN_UNTIL(receiver_read(&receiver) == 6);
+	run_for(20);
+	receiver_hang_up(&receiver);
+	flush(tcp, true, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
+	assert_true(stats->is_failing);
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_true(is_text(&receiver.text, "a 1 1\na 1 1\n"));
+	assert_int_equal(stats->points[POINTS_DELIVERED], 5);
+}
+
+/*
+ * A proxy that is there while its receiver is not: it takes all, tries for a while to connect, and ends. An end that
+ * is asked for too early would look like the answer to ours.
+ */
+static void a_proxy_without_a_receiver_confirms_nothing(void **state)
+{
+	struct sender_options options;
+
+	receiver_init(&receiver, "127.0.0.1", 0);
+	receiver.stays_open = true;
+	options = tcp_options_for("127.0.0.1", port_of(receiver.listener));
+	options.confirm_every_ns = 10 * MS;
+	options.proof_ns = 2000 * MS;
+	tcp_new(&options);
+	put("a 1 1\n", 1);
+	for (unsigned int i = 1; i <= 5; i++) {
+		flush(tcp, false, 0);
+		RUN_UNTIL(receiver_read(&receiver) == 6 * i);
+		run_for(50);
+		receiver_read(&receiver);
+		receiver_hang_up(&receiver);
+		RUN_UNTIL(tcp->state != SOCKET_OPEN);
+		assert_int_equal(stats->points[POINTS_DELIVERED], 0);
+		assert_true(stats->is_failing);
+	}
+	assert_int_equal(receiver.n_ended, 0);
+
+	/* The receiver is there: it says so by an end, after the time of proof. */
+	receiver.stays_open = false;
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_int_equal(receiver.n_accepted, 6);
+	assert_int_equal(receiver.n_ended, 1);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
+	assert_int_equal(stats->retries, 5);
+	assert_false(stats->is_failing);
 }
 
 static void a_receiver_that_takes_all_and_never_closes_gets_it_again(void **state)
@@ -408,7 +487,10 @@ int main(void)
 		RIG_TEST(at_the_end_all_is_confirmed_at_once),
 		RIG_TEST(a_small_queue_is_confirmed_before_it_is_full),
 		RIG_TEST(what_a_connection_took_along_unread_comes_again),
-		RIG_TEST(a_receiver_that_has_read_all_and_closes_confirms_it),
+		RIG_TEST(an_end_that_comes_by_itself_confirms_nothing),
+		RIG_TEST(an_end_of_a_connection_with_nothing_unconfirmed_is_no_failure),
+		RIG_TEST(an_end_that_was_there_before_our_own_is_no_answer_to_it),
+		RIG_TEST(a_proxy_without_a_receiver_confirms_nothing),
 		RIG_TEST(a_receiver_that_takes_all_and_never_closes_gets_it_again),
 		RIG_TEST(the_first_connection_is_confirmed_soon),
 		RIG_TEST(without_confirming_the_acknowledgement_counts_and_the_connection_stays),

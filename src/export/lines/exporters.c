@@ -20,6 +20,7 @@
 #define UNIX_BYTES 8192
 /* Lines over TCP are queued, sent and dropped by pieces of this size. */
 #define PIECE_BYTES 16384
+#define PROOF_NS    (5 * NS_PER_S) /* in the docs; HAProxy needs 3 s by default */
 
 /* Datagrams are spread over this part of the interval, and this long at most. */
 #define WINDOW_PART	 2
@@ -154,6 +155,7 @@ static int open_exporter(struct exporter *exporter, const void *untyped)
 	unsigned int datagram_bytes;
 	int err;
 
+	sender.proof_ns = PROOF_NS;
 	*lines = settings->lines;
 	exporter->format = hash_format(exporter, settings);
 	err = endpoint_parse(settings->endpoint, port, !is_graphite, &sender.endpoint, &complaint);

@@ -32,6 +32,8 @@ struct sender_options {
 	uint64_t confirm_every_ns; /* 0: TCP's acknowledgement is enough, the connection stays */
 };
 
+	/* a proxy without a receiver has ended a connection before it is that old */
+	uint64_t proof_ns;
 /*
  * A way to send. sock: a structure of its own, which begins with its struct socket. All but flush
  * and probe are called from the loop, never from within a function below; they may call all

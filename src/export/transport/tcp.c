@@ -8,17 +8,19 @@
  * TCP's acknowledgement says that the receiver's kernel has the bytes, not that the receiver read
  * them. The end of a connection says so: we shut down our side, the receiver reads to the end and
  * closes its own; if it closes with anything unread, the kernel answers with a reset. So the
- * connection is renewed when much was sent, when confirm_every_ns have passed, and at the end. If
- * the receiver closes by itself when everything is acknowledged, that confirms the same. (A proxy
- * may end its own side and then not read on, because its receiver is gone. That looks the same.)
+ * connection is renewed when much was sent, when confirm_every_ns have passed, and at the end.
+ *
+ * An end that the receiver begins says nothing: a proxy takes everything, and ends in an orderly
+ * way when its receiver is away. If it is not there at the outset, some seconds pass before the
+ * proxy ends. So our side is shut down only when the connection is proof_ns old, unless much was
+ * sent, or it is the end, and nothing has failed since the last confirmation.
  *
  * The queue has two parts: what was sent on this connection and is unconfirmed, and what waits. The
- * first item that waits may be sent in part. A connection that ends in an orderly way, with
- * everything acknowledged, confirms what was sent; after any other end all of it is sent again.
+ * first item that waits may be sent in part. After an end that confirms nothing all is sent again.
  *
  * SENDING ──nothing waits, or enough was sent──▶ CONFIRMING: our side is shut down
- *    └───────────end from the receiver────────────┐     │ end from the receiver
- *                                                 ▼     ▼
+ *                                                       │ end from the receiver
+ *                                                       ▼
  *                                                ENDED: until everything is acknowledged, or there
  *                                                is an error
  */
@@ -66,6 +68,7 @@ struct tcp_sender {
 };
 
 static void send_more(struct tcp_sender *sender);
+static void read_until_end(struct tcp_sender *sender);
 
 static bool has_unconfirmed(const struct tcp_sender *sender)
 {
@@ -109,17 +112,11 @@ static void break_off(struct tcp_sender *sender, const char *problem)
 	queue_rewind(sender->sock.queue);
 }
 
-/* The receiver has read what was sent, and closed. An item that was sent in part is sent again. */
+/* The receiver has read what was sent, and closed. */
 static void end_orderly(struct tcp_sender *sender)
 {
-	bool is_useful = sender->sent_bytes > sender->offset; /* it has read something whole */
-
 	confirm_sent(sender);
 	forget_connection(sender);
-	if (!is_useful && sender->sock.queue->n_items) {
-		socket_fail(&sender->sock, "the receiver closes the connection before it has read anything");
-		return;
-	}
 	socket_close(&sender->sock);
 	send_more(sender);
 }
@@ -131,7 +128,11 @@ static void on_end(struct tcp_sender *sender)
 
 	if (err) {
 		break_off(sender, strerror(err));
-	} else if (sender->state != STATE_ENDED) {
+	} else if (sender->state == STATE_SENDING) {
+		break_off(sender, sender->sent_bytes > sender->offset ?
+			  "the receiver ended the connection by itself; its lines are sent again" :
+			  "the receiver closes the connection before it has read anything");
+	} else if (sender->state == STATE_CONFIRMING) {
 		/*
 		 * The end stays readable, so a timer looks instead. It does not look at once: a
 		 * receiver that shuts down before it closes, as Twisted does, sends a reset after
@@ -149,22 +150,34 @@ static void on_end(struct tcp_sender *sender)
 
 /*
  * How old a connection becomes. The first one is shorter: it is not known yet whether the receiver
- * reads.
+ * reads. After a failure, the user waits to hear that it works again.
  */
 static uint64_t confirm_after_ns(const struct tcp_sender *sender)
 {
-	uint64_t every_ns = sender->sock.options.confirm_every_ns;
+	const struct sender_options *options = &sender->sock.options;
 	bool is_first = !sender->sock.exporter->stats.points[POINTS_DELIVERED];
+	uint64_t after_ns = options->confirm_every_ns;
 
-	return is_first && sender->sock.options.timeout_ns < every_ns ?
-	       sender->sock.options.timeout_ns : every_ns;
+	if (sender->sock.exporter->stats.is_failing)
+		after_ns = 0;
+	else if (is_first && options->timeout_ns < after_ns)
+		after_ns = options->timeout_ns;
+	return after_ns < options->proof_ns ? options->proof_ns : after_ns;
+}
+
+/* Something waits, and may be sent on this connection. */
+static bool has_more(const struct tcp_sender *sender)
+{
+	bool is_enough = sender->sock.options.confirm_every_ns && !sender->offset &&
+			 sender->sent_bytes >= CONNECTION_BYTES;
+
+	return sender->sock.queue->waiting && !is_enough;
 }
 
 /* Does something still have to happen on the connection? */
 static bool is_busy(const struct tcp_sender *sender)
 {
-	if (sender->state != STATE_SENDING || sender->sock.queue->waiting ||
-	    sender->n_unacknowledged)
+	if (sender->state != STATE_SENDING || has_more(sender) || sender->n_unacknowledged)
 		return true;
 	return !sender->sock.options.confirm_every_ns && has_unconfirmed(sender);
 }
@@ -223,6 +236,9 @@ static void on_check_time(void *sock)
 
 static void begin_to_confirm(struct tcp_sender *sender)
 {
+	read_until_end(sender); /* an end that has come already does not answer ours */
+	if (sender->sock.state != SOCKET_OPEN)
+		return;
 	sender->state = STATE_CONFIRMING;
 	exporter_asks(sender->sock.exporter, true);
 	sender->progress_ns = timer_now_ns(sender->sock.event);
@@ -233,19 +249,21 @@ static void begin_to_confirm(struct tcp_sender *sender)
 		check_progress(sender);
 }
 
-/* Nothing waits. */
+/* No more is to be sent on this connection now. */
 static bool is_time_to_confirm(const struct tcp_sender *sender)
 {
 	uint64_t age_ns = timer_now_ns(sender->sock.event) - sender->opened_ns;
 	const struct queue_budget *budget = sender->sock.queue->budget;
 	uint64_t most_bytes = budget ? budget->limit_bytes / CONFIRM_PART : CONFIRM_BYTES;
+	bool is_much;
 
+	if (most_bytes > CONFIRM_BYTES)
+		most_bytes = CONFIRM_BYTES;
+	is_much = sender->sent_bytes >= most_bytes;
 	if (!sender->sock.options.confirm_every_ns || !has_unconfirmed(sender))
 		return false;
-	/* After a failure, the user waits to hear that it works again. */
-	return sender->is_last || sender->sock.exporter->stats.is_failing ||
-	       age_ns >= confirm_after_ns(sender) ||
-	       sender->sent_bytes >= (most_bytes < CONFIRM_BYTES ? most_bytes : CONFIRM_BYTES);
+	return age_ns >= confirm_after_ns(sender) ||
+	       ((sender->is_last || is_much) && !sender->sock.exporter->stats.is_failing);
 }
 
 /* Sending */
@@ -275,7 +293,7 @@ static int send_part(struct tcp_sender *sender)
 }
 
 /*
- * 0: nothing waits; 1: enough was sent on this connection; -EAGAIN: it takes no more now; or
+ * 0: nothing waits, or enough was sent on this connection; -EAGAIN: it takes no more now; or
  * another error.
  */
 static int send_waiting(struct tcp_sender *sender)
@@ -283,11 +301,8 @@ static int send_waiting(struct tcp_sender *sender)
 	int err = 0;
 
 	for (int i = 0; i < SENDS && !err; i++) {
-		if (!sender->sock.queue->waiting)
+		if (!has_more(sender))
 			return 0;
-		if (sender->sock.options.confirm_every_ns && !sender->offset &&
-		    sender->sent_bytes >= CONNECTION_BYTES)
-			return 1;
 		err = send_part(sender);
 	}
 	return err ? err : -EAGAIN;
@@ -303,7 +318,7 @@ static void send_more(struct tcp_sender *sender)
 	r = send_waiting(sender);
 	if (r < 0 && r != -EAGAIN) {
 		break_off(sender, strerror(-r));
-	} else if (r == 1 || (!r && is_time_to_confirm(sender))) {
+	} else if (!r && is_time_to_confirm(sender)) {
 		begin_to_confirm(sender);
 	} else {
 		socket_watch(&sender->sock, r ? EPOLLIN | EPOLLOUT : EPOLLIN);
