@@ -192,9 +192,11 @@ class TestStopAndRestart(FaultTest):
         self.assertEqual(sum(count for kind, count in lost.items() if kind), lost["connection_refused"], lost)
 
     def test_a_unix_socket_has_lost_nothing_while_it_was_not_there(self):
+        """It had read what was sent before, but nobody can know that of the last push, or of two."""
         self.assert_statsd("unix", [line for line in self.lines if line["time_ns"] > self.stopped_ns])
         lost = lost_points(self.lines, "unix")
-        self.assertEqual(sum(count for kind, count in lost.items() if kind), 0, lost)
+        self.assertEqual(sum(count for kind, count in lost.items() if kind), lost.get("in_doubt", 0), lost)
+        self.assertLess(lost.get("in_doubt", 0), lost[None] / 2, lost)
 
 
 class TestPause(FaultTest):

@@ -137,8 +137,9 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	assert_int_equal(stats->requests, 0);
 	fd = unix_receiver(endpoint.path);
 	receives(fd, "a:1|c");
-	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
-	assert_int_equal(exporter_waiting(&world.exporter).n_points, 0);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0); /* until it takes another one */
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 1);
+	assert_true(exporter_is_idle(&world.exporter));
 	assert_int_equal(stats->retries, 0);
 	assert_int_equal(world.exporter.n_losses, 0);
 	assert_false(stats->is_failing);
@@ -151,15 +152,88 @@ static void a_unix_socket_that_is_not_there_is_waited_for(void **state)
 	assert_true(stats->is_failing);
 	run_for(60);
 	assert_int_equal(exporter_waiting(&world.exporter).n_points, 6);
+	assert_int_equal(stats->points[POINTS_IN_DOUBT], 1); /* it may have ended before it read that */
 	fd = unix_receiver(endpoint.path);
 	receives(fd, "c:1|c");
-	assert_int_equal(stats->points[POINTS_DELIVERED], 7);
+	put("d:1|c", 8);
+	flush(udp, false, 0);
+	receives(fd, "d:1|c");
+	assert_int_equal(stats->points[POINTS_DELIVERED], 6);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 8);
 	assert_int_equal(stats->points[POINTS_CONNECTION_REFUSED], 0);
-	assert_int_equal(stats->requests, 3);
+	assert_int_equal(stats->requests, 4);
 	assert_int_equal(stats->retries, 1);
 	assert_int_equal(world.exporter.n_losses, 1); /* it was opened again */
 	assert_false(stats->is_failing);
 	close(fd);
+	unlink(endpoint.path);
+}
+
+/* Another receiver binds the path while the old one lives. */
+static void replace_receiver(bool old_one_reads)
+{
+	struct endpoint endpoint = unix_endpoint();
+	int old = unix_receiver(endpoint.path), new;
+	char last[64];
+
+	udp_new_to(endpoint);
+	put("a:1|c", 1);
+	flush(udp, false, 0);
+	receives(old, "a:1|c");
+	put("b:1|c", 2);
+	flush(udp, false, 0);
+	if (old_one_reads)
+		receives(old, "b:1|c");
+	assert_int_equal(stats->points[POINTS_DELIVERED], 1);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 2);
+
+	new = unix_receiver(endpoint.path);
+	put("c:1|c", 4);
+	log_catch();
+	flush(udp, false, 0);
+	assert_non_null(strstr(log_caught(), "points may be lost: the receiver ended, or another one took its place"));
+	receives(new, "c:1|c");
+	assert_int_equal(drain(old, last), !old_one_reads);
+	assert_int_equal(stats->points[POINTS_IN_DOUBT], 2);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 4);
+	assert_int_equal(world.exporter.n_losses, 1);
+	assert_false(stats->is_failing);
+	close(old);
+	close(new);
+	unlink(endpoint.path);
+}
+
+static void a_unix_socket_that_was_replaced_is_left_at_the_next_flush(void **state)
+{
+	replace_receiver(true);
+}
+
+static void so_it_is_if_the_old_receiver_does_not_read(void **state)
+{
+	replace_receiver(false);
+}
+
+static void a_unix_socket_whose_path_leads_nowhere_is_left(void **state)
+{
+	struct endpoint endpoint = unix_endpoint();
+	int old = unix_receiver(endpoint.path), new;
+	char last[64];
+
+	udp_new_to(endpoint);
+	put("a:1|c", 1);
+	flush(udp, false, 0);
+	receives(old, "a:1|c");
+	unlink(endpoint.path);
+	put("b:1|c", 2);
+	flush(udp, false, 0);
+	assert_true(stats->is_failing);
+	assert_int_equal(drain(old, last), 0);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 2);
+	new = unix_receiver(endpoint.path);
+	receives(new, "b:1|c");
+	assert_false(stats->is_failing);
+	close(old);
+	close(new);
 	unlink(endpoint.path);
 }
 
@@ -182,10 +256,11 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 		flush(udp, false, 0);
 	}
 	run_for(20);
-	n_taken = stats->points[POINTS_DELIVERED]; /* what the kernel keeps for it: net.unix.max_dgram_qlen and one */
+	n_taken = world.exporter.n_doubtful; /* what the kernel keeps for it: net.unix.max_dgram_qlen and one */
 	assert_true(n_taken > 0 && n_taken < 900);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 0);
 	assert_int_equal(exporter_waiting(&world.exporter).n_bytes, 400);
-	assert_int_equal(exporter_waiting(&world.exporter).n_points, 100);
+	assert_int_equal(exporter_waiting(&world.exporter).n_points, 100 + n_taken);
 	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 1000 - 100 - n_taken);
 	assert_true(stats->is_failing);
 	assert_non_null(strstr(stats->problem, ": nobody reads what was sent"));
@@ -194,9 +269,11 @@ static void a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue(vo
 	RUN_UNTIL((n_taken += drain(fd, last), exporter_is_idle(&world.exporter)));
 	n_taken += drain(fd, last);
 	assert_string_equal(last, "0999");
+	put("1000", 1);
+	flush(udp, false, 0); /* all before it was read */
 	assert_int_equal(n_taken, stats->points[POINTS_DELIVERED]);
 	assert_int_equal(stats->points[POINTS_DELIVERED] + stats->points[POINTS_QUEUE_FULL], 1000);
-	assert_int_equal(stats->requests, stats->points[POINTS_DELIVERED]);
+	assert_int_equal(stats->requests, stats->points[POINTS_DELIVERED] + 1);
 	assert_true(world.exporter.n_losses > 0);
 	assert_false(stats->is_failing);
 	close(fd);
@@ -348,6 +425,9 @@ int main(void)
 		RIG_TEST(what_is_refused_is_counted_and_what_comes_after_is_received),
 		RIG_TEST(a_receiver_that_restarts_sees_the_same_sender),
 		RIG_TEST(a_unix_socket_that_is_not_there_is_waited_for),
+		RIG_TEST(a_unix_socket_that_was_replaced_is_left_at_the_next_flush),
+		RIG_TEST(so_it_is_if_the_old_receiver_does_not_read),
+		RIG_TEST(a_unix_socket_whose_path_leads_nowhere_is_left),
 		RIG_TEST(a_unix_receiver_that_does_not_read_is_waited_for_within_the_queue),
 		RIG_TEST(a_datagram_that_is_too_large_is_dropped_alone),
 		RIG_TEST(over_the_bytes_of_the_queue_the_oldest_go),

@@ -98,6 +98,9 @@ static int open_address(struct socket *sock, unsigned int index)
 
 	if (fd < 0)
 		return -errno;
+	/* before it connects: if another one comes meanwhile, it is opened once more */
+	if (sock->is_unix && stat(sock->options.endpoint.path, &sock->opened) < 0)
+		sock->opened.st_ino = 0;
 	if (sock->ops->type == SOCK_STREAM)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (connect(fd, (const struct sockaddr *)&address->socket, address->size) < 0) {
@@ -220,6 +223,18 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
 	else
 		sock->ops->ready(sock, revents);
 	return 0;
+}
+
+bool socket_is_replaced(const struct socket *sock)
+{
+	const char *path = sock->options.endpoint.path;
+	struct stat now;
+
+	if (sock->state != SOCKET_OPEN || path[0] != '/')
+		return false;
+	if (stat(path, &now) < 0)
+		return errno == ENOENT;
+	return now.st_ino != sock->opened.st_ino || now.st_dev != sock->opened.st_dev;
 }
 
 bool socket_try_next_address(struct socket *sock)

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sys/stat.h>
+
 #include "export/transport/lookup.h"
 #include "export/transport/timer.h"
 
@@ -30,10 +32,10 @@ struct sender_options {
 	/* for connecting, and without progress before the connection is given up */
 	uint64_t timeout_ns;
 	uint64_t confirm_every_ns; /* 0: TCP's acknowledgement is enough, the connection stays */
-};
-
 	/* a proxy without a receiver has ended a connection before it is that old */
 	uint64_t proof_ns;
+};
+
 /*
  * A way to send. sock: a structure of its own, which begins with its struct socket. All but flush
  * and probe are called from the loop, never from within a function below; they may call all
@@ -87,6 +89,7 @@ struct socket {
 	struct timer resolve; /* the next lookup while open */
 	struct backoff backoff;
 	char problem[256]; /* that was logged last; "": none */
+	struct stat opened; /* what the path of a unix socket led to */
 };
 
 /*
@@ -125,6 +128,11 @@ void socket_fail(struct socket *sock, const char *problem);
 void socket_report(struct socket *sock, const char *problem);
 /* Something was delivered: logs that if it failed before, and forgets the problem. */
 void socket_report_working(struct socket *sock);
+/*
+ * A path is a name: does that of an open unix socket lead to another socket now, or to none? The
+ * receiver with the old one may never read it again.
+ */
+bool socket_is_replaced(const struct socket *sock);
 /*
  * Goes on to the next address that can be opened at once. false: there is none, so all stays as it
  * is.

@@ -14,13 +14,17 @@
  *
  * UDP reports a datagram that is not taken by an error of a later call, or by an error of the
  * socket. So the last datagram is in doubt until the next datagram or flush met no error. A unix
- * socket reports at once, so a datagram that it refuses has not left.
+ * socket reports at once, so a datagram that it refuses has not left. One that it takes is in the
+ * receiver's buffer, and is in doubt until that is empty and takes another one: the buffer of a
+ * receiver that has ended is empty as well.
  */
 #include "export/transport/socket.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "export/exporter.h"
@@ -47,6 +51,22 @@ static void count_doubtful(struct udp_sender *sender, enum points fate)
 	sender->sock.exporter->n_doubtful = 0;
 }
 
+/* Of a unix socket: what was sent is not in the receiver's buffer any more. */
+static bool is_empty(const struct udp_sender *sender)
+{
+	int n_bytes = 0;
+
+	return !ioctl(sender->sock.fd, SIOCOUTQ, &n_bytes) && !n_bytes;
+}
+
+/* A unix socket breaks, or is left: nobody knows whether the last datagrams were read. */
+static void give_up_unread(struct udp_sender *sender)
+{
+	exporter_drop(sender->sock.exporter, POINTS_IN_DOUBT, sender->sock.exporter->n_doubtful,
+		      "points may be lost: the receiver ended, or another one took its place, and it is not known what it had read");
+	sender->sock.exporter->n_doubtful = 0;
+}
+
 static void on_refused(struct udp_sender *sender)
 {
 	count_doubtful(sender, POINTS_CONNECTION_REFUSED);
@@ -56,7 +76,8 @@ static void on_refused(struct udp_sender *sender)
 	sender->sock.exporter->n_losses += 1 + socket_try_next_address(&sender->sock);
 }
 
-static void on_sent(struct udp_sender *sender, const struct queue_item *item)
+/* was_empty: before that, the receiver's buffer. */
+static void on_sent(struct udp_sender *sender, const struct queue_item *item, bool was_empty)
 {
 	struct exporter_stats *stats = &sender->sock.exporter->stats;
 
@@ -64,12 +85,11 @@ static void on_sent(struct udp_sender *sender, const struct queue_item *item)
 	stats->retries += item->n_sent != 0;
 	stats->bytes_sent += item->size;
 	sender->has_sent = true;
-	count_doubtful(sender, POINTS_DELIVERED);
-	sender->sock.exporter->n_doubtful = item->n_points;
-	if (sender->sock.is_unix) {
-		socket_report_working(&sender->sock);
+	if (!sender->sock.is_unix || was_empty)
 		count_doubtful(sender, POINTS_DELIVERED);
-	}
+	sender->sock.exporter->n_doubtful += item->n_points;
+	if (sender->sock.is_unix)
+		socket_report_working(&sender->sock);
 }
 
 enum send_outcome { SEND_DONE,	 /* sent or given up: the next one */
@@ -100,6 +120,7 @@ static enum send_outcome on_send_error(struct udp_sender *sender, struct queue_i
 		return item->n_sent++ % 2 ? SEND_PAUSE : SEND_AGAIN;
 	}
 	item->n_sent++;
+	give_up_unread(sender);
 	socket_fail(&sender->sock, strerror(err));
 	return SEND_BROKEN;
 }
@@ -112,6 +133,7 @@ static enum send_outcome send_some(struct udp_sender *sender, uint64_t n)
 
 	while (n && outcome <= SEND_AGAIN && (item = queue_begin(sender->sock.queue))) {
 		enum points fate = POINTS_DELIVERED;
+		bool was_empty = sender->sock.is_unix && is_empty(sender);
 
 		outcome = SEND_DONE;
 		if (send(sender->sock.fd, item->data, item->size,
@@ -119,7 +141,7 @@ static enum send_outcome send_some(struct udp_sender *sender, uint64_t n)
 			fate = POINTS_TOO_LARGE;
 			outcome = on_send_error(sender, item, errno);
 		} else {
-			on_sent(sender, item);
+			on_sent(sender, item, was_empty);
 		}
 		queue_end(sender->sock.queue, outcome == SEND_DONE ? fate : POINTS_PUSHED);
 		n -= outcome == SEND_DONE;
@@ -182,10 +204,12 @@ static void on_error(struct udp_sender *sender)
 {
 	int err = socket_error(&sender->sock);
 
-	if (sender->sock.is_unix)
+	if (sender->sock.is_unix) {
+		give_up_unread(sender);
 		socket_fail(&sender->sock, strerror(err ?: ECONNRESET));
-	else if (err) /* if not, a call has met it since */
+	} else if (err) { /* if not, a call has met it since */
 		on_refused(sender);
+	}
 	/* What waited for room in the old socket does not in the new one. */
 	if (sender->is_full && sender->sock.state == SOCKET_OPEN)
 		socket_watch(&sender->sock, EPOLLOUT);
@@ -212,8 +236,14 @@ static void on_flush(void *sock, bool is_last, uint64_t window_ns)
 {
 	struct udp_sender *sender = sock;
 	uint64_t burst = sender->sock.options.burst;
-	bool is_open = sender->sock.state == SOCKET_OPEN;
+	bool is_open;
 
+	if (socket_is_replaced(&sender->sock)) {
+		give_up_unread(sender);
+		sender->sock.exporter->n_losses++;
+		socket_close(&sender->sock);
+	}
+	is_open = sender->sock.state == SOCKET_OPEN;
 	/* What the kernel knows by now about the last datagram. */
 	if (is_open && !sender->sock.is_unix && socket_error(&sender->sock))
 		on_refused(sender);
@@ -221,7 +251,8 @@ static void on_flush(void *sock, bool is_last, uint64_t window_ns)
 		socket_report(&sender->sock, "nobody reads what was sent: the socket has no room");
 	if (sender->has_sent && !sender->was_refused && is_open)
 		socket_report_working(&sender->sock);
-	count_doubtful(sender, POINTS_DELIVERED);
+	if (!sender->sock.is_unix)
+		count_doubtful(sender, POINTS_DELIVERED);
 	sender->has_sent = sender->was_refused = false;
 
 	sender->window_ns = window_ns;
