@@ -188,11 +188,11 @@ static void tls_files_of_the_environment_are_for_https(void **state)
 
 	setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", "/dev/null", 1);
 	GIVE(&given);
-	assert_null(given.options.http.ca_file);
+	assert_null(given.options.http.tls.ca_file);
 	assert_int_equal(given.diag.n_errors, 0);
 	given_done(&given);
 	GIVE(&given, "endpoint=https://host");
-	assert_string_equal(given.options.http.ca_file, "/dev/null");
+	assert_string_equal(given.options.http.tls.ca_file, "/dev/null");
 	given_done(&given);
 }
 
@@ -398,15 +398,15 @@ static void nobody_is_asked_for_a_passphrase(void **state)
 	static const char *const keys[] = { "made-new.key", "made-old.key" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		struct http_options files = { .certificate_file = "made-a.pem", .key_file = keys[i] };
-		char seen[256], problem[HTTP_PROBLEM_BYTES];
+		struct tls_files files = { .certificate_file = "made-a.pem", .key_file = keys[i] };
+		char seen[256], problem[TLS_PROBLEM_BYTES];
 		int terminal, status;
 		pid_t child = forkpty(&terminal, NULL, NULL, NULL);
 		ssize_t size;
 
 		assert_true(child >= 0);
 		if (!child)
-			_exit(http_files_check(&files, problem) == -EKEYREJECTED ? 0 : 1);
+			_exit(tls_check_files(&files, problem) == -EKEYREJECTED ? 0 : 1);
 		size = read(terminal, seen, sizeof(seen));
 		if (size > 0)
 			kill(child, SIGKILL);

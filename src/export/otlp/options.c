@@ -64,9 +64,9 @@ static const struct setting_row rows[] = {
 	ROW(metrics_endpoint, "metrics_endpoint", SETTING_TEXT, NULL, .check = check_endpoint),
 	ROW(headers, "headers", SETTING_LIST, NULL, .check = otlp_header_check),
 	ROW(is_uncompressed, "compression", SETTING_CHOICE, "gzip", .choices = compressions),
-	ROW(http.ca_file, "ca_file", SETTING_TEXT, NULL),
-	ROW(http.certificate_file, "certificate_file", SETTING_TEXT, NULL),
-	ROW(http.key_file, "key_file", SETTING_TEXT, NULL),
+	ROW(http.tls.ca_file, "ca_file", SETTING_TEXT, NULL),
+	ROW(http.tls.certificate_file, "certificate_file", SETTING_TEXT, NULL),
+	ROW(http.tls.key_file, "key_file", SETTING_TEXT, NULL),
 	ROW(http.timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = NS_PER_MS, .takes_zero = true),
 	ROW(encoding.temporality, "temporality", SETTING_CHOICE, "cumulative", .choices = temporalities),
 	ROW(encoding.histogram, "histogram", SETTING_CHOICE, "explicit", .choices = histograms),
@@ -297,17 +297,17 @@ static void report_file(const char *key, const char *text, const char *file, int
 static void check_tls(const struct otlp_options *options, const struct assignments *given,
 		      struct diag *diag)
 {
-	const struct http_options *http = &options->http;
-	struct http_options sound = { 0 };
+	const struct tls_files *tls = &options->http.tls;
+	struct tls_files sound = { 0 };
 	const struct {
 		const char *key, *file, **sound;
 	} files[] = {
-		{ "ca_file", http->ca_file, &sound.ca_file },
-		{ "certificate_file", http->certificate_file, &sound.certificate_file },
-		{ "key_file", http->key_file, &sound.key_file },
-	}, *pair = &files[http->key_file ? 2 : 1];
+		{ "ca_file", tls->ca_file, &sound.ca_file },
+		{ "certificate_file", tls->certificate_file, &sound.certificate_file },
+		{ "key_file", tls->key_file, &sound.key_file },
+	}, *pair = &files[tls->key_file ? 2 : 1];
 	const char *complaint = NULL;
-	char problem[HTTP_PROBLEM_BYTES];
+	char problem[TLS_PROBLEM_BYTES];
 	int err;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
@@ -320,14 +320,14 @@ static void check_tls(const struct otlp_options *options, const struct assignmen
 			assignments_complain(given, diag, files[i].key, NULL,
 					     "the endpoint is http://, which does not use it; write https://");
 	}
-	if (http->key_file && !sound.key_file)
+	if (tls->key_file && !sound.key_file)
 		sound.certificate_file = NULL;
-	err = sound.ca_file || sound.certificate_file ? http_files_check(&sound, problem) : 0;
+	err = sound.ca_file || sound.certificate_file ? tls_check_files(&sound, problem) : 0;
 	if (err == -EBADMSG)
 		assignments_complain(given, diag, "ca_file", NULL, "%s: has no certificate that can be used: %s",
-				     http->ca_file, problem);
+				     tls->ca_file, problem);
 	else if (err)
-		assignments_complain(given, diag, pair->key, NULL, "%s: %s: %s", pair->file, http->key_file ?
+		assignments_complain(given, diag, pair->key, NULL, "%s: %s: %s", pair->file, tls->key_file ?
 				     "is not the key of certificate_file, or one of the two is damaged" :
 				     "is damaged, or does not also hold its key; name that with key_file", problem);
 }
@@ -335,13 +335,13 @@ static void check_tls(const struct otlp_options *options, const struct assignmen
 void otlp_options_check(const void *untyped, const struct assignments *given, struct diag *diag)
 {
 	const struct otlp_options *options = untyped;
-	const struct http_options *http = &options->http;
+	const struct tls_files *tls = &options->http.tls;
 	const char *complaint = NULL;
 	char value[HEADER_BYTES];
 	int err;
 
 	check_tls(options, given, diag);
-	if (http->key_file && !http->certificate_file)
+	if (tls->key_file && !tls->certificate_file)
 		assignments_complain(given, diag, "key_file", NULL, "a key without a certificate; give certificate_file too");
 	if (options->retry.max_ns < options->retry.initial_ns)
 		assignments_complain(given, diag, "retry_max", NULL, "shorter than retry_initial; write at least as long a time");
@@ -381,7 +381,7 @@ void otlp_options_warn(const struct otlp_options *options, const struct exporter
 		exporter_log(exporter, LOG_LEVEL_WARNING, NULL,
 			     "the %s%.*s is sent unencrypted over the network: use https://", what,
 			     (int)strcspn(name, ":"), name);
-	warn_of_readers(exporter, options->http.key_file);
+	warn_of_readers(exporter, options->http.tls.key_file);
 	for (size_t i = 0; i < options->headers.n_items; i++)
 		warn_of_readers(exporter, otlp_header_file(options->headers.items[i]));
 }

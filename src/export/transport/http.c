@@ -13,16 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <systemd/sd-event.h>
 
 #include "export/transport/timer.h"
 #include "util/buf.h"
-#include "util/credential.h"
 #include "util/duration.h"
-
-_Static_assert(HTTP_PROBLEM_BYTES >= CURL_ERROR_SIZE, "libcurl writes as many");
 
 #define UPLOAD_BUFFER_BYTES 16384L /* the least that libcurl takes; it is kept all the time */
 
@@ -36,7 +31,7 @@ struct http_client {
 	const uint8_t *body;
 	size_t size, sent;
 	struct buf response;
-	char problem[HTTP_PROBLEM_BYTES];
+	char problem[TLS_PROBLEM_BYTES];
 	http_answer_fn *answered;
 	void *user;
 };
@@ -190,89 +185,6 @@ static void go_on(struct http_client *client, curl_socket_t fd, int action)
 	deliver_answer(client, code);
 }
 
-/* libcurl copies the path, and reads the file whenever it connects. */
-static void set_file(CURL *easy, CURLoption option, const char *file)
-{
-	_cleanup_(freep) char *path = file ? credential_path(file) : NULL;
-
-	curl_easy_setopt(easy, option, path);
-}
-
-static void set_tls(CURL *easy, const struct http_options *options)
-{
-	set_file(easy, CURLOPT_SSLCERT, options->certificate_file);
-	set_file(easy, CURLOPT_SSLKEY, options->key_file);
-	/* else OpenSSL asks at the terminal for what the key needs */
-	curl_easy_setopt(easy, CURLOPT_KEYPASSWD, "");
-	if (options->ca_file)
-		set_file(easy, CURLOPT_CAINFO, options->ca_file);
-}
-
-static bool start_libcurl(void)
-{
-	unsetenv("SSLKEYLOGFILE"); /* libcurl would write the keys of connections there */
-	return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-}
-
-/*
- * libcurl reads the files when it begins to speak TLS: here to a socket of ours, which answers with
- * its end. A pair of sockets will not do, because libcurl 7.88 connects what is connected.
- */
-static CURLcode speak_tls(CURLM *multi, CURL *easy)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	socklen_t size = offsetof(struct sockaddr_un, sun_path); /* the kernel chooses a name */
-	_cleanup_(closep) int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-						0), peer = -1;
-	const CURLMsg *message;
-	int n = 0;
-
-	if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) ||
-	    listen(listener, 1))
-		return CURLE_OK;
-	size = sizeof(address) - 1;
-	if (getsockname(listener, (struct sockaddr *)&address, &size))
-		return CURLE_OK;
-	curl_easy_setopt(easy, CURLOPT_ABSTRACT_UNIX_SOCKET, address.sun_path + 1);
-	curl_multi_add_handle(multi, easy);
-	while (!curl_multi_perform(multi, &n) && n &&
-	       !curl_multi_poll(multi, NULL, 0, peer < 0 ? 1 : 1000, NULL)) {
-		if (peer < 0)
-			peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-		shutdown(peer, SHUT_WR);
-	}
-	message = curl_multi_info_read(multi, &n);
-	curl_multi_remove_handle(multi, easy);
-	return message ? message->data.result : CURLE_OK;
-}
-
-int http_files_check(const struct http_options *options, char problem[HTTP_PROBLEM_BYTES])
-{
-	CURLM *multi = start_libcurl() ? curl_multi_init() : NULL;
-	CURL *easy = multi ? curl_easy_init() : NULL;
-	CURLcode code = CURLE_OK;
-
-	problem[0] = '\0';
-	if (easy) {
-		curl_easy_setopt(easy, CURLOPT_URL, "https://localhost/");
-		curl_easy_setopt(easy, CURLOPT_PROXY, "");
-		curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-		/* if another program connects to the listener */
-		curl_easy_setopt(easy, CURLOPT_TIMEOUT, 10L);
-		curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, problem);
-		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-		curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
-		curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, (long)(options->ca_file != NULL));
-		set_tls(easy, options);
-		code = speak_tls(multi, easy);
-	}
-	curl_easy_cleanup(easy);
-	curl_multi_cleanup(multi);
-	if (code == CURLE_SSL_CACERT_BADFILE)
-		return -EBADMSG;
-	return code == CURLE_SSL_CERTPROBLEM ? -EKEYREJECTED : 0;
-}
-
 static void set_request(struct http_client *client, const struct http_options *options)
 {
 	CURL *easy = client->easy;
@@ -308,10 +220,10 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	/* Whatever the machine's openssl.cnf allows. */
 	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	set_tls(easy, options);
+	tls_set_files(easy, &options->tls);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	/* By default CAs are cached for a day. For the system's that is right: they are many. */
-	if (options->ca_file)
+	if (options->tls.ca_file)
 		curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 	/* By default, giving up a request waits for its name lookup, and the loop with it. */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
@@ -328,7 +240,7 @@ int http_client_new(struct sd_event *event, const struct http_options *options,
 {
 	_cleanup_(http_client_freep) struct http_client *client = NULL;
 
-	if (!start_libcurl())
+	if (!tls_start())
 		return -EIO;
 	client = calloc(1, sizeof(*client));
 	if (!client)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * POST over HTTP on the event loop, one request at a time over a connection that is kept. Only this
- * and url.c use libcurl. HTTP/1.1, or HTTP/2 if TLS negotiates it. libcurl uses the proxies of the
- * environment (http_proxy, HTTPS_PROXY, NO_PROXY).
+ * POST over HTTP on the event loop, one request at a time over a connection that is kept. Only
+ * this, tls.c and url.c use libcurl. HTTP/1.1, or HTTP/2 if TLS negotiates it. libcurl uses the
+ * proxies of the environment (http_proxy, HTTPS_PROXY, NO_PROXY).
  *
  * Each request is sent at most once. When a connection that was kept turns out to be dead, libcurl
  * would silently send the request again, and a receiver might count it twice. Here this is a
@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "export/transport/tls.h"
 #include "util/cleanup.h"
 #include "util/duration.h"
 
@@ -27,12 +28,10 @@ struct http_client;
 struct http_options {
 	const char *url;
 	const char *user_agent;
-	const char *ca_file;	      /* PEM; NULL: the system's */
-	const char *certificate_file; /* PEM, of the client */
-	const char *key_file;	      /* PEM */
-	uint64_t timeout_ns;	      /* of one request, in whole milliseconds; 0: none */
+	struct tls_files tls;
+	uint64_t timeout_ns; /* of one request, in whole milliseconds; 0: none */
 	/*
-	 * A connection is not used for longer, so that changes of the three files and of the name's
+	 * A connection is not used for longer, so that changes of the files and of the name's
 	 * addresses are taken up. libcurl before 7.80 keeps a connection until the receiver closes
 	 * it, or until two minutes have passed without a request.
 	 */
@@ -64,13 +63,6 @@ struct http_answer {
 
 typedef void http_answer_fn(void *user, const struct http_answer *answer);
 
-/*
- * Whether TLS can use the three files, found out without a network. -EBADMSG: not the certificates
- * in ca_file; -EKEYREJECTED: not certificate_file with its key, which is in it if there is no
- * key_file. Then problem says why. What this libcurl cannot find out is right.
- */
-#define HTTP_PROBLEM_BYTES 256
-int http_files_check(const struct http_options *options, char problem[HTTP_PROBLEM_BYTES]);
 /* event outlives the client. -ENOMEM, -EIO (libcurl will not start). */
 int http_client_new(struct sd_event *event, const struct http_options *options,
 		    struct http_client **ret_client);

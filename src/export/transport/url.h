@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * What a URL says about the receiver, without connecting to it. Only this and http.c use libcurl.
+ * What a URL says about the receiver, without connecting to it. Only this, http.c and tls.c use
+ * libcurl.
  */
 
 #include <stdbool.h>
