@@ -31,12 +31,7 @@ void socket_report(struct socket *sock, const char *problem)
 	if (!strcmp(sock->problem, problem))
 		return;
 	snprintf(sock->problem, sizeof(sock->problem), "%s", problem);
-	if (sock->is_unix)
-		snprintf(where, sizeof(where), "unix:%s", sock->options.endpoint.path);
-	else if (sock->addresses.n)
-		address_print(&sock->addresses.items[sock->current], where);
-	else
-		snprintf(where, sizeof(where), "%.100s", sock->options.endpoint.host);
+	route_print(&sock->route, where);
 	exporter_fail(sock->exporter, LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, "%s: %s", where, problem);
 }
 
@@ -72,11 +67,10 @@ void socket_fail(struct socket *sock, const char *problem)
 {
 	socket_report(sock, problem);
 	/* After a break, another address may be better. */
-	if (sock->state == SOCKET_OPEN && sock->addresses.n)
-		sock->current = (sock->current + 1) % sock->addresses.n;
+	if (sock->state == SOCKET_OPEN)
+		route_skip(&sock->route);
 	socket_close(sock);
 	sock->looked_up_ns = 0; /* too long ago */
-	sock->n_tried = 0;
 	/* Without memory for the timer, the next socket_open() tries again. */
 	if (!timer_arm(&sock->timer, backoff_draw(&sock->backoff, 0)))
 		sock->state = SOCKET_WAITING;
@@ -85,9 +79,8 @@ void socket_fail(struct socket *sock, const char *problem)
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user);
 
 /* Connects to an address, or begins to. The socket of before is closed if that succeeds. -errno. */
-static int open_address(struct socket *sock, unsigned int index)
+static int open_address(struct socket *sock, const struct address *address)
 {
-	const struct address *address = &sock->addresses.items[index];
 	const int on = 1;
 	_cleanup_(closep) int fd =
 		socket(address->socket.ss_family,
@@ -114,10 +107,11 @@ static int open_address(struct socket *sock, unsigned int index)
 	socket_close(sock);
 	sock->io = io;
 	sock->fd = TAKE_FD(fd);
-	sock->current = index;
 	sock->state = is_pending ? SOCKET_CONNECTING : SOCKET_OPEN;
 	exporter_asks(sock->exporter, is_pending);
-	return is_pending ? timer_arm(&sock->timer, sock->options.timeout_ns) : 0;
+	if (!is_pending)
+		return 0;
+	return timer_arm(&sock->timer, route_connect_ns(&sock->route, sock->options.timeout_ns));
 }
 
 /*
@@ -126,34 +120,14 @@ static int open_address(struct socket *sock, unsigned int index)
  */
 static void try_addresses(struct socket *sock, int err)
 {
-	while (sock->n_tried < sock->addresses.n) {
-		err = open_address(sock, (sock->current + !!sock->n_tried) % sock->addresses.n);
-		sock->n_tried++;
+	const struct address *address;
+
+	while ((address = route_try(&sock->route))) {
+		err = open_address(sock, address);
 		if (!err)
 			return;
-		if (sock->n_tried > 1)
-			sock->current = (sock->current + 1) % sock->addresses.n;
 	}
 	socket_fail(sock, strerror(-err));
-}
-
-static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *user);
-
-static int begin_lookup(struct socket *sock)
-{
-	int fd, r;
-
-	if (sock->lookup)
-		return 0;
-	fd = lookup_start(&sock->options.endpoint, sock->ops->type);
-	if (fd < 0)
-		return fd;
-	r = sd_event_add_io(sock->event, &sock->lookup, fd, EPOLLIN, on_answer, sock);
-	if (r < 0)
-		close(fd);
-	else
-		(void)sd_event_source_set_io_fd_own(sock->lookup, true);
-	return r < 0 ? r : 0;
 }
 
 bool socket_open(struct socket *sock)
@@ -163,12 +137,12 @@ bool socket_open(struct socket *sock)
 
 	if (sock->state != SOCKET_CLOSED)
 		return sock->state == SOCKET_OPEN;
-	sock->n_tried = 0;
-	if (!sock->has_name || (sock->addresses.n && age_ns < FRESH_NS)) {
+	route_begin(&sock->route);
+	if (!sock->route.has_name || (sock->route.addresses.n && age_ns < FRESH_NS)) {
 		try_addresses(sock, 0);
 		return sock->state == SOCKET_OPEN;
 	}
-	err = begin_lookup(sock);
+	err = route_look_up(&sock->route);
 	if (err)
 		socket_fail(sock, strerror(-err));
 	else
@@ -239,11 +213,14 @@ bool socket_is_replaced(const struct socket *sock)
 
 bool socket_try_next_address(struct socket *sock)
 {
-	unsigned int old = sock->current;
+	unsigned int old = sock->route.current;
 
-	for (unsigned int i = 1; i < sock->addresses.n; i++)
-		if (!open_address(sock, (old + i) % sock->addresses.n))
+	for (unsigned int i = 1; i < sock->route.addresses.n; i++) {
+		route_skip(&sock->route);
+		if (!open_address(sock, &sock->route.addresses.items[sock->route.current]))
 			return true;
+	}
+	sock->route.current = old;
 	return false;
 }
 
@@ -254,52 +231,34 @@ static void on_resolve_time(void *user)
 	struct socket *sock = user;
 
 	/* Without a thread now, the next error asks again. */
-	(void)begin_lookup(sock);
+	(void)route_look_up(&sock->route);
 }
 
-/* The name has these addresses now. true: the one in use, or to be tried, is still among them. */
-static bool take_addresses(struct socket *sock, const struct addresses *addresses)
-{
-	const struct address old = sock->addresses.items[sock->current];
-
-	sock->addresses = *addresses;
-	for (sock->current = 0; sock->current < addresses->n; sock->current++)
-		if (addresses->items[sock->current].size == old.size &&
-		    !memcmp(&addresses->items[sock->current].socket, &old.socket, old.size))
-			return true;
-	sock->current = 0;
-	return false;
-}
-
-static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *user)
+static void on_looked_up(void *user, const char *problem, bool has_moved)
 {
 	struct socket *sock = user;
-	const struct lookup_answer answer = lookup_read(fd);
-	bool stays = answer.error || take_addresses(sock, &answer.addresses);
 
-	sock->lookup = sd_event_source_disable_unref(source);
 	sock->looked_up_ns = timer_now_ns(sock->event);
 	if (sock->options.resolve_every_ns)
 		(void)timer_arm(&sock->resolve, sock->options.resolve_every_ns);
-	if (sock->state != SOCKET_LOOKING_UP && (sock->state != SOCKET_OPEN || stays))
-		return 0;
-	sock->n_tried = 0;
+	if (sock->state != SOCKET_LOOKING_UP && (sock->state != SOCKET_OPEN || !has_moved))
+		return;
+	route_begin(&sock->route);
 	/* Old addresses are better than none. */
-	if (sock->addresses.n)
+	if (sock->route.addresses.n)
 		connect_again(sock, 0);
 	else
-		socket_fail(sock, answer.problem);
-	return 0;
+		socket_fail(sock, problem);
 }
 
 void socket_look_up_again(struct socket *sock)
 {
 	uint64_t now_ns = timer_now_ns(sock->event);
 
-	if (!sock->has_name || now_ns - sock->looked_up_ns < sock->options.retry.max_ns)
+	if (!sock->route.has_name || now_ns - sock->looked_up_ns < sock->options.retry.max_ns)
 		return;
 	sock->looked_up_ns = now_ns;
-	(void)begin_lookup(sock);
+	(void)route_look_up(&sock->route);
 }
 
 /* The rest */
@@ -337,7 +296,9 @@ int socket_new(const struct socket_ops *ops, struct exporter *exporter,
 	sock->work = (struct timer){ sock->event, ops->expired, sock, NULL };
 	sock->timer = (struct timer){ sock->event, on_time, sock, NULL };
 	sock->resolve = (struct timer){ sock->event, on_resolve_time, sock, NULL };
-	sock->has_name = addresses_of(&options->endpoint, ops->type, &sock->addresses) < 0;
+	sock->route = (struct route){ .event = sock->event, .endpoint = options->endpoint,
+				      .type = ops->type, .looked_up = on_looked_up, .user = sock };
+	route_init(&sock->route);
 	/* So that the first datagrams need not wait for the name. */
 	if (ops->type == SOCK_DGRAM)
 		(void)socket_open(sock);
@@ -365,7 +326,7 @@ struct socket *socket_free(struct socket *sock)
 	if (!sock)
 		return NULL;
 	socket_close(sock);
-	sd_event_source_disable_unref(sock->lookup);
+	route_done(&sock->route);
 	timer_done(&sock->work);
 	timer_done(&sock->timer);
 	timer_done(&sock->resolve);

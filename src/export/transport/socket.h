@@ -15,7 +15,7 @@
 
 #include <sys/stat.h>
 
-#include "export/transport/lookup.h"
+#include "export/transport/route.h"
 #include "export/transport/timer.h"
 
 struct exporter;
@@ -75,11 +75,7 @@ struct socket {
 	bool is_unix;
 
 	const struct socket_ops *ops;
-	bool has_name;			/* to be looked up */
-	struct sd_event_source *lookup; /* that runs */
-	struct addresses addresses;
-	unsigned int current; /* of them, in use or to be tried */
-	unsigned int n_tried; /* since the socket was open or waiting */
+	struct route route;
 	uint64_t looked_up_ns;
 
 	enum socket_state state;
