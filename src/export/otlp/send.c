@@ -124,8 +124,10 @@ static void on_answer(void *user, const struct http_answer *http)
 
 	exporter_asks(otlp->exporter, false);
 	otlp_answer_read(http, queue->waiting->n_points, &answer);
-	if (answer.verdict == OTLP_AGAIN)
+	if (answer.verdict == OTLP_AGAIN) {
 		delay_ns = backoff_draw(&otlp->backoff, answer.retry_after_ns);
+		http_client_move_on(otlp->client);
+	}
 	if (!otlp_cut_refused(otlp, http, &answer))
 		end_request(otlp, http, &answer, delay_ns);
 	queue_aim(queue);

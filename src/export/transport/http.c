@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl's multi interface says what it waits for through two callbacks: its sockets become I/O
- * sources of sd-event, its one timeout becomes a timer. When one fires, curl_multi_socket_action()
- * goes on, and we ask for finished transfers. libcurl may not be called from its own callbacks, so
- * an answer is delivered after libcurl has returned, when the easy handle has left the multi
- * handle, and the caller is free to post again.
+ * libcurl looks no name up, unless that of a proxy: it gets one address at a time (route.h). It
+ * reuses a connection only for the address that the connection was made to.
  */
 #include "export/transport/http.h"
 
@@ -12,22 +9,37 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <systemd/sd-event.h>
 
+#include "export/transport/multi.h"
+#include "export/transport/proxy.h"
+#include "export/transport/route.h"
 #include "export/transport/timer.h"
+#include "export/transport/url.h"
 #include "util/buf.h"
 #include "util/duration.h"
 
 #define UPLOAD_BUFFER_BYTES 16384L /* the least that libcurl takes; it is kept all the time */
+/* for another lookup, before the addresses of before are used; at most half of the timeout */
+#define LOOKUP_NS (5 * NS_PER_S)
 
 struct http_client {
-	CURLM *multi;
+	struct sd_event *event;
+	struct multi multi;
 	CURL *easy;
-	struct timer timeout; /* for libcurl */
 	struct curl_slist *headers;
+	uint64_t timeout_ns, lifetime_ns;
+
+	/* To the host of the URL; all zero through a proxy, or if only libcurl can read it. */
+	struct route route;
+	struct curl_slist *connect_to;
+	uint64_t connected_ns; /* of the connection that is kept */
+	bool is_due;	       /* the name is to be looked up again */
+	bool is_fresh;	       /* the connection that is kept is not to be used */
 
 	/* The request on its way. */
+	bool is_looking_up;
+	struct timer patience; /* with a lookup */
+	uint64_t deadline_ns;  /* 0: none */
 	const uint8_t *body;
 	size_t size, sent;
 	struct buf response;
@@ -35,57 +47,6 @@ struct http_client {
 	http_answer_fn *answered;
 	void *user;
 };
-
-static void go_on(struct http_client *client, curl_socket_t fd, int action);
-
-static int on_io(sd_event_source *source, int fd, uint32_t revents, void *user)
-{
-	int events = revents & EPOLLIN ? CURL_CSELECT_IN : 0;
-
-	if (revents & EPOLLOUT)
-		events |= CURL_CSELECT_OUT;
-	if (revents & (EPOLLERR | EPOLLHUP))
-		events |= CURL_CSELECT_ERR;
-	go_on(user, fd, events);
-	return 0;
-}
-
-static void on_timeout(void *user)
-{
-	go_on(user, CURL_SOCKET_TIMEOUT, 0);
-}
-
-static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *user, void *socket_user)
-{
-	static const uint32_t events[] = {
-		[CURL_POLL_IN] = EPOLLIN, [CURL_POLL_OUT] = EPOLLOUT,
-					   [CURL_POLL_INOUT] = EPOLLIN | EPOLLOUT
-	};
-	struct http_client *client = user;
-	sd_event_source *source = socket_user;
-
-	if (what == CURL_POLL_REMOVE) {
-		sd_event_source_disable_unref(source);
-		curl_multi_assign(client->multi, fd, NULL);
-		return 0;
-	}
-	if (source)
-		return sd_event_source_set_io_events(source, events[what]) < 0 ? -1 : 0;
-	if (sd_event_add_io(client->timeout.event, &source, fd, events[what], on_io, client) < 0)
-		return -1;
-	curl_multi_assign(client->multi, fd, source);
-	return 0;
-}
-
-static int timeout_changed(CURLM *multi, long timeout_ms, void *user)
-{
-	struct http_client *client = user;
-
-	if (timeout_ms >= 0)
-		return timer_arm(&client->timeout, (uint64_t)timeout_ms * NS_PER_MS) < 0 ? -1 : 0;
-	timer_disarm(&client->timeout);
-	return 0;
-}
 
 /* Callbacks during a transfer */
 
@@ -170,19 +131,117 @@ static void deliver_answer(struct http_client *client, CURLcode code)
 	client->answered(client->user, &answer);
 }
 
-static void go_on(struct http_client *client, curl_socket_t fd, int action)
-{
-	const CURLMsg *message;
-	CURLcode code;
-	int n;
+/* Addresses */
 
-	curl_multi_socket_action(client->multi, fd, action, &n);
-	message = curl_multi_info_read(client->multi, &n);
-	if (!message)
+static void set_address(struct http_client *client, const struct address *address)
+{
+	char text[ADDRESS_TEXT_BYTES], target[ADDRESS_TEXT_BYTES + 2];
+
+	curl_slist_free_all(client->connect_to);
+	client->connect_to = NULL;
+	if (client->route.has_name && address) {
+		address_print(address, text);
+		snprintf(target, sizeof(target), "::%s", text); /* for any host and port */
+		client->connect_to = curl_slist_append(NULL, target);
+	}
+	curl_easy_setopt(client->easy, CURLOPT_CONNECT_TO, client->connect_to);
+}
+
+/* To the next address. -ENOMEM. */
+static int begin_transfer(struct http_client *client)
+{
+	uint64_t connect_ns = route_connect_ns(&client->route, client->timeout_ns), left_ms = 0;
+	uint64_t now_ns = timer_now_ns(client->event);
+
+	set_address(client, route_try(&client->route));
+	if (client->deadline_ns > now_ns)
+		left_ms = (client->deadline_ns - now_ns) / NS_PER_MS;
+	left_ms += client->deadline_ns && !left_ms; /* 0 would be no limit */
+	curl_easy_setopt(client->easy, CURLOPT_TIMEOUT_MS, (long)left_ms);
+	curl_easy_setopt(client->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(connect_ns / NS_PER_MS));
+	curl_easy_setopt(client->easy, CURLOPT_FRESH_CONNECT, (long)client->is_fresh);
+	client->sent = 0;
+	client->problem[0] = '\0';
+	buf_reset(&client->response);
+	return multi_begin(&client->multi, client->easy);
+}
+
+/* No connection was made, and another address has its turn. */
+static bool try_elsewhere(struct http_client *client, CURLcode code)
+{
+	bool is_late = client->deadline_ns &&
+		       timer_now_ns(client->event) >= client->deadline_ns;
+	curl_off_t connected_us = 0, ready_us = 0; /* ready: also if the connection was kept */
+
+	curl_easy_getinfo(client->easy, CURLINFO_CONNECT_TIME_T, &connected_us);
+	curl_easy_getinfo(client->easy, CURLINFO_PRETRANSFER_TIME_T, &ready_us);
+	if ((code != CURLE_COULDNT_CONNECT && code != CURLE_OPERATION_TIMEDOUT) || connected_us ||
+	    ready_us || is_late || client->route.n_tried >= client->route.addresses.n)
+		return false;
+	return !begin_transfer(client);
+}
+
+static void on_ended(void *user, int code)
+{
+	struct http_client *client = user;
+	long n_connections = 0;
+
+	if (try_elsewhere(client, (CURLcode)code))
 		return;
-	code = message->data.result; /* there is only one transfer, and only its end is a message */
-	curl_multi_remove_handle(client->multi, client->easy);
-	deliver_answer(client, code);
+	curl_easy_getinfo(client->easy, CURLINFO_NUM_CONNECTS, &n_connections);
+	if (n_connections)
+		client->connected_ns = timer_now_ns(client->event);
+	client->is_fresh = code != CURLE_OK;
+	deliver_answer(client, (CURLcode)code);
+}
+
+/* problem: why there are no new addresses; NULL: there are. Old ones are better than none. */
+static void end_lookup(struct http_client *client, const char *problem)
+{
+	const struct http_answer answer = { .failure = HTTP_UNREACHED,
+					    .problem = client->problem, .content_type = "" };
+	int err = 0;
+
+	client->is_looking_up = false;
+	timer_disarm(&client->patience);
+	if (client->route.addresses.n) {
+		err = begin_transfer(client);
+		if (!err)
+			return;
+	}
+	snprintf(client->problem, sizeof(client->problem), "cannot look up %.120s: %s",
+		 client->route.endpoint.host, err ? strerror(-err) : problem);
+	client->answered(client->user, &answer);
+}
+
+static void on_looked_up(void *user, const char *problem, bool has_moved)
+{
+	struct http_client *client = user;
+
+	client->is_due = problem;
+	client->is_fresh |= has_moved;
+	if (client->is_looking_up)
+		end_lookup(client, problem);
+}
+
+static void on_impatient(void *user)
+{
+	end_lookup(user, "no answer in time");
+}
+
+static int begin_lookup(struct http_client *client)
+{
+	uint64_t wait_ns = client->timeout_ns;
+	int err = route_look_up(&client->route);
+
+	if (client->route.addresses.n && (!wait_ns || wait_ns > 2 * LOOKUP_NS))
+		wait_ns = 2 * LOOKUP_NS;
+	if (client->route.addresses.n)
+		wait_ns /= 2;
+	if (!err && wait_ns)
+		err = timer_arm(&client->patience, wait_ns);
+	client->is_looking_up = !err;
+	return err && client->route.addresses.n ? begin_transfer(client) : err;
 }
 
 static void set_request(struct http_client *client, const struct http_options *options)
@@ -196,21 +255,14 @@ static void set_request(struct http_client *client, const struct http_options *o
 #else
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-#if LIBCURL_VERSION_NUM >= 0x075000
-	curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, options->lifetime_s);
-#endif
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent);
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-	/*
-	 * By default an address is kept for a minute, even if the receiver is gone. Connections
-	 * live for longer.
-	 */
+	/* That of a proxy is kept for a minute by default, even if the proxy is gone. */
 	curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
-	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)(options->timeout_ns / NS_PER_MS));
 	curl_easy_setopt(easy, CURLOPT_POST, 1L);
 	curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
 	/*
@@ -235,6 +287,18 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->problem);
 }
 
+static void set_route(struct http_client *client, const struct http_options *options)
+{
+	const char *proxy = proxy_for(options->url);
+
+	curl_easy_setopt(client->easy, CURLOPT_PROXY, proxy ?: "");
+	curl_easy_setopt(client->easy, CURLOPT_NOPROXY, "");
+	client->route = (struct route){ .event = client->event, .type = SOCK_STREAM,
+					.looked_up = on_looked_up, .user = client };
+	if (!proxy && url_endpoint(options->url, &client->route.endpoint))
+		route_init(&client->route);
+}
+
 int http_client_new(struct sd_event *event, const struct http_options *options,
 		    struct http_client **ret_client)
 {
@@ -245,18 +309,16 @@ int http_client_new(struct sd_event *event, const struct http_options *options,
 	client = calloc(1, sizeof(*client));
 	if (!client)
 		return -ENOMEM;
-	client->timeout = (struct timer){ event, on_timeout, client, NULL };
+	client->event = event;
+	client->patience = (struct timer){ event, on_impatient, client, NULL };
+	client->timeout_ns = options->timeout_ns;
+	client->lifetime_ns = (uint64_t)options->lifetime_s * NS_PER_S;
 	client->response.limit_bytes = options->limit_response_bytes;
-	client->multi = curl_multi_init();
 	client->easy = curl_easy_init();
-	if (!client->multi || !client->easy)
+	if (multi_init(&client->multi, event, on_ended, client) < 0 || !client->easy)
 		return -ENOMEM;
-	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
-	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
-	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, timeout_changed);
-	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, 1L);
 	set_request(client, options);
+	set_route(client, options);
 	*ret_client = TAKE_PTR(client);
 	return 0;
 }
@@ -284,28 +346,39 @@ int http_client_add_header(struct http_client *client, const char *header)
 int http_client_post(struct http_client *client, const uint8_t *body, size_t size,
 		     http_answer_fn *answered, void *user)
 {
+	uint64_t now_ns = timer_now_ns(client->event);
+
 	client->body = body;
 	client->size = size;
-	client->sent = 0;
 	client->answered = answered;
 	client->user = user;
-	client->problem[0] = '\0';
-	buf_reset(&client->response);
+	client->deadline_ns = client->timeout_ns ? now_ns + client->timeout_ns : 0;
 	curl_easy_setopt(client->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
-	return curl_multi_add_handle(client->multi, client->easy) == CURLM_OK ? 0 : -ENOMEM;
+	if (now_ns - client->connected_ns >= client->lifetime_ns)
+		client->is_fresh = client->is_due = true;
+	route_begin(&client->route);
+	if (client->route.has_name && (client->is_due || !client->route.addresses.n))
+		return begin_lookup(client);
+	return begin_transfer(client);
+}
+
+void http_client_move_on(struct http_client *client)
+{
+	route_skip(&client->route);
+	client->is_fresh = client->is_due = true;
 }
 
 struct http_client *http_client_free(struct http_client *client)
 {
 	if (!client)
 		return NULL;
-	/* also takes one that is in none, or NULL */
-	curl_multi_remove_handle(client->multi, client->easy);
+	multi_stop(&client->multi);
 	curl_easy_cleanup(client->easy);
-	/* closes what it keeps, which takes the I/O sources away */
-	curl_multi_cleanup(client->multi);
+	multi_done(&client->multi);
 	curl_slist_free_all(client->headers);
-	timer_done(&client->timeout);
+	curl_slist_free_all(client->connect_to);
+	route_done(&client->route);
+	timer_done(&client->patience);
 	buf_done(&client->response);
 	free(client);
 	return NULL;

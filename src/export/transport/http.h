@@ -3,8 +3,12 @@
 
 /*
  * POST over HTTP on the event loop, one request at a time over a connection that is kept. Only
- * this, tls.c and url.c use libcurl. HTTP/1.1, or HTTP/2 if TLS negotiates it. libcurl uses the
- * proxies of the environment (http_proxy, HTTPS_PROXY, NO_PROXY).
+ * this, multi.c, proxy.c, tls.c and url.c use libcurl. HTTP/1.1, or HTTP/2 if TLS negotiates it.
+ * The proxies are those of the environment (http_proxy, HTTPS_PROXY, NO_PROXY).
+ *
+ * The host's name is looked up outside the loop: for the first request, after a failure, and when a
+ * connection reaches its lifetime. Of several addresses, the next is tried if one cannot be
+ * reached, within the timeout of the request. A proxy looks the name up itself.
  *
  * Each request is sent at most once. When a connection that was kept turns out to be dead, libcurl
  * would silently send the request again, and a receiver might count it twice. Here this is a
@@ -32,8 +36,7 @@ struct http_options {
 	uint64_t timeout_ns; /* of one request, in whole milliseconds; 0: none */
 	/*
 	 * A connection is not used for longer, so that changes of the files and of the name's
-	 * addresses are taken up. libcurl before 7.80 keeps a connection until the receiver closes
-	 * it, or until two minutes have passed without a request.
+	 * addresses are taken up.
 	 */
 	long lifetime_s;
 	uint64_t limit_response_bytes; /* of the decompressed body */
@@ -78,6 +81,11 @@ int http_client_add_header(struct http_client *client, const char *header);
  */
 int http_client_post(struct http_client *client, const uint8_t *body, size_t size,
 		     http_answer_fn *answered, void *user);
+/*
+ * The receiver failed: the next request goes over a new connection, to its next address. Not while
+ * a request is on its way.
+ */
+void http_client_move_on(struct http_client *client);
 /* A request that is on its way is given up without a call. */
 struct http_client *http_client_free(struct http_client *client);
 

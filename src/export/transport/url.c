@@ -69,3 +69,24 @@ struct url_place url_place(const char *url)
 	curl_url_cleanup(parts);
 	return place;
 }
+
+bool url_endpoint(const char *url, struct endpoint *ret_endpoint)
+{
+	struct url_place place = url_place(url);
+	char *host = NULL, port[16];
+	const char *complaint, *dot;
+	CURLU *parts = curl_url();
+	bool is_known;
+
+	snprintf(port, sizeof(port), "%u", place.port);
+	is_known = parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+		   curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+		   !endpoint_parse(host, port, false, ret_endpoint, &complaint);
+	dot = is_known ? strrchr(host, '.') : NULL;
+	/* No name server knows NAME.localhost. */
+	if (dot && place.is_local && !strcasecmp(dot, ".localhost"))
+		snprintf(ret_endpoint->host, sizeof(ret_endpoint->host), "localhost");
+	curl_free(host);
+	curl_url_cleanup(parts);
+	return is_known;
+}

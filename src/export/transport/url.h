@@ -2,11 +2,13 @@
 #pragma once
 
 /*
- * What a URL says about the receiver, without connecting to it. Only this, http.c and tls.c use
+ * What a URL says about the receiver, without connecting to it. http.h says what else uses
  * libcurl.
  */
 
 #include <stdbool.h>
+
+#include "export/transport/lookup.h"
 
 /* Can one post to this URL? If not, *ret_complaint says why. 0, -EINVAL, -ENOMEM. */
 int url_check(const char *url, const char **ret_complaint);
@@ -22,5 +24,7 @@ struct url_place {
 };
 
 struct url_place url_place(const char *url);
+/* The host and the port of a URL. false: only libcurl can read the name (IDN). */
+bool url_endpoint(const char *url, struct endpoint *ret_endpoint);
 /* The URL without user, password and query, which may be secrets, for free(). NULL: no memory. */
 char *url_public(const char *url);

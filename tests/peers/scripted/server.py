@@ -117,17 +117,33 @@ def bomb(status):
     return answer(status, gzip.compress(bytes(5 << 20)), Content_Encoding="gzip")
 
 
+class BlackHole:
+    """Listens, and its queue is full: the kernel answers no further connection."""
+
+    def __init__(self, host, port):
+        listener = socket.create_server((host, port), backlog=0)
+        self.sockets = [listener]
+        for _ in range(4):
+            self.sockets.append(socket.socket())
+            self.sockets[-1].setblocking(False)
+            self.sockets[-1].connect_ex((host, port))
+
+    def stop(self):
+        for each in self.sockets:
+            each.close()
+
+
 class Server:
     """Serves until stop(); one thread a connection."""
 
-    def __init__(self, steps, context=None, port=0):
+    def __init__(self, steps, context=None, port=0, host="127.0.0.1"):
         self.steps = list(steps)
         self.context = context
         self.requests = []  # (time, connection's number, headers, digest of the body, body)
         self.n_dropped = 0
         self.n_connections = self.n_closed = 0
         self.lock = threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", port))
+        self.listener = socket.create_server((host, port))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 

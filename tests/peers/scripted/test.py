@@ -234,6 +234,7 @@ def run_answer(name):
         expect(key, counts[key], value)
     expect("requests that arrived", len(server.requests), wanted["requests"])
     expect("attempts", len(counts["attempts"]), wanted["requests"])
+    expect("connections", server.n_connections, wanted["requests"])
     expect("different bodies", len({request[3] for request in server.requests}), 1)
     if delay:
         delay(counts["attempts"], text)
@@ -823,26 +824,78 @@ def nobody_listens_then_somebody_does():
     expect("arrived once", len(box[0].requests), 1)
 
 
-def a_receiver_that_moves_is_found_at_the_next_attempt():
-    """Its name is in a hosts file of the exporter's own."""
-    server = scripted.Server([answer(200)])
-    with tempfile.NamedTemporaryFile("w", prefix="bpfpush-hosts.") as hosts:
-        def lead_to(address):
-            hosts.seek(0)
-            hosts.truncate()
-            hosts.write(f"{address} receiver.test\n")
-            hosts.flush()
-        lead_to("127.0.0.9")
+class Hosts:
+    """A hosts file of the exporter's own, which leads to receiver.test."""
 
-        def move(client):
-            client.wait(lambda: client.n_ended() >= 2)
-            lead_to("127.0.0.1")
-        alone = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts.name]
-        if subprocess.run([*alone, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
-            return  # not root
-        counts, _ = push(f"http://receiver.test:{server.port}", *FAST, prefix=alone, meanwhile=move)
+    def __init__(self, *addresses):
+        self.file = tempfile.NamedTemporaryFile("w", prefix="bpfpush-hosts.")
+        self.lead_to(*addresses)
+        self.alone = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', self.file.name]
+        self.can_be_used = not subprocess.run([*self.alone, "true"], stderr=subprocess.DEVNULL, check=False).returncode  # as root
+
+    def lead_to(self, *addresses):
+        self.file.seek(0)
+        self.file.truncate()
+        self.file.write("".join(f"{address} receiver.test\n" for address in addresses))
+        self.file.flush()
+
+
+def a_receiver_that_moves_is_found_at_the_next_attempt():
+    server = scripted.Server([answer(200)])
+    hosts = Hosts("127.0.0.9")
+
+    def move(client):
+        client.wait(lambda: client.n_ended() >= 2)
+        hosts.lead_to("127.0.0.1")
+    if not hosts.can_be_used:
+        return
+    counts, _ = push(f"http://receiver.test:{server.port}", *FAST, prefix=hosts.alone, meanwhile=move)
     expect("exported", counts["exported"], N)
     expect("attempts", counts["requests"], lambda n: n >= 3)
+
+
+def an_address_that_does_not_answer_leaves_time_for_the_next():
+    """An attempt ends after the time-out at the latest, so the one that succeeds was in time."""
+    hosts = Hosts("127.0.0.2", "127.0.0.3")
+    if not hosts.can_be_used:
+        return
+    for closed in (False, True):
+        server = scripted.Server([answer(200)], host="127.0.0.3")
+        hole = None if closed else scripted.BlackHole("127.0.0.2", server.port)
+        counts, text = push(f"http://receiver.test:{server.port}", "--batches=3", "--pause=100", "timeout=8s", "temporality=delta", *FAST,
+                            prefix=hosts.alone)
+        expect("exported", counts["exported"], 3 * N)
+        expect(text, (counts["requests"], counts["retries"]), (3, 0))
+        expect("connections", server.n_connections, 1)
+        expect("host", {request[2]["host"] for request in server.requests}, {f"receiver.test:{server.port}"})
+        expect("log", text, "")
+        server.stop()
+        if hole:
+            hole.stop()
+
+
+def after_a_failure_the_next_address_has_its_turn():
+    hosts = Hosts("127.0.0.2", "127.0.0.3")
+    if not hosts.can_be_used:
+        return
+    for failure in (answer(503), answer(429), scripted.close_after_read, scripted.close_before_read, scripted.silence):
+        well = scripted.Server([answer(200)], host="127.0.0.3")
+        sick = scripted.Server([failure], host="127.0.0.2", port=well.port)
+        counts, _ = push(f"http://receiver.test:{well.port}", "timeout=2s", *FAST, prefix=hosts.alone)
+        expect("exported", counts["exported"], N)
+        expect("requests", counts["requests"], 2)
+        expect("connections", (sick.n_connections, well.n_connections), (1, 1))
+        sick.stop()
+        well.stop()
+
+
+def a_name_that_is_not_known_is_named():
+    hosts = Hosts()
+    if not hosts.can_be_used:
+        return
+    counts, text = push("http://receiver.test:4318", "--attempts=2", *FAST, prefix=hosts.alone)
+    expect("waiting", counts["inflight"], N)
+    expect("said", len(re.findall(r"/v1/metrics: cannot look up receiver\.test: \w.*; kept for another attempt", text)), 1)
 
 
 def no_body_is_sent_twice_behind_our_back():
@@ -1114,6 +1167,9 @@ TESTS = [
     an_absurd_retry_after_is_clamped_and_zero_does_not_spin,
     nobody_listens_then_somebody_does,
     a_receiver_that_moves_is_found_at_the_next_attempt,
+    an_address_that_does_not_answer_leaves_time_for_the_next,
+    after_a_failure_the_next_address_has_its_turn,
+    a_name_that_is_not_known_is_named,
     no_body_is_sent_twice_behind_our_back,
     a_connection_closed_while_idle_is_replaced,
     a_header_whose_file_is_gone_waits_for_it,
