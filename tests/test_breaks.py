@@ -26,7 +26,7 @@ BREAKS = {
     "collectors": ("dump", "bpf/scheduler.conf", "unit = {migration}", "unit = {move}"),
     "bpf": ("syscalls", "bpf/task/syscalls.h", "table_count(&value->count, 1, is_own)",
             "table_count(&value->count, bpf_get_prandom_u32() & 255 ? 1 : 2, is_own)"),
-    "peers": ("otlp-scripted", "src/export/otlp/answer.c", "http->status <= 504", "http->status < 504"),
+    "peers": ("otlp-scripted", "src/export/otlp/answer.c", "{ 502, 504, OTLP_AGAIN }", "{ 502, 503, OTLP_AGAIN }"),
     "system": ("service", "systemd/bpfpush.service.in", "Type=notify", "Type=exec"),
     "vm": ("5.10", "src/collector/kernel/kernel.c", "is too old", "is old"),
 }

@@ -36,7 +36,7 @@ static void check_message(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const types[] = { "application/x-protobuf", "text/plain", "application/x-protobuf", "text/html",
+	static const char *const types[] = { "application/x-protobuf", "text/plain", "application/protobuf", "text/html",
 					     "application/json", "", "application/grpc", "text/plain" };
 	_cleanup_(freep) char *location = NULL;
 	struct http_answer http = { 0 };
@@ -58,9 +58,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(answer.n_rejected == N_POINTS || answer.verdict != OTLP_REFUSED);
 	check(answer.retry_after_ns <= http.retry_after_ns);
 	check(!answer.retry_after_ns || answer.verdict == OTLP_AGAIN);
-	/* A web page is not an answer. */
-	check((answer.verdict == OTLP_ACCEPTED) == (http.status >= 200 && http.status < 300 &&
-						     !(http.body_size && !strcmp(http.content_type, "text/html"))));
+	check(answer.verdict != OTLP_ACCEPTED || (http.status >= 200 && http.status < 300));
+	/* What did not come to an OTLP receiver is not refused by one. */
+	check(answer.verdict != OTLP_REFUSED || http.status < 200 || http.status >= 400);
+	/* A web page is no OTLP, whatever its type. */
+	check(answer.verdict != OTLP_ACCEPTED || !http.body_size || http.body[0] != '<');
 	check_message(answer.message);
 	return 0;
 }

@@ -23,13 +23,15 @@ ENDPOINT = "/v1/metrics"
 class Door(http.server.BaseHTTPRequestHandler):
     """Answers as its class attributes say, and keeps what it was sent."""
 
-    status, content_type, body = 200, "application/x-protobuf", b""
+    status, content_type, body, location = 200, "application/x-protobuf", b"", None
 
     def do_POST(self):
         self.server.bodies.append((self.path, dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
         self.send_response(self.status)
         self.send_header("Content-Type", self.content_type)
         self.send_header("Content-Length", str(len(self.body)))
+        if self.location:
+            self.send_header("Location", self.location)
         self.end_headers()
         self.wfile.write(self.body)
 
@@ -117,6 +119,8 @@ class ConnectTest(unittest.TestCase):
         refusing, port = self.door(status=401, body=status_of(b"who are \x1b[31myou"))
         _, page = self.door(content_type="text/html", body=b"<p>welcome")
         _, foreign = self.door(content_type="text/plain", body=b"welcome")
+        _, json = self.door(content_type="application/json", body=b'{"status":"ok"}')
+        _, moved = self.door(status=308, location=f"https://me:{SECRET}@door.invalid/v1/metrics")
         _, busy = self.door(status=503)
         secret = os.path.join(self.directory, "secret")
         with open(secret, "w", encoding="ascii") as file:
@@ -126,12 +130,15 @@ class ConnectTest(unittest.TestCase):
                                          "headers": f"Api-Key: file:{secret}", "compression": "none"},
                              page={"type": "otlp", "endpoint": f"http://127.0.0.1:{page}"},
                              foreign={"type": "otlp", "endpoint": f"http://127.0.0.1:{foreign}"},
+                             json={"type": "otlp", "endpoint": f"http://127.0.0.1:{json}"}, moved={"type": "otlp", "endpoint": f"http://127.0.0.1:{moved}"},
                              busy={"type": "otlp", "metrics_endpoint": f"http://127.0.0.1:{busy}/own"},
                              headless={"type": "otlp", "headers": "Api-Key: file:%d/none"})
         self.assertEqual(found, {
             "refused": f"http://127.0.0.1:{port}/a: fails: http://127.0.0.1:{port}/a/v1/metrics: refused for good: HTTP 401: who are ?[31myou (check the setting headers)",
-            "page": f"http://127.0.0.1:{page}: fails: http://127.0.0.1:{page}/v1/metrics: refused for good: HTTP 200 (this is not an OTLP receiver: check the endpoint)",
-            "foreign": f"http://127.0.0.1:{foreign}: fails: HTTP 200, but this is not an OTLP receiver: check the endpoint",
+            "page": f"http://127.0.0.1:{page}: fails: http://127.0.0.1:{page}/v1/metrics: HTTP 200: welcome (this is not an OTLP receiver: check the endpoint)",
+            "foreign": f"http://127.0.0.1:{foreign}: fails: http://127.0.0.1:{foreign}/v1/metrics: HTTP 200: welcome (this is not an OTLP receiver: check the endpoint)",
+            "json": f"http://127.0.0.1:{json}: fails: http://127.0.0.1:{json}/v1/metrics: HTTP 200: {{\"status\":\"ok\"}} (this is not an OTLP receiver: check the endpoint)",
+            "moved": f"http://127.0.0.1:{moved}: fails: http://127.0.0.1:{moved}/v1/metrics: HTTP 308: Location: https://door.invalid/v1/metrics (redirects are not followed: if that is the receiver, use https://)",
             "busy": f"http://127.0.0.1:{busy}/own: fails: http://127.0.0.1:{busy}/own: HTTP 503",
             "headless": "http://localhost:4318: fails: headers: Api-Key: the file %d/none cannot be used: No such file or directory"})
         (_, headers, body), = refusing.bodies

@@ -27,7 +27,8 @@ static void each_status_has_its_verdict(void **state)
 		int first, last;
 		enum otlp_verdict verdict;
 	} ranges[] = {
-		{ 200, 299, OTLP_ACCEPTED }, { 300, 428, OTLP_REFUSED }, { 429, 429, OTLP_AGAIN },
+		{ 200, 299, OTLP_ACCEPTED }, { 300, 399, OTLP_AGAIN },	 { 400, 406, OTLP_REFUSED },
+		{ 407, 407, OTLP_AGAIN },    { 408, 428, OTLP_REFUSED }, { 429, 429, OTLP_AGAIN },
 		{ 430, 501, OTLP_REFUSED },  { 502, 504, OTLP_AGAIN },	 { 505, 999, OTLP_REFUSED },
 	};
 
@@ -44,12 +45,12 @@ static void without_an_answer_it_is_tried_again(void **state)
 			 OTLP_AGAIN);
 }
 
-static void the_status_of_an_answer_that_is_too_large_holds(void **state)
+static void an_answer_that_is_too_large_is_no_success(void **state)
 {
 	static const struct {
 		int status;
 		enum otlp_verdict verdict;
-	} cases[] = { { 200, OTLP_ACCEPTED }, { 400, OTLP_REFUSED }, { 429, OTLP_AGAIN },
+	} cases[] = { { 200, OTLP_AGAIN },    { 400, OTLP_REFUSED }, { 429, OTLP_AGAIN },
 		      { 500, OTLP_REFUSED },  { 502, OTLP_AGAIN },   { 503, OTLP_AGAIN }, { 504, OTLP_AGAIN } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -61,7 +62,6 @@ static void the_status_of_an_answer_that_is_too_large_holds(void **state)
 		assert_int_equal(answer.n_rejected, answer.verdict == OTLP_REFUSED ? 10 : 0);
 		assert_int_equal(answer.retry_after_ns, answer.verdict == OTLP_AGAIN ? 5 : 0);
 		assert_string_equal(answer.message, "too large");
-		assert_false(answer.is_foreign);
 	}
 }
 
@@ -87,8 +87,9 @@ static void a_partial_success_is_counted(void **state)
 	assert_int_equal(answer.n_rejected, 3);
 	assert_string_equal(answer.message, "too old");
 	assert_int_equal(partial(3, "x", "Application/X-Protobuf; charset=x").n_rejected, 3);
-	assert_int_equal(partial(3, "x", "application/x-protobufs").n_rejected, 0);
-	assert_int_equal(partial(3, "x", "text/plain").n_rejected, 0);
+	assert_int_equal(partial(3, "x", "application/protobuf").n_rejected, 3);
+	assert_int_equal(partial(3, "x", "application/octet-stream").n_rejected, 3);
+	assert_int_equal(partial(3, "x", "").n_rejected, 3);
 	assert_int_equal(partial(11, "x", PROTOBUF).n_rejected, 10);
 	assert_int_equal(partial(INT64_MIN, "x", PROTOBUF).n_rejected, 0);
 	assert_string_equal(partial(0, "", PROTOBUF).message, "");
@@ -112,34 +113,51 @@ static void a_partial_success_in_json_is_counted(void **state)
 		const char *message;
 	} cases[] = {
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":\"3\",\"errorMessage\":\"too old\"}}", 3, "too old" },
-		{ "{ \"partialSuccess\" : {\n\"errorMessage\" : \"a\\u0022\\nb\\/\\u00e9\", \"rejectedDataPoints\" :\t4 } }", 4,
-		  "a\" b/?" },
+		{ "{\"partial_success\":{\"rejected_data_points\":\"3\",\"error_message\":\"too old\"}}", 3, "too old" },
+		{ "{ \"partialSuccess\" : {\n\"errorMessage\" : \"a\\u0022\\nb\\/\\u00e9\", \"rejectedDataPoints\" :\t4 } }\n",
+		  4, "a\" b/?" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":\"9223372036854775807\"}}", 10, "" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":1e400}}", 10, "" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":\"nan\"}}", 0, "" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":-3}}", 0, "" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":null}}", 0, "" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":[3]}}", 0, "" },
-		{ "{\"errorMessage\":\"\\\"rejectedDataPoints\\\":7\"}", 0, "\"rejectedDataPoints\":7" },
-		{ "[\"rejectedDataPoints\",7]", 0, "" },
+		{ "{\"partialSuccess\":{\"errorMessage\":\"\\\"rejectedDataPoints\\\":7}\"}}",
+		  0, "\"rejectedDataPoints\":7}" },
 		{ "{\"partialSuccess\":{}}", 0, "" },
-		{ "{\"rejectedDataPoints\":", 0, "" },
-		{ "{\"errorMessage\":\"cut\\", 0, "cut" },
-		{ "{\"errorMessage\":\"\\u00", 0, "?" },
-		{ "\"", 0, "" },
+		{ "{\"partialSuccess\":null}", 0, "" },
+		{ "{\"partialSuccess\":{\"x\":{\"y\":{}}}}", 0, "" },
+		{ " {\r\n}\t", 0, "" },
 	};
+	static const char *const types[] = { JSON "; charset=utf-8", PROTOBUF, "text/plain", "text/html", "" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct otlp_answer answer = read_text(200, JSON "; charset=utf-8", cases[i].body, strlen(cases[i].body));
+		const char *body = cases[i].body, *type = types[i % ARRAY_SIZE(types)];
+		struct otlp_answer answer = read_text(200, type, body, strlen(body));
 
 		assert_int_equal(answer.verdict, OTLP_ACCEPTED);
 		assert_int_equal(answer.n_rejected, cases[i].n_rejected);
 		assert_string_equal(answer.message, cases[i].message);
-		assert_false(answer.is_foreign);
 	}
 }
 
-static void the_reason_of_a_refusal_is_read_by_its_type(void **state)
+static void json_that_is_not_of_otlp_is_no_success(void **state)
+{
+	static const char *const bodies[] = {
+		"{\"status\":\"ok\"}", "{\"errorMessage\":\"x\"}", "{\"partialSuccess\":{},\"code\":200}", "{\"rejectedDataPoints\":1}",
+		"{\"partialSuccess\":3}", "{\"partialSuccess\":[]}", "{\"partialSuccess\":{}", "{\"partialSuccess\":{\"", "{\"partialSuccess\"",
+		"{\"partialSuccess", "{\"\\", "{\"\\u00", "{\"partialSuccess\":", "{\"partialSuccess\":nul", "{\"partialSuccess\" {}}",
+		"{\"partialSuccess\":{},}", "{\"partialSuccess\":{} \"partialSuccess\":{}}", "{,}", "{}}", "{} x", "{", "[]", "[{}]", "null",
+		"\"\"", "\"", "0", " ", "\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bodies); i++)
+		if (read_text(200, JSON, bodies[i], strlen(bodies[i])).verdict != OTLP_AGAIN)
+			fail_msg("%s", bodies[i]);
+	assert_int_equal(read_text(200, JSON, "{}\0x", 4).verdict, OTLP_AGAIN);
+}
+
+static void the_reason_of_a_refusal_is_read_by_its_form(void **state)
 {
 	static const struct {
 		const char *type, *body, *want;
@@ -150,14 +168,16 @@ static void the_reason_of_a_refusal_is_read_by_its_type(void **state)
 		{ JSON, "{\"error\":\"why\",\"message\":\"because\"}", "because" },
 		{ JSON, "{\"status\":\"error\",\"error\":\"invalid temporality\"}", "invalid temporality" },
 		{ JSON, "{\"error\":{\"message\":\"inside\"}}", "inside" },
-		{ JSON, "\"message\"", "" },
+		{ JSON, "{\"status\":\n \"failed\"}", "{\"status\": \"failed\"}" },
+		{ "text/plain", "{\"message\":\"a\"}", "a" },
 		{ "text/html", "<html><HEAD><Title lang=en>\n 404 Not\n Found</title>", "404 Not Found" },
 		{ "text/html", "<title>open", "open" },
+		{ PROTOBUF, "<!doctype html>\n<title>Sign in</title>", "Sign in" },
 		{ "text/html", "<title", "" },
-		{ "text/html", "<h1>x", "" },
+		{ "text/html", "<html> <body><h1>Bad\nGateway</h1>", "Bad Gateway" },
 		{ "text/plain", "\n \n", "" },
-		{ "text/plain", "\x1b[31mred\x7f \xff\xc3", "?[31mred? ??" },
-		{ "image/png", "png", "" },
+		{ "text/plain", "a\x1b[31mred\x7f \xff\xc3", "a?[31mred? ??" },
+		{ "image/png", "\x89PNG", "" },
 	};
 	struct otlp_answer answer;
 	char text[2000];
@@ -172,34 +192,43 @@ static void the_reason_of_a_refusal_is_read_by_its_type(void **state)
 	assert_int_equal(strlen(answer.message), OTLP_MESSAGE_BYTES - 1);
 	answer = read_answer((struct http_answer){ .status = 301, .location = "https://me:secret@h/new?token=1" });
 	assert_string_equal(answer.message, "Location: https://h/new");
-	assert_int_equal(answer.verdict, OTLP_REFUSED);
 }
 
-static void success_in_the_words_of_something_else_is_noticed(void **state)
+static void a_success_counts_by_its_body(void **state)
 {
 	static const struct {
-		int status;
+		const char *type, *body;
 		size_t body_size;
-		const char *type;
-		bool want;
+		bool is_accepted;
+		const char *message;
 	} cases[] = {
-		{ 200, 0, "text/html", false },	       { 200, 5, "text/plain; charset=utf-8", true },
-		{ 200, 5, "", true },		       { 200, 5, "Application/JSON; charset=utf-8", false },
-		{ 200, 5, "application/jsonp", true }, { 200, 5, PROTOBUF, true },
-		{ 200, 0, "application/grpc+proto", true }, { 200, 0, PROTOBUF, false },
-		{ 404, 5, "text/html", false },	       { 204, 5, "text/html; charset=utf-8", false },
+		{ "", "", 0, true, "" },
+		{ "text/html", "", 0, true, "" },
+		{ PROTOBUF, "", 0, true, "" },
+		{ JSON, "", 0, true, "" },
+		{ "application/grpc+proto", "", 0, false, "" },
+		{ PROTOBUF, "\x0a\x00", 2, true, "" },
+		{ PROTOBUF, "\x78\x05", 2, true, "" }, /* a field that a later version may have */
+		{ "application/protobuf", "\x78\x05", 2, true, "" },
+		{ "application/x-protobufs", "\x78\x05", 2, false, "x?" },
+		{ "text/plain", "Hi", 2, false, "Hi" }, /* field 9 is 105 */
+		{ "text/plain; charset=utf-8", "OK\n", 3, false, "OK" },
+		{ "", "welcome", 7, false, "welcome" },
+		{ PROTOBUF, "\xff\x00garbage", 9, false, "" },
+		{ PROTOBUF, "<title>Log in</title>", 21, false, "Log in" },
+		{ "text/html", "<title>Log in</title>", 21, false, "Log in" },
+		{ "text/html", "<p>welcome</p>", 14, false, "welcome" },
+		{ JSON, "{\"status\":\"ok\"}", 15, false, "{\"status\":\"ok\"}" },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct otlp_answer answer = read_answer((struct http_answer){ .status = cases[i].status,
-									      .body = (const uint8_t *)"<htm>",
-									      .body_size = cases[i].body_size,
-									      .content_type = cases[i].type });
+	for (int status = 200; status < 300; status += 33)
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+			struct otlp_answer answer = read_text(status, cases[i].type, cases[i].body, cases[i].body_size);
 
-		assert_int_equal(answer.is_foreign, cases[i].want);
-		assert_int_equal(answer.verdict, cases[i].status == 200 ? OTLP_ACCEPTED : OTLP_REFUSED);
-		assert_int_equal(answer.n_rejected, cases[i].status == 200 ? 0 : 10);
-	}
+			assert_int_equal(answer.verdict, cases[i].is_accepted ? OTLP_ACCEPTED : OTLP_AGAIN);
+			assert_string_equal(answer.message, cases[i].message);
+			assert_int_equal(answer.n_rejected, 0);
+		}
 }
 
 static void a_message_is_made_one_harmless_line(void **state)
@@ -248,7 +277,7 @@ static void a_huge_body_is_not_decoded(void **state)
 	assert_int_equal(read_answer((struct http_answer){ .status = 200, .body = body, .body_size = size,
 							   .content_type = PROTOBUF })
 				 .verdict,
-			 OTLP_ACCEPTED);
+			 OTLP_AGAIN);
 	free(body);
 }
 
@@ -306,9 +335,19 @@ static void a_failure_is_said_with_the_url_the_reason_and_a_hint(void **state)
 		  AGAIN("SSL certificate problem: certificate has expired") },
 		{ 443, { UNREACHED = "the proxy answered HTTP 407" },
 		  AGAIN("the proxy answered HTTP 407 (it wants credentials: https_proxy=http://USER:PASSWORD@HOST:PORT)") },
-		{ 80, { .status = 407 }, REFUSED("HTTP 407 (the proxy wants credentials: http_proxy=http://USER:PASSWORD@HOST:PORT)") },
+		{ 80, { .status = 407 }, AGAIN("HTTP 407 (the proxy wants credentials: http_proxy=http://USER:PASSWORD@HOST:PORT)") },
 		{ 80, { .status = 302, .location = "http://me:x@o/y?z" },
-		  REFUSED("HTTP 302: Location: http://o/y (redirects are not followed: set the URL to where this one leads)") },
+		  AGAIN("HTTP 302: Location: http://o/y (redirects are not followed: if that is the receiver, set the URL to it)") },
+		{ 80, { .status = 308, .location = "https://h/v1/metrics" },
+		  AGAIN("HTTP 308: Location: https://h/v1/metrics (redirects are not followed: if that is the receiver, use https://)") },
+		{ 80, { .status = 200, .content_type = "text/html", BODY("<title>Log in</title>") },
+		  AGAIN("HTTP 200: Log in (this is not an OTLP receiver: check the endpoint)") },
+		{ 80, { .status = 200, .content_type = PROTOBUF, BODY("\xff") },
+		  AGAIN("HTTP 200 (this is not an OTLP receiver: check the endpoint)") },
+		{ 80, { .status = 200, .failure = HTTP_TOO_LARGE, .problem = "big" },
+		  AGAIN("HTTP 200: big (this is not an OTLP receiver: check the endpoint)") },
+		{ 80, { .status = 200, .content_type = "application/grpc" },
+		  AGAIN("HTTP 200 (this is OTLP/gRPC, bpfpush sends OTLP/HTTP: try port 4318)") },
 		{ 80, { .status = 401 }, REFUSED("HTTP 401 (check the setting headers)") },
 		{ 80, { .status = 402 }, REFUSED("HTTP 402") },
 		{ 9090, { .status = 404 }, REFUSED("HTTP 404 (Prometheus takes http://HOST:9090/api/v1/otlp)") },
@@ -325,14 +364,10 @@ static void what_is_odd_about_an_accepted_request_is_said(void **state)
 {
 	static const struct said cases[] = {
 		{ 80, { .status = 200 }, "" },
-		{ 80, { .status = 200, .failure = HTTP_TOO_LARGE, .problem = "big" }, "<4>exporter x: big\n" },
-		{ 80, { .status = 200, .content_type = JSON, BODY("{\"errorMessage\":\"hm\"}") }, "<4>exporter x: the receiver warns: hm\n" },
-		{ 80, { .status = 200, .content_type = PROTOBUF, BODY("\xff") },
-		  "<4>exporter x: http://h/v1/metrics: a body that cannot be decoded answered with status 200 "
-		  "(this is not an OTLP receiver: check the endpoint)\n" },
-		{ 80, { .status = 200, .content_type = "application/grpc" },
-		  "<4>exporter x: http://h/v1/metrics: application/grpc answered with status 200 "
-		  "(this is OTLP/gRPC, bpfpush sends OTLP/HTTP: try port 4318)\n" },
+		{ 80, { .status = 200, .content_type = JSON, BODY("{\"partialSuccess\":{\"errorMessage\":\"hm\"}}") },
+		  "<4>exporter x: the receiver warns: hm\n" },
+		{ 80, { .status = 200, .content_type = JSON, BODY("{\"partialSuccess\":{\"rejectedDataPoints\":1}}") },
+		  "<4>exporter x: the receiver rejected 1 point\n" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -344,13 +379,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_status_has_its_verdict),
 		cmocka_unit_test(without_an_answer_it_is_tried_again),
-		cmocka_unit_test(the_status_of_an_answer_that_is_too_large_holds),
+		cmocka_unit_test(an_answer_that_is_too_large_is_no_success),
 		cmocka_unit_test(a_partial_success_in_json_is_counted),
-		cmocka_unit_test(the_reason_of_a_refusal_is_read_by_its_type),
+		cmocka_unit_test(json_that_is_not_of_otlp_is_no_success),
+		cmocka_unit_test(the_reason_of_a_refusal_is_read_by_its_form),
 		cmocka_unit_test(a_failure_is_said_with_the_url_the_reason_and_a_hint),
 		cmocka_unit_test(what_is_odd_about_an_accepted_request_is_said),
 		cmocka_unit_test(a_partial_success_is_counted),
-		cmocka_unit_test(success_in_the_words_of_something_else_is_noticed),
+		cmocka_unit_test(a_success_counts_by_its_body),
 		cmocka_unit_test(a_message_is_made_one_harmless_line),
 		cmocka_unit_test(a_status_is_read_from_a_refusal),
 		cmocka_unit_test(a_huge_body_is_not_decoded),

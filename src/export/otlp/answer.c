@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "export/otlp/json.h"
 #include "export/transport/url.h"
 #include "otlp-metrics.pb-c.h"
 #include "util/utf8.h"
@@ -14,19 +15,27 @@
 /* Unknown fields take many times their size when decoded; a true answer is short. */
 #define BODY_BYTES_MAX (64 * 1024)
 
-#define PROTOBUF "application/x-protobuf"
-#define JSON	 "application/json"
-#define HTML	 "text/html"
-#define GRPC	 "application/grpc"
+#define GRPC "application/grpc"
 
-#define WORDS_BYTES 1024
-#define NUMBER	    "+-.0123456789eE"
+/* Any other status is a refusal. */
+static const struct {
+	int first, last;
+	enum otlp_verdict verdict;
+} verdicts[] = {
+	{ 200, 299, OTLP_ACCEPTED }, /* if the rest of the answer is OTLP's */
+	{ 300, 399, OTLP_AGAIN },    /* the receiver was not reached, only what stands before it */
+	{ 407, 407, OTLP_AGAIN },
+	{ 429, 429, OTLP_AGAIN },
+	{ 502, 504, OTLP_AGAIN },
+};
 
-/*
- * Words: what the body says. It comes from outside, so it need not be what its content type
- * promises: whatever makes no sense is skipped, and texts may still hold bytes that cannot be
- * printed.
- */
+static enum otlp_verdict find_verdict(int status)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+		if (status >= verdicts[i].first && status <= verdicts[i].last)
+			return verdicts[i].verdict;
+	return OTLP_REFUSED;
+}
 
 static bool is_type(const char *content_type, const char *type)
 {
@@ -35,90 +44,17 @@ static bool is_type(const char *content_type, const char *type)
 	return !strncasecmp(content_type, type, size) && strchr("; \t", content_type[size]);
 }
 
-/* at: after a backslash; moved to what comes after the escape. */
-static char read_escape(const char **at)
+static bool is_protobuf(const char *content_type)
 {
-	char c = **at, digits[5] = "";
-	unsigned long code;
-
-	*at += c != '\0';
-	if (c != 'u')
-		return strchr("bfnrt", c) ? ' ' : c;
-	for (size_t i = 0; i < 4 && isxdigit((unsigned char)**at); i++)
-		digits[i] = *(*at)++;
-	code = strtoul(digits, NULL, 16);
-	return code && code < 0x80 ? (char)code : '?';
-}
-
-/* at: after the first quote; moved to what comes after the last. */
-static void read_string(const char **at, char text[WORDS_BYTES])
-{
-	size_t n = 0;
-
-	while (**at && **at != '"') {
-		char c = *(*at)++;
-
-		if (c == '\\')
-			c = read_escape(at);
-		if (n < WORDS_BYTES - 1)
-			text[n++] = c;
-	}
-	*at += **at == '"';
-	text[n] = '\0';
+	return is_type(content_type, "application/x-protobuf") ||
+	       is_type(content_type, "application/protobuf");
 }
 
 /*
- * The string, with its escapes resolved, or the number that belongs to the first such key, at any
- * depth; cut. Characters above ASCII that are written as escapes become '?'. false: there is none.
+ * Words: what the body says. It comes from outside, so it need not be what its content type
+ * promises: whatever makes no sense is skipped, and texts may still hold bytes that cannot be
+ * printed.
  */
-static bool find_word(const char *json, const char *key, char ret_text[WORDS_BYTES])
-{
-	bool is_key = false, is_value = false;
-	char text[WORDS_BYTES];
-
-	while (*json) {
-		char c = *json++;
-
-		if (c == '"') {
-			read_string(&json, text);
-			if (is_value) {
-				memcpy(ret_text, text, sizeof(text));
-				return true;
-			}
-			is_key = !strcmp(text, key);
-		} else if (is_value && strchr(NUMBER, c)) {
-			snprintf(ret_text, WORDS_BYTES, "%.*s",
-				 (int)strspn(json - 1, NUMBER), json - 1);
-			return true;
-		} else if (!isspace((unsigned char)c)) {
-			is_value = is_key && c == ':';
-			is_key = false;
-		}
-	}
-	return false;
-}
-
-/*
- * The message, or else the error, of JSON, the title of HTML, the first line of plain text or of no
- * type; "": none.
- */
-static void read_text(const char *content_type, const char *body, char ret_text[WORDS_BYTES])
-{
-	const char *title;
-
-	ret_text[0] = '\0';
-	if (is_type(content_type, JSON)) {
-		(void)(find_word(body, "message", ret_text) || find_word(body, "error", ret_text));
-	} else if (is_type(content_type, HTML)) {
-		title = strcasestr(body, "<title");
-		title = title ? strchr(title, '>') : NULL;
-		if (title)
-			snprintf(ret_text, WORDS_BYTES, "%.*s", (int)strcspn(title + 1, "<"), title + 1);
-	} else if (!content_type[0] || is_type(content_type, "text/plain")) {
-		body += strspn(body, " \t\r\n");
-		snprintf(ret_text, WORDS_BYTES, "%.*s", (int)strcspn(body, "\r\n"), body);
-	}
-}
 
 /* Text from outside may end up in a log: one line, with its blanks folded. */
 static void set_message(struct otlp_answer *answer, const char *text)
@@ -135,6 +71,34 @@ static void set_message(struct otlp_answer *answer, const char *text)
 	utf8_clean(answer->message);
 }
 
+/*
+ * The message, or else the error, of JSON; the title of HTML, or else its first words; all of other
+ * JSON, the first line of other text; "": there is not any, or it is not text.
+ */
+static void read_text(const char *body, char ret_text[JSON_WORD_BYTES])
+{
+	const char *end = "\r\n", *title;
+
+	body += strspn(body, " \t\r\n");
+	if (*body == '{') {
+		if (json_find(body, "message", ret_text) || json_find(body, "error", ret_text))
+			return;
+		end = "";
+	} else if (*body == '<') {
+		title = strcasestr(body, "<title");
+		body = title ?: body;
+		while (*body == '<') {
+			body += strcspn(body, ">");
+			body += *body == '>';
+			body += strspn(body, " \t\r\n");
+		}
+		end = "<";
+	}
+	snprintf(ret_text, JSON_WORD_BYTES, "%.*s", (int)strcspn(body, end), body);
+	if (!utf8_printable_bytes(ret_text, strlen(ret_text)))
+		ret_text[0] = '\0';
+}
+
 /* The body as text, cut, for free(). NULL: there is none, or no memory. */
 static char *copy_body(const struct http_answer *http)
 {
@@ -143,13 +107,56 @@ static char *copy_body(const struct http_answer *http)
 	return size ? strndup((const char *)http->body, size) : NULL;
 }
 
+static void read_words(const struct http_answer *http, struct otlp_answer *answer)
+{
+	_cleanup_(freep) char *body = http->location ? url_public(http->location) : copy_body(http);
+	char text[JSON_WORD_BYTES];
+
+	if (!body)
+		return;
+	if (http->location)
+		snprintf(text, sizeof(text), "Location: %s", body);
+	else
+		read_text(body, text);
+	set_message(answer, text);
+}
+
 /* false: it cannot be decoded */
-static bool read_success(const struct http_answer *http, size_t n_points,
-			 struct otlp_answer *answer)
+static bool read_status(const struct http_answer *http, struct otlp_answer *answer)
+{
+	Otlp__Status *status = otlp__status__unpack(NULL, http->body_size, http->body);
+
+	if (status)
+		set_message(answer, status->message);
+	otlp__status__free_unpacked(status, NULL);
+	return status != NULL;
+}
+
+static void read_failure(const struct http_answer *http, struct otlp_answer *answer)
+{
+	bool may_be_status = http->body_size && http->body_size <= BODY_BYTES_MAX &&
+			     is_protobuf(http->content_type);
+
+	if (http->failure == HTTP_TOO_LARGE)
+		set_message(answer, http->problem);
+	else if (!may_be_status || !read_status(http, answer))
+		read_words(http, answer);
+}
+
+/* What is left of a success. */
+
+/*
+ * false: it is not a response in protobuf. Some texts can be decoded as well, as fields that nobody
+ * knows: these count only if the answer is called protobuf.
+ */
+static bool read_response(const struct http_answer *http, size_t n_points,
+			  struct otlp_answer *answer)
 {
 	Otlp__ExportMetricsServiceResponse *response =
 		otlp__export_metrics_service_response__unpack(NULL, http->body_size, http->body);
-	const Otlp__ExportMetricsPartialSuccess *partial = response ?
+	bool is_right = response && (!response->base.n_unknown_fields ||
+				     is_protobuf(http->content_type));
+	const Otlp__ExportMetricsPartialSuccess *partial = is_right ?
 							   response->partial_success : NULL;
 
 	if (partial) {
@@ -160,82 +167,59 @@ static bool read_success(const struct http_answer *http, size_t n_points,
 		set_message(answer, partial->error_message);
 	}
 	otlp__export_metrics_service_response__free_unpacked(response, NULL);
-	return response != NULL;
+	return is_right;
 }
 
-static void read_json_success(const struct http_answer *http, size_t n_points,
-			      struct otlp_answer *answer)
+/* false: it is not a response in JSON */
+static bool read_json_response(const struct http_answer *http, size_t n_points,
+			       struct otlp_answer *answer)
 {
+	static const char *const members[] = { "partialSuccess", "partial_success", NULL };
 	_cleanup_(freep) char *body = copy_body(http);
-	char text[WORDS_BYTES];
+	char text[JSON_WORD_BYTES];
 	double n;
 
-	if (!body)
-		return;
-	n = find_word(body, "rejectedDataPoints", text) ? strtod(text, NULL) : 0;
+	if (!body || strlen(body) != http->body_size || !json_has_only(body, members))
+		return false;
+	n = json_find(body, "rejectedDataPoints", text) ||
+			    json_find(body, "rejected_data_points", text) ?
+		    strtod(text, NULL) :
+		    0;
 	if (n > 0)
 		answer->n_rejected = n < (double)n_points ? (uint64_t)n : n_points;
-	if (find_word(body, "errorMessage", text))
+	if (json_find(body, "errorMessage", text) || json_find(body, "error_message", text))
 		set_message(answer, text);
+	return true;
 }
 
-static void read_failure(const struct http_answer *http, struct otlp_answer *answer)
+/* false: not even the status is from an OTLP receiver */
+static bool read_success(const struct http_answer *http, size_t n_points,
+			 struct otlp_answer *answer)
 {
-	Otlp__Status *status = otlp__status__unpack(NULL, http->body_size, http->body);
-
-	if (status)
-		set_message(answer, status->message);
-	otlp__status__free_unpacked(status, NULL);
-}
-
-static void read_words(const struct http_answer *http, struct otlp_answer *answer)
-{
-	_cleanup_(freep) char *body = http->location ? url_public(http->location) : copy_body(http);
-	char text[WORDS_BYTES];
-
-	if (!body)
-		return;
-	if (http->location)
-		snprintf(text, sizeof(text), "Location: %s", body);
-	else
-		read_text(http->content_type, body, text);
-	set_message(answer, text);
+	if (http->failure == HTTP_TOO_LARGE || http->body_size > BODY_BYTES_MAX)
+		return false;
+	if (!http->body_size)
+		return strncasecmp(http->content_type, GRPC, strlen(GRPC)) != 0;
+	return read_response(http, n_points, answer) || read_json_response(http, n_points, answer);
 }
 
 void otlp_answer_read(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
 {
-	bool is_protobuf = is_type(http->content_type, PROTOBUF);
-	bool is_json = is_type(http->content_type, JSON);
-	bool is_decodable = http->body_size && http->body_size <= BODY_BYTES_MAX && is_protobuf;
-	/* of a portal or another server */
-	bool is_page = http->body_size && is_type(http->content_type, HTML);
+	bool is_answer = http->failure == HTTP_OK || http->failure == HTTP_TOO_LARGE;
 
-	*answer = (struct otlp_answer){ .verdict = OTLP_REFUSED };
-	if (http->failure == HTTP_TOO_LARGE)
-		set_message(answer, http->problem);
-	if (http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED) {
+	*answer = (struct otlp_answer){ .verdict = OTLP_AGAIN };
+	if (!is_answer)
+		return;
+	answer->verdict = find_verdict(http->status);
+	if (answer->verdict == OTLP_ACCEPTED) {
+		if (read_success(http, n_points, answer))
+			return;
 		answer->verdict = OTLP_AGAIN;
-	} else if (http->status >= 200 && http->status < 300 && !is_page) {
-		answer->verdict = OTLP_ACCEPTED;
-		/* Something else on that port. Some receivers always answer in JSON. */
-		answer->is_foreign = http->body_size ? !is_protobuf && !is_json :
-						       !strncasecmp(http->content_type, GRPC,
-								    strlen(GRPC));
-		if (is_decodable)
-			answer->is_foreign = !read_success(http, n_points, answer);
-		else if (is_json)
-			read_json_success(http, n_points, answer);
-	} else {
-		if (is_decodable)
-			read_failure(http, answer);
-		else if (http->failure == HTTP_OK)
-			read_words(http, answer);
-		if (http->status == 429 || (http->status >= 502 && http->status <= 504)) {
-			answer->verdict = OTLP_AGAIN;
-			answer->retry_after_ns = http->retry_after_ns;
-		}
 	}
-	if (answer->verdict == OTLP_REFUSED)
+	read_failure(http, answer);
+	if (answer->verdict == OTLP_AGAIN)
+		answer->retry_after_ns = http->retry_after_ns;
+	else
 		answer->n_rejected = n_points;
 }
 
@@ -246,7 +230,7 @@ static int encode_outcome(const struct http_answer *http, const struct otlp_answ
 {
 	if (http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED)
 		return -(int)http->failure;
-	return http->status * 4 + answer->is_foreign * 2 +
+	return http->status * 8 + (int)answer->verdict * 2 +
 	       (answer->n_rejected || answer->message[0]);
 }
 
@@ -257,6 +241,7 @@ static int encode_outcome(const struct http_answer *http, const struct otlp_answ
 static const struct {
 	int first, last;   /* status; 0: any, or none */
 	unsigned int port; /* 0: any */
+	const char *url;   /* how it begins; NULL: any */
 	const char *word;  /* in what went wrong, or in the content type; NULL: any */
 	const char *hint;
 } hints[] = {
@@ -272,7 +257,9 @@ static const struct {
 	{ .word = "proxy answered HTTP 407", .hint = "it wants credentials: https_proxy=http://USER:PASSWORD@HOST:PORT" },
 	{ 407, 407, .hint = "the proxy wants credentials: http_proxy=http://USER:PASSWORD@HOST:PORT" },
 	{ 200, 299, .hint = "this is not an OTLP receiver: check the endpoint" },
-	{ 300, 399, .hint = "redirects are not followed: set the URL to where this one leads" },
+	{ 300, 399, .url = "http:", .word = "Location: https:",
+	  .hint = "redirects are not followed: if that is the receiver, use https://" },
+	{ 300, 399, .hint = "redirects are not followed: if that is the receiver, set the URL to it" },
 	{ 401, 401, .hint = "check the setting headers" },
 	{ 403, 403, .hint = "check the setting headers" },
 	{ 404, 405, .port = 9090, .hint = "Prometheus takes http://HOST:9090/api/v1/otlp" },
@@ -287,11 +274,12 @@ static void append_hint(const struct otlp_report *report, const struct http_answ
 	size_t length = strlen(what);
 
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++) {
-		const char *word = hints[i].word;
+		const char *word = hints[i].word, *url = hints[i].url;
 
 		if ((hints[i].first &&
 		     (http->status < hints[i].first || http->status > hints[i].last)) ||
 		    (hints[i].port && report->port != hints[i].port) ||
+		    (url && strncasecmp(report->url, url, strlen(url))) ||
 		    (word && !strcasestr(what, word) && !strcasestr(http->content_type, word)))
 			continue;
 		snprintf(what + length, size - length, " (%s)", hints[i].hint);
@@ -299,26 +287,16 @@ static void append_hint(const struct otlp_report *report, const struct http_answ
 	}
 }
 
-static void report_accepted(const struct otlp_report *report, const struct http_answer *http,
-			    const struct otlp_answer *answer)
+static void report_accepted(const struct otlp_report *report, const struct otlp_answer *answer)
 {
-	const char *body = http->content_type[0] ? http->content_type : "a body without a content type";
-	char what[512];
-
-	if (is_type(http->content_type, PROTOBUF))
-		body = "a body that cannot be decoded";
-	snprintf(what, sizeof(what), "%.64s answered with status %d", body, http->status);
 	if (answer->n_rejected)
 		exporter_log(report->exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED,
-			     "the receiver rejected %zu point%s: %s", (size_t)answer->n_rejected,
-			     plural(answer->n_rejected), answer->message);
+			     "the receiver rejected %zu point%s%s%s", (size_t)answer->n_rejected,
+			     plural(answer->n_rejected), answer->message[0] ? ": " : "",
+			     answer->message);
 	else if (answer->message[0])
-		exporter_log(report->exporter, LOG_LEVEL_WARNING, NULL, "%s%s",
-			     http->failure == HTTP_OK ? "the receiver warns: " : "", answer->message);
-	else if (answer->is_foreign) {
-		append_hint(report, http, what, sizeof(what));
-		exporter_log(report->exporter, LOG_LEVEL_WARNING, NULL, "%.160s: %s", report->url, what);
-	}
+		exporter_log(report->exporter, LOG_LEVEL_WARNING, NULL, "the receiver warns: %s",
+			     answer->message);
 }
 
 static void report_failure(const struct otlp_report *report, const struct http_answer *http,
@@ -351,20 +329,11 @@ void otlp_report_answer(struct otlp_report *report, const struct http_answer *ht
 	int last = report->outcome;
 
 	report->outcome = encode_outcome(http, answer);
+	report->status = http->status;
 	if (report->outcome == last)
 		return;
 	if (answer->verdict == OTLP_ACCEPTED)
-		report_accepted(report, http, answer);
+		report_accepted(report, answer);
 	else
 		report_failure(report, http, answer, delay_ns);
-}
-
-int otlp_report_last(const struct otlp_report *report)
-{
-	struct exporter_stats *stats = &report->exporter->stats;
-	bool is_foreign = report->outcome & 2;
-
-	snprintf(stats->problem, sizeof(stats->problem), "HTTP %d%s", report->outcome / 4,
-		 is_foreign ? ", but this is not an OTLP receiver: check the endpoint" : "");
-	return is_foreign ? -EPROTO : 1;
 }

@@ -5,16 +5,18 @@
  * What a receiver's answer means for the points of a request (OTLP specification, "OTLP/HTTP
  * Response"). The answer comes from outside, so every length and number in it is checked.
  *
- *     2xx                   accepted, except the rejected_data_points of a partial success
- *                           (a body that is neither JSON nor protobuf that can be decoded is
- *                           foreign)
- *     429 502 503 504       again later, and not before Retry-After
- *     no answer             again later
- *     anything else         refused for good
+ *     2xx, and the body is empty, an    accepted, except the rejected_data_points of a partial
+ *     ExportMetricsServiceResponse, or  success
+ *     the same in JSON
+ *     2xx with another body             again later: the answer is not the receiver's
+ *     3xx 407                           likewise
+ *     429 502 503 504                   again later, and not before Retry-After
+ *     no answer                         again later
+ *     anything else                     refused for good
  *
  * The specification calls an answer over the limit a failure that is not to be retried. Here it
- * only has no body: what its status says holds, so the limit makes no loss of what is accepted or
- * may be tried again.
+ * only has no body: what its status says holds, so the limit makes no loss of what may be tried
+ * again. A success with such a body is not OTLP's.
  */
 
 #include <stdbool.h>
@@ -34,7 +36,6 @@ struct otlp_answer {
 	enum otlp_verdict verdict;
 	uint64_t n_rejected;		  /* points; at most all, and all of a refused request */
 	uint64_t retry_after_ns;	  /* 0: the receiver did not ask for a delay */
-	bool is_foreign;		  /* accepted by something that is not an OTLP receiver */
 	/* from the receiver: one printable line, cut; "" if none */
 	char message[OTLP_MESSAGE_BYTES];
 };
@@ -49,6 +50,7 @@ struct otlp_report {
 	char *url;	   /* that is asked, as url_public(); the exporter frees it */
 	unsigned int port; /* of the URL; the log hints at a port of another protocol */
 	bool is_delta;	   /* a request that is sent twice may count twice */
+	int status;	   /* of the last answer */
 	/* of the last request, for answer.c; 0: whatever is answered next is news */
 	int outcome;
 };
@@ -56,8 +58,3 @@ struct otlp_report {
 /* delay_ns: until the next attempt, of OTLP_AGAIN. */
 void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
 			const struct otlp_answer *answer, uint64_t delay_ns);
-/*
- * The last answer, which was accepted, as the words of exporter_ops.probe(). 1; -EPROTO if it was
- * foreign.
- */
-int otlp_report_last(const struct otlp_report *report);

@@ -112,16 +112,20 @@ static int otlp_push(struct exporter *exporter, const struct batch *batch)
 /* An empty request is whole: the receiver checks the headers, decodes it and answers. */
 static int otlp_probe(struct exporter *exporter)
 {
+	struct exporter_stats *stats = &exporter->stats;
 	struct otlp *otlp = exporter->state;
 	int err = 0;
 
-	if (!exporter->stats.requests && !exporter->queue.n_items) {
+	if (!stats->requests && !exporter->queue.n_items) {
 		err = enqueue_body(otlp, NULL, 0, 0);
 		otlp_send_next(otlp);
 	}
-	if (err || exporter->stats.is_failing)
+	if (err || stats->is_failing)
 		return err ?: -EIO;
-	return exporter_is_idle(exporter) ? otlp_report_last(&otlp->report) : 0;
+	if (!exporter_is_idle(exporter))
+		return 0;
+	snprintf(stats->problem, sizeof(stats->problem), "HTTP %d", otlp->report.status);
+	return 1;
 }
 
 static void otlp_send(struct exporter *exporter, const struct batch *batch)

@@ -160,6 +160,8 @@ def after_a_timeout(attempts, text):
 
 TIMEOUT_MS = 1000
 ACCEPTED = {"exported": N, "rejected": 0, "requests": 1, "retries": 0, "inflight": 0, "is_idle": 1, "is_failing": 0}
+PAGE = b"<html><title>Log in</title>"
+NOT_OTLP = r" \(this is not an OTLP receiver: check the endpoint\); kept for another attempt"
 REFUSED = {"exported": 0, "rejected": N, "requests": 1, "retries": 0, "inflight": 0, "is_idle": 1, "is_failing": 1}
 RETRIED = {"exported": N, "rejected": 0, "requests": 2, "retries": 1, "inflight": 0, "is_idle": 1, "is_failing": 0}
 
@@ -172,17 +174,34 @@ ANSWERS = {
     "200, warning": ([answer(200, WARNING)], ACCEPTED, None, "warns: be careful"),
     "200, more rejected than sent": ([answer(200, HUGE_PARTIAL)], {**ACCEPTED, "exported": 0, "rejected": N}, None, ""),
     "200, rejected is negative": ([answer(200, NEGATIVE)], ACCEPTED, None, ""),
-    "200, garbage": ([answer(200, b"\xff\x00garbage")], ACCEPTED, None,
-                     r"a body that cannot be decoded answered with status 200 \(this is not an OTLP receiver: check the endpoint"),
+    "200, a field of a later version": ([answer(200, b"\x78\x05")], ACCEPTED, None, ""),
+    "200, garbage": ([answer(200, b"\xff\x00garbage"), answer(200)], RETRIED, at_once, "HTTP 200" + NOT_OTLP),
+    "200, text": ([answer(200, b"OK\n", "text/plain"), answer(200)], RETRIED, at_once, "HTTP 200: OK" + NOT_OTLP),
+    "200, text without a type": ([answer(200, b"OK", None), answer(200)], RETRIED, at_once, "HTTP 200: OK" + NOT_OTLP),
+    "200, other JSON": ([answer(200, b'{"status":"ok"}', "application/json"), answer(200)], RETRIED, at_once,
+                        r'HTTP 200: \{"status":"ok"\}' + NOT_OTLP),
     "200, partial success in JSON": ([answer(200, JSON_PARTIAL, "application/json; charset=utf-8")],
                                      {**ACCEPTED, "exported": 7, "rejected": 3}, None, "rejected 3 points: too old"),
-    "200, partial success as text": ([answer(200, PARTIAL, "text/plain")], ACCEPTED, None, ""),
+    "200, partial success of another type": ([answer(200, PARTIAL, "application/protobuf")], {**ACCEPTED, "exported": 7, "rejected": 3}, None,
+                                             "rejected 3 points: too old"),
+    "200, partial success as text": ([answer(200, PARTIAL, "text/plain")], {**ACCEPTED, "exported": 7, "rejected": 3}, None,
+                                     "rejected 3 points: too old"),
+    "200, JSON without a type": ([answer(200, b"{}\n", None)], ACCEPTED, None, ""),
+    "200, empty, as HTML": ([answer(200, b"", "text/html")], ACCEPTED, None, ""),
+    "200, empty, as gRPC": ([answer(200, b"", "application/grpc"), answer(200)], RETRIED, at_once, "HTTP 200 .*OTLP/gRPC"),
     "200, body cut off": ([scripted.answer_half(200)], ACCEPTED, None, ""),
-    "200, a web page": ([answer(200, b"<html><title>Log in</title>", "text/html")], REFUSED, None,
-                        r"HTTP 200: Log in \(this is not an OTLP receiver: check the endpoint\); its points are dropped"),
+    "200, a web page": ([answer(200, PAGE, "text/html"), answer(200)], RETRIED, at_once, "HTTP 200: Log in" + NOT_OTLP),
+    "200, a web page as protobuf": ([answer(200, PAGE), answer(200)], RETRIED, at_once, "HTTP 200: Log in" + NOT_OTLP),
+    "201": ([answer(201, b"", None)], ACCEPTED, None, ""),
     "202": ([answer(202)], ACCEPTED, None, ""),
-    "301": ([answer(301, Location="http://me:pw@127.0.0.1:1/new?token=1")], REFUSED, None,
-            r"/v1/metrics: refused for good: HTTP 301: Location: http://127\.0\.0\.1:1/new \(redirects are not followed"),
+    "202, JSON body": ([answer(202, b"{}", "application/json")], ACCEPTED, None, ""),
+    "204": ([answer(204, b"", None)], ACCEPTED, None, ""),
+    "204, as HTML": ([answer(204, b"", "text/html")], ACCEPTED, None, ""),
+    "301": ([answer(301, Location="http://me:pw@127.0.0.1:1/new?token=1"), answer(200)], RETRIED, at_once,
+            r"/v1/metrics: HTTP 301: Location: http://127\.0\.0\.1:1/new \(redirects are not followed: if that is the receiver, set the URL to it\); kept"),
+    "308, to https": ([answer(308, Location="https://127.0.0.1:1/v1/metrics"), answer(200)], RETRIED, at_once,
+                      r"HTTP 308: Location: https://127\.0\.0\.1:1/v1/metrics \(redirects are not followed: if that is the receiver, use https://\); kept"),
+    "302, a page": ([answer(302, PAGE, "text/html"), answer(200)], RETRIED, at_once, r"HTTP 302: Log in \(redirects are not followed"),
     "400, Status": ([answer(400, STATUS)], REFUSED, None, r"HTTP 400: bad \S+\[31m data"),
     "400, text": ([answer(400, b"out of order", "text/plain")], REFUSED, None, "HTTP 400: out of order;"),
     "400, JSON": ([answer(400, b'{"code":3,"message":"bad \\u001b[31m data"}', "application/json")], REFUSED, None,
@@ -194,6 +213,7 @@ ANSWERS = {
     "403": ([answer(403)], REFUSED, None, r"HTTP 403 \(check the setting headers"),
     "404": ([answer(404)], REFUSED, None, r"HTTP 404 \(is the path of the URL right\? Most receivers take /v1/metrics"),
     "405": ([answer(405)], REFUSED, None, r"HTTP 405 \(is the path of the URL right\? Most receivers take /v1/metrics"),
+    "407": ([answer(407), answer(200)], RETRIED, at_once, r"HTTP 407 \(the proxy wants credentials: http_proxy=[^)]*\); kept"),
     "408": ([answer(408)], REFUSED, None, "HTTP 408"),
     "413": ([answer(413)], REFUSED, None, r"HTTP 413 \(lower max_request_size\);"),
     "415": ([answer(415)], REFUSED, None, r"HTTP 415 \(try compression = none\);"),
@@ -214,7 +234,8 @@ ANSWERS = {
     "drip": ([scripted.drip(b"HTTP/1.1 200 OK\r\nX: "), answer(200)], RETRIED, after_a_timeout, ""),
     "200, a body without end": ([scripted.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"), answer(200)], RETRIED, after_a_timeout,
                                 ""),
-    "200, gzip bomb": ([scripted.bomb(200)], ACCEPTED, None, "the answer is larger than max_response_size"),
+    "200, gzip bomb": ([scripted.bomb(200), answer(200)], RETRIED, at_once, "HTTP 200: the answer is larger than max_response_size" + NOT_OTLP),
+    "200, longer than a response can be": ([answer(200, b"\x18\x00" * 40000), answer(200)], RETRIED, at_once, "HTTP 200" + NOT_OTLP),
     "400, gzip bomb": ([scripted.bomb(400)], REFUSED, None, "HTTP 400: the answer is larger than max_response_size;"),
     "503, gzip bomb": ([scripted.bomb(503), answer(200)], RETRIED, at_once,
                        "HTTP 503: the answer is larger than max_response_size; kept"),
@@ -400,6 +421,16 @@ def deltas_that_were_refused_or_expired_are_in_the_next_ones():
     counts, _ = push(f"http://127.0.0.1:{server.port}", *DELTA, "--on-demand", "retry_give_up=60ms", meanwhile=push_until_they_arrive)
     expect("what arrived", sum(values(server, 4)), pushed[0] * (pushed[0] + 1) // 2)
     expect("lost", counts["dropped_error"], 0)
+
+
+def what_something_else_answers_keeps_deltas_without_a_doubt():
+    others = [answer(200, b"OK", "text/plain"), scripted.bomb(200), answer(302, Location="https://a.invalid/"), answer(407)]
+    server = scripted.Server([*others, answer(200)])
+    counts, text = push(f"http://127.0.0.1:{server.port}", *DELTA)
+    expect("what arrived", sum(values(server, len(others))), 55)
+    expect("the same bytes", len({request[3] for request in server.requests[:len(others) + 1]}), 1)
+    expect("in doubt, rejected, lost", [counts[key] for key in ("doubtful_points", "rejected", "dropped_error", "dropped_doubt")], [0, 0, 0, 0])
+    expect("doubts", text.count("may have counted it"), 0)
 
 
 def deltas_that_are_always_refused_wait():
@@ -1084,6 +1115,7 @@ def something_else_on_that_port_is_named_once_a_change():
     server = scripted.Server([page, page, answer(200), page, answer(200)])
     counts, text = push(f"http://127.0.0.1:{server.port}", "--batches=5", "temporality=delta", *FAST)
     expect("exported", counts["exported"], 5 * N)
+    expect("retries", counts["retries"], 3)
     expect("said", text.count("not an OTLP receiver"), 2)
 
 
@@ -1142,6 +1174,7 @@ TESTS = [
     of_the_backlog_of_totals_one_window_stays_for_each_time,
     deltas_that_a_full_queue_has_no_room_for_are_merged,
     deltas_that_were_refused_or_expired_are_in_the_next_ones,
+    what_something_else_answers_keeps_deltas_without_a_doubt,
     deltas_that_are_always_refused_wait,
     a_request_that_is_too_large_is_cut_and_its_size_is_kept,
     a_limit_of_points_holds_from_the_start,
