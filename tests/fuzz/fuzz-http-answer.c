@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "export/otlp/answer.h"
+#include "export/transport/retry-after.h"
 #include "util/cleanup.h"
 
 #define BODY_BYTES 1024
@@ -51,7 +52,7 @@ static void on_answer(void *user, const struct http_answer *http)
 	n_answers++;
 	demand(!http->status || (http->status >= 200 && http->status <= 999));
 	demand(http->content_type && http->body_size <= BODY_BYTES && (http->body || !http->body_size));
-	demand(http->retry_after_ns <= HTTP_RETRY_AFTER_MAX_NS && http->retry_after_ns % NS_PER_S == 0);
+	demand(http->retry_after_ns <= RETRY_AFTER_MAX_NS && http->retry_after_ns % NS_PER_S == 0);
 	demand(http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED || http->status);
 	demand(http->failure == HTTP_OK || *http->problem);
 

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "export/transport/http.h"
+#include "export/transport/retry-after.h"
 #include "util/cleanup.h"
 #include "util/duration.h"
 #include "loopback.h"
@@ -175,7 +176,7 @@ static uint64_t post(struct client *client, struct server *server)
 	return delay_ns;
 }
 
-static void retry_after_is_seconds_or_a_date_and_capped(void **state)
+static void retry_after_is_of_this_answer_and_capped(void **state)
 {
 	static const struct {
 		const char *text;
@@ -187,12 +188,13 @@ static void retry_after_is_seconds_or_a_date_and_capped(void **state)
 		{ "301", 300 },
 		{ "100000", 300 },
 		{ "Fri, 31 Dec 2100 23:59:59 GMT", 300 },
-		{ "Friday, 31-Dec-2100 23:59:59 GMT", 300 },
-		{ "Fri Dec 31 23:59:59 2100", 300 },
-		{ "Sun, 06 Nov 1994 08:49:37 GMT", 0 },
-		{ "-5", 0 },
-		{ "soon", 0 },
+		{ "1.5", 0 },
+		{ "2", 2 },
+		{ "2026-11-27T15:18:58Z", 0 },
+		{ "\t 3 \t", 3 },
 		{ "", 0 },
+		{ "4\r\nX-Retry-After: 5\r\nRetry-After: x", 4 },
+		{ "0\r\nretry-after: 6", 6 },
 	};
 	time_t then = time(NULL) + 200;
 	struct server server;
@@ -213,6 +215,19 @@ static void retry_after_is_seconds_or_a_date_and_capped(void **state)
 	assert_int_equal(server.n_accepted, 1);
 	client_done(&client);
 	server_done(&server);
+}
+
+static void retry_after_of_an_earlier_head_is_forgotten(void **state)
+{
+	char lines[][32] = { "HTTP/1.1 100 Continue\r\n", "Retry-After: 9\r\n", "\r\n", "HTTP/1.1 503 x\r\n" };
+	struct retry_after retry_after = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		size_t size = strlen(lines[i]);
+
+		assert_int_equal(retry_after_on_line(lines[i], 1, size, &retry_after), size);
+		assert_int_equal(retry_after.delay_ns, i == 1 || i == 2 ? 9 * NS_PER_S : 0);
+	}
 }
 
 static void a_connection_is_not_used_for_longer_than_its_lifetime(void **state)
@@ -290,7 +305,8 @@ int main(void)
 		cmocka_unit_test(a_refused_connection_is_an_answer_from_the_loop),
 		cmocka_unit_test(a_client_may_be_freed_with_a_request_on_its_way),
 		cmocka_unit_test(a_client_may_be_freed_from_its_answer),
-		cmocka_unit_test(retry_after_is_seconds_or_a_date_and_capped),
+		cmocka_unit_test(retry_after_is_of_this_answer_and_capped),
+		cmocka_unit_test(retry_after_of_an_earlier_head_is_forgotten),
 		cmocka_unit_test(a_connection_is_not_used_for_longer_than_its_lifetime),
 		cmocka_unit_test(a_name_is_looked_up_again_when_its_connection_has_reached_its_lifetime),
 		cmocka_unit_test(after_a_failure_the_next_address_has_its_turn_on_a_new_connection),

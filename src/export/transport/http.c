@@ -12,6 +12,7 @@
 
 #include "export/transport/multi.h"
 #include "export/transport/proxy.h"
+#include "export/transport/retry-after.h"
 #include "export/transport/route.h"
 #include "export/transport/timer.h"
 #include "export/transport/url.h"
@@ -43,6 +44,7 @@ struct http_client {
 	const uint8_t *body;
 	size_t size, sent;
 	struct buf response;
+	struct retry_after retry_after;
 	char problem[TLS_PROBLEM_BYTES];
 	http_answer_fn *answered;
 	void *user;
@@ -93,19 +95,10 @@ static const char *describe_failure(struct http_client *client, enum http_failur
 
 static void deliver_answer(struct http_client *client, CURLcode code)
 {
-	const curl_off_t max_s = HTTP_RETRY_AFTER_MAX_NS / NS_PER_S;
-	struct http_answer answer = { 0 };
-	curl_off_t delay_s = 0;
+	struct http_answer answer = { .retry_after_ns = client->retry_after.delay_ns };
 	char *type = NULL;
 	long status = 0;
 
-	/*
-	 * libcurl reads seconds and dates; anything else is 0. Before 8.12, a date in the past is
-	 * below 0.
-	 */
-	curl_easy_getinfo(client->easy, CURLINFO_RETRY_AFTER, &delay_s);
-	if (delay_s > 0)
-		answer.retry_after_ns = (uint64_t)(delay_s < max_s ? delay_s : max_s) * NS_PER_S;
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(client->easy, CURLINFO_CONTENT_TYPE, &type);
 	curl_easy_getinfo(client->easy, CURLINFO_REDIRECT_URL, &answer.location);
@@ -162,6 +155,7 @@ static int begin_transfer(struct http_client *client)
 	curl_easy_setopt(client->easy, CURLOPT_FRESH_CONNECT, (long)client->is_fresh);
 	client->sent = 0;
 	client->problem[0] = '\0';
+	client->retry_after.delay_ns = 0;
 	buf_reset(&client->response);
 	return multi_begin(&client->multi, client->easy);
 }
@@ -284,6 +278,8 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_READDATA, client);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, retry_after_on_line);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, &client->retry_after);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->problem);
 }
 
@@ -314,6 +310,7 @@ int http_client_new(struct sd_event *event, const struct http_options *options,
 	client->timeout_ns = options->timeout_ns;
 	client->lifetime_ns = (uint64_t)options->lifetime_s * NS_PER_S;
 	client->response.limit_bytes = options->limit_response_bytes;
+	client->retry_after.event = event;
 	client->easy = curl_easy_init();
 	if (multi_init(&client->multi, event, on_ended, client) < 0 || !client->easy)
 		return -ENOMEM;

@@ -49,8 +49,6 @@ enum http_failure {
 	HTTP_TOO_LARGE,	 /* there is an answer, but its body is larger than allowed, and left out */
 };
 
-#define HTTP_RETRY_AFTER_MAX_NS (300 * NS_PER_S)
-
 /* Valid during the call. */
 struct http_answer {
 	enum http_failure failure;
@@ -58,8 +56,7 @@ struct http_answer {
 	int status;		  /* 0: no answer */
 	const char *content_type; /* "": none */
 	const char *location;	  /* the URL that a redirect leads to; NULL: none */
-	/* Retry-After, at most HTTP_RETRY_AFTER_MAX_NS; 0: absent, in the past, or nonsense. */
-	uint64_t retry_after_ns;
+	uint64_t retry_after_ns; /* as in retry-after.h; 0: absent, in the past, or nonsense */
 	const uint8_t *body;
 	size_t body_size;
 };

@@ -222,6 +222,8 @@ ANSWERS = {
     "429, seconds": ([answer(429, Retry_After="1"), answer(200)], RETRIED, after_a_second, "HTTP 429"),
     "429, a past date": ([answer(429, Retry_After="Sun, 06 Nov 1994 08:49:37 GMT"), answer(200)], RETRIED, at_once, ""),
     "429, negative": ([answer(429, Retry_After="-1000"), answer(200)], RETRIED, at_once, ""),
+    "429, a fraction": ([answer(429, Retry_After="1.5"), answer(200)], RETRIED, at_once, ""),
+    "429, a date that is not HTTP's": ([answer(429, Retry_After="2126-11-27T15:18:58Z"), answer(200)], RETRIED, at_once, ""),
     "429, nonsense": ([answer(429, Retry_After="soon"), answer(200)], RETRIED, at_once, ""),
     "500": ([answer(500)], REFUSED, None, "HTTP 500"),
     "501": ([answer(501)], REFUSED, None, "HTTP 501"),
