@@ -28,14 +28,65 @@ static void each_status_has_its_verdict(void **state)
 		enum otlp_verdict verdict;
 	} ranges[] = {
 		{ 200, 299, OTLP_ACCEPTED }, { 300, 399, OTLP_AGAIN },	 { 400, 406, OTLP_REFUSED },
-		{ 407, 407, OTLP_AGAIN },    { 408, 428, OTLP_REFUSED }, { 429, 429, OTLP_AGAIN },
-		{ 430, 501, OTLP_REFUSED },  { 502, 504, OTLP_AGAIN },	 { 505, 999, OTLP_REFUSED },
+		{ 407, 408, OTLP_AGAIN },    { 409, 424, OTLP_REFUSED }, { 425, 425, OTLP_AGAIN },
+		{ 426, 428, OTLP_REFUSED },  { 429, 429, OTLP_AGAIN },	 { 430, 498, OTLP_REFUSED },
+		{ 499, 499, OTLP_AGAIN },    { 500, 501, OTLP_REFUSED }, { 502, 504, OTLP_AGAIN },
+		{ 505, 519, OTLP_REFUSED },  { 520, 524, OTLP_AGAIN },	 { 525, 999, OTLP_REFUSED },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
 		for (int status = ranges[i].first; status <= ranges[i].last; status++)
 			assert_int_equal(read_answer((struct http_answer){ .status = status }).verdict,
 					 ranges[i].verdict);
+}
+
+/* Is it in a list such as "400, 402–406, 500"? Its ranges have a dash that is three bytes long. */
+static bool is_listed(const char *list, int status)
+{
+	while (*list) {
+		char *end;
+		long first = strtol(list, &end, 10), last = first;
+
+		assert_true(end > list && first >= 100);
+		if (!strncmp(end, "\xe2\x80\x93", 3))
+			last = strtol(end + 3, &end, 10);
+		assert_true(last >= first);
+		if (status >= first && status <= last)
+			return true;
+		list = end + strspn(end, ", ");
+	}
+	return false;
+}
+
+/* The table of docs/operate.md: its first row with a status says what becomes of it. */
+static void each_status_does_what_the_manual_says(void **state)
+{
+	static const char *const words[] = { "delivered", "tries again", "refused" };
+	_cleanup_(fclosep) FILE *page = fopen(SOURCE_ROOT "/docs/operate.md", "re");
+	char rows[40][2][256], line[1024];
+	size_t n_rows = 0, n_used = 0;
+	bool is_used[40] = { false };
+
+	assert_non_null(page);
+	while (fgets(line, sizeof(line), page))
+		if (n_rows < ARRAY_SIZE(rows) &&
+		    sscanf(line, "| %255[0-9, \xe2\x80\x93]| %255[^|]|", rows[n_rows][0], rows[n_rows][1]) == 2)
+			n_rows++;
+	assert_in_range(n_rows, 10, ARRAY_SIZE(rows) - 1);
+	for (int status = 200; status <= 999; status++) {
+		const char *word = words[read_answer((struct http_answer){ .status = status }).verdict];
+		size_t i = 0;
+
+		while (i < n_rows && !is_listed(rows[i][0], status))
+			i++;
+		assert_true(i < n_rows);
+		if (strncmp(rows[i][1], word, strlen(word)))
+			fail_msg("%d is %s, and the page says: %s", status, word, rows[i][1]);
+		is_used[i] = true;
+	}
+	for (size_t i = 0; i < n_rows; i++)
+		n_used += is_used[i];
+	assert_int_equal(n_used, n_rows);
 }
 
 static void without_an_answer_it_is_tried_again(void **state)
@@ -354,6 +405,7 @@ static void a_failure_is_said_with_the_url_the_reason_and_a_hint(void **state)
 		{ 9091, { .status = 405 }, REFUSED("HTTP 405 (is the path of the URL right? Most receivers take /v1/metrics)") },
 		{ 80, { .status = 413 }, REFUSED("HTTP 413 (lower max_request_size)") },
 		{ 80, { .status = 415 }, REFUSED("HTTP 415 (try compression = none)") },
+		{ 80, { .status = 429 }, AGAIN("HTTP 429 (it limits how much it takes: a longer interval helps)") },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -378,6 +430,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_status_has_its_verdict),
+		cmocka_unit_test(each_status_does_what_the_manual_says),
 		cmocka_unit_test(without_an_answer_it_is_tried_again),
 		cmocka_unit_test(an_answer_that_is_too_large_is_no_success),
 		cmocka_unit_test(a_partial_success_in_json_is_counted),

@@ -17,16 +17,22 @@
 
 #define GRPC "application/grpc"
 
-/* Any other status is a refusal. */
+/*
+ * Any other status is a refusal. OTLP names 429, 502, 503 and 504; the others come from what stands
+ * before the receiver and mean the same. A test compares these with the table in docs/operate.md.
+ */
 static const struct {
 	int first, last;
 	enum otlp_verdict verdict;
 } verdicts[] = {
 	{ 200, 299, OTLP_ACCEPTED }, /* if the rest of the answer is OTLP's */
 	{ 300, 399, OTLP_AGAIN },    /* the receiver was not reached, only what stands before it */
-	{ 407, 407, OTLP_AGAIN },
+	{ 407, 408, OTLP_AGAIN },
+	{ 425, 425, OTLP_AGAIN },
 	{ 429, 429, OTLP_AGAIN },
+	{ 499, 499, OTLP_AGAIN },
 	{ 502, 504, OTLP_AGAIN },
+	{ 520, 524, OTLP_AGAIN },
 };
 
 static enum otlp_verdict find_verdict(int status)
@@ -266,6 +272,7 @@ static const struct {
 	{ 404, 405, .hint = "is the path of the URL right? Most receivers take /v1/metrics" },
 	{ 413, 413, .hint = "lower max_request_size" },
 	{ 415, 415, .hint = "try compression = none" },
+	{ 429, 429, .hint = "it limits how much it takes: a longer interval helps" },
 };
 
 static void append_hint(const struct otlp_report *report, const struct http_answer *http,

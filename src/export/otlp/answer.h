@@ -10,7 +10,7 @@
  *     the same in JSON
  *     2xx with another body             again later: the answer is not the receiver's
  *     3xx 407                           likewise
- *     429 502 503 504                   again later, and not before Retry-After
+ *     408 425 429 499 502-504 520-524   again later, and not before Retry-After
  *     no answer                         again later
  *     anything else                     refused for good
  *
