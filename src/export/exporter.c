@@ -98,8 +98,7 @@ static void begin_minute(struct exporter *exporter, uint64_t now_ns)
 			     n - CHANGES_MAX == 1 ? " is" : "s are", now);
 }
 
-/* A receiver that comes and goes must not fill the log. */
-static bool may_log(struct exporter *exporter)
+bool exporter_may_log(struct exporter *exporter)
 {
 	begin_minute(exporter, timer_boottime_ns(exporter->context->event));
 	return exporter->n_minute++ < CHANGES_MAX;
@@ -155,7 +154,7 @@ void exporter_fail_until(struct exporter *exporter, enum log_level level, const 
 	if (delay_ns)
 		snprintf(delay, sizeof(delay), " in %.*f s", delay_ns < 10 * NS_PER_S,
 			 (double)delay_ns / (double)NS_PER_S);
-	if (!exporter->context->is_trial && may_log(exporter))
+	if (!exporter->context->is_trial && exporter_may_log(exporter))
 		exporter_log(exporter, level, id, "%s%s", message, delay);
 }
 
@@ -169,7 +168,7 @@ bool exporter_recovers(struct exporter *exporter)
 	stats->is_failing = false;
 	stats->failing_ns = 0;
 	stats->problem[0] = '\0';
-	return may_log(exporter);
+	return exporter_may_log(exporter);
 }
 
 void exporter_asks(struct exporter *exporter, bool is_asking)

@@ -174,6 +174,11 @@ void exporter_send(struct exporter *exporter, const struct batch *batch);
  */
 void exporter_fail_until(struct exporter *exporter, enum log_level level, const char *id,
 			 uint64_t delay_ns, const char *format, ...) _printf_(5, 6);
+/*
+ * Asked before each message about a receiver, which must not fill the log when it comes and goes: a
+ * few are logged in a minute, and then how many more there were.
+ */
+bool exporter_may_log(struct exporter *exporter);
 /* Once an hour, that it still fails. To be called with each batch. */
 void exporter_remind(struct exporter *exporter);
 /* How much of stats.problem says why. */

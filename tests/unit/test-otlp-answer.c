@@ -426,6 +426,45 @@ static void what_is_odd_about_an_accepted_request_is_said(void **state)
 		assert_string_equal(said(cases[i].port, cases[i].http), cases[i].want);
 }
 
+/* Each of the answers, as one exporter gets them one after the other; how many lines are logged. */
+static unsigned int count_lines(const struct http_answer *answers, size_t n)
+{
+	const struct exporter_context context = { 0 };
+	struct exporter exporter = { .name = "x", .context = &context };
+	struct otlp_report report = { .exporter = &exporter, .url = (char *)"http://h" };
+	unsigned int n_lines = 0;
+
+	log_catch();
+	for (size_t i = 0; i < n; i++) {
+		struct http_answer http = answers[i];
+		struct otlp_answer answer = read_answer(http);
+
+		http.content_type = http.content_type ?: "";
+		otlp_report_answer(&report, &http, &answer, 0);
+	}
+	for (const char *text = log_caught(); (text = strchr(text, '\n')); text++)
+		n_lines++;
+	return n_lines;
+}
+
+static void other_words_are_news_and_the_same_are_not(void **state)
+{
+	const struct http_answer a = { .status = 503, BODY("a") }, b = { .status = 503, BODY("b") };
+	const struct http_answer partial_a = { .status = 200, BODY("{\"partialSuccess\":{\"errorMessage\":\"a\"}}") };
+	const struct http_answer partial_b = { .status = 200, BODY("{\"partialSuccess\":{\"errorMessage\":\"b\"}}") };
+	const struct http_answer late = { UNREACHED = "after 100 ms" }, later = { UNREACHED = "after 101 ms" };
+	const struct http_answer same[] = { a, a, a }, words[] = { a, b, b, a }, times[] = { late, later, late };
+	const struct http_answer warnings[] = { partial_a, partial_a, partial_b, { .status = 200 } };
+	const struct http_answer many[] = { partial_a, partial_b, partial_a, partial_b,
+					    partial_a, partial_b, partial_a, partial_b };
+
+	assert_int_equal(count_lines(same, ARRAY_SIZE(same)), 1);
+	assert_int_equal(count_lines(words, ARRAY_SIZE(words)), 3);
+	assert_int_equal(count_lines(times, ARRAY_SIZE(times)), 1);
+	assert_int_equal(count_lines(warnings, ARRAY_SIZE(warnings)), 2);
+	assert_int_equal(count_lines(many, ARRAY_SIZE(many)), 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +480,7 @@ int main(void)
 		cmocka_unit_test(a_partial_success_is_counted),
 		cmocka_unit_test(a_success_counts_by_its_body),
 		cmocka_unit_test(a_message_is_made_one_harmless_line),
+		cmocka_unit_test(other_words_are_news_and_the_same_are_not),
 		cmocka_unit_test(a_status_is_read_from_a_refusal),
 		cmocka_unit_test(a_huge_body_is_not_decoded),
 	};

@@ -10,6 +10,7 @@
 #include "export/otlp/json.h"
 #include "export/transport/url.h"
 #include "otlp-metrics.pb-c.h"
+#include "util/hash.h"
 #include "util/utf8.h"
 
 /* Unknown fields take many times their size when decoded; a true answer is short. */
@@ -231,13 +232,14 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points, struct ot
 
 /* Messages */
 
-/* What came back, in one number. */
-static int encode_outcome(const struct http_answer *http, const struct otlp_answer *answer)
+/* What came back, in one number: the receiver's words, but not libcurl's, which hold times. */
+static uint64_t encode_outcome(const struct http_answer *http, const struct otlp_answer *answer)
 {
+	const int what[] = { http->status, (int)answer->verdict, answer->n_rejected != 0 };
+
 	if (http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED)
-		return -(int)http->failure;
-	return http->status * 8 + (int)answer->verdict * 2 +
-	       (answer->n_rejected || answer->message[0]);
+		return http->failure;
+	return hash_text(hash_stable(HASH_STABLE_START, what, sizeof(what)), answer->message);
 }
 
 /*
@@ -296,12 +298,14 @@ static void append_hint(const struct otlp_report *report, const struct http_answ
 
 static void report_accepted(const struct otlp_report *report, const struct otlp_answer *answer)
 {
+	if (!(answer->n_rejected || answer->message[0]) || !exporter_may_log(report->exporter))
+		return;
 	if (answer->n_rejected)
 		exporter_log(report->exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED,
 			     "the receiver rejected %zu point%s%s%s", (size_t)answer->n_rejected,
 			     plural(answer->n_rejected), answer->message[0] ? ": " : "",
 			     answer->message);
-	else if (answer->message[0])
+	else
 		exporter_log(report->exporter, LOG_LEVEL_WARNING, NULL, "the receiver warns: %s",
 			     answer->message);
 }
@@ -333,7 +337,7 @@ static void report_failure(const struct otlp_report *report, const struct http_a
 void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
 			const struct otlp_answer *answer, uint64_t delay_ns)
 {
-	int last = report->outcome;
+	uint64_t last = report->outcome;
 
 	report->outcome = encode_outcome(http, answer);
 	report->status = http->status;

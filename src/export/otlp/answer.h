@@ -43,7 +43,10 @@ struct otlp_answer {
 void otlp_answer_read(const struct http_answer *http, size_t n_points,
 		      struct otlp_answer *ret_answer);
 
-/* Log messages about requests. A change of the outcome is logged; a repetition is not. */
+/*
+ * Log messages about requests. A change of the status or of the receiver's words is logged; a
+ * repetition is not.
+ */
 
 struct otlp_report {
 	struct exporter *exporter;
@@ -52,7 +55,7 @@ struct otlp_report {
 	bool is_delta;	   /* a request that is sent twice may count twice */
 	int status;	   /* of the last answer */
 	/* of the last request, for answer.c; 0: whatever is answered next is news */
-	int outcome;
+	uint64_t outcome;
 };
 
 /* delay_ns: until the next attempt, of OTLP_AGAIN. */

@@ -1128,6 +1128,17 @@ def something_else_on_that_port_is_named_once_a_change():
     expect("said", text.count("not an OTLP receiver"), 2)
 
 
+def another_reason_with_the_same_status_is_said():
+    first, second = (answer(status, reason, "text/plain") for status, reason in ((503, b"no disk"), (503, b"no memory")))
+    server = scripted.Server([first, first, second, second, first, answer(200)])
+    _, text = push(f"http://127.0.0.1:{server.port}", *FAST)
+    expect("reasons", re.findall(r"HTTP 503: (.*?); kept", text), ["no disk", "no memory", "no disk"])
+    first, second = (answer(400, reason, "text/plain") for reason in (b"too old", b"too many"))
+    server = scripted.Server([first, second, second, answer(200)])
+    _, text = push(f"http://127.0.0.1:{server.port}", "--batches=4", *FAST, meanwhile=lambda client: client.wait(lambda: client.n_ended() == 4))
+    expect("reasons", re.findall(r"HTTP 400: (.*?);", text), ["too old", "too many"])
+
+
 def the_port_of_grpc_is_hinted_at():
     _, text = push("http://127.0.0.2:4317", "--batches=1", "retry_give_up=1ms", *FAST)
     expect("hints", text.count("(port 4317 is for OTLP/gRPC, bpfpush sends OTLP/HTTP: try port 4318)"), 1)
@@ -1216,6 +1227,7 @@ TESTS = [
     a_connection_closed_while_idle_is_replaced,
     a_header_whose_file_is_gone_waits_for_it,
     something_else_on_that_port_is_named_once_a_change,
+    another_reason_with_the_same_status_is_said,
     the_port_of_grpc_is_hinted_at,
     the_url_is_named_without_its_secrets,
     a_proxy_is_called_one,
