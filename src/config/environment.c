@@ -69,15 +69,15 @@ static int set_log_level(struct config *config)
 
 static int set_resource(struct config *config)
 {
-	const char *list = get_variable("OTEL_RESOURCE_ATTRIBUTES");
+	const char *list = get_variable(RESOURCE_VARIABLE);
 	const char *name = get_variable("OTEL_SERVICE_NAME");
-	int r = list ? resource_set_list(&config->resource, list) : 0;
+	int r = list ? resource_set_list(&config->resource, list, &config->warnings) : 0;
 
 	if (r == -EINVAL)
-		diag_add(&config->warnings, "OTEL_RESOURCE_ATTRIBUTES", 0,
+		diag_add(&config->warnings, RESOURCE_VARIABLE, 0,
 			 "is not name=value,name=value with %%2C and %%3D for \",\" and \"=\" in values: ignored");
 	else if (r == -ENOSPC)
-		diag_add(&config->warnings, "OTEL_RESOURCE_ATTRIBUTES", 0,
+		diag_add(&config->warnings, RESOURCE_VARIABLE, 0,
 			 "more than %d attributes: the rest is ignored", RESOURCE_ATTRIBUTES_MAX);
 	else if (r < 0)
 		return r;

@@ -24,14 +24,18 @@
 #define ARCH "arm64"
 #endif
 
-const char *resource_name_complaint(const char *name)
+const char *resource_complaint(const char *name, const char *text)
 {
 	if (!isalpha((unsigned char)name[0]))
 		return "an attribute's name begins with a letter";
+	if (!parse_is_name(name))
+		return "an attribute's name has only letters, digits and _ . -";
 	if (strstr(name, "..") || name[strlen(name) - 1] == '.')
 		return "write a word before and after each dot of an attribute's name";
 	if (!strncmp(name, "otel.", 5) || !strncmp(name, "telemetry.sdk.", 14))
 		return "bpfpush sets otel.* itself, and telemetry.sdk.* is for SDKs";
+	if (!strcmp(name, "service.name") && !*text)
+		return "a service needs a name";
 	return NULL;
 }
 
@@ -157,7 +161,18 @@ static bool decode_item(char *text)
 	return !parse_percent(text) && utf8_is_printable(text, SIZE_MAX);
 }
 
-int resource_set_list(struct resource *resource, const char *list)
+static int set_listed(struct resource *resource, const char *name, const char *text,
+		      struct diag *warnings)
+{
+	const char *complaint = resource_complaint(name, text);
+
+	if (!complaint)
+		return resource_set(resource, name, text);
+	diag_add(warnings, RESOURCE_VARIABLE, 0, "%s: %s: ignored", name, complaint);
+	return 0;
+}
+
+int resource_set_list(struct resource *resource, const char *list, struct diag *warnings)
 {
 	int r = 0;
 
@@ -180,7 +195,7 @@ int resource_set_list(struct resource *resource, const char *list)
 			if (!decode_item(name) || !decode_item(item) || !*name)
 				return -EINVAL;
 			if (pass)
-				r = resource_set(resource, name, item);
+				r = set_listed(resource, name, item, warnings);
 		}
 	}
 	return r;

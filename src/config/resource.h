@@ -8,8 +8,10 @@
  */
 
 #include "metric/attribute.h"
+#include "util/diag.h"
 
 #define RESOURCE_ATTRIBUTES_MAX 128
+#define RESOURCE_VARIABLE	"OTEL_RESOURCE_ATTRIBUTES"
 
 struct resource {
 	struct attribute items[RESOURCE_ATTRIBUTES_MAX]; /* names and texts are owned */
@@ -17,10 +19,10 @@ struct resource {
 };
 
 /*
- * What is wrong with an attribute name that a person wrote and that parse_is_name() accepts; NULL:
+ * What is wrong with an attribute that a person wrote, in a file or in the environment; NULL:
  * nothing.
  */
-const char *resource_name_complaint(const char *name);
+const char *resource_complaint(const char *name, const char *text);
 /* An empty text removes the attribute. -ENOMEM, -ENOSPC. */
 int resource_set(struct resource *resource, const char *name, const char *text);
 /*
@@ -35,11 +37,11 @@ int resource_set(struct resource *resource, const char *name, const char *text);
 int resource_set_defaults(struct resource *resource, const char *const *roots,
 			  const char *config_path);
 /*
- * The value of OTEL_RESOURCE_ATTRIBUTES: "name=text,name=text", with "%2C" for "," and the like.
- * -EINVAL: it is malformed, and nothing of it is set (OpenTelemetry specification,
- * resource/sdk.md). -ENOMEM, -ENOSPC.
+ * The value of RESOURCE_VARIABLE: "name=text,name=text", with "%2C" for "," and the like. Attributes
+ * with a complaint are left out, with a warning. -EINVAL: it is malformed, and nothing of it is set
+ * (OpenTelemetry specification, resource/sdk.md). -ENOMEM, -ENOSPC.
  */
-int resource_set_list(struct resource *resource, const char *list);
+int resource_set_list(struct resource *resource, const char *list, struct diag *warnings);
 /* its text, or NULL */
 const char *resource_find(const struct resource *resource, const char *name);
 void resource_done(struct resource *resource);

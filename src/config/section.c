@@ -105,11 +105,9 @@ static int take_agent(struct reading *reading, const struct assignment *setting)
 
 static int take_resource(struct reading *reading, const struct assignment *setting)
 {
-	const char *complaint = resource_name_complaint(setting->key);
+	const char *complaint = resource_complaint(setting->key, setting->value);
 	int r = 0;
 
-	if (!strcmp(setting->key, "service.name") && !*setting->value)
-		complaint = "a service needs a name";
 	if (setting->earlier_line)
 		mistake(reading, "%s: already set on line %u", setting->key, setting->earlier_line);
 	else if (complaint)

@@ -59,6 +59,8 @@ static void read_config(const char *path)
 		demand(config->exporters[i].ops && config->exporters[i].options);
 	for (unsigned int i = 1; i < config->resource.n; i++)
 		demand(strcmp(config->resource.items[i - 1].name, config->resource.items[i].name) < 0);
+	for (unsigned int i = 0; i < config->resource.n; i++)
+		demand(!resource_complaint(config->resource.items[i].name, config->resource.items[i].text));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

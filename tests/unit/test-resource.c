@@ -48,15 +48,16 @@ static void their_number_is_bounded(void **state)
 
 static void names_are_checked(void **state)
 {
-	assert_null(resource_name_complaint("service.name"));
-	assert_null(resource_name_complaint("k8s.cluster_name-1"));
-	assert_null(resource_name_complaint("Team"));
-	assert_non_null(resource_name_complaint(".name"));
-	assert_non_null(resource_name_complaint("1st"));
-	assert_non_null(resource_name_complaint("a..b"));
-	assert_non_null(resource_name_complaint("a."));
-	assert_non_null(resource_name_complaint("otel.scope"));
-	assert_non_null(resource_name_complaint("telemetry.sdk.name"));
+	static const char *const right[] = { "service.name", "k8s.cluster_name-1", "Team", "otel", "telemetry.sdk" };
+	static const char *const wrong[] = { "", ".name", "1st", "-x", "a..b", "a.", "a b", "a/b", "\xc3\xa9t\xc3\xa9", "t\xc3\xa9",
+					     "otel.scope", "telemetry.sdk.name" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(right); i++)
+		assert_null(resource_complaint(right[i], "x"));
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_non_null(resource_complaint(wrong[i], "x"));
+	assert_null(resource_complaint("team", ""));
+	assert_non_null(resource_complaint("service.name", ""));
 }
 
 static void defaults_tell_of_this_machine(void **state)
@@ -169,11 +170,13 @@ static void a_list_is_taken_whole_or_not_at_all(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_(resource_done) struct resource resource = { 0 };
+		_cleanup_(diag_done) struct diag warnings = DIAG_INIT;
 		const char *a, *b;
 		int r;
 
 		assert_ok(resource_set(&resource, "a", "old"));
-		r = resource_set_list(&resource, cases[i].list);
+		r = resource_set_list(&resource, cases[i].list, &warnings);
+		assert_int_equal(warnings.n_errors, 0);
 		a = resource_find(&resource, "a");
 		b = resource_find(&resource, "b");
 		if (r != -cases[i].error || strcmp(a ?: "", cases[i].a ?: "") || strcmp(b ?: "", cases[i].b ?: ""))
@@ -181,11 +184,33 @@ static void a_list_is_taken_whole_or_not_at_all(void **state)
 	}
 }
 
+static void of_a_list_what_a_file_may_not_set_is_left_out(void **state)
+{
+	static const char list[] = "telemetry.sdk.name=foo,a=1,otel.scope=1,a b=2,1a=3,.a=4,a%20c=5,service.name=,b=2";
+	_cleanup_(resource_done) struct resource resource = { 0 };
+	_cleanup_(diag_done) struct diag warnings = DIAG_INIT;
+
+	assert_ok(resource_set(&resource, "service.name", "s"));
+	assert_ok(resource_set_list(&resource, list, &warnings));
+	assert_int_equal(resource.n, 3);
+	assert_string_equal(resource_find(&resource, "a"), "1");
+	assert_string_equal(resource_find(&resource, "b"), "2");
+	assert_string_equal(resource_find(&resource, "service.name"), "s");
+	assert_string_equal(buf_text(&warnings.text),
+		"OTEL_RESOURCE_ATTRIBUTES: telemetry.sdk.name: bpfpush sets otel.* itself, and telemetry.sdk.* is for SDKs: ignored\n"
+		"OTEL_RESOURCE_ATTRIBUTES: otel.scope: bpfpush sets otel.* itself, and telemetry.sdk.* is for SDKs: ignored\n"
+		"OTEL_RESOURCE_ATTRIBUTES: a b: an attribute's name has only letters, digits and _ . -: ignored\n"
+		"OTEL_RESOURCE_ATTRIBUTES: 1a: an attribute's name begins with a letter: ignored\n"
+		"OTEL_RESOURCE_ATTRIBUTES: .a: an attribute's name begins with a letter: ignored\n"
+		"OTEL_RESOURCE_ATTRIBUTES: a c: an attribute's name has only letters, digits and _ . -: ignored\n"
+		"OTEL_RESOURCE_ATTRIBUTES: service.name: a service needs a name: ignored\n");
+}
+
 static int fill(struct resource *resource, const char *const *roots)
 {
 	int r = resource_set_defaults(resource, roots, NULL);
 
-	return r < 0 ? r : resource_set_list(resource, "a=1,host.name=x");
+	return r < 0 ? r : resource_set_list(resource, "a=1,host.name=x", NULL);
 }
 
 static void no_memory_is_told_and_nothing_leaks(void **state)
@@ -211,6 +236,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_is_left_out),
 		cmocka_unit_test(a_release_file_may_quote),
 		cmocka_unit_test(a_list_is_taken_whole_or_not_at_all),
+		cmocka_unit_test(of_a_list_what_a_file_may_not_set_is_left_out),
 		cmocka_unit_test(no_memory_is_told_and_nothing_leaks),
 	};
 
