@@ -167,21 +167,6 @@ static void words_and_times_of_the_environment_are_read_or_ignored(void **state)
 	given_done(&given);
 }
 
-static void headers_of_the_environment_are_percent_decoded(void **state)
-{
-	struct given given;
-
-	setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Basic%20abc%3D%3D , x-b=2,,=c,d,e=%1,f=%0a,g=%00", 1);
-	GIVE(&given);
-	assert_int_equal(given.options.headers.n_items, 2);
-	assert_string_equal(given.options.headers.items[0], "Authorization: Basic abc==");
-	assert_string_equal(given.options.headers.items[1], "x-b: 2");
-	given_done(&given);
-	GIVE(&given, "headers=A: b");
-	assert_int_equal(given.options.headers.n_items, 1);
-	given_done(&given);
-}
-
 static void tls_files_of_the_environment_are_for_https(void **state)
 {
 	struct given given;
@@ -455,39 +440,11 @@ static void a_file_that_holds_no_header_is_a_mistake(void **state)
 	rmdir(path);
 }
 
-static void a_header_may_come_from_a_file(void **state)
-{
-	static const struct {
-		const char *content;
-		int want;
-	} cases[] = { { "secret\n", 0 }, { "secret", 0 }, { "secret\nmore", -EBADMSG }, { "", -EBADMSG }, { "\nx", -EBADMSG }, { "a\x01", -EBADMSG } };
-	char path[] = "/tmp/test-otlp-options-XXXXXX", text[64];
-	const char *complaint;
-	int fd = mkstemp(path);
-
-	assert_true(fd >= 0);
-	snprintf(text, sizeof(text), "Api-Key:file:%s", path);
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		_cleanup_(freep) char *header = NULL;
-		ssize_t size = (ssize_t)strlen(cases[i].content);
-
-		assert_int_equal(ftruncate(fd, 0), 0);
-		assert_int_equal(pwrite(fd, cases[i].content, (size_t)size, 0), size);
-		assert_int_equal(otlp_header_resolve(text, &header, &complaint), cases[i].want);
-		if (!cases[i].want)
-			assert_string_equal(header, "Api-Key: secret");
-		else
-			assert_null(header);
-	}
-	unlink(path);
-	close(fd);
-	assert_error(otlp_header_resolve(text, &(char *){ NULL }, &complaint), ENOENT);
-}
-
 static void a_credential_is_found_in_its_directory(void **state)
 {
 	static const char *const texts[] = { "Api-Key: file:%d/test.file", "Api-Key: file:${CREDENTIALS_DIRECTORY}/test.file" };
 	_cleanup_(freep) char *here = getcwd(NULL, 0);
+	const struct otlp_options options = { 0 };
 
 	write_file("test.file", "secret", 0600);
 	assert_int_equal(link(BOTH, PEM), 0);
@@ -496,7 +453,7 @@ static void a_credential_is_found_in_its_directory(void **state)
 		_cleanup_(freep) char *header = NULL;
 		const char *complaint;
 
-		assert_ok(otlp_header_resolve(texts[i], &header, &complaint));
+		assert_ok(otlp_header_resolve(texts[i], otlp_header_file(&options, texts[i]), &header, &complaint));
 		assert_string_equal(header, "Api-Key: secret");
 	}
 	assert_tls_complaint("%d/" PEM, NULL);
@@ -544,7 +501,6 @@ int main(void)
 		TEST(the_path_is_added_to_an_endpoint_once),
 		TEST(endpoints_of_the_environment_follow_the_specification),
 		TEST(words_and_times_of_the_environment_are_read_or_ignored),
-		TEST(headers_of_the_environment_are_percent_decoded),
 		TEST(tls_files_of_the_environment_are_for_https),
 		TEST(what_does_not_go_together_is_refused),
 		TEST(files_of_tls_must_be_pem),
@@ -552,7 +508,6 @@ int main(void)
 		TEST(files_that_cannot_be_read_are_not_tried),
 		TEST(nobody_is_asked_for_a_passphrase),
 		TEST(a_file_that_holds_no_header_is_a_mistake),
-		TEST(a_header_may_come_from_a_file),
 		TEST(a_credential_is_found_in_its_directory),
 		TEST(a_missing_credential_is_a_mistake_only_for_the_service),
 		TEST(the_table_is_whole),

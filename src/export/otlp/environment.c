@@ -15,6 +15,8 @@
 #include "util/log.h"
 #include "util/parse.h"
 
+#define LIST_BLANKS ", \t"
+
 struct environment {
 	struct otlp_options *options;
 	const struct assignments *given;
@@ -113,43 +115,77 @@ static void read_timeout(struct environment *environment)
 		environment->options->http.timeout_ns = timeout_ms * NS_PER_MS;
 }
 
-/* "key=value" of a list as a header. -EINVAL, -ENOMEM. */
-static int add_header(struct environment *environment, char *item)
+/*
+ * The next "key=value" of a list, or NULL. What comes after a comma and is not such a pair itself
+ * belongs to the value before it, which should have it as %2C: half a secret is not sent.
+ */
+static char *take_item(char **rest)
+{
+	char *item = *rest ? *rest + strspn(*rest, LIST_BLANKS) : NULL, *end, *next;
+	size_t size;
+
+	if (!item || !*item)
+		return NULL;
+	end = item + strcspn(item, ",");
+	while (*end) {
+		next = end + strspn(end, LIST_BLANKS);
+		size = strcspn(next, ",");
+		if (!*next || memchr(next, '=', size))
+			break;
+		end = next + size;
+	}
+	*rest = *end ? end + 1 : NULL;
+	*end = '\0';
+	return item;
+}
+
+/* What is wrong with a pair, which may be secret, before it is a header; NULL: nothing. */
+static const char *decode_pair(char **name, char **value)
+{
+	if (!*value)
+		return "no \"=\", write KEY=VALUE";
+	if (strchr(*value, ','))
+		return "a comma in the value, write %2C";
+	*name = parse_strip(*name);
+	*value = parse_strip(*value);
+	if (parse_percent(*name) < 0 || parse_percent(*value) < 0)
+		return "a \"%\" without the two hexadecimal digits of a character, write %25";
+	if (!otlp_header_is_name(*name))
+		return "its key is not the name of a header";
+	return **value ? NULL : "no value";
+}
+
+/* 0; -EINVAL with what is wrong, without the item's text; -ENOMEM */
+static int add_header(struct environment *environment, char *item, const char **ret_complaint)
 {
 	char *name = strsep(&item, "=");
 	_cleanup_(freep) char *header = NULL;
-	const char *complaint;
 
-	if (!item)
-		return -EINVAL;
-	name = parse_strip(name);
-	item = parse_strip(item);
-	if (parse_percent(name) < 0 || parse_percent(item) < 0)
+	*ret_complaint = decode_pair(&name, &item);
+	if (*ret_complaint)
 		return -EINVAL;
 	if (asprintf(&header, "%s: %s", name, item) < 0)
 		return -ENOMEM;
-	if (otlp_header_check(header, &complaint) < 0)
-		return -EINVAL;
-	return set_option(environment, "headers", header);
+	return otlp_header_check(header, ret_complaint) ?: set_option(environment, "headers", header);
 }
 
 static int read_headers(struct environment *environment)
 {
 	const char *value = get_variable(environment, "HEADERS", "headers");
 	_cleanup_(freep) char *list = value ? strdup(value) : NULL;
-	char *rest = list, *item;
+	char *rest = list, *item, why[128];
+	const char *complaint;
+	int err = value && !list ? -ENOMEM : 0;
 
-	if (value && !list)
-		return -ENOMEM;
-	while ((item = strsep(&rest, ","))) {
-		int err = item[strspn(item, " \t")] ? add_header(environment, item) : 0;
-
-		if (err == -ENOMEM)
-			return err;
-		if (err < 0)
-			warn_ignored(environment, "an item is not a percent-encoded KEY=VALUE");
+	environment->options->are_headers_texts = value != NULL;
+	for (unsigned int n = 1; err != -ENOMEM && (item = take_item(&rest)); n++) {
+		err = add_header(environment, item, &complaint);
+		if (err == -EINVAL) {
+			snprintf(why, sizeof(why), "item %u: %s", n, complaint);
+			warn_ignored(environment, why);
+		}
 	}
-	return 0;
+	return err == -EINVAL ? 0 : err;
 }
 
 int otlp_options_environment(void *options, const struct assignments *given, struct diag *diag)

@@ -123,47 +123,8 @@ int otlp_url(const struct otlp_options *options, char **ret_url)
 	return 0;
 }
 
-const char *otlp_header_file(const char *text)
-{
-	const char *value = strchr(text, ':');
-
-	if (!value)
-		return NULL;
-	value += 1 + strspn(value + 1, " \t");
-	return strncmp(value, "file:", 5) ? NULL : value + 5;
-}
-
-/* A value that ends neither its line nor the text. */
-static bool is_value(const char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 ? *text != '\t' : *text == 0x7f)
-			return false;
-	return true;
-}
-
-int otlp_header_check(const char *text, const char **ret_complaint)
-{
-	/* These say what is sent, which is not for a configuration to say. */
-	static const char *const ours[] = { "content-type", "content-encoding", "content-length",
-					    "transfer-encoding", "expect" };
-	size_t size = 0;
-
-	while (text[size] && (isalnum((unsigned char)text[size]) || strchr("!#$%&'*+-.^_`|~", text[size])))
-		size++;
-	*ret_complaint = NULL;
-	if (!size || text[size] != ':')
-		*ret_complaint = "not a header, write \"Name: value\"";
-	else if (!is_value(text + size))
-		*ret_complaint = "a control character in the header";
-	for (size_t i = 0; !*ret_complaint && i < ARRAY_SIZE(ours); i++)
-		if (strlen(ours[i]) == size && !strncasecmp(text, ours[i], size))
-			*ret_complaint = "bpfpush sets this header itself";
-	return *ret_complaint ? -EINVAL : 0;
-}
-
 /* Does a header look secret, because of its name or because its value is in a file? */
-static bool is_secret(const char *text)
+static bool is_secret(const struct otlp_options *options, const char *text)
 {
 	static const char *const words[] = { "auth", "key", "token", "secret", "password", "cookie", "credential" };
 	char name[128];
@@ -172,7 +133,7 @@ static bool is_secret(const char *text)
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (strcasestr(name, words[i]))
 			return true;
-	return otlp_header_file(text) != NULL;
+	return otlp_header_file(options, text) != NULL;
 }
 
 /* Opens a regular file. -errno and why not. */
@@ -223,7 +184,7 @@ static int read_value(const char *path, char value[HEADER_BYTES], const char **r
 		*ret_complaint = "is empty";
 	else if (length == HEADER_BYTES - 1)
 		*ret_complaint = "has a first line that is too long";
-	else if (has_nul || !is_value(value))
+	else if (has_nul || !otlp_header_is_value(value))
 		*ret_complaint = "holds a control character";
 	else if (!length)
 		*ret_complaint = "has an empty first line";
@@ -234,10 +195,11 @@ static int read_value(const char *path, char value[HEADER_BYTES], const char **r
 	return -EBADMSG;
 }
 
-int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint)
+int otlp_header_resolve(const char *text, const char *path, char **ret_header,
+			const char **ret_complaint)
 {
 	char value[HEADER_BYTES], *header;
-	int err = read_value(otlp_header_file(text), value, ret_complaint);
+	int err = read_value(path, value, ret_complaint);
 
 	if (!err && asprintf(&header, "%.*s: %s", (int)strcspn(text, ":"), text, value) < 0) {
 		*ret_complaint = strerror(ENOMEM);
@@ -346,7 +308,8 @@ void otlp_options_check(const void *untyped, const struct assignments *given, st
 	if (options->retry.max_ns < options->retry.initial_ns)
 		assignments_complain(given, diag, "retry_max", NULL, "shorter than retry_initial; write at least as long a time");
 	for (size_t i = 0; i < options->headers.n_items; i++) {
-		const char *header = options->headers.items[i], *file = otlp_header_file(header);
+		const char *header = options->headers.items[i];
+		const char *file = otlp_header_file(options, header);
 
 		err = file ? read_value(file, value, &complaint) : 0;
 		report_file("headers", header, file, err, complaint, given, diag);
@@ -372,7 +335,7 @@ void otlp_options_warn(const struct otlp_options *options, const struct exporter
 	const char *what = place.has_password ? "password in the URL" : NULL, *name = "";
 
 	for (size_t i = headers->n_items; i--;) {
-		if (!is_secret(headers->items[i]))
+		if (!is_secret(options, headers->items[i]))
 			continue;
 		what = "header ";
 		name = headers->items[i];
@@ -382,6 +345,6 @@ void otlp_options_warn(const struct otlp_options *options, const struct exporter
 			     "the %s%.*s is sent unencrypted over the network: use https://", what,
 			     (int)strcspn(name, ":"), name);
 	warn_of_readers(exporter, options->http.tls.key_file);
-	for (size_t i = 0; i < options->headers.n_items; i++)
-		warn_of_readers(exporter, otlp_header_file(options->headers.items[i]));
+	for (size_t i = 0; i < headers->n_items; i++)
+		warn_of_readers(exporter, otlp_header_file(options, headers->items[i]));
 }

@@ -19,6 +19,7 @@ struct otlp_options {
 	char *endpoint;
 	char *metrics_endpoint;	     /* the whole URL, used as it is; NULL: from endpoint */
 	struct setting_list headers; /* "Name: value" or "Name: file:PATH" */
+	bool are_headers_texts;	     /* they are from the environment: "file:" is text, too */
 	int is_uncompressed;
 	struct http_options http;      /* files, timeout_ns and limit_response_bytes */
 	struct otlp_encoding encoding; /* what the settings say of it */
@@ -47,12 +48,16 @@ void otlp_options_warn(const struct otlp_options *options, const struct exporter
 		       const char *url);
 /* May text be given as a header? If not, *ret_complaint says why. 0 or -EINVAL. */
 int otlp_header_check(const char *text, const char **ret_complaint);
-/* The path of a header that was given as "Name: file:PATH", or NULL. */
-const char *otlp_header_file(const char *text);
+/* Is it the name of one? Or a value, which ends neither its line nor the text? */
+bool otlp_header_is_name(const char *text);
+bool otlp_header_is_value(const char *text);
+/* The path of one of the headers that was given as "Name: file:PATH", or NULL. */
+const char *otlp_header_file(const struct otlp_options *options, const char *text);
 /*
- * The header to send for one that was given with a file: its value is the file's one line. The file
- * is read each time, so that a secret may change. For free(). -ENOMEM; the error of
+ * The header to send for one that was given with a file: its value is the one line of path. That is
+ * read each time, so that a secret may change. For free(). -ENOMEM; the error of
  * opening the file; -EBADMSG if it is not a regular file or its content cannot be a header. Then
  * *ret_complaint says why, for a message that names the file; it never holds the content.
  */
-int otlp_header_resolve(const char *text, char **ret_header, const char **ret_complaint);
+int otlp_header_resolve(const char *text, const char *path, char **ret_header,
+			const char **ret_complaint);

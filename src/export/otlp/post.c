@@ -8,8 +8,8 @@ static int add_header(struct otlp *otlp, const char *text)
 {
 	_cleanup_(freep) char *header = NULL;
 	const char *complaint;
-	const char *path = otlp_header_file(text);
-	int err = path ? otlp_header_resolve(text, &header, &complaint) : 0;
+	const char *path = otlp_header_file(otlp->options, text);
+	int err = path ? otlp_header_resolve(text, path, &header, &complaint) : 0;
 
 	if (!err)
 		return http_client_add_header(otlp->client, header ?: text);
