@@ -116,6 +116,26 @@ static void an_answer_that_is_too_large_is_no_success(void **state)
 	}
 }
 
+static void a_success_that_breaks_off_counts_by_its_type(void **state)
+{
+	static const struct {
+		const char *type;
+		bool is_accepted;
+	} cases[] = { { "", true }, { PROTOBUF, true }, { "application/protobuf", true }, { JSON "; charset=utf-8", true },
+		      { "text/html", false }, { "text/plain", false }, { "application/grpc", false } };
+	struct otlp_answer answer;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		answer = read_answer((struct http_answer){
+			.failure = HTTP_CUT, .status = 200, .problem = "cut", .content_type = cases[i].type });
+		assert_int_equal(answer.verdict, cases[i].is_accepted ? OTLP_ACCEPTED : OTLP_AGAIN);
+		assert_string_equal(answer.message, cases[i].is_accepted ? "" : "cut");
+	}
+	answer = read_answer((struct http_answer){ .failure = HTTP_CUT, .status = 400, .problem = "cut" });
+	assert_int_equal(answer.verdict, OTLP_REFUSED);
+	assert_string_equal(answer.message, "");
+}
+
 static struct otlp_answer partial(int64_t rejected, const char *message, const char *type)
 {
 	Otlp__ExportMetricsServiceResponse response = OTLP__EXPORT_METRICS_SERVICE_RESPONSE__INIT;
@@ -472,6 +492,7 @@ int main(void)
 		cmocka_unit_test(each_status_does_what_the_manual_says),
 		cmocka_unit_test(without_an_answer_it_is_tried_again),
 		cmocka_unit_test(an_answer_that_is_too_large_is_no_success),
+		cmocka_unit_test(a_success_that_breaks_off_counts_by_its_type),
 		cmocka_unit_test(a_partial_success_in_json_is_counted),
 		cmocka_unit_test(json_that_is_not_of_otlp_is_no_success),
 		cmocka_unit_test(the_reason_of_a_refusal_is_read_by_its_form),

@@ -16,6 +16,7 @@
 /* Unknown fields take many times their size when decoded; a true answer is short. */
 #define BODY_BYTES_MAX (64 * 1024)
 
+#define JSON "application/json"
 #define GRPC "application/grpc"
 
 /*
@@ -139,12 +140,19 @@ static bool read_status(const struct http_answer *http, struct otlp_answer *answ
 	return status != NULL;
 }
 
+static bool is_answered(const struct http_answer *http)
+{
+	return http->failure != HTTP_UNREACHED && http->failure != HTTP_UNANSWERED;
+}
+
 static void read_failure(const struct http_answer *http, struct otlp_answer *answer)
 {
+	bool is_unread = http->failure == HTTP_TOO_LARGE ||
+			 (http->failure == HTTP_CUT && http->status < 300);
 	bool may_be_status = http->body_size && http->body_size <= BODY_BYTES_MAX &&
 			     is_protobuf(http->content_type);
 
-	if (http->failure == HTTP_TOO_LARGE)
+	if (is_unread)
 		set_message(answer, http->problem);
 	else if (!may_be_status || !read_status(http, answer))
 		read_words(http, answer);
@@ -203,19 +211,21 @@ static bool read_json_response(const struct http_answer *http, size_t n_points,
 static bool read_success(const struct http_answer *http, size_t n_points,
 			 struct otlp_answer *answer)
 {
+	const char *type = http->content_type;
+
 	if (http->failure == HTTP_TOO_LARGE || http->body_size > BODY_BYTES_MAX)
 		return false;
+	if (http->failure == HTTP_CUT)
+		return !*type || is_protobuf(type) || is_type(type, JSON);
 	if (!http->body_size)
-		return strncasecmp(http->content_type, GRPC, strlen(GRPC)) != 0;
+		return strncasecmp(type, GRPC, strlen(GRPC)) != 0;
 	return read_response(http, n_points, answer) || read_json_response(http, n_points, answer);
 }
 
 void otlp_answer_read(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
 {
-	bool is_answer = http->failure == HTTP_OK || http->failure == HTTP_TOO_LARGE;
-
 	*answer = (struct otlp_answer){ .verdict = OTLP_AGAIN };
-	if (!is_answer)
+	if (!is_answered(http))
 		return;
 	answer->verdict = find_verdict(http->status);
 	if (answer->verdict == OTLP_ACCEPTED) {
@@ -237,7 +247,7 @@ static uint64_t encode_outcome(const struct http_answer *http, const struct otlp
 {
 	const int what[] = { http->status, (int)answer->verdict, answer->n_rejected != 0 };
 
-	if (http->failure == HTTP_UNREACHED || http->failure == HTTP_UNANSWERED)
+	if (!is_answered(http))
 		return http->failure;
 	return hash_text(hash_stable(HASH_STABLE_START, what, sizeof(what)), answer->message);
 }
@@ -313,11 +323,10 @@ static void report_accepted(const struct otlp_report *report, const struct otlp_
 static void report_failure(const struct otlp_report *report, const struct http_answer *http,
 			   const struct otlp_answer *answer, uint64_t delay_ns)
 {
-	bool is_answer = http->failure == HTTP_OK || http->failure == HTTP_TOO_LARGE;
 	bool may_count_twice = http->failure == HTTP_UNANSWERED && report->is_delta;
 	char what[512];
 
-	if (is_answer)
+	if (is_answered(http))
 		snprintf(what, sizeof(what), "HTTP %d%s%s", http->status, answer->message[0] ? ": " : "",
 			 answer->message);
 	else

@@ -16,7 +16,8 @@
  *
  * The specification calls an answer over the limit a failure that is not to be retried. Here it
  * only has no body: what its status says holds, so the limit makes no loss of what may be tried
- * again. A success with such a body is not OTLP's.
+ * again. A success with such a body is not OTLP's. One whose body broke off is, unless it was of
+ * another type: the receiver has answered.
  */
 
 #include <stdbool.h>

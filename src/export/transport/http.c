@@ -116,6 +116,8 @@ static void deliver_answer(struct http_client *client, CURLcode code)
 		answer.failure = HTTP_TOO_LARGE;
 	else if (!status || code == CURLE_OPERATION_TIMEDOUT)
 		answer.failure = client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
+	else if (code != CURLE_OK)
+		answer.failure = HTTP_CUT;
 	answer.problem = describe_failure(client, answer.failure, code);
 	answer.status = (int)status;
 	answer.content_type = type ? type : "";

@@ -47,6 +47,7 @@ enum http_failure {
 	HTTP_UNREACHED,	 /* not sent: no address, no connection, no TLS */
 	HTTP_UNANSWERED, /* sent, or perhaps sent, without an answer: it may have been accepted */
 	HTTP_TOO_LARGE,	 /* there is an answer, but its body is larger than allowed, and left out */
+	HTTP_CUT,	 /* likewise, but its body broke off, or its encoding is wrong */
 };
 
 /* Valid during the call. */

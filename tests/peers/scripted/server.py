@@ -68,11 +68,13 @@ def close_after_read(server, connection):
     return False
 
 
-def answer_half(status):
+def answer_half(status, content_type=None):
     """Says the status and hangs up inside the body."""
+    head = f"HTTP/1.1 {status} Reason\r\nContent-Length: 1000\r\n" + (f"Content-Type: {content_type}\r\n" if content_type else "")
+
     def step(server, connection):
         server.remember(read_request(connection))
-        connection.sendall(f"HTTP/1.1 {status} Reason\r\nContent-Length: 1000\r\n\r\nshort".encode())
+        connection.sendall(f"{head}\r\nshort".encode())
         return False
     return step
 

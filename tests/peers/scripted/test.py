@@ -190,6 +190,8 @@ ANSWERS = {
     "200, empty, as HTML": ([answer(200, b"", "text/html")], ACCEPTED, None, ""),
     "200, empty, as gRPC": ([answer(200, b"", "application/grpc"), answer(200)], RETRIED, at_once, "HTTP 200 .*OTLP/gRPC"),
     "200, body cut off": ([scripted.answer_half(200)], ACCEPTED, None, ""),
+    "200, a web page cut off": ([scripted.answer_half(200, "text/html"), answer(200)], RETRIED, at_once, "HTTP 200: transfer closed .*" + NOT_OTLP),
+    "200, a web page that is no gzip": ([answer(200, PAGE, "text/html", Content_Encoding="gzip"), answer(200)], RETRIED, at_once, "HTTP 200: .*" + NOT_OTLP),
     "200, a web page": ([answer(200, PAGE, "text/html"), answer(200)], RETRIED, at_once, "HTTP 200: Log in" + NOT_OTLP),
     "200, a web page as protobuf": ([answer(200, PAGE), answer(200)], RETRIED, at_once, "HTTP 200: Log in" + NOT_OTLP),
     "201": ([answer(201, b"", None)], ACCEPTED, None, ""),
