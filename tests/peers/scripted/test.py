@@ -1139,7 +1139,7 @@ def another_reason_with_the_same_status_is_said():
     expect("reasons", re.findall(r"HTTP 503: (.*?); kept", text), ["no disk", "no memory", "no disk"])
     first, second = (answer(400, reason, "text/plain") for reason in (b"too old", b"too many"))
     server = scripted.Server([first, second, second, answer(200)])
-    _, text = push(f"http://127.0.0.1:{server.port}", "--batches=4", *FAST, meanwhile=lambda client: client.wait(lambda: client.n_ended() == 4))
+    _, text = push(f"http://127.0.0.1:{server.port}", "--batches=4", "--series=1", *FAST, meanwhile=lambda client: client.wait(lambda: client.n_ended() == 4))
     expect("reasons", re.findall(r"HTTP 400: (.*?);", text), ["too old", "too many"])
 
 
