@@ -29,7 +29,7 @@ MAY_INCLUDE = {
 DOORS = [
     (r"^(bpf/|linux/(bpf|btf)\.h)", "libbpf", r"^src/collector/"),
     (r"^(libelf|gelf)\.h", "libelf", r"^src/collector/"),
-    (r"^curl/", "libcurl", r"^src/export/transport/(http|multi|proxy|tls|url)\.c$"),
+    (r"^curl/", "libcurl", r"^src/export/transport/(doubt|http|multi|proxy|tls|url)\.c$"),
     (r"^(protobuf-c/|.*\.pb-c\.h)", "protobuf-c", r"^src/export/otlp/"),
     (r"^ini\.h", "inih", r"^src/util/ini\.c$"),
     (r"^systemd/sd-event", "sd-event", r"^src/(agent|export/transport|top)/"),

@@ -115,6 +115,15 @@ static void end_request(struct otlp *otlp, const struct http_answer *http,
 	queue_end(&otlp->exporter->queue, account_answer(otlp, http, answer));
 }
 
+/*
+ * A kept connection ended as the request began: it goes again at once, and nothing has happened.
+ * Deltas only if they have certainly not been counted.
+ */
+static bool goes_again(const struct otlp *otlp, const struct http_answer *http)
+{
+	return http->is_stale && (!otlp->report.is_delta || http->failure == HTTP_UNREACHED);
+}
+
 static void on_answer(void *user, const struct http_answer *http)
 {
 	struct otlp *otlp = user;
@@ -123,6 +132,11 @@ static void on_answer(void *user, const struct http_answer *http)
 	struct otlp_answer answer;
 
 	exporter_asks(otlp->exporter, false);
+	if (goes_again(otlp, http)) {
+		queue_end(queue, POINTS_PUSHED);
+		otlp_send_next(otlp);
+		return;
+	}
 	otlp_answer_read(http, queue->waiting->n_points, &answer);
 	if (answer.verdict == OTLP_AGAIN) {
 		delay_ns = backoff_draw(&otlp->backoff, answer.retry_after_ns);

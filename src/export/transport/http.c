@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/transport/doubt.h"
 #include "export/transport/multi.h"
 #include "export/transport/proxy.h"
 #include "export/transport/retry-after.h"
@@ -45,6 +46,7 @@ struct http_client {
 	size_t size, sent;
 	struct buf response;
 	struct retry_after retry_after;
+	struct doubt doubt;
 	char problem[TLS_PROBLEM_BYTES];
 	http_answer_fn *answered;
 	void *user;
@@ -95,6 +97,7 @@ static const char *describe_failure(struct http_client *client, enum http_failur
 
 static void deliver_answer(struct http_client *client, CURLcode code)
 {
+	bool is_doubtful = client->sent && doubt_remains(&client->doubt, (int)code);
 	struct http_answer answer = { .retry_after_ns = client->retry_after.delay_ns };
 	char *type = NULL;
 	long status = 0;
@@ -115,9 +118,10 @@ static void deliver_answer(struct http_client *client, CURLcode code)
 	if (status && client->response.error == -EFBIG)
 		answer.failure = HTTP_TOO_LARGE;
 	else if (!status || code == CURLE_OPERATION_TIMEDOUT)
-		answer.failure = client->sent ? HTTP_UNANSWERED : HTTP_UNREACHED;
+		answer.failure = is_doubtful ? HTTP_UNANSWERED : HTTP_UNREACHED;
 	else if (code != CURLE_OK)
 		answer.failure = HTTP_CUT;
+	answer.is_stale = doubt_is_stale(client->easy, (int)code);
 	answer.problem = describe_failure(client, answer.failure, code);
 	answer.status = (int)status;
 	answer.content_type = type ? type : "";
@@ -156,6 +160,7 @@ static int begin_transfer(struct http_client *client)
 	curl_easy_setopt(client->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(connect_ns / NS_PER_MS));
 	curl_easy_setopt(client->easy, CURLOPT_FRESH_CONNECT, (long)client->is_fresh);
 	client->sent = 0;
+	client->doubt = (struct doubt){ 0 };
 	client->problem[0] = '\0';
 	client->retry_after.delay_ns = 0;
 	buf_reset(&client->response);
@@ -283,6 +288,7 @@ static void set_request(struct http_client *client, const struct http_options *o
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, retry_after_on_line);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, &client->retry_after);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->problem);
+	doubt_watch(&client->doubt, easy);
 }
 
 static void set_route(struct http_client *client, const struct http_options *options)

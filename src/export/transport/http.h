@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * POST over HTTP on the event loop, one request at a time over a connection that is kept. Only
- * this, multi.c, proxy.c, tls.c and url.c use libcurl. HTTP/1.1, or HTTP/2 if TLS negotiates it.
- * The proxies are those of the environment (http_proxy, HTTPS_PROXY, NO_PROXY).
+ * POST over HTTP on the event loop, one request at a time over a connection that is kept. HTTP/1.1,
+ * or HTTP/2 if TLS negotiates it. Only this, doubt.c, multi.c, proxy.c, tls.c and url.c use
+ * libcurl. The proxies are those of the environment (http_proxy, HTTPS_PROXY, NO_PROXY).
  *
  * The host's name is looked up outside the loop: for the first request, after a failure, and when a
  * connection reaches its lifetime. Of several addresses, the next is tried if one cannot be
@@ -44,8 +44,9 @@ struct http_options {
 
 enum http_failure {
 	HTTP_OK,	 /* there is an answer */
-	HTTP_UNREACHED,	 /* not sent: no address, no connection, no TLS */
-	HTTP_UNANSWERED, /* sent, or perhaps sent, without an answer: it may have been accepted */
+	/* not sent: no address, no connection, no TLS; or certainly not processed (HTTP/2) */
+	HTTP_UNREACHED,
+	HTTP_UNANSWERED, /* sent, at least in part, without an answer: it may have been accepted */
 	HTTP_TOO_LARGE,	 /* there is an answer, but its body is larger than allowed, and left out */
 	HTTP_CUT,	 /* likewise, but its body broke off, or its encoding is wrong */
 };
@@ -54,6 +55,12 @@ enum http_failure {
 struct http_answer {
 	enum http_failure failure;
 	const char *problem;	  /* in words, unless failure is HTTP_OK */
+	/*
+	 * The connection had been kept, and ended before a byte of an answer came, as it does when
+	 * the receiver ends it while a request begins. That says nothing about the receiver: the
+	 * next request goes over a new connection.
+	 */
+	bool is_stale;
 	int status;		  /* 0: no answer */
 	const char *content_type; /* "": none */
 	const char *location;	  /* the URL that a redirect leads to; NULL: none */
