@@ -324,7 +324,7 @@ class TestFullQueue(FaultTest):
                 victoria.stop()
                 outage.at_phase(16)
                 victoria.start()
-                outage.at_phase(3)
+                outage.at_phase(8)  # it is known to be back after five seconds
             cls.run_faults({"victoria": (victoria, GRAPHITE)}, act, agent="queue_size = 64KiB\ninclude_units = none.service")
 
     def test_nothing_else_is_disturbed(self):

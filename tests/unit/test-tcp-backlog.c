@@ -159,6 +159,7 @@ static void an_end_amid_what_is_sent_confirms_nothing(void **state)
 {
 	size_t n_first;
 
+	world.budget.limit_bytes = 64 << 20;
 	receiver_init(&receiver, "127.0.0.1", 0);
 	tcp_new_to(&receiver);
 	put_data(chunk(0), CHUNK, CHUNK / LINE);

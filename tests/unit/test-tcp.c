@@ -106,6 +106,29 @@ static void a_small_queue_is_confirmed_before_it_is_full(void **state)
 	assert_int_equal(stats->points[POINTS_QUEUE_FULL], 0);
 }
 
+static void a_queue_that_is_nearly_full_goes_when_the_receiver_is_known_to_be_there(void **state)
+{
+	unsigned int port = free_port(SOCK_STREAM, "127.0.0.1");
+	struct sender_options options = tcp_options_for("127.0.0.1", port);
+
+	options.proof_ns = 1000 * MS;
+	world.budget.limit_bytes = 48;
+	tcp_new(&options);
+	for (unsigned int i = 0; i < 7; i++)
+		put("a 1 1\n", 1);
+	flush(tcp, false, 0);
+	RUN_UNTIL(stats->is_failing);
+	receiver_init(&receiver, "127.0.0.1", port);
+	RUN_UNTIL(receiver_read(&receiver));
+	run_for(100);
+	assert_int_equal(receiver_read(&receiver), 6);
+	assert_int_equal(receiver.n_ended, 0);
+	RUN_UNTIL((receiver_read(&receiver), exporter_is_idle(&world.exporter)));
+	assert_int_equal(receiver.text.size, 42);
+	assert_int_equal(stats->points[POINTS_DELIVERED], 7);
+	assert_int_equal(stats->retries, 0);
+}
+
 static void what_a_connection_took_along_unread_comes_again(void **state)
 {
 	receiver_init(&receiver, "127.0.0.1", 0);
@@ -486,6 +509,7 @@ int main(void)
 		RIG_TEST(a_receiver_that_is_not_there_is_waited_for),
 		RIG_TEST(at_the_end_all_is_confirmed_at_once),
 		RIG_TEST(a_small_queue_is_confirmed_before_it_is_full),
+		RIG_TEST(a_queue_that_is_nearly_full_goes_when_the_receiver_is_known_to_be_there),
 		RIG_TEST(what_a_connection_took_along_unread_comes_again),
 		RIG_TEST(an_end_that_comes_by_itself_confirms_nothing),
 		RIG_TEST(an_end_of_a_connection_with_nothing_unconfirmed_is_no_failure),

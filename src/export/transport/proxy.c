@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "export/transport/tls.h"
 #include "export/transport/url.h"
 #include "util/array.h"
 
@@ -24,9 +25,9 @@ static curl_socket_t note_port(void *user, curlsocktype purpose, struct curl_soc
  */
 static bool is_exempt(const char *url)
 {
-	struct curl_slist *direct = curl_slist_append(NULL, "::127.0.0.1:2");
+	struct curl_slist *direct = tls_start() ? curl_slist_append(NULL, "::127.0.0.1:2") : NULL;
 	in_port_t port = PROXY_PORT;
-	CURL *easy = curl_easy_init();
+	CURL *easy = direct ? curl_easy_init() : NULL;
 
 	curl_easy_setopt(easy, CURLOPT_URL, url);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -34,7 +35,7 @@ static bool is_exempt(const char *url)
 	curl_easy_setopt(easy, CURLOPT_CONNECT_TO, direct);
 	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, note_port);
 	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, &port);
-	if (direct)
+	if (easy)
 		(void)curl_easy_perform(easy);
 	curl_easy_cleanup(easy);
 	curl_slist_free_all(direct);

@@ -165,13 +165,24 @@ static uint64_t confirm_after_ns(const struct tcp_sender *sender)
 	return after_ns < options->proof_ns ? options->proof_ns : after_ns;
 }
 
+/* When the queue is nearly full, one piece is enough to prove that the receiver is there again. */
+static bool is_proof_enough(const struct tcp_sender *sender)
+{
+	const struct queue *queue = sender->sock.queue;
+
+	/* What is not sent can be merged with later lines (lines.c). */
+	return sender->sock.exporter->stats.is_failing && sender->sent_bytes && !sender->is_last &&
+	       queue->budget && queue_is_near(queue, queue->budget->limit_bytes / 4);
+}
+
 /* Something waits, and may be sent on this connection. */
 static bool has_more(const struct tcp_sender *sender)
 {
-	bool is_enough = sender->sock.options.confirm_every_ns && !sender->offset &&
-			 sender->sent_bytes >= CONNECTION_BYTES;
+	const struct queue_item *waiting = sender->sock.queue->waiting;
 
-	return sender->sock.queue->waiting && !is_enough;
+	if (!waiting || !sender->sock.options.confirm_every_ns || sender->offset)
+		return waiting;
+	return sender->sent_bytes < CONNECTION_BYTES && !is_proof_enough(sender);
 }
 
 /* Does something still have to happen on the connection? */
