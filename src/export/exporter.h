@@ -119,6 +119,7 @@ struct exporter {
 	const struct exporter_context *context;
 	const void *options; /* of ops */
 	void *state; /* of ops */
+	const char *proxy; /* that it goes through, without its password; of ops; NULL: none */
 	struct exporter_stats stats;
 	/* of stats.points, in the agent's own series; a later process counts the rest */
 	uint64_t reported[N_POINTS];

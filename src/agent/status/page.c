@@ -136,14 +136,18 @@ static void append_exporter(struct page *page, const struct exporter *exporter)
 	const struct exporter_stats *stats = &exporter->stats;
 	struct exporter_waiting waiting = exporter_waiting(exporter);
 	const char *state = stats->delivered_ns ? "delivered" : "waiting";
+	const char *proxy = exporter->proxy ?: "";
 	_cleanup_(buf_done) struct buf place = BUF_INIT;
 
 	page_append_place(exporter, &place);
-	buf_printf(&page->text, "\nexporter %s (%s) to %s\n  ", exporter->name, exporter->ops->type, buf_text(&place));
+	buf_printf(&page->text, "\nexporter %s (%s) to %s", exporter->name, exporter->ops->type, buf_text(&place));
+	if (*proxy)
+		buf_printf(&page->text, " through the proxy %s", proxy);
+	buf_append_text(&page->text, "\n  ");
 	page_append_health(exporter, page->now_ns, &page->text);
 	buf_append_text(&page->text, "\n ");
 	buf_begin_object(&page->json, "name", exporter->name, "type", exporter->ops->type, "endpoint",
-			 buf_text(&place),
+			 buf_text(&place), "proxy", proxy,
 			 "problem", stats->problem, "state", stats->is_failing ? "failing" : state);
 	for (enum points fate = 0; fate < N_POINTS; fate++) {
 		const char *other = fate == POINTS_PUSHED ? "pushed" : "delivered";

@@ -51,7 +51,8 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points,
 
 struct otlp_report {
 	struct exporter *exporter;
-	char *url;	   /* that is asked, as url_public(); the exporter frees it */
+	/* that is asked, as url_public(), and the proxy on the way; the exporter frees it */
+	char *url;
 	unsigned int port; /* of the URL; the log hints at a port of another protocol */
 	bool is_delta;	   /* a request that is sent twice may count twice */
 	int status;	   /* of the last answer */

@@ -19,6 +19,7 @@ struct otlp {
 	bool is_led;
 	struct otlp *next_led; /* … and goes through this list, which begins with itself */
 	struct otlp_report report;
+	char *proxy; /* in words, without its password; NULL: none */
 	struct otlp_encoding encoding; /* of whose room only pages that bodies fill are touched */
 
 	/* for cut.c */

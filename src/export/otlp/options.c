@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "export/transport/proxy.h"
 #include "export/transport/url.h"
 #include "util/cleanup.h"
 #include "util/credential.h"
@@ -67,6 +68,7 @@ static const struct setting_row rows[] = {
 	ROW(http.tls.ca_file, "ca_file", SETTING_TEXT, NULL),
 	ROW(http.tls.certificate_file, "certificate_file", SETTING_TEXT, NULL),
 	ROW(http.tls.key_file, "key_file", SETTING_TEXT, NULL),
+	ROW(http.proxy, "proxy", SETTING_TEXT, NULL, .check = proxy_check),
 	ROW(http.timeout_ns, "timeout", SETTING_DURATION, "10s", .minimum = NS_PER_MS, .takes_zero = true),
 	ROW(encoding.temporality, "temporality", SETTING_CHOICE, "cumulative", .choices = temporalities),
 	ROW(encoding.histogram, "histogram", SETTING_CHOICE, "explicit", .choices = histograms),

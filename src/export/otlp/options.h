@@ -21,7 +21,7 @@ struct otlp_options {
 	struct setting_list headers; /* "Name: value" or "Name: file:PATH" */
 	bool are_headers_texts;	     /* they are from the environment: "file:" is text, too */
 	int is_uncompressed;
-	struct http_options http;      /* files, timeout_ns and limit_response_bytes */
+	struct http_options http;      /* files, proxy, timeout_ns and limit_response_bytes */
 	struct otlp_encoding encoding; /* what the settings say of it */
 	uint64_t queue_requests;
 	struct backoff retry;

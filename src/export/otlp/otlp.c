@@ -6,6 +6,8 @@
  * ones. No request of totals begins before the end of one that was sent before it.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -13,6 +15,7 @@
 #include "export/otlp/cut.h"
 #include "export/otlp/gzip.h"
 #include "export/otlp/merge.h"
+#include "export/transport/proxy.h"
 #include "export/transport/url.h"
 #include "util/buf.h"
 
@@ -148,8 +151,27 @@ static void otlp_close(struct exporter *exporter)
 	timer_done(&otlp->retry);
 	http_client_free(otlp->client);
 	free(otlp->report.url);
+	free(otlp->proxy);
 	if (otlp->encoding.room != MAP_FAILED)
 		munmap(otlp->encoding.room, otlp->encoding.limit_bytes);
+}
+
+/* Where requests go, in words. */
+static int describe_place(struct otlp *otlp, const char *url)
+{
+	const char *proxy = proxy_for(url, otlp->options->http.proxy);
+	_cleanup_(freep) char *public = url_public(url);
+
+	otlp->report.port = url_place(url).port;
+	otlp->proxy = proxy ? proxy_public(proxy) : NULL;
+	otlp->exporter->proxy = otlp->proxy;
+	if (!public || (proxy && !otlp->proxy))
+		return -ENOMEM;
+	if (!proxy)
+		otlp->report.url = TAKE_PTR(public);
+	else if (asprintf(&otlp->report.url, "%s through the proxy %s", public, otlp->proxy) < 0)
+		otlp->report.url = NULL;
+	return otlp->report.url ? 0 : -ENOMEM;
 }
 
 static int open_client(struct otlp *otlp)
@@ -164,10 +186,9 @@ static int open_client(struct otlp *otlp)
 	if (err)
 		return err;
 	otlp_options_warn(options, otlp->exporter, url);
-	otlp->report.port = url_place(url).port;
-	otlp->report.url = url_public(url);
-	if (!otlp->report.url)
-		return -ENOMEM;
+	err = describe_place(otlp, url);
+	if (err)
+		return err;
 	http.url = url;
 	http.user_agent = user_agent;
 	http.lifetime_s = CONNECTION_LIFETIME_S;

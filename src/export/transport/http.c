@@ -293,7 +293,7 @@ static void set_request(struct http_client *client, const struct http_options *o
 
 static void set_route(struct http_client *client, const struct http_options *options)
 {
-	const char *proxy = proxy_for(options->url);
+	const char *proxy = proxy_for(options->url, options->proxy);
 
 	curl_easy_setopt(client->easy, CURLOPT_PROXY, proxy ?: "");
 	curl_easy_setopt(client->easy, CURLOPT_NOPROXY, "");

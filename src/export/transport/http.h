@@ -4,7 +4,7 @@
 /*
  * POST over HTTP on the event loop, one request at a time over a connection that is kept. HTTP/1.1,
  * or HTTP/2 if TLS negotiates it. Only this, doubt.c, multi.c, proxy.c, tls.c and url.c use
- * libcurl. The proxies are those of the environment (http_proxy, HTTPS_PROXY, NO_PROXY).
+ * libcurl.
  *
  * The host's name is looked up outside the loop: for the first request, after a failure, and when a
  * connection reaches its lifetime. Of several addresses, the next is tried if one cannot be
@@ -31,6 +31,7 @@ struct http_client;
 /* Borrowed during the call. NULL: not given. */
 struct http_options {
 	const char *url;
+	const char *proxy; /* as in proxy_for() */
 	const char *user_agent;
 	struct tls_files tls;
 	uint64_t timeout_ns; /* of one request, in whole milliseconds; 0: none */

@@ -2,9 +2,12 @@
 #include "export/transport/proxy.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "export/transport/tls.h"
 #include "export/transport/url.h"
@@ -42,16 +45,57 @@ static bool is_exempt(const char *url)
 	return port == DIRECT_PORT;
 }
 
-const char *proxy_for(const char *url)
+static const char *proxy_of_environment(const char *url)
 {
 	/* HTTP_PROXY is not read: a CGI program's client could set it. */
-	static const char *const names[] = { "https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY" };
+	static const char *const names[][5] = {
+		{ "http_proxy", "all_proxy", "ALL_PROXY", NULL },
+		{ "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", NULL },
+	};
 	const char *proxy;
 
-	for (size_t i = url_is_encrypted(url) ? 0 : 2; i < ARRAY_SIZE(names); i++) {
-		proxy = getenv(names[i]);
-		if (proxy && *proxy && (!url_is_encrypted(url) || i != 2))
+	for (const char *const *name = names[url_is_encrypted(url)]; *name; name++) {
+		proxy = getenv(*name);
+		if (proxy && *proxy)
 			return is_exempt(url) ? NULL : proxy;
 	}
 	return NULL;
+}
+
+const char *proxy_for(const char *url, const char *setting)
+{
+	if (!setting)
+		return proxy_of_environment(url);
+	return strcmp(setting, "none") ? setting : NULL;
+}
+
+int proxy_check(const char *setting, const char **ret_complaint)
+{
+	static const char *const schemes[] = { "http", "https", "socks4", "socks4a", "socks5",
+					       "socks5h" };
+	CURLU *parts = curl_url();
+	char *scheme = NULL;
+	bool is_right = !strcmp(setting, "none");
+
+	if (parts &&
+	    curl_url_set(parts, CURLUPART_URL, setting, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
+	    curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK)
+		is_right |= array_find(schemes, ARRAY_SIZE(schemes), scheme) != NULL;
+	curl_free(scheme);
+	curl_url_cleanup(parts);
+	*ret_complaint = "neither none nor the URL of a proxy, write one like http://HOST:3128";
+	return is_right ? 0 : -EINVAL;
+}
+
+char *proxy_public(const char *proxy)
+{
+	char *url = url_public(proxy), *text = NULL;
+
+	/* Without a scheme, it is http. */
+	if (url && !strstr(url, "://") && asprintf(&text, "http://%s", url) < 0)
+		text = NULL;
+	if (!url || strstr(url, "://"))
+		return url;
+	free(url);
+	return text;
 }

@@ -15,7 +15,9 @@ import os
 import random
 import re
 import resource
+import select
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -1130,6 +1132,7 @@ def tls_is_checked_both_ways_and_files_are_read_again():
                        "CipherString = DEFAULT@SECLEVEL=0\n")
         machine = {"OPENSSL_CONF": path("openssl.cnf"), "SSLKEYLOGFILE": path("keys")}
         for version, wanted in (("TLSv1_1", 0), ("TLSv1_2", N)):
+            machine["all_proxy"], machine["NO_PROXY"] = "http://127.0.0.1:1", "*"  # libcurl is asked about them first
             server = serve(False, scripted.ssl.TLSVersion[version])
             counts, _ = push(f"https://127.0.0.1:{server.port}", f"ca_file={path('right.pem')}", *FAST,
                              *([] if wanted else ["--attempts=2"]), environment=machine)
@@ -1231,6 +1234,57 @@ def a_proxy_is_called_one():
         expect(f"{wanted} in {text}", text.count(wanted), 1)
 
 
+class Proxy:
+    """Passes on what it is asked for to a port of this machine, by CONNECT or with a whole URL; remembers the first lines."""
+
+    def __init__(self, port):
+        self.target, self.asked = port, []
+        self.server = scripted.Server([self.step])
+        self.port = self.server.port
+
+    def step(self, _, connection):
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += connection.recv(65536)
+        self.asked.append(data.split(b"\r\n")[0].decode())
+        with socket.create_connection(("127.0.0.1", self.target)) as far:
+            if data.startswith(b"CONNECT"):
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            else:
+                far.sendall(data)
+            while ready := select.select([connection, far], [], [])[0]:
+                piece = ready[0].recv(65536)
+                if not piece:
+                    return False
+                (far if ready[0] is connection else connection).sendall(piece)
+        return False
+
+
+def through_a_proxy_its_own_name_server_counts():
+    """No name server knows host.invalid."""
+    proxy = Proxy(scripted.Server([answer(200)]).port)
+    port = f"127.0.0.1:{proxy.port}"
+    for more, environment, is_used in [
+            (["proxy=none"], {"http_proxy": f"http://{port}"}, False), ([f"proxy=http://{port}"], {"NO_PROXY": "*"}, True),
+            ([], {"http_proxy": f"http://{port}"}, True), ([], {"all_proxy": port}, True),
+            ([], {"http_proxy": f"http://{port}", "NO_PROXY": ".invalid"}, False), ([], {"HTTP_PROXY": f"http://{port}"}, False),
+            ([], {"https_proxy": f"http://{port}"}, False)]:
+        proxy.asked.clear()
+        counts, text = push("http://host.invalid", *more, *FAST, "--attempts=1", environment=environment)
+        expect(f"exported with {more} {environment}: {text}", counts["exported"], N if is_used else 0)
+        expect("asked", proxy.asked[-1:], ["POST http://host.invalid/v1/metrics HTTP/1.1"] if is_used else [])
+        expect("failure", text.count("cannot look up host.invalid"), 0 if is_used else 1)
+    push("https://host.invalid", "timeout=1s", "--attempts=1", environment={"https_proxy": f"http://{port}"})
+    expect("asked", proxy.asked[-1:], ["CONNECT host.invalid:443 HTTP/1.1"])
+
+
+def a_proxy_is_named_without_its_password():
+    for more, environment in ([], {"http_proxy": "me:secret@127.0.0.1:1"}), (["proxy=http://me:secret@127.0.0.1:1"], {}):
+        _, text = push("http://host.invalid", *more, "--attempts=1", environment=environment)
+        expect(text, text.count("http://host.invalid/v1/metrics through the proxy http://127.0.0.1:1: Failed to connect"), 1)
+        expect(text, "secret" in text, False)
+
+
 def a_secret_in_clear_text_is_warned_of_once():
     warning = "is sent unencrypted over the network"
     file = tempfile.NamedTemporaryFile("w", suffix=".token")
@@ -1301,6 +1355,8 @@ TESTS = [
     the_port_of_grpc_is_hinted_at,
     the_url_is_named_without_its_secrets,
     a_proxy_is_called_one,
+    through_a_proxy_its_own_name_server_counts,
+    a_proxy_is_named_without_its_password,
     a_secret_in_clear_text_is_warned_of_once,
     tls_is_checked_both_ways_and_files_are_read_again,
     wrong_options_are_refused_with_reasons,
