@@ -9,7 +9,7 @@
 
 static bool can_merge(const struct queue *queue, const struct queue_item *item)
 {
-	return !item->is_doubtful && !item->is_damaged &&
+	return !item->is_doubtful && !item->is_damaged && !item->aside_ns &&
 	       !(queue->is_begun && item == queue->waiting) &&
 	       !(item->place && (queue_is_short(queue) || queue->spool->error));
 }

@@ -35,11 +35,13 @@ struct queue_item {
 	uint64_t time_ns;	/* of its window */
 	/* refused: not to be sent, but to be merged with the next window (backlog.h) */
 	bool is_held;
-	uint64_t aside_ns;	/* others go first, since then; 0: not so. For otlp/aside.c, as … */
-	unsigned int n_again;	/* … how often the receiver wanted it later */
+	/* For otlp/aside.c: since when others go first, or 0; how often it was wanted later. */
+	uint64_t aside_ns;
+	unsigned int n_deferred;
 	bool is_doubtful;	/* the receiver may have it: to be repeated as it is */
 	bool is_chosen;		/* for backlog.c */
-	bool is_suspect;	/* this and the next are for otlp/cut.c */
+	/* For otlp/cut.c: a point that may be bad; which part of a request it is, as in cut.c. */
+	bool is_suspect;
 	uint8_t part;
 	bool is_damaged;	/* cannot be read from the spool */
 	unsigned int n_sent;	/* times; this and the next belong to the sender */

@@ -224,7 +224,8 @@ static bool read_success(const struct http_answer *http, size_t n_points,
 
 void otlp_answer_read(const struct http_answer *http, size_t n_points, struct otlp_answer *answer)
 {
-	*answer = (struct otlp_answer){ .verdict = OTLP_AGAIN };
+	*answer = (struct otlp_answer){ .verdict = OTLP_AGAIN,
+					.is_in_doubt = http->failure == HTTP_UNANSWERED };
 	if (!is_answered(http))
 		return;
 	answer->verdict = find_verdict(http->status);
@@ -232,6 +233,8 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points, struct ot
 		if (read_success(http, n_points, answer))
 			return;
 		answer->verdict = OTLP_AGAIN;
+		/* Something took it, unless that is a page for people. */
+		answer->is_in_doubt = !is_type(http->content_type, "text/html");
 	}
 	read_failure(http, answer);
 	if (answer->verdict == OTLP_AGAIN)
@@ -242,14 +245,24 @@ void otlp_answer_read(const struct http_answer *http, size_t n_points, struct ot
 
 /* Messages */
 
-/* What came back, in one number: the receiver's words, but not libcurl's, which hold times. */
+/*
+ * What came back, in one number: the receiver's words, but not libcurl's, which hold times. Words
+ * with digits are left out, since requests and times have numbers.
+ */
 static uint64_t encode_outcome(const struct http_answer *http, const struct otlp_answer *answer)
 {
 	const int what[] = { http->status, (int)answer->verdict, answer->n_rejected != 0 };
+	uint64_t hash = hash_stable(HASH_STABLE_START, what, sizeof(what));
+	const char *word = answer->message;
 
 	if (!is_answered(http))
 		return http->failure;
-	return hash_text(hash_stable(HASH_STABLE_START, what, sizeof(what)), answer->message);
+	for (size_t size; *word; word += size + (word[size] == ' ')) {
+		size = strcspn(word, " ");
+		if (strcspn(word, "0123456789") >= size)
+			hash = hash_stable(hash, word, size);
+	}
+	return hash;
 }
 
 /*
@@ -323,7 +336,7 @@ static void report_accepted(const struct otlp_report *report, const struct otlp_
 static void report_failure(const struct otlp_report *report, const struct http_answer *http,
 			   const struct otlp_answer *answer, uint64_t delay_ns)
 {
-	bool may_count_twice = http->failure == HTTP_UNANSWERED && report->is_delta;
+	bool may_count_twice = answer->is_in_doubt && report->is_delta;
 	char what[512];
 
 	if (is_answered(http))

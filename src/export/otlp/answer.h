@@ -37,6 +37,8 @@ struct otlp_answer {
 	enum otlp_verdict verdict;
 	uint64_t n_rejected;		  /* points; at most all, and all of a refused request */
 	uint64_t retry_after_ns;	  /* 0: the receiver did not ask for a delay */
+	/* it was not accepted, but who was asked may have all of it */
+	bool is_in_doubt;
 	/* from the receiver: one printable line, cut; "" if none */
 	char message[OTLP_MESSAGE_BYTES];
 };

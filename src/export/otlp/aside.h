@@ -11,8 +11,8 @@
  */
 bool otlp_aside_put(struct otlp *otlp, struct queue_item *item);
 /* It was put aside before, so it is known that the receiver works. */
-bool otlp_aside_is_known(const struct queue_item *item);
+bool otlp_aside_was_put(const struct queue_item *item);
 /* Sends an empty request. -errno: it could not be sent. */
 int otlp_aside_ask(struct otlp *otlp);
-/* What was put aside a minute ago is tried again; at the end, all of it. */
+/* What was put aside a minute ago is tried again; at the end, all of it when nothing else waits. */
 void otlp_aside_release(struct otlp *otlp);

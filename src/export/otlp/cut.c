@@ -7,7 +7,7 @@
  *
  * That must not become a storm where everything is refused, or all points of a kind. So it pauses
  * when two points in turn have been refused, each alone, or when three were found in one request,
- * about; each time for longer, until a whole request is accepted.
+ * about; each time for longer, until some requests in turn are accepted as they are.
  */
 #include "export/otlp/cut.h"
 
@@ -20,6 +20,8 @@
 #define HOUR_NS (3600 * NS_PER_S)
 /* A receiver that takes fewer in one request is not known; 413 may also be a mistake. */
 #define LIMIT_LEAST 64
+/* Of whole requests, after which a pause is over. */
+#define ACCEPTED_MAX 10
 
 /* Of struct queue_item. PART_LAST: the second part, and the first was accepted. */
 enum { PART_NONE, PART_FIRST, PART_SECOND, PART_LAST };
@@ -54,11 +56,13 @@ static bool may_cut(struct otlp *otlp, const struct queue_item *item)
 		return false;
 	if (item->part == PART_NONE) {
 		otlp->is_part_accepted = false;
-		otlp->n_in_turn = count_refusals(item->n_points) + 1;
-		otlp->n_refused_in_turn = 0;
-		otlp->n_refusals = 3 * otlp->n_in_turn;
+		otlp->max_refused_in_turn = count_refusals(item->n_points) + 1;
+		otlp->n_refused_in_turn = otlp->n_accepted_in_turn = 0;
+		otlp->n_refusals = 3 * otlp->max_refused_in_turn;
+		otlp->is_size_refused = false;
 	}
-	if (++otlp->n_refused_in_turn < otlp->n_in_turn && --otlp->n_refusals)
+	otlp->n_refusals -= otlp->n_refusals > 0;
+	if (++otlp->n_refused_in_turn < otlp->max_refused_in_turn && otlp->n_refusals)
 		return true;
 	pause_cutting(otlp);
 	return item->n_points == 1;
@@ -81,7 +85,8 @@ uint64_t otlp_limit_points(struct otlp *otlp)
 	uint64_t set = otlp->options->encoding.limit_points;
 
 	/* It may have been a mistake, or the receiver has changed. */
-	if (otlp->learned_ns && now_ns - otlp->learned_ns >= HOUR_NS) {
+	if (otlp->learned_ns && now_ns - otlp->learned_ns >= HOUR_NS &&
+	    otlp->limit_points < UINT32_MAX) {
 		otlp->limit_points *= 2;
 		otlp->learned_ns = now_ns;
 	}
@@ -90,7 +95,10 @@ uint64_t otlp_limit_points(struct otlp *otlp)
 	return otlp->limit_points;
 }
 
-/* So many points a part. Until the next state is saved, the receiver may have some of them. */
+/*
+ * So many points a part. Until the next state is saved, the receiver may have some of them. -errno:
+ * it is still being sent, as a whole.
+ */
 static int cut_item(struct otlp *otlp, struct queue_item *item, uint64_t n_points)
 {
 	int err;
@@ -100,15 +108,18 @@ static int cut_item(struct otlp *otlp, struct queue_item *item, uint64_t n_point
 	otlp->cut_points = n_points;
 	err = backlog_cut(otlp->exporter, item);
 	otlp->cut_points = 0;
-	if (err)
+	if (err) {
 		item->is_doubtful = false;
+		(void)queue_begin(&otlp->exporter->queue);
+	}
 	return err;
 }
 
 static int cut_in_two(struct otlp *otlp, struct queue_item *item)
 {
 	struct queue *queue = &otlp->exporter->queue;
-	struct queue_item *before = TAILQ_PREV(item, queue_items, link), *first, *second;
+	struct queue_item *before = TAILQ_PREV(item, queue_items, link),
+		*after = TAILQ_NEXT(item, link), *first, *second;
 	int err = cut_item(otlp, item, halve_points(item->n_points));
 
 	if (err)
@@ -116,7 +127,7 @@ static int cut_in_two(struct otlp *otlp, struct queue_item *item)
 	first = before ? TAILQ_NEXT(before, link) : TAILQ_FIRST(&queue->items);
 	second = TAILQ_NEXT(first, link);
 	first->part = PART_FIRST;
-	if (second)
+	if (second != after)
 		second->part = PART_SECOND;
 	return 0;
 }
@@ -143,8 +154,8 @@ static void drop_point(struct otlp *otlp, struct queue_item *item)
 }
 
 /*
- * A bad point of deltas waits until another one of its request is accepted: if none is, it is not
- * the point.
+ * A bad point of deltas waits until another one of its request is accepted: if none is, the point
+ * is not the reason.
  */
 static void end_lone_point(struct otlp *otlp, struct queue_item *item)
 {
@@ -170,10 +181,9 @@ bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,
 		return false;
 	snprintf(otlp->refusal, sizeof(otlp->refusal), "HTTP %d%s%s", http->status,
 		 answer->message[0] ? ": " : "", answer->message);
-	if (http->status == 413)
-		learn_limit(otlp, halve_points(item->n_points));
 	if (!may_cut(otlp, item))
 		return false;
+	otlp->is_size_refused |= http->status == 413;
 	if (item->n_points > 1) {
 		tell_of_cut(otlp, item);
 		return !cut_in_two(otlp, item);
@@ -202,12 +212,13 @@ void otlp_cut_accepted(struct otlp *otlp, const struct queue_item *accepted)
 	if (accepted->part == PART_FIRST && item && item->part == PART_SECOND)
 		item->part = PART_LAST;
 	/* Both parts are good: if that was so before, it is the size. */
-	if (accepted->part == PART_LAST && otlp->n_good_twins++)
+	if ((accepted->part == PART_LAST && otlp->n_good_twins++) ||
+	    (accepted->part != PART_NONE && otlp->is_size_refused))
 		learn_limit(otlp, accepted->n_points);
-	if (accepted->part == PART_NONE) {
+	if (accepted->part == PART_NONE)
 		otlp->n_good_twins = 0;
+	if (accepted->part == PART_NONE && ++otlp->n_accepted_in_turn >= ACCEPTED_MAX)
 		otlp->cut_pause_ns = otlp->cut_again_ns = 0;
-	}
 	if (otlp->limit_points < otlp->told_points || (!otlp->told_points && otlp->learned_ns)) {
 		otlp->told_points = otlp->limit_points;
 		exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL,
@@ -216,7 +227,7 @@ void otlp_cut_accepted(struct otlp *otlp, const struct queue_item *accepted)
 	}
 	for (item = TAILQ_FIRST(&queue->items); item; item = next) {
 		next = TAILQ_NEXT(item, link);
-		if (!item->is_suspect)
+		if (!item->is_suspect || accepted->part == PART_NONE)
 			continue;
 		drop_point(otlp, item);
 		queue_drop(queue, item, POINTS_REJECTED);

@@ -6,7 +6,7 @@
 #include "export/otlp/internal.h"
 
 /*
- * The request that is being sent was refused. True: it is cut in parts, which are next, or it was
+ * The request that is being sent was refused. True: it is cut into parts, which are next, or it was
  * one point alone, which is dropped or, if it is a delta, held. False: that is not to be done.
  */
 bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,

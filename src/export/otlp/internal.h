@@ -25,14 +25,15 @@ struct otlp {
 	/* for cut.c */
 	uint64_t limit_points, cut_points; /* of a request; of a part, while one is cut; 0: none */
 	uint64_t learned_ns, told_ns; /* when the limit was learned, that one is cut was said */
-	uint64_t told_points;
+	uint64_t told_points; /* the limit that was said last */
 	uint64_t cut_again_ns, cut_pause_ns; /* before that, none is cut; and the last pause */
-	/* of the request that was cut last: refusals that are left, in turn, and when that is it */
-	unsigned int n_refusals, n_refused_in_turn, n_in_turn;
-	bool is_part_accepted; /* of the request that was cut last */
+	unsigned int n_accepted_in_turn; /* whole requests */
+	/* of the request that was cut last: how often it may still be refused, also in turn */
+	unsigned int n_refusals, n_refused_in_turn, max_refused_in_turn;
+	bool is_part_accepted, is_size_refused; /* likewise: a part; with 413 */
 	/* requests of which both parts were accepted, since one was that had not been cut */
 	unsigned int n_good_twins;
-	char refusal[OTLP_MESSAGE_BYTES + 16]; /* the last one */
+	char refusal[OTLP_MESSAGE_BYTES + 16]; /* what the receiver said last time */
 };
 
 /* Sends what is next, unless a request is on its way or it is to wait. */

@@ -47,14 +47,15 @@ static void count_doubt(struct otlp *otlp, struct queue_item *item)
 
 /* What becomes of a request that was not taken. POINTS_PUSHED: it stays. */
 static enum points fate_of(struct otlp *otlp, struct queue_item *item,
-			   const struct http_answer *http, enum otlp_verdict verdict)
+			   const struct otlp_answer *answer)
 {
 	uint64_t limit_ns = otlp->options->retry_give_up_ns;
 	uint64_t waited_ns = timer_now_ns(otlp->retry.event) - item->first_sent_ns;
 	bool is_expired = limit_ns && waited_ns >= limit_ns;
-	bool is_delta = otlp->report.is_delta, is_over = verdict == OTLP_REFUSED || is_expired;
+	bool is_over = answer->verdict == OTLP_REFUSED || is_expired;
+	bool is_delta = otlp->report.is_delta;
 
-	if (is_delta && http->failure == HTTP_UNANSWERED && !item->is_doubtful)
+	if (is_delta && answer->is_in_doubt && !item->is_doubtful)
 		count_doubt(otlp, item);
 	/* A refusal may be because the receiver has it. */
 	if (item->is_doubtful && (is_over || otlp->options->when_in_doubt == OTLP_SKIP))
@@ -62,21 +63,20 @@ static enum points fate_of(struct otlp *otlp, struct queue_item *item,
 	if (!is_over)
 		return POINTS_PUSHED;
 	if (!is_delta)
-		return verdict == OTLP_AGAIN ? POINTS_NOT_SENT : POINTS_REJECTED;
+		return answer->verdict == OTLP_AGAIN ? POINTS_NOT_SENT : POINTS_REJECTED;
 	queue_hold(&otlp->exporter->queue);
 	return POINTS_PUSHED;
 }
 
 /* Counts the points of the request that was sent if their fate is known. */
-static enum points account_answer(struct otlp *otlp, const struct http_answer *http,
-				  const struct otlp_answer *answer)
+static enum points account_answer(struct otlp *otlp, const struct otlp_answer *answer)
 {
 	struct exporter *exporter = otlp->exporter;
 	struct queue_item *item = exporter->queue.waiting;
 	enum points fate;
 
 	if (answer->verdict != OTLP_ACCEPTED) {
-		fate = fate_of(otlp, item, http, answer->verdict);
+		fate = fate_of(otlp, item, answer);
 		if (fate != POINTS_PUSHED)
 			exporter_account(exporter, fate, item->n_points);
 		return fate;
@@ -108,11 +108,12 @@ static void end_request(struct otlp *otlp, const struct http_answer *http,
 {
 	struct queue_item *item = otlp->exporter->queue.waiting;
 
-	if (answer->verdict != OTLP_AGAIN || !otlp_aside_is_known(item))
+	if (answer->verdict != OTLP_AGAIN || http->failure != HTTP_OK ||
+	    !otlp_aside_was_put(item))
 		otlp_report_answer(&otlp->report, http, answer, delay_ns);
 	if (answer->verdict == OTLP_AGAIN && http->failure == HTTP_OK)
 		otlp->is_to_ask = otlp_aside_put(otlp, item);
-	queue_end(&otlp->exporter->queue, account_answer(otlp, http, answer));
+	queue_end(&otlp->exporter->queue, account_answer(otlp, answer));
 }
 
 /*
@@ -138,6 +139,9 @@ static void on_answer(void *user, const struct http_answer *http)
 		return;
 	}
 	otlp_answer_read(http, queue->waiting->n_points, &answer);
+	/* How long this one is not wanted says nothing of the others. */
+	if (otlp_aside_was_put(queue->waiting))
+		answer.retry_after_ns = 0;
 	if (answer.verdict == OTLP_AGAIN) {
 		delay_ns = backoff_draw(&otlp->backoff, answer.retry_after_ns);
 		http_client_move_on(otlp->client);
@@ -145,6 +149,8 @@ static void on_answer(void *user, const struct http_answer *http)
 	if (!otlp_cut_refused(otlp, http, &answer))
 		end_request(otlp, http, &answer, delay_ns);
 	queue_aim(queue);
+	if (otlp->is_last)
+		otlp_aside_release(otlp);
 	if (answer.verdict == OTLP_AGAIN) {
 		wait_and_retry(otlp, delay_ns);
 		return;
@@ -185,13 +191,13 @@ static struct queue_item *next_item(struct otlp *otlp)
 	int err;
 
 	while (!otlp->is_waiting && (item = queue_begin(queue))) {
+		if (otlp_cut_large(otlp, item))
+			continue;
 		err = queue_load(queue, item);
 		if (err) {
 			give_up_or_wait(otlp, item, err);
 			continue;
 		}
-		if (otlp_cut_large(otlp, item))
-			continue;
 		if (!item->is_doubtful || item->n_sent)
 			break;
 		count_doubt(otlp, item);

@@ -95,7 +95,7 @@ static const char *describe_failure(struct http_client *client, enum http_failur
 	return client->problem[0] ? client->problem : curl_easy_strerror(code);
 }
 
-static void deliver_answer(struct http_client *client, CURLcode code)
+static void deliver_answer(struct http_client *client, CURLcode code, bool was_fresh)
 {
 	bool is_doubtful = client->sent && doubt_remains(&client->doubt, (int)code);
 	struct http_answer answer = { .retry_after_ns = client->retry_after.delay_ns };
@@ -121,7 +121,7 @@ static void deliver_answer(struct http_client *client, CURLcode code)
 		answer.failure = is_doubtful ? HTTP_UNANSWERED : HTTP_UNREACHED;
 	else if (code != CURLE_OK)
 		answer.failure = HTTP_CUT;
-	answer.is_stale = doubt_is_stale(client->easy, (int)code);
+	answer.is_stale = !was_fresh && doubt_is_stale(client->easy, (int)code);
 	answer.problem = describe_failure(client, answer.failure, code);
 	answer.status = (int)status;
 	answer.content_type = type ? type : "";
@@ -185,6 +185,7 @@ static bool try_elsewhere(struct http_client *client, CURLcode code)
 static void on_ended(void *user, int code)
 {
 	struct http_client *client = user;
+	bool was_fresh = client->is_fresh;
 	long n_connections = 0;
 
 	if (try_elsewhere(client, (CURLcode)code))
@@ -193,7 +194,7 @@ static void on_ended(void *user, int code)
 	if (n_connections)
 		client->connected_ns = timer_now_ns(client->event);
 	client->is_fresh = code != CURLE_OK;
-	deliver_answer(client, (CURLcode)code);
+	deliver_answer(client, (CURLcode)code, was_fresh);
 }
 
 /* problem: why there are no new addresses; NULL: there are. Old ones are better than none. */

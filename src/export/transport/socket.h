@@ -12,7 +12,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
 #include <sys/stat.h>
 
 #include "export/transport/route.h"

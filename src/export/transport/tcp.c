@@ -45,6 +45,8 @@
 #define SENDS		 64		     /* in one turn of the loop */
 #define READS		 16
 
+#define ENDED "the receiver ended the connection by itself; its lines are sent again"
+
 #define END_POLL_NS   (5 * NS_PER_MS)
 #define CHECK_MAX_NS  (250 * NS_PER_MS) /* between looks at the progress */
 #define CHECK_FAST_NS (20 * NS_PER_MS)	/* where TCP's acknowledgement confirms */
@@ -129,8 +131,7 @@ static void on_end(struct tcp_sender *sender)
 	if (err) {
 		break_off(sender, strerror(err));
 	} else if (sender->state == STATE_SENDING) {
-		break_off(sender, sender->sent_bytes > sender->offset ?
-			  "the receiver ended the connection by itself; its lines are sent again" :
+		break_off(sender, sender->sent_bytes > sender->offset ? ENDED :
 			  "the receiver closes the connection before it has read anything");
 	} else if (sender->state == STATE_CONFIRMING) {
 		/*
@@ -328,7 +329,7 @@ static void send_more(struct tcp_sender *sender)
 		return;
 	r = send_waiting(sender);
 	if (r < 0 && r != -EAGAIN) {
-		break_off(sender, strerror(-r));
+		break_off(sender, r == -EPIPE ? ENDED : strerror(-r));
 	} else if (!r && is_time_to_confirm(sender)) {
 		begin_to_confirm(sender);
 	} else {
