@@ -26,7 +26,7 @@
  */
 void backlog_tidy(struct exporter *exporter, bool is_last);
 /*
- * Several items replace one that is not being sent, as merge() makes them of it alone.
- * Until the next state is saved, the item keeps its mark there. -errno: the item stays.
+ * Several items replace one that is not being sent, as merge() makes them of it alone. -errno: the
+ * item stays.
  */
 int backlog_cut(struct exporter *exporter, struct queue_item *item);

@@ -153,11 +153,6 @@ void queue_remove(struct queue *queue, struct queue_item *item)
 	end_item(queue, item, POINTS_PUSHED);
 }
 
-void queue_drop(struct queue *queue, struct queue_item *item, enum points fate)
-{
-	end_item(queue, item, fate);
-}
-
 bool queue_take_back(struct queue *queue, uint64_t time_ns, size_t n_items)
 {
 	struct queue_item *item, *next;

@@ -40,9 +40,7 @@ struct queue_item {
 	unsigned int n_deferred;
 	bool is_doubtful;	/* the receiver may have it: to be repeated as it is */
 	bool is_chosen;		/* for backlog.c */
-	/* For otlp/cut.c: a point that may be bad; which part of a request it is, as in cut.c. */
-	bool is_suspect;
-	uint8_t part;
+	uint8_t part;		/* of a request that was cut; for otlp/cut.c */
 	bool is_damaged;	/* cannot be read from the spool */
 	unsigned int n_sent;	/* times; this and the next belong to the sender */
 	uint64_t first_sent_ns; /* by the clock of the sender */
@@ -126,8 +124,6 @@ size_t queue_confirm(struct queue *queue);
  * Takes an item out, whose mark stays: what it said is in others now. Not the one that was begun.
  */
 void queue_remove(struct queue *queue, struct queue_item *item);
-/* Ends an item that is not being sent. */
-void queue_drop(struct queue *queue, struct queue_item *item, enum points fate);
 /*
  * Takes the n_items items of a window out as a whole. False: some have been sent or dropped, so the
  * rest stays.

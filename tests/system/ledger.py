@@ -58,7 +58,7 @@ def attribute(item):
 class Decoder:
     def __init__(self):
         self.series = {}  # {(name, encoded attributes): (name, attributes)}: the same words come again and again
-        self.n_points = 0  # of all kinds
+        self.n_points = self.time_ns = 0  # of all kinds; of the last one
         self.inflight = {}  # {(name, attributes): (time, points)}: what was not acknowledged when that was collected
 
     def key(self, name, items):
@@ -82,6 +82,7 @@ class Decoder:
             is_level = kind == GAUGE or (kind == SUM and not any(number == MONOTONIC for number, _ in fields(data)))
             for point in all_of(data, 1):
                 self.n_points += 1
+                (self.time_ns,) = numbers("Q", all_of(point, 3)[0])
                 if not is_level:
                     yield from self.point(name, kind, point)
                 elif name == INFLIGHT:
@@ -123,15 +124,16 @@ class Deltas:
         self.last_ns = 0  # the window that came last
         self.inflight = {}  # as in Decoder
 
-    def add(self, fates, points, n_points):
-        """A body is counted once, however often it came. A body that only was refused has come again within others."""
+    def add(self, fates, points, n_points, time_ns):
+        """A body is counted once, however often it came. A body that only was refused has come again within others. One without
+        points is a question."""
         name = "acked" if ACKED in fates else "doubted" if DOUBTED in fates else "lost" if LOST in fates else None
-        if not name:
+        if not name or not n_points:
             return
         self.n_bodies[name] += 1
         for series, _, _, values in points:
             add(getattr(self, name), series, values)
-        self.last_ns = points[-1][2]
+        self.last_ns = time_ns
         self.n_points[self.last_ns] += n_points
 
     def total(self, *names):
@@ -150,7 +152,7 @@ class Totals:
         self.fallen = []
         self.inflight = {}
 
-    def add(self, fates, points, _):
+    def add(self, fates, points, *_):
         found = self.taken if fates & {ACKED, DOUBTED} else self.refused if REFUSED in fates else None
         if found is None:
             return
@@ -185,6 +187,6 @@ def read(directory):
     for key, body in bodies.items():
         before = decoder.n_points
         points = list(decoder.points(body))
-        found[key[0]].add(fates[key], points, decoder.n_points - before)
+        found[key[0]].add(fates[key], points, decoder.n_points - before, decoder.time_ns)
         found[key[0]].inflight, decoder.inflight = {**found[key[0]].inflight, **decoder.inflight}, {}
     return found, n

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A receiver that answers 400 or 413 may refuse the size of a request, or one point of it. So the
- * request is sent in two parts, and each part that is refused in two parts again. What was too
- * large gets small enough like this, and the size is kept for later requests. One bad point is
- * found, and all others are delivered.
+ * A receiver that answers 400 or 413 may refuse the size of a request, or one point of it. So a
+ * request of totals is sent in two parts, and each part that is refused in two parts again. What
+ * was too large gets small enough like this, and the size is kept for later requests. One bad point
+ * is found, and all others are delivered.
+ *
+ * Deltas that were refused are merged with the next ones: a kill after a part was accepted would
+ * repeat it, since the whole request is saved. After 413, these requests are smaller.
  *
  * That must not become a storm where everything is refused, or all points of a kind. So it pauses
  * when two points in turn have been refused, each alone, or when three were found in one request,
@@ -55,7 +58,6 @@ static bool may_cut(struct otlp *otlp, const struct queue_item *item)
 	if (timer_boottime_ns(otlp->retry.event) < otlp->cut_again_ns)
 		return false;
 	if (item->part == PART_NONE) {
-		otlp->is_part_accepted = false;
 		otlp->max_refused_in_turn = count_refusals(item->n_points) + 1;
 		otlp->n_refused_in_turn = otlp->n_accepted_in_turn = 0;
 		otlp->n_refusals = 3 * otlp->max_refused_in_turn;
@@ -95,23 +97,14 @@ uint64_t otlp_limit_points(struct otlp *otlp)
 	return otlp->limit_points;
 }
 
-/*
- * So many points a part. Until the next state is saved, the receiver may have some of them. -errno:
- * it is still being sent, as a whole.
- */
+/* So many points a part. -errno: it stays as it is. */
 static int cut_item(struct otlp *otlp, struct queue_item *item, uint64_t n_points)
 {
 	int err;
 
-	item->is_doubtful = otlp->report.is_delta;
-	queue_end(&otlp->exporter->queue, POINTS_PUSHED);
 	otlp->cut_points = n_points;
 	err = backlog_cut(otlp->exporter, item);
 	otlp->cut_points = 0;
-	if (err) {
-		item->is_doubtful = false;
-		(void)queue_begin(&otlp->exporter->queue);
-	}
 	return err;
 }
 
@@ -153,31 +146,18 @@ static void drop_point(struct otlp *otlp, struct queue_item *item)
 	exporter_drop(otlp->exporter, POINTS_REJECTED, item->n_points, why);
 }
 
-/*
- * A bad point of deltas waits until another one of its request is accepted: if none is, the point
- * is not the reason.
- */
-static void end_lone_point(struct otlp *otlp, struct queue_item *item)
-{
-	struct queue *queue = &otlp->exporter->queue;
-
-	if (otlp->report.is_delta && !otlp->is_part_accepted) {
-		item->is_suspect = true;
-		queue_hold(queue);
-		queue_end(queue, POINTS_PUSHED);
-	} else {
-		drop_point(otlp, item);
-		queue_end(queue, POINTS_REJECTED);
-	}
-}
-
 bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,
 		      const struct otlp_answer *answer)
 {
-	struct queue_item *item = otlp->exporter->queue.waiting;
+	struct queue *queue = &otlp->exporter->queue;
+	struct queue_item *item = queue->waiting;
 
-	if (answer->verdict != OTLP_REFUSED || (http->status != 400 && http->status != 413) ||
-	    item->is_doubtful)
+	if (answer->verdict != OTLP_REFUSED || (http->status != 400 && http->status != 413))
+		return false;
+	/* They are merged with the next ones, in smaller requests. */
+	if (otlp->report.is_delta && http->status == 413)
+		learn_limit(otlp, halve_points(item->n_points));
+	if (otlp->report.is_delta)
 		return false;
 	snprintf(otlp->refusal, sizeof(otlp->refusal), "HTTP %d%s%s", http->status,
 		 answer->message[0] ? ": " : "", answer->message);
@@ -186,29 +166,36 @@ bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,
 	otlp->is_size_refused |= http->status == 413;
 	if (item->n_points > 1) {
 		tell_of_cut(otlp, item);
-		return !cut_in_two(otlp, item);
+		queue_end(queue, POINTS_PUSHED);
+		(void)cut_in_two(otlp, item);
+		return true;
 	}
 	if (item->part == PART_NONE)
 		return false;
-	end_lone_point(otlp, item);
+	drop_point(otlp, item);
+	queue_end(queue, POINTS_REJECTED);
 	return true;
 }
 
-bool otlp_cut_large(struct otlp *otlp, struct queue_item *item)
+void otlp_cut_waiting(struct otlp *otlp)
 {
+	struct queue *queue = &otlp->exporter->queue;
+	struct queue_item *item = TAILQ_FIRST(&queue->items), *next;
 	uint64_t limit = otlp->limit_points;
 
-	return limit && item->n_points > limit && !item->is_doubtful &&
-	       !cut_item(otlp, item, limit);
+	for (; item; item = next) {
+		next = TAILQ_NEXT(item, link);
+		if (limit && item->n_points > limit && !item->is_doubtful &&
+		    !(queue->is_begun && item == queue->waiting))
+			(void)cut_item(otlp, item, limit);
+	}
 }
 
 void otlp_cut_accepted(struct otlp *otlp, const struct queue_item *accepted)
 {
-	struct queue *queue = &otlp->exporter->queue;
-	struct queue_item *item = TAILQ_NEXT(accepted, link), *next;
+	struct queue_item *item = TAILQ_NEXT(accepted, link);
 
 	otlp->n_refused_in_turn = 0;
-	otlp->is_part_accepted |= accepted->part != PART_NONE;
 	if (accepted->part == PART_FIRST && item && item->part == PART_SECOND)
 		item->part = PART_LAST;
 	/* Both parts are good: if that was so before, it is the size. */
@@ -224,12 +211,5 @@ void otlp_cut_accepted(struct otlp *otlp, const struct queue_item *accepted)
 		exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL,
 			     "the receiver takes no larger requests: from now on, they have at most %" PRIu64
 			     " points; set max_request_points, or max_request_size", otlp->limit_points);
-	}
-	for (item = TAILQ_FIRST(&queue->items); item; item = next) {
-		next = TAILQ_NEXT(item, link);
-		if (!item->is_suspect || accepted->part == PART_NONE)
-			continue;
-		drop_point(otlp, item);
-		queue_drop(queue, item, POINTS_REJECTED);
 	}
 }

@@ -7,12 +7,15 @@
 
 /*
  * The request that is being sent was refused. True: it is cut into parts, which are next, or it was
- * one point alone, which is dropped or, if it is a delta, held. False: that is not to be done.
+ * one point alone, which is dropped. False: that is not to be done.
  */
 bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,
 		      const struct otlp_answer *answer);
-/* The request that is to be sent has more points than the receiver takes: true, if it is cut. */
-bool otlp_cut_large(struct otlp *otlp, struct queue_item *item);
+/*
+ * Cuts what has more points than the receiver takes. Before what waits is saved; of totals at any
+ * time.
+ */
+void otlp_cut_waiting(struct otlp *otlp);
 /* The request that is being sent was accepted, as a whole or in part. */
 void otlp_cut_accepted(struct otlp *otlp, const struct queue_item *accepted);
 /* The most points that a request may have, as set or as learned; 0: any number. */

@@ -101,6 +101,7 @@ static int otlp_push(struct exporter *exporter, const struct batch *batch)
 	otlp->encoding.limit_points = limit_points;
 	err = otlp_encode(&otlp->encoding, batch, enqueue_for_all, otlp, &encoded);
 	for (each = otlp; each; each = each->next_led) {
+		otlp_cut_waiting(each);
 		exporter_account(each->exporter, POINTS_PUSHED, encoded.n_points);
 		exporter_drop(each->exporter, POINTS_TOO_LARGE, encoded.n_too_large,
 			      "points are dropped, because each alone is longer than max_request_size; raise it");

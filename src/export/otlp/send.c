@@ -148,6 +148,8 @@ static void on_answer(void *user, const struct http_answer *http)
 	}
 	if (!otlp_cut_refused(otlp, http, &answer))
 		end_request(otlp, http, &answer, delay_ns);
+	if (!otlp->report.is_delta)
+		otlp_cut_waiting(otlp);
 	queue_aim(queue);
 	if (otlp->is_last)
 		otlp_aside_release(otlp);
@@ -191,8 +193,6 @@ static struct queue_item *next_item(struct otlp *otlp)
 	int err;
 
 	while (!otlp->is_waiting && (item = queue_begin(queue))) {
-		if (otlp_cut_large(otlp, item))
-			continue;
 		err = queue_load(queue, item);
 		if (err) {
 			give_up_or_wait(otlp, item, err);

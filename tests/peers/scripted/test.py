@@ -93,6 +93,13 @@ class Client:
         self.process.stdin.write(batches.encode())
         self.wait(lambda: self.n_pushed() == wanted)
 
+    def settle(self):
+        """Until nothing is on its way, and nothing follows at once."""
+        seen = None
+        while seen != (now := (self.n_ended(), self.said(0).count("began "))) or now[0] < now[1]:
+            seen = now
+            time.sleep(0.05)
+
     def wait(self, condition):
         def has_ended_or_holds():
             is_over = self.process.poll() is not None
@@ -490,29 +497,40 @@ class Judge(scripted.Server):
         return dict(found)
 
 
-def a_request_that_is_too_large_is_cut_and_its_size_is_kept():
-    for status, n_refused in ((400, 5), (413, 4)):
-        for temporality in ("cumulative", "delta"):
-            server = Judge(lambda points, status=status: status if len(points) > 100 else 200, b"at most 100")
+def until_it_arrives(server, series):
+    """Meanwhile: batches, until these series' counts have arrived."""
+    def has_all(client):
+        n = client.n_pushed()
+        latest = {i: points[i] for points in server.taken for i in points}
+        return n > 0 and any({found.get(i) for i in series} == {n * (n + 1) // 2} for found in (server.sums(), latest))
 
-            def push_ten(client, server=server):
-                for n in range(10):
-                    client.ask()
-                    client.wait(lambda n=n: sum(map(len, server.taken)) == 1000 * (n + 1))
-            counts, text = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--on-demand", f"temporality={temporality}", *FAST,
-                                meanwhile=push_ten)
-            expect("rejected", counts["rejected"], 0)
-            expect("failing or waiting", (counts["is_failing"], counts["inflight"]), (0, 0))
-            expect("exported", counts["exported"], sum(map(len, server.taken)))
-            if temporality == "delta":
-                expect("what arrived", server.sums(), dict.fromkeys(range(1000), 55))
-            expect("the last totals" if temporality == "cumulative" else "the last batch", {n: points[n] for points in server.taken for n in points},
-                   dict.fromkeys(range(1000), 55 if temporality == "cumulative" else 10))
-            # On the way down; after 400, which may have other causes, the second time.
-            expect("refused", [len(points) for points in server.refused], [1000, 500, 250, 125, 125][:n_refused])
-            expect("told", (text.count("; it is sent in parts"), text.count("they have at most 64 points")), (1, 1))
-            expect("words", f"a request of 1000 points (HTTP {status}: at most 100)" in text, True)
-            expect("failed", text.count("refused for good") + text.count("delivers again") + text.count("its counts"), 0)
+    def push_until(client):
+        while not has_all(client):
+            client.ask()
+            client.settle()
+    return push_until
+
+
+def a_request_that_is_too_large_is_cut_and_its_size_is_kept():
+    for status, refused in ((400, [1000, 500, 250, 125, 125]), (413, [1000, 500, 250, 125])):
+        server = Judge(lambda points, status=status: status if len(points) > 100 else 200, b"at most 100")
+        counts, text = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--on-demand", *FAST, meanwhile=until_it_arrives(server, range(1000)))
+        expect("rejected", counts["rejected"], 0)
+        expect("failing or waiting", (counts["is_failing"], counts["inflight"]), (0, 0))
+        expect("exported", counts["exported"], sum(map(len, server.taken)))
+        expect("refused", [len(points) for points in server.refused], refused)
+        expect("told", (text.count("; it is sent in parts"), text.count("they have at most 64 points")), (1, 1))
+        expect("words", f"a request of 1000 points (HTTP {status}: at most 100)" in text, True)
+        expect("failed", text.count("refused for good") + text.count("delivers again"), 0)
+
+
+def deltas_that_are_too_many_for_a_request_go_in_smaller_ones():
+    server = Judge(lambda points: 413 if len(points) > 100 else 200, b"at most 100")
+    counts, text = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--on-demand", "temporality=delta", *FAST,
+                        meanwhile=until_it_arrives(server, range(1000)))
+    expect("counts in five batches: of 1000, 500, 250, 125 and 64 points", server.sums()[0], 15)
+    expect("rejected, failing, waiting", (counts["rejected"], counts["is_failing"], counts["inflight"]), (0, 0, 0))
+    expect("told", text.count("they have at most 64 points"), 1)
 
 
 def a_limit_of_points_holds_from_the_start():
@@ -522,23 +540,24 @@ def a_limit_of_points_holds_from_the_start():
     expect("exported", counts["exported"], 1000)
 
 
-def one_bad_point_is_lost_alone():
+def one_bad_point_of_totals_is_lost_alone():
+    """Those of the first batch are 1, and all others more."""
     for bad in ({0}, {499}, {999}, {0, 1}, {3, 500}):
-        for temporality in ("cumulative", "delta"):
-            server = Judge(lambda points, bad=bad: 400 if bad & points.keys() else 200, b"bad point")
-            counts, text = push(f"http://127.0.0.1:{server.port}", "--series=1000", f"temporality={temporality}", *FAST)
-            expect("rejected", counts["rejected"], len(bad))
-            expect("exported", counts["exported"], 1000 - len(bad))
-            expect("what arrived", sorted(n for points in server.taken for n in points), sorted(set(range(1000)) - bad))
-            expect("told", text.count("refuses each of them alone: HTTP 400: bad point"), 1)
-            expect("failing or waiting", (counts["is_failing"], counts["inflight"]), (0, 0))
+        server = Judge(lambda points, bad=bad: 400 if any(points.get(n) == 1 for n in bad) else 200, b"bad point")
+        counts, text = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--on-demand", *FAST,
+                            meanwhile=until_it_arrives(server, set(range(1000)) - bad))
+        expect("batches", counts["pushed"], 1000)
+        expect("rejected", counts["rejected"], len(bad))
+        expect("exported", counts["exported"], 1000 - len(bad))
+        expect("told", text.count("refuses each of them alone: HTTP 400: bad point"), 1)
+        expect("failing or waiting", (counts["is_failing"], counts["inflight"]), (0, 0))
 
 
 def a_receiver_that_refuses_everything_is_not_asked_for_ever():
     server = Judge(lambda points: 400)
     counts, _ = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--batches=10", *FAST)
-    # Down from 1000 to 1 and one more; what is left of the first batch; one for each of the other batches.
-    expect("requests", len(server.refused), lambda n: n <= 12 + 10 + 9)
+    # Down from 1000 to 1 and one more; what is left of that batch; one for each of the other batches, in which all waits.
+    expect("requests", len(server.refused), lambda n: n <= 12 + 10 + 10)
     expect("rejected", counts["rejected"], counts["pushed"])
     expect("failing", counts["is_failing"], 1)
 
@@ -1326,8 +1345,9 @@ TESTS = [
     what_something_else_answers_keeps_deltas,
     deltas_that_are_always_refused_wait,
     a_request_that_is_too_large_is_cut_and_its_size_is_kept,
+    deltas_that_are_too_many_for_a_request_go_in_smaller_ones,
     a_limit_of_points_holds_from_the_start,
-    one_bad_point_is_lost_alone,
+    one_bad_point_of_totals_is_lost_alone,
     a_receiver_that_refuses_everything_is_not_asked_for_ever,
     one_request_of_deltas_that_comes_always_too_early_does_not_stop_the_others,
     a_receiver_that_is_busy_gets_deltas_in_order,
