@@ -33,7 +33,6 @@ CHANNELS = ("repeat", "skip", "totals")  # the first word of the path
 RECORD = struct.Struct("<BBI")  # channel, what became of it, bytes of the body, which follows
 HOLE_S = 10
 LIMIT_BYTES = 100 << 10
-ALONE_BYTES = 2000  # more than a body with one point has
 SILENCE_S = 60  # for a sender that is silent
 
 
@@ -160,11 +159,8 @@ class Connection:
         return self.refuse(AGAIN, 503)
 
     def refusals(self):
-        """Of a point that is refused alone with 400 or 413, nothing comes again. A limit of bytes is always the same."""
-        size = len(gzip.decompress(self.body))
-        if size > LIMIT_BYTES:
-            return (413,)
-        return (400, 400, 500) if size > ALONE_BYTES else (500,)
+        """A limit of bytes is always the same."""
+        return (413,) if len(gzip.decompress(self.body)) > LIMIT_BYTES else (400, 400, 500)
 
     def lost(self):
         self.read()
